@@ -1,0 +1,36 @@
+# Compiler settings of this repository. Nothing here is needed to build a plugin out of tree.
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
+endif()
+
+add_compile_options(-Wall -Wextra -Wno-missing-field-initializers)
+if(TENON_SANITIZE STREQUAL "address")
+  add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+  add_link_options(-fsanitize=address,undefined)
+elseif(TENON_SANITIZE STREQUAL "thread")
+  add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=thread)
+elseif(TENON_SANITIZE)
+  message(FATAL_ERROR "TENON_SANITIZE: expected address, thread or empty, got '${TENON_SANITIZE}'")
+endif()
+
+# Where a build tree keeps what an installation keeps: plugins beside one another, the Python package
+# whole, so that tests and examples run without installing.
+set(TENON_PACKAGE_DIR "${CMAKE_BINARY_DIR}/python/tenon")
+set(TENON_PLUGIN_OUTPUT_DIR "${TENON_PACKAGE_DIR}/plugins")
+set(TENON_LIBRARY_OUTPUT_DIR "${TENON_PACKAGE_DIR}/lib")
+set(TENON_GENERATED_DIR "${CMAKE_BINARY_DIR}/gen")
