@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// One operator as the dispatcher sees it: its definition, and a table from (device kind, dtype) to
+// what serves it. The table is read without a lock; an empty cell is resolved once.
+#pragma once
+
+#include <tenon/abi.h>
+
+#include <atomic>
+#include <string>
+
+namespace tenon::core {
+
+inline constexpr uint32_t kMaxParams = 32;
+inline constexpr uint32_t kMaxOutputs = 8;
+inline constexpr uint32_t kMaxDeviceKinds = 32;
+
+struct Kernel {
+  tenon_kernel_def def;
+  const void* owner;
+  std::string plugin;  // for explanations
+  std::string op;
+  std::string device_kind;
+};
+
+// How a cell is served.
+enum class Route : uint8_t {
+  kNative,   // one kernel, always
+  kChoose,   // several kernels, or one that may decline: asked at every call
+  kLowered,  // the operator's decomposition
+  kHost,     // copies to the host device and back
+  kNone,     // nothing can serve it
+};
+
+struct Resolution {
+  Route route = Route::kNone;
+  uint32_t traits = 0;
+  tenon_boxed_fn boxed = nullptr;
+  tenon_invoke_fn invoke = nullptr;  // set if `typed` may be used: schema hashes agree
+  tenon_typed_fn typed = nullptr;
+  const Kernel* kernel = nullptr;
+  const Kernel* const* candidates = nullptr;  // kChoose: NULL-terminated, best first
+  Route otherwise = Route::kNone;             // kChoose: when every candidate declines
+
+  // Calls served, for the fallback report. Plain stores: under concurrency counts may be low.
+  mutable std::atomic<uint64_t> native_calls{0}, lowered_calls{0}, host_calls{0}, host_bytes{0};
+};
+
+inline void count(std::atomic<uint64_t>& counter, uint64_t by = 1) {
+  counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+}
+
+using CellRow = std::atomic<const Resolution*>[TENON_DTYPE_SLOTS];
+
+}  // namespace tenon::core
+
+// The handle that plugins hold.
+struct tenon_op {
+  tenon_op_def def;  // full-size; name == NULL: known by name only, not defined
+  uint32_t id;
+  uint8_t is_defined;
+  uint8_t tensor_params_only;  // every parameter is a plain Tensor that promotes and broadcasts
+  std::string name;
+  const void* owner;
+  std::atomic<tenon::core::CellRow*> rows[tenon::core::kMaxDeviceKinds];
+
+  const tenon::core::Resolution* cell(uint32_t kind, int32_t dtype) const {
+    auto* row = rows[kind].load(std::memory_order_acquire);
+    return row ? (*row)[dtype].load(std::memory_order_acquire) : nullptr;
+  }
+};
+
+namespace tenon::core {
+using Operator = ::tenon_op;
+}  // namespace tenon::core

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operator table: what plugins registered, and which kernel serves which cell.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernel_core/dispatch/operator.hpp"
+#include "kernel_core/types/status.hpp"
+
+namespace tenon::core {
+
+// A plugin's tables after validation: full-size copies that live until registry_remove.
+struct PluginTable {
+  std::string name;         // of the plugin, for messages
+  std::string device_kind;  // kernels with device == NULL are for this kind; empty: none
+  std::span<const tenon_op_def> ops;
+  std::span<const tenon_kernel_def> kernels;
+};
+
+// Add every operator and kernel of a plugin, or none. A second definition of an operator with the
+// same schema hash is ignored; with another hash it refuses the plugin, naming both origins.
+// Kernels whose operator or device kind is not known yet wait for it.
+tenon_status registry_add(const PluginTable& table, const void* owner, tenon_err* err);
+
+// Take everything of `owner` out again. Operators it defined stay as names without definition until
+// another plugin defines them: ids are never reused.
+void registry_remove(const void* owner);
+
+// NULL if unknown. "add" is short for "tenon::add".
+Operator* find_operator(std::string_view name);
+uint32_t operator_count();
+Operator* operator_at(uint32_t id);
+
+// The operators that carry TENON_OP_CONVERT and TENON_OP_MATERIALIZE; NULL before one is loaded.
+Operator* convert_operator();
+Operator* materialize_operator();
+
+// Kernels that may serve a cell, best score first.
+std::vector<const Kernel*> kernels_for(const Operator& op, uint32_t device_kind, int32_t dtype);
+
+// Decide what serves a cell and publish the answer. Never NULL.
+const Resolution* resolve(Operator& op, uint32_t device_kind, int32_t dtype);
+
+}  // namespace tenon::core
