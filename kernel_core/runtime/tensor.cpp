@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel_core/runtime/tensor.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "kernel_core/memory/allocator.hpp"
+#include "kernel_core/runtime/stream.hpp"
+#include "kernel_core/runtime/tensor_extension.hpp"
+#include "kernel_core/runtime/tensor_shape.hpp"
+
+namespace tenon::core {
+namespace {
+
+// Free blocks of one size, kept per thread. Plain data, so that access is one thread-local read; the
+// guard below returns the blocks when the thread ends.
+struct BlockList {
+  static constexpr uint32_t kLimit = 256;
+  void* head = nullptr;
+  uint32_t count = 0;
+};
+constinit thread_local BlockList tensor_blocks;
+constinit thread_local BlockList storage_blocks;
+constinit thread_local enum { kUnguarded, kGuarded, kEnded } thread_phase = kUnguarded;
+
+void drain(BlockList& list) {
+  while (void* block = list.head) {
+    std::memcpy(&list.head, block, sizeof(void*));
+    std::free(block);
+  }
+  list.count = 0;
+}
+
+struct ThreadGuard {
+  ~ThreadGuard() {
+    thread_phase = kEnded;
+    drain(tensor_blocks);
+    drain(storage_blocks);
+  }
+};
+
+[[gnu::noinline]] void guard_thread() {
+  static thread_local ThreadGuard guard;
+  (void)guard;
+  thread_phase = kGuarded;
+}
+
+template <class T>
+void* take_block(BlockList& list) {
+  if (void* block = list.head) [[likely]] {
+    std::memcpy(&list.head, block, sizeof(void*));
+    --list.count;
+    return block;
+  }
+  return std::aligned_alloc(64, (sizeof(T) + 63) / 64 * 64);
+}
+
+void give_block(BlockList& list, void* block) {
+  if (thread_phase != kGuarded) [[unlikely]] {
+    if (thread_phase == kUnguarded) guard_thread();
+    if (thread_phase == kEnded) return std::free(block);
+  }
+  if (list.count >= BlockList::kLimit) [[unlikely]]
+    return std::free(block);
+  std::memcpy(block, &list.head, sizeof(void*));
+  list.head = block;
+  ++list.count;
+}
+
+TensorImpl* new_tensor_block(int32_t ndim) {
+  void* block = take_block<TensorImpl>(tensor_blocks);
+  if (!block) [[unlikely]]
+    return nullptr;
+  auto* tensor = static_cast<TensorImpl*>(block);
+  tensor->shape = tensor->inline_dims;
+  tensor->strides = tensor->inline_dims + kInlineDims;
+  if (ndim > kInlineDims) [[unlikely]] {
+    auto* dims = static_cast<int64_t*>(std::malloc(2 * sizeof(int64_t) * static_cast<size_t>(ndim)));
+    if (!dims) {
+      give_block(tensor_blocks, block);
+      return nullptr;
+    }
+    tensor->shape = dims;
+    tensor->strides = dims + ndim;
+  }
+  tensor->ndim = ndim;
+  tensor->byte_offset = 0;
+  tensor->flags = 0;
+  tensor->layers = 0;
+  tensor->reserved = 0;
+  new (&tensor->references) std::atomic<uint32_t>(1);
+  tensor->has_extensions = 0;
+  return tensor;
+}
+
+void set_dtype_and_device(TensorImpl* tensor, int32_t dtype, const Device& device) {
+  tensor->dtype = static_cast<uint8_t>(dtype);
+  tensor->dl_dtype = kDtypes[dtype].dl;
+  tensor->device = device.id;
+  tensor->dl_device_type = device.info.dl_device_type;
+  tensor->dl_device_id = static_cast<int32_t>(TENON_DEVICE_INDEX(device.id));
+}
+
+void release_storage(Storage* storage) noexcept {
+  if (storage->references.load(std::memory_order_acquire) != 1 &&
+      storage->references.fetch_sub(1, std::memory_order_acq_rel) != 1)
+    return;
+  if (storage->device)
+    deallocate(*storage->device, storage->data, storage->bytes, storage->stream);
+  else if (storage->drop)
+    storage->drop(storage->drop_user);
+  give_block(storage_blocks, storage);
+}
+
+}  // namespace
+
+Storage* new_storage() {
+  void* block = take_block<Storage>(storage_blocks);
+  return block ? new (block) Storage : nullptr;
+}
+
+tenon_status create_tensor(Device& device, int32_t dtype, int32_t ndim, const int64_t* shape,
+                           TensorImpl** out, tenon_err* err) {
+  TensorImpl* tensor = new_tensor_block(ndim);
+  if (!tensor) return fail_host_memory(err);
+  int64_t numel = 1;
+  for (int32_t axis = ndim - 1; axis >= 0; --axis) {
+    tensor->shape[axis] = shape[axis];
+    tensor->strides[axis] = numel;
+    numel *= shape[axis];
+  }
+  if (numel == 0) contiguous_strides(ndim, shape, tensor->strides);
+  set_dtype_and_device(tensor, dtype, device);
+  tensor->numel = numel;
+  tensor->flags = TENON_TENSOR_CONTIGUOUS;
+  tensor->data = nullptr;
+  tensor->storage = nullptr;
+  if (device.id != TENON_DEVICE_META) {
+    Storage* storage = new_storage();
+    if (!storage) {
+      destroy_tensor(tensor);
+      return fail_host_memory(err);
+    }
+    tensor->storage = storage;
+    uint64_t bytes = static_cast<uint64_t>(numel) * dtype_size(dtype);
+    if (bytes != 0) {
+      storage->stream = current_stream(device);
+      tenon_status status = allocate(device, bytes, storage->stream, &storage->data, err);
+      if (status != TENON_OK) [[unlikely]] {
+        destroy_tensor(tensor);
+        return status;
+      }
+      storage->device = &device;
+      storage->bytes = bytes;
+      tensor->data = storage->data;
+    }
+  }
+  *out = tensor;
+  return TENON_OK;
+}
+
+tenon_status create_view(const TensorImpl& base, int32_t dtype, int32_t ndim, const int64_t* shape,
+                         const int64_t* strides, int64_t offset_elements, TensorImpl** out,
+                         tenon_err* err) {
+  TensorImpl* tensor = new_tensor_block(ndim);
+  if (!tensor) return fail_host_memory(err);
+  int64_t numel = 1;
+  for (int32_t axis = 0; axis < ndim; ++axis) {
+    tensor->shape[axis] = shape[axis];
+    tensor->strides[axis] = strides[axis];
+    numel *= shape[axis];
+  }
+  tensor->numel = numel;
+  tensor->dtype = static_cast<uint8_t>(dtype);
+  tensor->dl_dtype = kDtypes[dtype].dl;
+  tensor->device = base.device;
+  tensor->dl_device_type = base.dl_device_type;
+  tensor->dl_device_id = base.dl_device_id;
+  tensor->flags = static_cast<uint16_t>((base.flags & TENON_TENSOR_READONLY) |
+                                        (is_contiguous(ndim, shape, strides) ? TENON_TENSOR_CONTIGUOUS : 0));
+  int64_t offset_bytes = offset_elements * static_cast<int64_t>(dtype_size(dtype));
+  tensor->data = base.data;
+  tensor->storage = base.storage;
+  if (base.storage) {
+    base.storage->references.fetch_add(1, std::memory_order_relaxed);
+    const Device* device = find_device(base.device);
+    if (device && device->info.flags & TENON_DEVICE_OPAQUE_MEMORY)
+      tensor->byte_offset = base.byte_offset + static_cast<uint64_t>(offset_bytes);
+    else if (base.data)
+      tensor->data = static_cast<char*>(base.data) + offset_bytes;
+  }
+  *out = tensor;
+  return TENON_OK;
+}
+
+void destroy_tensor(TensorImpl* tensor) noexcept {
+  // Extensions may release further tensors; this one is unreachable by now.
+  if (tensor->has_extensions) drop_extensions(tensor);
+  if (tensor->storage) release_storage(tensor->storage);
+  if (tensor->shape != tensor->inline_dims) std::free(tensor->shape);
+  give_block(tensor_blocks, tensor);
+}
+
+}  // namespace tenon::core

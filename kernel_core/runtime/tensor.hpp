@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The core's own tensor: the 64-byte view that kernels see, and the bookkeeping behind it.
+//
+// A tensor and its storage are separate: views share a storage and its version counter. Both are
+// 64-byte-aligned blocks from thread-local free lists, so that making one costs no call to malloc.
+#pragma once
+
+#include <tenon/abi.h>
+
+#include <atomic>
+
+#include "kernel_core/runtime/device.hpp"
+#include "kernel_core/types/dtype.hpp"
+#include "kernel_core/types/status.hpp"
+
+namespace tenon::core {
+
+struct Storage {
+  std::atomic<uint32_t> references{1};
+  std::atomic<uint32_t> version{0};
+  void* data = nullptr;
+  uint64_t bytes = 0;
+  Device* device = nullptr;       // whose allocator takes the memory back; NULL: `drop` does
+  tenon_stream stream = nullptr;  // on which it was allocated
+  tenon_drop_fn drop = nullptr;
+  void* drop_user = nullptr;
+};
+
+inline constexpr int32_t kInlineDims = 5;
+inline constexpr int32_t kExtensionSlots = 4;
+
+struct TensorImpl : tenon_tensor {
+  std::atomic<uint32_t> references;
+  uint32_t has_extensions;  // bit per slot that is set
+  Storage* storage;         // NULL on the meta device
+  void* extensions[kExtensionSlots];
+  int64_t inline_dims[2 * kInlineDims];  // shape, then strides; more dimensions live on the heap
+};
+static_assert(sizeof(TensorImpl) == 192, "three cache lines");
+
+inline TensorImpl* impl(tenon_tensor* tensor) { return static_cast<TensorImpl*>(tensor); }
+inline const TensorImpl* impl(const tenon_tensor* tensor) {
+  return static_cast<const TensorImpl*>(tensor);
+}
+
+// New contiguous tensor with uninitialised memory, one reference. `shape` has been validated.
+tenon_status create_tensor(Device& device, int32_t dtype, int32_t ndim, const int64_t* shape,
+                           TensorImpl** out, tenon_err* err);
+
+// View of `base`; the caller vouches for the bounds.
+tenon_status create_view(const TensorImpl& base, int32_t dtype, int32_t ndim, const int64_t* shape,
+                         const int64_t* strides, int64_t offset_elements, TensorImpl** out,
+                         tenon_err* err);
+
+void destroy_tensor(TensorImpl* tensor) noexcept;
+
+inline void retain(TensorImpl* tensor) { tensor->references.fetch_add(1, std::memory_order_relaxed); }
+
+// The last holder needs no read-modify-write: nobody else can be counting.
+inline void release(TensorImpl* tensor) {
+  if (tensor->references.load(std::memory_order_acquire) == 1 ||
+      tensor->references.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    destroy_tensor(tensor);
+}
+
+inline void bump_version(TensorImpl* tensor) {
+  if (tensor->storage) tensor->storage->version.fetch_add(1, std::memory_order_relaxed);
+}
+
+// One owned reference; move-only.
+class TensorRef {
+ public:
+  TensorRef() = default;
+  explicit TensorRef(TensorImpl* owned) : tensor_(owned) {}
+  TensorRef(TensorRef&& other) noexcept : tensor_(other.take()) {}
+  TensorRef& operator=(TensorRef&& other) noexcept {
+    reset(other.take());
+    return *this;
+  }
+  ~TensorRef() { reset(nullptr); }
+  TensorImpl* get() const { return tensor_; }
+  TensorImpl* operator->() const { return tensor_; }
+  explicit operator bool() const { return tensor_ != nullptr; }
+  TensorImpl* take() {
+    TensorImpl* result = tensor_;
+    tensor_ = nullptr;
+    return result;
+  }
+  TensorImpl** receive() {
+    reset(nullptr);
+    return &tensor_;
+  }
+
+ private:
+  void reset(TensorImpl* tensor) {
+    if (tensor_) release(tensor_);
+    tensor_ = tensor;
+  }
+  TensorImpl* tensor_ = nullptr;
+};
+
+}  // namespace tenon::core

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel_core/runtime/tensor_extension.hpp"
+
+#include <mutex>
+
+#include "kernel_core/abi/slots.hpp"
+
+namespace tenon::core {
+namespace {
+
+struct Slot {
+  std::string name;
+  std::atomic<tenon_drop_fn> drop{nullptr};
+};
+Slot slot_table[kExtensionSlots];
+int32_t slot_count = 0;
+std::mutex slot_mutex;
+
+}  // namespace
+
+void drop_extensions(TensorImpl* tensor) noexcept {
+  for (int32_t slot = 0; slot < kExtensionSlots; ++slot) {
+    if (!(tensor->has_extensions & (1u << slot))) continue;
+    tenon_drop_fn drop = slot_table[slot].drop.load(std::memory_order_acquire);
+    if (drop && tensor->extensions[slot]) drop(tensor->extensions[slot]);
+  }
+  tensor->has_extensions = 0;
+}
+
+namespace slots {
+
+int32_t ext_register(const char* name, tenon_drop_fn drop) {
+  if (!name) return -1;
+  std::lock_guard lock(slot_mutex);
+  // A service that is loaded again finds its slot: tensors may still carry values in it.
+  for (int32_t slot = 0; slot < slot_count; ++slot)
+    if (slot_table[slot].name == name) {
+      slot_table[slot].drop.store(drop, std::memory_order_release);
+      return slot;
+    }
+  if (slot_count == kExtensionSlots) return -1;
+  slot_table[slot_count].name = name;
+  slot_table[slot_count].drop.store(drop, std::memory_order_release);
+  return slot_count++;
+}
+
+void* ext_get(const tenon_tensor* tensor, int32_t slot) {
+  const TensorImpl* self = impl(tensor);
+  return self->has_extensions & (1u << slot) ? self->extensions[slot] : nullptr;
+}
+
+void ext_set(tenon_tensor* tensor, int32_t slot, void* value) {
+  TensorImpl* self = impl(tensor);
+  self->extensions[slot] = value;
+  if (value)
+    self->has_extensions |= 1u << slot;
+  else
+    self->has_extensions &= ~(1u << slot);
+}
+
+}  // namespace slots
+}  // namespace tenon::core

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors as plugins see them.
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "kernel_core/abi/slots.hpp"
+#include "kernel_core/runtime/tensor.hpp"
+#include "kernel_core/runtime/tensor_shape.hpp"
+
+namespace tenon::core {
+
+Storage* new_storage();
+
+namespace {
+
+tenon_status check_dtype(int32_t dtype, tenon_err* err) {
+  if (is_dtype(dtype)) return TENON_OK;
+  return fail(err, TENON_INVALID_ARGUMENT, "expected a dtype id below %d, got %d", TENON_DTYPE_COUNT, dtype);
+}
+
+tenon_status require_device(tenon_device_id id, Device** out, tenon_err* err) {
+  *out = find_device(id);
+  if (*out) return TENON_OK;
+  return fail(err, TENON_NOT_FOUND, "no device has id %u; find one with device_find", id);
+}
+
+// First and one past the last byte a layout touches relative to its first element.
+bool byte_range(int32_t dtype, int32_t ndim, const int64_t* shape, const int64_t* strides, int64_t* low,
+                int64_t* high) {
+  int64_t size = dtype_size(dtype);
+  int64_t first = 0, last = 0;
+  for (int32_t axis = 0; axis < ndim; ++axis) {
+    int64_t reach;
+    if (__builtin_mul_overflow(shape[axis] - 1, strides[axis], &reach)) return false;
+    if (__builtin_add_overflow(reach < 0 ? first : last, reach, reach < 0 ? &first : &last)) return false;
+  }
+  return !__builtin_mul_overflow(first, size, low) && !__builtin_mul_overflow(last + 1, size, high);
+}
+
+}  // namespace
+
+namespace slots {
+
+tenon_status tensor_create(tenon_device_id device_id, int32_t dtype, int32_t ndim, const int64_t* shape,
+                           tenon_tensor** out, tenon_err* err) {
+  Device* device;
+  int64_t numel;
+  TENON_TRY(require_device(device_id, &device, err));
+  TENON_TRY(check_dtype(dtype, err));
+  TENON_TRY(count_elements(ndim, shape, &numel, err));
+  TensorImpl* tensor;
+  TENON_TRY(create_tensor(*device, dtype, ndim, shape, &tensor, err));
+  *out = tensor;
+  return TENON_OK;
+}
+
+tenon_status tensor_wrap(tenon_device_id device_id, int32_t dtype, int32_t ndim, const int64_t* shape,
+                         const int64_t* strides, void* data, uint32_t flags, tenon_drop_fn drop,
+                         void* user, tenon_tensor** out, tenon_err* err) {
+  Device* device;
+  int64_t numel;
+  TENON_TRY(require_device(device_id, &device, err));
+  TENON_TRY(check_dtype(dtype, err));
+  TENON_TRY(count_elements(ndim, shape, &numel, err));
+  if (!data && numel > 0)
+    return fail(err, TENON_INVALID_ARGUMENT, "expected memory for %lld elements, got NULL",
+                static_cast<long long>(numel));
+  int64_t own_strides[TENON_MAX_NDIM];
+  if (!strides) contiguous_strides(ndim, shape, own_strides), strides = own_strides;
+  int64_t low = 0, high = 0;
+  if (numel > 0 && !byte_range(dtype, ndim, shape, strides, &low, &high))
+    return fail(err, TENON_INVALID_ARGUMENT, "strides reach further than memory does");
+
+  // A base that starts at the lowest byte; the tensor is a view of it.
+  Storage* storage = new_storage();
+  if (!storage) return fail_host_memory(err);
+  TensorImpl base{};
+  base.storage = storage;
+  base.data = data;
+  base.device = device->id;
+  base.dl_device_type = device->info.dl_device_type;
+  base.dl_device_id = static_cast<int32_t>(TENON_DEVICE_INDEX(device->id));
+  base.flags = static_cast<uint16_t>(flags & TENON_TENSOR_READONLY);
+  storage->data = data ? static_cast<char*>(data) + low : nullptr;
+  storage->bytes = static_cast<uint64_t>(high - low);
+  TensorImpl* tensor;
+  tenon_status status = create_view(base, dtype, ndim, shape, strides, 0, &tensor, err);
+  if (status != TENON_OK) return status;  // host memory ran out: the storage header is not worth saving
+  storage->references.store(1, std::memory_order_relaxed);
+  storage->drop = drop;
+  storage->drop_user = user;
+  *out = tensor;
+  return TENON_OK;
+}
+
+tenon_status tensor_view(tenon_tensor* base, int32_t dtype, int32_t ndim, const int64_t* shape,
+                         const int64_t* strides, int64_t offset, tenon_tensor** out, tenon_err* err) {
+  TENON_TRY(check_dtype(dtype, err));
+  int64_t numel;
+  TENON_TRY(count_elements(ndim, shape, &numel, err));
+  if (numel > 0 && impl(base)->storage) {
+    const Storage& storage = *impl(base)->storage;
+    int64_t low, high, start;
+    int64_t base_start = static_cast<char*>(base->data) - static_cast<char*>(storage.data) +
+                         static_cast<int64_t>(base->byte_offset);
+    bool fits = byte_range(dtype, ndim, shape, strides, &low, &high) &&
+                !__builtin_mul_overflow(offset, static_cast<int64_t>(core::dtype_size(dtype)), &start) &&
+                base_start + start + low >= 0 &&
+                base_start + start + high <= static_cast<int64_t>(storage.bytes);
+    if (!fits)
+      return fail(err, TENON_OUT_OF_RANGE,
+                  "a view of shape %s at offset %lld reaches outside its storage of %llu bytes",
+                  shape_text(ndim, shape).c_str(), static_cast<long long>(offset),
+                  static_cast<unsigned long long>(storage.bytes));
+  }
+  TensorImpl* tensor;
+  TENON_TRY(create_view(*impl(base), dtype, ndim, shape, strides, offset, &tensor, err));
+  *out = tensor;
+  return TENON_OK;
+}
+
+void tensor_retain(tenon_tensor* tensor) { retain(impl(tensor)); }
+void tensor_release(tenon_tensor* tensor) {
+  if (tensor) release(impl(tensor));
+}
+
+uint32_t tensor_use_count(const tenon_tensor* tensor) {
+  return impl(tensor)->references.load(std::memory_order_acquire);
+}
+
+const void* tensor_storage(const tenon_tensor* tensor) { return impl(tensor)->storage; }
+uint64_t tensor_storage_bytes(const tenon_tensor* tensor) {
+  return impl(tensor)->storage ? impl(tensor)->storage->bytes : 0;
+}
+
+uint32_t tensor_version(const tenon_tensor* tensor) {
+  const Storage* storage = impl(tensor)->storage;
+  return storage ? storage->version.load(std::memory_order_relaxed) : 0;
+}
+
+void tensor_bump_version(tenon_tensor* tensor) { bump_version(impl(tensor)); }
+
+tenon_status tensor_assign(tenon_tensor* tensor, tenon_tensor* source, tenon_err* err) {
+  // Make a private view of the source, then exchange what the two describe.
+  TensorImpl* fresh;
+  const TensorImpl& from = *impl(source);
+  TENON_TRY(create_view(from, from.dtype, from.ndim, from.shape, from.strides, 0, &fresh, err));
+  TensorImpl* to = impl(tensor);
+  bool to_inline = to->shape == to->inline_dims, fresh_inline = fresh->shape == fresh->inline_dims;
+  std::swap_ranges(to->inline_dims, to->inline_dims + 2 * kInlineDims, fresh->inline_dims);
+  std::swap(static_cast<tenon_tensor&>(*to), static_cast<tenon_tensor&>(*fresh));
+  std::swap(to->layers, fresh->layers);  // history stays with the handle
+  std::swap(to->storage, fresh->storage);
+  if (fresh_inline) to->shape = to->inline_dims, to->strides = to->inline_dims + kInlineDims;
+  if (to_inline) fresh->shape = fresh->inline_dims, fresh->strides = fresh->inline_dims + kInlineDims;
+  release(fresh);
+  return TENON_OK;
+}
+
+void tensor_set_layer(tenon_tensor* tensor, int32_t layer, int32_t on) {
+  uint8_t bit = static_cast<uint8_t>(1u << layer);
+  if (on)
+    tensor->layers |= bit;
+  else
+    tensor->layers &= static_cast<uint8_t>(~bit);
+}
+
+tenon_tensor** list_create(uint32_t count) {
+  auto** list = static_cast<tenon_tensor**>(std::calloc(count ? count : 1, sizeof(tenon_tensor*)));
+  return list;
+}
+
+void list_release(tenon_tensor** list, uint32_t count) {
+  if (!list) return;
+  for (uint32_t i = 0; i < count; ++i) tensor_release(list[i]);
+  std::free(list);
+}
+
+}  // namespace slots
+}  // namespace tenon::core
