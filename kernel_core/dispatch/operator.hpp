@@ -38,7 +38,7 @@ struct Resolution {
   tenon_invoke_fn invoke = nullptr;  // set if `typed` may be used: schema hashes agree
   tenon_typed_fn typed = nullptr;
   const Kernel* kernel = nullptr;
-  const Kernel* const* candidates = nullptr;  // kChoose: NULL-terminated, best first
+  const Resolution* const* candidates = nullptr;  // kChoose: NULL-terminated, best first
   Route otherwise = Route::kNone;             // kChoose: when every candidate declines
 
   // Calls served, for the fallback report. Plain stores: under concurrency counts may be low.

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel_core/dispatch/layers.hpp"
+
+#include <bit>
+#include <mutex>
+
+#include "kernel_core/abi/slots.hpp"
+#include "kernel_core/types/status.hpp"
+
+namespace tenon::core {
+
+LayerTable layer_table;
+constinit thread_local ThreadLayers thread_layers;
+
+namespace {
+std::mutex layer_mutex;
+}
+
+tenon_status enter_layer(uint8_t wanted, const Operator& op, tenon_value* args, uint32_t nargs,
+                         tenon_value* outs, uint32_t nouts, tenon_err* err) {
+  // The first in order is the one that no other wanted layer precedes.
+  int32_t first = std::countr_zero(wanted);
+  for (uint8_t rest = wanted & (wanted - 1); rest; rest &= rest - 1) {
+    int32_t other = std::countr_zero(rest);
+    if (layer_table.after[other] >> first & 1) first = other;
+  }
+  const tenon_layer_def& layer = layer_table.defs[first];
+  return layer.call(layer.self, &op, args, nargs, outs, nouts, err);
+}
+
+namespace slots {
+
+int32_t layer_register(const tenon_layer_def* def, tenon_err* err) {
+  if (!def || def->struct_size < sizeof(tenon_layer_def) || !def->name || !def->call) {
+    core::fail(err, TENON_INVALID_ARGUMENT, "a layer needs struct_size, name and call");
+    return -1;
+  }
+  std::lock_guard lock(layer_mutex);
+  int32_t count = layer_table.count.load(std::memory_order_relaxed);
+  int32_t id = count;
+  for (int32_t i = 0; i < count; ++i)  // a plugin that is loaded again takes its old place
+    if (std::string_view(layer_table.defs[i].name) == def->name) id = i;
+  if (id == kMaxLayers) {
+    core::fail(err, TENON_OUT_OF_RANGE, "layer %s: all %d places are taken", def->name, kMaxLayers);
+    return -1;
+  }
+  uint8_t bit = static_cast<uint8_t>(1u << id);
+  layer_table.defs[id] = *def;
+  layer_table.after[id] = 0;
+  if (id == count) layer_table.count.store(count + 1, std::memory_order_release);
+  for (int32_t i = 0; i <= count && i < layer_table.count.load(); ++i) {
+    if (i == id) continue;
+    bool later = layer_table.defs[i].order > def->order || (layer_table.defs[i].order == def->order && i > id);
+    if (later)
+      layer_table.after[id] |= static_cast<uint8_t>(1u << i);
+    else
+      layer_table.after[i] |= bit;
+  }
+  if (def->flags & TENON_LAYER_EVERY_CALL) layer_table.every_call.fetch_or(bit);
+  if (def->flags & TENON_LAYER_ENABLED) layer_table.default_enabled.fetch_or(bit);
+  return id;
+}
+
+int32_t layer_enabled(int32_t layer) { return enabled_layers() >> layer & 1; }
+
+int32_t layer_enable(int32_t layer, int32_t on) {
+  int32_t before = layer_enabled(layer);
+  uint8_t bit = static_cast<uint8_t>(1u << layer);
+  ThreadLayers& mine = thread_layers;
+  if (on) {
+    mine.on |= bit;
+    mine.off &= static_cast<uint8_t>(~bit);
+  } else {
+    mine.off |= bit;
+    mine.on &= static_cast<uint8_t>(~bit);
+  }
+  return before;
+}
+
+}  // namespace slots
+}  // namespace tenon::core

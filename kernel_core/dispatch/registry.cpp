@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel_core/dispatch/registry.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "kernel_core/abi/slots.hpp"
+#include "kernel_core/runtime/device.hpp"
+#include "kernel_core/types/dtype.hpp"
+
+namespace tenon::core {
+namespace {
+
+constexpr uint32_t kMaxOperators = 16384;
+
+struct Registry {
+  std::mutex mutex;
+  std::unordered_map<std::string, Operator*> by_name;
+  std::atomic<Operator*> by_id[kMaxOperators];
+  std::atomic<uint32_t> count{0};
+  std::atomic<Operator*> convert{nullptr}, materialize{nullptr};
+  std::unordered_map<const Operator*, std::vector<std::unique_ptr<Kernel>>> kernels;
+  // What cells once pointed at. Never freed: a reader may still hold it. Grows by a few entries for
+  // each plugin that is loaded or unloaded, not with calls.
+  std::deque<Resolution> resolutions;
+  std::deque<std::vector<const Resolution*>> candidate_lists;
+  std::vector<std::unique_ptr<Kernel>> retired;
+};
+
+Registry& registry() {
+  static Registry* instance = new Registry;  // outlives static destructors
+  return *instance;
+}
+
+std::string qualified(std::string_view name) {
+  return name.find("::") == std::string_view::npos ? "tenon::" + std::string(name) : std::string(name);
+}
+
+// An entry for a name, defined or not. Caller holds the mutex.
+Operator* entry_for(Registry& self, const std::string& name) {
+  auto [position, inserted] = self.by_name.try_emplace(name, nullptr);
+  if (!inserted) return position->second;
+  uint32_t id = self.count.load(std::memory_order_relaxed);
+  if (id == kMaxOperators) {
+    self.by_name.erase(position);
+    return nullptr;
+  }
+  auto* op = new Operator{};
+  op->id = id;
+  op->name = name;
+  position->second = op;
+  self.by_id[id].store(op, std::memory_order_release);
+  self.count.store(id + 1, std::memory_order_release);
+  return op;
+}
+
+void clear_cells(Operator& op) {
+  for (auto& row_pointer : op.rows) {
+    CellRow* row = row_pointer.load(std::memory_order_acquire);
+    if (!row) continue;
+    for (auto& cell : *row) cell.store(nullptr, std::memory_order_release);
+  }
+}
+
+tenon_status check_definition(const tenon_op_def& def, tenon_err* err) {
+  const char* name = def.name ? def.name : "(unnamed)";
+  if (def.nparams > kMaxParams || def.nouts > kMaxOutputs || def.nouts == 0)
+    return fail(err, TENON_INVALID_ARGUMENT,
+                "operator %s: expected at most %u parameters and 1 to %u results, got %u and %u", name,
+                kMaxParams, kMaxOutputs, def.nparams, def.nouts);
+  if (def.nparams > 0 && !def.params)
+    return fail(err, TENON_INVALID_ARGUMENT, "operator %s: %u parameters, but the table is NULL", name,
+                def.nparams);
+  bool by_rule = def.shape == TENON_SHAPE_BROADCAST;
+  bool needs_infer = !by_rule && !(def.flags & (TENON_OP_DATA_DEPENDENT | TENON_OP_COMPOSITE));
+  if (needs_infer && !def.infer)
+    return fail(err, TENON_INVALID_ARGUMENT, "operator %s: it has no shape rule; set `infer`", name);
+  if (by_rule && def.nouts != 1)
+    return fail(err, TENON_INVALID_ARGUMENT, "operator %s: a broadcast shape has one result, got %u", name,
+                def.nouts);
+  if ((def.flags & TENON_OP_COMPOSITE) && !def.decompose)
+    return fail(err, TENON_INVALID_ARGUMENT, "operator %s: composite without `decompose`", name);
+  return TENON_OK;
+}
+
+bool is_simple(const tenon_op_def& def) {
+  if (def.shape != TENON_SHAPE_BROADCAST || def.nparams == 0) return false;
+  constexpr uint32_t kBoth = TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST;
+  for (uint32_t i = 0; i < def.nparams; ++i)
+    if (def.params[i].kind != TENON_PARAM_TENSOR || (def.params[i].flags & kBoth) != kBoth) return false;
+  return def.compute == TENON_COMPUTE_PROMOTE || def.compute == TENON_COMPUTE_PROMOTE_FLOAT;
+}
+
+void define(Registry& self, Operator& op, const tenon_op_def& def, const void* owner) {
+  op.def = def;
+  op.owner = owner;
+  op.tensor_params_only = is_simple(def);
+  op.is_defined = 1;
+  clear_cells(op);
+  if (def.flags & TENON_OP_CONVERT) self.convert.store(&op, std::memory_order_release);
+  if (def.flags & TENON_OP_MATERIALIZE) self.materialize.store(&op, std::memory_order_release);
+}
+
+// Device kinds with at least one kernel are worth lowering for; on others every part of a
+// decomposition would run on the host, one copy after another.
+bool kind_has_kernels(Registry& self, std::string_view kind) {
+  for (auto& [op, kernels] : self.kernels)
+    for (auto& kernel : kernels)
+      if (kernel->device_kind == kind) return true;
+  return false;
+}
+
+std::vector<const Kernel*> candidates(Registry& self, const Operator& op, uint32_t kind, int32_t dtype) {
+  std::vector<const Kernel*> found;
+  const char* kind_name = device_kind_name(kind);
+  auto position = self.kernels.find(&op);
+  if (!kind_name || position == self.kernels.end()) return found;
+  for (auto& kernel : position->second)
+    if (kernel->device_kind == kind_name && (kernel->def.dtype_mask >> dtype & 1)) found.push_back(kernel.get());
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Kernel* a, const Kernel* b) { return a->def.score > b->def.score; });
+  return found;
+}
+
+Route route_without_kernel(Registry& self, const Operator& op, uint32_t kind, int32_t dtype) {
+  Device* host = find_device(host_device());
+  bool is_host = host && TENON_DEVICE_KIND(host->id) == kind;
+  bool can_lower = op.def.decompose && !(op.def.flags & (TENON_OP_CONVERT | TENON_OP_MATERIALIZE));
+  if (can_lower && (is_host || kind_has_kernels(self, device_kind_name(kind)))) return Route::kLowered;
+  if (host && !is_host &&
+      (can_lower || !candidates(self, op, TENON_DEVICE_KIND(host->id), dtype).empty()))
+    return Route::kHost;
+  return can_lower ? Route::kLowered : Route::kNone;
+}
+
+const Resolution* resolution_of(Registry& self, const Operator& op, const Kernel& kernel) {
+  Resolution& result = self.resolutions.emplace_back();
+  result.route = Route::kNative;
+  result.kernel = &kernel;
+  result.traits = kernel.def.traits;
+  result.boxed = kernel.def.boxed;
+  if (kernel.def.typed && op.def.invoke && kernel.def.schema_hash == op.def.schema_hash) {
+    result.typed = kernel.def.typed;
+    result.invoke = op.def.invoke;
+  }
+  return &result;
+}
+
+}  // namespace
+
+tenon_status registry_add(const PluginTable& table, const void* owner, tenon_err* err) {
+  Registry& self = registry();
+  std::lock_guard lock(self.mutex);
+  for (const tenon_op_def& def : table.ops) {
+    TENON_TRY(check_definition(def, err));
+    auto position = self.by_name.find(def.name);
+    if (position == self.by_name.end() || !position->second->is_defined) continue;
+    const Operator& existing = *position->second;
+    if (existing.def.schema_hash != def.schema_hash)
+      return fail(err, TENON_ALREADY_EXISTS,
+                  "operator %s is defined twice: '%s' at %s, and '%s' at %s (plugin %s); rename one", def.name,
+                  existing.def.schema, existing.def.origin ? existing.def.origin : "?", def.schema,
+                  def.origin ? def.origin : "?", table.name.c_str());
+  }
+  for (const tenon_kernel_def& def : table.kernels)
+    if (!def.device && table.device_kind.empty())
+      return fail(err, TENON_INVALID_ARGUMENT,
+                  "kernel for %s names no device, and plugin %s provides none; set tenon_kernel_def.device",
+                  def.op, table.name.c_str());
+  if (self.count.load(std::memory_order_relaxed) + table.ops.size() + table.kernels.size() > kMaxOperators)
+    return fail(err, TENON_OUT_OF_RANGE, "more than %u operators", kMaxOperators);
+
+  // Nothing below can fail.
+  for (const tenon_op_def& def : table.ops) {
+    Operator* op = entry_for(self, def.name);
+    if (!op->is_defined) define(self, *op, def, owner);
+  }
+  for (const tenon_kernel_def& def : table.kernels) {
+    Operator* op = entry_for(self, qualified(def.op));
+    auto kernel = std::make_unique<Kernel>();
+    kernel->def = def;
+    kernel->owner = owner;
+    kernel->plugin = table.name;
+    kernel->op = op->name;
+    kernel->device_kind = def.device ? def.device : table.device_kind;
+    self.kernels[op].push_back(std::move(kernel));
+  }
+  // Any cell may now have a better answer: a lowering may become native, a host run a lowering.
+  for (auto& [name, op] : self.by_name) clear_cells(*op);
+  return TENON_OK;
+}
+
+void registry_remove(const void* owner) {
+  Registry& self = registry();
+  std::lock_guard lock(self.mutex);
+  for (auto& [op, kernels] : self.kernels) {
+    auto gone = std::stable_partition(kernels.begin(), kernels.end(),
+                                      [&](const auto& kernel) { return kernel->owner != owner; });
+    for (auto position = gone; position != kernels.end(); ++position)
+      self.retired.push_back(std::move(*position));
+    kernels.erase(gone, kernels.end());
+  }
+  for (auto& [name, op] : self.by_name) {
+    if (op->is_defined && op->owner == owner) {
+      if (self.convert.load() == op) self.convert.store(nullptr);
+      if (self.materialize.load() == op) self.materialize.store(nullptr);
+      op->is_defined = 0;
+      op->def = {};
+      op->owner = nullptr;
+    }
+    clear_cells(*op);
+  }
+}
+
+Operator* find_operator(std::string_view name) {
+  Registry& self = registry();
+  std::lock_guard lock(self.mutex);
+  auto position = self.by_name.find(qualified(name));
+  return position != self.by_name.end() && position->second->is_defined ? position->second : nullptr;
+}
+
+uint32_t operator_count() { return registry().count.load(std::memory_order_acquire); }
+
+Operator* operator_at(uint32_t id) {
+  if (id >= operator_count()) return nullptr;
+  Operator* op = registry().by_id[id].load(std::memory_order_acquire);
+  return op && op->is_defined ? op : nullptr;
+}
+
+Operator* convert_operator() { return registry().convert.load(std::memory_order_acquire); }
+Operator* materialize_operator() { return registry().materialize.load(std::memory_order_acquire); }
+
+std::vector<const Kernel*> kernels_for(const Operator& op, uint32_t kind, int32_t dtype) {
+  Registry& self = registry();
+  std::lock_guard lock(self.mutex);
+  return candidates(self, op, kind, dtype);
+}
+
+const Resolution* resolve(Operator& op, uint32_t kind, int32_t dtype) {
+  Registry& self = registry();
+  std::lock_guard lock(self.mutex);
+  CellRow* row = op.rows[kind].load(std::memory_order_acquire);
+  if (!row) {
+    row = reinterpret_cast<CellRow*>(new std::atomic<const Resolution*>[TENON_DTYPE_SLOTS]());
+    op.rows[kind].store(row, std::memory_order_release);
+  }
+  std::atomic<const Resolution*>& cell = (*row)[dtype];
+  if (const Resolution* known = cell.load(std::memory_order_acquire)) return known;
+
+  std::vector<const Kernel*> found = candidates(self, op, kind, dtype);
+  const Resolution* answer;
+  if (!found.empty() && !found.front()->def.can_run) {
+    answer = resolution_of(self, op, *found.front());
+  } else {
+    Resolution& choice = self.resolutions.emplace_back();
+    choice.route = route_without_kernel(self, op, kind, dtype);
+    if (!found.empty()) {
+      choice.otherwise = choice.route;
+      choice.route = Route::kChoose;
+      auto& list = self.candidate_lists.emplace_back();
+      for (const Kernel* kernel : found) {
+        list.push_back(resolution_of(self, op, *kernel));
+        if (!kernel->def.can_run) break;  // it never declines
+      }
+      list.push_back(nullptr);
+      choice.candidates = list.data();
+    }
+    answer = &choice;
+  }
+  cell.store(answer, std::memory_order_release);
+  return answer;
+}
+
+namespace slots {
+
+const tenon_op* op_find(const char* name) { return name ? find_operator(name) : nullptr; }
+const tenon_op_def* op_def(const tenon_op* op) { return op ? &op->def : nullptr; }
+uint32_t op_id(const tenon_op* op) { return op->id; }
+uint32_t op_count() { return operator_count(); }
+const tenon_op* op_at(uint32_t id) { return operator_at(id); }
+
+}  // namespace slots
+}  // namespace tenon::core
