@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel_core/runtime/device.hpp"
+
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include "kernel_core/abi/slots.hpp"
+#include "kernel_core/runtime/device_check.hpp"
+#include "kernel_core/runtime/meta_device.hpp"
+
+namespace tenon::core {
+
+// 512 KB of which only the pages of kinds in use are ever touched: one load finds a device.
+constinit std::atomic<Device*> device_table[1 << 16] = {};
+constinit std::atomic<tenon_status (*)(const char*, tenon_err*)> device_kind_loader{nullptr};
+
+namespace {
+
+// A kind keeps its entry, its number and its Device objects when its plugin goes; all are reused if
+// a plugin provides the same name again.
+struct Kind {
+  char name[17] = {};
+  std::atomic<const tenon_device_api*> api{nullptr};  // NULL: removed
+  const void* owner = nullptr;
+  std::string origin;
+  bool enumerated = false;
+  std::vector<tenon_device_info> infos;
+  std::vector<Device*> devices;  // by index; NULL: never opened
+};
+
+constinit std::atomic<Kind*> kinds[kMaxKinds] = {};
+constinit std::atomic<uint32_t> kind_count{0};
+constinit std::atomic<tenon_device_id> known_host{TENON_DEVICE_NONE};
+
+// Recursive: a plugin may ask for devices while one of its own is being opened.
+std::recursive_mutex& table_mutex() {
+  static auto* mutex = new std::recursive_mutex;
+  return *mutex;
+}
+using Lock = std::lock_guard<std::recursive_mutex>;
+
+Kind* new_kind(const tenon_device_api* api) {
+  Kind* kind = new Kind;
+  std::strncpy(kind->name, api->kind, sizeof kind->name - 1);
+  kinds[kind_count.load(std::memory_order_relaxed)].store(kind, std::memory_order_release);
+  kind_count.fetch_add(1, std::memory_order_release);
+  return kind;
+}
+
+void ensure_meta() {
+  if (kind_count.load(std::memory_order_acquire) > 0) return;
+  Lock lock(table_mutex());
+  if (kind_count.load(std::memory_order_relaxed) > 0) return;
+  new_kind(&kMetaDevice)->api.store(&kMetaDevice, std::memory_order_release);
+}
+
+Kind* kind_at(uint32_t number) {
+  ensure_meta();
+  if (number >= kMaxKinds) return nullptr;
+  return kinds[number].load(std::memory_order_acquire);
+}
+
+int find_kind(std::string_view name) {
+  ensure_meta();
+  uint32_t count = kind_count.load(std::memory_order_acquire);
+  for (uint32_t number = 0; number < count; ++number) {
+    if (name == kinds[number].load(std::memory_order_acquire)->name)
+      return static_cast<int>(number);
+  }
+  return -1;
+}
+
+bool is_live(const Kind* kind) { return kind && kind->api.load(std::memory_order_acquire); }
+
+// With the lock held.
+tenon_status ensure_enumerated(Kind& kind, tenon_err* err) {
+  if (kind.enumerated) return TENON_OK;
+  TENON_TRY(enumerate_devices(kind.api.load(std::memory_order_relaxed), &kind.infos, err));
+  kind.devices.resize(std::max(kind.devices.size(), kind.infos.size()));
+  kind.enumerated = true;
+  return TENON_OK;
+}
+
+std::string known_kinds() {
+  std::string text;
+  for (uint32_t number = 0; Kind* kind = kind_at(number); ++number) {
+    if (!is_live(kind)) continue;
+    if (!text.empty()) text += ", ";
+    text += kind->name;
+  }
+  return text;
+}
+
+tenon_status fail_unknown_kind(std::string_view name, tenon_err* err) {
+  return fail(err, TENON_NOT_FOUND,
+              "no device kind '%.*s'; known kinds: %s; load a plugin that provides it",
+              static_cast<int>(name.size()), name.data(), known_kinds().c_str());
+}
+
+// With the lock held; publishes the device.
+tenon_status open_known(Kind& kind, tenon_device_id id, Device** out, tenon_err* err) {
+  TENON_TRY(ensure_enumerated(kind, err));
+  uint32_t index = TENON_DEVICE_INDEX(id);
+  if (index >= kind.infos.size()) {
+    return fail(err, TENON_NOT_FOUND, "%s has %zu device%s, there is no %s:%u", kind.name,
+                kind.infos.size(), kind.infos.size() == 1 ? "" : "s", kind.name, index);
+  }
+  const tenon_device_api* api = kind.api.load(std::memory_order_relaxed);
+  Device*& device = kind.devices[index];
+  if (!device) device = new Device;
+  std::snprintf(device->name, sizeof device->name, "%s:%u", kind.name, index);
+  tenon_device handle = nullptr;
+  tenon_err local;
+  if (!err) err = &local;
+  TENON_TRY(device_result(*device, "open", api->open(index, &handle, err), err));
+  if (!handle) {
+    return fail(err, TENON_INTERNAL,
+                "%s > open: returned OK and no handle; this is a bug in the plugin", device->name);
+  }
+  device->id = id;
+  device->api = api;
+  device->async = async_group(api);
+  device->handle = handle;
+  device->info = kind.infos[index];
+  device->host_memory = device->info.flags & TENON_DEVICE_HOST_MEMORY;
+  device->opaque_memory = device->info.flags & TENON_DEVICE_OPAQUE_MEMORY;
+  device_table[id].store(device, std::memory_order_release);
+  *out = device;
+  return TENON_OK;
+}
+
+std::string leases_of(const Kind& kind) {
+  std::string text;
+  for (Device* device : kind.devices) {
+    if (!device) continue;
+    std::string own;
+    for (auto* slot : {&device->memory, &device->streams}) {
+      if (DeviceResource* resource = slot->load(std::memory_order_acquire))
+        resource->list_leases(own);
+    }
+    if (!own.empty()) text += std::string(text.empty() ? "" : "; ") + device->name + " has " + own;
+  }
+  return text;
+}
+
+void close_devices(Kind& kind) {
+  for (Device* device : kind.devices) {
+    if (!device || !device->api) continue;
+    for (auto* slot : {&device->memory, &device->streams}) {
+      DeviceResource* resource = slot->exchange(nullptr, std::memory_order_acq_rel);
+      if (!resource) continue;
+      resource->release_all();
+      delete resource;
+    }
+    device->api->close(device->handle);
+    device->api = nullptr;
+    device->async = nullptr;
+    device->handle = nullptr;
+  }
+}
+
+}  // namespace
+
+tenon_status device_result(const Device& device, const char* call, tenon_status status,
+                           tenon_err* err) {
+  if (status == TENON_OK) [[likely]]
+    return TENON_OK;
+  fail(err, status, "failed with code %d and no text", status);
+  add_context(err, "%s > %s", device.name, call);
+  return status;
+}
+
+Device* find_unopened_device(tenon_device_id id) {
+  Device* device = nullptr;
+  return open_device(id, &device, nullptr) == TENON_OK ? device : nullptr;
+}
+
+tenon_status open_device(tenon_device_id id, Device** out, tenon_err* err) try {
+  if (Device* device = device_table[id].load(std::memory_order_acquire)) {
+    *out = device;
+    return TENON_OK;
+  }
+  Kind* kind = kind_at(TENON_DEVICE_KIND(id));
+  if (!is_live(kind)) {
+    return fail(err, TENON_NOT_FOUND, "no device has the id %u; known kinds: %s", id,
+                known_kinds().c_str());
+  }
+  Lock lock(table_mutex());
+  if (!is_live(kind)) return fail_unknown_kind(kind->name, err);
+  if (Device* device = device_table[id].load(std::memory_order_relaxed)) {
+    *out = device;
+    return TENON_OK;
+  }
+  return open_known(*kind, id, out, err);
+} catch (const std::bad_alloc&) {
+  return fail_host_memory(err);
+}
+
+std::string device_name(tenon_device_id id) {
+  if (id == TENON_DEVICE_NONE) return "no device";
+  Kind* kind = kind_at(TENON_DEVICE_KIND(id));
+  std::string name = kind ? kind->name : "kind" + std::to_string(TENON_DEVICE_KIND(id));
+  return name + ":" + std::to_string(TENON_DEVICE_INDEX(id));
+}
+
+tenon_status add_device_kind(const tenon_device_api* api, const void* owner, uint32_t* out,
+                             tenon_err* err, const char* origin) try {
+  TENON_TRY(check_device_api(api, err));
+  ensure_meta();
+  Lock lock(table_mutex());
+  int number = find_kind(api->kind);
+  Kind* kind = number < 0 ? nullptr : kinds[number].load(std::memory_order_relaxed);
+  if (is_live(kind)) {
+    const char* holder = number == 0 ? "Tenon itself" : kind->origin.c_str();
+    return fail(err, TENON_ALREADY_EXISTS,
+                "device kind '%s' of %s is already provided by %s; unload one of the two",
+                api->kind, *origin ? origin : "this plugin", *holder ? holder : "another plugin");
+  }
+  if (!kind) {
+    number = static_cast<int>(kind_count.load(std::memory_order_relaxed));
+    if (number == static_cast<int>(kMaxKinds)) {
+      return fail(err, TENON_OUT_OF_RANGE, "expected at most %u device kinds; '%s' is one more",
+                  kMaxKinds, api->kind);
+    }
+    kind = new_kind(api);
+  }
+  kind->owner = owner;
+  kind->origin = origin;
+  kind->enumerated = false;
+  kind->infos.clear();
+  kind->api.store(api, std::memory_order_release);
+  *out = static_cast<uint32_t>(number);
+  return TENON_OK;
+} catch (const std::bad_alloc&) {
+  return fail_host_memory(err);
+}
+
+tenon_device_id host_device() try {
+  tenon_device_id known = known_host.load(std::memory_order_acquire);
+  if (known != TENON_DEVICE_NONE) [[likely]]
+    return known;
+  Lock lock(table_mutex());
+  for (uint32_t number = 1; Kind* kind = kind_at(number); ++number) {
+    if (!is_live(kind) || ensure_enumerated(*kind, nullptr) != TENON_OK) continue;
+    for (uint32_t index = 0; index < kind->infos.size(); ++index) {
+      if (!(kind->infos[index].flags & TENON_DEVICE_HOST_MEMORY)) continue;
+      known_host.store(TENON_DEVICE_ID(number, index), std::memory_order_release);
+      return TENON_DEVICE_ID(number, index);
+    }
+  }
+  return TENON_DEVICE_NONE;
+} catch (const std::bad_alloc&) {
+  return TENON_DEVICE_NONE;
+}
+
+const void* device_kind_owner(uint32_t number) {
+  Lock lock(table_mutex());
+  Kind* kind = kind_at(number);
+  return is_live(kind) ? kind->owner : nullptr;
+}
+
+tenon_status remove_device_kind(uint32_t number, tenon_err* err) try {
+  if (number == 0) return fail(err, TENON_INVALID_ARGUMENT, "the kind 'meta' cannot be removed");
+  Lock lock(table_mutex());
+  Kind* kind = kind_at(number);
+  if (!is_live(kind)) return fail(err, TENON_NOT_FOUND, "no device kind has the number %u", number);
+  if (std::string leases = leases_of(*kind); !leases.empty()) {
+    return fail(err, TENON_FAILED_PRECONDITION,
+                "device kind '%s' is in use: %s; release them first", kind->name, leases.c_str());
+  }
+  for (size_t index = 0; index < kind->devices.size(); ++index) {
+    device_table[TENON_DEVICE_ID(number, index)].store(nullptr, std::memory_order_release);
+  }
+  if (TENON_DEVICE_KIND(known_host.load(std::memory_order_relaxed)) == number) {
+    known_host.store(TENON_DEVICE_NONE, std::memory_order_relaxed);
+  }
+  close_devices(*kind);
+  kind->api.store(nullptr, std::memory_order_release);
+  return TENON_OK;
+} catch (const std::bad_alloc&) {
+  return fail_host_memory(err);
+}
+
+namespace slots {
+
+tenon_status device_find(const char* name, tenon_device_id* out, tenon_err* err) {
+  std::string_view text = name ? name : "";
+  std::string_view kind_name = text.substr(0, text.find(':'));
+  uint32_t index = 0;
+  bool valid = is_kind_name(kind_name);
+  if (valid && kind_name.size() < text.size()) {
+    const char* end = text.data() + text.size();
+    auto [stop, error] = std::from_chars(text.data() + kind_name.size() + 1, end, index);
+    valid = error == std::errc() && stop == end;
+  }
+  if (!valid) {
+    return core::fail(err, TENON_INVALID_ARGUMENT,
+                      "expected a device such as 'meta' or 'acme:1', got '%.*s'",
+                      static_cast<int>(text.size()), text.data());
+  }
+  int number = find_kind(kind_name);
+  if (number < 0 || !is_live(kind_at(static_cast<uint32_t>(number)))) {
+    char terminated[17] = {};
+    kind_name.copy(terminated, sizeof terminated - 1);
+    if (auto load = device_kind_loader.load(std::memory_order_acquire))
+      TENON_TRY(load(terminated, err));
+    number = find_kind(kind_name);
+  }
+  if (number < 0 || !is_live(kind_at(static_cast<uint32_t>(number)))) {
+    return fail_unknown_kind(kind_name, err);
+  }
+  if (index >= kMaxDevicesPerKind) {
+    return core::fail(err, TENON_NOT_FOUND, "there is no %.*s; device indices go up to %u",
+                      static_cast<int>(text.size()), text.data(), kMaxDevicesPerKind - 1);
+  }
+  Device* device;
+  TENON_TRY(open_device(TENON_DEVICE_ID(static_cast<uint32_t>(number), index), &device, err));
+  *out = device->id;
+  return TENON_OK;
+}
+
+tenon_status device_info(tenon_device_id id, tenon_device_info* out, tenon_err* err) {
+  Device* device;
+  TENON_TRY(open_device(id, &device, err));
+  *out = device->info;
+  return TENON_OK;
+}
+
+uint32_t device_kind_count() {
+  ensure_meta();
+  return kind_count.load(std::memory_order_acquire);
+}
+
+const char* device_kind_name(uint32_t number) {
+  Kind* kind = kind_at(number);
+  return is_live(kind) ? kind->name : nullptr;
+}
+
+uint32_t device_count(uint32_t number) try {
+  Lock lock(table_mutex());
+  Kind* kind = kind_at(number);
+  if (!is_live(kind) || ensure_enumerated(*kind, nullptr) != TENON_OK) return 0;
+  return static_cast<uint32_t>(kind->infos.size());
+} catch (const std::bad_alloc&) {
+  return 0;
+}
+
+tenon_device_id device_host() { return host_device(); }
+
+tenon_status device_sync(tenon_device_id id, tenon_err* err) {
+  Device* device;
+  TENON_TRY(open_device(id, &device, err));
+  return device_result(*device, "sync", device->api->sync(device->handle, nullptr, err), err);
+}
+
+}  // namespace slots
+}  // namespace tenon::core
