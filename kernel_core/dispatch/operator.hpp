@@ -12,7 +12,7 @@ namespace tenon::core {
 
 inline constexpr uint32_t kMaxParams = 32;
 inline constexpr uint32_t kMaxOutputs = 8;
-inline constexpr uint32_t kMaxDeviceKinds = 32;
+inline constexpr uint32_t kMaxDeviceKinds = 256;  // the high byte of a tenon_device_id
 
 struct Kernel {
   tenon_kernel_def def;

@@ -116,7 +116,7 @@ bool kind_has_kernels(Registry& self, std::string_view kind) {
 
 std::vector<const Kernel*> candidates(Registry& self, const Operator& op, uint32_t kind, int32_t dtype) {
   std::vector<const Kernel*> found;
-  const char* kind_name = device_kind_name(kind);
+  const char* kind_name = slots::device_kind_name(kind);
   auto position = self.kernels.find(&op);
   if (!kind_name || position == self.kernels.end()) return found;
   for (auto& kernel : position->second)
@@ -127,10 +127,10 @@ std::vector<const Kernel*> candidates(Registry& self, const Operator& op, uint32
 }
 
 Route route_without_kernel(Registry& self, const Operator& op, uint32_t kind, int32_t dtype) {
-  Device* host = find_device(host_device());
+  Device* host = find_device(slots::device_host());
   bool is_host = host && TENON_DEVICE_KIND(host->id) == kind;
   bool can_lower = op.def.decompose && !(op.def.flags & (TENON_OP_CONVERT | TENON_OP_MATERIALIZE));
-  if (can_lower && (is_host || kind_has_kernels(self, device_kind_name(kind)))) return Route::kLowered;
+  if (can_lower && (is_host || kind_has_kernels(self, slots::device_kind_name(kind)))) return Route::kLowered;
   if (host && !is_host &&
       (can_lower || !candidates(self, op, TENON_DEVICE_KIND(host->id), dtype).empty()))
     return Route::kHost;

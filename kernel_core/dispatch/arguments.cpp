@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel_core/dispatch/arguments.hpp"
+
+#include "kernel_core/runtime/device.hpp"
+#include "kernel_core/types/dtype.hpp"
+
+namespace tenon::core {
+namespace {
+
+bool is_number(int32_t tag) {
+  return tag == TENON_VALUE_INT || tag == TENON_VALUE_FLOAT || tag == TENON_VALUE_BOOL ||
+         tag == TENON_VALUE_COMPLEX;
+}
+
+// Check one value against its parameter, converting where the schema allows it.
+bool accept(const tenon_param_def& param, tenon_value& value, int64_t& integer) {
+  if (value.tag == TENON_VALUE_NONE) return param.flags & TENON_PARAM_FLAG_OPTIONAL;
+  switch (param.kind) {
+    case TENON_PARAM_TENSOR:
+      return (value.tag == TENON_VALUE_TENSOR && value.v.p) || is_number(value.tag);
+    case TENON_PARAM_TENSORS: return value.tag == TENON_VALUE_TENSORS;
+    case TENON_PARAM_INT: return value.tag == TENON_VALUE_INT;
+    case TENON_PARAM_FLOAT:
+      if (value.tag == TENON_VALUE_INT)
+        value = {TENON_VALUE_FLOAT, 0, {.f = static_cast<double>(value.v.i)}};
+      return value.tag == TENON_VALUE_FLOAT;
+    case TENON_PARAM_BOOL: return value.tag == TENON_VALUE_BOOL;
+    case TENON_PARAM_SCALAR: return is_number(value.tag);
+    case TENON_PARAM_STRING: return value.tag == TENON_VALUE_STRING;
+    case TENON_PARAM_DTYPE: return value.tag == TENON_VALUE_DTYPE && is_dtype(value.v.i);
+    case TENON_PARAM_DEVICE: return value.tag == TENON_VALUE_DEVICE;
+    case TENON_PARAM_INTS:
+      if (value.tag == TENON_VALUE_INT) {
+        integer = value.v.i;
+        value = {TENON_VALUE_INTS, 1, {.p = &integer}};
+      }
+      return value.tag == TENON_VALUE_INTS;
+    case TENON_PARAM_FLOATS: return value.tag == TENON_VALUE_FLOATS;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+tenon_status complete_arguments(const Operator& op, const tenon_value* args, uint32_t nargs, Arguments& out,
+                                tenon_err* err) {
+  if (nargs > op.def.nparams)
+    return fail(err, TENON_TYPE_MISMATCH, "[%s] expected at most %u arguments, got %u; the signature is %s",
+                short_name(op), op.def.nparams, nargs, op.def.schema);
+  for (uint32_t i = 0; i < op.def.nparams; ++i) {
+    const tenon_param_def& param = op.def.params[i];
+    if (i < nargs) {
+      out.values[i] = args[i];
+    } else if (param.flags & TENON_PARAM_FLAG_HAS_DEFAULT) {
+      out.values[i] = param.default_value;
+    } else if (param.flags & TENON_PARAM_FLAG_OPTIONAL) {
+      out.values[i] = {TENON_VALUE_NONE, 0, {.i = 0}};
+    } else {
+      return fail(err, TENON_TYPE_MISMATCH, "[%s] argument `%s` is missing; the signature is %s",
+                  short_name(op), param.name, op.def.schema);
+    }
+    if (!accept(param, out.values[i], out.integers[i]))
+      return fail(err, TENON_TYPE_MISMATCH, "[%s] argument `%s`: expected %s, got %s; the signature is %s",
+                  short_name(op), param.name, param_kind_name(param.kind), value_kind_name(out.values[i].tag),
+                  op.def.schema);
+  }
+  return TENON_OK;
+}
+
+const char* value_kind_name(int32_t tag) {
+  switch (tag) {
+    case TENON_VALUE_NONE: return "none";
+    case TENON_VALUE_INT: return "int";
+    case TENON_VALUE_BOOL: return "bool";
+    case TENON_VALUE_FLOAT: return "float";
+    case TENON_VALUE_DTYPE: return "dtype";
+    case TENON_VALUE_DEVICE: return "device";
+    case TENON_VALUE_TENSOR: return "Tensor";
+    case TENON_VALUE_INTS: return "int[]";
+    case TENON_VALUE_STRING: return "str";
+    case TENON_VALUE_TENSORS: return "Tensor[]";
+    case TENON_VALUE_FLOATS: return "float[]";
+    case TENON_VALUE_COMPLEX: return "complex";
+    default: return "an unknown value";
+  }
+}
+
+const char* param_kind_name(int32_t kind) {
+  static constexpr const char* kNames[] = {"?",     "Tensor", "Tensor[]", "int",    "float", "bool",
+                                           "number", "str",    "dtype",    "device", "int[]", "float[]"};
+  return kind >= 1 && kind <= TENON_PARAM_FLOATS ? kNames[kind] : kNames[0];
+}
+
+}  // namespace tenon::core

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// From what a caller passed to what the schema says: defaults filled in, kinds checked.
+#pragma once
+
+#include "kernel_core/dispatch/operator.hpp"
+#include "kernel_core/types/status.hpp"
+
+namespace tenon::core {
+
+// A complete argument list. `integers` backs an int[] parameter that was given a lone integer.
+struct Arguments {
+  tenon_value values[kMaxParams];
+  int64_t integers[kMaxParams];
+};
+
+// Fill `out` from the first `nargs` parameters' values and the defaults of the rest.
+tenon_status complete_arguments(const Operator& op, const tenon_value* args, uint32_t nargs, Arguments& out,
+                                tenon_err* err);
+
+const char* value_kind_name(int32_t tag);
+const char* param_kind_name(int32_t kind);
+
+inline tenon_tensor* as_tensor(const tenon_value& value) {
+  return value.tag == TENON_VALUE_TENSOR ? static_cast<tenon_tensor*>(value.v.p) : nullptr;
+}
+inline tenon_value tensor_value(tenon_tensor* tensor) { return {TENON_VALUE_TENSOR, 0, {.p = tensor}}; }
+
+// "add" for "tenon::add"; other namespaces stay: how messages name an operator.
+inline const char* short_name(const Operator& op) {
+  constexpr std::string_view kOwn = "tenon::";
+  return op.name.starts_with(kOwn) ? op.name.c_str() + kOwn.size() : op.name.c_str();
+}
+
+}  // namespace tenon::core
