@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Datasets: things with a length that are indexed by an integer."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import tenon
+from tenon import Tensor
+
+from .sampler import permutation
+
+
+class Dataset:
+    """Subclasses define __len__ and __getitem__.
+
+    A dataset that can fetch many samples faster than one by one also defines `batch(indices)`, which
+    returns them already collated; the DataLoader prefers it.
+    """
+
+    def __len__(self) -> int:
+        raise NotImplementedError(f"{type(self).__name__} must define __len__()")
+
+    def __getitem__(self, index: int) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must define __getitem__()")
+
+
+class TensorDataset(Dataset):
+    """Samples are rows of tensors: `dataset[i] == (a[i], b[i], ...)`."""
+
+    def __init__(self, *tensors: Tensor) -> None:
+        if not tensors or len({len(tensor) for tensor in tensors}) != 1:
+            raise ValueError("TensorDataset: expected tensors of equal length, got lengths "
+                             f"{[len(tensor) for tensor in tensors]}")
+        self.tensors = tensors
+
+    def __len__(self) -> int:
+        return len(self.tensors[0])
+
+    def __getitem__(self, index: int) -> tuple[Tensor, ...]:
+        return tuple(tensor[index] for tensor in self.tensors)
+
+    def batch(self, indices: Sequence[int]) -> list[Tensor]:
+        rows = tenon.tensor(list(indices), dtype=tenon.int64)
+        return [tenon.take(tensor, rows.to(tensor.device), axis=0) for tensor in self.tensors]
+
+
+class Subset(Dataset):
+    """Some samples of another dataset, in the given order."""
+
+    def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
+        self.dataset = dataset
+        self.indices = list(indices)
+        if hasattr(dataset, "batch"):
+            self.batch = lambda rows: dataset.batch([self.indices[row] for row in rows])
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.dataset[self.indices[index]]
+
+
+class ConcatDataset(Dataset):
+    """Datasets one after another."""
+
+    def __init__(self, datasets: Sequence[Any]) -> None:
+        self.datasets = list(datasets)
+        self.ends = list(itertools.accumulate(len(dataset) for dataset in self.datasets))
+
+    def __len__(self) -> int:
+        return self.ends[-1] if self.ends else 0
+
+    def __getitem__(self, index: int) -> Any:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"ConcatDataset: index {index} is out of range for {len(self)} samples")
+        index %= len(self)
+        which = bisect.bisect_right(self.ends, index)
+        return self.datasets[which][index - (self.ends[which - 1] if which else 0)]
+
+
+def random_split(dataset: Any, lengths: Sequence[int | float], seed: int | None = None) -> list[Subset]:
+    """Disjoint random subsets; `lengths` are counts, or fractions that sum to 1.
+
+    Without a seed, tenon.manual_seed decides.
+    """
+    count = len(dataset)
+    if all(isinstance(length, float) for length in lengths):
+        if abs(sum(lengths) - 1.0) > 1e-6:
+            raise ValueError(f"random_split: expected fractions that sum to 1, got {sum(lengths)}")
+        sizes = [int(count * length) for length in lengths]
+        for i in range(count - sum(sizes)):  # what rounding left over
+            sizes[i % len(sizes)] += 1
+    else:
+        sizes = [int(length) for length in lengths]
+    if sum(sizes) != count or min(sizes, default=0) < 0:
+        raise ValueError(f"random_split: expected lengths that sum to {count}, got {list(lengths)}")
+    order = permutation(count, seed)
+    ends = list(itertools.accumulate(sizes))
+    return [Subset(dataset, order[end - size:end]) for size, end in zip(sizes, ends)]

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""save and load: tensors in safetensors files.
+
+A file holds nothing that can run. A dict of tensors becomes a plain safetensors file that every other
+reader understands. Anything nested (an optimizer's state dict) is flattened, and its structure goes,
+as JSON, into the metadata.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from tenon import Tensor, safetensors
+
+_STRUCTURE = "tenon.structure"  # the metadata key
+_TENSOR = "$tensor"  # {"$tensor": "name"} in the structure stands for a tensor
+
+
+def save(state: Any, path: str | os.PathLike, metadata: Mapping[str, str] | None = None) -> None:
+    """Write tensors, or dicts and lists of tensors, numbers, strings and None, to `path`.
+
+    The file appears whole or not at all. Tensors on other devices are copied to the host.
+    """
+    metadata = dict(metadata or {})
+    if isinstance(state, Mapping) and all(isinstance(value, Tensor) for value in state.values()):
+        tensors = {_checked_name(name): value for name, value in state.items()}
+    else:
+        tensors = {}
+        metadata[_STRUCTURE] = json.dumps(_flatten(state, "", tensors))
+    safetensors.write(path, tensors, metadata)
+
+
+def load(path: str | os.PathLike, device: Any = None, *, memory_map: bool = False) -> Any:
+    """Read what `save` wrote, or any safetensors file.
+
+    `memory_map=True` reads tensors from disk when they are first touched; changing one changes
+    memory only, not the file.
+    """
+    tensors, metadata = safetensors.read(path, memory_map=memory_map)
+    if device is not None:
+        tensors = {name: tensor.to(device) for name, tensor in tensors.items()}
+    if _STRUCTURE not in metadata:
+        return tensors
+    try:
+        return _unflatten(json.loads(metadata[_STRUCTURE]), tensors)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"{os.fspath(path)}: the structure in its metadata does not match its "
+                         f"tensors ({error}); was it edited by another program?") from None
+
+
+def _checked_name(name: Any) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"save: expected names to be str, got {type(name).__name__} {name!r}")
+    return name
+
+
+def _flatten(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
+    if isinstance(value, Tensor):
+        tensors[path or "tensor"] = value
+        return {_TENSOR: path or "tensor"}
+    if isinstance(value, Mapping):
+        # Pairs, because JSON would turn integer keys into strings.
+        return {"$dict": [[key, _flatten(item, _join(path, key), tensors)] for key, item in value.items()]}
+    if isinstance(value, (list, tuple)):
+        items = [_flatten(item, _join(path, index), tensors) for index, item in enumerate(value)]
+        return items if isinstance(value, list) else {"$tuple": items}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"save: expected tensors, numbers, strings, None and dicts or lists of them, got "
+                    f"{type(value).__name__} at {path or 'the top'!r}")
+
+
+def _unflatten(node: Any, tensors: dict[str, Tensor]) -> Any:
+    if isinstance(node, list):
+        return [_unflatten(item, tensors) for item in node]
+    if not isinstance(node, dict):
+        return node
+    (kind, content), = node.items()
+    if kind == _TENSOR:
+        return tensors[content]
+    if kind == "$tuple":
+        return tuple(_unflatten(item, tensors) for item in content)
+    if kind == "$dict":
+        return {key: _unflatten(item, tensors) for key, item in content}
+    raise ValueError(f"unknown node {kind!r}")
+
+
+def _join(path: str, key: Any) -> str:
+    return f"{path}.{key}" if path else str(key)

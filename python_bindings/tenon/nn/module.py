@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Module: a callable with parameters.
+
+What belongs to a module is found by looking at its attributes: a Parameter is trained, a Buffer is
+saved, a Module is a child. There is no registry beside the attributes that could disagree with them,
+and reading `self.weight` costs what reading any attribute costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import tenon
+from tenon import Tensor
+
+from .parameter import Buffer, Parameter
+
+M = TypeVar("M", bound="Module")
+
+
+class Module:
+    """Base class of layers and models. Subclasses assign parts in __init__ and define `forward`."""
+
+    training: bool = True
+    # Class-level defaults, so that a subclass may leave out super().__init__().
+    _forward_hooks: dict[int, Callable] | None = None
+    _forward_pre_hooks: dict[int, Callable] | None = None
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must define forward()")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._forward_pre_hooks is None and self._forward_hooks is None:
+            return self.forward(*args, **kwargs)
+        for hook in tuple((self._forward_pre_hooks or {}).values()):
+            replaced = hook(self, args)
+            if replaced is not None:
+                args = replaced if isinstance(replaced, tuple) else (replaced,)
+        result = self.forward(*args, **kwargs)
+        for hook in tuple((self._forward_hooks or {}).values()):
+            replaced = hook(self, args, result)
+            if replaced is not None:
+                result = replaced
+        return result
+
+    # -- hooks -------------------------------------------------------------------------------------
+
+    def register_forward_hook(self, hook: Callable[[Module, tuple, Any], Any]) -> HookHandle:
+        """Call `hook(module, args, result)` after forward; what it returns, unless None, replaces
+        the result."""
+        if self._forward_hooks is None:
+            self._forward_hooks = {}
+        return HookHandle(self, "_forward_hooks", hook)
+
+    def register_forward_pre_hook(self, hook: Callable[[Module, tuple], Any]) -> HookHandle:
+        """Call `hook(module, args)` before forward; what it returns, unless None, replaces args."""
+        if self._forward_pre_hooks is None:
+            self._forward_pre_hooks = {}
+        return HookHandle(self, "_forward_pre_hooks", hook)
+
+    # -- parts -------------------------------------------------------------------------------------
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Same as `self.<name> = Buffer(tensor, persistent)`."""
+        setattr(self, name, None if tensor is None else Buffer(tensor, persistent))
+
+    def register_parameter(self, name: str, parameter: Parameter | None) -> None:
+        """Same as `self.<name> = parameter`."""
+        setattr(self, name, parameter)
+
+    def add_module(self, name: str, module: Module) -> None:
+        """Same as `self.<name> = module`, for names that are made at run time."""
+        if not isinstance(module, Module):
+            raise TypeError(f"add_module: expected a Module for {name!r}, got {type(module).__name__}")
+        setattr(self, name, module)
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        for name, value in vars(self).items():
+            if isinstance(value, Module):
+                yield name, value
+
+    def children(self) -> Iterator[Module]:
+        for _, module in self.named_children():
+            yield module
+
+    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+        """This module and all below it, each once."""
+        seen: set[int] = set()
+        stack = [(prefix, self)]
+        while stack:
+            name, module = stack.pop()
+            if id(module) in seen:
+                continue
+            seen.add(id(module))
+            yield name, module
+            stack.extend(reversed([(_join(name, n), m) for n, m in module.named_children()]))
+
+    def modules(self) -> Iterator[Module]:
+        for _, module in self.named_modules():
+            yield module
+
+    def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Parameter]]:
+        """Every parameter once, with its dotted path; a shared one under its first name."""
+        return self._named_tensors(Parameter, prefix)
+
+    def parameters(self) -> Iterator[Parameter]:
+        for _, parameter in self.named_parameters():
+            yield parameter
+
+    def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Buffer]]:
+        return self._named_tensors(Buffer, prefix)
+
+    def buffers(self) -> Iterator[Buffer]:
+        for _, buffer in self.named_buffers():
+            yield buffer
+
+    def _named_tensors(self, kind: type, prefix: str) -> Iterator[tuple[str, Any]]:
+        seen: set[int] = set()
+        for path, module in self.named_modules(prefix):
+            for name, value in vars(module).items():
+                if isinstance(value, kind) and id(value) not in seen:
+                    seen.add(id(value))
+                    yield _join(path, name), value
+
+    # -- changing everything at once ---------------------------------------------------------------
+
+    def apply(self: M, function: Callable[[Module], Any]) -> M:
+        """Call `function` on every module below this one, then on this one."""
+        for child in self.children():
+            child.apply(function)
+        function(self)
+        return self
+
+    def train(self: M, mode: bool = True) -> M:
+        """Switch Dropout, BatchNorm and the like to training behaviour."""
+        for module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self: M) -> M:
+        return self.train(False)
+
+    def requires_grad_(self: M, requires_grad: bool = True) -> M:
+        for parameter in self.parameters():
+            parameter.requires_grad = requires_grad
+        return self
+
+    def zero_grad(self) -> None:
+        """Forget all gradients."""
+        for parameter in self.parameters():
+            parameter.grad = None
+
+    def to(self: M, *args: Any, device: Any = None, dtype: Any = None) -> M:
+        """Move parameters and buffers, in place: `to("toy")`, `to(tenon.float64)`, `to(device=...)`.
+
+        Integer and boolean tensors keep their dtype. Parameter objects stay the same, so an
+        optimizer that holds them stays valid.
+        """
+        for argument in args:
+            if isinstance(argument, tenon.dtype):
+                dtype = argument
+            else:
+                device = argument
+        if dtype is not None and not dtype.is_floating_point:
+            raise TypeError(f"Module.to: expected a floating-point dtype, got {dtype}")
+        with tenon.no_grad():
+            for tensor in (*self.parameters(), *self.buffers()):
+                wanted = dtype if tensor.dtype.is_floating_point else None
+                tensor.data = _converted(tensor, device, wanted)
+                if tensor.grad is not None:
+                    tensor.grad = _converted(tensor.grad, device, wanted)
+        return self
+
+    # -- state -------------------------------------------------------------------------------------
+
+    def state_dict(self, prefix: str = "") -> dict[str, Tensor]:
+        """Parameters and persistent buffers by dotted path. They share memory with the module."""
+        state: dict[str, Tensor] = {}
+        for path, module in self._named_paths(prefix):
+            for name, value in vars(module).items():
+                if isinstance(value, Parameter) or (isinstance(value, Buffer) and value.persistent):
+                    state[_join(path, name)] = value.detach()
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Tensor], strict: bool = True) -> LoadReport:
+        """Copy `state` into this module. Nothing is copied if anything does not fit.
+
+        With `strict=False` missing and unexpected names are reported instead of refused; a tensor of
+        the wrong shape is refused always.
+        """
+        own = self.state_dict()
+        report = LoadReport([n for n in own if n not in state], [n for n in state if n not in own])
+        problems = []
+        if strict:
+            problems += [f"missing: {name} (expected shape {tuple(own[name].shape)})"
+                         for name in report.missing]
+            problems += [f"unexpected: {name}" for name in report.unexpected]
+        problems += [f"{name}: expected shape {tuple(own[name].shape)}, got {tuple(state[name].shape)}"
+                     for name in own
+                     if name in state and tuple(own[name].shape) != tuple(state[name].shape)]
+        if problems:
+            hint = "; pass strict=False to load what fits" if strict else ""
+            raise ValueError(f"{type(self).__name__}.load_state_dict: {len(problems)} tensors do not "
+                             f"fit{hint}:\n  " + "\n  ".join(problems))
+        with tenon.no_grad():
+            for name, tensor in own.items():
+                if name in state:
+                    tensor.copy_(state[name])
+        return report
+
+    def _named_paths(self, prefix: str) -> Iterator[tuple[str, Module]]:
+        """Like named_modules, but a module that is used twice is seen under both names: a file that
+        names all of them loads into a model that shares none."""
+        yield prefix, self
+        for name, child in self.named_children():
+            yield from child._named_paths(_join(prefix, name))
+
+    # -- text --------------------------------------------------------------------------------------
+
+    def extra_repr(self) -> str:
+        """What repr shows between the parentheses: the settings of a layer."""
+        return ""
+
+    def __repr__(self) -> str:
+        lines = [f"({name}): " + repr(child).replace("\n", "\n  ")
+                 for name, child in self.named_children()]
+        inner = self.extra_repr()
+        if lines:
+            inner = "\n  " + "\n  ".join(([inner] if inner else []) + lines) + "\n"
+        return f"{type(self).__name__}({inner})"
+
+
+class LoadReport:
+    """What load_state_dict(strict=False) did not find a partner for."""
+
+    def __init__(self, missing: list[str], unexpected: list[str]) -> None:
+        self.missing = missing
+        self.unexpected = unexpected
+
+    def __repr__(self) -> str:
+        return f"LoadReport(missing={self.missing}, unexpected={self.unexpected})"
+
+
+class HookHandle:
+    """Removes its hook by remove(), or at the end of a `with` block."""
+
+    _next = 0
+
+    def __init__(self, module: Module, kind: str, hook: Callable) -> None:
+        HookHandle._next += 1
+        self._module, self._kind, self._id = module, kind, HookHandle._next
+        getattr(module, kind)[self._id] = hook
+
+    def remove(self) -> None:
+        hooks = getattr(self._module, self._kind)
+        if hooks is not None:
+            hooks.pop(self._id, None)
+            if not hooks:
+                setattr(self._module, self._kind, None)
+
+    def __enter__(self) -> HookHandle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+def _join(prefix: str, name: str) -> str:
+    return f"{prefix}.{name}" if prefix else name
+
+
+def _converted(tensor: Tensor, device: Any, dtype: Any) -> Tensor:
+    tensor = tensor.detach()
+    if dtype is not None:
+        tensor = tensor.to(dtype)
+    return tensor if device is None else tensor.to(device)

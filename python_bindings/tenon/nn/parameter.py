@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors that a module owns: Parameter is trained, Buffer is only kept."""
+
+from __future__ import annotations
+
+from tenon import Tensor
+
+
+class Parameter(Tensor):
+    """A tensor that an optimizer trains. Assigned to an attribute of a Module, it belongs to it.
+
+    Shares the storage of `data` and starts a history of its own.
+    """
+
+    def __new__(cls, data: Tensor, requires_grad: bool = True) -> Parameter:
+        self = super().__new__(cls, data)
+        self.requires_grad = requires_grad
+        return self
+
+    def __init__(self, data: Tensor, requires_grad: bool = True) -> None:
+        pass
+
+    def __repr__(self) -> str:
+        return "Parameter containing:\n" + super().__repr__()
+
+
+class Buffer(Tensor):
+    """A tensor that belongs to a Module and is saved with it, but not trained (running statistics).
+
+    `persistent=False` leaves it out of the state dict.
+    """
+
+    persistent: bool
+
+    def __new__(cls, data: Tensor, persistent: bool = True) -> Buffer:
+        self = super().__new__(cls, data)
+        self.persistent = persistent
+        return self
+
+    def __init__(self, data: Tensor, persistent: bool = True) -> None:
+        pass
