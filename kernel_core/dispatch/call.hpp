@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// One operator call below all layers: dtype, shape, outputs, kernel.
+#pragma once
+
+#include "kernel_core/dispatch/arguments.hpp"
+#include "kernel_core/dispatch/context.hpp"
+#include "kernel_core/dispatch/host_scalar.hpp"
+#include "kernel_core/dispatch/operator.hpp"
+#include "kernel_core/runtime/tensor.hpp"
+
+namespace tenon::core {
+
+// Run with complete arguments. outs[i]: NONE, or a tensor to write into.
+tenon_status call_kernel(Operator& op, const tenon_value* args, tenon_value* outs, tenon_err* err);
+
+// All that is decided about a call before a kernel sees it. Lives on the stack of call_general.
+struct Plan {
+  Operator& op;
+  const tenon_value* args;  // as called
+  tenon_value* outs;        // as called
+  tenon_err* err;
+
+  Device* device = nullptr;
+  int32_t compute = -1;  // compute dtype
+  tenon_value values[kMaxParams];  // args, with numbers given for tensors as host scalars
+  uint32_t scalar_count = 0;
+  HostScalar scalars[8];
+  tenon_meta metas[kMaxOutputs];  // unset for data-dependent operators
+  bool has_metas = false;
+};
+
+// -- steps, in order ---------------------------------------------------------------------------
+tenon_status find_call_device(Plan& plan);
+tenon_status find_compute_dtype(Plan& plan);
+tenon_status find_output_shapes(Plan& plan);
+tenon_status check_given_outputs(const Plan& plan);
+
+// Run one native kernel: inputs and outputs brought into the form that its traits ask for.
+tenon_status run_native(Plan& plan, const Resolution& kernel);
+// Run the operator's decomposition / on the host device.
+tenon_status run_lowered(Plan& plan);
+tenon_status run_on_host(Plan& plan, const Resolution& cell);
+
+// -- tools shared by the steps -----------------------------------------------------------------
+// Broadcast shape of the BROADCAST arguments.
+tenon_status broadcast_shapes(const Operator& op, const tenon_value* values, int32_t* ndim, int64_t* shape,
+                              tenon_err* err);
+// `tensor` seen with a broadcast shape: strides of 0 where it is repeated.
+tenon_status expand_view(const TensorImpl& tensor, int32_t ndim, const int64_t* shape, TensorRef* out,
+                         tenon_err* err);
+// A contiguous copy / a copy of another dtype, by the operators registered for that.
+tenon_status materialize(tenon_tensor* tensor, TensorRef* out, tenon_err* err);
+tenon_status convert(tenon_tensor* tensor, int32_t dtype, TensorRef* out, tenon_err* err);
+// Write `source` into `destination` (equal shape): any strides, any dtypes, any devices.
+tenon_status copy_into(tenon_tensor* destination, tenon_tensor* source, tenon_err* err);
+// Move results into outputs that the caller gave, or hand them over.
+tenon_status deliver(const Plan& plan, tenon_value* results);
+// Contiguous bytes between any two devices.
+tenon_status copy_bytes(tenon_tensor* destination, const tenon_tensor* source, tenon_err* err);
+
+int32_t output_dtype(const Operator& op, int32_t compute);
+// "float32, float64"
+std::string dtype_list(uint64_t mask);
+
+// A kernel that failed without a word still gets one.
+tenon_status kernel_result(const Operator& op, const Device& device, tenon_status status, tenon_err* err);
+
+inline tenon_status invoke(const Resolution& kernel, tenon_ctx& ctx, const tenon_value* args, uint32_t nargs,
+                           tenon_value* outs, uint32_t nouts, tenon_err* err) {
+  return kernel.typed ? kernel.invoke(kernel.typed, &ctx, args, nargs, outs, nouts, err)
+                      : kernel.boxed(&ctx, args, nargs, outs, nouts, err);
+}
+
+}  // namespace tenon::core

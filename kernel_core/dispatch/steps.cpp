@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must be known about a call before a kernel can run: device, compute dtype, output shapes.
+#include <algorithm>
+
+#include "kernel_core/abi/slots.hpp"
+#include "kernel_core/dispatch/call.hpp"
+#include "kernel_core/runtime/tensor_shape.hpp"
+
+namespace tenon::core {
+namespace {
+
+// Call `visit(tensor, param_index)` for every tensor argument, lists included, until it fails.
+template <class Visit>
+tenon_status for_each_tensor(const Operator& op, const tenon_value* values, Visit visit) {
+  for (uint32_t i = 0; i < op.def.nparams; ++i) {
+    if (tenon_tensor* tensor = as_tensor(values[i])) {
+      TENON_TRY(visit(tensor, i));
+    } else if (values[i].tag == TENON_VALUE_TENSORS) {
+      auto* list = static_cast<tenon_tensor* const*>(values[i].v.p);
+      for (uint32_t k = 0; k < values[i].aux; ++k)
+        if (list[k]) TENON_TRY(visit(list[k], i));
+    }
+  }
+  return TENON_OK;
+}
+
+}  // namespace
+
+int32_t output_dtype(const Operator& op, int32_t compute) {
+  switch (op.def.out_dtype) {
+    case TENON_OUT_BOOL: return TENON_DTYPE_BOOL;
+    case TENON_OUT_REAL:
+      if (compute == TENON_DTYPE_C64) return TENON_DTYPE_F32;
+      return compute == TENON_DTYPE_C128 ? TENON_DTYPE_F64 : compute;
+    default: return compute;
+  }
+}
+
+std::string dtype_list(uint64_t mask) {
+  std::string text;
+  for (int32_t dtype = 0; dtype < TENON_DTYPE_COUNT; ++dtype)
+    if (mask >> dtype & 1) text += (text.empty() ? "" : ", ") + std::string(dtype_name(dtype));
+  return text;
+}
+
+tenon_status find_call_device(Plan& plan) {
+  tenon_device_id id = TENON_DEVICE_NONE;
+  TENON_TRY(for_each_tensor(plan.op, plan.args, [&](tenon_tensor* tensor, uint32_t index) {
+    if (id == TENON_DEVICE_NONE) id = tensor->device;
+    if (id == tensor->device) return TENON_OK;
+    return fail(plan.err, TENON_INVALID_ARGUMENT,
+                "[%s] expected all tensors on one device, got `%s` on %s and others on %s; move one with .to()",
+                short_name(plan.op), plan.op.def.params[index].name, device_name(tensor->device).c_str(),
+                device_name(id).c_str());
+  }));
+  // A device parameter decides where creation operators put their result.
+  for (uint32_t i = 0; i < plan.op.def.nparams; ++i)
+    if (plan.args[i].tag == TENON_VALUE_DEVICE && plan.op.def.compute == TENON_COMPUTE_OUTPUT)
+      id = static_cast<tenon_device_id>(plan.args[i].v.i);
+  if (id == TENON_DEVICE_NONE) {
+    tenon_tensor* out = as_tensor(plan.outs[0]);
+    id = out ? out->device : slots::device_host();
+  }
+  plan.device = id == TENON_DEVICE_NONE ? nullptr : find_device(id);
+  if (!plan.device)
+    return fail(plan.err, TENON_NOT_FOUND,
+                "[%s] no device to run on: no tensor was given and no host device is loaded", short_name(plan.op));
+  return TENON_OK;
+}
+
+tenon_status find_compute_dtype(Plan& plan) {
+  Operator& op = plan.op;
+  int32_t compute = -1;
+  if (op.def.compute == TENON_COMPUTE_OUTPUT) {
+    compute = plan.has_metas ? plan.metas[0].dtype : TENON_DTYPE_F32;
+  } else {
+    bool promotes = op.def.compute != TENON_COMPUTE_FIRST;
+    TENON_TRY(for_each_tensor(op, plan.args, [&](tenon_tensor* tensor, uint32_t index) {
+      if (!promotes) {
+        if (compute < 0) compute = tensor->dtype;
+      } else if (op.def.params[index].flags & TENON_PARAM_FLAG_PROMOTE) {
+        compute = compute < 0 ? tensor->dtype : promote(compute, tensor->dtype);
+      }
+      return TENON_OK;
+    }));
+    // Numbers given for promoted parameters change the class only.
+    for (uint32_t i = 0; i < op.def.nparams; ++i) {
+      bool counts = op.def.params[i].kind == TENON_PARAM_TENSOR && is_scalar_tag(plan.args[i].tag) &&
+                    (promotes ? op.def.params[i].flags & TENON_PARAM_FLAG_PROMOTE : compute < 0);
+      if (!counts) continue;
+      DtypeClass number = scalar_class(plan.args[i].tag);
+      // Among numbers alone: bool, int64, float32.
+      compute = promote_weak(compute < 0 ? TENON_DTYPE_BOOL : compute, number);
+    }
+    if (compute < 0) compute = TENON_DTYPE_F32;
+    if (op.def.compute == TENON_COMPUTE_PROMOTE_FLOAT && dtype_class(compute) < DtypeClass::kFloating)
+      compute = TENON_DTYPE_F32;
+  }
+  if (!(op.def.dtype_mask >> compute & 1))
+    return fail(plan.err, TENON_TYPE_MISMATCH, "[%s] expected one of %s, got %s; convert with .to(dtype)",
+                short_name(op), dtype_list(op.def.dtype_mask).c_str(), dtype_name(compute));
+  plan.compute = compute;
+  return TENON_OK;
+}
+
+namespace {
+
+tenon_status wrap_scalars(Plan& plan) {
+  Operator& op = plan.op;
+  std::copy_n(plan.args, op.def.nparams, plan.values);
+  for (uint32_t i = 0; i < op.def.nparams; ++i) {
+    if (op.def.params[i].kind != TENON_PARAM_TENSOR || !is_scalar_tag(plan.args[i].tag)) continue;
+    if (plan.scalar_count == std::size(plan.scalars))
+      return fail(plan.err, TENON_UNSUPPORTED, "[%s] more than %zu numbers given for tensors", short_name(op),
+                  std::size(plan.scalars));
+    int32_t dtype = op.def.params[i].flags & TENON_PARAM_FLAG_PROMOTE && plan.compute >= 0
+                        ? plan.compute
+                        : promote_weak(TENON_DTYPE_BOOL, scalar_class(plan.args[i].tag));
+    HostScalar& scalar = plan.scalars[plan.scalar_count++];
+    scalar.set(plan.args[i], dtype, *plan.device);
+    plan.values[i] = tensor_value(&scalar.view);
+  }
+  return TENON_OK;
+}
+
+}  // namespace
+
+tenon_status broadcast_shapes(const Operator& op, const tenon_value* values, int32_t* ndim, int64_t* shape,
+                              tenon_err* err) {
+  int32_t rank = 0;
+  for (uint32_t i = 0; i < op.def.nparams; ++i)
+    if (const tenon_tensor* tensor = as_tensor(values[i]);
+        tensor && op.def.params[i].flags & TENON_PARAM_FLAG_BROADCAST)
+      rank = std::max(rank, tensor->ndim);
+  std::fill_n(shape, rank, int64_t{1});
+  for (uint32_t i = 0; i < op.def.nparams; ++i) {
+    const tenon_tensor* tensor = as_tensor(values[i]);
+    if (!tensor || !(op.def.params[i].flags & TENON_PARAM_FLAG_BROADCAST)) continue;
+    for (int32_t axis = 0; axis < tensor->ndim; ++axis) {
+      int64_t& size = shape[rank - tensor->ndim + axis];
+      if (tensor->shape[axis] == size || tensor->shape[axis] == 1) continue;
+      if (size != 1) {
+        std::string shapes;
+        for (uint32_t k = 0; k < op.def.nparams; ++k)
+          if (const tenon_tensor* other = as_tensor(values[k]))
+            shapes += (shapes.empty() ? "" : " and ") + shape_text(*other);
+        return fail(err, TENON_INVALID_ARGUMENT,
+                    "[%s] expected shapes that broadcast, got %s: sizes %lld and %lld differ and neither is 1",
+                    short_name(op), shapes.c_str(), static_cast<long long>(size),
+                    static_cast<long long>(tensor->shape[axis]));
+      }
+      size = tensor->shape[axis];
+    }
+  }
+  *ndim = rank;
+  return TENON_OK;
+}
+
+tenon_status find_output_shapes(Plan& plan) {
+  Operator& op = plan.op;
+  TENON_TRY(wrap_scalars(plan));
+  if (op.def.shape == TENON_SHAPE_BROADCAST) {
+    tenon_meta& meta = plan.metas[0];
+    TENON_TRY(broadcast_shapes(op, plan.values, &meta.ndim, meta.shape, plan.err));
+    meta.kind = TENON_META_NEW;
+    meta.dtype = static_cast<uint8_t>(output_dtype(op, plan.compute));
+    plan.has_metas = true;
+    return TENON_OK;
+  }
+  if (!op.def.infer) return TENON_OK;
+  TENON_TRY(op.def.infer(plan.values, op.def.nparams, plan.metas, op.def.nouts, plan.err));
+  plan.has_metas = true;
+  for (uint32_t i = 0; i < op.def.nouts; ++i) {
+    const tenon_meta& meta = plan.metas[i];
+    int64_t numel;
+    if (!is_dtype(meta.dtype))
+      return fail(plan.err, TENON_INTERNAL, "[%s] its shape rule gave dtype id %u", short_name(op), meta.dtype);
+    TENON_TRY(count_elements(meta.ndim, meta.shape, &numel, plan.err));
+  }
+  return TENON_OK;
+}
+
+tenon_status check_given_outputs(const Plan& plan) {
+  for (uint32_t i = 0; i < plan.op.def.nouts; ++i) {
+    if (plan.outs[i].tag == TENON_VALUE_NONE) continue;
+    const tenon_tensor* out = as_tensor(plan.outs[i]);
+    const char* name = short_name(plan.op);
+    if (!out)
+      return fail(plan.err, TENON_TYPE_MISMATCH, "[%s] expected a Tensor for out, got %s", name,
+                  value_kind_name(plan.outs[i].tag));
+    if (out->flags & TENON_TENSOR_READONLY)
+      return fail(plan.err, TENON_INVALID_ARGUMENT, "[%s] the output is read-only; write into a clone()", name);
+    if (out->device != plan.device->id)
+      return fail(plan.err, TENON_INVALID_ARGUMENT, "[%s] expected an output on %s, got one on %s", name,
+                  plan.device->name, device_name(out->device).c_str());
+    if (may_overlap_itself(*out))
+      return fail(plan.err, TENON_INVALID_ARGUMENT,
+                  "[%s] elements of the output share memory (it was expanded); write into a clone()", name);
+    if (!plan.has_metas) continue;
+    const tenon_meta& meta = plan.metas[i];
+    if (!same_shape(*out, meta.ndim, meta.shape))
+      return fail(plan.err, TENON_INVALID_ARGUMENT, "[%s] expected an output of shape %s, got %s", name,
+                  shape_text(meta.ndim, meta.shape).c_str(), shape_text(*out).c_str());
+    if (dtype_class(meta.dtype) > dtype_class(out->dtype))
+      return fail(plan.err, TENON_TYPE_MISMATCH,
+                  "[%s] the result is %s and does not fit an output of dtype %s; convert the result instead",
+                  name, dtype_name(meta.dtype), dtype_name(out->dtype));
+  }
+  return TENON_OK;
+}
+
+}  // namespace tenon::core
