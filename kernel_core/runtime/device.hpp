@@ -20,6 +20,8 @@ struct DeviceResource {
   virtual void list_leases(std::string& text) = 0;
   // Nothing is held: give what is cached back to the plugin.
   virtual void release_all() = 0;
+  // The stream is about to be destroyed; nobody may refer to it any more.
+  virtual void forget_stream(tenon_stream) {}
 };
 
 // One opened device. Never moves and is never freed, so a pointer to it stays good for ever; after

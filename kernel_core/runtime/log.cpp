@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel_core/runtime/log.hpp"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+
+#include "kernel_core/abi/slots.hpp"
+
+namespace tenon::core {
+namespace {
+
+constexpr std::string_view kLevelNames[] = {"debug", "info", "warning", "error"};
+
+int32_t read_least_level() {
+  const char* wanted = std::getenv("TENON_LOG");
+  const auto* found =
+      std::find(std::begin(kLevelNames), std::end(kLevelNames), wanted ? wanted : "");
+  if (found == std::end(kLevelNames)) return static_cast<int32_t>(LogLevel::kWarning);
+  return static_cast<int32_t>(found - std::begin(kLevelNames));
+}
+
+bool is_wanted(LogLevel level) {
+  static const int32_t least = read_least_level();
+  return static_cast<int32_t>(level) >= least;
+}
+
+}  // namespace
+
+// [tenon warning 03:49:28.125 4711] text
+void log_text(LogLevel level, std::string_view text) noexcept {
+  if (!is_wanted(level)) return;
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  tm local;
+  localtime_r(&now.tv_sec, &local);
+  // Written whole in one call, so that lines of different threads do not mix.
+  char line[4096];
+  int size =
+      std::snprintf(line, sizeof line, "[tenon %s %02d:%02d:%02d.%03ld %ld] %.*s",
+                    kLevelNames[static_cast<int32_t>(level)].data(), local.tm_hour, local.tm_min,
+                    local.tm_sec, now.tv_nsec / 1000000, syscall(SYS_gettid),
+                    static_cast<int>(std::min<size_t>(text.size(), sizeof line)), text.data());
+  size = std::clamp(size, 0, static_cast<int>(sizeof line) - 2);
+  std::replace(line, line + size, '\n', ' ');
+  line[size] = '\n';
+  if (write(STDERR_FILENO, line, static_cast<size_t>(size) + 1) < 0) return;  // nobody left to tell
+}
+
+void log(LogLevel level, const char* format, ...) noexcept {
+  if (!is_wanted(level)) return;
+  char text[4096];
+  va_list arguments;
+  va_start(arguments, format);
+  int size = std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  if (size > 0)
+    log_text(level, {text, std::min<size_t>(static_cast<size_t>(size), sizeof text - 1)});
+}
+
+namespace slots {
+
+void log(int32_t level, const char* text, uint64_t bytes) {
+  log_text(static_cast<LogLevel>(std::clamp(level, 0, 3)), {text, bytes});
+}
+
+}  // namespace slots
+}  // namespace tenon::core

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel_core/runtime/stream.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "kernel_core/abi/slots.hpp"
+
+namespace tenon::core {
+namespace {
+
+// The streams and events alive on one device, so that a wrong handle is an error and not a crash in
+// the plugin, and so that a device is not closed under them.
+struct LiveHandles final : DeviceResource {
+  std::mutex mutex;
+  std::vector<const void*> streams;
+  std::vector<const void*> events;
+
+  void list_leases(std::string& text) override {
+    std::lock_guard lock(mutex);
+    append_count(text, streams.size(), "stream");
+    append_count(text, events.size(), "event");
+  }
+  void release_all() override {}
+
+ private:
+  static void append_count(std::string& text, size_t count, const char* noun) {
+    if (count == 0) return;
+    if (!text.empty()) text += ", ";
+    text += std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+  }
+};
+
+using List = std::vector<const void*> LiveHandles::*;
+
+LiveHandles& live_handles(Device& device) {
+  DeviceResource* known = device.streams.load(std::memory_order_acquire);
+  if (!known) {
+    auto* fresh = new LiveHandles;
+    if (device.streams.compare_exchange_strong(known, fresh, std::memory_order_acq_rel))
+      known = fresh;
+    else
+      delete fresh;
+  }
+  return *static_cast<LiveHandles*>(known);
+}
+
+void remember(Device& device, List list, const void* handle) {
+  LiveHandles& live = live_handles(device);
+  std::lock_guard lock(live.mutex);
+  (live.*list).push_back(handle);
+}
+
+bool forget(Device& device, List list, const void* handle) {
+  LiveHandles& live = live_handles(device);
+  std::lock_guard lock(live.mutex);
+  auto& handles = live.*list;
+  auto found = std::find(handles.begin(), handles.end(), handle);
+  if (found == handles.end()) return false;
+  *found = handles.back();
+  handles.pop_back();
+  return true;
+}
+
+tenon_status require(Device& device, List list, const void* handle, tenon_err* err) {
+  LiveHandles& live = live_handles(device);
+  std::lock_guard lock(live.mutex);
+  auto& handles = live.*list;
+  if (std::find(handles.begin(), handles.end(), handle) != handles.end()) return TENON_OK;
+  return fail(err, TENON_INVALID_ARGUMENT, "%p is not a live %s of %s; create it there first",
+              handle, list == &LiveHandles::streams ? "stream" : "event", device.name);
+}
+
+tenon_status require_stream(Device& device, tenon_stream stream, tenon_err* err) {
+  return stream ? require(device, &LiveHandles::streams, stream, err) : TENON_OK;
+}
+
+tenon_status require_async(tenon_device_id id, Device** out, tenon_err* err) {
+  TENON_TRY(open_device(id, out, err));
+  if ((*out)->async) return TENON_OK;
+  return fail(err, TENON_UNSUPPORTED,
+              "%s has no streams and events: its plugin provides no `async` group, so all work "
+              "finishes before a call returns; use the default stream (none)",
+              (*out)->name);
+}
+
+tenon_status require_event(tenon_device_id id, tenon_event event, Device** out, tenon_err* err) {
+  TENON_TRY(require_async(id, out, err));
+  return require(**out, &LiveHandles::events, event, err);
+}
+
+tenon_status fail_null_handle(const Device& device, const char* call, tenon_err* err) {
+  return fail(err, TENON_INTERNAL,
+              "%s > %s: returned OK and no handle; this is a bug in the plugin", device.name, call);
+}
+
+struct CurrentStream {
+  tenon_device_id device;
+  tenon_stream stream;
+};
+// A pointer, because thread-local room is scarce in a library that is loaded late; freed by the
+// owner below, after which the thread is back on the synchronous stream.
+constinit thread_local std::vector<CurrentStream>* current_streams = nullptr;
+
+struct CurrentStreamsOwner {
+  ~CurrentStreamsOwner() { delete std::exchange(current_streams, nullptr); }
+};
+
+void make_current_streams() {
+  static thread_local CurrentStreamsOwner owner;
+  (void)owner;
+  current_streams = new std::vector<CurrentStream>;
+}
+
+}  // namespace
+
+tenon_stream find_current_stream(const Device& device) {
+  if (!current_streams) return nullptr;
+  for (const CurrentStream& entry : *current_streams) {
+    if (entry.device == device.id) return entry.stream;
+  }
+  return nullptr;
+}
+
+namespace slots {
+
+tenon_status stream_create(tenon_device_id id, int32_t priority, tenon_stream* out,
+                           tenon_err* err) try {
+  Device* device;
+  TENON_TRY(require_async(id, &device, err));
+  tenon_stream stream = nullptr;
+  TENON_TRY(device_result(*device, "stream_create",
+                          device->async->stream_create(device->handle, priority, &stream, err),
+                          err));
+  if (!stream) return fail_null_handle(*device, "stream_create", err);
+  remember(*device, &LiveHandles::streams, stream);
+  *out = stream;
+  return TENON_OK;
+} catch (const std::bad_alloc&) {
+  return fail_host_memory(err);
+}
+
+void stream_destroy(tenon_device_id id, tenon_stream stream) {
+  Device* device = find_device(id);
+  if (!device || !device->async || !forget(*device, &LiveHandles::streams, stream)) return;
+  if (find_current_stream(*device) == stream) stream_set_current(id, nullptr);
+  if (DeviceResource* memory = device->memory.load(std::memory_order_acquire))
+    memory->forget_stream(stream);
+  device->async->stream_destroy(device->handle, stream);
+}
+
+tenon_status stream_sync(tenon_device_id id, tenon_stream stream, tenon_err* err) {
+  Device* device;
+  TENON_TRY(open_device(id, &device, err));
+  TENON_TRY(require_stream(*device, stream, err));
+  return device_result(*device, "sync", device->api->sync(device->handle, stream, err), err);
+}
+
+tenon_stream stream_set_current(tenon_device_id id, tenon_stream stream) {
+  Device* device = find_device(id);
+  if (!device || !device->async) return nullptr;
+  tenon_stream previous = find_current_stream(*device);
+  if (previous == stream) return previous;
+  if (!current_streams) make_current_streams();
+  device->has_streams.store(true, std::memory_order_relaxed);
+  for (CurrentStream& entry : *current_streams) {
+    if (entry.device == id) {
+      entry.stream = stream;
+      return previous;
+    }
+  }
+  current_streams->push_back({id, stream});
+  return previous;
+}
+
+tenon_status event_create(tenon_device_id id, tenon_event* out, tenon_err* err) try {
+  Device* device;
+  TENON_TRY(require_async(id, &device, err));
+  tenon_event event = nullptr;
+  TENON_TRY(device_result(*device, "event_create",
+                          device->async->event_create(device->handle, 0, &event, err), err));
+  if (!event) return fail_null_handle(*device, "event_create", err);
+  remember(*device, &LiveHandles::events, event);
+  *out = event;
+  return TENON_OK;
+} catch (const std::bad_alloc&) {
+  return fail_host_memory(err);
+}
+
+void event_destroy(tenon_device_id id, tenon_event event) {
+  Device* device = find_device(id);
+  if (!device || !device->async || !forget(*device, &LiveHandles::events, event)) return;
+  device->async->event_destroy(device->handle, event);
+}
+
+tenon_status event_record(tenon_device_id id, tenon_event event, tenon_stream stream,
+                          tenon_err* err) {
+  Device* device;
+  TENON_TRY(require_event(id, event, &device, err));
+  TENON_TRY(require_stream(*device, stream, err));
+  return device_result(*device, "event_record",
+                       device->async->event_record(device->handle, event, stream, err), err);
+}
+
+tenon_status event_wait(tenon_device_id id, tenon_event event, tenon_stream stream,
+                        tenon_err* err) {
+  Device* device;
+  TENON_TRY(require_event(id, event, &device, err));
+  TENON_TRY(require_stream(*device, stream, err));
+  return device_result(*device, "stream_wait",
+                       device->async->stream_wait(device->handle, stream, event, err), err);
+}
+
+tenon_status event_query(tenon_device_id id, tenon_event event, int32_t* done, tenon_err* err) {
+  Device* device;
+  TENON_TRY(require_event(id, event, &device, err));
+  int32_t answer = 0;
+  TENON_TRY(device_result(*device, "event_query",
+                          device->async->event_query(device->handle, event, &answer, err), err));
+  *done = answer != 0;
+  return TENON_OK;
+}
+
+tenon_status event_sync(tenon_device_id id, tenon_event event, tenon_err* err) {
+  Device* device;
+  TENON_TRY(require_event(id, event, &device, err));
+  return device_result(*device, "event_sync", device->async->event_sync(device->handle, event, err),
+                       err);
+}
+
+}  // namespace slots
+}  // namespace tenon::core
