@@ -158,7 +158,7 @@ tenon_status run_without_kernel(Plan& plan) {
 
 [[gnu::noinline]] tenon_status call_general(Operator& op, const tenon_value* args, tenon_value* outs,
                                             tenon_err* err) {
-  Plan plan{.op = op, .args = args, .outs = outs, .err = err};
+  Plan plan(op, args, outs, err);
   TENON_TRY(find_call_device(plan));
   if (op.def.compute != TENON_COMPUTE_OUTPUT) TENON_TRY(find_compute_dtype(plan));
   TENON_TRY(find_output_shapes(plan));
@@ -199,7 +199,7 @@ tenon_status call_composite(Operator& op, const tenon_value* args, tenon_value* 
   uint8_t wanted = wanted_layers(args, op.def.nparams, outs, op.def.nouts, enabled_layers());
   if (wanted == 0 && !(op.def.flags & TENON_OP_LIST_OUTPUT) && op.def.infer) {
     // A device may have one kernel for the whole.
-    Plan plan{.op = op, .args = args, .outs = outs, .err = err};
+    Plan plan(op, args, outs, err);
     if (find_call_device(plan) == TENON_OK && plan.device->id != TENON_DEVICE_META &&
         find_compute_dtype(plan) == TENON_OK &&
         !kernels_for(op, TENON_DEVICE_KIND(plan.device->id), plan.compute).empty())

@@ -15,6 +15,10 @@ tenon_status call_kernel(Operator& op, const tenon_value* args, tenon_value* out
 
 // All that is decided about a call before a kernel sees it. Lives on the stack of call_general.
 struct Plan {
+  // Leaves the arrays uninitialised: they are 5 KB, of which a call fills a few words.
+  Plan(Operator& op_in, const tenon_value* args_in, tenon_value* outs_in, tenon_err* err_in)
+      : op(op_in), args(args_in), outs(outs_in), err(err_in) {}
+
   Operator& op;
   const tenon_value* args;  // as called
   tenon_value* outs;        // as called

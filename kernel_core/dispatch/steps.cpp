@@ -45,7 +45,7 @@ std::string dtype_list(uint64_t mask) {
 
 tenon_status find_call_device(Plan& plan) {
   tenon_device_id id = TENON_DEVICE_NONE;
-  TENON_TRY(for_each_tensor(plan.op, plan.args, [&](tenon_tensor* tensor, uint32_t index) {
+  TENON_TRY(for_each_tensor(plan.op, plan.args, [&](tenon_tensor* tensor, uint32_t index) -> tenon_status {
     if (id == TENON_DEVICE_NONE) id = tensor->device;
     if (id == tensor->device) return TENON_OK;
     return fail(plan.err, TENON_INVALID_ARGUMENT,
@@ -75,11 +75,11 @@ tenon_status find_compute_dtype(Plan& plan) {
     compute = plan.has_metas ? plan.metas[0].dtype : TENON_DTYPE_F32;
   } else {
     bool promotes = op.def.compute != TENON_COMPUTE_FIRST;
-    TENON_TRY(for_each_tensor(op, plan.args, [&](tenon_tensor* tensor, uint32_t index) {
+    TENON_TRY(for_each_tensor(op, plan.args, [&](tenon_tensor* tensor, uint32_t index) -> tenon_status {
       if (!promotes) {
         if (compute < 0) compute = tensor->dtype;
       } else if (op.def.params[index].flags & TENON_PARAM_FLAG_PROMOTE) {
-        compute = compute < 0 ? tensor->dtype : promote(compute, tensor->dtype);
+        compute = compute < 0 ? int32_t{tensor->dtype} : promote(compute, tensor->dtype);
       }
       return TENON_OK;
     }));

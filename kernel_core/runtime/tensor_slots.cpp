@@ -16,13 +16,13 @@ namespace {
 
 tenon_status check_dtype(int32_t dtype, tenon_err* err) {
   if (is_dtype(dtype)) return TENON_OK;
-  return fail(err, TENON_INVALID_ARGUMENT, "expected a dtype id below %d, got %d", TENON_DTYPE_COUNT, dtype);
+  return core::fail(err, TENON_INVALID_ARGUMENT, "expected a dtype id below %d, got %d", TENON_DTYPE_COUNT, dtype);
 }
 
 tenon_status require_device(tenon_device_id id, Device** out, tenon_err* err) {
   *out = find_device(id);
   if (*out) return TENON_OK;
-  return fail(err, TENON_NOT_FOUND, "no device has id %u; find one with device_find", id);
+  return core::fail(err, TENON_NOT_FOUND, "no device has id %u; find one with device_find", id);
 }
 
 // First and one past the last byte a layout touches relative to its first element.
@@ -64,13 +64,13 @@ tenon_status tensor_wrap(tenon_device_id device_id, int32_t dtype, int32_t ndim,
   TENON_TRY(check_dtype(dtype, err));
   TENON_TRY(count_elements(ndim, shape, &numel, err));
   if (!data && numel > 0)
-    return fail(err, TENON_INVALID_ARGUMENT, "expected memory for %lld elements, got NULL",
+    return core::fail(err, TENON_INVALID_ARGUMENT, "expected memory for %lld elements, got NULL",
                 static_cast<long long>(numel));
   int64_t own_strides[TENON_MAX_NDIM];
   if (!strides) contiguous_strides(ndim, shape, own_strides), strides = own_strides;
   int64_t low = 0, high = 0;
   if (numel > 0 && !byte_range(dtype, ndim, shape, strides, &low, &high))
-    return fail(err, TENON_INVALID_ARGUMENT, "strides reach further than memory does");
+    return core::fail(err, TENON_INVALID_ARGUMENT, "strides reach further than memory does");
 
   // A base that starts at the lowest byte; the tensor is a view of it.
   Storage* storage = new_storage();
@@ -109,7 +109,7 @@ tenon_status tensor_view(tenon_tensor* base, int32_t dtype, int32_t ndim, const 
                 base_start + start + low >= 0 &&
                 base_start + start + high <= static_cast<int64_t>(storage.bytes);
     if (!fits)
-      return fail(err, TENON_OUT_OF_RANGE,
+      return core::fail(err, TENON_OUT_OF_RANGE,
                   "a view of shape %s at offset %lld reaches outside its storage of %llu bytes",
                   shape_text(ndim, shape).c_str(), static_cast<long long>(offset),
                   static_cast<unsigned long long>(storage.bytes));

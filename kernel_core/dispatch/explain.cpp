@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// What would serve a call, and why: the decision of resolve(), told without running anything.
+#include "kernel_core/abi/slots.hpp"
+#include "kernel_core/dispatch/fallback_policy.hpp"
+#include "kernel_core/dispatch/registry.hpp"
+#include "kernel_core/types/dtype.hpp"
+#include "kernel_core/types/json.hpp"
+
+namespace tenon::core {
+namespace {
+
+const char* route_name(Route route) {
+  switch (route) {
+    case Route::kNative: return "native";
+    case Route::kChoose: return "native";
+    case Route::kLowered: return "lowered";
+    case Route::kHost: return "host";
+    case Route::kNone: return "none";
+  }
+  return "?";
+}
+
+}  // namespace
+
+namespace slots {
+
+tenon_status op_explain(const tenon_op* handle, tenon_device_id device_id, int32_t dtype, tenon_sink_fn sink,
+                        void* user, tenon_err* err) {
+  auto* op = const_cast<Operator*>(handle);
+  Device* device = find_device(device_id);
+  if (!op || !op->is_defined) return core::fail(err, TENON_NOT_FOUND, "no such operator");
+  if (!device) return core::fail(err, TENON_NOT_FOUND, "no device has id %u", device_id);
+  if (!is_dtype(dtype)) return core::fail(err, TENON_INVALID_ARGUMENT, "no dtype has id %d", dtype);
+  uint32_t kind = TENON_DEVICE_KIND(device_id);
+  JsonWriter json;
+  json.begin_object();
+  json.member("op", op->name);
+  json.member("schema", op->def.schema);
+  json.member("origin", op->def.origin);
+  json.member("device", device->name);
+  json.member("dtype", core::dtype_name(dtype));
+  json.member("composite", (op->def.flags & TENON_OP_COMPOSITE) != 0);
+  if (op->def.flags & TENON_OP_VIEW) {
+    json.member("route", "view");
+  } else {
+    const Resolution* cell = resolve(*op, kind, dtype);
+    json.member("route", route_name(cell->route));
+    if (cell->route == Route::kChoose) json.member("if_all_decline", route_name(cell->otherwise));
+    if (cell->route == Route::kHost) {
+      static constexpr const char* kPolicies[] = {"deny", "warn_once", "allow"};
+      json.member("policy", kPolicies[static_cast<int>(fallback_policy(*op, device_kind_name(kind)))]);
+    }
+    json.key("kernels");
+    json.begin_array();
+    for (const Kernel* kernel : kernels_for(*op, kind, dtype)) {
+      json.begin_object();
+      json.member("plugin", kernel->plugin);
+      json.member("score", kernel->def.score);
+      json.member("may_decline", kernel->def.can_run != nullptr);
+      json.member("typed", kernel->def.typed && kernel->def.schema_hash == op->def.schema_hash);
+      json.end_object();
+    }
+    json.end_array();
+    json.member("has_decomposition", op->def.decompose != nullptr);
+  }
+  json.end_object();
+  sink(user, json.text().data(), json.text().size());
+  return TENON_OK;
+}
+
+}  // namespace slots
+}  // namespace tenon::core

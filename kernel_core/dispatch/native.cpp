@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running a device's own kernel: inputs and outputs are brought into the form that its traits ask for.
+#include <vector>
+
+#include "kernel_core/dispatch/call.hpp"
+#include "kernel_core/dispatch/registry.hpp"
+#include "kernel_core/runtime/tensor_shape.hpp"
+
+namespace tenon::core {
+namespace {
+
+// Temporaries of one call. Most calls need none; a list argument may need many.
+struct Temporaries {
+  TensorRef few[kMaxParams];
+  uint32_t count = 0;
+  std::vector<TensorRef> many;
+  std::vector<std::vector<tenon_tensor*>> lists;
+
+  tenon_tensor* keep(TensorRef tensor) {
+    tenon_tensor* result = tensor.get();
+    if (count < kMaxParams)
+      few[count++] = std::move(tensor);
+    else
+      many.push_back(std::move(tensor));
+    return result;
+  }
+};
+
+// The device's own copy of a host scalar.
+tenon_status put_scalar_on_device(const Plan& plan, const tenon_tensor& scalar, TensorRef* out) {
+  TENON_TRY(create_tensor(*plan.device, scalar.dtype, 0, nullptr, out->receive(), plan.err));
+  uint32_t bytes = dtype_size(scalar.dtype);
+  const tenon_tensor& target = *out->get();
+  return device_result(*plan.device, "fill",
+                       plan.device->api->fill(plan.device->handle, target.data, target.byte_offset, bytes,
+                                              scalar.data, bytes, current_stream(*plan.device), plan.err),
+                       plan.err);
+}
+
+bool is_host_scalar(const tenon_tensor& tensor) { return tensor.flags & TENON_TENSOR_HOST_SCALAR; }
+
+// One tensor, brought into the form that the kernel reads. `*tensor` is replaced.
+tenon_status prepare_input(const Plan& plan, uint32_t traits, uint32_t flags, tenon_tensor** tensor,
+                           Temporaries& temporaries) {
+  TensorRef fresh;
+  if (is_host_scalar(**tensor) && !(traits & TENON_KERNEL_HOST_SCALARS)) {
+    TENON_TRY(put_scalar_on_device(plan, **tensor, &fresh));
+    *tensor = temporaries.keep(std::move(fresh));
+  }
+  if (flags & TENON_PARAM_FLAG_PROMOTE && (*tensor)->dtype != plan.compute &&
+      !(traits & TENON_KERNEL_MIXED_DTYPES)) {
+    TENON_TRY(convert(*tensor, plan.compute, &fresh, plan.err));
+    *tensor = temporaries.keep(std::move(fresh));
+  }
+  if (flags & TENON_PARAM_FLAG_BROADCAST && !(traits & TENON_KERNEL_BROADCAST) && plan.has_metas &&
+      !is_host_scalar(**tensor) && !same_shape(**tensor, plan.metas[0].ndim, plan.metas[0].shape)) {
+    TENON_TRY(expand_view(*impl(*tensor), plan.metas[0].ndim, plan.metas[0].shape, &fresh, plan.err));
+    *tensor = temporaries.keep(std::move(fresh));
+  }
+  if (!((*tensor)->flags & TENON_TENSOR_CONTIGUOUS) && !(traits & TENON_KERNEL_STRIDED)) {
+    TENON_TRY(materialize(*tensor, &fresh, plan.err));
+    *tensor = temporaries.keep(std::move(fresh));
+  }
+  return TENON_OK;
+}
+
+tenon_status prepare_inputs(Plan& plan, uint32_t traits, Temporaries& temporaries) {
+  for (uint32_t i = 0; i < plan.op.def.nparams; ++i) {
+    tenon_value& value = plan.values[i];
+    uint32_t flags = plan.op.def.params[i].flags;
+    if (value.tag == TENON_VALUE_TENSOR) {
+      auto* tensor = static_cast<tenon_tensor*>(value.v.p);
+      TENON_TRY(prepare_input(plan, traits, flags, &tensor, temporaries));
+      value.v.p = tensor;
+    } else if (value.tag == TENON_VALUE_TENSORS) {
+      auto* list = static_cast<tenon_tensor* const*>(value.v.p);
+      auto& prepared = temporaries.lists.emplace_back(list, list + value.aux);
+      for (tenon_tensor*& tensor : prepared)
+        if (tensor) TENON_TRY(prepare_input(plan, traits, flags, &tensor, temporaries));
+      value.v.p = prepared.data();
+    }
+  }
+  return TENON_OK;
+}
+
+bool ranges_overlap(const tenon_tensor& a, const tenon_tensor& b) {
+  if (a.numel == 0 || b.numel == 0) return false;
+  auto range = [](const tenon_tensor& tensor) {
+    Extent extent = extent_of(tensor.ndim, tensor.shape, tensor.strides);
+    int64_t size = dtype_size(tensor.dtype);
+    int64_t base = static_cast<int64_t>(reinterpret_cast<uintptr_t>(tensor.data) + tensor.byte_offset);
+    return Extent{base + extent.low * size, base + (extent.high + 1) * size};
+  };
+  Extent first = range(a), second = range(b);
+  return first.low < second.high && second.low < first.high;
+}
+
+bool same_layout(const tenon_tensor& a, const tenon_tensor& b) {
+  if (a.data != b.data || a.byte_offset != b.byte_offset || a.dtype != b.dtype || a.ndim != b.ndim) return false;
+  for (int32_t axis = 0; axis < a.ndim; ++axis)
+    if (a.shape[axis] != b.shape[axis] || (a.shape[axis] > 1 && a.strides[axis] != b.strides[axis])) return false;
+  return true;
+}
+
+// Whether the kernel would overwrite what it still has to read.
+bool clashes_with_inputs(const Plan& plan, const tenon_tensor& out) {
+  bool exact_is_fine = plan.op.def.flags & TENON_OP_ELEMENTWISE;
+  auto clashes = [&](const tenon_tensor* input) {
+    if (!input || is_host_scalar(*input) || impl(input)->storage != impl(&out)->storage) return false;
+    if (exact_is_fine && same_layout(*input, out)) return false;
+    return ranges_overlap(*input, out);
+  };
+  for (uint32_t i = 0; i < plan.op.def.nparams; ++i) {
+    if (clashes(as_tensor(plan.values[i]))) return true;
+    if (plan.values[i].tag != TENON_VALUE_TENSORS) continue;
+    auto* list = static_cast<tenon_tensor* const*>(plan.values[i].v.p);
+    for (uint32_t k = 0; k < plan.values[i].aux; ++k)
+      if (clashes(list[k])) return true;
+  }
+  return false;
+}
+
+// Whether the kernel can write straight into an output that the caller gave.
+bool writes_directly(const Plan& plan, uint32_t traits, uint32_t index, const tenon_tensor& out) {
+  if (!plan.has_metas || out.dtype != plan.metas[index].dtype) return false;
+  if (!(out.flags & TENON_TENSOR_CONTIGUOUS) && !(traits & TENON_KERNEL_STRIDED_OUT)) return false;
+  return !clashes_with_inputs(plan, out);
+}
+
+void drop(tenon_value* results, const Plan& plan) {
+  for (uint32_t i = 0; i < plan.op.def.nouts; ++i) {
+    tenon_tensor* tensor = as_tensor(results[i]);
+    if (tensor && tensor != as_tensor(plan.outs[i])) release(impl(tensor));
+  }
+}
+
+}  // namespace
+
+tenon_status run_native(Plan& plan, const Resolution& kernel) {
+  Operator& op = plan.op;
+  bool moves_layout = op.def.flags & TENON_OP_MATERIALIZE;
+  constexpr uint32_t kAnyLayout = TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT;
+  if (moves_layout && (kernel.traits & kAnyLayout) != kAnyLayout)
+    return fail(plan.err, TENON_INTERNAL,
+                "[%s] the kernel of plugin %s must declare STRIDED and STRIDED_OUT: it is what makes tensors contiguous",
+                short_name(op), kernel.kernel->plugin.c_str());
+  Temporaries temporaries;
+  TENON_TRY(prepare_inputs(plan, kernel.traits, temporaries));
+
+  tenon_value results[kMaxOutputs];
+  for (uint32_t i = 0; i < op.def.nouts; ++i) results[i] = {TENON_VALUE_NONE, 0, {.i = 0}};
+  tenon_status status = TENON_OK;
+  for (uint32_t i = 0; i < op.def.nouts && plan.has_metas && status == TENON_OK; ++i) {
+    tenon_tensor* given = as_tensor(plan.outs[i]);
+    if (given && writes_directly(plan, kernel.traits, i, *given)) {
+      results[i] = plan.outs[i];
+      continue;
+    }
+    const tenon_meta& meta = plan.metas[i];
+    TensorImpl* created;
+    status = create_tensor(*plan.device, meta.dtype, meta.ndim, meta.shape, &created, plan.err);
+    if (status == TENON_OK) results[i] = tensor_value(created);
+  }
+  if (status == TENON_OK) {
+    tenon_ctx ctx(&op, *plan.device, results, op.def.nouts);
+    status = invoke(kernel, ctx, plan.values, op.def.nparams, results, op.def.nouts, plan.err);
+    count(kernel.native_calls);
+    status = kernel_result(op, *plan.device, status, plan.err);
+    for (uint32_t i = 0; i < op.def.nouts && status == TENON_OK; ++i)
+      if (results[i].tag != TENON_VALUE_TENSOR)
+        status = fail(plan.err, TENON_INTERNAL, "[%s] the kernel of plugin %s never allocated result %u",
+                      short_name(op), kernel.kernel->plugin.c_str(), i);
+  }
+  if (status != TENON_OK) {
+    drop(results, plan);
+    return status;
+  }
+  return deliver(plan, results);
+}
+
+}  // namespace tenon::core
