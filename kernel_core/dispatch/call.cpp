@@ -132,6 +132,7 @@ tenon_status make_views(Plan& plan, tenon_value* results) {
                     short_name(plan.op), meta.view_of);
       TENON_TRY(create_view(*impl(base), meta.dtype, meta.ndim, meta.shape, meta.strides, meta.offset, &result,
                             plan.err));
+      set_base(result, impl(const_cast<tenon_tensor*>(base)));
     } else {
       TENON_TRY(create_tensor(*plan.device, meta.dtype, meta.ndim, meta.shape, &result, plan.err));
     }

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "kernel_core/abi/slots.hpp"
+#include "kernel_core/types/owner.hpp"
 #include "kernel_core/types/status.hpp"
 
 namespace tenon::core {
@@ -28,6 +29,14 @@ tenon_status enter_layer(uint8_t wanted, const Operator& op, tenon_value* args, 
   return layer.call(layer.self, &op, args, nargs, outs, nouts, err);
 }
 
+uint32_t layers_of(const void* owner) {
+  std::lock_guard lock(layer_mutex);
+  uint32_t count = 0;
+  for (int32_t i = 0; i < layer_table.count.load(std::memory_order_relaxed); ++i)
+    count += layer_table.owners[i] == owner;
+  return count;
+}
+
 namespace slots {
 
 int32_t layer_register(const tenon_layer_def* def, tenon_err* err) {
@@ -46,6 +55,7 @@ int32_t layer_register(const tenon_layer_def* def, tenon_err* err) {
   }
   uint8_t bit = static_cast<uint8_t>(1u << id);
   layer_table.defs[id] = *def;
+  layer_table.owners[id] = starting_plugin;
   layer_table.after[id] = 0;
   if (id == count) layer_table.count.store(count + 1, std::memory_order_release);
   for (int32_t i = 0; i <= count && i < layer_table.count.load(); ++i) {
@@ -59,6 +69,10 @@ int32_t layer_register(const tenon_layer_def* def, tenon_err* err) {
   if (def->flags & TENON_LAYER_EVERY_CALL) layer_table.every_call.fetch_or(bit);
   if (def->flags & TENON_LAYER_ENABLED) layer_table.default_enabled.fetch_or(bit);
   return id;
+}
+
+uint32_t layers_every_call() {
+  return layer_table.every_call.load(std::memory_order_relaxed) & enabled_layers();
 }
 
 int32_t layer_enabled(int32_t layer) { return enabled_layers() >> layer & 1; }

@@ -14,6 +14,7 @@ inline constexpr int32_t kMaxLayers = 8;  // a bit each in tenon_tensor.layers
 
 struct LayerTable {
   tenon_layer_def defs[kMaxLayers];
+  const void* owners[kMaxLayers];           // the plugin that was starting, if one was
   uint8_t after[kMaxLayers];                // bits of the layers that come later than layer i
   std::atomic<uint8_t> every_call{0};       // want calls whatever the arguments carry
   std::atomic<uint8_t> default_enabled{0};
@@ -55,6 +56,9 @@ inline uint8_t wanted_layers(const tenon_value* args, uint32_t nargs, const teno
   uint8_t every = layer_table.every_call.load(std::memory_order_relaxed);
   return static_cast<uint8_t>((argument_layers(args, nargs) | argument_layers(outs, nouts) | every) & allowed);
 }
+
+// Layers that a plugin registered. There is no way back: it stays loaded.
+uint32_t layers_of(const void* owner);
 
 // Enter the first of the `wanted` layers (not zero).
 tenon_status enter_layer(uint8_t wanted, const Operator& op, tenon_value* args, uint32_t nargs,

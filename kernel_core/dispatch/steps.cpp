@@ -77,7 +77,7 @@ tenon_status find_compute_dtype(Plan& plan) {
     bool promotes = op.def.compute != TENON_COMPUTE_FIRST;
     TENON_TRY(for_each_tensor(op, plan.args, [&](tenon_tensor* tensor, uint32_t index) -> tenon_status {
       if (!promotes) {
-        if (compute < 0) compute = tensor->dtype;
+        if (compute < 0) compute = int32_t{tensor->dtype};
       } else if (op.def.params[index].flags & TENON_PARAM_FLAG_PROMOTE) {
         compute = compute < 0 ? int32_t{tensor->dtype} : promote(compute, tensor->dtype);
       }

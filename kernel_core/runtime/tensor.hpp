@@ -28,6 +28,7 @@ struct Storage {
 
 inline constexpr int32_t kInlineDims = 5;
 inline constexpr int32_t kExtensionSlots = 4;
+inline constexpr int32_t kBaseSlot = 0;  // the host's own: the tensor that a view was taken from
 
 struct TensorImpl : tenon_tensor {
   std::atomic<uint32_t> references;
@@ -51,6 +52,9 @@ tenon_status create_tensor(Device& device, int32_t dtype, int32_t ndim, const in
 tenon_status create_view(const TensorImpl& base, int32_t dtype, int32_t ndim, const int64_t* shape,
                          const int64_t* strides, int64_t offset_elements, TensorImpl** out,
                          tenon_err* err);
+
+// Remember that `view` was taken from `base`, or from what `base` was taken from.
+void set_base(TensorImpl* view, TensorImpl* base);
 
 void destroy_tensor(TensorImpl* tensor) noexcept;
 

@@ -13,13 +13,21 @@ struct Slot {
   std::atomic<tenon_drop_fn> drop{nullptr};
 };
 Slot slot_table[kExtensionSlots];
-int32_t slot_count = 0;
+int32_t slot_count = kBaseSlot + 1;
 std::mutex slot_mutex;
 
 }  // namespace
 
+void set_base(TensorImpl* view, TensorImpl* base) {
+  if (base->has_extensions & (1u << kBaseSlot)) base = static_cast<TensorImpl*>(base->extensions[kBaseSlot]);
+  retain(base);
+  view->extensions[kBaseSlot] = base;
+  view->has_extensions |= 1u << kBaseSlot;
+}
+
 void drop_extensions(TensorImpl* tensor) noexcept {
-  for (int32_t slot = 0; slot < kExtensionSlots; ++slot) {
+  if (tensor->has_extensions & (1u << kBaseSlot)) release(static_cast<TensorImpl*>(tensor->extensions[kBaseSlot]));
+  for (int32_t slot = kBaseSlot + 1; slot < kExtensionSlots; ++slot) {
     if (!(tensor->has_extensions & (1u << slot))) continue;
     tenon_drop_fn drop = slot_table[slot].drop.load(std::memory_order_acquire);
     if (drop && tensor->extensions[slot]) drop(tensor->extensions[slot]);
@@ -33,7 +41,7 @@ int32_t ext_register(const char* name, tenon_drop_fn drop) {
   if (!name) return -1;
   std::lock_guard lock(slot_mutex);
   // A service that is loaded again finds its slot: tensors may still carry values in it.
-  for (int32_t slot = 0; slot < slot_count; ++slot)
+  for (int32_t slot = kBaseSlot + 1; slot < slot_count; ++slot)
     if (slot_table[slot].name == name) {
       slot_table[slot].drop.store(drop, std::memory_order_release);
       return slot;

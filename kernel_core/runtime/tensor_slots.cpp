@@ -129,7 +129,16 @@ uint32_t tensor_use_count(const tenon_tensor* tensor) {
   return impl(tensor)->references.load(std::memory_order_acquire);
 }
 
+tenon_tensor* tensor_base(const tenon_tensor* tensor) {
+  const TensorImpl* self = impl(tensor);
+  return self->has_extensions & (1u << kBaseSlot) ? static_cast<TensorImpl*>(self->extensions[kBaseSlot]) : nullptr;
+}
+
 const void* tensor_storage(const tenon_tensor* tensor) { return impl(tensor)->storage; }
+uint32_t tensor_storage_use_count(const tenon_tensor* tensor) {
+  const Storage* storage = impl(tensor)->storage;
+  return storage ? storage->references.load(std::memory_order_acquire) : 0;
+}
 uint64_t tensor_storage_bytes(const tenon_tensor* tensor) {
   return impl(tensor)->storage ? impl(tensor)->storage->bytes : 0;
 }

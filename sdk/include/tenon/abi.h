@@ -364,7 +364,9 @@ enum {
   TENON_OP_MATERIALIZE = 64,     /* THE strided copy, (Tensor x) -> Tensor, output contiguous; one per host.
                                   * With an output given it also serves as copy into a strided tensor. */
   TENON_OP_LIST_OUTPUT = 128,    /* the only output is a Tensor[]; COMPOSITE only */
-  TENON_OP_NO_GRAD = 256         /* outputs never carry gradients (argmax, comparison, ...) */
+  TENON_OP_NO_GRAD = 256,        /* outputs never carry gradients (argmax, comparison, ...) */
+  TENON_OP_INTERNAL = 512,       /* no function in language bindings */
+  TENON_OP_NO_METHOD = 1024      /* a function but not a method of Tensor */
 };
 
 typedef struct tenon_op_def {
@@ -417,8 +419,10 @@ enum {
 };
 
 /* A layer sees calls before kernels do: gradients, autocast, capture, profiling. It runs for a call
- * if it is enabled on the thread and either wants every call or some argument has its layer bit.
- * It continues with host->op_call_below. Layers run in ascending `order`. */
+ * if it is enabled on the thread and either wants every call or some argument, element of a list
+ * argument or given output has its layer bit. `args` are complete: as many as the schema has, defaults
+ * filled in. It continues with host->op_call_below, which leaves `args` alone and has counted up the
+ * version of every given output when it returns. Layers run in ascending `order`. */
 typedef struct tenon_layer_def {
   uint32_t struct_size;
   uint32_t flags; /* TENON_LAYER_* */
@@ -540,11 +544,16 @@ typedef void (*tenon_drop_fn)(void* user);
                                 const int64_t* strides, int64_t offset, tenon_tensor** out, tenon_err*)) \
   X(void, tensor_retain, (tenon_tensor*))                                                          \
   X(void, tensor_release, (tenon_tensor*)) /* NULL is ignored */                                   \
+  /* The tensor that a VIEW operator's result was taken from, views of views collapsed to the root; \
+   * borrowed, kept alive by the view. NULL for all others, also for results of tensor_view. */    \
+  X(tenon_tensor*, tensor_base, (const tenon_tensor*))                                             \
   /* Handles alive on this tensor; 1 means the caller holds the only one. */                       \
   X(uint32_t, tensor_use_count, (const tenon_tensor*))                                             \
   /* Address that is equal for two tensors exactly if they share storage. */                       \
   X(const void*, tensor_storage, (const tenon_tensor*))                                            \
   X(uint64_t, tensor_storage_bytes, (const tenon_tensor*))                                         \
+  /* Tensors alive on the storage, this one included. */                                           \
+  X(uint32_t, tensor_storage_use_count, (const tenon_tensor*))                                     \
   /* Writes so far to the storage, shared by all its views. */                                     \
   X(uint32_t, tensor_version, (const tenon_tensor*))                                               \
   X(void, tensor_bump_version, (tenon_tensor*))                                                    \
@@ -555,7 +564,7 @@ typedef void (*tenon_drop_fn)(void* user);
   /* Give/take the layer bit of `layer` (an id from layer_register). */                            \
   X(void, tensor_set_layer, (tenon_tensor*, int32_t layer, int32_t on))                            \
   /* -- extension slots: one pointer per tensor for each registered service ------------------------ */ \
-  /* `drop` runs on the stored pointer when its tensor dies. Returns a slot, or -1: all four taken. [init] */ \
+  /* `drop` runs on the stored pointer when its tensor dies. Returns a slot, or -1: all three taken. [init] */ \
   X(int32_t, ext_register, (const char* name, tenon_drop_fn drop))                                 \
   X(void*, ext_get, (const tenon_tensor*, int32_t slot))                                           \
   /* Does not drop the previous value. Not synchronised: the owner of the tensor's history calls it. */ \
@@ -589,6 +598,9 @@ typedef void (*tenon_drop_fn)(void* user);
   /* Enable or disable on the calling thread; returns the previous state. */                       \
   X(int32_t, layer_enable, (int32_t layer, int32_t on))                                            \
   X(int32_t, layer_enabled, (int32_t layer))                                                       \
+  /* Bits of the EVERY_CALL layers enabled on this thread: not zero means that even a view must be made \
+   * by op_call. */                                                                                \
+  X(uint32_t, layers_every_call, (void))                                                           \
   /* -- inside a kernel call ------------------------------------------------------------------------ */ \
   X(tenon_stream, ctx_stream, (tenon_ctx*))                                                        \
   X(tenon_device, ctx_device, (tenon_ctx*))                                                        \

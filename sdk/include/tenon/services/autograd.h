@@ -42,6 +42,10 @@ typedef struct tenon_grad_rule {
   uint64_t shapes_args; /* bit i: `backward` reads only shape or dtype of argument i */
   uint64_t saves_outs;  /* bit i: `backward` reads output i */
   tenon_backward_fn backward;
+  /* (optional) [i]: what the gradient of argument i alone reads, as masks over arguments and outputs;
+   * NULL: all of the above. Lets a call keep less when not every gradient is wanted. */
+  const uint64_t* arg_reads;
+  const uint64_t* out_reads;
 } tenon_grad_rule;
 
 /* Receives a gradient; may set `*replacement` to an owned tensor to be used instead. */
