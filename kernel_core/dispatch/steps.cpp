@@ -72,7 +72,7 @@ tenon_status find_compute_dtype(Plan& plan) {
   Operator& op = plan.op;
   int32_t compute = -1;
   if (op.def.compute == TENON_COMPUTE_OUTPUT) {
-    compute = plan.has_metas ? plan.metas[0].dtype : TENON_DTYPE_F32;
+    compute = plan.has_metas ? int32_t{plan.metas[0].dtype} : int32_t{TENON_DTYPE_F32};
   } else {
     bool promotes = op.def.compute != TENON_COMPUTE_FIRST;
     TENON_TRY(for_each_tensor(op, plan.args, [&](tenon_tensor* tensor, uint32_t index) -> tenon_status {

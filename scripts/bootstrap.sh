@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Installs what building and testing need and the machine lacks: Debian packages, and a Python
+# environment in .venv with pinned versions. Does nothing, quickly, when all is there.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+packages=(g++ cmake ninja-build ccache git binutils libyaml-cpp-dev libboost-dev libdnnl-dev
+          libgtest-dev libbenchmark-dev python3-dev python3-venv)
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+done
+if [ ${#missing[@]} -gt 0 ]; then
+  command -v apt-get >/dev/null || { echo "bootstrap: expected a Debian or Ubuntu system; install by hand: ${missing[*]}" >&2; exit 1; }
+  sudo=""
+  [ "$(id -u)" = 0 ] || sudo="sudo"
+  echo "bootstrap: installing ${missing[*]}"
+  $sudo apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+fi
+
+# A new environment when the pins or the interpreter change.
+python=${TENON_PYTHON:-/usr/bin/python3}
+stamp=$(cat requirements/dev.txt <("$python" --version) | sha256sum | cut -c1-16)
+if [ "$(cat .venv/stamp 2>/dev/null)" != "$stamp" ]; then
+  echo "bootstrap: creating .venv"
+  rm -rf .venv
+  "$python" -m venv .venv
+  .venv/bin/python -m pip install -q --disable-pip-version-check -r requirements/dev.txt
+  echo "$stamp" > .venv/stamp
+fi
