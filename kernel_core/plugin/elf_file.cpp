@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel_core/plugin/elf_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace tenon::core {
+namespace {
+
+constexpr uint64_t kMaxNamesBytes = 1 << 20;
+
+#if defined(__x86_64__)
+constexpr uint16_t kMachine = EM_X86_64;
+#elif defined(__aarch64__)
+constexpr uint16_t kMachine = EM_AARCH64;
+#elif defined(__riscv)
+constexpr uint16_t kMachine = EM_RISCV;
+#elif defined(__powerpc64__)
+constexpr uint16_t kMachine = EM_PPC64;
+#elif defined(__loongarch__)
+constexpr uint16_t kMachine = 258;  // EM_LOONGARCH, absent from older headers
+#else
+#error "elf_file.cpp: name this processor's ELF machine number"
+#endif
+
+constexpr unsigned char kByteOrder =
+    __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
+
+Refusal refuse(Reason reason, std::string text, std::string fix) {
+  return {Stage::kNote, reason, std::move(text), std::move(fix)};
+}
+
+Refusal refuse_damaged(const std::string& path, const char* what) {
+  return refuse(Reason::kBadElf, path + " is damaged: " + what, "build or download it again");
+}
+
+}  // namespace
+
+ElfFile::~ElfFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+bool ElfFile::read(uint64_t offset, void* into, uint64_t bytes) const {
+  if (offset > size_ || bytes > size_ - offset) return false;
+  char* at = static_cast<char*>(into);
+  while (bytes > 0) {
+    ssize_t got = ::pread(descriptor_, at, bytes, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    at += got;
+    offset += static_cast<uint64_t>(got);
+    bytes -= static_cast<uint64_t>(got);
+  }
+  return true;
+}
+
+Refusal ElfFile::open(const std::string& path) {
+  path_ = path;
+  // O_NONBLOCK: a pipe that took the file's place must not hang us.
+  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  struct stat status {};
+  if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode))
+    return refuse(Reason::kNotFound, path + " cannot be read: " + std::strerror(errno),
+                  "check its permissions");
+  size_ = static_cast<uint64_t>(status.st_size);
+
+  Elf64_Ehdr header;
+  if (!read(0, &header, sizeof header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+    return refuse(Reason::kBadElf, "expected a shared library, but " + path + " is not an ELF file",
+                  "name the plugin's .so file");
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != kByteOrder ||
+      header.e_machine != kMachine)
+    return refuse(Reason::kWrongArch,
+                  path + " is built for another processor: expected ELF machine " +
+                      std::to_string(kMachine) + ", got " + std::to_string(header.e_machine),
+                  "get the plugin for this architecture");
+  if (header.e_type != ET_DYN)
+    return refuse(Reason::kBadElf,
+                  "expected a shared library, but " + path + " is of ELF type " +
+                      std::to_string(header.e_type),
+                  "link the plugin with -shared");
+  return read_sections(header);
+}
+
+Refusal ElfFile::read_sections(const Elf64_Ehdr& header) {
+  uint64_t bytes = uint64_t{header.e_shnum} * sizeof(Elf64_Shdr);
+  if (header.e_shentsize != sizeof(Elf64_Shdr) || header.e_shnum == 0 || header.e_shoff > size_ ||
+      bytes > size_ - header.e_shoff)
+    return refuse_damaged(path_, "its section table lies outside the file");
+  sections_.resize(header.e_shnum);
+  if (!read(header.e_shoff, sections_.data(), bytes))
+    return refuse_damaged(path_, "its section table cannot be read");
+  const Elf64_Shdr* names = section(header.e_shstrndx);
+  if (names) names_ = contents(*names, kMaxNamesBytes);
+  if (names_.empty()) return refuse_damaged(path_, "its section names lie outside the file");
+  return accepted();
+}
+
+const Elf64_Shdr* ElfFile::section(uint32_t index) const {
+  return index < sections_.size() ? &sections_[index] : nullptr;
+}
+
+const Elf64_Shdr* ElfFile::find_section(std::string_view name) const {
+  for (const Elf64_Shdr& section : sections_)
+    if (string_at(names_, section.sh_name) == name) return &section;
+  return nullptr;
+}
+
+const Elf64_Shdr* ElfFile::find_section(uint32_t type) const {
+  for (const Elf64_Shdr& section : sections_)
+    if (section.sh_type == type) return &section;
+  return nullptr;
+}
+
+std::vector<char> ElfFile::contents(const Elf64_Shdr& section, uint64_t limit) const {
+  if (section.sh_type == SHT_NOBITS || section.sh_offset > size_ ||
+      section.sh_size > size_ - section.sh_offset)
+    return {};
+  std::vector<char> bytes(std::min(section.sh_size, limit));
+  if (!read(section.sh_offset, bytes.data(), bytes.size())) return {};
+  return bytes;
+}
+
+std::string_view string_at(const std::vector<char>& table, uint64_t offset) {
+  if (offset >= table.size()) return {};
+  const char* begin = table.data() + offset;
+  const void* end = std::memchr(begin, '\0', table.size() - offset);
+  return end ? std::string_view(begin, static_cast<const char*>(end)) : std::string_view();
+}
+
+}  // namespace tenon::core

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads an ELF file as data. Every offset and size in it may be a lie: nothing is used before it
+// was compared with the size of the file, and nothing is mapped or run.
+#pragma once
+
+#include <elf.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernel_core/plugin/refusal.hpp"
+
+namespace tenon::core {
+
+class ElfFile {
+ public:
+  ElfFile() = default;
+  ElfFile(const ElfFile&) = delete;
+  ElfFile& operator=(const ElfFile&) = delete;
+  ~ElfFile();
+
+  // Refused unless the file is a shared library for this processor with a readable section table.
+  Refusal open(const std::string& path);
+
+  // The first section of that name; NULL if there is none.
+  const Elf64_Shdr* find_section(std::string_view name) const;
+  const Elf64_Shdr* find_section(uint32_t type) const;
+  // The section with index `index`, e.g. a sh_link; NULL if out of range.
+  const Elf64_Shdr* section(uint32_t index) const;
+
+  // Contents of a section, or its first `limit` bytes if it is longer. Empty if it lies about where
+  // it is.
+  std::vector<char> contents(const Elf64_Shdr& section, uint64_t limit) const;
+
+ private:
+  bool read(uint64_t offset, void* into, uint64_t bytes) const;
+  Refusal read_sections(const Elf64_Ehdr& header);
+
+  int descriptor_ = -1;
+  uint64_t size_ = 0;
+  std::string path_;
+  std::vector<Elf64_Shdr> sections_;
+  std::vector<char> names_;
+};
+
+// The NUL-terminated string at `offset` in a string table; empty if it does not end inside.
+std::string_view string_at(const std::vector<char>& table, uint64_t offset);
+
+}  // namespace tenon::core

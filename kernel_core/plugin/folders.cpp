@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plugins in folders: found by their notes, loaded when they are wanted.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include "kernel_core/plugin/host_location.hpp"
+#include "kernel_core/plugin/loader.hpp"
+
+namespace tenon::core {
+namespace {
+
+namespace fs = std::filesystem;
+
+// secure_getenv: a set-user-id program takes no advice from its caller's environment.
+std::vector<std::string> list_from_environment(const char* variable, char separator) {
+  std::vector<std::string> entries;
+  const char* value = ::secure_getenv(variable);
+  std::stringstream stream(value ? value : "");
+  for (std::string entry; std::getline(stream, entry, separator);)
+    if (!entry.empty()) entries.push_back(std::move(entry));
+  return entries;
+}
+
+bool overlaps(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  return std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) != a.end();
+}
+
+}  // namespace
+
+bool is_disabled(const std::string& name) {
+  std::vector<std::string> disabled = list_from_environment("TENON_PLUGINS_DISABLE", ',');
+  return std::find(disabled.begin(), disabled.end(), name) != disabled.end();
+}
+
+Refusal Loader::add_folder(const std::string& path) {
+  std::string folder = real_path(path);
+  std::error_code error;
+  if (folder.empty() || !fs::is_directory(folder, error))
+    return {Stage::kTrust, Reason::kNotFound,
+            "expected a folder with plugins, but there is none at " + path, "check the path"};
+  std::lock_guard lock(mutex_);
+  add_known_folders();  // the host's own come first
+  scan(folder);
+  return accepted();
+}
+
+void Loader::add_known_folders() {
+  if (knows_folders_) return;
+  knows_folders_ = true;
+  for (const std::string& folder : own_plugin_folders()) scan(folder);
+  for (const std::string& path : list_from_environment("TENON_PLUGIN_PATH", ':'))
+    if (std::string folder = real_path(path); !folder.empty()) scan(folder);
+}
+
+void Loader::scan(const std::string& folder) {
+  if (std::find(folders_.begin(), folders_.end(), folder) != folders_.end()) return;
+  folders_.push_back(folder);
+  std::vector<std::string> files;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error))
+    if (entry->path().extension() == ".so") files.push_back(entry->path());
+  std::sort(files.begin(), files.end());
+  for (const std::string& file : files) scan_file(file);
+  is_default_loaded_.store(false, std::memory_order_release);
+}
+
+void Loader::scan_file(const std::string& path) {
+  Candidate candidate;
+  Attempt attempt{.path = path};
+  attempt.outcome = [&] {
+    if (Refusal refusal = identify(path, candidate.file)) return refusal;
+    if (Refusal refusal = read_note(candidate.file.path, candidate.manifest)) return refusal;
+    return check_note(candidate.file.path, candidate.manifest);
+  }();
+  auto is_this_file = [&](const Candidate& other) { return other.file.same_file(candidate.file); };
+  if (std::any_of(candidates_.begin(), candidates_.end(), is_this_file)) return;
+  // Other libraries may lie beside plugins.
+  if (attempt.outcome.reason == Reason::kNoNote) return;
+  if (attempt.outcome) {
+    attempt.name = candidate.manifest.name;
+    attempt.version = candidate.manifest.version;
+    candidate.refusal = attempt.outcome;
+    candidate.was_tried = true;
+    attempts_.add(std::move(attempt));
+  }
+  if (!candidate.manifest.name.empty()) candidates_.push_back(std::move(candidate));
+}
+
+Refusal Loader::try_candidate(size_t index) {
+  if (candidates_[index].was_tried) return candidates_[index].refusal;
+  candidates_[index].was_tried = true;
+  // By index: a plugin that starts may add folders, and so move the candidates.
+  Refusal refusal = load_recorded(candidates_[index].file.path, Trust::kStrict);
+  candidates_[index].refusal = refusal;
+  return refusal;
+}
+
+bool Loader::provides_loaded_device(const std::vector<std::string>& kinds) const {
+  return std::any_of(plugins_.begin(), plugins_.end(), [&](const auto& plugin) {
+    return plugin->tables.has_device() && overlaps(kinds, {plugin->tables.device.kind});
+  });
+}
+
+void Loader::try_candidates(PluginKind kind) {
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    const Manifest& manifest = candidates_[i].manifest;
+    if (manifest.kind != kind) continue;
+    if (kind == PluginKind::kDevice && !manifest.is_eager) continue;
+    if (kind == PluginKind::kKernels && !provides_loaded_device(manifest.kernels_for)) continue;
+    (void)try_candidate(i);  // recorded
+  }
+}
+
+void Loader::load_default() {
+  if (is_default_loaded_.load(std::memory_order_acquire)) return;
+  std::lock_guard lock(mutex_);
+  if (is_default_loaded_.load(std::memory_order_relaxed)) return;
+  add_known_folders();
+  for (PluginKind kind :
+       {PluginKind::kOperators, PluginKind::kDevice, PluginKind::kKernels, PluginKind::kService})
+    try_candidates(kind);
+  is_default_loaded_.store(true, std::memory_order_release);
+}
+
+Refusal Loader::load_device(const std::string& kind) {
+  std::lock_guard lock(mutex_);
+  add_known_folders();
+  Refusal first_refusal;
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    if (!overlaps(candidates_[i].manifest.devices, {kind})) continue;
+    Refusal refusal = try_candidate(i);
+    if (!refusal) {
+      load_kernels_for_loaded_devices();
+      return accepted();
+    }
+    if (!first_refusal) first_refusal = refusal;
+  }
+  return first_refusal;
+}
+
+void Loader::load_kernels_for_loaded_devices() { try_candidates(PluginKind::kKernels); }
+
+}  // namespace tenon::core

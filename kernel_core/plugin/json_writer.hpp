@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes JSON text; the caller keeps braces in balance by scopes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tenon::core {
+
+class JsonWriter {
+ public:
+  template <class Body>
+  void object(std::string_view key, Body&& body) {
+    open(key, '{');
+    body();
+    close('}');
+  }
+  template <class Body>
+  void array(std::string_view key, Body&& body) {
+    open(key, '[');
+    body();
+    close(']');
+  }
+  // An empty key: an element of an array, or the whole document.
+  void string(std::string_view key, std::string_view text);
+  void number(std::string_view key, uint64_t number);
+  void strings(std::string_view key, const std::vector<std::string>& texts);
+
+  const std::string& text() const { return text_; }
+
+ private:
+  void begin(std::string_view key);
+  void open(std::string_view key, char bracket);
+  void close(char bracket);
+  void quote(std::string_view text);
+
+  std::string text_;
+  bool needs_comma_ = false;
+};
+
+}  // namespace tenon::core

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel_core/plugin/loaded_plugin.hpp"
+
+#include "kernel_core/dispatch/layers.hpp"
+#include "kernel_core/plugin/guarded.hpp"
+#include "kernel_core/plugin/services.hpp"
+#include "kernel_core/runtime/device.hpp"
+
+namespace tenon::core {
+namespace {
+
+std::string call_name(const LoadedPlugin& plugin, const char* function) {
+  return plugin.manifest.name + " > " + function;
+}
+
+}  // namespace
+
+Refusal query_and_check(LoadedPlugin& plugin) {
+  tenon_err err;
+  const tenon_plugin* returned = nullptr;
+  std::string what = call_name(plugin, "tenon_plugin_query");
+  tenon_plugin_query_fn query = plugin.library.query_function();
+  tenon_status status = guarded(what.c_str(), &err, [&] {
+    returned = query(TENON_ABI_EPOCH, TENON_ABI_EPOCH, tenon_host_get(TENON_ABI_EPOCH), &err);
+    return TENON_OK;
+  });
+  if (status == TENON_OK && returned) return check_tables(returned, plugin.manifest, plugin.tables);
+  if (err.text.empty()) err.text = what + " returned NULL and gave no reason";
+  return {Stage::kQuery, Reason::kQueryFailed,
+          "plugin " + plugin.origin() + " refused: " + err.text, ""};
+}
+
+Refusal publish(LoadedPlugin& plugin) {
+  auto refuse = [&](tenon_status status, const tenon_err& err) -> Refusal {
+    Reason reason = status == TENON_ALREADY_EXISTS ? Reason::kOpConflict : Reason::kBadTable;
+    return {Stage::kPublish, reason, "plugin " + plugin.origin() + ": " + err.text, ""};
+  };
+  tenon_err err;
+  if (tenon_status status = registry_add(plugin.tables.registry_view(), &plugin, &err);
+      status != TENON_OK)
+    return refuse(status, err);
+  if (plugin.tables.has_device()) {
+    tenon_status status = add_device_kind(&plugin.tables.device, &plugin, &plugin.device_kind, &err,
+                                          plugin.origin().c_str());
+    if (status != TENON_OK) {
+      registry_remove(&plugin);
+      return refuse(status, err);
+    }
+  }
+  plugin.is_published = true;
+  return accepted();
+}
+
+Refusal start(LoadedPlugin& plugin) {
+  if (!plugin.tables.plugin.start) return accepted();
+  tenon_err err;
+  ServiceOwner owner(&plugin, "plugin " + plugin.origin());
+  tenon_status status = guarded(call_name(plugin, "start").c_str(), &err, [&] {
+    return plugin.tables.plugin.start(tenon_host_get(TENON_ABI_EPOCH), &err);
+  });
+  if (status == TENON_OK) return accepted();
+  remove_services(&plugin);
+  return {Stage::kStart, Reason::kStartFailed,
+          "plugin " + plugin.origin() + " did not start: " + err.text, ""};
+}
+
+Refusal check_leases(const LoadedPlugin& plugin) {
+  std::string leases;
+  for (const std::string& name : services_handed_out(&plugin))
+    leases += ", service '" + name + "' is in use";
+  int32_t layers = layer_table.count.load(std::memory_order_acquire);
+  for (int32_t i = 0; i < layers; ++i)
+    if (plugin.library.contains(reinterpret_cast<const void*>(layer_table.defs[i].call)))
+      leases += std::string(", layer '") + layer_table.defs[i].name + "' is registered";
+  if (leases.empty()) return accepted();
+  return {Stage::kUnload, Reason::kInUse,
+          "plugin " + plugin.manifest.name + " is in use: " + leases.substr(2),
+          "services and layers stay until the process ends"};
+}
+
+Refusal stop(LoadedPlugin& plugin) {
+  auto refuse = [&](std::string text, std::string fix) -> Refusal {
+    return {Stage::kUnload, Reason::kStopFailed, "plugin " + plugin.manifest.name + std::move(text),
+            std::move(fix)};
+  };
+  if (!plugin.tables.plugin.stop)
+    return refuse(" has no stop function: it stays until the process ends", "");
+  tenon_err err;
+  tenon_status status = guarded(call_name(plugin, "stop").c_str(), &err,
+                                [&] { return plugin.tables.plugin.stop(&err); });
+  if (status != TENON_OK)
+    return refuse(" did not stop: " + err.text, "release what it holds and try again");
+  remove_services(&plugin);  // start() registers them anew if unloading ends here
+  return accepted();
+}
+
+Refusal unpublish(LoadedPlugin& plugin) {
+  if (!plugin.is_published) return accepted();
+  tenon_err err;
+  if (plugin.tables.has_device() && remove_device_kind(plugin.device_kind, &err) != TENON_OK)
+    return {Stage::kUnload, Reason::kInUse,
+            "plugin " + plugin.manifest.name + " is in use: " + err.text, ""};
+  registry_remove(&plugin);
+  plugin.is_published = false;
+  return accepted();
+}
+
+}  // namespace tenon::core

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel_core/plugin/loader.hpp"
+
+#include <algorithm>
+
+#include "kernel_core/runtime/log.hpp"
+
+namespace tenon::core {
+namespace {
+
+Refusal refuse_name(std::string text, std::string fix) {
+  return {Stage::kNote, Reason::kNameTaken, std::move(text), std::move(fix)};
+}
+
+}  // namespace
+
+Loader& Loader::instance() {
+  static Loader& loader =
+      *new Loader;  // lives to the end: no plugin code runs from static destructors
+  return loader;
+}
+
+Refusal Loader::load(const std::string& path) {
+  std::lock_guard lock(mutex_);
+  if (Refusal refusal = load_recorded(path, explicit_path_trust())) return refusal;
+  load_kernels_for_loaded_devices();
+  return accepted();
+}
+
+Refusal Loader::load_recorded(const std::string& path, Trust trust) {
+  Attempt attempt{.path = path};
+  attempt.outcome = load_file(path, trust, attempt);
+  if (!attempt.outcome) attempt.outcome.stage = Stage::kStart;  // it passed them all
+  Refusal outcome = attempt.outcome;
+  attempts_.add(std::move(attempt));
+  return outcome;
+}
+
+// The pipeline: everything that can be asked without running plugin code comes first.
+Refusal Loader::load_file(const std::string& path, Trust trust, Attempt& attempt) {
+  auto plugin = std::make_unique<LoadedPlugin>();
+  FileIdentity& file = plugin->file;
+  if (Refusal refusal = identify(path, file)) return refusal;
+  attempt.path = file.path;
+  auto is_this_file = [&](const FileIdentity& other) { return other.same_file(file); };
+  for (const auto& loaded : plugins_)
+    if (is_this_file(loaded->file)) {
+      attempt.name = loaded->manifest.name;
+      attempt.version = loaded->manifest.version;
+      return accepted();
+    }
+  if (std::any_of(in_progress_.begin(), in_progress_.end(), is_this_file))
+    return {Stage::kStart, Reason::kStartFailed,
+            file.path + " asks for itself while it is being loaded", ""};
+
+  if (Refusal refusal = check_trust(file, trust)) return refusal;
+  if (Refusal refusal = read_note(file.path, plugin->manifest)) return refusal;
+  attempt.name = plugin->manifest.name;
+  attempt.version = plugin->manifest.version;
+  if (Refusal refusal = check_note(file.path, plugin->manifest)) return refusal;
+  if (Refusal refusal = check_name(file, plugin->manifest)) return refusal;
+
+  in_progress_.push_back(file);
+  Refusal refusal = bring_in(std::move(plugin));
+  in_progress_.pop_back();
+  return refusal;
+}
+
+Refusal Loader::check_name(const FileIdentity& file, const Manifest& manifest) const {
+  if (is_disabled(manifest.name))
+    return {Stage::kNote, Reason::kDisabled, "plugin " + manifest.name + " is disabled",
+            "take it out of TENON_PLUGINS_DISABLE"};
+  if (const LoadedPlugin* other = find_loaded(manifest.name))
+    return refuse_name(
+        "plugin name '" + manifest.name + "' of " + file.path + " is taken by " + other->origin(),
+        "unload that one first, or rename one of the two");
+  for (const Resident& resident : residents_)
+    if (resident.name == manifest.name && !resident.file.same_file(file))
+      return refuse_name(
+          "another build of plugin '" + manifest.name + "' is still mapped: " + resident.file.path,
+          "restart the process to load " + file.path);
+  return accepted();
+}
+
+// From the first instruction of the plugin on. Refused: nothing of it stays.
+Refusal Loader::bring_in(std::unique_ptr<LoadedPlugin> plugin) {
+  if (Refusal refusal = plugin->library.open(plugin->file.path)) return refusal;
+  if (Refusal refusal = query_and_check(*plugin)) return refusal;
+  if (Refusal refusal = publish(*plugin)) return refusal;
+  if (Refusal refusal = start(*plugin)) {
+    take_back(std::move(plugin), refusal);
+    return refusal;
+  }
+  log(LogLevel::kDebug, "loaded plugin %s", plugin->origin().c_str());
+  plugins_.push_back(std::move(plugin));
+  return accepted();
+}
+
+// After a failed start. What start() did before it failed may hold the plugin: then it must stay
+// mapped.
+void Loader::take_back(std::unique_ptr<LoadedPlugin> plugin, Refusal& refusal) {
+  Refusal held = unpublish(*plugin);
+  if (!held) held = check_leases(*plugin);
+  if (!held) return;
+  refusal.text += " (it stays mapped: " + held.text + ")";
+  stranded_.push_back(std::move(plugin));
+}
+
+LoadedPlugin* Loader::find_loaded(const std::string& name) const {
+  for (const auto& plugin : plugins_)
+    if (plugin->manifest.name == name) return plugin.get();
+  return nullptr;
+}
+
+Refusal Loader::unload(const std::string& name) {
+  std::lock_guard lock(mutex_);
+  LoadedPlugin* plugin = find_loaded(name);
+  if (!plugin)
+    return {Stage::kUnload, Reason::kNotFound, "no plugin named '" + name + "' is loaded", ""};
+  Attempt attempt{.path = plugin->file.path, .name = name, .version = plugin->manifest.version};
+  attempt.outcome = take_out(*plugin);
+  attempt.outcome.stage = Stage::kUnload;
+  if (attempt.outcome) {
+    Refusal refusal = attempt.outcome;
+    attempts_.add(std::move(attempt));
+    return refusal;
+  }
+
+  FileIdentity file = plugin->file;
+  std::erase_if(plugins_, [&](const auto& other) { return other.get() == plugin; });
+  std::erase_if(residents_, [&](const Resident& resident) { return resident.name == name; });
+  if (Library::is_mapped(file.path)) {
+    attempt.outcome.text = "RESIDENT: the system keeps the library mapped until the process ends";
+    residents_.push_back({name, file});
+  }
+  for (Candidate& candidate : candidates_)
+    if (candidate.file.same_file(file)) candidate.was_tried = false;
+  attempts_.add(std::move(attempt));
+  return accepted();
+}
+
+// Everything but unmapping it. Refused: it goes on as if nothing had been asked.
+Refusal Loader::take_out(LoadedPlugin& plugin) {
+  if (Refusal refusal = check_leases(plugin)) return refusal;
+  if (Refusal refusal = stop(plugin)) return refusal;
+  Refusal refusal = unpublish(plugin);
+  if (!refusal) return accepted();
+  if (Refusal again = start(plugin)) refusal.text += "; and then " + again.text;
+  return refusal;
+}
+
+}  // namespace tenon::core

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads plugins: by path, from folders at first use, and out again. docs/plugins.md tells the story
+// for users.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "kernel_core/plugin/attempts.hpp"
+#include "kernel_core/plugin/json_writer.hpp"
+#include "kernel_core/plugin/loaded_plugin.hpp"
+
+namespace tenon::core {
+
+// A plugin in a known folder. Its note was read; nothing of it has run.
+struct Candidate {
+  FileIdentity file;
+  Manifest manifest;
+  Refusal refusal;  // why it will not be loaded, if that is known already
+  bool was_tried = false;
+};
+
+class Loader {
+ public:
+  static Loader& instance();
+
+  // `path` was named by the program itself.
+  Refusal load(const std::string& path);
+  Refusal unload(const std::string& name);
+  Refusal add_folder(const std::string& path);
+  // What every program needs: operators, services, eager devices, kernels for them. A plugin that
+  // cannot be loaded is recorded and does not matter here.
+  void load_default();
+  // A plugin that provides a device kind, and others' kernels for it. Accepted if there is none.
+  Refusal load_device(const std::string& kind);
+  void describe(JsonWriter& json);
+
+ private:
+  Refusal load_recorded(const std::string& path, Trust trust);
+  Refusal load_file(const std::string& path, Trust trust, Attempt& attempt);
+  Refusal check_name(const FileIdentity& file, const Manifest& manifest) const;
+  Refusal bring_in(std::unique_ptr<LoadedPlugin> plugin);
+  void take_back(std::unique_ptr<LoadedPlugin> plugin, Refusal& refusal);
+  Refusal take_out(LoadedPlugin& plugin);
+  Refusal try_candidate(size_t index);
+  void try_candidates(PluginKind kind);
+  void load_kernels_for_loaded_devices();
+  bool provides_loaded_device(const std::vector<std::string>& kinds) const;
+  LoadedPlugin* find_loaded(const std::string& name) const;
+
+  void add_known_folders();
+  void scan(const std::string& folder);
+  void scan_file(const std::string& path);
+  void describe_loaded(JsonWriter& json) const;
+  void describe_candidates(JsonWriter& json) const;
+  void describe_attempts(JsonWriter& json) const;
+
+  struct Resident {  // unloaded, but still mapped
+    std::string name;
+    FileIdentity file;
+  };
+
+  // Recursive: a plugin that starts may name a device, and so load another plugin. Not taken by
+  // operator calls.
+  std::recursive_mutex mutex_;
+  std::vector<std::unique_ptr<LoadedPlugin>> plugins_;
+  std::vector<std::unique_ptr<LoadedPlugin>>
+      stranded_;  // failed to start, but something holds them
+  std::vector<Candidate> candidates_;
+  std::vector<std::string> folders_;
+  std::vector<Resident> residents_;
+  std::vector<FileIdentity> in_progress_;
+  AttemptLog attempts_;
+  bool knows_folders_ = false;
+  std::atomic<bool> is_default_loaded_{false};
+};
+
+// Is the plugin switched off by TENON_PLUGINS_DISABLE?
+bool is_disabled(const std::string& name);
+
+}  // namespace tenon::core

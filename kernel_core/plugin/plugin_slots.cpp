@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loader as plugins and programs call it.
+#include <new>
+
+#include "kernel_core/abi/slots.hpp"
+#include "kernel_core/plugin/guarded.hpp"
+#include "kernel_core/plugin/loader.hpp"
+#include "kernel_core/runtime/device.hpp"
+
+namespace tenon::core {
+namespace {
+
+// The end of the C++ world: answers with a status whatever happens.
+template <class Call>
+tenon_status answer(tenon_err* err, Call&& call) noexcept {
+  try {
+    return report(call(), err);
+  } catch (const std::bad_alloc&) {
+    return fail_host_memory(err);
+  } catch (const std::exception& error) {
+    return fail(err, TENON_INTERNAL, "plugin loader: %s", error.what());
+  }
+}
+
+// What device_find does about a kind that it does not know.
+tenon_status load_device_kind(const char* kind, tenon_err* err) {
+  tenon_err local;
+  tenon_status status = answer(&local, [&] { return Loader::instance().load_device(kind); });
+  if (status == TENON_OK) return TENON_OK;
+  return fail(err, status, "device kind '%s' cannot be loaded: %s", kind, local.text.c_str());
+}
+
+// device_find belongs to a lower layer and knows the loader only through this pointer.
+[[maybe_unused]] const bool is_hooked = [] {
+  device_kind_loader.store(&load_device_kind, std::memory_order_release);
+  return true;
+}();
+
+}  // namespace
+
+namespace slots {
+
+tenon_status plugin_load(const char* path, tenon_err* err) {
+  return answer(err, [&] { return Loader::instance().load(path ? path : ""); });
+}
+
+tenon_status plugin_unload(const char* name, tenon_err* err) {
+  return answer(err, [&] { return Loader::instance().unload(name ? name : ""); });
+}
+
+tenon_status plugin_add_folder(const char* path, tenon_err* err) {
+  return answer(err, [&] { return Loader::instance().add_folder(path ? path : ""); });
+}
+
+tenon_status plugin_load_default(tenon_err* err) {
+  return answer(err, [&] {
+    Loader::instance().load_default();
+    return accepted();
+  });
+}
+
+void plugin_describe(tenon_sink_fn sink, void* user) {
+  JsonWriter json;
+  if (answer(nullptr, [&] { return Loader::instance().describe(json), accepted(); }) == TENON_OK)
+    sink(user, json.text().data(), json.text().size());
+}
+
+}  // namespace slots
+}  // namespace tenon::core
