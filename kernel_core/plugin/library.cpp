@@ -55,13 +55,6 @@ tenon_plugin_query_fn Library::query_function() const {
   return reinterpret_cast<tenon_plugin_query_fn>(::dlsym(library_.native(), kEntryPoint));
 }
 
-bool Library::contains(const void* function) const {
-  Dl_info theirs{}, ours{};
-  return is_open() && ::dladdr(function, &theirs) &&
-         ::dladdr(reinterpret_cast<void*>(query_function()), &ours) &&
-         theirs.dli_fbase == ours.dli_fbase;
-}
-
 bool Library::is_mapped(const std::string& path) {
   void* handle = ::dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
   if (handle) ::dlclose(handle);

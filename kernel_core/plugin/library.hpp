@@ -21,9 +21,6 @@ class Library {
 
   // NULL if it does not export the entry point.
   tenon_plugin_query_fn query_function() const;
-  bool is_open() const { return library_.is_loaded(); }
-  // Does this function belong to the library?
-  bool contains(const void* function) const;
 
   // Is a library of that path mapped, by whomever?
   static bool is_mapped(const std::string& path);

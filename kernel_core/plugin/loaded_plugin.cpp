@@ -31,20 +31,20 @@ Refusal query_and_check(LoadedPlugin& plugin) {
 }
 
 Refusal publish(LoadedPlugin& plugin) {
-  auto refuse = [&](tenon_status status, const tenon_err& err) -> Refusal {
-    Reason reason = status == TENON_ALREADY_EXISTS ? Reason::kOpConflict : Reason::kBadTable;
+  tenon_err err;
+  // TENON_ALREADY_EXISTS: somebody else has it; anything else is the plugin's own fault.
+  auto refuse = [&](tenon_status status, Reason conflict) -> Refusal {
+    Reason reason = status == TENON_ALREADY_EXISTS ? conflict : Reason::kBadTable;
     return {Stage::kPublish, reason, "plugin " + plugin.origin() + ": " + err.text, ""};
   };
-  tenon_err err;
-  if (tenon_status status = registry_add(plugin.tables.registry_view(), &plugin, &err);
-      status != TENON_OK)
-    return refuse(status, err);
+  tenon_status status = registry_add(plugin.tables.registry_view(), &plugin, &err);
+  if (status != TENON_OK) return refuse(status, Reason::kOpConflict);
   if (plugin.tables.has_device()) {
-    tenon_status status = add_device_kind(&plugin.tables.device, &plugin, &plugin.device_kind, &err,
-                                          plugin.origin().c_str());
+    status = add_device_kind(&plugin.tables.device, &plugin, &plugin.device_kind, &err,
+                             plugin.origin().c_str());
     if (status != TENON_OK) {
       registry_remove(&plugin);
-      return refuse(status, err);
+      return refuse(status, Reason::kNameTaken);
     }
   }
   plugin.is_published = true;
@@ -54,7 +54,7 @@ Refusal publish(LoadedPlugin& plugin) {
 Refusal start(LoadedPlugin& plugin) {
   if (!plugin.tables.plugin.start) return accepted();
   tenon_err err;
-  ServiceOwner owner(&plugin, "plugin " + plugin.origin());
+  StartScope scope(&plugin, "plugin " + plugin.origin());
   tenon_status status = guarded(call_name(plugin, "start").c_str(), &err, [&] {
     return plugin.tables.plugin.start(tenon_host_get(TENON_ABI_EPOCH), &err);
   });
@@ -70,7 +70,7 @@ Refusal check_leases(const LoadedPlugin& plugin) {
     leases += ", service '" + name + "' is in use";
   int32_t layers = layer_table.count.load(std::memory_order_acquire);
   for (int32_t i = 0; i < layers; ++i)
-    if (plugin.library.contains(reinterpret_cast<const void*>(layer_table.defs[i].call)))
+    if (layer_table.owners[i] == &plugin)
       leases += std::string(", layer '") + layer_table.defs[i].name + "' is registered";
   if (leases.empty()) return accepted();
   return {Stage::kUnload, Reason::kInUse,

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "kernel_core/abi/slots.hpp"
+#include "kernel_core/types/owner.hpp"
 #include "kernel_core/types/status.hpp"
 
 namespace tenon::core {
@@ -24,7 +25,7 @@ struct Service {
 
 constinit std::atomic<Service*> services{nullptr};
 constinit std::mutex services_mutex;
-constinit thread_local ServiceOwner* current_owner = nullptr;
+constinit thread_local StartScope* current_scope = nullptr;
 
 Service* find(std::string_view name) {
   for (Service* service = services.load(std::memory_order_acquire); service;
@@ -53,12 +54,21 @@ void for_each_of(const void* owner, Visit&& visit) {
 
 }  // namespace
 
-ServiceOwner::ServiceOwner(const void* owner, std::string origin)
-    : owner_(owner), origin_(std::move(origin)), outer_(current_owner) {
-  current_owner = this;
+StartScope::StartScope(const void* owner, std::string origin)
+    : origin_(std::move(origin)), outer_owner_(starting_plugin), outer_(current_scope) {
+  starting_plugin = owner;
+  current_scope = this;
 }
 
-ServiceOwner::~ServiceOwner() { current_owner = outer_; }
+StartScope::~StartScope() {
+  starting_plugin = outer_owner_;
+  current_scope = outer_;
+}
+
+const std::string& starting_origin() {
+  static const std::string& program = *new std::string("the program");
+  return current_scope ? current_scope->origin_ : program;
+}
 
 std::vector<std::string> services_of(const void* owner) {
   std::vector<std::string> names;
@@ -89,15 +99,15 @@ tenon_status service_register(const char* name, uint32_t version, const void* ta
         "a service needs a name, a version from 1 and a table; got name '%s', version %u, "
         "table %p",
         name ? name : "", version, table);
-  std::string origin = current_owner ? current_owner->origin() : "the program";
+  const std::string& origin = starting_origin();
   std::lock_guard lock(services_mutex);
   Service& service = find_or_add(name);
   if (service.table.load(std::memory_order_relaxed))
     return core::fail(err, TENON_ALREADY_EXISTS,
                       "service '%s' of %s is already offered by %s; unload one of the two", name,
                       origin.c_str(), service.origin.c_str());
-  service.owner = current_owner ? current_owner->owner() : nullptr;
-  service.origin = std::move(origin);
+  service.owner = starting_plugin;
+  service.origin = origin;
   service.is_handed_out.store(false, std::memory_order_relaxed);
   service.version.store(version, std::memory_order_relaxed);
   service.table.store(table, std::memory_order_release);

@@ -7,22 +7,24 @@
 
 namespace tenon::core {
 
-// While it lives, services registered on this thread belong to `owner`, described by `origin`.
-class ServiceOwner {
+// While it lives, what is registered on this thread belongs to the plugin `owner`; `origin`
+// describes it in messages.
+class StartScope {
  public:
-  ServiceOwner(const void* owner, std::string origin);
-  ~ServiceOwner();
-  ServiceOwner(const ServiceOwner&) = delete;
-  ServiceOwner& operator=(const ServiceOwner&) = delete;
-
-  const void* owner() const { return owner_; }
-  const std::string& origin() const { return origin_; }
+  StartScope(const void* owner, std::string origin);
+  ~StartScope();
+  StartScope(const StartScope&) = delete;
+  StartScope& operator=(const StartScope&) = delete;
 
  private:
-  const void* owner_;
+  friend const std::string& starting_origin();
   std::string origin_;
-  ServiceOwner* outer_;
+  const void* outer_owner_;
+  StartScope* outer_;
 };
+
+// "the program" outside every such scope.
+const std::string& starting_origin();
 
 std::vector<std::string> services_of(const void* owner);
 // Those of them that somebody has asked for: their table may be in use for as long as the process

@@ -1,19 +1,44 @@
 # tenon_add_plugin(<name>
 #   VERSION <x.y.z>
 #   SOURCES <files>
-#   [KIND device|operators|service]        what the pre-load note says it is; default: device
-#   [DEVICES <kinds>]                      device kinds it provides
-#   [NAMESPACES <names>]                   operator namespaces it defines
-#   [KERNELS_FOR <device kinds>]           devices of others for which it brings kernels
-#   [REQUIRES_CPU <features>]              e.g. avx2; the host refuses it elsewhere
-#   [LINK <libraries>])
+#   [KIND device|operators|kernels|service] what the pre-load note says it is; default: device
+#   [DEVICES <kinds>]                       device kinds it provides
+#   [NAMESPACES <names>]                    operator namespaces it defines
+#   [KERNELS_FOR <device kinds>]            devices of others for which it brings kernels
+#   [REQUIRES_CPU <features>]               e.g. avx2; the host refuses it elsewhere
+#   [EAGER]                                 a device that every program needs at start, not at first use
+#   [LINK <libraries>]
+#   [OUTPUT_DIRECTORY <folder>])            default: TENON_PLUGIN_OUTPUT_DIR, or the current binary folder
 #
-# Builds lib<name>.so as the contract wants it: a pre-load note, one exported symbol, hidden visibility,
-# no GNU_UNIQUE symbols, everything bound at load. Writes <name>.tenon.json beside it.
-set(_TENON_ADD_PLUGIN_DIR "${CMAKE_CURRENT_LIST_DIR}")
+# Builds libtenon_<name>.so as the contract wants it: a pre-load note, one exported symbol, hidden
+# visibility, no GNU_UNIQUE symbols, everything bound at load. Writes <name>.tenon.json beside it, for
+# tools that look for plugins without reading libraries. Installs both if TENON_INSTALL_PLUGIN_DIR is set.
+
+# What the note says, as JSON; the text that the loader reads.
+function(_tenon_note_json result kind eager)
+  set(json "{\"kind\":\"${kind}\"")
+  foreach(pair "devices=DEVICES" "namespaces=NAMESPACES" "kernels_for=KERNELS_FOR" "cpu=REQUIRES_CPU")
+    string(REPLACE "=" ";" pair "${pair}")
+    list(GET pair 0 key)
+    list(GET pair 1 argument)
+    list(JOIN arg_${argument} "\",\"" joined)  # arg_*: of the calling function
+    if(joined)
+      string(APPEND json ",\"${key}\":[\"${joined}\"]")
+    endif()
+  endforeach()
+  if(eager)
+    string(APPEND json ",\"eager\":true")
+  endif()
+  string(APPEND json "}")
+  string(LENGTH "${json}" length)
+  if(length GREATER 431)
+    message(FATAL_ERROR "tenon_add_plugin: the note holds 431 bytes, these lists need ${length}: ${json}")
+  endif()
+  set(${result} "${json}" PARENT_SCOPE)
+endfunction()
 
 function(tenon_add_plugin name)
-  cmake_parse_arguments(arg "" "VERSION;KIND;OUTPUT_DIRECTORY"
+  cmake_parse_arguments(arg "EAGER" "VERSION;KIND;OUTPUT_DIRECTORY"
     "SOURCES;DEVICES;NAMESPACES;KERNELS_FOR;REQUIRES_CPU;LINK" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "tenon_add_plugin(${name}): unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
@@ -21,33 +46,32 @@ function(tenon_add_plugin name)
   if(NOT arg_VERSION OR NOT arg_SOURCES)
     message(FATAL_ERROR "tenon_add_plugin(${name}): expected VERSION and SOURCES")
   endif()
+  if(NOT name MATCHES "^[a-z][a-z0-9_]*$")
+    message(FATAL_ERROR "tenon_add_plugin(${name}): expected a name like [a-z][a-z0-9_]*")
+  endif()
   if(NOT arg_KIND)
     set(arg_KIND device)
+  elseif(NOT arg_KIND MATCHES "^(device|operators|kernels|service)$")
+    message(FATAL_ERROR "tenon_add_plugin(${name}): expected KIND device, operators, kernels or service, "
+                        "got ${arg_KIND}")
   endif()
-
-  foreach(list DEVICES NAMESPACES KERNELS_FOR REQUIRES_CPU)
-    list(JOIN arg_${list} "\",\"" joined)
-    if(joined)
-      set(json_${list} "[\"${joined}\"]")
-    else()
-      set(json_${list} "[]")
-    endif()
-  endforeach()
-  set(json "{\"kind\":\"${arg_KIND}\",\"devices\":${json_DEVICES},\"namespaces\":${json_NAMESPACES},\"kernels_for\":${json_KERNELS_FOR},\"cpu\":${json_REQUIRES_CPU}}")
-  string(LENGTH "${json}" json_length)
-  if(json_length GREATER 431)
-    message(FATAL_ERROR "tenon_add_plugin(${name}): the note holds 431 bytes, these lists need ${json_length}")
-  endif()
+  _tenon_note_json(json "${arg_KIND}" "${arg_EAGER}")
   string(REPLACE "\"" "\\\"" json_c "${json}")
 
+  # The note and the list of exports. The note compiles as C and as C++.
+  get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+  set(suffix "cpp")
+  if("C" IN_LIST languages)
+    set(suffix "c")
+  endif()
   set(dir "${CMAKE_CURRENT_BINARY_DIR}/${name}.tenon")
-  file(CONFIGURE OUTPUT "${dir}/note.c" @ONLY CONTENT
+  file(CONFIGURE OUTPUT "${dir}/note.${suffix}" @ONLY CONTENT
 "#include <tenon/abi.h>
 TENON_PLUGIN_NOTE(\"@name@\", \"@arg_VERSION@\", \"@json_c@\");
 ")
   file(CONFIGURE OUTPUT "${dir}/exports.map" @ONLY CONTENT "{ global: tenon_plugin_query; local: *; };\n")
 
-  add_library(${name} MODULE ${arg_SOURCES} "${dir}/note.c")
+  add_library(${name} MODULE ${arg_SOURCES} "${dir}/note.${suffix}")
   target_link_libraries(${name} PRIVATE Tenon::sdk ${arg_LINK})
   set_target_properties(${name} PROPERTIES
     PREFIX "lib" OUTPUT_NAME "tenon_${name}"
@@ -58,20 +82,28 @@ TENON_PLUGIN_NOTE(\"@name@\", \"@arg_VERSION@\", \"@json_c@\");
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-gnu-unique>)
   endif()
+  # The export list is what lets the library be unmapped again: without it, inline functions of the
+  # C++ library are exported, the process binds to them, and they pin it.
   target_link_options(${name} PRIVATE "-Wl,--version-script=${dir}/exports.map"
     -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack -Wl,--exclude-libs,ALL)
-  if(NOT TENON_SANITIZE)  # sanitizer runtimes are found at load time
+  # Better an error here than at somebody's first call. Sanitizer runtimes are found at load time.
+  if(NOT TENON_SANITIZE AND NOT "${CMAKE_C_FLAGS} ${CMAKE_CXX_FLAGS}" MATCHES "-fsanitize=")
     target_link_options(${name} PRIVATE -Wl,--no-undefined)
   endif()
-  if(arg_OUTPUT_DIRECTORY)
-    set_target_properties(${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${arg_OUTPUT_DIRECTORY}")
-  elseif(TENON_PLUGIN_OUTPUT_DIR)
-    set_target_properties(${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${TENON_PLUGIN_OUTPUT_DIR}")
+
+  if(NOT arg_OUTPUT_DIRECTORY)
+    set(arg_OUTPUT_DIRECTORY "${TENON_PLUGIN_OUTPUT_DIR}")
   endif()
-  get_target_property(output_dir ${name} LIBRARY_OUTPUT_DIRECTORY)
-  if(NOT output_dir)
-    set(output_dir "${CMAKE_CURRENT_BINARY_DIR}")
+  if(NOT arg_OUTPUT_DIRECTORY)
+    set(arg_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}")
   endif()
-  file(GENERATE OUTPUT "${output_dir}/${name}.tenon.json" CONTENT
+  set(manifest "${arg_OUTPUT_DIRECTORY}/${name}.tenon.json")
+  set_target_properties(${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${arg_OUTPUT_DIRECTORY}")
+  file(GENERATE OUTPUT "${manifest}" CONTENT
     "{\"name\":\"${name}\",\"version\":\"${arg_VERSION}\",\"library\":\"libtenon_${name}.so\",\"epoch\":1,\"note\":${json}}\n")
+
+  if(TENON_INSTALL_PLUGIN_DIR)
+    install(TARGETS ${name} LIBRARY DESTINATION "${TENON_INSTALL_PLUGIN_DIR}")
+    install(FILES "${manifest}" DESTINATION "${TENON_INSTALL_PLUGIN_DIR}")
+  endif()
 endfunction()
