@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fake_plugins.hpp"
+#include "kernel_core/dispatch/layers.hpp"
+
+namespace {
+
+using namespace tenon::core;
+using fake::call;
+using fake::number;
+using fake::tensor;
+using fake::value;
+using fake::values;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+struct Dispatch : testing::Test {
+  void SetUp() override {
+    fake::install();
+    fake::kernels_fail = false;
+    slots::fallback_set_policy("allow", nullptr);
+  }
+};
+
+TEST_F(Dispatch, AddsAndAllocatesTheResult) {
+  auto x = tensor({2}, {1, 2}), y = tensor({2}, {10, 20});
+  auto result = call("fake::add", {value(x), value(y)});
+  ASSERT_EQ(result.status, TENON_OK) << result.text;
+  EXPECT_THAT(values(result.tensor.get()), ElementsAre(11, 22));
+}
+
+TEST_F(Dispatch, BroadcastsForKernelsThatCannot) {
+  auto x = tensor({2, 1}, {1, 2}), y = tensor({3}, {10, 20, 30});
+  auto result = call("fake::add", {value(x), value(y)});
+  ASSERT_EQ(result.status, TENON_OK) << result.text;
+  EXPECT_THAT(values(result.tensor.get()), ElementsAre(11, 21, 31, 12, 22, 32));
+}
+
+TEST_F(Dispatch, NumbersAreWeak) {
+  auto x = tensor({2}, {1, 2});
+  auto result = call("fake::add", {value(x), number(0.5)});
+  ASSERT_EQ(result.status, TENON_OK) << result.text;
+  EXPECT_EQ(result.tensor->dtype, TENON_DTYPE_F32);
+  EXPECT_THAT(values(result.tensor.get()), ElementsAre(1.5f, 2.5f));
+  result = call("fake::add", {number(1), value(x)});
+  ASSERT_EQ(result.status, TENON_OK) << result.text;
+  EXPECT_THAT(values(result.tensor.get()), ElementsAre(2, 3));
+}
+
+TEST_F(Dispatch, PromotesMixedDtypes) {
+  auto x = tensor({2}, {1, 2});
+  tenon_value cast_args[2] = {value(x), {TENON_VALUE_DTYPE, 0, {.i = TENON_DTYPE_I64}}}, outs[1] = {};
+  ASSERT_EQ(slots::op_call(find_operator("fake::cast"), cast_args, 2, outs, 1, nullptr), TENON_OK);
+  TensorRef whole(impl(as_tensor(outs[0])));
+  auto result = call("fake::add", {value(whole), value(x)});
+  ASSERT_EQ(result.status, TENON_OK) << result.text;
+  EXPECT_EQ(result.tensor->dtype, TENON_DTYPE_F32);
+  EXPECT_THAT(values(result.tensor.get()), ElementsAre(2, 4));
+}
+
+TEST_F(Dispatch, MakesInputsContiguousForKernelsThatNeedIt) {
+  auto x = tensor({2, 3}, {1, 2, 3, 4, 5, 6});
+  auto view = call("fake::reversed", {value(x)});
+  ASSERT_EQ(view.status, TENON_OK);
+  EXPECT_EQ(slots::tensor_storage(view.tensor.get()), slots::tensor_storage(x.get()));
+  EXPECT_EQ(slots::tensor_base(view.tensor.get()), x.get());
+  auto result = call("fake::add", {value(view.tensor), value(view.tensor)});
+  ASSERT_EQ(result.status, TENON_OK) << result.text;
+  EXPECT_THAT(values(result.tensor.get()), ElementsAre(2, 8, 4, 10, 6, 12));
+}
+
+TEST_F(Dispatch, WritesInPlaceAndCountsTheVersionUp) {
+  auto x = tensor({2}, {1, 2});
+  uint32_t before = slots::tensor_version(x.get());
+  auto result = call("fake::add", {value(x), number(1)}, x.get());
+  ASSERT_EQ(result.status, TENON_OK) << result.text;
+  EXPECT_THAT(values(x.get()), ElementsAre(2, 3));
+  EXPECT_EQ(slots::tensor_version(x.get()), before + 1);
+}
+
+TEST_F(Dispatch, WritesIntoStridedOutputs) {
+  auto x = tensor({2, 3}, {1, 2, 3, 4, 5, 6}), target = tensor({3, 2}, {0, 0, 0, 0, 0, 0});
+  auto view = call("fake::reversed", {value(target)});
+  auto result = call("fake::add", {value(x), value(x)}, view.tensor.get());
+  ASSERT_EQ(result.status, TENON_OK) << result.text;
+  EXPECT_THAT(values(target.get()), ElementsAre(2, 8, 4, 10, 6, 12));
+}
+
+TEST_F(Dispatch, ShiftedOverlapIsComputedAside) {
+  auto x = tensor({4}, {1, 2, 3, 4});
+  int64_t three = 3, one = 1;
+  tenon_tensor *low, *high;
+  ASSERT_EQ(slots::tensor_view(x.get(), TENON_DTYPE_F32, 1, &three, &one, 0, &low, nullptr), TENON_OK);
+  ASSERT_EQ(slots::tensor_view(x.get(), TENON_DTYPE_F32, 1, &three, &one, 1, &high, nullptr), TENON_OK);
+  TensorRef hold_low{impl(low)}, hold_high{impl(high)};
+  auto result = call("fake::add", {tensor_value(low), number(10)}, high);
+  ASSERT_EQ(result.status, TENON_OK) << result.text;
+  EXPECT_THAT(values(x.get()), ElementsAre(1, 11, 12, 13));
+}
+
+TEST_F(Dispatch, RefusesOutputsThatDoNotFit) {
+  auto x = tensor({2}, {1, 2}), small = tensor({1}, {0});
+  auto result = call("fake::add", {value(x), value(x)}, small.get());
+  EXPECT_EQ(result.status, TENON_INVALID_ARGUMENT);
+  EXPECT_THAT(result.text, HasSubstr("expected an output of shape (2,), got (1,)"));
+  auto expanded = tensor({1}, {0});
+  TensorRef wide;
+  int64_t two = 2;
+  ASSERT_EQ(expand_view(*expanded.get(), 1, &two, &wide, nullptr), TENON_OK);
+  result = call("fake::add", {value(x), value(x)}, wide.get());
+  EXPECT_THAT(result.text, HasSubstr("share memory"));
+}
+
+TEST_F(Dispatch, ViewsAreBoundsChecked) {
+  auto x = tensor({4}, {1, 2, 3, 4});
+  int64_t size = 4, stride = 1;
+  tenon_tensor* view = nullptr;
+  tenon_err err;
+  EXPECT_EQ(slots::tensor_view(x.get(), TENON_DTYPE_F32, 1, &size, &stride, 1, &view, &err), TENON_OUT_OF_RANGE);
+  EXPECT_THAT(err.text, HasSubstr("outside its storage of 16 bytes"));
+  stride = INT64_MAX;
+  EXPECT_EQ(slots::tensor_view(x.get(), TENON_DTYPE_F32, 1, &size, &stride, 0, &view, nullptr), TENON_OUT_OF_RANGE);
+}
+
+TEST_F(Dispatch, DataDependentKernelsAllocateTheirOutput) {
+  auto x = tensor({4}, {-1, 2, -3, 4});
+  auto result = call("fake::positive", {value(x)});
+  ASSERT_EQ(result.status, TENON_OK) << result.text;
+  EXPECT_THAT(values(result.tensor.get()), ElementsAre(2, 4));
+}
+
+TEST_F(Dispatch, MetaTensorsHaveShapesOnly) {
+  auto x = tensor({2, 3}, {}, TENON_DEVICE_META);
+  auto result = call("fake::add", {value(x), number(1)});
+  ASSERT_EQ(result.status, TENON_OK) << result.text;
+  EXPECT_EQ(result.tensor->ndim, 2);
+  EXPECT_EQ(result.tensor->data, nullptr);
+  EXPECT_EQ(call("fake::positive", {value(x)}).status, TENON_UNSUPPORTED);
+}
+
+TEST_F(Dispatch, FallsBackToTheHostAndCounts) {
+  slots::fallback_report(1, [](void*, const char*, uint64_t) {}, nullptr);
+  auto x = tensor({2}, {1, 2}, fake::remote_device());
+  auto result = call("fake::add", {value(x), number(1)});
+  ASSERT_EQ(result.status, TENON_OK) << result.text;
+  EXPECT_EQ(result.tensor->device, fake::remote_device());
+  EXPECT_THAT(values(result.tensor.get()), ElementsAre(2, 3));
+  std::string report;
+  slots::fallback_report(
+      1, [](void* user, const char* text, uint64_t bytes) { static_cast<std::string*>(user)->assign(text, bytes); },
+      &report);
+  EXPECT_THAT(report, HasSubstr(R"({"device":"remote","op":"fake::add","native":0,"lowered":0,"host":1)"));
+}
+
+TEST_F(Dispatch, HostFallbackWritesStridedOutputsAndKeepsWhatLiesBetween) {
+  auto x = tensor({2}, {1, 2}, fake::remote_device()), target = tensor({4}, {7, 7, 7, 7}, fake::remote_device());
+  int64_t two = 2, stride = 2;
+  tenon_tensor* view;
+  ASSERT_EQ(slots::tensor_view(target.get(), TENON_DTYPE_F32, 1, &two, &stride, 0, &view, nullptr), TENON_OK);
+  TensorRef hold(impl(view));
+  auto result = call("fake::add", {value(x), value(x)}, view);
+  ASSERT_EQ(result.status, TENON_OK) << result.text;
+  EXPECT_THAT(values(target.get()), ElementsAre(2, 7, 4, 7));
+}
+
+TEST_F(Dispatch, DeniedFallbackSaysHowToAllowIt) {
+  slots::fallback_set_policy("deny,remote:fake::copy=allow", nullptr);
+  auto x = tensor({2}, {1, 2}, fake::remote_device());
+  auto result = call("fake::add", {value(x), value(x)});
+  EXPECT_EQ(result.status, TENON_PERMISSION_DENIED);
+  EXPECT_THAT(result.text, HasSubstr("remote:0 has no kernel for float32"));
+  EXPECT_THAT(result.text, HasSubstr("allow it with remote:fake::add=allow"));
+  EXPECT_EQ(call("fake::copy", {value(x)}).status, TENON_OK);
+  tenon_err err;
+  EXPECT_EQ(slots::fallback_set_policy("perhaps", &err), TENON_INVALID_ARGUMENT);
+  EXPECT_THAT(err.text, HasSubstr("expected deny, warn_once or allow"));
+}
+
+TEST_F(Dispatch, LowersThroughTheDecomposition) {
+  auto x = tensor({2}, {1, 2});
+  EXPECT_THAT(values(call("fake::doubled", {value(x)}).tensor.get()), ElementsAre(2, 4));
+  EXPECT_THAT(values(call("fake::twice", {value(x)}).tensor.get()), ElementsAre(2, 4));
+}
+
+TEST_F(Dispatch, MissingKernelsAndArgumentsAreNamed) {
+  auto x = tensor({2}, {1, 2});
+  EXPECT_THAT(call("fake::nowhere", {value(x)}).text, HasSubstr("[fake::nowhere] no kernel for float32 on fakehost:0"));
+  EXPECT_THAT(call("fake::add", {value(x)}).text, HasSubstr("argument `y` is missing; the signature is fake::add("));
+  EXPECT_THAT(call("fake::axis", {value(x), number(0.5)}).text, HasSubstr("argument `axis`: expected int, got float"));
+  EXPECT_THAT(call("fake::add", {value(x), value(x), value(x)}).text, HasSubstr("at most 2 arguments, got 3"));
+  auto y = tensor({3}, {1, 2, 3});
+  EXPECT_THAT(call("fake::add", {value(x), value(y)}).text,
+              HasSubstr("expected shapes that broadcast, got (2,) and (3,)"));
+  auto far = tensor({2}, {1, 2}, fake::remote_device());
+  EXPECT_THAT(call("fake::add", {value(x), value(far)}).text, HasSubstr("expected all tensors on one device"));
+}
+
+TEST_F(Dispatch, SilentKernelFailuresGetAText) {
+  fake::kernels_fail = true;
+  auto x = tensor({2}, {1, 2});
+  auto result = call("fake::add", {value(x), value(x)});
+  EXPECT_EQ(result.status, TENON_INTERNAL);
+  EXPECT_THAT(result.text, HasSubstr("failed with code 2 and no text"));
+}
+
+// A layer that counts what it sees and passes it on.
+struct Counting {
+  int calls = 0;
+  int32_t id = -1;
+};
+tenon_status count_and_continue(void* self, const tenon_op* op, tenon_value* args, uint32_t nargs, tenon_value* outs,
+                                uint32_t nouts, tenon_err* err) {
+  auto& layer = *static_cast<Counting*>(self);
+  ++layer.calls;
+  return slots::op_call_below(layer.id, op, args, nargs, outs, nouts, err);
+}
+
+TEST_F(Dispatch, LayersSeeTensorsThatCarryTheirBit) {
+  static Counting counting;
+  tenon_layer_def def{sizeof def, TENON_LAYER_ENABLED, "counting", 50, 0, &counting, count_and_continue};
+  counting.id = slots::layer_register(&def, nullptr);
+  ASSERT_GE(counting.id, 0);
+  auto x = tensor({2}, {1, 2}), y = tensor({2}, {1, 2});
+  call("fake::add", {value(x), value(y)});
+  EXPECT_EQ(counting.calls, 0);
+  slots::tensor_set_layer(x.get(), counting.id, 1);
+  EXPECT_THAT(values(call("fake::add", {value(x), value(y)}).tensor.get()), ElementsAre(2, 4));
+  EXPECT_EQ(counting.calls, 1);
+  call("fake::add", {value(y), value(y)}, x.get());  // writing into one counts too
+  EXPECT_EQ(counting.calls, 2);
+  call("fake::twice", {value(x)});  // the layer sees the parts of a composite
+  EXPECT_EQ(counting.calls, 3);
+  EXPECT_EQ(slots::layer_enable(counting.id, 0), 1);
+  call("fake::add", {value(x), value(y)});
+  EXPECT_EQ(counting.calls, 3);
+  slots::layer_enable(counting.id, 1);
+}
+
+TEST_F(Dispatch, ConflictingDefinitionsAreRefusedWhole) {
+  tenon_op_def same = *slots::op_def(find_operator("fake::add"));
+  tenon_op_def fresh = same, other = same;
+  fresh.name = "fake::fresh";
+  other.schema = "fake::add(Tensor x) -> Tensor";
+  other.schema_hash = 1;
+  other.origin = "elsewhere.yaml:3";
+  static const int owner = 0;
+  tenon_op_def list[] = {fresh, other};
+  tenon_err err;
+  EXPECT_EQ(registry_add({"rival", "", list, {}}, &owner, &err), TENON_ALREADY_EXISTS);
+  EXPECT_THAT(err.text, HasSubstr("elsewhere.yaml:3 (plugin rival)"));
+  EXPECT_EQ(find_operator("fake::fresh"), nullptr);
+  tenon_op_def agreeing[] = {same};
+  EXPECT_EQ(registry_add({"twin", "", agreeing, {}}, &owner, nullptr), TENON_OK);
+  registry_remove(&owner);
+  EXPECT_NE(find_operator("fake::add"), nullptr);
+}
+
+TEST_F(Dispatch, BestScoreRunsUntilItDeclinesOrLeaves) {
+  static const int owner = 0;
+  static int fast_calls;
+  fast_calls = 0;
+  auto fast = [](tenon_ctx*, const tenon_value*, uint32_t, tenon_value* outs, uint32_t, tenon_err*) -> tenon_status {
+    ++fast_calls;
+    auto* out = as_tensor(outs[0]);
+    for (int64_t i = 0; i < out->numel; ++i) static_cast<float*>(out->data)[i] = 99;
+    return TENON_OK;
+  };
+  tenon_kernel_def def{};
+  def.struct_size = sizeof def;
+  def.op = "fake::add";
+  def.device = "fakehost";
+  def.dtype_mask = 1u << TENON_DTYPE_F32;
+  def.score = 10;
+  def.boxed = fast;
+  def.can_run = [](const tenon_value* args, uint32_t) -> int32_t { return as_tensor(args[0])->numel > 2; };
+  ASSERT_EQ(registry_add({"fast", "", {}, {&def, 1}}, &owner, nullptr), TENON_OK);
+  auto small = tensor({2}, {1, 2}), large = tensor({3}, {1, 2, 3});
+  EXPECT_THAT(values(call("fake::add", {value(small), value(small)}).tensor.get()), ElementsAre(2, 4));
+  EXPECT_THAT(values(call("fake::add", {value(large), value(large)}).tensor.get()), ElementsAre(99, 99, 99));
+  registry_remove(&owner);
+  EXPECT_THAT(values(call("fake::add", {value(large), value(large)}).tensor.get()), ElementsAre(2, 4, 6));
+  EXPECT_EQ(fast_calls, 1);
+}
+
+}  // namespace
