@@ -45,7 +45,7 @@ class TensorDataset(Dataset):
 
     def batch(self, indices: Sequence[int]) -> list[Tensor]:
         rows = tenon.tensor(list(indices), dtype=tenon.int64)
-        return [tenon.take(tensor, rows.to(tensor.device), axis=0) for tensor in self.tensors]
+        return [tenon.index_select(tensor, rows.to(tensor.device), 0) for tensor in self.tensors]
 
 
 class Subset(Dataset):

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Kernels: how the accelerator computes. The host has broadcast, converted and made contiguous all
+ * inputs before it calls one, and has allocated the outputs; only a kernel that claims a trait (see
+ * `clone`) gets more. Operators that are not here still run: the host takes them apart into
+ * operators that are, and what is left it computes itself and copies.
+ *
+ * tenon/op_signatures.h is generated from the operators' definitions. For each operator it declares
+ * the C signature, TENON_BOX_<op> (a wrapper that unpacks boxed arguments) and TENON_KERNEL_<op> (the
+ * row of the kernel table). A wrong signature does not compile. */
+#include <math.h>
+#include <string.h>
+#include <tenon/op_signatures.h>
+
+#include "toy_hardware.h"
+#include "toy_plugin.h"
+
+#define MASK(dtype) (UINT64_C(1) << TENON_DTYPE_##dtype)
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* What the board's cores see at a tensor's address. NULL after a failure was reported. */
+static void* core_view(const tenon_tensor* t, tenon_err* err) {
+  static char nothing[16];
+  if (t->numel == 0) return nothing;
+  void* memory = toy_core_view(t->data, 1);
+  if (!memory) toy_fail(err, TENON_INTERNAL, TOY_ERROR_ADDRESS, "toy: kernel: not a board address");
+  return memory;
+}
+
+/* ==== Elementwise ============================================================================== */
+
+#define UNARY(op, expression)                                                                 \
+  static tenon_status toy_##op(tenon_ctx* ctx, const tenon_tensor* x_, tenon_tensor* out_,    \
+                               tenon_err* err) {                                              \
+    (void)ctx;                                                                                \
+    const float* const a = core_view(x_, err);                                                \
+    float* const out = core_view(out_, err);                                                  \
+    if (!a || !out) return TENON_INTERNAL;                                                    \
+    for (int64_t i = 0; i < out_->numel; ++i) {                                               \
+      const float x = a[i];                                                                   \
+      out[i] = (expression);                                                                  \
+    }                                                                                         \
+    return TENON_OK;                                                                          \
+  }                                                                                           \
+  TENON_BOX_##op(toy_##op##_boxed, toy_##op)
+
+#define BINARY(op, result, expression)                                                        \
+  static tenon_status toy_##op(tenon_ctx* ctx, const tenon_tensor* x_, const tenon_tensor* y_, \
+                               tenon_tensor* out_, tenon_err* err) {                          \
+    (void)ctx;                                                                                \
+    const float* const a = core_view(x_, err);                                                \
+    const float* const b = core_view(y_, err);                                                \
+    result* const out = core_view(out_, err);                                                 \
+    if (!a || !b || !out) return TENON_INTERNAL;                                              \
+    for (int64_t i = 0; i < out_->numel; ++i) {                                               \
+      const float x = a[i], y = b[i];                                                         \
+      out[i] = (expression);                                                                  \
+    }                                                                                         \
+    return TENON_OK;                                                                          \
+  }                                                                                           \
+  TENON_BOX_##op(toy_##op##_boxed, toy_##op)
+
+UNARY(negative, -x)
+UNARY(abs, fabsf(x))
+UNARY(exp, expf(x))
+UNARY(log, logf(x))
+UNARY(sqrt, sqrtf(x))
+UNARY(rsqrt, 1.0f / sqrtf(x))
+UNARY(square, x * x)
+UNARY(reciprocal, 1.0f / x)
+UNARY(tanh, tanhf(x))
+BINARY(add, float, x + y)
+BINARY(subtract, float, x - y)
+BINARY(multiply, float, x * y)
+BINARY(divide, float, x / y)
+BINARY(maximum, float, x > y || x != x ? x : y)
+BINARY(minimum, float, x < y || x != x ? x : y)
+BINARY(pow, float, powf(x, y))
+BINARY(equal, uint8_t, x == y)
+BINARY(greater, uint8_t, x > y)
+BINARY(greater_equal, uint8_t, x >= y)
+BINARY(less, uint8_t, x < y)
+
+static tenon_status toy_where(tenon_ctx* ctx, const tenon_tensor* condition, const tenon_tensor* x,
+                              const tenon_tensor* y, tenon_tensor* out, tenon_err* err) {
+  (void)ctx;
+  const uint8_t* const c = core_view(condition, err);
+  const float* const a = core_view(x, err);
+  const float* const b = core_view(y, err);
+  float* const o = core_view(out, err);
+  if (!c || !a || !b || !o) return TENON_INTERNAL;
+  for (int64_t i = 0; i < out->numel; ++i) o[i] = c[i] ? a[i] : b[i];
+  return TENON_OK;
+}
+TENON_BOX_where(toy_where_boxed, toy_where)
+
+/* ==== Memory: fill, convert, copy ============================================================== */
+
+/* Elements pass through double, which holds all of these exactly. int64 is left to the host. */
+static const uint64_t kConvertible = MASK(BOOL) | MASK(U8) | MASK(I32) | MASK(F32) | MASK(F64);
+
+static double load(const void* memory, uint8_t dtype, int64_t i) {
+  switch (dtype) {
+    case TENON_DTYPE_I32: return ((const int32_t*)memory)[i];
+    case TENON_DTYPE_F32: return ((const float*)memory)[i];
+    case TENON_DTYPE_F64: return ((const double*)memory)[i];
+    default: return ((const uint8_t*)memory)[i];
+  }
+}
+
+static void store(void* memory, uint8_t dtype, int64_t i, double value) {
+  switch (dtype) {
+    case TENON_DTYPE_BOOL: ((uint8_t*)memory)[i] = value != 0.0; break;
+    case TENON_DTYPE_U8: ((uint8_t*)memory)[i] = (uint8_t)(int64_t)value; break;
+    case TENON_DTYPE_I32: ((int32_t*)memory)[i] = (int32_t)(int64_t)value; break;
+    case TENON_DTYPE_F32: ((float*)memory)[i] = (float)value; break;
+    case TENON_DTYPE_F64: ((double*)memory)[i] = value; break;
+  }
+}
+
+static tenon_status toy_cast(tenon_ctx* ctx, const tenon_tensor* x, int32_t dtype, tenon_tensor* out,
+                             tenon_err* err) {
+  (void)ctx, (void)dtype; /* `out` has it */
+  const void* const from = core_view(x, err);
+  void* const to = core_view(out, err);
+  if (!from || !to) return TENON_INTERNAL;
+  for (int64_t i = 0; i < out->numel; ++i) store(to, out->dtype, i, load(from, x->dtype, i));
+  return TENON_OK;
+}
+TENON_BOX_cast(toy_cast_boxed, toy_cast)
+
+/* A kernel may decline a call after looking at its arguments. */
+static int32_t can_cast(const tenon_value* args, uint32_t nargs) {
+  return nargs > 1 && (kConvertible >> args[1].v.i & 1);
+}
+
+static tenon_status toy_full(tenon_ctx* ctx, const int64_t* shape, uint64_t shape_count,
+                             const tenon_value* value, int32_t dtype, int32_t device,
+                             tenon_tensor* out, tenon_err* err) {
+  (void)ctx, (void)shape, (void)shape_count, (void)dtype, (void)device;
+  void* const to = core_view(out, err);
+  if (!to) return TENON_INTERNAL;
+  const double number = value->tag == TENON_VALUE_FLOAT ? value->v.f : (double)value->v.i;
+  for (int64_t i = 0; i < out->numel; ++i) store(to, out->dtype, i, number);
+  return TENON_OK;
+}
+TENON_BOX_full(toy_full_boxed, toy_full)
+
+/* Where element `i` in row-major order lies. Strides count elements and may be 0 or negative. */
+static int64_t offset_of(int64_t i, int32_t ndim, const int64_t* shape, const int64_t* strides) {
+  int64_t offset = 0;
+  for (int32_t d = ndim; d-- > 0; i /= shape[d]) offset += i % shape[d] * strides[d];
+  return offset;
+}
+
+/* THE strided copy: with this one kernel the host makes any input contiguous on the device. It claims
+ * STRIDED and STRIDED_OUT, so it gets strides as they are; and it moves bytes, so it takes any dtype. */
+static tenon_status toy_clone(tenon_ctx* ctx, const tenon_tensor* x, tenon_tensor* out, tenon_err* err) {
+  (void)ctx;
+  const char* const from = core_view(x, err);
+  char* const to = core_view(out, err);
+  if (!from || !to) return TENON_INTERNAL;
+  const int64_t bytes = toy_host->dtype_size(out->dtype);
+  for (int64_t i = 0; i < out->numel; ++i)
+    memcpy(to + bytes * offset_of(i, out->ndim, out->shape, out->strides),
+           from + bytes * offset_of(i, x->ndim, x->shape, x->strides), bytes);
+  return TENON_OK;
+}
+TENON_BOX_clone(toy_clone_boxed, toy_clone)
+
+/* ==== Reductions =============================================================================== */
+
+/* Strides of the output as seen from the input's axes: 0 along those that are summed over. */
+static void reduced_strides(const tenon_tensor* x, const int64_t* axis, uint64_t axis_count,
+                            int64_t* strides) {
+  int64_t step = 1;
+  for (int32_t d = x->ndim; d-- > 0;) {
+    int reduced = axis == NULL;
+    for (uint64_t a = 0; a < axis_count; ++a) reduced |= axis[a] == d || axis[a] + x->ndim == d;
+    strides[d] = reduced ? 0 : step;
+    if (!reduced) step *= x->shape[d];
+  }
+}
+
+#define REDUCTION(op, init, combine, finish)                                                  \
+  static tenon_status toy_##op(tenon_ctx* ctx, const tenon_tensor* x_, const int64_t* axis,   \
+                               uint64_t axis_count, int32_t keepdim, tenon_tensor* out_,      \
+                               tenon_err* err) {                                              \
+    (void)ctx, (void)keepdim;                                                                 \
+    const float* const in = core_view(x_, err);                                               \
+    float* const out = core_view(out_, err);                                                  \
+    if (!in || !out) return TENON_INTERNAL;                                                   \
+    int64_t strides[TENON_MAX_NDIM];                                                          \
+    reduced_strides(x_, axis, axis_count, strides);                                           \
+    for (int64_t i = 0; i < out_->numel; ++i) out[i] = (init);                                \
+    for (int64_t i = 0; i < x_->numel; ++i) {                                                 \
+      float* const cell = out + offset_of(i, x_->ndim, x_->shape, strides);                   \
+      const float a = *cell, x = in[i];                                                       \
+      *cell = (combine);                                                                      \
+    }                                                                                         \
+    for (int64_t i = 0; i < out_->numel; ++i) {                                               \
+      const float a = out[i], n = (float)x_->numel / (float)out_->numel;                      \
+      (void)n;                                                                                \
+      out[i] = (finish);                                                                      \
+    }                                                                                         \
+    return TENON_OK;                                                                          \
+  }                                                                                           \
+  TENON_BOX_##op(toy_##op##_boxed, toy_##op)
+
+REDUCTION(sum, 0.0f, a + x, a)
+REDUCTION(mean, 0.0f, a + x, a / n)
+REDUCTION(max, -INFINITY, x > a || x != x ? x : a, a)
+REDUCTION(min, INFINITY, x < a || x != x ? x : a, a)
+
+/* ==== Matrix product =========================================================================== */
+
+/* Matrices, and batches of them that do not broadcast. */
+static int32_t can_matmul(const tenon_value* args, uint32_t nargs) {
+  (void)nargs;
+  const tenon_tensor *x = args[0].v.p, *y = args[1].v.p;
+  if (x->ndim < 2 || y->ndim < 2) return 0;
+  if (y->ndim == 2) return 1; /* the same matrix for the whole batch */
+  if (x->ndim != y->ndim) return 0;
+  return memcmp(x->shape, y->shape, sizeof *x->shape * (size_t)(x->ndim - 2)) == 0;
+}
+
+static tenon_status toy_matmul(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* y,
+                               tenon_tensor* out, tenon_err* err) {
+  (void)ctx;
+  const float* a = core_view(x, err);
+  const float* b = core_view(y, err);
+  float* o = core_view(out, err);
+  if (!a || !b || !o) return TENON_INTERNAL;
+  if (out->numel == 0) return TENON_OK;
+  const int64_t inner = x->shape[x->ndim - 1], columns = out->shape[out->ndim - 1];
+  const int64_t rows = y->ndim == 2 ? out->numel / columns : out->shape[out->ndim - 2];
+  memset(o, 0, sizeof *o * (size_t)out->numel);
+  for (float* const end = o + out->numel; o < end; b += inner * columns)
+    for (int64_t r = 0; r < rows; ++r, a += inner, o += columns)
+      for (int64_t k = 0; k < inner; ++k)
+        for (int64_t c = 0; c < columns; ++c) o[c] += a[k] * b[k * columns + c];
+  return TENON_OK;
+}
+TENON_BOX_matmul(toy_matmul_boxed, toy_matmul)
+
+/* ==== The table ================================================================================ */
+
+static tenon_kernel_def kernels[] = {
+#define KERNEL(op) TENON_KERNEL_##op(toy_##op, NULL, MASK(F32), 0, 0)
+    KERNEL(negative), KERNEL(abs), KERNEL(exp), KERNEL(log), KERNEL(sqrt), KERNEL(rsqrt),
+    KERNEL(square), KERNEL(reciprocal), KERNEL(tanh), KERNEL(add), KERNEL(subtract),
+    KERNEL(multiply), KERNEL(divide), KERNEL(maximum), KERNEL(minimum), KERNEL(pow), KERNEL(equal),
+    KERNEL(greater), KERNEL(greater_equal), KERNEL(less), KERNEL(where), KERNEL(sum), KERNEL(mean),
+    KERNEL(max), KERNEL(min), KERNEL(matmul),
+    TENON_KERNEL_full(toy_full, NULL, kConvertible, 0, 0),
+    TENON_KERNEL_cast(toy_cast, NULL, kConvertible, 0, 0),
+    TENON_KERNEL_clone(toy_clone, NULL, (MASK(COUNT) - 1),
+                       TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT, 0),
+};
+
+const tenon_kernel_def* toy_kernels(uint32_t* count) {
+  for (uint32_t i = 0; i < COUNT(kernels); ++i) {
+    if (kernels[i].boxed == toy_matmul_boxed) kernels[i].can_run = can_matmul;
+    if (kernels[i].boxed == toy_cast_boxed) kernels[i].can_run = can_cast;
+  }
+  *count = COUNT(kernels);
+  return kernels;
+}

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Activation functions as modules, for use in Sequential."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tenon
+from tenon import Tensor
+
+from . import functional as F
+from .module import Module
+from .parameter import Parameter
+
+
+class Activation(Module):
+    """A module that calls one function with fixed settings. Subclasses name both."""
+
+    function: Callable[..., Tensor]
+    settings: dict[str, Any] = {}  # name and default of each, in order
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        if len(values) > len(self.settings) or not named.keys() <= self.settings.keys():
+            raise TypeError(f"{type(self).__name__}: expected settings {list(self.settings)}, got "
+                            f"{list(values)} and {named}")
+        self.settings = {**self.settings, **dict(zip(self.settings, values)), **named}
+
+    def forward(self, x: Tensor) -> Tensor:
+        return type(self).function(x, **self.settings)
+
+    def extra_repr(self) -> str:
+        return ", ".join(f"{name}={value}" for name, value in self.settings.items())
+
+
+def _activation(name: str, function: Callable[..., Tensor], **settings: Any) -> type[Activation]:
+    body = {"function": staticmethod(function), "settings": settings, "__module__": __name__,
+            "__doc__": f"Applies nn.functional.{function.__name__}."}
+    return type(name, (Activation,), body)
+
+
+ReLU = _activation("ReLU", F.relu)
+ReLU6 = _activation("ReLU6", F.relu6)
+LeakyReLU = _activation("LeakyReLU", F.leaky_relu, negative_slope=0.01)
+ELU = _activation("ELU", F.elu, alpha=1.0)
+SELU = _activation("SELU", F.selu)
+CELU = _activation("CELU", F.celu, alpha=1.0)
+GELU = _activation("GELU", F.gelu, approximate=False)
+SiLU = _activation("SiLU", F.silu)
+Mish = _activation("Mish", F.mish)
+Sigmoid = _activation("Sigmoid", F.sigmoid)
+LogSigmoid = _activation("LogSigmoid", F.log_sigmoid)
+Tanh = _activation("Tanh", F.tanh)
+Softplus = _activation("Softplus", F.softplus, beta=1.0)
+Softsign = _activation("Softsign", F.softsign)
+Hardtanh = _activation("Hardtanh", F.hardtanh, min=-1.0, max=1.0)
+Hardsigmoid = _activation("Hardsigmoid", F.hardsigmoid)
+Hardswish = _activation("Hardswish", F.hardswish)
+Softmax = _activation("Softmax", F.softmax, axis=-1)
+LogSoftmax = _activation("LogSoftmax", F.log_softmax, axis=-1)
+GLU = _activation("GLU", F.glu, axis=-1)
+
+
+class PReLU(Module):
+    """Leaky ReLU whose slope is learnt: one for all, or one for each channel (axis 1)."""
+
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, *, device: Any = None,
+                 dtype: Any = None) -> None:
+        self.num_parameters = num_parameters
+        self.weight = Parameter(tenon.full([num_parameters], init, device=device,
+                                           dtype=dtype or tenon.float32))
+
+    def forward(self, x: Tensor) -> Tensor:
+        weight = self.weight
+        if self.num_parameters > 1:
+            weight = weight.reshape([-1] + [1] * (len(x.shape) - 2))
+        return F.prelu(x, weight)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_parameters}"

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Losses as modules. `reduction` is 'mean', 'sum' or 'none'."""
+
+from __future__ import annotations
+
+from tenon import Tensor
+
+from . import functional as F
+from .module import Module
+from .parameter import Buffer
+
+
+class _Loss(Module):
+    def __init__(self, reduction: str = "mean") -> None:
+        if reduction not in ("mean", "sum", "none"):
+            raise ValueError(f"{type(self).__name__}: expected reduction 'mean', 'sum' or 'none', got "
+                             f"{reduction!r}")
+        self.reduction = reduction
+
+    def extra_repr(self) -> str:
+        return f"reduction={self.reduction!r}"
+
+
+class MSELoss(_Loss):
+    """Squared differences."""
+
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        return F.mse_loss(x, target, self.reduction)
+
+
+class L1Loss(_Loss):
+    """Absolute differences."""
+
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        return F.l1_loss(x, target, self.reduction)
+
+
+class SmoothL1Loss(_Loss):
+    """Squared differences below `beta`, absolute ones above."""
+
+    def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
+        super().__init__(reduction)
+        self.beta = beta
+
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        return F.smooth_l1_loss(x, target, self.reduction, self.beta)
+
+
+class HuberLoss(_Loss):
+    """Squared differences below `delta`, linear above, with a continuous slope."""
+
+    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
+        super().__init__(reduction)
+        self.delta = delta
+
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        return F.huber_loss(x, target, self.reduction, self.delta)
+
+
+class _ClassLoss(_Loss):
+    """`weight` [classes] weighs classes; targets equal to `ignore_index` count nothing."""
+
+    def __init__(self, weight: Tensor | None = None, ignore_index: int = -100,
+                 reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.weight = _constant(weight)
+        self.ignore_index = ignore_index
+
+
+class NLLLoss(_ClassLoss):
+    """Negative log-probability [N, C, ...] of the classes in the target [N, ...]."""
+
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        return F.nll_loss(x, target, self.weight, self.ignore_index, self.reduction)
+
+
+class CrossEntropyLoss(_ClassLoss):
+    """NLLLoss of the softmax of x [N, C, ...]; the target holds classes or probabilities."""
+
+    def __init__(self, weight: Tensor | None = None, ignore_index: int = -100,
+                 reduction: str = "mean", label_smoothing: float = 0.0) -> None:
+        super().__init__(weight, ignore_index, reduction)
+        self.label_smoothing = label_smoothing
+
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        return F.cross_entropy(x, target, self.weight, self.ignore_index, self.reduction,
+                               self.label_smoothing)
+
+
+class BCELoss(_Loss):
+    """Binary cross-entropy of probabilities; `weight` multiplies the elements."""
+
+    def __init__(self, weight: Tensor | None = None, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.weight = _constant(weight)
+
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        return F.binary_cross_entropy(x, target, self.weight, self.reduction)
+
+
+class BCEWithLogitsLoss(_Loss):
+    """Binary cross-entropy of sigmoid(x), without overflow; `pos_weight` weighs the positive class."""
+
+    def __init__(self, weight: Tensor | None = None, pos_weight: Tensor | None = None,
+                 reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.weight, self.pos_weight = _constant(weight), _constant(pos_weight)
+
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        return F.binary_cross_entropy_with_logits(x, target, self.weight, self.pos_weight, self.reduction)
+
+
+class KLDivLoss(_Loss):
+    """Kullback-Leibler divergence from log-probabilities x to the target's."""
+
+    def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
+        super().__init__(reduction)
+        self.log_target = log_target
+
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        return F.kl_div(x, target, self.reduction, self.log_target)
+
+
+def _constant(tensor: Tensor | None) -> Buffer | None:
+    """Moves with the module, but is a setting rather than state."""
+    return None if tensor is None else Buffer(tensor, persistent=False)
