@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shapes/view_strides.hpp"
+
+namespace tenon::standard {
+
+tenon_status resolve_shape(const char* op, const tenon_tensor& x, Ints wanted, int64_t* shape, tenon_err* err) {
+  TENON_TRY(expect_room(op, static_cast<int64_t>(wanted.size()), err));
+  int64_t known = 1, unknown = -1;
+  bool fits = true;
+  for (size_t axis = 0; axis < wanted.size(); ++axis) {
+    shape[axis] = wanted[axis];
+    if (wanted[axis] >= 0) {
+      // A shape this large cannot match any tensor; saturate instead of overflowing.
+      if (__builtin_mul_overflow(known, wanted[axis], &known)) known = INT64_MAX;
+    } else if (wanted[axis] == -1 && unknown < 0) {
+      unknown = static_cast<int64_t>(axis);
+    } else {
+      fits = false;
+    }
+  }
+  if (fits && unknown >= 0) {
+    fits = known != 0 && x.numel % known == 0;
+    if (fits) shape[unknown] = x.numel / known;
+  } else {
+    fits = fits && known == x.numel;
+  }
+  if (fits) return TENON_OK;
+  return failf(err, TENON_INVALID_ARGUMENT, "[%s] expected a shape of %lld elements, to hold those of shape %s, got %s; "
+               "one extent may be -1", op, ll(x.numel), shape_text(x).c_str(), list_text(wanted).c_str());
+}
+
+// Walk both shapes from the back. Axes of `x` that lie evenly in memory form a chunk; every chunk must
+// be covered exactly by a run of new axes.
+bool view_strides(const tenon_tensor& x, Ints shape, int64_t* strides) {
+  if (x.numel == 0 || (x.flags & TENON_TENSOR_CONTIGUOUS)) {
+    int64_t stride = 1;
+    for (size_t axis = shape.size(); axis-- > 0;) {
+      strides[axis] = stride;
+      stride *= std::max<int64_t>(shape[axis], 1);
+    }
+    return true;
+  }
+  int64_t next = static_cast<int64_t>(shape.size()) - 1;
+  for (int32_t axis = x.ndim - 1; axis >= 0;) {
+    if (x.shape[axis] == 1) {
+      --axis;
+      continue;
+    }
+    int64_t chunk = x.shape[axis], stride = x.strides[axis];
+    for (--axis; axis >= 0 && (x.shape[axis] == 1 || x.strides[axis] == chunk * stride); --axis)
+      chunk *= x.shape[axis];
+    int64_t covered = 1;
+    while (covered < chunk && next >= 0) {
+      strides[next] = covered * stride;
+      covered *= shape[static_cast<size_t>(next--)];
+    }
+    if (covered != chunk) return false;
+  }
+  for (; next >= 0; --next) strides[next] = 1;  // axes of length 1 remain
+  return true;
+}
+
+}  // namespace tenon::standard
