@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Running a device's own kernel: inputs and outputs are brought into the form that its traits ask for.
+#include <iterator>
 #include <vector>
 
 #include "kernel_core/dispatch/call.hpp"
@@ -9,21 +10,27 @@
 namespace tenon::core {
 namespace {
 
-// Temporaries of one call. Most calls need none; a list argument may need many.
+// Temporaries of one call. Most calls need none, so there is nothing to construct; a list argument may
+// need many.
 struct Temporaries {
-  TensorRef few[kMaxParams];
+  Temporaries() {}
+  ~Temporaries() {
+    for (uint32_t i = 0; i < count; ++i) release(few[i]);
+  }
+
+  tenon_tensor* keep(TensorRef tensor) {
+    TensorImpl* kept = tensor.take();
+    if (count < std::size(few))
+      few[count++] = kept;
+    else
+      many.emplace_back(kept);
+    return kept;
+  }
+
+  TensorImpl* few[kMaxParams];
   uint32_t count = 0;
   std::vector<TensorRef> many;
   std::vector<std::vector<tenon_tensor*>> lists;
-
-  tenon_tensor* keep(TensorRef tensor) {
-    tenon_tensor* result = tensor.get();
-    if (count < kMaxParams)
-      few[count++] = std::move(tensor);
-    else
-      many.push_back(std::move(tensor));
-    return result;
-  }
 };
 
 // The device's own copy of a host scalar.

@@ -51,7 +51,8 @@ TEST_F(Dispatch, NumbersAreWeak) {
 
 TEST_F(Dispatch, PromotesMixedDtypes) {
   auto x = tensor({2}, {1, 2});
-  tenon_value cast_args[2] = {value(x), {TENON_VALUE_DTYPE, 0, {.i = TENON_DTYPE_I64}}}, outs[1] = {};
+  tenon_value cast_args[2] = {value(x), {TENON_VALUE_DTYPE, 0, {.i = TENON_DTYPE_I64}}},
+              outs[1] = {};
   ASSERT_EQ(slots::op_call(find_operator("fake::cast"), cast_args, 2, outs, 1, nullptr), TENON_OK);
   TensorRef whole(impl(as_tensor(outs[0])));
   auto result = call("fake::add", {value(whole), value(x)});
@@ -92,8 +93,10 @@ TEST_F(Dispatch, ShiftedOverlapIsComputedAside) {
   auto x = tensor({4}, {1, 2, 3, 4});
   int64_t three = 3, one = 1;
   tenon_tensor *low, *high;
-  ASSERT_EQ(slots::tensor_view(x.get(), TENON_DTYPE_F32, 1, &three, &one, 0, &low, nullptr), TENON_OK);
-  ASSERT_EQ(slots::tensor_view(x.get(), TENON_DTYPE_F32, 1, &three, &one, 1, &high, nullptr), TENON_OK);
+  ASSERT_EQ(slots::tensor_view(x.get(), TENON_DTYPE_F32, 1, &three, &one, 0, &low, nullptr),
+            TENON_OK);
+  ASSERT_EQ(slots::tensor_view(x.get(), TENON_DTYPE_F32, 1, &three, &one, 1, &high, nullptr),
+            TENON_OK);
   TensorRef hold_low{impl(low)}, hold_high{impl(high)};
   auto result = call("fake::add", {tensor_value(low), number(10)}, high);
   ASSERT_EQ(result.status, TENON_OK) << result.text;
@@ -118,10 +121,12 @@ TEST_F(Dispatch, ViewsAreBoundsChecked) {
   int64_t size = 4, stride = 1;
   tenon_tensor* view = nullptr;
   tenon_err err;
-  EXPECT_EQ(slots::tensor_view(x.get(), TENON_DTYPE_F32, 1, &size, &stride, 1, &view, &err), TENON_OUT_OF_RANGE);
+  EXPECT_EQ(slots::tensor_view(x.get(), TENON_DTYPE_F32, 1, &size, &stride, 1, &view, &err),
+            TENON_OUT_OF_RANGE);
   EXPECT_THAT(err.text, HasSubstr("outside its storage of 16 bytes"));
   stride = INT64_MAX;
-  EXPECT_EQ(slots::tensor_view(x.get(), TENON_DTYPE_F32, 1, &size, &stride, 0, &view, nullptr), TENON_OUT_OF_RANGE);
+  EXPECT_EQ(slots::tensor_view(x.get(), TENON_DTYPE_F32, 1, &size, &stride, 0, &view, nullptr),
+            TENON_OUT_OF_RANGE);
 }
 
 TEST_F(Dispatch, DataDependentKernelsAllocateTheirOutput) {
@@ -141,7 +146,8 @@ TEST_F(Dispatch, MetaTensorsHaveShapesOnly) {
 }
 
 TEST_F(Dispatch, FallsBackToTheHostAndCounts) {
-  slots::fallback_report(1, [](void*, const char*, uint64_t) {}, nullptr);
+  slots::fallback_report(
+      1, [](void*, const char*, uint64_t) {}, nullptr);
   auto x = tensor({2}, {1, 2}, fake::remote_device());
   auto result = call("fake::add", {value(x), number(1)});
   ASSERT_EQ(result.status, TENON_OK) << result.text;
@@ -149,16 +155,22 @@ TEST_F(Dispatch, FallsBackToTheHostAndCounts) {
   EXPECT_THAT(values(result.tensor.get()), ElementsAre(2, 3));
   std::string report;
   slots::fallback_report(
-      1, [](void* user, const char* text, uint64_t bytes) { static_cast<std::string*>(user)->assign(text, bytes); },
+      1,
+      [](void* user, const char* text, uint64_t bytes) {
+        static_cast<std::string*>(user)->assign(text, bytes);
+      },
       &report);
-  EXPECT_THAT(report, HasSubstr(R"({"device":"remote","op":"fake::add","native":0,"lowered":0,"host":1)"));
+  EXPECT_THAT(report,
+              HasSubstr(R"({"device":"remote","op":"fake::add","native":0,"lowered":0,"host":1)"));
 }
 
 TEST_F(Dispatch, HostFallbackWritesStridedOutputsAndKeepsWhatLiesBetween) {
-  auto x = tensor({2}, {1, 2}, fake::remote_device()), target = tensor({4}, {7, 7, 7, 7}, fake::remote_device());
+  auto x = tensor({2}, {1, 2}, fake::remote_device()),
+       target = tensor({4}, {7, 7, 7, 7}, fake::remote_device());
   int64_t two = 2, stride = 2;
   tenon_tensor* view;
-  ASSERT_EQ(slots::tensor_view(target.get(), TENON_DTYPE_F32, 1, &two, &stride, 0, &view, nullptr), TENON_OK);
+  ASSERT_EQ(slots::tensor_view(target.get(), TENON_DTYPE_F32, 1, &two, &stride, 0, &view, nullptr),
+            TENON_OK);
   TensorRef hold(impl(view));
   auto result = call("fake::add", {value(x), value(x)}, view);
   ASSERT_EQ(result.status, TENON_OK) << result.text;
@@ -186,15 +198,20 @@ TEST_F(Dispatch, LowersThroughTheDecomposition) {
 
 TEST_F(Dispatch, MissingKernelsAndArgumentsAreNamed) {
   auto x = tensor({2}, {1, 2});
-  EXPECT_THAT(call("fake::nowhere", {value(x)}).text, HasSubstr("[fake::nowhere] no kernel for float32 on fakehost:0"));
-  EXPECT_THAT(call("fake::add", {value(x)}).text, HasSubstr("argument `y` is missing; the signature is fake::add("));
-  EXPECT_THAT(call("fake::axis", {value(x), number(0.5)}).text, HasSubstr("argument `axis`: expected int, got float"));
-  EXPECT_THAT(call("fake::add", {value(x), value(x), value(x)}).text, HasSubstr("at most 2 arguments, got 3"));
+  EXPECT_THAT(call("fake::nowhere", {value(x)}).text,
+              HasSubstr("[fake::nowhere] no kernel for float32 on fakehost:0"));
+  EXPECT_THAT(call("fake::add", {value(x)}).text,
+              HasSubstr("argument `y` is missing; the signature is fake::add("));
+  EXPECT_THAT(call("fake::axis", {value(x), number(0.5)}).text,
+              HasSubstr("argument `axis`: expected int, got float"));
+  EXPECT_THAT(call("fake::add", {value(x), value(x), value(x)}).text,
+              HasSubstr("at most 2 arguments, got 3"));
   auto y = tensor({3}, {1, 2, 3});
   EXPECT_THAT(call("fake::add", {value(x), value(y)}).text,
               HasSubstr("expected shapes that broadcast, got (2,) and (3,)"));
   auto far = tensor({2}, {1, 2}, fake::remote_device());
-  EXPECT_THAT(call("fake::add", {value(x), value(far)}).text, HasSubstr("expected all tensors on one device"));
+  EXPECT_THAT(call("fake::add", {value(x), value(far)}).text,
+              HasSubstr("expected all tensors on one device"));
 }
 
 TEST_F(Dispatch, SilentKernelFailuresGetAText) {
@@ -210,8 +227,8 @@ struct Counting {
   int calls = 0;
   int32_t id = -1;
 };
-tenon_status count_and_continue(void* self, const tenon_op* op, tenon_value* args, uint32_t nargs, tenon_value* outs,
-                                uint32_t nouts, tenon_err* err) {
+tenon_status count_and_continue(void* self, const tenon_op* op, tenon_value* args, uint32_t nargs,
+                                tenon_value* outs, uint32_t nouts, tenon_err* err) {
   auto& layer = *static_cast<Counting*>(self);
   ++layer.calls;
   return slots::op_call_below(layer.id, op, args, nargs, outs, nouts, err);
@@ -219,7 +236,8 @@ tenon_status count_and_continue(void* self, const tenon_op* op, tenon_value* arg
 
 TEST_F(Dispatch, LayersSeeTensorsThatCarryTheirBit) {
   static Counting counting;
-  tenon_layer_def def{sizeof def, TENON_LAYER_ENABLED, "counting", 50, 0, &counting, count_and_continue};
+  tenon_layer_def def{sizeof def, TENON_LAYER_ENABLED, "counting",        50,
+                      0,          &counting,           count_and_continue};
   counting.id = slots::layer_register(&def, nullptr);
   ASSERT_GE(counting.id, 0);
   auto x = tensor({2}, {1, 2}), y = tensor({2}, {1, 2});
@@ -261,7 +279,8 @@ TEST_F(Dispatch, BestScoreRunsUntilItDeclinesOrLeaves) {
   static const int owner = 0;
   static int fast_calls;
   fast_calls = 0;
-  auto fast = [](tenon_ctx*, const tenon_value*, uint32_t, tenon_value* outs, uint32_t, tenon_err*) -> tenon_status {
+  auto fast = [](tenon_ctx*, const tenon_value*, uint32_t, tenon_value* outs, uint32_t,
+                 tenon_err*) -> tenon_status {
     ++fast_calls;
     auto* out = as_tensor(outs[0]);
     for (int64_t i = 0; i < out->numel; ++i) static_cast<float*>(out->data)[i] = 99;
@@ -274,13 +293,18 @@ TEST_F(Dispatch, BestScoreRunsUntilItDeclinesOrLeaves) {
   def.dtype_mask = 1u << TENON_DTYPE_F32;
   def.score = 10;
   def.boxed = fast;
-  def.can_run = [](const tenon_value* args, uint32_t) -> int32_t { return as_tensor(args[0])->numel > 2; };
+  def.can_run = [](const tenon_value* args, uint32_t) -> int32_t {
+    return as_tensor(args[0])->numel > 2;
+  };
   ASSERT_EQ(registry_add({"fast", "", {}, {&def, 1}}, &owner, nullptr), TENON_OK);
   auto small = tensor({2}, {1, 2}), large = tensor({3}, {1, 2, 3});
-  EXPECT_THAT(values(call("fake::add", {value(small), value(small)}).tensor.get()), ElementsAre(2, 4));
-  EXPECT_THAT(values(call("fake::add", {value(large), value(large)}).tensor.get()), ElementsAre(99, 99, 99));
+  EXPECT_THAT(values(call("fake::add", {value(small), value(small)}).tensor.get()),
+              ElementsAre(2, 4));
+  EXPECT_THAT(values(call("fake::add", {value(large), value(large)}).tensor.get()),
+              ElementsAre(99, 99, 99));
   registry_remove(&owner);
-  EXPECT_THAT(values(call("fake::add", {value(large), value(large)}).tensor.get()), ElementsAre(2, 4, 6));
+  EXPECT_THAT(values(call("fake::add", {value(large), value(large)}).tensor.get()),
+              ElementsAre(2, 4, 6));
   EXPECT_EQ(fast_calls, 1);
 }
 

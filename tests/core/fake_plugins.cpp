@@ -34,7 +34,8 @@ tenon_status open(uint32_t, tenon_device* out, tenon_err*) {
 }
 void close(tenon_device) {}
 tenon_status alloc(tenon_device, const tenon_alloc_request* request, void** out, tenon_err*) {
-  *out = std::aligned_alloc(request->align, (request->bytes + request->align - 1) / request->align * request->align);
+  *out = std::aligned_alloc(
+      request->align, (request->bytes + request->align - 1) / request->align * request->align);
   return *out ? TENON_OK : TENON_OUT_OF_MEMORY;
 }
 void release_memory(tenon_device, void* memory, uint64_t, tenon_stream) { std::free(memory); }
@@ -42,9 +43,10 @@ tenon_status copy(tenon_device, const tenon_copy_request* request, tenon_err*) {
   std::memmove(request->dst, request->src, request->bytes);
   return TENON_OK;
 }
-tenon_status fill(tenon_device, void* dst, uint64_t offset, uint64_t bytes, const void* pattern, uint32_t size,
-                  tenon_stream, tenon_err*) {
-  for (uint64_t at = 0; at < bytes; at += size) std::memcpy(static_cast<char*>(dst) + offset + at, pattern, size);
+tenon_status fill(tenon_device, void* dst, uint64_t offset, uint64_t bytes, const void* pattern,
+                  uint32_t size, tenon_stream, tenon_err*) {
+  for (uint64_t at = 0; at < bytes; at += size)
+    std::memcpy(static_cast<char*>(dst) + offset + at, pattern, size);
   return TENON_OK;
 }
 tenon_status sync(tenon_device, tenon_stream, tenon_err*) { return TENON_OK; }
@@ -70,7 +72,8 @@ void for_each_index(const tenon_tensor& tensor, Visit visit) {
   int64_t index[TENON_MAX_NDIM] = {};
   for (int64_t n = 0; n < tensor.numel; ++n) {
     visit(index);
-    for (int32_t axis = tensor.ndim - 1; axis >= 0 && ++index[axis] == tensor.shape[axis]; --axis) index[axis] = 0;
+    for (int32_t axis = tensor.ndim - 1; axis >= 0 && ++index[axis] == tensor.shape[axis]; --axis)
+      index[axis] = 0;
   }
 }
 int64_t offset_of(const tenon_tensor& tensor, const int64_t* index) {
@@ -80,29 +83,35 @@ int64_t offset_of(const tenon_tensor& tensor, const int64_t* index) {
 }
 
 // Plain kernel: contiguous, expanded, converted float32 inputs.
-tenon_status add_kernel(tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t, tenon_err*) {
+tenon_status add_kernel(tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
+                        tenon_err*) {
   ++add_calls;
   if (kernels_fail) return TENON_UNKNOWN;
   auto *x = as_tensor(args[0]), *y = as_tensor(args[1]), *out = as_tensor(outs[0]);
   for (int64_t i = 0; i < out->numel; ++i)
-    static_cast<float*>(out->data)[i] = static_cast<float*>(x->data)[i] + static_cast<float*>(y->data)[i];
+    static_cast<float*>(out->data)[i] =
+        static_cast<float*>(x->data)[i] + static_cast<float*>(y->data)[i];
   return TENON_OK;
 }
-tenon_status copy_kernel(tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t, tenon_err*) {
+tenon_status copy_kernel(tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
+                         tenon_err*) {
   ++copy_calls;
   auto *x = as_tensor(args[0]), *out = as_tensor(outs[0]);
   size_t size = dtype_size(x->dtype);
   for_each_index(*x, [&](const int64_t* index) {
     std::memcpy(static_cast<char*>(out->data) + offset_of(*out, index) * static_cast<int64_t>(size),
-                static_cast<char*>(x->data) + offset_of(*x, index) * static_cast<int64_t>(size), size);
+                static_cast<char*>(x->data) + offset_of(*x, index) * static_cast<int64_t>(size),
+                size);
   });
   return TENON_OK;
 }
-tenon_status cast_kernel(tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t, tenon_err*) {
+tenon_status cast_kernel(tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
+                         tenon_err*) {
   ++cast_calls;
   auto *x = as_tensor(args[0]), *out = as_tensor(outs[0]);
   for (int64_t i = 0; i < out->numel; ++i) {
-    double element = x->dtype == TENON_DTYPE_I64   ? static_cast<double>(static_cast<int64_t*>(x->data)[i])
+    double element = x->dtype == TENON_DTYPE_I64
+                         ? static_cast<double>(static_cast<int64_t*>(x->data)[i])
                      : x->dtype == TENON_DTYPE_F64 ? static_cast<double*>(x->data)[i]
                                                    : static_cast<float*>(x->data)[i];
     write_scalar({TENON_VALUE_FLOAT, 0, {.f = element}}, out->dtype,
@@ -110,21 +119,23 @@ tenon_status cast_kernel(tenon_ctx*, const tenon_value* args, uint32_t, tenon_va
   }
   return TENON_OK;
 }
-tenon_status positive_kernel(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value*, uint32_t,
-                             tenon_err* err) {
+tenon_status positive_kernel(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value*,
+                             uint32_t, tenon_err* err) {
   auto* x = as_tensor(args[0]);
   std::vector<float> kept;
   for (int64_t i = 0; i < x->numel; ++i)
     if (float element = static_cast<float*>(x->data)[i]; element > 0) kept.push_back(element);
   int64_t count = static_cast<int64_t>(kept.size());
   tenon_tensor* out;
-  if (tenon_status status = slots::output_alloc(ctx, 0, x->dtype, 1, &count, &out, err); status != TENON_OK)
+  if (tenon_status status = slots::output_alloc(ctx, 0, x->dtype, 1, &count, &out, err);
+      status != TENON_OK)
     return status;
   if (count) std::memcpy(out->data, kept.data(), kept.size() * sizeof(float));
   return TENON_OK;
 }
 
-// -- shape rules and decompositions -----------------------------------------------------------------
+// -- shape rules and decompositions
+// -----------------------------------------------------------------
 tenon_status infer_same(const tenon_value* args, uint32_t, tenon_meta* outs, uint32_t, tenon_err*) {
   auto* x = as_tensor(args[0]);
   outs[0].ndim = x->ndim;
@@ -133,13 +144,14 @@ tenon_status infer_same(const tenon_value* args, uint32_t, tenon_meta* outs, uin
   std::memcpy(outs[0].shape, x->shape, sizeof(int64_t) * static_cast<size_t>(x->ndim));
   return TENON_OK;
 }
-tenon_status infer_cast(const tenon_value* args, uint32_t nargs, tenon_meta* outs, uint32_t nouts, tenon_err* err) {
+tenon_status infer_cast(const tenon_value* args, uint32_t nargs, tenon_meta* outs, uint32_t nouts,
+                        tenon_err* err) {
   infer_same(args, nargs, outs, nouts, err);
   outs[0].dtype = static_cast<uint8_t>(args[1].v.i);
   return TENON_OK;
 }
-tenon_status infer_reversed(const tenon_value* args, uint32_t nargs, tenon_meta* outs, uint32_t nouts,
-                            tenon_err* err) {
+tenon_status infer_reversed(const tenon_value* args, uint32_t nargs, tenon_meta* outs,
+                            uint32_t nouts, tenon_err* err) {
   infer_same(args, nargs, outs, nouts, err);
   auto* x = as_tensor(args[0]);
   outs[0].kind = TENON_META_VIEW;
@@ -151,22 +163,26 @@ tenon_status infer_reversed(const tenon_value* args, uint32_t nargs, tenon_meta*
   }
   return TENON_OK;
 }
-tenon_status decompose_twice(tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
-                             tenon_err* err) {
+tenon_status decompose_twice(tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs,
+                             uint32_t, tenon_err* err) {
   tenon_value sum[2] = {args[0], args[0]};
-  return slots::op_call(find_operator("fake::add"), sum, 2, outs, 1, err);
+  static Operator* const add = find_operator("fake::add");
+  return slots::op_call(add, sum, 2, outs, 1, err);
 }
 
 constexpr uint32_t kElement = TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST;
-constexpr tenon_param_def kPair[] = {{"x", TENON_PARAM_TENSOR, kElement, {}}, {"y", TENON_PARAM_TENSOR, kElement, {}}};
+constexpr tenon_param_def kPair[] = {{"x", TENON_PARAM_TENSOR, kElement, {}},
+                                     {"y", TENON_PARAM_TENSOR, kElement, {}}};
 constexpr tenon_param_def kOne[] = {{"x", TENON_PARAM_TENSOR, 0, {}}};
-constexpr tenon_param_def kCast[] = {{"x", TENON_PARAM_TENSOR, 0, {}}, {"dtype", TENON_PARAM_DTYPE, 0, {}}};
+constexpr tenon_param_def kCast[] = {{"x", TENON_PARAM_TENSOR, 0, {}},
+                                     {"dtype", TENON_PARAM_DTYPE, 0, {}}};
 constexpr tenon_param_def kDefaults[] = {
     {"x", TENON_PARAM_TENSOR, 0, {}},
     {"axis", TENON_PARAM_INT, TENON_PARAM_FLAG_HAS_DEFAULT, {TENON_VALUE_INT, 0, {.i = -1}}}};
 
-tenon_op_def op_def(const char* name, const char* schema, const tenon_param_def* params, uint32_t nparams,
-                    uint32_t flags, tenon_infer_fn infer, tenon_boxed_fn decompose = nullptr) {
+tenon_op_def op_def(const char* name, const char* schema, const tenon_param_def* params,
+                    uint32_t nparams, uint32_t flags, tenon_infer_fn infer,
+                    tenon_boxed_fn decompose = nullptr) {
   tenon_op_def def{};
   def.struct_size = sizeof def;
   def.flags = flags;
@@ -178,8 +194,9 @@ tenon_op_def op_def(const char* name, const char* schema, const tenon_param_def*
   def.nparams = nparams;
   def.param_size = sizeof *params;
   def.nouts = 1;
-  def.shape = infer || flags & (TENON_OP_DATA_DEPENDENT | TENON_OP_COMPOSITE) ? TENON_SHAPE_INFER
-                                                                              : TENON_SHAPE_BROADCAST;
+  def.shape = infer || flags & (TENON_OP_DATA_DEPENDENT | TENON_OP_COMPOSITE)
+                  ? TENON_SHAPE_INFER
+                  : TENON_SHAPE_BROADCAST;
   def.compute = def.shape == TENON_SHAPE_BROADCAST ? TENON_COMPUTE_PROMOTE : TENON_COMPUTE_FIRST;
   def.dtype_mask = (1u << TENON_DTYPE_COUNT) - 1;
   def.infer = infer;
@@ -210,19 +227,28 @@ void install() {
     if (add_device_kind(&kHost, &owner, &kind, &err) != TENON_OK) std::abort();
     if (add_device_kind(&kRemote, &owner, &kind, &err) != TENON_OK) std::abort();
     static const tenon_op_def ops[] = {
-        op_def("fake::add", "fake::add(Tensor x, Tensor y) -> Tensor", kPair, 2, TENON_OP_ELEMENTWISE, nullptr),
-        op_def("fake::copy", "fake::copy(Tensor x) -> Tensor", kOne, 1, TENON_OP_MATERIALIZE, infer_same),
-        op_def("fake::cast", "fake::cast(Tensor x, dtype dtype) -> Tensor", kCast, 2, TENON_OP_CONVERT, infer_cast),
-        op_def("fake::reversed", "fake::reversed(Tensor x) -> Tensor", kOne, 1, TENON_OP_VIEW, infer_reversed),
-        op_def("fake::positive", "fake::positive(Tensor x) -> Tensor", kOne, 1, TENON_OP_DATA_DEPENDENT, nullptr),
-        op_def("fake::twice", "fake::twice(Tensor x) -> Tensor", kOne, 1, TENON_OP_COMPOSITE, nullptr, decompose_twice),
-        op_def("fake::doubled", "fake::doubled(Tensor x) -> Tensor", kOne, 1, 0, infer_same, decompose_twice),
+        op_def("fake::add", "fake::add(Tensor x, Tensor y) -> Tensor", kPair, 2,
+               TENON_OP_ELEMENTWISE, nullptr),
+        op_def("fake::copy", "fake::copy(Tensor x) -> Tensor", kOne, 1, TENON_OP_MATERIALIZE,
+               infer_same),
+        op_def("fake::cast", "fake::cast(Tensor x, dtype dtype) -> Tensor", kCast, 2,
+               TENON_OP_CONVERT, infer_cast),
+        op_def("fake::reversed", "fake::reversed(Tensor x) -> Tensor", kOne, 1, TENON_OP_VIEW,
+               infer_reversed),
+        op_def("fake::positive", "fake::positive(Tensor x) -> Tensor", kOne, 1,
+               TENON_OP_DATA_DEPENDENT, nullptr),
+        op_def("fake::twice", "fake::twice(Tensor x) -> Tensor", kOne, 1, TENON_OP_COMPOSITE,
+               nullptr, decompose_twice),
+        op_def("fake::doubled", "fake::doubled(Tensor x) -> Tensor", kOne, 1, 0, infer_same,
+               decompose_twice),
         op_def("fake::nowhere", "fake::nowhere(Tensor x) -> Tensor", kOne, 1, 0, infer_same),
-        op_def("fake::axis", "fake::axis(Tensor x, int axis=-1) -> Tensor", kDefaults, 2, 0, infer_same),
+        op_def("fake::axis", "fake::axis(Tensor x, int axis=-1) -> Tensor", kDefaults, 2, 0,
+               infer_same),
     };
     static const tenon_kernel_def kernels[] = {
         kernel_def("fake::add", add_kernel, kFloat, 0),
-        kernel_def("fake::copy", copy_kernel, kAll, TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT),
+        kernel_def("fake::copy", copy_kernel, kAll,
+                   TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT),
         kernel_def("fake::cast", cast_kernel, kAll, 0),
         kernel_def("fake::positive", positive_kernel, kFloat, 0),
     };
@@ -244,9 +270,11 @@ tenon_device_id remote_device() {
   return id;
 }
 
-TensorRef tensor(std::initializer_list<int64_t> shape, std::initializer_list<float> values, tenon_device_id device) {
+TensorRef tensor(std::initializer_list<int64_t> shape, std::initializer_list<float> values,
+                 tenon_device_id device) {
   tenon_tensor* created = nullptr;
-  slots::tensor_create(device, TENON_DTYPE_F32, static_cast<int32_t>(shape.size()), shape.begin(), &created, nullptr);
+  slots::tensor_create(device, TENON_DTYPE_F32, static_cast<int32_t>(shape.size()), shape.begin(),
+                       &created, nullptr);
   if (values.size()) std::memcpy(created->data, values.begin(), values.size() * sizeof(float));
   return TensorRef(impl(created));
 }
@@ -263,8 +291,8 @@ Result call(const char* name, std::vector<tenon_value> args, tenon_tensor* out) 
   tenon_err err;
   tenon_value outs[1] = {};
   if (out) outs[0] = tensor_value(out);
-  tenon_status status =
-      slots::op_call(find_operator(name), args.data(), static_cast<uint32_t>(args.size()), outs, 1, &err);
+  tenon_status status = slots::op_call(find_operator(name), args.data(),
+                                       static_cast<uint32_t>(args.size()), outs, 1, &err);
   Result result{status, {}, err.text};
   if (status == TENON_OK && !out) result.tensor = TensorRef(impl(as_tensor(outs[0])));
   return result;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two devices and a few operators that exist for tests of the core alone: "fakehost", whose memory is
-// the host's, and "remote", whose memory is reached by copies.
+// Two devices and a few operators that exist for tests of the core alone: "fakehost", whose memory
+// is the host's, and "remote", whose memory is reached by copies.
 #pragma once
 
 #include <tenon/abi.h>
@@ -26,12 +26,15 @@ extern int add_calls, copy_calls, cast_calls;
 extern bool kernels_fail;
 
 // An owned float32 tensor with these values.
-tenon::core::TensorRef tensor(std::initializer_list<int64_t> shape, std::initializer_list<float> values,
+tenon::core::TensorRef tensor(std::initializer_list<int64_t> shape,
+                              std::initializer_list<float> values,
                               tenon_device_id device = host_device());
 // Its values in row-major order, whatever its strides and device.
 std::vector<float> values(tenon_tensor* tensor);
 
-inline tenon_value value(const tenon::core::TensorRef& tensor) { return tenon::core::tensor_value(tensor.get()); }
+inline tenon_value value(const tenon::core::TensorRef& tensor) {
+  return tenon::core::tensor_value(tensor.get());
+}
 inline tenon_value number(double x) { return {TENON_VALUE_FLOAT, 0, {.f = x}}; }
 inline tenon_value number(int x) { return {TENON_VALUE_INT, 0, {.i = x}}; }
 

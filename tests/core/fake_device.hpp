@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device made of host memory whose every answer a test can bend. One type parameter, one kind.
+#pragma once
+
+#include <tenon/abi.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "kernel_core/memory/allocator.hpp"
+#include "kernel_core/runtime/device.hpp"
+
+// Streams run only as far as a test lets them: `done` catches up with `queued`.
+struct tenon_stream_s {
+  uint64_t queued = 0;
+  uint64_t done = 0;
+};
+struct tenon_event_s {
+  tenon_stream stream = nullptr;
+  uint64_t at = 0;
+};
+
+namespace tenon::test {
+
+using namespace tenon::core;
+
+struct FakeState {
+  std::string kind = "fake";
+  uint32_t device_count = 1;
+  uint32_t flags = 0;
+  uint64_t capacity = UINT64_MAX;  // bytes that alloc has to give
+  tenon_status enumerate_status = TENON_OK;
+  bool open_returns_null = false;
+  bool alloc_returns_null = false;
+  bool alloc_misaligns = false;
+  bool alloc_repeats = false;  // the same memory again
+  bool fails_without_text = false;
+
+  std::mutex mutex;
+  std::map<void*, uint64_t> live;
+  uint64_t live_bytes = 0;
+  uint64_t allocations = 0;
+  uint64_t frees = 0;
+  uint64_t wrong_frees = 0;
+  uint64_t opened = 0;
+  uint64_t closed = 0;
+  uint64_t events = 0;
+  void* last = nullptr;
+};
+
+template <class Tag>
+struct Fake {
+  static FakeState& state() {
+    static auto* instance = new FakeState;
+    return *instance;
+  }
+
+  static tenon_status enumerate(tenon_device_info* out, uint32_t capacity, uint32_t* count,
+                                tenon_err* err) {
+    FakeState& fake = state();
+    if (fake.enumerate_status != TENON_OK)
+      return fake.fails_without_text ? fake.enumerate_status
+                                     : fail(err, fake.enumerate_status, "driver library is absent");
+    for (uint32_t i = 0; i < fake.device_count && i < capacity; ++i) {
+      std::strcpy(out[i].name, "Fake");
+      out[i].flags = fake.flags;
+      out[i].dl_device_type = 12;
+    }
+    *count = fake.device_count;
+    return TENON_OK;
+  }
+  static tenon_status open(uint32_t index, tenon_device* out, tenon_err*) {
+    ++state().opened;
+    *out =
+        state().open_returns_null ? nullptr : reinterpret_cast<tenon_device>(uintptr_t{index + 1});
+    return TENON_OK;
+  }
+  static void close(tenon_device) { ++state().closed; }
+
+  static tenon_status alloc(tenon_device, const tenon_alloc_request* request, void** out,
+                            tenon_err* err) {
+    FakeState& fake = state();
+    std::lock_guard lock(fake.mutex);
+    if (fake.alloc_returns_null) {
+      *out = nullptr;
+      return TENON_OK;
+    }
+    if (fake.alloc_repeats && fake.last) {
+      *out = fake.last;
+      return TENON_OK;
+    }
+    if (request->bytes > fake.capacity - fake.live_bytes)
+      return fake.fails_without_text ? TENON_OUT_OF_MEMORY
+                                     : fail(err, TENON_OUT_OF_MEMORY, "driver error 2");
+    uint64_t extra = fake.alloc_misaligns ? 8 : 0;
+    void* data = std::aligned_alloc(request->align, (request->bytes + extra + request->align - 1) /
+                                                        request->align * request->align);
+    if (!data) return fail(err, TENON_OUT_OF_MEMORY, "aligned_alloc");
+    data = static_cast<char*>(data) + extra;
+    fake.live[data] = request->bytes;
+    fake.live_bytes += request->bytes;
+    ++fake.allocations;
+    *out = fake.last = data;
+    return TENON_OK;
+  }
+  static void free(tenon_device, void* data, uint64_t bytes, tenon_stream) {
+    FakeState& fake = state();
+    std::lock_guard lock(fake.mutex);
+    auto found = fake.live.find(data);
+    if (found == fake.live.end() || found->second != bytes) {
+      ++fake.wrong_frees;
+      return;
+    }
+    fake.live_bytes -= bytes;
+    fake.live.erase(found);
+    ++fake.frees;
+    std::free(static_cast<char*>(data) - (fake.alloc_misaligns ? 8 : 0));
+  }
+  static tenon_status copy(tenon_device, const tenon_copy_request* request, tenon_err*) {
+    std::memmove(request->dst, request->src, request->bytes);
+    return TENON_OK;
+  }
+  static tenon_status fill(tenon_device, void*, uint64_t, uint64_t, const void*, uint32_t,
+                           tenon_stream, tenon_err*) {
+    return TENON_OK;
+  }
+  static tenon_status sync(tenon_device, tenon_stream stream, tenon_err*) {
+    if (stream) stream->done = stream->queued;
+    return TENON_OK;
+  }
+
+  static tenon_status stream_create(tenon_device, int32_t, tenon_stream* out, tenon_err*) {
+    *out = new tenon_stream_s;
+    return TENON_OK;
+  }
+  static void stream_destroy(tenon_device, tenon_stream stream) { delete stream; }
+  static tenon_status event_create(tenon_device, uint32_t, tenon_event* out, tenon_err*) {
+    ++state().events;
+    *out = new tenon_event_s;
+    return TENON_OK;
+  }
+  static void event_destroy(tenon_device, tenon_event event) {
+    --state().events;
+    delete event;
+  }
+  static tenon_status event_record(tenon_device, tenon_event event, tenon_stream stream,
+                                   tenon_err*) {
+    event->stream = stream;
+    event->at = stream ? stream->queued : 0;
+    return TENON_OK;
+  }
+  static tenon_status stream_wait(tenon_device, tenon_stream, tenon_event, tenon_err*) {
+    return TENON_OK;
+  }
+  static tenon_status event_query(tenon_device, tenon_event event, int32_t* done, tenon_err*) {
+    *done = !event->stream || event->stream->done >= event->at;
+    return TENON_OK;
+  }
+  static tenon_status event_sync(tenon_device, tenon_event event, tenon_err*) {
+    if (event->stream && event->stream->done < event->at) event->stream->done = event->at;
+    return TENON_OK;
+  }
+
+  static constexpr tenon_async_api kAsync = {
+      .struct_size = sizeof(tenon_async_api),
+      .reserved = 0,
+      .stream_create = stream_create,
+      .stream_destroy = stream_destroy,
+      .event_create = event_create,
+      .event_destroy = event_destroy,
+      .event_record = event_record,
+      .stream_wait = stream_wait,
+      .event_query = event_query,
+      .event_sync = event_sync,
+  };
+
+  static tenon_device_api table(bool with_async = false) {
+    return {
+        .struct_size = sizeof(tenon_device_api),
+        .revision = TENON_ABI_REVISION,
+        .features = 0,
+        .kind = state().kind.c_str(),
+        .enumerate = enumerate,
+        .open = open,
+        .close = close,
+        .alloc = alloc,
+        .free = free,
+        .copy = copy,
+        .fill = fill,
+        .sync = sync,
+        .async = with_async ? &kAsync : nullptr,
+    };
+  }
+
+  // Registers the kind and opens its first device; later calls give the same one.
+  static Device& device(const char* kind, uint32_t flags, bool with_async = false) {
+    static tenon_device_api* api = nullptr;
+    static uint32_t number = 0;
+    tenon_err err;
+    if (!api) {
+      state().kind = kind;
+      state().flags = flags;
+      api = new tenon_device_api(table(with_async));
+      if (add_device_kind(api, nullptr, &number, &err) != TENON_OK) std::abort();
+    }
+    return *find_device(TENON_DEVICE_ID(number, 0));
+  }
+};
+
+}  // namespace tenon::test

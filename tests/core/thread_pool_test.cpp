@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel_core/runtime/thread_pool.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace tenon::test {
+namespace {
+
+using namespace tenon::core;
+using Body = std::function<void(int64_t, int64_t)>;
+
+void run(int64_t begin, int64_t end, int64_t grain, Body body) {
+  auto call = [](void* user, int64_t b, int64_t e) { (*static_cast<Body*>(user))(b, e); };
+  parallel_for(begin, end, grain, call, &body);
+}
+
+class ThreadPool : public testing::Test {
+ protected:
+  void SetUp() override { set_thread_count(4); }
+};
+
+TEST_F(ThreadPool, VisitsEveryIndexOnce) {
+  for (int64_t size : {0, 1, 2, 3, 7, 15, 16, 17, 100, 1023, 70001}) {
+    for (int64_t grain : {-1, 0, 1, 3, 1000, 1000000}) {
+      std::vector<std::atomic<int>> visits(static_cast<size_t>(size));
+      run(-5, size - 5, grain, [&](int64_t begin, int64_t end) {
+        ASSERT_LT(begin, end);
+        for (int64_t i = begin; i < end; ++i) ++visits[static_cast<size_t>(i + 5)];
+      });
+      for (auto& visit : visits) ASSERT_EQ(visit, 1);
+    }
+  }
+}
+
+TEST_F(ThreadPool, KeepsToTheGrainAndSharesEvenly) {
+  for (int64_t size : {10, 99, 1000, 65536, 1000003}) {
+    for (int64_t grain : {1, 3, 50, 1030, 30000}) {
+      std::mutex mutex;
+      std::vector<int64_t> sizes;
+      run(0, size, grain, [&](int64_t begin, int64_t end) {
+        std::lock_guard lock(mutex);
+        sizes.push_back(end - begin);
+      });
+      auto [least, most] = std::minmax_element(sizes.begin(), sizes.end());
+      if (sizes.size() > 1) {
+        EXPECT_GE(*least, grain);
+      }
+      EXPECT_LE(*most - *least, 128);
+    }
+  }
+}
+
+TEST_F(ThreadPool, SurvivesTheWidestRange) {
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  std::atomic<uint64_t> sum{0};
+  run(kLeast, kMost, 1, [&](int64_t begin, int64_t end) {
+    sum += static_cast<uint64_t>(end) - static_cast<uint64_t>(begin);
+  });
+  EXPECT_EQ(sum, UINT64_MAX);
+}
+
+TEST_F(ThreadPool, RunsNestedRegionsSerially) {
+  std::atomic<int> total{0};
+  run(0, 64, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      auto thread = std::this_thread::get_id();
+      int calls = 0;
+      run(0, 1000, 1, [&](int64_t b, int64_t e) {
+        EXPECT_EQ(std::this_thread::get_id(), thread);
+        EXPECT_EQ(e - b, 1000);
+        ++calls;
+      });
+      EXPECT_EQ(calls, 1);
+      ++total;
+    }
+  });
+  EXPECT_EQ(total, 64);
+}
+
+TEST_F(ThreadPool, ServesConcurrentCallersWithoutBlocking) {
+  std::vector<std::thread> callers;
+  std::atomic<int64_t> total{0};
+  for (int c = 0; c < 4; ++c) {
+    callers.emplace_back([&] {
+      for (int i = 0; i < 500; ++i) {
+        run(0, 1000, 10, [&](int64_t begin, int64_t end) { total += end - begin; });
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(total, 4 * 500 * 1000);
+}
+
+TEST_F(ThreadPool, LetsTheCallerFinishWhenWorkersAreLate) {
+  // A chunk blocks whichever worker takes it until the caller has done all the others.
+  auto caller = std::this_thread::get_id();
+  std::atomic<int64_t> done_by_caller{0};
+  std::atomic<int64_t> stuck{0};
+  run(0, 16, 1, [&](int64_t begin, int64_t end) {
+    if (std::this_thread::get_id() == caller) {
+      done_by_caller += end - begin;
+      return;
+    }
+    ++stuck;
+    auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (done_by_caller + stuck < 16 && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::yield();
+    EXPECT_EQ(done_by_caller + stuck, 16);
+  });
+  EXPECT_LE(stuck, 3);
+}
+
+TEST_F(ThreadPool, UsesSeveralThreads) {
+  // Two chunks that wait for one another need two threads.
+  std::atomic<int> inside{0};
+  run(0, 2, 1, [&](int64_t, int64_t) {
+    ++inside;
+    auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (inside < 2 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  });
+  EXPECT_EQ(inside, 2);
+}
+
+TEST_F(ThreadPool, WakesWorkersThatSleep) {
+  for (int round = 0; round < 20; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    std::atomic<int> inside{0};
+    run(0, 2, 1, [&](int64_t, int64_t) {
+      ++inside;
+      auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (inside < 2 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    });
+    ASSERT_EQ(inside, 2);
+  }
+}
+
+TEST_F(ThreadPool, ManyShortRegionsInARow) {
+  std::vector<int> values(64);
+  for (int i = 1; i <= 20000; ++i) {
+    run(0, 64, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k) ++values[static_cast<size_t>(k)];
+    });
+  }
+  for (int value : values) ASSERT_EQ(value, 20000);
+}
+
+TEST_F(ThreadPool, ChangesItsSizeBetweenRegions) {
+  for (int32_t count : {1, 3, 8, 2, 5, 1, 4}) {
+    set_thread_count(count);
+    EXPECT_EQ(thread_count(), count);
+    std::mutex mutex;
+    std::vector<std::thread::id> seen;
+    run(0, 1000, 1, [&](int64_t, int64_t) {
+      std::lock_guard lock(mutex);
+      if (std::find(seen.begin(), seen.end(), std::this_thread::get_id()) == seen.end())
+        seen.push_back(std::this_thread::get_id());
+    });
+    EXPECT_LE(seen.size(), static_cast<size_t>(count));
+  }
+  set_thread_count(-3);
+  EXPECT_EQ(thread_count(), 1);
+}
+
+TEST_F(ThreadPool, WorksInAForkedChild) {
+  run(0, 100, 1, [](int64_t, int64_t) {});
+  pid_t child = fork();
+  if (child == 0) {
+    std::atomic<int64_t> total{0};
+    for (int i = 0; i < 100; ++i) run(0, 1000, 1, [&](int64_t b, int64_t e) { total += e - b; });
+    _exit(total == 100000 ? 0 : 1);
+  }
+  int status = 1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace tenon::test
