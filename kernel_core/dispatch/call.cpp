@@ -195,18 +195,21 @@ tenon_status run_without_kernel(Plan& plan) {
   }
 }
 
+// Whether the device has one kernel for the whole of a composite.
+bool has_own_kernel(Operator& op, const tenon_value* args, tenon_value* outs) {
+  Plan plan(op, args, outs, nullptr);
+  if (find_call_device(plan) != TENON_OK || plan.device->id == TENON_DEVICE_META) return false;
+  if (find_compute_dtype(plan) != TENON_OK) return false;
+  uint32_t kind = TENON_DEVICE_KIND(plan.device->id);
+  const Resolution* cell = op.cell(kind, plan.compute);
+  if (!cell) cell = resolve(op, kind, plan.compute);
+  return cell->route == Route::kNative || cell->route == Route::kChoose;
+}
+
 // Composites are taken apart above the layers, which then see the parts.
 tenon_status call_composite(Operator& op, const tenon_value* args, tenon_value* outs, tenon_err* err) {
   uint8_t wanted = wanted_layers(args, op.def.nparams, outs, op.def.nouts, enabled_layers());
-  if (wanted == 0 && !(op.def.flags & TENON_OP_LIST_OUTPUT) && op.def.infer) {
-    // A device may have one kernel for the whole.
-    Plan plan(op, args, outs, err);
-    if (find_call_device(plan) == TENON_OK && plan.device->id != TENON_DEVICE_META &&
-        find_compute_dtype(plan) == TENON_OK &&
-        !kernels_for(op, TENON_DEVICE_KIND(plan.device->id), plan.compute).empty())
-      return call_kernel(op, args, outs, err);
-    slots::err_clear(err);
-  }
+  if (wanted == 0 && op.def.infer && has_own_kernel(op, args, outs)) return call_general(op, args, outs, err);
   tenon_value results[kMaxOutputs] = {};
   tenon_status status = op.def.decompose(nullptr, args, op.def.nparams, results, op.def.nouts, err);
   if (status != TENON_OK) {
