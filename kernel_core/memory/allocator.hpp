@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one caching allocator, over any device's raw memory.
+//
+// Small blocks of host memory come from the calling thread's cache (thread_cache.hpp), everything
+// else from the device's segments (device_memory.hpp).
 #pragma once
 
 #include "kernel_core/runtime/device.hpp"
@@ -11,8 +14,12 @@ namespace tenon::core {
 tenon_status allocate(Device& device, uint64_t bytes, tenon_stream stream, void** out,
                       tenon_err* err);
 
-// Give back what allocate() returned for the same device and byte count, from any thread. `stream`
-// is where it was used last; work already queued there may go on using it. NULL is ignored.
+// Give back what allocate() returned, from any thread, with the same bytes and stream. Work queued
+// on that stream, and on streams named by record_use, may go on using it. NULL is ignored.
 void deallocate(Device& device, void* data, uint64_t bytes, tenon_stream stream) noexcept;
+
+// Memory that allocate() returned is being used by work on another stream than it was allocated
+// for: keep it, once given back, until that work is done.
+void record_use(Device& device, void* data, tenon_stream stream) noexcept;
 
 }  // namespace tenon::core

@@ -150,10 +150,7 @@ void close_devices(Kind& kind) {
   for (Device* device : kind.devices) {
     if (!device || !device->api) continue;
     for (auto* slot : {&device->memory, &device->streams}) {
-      DeviceResource* resource = slot->exchange(nullptr, std::memory_order_acq_rel);
-      if (!resource) continue;
-      resource->release_all();
-      delete resource;
+      if (DeviceResource* resource = slot->load(std::memory_order_acquire)) resource->release_all();
     }
     device->api->close(device->handle);
     device->api = nullptr;

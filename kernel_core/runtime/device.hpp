@@ -13,9 +13,9 @@ namespace tenon::core {
 
 struct Device;
 
-// What another room keeps for one device (its memory, its streams). Asked before the device closes.
+// What another room keeps for one device (its memory, its streams), for as long as the process
+// lives. Asked before the device closes.
 struct DeviceResource {
-  virtual ~DeviceResource() = default;
   // Append one line of text, "3 memory blocks, 4096 B", if a user still holds something.
   virtual void list_leases(std::string& text) = 0;
   // Nothing is held: give what is cached back to the plugin.
@@ -28,9 +28,9 @@ struct DeviceResource {
 // its kind was removed, `api` is NULL.
 struct Device {
   tenon_device_id id = TENON_DEVICE_NONE;
-  bool host_memory = false;    // TENON_DEVICE_HOST_MEMORY
-  bool opaque_memory = false;  // TENON_DEVICE_OPAQUE_MEMORY
-  int8_t cache_slot = -1;      // this device's index in every thread's block caches; -1: none
+  bool host_memory = false;              // TENON_DEVICE_HOST_MEMORY
+  bool opaque_memory = false;            // TENON_DEVICE_OPAQUE_MEMORY
+  std::atomic<int8_t> cache_slot{0};     // its index in every thread's block caches; 0: none
   std::atomic<bool> has_streams{false};  // some thread has set a current stream
   const tenon_device_api* api = nullptr;
   const tenon_async_api* async = nullptr;  // NULL: synchronous stream only

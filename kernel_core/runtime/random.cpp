@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "kernel_core/abi/slots.hpp"
+#include "kernel_core/runtime/fork.hpp"
 
 namespace tenon::core {
 namespace {
@@ -32,6 +33,8 @@ struct Generators {
   std::mutex mutex;
   uint64_t seed = fresh_seed();
   std::unordered_map<tenon_device_id, Position> positions;
+
+  Generators() { lock_across_fork(mutex); }
 
   Position& at(tenon_device_id device) {
     return positions.try_emplace(device, Position{seed, 0}).first->second;

@@ -12,6 +12,17 @@
 namespace tenon::test {
 namespace {
 
+// One fake kind each.
+struct Current {};
+struct Lazy {};
+struct Leased {};
+struct Liar {};
+struct OnDemand {};
+struct Prefix {};
+struct Refused {};
+struct Streams {};
+struct Taken {};
+
 std::string add_error(const tenon_device_api& api, tenon_status expected = TENON_INVALID_ARGUMENT) {
   uint32_t kind;
   tenon_err err;
@@ -53,7 +64,7 @@ TEST(DeviceTable, HasMetaFromTheStart) {
 }
 
 TEST(DeviceTable, RefusesTablesThatLackARequiredFunction) {
-  using F = Fake<struct Refused>;
+  using F = Fake<Refused>;
   F::state().kind = "refused";
   tenon_device_api api = F::table();
   api.fill = nullptr;
@@ -62,7 +73,7 @@ TEST(DeviceTable, RefusesTablesThatLackARequiredFunction) {
   api.struct_size = offsetof(tenon_device_api, sync);
   EXPECT_TRUE(contains(add_error(api), "required function `sync` is missing"));
   api.struct_size = 4;
-  EXPECT_TRUE(contains(add_error(api), "expected struct_size >= 32"));
+  EXPECT_TRUE(contains(add_error(api), "expected struct_size >= 24"));
   api = F::table();
   api.features = 2;
   EXPECT_TRUE(contains(add_error(api), "features 0x2"));
@@ -82,7 +93,7 @@ TEST(DeviceTable, RefusesTablesThatLackARequiredFunction) {
 }
 
 TEST(DeviceTable, ReadsNoMemberPastTheSizeThatThePluginStates) {
-  using F = Fake<struct Prefix>;
+  using F = Fake<Prefix>;
   F::state().kind = "prefix";
   static tenon_device_api api = F::table(true);
   api.struct_size = offsetof(tenon_device_api, async);
@@ -93,7 +104,7 @@ TEST(DeviceTable, ReadsNoMemberPastTheSizeThatThePluginStates) {
 }
 
 TEST(DeviceTable, RefusesASecondPluginForAKindAndNamesBoth) {
-  using F = Fake<struct Taken>;
+  using F = Fake<Taken>;
   F::state().kind = "taken";
   static tenon_device_api api = F::table();
   uint32_t kind;
@@ -111,7 +122,7 @@ TEST(DeviceTable, RefusesASecondPluginForAKindAndNamesBoth) {
 }
 
 TEST(DeviceTable, OpensOnFirstUseAndOnce) {
-  using F = Fake<struct Lazy>;
+  using F = Fake<Lazy>;
   F::state().kind = "lazy";
   F::state().device_count = 3;
   static tenon_device_api api = F::table();
@@ -161,8 +172,8 @@ TEST(DeviceTable, AsksTheLoaderForUnknownKinds) {
     if (std::string(kind) == "broken")
       return fail(err, TENON_UNAVAILABLE, "libbroken.so: no such file");
     if (std::string(kind) != "ondemand") return TENON_OK;
-    Fake<struct OnDemand>::state().kind = "ondemand";
-    api = Fake<struct OnDemand>::table();
+    Fake<OnDemand>::state().kind = "ondemand";
+    api = Fake<OnDemand>::table();
     uint32_t number;
     return add_device_kind(&api, nullptr, &number, err);
   };
@@ -175,7 +186,7 @@ TEST(DeviceTable, AsksTheLoaderForUnknownKinds) {
 }
 
 TEST(DeviceTable, BelievesNoPlugin) {
-  using F = Fake<struct Liar>;
+  using F = Fake<Liar>;
   FakeState& state = F::state();
   state.kind = "liar";
   static tenon_device_api api = F::table();
@@ -204,7 +215,7 @@ TEST(DeviceTable, BelievesNoPlugin) {
 }
 
 TEST(DeviceTable, KeepsAKindWhileSomethingOfItIsAlive) {
-  using F = Fake<struct Leased>;
+  using F = Fake<Leased>;
   F::state().kind = "leased";
   F::state().flags = TENON_DEVICE_HOST_MEMORY;
   static tenon_device_api api = F::table();
@@ -242,7 +253,7 @@ TEST(Streams, AreHonestlyUnsupportedWithoutTheGroup) {
 }
 
 TEST(Streams, RecordWaitAndQuery) {
-  Device& device = Fake<struct Streams>::device("streams", 0, true);
+  Device& device = Fake<Streams>::device("streams", 0, true);
   tenon_stream stream;
   tenon_event event;
   ASSERT_EQ(slots::stream_create(device.id, 0, &stream, nullptr), TENON_OK);
@@ -269,7 +280,7 @@ TEST(Streams, RecordWaitAndQuery) {
 }
 
 TEST(Streams, AreCurrentPerThread) {
-  Device& device = Fake<struct Current>::device("current", 0, true);
+  Device& device = Fake<Current>::device("current", 0, true);
   EXPECT_EQ(current_stream(device), nullptr);
   tenon_stream stream;
   ASSERT_EQ(slots::stream_create(device.id, 0, &stream, nullptr), TENON_OK);
@@ -283,7 +294,7 @@ TEST(Streams, AreCurrentPerThread) {
 
 TEST(Random, AllDevicesDrawTheSameNumbers) {
   Device& meta = *find_device(TENON_DEVICE_META);
-  Device& other = Fake<struct Current>::device("current", 0, true);
+  Device& other = Fake<Current>::device("current", 0, true);
   slots::random_seed(42);
   uint64_t seed, offset, other_seed, other_offset;
   reserve_random(meta, 10, &seed, &offset);

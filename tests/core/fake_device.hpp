@@ -93,7 +93,7 @@ struct Fake {
       *out = fake.last;
       return TENON_OK;
     }
-    if (request->bytes > fake.capacity - fake.live_bytes)
+    if (fake.live_bytes + request->bytes > fake.capacity)
       return fake.fails_without_text ? TENON_OUT_OF_MEMORY
                                      : fail(err, TENON_OUT_OF_MEMORY, "driver error 2");
     uint64_t extra = fake.alloc_misaligns ? 8 : 0;

@@ -17,16 +17,23 @@
 namespace tenon::test {
 namespace {
 
+// One fake kind each.
+struct Async {};
+struct Host {};
+struct Lying {};
+struct Opaque {};
+struct Plain {};
+
 constexpr uint64_t kMiB = 1 << 20;
 
 // Host memory, synchronous: with thread caches.
-Device& host_device() { return Fake<struct Host>::device("fakehost", TENON_DEVICE_HOST_MEMORY); }
-FakeState& host_state() { return Fake<struct Host>::state(); }
+Device& host_device() { return Fake<Host>::device("fakehost", TENON_DEVICE_HOST_MEMORY); }
+FakeState& host_state() { return Fake<Host>::state(); }
 // Memory of its own, synchronous: without.
-Device& plain_device() { return Fake<struct Plain>::device("fakeplain", 0); }
-FakeState& plain_state() { return Fake<struct Plain>::state(); }
+Device& plain_device() { return Fake<Plain>::device("fakeplain", 0); }
+FakeState& plain_state() { return Fake<Plain>::state(); }
 // With streams and events.
-Device& async_device() { return Fake<struct Async>::device("fakeasync", 0, true); }
+Device& async_device() { return Fake<Async>::device("fakeasync", 0, true); }
 
 void* take(Device& device, uint64_t bytes, tenon_stream stream = nullptr) {
   tenon_err err;
@@ -356,7 +363,7 @@ TEST(Allocator, KeepsMemoryUntilForeignStreamsAreDone) {
 
 TEST(Allocator, WaitsForPendingBlocksBeforeItGivesUp) {
   Device& device = async_device();
-  FakeState& state = Fake<struct Async>::state();
+  FakeState& state = Fake<Async>::state();
   trim(device);
   tenon_stream other;
   ASSERT_EQ(slots::stream_create(device.id, 0, &other, nullptr), TENON_OK);
@@ -391,8 +398,8 @@ TEST(Allocator, InheritsTheMemoryOfADestroyedStream) {
 }
 
 TEST(Allocator, NeverCutsOpaqueHandles) {
-  Device& device = Fake<struct Opaque>::device("fakeopaque", TENON_DEVICE_OPAQUE_MEMORY);
-  FakeState& state = Fake<struct Opaque>::state();
+  Device& device = Fake<Opaque>::device("fakeopaque", TENON_DEVICE_OPAQUE_MEMORY);
+  FakeState& state = Fake<Opaque>::state();
   void* a = take(device, 1000);
   void* b = take(device, 1000);
   EXPECT_EQ(state.live.count(a), 1u);
@@ -467,8 +474,8 @@ TEST(Allocator, DescribesEverySegmentAndBlock) {
 }
 
 TEST(Allocator, BelievesNoPlugin) {
-  Device& device = Fake<struct Lying>::device("fakelying", 0);
-  FakeState& state = Fake<struct Lying>::state();
+  Device& device = Fake<Lying>::device("fakelying", 0);
+  FakeState& state = Fake<Lying>::state();
   auto text = [&] {
     tenon_err err;
     void* data = nullptr;

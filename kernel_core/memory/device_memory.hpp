@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shared half of the allocator: one per device, under one lock. Raw memory comes in segments,
+// which are cut into blocks and joined again; blocks belong to the stream they were allocated on.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "kernel_core/memory/block_table.hpp"
+#include "kernel_core/memory/free_bins.hpp"
+#include "kernel_core/memory/usage.hpp"
+#include "kernel_core/runtime/device.hpp"
+
+namespace tenon::core {
+
+inline constexpr uint64_t kSmallRequest = uint64_t{1} << 20;
+
+// Free blocks of one stream.
+struct Arena {
+  tenon_stream stream;
+  FreeBins small;
+  FreeBins large;
+};
+
+// What the device holds, at one moment.
+struct MemorySummary {
+  uint64_t reserved = 0;  // got from the plugin
+  uint64_t handed = 0;    // of it, with users and in threads' caches
+  uint64_t pending = 0;   // of it, waiting for other streams
+  uint64_t largest_free = 0;
+  uint64_t peak_reserved = 0;
+  uint64_t segments = 0;
+  uint64_t raw_allocations = 0;  // calls of the plugin's alloc that succeeded
+  uint64_t raw_frees = 0;
+  uint64_t retries = 0;  // times that memory ran out and the cache was trimmed
+
+  uint64_t free() const { return reserved - handed - pending; }
+};
+
+class DeviceMemory final : public DeviceResource {
+ public:
+  // Made on first use; lives as long as the Device, which is for ever.
+  static DeviceMemory& of(Device& device);
+
+  tenon_status allocate(uint64_t bytes, tenon_stream stream, void** out, tenon_err* err);
+  void deallocate(void* data) noexcept;
+
+  // Up to `count` blocks of host memory, each with a pointer to the next in its first bytes. Fails
+  // only if not even one can be had.
+  tenon_status allocate_chain(uint64_t bytes, uint32_t count, void** chain, uint32_t* got,
+                              tenon_err* err);
+  void deallocate_chain(void* chain) noexcept;
+
+  void record_use(void* data, tenon_stream stream) noexcept;
+
+  // Wait for pending blocks and give every unused segment back. Returns the bytes released.
+  uint64_t trim() noexcept;
+
+  void list_leases(std::string& text) override;
+  void release_all() override;
+  void forget_stream(tenon_stream stream) override;
+
+  MemorySummary summary();
+  // JSON array of every segment with its blocks.
+  void describe_segments(std::string& json);
+
+  Device& device() { return device_; }
+  Usage& usage() { return usage_; }
+
+ private:
+  explicit DeviceMemory(Device& device);
+
+  // All below: with the lock held.
+  uint64_t round_request(uint64_t bytes) const;
+  uint64_t segment_bytes(uint64_t bytes) const;
+  FreeBins& bins_of(const Segment& segment);
+  Arena& arena_of(tenon_stream stream);
+  tenon_status take_block(uint64_t bytes, tenon_stream stream, Block** out, tenon_err* err);
+  Block* cut_block(Block* block, uint64_t bytes);
+  void give_block(Block* block) noexcept;
+  void free_block(Block* block) noexcept;
+
+  tenon_status grow(Arena& arena, uint64_t bytes, Block** out, tenon_err* err);
+  tenon_status raw_allocate(uint64_t bytes, tenon_stream stream, void** out, tenon_err* err);
+  tenon_status check_raw(void* data, uint64_t bytes, tenon_stream stream, tenon_err* err);
+  Block* add_segment(Arena& arena, void* data, uint64_t bytes, bool small);
+  void release_segment(Segment* segment) noexcept;
+  uint64_t trim_locked() noexcept;
+  tenon_status fail_out_of_memory(uint64_t bytes, const std::string& reason, tenon_err* err);
+  MemorySummary summary_locked() const;
+
+  void wait_for(tenon_stream stream) noexcept;
+  bool record_events(Block* block) noexcept;
+  bool events_passed(Block* block, bool wait) noexcept;
+  void poll_pending(bool wait) noexcept;
+
+  Block* new_block();
+  void drop_block(Block* block);
+
+  Device& device_;
+  Usage usage_;
+  std::mutex mutex_;
+  const uint64_t granule_;      // block sizes are multiples of this
+  const uint64_t cache_limit_;  // unused bytes above which free segments go back at once
+  std::vector<std::unique_ptr<Arena>> arenas_;
+  BlockTable used_;
+  Segment* segments_ = nullptr;
+  Block* pending_ = nullptr;       // by list_next
+  Block* spare_blocks_ = nullptr;  // by list_next
+  StreamUse* spare_uses_ = nullptr;
+  std::vector<tenon_event> spare_events_;
+  MemorySummary totals_;
+};
+
+}  // namespace tenon::core

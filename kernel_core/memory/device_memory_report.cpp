@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the allocator says about itself: summaries, the list of segments, the text of a failure.
+#include <cstdio>
+
+#include "kernel_core/memory/device_memory.hpp"
+#include "kernel_core/memory/text.hpp"
+#include "kernel_core/memory/thread_cache.hpp"
+
+namespace tenon::core {
+namespace {
+
+constexpr const char* kStateNames[] = {"free", "used", "pending"};
+
+// "64.0 MiB x3, 2.0 MiB": the sizes that hold the most bytes, largest first.
+std::string largest_blocks(const BlockTable& used) {
+  constexpr size_t kShown = 5;
+  struct Group {
+    uint64_t bytes;
+    uint64_t count;
+  };
+  std::vector<Group> groups;
+  used.for_each([&](const Block& block) {
+    auto at =
+        std::lower_bound(groups.begin(), groups.end(), block.bytes,
+                         [](const Group& group, uint64_t bytes) { return group.bytes > bytes; });
+    if (at != groups.end() && at->bytes == block.bytes)
+      ++at->count;
+    else if (groups.insert(at, {block.bytes, 1}); groups.size() > kShown)
+      groups.pop_back();
+  });
+  std::string text;
+  for (const Group& group : groups) {
+    if (!text.empty()) text += ", ";
+    text += byte_text(group.bytes);
+    if (group.count > 1) text += " x" + std::to_string(group.count);
+  }
+  return text.empty() ? "none" : text;
+}
+
+}  // namespace
+
+std::string byte_text(uint64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  if (bytes < 1024) return std::to_string(bytes) + " B";
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
+    value /= 1024;
+    ++unit;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f %s", value, kUnits[unit]);
+  return text;
+}
+
+MemorySummary DeviceMemory::summary_locked() const {
+  MemorySummary summary = totals_;
+  for (const auto& arena : arenas_) {
+    summary.largest_free =
+        std::max({summary.largest_free, arena->small.largest(), arena->large.largest()});
+  }
+  return summary;
+}
+
+MemorySummary DeviceMemory::summary() {
+  std::lock_guard lock(mutex_);
+  return summary_locked();
+}
+
+tenon_status DeviceMemory::fail_out_of_memory(uint64_t bytes, const std::string& reason,
+                                              tenon_err* err) {
+  MemorySummary memory = summary_locked();
+  UsageTotals usage = usage_.totals();
+  std::string total =
+      device_.info.memory_bytes ? byte_text(device_.info.memory_bytes) + " in all, " : "";
+  return fail(
+      err, TENON_OUT_OF_MEMORY,
+      "%s is out of memory: requested %s; %sreserved %s in %llu segments, of it allocated %s "
+      "in %llu blocks, waiting for other streams %s, free %s with the largest free block %s; "
+      "largest blocks: %s; the plugin said: %s. Release tensors or work on smaller pieces.",
+      device_.name, byte_text(bytes).c_str(), total.c_str(), byte_text(memory.reserved).c_str(),
+      static_cast<unsigned long long>(memory.segments),
+      byte_text(static_cast<uint64_t>(usage.current)).c_str(),
+      static_cast<unsigned long long>(usage.allocations - usage.frees),
+      byte_text(memory.pending).c_str(), byte_text(memory.free()).c_str(),
+      byte_text(memory.largest_free).c_str(), largest_blocks(used_).c_str(), reason.c_str());
+}
+
+void DeviceMemory::describe_segments(std::string& json) {
+  std::lock_guard lock(mutex_);
+  char text[160];
+  json += '[';
+  for (const Segment* segment = segments_; segment; segment = segment->next) {
+    std::snprintf(
+        text, sizeof text,
+        "%s{\"address\":\"%p\",\"bytes\":%llu,\"pool\":\"%s\",\"stream\":\"0x%llx\",\"blocks\":[",
+        segment == segments_ ? "" : ",", segment->data,
+        static_cast<unsigned long long>(segment->bytes), segment->small ? "small" : "large",
+        static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(segment->arena->stream)));
+    json += text;
+    uint64_t offset = 0;
+    for (const Block* block = segment->first; block; block = block->next) {
+      std::snprintf(text, sizeof text, "%s{\"offset\":%llu,\"bytes\":%llu,\"state\":\"%s\"}",
+                    offset == 0 ? "" : ",", static_cast<unsigned long long>(offset),
+                    static_cast<unsigned long long>(block->bytes),
+                    kStateNames[static_cast<uint32_t>(block->state)]);
+      json += text;
+      offset += block->bytes;
+    }
+    json += "]}";
+  }
+  json += ']';
+}
+
+}  // namespace tenon::core

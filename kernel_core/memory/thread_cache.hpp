@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The private half of the allocator: each thread's free blocks by size class, for devices whose
+// memory is the host's and whose work is synchronous. A block is taken and given back without a
+// lock and without an atomic read-modify-write.
+#pragma once
+
+#include <cstring>
+
+#include "kernel_core/memory/poison.hpp"
+#include "kernel_core/memory/size_class.hpp"
+#include "kernel_core/memory/usage.hpp"
+#include "kernel_core/runtime/device.hpp"
+
+namespace tenon::core {
+
+class DeviceMemory;
+
+class ThreadCache {
+ public:
+  explicit ThreadCache(DeviceMemory& memory);
+  ~ThreadCache();  // gives everything back
+
+  // NULL: the class is empty.
+  void* take(uint64_t bytes) {
+    List& list = lists_[class_of(bytes)];
+    void* data = list.head;
+    if (!data) [[unlikely]]
+      return nullptr;
+    std::memcpy(&list.head, data, sizeof(void*));
+    --list.count;
+    unpoison(data, bytes);
+    count_allocation(bytes);
+    return data;
+  }
+
+  // False: the class is full.
+  bool give(void* data, uint64_t bytes) {
+    uint32_t size_class = class_of(bytes);
+    List& list = lists_[size_class];
+    if (list.count >= class_limit(size_class)) [[unlikely]]
+      return false;
+    poison(data, class_bytes(size_class));
+    unpoison(data, sizeof(void*));
+    std::memcpy(data, &list.head, sizeof(void*));
+    list.head = data;
+    ++list.count;
+    count_free(bytes);
+    return true;
+  }
+
+  // Fetch blocks of the class that holds `bytes`.
+  tenon_status refill(uint64_t bytes, tenon_err* err);
+  // Give half of that class back to the device.
+  void spill(uint64_t bytes);
+  void drain();
+
+  void count_allocation(uint64_t bytes) {
+    usage_.allocated(bytes);
+    if (usage_.has_drifted()) [[unlikely]]
+      publish();
+  }
+  void count_free(uint64_t bytes) {
+    usage_.freed(bytes);
+    if (usage_.has_drifted()) [[unlikely]]
+      publish();
+  }
+
+ private:
+  friend void drain_thread_caches(DeviceMemory& memory);
+  struct List {
+    void* head = nullptr;
+    uint32_t count = 0;
+  };
+  void publish();
+
+  List lists_[kClassCount];
+  ThreadUsage usage_;
+  DeviceMemory& memory_;
+  ThreadCache* next_ = nullptr;  // all caches of one device
+};
+
+inline constexpr int8_t kCachedDevices =
+    4;  // further host-memory devices work without thread caches
+extern constinit thread_local ThreadCache* thread_caches[kCachedDevices + 1];
+
+// The calling thread's cache for this device; NULL if there is none, or none yet.
+inline ThreadCache* find_thread_cache(const Device& device) {
+  return thread_caches[device.cache_slot.load(std::memory_order_relaxed)];
+}
+
+// Makes it if the device is to have one; NULL also while the thread is ending.
+ThreadCache* make_thread_cache(Device& device, DeviceMemory& memory);
+
+// Gives the device one of the kCachedDevices, for ever, if it qualifies and one is left.
+void assign_cache_slot(Device& device);
+
+// Empties the caches of all threads. The caller knows that no thread uses the device any more.
+void drain_thread_caches(DeviceMemory& memory);
+
+}  // namespace tenon::core
