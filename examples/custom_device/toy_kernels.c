@@ -69,6 +69,7 @@ UNARY(rsqrt, 1.0f / sqrtf(x))
 UNARY(square, x * x)
 UNARY(reciprocal, 1.0f / x)
 UNARY(tanh, tanhf(x))
+UNARY(relu, x > 0.0f || x != x ? x : 0.0f)
 BINARY(add, float, x + y)
 BINARY(subtract, float, x - y)
 BINARY(multiply, float, x * y)
@@ -76,6 +77,7 @@ BINARY(divide, float, x / y)
 BINARY(maximum, float, x > y || x != x ? x : y)
 BINARY(minimum, float, x < y || x != x ? x : y)
 BINARY(pow, float, powf(x, y))
+BINARY(relu_grad, float, y > 0.0f ? x : 0.0f)
 BINARY(equal, uint8_t, x == y)
 BINARY(greater, uint8_t, x > y)
 BINARY(greater_equal, uint8_t, x >= y)
@@ -97,7 +99,7 @@ TENON_BOX_where(toy_where_boxed, toy_where)
 /* ==== Memory: fill, convert, copy ============================================================== */
 
 /* Elements pass through double, which holds all of these exactly. int64 is left to the host. */
-static const uint64_t kConvertible = MASK(BOOL) | MASK(U8) | MASK(I32) | MASK(F32) | MASK(F64);
+#define CONVERTIBLE (MASK(BOOL) | MASK(U8) | MASK(I32) | MASK(F32) | MASK(F64))
 
 static double load(const void* memory, uint8_t dtype, int64_t i) {
   switch (dtype) {
@@ -131,7 +133,7 @@ TENON_BOX_cast(toy_cast_boxed, toy_cast)
 
 /* A kernel may decline a call after looking at its arguments. */
 static int32_t can_cast(const tenon_value* args, uint32_t nargs) {
-  return nargs > 1 && (kConvertible >> args[1].v.i & 1);
+  return nargs > 1 && (CONVERTIBLE >> args[1].v.i & 1);
 }
 
 static tenon_status toy_full(tenon_ctx* ctx, const int64_t* shape, uint64_t shape_count,
@@ -140,8 +142,7 @@ static tenon_status toy_full(tenon_ctx* ctx, const int64_t* shape, uint64_t shap
   (void)ctx, (void)shape, (void)shape_count, (void)dtype, (void)device;
   void* const to = core_view(out, err);
   if (!to) return TENON_INTERNAL;
-  const double number = value->tag == TENON_VALUE_FLOAT ? value->v.f : (double)value->v.i;
-  for (int64_t i = 0; i < out->numel; ++i) store(to, out->dtype, i, number);
+  for (int64_t i = 0; i < out->numel; ++i) store(to, out->dtype, i, tenon_arg_float(value));
   return TENON_OK;
 }
 TENON_BOX_full(toy_full_boxed, toy_full)
@@ -252,8 +253,8 @@ static tenon_kernel_def kernels[] = {
     KERNEL(multiply), KERNEL(divide), KERNEL(maximum), KERNEL(minimum), KERNEL(pow), KERNEL(equal),
     KERNEL(greater), KERNEL(greater_equal), KERNEL(less), KERNEL(where), KERNEL(sum), KERNEL(mean),
     KERNEL(max), KERNEL(min), KERNEL(matmul),
-    TENON_KERNEL_full(toy_full, NULL, kConvertible, 0, 0),
-    TENON_KERNEL_cast(toy_cast, NULL, kConvertible, 0, 0),
+    TENON_KERNEL_full(toy_full, NULL, CONVERTIBLE, 0, 0),
+    TENON_KERNEL_cast(toy_cast, NULL, CONVERTIBLE, 0, 0),
     TENON_KERNEL_clone(toy_clone, NULL, (MASK(COUNT) - 1),
                        TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT, 0),
 };
