@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "elementwise.hpp"
+
+#include "parallel.hpp"
+#include "reduced_float.hpp"
+#include "strided.hpp"
+
+#include <algorithm>
+
+namespace tenon::cpu::TENON_CPU_ISA {
+namespace {
+
+// Elements staged at a time: large enough to vectorise, small enough for the first-level cache.
+constexpr int64_t kBlock = 512;
+// Rows shorter than this are staged several at a time.
+constexpr int64_t kShortRow = 64;
+
+// How one operand reaches the loop.
+enum class Access {
+  linear,    // dense over the whole walk
+  row,       // dense within a row
+  constant,  // one value
+  staged,    // through a block, because of its strides or its dtype
+};
+
+struct Operand {
+  char* data;
+  uint8_t dtype;
+  bool widened;  // the block holds float32
+  Access access;
+  int size;        // of an element in memory
+  int block_size;  // of an element as the loop sees it
+};
+
+// One call: the operands, the axes they are walked along, the loop.
+class Walk {
+ public:
+  Walk(const ElementwiseKernel& kernel, const tenon_value* args, const tenon_tensor* out)
+      : inputs_(static_cast<int>(kernel.inputs)), attributes_(args + kernel.inputs) {
+    const tenon_tensor* tensors[kMaxOperands];
+    for (int i = 0; i < inputs_; ++i) tensors[i] = static_cast<const tenon_tensor*>(args[i].v.p);
+    tensors[inputs_] = out;
+    const int dtype = tensors[kernel.dtype_input]->dtype;
+    const bool widen = is_reduced_float(dtype);
+    loop_ = kernel.loops[widen ? TENON_DTYPE_F32 : dtype];
+    axes_ = broadcast_axes(tensors, inputs_, out);
+    by_rows_ = axes_.inner_extent() >= kShortRow || axes_.count <= 1;
+
+    for (int i = 0; i <= inputs_; ++i) {
+      Operand& operand = operands_[i];
+      operand.data = static_cast<char*>(tensors[i]->data);
+      operand.dtype = tensors[i]->dtype;
+      operand.size = kDtypeSize[operand.dtype];
+      operand.widened = widen && is_reduced_float(operand.dtype);
+      operand.block_size = operand.widened ? 4 : operand.size;
+      operand.access = access_of(i);
+    }
+    choose_constants();
+  }
+
+  bool has_loop() const { return loop_ != nullptr; }
+
+  // Compute elements [begin, end) of the walk.
+  void run(int64_t begin, int64_t end) const {
+    alignas(64) char blocks[kMaxOperands][kBlock * 16];
+    char* data[kMaxOperands];
+    int64_t strides[kMaxOperands];
+    for (int i = 0; i < inputs_; ++i) {
+      if (operands_[i].access == Access::constant) fill_constant(i, blocks[i], end - begin);
+    }
+    Position position(axes_, begin);
+    for (int64_t at = begin; at < end;) {
+      int64_t n = end - at;
+      if (needs_blocks_) n = std::min(n, kBlock);
+      if (by_rows_) n = std::min(n, position.left_in_row(axes_));
+      for (int i = 0; i <= inputs_; ++i) {
+        const Operand& operand = operands_[i];
+        strides[i] = operand.block_size;
+        switch (operand.access) {
+          case Access::linear: data[i] = operand.data + at * operand.size; break;
+          case Access::row: data[i] = operand.data + position.offset(axes_, i); break;
+          case Access::constant:
+            data[i] = blocks[i];
+            if (i == free_constant_) strides[i] = 0;
+            break;
+          case Access::staged:
+            data[i] = blocks[i];
+            if (i < inputs_) transfer<true>(i, position, n, blocks[i]);
+            break;
+        }
+      }
+      loop_(data, strides, n, attributes_);
+      if (operands_[inputs_].access == Access::staged) {
+        transfer<false>(inputs_, position, n, blocks[inputs_]);
+      }
+      at += n;
+      if (by_rows_) {
+        position.advance(axes_, n);
+      } else if (at < end) {
+        position = Position(axes_, at);
+      }
+    }
+  }
+
+ private:
+  Access access_of(int i) {
+    const Operand& operand = operands_[i];
+    if (i < inputs_ && axes_.is_constant(i)) return Access::constant;
+    if (operand.widened) return Access::staged;
+    if (axes_.is_linear(i, operand.size)) return Access::linear;
+    if (by_rows_ && axes_.inner_stride(i) == operand.size) return Access::row;
+    return Access::staged;
+  }
+
+  // Of two inputs, one constant costs nothing; others are spread over a block.
+  void choose_constants() {
+    if (inputs_ == 2) {
+      for (int i = 1; i >= 0; --i) {
+        if (operands_[i].access == Access::constant) {
+          free_constant_ = i;
+          break;
+        }
+      }
+    }
+    for (int i = 0; i <= inputs_; ++i) {
+      const Access access = operands_[i].access;
+      needs_blocks_ |= access == Access::staged ||
+                       (access == Access::constant && i != free_constant_);
+    }
+  }
+
+  void fill_constant(int i, char* block, int64_t n) const {
+    const Operand& operand = operands_[i];
+    n = i == free_constant_ ? 1 : std::min(n, kBlock);
+    if (operand.widened) {
+      std::fill_n(reinterpret_cast<float*>(block), n, widen_one(operand.dtype, operand.data));
+    } else {
+      copy_row(block, operand.size, operand.data, 0, n, operand.size);
+    }
+  }
+
+  // n elements from `position` on between an operand and its block.
+  template <bool Gather>
+  void transfer(int i, Position position, int64_t n, char* block) const {
+    const Operand& operand = operands_[i];
+    const int64_t stride = axes_.inner_stride(i);
+    while (n > 0) {
+      const int64_t part = std::min(n, position.left_in_row(axes_));
+      char* memory = operand.data + position.offset(axes_, i);
+      if (operand.widened) {
+        if (Gather) {
+          widen(operand.dtype, memory, stride, reinterpret_cast<float*>(block), part);
+        } else {
+          narrow(operand.dtype, reinterpret_cast<float*>(block), memory, stride, part);
+        }
+      } else if (Gather) {
+        copy_row(block, operand.size, memory, stride, part, operand.size);
+      } else {
+        copy_row(memory, stride, block, operand.size, part, operand.size);
+      }
+      block += part * operand.block_size;
+      position.advance(axes_, part);
+      n -= part;
+    }
+  }
+
+  int inputs_;
+  const tenon_value* attributes_;
+  ElementwiseLoop loop_;
+  Axes axes_;
+  bool by_rows_;
+  bool needs_blocks_ = false;
+  int free_constant_ = -1;
+  Operand operands_[kMaxOperands];
+};
+
+[[gnu::noinline]] tenon_status run_walk(const ElementwiseKernel& kernel, const tenon_value* args,
+                                        const tenon_tensor* out, tenon_err* err) {
+  if (out->numel == 0) return TENON_OK;
+  const Walk walk(kernel, args, out);
+  if (!walk.has_loop()) {
+    return fail(err, TENON_UNSUPPORTED, "this elementwise kernel has no loop for the dtype given");
+  }
+  parallel(out->numel, kernel.cost, [&](int64_t begin, int64_t end) { walk.run(begin, end); });
+  return TENON_OK;
+}
+
+}  // namespace
+
+tenon_status run_elementwise(const ElementwiseKernel& kernel, tenon_ctx*, const tenon_value* args,
+                             uint32_t, tenon_value* outs, tenon_err* err) {
+  // Nearly every small call: dense operands of one size, perhaps a number. Nothing to plan.
+  const auto* out = static_cast<const tenon_tensor*>(outs[0].v.p);
+  const int64_t n = out->numel;
+  const uint32_t inputs = kernel.inputs;
+  char* data[kMaxOperands];
+  int64_t strides[kMaxOperands];
+  uint32_t dense = out->flags & TENON_TENSOR_CONTIGUOUS;
+  for (uint32_t i = 0; i < inputs; ++i) {
+    const auto* in = static_cast<const tenon_tensor*>(args[i].v.p);
+    data[i] = static_cast<char*>(in->data);
+    const bool same = in->numel == n;
+    strides[i] = same ? 1 : 0;
+    dense &= (same || (in->numel == 1 && inputs == 2)) ? in->flags : 0u;
+  }
+  data[inputs] = static_cast<char*>(out->data);
+  const auto* chooser = static_cast<const tenon_tensor*>(args[kernel.dtype_input].v.p);
+  const ElementwiseLoop loop = kernel.loops[chooser->dtype];
+  const bool small = n <= kSerialWork / static_cast<int64_t>(kernel.cost);
+  const bool both_scalar = inputs == 2 && strides[0] + strides[1] == 0;
+  if ((dense & TENON_TENSOR_CONTIGUOUS) && loop && small && !both_scalar) [[likely]] {
+    loop(data, strides, n, args + inputs);
+    return TENON_OK;
+  }
+  return run_walk(kernel, args, out, err);
+}
+
+}  // namespace tenon::cpu::TENON_CPU_ISA

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of every arithmetic type: division without traps, rounding, comparison, selection.
+#pragma once
+
+#include "math/bits.hpp"
+
+#include <cmath>
+#include <complex>
+#include <concepts>
+#include <type_traits>
+
+namespace tenon::cpu::TENON_CPU_ISA::math {
+
+template <class T>
+concept Integer = std::integral<T> && !std::same_as<T, bool>;
+template <class T>
+concept Real = std::floating_point<T>;
+template <class T>
+concept Number = std::integral<T> || std::floating_point<T>;
+
+// -- division. An integer divided by zero is 0, and the lowest integer by -1 wraps, as in NumPy. ------
+template <class T>
+inline T div(T x, T y) {
+  if constexpr (std::integral<T>) {
+    if (y == 0) return 0;
+    if constexpr (std::signed_integral<T>) {
+      if (y == -1) return static_cast<T>(-static_cast<std::make_unsigned_t<T>>(x));
+    }
+  }
+  return static_cast<T>(x / y);
+}
+
+// Remainder with the sign of x.
+template <Number T>
+inline T fmod(T x, T y) {
+  if constexpr (std::integral<T>) {
+    if (y == 0) return 0;
+    if constexpr (std::signed_integral<T>) {
+      if (y == -1) return 0;
+    }
+    return static_cast<T>(x % y);
+  } else {
+    return std::fmod(x, y);
+  }
+}
+template <Number T>
+inline T rem(T x, T y) {
+  return fmod(x, y);
+}
+
+// Remainder with the sign of y, and the quotient that belongs to it.
+template <Number T>
+inline T floormod(T x, T y) {
+  const T r = fmod(x, y);
+  if constexpr (std::floating_point<T>) {
+    if (r == T(0)) return std::copysign(T(0), y);
+    return (r < T(0)) != (y < T(0)) ? r + y : r;
+  } else {
+    return r != 0 && (r < 0) != (y < 0) ? static_cast<T>(r + y) : r;
+  }
+}
+template <Number T>
+inline T floordiv(T x, T y) {
+  if constexpr (std::floating_point<T>) {
+    if (y == T(0)) return x / y;
+    const T r = std::fmod(x, y);
+    T quotient = (x - r) / y;
+    if (r != T(0) && (r < T(0)) != (y < T(0))) quotient -= T(1);
+    if (quotient == T(0)) return std::copysign(T(0), x / y);
+    const T whole = std::floor(quotient);
+    return quotient - whole > T(0.5) ? whole + T(1) : whole;
+  } else {
+    const T quotient = div(x, y);
+    if (y == 0) return 0;
+    return fmod(x, y) != 0 && (x < 0) != (y < 0) ? static_cast<T>(quotient - 1) : quotient;
+  }
+}
+
+// -- shifts: by too much gives 0 (or the sign), by a negative count 0 ----------------------------------
+template <std::integral T>
+inline T shift_left(T x, T y) {
+  constexpr T width = sizeof(T) * 8;
+  return y >= 0 && y < width ? static_cast<T>(static_cast<uint64_t>(x) << y) : T(0);
+}
+template <std::integral T>
+inline T shift_right(T x, T y) {
+  constexpr T width = sizeof(T) * 8;
+  if (y < 0) return T(0);
+  return static_cast<T>(x >> (y < width ? y : width - 1)) &
+         static_cast<T>(std::signed_integral<T> || y < width ? ~T(0) : T(0));
+}
+
+// -- sign and magnitude ----------------------------------------------------------------------------------
+template <Number T>
+inline T abs(T x) {
+  if constexpr (std::unsigned_integral<T>) {
+    return x;
+  } else if constexpr (std::floating_point<T>) {
+    return std::fabs(x);
+  } else {
+    return static_cast<T>(x < 0 ? -x : x);
+  }
+}
+template <Number T>
+inline T sign(T x) {
+  if constexpr (std::floating_point<T>) {
+    const T direction = static_cast<T>((x > T(0)) - (x < T(0)));
+    return x != x ? x : direction;
+  } else {
+    return static_cast<T>((x > T(0)) - (x < T(0)));
+  }
+}
+template <Real T>
+inline T copysign(T x, T y) {
+  return std::copysign(x, y);
+}
+template <Real T>
+inline T nextafter(T x, T y) {
+  return std::nextafter(x, y);
+}
+
+// -- rounding; integers are whole already ------------------------------------------------------------------
+template <Number T>
+inline T floor(T x) {
+  if constexpr (std::floating_point<T>) return std::floor(x);
+  return x;
+}
+template <Number T>
+inline T ceil(T x) {
+  if constexpr (std::floating_point<T>) return std::ceil(x);
+  return x;
+}
+template <Number T>
+inline T trunc(T x) {
+  if constexpr (std::floating_point<T>) return std::trunc(x);
+  return x;
+}
+template <Number T>
+inline T round(T x) {  // halves to even
+  if constexpr (std::floating_point<T>) return std::nearbyint(x);
+  return x;
+}
+
+// -- minimum and maximum: min and max hand on NaN, fmin and fmax prefer a number -----------------------------
+template <Number T>
+inline T min(T x, T y) {
+  if constexpr (std::floating_point<T>) return (x < y) | (x != x) ? x : y;
+  return x < y ? x : y;
+}
+template <Number T>
+inline T max(T x, T y) {
+  if constexpr (std::floating_point<T>) return (x > y) | (x != x) ? x : y;
+  return x > y ? x : y;
+}
+template <Number T>
+inline T fmin(T x, T y) {
+  if constexpr (std::floating_point<T>) return (x < y) | (y != y) ? x : y;
+  return x < y ? x : y;
+}
+template <Number T>
+inline T fmax(T x, T y) {
+  if constexpr (std::floating_point<T>) return (x > y) | (y != y) ? x : y;
+  return x > y ? x : y;
+}
+
+// -- classification -----------------------------------------------------------------------------------------
+template <Number T>
+inline bool isnan(T x) {
+  return x != x;
+}
+template <Number T>
+inline bool isinf(T x) {
+  if constexpr (std::floating_point<T>) return std::fabs(x) == std::numeric_limits<T>::infinity();
+  return false;
+}
+template <Number T>
+inline bool isfinite(T x) {
+  if constexpr (std::floating_point<T>) return std::fabs(x) < std::numeric_limits<T>::infinity();
+  return true;
+}
+
+// -- parts of a number that is its own real part --------------------------------------------------------------
+template <Number T>
+inline T conj(T x) {
+  return x;
+}
+template <Number T>
+inline T real(T x) {
+  return x;
+}
+template <Number T>
+inline T imag(T) {
+  return T(0);
+}
+
+template <class T>
+inline T select(bool condition, T x, T y) {
+  return condition ? x : y;
+}
+
+// Integer powers wrap; a negative exponent leaves only 1 and -1 alive.
+template <std::integral T>
+inline T pow(T x, T y) {
+  if (y < 0) return x == 1 ? T(1) : (x == T(-1) ? ((y & 1) != 0 ? T(-1) : T(1)) : T(0));
+  uint64_t result = 1, base = static_cast<uint64_t>(x);
+  for (uint64_t n = static_cast<uint64_t>(y); n != 0; n >>= 1) {
+    if (n & 1) result *= base;
+    base *= base;
+  }
+  return static_cast<T>(result);
+}
+
+}  // namespace tenon::cpu::TENON_CPU_ISA::math

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reduced_float.hpp"
+
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
+
+namespace tenon::cpu::TENON_CPU_ISA {
+namespace {
+
+template <class T>
+void widen_as(const char* from, int64_t stride, float* to, int64_t n) {
+  if (stride == static_cast<int64_t>(sizeof(T))) {
+    const T* dense = reinterpret_cast<const T*>(from);
+    for (int64_t i = 0; i < n; ++i) to[i] = dense[i];
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = *reinterpret_cast<const T*>(from + i * stride);
+  }
+}
+
+template <class T>
+void narrow_as(const float* from, char* to, int64_t stride, int64_t n) {
+  if (stride == static_cast<int64_t>(sizeof(T))) {
+    T* dense = reinterpret_cast<T*>(to);
+    for (int64_t i = 0; i < n; ++i) dense[i] = T(from[i]);
+  } else {
+    for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(to + i * stride) = T(from[i]);
+  }
+}
+
+#ifdef __F16C__
+// Eight at a time by instruction; returns how many were done.
+int64_t widen_half(const char* from, float* to, int64_t n) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + 2 * i));
+    _mm256_storeu_ps(to + i, _mm256_cvtph_ps(half));
+  }
+  return i;
+}
+int64_t narrow_half(const float* from, char* to, int64_t n) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const __m128i half = _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 2 * i), half);
+  }
+  return i;
+}
+#else
+int64_t widen_half(const char*, float*, int64_t) { return 0; }
+int64_t narrow_half(const float*, char*, int64_t) { return 0; }
+#endif
+
+}  // namespace
+
+void widen(int dtype, const char* from, int64_t stride, float* to, int64_t n) {
+  switch (dtype) {
+    case TENON_DTYPE_F16: {
+      const int64_t done = stride == 2 ? widen_half(from, to, n) : 0;
+      return widen_as<Float16>(from + done * stride, stride, to + done, n - done);
+    }
+    case TENON_DTYPE_BF16: return widen_as<BFloat16>(from, stride, to, n);
+    case TENON_DTYPE_F8E4M3: return widen_as<Float8E4M3>(from, stride, to, n);
+    default: return widen_as<Float8E5M2>(from, stride, to, n);
+  }
+}
+
+void narrow(int dtype, const float* from, char* to, int64_t stride, int64_t n) {
+  switch (dtype) {
+    case TENON_DTYPE_F16: {
+      const int64_t done = stride == 2 ? narrow_half(from, to, n) : 0;
+      return narrow_as<Float16>(from + done, to + done * stride, stride, n - done);
+    }
+    case TENON_DTYPE_BF16: return narrow_as<BFloat16>(from, to, stride, n);
+    case TENON_DTYPE_F8E4M3: return narrow_as<Float8E4M3>(from, to, stride, n);
+    default: return narrow_as<Float8E5M2>(from, to, stride, n);
+  }
+}
+
+float widen_one(int dtype, const void* from) {
+  float result;
+  widen(dtype, static_cast<const char*>(from), 0, &result, 1);
+  return result;
+}
+
+void narrow_one(int dtype, float x, void* to) {
+  narrow(dtype, &x, static_cast<char*>(to), 0, 1);
+}
+
+}  // namespace tenon::cpu::TENON_CPU_ISA

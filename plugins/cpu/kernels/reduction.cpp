@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reduction.hpp"
+
+#include "parallel.hpp"
+#include "reduced_float.hpp"
+#include "strided.hpp"
+
+#include <algorithm>
+
+namespace tenon::cpu::TENON_CPU_ISA {
+namespace {
+
+constexpr int64_t kRowBlock = 4096;         // elements reduced into one partial result
+constexpr int64_t kRowSegment = 16 * kRowBlock;  // elements reduced by one task
+constexpr int64_t kColumns = 256;           // outputs computed side by side
+constexpr int64_t kColumnBlock = 128;       // rows reduced into one partial result
+constexpr int64_t kColumnSegment = 128 * kColumnBlock;
+constexpr int64_t kStage = 2048;            // elements converted or gathered at a time
+constexpr int64_t kShortRow = 32;
+constexpr int kAccumulatorLimit = 16;       // bytes
+
+class Reduction {
+ public:
+  Reduction(const ReductionLoops& loops, const tenon_value* attributes, const tenon_tensor* x,
+            const tenon_tensor* out, uint32_t reduced_axes)
+      : loops_(loops), attributes_(attributes), data_(static_cast<const char*>(x->data)),
+        out_(static_cast<char*>(out->data)), dtype_(x->dtype), out_dtype_(out->dtype),
+        size_(kDtypeSize[x->dtype]), widened_(is_reduced_float(x->dtype)),
+        stage_size_(widened_ ? 4 : size_), out_size_(kDtypeSize[out->dtype]) {
+    kept_.operands = 2;
+    reduced_.operands = 1;
+    const bool keepdim = out->ndim == x->ndim;
+    int out_axis = 0;
+    for (int axis = 0; axis < x->ndim; ++axis) {
+      const int64_t stride = x->strides[axis] * size_;
+      if (reduced_axes & (1u << axis)) {
+        reduced_.push(x->shape[axis], &stride);
+        reduced_total_ *= x->shape[axis];
+        out_axis += keepdim;
+      } else {
+        const int64_t strides[2] = {stride, out->strides[out_axis] * out_size_};
+        kept_.push(x->shape[axis], strides);
+        kept_total_ *= x->shape[axis];
+        ++out_axis;
+      }
+    }
+    for (Axes* axes : {&kept_, &reduced_}) {
+      axes->order_by(0);
+      axes->merge();
+    }
+  }
+
+  tenon_status run(tenon_ctx* ctx, tenon_err* err) {
+    if (kept_total_ == 0) return TENON_OK;
+    if (reduced_total_ == 0) return fill_empty(err);
+    return columns_are_better() ? run_columns(ctx, err) : run_rows(ctx, err);
+  }
+
+ private:
+  // Side by side wins if neighbours in memory belong to different outputs, or if there is so little to
+  // reduce for each that a loop over it does not pay.
+  bool columns_are_better() const {
+    if (kept_.count == 0) return false;
+    if (reduced_.count == 0) return true;
+    const int64_t kept = std::abs(kept_.inner_stride(0));
+    const int64_t reduced = std::abs(reduced_.inner_stride(0));
+    return kept < reduced || (reduced_total_ < kShortRow && kept_.inner_extent() >= kShortRow);
+  }
+
+  tenon_status fill_empty(tenon_err* err) {
+    if (!loops_.empty) {
+      return fail(err, TENON_INVALID_ARGUMENT,
+                  "expected at least one element to reduce, got an axis of length 0; this reduction "
+                  "has no value for nothing");
+    }
+    alignas(64) char accumulator[kAccumulatorLimit];
+    loops_.empty(accumulator, attributes_);
+    for (int64_t i = 0; i < kept_total_; ++i) {
+      store(accumulator, 1, out_ + Position(kept_, i).offset(kept_, 1), 0);
+    }
+    return TENON_OK;
+  }
+
+  // Accumulators to n outputs that are `stride` bytes apart.
+  void store(const char* accumulators, int64_t n, char* out, int64_t stride) const {
+    alignas(64) char results[kColumns * 16];
+    loops_.finish(accumulators, results, n, reduced_total_, attributes_);
+    if (widened_ && is_reduced_float(out_dtype_)) {
+      narrow(out_dtype_, reinterpret_cast<const float*>(results), out, stride, n);
+    } else {
+      copy_row(out, stride, results, out_size_, n, out_size_);
+    }
+  }
+
+  // n elements, `stride` bytes apart, as the loops want them.
+  void stage(const char* from, int64_t stride, int64_t n, char* to) const {
+    if (widened_) {
+      widen(dtype_, from, stride, reinterpret_cast<float*>(to), n);
+    } else {
+      copy_row(to, size_, from, stride, n, size_);
+    }
+  }
+
+  void accumulate(char* accumulators, const char* partial, int64_t n, bool first) const {
+    if (first) {
+      std::memcpy(accumulators, partial, static_cast<size_t>(n * loops_.accumulator_size));
+    } else {
+      loops_.merge(accumulators, partial, n, attributes_);
+    }
+  }
+
+  // -- one output at a time ---------------------------------------------------------------------
+
+  // Elements [begin, end) of the reduced axes of the output whose elements start at `base`.
+  void reduce_row(const char* base, int64_t begin, int64_t end, char* accumulator) const {
+    alignas(64) char staged[kStage * 16];
+    alignas(64) char partial[kAccumulatorLimit];
+    const bool dense_rows = !widened_ && (reduced_.count == 0 || reduced_.inner_stride(0) == size_);
+    Position position(reduced_, begin);
+    for (int64_t at = begin; at < end;) {
+      const int64_t in_row = std::min(end - at, position.left_in_row(reduced_));
+      int64_t n = std::min(in_row, kRowBlock);
+      const char* x = base + position.offset(reduced_, 0);
+      if (!dense_rows || (in_row < kShortRow && in_row < end - at)) {
+        n = 0;
+        while (n < std::min(end - at, kStage)) {
+          const int64_t part =
+              std::min({end - at - n, kStage - n, position.left_in_row(reduced_)});
+          stage(base + position.offset(reduced_, 0), reduced_.inner_stride(0), part,
+                staged + n * stage_size_);
+          position.advance(reduced_, part);
+          n += part;
+        }
+        x = staged;
+      } else {
+        position.advance(reduced_, n);
+      }
+      loops_.row(x, n, partial, attributes_);
+      accumulate(accumulator, partial, 1, at == begin);
+      at += n;
+    }
+  }
+
+  tenon_status run_rows(tenon_ctx* ctx, tenon_err* err) {
+    const int64_t segments = (reduced_total_ + kRowSegment - 1) / kRowSegment;
+    if (segments == 1 || kept_total_ >= 64) {
+      parallel(kept_total_, reduced_total_, [&](int64_t begin, int64_t end) {
+        alignas(64) char accumulator[kAccumulatorLimit];
+        Position position(kept_, begin);
+        for (int64_t i = begin; i < end; ++i, position.advance(kept_, 1)) {
+          reduce_row(data_ + position.offset(kept_, 0), 0, reduced_total_, accumulator);
+          store(accumulator, 1, out_ + position.offset(kept_, 1), out_size_);
+        }
+      });
+      return TENON_OK;
+    }
+    void* scratch;
+    const tenon_status status =
+        host->scratch(ctx, static_cast<uint64_t>(kept_total_ * segments * loops_.accumulator_size),
+                      &scratch, err);
+    if (status != TENON_OK) return status;
+    char* partials = static_cast<char*>(scratch);
+    parallel(kept_total_ * segments, kRowSegment, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t from = i % segments * kRowSegment;
+        reduce_row(data_ + Position(kept_, i / segments).offset(kept_, 0), from,
+                   std::min(from + kRowSegment, reduced_total_),
+                   partials + i * loops_.accumulator_size);
+      }
+    });
+    for (int64_t i = 0; i < kept_total_; ++i) {
+      char* row = partials + i * segments * loops_.accumulator_size;
+      merge_segments(row, loops_.accumulator_size, segments, 1);
+      store(row, 1, out_ + Position(kept_, i).offset(kept_, 1), out_size_);
+    }
+    return TENON_OK;
+  }
+
+  // Segments of n accumulators, `bytes` apart, pairwise; the result is in the first.
+  void merge_segments(char* partials, int64_t bytes, int64_t segments, int64_t n) const {
+    for (int64_t step = 1; step < segments; step *= 2) {
+      for (int64_t i = 0; i + step < segments; i += 2 * step) {
+        loops_.merge(partials + i * bytes, partials + (i + step) * bytes, n, attributes_);
+      }
+    }
+  }
+
+  // -- outputs side by side -----------------------------------------------------------------------
+
+  // Rows [begin, end) of the reduced axes, for n outputs whose elements are `stride` bytes apart.
+  void reduce_columns(const char* base, int64_t stride, int64_t n, int64_t begin, int64_t end,
+                      char* accumulators) const {
+    alignas(64) char staged[kStage * 16];
+    alignas(64) char partial[kColumns * kAccumulatorLimit];
+    const int64_t row_stride = reduced_.inner_stride(0);
+    const bool direct = !widened_ && stride == size_;
+    // Few columns, rows end to end: take several rows as one, and add up its parts afterwards.
+    const int64_t fold = direct && row_stride == n * size_ ? kColumns / n : 1;
+    Position position(reduced_, begin);
+    for (int64_t at = begin; at < end;) {
+      int64_t rows = std::min(end - at, position.left_in_row(reduced_));
+      const char* x = base + position.offset(reduced_, 0);
+      if (!direct) {
+        rows = std::min(rows, kStage / n);
+        for (int64_t i = 0; i < rows; ++i) {
+          stage(x + i * row_stride, stride, n, staged + i * n * stage_size_);
+        }
+        loops_.columns(staged, n * stage_size_, rows, n, partial, attributes_);
+      } else if (fold > 1 && rows >= fold) {
+        const int64_t folded = std::min(rows / fold, kColumnBlock);
+        rows = folded * fold;
+        loops_.columns(x, row_stride * fold, folded, n * fold, partial, attributes_);
+        for (int64_t i = 1; i < fold; ++i) {
+          loops_.merge(partial, partial + i * n * loops_.accumulator_size, n, attributes_);
+        }
+      } else {
+        rows = std::min(rows, kColumnBlock);
+        loops_.columns(x, row_stride, rows, n, partial, attributes_);
+      }
+      accumulate(accumulators, partial, n, at == begin);
+      position.advance(reduced_, rows);
+      at += rows;
+    }
+  }
+
+  tenon_status run_columns(tenon_ctx* ctx, tenon_err* err) {
+    const int64_t width = kept_.inner_extent();
+    const int64_t blocks = (width + kColumns - 1) / kColumns;
+    const int64_t groups = kept_total_ / width * blocks;
+    const int64_t segments = (reduced_total_ + kColumnSegment - 1) / kColumnSegment;
+    const int64_t partial_bytes = kColumns * loops_.accumulator_size;
+    char* partials = nullptr;
+    if (segments > 1) {
+      void* scratch;
+      const tenon_status status =
+          host->scratch(ctx, static_cast<uint64_t>(groups * segments * partial_bytes), &scratch, err);
+      if (status != TENON_OK) return status;
+      partials = static_cast<char*>(scratch);
+    }
+    const auto columns_of = [&](int64_t group) {
+      return std::min(kColumns, width - group % blocks * kColumns);
+    };
+    const auto place_of = [&](int64_t group) {
+      return Position(kept_, group / blocks * width + group % blocks * kColumns);
+    };
+    const int64_t work = std::min(width, kColumns) * std::min(reduced_total_, kColumnSegment);
+    parallel(groups * segments, work, [&](int64_t begin, int64_t end) {
+      alignas(64) char accumulators[kColumns * kAccumulatorLimit];
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t group = i / segments, from = i % segments * kColumnSegment;
+        const Position place = place_of(group);
+        char* target = partials ? partials + i * partial_bytes : accumulators;
+        reduce_columns(data_ + place.offset(kept_, 0), kept_.inner_stride(0), columns_of(group),
+                       from, std::min(from + kColumnSegment, reduced_total_), target);
+        if (!partials) {
+          store(target, columns_of(group), out_ + place.offset(kept_, 1), kept_.inner_stride(1));
+        }
+      }
+    });
+    for (int64_t group = 0; partials && group < groups; ++group) {
+      char* first = partials + group * segments * partial_bytes;
+      merge_segments(first, partial_bytes, segments, columns_of(group));
+      store(first, columns_of(group), out_ + place_of(group).offset(kept_, 1),
+            kept_.inner_stride(1));
+    }
+    return TENON_OK;
+  }
+
+  const ReductionLoops& loops_;
+  const tenon_value* attributes_;
+  const char* data_;
+  char* out_;
+  int dtype_, out_dtype_;
+  int size_;
+  bool widened_;
+  int stage_size_, out_size_;
+  Axes kept_;     // operands: x, out
+  Axes reduced_;  // operand: x
+  int64_t kept_total_ = 1, reduced_total_ = 1;
+};
+
+// Bit i: axis i is reduced.
+uint32_t reduced_axes(const tenon_value& axis, const tenon_tensor* x, const tenon_tensor* out) {
+  const uint32_t all = x->ndim == 32 ? ~0u : (1u << x->ndim) - 1;
+  const auto bit = [&](int64_t a) { return 1u << (a < 0 ? a + x->ndim : a); };
+  if (x->ndim == 0) return 0;
+  if (axis.tag == TENON_VALUE_INT) return bit(axis.v.i);
+  if (axis.tag != TENON_VALUE_INTS) return all;
+  // An empty list means no axis or every axis; the shape rule has decided.
+  if (axis.aux == 0) return out->numel == x->numel ? 0 : all;
+  uint32_t result = 0;
+  for (uint32_t i = 0; i < axis.aux; ++i) result |= bit(static_cast<const int64_t*>(axis.v.p)[i]);
+  return result;
+}
+
+}  // namespace
+
+tenon_status run_reduction(const ReductionKernel& kernel, tenon_ctx* ctx, const tenon_value* args,
+                           uint32_t, tenon_value* outs, tenon_err* err) {
+  const auto* x = static_cast<const tenon_tensor*>(args[0].v.p);
+  const auto* out = static_cast<const tenon_tensor*>(outs[0].v.p);
+  const tenon_value* attributes = args + kernel.attributes;
+  const int dtype = x->dtype;
+  const ReductionLoops* loops =
+      kernel.loops[is_reduced_float(dtype) ? TENON_DTYPE_F32 : dtype];
+  if (!loops) return fail(err, TENON_UNSUPPORTED, "this reduction has no loop for the dtype given");
+
+  // A short dense tensor reduced to one number: nothing to plan.
+  if (out->numel == 1 && x->numel > 0 && x->numel <= kRowBlock && !is_reduced_float(dtype) &&
+      (x->flags & TENON_TENSOR_CONTIGUOUS)) [[likely]] {
+    alignas(64) char accumulator[kAccumulatorLimit];
+    loops->row(static_cast<const char*>(x->data), x->numel, accumulator, attributes);
+    loops->finish(accumulator, static_cast<char*>(out->data), 1, x->numel, attributes);
+    return TENON_OK;
+  }
+  Reduction reduction(*loops, attributes, x, out, reduced_axes(args[kernel.axis_argument], x, out));
+  return reduction.run(ctx, err);
+}
+
+}  // namespace tenon::cpu::TENON_CPU_ISA

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver of generated reductions, and the loops that it makes of an operator's traits.
+//
+// tenon-codegen writes one struct per operator and element type:
+//
+//   struct SumF32 {
+//     using In = float; using Acc = float; using Out = float;
+//     explicit SumF32(const tenon_value* attributes);
+//     Acc init() const;                  // left out where there is no identity (max)
+//     Acc map(In x) const;
+//     Acc combine(Acc a, Acc b) const;   // associative and commutative up to rounding
+//     Out finish(Acc a, int64_t n) const;
+//   };
+//
+// Sums are blocked: lanes, then blocks, then segments, so that errors grow slowly with the length. The
+// partition depends on the shape alone, so results do not depend on the number of threads.
+#pragma once
+
+#include "dtypes.hpp"
+#include "elementwise.hpp"
+#include "table.hpp"
+
+#include <tenon/abi.h>
+
+namespace tenon::cpu::TENON_CPU_ISA {
+
+// The four loops of a reduction. Accumulators are opaque to the driver.
+struct ReductionLoops {
+  int accumulator_size;
+  // One accumulator from n >= 1 dense elements.
+  void (*row)(const char* x, int64_t n, char* accumulator, const tenon_value* attributes);
+  // n accumulators from rows >= 1 rows of n elements, `stride` bytes apart.
+  void (*columns)(const char* x, int64_t stride, int64_t rows, int64_t n, char* accumulators,
+                  const tenon_value* attributes);
+  void (*merge)(char* accumulators, const char* others, int64_t n, const tenon_value* attributes);
+  void (*finish)(const char* accumulators, char* out, int64_t n, int64_t count,
+                 const tenon_value* attributes);
+  void (*empty)(char* accumulator, const tenon_value* attributes);  // NULL: there is no identity
+};
+
+struct ReductionKernel {
+  const char* op;
+  uint32_t axis_argument;  // index of `axis` in the arguments: INT, INTS or NONE
+  uint32_t attributes;     // index of the first attribute
+  uint64_t dtype_mask;
+  const ReductionLoops* loops[TENON_DTYPE_SLOTS];  // by input dtype; none for reduced floats
+};
+
+tenon_status run_reduction(const ReductionKernel& kernel, tenon_ctx* ctx, const tenon_value* args,
+                           uint32_t nargs, tenon_value* outs, tenon_err* err);
+
+constexpr tenon_kernel_def reduction_kernel(const ReductionKernel& kernel, tenon_boxed_fn run) {
+  return {.struct_size = sizeof(tenon_kernel_def),
+          .traits = TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT | TENON_KERNEL_HOST_SCALARS,
+          .op = kernel.op,
+          .dtype_mask = kernel.dtype_mask,
+          .boxed = run};
+}
+
+template <class Traits>
+struct ReductionLoopsOf {
+  using In = typename Traits::In;
+  using Acc = typename Traits::Acc;
+  using Out = typename Traits::Out;
+  // Independent lanes of one row: enough to hide the latency of combine.
+  static constexpr int kLanes = sizeof(Acc) <= 4 ? 64 : (sizeof(Acc) == 8 ? 32 : 8);
+
+  static void row(const char* data, int64_t n, char* accumulator, const tenon_value* attributes) {
+    const Traits traits(attributes);
+    const In* x = reinterpret_cast<const In*>(data);
+    Acc result = traits.map(x[0]);
+    if (n < kLanes) {
+      for (int64_t i = 1; i < n; ++i) result = traits.combine(result, traits.map(x[i]));
+    } else {
+      Acc lanes[kLanes];
+      for (int l = 0; l < kLanes; ++l) lanes[l] = traits.map(x[l]);
+      int64_t i = kLanes;
+      for (; i + kLanes <= n; i += kLanes) {
+        for (int l = 0; l < kLanes; ++l) {
+          lanes[l] = traits.combine(lanes[l], traits.map(x[i + l]));
+        }
+      }
+      for (int l = 0; i + l < n; ++l) lanes[l] = traits.combine(lanes[l], traits.map(x[i + l]));
+      for (int width = kLanes / 2; width > 0; width /= 2) {
+        for (int l = 0; l < width; ++l) lanes[l] = traits.combine(lanes[l], lanes[l + width]);
+      }
+      result = lanes[0];
+    }
+    *reinterpret_cast<Acc*>(accumulator) = result;
+  }
+
+  static void columns(const char* data, int64_t stride, int64_t rows, int64_t n,
+                      char* accumulators, const tenon_value* attributes) {
+    const Traits traits(attributes);
+    Acc* result = reinterpret_cast<Acc*>(accumulators);
+    const auto at = [&](int64_t row) { return reinterpret_cast<const In*>(data + row * stride); };
+    const In* first = at(0);
+    for (int64_t j = 0; j < n; ++j) result[j] = traits.map(first[j]);
+    int64_t i = 1;
+    for (; i + 4 <= rows; i += 4) {
+      const In *a = at(i), *b = at(i + 1), *c = at(i + 2), *d = at(i + 3);
+#pragma GCC ivdep
+      for (int64_t j = 0; j < n; ++j) {
+        const Acc left = traits.combine(traits.map(a[j]), traits.map(b[j]));
+        const Acc right = traits.combine(traits.map(c[j]), traits.map(d[j]));
+        result[j] = traits.combine(result[j], traits.combine(left, right));
+      }
+    }
+    for (; i < rows; ++i) {
+      const In* a = at(i);
+#pragma GCC ivdep
+      for (int64_t j = 0; j < n; ++j) result[j] = traits.combine(result[j], traits.map(a[j]));
+    }
+  }
+
+  static void merge(char* accumulators, const char* others, int64_t n,
+                    const tenon_value* attributes) {
+    const Traits traits(attributes);
+    Acc* a = reinterpret_cast<Acc*>(accumulators);
+    const Acc* b = reinterpret_cast<const Acc*>(others);
+    for (int64_t j = 0; j < n; ++j) a[j] = traits.combine(a[j], b[j]);
+  }
+
+  static void finish(const char* accumulators, char* out, int64_t n, int64_t count,
+                     const tenon_value* attributes) {
+    const Traits traits(attributes);
+    const Acc* a = reinterpret_cast<const Acc*>(accumulators);
+    Out* result = reinterpret_cast<Out*>(out);
+    for (int64_t j = 0; j < n; ++j) result[j] = static_cast<Out>(traits.finish(a[j], count));
+  }
+
+  static void empty(char* accumulator, const tenon_value* attributes) {
+    if constexpr (requires(const Traits& traits) { traits.init(); }) {
+      *reinterpret_cast<Acc*>(accumulator) = Traits(attributes).init();
+    }
+  }
+  static constexpr bool kHasIdentity = requires(const Traits& traits) { traits.init(); };
+};
+
+template <class Traits>
+inline constexpr ReductionLoops reduction_loops = {
+    .accumulator_size = sizeof(typename Traits::Acc),
+    .row = ReductionLoopsOf<Traits>::row,
+    .columns = ReductionLoopsOf<Traits>::columns,
+    .merge = ReductionLoopsOf<Traits>::merge,
+    .finish = ReductionLoopsOf<Traits>::finish,
+    .empty = ReductionLoopsOf<Traits>::kHasIdentity ? ReductionLoopsOf<Traits>::empty : nullptr};
+
+}  // namespace tenon::cpu::TENON_CPU_ISA
