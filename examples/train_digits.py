@@ -29,17 +29,28 @@ REQUIRED_ACCURACY = 0.97
 def perceptron() -> nn.Module:
     return nn.Sequential(
         nn.Flatten(),
-        nn.Linear(64, 256), nn.BatchNorm1d(256), nn.ReLU(), nn.Dropout(0.4),
-        nn.Linear(256, 128), nn.ReLU(), nn.Dropout(0.4),
+        nn.Linear(64, 256),
+        nn.BatchNorm1d(256),
+        nn.ReLU(),
+        nn.Dropout(0.4),
+        nn.Linear(256, 128),
+        nn.ReLU(),
+        nn.Dropout(0.4),
         nn.Linear(128, 10),
     )
 
 
 def convnet() -> nn.Module:
     return nn.Sequential(
-        nn.Conv2d(1, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(),
-        nn.Conv2d(16, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(),
-        nn.MaxPool2d(2), nn.Flatten(), nn.Dropout(0.3),
+        nn.Conv2d(1, 16, 3, padding=1),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        nn.Conv2d(16, 32, 3, padding=1),
+        nn.BatchNorm2d(32),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Dropout(0.3),
         nn.Linear(32 * 4 * 4, 10),
     )
 
@@ -102,10 +113,18 @@ def run(name: str, options: argparse.Namespace, folder: Path) -> float:
     tenon.manual_seed(options.seed)
     training, test = load_data(options.seed)
     model = build().to(options.device)
-    print(f"{name} on {options.device}: {sum(p.numel() for p in model.parameters()):,} parameters, "
-          f"{len(training)} images to train, {len(test)} to test")
-    train(model, training, epochs=options.epochs or epochs, rate=rate, device=options.device,
-          seed=options.seed)
+    print(
+        f"{name} on {options.device}: {sum(p.numel() for p in model.parameters()):,} parameters, "
+        f"{len(training)} images to train, {len(test)} to test"
+    )
+    train(
+        model,
+        training,
+        epochs=options.epochs or epochs,
+        rate=rate,
+        device=options.device,
+        seed=options.seed,
+    )
 
     file = folder / f"digits_{name}.safetensors"
     tenon.save(model.state_dict(), file)

@@ -10,6 +10,7 @@ Compare the ratio; the times tell you about the machine of the day.
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import time
 from collections.abc import Callable
@@ -32,9 +33,19 @@ def mlp(n) -> object:
 
 def lenet(n) -> object:
     return n.Sequential(
-        n.Conv2d(1, 6, 5, padding=2), n.ReLU(), n.MaxPool2d(2),
-        n.Conv2d(6, 16, 5), n.ReLU(), n.MaxPool2d(2), n.Flatten(),
-        n.Linear(400, 120), n.ReLU(), n.Linear(120, 84), n.ReLU(), n.Linear(84, 10))
+        n.Conv2d(1, 6, 5, padding=2),
+        n.ReLU(),
+        n.MaxPool2d(2),
+        n.Conv2d(6, 16, 5),
+        n.ReLU(),
+        n.MaxPool2d(2),
+        n.Flatten(),
+        n.Linear(400, 120),
+        n.ReLU(),
+        n.Linear(120, 84),
+        n.ReLU(),
+        n.Linear(84, 10),
+    )
 
 
 def training(framework, modules, optimizers, build, name: str, rate: float, x, labels) -> Step:
@@ -70,7 +81,7 @@ def cases(framework, modules, optimizers) -> dict[str, Step]:
     labels = rng.integers(0, 10, 64)
 
     def train(build, name, rate, x):
-        return training(framework, modules, optimizers, build, name, rate, x, labels[:len(x)])
+        return training(framework, modules, optimizers, build, name, rate, x, labels[: len(x)])
 
     return {
         "mlp b64 train SGD": train(mlp, "SGD", 0.01, flat),
@@ -95,6 +106,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=21, help="turns of each framework")
     parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--json", help="write the times, in milliseconds, to this file")
     options = parser.parse_args()
     tenon.set_num_threads(options.threads)
     if torch:
@@ -103,6 +115,7 @@ def main() -> None:
     else:
         print("PyTorch is not installed: no ratios")
 
+    results = {}
     print(f"{'ms per step, best / median':24}{'tenon':>16}{'torch':>18}{'ratio':>16}")
     for name, ours in cases(tenon, nn, optim).items():
         if options.only not in name:
@@ -114,12 +127,16 @@ def main() -> None:
             times[0].append(milliseconds(ours, repeats))
             if torch:
                 times[1].append(milliseconds(peers[name], repeats))
+        results[name] = dict(zip(("tenon", "torch"), times))
         text = f"{name:24}{min(times[0]):8.3f} /{statistics.median(times[0]):7.3f}"
         if torch:
             ratio = statistics.median(a / b for a, b in zip(*times))
             text += f"{min(times[1]):9.3f} /{statistics.median(times[1]):7.3f}"
             text += f"{min(times[0]) / min(times[1]):8.2f} /{ratio:6.2f}"
         print(text)
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(results, file)
 
 
 if __name__ == "__main__":

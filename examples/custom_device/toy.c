@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A complete device plugin: eight functions, a table of them, a table of kernels and the one exported
- * function. Read it from the bottom up; README.md is the tour. */
+ * A complete device plugin: eight functions, a table of them, a table of kernels and the one
+ * exported function. Read it from the bottom up; README.md is the tour. */
 #include "toy_plugin.h"
 
 #include <stdio.h>
@@ -45,7 +45,7 @@ struct tenon_device_s {
 };
 static struct tenon_device_s devices[TOY_BOARDS] = {{0}, {1}};
 
-/* ==== The eight functions ====================================================================== */
+/* ==== The eight functions ===================================================================== */
 
 static tenon_status toy_enumerate(tenon_device_info* out, uint32_t capacity, uint32_t* count,
                                   tenon_err* err) {
@@ -87,7 +87,8 @@ static void toy_free(tenon_device device, void* memory, uint64_t bytes, tenon_st
   toy_memory_free(memory);
 }
 
-static tenon_status toy_copy(tenon_device device, const tenon_copy_request* request, tenon_err* err) {
+static tenon_status toy_copy(tenon_device device, const tenon_copy_request* request,
+                             tenon_err* err) {
   (void)device;
   TENON_CHECK_UNDERSTOOD(toy_host, request, 0, err);
   if (request->bytes == 0) return TENON_OK;
@@ -118,7 +119,7 @@ static tenon_status toy_sync(tenon_device device, tenon_stream stream, tenon_err
   return TENON_OK;
 }
 
-/* ==== The tables =============================================================================== */
+/* ==== The tables ============================================================================== */
 
 static const tenon_device_api device_api = {
     .struct_size = sizeof device_api,

@@ -90,7 +90,8 @@ int toy_memory_free(void* address) {
 }
 
 void* toy_core_view(const void* address, uint64_t bytes) {
-  const uint64_t offset = (uint64_t)((uintptr_t)address - (uintptr_t)window); /* below: wraps to huge */
+  const uint64_t offset =
+      (uint64_t)((uintptr_t)address - (uintptr_t)window); /* below: wraps to huge */
   if (!window || offset >= TOY_BOARDS * TOY_BOARD_BYTES) return NULL;
   if (bytes > TOY_BOARD_BYTES - offset % TOY_BOARD_BYTES) return NULL;
   return cells + offset;

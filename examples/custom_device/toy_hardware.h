@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The make-believe accelerator and its driver: the part that a vendor already has. Two boards with
- * 1 GiB each, whose addresses mean nothing to the host: touching one from host code is a segmentation
- * fault, and the driver refuses host addresses. Replace this file with your driver's header. */
+ * 1 GiB each, whose addresses mean nothing to the host: touching one from host code is a
+ * segmentation fault, and the driver refuses host addresses. Replace this file with your driver's
+ * header. */
 #ifndef TOY_HARDWARE_H_
 #define TOY_HARDWARE_H_
 
@@ -28,8 +29,8 @@ int toy_copy_board(void* to, const void* from, uint64_t bytes);
 /* Repeat a pattern; `bytes` is a multiple of `pattern_bytes`. */
 int toy_set(void* address, uint64_t bytes, const void* pattern, uint32_t pattern_bytes);
 
-/* Address translation of the boards' cores: what a program that runs there sees at `address`. NULL if
- * not all of `bytes` lie on one board. For kernels only. */
+/* Address translation of the boards' cores: what a program that runs there sees at `address`. NULL
+ * if not all of `bytes` lie on one board. For kernels only. */
 void* toy_core_view(const void* address, uint64_t bytes);
 
 #endif /* TOY_HARDWARE_H_ */

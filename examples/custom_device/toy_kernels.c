@@ -6,8 +6,8 @@
  * operators that are, and what is left it computes itself and copies.
  *
  * tenon/op_signatures.h is generated from the operators' definitions. For each operator it declares
- * the C signature, TENON_BOX_<op> (a wrapper that unpacks boxed arguments) and TENON_KERNEL_<op> (the
- * row of the kernel table). A wrong signature does not compile. */
+ * the C signature, TENON_BOX_<op> (a wrapper that unpacks boxed arguments) and TENON_KERNEL_<op>
+ * (the row of the kernel table). A wrong signature does not compile. */
 #include <math.h>
 #include <string.h>
 #include <tenon/op_signatures.h>
@@ -27,61 +27,61 @@ static void* core_view(const tenon_tensor* t, tenon_err* err) {
   return memory;
 }
 
-/* ==== Elementwise ============================================================================== */
+/* ==== Elementwise ============================================================================= */
 
-#define UNARY(op, expression)                                                                 \
-  static tenon_status toy_##op(tenon_ctx* ctx, const tenon_tensor* x_, tenon_tensor* out_,    \
-                               tenon_err* err) {                                              \
-    (void)ctx;                                                                                \
-    const float* const a = core_view(x_, err);                                                \
-    float* const out = core_view(out_, err);                                                  \
-    if (!a || !out) return TENON_INTERNAL;                                                    \
-    for (int64_t i = 0; i < out_->numel; ++i) {                                               \
-      const float x = a[i];                                                                   \
-      out[i] = (expression);                                                                  \
-    }                                                                                         \
-    return TENON_OK;                                                                          \
-  }                                                                                           \
+#define UNARY(op, expression)                                                              \
+  static tenon_status toy_##op(tenon_ctx* ctx, const tenon_tensor* x_, tenon_tensor* out_, \
+                               tenon_err* err) {                                           \
+    (void)ctx;                                                                             \
+    const float* const a = core_view(x_, err);                                             \
+    float* const out = core_view(out_, err);                                               \
+    if (!a || !out) return TENON_INTERNAL;                                                 \
+    for (int64_t i = 0; i < out_->numel; ++i) {                                            \
+      const float x = a[i];                                                                \
+      out[i] = (expression);                                                               \
+    }                                                                                      \
+    return TENON_OK;                                                                       \
+  }                                                                                        \
   TENON_BOX_##op(toy_##op##_boxed, toy_##op)
 
-#define BINARY(op, result, expression)                                                        \
+#define BINARY(op, result, expression)                                                         \
   static tenon_status toy_##op(tenon_ctx* ctx, const tenon_tensor* x_, const tenon_tensor* y_, \
-                               tenon_tensor* out_, tenon_err* err) {                          \
-    (void)ctx;                                                                                \
-    const float* const a = core_view(x_, err);                                                \
-    const float* const b = core_view(y_, err);                                                \
-    result* const out = core_view(out_, err);                                                 \
-    if (!a || !b || !out) return TENON_INTERNAL;                                              \
-    for (int64_t i = 0; i < out_->numel; ++i) {                                               \
-      const float x = a[i], y = b[i];                                                         \
-      out[i] = (expression);                                                                  \
-    }                                                                                         \
-    return TENON_OK;                                                                          \
-  }                                                                                           \
+                               tenon_tensor* out_, tenon_err* err) {                           \
+    (void)ctx;                                                                                 \
+    const float* const a = core_view(x_, err);                                                 \
+    const float* const b = core_view(y_, err);                                                 \
+    result* const out = core_view(out_, err);                                                  \
+    if (!a || !b || !out) return TENON_INTERNAL;                                               \
+    for (int64_t i = 0; i < out_->numel; ++i) {                                                \
+      const float x = a[i], y = b[i];                                                          \
+      out[i] = (expression);                                                                   \
+    }                                                                                          \
+    return TENON_OK;                                                                           \
+  }                                                                                            \
   TENON_BOX_##op(toy_##op##_boxed, toy_##op)
 
-UNARY(negative, -x)
-UNARY(abs, fabsf(x))
-UNARY(exp, expf(x))
-UNARY(log, logf(x))
-UNARY(sqrt, sqrtf(x))
-UNARY(rsqrt, 1.0f / sqrtf(x))
-UNARY(square, x * x)
-UNARY(reciprocal, 1.0f / x)
-UNARY(tanh, tanhf(x))
-UNARY(relu, x > 0.0f || x != x ? x : 0.0f)
-BINARY(add, float, x + y)
-BINARY(subtract, float, x - y)
-BINARY(multiply, float, x * y)
-BINARY(divide, float, x / y)
-BINARY(maximum, float, x > y || x != x ? x : y)
-BINARY(minimum, float, x < y || x != x ? x : y)
-BINARY(pow, float, powf(x, y))
-BINARY(relu_grad, float, y > 0.0f ? x : 0.0f)
-BINARY(equal, uint8_t, x == y)
-BINARY(greater, uint8_t, x > y)
-BINARY(greater_equal, uint8_t, x >= y)
-BINARY(less, uint8_t, x < y)
+UNARY(negative, -x);
+UNARY(abs, fabsf(x));
+UNARY(exp, expf(x));
+UNARY(log, logf(x));
+UNARY(sqrt, sqrtf(x));
+UNARY(rsqrt, 1.0f / sqrtf(x));
+UNARY(square, (x * x));
+UNARY(reciprocal, 1.0f / x);
+UNARY(tanh, tanhf(x));
+UNARY(relu, x > 0.0f || x != x ? x : 0.0f);
+BINARY(add, float, x + y);
+BINARY(subtract, float, x - y);
+BINARY(multiply, float, (x * y));
+BINARY(divide, float, x / y);
+BINARY(maximum, float, x > y || x != x ? x : y);
+BINARY(minimum, float, x < y || x != x ? x : y);
+BINARY(pow, float, powf(x, y));
+BINARY(relu_grad, float, y > 0.0f ? x : 0.0f);
+BINARY(equal, uint8_t, x == y);
+BINARY(greater, uint8_t, x > y);
+BINARY(greater_equal, uint8_t, x >= y);
+BINARY(less, uint8_t, x < y);
 
 static tenon_status toy_where(tenon_ctx* ctx, const tenon_tensor* condition, const tenon_tensor* x,
                               const tenon_tensor* y, tenon_tensor* out, tenon_err* err) {
@@ -94,34 +94,48 @@ static tenon_status toy_where(tenon_ctx* ctx, const tenon_tensor* condition, con
   for (int64_t i = 0; i < out->numel; ++i) o[i] = c[i] ? a[i] : b[i];
   return TENON_OK;
 }
-TENON_BOX_where(toy_where_boxed, toy_where)
+TENON_BOX_where(toy_where_boxed, toy_where);
 
-/* ==== Memory: fill, convert, copy ============================================================== */
+/* ==== Memory: fill, convert, copy ============================================================= */
 
 /* Elements pass through double, which holds all of these exactly. int64 is left to the host. */
 #define CONVERTIBLE (MASK(BOOL) | MASK(U8) | MASK(I32) | MASK(F32) | MASK(F64))
 
 static double load(const void* memory, uint8_t dtype, int64_t i) {
   switch (dtype) {
-    case TENON_DTYPE_I32: return ((const int32_t*)memory)[i];
-    case TENON_DTYPE_F32: return ((const float*)memory)[i];
-    case TENON_DTYPE_F64: return ((const double*)memory)[i];
-    default: return ((const uint8_t*)memory)[i];
+    case TENON_DTYPE_I32:
+      return ((const int32_t*)memory)[i];
+    case TENON_DTYPE_F32:
+      return ((const float*)memory)[i];
+    case TENON_DTYPE_F64:
+      return ((const double*)memory)[i];
+    default:
+      return ((const uint8_t*)memory)[i];
   }
 }
 
 static void store(void* memory, uint8_t dtype, int64_t i, double value) {
   switch (dtype) {
-    case TENON_DTYPE_BOOL: ((uint8_t*)memory)[i] = value != 0.0; break;
-    case TENON_DTYPE_U8: ((uint8_t*)memory)[i] = (uint8_t)(int64_t)value; break;
-    case TENON_DTYPE_I32: ((int32_t*)memory)[i] = (int32_t)(int64_t)value; break;
-    case TENON_DTYPE_F32: ((float*)memory)[i] = (float)value; break;
-    case TENON_DTYPE_F64: ((double*)memory)[i] = value; break;
+    case TENON_DTYPE_BOOL:
+      ((uint8_t*)memory)[i] = value != 0.0;
+      break;
+    case TENON_DTYPE_U8:
+      ((uint8_t*)memory)[i] = (uint8_t)(int64_t)value;
+      break;
+    case TENON_DTYPE_I32:
+      ((int32_t*)memory)[i] = (int32_t)(int64_t)value;
+      break;
+    case TENON_DTYPE_F32:
+      ((float*)memory)[i] = (float)value;
+      break;
+    case TENON_DTYPE_F64:
+      ((double*)memory)[i] = value;
+      break;
   }
 }
 
-static tenon_status toy_cast(tenon_ctx* ctx, const tenon_tensor* x, int32_t dtype, tenon_tensor* out,
-                             tenon_err* err) {
+static tenon_status toy_cast(tenon_ctx* ctx, const tenon_tensor* x, int32_t dtype,
+                             tenon_tensor* out, tenon_err* err) {
   (void)ctx, (void)dtype; /* `out` has it */
   const void* const from = core_view(x, err);
   void* const to = core_view(out, err);
@@ -129,7 +143,7 @@ static tenon_status toy_cast(tenon_ctx* ctx, const tenon_tensor* x, int32_t dtyp
   for (int64_t i = 0; i < out->numel; ++i) store(to, out->dtype, i, load(from, x->dtype, i));
   return TENON_OK;
 }
-TENON_BOX_cast(toy_cast_boxed, toy_cast)
+TENON_BOX_cast(toy_cast_boxed, toy_cast);
 
 /* A kernel may decline a call after looking at its arguments. */
 static int32_t can_cast(const tenon_value* args, uint32_t nargs) {
@@ -145,7 +159,7 @@ static tenon_status toy_full(tenon_ctx* ctx, const int64_t* shape, uint64_t shap
   for (int64_t i = 0; i < out->numel; ++i) store(to, out->dtype, i, tenon_arg_float(value));
   return TENON_OK;
 }
-TENON_BOX_full(toy_full_boxed, toy_full)
+TENON_BOX_full(toy_full_boxed, toy_full);
 
 /* Where element `i` in row-major order lies. Strides count elements and may be 0 or negative. */
 static int64_t offset_of(int64_t i, int32_t ndim, const int64_t* shape, const int64_t* strides) {
@@ -154,9 +168,11 @@ static int64_t offset_of(int64_t i, int32_t ndim, const int64_t* shape, const in
   return offset;
 }
 
-/* THE strided copy: with this one kernel the host makes any input contiguous on the device. It claims
- * STRIDED and STRIDED_OUT, so it gets strides as they are; and it moves bytes, so it takes any dtype. */
-static tenon_status toy_clone(tenon_ctx* ctx, const tenon_tensor* x, tenon_tensor* out, tenon_err* err) {
+/* THE strided copy: with this one kernel the host makes any input contiguous on the device. It
+ * claims STRIDED and STRIDED_OUT, so it gets strides as they are; and it moves bytes, so it takes
+ * any dtype. */
+static tenon_status toy_clone(tenon_ctx* ctx, const tenon_tensor* x, tenon_tensor* out,
+                              tenon_err* err) {
   (void)ctx;
   const char* const from = core_view(x, err);
   char* const to = core_view(out, err);
@@ -167,9 +183,9 @@ static tenon_status toy_clone(tenon_ctx* ctx, const tenon_tensor* x, tenon_tenso
            from + bytes * offset_of(i, x->ndim, x->shape, x->strides), bytes);
   return TENON_OK;
 }
-TENON_BOX_clone(toy_clone_boxed, toy_clone)
+TENON_BOX_clone(toy_clone_boxed, toy_clone);
 
-/* ==== Reductions =============================================================================== */
+/* ==== Reductions ============================================================================== */
 
 /* Strides of the output as seen from the input's axes: 0 along those that are summed over. */
 static void reduced_strides(const tenon_tensor* x, const int64_t* axis, uint64_t axis_count,
@@ -183,37 +199,37 @@ static void reduced_strides(const tenon_tensor* x, const int64_t* axis, uint64_t
   }
 }
 
-#define REDUCTION(op, init, combine, finish)                                                  \
-  static tenon_status toy_##op(tenon_ctx* ctx, const tenon_tensor* x_, const int64_t* axis,   \
-                               uint64_t axis_count, int32_t keepdim, tenon_tensor* out_,      \
-                               tenon_err* err) {                                              \
-    (void)ctx, (void)keepdim;                                                                 \
-    const float* const in = core_view(x_, err);                                               \
-    float* const out = core_view(out_, err);                                                  \
-    if (!in || !out) return TENON_INTERNAL;                                                   \
-    int64_t strides[TENON_MAX_NDIM];                                                          \
-    reduced_strides(x_, axis, axis_count, strides);                                           \
-    for (int64_t i = 0; i < out_->numel; ++i) out[i] = (init);                                \
-    for (int64_t i = 0; i < x_->numel; ++i) {                                                 \
-      float* const cell = out + offset_of(i, x_->ndim, x_->shape, strides);                   \
-      const float a = *cell, x = in[i];                                                       \
-      *cell = (combine);                                                                      \
-    }                                                                                         \
-    for (int64_t i = 0; i < out_->numel; ++i) {                                               \
-      const float a = out[i], n = (float)x_->numel / (float)out_->numel;                      \
-      (void)n;                                                                                \
-      out[i] = (finish);                                                                      \
-    }                                                                                         \
-    return TENON_OK;                                                                          \
-  }                                                                                           \
+#define REDUCTION(op, init, combine, finish)                                                \
+  static tenon_status toy_##op(tenon_ctx* ctx, const tenon_tensor* x_, const int64_t* axis, \
+                               uint64_t axis_count, int32_t keepdim, tenon_tensor* out_,    \
+                               tenon_err* err) {                                            \
+    (void)ctx, (void)keepdim;                                                               \
+    const float* const in = core_view(x_, err);                                             \
+    float* const out = core_view(out_, err);                                                \
+    if (!in || !out) return TENON_INTERNAL;                                                 \
+    int64_t strides[TENON_MAX_NDIM];                                                        \
+    reduced_strides(x_, axis, axis_count, strides);                                         \
+    for (int64_t i = 0; i < out_->numel; ++i) out[i] = (init);                              \
+    for (int64_t i = 0; i < x_->numel; ++i) {                                               \
+      float* const cell = out + offset_of(i, x_->ndim, x_->shape, strides);                 \
+      const float a = *cell, x = in[i];                                                     \
+      *cell = (combine);                                                                    \
+    }                                                                                       \
+    for (int64_t i = 0; i < out_->numel; ++i) {                                             \
+      const float a = out[i], n = (float)x_->numel / (float)out_->numel;                    \
+      (void)n;                                                                              \
+      out[i] = (finish);                                                                    \
+    }                                                                                       \
+    return TENON_OK;                                                                        \
+  }                                                                                         \
   TENON_BOX_##op(toy_##op##_boxed, toy_##op)
 
-REDUCTION(sum, 0.0f, a + x, a)
-REDUCTION(mean, 0.0f, a + x, a / n)
-REDUCTION(max, -INFINITY, x > a || x != x ? x : a, a)
-REDUCTION(min, INFINITY, x < a || x != x ? x : a, a)
+REDUCTION(sum, 0.0f, a + x, a);
+REDUCTION(mean, 0.0f, a + x, a / n);
+REDUCTION(max, -INFINITY, x > a || x != x ? x : a, a);
+REDUCTION(min, INFINITY, x < a || x != x ? x : a, a);
 
-/* ==== Matrix product =========================================================================== */
+/* ==== Matrix product ========================================================================== */
 
 /* Matrices, and batches of them that do not broadcast. */
 static int32_t can_matmul(const tenon_value* args, uint32_t nargs) {
@@ -242,17 +258,38 @@ static tenon_status toy_matmul(tenon_ctx* ctx, const tenon_tensor* x, const teno
         for (int64_t c = 0; c < columns; ++c) o[c] += a[k] * b[k * columns + c];
   return TENON_OK;
 }
-TENON_BOX_matmul(toy_matmul_boxed, toy_matmul)
+TENON_BOX_matmul(toy_matmul_boxed, toy_matmul);
 
-/* ==== The table ================================================================================ */
+/* ==== The table =============================================================================== */
 
 static tenon_kernel_def kernels[] = {
 #define KERNEL(op) TENON_KERNEL_##op(toy_##op, NULL, MASK(F32), 0, 0)
-    KERNEL(negative), KERNEL(abs), KERNEL(exp), KERNEL(log), KERNEL(sqrt), KERNEL(rsqrt),
-    KERNEL(square), KERNEL(reciprocal), KERNEL(tanh), KERNEL(add), KERNEL(subtract),
-    KERNEL(multiply), KERNEL(divide), KERNEL(maximum), KERNEL(minimum), KERNEL(pow), KERNEL(equal),
-    KERNEL(greater), KERNEL(greater_equal), KERNEL(less), KERNEL(where), KERNEL(sum), KERNEL(mean),
-    KERNEL(max), KERNEL(min), KERNEL(matmul),
+    KERNEL(negative),
+    KERNEL(abs),
+    KERNEL(exp),
+    KERNEL(log),
+    KERNEL(sqrt),
+    KERNEL(rsqrt),
+    KERNEL(square),
+    KERNEL(reciprocal),
+    KERNEL(tanh),
+    KERNEL(add),
+    KERNEL(subtract),
+    KERNEL(multiply),
+    KERNEL(divide),
+    KERNEL(maximum),
+    KERNEL(minimum),
+    KERNEL(pow),
+    KERNEL(equal),
+    KERNEL(greater),
+    KERNEL(greater_equal),
+    KERNEL(less),
+    KERNEL(where),
+    KERNEL(sum),
+    KERNEL(mean),
+    KERNEL(max),
+    KERNEL(min),
+    KERNEL(matmul),
     TENON_KERNEL_full(toy_full, NULL, CONVERTIBLE, 0, 0),
     TENON_KERNEL_cast(toy_cast, NULL, CONVERTIBLE, 0, 0),
     TENON_KERNEL_clone(toy_clone, NULL, (MASK(COUNT) - 1),

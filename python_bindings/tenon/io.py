@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """save and load: tensors in safetensors files.
 
-A file holds nothing that can run. A dict of tensors becomes a plain safetensors file that every other
-reader understands. Anything nested (an optimizer's state dict) is flattened, and its structure goes,
-as JSON, into the metadata.
+A file holds nothing that can run. A dict of tensors becomes a plain safetensors file that every
+other reader understands. Anything nested (an optimizer's state dict) is flattened, and its
+structure goes, as JSON, into the metadata.
 """
 
 from __future__ import annotations
@@ -47,8 +47,10 @@ def load(path: str | os.PathLike, device: Any = None, *, memory_map: bool = Fals
     try:
         return _unflatten(json.loads(metadata[_STRUCTURE]), tensors)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ValueError(f"{os.fspath(path)}: the structure in its metadata does not match its "
-                         f"tensors ({error}); was it edited by another program?") from None
+        raise ValueError(
+            f"{os.fspath(path)}: the structure in its metadata does not match its "
+            f"tensors ({error}); was it edited by another program?"
+        ) from None
 
 
 def _checked_name(name: Any) -> str:
@@ -63,14 +65,20 @@ def _flatten(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
         return {_TENSOR: path or "tensor"}
     if isinstance(value, Mapping):
         # Pairs, because JSON would turn integer keys into strings.
-        return {"$dict": [[key, _flatten(item, _join(path, key), tensors)] for key, item in value.items()]}
+        return {
+            "$dict": [
+                [key, _flatten(item, _join(path, key), tensors)] for key, item in value.items()
+            ]
+        }
     if isinstance(value, (list, tuple)):
         items = [_flatten(item, _join(path, index), tensors) for index, item in enumerate(value)]
         return items if isinstance(value, list) else {"$tuple": items}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    raise TypeError(f"save: expected tensors, numbers, strings, None and dicts or lists of them, got "
-                    f"{type(value).__name__} at {path or 'the top'!r}")
+    raise TypeError(
+        f"save: expected tensors, numbers, strings, None and dicts or lists of them, got "
+        f"{type(value).__name__} at {path or 'the top'!r}"
+    )
 
 
 def _unflatten(node: Any, tensors: dict[str, Tensor]) -> Any:
@@ -78,7 +86,7 @@ def _unflatten(node: Any, tensors: dict[str, Tensor]) -> Any:
         return [_unflatten(item, tensors) for item in node]
     if not isinstance(node, dict):
         return node
-    (kind, content), = node.items()
+    ((kind, content),) = node.items()
     if kind == _TENSOR:
         return tensors[content]
     if kind == "$tuple":

@@ -27,10 +27,22 @@ MAX_HEADER = 100_000_000  # bytes; the reference implementation's limit
 MAX_NDIM = 32
 
 _DTYPES = {
-    "BOOL": "bool", "U8": "uint8", "I8": "int8", "U16": "uint16", "I16": "int16", "U32": "uint32",
-    "I32": "int32", "U64": "uint64", "I64": "int64", "F8_E4M3": "float8_e4m3",
-    "F8_E5M2": "float8_e5m2", "F16": "float16", "BF16": "bfloat16", "F32": "float32",
-    "F64": "float64", "C64": "complex64",
+    "BOOL": "bool",
+    "U8": "uint8",
+    "I8": "int8",
+    "U16": "uint16",
+    "I16": "int16",
+    "U32": "uint32",
+    "I32": "int32",
+    "U64": "uint64",
+    "I64": "int64",
+    "F8_E4M3": "float8_e4m3",
+    "F8_E5M2": "float8_e5m2",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "F32": "float32",
+    "F64": "float64",
+    "C64": "complex64",
 }
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
@@ -39,9 +51,12 @@ class FormatError(ValueError):
     """The file is not a valid safetensors file."""
 
 
-def write(path: str | os.PathLike, tensors: Mapping[str, Tensor],
-          metadata: Mapping[str, str] | None = None) -> None:
-    """Write to a temporary file beside `path`, then rename: a reader sees the old file or the new."""
+def write(
+    path: str | os.PathLike,
+    tensors: Mapping[str, Tensor],
+    metadata: Mapping[str, str] | None = None,
+) -> None:
+    """Write beside `path`, then rename: a reader sees the old file or the new one."""
     header: dict[str, Any] = {}
     if metadata:
         header["__metadata__"] = {str(key): str(value) for key, value in metadata.items()}
@@ -52,8 +67,10 @@ def write(path: str | os.PathLike, tensors: Mapping[str, Tensor],
         tensor = tensors[name]
         kind = _NAMES.get(tensor.dtype.name)
         if name == "__metadata__" or kind is None:
-            raise ValueError(f"safetensors cannot hold {name!r} of dtype {tensor.dtype.name}; "
-                             + ("rename it" if kind else "convert it first"))
+            raise ValueError(
+                f"safetensors cannot hold {name!r} of dtype {tensor.dtype.name}; "
+                + ("rename it" if kind else "convert it first")
+            )
         begin, end = end, end + math.prod(tensor.shape) * tensor.dtype.itemsize
         header[name] = {"dtype": kind, "shape": list(tensor.shape), "data_offsets": [begin, end]}
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
@@ -75,17 +92,23 @@ def write(path: str | os.PathLike, tensors: Mapping[str, Tensor],
             os.unlink(temporary)
 
 
-def read(path: str | os.PathLike, *, memory_map: bool = False) -> tuple[dict[str, Tensor], dict[str, str]]:
+def read(
+    path: str | os.PathLike, *, memory_map: bool = False
+) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Tensors (on the host) and metadata of a file."""
     path = os.fspath(path)
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         length = int.from_bytes(file.read(8), "little")
         if size < 8 or length > size - 8:
-            raise FormatError(f"{path}: expected a header of {length} bytes, but the file has {size}; "
-                              "it is cut short or not a safetensors file")
+            raise FormatError(
+                f"{path}: expected a header of {length} bytes, but the file has {size}; "
+                "it is cut short or not a safetensors file"
+            )
         if length > MAX_HEADER:
-            raise FormatError(f"{path}: the header claims {length} bytes; the limit is {MAX_HEADER}")
+            raise FormatError(
+                f"{path}: the header claims {length} bytes; the limit is {MAX_HEADER}"
+            )
         entries, metadata = parse_header(file.read(length), size - 8 - length, path)
         if memory_map:
             data: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
@@ -103,11 +126,14 @@ def read(path: str | os.PathLike, *, memory_map: bool = False) -> tuple[dict[str
     return tensors, metadata
 
 
-def parse_header(text: bytes, data_bytes: int, path: str) -> tuple[dict[str, tuple], dict[str, str]]:
+def parse_header(
+    text: bytes, data_bytes: int, path: str
+) -> tuple[dict[str, tuple], dict[str, str]]:
     """Check a header against the number of data bytes that follow it.
 
     Returns {name: (dtype name, shape, begin)} and the metadata.
     """
+
     def refuse(reason: str) -> FormatError:
         return FormatError(f"{path}: bad safetensors header: {reason}")
 
@@ -123,7 +149,9 @@ def parse_header(text: bytes, data_bytes: int, path: str) -> tuple[dict[str, tup
     if not text.startswith(b"{"):
         raise refuse("expected it to begin with '{'")
     try:
-        header = json.loads(text.decode("utf-8"), object_pairs_hook=unique, parse_constant=no_constant)
+        header = json.loads(
+            text.decode("utf-8"), object_pairs_hook=unique, parse_constant=no_constant
+        )
     except FormatError:
         raise
     except UnicodeDecodeError:
@@ -146,22 +174,34 @@ def parse_header(text: bytes, data_bytes: int, path: str) -> tuple[dict[str, tup
         if type(kind) is not str or kind not in _DTYPES:
             raise refuse(f"{name!r}: unknown dtype {kind!r}; known are {', '.join(_DTYPES)}")
         if not _is_counts(shape) or len(shape) > MAX_NDIM:
-            raise refuse(f"{name!r}: expected a shape of at most {MAX_NDIM} sizes >= 0, got {shape!r}")
-        if not _is_counts(offsets) or len(offsets) != 2 or not offsets[0] <= offsets[1] <= data_bytes:
-            raise refuse(f"{name!r}: expected data_offsets within {data_bytes} bytes, got {offsets!r}")
+            raise refuse(
+                f"{name!r}: expected a shape of at most {MAX_NDIM} sizes >= 0, got {shape!r}"
+            )
+        if (
+            not _is_counts(offsets)
+            or len(offsets) != 2
+            or not offsets[0] <= offsets[1] <= data_bytes
+        ):
+            raise refuse(
+                f"{name!r}: expected data_offsets within {data_bytes} bytes, got {offsets!r}"
+            )
         begin, end = offsets
         needed = math.prod(shape) * getattr(tenon, _DTYPES[kind]).itemsize
         if end - begin != needed:
-            raise refuse(f"{name!r}: shape {shape} of {kind} needs {needed} bytes, data_offsets give "
-                         f"{end - begin}")
+            raise refuse(
+                f"{name!r}: shape {shape} of {kind} needs {needed} bytes, data_offsets give "
+                f"{end - begin}"
+            )
         entries[name] = (_DTYPES[kind], tuple(shape), begin)
         ranges.append((begin, end, name))
 
     position = 0
     for begin, end, name in sorted(ranges):
         if begin != position:
-            raise refuse(f"{name!r} begins at byte {begin}, expected {position}: tensors must follow "
-                         "one another without gaps or overlap")
+            raise refuse(
+                f"{name!r} begins at byte {begin}, expected {position}: tensors must follow "
+                "one another without gaps or overlap"
+            )
         position = end
     if position != data_bytes:
         raise refuse(f"the tensors end at byte {position}, the file has {data_bytes}")
@@ -179,10 +219,9 @@ def _bytes_of(tensor: Tensor) -> memoryview:
 
 
 def _tensor_over(data: Any, dtype: Any, shape: tuple, offset: int) -> Tensor:
-    content = memoryview(data)[offset:offset + math.prod(shape) * dtype.itemsize]
+    content = memoryview(data)[offset : offset + math.prod(shape) * dtype.itemsize]
     if dtype == tenon.bool and bytes(content).translate(None, b"\x00\x01"):
         raise FormatError("expected bools to be the bytes 0 or 1")
     if offset % dtype.itemsize:  # foreign writers need not align; elements must be
         data, offset = bytearray(content), 0
     return tenon.frombuffer(data, dtype, shape, offset)
-

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 import tenon
 
-TOY = next((p for p in os.environ.get("TENON_TEST_PLUGINS", "").split(os.pathsep) if "toy" in p), None)
+TOY = next(
+    (p for p in os.environ.get("TENON_TEST_PLUGINS", "").split(os.pathsep) if "toy" in p), None
+)
 pytestmark = pytest.mark.skipif(not TOY, reason="TENON_TEST_PLUGINS does not name the toy plugin")
 
 
@@ -20,9 +22,17 @@ def plugin():
 
 
 def in_new_process(code, **environment):
-    return subprocess.run([sys.executable, "-c", f"import tenon\ntenon.load_plugin({TOY!r})\n"
-                           + textwrap.dedent(code)], capture_output=True, text=True, timeout=120,
-                          env={**os.environ, **environment})
+    return subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            f"import tenon\ntenon.load_plugin({TOY!r})\n" + textwrap.dedent(code),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **environment},
+    )
 
 
 def test_data_come_back_as_they_went():
@@ -41,24 +51,54 @@ def test_host_code_cannot_touch_device_memory():
     assert result.returncode == -11, result.stderr
 
 
-@pytest.mark.parametrize("call", [
-    "exp(x)", "-x", "abs(x)", "relu(x)", "x + y", "x - y", "x * y", "x / (y * y + 1.0)", "maximum(x, y)",
-    "minimum(x, y)", "where(x > y, x, y)", "x.sum()", "sum(x, [0])", "sum(x, [1], keepdim=True)",
-    "mean(x, [0, 1])", "max(x, [-1])", "min(x)", "matmul(x, y.transpose())", "x.transpose().contiguous()",
-    "matmul(z, y.transpose())", "matmul(z, z.transpose())", "x.flip([1]) + y", "x + x[0]", "2.0 * x + 1",
-    "(x > 0).to(float32)", "x.to(float64) * 2", "softmax(x)", "tanh(x)",
-])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "exp(x)",
+        "-x",
+        "abs(x)",
+        "relu(x)",
+        "x + y",
+        "x - y",
+        "x * y",
+        "x / (y * y + 1.0)",
+        "maximum(x, y)",
+        "minimum(x, y)",
+        "where(x > y, x, y)",
+        "x.sum()",
+        "sum(x, [0])",
+        "sum(x, [1], keepdim=True)",
+        "mean(x, [0, 1])",
+        "max(x, [-1])",
+        "min(x)",
+        "matmul(x, y.transpose())",
+        "x.transpose().contiguous()",
+        "matmul(z, y.transpose())",
+        "matmul(z, z.transpose())",
+        "x.flip([1]) + y",
+        "x + x[0]",
+        "2.0 * x + 1",
+        "(x > 0).to(float32)",
+        "x.to(float64) * 2",
+        "softmax(x)",
+        "tanh(x)",
+    ],
+)
 def test_results_equal_those_of_the_host(call):
     def evaluate(device):
         rng = np.random.default_rng(0)
         shapes = {"x": (3, 4), "y": (3, 4), "z": (2, 3, 4)}
-        tensors = {n: tenon.tensor(rng.normal(size=s).astype(np.float32), device=device)
-                   for n, s in shapes.items()}
+        tensors = {
+            n: tenon.tensor(rng.normal(size=s).astype(np.float32), device=device)
+            for n, s in shapes.items()
+        }
         return eval(call, {**vars(tenon), **tensors})
 
     result = evaluate("toy")
     assert str(result.device) == "toy:0"
-    np.testing.assert_allclose(result.to("cpu").numpy(), evaluate("cpu").numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        result.to("cpu").numpy(), evaluate("cpu").numpy(), rtol=1e-5, atol=1e-6
+    )
 
 
 def test_boards_are_two_devices():
@@ -91,14 +131,17 @@ def test_memory_of_freed_tensors_is_used_again():
 
 
 def test_memory_that_runs_out_in_the_middle_is_reported():
-    result = in_new_process("""
+    result = in_new_process(
+        """
         from tenon import nn
         try:
             kept = [tenon.ones([1 << 20], device="toy") for _ in range(50)]
         except MemoryError as error:
             print("refused:", error)
         print(tenon.ones([3]).sum().item())
-    """, TOY_FAIL_ALLOC_AFTER="3")
+    """,
+        TOY_FAIL_ALLOC_AFTER="3",
+    )
     assert result.returncode == 0, result.stderr
     assert "refused:" in result.stdout and "out of board memory" in result.stdout
     assert result.stdout.endswith("3.0\n")

@@ -13,16 +13,24 @@ def _windows(x, kernel, stride, padding, dilation, fill):
     x = np.pad(x, [(0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2], constant_values=fill)
     size = [d * (k - 1) + 1 for k, d in zip(kernel, dilation)]
     windows = sliding_window_view(x, size, axis=(2, 3))
-    return windows[:, :, ::stride[0], ::stride[1], ::dilation[0], ::dilation[1]]
+    return windows[:, :, :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]]
 
 
 def conv2d(x, weight, bias, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1):
     per_group, outputs = x.shape[1] // groups, weight.shape[0] // groups
     results = []
     for g in range(groups):
-        windows = _windows(x[:, g * per_group:(g + 1) * per_group], weight.shape[2:], stride, padding,
-                           dilation, 0.0)
-        results.append(np.einsum("nchwij,ocij->nohw", windows, weight[g * outputs:(g + 1) * outputs]))
+        windows = _windows(
+            x[:, g * per_group : (g + 1) * per_group],
+            weight.shape[2:],
+            stride,
+            padding,
+            dilation,
+            0.0,
+        )
+        results.append(
+            np.einsum("nchwij,ocij->nohw", windows, weight[g * outputs : (g + 1) * outputs])
+        )
     return np.concatenate(results, axis=1) + bias[:, None, None]
 
 
@@ -75,8 +83,10 @@ def cross_entropy(x, target, smoothing=0.0):
 
 def gradient(function, arrays, index, weights, step=1e-6):
     """d sum(function(*arrays) * weights) / d arrays[index] by central differences in float64."""
-    arrays = [np.array(a, np.float64) if np.issubdtype(np.asarray(a).dtype, np.floating) else a
-              for a in arrays]
+    arrays = [
+        np.array(a, np.float64) if np.issubdtype(np.asarray(a).dtype, np.floating) else a
+        for a in arrays
+    ]
     x = arrays[index]
     result = np.zeros_like(x)
     for position in np.ndindex(x.shape):

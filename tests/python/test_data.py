@@ -8,9 +8,19 @@ import threading
 import numpy as np
 import pytest
 import tenon
-from tenon.data import (BatchSampler, ConcatDataset, DataLoader, Dataset, RandomSampler,
-                        SequentialSampler, Subset, SubsetRandomSampler, TensorDataset,
-                        default_collate, random_split)
+from tenon.data import (
+    BatchSampler,
+    ConcatDataset,
+    DataLoader,
+    Dataset,
+    RandomSampler,
+    SequentialSampler,
+    Subset,
+    SubsetRandomSampler,
+    TensorDataset,
+    default_collate,
+    random_split,
+)
 from tenon.utils import progress
 
 
@@ -88,8 +98,16 @@ def test_samplers():
 
 def test_collate_keeps_structure():
     Point = collections.namedtuple("Point", "x y")
-    samples = [{"image": tenon.ones([2]), "point": Point(1, 2.0), "name": "a", "row": np.arange(2),
-                "list": [1, True]} for _ in range(3)]
+    samples = [
+        {
+            "image": tenon.ones([2]),
+            "point": Point(1, 2.0),
+            "name": "a",
+            "row": np.arange(2),
+            "list": [1, True],
+        }
+        for _ in range(3)
+    ]
     batch = default_collate(samples)
     assert tuple(batch["image"].shape) == (3, 2)
     assert batch["point"].x.tolist() == [1, 1, 1] and batch["point"].y.dtype == tenon.float32
@@ -122,7 +140,7 @@ def test_shuffled_loader_sees_every_sample_once_per_pass(workers):
 
 def test_subset_of_tensors_is_fetched_in_one_go():
     training, _ = random_split(numbered(10), [6, 4], seed=0)
-    (x, y), = DataLoader(training, batch_size=6)
+    ((x, y),) = DataLoader(training, batch_size=6)
     assert x.tolist() == training.indices
     assert y.tolist() == [10 * i for i in training.indices]
 

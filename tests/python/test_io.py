@@ -9,8 +9,21 @@ import pytest
 import tenon
 from tenon import nn, optim, safetensors
 
-DTYPES = ["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64",
-          "float16", "float32", "float64", "complex64"]
+DTYPES = [
+    "bool",
+    "uint8",
+    "int8",
+    "uint16",
+    "int16",
+    "uint32",
+    "int32",
+    "uint64",
+    "int64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+]
 
 
 def write_raw(path, header, data=b""):
@@ -41,13 +54,18 @@ def test_every_dtype_survives_a_round_trip(tmp_path, memory_map):
 
 def test_file_layout_is_the_published_one(tmp_path):
     path = tmp_path / "x.safetensors"
-    tenon.save({"b": tenon.tensor([1.0, 2.0]), "a": tenon.tensor([True])}, path, metadata={"k": "v"})
+    tenon.save(
+        {"b": tenon.tensor([1.0, 2.0]), "a": tenon.tensor([True])}, path, metadata={"k": "v"}
+    )
     content = path.read_bytes()
-    length, = struct.unpack("<Q", content[:8])
+    (length,) = struct.unpack("<Q", content[:8])
     assert length % 8 == 0
-    assert json.loads(content[8:8 + length]) == {
-        "__metadata__": {"k": "v"}, "b": entry("F32", [2], [0, 8]), "a": entry("BOOL", [1], [8, 9])}
-    assert content[8 + length:] == np.array([1, 2], "<f4").tobytes() + b"\x01"
+    assert json.loads(content[8 : 8 + length]) == {
+        "__metadata__": {"k": "v"},
+        "b": entry("F32", [2], [0, 8]),
+        "a": entry("BOOL", [1], [8, 9]),
+    }
+    assert content[8 + length :] == np.array([1, 2], "<f4").tobytes() + b"\x01"
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -69,7 +87,9 @@ def test_memory_mapped_tensors_do_not_write_to_the_file(tmp_path):
 
 def test_a_tensor_that_is_not_aligned_in_the_file_is_read(tmp_path):
     data = b"\x01" + np.array([3.0], "<f8").tobytes()
-    path = write_raw(tmp_path / "x", {"a": entry("BOOL", [1], [0, 1]), "b": entry("F64", [1], [1, 9])}, data)
+    path = write_raw(
+        tmp_path / "x", {"a": entry("BOOL", [1], [0, 1]), "b": entry("F64", [1], [1, 9])}, data
+    )
     assert tenon.load(path)["b"].tolist() == [3.0]
 
 
@@ -88,7 +108,9 @@ def test_nested_state_survives(tmp_path):
     for param in model.parameters():
         for key, value in optimizer.state[param].items():
             got = other.state[param][key]
-            assert got.tolist() == value.tolist() if isinstance(value, tenon.Tensor) else got == value
+            assert (
+                got.tolist() == value.tolist() if isinstance(value, tenon.Tensor) else got == value
+            )
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path):
@@ -143,16 +165,26 @@ def test_hostile_header_is_refused(tmp_path, case, memory_map):
     assert "bad.safetensors" in str(failure.value)
 
 
-@pytest.mark.parametrize("content", [b"", b"123", struct.pack("<Q", 100) + b"{}",
-                                     struct.pack("<Q", 1 << 63) + b"{}"])
+@pytest.mark.parametrize(
+    "content", [b"", b"123", struct.pack("<Q", 100) + b"{}", struct.pack("<Q", 1 << 63) + b"{}"]
+)
 def test_cut_file_is_refused(tmp_path, content):
     (tmp_path / "x").write_bytes(content)
     with pytest.raises(safetensors.FormatError, match="cut short"):
         tenon.load(tmp_path / "x")
 
 
-@pytest.mark.parametrize("structure", ["nonsense", "[1, {}]", '{"$tensor": "missing"}', '{"$code": 1}',
-                                       '{"$dict": [1]}', '{"a": 1, "b": 2}'])
+@pytest.mark.parametrize(
+    "structure",
+    [
+        "nonsense",
+        "[1, {}]",
+        '{"$tensor": "missing"}',
+        '{"$code": 1}',
+        '{"$dict": [1]}',
+        '{"a": 1, "b": 2}',
+    ],
+)
 def test_hostile_structure_is_refused(tmp_path, structure):
     safetensors.write(tmp_path / "x", {}, {"tenon.structure": structure})
     with pytest.raises(ValueError, match="structure"):

@@ -29,13 +29,20 @@ def check(module, expected, *inputs, differentiable=(0,)):
     np.testing.assert_allclose(out.detach().numpy(), expected(*arrays), **F32)
     weights = random(*out.shape, seed=7)
     (out * tenon.tensor(weights)).sum().backward()
-    for i, tensor in [*((i, tensors[i]) for i in differentiable),
-                      *enumerate(params, start=len(inputs))]:
-        np.testing.assert_allclose(tensor.grad.numpy(), reference.gradient(expected, arrays, i, weights),
-                                   rtol=2e-3, atol=2e-3, err_msg=f"gradient of argument {i}")
+    for i, tensor in [
+        *((i, tensors[i]) for i in differentiable),
+        *enumerate(params, start=len(inputs)),
+    ]:
+        np.testing.assert_allclose(
+            tensor.grad.numpy(),
+            reference.gradient(expected, arrays, i, weights),
+            rtol=2e-3,
+            atol=2e-3,
+            err_msg=f"gradient of argument {i}",
+        )
 
 
-# -- layers ------------------------------------------------------------------------------------------
+# -- layers -----------------------------------------------------------------------------------
 
 
 def test_linear():
@@ -43,12 +50,25 @@ def test_linear():
     check(nn.Linear(3, 4, bias=False), lambda x, w: x @ w.T, random(2, 3))
 
 
-@pytest.mark.parametrize("options", [{}, {"stride": 2, "padding": 1}, {"padding": (1, 0), "dilation": 2},
-                                     {"groups": 2}, {"stride": (2, 1), "groups": 2, "padding": 1}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"stride": 2, "padding": 1},
+        {"padding": (1, 0), "dilation": 2},
+        {"groups": 2},
+        {"stride": (2, 1), "groups": 2, "padding": 1},
+    ],
+)
 def test_conv2d(options):
-    pairs = {name: nn.conv.pair(value) if name != "groups" else value for name, value in options.items()}
-    check(nn.Conv2d(4, 6, (3, 2), **options), lambda x, w, b: reference.conv2d(x, w, b, **pairs),
-          random(2, 4, 6, 5))
+    pairs = {
+        name: nn.conv.pair(value) if name != "groups" else value for name, value in options.items()
+    }
+    check(
+        nn.Conv2d(4, 6, (3, 2), **options),
+        lambda x, w, b: reference.conv2d(x, w, b, **pairs),
+        random(2, 4, 6, 5),
+    )
 
 
 def test_conv2d_refuses_channels_that_groups_do_not_divide():
@@ -59,22 +79,36 @@ def test_conv2d_refuses_channels_that_groups_do_not_divide():
 def test_pooling():
     x = random(2, 3, 6, 6)
     check(nn.MaxPool2d(2), lambda x: reference.max_pool2d(x, (2, 2), (2, 2)), x)
-    check(nn.MaxPool2d(3, stride=2, padding=1),
-          lambda x: reference.max_pool2d(x, (3, 3), (2, 2), (1, 1)), x)
+    check(
+        nn.MaxPool2d(3, stride=2, padding=1),
+        lambda x: reference.max_pool2d(x, (3, 3), (2, 2), (1, 1)),
+        x,
+    )
     check(nn.AvgPool2d(2), lambda x: reference.avg_pool2d(x, (2, 2), (2, 2)), x)
-    check(nn.AvgPool2d((3, 2), stride=1, padding=(1, 0)),
-          lambda x: reference.avg_pool2d(x, (3, 2), (1, 1), (1, 0)), x)
+    check(
+        nn.AvgPool2d((3, 2), stride=1, padding=(1, 0)),
+        lambda x: reference.avg_pool2d(x, (3, 2), (1, 1), (1, 0)),
+        x,
+    )
     check(nn.AdaptiveAvgPool2d(3), lambda x: reference.avg_pool2d(x, (2, 2), (2, 2)), x)
 
 
-@pytest.mark.parametrize("module, shape", [(nn.BatchNorm1d(3), (6, 3)), (nn.BatchNorm1d(3), (4, 3, 5)),
-                                           (nn.BatchNorm2d(3), (3, 3, 2, 4))])
+@pytest.mark.parametrize(
+    "module, shape",
+    [
+        (nn.BatchNorm1d(3), (6, 3)),
+        (nn.BatchNorm1d(3), (4, 3, 5)),
+        (nn.BatchNorm2d(3), (3, 3, 2, 4)),
+    ],
+)
 def test_batch_norm_in_training(module, shape):
     x = random(*shape) * 2 + 1
     check(module, reference.batch_norm, x)
     axes = (0, *range(2, x.ndim))
     np.testing.assert_allclose(module.running_mean.numpy(), 0.1 * x.mean(axis=axes), **F32)
-    np.testing.assert_allclose(module.running_var.numpy(), 0.9 + 0.1 * x.var(axis=axes, ddof=1), **F32)
+    np.testing.assert_allclose(
+        module.running_var.numpy(), 0.9 + 0.1 * x.var(axis=axes, ddof=1), **F32
+    )
 
 
 def test_batch_norm_in_evaluation_uses_running_statistics():
@@ -82,8 +116,13 @@ def test_batch_norm_in_evaluation_uses_running_statistics():
     module.running_mean.copy_(tenon.tensor([1.0, -1.0]))
     module.running_var.copy_(tenon.tensor([4.0, 0.25]))
     mean, deviation = np.array([1.0, -1.0]), np.sqrt(np.array([4.0, 0.25]) + 1e-5)
-    check(module, lambda x, w, b: ((x.transpose(0, 2, 3, 1) - mean) / deviation * w + b).transpose(0, 3, 1, 2),
-          random(3, 2, 2, 2))
+    check(
+        module,
+        lambda x, w, b: ((x.transpose(0, 2, 3, 1) - mean) / deviation * w + b).transpose(
+            0, 3, 1, 2
+        ),
+        random(3, 2, 2, 2),
+    )
     assert module.running_mean.tolist() == [1.0, -1.0]
 
 
@@ -98,7 +137,11 @@ def test_other_normalisation():
     check(nn.LayerNorm(5), reference.layer_norm, random(3, 2, 5))
     check(nn.LayerNorm((2, 5)), reference.layer_norm, random(3, 2, 5))
     check(nn.GroupNorm(2, 4), lambda x, w, b: reference.group_norm(x, 2, w, b), random(3, 4, 2, 2))
-    check(nn.RMSNorm(5), lambda x, w: x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-6) * w, random(3, 5))
+    check(
+        nn.RMSNorm(5),
+        lambda x, w: x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-6) * w,
+        random(3, 5),
+    )
     with pytest.raises(ValueError, match=r"expected the last axes of x to be \(4,\)"):
         nn.LayerNorm(4)(tenon.zeros([2, 5]))
 
@@ -112,8 +155,10 @@ ACTIVATIONS = {
     "ReLU6": (nn.ReLU6(), lambda x: np.clip(x, 0, 6)),
     "LeakyReLU": (nn.LeakyReLU(0.2), lambda x: np.where(x > 0, x, 0.2 * x)),
     "ELU": (nn.ELU(alpha=0.5), lambda x: np.where(x > 0, x, 0.5 * np.expm1(x))),
-    "GELU": (nn.GELU(approximate=True),
-             lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))),
+    "GELU": (
+        nn.GELU(approximate=True),
+        lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
+    ),
     "SiLU": (nn.SiLU(), lambda x: x * sigmoid(x)),
     "Mish": (nn.Mish(), lambda x: x * np.tanh(np.log1p(np.exp(x)))),
     "Sigmoid": (nn.Sigmoid(), sigmoid),
@@ -155,8 +200,10 @@ def test_attention():
     module, x = nn.MultiheadAttention(6, 2), random(2, 3, 6)
 
     def expected(x, qw, qb, kw, kb, vw, vb, ow, ob):
-        heads = [(x @ w.T + b).reshape(2, 3, 2, 3).transpose(0, 2, 1, 3)
-                 for w, b in ((qw, qb), (kw, kb), (vw, vb))]
+        heads = [
+            (x @ w.T + b).reshape(2, 3, 2, 3).transpose(0, 2, 1, 3)
+            for w, b in ((qw, qb), (kw, kb), (vw, vb))
+        ]
         causal = np.tril(np.ones((3, 3), bool))
         joined = reference.attention(*heads, causal).transpose(0, 2, 1, 3).reshape(2, 3, 6)
         return joined @ ow.T + ob
@@ -176,7 +223,7 @@ def test_dropout_scales_what_it_keeps_and_rests_in_evaluation():
         nn.Dropout(1.5)
 
 
-# -- losses ------------------------------------------------------------------------------------------
+# -- losses -----------------------------------------------------------------------------------
 
 
 def test_regression_losses():
@@ -186,7 +233,10 @@ def test_regression_losses():
         (nn.MSELoss(), lambda x: (d(x) ** 2).mean()),
         (nn.L1Loss("sum"), lambda x: d(x).sum()),
         (nn.SmoothL1Loss("none", beta=0.5), lambda x: np.where(d(x) < 0.5, d(x) ** 2, d(x) - 0.25)),
-        (nn.HuberLoss(delta=0.5), lambda x: np.where(d(x) < 0.5, d(x) ** 2 / 2, 0.5 * (d(x) - 0.25)).mean()),
+        (
+            nn.HuberLoss(delta=0.5),
+            lambda x: np.where(d(x) < 0.5, d(x) ** 2 / 2, 0.5 * (d(x) - 0.25)).mean(),
+        ),
     ]
     for loss, expected in cases:
         loss.forward = lambda x, forward=loss.forward: forward(x, tenon.tensor(target))
@@ -200,9 +250,14 @@ def test_classification_losses():
     log = lambda x: np.log(reference.softmax(x, 1))  # noqa: E731
     cases = [
         (nn.CrossEntropyLoss(), lambda x: reference.cross_entropy(x, target)),
-        (nn.CrossEntropyLoss(label_smoothing=0.1), lambda x: reference.cross_entropy(x, target, 0.1)),
-        (nn.CrossEntropyLoss(weight=tenon.tensor(weight)),
-         lambda x: -(pick(log(x)) * weight[target]).sum() / weight[target].sum()),
+        (
+            nn.CrossEntropyLoss(label_smoothing=0.1),
+            lambda x: reference.cross_entropy(x, target, 0.1),
+        ),
+        (
+            nn.CrossEntropyLoss(weight=tenon.tensor(weight)),
+            lambda x: -(pick(log(x)) * weight[target]).sum() / weight[target].sum(),
+        ),
         (nn.CrossEntropyLoss(ignore_index=0), lambda x: -pick(log(x))[[0, 2]].mean()),
         (nn.NLLLoss(reduction="sum"), lambda x: -pick(x).sum()),
     ]
@@ -219,22 +274,32 @@ def test_cross_entropy_over_images_and_probabilities():
     probabilities = reference.softmax(random(2, 3, seed=1))
     loss = nn.CrossEntropyLoss()
     loss.forward = lambda x, forward=loss.forward: forward(x, tenon.tensor(probabilities))
-    check(loss, lambda x: -(probabilities * np.log(reference.softmax(x))).sum(1).mean(), random(2, 3))
+    check(
+        loss, lambda x: -(probabilities * np.log(reference.softmax(x))).sum(1).mean(), random(2, 3)
+    )
 
 
 def test_binary_losses():
     target = np.array([[0.0, 1.0, 0.3]], np.float32)
     loss = nn.BCEWithLogitsLoss(pos_weight=tenon.tensor([1.0, 2.0, 3.0]))
     loss.forward = lambda x, forward=loss.forward: forward(x, tenon.tensor(target))
-    check(loss, lambda x: -(np.array([1, 2, 3]) * target * np.log(sigmoid(x))
-                            + (1 - target) * np.log(1 - sigmoid(x))).mean(), random(4, 3))
+    check(
+        loss,
+        lambda x: (
+            -(
+                np.array([1, 2, 3]) * target * np.log(sigmoid(x))
+                + (1 - target) * np.log(1 - sigmoid(x))
+            ).mean()
+        ),
+        random(4, 3),
+    )
     extreme = nn.BCEWithLogitsLoss()(tenon.tensor([1000.0, -1000.0]), tenon.tensor([0.0, 0.0]))
     assert extreme.item() == 500.0
     with pytest.raises(ValueError, match="got 'avg'"):
         nn.BCELoss(reduction="avg")
 
 
-# -- what a Module promises --------------------------------------------------------------------------
+# -- what a Module promises -------------------------------------------------------------------
 
 
 class Net(nn.Module):
@@ -249,15 +314,26 @@ class Net(nn.Module):
         return self.head(self.body(x)) * self.scale
 
 
-NAMES = ["scale", "body.0.weight", "body.0.bias", "body.1.weight", "body.1.bias", "head.weight",
-         "head.bias"]
+NAMES = [
+    "scale",
+    "body.0.weight",
+    "body.0.bias",
+    "body.1.weight",
+    "body.1.bias",
+    "head.weight",
+    "head.bias",
+]
 
 
 def test_parameters_are_found_by_attribute():
     net = Net()
     assert [name for name, _ in net.named_parameters()] == NAMES
     assert all(isinstance(p, nn.Parameter) and p.requires_grad for p in net.parameters())
-    assert [n for n, _ in net.named_buffers()] == ["scratch", "body.1.running_mean", "body.1.running_var"]
+    assert [n for n, _ in net.named_buffers()] == [
+        "scratch",
+        "body.1.running_mean",
+        "body.1.running_var",
+    ]
     assert [n for n, _ in net.named_children()] == ["body", "head"]
     assert [n for n, _ in net.named_modules()] == ["", "body", "body.0", "body.1", "body.2", "head"]
     del net.scale
@@ -343,7 +419,8 @@ def test_loading_what_does_not_fit_is_explained_and_changes_nothing():
         "Net.load_state_dict: 3 tensors do not fit; pass strict=False to load what fits:\n"
         "  missing: scale (expected shape (1,))\n"
         "  unexpected: extra\n"
-        "  head.bias: expected shape (2,), got (3,)")
+        "  head.bias: expected shape (2,), got (3,)"
+    )
     assert net.head.bias.tolist() == before
     with pytest.raises(ValueError, match="1 tensors do not fit"):
         net.load_state_dict(state, strict=False)
@@ -356,7 +433,9 @@ def test_hooks_see_and_replace():
     layer, calls = nn.ReLU(), []
     x = tenon.tensor([-1.0, 2.0])
     with layer.register_forward_pre_hook(lambda module, args: (args[0] * 2,)):
-        handle = layer.register_forward_hook(lambda module, args, result: calls.append(args[0].tolist()))
+        handle = layer.register_forward_hook(
+            lambda module, args, result: calls.append(args[0].tolist())
+        )
         assert layer(x).tolist() == [0.0, 4.0]
     assert layer(x).tolist() == [0.0, 2.0]
     handle.remove()
@@ -378,14 +457,17 @@ def test_containers():
 
 
 def test_repr_shows_structure_and_settings():
-    assert repr(nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.ReLU()), nn.Conv2d(1, 2, 3, padding=1))) == (
+    assert repr(
+        nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.ReLU()), nn.Conv2d(1, 2, 3, padding=1))
+    ) == (
         "Sequential(\n"
         "  (0): Linear(2, 3, bias=True)\n"
         "  (1): Sequential(\n"
         "    (0): ReLU()\n"
         "  )\n"
         "  (2): Conv2d(1, 2, (3, 3), stride=(1, 1), padding=(1, 1))\n"
-        ")")
+        ")"
+    )
 
 
 def test_a_module_without_forward_says_so():
@@ -396,8 +478,12 @@ def test_a_module_without_forward_says_so():
 def test_initial_values_have_the_published_spread():
     tenon.manual_seed(0)
     w = tenon.empty([200, 100])
-    spreads = {"xavier_normal_": np.sqrt(2 / 300), "xavier_uniform_": np.sqrt(2 / 300),
-               "kaiming_normal_": np.sqrt(2 / 100), "kaiming_uniform_": np.sqrt(2 / 100)}
+    spreads = {
+        "xavier_normal_": np.sqrt(2 / 300),
+        "xavier_uniform_": np.sqrt(2 / 300),
+        "kaiming_normal_": np.sqrt(2 / 100),
+        "kaiming_uniform_": np.sqrt(2 / 100),
+    }
     for name, expected in spreads.items():
         assert getattr(nn.init, name)(w) is w
         assert abs(w.numpy().std() / expected - 1) < 0.03, name

@@ -65,17 +65,28 @@ def adagrad(grads, lr, eps=1e-10):
 
 CASES = {
     "SGD": (lambda p: optim.SGD(p, lr=0.1), lambda g: sgd(g, 0.1)),
-    "SGD with decay": (lambda p: optim.SGD(p, lr=0.1, weight_decay=0.2), lambda g: sgd(g, 0.1, decay=0.2)),
-    "SGD with damped momentum": (lambda p: optim.SGD(p, lr=0.1, momentum=0.8, dampening=0.3),
-                                 lambda g: sgd(g, 0.1, 0.8, 0.3)),
+    "SGD with decay": (
+        lambda p: optim.SGD(p, lr=0.1, weight_decay=0.2),
+        lambda g: sgd(g, 0.1, decay=0.2),
+    ),
+    "SGD with damped momentum": (
+        lambda p: optim.SGD(p, lr=0.1, momentum=0.8, dampening=0.3),
+        lambda g: sgd(g, 0.1, 0.8, 0.3),
+    ),
     "Momentum": (lambda p: optim.Momentum(p, lr=0.1), lambda g: sgd(g, 0.1, 0.9)),
-    "Momentum with Nesterov": (lambda p: optim.Momentum(p, 0.1, 0.8, 0.05, True),
-                               lambda g: sgd(g, 0.1, 0.8, decay=0.05, nesterov=True)),
+    "Momentum with Nesterov": (
+        lambda p: optim.Momentum(p, 0.1, 0.8, 0.05, True),
+        lambda g: sgd(g, 0.1, 0.8, decay=0.05, nesterov=True),
+    ),
     "Adam": (lambda p: optim.Adam(p, lr=0.1), lambda g: adam(g, 0.1)),
-    "Adam with decay": (lambda p: optim.Adam(p, 0.1, (0.8, 0.9), 1e-4, 0.1),
-                        lambda g: adam(g, 0.1, 0.8, 0.9, 1e-4, 0.1)),
-    "AdamW": (lambda p: optim.AdamW(p, lr=0.1, weight_decay=0.1),
-              lambda g: adam(g, 0.1, decay=0.1, decoupled=True)),
+    "Adam with decay": (
+        lambda p: optim.Adam(p, 0.1, (0.8, 0.9), 1e-4, 0.1),
+        lambda g: adam(g, 0.1, 0.8, 0.9, 1e-4, 0.1),
+    ),
+    "AdamW": (
+        lambda p: optim.AdamW(p, lr=0.1, weight_decay=0.1),
+        lambda g: adam(g, 0.1, decay=0.1, decoupled=True),
+    ),
     "RMSprop": (lambda p: optim.RMSprop(p, lr=0.1, alpha=0.9), lambda g: rmsprop(g, 0.1, 0.9)),
     "Adagrad": (lambda p: optim.Adagrad(p, lr=0.1), lambda g: adagrad(g, 0.1)),
 }
@@ -87,8 +98,9 @@ def test_update_follows_the_formula(case):
     for dtype, tolerance in ((tenon.float32, 1e-5), (tenon.float64, 1e-12)):
         param = nn.Parameter(tenon.tensor(START, dtype=dtype))
         run(make([param]), [param], gradients())
-        np.testing.assert_allclose(param.detach().numpy(), expected(gradients()), rtol=tolerance,
-                                   atol=tolerance)
+        np.testing.assert_allclose(
+            param.detach().numpy(), expected(gradients()), rtol=tolerance, atol=tolerance
+        )
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -165,7 +177,7 @@ def test_state_of_another_model_is_refused():
         one.load_state_dict(three.state_dict())
 
 
-# -- schedules ---------------------------------------------------------------------------------------
+# -- schedules --------------------------------------------------------------------------------
 
 
 def rates(make, steps):
@@ -187,7 +199,9 @@ def test_schedules():
 
 
 def test_warmup_hands_over():
-    both = rates(lambda o: lr_scheduler.LinearWarmup(o, 2, 0.5, after=lr_scheduler.StepLR(o, 1, 0.5)), 5)
+    both = rates(
+        lambda o: lr_scheduler.LinearWarmup(o, 2, 0.5, after=lr_scheduler.StepLR(o, 1, 0.5)), 5
+    )
     assert both == [1, 1.5, 2, 1, 0.5]
 
 
@@ -204,7 +218,7 @@ def test_schedule_continues_from_saved_state():
         other.load_state_dict({"last_step": 0, "base_rates": [1, 2]})
 
 
-# -- clipping ----------------------------------------------------------------------------------------
+# -- clipping ---------------------------------------------------------------------------------
 
 
 def test_clipping_by_norm():

@@ -17,8 +17,8 @@ from .sampler import permutation
 class Dataset:
     """Subclasses define __len__ and __getitem__.
 
-    A dataset that can fetch many samples faster than one by one also defines `batch(indices)`, which
-    returns them already collated; the DataLoader prefers it.
+    A dataset that can fetch many samples faster than one by one also defines `batch(indices)`,
+    which returns them already collated; the DataLoader prefers it.
     """
 
     def __len__(self) -> int:
@@ -33,8 +33,10 @@ class TensorDataset(Dataset):
 
     def __init__(self, *tensors: Tensor) -> None:
         if not tensors or len({len(tensor) for tensor in tensors}) != 1:
-            raise ValueError("TensorDataset: expected tensors of equal length, got lengths "
-                             f"{[len(tensor) for tensor in tensors]}")
+            raise ValueError(
+                "TensorDataset: expected tensors of equal length, got lengths "
+                f"{[len(tensor) for tensor in tensors]}"
+            )
         self.tensors = tensors
 
     def __len__(self) -> int:
@@ -76,13 +78,17 @@ class ConcatDataset(Dataset):
 
     def __getitem__(self, index: int) -> Any:
         if not -len(self) <= index < len(self):
-            raise IndexError(f"ConcatDataset: index {index} is out of range for {len(self)} samples")
+            raise IndexError(
+                f"ConcatDataset: index {index} is out of range for {len(self)} samples"
+            )
         index %= len(self)
         which = bisect.bisect_right(self.ends, index)
         return self.datasets[which][index - (self.ends[which - 1] if which else 0)]
 
 
-def random_split(dataset: Any, lengths: Sequence[int | float], seed: int | None = None) -> list[Subset]:
+def random_split(
+    dataset: Any, lengths: Sequence[int | float], seed: int | None = None
+) -> list[Subset]:
     """Disjoint random subsets; `lengths` are counts, or fractions that sum to 1.
 
     Without a seed, tenon.manual_seed decides.
@@ -100,4 +106,4 @@ def random_split(dataset: Any, lengths: Sequence[int | float], seed: int | None 
         raise ValueError(f"random_split: expected lengths that sum to {count}, got {list(lengths)}")
     order = permutation(count, seed)
     ends = list(itertools.accumulate(sizes))
-    return [Subset(dataset, order[end - size:end]) for size, end in zip(sizes, ends)]
+    return [Subset(dataset, order[end - size : end]) for size, end in zip(sizes, ends)]

@@ -18,8 +18,11 @@ from .sampler import BatchSampler, RandomSampler, SequentialSampler
 
 
 def default_collate(samples: Sequence[Any]) -> Any:
-    """Stack samples: tensors, arrays and numbers into a tensor with one more axis; tuples, lists and
-    dicts element by element; strings into a list."""
+    """Stack samples.
+
+    Tensors, arrays and numbers become a tensor with one more axis; tuples, lists and dicts are
+    stacked element by element; strings become a list.
+    """
     first = samples[0]
     if isinstance(first, Tensor):
         return tenon.stack(list(samples))
@@ -33,12 +36,16 @@ def default_collate(samples: Sequence[Any]) -> Any:
         return type(first)(*(default_collate(column) for column in zip(*samples)))
     if isinstance(first, (tuple, list)):
         if any(len(sample) != len(first) for sample in samples):
-            raise ValueError("default_collate: samples of one batch differ in length; pass collate_fn")
+            raise ValueError(
+                "default_collate: samples of one batch differ in length; pass collate_fn"
+            )
         return [default_collate(column) for column in zip(*samples)]
     if hasattr(first, "__array__") or hasattr(first, "__array_interface__"):
         return tenon.stack([tenon.tensor(sample) for sample in samples])
-    raise TypeError("default_collate: expected tensors, arrays, numbers, strings, or tuples, lists and "
-                    f"dicts of them, got {type(first).__name__}; pass collate_fn")
+    raise TypeError(
+        "default_collate: expected tensors, arrays, numbers, strings, or tuples, lists and "
+        f"dicts of them, got {type(first).__name__}; pass collate_fn"
+    )
 
 
 class DataLoader:
@@ -49,15 +56,25 @@ class DataLoader:
     prefetch     batches that each worker keeps ready
     """
 
-    def __init__(self, dataset: Any, batch_size: int = 1, shuffle: bool = False, *,
-                 sampler: Iterable[int] | None = None,
-                 batch_sampler: Iterable[Sequence[int]] | None = None,
-                 num_workers: int = 0, prefetch: int = 2, drop_last: bool = False,
-                 collate_fn: Callable[[Sequence[Any]], Any] | None = None,
-                 seed: int | None = None) -> None:
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        *,
+        sampler: Iterable[int] | None = None,
+        batch_sampler: Iterable[Sequence[int]] | None = None,
+        num_workers: int = 0,
+        prefetch: int = 2,
+        drop_last: bool = False,
+        collate_fn: Callable[[Sequence[Any]], Any] | None = None,
+        seed: int | None = None,
+    ) -> None:
         if num_workers < 0 or prefetch < 1:
-            raise ValueError(f"DataLoader: expected num_workers >= 0 and prefetch >= 1, got "
-                             f"{num_workers} and {prefetch}")
+            raise ValueError(
+                f"DataLoader: expected num_workers >= 0 and prefetch >= 1, got "
+                f"{num_workers} and {prefetch}"
+            )
         if (sampler is not None or batch_sampler is not None) and shuffle:
             raise ValueError("DataLoader: a sampler decides the order; leave out shuffle=True")
         if batch_sampler is None:

@@ -22,8 +22,10 @@ class Activation(Module):
 
     def __init__(self, *values: Any, **named: Any) -> None:
         if len(values) > len(self.settings) or not named.keys() <= self.settings.keys():
-            raise TypeError(f"{type(self).__name__}: expected settings {list(self.settings)}, got "
-                            f"{list(values)} and {named}")
+            raise TypeError(
+                f"{type(self).__name__}: expected settings {list(self.settings)}, got "
+                f"{list(values)} and {named}"
+            )
         self.settings = {**self.settings, **dict(zip(self.settings, values)), **named}
 
     def forward(self, x: Tensor) -> Tensor:
@@ -34,8 +36,12 @@ class Activation(Module):
 
 
 def _activation(name: str, function: Callable[..., Tensor], **settings: Any) -> type[Activation]:
-    body = {"function": staticmethod(function), "settings": settings, "__module__": __name__,
-            "__doc__": f"Applies nn.functional.{function.__name__}."}
+    body = {
+        "function": staticmethod(function),
+        "settings": settings,
+        "__module__": __name__,
+        "__doc__": f"Applies nn.functional.{function.__name__}.",
+    }
     return type(name, (Activation,), body)
 
 
@@ -64,11 +70,13 @@ GLU = _activation("GLU", F.glu, axis=-1)
 class PReLU(Module):
     """Leaky ReLU whose slope is learnt: one for all, or one for each channel (axis 1)."""
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, *, device: Any = None,
-                 dtype: Any = None) -> None:
+    def __init__(
+        self, num_parameters: int = 1, init: float = 0.25, *, device: Any = None, dtype: Any = None
+    ) -> None:
         self.num_parameters = num_parameters
-        self.weight = Parameter(tenon.full([num_parameters], init, device=device,
-                                           dtype=dtype or tenon.float32))
+        self.weight = Parameter(
+            tenon.full([num_parameters], init, device=device, dtype=dtype or tenon.float32)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         weight = self.weight

@@ -8,12 +8,56 @@ from typing import Any
 
 import tenon
 from tenon import (  # noqa: F401  (re-exported)
-    Tensor, adaptive_avg_pool2d, adaptive_max_pool2d, avg_pool1d, avg_pool2d, binary_cross_entropy,
-    binary_cross_entropy_with_logits, celu, conv1d, conv2d, conv_transpose2d, cross_entropy, dropout,
-    elu, gelu, glu, group_norm, hardshrink, hardsigmoid, hardswish, hardtanh, huber_loss, kl_div,
-    l1_loss, leaky_relu, linear, log_sigmoid, log_softmax, max_pool1d, max_pool2d, mish, mse_loss,
-    nll_loss, normalize, one_hot, prelu, relu, relu6, rms_norm, scaled_dot_product_attention, selu,
-    sigmoid, silu, smooth_l1_loss, softmax, softplus, softshrink, softsign, tanh, tanhshrink,
+    Tensor,
+    adaptive_avg_pool2d,
+    adaptive_max_pool2d,
+    avg_pool1d,
+    avg_pool2d,
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    celu,
+    conv1d,
+    conv2d,
+    conv_transpose2d,
+    cross_entropy,
+    dropout,
+    elu,
+    gelu,
+    glu,
+    group_norm,
+    hardshrink,
+    hardsigmoid,
+    hardswish,
+    hardtanh,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    leaky_relu,
+    linear,
+    log_sigmoid,
+    log_softmax,
+    max_pool1d,
+    max_pool2d,
+    mish,
+    mse_loss,
+    nll_loss,
+    normalize,
+    one_hot,
+    prelu,
+    relu,
+    relu6,
+    rms_norm,
+    scaled_dot_product_attention,
+    selu,
+    sigmoid,
+    silu,
+    smooth_l1_loss,
+    softmax,
+    softplus,
+    softshrink,
+    softsign,
+    tanh,
+    tanhshrink,
 )
 
 
@@ -22,19 +66,32 @@ def embedding(indices: Tensor, weight: Tensor, padding_index: int | None = None)
     return tenon.embedding(weight, indices, padding_index)
 
 
-def layer_norm(x: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None,
-               bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+def layer_norm(
+    x: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
     """Bring the last axes of `x`, which must be `normalized_shape`, to mean 0 and variance 1."""
     shape = tuple(normalized_shape)
-    if tuple(x.shape)[-len(shape):] != shape:
-        raise ValueError(f"layer_norm: expected the last axes of x to be {shape}, got shape "
-                         f"{tuple(x.shape)}")
+    if tuple(x.shape)[-len(shape) :] != shape:
+        raise ValueError(
+            f"layer_norm: expected the last axes of x to be {shape}, got shape {tuple(x.shape)}"
+        )
     return tenon.layer_norm(x, weight, bias, len(shape), eps)
 
 
-def batch_norm(x: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
-               weight: Tensor | None = None, bias: Tensor | None = None, training: bool = False,
-               momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
+def batch_norm(
+    x: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
     """Bring every channel of `x` [N, C, ...] to mean 0 and variance 1.
 
     In training the statistics are those of the batch, and the running ones move towards them by
@@ -46,8 +103,10 @@ def batch_norm(x: Tensor, running_mean: Tensor | None, running_var: Tensor | Non
     if training and running_mean is not None and running_var is not None:
         count = _numel(x.shape) // x.shape[1]
         if count < 2:
-            raise ValueError(f"batch_norm: expected more than one value per channel in training, got "
-                             f"shape {tuple(x.shape)}; use a larger batch or eval()")
+            raise ValueError(
+                f"batch_norm: expected more than one value per channel in training, got "
+                f"shape {tuple(x.shape)}; use a larger batch or eval()"
+            )
         with tenon.no_grad():
             tenon.lerp(running_mean, mean, momentum, out=running_mean)
             # Running averages hold the sample variance, the forward pass the population's.

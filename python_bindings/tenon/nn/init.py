@@ -24,12 +24,16 @@ def ones_(tensor: Tensor) -> Tensor:
 
 def uniform_(tensor: Tensor, low: float = 0.0, high: float = 1.0) -> Tensor:
     with tenon.no_grad():
-        return tenon.uniform(tensor.shape, low, high, dtype=tensor.dtype, device=tensor.device, out=tensor)
+        return tenon.uniform(
+            tensor.shape, low, high, dtype=tensor.dtype, device=tensor.device, out=tensor
+        )
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
     with tenon.no_grad():
-        return tenon.normal(tensor.shape, mean, std, dtype=tensor.dtype, device=tensor.device, out=tensor)
+        return tenon.normal(
+            tensor.shape, mean, std, dtype=tensor.dtype, device=tensor.device, out=tensor
+        )
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
@@ -44,24 +48,40 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / (fan_in + fan_out)))
 
 
-def kaiming_uniform_(tensor: Tensor, negative_slope: float = 0.0, mode: str = "fan_in",
-                     nonlinearity: str = "leaky_relu") -> Tensor:
+def kaiming_uniform_(
+    tensor: Tensor,
+    negative_slope: float = 0.0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+) -> Tensor:
     """Keeps the variance of activations behind rectifiers (He et al., 2015)."""
     bound = math.sqrt(3.0) * _kaiming_std(tensor, negative_slope, mode, nonlinearity)
     return uniform_(tensor, -bound, bound)
 
 
-def kaiming_normal_(tensor: Tensor, negative_slope: float = 0.0, mode: str = "fan_in",
-                    nonlinearity: str = "leaky_relu") -> Tensor:
+def kaiming_normal_(
+    tensor: Tensor,
+    negative_slope: float = 0.0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+) -> Tensor:
     return normal_(tensor, 0.0, _kaiming_std(tensor, negative_slope, mode, nonlinearity))
 
 
 def calculate_gain(nonlinearity: str, negative_slope: float = 0.01) -> float:
     """By how much weights should be scaled to make up for a nonlinearity."""
-    gains = {"linear": 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3.0, "relu": math.sqrt(2.0), "selu": 0.75,
-             "leaky_relu": math.sqrt(2.0 / (1.0 + negative_slope**2))}
+    gains = {
+        "linear": 1.0,
+        "sigmoid": 1.0,
+        "tanh": 5.0 / 3.0,
+        "relu": math.sqrt(2.0),
+        "selu": 0.75,
+        "leaky_relu": math.sqrt(2.0 / (1.0 + negative_slope**2)),
+    }
     if nonlinearity not in gains:
-        raise ValueError(f"calculate_gain: expected one of {', '.join(gains)}, got {nonlinearity!r}")
+        raise ValueError(
+            f"calculate_gain: expected one of {', '.join(gains)}, got {nonlinearity!r}"
+        )
     return gains[nonlinearity]
 
 

@@ -18,11 +18,22 @@ from .parameter import Parameter
 class Linear(Module):
     """`x @ weight.T + bias` over the last axis of x."""
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, *, device: Any = None,
-                 dtype: Any = None) -> None:
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        *,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         self.in_features, self.out_features = in_features, out_features
-        self.weight = Parameter(tenon.empty([out_features, in_features], device=device, dtype=dtype))
-        self.bias = Parameter(tenon.empty([out_features], device=device, dtype=dtype)) if bias else None
+        self.weight = Parameter(
+            tenon.empty([out_features, in_features], device=device, dtype=dtype)
+        )
+        self.bias = (
+            Parameter(tenon.empty([out_features], device=device, dtype=dtype)) if bias else None
+        )
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -40,16 +51,26 @@ class Linear(Module):
 
 
 class Embedding(Module):
-    """A table of `num_embeddings` vectors, looked up by integer. Row `padding_index` stays as it is."""
+    """A table of `num_embeddings` vectors. The row `padding_index` is not trained."""
 
-    def __init__(self, num_embeddings: int, embedding_dim: int, padding_index: int | None = None, *,
-                 device: Any = None, dtype: Any = None) -> None:
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_index: int | None = None,
+        *,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
         if padding_index is not None and not 0 <= padding_index < num_embeddings:
-            raise ValueError(f"Embedding: expected padding_index in [0, {num_embeddings}), got "
-                             f"{padding_index}")
+            raise ValueError(
+                f"Embedding: expected padding_index in [0, {num_embeddings}), got {padding_index}"
+            )
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.padding_index = padding_index
-        self.weight = Parameter(tenon.empty([num_embeddings, embedding_dim], device=device, dtype=dtype))
+        self.weight = Parameter(
+            tenon.empty([num_embeddings, embedding_dim], device=device, dtype=dtype)
+        )
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

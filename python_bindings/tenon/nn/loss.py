@@ -13,8 +13,10 @@ from .parameter import Buffer
 class _Loss(Module):
     def __init__(self, reduction: str = "mean") -> None:
         if reduction not in ("mean", "sum", "none"):
-            raise ValueError(f"{type(self).__name__}: expected reduction 'mean', 'sum' or 'none', got "
-                             f"{reduction!r}")
+            raise ValueError(
+                f"{type(self).__name__}: expected reduction 'mean', 'sum' or 'none', got "
+                f"{reduction!r}"
+            )
         self.reduction = reduction
 
     def extra_repr(self) -> str:
@@ -60,8 +62,9 @@ class HuberLoss(_Loss):
 class _ClassLoss(_Loss):
     """`weight` [classes] weighs classes; targets equal to `ignore_index` count nothing."""
 
-    def __init__(self, weight: Tensor | None = None, ignore_index: int = -100,
-                 reduction: str = "mean") -> None:
+    def __init__(
+        self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
+    ) -> None:
         super().__init__(reduction)
         self.weight = _constant(weight)
         self.ignore_index = ignore_index
@@ -77,14 +80,20 @@ class NLLLoss(_ClassLoss):
 class CrossEntropyLoss(_ClassLoss):
     """NLLLoss of the softmax of x [N, C, ...]; the target holds classes or probabilities."""
 
-    def __init__(self, weight: Tensor | None = None, ignore_index: int = -100,
-                 reduction: str = "mean", label_smoothing: float = 0.0) -> None:
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+    ) -> None:
         super().__init__(weight, ignore_index, reduction)
         self.label_smoothing = label_smoothing
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        return F.cross_entropy(x, target, self.weight, self.ignore_index, self.reduction,
-                               self.label_smoothing)
+        return F.cross_entropy(
+            x, target, self.weight, self.ignore_index, self.reduction, self.label_smoothing
+        )
 
 
 class BCELoss(_Loss):
@@ -99,15 +108,24 @@ class BCELoss(_Loss):
 
 
 class BCEWithLogitsLoss(_Loss):
-    """Binary cross-entropy of sigmoid(x), without overflow; `pos_weight` weighs the positive class."""
+    """Binary cross-entropy of sigmoid(x), without overflow.
 
-    def __init__(self, weight: Tensor | None = None, pos_weight: Tensor | None = None,
-                 reduction: str = "mean") -> None:
+    `weight` multiplies the elements, `pos_weight` the part of the positive class.
+    """
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        pos_weight: Tensor | None = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__(reduction)
         self.weight, self.pos_weight = _constant(weight), _constant(pos_weight)
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        return F.binary_cross_entropy_with_logits(x, target, self.weight, self.pos_weight, self.reduction)
+        return F.binary_cross_entropy_with_logits(
+            x, target, self.weight, self.pos_weight, self.reduction
+        )
 
 
 class KLDivLoss(_Loss):

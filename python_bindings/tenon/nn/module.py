@@ -2,8 +2,8 @@
 """Module: a callable with parameters.
 
 What belongs to a module is found by looking at its attributes: a Parameter is trained, a Buffer is
-saved, a Module is a child. There is no registry beside the attributes that could disagree with them,
-and reading `self.weight` costs what reading any attribute costs.
+saved, a Module is a child. There is no registry beside the attributes that could disagree with
+them, and reading `self.weight` costs what reading any attribute costs.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ class Module:
     def add_module(self, name: str, module: Module) -> None:
         """Same as `self.<name> = module`, for names that are made at run time."""
         if not isinstance(module, Module):
-            raise TypeError(f"add_module: expected a Module for {name!r}, got {type(module).__name__}")
+            raise TypeError(
+                f"add_module: expected a Module for {name!r}, got {type(module).__name__}"
+            )
         setattr(self, name, module)
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
@@ -152,7 +154,7 @@ class Module:
             parameter.grad = None
 
     def to(self: M, *args: Any, device: Any = None, dtype: Any = None) -> M:
-        """Move parameters and buffers, in place: `to("toy")`, `to(tenon.float64)`, `to(device=...)`.
+        """Move parameters and buffers in place: `to("toy")`, `to(tenon.float64)`, `to(device=...)`.
 
         Integer and boolean tensors keep their dtype. Parameter objects stay the same, so an
         optimizer that holds them stays valid.
@@ -186,23 +188,29 @@ class Module:
     def load_state_dict(self, state: Mapping[str, Tensor], strict: bool = True) -> LoadReport:
         """Copy `state` into this module. Nothing is copied if anything does not fit.
 
-        With `strict=False` missing and unexpected names are reported instead of refused; a tensor of
-        the wrong shape is refused always.
+        With `strict=False` missing and unexpected names are reported instead of refused; a tensor
+        of the wrong shape is refused always.
         """
         own = self.state_dict()
         report = LoadReport([n for n in own if n not in state], [n for n in state if n not in own])
         problems = []
         if strict:
-            problems += [f"missing: {name} (expected shape {tuple(own[name].shape)})"
-                         for name in report.missing]
+            problems += [
+                f"missing: {name} (expected shape {tuple(own[name].shape)})"
+                for name in report.missing
+            ]
             problems += [f"unexpected: {name}" for name in report.unexpected]
-        problems += [f"{name}: expected shape {tuple(own[name].shape)}, got {tuple(state[name].shape)}"
-                     for name in own
-                     if name in state and tuple(own[name].shape) != tuple(state[name].shape)]
+        problems += [
+            f"{name}: expected shape {tuple(own[name].shape)}, got {tuple(state[name].shape)}"
+            for name in own
+            if name in state and tuple(own[name].shape) != tuple(state[name].shape)
+        ]
         if problems:
             hint = "; pass strict=False to load what fits" if strict else ""
-            raise ValueError(f"{type(self).__name__}.load_state_dict: {len(problems)} tensors do not "
-                             f"fit{hint}:\n  " + "\n  ".join(problems))
+            raise ValueError(
+                f"{type(self).__name__}.load_state_dict: {len(problems)} tensors do not "
+                f"fit{hint}:\n  " + "\n  ".join(problems)
+            )
         with tenon.no_grad():
             for name, tensor in own.items():
                 if name in state:
@@ -223,8 +231,10 @@ class Module:
         return ""
 
     def __repr__(self) -> str:
-        lines = [f"({name}): " + repr(child).replace("\n", "\n  ")
-                 for name, child in self.named_children()]
+        lines = [
+            f"({name}): " + repr(child).replace("\n", "\n  ")
+            for name, child in self.named_children()
+        ]
         inner = self.extra_repr()
         if lines:
             inner = "\n  " + "\n  ".join(([inner] if inner else []) + lines) + "\n"

@@ -19,7 +19,9 @@ class LRScheduler:
     def __init__(self, optimizer: Optimizer) -> None:
         self.optimizer = optimizer
         # A second scheduler on the same optimizer starts from the same rates as the first.
-        self.base_rates = [group.setdefault("initial_lr", group["lr"]) for group in optimizer.param_groups]
+        self.base_rates = [
+            group.setdefault("initial_lr", group["lr"]) for group in optimizer.param_groups
+        ]
         self.last_step = 0
         self._apply()
 
@@ -43,9 +45,11 @@ class LRScheduler:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         if len(state["base_rates"]) != len(self.optimizer.param_groups):
-            raise ValueError(f"{type(self).__name__}.load_state_dict: expected "
-                             f"{len(self.optimizer.param_groups)} parameter groups, got "
-                             f"{len(state['base_rates'])}")
+            raise ValueError(
+                f"{type(self).__name__}.load_state_dict: expected "
+                f"{len(self.optimizer.param_groups)} parameter groups, got "
+                f"{len(state['base_rates'])}"
+            )
         self.last_step = state["last_step"]
         self.base_rates = list(state["base_rates"])
         self._apply()
@@ -76,7 +80,7 @@ class StepLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """From the rate down to `min_lr` along half a cosine in `steps` steps, and constant after it."""
+    """From the rate down to `min_lr` along half a cosine in `steps` steps; constant after that."""
 
     def __init__(self, optimizer: Optimizer, steps: int, min_lr: float = 0.0) -> None:
         if steps < 1:
@@ -95,8 +99,9 @@ class LinearWarmup(LRScheduler):
     `after` counts from the end of the warm-up and must not be stepped by itself.
     """
 
-    def __init__(self, optimizer: Optimizer, steps: int, start: float = 0.0,
-                 after: LRScheduler | None = None) -> None:
+    def __init__(
+        self, optimizer: Optimizer, steps: int, start: float = 0.0, after: LRScheduler | None = None
+    ) -> None:
         if steps < 1:
             raise ValueError(f"LinearWarmup: expected steps >= 1, got {steps}")
         self.steps, self.start, self.after = steps, start, after

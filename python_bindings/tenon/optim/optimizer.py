@@ -13,8 +13,8 @@ from tenon import Tensor
 class Optimizer:
     """Updates parameters from their gradients.
 
-    `params` is an iterable of parameters, or of dicts {"params": ..., "lr": ...} whose options differ
-    from the defaults. Options live in `param_groups` and may be changed between steps.
+    `params` is an iterable of parameters, or of dicts {"params": ..., "lr": ...} whose options
+    differ from the defaults. Options live in `param_groups` and may be changed between steps.
     """
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
@@ -35,15 +35,21 @@ class Optimizer:
         known = {id(p) for other in self.param_groups for p in other["params"]}
         for param in params:
             if not isinstance(param, Tensor):
-                raise TypeError(f"{type(self).__name__}: expected tensors, got {type(param).__name__}")
+                raise TypeError(
+                    f"{type(self).__name__}: expected tensors, got {type(param).__name__}"
+                )
             if id(param) in known:
-                raise ValueError(f"{type(self).__name__}: a parameter of shape {tuple(param.shape)} "
-                                 "appears twice; each may be in one group only")
+                raise ValueError(
+                    f"{type(self).__name__}: a parameter of shape {tuple(param.shape)} "
+                    "appears twice; each may be in one group only"
+                )
             known.add(id(param))
         unknown = set(group) - set(self.defaults) - {"params", "initial_lr"}
         if unknown:
-            raise TypeError(f"{type(self).__name__}: unknown options {sorted(unknown)}; known are "
-                            f"{sorted(self.defaults)}")
+            raise TypeError(
+                f"{type(self).__name__}: unknown options {sorted(unknown)}; known are "
+                f"{sorted(self.defaults)}"
+            )
         group = {**self.defaults, **group, "params": params}
         self.check_options(group)
         self.param_groups.append(group)
@@ -76,19 +82,23 @@ class Optimizer:
         """State of a parameter before its first update."""
         return {}
 
-    def update(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+    def update(
+        self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
+    ) -> None:
         """One update in place. Runs with recording off."""
         raise NotImplementedError(f"{type(self).__name__} must define update()")
 
     # -- saving ------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Options and state, with parameters replaced by their position. Holds no parameter data."""
+        """Options and state, with parameters replaced by their positions; no parameter data."""
         position = {id(param): i for i, param in enumerate(self._all())}
         return {
             "state": {position[id(param)]: dict(state) for param, state in self.state.items()},
-            "param_groups": [{**group, "params": [position[id(p)] for p in group["params"]]}
-                             for group in self.param_groups],
+            "param_groups": [
+                {**group, "params": [position[id(p)] for p in group["params"]]}
+                for group in self.param_groups
+            ],
         }
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
@@ -96,22 +106,30 @@ class Optimizer:
         sizes = [len(group["params"]) for group in self.param_groups]
         got = [len(group["params"]) for group in saved["param_groups"]]
         if sizes != got:
-            raise ValueError(f"{type(self).__name__}.load_state_dict: expected groups of {sizes} "
-                             f"parameters, got {got}; was it saved for another model?")
+            raise ValueError(
+                f"{type(self).__name__}.load_state_dict: expected groups of {sizes} "
+                f"parameters, got {got}; was it saved for another model?"
+            )
         params = dict(zip((i for g in saved["param_groups"] for i in g["params"]), self._all()))
         state: dict[Tensor, dict[str, Any]] = {}
         for index, entries in saved["state"].items():
             param = params.get(index)
             if param is None:
-                raise ValueError(f"{type(self).__name__}.load_state_dict: state for parameter {index}, "
-                                 f"but there are {len(params)}")
+                raise ValueError(
+                    f"{type(self).__name__}.load_state_dict: state for parameter {index}, "
+                    f"but there are {len(params)}"
+                )
             for name, value in entries.items():
                 if isinstance(value, Tensor) and tuple(value.shape) != tuple(param.shape):
-                    raise ValueError(f"{type(self).__name__}.load_state_dict: {name} of parameter "
-                                     f"{index}: expected shape {tuple(param.shape)}, got "
-                                     f"{tuple(value.shape)}")
-            state[param] = {name: value.to(param.device).clone() if isinstance(value, Tensor) else value
-                            for name, value in entries.items()}
+                    raise ValueError(
+                        f"{type(self).__name__}.load_state_dict: {name} of parameter "
+                        f"{index}: expected shape {tuple(param.shape)}, got "
+                        f"{tuple(value.shape)}"
+                    )
+            state[param] = {
+                name: value.to(param.device).clone() if isinstance(value, Tensor) else value
+                for name, value in entries.items()
+            }
         self.state = state
         for group, other in zip(self.param_groups, saved["param_groups"]):
             group.update({**other, "params": group["params"]})
@@ -120,6 +138,9 @@ class Optimizer:
         return [param for group in self.param_groups for param in group["params"]]
 
     def __repr__(self) -> str:
-        lines = [", ".join(f"{k}={v}" for k, v in group.items() if k != "params")
-                 + f" ({len(group['params'])} parameters)" for group in self.param_groups]
+        lines = [
+            ", ".join(f"{k}={v}" for k, v in group.items() if k != "params")
+            + f" ({len(group['params'])} parameters)"
+            for group in self.param_groups
+        ]
         return f"{type(self).__name__}(\n  " + "\n  ".join(lines) + "\n)"

@@ -5,8 +5,8 @@
         ...
         bar.update(loss=loss.item())
 
-On a terminal one line is redrawn, at most ten times a second. Elsewhere (a log file, CI) one line is
-written at the end.
+On a terminal one line is redrawn, at most ten times a second. Elsewhere (a log file, CI) one line
+is written at the end.
 """
 
 from __future__ import annotations
@@ -28,8 +28,14 @@ class Progress:
 
     redraw_seconds = 0.1
 
-    def __init__(self, steps: Iterable, label: str = "", *, total: int | None = None,
-                 file: TextIO | None = None) -> None:
+    def __init__(
+        self,
+        steps: Iterable,
+        label: str = "",
+        *,
+        total: int | None = None,
+        file: TextIO | None = None,
+    ) -> None:
         self.steps = steps
         self.label = label
         self.total = total if total is not None else getattr(steps, "__len__", lambda: None)()
