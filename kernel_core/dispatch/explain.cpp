@@ -33,37 +33,32 @@ tenon_status op_explain(const tenon_op* handle, tenon_device_id device_id, int32
   if (!is_dtype(dtype)) return core::fail(err, TENON_INVALID_ARGUMENT, "no dtype has id %d", dtype);
   uint32_t kind = TENON_DEVICE_KIND(device_id);
   JsonWriter json;
-  json.begin_object();
-  json.member("op", op->name);
-  json.member("schema", op->def.schema);
-  json.member("origin", op->def.origin);
-  json.member("device", device->name);
-  json.member("dtype", core::dtype_name(dtype));
-  json.member("composite", (op->def.flags & TENON_OP_COMPOSITE) != 0);
-  if (op->def.flags & TENON_OP_VIEW) {
-    json.member("route", "view");
-  } else {
+  json.object("", [&] {
+    json.string("op", op->name);
+    json.string("schema", op->def.schema);
+    json.string("origin", op->def.origin ? op->def.origin : "");
+    json.string("device", device->name);
+    json.string("dtype", core::dtype_name(dtype));
+    json.boolean("composite", op->def.flags & TENON_OP_COMPOSITE);
+    if (op->def.flags & TENON_OP_VIEW) return json.string("route", "view");
     const Resolution* cell = resolve(*op, kind, dtype);
-    json.member("route", route_name(cell->route));
-    if (cell->route == Route::kChoose) json.member("if_all_decline", route_name(cell->otherwise));
+    json.string("route", route_name(cell->route));
+    if (cell->route == Route::kChoose) json.string("if_all_decline", route_name(cell->otherwise));
     if (cell->route == Route::kHost) {
       static constexpr const char* kPolicies[] = {"deny", "warn_once", "allow"};
-      json.member("policy", kPolicies[static_cast<int>(fallback_policy(*op, device_kind_name(kind)))]);
+      json.string("policy", kPolicies[static_cast<int>(fallback_policy(*op, device_kind_name(kind)))]);
     }
-    json.key("kernels");
-    json.begin_array();
-    for (const Kernel* kernel : kernels_for(*op, kind, dtype)) {
-      json.begin_object();
-      json.member("plugin", kernel->plugin);
-      json.member("score", kernel->def.score);
-      json.member("may_decline", kernel->def.can_run != nullptr);
-      json.member("typed", kernel->def.typed && kernel->def.schema_hash == op->def.schema_hash);
-      json.end_object();
-    }
-    json.end_array();
-    json.member("has_decomposition", op->def.decompose != nullptr);
-  }
-  json.end_object();
+    json.array("kernels", [&] {
+      for (const Kernel* kernel : kernels_for(*op, kind, dtype))
+        json.object("", [&] {
+          json.string("plugin", kernel->plugin);
+          json.number("score", kernel->def.score);
+          json.boolean("may_decline", kernel->def.can_run);
+          json.boolean("typed", kernel->def.typed && kernel->def.schema_hash == op->def.schema_hash);
+        });
+    });
+    json.boolean("has_decomposition", op->def.decompose);
+  });
   sink(user, json.text().data(), json.text().size());
   return TENON_OK;
 }

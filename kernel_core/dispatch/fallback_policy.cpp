@@ -90,6 +90,35 @@ FallbackPolicy lookup(const Policies& self, const Operator& op, std::string_view
   return best->policy;
 }
 
+struct Usage {
+  int64_t native = 0, lowered = 0, host = 0, host_bytes = 0;
+
+  void add(const Resolution& cell, bool reset) {
+    take(cell.native_calls, native, reset);
+    take(cell.lowered_calls, lowered, reset);
+    take(cell.host_calls, host, reset);
+    take(cell.host_bytes, host_bytes, reset);
+  }
+
+ private:
+  static void take(std::atomic<uint64_t>& counter, int64_t& sum, bool reset) {
+    sum += static_cast<int64_t>(counter.load(std::memory_order_relaxed));
+    if (reset) counter.store(0, std::memory_order_relaxed);
+  }
+};
+
+Usage usage_of(const Operator& op, uint32_t kind, bool reset) {
+  Usage usage;
+  for (int32_t dtype = 0; dtype < TENON_DTYPE_COUNT; ++dtype) {
+    const Resolution* cell = op.cell(kind, dtype);
+    if (!cell) continue;
+    usage.add(*cell, reset);
+    if (cell->route != Route::kChoose) continue;
+    for (auto* candidate = cell->candidates; *candidate; ++candidate) usage.add(**candidate, reset);
+  }
+  return usage;
+}
+
 std::string kind_of(const Device& device) {
   const char* name = slots::device_kind_name(TENON_DEVICE_KIND(device.id));
   return name ? name : "?";
@@ -146,40 +175,24 @@ void fallback_get_policy(tenon_sink_fn sink, void* user) {
 
 void fallback_report(int32_t reset, tenon_sink_fn sink, void* user) {
   JsonWriter json;
-  json.begin_array();
-  for (uint32_t id = 0; id < operator_count(); ++id) {
-    Operator* op = operator_at(id);
-    if (!op) continue;
-    for (uint32_t kind = 1; kind < device_kind_count(); ++kind) {
-      uint64_t native = 0, lowered = 0, host = 0, bytes = 0;
-      auto add = [&](const Resolution& cell) {
-        native += cell.native_calls.load(std::memory_order_relaxed);
-        lowered += cell.lowered_calls.load(std::memory_order_relaxed);
-        host += cell.host_calls.load(std::memory_order_relaxed);
-        bytes += cell.host_bytes.load(std::memory_order_relaxed);
-        if (!reset) return;
-        for (auto* counter : {&cell.native_calls, &cell.lowered_calls, &cell.host_calls, &cell.host_bytes})
-          counter->store(0, std::memory_order_relaxed);
-      };
-      for (int32_t dtype = 0; dtype < TENON_DTYPE_COUNT; ++dtype) {
-        const Resolution* cell = op->cell(kind, dtype);
-        if (!cell) continue;
-        add(*cell);
-        if (cell->route == Route::kChoose)
-          for (auto* candidate = cell->candidates; *candidate; ++candidate) add(**candidate);
+  json.array("", [&] {
+    for (uint32_t id = 0; id < operator_count(); ++id) {
+      Operator* op = operator_at(id);
+      for (uint32_t kind = 1; op && kind < device_kind_count(); ++kind) {
+        Usage usage = usage_of(*op, kind, reset);
+        if (usage.native + usage.lowered + usage.host == 0) continue;
+        json.object("", [&] {
+          const char* name = device_kind_name(kind);
+          json.string("device", name ? name : "");
+          json.string("op", short_name(*op));
+          json.number("native", usage.native);
+          json.number("lowered", usage.lowered);
+          json.number("host", usage.host);
+          json.number("host_bytes", usage.host_bytes);
+        });
       }
-      if (native + lowered + host == 0) continue;
-      json.begin_object();
-      json.member("device", device_kind_name(kind));
-      json.member("op", short_name(*op));
-      json.member("native", native);
-      json.member("lowered", lowered);
-      json.member("host", host);
-      json.member("host_bytes", bytes);
-      json.end_object();
     }
-  }
-  json.end_array();
+  });
   sink(user, json.text().data(), json.text().size());
 }
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernel_core/plugin/attempts.hpp"
-#include "kernel_core/plugin/json_writer.hpp"
+#include "kernel_core/types/json.hpp"
 #include "kernel_core/plugin/loaded_plugin.hpp"
 
 namespace tenon::core {

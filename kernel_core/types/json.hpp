@@ -1,88 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes JSON: how the host answers questions about itself.
+// Writes JSON text; the caller keeps braces in balance by scopes.
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <string_view>
-#include <type_traits>
+#include <vector>
 
 namespace tenon::core {
 
 class JsonWriter {
  public:
-  void begin_object() { open('{'); }
-  void end_object() { close('}'); }
-  void begin_array() { open('['); }
-  void end_array() { close(']'); }
-  void key(std::string_view name) {
-    separate();
-    quote(name);
-    text_ += ':';
-    first_ = true;
+  template <class Body>
+  void object(std::string_view key, Body&& body) {
+    open(key, '{');
+    body();
+    close('}');
   }
-  void value(std::string_view text) {
-    separate();
-    quote(text);
+  template <class Body>
+  void array(std::string_view key, Body&& body) {
+    open(key, '[');
+    body();
+    close(']');
   }
-  void value(const char* text) { value(std::string_view(text ? text : "")); }
-  void value(bool truth) {
-    separate();
-    text_ += truth ? "true" : "false";
-  }
-  template <class T>
-    requires std::is_integral_v<T>
-  void value(T number) {
-    separate();
-    text_ += std::to_string(number);
-  }
-  void value(double number) {
-    separate();
-    char buffer[32];
-    std::snprintf(buffer, sizeof buffer, "%.9g", number);
-    text_ += buffer;
-  }
-  template <class T>
-  void member(std::string_view name, const T& content) {
-    key(name);
-    value(content);
-  }
+  // An empty key: an element of an array, or the whole document.
+  void string(std::string_view key, std::string_view text);
+  void number(std::string_view key, int64_t number);
+  void boolean(std::string_view key, bool truth);
+  void strings(std::string_view key, const std::vector<std::string>& texts);
+
   const std::string& text() const { return text_; }
 
  private:
-  void separate() {
-    if (!first_) text_ += ',';
-    first_ = false;
-  }
-  void open(char bracket) {
-    separate();
-    text_ += bracket;
-    first_ = true;
-  }
-  void close(char bracket) {
-    text_ += bracket;
-    first_ = false;
-  }
-  void quote(std::string_view text) {
-    text_ += '"';
-    for (char c : text) {
-      if (c == '"' || c == '\\') {
-        text_ += '\\';
-        text_ += c;
-      } else if (static_cast<unsigned char>(c) < 0x20) {
-        char buffer[8];
-        std::snprintf(buffer, sizeof buffer, "\\u%04x", c);
-        text_ += buffer;
-      } else {
-        text_ += c;
-      }
-    }
-    text_ += '"';
-  }
+  void begin(std::string_view key);
+  void open(std::string_view key, char bracket);
+  void close(char bracket);
+  void quote(std::string_view text);
 
   std::string text_;
-  bool first_ = true;
+  bool needs_comma_ = false;
 };
 
 }  // namespace tenon::core

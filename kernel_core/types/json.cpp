@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernel_core/plugin/json_writer.hpp"
+#include "kernel_core/types/json.hpp"
 
 #include <cstdio>
 
@@ -47,7 +47,12 @@ void JsonWriter::string(std::string_view key, std::string_view text) {
   quote(text);
 }
 
-void JsonWriter::number(std::string_view key, uint64_t number) {
+void JsonWriter::boolean(std::string_view key, bool truth) {
+  begin(key);
+  text_ += truth ? "true" : "false";
+}
+
+void JsonWriter::number(std::string_view key, int64_t number) {
   begin(key);
   text_ += std::to_string(number);
 }
