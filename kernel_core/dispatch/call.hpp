@@ -69,8 +69,15 @@ std::string dtype_list(uint64_t mask);
 // A kernel that failed without a word still gets one.
 tenon_status kernel_result(const Operator& op, const Device& device, tenon_status status, tenon_err* err);
 
+// Memory that was allocated for other streams than the call's must outlive the work queued here.
+void record_stream_use(const tenon_ctx& ctx, const tenon_value* values, uint32_t count);
+
 inline tenon_status invoke(const Resolution& kernel, tenon_ctx& ctx, const tenon_value* args, uint32_t nargs,
                            tenon_value* outs, uint32_t nouts, tenon_err* err) {
+  if (ctx.device.has_streams.load(std::memory_order_relaxed)) [[unlikely]] {
+    record_stream_use(ctx, args, nargs);
+    record_stream_use(ctx, outs, nouts);
+  }
   return kernel.typed ? kernel.invoke(kernel.typed, &ctx, args, nargs, outs, nouts, err)
                       : kernel.boxed(&ctx, args, nargs, outs, nouts, err);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernel_core/dispatch/context.hpp"
+#include "kernel_core/dispatch/call.hpp"
 
 #include "kernel_core/abi/slots.hpp"
 #include "kernel_core/runtime/random.hpp"
@@ -9,6 +9,21 @@
 namespace tenon::core {
 
 constinit thread_local Device* random_origin = nullptr;
+
+void record_stream_use(const tenon_ctx& ctx, const tenon_value* values, uint32_t count) {
+  auto record = [&](const tenon_tensor* tensor) {
+    if (!tensor || tensor->flags & TENON_TENSOR_HOST_SCALAR) return;
+    const Storage* storage = impl(tensor)->storage;
+    if (storage && storage->device == &ctx.device && storage->data && storage->stream != ctx.stream)
+      record_use(ctx.device, storage->data, ctx.stream);
+  };
+  for (uint32_t i = 0; i < count; ++i) {
+    record(as_tensor(values[i]));
+    if (values[i].tag != TENON_VALUE_TENSORS) continue;
+    auto* list = static_cast<tenon_tensor* const*>(values[i].v.p);
+    for (uint32_t k = 0; k < values[i].aux; ++k) record(list[k]);
+  }
+}
 
 namespace slots {
 
