@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The null device: one piece of hardware, always there.
-#include <cstdio>
-
 #include "null.hpp"
 
 namespace null_device {
