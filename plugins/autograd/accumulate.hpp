@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arithmetic of the engine: bringing a gradient to its input's form, and summing gradients.
+#pragma once
+
+#include <atomic>
+
+#include "support.hpp"
+
+namespace tenon::autograd {
+
+// What a gradient has to look like.
+struct Form {
+  int32_t ndim;
+  int32_t dtype;
+  const int64_t* sizes;
+};
+
+// Undo broadcasting and promotion: sum `gradient` to the form's shape and cast it to its dtype.
+// `operation` is what made the gradient.
+tenon_status fit(Tensor& gradient, const Form& form, const char* operation, tenon_err* err);
+
+// A sum under construction. `is_own`: made here, so that nobody else sees it change.
+tenon_status add_to(tenon_tensor*& sum, bool& is_own, Tensor gradient, bool creates_graph, tenon_err* err);
+
+// Add to a .grad, which several threads may do at once.
+tenon_status accumulate_grad(std::atomic<tenon_tensor*>& grad, Tensor gradient, bool creates_graph, tenon_err* err);
+
+}  // namespace tenon::autograd

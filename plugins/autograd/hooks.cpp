@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hooks.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "views.hpp"
+
+namespace tenon::autograd {
+namespace {
+
+bool fits(const tenon_tensor& replacement, const tenon_tensor& gradient) {
+  return replacement.ndim == gradient.ndim && replacement.dtype == gradient.dtype &&
+         replacement.device == gradient.device &&
+         std::equal(gradient.shape, gradient.shape + gradient.ndim, replacement.shape);
+}
+
+}  // namespace
+
+Attachment* attachment_of(Variable& variable) {
+  if (!variable.attachment) variable.attachment = new (std::nothrow) Attachment;
+  return variable.attachment;
+}
+
+void delete_attachment(Attachment* attachment) {
+  drop_grad(*attachment);
+  delete attachment;
+}
+
+void drop_grad(Attachment& attachment) {
+  host->tensor_release(attachment.grad.exchange(nullptr, std::memory_order_acq_rel));
+}
+
+tenon_status run_hooks(Variable& variable, Tensor& gradient, tenon_err* err) {
+  if (!variable.attachment || variable.attachment->hooks.empty()) return TENON_OK;
+  auto hooks = variable.attachment->hooks;  // a hook may add or remove hooks
+  for (const auto& hook : hooks) {
+    tenon_tensor* replacement = nullptr;
+    tenon_status status = hook->call(hook->user, gradient.get(), &replacement, err);
+    if (status != TENON_OK) {
+      add_context(err, "hook on the gradient of a result of [%s]", variable.node().name());
+      return status;
+    }
+    if (!replacement) continue;
+    Tensor owned = Tensor::adopt(replacement);
+    if (!fits(*owned.get(), *gradient.get()))
+      return fail(err, TENON_INVALID_ARGUMENT,
+                  "hook on the gradient of a result of [%s]: expected a replacement of shape %s and dtype %s on the "
+                  "same device, got shape %s and dtype %s",
+                  variable.node().name(), shape_text(gradient->ndim, gradient->shape).c_str(),
+                  host->dtype_name(gradient->dtype), shape_text(owned->ndim, owned->shape).c_str(),
+                  host->dtype_name(owned->dtype));
+    gradient = std::move(owned);
+  }
+  return TENON_OK;
+}
+
+tenon_status hook_add(tenon_tensor* tensor, tenon_grad_hook_fn call, void* user, tenon_drop_fn drop,
+                      uint64_t* id, tenon_err* err) {
+  static std::atomic<uint64_t> last_id{0};
+  Variable* variable;
+  TENON_TRY(current_variable(tensor, &variable, err));
+  if (!variable)
+    return fail(err, TENON_FAILED_PRECONDITION,
+                "a hook needs a tensor that requires grad, got one that does not; set requires_grad first");
+  try {
+    Attachment* attachment = attachment_of(*variable);
+    if (!attachment) return fail_memory(err);
+    attachment->hooks.reserve(attachment->hooks.size() + 1);
+    uint64_t fresh = last_id.fetch_add(1, std::memory_order_relaxed) + 1;
+    auto hook = std::make_shared<Hook>(fresh, call, user, nullptr);
+    hook->drop = drop;  // from here on the hook owns `user`
+    attachment->hooks.push_back(std::move(hook));
+    *id = fresh;
+    return TENON_OK;
+  } catch (const std::bad_alloc&) {
+    return fail_memory(err);
+  }
+}
+
+tenon_status hook_remove(tenon_tensor* tensor, uint64_t id, tenon_err* err) {
+  Variable* variable = variable_in_slot(tensor);
+  if (variable && variable->attachment) {
+    auto& hooks = variable->attachment->hooks;
+    auto found = std::find_if(hooks.begin(), hooks.end(), [&](const auto& hook) { return hook->id == id; });
+    if (found != hooks.end()) {
+      auto last_use = std::move(*found);  // its drop may come back here
+      hooks.erase(found);
+      return TENON_OK;
+    }
+  }
+  return fail(err, TENON_NOT_FOUND, "no hook with id %llu on this tensor; was it removed already?",
+              static_cast<unsigned long long>(id));
+}
+
+}  // namespace tenon::autograd

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operators.hpp"
+
+#include <atomic>
+
+namespace tenon::autograd {
+namespace {
+
+// An operator that is looked up at its first call: this plugin may start before the one that defines it.
+class LazyOperator {
+ public:
+  constexpr explicit LazyOperator(const char* name, uint32_t flag = 0) : name_(name), flag_(flag) {}
+
+  tenon_status call(tenon_value* args, uint32_t nargs, tenon_value* out, tenon_err* err) {
+    const tenon_op* op = op_.load(std::memory_order_relaxed);
+    if (!op) [[unlikely]] {
+      op = find();
+      if (!op)
+        return fail(err, TENON_NOT_FOUND, "autograd needs the operator `%s`; load the plugin standard_ops", name_);
+      op_.store(op, std::memory_order_relaxed);
+    }
+    return host->op_call(op, args, nargs, out, 1, err);
+  }
+  tenon_status call_new(tenon_value* args, uint32_t nargs, Tensor* out, tenon_err* err) {
+    tenon_value result{};
+    TENON_TRY(call(args, nargs, &result, err));
+    *out = Tensor::adopt(as_tensor(result));
+    return TENON_OK;
+  }
+
+ private:
+  // By what it is for, where operators are marked so; else by name.
+  const tenon_op* find() const {
+    if (!flag_) return host->op_find(name_);
+    for (uint32_t id = 0; id < host->op_count(); ++id) {
+      const tenon_op* op = host->op_at(id);
+      if (op && host->op_def(op)->flags & flag_) return op;
+    }
+    return nullptr;
+  }
+
+  const char* name_;
+  uint32_t flag_;
+  std::atomic<const tenon_op*> op_{nullptr};
+};
+
+constinit LazyOperator add_operator("add");
+constinit LazyOperator sum_operator("sum");
+constinit LazyOperator reshape_operator("reshape");
+constinit LazyOperator full_operator("full");
+constinit LazyOperator convert_operator("cast", TENON_OP_CONVERT);
+constinit LazyOperator materialize_operator("clone", TENON_OP_MATERIALIZE);
+
+tenon_value ints(const int64_t* values, uint32_t count) {
+  return {TENON_VALUE_INTS, count, {.p = const_cast<int64_t*>(values)}};
+}
+tenon_value number(double value) { return {TENON_VALUE_FLOAT, 0, {.f = value}}; }
+
+}  // namespace
+
+tenon_status add(const Tensor& x, const Tensor& y, Tensor* out, tenon_err* err) {
+  tenon_value args[] = {tensor_value(x.get()), tensor_value(y.get())};
+  return add_operator.call_new(args, 2, out, err);
+}
+
+tenon_status add_into(tenon_tensor* sum, const Tensor& x, tenon_err* err) {
+  tenon_value args[] = {tensor_value(sum), tensor_value(x.get())};
+  tenon_value out = tensor_value(sum);
+  return add_operator.call(args, 2, &out, err);
+}
+
+tenon_status sum(const Tensor& x, const int64_t* axes, uint32_t count, Tensor* out, tenon_err* err) {
+  tenon_value args[] = {tensor_value(x.get()), ints(axes, count), {TENON_VALUE_BOOL, 0, {.i = 1}}};
+  return sum_operator.call_new(args, 3, out, err);
+}
+
+tenon_status reshape(const Tensor& x, int32_t ndim, const int64_t* shape, Tensor* out, tenon_err* err) {
+  tenon_value args[] = {tensor_value(x.get()), ints(shape, static_cast<uint32_t>(ndim))};
+  return reshape_operator.call_new(args, 2, out, err);
+}
+
+tenon_status convert(const Tensor& x, int32_t dtype, Tensor* out, tenon_err* err) {
+  tenon_value args[] = {tensor_value(x.get()), {TENON_VALUE_DTYPE, 0, {.i = dtype}}};
+  return convert_operator.call_new(args, 2, out, err);
+}
+
+tenon_status clone(const Tensor& x, Tensor* out, tenon_err* err) {
+  tenon_value args[] = {tensor_value(x.get())};
+  return materialize_operator.call_new(args, 1, out, err);
+}
+
+tenon_status copy_into(tenon_tensor* destination, const Tensor& x, tenon_err* err) {
+  tenon_value args[] = {tensor_value(x.get())};
+  tenon_value out = tensor_value(destination);
+  return materialize_operator.call(args, 1, &out, err);
+}
+
+tenon_status full(int32_t ndim, const int64_t* shape, double value, int32_t dtype, tenon_device_id device,
+                  Tensor* out, tenon_err* err) {
+  tenon_value args[] = {ints(shape, static_cast<uint32_t>(ndim)), number(value),
+                        {TENON_VALUE_DTYPE, 0, {.i = dtype}}, {TENON_VALUE_DEVICE, 0, {.i = device}}};
+  return full_operator.call_new(args, 4, out, err);
+}
+
+tenon_status fill(tenon_tensor* destination, double value, tenon_err* err) {
+  tenon_value args[] = {ints(destination->shape, static_cast<uint32_t>(destination->ndim)), number(value),
+                        {TENON_VALUE_DTYPE, 0, {.i = destination->dtype}},
+                        {TENON_VALUE_DEVICE, 0, {.i = destination->device}}};
+  tenon_value out = tensor_value(destination);
+  return full_operator.call(args, 4, &out, err);
+}
+
+tenon_status alias(tenon_tensor* tensor, Tensor* out, tenon_err* err) {
+  tenon_tensor* view;
+  TENON_TRY(host->tensor_view(tensor, tensor->dtype, tensor->ndim, tensor->shape, tensor->strides, 0, &view, err));
+  *out = Tensor::adopt(view);
+  return TENON_OK;
+}
+
+}  // namespace tenon::autograd

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which rule differentiates an operator: a flat table by dense operator id, read without a lock.
+#pragma once
+
+#include "support.hpp"
+
+namespace tenon::autograd {
+
+// An operator as the layer sees it. Lives as long as the process: nodes point at it.
+struct OperatorInfo {
+  const tenon_op* op;
+  const char* name;
+  const tenon_grad_rule* rule;  // NULL: none
+  uint64_t diff_args;           // the rule's masks. Without a rule all arguments count: what depends on
+                                // them must not look like a constant, except for NO_GRAD operators
+  uint64_t saves_args;
+  uint64_t shapes_args;
+  uint64_t saves_outs;
+  uint32_t op_flags;  // TENON_OP_*
+  uint32_t nparams;
+  bool has_tensors;   // some parameter is a tensor or a list of them
+  bool keeps_values;  // backward reads some argument: saved, shape only, or an attribute
+
+  // What the gradients of the arguments in `needs` read, out of what the rule saves at most.
+  uint64_t arguments_read(uint64_t needs) const;
+  uint64_t outputs_read(uint64_t needs) const;
+};
+
+// What is known about `op`; NULL if host memory ran out.
+const OperatorInfo* operator_info(const tenon_op* op);
+
+// The first rule for an operator wins. The operator may be defined later.
+tenon_status rule_register(const tenon_grad_rule* rule, tenon_err* err);
+
+}  // namespace tenon::autograd

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every file of this plugin needs: its place in the host, and failures with text.
+#pragma once
+
+#include <tenon/services/autograd.h>
+#include <tenon/tensor.hpp>
+
+#include <string>
+
+namespace tenon::autograd {
+
+// Given by the host when the plugin starts; constant from then on.
+struct Place {
+  int32_t slot = -1;  // extension slot of a tensor's Variable
+  int32_t layer = -1;
+  uint8_t bit = 0;  // 1 << layer: set in tenon_tensor.layers of every tensor with gradient
+};
+inline Place place;
+
+inline constexpr uint32_t kMaxArguments = 64;  // masks in tenon_grad_rule have a bit for each
+inline constexpr uint32_t kMaxResults = 8;
+
+// Record a failure and return its code. Messages say what was expected, what was got, how to fix it.
+[[gnu::format(printf, 3, 4)]] [[gnu::cold]]
+tenon_status fail(tenon_err* err, tenon_status code, const char* format, ...);
+[[gnu::cold]] tenon_status fail_memory(tenon_err* err);
+
+// Put "context > " in front of the failure recorded.
+[[gnu::format(printf, 2, 3)]] [[gnu::cold]]
+void add_context(tenon_err* err, const char* format, ...);
+
+std::string shape_text(int32_t ndim, const int64_t* shape);
+
+// "add" for "tenon::add"; other namespaces stay: how messages name an operator.
+const char* short_name(const char* name);
+
+inline tenon_tensor* as_tensor(const tenon_value& value) {
+  return value.tag == TENON_VALUE_TENSOR ? static_cast<tenon_tensor*>(value.v.p) : nullptr;
+}
+inline tenon_value tensor_value(tenon_tensor* tensor) {
+  return {TENON_VALUE_TENSOR, 0, {.p = tensor}};
+}
+
+inline bool is_differentiable(int32_t dtype) {
+  return dtype >= TENON_DTYPE_F8E4M3 && dtype <= TENON_DTYPE_C128;
+}
+inline bool is_complex(int32_t dtype) { return dtype == TENON_DTYPE_C64 || dtype == TENON_DTYPE_C128; }
+
+// True if whoever asks holds the only way to this memory: a write to it is seen by nobody else.
+inline bool is_unshared(const tenon_tensor* tensor) {
+  if (host->tensor_use_count(tensor) != 1 || tensor->flags & TENON_TENSOR_READONLY) return false;
+  const tenon_tensor* base = host->tensor_base(tensor);
+  // A view keeps its base alive, and so that handle too.
+  if (base) return host->tensor_use_count(base) == 1 && host->tensor_storage_use_count(tensor) == 2;
+  return host->tensor_storage_use_count(tensor) == 1;
+}
+
+// Turns recording on or off for a scope.
+class RecordingScope {
+ public:
+  explicit RecordingScope(bool on) : before_(host->layer_enable(place.layer, on)) {}
+  ~RecordingScope() { host->layer_enable(place.layer, before_); }
+  RecordingScope(const RecordingScope&) = delete;
+
+ private:
+  int32_t before_;
+};
+inline bool is_recording() { return host->layer_enabled(place.layer); }
+
+}  // namespace tenon::autograd
+
+#define TENON_TRY(expression)                                                        \
+  do {                                                                               \
+    if (tenon_status tenon_try_ = (expression); tenon_try_ != TENON_OK) [[unlikely]] \
+      return tenon_try_;                                                             \
+  } while (0)

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "views.hpp"
+
+#include <new>
+#include <unordered_set>
+#include <vector>
+
+#include "hooks.hpp"
+#include "operator_node.hpp"
+#include "window.hpp"
+
+namespace tenon::autograd {
+namespace {
+
+// Give `tensor` another history, or none. What asks for its .grad stays with the tensor; hooks stay with
+// the value they were set on.
+void replace_history(tenon_tensor* tensor, Variable* fresh) {
+  Variable* old = variable_in_slot(tensor) ? detach_variable(tensor) : nullptr;
+  if (fresh) {
+    attach(tensor, fresh);
+    if (old && old->flags & Variable::kRetainsGrad) {
+      fresh->flags |= Variable::kRetainsGrad;
+      tenon_tensor* grad = old->attachment ? old->attachment->grad.exchange(nullptr) : nullptr;
+      if (grad && attachment_of(*fresh))
+        fresh->attachment->grad.store(grad);
+      else
+        host->tensor_release(grad);
+    }
+  }
+  if (old) release(old->node());
+}
+
+// The tensor that was just written may be kept, in its former state, by a node that its new history
+// leads to: tensor -> history -> node -> tensor. What was kept is useless now; letting go of it undoes
+// the cycle. Only nodes younger than the former history can have kept it.
+void break_cycles(const tenon_tensor* written, uint32_t former_level) {
+  Variable* variable = variable_of(written);
+  const void* storage = host->tensor_storage(written);
+  if (!variable || !storage) return;
+  try {
+    std::vector<Node*> open{&variable->node()};
+    std::unordered_set<Node*> seen{open.front()};
+    while (!open.empty()) {
+      Node* node = open.back();
+      open.pop_back();
+      forget_stale(*node, storage);
+      for (uint32_t i = 0; i < node->nedges; ++i) {
+        Variable* to = node->edges()[i].to;
+        if (to && to->node().level > former_level && seen.insert(&to->node()).second) open.push_back(&to->node());
+      }
+    }
+  } catch (const std::bad_alloc&) {
+    // A leak at worst, and memory has run out already.
+  }
+}
+
+uint32_t level_of(const tenon_tensor* tensor) {
+  Variable* variable = variable_of(tensor);
+  return variable ? variable->node().level : 0;
+}
+
+tenon_status write_base(tenon_tensor* view, tenon_tensor* base, Variable* of_view, tenon_err* err) {
+  uint32_t former_level = level_of(base);
+  Node* node = new_write(*view, *base, variable_of(base), of_view);
+  if (!node) return fail_memory(err);
+  retain(*node);
+  replace_history(base, node->variables());
+  // The view holds one handle on its base; whoever owns the base holds another.
+  if (host->tensor_use_count(base) > 2) break_cycles(base, former_level);
+  return TENON_OK;
+}
+
+tenon_status renew(tenon_tensor* view, Variable** out, tenon_err* err) {
+  tenon_tensor* base = host->tensor_base(view);
+  Variable* of_base = variable_of(base);
+  if (!of_base) {
+    replace_history(view, nullptr);
+    *out = nullptr;
+    return TENON_OK;
+  }
+  TENON_TRY(check_window("view", *view, *base, err));
+  Node* node = new_take(*view, *base, of_base);
+  if (!node) return fail_memory(err);
+  retain(*node);
+  *out = node->variables();
+  mark_view(view, **out);
+  replace_history(view, *out);
+  return TENON_OK;
+}
+
+}  // namespace
+
+tenon_status current_variable(tenon_tensor* tensor, Variable** out, tenon_err* err) {
+  *out = variable_of(tensor);
+  if (!*out || !((*out)->flags & Variable::kView)) return TENON_OK;
+  if ((*out)->version == host->tensor_version(tensor)) return TENON_OK;
+  return renew(tensor, out, err);
+}
+
+bool has_history(const tenon_tensor* tensor) {
+  if (tensor->layers & place.bit) return true;
+  const tenon_tensor* base = host->tensor_base(tensor);
+  return base && base->layers & place.bit;
+}
+
+tenon_status check_writable(const char* operation, tenon_tensor* tensor, bool is_argument, tenon_err* err) {
+  if (Variable* variable = variable_of(tensor)) {
+    if (variable->node().is_leaf())
+      return fail(err, TENON_FAILED_PRECONDITION,
+                  "[%s] a leaf tensor that requires grad is modified in place; expected a tensor computed from others, "
+                  "or recording turned off; update parameters inside no_grad(), or use the out-of-place form",
+                  operation);
+    if (!is_argument)
+      return fail(err, TENON_FAILED_PRECONDITION,
+                  "[%s] the output given already has a gradient history; expected a tensor without one; pass a "
+                  "detach()ed tensor, or use the form that returns its result",
+                  operation);
+  }
+  tenon_tensor* base = host->tensor_base(tensor);
+  if (!base) return TENON_OK;
+  Variable* of_base = variable_of(base);
+  if (of_base && of_base->node().is_leaf())
+    return fail(err, TENON_FAILED_PRECONDITION,
+                "[%s] a view of a leaf tensor that requires grad is modified in place; expected a view of a tensor "
+                "computed from others, or recording turned off; update parameters inside no_grad()",
+                operation);
+  return check_window(operation, *tensor, *base, err);
+}
+
+tenon_status set_history(tenon_tensor* tensor, Variable* fresh, tenon_err* err) {
+  uint32_t former_level = level_of(tensor);
+  tenon_tensor* base = host->tensor_base(tensor);
+  replace_history(tensor, fresh);
+  tenon_status status = TENON_OK;
+  if (base && (fresh || base->layers & place.bit)) {
+    if (fresh) mark_view(tensor, *fresh);
+    status = write_base(tensor, base, fresh, err);
+  }
+  if (fresh && host->tensor_use_count(tensor) > 1) break_cycles(tensor, former_level);
+  return status;
+}
+
+}  // namespace tenon::autograd

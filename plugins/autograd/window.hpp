@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes of the linear maps between a tensor and a window of its memory: see views.hpp.
+#pragma once
+
+#include "node.hpp"
+
+namespace tenon::autograd {
+
+// Can `view` be described as a window of its base? Fails with text otherwise.
+tenon_status check_window(const char* operation, const tenon_tensor& view, const tenon_tensor& base, tenon_err* err);
+// Do no two elements of `tensor` share memory?
+bool is_injective(const tenon_tensor& tensor);
+
+// Nodes without references. NULL: out of memory.
+Node* new_take(const tenon_tensor& view, const tenon_tensor& base, Variable* of_base);
+Node* new_write(const tenon_tensor& view, const tenon_tensor& base, Variable* of_base, Variable* of_view);
+
+}  // namespace tenon::autograd
