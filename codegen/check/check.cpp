@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "check/check.hpp"
+
+#include <set>
+
+#include "expression/operator_check.hpp"
+#include "expression/scalar.hpp"
+#include "support/text.hpp"
+
+namespace tenon::codegen {
+namespace {
+
+[[noreturn]] void refuse(const Operator& op, const std::string& text) {
+  throw Error(op.where, cat("`", op.name, "` (", yaml_name(op.kind), "): ", text));
+}
+
+void check_keys_of_kind(const Operator& op) {
+  bool has_expression = !op.cases.empty(), has_reduction = op.reduction.has_value();
+  bool has_decompose = op.decompose_native || !op.decompose.empty();
+  if (has_expression && !op.is_elementwise()) refuse(op, "`expr` is for `kind: elementwise`");
+  if (has_reduction && op.kind != OperatorKind::Reduction) refuse(op, "`reduce` is for `kind: reduction`");
+  switch (op.kind) {
+    case OperatorKind::Elementwise:
+      if (!has_expression && !has_decompose)
+        refuse(op, "expected `expr`; for a hand-written kernel say `kind: kernel`");
+      break;
+    case OperatorKind::Reduction:
+      if (!has_reduction) refuse(op, "expected `reduce`; for a hand-written kernel say `kind: kernel`");
+      if (op.shape->kind != ShapeRule::Reduce && op.shape->kind != ShapeRule::Native)
+        refuse(op, "expected `shape: reduce(x, axis, keepdim)` or `native`");
+      break;
+    case OperatorKind::View:
+      if (op.shape->kind != ShapeRule::Native)
+        refuse(op, "views compute strides; expected `shape: native`");
+      if (has_decompose) refuse(op, "a view needs no `decompose`: it runs no kernel");
+      break;
+    case OperatorKind::Kernel: break;
+    case OperatorKind::Composite:
+      if (!has_decompose) refuse(op, "expected `decompose`");
+      if (!op.gradients.empty() || op.never_differentiable)
+        refuse(op, "takes no `grad`: its parts have theirs");
+      break;
+  }
+  if (op.signature.list_result() && !op.is_composite())
+    refuse(op, "a Tensor[] result is for `kind: composite`");
+  if (op.data_dependent() && op.kind != OperatorKind::Kernel && !op.is_composite())
+    refuse(op, "`data_dependent` is for `kind: kernel`");
+}
+
+void check_generated_kernel(const Operator& op) {
+  if (op.cases.empty() && !op.reduction) return;
+  if (op.signature.results.size() != 1) refuse(op, "generated kernels have one result");
+  size_t tensors = 0;
+  for (const Param& param : op.signature.params) {
+    if (param.kind == ParamKind::Tensors || (param.is_tensor() && param.optional))
+      refuse(op, cat("`", param.name, "`: generated kernels take plain Tensor parameters"));
+    tensors += param.is_tensor();
+  }
+  if (tensors == 0) refuse(op, "generated kernels read at least one tensor");
+  if (op.reduction && tensors != 1) refuse(op, "a reduction reads one tensor");
+  OutDtype::Rule out = op.dtypes.outs[0].rule;
+  if (op.is_elementwise() && (out == OutDtype::Param || out == OutDtype::Native))
+    refuse(op, "elementwise results are `same`, `bool`, `real`, `int64` or `accumulate`");
+  for (const ScalarCase& scalar_case : op.cases) check_case(op, scalar_case);
+  if (op.reduction) check_reduction(op);
+}
+
+void check_tags(const Operator& op) {
+  const std::vector<Param>& params = op.signature.params;
+  if (op.has_tag("convert") &&
+      !(params.size() == 2 && params[0].is_tensor() && params[1].kind == ParamKind::Dtype))
+    refuse(op, "`convert` is for (Tensor x, dtype dtype) -> Tensor");
+  if (op.has_tag("materialize") && !(params.size() == 1 && params[0].is_tensor()))
+    refuse(op, "`materialize` is for (Tensor x) -> Tensor");
+}
+
+void check_gradients(Operator& op, const Package& package) {
+  std::set<std::string> seen;
+  for (const Gradient& gradient : op.gradients) {
+    for (const std::string& name : gradient.params)
+      if (!seen.insert(name).second)
+        throw Error(gradient.where, cat("grad: `", name, "` has two entries"));
+    check_gradient(op, gradient, package);
+  }
+  bool inexact = false;
+  for (const OutDtype& out : op.dtypes.outs)
+    inexact = inexact || (out.rule != OutDtype::Bool && out.rule != OutDtype::Int64);
+  if (!inexact && !op.is_composite()) {
+    if (!op.gradients.empty()) refuse(op, "results are bool or int64 and carry no gradient; remove `grad`");
+    op.never_differentiable = true;
+  }
+}
+
+}  // namespace
+
+void check_package(Package& package, std::vector<std::string>& errors) {
+  for (const auto& owned : package.operators) {
+    Operator& op = *owned;
+    auto attempt = [&](auto&& check) {
+      try {
+        check();
+      } catch (const Error& error) {
+        errors.push_back(error.what());
+      }
+    };
+    attempt([&] { check_keys_of_kind(op); });
+    attempt([&] { check_generated_kernel(op); });
+    attempt([&] { check_tags(op); });
+    attempt([&] { check_gradients(op, package); });
+    attempt([&] {
+      if (!op.decompose.empty()) check_decompose(op, package);
+    });
+    for (const Example& example : op.examples)
+      attempt([&] { check_example(op, example, package); });
+  }
+}
+
+}  // namespace tenon::codegen

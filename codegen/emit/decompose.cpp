@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emit/decompose.hpp"
+
+#include "emit/emit.hpp"
+#include "emit/expression_cpp.hpp"
+#include "expression/operator_check.hpp"
+#include "support/text.hpp"
+
+namespace tenon::codegen {
+namespace {
+
+std::string give_results(const Operator& op, const Value& result, const ExpressionCpp& cpp) {
+  if (op.signature.list_result())
+    return cat("  const std::vector<Tensor> result = ", cpp.owned(result),
+               ";\n  if (scope.ok()) expression::give_list(outs[0], result);\n"
+               "  return scope.status();\n");
+  std::string values;
+  if (result.type.base == ValueType::Record) {
+    values = join(result.type.record->signature.results, ", ",
+                  [](const Result& r) { return "result." + r.name; });
+    return cat("  const auto result = ", cpp.owned(result), ";\n  return expression::give(scope, outs, {",
+               values, "});\n");
+  }
+  if (op.signature.results.size() > 1)
+    values = join(result.children, ", ", [&](const Value& child) { return cpp.owned(child); });
+  else
+    values = cpp.owned(result);
+  return cat("  return expression::give(scope, outs, {", values, "});\n");
+}
+
+std::string function(const Operator& op, const Package& package) {
+  Program program = check_decompose(op, package);
+  ExpressionCpp cpp(op);
+  std::string body = ExpressionCpp::declare_arguments(op, usage_of(program).named);
+  for (const auto& [name, value] : program.steps) body += cat("  ", cpp.step(name, value), "\n");
+  body += give_results(op, program.result, cpp);
+  return cat("// ", op.decompose.front().expression.where.origin(), "\ntenon_status decompose_", op.name,
+             "(tenon_ctx*, [[maybe_unused]] const tenon_value* args, uint32_t, tenon_value* outs,\n"
+             "    uint32_t, tenon_err* err) {\n  Scope scope(err);\n",
+             body, "}\n\n");
+}
+
+}  // namespace
+
+std::string decompose_file(const Package& package, const std::string& file,
+                           const std::string& cpp_namespace) {
+  std::string functions;
+  for (const Operator* op : package.in_file(file))
+    if (!op->decompose.empty()) functions += function(*op, package);
+  std::string text = generated_line({file});
+  if (functions.empty()) return text + "// No operator of this file decomposes by an expression.\n";
+  std::string include = package.name_space == "tenon"
+                            ? std::string()
+                            : cat("#include <", package.name_space, "/ops.hpp>\n");
+  return cat(text, include, "#include <tenon/ops.hpp>\n#include <tenon/ops/expression.hpp>\n\n"
+             "namespace ", cpp_namespace, " {\nusing namespace ::tenon;\n\n", functions,
+             "}  // namespace ", cpp_namespace, "\n");
+}
+
+}  // namespace tenon::codegen

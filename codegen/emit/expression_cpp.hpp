@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checked operator expressions as C++ over tenon::ops and tenon::expression.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "expression/value.hpp"
+
+namespace tenon::codegen {
+
+class ExpressionCpp {
+ public:
+  explicit ExpressionCpp(const Operator& op) : op_(op) {}
+
+  // Gradients: C++ that gives the device, because arguments of which only the shape is kept live on
+  // the meta device.
+  void take_devices_from(std::string variable) { device_of_ = std::move(variable); }
+  // A call that was computed before: use this variable for it.
+  void reuse(const std::string& call_text, const std::string& variable) { known_[call_text] = variable; }
+
+  // `const auto name = ...;`, with a type that owns what it holds.
+  std::string step(const std::string& name, const Value& value) const;
+  // An expression of type Tensor, std::vector<Tensor> or the result struct.
+  std::string owned(const Value& value) const;
+  // Statements `const TensorArg x(args[0]);` for the parameters that the program uses.
+  static std::string declare_arguments(const Operator& op, const std::set<int>& used);
+
+ private:
+  std::string text(const Value& value) const;
+  std::string constant(const Value& value) const;
+  std::string variable(const Value& value) const;
+  std::string arithmetic(const Value& value) const;
+  std::string host_call(const Value& value) const;
+  std::string operator_call(const Value& value) const;
+  std::string conditional(const Value& value) const;
+  std::string list(const Value& value) const;
+  std::string none_test(const Value& value) const;
+  std::string folded(const Value& value) const;
+  std::string converted(const Value& value, const ValueType& type) const;
+
+  const Operator& op_;
+  std::string device_of_;
+  std::map<std::string, std::string> known_;
+};
+
+// Which arguments a program reads, in whole or for shape and dtype only; which outputs; which gradients.
+struct Usage {
+  std::set<int> arguments, shapes, outputs, gradients;
+  // For C++: every argument that is named at all.
+  std::set<int> named;
+};
+void collect_usage(const Value& value, Usage& usage);
+Usage usage_of(const Program& program);
+
+}  // namespace tenon::codegen

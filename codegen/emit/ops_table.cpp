@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tenon_op_def tables: what a plugin that defines operators hands to the host.
+#include <map>
+
+#include "emit/cpp_types.hpp"
+#include "emit/decompose.hpp"
+#include "emit/emit.hpp"
+#include "emit/shape_rules.hpp"
+#include "support/text.hpp"
+
+namespace tenon::codegen {
+namespace {
+
+std::string or_zero(const std::vector<std::string>& flags) {
+  return flags.empty() ? "0" : join(flags, " | ");
+}
+
+std::string op_flags(const Operator& op) {
+  std::vector<std::string> flags;
+  if (op.is_view()) flags.push_back("TENON_OP_VIEW");
+  if (op.data_dependent()) flags.push_back("TENON_OP_DATA_DEPENDENT");
+  if (op.is_elementwise()) flags.push_back("TENON_OP_ELEMENTWISE");
+  if (op.is_composite()) flags.push_back("TENON_OP_COMPOSITE");
+  if (op.has_tag("random")) flags.push_back("TENON_OP_RANDOM");
+  if (op.has_tag("convert")) flags.push_back("TENON_OP_CONVERT");
+  if (op.has_tag("materialize")) flags.push_back("TENON_OP_MATERIALIZE");
+  if (op.signature.list_result()) flags.push_back("TENON_OP_LIST_OUTPUT");
+  if (op.never_differentiable) flags.push_back("TENON_OP_NO_GRAD");
+  return or_zero(flags);
+}
+
+bool broadcasts(const Operator& op, const Param& param) {
+  if (!param.is_tensor() || !op.shape || op.shape->kind != ShapeRule::Broadcast)
+    return param.is_tensor() && op.uses_broadcast_rule();
+  for (const std::string& name : op.shape->params)
+    if (name == param.name) return true;
+  return false;
+}
+
+std::string param_flags(const Operator& op, const Param& param) {
+  std::vector<std::string> flags;
+  if (param.optional) flags.push_back("TENON_PARAM_FLAG_OPTIONAL");
+  if (param.default_value) flags.push_back("TENON_PARAM_FLAG_HAS_DEFAULT");
+  if (param.keyword_only) flags.push_back("TENON_PARAM_FLAG_KEYWORD_ONLY");
+  if (op.dtypes.is_promoted(param.name)) flags.push_back("TENON_PARAM_FLAG_PROMOTE");
+  if (broadcasts(op, param)) flags.push_back("TENON_PARAM_FLAG_BROADCAST");
+  return or_zero(flags);
+}
+
+std::string params_table(const Operator& op) {
+  const auto& params = op.signature.params;
+  if (params.empty()) return "";
+  std::string text, rows;
+  for (const Param& param : params) {
+    std::string array = cat("default_", op.name, "_", param.name);
+    std::string elements = default_elements(param);
+    if (!elements.empty())
+      text += cat("const ", param.kind == ParamKind::Ints ? "int64_t " : "double ", array, "[] = {",
+                  elements, "};\n");
+    rows += cat("    {", quoted(param.name), ", ", macro_name(param.kind), ", ",
+                param_flags(op, param), ", ", value_initialiser(param, array), "},\n");
+  }
+  return cat(text, "const tenon_param_def params_", op.name, "[] = {\n", rows, "};\n");
+}
+
+std::string compute_macro(Compute compute) {
+  switch (compute) {
+    case Compute::First: return "TENON_COMPUTE_FIRST";
+    case Compute::Promote: return "TENON_COMPUTE_PROMOTE";
+    case Compute::PromoteFloat: return "TENON_COMPUTE_PROMOTE_FLOAT";
+    case Compute::Output: return "TENON_COMPUTE_OUTPUT";
+  }
+  return "";
+}
+
+std::string out_macro(const Operator& op) {
+  if (!op.uses_broadcast_rule()) return "TENON_OUT_COMPUTE";
+  switch (op.dtypes.outs[0].rule) {
+    case OutDtype::Bool: return "TENON_OUT_BOOL";
+    case OutDtype::Real: return "TENON_OUT_REAL";
+    default: return "TENON_OUT_COMPUTE";
+  }
+}
+
+// -- invoke: one trampoline for all operators whose signatures unbox alike ---------------------------
+
+std::string invoke_name(const Operator& op) {
+  std::string name = "invoke";
+  for (const Param& param : op.signature.params) name += "_" + c_shape(param);
+  return cat(name, "_to_", op.data_dependent() ? 0 : op.signature.results.size());
+}
+
+std::string invoke_function(const Operator& op) {
+  std::string types = "tenon_ctx*", values = "ctx";
+  for (size_t i = 0; i < op.signature.params.size(); ++i) {
+    types += ", " + c_param_types(op.signature.params[i]);
+    values += ", " + c_unboxed(op.signature.params[i], i);
+  }
+  if (!op.data_dependent())
+    for (size_t i = 0; i < op.signature.results.size(); ++i) {
+      types += ", tenon_tensor*";
+      values += cat(", tenon_out_tensor(&outs[", i, "])");
+    }
+  return fill(R"(tenon_status @name@(
+    tenon_typed_fn fn, tenon_ctx* ctx, [[maybe_unused]] const tenon_value* args, uint32_t,
+    [[maybe_unused]] tenon_value* outs, uint32_t, tenon_err* err) {
+  using Fn = tenon_status (*)(@types@, tenon_err*);
+  return reinterpret_cast<Fn>(fn)(@values@, err);
+}
+)",
+              {{"name", invoke_name(op)}, {"types", types}, {"values", values}});
+}
+
+// -- the table ---------------------------------------------------------------------------------------
+
+std::string out_names_row(const Operator& op) {
+  return join(op.signature.results, ", ", [](const Result& r) { return quoted(r.name); });
+}
+
+std::string row(const Operator& op) {
+  bool decomposes = op.decompose_native || !op.decompose.empty();
+  return fill(R"(    {  // @origin@
+        .struct_size = sizeof(tenon_op_def),
+        .flags = @flags@,
+        .name = @name@,
+        .schema = @schema@,
+        .schema_hash = UINT64_C(@hash@),
+        .doc = @doc@,
+        .origin = "@origin@",
+        .params = @params@,
+        .nparams = @nparams@,
+        .param_size = sizeof(tenon_param_def),
+        .nouts = @nouts@,
+        .compute = @compute@,
+        .shape = @shape@,
+        .out_dtype = @out@,
+        .reserved = 0,
+        .dtype_mask = UINT64_C(@mask@),
+        .out_names = outs_@op@,
+        .infer = @infer@,
+        .decompose = @decompose@,
+        .invoke = @invoke@,
+    },
+)",
+              {{"origin", op.where.origin()},
+               {"flags", op_flags(op)},
+               {"name", quoted(op.qualified_name())},
+               {"schema", quoted(op.schema())},
+               {"hash", hex64(fnv1a(op.schema()))},
+               {"doc", quoted(op.doc)},
+               {"params", op.signature.params.empty() ? "nullptr" : "params_" + op.name},
+               {"nparams", std::to_string(op.signature.params.size())},
+               {"nouts", std::to_string(op.signature.results.size())},
+               {"compute", compute_macro(op.dtypes.compute)},
+               {"shape", op.uses_broadcast_rule() ? "TENON_SHAPE_BROADCAST" : "TENON_SHAPE_INFER"},
+               {"out", out_macro(op)},
+               {"mask", hex64(op.dtypes.allow)},
+               {"op", op.name},
+               {"infer", infer_function_name(op)},
+               {"decompose", decomposes ? "decompose_" + op.name : "nullptr"},
+               {"invoke", op.has_typed_form() ? invoke_name(op) : "nullptr"}});
+}
+
+std::string declarations(const Package& package) {
+  std::string text;
+  for (const Operator* op : package.emitted) {
+    if (op->shape && op->shape->kind == ShapeRule::Native)
+      text += cat("tenon_status infer_", op->name,
+                  "(const tenon_value*, uint32_t, tenon_meta*, uint32_t, tenon_err*);\n");
+    if (op->decompose_native || !op->decompose.empty())
+      text += cat("tenon_status decompose_", op->name,
+                  "(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);\n");
+  }
+  return text;
+}
+
+OutputFile table_file(const Package& package, const EmitOptions& options, const std::string& folder) {
+  std::string body, rows;
+  std::map<std::string, std::string> trampolines;
+  for (const Operator* op : package.emitted) {
+    body += cat("// ", op->where.origin(), "\n", params_table(*op), "const char* const outs_", op->name,
+                "[] = {", out_names_row(*op), "};\n", shape_rule_function(*op));
+    if (op->has_typed_form()) trampolines.emplace(invoke_name(*op), invoke_function(*op));
+    rows += row(*op);
+  }
+  std::string invokes = join(trampolines, "\n", [](const auto& entry) { return entry.second; });
+  std::string text = generated_line(package.files);
+  text += fill(R"(#include <tenon/ops/shapes.hpp>
+#include <tenon/unbox.h>
+
+#include <cmath>
+
+namespace @namespace@ {
+
+// Written by hand (shapes/, composites/) or generated beside this file (decompose_*.cpp).
+@declarations@
+namespace {
+
+@invokes@
+@body@
+}  // namespace
+
+extern const tenon_op_def kOperators[] = {
+@rows@};
+extern const uint32_t kOperatorCount = @count@;
+
+}  // namespace @namespace@
+)",
+               {{"namespace", options.cpp_namespace},
+                {"declarations", declarations(package)},
+                {"invokes", invokes},
+                {"body", body},
+                {"rows", rows},
+                {"count", std::to_string(package.emitted.size())}});
+  return {folder + "/ops_table.cpp", text};
+}
+
+}  // namespace
+
+std::vector<OutputFile> emit_ops_table(const Package& package, const EmitOptions& options) {
+  size_t colon = options.cpp_namespace.rfind(':');
+  std::string folder = colon == std::string::npos ? options.cpp_namespace
+                                                  : options.cpp_namespace.substr(colon + 1);
+  std::vector<OutputFile> files = {table_file(package, options, folder)};
+  for (const std::string& file : package.files)
+    files.push_back({cat(folder, "/decompose_", stem(file), ".cpp"),
+                     decompose_file(package, file, options.cpp_namespace)});
+  return files;
+}
+
+}  // namespace tenon::codegen

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emit/emit.hpp"
+
+namespace tenon::codegen {
+std::vector<OutputFile> emit_pyi(const Package&, const EmitOptions&) { return {}; }
+}  // namespace tenon::codegen

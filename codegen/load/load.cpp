@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "load/load.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include "expression/parser.hpp"
+#include "load/rules.hpp"
+#include "load/yaml_entry.hpp"
+#include "support/text.hpp"
+
+namespace tenon::codegen {
+namespace {
+
+const std::vector<std::string> kOperatorKeys = {
+    "op",        "doc",  "sig",  "kind",   "dtypes", "shape",  "expr", "reduce",
+    "decompose", "grad", "tags", "method", "names",  "example"};
+const std::vector<std::string> kTags = {"random", "data_dependent", "convert", "materialize",
+                                        "internal"};
+const std::vector<std::string> kEcosystems = {"array_api", "numpy", "scipy", "torch", "paddle",
+                                              "onnx"};
+
+void read_name(const YamlEntry& entry, Operator& op) {
+  op.name = entry.text("op");
+  bool good = !op.name.empty() && op.name[0] >= 'a' && op.name[0] <= 'z';
+  for (char c : op.name)
+    good = good && (std::islower(static_cast<unsigned char>(c)) ||
+                    std::isdigit(static_cast<unsigned char>(c)) || c == '_');
+  if (!good || op.name.back() == '_')
+    throw Error(op.where, cat("`op`: expected a name like `log_softmax` ([a-z][a-z0-9_]*, not "
+                              "ending in _), got `", op.name, "`"));
+  if (is_reserved_word(op.name))
+    throw Error(op.where, cat("`op`: `", op.name, "` is reserved (C++, Python or generated code)"));
+}
+
+OperatorKind read_kind(const YamlEntry& entry) {
+  std::string text = entry.text("kind");
+  std::vector<std::string> known;
+  for (OperatorKind kind : {OperatorKind::Elementwise, OperatorKind::Reduction, OperatorKind::View,
+                            OperatorKind::Kernel, OperatorKind::Composite}) {
+    if (text == yaml_name(kind)) return kind;
+    known.push_back(yaml_name(kind));
+  }
+  throw Error(entry.where("kind"), cat("`kind`: expected one of ", join(known, " "), ", got `", text,
+                                       "`", did_you_mean(text, known)));
+}
+
+Steps read_steps(const YamlEntry& entry, const YAML::Node& node, const std::string& what) {
+  Steps steps;
+  for (const auto& [text, where] : entry.scalars(node, what)) {
+    if (!steps.empty() && steps.back().name.empty())
+      throw Error(where, cat(what, ": a line follows the result; write `name = expression` before it"));
+    steps.push_back(parse_step(text, where, what));
+  }
+  if (!steps.back().name.empty())
+    throw Error(steps.back().expression.where,
+                cat(what, ": the last line is the result and has no `", steps.back().name, " =`"));
+  return steps;
+}
+
+void read_cases(const YamlEntry& entry, Operator& op) {
+  YAML::Node node = entry.find("expr");
+  if (!node) return;
+  if (!node.IsMap()) {
+    op.cases.push_back({op.dtypes.allow, parse_expression(entry.text("expr"), entry.where("expr"), "expr")});
+    return;
+  }
+  DtypeMask covered = 0;
+  YamlEntry map(node, op.file, "expr");
+  for (const auto& [key, value] : map.items()) {
+    DtypeMask mask = parse_dtype_class(key, map.location(value), "expr") & op.dtypes.allow;
+    if (mask & covered)
+      map.fail(value, cat("expr.", key, ": ", describe(mask & covered), " is served twice"));
+    if (mask == 0)
+      map.fail(value, cat("expr.", key, ": none of it is in `allow: ", describe(op.dtypes.allow), "`"));
+    covered |= mask;
+    op.cases.push_back(
+        {mask, parse_expression(map.scalar(value, key), map.location(value), "expr." + key)});
+  }
+  if (DtypeMask missing = op.dtypes.allow & ~covered)
+    map.fail(node, cat("expr: no expression for ", describe(missing), "; add one or narrow `allow`"));
+}
+
+void read_reduction(const YamlEntry& entry, Operator& op) {
+  YAML::Node node = entry.find("reduce");
+  if (!node) return;
+  YamlEntry map(node, op.file, "reduce");
+  map.check_keys({"init", "map", "combine", "finish"});
+  auto part = [&](const std::string& key, const std::string& otherwise) {
+    std::string text = otherwise.empty() ? map.text(key) : map.text_or(key, otherwise);
+    return parse_expression(text, map.where(key), "reduce." + key);
+  };
+  op.reduction = Reduction{std::nullopt, part("map", "x"), part("combine", ""), part("finish", "a")};
+  if (map.has("init")) op.reduction->init = part("init", "");
+}
+
+void read_decompose(const YamlEntry& entry, Operator& op) {
+  YAML::Node node = entry.find("decompose");
+  if (!node) return;
+  if (node.IsScalar() && node.Scalar() == "native") {
+    op.decompose_native = true;
+    return;
+  }
+  op.decompose = read_steps(entry, node, "decompose");
+}
+
+void read_gradients(const YamlEntry& entry, Operator& op) {
+  YAML::Node node = entry.find("grad");
+  if (!node) return;
+  if (node.IsScalar() && node.Scalar() == "none") {
+    op.never_differentiable = true;
+    return;
+  }
+  YamlEntry map(node, op.file, "grad, or `none`");
+  for (const auto& [key, value] : map.items()) {
+    if (value.IsNull())
+      map.fail(value, cat("grad: `", key, "` has no expression; quote expressions with commas: "
+                          "{x: \"f(dout, y)\"}"));
+    Gradient gradient;
+    gradient.where = map.location(value);
+    std::istringstream names(key);
+    for (std::string name; std::getline(names, name, ',');) gradient.params.push_back(trimmed(name));
+    gradient.steps = read_steps(map, value, "grad." + key);
+    op.gradients.push_back(std::move(gradient));
+  }
+}
+
+void read_tags(const YamlEntry& entry, Operator& op) {
+  YAML::Node node = entry.find("tags");
+  if (!node) return;
+  for (const auto& [tag, where] : entry.scalars(node, "tags")) {
+    if (std::find(kTags.begin(), kTags.end(), tag) == kTags.end())
+      throw Error(where, cat("`tags`: unknown tag `", tag, "`", did_you_mean(tag, kTags),
+                             "; known: ", join(kTags, " ")));
+    op.tags.insert(tag);
+  }
+}
+
+void read_names(const YamlEntry& entry, Operator& op) {
+  YAML::Node node = entry.find("names");
+  if (!node) return;
+  YamlEntry map(node, op.file, "names");
+  map.check_keys(kEcosystems);
+  for (const auto& [key, value] : map.items()) {
+    if (value.IsNull()) continue;
+    for (const auto& spelling : map.scalars(value, key)) op.names[key].push_back(spelling.first);
+  }
+}
+
+// The value of an example: `[1., 2.]`, or a tuple `([1.], [2])` for several results.
+Node parse_value(TokenStream& tokens) {
+  if (!tokens.accept("(")) return parse_operand(tokens);
+  Node tuple;
+  tuple.kind = NodeKind::Tuple;
+  tuple.where = tokens.where();
+  do {
+    tuple.children.push_back(parse_operand(tokens));
+  } while (tokens.accept(","));
+  tokens.expect(")");
+  return tuple.children.size() == 1 ? std::move(tuple.children[0]) : tuple;
+}
+
+void read_examples(const YamlEntry& entry, Operator& op) {
+  YAML::Node node = entry.find("example");
+  if (!node) return;
+  for (const auto& [text, where] : entry.scalars(node, "example")) {
+    TokenStream tokens(text, where, "example");
+    Example example;
+    example.text = text;
+    example.where = where;
+    example.call = parse_operand(tokens);
+    example.approximate = tokens.accept("~=");
+    if (!example.approximate && !tokens.accept("=="))
+      tokens.fail_expected("`==` or `~=` between call and value");
+    example.value = parse_value(tokens);
+    tokens.expect_end();
+    op.examples.push_back(std::move(example));
+  }
+}
+
+std::unique_ptr<Operator> read_operator(const YAML::Node& node, const std::string& path,
+                                        const std::string& name_space) {
+  YamlEntry entry(node, path, "an operator");
+  entry.check_keys(kOperatorKeys);
+  auto op = std::make_unique<Operator>();
+  op->name_space = name_space;
+  op->file = path;
+  op->where = entry.where("op");
+  read_name(entry, *op);
+  op->doc = trimmed(entry.text("doc"));
+  op->doc_where = entry.where("doc");
+  if (op->doc.empty()) throw Error(op->doc_where, "`doc`: expected a sentence, got nothing");
+  op->signature_where = entry.where("sig");
+  op->signature = parse_signature(entry.text("sig"), op->signature_where);
+  if (op->signature.params.size() > 64)
+    throw Error(op->signature_where, "sig: an operator has at most 64 parameters");
+  op->kind = read_kind(entry);
+  read_tags(entry, *op);
+  op->dtypes = read_dtype_rules(entry, *op);
+  op->shape_where = entry.where("shape");
+  op->shape = read_shape_rule(entry, *op);
+  if (op->shape && op->shape->kind == ShapeRule::DataDependent) op->tags.insert("data_dependent");
+  read_cases(entry, *op);
+  read_reduction(entry, *op);
+  read_decompose(entry, *op);
+  read_gradients(entry, *op);
+  const std::vector<Param>& params = op->signature.params;
+  op->method = entry.flag_or("method", true) && !params.empty() && params[0].is_tensor() &&
+               op->is_public();
+  read_names(entry, *op);
+  read_examples(entry, *op);
+  return op;
+}
+
+}  // namespace
+
+void load_file(const std::string& path, bool emit, Package& package,
+               std::vector<std::string>& errors) {
+  YAML::Node document;
+  try {
+    document = YAML::LoadFile(path);
+  } catch (const YAML::BadFile&) {
+    errors.push_back(cat(path, ":1: cannot read this file"));
+    return;
+  } catch (const YAML::Exception& error) {
+    errors.push_back(cat(path, ":", error.mark.line + 1, ": not valid YAML: ", error.msg));
+    return;
+  }
+  try {
+    YamlEntry file(document, path, "an operator file");
+    file.check_keys({"namespace", "ops"});
+    std::string name_space = file.text("namespace");
+    if (emit) {
+      if (!package.name_space.empty() && package.name_space != name_space)
+        throw Error(file.where("namespace"), cat("files of one run share a namespace: expected `",
+                                                 package.name_space, "`, got `", name_space, "`"));
+      package.name_space = name_space;
+      package.files.push_back(path);
+    }
+    YAML::Node ops = file.require("ops");
+    if (!ops.IsSequence()) file.fail(ops, "`ops`: expected a list of operators");
+    for (const YAML::Node& node : ops) {
+      try {
+        auto op = read_operator(node, path, name_space);
+        Location where = op->where;
+        std::string name = op->qualified_name();
+        if (const Operator* other = package.add(std::move(op), emit))
+          throw Error(where, cat("`", name, "` is already defined at ", other->where.text()));
+      } catch (const Error& error) {
+        errors.push_back(error.what());
+      }
+    }
+  } catch (const Error& error) {
+    errors.push_back(error.what());
+  }
+}
+
+}  // namespace tenon::codegen

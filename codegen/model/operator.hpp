@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// One operator as the emitters see it: everything parsed, checked and located.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "expression/node.hpp"
+#include "model/dtype.hpp"
+#include "model/signature.hpp"
+
+namespace tenon::codegen {
+
+enum class OperatorKind { Elementwise, Reduction, View, Kernel, Composite };
+const char* yaml_name(OperatorKind kind);
+
+// Values equal TENON_COMPUTE_*.
+enum class Compute { First = 0, Promote = 1, PromoteFloat = 2, Output = 3 };
+
+struct OutDtype {
+  enum Rule { Same, Bool, Int64, Real, Accumulate, Param, Native };
+  Rule rule = Same;
+  std::string param;  // with Param
+};
+
+struct DtypeRules {
+  Compute compute = Compute::First;
+  DtypeMask allow = all_dtypes();
+  std::vector<OutDtype> outs;                // one per result
+  bool outs_given = false;                   // `out` was written: a native shape rule does not decide
+  std::vector<std::string> promoted;         // tensor parameters converted to the compute dtype
+  std::map<std::string, DtypeMask> checked;  // tensor parameters held to a class
+  bool is_promoted(const std::string& name) const;
+};
+
+struct ShapeRule {
+  enum Kind { Broadcast, Same, Reduce, Of, Native, DataDependent };
+  Kind kind = Native;
+  std::vector<std::string> params;  // arguments of the rule as written
+  bool keepdim = false;             // Reduce without a keepdim parameter
+};
+
+// A scalar expression and the compute dtypes it serves.
+struct ScalarCase {
+  DtypeMask mask = 0;
+  Node expression;
+};
+
+struct Reduction {
+  std::optional<Node> init;  // none: the first element starts, and nothing cannot be reduced
+  Node map, combine, finish;
+};
+
+struct Gradient {
+  std::vector<std::string> params;  // more than one: the expression has as many results
+  Steps steps;
+  Location where;
+};
+
+struct Example {
+  std::string text;
+  Node call, value;
+  bool approximate = false;
+  Location where;
+};
+
+struct Operator {
+  std::string name_space;  // "tenon"
+  std::string name;        // "add"
+  std::string file;        // as given on the command line
+  Location where;
+  std::string doc;
+  Location doc_where;
+  Signature signature;
+  Location signature_where;
+  OperatorKind kind = OperatorKind::Kernel;
+  DtypeRules dtypes;
+  std::optional<ShapeRule> shape;  // composite: none
+  Location shape_where;
+  std::vector<ScalarCase> cases;       // elementwise `expr`
+  std::optional<Reduction> reduction;  // `reduce`
+  Steps decompose;
+  bool decompose_native = false;
+  std::vector<Gradient> gradients;
+  bool never_differentiable = false;  // `grad: none`, or no result can carry a gradient
+  std::set<std::string> tags;
+  bool method = false;
+  std::map<std::string, std::vector<std::string>> names;  // ecosystem -> spellings
+  std::vector<Example> examples;
+
+  std::string qualified_name() const { return name_space + "::" + name; }
+  std::string schema() const { return qualified_name() + signature.canonical(); }
+  bool has_tag(const char* tag) const { return tags.count(tag) != 0; }
+  bool is_composite() const { return kind == OperatorKind::Composite; }
+  bool is_view() const { return kind == OperatorKind::View; }
+  bool is_elementwise() const { return kind == OperatorKind::Elementwise; }
+  bool data_dependent() const { return has_tag("data_dependent"); }
+  // Shape and dtype follow TENON_SHAPE_BROADCAST, so that no shape function is needed.
+  bool uses_broadcast_rule() const;
+  // A kernel may be written for it, with the schema's own C signature.
+  bool has_typed_form() const { return !is_view() && !signature.list_result(); }
+  // `add_`: the result may be written over the first argument.
+  bool has_in_place_form() const;
+  bool has_out_form() const { return !is_view() && !signature.list_result() && !data_dependent(); }
+  bool is_public() const { return !has_tag("internal"); }
+  std::string summary() const;  // first sentence of doc
+};
+
+// All operators of a run. Those of imported files are known to expressions but not emitted.
+struct Package {
+  std::string name_space;
+  std::vector<std::string> files;  // emitted, in order
+  std::vector<std::unique_ptr<Operator>> operators;
+  std::vector<const Operator*> emitted;  // in file order
+
+  // Returns the operator of the same name that was there before, if any; then nothing is added.
+  const Operator* add(std::unique_ptr<Operator> op, bool emit);
+  // "add" in `name_space`, then in tenon; "acme::swiglu" as it is.
+  const Operator* find(const std::string& name, const std::string& name_space) const;
+  std::vector<std::string> operator_names() const;
+  std::vector<const Operator*> in_file(const std::string& file) const;
+
+ private:
+  std::unordered_map<std::string, const Operator*> by_name_;
+};
+
+}  // namespace tenon::codegen

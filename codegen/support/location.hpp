@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a piece of the model was written, and the error that points there.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace tenon::codegen {
+
+struct Location {
+  std::string file;  // as given on the command line
+  int line = 0;
+
+  std::string text() const { return file + ":" + std::to_string(line); }
+  // "elementwise.yaml:12": what generated comments and operator tables carry, whatever the folder.
+  std::string origin() const {
+    return file.substr(file.find_last_of('/') + 1) + ":" + std::to_string(line);
+  }
+};
+
+// An entry is refused: says what was expected, what was got and how to fix it.
+class Error : public std::runtime_error {
+ public:
+  Error(const Location& where, const std::string& text)
+      : std::runtime_error(where.text() + ": " + text) {}
+};
+
+}  // namespace tenon::codegen

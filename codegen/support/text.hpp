@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small text helpers that every emitter uses.
+#pragma once
+
+#include <initializer_list>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tenon::codegen {
+
+template <class... Parts>
+std::string cat(const Parts&... parts) {
+  std::ostringstream stream;
+  (stream << ... << parts);
+  return stream.str();
+}
+
+template <class Range, class Function>
+std::string join(const Range& range, std::string_view separator, Function text_of) {
+  std::string result;
+  bool first = true;
+  for (const auto& item : range) {
+    if (!first) result += separator;
+    first = false;
+    result += text_of(item);
+  }
+  return result;
+}
+std::string join(const std::vector<std::string>& items, std::string_view separator);
+
+// Replace every `@name@` of a template. A name without a value is a bug in the emitter: throws.
+using Values = std::initializer_list<std::pair<std::string_view, std::string>>;
+std::string fill(std::string_view text, Values values);
+
+// A C string literal, quotes included.
+std::string quoted(std::string_view text);
+// A JSON string literal, quotes included.
+std::string json_quoted(std::string_view text);
+
+std::string camel_case(std::string_view snake_case);
+std::string upper_case(std::string_view text);
+std::string trimmed(std::string_view text);
+std::vector<std::string> lines_of(std::string_view text);
+std::string hex64(uint64_t value);
+// "math.yaml" of "opdefs/math.yaml", and "math".
+std::string base_name(std::string_view path);
+std::string stem(std::string_view path);
+
+// ", did you mean `x`?" for the nearest candidate, or "" if none is near.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
+
+// FNV-1a, 64 bits: the schema hash.
+uint64_t fnv1a(std::string_view text);
+
+// C++ and Python keywords, and names that generated functions use themselves.
+bool is_reserved_word(std::string_view name);
+
+}  // namespace tenon::codegen
