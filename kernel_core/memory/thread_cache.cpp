@@ -44,6 +44,7 @@ Registry& registry() {
 }  // namespace
 
 ThreadCache::ThreadCache(DeviceMemory& memory) : memory_(memory) {
+  for (uint32_t i = 0; i < kClassCount; ++i) lists_[i].limit = class_limit(i);
   memory.usage().join(usage_);
   Registry& all = registry();
   std::lock_guard lock(all.mutex);
@@ -91,7 +92,8 @@ void ThreadCache::spill(uint64_t bytes) {
 void ThreadCache::drain() {
   for (List& list : lists_) {
     memory_.deallocate_chain(list.head);
-    list = {};
+    list.head = nullptr;
+    list.count = 0;
   }
 }
 

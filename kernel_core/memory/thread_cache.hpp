@@ -37,7 +37,7 @@ class ThreadCache {
   bool give(void* data, uint64_t bytes) {
     uint32_t size_class = class_of(bytes);
     List& list = lists_[size_class];
-    if (list.count >= class_limit(size_class)) [[unlikely]]
+    if (list.count >= list.limit) [[unlikely]]
       return false;
     poison(data, class_bytes(size_class));
     unpoison(data, sizeof(void*));
@@ -70,6 +70,7 @@ class ThreadCache {
   struct List {
     void* head = nullptr;
     uint32_t count = 0;
+    uint32_t limit = 0;  // class_limit, near at hand
   };
   void publish();
 

@@ -302,8 +302,11 @@ tenon_status device_find(const char* name, tenon_device_id* out, tenon_err* err)
   if (number < 0 || !is_live(kind_at(static_cast<uint32_t>(number)))) {
     char terminated[17] = {};
     kind_name.copy(terminated, sizeof terminated - 1);
-    if (auto load = device_kind_loader.load(std::memory_order_acquire))
-      TENON_TRY(load(terminated, err));
+    if (auto load = device_kind_loader.load(std::memory_order_acquire)) {
+      tenon_status status = load(terminated, err);
+      bool nobody_provides_it = status == TENON_NOT_FOUND && (!err || err->code == TENON_OK);
+      if (status != TENON_OK && !nobody_provides_it) return status;
+    }
     number = find_kind(kind_name);
   }
   if (number < 0 || !is_live(kind_at(static_cast<uint32_t>(number)))) {

@@ -74,7 +74,8 @@ const void* device_kind_owner(uint32_t kind);
 // that no call into the plugin is under way.
 tenon_status remove_device_kind(uint32_t kind, tenon_err* err);
 
-// Asked for a kind that is unknown; may load a plugin that provides it. Set by the loader.
+// Asked for a kind that is unknown; may load a plugin that provides it. TENON_NOT_FOUND and no text:
+// nobody provides it. Set by the loader.
 extern std::atomic<tenon_status (*)(const char* kind, tenon_err*)> device_kind_loader;
 
 // The outcome of a call into a plugin, with "acme:0 > alloc" in front of the text, and a text if

@@ -22,7 +22,7 @@ namespace {
 constexpr int32_t kMaxThreads = 1024;
 constexpr int32_t kChunksPerThread = 4;  // enough to even out threads of unequal speed
 constexpr auto kSpinTime =
-    std::chrono::microseconds(200);  // the gap between calls of an eager program
+    std::chrono::microseconds(300);  // the gap between calls of an eager program
 
 inline void pause_briefly() {
 #if defined(__x86_64__)
@@ -125,7 +125,8 @@ bool wanted() {
          pool.stopping.load(std::memory_order_seq_cst);
 }
 
-// Wait for work: awake for a while, since waking costs far more than a region, then asleep.
+// Wait for work: awake for a while, since waking costs far more than a region, then asleep. Returns
+// when it was woken even if it came too late: where there was one region, more will follow.
 void wait_for_work() {
   auto deadline = std::chrono::steady_clock::now() + kSpinTime;
   do {
@@ -137,10 +138,7 @@ void wait_for_work() {
   // Announce first, look again, then sleep: a caller publishes first and looks for sleepers after.
   pool.sleepers.fetch_add(1, std::memory_order_seq_cst);
   int32_t seen = pool.wake.load(std::memory_order_seq_cst);
-  while (!wanted()) {
-    pool.wake.wait(seen, std::memory_order_seq_cst);
-    seen = pool.wake.load(std::memory_order_seq_cst);
-  }
+  if (!wanted()) pool.wake.wait(seen, std::memory_order_seq_cst);
   pool.sleepers.fetch_sub(1, std::memory_order_seq_cst);
 }
 

@@ -174,6 +174,9 @@ TEST_F(ThreadPool, ChangesItsSizeBetweenRegions) {
 }
 
 TEST_F(ThreadPool, WorksInAForkedChild) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer cannot start threads in a forked child";
+#endif
   run(0, 100, 1, [](int64_t, int64_t) {});
   pid_t child = fork();
   if (child == 0) {
