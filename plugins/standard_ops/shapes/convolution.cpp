@@ -2,39 +2,42 @@
 // Convolutions and their gradients.
 #include "shapes/window.hpp"
 
-using namespace tenon::standard;
-
+namespace tenon::standard_ops {
 namespace {
 
 constexpr const char* kImage = "[batch, channels, height, width]";
 constexpr const char* kFilters = "[filters, channels / groups, height, width]";
 
 int32_t promoted(const tenon_tensor& x, const tenon_tensor& y) {
-  return tenon::host->dtype_promote(x.dtype, y.dtype);
+  return host->dtype_promote(x.dtype, y.dtype);
 }
 
-tenon_status expect_channels(const char* op, Ints image, Ints filters, int64_t groups, tenon_err* err) {
+tenon_status expect_channels(const char* op, Ints image, Ints filters, int64_t groups,
+                             tenon_err* err) {
   if (image[1] == filters[1] * groups) return TENON_OK;
-  return failf(err, TENON_INVALID_ARGUMENT, "[%s] expected weight.shape[1] * groups == channels, got %lld * %lld and %lld "
-               "from shapes %s and %s", op, ll(filters[1]), ll(groups), ll(image[1]), list_text(filters).c_str(),
-               list_text(image).c_str());
+  return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                      "expected weight.shape[1] * groups == channels, got %lld * %lld and %lld "
+                      "from shapes %s and %s",
+                      ll(filters[1]), ll(groups), ll(image[1]), list_text(filters).c_str(),
+                      list_text(image).c_str());
 }
 
 // `grad_out` must have the shape that conv2d gives.
-tenon_status expect_result(const char* op, const tenon_tensor& grad_out, Ints image, Ints filters, const Window& window,
-                           tenon_err* err) {
+tenon_status expect_result(const char* op, const tenon_tensor& grad_out, Ints image, Ints filters,
+                           const Window& window, tenon_err* err) {
   int64_t counts[2];
   TENON_TRY(count_windows(op, window, image, counts, err));
   const int64_t wanted[] = {image[0], filters[0], counts[0], counts[1]};
   if (std::ranges::equal(shape_of(grad_out), wanted)) return TENON_OK;
-  return failf(err, TENON_INVALID_ARGUMENT, "[%s] expected grad_out of shape %s, got %s", op, list_text(wanted).c_str(),
-               shape_text(grad_out).c_str());
+  return shapes::fail(err, TENON_INVALID_ARGUMENT, op, "expected grad_out of shape %s, got %s",
+                      list_text(wanted).c_str(), shape_text(grad_out).c_str());
 }
 
-tenon_status expect_four(const char* op, const char* name, Ints shape, const char* layout, tenon_err* err) {
+tenon_status expect_four(const char* op, const char* name, Ints shape, const char* layout,
+                         tenon_err* err) {
   if (shape.size() == 4 && *std::ranges::min_element(shape) >= 0) return TENON_OK;
-  return failf(err, TENON_INVALID_ARGUMENT, "[%s] expected %s of four extents, %s, got %s", op, name, layout,
-               list_text(shape).c_str());
+  return shapes::fail(err, TENON_INVALID_ARGUMENT, op, "expected %s of four extents, %s, got %s",
+                      name, layout, list_text(shape).c_str());
 }
 
 }  // namespace
@@ -49,11 +52,12 @@ TENON_INFER(conv2d) {
   TENON_TRY(read_convolution("conv2d", shape_of(weight), args, 3, &window, &groups, err));
   TENON_TRY(expect_channels("conv2d", shape_of(x), shape_of(weight), groups, err));
   if (bias && (bias->ndim != 1 || bias->shape[0] != weight.shape[0]))
-    return failf(err, TENON_INVALID_ARGUMENT, "[conv2d] expected bias of shape [%lld], got %s", ll(weight.shape[0]),
-                 shape_text(*bias).c_str());
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "conv2d",
+                        "expected bias of shape [%lld], got %s", ll(weight.shape[0]),
+                        shape_text(*bias).c_str());
   TENON_TRY(count_windows("conv2d", window, shape_of(x), counts, err));
   int32_t dtype = promoted(x, weight);
-  if (bias) dtype = tenon::host->dtype_promote(dtype, bias->dtype);
+  if (bias) dtype = host->dtype_promote(dtype, bias->dtype);
   const int64_t shape[] = {x.shape[0], weight.shape[0], counts[0], counts[1]};
   set_new(outs[0], dtype, shape);
   return TENON_OK;
@@ -88,3 +92,5 @@ TENON_INFER(conv2d_weight_grad) {
   set_new(outs[0], promoted(grad_out, x), filters);
   return TENON_OK;
 }
+
+}  // namespace tenon::standard_ops

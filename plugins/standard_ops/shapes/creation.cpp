@@ -4,8 +4,7 @@
 
 #include "shapes/infer.hpp"
 
-using namespace tenon::standard;
-
+namespace tenon::standard_ops {
 namespace {
 
 int32_t dtype_or(const tenon_value& dtype, int32_t otherwise) {
@@ -15,25 +14,32 @@ int32_t dtype_or(const tenon_value& dtype, int32_t otherwise) {
 // What NumPy users expect of a bare number, with float32 for floats.
 int32_t dtype_of_number(const tenon_value& value) {
   switch (value.tag) {
-    case TENON_VALUE_BOOL: return TENON_DTYPE_BOOL;
-    case TENON_VALUE_INT: return TENON_DTYPE_I64;
-    case TENON_VALUE_COMPLEX: return TENON_DTYPE_C64;
-    default: return TENON_DTYPE_F32;
+    case TENON_VALUE_BOOL:
+      return TENON_DTYPE_BOOL;
+    case TENON_VALUE_INT:
+      return TENON_DTYPE_I64;
+    case TENON_VALUE_COMPLEX:
+      return TENON_DTYPE_C64;
+    default:
+      return TENON_DTYPE_F32;
   }
 }
 
 tenon_status expect_size(const char* op, const char* name, int64_t size, tenon_err* err) {
   if (size >= 0) return TENON_OK;
-  return failf(err, TENON_INVALID_ARGUMENT, "[%s] expected %s of at least 0, got %lld", op, name, ll(size));
+  return shapes::fail(err, TENON_INVALID_ARGUMENT, op, "expected %s of at least 0, got %lld", name,
+                      ll(size));
 }
 
 tenon_status expect_shape(const char* op, Ints shape, tenon_err* err) {
   for (int64_t extent : shape)
     if (extent < 0)
-      return failf(err, TENON_INVALID_ARGUMENT, "[%s] expected a shape without negative extents, got %s", op,
-                   list_text(shape).c_str());
+      return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                          "expected a shape without negative extents, got %s",
+                          list_text(shape).c_str());
   if (shape.size() > TENON_MAX_NDIM)
-    return failf(err, TENON_UNSUPPORTED, "[%s] expected at most %d axes, got %zu", op, TENON_MAX_NDIM, shape.size());
+    return shapes::fail(err, TENON_UNSUPPORTED, op, "expected at most %d axes, got %zu",
+                        TENON_MAX_NDIM, shape.size());
   return TENON_OK;
 }
 
@@ -43,7 +49,8 @@ int64_t count_ints(int64_t start, int64_t stop, int64_t step) {
   // Unsigned, since the distance may not fit a signed number.
   uint64_t distance = step > 0 ? static_cast<uint64_t>(stop) - static_cast<uint64_t>(start)
                                : static_cast<uint64_t>(start) - static_cast<uint64_t>(stop);
-  uint64_t pace = step > 0 ? static_cast<uint64_t>(step) : uint64_t{0} - static_cast<uint64_t>(step);
+  uint64_t pace =
+      step > 0 ? static_cast<uint64_t>(step) : uint64_t{0} - static_cast<uint64_t>(step);
   uint64_t count = (distance - 1) / pace + 1;
   return count > INT64_MAX ? -1 : static_cast<int64_t>(count);
 }
@@ -68,16 +75,20 @@ TENON_INFER(arange) {
   const tenon_value& start = only_stop ? zero : args[0];
   const tenon_value& stop = only_stop ? args[0] : args[1];
   const tenon_value& step = args[2];
-  if (start.tag == TENON_VALUE_COMPLEX || stop.tag == TENON_VALUE_COMPLEX || step.tag == TENON_VALUE_COMPLEX)
-    return failf(err, TENON_TYPE_MISMATCH, "[arange] expected real numbers, got a complex one");
+  if (start.tag == TENON_VALUE_COMPLEX || stop.tag == TENON_VALUE_COMPLEX ||
+      step.tag == TENON_VALUE_COMPLEX)
+    return shapes::fail(err, TENON_TYPE_MISMATCH, "arange",
+                        "expected real numbers, got a complex one");
   if (float_of(step) == 0)
-    return failf(err, TENON_INVALID_ARGUMENT, "[arange] expected a step other than 0");
-  bool floating = start.tag == TENON_VALUE_FLOAT || stop.tag == TENON_VALUE_FLOAT || step.tag == TENON_VALUE_FLOAT;
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "arange", "expected a step other than 0");
+  bool floating = start.tag == TENON_VALUE_FLOAT || stop.tag == TENON_VALUE_FLOAT ||
+                  step.tag == TENON_VALUE_FLOAT;
   int64_t count = floating ? count_floats(float_of(start), float_of(stop), float_of(step))
                            : count_ints(int_of(start), int_of(stop), int_of(step));
   if (count < 0)
-    return failf(err, TENON_INVALID_ARGUMENT, "[arange] expected a countable range, got %g to %g by %g",
-                 float_of(start), float_of(stop), float_of(step));
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "arange",
+                        "expected a countable range, got %g to %g by %g", float_of(start),
+                        float_of(stop), float_of(step));
   set_new(outs[0], dtype_or(args[3], floating ? TENON_DTYPE_F32 : TENON_DTYPE_I64), {&count, 1});
   return TENON_OK;
 }
@@ -99,9 +110,12 @@ TENON_INFER(eye) {
 
 TENON_INFER(randint) {
   if (int_of(args[0]) >= int_of(args[1]))
-    return failf(err, TENON_INVALID_ARGUMENT, "[randint] expected low < high, got %lld and %lld", ll(int_of(args[0])),
-                 ll(int_of(args[1])));
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "randint",
+                        "expected low < high, got %lld and %lld", ll(int_of(args[0])),
+                        ll(int_of(args[1])));
   TENON_TRY(expect_shape("randint", ints_of(args[2]), err));
   set_new(outs[0], dtype_or(args[3], TENON_DTYPE_I64), ints_of(args[2]));
   return TENON_OK;
 }
+
+}  // namespace tenon::standard_ops

@@ -2,29 +2,34 @@
 // Elements picked and placed by tensors of positions.
 #include "shapes/infer.hpp"
 
-using namespace tenon::standard;
-
+namespace tenon::standard_ops {
 namespace {
 
 // The shape of x[..., indices, ...]: what `index` gives and `index_put` takes.
-tenon_status set_indexed(const char* op, const tenon_value* args, int64_t axis_argument, tenon_meta& result,
-                         tenon_err* err) {
+tenon_status set_indexed(const char* op, const tenon_value* args, int64_t axis_argument,
+                         tenon_meta& result, tenon_err* err) {
   const tenon_tensor& x = tensor_of(args[0]);
   auto indices = tensors_of(args[1]);
   int32_t axis;
   if (indices.empty())
-    return failf(err, TENON_INVALID_ARGUMENT, "[%s] expected at least one index tensor, got none", op);
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected at least one index tensor, got none");
   TENON_TRY(resolve_axis(op, axis_argument, x.ndim, &axis, err));
   if (static_cast<int64_t>(indices.size()) > x.ndim - axis)
-    return failf(err, TENON_OUT_OF_RANGE, "[%s] expected at most %d index tensors from axis %d of shape %s, got %zu", op,
-                 x.ndim - axis, axis, shape_text(x).c_str(), indices.size());
+    return shapes::fail(err, TENON_OUT_OF_RANGE, op,
+                        "expected at most %d index tensors from axis %d of shape %s, got %zu",
+                        x.ndim - axis, axis, shape_text(x).c_str(), indices.size());
   int32_t joint_ndim = 0;
   int64_t joint[TENON_MAX_NDIM];
   for (const tenon_tensor* index : indices) {
-    if (!index) return failf(err, TENON_INVALID_ARGUMENT, "[%s] expected index tensors, got none among them", op);
+    if (!index)
+      return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                          "expected index tensors, got none among them");
     if (!broadcast_into(joint, &joint_ndim, shape_of(*index)))
-      return failf(err, TENON_INVALID_ARGUMENT, "[%s] expected index tensors that broadcast together, got shapes %s and %s",
-                   op, list_text({joint, static_cast<size_t>(joint_ndim)}).c_str(), shape_text(*index).c_str());
+      return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                          "expected index tensors that broadcast together, got shapes %s and %s",
+                          list_text({joint, static_cast<size_t>(joint_ndim)}).c_str(),
+                          shape_text(*index).c_str());
   }
   int32_t indexed = static_cast<int32_t>(indices.size());
   TENON_TRY(expect_room(op, int64_t{x.ndim} - indexed + joint_ndim, err));
@@ -35,33 +40,39 @@ tenon_status set_indexed(const char* op, const tenon_value* args, int64_t axis_a
   return TENON_OK;
 }
 
-tenon_status expect_dtype_of(const char* op, const char* name, const tenon_tensor& value, const tenon_tensor& x,
-                             tenon_err* err) {
+tenon_status expect_dtype_of(const char* op, const char* name, const tenon_tensor& value,
+                             const tenon_tensor& x, tenon_err* err) {
   if (value.dtype == x.dtype || value.flags & TENON_TENSOR_HOST_SCALAR) return TENON_OK;
-  return failf(err, TENON_TYPE_MISMATCH, "[%s] expected %s of dtype %s, got %s; convert it with cast", op, name,
-               tenon::host->dtype_name(x.dtype), tenon::host->dtype_name(value.dtype));
+  return shapes::fail(err, TENON_TYPE_MISMATCH, op,
+                      "expected %s of dtype %s, got %s; convert it with cast", name,
+                      host->dtype_name(x.dtype), host->dtype_name(value.dtype));
 }
 
 // `index` must name places in `x`: as many axes, and none longer outside `axis`.
-tenon_status expect_places(const char* op, const tenon_tensor& x, const tenon_tensor& index, int64_t axis_argument,
-                           tenon_err* err) {
+tenon_status expect_places(const char* op, const tenon_tensor& x, const tenon_tensor& index,
+                           int64_t axis_argument, tenon_err* err) {
   int32_t axis;
   TENON_TRY(resolve_axis(op, axis_argument, x.ndim, &axis, err));
   bool fits = index.ndim == x.ndim;
   for (int32_t i = 0; fits && i < x.ndim; ++i) fits = i == axis || index.shape[i] <= x.shape[i];
   if (fits) return TENON_OK;
-  return failf(err, TENON_INVALID_ARGUMENT, "[%s] expected an index with the axes of %s, none longer outside axis %d, got "
-               "%s; take_along_axis broadcasts", op, shape_text(x).c_str(), axis, shape_text(index).c_str());
+  return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                      "expected an index with the axes of %s, none longer outside axis %d, got %s; "
+                      "take_along_axis broadcasts",
+                      shape_text(x).c_str(), axis, shape_text(index).c_str());
 }
 
-tenon_status infer_scatter_into(const char* op, const tenon_value* args, tenon_meta* outs, tenon_err* err) {
-  const tenon_tensor &x = tensor_of(args[0]), &index = tensor_of(args[1]), &source = tensor_of(args[2]);
+tenon_status infer_scatter_into(const char* op, const tenon_value* args, tenon_meta* outs,
+                                tenon_err* err) {
+  const tenon_tensor &x = tensor_of(args[0]), &index = tensor_of(args[1]),
+                     &source = tensor_of(args[2]);
   TENON_TRY(expect_places(op, x, index, int_of(args[3]), err));
   TENON_TRY(expect_dtype_of(op, "source", source, x, err));
   bool same = std::ranges::equal(shape_of(source), shape_of(index));
   if (source.ndim != 0 && !same)
-    return failf(err, TENON_INVALID_ARGUMENT, "[%s] expected source to be a single number or of index's shape %s, got %s",
-                 op, shape_text(index).c_str(), shape_text(source).c_str());
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected source to be a single number or of index's shape %s, got %s",
+                        shape_text(index).c_str(), shape_text(source).c_str());
   set_like(outs[0], x);
   return TENON_OK;
 }
@@ -77,8 +88,9 @@ TENON_INFER(index_put) {
   TENON_TRY(expect_dtype_of("index_put", "value", value, x, err));
   Ints wanted = {place.shape, static_cast<size_t>(place.ndim)};
   if (!can_expand(shape_of(value), wanted))
-    return failf(err, TENON_INVALID_ARGUMENT, "[index_put] expected a value that broadcasts to %s, got shape %s",
-                 list_text(wanted).c_str(), shape_text(value).c_str());
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "index_put",
+                        "expected a value that broadcasts to %s, got shape %s",
+                        list_text(wanted).c_str(), shape_text(value).c_str());
   set_like(outs[0], x);
   return TENON_OK;
 }
@@ -96,7 +108,8 @@ TENON_INFER(index_select) {
 }
 
 TENON_INFER(index_add) {
-  const tenon_tensor &x = tensor_of(args[0]), &index = tensor_of(args[1]), &source = tensor_of(args[2]);
+  const tenon_tensor &x = tensor_of(args[0]), &index = tensor_of(args[1]),
+                     &source = tensor_of(args[2]);
   int32_t axis;
   TENON_TRY(resolve_axis("index_add", int_of(args[3]), x.ndim, &axis, err));
   TENON_TRY(expect_dtype_of("index_add", "source", source, x, err));
@@ -106,8 +119,9 @@ TENON_INFER(index_add) {
   for (int64_t extent : shape_of(index)) wanted[count++] = extent;
   for (int32_t i = axis + 1; i < x.ndim; ++i) wanted[count++] = x.shape[i];
   if (!std::ranges::equal(shape_of(source), Ints{wanted, count}))
-    return failf(err, TENON_INVALID_ARGUMENT, "[index_add] expected source of shape %s, got %s",
-                 list_text({wanted, count}).c_str(), shape_text(source).c_str());
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "index_add",
+                        "expected source of shape %s, got %s", list_text({wanted, count}).c_str(),
+                        shape_text(source).c_str());
   set_like(outs[0], x);
   return TENON_OK;
 }
@@ -125,15 +139,19 @@ TENON_INFER(scatter_add) { return infer_scatter_into("scatter_add", args, outs, 
 TENON_INFER(embedding) {
   const tenon_tensor &weight = tensor_of(args[0]), &indices = tensor_of(args[1]);
   if (weight.ndim < 1)
-    return failf(err, TENON_INVALID_ARGUMENT, "[embedding] expected weight of shape [rows, ...], got a single number");
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "embedding",
+                        "expected weight of shape [rows, ...], got a single number");
   if (!is_none(args[2])) {
     int64_t padding = int_of(args[2]), rows = weight.shape[0];
     if (padding < -rows || padding >= rows)
-      return failf(err, TENON_OUT_OF_RANGE, "[embedding] expected padding_index from %lld to %lld, got %lld", ll(-rows),
-                   ll(rows - 1), ll(padding));
+      return shapes::fail(err, TENON_OUT_OF_RANGE, "embedding",
+                          "expected padding_index from %lld to %lld, got %lld", ll(-rows),
+                          ll(rows - 1), ll(padding));
   }
   TENON_TRY(expect_room("embedding", int64_t{indices.ndim} + weight.ndim - 1, err));
   set_new(outs[0], weight.dtype, shape_of(indices));
   add_axes(outs[0], shape_of(weight).subspan(1));
   return TENON_OK;
 }
+
+}  // namespace tenon::standard_ops

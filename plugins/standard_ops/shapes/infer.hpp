@@ -5,12 +5,12 @@
 #include "shapes/arguments.hpp"
 
 // The head of a shape rule; the generated operator table refers to it by this name.
-#define TENON_INFER(op)                                                                            \
-  tenon_status infer_##op([[maybe_unused]] const tenon_value* args, [[maybe_unused]] uint32_t nargs, \
-                          [[maybe_unused]] tenon_meta* outs, [[maybe_unused]] uint32_t nouts,      \
-                          [[maybe_unused]] tenon_err* err)
+#define TENON_INFER(op)                                                                       \
+  tenon_status infer_##op([[maybe_unused]] const tenon_value* args,                           \
+                          [[maybe_unused]] uint32_t nargs, [[maybe_unused]] tenon_meta* outs, \
+                          [[maybe_unused]] uint32_t nouts, [[maybe_unused]] tenon_err* err)
 
-namespace tenon::standard {
+namespace tenon::standard_ops {
 
 inline void add_axis(tenon_meta& meta, int64_t extent) { meta.shape[meta.ndim++] = extent; }
 inline void add_axes(tenon_meta& meta, Ints extents) {
@@ -23,8 +23,12 @@ inline tenon_meta& begin_new(tenon_meta& meta, int32_t dtype) {
   meta.kind = TENON_META_NEW;
   return meta;
 }
-inline void set_new(tenon_meta& meta, int32_t dtype, Ints shape) { add_axes(begin_new(meta, dtype), shape); }
-inline void set_like(tenon_meta& meta, const tenon_tensor& tensor) { set_new(meta, tensor.dtype, shape_of(tensor)); }
+inline void set_new(tenon_meta& meta, int32_t dtype, Ints shape) {
+  add_axes(begin_new(meta, dtype), shape);
+}
+inline void set_like(tenon_meta& meta, const tenon_tensor& tensor) {
+  set_new(meta, tensor.dtype, shape_of(tensor));
+}
 
 // Views: start without axes, then add them.
 inline tenon_meta& begin_view(tenon_meta& meta, const tenon_tensor& base, uint16_t argument = 0) {
@@ -46,11 +50,13 @@ inline void add_axis_of(tenon_meta& meta, const tenon_tensor& base, int32_t axis
 // Room for one more axis?
 inline tenon_status expect_room(const char* op, int64_t ndim, tenon_err* err) {
   if (ndim <= TENON_MAX_NDIM) return TENON_OK;
-  return failf(err, TENON_UNSUPPORTED, "[%s] expected a result of at most %d axes, got %lld", op, TENON_MAX_NDIM, ll(ndim));
+  return shapes::fail(err, TENON_UNSUPPORTED, op, "expected a result of at most %d axes, got %lld",
+                      TENON_MAX_NDIM, ll(ndim));
 }
 
 // Shape of a reduction of `x` over the axes in `mask`.
-inline void set_reduced(tenon_meta& meta, const tenon_tensor& x, uint32_t mask, bool keepdim, int32_t dtype) {
+inline void set_reduced(tenon_meta& meta, const tenon_tensor& x, uint32_t mask, bool keepdim,
+                        int32_t dtype) {
   begin_new(meta, dtype);
   for (int32_t axis = 0; axis < x.ndim; ++axis) {
     if (!(mask >> axis & 1))
@@ -85,4 +91,4 @@ inline bool can_expand(Ints from, Ints to) {
   return true;
 }
 
-}  // namespace tenon::standard
+}  // namespace tenon::standard_ops

@@ -2,25 +2,30 @@
 // Matrix products.
 #include "shapes/infer.hpp"
 
-using namespace tenon::standard;
+namespace tenon::standard_ops {
 
 TENON_INFER(matmul) {
   const tenon_tensor &x = tensor_of(args[0]), &y = tensor_of(args[1]);
   if (x.ndim == 0 || y.ndim == 0)
-    return failf(err, TENON_INVALID_ARGUMENT, "[matmul] expected vectors, matrices or batches of them, got shapes %s and "
-                 "%s; multiply takes single numbers", shape_text(x).c_str(), shape_text(y).c_str());
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "matmul",
+                        "expected vectors, matrices or batches of them, got shapes %s and %s; "
+                        "multiply takes single numbers",
+                        shape_text(x).c_str(), shape_text(y).c_str());
   int64_t inner_x = x.shape[x.ndim - 1], inner_y = y.shape[y.ndim == 1 ? 0 : y.ndim - 2];
   if (inner_x != inner_y)
-    return failf(err, TENON_INVALID_ARGUMENT, "[matmul] expected x.shape[-1] == y.shape[%s], got %lld and %lld from shapes "
-                 "%s and %s; transpose one of them", y.ndim == 1 ? "0" : "-2", ll(inner_x), ll(inner_y),
-                 shape_text(x).c_str(), shape_text(y).c_str());
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "matmul",
+                        "expected x.shape[-1] == y.shape[%s], got %lld and %lld from shapes %s and "
+                        "%s; transpose one of them",
+                        y.ndim == 1 ? "0" : "-2", ll(inner_x), ll(inner_y), shape_text(x).c_str(),
+                        shape_text(y).c_str());
   Ints batch_x = shape_of(x).first(static_cast<size_t>(std::max(x.ndim - 2, 0)));
   Ints batch_y = shape_of(y).first(static_cast<size_t>(std::max(y.ndim - 2, 0)));
-  set_new(outs[0], tenon::host->dtype_promote(x.dtype, y.dtype), batch_x);
+  set_new(outs[0], host->dtype_promote(x.dtype, y.dtype), batch_x);
   if (!broadcast_into(outs[0].shape, &outs[0].ndim, batch_y))
-    return failf(err, TENON_INVALID_ARGUMENT, "[matmul] expected batches that broadcast, got %s and %s from shapes %s and "
-                 "%s", list_text(batch_x).c_str(), list_text(batch_y).c_str(), shape_text(x).c_str(),
-                 shape_text(y).c_str());
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "matmul",
+                        "expected batches that broadcast, got %s and %s from shapes %s and %s",
+                        list_text(batch_x).c_str(), list_text(batch_y).c_str(),
+                        shape_text(x).c_str(), shape_text(y).c_str());
   if (x.ndim > 1) add_axis(outs[0], x.shape[x.ndim - 2]);
   if (y.ndim > 1) add_axis(outs[0], y.shape[y.ndim - 1]);
   return TENON_OK;
@@ -31,14 +36,18 @@ TENON_INFER(linear) {
   const tenon_tensor* bias = optional_tensor(args[2]);
   TENON_TRY(expect_ndim("linear", "weight", weight, 2, "[out, in]", err));
   if (x.ndim == 0 || x.shape[x.ndim - 1] != weight.shape[1])
-    return failf(err, TENON_INVALID_ARGUMENT, "[linear] expected x.shape[-1] == weight.shape[1], got shapes %s and %s",
-                 shape_text(x).c_str(), shape_text(weight).c_str());
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "linear",
+                        "expected x.shape[-1] == weight.shape[1], got shapes %s and %s",
+                        shape_text(x).c_str(), shape_text(weight).c_str());
   if (bias && (bias->ndim != 1 || bias->shape[0] != weight.shape[0]))
-    return failf(err, TENON_INVALID_ARGUMENT, "[linear] expected bias of shape [%lld], got %s", ll(weight.shape[0]),
-                 shape_text(*bias).c_str());
-  int32_t dtype = tenon::host->dtype_promote(x.dtype, weight.dtype);
-  if (bias) dtype = tenon::host->dtype_promote(dtype, bias->dtype);
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "linear",
+                        "expected bias of shape [%lld], got %s", ll(weight.shape[0]),
+                        shape_text(*bias).c_str());
+  int32_t dtype = host->dtype_promote(x.dtype, weight.dtype);
+  if (bias) dtype = host->dtype_promote(dtype, bias->dtype);
   set_new(outs[0], dtype, shape_of(x).first(static_cast<size_t>(x.ndim) - 1));
   add_axis(outs[0], weight.shape[0]);
   return TENON_OK;
 }
+
+}  // namespace tenon::standard_ops

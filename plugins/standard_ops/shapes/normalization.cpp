@@ -2,43 +2,48 @@
 // Normalisation: statistics over channels or over trailing axes.
 #include "shapes/infer.hpp"
 
-using namespace tenon::standard;
-
+namespace tenon::standard_ops {
 namespace {
 
 // An optional parameter of the layer, which must have this shape and the dtype of `x`.
-tenon_status expect_parameter(const char* op, const char* name, const tenon_value& value, Ints shape, int32_t dtype,
-                              tenon_err* err) {
+tenon_status expect_parameter(const char* op, const char* name, const tenon_value& value,
+                              Ints shape, int32_t dtype, tenon_err* err) {
   const tenon_tensor* parameter = optional_tensor(value);
   if (!parameter) return TENON_OK;
   if (!std::ranges::equal(shape_of(*parameter), shape))
-    return failf(err, TENON_INVALID_ARGUMENT, "[%s] expected %s of shape %s, got %s", op, name, list_text(shape).c_str(),
-                 shape_text(*parameter).c_str());
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op, "expected %s of shape %s, got %s", name,
+                        list_text(shape).c_str(), shape_text(*parameter).c_str());
   if (parameter->dtype != dtype)
-    return failf(err, TENON_TYPE_MISMATCH, "[%s] expected %s of dtype %s like x, got %s; convert it with cast", op, name,
-                 tenon::host->dtype_name(dtype), tenon::host->dtype_name(parameter->dtype));
+    return shapes::fail(err, TENON_TYPE_MISMATCH, op,
+                        "expected %s of dtype %s like x, got %s; convert it with cast", name,
+                        host->dtype_name(dtype), host->dtype_name(parameter->dtype));
   return TENON_OK;
 }
 
-tenon_status expect_channels(const char* op, const tenon_tensor& x, Ints* channels, tenon_err* err) {
+tenon_status expect_channels(const char* op, const tenon_tensor& x, Ints* channels,
+                             tenon_err* err) {
   if (x.ndim < 2)
-    return failf(err, TENON_INVALID_ARGUMENT, "[%s] expected x of shape [batch, channels, ...], got %s", op,
-                 shape_text(x).c_str());
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected x of shape [batch, channels, ...], got %s",
+                        shape_text(x).c_str());
   *channels = shape_of(x).subspan(1, 1);
   return TENON_OK;
 }
 
-tenon_status expect_trailing(const char* op, const tenon_tensor& x, int64_t count, Ints* trailing, tenon_err* err) {
+tenon_status expect_trailing(const char* op, const tenon_tensor& x, int64_t count, Ints* trailing,
+                             tenon_err* err) {
   if (count < 1 || count > x.ndim)
-    return failf(err, TENON_INVALID_ARGUMENT, "[%s] expected normalized_ndim from 1 to %d, got %lld", op, x.ndim, ll(count));
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected normalized_ndim from 1 to %d, got %lld", x.ndim, ll(count));
   *trailing = shape_of(x).last(static_cast<size_t>(count));
   return TENON_OK;
 }
 
-tenon_status expect_like(const char* op, const tenon_tensor& grad_out, const tenon_tensor& x, tenon_err* err) {
+tenon_status expect_like(const char* op, const tenon_tensor& grad_out, const tenon_tensor& x,
+                         tenon_err* err) {
   if (std::ranges::equal(shape_of(grad_out), shape_of(x))) return TENON_OK;
-  return failf(err, TENON_INVALID_ARGUMENT, "[%s] expected grad_out of shape %s, got %s", op, shape_text(x).c_str(),
-               shape_text(grad_out).c_str());
+  return shapes::fail(err, TENON_INVALID_ARGUMENT, op, "expected grad_out of shape %s, got %s",
+                      shape_text(x).c_str(), shape_text(grad_out).c_str());
 }
 
 }  // namespace
@@ -92,3 +97,5 @@ TENON_INFER(layer_norm_grad) {
   set_new(outs[2], x.dtype, trailing);
   return TENON_OK;
 }
+
+}  // namespace tenon::standard_ops

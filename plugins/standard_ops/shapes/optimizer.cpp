@@ -2,21 +2,23 @@
 // Optimiser steps: every tensor has the shape and dtype of the parameter.
 #include "shapes/infer.hpp"
 
-using namespace tenon::standard;
-
+namespace tenon::standard_ops {
 namespace {
 
-tenon_status infer_update(const char* op, const tenon_value* args, uint32_t tensors, tenon_meta* outs, uint32_t nouts,
-                          tenon_err* err) {
+tenon_status infer_update(const char* op, const tenon_value* args, uint32_t tensors,
+                          tenon_meta* outs, uint32_t nouts, tenon_err* err) {
   const tenon_tensor& param = tensor_of(args[0]);
   for (uint32_t i = 1; i < tensors; ++i) {
     const tenon_tensor& other = tensor_of(args[i]);
     if (!std::ranges::equal(shape_of(other), shape_of(param)))
-      return failf(err, TENON_INVALID_ARGUMENT, "[%s] expected argument %u to have param's shape %s, got %s", op, i,
-                   shape_text(param).c_str(), shape_text(other).c_str());
+      return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                          "expected argument %u to have param's shape %s, got %s", i,
+                          shape_text(param).c_str(), shape_text(other).c_str());
     if (other.dtype != param.dtype)
-      return failf(err, TENON_TYPE_MISMATCH, "[%s] expected argument %u to have param's dtype %s, got %s; convert it with "
-                   "cast", op, i, tenon::host->dtype_name(param.dtype), tenon::host->dtype_name(other.dtype));
+      return shapes::fail(
+          err, TENON_TYPE_MISMATCH, op,
+          "expected argument %u to have param's dtype %s, got %s; convert it with cast", i,
+          host->dtype_name(param.dtype), host->dtype_name(other.dtype));
   }
   for (uint32_t i = 0; i < nouts; ++i) set_like(outs[i], param);
   return TENON_OK;
@@ -30,3 +32,5 @@ TENON_INFER(adam_update) { return infer_update("adam_update", args, 4, outs, nou
 TENON_INFER(adamw_update) { return infer_update("adamw_update", args, 4, outs, nouts, err); }
 TENON_INFER(rmsprop_update) { return infer_update("rmsprop_update", args, 3, outs, nouts, err); }
 TENON_INFER(adagrad_update) { return infer_update("adagrad_update", args, 3, outs, nouts, err); }
+
+}  // namespace tenon::standard_ops

@@ -2,8 +2,7 @@
 // Pooling.
 #include "shapes/window.hpp"
 
-using namespace tenon::standard;
-
+namespace tenon::standard_ops {
 namespace {
 constexpr const char* kImage = "[batch, channels, height, width]";
 }
@@ -43,7 +42,8 @@ TENON_INFER(avg_pool2d_grad) {
   const tenon_tensor& grad_out = tensor_of(args[0]);
   Ints image = ints_of(args[1]);
   if (image.size() != 4)
-    return failf(err, TENON_INVALID_ARGUMENT, "[%s] expected input_shape %s, got %s", op, kImage, list_text(image).c_str());
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op, "expected input_shape %s, got %s", kImage,
+                        list_text(image).c_str());
   Window window;
   int64_t counts[2];
   TENON_TRY(read_pooling(op, args, 2, &window, err));
@@ -51,8 +51,10 @@ TENON_INFER(avg_pool2d_grad) {
   TENON_TRY(count_windows(op, window, image, counts, err));
   const int64_t wanted[] = {image[0], image[1], counts[0], counts[1]};
   if (!std::ranges::equal(shape_of(grad_out), wanted))
-    return failf(err, TENON_INVALID_ARGUMENT, "[%s] expected grad_out of shape %s, got %s", op, list_text(wanted).c_str(),
-                 shape_text(grad_out).c_str());
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op, "expected grad_out of shape %s, got %s",
+                        list_text(wanted).c_str(), shape_text(grad_out).c_str());
   set_new(outs[0], grad_out.dtype, image);
   return TENON_OK;
 }
+
+}  // namespace tenon::standard_ops

@@ -2,21 +2,22 @@
 // Reductions that nothing can be put through: they refuse empty axes.
 #include "shapes/infer.hpp"
 
-using namespace tenon::standard;
-
+namespace tenon::standard_ops {
 namespace {
 
-tenon_status expect_elements(const char* op, const tenon_tensor& x, uint32_t mask, const tenon_meta& result,
-                             tenon_err* err) {
+tenon_status expect_elements(const char* op, const tenon_tensor& x, uint32_t mask,
+                             const tenon_meta& result, tenon_err* err) {
   if (product({result.shape, static_cast<size_t>(result.ndim)}) == 0) return TENON_OK;
   for (int32_t axis = 0; axis < x.ndim; ++axis)
     if (mask >> axis & 1 && x.shape[axis] == 0)
-      return failf(err, TENON_INVALID_ARGUMENT, "[%s] expected elements to choose from, got shape %s with axis %d empty",
-                   op, shape_text(x).c_str(), axis);
+      return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                          "expected elements to choose from, got shape %s with axis %d empty",
+                          shape_text(x).c_str(), axis);
   return TENON_OK;
 }
 
-tenon_status infer_extreme(const char* op, const tenon_value* args, tenon_meta* outs, tenon_err* err) {
+tenon_status infer_extreme(const char* op, const tenon_value* args, tenon_meta* outs,
+                           tenon_err* err) {
   const tenon_tensor& x = tensor_of(args[0]);
   uint32_t mask;
   TENON_TRY(resolve_axes(op, args[1], x.ndim, &mask, err));
@@ -25,7 +26,8 @@ tenon_status infer_extreme(const char* op, const tenon_value* args, tenon_meta* 
 }
 
 // One axis, or none for the flattened tensor.
-tenon_status infer_position(const char* op, const tenon_value* args, tenon_meta* outs, tenon_err* err) {
+tenon_status infer_position(const char* op, const tenon_value* args, tenon_meta* outs,
+                            tenon_err* err) {
   const tenon_tensor& x = tensor_of(args[0]);
   uint32_t mask;
   if (is_none(args[1])) {
@@ -45,3 +47,5 @@ TENON_INFER(max) { return infer_extreme("max", args, outs, err); }
 TENON_INFER(min) { return infer_extreme("min", args, outs, err); }
 TENON_INFER(argmax) { return infer_position("argmax", args, outs, err); }
 TENON_INFER(argmin) { return infer_position("argmin", args, outs, err); }
+
+}  // namespace tenon::standard_ops

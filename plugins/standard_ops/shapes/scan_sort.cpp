@@ -2,12 +2,12 @@
 // Operators along one axis: scans, sorting, softmax.
 #include "shapes/infer.hpp"
 
-using namespace tenon::standard;
-
+namespace tenon::standard_ops {
 namespace {
 
 // Same shape, after a look at the axis.
-tenon_status infer_along(const char* op, const tenon_value* args, tenon_meta* outs, tenon_err* err) {
+tenon_status infer_along(const char* op, const tenon_value* args, tenon_meta* outs,
+                         tenon_err* err) {
   const tenon_tensor& x = tensor_of(args[0]);
   int32_t axis;
   TENON_TRY(resolve_axis(op, int_of(args[1]), x.ndim, &axis, err));
@@ -15,19 +15,16 @@ tenon_status infer_along(const char* op, const tenon_value* args, tenon_meta* ou
   return TENON_OK;
 }
 
-// bool and integers become int64.
-int32_t accumulator(int32_t dtype) { return dtype <= TENON_DTYPE_I64 ? TENON_DTYPE_I64 : dtype; }
-int32_t floating(int32_t dtype) { return dtype <= TENON_DTYPE_I64 ? TENON_DTYPE_F32 : dtype; }
-
 tenon_status infer_scan(const char* op, const tenon_value* args, tenon_meta* outs, tenon_err* err) {
   TENON_TRY(infer_along(op, args, outs, err));
-  outs[0].dtype = static_cast<uint8_t>(accumulator(outs[0].dtype));
+  outs[0].dtype = static_cast<uint8_t>(shapes::accumulate_dtype(outs[0].dtype));
   return TENON_OK;
 }
 
-tenon_status infer_softmax(const char* op, const tenon_value* args, tenon_meta* outs, tenon_err* err) {
+tenon_status infer_softmax(const char* op, const tenon_value* args, tenon_meta* outs,
+                           tenon_err* err) {
   TENON_TRY(infer_along(op, args, outs, err));
-  outs[0].dtype = static_cast<uint8_t>(floating(outs[0].dtype));
+  outs[0].dtype = static_cast<uint8_t>(shapes::float_dtype(outs[0].dtype));
   return TENON_OK;
 }
 
@@ -50,8 +47,9 @@ TENON_INFER(topk) {
   int32_t axis;
   TENON_TRY(resolve_axis("topk", int_of(args[2]), x.ndim, &axis, err));
   if (count < 0 || count > x.shape[axis])
-    return failf(err, TENON_INVALID_ARGUMENT, "[topk] expected a count from 0 to %lld, the length of axis %d, got %lld",
-                 ll(x.shape[axis]), axis, ll(count));
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "topk",
+                        "expected a count from 0 to %lld, the length of axis %d, got %lld",
+                        ll(x.shape[axis]), axis, ll(count));
   set_like(outs[0], x);
   outs[0].shape[axis] = count;
   set_new(outs[1], TENON_DTYPE_I64, {outs[0].shape, static_cast<size_t>(x.ndim)});
@@ -64,3 +62,5 @@ TENON_INFER(searchsorted) {
   set_new(outs[0], TENON_DTYPE_I64, shape_of(values));
   return TENON_OK;
 }
+
+}  // namespace tenon::standard_ops

@@ -2,7 +2,7 @@
 // Views: shape, strides and offset over the memory of the first argument.
 #include "shapes/view_strides.hpp"
 
-using namespace tenon::standard;
+namespace tenon::standard_ops {
 
 TENON_INFER(stop_gradient) {
   const tenon_tensor& x = tensor_of(args[0]);
@@ -19,9 +19,11 @@ TENON_INFER(view) {
   Ints resolved = {shape, wanted.size()};
   begin_view(outs[0], x);
   if (!view_strides(x, resolved, outs[0].strides))
-    return failf(err, TENON_INVALID_ARGUMENT, "[view] expected memory that shape %s can describe, got shape %s with "
-                 "strides %s; use reshape, which copies if it must", list_text(resolved).c_str(),
-                 shape_text(x).c_str(), list_text({x.strides, static_cast<size_t>(x.ndim)}).c_str());
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "view",
+                        "expected memory that shape %s can describe, got shape %s with strides %s; "
+                        "use reshape, which copies if it must",
+                        list_text(resolved).c_str(), shape_text(x).c_str(),
+                        list_text({x.strides, static_cast<size_t>(x.ndim)}).c_str());
   std::copy(resolved.begin(), resolved.end(), outs[0].shape);
   outs[0].ndim = static_cast<int32_t>(resolved.size());
   return TENON_OK;
@@ -40,13 +42,15 @@ TENON_INFER(transpose) {
 
 namespace {
 
-tenon_status set_order(const char* op, const tenon_value* args, bool inverse, tenon_meta* outs, tenon_err* err) {
+tenon_status set_order(const char* op, const tenon_value* args, bool inverse, tenon_meta* outs,
+                       tenon_err* err) {
   const tenon_tensor& x = tensor_of(args[0]);
   Ints axes = ints_of(args[1]);
   bool reversed = is_none(args[1]);
   if (!reversed && axes.size() != static_cast<size_t>(x.ndim))
-    return failf(err, TENON_INVALID_ARGUMENT, "[%s] expected all %d axes of shape %s in some order, got %s", op, x.ndim,
-                 shape_text(x).c_str(), list_text(axes).c_str());
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected all %d axes of shape %s in some order, got %s", x.ndim,
+                        shape_text(x).c_str(), list_text(axes).c_str());
   uint32_t seen;
   TENON_TRY(resolve_axes(op, args[1], x.ndim, &seen, err));
   int32_t order[TENON_MAX_NDIM];
@@ -72,8 +76,9 @@ TENON_INFER(movedim) {
   const tenon_tensor& x = tensor_of(args[0]);
   Ints source = ints_of(args[1]), destination = ints_of(args[2]);
   if (source.size() != destination.size())
-    return failf(err, TENON_INVALID_ARGUMENT, "[movedim] expected as many destinations as sources, got %s to %s",
-                 list_text(source).c_str(), list_text(destination).c_str());
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "movedim",
+                        "expected as many destinations as sources, got %s to %s",
+                        list_text(source).c_str(), list_text(destination).c_str());
   uint32_t moved, taken;
   TENON_TRY(resolve_axes("movedim", args[1], x.ndim, &moved, err));
   TENON_TRY(resolve_axes("movedim", args[2], x.ndim, &taken, err));
@@ -102,8 +107,9 @@ TENON_INFER(squeeze) {
     bool named = mask >> axis & 1;
     if (named && x.shape[axis] == 1) continue;
     if (named && !is_none(args[1]))
-      return failf(err, TENON_INVALID_ARGUMENT, "[squeeze] expected length 1 along axis %d, got shape %s", axis,
-                   shape_text(x).c_str());
+      return shapes::fail(err, TENON_INVALID_ARGUMENT, "squeeze",
+                          "expected length 1 along axis %d, got shape %s", axis,
+                          shape_text(x).c_str());
     add_axis_of(outs[0], x, axis);
   }
   return TENON_OK;
@@ -132,17 +138,21 @@ TENON_INFER(expand) {
   int32_t added = static_cast<int32_t>(shape.size()) - x.ndim;
   begin_view(outs[0], x);
   for (int32_t axis = 0; axis < static_cast<int32_t>(shape.size()); ++axis) {
-    int64_t wanted = shape[static_cast<size_t>(axis)], have = axis < added ? 1 : x.shape[axis - added];
-    if (added < 0 || (wanted < 0 && (wanted != -1 || axis < added)) || (wanted >= 0 && have != wanted && have != 1))
-      return failf(err, TENON_INVALID_ARGUMENT, "[expand] expected a shape that %s broadcasts to, got %s: only axes of "
-                   "length 1 repeat", shape_text(x).c_str(), list_text(shape).c_str());
+    int64_t wanted = shape[static_cast<size_t>(axis)],
+            have = axis < added ? 1 : x.shape[axis - added];
+    if (added < 0 || (wanted < 0 && (wanted != -1 || axis < added)) ||
+        (wanted >= 0 && have != wanted && have != 1))
+      return shapes::fail(
+          err, TENON_INVALID_ARGUMENT, "expand",
+          "expected a shape that %s broadcasts to, got %s: only axes of length 1 repeat",
+          shape_text(x).c_str(), list_text(shape).c_str());
     if (wanted < 0) wanted = have;
     bool repeats = axis < added || (have == 1 && wanted != 1);
     add_axis(outs[0], wanted, repeats ? 0 : x.strides[axis - added]);
   }
   if (added < 0)
-    return failf(err, TENON_INVALID_ARGUMENT, "[expand] expected at least %d axes, got %s", x.ndim,
-                 list_text(shape).c_str());
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "expand", "expected at least %d axes, got %s",
+                        x.ndim, list_text(shape).c_str());
   return TENON_OK;
 }
 
@@ -151,22 +161,26 @@ TENON_INFER(expand_reduced) {
   Ints shape = ints_of(args[1]);
   bool keepdim = bool_of(args[3]);
   uint32_t mask;
-  TENON_TRY(resolve_axes("expand_reduced", args[2], static_cast<int32_t>(shape.size()), &mask, err));
+  TENON_TRY(
+      resolve_axes("expand_reduced", args[2], static_cast<int32_t>(shape.size()), &mask, err));
   begin_view(outs[0], x);
   int32_t next = 0;
   for (int32_t axis = 0; axis < static_cast<int32_t>(shape.size()); ++axis) {
     int64_t extent = shape[static_cast<size_t>(axis)];
     bool reduced = mask >> axis & 1;
-    bool fits = reduced && !keepdim ? true : next < x.ndim && x.shape[next] == (reduced ? 1 : extent);
+    bool fits =
+        reduced && !keepdim ? true : next < x.ndim && x.shape[next] == (reduced ? 1 : extent);
     if (!fits)
-      return failf(err, TENON_INVALID_ARGUMENT, "[expand_reduced] expected a reduction of shape %s, got %s",
-                   list_text(shape).c_str(), shape_text(x).c_str());
+      return shapes::fail(err, TENON_INVALID_ARGUMENT, "expand_reduced",
+                          "expected a reduction of shape %s, got %s", list_text(shape).c_str(),
+                          shape_text(x).c_str());
     add_axis(outs[0], extent, reduced ? 0 : x.strides[next]);
     if (!reduced || keepdim) ++next;
   }
   if (next != x.ndim)
-    return failf(err, TENON_INVALID_ARGUMENT, "[expand_reduced] expected a reduction of shape %s, got %s",
-                 list_text(shape).c_str(), shape_text(x).c_str());
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "expand_reduced",
+                        "expected a reduction of shape %s, got %s", list_text(shape).c_str(),
+                        shape_text(x).c_str());
   return TENON_OK;
 }
 
@@ -191,3 +205,5 @@ TENON_INFER(flip) {
   }
   return TENON_OK;
 }
+
+}  // namespace tenon::standard_ops

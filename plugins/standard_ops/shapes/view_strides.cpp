@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shapes/view_strides.hpp"
 
-namespace tenon::standard {
+namespace tenon::standard_ops {
 
-tenon_status resolve_shape(const char* op, const tenon_tensor& x, Ints wanted, int64_t* shape, tenon_err* err) {
+tenon_status resolve_shape(const char* op, const tenon_tensor& x, Ints wanted, int64_t* shape,
+                           tenon_err* err) {
   TENON_TRY(expect_room(op, static_cast<int64_t>(wanted.size()), err));
   int64_t known = 1, unknown = -1;
   bool fits = true;
@@ -25,12 +26,14 @@ tenon_status resolve_shape(const char* op, const tenon_tensor& x, Ints wanted, i
     fits = fits && known == x.numel;
   }
   if (fits) return TENON_OK;
-  return failf(err, TENON_INVALID_ARGUMENT, "[%s] expected a shape of %lld elements, to hold those of shape %s, got %s; "
-               "one extent may be -1", op, ll(x.numel), shape_text(x).c_str(), list_text(wanted).c_str());
+  return shapes::fail(
+      err, TENON_INVALID_ARGUMENT, op,
+      "expected a shape of %lld elements, to hold those of shape %s, got %s; one extent may be -1",
+      ll(x.numel), shape_text(x).c_str(), list_text(wanted).c_str());
 }
 
-// Walk both shapes from the back. Axes of `x` that lie evenly in memory form a chunk; every chunk must
-// be covered exactly by a run of new axes.
+// Walk both shapes from the back. Axes of `x` that lie evenly in memory form a chunk; every chunk
+// must be covered exactly by a run of new axes.
 bool view_strides(const tenon_tensor& x, Ints shape, int64_t* strides) {
   if (x.numel == 0 || (x.flags & TENON_TENSOR_CONTIGUOUS)) {
     int64_t stride = 1;
@@ -60,4 +63,4 @@ bool view_strides(const tenon_tensor& x, Ints shape, int64_t* strides) {
   return true;
 }
 
-}  // namespace tenon::standard
+}  // namespace tenon::standard_ops

@@ -4,12 +4,13 @@
 
 #include "shapes/infer.hpp"
 
-namespace tenon::standard {
+namespace tenon::standard_ops {
 
 // `wanted` with its -1 replaced, checked against the elements of `x`.
-tenon_status resolve_shape(const char* op, const tenon_tensor& x, Ints wanted, int64_t* shape, tenon_err* err);
+tenon_status resolve_shape(const char* op, const tenon_tensor& x, Ints wanted, int64_t* shape,
+                           tenon_err* err);
 
 // Strides with which the memory of `x` has `shape`; false if no strides will do.
 bool view_strides(const tenon_tensor& x, Ints shape, int64_t* strides);
 
-}  // namespace tenon::standard
+}  // namespace tenon::standard_ops

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What operators written as calls of other operators have in common.
+#pragma once
+
+#include <tenon/ops.hpp>
+
+#include <cmath>
+#include <vector>
+
+#include "shapes/arguments.hpp"
+
+// The head of a decomposition; the generated operator table refers to it by this name.
+#define TENON_DECOMPOSE(op)                                                             \
+  tenon_status decompose_##op([[maybe_unused]] tenon_ctx* ctx, const tenon_value* args, \
+                              [[maybe_unused]] uint32_t nargs, tenon_value* outs,       \
+                              [[maybe_unused]] uint32_t nouts, tenon_err* err)
+
+namespace tenon::standard_ops {
+
+using Shape = std::vector<int64_t>;
+
+inline Shape to_vector(Ints values) { return {values.begin(), values.end()}; }
+inline Shape sizes_of(const Tensor& tensor) { return to_vector(shape_of(*tensor.get())); }
+inline IntList list_of(Ints values) { return {values.data(), values.size()}; }
+
+// An optional int[] passed on as it came.
+inline OptionalInts optional_ints(const tenon_value& value) {
+  return is_none(value) ? OptionalInts() : OptionalInts(list_of(ints_of(value)));
+}
+
+// A tensor argument whose shape is needed; a number becomes a 0-d tensor.
+inline Tensor operand(Scope& scope, const tenon_value& value) {
+  if (value.tag == TENON_VALUE_TENSOR) return Tensor::borrow(&tensor_of(value));
+  if (is_none(value)) return {};
+  return ops::full(scope, IntList(), ScalarArg(value));
+}
+
+// Filled like `like`, in another shape.
+inline Tensor full_with(Scope& scope, const Tensor& like, Ints shape, ScalarArg value) {
+  if (!scope.ok()) return {};
+  return ops::full(scope, list_of(shape), value, like->dtype, like->device);
+}
+
+// Results: owned by the caller from now on. Nothing is handed over if the scope failed.
+template <class... Tensors>
+tenon_status finish(const Scope& scope, tenon_value* outs, Tensors... results) {
+  if (!scope.ok()) return scope.status();
+  ((*outs++ = {TENON_VALUE_TENSOR, 0, {.p = results.release()}}), ...);
+  return TENON_OK;
+}
+
+inline tenon_status finish_list(const Scope& scope, tenon_value* outs,
+                                std::vector<Tensor> results) {
+  if (!scope.ok()) return scope.status();
+  uint32_t count = static_cast<uint32_t>(results.size());
+  tenon_tensor** list = host->list_create(count);
+  for (uint32_t i = 0; i < count; ++i) list[i] = results[i].release();
+  outs[0] = {TENON_VALUE_TENSORS, count, {.p = list}};
+  return TENON_OK;
+}
+
+// int64 numbers known here, as a vector on `device`.
+Tensor int_tensor(Scope& scope, const std::vector<int64_t>& numbers, tenon_device_id device);
+
+}  // namespace tenon::standard_ops

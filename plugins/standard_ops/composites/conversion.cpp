@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moving data between layouts, devices and host numbers.
+#include <cstring>
+
+#include "composites/compose.hpp"
+
+namespace tenon::standard_ops {
+
+Tensor int_tensor(Scope& scope, const std::vector<int64_t>& numbers, tenon_device_id device) {
+  int64_t count = static_cast<int64_t>(numbers.size());
+  tenon_tensor* created;
+  if (!scope.ok() || !scope.check(host->tensor_create(host->device_host(), TENON_DTYPE_I64, 1,
+                                                      &count, &created, scope.err())))
+    return {};
+  Tensor tensor = Tensor::adopt(created);
+  if (count > 0) std::memcpy(tensor->data, numbers.data(), numbers.size() * sizeof(int64_t));
+  return ops::to_device(scope, tensor, device);
+}
+
+TENON_DECOMPOSE(contiguous) {
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]);
+  if (scope.ok() && !(x->flags & TENON_TENSOR_CONTIGUOUS)) x = ops::clone(scope, x);
+  return finish(scope, outs, x);
+}
+
+TENON_DECOMPOSE(to_device) {
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]);
+  auto device = static_cast<tenon_device_id>(int_of(args[1]));
+  if (!scope.ok()) return scope.status();
+  if (x->device == device) return finish(scope, outs, x);
+  if (x->device == TENON_DEVICE_META)
+    return shapes::fail(
+        err, TENON_INVALID_ARGUMENT, "to_device",
+        "expected a tensor with data, got one on the meta device; make an empty_like "
+        "on the device instead");
+  return finish(scope, outs, ops::copy_to_device(scope, x, device));
+}
+
+TENON_DECOMPOSE(copy_to_device) {
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]);
+  if (!scope.ok()) return scope.status();
+  tenon_tensor* created;
+  TENON_TRY(host->tensor_create(static_cast<tenon_device_id>(int_of(args[1])), x->dtype, x->ndim,
+                                x->shape, &created, err));
+  Tensor copy = Tensor::adopt(created);
+  if (copy->device != TENON_DEVICE_META) TENON_TRY(host->tensor_copy(copy.get(), x.get(), err));
+  return finish(scope, outs, copy);
+}
+
+TENON_DECOMPOSE(empty) {
+  Scope scope(err);
+  Ints shape = ints_of(args[0]);
+  tenon_meta meta;
+  TENON_TRY(shapes::of("empty", "shape", args[0], meta, err));
+  tenon_device_id device =
+      is_none(args[2]) ? host->device_host() : static_cast<tenon_device_id>(int_of(args[2]));
+  if (device == TENON_DEVICE_NONE)
+    return shapes::fail(err, TENON_NOT_FOUND, "empty",
+                        "expected a device: no host device is loaded");
+  tenon_tensor* created;
+  TENON_TRY(host->tensor_create(device, shapes::dtype_or(args[1], TENON_DTYPE_F32),
+                                static_cast<int32_t>(shape.size()), shape.data(), &created, err));
+  return finish(scope, outs, Tensor::adopt(created));
+}
+
+}  // namespace tenon::standard_ops

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Indexing operators made of index_select, index_put and gather.
+#include "composites/compose.hpp"
+
+namespace tenon::standard_ops {
+
+TENON_DECOMPOSE(take_along_axis) {
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]), index = operand(scope, args[1]);
+  if (!scope.ok()) return scope.status();
+  int32_t axis;
+  TENON_TRY(resolve_axis("take_along_axis", int_of(args[2]), x->ndim, &axis, err));
+  if (index->ndim != x->ndim)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "take_along_axis",
+                        "expected an index with the %d axes of x, got shape %s", x->ndim,
+                        shape_text(*index.get()).c_str());
+  Shape of_x = sizes_of(x), of_index = sizes_of(index);
+  for (int32_t i = 0; i < x->ndim; ++i) {
+    size_t k = static_cast<size_t>(i);
+    if (i == axis || of_x[k] == of_index[k]) continue;
+    if (of_x[k] != 1 && of_index[k] != 1)
+      return shapes::fail(err, TENON_INVALID_ARGUMENT, "take_along_axis",
+                          "expected shapes that broadcast outside axis %d, got %s and %s", axis,
+                          shape_text(*x.get()).c_str(), shape_text(*index.get()).c_str());
+    of_x[k] = of_index[k] = of_x[k] == 1 ? of_index[k] : of_x[k];
+  }
+  x = ops::expand(scope, x, of_x);
+  return finish(scope, outs, ops::gather(scope, x, ops::expand(scope, index, of_index), axis));
+}
+
+namespace {
+
+// Places of a mask in the flattened tensor.
+Tensor places(Scope& scope, const Tensor& mask) {
+  return ops::select(scope, ops::nonzero(scope, ops::reshape(scope, mask, {-1})), 1, 0);
+}
+
+}  // namespace
+
+TENON_DECOMPOSE(masked_select) {
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]), mask = operand(scope, args[1]);
+  if (!scope.ok()) return scope.status();
+  std::vector<Tensor> both = ops::broadcast_tensors(scope, {x, mask});
+  if (!scope.ok()) return scope.status();
+  Tensor flat = ops::reshape(scope, both[0], {-1});
+  return finish(scope, outs, ops::index_select(scope, flat, places(scope, both[1]), 0));
+}
+
+TENON_DECOMPOSE(masked_scatter) {
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]), mask = operand(scope, args[1]),
+         source = operand(scope, args[2]);
+  if (!scope.ok()) return scope.status();
+  Shape shape = sizes_of(x);
+  Tensor where = places(scope, ops::expand(scope, mask, shape));
+  if (!scope.ok()) return scope.status();
+  int64_t count = where->shape[0];
+  if (source->numel < count)
+    return shapes::fail(
+        err, TENON_INVALID_ARGUMENT, "masked_scatter",
+        "expected at least %lld elements in source, one for each true in mask, got %lld", ll(count),
+        ll(source->numel));
+  Tensor values = ops::narrow(scope, ops::reshape(scope, source, {-1}), 0, 0, count);
+  if (scope.ok() && values->dtype != x->dtype) values = ops::cast(scope, values, x->dtype);
+  Tensor flat = ops::index_put(scope, ops::reshape(scope, x, {-1}), {where}, values);
+  return finish(scope, outs, ops::reshape(scope, flat, shape));
+}
+
+TENON_DECOMPOSE(embedding_grad) {
+  Scope scope(err);
+  Tensor grad_out = operand(scope, args[0]), indices = operand(scope, args[1]);
+  Ints shape = ints_of(args[2]);
+  if (!scope.ok()) return scope.status();
+  if (!is_none(args[3])) {
+    int64_t padding = int_of(args[3]) < 0 ? int_of(args[3]) + shape[0] : int_of(args[3]);
+    Shape beside_rows = sizes_of(indices);
+    beside_rows.insert(beside_rows.end(), shape.size() - 1, 1);
+    Tensor padded = ops::reshape(scope, ops::equal(scope, indices, padding), beside_rows);
+    grad_out = ops::where(scope, padded, 0, grad_out);
+  }
+  Tensor zeros = full_with(scope, grad_out, shape, 0);
+  return finish(scope, outs, ops::index_add(scope, zeros, indices, grad_out, 0));
+}
+
+}  // namespace tenon::standard_ops

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Losses over classes, and the gated activation that shares their slicing.
+#include "composites/compose.hpp"
+
+namespace tenon::standard_ops {
+namespace {
+
+enum class Reduction { kNone, kSum, kMean };
+
+tenon_status read_reduction(const char* op, std::string_view text, Reduction* reduction,
+                            tenon_err* err) {
+  if (text == "none")
+    *reduction = Reduction::kNone;
+  else if (text == "sum")
+    *reduction = Reduction::kSum;
+  else if (text == "mean")
+    *reduction = Reduction::kMean;
+  else
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected reduction 'mean', 'sum' or 'none', got '%.*s'",
+                        static_cast<int>(text.size()), text.data());
+  return TENON_OK;
+}
+
+// Axis of classes: [N, C, ...], or [C] alone.
+int64_t class_axis(const Tensor& x) { return x->ndim > 1 ? 1 : 0; }
+
+struct Targets {
+  Tensor places;  // in range everywhere, classes' axis kept with length 1
+  Tensor weight;  // of each element, classes' axis dropped; zero where ignored
+};
+
+// Class numbers made safe to gather with, and what each of them weighs.
+Targets read_targets(Scope& scope, const Tensor& x, const Tensor& target, const Tensor& weight,
+                     int64_t ignore) {
+  Targets result;
+  Tensor counts = ops::not_equal(scope, target, ignore);
+  Tensor safe = ops::where(scope, counts, target, 0);
+  result.places = ops::unsqueeze(scope, safe, {class_axis(x)});
+  result.weight = weight ? ops::multiply(scope, ops::index_select(scope, weight, safe), counts)
+                         : ops::cast(scope, counts, x->dtype);
+  return result;
+}
+
+Tensor reduce(Scope& scope, const Tensor& loss, const Tensor& weight, Reduction reduction) {
+  if (reduction == Reduction::kNone) return loss;
+  Tensor total = ops::sum(scope, loss);
+  return reduction == Reduction::kSum ? total : ops::divide(scope, total, ops::sum(scope, weight));
+}
+
+tenon_status expect_classes(const char* op, const Tensor& x, const Tensor& target, tenon_err* err) {
+  Shape wanted = x ? sizes_of(x) : Shape();
+  if (!wanted.empty()) wanted.erase(wanted.begin() + class_axis(x));
+  if (x->ndim > 0 && std::ranges::equal(shape_of(*target.get()), wanted)) return TENON_OK;
+  return shapes::fail(
+      err, TENON_INVALID_ARGUMENT, op,
+      "expected x [batch, classes, ...] and target [batch, ...] with class numbers, got shapes %s "
+      "and %s",
+      shape_text(*x.get()).c_str(), shape_text(*target.get()).c_str());
+}
+
+}  // namespace
+
+TENON_DECOMPOSE(reduce_loss) {
+  Scope scope(err);
+  Reduction reduction;
+  TENON_TRY(read_reduction("loss", text_of(args[1]), &reduction, err));
+  if (reduction == Reduction::kNone) return finish(scope, outs, operand(scope, args[0]));
+  bool mean = reduction == Reduction::kMean;
+  return finish(scope, outs, mean ? ops::mean(scope, args[0]) : ops::sum(scope, args[0]));
+}
+
+TENON_DECOMPOSE(nll_loss) {
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]), target = operand(scope, args[1]),
+         weight = operand(scope, args[2]);
+  if (!scope.ok()) return scope.status();
+  Reduction reduction;
+  TENON_TRY(read_reduction("nll_loss", text_of(args[4]), &reduction, err));
+  TENON_TRY(expect_classes("nll_loss", x, target, err));
+  int64_t axis = class_axis(x);
+  Targets targets = read_targets(scope, x, target, weight, int_of(args[3]));
+  Tensor picked = ops::squeeze(scope, ops::gather(scope, x, targets.places, axis), {axis});
+  Tensor loss = ops::negative(scope, ops::multiply(scope, picked, targets.weight));
+  return finish(scope, outs, reduce(scope, loss, targets.weight, reduction));
+}
+
+namespace {
+
+// Targets that are distributions over classes.
+Tensor soft_cross_entropy(Scope& scope, const Tensor& logs, Tensor target, const Tensor& weight,
+                          double smoothing, Reduction reduction) {
+  int64_t axis = class_axis(logs), classes = logs->shape[axis];
+  if (smoothing > 0) {
+    target = ops::multiply(scope, target, 1 - smoothing);
+    target = ops::add(scope, target, smoothing / static_cast<double>(classes));
+  }
+  Tensor parts = ops::multiply(scope, logs, target);
+  if (weight) {
+    Tensor along = logs->ndim > 1 ? ops::channel_view(scope, weight, logs->ndim) : weight;
+    parts = ops::multiply(scope, parts, along);
+  }
+  Tensor loss = ops::negative(scope, ops::sum(scope, parts, {axis}));
+  if (reduction == Reduction::kNone) return loss;
+  return reduction == Reduction::kSum ? ops::sum(scope, loss) : ops::mean(scope, loss);
+}
+
+// The uniform part of smoothed targets: every class's log-probability, weighed.
+Tensor uniform_loss(Scope& scope, const Tensor& logs, const Tensor& weight, const Tensor& counted) {
+  int64_t axis = class_axis(logs), classes = logs->shape[axis];
+  Tensor parts = logs;
+  if (weight)
+    parts = ops::multiply(scope, logs,
+                          logs->ndim > 1 ? ops::channel_view(scope, weight, logs->ndim) : weight);
+  Tensor total = ops::negative(scope, ops::sum(scope, parts, {axis}));
+  return ops::divide(scope, ops::multiply(scope, total, counted), classes);
+}
+
+}  // namespace
+
+TENON_DECOMPOSE(cross_entropy) {
+  const char* op = "cross_entropy";
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]), target = operand(scope, args[1]),
+         weight = operand(scope, args[2]);
+  if (!scope.ok()) return scope.status();
+  int64_t ignore = int_of(args[3]);
+  double smoothing = float_of(args[5]);
+  Reduction reduction;
+  TENON_TRY(read_reduction(op, text_of(args[4]), &reduction, err));
+  if (!(smoothing >= 0 && smoothing <= 1))
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected label_smoothing from 0 to 1, got %g", smoothing);
+  bool soft = std::ranges::equal(shape_of(*x.get()), shape_of(*target.get()));
+  if (!soft) TENON_TRY(expect_classes(op, x, target, err));
+  if (x->ndim == 0)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected x [batch, classes, ...], got a single number");
+
+  Tensor logs = ops::log_softmax(scope, x, class_axis(x));
+  if (!scope.ok()) return scope.status();
+  if (soft)
+    return finish(scope, outs,
+                  soft_cross_entropy(scope, logs, target, weight, smoothing, reduction));
+  Tensor hard =
+      ops::nll_loss(scope, logs, target, weight, ignore, smoothing > 0 ? "none" : text_of(args[4]));
+  if (smoothing == 0) return finish(scope, outs, hard);
+
+  Targets targets = read_targets(scope, logs, target, weight, ignore);
+  Tensor counted = ops::cast(scope, ops::not_equal(scope, target, ignore), logs->dtype);
+  Tensor even = uniform_loss(scope, logs, weight, counted);
+  Tensor loss = ops::lerp(scope, hard, even, smoothing);
+  return finish(scope, outs, reduce(scope, loss, targets.weight, reduction));
+}
+
+TENON_DECOMPOSE(glu) {
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]);
+  if (!scope.ok()) return scope.status();
+  int32_t axis;
+  TENON_TRY(resolve_axis("glu", int_of(args[1]), x->ndim, &axis, err));
+  int64_t half = x->shape[axis] / 2;
+  if (x->shape[axis] % 2 != 0)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "glu",
+                        "expected an even length along axis %d, got shape %s", axis,
+                        shape_text(*x.get()).c_str());
+  Tensor gate = ops::sigmoid(scope, ops::narrow(scope, x, axis, half, half));
+  return finish(scope, outs, ops::multiply(scope, ops::narrow(scope, x, axis, 0, half), gate));
+}
+
+}  // namespace tenon::standard_ops

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions, sorting and random choice made of simpler reductions.
+#include "composites/compose.hpp"
+
+namespace tenon::standard_ops {
+namespace {
+
+// Axes of a reduction as a list, and how many elements each result sums up.
+tenon_status read_axes(const char* op, const tenon_value& axis, const tenon_tensor& x, Shape* axes,
+                       int64_t* count, tenon_err* err) {
+  uint32_t mask;
+  TENON_TRY(resolve_axes(op, axis, x.ndim, &mask, err));
+  *count = 1;
+  for (int32_t i = 0; i < x.ndim; ++i) {
+    if (!(mask >> i & 1)) continue;
+    axes->push_back(i);
+    *count *= x.shape[i];
+  }
+  return TENON_OK;
+}
+
+Tensor drop_axes(Scope& scope, const Tensor& x, const Shape& axes, bool keepdim) {
+  return keepdim ? x : ops::squeeze(scope, x, axes);
+}
+
+}  // namespace
+
+TENON_DECOMPOSE(var) {
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]);
+  if (!scope.ok()) return scope.status();
+  Shape axes;
+  int64_t count;
+  TENON_TRY(read_axes("var", args[1], *x.get(), &axes, &count, err));
+  double correction = float_of(args[2]);
+  Tensor away = ops::subtract(scope, x, ops::mean(scope, x, axes, true));
+  Tensor total = ops::sum(scope, ops::square(scope, away), axes, bool_of(args[3]));
+  return finish(scope, outs,
+                ops::divide(scope, total, std::max(static_cast<double>(count) - correction, 0.0)));
+}
+
+TENON_DECOMPOSE(max_or_zero) {
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]);
+  if (!scope.ok()) return scope.status();
+  Shape axes;
+  int64_t count;
+  TENON_TRY(read_axes("max", args[1], *x.get(), &axes, &count, err));
+  if (count == 0) {
+    Shape shape = sizes_of(x);
+    for (int64_t axis : axes) shape[static_cast<size_t>(axis)] = 1;
+    return finish(scope, outs, full_with(scope, x, shape, 0));
+  }
+  Tensor largest = ops::max(scope, ops::stop_gradient(scope, x), axes, true);
+  return finish(scope, outs, ops::where(scope, ops::isfinite(scope, largest), largest, 0));
+}
+
+TENON_DECOMPOSE(logsumexp) {
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]);
+  if (!scope.ok()) return scope.status();
+  Shape axes;
+  int64_t count;
+  TENON_TRY(read_axes("logsumexp", args[1], *x.get(), &axes, &count, err));
+  Tensor largest = ops::max_or_zero(scope, x, axes);
+  Tensor total = ops::sum(scope, ops::exp(scope, ops::subtract(scope, x, largest)), axes, true);
+  Tensor result = ops::add(scope, ops::log(scope, total), largest);
+  return finish(scope, outs, drop_axes(scope, result, axes, bool_of(args[2])));
+}
+
+TENON_DECOMPOSE(topk) {
+  Scope scope(err);
+  int64_t count = int_of(args[1]), axis = int_of(args[2]);
+  auto sorted = ops::sort_with_indices(scope, args[0], axis, bool_of(args[3]));
+  return finish(scope, outs, ops::clone(scope, ops::narrow(scope, sorted.values, axis, 0, count)),
+                ops::clone(scope, ops::narrow(scope, sorted.indices, axis, 0, count)));
+}
+
+// Counts the smaller elements: slow, but made of what every device has.
+TENON_DECOMPOSE(searchsorted) {
+  Scope scope(err);
+  Tensor column = ops::unsqueeze(scope, operand(scope, args[1]), {-1});
+  Tensor before = bool_of(args[2]) ? ops::less_equal(scope, args[0], column)
+                                   : ops::less(scope, args[0], column);
+  return finish(scope, outs, ops::sum(scope, before, {-1}));
+}
+
+// Independent draws compare a uniform number with the running sum of probabilities. Draws without
+// replacement take the largest of log(weight) + Gumbel noise, which orders like successive draws.
+TENON_DECOMPOSE(multinomial) {
+  Scope scope(err);
+  Tensor weights = operand(scope, args[0]);
+  if (!scope.ok()) return scope.status();
+  int64_t count = int_of(args[1]);
+  if (weights->ndim < 1 || weights->shape[weights->ndim - 1] < 1 || count < 0)
+    return shapes::fail(
+        err, TENON_INVALID_ARGUMENT, "multinomial",
+        "expected weights along a last axis and a count of at least 0, got shape %s and %lld",
+        shape_text(*weights.get()).c_str(), ll(count));
+  Shape shape = sizes_of(weights);
+  int64_t classes = shape.back();
+  if (bool_of(args[2])) {
+    Tensor bounds = ops::cumsum(scope, weights, -1);
+    shape.back() = count;
+    Tensor draws = ops::uniform(scope, shape, 0.0, 1.0, weights->dtype, weights->device);
+    draws = ops::multiply(scope, draws, ops::narrow(scope, bounds, -1, classes - 1, 1));
+    Tensor passed = ops::less_equal(scope, ops::unsqueeze(scope, bounds, {-2}),
+                                    ops::unsqueeze(scope, draws, {-1}));
+    // Rounding may carry a draw past the last bound.
+    return finish(scope, outs,
+                  ops::clip(scope, ops::sum(scope, passed, {-1}), nullptr, classes - 1));
+  }
+  if (count > classes)
+    return shapes::fail(
+        err, TENON_INVALID_ARGUMENT, "multinomial",
+        "expected at most %lld draws without replacement, got %lld; pass replacement=true",
+        ll(classes), ll(count));
+  Tensor noise = ops::uniform(scope, shape, 0.0, 1.0, weights->dtype, weights->device);
+  noise = ops::negative(scope, ops::log(scope, ops::negative(scope, ops::log(scope, noise))));
+  Tensor order = ops::add(scope, ops::log(scope, weights), noise);
+  return finish(scope, outs, ops::topk(scope, order, count, -1).indices);
+}
+
+}  // namespace tenon::standard_ops

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes that may need a copy, lists of views, and the gradients of partial views.
+#include "composites/compose.hpp"
+#include "shapes/view_strides.hpp"
+
+namespace tenon::standard_ops {
+
+TENON_DECOMPOSE(reshape) {
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]);
+  if (!scope.ok()) return scope.status();
+  Ints wanted = ints_of(args[1]);
+  int64_t shape[TENON_MAX_NDIM], strides[TENON_MAX_NDIM];
+  TENON_TRY(resolve_shape("reshape", *x.get(), wanted, shape, err));
+  Ints resolved = {shape, wanted.size()};
+  if (!view_strides(*x.get(), resolved, strides)) x = ops::clone(scope, x);
+  return finish(scope, outs, ops::view(scope, x, list_of(resolved)));
+}
+
+TENON_DECOMPOSE(flatten) {
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]);
+  if (!scope.ok()) return scope.status();
+  if (x->ndim == 0) return finish(scope, outs, ops::reshape(scope, x, {1}));
+  int32_t start, stop;
+  TENON_TRY(resolve_axis("flatten", int_of(args[1]), x->ndim, &start, err));
+  TENON_TRY(resolve_axis("flatten", int_of(args[2]), x->ndim, &stop, err));
+  if (start > stop)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "flatten",
+                        "expected start <= stop, got %d and %d", start, stop);
+  Shape sizes = sizes_of(x);
+  auto first = sizes.begin() + start, last = sizes.begin() + stop + 1;
+  *first = product({&*first, static_cast<size_t>(last - first)});
+  sizes.erase(first + 1, last);
+  return finish(scope, outs, ops::reshape(scope, x, sizes));
+}
+
+TENON_DECOMPOSE(split) {
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]);
+  if (!scope.ok()) return scope.status();
+  Ints sizes = ints_of(args[1]);
+  int32_t axis;
+  TENON_TRY(resolve_axis("split", int_of(args[2]), x->ndim, &axis, err));
+  int64_t extent = x->shape[axis];
+  Shape lengths = to_vector(sizes);
+  // A list of one is also what a lone number looks like: equal pieces then.
+  if (sizes.size() == 1 && sizes[0] > 0) {
+    lengths.assign(static_cast<size_t>((extent + sizes[0] - 1) / sizes[0]), sizes[0]);
+    if (extent % sizes[0]) lengths.back() = extent % sizes[0];
+    if (lengths.empty()) lengths = {0};
+  }
+  int64_t total = 0;
+  for (int64_t length : lengths) total = length < 0 ? -1 : total < 0 ? total : total + length;
+  if (total != extent)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "split",
+                        "expected lengths that add up to %lld along axis %d, got %s", ll(extent),
+                        axis, list_text(sizes).c_str());
+  std::vector<Tensor> pieces;
+  int64_t start = 0;
+  for (int64_t length : lengths) {
+    pieces.push_back(ops::narrow(scope, x, axis, start, length));
+    start += length;
+  }
+  return finish_list(scope, outs, std::move(pieces));
+}
+
+TENON_DECOMPOSE(unbind) {
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]);
+  if (!scope.ok()) return scope.status();
+  int32_t axis;
+  TENON_TRY(resolve_axis("unbind", int_of(args[1]), x->ndim, &axis, err));
+  std::vector<Tensor> elements;
+  for (int64_t i = 0; i < x->shape[axis] && scope.ok(); ++i)
+    elements.push_back(ops::select(scope, x, axis, i));
+  return finish_list(scope, outs, std::move(elements));
+}
+
+// Gradients of partial views: zeros, and the gradient written through the same view of them. These
+// run below the layers, where writing in place needs no history.
+
+TENON_DECOMPOSE(slice_grad) {
+  Scope scope(err);
+  Tensor grad_out = operand(scope, args[0]), base = full_with(scope, grad_out, ints_of(args[1]), 0);
+  Tensor place = ops::slice(scope, base, list_of(ints_of(args[2])), list_of(ints_of(args[3])),
+                            list_of(ints_of(args[4])), optional_ints(args[5]));
+  ops::clone_out(scope, place, grad_out);
+  return finish(scope, outs, base);
+}
+
+TENON_DECOMPOSE(select_grad) {
+  Scope scope(err);
+  Tensor grad_out = operand(scope, args[0]), base = full_with(scope, grad_out, ints_of(args[1]), 0);
+  ops::clone_out(scope, ops::select(scope, base, int_of(args[2]), int_of(args[3])), grad_out);
+  return finish(scope, outs, base);
+}
+
+TENON_DECOMPOSE(diagonal_grad) {
+  Scope scope(err);
+  Tensor grad_out = operand(scope, args[0]), base = full_with(scope, grad_out, ints_of(args[1]), 0);
+  Tensor place = ops::diagonal(scope, base, int_of(args[2]), int_of(args[3]), int_of(args[4]));
+  ops::clone_out(scope, place, grad_out);
+  return finish(scope, outs, base);
+}
+
+TENON_DECOMPOSE(sliding_window_grad) {
+  Scope scope(err);
+  Tensor grad_out = operand(scope, args[0]), base = full_with(scope, grad_out, ints_of(args[1]), 0);
+  if (!scope.ok()) return scope.status();
+  int32_t axis;
+  TENON_TRY(resolve_axis("sliding_window", int_of(args[2]), base->ndim, &axis, err));
+  int64_t size = int_of(args[3]), step = int_of(args[4]), dilation = int_of(args[5]);
+  int64_t reach = (grad_out->shape[axis] - 1) * step + 1;
+  // Element k of all windows at once: those places are all different.
+  for (int64_t k = 0; k < size && scope.ok() && grad_out->shape[axis] > 0; ++k) {
+    Tensor place = ops::slice(scope, base, {axis}, {k * dilation}, {k * dilation + reach}, {step});
+    ops::add_(scope, place, ops::select(scope, grad_out, -1, k));
+  }
+  return finish(scope, outs, base);
+}
+
+}  // namespace tenon::standard_ops
