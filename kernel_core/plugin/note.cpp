@@ -88,7 +88,7 @@ Refusal read_note(const std::string& path, Manifest& manifest) {
 
   tenon_note note{};
   std::vector<char> bytes = file.contents(*section, sizeof note);
-  std::memcpy(&note, bytes.data(), bytes.size());
+  std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(&note));
   if (bytes.size() < kHeaderBytes || note.type != kNoteType ||
       note.name_size != strlen(kOwner) + 1 || std::memcmp(note.owner, kOwner, note.name_size) != 0)
     return refuse_note(path, "expected type 1 and owner TENON");
