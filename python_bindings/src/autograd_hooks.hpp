@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Python functions that see gradients on their way. The core owns a hook; the object through which
+// it was registered knows it too, so that the garbage collector can follow cycles through its
+// closure.
+#pragma once
+
+#include <Python.h>
+
+#include "tensor_object.hpp"
+
+namespace tenon::python {
+
+// A handle with remove(), or NULL.
+PyObject* add_hook(PyObject* tensor, PyObject* callable);
+
+void forget_hooks(TensorObject& tensor);
+int visit_hooks(const TensorObject& tensor, visitproc visit, void* argument);
+void remove_hooks(TensorObject& tensor);
+
+}  // namespace tenon::python

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <tenon/tensor.hpp>
+
+#include <vector>
+
+namespace tenon::python {
+
+// Run the engine with the GIL released; hooks and custom functions take it back. False: Python
+// error set.
+bool run_backward(const std::vector<tenon_tensor*>& outputs,
+                  const std::vector<tenon_tensor*>& grads, uint32_t flags);
+
+void add_autograd_functions(nanobind::module_& module);
+void add_hook_handle(nanobind::module_& module);
+
+}  // namespace tenon::python

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions that make tensors from Python data.
+#include "modules.hpp"
+
+#include <cstring>
+#include <vector>
+
+#include "call.hpp"
+#include "convert.hpp"
+#include "errors.hpp"
+#include "runtime.hpp"
+#include "types.hpp"
+
+namespace nb = nanobind;
+
+namespace tenon::python {
+namespace {
+
+nb::object give(Tensor tensor) {
+  PyObject* object = to_python(std::move(tensor));
+  if (!object) throw nb::python_error();
+  return nb::steal(object);
+}
+
+void set_requires_grad(const Tensor& tensor) {
+  const tenon_autograd_api* api = require_autograd();
+  if (!api) throw nb::python_error();
+  ErrorSink err;
+  tenon_status status = api->set_requires_grad(tensor.get(), 1, err);
+  if (status == TENON_OK) return;
+  raise(status, err);
+  throw nb::python_error();
+}
+
+struct Target {
+  Target(nb::handle dtype_argument, nb::handle device_argument) {
+    if (!optional_dtype(dtype_argument.ptr(), kAnyDtype, dtype) ||
+        !optional_device(device_argument.ptr(), TENON_DEVICE_NONE, device))
+      throw nb::python_error();
+  }
+  int32_t dtype;
+  tenon_device_id device;
+};
+
+nb::object make_tensor(nb::handle data, nb::handle dtype, nb::handle device, bool requires_grad) {
+  Target target(dtype, device);
+  Tensor tensor = tensor_from_data(data.ptr(), target.dtype, target.device);
+  if (tensor && requires_grad) set_requires_grad(tensor);
+  return give(std::move(tensor));
+}
+
+nb::object asarray(nb::handle data, nb::handle dtype, nb::handle device, nb::handle copy) {
+  Target target(dtype, device);
+  if (copy.is(nb::bool_(true)))
+    return give(tensor_from_data(data.ptr(), target.dtype, target.device));
+  Tensor tensor = as_tensor(data.ptr(), target.dtype, target.device);
+  if (tensor && PyObject_TypeCheck(data.ptr(), &tensor_type) &&
+      handle_of(data.ptr()) == tensor.get())
+    return nb::borrow(data);
+  return give(std::move(tensor));
+}
+
+nb::object from_numpy(nb::handle array) {
+  if (!PyObject_CheckBuffer(array.ptr())) {
+    raise_error(PyExc_TypeError,
+                "from_numpy(): expected an array, got %s; convert it with tenon.tensor(...)",
+                type_name(array.ptr()));
+    throw nb::python_error();
+  }
+  return give(tensor_from_buffer(array.ptr()));
+}
+
+nb::object from_buffer(nb::handle buffer, nb::handle dtype, nb::handle shape, int64_t offset) {
+  Target target(dtype, nb::none());
+  int32_t id = target.dtype == kAnyDtype ? TENON_DTYPE_U8 : target.dtype;
+  return give(tensor_from_raw_buffer(buffer.ptr(), id, shape.ptr(), offset));
+}
+
+nb::object from_dlpack(nb::handle producer, nb::handle device, nb::handle copy) {
+  Target target(nb::none(), device);
+  Tensor tensor = tensor_from_dlpack(producer.ptr());
+  if (tensor)
+    tensor = convert_tensor(tensor.get(), kAnyDtype, target.device, copy.is(nb::bool_(true)));
+  return give(std::move(tensor));
+}
+
+// What pickle and deepcopy call.
+nb::object rebuild(nb::handle type, nb::bytes bytes, nb::handle dtype, nb::tuple shape,
+                   nb::handle device, bool requires_grad) {
+  Target target(dtype, device);
+  std::vector<int64_t> extents;
+  for (nb::handle extent : shape) extents.push_back(nb::cast<int64_t>(extent));
+  Tensor tensor =
+      make_host_tensor(target.dtype, static_cast<int32_t>(extents.size()), extents.data());
+  if (!tensor) throw nb::python_error();
+  if (bytes.size() != static_cast<size_t>(tensor->numel) * host->dtype_size(target.dtype))
+    throw nb::value_error("the pickled bytes do not match the shape");
+  if (bytes.size() > 0) std::memcpy(tensor->data, bytes.c_str(), bytes.size());
+  tensor = convert_tensor(tensor.get(), kAnyDtype, target.device);
+  if (!tensor) throw nb::python_error();
+  if (requires_grad) set_requires_grad(tensor);
+  PyObject* object = wrap_as(reinterpret_cast<PyTypeObject*>(type.ptr()), tensor.release());
+  if (!object) throw nb::python_error();
+  return nb::steal(object);
+}
+
+}  // namespace
+
+void add_conversion_functions(nb::module_& module) {
+  module.def("tensor", &make_tensor, nb::arg("data"), nb::arg("dtype") = nb::none(),
+             nb::arg("device") = nb::none(), nb::arg("requires_grad") = false,
+             "A new tensor with the values of `data`: a number, nested lists, an array or a "
+             "tensor. Python floats "
+             "become float32, ints int64; arrays keep their dtype.");
+  module.def("asarray", &asarray, nb::arg("data"), nb::arg("dtype") = nb::none(), nb::kw_only(),
+             nb::arg("device") = nb::none(), nb::arg("copy") = nb::none(),
+             "`data` as a tensor, sharing memory where that is possible.");
+  module.def("from_numpy", &from_numpy, nb::arg("array"),
+             "A tensor that shares the memory of a NumPy array.");
+  module.def("frombuffer", &from_buffer, nb::arg("buffer"), nb::arg("dtype") = nb::none(),
+             nb::arg("shape") = nb::none(), nb::arg("offset") = 0,
+             "A tensor over the bytes of any buffer, from byte `offset` on. Without `shape`, all "
+             "that is there.");
+  module.def("from_dlpack", &from_dlpack, nb::arg("x"), nb::kw_only(),
+             nb::arg("device") = nb::none(), nb::arg("copy") = nb::none(),
+             "A tensor that shares the memory of an object with __dlpack__.");
+  module.def("_rebuild", &rebuild);
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert.hpp"
+
+#include <algorithm>
+
+#include "call.hpp"
+#include "errors.hpp"
+#include "runtime.hpp"
+#include "tensor_type.hpp"
+#include "types.hpp"
+
+namespace tenon::python {
+namespace {
+
+bool has_attribute(PyObject* object, const char* name) {
+  PyObject* value = PyObject_GetAttrString(object, name);
+  if (!value) PyErr_Clear();
+  Py_XDECREF(value);
+  return value != nullptr;
+}
+
+// An array type's own memory, if it has a protocol for that. No error, empty: it has none.
+Tensor shared_from_array(PyObject* data) {
+  if (PyObject_CheckBuffer(data)) return tensor_from_buffer(data);
+  if (has_attribute(data, "__dlpack__")) return tensor_from_dlpack(data);
+  if (!has_attribute(data, "__array__")) return {};
+  PyObject* array = PyObject_CallMethod(data, "__array__", nullptr);
+  Tensor result = array ? tensor_from_buffer(array) : Tensor();
+  Py_XDECREF(array);
+  return result;
+}
+
+// Lists that hold arrays: NumPy knows how to join them, and it is imported, or there were no
+// arrays.
+Tensor from_mixed_list(PyObject* data) {
+  PyObject* numpy = PyImport_ImportModule("numpy");
+  PyObject* array = numpy ? PyObject_CallMethod(numpy, "array", "O", data) : nullptr;
+  Tensor result = array ? tensor_from_buffer(array) : Tensor();
+  Py_XDECREF(array);
+  Py_XDECREF(numpy);
+  return result;
+}
+
+bool is_number_or_list(PyObject* data) {
+  return PyList_Check(data) || PyTuple_Check(data) || PyRange_Check(data) || PyFloat_Check(data) ||
+         PyLong_Check(data) || PyComplex_Check(data);
+}
+
+Tensor from_numbers(PyObject* data, int32_t dtype) {
+  bool mixed;
+  Tensor result = tensor_from_list(data, dtype, mixed);
+  return mixed ? from_mixed_list(data) : result;
+}
+
+Tensor wrong_data(PyObject* data) {
+  if (!PyErr_Occurred())
+    raise_error(PyExc_TypeError, "expected numbers, nested lists, an array or a Tensor, got %s",
+                type_name(data));
+  return {};
+}
+
+Tensor view_without_history(tenon_tensor* tensor) {
+  ErrorSink err;
+  tenon_tensor* view;
+  tenon_status status = autograd ? autograd->detach(tensor, &view, err)
+                                 : host->tensor_view(tensor, tensor->dtype, tensor->ndim,
+                                                     tensor->shape, tensor->strides, 0, &view, err);
+  if (status == TENON_OK) return Tensor::adopt(view);
+  raise(status, err);
+  return {};
+}
+
+}  // namespace
+
+Tensor convert_tensor(tenon_tensor* tensor, int32_t dtype, tenon_device_id device, bool copy) {
+  bool cast = dtype != kAnyDtype && dtype != tensor->dtype;
+  bool move = device != TENON_DEVICE_NONE && device != tensor->device;
+  if (!cast && !move)
+    return copy ? call_operator(operators.materialize, "clone", {value_of(tensor)})
+                : Tensor::borrow(tensor);
+  // Whichever is smaller goes over the bus.
+  bool cast_first = cast && (!move || host->dtype_size(dtype) <= host->dtype_size(tensor->dtype));
+  Tensor result = Tensor::borrow(tensor);
+  if (cast_first)
+    result = call_operator(operators.convert, "cast", {value_of(tensor), value_of_dtype(dtype)});
+  if (move && result)
+    result = TENON_CALL(to_device, value_of(result.get()), value_of_device(device));
+  if (cast && !cast_first && result)
+    result =
+        call_operator(operators.convert, "cast", {value_of(result.get()), value_of_dtype(dtype)});
+  return result;
+}
+
+Tensor tensor_from_data(PyObject* data, int32_t dtype, tenon_device_id device) {
+  if (!ensure_loaded()) return {};
+  if (is_tensor(data)) {
+    Tensor source = view_without_history(handle_of(data));
+    return source ? convert_tensor(source.get(), dtype, device, true) : Tensor();
+  }
+  if (is_number_or_list(data)) {
+    Tensor made = from_numbers(data, dtype);
+    return made ? convert_tensor(made.get(), dtype, device) : Tensor();
+  }
+  Tensor shared = shared_from_array(data);
+  if (shared) return convert_tensor(shared.get(), dtype, device, true);
+  if (PyErr_Occurred()) return {};
+  Tensor made =
+      PySequence_Check(data) && !PyUnicode_Check(data) ? from_numbers(data, dtype) : Tensor();
+  return made ? convert_tensor(made.get(), dtype, device) : wrong_data(data);
+}
+
+Tensor as_tensor(PyObject* data, int32_t dtype, tenon_device_id device) {
+  if (!ensure_loaded()) return {};
+  if (is_tensor(data)) return convert_tensor(handle_of(data), dtype, device);
+  if (!is_number_or_list(data)) {
+    Tensor shared = shared_from_array(data);
+    if (shared) return convert_tensor(shared.get(), dtype, device);
+    if (PyErr_Occurred()) return {};
+  }
+  return tensor_from_data(data, dtype, device);
+}
+
+bool copy_into(tenon_tensor* destination, tenon_tensor* source) {
+  Tensor value = convert_tensor(source, destination->dtype, destination->device);
+  if (!value) return false;
+  bool same_shape = value->ndim == destination->ndim &&
+                    std::equal(value->shape, value->shape + value->ndim, destination->shape);
+  if (!same_shape) {
+    // Leading axes of length 1 beyond the destination's are dropped, as NumPy does.
+    int32_t extra = std::max(0, value->ndim - destination->ndim);
+    if (extra > 0 &&
+        std::all_of(value->shape, value->shape + extra, [](int64_t n) { return n == 1; }))
+      value = TENON_CALL(reshape, value_of(value.get()),
+                         value_of(value->shape + extra, static_cast<size_t>(value->ndim - extra)));
+    if (value)
+      value = TENON_CALL(expand, value_of(value.get()),
+                         value_of(destination->shape, static_cast<size_t>(destination->ndim)));
+    if (!value) return false;
+  }
+  return static_cast<bool>(
+      call_operator(operators.materialize, "clone", {value_of(value.get())}, destination));
+}
+
+bool copy_data_into(tenon_tensor* destination, PyObject* data) {
+  if (is_tensor(data)) return copy_into(destination, handle_of(data));
+  // Numbers take the destination's dtype at once, so that 300 into int8 is an error, not a wrap.
+  int32_t dtype = is_number_or_list(data) && destination->dtype != TENON_DTYPE_BOOL
+                      ? destination->dtype
+                      : kAnyDtype;
+  Tensor source = as_tensor(data, dtype, TENON_DEVICE_NONE);
+  return source && copy_into(destination, source.get());
+}
+
+// Tensor(data): a tensor is shared rather than copied, so that subclasses can wrap one.
+PyObject* tensor_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
+  static const char* names[] = {"data", "dtype", "device", "requires_grad", nullptr};
+  PyObject *data = nullptr, *dtype_argument = Py_None, *device_argument = Py_None;
+  int requires_grad = 0;
+  // Subclasses take arguments of their own in __init__ and __new__; only ours are looked at here.
+  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|O$OOp:Tensor", const_cast<char**>(names),
+                                   &data, &dtype_argument, &device_argument, &requires_grad))
+    return nullptr;
+  int32_t dtype;
+  tenon_device_id device;
+  if (!ensure_loaded() || !optional_dtype(dtype_argument, kAnyDtype, dtype) ||
+      !optional_device(device_argument, TENON_DEVICE_NONE, device))
+    return nullptr;
+  Tensor tensor;
+  if (!data) {
+    const int64_t empty[1] = {0};
+    tensor = make_host_tensor(dtype == kAnyDtype ? TENON_DTYPE_F32 : dtype, 1, empty);
+    if (tensor) tensor = convert_tensor(tensor.get(), kAnyDtype, device);
+  } else if (is_tensor(data)) {
+    tensor = view_without_history(handle_of(data));
+    if (tensor) tensor = convert_tensor(tensor.get(), dtype, device);
+  } else {
+    tensor = tensor_from_data(data, dtype, device);
+  }
+  if (!tensor) return nullptr;
+  if (requires_grad) {
+    const tenon_autograd_api* api = require_autograd();
+    if (!api) return nullptr;
+    ErrorSink err;
+    tenon_status status = api->set_requires_grad(tensor.get(), 1, err);
+    if (status != TENON_OK) return raise(status, err);
+  }
+  return wrap_as(type, tensor.release());
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// DLPack, the common protocol for tensors that share memory: versioned capsules both ways, and the
+// older unversioned ones for those who know nothing else.
+#include "dlpack.hpp"
+
+#include <cstring>
+#include <new>
+
+#include "call.hpp"
+#include "convert.hpp"
+#include "python_thread.hpp"
+#include "runtime.hpp"
+
+namespace tenon::python {
+namespace {
+
+// The layouts of dlpack.h. DLTensor is the head of tenon_tensor.
+struct DLTensor {
+  void* data;
+  int32_t device_type;
+  int32_t device_id;
+  int32_t ndim;
+  tenon_dl_dtype dtype;
+  int64_t* shape;
+  int64_t* strides;
+  uint64_t byte_offset;
+};
+
+struct Managed {
+  DLTensor tensor;
+  void* manager;
+  void (*deleter)(Managed*);
+};
+
+struct ManagedVersioned {
+  uint32_t major, minor;
+  void* manager;
+  void (*deleter)(ManagedVersioned*);
+  uint64_t flags;
+  DLTensor tensor;
+};
+
+constexpr uint32_t kMajor = 1, kMinor = 1;
+constexpr uint64_t kReadOnly = 1, kCopied = 2;
+constexpr int32_t kDLCPU = 1, kDLCUDAHost = 3, kDLROCMHost = 11;
+constexpr const char* kName = "dltensor";
+constexpr const char* kUsedName = "used_dltensor";
+constexpr const char* kVersionedName = "dltensor_versioned";
+constexpr const char* kUsedVersionedName = "used_dltensor_versioned";
+
+// -- out ------------------------------------------------------------------------------------------
+
+// The manager is a view of its own: `x.data = ...` may give the exported tensor other memory.
+template <class Struct>
+void delete_managed(Struct* managed) {
+  host->tensor_release(static_cast<tenon_tensor*>(managed->manager));
+  delete managed;
+}
+
+template <class Struct>
+Struct* make_managed(tenon_tensor* owned_view) {
+  auto* managed = new (std::nothrow) Struct{};
+  if (!managed) return nullptr;
+  std::memcpy(&managed->tensor, owned_view, sizeof(DLTensor));
+  managed->manager = owned_view;
+  managed->deleter = delete_managed<Struct>;
+  return managed;
+}
+
+// A capsule that nobody took is renamed by nobody either, and frees what it holds.
+template <class Struct>
+void destroy_capsule(PyObject* capsule, const char* name) {
+  if (!PyCapsule_IsValid(capsule, name)) return;
+  auto* managed = static_cast<Struct*>(PyCapsule_GetPointer(capsule, name));
+  managed->deleter(managed);
+}
+void destroy_plain(PyObject* capsule) { destroy_capsule<Managed>(capsule, kName); }
+void destroy_versioned(PyObject* capsule) {
+  destroy_capsule<ManagedVersioned>(capsule, kVersionedName);
+}
+
+Tensor fresh_view(tenon_tensor* tensor) {
+  ErrorSink err;
+  tenon_tensor* view;
+  tenon_status status = host->tensor_view(tensor, tensor->dtype, tensor->ndim, tensor->shape,
+                                          tensor->strides, 0, &view, err);
+  if (status == TENON_OK) return Tensor::adopt(view);
+  raise(status, err);
+  return {};
+}
+
+PyObject* versioned_capsule(tenon_tensor* tensor, bool copied) {
+  Tensor view = fresh_view(tensor);
+  if (!view) return nullptr;
+  auto* managed = make_managed<ManagedVersioned>(view.get());
+  if (!managed) return PyErr_NoMemory();
+  view.release();
+  managed->major = kMajor;
+  managed->minor = kMinor;
+  managed->flags = (tensor->flags & TENON_TENSOR_READONLY ? kReadOnly : 0) | (copied ? kCopied : 0);
+  PyObject* capsule = PyCapsule_New(managed, kVersionedName, destroy_versioned);
+  if (!capsule) managed->deleter(managed);
+  return capsule;
+}
+
+PyObject* plain_capsule(tenon_tensor* tensor) {
+  if (tensor->flags & TENON_TENSOR_READONLY)
+    return raise_error(PyExc_BufferError,
+                       "a read-only tensor needs a consumer that knows DLPack 1.0");
+  Tensor view = fresh_view(tensor);
+  if (!view) return nullptr;
+  auto* managed = make_managed<Managed>(view.get());
+  if (!managed) return PyErr_NoMemory();
+  view.release();
+  PyObject* capsule = PyCapsule_New(managed, kName, destroy_plain);
+  if (!capsule) managed->deleter(managed);
+  return capsule;
+}
+
+// -- in -------------------------------------------------------------------------------------------
+
+template <class Struct>
+void drop_import(void* user) {
+  auto* managed = static_cast<Struct*>(user);
+  PythonThread python;  // deleters may belong to Python objects
+  if (python.is_alive() && managed->deleter) managed->deleter(managed);
+}
+
+int32_t dtype_of(tenon_dl_dtype wanted) {
+  if (wanted.lanes != 1) return -1;
+  switch (wanted.code) {
+    case 0:
+      return wanted.bits == 8    ? TENON_DTYPE_I8
+             : wanted.bits == 16 ? TENON_DTYPE_I16
+             : wanted.bits == 32 ? TENON_DTYPE_I32
+             : wanted.bits == 64 ? TENON_DTYPE_I64
+                                 : -1;
+    case 1:
+      return wanted.bits == 8    ? TENON_DTYPE_U8
+             : wanted.bits == 16 ? TENON_DTYPE_U16
+             : wanted.bits == 32 ? TENON_DTYPE_U32
+             : wanted.bits == 64 ? TENON_DTYPE_U64
+                                 : -1;
+    case 2:
+      return wanted.bits == 16   ? TENON_DTYPE_F16
+             : wanted.bits == 32 ? TENON_DTYPE_F32
+             : wanted.bits == 64 ? TENON_DTYPE_F64
+                                 : -1;
+    case 4:
+      return wanted.bits == 16 ? TENON_DTYPE_BF16 : -1;
+    case 5:
+      return wanted.bits == 64 ? TENON_DTYPE_C64 : wanted.bits == 128 ? TENON_DTYPE_C128 : -1;
+    case 6:
+      return wanted.bits == 8 ? TENON_DTYPE_BOOL : -1;
+    case 10:
+      return TENON_DTYPE_F8E4M3;
+    case 12:
+      return TENON_DTYPE_F8E5M2;
+    default:
+      return -1;
+  }
+}
+
+// The device of ours that DLPack's pair names, or TENON_DEVICE_NONE.
+tenon_device_id device_of(int32_t type, int32_t index) {
+  if (type == kDLCPU || type == kDLCUDAHost || type == kDLROCMHost) return host->device_host();
+  for (uint32_t kind = 1; kind < host->device_kind_count(); ++kind) {
+    if (static_cast<uint32_t>(index) >= host->device_count(kind)) continue;
+    tenon_device_info info = {};
+    info.struct_size = sizeof info;
+    ErrorSink err;
+    tenon_device_id id = static_cast<tenon_device_id>(TENON_DEVICE_ID(kind, index));
+    if (host->device_info(id, &info, err) != TENON_OK)
+      host->err_clear(err);
+    else if (info.dl_device_type == type)
+      return id;
+  }
+  return TENON_DEVICE_NONE;
+}
+
+template <class Struct>
+Tensor import_managed(PyObject* capsule, const char* name, const char* used_name, uint32_t flags) {
+  auto* managed = static_cast<Struct*>(PyCapsule_GetPointer(capsule, name));
+  if (!managed) return {};
+  const DLTensor& from = managed->tensor;
+  int32_t dtype = dtype_of(from.dtype);
+  tenon_device_id device = device_of(from.device_type, from.device_id);
+  if (dtype < 0) {
+    raise_error(PyExc_BufferError, "no dtype matches DLPack's (code %d, %d bits, %d lanes)",
+                from.dtype.code, from.dtype.bits, from.dtype.lanes);
+    return {};
+  }
+  if (device == TENON_DEVICE_NONE) {
+    raise_error(PyExc_BufferError, "no loaded plugin serves DLPack's device (type %d, index %d)",
+                from.device_type, from.device_id);
+    return {};
+  }
+  ErrorSink err;
+  tenon_tensor* tensor;
+  tenon_status status = host->tensor_wrap(device, dtype, from.ndim, from.shape, from.strides,
+                                          static_cast<char*>(from.data) + from.byte_offset, flags,
+                                          drop_import<Struct>, managed, &tensor, err);
+  if (status != TENON_OK) {
+    raise(status, err);
+    return {};
+  }
+  PyCapsule_SetName(capsule, used_name);  // taken: its destructor must leave it alone
+  PyCapsule_SetDestructor(capsule, nullptr);
+  return Tensor::adopt(tensor);
+}
+
+Tensor import_capsule(PyObject* capsule) {
+  if (PyCapsule_IsValid(capsule, kVersionedName)) {
+    auto* managed = static_cast<ManagedVersioned*>(PyCapsule_GetPointer(capsule, kVersionedName));
+    if (managed->major != kMajor) {
+      raise_error(PyExc_BufferError, "expected DLPack %d.x, got %d.%d", kMajor, managed->major,
+                  managed->minor);
+      return {};
+    }
+    uint32_t flags = managed->flags & kReadOnly ? TENON_TENSOR_READONLY : 0;
+    return import_managed<ManagedVersioned>(capsule, kVersionedName, kUsedVersionedName, flags);
+  }
+  if (PyCapsule_IsValid(capsule, kName))
+    return import_managed<Managed>(capsule, kName, kUsedName, 0);
+  raise_error(PyExc_TypeError, "expected a DLPack capsule that nobody has taken, got %R", capsule);
+  return {};
+}
+
+// __dlpack__ of producers that know DLPack 1.0, or of older ones.
+PyObject* request_capsule(PyObject* producer) {
+  PyObject* method = PyObject_GetAttrString(producer, "__dlpack__");
+  if (!method) return nullptr;
+  PyObject* no_arguments = PyTuple_New(0);
+  PyObject* keywords = Py_BuildValue("{s(II)}", "max_version", kMajor, kMinor);
+  PyObject* capsule =
+      no_arguments && keywords ? PyObject_Call(method, no_arguments, keywords) : nullptr;
+  if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {
+    PyErr_Clear();
+    capsule = PyObject_CallNoArgs(method);
+  }
+  Py_XDECREF(keywords);
+  Py_XDECREF(no_arguments);
+  Py_DECREF(method);
+  return capsule;
+}
+
+}  // namespace
+
+Tensor tensor_from_dlpack(PyObject* producer) {
+  if (!ensure_loaded()) return {};
+  PyObject* capsule =
+      PyCapsule_CheckExact(producer) ? Py_NewRef(producer) : request_capsule(producer);
+  if (!capsule) return {};
+  Tensor result = import_capsule(capsule);
+  Py_DECREF(capsule);
+  return result;
+}
+
+PyObject* tensor_dlpack_device(PyObject* self, PyObject*) {
+  const tenon_tensor* tensor = handle_of(self);
+  return Py_BuildValue("(ii)", tensor->dl_device_type, tensor->dl_device_id);
+}
+
+PyObject* tensor_dlpack(PyObject* self, PyObject* arguments, PyObject* keywords) {
+  static const char* names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
+  PyObject *stream = Py_None, *max_version = Py_None, *dl_device = Py_None, *copy = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|$OOOO:__dlpack__",
+                                   const_cast<char**>(names), &stream, &max_version, &dl_device,
+                                   &copy))
+    return nullptr;
+  tenon_tensor* tensor = handle_of(self);
+  if (tensor->device == TENON_DEVICE_META)
+    return raise_error(PyExc_BufferError, "a meta tensor has no memory to share");
+  if (autograd && autograd->requires_grad(tensor))
+    return raise_error(PyExc_BufferError,
+                       "cannot share a tensor that requires grad; use .detach()");
+  int type = tensor->dl_device_type, index = tensor->dl_device_id;
+  if (dl_device != Py_None && !PyArg_ParseTuple(dl_device, "ii", &type, &index)) return nullptr;
+  Tensor shared = Tensor::borrow(tensor);
+  bool moved = type != tensor->dl_device_type || index != tensor->dl_device_id;
+  if (moved) {
+    tenon_device_id device = device_of(type, index);
+    if (copy == Py_False || device == TENON_DEVICE_NONE)
+      return raise_error(PyExc_BufferError,
+                         "the tensor is on device (%d, %d), and cannot be shared from (%d, %d)",
+                         tensor->dl_device_type, tensor->dl_device_id, type, index);
+    shared = convert_tensor(tensor, kAnyDtype, device);
+  } else if (copy == Py_True) {
+    shared = convert_tensor(tensor, kAnyDtype, TENON_DEVICE_NONE, true);
+  }
+  if (!shared) return nullptr;
+  // What was queued for the tensor must be done before others read it.
+  if (!is_host_memory(shared->device)) {
+    ErrorSink err;
+    tenon_status status = host->device_sync(shared->device, err);
+    if (status != TENON_OK) return raise(status, err);
+  }
+  int major = 0, minor = 0;
+  if (max_version != Py_None && !PyArg_ParseTuple(max_version, "ii", &major, &minor))
+    return nullptr;
+  return major >= 1 ? versioned_capsule(shared.get(), moved || copy == Py_True)
+                    : plain_capsule(shared.get());
+}
+
+}  // namespace tenon::python

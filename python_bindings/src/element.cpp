@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "element.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "errors.hpp"
+#include "runtime.hpp"
+
+namespace tenon::python {
+namespace {
+
+template <class T>
+T load(const void* memory) {
+  T value;
+  std::memcpy(&value, memory, sizeof value);
+  return value;
+}
+
+template <class T>
+bool store(void* memory, T value) {
+  std::memcpy(memory, &value, sizeof value);
+  return true;
+}
+
+// A binary floating format with sign, `exponent_bits` and `mantissa_bits`, as a double: exact.
+double decode_small_float(uint32_t bits, int exponent_bits, int mantissa_bits) {
+  uint32_t mantissa_mask = (1u << mantissa_bits) - 1, exponent_mask = (1u << exponent_bits) - 1;
+  uint32_t mantissa = bits & mantissa_mask, exponent = bits >> mantissa_bits & exponent_mask;
+  int bias = static_cast<int>(exponent_mask >> 1);
+  double magnitude;
+  if (exponent == exponent_mask)
+    magnitude = mantissa ? std::numeric_limits<double>::quiet_NaN()
+                         : std::numeric_limits<double>::infinity();
+  else if (exponent == 0)
+    magnitude = std::ldexp(mantissa, 1 - bias - mantissa_bits);
+  else
+    magnitude = std::ldexp(mantissa | (1u << mantissa_bits),
+                           static_cast<int>(exponent) - bias - mantissa_bits);
+  return bits >> (exponent_bits + mantissa_bits) & 1 ? -magnitude : magnitude;
+}
+
+// OCP E4M3FN has no infinity: the top exponent holds numbers, but for S.1111.111.
+double decode_e4m3(uint8_t bits) {
+  if ((bits & 0x7f) == 0x7f) return std::numeric_limits<double>::quiet_NaN();
+  if ((bits & 0x78) != 0x78) return decode_small_float(bits, 4, 3);
+  double magnitude = std::ldexp(8 + (bits & 7), 15 - 7 - 3);
+  return bits & 0x80 ? -magnitude : magnitude;
+}
+
+double decode_bfloat16(uint16_t bits) {
+  uint32_t wide = static_cast<uint32_t>(bits) << 16;
+  float value;
+  std::memcpy(&value, &wide, sizeof value);
+  return value;
+}
+
+template <class T>
+bool write_integer(void* memory, int32_t dtype, PyObject* number) {
+  if (PyFloat_Check(number)) {  // towards zero, as NumPy does
+    double value = std::trunc(PyFloat_AS_DOUBLE(number));
+    if (!(value >= static_cast<double>(std::numeric_limits<T>::min()) &&
+          value <= static_cast<double>(std::numeric_limits<T>::max())))
+      return raise_error(PyExc_OverflowError, "%R does not fit %s", number,
+                         host->dtype_name(dtype));
+    return store(memory, static_cast<T>(value));
+  }
+  PyObject* integer = PyNumber_Index(number);
+  if (!integer) return false;
+  bool fits;
+  T narrow;
+  if constexpr (sizeof(T) == 8 && std::numeric_limits<T>::min() == 0) {
+    unsigned long long value = PyLong_AsUnsignedLongLong(integer);
+    fits = !(value == static_cast<unsigned long long>(-1) && PyErr_Occurred());
+    PyErr_Clear();
+    narrow = static_cast<T>(value);
+  } else {
+    int overflow;
+    long long value = PyLong_AsLongLongAndOverflow(integer, &overflow);
+    narrow = static_cast<T>(value);
+    fits = !overflow && static_cast<long long>(narrow) == value;
+  }
+  Py_DECREF(integer);
+  if (!fits)
+    return raise_error(PyExc_OverflowError, "%R does not fit %s", number, host->dtype_name(dtype));
+  return store(memory, narrow);
+}
+
+template <class T>
+bool write_complex(void* memory, PyObject* number) {
+  Py_complex value = PyComplex_AsCComplex(number);
+  if (value.real == -1.0 && PyErr_Occurred()) return false;
+  T parts[2] = {static_cast<T>(value.real), static_cast<T>(value.imag)};
+  std::memcpy(memory, parts, sizeof parts);
+  return true;
+}
+
+PyObject* list_of_axis(const tenon_tensor& tensor, int32_t axis, const char* memory) {
+  if (axis == tensor.ndim) return read_element(memory, tensor.dtype);
+  PyObject* list = PyList_New(tensor.shape[axis]);
+  if (!list) return nullptr;
+  int64_t step = tensor.strides[axis] * static_cast<int64_t>(host->dtype_size(tensor.dtype));
+  for (int64_t i = 0; i < tensor.shape[axis]; ++i, memory += step) {
+    PyObject* item = list_of_axis(tensor, axis + 1, memory);
+    if (!item) {
+      Py_DECREF(list);
+      return nullptr;
+    }
+    PyList_SET_ITEM(list, i, item);
+  }
+  return list;
+}
+
+}  // namespace
+
+PyObject* read_element(const void* memory, int32_t dtype) {
+  switch (dtype) {
+    case TENON_DTYPE_BOOL:
+      return PyBool_FromLong(load<uint8_t>(memory));
+    case TENON_DTYPE_U8:
+      return PyLong_FromLong(load<uint8_t>(memory));
+    case TENON_DTYPE_I8:
+      return PyLong_FromLong(load<int8_t>(memory));
+    case TENON_DTYPE_U16:
+      return PyLong_FromLong(load<uint16_t>(memory));
+    case TENON_DTYPE_I16:
+      return PyLong_FromLong(load<int16_t>(memory));
+    case TENON_DTYPE_U32:
+      return PyLong_FromUnsignedLong(load<uint32_t>(memory));
+    case TENON_DTYPE_I32:
+      return PyLong_FromLong(load<int32_t>(memory));
+    case TENON_DTYPE_U64:
+      return PyLong_FromUnsignedLongLong(load<uint64_t>(memory));
+    case TENON_DTYPE_I64:
+      return PyLong_FromLongLong(load<int64_t>(memory));
+    case TENON_DTYPE_F8E4M3:
+      return PyFloat_FromDouble(decode_e4m3(load<uint8_t>(memory)));
+    case TENON_DTYPE_F8E5M2:
+      return PyFloat_FromDouble(decode_small_float(load<uint8_t>(memory), 5, 2));
+    case TENON_DTYPE_F16:
+      return PyFloat_FromDouble(decode_small_float(load<uint16_t>(memory), 5, 10));
+    case TENON_DTYPE_BF16:
+      return PyFloat_FromDouble(decode_bfloat16(load<uint16_t>(memory)));
+    case TENON_DTYPE_F32:
+      return PyFloat_FromDouble(load<float>(memory));
+    case TENON_DTYPE_F64:
+      return PyFloat_FromDouble(load<double>(memory));
+    case TENON_DTYPE_C64: {
+      const float* parts = static_cast<const float*>(memory);
+      return PyComplex_FromDoubles(load<float>(parts), load<float>(parts + 1));
+    }
+    case TENON_DTYPE_C128: {
+      const double* parts = static_cast<const double*>(memory);
+      return PyComplex_FromDoubles(load<double>(parts), load<double>(parts + 1));
+    }
+    default:
+      return raise_error(PyExc_NotImplementedError, "elements of dtype %d have no Python number",
+                         dtype);
+  }
+}
+
+bool can_write(int32_t dtype) { return dtype <= TENON_DTYPE_I64 || dtype >= TENON_DTYPE_F32; }
+
+bool write_element(void* memory, int32_t dtype, PyObject* number) {
+  switch (dtype) {
+    case TENON_DTYPE_BOOL: {
+      int truth = PyObject_IsTrue(number);
+      return truth >= 0 && store(memory, static_cast<uint8_t>(truth));
+    }
+    case TENON_DTYPE_U8:
+      return write_integer<uint8_t>(memory, dtype, number);
+    case TENON_DTYPE_I8:
+      return write_integer<int8_t>(memory, dtype, number);
+    case TENON_DTYPE_U16:
+      return write_integer<uint16_t>(memory, dtype, number);
+    case TENON_DTYPE_I16:
+      return write_integer<int16_t>(memory, dtype, number);
+    case TENON_DTYPE_U32:
+      return write_integer<uint32_t>(memory, dtype, number);
+    case TENON_DTYPE_I32:
+      return write_integer<int32_t>(memory, dtype, number);
+    case TENON_DTYPE_U64:
+      return write_integer<uint64_t>(memory, dtype, number);
+    case TENON_DTYPE_I64:
+      return write_integer<int64_t>(memory, dtype, number);
+    case TENON_DTYPE_C64:
+      return write_complex<float>(memory, number);
+    case TENON_DTYPE_C128:
+      return write_complex<double>(memory, number);
+    default:
+      break;
+  }
+  double value = PyFloat_AsDouble(number);
+  if (value == -1.0 && PyErr_Occurred()) return false;
+  if (dtype == TENON_DTYPE_F32) return store(memory, static_cast<float>(value));
+  return store(memory, value);
+}
+
+Tensor readable_on_host(tenon_tensor* tensor) {
+  if (tensor->device == TENON_DEVICE_META) {
+    raise_error(PyExc_ValueError, "a meta tensor has a shape and a dtype but no values to read");
+    return {};
+  }
+  if (is_host_memory(tensor->device)) return Tensor::borrow(tensor);
+  tenon_device_id device = require_host_device();
+  if (device == TENON_DEVICE_NONE) return {};
+  ErrorSink err;
+  tenon_tensor* copy;
+  tenon_status status =
+      host->tensor_create(device, tensor->dtype, tensor->ndim, tensor->shape, &copy, err);
+  if (status == TENON_OK) {
+    Tensor result = Tensor::adopt(copy);
+    status = host->tensor_copy(copy, tensor, err);
+    if (status == TENON_OK) return result;
+  }
+  raise(status, err);
+  return {};
+}
+
+PyObject* tensor_item(tenon_tensor* tensor) {
+  if (tensor->numel != 1)
+    return raise_error(PyExc_ValueError,
+                       "expected a tensor of one element, got %lld; use .tolist()",
+                       static_cast<long long>(tensor->numel));
+  if (tensor->device != TENON_DEVICE_META && is_host_memory(tensor->device)) [[likely]]
+    return read_element(tensor->data, tensor->dtype);
+  Tensor readable = readable_on_host(tensor);
+  return readable ? read_element(readable->data, tensor->dtype) : nullptr;
+}
+
+PyObject* tensor_to_list(tenon_tensor* tensor) {
+  Tensor readable = readable_on_host(tensor);
+  return readable ? list_of_axis(*readable.get(), 0, static_cast<const char*>(readable->data))
+                  : nullptr;
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands between the brackets of x[...], understood once for reading and for writing.
+//
+// NumPy's rules: integers, slices, None and ... make a view; tensors, arrays and lists pick
+// elements. A boolean mask counts as one integer tensor for each of its axes.
+#pragma once
+
+#include <Python.h>
+
+#include <tenon/tensor.hpp>
+
+#include <vector>
+
+namespace tenon::python {
+
+// The part of a key that makes a view: both as a description, for host->tensor_view, and as steps,
+// for operators that layers can watch.
+struct BasicIndex {
+  int32_t ndim = 0;
+  int64_t shape[TENON_MAX_NDIM], strides[TENON_MAX_NDIM], offset = 0;
+  int32_t slice_count = 0, select_count = 0, new_count = 0;
+  int64_t slice_axes[TENON_MAX_NDIM], starts[TENON_MAX_NDIM], stops[TENON_MAX_NDIM],
+      steps[TENON_MAX_NDIM];
+  int64_t select_axes[TENON_MAX_NDIM], select_indices[TENON_MAX_NDIM];
+  int64_t new_axes[TENON_MAX_NDIM];  // in the result
+};
+
+struct Key {
+  BasicIndex basic;
+  // The rest: integer tensors, one for each of these axes of the view. Empty for a basic key.
+  std::vector<Tensor> positions;
+  std::vector<int64_t> position_axes;
+  // Where the axes that the positions broadcast to go: behind this many axes of the view that come
+  // first, if the positions stand side by side; otherwise to the front.
+  int64_t result_axis = 0;
+
+  bool is_basic() const { return positions.empty(); }
+};
+
+// False: IndexError, TypeError or what a conversion raised.
+bool parse_key(tenon_tensor* tensor, PyObject* object, Key& key);
+
+// The view that the basic part takes of `tensor`. With `watched`, through operators.
+Tensor apply_basic(tenon_tensor* tensor, const BasicIndex& index, bool watched);
+
+// Position `index` along an axis of `length`, counted from the end if negative. False: IndexError.
+bool normalise_index(int64_t& index, int64_t length, int64_t axis);
+
+}  // namespace tenon::python

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// tenon._core: the compiled half of the Python package. What runs per operator call is written
+// against CPython directly (tensor_*.cpp, operator_type.cpp); everything else is nanobind.
+#include <nanobind/nanobind.h>
+
+#include "autograd_module.hpp"
+#include "errors.hpp"
+#include "modules.hpp"
+#include "operator_type.hpp"
+#include "runtime.hpp"
+#include "tensor_object.hpp"
+#include "types.hpp"
+
+namespace nb = nanobind;
+
+NB_MODULE(_core, module) {
+  using namespace tenon::python;
+  if (!tenon::attach(tenon_host_get(TENON_ABI_EPOCH)))
+    throw nb::import_error(
+        "libtenon does not speak the ABI epoch that tenon._core was built for; reinstall tenon");
+  if (!add_exceptions(module.ptr()) || !ready_tensor_type() || !ready_operator_type())
+    throw nb::python_error();
+  module.attr("Tensor") = nb::handle(reinterpret_cast<PyObject*>(&tensor_type));
+  module.attr("Operator") = nb::handle(reinterpret_cast<PyObject*>(&operator_type));
+  add_types(module);
+  add_conversion_functions(module);
+  add_autograd_functions(module);
+  add_system_functions(module);
+}

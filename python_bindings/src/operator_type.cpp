@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator_type.hpp"
+
+#include <structmember.h>
+#include <cstddef>
+#include <cstring>
+
+#include <string>
+
+#include "argument_parser.hpp"
+#include "call.hpp"
+#include "errors.hpp"
+#include "operator_text.hpp"
+#include "runtime.hpp"
+
+namespace tenon::python {
+namespace {
+
+OperatorObject* as_operator(PyObject* object) { return reinterpret_cast<OperatorObject*>(object); }
+
+// -- results --------------------------------------------------------------------------------------
+
+PyObject* wrap_list(tenon_value& result) {
+  auto** list = static_cast<tenon_tensor**>(result.v.p);
+  PyObject* tuple = PyTuple_New(result.aux);
+  for (uint32_t i = 0; tuple && i < result.aux; ++i) {
+    PyObject* item = wrap(list[i]);
+    list[i] = nullptr;
+    if (item)
+      PyTuple_SET_ITEM(tuple, i, item);
+    else
+      Py_CLEAR(tuple);
+  }
+  host->list_release(list, result.aux);
+  return tuple;
+}
+
+PyObject* wrap_several(const OperatorObject& self, tenon_value* results) {
+  PyObject* tuple = PyStructSequence_New(self.result_type);
+  for (uint32_t i = 0; i < self.result_count; ++i) {
+    auto* tensor = static_cast<tenon_tensor*>(results[i].v.p);
+    if (!tuple) {
+      host->tensor_release(tensor);
+    } else if (results[i].tag != TENON_VALUE_TENSOR) {
+      PyStructSequence_SET_ITEM(tuple, i, Py_NewRef(Py_None));
+    } else if (PyObject* item = wrap(tensor)) {
+      PyStructSequence_SET_ITEM(tuple, i, item);
+    } else {
+      Py_CLEAR(tuple);
+    }
+  }
+  return tuple;
+}
+
+// Put the tensors of `out=` into the results. False: TypeError set.
+bool set_outputs(const OperatorObject& self, PyObject* out, tenon_value* results) {
+  PyObject* const* items = &out;
+  Py_ssize_t count = 1;
+  if (PyTuple_Check(out)) {
+    items = reinterpret_cast<PyTupleObject*>(out)->ob_item;
+    count = PyTuple_GET_SIZE(out);
+  }
+  if (count != self.result_count || self.returns_list)
+    return raise_error(PyExc_TypeError, "%U(): expected %u tensors for 'out', got %zd", self.name,
+                       self.returns_list ? 0 : self.result_count, count);
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    if (!is_tensor(items[i]))
+      return raise_error(PyExc_TypeError, "%U(): argument 'out': expected Tensor, got %s",
+                         self.name, type_name(items[i]));
+    results[i] = {TENON_VALUE_TENSOR, 0, {.p = handle_of(items[i])}};
+  }
+  return true;
+}
+
+PyObject* operator_call(PyObject* callable, PyObject* const* objects, size_t flags,
+                        PyObject* keyword_names) {
+  const OperatorObject& self = *as_operator(callable);
+  ParsedCall call;
+  if (!parse_arguments(self, objects, PyVectorcall_NARGS(flags), keyword_names, call))
+    return nullptr;
+
+  tenon_value results[kMaxResults] = {};
+  PyObject* given = nullptr;  // what the caller supplied to be written, and gets back
+  if (self.form == CallForm::kInPlace) [[unlikely]] {
+    if (call.values[0].tag != TENON_VALUE_TENSOR)
+      return raise_error(PyExc_TypeError, "%U(): expected a Tensor to write into, got %s",
+                         self.name, type_name(call.first));
+    results[0] = call.values[0];
+    given = call.first;
+  } else if (call.out) [[unlikely]] {
+    if (!set_outputs(self, call.out, results)) return nullptr;
+    given = call.out;
+  }
+
+  ErrorSink err;
+  tenon_status status =
+      call_host(self.op, call.values, call.count, results, self.result_count, call.arena.work, err);
+  if (status != TENON_OK) [[unlikely]]
+    return raise(status, err);
+  if (given) [[unlikely]]
+    return Py_NewRef(given);
+  if (self.result_count == 1) [[likely]]
+    return self.returns_list ? wrap_list(results[0])
+                             : wrap(static_cast<tenon_tensor*>(results[0].v.p));
+  return wrap_several(self, results);
+}
+
+// Found through an instance, the operator becomes a method of it.
+PyObject* operator_bind(PyObject* self, PyObject* instance, PyObject*) {
+  if (!instance || instance == Py_None) return Py_NewRef(self);
+  return PyMethod_New(self, instance);
+}
+
+// -- making one -----------------------------------------------------------------------------------
+
+void operator_dealloc(PyObject* object) {
+  OperatorObject* self = as_operator(object);
+  for (uint32_t i = 0; self->parameters && i < self->parameter_count; ++i)
+    Py_XDECREF(self->parameters[i].name);
+  PyMem_Free(self->parameters);
+  Py_XDECREF(self->name);
+  Py_XDECREF(self->result_type);
+  Py_TYPE(object)->tp_free(object);
+}
+
+const tenon_param_def& parameter_def(const tenon_op_def& def, uint32_t i) {
+  uint32_t stride = def.param_size ? def.param_size : sizeof(tenon_param_def);
+  return *reinterpret_cast<const tenon_param_def*>(reinterpret_cast<const char*>(def.params) +
+                                                   i * stride);
+}
+
+bool read_parameters(OperatorObject& self) {
+  const tenon_op_def& def = *self.def;
+  self.parameters =
+      static_cast<Parameter*>(PyMem_Calloc(def.nparams ? def.nparams : 1, sizeof(Parameter)));
+  if (!self.parameters) return PyErr_NoMemory();
+  self.parameter_count = def.nparams;
+  for (uint32_t i = 0; i < def.nparams; ++i) {
+    const tenon_param_def& from = parameter_def(def, i);
+    Parameter& to = self.parameters[i];
+    to.name = PyUnicode_InternFromString(from.name);
+    if (!to.name) return false;
+    to.kind = from.kind;
+    to.flags = from.flags;
+    if (from.flags & TENON_PARAM_FLAG_HAS_DEFAULT) to.default_value = from.default_value;
+    if (!(from.flags & (TENON_PARAM_FLAG_HAS_DEFAULT | TENON_PARAM_FLAG_OPTIONAL)))
+      self.required |= uint64_t{1} << i;
+    if (!(from.flags & TENON_PARAM_FLAG_KEYWORD_ONLY)) self.positional_count = i + 1;
+  }
+  if (self.positional_count > 0) {
+    int32_t last = self.parameters[self.positional_count - 1].kind;
+    self.gathers = last == TENON_PARAM_INTS || last == TENON_PARAM_TENSORS;
+  }
+  self.sizes_by_shape = def.compute == TENON_COMPUTE_OUTPUT;
+  return true;
+}
+
+PyTypeObject* make_result_type(const OperatorObject& self) {
+  PyStructSequence_Field fields[kMaxResults + 1] = {};
+  for (uint32_t i = 0; i < self.result_count; ++i) fields[i].name = self.def->out_names[i];
+  // CPython keeps the pointer: the text lives as long as the process.
+  std::string* name =
+      new std::string(std::string("tenon.") + PyUnicode_AsUTF8(self.name) + "_result");
+  PyStructSequence_Desc description = {name->c_str(), "Results of an operator, by name.", fields,
+                                       static_cast<int>(self.result_count)};
+  return PyStructSequence_NewType(&description);
+}
+
+PyObject* make_operator(const tenon_op* op, CallForm form) {
+  const tenon_op_def* def = host->op_def(op);
+  if (def->nparams > kMaxParameters || def->nouts > kMaxResults)
+    return raise_error(PyExc_NotImplementedError,
+                       "operator %s: expected at most %u parameters and %u results, got %u and %u",
+                       def->name, kMaxParameters, kMaxResults, def->nparams, def->nouts);
+  PyObject* object = operator_type.tp_alloc(&operator_type, 0);
+  if (!object) return nullptr;
+  OperatorObject& self = *as_operator(object);
+  self.vectorcall = operator_call;
+  self.op = op;
+  self.def = def;
+  self.form = form;
+  self.result_count = def->nouts;
+  self.returns_list = def->flags & TENON_OP_LIST_OUTPUT;
+  const char* colons = std::strstr(def->name, "::");
+  self.name = PyUnicode_FromFormat("%s%s", colons ? colons + 2 : def->name,
+                                   form == CallForm::kInPlace ? "_" : "");
+  if (self.name && read_parameters(self)) {
+    if (def->nouts > 1) self.result_type = make_result_type(self);
+    if (def->nouts <= 1 || self.result_type) return object;
+  }
+  Py_DECREF(object);
+  return nullptr;
+}
+
+// An operator that may write its result over its first argument.
+bool has_in_place_form(const tenon_op_def& def) {
+  return def.flags & TENON_OP_ELEMENTWISE && def.nouts == 1 && def.out_dtype == TENON_OUT_COMPUTE &&
+         def.nparams > 0 && parameter_def(def, 0).kind == TENON_PARAM_TENSOR;
+}
+
+// -- attributes -----------------------------------------------------------------------------------
+
+PyObject* get_name(PyObject* self, void*) { return Py_NewRef(as_operator(self)->name); }
+PyObject* get_module(PyObject*, void*) { return PyUnicode_InternFromString("tenon"); }
+PyObject* get_full_name(PyObject* self, void*) {
+  return PyUnicode_FromString(as_operator(self)->def->name);
+}
+PyObject* get_schema(PyObject* self, void*) {
+  return PyUnicode_FromString(as_operator(self)->def->schema);
+}
+PyObject* get_origin(PyObject* self, void*) {
+  const char* origin = as_operator(self)->def->origin;
+  return PyUnicode_FromString(origin ? origin : "");
+}
+PyObject* get_doc(PyObject* self, void*) { return operator_doc(*as_operator(self)); }
+PyObject* get_text_signature(PyObject* self, void*) {
+  return operator_text_signature(*as_operator(self));
+}
+
+PyGetSetDef operator_attributes[] = {
+    {"__name__", get_name, nullptr, nullptr, nullptr},
+    {"__qualname__", get_name, nullptr, nullptr, nullptr},
+    {"__module__", get_module, nullptr, nullptr, nullptr},
+    {"__doc__", get_doc, nullptr, nullptr, nullptr},
+    {"__text_signature__", get_text_signature, nullptr, nullptr, nullptr},
+    {"full_name", get_full_name, nullptr, "Name with namespace, \"tenon::add\".", nullptr},
+    {"schema", get_schema, nullptr, "Canonical signature.", nullptr},
+    {"origin", get_origin, nullptr, "Where the operator is defined.", nullptr},
+    {},
+};
+
+PyObject* operator_repr(PyObject* self) {
+  return PyUnicode_FromFormat("<operator %s%s>", as_operator(self)->def->schema,
+                              as_operator(self)->form == CallForm::kInPlace ? ", in place" : "");
+}
+
+PyObject* operator_reduce(PyObject* self, PyObject*) {
+  PyObject* module = PyImport_ImportModule("tenon._core");
+  PyObject* function = module ? PyObject_GetAttrString(module, "operator") : nullptr;
+  Py_XDECREF(module);
+  if (!function) return nullptr;
+  const OperatorObject& op = *as_operator(self);
+  return Py_BuildValue(
+      "N(N)", function,
+      PyUnicode_FromFormat("%s%s", op.def->name, op.form == CallForm::kInPlace ? "_" : ""));
+}
+
+PyMethodDef operator_methods[] = {
+    {"__reduce__", operator_reduce, METH_NOARGS, nullptr},
+    {},
+};
+
+PyObject* cache;  // name -> operator, so that there is one object for each
+
+PyObject* find_or_make(const char* name) {
+  std::string_view text(name);
+  const tenon_op* op = host->op_find(name);
+  if (op && host->op_def(op)) return make_operator(op, CallForm::kFunction);
+  if (text.size() < 2 || text.back() != '_') return nullptr;
+  op = host->op_find(std::string(text.substr(0, text.size() - 1)).c_str());
+  const tenon_op_def* def = op ? host->op_def(op) : nullptr;
+  return def && has_in_place_form(*def) ? make_operator(op, CallForm::kInPlace) : nullptr;
+}
+
+// Attributes of the type that are written by hand win over operators of the same name.
+bool add_method(const char* name) {
+  if (PyDict_GetItemString(tensor_type.tp_dict, name)) return true;
+  PyObject* method = find_operator(name);
+  if (!method) return !PyErr_Occurred();
+  int result = add_tensor_attribute(name, method);
+  Py_DECREF(method);
+  return result == 0;
+}
+
+}  // namespace
+
+PyObject* find_operator(const char* name) {
+  if (std::strncmp(name, "tenon::", 7) == 0) name += 7;
+  if (!ensure_loaded() || (!cache && !(cache = PyDict_New()))) return nullptr;
+  if (PyObject* known = PyDict_GetItemString(cache, name)) return Py_NewRef(known);
+  PyObject* made = find_or_make(name);
+  if (made && PyDict_SetItemString(cache, name, made) < 0) Py_CLEAR(made);
+  return made;
+}
+
+bool add_tensor_methods() {
+  for (uint32_t id = 0; id < host->op_count(); ++id) {
+    const tenon_op* op = host->op_at(id);
+    const tenon_op_def* def = op ? host->op_def(op) : nullptr;
+    if (!def || std::strncmp(def->name, "tenon::", 7) != 0) continue;
+    if (def->nparams == 0 || parameter_def(*def, 0).kind != TENON_PARAM_TENSOR) continue;
+    std::string name = def->name + 7;
+    if (!add_method(name.c_str())) return false;
+    if (has_in_place_form(*def) && !add_method((name + "_").c_str())) return false;
+  }
+  return true;
+}
+
+PyTypeObject operator_type = {
+    .ob_base = PyVarObject_HEAD_INIT(nullptr, 0).tp_name = "tenon.Operator",
+    .tp_basicsize = sizeof(OperatorObject),
+    .tp_dealloc = operator_dealloc,
+    .tp_vectorcall_offset = offsetof(OperatorObject, vectorcall),
+    .tp_repr = operator_repr,
+    .tp_call = PyVectorcall_Call,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR |
+                Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_methods = operator_methods,
+    .tp_getset = operator_attributes,
+    .tp_descr_get = operator_bind,
+};
+
+bool ready_operator_type() { return PyType_Ready(&operator_type) == 0; }
+
+}  // namespace tenon::python

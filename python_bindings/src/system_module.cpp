@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices, plugins, memory, threads, random state, fallback: the host's services for Python.
+// Reports come as the JSON text that the host writes; the package's modules parse it.
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <vector>
+
+#include "errors.hpp"
+#include "modules.hpp"
+#include "operator_type.hpp"
+#include "runtime.hpp"
+#include "types.hpp"
+
+namespace nb = nanobind;
+
+namespace tenon::python {
+namespace {
+
+void need_plugins() {
+  if (!ensure_loaded()) throw nb::python_error();
+}
+
+void check(tenon_status status, const ErrorSink& err) {
+  if (status == TENON_OK) return;
+  raise(status, err);
+  throw nb::python_error();
+}
+
+// None: the host device.
+tenon_device_id device_id(nb::handle device) {
+  need_plugins();
+  tenon_device_id id;
+  if (!optional_device(device.ptr(), host->device_host(), id)) throw nb::python_error();
+  return id;
+}
+
+nb::object operator_by_name(const char* name) {
+  PyObject* found = find_operator(name);
+  if (!found && !PyErr_Occurred())
+    raise_error(PyExc_AttributeError, "there is no operator named '%s'", name);
+  if (!found) throw nb::python_error();
+  return nb::steal(found);
+}
+
+std::vector<std::string> operator_names() {
+  need_plugins();
+  std::vector<std::string> names;
+  for (uint32_t id = 0; id < host->op_count(); ++id) {
+    const tenon_op* op = host->op_at(id);
+    if (const tenon_op_def* def = op ? host->op_def(op) : nullptr) names.emplace_back(def->name);
+  }
+  return names;
+}
+
+std::string explain(const char* op_name, nb::handle device, nb::handle dtype) {
+  tenon_device_id id = device_id(device);
+  int32_t dtype_id;
+  if (!optional_dtype(dtype.ptr(), TENON_DTYPE_F32, dtype_id)) throw nb::python_error();
+  const tenon_op* op = host->op_find(op_name);
+  if (!op) {
+    raise_error(PyExc_ValueError, "there is no operator named '%s'", op_name);
+    throw nb::python_error();
+  }
+  std::string text;
+  ErrorSink err;
+  check(host->op_explain(op, id, dtype_id, append_to_string, &text, err), err);
+  return text;
+}
+
+nb::list device_list() {
+  need_plugins();
+  nb::list result;
+  for (uint32_t kind = 0; kind < host->device_kind_count(); ++kind)
+    for (uint32_t index = 0; index < host->device_count(kind); ++index)
+      result.append(
+          nb::steal(device_object(static_cast<tenon_device_id>(TENON_DEVICE_ID(kind, index)))));
+  return result;
+}
+
+nb::dict device_properties(nb::handle device) {
+  tenon_device_info info = {};
+  info.struct_size = sizeof info;
+  ErrorSink err;
+  check(host->device_info(device_id(device), &info, err), err);
+  nb::dict result;
+  result["name"] = static_cast<const char*>(info.name);
+  result["arch"] = static_cast<const char*>(info.arch);
+  result["bus_id"] = static_cast<const char*>(info.bus_id);
+  result["memory_bytes"] = info.memory_bytes;
+  result["host_memory"] = (info.flags & TENON_DEVICE_HOST_MEMORY) != 0;
+  return result;
+}
+
+void synchronize(nb::handle device) {
+  tenon_device_id id = device_id(device);
+  ErrorSink err;
+  tenon_status status;
+  {
+    nb::gil_scoped_release unlocked;
+    status = host->device_sync(id, err);
+  }
+  check(status, err);
+}
+
+// -- reports --------------------------------------------------------------------------------------
+
+std::string memory_stats(nb::handle device, bool with_blocks) {
+  std::string text;
+  ErrorSink err;
+  check(host->memory_stats(device_id(device), with_blocks, append_to_string, &text, err), err);
+  return text;
+}
+
+uint64_t memory_trim(nb::handle device) {
+  uint64_t released = 0;
+  ErrorSink err;
+  check(host->memory_trim(device_id(device), &released, err), err);
+  return released;
+}
+
+std::string plugin_describe() {
+  need_plugins();
+  std::string text;
+  host->plugin_describe(append_to_string, &text);
+  return text;
+}
+
+void load_plugin(const char* path) {
+  need_plugins();
+  ErrorSink err;
+  check(host->plugin_load(path, err), err);
+}
+
+void unload_plugin(const char* name) {
+  ErrorSink err;
+  check(host->plugin_unload(name, err), err);
+}
+
+void add_plugin_folder(const char* path) {
+  ErrorSink err;
+  check(host->plugin_add_folder(path, err), err);
+}
+
+std::string fallback_policy() {
+  std::string text;
+  host->fallback_get_policy(append_to_string, &text);
+  return text;
+}
+
+void set_fallback_policy(const char* text) {
+  ErrorSink err;
+  check(host->fallback_set_policy(text, err), err);
+}
+
+std::string fallback_report(bool reset) {
+  std::string text;
+  host->fallback_report(reset, append_to_string, &text);
+  return text;
+}
+
+std::pair<uint64_t, uint64_t> random_state(nb::handle device) {
+  uint64_t seed = 0, offset = 0;
+  host->random_get(device_id(device), &seed, &offset);
+  return {seed, offset};
+}
+
+}  // namespace
+
+void add_system_functions(nb::module_& module) {
+  nb::object none = nb::none();
+  module.def("operator", &operator_by_name, nb::arg("name"),
+             "The operator of a name, as a function.");
+  module.def("operator_names", &operator_names, "Names of all operators, with their namespaces.");
+  module.def("explain", &explain, nb::arg("op"), nb::arg("device") = none, nb::arg("dtype") = none);
+  module.def("load", &need_plugins);
+  module.def("devices", &device_list, "All devices that loaded plugins provide.");
+  module.def("device_properties", &device_properties, nb::arg("device") = none);
+  module.def("synchronize", &synchronize, nb::arg("device") = none,
+             "Wait until the device has nothing left to do.");
+  module.def("memory_stats", &memory_stats, nb::arg("device") = none,
+             nb::arg("with_blocks") = false);
+  module.def("memory_trim", &memory_trim, nb::arg("device") = none);
+  module.def(
+      "memory_reset_peak", [](nb::handle device) { host->memory_reset_peak(device_id(device)); },
+      nb::arg("device") = none);
+  module.def("plugin_describe", &plugin_describe);
+  module.def("plugin_load", &load_plugin, nb::arg("path"));
+  module.def("plugin_unload", &unload_plugin, nb::arg("name"));
+  module.def("plugin_add_folder", &add_plugin_folder, nb::arg("path"));
+  module.def("fallback_policy", &fallback_policy);
+  module.def("set_fallback_policy", &set_fallback_policy, nb::arg("policy"));
+  module.def("fallback_report", &fallback_report, nb::arg("reset") = false);
+  module.def(
+      "manual_seed",
+      [](uint64_t seed) {
+        need_plugins();
+        host->random_seed(seed);
+      },
+      nb::arg("seed"), "Start the random numbers of every device from `seed`.");
+  module.def("random_state", &random_state, nb::arg("device") = none);
+  module.def(
+      "set_random_state",
+      [](uint64_t seed, uint64_t offset, nb::handle device) {
+        host->random_set(device_id(device), seed, offset);
+      },
+      nb::arg("seed"), nb::arg("offset"), nb::arg("device") = none);
+  module.def(
+      "get_num_threads", [] { return host->thread_count(); }, "Threads that one operator may use.");
+  module.def(
+      "set_num_threads",
+      [](int32_t count) {
+        if (count < 1) throw nb::value_error("set_num_threads(): expected at least 1");
+        host->set_thread_count(count);
+      },
+      nb::arg("count"), "Set how many threads one operator may use.");
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Properties of tenon.Tensor.
+#include "call.hpp"
+#include "errors.hpp"
+#include "runtime.hpp"
+#include "tensor_type.hpp"
+#include "types.hpp"
+
+namespace tenon::python {
+namespace {
+
+PyObject* tuple_of(const int64_t* numbers, int32_t count) {
+  PyObject* tuple = PyTuple_New(count);
+  for (int32_t i = 0; tuple && i < count; ++i) {
+    PyObject* number = PyLong_FromLongLong(numbers[i]);
+    if (!number) {
+      Py_DECREF(tuple);
+      return nullptr;
+    }
+    PyTuple_SET_ITEM(tuple, i, number);
+  }
+  return tuple;
+}
+
+PyObject* get_shape(PyObject* self, void*) {
+  return tuple_of(handle_of(self)->shape, handle_of(self)->ndim);
+}
+PyObject* get_strides(PyObject* self, void*) {
+  return tuple_of(handle_of(self)->strides, handle_of(self)->ndim);
+}
+PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(handle_of(self)->ndim); }
+PyObject* get_size(PyObject* self, void*) { return PyLong_FromLongLong(handle_of(self)->numel); }
+PyObject* get_itemsize(PyObject* self, void*) {
+  return PyLong_FromLong(host->dtype_size(handle_of(self)->dtype));
+}
+PyObject* get_nbytes(PyObject* self, void*) {
+  return PyLong_FromLongLong(handle_of(self)->numel * host->dtype_size(handle_of(self)->dtype));
+}
+PyObject* get_dtype(PyObject* self, void*) { return dtype_object(handle_of(self)->dtype); }
+PyObject* get_device(PyObject* self, void*) { return device_object(handle_of(self)->device); }
+PyObject* get_version(PyObject* self, void*) {
+  return PyLong_FromUnsignedLong(host->tensor_version(handle_of(self)));
+}
+
+PyObject* get_transposed(PyObject* self, void*) {
+  return to_python(TENON_CALL(permute, value_of(handle_of(self))));
+}
+
+PyObject* get_matrix_transposed(PyObject* self, void*) {
+  tenon_tensor* tensor = handle_of(self);
+  if (tensor->ndim < 2)
+    return raise_error(PyExc_ValueError, "mT: expected at least 2 axes, got %d", tensor->ndim);
+  int64_t axes[TENON_MAX_NDIM];
+  for (int32_t axis = 0; axis < tensor->ndim; ++axis) axes[axis] = axis;
+  std::swap(axes[tensor->ndim - 1], axes[tensor->ndim - 2]);
+  return to_python(
+      TENON_CALL(permute, value_of(tensor), value_of(axes, static_cast<size_t>(tensor->ndim))));
+}
+
+// -- autograd -------------------------------------------------------------------------------------
+
+PyObject* get_requires_grad(PyObject* self, void*) {
+  return PyBool_FromLong(autograd && autograd->requires_grad(handle_of(self)));
+}
+
+int set_requires_grad(PyObject* self, PyObject* value, void*) {
+  int on = value ? PyObject_IsTrue(value) : 0;
+  const tenon_autograd_api* api = on < 0 ? nullptr : require_autograd();
+  if (!api) return -1;
+  ErrorSink err;
+  tenon_status status = api->set_requires_grad(handle_of(self), on, err);
+  if (status == TENON_OK) return 0;
+  raise(status, err);
+  return -1;
+}
+
+PyObject* get_is_leaf(PyObject* self, void*) {
+  return PyBool_FromLong(!autograd || autograd->is_leaf(handle_of(self)));
+}
+
+PyObject* get_grad(PyObject* self, void*) {
+  tenon_tensor* grad = autograd ? autograd->grad(handle_of(self)) : nullptr;
+  if (!grad) Py_RETURN_NONE;
+  return wrap_borrowed(grad);
+}
+
+int set_grad(PyObject* self, PyObject* value, void*) {
+  tenon_tensor* grad = nullptr;
+  if (value && value != Py_None && !(grad = require_tensor(value, "grad"))) return -1;
+  const tenon_autograd_api* api = require_autograd();
+  if (!api) return -1;
+  ErrorSink err;
+  tenon_status status = api->set_grad(handle_of(self), grad, err);
+  if (status == TENON_OK) return 0;
+  raise(status, err);
+  return -1;
+}
+
+PyObject* get_grad_fn(PyObject* self, void*) {
+  const char* name = autograd ? autograd->grad_fn(handle_of(self)) : nullptr;
+  if (!name) Py_RETURN_NONE;
+  return PyUnicode_FromString(name);
+}
+
+PyObject* get_data(PyObject* self, void*) { return PyObject_CallMethod(self, "detach", nullptr); }
+
+int set_data(PyObject* self, PyObject* value, void*) {
+  if (!value) {
+    raise_error(PyExc_AttributeError, "data cannot be deleted");
+    return -1;
+  }
+  tenon_tensor* source = require_tensor(value, "data");
+  if (!source) return -1;
+  ErrorSink err;
+  tenon_status status = host->tensor_assign(handle_of(self), source, err);
+  if (status == TENON_OK) return 0;
+  raise(status, err);
+  return -1;
+}
+
+}  // namespace
+
+PyGetSetDef tensor_attributes[] = {
+    {"shape", get_shape, nullptr, "Extents of the axes.", nullptr},
+    {"strides", get_strides, nullptr, "Elements from one position to the next along each axis.",
+     nullptr},
+    {"ndim", get_ndim, nullptr, "Number of axes.", nullptr},
+    {"size", get_size, nullptr, "Number of elements.", nullptr},
+    {"itemsize", get_itemsize, nullptr, "Bytes per element.", nullptr},
+    {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},
+    {"dtype", get_dtype, nullptr, "Type of the elements.", nullptr},
+    {"device", get_device, nullptr, "Where the memory is.", nullptr},
+    {"T", get_transposed, nullptr, "A view with the axes reversed.", nullptr},
+    {"mT", get_matrix_transposed, nullptr, "A view with the last two axes exchanged.", nullptr},
+    {"requires_grad", get_requires_grad, set_requires_grad, "Whether gradients are recorded.",
+     nullptr},
+    {"is_leaf", get_is_leaf, nullptr,
+     "False if an operator made it from tensors that require grad.", nullptr},
+    {"grad", get_grad, set_grad, "Gradient accumulated by backward(), or None.", nullptr},
+    {"grad_fn", get_grad_fn, nullptr, "Name of the operator that made it, or None for leaves.",
+     nullptr},
+    {"data", get_data, set_data, "The values without history; assigning replaces them in place.",
+     nullptr},
+    {"_version", get_version, nullptr, "Writes so far to the memory, shared by all views.",
+     nullptr},
+    {},
+};
+
+}  // namespace tenon::python

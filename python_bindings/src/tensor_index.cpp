@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// x[key] and x[key] = value.
+#include <algorithm>
+#include <numeric>
+
+#include "call.hpp"
+#include "convert.hpp"
+#include "index_key.hpp"
+#include "runtime.hpp"
+#include "tensor_type.hpp"
+
+namespace tenon::python {
+namespace {
+
+// -- reading --------------------------------------------------------------------------------------
+
+PyObject* make_view(tenon_tensor* tensor, int32_t ndim, const int64_t* shape,
+                    const int64_t* strides, int64_t offset) {
+  ErrorSink err;
+  tenon_tensor* view;
+  tenon_status status =
+      host->tensor_view(tensor, tensor->dtype, ndim, shape, strides, offset, &view, err);
+  if (status != TENON_OK) [[unlikely]]
+    return raise(status, err);
+  return wrap(view);
+}
+
+// x[i] on a tensor that no layer watches.
+PyObject* select_first(tenon_tensor* tensor, int64_t index) {
+  if (!normalise_index(index, tensor->shape[0], 0)) return nullptr;
+  return make_view(tensor, tensor->ndim - 1, tensor->shape + 1, tensor->strides + 1,
+                   index * tensor->strides[0]);
+}
+
+// x[a:b:c], likewise.
+PyObject* slice_first(tenon_tensor* tensor, PyObject* object) {
+  Py_ssize_t start, stop, step;
+  if (PySlice_Unpack(object, &start, &stop, &step) < 0) return nullptr;
+  int64_t length = PySlice_AdjustIndices(tensor->shape[0], &start, &stop, step);
+  int64_t shape[TENON_MAX_NDIM], strides[TENON_MAX_NDIM];
+  std::copy_n(tensor->shape, tensor->ndim, shape);
+  std::copy_n(tensor->strides, tensor->ndim, strides);
+  int64_t offset = length > 0 ? start * strides[0] : 0;
+  shape[0] = length;
+  if (length > 1) strides[0] *= step;
+  return make_view(tensor, tensor->ndim, shape, strides, offset);
+}
+
+// The view's axes with those that positions index in front.
+struct AxisOrder {
+  int64_t axes[TENON_MAX_NDIM];
+  bool is_identity = true;
+};
+
+AxisOrder positions_first(const Key& key) {
+  AxisOrder order;
+  auto end = std::copy(key.position_axes.begin(), key.position_axes.end(), order.axes);
+  for (int64_t axis = 0; axis < key.basic.ndim; ++axis)
+    if (std::find(key.position_axes.begin(), key.position_axes.end(), axis) ==
+        key.position_axes.end())
+      *end++ = axis;
+  for (int64_t axis = 0; axis < key.basic.ndim; ++axis)
+    order.is_identity &= order.axes[axis] == axis;
+  return order;
+}
+
+Tensor permute(const Tensor& tensor, const int64_t* axes) {
+  return TENON_CALL(permute, value_of(tensor.get()),
+                    value_of(axes, static_cast<size_t>(tensor->ndim)));
+}
+
+struct HandleList {
+  explicit HandleList(const std::vector<Tensor>& tensors) {
+    for (const Tensor& tensor : tensors) handles.push_back(tensor.get());
+  }
+  tenon_value value() const { return value_of(handles.data(), handles.size()); }
+  std::vector<tenon_tensor*> handles;
+};
+
+// How many axes the positions broadcast to.
+int32_t broadcast_ndim(const Key& key) {
+  int32_t ndim = 0;
+  for (const Tensor& tensor : key.positions) ndim = std::max(ndim, tensor->ndim);
+  return ndim;
+}
+
+// From NumPy's order of a result's axes (positions' axes at key.result_axis) to ours (in front), as
+// arguments of permute; and back.
+void result_order(const Key& key, int32_t ndim, int32_t broadcast, bool to_front, int64_t* axes) {
+  int64_t lead = key.result_axis, front[TENON_MAX_NDIM];
+  for (int64_t i = 0; i < ndim; ++i)
+    front[i] = i < broadcast ? lead + i : i < broadcast + lead ? i - broadcast : i;
+  for (int64_t i = 0; i < ndim; ++i) {
+    if (to_front)
+      axes[i] = front[i];
+    else
+      axes[front[i]] = i;
+  }
+}
+
+Tensor read_positions(const Key& key, Tensor view) {
+  AxisOrder order = positions_first(key);
+  if (!order.is_identity) view = permute(view, order.axes);
+  if (!view) return {};
+  HandleList positions(key.positions);
+  Tensor result = TENON_CALL(index, value_of(view.get()), positions.value());
+  if (!result || key.result_axis == 0) return result;
+  int64_t axes[TENON_MAX_NDIM];
+  result_order(key, result->ndim, broadcast_ndim(key), false, axes);
+  return permute(result, axes);
+}
+
+PyObject* tensor_subscript(PyObject* self, PyObject* object) {
+  tenon_tensor* tensor = handle_of(self);
+  if (tensor->layers == 0 && tensor->ndim > 0) [[likely]] {
+    if (PyLong_CheckExact(object)) {
+      int overflow;
+      int64_t index = PyLong_AsLongLongAndOverflow(object, &overflow);
+      if (!overflow) return select_first(tensor, index);
+    }
+    if (PySlice_Check(object)) return slice_first(tensor, object);
+  }
+  Key key;
+  if (!parse_key(tensor, object, key)) return nullptr;
+  Tensor view = apply_basic(tensor, key.basic, tensor->layers != 0);
+  if (!view) return nullptr;
+  return to_python(key.is_basic() ? std::move(view) : read_positions(key, std::move(view)));
+}
+
+// -- writing --------------------------------------------------------------------------------------
+
+// The value of x[key] = value as a tensor with x's dtype, on its device.
+Tensor value_for(tenon_tensor* tensor, PyObject* object) {
+  if (is_tensor(object)) return convert_tensor(handle_of(object), tensor->dtype, tensor->device);
+  bool number = PyLong_Check(object) || PyFloat_Check(object);
+  Tensor value = as_tensor(object, number ? int32_t{tensor->dtype} : kAnyDtype, TENON_DEVICE_NONE);
+  return value ? convert_tensor(value.get(), tensor->dtype, tensor->device) : Tensor();
+}
+
+// `value` broadcast and turned so that the positions' axes come first, as index_put wants it.
+Tensor turn_value(const Key& key, Tensor value) {
+  if (key.result_axis == 0) return value;
+  int32_t broadcast = broadcast_ndim(key);
+  int32_t ndim = broadcast + key.basic.ndim - static_cast<int32_t>(key.positions.size());
+  if (value->ndim < ndim) {
+    int64_t shape[TENON_MAX_NDIM];
+    std::fill_n(shape, ndim - value->ndim, int64_t{1});
+    std::copy_n(value->shape, value->ndim, shape + ndim - value->ndim);
+    value = TENON_CALL(reshape, value_of(value.get()), value_of(shape, static_cast<size_t>(ndim)));
+    if (!value) return {};
+  }
+  if (value->ndim > ndim) return value;  // index_put explains why that does not fit
+  int64_t axes[TENON_MAX_NDIM];
+  result_order(key, ndim, broadcast, true, axes);
+  return permute(value, axes);
+}
+
+bool write_positions(const Key& key, Tensor view, Tensor value) {
+  AxisOrder order = positions_first(key);
+  if (!order.is_identity) view = permute(view, order.axes);
+  value = turn_value(key, std::move(value));
+  if (!view || !value) return false;
+  HandleList positions(key.positions);
+  return static_cast<bool>(
+      call_operator(operators.index_put, "index_put",
+                    {value_of(view.get()), positions.value(), value_of(value.get())}, view.get()));
+}
+
+int tensor_assign_subscript(PyObject* self, PyObject* object, PyObject* value_object) {
+  if (!value_object) {
+    raise_error(PyExc_TypeError, "elements of a tensor cannot be deleted");
+    return -1;
+  }
+  tenon_tensor* tensor = handle_of(self);
+  Key key;
+  if (!parse_key(tensor, object, key)) return -1;
+  Tensor value = value_for(tensor, value_object);
+  if (!value) return -1;
+  Tensor view = apply_basic(tensor, key.basic, (tensor->layers | value->layers) != 0);
+  if (!view) return -1;
+  bool written = key.is_basic() ? copy_into(view.get(), value.get())
+                                : write_positions(key, std::move(view), std::move(value));
+  return written ? 0 : -1;
+}
+
+// -- sequence -------------------------------------------------------------------------------------
+
+Py_ssize_t tensor_length(PyObject* self) {
+  const tenon_tensor* tensor = handle_of(self);
+  if (tensor->ndim > 0) return tensor->shape[0];
+  raise_error(PyExc_TypeError, "a 0-d tensor has no length");
+  return -1;
+}
+
+PyObject* tensor_get_item(PyObject* self, Py_ssize_t index) {
+  tenon_tensor* tensor = handle_of(self);
+  if (tensor->ndim == 0)
+    return raise_error(PyExc_IndexError, "a 0-d tensor has no elements to index");
+  if (tensor->layers == 0) return select_first(tensor, index);
+  int64_t position = index;
+  if (!normalise_index(position, tensor->shape[0], 0)) return nullptr;
+  return to_python(TENON_CALL(select, value_of(tensor), value_of(int64_t{0}), value_of(position)));
+}
+
+int tensor_contains(PyObject* self, PyObject* value) {
+  PyObject* matches = tensor_compare(self, value, Py_EQ);
+  if (matches == Py_NotImplemented) {
+    Py_DECREF(matches);
+    return 0;
+  }
+  if (!matches) return -1;
+  Tensor any = TENON_CALL(any, value_of(handle_of(matches)));
+  Py_DECREF(matches);
+  PyObject* result = to_python(std::move(any));
+  int truth = result ? PyObject_IsTrue(result) : -1;
+  Py_XDECREF(result);
+  return truth;
+}
+
+}  // namespace
+
+PyMappingMethods tensor_mapping_methods = {
+    .mp_length = tensor_length,
+    .mp_subscript = tensor_subscript,
+    .mp_ass_subscript = tensor_assign_subscript,
+};
+
+PySequenceMethods tensor_sequence_methods = {
+    .sq_length = tensor_length,
+    .sq_item = tensor_get_item,
+    .sq_contains = tensor_contains,
+};
+
+}  // namespace tenon::python

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tenon: deep learning on any device.
+
+Importing costs next to nothing: plugins are loaded when the first tensor is made or the first
+operator is looked up, and submodules when they are first named. A plugin that fails to load never
+makes the import fail; `tenon.plugins.doctor()` shows what happened.
+"""
+
+import importlib as _importlib
+
+from tenon import _core
+from tenon._core import (
+    DeviceError,
+    InternalError,
+    NotFoundError,
+    OutOfMemoryError,
+    PolicyError,
+    asarray,
+    bfloat16,
+    bool,
+    complex64,
+    complex128,
+    device,
+    device_properties,
+    devices,
+    dtype,
+    float8_e4m3,
+    float8_e5m2,
+    float16,
+    float32,
+    float64,
+    from_dlpack,
+    from_numpy,
+    frombuffer,
+    get_num_threads,
+    int8,
+    int16,
+    int32,
+    int64,
+    is_grad_enabled,
+    manual_seed,
+    set_num_threads,
+    synchronize,
+    tensor,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+
+__version__ = "0.1.0"
+
+e = 2.718281828459045
+inf = float("inf")
+nan = float("nan")
+newaxis = None
+pi = 3.141592653589793
+
+_SUBMODULES = frozenset(
+    "autograd data io memory nn ops optim plugins random safetensors utils".split()
+)
+
+# Names that live in submodules, imported when they are used.
+_LAZY = {
+    "Function": "autograd",
+    "enable_grad": "autograd",
+    "fallback": "_fallback",
+    "fallback_report": "_fallback",
+    "explain": "plugins",
+    "grad": "autograd",
+    "load": "io",
+    "load_plugin": "plugins",
+    "no_grad": "autograd",
+    "save": "io",
+    "sdk_path": "plugins",
+    "set_grad_enabled": "autograd",
+}
+
+
+def __getattr__(name):
+    if name in _SUBMODULES:
+        return _importlib.import_module(f"tenon.{name}")
+    if name in _LAZY:
+        value = getattr(_importlib.import_module(f"tenon.{_LAZY[name]}"), name)
+    elif name in ("Tensor", "Operator"):
+        _core.load()  # operators are methods from here on
+        value = getattr(_core, name)
+    elif name.startswith("__"):
+        raise AttributeError(f"module 'tenon' has no attribute '{name}'")
+    else:
+        try:
+            value = _core.operator(name)
+        except AttributeError:
+            raise AttributeError(f"module 'tenon' has no attribute '{name}'") from None
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    operators = (name[7:] for name in _core.operator_names() if name.startswith("tenon::"))
+    return sorted({*globals(), *_SUBMODULES, *_LAZY, "Tensor", *operators})

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients: the recording switch, grad, custom functions, and a check by finite differences."""
+
+from __future__ import annotations
+
+import functools
+
+from tenon import _core
+
+Tensor = _core.Tensor
+
+__all__ = [
+    "Function",
+    "backward",
+    "enable_grad",
+    "grad",
+    "gradcheck",
+    "is_grad_enabled",
+    "no_grad",
+    "set_grad_enabled",
+]
+
+is_grad_enabled = _core.is_grad_enabled
+
+
+class set_grad_enabled:
+    """Switch recording on or off: at once as a call, for a block as a context manager."""
+
+    __slots__ = ("_on", "_previous")
+
+    def __init__(self, on):
+        self._on = bool(on)
+        self._previous = _core._set_grad_enabled(self._on)
+
+    def __enter__(self):
+        _core._set_grad_enabled(self._on)
+        return self
+
+    def __exit__(self, *exception):
+        _core._set_grad_enabled(self._previous)
+
+
+class _Recording:
+    """Context manager and decorator that sets recording for a block or a function."""
+
+    _on: bool
+    __slots__ = ("_previous",)
+
+    def __enter__(self):
+        self._previous = _core._set_grad_enabled(self._on)
+        return self
+
+    def __exit__(self, *exception):
+        _core._set_grad_enabled(self._previous)
+
+    def __new__(cls, function=None):
+        self = super().__new__(cls)
+        return self if function is None else self(function)
+
+    def __call__(self, function):
+        on = self._on
+
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            previous = _core._set_grad_enabled(on)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                _core._set_grad_enabled(previous)
+
+        return wrapper
+
+
+class no_grad(_Recording):
+    """Operators in this block are not recorded. Also a decorator: `@tenon.no_grad()`."""
+
+    __slots__ = ()
+    _on = False
+
+
+class enable_grad(_Recording):
+    """Operators in this block are recorded. Also a decorator: `@tenon.enable_grad()`."""
+
+    __slots__ = ()
+    _on = True
+
+
+def _as_tuple(value):
+    return (value,) if value is None or isinstance(value, Tensor) else tuple(value)
+
+
+def _seeds(outputs, grads):
+    grads = (None,) * len(outputs) if grads is None else _as_tuple(grads)
+    if len(grads) != len(outputs):
+        raise ValueError(
+            f"expected {len(outputs)} gradients, one for each output, got {len(grads)}"
+        )
+    return grads
+
+
+def backward(outputs, gradients=None, retain_graph=None, create_graph=False):
+    """Add the gradients of `outputs` to .grad of the leaves they depend on."""
+    outputs = _as_tuple(outputs)
+    retain = create_graph if retain_graph is None else retain_graph
+    _core._backward(outputs, _seeds(outputs, gradients), retain, create_graph)
+
+
+def grad(
+    outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=False
+):
+    """Gradients of `outputs` with respect to `inputs`, as a tuple; .grad is left alone.
+
+    With `allow_unused`, inputs that the outputs do not depend on give None instead of an error.
+    """
+    outputs = _as_tuple(outputs)
+    retain = create_graph if retain_graph is None else retain_graph
+    return tuple(
+        _core._gradients(
+            outputs,
+            _seeds(outputs, grad_outputs),
+            _as_tuple(inputs),
+            retain,
+            create_graph,
+            allow_unused,
+        )
+    )
+
+
+class _Context:
+    """What forward leaves for backward. Attributes may be added freely."""
+
+    def __init__(self):
+        self._to_save = ()
+        self._saved = None
+        self._dirty = ()
+        self._constant = ()
+        self._materialize = True
+        self.needs_input_grad = ()
+
+    def save_for_backward(self, *tensors):
+        """Keep tensors for backward; None is allowed. Found again as ctx.saved_tensors."""
+        self._to_save = tensors
+
+    @property
+    def saved_tensors(self):
+        if self._saved is None:
+            return self._to_save
+        return tuple(saved and saved.unpack() for saved in self._saved)
+
+    def mark_dirty(self, *tensors):
+        """Name the arguments that forward modified in place (and returned)."""
+        self._dirty = tensors
+
+    def mark_non_differentiable(self, *tensors):
+        """Name the outputs that have no gradient."""
+        self._constant = tensors
+
+    def set_materialize_grads(self, value):
+        """False: backward gets None, not zeros, where no gradient reached an output."""
+        self._materialize = bool(value)
+
+
+class Function:
+    """An operation with a gradient of its own.
+
+    Subclasses define two static methods, `forward(ctx, *args)` and `backward(ctx, *grads)`, which
+    returns a gradient (or None) for each argument of forward. Call it with `MyFunction.apply(...)`.
+    """
+
+    @staticmethod
+    def forward(ctx, *args, **kwargs):
+        raise NotImplementedError("a Function defines forward(ctx, *args)")
+
+    @staticmethod
+    def backward(ctx, *grads):
+        raise NotImplementedError("a Function defines backward(ctx, *grads)")
+
+    @classmethod
+    def apply(cls, *args, **kwargs):
+        ctx = _Context()
+        positions = [i for i, arg in enumerate(args) if isinstance(arg, Tensor)]
+        ctx.needs_input_grad = tuple(isinstance(arg, Tensor) and arg.requires_grad for arg in args)
+        recording = is_grad_enabled() and any(ctx.needs_input_grad)
+        with no_grad():
+            result = cls.forward(ctx, *args, **kwargs)
+        if not recording:
+            return result
+        single = isinstance(result, Tensor)
+        outputs = [result] if single else list(result)
+        for i, output in enumerate(outputs):
+            returned_argument = any(output is args[k] for k in positions)
+            if returned_argument and not any(output is tensor for tensor in ctx._dirty):
+                outputs[i] = output.detach()  # the argument keeps its own history
+        constant = {id(tensor) for tensor in ctx._constant}
+        recorded = tuple(
+            out for out in outputs if isinstance(out, Tensor) and id(out) not in constant
+        )
+        _core._record(
+            cls.__name__,
+            tuple(args[i] for i in positions),
+            recorded,
+            functools.partial(
+                cls._run_backward, ctx, positions, len(args), _shapes_of(outputs, constant)
+            ),
+        )
+        ctx._saved = [
+            tensor
+            if tensor is None
+            else _core.SavedTensor(tensor, any(tensor is out for out in recorded))
+            for tensor in ctx._to_save
+        ]
+        ctx._to_save = ()
+        if single:
+            return outputs[0]
+        return type(result)(outputs) if type(result) in (list, tuple) else tuple(outputs)
+
+    @classmethod
+    def _run_backward(cls, ctx, positions, count, shapes, grads):
+        given = iter(grads)
+        grads = [None if shape is None else next(given) for shape in shapes]
+        if ctx._materialize:
+            grads = [
+                _zeros(shape) if grad is None and shape is not None else grad
+                for grad, shape in zip(grads, shapes, strict=True)
+            ]
+        result = cls.backward(ctx, *grads)
+        result = result if isinstance(result, tuple | list) else (result,)
+        if len(result) != count:
+            raise ValueError(
+                f"{cls.__name__}.backward: expected {count} gradients, one for each argument of forward, "
+                f"got {len(result)}"
+            )
+        return [result[i] for i in positions]
+
+
+def _shapes_of(outputs, constant):
+    """Shape, dtype and device of each output that has a gradient; None for the others."""
+    return [
+        (out.shape, out.dtype, out.device)
+        if isinstance(out, Tensor) and id(out) not in constant
+        else None
+        for out in outputs
+    ]
+
+
+def _zeros(description):
+    shape, dtype, device = description
+    return _core.operator("zeros")(shape, dtype=dtype, device=device)
+
+
+def gradcheck(function, inputs, *, step=1e-4, rtol=1e-3, atol=1e-5):
+    """Compare the gradients of `function(*inputs)` with central differences; True, or an error.
+
+    The inputs that require grad should be float64. Results of any shape are reduced with fixed
+    weights, so that every element counts.
+    """
+    inputs = _as_tuple(inputs)
+
+    def total(*args):
+        with_weights = []
+        for result in _as_tuple(function(*args)):
+            if result.dtype.is_floating_point:
+                weights = [0.3 + 0.7 * ((7 * i) % 11) / 11 for i in range(result.size)]
+                weights = _core.tensor(weights, dtype=result.dtype, device=result.device)
+                with_weights.append((result.reshape(-1) * weights).sum())
+        return sum(with_weights[1:], with_weights[0])
+
+    checked = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
+    if not checked:
+        raise ValueError("gradcheck: expected an input that requires grad")
+    analytic = grad(total(*inputs), [inputs[i] for i in checked], allow_unused=True)
+    with no_grad():
+        for i, gradient in zip(checked, analytic, strict=True):
+            start = inputs[i].detach().cpu()
+            gradient = [0.0] * start.size if gradient is None else gradient.reshape(-1).tolist()
+            for k in range(start.size):
+                values = []
+                for sign in (1, -1):
+                    moved = start.clone().reshape(-1)
+                    moved[k] += sign * step
+                    args = list(inputs)
+                    args[i] = moved.reshape(start.shape).to(inputs[i].device)
+                    values.append(total(*args).item())
+                numeric = (values[0] - values[1]) / (2 * step)
+                if not abs(numeric - gradient[k]) <= atol + rtol * abs(numeric):
+                    raise AssertionError(
+                        f"gradcheck: input {i}, element {k}: expected {numeric:.8g} by finite differences, "
+                        f"got {gradient[k]:.8g}"
+                    )
+    return True
