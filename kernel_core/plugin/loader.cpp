@@ -92,6 +92,8 @@ Refusal Loader::bring_in(std::unique_ptr<LoadedPlugin> plugin) {
     return refusal;
   }
   log(LogLevel::kDebug, "loaded plugin %s", plugin->origin().c_str());
+  std::erase_if(residents_,
+                [&](const Resident& resident) { return resident.name == plugin->manifest.name; });
   plugins_.push_back(std::move(plugin));
   return accepted();
 }

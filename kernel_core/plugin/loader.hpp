@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "kernel_core/plugin/attempts.hpp"
-#include "kernel_core/types/json.hpp"
 #include "kernel_core/plugin/loaded_plugin.hpp"
+#include "kernel_core/types/json.hpp"
 
 namespace tenon::core {
 

@@ -97,6 +97,7 @@ Refusal read_note(const std::string& path, Manifest& manifest) {
     return refuse_note(path, "expected " + std::to_string(sizeof note) + " bytes, got " +
                                  std::to_string(bytes.size()));
 
+  if (note.reserved != 0) return refuse_note(path, "its reserved word is not 0");
   std::string json;
   if (!take_text(note.name, manifest.name) || !take_text(note.version, manifest.version) ||
       !take_text(note.json, json))

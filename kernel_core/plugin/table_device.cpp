@@ -32,6 +32,8 @@ Refusal check_device(const Manifest& manifest, Tables& tables) {
                               describe_size(async->struct_size, sizeof(tenon_async_api)),
                           "write sizeof(tenon_async_api)");
     copy_sized(tables.async, async, async->struct_size);
+    if (tables.async.reserved != 0 && !tables.is_newer())
+      return refuse_table(manifest, "reserved is not 0 in the async group");
     tables.device.async = &tables.async;
   }
   // The copies are in the host's layout now, and say so.

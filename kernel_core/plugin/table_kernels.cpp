@@ -23,9 +23,10 @@ std::string find_fault(const Manifest& manifest, tenon_kernel_def& kernel, const
   if (kernel.traits & ~kKnownTraits) {
     // Traits only loosen what the host must do for a kernel: one it has not heard of may be
     // ignored.
-    if (tables.plugin.revision <= TENON_ABI_REVISION) return "traits have unknown bits";
+    if (!tables.is_newer()) return "traits have unknown bits";
     kernel.traits &= kKnownTraits;
   }
+  if (kernel.reserved != 0 && !tables.is_newer()) return "reserved is not 0";
   if (!kernel.device)
     return tables.has_device() ? ""
                                : "it names no device, and this plugin provides none; set `device`";

@@ -4,6 +4,7 @@
 #include <cinttypes>
 #include <cstddef>
 #include <cstdio>
+#include <unordered_set>
 
 #include "kernel_core/plugin/sized_copy.hpp"
 #include "kernel_core/plugin/tables.hpp"
@@ -102,6 +103,7 @@ std::string find_fault(const Manifest& manifest, tenon_op_def& op, const Tables&
   if (op.compute > TENON_COMPUTE_OUTPUT || op.shape > TENON_SHAPE_BROADCAST ||
       op.out_dtype > TENON_OUT_REAL)
     return "compute, shape or out_dtype is unknown";
+  if (op.reserved != 0 && !tables.is_newer()) return "reserved is not 0";
   if (op.dtype_mask == 0 || !accept_dtype_mask(tables, op.dtype_mask))
     return "dtype_mask " + hex(op.dtype_mask) + " is empty or has unknown bits";
   return {};
@@ -134,6 +136,7 @@ Refusal check_operators(const Manifest& manifest, Tables& tables) {
           check_array(manifest, "operators", plugin.ops, plugin.nops, plugin.op_size, kMandatory))
     return refusal;
   tables.ops.resize(plugin.nops);
+  std::unordered_set<std::string_view> names;
   for (uint32_t i = 0; i < plugin.nops; ++i) {
     const char* theirs = reinterpret_cast<const char*>(plugin.ops) + size_t{i} * plugin.op_size;
     uint32_t size;
@@ -147,6 +150,8 @@ Refusal check_operators(const Manifest& manifest, Tables& tables) {
     copy_sized(op, theirs, size);
     op.struct_size = sizeof op;
     if (!op.name) return refuse_table(manifest, which + " has no name");
+    if (!names.insert(op.name).second)
+      return refuse_table(manifest, "operator " + std::string(op.name) + " is listed twice");
     if (std::string fault = find_fault(manifest, op, tables); !fault.empty())
       return refuse_table(manifest, "operator " + std::string(op.name) + ": " + fault,
                           "generate the table with tenon-codegen");

@@ -36,8 +36,7 @@ Refusal check_array(const Manifest& manifest, const char* name, const void* arra
 bool accept_dtype_mask(const Tables& tables, uint64_t& mask) {
   constexpr uint64_t kKnown = (uint64_t{1} << TENON_DTYPE_COUNT) - 1;
   constexpr uint64_t kReserved = (uint64_t{1} << TENON_DTYPE_SLOTS) - 1;
-  bool is_newer = tables.plugin.revision > TENON_ABI_REVISION;
-  if (mask & ~(is_newer ? kReserved : kKnown)) return false;
+  if (mask & ~(tables.is_newer() ? kReserved : kKnown)) return false;
   mask &= kKnown;
   return true;
 }
@@ -50,7 +49,7 @@ Refusal check_tables(const tenon_plugin* returned, const Manifest& manifest, Tab
                         "write sizeof(tenon_plugin)");
   copy_sized(tables.plugin, returned, size);
   const tenon_plugin& plugin = tables.plugin;
-  if (plugin.revision <= TENON_ABI_REVISION && plugin.features != 0)
+  if (plugin.features != 0 && !tables.is_newer())
     return refuse_table(manifest, "feature bits that its own revision does not define",
                         "write 0 to tenon_plugin.features");
   if (!plugin.name || !plugin.version || !plugin.vendor)

@@ -21,6 +21,8 @@ struct Tables {
   std::vector<tenon_kernel_def> kernels;
 
   bool has_device() const { return plugin.device != nullptr; }
+  // Built with a later revision of the ABI: bits that are unknown here may be meant.
+  bool is_newer() const { return plugin.revision > TENON_ABI_REVISION; }
   PluginTable registry_view() const;
 };
 

@@ -101,6 +101,7 @@ const NoteCase kNotes[] = {
        set_json(n, R"({"kind":"device","devices":["null"],"cpu":["mmx9","zz"]})");
      },
      "CPU_FEATURE", "mmx9, zz"},
+    {"reserved", [](tenon_note& n) { n.reserved = 1; }, "BAD_NOTE", "reserved"},
     {"type", [](tenon_note& n) { n.type = 2; }, "BAD_NOTE", "type 1"},
     {"size", [](tenon_note& n) { n.desc_size = 8; }, "BAD_NOTE", "bytes"},
     {"owner", [](tenon_note& n) { std::memcpy(n.owner, "OTHER", 6); }, "BAD_NOTE", "owner TENON"},

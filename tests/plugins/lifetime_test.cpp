@@ -112,6 +112,17 @@ TEST(Unload, LeavesTheFileFreeToChange) {
   EXPECT_TRUE(is_ok(load(scratch.copy("null", "rebuilt.so"))));
 }
 
+TEST(Unload, OfALibraryThatTheSystemKeepsIsReported) {
+  Scratch scratch;
+  ASSERT_TRUE(is_ok(load(plugin_path("rival"))));
+  ASSERT_TRUE(is_ok(unload("rival")));
+  ASSERT_TRUE(is_mapped("libtenon_rival"));
+  EXPECT_NE(describe().find(R"({"state":"resident","name":"rival")"), std::string::npos);
+  EXPECT_TRUE(
+      is_refused(load(scratch.copy("rival", "rebuilt.so")), "NAME_TAKEN", "restart the process"));
+  EXPECT_TRUE(is_ok(load(plugin_path("rival"))));
+}
+
 TEST(Cycles, DoNotGrow) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   constexpr int kCycles = 20;

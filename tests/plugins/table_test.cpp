@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plugins whose code or tables are wrong: each is refused for its own reason, nothing of it stays,
 // and the next plugin loads.
+#include <cstring>
+
 #include "kernel_core/abi/slots.hpp"
 #include "support.hpp"
 
@@ -57,6 +59,7 @@ const Case kCases[] = {
     {"device_free_null", "BAD_TABLE", "`free` is missing"},
     {"device_sync_null", "BAD_TABLE", "`sync` is missing"},
     {"async_partial", "BAD_TABLE", "lacks `stream_destroy`"},
+    {"async_reserved", "BAD_TABLE", "reserved is not 0"},
     {"async_size_small", "BAD_TABLE", "async group"},
     {"enumerate_too_many", "BAD_TABLE", "got 4000000000"},
     {"enumerate_nothing_said", "BAD_TABLE", "at most 256 devices"},
@@ -64,6 +67,8 @@ const Case kCases[] = {
     {"enumerate_throws", "BAD_TABLE", "no hardware today"},
     {"ops_null", "BAD_TABLE", "1 operators, but their array is NULL"},
     {"ops_too_many", "BAD_TABLE", "2000000000 operators are too many"},
+    {"ops_twice_the_same", "BAD_TABLE", "operator faulty::twice is listed twice"},
+    {"op_reserved", "BAD_TABLE", "reserved is not 0"},
     {"op_size_small", "BAD_TABLE", "element size of operators"},
     {"op_struct_size_zero", "BAD_TABLE", "struct_size of operator 0"},
     {"op_struct_size_past_element", "BAD_TABLE", "struct_size of operator 0"},
@@ -94,6 +99,7 @@ const Case kCases[] = {
     {"kernel_typed_unguarded", "BAD_TABLE", "schema_hash is 0"},
     {"kernel_mask_empty", "BAD_TABLE", "dtype_mask"},
     {"kernel_mask_unknown", "BAD_TABLE", "dtype_mask"},
+    {"kernel_reserved", "BAD_TABLE", "reserved is not 0"},
     {"kernel_traits_unknown", "BAD_TABLE", "traits"},
     {"kernel_device_undeclared", "BAD_TABLE", "KERNELS_FOR cpu"},
     {"start_fails", "START_FAILED", "the licence has expired (vendor code 7)"},
@@ -124,6 +130,18 @@ TEST(OperatorConflict, IsNoneIfBothDefineTheSame) {
   ASSERT_TRUE(is_ok(load_with_fault("none")));
   Variable variable("TENON_TEST_FAULT", "same_operator");
   EXPECT_TRUE(is_ok(load(plugin_path("rival"))));
+}
+
+TEST(DeviceConflict, RefusesTheSecondAndLeavesNothingOfIt) {
+  Scratch scratch;
+  ASSERT_TRUE(is_ok(load(plugin_path("null"))));
+  std::filesystem::path file = scratch.copy("faulty", "faulty.so", [](tenon_note& note) {
+    std::strcpy(note.json, R"({"kind":"device","devices":["null"],"namespaces":["faulty"]})");
+  });
+  Variable variable("TENON_TEST_FAULT", "device_kind_of_other");
+  EXPECT_TRUE(is_refused(load(file), "NAME_TAKEN", "already provided by null 0.1.0"));
+  EXPECT_EQ(slots::op_find("faulty::twice"), nullptr);
+  EXPECT_TRUE(is_ok(find_device("null:0")));
 }
 
 TEST(FailedStart, ThatLeftALayerBehindKeepsTheLibraryMapped) {

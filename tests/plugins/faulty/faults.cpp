@@ -74,11 +74,17 @@ const Fault kFaults[] = {
     {"device_kind_null", [](Parts& p) { p.device.kind = nullptr; }},
     {"device_kind_bad", [](Parts& p) { p.device.kind = "Faulty:0"; }},
     {"device_kind_undeclared", [](Parts& p) { p.device.kind = "other"; }},
+    {"device_kind_of_other", [](Parts& p) { p.device.kind = "null"; }},
     {"device_free_null", [](Parts& p) { p.device.free = nullptr; }},
     {"device_sync_null", [](Parts& p) { p.device.sync = nullptr; }},
     {"async_partial",
      [](Parts& p) {
        p.async = {.struct_size = sizeof(tenon_async_api), .stream_create = stream_create};
+       p.device.async = &p.async;
+     }},
+    {"async_reserved",
+     [](Parts& p) {
+       p.async = {.struct_size = sizeof(tenon_async_api), .reserved = 1};
        p.device.async = &p.async;
      }},
     {"async_size_small",
@@ -92,6 +98,14 @@ const Fault kFaults[] = {
     {"enumerate_throws", [](Parts& p) { p.device.enumerate = enumerate_throws; }},
     {"ops_null", [](Parts& p) { p.plugin.ops = nullptr; }},
     {"ops_too_many", [](Parts& p) { p.plugin.nops = 2000000000u; }},
+    {"ops_twice_the_same",
+     [](Parts& p) {
+       static tenon_op_def both[2];
+       both[0] = both[1] = p.op;
+       p.plugin.ops = both;
+       p.plugin.nops = 2;
+     }},
+    {"op_reserved", [](Parts& p) { p.op.reserved = 1; }},
     {"op_size_small", [](Parts& p) { p.plugin.op_size = 8; }},
     {"op_struct_size_zero", [](Parts& p) { p.op.struct_size = 0; }},
     {"op_struct_size_past_element", [](Parts& p) { p.op.struct_size = sizeof(tenon_op_def) + 64; }},
@@ -132,6 +146,7 @@ const Fault kFaults[] = {
      [](Parts& p) { p.kernel.typed = reinterpret_cast<tenon_typed_fn>(p.kernel.boxed); }},
     {"kernel_mask_empty", [](Parts& p) { p.kernel.dtype_mask = 0; }},
     {"kernel_mask_unknown", [](Parts& p) { p.kernel.dtype_mask |= uint64_t{1} << 40; }},
+    {"kernel_reserved", [](Parts& p) { p.kernel.reserved = 1; }},
     {"kernel_traits_unknown", [](Parts& p) { p.kernel.traits = 1u << 31; }},
     {"kernel_device_undeclared", [](Parts& p) { p.kernel.device = "cpu"; }},
     {"start_fails", [](Parts& p) { p.plugin.start = start_fails; }},
