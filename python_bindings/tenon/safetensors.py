@@ -68,7 +68,7 @@ def write(
         kind = _NAMES.get(tensor.dtype.name)
         if name == "__metadata__" or kind is None:
             raise ValueError(
-                f"safetensors cannot hold {name!r} of dtype {tensor.dtype.name}; "
+                f"safetensors cannot hold {_short(name)} of dtype {tensor.dtype.name}; "
                 + ("rename it" if kind else "convert it first")
             )
         begin, end = end, end + math.prod(tensor.shape) * tensor.dtype.itemsize
@@ -122,7 +122,7 @@ def read(
         try:
             tensors[name] = _tensor_over(data, getattr(tenon, dtype), shape, start + begin)
         except FormatError as error:
-            raise FormatError(f"{path}: {name!r}: {error}") from None
+            raise FormatError(f"{path}: {_short(name)}: {error}") from None
     return tensors, metadata
 
 
@@ -146,17 +146,25 @@ def parse_header(
     def no_constant(name: str) -> Any:
         raise refuse(f"{name} is not JSON")
 
+    def small_int(text: str) -> int:  # int() takes quadratic time
+        if len(text) > 20:
+            raise refuse(f"a number of {len(text)} digits")
+        return int(text)
+
     if not text.startswith(b"{"):
         raise refuse("expected it to begin with '{'")
     try:
         header = json.loads(
-            text.decode("utf-8"), object_pairs_hook=unique, parse_constant=no_constant
+            text.decode("utf-8"),
+            object_pairs_hook=unique,
+            parse_int=small_int,
+            parse_constant=no_constant,
         )
     except FormatError:
         raise
     except UnicodeDecodeError:
         raise refuse("it is not UTF-8") from None
-    except ValueError as error:  # also a number of too many digits
+    except ValueError as error:
         raise refuse(f"it is not JSON ({error})") from None
     except RecursionError:
         raise refuse("it is nested too deeply") from None
@@ -168,44 +176,49 @@ def parse_header(
     entries: dict[str, tuple] = {}
     ranges = []
     for name, entry in header.items():
+        label = _short(name)
         if type(entry) is not dict or set(entry) != {"dtype", "shape", "data_offsets"}:
-            raise refuse(f"{name!r}: expected exactly dtype, shape and data_offsets")
+            raise refuse(f"{label}: expected exactly dtype, shape and data_offsets")
         kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
         if type(kind) is not str or kind not in _DTYPES:
-            raise refuse(f"{name!r}: unknown dtype {kind!r}; known are {', '.join(_DTYPES)}")
+            raise refuse(f"{label}: unknown dtype {_short(kind)}; known are {', '.join(_DTYPES)}")
         if not _is_counts(shape) or len(shape) > MAX_NDIM:
             raise refuse(
-                f"{name!r}: expected a shape of at most {MAX_NDIM} sizes >= 0, got {shape!r}"
+                f"{label}: expected at most {MAX_NDIM} sizes >= 0 as shape, got {_short(shape)}"
             )
-        if (
-            not _is_counts(offsets)
-            or len(offsets) != 2
-            or not offsets[0] <= offsets[1] <= data_bytes
-        ):
-            raise refuse(
-                f"{name!r}: expected data_offsets within {data_bytes} bytes, got {offsets!r}"
-            )
+        # Strides are products of sizes even where one size is 0 and no byte is needed.
+        if math.prod(size for size in shape if size) >= 1 << 60:
+            raise refuse(f"{label}: shape {_short(shape)} is too large")
+        if not _is_counts(offsets) or len(offsets) != 2 or sorted(offsets) != offsets:
+            raise refuse(f"{label}: expected data_offsets [begin, end], got {_short(offsets)}")
         begin, end = offsets
+        if end > data_bytes:
+            raise refuse(f"{label}: data_offsets end at {end}, but {data_bytes} bytes follow")
         needed = math.prod(shape) * getattr(tenon, _DTYPES[kind]).itemsize
         if end - begin != needed:
             raise refuse(
-                f"{name!r}: shape {shape} of {kind} needs {needed} bytes, data_offsets give "
+                f"{label}: shape {shape} of {kind} needs {needed} bytes, data_offsets give "
                 f"{end - begin}"
             )
         entries[name] = (_DTYPES[kind], tuple(shape), begin)
-        ranges.append((begin, end, name))
+        ranges.append((begin, end, label))
 
     position = 0
-    for begin, end, name in sorted(ranges):
+    for begin, end, label in sorted(ranges):
         if begin != position:
             raise refuse(
-                f"{name!r} begins at byte {begin}, expected {position}: tensors must follow "
+                f"{label} begins at byte {begin}, expected {position}: tensors must follow "
                 "one another without gaps or overlap"
             )
         position = end
     if position != data_bytes:
         raise refuse(f"the tensors end at byte {position}, the file has {data_bytes}")
     return entries, metadata
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else text[:200] + "..."
 
 
 def _is_counts(value: Any) -> bool:
