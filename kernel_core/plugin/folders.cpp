@@ -7,6 +7,7 @@
 
 #include "kernel_core/plugin/host_location.hpp"
 #include "kernel_core/plugin/loader.hpp"
+#include "kernel_core/runtime/log.hpp"
 
 namespace tenon::core {
 namespace {
@@ -51,7 +52,7 @@ void Loader::add_known_folders() {
   knows_folders_ = true;
   for (const std::string& folder : own_plugin_folders()) scan(folder);
   for (const std::string& path : list_from_environment("TENON_PLUGIN_PATH", ':'))
-    if (std::string folder = real_path(path); !folder.empty()) scan(folder);
+    if (std::string folder = real_path(path); path[0] == '/' && !folder.empty()) scan(folder);
 }
 
 void Loader::scan(const std::string& folder) {
@@ -110,7 +111,10 @@ void Loader::try_candidates(PluginKind kind) {
     if (manifest.kind != kind) continue;
     if (kind == PluginKind::kDevice && !manifest.is_eager) continue;
     if (kind == PluginKind::kKernels && !provides_loaded_device(manifest.kernels_for)) continue;
-    (void)try_candidate(i);  // recorded
+    if (candidates_[i].was_tried) continue;
+    // Everybody wants these, and nobody will name them and so get the error: say it once.
+    if (Refusal refusal = try_candidate(i); refusal && refusal.reason != Reason::kDisabled)
+      log(LogLevel::kWarning, "%s [%s]", refusal.text.c_str(), reason_name(refusal.reason));
   }
 }
 
