@@ -28,8 +28,8 @@ void print_help() {
                "  --emit NAMES         what to write, below\n"
                "  --out FOLDER         where; files that would not change are not touched\n"
                "  --import FILE.yaml   operators that expressions may use, not emitted; repeatable\n"
-               "  --namespace NAME     C++ namespace of operator tables; default: <ns>::standard_ops for\n"
-               "                       tenon, <ns>::operators for others\n"
+               "  --namespace NAME     C++ namespace of operator tables; default: <ns>::operators\n"
+               "  --folder NAME        subfolder of operator tables; default: operators\n"
                "  --list               print the files that would be written, one per line\n"
                "  --check              only check the operator files\n\nwhat may be emitted:\n";
   for (const EmitterRow& row : emitters())
@@ -60,6 +60,8 @@ Options parse_options(int argc, char** argv) {
       options.imports.push_back(value(i));
     } else if (word == "--namespace") {
       options.emit_options.cpp_namespace = value(i);
+    } else if (word == "--folder") {
+      options.emit_options.folder = value(i);
     } else if (word == "--check") {
       options.check_only = true;
     } else if (word == "--list") {
@@ -69,7 +71,7 @@ Options parse_options(int argc, char** argv) {
     } else if (word.rfind("--", 0) == 0) {
       throw std::runtime_error(
           cat("unknown option ", word,
-              did_you_mean(word, {"--emit", "--out", "--import", "--namespace", "--check", "--list", "--help"})));
+              did_you_mean(word, {"--emit", "--out", "--import", "--namespace", "--folder", "--check", "--list", "--help"})));
     } else {
       options.files.push_back(word);
     }
@@ -119,9 +121,9 @@ int run(const Options& options) {
   if (options.check_only) return 0;
 
   EmitOptions emit_options = options.emit_options;
+  if (emit_options.folder.empty()) emit_options.folder = "operators";
   if (emit_options.cpp_namespace.empty())
-    emit_options.cpp_namespace =
-        package.name_space + (package.name_space == "tenon" ? "::standard_ops" : "::operators");
+    emit_options.cpp_namespace = cat(package.name_space, "::", emit_options.folder);
   for (const EmitterRow* row : chosen_emitters(options)) {
     for (const OutputFile& file : row->emit(package, emit_options)) {
       if (options.list)

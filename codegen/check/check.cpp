@@ -51,13 +51,19 @@ void check_generated_kernel(const Operator& op) {
   if (op.cases.empty() && !op.reduction) return;
   if (op.signature.results.size() != 1) refuse(op, "generated kernels have one result");
   size_t tensors = 0;
-  for (const Param& param : op.signature.params) {
+  const std::vector<Param>& params = op.signature.params;
+  for (size_t i = 0; i < params.size(); ++i) {
+    const Param& param = params[i];
     if (param.kind == ParamKind::Tensors || (param.is_tensor() && param.optional))
       refuse(op, cat("`", param.name, "`: generated kernels take plain Tensor parameters"));
+    if (param.is_tensor() && i > tensors)
+      refuse(op, cat("`", param.name, "`: generated kernels take their tensors before other parameters"));
     tensors += param.is_tensor();
   }
   if (tensors == 0) refuse(op, "generated kernels read at least one tensor");
   if (op.reduction && tensors != 1) refuse(op, "a reduction reads one tensor");
+  if (op.reduction && op.shape->params.size() < 2 && op.signature.find_param("axis") < 0)
+    refuse(op, "a reduction needs a parameter `axis`");
   OutDtype::Rule out = op.dtypes.outs[0].rule;
   if (op.is_elementwise() && (out == OutDtype::Param || out == OutDtype::Native))
     refuse(op, "elementwise results are `same`, `bool`, `real`, `int64` or `accumulate`");

@@ -30,7 +30,7 @@ std::string give_results(const Operator& op, const Value& result, const Expressi
 
 std::string function(const Operator& op, const Package& package) {
   Program program = check_decompose(op, package);
-  ExpressionCpp cpp(op);
+  ExpressionCpp cpp;
   std::string body = ExpressionCpp::declare_arguments(op, usage_of(program).named);
   for (const auto& [name, value] : program.steps) body += cat("  ", cpp.step(name, value), "\n");
   body += give_results(op, program.result, cpp);

@@ -13,6 +13,7 @@ namespace tenon::codegen {
 // What a run may say about the names that generated C++ uses.
 struct EmitOptions {
   std::string cpp_namespace;  // of operator tables: "tenon::standard_ops"
+  std::string folder;         // of operator tables, in the output folder: "standard_ops"
 };
 
 struct OutputFile {
@@ -31,8 +32,7 @@ const std::vector<EmitterRow>& emitters();
 std::vector<OutputFile> emit_ops_hpp(const Package&, const EmitOptions&);
 std::vector<OutputFile> emit_signatures_h(const Package&, const EmitOptions&);
 std::vector<OutputFile> emit_ops_table(const Package&, const EmitOptions&);
-std::vector<OutputFile> emit_cpu_elementwise(const Package&, const EmitOptions&);
-std::vector<OutputFile> emit_cpu_reduction(const Package&, const EmitOptions&);
+std::vector<OutputFile> emit_cpu_kernels(const Package&, const EmitOptions&);
 std::vector<OutputFile> emit_autograd_rules(const Package&, const EmitOptions&);
 std::vector<OutputFile> emit_pyi(const Package&, const EmitOptions&);
 std::vector<OutputFile> emit_docs(const Package&, const EmitOptions&);

@@ -37,10 +37,6 @@ std::string in_parentheses(const std::string& text, const Value& value) {
 }  // namespace
 
 std::string ExpressionCpp::text(const Value& value) const {
-  if (value.form == Value::OperatorCall) {
-    auto known = known_.find(text_of(value.node));
-    if (known != known_.end()) return known->second;
-  }
   switch (value.form) {
     case Value::Constant: return constant(value);
     case Value::Variable: return variable(value);

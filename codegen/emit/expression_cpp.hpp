@@ -2,7 +2,6 @@
 // Checked operator expressions as C++ over tenon::ops and tenon::expression.
 #pragma once
 
-#include <map>
 #include <set>
 #include <string>
 
@@ -12,13 +11,9 @@ namespace tenon::codegen {
 
 class ExpressionCpp {
  public:
-  explicit ExpressionCpp(const Operator& op) : op_(op) {}
-
   // Gradients: C++ that gives the device, because arguments of which only the shape is kept live on
   // the meta device.
   void take_devices_from(std::string variable) { device_of_ = std::move(variable); }
-  // A call that was computed before: use this variable for it.
-  void reuse(const std::string& call_text, const std::string& variable) { known_[call_text] = variable; }
 
   // `const auto name = ...;`, with a type that owns what it holds.
   std::string step(const std::string& name, const Value& value) const;
@@ -40,9 +35,7 @@ class ExpressionCpp {
   std::string folded(const Value& value) const;
   std::string converted(const Value& value, const ValueType& type) const;
 
-  const Operator& op_;
   std::string device_of_;
-  std::map<std::string, std::string> known_;
 };
 
 // Which arguments a program reads, in whole or for shape and dtype only; which outputs; which gradients.

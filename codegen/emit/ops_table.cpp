@@ -26,6 +26,9 @@ std::string op_flags(const Operator& op) {
   if (op.has_tag("materialize")) flags.push_back("TENON_OP_MATERIALIZE");
   if (op.signature.list_result()) flags.push_back("TENON_OP_LIST_OUTPUT");
   if (op.never_differentiable) flags.push_back("TENON_OP_NO_GRAD");
+  if (!op.is_public()) flags.push_back("TENON_OP_INTERNAL");
+  bool takes_tensor = !op.signature.params.empty() && op.signature.params[0].is_tensor();
+  if (takes_tensor && !op.method) flags.push_back("TENON_OP_NO_METHOD");
   return or_zero(flags);
 }
 
@@ -174,7 +177,7 @@ std::string declarations(const Package& package) {
   return text;
 }
 
-OutputFile table_file(const Package& package, const EmitOptions& options, const std::string& folder) {
+OutputFile table_file(const Package& package, const EmitOptions& options) {
   std::string body, rows;
   std::map<std::string, std::string> trampolines;
   for (const Operator* op : package.emitted) {
@@ -212,18 +215,15 @@ extern const uint32_t kOperatorCount = @count@;
                 {"body", body},
                 {"rows", rows},
                 {"count", std::to_string(package.emitted.size())}});
-  return {folder + "/ops_table.cpp", text};
+  return {options.folder + "/ops_table.cpp", text};
 }
 
 }  // namespace
 
 std::vector<OutputFile> emit_ops_table(const Package& package, const EmitOptions& options) {
-  size_t colon = options.cpp_namespace.rfind(':');
-  std::string folder = colon == std::string::npos ? options.cpp_namespace
-                                                  : options.cpp_namespace.substr(colon + 1);
-  std::vector<OutputFile> files = {table_file(package, options, folder)};
+  std::vector<OutputFile> files = {table_file(package, options)};
   for (const std::string& file : package.files)
-    files.push_back({cat(folder, "/decompose_", stem(file), ".cpp"),
+    files.push_back({cat(options.folder, "/decompose_", stem(file), ".cpp"),
                      decompose_file(package, file, options.cpp_namespace)});
   return files;
 }

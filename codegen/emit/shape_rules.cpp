@@ -97,9 +97,15 @@ std::string shape_rule_function(const Operator& op) {
                          : cat("  shapes::set_new(", out, ", ", dtype, ");\n");
     body += shape_statement(op, i);
   }
-  bool native = op.shape->kind == ShapeRule::Native;
-  body += native ? cat("  return infer_", op.name, "(args, nargs, outs, nouts, err);\n")
-                 : "  return TENON_OK;\n";
+  if (op.shape->kind == ShapeRule::Native) {
+    std::string call = cat("infer_", op.name, "(args, nargs, outs, nouts, err)");
+    // What `out` says holds whatever the hand-written function thinks.
+    body += op.dtypes.outs_given ? cat("  TENON_RETURN_IF_FAILED(", call, ");\n") : cat("  return ", call, ";\n");
+    for (size_t i = 0; op.dtypes.outs_given && i < op.dtypes.outs.size(); ++i)
+      if (op.dtypes.outs[i].rule != OutDtype::Native)
+        body += cat("  outs[", i, "].dtype = static_cast<uint8_t>(", out_dtype(op, op.dtypes.outs[i]), ");\n");
+  }
+  if (op.shape->kind != ShapeRule::Native || op.dtypes.outs_given) body += "  return TENON_OK;\n";
   return cat("tenon_status rule_", op.name,
              "([[maybe_unused]] const tenon_value* args, [[maybe_unused]] uint32_t nargs,\n"
              "    tenon_meta* outs, [[maybe_unused]] uint32_t nouts, [[maybe_unused]] tenon_err* err) {\n",

@@ -28,7 +28,7 @@ const char* operator_of(const std::string& sign, bool unary) {
       {"&&", "logical_and"}, {"||", "logical_or"},      {"<<", "bitwise_left_shift"},
       {">>", "bitwise_right_shift"}};
   static const std::map<std::string, const char*> prefix = {
-      {"-", "negative"}, {"~", "bitwise_not"}, {"!", "logical_not"}};
+      {"-", "negative"}, {"~", "bitwise_invert"}, {"!", "logical_not"}};
   return unary ? prefix.at(sign) : binary.at(sign);
 }
 
@@ -102,8 +102,7 @@ class Checker {
     value.form = form;
     value.type = type;
     value.text = node.text;
-    value.node = node;
-    value.node.children.clear();
+    if (form == Value::Constant) value.node = node;
     return value;
   }
   static Value constant(const Node& node, ValueType type) {

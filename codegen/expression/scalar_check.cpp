@@ -120,6 +120,8 @@ class Checker {
     bool varying = a.varying || b.varying;
     auto has = [&](Type::Kind kind) { return a.kind == kind || b.kind == kind; };
     if (a.kind == b.kind) return {a.kind, varying};
+    // 0 and 1 as the elements of a bool expression.
+    if (only_bool() && has(Type::Bool) && has(Type::Int)) return {Type::Bool, varying};
     if (!is_number(a) || !is_number(b))
       fail(node, cat("`", node.text, "`: ", name_of(a), " and ", name_of(b), " do not mix in `",
                      text_of(node), "`"));
@@ -148,8 +150,10 @@ class Checker {
   }
 
   void require_integers(const Node& node, const Type& type) const {
-    if (type.kind == Type::Int || (only_bool() && type.kind == Type::Bool && node.text != "~")) return;
-    if (type.kind == Type::Element && (mask_ & ~integer_dtypes()) == 0) return;
+    bool bitwise = node.text == "&" || node.text == "|" || node.text == "^";
+    DtypeMask good = integer_dtypes() | (bitwise ? bool_dtypes() : 0);
+    if (type.kind == Type::Int || (only_bool() && bitwise && type.kind == Type::Bool)) return;
+    if (type.kind == Type::Element && (mask_ & ~good) == 0) return;
     fail(node, cat("`", node.text, "` applies to integers, got ", name_of(type), " of ", describe(mask_)));
   }
 

@@ -66,7 +66,7 @@ struct Value {
   const Operator* op = nullptr;
   std::vector<int> bound;  // per parameter of `op`: child index, or -1 for the default
   std::vector<Value> children;
-  Node node;
+  Node node;           // Constant: the literal
   // Variable: its declared type is optional, but a test around it says that it is there.
   bool narrowed = false;
 };

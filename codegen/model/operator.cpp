@@ -42,6 +42,7 @@ bool Operator::uses_broadcast_rule() const {
 bool Operator::has_in_place_form() const {
   if (!has_out_form() || signature.results.size() != 1 || signature.params.empty()) return false;
   if (!signature.params[0].is_tensor() || signature.params[0].optional) return false;
+  if (dtypes.checked.count(signature.params[0].name)) return false;  // a mask cannot hold the result
   if (is_elementwise()) return true;
   return shape && shape->kind == ShapeRule::Same && shape->params[0] == signature.params[0].name;
 }

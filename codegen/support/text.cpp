@@ -102,7 +102,7 @@ std::vector<std::string> lines_of(std::string_view text) {
 
 std::string hex64(uint64_t value) {
   char buffer[24];
-  std::snprintf(buffer, sizeof buffer, "0x%016llx", static_cast<unsigned long long>(value));
+  std::snprintf(buffer, sizeof buffer, "0x%llx", static_cast<unsigned long long>(value));
   return buffer;
 }
 
@@ -135,7 +135,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   size_t best_distance = std::max<size_t>(word.size() / 3, 2) + 1;
   for (const std::string& candidate : candidates) {
     size_t distance = edit_distance(word, candidate);
-    if (distance < best_distance && distance < candidate.size()) {
+    if (distance > 0 && distance < best_distance && distance < candidate.size()) {
       best = &candidate;
       best_distance = distance;
     }

@@ -3,24 +3,55 @@
 #   FILES <operator files>
 #   EMIT <what>...                     see tenon-codegen --help
 #   [IMPORT <operator files>]          operators that expressions may use; nothing is generated for them
-#   [NAMESPACE <C++ namespace>]        of the operator tables
+#   [NAMESPACE <C++ namespace>]        of the operator tables; default: <namespace of the files>::<folder>
 #   [OPERATOR_FOLDER <name>]           subfolder of the operator tables; default: operators
 #   [SOURCES <variable>]               receives the C++ files of `ops-table` and `autograd-rules`
 #   [CPU_SOURCES <variable>])          receives the C++ files of `cpu-kernels`
 #
 # Runs tenon-codegen when an operator file changes. It leaves files alone that would not change, so that
 # only what changed is compiled again. Targets that use the files depend on <target>.
+#
+# Operators of a package that builds on Tenon's own:
+#   find_package(Tenon REQUIRED)
+#   file(GLOB standard "${Tenon_OPDEFS_DIR}/*.yaml")
+#   tenon_generate(acme_generated OUT "${CMAKE_CURRENT_BINARY_DIR}/gen" FILES acme.yaml
+#     IMPORT ${standard} EMIT ops-hpp signatures-h ops-table autograd-rules SOURCES sources)
+#   tenon_add_plugin(acme VERSION 1.0.0 SOURCES acme.cpp ${sources} NAMESPACES acme)
+#   add_dependencies(acme acme_generated)
+if(NOT TARGET Tenon::codegen AND Tenon_CODEGEN)
+  add_executable(Tenon::codegen IMPORTED)
+  set_target_properties(Tenon::codegen PROPERTIES IMPORTED_LOCATION "${Tenon_CODEGEN}")
+endif()
+
 function(tenon_generate target)
   cmake_parse_arguments(arg "" "OUT;NAMESPACE;OPERATOR_FOLDER;SOURCES;CPU_SOURCES" "FILES;EMIT;IMPORT" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_OUT OR NOT arg_FILES OR NOT arg_EMIT)
     message(FATAL_ERROR "tenon_generate(${target}): expected OUT, FILES and EMIT; got ${ARGN}")
   endif()
+  if(NOT TARGET Tenon::codegen)
+    message(FATAL_ERROR "tenon_generate(${target}): tenon-codegen was not installed with this SDK")
+  endif()
   if(NOT arg_OPERATOR_FOLDER)
     set(arg_OPERATOR_FOLDER operators)
   endif()
+  list(TRANSFORM arg_FILES REPLACE "^([^/])" "${CMAKE_CURRENT_SOURCE_DIR}/\\1")
 
+  # Headers too are named, so that what includes them waits for a change to have been written.
+  list(GET arg_FILES 0 first)
+  file(STRINGS "${first}" line REGEX "^namespace:" LIMIT_COUNT 1)
+  string(REGEX REPLACE "^namespace: *([a-z0-9_]+).*" "\\1" namespace "${line}")
   set(sources)
   set(cpu_sources)
+  set(headers)
+  if("ops-hpp" IN_LIST arg_EMIT)
+    list(APPEND headers "${arg_OUT}/${namespace}/ops.hpp")
+  endif()
+  if("signatures-h" IN_LIST arg_EMIT)
+    list(APPEND headers "${arg_OUT}/${namespace}/op_signatures.h")
+  endif()
+  if("cpu-kernels" IN_LIST arg_EMIT)
+    list(APPEND headers "${arg_OUT}/cpu/tables.inc")
+  endif()
   if("ops-table" IN_LIST arg_EMIT)
     list(APPEND sources "${arg_OUT}/${arg_OPERATOR_FOLDER}/ops_table.cpp")
   endif()
@@ -38,7 +69,7 @@ function(tenon_generate target)
   endforeach()
 
   list(JOIN arg_EMIT "," emit)
-  set(options --emit ${emit} --out "${arg_OUT}")
+  set(options --emit ${emit} --out "${arg_OUT}" --folder "${arg_OPERATOR_FOLDER}")
   foreach(file IN LISTS arg_IMPORT)
     list(APPEND options --import "${file}")
   endforeach()
@@ -46,7 +77,7 @@ function(tenon_generate target)
     list(APPEND options --namespace "${arg_NAMESPACE}")
   endif()
   set(stamp "${CMAKE_CURRENT_BINARY_DIR}/${target}.stamp")
-  add_custom_command(OUTPUT "${stamp}" BYPRODUCTS ${sources} ${cpu_sources}
+  add_custom_command(OUTPUT "${stamp}" BYPRODUCTS ${headers} ${sources} ${cpu_sources}
     COMMAND Tenon::codegen ${options} ${arg_FILES}
     COMMAND "${CMAKE_COMMAND}" -E touch "${stamp}"
     DEPENDS Tenon::codegen ${arg_FILES} ${arg_IMPORT}

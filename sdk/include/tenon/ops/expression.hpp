@@ -380,6 +380,10 @@ inline tenon_status give(Scope& scope, tenon_value* outs, std::initializer_list<
     *outs++ = {TENON_VALUE_TENSOR, 0, {.p = Tensor(result).release()}};
   return TENON_OK;
 }
+// A gradient, unless it is zero.
+inline void give_gradient(tenon_value& out, Tensor gradient) {
+  if (gradient) out = {TENON_VALUE_TENSOR, 0, {.p = gradient.release()}};
+}
 inline void give_list(tenon_value& out, const std::vector<Tensor>& tensors) {
   tenon_tensor** array = host->list_create(static_cast<uint32_t>(tensors.size()));
   for (size_t i = 0; i < tensors.size(); ++i) array[i] = Tensor(tensors[i]).release();

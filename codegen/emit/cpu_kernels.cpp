@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emit/cpu_kernels.hpp"
+
+#include <tenon/abi.h>
+
+#include "emit/emit.hpp"
+#include "support/text.hpp"
+
+namespace tenon::codegen {
+
+const char* cpu_element_type(int dtype) {
+  switch (dtype) {
+    case TENON_DTYPE_BOOL: return "bool";
+    case TENON_DTYPE_U8: return "uint8_t";
+    case TENON_DTYPE_I8: return "int8_t";
+    case TENON_DTYPE_U16: return "uint16_t";
+    case TENON_DTYPE_I16: return "int16_t";
+    case TENON_DTYPE_U32: return "uint32_t";
+    case TENON_DTYPE_I32: return "int32_t";
+    case TENON_DTYPE_U64: return "uint64_t";
+    case TENON_DTYPE_I64: return "int64_t";
+    case TENON_DTYPE_F32: return "float";
+    case TENON_DTYPE_F64: return "double";
+    case TENON_DTYPE_C64: return "std::complex<float>";
+    case TENON_DTYPE_C128: return "std::complex<double>";
+    default: return nullptr;
+  }
+}
+
+DtypeMask cpu_loop_dtypes(DtypeMask mask) {
+  DtypeMask loops = 0;
+  for (size_t id = 0; id < dtypes().size(); ++id) {
+    if (!(mask >> id & 1)) continue;
+    loops |= DtypeMask{1} << (cpu_element_type(static_cast<int>(id)) ? id : size_t{TENON_DTYPE_F32});
+  }
+  return loops;
+}
+
+std::string cpu_file(const std::string& file, const std::string& kind, const std::vector<CpuKernel>& kernels) {
+  std::string text = generated_line({file});
+  if (kernels.empty()) return cat(text, "// No operator of this file has a generated ", kind, " kernel.\n");
+  std::string body, rows;
+  for (const CpuKernel& kernel : kernels) {
+    body += kernel.definition;
+    body += fill(R"(tenon_status run_@op@(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, tenon_value* outs,
+    uint32_t, tenon_err* err) {
+  return run_@kind@(kernel_@op@, ctx, args, nargs, outs, err);
+}
+
+)",
+                 {{"op", kernel.op->name}, {"kind", kind}});
+    rows += cat("    ", kind, "_kernel(kernel_", kernel.op->name, ", run_", kernel.op->name, "),\n");
+  }
+  return text + fill(R"(#include "@kind@.hpp"
+
+#include <limits>
+#include <string_view>
+#include <type_traits>
+
+namespace tenon::cpu::TENON_CPU_ISA {
+namespace {
+
+@body@const tenon_kernel_def kKernels[] = {
+@rows@};
+
+}  // namespace
+
+KernelList @kind@_@stem@_kernels() { return kKernels; }
+
+}  // namespace tenon::cpu::TENON_CPU_ISA
+)",
+                     {{"kind", kind}, {"body", body}, {"rows", rows}, {"stem", stem(file)}});
+}
+
+std::vector<OutputFile> emit_cpu_kernels(const Package& package, const EmitOptions&) {
+  std::vector<OutputFile> files;
+  std::string tables = generated_line(package.files);
+  for (const std::string& file : package.files) {
+    auto add = [&](const char* kind, const std::vector<CpuKernel>& kernels) {
+      std::string name = cat(kind, "_", stem(file));
+      files.push_back({cat("cpu/", name, ".cpp"), cpu_file(file, kind, kernels)});
+      if (!kernels.empty()) tables += cat("TENON_CPU_TABLE(", name, "_kernels)\n");
+    };
+    add("elementwise", cpu_elementwise_kernels(package, file));
+    add("reduction", cpu_reduction_kernels(package, file));
+  }
+  files.push_back({"cpu/tables.inc", tables});
+  return files;
+}
+
+}  // namespace tenon::codegen
