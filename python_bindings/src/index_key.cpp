@@ -238,7 +238,10 @@ bool parse_key(tenon_tensor* tensor, PyObject* object, Key& key) {
   }
   if (count > kMaxItems)
     return raise_error(PyExc_IndexError, "expected at most %zd indices, got %zd", kMaxItems, count);
-  Item items[kMaxItems];
+  Item few[4];
+  std::vector<Item> many;
+  if (count > 4) many.resize(static_cast<size_t>(count));
+  Item* items = count > 4 ? many.data() : few;
   int32_t consumed = 0;
   bool has_ellipsis = false;
   for (Py_ssize_t i = 0; i < count; ++i) {

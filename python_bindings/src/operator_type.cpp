@@ -79,7 +79,8 @@ PyObject* operator_call(PyObject* callable, PyObject* const* objects, size_t fla
   if (!parse_arguments(self, objects, PyVectorcall_NARGS(flags), keyword_names, call))
     return nullptr;
 
-  tenon_value results[kMaxResults] = {};
+  tenon_value results[kMaxResults];
+  for (uint32_t i = 0; i < self.result_count; ++i) results[i] = {};
   PyObject* given = nullptr;  // what the caller supplied to be written, and gets back
   if (self.form == CallForm::kInPlace) [[unlikely]] {
     if (call.values[0].tag != TENON_VALUE_TENSOR)

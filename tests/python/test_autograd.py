@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients from Python: the switch, hooks, custom functions, higher orders."""
+
+import gc
+import threading
+import weakref
+
+import pytest
+import tenon
+from tenon.autograd import Function, gradcheck
+
+
+def leaf(*values):
+    return tenon.tensor(list(values), requires_grad=True)
+
+
+def test_backward_accumulates():
+    x = leaf(1.0, 2.0)
+    (x * x).sum().backward()
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == [5.0, 7.0]
+    x.grad = None
+    assert x.grad is None
+    x.grad = tenon.zeros(2)
+    x.sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0]
+    with pytest.raises(TypeError, match="grad: expected a Tensor, got list"):
+        x.grad = [1.0]
+
+
+def test_gradient_argument():
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    with pytest.raises((ValueError, RuntimeError)):
+        y.backward()
+    y.backward(tenon.tensor([1.0, 10.0]))
+    assert x.grad.tolist() == [2.0, 20.0]
+
+
+def test_attributes():
+    x = leaf(1.0)
+    y = x + 1
+    assert x.requires_grad and x.is_leaf and x.grad_fn is None
+    assert y.requires_grad and not y.is_leaf and "add" in y.grad_fn
+    z = y.detach()
+    assert not z.requires_grad and z.data_ptr() == y.data_ptr()
+    assert not tenon.zeros(1).requires_grad and tenon.zeros(1).requires_grad_().requires_grad
+    with pytest.raises((ValueError, RuntimeError)):
+        y.requires_grad = False
+    with pytest.raises((ValueError, TypeError)):
+        tenon.tensor([1]).requires_grad = True
+
+
+def test_recording_switch():
+    x = leaf(1.0)
+    assert tenon.is_grad_enabled()
+    with tenon.no_grad():
+        assert not tenon.is_grad_enabled() and not (x * 2).requires_grad
+        with tenon.enable_grad():
+            assert (x * 2).requires_grad
+        assert not tenon.is_grad_enabled()
+    assert tenon.is_grad_enabled()
+
+    @tenon.no_grad()
+    def quiet(value):
+        """Doc."""
+        return value * 2
+
+    assert not quiet(x).requires_grad and quiet.__name__ == "quiet" and quiet.__doc__ == "Doc."
+    with tenon.set_grad_enabled(False):
+        assert not (x * 2).requires_grad
+    with pytest.raises(ZeroDivisionError), tenon.no_grad():
+        1 / 0  # noqa: B018
+    assert tenon.is_grad_enabled()
+
+
+def test_the_switch_belongs_to_a_thread():
+    seen = []
+    with tenon.no_grad():
+        thread = threading.Thread(target=lambda: seen.append(tenon.is_grad_enabled()))
+        thread.start()
+        thread.join()
+    assert seen == [True]
+
+
+def test_grad_and_higher_orders():
+    x = leaf(2.0)
+    (first,) = tenon.grad(x**3, x, create_graph=True)
+    (second,) = tenon.grad(first, x, create_graph=True)
+    (third,) = tenon.grad(second, x)
+    assert [t.item() for t in (first, second, third)] == pytest.approx([12.0, 12.0, 6.0])
+    assert x.grad is None
+    y = leaf(1.0)
+    with pytest.raises((ValueError, RuntimeError)):
+        tenon.grad(x * 2, y)
+    assert tenon.grad(x * 2, y, allow_unused=True) == (None,)
+    with pytest.raises(ValueError, match="expected 1 gradients, one for each output, got 2"):
+        tenon.grad(x * 2, x, grad_outputs=(None, None))
+
+
+def test_graphs_are_used_once():
+    x = leaf(2.0)
+    y = x * x
+    y.backward(retain_graph=True)
+    y.backward()
+    assert x.grad.tolist() == [8.0]
+    with pytest.raises(RuntimeError):
+        y.backward()
+
+
+def test_changed_tensors_are_noticed():
+    x = leaf(2.0)
+    y = x * 3
+    z = y * y
+    y += 1
+    with pytest.raises(RuntimeError):
+        z.backward()
+    with pytest.raises((ValueError, RuntimeError)):
+        x += 1  # a leaf
+
+
+def test_hooks():
+    x = leaf(1.0)
+    seen = []
+    handle = x.register_hook(lambda grad: seen.append(grad.item()))
+    double = x.register_hook(lambda grad: grad * 2)
+    (x * 3).backward()
+    assert seen == [3.0] and x.grad.item() == 6.0
+    handle.remove()
+    handle.remove()
+    with double:
+        pass
+    x.grad = None
+    (x * 3).backward()
+    assert seen == [3.0] and x.grad.item() == 3.0
+    y = x * 2
+    y.register_hook(lambda grad: grad * 10)
+    y.retain_grad()
+    x.grad = None
+    (y * 1).backward()
+    assert x.grad.item() == 20.0 and y.grad is not None
+    with pytest.raises(TypeError, match=r"register_hook\(\): expected a function, got int"):
+        x.register_hook(3)
+
+
+def test_errors_in_hooks_arrive():
+    x = leaf(1.0)
+
+    class Mine(Exception):
+        pass
+
+    def fail(grad):
+        raise Mine("from the hook")
+
+    x.register_hook(fail)
+    with pytest.raises(Mine, match="from the hook"):
+        (x * 2).backward()
+    y = leaf(1.0)
+    y.register_hook(lambda grad: 3)
+    with pytest.raises(TypeError, match="a gradient hook returns a Tensor or None, got int"):
+        (y * 2).backward()
+
+
+def test_cycles_through_hooks_are_collected():
+    class Watched:
+        pass
+
+    watched = Watched()
+    gone = weakref.ref(watched)
+    x = leaf(1.0)
+
+    def hook(grad, x=x, watched=watched):
+        return None
+
+    x.register_hook(hook)
+    del x, hook, watched
+    gc.collect()
+    assert gone() is None
+
+
+class Cube(Function):
+    @staticmethod
+    def forward(ctx, x, scale):
+        ctx.save_for_backward(x)
+        ctx.scale = scale
+        return x * x * x * scale
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return 3 * x * x * grad * ctx.scale, None
+
+
+def test_custom_function():
+    x = leaf(2.0, 3.0)
+    y = Cube.apply(x, 2.0)
+    assert y.tolist() == [16.0, 54.0] and y.grad_fn == "Cube"
+    y.sum().backward()
+    assert x.grad.tolist() == [24.0, 54.0]
+    with tenon.no_grad():
+        assert not Cube.apply(x, 1.0).requires_grad
+    (first,) = tenon.grad(Cube.apply(x, 1.0).sum(), x, create_graph=True)
+    (second,) = tenon.grad(first.sum(), x)
+    assert second.tolist() == [12.0, 18.0]
+
+
+def test_custom_function_with_several_results():
+    class Both(Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            assert not tenon.is_grad_enabled()
+            ctx.needs = ctx.needs_input_grad
+            out = x * y
+            ctx.save_for_backward(x, y, out)
+            return out, x + y
+
+        @staticmethod
+        def backward(ctx, product, total):
+            x, y, out = ctx.saved_tensors
+            assert ctx.needs == (True, False) and out.tolist() == [6.0]
+            return product * y + total, None
+
+    x, y = leaf(2.0), tenon.tensor([3.0])
+    product, total = Both.apply(x, y)
+    product.backward(retain_graph=True)
+    assert x.grad.tolist() == [3.0]  # zeros for the other
+    total.backward()
+    assert x.grad.tolist() == [4.0]
+
+
+def test_custom_functions_are_checked():
+    class Wrong(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad, grad
+
+    with pytest.raises(ValueError, match="Wrong.backward: expected 1 gradients, .* got 2"):
+        Wrong.apply(leaf(1.0)).backward()
+    with pytest.raises(NotImplementedError, match="a Function defines forward"):
+        Function.apply(leaf(1.0))
+
+
+def test_returned_arguments_keep_their_history():
+    class Same(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 5
+
+    x = leaf(1.0)
+    y = Same.apply(x)
+    assert y is not x and x.is_leaf
+    y.backward()
+    assert x.grad.tolist() == [5.0]
+
+
+def test_saved_tensors_are_freed_with_the_graph():
+    class Holder:
+        pass
+
+    class Keep(Function):
+        @staticmethod
+        def forward(ctx, x, holder):
+            ctx.holder = holder
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad, None
+
+    holder = Holder()
+    gone = weakref.ref(holder)
+    y = Keep.apply(leaf(1.0), holder)
+    del holder
+    assert gone() is not None
+    del y
+    gc.collect()
+    assert gone() is None
+
+
+def test_gradcheck():
+    x = tenon.tensor([0.5, -1.5], dtype="float64", requires_grad=True)
+    y = tenon.tensor([2.0, 0.3], dtype="float64", requires_grad=True)
+    assert gradcheck(lambda x, y: (x * y).sin() + x, (x, y))
+
+    class Wrong(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 3
+
+    with pytest.raises(AssertionError, match="gradcheck: input 0, element 0: expected"):
+        gradcheck(Wrong.apply, (x,))
+    with pytest.raises(ValueError, match="expected an input that requires grad"):
+        gradcheck(lambda x: x, (tenon.zeros(1),))
+
+
+def test_threads_run_backward_at_once():
+    errors = []
+
+    def work():
+        try:
+            for _ in range(100):
+                x = leaf(1.0, 2.0)
+                x.register_hook(lambda grad: grad * 2)
+                (Cube.apply(x, 1.0) * x).sum().backward()
+                assert x.grad.tolist() == [8.0, 64.0]
+        except Exception as error:  # noqa: BLE001
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""x[...] does what NumPy does, for reading and for writing."""
+
+import numpy as np
+import pytest
+import tenon
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+
+def arrays(max_ndim=4):
+    return st.lists(st.integers(0, 4), min_size=0, max_size=max_ndim).map(
+        lambda shape: np.arange(int(np.prod(shape)), dtype=np.float32).reshape(shape)
+    )
+
+
+def slices(size):
+    bound = st.none() | st.integers(-size - 2, size + 2)
+    return st.builds(slice, bound, bound, st.none() | st.sampled_from([1, 2, 3, -1, -2, -3]))
+
+
+def positions(size):
+    if size == 0:
+        return st.just(np.zeros((0,), np.int64))
+    shape = st.sampled_from([(), (1,), (3,), (2, 1), (2, 3)])
+    return shape.flatmap(
+        lambda s: st.lists(
+            st.integers(-size, size - 1), min_size=int(np.prod(s)), max_size=int(np.prod(s))
+        ).map(lambda values: np.array(values, np.int64).reshape(s))
+    )
+
+
+@st.composite
+def indexed(draw, advanced):
+    """An array and a key for it; keys may be invalid where arrays do not broadcast."""
+    array = draw(arrays())
+    items, axis = [], 0
+    while axis < array.ndim and draw(st.integers(0, 9)) > 0:
+        size = array.shape[axis]
+        kinds = (
+            ["slice", "none"]
+            + (["int"] if size else [])
+            + (["array", "mask", "list"] if advanced else [])
+        )
+        kind = draw(st.sampled_from(kinds))
+        if kind == "none":
+            if len(items) > 6:
+                break
+            items.append(None)
+            continue
+        if kind == "mask":
+            count = draw(st.integers(0, min(2, array.ndim - axis)))
+            shape = array.shape[axis : axis + count]
+            bits = draw(
+                st.lists(st.booleans(), min_size=int(np.prod(shape)), max_size=int(np.prod(shape)))
+            )
+            items.append(np.array(bits, bool).reshape(shape))
+            axis += count
+            if count == 0:
+                break
+            continue
+        if kind == "slice":
+            items.append(draw(slices(size)))
+        elif kind == "int":
+            items.append(draw(st.integers(-size, size - 1)))
+        elif kind == "array":
+            items.append(draw(positions(size)))
+        else:
+            items.append(draw(positions(size)).reshape(-1).tolist())
+        axis += 1
+    if draw(st.booleans()):
+        items.insert(draw(st.integers(0, len(items))), Ellipsis)
+    return array, tuple(items)
+
+
+def to_tenon(key):
+    return tuple(tenon.tensor(item) if isinstance(item, np.ndarray) else item for item in key)
+
+
+def check_read(array, key):
+    x = tenon.tensor(array)
+    try:
+        expected = array[key]
+    except IndexError:
+        with pytest.raises((IndexError, ValueError)):
+            x[to_tenon(key)]
+        return
+    got = x[to_tenon(key)]
+    assert got.shape == expected.shape
+    np.testing.assert_array_equal(got.numpy(), expected)
+
+
+@settings(max_examples=300, deadline=None)
+@given(indexed(advanced=False))
+def test_basic_reading(case):
+    array, key = case
+    check_read(array, key)
+    x = tenon.from_numpy(array)
+    if array.size and x[key].size:
+        assert np.shares_memory(x[key].numpy(), array)
+
+
+@settings(max_examples=400, deadline=None)
+@given(indexed(advanced=True))
+def test_advanced_reading(case):
+    check_read(*case)
+
+
+@settings(max_examples=300, deadline=None)
+@given(indexed(advanced=True), st.sampled_from(["number", "array", "row"]))
+def test_writing(case, kind):
+    array, key = case
+    try:
+        target = array[key]
+    except IndexError:
+        return
+    if kind == "number":
+        value = 7.0
+    elif kind == "array":
+        value = -np.arange(1, target.size + 1, dtype=np.float32).reshape(target.shape)
+    else:
+        value = -np.arange(1, (target.shape[-1] if target.ndim else 1) + 1, dtype=np.float32)
+        if target.ndim == 0:
+            value = value[0]
+    # Which of several values wins at a repeated position is nobody's promise.
+    places = np.arange(array.size).reshape(array.shape)[key]
+    if kind != "number" and np.unique(places).size != places.size:
+        return
+    x, expected = tenon.tensor(array), array.copy()
+    expected[key] = value
+    x[to_tenon(key)] = value if isinstance(value, float) else tenon.tensor(value)
+    np.testing.assert_array_equal(x.numpy(), expected)
+
+
+def test_watched_tensors_are_indexed_alike():
+    array = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
+    x = tenon.tensor(array, requires_grad=True)
+    keys = [
+        0,
+        -1,
+        slice(None, None, -1),
+        (slice(None), 1),
+        (..., None, slice(3, 0, -2)),
+        (0, [1, 2], None),
+        ...,
+        (slice(None), [0, 2], [1, 3]),
+        (0, slice(None), [1, 2]),
+        ([0, 1], slice(None), 1),
+        array > 5,
+    ]
+    for key in keys:
+        y = x[key]
+        np.testing.assert_array_equal(y.detach().numpy(), array[key])
+        (grad,) = tenon.grad((y * y).sum(), x)
+        expected = np.zeros_like(array)
+        np.add.at(expected, key, 2 * array[key])
+        np.testing.assert_array_equal(grad.numpy(), expected)
+
+
+def test_gradients_through_assignment():
+    x = tenon.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    v = tenon.tensor(5.0, requires_grad=True)
+    y = x * 2
+    y[1] = v * 3
+    (y * tenon.tensor([1.0, 10.0, 100.0])).sum().backward()
+    assert x.grad.tolist() == [2.0, 0.0, 200.0] and v.grad.item() == 30.0
+    z = tenon.zeros(3)  # without history until a value with one is written
+    z[1:] = v
+    z[[0]] = v * 2
+    v.grad = None
+    (z * tenon.tensor([1.0, 10.0, 100.0])).sum().backward()
+    assert v.grad.item() == 112.0
+
+
+def test_views_write_through():
+    x = tenon.zeros((2, 3))
+    row = x[1]
+    row[:] = 5
+    x[:, 0] += 1
+    assert x.tolist() == [[1, 0, 0], [6, 5, 5]]
+
+
+def test_overlapping_assignment_is_a_move():
+    x, a = tenon.arange(6), np.arange(6)
+    x[1:] = x[:-1]
+    a[1:] = a[:-1].copy()
+    assert x.tolist() == a.tolist()
+    x[:-1] = x[1:]
+    a[:-1] = a[1:].copy()
+    assert x.tolist() == a.tolist()
+
+
+def test_values_are_converted():
+    x = tenon.zeros(3, dtype=tenon.int32)
+    x[0] = 2.9
+    x[1] = tenon.tensor(7.2)
+    x[2] = np.int8(4)
+    assert x.tolist() == [2, 7, 4]
+    x[:2] = [8, 9]
+    assert x.tolist() == [8, 9, 4]
+    with pytest.raises(OverflowError, match="does not fit int32"):
+        x[0] = 2**40
+
+
+@pytest.mark.parametrize(
+    ("key", "error", "text"),
+    [
+        (2, IndexError, "index 2 is out of range for axis 0 of length 2"),
+        (-3, IndexError, "index -3 is out of range"),
+        ((0, 5), IndexError, "index 5 is out of range for axis 1 of length 3"),
+        ((0, 0, 0), IndexError, "too many indices: the tensor has 2 axes, the index takes 3"),
+        ((..., ...), IndexError, "expected one ..."),
+        ("a", TypeError, "expected integers, slices"),
+        (0.5, IndexError, "expected integers or bools as an index, got float32"),
+        (slice(None, None, 0), ValueError, "slice step cannot be zero"),
+        (np.ones(3, bool), IndexError, "expected a mask of length 2 along axis 0"),
+        ([0, 9], IndexError, "9"),
+    ],
+)
+def test_wrong_keys_are_explained(key, error, text):
+    x = tenon.zeros((2, 3))
+    with pytest.raises(error, match=text):
+        x[key]
+    with pytest.raises(error, match=text):
+        x[key] = 0
+
+
+def test_read_only_memory_is_not_written():
+    array = np.arange(3.0)
+    array.flags.writeable = False
+    x = tenon.from_numpy(array)
+    with pytest.raises(ValueError, match="read-only"):
+        x[0] = 1
+    with pytest.raises(ValueError, match="read-only"):
+        x += 1
