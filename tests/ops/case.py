@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One sample call of an operator, and what NumPy says it gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Callable
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Case:
+    """Arrays among `args` and `kwargs` become tensors, lists of arrays lists of tensors."""
+
+    op: str
+    args: tuple
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    # NumPy's answer for the same arguments: an array, or a tuple for several results.
+    reference: Callable | None = None
+    # Positions of the arguments to differentiate; None: every floating array.
+    grad: tuple[int, ...] | None = None
+    second: bool = True  # differentiate twice, too
+    dtype: str | None = None  # of the result, where the usual rules do not say it
+    rtol: float = 1e-12  # in float64; other dtypes widen it
+    atol: float = 1e-12
+    label: str = ""
+
+    def __str__(self):
+        return self.op + (f"-{self.label}" if self.label else "")
+
+
+def is_floating(value):
+    return isinstance(value, np.ndarray) and value.dtype.kind == "f"
+
+
+def map_arrays(function, value):
+    """`value` with `function` applied to every array in it."""
+    if isinstance(value, np.ndarray):
+        return function(value)
+    if isinstance(value, list) and value and isinstance(value[0], np.ndarray):
+        return [function(item) for item in value]
+    return value
+
+
+def as_dtype(value, dtype):
+    """Floating arrays in another dtype; the rest as it is."""
+    return map_arrays(lambda array: array.astype(dtype) if array.dtype.kind == "f" else array, value)
+
+
+def results_of(value):
+    """One result or several, as a tuple."""
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+_rng = np.random.default_rng(20240)
+
+
+def normal(*shape, low=None, high=None):
+    """Random numbers of the normal distribution, or uniform in [low, high)."""
+    if low is None:
+        return np.asarray(_rng.standard_normal(shape))
+    return np.asarray(_rng.uniform(low, high, shape))
+
+
+def integers(low, high, *shape, dtype=np.int64):
+    return np.asarray(_rng.integers(low, high, shape), dtype=dtype)
+
+
+def booleans(*shape):
+    return np.asarray(_rng.integers(0, 2, shape), dtype=bool)
+
+
+def spread(*shape):
+    """Different numbers, at least 0.1 apart: maxima and orders are safe against small steps."""
+    count = int(np.prod(shape))
+    return (_rng.permutation(count).reshape(shape) - count / 2) * 0.13 + 0.05

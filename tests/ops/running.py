@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run a case on a device, and compare results with NumPy's."""
+
+import numpy as np
+
+import tenon
+from case import as_dtype, map_arrays, results_of
+
+# How much wider than in float64 a comparison is.
+TOLERANCE = {"float64": 0.0, "float32": 3e-5, "float16": 2e-2, "bfloat16": 1e-1}
+
+
+def to_tensor(array, device, **options):
+    return tenon.tensor(np.ascontiguousarray(array).reshape(array.shape), device=device, **options)
+
+
+def arguments(case, device, dtype="float64", place=to_tensor):
+    args = [map_arrays(lambda a: place(a, device), as_dtype(value, dtype)) for value in case.args]
+    kwargs = {name: map_arrays(lambda a: place(a, device), value) for name, value in case.kwargs.items()}
+    return [named(case, value) for value in args], {k: named(case, v) for k, v in kwargs.items()}
+
+
+def named(case, value):
+    """dtype names are text in the table."""
+    if isinstance(value, str) and hasattr(np, value) and hasattr(tenon, value):
+        if isinstance(getattr(tenon, value), tenon.dtype):
+            return getattr(tenon, value)
+    return value
+
+
+def run(case, device, dtype="float64", place=to_tensor):
+    args, kwargs = arguments(case, device, dtype, place)
+    return results_of(getattr(tenon, case.op)(*args, **kwargs))
+
+
+def reference(case, dtype="float64"):
+    return results_of(case.reference(*(as_dtype(value, dtype) for value in case.args), **case.kwargs))
+
+
+def expected_dtype(case, result, dtype):
+    """NumPy's, with float32 where integers become floating."""
+    if case.dtype:
+        return case.dtype
+    floating_inputs = any(
+        array.dtype.kind == "f"
+        for value in (*case.args, *case.kwargs.values())
+        for array in (value if isinstance(value, list) else [value])
+        if isinstance(array, np.ndarray)
+    )
+    if result.dtype.kind != "f" or case.kwargs.get("dtype"):
+        return str(result.dtype)
+    if floating_inputs:
+        return dtype
+    return "float32"
+
+
+def dtype_name(tensor):
+    return str(tensor.dtype).removeprefix("tenon.")
+
+
+def assert_close(case, got, want, dtype="float64"):
+    assert tuple(got.shape) == want.shape, f"expected shape {want.shape}, got {tuple(got.shape)}"
+    values = got.to("cpu").numpy() if dtype_name(got) != "bfloat16" else got.to("cpu").float().numpy()
+    slack = TOLERANCE[dtype]
+    np.testing.assert_allclose(
+        values.astype(np.float64) if values.dtype.kind == "f" else values,
+        want.astype(np.float64) if want.dtype.kind == "f" else want,
+        rtol=max(case.rtol, slack),
+        atol=max(case.atol, slack),
+        equal_nan=True,
+    )

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scalars, empty tensors, special values, integers and refusals."""
+
+import numpy as np
+import pytest
+
+import tenon
+from running import dtype_name, to_tensor
+from samples import CASES
+from samples.arithmetic import ACTIVATIONS, BINARY, COMPARE, UNARY
+
+SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e30, -1e-30])
+SHAPES = [(), (0,), (1,), (0, 3), (2, 0, 3), (1, 1, 1), (7,), (33, 5)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("name", UNARY)
+def test_unary_keeps_any_shape(name, shape, device):
+    function, low, high = UNARY[name]
+    array = np.full(shape, (low + high) / 2)
+    result = getattr(tenon, name)(to_tensor(array, device))
+    assert tuple(result.shape) == shape
+    np.testing.assert_allclose(result.to("cpu").numpy(), function(array) if array.size else array, rtol=1e-10)
+
+
+BROADCASTS = [((), (3,)), ((0,), (1,)), ((2, 1), (1, 3)), ((4, 1, 2), (3, 1)), ((0, 3), (3,)), ((1,), ()), ((), ())]
+
+
+@pytest.mark.parametrize("shapes", BROADCASTS, ids=str)
+@pytest.mark.parametrize("name", [*BINARY, *COMPARE])
+def test_binary_broadcasts(name, shapes, device):
+    function = BINARY[name][0] if name in BINARY else COMPARE[name]
+    x, y = (np.full(shape, value) for shape, value in zip(shapes, (1.25, 0.75)))
+    result = getattr(tenon, name)(to_tensor(x, device), to_tensor(y, device))
+    want = np.asarray(function(x, y))
+    assert tuple(result.shape) == want.shape
+    np.testing.assert_allclose(result.to("cpu").numpy(), want, rtol=1e-10)
+
+
+def safe(function):
+    """NumPy's or math's answer for every element, NaN where math refuses."""
+
+    def call(array):
+        out = []
+        for value in array:
+            try:
+                out.append(function(np.array([value]))[0])
+            except (ValueError, OverflowError):
+                out.append(np.nan)
+        return np.array(out)
+
+    return call
+
+
+@pytest.mark.parametrize("name", [n for n in UNARY if n not in {"lgamma", "frac", "nan_to_num"}])
+def test_special_values(name, device):
+    got = getattr(tenon, name)(to_tensor(SPECIAL, device)).to("cpu").numpy()
+    np.testing.assert_allclose(got, safe(UNARY[name][0])(SPECIAL), rtol=1e-10, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", [n for n in BINARY if n not in {"nextafter", "xlogy"}] + list(COMPARE))
+def test_special_pairs(name, device):
+    x, y = (a.ravel() for a in np.meshgrid(SPECIAL, SPECIAL))
+    function = BINARY[name][0] if name in BINARY else COMPARE[name]
+    got = getattr(tenon, name)(to_tensor(x, device), to_tensor(y, device)).to("cpu").numpy()
+    if name in {"floor_divide", "remainder"}:
+        ordinary = np.isfinite(x) & np.isfinite(y) & (y != 0)
+        x, y, got = x[ordinary], y[ordinary], got[ordinary]
+    np.testing.assert_allclose(got, function(x, y), rtol=1e-10, equal_nan=True)
+
+
+@pytest.mark.parametrize("case", [c for c in ACTIVATIONS if c.op not in {"glu", "softmax", "log_softmax"}], ids=str)
+def test_activations_pass_nan_on(case, device):
+    args = [to_tensor(np.array([np.nan]), device) if isinstance(a, np.ndarray) else a for a in case.args]
+    result = getattr(tenon, case.op)(*args)
+    if case.op not in {"hardshrink"}:
+        assert np.isnan(result.to("cpu").numpy()).all()
+
+
+INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "maximum", "minimum", "floor_divide", "remainder",
+                                  "bitwise_and", "bitwise_or", "bitwise_xor", "less", "equal"])
+def test_integer_dtypes(name, dtype, device):
+    x = np.array([0, 1, 5, 100, 127], dtype)
+    y = np.array([3, 1, 7, 2, 127], dtype)
+    function = {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor}.get(
+        name, BINARY.get(name, (COMPARE.get(name),))[0]
+    )
+    result = getattr(tenon, name)(to_tensor(x, device), to_tensor(y, device))
+    want = function(x, y)
+    assert dtype_name(result) == str(want.dtype)
+    np.testing.assert_array_equal(result.to("cpu").numpy(), want)
+
+
+def test_integer_division_by_zero_gives_zero(device):
+    x, zero = to_tensor(np.array([3, -3]), device), to_tensor(np.array([0, 0]), device)
+    assert tenon.floor_divide(x, zero).tolist() == [0, 0]
+    assert tenon.remainder(x, zero).tolist() == [0, 0]
+
+
+def test_softmax_survives_infinities(device):
+    x = to_tensor(np.array([[1000.0, 1000.0], [-np.inf, 0.0]]), device)
+    assert tenon.softmax(x).tolist() == [[0.5, 0.5], [0.0, 1.0]]
+    np.testing.assert_allclose(tenon.logsumexp(x, 1).to("cpu").numpy(), [1000 + np.log(2), 0.0])
+
+
+REFUSALS = [
+    (lambda: tenon.matmul(tenon.ones([2, 3]), tenon.ones([2, 3])), ValueError, r"\[matmul\].*3 and 2.*transpose"),
+    (lambda: tenon.ones([2]) + tenon.ones([3]), ValueError, r"\[add\].*broadcast"),
+    (lambda: tenon.reshape(tenon.ones([6]), [4, -1]), ValueError, r"\[reshape\].*6 elements"),
+    (lambda: tenon.view(tenon.ones([2, 3]).permute(), [6]), ValueError, r"\[view\].*use reshape"),
+    (lambda: tenon.sum(tenon.ones([2]), 1), IndexError, r"\[sum\]"),
+    (lambda: tenon.max(tenon.ones([0])), ValueError, r"\[max\].*empty"),
+    (lambda: tenon.select(tenon.ones([2]), 0, 2), IndexError, r"\[select\]"),
+    (lambda: tenon.squeeze(tenon.ones([2]), 0), ValueError, r"\[squeeze\]"),
+    (lambda: tenon.concat([tenon.ones([2, 3]), tenon.ones([3, 2])]), ValueError, r"\[concat\]"),
+    (lambda: tenon.conv2d(tenon.ones([1, 3, 5, 5]), tenon.ones([2, 4, 3, 3])), ValueError, r"\[conv2d\].*channels"),
+    (lambda: tenon.conv2d(tenon.ones([1, 3, 2, 2]), tenon.ones([2, 3, 3, 3])), ValueError, r"\[conv2d\].*room"),
+    (lambda: tenon.bitwise_and(tenon.ones([2]), 1), TypeError, r"\[bitwise_and\]"),
+    (lambda: tenon.subtract(tenon.ones([2], dtype=tenon.bool), True), TypeError, r"\[subtract\]"),
+    (lambda: tenon.einsum("ij,jk->iz", [tenon.ones([2, 3]), tenon.ones([3, 2])]), ValueError, r"\[einsum\]"),
+    (lambda: tenon.topk(tenon.ones([3]), 4), ValueError, r"\[topk\]"),
+    (lambda: tenon.mse_loss(tenon.ones([2]), tenon.ones([2]), "average"), ValueError, r"\[loss\].*'average'"),
+    (lambda: tenon.layer_norm(tenon.ones([2, 3]), tenon.ones([2])), ValueError, r"\[layer_norm\].*weight"),
+    (lambda: tenon.index_select(tenon.ones([3]), tenon.tensor([5])), IndexError, r"index_select"),
+]
+
+
+@pytest.mark.parametrize("call, error, text", REFUSALS, ids=[text for _, _, text in REFUSALS])
+def test_refusals_say_what_was_expected(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_views_share_memory(device):
+    x = to_tensor(np.zeros((3, 4)), device)
+    for view in (x.reshape([12]), x.transpose(), x.flip(), x.diagonal(), x.select(0, 1), x.slice(0, 1, 3), x.unsqueeze(0)):
+        view.add_(1.0)
+    assert x.sum().item() == 12 + 12 + 12 + 3 + 4 + 8 + 12
+
+
+def test_embedding_padding_learns_nothing(device):
+    weight = to_tensor(np.ones((3, 2)), device, requires_grad=True)
+    rows = tenon.embedding(weight, to_tensor(np.array([0, 1, 1]), device), 1)
+    (grad,) = tenon.grad(rows.sum(), weight)
+    assert grad.tolist() == [[1, 1], [0, 0], [0, 0]]
+
+
+def test_stop_gradient(device):
+    x = to_tensor(np.array([3.0]), device, requires_grad=True)
+    (grad,) = tenon.grad((x * tenon.stop_gradient(x)).sum(), x)
+    assert grad.tolist() == [3.0]
+
+
+def test_every_operator_is_tested():
+    tested = {case.op for case in CASES}
+    elsewhere = {
+        # here, in test_random.py, or trivially elsewhere
+        "empty", "empty_like", "to_device",
+        "uniform", "normal", "randint", "randperm", "bernoulli", "dropout", "uniform_like", "normal_like", "multinomial",
+    }
+    public = {name.removeprefix("tenon::") for name in tenon.ops.names() if name.startswith("tenon::")}
+    public = {name for name in public if hasattr(tenon, name)}
+    assert public - tested - elsewhere == set()

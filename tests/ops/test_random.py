@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random operators: distribution, reproducibility, gradients through masks."""
+
+import numpy as np
+import pytest
+
+import tenon
+
+
+def array(tensor):
+    return tensor.to("cpu").numpy()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_uniform_fills_its_range(dtype, device):
+    tenon.manual_seed(1)
+    x = array(tenon.uniform([20000], -2.0, 3.0, dtype=getattr(tenon, dtype), device=device))
+    assert x.dtype == dtype and x.min() >= -2 and x.max() < 3
+    assert abs(x.mean() - 0.5) < 0.05 and abs(x.var() - 25 / 12) < 0.05
+
+
+def test_normal_has_mean_and_deviation(device):
+    tenon.manual_seed(1)
+    x = array(tenon.normal([20000], 2.0, 3.0, device=device))
+    assert x.dtype == np.float32 and abs(x.mean() - 2) < 0.1 and abs(x.std() - 3) < 0.1
+
+
+def test_randint_reaches_every_number(device):
+    tenon.manual_seed(1)
+    x = array(tenon.randint(-2, 3, [1000], device=device))
+    assert x.dtype == np.int64 and sorted(set(x)) == [-2, -1, 0, 1, 2]
+
+
+def test_randperm_is_a_permutation(device):
+    tenon.manual_seed(1)
+    x = array(tenon.randperm(100, device=device))
+    assert sorted(x) == list(range(100)) and list(x) != list(range(100))
+
+
+def test_bernoulli_follows_probabilities(device):
+    tenon.manual_seed(1)
+    p = tenon.tensor(np.tile([0.0, 0.3, 1.0], (5000, 1)), device=device)
+    assert np.abs(array(tenon.bernoulli(p)).mean(0) - [0, 0.3, 1]).max() < 0.03
+
+
+@pytest.mark.parametrize("name", ["uniform_like", "normal_like"])
+def test_like_takes_shape_and_dtype(name, device):
+    x = getattr(tenon, name)(tenon.zeros([2, 3], dtype=tenon.float64, device=device))
+    assert tuple(x.shape) == (2, 3) and x.dtype == tenon.float64
+
+
+@pytest.mark.parametrize("replacement", [False, True])
+def test_multinomial_follows_weights(replacement, device):
+    tenon.manual_seed(1)
+    weights = tenon.tensor(np.tile([0.0, 1.0, 3.0], (4000, 1)), device=device)
+    draws = array(tenon.multinomial(weights, 1, replacement))[:, 0]
+    assert draws.min() >= 1 and abs((draws == 2).mean() - 0.75) < 0.03
+    if not replacement:
+        both = array(tenon.multinomial(weights, 2))
+        assert (np.sort(both, 1) == [1, 2]).all()
+
+
+def test_seed_repeats(device):
+    tenon.manual_seed(5)
+    first = [array(tenon.uniform([7], device=device)) for _ in range(2)]
+    tenon.manual_seed(5)
+    again = [array(tenon.uniform([7], device=device)) for _ in range(2)]
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first[0], first[1])
+
+
+def test_dropout_scales_what_it_keeps_and_reuses_its_mask(device):
+    tenon.manual_seed(1)
+    x = tenon.tensor(np.full(10000, 2.0), device=device, requires_grad=True)
+    y = tenon.dropout(x, 0.25)
+    values = array(y.detach())
+    assert set(np.round(values, 6)) == {0.0, round(2 / 0.75, 6)}
+    assert abs((values == 0).mean() - 0.25) < 0.02
+    (grad,) = tenon.grad(y.sum(), x)
+    np.testing.assert_allclose(array(grad), values / 2)
+    assert tenon.dropout(x, 0.25, False) is not None
+    np.testing.assert_array_equal(array(tenon.dropout(x, 0.25, False).detach()), array(x.detach()))
+    assert array(tenon.dropout(x, 1.0).detach()).max() == 0

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every operator against NumPy, whatever the dtype, the layout and the way of calling it."""
+
+import numpy as np
+import pytest
+
+import tenon
+from case import map_arrays
+from running import (
+    TOLERANCE,
+    arguments,
+    assert_close,
+    dtype_name,
+    expected_dtype,
+    reference,
+    results_of,
+    run,
+    to_tensor,
+)
+from samples import CASES
+
+REFERENCED = [case for case in CASES if case.reference is not None]
+UNWRITABLE = {"expand", "sliding_window", "broadcast_tensors", "meshgrid"}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("case", REFERENCED, ids=str)
+def test_equals_numpy(case, dtype, device):
+    wanted = reference(case, dtype)
+    results = run(case, device, dtype)
+    assert len(results) == len(wanted)
+    for got, want in zip(results, wanted):
+        want = np.asarray(want)
+        assert dtype_name(got) == expected_dtype(case, want, dtype)
+        assert str(got.device).split(":")[0] == device.split(":")[0]
+        assert_close(case, got, want, dtype)
+
+
+def on_meta(array, device):
+    return to_tensor(array, "cpu").to("meta")
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_meta_says_the_same_shapes(case):
+    if case.op in {"nonzero", "masked_select", "masked_scatter"}:
+        pytest.skip("the shape depends on data")
+    results = run(case, "cpu")
+    args, kwargs = arguments(case, "cpu", place=on_meta)
+    if not any(str(getattr(value, "device", "")) .startswith("meta") for value in tensors_in(args)):
+        kwargs["device"] = "meta"
+    predicted = results_of(getattr(tenon, case.op)(*args, **kwargs))
+    for got, want in zip(predicted, results):
+        assert (tuple(got.shape), dtype_name(got)) == (tuple(want.shape), dtype_name(want))
+        assert str(got.device).startswith("meta")
+
+
+def tensors_in(values):
+    for value in values:
+        if isinstance(value, tenon.Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from tensors_in(value)
+
+
+def transposed(array, device):
+    """Stored with its axes reversed."""
+    return to_tensor(array.T, device).permute()
+
+
+def reversed_gaps(array, device):
+    """Every second element of something longer, read backwards."""
+    if array.ndim == 0:
+        return to_tensor(array, device)
+    storage = np.zeros(tuple(2 * n for n in array.shape), array.dtype)
+    key = tuple(slice(None, None, 2) for _ in array.shape)
+    storage[key] = np.flip(array)
+    tensor = to_tensor(storage, device)
+    return tenon.flip(tensor[key])
+
+
+@pytest.mark.parametrize("layout", [transposed, reversed_gaps], ids=["transposed", "gaps"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_layout_of_inputs_does_not_matter(case, layout, device):
+    if case.op == "view":
+        pytest.skip("a view needs memory that fits")
+    if not any(True for _ in tensors_in([map_arrays(lambda a: to_tensor(a, device), v) for v in case.args])):
+        pytest.skip("no tensors")
+    for got, want in zip(run(case, device, place=layout), run(case, device)):
+        assert_close(case, got, want.to("cpu").numpy())
+
+
+@pytest.mark.parametrize("case", REFERENCED, ids=str)
+def test_writes_into_given_outputs(case, device):
+    wanted = run(case, device)
+    args, kwargs = arguments(case, device)
+    function = getattr(tenon, case.op)
+    if isinstance(function(*args, **kwargs), (tuple, list)) and not hasattr(function(*args, **kwargs), "_fields"):
+        if len(wanted) > 1 or case.op in {"split", "unbind", "broadcast_tensors", "meshgrid"}:
+            pytest.skip("a list has no out= form")
+    # Outputs that are not contiguous.
+    outs = tuple(
+        tenon.zeros([*reversed(want.shape)], dtype=want.dtype, device=device).permute() for want in wanted
+    )
+    function(*args, **kwargs, out=outs if len(outs) > 1 else outs[0])
+    for got, want in zip(outs, wanted):
+        assert_close(case, got, want.to("cpu").numpy())
+
+
+@pytest.mark.parametrize("case", REFERENCED, ids=str)
+def test_in_place_equals_functional(case, device):
+    function = getattr(tenon, case.op + "_", None)
+    args, kwargs = arguments(case, device)
+    want = run(case, device)
+    if function is None or len(want) != 1 or not args or not isinstance(args[0], tenon.Tensor):
+        pytest.skip("no in-place form")
+    if tuple(args[0].shape) != tuple(want[0].shape) or args[0].dtype != want[0].dtype:
+        pytest.skip("the result does not fit")
+    result = function(*args, **kwargs)
+    assert result is args[0]
+    assert_close(case, args[0], want[0].to("cpu").numpy())
+
+
+HALF = [
+    case
+    for case in REFERENCED
+    if case.grad is None and case.op not in {"lgamma", "pow", "tan", "prod", "nextafter", "cumprod", "einsum"}
+    and not any(isinstance(value, list) and value and isinstance(value[0], np.ndarray) for value in case.args)
+]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("case", HALF, ids=str)
+def test_half_precision_is_close(case, dtype, device):
+    def place(array, device):
+        tensor = to_tensor(array, device)
+        return tensor.to(getattr(tenon, dtype)) if array.dtype.kind == "f" else tensor
+
+    for got, want in zip(run(case, device, place=place), reference(case)):
+        want = np.asarray(want)
+        if want.dtype.kind != "f":
+            continue
+        assert dtype_name(got) == dtype
+        scale = max(1.0, float(np.abs(want).max(initial=0)))
+        values = got.to("cpu").to(tenon.float32).numpy()
+        np.testing.assert_allclose(values, want, atol=2 * TOLERANCE[dtype] * scale, rtol=0)
