@@ -63,7 +63,7 @@ tenon_status expect_classes(const char* op, const Tensor& x, const Tensor& targe
 
 TENON_DECOMPOSE(reduce_loss) {
   Scope scope(err);
-  Reduction reduction;
+  Reduction reduction = Reduction::kMean;
   TENON_TRY(read_reduction("loss", text_of(args[1]), &reduction, err));
   if (reduction == Reduction::kNone) return finish(scope, outs, operand(scope, args[0]));
   bool mean = reduction == Reduction::kMean;
@@ -75,7 +75,7 @@ TENON_DECOMPOSE(nll_loss) {
   Tensor x = operand(scope, args[0]), target = operand(scope, args[1]),
          weight = operand(scope, args[2]);
   if (!scope.ok()) return scope.status();
-  Reduction reduction;
+  Reduction reduction = Reduction::kMean;
   TENON_TRY(read_reduction("nll_loss", text_of(args[4]), &reduction, err));
   TENON_TRY(expect_classes("nll_loss", x, target, err));
   int64_t axis = class_axis(x);
@@ -126,7 +126,7 @@ TENON_DECOMPOSE(cross_entropy) {
   if (!scope.ok()) return scope.status();
   int64_t ignore = int_of(args[3]);
   double smoothing = float_of(args[5]);
-  Reduction reduction;
+  Reduction reduction = Reduction::kMean;
   TENON_TRY(read_reduction(op, text_of(args[4]), &reduction, err));
   if (!(smoothing >= 0 && smoothing <= 1))
     return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
