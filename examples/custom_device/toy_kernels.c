@@ -262,39 +262,21 @@ TENON_BOX_matmul(toy_matmul_boxed, toy_matmul);
 
 /* ==== The table =============================================================================== */
 
+/* clang-format off */
 static tenon_kernel_def kernels[] = {
 #define KERNEL(op) TENON_KERNEL_##op(toy_##op, NULL, MASK(F32), 0, 0)
-    KERNEL(negative),
-    KERNEL(abs),
-    KERNEL(exp),
-    KERNEL(log),
-    KERNEL(sqrt),
-    KERNEL(rsqrt),
-    KERNEL(square),
-    KERNEL(reciprocal),
-    KERNEL(tanh),
-    KERNEL(add),
-    KERNEL(subtract),
-    KERNEL(multiply),
-    KERNEL(divide),
-    KERNEL(maximum),
-    KERNEL(minimum),
-    KERNEL(pow),
-    KERNEL(equal),
-    KERNEL(greater),
-    KERNEL(greater_equal),
-    KERNEL(less),
-    KERNEL(where),
-    KERNEL(sum),
-    KERNEL(mean),
-    KERNEL(max),
-    KERNEL(min),
-    KERNEL(matmul),
+    KERNEL(negative), KERNEL(abs), KERNEL(exp), KERNEL(log), KERNEL(sqrt), KERNEL(rsqrt),
+    KERNEL(square), KERNEL(reciprocal), KERNEL(tanh), KERNEL(relu), KERNEL(relu_grad),
+    KERNEL(add), KERNEL(subtract), KERNEL(multiply), KERNEL(divide), KERNEL(pow),
+    KERNEL(maximum), KERNEL(minimum), KERNEL(where),
+    KERNEL(equal), KERNEL(greater), KERNEL(greater_equal), KERNEL(less),
+    KERNEL(sum), KERNEL(mean), KERNEL(max), KERNEL(min), KERNEL(matmul),
     TENON_KERNEL_full(toy_full, NULL, CONVERTIBLE, 0, 0),
     TENON_KERNEL_cast(toy_cast, NULL, CONVERTIBLE, 0, 0),
-    TENON_KERNEL_clone(toy_clone, NULL, (MASK(COUNT) - 1),
+    TENON_KERNEL_clone(toy_clone, NULL, MASK(COUNT) - 1,
                        TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT, 0),
 };
+/* clang-format on */
 
 const tenon_kernel_def* toy_kernels(uint32_t* count) {
   for (uint32_t i = 0; i < COUNT(kernels); ++i) {
