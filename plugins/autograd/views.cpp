@@ -18,13 +18,9 @@ void replace_history(tenon_tensor* tensor, Variable* fresh) {
   Variable* old = variable_in_slot(tensor) ? detach_variable(tensor) : nullptr;
   if (fresh) {
     attach(tensor, fresh);
-    if (old && old->flags & Variable::kRetainsGrad) {
+    if (old && old->flags & Variable::kRetainsGrad && attachment_of(*fresh)) {
       fresh->flags |= Variable::kRetainsGrad;
-      tenon_tensor* grad = old->attachment ? old->attachment->grad.exchange(nullptr) : nullptr;
-      if (grad && attachment_of(*fresh))
-        fresh->attachment->grad.store(grad);
-      else
-        host->tensor_release(grad);
+      fresh->attachment->grad.store(old->attachment->grad.exchange(nullptr));
     }
   }
   if (old) release(old->node());
