@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// One element for each position: gather, scatter, scatter_add; and nonzero, which finds positions.
+#include "kernel.hpp"
+#include "positions.hpp"
+
+#include <cstring>
+
+namespace tenon::cpu::TENON_CPU_ISA {
+namespace {
+
+// f(n, offset) for every element n of `index` in row-major order, with the offset in the contiguous `x`
+// of the element at its coordinates and at position positions[n] along `axis`.
+template <class F>
+void for_each_place(const tenon_tensor* x, const tenon_tensor* index, int64_t axis, const int64_t* positions,
+                    int64_t begin, int64_t end, F&& f) {
+  const int ndim = index->ndim;
+  int64_t at[TENON_MAX_NDIM] = {}, stride[TENON_MAX_NDIM] = {};
+  int64_t offset = 0, rest = begin;
+  for (int i = ndim - 1; i >= 0; --i) {
+    stride[i] = i == axis ? 0 : x->strides[i];
+    at[i] = rest % index->shape[i];
+    rest /= index->shape[i];
+    offset += at[i] * stride[i];
+  }
+  const int64_t along = ndim > 0 ? x->strides[axis] : 0;
+  for (int64_t n = begin; n < end; ++n) {
+    f(n, offset + positions[n] * along);
+    for (int i = ndim - 1; i >= 0; --i) {
+      offset += stride[i];
+      if (++at[i] < index->shape[i]) break;
+      offset -= stride[i] * index->shape[i];
+      at[i] = 0;
+    }
+  }
+}
+
+int64_t length_of(const tenon_tensor* x, int64_t axis) { return x->ndim > 0 ? x->shape[axis] : 1; }
+
+tenon_status gather(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index, int64_t axis,
+                    tenon_tensor* out, tenon_err* err) {
+  axis = normalize_axis(axis, x->ndim);
+  int64_t* positions;
+  tenon_status status = read_positions(ctx, "gather", index, length_of(x, axis), &positions, err);
+  if (status != TENON_OK || out->numel == 0) return status;
+  with_size(kDtypeSize[x->dtype], [&]<class T>(Type<T>) {
+    parallel(index->numel, 4, [&](int64_t begin, int64_t end) {
+      for_each_place(x, index, axis, positions, begin, end, [to = data_of<T>(out), from = data_of<T>(x)](
+                         int64_t n, int64_t offset) { to[n] = from[offset]; });
+    });
+  });
+  return TENON_OK;
+}
+TENON_BOX_gather(gather_boxed, gather)
+
+// out = x, then out[place] = combine(out[place], source) in order, on one thread: places may repeat.
+template <class Combine>
+tenon_status scatter_with(tenon_ctx* ctx, const char* op, const tenon_tensor* x, const tenon_tensor* index,
+                          const tenon_tensor* source, int64_t axis, tenon_tensor* out, tenon_err* err,
+                          Combine combine) {
+  axis = normalize_axis(axis, x->ndim);
+  int64_t* positions;
+  tenon_status status = read_positions(ctx, op, index, length_of(x, axis), &positions, err);
+  if (status != TENON_OK || out->numel == 0) return status;
+  if (out->data != x->data)
+    std::memcpy(out->data, x->data, static_cast<size_t>(x->numel) * kDtypeSize[x->dtype]);
+  with_type(x->dtype, [&]<class T>(Type<T>) {
+    const T* from = data_of<T>(source);
+    T number{};
+    if (source->dtype != x->dtype) {  // a number given for the source
+      number = source->dtype == TENON_DTYPE_F32    ? static_cast<T>(*data_of<float>(source))
+               : source->dtype == TENON_DTYPE_BOOL ? static_cast<T>(*data_of<bool>(source))
+                                                   : static_cast<T>(*data_of<int64_t>(source));
+      from = &number;
+    }
+    const int64_t step = source->ndim == 0 && index->ndim != 0 ? 0 : 1;
+    T* to = data_of<T>(out);
+    for_each_place(x, index, axis, positions, 0, index->numel,
+                   [&](int64_t n, int64_t offset) { combine(to[offset], from[n * step]); });
+  });
+  return TENON_OK;
+}
+
+tenon_status scatter(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
+                     const tenon_tensor* source, int64_t axis, tenon_tensor* out, tenon_err* err) {
+  if (is_reduced_float(x->dtype)) return run_as_float32(scatter, ctx, err, x, index, source, axis, out);
+  return scatter_with(ctx, "scatter", x, index, source, axis, out, err,
+                      []<class T>(T& to, const T& from) { to = from; });
+}
+TENON_BOX_scatter(scatter_boxed, scatter)
+
+tenon_status scatter_add(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
+                         const tenon_tensor* source, int64_t axis, tenon_tensor* out, tenon_err* err) {
+  if (is_reduced_float(x->dtype)) return run_as_float32(scatter_add, ctx, err, x, index, source, axis, out);
+  return scatter_with(ctx, "scatter_add", x, index, source, axis, out, err,
+                      []<class T>(T& to, const T& from) { to = static_cast<T>(to + from); });
+}
+TENON_BOX_scatter_add(scatter_add_boxed, scatter_add)
+
+tenon_status nonzero(tenon_ctx* ctx, const tenon_tensor* x, tenon_err* err) {
+  const int size = kDtypeSize[x->dtype];
+  // -0.0 is zero: floating and complex elements are compared as numbers.
+  const auto is_set = [&](int64_t i) {
+    if (is_reduced_float(x->dtype)) {
+      // Only the sign bit may be set in a zero.
+      return size == 1 ? (data_of<uint8_t>(x)[i] & 0x7f) != 0 : (data_of<uint16_t>(x)[i] & 0x7fff) != 0;
+    }
+    bool set = false;
+    with_type(x->dtype, [&]<class T>(Type<T>) { set = data_of<T>(x)[i] != T{}; });
+    return set;
+  };
+  int64_t shape[2] = {0, x->ndim};
+  for (int64_t i = 0; i < x->numel; ++i) shape[0] += is_set(i);
+  tenon_tensor* out;
+  tenon_status status = host->output_alloc(ctx, 0, TENON_DTYPE_I64, 2, shape, &out, err);
+  if (status != TENON_OK) return status;
+  int64_t* to = data_of<int64_t>(out);
+  for (int64_t i = 0; i < x->numel; ++i) {
+    if (!is_set(i)) continue;
+    int64_t rest = i;
+    for (int axis = x->ndim - 1; axis >= 0; --axis) {
+      to[axis] = rest % x->shape[axis];
+      rest /= x->shape[axis];
+    }
+    to += x->ndim;
+  }
+  return TENON_OK;
+}
+TENON_BOX_nonzero(nonzero_boxed, nonzero)
+
+const tenon_kernel_def kKernels[] = {
+    TENON_KERNEL_gather(gather, nullptr, kAllDtypes, 0, 0),
+    TENON_KERNEL_scatter(scatter, nullptr, kAllDtypes, TENON_KERNEL_HOST_SCALARS, 0),
+    TENON_KERNEL_scatter_add(scatter_add, nullptr, kReals | kComplexes, TENON_KERNEL_HOST_SCALARS, 0),
+    TENON_KERNEL_nonzero(nonzero, nullptr, kAllDtypes, 0, 0)};
+
+}  // namespace
+
+KernelList gather_kernels() { return kKernels; }
+
+}  // namespace tenon::cpu::TENON_CPU_ISA
