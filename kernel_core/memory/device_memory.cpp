@@ -31,12 +31,18 @@ uint64_t default_cache_limit(const Device& device) {
 
 }  // namespace
 
-DeviceMemory::DeviceMemory(Device& device)
-    : device_(device),
-      granule_(device.host_memory ? kHostGranule : kDeviceGranule),
-      cache_limit_(default_cache_limit(device)) {
+DeviceMemory::DeviceMemory(Device& device) : device_(device) {
+  reopened();
   lock_across_fork(mutex_);
   lock_across_fork(usage_.mutex());
+}
+
+void DeviceMemory::reopened() {
+  granule_ = device_.host_memory ? kHostGranule : kDeviceGranule;
+  cache_limit_ = default_cache_limit(device_);
+  bool cached = device_.host_memory && !device_.async;
+  if (cached && cache_slot_ == 0) cache_slot_ = new_cache_slot();
+  device_.cache_slot.store(cached ? cache_slot_ : int8_t{0}, std::memory_order_relaxed);
 }
 
 DeviceMemory& DeviceMemory::of(Device& device) {
@@ -46,7 +52,6 @@ DeviceMemory& DeviceMemory::of(Device& device) {
   std::lock_guard lock(*making);
   if (auto* known = device.memory.load(std::memory_order_relaxed))
     return *static_cast<DeviceMemory*>(known);
-  assign_cache_slot(device);
   auto* memory = new DeviceMemory(device);
   device.memory.store(memory, std::memory_order_release);
   return *memory;
@@ -66,6 +71,7 @@ tenon_status DeviceMemory::allocate(uint64_t bytes, tenon_stream stream, void** 
 }
 
 void DeviceMemory::deallocate(void* data) noexcept {
+  if (device_.lost) return;
   std::lock_guard lock(mutex_);
   if (Block* block = used_.take(data)) give_block(block);
 }
@@ -349,6 +355,7 @@ uint64_t DeviceMemory::trim_locked() noexcept {
 }
 
 uint64_t DeviceMemory::trim() noexcept {
+  if (device_.lost) return 0;
   std::lock_guard lock(mutex_);
   return trim_locked();
 }
@@ -356,7 +363,7 @@ uint64_t DeviceMemory::trim() noexcept {
 // ---- streams ----
 
 void DeviceMemory::record_use(void* data, tenon_stream stream) noexcept {
-  if (!device_.async) return;
+  if (!device_.async || device_.lost) return;
   std::lock_guard lock(mutex_);
   Block* block = used_.find(data);
   if (!block || block->segment->arena->stream == stream) return;

@@ -61,12 +61,14 @@ class DeviceMemory final : public DeviceResource {
   void list_leases(std::string& text) override;
   void release_all() override;
   void forget_stream(tenon_stream stream) override;
+  void reopened() override;
 
   MemorySummary summary();
   // JSON array of every segment with its blocks.
   void describe_segments(std::string& json);
 
   Device& device() { return device_; }
+  int8_t cache_slot() const { return cache_slot_; }
   Usage& usage() { return usage_; }
 
  private:
@@ -102,8 +104,9 @@ class DeviceMemory final : public DeviceResource {
   Device& device_;
   Usage usage_;
   std::mutex mutex_;
-  const uint64_t granule_;      // block sizes are multiples of this
-  const uint64_t cache_limit_;  // unused bytes above which free segments go back at once
+  int8_t cache_slot_ = 0;     // kept for ever once it was given
+  uint64_t granule_ = 0;      // block sizes are multiples of this
+  uint64_t cache_limit_ = 0;  // unused bytes above which free segments go back at once
   std::vector<std::unique_ptr<Arena>> arenas_;
   BlockTable used_;
   Segment* segments_ = nullptr;

@@ -48,7 +48,7 @@ ThreadCache::ThreadCache(DeviceMemory& memory) : memory_(memory) {
   memory.usage().join(usage_);
   Registry& all = registry();
   std::lock_guard lock(all.mutex);
-  ThreadCache*& first = all.caches[memory.device().cache_slot.load(std::memory_order_relaxed)];
+  ThreadCache*& first = all.caches[memory.cache_slot()];
   next_ = first;
   first = this;
 }
@@ -57,7 +57,7 @@ ThreadCache::~ThreadCache() {
   {
     Registry& all = registry();
     std::lock_guard lock(all.mutex);
-    ThreadCache** link = &all.caches[memory_.device().cache_slot.load(std::memory_order_relaxed)];
+    ThreadCache** link = &all.caches[memory_.cache_slot()];
     while (*link != this) link = &(*link)->next_;
     *link = next_;
     drain();
@@ -108,20 +108,18 @@ ThreadCache* make_thread_cache(Device& device, DeviceMemory& memory) {
   return thread_caches[slot] = new (std::nothrow) ThreadCache(memory);
 }
 
-void assign_cache_slot(Device& device) {
-  if (!device.host_memory || device.async || device.cache_slot.load(std::memory_order_relaxed) != 0)
-    return;
+int8_t new_cache_slot() {
   Registry& all = registry();
   std::lock_guard lock(all.mutex);
-  if (all.slots < kCachedDevices) device.cache_slot.store(++all.slots, std::memory_order_relaxed);
+  return all.slots < kCachedDevices ? ++all.slots : int8_t{0};
 }
 
 void drain_thread_caches(DeviceMemory& memory) {
-  int8_t slot = memory.device().cache_slot.load(std::memory_order_relaxed);
-  if (slot == 0) return;
+  if (memory.cache_slot() == 0) return;
   Registry& all = registry();
   std::lock_guard lock(all.mutex);
-  for (ThreadCache* cache = all.caches[slot]; cache; cache = cache->next_) cache->drain();
+  for (ThreadCache* cache = all.caches[memory.cache_slot()]; cache; cache = cache->next_)
+    cache->drain();
 }
 
 }  // namespace tenon::core

@@ -92,8 +92,8 @@ inline ThreadCache* find_thread_cache(const Device& device) {
 // Makes it if the device is to have one; NULL also while the thread is ending.
 ThreadCache* make_thread_cache(Device& device, DeviceMemory& memory);
 
-// Gives the device one of the kCachedDevices, for ever, if it qualifies and one is left.
-void assign_cache_slot(Device& device);
+// An index into thread_caches for one more device; 0: none is left.
+int8_t new_cache_slot();
 
 // Empties the caches of all threads. The caller knows that no thread uses the device any more.
 void drain_thread_caches(DeviceMemory& memory);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel_core/runtime/device.hpp"
 
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
@@ -9,6 +8,7 @@
 
 #include "kernel_core/abi/slots.hpp"
 #include "kernel_core/runtime/device_check.hpp"
+#include "kernel_core/runtime/fork.hpp"
 #include "kernel_core/runtime/meta_device.hpp"
 
 namespace tenon::core {
@@ -35,9 +35,31 @@ constinit std::atomic<Kind*> kinds[kMaxKinds] = {};
 constinit std::atomic<uint32_t> kind_count{0};
 constinit std::atomic<tenon_device_id> known_host{TENON_DEVICE_NONE};
 
+// In a forked child: drivers do not survive it, host memory does.
+void lose_devices() {
+  uint32_t count = kind_count.load(std::memory_order_relaxed);
+  for (uint32_t number = 1; number < count; ++number) {
+    for (Device* device : kinds[number].load(std::memory_order_relaxed)->devices) {
+      if (!device || !device->api || device->host_memory) continue;
+      device->lost = true;
+      device_table[device->id].store(nullptr, std::memory_order_relaxed);
+    }
+  }
+}
+
 // Recursive: a plugin may ask for devices while one of its own is being opened.
 std::recursive_mutex& table_mutex() {
-  static auto* mutex = new std::recursive_mutex;
+  static auto* mutex = [] {
+    auto* fresh = new std::recursive_mutex;
+    auto before = [](void* user) { static_cast<std::recursive_mutex*>(user)->lock(); };
+    auto after = [](void* user, bool in_child) {
+      if (!in_child) return static_cast<std::recursive_mutex*>(user)->unlock();
+      lose_devices();
+      new (user) std::recursive_mutex;  // the old one is owned by a thread of the parent
+    };
+    add_fork_handler({before, after, fresh});
+    return fresh;
+  }();
   return *mutex;
 }
 using Lock = std::lock_guard<std::recursive_mutex>;
@@ -63,12 +85,13 @@ Kind* kind_at(uint32_t number) {
   return kinds[number].load(std::memory_order_acquire);
 }
 
-int find_kind(std::string_view name) {
+// The entry of a name, be its plugin there or not; -1: never seen.
+int32_t find_entry(std::string_view name) {
   ensure_meta();
   uint32_t count = kind_count.load(std::memory_order_acquire);
   for (uint32_t number = 0; number < count; ++number) {
     if (name == kinds[number].load(std::memory_order_acquire)->name)
-      return static_cast<int>(number);
+      return static_cast<int32_t>(number);
   }
   return -1;
 }
@@ -94,12 +117,6 @@ std::string known_kinds() {
   return text;
 }
 
-tenon_status fail_unknown_kind(std::string_view name, tenon_err* err) {
-  return fail(err, TENON_NOT_FOUND,
-              "no device kind '%.*s'; known kinds: %s; load a plugin that provides it",
-              static_cast<int>(name.size()), name.data(), known_kinds().c_str());
-}
-
 // With the lock held; publishes the device.
 tenon_status open_known(Kind& kind, tenon_device_id id, Device** out, tenon_err* err) {
   TENON_TRY(ensure_enumerated(kind, err));
@@ -111,6 +128,12 @@ tenon_status open_known(Kind& kind, tenon_device_id id, Device** out, tenon_err*
   const tenon_device_api* api = kind.api.load(std::memory_order_relaxed);
   Device*& device = kind.devices[index];
   if (!device) device = new Device;
+  if (device->lost) {
+    return fail(err, TENON_UNAVAILABLE,
+                "%s was opened before this process was forked and cannot be used in the child; "
+                "start processes with spawn instead of fork, or open it in the child only",
+                device->name);
+  }
   std::snprintf(device->name, sizeof device->name, "%s:%u", kind.name, index);
   tenon_device handle = nullptr;
   tenon_err local;
@@ -127,6 +150,7 @@ tenon_status open_known(Kind& kind, tenon_device_id id, Device** out, tenon_err*
   device->info = kind.infos[index];
   device->host_memory = device->info.flags & TENON_DEVICE_HOST_MEMORY;
   device->opaque_memory = device->info.flags & TENON_DEVICE_OPAQUE_MEMORY;
+  if (DeviceResource* memory = device->memory.load(std::memory_order_relaxed)) memory->reopened();
   device_table[id].store(device, std::memory_order_release);
   *out = device;
   return TENON_OK;
@@ -148,7 +172,7 @@ std::string leases_of(const Kind& kind) {
 
 void close_devices(Kind& kind) {
   for (Device* device : kind.devices) {
-    if (!device || !device->api) continue;
+    if (!device || !device->api || device->lost) continue;
     for (auto* slot : {&device->memory, &device->streams}) {
       if (DeviceResource* resource = slot->load(std::memory_order_acquire)) resource->release_all();
     }
@@ -168,6 +192,17 @@ tenon_status device_result(const Device& device, const char* call, tenon_status 
   fail(err, status, "failed with code %d and no text", status);
   add_context(err, "%s > %s", device.name, call);
   return status;
+}
+
+tenon_status fail_unknown_kind(std::string_view name, tenon_err* err) {
+  return fail(err, TENON_NOT_FOUND,
+              "no device kind '%.*s'; known kinds: %s; load a plugin that provides it",
+              static_cast<int>(name.size()), name.data(), known_kinds().c_str());
+}
+
+int32_t find_device_kind(std::string_view name) {
+  int32_t number = find_entry(name);
+  return number >= 0 && is_live(kind_at(static_cast<uint32_t>(number))) ? number : -1;
 }
 
 Device* find_unopened_device(tenon_device_id id) {
@@ -208,7 +243,7 @@ tenon_status add_device_kind(const tenon_device_api* api, const void* owner, uin
   TENON_TRY(check_device_api(api, err));
   ensure_meta();
   Lock lock(table_mutex());
-  int number = find_kind(api->kind);
+  int32_t number = find_entry(api->kind);
   Kind* kind = number < 0 ? nullptr : kinds[number].load(std::memory_order_relaxed);
   if (is_live(kind)) {
     const char* holder = number == 0 ? "Tenon itself" : kind->origin.c_str();
@@ -217,8 +252,8 @@ tenon_status add_device_kind(const tenon_device_api* api, const void* owner, uin
                 api->kind, *origin ? origin : "this plugin", *holder ? holder : "another plugin");
   }
   if (!kind) {
-    number = static_cast<int>(kind_count.load(std::memory_order_relaxed));
-    if (number == static_cast<int>(kMaxKinds)) {
+    number = static_cast<int32_t>(kind_count.load(std::memory_order_relaxed));
+    if (number == static_cast<int32_t>(kMaxKinds)) {
       return fail(err, TENON_OUT_OF_RANGE, "expected at most %u device kinds; '%s' is one more",
                   kMaxKinds, api->kind);
     }
@@ -283,52 +318,6 @@ tenon_status remove_device_kind(uint32_t number, tenon_err* err) try {
 
 namespace slots {
 
-tenon_status device_find(const char* name, tenon_device_id* out, tenon_err* err) {
-  std::string_view text = name ? name : "";
-  std::string_view kind_name = text.substr(0, text.find(':'));
-  uint32_t index = 0;
-  bool valid = is_kind_name(kind_name);
-  if (valid && kind_name.size() < text.size()) {
-    const char* end = text.data() + text.size();
-    auto [stop, error] = std::from_chars(text.data() + kind_name.size() + 1, end, index);
-    valid = error == std::errc() && stop == end;
-  }
-  if (!valid) {
-    return core::fail(err, TENON_INVALID_ARGUMENT,
-                      "expected a device such as 'meta' or 'acme:1', got '%.*s'",
-                      static_cast<int>(text.size()), text.data());
-  }
-  int number = find_kind(kind_name);
-  if (number < 0 || !is_live(kind_at(static_cast<uint32_t>(number)))) {
-    char terminated[17] = {};
-    kind_name.copy(terminated, sizeof terminated - 1);
-    if (auto load = device_kind_loader.load(std::memory_order_acquire)) {
-      tenon_status status = load(terminated, err);
-      bool nobody_provides_it = status == TENON_NOT_FOUND && (!err || err->code == TENON_OK);
-      if (status != TENON_OK && !nobody_provides_it) return status;
-    }
-    number = find_kind(kind_name);
-  }
-  if (number < 0 || !is_live(kind_at(static_cast<uint32_t>(number)))) {
-    return fail_unknown_kind(kind_name, err);
-  }
-  if (index >= kMaxDevicesPerKind) {
-    return core::fail(err, TENON_NOT_FOUND, "there is no %.*s; device indices go up to %u",
-                      static_cast<int>(text.size()), text.data(), kMaxDevicesPerKind - 1);
-  }
-  Device* device;
-  TENON_TRY(open_device(TENON_DEVICE_ID(static_cast<uint32_t>(number), index), &device, err));
-  *out = device->id;
-  return TENON_OK;
-}
-
-tenon_status device_info(tenon_device_id id, tenon_device_info* out, tenon_err* err) {
-  Device* device;
-  TENON_TRY(open_device(id, &device, err));
-  *out = device->info;
-  return TENON_OK;
-}
-
 uint32_t device_kind_count() {
   ensure_meta();
   return kind_count.load(std::memory_order_acquire);
@@ -346,14 +335,6 @@ uint32_t device_count(uint32_t number) try {
   return static_cast<uint32_t>(kind->infos.size());
 } catch (const std::bad_alloc&) {
   return 0;
-}
-
-tenon_device_id device_host() { return host_device(); }
-
-tenon_status device_sync(tenon_device_id id, tenon_err* err) {
-  Device* device;
-  TENON_TRY(open_device(id, &device, err));
-  return device_result(*device, "sync", device->api->sync(device->handle, nullptr, err), err);
 }
 
 }  // namespace slots

@@ -20,6 +20,8 @@ struct DeviceResource {
   virtual void list_leases(std::string& text) = 0;
   // Nothing is held: give what is cached back to the plugin.
   virtual void release_all() = 0;
+  // The device was closed and is open again, perhaps as one of other properties.
+  virtual void reopened() {}
   // The stream is about to be destroyed; nobody may refer to it any more.
   virtual void forget_stream(tenon_stream) {}
 };
@@ -30,6 +32,7 @@ struct Device {
   tenon_device_id id = TENON_DEVICE_NONE;
   bool host_memory = false;              // TENON_DEVICE_HOST_MEMORY
   bool opaque_memory = false;            // TENON_DEVICE_OPAQUE_MEMORY
+  bool lost = false;                     // opened before a fork of which this process is the child
   std::atomic<int8_t> cache_slot{0};     // its index in every thread's block caches; 0: none
   std::atomic<bool> has_streams{false};  // some thread has set a current stream
   const tenon_device_api* api = nullptr;
@@ -57,6 +60,10 @@ inline Device* find_device(tenon_device_id id) {
 
 tenon_status open_device(tenon_device_id id, Device** out, tenon_err* err);
 
+// -1: no plugin that is loaded provides it.
+int32_t find_device_kind(std::string_view name);
+tenon_status fail_unknown_kind(std::string_view name, tenon_err* err);
+
 // First device whose memory is the host's own; TENON_DEVICE_NONE before one is known.
 tenon_device_id host_device();
 
@@ -74,8 +81,8 @@ const void* device_kind_owner(uint32_t kind);
 // that no call into the plugin is under way.
 tenon_status remove_device_kind(uint32_t kind, tenon_err* err);
 
-// Asked for a kind that is unknown; may load a plugin that provides it. TENON_NOT_FOUND and no text:
-// nobody provides it. Set by the loader.
+// Asked for a kind that is unknown; may load a plugin that provides it. TENON_NOT_FOUND and no
+// text: nobody provides it. Set by the loader.
 extern std::atomic<tenon_status (*)(const char* kind, tenon_err*)> device_kind_loader;
 
 // The outcome of a call into a plugin, with "acme:0 > alloc" in front of the text, and a text if

@@ -8,33 +8,36 @@
 namespace tenon::core {
 namespace {
 
-struct Locks {
+struct Handlers {
   std::mutex mutex;
-  std::vector<std::mutex*> all;
+  std::vector<ForkHandler> all;
 };
 
-Locks& locks() {
-  static auto* instance = new Locks;
+Handlers& handlers() {
+  static auto* instance = new Handlers;
   return *instance;
 }
 
 void before_fork() {
-  locks().mutex.lock();
-  for (std::mutex* mutex : locks().all) mutex->lock();
+  handlers().mutex.lock();
+  for (const ForkHandler& handler : handlers().all) handler.before(handler.user);
 }
 
-void after_fork() {
-  for (std::mutex* mutex : locks().all) mutex->unlock();
-  locks().mutex.unlock();
+void after_fork(bool in_child) {
+  auto& all = handlers().all;
+  for (auto handler = all.rbegin(); handler != all.rend(); ++handler)
+    handler->after(handler->user, in_child);
+  handlers().mutex.unlock();
 }
 
 }  // namespace
 
-void lock_across_fork(std::mutex& mutex) {
-  static const int registered = pthread_atfork(before_fork, after_fork, after_fork);
+void add_fork_handler(const ForkHandler& handler) {
+  static const int registered = pthread_atfork(
+      before_fork, [] { after_fork(false); }, [] { after_fork(true); });
   (void)registered;
-  std::lock_guard lock(locks().mutex);
-  locks().all.push_back(&mutex);
+  std::lock_guard lock(handlers().mutex);
+  handlers().all.push_back(handler);
 }
 
 }  // namespace tenon::core

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernel_core/abi/slots.hpp"
+#include "kernel_core/runtime/log.hpp"
 
 namespace tenon::core {
 namespace {
@@ -17,6 +18,7 @@ struct LiveHandles final : DeviceResource {
   std::mutex mutex;
   std::vector<const void*> streams;
   std::vector<const void*> events;
+  std::atomic<uint64_t> destroyed{0};  // streams so far
 
   void list_leases(std::string& text) override {
     std::lock_guard lock(mutex);
@@ -61,7 +63,13 @@ bool forget(Device& device, List list, const void* handle) {
   if (found == handles.end()) return false;
   *found = handles.back();
   handles.pop_back();
+  if (list == &LiveHandles::streams) live.destroyed.fetch_add(1, std::memory_order_release);
   return true;
+}
+
+bool is_live(LiveHandles& live, tenon_stream stream) {
+  std::lock_guard lock(live.mutex);
+  return std::find(live.streams.begin(), live.streams.end(), stream) != live.streams.end();
 }
 
 tenon_status require(Device& device, List list, const void* handle, tenon_err* err) {
@@ -99,6 +107,7 @@ tenon_status fail_null_handle(const Device& device, const char* call, tenon_err*
 struct CurrentStream {
   tenon_device_id device;
   tenon_stream stream;
+  uint64_t destroyed;  // as it was when `stream` was last known to be alive
 };
 // A pointer, because thread-local room is scarce in a library that is loaded late; freed by the
 // owner below, after which the thread is back on the synchronous stream.
@@ -118,8 +127,16 @@ void make_current_streams() {
 
 tenon_stream find_current_stream(const Device& device) {
   if (!current_streams) return nullptr;
-  for (const CurrentStream& entry : *current_streams) {
-    if (entry.device == device.id) return entry.stream;
+  for (CurrentStream& entry : *current_streams) {
+    if (entry.device != device.id || !entry.stream) continue;
+    // Another thread may have destroyed it.
+    auto& live = *static_cast<LiveHandles*>(device.streams.load(std::memory_order_acquire));
+    uint64_t destroyed = live.destroyed.load(std::memory_order_acquire);
+    if (destroyed != entry.destroyed) [[unlikely]] {
+      if (!is_live(live, entry.stream)) entry.stream = nullptr;
+      entry.destroyed = destroyed;
+    }
+    return entry.stream;
   }
   return nullptr;
 }
@@ -145,7 +162,6 @@ tenon_status stream_create(tenon_device_id id, int32_t priority, tenon_stream* o
 void stream_destroy(tenon_device_id id, tenon_stream stream) {
   Device* device = find_device(id);
   if (!device || !device->async || !forget(*device, &LiveHandles::streams, stream)) return;
-  if (find_current_stream(*device) == stream) stream_set_current(id, nullptr);
   if (DeviceResource* memory = device->memory.load(std::memory_order_acquire))
     memory->forget_stream(stream);
   device->async->stream_destroy(device->handle, stream);
@@ -163,15 +179,22 @@ tenon_stream stream_set_current(tenon_device_id id, tenon_stream stream) {
   if (!device || !device->async) return nullptr;
   tenon_stream previous = find_current_stream(*device);
   if (previous == stream) return previous;
+  LiveHandles& live = live_handles(*device);
+  uint64_t destroyed = live.destroyed.load(std::memory_order_acquire);
+  if (stream && !is_live(live, stream)) {
+    core::log(LogLevel::kWarning, "%p is not a live stream of %s; the current stream stays",
+              static_cast<void*>(stream), device->name);
+    return previous;
+  }
   if (!current_streams) make_current_streams();
   device->has_streams.store(true, std::memory_order_relaxed);
   for (CurrentStream& entry : *current_streams) {
     if (entry.device == id) {
-      entry.stream = stream;
+      entry = {id, stream, destroyed};
       return previous;
     }
   }
-  current_streams->push_back({id, stream});
+  current_streams->push_back({id, stream, destroyed});
   return previous;
 }
 

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "kernel_core/abi/slots.hpp"
+#include "kernel_core/runtime/fork.hpp"
 #include "kernel_core/runtime/log.hpp"
 
 namespace tenon::core {
@@ -171,7 +172,8 @@ bool start_worker() {
 }
 
 // A forked child has the caller's thread only; its workers start anew when they are needed.
-void reset_in_child() {
+void after_fork(void*, bool in_child) {
+  if (!in_child) return;
   pool.region.ticket.store(0, std::memory_order_relaxed);
   pool.busy.store(false, std::memory_order_relaxed);
   pool.stopping.store(false, std::memory_order_relaxed);
@@ -184,8 +186,10 @@ void reset_in_child() {
 void ensure_workers(int32_t threads) {
   if (pool.workers >= threads - 1) [[likely]]
     return;
-  static const int registered = pthread_atfork(nullptr, nullptr, reset_in_child);
-  (void)registered;
+  [[maybe_unused]] static const bool registered = [] {
+    add_fork_handler({[](void*) {}, after_fork, nullptr});
+    return true;
+  }();
   while (pool.workers < threads - 1 && start_worker()) ++pool.workers;
   if (pool.workers < threads - 1) {
     log(LogLevel::kWarning, "expected %d worker threads, the system gave %d; going on with those",

@@ -23,7 +23,7 @@
 #endif
 
 typedef struct Line {
-  char key[96];  /* "tenon_value.aux", "sizeof tenon_value", "TENON_OK" */
+  char key[96];   /* "tenon_value.aux", "sizeof tenon_value", "TENON_OK" */
   char text[512]; /* offset, size, type; or the value */
   int found;
 } Line;
@@ -55,14 +55,15 @@ static Line* find(Layout* layout, const char* key) {
 
 /* ---- what the compiler says ---- */
 
-static size_t struct_end = 0;  /* where the member before ended */
+static size_t struct_end = 0; /* where the member before ended */
 static size_t struct_size = 0;
 
 static void end_struct(const char* name) {
   /* Padding is written out as `reserved`, so a hole is a member that layout_members.h lacks. */
   if (struct_end == struct_size) return;
-  fprintf(stderr, "%s: bytes %zu to %zu belong to no member; add it to tests/abi/layout_members.h\n",
-          name, struct_end, struct_size);
+  fprintf(stderr,
+          "%s: bytes %zu to %zu belong to no member; add it to tests/abi/layout_members.h\n", name,
+          struct_end, struct_size);
   ++failures;
 }
 
@@ -80,8 +81,8 @@ static void add_member(const char* structure, const char* member, size_t offset,
   char key[96], text[512];
   size_t align = size >= 8 ? 8 : size;
   if (offset < struct_end || offset - struct_end >= align) {
-    fprintf(stderr, "%s: the member before `%s` is missing in tests/abi/layout_members.h\n", structure,
-            member);
+    fprintf(stderr, "%s: the member before `%s` is missing in tests/abi/layout_members.h\n",
+            structure, member);
     ++failures;
   }
   struct_end = offset + size;
@@ -92,13 +93,13 @@ static void add_member(const char* structure, const char* member, size_t offset,
 
 static void describe_structs(void) {
   const char* open = NULL;
-#define BEGIN_STRUCT(structure)        \
-  if (open) end_struct(open);          \
-  open = #structure;                   \
+#define BEGIN_STRUCT(structure) \
+  if (open) end_struct(open);   \
+  open = #structure;            \
   add_struct(#structure, sizeof(structure));
-#define DESCRIBE(structure, member)                               \
-  add_member(#structure, #member, offsetof(structure, member),    \
-             sizeof(((structure*)0)->member), TYPE_NAME(structure, member));
+#define DESCRIBE(structure, member)                                                             \
+  add_member(#structure, #member, offsetof(structure, member), sizeof(((structure*)0)->member), \
+             TYPE_NAME(structure, member));
 #define DESCRIBE_SLOT(result, name, parameters) DESCRIBE(tenon_host, name)
   TENON_LAYOUT(BEGIN_STRUCT, DESCRIBE)
   BEGIN_STRUCT(tenon_host)
@@ -217,7 +218,8 @@ static int compare(void) {
   }
   if (broken) {
     fprintf(stderr,
-            "\n%d change(s) break every plugin that is already built. Undo them: append instead. If the\n"
+            "\n%d change(s) break every plugin that is already built. Undo them: append instead. "
+            "If the\n"
             "contract has to break, raise TENON_ABI_EPOCH in tenon/abi.h and record a new\n"
             "tests/abi/epoch<N>.layout with `layout_test_cpp <abi.h> <file> --write`.\n",
             broken);
@@ -225,9 +227,10 @@ static int compare(void) {
   }
   Line* revision = find(&golden, "TENON_ABI_REVISION");
   if (grown && revision && atol(revision->text) == (long)TENON_ABI_REVISION) {
-    fprintf(stderr,
-            "\nThe contract has grown. Raise TENON_ABI_REVISION in tenon/abi.h, then record it with\n"
-            "`layout_test_cpp <abi.h> <file> --write`.\n");
+    fprintf(
+        stderr,
+        "\nThe contract has grown. Raise TENON_ABI_REVISION in tenon/abi.h, then record it with\n"
+        "`layout_test_cpp <abi.h> <file> --write`.\n");
     return 1;
   }
   if (grown) {

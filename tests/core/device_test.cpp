@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <thread>
 
@@ -13,7 +15,10 @@ namespace tenon::test {
 namespace {
 
 // One fake kind each.
+struct Changing {};
 struct Current {};
+struct Driver {};
+struct Memory {};
 struct Lazy {};
 struct Leased {};
 struct Liar {};
@@ -240,6 +245,48 @@ TEST(DeviceTable, KeepsAKindWhileSomethingOfItIsAlive) {
   EXPECT_EQ(F::state().opened, F::state().closed);
 }
 
+TEST(DeviceTable, MayComeBackWithOtherProperties) {
+  using F = Fake<Changing>;
+  F::state().kind = "changing";
+  static tenon_device_api apis[2] = {F::table(false), F::table(true)};
+  for (int round = 0; round < 4; ++round) {
+    F::state().flags = round % 2 == 0 ? TENON_DEVICE_HOST_MEMORY : 0;
+    uint32_t kind;
+    ASSERT_EQ(add_device_kind(&apis[round % 2], nullptr, &kind, nullptr), TENON_OK);
+    Device& device = *find_device(TENON_DEVICE_ID(kind, 0));
+    void* data;
+    ASSERT_EQ(allocate(device, 1000, nullptr, &data, nullptr), TENON_OK);
+    EXPECT_EQ(device.cache_slot != 0, round % 2 == 0);
+    deallocate(device, data, 1000, nullptr);
+    EXPECT_EQ(remove_device_kind(kind, nullptr), TENON_OK);
+    EXPECT_EQ(F::state().live_bytes, 0u);
+  }
+}
+
+TEST(DeviceTable, LosesDriversButNotHostMemoryInAForkedChild) {
+  Device& driver = Fake<Driver>::device("driver", 0);
+  Device& memory = Fake<Memory>::device("memory", TENON_DEVICE_HOST_MEMORY);
+  void* data;
+  ASSERT_EQ(allocate(driver, 1000, nullptr, &data, nullptr), TENON_OK);
+  pid_t child = fork();
+  if (child == 0) {
+    uint64_t frees = Fake<Driver>::state().frees;
+    deallocate(driver, data, 1000, nullptr);
+    Device* found = nullptr;
+    tenon_err err;
+    bool good = open_device(driver.id, &found, &err) == TENON_UNAVAILABLE &&
+                contains(err.text, "driver:0 was opened before this process was forked") &&
+                find_device(driver.id) == nullptr && find_device(memory.id) == &memory &&
+                Fake<Driver>::state().frees == frees;
+    _exit(good ? 0 : 1);
+  }
+  int status = 1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(find_device(driver.id), &driver);
+  deallocate(driver, data, 1000, nullptr);
+}
+
 TEST(Streams, AreHonestlyUnsupportedWithoutTheGroup) {
   tenon_stream stream;
   tenon_event event;
@@ -288,7 +335,10 @@ TEST(Streams, AreCurrentPerThread) {
   EXPECT_EQ(current_stream(device), stream);
   std::thread([&] { EXPECT_EQ(current_stream(device), nullptr); }).join();
   EXPECT_EQ(slots::stream_set_current(device.id, stream), stream);
-  slots::stream_destroy(device.id, stream);
+  std::thread([&] { slots::stream_destroy(device.id, stream); }).join();
+  EXPECT_EQ(current_stream(device), nullptr);
+  int not_a_stream;
+  slots::stream_set_current(device.id, reinterpret_cast<tenon_stream>(&not_a_stream));
   EXPECT_EQ(current_stream(device), nullptr);
 }
 

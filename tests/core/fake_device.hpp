@@ -198,15 +198,15 @@ struct Fake {
 
   // Registers the kind and opens its first device; later calls give the same one.
   static Device& device(const char* kind, uint32_t flags, bool with_async = false) {
-    static tenon_device_api* api = nullptr;
-    static uint32_t number = 0;
-    tenon_err err;
-    if (!api) {
+    static const uint32_t number = [&] {
       state().kind = kind;
       state().flags = flags;
-      api = new tenon_device_api(table(with_async));
-      if (add_device_kind(api, nullptr, &number, &err) != TENON_OK) std::abort();
-    }
+      uint32_t added = 0;
+      if (add_device_kind(new tenon_device_api(table(with_async)), nullptr, &added, nullptr) !=
+          TENON_OK)
+        std::abort();
+      return added;
+    }();
     return *find_device(TENON_DEVICE_ID(number, 0));
   }
 };
