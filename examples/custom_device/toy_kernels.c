@@ -29,12 +29,12 @@ static void* core_view(const tenon_tensor* t, tenon_err* err) {
 
 /* ==== Elementwise ============================================================================= */
 
-#define UNARY(op, expression)                                                              \
+#define UNARY(op, result, expression)                                                      \
   static tenon_status toy_##op(tenon_ctx* ctx, const tenon_tensor* x_, tenon_tensor* out_, \
                                tenon_err* err) {                                           \
     (void)ctx;                                                                             \
     const float* const a = core_view(x_, err);                                             \
-    float* const out = core_view(out_, err);                                               \
+    result* const out = core_view(out_, err);                                              \
     if (!a || !out) return TENON_INTERNAL;                                                 \
     for (int64_t i = 0; i < out_->numel; ++i) {                                            \
       const float x = a[i];                                                                \
@@ -60,16 +60,17 @@ static void* core_view(const tenon_tensor* t, tenon_err* err) {
   }                                                                                            \
   TENON_BOX_##op(toy_##op##_boxed, toy_##op)
 
-UNARY(negative, -x);
-UNARY(abs, fabsf(x));
-UNARY(exp, expf(x));
-UNARY(log, logf(x));
-UNARY(sqrt, sqrtf(x));
-UNARY(rsqrt, 1.0f / sqrtf(x));
-UNARY(square, (x * x));
-UNARY(reciprocal, 1.0f / x);
-UNARY(tanh, tanhf(x));
-UNARY(relu, x > 0.0f || x != x ? x : 0.0f);
+UNARY(negative, float, -x);
+UNARY(abs, float, fabsf(x));
+UNARY(exp, float, expf(x));
+UNARY(log, float, logf(x));
+UNARY(sqrt, float, sqrtf(x));
+UNARY(rsqrt, float, 1.0f / sqrtf(x));
+UNARY(square, float, (x * x));
+UNARY(reciprocal, float, 1.0f / x);
+UNARY(tanh, float, tanhf(x));
+UNARY(relu, float, x > 0.0f || x != x ? x : 0.0f);
+UNARY(isfinite, uint8_t, isfinite(x) != 0);
 BINARY(add, float, x + y);
 BINARY(subtract, float, x - y);
 BINARY(multiply, float, (x * y));
@@ -79,9 +80,24 @@ BINARY(minimum, float, x < y || x != x ? x : y);
 BINARY(pow, float, powf(x, y));
 BINARY(relu_grad, float, y > 0.0f ? x : 0.0f);
 BINARY(equal, uint8_t, x == y);
+BINARY(not_equal, uint8_t, x != y);
 BINARY(greater, uint8_t, x > y);
 BINARY(greater_equal, uint8_t, x >= y);
 BINARY(less, uint8_t, x < y);
+BINARY(less_equal, uint8_t, x <= y);
+
+static tenon_status toy_lerp(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* y,
+                             const tenon_tensor* weight, tenon_tensor* out, tenon_err* err) {
+  (void)ctx;
+  const float* const a = core_view(x, err);
+  const float* const b = core_view(y, err);
+  const float* const w = core_view(weight, err);
+  float* const o = core_view(out, err);
+  if (!a || !b || !w || !o) return TENON_INTERNAL;
+  for (int64_t i = 0; i < out->numel; ++i) o[i] = a[i] + w[i] * (b[i] - a[i]);
+  return TENON_OK;
+}
+TENON_BOX_lerp(toy_lerp_boxed, toy_lerp);
 
 static tenon_status toy_where(tenon_ctx* ctx, const tenon_tensor* condition, const tenon_tensor* x,
                               const tenon_tensor* y, tenon_tensor* out, tenon_err* err) {
@@ -229,6 +245,66 @@ REDUCTION(mean, 0.0f, a + x, a / n);
 REDUCTION(max, -INFINITY, x > a || x != x ? x : a, a);
 REDUCTION(min, INFINITY, x < a || x != x ? x : a, a);
 
+/* ==== Elements by position ==================================================================== */
+
+/* Positions are int64 here; the host takes other integers. */
+static int32_t can_index(const tenon_value* args, uint32_t nargs) {
+  (void)nargs;
+  return tenon_arg_tensor(&args[1])->dtype == TENON_DTYPE_I64;
+}
+
+/* For each element of `index`: where in `x` the position that it holds leads, along `axis`. Written
+ * to `places`, which is scratch memory of the board: the host takes it back after the call. */
+static tenon_status find_places(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
+                                int64_t axis, int64_t** places, tenon_err* err) {
+  void* scratch = NULL;
+  const uint64_t bytes = sizeof **places * (uint64_t)(index->numel + 1);
+  const tenon_status status = toy_host->scratch(ctx, bytes, &scratch, err);
+  if (status != TENON_OK) return status;
+  *places = toy_core_view(scratch, bytes);
+  const int64_t* const positions = core_view(index, err);
+  if (!*places || !positions) return TENON_INTERNAL;
+  if (axis < 0) axis += x->ndim;
+  int64_t strides[TENON_MAX_NDIM];
+  for (int32_t d = 0; d < x->ndim; ++d) strides[d] = d == axis ? 0 : x->strides[d];
+  for (int64_t i = 0; i < index->numel; ++i) {
+    const int64_t position = positions[i] < 0 ? positions[i] + x->shape[axis] : positions[i];
+    if (position < 0 || position >= x->shape[axis])
+      return toy_fail(err, TENON_OUT_OF_RANGE, 0, "toy: a position lies outside its axis");
+    (*places)[i] = offset_of(i, index->ndim, index->shape, strides) + position * x->strides[axis];
+  }
+  return TENON_OK;
+}
+
+static tenon_status toy_gather(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
+                               int64_t axis, tenon_tensor* out, tenon_err* err) {
+  int64_t* places;
+  const tenon_status status = find_places(ctx, x, index, axis, &places, err);
+  if (status != TENON_OK) return status;
+  const float* const from = core_view(x, err);
+  float* const to = core_view(out, err);
+  if (!from || !to) return TENON_INTERNAL;
+  for (int64_t i = 0; i < index->numel; ++i) to[i] = from[places[i]];
+  return TENON_OK;
+}
+TENON_BOX_gather(toy_gather_boxed, toy_gather);
+
+static tenon_status toy_scatter_add(tenon_ctx* ctx, const tenon_tensor* x,
+                                    const tenon_tensor* index, const tenon_tensor* source,
+                                    int64_t axis, tenon_tensor* out, tenon_err* err) {
+  int64_t* places;
+  const tenon_status status = find_places(ctx, x, index, axis, &places, err);
+  if (status != TENON_OK) return status;
+  const float* const from = core_view(x, err);
+  const float* const more = core_view(source, err);
+  float* const to = core_view(out, err);
+  if (!from || !more || !to) return TENON_INTERNAL;
+  memmove(to, from, sizeof *to * (size_t)out->numel);
+  for (int64_t i = 0; i < index->numel; ++i) to[places[i]] += more[source->numel == 1 ? 0 : i];
+  return TENON_OK;
+}
+TENON_BOX_scatter_add(toy_scatter_add_boxed, toy_scatter_add);
+
 /* ==== Matrix product ========================================================================== */
 
 /* Matrices, and batches of them that do not broadcast. */
@@ -266,11 +342,13 @@ TENON_BOX_matmul(toy_matmul_boxed, toy_matmul);
 static tenon_kernel_def kernels[] = {
 #define KERNEL(op) TENON_KERNEL_##op(toy_##op, NULL, MASK(F32), 0, 0)
     KERNEL(negative), KERNEL(abs), KERNEL(exp), KERNEL(log), KERNEL(sqrt), KERNEL(rsqrt),
-    KERNEL(square), KERNEL(reciprocal), KERNEL(tanh), KERNEL(relu), KERNEL(relu_grad),
+    KERNEL(square), KERNEL(reciprocal), KERNEL(tanh), KERNEL(relu), KERNEL(relu_grad), KERNEL(isfinite),
     KERNEL(add), KERNEL(subtract), KERNEL(multiply), KERNEL(divide), KERNEL(pow),
-    KERNEL(maximum), KERNEL(minimum), KERNEL(where),
-    KERNEL(equal), KERNEL(greater), KERNEL(greater_equal), KERNEL(less),
+    KERNEL(maximum), KERNEL(minimum), KERNEL(where), KERNEL(lerp),
+    KERNEL(equal), KERNEL(not_equal), KERNEL(greater), KERNEL(greater_equal), KERNEL(less),
+    KERNEL(less_equal),
     KERNEL(sum), KERNEL(mean), KERNEL(max), KERNEL(min), KERNEL(matmul),
+    KERNEL(gather), KERNEL(scatter_add),
     TENON_KERNEL_full(toy_full, NULL, CONVERTIBLE, 0, 0),
     TENON_KERNEL_cast(toy_cast, NULL, CONVERTIBLE, 0, 0),
     TENON_KERNEL_clone(toy_clone, NULL, MASK(COUNT) - 1,
@@ -282,6 +360,8 @@ const tenon_kernel_def* toy_kernels(uint32_t* count) {
   for (uint32_t i = 0; i < COUNT(kernels); ++i) {
     if (kernels[i].boxed == toy_matmul_boxed) kernels[i].can_run = can_matmul;
     if (kernels[i].boxed == toy_cast_boxed) kernels[i].can_run = can_cast;
+    if (kernels[i].boxed == toy_gather_boxed) kernels[i].can_run = can_index;
+    if (kernels[i].boxed == toy_scatter_add_boxed) kernels[i].can_run = can_index;
   }
   *count = COUNT(kernels);
   return kernels;
