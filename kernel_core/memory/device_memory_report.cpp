@@ -2,8 +2,8 @@
 // What the allocator says about itself: summaries, the list of segments, the text of a failure.
 #include <cstdio>
 
+#include "kernel_core/memory/bytes.hpp"
 #include "kernel_core/memory/device_memory.hpp"
-#include "kernel_core/memory/text.hpp"
 #include "kernel_core/memory/thread_cache.hpp"
 
 namespace tenon::core {
