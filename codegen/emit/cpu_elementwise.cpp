@@ -29,25 +29,39 @@ std::string loop_name(const Operator& op, size_t index) {
   return op.cases.size() == 1 ? cat("loop_", op.name) : cat("loop_", op.name, "_", index);
 }
 
+// One pass over the elements. A choice that does not depend on them is made outside.
+std::string run_statement(const ScalarValue& value, const std::string& types, const std::vector<Param>& params,
+                          const std::vector<std::string>& param_types, const ScalarNames& names,
+                          const std::string& indent) {
+  if (value.form == ScalarValue::Conditional) {
+    auto branch = [&](size_t i) {
+      return run_statement(value.children[i], types, params, param_types, names, indent + "  ");
+    };
+    return cat(indent, "if (", scalar_cpp(value.children[0], names), ") {\n", branch(1), indent, "} else {\n",
+               branch(2), indent, "}\n");
+  }
+  std::vector<std::string> declared;
+  for (size_t i = 0; i < param_types.size(); ++i)
+    declared.push_back(cat(param_types[i], scalar_reads(value, params[i].name) ? " " + params[i].name : ""));
+  return cat(indent, "run_loop<", types, ">(data, strides, n, [=](", join(declared, ", "), ") { return ",
+             scalar_cpp_as_element(value, names), "; });\n");
+}
+
 std::string loop(const Operator& op, size_t index) {
   const ScalarCase& scalar_case = op.cases[index];
   ScalarValue value = check_case(op, scalar_case);
   ScalarNames names{"T", "R", (scalar_case.mask & (integer_dtypes() | bool_dtypes())) != 0, "attributes"};
-  std::string types = out_type(op), lambda;
-  for (const Param& param : op.signature.params) {
-    if (!param.is_tensor()) continue;
-    std::string type = in_type(op, param);
-    types += ", " + type;
-    lambda += cat(lambda.empty() ? "" : ", ", type, scalar_reads(value, param.name) ? " " + param.name : "");
-  }
-  std::string expression = scalar_cpp_as_element(value, names);
-  bool real_parts = types[0] == 'R' || expression.find("R(") != std::string::npos;
+  std::vector<std::string> param_types;
+  for (const Param& param : op.signature.params)
+    if (param.is_tensor()) param_types.push_back(in_type(op, param));
+  std::string types = cat(out_type(op), ", ", join(param_types, ", "));
+  std::string body = run_statement(value, types, op.signature.params, param_types, names, "  ");
+  bool real_parts = types[0] == 'R' || body.find("R(") != std::string::npos;
   std::string attributes = declare_attributes(op.signature, value, names, "  ");
   return fill(R"(// @origin@: @source@
 template <class T>
 void @name@(char* const* data, const int64_t* strides, int64_t n, const tenon_value*@argument@) {
-@real@@attributes@  run_loop<@types@>(data, strides, n, [=](@lambda@) { return @expression@; });
-}
+@real@@attributes@@body@}
 )",
               {{"origin", scalar_case.expression.where.origin()},
                {"source", text_of(scalar_case.expression)},
@@ -55,9 +69,7 @@ void @name@(char* const* data, const int64_t* strides, int64_t n, const tenon_va
                {"argument", attributes.empty() ? "" : " attributes"},
                {"real", real_parts ? "  using R = decltype(math::real(T()));\n" : ""},
                {"attributes", attributes},
-               {"types", types},
-               {"lambda", lambda},
-               {"expression", expression}});
+               {"body", body}});
 }
 
 // The tensor whose dtype is the compute dtype.

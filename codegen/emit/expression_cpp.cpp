@@ -144,6 +144,7 @@ std::string ExpressionCpp::converted(const Value& value, const ValueType& type) 
   }
   std::string plain = text(value);
   if (value.type.base == type.base) return plain;
+  if (plain.front() == '*') plain = "(" + plain + ")";
   switch (type.base) {
     case ValueType::Tensor: return value.type.is(ValueType::Scalar) ? plain + ".value()" : plain;
     case ValueType::Float: return value.type.is(ValueType::Scalar) ? plain + ".number()" : plain;
@@ -166,15 +167,9 @@ std::string ExpressionCpp::operator_call(const Value& value) const {
   std::string call = cat(value.op->name_space, "::ops::", value.op->name, "(scope", arguments, ")");
   if (!is_folded(value)) return call;
   // Numbers stay numbers, so that they do not take part in promotion.
-  std::string operands, names, declared;
-  for (size_t i = 0; i < value.children.size(); ++i) {
-    operands += converted(value.children[i], {ValueType::Tensor}) + ", ";
-    std::string name(1, static_cast<char>('a' + i));
-    names += ", " + name;
-    declared += cat(i > 0 ? ", " : "", "const TensorArg& ", name);
-  }
-  return cat("expression::fold_", value.op->name, "(", operands, "[&](", declared, ") { return ",
-             value.op->name_space, "::ops::", value.op->name, "(scope", names, "); })");
+  std::string operands;
+  for (const Value& child : value.children) operands += ", " + converted(child, {ValueType::Tensor});
+  return cat("expression::fold_", value.op->name, "(scope", operands, ", tenon::ops::", value.op->name, ")");
 }
 
 std::string ExpressionCpp::conditional(const Value& value) const {

@@ -19,7 +19,7 @@ std::string op_flags(const Operator& op) {
   std::vector<std::string> flags;
   if (op.is_view()) flags.push_back("TENON_OP_VIEW");
   if (op.data_dependent()) flags.push_back("TENON_OP_DATA_DEPENDENT");
-  if (op.is_elementwise()) flags.push_back("TENON_OP_ELEMENTWISE");
+  if (op.may_alias()) flags.push_back("TENON_OP_ELEMENTWISE");
   if (op.is_composite()) flags.push_back("TENON_OP_COMPOSITE");
   if (op.has_tag("random")) flags.push_back("TENON_OP_RANDOM");
   if (op.has_tag("convert")) flags.push_back("TENON_OP_CONVERT");
@@ -194,6 +194,7 @@ OutputFile table_file(const Package& package, const EmitOptions& options) {
 #include <cmath>
 
 namespace @namespace@ {
+using namespace ::tenon;
 
 // Written by hand (shapes/, composites/) or generated beside this file (decompose_*.cpp).
 @declarations@

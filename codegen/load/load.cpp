@@ -15,8 +15,8 @@ namespace {
 const std::vector<std::string> kOperatorKeys = {
     "op",        "doc",  "sig",  "kind",   "dtypes", "shape",  "expr", "reduce",
     "decompose", "grad", "tags", "method", "names",  "example"};
-const std::vector<std::string> kTags = {"random", "data_dependent", "convert", "materialize",
-                                        "internal"};
+const std::vector<std::string> kTags = {"random",      "data_dependent", "convert",
+                                        "materialize", "elementwise",    "internal"};
 const std::vector<std::string> kEcosystems = {"array_api", "numpy", "scipy", "torch", "paddle",
                                               "onnx"};
 

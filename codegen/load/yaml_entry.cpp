@@ -74,7 +74,7 @@ std::string YamlEntry::scalar(const YAML::Node& node, const std::string& key) co
   if (node.IsNull()) fail(node, cat("`", key, "`: expected a value, got nothing"));
   if (!node.IsScalar())
     fail(node, cat("`", key, "`: expected text, got a ", node.IsMap() ? "mapping" : "list",
-                   "; put quotes around text that starts with `[` or `{`"));
+                   "; put quotes around text that starts with `[` or `{`, or contains `: `"));
   return node.Scalar();
 }
 

@@ -99,6 +99,8 @@ struct Operator {
   bool is_composite() const { return kind == OperatorKind::Composite; }
   bool is_view() const { return kind == OperatorKind::View; }
   bool is_elementwise() const { return kind == OperatorKind::Elementwise; }
+  // Results may be written over arguments: element i depends on elements i alone.
+  bool may_alias() const { return is_elementwise() || has_tag("elementwise"); }
   bool data_dependent() const { return has_tag("data_dependent"); }
   // Shape and dtype follow TENON_SHAPE_BROADCAST, so that no shape function is needed.
   bool uses_broadcast_rule() const;

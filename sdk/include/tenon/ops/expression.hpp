@@ -346,29 +346,29 @@ inline bool is_number(const TensorArg& x) {
 }
 // `call` is the operator, for when a tensor is among the operands.
 template <class Call>
-Operand fold_negative(const TensorArg& x, Call call) {
+Operand fold_negative(Scope& scope, const TensorArg& x, Call call) {
   if (is_number(x)) return negative(ScalarArg(x.value()));
-  return call(x);
+  return call(scope, x);
 }
 template <class Call>
-Operand fold_add(const TensorArg& x, const TensorArg& y, Call call) {
+Operand fold_add(Scope& scope, const TensorArg& x, const TensorArg& y, Call call) {
   if (is_number(x) && is_number(y)) return sum(x.value(), y.value());
-  return call(x, y);
+  return call(scope, x, y);
 }
 template <class Call>
-Operand fold_subtract(const TensorArg& x, const TensorArg& y, Call call) {
+Operand fold_subtract(Scope& scope, const TensorArg& x, const TensorArg& y, Call call) {
   if (is_number(x) && is_number(y)) return difference(x.value(), y.value());
-  return call(x, y);
+  return call(scope, x, y);
 }
 template <class Call>
-Operand fold_multiply(const TensorArg& x, const TensorArg& y, Call call) {
+Operand fold_multiply(Scope& scope, const TensorArg& x, const TensorArg& y, Call call) {
   if (is_number(x) && is_number(y)) return product(x.value(), y.value());
-  return call(x, y);
+  return call(scope, x, y);
 }
 template <class Call>
-Operand fold_divide(const TensorArg& x, const TensorArg& y, Call call) {
+Operand fold_divide(Scope& scope, const TensorArg& x, const TensorArg& y, Call call) {
   if (is_number(x) && is_number(y)) return ScalarArg(quotient(x.value(), y.value()));
-  return call(x, y);
+  return call(scope, x, y);
 }
 
 // -- results ----------------------------------------------------------------------------------------
