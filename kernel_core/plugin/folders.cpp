@@ -119,9 +119,8 @@ void Loader::try_candidates(PluginKind kind) {
 }
 
 void Loader::load_default() {
-  if (is_default_loaded_.load(std::memory_order_acquire)) return;
   std::lock_guard lock(mutex_);
-  if (is_default_loaded_.load(std::memory_order_relaxed)) return;
+  if (is_default_loaded()) return;
   add_known_folders();
   for (PluginKind kind :
        {PluginKind::kOperators, PluginKind::kDevice, PluginKind::kKernels, PluginKind::kService})

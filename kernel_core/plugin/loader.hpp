@@ -34,6 +34,7 @@ class Loader {
   // What every program needs: operators, services, eager devices, kernels for them. A plugin that
   // cannot be loaded is recorded and does not matter here.
   void load_default();
+  bool is_default_loaded() const { return is_default_loaded_.load(std::memory_order_acquire); }
   // A plugin that provides a device kind, and others' kernels for it. Accepted if there is none.
   Refusal load_device(const std::string& kind);
   void describe(JsonWriter& json);

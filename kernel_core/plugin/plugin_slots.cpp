@@ -53,10 +53,9 @@ tenon_status plugin_add_folder(const char* path, tenon_err* err) {
 }
 
 tenon_status plugin_load_default(tenon_err* err) {
-  return answer(err, [&] {
-    Loader::instance().load_default();
-    return accepted();
-  });
+  Loader& loader = Loader::instance();
+  if (loader.is_default_loaded()) return TENON_OK;
+  return answer(err, [&] { return loader.load_default(), accepted(); });
 }
 
 void plugin_describe(tenon_sink_fn sink, void* user) {
