@@ -55,6 +55,8 @@ inline T floormod(T x, T y) {
   if constexpr (std::floating_point<T>) {
     if (r == T(0)) return std::copysign(T(0), y);
     return (r < T(0)) != (y < T(0)) ? r + y : r;
+  } else if constexpr (std::unsigned_integral<T>) {
+    return r;
   } else {
     return r != 0 && (r < 0) != (y < 0) ? static_cast<T>(r + y) : r;
   }
@@ -69,6 +71,8 @@ inline T floordiv(T x, T y) {
     if (quotient == T(0)) return std::copysign(T(0), x / y);
     const T whole = std::floor(quotient);
     return quotient - whole > T(0.5) ? whole + T(1) : whole;
+  } else if constexpr (std::unsigned_integral<T>) {
+    return div(x, y);
   } else {
     const T quotient = div(x, y);
     if (y == 0) return 0;
