@@ -4,6 +4,13 @@
 
 #include <vector>
 
+// Kernels that gain nothing from wider registers are compiled once and serve every instruction set.
+namespace tenon::cpu::baseline {
+#define TENON_CPU_TABLE(name) KernelList name();
+#include "shared_tables.inc"
+#undef TENON_CPU_TABLE
+}  // namespace tenon::cpu::baseline
+
 namespace tenon::cpu::TENON_CPU_ISA {
 
 // Generated kernels, then those in kernels/, each list in the file of its name.
@@ -19,6 +26,9 @@ void append_kernels(std::vector<tenon_kernel_def>& kernels) {
 #define TENON_CPU_TABLE(name) append(name());
 #include <cpu/tables.inc>
 #include "tables.inc"
+#undef TENON_CPU_TABLE
+#define TENON_CPU_TABLE(name) append(baseline::name());
+#include "shared_tables.inc"
 #undef TENON_CPU_TABLE
 }
 
