@@ -10,8 +10,8 @@ std::vector<OutputFile> emit_tests(const Package& package, const EmitOptions&) {
   std::string rows;
   for (const Operator* op : package.emitted)
     for (const Example& example : op->examples)
-      rows += cat("    (", python_string(example.where.origin()), ", ", python_string(example.text),
-                  ",\n     lambda: ", python_call(example.call, package, op->name_space), ",\n     ",
+      rows += cat("    (", python_string(cat(example.where.origin(), " ", example.text)), ",\n     ",
+                  python_string(python_call(example.call, package, op->name_space)), ",\n     ",
                   python_value(example.value), ", ", example.approximate ? "True" : "False", "),\n");
   std::string text = generated_line(package.files, "#");
   text += R"("""The examples of the operator files, run."""
@@ -62,11 +62,11 @@ EXAMPLES = [
 
 @pytest.mark.parametrize(
     "call, expected, approximate",
-    [example[2:] for example in EXAMPLES],
-    ids=[f"{origin} {text}" for origin, text, *_ in EXAMPLES],
+    [example[1:] for example in EXAMPLES],
+    ids=[example[0] for example in EXAMPLES],
 )
 def test_example(call, expected, approximate):
-    agree(call(), expected, approximate)
+    agree(eval(call), expected, approximate)
 )";
   return {{"python/test_operator_examples.py", text}};
 }

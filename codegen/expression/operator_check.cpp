@@ -349,7 +349,8 @@ class Checker {
       std::string hint;
       if (argument.type.optional && argument.type.base != ValueType::None)
         hint = "; it may be none: write `name == none ? ... : ...`";
-      else if (argument.type.is(ValueType::Float) && param.kind == ParamKind::Int)
+      else if ((argument.type.is(ValueType::Float) && param.kind == ParamKind::Int) ||
+               (argument.type.is(ValueType::Floats) && param.kind == ParamKind::Ints))
         hint = "; `/` gives a float, `//` divides integers";
       fail(node, cat("`", param.name, "` of `", value.op->name, "`: expected ", name_of(type_of(param)),
                      ", got ", name_of(argument.type), " `", argument_text(node, value, i), "`", hint));

@@ -45,9 +45,17 @@ OperatorKind read_kind(const YamlEntry& entry) {
                                        "`", did_you_mean(text, known)));
 }
 
+// YAML ends an unquoted text inside {} and [] at the first comma.
+void check_not_cut(const std::string& text, const Location& where, const std::string& what) {
+  if (std::count(text.begin(), text.end(), '(') != std::count(text.begin(), text.end(), ')'))
+    throw Error(where, cat(what, ": parentheses do not match in `", text,
+                           "`; inside {} and [] put quotes around text with commas"));
+}
+
 Steps read_steps(const YamlEntry& entry, const YAML::Node& node, const std::string& what) {
   Steps steps;
   for (const auto& [text, where] : entry.scalars(node, what)) {
+    check_not_cut(text, where, what);
     if (!steps.empty() && steps.back().name.empty())
       throw Error(where, cat(what, ": a line follows the result; write `name = expression` before it"));
     steps.push_back(parse_step(text, where, what));
@@ -164,6 +172,7 @@ void read_examples(const YamlEntry& entry, Operator& op) {
   YAML::Node node = entry.find("example");
   if (!node) return;
   for (const auto& [text, where] : entry.scalars(node, "example")) {
+    check_not_cut(text, where, "example");
     TokenStream tokens(text, where, "example");
     Example example;
     example.text = text;
@@ -245,7 +254,7 @@ void load_file(const std::string& path, bool emit, Package& package,
         Location where = op->where;
         std::string name = op->qualified_name();
         if (const Operator* other = package.add(std::move(op), emit))
-          throw Error(where, cat("`", name, "` is already defined at ", other->where.text()));
+          throw Error(where, cat("`", name, "` is already defined at ", other->where.origin()));
       } catch (const Error& error) {
         errors.push_back(error.what());
       }

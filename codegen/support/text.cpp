@@ -135,6 +135,9 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   size_t best_distance = std::max<size_t>(word.size() / 3, 2) + 1;
   for (const std::string& candidate : candidates) {
     size_t distance = edit_distance(word, candidate);
+    // An abbreviation is near whatever its length.
+    if (word.size() >= 3 && candidate.size() > word.size() && candidate.compare(0, word.size(), word) == 0)
+      distance = 1;
     if (distance > 0 && distance < best_distance && distance < candidate.size()) {
       best = &candidate;
       best_distance = distance;
