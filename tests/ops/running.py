@@ -58,10 +58,10 @@ def dtype_name(tensor):
     return str(tensor.dtype).removeprefix("tenon.")
 
 
-def assert_close(case, got, want, dtype="float64"):
+def assert_close(case, got, want):
     assert tuple(got.shape) == want.shape, f"expected shape {want.shape}, got {tuple(got.shape)}"
     values = got.to("cpu").numpy() if dtype_name(got) != "bfloat16" else got.to("cpu").float().numpy()
-    slack = TOLERANCE[dtype]
+    slack = TOLERANCE.get(dtype_name(got), 0.0)
     np.testing.assert_allclose(
         values.astype(np.float64) if values.dtype.kind == "f" else values,
         want.astype(np.float64) if want.dtype.kind == "f" else want,

@@ -9,11 +9,19 @@
 
 #include "shapes/arguments.hpp"
 
-// The head of a decomposition; the generated operator table refers to it by this name.
-#define TENON_DECOMPOSE(op)                                                             \
-  tenon_status decompose_##op([[maybe_unused]] tenon_ctx* ctx, const tenon_value* args, \
-                              [[maybe_unused]] uint32_t nargs, tenon_value* outs,       \
-                              [[maybe_unused]] uint32_t nouts, tenon_err* err)
+// The head of a decomposition; the generated operator table refers to it by this name. What it throws,
+// which can only be for want of memory, stops here.
+#define TENON_DECOMPOSE(op)                                                                     \
+  static tenon_status op##_body(const tenon_value* args, tenon_value* outs, tenon_err* err);    \
+  tenon_status decompose_##op(tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, \
+                              uint32_t, tenon_err* err) {                                       \
+    try {                                                                                       \
+      return op##_body(args, outs, err);                                                        \
+    } catch (...) {                                                                             \
+      return fail(err, TENON_OUT_OF_MEMORY, "[" #op "] out of host memory");                    \
+    }                                                                                           \
+  }                                                                                             \
+  static tenon_status op##_body(const tenon_value* args, tenon_value* outs, tenon_err* err)
 
 namespace tenon::standard_ops {
 

@@ -182,7 +182,7 @@ TENON_DECOMPOSE(pad) {
     return shapes::fail(err, TENON_INVALID_ARGUMENT, "pad",
                         "expected two numbers for each of %d axes, got %s", x->ndim,
                         list_text(padding).c_str());
-  for (int32_t axis = 0; axis < x->ndim && scope.ok(); ++axis) {
+  for (int32_t axis = 0; scope.ok() && axis < x->ndim; ++axis) {
     int64_t before = padding[2 * static_cast<size_t>(axis)],
             after = padding[2 * static_cast<size_t>(axis) + 1];
     int64_t extent = x->shape[axis];
