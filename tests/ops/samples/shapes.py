@@ -102,7 +102,7 @@ CREATION = [
     Case("full", ([2, 3], 4), reference=full, label="int"),
     Case("full", ([], True), reference=full, label="bool"),
     Case("full", ([2], 3), {"dtype": "float64"}, full, label="dtype"),
-    Case("full_like", (normal(2, 3), 4), reference=np.full_like),
+    Case("full_like", (normal(2, 3), 4), reference=np.full_like, grad=()),
     Case("zeros", ([2, 3],), reference=lambda s: np.zeros(s, np.float32)),
     Case("ones", ([2, 3],), {"dtype": "int16"}, lambda s, dtype: np.ones(s, dtype)),
     Case("zeros_like", (normal(2, 3),), reference=np.zeros_like, grad=()),
