@@ -89,15 +89,15 @@ std::vector<std::string> missing_libraries(const std::string& path) {
 
   std::vector<std::string> missing;
   std::set<std::string> seen;
-  std::vector<std::string> todo = {path};
-  while (!todo.empty()) {
-    std::string file = std::move(todo.back());
-    todo.pop_back();
+  std::vector<std::string> pending = {path};
+  while (!pending.empty()) {
+    std::string file = std::move(pending.back());
+    pending.pop_back();
     Needs needs = needs_of(file);
     for (const std::string& name : needs.libraries) {
       if (!seen.insert(name).second) continue;
       if (std::string found = find_in(needs.folders, name); !found.empty()) {
-        todo.push_back(std::move(found));  // it came with the plugin: what it needs matters too
+        pending.push_back(std::move(found));  // it came with the plugin: what it needs matters too
       } else if (name.find('/') == name.npos && !Library::is_mapped(name) &&
                  !is_in_system_cache(name) && find_in(system_folders, name).empty()) {
         missing.push_back(file == path ? name : name + " (needed by " + file + ")");

@@ -8,8 +8,8 @@ namespace {
 constexpr uint32_t kCount = 1;
 tenon_device_s devices[kCount] = {{0}};
 
-// Called before anything else. If your driver is absent, say so with tenon::fail: the plugin is then
-// refused with your text. If it is there and finds no hardware, report zero devices.
+// Called before anything else. If your driver is absent, say so with tenon::fail: the plugin is
+// then refused with your text. If it is there and finds no hardware, report zero devices.
 tenon_status enumerate(tenon_device_info* out, uint32_t capacity, uint32_t* count, tenon_err*) {
   for (uint32_t i = 0; i < kCount && i < capacity; ++i) {
     out[i] = {.struct_size = sizeof(tenon_device_info),

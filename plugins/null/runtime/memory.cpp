@@ -11,7 +11,8 @@ namespace null_device {
 tenon_status alloc(tenon_device, const tenon_alloc_request* request, void** out, tenon_err* err) {
   TENON_CHECK_UNDERSTOOD(tenon::host, request, 0, err);
   if (request->kind != TENON_ALLOC_DEVICE)
-    return tenon::fail(err, TENON_UNSUPPORTED, "null: expected device memory; this device has no other");
+    return tenon::fail(err, TENON_UNSUPPORTED,
+                       "null: expected device memory; this device has no other");
   // aligned_alloc wants whole multiples of the alignment.
   uint64_t bytes = (request->bytes + request->align - 1) / request->align * request->align;
   void* memory = bytes < request->bytes ? nullptr : std::aligned_alloc(request->align, bytes);
