@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// What hand-written kernels share: signatures, error texts, reduced floats by way of float32.
+#pragma once
+
+#include "dtypes.hpp"
+#include "parallel.hpp"
+#include "reduced_float.hpp"
+#include "table.hpp"
+
+#include <tenon/op_signatures.h>
+#include <tenon/tensor.hpp>
+
+#include <tuple>
+
+namespace tenon::cpu {
+
+inline constexpr uint32_t kAnyStrides = TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT;
+
+template <class T>
+inline T* data_of(const tenon_tensor* tensor) {
+  return static_cast<T*>(tensor->data);
+}
+
+inline int64_t normalize_axis(int64_t axis, int ndim) { return axis < 0 ? axis + ndim : axis; }
+
+// A tensor seen as [outer, length, inner] around one axis; a 0-d tensor has length 1.
+struct AxisView {
+  int64_t outer = 1, length = 1, inner = 1;
+  AxisView(const tenon_tensor* tensor, int64_t axis) {
+    axis = normalize_axis(axis, tensor->ndim);
+    for (int i = 0; i < tensor->ndim; ++i) {
+      (i < axis ? outer : i == axis ? length : inner) *= tensor->shape[i];
+    }
+  }
+};
+
+// A number of any kind as T.
+template <class T>
+inline T scalar_as(const tenon_value& value) {
+  if (value.tag == TENON_VALUE_FLOAT) return static_cast<T>(value.v.f);
+  if (value.tag == TENON_VALUE_COMPLEX) {
+    const double* parts = static_cast<const double*>(value.v.p);
+    if constexpr (requires { typename T::value_type; }) {
+      using Part = typename T::value_type;
+      return T(static_cast<Part>(parts[0]), static_cast<Part>(parts[1]));
+    } else {
+      return static_cast<T>(parts[0]);
+    }
+  }
+  if constexpr (requires { typename T::value_type; }) {
+    return T(static_cast<typename T::value_type>(value.v.i));
+  } else {
+    return static_cast<T>(value.v.i);
+  }
+}
+
+// A kernel that looks at its arguments before it is chosen.
+constexpr tenon_kernel_def with_can_run(tenon_kernel_def kernel,
+                                        int32_t (*can_run)(const tenon_value*, uint32_t)) {
+  kernel.can_run = can_run;
+  return kernel;
+}
+
+[[gnu::format(printf, 3, 4)]] [[gnu::cold]]
+tenon_status fail_format(tenon_err* err, tenon_status code, const char* format, ...);
+
+}  // namespace tenon::cpu
+
+namespace tenon::cpu::TENON_CPU_ISA {
+
+// Float32 copies, in scratch memory, of the tensors of one call that hold reduced floats.
+class Float32Call {
+ public:
+  Float32Call(tenon_ctx* ctx, tenon_err* err) : ctx_(ctx), err_(err) {}
+  // What to pass to the kernel: inputs converted, outputs to be converted by finish(), all else as is.
+  const tenon_tensor* argument(const tenon_tensor* input);
+  tenon_tensor* argument(tenon_tensor* output);
+  template <class T>
+  T argument(T other) {
+    return other;
+  }
+  tenon_status status() const { return status_; }
+  tenon_status finish(tenon_status of_kernel);
+
+ private:
+  tenon_tensor* copy_of(const tenon_tensor* tensor);
+
+  static constexpr int kMost = 12;
+  tenon_ctx* ctx_;
+  tenon_err* err_;
+  tenon_status status_ = TENON_OK;
+  int count_ = 0;
+  tenon_tensor copies_[kMost];
+  tenon_tensor* outputs_[kMost] = {};
+};
+
+// Run a typed kernel that serves float32 on tensors of reduced floats, all of them contiguous:
+//
+//   if (is_reduced_float(x->dtype)) return run_as_float32(softmax, ctx, err, x, axis, out);
+template <class Kernel, class... Arguments>
+inline tenon_status run_as_float32(Kernel kernel, tenon_ctx* ctx, tenon_err* err,
+                                   Arguments... arguments) {
+  Float32Call call(ctx, err);
+  const std::tuple<Arguments...> converted{call.argument(arguments)...};
+  if (call.status() != TENON_OK) return call.status();
+  return call.finish(
+      std::apply([&](auto... each) { return kernel(ctx, each..., err); }, converted));
+}
+
+}  // namespace tenon::cpu::TENON_CPU_ISA
