@@ -23,17 +23,19 @@ struct Options {
 };
 
 void print_help() {
-  std::cout << "tenon-codegen: generate code from operator files\n\n"
-               "  tenon-codegen --emit NAME[,NAME...] --out FOLDER FILE.yaml...\n\n"
-               "  --emit NAMES         what to write, below\n"
-               "  --out FOLDER         where; files that would not change are not touched\n"
-               "  --import FILE.yaml   operators that expressions may use, not emitted; repeatable\n"
-               "  --namespace NAME     C++ namespace of operator tables; default: <ns>::operators\n"
-               "  --folder NAME        subfolder of operator tables; default: operators\n"
-               "  --list               print the files that would be written, one per line\n"
-               "  --check              only check the operator files\n\nwhat may be emitted:\n";
+  std::cout
+      << "tenon-codegen: generate code from operator files\n\n"
+         "  tenon-codegen --emit NAME[,NAME...] --out FOLDER FILE.yaml...\n\n"
+         "  --emit NAMES         what to write, below\n"
+         "  --out FOLDER         where; files that would not change are not touched\n"
+         "  --import FILE.yaml   operators that expressions may use, not emitted; repeatable\n"
+         "  --namespace NAME     C++ namespace of operator tables; default: <ns>::operators\n"
+         "  --folder NAME        subfolder of operator tables; default: operators\n"
+         "  --list               print the files that would be written, one per line\n"
+         "  --check              only check the operator files\n\nwhat may be emitted:\n";
   for (const EmitterRow& row : emitters())
-    std::cout << "  " << row.name << std::string(21 - std::string(row.name).size(), ' ') << row.summary << "\n";
+    std::cout << "  " << row.name << std::string(21 - std::string(row.name).size(), ' ')
+              << row.summary << "\n";
 }
 
 std::vector<std::string> split_list(const std::string& text) {
@@ -71,7 +73,8 @@ Options parse_options(int argc, char** argv) {
     } else if (word.rfind("--", 0) == 0) {
       throw std::runtime_error(
           cat("unknown option ", word,
-              did_you_mean(word, {"--emit", "--out", "--import", "--namespace", "--folder", "--check", "--list", "--help"})));
+              did_you_mean(word, {"--emit", "--out", "--import", "--namespace", "--folder",
+                                  "--check", "--list", "--help"})));
     } else {
       options.files.push_back(word);
     }

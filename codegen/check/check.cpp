@@ -18,14 +18,16 @@ void check_keys_of_kind(const Operator& op) {
   bool has_expression = !op.cases.empty(), has_reduction = op.reduction.has_value();
   bool has_decompose = op.decompose_native || !op.decompose.empty();
   if (has_expression && !op.is_elementwise()) refuse(op, "`expr` is for `kind: elementwise`");
-  if (has_reduction && op.kind != OperatorKind::Reduction) refuse(op, "`reduce` is for `kind: reduction`");
+  if (has_reduction && op.kind != OperatorKind::Reduction)
+    refuse(op, "`reduce` is for `kind: reduction`");
   switch (op.kind) {
     case OperatorKind::Elementwise:
       if (!has_expression && !has_decompose)
         refuse(op, "expected `expr`; for a hand-written kernel say `kind: kernel`");
       break;
     case OperatorKind::Reduction:
-      if (!has_reduction) refuse(op, "expected `reduce`; for a hand-written kernel say `kind: kernel`");
+      if (!has_reduction)
+        refuse(op, "expected `reduce`; for a hand-written kernel say `kind: kernel`");
       if (op.shape->kind != ShapeRule::Reduce && op.shape->kind != ShapeRule::Native)
         refuse(op, "expected `shape: reduce(x, axis, keepdim)` or `native`");
       break;
@@ -34,7 +36,8 @@ void check_keys_of_kind(const Operator& op) {
         refuse(op, "views compute strides; expected `shape: native`");
       if (has_decompose) refuse(op, "a view needs no `decompose`: it runs no kernel");
       break;
-    case OperatorKind::Kernel: break;
+    case OperatorKind::Kernel:
+      break;
     case OperatorKind::Composite:
       if (!has_decompose) refuse(op, "expected `decompose`");
       if (!op.gradients.empty() || op.never_differentiable)
@@ -57,7 +60,8 @@ void check_generated_kernel(const Operator& op) {
     if (param.kind == ParamKind::Tensors || (param.is_tensor() && param.optional))
       refuse(op, cat("`", param.name, "`: generated kernels take plain Tensor parameters"));
     if (param.is_tensor() && i > tensors)
-      refuse(op, cat("`", param.name, "`: generated kernels take their tensors before other parameters"));
+      refuse(op, cat("`", param.name,
+                     "`: generated kernels take their tensors before other parameters"));
     tensors += param.is_tensor();
   }
   if (tensors == 0) refuse(op, "generated kernels read at least one tensor");
@@ -92,7 +96,8 @@ void check_gradients(Operator& op, const Package& package) {
   for (const OutDtype& out : op.dtypes.outs)
     inexact = inexact || (out.rule != OutDtype::Bool && out.rule != OutDtype::Int64);
   if (!inexact && !op.is_composite()) {
-    if (!op.gradients.empty()) refuse(op, "results are bool or int64 and carry no gradient; remove `grad`");
+    if (!op.gradients.empty())
+      refuse(op, "results are bool or int64 and carry no gradient; remove `grad`");
     op.never_differentiable = true;
   }
 }

@@ -37,7 +37,8 @@ uint64_t tensor_mask(const Operator& op) {
 
 uint64_t params_mask(const Operator& op, const Gradient& gradient) {
   uint64_t mask = 0;
-  for (const std::string& name : gradient.params) mask |= uint64_t{1} << op.signature.find_param(name);
+  for (const std::string& name : gradient.params)
+    mask |= uint64_t{1} << op.signature.find_param(name);
   return mask;
 }
 
@@ -50,8 +51,8 @@ Rule make_rule(const Operator& op, const Package& package) {
   for (const Gradient& gradient : op.gradients) {
     CheckedGradient checked{&gradient, check_gradient(op, gradient, package), {}};
     checked.usage = usage_of(checked.program);
-    // Where several results feed one gradient, those without a gradient of their own count as zeros,
-    // and their shape is taken from the result.
+    // Where several results feed one gradient, those without a gradient of their own count as
+    // zeros, and their shape is taken from the result.
     if (checked.usage.gradients.size() > 1)
       checked.usage.outputs.insert(checked.usage.gradients.begin(), checked.usage.gradients.end());
     rule.diff_args |= params_mask(op, gradient);
@@ -61,8 +62,10 @@ Rule make_rule(const Operator& op, const Package& package) {
     rule.gradients.push_back(std::move(checked));
   }
   for (const CheckedGradient& checked : rule.gradients) {
-    // An argument that another gradient reads is saved whole or not at all: its shape counts as read.
-    uint64_t reads = (mask_of(checked.usage.arguments) & tensors) | (mask_of(checked.usage.shapes) & rule.saves_args);
+    // An argument that another gradient reads is saved whole or not at all: its shape counts as
+    // read.
+    uint64_t reads = (mask_of(checked.usage.arguments) & tensors) |
+                     (mask_of(checked.usage.shapes) & rule.saves_args);
     for (const std::string& name : checked.gradient->params) {
       auto index = static_cast<size_t>(op.signature.find_param(name));
       rule.arg_reads[index] = reads;
@@ -83,11 +86,13 @@ std::string arrived(const std::set<int>& gradients) {
 }
 
 // `if (needs & 1) { steps; gradient_x = ...; }`
-std::string gradient_block(const Operator& op, const CheckedGradient& checked, const ExpressionCpp& cpp) {
+std::string gradient_block(const Operator& op, const CheckedGradient& checked,
+                           const ExpressionCpp& cpp) {
   std::string body;
   const Value& result = checked.program.result;
   const std::vector<std::string>& params = checked.gradient->params;
-  for (const auto& [name, value] : checked.program.steps) body += cat("    ", cpp.step(name, value), "\n");
+  for (const auto& [name, value] : checked.program.steps)
+    body += cat("    ", cpp.step(name, value), "\n");
   auto needed = [&](const std::string& name) {
     return cat("needs & ", hex_mask(uint64_t{1} << op.signature.find_param(name)));
   };
@@ -106,7 +111,8 @@ std::string gradient_block(const Operator& op, const CheckedGradient& checked, c
   std::string condition = cat("needs & ", hex_mask(params_mask(op, *checked.gradient)));
   if (op.signature.results.size() > 1 && !checked.usage.gradients.empty())
     condition = cat("(", condition, ") && (", arrived(checked.usage.gradients), ")");
-  return cat("  if (", condition, ") {  // ", checked.gradient->where.origin(), "\n", body, "  }\n");
+  return cat("  if (", condition, ") {  // ", checked.gradient->where.origin(), "\n", body,
+             "  }\n");
 }
 
 std::string backward_function(const Rule& rule) {
@@ -120,7 +126,8 @@ std::string backward_function(const Rule& rule) {
       zeroed.insert(checked.usage.gradients.begin(), checked.usage.gradients.end());
   }
   ExpressionCpp cpp;
-  cpp.take_devices_from(cat("expression::device_of_any(grad_outs, ", op.signature.results.size(), ")"));
+  cpp.take_devices_from(
+      cat("expression::device_of_any(grad_outs, ", op.signature.results.size(), ")"));
 
   std::string body;
   if (!gradients.empty()) body += cat("  if (!(", arrived(gradients), ")) return TENON_OK;\n");
@@ -128,14 +135,16 @@ std::string backward_function(const Rule& rule) {
   body += ExpressionCpp::declare_arguments(op, named);
   for (int index : outputs) {
     const std::string& name = op.signature.results[index].name;
-    body += cat("  [[maybe_unused]] const Tensor ", name, " = Tensor::borrow(outs[", index, "]);\n");
+    body +=
+        cat("  [[maybe_unused]] const Tensor ", name, " = Tensor::borrow(outs[", index, "]);\n");
   }
   for (int index : gradients) {
     const std::string& name = op.signature.results[index].name;
     std::string arrived_one = cat("Tensor::borrow(grad_outs[", index, "])");
-    body += zeroed.count(index) ? cat("  const Tensor d", name, " = grad_outs[", index, "] ? ", arrived_one,
-                                      " : tenon::ops::zeros_like(scope, ", name, ");\n")
-                                : cat("  const Tensor d", name, " = ", arrived_one, ";\n");
+    body += zeroed.count(index)
+                ? cat("  const Tensor d", name, " = grad_outs[", index, "] ? ", arrived_one,
+                      " : tenon::ops::zeros_like(scope, ", name, ");\n")
+                : cat("  const Tensor d", name, " = ", arrived_one, ";\n");
   }
   std::string give;
   for (const CheckedGradient& checked : rule.gradients) {
@@ -144,7 +153,8 @@ std::string backward_function(const Rule& rule) {
       bool list = op.signature.params[index].kind == ParamKind::Tensors;
       std::string variable = gradient_variable(name), target = cat("grad_args[", index, "]");
       body += cat("  ", list ? "std::vector<Tensor> " : "Tensor ", variable, ";\n");
-      give += list ? cat("  if (!", variable, ".empty()) expression::give_list(", target, ", ", variable, ");\n")
+      give += list ? cat("  if (!", variable, ".empty()) expression::give_list(", target, ", ",
+                         variable, ");\n")
                    : cat("  expression::give_gradient(", target, ", std::move(", variable, "));\n");
     }
   }
@@ -163,17 +173,19 @@ tenon_status backward_@op@(const tenon_host*, [[maybe_unused]] const tenon_value
 std::string reads_tables(const Rule& rule) {
   if (rule.gradients.size() < 2) return "";
   const std::string& name = rule.op->name;
-  return cat("const uint64_t arg_reads_", name, "[] = {", join(rule.arg_reads, ", ", hex_mask), "};\n",
-             "const uint64_t out_reads_", name, "[] = {", join(rule.out_reads, ", ", hex_mask), "};\n");
+  return cat("const uint64_t arg_reads_", name, "[] = {", join(rule.arg_reads, ", ", hex_mask),
+             "};\n", "const uint64_t out_reads_", name, "[] = {",
+             join(rule.out_reads, ", ", hex_mask), "};\n");
 }
 
 std::string row(const Rule& rule) {
   const std::string& name = rule.op->name;
   bool reads = rule.gradients.size() > 1;
   return cat("    {sizeof(tenon_grad_rule), 0, ", quoted(rule.op->qualified_name()), ", ",
-             hex_mask(rule.diff_args), ", ", hex_mask(rule.saves_args), ", ", hex_mask(rule.shapes_args), ", ",
-             hex_mask(rule.saves_outs), ", backward_", name, ", ", reads ? "arg_reads_" + name : "nullptr", ", ",
-             reads ? "out_reads_" + name : "nullptr", "},\n");
+             hex_mask(rule.diff_args), ", ", hex_mask(rule.saves_args), ", ",
+             hex_mask(rule.shapes_args), ", ", hex_mask(rule.saves_outs), ", backward_", name, ", ",
+             reads ? "arg_reads_" + name : "nullptr", ", ", reads ? "out_reads_" + name : "nullptr",
+             "},\n");
 }
 
 }  // namespace

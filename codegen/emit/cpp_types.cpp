@@ -41,44 +41,54 @@ std::string cpp_number(double number) {
 
 std::string cpp_param_type(const Param& param) {
   switch (param.kind) {
-    case ParamKind::Tensor: return "TensorArg";
-    case ParamKind::Tensors: return "TensorList";
-    case ParamKind::Int: return optional_of("int64_t", param.optional);
-    case ParamKind::Float: return optional_of("double", param.optional);
-    case ParamKind::Bool: return optional_of("bool", param.optional);
-    case ParamKind::Scalar: return optional_of("ScalarArg", param.optional);
-    case ParamKind::String: return optional_of("std::string_view", param.optional);
+    case ParamKind::Tensor:
+      return "TensorArg";
+    case ParamKind::Tensors:
+      return "TensorList";
+    case ParamKind::Int:
+      return optional_of("int64_t", param.optional);
+    case ParamKind::Float:
+      return optional_of("double", param.optional);
+    case ParamKind::Bool:
+      return optional_of("bool", param.optional);
+    case ParamKind::Scalar:
+      return optional_of("ScalarArg", param.optional);
+    case ParamKind::String:
+      return optional_of("std::string_view", param.optional);
     case ParamKind::Dtype:
-    case ParamKind::Device: return "int32_t";
-    case ParamKind::Ints: return param.optional ? "OptionalInts" : "IntList";
-    case ParamKind::Floats: return param.optional ? "OptionalFloats" : "FloatList";
+    case ParamKind::Device:
+      return "int32_t";
+    case ParamKind::Ints:
+      return param.optional ? "OptionalInts" : "IntList";
+    case ParamKind::Floats:
+      return param.optional ? "OptionalFloats" : "FloatList";
   }
   return "";
 }
 
 std::string cpp_default(const Param& param) {
   return std::visit(
-      Overloaded{
-          [&](NoneValue) -> std::string {
-            if (param.kind == ParamKind::Dtype || param.kind == ParamKind::Device) return "-1";
-            if (param.is_tensor()) return "nullptr";
-            return param.kind == ParamKind::Tensors ? "TensorList()" : "{}";
-          },
-          [](bool truth) -> std::string { return truth ? "true" : "false"; },
-          [&](int64_t number) -> std::string {
-            // Weak scalars keep their kind.
-            return param.kind == ParamKind::Int ? cpp_integer(number)
-                                                : cat("int64_t{", cpp_integer(number), "}");
-          },
-          [](double number) { return cpp_number(number); },
-          [](const std::string& text) { return quoted(text); },
-          [](DtypeValue dtype) -> std::string { return dtypes()[dtype.id].macro; },
-          [](const std::vector<int64_t>& list) {
-            return cat("IntList{", join(list, ", ", cpp_integer), "}");
-          },
-          [](const std::vector<double>& list) {
-            return cat("FloatList{", join(list, ", ", cpp_number), "}");
-          }},
+      Overloaded{[&](NoneValue) -> std::string {
+                   if (param.kind == ParamKind::Dtype || param.kind == ParamKind::Device)
+                     return "-1";
+                   if (param.is_tensor()) return "nullptr";
+                   return param.kind == ParamKind::Tensors ? "TensorList()" : "{}";
+                 },
+                 [](bool truth) -> std::string { return truth ? "true" : "false"; },
+                 [&](int64_t number) -> std::string {
+                   // Weak scalars keep their kind.
+                   return param.kind == ParamKind::Int ? cpp_integer(number)
+                                                       : cat("int64_t{", cpp_integer(number), "}");
+                 },
+                 [](double number) { return cpp_number(number); },
+                 [](const std::string& text) { return quoted(text); },
+                 [](DtypeValue dtype) -> std::string { return dtypes()[dtype.id].macro; },
+                 [](const std::vector<int64_t>& list) {
+                   return cat("IntList{", join(list, ", ", cpp_integer), "}");
+                 },
+                 [](const std::vector<double>& list) {
+                   return cat("FloatList{", join(list, ", ", cpp_number), "}");
+                 }},
       *param.default_value);
 }
 
@@ -87,10 +97,14 @@ std::string cpp_boxed(const Param& param) {
     case ParamKind::Tensor:
     case ParamKind::Tensors:
     case ParamKind::Ints:
-    case ParamKind::Floats: return param.name + ".value()";
-    case ParamKind::Dtype: return cat("call::boxed_dtype(", param.name, ")");
-    case ParamKind::Device: return cat("call::boxed_device(", param.name, ")");
-    default: return cat("call::boxed(", param.name, ")");
+    case ParamKind::Floats:
+      return param.name + ".value()";
+    case ParamKind::Dtype:
+      return cat("call::boxed_dtype(", param.name, ")");
+    case ParamKind::Device:
+      return cat("call::boxed_device(", param.name, ")");
+    default:
+      return cat("call::boxed(", param.name, ")");
   }
 }
 
@@ -100,17 +114,27 @@ static std::vector<std::string> c_types(const Param& param) {
     return std::vector<std::string>{param.optional ? "const tenon_value*" : type};
   };
   switch (param.kind) {
-    case ParamKind::Tensor: return {"const tenon_tensor*"};
-    case ParamKind::Tensors: return {"const tenon_tensor* const*", "uint64_t"};
-    case ParamKind::Int: return number("int64_t");
-    case ParamKind::Float: return number("double");
-    case ParamKind::Bool: return number("int32_t");
-    case ParamKind::Scalar: return {"const tenon_value*"};
-    case ParamKind::String: return {"const char*", "uint64_t"};
+    case ParamKind::Tensor:
+      return {"const tenon_tensor*"};
+    case ParamKind::Tensors:
+      return {"const tenon_tensor* const*", "uint64_t"};
+    case ParamKind::Int:
+      return number("int64_t");
+    case ParamKind::Float:
+      return number("double");
+    case ParamKind::Bool:
+      return number("int32_t");
+    case ParamKind::Scalar:
+      return {"const tenon_value*"};
+    case ParamKind::String:
+      return {"const char*", "uint64_t"};
     case ParamKind::Dtype:
-    case ParamKind::Device: return {"int32_t"};
-    case ParamKind::Ints: return {"const int64_t*", "uint64_t"};
-    case ParamKind::Floats: return {"const double*", "uint64_t"};
+    case ParamKind::Device:
+      return {"int32_t"};
+    case ParamKind::Ints:
+      return {"const int64_t*", "uint64_t"};
+    case ParamKind::Floats:
+      return {"const double*", "uint64_t"};
   }
   return {};
 }
@@ -119,30 +143,42 @@ std::string c_param(const Param& param) {
   std::vector<std::string> types = c_types(param);
   std::string text = cat(types[0], " ", param.name);
   if (types.size() == 1) return text;
-  return cat(text, ", ", types[1], " ", param.name, param.kind == ParamKind::String ? "_bytes" : "_count");
+  return cat(text, ", ", types[1], " ", param.name,
+             param.kind == ParamKind::String ? "_bytes" : "_count");
 }
 
 std::string c_param_types(const Param& param) { return join(c_types(param), ", "); }
 
 std::string c_word(ParamKind kind) {
   switch (kind) {
-    case ParamKind::Tensor: return "tensor";
-    case ParamKind::Tensors: return "tensors";
-    case ParamKind::Int: return "int";
-    case ParamKind::Float: return "float";
-    case ParamKind::Bool: return "bool";
-    case ParamKind::Scalar: return "scalar";
-    case ParamKind::String: return "string";
+    case ParamKind::Tensor:
+      return "tensor";
+    case ParamKind::Tensors:
+      return "tensors";
+    case ParamKind::Int:
+      return "int";
+    case ParamKind::Float:
+      return "float";
+    case ParamKind::Bool:
+      return "bool";
+    case ParamKind::Scalar:
+      return "scalar";
+    case ParamKind::String:
+      return "string";
     case ParamKind::Dtype:
-    case ParamKind::Device: return "id";
-    case ParamKind::Ints: return "ints";
-    case ParamKind::Floats: return "floats";
+    case ParamKind::Device:
+      return "id";
+    case ParamKind::Ints:
+      return "ints";
+    case ParamKind::Floats:
+      return "floats";
   }
   return "";
 }
 
 std::string c_shape(const Param& param) {
-  bool number = param.kind == ParamKind::Int || param.kind == ParamKind::Float || param.kind == ParamKind::Bool;
+  bool number = param.kind == ParamKind::Int || param.kind == ParamKind::Float ||
+                param.kind == ParamKind::Bool;
   if (param.kind == ParamKind::Scalar || (number && param.optional)) return "value";
   return c_word(param.kind);
 }
@@ -173,27 +209,28 @@ std::string value_initialiser(const Param& param, const std::string& array) {
     return empty ? std::string(".p = nullptr") : cat(".p = const_cast<", type, "*>(", array, ")");
   };
   return std::visit(
-      Overloaded{[](NoneValue) -> std::string { return "{}"; },
-                 [&](bool truth) { return value("TENON_VALUE_BOOL", 0, cat(".i = ", truth)); },
-                 [&](int64_t number) {
-                   return value("TENON_VALUE_INT", 0, cat(".i = ", cpp_integer(number)));
-                 },
-                 [&](double number) {
-                   return value("TENON_VALUE_FLOAT", 0, cat(".f = ", cpp_number(number)));
-                 },
-                 [&](const std::string& text) {
-                   return value("TENON_VALUE_STRING", text.size(),
-                                cat(".p = const_cast<char*>(", quoted(text), ")"));
-                 },
-                 [&](DtypeValue dtype) {
-                   return value("TENON_VALUE_DTYPE", 0, cat(".i = ", dtypes()[dtype.id].macro));
-                 },
-                 [&](const std::vector<int64_t>& list) {
-                   return value("TENON_VALUE_INTS", list.size(), list_pointer(list.empty(), "int64_t"));
-                 },
-                 [&](const std::vector<double>& list) {
-                   return value("TENON_VALUE_FLOATS", list.size(), list_pointer(list.empty(), "double"));
-                 }},
+      Overloaded{
+          [](NoneValue) -> std::string { return "{}"; },
+          [&](bool truth) { return value("TENON_VALUE_BOOL", 0, cat(".i = ", truth)); },
+          [&](int64_t number) {
+            return value("TENON_VALUE_INT", 0, cat(".i = ", cpp_integer(number)));
+          },
+          [&](double number) {
+            return value("TENON_VALUE_FLOAT", 0, cat(".f = ", cpp_number(number)));
+          },
+          [&](const std::string& text) {
+            return value("TENON_VALUE_STRING", text.size(),
+                         cat(".p = const_cast<char*>(", quoted(text), ")"));
+          },
+          [&](DtypeValue dtype) {
+            return value("TENON_VALUE_DTYPE", 0, cat(".i = ", dtypes()[dtype.id].macro));
+          },
+          [&](const std::vector<int64_t>& list) {
+            return value("TENON_VALUE_INTS", list.size(), list_pointer(list.empty(), "int64_t"));
+          },
+          [&](const std::vector<double>& list) {
+            return value("TENON_VALUE_FLOATS", list.size(), list_pointer(list.empty(), "double"));
+          }},
       *param.default_value);
 }
 

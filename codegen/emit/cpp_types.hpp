@@ -24,8 +24,8 @@ std::string c_word(ParamKind kind);  // "ints": in names of generated and suppor
 // One word for parameters that unbox alike.
 std::string c_shape(const Param& param);
 
-// Initialiser of a tenon_value for a default, in a static table. Lists refer to a static array called
-// `array`, whose elements are default_elements().
+// Initialiser of a tenon_value for a default, in a static table. Lists refer to a static array
+// called `array`, whose elements are default_elements().
 std::string value_initialiser(const Param& param, const std::string& array);
 std::string default_elements(const Param& param);  // "1, 1"; empty if the default is no list
 std::string cpp_number(double number);

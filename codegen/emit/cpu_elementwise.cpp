@@ -8,15 +8,21 @@ namespace {
 
 std::string out_type(const Operator& op) {
   switch (op.dtypes.outs[0].rule) {
-    case OutDtype::Bool: return "bool";
-    case OutDtype::Int64: return "int64_t";
-    case OutDtype::Real: return "R";
-    case OutDtype::Accumulate: return "std::conditional_t<std::is_integral_v<T>, int64_t, T>";
-    default: return "T";
+    case OutDtype::Bool:
+      return "bool";
+    case OutDtype::Int64:
+      return "int64_t";
+    case OutDtype::Real:
+      return "R";
+    case OutDtype::Accumulate:
+      return "std::conditional_t<std::is_integral_v<T>, int64_t, T>";
+    default:
+      return "T";
   }
 }
 
-// Inputs that are not converted to the compute dtype have exactly one of their own (scalar_check.cpp).
+// Inputs that are not converted to the compute dtype have exactly one of their own
+// (scalar_check.cpp).
 std::string in_type(const Operator& op, const Param& param) {
   auto checked = op.dtypes.checked.find(param.name);
   if (checked == op.dtypes.checked.end()) return "T";
@@ -30,27 +36,30 @@ std::string loop_name(const Operator& op, size_t index) {
 }
 
 // One pass over the elements. A choice that does not depend on them is made outside.
-std::string run_statement(const ScalarValue& value, const std::string& types, const std::vector<Param>& params,
+std::string run_statement(const ScalarValue& value, const std::string& types,
+                          const std::vector<Param>& params,
                           const std::vector<std::string>& param_types, const ScalarNames& names,
                           const std::string& indent) {
   if (value.form == ScalarValue::Conditional) {
     auto branch = [&](size_t i) {
       return run_statement(value.children[i], types, params, param_types, names, indent + "  ");
     };
-    return cat(indent, "if (", scalar_cpp(value.children[0], names), ") {\n", branch(1), indent, "} else {\n",
-               branch(2), indent, "}\n");
+    return cat(indent, "if (", scalar_cpp(value.children[0], names), ") {\n", branch(1), indent,
+               "} else {\n", branch(2), indent, "}\n");
   }
   std::vector<std::string> declared;
   for (size_t i = 0; i < param_types.size(); ++i)
-    declared.push_back(cat(param_types[i], scalar_reads(value, params[i].name) ? " " + params[i].name : ""));
-  return cat(indent, "run_loop<", types, ">(data, strides, n, [=](", join(declared, ", "), ") { return ",
-             scalar_cpp_as_element(value, names), "; });\n");
+    declared.push_back(
+        cat(param_types[i], scalar_reads(value, params[i].name) ? " " + params[i].name : ""));
+  return cat(indent, "run_loop<", types, ">(data, strides, n, [=](", join(declared, ", "),
+             ") { return ", scalar_cpp_as_element(value, names), "; });\n");
 }
 
 std::string loop(const Operator& op, size_t index) {
   const ScalarCase& scalar_case = op.cases[index];
   ScalarValue value = check_case(op, scalar_case);
-  ScalarNames names{"T", "R", (scalar_case.mask & (integer_dtypes() | bool_dtypes())) != 0, "attributes"};
+  ScalarNames names{"T", "R", (scalar_case.mask & (integer_dtypes() | bool_dtypes())) != 0,
+                    "attributes"};
   std::vector<std::string> param_types;
   for (const Param& param : op.signature.params)
     if (param.is_tensor()) param_types.push_back(in_type(op, param));

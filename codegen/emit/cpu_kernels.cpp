@@ -10,20 +10,34 @@ namespace tenon::codegen {
 
 const char* cpu_element_type(int dtype) {
   switch (dtype) {
-    case TENON_DTYPE_BOOL: return "bool";
-    case TENON_DTYPE_U8: return "uint8_t";
-    case TENON_DTYPE_I8: return "int8_t";
-    case TENON_DTYPE_U16: return "uint16_t";
-    case TENON_DTYPE_I16: return "int16_t";
-    case TENON_DTYPE_U32: return "uint32_t";
-    case TENON_DTYPE_I32: return "int32_t";
-    case TENON_DTYPE_U64: return "uint64_t";
-    case TENON_DTYPE_I64: return "int64_t";
-    case TENON_DTYPE_F32: return "float";
-    case TENON_DTYPE_F64: return "double";
-    case TENON_DTYPE_C64: return "std::complex<float>";
-    case TENON_DTYPE_C128: return "std::complex<double>";
-    default: return nullptr;
+    case TENON_DTYPE_BOOL:
+      return "bool";
+    case TENON_DTYPE_U8:
+      return "uint8_t";
+    case TENON_DTYPE_I8:
+      return "int8_t";
+    case TENON_DTYPE_U16:
+      return "uint16_t";
+    case TENON_DTYPE_I16:
+      return "int16_t";
+    case TENON_DTYPE_U32:
+      return "uint32_t";
+    case TENON_DTYPE_I32:
+      return "int32_t";
+    case TENON_DTYPE_U64:
+      return "uint64_t";
+    case TENON_DTYPE_I64:
+      return "int64_t";
+    case TENON_DTYPE_F32:
+      return "float";
+    case TENON_DTYPE_F64:
+      return "double";
+    case TENON_DTYPE_C64:
+      return "std::complex<float>";
+    case TENON_DTYPE_C128:
+      return "std::complex<double>";
+    default:
+      return nullptr;
   }
 }
 
@@ -31,25 +45,30 @@ DtypeMask cpu_loop_dtypes(DtypeMask mask) {
   DtypeMask loops = 0;
   for (size_t id = 0; id < dtypes().size(); ++id) {
     if (!(mask >> id & 1)) continue;
-    loops |= DtypeMask{1} << (cpu_element_type(static_cast<int>(id)) ? id : size_t{TENON_DTYPE_F32});
+    loops |=
+        DtypeMask{1} << (cpu_element_type(static_cast<int>(id)) ? id : size_t{TENON_DTYPE_F32});
   }
   return loops;
 }
 
-std::string cpu_file(const std::string& file, const std::string& kind, const std::vector<CpuKernel>& kernels) {
+std::string cpu_file(const std::string& file, const std::string& kind,
+                     const std::vector<CpuKernel>& kernels) {
   std::string text = generated_line({file});
-  if (kernels.empty()) return cat(text, "// No operator of this file has a generated ", kind, " kernel.\n");
+  if (kernels.empty())
+    return cat(text, "// No operator of this file has a generated ", kind, " kernel.\n");
   std::string body, rows;
   for (const CpuKernel& kernel : kernels) {
     body += kernel.definition;
-    body += fill(R"(tenon_status run_@op@(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, tenon_value* outs,
+    body += fill(
+        R"(tenon_status run_@op@(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, tenon_value* outs,
     uint32_t, tenon_err* err) {
   return run_@kind@(kernel_@op@, ctx, args, nargs, outs, err);
 }
 
 )",
-                 {{"op", kernel.op->name}, {"kind", kind}});
-    rows += cat("    ", kind, "_kernel(kernel_", kernel.op->name, ", run_", kernel.op->name, "),\n");
+        {{"op", kernel.op->name}, {"kind", kind}});
+    rows +=
+        cat("    ", kind, "_kernel(kernel_", kernel.op->name, ", run_", kernel.op->name, "),\n");
   }
   return text + fill(R"(#include "@kind@.hpp"
 

@@ -12,24 +12,30 @@ constexpr const char* kWideIntegers = "std::conditional_t<std::is_integral_v<T>,
 std::string accumulator_type(const Operator& op, const CheckedReduction& reduction) {
   if (reduction.truth) return "bool";
   switch (op.dtypes.outs[0].rule) {
-    case OutDtype::Int64: return "int64_t";
-    case OutDtype::Accumulate: return kWideIntegers;
-    case OutDtype::Real: return "decltype(math::real(T()))";
-    default: return "T";
+    case OutDtype::Int64:
+      return "int64_t";
+    case OutDtype::Accumulate:
+      return kWideIntegers;
+    case OutDtype::Real:
+      return "decltype(math::real(T()))";
+    default:
+      return "T";
   }
 }
 
 std::string result_type(const Operator& op) {
   switch (op.dtypes.outs[0].rule) {
-    case OutDtype::Bool: return "bool";
-    default: return "Acc";
+    case OutDtype::Bool:
+      return "bool";
+    default:
+      return "Acc";
   }
 }
 
 // One member function: "Acc combine" with parameters "Acc a", "Acc b", named where they are read.
 std::string method(const Operator& op, const std::string& head,
-                   const std::vector<std::pair<std::string, std::string>>& params, const ScalarValue& value,
-                   const ScalarNames& names) {
+                   const std::vector<std::pair<std::string, std::string>>& params,
+                   const ScalarValue& value, const ScalarNames& names) {
   std::string list = join(params, ", ", [&](const auto& param) {
     return scalar_reads(value, param.second) ? cat(param.first, " ", param.second) : param.first;
   });
@@ -53,7 +59,8 @@ std::string traits(const Operator& op) {
   methods += method(op, "Acc combine", {{"Acc", "a"}, {"Acc", "b"}}, reduction.combine, partial);
   methods += method(op, "Out finish", {{"Acc", "a"}, {"int64_t", "n"}}, reduction.finish, partial);
   bool reads_attributes = methods.find("attributes[") != std::string::npos;
-  return fill(R"(// @origin@
+  return fill(
+      R"(// @origin@
 template <class T>
 struct @name@ {
   using In = T;
@@ -62,18 +69,20 @@ struct @name@ {
 @real@  explicit @name@(const tenon_value*@argument@) {}
 @methods@@member@};
 )",
-              {{"origin", op.where.origin()},
-               {"name", camel_case(op.name)},
-               {"accumulator", accumulator_type(op, reduction)},
-               {"result", result_type(op)},
-               {"real", methods.find("R(") == std::string::npos ? "" : "  using R = decltype(math::real(T()));\n"},
-               {"argument", reads_attributes ? " values) : attributes(values" : ""},
-               {"methods", methods},
-               {"member", reads_attributes ? "  const tenon_value* attributes;\n" : ""}});
+      {{"origin", op.where.origin()},
+       {"name", camel_case(op.name)},
+       {"accumulator", accumulator_type(op, reduction)},
+       {"result", result_type(op)},
+       {"real",
+        methods.find("R(") == std::string::npos ? "" : "  using R = decltype(math::real(T()));\n"},
+       {"argument", reads_attributes ? " values) : attributes(values" : ""},
+       {"methods", methods},
+       {"member", reads_attributes ? "  const tenon_value* attributes;\n" : ""}});
 }
 
 size_t axis_argument(const Operator& op) {
-  if (op.shape->params.size() > 1) return static_cast<size_t>(op.signature.find_param(op.shape->params[1]));
+  if (op.shape->params.size() > 1)
+    return static_cast<size_t>(op.signature.find_param(op.shape->params[1]));
   int axis = op.signature.find_param("axis");
   return static_cast<size_t>(std::max(axis, 0));
 }

@@ -18,8 +18,8 @@ std::string give_results(const Operator& op, const Value& result, const Expressi
   if (result.type.base == ValueType::Record) {
     values = join(result.type.record->signature.results, ", ",
                   [](const Result& r) { return "result." + r.name; });
-    return cat("  const auto result = ", cpp.owned(result), ";\n  return expression::give(scope, outs, {",
-               values, "});\n");
+    return cat("  const auto result = ", cpp.owned(result),
+               ";\n  return expression::give(scope, outs, {", values, "});\n");
   }
   if (op.signature.results.size() > 1)
     values = join(result.children, ", ", [&](const Value& child) { return cpp.owned(child); });
@@ -34,7 +34,8 @@ std::string function(const Operator& op, const Package& package) {
   std::string body = ExpressionCpp::declare_arguments(op, usage_of(program).named);
   for (const auto& [name, value] : program.steps) body += cat("  ", cpp.step(name, value), "\n");
   body += give_results(op, program.result, cpp);
-  return cat("// ", op.decompose.front().expression.where.origin(), "\ntenon_status decompose_", op.name,
+  return cat("// ", op.decompose.front().expression.where.origin(), "\ntenon_status decompose_",
+             op.name,
              "(tenon_ctx*, [[maybe_unused]] const tenon_value* args, uint32_t, tenon_value* outs,\n"
              "    uint32_t, tenon_err* err) {\n  Scope scope(err);\n",
              body, "}\n\n");
@@ -52,9 +53,11 @@ std::string decompose_file(const Package& package, const std::string& file,
   std::string include = package.name_space == "tenon"
                             ? std::string()
                             : cat("#include <", package.name_space, "/ops.hpp>\n");
-  return cat(text, include, "#include <tenon/ops.hpp>\n#include <tenon/ops/expression.hpp>\n\n"
-             "namespace ", cpp_namespace, " {\nusing namespace ::tenon;\n\n", functions,
-             "}  // namespace ", cpp_namespace, "\n");
+  return cat(text, include,
+             "#include <tenon/ops.hpp>\n#include <tenon/ops/expression.hpp>\n\n"
+             "namespace ",
+             cpp_namespace, " {\nusing namespace ::tenon;\n\n", functions, "}  // namespace ",
+             cpp_namespace, "\n");
 }
 
 }  // namespace tenon::codegen

@@ -10,16 +10,20 @@ template <class Range, class Function>
 std::string json_list(const Range& range, Function text_of) {
   return "[" + join(range, ", ", text_of) + "]";
 }
-std::string json_strings(const std::vector<std::string>& items) { return json_list(items, json_quoted); }
+std::string json_strings(const std::vector<std::string>& items) {
+  return json_list(items, json_quoted);
+}
 const char* json_bool(bool truth) { return truth ? "true" : "false"; }
 
 std::string param(const Operator& op, const Param& param) {
   auto checked = op.dtypes.checked.find(param.name);
-  return cat("{\"name\": ", json_quoted(param.name), ", \"type\": ", json_quoted(yaml_name(param.kind)),
-             ", \"optional\": ", json_bool(param.optional), ", \"keyword_only\": ", json_bool(param.keyword_only),
-             ", \"default\": ", param.default_value ? json_quoted(param.default_text) : "null",
-             ", \"promoted\": ", json_bool(op.dtypes.is_promoted(param.name)),
-             ", \"dtypes\": ", checked == op.dtypes.checked.end() ? "null" : json_quoted(describe(checked->second)), "}");
+  return cat(
+      "{\"name\": ", json_quoted(param.name), ", \"type\": ", json_quoted(yaml_name(param.kind)),
+      ", \"optional\": ", json_bool(param.optional),
+      ", \"keyword_only\": ", json_bool(param.keyword_only),
+      ", \"default\": ", param.default_value ? json_quoted(param.default_text) : "null",
+      ", \"promoted\": ", json_bool(op.dtypes.is_promoted(param.name)), ", \"dtypes\": ",
+      checked == op.dtypes.checked.end() ? "null" : json_quoted(describe(checked->second)), "}");
 }
 
 std::vector<std::string> dtype_names(DtypeMask mask) {
@@ -35,13 +39,15 @@ const char* compute_name(Compute compute) {
 }
 
 std::string out_name(const OutDtype& out) {
-  static constexpr const char* names[] = {"same", "bool", "int64", "real", "accumulate", "param", "native"};
+  static constexpr const char* names[] = {"same",       "bool",  "int64", "real",
+                                          "accumulate", "param", "native"};
   return out.rule == OutDtype::Param ? cat("param(", out.param, ")") : names[out.rule];
 }
 
 std::string shape_name(const Operator& op) {
   if (!op.shape) return "null";
-  static constexpr const char* names[] = {"broadcast", "same", "reduce", "of", "native", "data_dependent"};
+  static constexpr const char* names[] = {"broadcast", "same",   "reduce",
+                                          "of",        "native", "data_dependent"};
   return json_quoted(names[op.shape->kind]);
 }
 
@@ -59,11 +65,13 @@ std::string entry(const Operator& op) {
       {"origin", json_quoted(op.where.origin())},
       {"doc", json_quoted(op.doc)},
       {"params", json_list(op.signature.params, [&](const Param& p) { return param(op, p); })},
-      {"results", json_list(op.signature.results, [](const Result& r) { return json_quoted(r.name); })},
+      {"results",
+       json_list(op.signature.results, [](const Result& r) { return json_quoted(r.name); })},
       {"list_result", json_bool(op.signature.list_result())},
       {"compute", json_quoted(compute_name(op.dtypes.compute))},
       {"dtypes", json_strings(dtype_names(op.dtypes.allow))},
-      {"out_dtypes", json_list(op.dtypes.outs, [](const OutDtype& out) { return json_quoted(out_name(out)); })},
+      {"out_dtypes",
+       json_list(op.dtypes.outs, [](const OutDtype& out) { return json_quoted(out_name(out)); })},
       {"shape", shape_name(op)},
       {"gradients", json_strings(gradients)},
       {"never_differentiable", json_bool(op.never_differentiable)},
@@ -73,19 +81,27 @@ std::string entry(const Operator& op) {
       {"out_form", json_bool(op.has_out_form())},
       {"method", json_bool(op.method)},
       {"tags", json_strings({op.tags.begin(), op.tags.end()})},
-      {"names", cat("{", join(op.names, ", ", [](const auto& item) {
-                      return cat(json_quoted(item.first), ": ", json_strings(item.second));
-                    }), "}")},
-      {"examples", json_list(op.examples, [](const Example& example) { return json_quoted(example.text); })},
+      {"names", cat("{",
+                    join(op.names, ", ",
+                         [](const auto& item) {
+                           return cat(json_quoted(item.first), ": ", json_strings(item.second));
+                         }),
+                    "}")},
+      {"examples",
+       json_list(op.examples, [](const Example& example) { return json_quoted(example.text); })},
   };
-  return cat("  {", join(fields, ",\n   ", [](const auto& field) { return cat("\"", field.first, "\": ", field.second); }), "}");
+  return cat("  {",
+             join(fields, ",\n   ",
+                  [](const auto& field) { return cat("\"", field.first, "\": ", field.second); }),
+             "}");
 }
 
 }  // namespace
 
 std::vector<OutputFile> emit_dump(const Package& package, const EmitOptions&) {
-  std::string text = cat("{\"namespace\": ", json_quoted(package.name_space), ",\n \"operators\": [\n",
-                         join(package.emitted, ",\n", [](const Operator* op) { return entry(*op); }), "\n]}\n");
+  std::string text =
+      cat("{\"namespace\": ", json_quoted(package.name_space), ",\n \"operators\": [\n",
+          join(package.emitted, ",\n", [](const Operator* op) { return entry(*op); }), "\n]}\n");
   return {{"operators.json", text}};
 }
 

@@ -38,7 +38,8 @@ class ExpressionCpp {
   std::string device_of_;
 };
 
-// Which arguments a program reads, in whole or for shape and dtype only; which outputs; which gradients.
+// Which arguments a program reads, in whole or for shape and dtype only; which outputs; which
+// gradients.
 struct Usage {
   std::set<int> arguments, shapes, outputs, gradients;
   // For C++: every argument that is named at all.

@@ -12,7 +12,8 @@ std::string parameters(const Operator& op, size_t first, bool defaults) {
   for (size_t i = first; i < op.signature.params.size(); ++i) {
     const Param& param = op.signature.params[i];
     text += cat(", ", cpp_param_type(param), " ", param.name);
-    // A required parameter may follow (by keyword in Python): then none before it has a default here.
+    // A required parameter may follow (by keyword in Python): then none before it has a default
+    // here.
     bool tail = defaults;
     for (size_t j = i; j < op.signature.params.size(); ++j)
       tail = tail && op.signature.params[j].default_value.has_value();
@@ -40,15 +41,17 @@ std::string plain_form(const Operator& op) {
   std::string text, body;
   size_t count = op.signature.results.size();
   if (count > 1)
-    text += cat("struct ", result_struct(op), " {\n  Tensor ",
-                join(op.signature.results, ", ", [](const Result& r) { return r.name; }), ";\n};\n");
+    text +=
+        cat("struct ", result_struct(op), " {\n  Tensor ",
+            join(op.signature.results, ", ", [](const Result& r) { return r.name; }), ";\n};\n");
   std::string passed = boxed_arguments(op, body);
   if (op.signature.list_result()) {
     body += cat("  return call::list(scope, operator_", op.name, ", ", passed, ");\n");
   } else if (count == 1) {
     body += cat("  return call::result(scope, operator_", op.name, ", ", passed, ");\n");
   } else {
-    body += cat("  auto tensors = call::results<", count, ">(scope, operator_", op.name, ", ", passed, ");\n");
+    body += cat("  auto tensors = call::results<", count, ">(scope, operator_", op.name, ", ",
+                passed, ");\n");
     std::vector<std::string> moved;
     for (size_t i = 0; i < count; ++i) moved.push_back(cat("std::move(tensors[", i, "])"));
     body += cat("  return {", join(moved, ", "), "};\n");
@@ -64,9 +67,9 @@ std::string out_form(const Operator& op) {
     list += cat(list.empty() ? "" : ", ", result.name, ".get()");
   }
   std::string passed = boxed_arguments(op, body);
-  return cat("inline void ", op.name, "_out(Scope& scope", tensors, parameters(op, 0, true), ") {\n",
-             body, "  call::into<", op.signature.results.size(), ">(scope, operator_", op.name, ", ",
-             passed, ", {", list, "});\n}\n");
+  return cat("inline void ", op.name, "_out(Scope& scope", tensors, parameters(op, 0, true),
+             ") {\n", body, "  call::into<", op.signature.results.size(), ">(scope, operator_",
+             op.name, ", ", passed, ", {", list, "});\n}\n");
 }
 
 std::string in_place_form(const Operator& op) {
@@ -75,16 +78,16 @@ std::string in_place_form(const Operator& op) {
   for (size_t i = 1; i < op.signature.params.size(); ++i)
     body += ", " + cpp_boxed(op.signature.params[i]);
   body += "};\n";
-  return cat("inline void ", op.name, "_(Scope& scope, const Tensor& ", self, parameters(op, 1, true),
-             ") {\n", body, "  call::into<1>(scope, operator_", op.name, ", args, ",
-             op.signature.params.size(), ", {", self, ".get()});\n}\n");
+  return cat("inline void ", op.name, "_(Scope& scope, const Tensor& ", self,
+             parameters(op, 1, true), ") {\n", body, "  call::into<1>(scope, operator_", op.name,
+             ", args, ", op.signature.params.size(), ", {", self, ".get()});\n}\n");
 }
 
 std::string function(const Operator& op) {
   std::string text = cat("// ", op.where.origin(), "\n");
   for (const std::string& line : lines_of(op.doc)) text += cat("// ", line, "\n");
-  text += cat("inline constinit call::Operator operator_", op.name, "{", quoted(op.qualified_name()),
-              "};\n", plain_form(op));
+  text += cat("inline constinit call::Operator operator_", op.name, "{",
+              quoted(op.qualified_name()), "};\n", plain_form(op));
   if (op.has_out_form()) text += out_form(op);
   if (op.has_in_place_form()) text += in_place_form(op);
   return text + "\n";

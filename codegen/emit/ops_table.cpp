@@ -68,10 +68,14 @@ std::string params_table(const Operator& op) {
 
 std::string compute_macro(Compute compute) {
   switch (compute) {
-    case Compute::First: return "TENON_COMPUTE_FIRST";
-    case Compute::Promote: return "TENON_COMPUTE_PROMOTE";
-    case Compute::PromoteFloat: return "TENON_COMPUTE_PROMOTE_FLOAT";
-    case Compute::Output: return "TENON_COMPUTE_OUTPUT";
+    case Compute::First:
+      return "TENON_COMPUTE_FIRST";
+    case Compute::Promote:
+      return "TENON_COMPUTE_PROMOTE";
+    case Compute::PromoteFloat:
+      return "TENON_COMPUTE_PROMOTE_FLOAT";
+    case Compute::Output:
+      return "TENON_COMPUTE_OUTPUT";
   }
   return "";
 }
@@ -79,13 +83,17 @@ std::string compute_macro(Compute compute) {
 std::string out_macro(const Operator& op) {
   if (!op.uses_broadcast_rule()) return "TENON_OUT_COMPUTE";
   switch (op.dtypes.outs[0].rule) {
-    case OutDtype::Bool: return "TENON_OUT_BOOL";
-    case OutDtype::Real: return "TENON_OUT_REAL";
-    default: return "TENON_OUT_COMPUTE";
+    case OutDtype::Bool:
+      return "TENON_OUT_BOOL";
+    case OutDtype::Real:
+      return "TENON_OUT_REAL";
+    default:
+      return "TENON_OUT_COMPUTE";
   }
 }
 
-// -- invoke: one trampoline for all operators whose signatures unbox alike ---------------------------
+// -- invoke: one trampoline for all operators whose signatures unbox alike
+// ---------------------------
 
 std::string invoke_name(const Operator& op) {
   std::string name = "invoke";
@@ -114,7 +122,8 @@ std::string invoke_function(const Operator& op) {
               {{"name", invoke_name(op)}, {"types", types}, {"values", values}});
 }
 
-// -- the table ---------------------------------------------------------------------------------------
+// -- the table
+// ---------------------------------------------------------------------------------------
 
 std::string out_names_row(const Operator& op) {
   return join(op.signature.results, ", ", [](const Result& r) { return quoted(r.name); });
@@ -171,8 +180,9 @@ std::string declarations(const Package& package) {
       text += cat("tenon_status infer_", op->name,
                   "(const tenon_value*, uint32_t, tenon_meta*, uint32_t, tenon_err*);\n");
     if (op->decompose_native || !op->decompose.empty())
-      text += cat("tenon_status decompose_", op->name,
-                  "(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);\n");
+      text +=
+          cat("tenon_status decompose_", op->name,
+              "(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);\n");
   }
   return text;
 }
@@ -181,8 +191,8 @@ OutputFile table_file(const Package& package, const EmitOptions& options) {
   std::string body, rows;
   std::map<std::string, std::string> trampolines;
   for (const Operator* op : package.emitted) {
-    body += cat("// ", op->where.origin(), "\n", params_table(*op), "const char* const outs_", op->name,
-                "[] = {", out_names_row(*op), "};\n", shape_rule_function(*op));
+    body += cat("// ", op->where.origin(), "\n", params_table(*op), "const char* const outs_",
+                op->name, "[] = {", out_names_row(*op), "};\n", shape_rule_function(*op));
     if (op->has_typed_form()) trampolines.emplace(invoke_name(*op), invoke_function(*op));
     rows += row(*op);
   }

@@ -10,17 +10,39 @@ namespace {
 std::string type_text(const Param& param) {
   std::string type;
   switch (param.kind) {
-    case ParamKind::Tensor: type = "TensorLike"; break;
-    case ParamKind::Tensors: type = "Sequence[Tensor]"; break;
-    case ParamKind::Int: type = "int"; break;
-    case ParamKind::Float: type = "float"; break;
-    case ParamKind::Bool: type = "bool"; break;
-    case ParamKind::Scalar: type = "Number"; break;
-    case ParamKind::String: type = "str"; break;
-    case ParamKind::Dtype: type = "DtypeLike"; break;
-    case ParamKind::Device: type = "DeviceLike"; break;
-    case ParamKind::Ints: type = "int | Sequence[int]"; break;
-    case ParamKind::Floats: type = "float | Sequence[float]"; break;
+    case ParamKind::Tensor:
+      type = "TensorLike";
+      break;
+    case ParamKind::Tensors:
+      type = "Sequence[Tensor]";
+      break;
+    case ParamKind::Int:
+      type = "int";
+      break;
+    case ParamKind::Float:
+      type = "float";
+      break;
+    case ParamKind::Bool:
+      type = "bool";
+      break;
+    case ParamKind::Scalar:
+      type = "Number";
+      break;
+    case ParamKind::String:
+      type = "str";
+      break;
+    case ParamKind::Dtype:
+      type = "DtypeLike";
+      break;
+    case ParamKind::Device:
+      type = "DeviceLike";
+      break;
+    case ParamKind::Ints:
+      type = "int | Sequence[int]";
+      break;
+    case ParamKind::Floats:
+      type = "float | Sequence[float]";
+      break;
   }
   return param.optional ? type + " | None" : type;
 }
@@ -75,13 +97,16 @@ std::vector<OutputFile> emit_pyi(const Package& package, const EmitOptions&) {
     if (!op->is_public()) continue;
     if (op->signature.results.size() > 1) {
       records += cat("class ", record_name(*op), "(NamedTuple):\n");
-      for (const Result& result : op->signature.results) records += cat("    ", result.name, ": Tensor\n");
+      for (const Result& result : op->signature.results)
+        records += cat("    ", result.name, ": Tensor\n");
       records += "\n";
     }
-    functions += cat("# ", op->where.origin(), "\ndef ", op->name, "(", parameters(*op, false, false), ") -> ",
-                     return_text(*op), ":\n", docstring(*op, "    "), "\n");
+    functions +=
+        cat("# ", op->where.origin(), "\ndef ", op->name, "(", parameters(*op, false, false),
+            ") -> ", return_text(*op), ":\n", docstring(*op, "    "), "\n");
     if (!op->method) continue;
-    methods += cat("    def ", op->name, "(", parameters(*op, true, false), ") -> ", return_text(*op), ": ...\n");
+    methods += cat("    def ", op->name, "(", parameters(*op, true, false), ") -> ",
+                   return_text(*op), ": ...\n");
     if (op->has_in_place_form())
       methods += cat("    def ", op->name, "_(", parameters(*op, true, true), ") -> Tensor: ...\n");
   }
@@ -98,7 +123,8 @@ DtypeLike: TypeAlias = tenon.dtype | str
 DeviceLike: TypeAlias = tenon.device | str
 
 )";
-  text += records + functions + "class TensorMethods:\n    \"\"\"Operators as methods of Tensor.\"\"\"\n\n" + methods;
+  text += records + functions +
+          "class TensorMethods:\n    \"\"\"Operators as methods of Tensor.\"\"\"\n\n" + methods;
   return {{"python/_operators.pyi", text}};
 }
 

@@ -13,13 +13,18 @@ class ExampleText {
 
   std::string text(const Node& node) const {
     switch (node.kind) {
-      case NodeKind::Call: return call(node);
-      case NodeKind::Unary: return (node.text == "!" ? "not " : node.text) + text(node.children[0]);
+      case NodeKind::Call:
+        return call(node);
+      case NodeKind::Unary:
+        return (node.text == "!" ? "not " : node.text) + text(node.children[0]);
       case NodeKind::Binary:
         return cat("(", text(node.children[0]), " ", node.text, " ", text(node.children[1]), ")");
-      case NodeKind::Member: return cat(text(node.children[0]), ".", node.text);
-      case NodeKind::Subscript: return cat(text(node.children[0]), "[", text(node.children[1]), "]");
-      default: return python_value(node);
+      case NodeKind::Member:
+        return cat(text(node.children[0]), ".", node.text);
+      case NodeKind::Subscript:
+        return cat(text(node.children[0]), "[", text(node.children[1]), "]");
+      default:
+        return python_value(node);
     }
   }
 
@@ -32,17 +37,20 @@ class ExampleText {
       int index = keyword.empty() ? static_cast<int>(i) : op->signature.find_param(keyword);
       if (i > 0) arguments += ", ";
       if (!keyword.empty()) arguments += keyword + "=";
-      arguments += argument(node.children[i], op->signature.params[static_cast<size_t>(index)].kind);
+      arguments +=
+          argument(node.children[i], op->signature.params[static_cast<size_t>(index)].kind);
     }
-    return cat(op->name_space == "tenon" ? "tenon." : cat("tenon.ops.", op->name_space, "."), op->name, "(",
-               arguments, ")");
+    return cat(op->name_space == "tenon" ? "tenon." : cat("tenon.ops.", op->name_space, "."),
+               op->name, "(", arguments, ")");
   }
 
   std::string argument(const Node& node, ParamKind kind) const {
     if (node.kind != NodeKind::List) return text(node);
     if (kind == ParamKind::Tensor) return cat("tensor(", python_value(node), ")");
     if (kind == ParamKind::Tensors)
-      return cat("[", join(node.children, ", ", [&](const Node& child) { return argument(child, ParamKind::Tensor); }),
+      return cat("[",
+                 join(node.children, ", ",
+                      [&](const Node& child) { return argument(child, ParamKind::Tensor); }),
                  "]");
     return python_value(node);
   }
@@ -82,18 +90,29 @@ std::string python_default(const Param& param) {
 
 std::string python_value(const Node& node) {
   switch (node.kind) {
-    case NodeKind::Integer: return node.text;
-    case NodeKind::Float: return number_text(node);
-    case NodeKind::Boolean: return node.boolean ? "True" : "False";
-    case NodeKind::None: return "None";
-    case NodeKind::String: return python_string(node.text);
-    case NodeKind::Name: return node.is_infinity_or_nan() ? node.text : "tenon." + node.text;
-    case NodeKind::Unary: return node.text + python_value(node.children[0]);
+    case NodeKind::Integer:
+      return node.text;
+    case NodeKind::Float:
+      return number_text(node);
+    case NodeKind::Boolean:
+      return node.boolean ? "True" : "False";
+    case NodeKind::None:
+      return "None";
+    case NodeKind::String:
+      return python_string(node.text);
+    case NodeKind::Name:
+      return node.is_infinity_or_nan() ? node.text : "tenon." + node.text;
+    case NodeKind::Unary:
+      return node.text + python_value(node.children[0]);
     case NodeKind::Binary:
-      return cat("(", python_value(node.children[0]), " ", node.text, " ", python_value(node.children[1]), ")");
-    case NodeKind::List: return cat("[", join(node.children, ", ", python_value), "]");
-    case NodeKind::Tuple: return cat("(", join(node.children, ", ", python_value), ")");
-    default: return text_of(node);
+      return cat("(", python_value(node.children[0]), " ", node.text, " ",
+                 python_value(node.children[1]), ")");
+    case NodeKind::List:
+      return cat("[", join(node.children, ", ", python_value), "]");
+    case NodeKind::Tuple:
+      return cat("(", join(node.children, ", ", python_value), ")");
+    default:
+      return text_of(node);
   }
 }
 

@@ -22,20 +22,27 @@ class Translator {
   std::string text(const ScalarValue& value) const {
     switch (value.form) {
       case ScalarValue::Literal:
-        return value.type.kind == Kind::String ? cat("std::string_view(", quoted(value.text), ")") : value.text;
-      case ScalarValue::Limit: return limit(value);
-      case ScalarValue::Variable: return value.text;
+        return value.type.kind == Kind::String ? cat("std::string_view(", quoted(value.text), ")")
+                                               : value.text;
+      case ScalarValue::Limit:
+        return limit(value);
+      case ScalarValue::Variable:
+        return value.text;
       case ScalarValue::Unary: {
         std::string plain = cat("(", value.text, text(value.children[0]), ")");
         return narrowed(value, plain);
       }
-      case ScalarValue::Binary: return binary(value);
+      case ScalarValue::Binary:
+        return binary(value);
       case ScalarValue::Conditional:
-        return cat("(", text(value.children[0]), " ? ", as(value.children[1], value.type.kind), " : ",
-                   as(value.children[2], value.type.kind), ")");
-      case ScalarValue::Select: return select(value);
-      case ScalarValue::Function: return function(value);
-      case ScalarValue::IsNone: return cat(value.text == "!=" ? "!" : "", none_name(value.attribute));
+        return cat("(", text(value.children[0]), " ? ", as(value.children[1], value.type.kind),
+                   " : ", as(value.children[2], value.type.kind), ")");
+      case ScalarValue::Select:
+        return select(value);
+      case ScalarValue::Function:
+        return function(value);
+      case ScalarValue::IsNone:
+        return cat(value.text == "!=" ? "!" : "", none_name(value.attribute));
     }
     return "";
   }
@@ -75,8 +82,8 @@ class Translator {
     if (value.text == "nan") return "std::numeric_limits<double>::quiet_NaN()";
     std::string limits = cat("std::numeric_limits<", names_.element, ">::");
     std::string finite = value.text == "lowest" ? limits + "lowest()" : limits + "max()";
-    return cat("(", limits, "has_infinity ? ", value.text == "lowest" ? "-" : "", limits, "infinity() : ",
-               finite, ")");
+    return cat("(", limits, "has_infinity ? ", value.text == "lowest" ? "-" : "", limits,
+               "infinity() : ", finite, ")");
   }
 
   std::string binary(const ScalarValue& value) const {
@@ -87,10 +94,12 @@ class Translator {
     const std::string& sign = value.text;
     bool element = kind == Kind::Element;
     if (sign == "%")
-      return cat("math::floormod(", element ? cat(a, ", ", b) : cat("double(", a, "), double(", b, ")"), ")");
+      return cat("math::floormod(",
+                 element ? cat(a, ", ", b) : cat("double(", a, "), double(", b, ")"), ")");
     if (element && sign == "<<") return cat("math::shift_left(", a, ", ", b, ")");
     if (element && sign == ">>") return cat("math::shift_right(", a, ", ", b, ")");
-    if (!element && kind == Kind::Int && sign == "/") return cat("(double(", a, ") / double(", b, "))");
+    if (!element && kind == Kind::Int && sign == "/")
+      return cat("(double(", a, ") / double(", b, "))");
     return narrowed(value, cat("(", a, " ", sign, " ", b, ")"));
   }
 
@@ -104,9 +113,11 @@ class Translator {
 
   std::string select(const ScalarValue& value) const {
     Kind kind = value.type.kind;
-    std::string condition = text(value.children[0]), a = as(value.children[1], kind), b = as(value.children[2], kind);
+    std::string condition = text(value.children[0]), a = as(value.children[1], kind),
+                b = as(value.children[2], kind);
     if (kind == Kind::Element || kind == Kind::Real)
-      return cat("math::select(", unwrapped(condition), ", ", unwrapped(a), ", ", unwrapped(b), ")");
+      return cat("math::select(", unwrapped(condition), ", ", unwrapped(a), ", ", unwrapped(b),
+                 ")");
     return cat("(", condition, " ? ", a, " : ", b, ")");
   }
 
@@ -116,11 +127,16 @@ class Translator {
     for (const ScalarValue& child : value.children)
       real = real && (child.type.kind == Kind::Real || is_host(child));
     bool any_real = false;
-    for (const ScalarValue& child : value.children) any_real = any_real || child.type.kind == Kind::Real;
+    for (const ScalarValue& child : value.children)
+      any_real = any_real || child.type.kind == Kind::Real;
     if (real && any_real) kind = Kind::Real;
-    return cat("math::", value.text, "(", join(value.children, ", ", [&](const ScalarValue& child) {
-                 return unwrapped(child.type.kind == Kind::Bool ? text(child) : as(child, kind));
-               }), ")");
+    return cat(
+        "math::", value.text, "(",
+        join(value.children, ", ",
+             [&](const ScalarValue& child) {
+               return unwrapped(child.type.kind == Kind::Bool ? text(child) : as(child, kind));
+             }),
+        ")");
   }
 
   const ScalarNames& names_;
@@ -152,25 +168,33 @@ std::string declare_attributes(const Signature& signature, const ScalarValue& va
   std::vector<int> params = attribute_params(signature);
   std::string result;
   for (int attribute : tested)
-    result += cat(indent, "const bool ", Translator::none_name(attribute), " = ", names.attributes, "[",
-                  attribute, "].tag == TENON_VALUE_NONE;\n");
+    result += cat(indent, "const bool ", Translator::none_name(attribute), " = ", names.attributes,
+                  "[", attribute, "].tag == TENON_VALUE_NONE;\n");
   for (int attribute : read) {
     const Param& param = signature.params[params[attribute]];
     std::string source = cat(names.attributes, "[", attribute, "]");
     std::string type, read_text;
     switch (param.kind) {
-      case ParamKind::Int: type = "int64_t", read_text = cat("attribute_int(", source, ")"); break;
-      case ParamKind::Float: type = "double", read_text = cat("attribute_float(", source, ")"); break;
-      case ParamKind::Bool: type = "bool", read_text = cat("attribute_bool(", source, ")"); break;
+      case ParamKind::Int:
+        type = "int64_t", read_text = cat("attribute_int(", source, ")");
+        break;
+      case ParamKind::Float:
+        type = "double", read_text = cat("attribute_float(", source, ")");
+        break;
+      case ParamKind::Bool:
+        type = "bool", read_text = cat("attribute_bool(", source, ")");
+        break;
       case ParamKind::String:
         type = "std::string_view";
-        read_text = cat("std::string_view(static_cast<const char*>(", source, ".v.p), ", source, ".aux)");
+        read_text =
+            cat("std::string_view(static_cast<const char*>(", source, ".v.p), ", source, ".aux)");
         break;
       default:
         type = names.element;
-        read_text = names.integers ? cat("std::is_integral_v<", type, "> ? ", type, "(attribute_int(", source,
-                                         ")) : ", type, "(attribute_float(", source, "))")
-                                   : cat(type, "(attribute_float(", source, "))");
+        read_text = names.integers
+                        ? cat("std::is_integral_v<", type, "> ? ", type, "(attribute_int(", source,
+                              ")) : ", type, "(attribute_float(", source, "))")
+                        : cat(type, "(attribute_float(", source, "))");
     }
     result += cat(indent, "const ", type, " ", param.name, " = ", read_text, ";\n");
   }
@@ -188,19 +212,23 @@ int scalar_cost(const ScalarValue& value) {
   int cost = 0;
   for (const ScalarValue& child : value.children) cost += scalar_cost(child);
   if (!value.type.varying && value.form != ScalarValue::Function) return cost;
-  static const std::set<std::string> cheap = {"abs",   "sign", "min",   "max",   "fmin",  "fmax",     "floor",
-                                              "ceil",  "round", "trunc", "isnan", "isinf", "isfinite", "real",
-                                              "imag",  "conj",  "copysign"};
-  static const std::set<std::string> dear = {"pow", "lgamma", "digamma", "floormod", "floordiv", "fmod", "nextafter"};
+  static const std::set<std::string> cheap = {
+      "abs",   "sign",  "min",   "max",      "fmin", "fmax", "floor", "ceil",    "round",
+      "trunc", "isnan", "isinf", "isfinite", "real", "imag", "conj",  "copysign"};
+  static const std::set<std::string> dear = {"pow",      "lgamma", "digamma",  "floormod",
+                                             "floordiv", "fmod",   "nextafter"};
   switch (value.form) {
     case ScalarValue::Function:
       if (cheap.count(value.text)) return cost + 1;
       if (value.text == "sqrt" || value.text == "rsqrt") return cost + 4;
       return cost + (dear.count(value.text) ? 64 : 16);
-    case ScalarValue::Binary: return cost + (value.text == "/" || value.text == "%" ? 4 : 1);
+    case ScalarValue::Binary:
+      return cost + (value.text == "/" || value.text == "%" ? 4 : 1);
     case ScalarValue::Unary:
-    case ScalarValue::Select: return cost + 1;
-    default: return cost;
+    case ScalarValue::Select:
+      return cost + 1;
+    default:
+      return cost;
   }
 }
 

@@ -10,10 +10,10 @@ namespace tenon::codegen {
 
 // What the C++ around the expression calls its types.
 struct ScalarNames {
-  std::string element;             // "T"
-  std::string real;                // "R", the type of real parts
-  bool integers = false;           // elements may be integers, which C++ would widen to int
-  std::string attributes;          // the array of attributes
+  std::string element;     // "T"
+  std::string real;        // "R", the type of real parts
+  bool integers = false;   // elements may be integers, which C++ would widen to int
+  std::string attributes;  // the array of attributes
 };
 
 // An expression of the type that the value has; `as_element` converts numbers to the element type.

@@ -14,7 +14,8 @@ bool all_native(const Operator& op) {
 }
 
 bool is_generated(const Operator& op) {
-  if (!op.shape || op.uses_broadcast_rule() || op.shape->kind == ShapeRule::DataDependent) return false;
+  if (!op.shape || op.uses_broadcast_rule() || op.shape->kind == ShapeRule::DataDependent)
+    return false;
   return op.shape->kind != ShapeRule::Native || !op.dtypes.checked.empty() || !all_native(op);
 }
 
@@ -26,9 +27,12 @@ std::string argument(const Operator& op, const std::string& param) {
 std::string compute_dtype(const Operator& op) {
   std::string text = cat("shapes::first_dtype(args, ", op.signature.params.size(), ")");
   if (op.dtypes.compute == Compute::Promote || op.dtypes.compute == Compute::PromoteFloat) {
-    text = cat("shapes::promoted_dtype(args, {", join(op.dtypes.promoted, ", ", [&](const std::string& name) {
-                 return std::to_string(op.signature.find_param(name));
-               }), "})");
+    text = cat("shapes::promoted_dtype(args, {",
+               join(op.dtypes.promoted, ", ",
+                    [&](const std::string& name) {
+                      return std::to_string(op.signature.find_param(name));
+                    }),
+               "})");
     if (op.dtypes.compute == Compute::PromoteFloat) text = cat("shapes::float_dtype(", text, ")");
   }
   return text;
@@ -36,13 +40,20 @@ std::string compute_dtype(const Operator& op) {
 
 std::string out_dtype(const Operator& op, const OutDtype& out) {
   switch (out.rule) {
-    case OutDtype::Same: return "compute";
-    case OutDtype::Bool: return "TENON_DTYPE_BOOL";
-    case OutDtype::Int64: return "TENON_DTYPE_I64";
-    case OutDtype::Real: return "shapes::real_dtype(compute)";
-    case OutDtype::Accumulate: return "shapes::accumulate_dtype(compute)";
-    case OutDtype::Param: return cat("shapes::dtype_or(", argument(op, out.param), ", compute)");
-    case OutDtype::Native: return "compute";  // overwritten by the hand-written function
+    case OutDtype::Same:
+      return "compute";
+    case OutDtype::Bool:
+      return "TENON_DTYPE_BOOL";
+    case OutDtype::Int64:
+      return "TENON_DTYPE_I64";
+    case OutDtype::Real:
+      return "shapes::real_dtype(compute)";
+    case OutDtype::Accumulate:
+      return "shapes::accumulate_dtype(compute)";
+    case OutDtype::Param:
+      return cat("shapes::dtype_or(", argument(op, out.param), ", compute)");
+    case OutDtype::Native:
+      return "compute";  // overwritten by the hand-written function
   }
   return "";
 }
@@ -50,27 +61,32 @@ std::string out_dtype(const Operator& op, const OutDtype& out) {
 std::string shape_statement(const Operator& op, size_t result) {
   const ShapeRule& rule = *op.shape;
   std::string name = quoted(op.name), out = cat("outs[", result, "]");
-  auto attempt = [](const std::string& call) { return cat("  TENON_RETURN_IF_FAILED(", call, ");\n"); };
+  auto attempt = [](const std::string& call) {
+    return cat("  TENON_RETURN_IF_FAILED(", call, ");\n");
+  };
   switch (rule.kind) {
     case ShapeRule::Broadcast:
-      return attempt(cat("shapes::broadcast(", name, ", {", join(rule.params, ", ", [&](const std::string& param) {
-                           return "&" + argument(op, param);
-                         }), "}, ", out, ", err)"));
-    case ShapeRule::Same: return cat("  shapes::same(", argument(op, rule.params[0]), ", ", out, ");\n");
+      return attempt(cat("shapes::broadcast(", name, ", {",
+                         join(rule.params, ", ",
+                              [&](const std::string& param) { return "&" + argument(op, param); }),
+                         "}, ", out, ", err)"));
+    case ShapeRule::Same:
+      return cat("  shapes::same(", argument(op, rule.params[0]), ", ", out, ");\n");
     case ShapeRule::Reduce: {
       std::string axes = rule.params.size() > 1 ? argument(op, rule.params[1]) : "tenon_value{}";
       std::string axis_name = quoted(rule.params.size() > 1 ? rule.params[1] : "axis");
       std::string keepdim = rule.params.size() > 2
                                 ? cat("tenon_arg_bool(&", argument(op, rule.params[2]), ") != 0")
                                 : (rule.keepdim ? "true" : "false");
-      return attempt(cat("shapes::reduce(", name, ", ", argument(op, rule.params[0]), ", ", axis_name,
-                         ", ", axes, ", ", keepdim, ", ", out, ", err)"));
+      return attempt(cat("shapes::reduce(", name, ", ", argument(op, rule.params[0]), ", ",
+                         axis_name, ", ", axes, ", ", keepdim, ", ", out, ", err)"));
     }
     case ShapeRule::Of:
       return attempt(cat("shapes::of(", name, ", ", quoted(rule.params[0]), ", ",
                          argument(op, rule.params[0]), ", ", out, ", err)"));
     case ShapeRule::Native:
-    case ShapeRule::DataDependent: return "";
+    case ShapeRule::DataDependent:
+      return "";
   }
   return "";
 }
@@ -87,8 +103,8 @@ std::string shape_rule_function(const Operator& op) {
   if (!is_generated(op)) return "";
   std::string body;
   for (const auto& [param, mask] : op.dtypes.checked)
-    body += cat("  TENON_RETURN_IF_FAILED(shapes::check_dtype(", quoted(op.name), ", ", quoted(param),
-                ", ", argument(op, param), ", UINT64_C(", hex64(mask), "), ",
+    body += cat("  TENON_RETURN_IF_FAILED(shapes::check_dtype(", quoted(op.name), ", ",
+                quoted(param), ", ", argument(op, param), ", UINT64_C(", hex64(mask), "), ",
                 quoted(describe(mask)), ", err));\n");
   body += cat("  [[maybe_unused]] const int32_t compute = ", compute_dtype(op), ";\n");
   for (size_t i = 0; i < op.signature.results.size(); ++i) {
@@ -100,16 +116,19 @@ std::string shape_rule_function(const Operator& op) {
   if (op.shape->kind == ShapeRule::Native) {
     std::string call = cat("infer_", op.name, "(args, nargs, outs, nouts, err)");
     // What `out` says holds whatever the hand-written function thinks.
-    body += op.dtypes.outs_given ? cat("  TENON_RETURN_IF_FAILED(", call, ");\n") : cat("  return ", call, ";\n");
+    body += op.dtypes.outs_given ? cat("  TENON_RETURN_IF_FAILED(", call, ");\n")
+                                 : cat("  return ", call, ";\n");
     for (size_t i = 0; op.dtypes.outs_given && i < op.dtypes.outs.size(); ++i)
       if (op.dtypes.outs[i].rule != OutDtype::Native)
-        body += cat("  outs[", i, "].dtype = static_cast<uint8_t>(", out_dtype(op, op.dtypes.outs[i]), ");\n");
+        body += cat("  outs[", i, "].dtype = static_cast<uint8_t>(",
+                    out_dtype(op, op.dtypes.outs[i]), ");\n");
   }
   if (op.shape->kind != ShapeRule::Native || op.dtypes.outs_given) body += "  return TENON_OK;\n";
-  return cat("tenon_status rule_", op.name,
-             "([[maybe_unused]] const tenon_value* args, [[maybe_unused]] uint32_t nargs,\n"
-             "    tenon_meta* outs, [[maybe_unused]] uint32_t nouts, [[maybe_unused]] tenon_err* err) {\n",
-             body, "}\n");
+  return cat(
+      "tenon_status rule_", op.name,
+      "([[maybe_unused]] const tenon_value* args, [[maybe_unused]] uint32_t nargs,\n"
+      "    tenon_meta* outs, [[maybe_unused]] uint32_t nouts, [[maybe_unused]] tenon_err* err) {\n",
+      body, "}\n");
 }
 
 }  // namespace tenon::codegen

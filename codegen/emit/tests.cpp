@@ -10,9 +10,10 @@ std::vector<OutputFile> emit_tests(const Package& package, const EmitOptions&) {
   std::string rows;
   for (const Operator* op : package.emitted)
     for (const Example& example : op->examples)
-      rows += cat("    (", python_string(cat(example.where.origin(), " ", example.text)), ",\n     ",
-                  python_string(python_call(example.call, package, op->name_space)), ",\n     ",
-                  python_value(example.value), ", ", example.approximate ? "True" : "False", "),\n");
+      rows +=
+          cat("    (", python_string(cat(example.where.origin(), " ", example.text)), ",\n     ",
+              python_string(python_call(example.call, package, op->name_space)), ",\n     ",
+              python_value(example.value), ", ", example.approximate ? "True" : "False", "),\n");
   std::string text = generated_line(package.files, "#");
   text += R"("""The examples of the operator files, run."""
 

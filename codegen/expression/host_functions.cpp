@@ -7,16 +7,16 @@ namespace tenon::codegen {
 
 ValueType type_of(const Param& param) {
   static constexpr ValueType::Base bases[] = {
-      ValueType::None,   ValueType::Tensor, ValueType::Tensors, ValueType::Int,
-      ValueType::Float,  ValueType::Bool,   ValueType::Scalar,  ValueType::String,
-      ValueType::Dtype,  ValueType::Device, ValueType::Ints,    ValueType::Floats};
+      ValueType::None,  ValueType::Tensor, ValueType::Tensors, ValueType::Int,
+      ValueType::Float, ValueType::Bool,   ValueType::Scalar,  ValueType::String,
+      ValueType::Dtype, ValueType::Device, ValueType::Ints,    ValueType::Floats};
   return {bases[static_cast<int>(param.kind)], param.optional, nullptr};
 }
 
 std::string name_of(const ValueType& type) {
-  static constexpr const char* names[] = {"none",   "Tensor", "Tensor[]", "int",    "float",
-                                          "bool",   "Scalar", "str",      "dtype",  "device",
-                                          "int[]",  "float[]", "several results"};
+  static constexpr const char* names[] = {
+      "none", "Tensor", "Tensor[]", "int",   "float",   "bool",           "Scalar",
+      "str",  "dtype",  "device",   "int[]", "float[]", "several results"};
   return std::string(names[type.base]) + (type.optional ? "?" : "");
 }
 
@@ -29,10 +29,14 @@ bool converts(const ValueType& from, const ValueType& to) {
     case ValueType::Scalar:
       return !from.optional && (from.base == ValueType::Int || from.base == ValueType::Float ||
                                 from.base == ValueType::Bool || from.base == ValueType::Scalar);
-    case ValueType::Float: return from.is(ValueType::Int) || from.is(ValueType::Scalar);
-    case ValueType::Ints: return from.is(ValueType::Int);
-    case ValueType::Floats: return from.is(ValueType::Ints);
-    default: return false;
+    case ValueType::Float:
+      return from.is(ValueType::Int) || from.is(ValueType::Scalar);
+    case ValueType::Ints:
+      return from.is(ValueType::Int);
+    case ValueType::Floats:
+      return from.is(ValueType::Ints);
+    default:
+      return false;
   }
 }
 

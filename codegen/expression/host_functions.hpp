@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions on host values in operator expressions: `len(x.shape)`, `min(a, b)`. Emitted as calls into
-// tenon::expression (sdk/include/tenon/ops/expression.hpp).
+// Functions on host values in operator expressions: `len(x.shape)`, `min(a, b)`. Emitted as calls
+// into tenon::expression (sdk/include/tenon/ops/expression.hpp).
 #pragma once
 
 #include <optional>

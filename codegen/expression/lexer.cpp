@@ -61,7 +61,8 @@ TokenStream::TokenStream(std::string_view text, Location where, std::string what
       token.kind = floating ? TokenKind::Float : TokenKind::Integer;
     } else if (rest[0] == '\'') {
       size_t end = rest.find('\'', 1);
-      if (end == std::string_view::npos) fail(cat("expected `'` after the text that starts at column ", i + 1));
+      if (end == std::string_view::npos)
+        fail(cat("expected `'` after the text that starts at column ", i + 1));
       token.kind = TokenKind::String;
       token.text = std::string(rest.substr(1, end - 1));
       i += end + 1;
@@ -113,6 +114,8 @@ void TokenStream::fail_expected(std::string_view expected) const {
   fail(cat("expected ", expected, ", got ", got, " at column ", token.column));
 }
 
-void TokenStream::fail(const std::string& text) const { throw Error(where_, cat(what_, ": ", text)); }
+void TokenStream::fail(const std::string& text) const {
+  throw Error(where_, cat(what_, ": ", text));
+}
 
 }  // namespace tenon::codegen

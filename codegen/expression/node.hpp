@@ -38,7 +38,9 @@ struct Node {
   std::vector<std::string> keywords;
   Location where;
 
-  bool is_infinity_or_nan() const { return kind == NodeKind::Name && (text == "inf" || text == "nan"); }
+  bool is_infinity_or_nan() const {
+    return kind == NodeKind::Name && (text == "inf" || text == "nan");
+  }
 };
 
 // `name = expression` lines, the last one bare.

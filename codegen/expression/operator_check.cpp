@@ -19,14 +19,25 @@ struct Binding {
 
 // The operator that an infix sign stands for on tensors.
 const char* operator_of(const std::string& sign, bool unary) {
-  static const std::map<std::string, const char*> binary = {
-      {"+", "add"},         {"-", "subtract"},          {"*", "multiply"},
-      {"/", "divide"},      {"//", "floor_divide"},     {"%", "remainder"},
-      {"<", "less"},        {"<=", "less_equal"},       {">", "greater"},
-      {">=", "greater_equal"}, {"==", "equal"},         {"!=", "not_equal"},
-      {"&", "bitwise_and"}, {"|", "bitwise_or"},        {"^", "bitwise_xor"},
-      {"&&", "logical_and"}, {"||", "logical_or"},      {"<<", "bitwise_left_shift"},
-      {">>", "bitwise_right_shift"}};
+  static const std::map<std::string, const char*> binary = {{"+", "add"},
+                                                            {"-", "subtract"},
+                                                            {"*", "multiply"},
+                                                            {"/", "divide"},
+                                                            {"//", "floor_divide"},
+                                                            {"%", "remainder"},
+                                                            {"<", "less"},
+                                                            {"<=", "less_equal"},
+                                                            {">", "greater"},
+                                                            {">=", "greater_equal"},
+                                                            {"==", "equal"},
+                                                            {"!=", "not_equal"},
+                                                            {"&", "bitwise_and"},
+                                                            {"|", "bitwise_or"},
+                                                            {"^", "bitwise_xor"},
+                                                            {"&&", "logical_and"},
+                                                            {"||", "logical_or"},
+                                                            {"<<", "bitwise_left_shift"},
+                                                            {">>", "bitwise_right_shift"}};
   static const std::map<std::string, const char*> prefix = {
       {"-", "negative"}, {"~", "bitwise_invert"}, {"!", "logical_not"}};
   return unary ? prefix.at(sign) : binary.at(sign);
@@ -62,9 +73,11 @@ class Checker {
         break;
       }
       if (bindings_.count(step.name))
-        fail(step.expression, cat("`", step.name, "` is a name already; choose another for this step"));
+        fail(step.expression,
+             cat("`", step.name, "` is a name already; choose another for this step"));
       if (is_reserved_word(step.name))
-        fail(step.expression, cat("`", step.name, "` is reserved; choose another name for this step"));
+        fail(step.expression,
+             cat("`", step.name, "` is reserved; choose another name for this step"));
       if (value.type.base == ValueType::None) fail(step.expression, "a step cannot be `none`");
       bindings_[step.name] = {value.type, Role::Step, static_cast<int>(result.steps.size())};
       result.steps.emplace_back(step.name, std::move(value));
@@ -74,20 +87,34 @@ class Checker {
 
   Value check(const Node& node) {
     switch (node.kind) {
-      case NodeKind::Integer: return constant(node, {ValueType::Int});
-      case NodeKind::Float: return constant(node, {ValueType::Float});
-      case NodeKind::Boolean: return constant(node, {ValueType::Bool});
-      case NodeKind::String: return constant(node, {ValueType::String});
-      case NodeKind::None: return constant(node, {ValueType::None, true});
-      case NodeKind::Name: return name(node);
-      case NodeKind::Unary: return unary(node);
-      case NodeKind::Binary: return binary(node);
-      case NodeKind::Conditional: return conditional(node);
-      case NodeKind::Call: return call(node);
-      case NodeKind::List: return list(node);
-      case NodeKind::Tuple: break;
-      case NodeKind::Member: return member(node);
-      case NodeKind::Subscript: return subscript(node);
+      case NodeKind::Integer:
+        return constant(node, {ValueType::Int});
+      case NodeKind::Float:
+        return constant(node, {ValueType::Float});
+      case NodeKind::Boolean:
+        return constant(node, {ValueType::Bool});
+      case NodeKind::String:
+        return constant(node, {ValueType::String});
+      case NodeKind::None:
+        return constant(node, {ValueType::None, true});
+      case NodeKind::Name:
+        return name(node);
+      case NodeKind::Unary:
+        return unary(node);
+      case NodeKind::Binary:
+        return binary(node);
+      case NodeKind::Conditional:
+        return conditional(node);
+      case NodeKind::Call:
+        return call(node);
+      case NodeKind::List:
+        return list(node);
+      case NodeKind::Tuple:
+        break;
+      case NodeKind::Member:
+        return member(node);
+      case NodeKind::Subscript:
+        return subscript(node);
     }
     fail(node, "unknown expression");
   }
@@ -162,7 +189,8 @@ class Checker {
     Value right = check(node.children[1]);
     present_ = saved;
 
-    bool none_left = left.type.base == ValueType::None, none_right = right.type.base == ValueType::None;
+    bool none_left = left.type.base == ValueType::None,
+         none_right = right.type.base == ValueType::None;
     if (is_equality(sign) && (none_left || none_right)) {
       if (none_left) std::swap(left, right);
       Value value = make(Value::IsNone, {ValueType::Bool}, node);
@@ -199,8 +227,8 @@ class Checker {
         return {ValueType::Scalar};
       if (numbers) return {ValueType::Float};
     }
-    fail(node, cat("`", sign, "` does not apply to ", name_of(left), " and ", name_of(right), " in `",
-                   text_of(node), "`"));
+    fail(node, cat("`", sign, "` does not apply to ", name_of(left), " and ", name_of(right),
+                   " in `", text_of(node), "`"));
   }
 
   Value infix(const Node& node, const char* callee, std::vector<Value> operands) {
@@ -231,9 +259,9 @@ class Checker {
   Value conditional(const Node& node) {
     Value condition = check(node.children[0]);
     if (!condition.type.is(ValueType::Bool))
-      fail(node, cat("the condition of `?:` is a bool known without data, got ",
-                     name_of(condition.type), " `", text_of(node.children[0]),
-                     "`; for tensors use where(condition, a, b)"));
+      fail(node,
+           cat("the condition of `?:` is a bool known without data, got ", name_of(condition.type),
+               " `", text_of(node.children[0]), "`; for tensors use where(condition, a, b)"));
     auto saved = present_;
     narrow(condition, true);
     Value then = check(node.children[1]);
@@ -265,8 +293,8 @@ class Checker {
     } else if (converts(b, with_a)) {
       return with_a;
     }
-    fail(node, cat("both sides of `?:` need one type, got ", name_of(a), " and ", name_of(b), " in `",
-                   text_of(node), "`"));
+    fail(node, cat("both sides of `?:` need one type, got ", name_of(a), " and ", name_of(b),
+                   " in `", text_of(node), "`"));
   }
 
   static ValueType result_type(const Operator& op) {
@@ -329,7 +357,8 @@ class Checker {
                        signature.canonical()));
       }
       if (value.bound[index] >= 0)
-        fail(node, cat("`", signature.params[index].name, "` of `", value.op->name, "` is given twice"));
+        fail(node,
+             cat("`", signature.params[index].name, "` of `", value.op->name, "` is given twice"));
       value.bound[index] = static_cast<int>(i);
     }
   }
@@ -352,8 +381,9 @@ class Checker {
       else if ((argument.type.is(ValueType::Float) && param.kind == ParamKind::Int) ||
                (argument.type.is(ValueType::Floats) && param.kind == ParamKind::Ints))
         hint = "; `/` gives a float, `//` divides integers";
-      fail(node, cat("`", param.name, "` of `", value.op->name, "`: expected ", name_of(type_of(param)),
-                     ", got ", name_of(argument.type), " `", argument_text(node, value, i), "`", hint));
+      fail(node,
+           cat("`", param.name, "` of `", value.op->name, "`: expected ", name_of(type_of(param)),
+               ", got ", name_of(argument.type), " `", argument_text(node, value, i), "`", hint));
     }
   }
 
@@ -388,11 +418,13 @@ class Checker {
                            type.base == ValueType::Tensor);
     }
     if ((others || (tensors && floats)) && !tensor_literals_)
-      fail(node, cat("a list holds integers, floats or tensors, all of one kind: `", text_of(node), "`"));
+      fail(node,
+           cat("a list holds integers, floats or tensors, all of one kind: `", text_of(node), "`"));
     if (tensors) {
       for (const Value& child : value.children)
         if (child.type.base != ValueType::Tensor && !tensor_literals_)
-          fail(node, cat("a list holds integers, floats or tensors, all of one kind: `", text_of(node), "`"));
+          fail(node, cat("a list holds integers, floats or tensors, all of one kind: `",
+                         text_of(node), "`"));
       value.type = {ValueType::Tensors};
     } else if (floats) {
       value.type = {ValueType::Floats};
@@ -420,8 +452,9 @@ class Checker {
     refuse_optional(node.children[0], base);
     auto meta = metas.find(node.text);
     if (!base.type.is(ValueType::Tensor) || meta == metas.end())
-      fail(node, cat("`", text_of(node.children[0]), "` is ", name_of(base.type), " and has no member `",
-                     node.text, "`; tensors have shape, ndim, numel, dtype and device"));
+      fail(node,
+           cat("`", text_of(node.children[0]), "` is ", name_of(base.type), " and has no member `",
+               node.text, "`; tensors have shape, ndim, numel, dtype and device"));
     Value value = make(Value::Meta, meta->second, node);
     value.children.push_back(std::move(base));
     return value;
@@ -452,8 +485,9 @@ class Checker {
     if (base.type.is(ValueType::Floats)) type = {ValueType::Float};
     if (base.type.is(ValueType::Tensors)) type = {ValueType::Tensor};
     if (type.base == ValueType::None || !index.type.is(ValueType::Int))
-      fail(node, cat("`[]` picks an element of int[], float[] or Tensor[] by an int, got ",
-                     name_of(base.type), " and ", name_of(index.type), " in `", text_of(node), "`"));
+      fail(node,
+           cat("`[]` picks an element of int[], float[] or Tensor[] by an int, got ",
+               name_of(base.type), " and ", name_of(index.type), " in `", text_of(node), "`"));
     Value value = make(Value::Element, type, node);
     value.children = {std::move(base), std::move(index)};
     return value;
@@ -473,22 +507,22 @@ void check_result(const Checker& checker, const Steps& steps, Program& program, 
   Value& result = program.result;
   const Node& node = steps.back().expression;
   if (count > 1) {
-    bool record = result.type.is(ValueType::Record) &&
-                  result.type.record->signature.results.size() == count;
+    bool record =
+        result.type.is(ValueType::Record) && result.type.record->signature.results.size() == count;
     bool tensors = result.form == Value::List && result.type.is(ValueType::Tensors) &&
                    result.children.size() == count;
     if (!record && !tensors)
-      checker.fail(node, cat("expected ", count, " tensors for ", what,
-                             ": a list [a, b], or a call with as many results; got ",
-                             name_of(result.type)));
+      checker.fail(
+          node, cat("expected ", count, " tensors for ", what,
+                    ": a list [a, b], or a call with as many results; got ", name_of(result.type)));
     return;
   }
   ValueType expected{list ? ValueType::Tensors : ValueType::Tensor};
   if (list && result.form == Value::List && result.children.empty()) result.type = expected;
   // A number is no tensor here: nothing says what its dtype and device would be.
   if (result.type.base == expected.base) return;
-  checker.fail(node, cat("expected ", name_of(expected), " for ", what, ", got ", name_of(result.type),
-                         " `", text_of(node), "`"));
+  checker.fail(node, cat("expected ", name_of(expected), " for ", what, ", got ",
+                         name_of(result.type), " `", text_of(node), "`"));
 }
 
 }  // namespace
@@ -520,13 +554,14 @@ Program check_gradient(const Operator& op, const Gradient& gradient, const Packa
       std::vector<std::string> known;
       for (const Param& param : op.signature.params)
         if (param.holds_tensors()) known.push_back(param.name);
-      throw Error(gradient.where, cat("grad: `", name, "` is no tensor parameter of `", op.name, "`",
-                                      did_you_mean(name, known), "; tensor parameters: ",
-                                      join(known, " ")));
+      throw Error(gradient.where,
+                  cat("grad: `", name, "` is no tensor parameter of `", op.name, "`",
+                      did_you_mean(name, known), "; tensor parameters: ", join(known, " ")));
     }
     list = op.signature.params[index].kind == ParamKind::Tensors;
     if (list && gradient.params.size() > 1)
-      throw Error(gradient.where, cat("grad: `", name, "` is a Tensor[]; give it an entry of its own"));
+      throw Error(gradient.where,
+                  cat("grad: `", name, "` is a Tensor[]; give it an entry of its own"));
   }
   Program program = checker.program(gradient.steps);
   check_result(checker, gradient.steps, program, gradient.params.size(), list, "`" + names + "`");

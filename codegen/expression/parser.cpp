@@ -105,14 +105,17 @@ class Parser {
     if (tokens_.accept("[")) return list();
     switch (tokens_.peek().kind) {
       case TokenKind::Integer:
-      case TokenKind::Float: return number();
+      case TokenKind::Float:
+        return number();
       case TokenKind::String: {
         Node node = make(NodeKind::String);
         node.text = tokens_.next().text;
         return node;
       }
-      case TokenKind::Name: return name();
-      default: tokens_.fail_expected("a value");
+      case TokenKind::Name:
+        return name();
+      default:
+        tokens_.fail_expected("a value");
     }
   }
 
@@ -204,17 +207,28 @@ std::string text_of(const Node& node) {
   switch (node.kind) {
     case NodeKind::Integer:
     case NodeKind::Float:
-    case NodeKind::Name: return node.text;
-    case NodeKind::Boolean: return node.boolean ? "true" : "false";
-    case NodeKind::None: return "none";
-    case NodeKind::String: return "'" + node.text + "'";
-    case NodeKind::Unary: return node.text + child(0);
-    case NodeKind::Binary: return cat("(", child(0), " ", node.text, " ", child(1), ")");
-    case NodeKind::Conditional: return cat("(", child(0), " ? ", child(1), " : ", child(2), ")");
-    case NodeKind::List: return cat("[", join(node.children, ", ", text_of), "]");
-    case NodeKind::Tuple: return cat("(", join(node.children, ", ", text_of), ")");
-    case NodeKind::Member: return cat(child(0), ".", node.text);
-    case NodeKind::Subscript: return cat(child(0), "[", child(1), "]");
+    case NodeKind::Name:
+      return node.text;
+    case NodeKind::Boolean:
+      return node.boolean ? "true" : "false";
+    case NodeKind::None:
+      return "none";
+    case NodeKind::String:
+      return "'" + node.text + "'";
+    case NodeKind::Unary:
+      return node.text + child(0);
+    case NodeKind::Binary:
+      return cat("(", child(0), " ", node.text, " ", child(1), ")");
+    case NodeKind::Conditional:
+      return cat("(", child(0), " ? ", child(1), " : ", child(2), ")");
+    case NodeKind::List:
+      return cat("[", join(node.children, ", ", text_of), "]");
+    case NodeKind::Tuple:
+      return cat("(", join(node.children, ", ", text_of), ")");
+    case NodeKind::Member:
+      return cat(child(0), ".", node.text);
+    case NodeKind::Subscript:
+      return cat(child(0), "[", child(1), "]");
     case NodeKind::Call: {
       std::string result = node.text + "(";
       for (size_t i = 0; i < node.children.size(); ++i) {

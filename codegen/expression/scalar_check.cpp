@@ -17,12 +17,18 @@ bool is_number(const Type& type) {
 
 const char* name_of(const Type& type) {
   switch (type.kind) {
-    case Type::Element: return "an element";
-    case Type::Real: return "a real number";
-    case Type::Bool: return "a bool";
-    case Type::Int: return "an int";
-    case Type::Float: return "a float";
-    case Type::String: return "text";
+    case Type::Element:
+      return "an element";
+    case Type::Real:
+      return "a real number";
+    case Type::Bool:
+      return "a bool";
+    case Type::Int:
+      return "an int";
+    case Type::Float:
+      return "a float";
+    case Type::String:
+      return "text";
   }
   return "";
 }
@@ -46,20 +52,31 @@ class Checker {
 
   ScalarValue check(const Node& node) {
     switch (node.kind) {
-      case NodeKind::Integer: return literal(node.text, {Type::Int, false});
-      case NodeKind::Float: return literal(node.text, {Type::Float, false});
-      case NodeKind::Boolean: return literal(node.boolean ? "true" : "false", {Type::Bool, false});
-      case NodeKind::String: return literal(node.text, {Type::String, false});
-      case NodeKind::Name: return name(node);
-      case NodeKind::Unary: return unary(node);
-      case NodeKind::Binary: return binary(node);
-      case NodeKind::Conditional: return conditional(node, node.children);
-      case NodeKind::Call: return call(node);
-      case NodeKind::None: fail(node, "`none` is only compared with: `attribute == none`");
+      case NodeKind::Integer:
+        return literal(node.text, {Type::Int, false});
+      case NodeKind::Float:
+        return literal(node.text, {Type::Float, false});
+      case NodeKind::Boolean:
+        return literal(node.boolean ? "true" : "false", {Type::Bool, false});
+      case NodeKind::String:
+        return literal(node.text, {Type::String, false});
+      case NodeKind::Name:
+        return name(node);
+      case NodeKind::Unary:
+        return unary(node);
+      case NodeKind::Binary:
+        return binary(node);
+      case NodeKind::Conditional:
+        return conditional(node, node.children);
+      case NodeKind::Call:
+        return call(node);
+      case NodeKind::None:
+        fail(node, "`none` is only compared with: `attribute == none`");
       case NodeKind::List:
       case NodeKind::Tuple:
       case NodeKind::Member:
-      case NodeKind::Subscript: break;
+      case NodeKind::Subscript:
+        break;
     }
     fail(node, cat("`", text_of(node), "` has no meaning for one element"));
   }
@@ -79,12 +96,23 @@ class Checker {
     value.text = param.name;
     value.attribute = attribute;
     switch (param.kind) {
-      case ParamKind::Int: value.type = {Type::Int, false}; break;
-      case ParamKind::Float: value.type = {Type::Float, false}; break;
-      case ParamKind::Bool: value.type = {Type::Bool, false}; break;
-      case ParamKind::Scalar: value.type = {Type::Element, false}; break;
-      case ParamKind::String: value.type = {Type::String, false}; break;
-      default: return;  // lists and dtypes are no scalars
+      case ParamKind::Int:
+        value.type = {Type::Int, false};
+        break;
+      case ParamKind::Float:
+        value.type = {Type::Float, false};
+        break;
+      case ParamKind::Bool:
+        value.type = {Type::Bool, false};
+        break;
+      case ParamKind::Scalar:
+        value.type = {Type::Element, false};
+        break;
+      case ParamKind::String:
+        value.type = {Type::String, false};
+        break;
+      default:
+        return;  // lists and dtypes are no scalars
     }
     names_[param.name] = value;
   }
@@ -110,8 +138,8 @@ class Checker {
       return make(ScalarValue::Limit, {Type::Element, false}, node.text);
     std::vector<std::string> known;
     for (const auto& entry : names_) known.push_back(entry.first);
-    fail(node, cat("unknown name `", node.text, "`", did_you_mean(node.text, known), "; names here: ",
-                   join(known, " ")));
+    fail(node, cat("unknown name `", node.text, "`", did_you_mean(node.text, known),
+                   "; names here: ", join(known, " ")));
   }
 
   // Both numbers in one type: elements win over host numbers.
@@ -127,9 +155,11 @@ class Checker {
                      text_of(node), "`"));
     if (has(Type::Element) || has(Type::Real)) {
       if (has(Type::Float) && !inexact_only())
-        fail(node, cat("`", text_of(node), "` mixes a float with elements that may be ",
-                       describe(mask_ & (integer_dtypes() | bool_dtypes())),
-                       "; use `compute: promote_float`, a Scalar attribute, or one expression per class"));
+        fail(
+            node,
+            cat("`", text_of(node), "` mixes a float with elements that may be ",
+                describe(mask_ & (integer_dtypes() | bool_dtypes())),
+                "; use `compute: promote_float`, a Scalar attribute, or one expression per class"));
       return {has(Type::Element) ? Type::Element : Type::Real, varying};
     }
     return {Type::Float, varying};
@@ -140,7 +170,8 @@ class Checker {
     bool numeric = is_number(operand.type);
     if (node.text == "!" && operand.type.kind != Type::Bool)
       fail(node, cat("`!` applies to a bool, got ", name_of(operand.type), "; write `x == 0`"));
-    if (node.text == "-" && !numeric) fail(node, cat("`-` applies to numbers, got ", name_of(operand.type)));
+    if (node.text == "-" && !numeric)
+      fail(node, cat("`-` applies to numbers, got ", name_of(operand.type)));
     if (node.text == "-" && operand.type.kind == Type::Element && (mask_ & bool_dtypes()))
       fail(node, "`-` has no meaning for bool; narrow `allow` or give bool its own expression");
     if (node.text == "~") require_integers(node, operand.type);
@@ -154,7 +185,8 @@ class Checker {
     DtypeMask good = integer_dtypes() | (bitwise ? bool_dtypes() : 0);
     if (type.kind == Type::Int || (only_bool() && bitwise && type.kind == Type::Bool)) return;
     if (type.kind == Type::Element && (mask_ & ~good) == 0) return;
-    fail(node, cat("`", node.text, "` applies to integers, got ", name_of(type), " of ", describe(mask_)));
+    fail(node, cat("`", node.text, "` applies to integers, got ", name_of(type), " of ",
+                   describe(mask_)));
   }
 
   ScalarValue binary(const Node& node) {
@@ -180,7 +212,8 @@ class Checker {
     } else if (sign == "//") {
       fail(node, "`//` is for host values; write floordiv(a, b)");
     } else if (!is_number(type)) {
-      fail(node, cat("`", sign, "` applies to numbers, got ", name_of(type), " in `", text_of(node), "`"));
+      fail(node, cat("`", sign, "` applies to numbers, got ", name_of(type), " in `", text_of(node),
+                     "`"));
     } else if (sign == "/" && element && !inexact_only()) {
       fail(node, "`/` of integers: use `compute: promote_float`, or floordiv(a, b)");
     } else if (sign == "%" && element && complex()) {
@@ -260,7 +293,8 @@ class Checker {
                      describe(mask_ & (integer_dtypes() | bool_dtypes())),
                      "; use `compute: promote_float` with `allow: floating`"));
     if (!complex_too && type.kind == Type::Element && complex())
-      fail(node, cat("`", node.text, "` has no meaning for complex numbers; narrow `allow` or give "
+      fail(node, cat("`", node.text,
+                     "` has no meaning for complex numbers; narrow `allow` or give "
                      "complex its own expression"));
   }
 
@@ -281,8 +315,10 @@ Type element_of(const Operator& op, const Param& param, DtypeMask mask, const Lo
     if (one & integer_dtypes()) return {Type::Int, true};
     if (one & floating_dtypes()) return {Type::Float, true};
   }
-  throw Error(where, cat("expr: `", param.name, "` is not converted to the compute dtype, so it must "
-                         "have exactly one dtype; `dtypes` allows ", describe(checked->second)));
+  throw Error(where, cat("expr: `", param.name,
+                         "` is not converted to the compute dtype, so it must "
+                         "have exactly one dtype; `dtypes` allows ",
+                         describe(checked->second)));
 }
 
 }  // namespace
@@ -298,7 +334,8 @@ ScalarValue check_case(const Operator& op, const ScalarCase& scalar_case) {
   Checker checker(op, scalar_case.mask, "expr");
   for (const Param& param : op.signature.params)
     if (param.is_tensor())
-      checker.bind(param.name, element_of(op, param, scalar_case.mask, scalar_case.expression.where));
+      checker.bind(param.name,
+                   element_of(op, param, scalar_case.mask, scalar_case.expression.where));
   ScalarValue value = checker.check(scalar_case.expression);
   OutDtype::Rule out = op.dtypes.outs[0].rule;
   bool truth = value.type.kind == Type::Bool;
@@ -324,10 +361,12 @@ CheckedReduction check_reduction(const Operator& op) {
   const bool truth = result.map.type.kind == Type::Bool;
   result.truth = truth;
   const Type partial{truth ? Type::Bool : Type::Element, true};
-  auto require = [&](const Checker& in, const Node& node, const ScalarValue& value, bool bool_wanted) {
+  auto require = [&](const Checker& in, const Node& node, const ScalarValue& value,
+                     bool bool_wanted) {
     bool is_bool = value.type.kind == Type::Bool;
     if (is_bool != bool_wanted)
-      in.fail(node, cat("expected ", bool_wanted ? "a bool" : "a number", ", got ", name_of(value.type)));
+      in.fail(node,
+              cat("expected ", bool_wanted ? "a bool" : "a number", ", got ", name_of(value.type)));
   };
   if (reduction.init) {
     Checker init = checker("init");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An operator expression after checking: every name resolved, every call bound to a signature, infix
-// on tensors turned into operator calls. What emitters translate.
+// An operator expression after checking: every name resolved, every call bound to a signature,
+// infix on tensors turned into operator calls. What emitters translate.
 #pragma once
 
 #include <string>
@@ -66,7 +66,7 @@ struct Value {
   const Operator* op = nullptr;
   std::vector<int> bound;  // per parameter of `op`: child index, or -1 for the default
   std::vector<Value> children;
-  Node node;           // Constant: the literal
+  Node node;  // Constant: the literal
   // Variable: its declared type is optional, but a test around it says that it is there.
   bool narrowed = false;
 };

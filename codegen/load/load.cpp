@@ -12,13 +12,13 @@
 namespace tenon::codegen {
 namespace {
 
-const std::vector<std::string> kOperatorKeys = {
-    "op",        "doc",  "sig",  "kind",   "dtypes", "shape",  "expr", "reduce",
-    "decompose", "grad", "tags", "method", "names",  "example"};
+const std::vector<std::string> kOperatorKeys = {"op",    "doc",    "sig",    "kind",      "dtypes",
+                                                "shape", "expr",   "reduce", "decompose", "grad",
+                                                "tags",  "method", "names",  "example"};
 const std::vector<std::string> kTags = {"random",      "data_dependent", "convert",
                                         "materialize", "elementwise",    "internal"};
-const std::vector<std::string> kEcosystems = {"array_api", "numpy", "scipy", "torch", "paddle",
-                                              "onnx"};
+const std::vector<std::string> kEcosystems = {"array_api", "numpy",  "scipy",
+                                              "torch",     "paddle", "onnx"};
 
 void read_name(const YamlEntry& entry, Operator& op) {
   op.name = entry.text("op");
@@ -28,7 +28,8 @@ void read_name(const YamlEntry& entry, Operator& op) {
                     std::isdigit(static_cast<unsigned char>(c)) || c == '_');
   if (!good || op.name.back() == '_')
     throw Error(op.where, cat("`op`: expected a name like `log_softmax` ([a-z][a-z0-9_]*, not "
-                              "ending in _), got `", op.name, "`"));
+                              "ending in _), got `",
+                              op.name, "`"));
   if (is_reserved_word(op.name))
     throw Error(op.where, cat("`op`: `", op.name, "` is reserved (C++, Python or generated code)"));
 }
@@ -41,8 +42,8 @@ OperatorKind read_kind(const YamlEntry& entry) {
     if (text == yaml_name(kind)) return kind;
     known.push_back(yaml_name(kind));
   }
-  throw Error(entry.where("kind"), cat("`kind`: expected one of ", join(known, " "), ", got `", text,
-                                       "`", did_you_mean(text, known)));
+  throw Error(entry.where("kind"), cat("`kind`: expected one of ", join(known, " "), ", got `",
+                                       text, "`", did_you_mean(text, known)));
 }
 
 // YAML ends an unquoted text inside {} and [] at the first comma.
@@ -57,7 +58,8 @@ Steps read_steps(const YamlEntry& entry, const YAML::Node& node, const std::stri
   for (const auto& [text, where] : entry.scalars(node, what)) {
     check_not_cut(text, where, what);
     if (!steps.empty() && steps.back().name.empty())
-      throw Error(where, cat(what, ": a line follows the result; write `name = expression` before it"));
+      throw Error(where,
+                  cat(what, ": a line follows the result; write `name = expression` before it"));
     steps.push_back(parse_step(text, where, what));
   }
   if (!steps.back().name.empty())
@@ -70,7 +72,8 @@ void read_cases(const YamlEntry& entry, Operator& op) {
   YAML::Node node = entry.find("expr");
   if (!node) return;
   if (!node.IsMap()) {
-    op.cases.push_back({op.dtypes.allow, parse_expression(entry.text("expr"), entry.where("expr"), "expr")});
+    op.cases.push_back(
+        {op.dtypes.allow, parse_expression(entry.text("expr"), entry.where("expr"), "expr")});
     return;
   }
   DtypeMask covered = 0;
@@ -80,13 +83,15 @@ void read_cases(const YamlEntry& entry, Operator& op) {
     if (mask & covered)
       map.fail(value, cat("expr.", key, ": ", describe(mask & covered), " is served twice"));
     if (mask == 0)
-      map.fail(value, cat("expr.", key, ": none of it is in `allow: ", describe(op.dtypes.allow), "`"));
+      map.fail(value,
+               cat("expr.", key, ": none of it is in `allow: ", describe(op.dtypes.allow), "`"));
     covered |= mask;
     op.cases.push_back(
         {mask, parse_expression(map.scalar(value, key), map.location(value), "expr." + key)});
   }
   if (DtypeMask missing = op.dtypes.allow & ~covered)
-    map.fail(node, cat("expr: no expression for ", describe(missing), "; add one or narrow `allow`"));
+    map.fail(node,
+             cat("expr: no expression for ", describe(missing), "; add one or narrow `allow`"));
 }
 
 void read_reduction(const YamlEntry& entry, Operator& op) {
@@ -98,7 +103,8 @@ void read_reduction(const YamlEntry& entry, Operator& op) {
     std::string text = otherwise.empty() ? map.text(key) : map.text_or(key, otherwise);
     return parse_expression(text, map.where(key), "reduce." + key);
   };
-  op.reduction = Reduction{std::nullopt, part("map", "x"), part("combine", ""), part("finish", "a")};
+  op.reduction =
+      Reduction{std::nullopt, part("map", "x"), part("combine", ""), part("finish", "a")};
   if (map.has("init")) op.reduction->init = part("init", "");
 }
 
@@ -122,12 +128,14 @@ void read_gradients(const YamlEntry& entry, Operator& op) {
   YamlEntry map(node, op.file, "grad, or `none`");
   for (const auto& [key, value] : map.items()) {
     if (value.IsNull())
-      map.fail(value, cat("grad: `", key, "` has no expression; quote expressions with commas: "
+      map.fail(value, cat("grad: `", key,
+                          "` has no expression; quote expressions with commas: "
                           "{x: \"f(dout, y)\"}"));
     Gradient gradient;
     gradient.where = map.location(value);
     std::istringstream names(key);
-    for (std::string name; std::getline(names, name, ',');) gradient.params.push_back(trimmed(name));
+    for (std::string name; std::getline(names, name, ',');)
+      gradient.params.push_back(trimmed(name));
     gradient.steps = read_steps(map, value, "grad." + key);
     op.gradients.push_back(std::move(gradient));
   }
@@ -214,8 +222,8 @@ std::unique_ptr<Operator> read_operator(const YAML::Node& node, const std::strin
   read_decompose(entry, *op);
   read_gradients(entry, *op);
   const std::vector<Param>& params = op->signature.params;
-  op->method = entry.flag_or("method", true) && !params.empty() && params[0].is_tensor() &&
-               op->is_public();
+  op->method =
+      entry.flag_or("method", true) && !params.empty() && params[0].is_tensor() && op->is_public();
   read_names(entry, *op);
   read_examples(entry, *op);
   return op;

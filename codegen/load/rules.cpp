@@ -86,16 +86,18 @@ void check_reduce(const Operator& op, ShapeRule& rule, const Location& where) {
 
 }  // namespace
 
-DtypeMask parse_dtype_class(const std::string& text, const Location& where, const std::string& key) {
+DtypeMask parse_dtype_class(const std::string& text, const Location& where,
+                            const std::string& key) {
   DtypeMask mask = 0;
   std::istringstream parts(text);
   for (std::string part; std::getline(parts, part, '|');) {
     part = trimmed(part);
     auto found = find_dtype_class(part);
     if (!found)
-      throw Error(where, cat(key, ": unknown dtype class `", part, "`",
-                             did_you_mean(part, dtype_class_names()),
-                             "; classes: bool integer signed unsigned floating complex real numeric all"));
+      throw Error(
+          where,
+          cat(key, ": unknown dtype class `", part, "`", did_you_mean(part, dtype_class_names()),
+              "; classes: bool integer signed unsigned floating complex real numeric all"));
     mask |= *found;
   }
   if (mask == 0) throw Error(where, cat(key, ": expected a dtype class, got nothing"));
@@ -113,8 +115,10 @@ DtypeRules read_dtype_rules(const YamlEntry& entry, const Operator& op) {
     for (const Param& param : op.signature.params)
       if (param.holds_tensors()) known.push_back(param.name);
     map.check_keys(known);
-    if (map.has("compute")) rules.compute = parse_compute(map.text("compute"), map.where("compute"));
-    if (map.has("allow")) rules.allow = parse_dtype_class(map.text("allow"), map.where("allow"), "dtypes.allow");
+    if (map.has("compute"))
+      rules.compute = parse_compute(map.text("compute"), map.where("compute"));
+    if (map.has("allow"))
+      rules.allow = parse_dtype_class(map.text("allow"), map.where("allow"), "dtypes.allow");
     rules.outs_given = map.has("out");
     if (rules.outs_given)
       for (const auto& [text, where] : map.scalars(map.find("out"), "dtypes.out"))
@@ -140,7 +144,8 @@ DtypeRules read_dtype_rules(const YamlEntry& entry, const Operator& op) {
   rules.outs.resize(op.signature.results.size(), first);
   bool promotes = rules.compute == Compute::Promote || rules.compute == Compute::PromoteFloat;
   if (promoted_given && !promotes)
-    throw Error(entry.where("dtypes"), "dtypes.promote: needs `compute: promote` or `promote_float`");
+    throw Error(entry.where("dtypes"),
+                "dtypes.promote: needs `compute: promote` or `promote_float`");
   if (promotes && !promoted_given)
     for (const Param& param : op.signature.params)
       if (param.holds_tensors() && !rules.checked.count(param.name)) promoted.push_back(param.name);
@@ -154,7 +159,8 @@ std::optional<ShapeRule> read_shape_rule(const YamlEntry& entry, const Operator&
     if (op.is_composite()) return std::nullopt;
     if (op.has_tag("data_dependent")) return ShapeRule{ShapeRule::DataDependent, {}, false};
     if (!op.is_elementwise())
-      throw Error(op.where, cat("`", op.name, "`: expected the key `shape`; only elementwise and "
+      throw Error(op.where, cat("`", op.name,
+                                "`: expected the key `shape`; only elementwise and "
                                 "composite operators have a default"));
     ShapeRule rule{ShapeRule::Broadcast, {}, false};
     for (const Param& param : op.signature.params)
@@ -169,7 +175,8 @@ std::optional<ShapeRule> read_shape_rule(const YamlEntry& entry, const Operator&
   if (word == "broadcast") {
     rule.kind = ShapeRule::Broadcast;
     if (arguments.empty()) throw Error(where, "shape: expected broadcast(x, ...)");
-    for (const std::string& name : arguments) require_param(op, name, ParamKind::Tensor, where, "shape");
+    for (const std::string& name : arguments)
+      require_param(op, name, ParamKind::Tensor, where, "shape");
   } else if (word == "same") {
     rule.kind = ShapeRule::Same;
     expect_count(1, "same(x)");

@@ -9,11 +9,16 @@ namespace tenon::codegen {
 
 const char* yaml_name(OperatorKind kind) {
   switch (kind) {
-    case OperatorKind::Elementwise: return "elementwise";
-    case OperatorKind::Reduction: return "reduction";
-    case OperatorKind::View: return "view";
-    case OperatorKind::Kernel: return "kernel";
-    case OperatorKind::Composite: return "composite";
+    case OperatorKind::Elementwise:
+      return "elementwise";
+    case OperatorKind::Reduction:
+      return "reduction";
+    case OperatorKind::View:
+      return "view";
+    case OperatorKind::Kernel:
+      return "kernel";
+    case OperatorKind::Composite:
+      return "composite";
   }
   return "";
 }
@@ -42,7 +47,8 @@ bool Operator::uses_broadcast_rule() const {
 bool Operator::has_in_place_form() const {
   if (!has_out_form() || signature.results.size() != 1 || signature.params.empty()) return false;
   if (!signature.params[0].is_tensor() || signature.params[0].optional) return false;
-  if (dtypes.checked.count(signature.params[0].name)) return false;  // a mask cannot hold the result
+  if (dtypes.checked.count(signature.params[0].name))
+    return false;  // a mask cannot hold the result
   if (is_elementwise()) return true;
   return shape && shape->kind == ShapeRule::Same && shape->params[0] == signature.params[0].name;
 }

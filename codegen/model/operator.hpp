@@ -31,9 +31,9 @@ struct OutDtype {
 struct DtypeRules {
   Compute compute = Compute::First;
   DtypeMask allow = all_dtypes();
-  std::vector<OutDtype> outs;                // one per result
-  bool outs_given = false;                   // `out` was written: a native shape rule does not decide
-  std::vector<std::string> promoted;         // tensor parameters converted to the compute dtype
+  std::vector<OutDtype> outs;         // one per result
+  bool outs_given = false;            // `out` was written: a native shape rule does not decide
+  std::vector<std::string> promoted;  // tensor parameters converted to the compute dtype
   std::map<std::string, DtypeMask> checked;  // tensor parameters held to a class
   bool is_promoted(const std::string& name) const;
 };

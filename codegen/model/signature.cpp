@@ -34,8 +34,7 @@ constexpr std::array<KindRow, 11> kKinds = {{
 const KindRow& row(ParamKind kind) { return kKinds[static_cast<size_t>(kind) - 1]; }
 
 ParamKind parse_kind(TokenStream& tokens) {
-  if (tokens.peek().kind != TokenKind::Name)
-    tokens.fail_expected("a parameter: `type name`");
+  if (tokens.peek().kind != TokenKind::Name) tokens.fail_expected("a parameter: `type name`");
   std::string name = tokens.next().text;
   if (tokens.accept("[")) {
     tokens.expect("]");
@@ -46,8 +45,8 @@ ParamKind parse_kind(TokenStream& tokens) {
     if (name == entry.name) return entry.kind;
     known.push_back(entry.name);
   }
-  tokens.fail(cat("expected a type (", join(known, " "), "), got `", name, "`",
-                  did_you_mean(name, known)));
+  tokens.fail(
+      cat("expected a type (", join(known, " "), "), got `", name, "`", did_you_mean(name, known)));
 }
 
 // Numbers as written, so that `0.5` stays `0.5` in the canonical text.
@@ -111,17 +110,21 @@ std::optional<DefaultValue> convert_default(const Node& node, const Param& param
       if (node.kind == NodeKind::Name)
         if (auto id = find_dtype(node.text)) return DefaultValue(DtypeValue{*id});
       return std::nullopt;
-    case ParamKind::Ints: return literal_list<int64_t>(node, literal_integer);
-    case ParamKind::Floats: return literal_list<double>(node, literal_number);
+    case ParamKind::Ints:
+      return literal_list<int64_t>(node, literal_integer);
+    case ParamKind::Floats:
+      return literal_list<double>(node, literal_number);
     case ParamKind::Tensors:
-    case ParamKind::Device: return std::nullopt;
+    case ParamKind::Device:
+      return std::nullopt;
   }
   return std::nullopt;
 }
 
 void check_name(TokenStream& tokens, const std::string& name) {
   if (is_reserved_word(name))
-    tokens.fail(cat("`", name, "` is reserved (C++, Python or generated code); choose another name"));
+    tokens.fail(
+        cat("`", name, "` is reserved (C++, Python or generated code); choose another name"));
 }
 
 Param parse_param(TokenStream& tokens) {
@@ -154,7 +157,8 @@ std::vector<Param> parse_params(TokenStream& tokens) {
       Param param = parse_param(tokens);
       param.keyword_only = keyword_only;
       for (const Param& other : params)
-        if (other.name == param.name) tokens.fail(cat("two parameters are called `", param.name, "`"));
+        if (other.name == param.name)
+          tokens.fail(cat("two parameters are called `", param.name, "`"));
       if (!keyword_only && !param.default_value && !params.empty() && params.back().default_value)
         tokens.fail(cat("`", param.name, "` needs a default, because `", params.back().name,
                         "` before it has one"));
@@ -223,8 +227,8 @@ std::string Signature::canonical() const {
   text += ") -> ";
   auto type = [](const Result& result) { return result.list ? "Tensor[]" : "Tensor"; };
   if (results.size() == 1 && results[0].name == "out") return text + type(results[0]);
-  return cat(text, "(", join(results, ", ", [&](const Result& r) { return cat(type(r), " ", r.name); }),
-             ")");
+  return cat(text, "(",
+             join(results, ", ", [&](const Result& r) { return cat(type(r), " ", r.name); }), ")");
 }
 
 Signature parse_signature(std::string_view text, const Location& where) {

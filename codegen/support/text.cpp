@@ -34,13 +34,24 @@ std::string quoted(std::string_view text) {
   std::string result = "\"";
   for (char c : text) {
     switch (c) {
-      case '"': result += "\\\""; break;
-      case '\\': result += "\\\\"; break;
-      case '\n': result += "\\n"; break;
-      case '\t': result += "\\t"; break;
+      case '"':
+        result += "\\\"";
+        break;
+      case '\\':
+        result += "\\\\";
+        break;
+      case '\n':
+        result += "\\n";
+        break;
+      case '\t':
+        result += "\\t";
+        break;
       // Would start a trigraph.
-      case '?': result += result.back() == '?' ? "\\?" : "?"; break;
-      default: result += c;
+      case '?':
+        result += result.back() == '?' ? "\\?" : "?";
+        break;
+      default:
+        result += c;
     }
   }
   return result + "\"";
@@ -136,7 +147,8 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   for (const std::string& candidate : candidates) {
     size_t distance = edit_distance(word, candidate);
     // An abbreviation is near whatever its length.
-    if (word.size() >= 3 && candidate.size() > word.size() && candidate.compare(0, word.size(), word) == 0)
+    if (word.size() >= 3 && candidate.size() > word.size() &&
+        candidate.compare(0, word.size(), word) == 0)
       distance = 1;
     if (distance > 0 && distance < best_distance && distance < candidate.size()) {
       best = &candidate;

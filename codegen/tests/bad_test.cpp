@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refusals are pinned: bad/<case>.yaml begins with the messages it must cause, one `# <line>: <text>` each.
+// Refusals are pinned: bad/<case>.yaml begins with the messages it must cause, one `# <line>:
+// <text>` each.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -36,11 +36,15 @@ TEST(Expression, SaysWhereItStopped) {
   EXPECT_EQ(refused("a + "), "here.yaml:7: expr: expected a value, got the end at column 5");
   EXPECT_EQ(refused("f(a"), "here.yaml:7: expr: expected `,`, got the end at column 4");
   EXPECT_EQ(refused("a b"), "here.yaml:7: expr: expected the end, got `b` at column 3");
-  EXPECT_EQ(refused("a < b < c"), "here.yaml:7: expr: comparisons do not chain; write `a < b && b < c`");
+  EXPECT_EQ(refused("a < b < c"),
+            "here.yaml:7: expr: comparisons do not chain; write `a < b && b < c`");
   EXPECT_EQ(refused("a @ b"), "here.yaml:7: expr: unknown character `@` at column 3");
-  EXPECT_EQ(refused("'a"), "here.yaml:7: expr: expected `'` after the text that starts at column 1");
-  EXPECT_EQ(refused("f(a=1, b)"), "here.yaml:7: expr: in the call of `f`: positional argument after `a=`");
-  EXPECT_EQ(refused("99999999999999999999"), "here.yaml:7: expr: `99999999999999999999` does not fit into 64 bits");
+  EXPECT_EQ(refused("'a"),
+            "here.yaml:7: expr: expected `'` after the text that starts at column 1");
+  EXPECT_EQ(refused("f(a=1, b)"),
+            "here.yaml:7: expr: in the call of `f`: positional argument after `a=`");
+  EXPECT_EQ(refused("99999999999999999999"),
+            "here.yaml:7: expr: `99999999999999999999` does not fit into 64 bits");
 }
 
 TEST(Expression, StepsHaveNames) {
@@ -53,9 +57,11 @@ TEST(Expression, StepsHaveNames) {
 std::string canonical(const char* text) { return parse_signature(text, kHere).canonical(); }
 
 TEST(Signature, HasOneCanonicalText) {
-  EXPECT_EQ(canonical("( Tensor x,Tensor? bias = none , *, int axis=-1, float[] s=[ 1,0.5 ]) -> Tensor"),
-            "(Tensor x, Tensor? bias=none, *, int axis=-1, float[] s=[1, 0.5]) -> Tensor");
-  EXPECT_EQ(canonical("() -> (Tensor values, Tensor indices)"), "() -> (Tensor values, Tensor indices)");
+  EXPECT_EQ(
+      canonical("( Tensor x,Tensor? bias = none , *, int axis=-1, float[] s=[ 1,0.5 ]) -> Tensor"),
+      "(Tensor x, Tensor? bias=none, *, int axis=-1, float[] s=[1, 0.5]) -> Tensor");
+  EXPECT_EQ(canonical("() -> (Tensor values, Tensor indices)"),
+            "() -> (Tensor values, Tensor indices)");
   EXPECT_EQ(canonical("(Tensor[] xs) -> Tensor[]"), "(Tensor[] xs) -> Tensor[]");
   EXPECT_EQ(canonical("(str mode='a b', dtype d=float32, float p=inf) -> Tensor"),
             "(str mode='a b', dtype d=float32, float p=inf) -> Tensor");

@@ -19,7 +19,8 @@ const fs::path kFolder = fs::path(TENON_TEST_FOLDER) / "golden";
 
 std::vector<std::string> cases() {
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(kFolder)) names.push_back(entry.path().filename());
+  for (const auto& entry : fs::directory_iterator(kFolder))
+    names.push_back(entry.path().filename());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -67,7 +68,8 @@ TEST_P(Golden, TextIsAsBefore) {
         std::ofstream(path, std::ios::binary) << file.text;
       }
       EXPECT_EQ("", first_difference(read_file(path), file.text))
-          << path.string() << "\nIf this is meant: TENON_UPDATE_GOLDEN=1 codegen_test, and look at the diff.";
+          << path.string()
+          << "\nIf this is meant: TENON_UPDATE_GOLDEN=1 codegen_test, and look at the diff.";
     }
   }
   for (const auto& entry : fs::recursive_directory_iterator(folder / "expected"))

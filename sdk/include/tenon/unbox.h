@@ -45,10 +45,13 @@ static inline const tenon_tensor* const* tenon_arg_tensors(const tenon_value* va
 }
 static inline uint64_t tenon_arg_count(const tenon_value* value) {
   switch (value->tag) {
-    case TENON_VALUE_NONE: return 0;
+    case TENON_VALUE_NONE:
+      return 0;
     case TENON_VALUE_INT:
-    case TENON_VALUE_FLOAT: return 1;
-    default: return value->aux;
+    case TENON_VALUE_FLOAT:
+      return 1;
+    default:
+      return value->aux;
   }
 }
 

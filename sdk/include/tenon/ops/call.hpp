@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What generated operator functions (tenon/ops.hpp) are made of: argument types and the call itself.
+// What generated operator functions (tenon/ops.hpp) are made of: argument types and the call
+// itself.
 #pragma once
 
 #include <tenon/tensor.hpp>
@@ -24,7 +25,8 @@ class List {
   List(const std::vector<T>& items) : List(items.data(), items.size()) {}
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Winit-list-lifetime"  // alive until the end of the calling expression
+#pragma GCC diagnostic ignored \
+    "-Winit-list-lifetime"  // alive until the end of the calling expression
 #endif
   List(std::initializer_list<T> items) : List(items.begin(), items.size()) {}
 #if defined(__GNUC__) && !defined(__clang__)
@@ -67,8 +69,8 @@ class OptionalList {
   OptionalList(const std::vector<T>& items) : OptionalList(List<T>(items)) {}
   OptionalList(std::initializer_list<T> items) : OptionalList(List<T>(items)) {}
   template <class Number>
-    requires std::is_arithmetic_v<Number>
-  OptionalList(Number number) : lone_(static_cast<T>(number)), form_(kLone) {}
+  requires std::is_arithmetic_v<Number> OptionalList(Number number)
+      : lone_(static_cast<T>(number)), form_(kLone) {}
 
   bool has_value() const { return form_ != kNone; }
   explicit operator bool() const { return has_value(); }
@@ -181,7 +183,8 @@ std::array<Tensor, N> results(Scope& scope, Operator& op, tenon_value* args, uin
   for (tenon_value& out : outs) out = kNone;
   std::array<Tensor, N> tensors;
   if (op.run(scope, args, nargs, outs, N))
-    for (size_t i = 0; i < N; ++i) tensors[i] = Tensor::adopt(static_cast<tenon_tensor*>(outs[i].v.p));
+    for (size_t i = 0; i < N; ++i)
+      tensors[i] = Tensor::adopt(static_cast<tenon_tensor*>(outs[i].v.p));
   return tensors;
 }
 
@@ -214,7 +217,9 @@ inline tenon_value boxed(int64_t number) { return {TENON_VALUE_INT, 0, {.i = num
 inline tenon_value boxed(double number) { return {TENON_VALUE_FLOAT, 0, {.f = number}}; }
 inline tenon_value boxed(bool truth) { return {TENON_VALUE_BOOL, 0, {.i = truth}}; }
 inline tenon_value boxed(std::string_view text) {
-  return {TENON_VALUE_STRING, static_cast<uint32_t>(text.size()), {.p = const_cast<char*>(text.data())}};
+  return {TENON_VALUE_STRING,
+          static_cast<uint32_t>(text.size()),
+          {.p = const_cast<char*>(text.data())}};
 }
 inline tenon_value boxed(const ScalarArg& scalar) { return scalar.value(); }
 template <class T>

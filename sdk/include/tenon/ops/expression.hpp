@@ -3,9 +3,9 @@
 // boxed arguments, facts about tensors, arithmetic on host values, handing over results.
 #pragma once
 
+#include <tenon/unbox.h>
 #include <tenon/ops/call.hpp>
 #include <tenon/ops/shapes.hpp>
-#include <tenon/unbox.h>
 
 #include <algorithm>
 #include <cfloat>
@@ -13,7 +13,8 @@
 
 namespace tenon::expression {
 
-// -- boxed arguments --------------------------------------------------------------------------------
+// -- boxed arguments
+// --------------------------------------------------------------------------------
 
 template <class T, class Read>
 std::optional<T> optional_of(const tenon_value& value, Read read) {
@@ -24,7 +25,9 @@ inline int64_t arg_int(const tenon_value& value) { return tenon_arg_int(&value);
 inline double arg_float(const tenon_value& value) { return tenon_arg_float(&value); }
 inline bool arg_bool(const tenon_value& value) { return tenon_arg_bool(&value) != 0; }
 inline ScalarArg arg_scalar(const tenon_value& value) { return value; }
-inline IntList arg_ints(const tenon_value& value) { return {tenon_arg_ints(&value), tenon_arg_count(&value)}; }
+inline IntList arg_ints(const tenon_value& value) {
+  return {tenon_arg_ints(&value), tenon_arg_count(&value)};
+}
 inline FloatList arg_floats(const tenon_value& value) {
   return {tenon_arg_floats(&value), tenon_arg_count(&value)};
 }
@@ -59,7 +62,8 @@ inline OptionalFloats optional_floats(const tenon_value& value) {
   return value.tag == TENON_VALUE_NONE ? OptionalFloats() : OptionalFloats(arg_floats(value));
 }
 
-// -- tensors ----------------------------------------------------------------------------------------
+// -- tensors
+// ----------------------------------------------------------------------------------------
 
 inline const tenon_tensor* handle(const TensorArg& x) { return tenon_arg_tensor(&x.value()); }
 inline bool present(const TensorArg& x) { return x.value().tag != TENON_VALUE_NONE; }
@@ -88,9 +92,12 @@ inline int64_t numel_of(const TensorArg& x) { return handle(x) ? handle(x)->nume
 inline int32_t dtype_of(const TensorArg& x) {
   if (handle(x)) return handle(x)->dtype;
   switch (x.value().tag) {
-    case TENON_VALUE_BOOL: return TENON_DTYPE_BOOL;
-    case TENON_VALUE_INT: return TENON_DTYPE_I64;
-    default: return TENON_DTYPE_F32;
+    case TENON_VALUE_BOOL:
+      return TENON_DTYPE_BOOL;
+    case TENON_VALUE_INT:
+      return TENON_DTYPE_I64;
+    default:
+      return TENON_DTYPE_F32;
   }
 }
 inline int32_t device_of(const TensorArg& x) {
@@ -103,14 +110,16 @@ inline int32_t device_of_any(tenon_tensor* const* tensors, uint32_t count) {
   return host->device_host();
 }
 
-// -- lists ------------------------------------------------------------------------------------------
+// -- lists
+// ------------------------------------------------------------------------------------------
 
 [[gnu::cold]] inline void fail_index(Scope& scope, int64_t index, uint64_t size) {
   if (scope.ok())
     scope.fail(TENON_OUT_OF_RANGE, "expected an index below " + std::to_string(size) + ", got " +
                                        std::to_string(index));
 }
-// Element `index`, counted from the end if negative. After a failure in the scope there may be none.
+// Element `index`, counted from the end if negative. After a failure in the scope there may be
+// none.
 template <class T>
 T at(Scope& scope, const List<T>& list, int64_t index) {
   int64_t size = static_cast<int64_t>(list.size());
@@ -137,9 +146,13 @@ inline Tensor at(Scope& scope, const std::vector<Tensor>& list, int64_t index) {
 }
 
 template <class T>
-std::vector<T> own(const List<T>& list) { return list.vector(); }
+std::vector<T> own(const List<T>& list) {
+  return list.vector();
+}
 template <class T>
-std::vector<T> own(const std::vector<T>& list) { return list; }
+std::vector<T> own(const std::vector<T>& list) {
+  return list;
+}
 inline std::vector<double> floats(const IntList& list) { return {list.begin(), list.end()}; }
 
 inline bool equal(const IntList& a, const IntList& b) {
@@ -151,9 +164,13 @@ inline std::vector<int64_t> joined(const IntList& a, const IntList& b) {
   return result;
 }
 template <class T>
-int64_t len(const List<T>& list) { return static_cast<int64_t>(list.size()); }
+int64_t len(const List<T>& list) {
+  return static_cast<int64_t>(list.size());
+}
 template <class T>
-int64_t len(const std::vector<T>& list) { return static_cast<int64_t>(list.size()); }
+int64_t len(const std::vector<T>& list) {
+  return static_cast<int64_t>(list.size());
+}
 inline int64_t len(const TensorList& list) { return static_cast<int64_t>(list.size()); }
 inline int64_t prod(const IntList& list) {
   int64_t result = 1;
@@ -238,7 +255,8 @@ inline std::vector<int64_t> extents(const TensorList& list, int64_t axis) {
   return result;
 }
 
-// -- numbers ----------------------------------------------------------------------------------------
+// -- numbers
+// ----------------------------------------------------------------------------------------
 
 inline double quotient(const ScalarArg& a, const ScalarArg& b) { return a.number() / b.number(); }
 inline int64_t floor_divide(int64_t a, int64_t b) {
@@ -247,14 +265,22 @@ inline int64_t floor_divide(int64_t a, int64_t b) {
   return result - ((a % b != 0) && ((a < 0) != (b < 0)));
 }
 inline int64_t floordiv(int64_t a, int64_t b) { return floor_divide(a, b); }
-inline int64_t floor_modulo(int64_t a, int64_t b) { return b == 0 ? 0 : a - floor_divide(a, b) * b; }
+inline int64_t floor_modulo(int64_t a, int64_t b) {
+  return b == 0 ? 0 : a - floor_divide(a, b) * b;
+}
 inline int64_t integer(double number) { return static_cast<int64_t>(number); }
 template <class T>
-T min(T a, T b) { return b < a ? b : a; }
+T min(T a, T b) {
+  return b < a ? b : a;
+}
 template <class T>
-T max(T a, T b) { return a < b ? b : a; }
+T max(T a, T b) {
+  return a < b ? b : a;
+}
 template <class T>
-T abs(T a) { return a < 0 ? -a : a; }
+T abs(T a) {
+  return a < 0 ? -a : a;
+}
 using std::ceil;
 using std::cos;
 using std::erf;
@@ -283,7 +309,8 @@ inline ScalarArg product(const ScalarArg& a, const ScalarArg& b) {
 }
 inline ScalarArg negative(const ScalarArg& a) { return difference(int64_t{0}, a); }
 
-// -- dtypes -----------------------------------------------------------------------------------------
+// -- dtypes
+// -----------------------------------------------------------------------------------------
 
 inline bool is_floating(int32_t dtype) { return (shapes::bit(dtype) & shapes::kFloats) != 0; }
 inline bool is_complex(int32_t dtype) { return (shapes::bit(dtype) & shapes::kComplex) != 0; }
@@ -294,25 +321,39 @@ inline int32_t real_dtype(int32_t dtype) { return shapes::real_dtype(dtype); }
 // Distance from 1 to the next number.
 inline double epsilon(int32_t dtype) {
   switch (shapes::real_dtype(dtype)) {
-    case TENON_DTYPE_F64: return DBL_EPSILON;
-    case TENON_DTYPE_F32: return FLT_EPSILON;
-    case TENON_DTYPE_F16: return 0x1p-10;
-    case TENON_DTYPE_BF16: return 0x1p-7;
-    case TENON_DTYPE_F8E4M3: return 0x1p-3;
-    case TENON_DTYPE_F8E5M2: return 0x1p-2;
-    default: return 1;
+    case TENON_DTYPE_F64:
+      return DBL_EPSILON;
+    case TENON_DTYPE_F32:
+      return FLT_EPSILON;
+    case TENON_DTYPE_F16:
+      return 0x1p-10;
+    case TENON_DTYPE_BF16:
+      return 0x1p-7;
+    case TENON_DTYPE_F8E4M3:
+      return 0x1p-3;
+    case TENON_DTYPE_F8E5M2:
+      return 0x1p-2;
+    default:
+      return 1;
   }
 }
 // Largest finite number.
 inline double highest(int32_t dtype) {
   switch (shapes::real_dtype(dtype)) {
-    case TENON_DTYPE_BOOL: return 1;
-    case TENON_DTYPE_F64: return DBL_MAX;
-    case TENON_DTYPE_F32: return FLT_MAX;
-    case TENON_DTYPE_F16: return 65504;
-    case TENON_DTYPE_BF16: return 0x1.fep127;
-    case TENON_DTYPE_F8E4M3: return 448;
-    case TENON_DTYPE_F8E5M2: return 57344;
+    case TENON_DTYPE_BOOL:
+      return 1;
+    case TENON_DTYPE_F64:
+      return DBL_MAX;
+    case TENON_DTYPE_F32:
+      return FLT_MAX;
+    case TENON_DTYPE_F16:
+      return 65504;
+    case TENON_DTYPE_BF16:
+      return 0x1.fep127;
+    case TENON_DTYPE_F8E4M3:
+      return 448;
+    case TENON_DTYPE_F8E5M2:
+      return 57344;
     default: {
       int bits = static_cast<int>(host->dtype_size(dtype)) * 8;
       bool is_signed = dtype % 2 == 0;  // ids alternate: u8, i8, u16, ...
@@ -326,10 +367,11 @@ inline double lowest(int32_t dtype) {
   return is_integer(dtype) ? -highest(dtype) - 1 : -highest(dtype);
 }
 
-// -- arithmetic on what may be a number -------------------------------------------------------------
+// -- arithmetic on what may be a number
+// -------------------------------------------------------------
 
-// A parameter of type Tensor may be called with a number. As long as an expression consists of numbers
-// it is computed here, so that it stays weak in promotion.
+// A parameter of type Tensor may be called with a number. As long as an expression consists of
+// numbers it is computed here, so that it stays weak in promotion.
 class Operand {
  public:
   Operand(Tensor tensor) : tensor_(std::move(tensor)), value_(TensorArg(tensor_).value()) {}
@@ -371,7 +413,8 @@ Operand fold_divide(Scope& scope, const TensorArg& x, const TensorArg& y, Call c
   return call(scope, x, y);
 }
 
-// -- results ----------------------------------------------------------------------------------------
+// -- results
+// ----------------------------------------------------------------------------------------
 
 // Set boxed results to the tensors, if nothing failed.
 inline tenon_status give(Scope& scope, tenon_value* outs, std::initializer_list<Tensor> results) {

@@ -3,25 +3,27 @@
 // Every message names the operator, what was expected, what was got.
 #pragma once
 
-#include <tenon/tensor.hpp>
 #include <tenon/unbox.h>
+#include <tenon/tensor.hpp>
 
 #include <cstdarg>
 #include <cstdio>
 #include <initializer_list>
 #include <string>
 
-#define TENON_RETURN_IF_FAILED(expression)                                           \
-  do {                                                                               \
-    if (tenon_status tenon_status_ = (expression); tenon_status_ != TENON_OK)        \
-      return tenon_status_;                                                          \
+#define TENON_RETURN_IF_FAILED(expression)                                    \
+  do {                                                                        \
+    if (tenon_status tenon_status_ = (expression); tenon_status_ != TENON_OK) \
+      return tenon_status_;                                                   \
   } while (0)
 
 namespace tenon::shapes {
 
 // "[sum] " and the formatted text.
-[[gnu::format(printf, 4, 5)]] [[gnu::cold]]
-inline tenon_status fail(tenon_err* err, tenon_status code, const char* op, const char* format, ...) {
+[[gnu::format(printf, 4, 5)]] [[gnu::cold]] inline tenon_status fail(tenon_err* err,
+                                                                     tenon_status code,
+                                                                     const char* op,
+                                                                     const char* format, ...) {
   char text[512];
   int used = std::snprintf(text, sizeof text, "[%s] ", op);
   va_list arguments;
@@ -39,7 +41,8 @@ inline std::string text_of(int64_t ndim, const int64_t* sizes) {
 }
 inline std::string text_of(const tenon_tensor* t) { return text_of(t->ndim, t->shape); }
 
-// -- dtypes -----------------------------------------------------------------------------------------
+// -- dtypes
+// -----------------------------------------------------------------------------------------
 
 constexpr uint64_t bit(int32_t dtype) { return uint64_t{1} << dtype; }
 constexpr uint64_t kIntegers = 0x1fe, kFloats = 0x7e00, kComplex = 0x18000;
@@ -95,9 +98,9 @@ inline tenon_status check_dtype(const char* op, const char* name, const tenon_va
                                 uint64_t mask, const char* expected, tenon_err* err) {
   auto check = [&](const tenon_tensor* t) {
     if (!t || (bit(t->dtype) & mask)) return TENON_OK;
-    return static_cast<decltype(TENON_OK)>(
-        fail(err, TENON_TYPE_MISMATCH, op, "expected %s of dtype %s, got %s; convert it with cast()",
-             name, expected, host->dtype_name(t->dtype)));
+    return static_cast<decltype(TENON_OK)>(fail(
+        err, TENON_TYPE_MISMATCH, op, "expected %s of dtype %s, got %s; convert it with cast()",
+        name, expected, host->dtype_name(t->dtype)));
   };
   TENON_RETURN_IF_FAILED(check(tenon_arg_tensor(&value)));
   for (uint32_t j = 0; value.tag == TENON_VALUE_TENSORS && j < value.aux; ++j)
@@ -105,7 +108,8 @@ inline tenon_status check_dtype(const char* op, const char* name, const tenon_va
   return TENON_OK;
 }
 
-// -- outputs ----------------------------------------------------------------------------------------
+// -- outputs
+// ----------------------------------------------------------------------------------------
 
 inline void set_new(tenon_meta& out, int32_t dtype) {
   out.dtype = static_cast<uint8_t>(dtype);
@@ -132,25 +136,27 @@ inline tenon_status check_ndim(const char* op, int64_t ndim, tenon_err* err) {
               TENON_MAX_NDIM, static_cast<long long>(ndim));
 }
 
-// -- axes -------------------------------------------------------------------------------------------
+// -- axes
+// -------------------------------------------------------------------------------------------
 
 // `axis` counted from the end if negative, checked against [-ndim, ndim).
 inline tenon_status normalize_axis(const char* op, const char* name, int64_t axis, int64_t ndim,
                                    int64_t* result, tenon_err* err) {
   if (axis < -ndim || axis >= ndim)
     return ndim == 0
-               ? fail(err, TENON_OUT_OF_RANGE, op, "expected no %s for a 0-d tensor, got %lld", name,
-                      static_cast<long long>(axis))
-               : fail(err, TENON_OUT_OF_RANGE, op, "expected %s in [%lld, %lld) for %lld dimensions, got %lld",
-                      name, -static_cast<long long>(ndim), static_cast<long long>(ndim),
+               ? fail(err, TENON_OUT_OF_RANGE, op, "expected no %s for a 0-d tensor, got %lld",
+                      name, static_cast<long long>(axis))
+               : fail(err, TENON_OUT_OF_RANGE, op,
+                      "expected %s in [%lld, %lld) for %lld dimensions, got %lld", name,
+                      -static_cast<long long>(ndim), static_cast<long long>(ndim),
                       static_cast<long long>(ndim), static_cast<long long>(axis));
   *result = axis < 0 ? axis + ndim : axis;
   return TENON_OK;
 }
 
 // An int or int[] of axes as a mask of dimensions; none: all of them. No axis may come twice.
-inline tenon_status axis_mask(const char* op, const char* name, const tenon_value& axes, int64_t ndim,
-                              uint32_t* mask, tenon_err* err) {
+inline tenon_status axis_mask(const char* op, const char* name, const tenon_value& axes,
+                              int64_t ndim, uint32_t* mask, tenon_err* err) {
   *mask = 0;
   if (axes.tag == TENON_VALUE_NONE) {
     *mask = ndim == 32 ? ~uint32_t{0} : (uint32_t{1} << ndim) - 1;
@@ -162,14 +168,15 @@ inline tenon_status axis_mask(const char* op, const char* name, const tenon_valu
     TENON_RETURN_IF_FAILED(normalize_axis(op, name, list[i], ndim, &axis, err));
     uint32_t bit = uint32_t{1} << axis;
     if (*mask & bit)
-      return fail(err, TENON_INVALID_ARGUMENT, op, "expected different axes in %s, got %lld twice", name,
-                  static_cast<long long>(axis));
+      return fail(err, TENON_INVALID_ARGUMENT, op, "expected different axes in %s, got %lld twice",
+                  name, static_cast<long long>(axis));
     *mask |= bit;
   }
   return TENON_OK;
 }
 
-// -- rules ------------------------------------------------------------------------------------------
+// -- rules
+// ------------------------------------------------------------------------------------------
 
 inline void same(const tenon_value& x, tenon_meta& out) {
   const tenon_tensor* t = tenon_arg_tensor(&x);
@@ -213,10 +220,11 @@ inline tenon_status broadcast_with(const char* op, const tenon_tensor* t, tenon_
     int64_t a = i <= out.ndim ? out.shape[out.ndim - i] : 1;
     int64_t b = i <= t->ndim ? t->shape[t->ndim - i] : 1;
     if (a != b && a != 1 && b != 1)
-      return fail(err, TENON_INVALID_ARGUMENT, op,
-                  "expected shapes that broadcast, got %s and %s: %lld against %lld, %d from the end",
-                  text_of(out.ndim, out.shape).c_str(), text_of(t).c_str(),
-                  static_cast<long long>(a), static_cast<long long>(b), i);
+      return fail(
+          err, TENON_INVALID_ARGUMENT, op,
+          "expected shapes that broadcast, got %s and %s: %lld against %lld, %d from the end",
+          text_of(out.ndim, out.shape).c_str(), text_of(t).c_str(), static_cast<long long>(a),
+          static_cast<long long>(b), i);
     shape[ndim - i] = a == 1 ? b : a;
   }
   set_shape(out, ndim, shape);
