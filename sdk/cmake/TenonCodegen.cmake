@@ -17,6 +17,7 @@
 #   tenon_generate(acme_generated OUT "${CMAKE_CURRENT_BINARY_DIR}/gen" FILES acme.yaml
 #     IMPORT ${standard} EMIT ops-hpp signatures-h ops-table autograd-rules SOURCES sources)
 #   tenon_add_plugin(acme VERSION 1.0.0 SOURCES acme.cpp ${sources} NAMESPACES acme)
+#   target_include_directories(acme PRIVATE "${CMAKE_CURRENT_BINARY_DIR}/gen")
 #   add_dependencies(acme acme_generated)
 if(NOT TARGET Tenon::codegen AND Tenon_CODEGEN)
   add_executable(Tenon::codegen IMPORTED)
@@ -34,7 +35,14 @@ function(tenon_generate target)
   if(NOT arg_OPERATOR_FOLDER)
     set(arg_OPERATOR_FOLDER operators)
   endif()
-  list(TRANSFORM arg_FILES REPLACE "^([^/])" "${CMAKE_CURRENT_SOURCE_DIR}/\\1")
+  foreach(list arg_FILES arg_IMPORT)
+    set(absolute)
+    foreach(file IN LISTS ${list})
+      get_filename_component(file "${file}" ABSOLUTE)
+      list(APPEND absolute "${file}")
+    endforeach()
+    set(${list} ${absolute})
+  endforeach()
 
   # Headers too are named, so that what includes them waits for a change to have been written.
   list(GET arg_FILES 0 first)
