@@ -33,6 +33,14 @@ class Parser {
   explicit Parser(TokenStream& tokens) : tokens_(tokens) {}
 
   Node expression() {
+    // Refused before the stack is used up: no one writes this by hand.
+    if (++depth_ > kMaxDepth) tokens_.fail(cat("nested more than ", kMaxDepth, " deep"));
+    Node node = conditional();
+    --depth_;
+    return node;
+  }
+
+  Node conditional() {
     Node condition = binary(1);
     if (!tokens_.accept("?")) return condition;
     Node node = make(NodeKind::Conditional);
@@ -71,7 +79,9 @@ class Parser {
       if (!tokens_.accept(sign)) continue;
       Node node = make(NodeKind::Unary);
       node.text = sign;
+      if (++depth_ > kMaxDepth) tokens_.fail(cat("nested more than ", kMaxDepth, " deep"));
       node.children.push_back(unary());
+      --depth_;
       return node;
     }
     return postfix(primary());
@@ -176,7 +186,9 @@ class Parser {
     return node;
   }
 
+  static constexpr int kMaxDepth = 200;
   TokenStream& tokens_;
+  int depth_ = 0;
 };
 
 }  // namespace

@@ -55,8 +55,11 @@ Compute parse_compute(const std::string& text, const Location& where) {
 }
 
 // "reduce(x, axis, keepdim)" to the word and its arguments.
-std::pair<std::string, std::vector<std::string>> parse_rule_call(const std::string& text,
-                                                                 const Location& where) {
+struct RuleCall {
+  std::string word;
+  std::vector<std::string> arguments;
+};
+RuleCall parse_rule_call(const std::string& text, const Location& where) {
   TokenStream tokens(text, where, "shape");
   std::string word = tokens.expect_name("a shape rule");
   std::vector<std::string> arguments;
@@ -167,7 +170,9 @@ std::optional<ShapeRule> read_shape_rule(const YamlEntry& entry, const Operator&
       if (param.is_tensor()) rule.params.push_back(param.name);
     return rule;
   }
-  auto [word, arguments] = parse_rule_call(entry.text("shape"), where);
+  const RuleCall call = parse_rule_call(entry.text("shape"), where);
+  const std::string& word = call.word;
+  const std::vector<std::string>& arguments = call.arguments;
   ShapeRule rule{ShapeRule::Native, arguments, false};
   auto expect_count = [&](size_t count, const char* form) {
     if (arguments.size() != count) throw Error(where, cat("shape: expected ", form));

@@ -47,6 +47,13 @@ TEST(Expression, SaysWhereItStopped) {
             "here.yaml:7: expr: `99999999999999999999` does not fit into 64 bits");
 }
 
+TEST(Expression, RefusesWhatWouldUseUpTheStack) {
+  std::string deep(100000, '(');
+  EXPECT_EQ(refused(deep.c_str()), "here.yaml:7: expr: nested more than 200 deep");
+  EXPECT_EQ(refused(std::string(100000, '-').c_str()),
+            "here.yaml:7: expr: nested more than 200 deep");
+}
+
 TEST(Expression, StepsHaveNames) {
   Step step = parse_step("y = x + 1", kHere, "decompose");
   EXPECT_EQ(step.name, "y");
