@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "accumulate.hpp"
 
-#include <algorithm>
-
 #include "operators.hpp"
 
 namespace tenon::autograd {
 namespace {
 
-bool has_shape(const tenon_tensor& tensor, const Form& form) {
-  return tensor.ndim == form.ndim && std::equal(form.sizes, form.sizes + form.ndim, tensor.shape);
-}
-
-[[gnu::noinline]] tenon_status sum_to_shape(Tensor& gradient, const Form& form, const char* operation, tenon_err* err) {
+tenon_status sum_to_shape(Tensor& gradient, const Form& form, const char* operation, tenon_err* err) {
   int64_t axes[TENON_MAX_NDIM];
   uint32_t count = 0;
   int32_t extra = gradient->ndim - form.ndim;
@@ -44,13 +38,6 @@ bool has_shape(const tenon_tensor& tensor, const Form& form) {
   return TENON_OK;
 }
 
-[[gnu::noinline]] tenon_status cast(Tensor& gradient, int32_t dtype, tenon_err* err) {
-  Tensor converted;
-  TENON_TRY(convert(gradient, dtype, &converted, err));
-  gradient = std::move(converted);
-  return TENON_OK;
-}
-
 bool is_dense(const tenon_tensor& tensor) { return tensor.flags & TENON_TENSOR_CONTIGUOUS; }
 
 // A tensor fit to be a .grad: dense, without history, and nobody else's.
@@ -70,10 +57,11 @@ tenon_status make_own(Tensor& gradient, bool creates_graph, tenon_err* err) {
 }  // namespace
 
 tenon_status fit(Tensor& gradient, const Form& form, const char* operation, tenon_err* err) {
-  if (!has_shape(*gradient.get(), form)) [[unlikely]]
-    TENON_TRY(sum_to_shape(gradient, form, operation, err));
-  if (gradient->dtype != form.dtype) [[unlikely]]
-    TENON_TRY(cast(gradient, form.dtype, err));
+  TENON_TRY(sum_to_shape(gradient, form, operation, err));
+  if (gradient->dtype == form.dtype) return TENON_OK;
+  Tensor converted;
+  TENON_TRY(convert(gradient, form.dtype, &converted, err));
+  gradient = std::move(converted);
   return TENON_OK;
 }
 

@@ -15,6 +15,13 @@ struct Form {
   const int64_t* sizes;
 };
 
+inline bool has_form(const tenon_tensor& tensor, const Form& form) {
+  if (tensor.ndim != form.ndim || tensor.dtype != form.dtype) return false;
+  for (int32_t axis = 0; axis < form.ndim; ++axis)
+    if (tensor.shape[axis] != form.sizes[axis]) return false;
+  return true;
+}
+
 // Undo broadcasting and promotion: sum `gradient` to the form's shape and cast it to its dtype.
 // `operation` is what made the gradient.
 tenon_status fit(Tensor& gradient, const Form& form, const char* operation, tenon_err* err);

@@ -172,9 +172,9 @@ tenon_status record_call(const CustomCall& call, const Custom& custom, tenon_err
 tenon_status record(const char* name, tenon_tensor* const* inputs, uint32_t ninputs, tenon_tensor* const* outputs,
                     uint32_t noutputs, tenon_custom_backward_fn backward, void* user, tenon_drop_fn drop,
                     tenon_err* err) {
-  if (!name || !backward || noutputs == 0 || noutputs > UINT16_MAX)
+  if (!name || !backward || noutputs == 0 || noutputs > kMaxOutputs)
     return fail(err, TENON_INVALID_ARGUMENT,
-                "record: expected a name, a backward function and 1 to 65535 outputs, got %u outputs", noutputs);
+                "record: expected a name, a backward function and 1 to %u outputs, got %u outputs", kMaxOutputs, noutputs);
   try {
     return record_call({name, inputs, ninputs, outputs, noutputs}, {backward, user, drop, nullptr}, err);
   } catch (const std::bad_alloc&) {

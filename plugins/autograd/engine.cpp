@@ -155,8 +155,8 @@ tenon_status Run::seed(tenon_tensor* output, tenon_tensor* gradient, uint32_t in
                 index);
   Tensor seed;
   if (gradient) {
-    if (gradient->ndim != output->ndim || !std::equal(output->shape, output->shape + output->ndim, gradient->shape) ||
-        gradient->device != output->device)
+    Form expected = {output->ndim, gradient->dtype, output->shape};
+    if (!has_form(*gradient, expected) || gradient->device != output->device)
       return fail(err, TENON_INVALID_ARGUMENT,
                   "backward: expected for outputs[%u] a gradient of its shape %s on its device, got shape %s", index,
                   shape_text(output->ndim, output->shape).c_str(), shape_text(gradient->ndim, gradient->shape).c_str());
@@ -184,7 +184,8 @@ tenon_status Run::deliver(Node& from, const Edge& edge, Tensor gradient, tenon_e
     const tenon_tensor* like = from.variables()->arriving;
     form = {like->ndim, like->dtype, like->shape};
   }
-  TENON_TRY(fit(gradient, form, short_name(from.name()), err));
+  if (!has_form(*gradient.get(), form)) [[unlikely]]
+    TENON_TRY(fit(gradient, form, short_name(from.name()), err));
   return arrive(*edge.to, std::move(gradient), err);
 }
 

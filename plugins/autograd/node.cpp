@@ -39,11 +39,8 @@ struct Guard {
   }
 };
 
-#if TENON_SANITIZER_HERE == TENON_SANITIZER_ADDRESS
-constexpr bool kRecycle = false;  // let the sanitizer see every use after free
-#else
-constexpr bool kRecycle = true;
-#endif
+// AddressSanitizer shall see every use after free.
+constexpr bool kRecycle = TENON_SANITIZER_HERE != TENON_SANITIZER_ADDRESS;
 
 [[gnu::noinline]] void free_block_slowly(void* block, uint32_t index) {
   if (kRecycle && lists.limit == 0 && !lists.ended) {
@@ -143,9 +140,10 @@ Node* new_node(const NodeType& type, const void* detail, uint32_t noutputs, uint
   node->flags = 0;
   node->nvalues = 0;
   node->saved_outs = 0;
-  for (uint32_t i = 0; i < noutputs; ++i)
-    node->variables()[i] = {.arriving = nullptr, .attachment = nullptr, .version = 0,
-                            .index = static_cast<uint16_t>(i), .flags = 0};
+  for (uint32_t i = 0; i < noutputs; ++i) {
+    auto words = static_cast<uint16_t>((sizeof(Node) + i * sizeof(Variable)) / 8);
+    node->variables()[i] = {.arriving = nullptr, .attachment = nullptr, .version = 0, .words = words, .flags = 0};
+  }
   return node;
 }
 

@@ -18,7 +18,7 @@ class Run;
 struct Node;
 struct Attachment;  // hooks.hpp
 
-// A gradient on its way through the graph: output `index` of a node.
+// A gradient on its way through the graph: one output of a node.
 struct Variable {
   enum : uint8_t {
     kRetainsGrad = 1,  // a non-leaf whose .grad is wanted
@@ -28,10 +28,10 @@ struct Variable {
   tenon_tensor* arriving;  // sum of the gradients so far in the running backward; owned
   Attachment* attachment;  // .grad and hooks, for the few that have any; owned
   uint32_t version;
-  uint16_t index;
+  uint16_t words;  // of 8 bytes, from the node to here
   uint8_t flags;
 
-  inline Node& node();
+  Node& node() { return *reinterpret_cast<Node*>(reinterpret_cast<uint64_t*>(this) - words); }
 };
 
 // What an input looked like, where it differs from output 0: its gradient is summed and cast to this.
@@ -90,7 +90,8 @@ struct Node {
 };
 static_assert(sizeof(Node) == 40 && sizeof(Variable) == 24 && sizeof(Edge) == 16);
 
-inline Node& Variable::node() { return *(reinterpret_cast<Node*>(this - index) - 1); }
+// As many as Variable::words can reach.
+inline constexpr uint32_t kMaxOutputs = (UINT16_MAX - sizeof(Node) / 8) / (sizeof(Variable) / 8);
 
 // A node with `payload_bytes` behind its edges, no references and no level yet; edges are uninitialised.
 // NULL: out of memory.

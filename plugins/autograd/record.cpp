@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a call that has run to its node.
+// From a call that has run to its node. The node is laid out twice, by the same code: first to measure
+// it, then to fill it.
 #include <bit>
 #include <cstring>
 
@@ -9,6 +10,46 @@
 namespace tenon::autograd {
 namespace {
 
+constexpr uint64_t round_up(uint64_t bytes) { return (bytes + 7) & ~uint64_t{7}; }
+
+// What a node of the call takes.
+class Measure {
+ public:
+  static constexpr bool kFills = false;
+  uint32_t edges = 0;
+  uint64_t tail = 0;
+
+  void edge(uint32_t, Variable*, const Shape*) { ++edges; }
+  void value(uint32_t, const tenon_value&) {}
+  char* take(uint64_t bytes) {
+    tail += round_up(bytes);
+    return nullptr;
+  }
+};
+
+class Fill {
+ public:
+  static constexpr bool kFills = true;
+  Fill(Node& node, char* tail) : node_(node), edge_(node.edges()), values_(values_of(node)), tail_(tail) {}
+
+  void edge(uint32_t argument, Variable* to, const Shape* shape) {
+    Edge& edge = *edge_++;
+    edge.argument = argument;
+    edge.shape = shape ? static_cast<uint32_t>(reinterpret_cast<const char*>(shape) -
+                                               reinterpret_cast<const char*>(&node_))
+                       : 0;
+    connect(node_, edge, to);
+  }
+  void value(uint32_t index, const tenon_value& value) { values_[index] = value; }
+  char* take(uint64_t bytes) { return std::exchange(tail_, tail_ + round_up(bytes)); }
+
+ private:
+  Node& node_;
+  Edge* edge_;
+  tenon_value* values_;
+  char* tail_;
+};
+
 bool looks_like(const tenon_tensor& a, const tenon_tensor& b) {
   if (a.ndim != b.ndim || a.dtype != b.dtype) return false;
   for (int32_t axis = 0; axis < a.ndim; ++axis)
@@ -16,126 +57,128 @@ bool looks_like(const tenon_tensor& a, const tenon_tensor& b) {
   return true;
 }
 
-// The node is laid out twice: first to measure it, then to fill it.
-class Tail {
- public:
-  explicit Tail(char* begin) : at_(begin) {}
-  bool is_filling() const { return at_ != nullptr; }
-  uint64_t bytes() const { return bytes_; }
-  char* take(uint64_t bytes) {
-    bytes = (bytes + 7) & ~uint64_t{7};
-    bytes_ += bytes;
-    char* result = at_;
-    if (at_) at_ += bytes;
-    return result;
+// `tensor` NULL: an absent element of a list.
+template <class Pass>
+Shape* put_shape(Pass& pass, const tenon_tensor* tensor) {
+  auto* shape = reinterpret_cast<Shape*>(pass.take(Shape::bytes(tensor ? tensor->ndim : 0)));
+  if constexpr (Pass::kFills) {
+    shape->ndim = tensor ? tensor->ndim : -1;
+    shape->dtype = tensor ? tensor->dtype : 0;
+    for (int32_t axis = 0; axis < shape->ndim; ++axis) shape->sizes[axis] = tensor->shape[axis];
   }
-  void* copy(const void* from, uint64_t bytes) {
-    char* to = take(bytes);
-    if (to && bytes) std::memcpy(to, from, bytes);
-    return to;
-  }
-  Shape* shape(const tenon_tensor* tensor) {
-    auto* to = reinterpret_cast<Shape*>(take(Shape::bytes(tensor ? tensor->ndim : 0)));
-    if (!to) return nullptr;
-    to->ndim = tensor ? tensor->ndim : -1;
-    to->dtype = tensor ? tensor->dtype : 0;
-    if (tensor && tensor->ndim) std::memcpy(to->sizes, tensor->shape, sizeof(int64_t) * static_cast<size_t>(tensor->ndim));
-    return to;
-  }
-
- private:
-  char* at_;
-  uint64_t bytes_ = 0;
-};
-
-void lay_out_edge(Node* node, uint32_t& index, uint32_t argument, Variable* to, const tenon_tensor* tensor,
-                  const tenon_tensor* like, Tail& tail) {
-  Shape* shape = to && !(like && looks_like(*tensor, *like)) ? tail.shape(tensor) : nullptr;
-  if (node) {
-    Edge& edge = node->edges()[index];
-    edge.argument = argument;
-    edge.shape = shape ? static_cast<uint32_t>(reinterpret_cast<char*>(shape) - reinterpret_cast<char*>(node)) : 0;
-    connect(*node, edge, to);
-  }
-  ++index;
+  return shape;
 }
 
-// Returns how many edges there are.
-uint32_t lay_out_edges(const RecordedCall& call, const tenon_tensor* like, Node* node, Tail& tail) {
-  uint32_t count = 0;
+template <class Pass>
+void* put_copy(Pass& pass, const void* from, uint64_t bytes) {
+  char* to = pass.take(bytes);
+  if constexpr (Pass::kFills)
+    if (bytes) std::memcpy(to, from, bytes);
+  return to;
+}
+
+// The only output, if there is only one: edges to tensors that look like it say nothing more.
+const tenon_tensor* model_of(const RecordedCall& call) {
+  return call.nouts == 1 ? as_tensor(call.outs[0]) : nullptr;
+}
+
+template <class Pass>
+[[gnu::noinline]] void put_list_edges(Pass& pass, const RecordedCall& call, uint32_t i) {
+  const tenon_value& value = call.args[i];
+  auto* list = static_cast<tenon_tensor* const*>(value.v.p);
+  for (uint32_t k = 0; k < value.aux; ++k) {
+    Variable* to = list[k] ? variable_of(list[k]) : nullptr;
+    pass.edge(i, to, to ? put_shape(pass, list[k]) : nullptr);
+  }
+}
+
+template <class Pass>
+void put_edges(Pass& pass, const RecordedCall& call, uint64_t alike) {
   for (uint64_t rest = call.needs; rest; rest &= rest - 1) {
     auto i = static_cast<uint32_t>(std::countr_zero(rest));
     const tenon_value& value = call.args[i];
-    if (value.tag == TENON_VALUE_TENSOR) {
-      lay_out_edge(node, count, i, call.inputs[i], static_cast<const tenon_tensor*>(value.v.p), like, tail);
-    } else {
-      auto* list = static_cast<tenon_tensor* const*>(value.v.p);
-      for (uint32_t k = 0; k < value.aux; ++k)
-        lay_out_edge(node, count, i, list[k] ? variable_of(list[k]) : nullptr, list[k], like, tail);
-    }
+    if (value.tag != TENON_VALUE_TENSOR) [[unlikely]]
+      put_list_edges(pass, call, i);
+    else
+      pass.edge(i, call.inputs[i],
+                alike >> i & 1 ? nullptr : put_shape(pass, static_cast<const tenon_tensor*>(value.v.p)));
   }
-  return count;
 }
 
-tenon_value keep_tensor(const tenon_value& value, const uint32_t* version, bool filling) {
-  if (!filling) return value;
-  tenon_tensor* tensor = as_tensor(value);
-  host->tensor_retain(tensor);
-  return {TENON_VALUE_TENSOR, version ? *version : host->tensor_version(tensor), {.p = tensor}};
+uint64_t find_alike(const RecordedCall& call) {
+  const tenon_tensor* model = model_of(call);
+  uint64_t alike = 0;
+  if (!model) return alike;
+  for (uint64_t rest = call.needs; rest; rest &= rest - 1) {
+    auto i = static_cast<uint32_t>(std::countr_zero(rest));
+    const tenon_tensor* tensor = as_tensor(call.args[i]);
+    if (tensor && looks_like(*tensor, *model)) alike |= uint64_t{1} << i;
+  }
+  return alike;
 }
 
-tenon_value keep_list(const tenon_value& value, Tail& tail) {
-  auto* list = static_cast<tenon_tensor* const*>(value.v.p);
-  auto* handles = static_cast<tenon_tensor**>(tail.copy(list, value.aux * sizeof(void*)));
-  auto* versions = reinterpret_cast<uint32_t*>(tail.take(value.aux * sizeof(uint32_t)));
-  if (handles)
+template <class Pass>
+tenon_value put_list(Pass& pass, const tenon_value& value) {
+  auto* handles = static_cast<tenon_tensor**>(put_copy(pass, value.v.p, value.aux * sizeof(void*)));
+  auto* versions = reinterpret_cast<uint32_t*>(pass.take(value.aux * sizeof(uint32_t)));
+  if constexpr (Pass::kFills) {
     for (uint32_t k = 0; k < value.aux; ++k) {
       if (!handles[k]) continue;
       host->tensor_retain(handles[k]);
       versions[k] = host->tensor_version(handles[k]);
     }
+  }
   return {TENON_VALUE_TENSORS, value.aux, {.p = handles}};
 }
 
-tenon_value keep_shapes(const tenon_value& value, Tail& tail) {
+template <class Pass>
+tenon_value put_shapes(Pass& pass, const tenon_value& value) {
   auto* list = static_cast<tenon_tensor* const*>(value.v.p);
   Shape* first = nullptr;
   for (uint32_t k = 0; k < value.aux; ++k) {
-    Shape* shape = tail.shape(list[k]);
+    Shape* shape = put_shape(pass, list[k]);
     if (k == 0) first = shape;
   }
   return {kShapesOnly, value.aux, {.p = first}};
 }
 
-void lay_out_values(const RecordedCall& call, uint64_t reads, Node* node, Tail& tail) {
+// Any value but a tensor that is read.
+template <class Pass>
+[[gnu::noinline]] void put_value(Pass& pass, const RecordedCall& call, uint32_t i, bool is_read) {
+  const tenon_value& value = call.args[i];
+  bool is_shape = call.info.shapes_args >> i & 1;
+  tenon_value kept = value;
+  switch (value.tag) {
+    case TENON_VALUE_TENSOR:
+      kept = {TENON_VALUE_NONE, 0, {.i = 0}};
+      if (is_shape) kept = {kShapeOnly, 0, {.p = put_shape(pass, static_cast<const tenon_tensor*>(value.v.p))}};
+      break;
+    case TENON_VALUE_TENSORS:
+      kept = {TENON_VALUE_NONE, 0, {.i = 0}};
+      if (is_read || is_shape) kept = is_read ? put_list(pass, value) : put_shapes(pass, value);
+      break;
+    case TENON_VALUE_INTS:
+    case TENON_VALUE_FLOATS: kept.v.p = put_copy(pass, value.v.p, value.aux * sizeof(int64_t)); break;
+    case TENON_VALUE_STRING: kept.v.p = put_copy(pass, value.v.p, value.aux); break;
+    case TENON_VALUE_COMPLEX: kept.v.p = put_copy(pass, value.v.p, 2 * sizeof(double)); break;
+    default: break;
+  }
+  pass.value(i, kept);
+}
+
+template <class Pass>
+void put_values(Pass& pass, const RecordedCall& call, uint64_t reads) {
   for (uint32_t i = 0; i < call.nargs; ++i) {
     const tenon_value& value = call.args[i];
-    bool is_read = reads >> i & 1, is_shape = call.info.shapes_args >> i & 1;
-    tenon_value kept = value;
-    switch (value.tag) {
-      case TENON_VALUE_TENSOR:
-        if (is_read)
-          kept = keep_tensor(value, call.versions ? &call.versions[i] : nullptr, node != nullptr);
-        else if (is_shape)
-          kept = {kShapeOnly, 0, {.p = tail.shape(static_cast<const tenon_tensor*>(value.v.p))}};
-        else
-          kept = {TENON_VALUE_NONE, 0, {.i = 0}};
-        break;
-      case TENON_VALUE_TENSORS:
-        if (is_read)
-          kept = keep_list(value, tail);
-        else if (is_shape)
-          kept = keep_shapes(value, tail);
-        else
-          kept = {TENON_VALUE_NONE, 0, {.i = 0}};
-        break;
-      case TENON_VALUE_INTS:
-      case TENON_VALUE_FLOATS: kept.v.p = tail.copy(value.v.p, value.aux * sizeof(int64_t)); break;
-      case TENON_VALUE_STRING: kept.v.p = tail.copy(value.v.p, value.aux); break;
-      case TENON_VALUE_COMPLEX: kept.v.p = tail.copy(value.v.p, 2 * sizeof(double)); break;
-      default: break;
+    bool is_read = reads >> i & 1;
+    if (!is_read || value.tag != TENON_VALUE_TENSOR) {
+      put_value(pass, call, i, is_read);
+    } else if constexpr (Pass::kFills) {
+      auto* tensor = static_cast<tenon_tensor*>(value.v.p);
+      uint32_t version = call.versions ? call.versions[i] : host->tensor_version(tensor);
+      host->tensor_retain(tensor);
+      pass.value(i, {TENON_VALUE_TENSOR, version, {.p = tensor}});
     }
-    if (node) values_of(*node)[i] = kept;
   }
 }
 
@@ -163,22 +206,22 @@ Node* record_call(const RecordedCall& call, tenon_err* err) {
   }
   uint64_t arguments = call.info.arguments_read(call.needs), outputs = call.info.outputs_read(call.needs);
   uint32_t nvalues = call.info.keeps_values ? call.nargs : 0;
-  // With one output, edges to tensors that look like it say nothing more.
-  const tenon_tensor* like = call.nouts == 1 ? as_tensor(call.outs[0]) : nullptr;
+  uint64_t alike = find_alike(call);
 
-  Tail measured(nullptr);
-  uint32_t nedges = lay_out_edges(call, like, nullptr, measured);
-  if (nvalues) lay_out_values(call, arguments, nullptr, measured);
-  uint64_t fixed = nvalues * sizeof(tenon_value) + static_cast<uint64_t>(std::popcount(outputs)) * sizeof(Saved);
-  Node* node = new_node(kOperatorNode, &call.info, call.nouts, nedges, fixed + measured.bytes());
+  Measure measure;
+  put_edges(measure, call, alike);
+  if (nvalues) put_values(measure, call, arguments);
+  uint64_t fixed = nvalues * sizeof(tenon_value);
+  if (outputs) fixed += static_cast<uint64_t>(std::popcount(outputs)) * sizeof(Saved);
+  Node* node = new_node(kOperatorNode, &call.info, call.nouts, measure.edges, fixed + measure.tail);
   if (!node) {
     fail_memory(err);
     return nullptr;
   }
   node->nvalues = static_cast<uint8_t>(nvalues);
-  Tail tail(static_cast<char*>(node->payload()) + fixed);
-  lay_out_edges(call, like, node, tail);
-  if (nvalues) lay_out_values(call, arguments, node, tail);
+  Fill fill(*node, static_cast<char*>(node->payload()) + fixed);
+  put_edges(fill, call, alike);
+  if (nvalues) put_values(fill, call, arguments);
   if (outputs && keep_outputs(call, outputs, *node, err) != TENON_OK) {
     retain(*node);
     release(*node);

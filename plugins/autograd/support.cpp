@@ -34,12 +34,13 @@ const char* short_name(const char* name) {
 }
 
 std::string shape_text(int32_t ndim, const int64_t* shape) {
-  std::string text = "(";
+  std::string text(1, '(');
   for (int32_t axis = 0; axis < ndim; ++axis) {
     if (axis) text += ", ";
     text += std::to_string(shape[axis]);
   }
-  return text + (ndim == 1 ? ",)" : ")");
+  text += ndim == 1 ? ",)" : ")";
+  return text;
 }
 
 }  // namespace tenon::autograd

@@ -86,11 +86,9 @@ tenon_status renew(tenon_tensor* view, Variable** out, tenon_err* err) {
 
 }  // namespace
 
-tenon_status current_variable(tenon_tensor* tensor, Variable** out, tenon_err* err) {
-  *out = variable_of(tensor);
-  if (!*out || !((*out)->flags & Variable::kView)) return TENON_OK;
-  if ((*out)->version == host->tensor_version(tensor)) return TENON_OK;
-  return renew(tensor, out, err);
+tenon_status current_view_variable(tenon_tensor* view, Variable** out, tenon_err* err) {
+  if ((*out)->version == host->tensor_version(view)) return TENON_OK;
+  return renew(view, out, err);
 }
 
 bool has_history(const tenon_tensor* tensor) {

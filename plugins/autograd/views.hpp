@@ -14,7 +14,13 @@ namespace tenon::autograd {
 
 // The tensor's variable, or NULL if it has no gradient. If the tensor is a view whose base was written
 // since, its history is made anew first.
-tenon_status current_variable(tenon_tensor* tensor, Variable** out, tenon_err* err);
+tenon_status current_view_variable(tenon_tensor* view, Variable** out, tenon_err* err);
+inline tenon_status current_variable(tenon_tensor* tensor, Variable** out, tenon_err* err) {
+  Variable* variable = *out = variable_of(tensor);
+  if (!variable || !(variable->flags & Variable::kView)) [[likely]]
+    return TENON_OK;
+  return current_view_variable(tensor, out, err);
+}
 
 // May `tensor` be written to while recording? `is_argument`: it is also read, or wholly overwritten by a
 // copy; otherwise it is a pure output. Fails for leaves, for tensors that the new history could not
