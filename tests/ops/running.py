@@ -17,7 +17,13 @@ def to_tensor(array, device, **options):
 def arguments(case, device, dtype="float64", place=to_tensor):
     args = [map_arrays(lambda a: place(a, device), as_dtype(value, dtype)) for value in case.args]
     kwargs = {name: map_arrays(lambda a: place(a, device), value) for name, value in case.kwargs.items()}
+    if not any(has_tensors(value) for value in args):
+        kwargs["device"] = device  # a new tensor, then
     return [named(case, value) for value in args], {k: named(case, v) for k, v in kwargs.items()}
+
+
+def has_tensors(value):
+    return isinstance(value, tenon.Tensor) or (isinstance(value, list) and any(map(has_tensors, value)))
 
 
 def named(case, value):
