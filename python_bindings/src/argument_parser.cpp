@@ -205,16 +205,25 @@ bool box_list(int32_t kind, PyObject* const* items, Py_ssize_t count, const Oper
   }
 }
 
+// A lone number is a list of one.
+bool is_single(int32_t kind, PyObject* object) {
+  if (kind == TENON_PARAM_TENSORS) return is_tensor(object);
+  if (kind == TENON_PARAM_FLOATS) return PyFloat_Check(object) || PyLong_Check(object);
+  if (PyLong_Check(object)) return true;
+  if (is_tensor(object) || !PyIndex_Check(object)) return false;
+  PyObject* index = PyNumber_Index(object);  // NumPy's arrays have the slot, and refuse
+  PyErr_Clear();
+  Py_XDECREF(index);
+  return index != nullptr;
+}
+
 bool box_list_argument(int32_t kind, PyObject* object, const OperatorObject& self,
                        tenon_value& value, ArgumentArena& arena) {
   Py_ssize_t count;
   if (PyObject* const* items = list_items(object, count, arena))
     return box_list(kind, items, count, self, value, arena);
   if (PyErr_Occurred()) return false;
-  bool single = kind == TENON_PARAM_TENSORS ? is_tensor(object)
-                : kind == TENON_PARAM_INTS  ? PyIndex_Check(object) && !is_tensor(object)
-                                            : PyFloat_Check(object) || PyLong_Check(object);
-  if (single) return box_list(kind, &object, 1, self, value, arena);
+  if (is_single(kind, object)) return box_list(kind, &object, 1, self, value, arena);
   if (is_tensor(object) || PyUnicode_Check(object) || !PySequence_Check(object)) return false;
   PyObject* tuple = PySequence_Tuple(object);  // range, numpy array of ints, ...
   if (!tuple || !arena.keep(tuple)) return false;

@@ -107,22 +107,23 @@ nb::object rebuild(nb::handle type, nb::bytes bytes, nb::handle dtype, nb::tuple
 }  // namespace
 
 void add_conversion_functions(nb::module_& module) {
-  module.def("tensor", &make_tensor, nb::arg("data"), nb::arg("dtype") = nb::none(),
-             nb::arg("device") = nb::none(), nb::arg("requires_grad") = false,
+  module.def("tensor", &make_tensor, nb::arg("data"), nb::arg("dtype").none() = nb::none(),
+             nb::arg("device").none() = nb::none(), nb::arg("requires_grad") = false,
              "A new tensor with the values of `data`: a number, nested lists, an array or a "
              "tensor. Python floats "
              "become float32, ints int64; arrays keep their dtype.");
-  module.def("asarray", &asarray, nb::arg("data"), nb::arg("dtype") = nb::none(), nb::kw_only(),
-             nb::arg("device") = nb::none(), nb::arg("copy") = nb::none(),
+  module.def("asarray", &asarray, nb::arg("data"), nb::arg("dtype").none() = nb::none(),
+             nb::kw_only(), nb::arg("device").none() = nb::none(),
+             nb::arg("copy").none() = nb::none(),
              "`data` as a tensor, sharing memory where that is possible.");
   module.def("from_numpy", &from_numpy, nb::arg("array"),
              "A tensor that shares the memory of a NumPy array.");
-  module.def("frombuffer", &from_buffer, nb::arg("buffer"), nb::arg("dtype") = nb::none(),
-             nb::arg("shape") = nb::none(), nb::arg("offset") = 0,
+  module.def("frombuffer", &from_buffer, nb::arg("buffer"), nb::arg("dtype").none() = nb::none(),
+             nb::arg("shape").none() = nb::none(), nb::arg("offset") = 0,
              "A tensor over the bytes of any buffer, from byte `offset` on. Without `shape`, all "
              "that is there.");
   module.def("from_dlpack", &from_dlpack, nb::arg("x"), nb::kw_only(),
-             nb::arg("device") = nb::none(), nb::arg("copy") = nb::none(),
+             nb::arg("device").none() = nb::none(), nb::arg("copy").none() = nb::none(),
              "A tensor that shares the memory of an object with __dlpack__.");
   module.def("_rebuild", &rebuild);
 }

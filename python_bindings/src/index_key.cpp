@@ -147,23 +147,19 @@ class Builder {
   }
 
   bool finish() {
-    separate();
     while (axis_ < tensor_->ndim)
       if (!keep()) return false;
-    key_.result_axis = side_by_side_ && first_position_ > 0 ? first_position_ : 0;
     return true;
   }
 
  private:
   // Integers count as positions where NumPy asks whether positions stand side by side.
   void note_position() {
-    if (first_position_ < 0)
-      first_position_ = basic_.ndim;
-    else if (separated_)
-      side_by_side_ = false;
+    if (separated_) key_.side_by_side = false;
+    has_position_ = true;
   }
   void separate() {
-    if (first_position_ >= 0) separated_ = true;
+    if (has_position_) separated_ = true;
   }
 
   bool emit(int64_t length, int64_t stride) {
@@ -213,8 +209,7 @@ class Builder {
   Key& key_;
   BasicIndex& basic_;
   int32_t axis_ = 0;  // of the tensor
-  int64_t first_position_ = -1;
-  bool separated_ = false, side_by_side_ = true;
+  bool has_position_ = false, separated_ = false;
 };
 
 }  // namespace

@@ -30,9 +30,9 @@ struct Key {
   // The rest: integer tensors, one for each of these axes of the view. Empty for a basic key.
   std::vector<Tensor> positions;
   std::vector<int64_t> position_axes;
-  // Where the axes that the positions broadcast to go: behind this many axes of the view that come
-  // first, if the positions stand side by side; otherwise to the front.
-  int64_t result_axis = 0;
+  // Whether nothing but integers stood between the positions: then the axes that they broadcast to
+  // take their place in the result; otherwise those come first.
+  bool side_by_side = true;
 
   bool is_basic() const { return positions.empty(); }
 };

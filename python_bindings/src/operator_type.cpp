@@ -236,7 +236,7 @@ PyObject* operator_repr(PyObject* self) {
 }
 
 PyObject* operator_reduce(PyObject* self, PyObject*) {
-  PyObject* module = PyImport_ImportModule("tenon._core");
+  PyObject* module = PyImport_ImportModule("tenon._pickling");
   PyObject* function = module ? PyObject_GetAttrString(module, "operator") : nullptr;
   Py_XDECREF(module);
   if (!function) return nullptr;
@@ -251,16 +251,22 @@ PyMethodDef operator_methods[] = {
     {},
 };
 
+bool is_public(const tenon_op* op) {
+  const tenon_op_def* def = op ? host->op_def(op) : nullptr;
+  return def && !(def->flags & TENON_OP_INTERNAL);
+}
+
 PyObject* cache;  // name -> operator, so that there is one object for each
 
 PyObject* find_or_make(const char* name) {
   std::string_view text(name);
   const tenon_op* op = host->op_find(name);
-  if (op && host->op_def(op)) return make_operator(op, CallForm::kFunction);
+  if (is_public(op)) return make_operator(op, CallForm::kFunction);
   if (text.size() < 2 || text.back() != '_') return nullptr;
   op = host->op_find(std::string(text.substr(0, text.size() - 1)).c_str());
-  const tenon_op_def* def = op ? host->op_def(op) : nullptr;
-  return def && has_in_place_form(*def) ? make_operator(op, CallForm::kInPlace) : nullptr;
+  return is_public(op) && has_in_place_form(*host->op_def(op))
+             ? make_operator(op, CallForm::kInPlace)
+             : nullptr;
 }
 
 // Attributes of the type that are written by hand win over operators of the same name.
@@ -287,8 +293,9 @@ PyObject* find_operator(const char* name) {
 bool add_tensor_methods() {
   for (uint32_t id = 0; id < host->op_count(); ++id) {
     const tenon_op* op = host->op_at(id);
-    const tenon_op_def* def = op ? host->op_def(op) : nullptr;
-    if (!def || std::strncmp(def->name, "tenon::", 7) != 0) continue;
+    if (!is_public(op)) continue;
+    const tenon_op_def* def = host->op_def(op);
+    if (std::strncmp(def->name, "tenon::", 7) != 0 || def->flags & TENON_OP_NO_METHOD) continue;
     if (def->nparams == 0 || parameter_def(*def, 0).kind != TENON_PARAM_TENSOR) continue;
     std::string name = def->name + 7;
     if (!add_method(name.c_str())) return false;

@@ -50,7 +50,8 @@ std::vector<std::string> operator_names() {
   std::vector<std::string> names;
   for (uint32_t id = 0; id < host->op_count(); ++id) {
     const tenon_op* op = host->op_at(id);
-    if (const tenon_op_def* def = op ? host->op_def(op) : nullptr) names.emplace_back(def->name);
+    const tenon_op_def* def = op ? host->op_def(op) : nullptr;
+    if (def && !(def->flags & TENON_OP_INTERNAL)) names.emplace_back(def->name);
   }
   return names;
 }
@@ -174,18 +175,19 @@ void add_system_functions(nb::module_& module) {
   module.def("operator", &operator_by_name, nb::arg("name"),
              "The operator of a name, as a function.");
   module.def("operator_names", &operator_names, "Names of all operators, with their namespaces.");
-  module.def("explain", &explain, nb::arg("op"), nb::arg("device") = none, nb::arg("dtype") = none);
+  module.def("explain", &explain, nb::arg("op"), nb::arg("device").none() = none,
+             nb::arg("dtype").none() = none);
   module.def("load", &need_plugins);
   module.def("devices", &device_list, "All devices that loaded plugins provide.");
-  module.def("device_properties", &device_properties, nb::arg("device") = none);
-  module.def("synchronize", &synchronize, nb::arg("device") = none,
+  module.def("device_properties", &device_properties, nb::arg("device").none() = none);
+  module.def("synchronize", &synchronize, nb::arg("device").none() = none,
              "Wait until the device has nothing left to do.");
-  module.def("memory_stats", &memory_stats, nb::arg("device") = none,
+  module.def("memory_stats", &memory_stats, nb::arg("device").none() = none,
              nb::arg("with_blocks") = false);
-  module.def("memory_trim", &memory_trim, nb::arg("device") = none);
+  module.def("memory_trim", &memory_trim, nb::arg("device").none() = none);
   module.def(
       "memory_reset_peak", [](nb::handle device) { host->memory_reset_peak(device_id(device)); },
-      nb::arg("device") = none);
+      nb::arg("device").none() = none);
   module.def("plugin_describe", &plugin_describe);
   module.def("plugin_load", &load_plugin, nb::arg("path"));
   module.def("plugin_unload", &unload_plugin, nb::arg("name"));
@@ -200,13 +202,13 @@ void add_system_functions(nb::module_& module) {
         host->random_seed(seed);
       },
       nb::arg("seed"), "Start the random numbers of every device from `seed`.");
-  module.def("random_state", &random_state, nb::arg("device") = none);
+  module.def("random_state", &random_state, nb::arg("device").none() = none);
   module.def(
       "set_random_state",
       [](uint64_t seed, uint64_t offset, nb::handle device) {
         host->random_set(device_id(device), seed, offset);
       },
-      nb::arg("seed"), nb::arg("offset"), nb::arg("device") = none);
+      nb::arg("seed"), nb::arg("offset"), nb::arg("device").none() = none);
   module.def(
       "get_num_threads", [] { return host->thread_count(); }, "Threads that one operator may use.");
   module.def(

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Properties of tenon.Tensor.
+#include <cstring>
+#include <utility>
+
 #include "call.hpp"
 #include "errors.hpp"
 #include "runtime.hpp"
@@ -99,7 +102,7 @@ int set_grad(PyObject* self, PyObject* value, void*) {
 PyObject* get_grad_fn(PyObject* self, void*) {
   const char* name = autograd ? autograd->grad_fn(handle_of(self)) : nullptr;
   if (!name) Py_RETURN_NONE;
-  return PyUnicode_FromString(name);
+  return PyUnicode_FromString(std::strncmp(name, "tenon::", 7) == 0 ? name + 7 : name);
 }
 
 PyObject* get_data(PyObject* self, void*) { return PyObject_CallMethod(self, "detach", nullptr); }

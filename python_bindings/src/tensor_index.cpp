@@ -12,6 +12,11 @@
 namespace tenon::python {
 namespace {
 
+// Must views of the tensor be made by operators, because a layer wants to see them?
+inline bool is_watched(const tenon_tensor* tensor) {
+  return tensor->layers != 0 || host->layers_every_call() != 0;
+}
+
 // -- reading --------------------------------------------------------------------------------------
 
 PyObject* make_view(tenon_tensor* tensor, int32_t ndim, const int64_t* shape,
@@ -25,7 +30,7 @@ PyObject* make_view(tenon_tensor* tensor, int32_t ndim, const int64_t* shape,
   return wrap(view);
 }
 
-// x[i] on a tensor that no layer watches.
+// x[i], unless a layer watches.
 PyObject* select_first(tenon_tensor* tensor, int64_t index) {
   if (!normalise_index(index, tensor->shape[0], 0)) return nullptr;
   return make_view(tensor, tensor->ndim - 1, tensor->shape + 1, tensor->strides + 1,
@@ -77,42 +82,25 @@ struct HandleList {
   std::vector<tenon_tensor*> handles;
 };
 
-// How many axes the positions broadcast to.
-int32_t broadcast_ndim(const Key& key) {
-  int32_t ndim = 0;
-  for (const Tensor& tensor : key.positions) ndim = std::max(ndim, tensor->ndim);
-  return ndim;
-}
-
-// From NumPy's order of a result's axes (positions' axes at key.result_axis) to ours (in front), as
-// arguments of permute; and back.
-void result_order(const Key& key, int32_t ndim, int32_t broadcast, bool to_front, int64_t* axes) {
-  int64_t lead = key.result_axis, front[TENON_MAX_NDIM];
-  for (int64_t i = 0; i < ndim; ++i)
-    front[i] = i < broadcast ? lead + i : i < broadcast + lead ? i - broadcast : i;
-  for (int64_t i = 0; i < ndim; ++i) {
-    if (to_front)
-      axes[i] = front[i];
-    else
-      axes[front[i]] = i;
-  }
+// The view and the axis that index and index_put want: positions on consecutive axes.
+Tensor positions_together(const Key& key, Tensor view, int64_t& axis) {
+  axis = key.side_by_side ? key.position_axes.front() : 0;
+  if (key.side_by_side) return view;
+  AxisOrder order = positions_first(key);
+  return order.is_identity ? std::move(view) : permute(view, order.axes);
 }
 
 Tensor read_positions(const Key& key, Tensor view) {
-  AxisOrder order = positions_first(key);
-  if (!order.is_identity) view = permute(view, order.axes);
+  int64_t axis;
+  view = positions_together(key, std::move(view), axis);
   if (!view) return {};
   HandleList positions(key.positions);
-  Tensor result = TENON_CALL(index, value_of(view.get()), positions.value());
-  if (!result || key.result_axis == 0) return result;
-  int64_t axes[TENON_MAX_NDIM];
-  result_order(key, result->ndim, broadcast_ndim(key), false, axes);
-  return permute(result, axes);
+  return TENON_CALL(index, value_of(view.get()), positions.value(), value_of(axis));
 }
 
 PyObject* tensor_subscript(PyObject* self, PyObject* object) {
   tenon_tensor* tensor = handle_of(self);
-  if (tensor->layers == 0 && tensor->ndim > 0) [[likely]] {
+  if (tensor->ndim > 0 && !is_watched(tensor)) [[likely]] {
     if (PyLong_CheckExact(object)) {
       int overflow;
       int64_t index = PyLong_AsLongLongAndOverflow(object, &overflow);
@@ -122,7 +110,7 @@ PyObject* tensor_subscript(PyObject* self, PyObject* object) {
   }
   Key key;
   if (!parse_key(tensor, object, key)) return nullptr;
-  Tensor view = apply_basic(tensor, key.basic, tensor->layers != 0);
+  Tensor view = apply_basic(tensor, key.basic, is_watched(tensor));
   if (!view) return nullptr;
   return to_python(key.is_basic() ? std::move(view) : read_positions(key, std::move(view)));
 }
@@ -137,33 +125,15 @@ Tensor value_for(tenon_tensor* tensor, PyObject* object) {
   return value ? convert_tensor(value.get(), tensor->dtype, tensor->device) : Tensor();
 }
 
-// `value` broadcast and turned so that the positions' axes come first, as index_put wants it.
-Tensor turn_value(const Key& key, Tensor value) {
-  if (key.result_axis == 0) return value;
-  int32_t broadcast = broadcast_ndim(key);
-  int32_t ndim = broadcast + key.basic.ndim - static_cast<int32_t>(key.positions.size());
-  if (value->ndim < ndim) {
-    int64_t shape[TENON_MAX_NDIM];
-    std::fill_n(shape, ndim - value->ndim, int64_t{1});
-    std::copy_n(value->shape, value->ndim, shape + ndim - value->ndim);
-    value = TENON_CALL(reshape, value_of(value.get()), value_of(shape, static_cast<size_t>(ndim)));
-    if (!value) return {};
-  }
-  if (value->ndim > ndim) return value;  // index_put explains why that does not fit
-  int64_t axes[TENON_MAX_NDIM];
-  result_order(key, ndim, broadcast, true, axes);
-  return permute(value, axes);
-}
-
-bool write_positions(const Key& key, Tensor view, Tensor value) {
-  AxisOrder order = positions_first(key);
-  if (!order.is_identity) view = permute(view, order.axes);
-  value = turn_value(key, std::move(value));
-  if (!view || !value) return false;
+bool write_positions(const Key& key, Tensor view, const Tensor& value) {
+  int64_t axis;
+  view = positions_together(key, std::move(view), axis);
+  if (!view) return false;
   HandleList positions(key.positions);
-  return static_cast<bool>(
-      call_operator(operators.index_put, "index_put",
-                    {value_of(view.get()), positions.value(), value_of(value.get())}, view.get()));
+  return static_cast<bool>(call_operator(
+      operators.index_put, "index_put",
+      {value_of(view.get()), positions.value(), value_of(value.get()), value_of(axis)},
+      view.get()));
 }
 
 int tensor_assign_subscript(PyObject* self, PyObject* object, PyObject* value_object) {
@@ -176,10 +146,10 @@ int tensor_assign_subscript(PyObject* self, PyObject* object, PyObject* value_ob
   if (!parse_key(tensor, object, key)) return -1;
   Tensor value = value_for(tensor, value_object);
   if (!value) return -1;
-  Tensor view = apply_basic(tensor, key.basic, (tensor->layers | value->layers) != 0);
+  Tensor view = apply_basic(tensor, key.basic, is_watched(tensor) || value->layers);
   if (!view) return -1;
   bool written = key.is_basic() ? copy_into(view.get(), value.get())
-                                : write_positions(key, std::move(view), std::move(value));
+                                : write_positions(key, std::move(view), value);
   return written ? 0 : -1;
 }
 
@@ -196,7 +166,7 @@ PyObject* tensor_get_item(PyObject* self, Py_ssize_t index) {
   tenon_tensor* tensor = handle_of(self);
   if (tensor->ndim == 0)
     return raise_error(PyExc_IndexError, "a 0-d tensor has no elements to index");
-  if (tensor->layers == 0) return select_first(tensor, index);
+  if (!is_watched(tensor)) return select_first(tensor, index);
   int64_t position = index;
   if (!normalise_index(position, tensor->shape[0], 0)) return nullptr;
   return to_python(TENON_CALL(select, value_of(tensor), value_of(int64_t{0}), value_of(position)));

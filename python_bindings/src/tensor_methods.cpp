@@ -188,14 +188,14 @@ PyObject* zero_(PyObject* self, PyObject*) {
 
 // -- copying and pickling -------------------------------------------------------------------------
 
-PyObject* core_attribute(const char* name) {
-  PyObject* module = PyImport_ImportModule("tenon._core");
-  PyObject* attribute = module ? PyObject_GetAttrString(module, name) : nullptr;
+PyObject* rebuild_function() {
+  PyObject* module = PyImport_ImportModule("tenon._pickling");
+  PyObject* function = module ? PyObject_GetAttrString(module, "tensor") : nullptr;
   Py_XDECREF(module);
-  return attribute;
+  return function;
 }
 
-// rebuild(type, bytes, dtype, shape, device, requires_grad): see conversion_module.cpp.
+// (function, (type, bytes, dtype, shape, device, requires_grad), state of a subclass)
 PyObject* reduce(PyObject* self, PyObject*) {
   tenon_tensor* tensor = handle_of(self);
   bool requires_grad = autograd && autograd->requires_grad(tensor);
@@ -215,9 +215,9 @@ PyObject* reduce(PyObject* self, PyObject*) {
   PyObject* device = device_object(tensor->device);
   PyObject* state = PyObject_GetAttrString(self, "__dict__");  // subclasses may have one
   if (!state) PyErr_Clear();
-  return Py_BuildValue("N(ONNNNO)N", core_attribute("_rebuild"),
-                       reinterpret_cast<PyObject*>(Py_TYPE(self)), bytes, dtype, shape, device,
-                       requires_grad ? Py_True : Py_False, state ? state : Py_NewRef(Py_None));
+  return Py_BuildValue("N(ONNNNO)N", rebuild_function(), reinterpret_cast<PyObject*>(Py_TYPE(self)),
+                       bytes, dtype, shape, device, requires_grad ? Py_True : Py_False,
+                       state ? state : Py_NewRef(Py_None));
 }
 
 PyObject* reduce_ex(PyObject* self, PyObject*) {

@@ -98,7 +98,7 @@ TENON_BINARY(bitwise_right_shift)
 TENON_UNARY(negative)
 TENON_UNARY(positive)
 TENON_UNARY(abs)
-TENON_UNARY(bitwise_not)
+TENON_UNARY(bitwise_invert)
 #undef TENON_UNARY
 
 bool has_modulus(PyObject* modulus) {
@@ -195,7 +195,7 @@ PyNumberMethods tensor_number_methods = {
     .nb_positive = tensor_positive,
     .nb_absolute = tensor_abs,
     .nb_bool = tensor_bool,
-    .nb_invert = tensor_bitwise_not,
+    .nb_invert = tensor_bitwise_invert,
     .nb_lshift = tensor_bitwise_left_shift,
     .nb_rshift = tensor_bitwise_right_shift,
     .nb_and = tensor_bitwise_and,

@@ -31,8 +31,6 @@ class fallback:
 class FallbackReport:
     """Calls per device and operator; prints as a table. `rows` holds the numbers."""
 
-    _COUNTS = ("native", "lowered", "host")
-
     def __init__(self, rows):
         self.rows = rows
 
@@ -46,7 +44,7 @@ class FallbackReport:
         if not self.rows:
             return "no operator has run yet"
         header = ("device", "operator", "native", "lowered", "host", "bytes copied")
-        cells = [tuple(str(row.get(key, 0)) for key in _KEYS) for row in self.rows]
+        cells = [tuple(str(row[key]) for key in _KEYS) for row in self.rows]
         widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
         lines = [
             "  ".join(
@@ -60,29 +58,14 @@ class FallbackReport:
     __repr__ = __str__
 
 
-_KEYS = ("device", "op", "native", "lowered", "host", "bytes")
+_KEYS = ("device", "op", "native", "lowered", "host", "host_bytes")
 
 
 def fallback_report(device=None, reset=False):
-    """How many calls of each operator ran native, lowered (decomposed) or on the host since the last
+    """How many calls of each operator ran native, lowered (decomposed) or on the host, since the last
     reset."""
-    report = json.loads(_core.fallback_report(reset))
-    rows = _rows(report)
+    rows = json.loads(_core.fallback_report(reset))
     if device is not None:
         kind = str(device).partition(":")[0]
-        rows = [row for row in rows if row["device"].partition(":")[0] == kind]
+        rows = [row for row in rows if row["device"] == kind]
     return FallbackReport(rows)
-
-
-def _rows(report):
-    if isinstance(report, list):
-        return report
-    for key in ("rows", "operators", "ops", "calls"):
-        if isinstance(report.get(key), list):
-            return report[key]
-    return [
-        {"device": device, "op": op, **counts}
-        for device, operators in report.items()
-        if isinstance(operators, dict)
-        for op, counts in operators.items()
-    ]

@@ -41,8 +41,7 @@ def add_folder(path):
 
 def list():
     """What the host knows about every plugin it saw: a list of dicts."""
-    report = json.loads(_core.plugin_describe())
-    return report.get("plugins", report) if isinstance(report, dict) else report
+    return json.loads(_core.plugin_describe())["plugins"]
 
 
 def explain(op, device=None, dtype=None):
@@ -63,12 +62,17 @@ def coverage(device=None, dtype=None):
 
 def doctor():
     """Print every plugin that was looked at: loaded or refused, why, and how to fix it."""
-    for entry in list():
-        state = entry.get("state") or entry.get("stage") or "unknown"
-        print(f"{entry.get('name') or entry.get('path')}: {state}")
-        for key, value in entry.items():
-            if key not in ("name", "state") and value not in ("", None, [], {}):
-                print(f"    {key}: {value}")
+    report = json.loads(_core.plugin_describe())
+    for entry in report["plugins"]:
+        print(f"{entry['state']:<8}  {entry['name']} {entry['version']}  {entry['path']}")
+    for attempt in report["attempts"]:
+        if attempt["reason"] != "NONE":
+            print(
+                f"\n{attempt['name'] or attempt['path']}: {attempt['stage']} failed ({attempt['reason']})"
+            )
+            print(f"  {attempt['text']}")
+            if attempt["fix"]:
+                print(f"  fix: {attempt['fix']}")
 
 
 def sdk_path():

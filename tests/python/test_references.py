@@ -107,7 +107,7 @@ def test_threads_share_tensors():
                 results.append(y[0, 0].item() == seed + i + 1)
                 y += 1
                 assert y[-1].tolist()[0] == seed + i + 2
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             errors.append(error)
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
