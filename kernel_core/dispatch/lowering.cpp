@@ -144,7 +144,7 @@ tenon_status run_on_host(Plan& plan, const Resolution& cell) {
   for (uint32_t i = 0; i < op.def.nparams; ++i) {
     args[i] = plan.args[i];
     if (tenon_tensor* tensor = as_tensor(args[i])) {
-      tenon_tensor* copy;
+      tenon_tensor* copy = nullptr;
       TENON_TRY(copies.bring(tensor, &copy));
       args[i] = tensor_value(copy);
     } else if (args[i].tag == TENON_VALUE_TENSORS) {

@@ -24,20 +24,37 @@ void JsonWriter::close(char bracket) {
   needs_comma_ = true;
 }
 
+namespace {
+
+// Bytes of the valid UTF-8 sequence that `text` starts with; 0 if it starts with none.
+size_t utf8_length(std::string_view text) {
+  unsigned char lead = static_cast<unsigned char>(text[0]);
+  size_t length = lead < 0x80 ? 1 : lead >> 5 == 6 ? 2 : lead >> 4 == 14 ? 3 : lead >> 3 == 30 ? 4 : 0;
+  if (length > text.size()) return 0;
+  for (size_t i = 1; i < length; ++i)
+    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return 0;
+  return length;
+}
+
+}  // namespace
+
 void JsonWriter::quote(std::string_view text) {
   text_ += '"';
-  for (unsigned char c : text) {
+  while (!text.empty()) {
+    unsigned char c = static_cast<unsigned char>(text[0]);
+    size_t length = utf8_length(text);
     if (c == '"' || c == '\\') {
       text_ += '\\';
       text_ += static_cast<char>(c);
-    } else if (c < 0x20 || c >= 0x7f) {
-      // Texts from plugins and paths need not be valid UTF-8; byte for byte they stay readable.
+    } else if (c < 0x20 || length == 0) {
+      // Texts from plugins and paths need not be valid UTF-8; a stray byte stays readable.
       char escaped[7];
       std::snprintf(escaped, sizeof escaped, "\\u%04x", c);
       text_ += escaped;
     } else {
-      text_ += static_cast<char>(c);
+      text_ += text.substr(0, length);
     }
+    text.remove_prefix(length ? length : 1);
   }
   text_ += '"';
 }
