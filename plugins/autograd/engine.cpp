@@ -202,13 +202,7 @@ tenon_status Run::arrive(Variable& variable, Tensor gradient, tenon_err* err) {
     node.flags |= Node::kQueued;
     std::push_heap(heap_.begin(), heap_.end(), is_lower);
   }
-  bool is_own = variable.flags & Variable::kSumIsOwn;
-  tenon_status status = add_to(variable.arriving, is_own, std::move(gradient), creates_graph(), err);
-  if (is_own)
-    variable.flags |= Variable::kSumIsOwn;
-  else
-    variable.flags &= static_cast<uint8_t>(~Variable::kSumIsOwn);
-  return status;
+  return add_to(variable.arriving, variable.sum_is_own, std::move(gradient), creates_graph(), err);
 }
 
 tenon_status Run::arrive_at_leaf(Variable& variable, Tensor gradient, tenon_err* err) {

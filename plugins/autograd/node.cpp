@@ -142,7 +142,8 @@ Node* new_node(const NodeType& type, const void* detail, uint32_t noutputs, uint
   node->saved_outs = 0;
   for (uint32_t i = 0; i < noutputs; ++i) {
     auto words = static_cast<uint16_t>((sizeof(Node) + i * sizeof(Variable)) / 8);
-    node->variables()[i] = {.arriving = nullptr, .attachment = nullptr, .version = 0, .words = words, .flags = 0};
+    node->variables()[i] = {.arriving = nullptr, .attachment = nullptr, .version = 0, .words = words,
+                            .flags = 0, .sum_is_own = false};
   }
   return node;
 }

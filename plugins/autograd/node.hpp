@@ -23,13 +23,13 @@ struct Variable {
   enum : uint8_t {
     kRetainsGrad = 1,  // a non-leaf whose .grad is wanted
     kView = 2,         // of a tensor's base; `version` says which writes its history knows of
-    kSumIsOwn = 4,     // `arriving` was made by the engine: nobody else sees it
   };
   tenon_tensor* arriving;  // sum of the gradients so far in the running backward; owned
   Attachment* attachment;  // .grad and hooks, for the few that have any; owned
   uint32_t version;
   uint16_t words;  // of 8 bytes, from the node to here
   uint8_t flags;
+  bool sum_is_own;  // `arriving` was made by the engine: nobody else sees it
 
   Node& node() { return *reinterpret_cast<Node*>(reinterpret_cast<uint64_t*>(this) - words); }
 };
