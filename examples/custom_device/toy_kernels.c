@@ -177,11 +177,19 @@ static tenon_status toy_full(tenon_ctx* ctx, const int64_t* shape, uint64_t shap
 }
 TENON_BOX_full(toy_full_boxed, toy_full);
 
-/* Where element `i` in row-major order lies. Strides count elements and may be 0 or negative. */
-static int64_t offset_of(int64_t i, int32_t ndim, const int64_t* shape, const int64_t* strides) {
-  int64_t offset = 0;
-  for (int32_t d = ndim; d-- > 0; i /= shape[d]) offset += i % shape[d] * strides[d];
-  return offset;
+/* A walk through a tensor in row-major order. Strides count elements and may be 0 or negative. */
+typedef struct walk {
+  int64_t offset; /* of the current element */
+  int64_t index[TENON_MAX_NDIM];
+} walk;
+
+static void step(walk* w, int32_t ndim, const int64_t* shape, const int64_t* strides) {
+  for (int32_t d = ndim; d-- > 0;) {
+    w->offset += strides[d];
+    if (++w->index[d] < shape[d]) return;
+    w->offset -= strides[d] * shape[d];
+    w->index[d] = 0;
+  }
 }
 
 /* THE strided copy: with this one kernel the host makes any input contiguous on the device. It
@@ -194,9 +202,17 @@ static tenon_status toy_clone(tenon_ctx* ctx, const tenon_tensor* x, tenon_tenso
   char* const to = core_view(out, err);
   if (!from || !to) return TENON_INTERNAL;
   const int64_t bytes = toy_host->dtype_size(out->dtype);
-  for (int64_t i = 0; i < out->numel; ++i)
-    memcpy(to + bytes * offset_of(i, out->ndim, out->shape, out->strides),
-           from + bytes * offset_of(i, x->ndim, x->shape, x->strides), bytes);
+  walk source = {0}, target = {0};
+  for (int64_t i = 0; i < out->numel; ++i) {
+    const char* const read = from + bytes * source.offset;
+    char* const write = to + bytes * target.offset;
+    if (bytes == sizeof(float))
+      *(float*)write = *(const float*)read;
+    else
+      memcpy(write, read, (size_t)bytes);
+    step(&source, x->ndim, x->shape, x->strides);
+    step(&target, out->ndim, out->shape, out->strides);
+  }
   return TENON_OK;
 }
 TENON_BOX_clone(toy_clone_boxed, toy_clone);
@@ -226,10 +242,11 @@ static void reduced_strides(const tenon_tensor* x, const int64_t* axis, uint64_t
     int64_t strides[TENON_MAX_NDIM];                                                        \
     reduced_strides(x_, axis, axis_count, strides);                                         \
     for (int64_t i = 0; i < out_->numel; ++i) out[i] = (init);                              \
+    walk w = {0};                                                                           \
     for (int64_t i = 0; i < x_->numel; ++i) {                                               \
-      float* const cell = out + offset_of(i, x_->ndim, x_->shape, strides);                 \
-      const float a = *cell, x = in[i];                                                     \
-      *cell = (combine);                                                                    \
+      const float a = out[w.offset], x = in[i];                                             \
+      out[w.offset] = (combine);                                                            \
+      step(&w, x_->ndim, x_->shape, strides);                                               \
     }                                                                                       \
     for (int64_t i = 0; i < out_->numel; ++i) {                                             \
       const float a = out[i], n = (float)x_->numel / (float)out_->numel;                    \
@@ -267,11 +284,13 @@ static tenon_status find_places(tenon_ctx* ctx, const tenon_tensor* x, const ten
   if (axis < 0) axis += x->ndim;
   int64_t strides[TENON_MAX_NDIM];
   for (int32_t d = 0; d < x->ndim; ++d) strides[d] = d == axis ? 0 : x->strides[d];
+  walk w = {0};
   for (int64_t i = 0; i < index->numel; ++i) {
     const int64_t position = positions[i] < 0 ? positions[i] + x->shape[axis] : positions[i];
     if (position < 0 || position >= x->shape[axis])
       return toy_fail(err, TENON_OUT_OF_RANGE, 0, "toy: a position lies outside its axis");
-    (*places)[i] = offset_of(i, index->ndim, index->shape, strides) + position * x->strides[axis];
+    (*places)[i] = w.offset + position * x->strides[axis];
+    step(&w, index->ndim, index->shape, strides);
   }
   return TENON_OK;
 }
@@ -304,6 +323,56 @@ static tenon_status toy_scatter_add(tenon_ctx* ctx, const tenon_tensor* x,
   return TENON_OK;
 }
 TENON_BOX_scatter_add(toy_scatter_add_boxed, toy_scatter_add);
+
+/* ==== Pooling ================================================================================= */
+
+/* Number `side` (0 height, 1 width) of a list of two, of which a lone number stands for both. */
+static int64_t pick(const int64_t* list, uint64_t count, int side, int64_t absent) {
+  return list == NULL ? absent : list[count == 1 ? 0 : side];
+}
+
+/* Two results. `indices` says where in its plane each maximum was, for the gradient. */
+static tenon_status toy_max_pool2d_with_indices(tenon_ctx* ctx, const tenon_tensor* x,
+                                                const int64_t* kernel_size, uint64_t kernel_count,
+                                                const int64_t* stride, uint64_t stride_count,
+                                                const int64_t* padding, uint64_t padding_count,
+                                                const int64_t* dilation, uint64_t dilation_count,
+                                                int32_t ceil_mode, tenon_tensor* values,
+                                                tenon_tensor* indices, tenon_err* err) {
+  (void)ctx, (void)ceil_mode; /* the shape of `values` has taken it into account */
+  const float* plane = core_view(x, err);
+  float* value = core_view(values, err);
+  int64_t* index = core_view(indices, err);
+  if (!plane || !value || !index) return TENON_INTERNAL;
+  int64_t size[2], step[2], pad[2], gap[2];
+  for (int side = 0; side < 2; ++side) {
+    size[side] = pick(kernel_size, kernel_count, side, 1);
+    step[side] = pick(stride, stride_count, side, size[side]);
+    pad[side] = pick(padding, padding_count, side, 0);
+    gap[side] = pick(dilation, dilation_count, side, 1);
+  }
+  const int64_t height = x->shape[2], width = x->shape[3];
+  const int64_t windows = values->shape[2] * values->shape[3];
+  for (int64_t i = 0; i < values->numel; ++i, ++value, ++index) {
+    if (i > 0 && i % windows == 0) plane += height * width;
+    const int64_t top = i % windows / values->shape[3] * step[0] - pad[0];
+    const int64_t left = i % values->shape[3] * step[1] - pad[1];
+    *value = -INFINITY;
+    *index = -1;
+    for (int64_t h = top; h < top + size[0] * gap[0]; h += gap[0]) {
+      for (int64_t w = left; w < left + size[1] * gap[1]; w += gap[1]) {
+        if (h < 0 || h >= height || w < 0 || w >= width) continue;
+        const float candidate = plane[h * width + w];
+        if (*index >= 0 && !(candidate > *value || candidate != candidate)) continue;
+        if (*value != *value) continue; /* the first NaN stays */
+        *value = candidate;
+        *index = h * width + w;
+      }
+    }
+  }
+  return TENON_OK;
+}
+TENON_BOX_max_pool2d_with_indices(toy_max_pool2d_with_indices_boxed, toy_max_pool2d_with_indices);
 
 /* ==== Matrix product ========================================================================== */
 
@@ -348,7 +417,7 @@ static tenon_kernel_def kernels[] = {
     KERNEL(equal), KERNEL(not_equal), KERNEL(greater), KERNEL(greater_equal), KERNEL(less),
     KERNEL(less_equal),
     KERNEL(sum), KERNEL(mean), KERNEL(max), KERNEL(min), KERNEL(matmul),
-    KERNEL(gather), KERNEL(scatter_add),
+    KERNEL(gather), KERNEL(scatter_add), KERNEL(max_pool2d_with_indices),
     TENON_KERNEL_full(toy_full, NULL, CONVERTIBLE, 0, 0),
     TENON_KERNEL_cast(toy_cast, NULL, CONVERTIBLE, 0, 0),
     TENON_KERNEL_clone(toy_clone, NULL, MASK(COUNT) - 1,
