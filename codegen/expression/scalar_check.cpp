@@ -36,7 +36,7 @@ const char* name_of(const Type& type) {
 class Checker {
  public:
   Checker(const Operator& op, DtypeMask mask, std::string key)
-      : op_(op), mask_(mask), key_(std::move(key)) {
+      : mask_(mask), key_(std::move(key)) {
     int attribute = 0;
     for (const Param& param : op.signature.params)
       if (!param.holds_tensors()) bind_attribute(param, attribute++);
@@ -298,7 +298,6 @@ class Checker {
                      "complex its own expression"));
   }
 
-  const Operator& op_;
   DtypeMask mask_;
   std::string key_;
   std::map<std::string, ScalarValue> names_;
