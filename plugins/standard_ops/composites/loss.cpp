@@ -27,19 +27,36 @@ int64_t class_axis(const Tensor& x) { return x->ndim > 1 ? 1 : 0; }
 
 struct Targets {
   Tensor places;  // in range everywhere, classes' axis kept with length 1
-  Tensor weight;  // of each element, classes' axis dropped; zero where ignored
+  Tensor counts;  // true where the target is not the ignored one
 };
 
-// Class numbers made safe to gather with, and what each of them weighs.
-Targets read_targets(Scope& scope, const Tensor& x, const Tensor& target, const Tensor& weight,
-                     int64_t ignore) {
-  Targets result;
-  Tensor counts = ops::not_equal(scope, target, ignore);
+// Where the target is not the ignored one. An unsigned dtype cannot hold a negative number to
+// ignore.
+Tensor counted(Scope& scope, const Tensor& target, int64_t ignore) {
+  constexpr uint64_t kUnsigned = shapes::bit(TENON_DTYPE_U8) | shapes::bit(TENON_DTYPE_U16) |
+                                 shapes::bit(TENON_DTYPE_U32) | shapes::bit(TENON_DTYPE_U64);
+  bool widen = ignore < 0 && shapes::bit(target->dtype) & kUnsigned;
+  return ops::not_equal(scope, widen ? ops::cast(scope, target, TENON_DTYPE_I64) : target, ignore);
+}
+
+// Class numbers made safe to gather with.
+Targets read_targets(Scope& scope, const Tensor& x, const Tensor& target, int64_t ignore) {
+  Tensor counts = counted(scope, target, ignore);
   Tensor safe = ops::where(scope, counts, target, 0);
-  result.places = ops::unsqueeze(scope, safe, {class_axis(x)});
-  result.weight = weight ? ops::multiply(scope, ops::index_select(scope, weight, safe), counts)
-                         : ops::cast(scope, counts, x->dtype);
-  return result;
+  return {ops::unsqueeze(scope, safe, {class_axis(x)}), counts};
+}
+
+// What each element weighs: its class's weight, and nothing where it does not count.
+Tensor weights_of(Scope& scope, const Tensor& x, const Targets& targets, const Tensor& weight) {
+  if (!weight) return ops::cast(scope, targets.counts, x->dtype);
+  Tensor classes = ops::squeeze(scope, targets.places, {class_axis(x)});
+  return ops::multiply(scope, ops::index_select(scope, weight, classes), targets.counts);
+}
+
+// -x at the targets, 0 where they do not count (even if x is infinite there).
+Tensor picked_loss(Scope& scope, const Tensor& x, int64_t axis, const Targets& targets) {
+  Tensor picked = ops::squeeze(scope, ops::gather(scope, x, targets.places, axis), {axis});
+  return ops::where(scope, targets.counts, ops::negative(scope, picked), 0);
 }
 
 Tensor reduce(Scope& scope, const Tensor& loss, const Tensor& weight, Reduction reduction) {
@@ -78,11 +95,37 @@ TENON_DECOMPOSE(nll_loss) {
   Reduction reduction = Reduction::kMean;
   TENON_TRY(read_reduction("nll_loss", text_of(args[4]), &reduction, err));
   TENON_TRY(expect_classes("nll_loss", x, target, err));
+  Targets targets = read_targets(scope, x, target, int_of(args[3]));
+  Tensor loss = picked_loss(scope, x, class_axis(x), targets);
+  if (reduction != Reduction::kMean && !weight)
+    return finish(scope, outs, reduce(scope, loss, {}, reduction));
+  Tensor weights = weights_of(scope, x, targets, weight);
+  if (weight) loss = ops::multiply(scope, loss, weights);
+  return finish(scope, outs, reduce(scope, loss, weights, reduction));
+}
+
+TENON_DECOMPOSE(softmax_cross_entropy) {
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]), target = operand(scope, args[1]);
+  if (!scope.ok()) return scope.status();
+  Targets targets = read_targets(scope, x, target, int_of(args[2]));
   int64_t axis = class_axis(x);
-  Targets targets = read_targets(scope, x, target, weight, int_of(args[3]));
-  Tensor picked = ops::squeeze(scope, ops::gather(scope, x, targets.places, axis), {axis});
-  Tensor loss = ops::negative(scope, ops::multiply(scope, picked, targets.weight));
-  return finish(scope, outs, reduce(scope, loss, targets.weight, reduction));
+  Tensor logs = ops::log_softmax(scope, x, axis);
+  return finish(scope, outs, picked_loss(scope, logs, axis, targets));
+}
+
+TENON_DECOMPOSE(softmax_cross_entropy_grad) {
+  Scope scope(err);
+  Tensor grad_out = operand(scope, args[0]), x = operand(scope, args[1]),
+         target = operand(scope, args[2]);
+  if (!scope.ok()) return scope.status();
+  int64_t axis = class_axis(x), classes = x->shape[axis];
+  Tensor numbers = ops::arange(scope, classes, std::nullopt, 1, TENON_DTYPE_I64, x->device);
+  if (x->ndim > 1) numbers = ops::channel_view(scope, numbers, x->ndim);
+  Tensor hit = ops::equal(scope, ops::unsqueeze(scope, target, {axis}), numbers);
+  Tensor share = ops::multiply(scope, grad_out, counted(scope, target, int_of(args[3])));
+  Tensor away = ops::subtract(scope, ops::softmax(scope, x, axis), hit);
+  return finish(scope, outs, ops::multiply(scope, away, ops::unsqueeze(scope, share, {axis})));
 }
 
 namespace {
@@ -137,6 +180,11 @@ TENON_DECOMPOSE(cross_entropy) {
     return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
                         "expected x [batch, classes, ...], got a single number");
 
+  if (!soft && !weight && smoothing == 0) {
+    Tensor loss = ops::softmax_cross_entropy(scope, x, target, ignore);
+    if (reduction == Reduction::kNone) return finish(scope, outs, loss);
+    return finish(scope, outs, reduce(scope, loss, counted(scope, target, ignore), reduction));
+  }
   Tensor logs = ops::log_softmax(scope, x, class_axis(x));
   if (!scope.ok()) return scope.status();
   if (soft)
@@ -146,11 +194,11 @@ TENON_DECOMPOSE(cross_entropy) {
       ops::nll_loss(scope, logs, target, weight, ignore, smoothing > 0 ? "none" : text_of(args[4]));
   if (smoothing == 0) return finish(scope, outs, hard);
 
-  Targets targets = read_targets(scope, logs, target, weight, ignore);
-  Tensor counted = ops::cast(scope, ops::not_equal(scope, target, ignore), logs->dtype);
-  Tensor even = uniform_loss(scope, logs, weight, counted);
+  Targets targets = read_targets(scope, logs, target, ignore);
+  Tensor even = uniform_loss(scope, logs, weight, ops::cast(scope, targets.counts, logs->dtype));
   Tensor loss = ops::lerp(scope, hard, even, smoothing);
-  return finish(scope, outs, reduce(scope, loss, targets.weight, reduction));
+  return finish(scope, outs,
+                reduce(scope, loss, weights_of(scope, logs, targets, weight), reduction));
 }
 
 TENON_DECOMPOSE(glu) {
