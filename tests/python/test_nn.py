@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers against plain NumPy, forward and gradient; and what a Module promises."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import reference
 import tenon
+from devices import DEVICES
 from tenon import nn
 from tenon.nn import functional as F
 
@@ -15,30 +19,47 @@ def random(*shape, seed=0):
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
-def check(module, expected, *inputs, differentiable=(0,)):
-    """Compare module(*inputs) and its gradients with expected(*inputs, *parameters) in NumPy.
+class With(nn.Module):
+    """A module with further arguments that stay the same."""
 
-    `expected` takes the parameters after the inputs, in the order of named_parameters().
-    """
-    tensors = [tenon.tensor(x, requires_grad=i in differentiable) for i, x in enumerate(inputs)]
+    def __init__(self, module, *tensors, **settings):
+        self.module, self.tensors, self.settings = module, tensors, settings
+
+    def forward(self, x):
+        more = (tenon.tensor(array, device=x.device) for array in self.tensors)
+        return self.module(x, *more, **self.settings)
+
+
+def check(module, expected, *inputs, differentiable=(0,)):
+    """Compare module(*inputs) and its gradients with expected(*inputs, *parameters) in NumPy."""
+    modules = [module, *(copy.deepcopy(module) for _ in DEVICES[1:])]
+    for device, instance in zip(DEVICES, modules):
+        check_on(device, instance.to(device), expected, inputs, differentiable)
+
+
+def check_on(device, module, expected, inputs, differentiable):
+    tensors = [
+        tenon.tensor(x, requires_grad=i in differentiable, device=device)
+        for i, x in enumerate(inputs)
+    ]
     params = list(module.parameters())
     for i, param in enumerate(params):  # away from special values such as weights of one
-        param.data = tenon.tensor(random(*param.shape, seed=100 + i))
-    arrays = [*inputs, *(param.detach().numpy() for param in params)]
+        param.data = tenon.tensor(random(*param.shape, seed=100 + i), device=device)
+    arrays = [*inputs, *(param.detach().cpu().numpy() for param in params)]
     out = module(*tensors)
-    np.testing.assert_allclose(out.detach().numpy(), expected(*arrays), **F32)
+    assert out.device == tenon.device(device)
+    np.testing.assert_allclose(out.detach().cpu().numpy(), expected(*arrays), **F32)
     weights = random(*out.shape, seed=7)
-    (out * tenon.tensor(weights)).sum().backward()
-    for i, tensor in [
-        *((i, tensors[i]) for i in differentiable),
-        *enumerate(params, start=len(inputs)),
-    ]:
+    (out * tenon.tensor(weights, device=device)).sum().backward()
+    for i, tensor in enumerate([*tensors, *params]):
+        if i < len(tensors) and i not in differentiable:
+            continue
         np.testing.assert_allclose(
-            tensor.grad.numpy(),
+            tensor.grad.cpu().numpy(),
             reference.gradient(expected, arrays, i, weights),
             rtol=2e-3,
             atol=2e-3,
-            err_msg=f"gradient of argument {i}",
+            err_msg=f"gradient of argument {i} on {device}",
         )
 
 
@@ -208,8 +229,7 @@ def test_attention():
         joined = reference.attention(*heads, causal).transpose(0, 2, 1, 3).reshape(2, 3, 6)
         return joined @ ow.T + ob
 
-    module.forward = lambda x, forward=module.forward: forward(x, causal=True)
-    check(module, expected, x)
+    check(With(module, causal=True), expected, x)
 
 
 def test_dropout_scales_what_it_keeps_and_rests_in_evaluation():
@@ -228,7 +248,7 @@ def test_dropout_scales_what_it_keeps_and_rests_in_evaluation():
 
 def test_regression_losses():
     target = random(3, 4, seed=1)
-    d = lambda x: np.abs(x - target)  # noqa: E731
+    d = lambda x: np.abs(x - target)
     cases = [
         (nn.MSELoss(), lambda x: (d(x) ** 2).mean()),
         (nn.L1Loss("sum"), lambda x: d(x).sum()),
@@ -239,15 +259,14 @@ def test_regression_losses():
         ),
     ]
     for loss, expected in cases:
-        loss.forward = lambda x, forward=loss.forward: forward(x, tenon.tensor(target))
-        check(loss, expected, random(3, 4))
+        check(With(loss, target), expected, random(3, 4))
 
 
 def test_classification_losses():
     target = np.array([2, 0, 1])
-    pick = lambda x: x[np.arange(3), target]  # noqa: E731
+    pick = lambda x: x[np.arange(3), target]
     weight = np.array([1.0, 2.0, 3.0], np.float32)
-    log = lambda x: np.log(reference.softmax(x, 1))  # noqa: E731
+    log = lambda x: np.log(reference.softmax(x, 1))
     cases = [
         (nn.CrossEntropyLoss(), lambda x: reference.cross_entropy(x, target)),
         (
@@ -262,29 +281,27 @@ def test_classification_losses():
         (nn.NLLLoss(reduction="sum"), lambda x: -pick(x).sum()),
     ]
     for loss, expected in cases:
-        loss.forward = lambda x, forward=loss.forward: forward(x, tenon.tensor(target))
-        check(loss, expected, random(3, 3))
+        check(With(loss, target), expected, random(3, 3))
 
 
 def test_cross_entropy_over_images_and_probabilities():
     target = np.array([[[0, 1], [2, 1]]])
     loss = nn.CrossEntropyLoss()
-    loss.forward = lambda x, forward=loss.forward: forward(x, tenon.tensor(target))
-    check(loss, lambda x: reference.cross_entropy(x, target), random(1, 3, 2, 2))
+    check(With(loss, target), lambda x: reference.cross_entropy(x, target), random(1, 3, 2, 2))
     probabilities = reference.softmax(random(2, 3, seed=1))
     loss = nn.CrossEntropyLoss()
-    loss.forward = lambda x, forward=loss.forward: forward(x, tenon.tensor(probabilities))
     check(
-        loss, lambda x: -(probabilities * np.log(reference.softmax(x))).sum(1).mean(), random(2, 3)
+        With(loss, probabilities),
+        lambda x: -(probabilities * np.log(reference.softmax(x))).sum(1).mean(),
+        random(2, 3),
     )
 
 
 def test_binary_losses():
     target = np.array([[0.0, 1.0, 0.3]], np.float32)
     loss = nn.BCEWithLogitsLoss(pos_weight=tenon.tensor([1.0, 2.0, 3.0]))
-    loss.forward = lambda x, forward=loss.forward: forward(x, tenon.tensor(target))
     check(
-        loss,
+        With(loss, target),
         lambda x: (
             -(
                 np.array([1, 2, 3]) * target * np.log(sigmoid(x))
@@ -497,3 +514,32 @@ def test_functional_takes_plain_tensors():
     x = tenon.tensor(random(2, 4))
     assert F.relu(x).tolist() == np.maximum(random(2, 4), 0).tolist()
     assert tuple(F.flatten(tenon.zeros([2, 3, 4])).shape) == (2, 12)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))])
+def test_copies_are_complete_and_independent(copied):
+    net = Net()
+    net.scratch.copy_(tenon.tensor([3.0, 4.0]))
+    twin = copied(net)
+    assert [n for n, _ in twin.named_parameters()] == NAMES
+    assert set(twin.state_dict()) == set(net.state_dict())
+    assert twin.scratch.tolist() == [3.0, 4.0]
+    x = tenon.tensor(random(5, 3))
+    assert twin.eval()(x).tolist() == net.eval()(x).tolist()
+    nn.init.zeros_(twin.head.weight)
+    assert net.head.weight.detach().numpy().any()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_module_moves_between_devices(device):
+    net = Net()
+    before, x = list(net.parameters()), tenon.tensor(random(5, 3))
+    expected = net.eval()(x).detach().numpy()
+    net.to(device)
+    assert all(a is b for a, b in zip(before, net.parameters()))
+    assert {str(p.device) for p in (*net.parameters(), *net.buffers())} == {f"{device}:0"}
+    np.testing.assert_allclose(net(x.to(device)).detach().cpu().numpy(), expected, **F32)
+    state = net.state_dict()
+    back = Net()
+    back.load_state_dict(state)
+    np.testing.assert_allclose(back.eval()(x).detach().numpy(), expected, **F32)

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import tenon
+from devices import DEVICES
 from tenon import nn, optim
 from tenon.optim import lr_scheduler
 
@@ -20,7 +21,7 @@ START = np.random.default_rng(1).normal(size=(2, 3))
 def run(optimizer, params, grads):
     for grad in grads:
         for param in params:
-            param.grad = tenon.tensor(grad, dtype=param.dtype)
+            param.grad = tenon.tensor(grad, dtype=param.dtype, device=param.device)
         optimizer.step()
 
 
@@ -92,14 +93,15 @@ CASES = {
 }
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("case", CASES)
-def test_update_follows_the_formula(case):
+def test_update_follows_the_formula(case, device):
     make, expected = CASES[case]
     for dtype, tolerance in ((tenon.float32, 1e-5), (tenon.float64, 1e-12)):
-        param = nn.Parameter(tenon.tensor(START, dtype=dtype))
+        param = nn.Parameter(tenon.tensor(START, dtype=dtype, device=device))
         run(make([param]), [param], gradients())
         np.testing.assert_allclose(
-            param.detach().numpy(), expected(gradients()), rtol=tolerance, atol=tolerance
+            param.detach().cpu().numpy(), expected(gradients()), rtol=tolerance, atol=tolerance
         )
 
 
