@@ -95,6 +95,30 @@ def test_integer_dtypes(name, dtype, device):
     np.testing.assert_array_equal(result.to("cpu").numpy(), want)
 
 
+COMPLEX_UNARY = ["negative", "abs", "square", "reciprocal", "exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh",
+                 "real", "imag", "conj", "isfinite", "clone"]
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_numbers(dtype, device):
+    x = np.array([1 + 2j, -0.5 + 0.1j, 0.3 - 1j], dtype)
+    y = np.array([[0.5 - 1j], [2 + 0j]], dtype)
+    tx, ty = to_tensor(x, device), to_tensor(y, device)
+    rtol = 1e-5 if dtype == "complex64" else 1e-12
+    for name in COMPLEX_UNARY:
+        got, want = getattr(tenon, name)(tx).to("cpu").numpy(), UNARY[name][0](x)
+        assert got.dtype == want.dtype, name
+        np.testing.assert_allclose(got, want, rtol=rtol, err_msg=name)
+    for name in ["add", "subtract", "multiply", "divide", "pow", "equal", "not_equal"]:
+        want = BINARY[name][0](x, y) if name in BINARY else COMPARE[name](x, y)
+        np.testing.assert_allclose(getattr(tenon, name)(tx, ty).to("cpu").numpy(), want, rtol=rtol, err_msg=name)
+    for name, function in {"sum": np.sum, "mean": np.mean, "prod": np.prod}.items():
+        np.testing.assert_allclose(getattr(tenon, name)(ty).item(), function(y), rtol=rtol, err_msg=name)
+    np.testing.assert_allclose(tenon.matmul(ty, tx.reshape([1, 3])).to("cpu").numpy(), y @ x[None], rtol=rtol)
+    with pytest.raises(TypeError, match="less"):
+        tenon.less(tx, ty)
+
+
 def test_integer_division_by_zero_gives_zero(device):
     x, zero = to_tensor(np.array([3, -3]), device), to_tensor(np.array([0, 0]), device)
     assert tenon.floor_divide(x, zero).tolist() == [0, 0]
