@@ -17,28 +17,35 @@ typedef struct block {
   struct block* next;
 } block;
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct {
+  char* window; /* the board's addresses, PROT_NONE; NULL while it is off */
+  char* cells;  /* the memory itself */
+  block* used;
+} boards[TOY_BOARDS];
+
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static char* window; /* the boards' address range, PROT_NONE */
-static char* cells;  /* the memory itself */
-static block* used[TOY_BOARDS];
 static int64_t allocations_left = INT64_MAX;
 
-static void map_boards(void) {
-  const size_t bytes = TOY_BOARDS * TOY_BOARD_BYTES;
-  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-  void* addresses = mmap(NULL, bytes, PROT_NONE, flags, -1, 0);
-  void* memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
-  if (addresses == MAP_FAILED || memory == MAP_FAILED) return;
-  window = addresses;
-  cells = memory;
-  const char* limit = getenv("TOY_FAIL_ALLOC_AFTER");
-  if (limit) allocations_left = strtoll(limit, NULL, 10);
+static char* reserve(int access) {
+  void* memory =
+      mmap(NULL, TOY_BOARD_BYTES, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return memory == MAP_FAILED ? NULL : memory;
 }
 
-int toy_start(void) {
-  pthread_once(&once, map_boards);
-  return window ? TOY_SUCCESS : TOY_ERROR_START;
+int toy_power_on(uint32_t board) {
+  const char* limit = getenv("TOY_FAIL_ALLOC_AFTER");
+  allocations_left = limit ? strtoll(limit, NULL, 10) : INT64_MAX;
+  boards[board].cells = reserve(PROT_READ | PROT_WRITE);
+  boards[board].window = reserve(PROT_NONE);
+  if (boards[board].cells && boards[board].window) return TOY_SUCCESS;
+  toy_power_off(board);
+  return TOY_ERROR_POWER;
+}
+
+void toy_power_off(uint32_t board) {
+  if (boards[board].window) munmap(boards[board].window, TOY_BOARD_BYTES);
+  if (boards[board].cells) munmap(boards[board].cells, TOY_BOARD_BYTES);
+  boards[board].window = boards[board].cells = NULL;
 }
 
 static char* align_up(char* address, uint64_t align) {
@@ -47,9 +54,9 @@ static char* align_up(char* address, uint64_t align) {
 
 /* First fit: the first gap between used blocks that is wide enough. */
 static int place(uint32_t board, uint64_t bytes, uint64_t align, void** address) {
-  char* const end = window + (board + 1) * TOY_BOARD_BYTES;
-  char* candidate = align_up(end - TOY_BOARD_BYTES, align);
-  block** link = &used[board];
+  char* const end = boards[board].window + TOY_BOARD_BYTES;
+  char* candidate = align_up(boards[board].window, align);
+  block** link = &boards[board].used;
   for (; *link && candidate + bytes > (*link)->begin; link = &(*link)->next)
     candidate = align_up((*link)->begin + (*link)->bytes, align);
   if (candidate > end || bytes > (uint64_t)(end - candidate)) return TOY_ERROR_MEMORY;
@@ -62,7 +69,6 @@ static int place(uint32_t board, uint64_t bytes, uint64_t align, void** address)
 }
 
 int toy_memory_alloc(uint32_t board, uint64_t bytes, uint64_t align, void** address) {
-  if (board >= TOY_BOARDS) return TOY_ERROR_ADDRESS;
   if (bytes > TOY_BOARD_BYTES) return TOY_ERROR_MEMORY;
   pthread_mutex_lock(&mutex);
   int error = TOY_ERROR_MEMORY;
@@ -72,29 +78,26 @@ int toy_memory_alloc(uint32_t board, uint64_t bytes, uint64_t align, void** addr
   return error;
 }
 
-int toy_memory_free(void* address) {
-  int error = TOY_ERROR_ADDRESS;
+int toy_memory_free(uint32_t board, void* address) {
   pthread_mutex_lock(&mutex);
-  for (int board = 0; board < TOY_BOARDS && error; ++board) {
-    for (block** link = &used[board]; *link; link = &(*link)->next) {
-      if ((*link)->begin != address) continue;
-      block* gone = *link;
-      *link = gone->next;
-      free(gone);
-      error = TOY_SUCCESS;
-      break;
-    }
-  }
+  block** link = &boards[board].used;
+  while (*link && (*link)->begin != address) link = &(*link)->next;
+  block* const gone = *link;
+  if (gone) *link = gone->next;
   pthread_mutex_unlock(&mutex);
-  return error;
+  free(gone);
+  return gone ? TOY_SUCCESS : TOY_ERROR_ADDRESS;
 }
 
 void* toy_core_view(const void* address, uint64_t bytes) {
-  const uint64_t offset =
-      (uint64_t)((uintptr_t)address - (uintptr_t)window); /* below: wraps to huge */
-  if (!window || offset >= TOY_BOARDS * TOY_BOARD_BYTES) return NULL;
-  if (bytes > TOY_BOARD_BYTES - offset % TOY_BOARD_BYTES) return NULL;
-  return cells + offset;
+  for (int board = 0; board < TOY_BOARDS; ++board) {
+    if (!boards[board].window) continue;
+    /* An address below the window wraps round to a huge offset. */
+    const uint64_t offset = (uintptr_t)address - (uintptr_t)boards[board].window;
+    if (offset < TOY_BOARD_BYTES && bytes <= TOY_BOARD_BYTES - offset)
+      return boards[board].cells + offset;
+  }
+  return NULL;
 }
 
 int toy_copy_in(void* address, const void* host, uint64_t bytes) {

@@ -2,8 +2,8 @@
  *
  * The make-believe accelerator and its driver: the part that a vendor already has. Two boards with
  * 1 GiB each, whose addresses mean nothing to the host: touching one from host code is a
- * segmentation fault, and the driver refuses host addresses. Replace this file with your driver's
- * header. */
+ * segmentation fault, and the driver refuses host addresses. Replace this by your driver's header.
+ */
 #ifndef TOY_HARDWARE_H_
 #define TOY_HARDWARE_H_
 
@@ -13,14 +13,14 @@ enum { TOY_BOARDS = 2 };
 #define TOY_BOARD_BYTES (UINT64_C(1) << 30)
 
 /* What the driver returns: 0, or one of its own numbers. */
-enum { TOY_SUCCESS = 0, TOY_ERROR_MEMORY = 2, TOY_ERROR_ADDRESS = 719, TOY_ERROR_START = 999 };
+enum { TOY_SUCCESS = 0, TOY_ERROR_MEMORY = 2, TOY_ERROR_ADDRESS = 719, TOY_ERROR_POWER = 999 };
 
-/* Power on. Safe to call again and from any thread. */
-int toy_start(void);
+int toy_power_on(uint32_t board);
+void toy_power_off(uint32_t board);
 
 /* TOY_FAIL_ALLOC_AFTER=n in the environment makes every allocation after the first n fail. */
 int toy_memory_alloc(uint32_t board, uint64_t bytes, uint64_t align, void** address);
-int toy_memory_free(void* address);
+int toy_memory_free(uint32_t board, void* address);
 
 /* Transfers. Board to board works across boards, too, and tolerates overlap. */
 int toy_copy_in(void* address, const void* host, uint64_t bytes);

@@ -411,7 +411,8 @@ TENON_BOX_matmul(toy_matmul_boxed, toy_matmul);
 static tenon_kernel_def kernels[] = {
 #define KERNEL(op) TENON_KERNEL_##op(toy_##op, NULL, MASK(F32), 0, 0)
     KERNEL(negative), KERNEL(abs), KERNEL(exp), KERNEL(log), KERNEL(sqrt), KERNEL(rsqrt),
-    KERNEL(square), KERNEL(reciprocal), KERNEL(tanh), KERNEL(relu), KERNEL(relu_grad), KERNEL(isfinite),
+    KERNEL(square), KERNEL(reciprocal), KERNEL(tanh), KERNEL(relu), KERNEL(relu_grad),
+    KERNEL(isfinite),
     KERNEL(add), KERNEL(subtract), KERNEL(multiply), KERNEL(divide), KERNEL(pow),
     KERNEL(maximum), KERNEL(minimum), KERNEL(where), KERNEL(lerp),
     KERNEL(equal), KERNEL(not_equal), KERNEL(greater), KERNEL(greater_equal), KERNEL(less),

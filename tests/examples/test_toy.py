@@ -163,6 +163,25 @@ def test_every_allocation_may_fail_without_harm():
         except MemoryError:
             print("refused")
     """
-    for limit in range(4):
+    for limit in (0, 1, 2, 4, 8, 12, 16):
         result = in_new_process(code, TOY_FAIL_ALLOC_AFTER=str(limit))
         assert result.returncode == 0, (limit, result.stderr)
+
+
+def test_the_plugin_is_unloaded_when_nothing_uses_it_and_loads_again():
+    result = in_new_process("""
+        from tenon import plugins
+        x = tenon.ones([2], device="toy")
+        try:
+            plugins.unload("toy")
+        except RuntimeError as error:
+            print(error)
+        del x
+        plugins.unload("toy")
+        print(open("/proc/self/maps").read().count("libtenon_toy"))
+        tenon.load_plugin(PATH)
+        print(tenon.ones([2], device="toy").tolist())
+    """.replace("PATH", repr(TOY)))
+    assert result.returncode == 0, result.stderr
+    assert "in use" in result.stdout
+    assert result.stdout.endswith("\n0\n[1.0, 1.0]\n")
