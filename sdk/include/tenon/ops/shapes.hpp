@@ -41,8 +41,7 @@ inline std::string text_of(int64_t ndim, const int64_t* sizes) {
 }
 inline std::string text_of(const tenon_tensor* t) { return text_of(t->ndim, t->shape); }
 
-// -- dtypes
-// -----------------------------------------------------------------------------------------
+// -- dtypes -----------------------------------------------------------------------------------
 
 constexpr uint64_t bit(int32_t dtype) { return uint64_t{1} << dtype; }
 constexpr uint64_t kIntegers = 0x1fe, kFloats = 0x7e00, kComplex = 0x18000;
@@ -108,8 +107,7 @@ inline tenon_status check_dtype(const char* op, const char* name, const tenon_va
   return TENON_OK;
 }
 
-// -- outputs
-// ----------------------------------------------------------------------------------------
+// -- outputs ----------------------------------------------------------------------------------
 
 inline void set_new(tenon_meta& out, int32_t dtype) {
   out.dtype = static_cast<uint8_t>(dtype);
@@ -136,8 +134,7 @@ inline tenon_status check_ndim(const char* op, int64_t ndim, tenon_err* err) {
               TENON_MAX_NDIM, static_cast<long long>(ndim));
 }
 
-// -- axes
-// -------------------------------------------------------------------------------------------
+// -- axes -------------------------------------------------------------------------------------
 
 // `axis` counted from the end if negative, checked against [-ndim, ndim).
 inline tenon_status normalize_axis(const char* op, const char* name, int64_t axis, int64_t ndim,
@@ -175,8 +172,7 @@ inline tenon_status axis_mask(const char* op, const char* name, const tenon_valu
   return TENON_OK;
 }
 
-// -- rules
-// ------------------------------------------------------------------------------------------
+// -- rules ------------------------------------------------------------------------------------
 
 inline void same(const tenon_value& x, tenon_meta& out) {
   const tenon_tensor* t = tenon_arg_tensor(&x);
