@@ -101,7 +101,7 @@ def report(predicted: list[int], expected: list[int]) -> float:
     for guess, truth in zip(predicted, expected):
         if guess != truth:
             wrong[truth, guess] = wrong.get((truth, guess), 0) + 1
-    worst = sorted(wrong.items(), key=lambda item: -item[1])
+    worst = sorted(wrong.items(), key=lambda item: -item[1])[:8]
     confusion = ", ".join(f"{truth} as {guess}: {count}" for (truth, guess), count in worst)
     print(f"  confused: {confusion or 'nothing'}")
     print("  samples:  " + "  ".join(f"{e}->{p}" for p, e in zip(predicted[:12], expected[:12])))

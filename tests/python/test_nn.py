@@ -369,6 +369,18 @@ def test_a_subclass_need_not_call_super_init():
     assert tuple(Bare().eval()(tenon.zeros([3, 2])).shape) == (3, 1)
 
 
+def test_a_plain_tensor_does_not_silently_replace_a_parameter():
+    net = Net()
+    with pytest.raises(TypeError, match="Linear.weight is a Parameter, .* assign Parameter"):
+        net.head.weight = tenon.zeros([2, 4])
+    net.head.weight = nn.Parameter(tenon.zeros([2, 4]))
+    net.head.bias = None
+    assert "head.bias" not in dict(net.named_parameters())
+    net.scratch = net.scratch + 1
+    assert net.scratch.tolist() == [1.0, 1.0] and "scratch" in dict(net.named_buffers())
+    assert "scratch" not in net.state_dict()
+
+
 def test_a_shared_parameter_is_listed_once_and_saved_under_both_names():
     net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
     net[1].weight = net[0].weight

@@ -28,6 +28,7 @@ from .activation import (
 from .attention import MultiheadAttention
 from .containers import ModuleList, Sequential
 from .conv import AdaptiveAvgPool2d, AvgPool2d, Conv2d, MaxPool2d
+from .hooks import HookHandle
 from .linear import Dropout, Embedding, Flatten, Identity, Linear
 from .loss import (
     BCELoss,
@@ -40,9 +41,10 @@ from .loss import (
     NLLLoss,
     SmoothL1Loss,
 )
-from .module import HookHandle, LoadReport, Module
+from .module import Module
 from .normalization import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RMSNorm
 from .parameter import Buffer, Parameter
+from .state import LoadReport
 
 __all__ = [
     "functional",

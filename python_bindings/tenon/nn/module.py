@@ -14,7 +14,9 @@ from typing import Any, TypeVar
 import tenon
 from tenon import Tensor
 
+from .hooks import HookHandle
 from .parameter import Buffer, Parameter
+from .state import LoadReport, load_tensors
 
 M = TypeVar("M", bound="Module")
 
@@ -43,6 +45,18 @@ class Module:
             if replaced is not None:
                 result = replaced
         return result
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, Tensor):
+            current = vars(self).get(name)
+            if isinstance(current, Parameter) and not isinstance(value, Parameter):
+                raise TypeError(
+                    f"{type(self).__name__}.{name} is a Parameter, and a plain tensor would not be "
+                    f"trained; assign Parameter(tensor), or change the values with .copy_(tensor)"
+                )
+            if isinstance(current, Buffer) and not isinstance(value, (Parameter, Buffer)):
+                value = Buffer(value, current.persistent)
+        object.__setattr__(self, name, value)
 
     # -- hooks -------------------------------------------------------------------------------------
 
@@ -191,31 +205,9 @@ class Module:
         With `strict=False` missing and unexpected names are reported instead of refused; a tensor
         of the wrong shape is refused always.
         """
-        own = self.state_dict()
-        report = LoadReport([n for n in own if n not in state], [n for n in state if n not in own])
-        problems = []
-        if strict:
-            problems += [
-                f"missing: {name} (expected shape {tuple(own[name].shape)})"
-                for name in report.missing
-            ]
-            problems += [f"unexpected: {name}" for name in report.unexpected]
-        problems += [
-            f"{name}: expected shape {tuple(own[name].shape)}, got {tuple(state[name].shape)}"
-            for name in own
-            if name in state and tuple(own[name].shape) != tuple(state[name].shape)
-        ]
-        if problems:
-            hint = "; pass strict=False to load what fits" if strict else ""
-            raise ValueError(
-                f"{type(self).__name__}.load_state_dict: {len(problems)} tensors do not "
-                f"fit{hint}:\n  " + "\n  ".join(problems)
-            )
-        with tenon.no_grad():
-            for name, tensor in own.items():
-                if name in state:
-                    tensor.copy_(state[name])
-        return report
+        return load_tensors(
+            self.state_dict(), state, strict, f"{type(self).__name__}.load_state_dict"
+        )
 
     def _named_paths(self, prefix: str) -> Iterator[tuple[str, Module]]:
         """Like named_modules, but a module that is used twice is seen under both names: a file that
@@ -239,41 +231,6 @@ class Module:
         if lines:
             inner = "\n  " + "\n  ".join(([inner] if inner else []) + lines) + "\n"
         return f"{type(self).__name__}({inner})"
-
-
-class LoadReport:
-    """What load_state_dict(strict=False) did not find a partner for."""
-
-    def __init__(self, missing: list[str], unexpected: list[str]) -> None:
-        self.missing = missing
-        self.unexpected = unexpected
-
-    def __repr__(self) -> str:
-        return f"LoadReport(missing={self.missing}, unexpected={self.unexpected})"
-
-
-class HookHandle:
-    """Removes its hook by remove(), or at the end of a `with` block."""
-
-    _next = 0
-
-    def __init__(self, module: Module, kind: str, hook: Callable) -> None:
-        HookHandle._next += 1
-        self._module, self._kind, self._id = module, kind, HookHandle._next
-        getattr(module, kind)[self._id] = hook
-
-    def remove(self) -> None:
-        hooks = getattr(self._module, self._kind)
-        if hooks is not None:
-            hooks.pop(self._id, None)
-            if not hooks:
-                setattr(self._module, self._kind, None)
-
-    def __enter__(self) -> HookHandle:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.remove()
 
 
 def _join(prefix: str, name: str) -> str:
