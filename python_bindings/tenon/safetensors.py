@@ -228,7 +228,7 @@ def _is_counts(value: Any) -> bool:
 
 def _bytes_of(tensor: Tensor) -> memoryview:
     host = tensor.detach().to("cpu").contiguous()
-    return host._bytes()
+    return host._bytes()  # type: ignore[attr-defined]
 
 
 def _tensor_over(data: Any, dtype: Any, shape: tuple, offset: int) -> Tensor:

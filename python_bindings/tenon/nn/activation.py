@@ -79,10 +79,8 @@ class PReLU(Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        weight = self.weight
-        if self.num_parameters > 1:
-            weight = weight.reshape([-1] + [1] * (len(x.shape) - 2))
-        return F.prelu(x, weight)
+        shape = [-1] + [1] * (x.ndim - 2) if self.num_parameters > 1 else [1]
+        return F.prelu(x, self.weight.reshape(shape))
 
     def extra_repr(self) -> str:
         return f"{self.num_parameters}"

@@ -132,4 +132,7 @@ class AdaptiveAvgPool2d(Module):
 
 
 def pair(size: Size) -> tuple[int, int]:
-    return (size, size) if isinstance(size, int) else tuple(size)
+    if isinstance(size, int):
+        return (size, size)
+    height, width = size
+    return (height, width)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import tenon
@@ -84,7 +84,7 @@ class Momentum(SGD):
 class Adam(Optimizer):
     """Steps scaled by running moments of the gradient (Kingma and Ba, 2015)."""
 
-    fused_update = staticmethod(tenon.adam_update)
+    fused_update: Callable[..., Any] = staticmethod(tenon.adam_update)
 
     def __init__(
         self,
