@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +46,9 @@ def map_arrays(function, value):
 
 def as_dtype(value, dtype):
     """Floating arrays in another dtype; the rest as it is."""
-    return map_arrays(lambda array: array.astype(dtype) if array.dtype.kind == "f" else array, value)
+    return map_arrays(
+        lambda array: array.astype(dtype) if array.dtype.kind == "f" else array, value
+    )
 
 
 def results_of(value):

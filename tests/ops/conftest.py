@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TENON_TEST_DEVICES: device kinds to test, "cpu" by default. TENON_TEST_PLUGINS: libraries to load first."""
+"""TENON_TEST_DEVICES names the device kinds to test, "cpu" by default; TENON_TEST_PLUGINS libraries
+to load first."""
 
 import os
 import sys

@@ -2,7 +2,6 @@
 """Run a case on a device, and compare results with NumPy's."""
 
 import numpy as np
-
 import tenon
 from case import as_dtype, map_arrays, results_of
 
@@ -16,14 +15,18 @@ def to_tensor(array, device, **options):
 
 def arguments(case, device, dtype="float64", place=to_tensor):
     args = [map_arrays(lambda a: place(a, device), as_dtype(value, dtype)) for value in case.args]
-    kwargs = {name: map_arrays(lambda a: place(a, device), value) for name, value in case.kwargs.items()}
+    kwargs = {
+        name: map_arrays(lambda a: place(a, device), value) for name, value in case.kwargs.items()
+    }
     if not any(has_tensors(value) for value in args):
         kwargs["device"] = device  # a new tensor, then
     return [named(case, value) for value in args], {k: named(case, v) for k, v in kwargs.items()}
 
 
 def has_tensors(value):
-    return isinstance(value, tenon.Tensor) or (isinstance(value, list) and any(map(has_tensors, value)))
+    return isinstance(value, tenon.Tensor) or (
+        isinstance(value, list) and any(map(has_tensors, value))
+    )
 
 
 def named(case, value):
@@ -40,7 +43,9 @@ def run(case, device, dtype="float64", place=to_tensor):
 
 
 def reference(case, dtype="float64"):
-    return results_of(case.reference(*(as_dtype(value, dtype) for value in case.args), **case.kwargs))
+    return results_of(
+        case.reference(*(as_dtype(value, dtype) for value in case.args), **case.kwargs)
+    )
 
 
 def expected_dtype(case, result, dtype):
@@ -66,7 +71,9 @@ def dtype_name(tensor):
 
 def assert_close(case, got, want):
     assert tuple(got.shape) == want.shape, f"expected shape {want.shape}, got {tuple(got.shape)}"
-    values = got.to("cpu").numpy() if dtype_name(got) != "bfloat16" else got.to("cpu").float().numpy()
+    values = (
+        got.to("cpu").numpy() if dtype_name(got) != "bfloat16" else got.to("cpu").float().numpy()
+    )
     slack = TOLERANCE.get(dtype_name(got), 0.0)
     np.testing.assert_allclose(
         values.astype(np.float64) if values.dtype.kind == "f" else values,

@@ -3,7 +3,6 @@
 
 import numpy as np
 import pytest
-
 import tenon
 from running import dtype_name, to_tensor
 from samples import CASES
@@ -20,10 +19,20 @@ def test_unary_keeps_any_shape(name, shape, device):
     array = np.full(shape, (low + high) / 2)
     result = getattr(tenon, name)(to_tensor(array, device))
     assert tuple(result.shape) == shape
-    np.testing.assert_allclose(result.to("cpu").numpy(), function(array) if array.size else array, rtol=1e-10)
+    np.testing.assert_allclose(
+        result.to("cpu").numpy(), function(array) if array.size else array, rtol=1e-10
+    )
 
 
-BROADCASTS = [((), (3,)), ((0,), (1,)), ((2, 1), (1, 3)), ((4, 1, 2), (3, 1)), ((0, 3), (3,)), ((1,), ()), ((), ())]
+BROADCASTS = [
+    ((), (3,)),
+    ((0,), (1,)),
+    ((2, 1), (1, 3)),
+    ((4, 1, 2), (3, 1)),
+    ((0, 3), (3,)),
+    ((1,), ()),
+    ((), ()),
+]
 
 
 @pytest.mark.parametrize("shapes", BROADCASTS, ids=str)
@@ -58,7 +67,9 @@ def test_special_values(name, device):
     np.testing.assert_allclose(got, safe(UNARY[name][0])(SPECIAL), rtol=1e-10, equal_nan=True)
 
 
-@pytest.mark.parametrize("name", [n for n in BINARY if n not in {"nextafter", "xlogy"}] + list(COMPARE))
+@pytest.mark.parametrize(
+    "name", [n for n in BINARY if n not in {"nextafter", "xlogy"}] + list(COMPARE)
+)
 def test_special_pairs(name, device):
     x, y = (a.ravel() for a in np.meshgrid(SPECIAL, SPECIAL))
     function = BINARY[name][0] if name in BINARY else COMPARE[name]
@@ -69,9 +80,13 @@ def test_special_pairs(name, device):
     np.testing.assert_allclose(got, function(x, y), rtol=1e-10, equal_nan=True)
 
 
-@pytest.mark.parametrize("case", [c for c in ACTIVATIONS if c.op not in {"glu", "softmax", "log_softmax"}], ids=str)
+@pytest.mark.parametrize(
+    "case", [c for c in ACTIVATIONS if c.op not in {"glu", "softmax", "log_softmax"}], ids=str
+)
 def test_activations_pass_nan_on(case, device):
-    args = [to_tensor(np.array([np.nan]), device) if isinstance(a, np.ndarray) else a for a in case.args]
+    args = [
+        to_tensor(np.array([np.nan]), device) if isinstance(a, np.ndarray) else a for a in case.args
+    ]
     result = getattr(tenon, case.op)(*args)
     if case.op not in {"hardshrink"}:
         assert np.isnan(result.to("cpu").numpy()).all()
@@ -81,22 +96,57 @@ INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uin
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
-@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "maximum", "minimum", "floor_divide", "remainder",
-                                  "bitwise_and", "bitwise_or", "bitwise_xor", "less", "equal"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "add",
+        "subtract",
+        "multiply",
+        "maximum",
+        "minimum",
+        "floor_divide",
+        "remainder",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "less",
+        "equal",
+    ],
+)
 def test_integer_dtypes(name, dtype, device):
     x = np.array([0, 1, 5, 100, 127], dtype)
     y = np.array([3, 1, 7, 2, 127], dtype)
-    function = {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor}.get(
-        name, BINARY.get(name, (COMPARE.get(name),))[0]
-    )
+    function = {
+        "bitwise_and": np.bitwise_and,
+        "bitwise_or": np.bitwise_or,
+        "bitwise_xor": np.bitwise_xor,
+    }.get(name, BINARY.get(name, (COMPARE.get(name),))[0])
     result = getattr(tenon, name)(to_tensor(x, device), to_tensor(y, device))
     want = function(x, y)
     assert dtype_name(result) == str(want.dtype)
     np.testing.assert_array_equal(result.to("cpu").numpy(), want)
 
 
-COMPLEX_UNARY = ["negative", "abs", "square", "reciprocal", "exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh",
-                 "real", "imag", "conj", "isfinite", "clone"]
+COMPLEX_UNARY = [
+    "negative",
+    "abs",
+    "square",
+    "reciprocal",
+    "exp",
+    "log",
+    "sqrt",
+    "sin",
+    "cos",
+    "tan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "real",
+    "imag",
+    "conj",
+    "isfinite",
+    "clone",
+]
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
@@ -111,10 +161,16 @@ def test_complex_numbers(dtype, device):
         np.testing.assert_allclose(got, want, rtol=rtol, err_msg=name)
     for name in ["add", "subtract", "multiply", "divide", "pow", "equal", "not_equal"]:
         want = BINARY[name][0](x, y) if name in BINARY else COMPARE[name](x, y)
-        np.testing.assert_allclose(getattr(tenon, name)(tx, ty).to("cpu").numpy(), want, rtol=rtol, err_msg=name)
+        np.testing.assert_allclose(
+            getattr(tenon, name)(tx, ty).to("cpu").numpy(), want, rtol=rtol, err_msg=name
+        )
     for name, function in {"sum": np.sum, "mean": np.mean, "prod": np.prod}.items():
-        np.testing.assert_allclose(getattr(tenon, name)(ty).item(), function(y), rtol=rtol, err_msg=name)
-    np.testing.assert_allclose(tenon.matmul(ty, tx.reshape([1, 3])).to("cpu").numpy(), y @ x[None], rtol=rtol)
+        np.testing.assert_allclose(
+            getattr(tenon, name)(ty).item(), function(y), rtol=rtol, err_msg=name
+        )
+    np.testing.assert_allclose(
+        tenon.matmul(ty, tx.reshape([1, 3])).to("cpu").numpy(), y @ x[None], rtol=rtol
+    )
     with pytest.raises(TypeError, match="less"):
         tenon.less(tx, ty)
 
@@ -132,7 +188,11 @@ def test_softmax_survives_infinities(device):
 
 
 REFUSALS = [
-    (lambda: tenon.matmul(tenon.ones([2, 3]), tenon.ones([2, 3])), ValueError, r"\[matmul\].*3 and 2.*transpose"),
+    (
+        lambda: tenon.matmul(tenon.ones([2, 3]), tenon.ones([2, 3])),
+        ValueError,
+        r"\[matmul\].*3 and 2.*transpose",
+    ),
     (lambda: tenon.ones([2]) + tenon.ones([3]), ValueError, r"\[add\].*broadcast"),
     (lambda: tenon.reshape(tenon.ones([6]), [4, -1]), ValueError, r"\[reshape\].*6 elements"),
     (lambda: tenon.view(tenon.ones([2, 3]).permute(), [6]), ValueError, r"\[view\].*use reshape"),
@@ -141,14 +201,34 @@ REFUSALS = [
     (lambda: tenon.select(tenon.ones([2]), 0, 2), IndexError, r"\[select\]"),
     (lambda: tenon.squeeze(tenon.ones([2]), 0), ValueError, r"\[squeeze\]"),
     (lambda: tenon.concat([tenon.ones([2, 3]), tenon.ones([3, 2])]), ValueError, r"\[concat\]"),
-    (lambda: tenon.conv2d(tenon.ones([1, 3, 5, 5]), tenon.ones([2, 4, 3, 3])), ValueError, r"\[conv2d\].*channels"),
-    (lambda: tenon.conv2d(tenon.ones([1, 3, 2, 2]), tenon.ones([2, 3, 3, 3])), ValueError, r"\[conv2d\].*room"),
+    (
+        lambda: tenon.conv2d(tenon.ones([1, 3, 5, 5]), tenon.ones([2, 4, 3, 3])),
+        ValueError,
+        r"\[conv2d\].*channels",
+    ),
+    (
+        lambda: tenon.conv2d(tenon.ones([1, 3, 2, 2]), tenon.ones([2, 3, 3, 3])),
+        ValueError,
+        r"\[conv2d\].*room",
+    ),
     (lambda: tenon.bitwise_and(tenon.ones([2]), 1), TypeError, r"\[bitwise_and\]"),
     (lambda: tenon.subtract(tenon.ones([2], dtype=tenon.bool), True), TypeError, r"\[subtract\]"),
-    (lambda: tenon.einsum("ij,jk->iz", [tenon.ones([2, 3]), tenon.ones([3, 2])]), ValueError, r"\[einsum\]"),
+    (
+        lambda: tenon.einsum("ij,jk->iz", [tenon.ones([2, 3]), tenon.ones([3, 2])]),
+        ValueError,
+        r"\[einsum\]",
+    ),
     (lambda: tenon.topk(tenon.ones([3]), 4), ValueError, r"\[topk\]"),
-    (lambda: tenon.mse_loss(tenon.ones([2]), tenon.ones([2]), "average"), ValueError, r"\[loss\].*'average'"),
-    (lambda: tenon.layer_norm(tenon.ones([2, 3]), tenon.ones([2])), ValueError, r"\[layer_norm\].*weight"),
+    (
+        lambda: tenon.mse_loss(tenon.ones([2]), tenon.ones([2]), "average"),
+        ValueError,
+        r"\[loss\].*'average'",
+    ),
+    (
+        lambda: tenon.layer_norm(tenon.ones([2, 3]), tenon.ones([2])),
+        ValueError,
+        r"\[layer_norm\].*weight",
+    ),
     (lambda: tenon.index_select(tenon.ones([3]), tenon.tensor([5])), IndexError, r"index_select"),
 ]
 
@@ -161,7 +241,15 @@ def test_refusals_say_what_was_expected(call, error, text):
 
 def test_views_share_memory(device):
     x = to_tensor(np.zeros((3, 4)), device)
-    for view in (x.reshape([12]), x.transpose(), x.flip(), x.diagonal(), x.select(0, 1), x.slice(0, 1, 3), x.unsqueeze(0)):
+    for view in (
+        x.reshape([12]),
+        x.transpose(),
+        x.flip(),
+        x.diagonal(),
+        x.select(0, 1),
+        x.slice(0, 1, 3),
+        x.unsqueeze(0),
+    ):
         view.add_(1.0)
     assert x.sum().item() == 12 + 12 + 12 + 3 + 4 + 8 + 12
 
@@ -183,9 +271,21 @@ def test_every_operator_is_tested():
     tested = {case.op for case in CASES}
     elsewhere = {
         # here, in test_random.py, or trivially elsewhere
-        "empty", "empty_like", "to_device",
-        "uniform", "normal", "randint", "randperm", "bernoulli", "dropout", "uniform_like", "normal_like", "multinomial",
+        "empty",
+        "empty_like",
+        "to_device",
+        "uniform",
+        "normal",
+        "randint",
+        "randperm",
+        "bernoulli",
+        "dropout",
+        "uniform_like",
+        "normal_like",
+        "multinomial",
     }
-    public = {name.removeprefix("tenon::") for name in tenon.ops.names() if name.startswith("tenon::")}
+    public = {
+        name.removeprefix("tenon::") for name in tenon.ops.names() if name.startswith("tenon::")
+    }
     public = {name for name in public if hasattr(tenon, name)}
     assert public - tested - elsewhere == set()

@@ -2,15 +2,33 @@
 """An operator whose step fails in the middle raises that step's error, and nothing worse."""
 
 import pytest
-
 import tenon
 from case import results_of
 from running import arguments
 from samples import CASES
 
 STEPS = [
-    "full", "clone", "cast", "arange", "add", "multiply", "divide", "sum", "mean", "max", "where", "equal",
-    "not_equal", "matmul", "gather", "index_select", "log_softmax", "softmax", "exp", "concat", "pad_constant",
+    "full",
+    "clone",
+    "cast",
+    "arange",
+    "add",
+    "multiply",
+    "divide",
+    "sum",
+    "mean",
+    "max",
+    "where",
+    "equal",
+    "not_equal",
+    "matmul",
+    "gather",
+    "index_select",
+    "log_softmax",
+    "softmax",
+    "exp",
+    "concat",
+    "pad_constant",
 ]
 
 
@@ -22,7 +40,9 @@ def test_a_step_that_is_denied_is_an_error(step, device):
         for case in CASES:
             try:
                 args, kwargs = arguments(case, device)
-                tensors = [a for a in args if isinstance(a, tenon.Tensor) and a.dtype == tenon.float64]
+                tensors = [
+                    a for a in args if isinstance(a, tenon.Tensor) and a.dtype == tenon.float64
+                ]
                 for tensor in tensors:
                     tensor.requires_grad = True
                 results = results_of(getattr(tenon, case.op)(*args, **kwargs))

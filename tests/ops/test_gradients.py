@@ -3,7 +3,6 @@
 
 import numpy as np
 import pytest
-
 import tenon
 from case import is_floating
 from running import arguments, results_of
@@ -27,7 +26,7 @@ CASES_WITH_GRADIENTS = [case for case in CASES if differentiable(case)]
 
 
 class Function:
-    """A case as a scalar function of its differentiable tensors: a random combination of its results."""
+    """A case as a scalar function of its differentiable tensors: a random sum of its results."""
 
     def __init__(self, case, device):
         self.case, self.device = case, device

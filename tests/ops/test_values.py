@@ -3,9 +3,8 @@
 
 import numpy as np
 import pytest
-
 import tenon
-from case import is_floating, map_arrays
+from case import is_floating
 from running import (
     TOLERANCE,
     arguments,
@@ -87,12 +86,15 @@ def test_writes_into_given_outputs(case, device):
     wanted = run(case, device)
     args, kwargs = arguments(case, device)
     function = getattr(tenon, case.op)
-    if isinstance(function(*args, **kwargs), (tuple, list)) and not hasattr(function(*args, **kwargs), "_fields"):
+    if isinstance(function(*args, **kwargs), (tuple, list)) and not hasattr(
+        function(*args, **kwargs), "_fields"
+    ):
         if len(wanted) > 1 or case.op in {"split", "unbind", "broadcast_tensors", "meshgrid"}:
             pytest.skip("a list has no out= form")
     # Outputs that are not contiguous.
     outs = tuple(
-        tenon.zeros([*reversed(want.shape)], dtype=want.dtype, device=device).permute() for want in wanted
+        tenon.zeros([*reversed(want.shape)], dtype=want.dtype, device=device).permute()
+        for want in wanted
     )
     function(*args, **kwargs, out=outs if len(outs) > 1 else outs[0])
     for got, want in zip(outs, wanted):
@@ -119,7 +121,10 @@ HALF = [
     if case.grad is None
     and any(is_floating(value) for value in case.args)
     and case.op not in {"lgamma", "pow", "tan", "prod", "nextafter", "cumprod", "einsum"}
-    and not any(isinstance(value, list) and value and isinstance(value[0], np.ndarray) for value in case.args)
+    and not any(
+        isinstance(value, list) and value and isinstance(value[0], np.ndarray)
+        for value in case.args
+    )
 ]
 
 

@@ -9,8 +9,8 @@
 
 #include "shapes/arguments.hpp"
 
-// The head of a decomposition; the generated operator table refers to it by this name. What it throws,
-// which can only be for want of memory, stops here.
+// The head of a decomposition; the generated operator table refers to it by this name. What it
+// throws, which can only be for want of memory, stops here.
 #define TENON_DECOMPOSE(op)                                                                     \
   static tenon_status op##_body(const tenon_value* args, tenon_value* outs, tenon_err* err);    \
   tenon_status decompose_##op(tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, \

@@ -4,7 +4,6 @@
 import math
 
 import numpy as np
-
 from case import Case, booleans, integers, normal, spread
 
 # name: (NumPy function, lowest and highest argument)
@@ -119,7 +118,9 @@ ACTIVATIONS = [
     Case("softmax", (normal(3, 4),), reference=softmax),
     Case("softmax", (normal(3, 4, 2), 1), reference=softmax, label="middle"),
     Case("log_softmax", (normal(3, 4),), reference=lambda x: np.log(softmax(x))),
-    Case("log_softmax", (normal(3, 4), 0), reference=lambda x, a: np.log(softmax(x, a)), label="rows"),
+    Case(
+        "log_softmax", (normal(3, 4), 0), reference=lambda x, a: np.log(softmax(x, a)), label="rows"
+    ),
 ]
 
 # name: (NumPy function, x, y)
@@ -165,8 +166,14 @@ NOT_DIFFERENTIABLE = {"nextafter"}
 _bounds = (normal(4, low=-1, high=-0.3), normal(3, 1, low=0.3, high=1))
 CASES = [
     *(
-        Case(name, (normal(3, 4, low=low, high=high),), reference=function, second=name not in FLAT,
-             grad=() if name in BOOLEAN else None, rtol=1e-10)
+        Case(
+            name,
+            (normal(3, 4, low=low, high=high),),
+            reference=function,
+            second=name not in FLAT,
+            grad=() if name in BOOLEAN else None,
+            rtol=1e-10,
+        )
         for name, (function, low, high) in UNARY.items()
     ),
     *(
@@ -174,16 +181,27 @@ CASES = [
         for name, (function, x, y) in BINARY.items()
     ),
     *(
-        Case(name, (x, y), reference=function, label="broadcast",
-             grad=() if name in NOT_DIFFERENTIABLE else None)
+        Case(
+            name,
+            (x, y),
+            reference=function,
+            label="broadcast",
+            grad=() if name in NOT_DIFFERENTIABLE else None,
+        )
         for name, (function, x, y) in (
             (name, (function, x, y[:1, :2] if y.ndim == 2 else y[:1]))
             for name, (function, x, y) in BINARY.items()
         )
         for x in [x[:, :1] if x.ndim == 2 else x]
     ),
-    *(Case(name, (integers(0, 3, 3, 4), integers(0, 3, 4)), reference=f) for name, f in COMPARE.items()),
-    *(Case(name, (integers(-9, 9, 3, 4), integers(-9, 9, 4)), reference=f) for name, f in BITWISE.items()),
+    *(
+        Case(name, (integers(0, 3, 3, 4), integers(0, 3, 4)), reference=f)
+        for name, f in COMPARE.items()
+    ),
+    *(
+        Case(name, (integers(-9, 9, 3, 4), integers(-9, 9, 4)), reference=f)
+        for name, f in BITWISE.items()
+    ),
     *(
         Case(name, (booleans(3, 4), booleans(4)), reference=f, label="bool")
         for name, f in BITWISE.items()
@@ -191,28 +209,60 @@ CASES = [
     Case("bitwise_invert", (integers(-9, 9, 3),), reference=np.invert),
     Case("bitwise_invert", (booleans(3),), reference=np.invert, label="bool"),
     Case("bitwise_left_shift", (integers(0, 9, 3), integers(0, 5, 3)), reference=np.left_shift),
-    Case("bitwise_right_shift", (integers(-99, 99, 3), integers(0, 5, 3)), reference=np.right_shift),
+    Case(
+        "bitwise_right_shift", (integers(-99, 99, 3), integers(0, 5, 3)), reference=np.right_shift
+    ),
     Case("pow", (normal(3, 4), 3), reference=np.power, label="int exponent"),
     Case("pow", (normal(3, 4), 0), reference=np.power, label="zero exponent", second=False),
     Case("pow", (normal(3, 4, low=0.5, high=2), 2.5), reference=np.power, label="float exponent"),
     Case("pow", (2.0, normal(3)), reference=np.power, label="number base"),
-    Case("add", (integers(0, 9, 3), 2.5), reference=lambda x, y: (x + y).astype(np.float32), label="weak"),
+    Case(
+        "add",
+        (integers(0, 9, 3), 2.5),
+        reference=lambda x, y: (x + y).astype(np.float32),
+        label="weak",
+    ),
     Case("add", (booleans(3), booleans(3)), reference=np.add, label="bool"),
     Case("multiply", (booleans(3), booleans(3)), reference=np.multiply, label="bool"),
-    Case("digamma", (np.array([0.5, 1.0, 2.5]),),
-         reference=lambda x: np.array([-1.9635100260214235, -0.5772156649015329, 0.7031566406452432]),
-         grad=(), rtol=1e-9),
+    Case(
+        "digamma",
+        (np.array([0.5, 1.0, 2.5]),),
+        reference=lambda x: np.array(
+            [-1.9635100260214235, -0.5772156649015329, 0.7031566406452432]
+        ),
+        grad=(),
+        rtol=1e-9,
+    ),
     Case("clip", (spread(3, 4), *_bounds), reference=np.clip),
     Case("clip", (spread(3, 4), -0.31, 0.33), reference=np.clip, label="numbers"),
     Case("clip", (spread(3, 4), None, 0.33), reference=np.clip, label="above", grad=(0,)),
     Case("clip", (spread(3, 4), -0.31), reference=lambda x, low: np.maximum(x, low), label="below"),
-    Case("lerp", (normal(3, 4), normal(3, 4), normal(4)), reference=lambda x, y, w: x + w * (y - x)),
+    Case(
+        "lerp", (normal(3, 4), normal(3, 4), normal(4)), reference=lambda x, y, w: x + w * (y - x)
+    ),
     Case("where", (booleans(3, 4), normal(4), normal(3, 1)), reference=np.where),
-    Case("masked_fill", (normal(3, 4), booleans(4), 2.0), reference=lambda x, m, v: np.where(m, v, x)),
-    Case("isclose", (np.array([1.0, 2, np.nan, np.inf]), np.array([1 + 1e-9, 2.1, np.nan, np.inf])),
-         reference=np.isclose, grad=()),
-    Case("allclose", (normal(3), normal(3)), reference=lambda x, y: np.asarray(np.allclose(x, y)), grad=()),
-    Case("cast", (normal(3, 4) * 4, "int32"), reference=lambda x, d: x.astype(d), grad=(), dtype="int32"),
+    Case(
+        "masked_fill", (normal(3, 4), booleans(4), 2.0), reference=lambda x, m, v: np.where(m, v, x)
+    ),
+    Case(
+        "isclose",
+        (np.array([1.0, 2, np.nan, np.inf]), np.array([1 + 1e-9, 2.1, np.nan, np.inf])),
+        reference=np.isclose,
+        grad=(),
+    ),
+    Case(
+        "allclose",
+        (normal(3), normal(3)),
+        reference=lambda x, y: np.asarray(np.allclose(x, y)),
+        grad=(),
+    ),
+    Case(
+        "cast",
+        (normal(3, 4) * 4, "int32"),
+        reference=lambda x, d: x.astype(d),
+        grad=(),
+        dtype="int32",
+    ),
     Case("stop_gradient", (normal(3),), reference=lambda x: x, grad=()),
     *ACTIVATIONS,
 ]

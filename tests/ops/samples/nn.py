@@ -2,7 +2,6 @@
 """Pooling, normalisation, losses and attention."""
 
 import numpy as np
-
 from case import Case, integers, normal, spread
 
 from .arithmetic import softmax, softplus
@@ -13,7 +12,13 @@ def pool_windows(x, size, stride, padding, dilation, ceil_mode):
     """(rows, columns) of the elements of every window that lie inside the image or its padding."""
     sides = []
     for side in range(2):
-        extent, k, s, p, d = x.shape[2 + side], size[side], stride[side], padding[side], dilation[side]
+        extent, k, s, p, d = (
+            x.shape[2 + side],
+            size[side],
+            stride[side],
+            padding[side],
+            dilation[side],
+        )
         room = extent + 2 * p - d * (k - 1) - 1
         count = -(-room // s) + 1 if ceil_mode else room // s + 1
         if ceil_mode and (count - 1) * s >= extent + p:
@@ -24,7 +29,9 @@ def pool_windows(x, size, stride, padding, dilation, ceil_mode):
 
 def max_pool2d(x, size, stride=None, padding=0, dilation=1, ceil_mode=False):
     size = pair(size)
-    rows, columns = pool_windows(x, size, pair(stride or size), pair(padding), pair(dilation), ceil_mode)
+    rows, columns = pool_windows(
+        x, size, pair(stride or size), pair(padding), pair(dilation), ceil_mode
+    )
     values = np.empty((*x.shape[:2], len(rows), len(columns)), x.dtype)
     places = np.empty(values.shape, np.int64)
     h, w = x.shape[2:]
@@ -59,7 +66,9 @@ def adaptive(function):
         out = np.empty((*x.shape[:2], oh, ow), x.dtype)
         for i in range(oh):
             for j in range(ow):
-                part = x[:, :, i * h // oh : -(-(i + 1) * h // oh), j * w // ow : -(-(j + 1) * w // ow)]
+                part = x[
+                    :, :, i * h // oh : -(-(i + 1) * h // oh), j * w // ow : -(-(j + 1) * w // ow)
+                ]
                 out[:, :, i, j] = function(part, axis=(2, 3))
         return out
 
@@ -104,7 +113,9 @@ def batch_norm(x, weight=None, bias=None, eps=1e-5):
 
 
 def batch_norm_inference(x, mean, var, weight=None, bias=None, eps=1e-5):
-    mean, var, weight, bias = (None if v is None else channels(v, x.ndim) for v in (mean, var, weight, bias))
+    mean, var, weight, bias = (
+        None if v is None else channels(v, x.ndim) for v in (mean, var, weight, bias)
+    )
     return affine((x - mean) / np.sqrt(var + eps), weight, bias)
 
 
@@ -146,10 +157,17 @@ def cross_entropy(x, target, weight=None, ignore_index=-100, reduction="mean", l
         return reduce_loss(-(logs * soft * along).sum(axis), reduction)
     counts = target != ignore_index
     safe = np.where(counts, target, 0)
-    soft = np.moveaxis(np.eye(classes)[safe], -1, axis) * (1 - label_smoothing) + label_smoothing / classes
+    soft = (
+        np.moveaxis(np.eye(classes)[safe], -1, axis) * (1 - label_smoothing)
+        + label_smoothing / classes
+    )
     along = w.reshape([-1 if i == axis else 1 for i in range(x.ndim)])
     loss = -(logs * soft * along).sum(axis) * counts
-    return np.asarray(loss.sum() / (w[safe] * counts).sum()) if reduction == "mean" else reduce_loss(loss, reduction)
+    return (
+        np.asarray(loss.sum() / (w[safe] * counts).sum())
+        if reduction == "mean"
+        else reduce_loss(loss, reduction)
+    )
 
 
 def attention(query, key, value, mask=None, dropout=0.0, causal=False, scale=None):
@@ -196,57 +214,180 @@ _square = (normal(2, 4, 3), normal(2, 4, 3), normal(2, 4, 2))
 _blind = np.array([[True, False, True, True, False], [False] * 5, [True] * 5])
 
 CASES = [
-    *(Case("max_pool2d_with_indices", args, reference=max_pool2d, label=label) for label, args in _max.items()),
+    *(
+        Case("max_pool2d_with_indices", args, reference=max_pool2d, label=label)
+        for label, args in _max.items()
+    ),
     Case("max_pool2d", (_image, 2), reference=lambda *a: max_pool2d(*a)[0]),
-    Case("max_pool1d", (spread(2, 3, 7), 3, 2, 1),
-         reference=lambda x, k, s, p: max_pool2d(x[:, :, None], [1, k], [1, s], [0, p])[0][:, :, 0]),
+    Case(
+        "max_pool1d",
+        (spread(2, 3, 7), 3, 2, 1),
+        reference=lambda x, k, s, p: max_pool2d(x[:, :, None], [1, k], [1, s], [0, p])[0][:, :, 0],
+    ),
     *(Case("avg_pool2d", args, reference=avg_pool2d, label=label) for label, args in _avg.items()),
-    Case("avg_pool1d", (normal(2, 3, 7), 3, 2, 1),
-         reference=lambda x, k, s, p: avg_pool2d(x[:, :, None], [1, k], [1, s], [0, p])[:, :, 0]),
-    *(Case("adaptive_avg_pool2d", (_image, size), reference=adaptive(np.mean), label=str(size))
-      for size in (1, [3, 7], [4, 5])),
-    *(Case("adaptive_max_pool2d", (_image, size), reference=adaptive(np.max), label=str(size))
-      for size in (1, [3, 7], [4, 5])),
-    *(Case("interpolate2d", (normal(1, 2, 3, 4), size, *rest), reference=resize, label=f"{size}{rest}")
-      for size in ([6, 8], [2, 5]) for rest in ((), ("bilinear",), ("bilinear", True))),
+    Case(
+        "avg_pool1d",
+        (normal(2, 3, 7), 3, 2, 1),
+        reference=lambda x, k, s, p: avg_pool2d(x[:, :, None], [1, k], [1, s], [0, p])[:, :, 0],
+    ),
+    *(
+        Case("adaptive_avg_pool2d", (_image, size), reference=adaptive(np.mean), label=str(size))
+        for size in (1, [3, 7], [4, 5])
+    ),
+    *(
+        Case("adaptive_max_pool2d", (_image, size), reference=adaptive(np.max), label=str(size))
+        for size in (1, [3, 7], [4, 5])
+    ),
+    *(
+        Case(
+            "interpolate2d",
+            (normal(1, 2, 3, 4), size, *rest),
+            reference=resize,
+            label=f"{size}{rest}",
+        )
+        for size in ([6, 8], [2, 5])
+        for rest in ((), ("bilinear",), ("bilinear", True))
+    ),
     Case("batch_norm", (_x, _w, _b), reference=batch_norm, rtol=1e-9),
     Case("batch_norm", (normal(6, 2),), reference=batch_norm, label="plain", rtol=1e-9),
-    Case("batch_norm_inference", (_x, normal(3), normal(3, low=0.5, high=2), _w, _b), reference=batch_norm_inference),
+    Case(
+        "batch_norm_inference",
+        (_x, normal(3), normal(3, low=0.5, high=2), _w, _b),
+        reference=batch_norm_inference,
+    ),
     Case("layer_norm", (_x, normal(5), normal(5)), reference=layer_norm, rtol=1e-9),
     Case("layer_norm", (_x, None, None, 2), reference=layer_norm, label="two axes", rtol=1e-9),
     Case("group_norm", (normal(2, 4, 3), 2, normal(4), normal(4)), reference=group_norm, rtol=1e-9),
     Case("rms_norm", (_x, normal(5)), reference=rms_norm),
-    Case("normalize", (normal(3, 4),), reference=lambda x: x / np.linalg.norm(x, axis=1, keepdims=True)),
-    *(Case("mse_loss", (_binary, _target, r), reference=lambda x, t, r: reduce_loss((x - t) ** 2, r), label=r)
-      for r in ("mean", "sum", "none")),
+    Case(
+        "normalize",
+        (normal(3, 4),),
+        reference=lambda x: x / np.linalg.norm(x, axis=1, keepdims=True),
+    ),
+    *(
+        Case(
+            "mse_loss",
+            (_binary, _target, r),
+            reference=lambda x, t, r: reduce_loss((x - t) ** 2, r),
+            label=r,
+        )
+        for r in ("mean", "sum", "none")
+    ),
     Case("l1_loss", (_binary, _target), reference=lambda x, t: reduce_loss(np.abs(x - t), "mean")),
-    Case("smooth_l1_loss", (spread(3, 4), np.zeros((3, 4)), "sum", 0.3), grad=(0,),
-         reference=lambda x, t, r, b: reduce_loss(np.where(np.abs(x) < b, x * x / (2 * b), np.abs(x) - b / 2), r)),
-    Case("huber_loss", (spread(3, 4), np.zeros((3, 4)), "sum", 0.3), grad=(0,),
-         reference=lambda x, t, r, d: reduce_loss(np.where(np.abs(x) < d, x * x / 2, d * (np.abs(x) - d / 2)), r)),
-    Case("binary_cross_entropy", (_binary, _target), grad=(0, 1),
-         reference=lambda x, t: reduce_loss(-(t * np.log(x) + (1 - t) * np.log(1 - x)), "mean")),
-    Case("binary_cross_entropy_with_logits", (normal(3, 4), _target),
-         reference=lambda x, t: reduce_loss(softplus(x) - x * t, "mean")),
-    Case("binary_cross_entropy_with_logits", (normal(3, 4), _target, _binary, _weights, "sum"), label="weights",
-         reference=lambda x, t, w, p, r: reduce_loss(w * (p * t * softplus(-x) + (1 - t) * softplus(x)), r)),
-    *(Case("nll_loss", (_logits, _ignored, w), {"reduction": r}, nll_loss, label=f"{r}-{w is not None}")
-      for r in ("mean", "sum", "none") for w in (None, _weights)),
-    Case("nll_loss", (normal(2, 4, 3), integers(0, 4, 2, 3)), reference=nll_loss, label="positions"),
+    Case(
+        "smooth_l1_loss",
+        (spread(3, 4), np.zeros((3, 4)), "sum", 0.3),
+        grad=(0,),
+        reference=lambda x, t, r, b: reduce_loss(
+            np.where(np.abs(x) < b, x * x / (2 * b), np.abs(x) - b / 2), r
+        ),
+    ),
+    Case(
+        "huber_loss",
+        (spread(3, 4), np.zeros((3, 4)), "sum", 0.3),
+        grad=(0,),
+        reference=lambda x, t, r, d: reduce_loss(
+            np.where(np.abs(x) < d, x * x / 2, d * (np.abs(x) - d / 2)), r
+        ),
+    ),
+    Case(
+        "binary_cross_entropy",
+        (_binary, _target),
+        grad=(0, 1),
+        reference=lambda x, t: reduce_loss(-(t * np.log(x) + (1 - t) * np.log(1 - x)), "mean"),
+    ),
+    Case(
+        "binary_cross_entropy_with_logits",
+        (normal(3, 4), _target),
+        reference=lambda x, t: reduce_loss(softplus(x) - x * t, "mean"),
+    ),
+    Case(
+        "binary_cross_entropy_with_logits",
+        (normal(3, 4), _target, _binary, _weights, "sum"),
+        label="weights",
+        reference=lambda x, t, w, p, r: reduce_loss(
+            w * (p * t * softplus(-x) + (1 - t) * softplus(x)), r
+        ),
+    ),
+    *(
+        Case(
+            "nll_loss",
+            (_logits, _ignored, w),
+            {"reduction": r},
+            nll_loss,
+            label=f"{r}-{w is not None}",
+        )
+        for r in ("mean", "sum", "none")
+        for w in (None, _weights)
+    ),
+    Case(
+        "nll_loss", (normal(2, 4, 3), integers(0, 4, 2, 3)), reference=nll_loss, label="positions"
+    ),
     Case("nll_loss", (normal(4), np.array(2)), reference=nll_loss, label="single"),
-    *(Case("cross_entropy", (_logits, _ignored, w), {"reduction": r, "label_smoothing": s}, cross_entropy, grad=(0,),
-           label=f"{r}-{w is not None}-{s}", rtol=1e-10)
-      for r in ("mean", "none") for w in (None, _weights) for s in (0.0, 0.1)),
-    Case("cross_entropy", (_logits, _probabilities, _weights), {"label_smoothing": 0.2}, cross_entropy, label="soft",
-         rtol=1e-10),
-    Case("cross_entropy", (normal(2, 4, 3), integers(0, 4, 2, 3)), reference=cross_entropy, label="positions",
-         rtol=1e-10),
-    Case("kl_div", (np.log(_probabilities), softmax(normal(6, 4)), "sum"), grad=(0,),
-         reference=lambda x, t, r: reduce_loss(t * (np.log(t) - x), r), rtol=1e-10),
-    Case("kl_div", (np.log(_probabilities), normal(6, 4), "none", True), label="logs",
-         reference=lambda x, t, r, _: reduce_loss(np.exp(t) * (t - x), r), rtol=1e-10),
+    *(
+        Case(
+            "cross_entropy",
+            (_logits, _ignored, w),
+            {"reduction": r, "label_smoothing": s},
+            cross_entropy,
+            grad=(0,),
+            label=f"{r}-{w is not None}-{s}",
+            rtol=1e-10,
+        )
+        for r in ("mean", "none")
+        for w in (None, _weights)
+        for s in (0.0, 0.1)
+    ),
+    Case(
+        "cross_entropy",
+        (_logits, _probabilities, _weights),
+        {"label_smoothing": 0.2},
+        cross_entropy,
+        label="soft",
+        rtol=1e-10,
+    ),
+    Case(
+        "cross_entropy",
+        (normal(2, 4, 3), integers(0, 4, 2, 3)),
+        reference=cross_entropy,
+        label="positions",
+        rtol=1e-10,
+    ),
+    Case(
+        "kl_div",
+        (np.log(_probabilities), softmax(normal(6, 4)), "sum"),
+        grad=(0,),
+        reference=lambda x, t, r: reduce_loss(t * (np.log(t) - x), r),
+        rtol=1e-10,
+    ),
+    Case(
+        "kl_div",
+        (np.log(_probabilities), normal(6, 4), "none", True),
+        label="logs",
+        reference=lambda x, t, r, _: reduce_loss(np.exp(t) * (t - x), r),
+        rtol=1e-10,
+    ),
     Case("scaled_dot_product_attention", _qkv, reference=attention, rtol=1e-10),
-    Case("scaled_dot_product_attention", (*_qkv, normal(3, 5)), reference=attention, label="added mask", rtol=1e-10),
-    Case("scaled_dot_product_attention", (*_qkv, _blind), reference=attention, label="blind row", rtol=1e-10),
-    Case("scaled_dot_product_attention", _square, {"causal": True, "scale": 0.7}, attention, label="causal", rtol=1e-10),
+    Case(
+        "scaled_dot_product_attention",
+        (*_qkv, normal(3, 5)),
+        reference=attention,
+        label="added mask",
+        rtol=1e-10,
+    ),
+    Case(
+        "scaled_dot_product_attention",
+        (*_qkv, _blind),
+        reference=attention,
+        label="blind row",
+        rtol=1e-10,
+    ),
+    Case(
+        "scaled_dot_product_attention",
+        _square,
+        {"causal": True, "scale": 0.7},
+        attention,
+        label="causal",
+        rtol=1e-10,
+    ),
 ]

@@ -2,9 +2,8 @@
 """Matrix products and convolutions."""
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
-
 from case import Case, integers, normal
+from numpy.lib.stride_tricks import sliding_window_view
 
 
 def pair(value):
@@ -23,19 +22,34 @@ def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return out if bias is None else out + bias[:, None, None]
 
 
-def conv_transpose2d(x, weight, bias=None, stride=1, padding=0, output_padding=0, dilation=1, groups=1):
-    (sy, sx), (py, px), (oy, ox), (dy, dx) = (pair(v) for v in (stride, padding, output_padding, dilation))
+def conv_transpose2d(
+    x, weight, bias=None, stride=1, padding=0, output_padding=0, dilation=1, groups=1
+):
+    (sy, sx), (py, px), (oy, ox), (dy, dx) = (
+        pair(v) for v in (stride, padding, output_padding, dilation)
+    )
     n, c, h, w = x.shape
     per, kh, kw = weight.shape[1:]
-    full = np.zeros((n, per * groups, (h - 1) * sy + dy * (kh - 1) + 1 + oy, (w - 1) * sx + dx * (kw - 1) + 1 + ox),
-                    x.dtype)
+    full = np.zeros(
+        (
+            n,
+            per * groups,
+            (h - 1) * sy + dy * (kh - 1) + 1 + oy,
+            (w - 1) * sx + dx * (kw - 1) + 1 + ox,
+        ),
+        x.dtype,
+    )
     for g in range(groups):
         inputs = slice(g * c // groups, (g + 1) * c // groups)
         for i in range(kh):
             for j in range(kw):
                 part = np.einsum("nchw,co->nohw", x[:, inputs], weight[inputs, :, i, j])
-                full[:, g * per : (g + 1) * per, i * dy : i * dy + (h - 1) * sy + 1 : sy,
-                     j * dx : j * dx + (w - 1) * sx + 1 : sx] += part
+                full[
+                    :,
+                    g * per : (g + 1) * per,
+                    i * dy : i * dy + (h - 1) * sy + 1 : sy,
+                    j * dx : j * dx + (w - 1) * sx + 1 : sx,
+                ] += part
     out = full[:, :, py : full.shape[2] - py, px : full.shape[3] - px]
     return out if bias is None else out + bias[:, None, None]
 
@@ -90,29 +104,83 @@ _convolutions = {
 }
 
 CASES = [
-    *(Case("matmul", args, reference=np.matmul, label=label, grad=() if "empty" in label else None)
-      for label, args in _matmul.items()),
+    *(
+        Case(
+            "matmul", args, reference=np.matmul, label=label, grad=() if "empty" in label else None
+        )
+        for label, args in _matmul.items()
+    ),
     Case("matmul", (integers(0, 9, 3, 4), integers(0, 9, 4, 2)), reference=np.matmul, label="int"),
     Case("linear", (normal(2, 3, 4), normal(5, 4), normal(5)), reference=linear),
     Case("linear", (normal(4), normal(5, 4)), reference=linear, label="vector"),
     Case("dot", (normal(4), normal(4)), reference=lambda x, y: np.asarray(np.dot(x, y))),
     Case("vecdot", (normal(3, 4), normal(4)), reference=lambda x, y: (x * y).sum(-1)),
     Case("outer", (normal(4), normal(3)), reference=np.outer),
-    Case("tensordot", (normal(2, 3, 4), normal(4, 3, 5), [1, 2], [1, 0]),
-         reference=lambda x, y, a, b: np.tensordot(x, y, (a, b))),
-    Case("tensordot", (normal(2), normal(3), [], []), reference=lambda x, y, a, b: np.tensordot(x, y, 0),
-         label="outer"),
+    Case(
+        "tensordot",
+        (normal(2, 3, 4), normal(4, 3, 5), [1, 2], [1, 0]),
+        reference=lambda x, y, a, b: np.tensordot(x, y, (a, b)),
+    ),
+    Case(
+        "tensordot",
+        (normal(2), normal(3), [], []),
+        reference=lambda x, y, a, b: np.tensordot(x, y, 0),
+        label="outer",
+    ),
     Case("trace", (normal(3, 4), 1), reference=lambda x, k: np.asarray(np.trace(x, k))),
-    *(Case("einsum", (equation, list(operands)), label=equation, reference=lambda e, o: np.asarray(np.einsum(e, *o)),
-           rtol=1e-11) for equation, *operands in _einsum),
-    *(Case("conv2d", args, reference=conv2d, label=label, rtol=1e-11) for label, args in _convolutions.items()),
-    *(Case("conv2d_input_grad", (conv2d(*args), args[1], list(args[0].shape), *args[3:]), label=label,
-           reference=None, rtol=1e-11) for label, args in _convolutions.items()),
-    *(Case("conv2d_weight_grad", (conv2d(*args), args[0], list(args[1].shape), *args[3:]), label=label,
-           reference=None, rtol=1e-11) for label, args in _convolutions.items()),
-    Case("conv1d", (normal(2, 3, 7), normal(4, 3, 3), normal(4), 2, 1), rtol=1e-11,
-         reference=lambda x, w, b, s, p: conv2d(x[:, :, None], w[:, :, None], b, [1, s], [0, p])[:, :, 0]),
-    Case("conv_transpose2d", (normal(2, 3, 4, 5), normal(3, 2, 3, 3), normal(2)), reference=conv_transpose2d, rtol=1e-11),
-    Case("conv_transpose2d", (normal(2, 4, 3, 4), normal(4, 3, 3, 2), None, [2, 3], 1, [1, 0], 1, 2),
-         reference=conv_transpose2d, label="stride and groups", rtol=1e-11),
+    *(
+        Case(
+            "einsum",
+            (equation, list(operands)),
+            label=equation,
+            reference=lambda e, o: np.asarray(np.einsum(e, *o)),
+            rtol=1e-11,
+        )
+        for equation, *operands in _einsum
+    ),
+    *(
+        Case("conv2d", args, reference=conv2d, label=label, rtol=1e-11)
+        for label, args in _convolutions.items()
+    ),
+    *(
+        Case(
+            "conv2d_input_grad",
+            (conv2d(*args), args[1], list(args[0].shape), *args[3:]),
+            label=label,
+            reference=None,
+            rtol=1e-11,
+        )
+        for label, args in _convolutions.items()
+    ),
+    *(
+        Case(
+            "conv2d_weight_grad",
+            (conv2d(*args), args[0], list(args[1].shape), *args[3:]),
+            label=label,
+            reference=None,
+            rtol=1e-11,
+        )
+        for label, args in _convolutions.items()
+    ),
+    Case(
+        "conv1d",
+        (normal(2, 3, 7), normal(4, 3, 3), normal(4), 2, 1),
+        rtol=1e-11,
+        reference=lambda x, w, b, s, p: conv2d(x[:, :, None], w[:, :, None], b, [1, s], [0, p])[
+            :, :, 0
+        ],
+    ),
+    Case(
+        "conv_transpose2d",
+        (normal(2, 3, 4, 5), normal(3, 2, 3, 3), normal(2)),
+        reference=conv_transpose2d,
+        rtol=1e-11,
+    ),
+    Case(
+        "conv_transpose2d",
+        (normal(2, 4, 3, 4), normal(4, 3, 3, 2), None, [2, 3], 1, [1, 0], 1, 2),
+        reference=conv_transpose2d,
+        label="stride and groups",
+        rtol=1e-11,
+    ),
 ]

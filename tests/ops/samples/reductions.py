@@ -2,7 +2,6 @@
 """Reductions, scans and sorting."""
 
 import numpy as np
-
 from case import Case, booleans, integers, normal, spread
 
 
@@ -11,7 +10,9 @@ def _axes(axis):
 
 
 def reduced(function):
-    return lambda x, axis=None, keepdim=False: np.asarray(function(x, axis=_axes(axis), keepdims=keepdim))
+    return lambda x, axis=None, keepdim=False: np.asarray(
+        function(x, axis=_axes(axis), keepdims=keepdim)
+    )
 
 
 def logsumexp(x, axis, keepdims):
@@ -42,12 +43,14 @@ def along(function):
 
 
 def sorted_with_indices(x, axis=-1, descending=False):
-    # A stable descending sort: sort the reversed sequence, then reverse the result and its positions.
+    # Stable and descending: sort the reversed sequence, then reverse the result and its positions.
     if not descending:
         order = np.argsort(x, axis=axis, kind="stable")
     else:
-        order = x.shape[axis] - 1 - np.flip(
-            np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis
+        order = (
+            x.shape[axis]
+            - 1
+            - np.flip(np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)
         )
     return np.take_along_axis(x, order, axis), order
 
@@ -80,41 +83,77 @@ CASES = [
         for name, f in FUNCTIONS.items()
         for label, args, kwargs in _forms
     ),
-    *(Case(name, (spread(2, 3)[0],), reference=reduced(f), label="vector") for name, f in FUNCTIONS.items()),
+    *(
+        Case(name, (spread(2, 3)[0],), reference=reduced(f), label="vector")
+        for name, f in FUNCTIONS.items()
+    ),
     *(
         Case(name, (booleans(3, 4), 1), reference=reduced(f))
         for name, f in (("any", np.any), ("all", np.all))
     ),
-    Case("sum", (integers(0, 9, 3, 4, dtype=np.int32), 0), reference=reduced(np.sum), label="int32"),
+    Case(
+        "sum", (integers(0, 9, 3, 4, dtype=np.int32), 0), reference=reduced(np.sum), label="int32"
+    ),
     Case("sum", (booleans(3, 4),), reference=reduced(np.sum), label="bool"),
     Case("mean", (integers(0, 9, 3, 4), 0), reference=reduced(np.mean), label="int"),
-    Case("prod", (np.array([[1.0, 0.0, 3.0], [0.0, 0.0, 2.0], [4.0, 5.0, 6.0]]), 1),
-         reference=reduced(np.prod), label="zeros", second=False),
+    Case(
+        "prod",
+        (np.array([[1.0, 0.0, 3.0], [0.0, 0.0, 2.0], [4.0, 5.0, 6.0]]), 1),
+        reference=reduced(np.prod),
+        label="zeros",
+        second=False,
+    ),
     Case("max", (_nan, 1), reference=reduced(np.max), label="nan", grad=()),
     Case("min", (_nan, 1), reference=reduced(np.min), label="nan", grad=()),
     Case("max", (integers(-9, 9, 3, 4, dtype=np.int8), 1), reference=reduced(np.max), label="int8"),
     Case("sum", (np.zeros((0, 3)), 0), reference=reduced(np.sum), label="empty", grad=()),
     Case("prod", (np.zeros((0, 3)), 0), reference=reduced(np.prod), label="empty", grad=()),
-    Case("count_nonzero", (integers(0, 2, 3, 4), 1), reference=lambda x, a: np.count_nonzero(x, axis=a)),
+    Case(
+        "count_nonzero",
+        (integers(0, 2, 3, 4), 1),
+        reference=lambda x, a: np.count_nonzero(x, axis=a),
+    ),
     Case("argmax", (_ties, 1), reference=lambda x, a: np.argmax(x, a), grad=()),
     Case("argmin", (_ties, 0), reference=lambda x, a: np.argmin(x, a), grad=()),
     Case("argmax", (_nan,), reference=lambda x: np.asarray(np.argmax(x)), grad=(), label="nan"),
-    Case("argmin", (_nan, 1, True), reference=lambda x, a, k: np.argmin(x, a, keepdims=k), grad=(), label="nan"),
+    Case(
+        "argmin",
+        (_nan, 1, True),
+        reference=lambda x, a, k: np.argmin(x, a, keepdims=k),
+        grad=(),
+        label="nan",
+    ),
     *(
         Case(name, (normal(3, 4), *args), reference=f, label=label)
         for name, f in (("var", var), ("std", lambda *a, **k: np.sqrt(var(*a, **k))))
         for label, args in (("all", ()), ("axis", (1,)), ("sample", (0, 1.0, True)))
     ),
     *(
-        Case("norm", (spread(3, 4) + 0.013, float(order), *args), reference=norm(order), second=order not in (0,),
-             grad=() if order == 0 else None, label=f"{order}-{len(args)}", rtol=1e-10)
+        Case(
+            "norm",
+            (spread(3, 4) + 0.013, float(order), *args),
+            reference=norm(order),
+            second=order not in (0,),
+            grad=() if order == 0 else None,
+            label=f"{order}-{len(args)}",
+            rtol=1e-10,
+        )
         for order in (2, 1, 3, 0, np.inf, -np.inf)
         for args in ((), (1, True))
     ),
     Case("cumsum", (normal(3, 4),), reference=along(np.cumsum)),
-    Case("cumsum", (normal(3, 4), 0, True), label="reverse",
-         reference=lambda x, axis, r: np.flip(np.cumsum(np.flip(x, axis), axis), axis)),
-    Case("cumsum", (integers(0, 9, 3, 4, dtype=np.int32), 0), reference=along(np.cumsum), label="int32"),
+    Case(
+        "cumsum",
+        (normal(3, 4), 0, True),
+        label="reverse",
+        reference=lambda x, axis, r: np.flip(np.cumsum(np.flip(x, axis), axis), axis),
+    ),
+    Case(
+        "cumsum",
+        (integers(0, 9, 3, 4, dtype=np.int32), 0),
+        reference=along(np.cumsum),
+        label="int32",
+    ),
     Case("cumprod", (normal(3, 4, low=0.5, high=2), 1), reference=along(np.cumprod)),
     Case("diff", (normal(3, 4),), reference=along(lambda x, axis: np.diff(x, axis=axis))),
     *(
@@ -132,8 +171,17 @@ CASES = [
     Case("argsort", (spread(3, 5),), reference=along(np.argsort), grad=()),
     Case("topk", (spread(3, 5), 2), reference=topk),
     Case("topk", (spread(3, 5), 2, 0, False), reference=topk, label="smallest"),
-    Case("searchsorted", (np.array([1.0, 3.0, 3.0, 7.0]), np.array([[0.0, 3.0], [5.0, 9.0]])),
-         reference=np.searchsorted, grad=()),
-    Case("searchsorted", (np.array([1.0, 3.0, 3.0, 7.0]), np.array([0.0, 3.0, 5.0, 9.0]), True), grad=(),
-         reference=lambda s, v, r: np.searchsorted(s, v, side="right"), label="right"),
+    Case(
+        "searchsorted",
+        (np.array([1.0, 3.0, 3.0, 7.0]), np.array([[0.0, 3.0], [5.0, 9.0]])),
+        reference=np.searchsorted,
+        grad=(),
+    ),
+    Case(
+        "searchsorted",
+        (np.array([1.0, 3.0, 3.0, 7.0]), np.array([0.0, 3.0, 5.0, 9.0]), True),
+        grad=(),
+        reference=lambda s, v, r: np.searchsorted(s, v, side="right"),
+        label="right",
+    ),
 ]

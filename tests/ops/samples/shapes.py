@@ -2,7 +2,6 @@
 """Views, joining, creation."""
 
 import numpy as np
-
 from case import Case, integers, normal
 
 OPEN = 2**63 - 1
@@ -50,10 +49,20 @@ VIEWS = [
     Case("unsqueeze", (normal(2, 3), [0, -1]), reference=lambda x, a: np.expand_dims(x, tuple(a))),
     Case("unsqueeze", (normal(2, 3), 1), reference=np.expand_dims, label="lone"),
     Case("expand", (normal(3, 1), [2, 3, 4]), reference=np.broadcast_to),
-    Case("expand", (normal(3, 1), [-1, 4]), reference=lambda x, s: np.broadcast_to(x, (3, 4)), label="keep"),
+    Case(
+        "expand",
+        (normal(3, 1), [-1, 4]),
+        reference=lambda x, s: np.broadcast_to(x, (3, 4)),
+        label="keep",
+    ),
     Case("slice", (normal(4, 5), [0, 1], [1, 4], [OPEN, -5], [2, -1]), reference=sliced),
     Case("slice", (normal(4, 5), 1, 1, 4), reference=sliced, label="lone"),
-    Case("slice", (normal(4, 5), 1, OPEN, -OPEN - 1, -2), reference=lambda x, *_: x[:, ::-2], label="backwards"),
+    Case(
+        "slice",
+        (normal(4, 5), 1, OPEN, -OPEN - 1, -2),
+        reference=lambda x, *_: x[:, ::-2],
+        label="backwards",
+    ),
     Case("slice", (normal(4, 5), [0], [3], [1]), reference=sliced, label="empty", grad=()),
     Case("narrow", (normal(4, 5), 1, -3, 2), reference=lambda x, a, s, n: x[:, 2:4]),
     Case("select", (normal(4, 5), 1, -2), reference=lambda x, a, i: x[:, i]),
@@ -72,11 +81,30 @@ VIEWS = [
 JOINS = [
     Case("concat", ([normal(2, 3), normal(1, 3), normal(2, 3)],), reference=np.concatenate),
     Case("concat", ([normal(2, 3), normal(2, 1)], -1), reference=np.concatenate, label="last"),
-    Case("concat", ([integers(0, 9, 2), normal(2)],), reference=np.concatenate, label="promote", grad=()),
+    Case(
+        "concat",
+        ([integers(0, 9, 2), normal(2)],),
+        reference=np.concatenate,
+        label="promote",
+        grad=(),
+    ),
     Case("stack", ([normal(2, 3), normal(2, 3)], 1), reference=np.stack),
-    Case("broadcast_tensors", ([normal(3, 1), normal(4)],), reference=lambda t: tuple(np.broadcast_arrays(*t))),
-    Case("meshgrid", ([normal(3), normal(2)],), reference=lambda t: tuple(np.meshgrid(*t, indexing="ij"))),
-    Case("meshgrid", ([normal(3), normal(2)], "xy"), reference=lambda t, i: tuple(np.meshgrid(*t)), label="xy"),
+    Case(
+        "broadcast_tensors",
+        ([normal(3, 1), normal(4)],),
+        reference=lambda t: tuple(np.broadcast_arrays(*t)),
+    ),
+    Case(
+        "meshgrid",
+        ([normal(3), normal(2)],),
+        reference=lambda t: tuple(np.meshgrid(*t, indexing="ij")),
+    ),
+    Case(
+        "meshgrid",
+        ([normal(3), normal(2)], "xy"),
+        reference=lambda t, i: tuple(np.meshgrid(*t)),
+        label="xy",
+    ),
     Case("tile", (normal(2, 3), [2, 1, 2]), reference=np.tile),
     Case("repeat", (normal(2, 3), 2, 1), reference=np.repeat),
     Case("repeat", (normal(2, 3), 2), reference=np.repeat, label="flat"),
@@ -86,15 +114,21 @@ JOINS = [
     Case("pad", (normal(2, 3), [1, 0, 2, 1], "edge"), reference=padded, label="edge"),
     Case("pad", (normal(2, 3), [1, 0, 2, 1], "reflect"), reference=padded, label="reflect"),
     Case("pad", (normal(2, 3), [1, 0, 2, 1], "wrap"), reference=padded, label="wrap"),
-    Case("pad", (normal(4, 3), [-1, 1, 0, -1]), label="crop",
-         reference=lambda x, p: np.pad(x[1:, :2], [(0, 1), (0, 0)])),
+    Case(
+        "pad",
+        (normal(4, 3), [-1, 1, 0, -1]),
+        label="crop",
+        reference=lambda x, p: np.pad(x[1:, :2], [(0, 1), (0, 0)]),
+    ),
     Case("tril", (normal(3, 4), 1), reference=np.tril),
     Case("triu", (normal(2, 3, 4), -1), reference=np.triu),
 ]
 
 
 def full(shape, value, dtype=None):
-    return np.full(shape, value, dtype or {float: "float32", int: "int64", bool: "bool"}[type(value)])
+    return np.full(
+        shape, value, dtype or {float: "float32", int: "int64", bool: "bool"}[type(value)]
+    )
 
 
 CREATION = [
@@ -110,14 +144,35 @@ CREATION = [
     Case("arange", (5,), reference=np.arange),
     Case("arange", (1, 8, 3), reference=np.arange, label="step"),
     Case("arange", (3, -3, -2), reference=np.arange, label="backwards"),
-    Case("arange", (0.0, 1.0, 0.25), reference=lambda *a: np.arange(*a, dtype=np.float32), label="float"),
+    Case(
+        "arange",
+        (0.0, 1.0, 0.25),
+        reference=lambda *a: np.arange(*a, dtype=np.float32),
+        label="float",
+    ),
     Case("arange", (5, 2), reference=np.arange, label="empty"),
     Case("linspace", (0.0, 1.0, 5), reference=lambda *a: np.linspace(*a, dtype=np.float32)),
-    Case("linspace", (0.0, 1.0, 4), {"endpoint": False, "dtype": "float64"}, np.linspace, label="open"),
-    Case("linspace", (2.0, 5.0, 1), reference=lambda *a: np.linspace(*a, dtype=np.float32), label="one"),
+    Case(
+        "linspace",
+        (0.0, 1.0, 4),
+        {"endpoint": False, "dtype": "float64"},
+        np.linspace,
+        label="open",
+    ),
+    Case(
+        "linspace",
+        (2.0, 5.0, 1),
+        reference=lambda *a: np.linspace(*a, dtype=np.float32),
+        label="one",
+    ),
     Case("eye", (3,), reference=lambda n: np.eye(n, dtype=np.float32)),
-    Case("eye", (3, 4), {"offset": 1, "dtype": "float64"}, lambda n, m, offset, dtype: np.eye(n, m, offset, dtype),
-         label="offset"),
+    Case(
+        "eye",
+        (3, 4),
+        {"offset": 1, "dtype": "float64"},
+        lambda n, m, offset, dtype: np.eye(n, m, offset, dtype),
+        label="offset",
+    ),
     Case("one_hot", (integers(0, 4, 2, 3), 4), reference=lambda i, n: np.eye(n, dtype=np.int64)[i]),
 ]
 

@@ -2,7 +2,6 @@
 """Optimiser steps."""
 
 import numpy as np
-
 from case import Case, normal
 
 
@@ -16,7 +15,9 @@ def momentum(p, g, v, lr, momentum=0.9, dampening=0.0, weight_decay=0.0, nestero
     return p - lr * (g + momentum * v if nesterov else v), v
 
 
-def adam(p, g, m, v, step, lr=0.001, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.0, decoupled=False):
+def adam(
+    p, g, m, v, step, lr=0.001, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.0, decoupled=False
+):
     if decoupled:
         p = p * (1 - lr * weight_decay)
     else:
@@ -48,9 +49,17 @@ CASES = [
     Case("sgd_update", (_p, _g), {"lr": 0.1}, sgd, grad=()),
     Case("sgd_update", (_p, _g), {"lr": 0.1, "weight_decay": 0.2}, sgd, grad=(), label="decay"),
     Case("momentum_update", (_p, _g, _m), {"lr": 0.1, "weight_decay": 0.2}, momentum, grad=()),
-    Case("momentum_update", (_p, _g, _m), {"lr": 0.1, "dampening": 0.3, "nesterov": True}, momentum, grad=(),
-         label="nesterov"),
-    Case("adam_update", (_p, _g, _m, _v), {"step": 3, "lr": 0.1, "weight_decay": 0.2}, adam, grad=()),
+    Case(
+        "momentum_update",
+        (_p, _g, _m),
+        {"lr": 0.1, "dampening": 0.3, "nesterov": True},
+        momentum,
+        grad=(),
+        label="nesterov",
+    ),
+    Case(
+        "adam_update", (_p, _g, _m, _v), {"step": 3, "lr": 0.1, "weight_decay": 0.2}, adam, grad=()
+    ),
     Case("adamw_update", (_p, _g, _m, _v), {"step": 3, "lr": 0.1}, adamw, grad=()),
     Case("rmsprop_update", (_p, _g, _v), {"weight_decay": 0.2}, rmsprop, grad=()),
     Case("adagrad_update", (_p, _g, _v), {"weight_decay": 0.2}, adagrad, grad=()),
