@@ -40,12 +40,11 @@ tenon_status sum_to_shape(Tensor& gradient, const Form& form, const char* operat
 
 bool is_dense(const tenon_tensor& tensor) { return tensor.flags & TENON_TENSOR_CONTIGUOUS; }
 
-// A tensor fit to be a .grad: dense, without history, and nobody else's.
+// A tensor fit to be a .grad: dense and nobody else's, with a history only if that is wanted.
 tenon_status make_own(Tensor& gradient, bool creates_graph, tenon_err* err) {
-  if (creates_graph) return TENON_OK;  // never written in place
   bool has_history = gradient->layers & place.bit;
   uint64_t bytes = static_cast<uint64_t>(gradient->numel) * host->dtype_size(gradient->dtype);
-  if (is_dense(*gradient.get()) && !has_history && is_unshared(gradient.get()) &&
+  if (is_dense(*gradient.get()) && (creates_graph || !has_history) && is_unshared(gradient.get()) &&
       host->tensor_storage_bytes(gradient.get()) == bytes)
     return TENON_OK;
   Tensor copy;

@@ -210,12 +210,20 @@ tenon_status backward_without_rule(Node& node, Run&, tenon_err* err) {
               "autograd->rule_register; if no gradient should pass here, call it on detach()ed tensors",
               short_name(operator_name(node)));
 }
+
+tenon_status backward_of_complex(Node& node, Run&, tenon_err* err) {
+  return fail(err, TENON_UNSUPPORTED,
+              "[%s] gradients do not pass through complex tensors; expected real operands and results; compute on the "
+              "real and imaginary parts, or detach() before",
+              short_name(operator_name(node)));
+}
 void clear_nothing(Node&) {}
 
 }  // namespace
 
 const NodeType kOperatorNode = {.name = operator_name, .backward = backward, .clear = clear};
 const NodeType kMissingRule = {.name = operator_name, .backward = backward_without_rule, .clear = clear_nothing};
+const NodeType kComplexResult = {.name = operator_name, .backward = backward_of_complex, .clear = clear_nothing};
 
 void forget_stale(Node& node, const void* storage) {
   if (node.type != &kOperatorNode) return;

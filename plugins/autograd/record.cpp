@@ -195,15 +195,21 @@ tenon_status keep_outputs(const RecordedCall& call, uint64_t mask, Node& node, t
   return TENON_OK;
 }
 
+// Keeps nothing and leads nowhere: backward fails when it comes here.
+Node* new_dead_end(const NodeType& type, const RecordedCall& call, tenon_err* err) {
+  Node* node = new_node(type, &call.info, call.nouts, 0, 0);
+  if (!node) fail_memory(err);
+  return node;
+}
+
 }  // namespace
 
 Node* record_call(const RecordedCall& call, tenon_err* err) {
-  if (!call.info.rule) {
-    // Nothing is kept: backward through it fails.
-    Node* node = new_node(kMissingRule, &call.info, call.nouts, 0, 0);
-    if (!node) fail_memory(err);
-    return node;
-  }
+  if (!call.info.rule) [[unlikely]]
+    return new_dead_end(kMissingRule, call, err);
+  for (uint32_t k = 0; k < call.nouts; ++k)
+    if (is_complex(as_tensor(call.outs[k])->dtype)) [[unlikely]]
+      return new_dead_end(kComplexResult, call, err);
   uint64_t arguments = call.info.arguments_read(call.needs), outputs = call.info.outputs_read(call.needs);
   uint32_t nvalues = call.info.keeps_values ? call.nargs : 0;
   uint64_t alike = find_alike(call);

@@ -58,7 +58,7 @@ const OperatorInfo* describe(Registry& self, const tenon_op* op) {
   if (rule) {
     info.diff_args = rule->diff_args;
     info.saves_args = rule->saves_args;
-    info.shapes_args = rule->shapes_args & ~rule->saves_args;
+    info.shapes_args = rule->shapes_args;
     info.saves_outs = rule->saves_outs;
     info.keeps_values = info.saves_args || info.shapes_args ||
                         std::any_of(def->params, def->params + def->nparams, is_attribute);

@@ -33,7 +33,12 @@ tenon_status set_requires_grad(tenon_tensor* tensor, int32_t on, tenon_err* err)
   }
   if (on && !is_differentiable(tensor->dtype))
     return fail(err, TENON_TYPE_MISMATCH,
-                "requires_grad: expected a floating or complex dtype, got %s; convert the tensor first",
+                "requires_grad: expected a floating dtype, got %s; convert the tensor first",
+                host->dtype_name(tensor->dtype));
+  if (on && is_complex(tensor->dtype))
+    return fail(err, TENON_UNSUPPORTED,
+                "requires_grad: gradients of complex tensors are not supported, got %s; keep the real and imaginary parts "
+                "in tensors of their own",
                 host->dtype_name(tensor->dtype));
   variable = leaf_of(tensor);
   if (!variable) return fail_memory(err);

@@ -156,9 +156,17 @@ TEST(Recording, OffMeansNoHistory) {
   EXPECT_EQ(autograd->grad_fn(x.get()), nullptr);
 }
 
-TEST(Recording, OnlyFloatingAndComplexTensorsRequireGrad) {
+TEST(Recording, OnlyFloatingTensorsRequireGrad) {
   Tensor x = vector({1}, TENON_DTYPE_I64);
-  EXPECT_TRUE(fails_with([&] { require(x); }, "expected a floating or complex dtype, got int64"));
+  EXPECT_TRUE(fails_with([&] { require(x); }, "expected a floating dtype, got int64"));
+}
+
+TEST(Recording, ComplexNumbersAreRefusedWhereTheyMatter) {
+  Tensor x = parameter({1, 2});
+  Tensor z = call("cast", {x, dtype(TENON_DTYPE_C64)});
+  EXPECT_TRUE(fails_with([&] { require(detach(z)); }, "gradients of complex tensors are not supported"));
+  EXPECT_TRUE(fails_with([&] { backward(sum(call("cast", {z, dtype(TENON_DTYPE_F32)}))); },
+                         "[cast] gradients do not pass through complex tensors"));
 }
 
 TEST(Recording, OperatorsThatNeverCarryGradients) {

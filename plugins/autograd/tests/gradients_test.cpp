@@ -94,6 +94,14 @@ TEST(Gradients, OfBackwardWithCreateGraph) {
   err.check(autograd->set_grad(x.get(), nullptr, err));
 }
 
+TEST(Gradients, GradNeverIsTheGradientThatBackwardStartedFrom) {
+  Tensor x = parameter({1, 2}), start = vector({3, 4});
+  backward(x, TENON_BACKWARD_CREATE_GRAPH, start);
+  backward(x, 0, start);
+  EXPECT_EQ(values(start), (Values{3, 4}));
+  EXPECT_EQ(grad_values(x), (Values{6, 8}));
+}
+
 TEST(Gradients, WithoutCreateGraphHaveNoHistory) {
   Tensor x = parameter({3}), start = parameter({1});
   Tensor first = gradients(x + x, {x}, 0, start * start)[0];

@@ -97,6 +97,25 @@ TEST(Views, OfALeafStayGoodAfterAnUpdate) {
   EXPECT_EQ(grad_values(x), (Values{4, 0}));
 }
 
+TEST(Views, ThatOverlapThemselvesOutliveUnrecordedWrites) {
+  Tensor x = parameter({1});
+  Tensor rows = call("expand", {call("view", {x, std::vector<int64_t>{1, 1}}), std::vector<int64_t>{3, 1}});
+  {
+    NoGrad off;
+    call_on(x, "add", {1.0});
+  }
+  backward(sum(rows * rows));
+  EXPECT_EQ(grad_values(x), Values{12});
+}
+
+TEST(Views, ThatOverlapThemselvesDoNotFollowRecordedWrites) {
+  Tensor x = parameter({1});
+  Tensor y = x * x;
+  Tensor rows = call("expand", {y, std::vector<int64_t>{3}});
+  call_on(y, "add", {1.0});
+  EXPECT_TRUE(fails_with([&] { sum(rows); }, "some of its elements share memory"));
+}
+
 TEST(Views, SecondDerivativeThroughAWrite) {
   Tensor x = parameter({1, 2, 3}), w = parameter({10});
   Tensor y = x * x;
