@@ -62,10 +62,9 @@ Rule make_rule(const Operator& op, const Package& package) {
     rule.gradients.push_back(std::move(checked));
   }
   for (const CheckedGradient& checked : rule.gradients) {
-    // An argument that another gradient reads is saved whole or not at all: its shape counts as
-    // read.
-    uint64_t reads = (mask_of(checked.usage.arguments) & tensors) |
-                     (mask_of(checked.usage.shapes) & rule.saves_args);
+    // An argument of which this gradient reads the shape alone is replaced by a stand-in on the
+    // meta device, also where another gradient reads its data.
+    uint64_t reads = mask_of(checked.usage.arguments) & tensors;
     for (const std::string& name : checked.gradient->params) {
       auto index = static_cast<size_t>(op.signature.find_param(name));
       rule.arg_reads[index] = reads;
