@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-packages=(g++ cmake ninja-build ccache git binutils libyaml-cpp-dev libboost-dev libdnnl-dev
+packages=(g++ cmake ninja-build ccache git binutils libyaml-cpp-dev libboost-dev
           libgtest-dev libbenchmark-dev python3-dev python3-venv)
 missing=()
 for package in "${packages[@]}"; do
