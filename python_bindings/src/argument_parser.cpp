@@ -79,12 +79,12 @@ bool wrong_type(const OperatorObject& self, const Parameter& parameter, PyObject
                      "%U(): argument '%U': expected %s%s, got %s%s\n  signature: %s", self.name,
                      parameter.name, kind_text(parameter.kind),
                      parameter.flags & TENON_PARAM_FLAG_OPTIONAL ? " or None" : "", type_name(got),
-                     fix, self.def->schema);
+                     fix, self.schema());
 }
 
 bool wrong_call(const OperatorObject& self, const char* problem, PyObject* name) {
   return raise_error(PyExc_TypeError, "%U(): %s '%U'\n  signature: %s", self.name, problem, name,
-                     self.def->schema);
+                     self.schema());
 }
 
 bool set_int(PyObject* object, int64_t& out) {
@@ -311,7 +311,7 @@ bool unknown_keyword(const OperatorObject& self, PyObject* name) {
       if (PyUnicode_CompareWithASCIIString(self.parameters[i].name, own) == 0)
         return raise_error(PyExc_TypeError,
                            "%U(): unknown keyword '%U'; did you mean '%s'?\n  signature: %s",
-                           self.name, name, own, self.def->schema);
+                           self.name, name, own, self.schema());
   }
   return wrong_call(self, "unknown keyword", name);
 }
@@ -400,7 +400,7 @@ bool parse_arguments(const OperatorObject& self, PyObject* const* objects, Py_ss
     if (!self.gathers)
       return raise_error(PyExc_TypeError,
                          "%U(): expected at most %u positional arguments, got %zd\n  signature: %s",
-                         self.name, self.positional_count, positional, self.def->schema);
+                         self.name, self.positional_count, positional, self.schema());
     count = self.positional_count - 1;
   }
   for (uint32_t i = 0; i < count; ++i) {

@@ -48,15 +48,16 @@ std::string default_text(const tenon_value& value) {
 }  // namespace
 
 PyObject* operator_doc(const OperatorObject& self) {
-  const char* schema = std::strstr(self.def->schema, "::");
+  const char* schema = std::strstr(self.schema(), "::");
   const char* note = self.form == CallForm::kInPlace
                          ? "\n\nThis form writes the result into `x` and returns it."
                          : "";
-  return PyUnicode_FromFormat("%s\n\n%s%s", schema ? schema + 2 : self.def->schema,
+  return PyUnicode_FromFormat("%s\n\n%s%s", schema ? schema + 2 : self.schema(),
                               self.def->doc ? self.def->doc : "", note);
 }
 
 PyObject* operator_text_signature(const OperatorObject& self) {
+  if (!self.is_current()) Py_RETURN_NONE;  // the defaults' texts are gone
   std::string text = "(";
   bool keyword_only = false;
   for (uint32_t i = 0; i < self.parameter_count; ++i) {

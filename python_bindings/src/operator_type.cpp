@@ -75,6 +75,10 @@ bool set_outputs(const OperatorObject& self, PyObject* out, tenon_value* results
 PyObject* operator_call(PyObject* callable, PyObject* const* objects, size_t flags,
                         PyObject* keyword_names) {
   const OperatorObject& self = *as_operator(callable);
+  if (!self.is_current()) [[unlikely]]
+    return raise_error(
+        PyExc_LookupError,
+        "operator %U: its plugin was unloaded or replaced; look the operator up again", self.name);
   ParsedCall call;
   if (!parse_arguments(self, objects, PyVectorcall_NARGS(flags), keyword_names, call))
     return nullptr;
@@ -179,6 +183,7 @@ PyObject* make_operator(const tenon_op* op, CallForm form) {
   self.vectorcall = operator_call;
   self.op = op;
   self.def = def;
+  self.schema_hash = def->schema_hash;
   self.form = form;
   self.result_count = def->nouts;
   self.returns_list = def->flags & TENON_OP_LIST_OUTPUT;
@@ -201,17 +206,18 @@ bool has_in_place_form(const tenon_op_def& def) {
 
 // -- attributes -----------------------------------------------------------------------------------
 
+const char* host_text(const char* text) { return text ? text : ""; }
+
 PyObject* get_name(PyObject* self, void*) { return Py_NewRef(as_operator(self)->name); }
 PyObject* get_module(PyObject*, void*) { return PyUnicode_InternFromString("tenon"); }
 PyObject* get_full_name(PyObject* self, void*) {
-  return PyUnicode_FromString(as_operator(self)->def->name);
+  return PyUnicode_FromString(host_text(as_operator(self)->def->name));
 }
 PyObject* get_schema(PyObject* self, void*) {
-  return PyUnicode_FromString(as_operator(self)->def->schema);
+  return PyUnicode_FromString(as_operator(self)->schema());
 }
 PyObject* get_origin(PyObject* self, void*) {
-  const char* origin = as_operator(self)->def->origin;
-  return PyUnicode_FromString(origin ? origin : "");
+  return PyUnicode_FromString(host_text(as_operator(self)->def->origin));
 }
 PyObject* get_doc(PyObject* self, void*) { return operator_doc(*as_operator(self)); }
 PyObject* get_text_signature(PyObject* self, void*) {
@@ -231,7 +237,7 @@ PyGetSetDef operator_attributes[] = {
 };
 
 PyObject* operator_repr(PyObject* self) {
-  return PyUnicode_FromFormat("<operator %s%s>", as_operator(self)->def->schema,
+  return PyUnicode_FromFormat("<operator %s%s>", as_operator(self)->schema(),
                               as_operator(self)->form == CallForm::kInPlace ? ", in place" : "");
 }
 
@@ -241,9 +247,9 @@ PyObject* operator_reduce(PyObject* self, PyObject*) {
   Py_XDECREF(module);
   if (!function) return nullptr;
   const OperatorObject& op = *as_operator(self);
-  return Py_BuildValue(
-      "N(N)", function,
-      PyUnicode_FromFormat("%s%s", op.def->name, op.form == CallForm::kInPlace ? "_" : ""));
+  return Py_BuildValue("N(N)", function,
+                       PyUnicode_FromFormat("%s%s", host_text(op.def->name),
+                                            op.form == CallForm::kInPlace ? "_" : ""));
 }
 
 PyMethodDef operator_methods[] = {
@@ -284,7 +290,8 @@ bool add_method(const char* name) {
 PyObject* find_operator(const char* name) {
   if (std::strncmp(name, "tenon::", 7) == 0) name += 7;
   if (!ensure_loaded() || (!cache && !(cache = PyDict_New()))) return nullptr;
-  if (PyObject* known = PyDict_GetItemString(cache, name)) return Py_NewRef(known);
+  PyObject* known = PyDict_GetItemString(cache, name);
+  if (known && as_operator(known)->is_current()) return Py_NewRef(known);
   PyObject* made = find_or_make(name);
   if (made && PyDict_SetItemString(cache, name, made) < 0) Py_CLEAR(made);
   return made;

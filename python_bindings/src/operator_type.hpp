@@ -26,7 +26,8 @@ enum class CallForm : uint8_t { kFunction, kInPlace };
 struct OperatorObject {
   PyObject_HEAD vectorcallfunc vectorcall;
   const tenon_op* op;
-  const tenon_op_def* def;
+  const tenon_op_def* def;  // the host's; all zero once the operator's plugin is unloaded
+  uint64_t schema_hash;     // of the definition that `parameters` were read from
   Parameter* parameters;
   uint32_t parameter_count;
   uint32_t positional_count;
@@ -38,6 +39,10 @@ struct OperatorObject {
   bool sizes_by_shape;  // creation: the work is the product of the shape argument
   PyObject* name;
   PyTypeObject* result_type;  // named tuple for several results
+
+  // False after the plugin was unloaded, or replaced by one with another signature.
+  bool is_current() const { return def->schema_hash == schema_hash; }
+  const char* schema() const { return is_current() ? def->schema : "(its plugin was unloaded)"; }
 };
 
 extern PyTypeObject operator_type;

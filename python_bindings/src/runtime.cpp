@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime.hpp"
 
+#include <mutex>
+
 #include "errors.hpp"
 #include "operator_type.hpp"
 
@@ -38,11 +40,8 @@ void find_syntax_operators() {
   }
 }
 
-}  // namespace
-
-bool load_plugins() {
-  // Set first: loading may run Python code (entry points) that asks again.
-  is_loaded = true;
+// False: Python error set.
+bool load_plugins_once() {
   add_entry_point_folders();
   {
     ErrorSink err;
@@ -54,9 +53,24 @@ bool load_plugins() {
   find_syntax_operators();
   autograd = static_cast<const tenon_autograd_api*>(
       host->service_find(TENON_AUTOGRAD_SERVICE, TENON_AUTOGRAD_VERSION));
-  if (add_tensor_methods()) return true;
-  is_loaded = false;
-  return false;
+  return add_tensor_methods();
+}
+
+}  // namespace
+
+bool load_plugins() {
+  // Other threads wait, without the GIL, which this one gives away while it imports. The same
+  // thread may come here again through Python code that is run on the way.
+  static std::recursive_mutex mutex;
+  static bool is_loading = false;
+  PyThreadState* thread = PyEval_SaveThread();
+  std::lock_guard lock(mutex);
+  PyEval_RestoreThread(thread);
+  if (is_loaded || is_loading) return true;
+  is_loading = true;
+  bool loaded = load_plugins_once();
+  is_loading = false;
+  return is_loaded = loaded;
 }
 
 const tenon_autograd_api* require_autograd() {

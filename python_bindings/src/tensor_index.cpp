@@ -5,6 +5,7 @@
 
 #include "call.hpp"
 #include "convert.hpp"
+#include "element.hpp"
 #include "index_key.hpp"
 #include "runtime.hpp"
 #include "tensor_type.hpp"
@@ -136,12 +137,31 @@ bool write_positions(const Key& key, Tensor view, const Tensor& value) {
       view.get()));
 }
 
+// x[i] = number on one axis of host memory, the innermost step of many loops. 1: done, 0: not that
+// simple, -1: Python error set.
+int assign_number(tenon_tensor* tensor, PyObject* object, PyObject* value) {
+  bool number = PyFloat_CheckExact(value) || PyLong_CheckExact(value);
+  bool simple = number && PyLong_CheckExact(object) && tensor->ndim == 1 && !is_watched(tensor) &&
+                !(tensor->flags & TENON_TENSOR_READONLY) && can_write(tensor->dtype) &&
+                tensor->device != TENON_DEVICE_META && is_host_memory(tensor->device);
+  if (!simple) return 0;
+  int overflow;
+  int64_t index = PyLong_AsLongLongAndOverflow(object, &overflow);
+  if (overflow) return 0;
+  if (!normalise_index(index, tensor->shape[0], 0)) return -1;
+  int64_t offset = index * tensor->strides[0] * host->dtype_size(tensor->dtype);
+  if (!write_element(static_cast<char*>(tensor->data) + offset, tensor->dtype, value)) return -1;
+  host->tensor_bump_version(tensor);
+  return 1;
+}
+
 int tensor_assign_subscript(PyObject* self, PyObject* object, PyObject* value_object) {
   if (!value_object) {
     raise_error(PyExc_TypeError, "elements of a tensor cannot be deleted");
     return -1;
   }
   tenon_tensor* tensor = handle_of(self);
+  if (int done = assign_number(tensor, object, value_object)) return done > 0 ? 0 : -1;
   Key key;
   if (!parse_key(tensor, object, key)) return -1;
   Tensor value = value_for(tensor, value_object);

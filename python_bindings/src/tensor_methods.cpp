@@ -186,6 +186,16 @@ PyObject* zero_(PyObject* self, PyObject*) {
   return result;
 }
 
+// The array API's way from an array to its functions.
+PyObject* array_namespace(PyObject*, PyObject* arguments, PyObject* keywords) {
+  static const char* names[] = {"api_version", nullptr};
+  PyObject* version = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|$O:__array_namespace__",
+                                   const_cast<char**>(names), &version))
+    return nullptr;
+  return PyImport_ImportModule("tenon");
+}
+
 // -- copying and pickling -------------------------------------------------------------------------
 
 PyObject* rebuild_function() {
@@ -270,6 +280,7 @@ PyMethodDef tensor_methods[] = {
     {"__dlpack__", with_keywords(tensor_dlpack), METH_VARARGS | METH_KEYWORDS,
      "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nShare "
      "through DLPack."},
+    {"__array_namespace__", with_keywords(array_namespace), METH_VARARGS | METH_KEYWORDS, nullptr},
     {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS, nullptr},
     {"__complex__", complex_number, METH_NOARGS, nullptr},
     {"__format__", format, METH_O, nullptr},

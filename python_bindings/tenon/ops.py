@@ -19,11 +19,9 @@ class _Namespace:
 
     def __getattr__(self, name):
         try:
-            value = _core.operator(f"{self._name}::{name}")
+            return _core.operator(f"{self._name}::{name}")
         except AttributeError:
             raise AttributeError(f"there is no operator {self._name}::{name}") from None
-        setattr(self, name, value)
-        return value
 
     def __dir__(self):
         prefix = f"{self._name}::"

@@ -195,6 +195,17 @@ def test_overlapping_assignment_is_a_move():
     assert x.tolist() == a.tolist()
 
 
+def test_numbers_are_written_in_place():
+    x = tenon.arange(10)[::-2]
+    before = x._version
+    x[1] = 70
+    x[-1] = -5
+    assert x.tolist() == [9, 70, 5, 3, -5] and x._version > before
+    half = tenon.zeros(2, dtype=tenon.bfloat16)
+    half[1] = 1.5
+    assert half.tolist() == [0.0, 1.5]
+
+
 def test_values_are_converted():
     x = tenon.zeros(3, dtype=tenon.int32)
     x[0] = 2.9

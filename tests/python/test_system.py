@@ -46,6 +46,19 @@ def test_import_survives_broken_plugins(tmp_path):
     assert output == "[2.0, 2.0]"
 
 
+def test_threads_may_come_first_together():
+    output = run("""
+        import threading, tenon
+        results = []
+        threads = [threading.Thread(target=lambda: results.append((tenon.ones(2) + 1).tolist()))
+                   for _ in range(8)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+        print(results == [[2.0, 2.0]] * 8)
+    """)
+    assert output == "True"
+
+
 def test_entry_points_are_read_as_metadata(tmp_path):
     (tmp_path / "acme" / "plugins").mkdir(parents=True)
     (tmp_path / "acme" / "__init__.py").write_text("raise RuntimeError('must not be imported')")

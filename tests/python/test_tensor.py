@@ -331,6 +331,10 @@ def test_tensor_constructor():
         tenon.Tensor.x = 1  # the type is shared by everybody
 
 
+def test_array_namespace():
+    assert tenon.tensor(1).__array_namespace__() is tenon
+
+
 def test_asarray_shares_where_it_can():
     x = tenon.tensor([1.0])
     assert tenon.asarray(x) is x and tenon.asarray(x, dtype="float64").dtype == tenon.float64
