@@ -182,7 +182,6 @@ tenon_status run_without_kernel(Plan& plan) {
       auto can_run = (*candidate)->kernel->def.can_run;
       if (can_run && !can_run(plan.values, op.def.nparams)) continue;
       route = Route::kNative;
-      count(cell->native_calls);
       cell = *candidate;
       break;
     }
