@@ -11,6 +11,8 @@ export UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1
 ctest --test-dir "$build" --output-on-failure -j 2
 
-runtime=$(g++ -print-file-name="lib$preset.so")
+# The interpreter is not instrumented: the runtime must come first, and the C++ library with it, or the
+# runtime does not find the function that throws.
+runtime="$(g++ -print-file-name="lib$preset.so") $(g++ -print-file-name=libstdc++.so)"
 LD_PRELOAD="$runtime" PYTHONPATH="$build/python" TENON_BUILD_DIR="$build" \
   .venv/bin/python -m pytest -q tests/python tests/ops "${@:2}"
