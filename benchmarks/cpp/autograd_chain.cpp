@@ -32,23 +32,28 @@ struct Setup {
     autograd = static_cast<const tenon_autograd_api*>(
         tenon::host->service_find(TENON_AUTOGRAD_SERVICE, TENON_AUTOGRAD_VERSION));
     if (!multiply || !autograd) {
-      std::fprintf(stderr, "autograd_chain: expected standard_ops, cpu and autograd in %s\n", TENON_PLUGIN_DIR);
+      std::fprintf(stderr, "autograd_chain: expected standard_ops, cpu and autograd in %s\n",
+                   TENON_PLUGIN_DIR);
       std::exit(1);
     }
   }
 
   Tensor tensor(int64_t count, bool requires_grad) const {
     tenon_tensor* created;
-    require(tenon::host->tensor_create(tenon::host->device_host(), TENON_DTYPE_F32, 1, &count, &created, err), err);
+    require(tenon::host->tensor_create(tenon::host->device_host(), TENON_DTYPE_F32, 1, &count,
+                                       &created, err),
+            err);
     for (int64_t i = 0; i < count; ++i) static_cast<float*>(created->data)[i] = 1;
     require(autograd->set_requires_grad(created, requires_grad, err), err);
     return Tensor::adopt(created);
   }
 
   Tensor product(const Tensor& x, const Tensor& y) const {
-    tenon_value args[2] = {{TENON_VALUE_TENSOR, 0, {.p = x.get()}}, {TENON_VALUE_TENSOR, 0, {.p = y.get()}}};
+    tenon_value args[2] = {{TENON_VALUE_TENSOR, 0, {.p = x.get()}},
+                           {TENON_VALUE_TENSOR, 0, {.p = y.get()}}};
     tenon_value out{};
-    if (tenon::host->op_call(multiply, args, 2, &out, 1, err) != TENON_OK) require(TENON_INTERNAL, err);
+    if (tenon::host->op_call(multiply, args, 2, &out, 1, err) != TENON_OK)
+      require(TENON_INTERNAL, err);
     return Tensor::adopt(static_cast<tenon_tensor*>(out.v.p));
   }
 
@@ -65,8 +70,9 @@ const Setup& setup() {
 }
 
 void count_operations(benchmark::State& state) {
-  state.counters["per_multiplication"] = benchmark::Counter(
-      static_cast<double>(state.iterations() * kLength), benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["per_multiplication"] =
+      benchmark::Counter(static_cast<double>(state.iterations() * kLength),
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
 void forward_without_gradient(benchmark::State& state) {
@@ -89,7 +95,8 @@ void forward_and_backward(benchmark::State& state) {
   for (auto _ : state) {
     Tensor y = self.chain(x);
     tenon_tensor *outputs[] = {y.get()}, *grads[] = {start.get()};
-    if (self.autograd->backward(outputs, grads, 1, 0, self.err) != TENON_OK) state.SkipWithError("backward failed");
+    if (self.autograd->backward(outputs, grads, 1, 0, self.err) != TENON_OK)
+      state.SkipWithError("backward failed");
     self.autograd->set_grad(x.get(), nullptr, self.err);
   }
   count_operations(state);
@@ -101,8 +108,10 @@ void gradients_of_gradients(benchmark::State& state) {
   Tensor x = self.tensor(state.range(0), true), start = self.tensor(state.range(0), false);
   for (auto _ : state) {
     Tensor y = self.chain(x);
-    tenon_tensor *outputs[] = {y.get()}, *grads[] = {start.get()}, *inputs[] = {x.get()}, *first, *second;
-    if (self.autograd->gradients(outputs, grads, 1, inputs, 1, &first, TENON_BACKWARD_CREATE_GRAPH, self.err) != TENON_OK ||
+    tenon_tensor *outputs[] = {y.get()}, *grads[] = {start.get()}, *inputs[] = {x.get()}, *first,
+                 *second;
+    if (self.autograd->gradients(outputs, grads, 1, inputs, 1, &first, TENON_BACKWARD_CREATE_GRAPH,
+                                 self.err) != TENON_OK ||
         self.autograd->gradients(&first, grads, 1, inputs, 1, &second, 0, self.err) != TENON_OK) {
       state.SkipWithError("gradients failed");
       break;

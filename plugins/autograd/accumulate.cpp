@@ -6,7 +6,8 @@
 namespace tenon::autograd {
 namespace {
 
-tenon_status sum_to_shape(Tensor& gradient, const Form& form, const char* operation, tenon_err* err) {
+tenon_status sum_to_shape(Tensor& gradient, const Form& form, const char* operation,
+                          tenon_err* err) {
   int64_t axes[TENON_MAX_NDIM];
   uint32_t count = 0;
   int32_t extra = gradient->ndim - form.ndim;
@@ -21,7 +22,8 @@ tenon_status sum_to_shape(Tensor& gradient, const Form& form, const char* operat
   }
   if (!fits)
     return fail(err, TENON_INVALID_ARGUMENT,
-                "gradient of [%s]: expected shape %s or one that broadcasting made of it, got %s; return a gradient of "
+                "gradient of [%s]: expected shape %s or one that broadcasting made of it, got %s; "
+                "return a gradient of "
                 "the input's shape",
                 operation, shape_text(form.ndim, form.sizes).c_str(),
                 shape_text(gradient->ndim, gradient->shape).c_str());
@@ -64,7 +66,8 @@ tenon_status fit(Tensor& gradient, const Form& form, const char* operation, teno
   return TENON_OK;
 }
 
-tenon_status add_to(tenon_tensor*& sum, bool& is_own, Tensor gradient, bool creates_graph, tenon_err* err) {
+tenon_status add_to(tenon_tensor*& sum, bool& is_own, Tensor gradient, bool creates_graph,
+                    tenon_err* err) {
   if (!sum) {
     sum = gradient.release();
     is_own = false;
@@ -87,9 +90,11 @@ tenon_status add_to(tenon_tensor*& sum, bool& is_own, Tensor gradient, bool crea
   return TENON_OK;
 }
 
-tenon_status accumulate_grad(std::atomic<tenon_tensor*>& grad, Tensor gradient, bool creates_graph, tenon_err* err) {
-  // Whoever adds takes the sum away meanwhile; a thread that finds the place empty puts its gradient
-  // there, and one that comes back to a taken place adds again. No lock is held while an operator runs.
+tenon_status accumulate_grad(std::atomic<tenon_tensor*>& grad, Tensor gradient, bool creates_graph,
+                             tenon_err* err) {
+  // Whoever adds takes the sum away meanwhile; a thread that finds the place empty puts its
+  // gradient there, and one that comes back to a taken place adds again. No lock is held while an
+  // operator runs.
   Tensor found = Tensor::adopt(grad.exchange(nullptr, std::memory_order_acq_rel));
   if (!found) TENON_TRY(make_own(gradient, creates_graph, err));
   bool is_first = true;
@@ -108,7 +113,8 @@ tenon_status accumulate_grad(std::atomic<tenon_tensor*>& grad, Tensor gradient, 
         // Of a .grad that was there before, keep what can be kept.
         tenon_tensor* empty = nullptr;
         tenon_tensor* before = creates_graph ? found.release() : gradient.release();
-        if (!grad.compare_exchange_strong(empty, before, std::memory_order_acq_rel)) host->tensor_release(before);
+        if (!grad.compare_exchange_strong(empty, before, std::memory_order_acq_rel))
+          host->tensor_release(before);
         return status;
       }
     }

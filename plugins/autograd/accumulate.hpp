@@ -27,9 +27,11 @@ inline bool has_form(const tenon_tensor& tensor, const Form& form) {
 tenon_status fit(Tensor& gradient, const Form& form, const char* operation, tenon_err* err);
 
 // A sum under construction. `is_own`: made here, so that nobody else sees it change.
-tenon_status add_to(tenon_tensor*& sum, bool& is_own, Tensor gradient, bool creates_graph, tenon_err* err);
+tenon_status add_to(tenon_tensor*& sum, bool& is_own, Tensor gradient, bool creates_graph,
+                    tenon_err* err);
 
 // Add to a .grad, which several threads may do at once.
-tenon_status accumulate_grad(std::atomic<tenon_tensor*>& grad, Tensor gradient, bool creates_graph, tenon_err* err);
+tenon_status accumulate_grad(std::atomic<tenon_tensor*>& grad, Tensor gradient, bool creates_graph,
+                             tenon_err* err);
 
 }  // namespace tenon::autograd

@@ -11,15 +11,16 @@
 #include "views.hpp"
 
 struct tenon_saved {
-  tenon::Tensor tensor;              // an output: a view without history, or it would hold its own node
-  const tenon_tensor* output;        // which output it is; compared, never followed
+  tenon::Tensor tensor;        // an output: a view without history, or it would hold its own node
+  const tenon_tensor* output;  // which output it is; compared, never followed
   uint32_t version;
 };
 
 namespace tenon::autograd {
 namespace {
 
-// Behind the edges: Custom, the outputs' handles (compared, never followed), the name, Shapes of inputs.
+// Behind the edges: Custom, the outputs' handles (compared, never followed), the name, Shapes of
+// inputs.
 struct Custom {
   tenon_custom_backward_fn backward;
   void* user;
@@ -54,7 +55,8 @@ tenon_status backward(Node& node, Run& run, tenon_err* err) {
   tenon_status status;
   {
     RunningScope scope(node);
-    status = custom.backward(custom.user, gradients.data(), node.noutputs, results.data(), node.nedges, err);
+    status = custom.backward(custom.user, gradients.data(), node.noutputs, results.data(),
+                             node.nedges, err);
   }
   for (uint32_t i = 0; i < node.nedges; ++i) owned[i] = Tensor::adopt(results[i]);
   if (status != TENON_OK) {
@@ -87,9 +89,12 @@ struct CustomCall {
   uint32_t noutputs;
 };
 
-Node* new_custom_node(const CustomCall& call, const std::vector<Variable*>& variables, const Custom& custom) {
+Node* new_custom_node(const CustomCall& call, const std::vector<Variable*>& variables,
+                      const Custom& custom) {
   const tenon_tensor* like = call.noutputs == 1 ? call.outputs[0] : nullptr;
-  auto needs_shape = [&](uint32_t i) { return variables[i] && !(like && looks_like(*call.inputs[i], *like)); };
+  auto needs_shape = [&](uint32_t i) {
+    return variables[i] && !(like && looks_like(*call.inputs[i], *like));
+  };
   uint64_t name_bytes = (std::strlen(call.name) + 8) & ~uint64_t{7};  // with its NUL
   uint64_t bytes = sizeof(Custom) + call.noutputs * sizeof(void*) + name_bytes;
   uint64_t shapes_at = bytes;
@@ -160,7 +165,8 @@ tenon_status record_call(const CustomCall& call, const Custom& custom, tenon_err
     return TENON_OK;
   }
   for (uint32_t k = 0; k < call.noutputs; ++k)
-    if (call.outputs[k] && is_differentiable(call.outputs[k]->dtype) && is_written(call, call.outputs[k]))
+    if (call.outputs[k] && is_differentiable(call.outputs[k]->dtype) &&
+        is_written(call, call.outputs[k]))
       TENON_TRY(check_writable(call.name, call.outputs[k], true, err));
   Node* node = new_custom_node(call, variables, custom);
   if (!node) return fail_memory(err);
@@ -169,20 +175,24 @@ tenon_status record_call(const CustomCall& call, const Custom& custom, tenon_err
 
 }  // namespace
 
-tenon_status record(const char* name, tenon_tensor* const* inputs, uint32_t ninputs, tenon_tensor* const* outputs,
-                    uint32_t noutputs, tenon_custom_backward_fn backward, void* user, tenon_drop_fn drop,
+tenon_status record(const char* name, tenon_tensor* const* inputs, uint32_t ninputs,
+                    tenon_tensor* const* outputs, uint32_t noutputs,
+                    tenon_custom_backward_fn backward, void* user, tenon_drop_fn drop,
                     tenon_err* err) {
   if (!name || !backward || noutputs == 0 || noutputs > kMaxOutputs)
     return fail(err, TENON_INVALID_ARGUMENT,
-                "record: expected a name, a backward function and 1 to %u outputs, got %u outputs", kMaxOutputs, noutputs);
+                "record: expected a name, a backward function and 1 to %u outputs, got %u outputs",
+                kMaxOutputs, noutputs);
   try {
-    return record_call({name, inputs, ninputs, outputs, noutputs}, {backward, user, drop, nullptr}, err);
+    return record_call({name, inputs, ninputs, outputs, noutputs}, {backward, user, drop, nullptr},
+                       err);
   } catch (const std::bad_alloc&) {
     return fail_memory(err);
   }
 }
 
-tenon_status saved_create(tenon_tensor* tensor, int32_t is_output, tenon_saved** out, tenon_err* err) {
+tenon_status saved_create(tenon_tensor* tensor, int32_t is_output, tenon_saved** out,
+                          tenon_err* err) {
   Tensor kept = Tensor::borrow(tensor);
   if (tensor && is_output) TENON_TRY(alias(tensor, &kept, err));
   auto* saved = new (std::nothrow) tenon_saved{std::move(kept), is_output ? tensor : nullptr,
@@ -200,13 +210,15 @@ tenon_status saved_unpack(tenon_saved* saved, tenon_tensor** out, tenon_err* err
   uint32_t found = host->tensor_version(saved->tensor.get());
   if (found != saved->version)
     return fail(err, TENON_FAILED_PRECONDITION,
-                "gradient of [%s]: a tensor saved for backward was modified in place: expected version %u, found version "
+                "gradient of [%s]: a tensor saved for backward was modified in place: expected "
+                "version %u, found version "
                 "%u; use the out-of-place form of the operator that modified it, or save a clone()",
                 running ? running->name() : "a custom function", saved->version, found);
   Tensor result = saved->tensor;
   if (saved->output && running && is_recording()) {
     const tenon_tensor** outputs = custom_of(*running).outputs();
-    auto k = static_cast<uint32_t>(std::find(outputs, outputs + running->noutputs, saved->output) - outputs);
+    auto k = static_cast<uint32_t>(std::find(outputs, outputs + running->noutputs, saved->output) -
+                                   outputs);
     if (k < running->noutputs) {
       TENON_TRY(alias(saved->tensor.get(), &result, err));
       retain(*running);

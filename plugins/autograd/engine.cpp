@@ -19,7 +19,9 @@ uint32_t next_run() {
   return id ? id : next_run();  // 0 means none
 }
 
-bool has_hooks(const Variable& variable) { return variable.attachment && !variable.attachment->hooks.empty(); }
+bool has_hooks(const Variable& variable) {
+  return variable.attachment && !variable.attachment->hooks.empty();
+}
 
 }  // namespace
 
@@ -35,14 +37,17 @@ Run::~Run() {
   for (Node* node : roots_) release(*node);
 }
 
-// -- marks -----------------------------------------------------------------------------------------------
+// -- marks
+// -----------------------------------------------------------------------------------------------
 
 tenon_status Run::claim(Node& node, tenon_err* err) {
   uint32_t idle = 0;
-  if (node.run.compare_exchange_strong(idle, id_, std::memory_order_acquire, std::memory_order_relaxed))
+  if (node.run.compare_exchange_strong(idle, id_, std::memory_order_acquire,
+                                       std::memory_order_relaxed))
     return TENON_OK;
   return fail(err, TENON_FAILED_PRECONDITION,
-              "[%s] is being differentiated already: another thread runs backward through the same graph, or a hook "
+              "[%s] is being differentiated already: another thread runs backward through the same "
+              "graph, or a hook "
               "started a backward through the graph it was called for; let one finish first",
               short_name(node.name()));
 }
@@ -63,7 +68,8 @@ void Run::let_go(Node& node) {
   }
   node.flags &= static_cast<uint8_t>(~Node::kQueued);
   // Marks of a restricted pass stay until its end.
-  if (!(node.flags & (Node::kNeeded | Node::kVisited))) node.run.store(0, std::memory_order_release);
+  if (!(node.flags & (Node::kNeeded | Node::kVisited)))
+    node.run.store(0, std::memory_order_release);
 }
 
 bool Run::is_needed(Variable& variable) const {
@@ -78,7 +84,8 @@ Run::Capture* Run::find_capture(const Variable& variable) {
 }
 
 Run::Capture& Run::add_capture(Variable& variable) {
-  auto [position, inserted] = capture_index_.try_emplace(&variable, static_cast<uint32_t>(captures_.size()));
+  auto [position, inserted] =
+      capture_index_.try_emplace(&variable, static_cast<uint32_t>(captures_.size()));
   if (inserted) captures_.push_back({&variable, nullptr, false});
   return captures_[position->second];
 }
@@ -126,8 +133,9 @@ tenon_status Run::restrict_to(tenon_tensor* const* outputs, uint32_t n, tenon_te
     Variable* variable;
     TENON_TRY(current_variable(inputs[i], &variable, err));
     if (!variable)
-      return fail(err, TENON_FAILED_PRECONDITION,
-                  "gradients: inputs[%u] does not require grad; set requires_grad before it is used", i);
+      return fail(
+          err, TENON_FAILED_PRECONDITION,
+          "gradients: inputs[%u] does not require grad; set requires_grad before it is used", i);
     add_capture(*variable);
     Node& node = variable->node();
     floor = std::min(floor, node.level);
@@ -143,14 +151,17 @@ tenon_status Run::restrict_to(tenon_tensor* const* outputs, uint32_t n, tenon_te
   return TENON_OK;
 }
 
-// -- gradients on their way ------------------------------------------------------------------------------
+// -- gradients on their way
+// ------------------------------------------------------------------------------
 
-tenon_status Run::seed(tenon_tensor* output, tenon_tensor* gradient, uint32_t index, tenon_err* err) {
+tenon_status Run::seed(tenon_tensor* output, tenon_tensor* gradient, uint32_t index,
+                       tenon_err* err) {
   Variable* variable;
   TENON_TRY(current_variable(output, &variable, err));
   if (!variable)
     return fail(err, TENON_FAILED_PRECONDITION,
-                "backward: outputs[%u] does not require grad and was not computed from a tensor that does; check that "
+                "backward: outputs[%u] does not require grad and was not computed from a tensor "
+                "that does; check that "
                 "recording was on, and that requires_grad was set before the computation",
                 index);
   Tensor seed;
@@ -158,16 +169,20 @@ tenon_status Run::seed(tenon_tensor* output, tenon_tensor* gradient, uint32_t in
     Form expected = {output->ndim, gradient->dtype, output->shape};
     if (!has_form(*gradient, expected) || gradient->device != output->device)
       return fail(err, TENON_INVALID_ARGUMENT,
-                  "backward: expected for outputs[%u] a gradient of its shape %s on its device, got shape %s", index,
-                  shape_text(output->ndim, output->shape).c_str(), shape_text(gradient->ndim, gradient->shape).c_str());
+                  "backward: expected for outputs[%u] a gradient of its shape %s on its device, "
+                  "got shape %s",
+                  index, shape_text(output->ndim, output->shape).c_str(),
+                  shape_text(gradient->ndim, gradient->shape).c_str());
     seed = Tensor::borrow(gradient);
     TENON_TRY(fit(seed, {output->ndim, output->dtype, output->shape}, "backward", err));
   } else {
     if (output->numel != 1 || is_complex(output->dtype))
       return fail(err, TENON_INVALID_ARGUMENT,
-                  "backward: outputs[%u] has shape %s and dtype %s; expected one real number, or a gradient to start "
+                  "backward: outputs[%u] has shape %s and dtype %s; expected one real number, or a "
+                  "gradient to start "
                   "from; reduce it, for example with sum(), or pass a gradient of its shape",
-                  index, shape_text(output->ndim, output->shape).c_str(), host->dtype_name(output->dtype));
+                  index, shape_text(output->ndim, output->shape).c_str(),
+                  host->dtype_name(output->dtype));
     TENON_TRY(full(output->ndim, output->shape, 1.0, output->dtype, output->device, &seed, err));
   }
   if (is_restricted_ && !is_needed(*variable)) return TENON_OK;
@@ -214,7 +229,8 @@ tenon_status Run::arrive_at_leaf(Variable& variable, Tensor gradient, tenon_err*
   return accumulate_grad(variable.attachment->grad, std::move(gradient), creates_graph(), err);
 }
 
-// -- the pass --------------------------------------------------------------------------------------------
+// -- the pass
+// --------------------------------------------------------------------------------------------
 
 // All gradients of the node have arrived: let hooks see them, keep those that are wanted, go on.
 tenon_status Run::visit(Node& node, tenon_err* err) {
@@ -227,11 +243,13 @@ tenon_status Run::visit(Node& node, tenon_err* err) {
       variable.arriving = gradient.release();
       TENON_TRY(status);
       if (variable.flags & Variable::kRetainsGrad && !is_restricted_)
-        TENON_TRY(accumulate_grad(variable.attachment->grad, Tensor::borrow(variable.arriving), creates_graph(), err));
+        TENON_TRY(accumulate_grad(variable.attachment->grad, Tensor::borrow(variable.arriving),
+                                  creates_graph(), err));
     }
     if (is_restricted_ && node.flags & Node::kNeeded)
       if (Capture* capture = find_capture(variable))
-        TENON_TRY(add_to(capture->sum, capture->is_own, Tensor::borrow(variable.arriving), creates_graph(), err));
+        TENON_TRY(add_to(capture->sum, capture->is_own, Tensor::borrow(variable.arriving),
+                         creates_graph(), err));
   }
   if (is_restricted_) {
     bool goes_on = false;
@@ -240,11 +258,13 @@ tenon_status Run::visit(Node& node, tenon_err* err) {
   }
   if (node.flags & Node::kCleared)
     return fail(err, TENON_FAILED_PRECONDITION,
-                "backward through the graph a second time: what [%s] had saved was freed by the first; pass "
+                "backward through the graph a second time: what [%s] had saved was freed by the "
+                "first; pass "
                 "retain_graph=true to every backward but the last",
                 short_name(node.name()));
   TENON_TRY(node.type->backward(node, *this, err));
-  if (!(flags_ & (TENON_BACKWARD_RETAIN_GRAPH | TENON_BACKWARD_CREATE_GRAPH))) node.type->clear(node);
+  if (!(flags_ & (TENON_BACKWARD_RETAIN_GRAPH | TENON_BACKWARD_CREATE_GRAPH)))
+    node.type->clear(node);
   return TENON_OK;
 }
 
@@ -275,14 +295,16 @@ tenon_status Run::finish_leaves(tenon_err* err) {
   return TENON_OK;
 }
 
-// -- service functions -----------------------------------------------------------------------------------
+// -- service functions
+// -----------------------------------------------------------------------------------
 
-tenon_status backward(tenon_tensor* const* outputs, tenon_tensor* const* grads, uint32_t n, uint32_t flags,
-                      tenon_err* err) {
+tenon_status backward(tenon_tensor* const* outputs, tenon_tensor* const* grads, uint32_t n,
+                      uint32_t flags, tenon_err* err) {
   try {
     RecordingScope recording(flags & TENON_BACKWARD_CREATE_GRAPH);
     Run run(flags);
-    for (uint32_t i = 0; i < n; ++i) TENON_TRY(run.seed(outputs[i], grads ? grads[i] : nullptr, i, err));
+    for (uint32_t i = 0; i < n; ++i)
+      TENON_TRY(run.seed(outputs[i], grads ? grads[i] : nullptr, i, err));
     return run.execute(err);
   } catch (const std::bad_alloc&) {
     return fail_memory(err);
@@ -290,20 +312,23 @@ tenon_status backward(tenon_tensor* const* outputs, tenon_tensor* const* grads, 
 }
 
 tenon_status gradients(tenon_tensor* const* outputs, tenon_tensor* const* grads, uint32_t n,
-                       tenon_tensor* const* inputs, uint32_t ninputs, tenon_tensor** results, uint32_t flags,
-                       tenon_err* err) {
+                       tenon_tensor* const* inputs, uint32_t ninputs, tenon_tensor** results,
+                       uint32_t flags, tenon_err* err) {
   try {
     RecordingScope recording(flags & TENON_BACKWARD_CREATE_GRAPH);
     Run run(flags);
     TENON_TRY(run.restrict_to(outputs, n, inputs, ninputs, err));
-    for (uint32_t i = 0; i < n; ++i) TENON_TRY(run.seed(outputs[i], grads ? grads[i] : nullptr, i, err));
+    for (uint32_t i = 0; i < n; ++i)
+      TENON_TRY(run.seed(outputs[i], grads ? grads[i] : nullptr, i, err));
     TENON_TRY(run.execute(err));
     std::vector<Tensor> found(ninputs);
     for (uint32_t i = 0; i < ninputs; ++i) {
       tenon_tensor* sum = run.captured(variable_of(inputs[i]));
       if (!sum && !(flags & TENON_BACKWARD_ALLOW_UNUSED))
         return fail(err, TENON_FAILED_PRECONDITION,
-                    "gradients: the outputs do not depend on inputs[%u]; pass allow_unused=true if that is expected", i);
+                    "gradients: the outputs do not depend on inputs[%u]; pass allow_unused=true if "
+                    "that is expected",
+                    i);
       found[i] = Tensor::borrow(sum);
       if (sum && sum->layers & place.bit && !(flags & TENON_BACKWARD_CREATE_GRAPH))
         TENON_TRY(alias(sum, &found[i], err));

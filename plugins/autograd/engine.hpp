@@ -15,17 +15,18 @@ class Run {
   ~Run();
   Run(const Run&) = delete;
 
-  // Restrict the pass to what lies between `outputs` and `inputs`; gradients of the latter are captured.
-  // Call before seed().
-  tenon_status restrict_to(tenon_tensor* const* outputs, uint32_t n, tenon_tensor* const* inputs, uint32_t ninputs,
-                           tenon_err* err);
+  // Restrict the pass to what lies between `outputs` and `inputs`; gradients of the latter are
+  // captured. Call before seed().
+  tenon_status restrict_to(tenon_tensor* const* outputs, uint32_t n, tenon_tensor* const* inputs,
+                           uint32_t ninputs, tenon_err* err);
   // Start with `gradient` (NULL: one) at `output`.
   tenon_status seed(tenon_tensor* output, tenon_tensor* gradient, uint32_t index, tenon_err* err);
   tenon_status execute(tenon_err* err);
   // What arrived at an input that restrict_to() was told of; NULL: nothing.
   tenon_tensor* captured(Variable* input) const;
 
-  // -- for node types ---------------------------------------------------------------------------------
+  // -- for node types
+  // ---------------------------------------------------------------------------------
   bool creates_graph() const { return flags_ & TENON_BACKWARD_CREATE_GRAPH; }
   // Is a gradient for this input of use?
   bool wants(const Edge& edge) const { return edge.to && (!is_restricted_ || is_needed(*edge.to)); }
@@ -60,19 +61,20 @@ class Run {
   const uint32_t id_;
   const uint32_t flags_;
   bool is_restricted_ = false;
-  std::vector<Entry> heap_;      // nodes with gradients, highest level first
-  std::vector<Node*> roots_;     // keep the graph alive: a hook may drop the caller's last handle
-  std::vector<Node*> claimed_;   // restricted passes: nodes with marks
+  std::vector<Entry> heap_;     // nodes with gradients, highest level first
+  std::vector<Node*> roots_;    // keep the graph alive: a hook may drop the caller's last handle
+  std::vector<Node*> claimed_;  // restricted passes: nodes with marks
   // Sums that are wanted whole: of the inputs of a restricted pass, and of leaves with hooks.
   std::vector<Capture> captures_;
   std::unordered_map<const Variable*, uint32_t> capture_index_;
 };
 
-// -- service functions -----------------------------------------------------------------------------
-tenon_status backward(tenon_tensor* const* outputs, tenon_tensor* const* grads, uint32_t n, uint32_t flags,
-                      tenon_err* err);
+// -- service functions
+// -----------------------------------------------------------------------------
+tenon_status backward(tenon_tensor* const* outputs, tenon_tensor* const* grads, uint32_t n,
+                      uint32_t flags, tenon_err* err);
 tenon_status gradients(tenon_tensor* const* outputs, tenon_tensor* const* grads, uint32_t n,
-                       tenon_tensor* const* inputs, uint32_t ninputs, tenon_tensor** results, uint32_t flags,
-                       tenon_err* err);
+                       tenon_tensor* const* inputs, uint32_t ninputs, tenon_tensor** results,
+                       uint32_t flags, tenon_err* err);
 
 }  // namespace tenon::autograd

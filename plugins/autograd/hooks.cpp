@@ -46,7 +46,8 @@ tenon_status run_hooks(Variable& variable, Tensor& gradient, tenon_err* err) {
     Tensor owned = Tensor::adopt(replacement);
     if (!fits(*owned.get(), *gradient.get()))
       return fail(err, TENON_INVALID_ARGUMENT,
-                  "hook on the gradient of a result of [%s]: expected a replacement of shape %s and dtype %s on the "
+                  "hook on the gradient of a result of [%s]: expected a replacement of shape %s "
+                  "and dtype %s on the "
                   "same device, got shape %s and dtype %s",
                   variable.node().name(), shape_text(gradient->ndim, gradient->shape).c_str(),
                   host->dtype_name(gradient->dtype), shape_text(owned->ndim, owned->shape).c_str(),
@@ -62,8 +63,9 @@ tenon_status hook_add(tenon_tensor* tensor, tenon_grad_hook_fn call, void* user,
   Variable* variable;
   TENON_TRY(current_variable(tensor, &variable, err));
   if (!variable)
-    return fail(err, TENON_FAILED_PRECONDITION,
-                "a hook needs a tensor that requires grad, got one that does not; set requires_grad first");
+    return fail(
+        err, TENON_FAILED_PRECONDITION,
+        "a hook needs a tensor that requires grad, got one that does not; set requires_grad first");
   try {
     Attachment* attachment = attachment_of(*variable);
     if (!attachment) return fail_memory(err);
@@ -83,7 +85,8 @@ tenon_status hook_remove(tenon_tensor* tensor, uint64_t id, tenon_err* err) {
   Variable* variable = variable_in_slot(tensor);
   if (variable && variable->attachment) {
     auto& hooks = variable->attachment->hooks;
-    auto found = std::find_if(hooks.begin(), hooks.end(), [&](const auto& hook) { return hook->id == id; });
+    auto found =
+        std::find_if(hooks.begin(), hooks.end(), [&](const auto& hook) { return hook->id == id; });
     if (found != hooks.end()) {
       auto last_use = std::move(*found);  // its drop may come back here
       hooks.erase(found);

@@ -34,7 +34,8 @@ void drop_grad(Attachment& attachment);
 // Pass `gradient` through the variable's hooks; each may replace it.
 tenon_status run_hooks(Variable& variable, Tensor& gradient, tenon_err* err);
 
-// -- service functions -----------------------------------------------------------------------------
+// -- service functions
+// -----------------------------------------------------------------------------
 tenon_status hook_add(tenon_tensor* tensor, tenon_grad_hook_fn call, void* user, tenon_drop_fn drop,
                       uint64_t* id, tenon_err* err);
 tenon_status hook_remove(tenon_tensor* tensor, uint64_t id, tenon_err* err);

@@ -15,8 +15,8 @@ struct Inputs {
   Variable* variables[kMaxArguments];
 };
 
-tenon_status find_inputs(const OperatorInfo& info, const tenon_value* args, uint32_t nargs, Inputs& inputs,
-                         tenon_err* err) {
+tenon_status find_inputs(const OperatorInfo& info, const tenon_value* args, uint32_t nargs,
+                         Inputs& inputs, tenon_err* err) {
   for (uint32_t i = 0; i < nargs; ++i) {
     if (!(info.diff_args >> i & 1)) continue;
     if (args[i].tag == TENON_VALUE_TENSOR) {
@@ -54,7 +54,8 @@ void free_unused(Node& node) {
   release(node);
 }
 
-// -- results given by the caller: in-place and out= forms --------------------------------------------
+// -- results given by the caller: in-place and out= forms
+// --------------------------------------------
 
 // What the rule reads of arguments that are about to be overwritten has to be copied first.
 struct Originals {
@@ -63,8 +64,9 @@ struct Originals {
   Tensor copies[kMaxResults];
 };
 
-tenon_status keep_originals(const OperatorInfo& info, uint64_t needs, const tenon_value* args, uint32_t nargs,
-                            const tenon_value* outs, uint32_t nouts, Originals& kept, tenon_err* err) {
+tenon_status keep_originals(const OperatorInfo& info, uint64_t needs, const tenon_value* args,
+                            uint32_t nargs, const tenon_value* outs, uint32_t nouts,
+                            Originals& kept, tenon_err* err) {
   uint64_t reads = info.rule ? info.arguments_read(needs) : 0;
   for (uint32_t i = 0; i < nargs; ++i) {
     kept.args[i] = args[i];
@@ -95,12 +97,14 @@ bool is_argument(const tenon_tensor* tensor, const tenon_value* args, uint32_t n
   return false;
 }
 
-[[gnu::noinline]] tenon_status call_into(const OperatorInfo& info, tenon_value* args, uint32_t nargs,
-                                         tenon_value* outs, uint32_t nouts, tenon_err* err) {
+[[gnu::noinline]] tenon_status call_into(const OperatorInfo& info, tenon_value* args,
+                                         uint32_t nargs, tenon_value* outs, uint32_t nouts,
+                                         tenon_err* err) {
   Inputs inputs;
   TENON_TRY(find_inputs(info, args, nargs, inputs, err));
   bool concerns_us = inputs.needs != 0;
-  for (uint32_t k = 0; k < nouts; ++k) concerns_us |= can_have_history(outs[k]) && has_history(as_tensor(outs[k]));
+  for (uint32_t k = 0; k < nouts; ++k)
+    concerns_us |= can_have_history(outs[k]) && has_history(as_tensor(outs[k]));
   if (!concerns_us) return host->op_call_below(place.layer, info.op, args, nargs, outs, nouts, err);
 
   // A copy or a fill overwrites its output on purpose: nothing of the former history remains.
@@ -111,7 +115,8 @@ bool is_argument(const tenon_tensor* tensor, const tenon_value* args, uint32_t n
     given |= 1u << k;
     if (!can_have_history(outs[k])) continue;
     tenon_tensor* out = as_tensor(outs[k]);
-    TENON_TRY(check_writable(short_name(info.name), out, overwrites || is_argument(out, args, nargs), err));
+    TENON_TRY(check_writable(short_name(info.name), out,
+                             overwrites || is_argument(out, args, nargs), err));
   }
   Originals kept;
   TENON_TRY(keep_originals(info, inputs.needs, args, nargs, outs, nouts, kept, err));
@@ -119,7 +124,8 @@ bool is_argument(const tenon_tensor* tensor, const tenon_value* args, uint32_t n
 
   Node* node = nullptr;
   if (inputs.needs) {
-    node = record_call({info, kept.args, nargs, outs, nouts, inputs.needs, inputs.variables, kept.versions}, err);
+    node = record_call(
+        {info, kept.args, nargs, outs, nouts, inputs.needs, inputs.variables, kept.versions}, err);
     if (!node) return fail_memory(err);
     retain(*node);
   }
@@ -142,13 +148,14 @@ bool is_argument(const tenon_tensor* tensor, const tenon_value* args, uint32_t n
 
 }  // namespace
 
-tenon_status layer_call(void*, const tenon_op* op, tenon_value* args, uint32_t nargs, tenon_value* outs,
-                        uint32_t nouts, tenon_err* err) {
+tenon_status layer_call(void*, const tenon_op* op, tenon_value* args, uint32_t nargs,
+                        tenon_value* outs, uint32_t nouts, tenon_err* err) {
   const OperatorInfo* info = operator_info(op);
   if (!info) [[unlikely]]
     return fail_memory(err);
   if (nouts > kMaxResults || nargs > kMaxArguments) [[unlikely]]
-    return fail(err, TENON_UNSUPPORTED, "[%s] gradients: expected at most %u arguments and %u results, got %u and %u",
+    return fail(err, TENON_UNSUPPORTED,
+                "[%s] gradients: expected at most %u arguments and %u results, got %u and %u",
                 short_name(info->name), kMaxArguments, kMaxResults, nargs, nouts);
   for (uint32_t k = 0; k < nouts; ++k)
     if (outs[k].tag != TENON_VALUE_NONE) return call_into(*info, args, nargs, outs, nouts, err);
@@ -158,7 +165,8 @@ tenon_status layer_call(void*, const tenon_op* op, tenon_value* args, uint32_t n
   TENON_TRY(host->op_call_below(place.layer, op, args, nargs, outs, nouts, err));
   if (!inputs.needs) return TENON_OK;
 
-  Node* node = record_call({*info, args, nargs, outs, nouts, inputs.needs, inputs.variables, nullptr}, err);
+  Node* node =
+      record_call({*info, args, nargs, outs, nouts, inputs.needs, inputs.variables, nullptr}, err);
   if (!node) [[unlikely]] {
     drop_results(outs, nouts);
     return err ? host->err_code(err) : TENON_OUT_OF_MEMORY;

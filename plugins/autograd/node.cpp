@@ -20,7 +20,7 @@ constexpr uint32_t kListLimit = 4096;
 struct FreeLists {
   void* head[kClasses];
   uint16_t count[kClasses];
-  uint16_t limit;    // 0 before the guard exists and after it has run
+  uint16_t limit;  // 0 before the guard exists and after it has run
   bool ended;
   bool is_draining;  // this thread is inside release(): freed nodes queue up in `pending`
   Node* pending;
@@ -67,7 +67,9 @@ void free_node(Node* node) {
 }
 
 // The link of the pending list lives where a node without holders needs nothing any more.
-void set_next_pending(Node& node, Node* next) { std::memcpy(&node.variables()->arriving, &next, sizeof next); }
+void set_next_pending(Node& node, Node* next) {
+  std::memcpy(&node.variables()->arriving, &next, sizeof next);
+}
 Node* next_pending(Node& node) {
   Node* next;
   std::memcpy(&next, &node.variables()->arriving, sizeof next);
@@ -111,7 +113,8 @@ constexpr NodeType kLeaf = {.name = leaf_name, .backward = nullptr, .clear = cle
 
 Node* new_node(const NodeType& type, const void* detail, uint32_t noutputs, uint32_t nedges,
                uint64_t payload_bytes) {
-  uint64_t bytes = sizeof(Node) + noutputs * sizeof(Variable) + nedges * sizeof(Edge) + payload_bytes;
+  uint64_t bytes =
+      sizeof(Node) + noutputs * sizeof(Variable) + nedges * sizeof(Edge) + payload_bytes;
   uint64_t units = (bytes + kUnit - 1) / kUnit;
   void* block = nullptr;
   uint8_t size_class = 0;
@@ -142,8 +145,12 @@ Node* new_node(const NodeType& type, const void* detail, uint32_t noutputs, uint
   node->saved_outs = 0;
   for (uint32_t i = 0; i < noutputs; ++i) {
     auto words = static_cast<uint16_t>((sizeof(Node) + i * sizeof(Variable)) / 8);
-    node->variables()[i] = {.arriving = nullptr, .attachment = nullptr, .version = 0, .words = words,
-                            .flags = 0, .sum_is_own = false};
+    node->variables()[i] = {.arriving = nullptr,
+                            .attachment = nullptr,
+                            .version = 0,
+                            .words = words,
+                            .flags = 0,
+                            .sum_is_own = false};
   }
   return node;
 }
@@ -158,8 +165,8 @@ void release(Node& node) {
 void drop_slot(void* value) {
   auto bits = reinterpret_cast<uintptr_t>(value);
   auto* variable = reinterpret_cast<Variable*>(bits & ~kStandIn);
-  // .grad is reached through the tensor alone. Dropping it here, not with the node, breaks the cycle
-  // leaf -> .grad -> history of .grad -> leaf that create_graph makes.
+  // .grad is reached through the tensor alone. Dropping it here, not with the node, breaks the
+  // cycle leaf -> .grad -> history of .grad -> leaf that create_graph makes.
   if (variable->attachment && !(bits & kStandIn)) {
     variable->attachment->takes_grad.store(false, std::memory_order_relaxed);
     drop_grad(*variable->attachment);

@@ -3,8 +3,9 @@
 //
 //   Node | Variable[noutputs] | Edge[nedges] | what the node's type keeps
 //
-// A tensor with gradient points at the Variable that stands for it (its extension slot) and so holds a
-// reference to the node; a node holds references to the nodes of its inputs. Nothing points forward.
+// A tensor with gradient points at the Variable that stands for it (its extension slot) and so
+// holds a reference to the node; a node holds references to the nodes of its inputs. Nothing points
+// forward.
 #pragma once
 
 #include <atomic>
@@ -34,7 +35,8 @@ struct Variable {
   Node& node() { return *reinterpret_cast<Node*>(reinterpret_cast<uint64_t*>(this) - words); }
 };
 
-// What an input looked like, where it differs from output 0: its gradient is summed and cast to this.
+// What an input looked like, where it differs from output 0: its gradient is summed and cast to
+// this.
 struct Shape {
   int32_t ndim;
   int32_t dtype;
@@ -53,7 +55,8 @@ struct Edge {
 // One kind of node: how gradients pass through it.
 struct NodeType {
   const char* (*name)(const Node&);
-  // Take the gradients from the node's variables and hand one to run.deliver() for each wanted edge.
+  // Take the gradients from the node's variables and hand one to run.deliver() for each wanted
+  // edge.
   tenon_status (*backward)(Node&, Run&, tenon_err*);
   // Release what was kept for backward. Called once, before the node is freed at the latest.
   void (*clear)(Node&);
@@ -69,21 +72,23 @@ struct Node {
   const NodeType* type;
   const void* detail;  // of the type
   std::atomic<uint32_t> references;
-  uint32_t level;             // above that of all inputs; leaves are 0. Backward goes down the levels
+  uint32_t level;  // above that of all inputs; leaves are 0. Backward goes down the levels
   std::atomic<uint32_t> run;  // the backward that works on this node now; 0: none
   uint32_t nedges;
   uint16_t noutputs;
   uint8_t size_class;  // 0: not from the free lists
   uint8_t flags;
-  uint8_t nvalues;       // operator nodes: arguments kept
-  uint8_t saved_outs;    // operator nodes: outputs kept, a bit each
+  uint8_t nvalues;     // operator nodes: arguments kept
+  uint8_t saved_outs;  // operator nodes: outputs kept, a bit each
   uint16_t reserved;
 
   Variable* variables() { return reinterpret_cast<Variable*>(this + 1); }
   Edge* edges() { return reinterpret_cast<Edge*>(variables() + noutputs); }
   void* payload() { return edges() + nedges; }
   const Shape* shape_of(const Edge& edge) const {
-    return edge.shape ? reinterpret_cast<const Shape*>(reinterpret_cast<const char*>(this) + edge.shape) : nullptr;
+    return edge.shape
+               ? reinterpret_cast<const Shape*>(reinterpret_cast<const char*>(this) + edge.shape)
+               : nullptr;
   }
   bool is_leaf() const { return level == 0; }
   const char* name() const { return type->name(*this); }
@@ -93,8 +98,8 @@ static_assert(sizeof(Node) == 40 && sizeof(Variable) == 24 && sizeof(Edge) == 16
 // As many as Variable::words can reach.
 inline constexpr uint32_t kMaxOutputs = (UINT16_MAX - sizeof(Node) / 8) / (sizeof(Variable) / 8);
 
-// A node with `payload_bytes` behind its edges, no references and no level yet; edges are uninitialised.
-// NULL: out of memory.
+// A node with `payload_bytes` behind its edges, no references and no level yet; edges are
+// uninitialised. NULL: out of memory.
 Node* new_node(const NodeType& type, const void* detail, uint32_t noutputs, uint32_t nedges,
                uint64_t payload_bytes);
 
@@ -111,25 +116,28 @@ inline void connect(Node& node, Edge& edge, Variable* to) {
   if (source.level >= node.level) node.level = source.level + 1;
 }
 
-// -- tensors and their variables ---------------------------------------------------------------------
+// -- tensors and their variables
+// ---------------------------------------------------------------------
 
-// Several tensors may point at one variable: the one whose history it is, and stand-ins that the engine
-// made for its value. A stand-in carries a mark, so that its death takes no .grad with it.
+// Several tensors may point at one variable: the one whose history it is, and stand-ins that the
+// engine made for its value. A stand-in carries a mark, so that its death takes no .grad with it.
 inline constexpr uintptr_t kStandIn = 1;
 
 inline Variable* variable_in_slot(const tenon_tensor* tensor) {
   auto bits = reinterpret_cast<uintptr_t>(host->ext_get(tensor, place.slot));
   return reinterpret_cast<Variable*>(bits & ~kStandIn);
 }
-// NULL if the tensor takes no part in differentiation. Leaves that do not require grad have a variable
-// only to hold .grad.
+// NULL if the tensor takes no part in differentiation. Leaves that do not require grad have a
+// variable only to hold .grad.
 inline Variable* variable_of(const tenon_tensor* tensor) {
   return tensor->layers & place.bit ? variable_in_slot(tensor) : nullptr;
 }
 
-// Make `variable` the history of `tensor`, which has none yet; takes over one reference to its node.
+// Make `variable` the history of `tensor`, which has none yet; takes over one reference to its
+// node.
 inline void attach(tenon_tensor* tensor, Variable* variable, uintptr_t mark = 0) {
-  host->ext_set(tensor, place.slot, reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(variable) | mark));
+  host->ext_set(tensor, place.slot,
+                reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(variable) | mark));
   host->tensor_set_layer(tensor, place.layer, 1);
 }
 // Take the history off; the caller receives the reference to the variable's node.
@@ -142,7 +150,8 @@ inline Variable* detach_variable(tenon_tensor* tensor) {
 // The host's extension slot calls this when a tensor dies.
 void drop_slot(void* value);
 
-// -- leaves --------------------------------------------------------------------------------------------
+// -- leaves
+// --------------------------------------------------------------------------------------------
 
 // With an attachment. NULL: out of memory. One reference, for the tensor.
 Variable* new_leaf();

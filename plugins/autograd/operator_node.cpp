@@ -10,7 +10,9 @@
 namespace tenon::autograd {
 namespace {
 
-const OperatorInfo& info_of(const Node& node) { return *static_cast<const OperatorInfo*>(node.detail); }
+const OperatorInfo& info_of(const Node& node) {
+  return *static_cast<const OperatorInfo*>(node.detail);
+}
 const char* operator_name(const Node& node) { return info_of(node).name; }
 
 const char* argument_name(const Node& node, uint32_t index) {
@@ -18,12 +20,15 @@ const char* argument_name(const Node& node, uint32_t index) {
   return def->params && index < def->nparams ? def->params[index].name : "?";
 }
 
-[[gnu::cold]] tenon_status fail_stale(const Node& node, const char* what, const char* name, uint32_t expected,
-                                      uint32_t found, tenon_err* err) {
-  return fail(err, TENON_FAILED_PRECONDITION,
-              "gradient of [%s]: %s `%s` was modified in place after the call: expected version %u, found version %u; "
-              "use the out-of-place form of the operator that modified it, or pass a clone() to [%s]",
-              short_name(operator_name(node)), what, name, expected, found, short_name(operator_name(node)));
+[[gnu::cold]] tenon_status fail_stale(const Node& node, const char* what, const char* name,
+                                      uint32_t expected, uint32_t found, tenon_err* err) {
+  return fail(
+      err, TENON_FAILED_PRECONDITION,
+      "gradient of [%s]: %s `%s` was modified in place after the call: expected version %u, found "
+      "version %u; "
+      "use the out-of-place form of the operator that modified it, or pass a clone() to [%s]",
+      short_name(operator_name(node)), what, name, expected, found,
+      short_name(operator_name(node)));
 }
 
 // What the rule is called with. Temporaries live until it returns.
@@ -51,7 +56,8 @@ tenon_status stand_in(const Shape& shape, Unpacked& in, tenon_tensor** out, teno
   return TENON_OK;
 }
 
-tenon_status unpack_list(const Node& node, uint32_t index, const tenon_value& value, Unpacked& in, tenon_err* err) {
+tenon_status unpack_list(const Node& node, uint32_t index, const tenon_value& value, Unpacked& in,
+                         tenon_err* err) {
   auto* list = static_cast<tenon_tensor* const*>(value.v.p);
   const uint32_t* versions = versions_of(value);
   for (uint32_t k = 0; k < value.aux; ++k) {
@@ -89,17 +95,24 @@ tenon_status unpack_arguments(Node& node, Unpacked& in, tenon_err* err) {
         in.args[i] = tensor_value(as_tensor(value));
         break;
       }
-      case TENON_VALUE_TENSORS: TENON_TRY(unpack_list(node, i, value, in, err)); break;
+      case TENON_VALUE_TENSORS:
+        TENON_TRY(unpack_list(node, i, value, in, err));
+        break;
       case kShapeOnly: {
         tenon_tensor* tensor;
         TENON_TRY(stand_in(*static_cast<const Shape*>(value.v.p), in, &tensor, err));
         in.args[i] = tensor_value(tensor);
         break;
       }
-      case kShapesOnly: TENON_TRY(unpack_shapes(i, value, in, err)); break;
+      case kShapesOnly:
+        TENON_TRY(unpack_shapes(i, value, in, err));
+        break;
       case kStale:
-        return fail_stale(node, "argument", argument_name(node, i), value.aux, static_cast<uint32_t>(value.v.i), err);
-      default: in.args[i] = value; break;
+        return fail_stale(node, "argument", argument_name(node, i), value.aux,
+                          static_cast<uint32_t>(value.v.i), err);
+      default:
+        in.args[i] = value;
+        break;
     }
   }
   return TENON_OK;
@@ -113,7 +126,8 @@ tenon_status unpack_outputs(Node& node, bool with_history, Unpacked& in, tenon_e
     uint32_t found = host->tensor_version(saved->tensor);
     if (found != saved->version) [[unlikely]] {
       const tenon_op_def* def = host->op_def(info_of(node).op);
-      return fail_stale(node, "result", def->out_names ? def->out_names[k] : "out", saved->version, found, err);
+      return fail_stale(node, "result", def->out_names ? def->out_names[k] : "out", saved->version,
+                        found, err);
     }
     in.outs[k] = saved->tensor;
     if (!with_history) continue;
@@ -165,8 +179,8 @@ tenon_status backward(Node& node, Run& run, tenon_err* err) {
   tenon_tensor* grad_outs[kMaxResults];
   for (uint32_t k = 0; k < node.noutputs; ++k) grad_outs[k] = node.variables()[k].arriving;
   GradArguments gradients(info.nparams);
-  tenon_status status = info.rule->backward(host, in.args, info.nparams, in.outs, grad_outs, node.noutputs, needs,
-                                            gradients.values, err);
+  tenon_status status = info.rule->backward(host, in.args, info.nparams, in.outs, grad_outs,
+                                            node.noutputs, needs, gradients.values, err);
   if (status != TENON_OK) [[unlikely]] {
     add_context(err, "gradient of [%s]", short_name(info.name));
     return status;
@@ -198,22 +212,25 @@ void clear(Node& node) {
     had_any = true;
   }
   const Saved* saved = saved_outs_of(node);
-  for (uint32_t rest = node.saved_outs; rest; rest &= rest - 1, ++saved) host->tensor_release(saved->tensor);
+  for (uint32_t rest = node.saved_outs; rest; rest &= rest - 1, ++saved)
+    host->tensor_release(saved->tensor);
   node.saved_outs = 0;
   // With nothing kept there is nothing to miss: such nodes run any number of times.
   if (had_any) node.flags |= Node::kCleared;
 }
 
 tenon_status backward_without_rule(Node& node, Run&, tenon_err* err) {
-  return fail(err, TENON_UNSUPPORTED,
-              "[%s] has no gradient; expected a `grad` entry in its definition, or a rule registered with "
-              "autograd->rule_register; if no gradient should pass here, call it on detach()ed tensors",
-              short_name(operator_name(node)));
+  return fail(
+      err, TENON_UNSUPPORTED,
+      "[%s] has no gradient; expected a `grad` entry in its definition, or a rule registered with "
+      "autograd->rule_register; if no gradient should pass here, call it on detach()ed tensors",
+      short_name(operator_name(node)));
 }
 
 tenon_status backward_of_complex(Node& node, Run&, tenon_err* err) {
   return fail(err, TENON_UNSUPPORTED,
-              "[%s] gradients do not pass through complex tensors; expected real operands and results; compute on the "
+              "[%s] gradients do not pass through complex tensors; expected real operands and "
+              "results; compute on the "
               "real and imaginary parts, or detach() before",
               short_name(operator_name(node)));
 }
@@ -222,8 +239,10 @@ void clear_nothing(Node&) {}
 }  // namespace
 
 const NodeType kOperatorNode = {.name = operator_name, .backward = backward, .clear = clear};
-const NodeType kMissingRule = {.name = operator_name, .backward = backward_without_rule, .clear = clear_nothing};
-const NodeType kComplexResult = {.name = operator_name, .backward = backward_of_complex, .clear = clear_nothing};
+const NodeType kMissingRule = {
+    .name = operator_name, .backward = backward_without_rule, .clear = clear_nothing};
+const NodeType kComplexResult = {
+    .name = operator_name, .backward = backward_of_complex, .clear = clear_nothing};
 
 void forget_stale(Node& node, const void* storage) {
   if (node.type != &kOperatorNode) return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes of operator calls: what a rule will read is kept, and given back to it in backward.
 //
-// Behind the edges: tenon_value[nvalues] with the arguments, Saved for each bit of saved_outs, then what
-// the values point at (lists, shapes, text).
+// Behind the edges: tenon_value[nvalues] with the arguments, Saved for each bit of saved_outs, then
+// what the values point at (lists, shapes, text).
 #pragma once
 
 #include "node.hpp"
@@ -11,15 +11,16 @@
 namespace tenon::autograd {
 
 extern const NodeType kOperatorNode;
-extern const NodeType kMissingRule;    // of operators that cannot be differentiated
-extern const NodeType kComplexResult;  // of calls with a complex result: rules are written for real numbers
+extern const NodeType kMissingRule;  // of operators that cannot be differentiated
+extern const NodeType
+    kComplexResult;  // of calls with a complex result: rules are written for real numbers
 
-// Tags of kept values, besides those of the ABI. TENSOR: `aux` is the version. TENSORS: `v.p` points at
-// `aux` handles, followed by as many versions.
+// Tags of kept values, besides those of the ABI. TENSOR: `aux` is the version. TENSORS: `v.p`
+// points at `aux` handles, followed by as many versions.
 enum : int32_t {
   kShapeOnly = -1,   // v.p: a Shape
   kShapesOnly = -2,  // v.p: `aux` Shapes one after another; ndim -1: no tensor
-  kStale = -3,       // a tensor that was let go of because it was overwritten; aux: the version it had
+  kStale = -3,  // a tensor that was let go of because it was overwritten; aux: the version it had
 };
 
 struct Saved {
@@ -29,7 +30,9 @@ struct Saved {
 };
 
 inline tenon_value* values_of(Node& node) { return static_cast<tenon_value*>(node.payload()); }
-inline Saved* saved_outs_of(Node& node) { return reinterpret_cast<Saved*>(values_of(node) + node.nvalues); }
+inline Saved* saved_outs_of(Node& node) {
+  return reinterpret_cast<Saved*>(values_of(node) + node.nvalues);
+}
 inline const uint32_t* versions_of(const tenon_value& list) {
   return reinterpret_cast<const uint32_t*>(static_cast<tenon_tensor* const*>(list.v.p) + list.aux);
 }

@@ -6,7 +6,8 @@
 namespace tenon::autograd {
 namespace {
 
-// An operator that is looked up at its first call: this plugin may start before the one that defines it.
+// An operator that is looked up at its first call: this plugin may start before the one that
+// defines it.
 class LazyOperator {
  public:
   constexpr explicit LazyOperator(const char* name, uint32_t flag = 0) : name_(name), flag_(flag) {}
@@ -16,7 +17,8 @@ class LazyOperator {
     if (!op) [[unlikely]] {
       op = find();
       if (!op)
-        return fail(err, TENON_NOT_FOUND, "autograd needs the operator `%s`; load the plugin standard_ops", name_);
+        return fail(err, TENON_NOT_FOUND,
+                    "autograd needs the operator `%s`; load the plugin standard_ops", name_);
       op_.store(op, std::memory_order_relaxed);
     }
     return host->op_call(op, args, nargs, out, 1, err);
@@ -69,12 +71,14 @@ tenon_status add_into(tenon_tensor* sum, const Tensor& x, tenon_err* err) {
   return add_operator.call(args, 2, &out, err);
 }
 
-tenon_status sum(const Tensor& x, const int64_t* axes, uint32_t count, Tensor* out, tenon_err* err) {
+tenon_status sum(const Tensor& x, const int64_t* axes, uint32_t count, Tensor* out,
+                 tenon_err* err) {
   tenon_value args[] = {tensor_value(x.get()), ints(axes, count), {TENON_VALUE_BOOL, 0, {.i = 1}}};
   return sum_operator.call_new(args, 3, out, err);
 }
 
-tenon_status reshape(const Tensor& x, int32_t ndim, const int64_t* shape, Tensor* out, tenon_err* err) {
+tenon_status reshape(const Tensor& x, int32_t ndim, const int64_t* shape, Tensor* out,
+                     tenon_err* err) {
   tenon_value args[] = {tensor_value(x.get()), ints(shape, static_cast<uint32_t>(ndim))};
   return reshape_operator.call_new(args, 2, out, err);
 }
@@ -95,15 +99,18 @@ tenon_status copy_into(tenon_tensor* destination, const Tensor& x, tenon_err* er
   return materialize_operator.call(args, 1, &out, err);
 }
 
-tenon_status full(int32_t ndim, const int64_t* shape, double value, int32_t dtype, tenon_device_id device,
-                  Tensor* out, tenon_err* err) {
-  tenon_value args[] = {ints(shape, static_cast<uint32_t>(ndim)), number(value),
-                        {TENON_VALUE_DTYPE, 0, {.i = dtype}}, {TENON_VALUE_DEVICE, 0, {.i = device}}};
+tenon_status full(int32_t ndim, const int64_t* shape, double value, int32_t dtype,
+                  tenon_device_id device, Tensor* out, tenon_err* err) {
+  tenon_value args[] = {ints(shape, static_cast<uint32_t>(ndim)),
+                        number(value),
+                        {TENON_VALUE_DTYPE, 0, {.i = dtype}},
+                        {TENON_VALUE_DEVICE, 0, {.i = device}}};
   return full_operator.call_new(args, 4, out, err);
 }
 
 tenon_status fill(tenon_tensor* destination, double value, tenon_err* err) {
-  tenon_value args[] = {ints(destination->shape, static_cast<uint32_t>(destination->ndim)), number(value),
+  tenon_value args[] = {ints(destination->shape, static_cast<uint32_t>(destination->ndim)),
+                        number(value),
                         {TENON_VALUE_DTYPE, 0, {.i = destination->dtype}},
                         {TENON_VALUE_DEVICE, 0, {.i = destination->device}}};
   tenon_value out = tensor_value(destination);
@@ -112,7 +119,8 @@ tenon_status fill(tenon_tensor* destination, double value, tenon_err* err) {
 
 tenon_status alias(tenon_tensor* tensor, Tensor* out, tenon_err* err) {
   tenon_tensor* view;
-  TENON_TRY(host->tensor_view(tensor, tensor->dtype, tensor->ndim, tensor->shape, tensor->strides, 0, &view, err));
+  TENON_TRY(host->tensor_view(tensor, tensor->dtype, tensor->ndim, tensor->shape, tensor->strides,
+                              0, &view, err));
   *out = Tensor::adopt(view);
   return TENON_OK;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a call that has run to its node. The node is laid out twice, by the same code: first to measure
-// it, then to fill it.
+// From a call that has run to its node. The node is laid out twice, by the same code: first to
+// measure it, then to fill it.
 #include <bit>
 #include <cstring>
 
@@ -30,7 +30,8 @@ class Measure {
 class Fill {
  public:
   static constexpr bool kFills = true;
-  Fill(Node& node, char* tail) : node_(node), edge_(node.edges()), values_(values_of(node)), tail_(tail) {}
+  Fill(Node& node, char* tail)
+      : node_(node), edge_(node.edges()), values_(values_of(node)), tail_(tail) {}
 
   void edge(uint32_t argument, Variable* to, const Shape* shape) {
     Edge& edge = *edge_++;
@@ -100,8 +101,9 @@ void put_edges(Pass& pass, const RecordedCall& call, uint64_t alike) {
     if (value.tag != TENON_VALUE_TENSOR) [[unlikely]]
       put_list_edges(pass, call, i);
     else
-      pass.edge(i, call.inputs[i],
-                alike >> i & 1 ? nullptr : put_shape(pass, static_cast<const tenon_tensor*>(value.v.p)));
+      pass.edge(
+          i, call.inputs[i],
+          alike >> i & 1 ? nullptr : put_shape(pass, static_cast<const tenon_tensor*>(value.v.p)));
   }
 }
 
@@ -151,17 +153,25 @@ template <class Pass>
   switch (value.tag) {
     case TENON_VALUE_TENSOR:
       kept = {TENON_VALUE_NONE, 0, {.i = 0}};
-      if (is_shape) kept = {kShapeOnly, 0, {.p = put_shape(pass, static_cast<const tenon_tensor*>(value.v.p))}};
+      if (is_shape)
+        kept = {kShapeOnly, 0, {.p = put_shape(pass, static_cast<const tenon_tensor*>(value.v.p))}};
       break;
     case TENON_VALUE_TENSORS:
       kept = {TENON_VALUE_NONE, 0, {.i = 0}};
       if (is_read || is_shape) kept = is_read ? put_list(pass, value) : put_shapes(pass, value);
       break;
     case TENON_VALUE_INTS:
-    case TENON_VALUE_FLOATS: kept.v.p = put_copy(pass, value.v.p, value.aux * sizeof(int64_t)); break;
-    case TENON_VALUE_STRING: kept.v.p = put_copy(pass, value.v.p, value.aux); break;
-    case TENON_VALUE_COMPLEX: kept.v.p = put_copy(pass, value.v.p, 2 * sizeof(double)); break;
-    default: break;
+    case TENON_VALUE_FLOATS:
+      kept.v.p = put_copy(pass, value.v.p, value.aux * sizeof(int64_t));
+      break;
+    case TENON_VALUE_STRING:
+      kept.v.p = put_copy(pass, value.v.p, value.aux);
+      break;
+    case TENON_VALUE_COMPLEX:
+      kept.v.p = put_copy(pass, value.v.p, 2 * sizeof(double));
+      break;
+    default:
+      break;
   }
   pass.value(i, kept);
 }
@@ -210,7 +220,8 @@ Node* record_call(const RecordedCall& call, tenon_err* err) {
   for (uint32_t k = 0; k < call.nouts; ++k)
     if (is_complex(as_tensor(call.outs[k])->dtype)) [[unlikely]]
       return new_dead_end(kComplexResult, call, err);
-  uint64_t arguments = call.info.arguments_read(call.needs), outputs = call.info.outputs_read(call.needs);
+  uint64_t arguments = call.info.arguments_read(call.needs),
+           outputs = call.info.outputs_read(call.needs);
   uint32_t nvalues = call.info.keeps_values ? call.nargs : 0;
   uint64_t alike = find_alike(call);
 

@@ -15,7 +15,8 @@ namespace tenon::autograd {
 namespace {
 
 struct Table {
-  explicit Table(uint32_t count) : size(count), entries(new std::atomic<const OperatorInfo*>[count]()) {}
+  explicit Table(uint32_t count)
+      : size(count), entries(new std::atomic<const OperatorInfo*>[count]()) {}
   uint32_t size;
   std::unique_ptr<std::atomic<const OperatorInfo*>[]> entries;
 };
@@ -36,7 +37,8 @@ Registry& registry() {
 }
 
 std::string qualified(std::string_view name) {
-  return name.find("::") == std::string_view::npos ? "tenon::" + std::string(name) : std::string(name);
+  return name.find("::") == std::string_view::npos ? "tenon::" + std::string(name)
+                                                   : std::string(name);
 }
 
 bool is_attribute(const tenon_param_def& param) {
@@ -74,7 +76,8 @@ void publish(Registry& self, uint32_t id, const OperatorInfo* info) {
     uint32_t size = std::max(std::bit_ceil(id + 1), 1024u);
     Table& grown = self.tables.emplace_back(size);
     for (uint32_t i = 0; current && i < current->size; ++i)
-      grown.entries[i].store(current->entries[i].load(std::memory_order_relaxed), std::memory_order_relaxed);
+      grown.entries[i].store(current->entries[i].load(std::memory_order_relaxed),
+                             std::memory_order_relaxed);
     current = &grown;
     published.store(current, std::memory_order_release);
   }
@@ -102,7 +105,8 @@ uint64_t read_by(const uint64_t* reads, uint64_t all, uint64_t needs) {
 
 // True if the rule's table is long enough to have `member`, which may have been added later.
 template <class Member>
-const uint64_t* optional(const tenon_grad_rule* rule, Member tenon_grad_rule::* member, size_t offset) {
+const uint64_t* optional(const tenon_grad_rule* rule, Member tenon_grad_rule::*member,
+                         size_t offset) {
   return rule->struct_size >= offset + sizeof(void*) ? rule->*member : nullptr;
 }
 
@@ -110,14 +114,14 @@ const uint64_t* optional(const tenon_grad_rule* rule, Member tenon_grad_rule::* 
 
 uint64_t OperatorInfo::arguments_read(uint64_t needs) const {
   if (needs == diff_args || !saves_args) return saves_args;
-  return read_by(optional(rule, &tenon_grad_rule::arg_reads, offsetof(tenon_grad_rule, arg_reads)), saves_args,
-                 needs);
+  return read_by(optional(rule, &tenon_grad_rule::arg_reads, offsetof(tenon_grad_rule, arg_reads)),
+                 saves_args, needs);
 }
 
 uint64_t OperatorInfo::outputs_read(uint64_t needs) const {
   if (needs == diff_args || !saves_outs) return saves_outs;
-  return read_by(optional(rule, &tenon_grad_rule::out_reads, offsetof(tenon_grad_rule, out_reads)), saves_outs,
-                 needs);
+  return read_by(optional(rule, &tenon_grad_rule::out_reads, offsetof(tenon_grad_rule, out_reads)),
+                 saves_outs, needs);
 }
 
 const OperatorInfo* operator_info(const tenon_op* op) {
@@ -130,7 +134,8 @@ const OperatorInfo* operator_info(const tenon_op* op) {
 }
 
 tenon_status rule_register(const tenon_grad_rule* rule, tenon_err* err) {
-  if (!rule || rule->struct_size < offsetof(tenon_grad_rule, backward) + sizeof(void*) || !rule->op || !rule->backward)
+  if (!rule || rule->struct_size < offsetof(tenon_grad_rule, backward) + sizeof(void*) ||
+      !rule->op || !rule->backward)
     return fail(err, TENON_INVALID_ARGUMENT, "a gradient rule needs struct_size, op and backward");
   try {
     Registry& self = registry();
@@ -142,7 +147,8 @@ tenon_status rule_register(const tenon_grad_rule* rule, tenon_err* err) {
     const Table* table = published.load(std::memory_order_relaxed);
     if (!op || !table) return TENON_OK;
     uint32_t id = host->op_id(op);
-    if (id < table->size && table->entries[id].load(std::memory_order_relaxed)) publish(self, id, describe(self, op));
+    if (id < table->size && table->entries[id].load(std::memory_order_relaxed))
+      publish(self, id, describe(self, op));
     return TENON_OK;
   } catch (const std::bad_alloc&) {
     return fail_memory(err);

@@ -11,8 +11,8 @@ struct OperatorInfo {
   const tenon_op* op;
   const char* name;
   const tenon_grad_rule* rule;  // NULL: none
-  uint64_t diff_args;           // the rule's masks. Without a rule all arguments count: what depends on
-                                // them must not look like a constant, except for NO_GRAD operators
+  uint64_t diff_args;  // the rule's masks. Without a rule all arguments count: what depends on
+                       // them must not look like a constant, except for NO_GRAD operators
   uint64_t saves_args;
   uint64_t shapes_args;
   uint64_t saves_outs;

@@ -16,7 +16,8 @@ tenon_status fail(tenon_err* err, tenon_status code, const char* format, ...) {
 }
 
 tenon_status fail_memory(tenon_err* err) {
-  return tenon::fail(err, TENON_OUT_OF_MEMORY, "autograd: host memory is exhausted; free some and retry");
+  return tenon::fail(err, TENON_OUT_OF_MEMORY,
+                     "autograd: host memory is exhausted; free some and retry");
 }
 
 void add_context(tenon_err* err, const char* format, ...) {

@@ -20,14 +20,15 @@ inline Place place;
 inline constexpr uint32_t kMaxArguments = 64;  // masks in tenon_grad_rule have a bit for each
 inline constexpr uint32_t kMaxResults = 8;
 
-// Record a failure and return its code. Messages say what was expected, what was got, how to fix it.
-[[gnu::format(printf, 3, 4)]] [[gnu::cold]]
-tenon_status fail(tenon_err* err, tenon_status code, const char* format, ...);
+// Record a failure and return its code. Messages say what was expected, what was got, how to fix
+// it.
+[[gnu::format(printf, 3, 4)]] [[gnu::cold]] tenon_status fail(tenon_err* err, tenon_status code,
+                                                              const char* format, ...);
 [[gnu::cold]] tenon_status fail_memory(tenon_err* err);
 
 // Put "context > " in front of the failure recorded.
-[[gnu::format(printf, 2, 3)]] [[gnu::cold]]
-void add_context(tenon_err* err, const char* format, ...);
+[[gnu::format(printf, 2, 3)]] [[gnu::cold]] void add_context(tenon_err* err, const char* format,
+                                                             ...);
 
 std::string shape_text(int32_t ndim, const int64_t* shape);
 
@@ -44,7 +45,9 @@ inline tenon_value tensor_value(tenon_tensor* tensor) {
 inline bool is_differentiable(int32_t dtype) {
   return dtype >= TENON_DTYPE_F8E4M3 && dtype <= TENON_DTYPE_C128;
 }
-inline bool is_complex(int32_t dtype) { return dtype == TENON_DTYPE_C64 || dtype == TENON_DTYPE_C128; }
+inline bool is_complex(int32_t dtype) {
+  return dtype == TENON_DTYPE_C64 || dtype == TENON_DTYPE_C128;
+}
 
 // True if whoever asks holds the only way to this memory: a write to it is seen by nobody else.
 inline bool is_unshared(const tenon_tensor* tensor) {

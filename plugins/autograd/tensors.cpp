@@ -28,7 +28,8 @@ tenon_status set_requires_grad(tenon_tensor* tensor, int32_t on, tenon_err* err)
   if (variable && !variable->node().is_leaf()) {
     if (on) return TENON_OK;
     return fail(err, TENON_FAILED_PRECONDITION,
-                "requires_grad can be turned off for leaf tensors only, this is a result of [%s]; use detach()",
+                "requires_grad can be turned off for leaf tensors only, this is a result of [%s]; "
+                "use detach()",
                 short_name(variable->node().name()));
   }
   if (on && !is_differentiable(tensor->dtype))
@@ -37,7 +38,8 @@ tenon_status set_requires_grad(tenon_tensor* tensor, int32_t on, tenon_err* err)
                 host->dtype_name(tensor->dtype));
   if (on && is_complex(tensor->dtype))
     return fail(err, TENON_UNSUPPORTED,
-                "requires_grad: gradients of complex tensors are not supported, got %s; keep the real and imaginary parts "
+                "requires_grad: gradients of complex tensors are not supported, got %s; keep the "
+                "real and imaginary parts "
                 "in tensors of their own",
                 host->dtype_name(tensor->dtype));
   variable = leaf_of(tensor);
@@ -54,16 +56,20 @@ int32_t is_leaf(const tenon_tensor* tensor) {
 
 tenon_tensor* grad(const tenon_tensor* tensor) {
   Variable* variable = variable_in_slot(tensor);
-  return variable && variable->attachment ? variable->attachment->grad.load(std::memory_order_acquire) : nullptr;
+  return variable && variable->attachment
+             ? variable->attachment->grad.load(std::memory_order_acquire)
+             : nullptr;
 }
 
 tenon_status set_grad(tenon_tensor* tensor, tenon_tensor* grad, tenon_err* err) {
   if (grad == tensor && grad)
     return fail(err, TENON_INVALID_ARGUMENT, "set_grad: a tensor cannot be its own gradient");
-  if (grad && (grad->ndim != tensor->ndim || grad->dtype != tensor->dtype || grad->device != tensor->device ||
+  if (grad && (grad->ndim != tensor->ndim || grad->dtype != tensor->dtype ||
+               grad->device != tensor->device ||
                !std::equal(tensor->shape, tensor->shape + tensor->ndim, grad->shape)))
     return fail(err, TENON_INVALID_ARGUMENT,
-                "set_grad: expected a gradient of shape %s and dtype %s on the tensor's device, got shape %s and dtype %s",
+                "set_grad: expected a gradient of shape %s and dtype %s on the tensor's device, "
+                "got shape %s and dtype %s",
                 shape_text(tensor->ndim, tensor->shape).c_str(), host->dtype_name(tensor->dtype),
                 shape_text(grad->ndim, grad->shape).c_str(), host->dtype_name(grad->dtype));
   if (!grad && !variable_in_slot(tensor)) return TENON_OK;
@@ -85,7 +91,8 @@ tenon_status retain_grad(tenon_tensor* tensor, tenon_err* err) {
   TENON_TRY(current_variable(tensor, &variable, err));
   if (!variable)
     return fail(err, TENON_FAILED_PRECONDITION,
-                "retain_grad needs a tensor that requires grad, got one that does not; set requires_grad first");
+                "retain_grad needs a tensor that requires grad, got one that does not; set "
+                "requires_grad first");
   if (variable->node().is_leaf()) return TENON_OK;
   if (!attachment_of(*variable)) return fail_memory(err);
   variable->flags |= Variable::kRetainsGrad;

@@ -12,8 +12,8 @@
 namespace tenon::autograd {
 namespace {
 
-// Give `tensor` another history, or none. What asks for its .grad stays with the tensor; hooks stay with
-// the value they were set on.
+// Give `tensor` another history, or none. What asks for its .grad stays with the tensor; hooks stay
+// with the value they were set on.
 void replace_history(tenon_tensor* tensor, Variable* fresh) {
   Variable* old = variable_in_slot(tensor) ? detach_variable(tensor) : nullptr;
   if (fresh) {
@@ -27,8 +27,8 @@ void replace_history(tenon_tensor* tensor, Variable* fresh) {
 }
 
 // The tensor that was just written may be kept, in its former state, by a node that its new history
-// leads to: tensor -> history -> node -> tensor. What was kept is useless now; letting go of it undoes
-// the cycle. Only nodes younger than the former history can have kept it.
+// leads to: tensor -> history -> node -> tensor. What was kept is useless now; letting go of it
+// undoes the cycle. Only nodes younger than the former history can have kept it.
 void break_cycles(const tenon_tensor* written, uint32_t former_level) {
   Variable* variable = variable_of(written);
   const void* storage = host->tensor_storage(written);
@@ -42,7 +42,8 @@ void break_cycles(const tenon_tensor* written, uint32_t former_level) {
       forget_stale(*node, storage);
       for (uint32_t i = 0; i < node->nedges; ++i) {
         Variable* to = node->edges()[i].to;
-        if (to && to->node().level > former_level && seen.insert(&to->node()).second) open.push_back(&to->node());
+        if (to && to->node().level > former_level && seen.insert(&to->node()).second)
+          open.push_back(&to->node());
       }
     }
   } catch (const std::bad_alloc&) {
@@ -66,8 +67,8 @@ tenon_status write_base(tenon_tensor* view, tenon_tensor* base, Variable* of_vie
   return TENON_OK;
 }
 
-// Does the history of a view, or of a view of a view, still begin at what its base has now? Then the
-// writes were not recorded, and changed no history.
+// Does the history of a view, or of a view of a view, still begin at what its base has now? Then
+// the writes were not recorded, and changed no history.
 bool is_current(Variable* of_view, const Variable* of_base) {
   for (Variable* at = of_view; at->flags & Variable::kView;) {
     Node& node = at->node();
@@ -113,16 +114,20 @@ bool has_history(const tenon_tensor* tensor) {
   return base && base->layers & place.bit;
 }
 
-tenon_status check_writable(const char* operation, tenon_tensor* tensor, bool is_argument, tenon_err* err) {
+tenon_status check_writable(const char* operation, tenon_tensor* tensor, bool is_argument,
+                            tenon_err* err) {
   if (Variable* variable = variable_of(tensor)) {
     if (variable->node().is_leaf())
       return fail(err, TENON_FAILED_PRECONDITION,
-                  "[%s] a leaf tensor that requires grad is modified in place; expected a tensor computed from others, "
-                  "or recording turned off; update parameters inside no_grad(), or use the out-of-place form",
+                  "[%s] a leaf tensor that requires grad is modified in place; expected a tensor "
+                  "computed from others, "
+                  "or recording turned off; update parameters inside no_grad(), or use the "
+                  "out-of-place form",
                   operation);
     if (!is_argument)
       return fail(err, TENON_FAILED_PRECONDITION,
-                  "[%s] the output given already has a gradient history; expected a tensor without one; pass a "
+                  "[%s] the output given already has a gradient history; expected a tensor without "
+                  "one; pass a "
                   "detach()ed tensor, or use the form that returns its result",
                   operation);
   }
@@ -131,7 +136,8 @@ tenon_status check_writable(const char* operation, tenon_tensor* tensor, bool is
   Variable* of_base = variable_of(base);
   if (of_base && of_base->node().is_leaf())
     return fail(err, TENON_FAILED_PRECONDITION,
-                "[%s] a view of a leaf tensor that requires grad is modified in place; expected a view of a tensor "
+                "[%s] a view of a leaf tensor that requires grad is modified in place; expected a "
+                "view of a tensor "
                 "computed from others, or recording turned off; update parameters inside no_grad()",
                 operation);
   return check_window(operation, *tensor, *base, err);

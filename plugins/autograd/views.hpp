@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views and writes. A write into a view changes its base, and a write into a base changes its views:
+// Views and writes. A write into a view changes its base, and a write into a base changes its
+// views:
 //
 //   base' = write(base, view')     the base's new history; `view'` is the result that was written
 //   view' = take(base')            a view's new history, made when the view is next used
@@ -12,8 +13,8 @@
 
 namespace tenon::autograd {
 
-// The tensor's variable, or NULL if it has no gradient. If the tensor is a view whose base was written
-// since, its history is made anew first.
+// The tensor's variable, or NULL if it has no gradient. If the tensor is a view whose base was
+// written since, its history is made anew first.
 tenon_status current_view_variable(tenon_tensor* view, Variable** out, tenon_err* err);
 inline tenon_status current_variable(tenon_tensor* tensor, Variable** out, tenon_err* err) {
   Variable* variable = *out = variable_of(tensor);
@@ -22,13 +23,14 @@ inline tenon_status current_variable(tenon_tensor* tensor, Variable** out, tenon
   return current_view_variable(tensor, out, err);
 }
 
-// May `tensor` be written to while recording? `is_argument`: it is also read, or wholly overwritten by a
-// copy; otherwise it is a pure output. Fails for leaves, for tensors that the new history could not
-// describe, and for pure outputs with history.
-tenon_status check_writable(const char* operation, tenon_tensor* tensor, bool is_argument, tenon_err* err);
+// May `tensor` be written to while recording? `is_argument`: it is also read, or wholly overwritten
+// by a copy; otherwise it is a pure output. Fails for leaves, for tensors that the new history
+// could not describe, and for pure outputs with history.
+tenon_status check_writable(const char* operation, tenon_tensor* tensor, bool is_argument,
+                            tenon_err* err);
 
-// `tensor` was written to. Make `fresh` (NULL: a constant) its history instead of what it had, and tell
-// its base. Takes over one reference to the node of `fresh`.
+// `tensor` was written to. Make `fresh` (NULL: a constant) its history instead of what it had, and
+// tell its base. Takes over one reference to the node of `fresh`.
 tenon_status set_history(tenon_tensor* tensor, Variable* fresh, tenon_err* err);
 
 // Mark the history of a fresh view, so that writes to its base are noticed.

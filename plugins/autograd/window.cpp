@@ -10,10 +10,11 @@
 namespace tenon::autograd {
 namespace {
 
-// Behind the edges of every node of this file: Window, Shape of the base, Shape of the window, strides.
+// Behind the edges of every node of this file: Window, Shape of the base, Shape of the window,
+// strides.
 struct Window {
-  int64_t offset;        // elements from the base's first to the window's first
-  uint32_t base_bytes;   // of the base's Shape
+  int64_t offset;       // elements from the base's first to the window's first
+  uint32_t base_bytes;  // of the base's Shape
   uint32_t view_bytes;
 
   const Shape& base() const { return *reinterpret_cast<const Shape*>(this + 1); }
@@ -21,10 +22,12 @@ struct Window {
     return *reinterpret_cast<const Shape*>(reinterpret_cast<const char*>(this + 1) + base_bytes);
   }
   const int64_t* strides() const {
-    return reinterpret_cast<const int64_t*>(reinterpret_cast<const char*>(this + 1) + base_bytes + view_bytes);
+    return reinterpret_cast<const int64_t*>(reinterpret_cast<const char*>(this + 1) + base_bytes +
+                                            view_bytes);
   }
   uint64_t bytes() const {
-    return sizeof(Window) + base_bytes + view_bytes + sizeof(int64_t) * static_cast<uint64_t>(view().ndim);
+    return sizeof(Window) + base_bytes + view_bytes +
+           sizeof(int64_t) * static_cast<uint64_t>(view().ndim);
   }
 };
 
@@ -33,7 +36,8 @@ enum class Map { kTake, kPlace, kClear };
 const Window& window_of(Node& node) { return *static_cast<const Window*>(node.payload()); }
 
 uint32_t offset_in(Node& node, const Shape& shape) {
-  return static_cast<uint32_t>(reinterpret_cast<const char*>(&shape) - reinterpret_cast<const char*>(&node));
+  return static_cast<uint32_t>(reinterpret_cast<const char*>(&shape) -
+                               reinterpret_cast<const char*>(&node));
 }
 
 void write_shape(const tenon_tensor& tensor, const Shape& at) {
@@ -47,11 +51,14 @@ int64_t byte_position(const tenon_tensor& tensor) {
   return static_cast<int64_t>(reinterpret_cast<uintptr_t>(tensor.data) + tensor.byte_offset);
 }
 
-Node* new_window_node(const NodeType& type, uint32_t nedges, const tenon_tensor& view, const tenon_tensor& base) {
-  Window header = {.offset = (byte_position(view) - byte_position(base)) / host->dtype_size(base.dtype),
-                   .base_bytes = Shape::bytes(base.ndim),
-                   .view_bytes = Shape::bytes(view.ndim)};
-  uint64_t bytes = sizeof header + header.base_bytes + header.view_bytes + 8 * static_cast<uint64_t>(view.ndim);
+Node* new_window_node(const NodeType& type, uint32_t nedges, const tenon_tensor& view,
+                      const tenon_tensor& base) {
+  Window header = {
+      .offset = (byte_position(view) - byte_position(base)) / host->dtype_size(base.dtype),
+      .base_bytes = Shape::bytes(base.ndim),
+      .view_bytes = Shape::bytes(view.ndim)};
+  uint64_t bytes =
+      sizeof header + header.base_bytes + header.view_bytes + 8 * static_cast<uint64_t>(view.ndim);
   Node* node = new_node(type, nullptr, 1, nedges, bytes);
   if (!node) return nullptr;
   auto& window = const_cast<Window&>(window_of(*node));
@@ -69,8 +76,8 @@ Node* new_map_node(Map map, Node& like, Variable* input);
 tenon_status open_window(const Window& window, const Tensor& base, Tensor* out, tenon_err* err) {
   const Shape& shape = window.view();
   tenon_tensor* view;
-  TENON_TRY(host->tensor_view(base.get(), base->dtype, shape.ndim, shape.sizes, window.strides(), window.offset,
-                              &view, err));
+  TENON_TRY(host->tensor_view(base.get(), base->dtype, shape.ndim, shape.sizes, window.strides(),
+                              window.offset, &view, err));
   *out = Tensor::adopt(view);
   return TENON_OK;
 }
@@ -117,19 +124,29 @@ tenon_status pass(Map map, Node& node, Run& run, uint32_t edge, tenon_err* err) 
   return run.deliver(node, node.edges()[edge], std::move(gradient), err);
 }
 
-tenon_status backward_of_take(Node& node, Run& run, tenon_err* err) { return pass(Map::kPlace, node, run, 0, err); }
-tenon_status backward_of_place(Node& node, Run& run, tenon_err* err) { return pass(Map::kTake, node, run, 0, err); }
-tenon_status backward_of_clear(Node& node, Run& run, tenon_err* err) { return pass(Map::kClear, node, run, 0, err); }
+tenon_status backward_of_take(Node& node, Run& run, tenon_err* err) {
+  return pass(Map::kPlace, node, run, 0, err);
+}
+tenon_status backward_of_place(Node& node, Run& run, tenon_err* err) {
+  return pass(Map::kTake, node, run, 0, err);
+}
+tenon_status backward_of_clear(Node& node, Run& run, tenon_err* err) {
+  return pass(Map::kClear, node, run, 0, err);
+}
 tenon_status backward_of_write(Node& node, Run& run, tenon_err* err) {
   TENON_TRY(pass(Map::kClear, node, run, 0, err));
   return pass(Map::kTake, node, run, 1, err);
 }
 void clear_nothing(Node&) {}
 
-constexpr NodeType kTake = {[](const Node&) { return "view of a base that was written"; }, backward_of_take, clear_nothing};
-constexpr NodeType kPlace = {[](const Node&) { return "gradient of a view"; }, backward_of_place, clear_nothing};
-constexpr NodeType kClear = {[](const Node&) { return "gradient of a write"; }, backward_of_clear, clear_nothing};
-constexpr NodeType kWrite = {[](const Node&) { return "write into a view"; }, backward_of_write, clear_nothing};
+constexpr NodeType kTake = {[](const Node&) { return "view of a base that was written"; },
+                            backward_of_take, clear_nothing};
+constexpr NodeType kPlace = {[](const Node&) { return "gradient of a view"; }, backward_of_place,
+                             clear_nothing};
+constexpr NodeType kClear = {[](const Node&) { return "gradient of a write"; }, backward_of_clear,
+                             clear_nothing};
+constexpr NodeType kWrite = {[](const Node&) { return "write into a view"; }, backward_of_write,
+                             clear_nothing};
 
 void set_edge(Node& node, uint32_t index, Variable* to, uint32_t shape) {
   Edge& edge = node.edges()[index];
@@ -161,7 +178,8 @@ bool is_injective(const tenon_tensor& tensor) {
   if (tensor.numel <= 1) return true;
   for (int32_t axis = 0; axis < tensor.ndim; ++axis)
     if (tensor.shape[axis] > 1)
-      axes[count++] = {tensor.strides[axis] < 0 ? -tensor.strides[axis] : tensor.strides[axis], tensor.shape[axis]};
+      axes[count++] = {tensor.strides[axis] < 0 ? -tensor.strides[axis] : tensor.strides[axis],
+                       tensor.shape[axis]};
   std::sort(axes, axes + count);
   int64_t reach = 0;
   for (int32_t i = 0; i < count; ++i) {
@@ -171,7 +189,8 @@ bool is_injective(const tenon_tensor& tensor) {
   return true;
 }
 
-tenon_status check_window(const char* operation, const tenon_tensor& view, const tenon_tensor& base, tenon_err* err) {
+tenon_status check_window(const char* operation, const tenon_tensor& view, const tenon_tensor& base,
+                          tenon_err* err) {
   const char* reason = nullptr;
   if (view.dtype != base.dtype)
     reason = "it has another dtype than its base";
@@ -181,7 +200,8 @@ tenon_status check_window(const char* operation, const tenon_tensor& view, const
     reason = "some of its elements share memory";
   if (!reason) return TENON_OK;
   return fail(err, TENON_UNSUPPORTED,
-              "[%s] gradients cannot follow writes through this view: %s; use the out-of-place form, or take the view "
+              "[%s] gradients cannot follow writes through this view: %s; use the out-of-place "
+              "form, or take the view "
               "again after the write",
               operation, reason);
 }
@@ -192,7 +212,8 @@ Node* new_take(const tenon_tensor& view, const tenon_tensor& base, Variable* of_
   return node;
 }
 
-Node* new_write(const tenon_tensor& view, const tenon_tensor& base, Variable* of_base, Variable* of_view) {
+Node* new_write(const tenon_tensor& view, const tenon_tensor& base, Variable* of_base,
+                Variable* of_view) {
   Node* node = new_window_node(kWrite, 2, view, base);
   if (!node) return nullptr;
   set_edge(*node, 0, of_base, 0);

@@ -7,12 +7,14 @@
 namespace tenon::autograd {
 
 // Can `view` be described as a window of its base? Fails with text otherwise.
-tenon_status check_window(const char* operation, const tenon_tensor& view, const tenon_tensor& base, tenon_err* err);
+tenon_status check_window(const char* operation, const tenon_tensor& view, const tenon_tensor& base,
+                          tenon_err* err);
 // Do no two elements of `tensor` share memory?
 bool is_injective(const tenon_tensor& tensor);
 
 // Nodes without references. NULL: out of memory.
 Node* new_take(const tenon_tensor& view, const tenon_tensor& base, Variable* of_base);
-Node* new_write(const tenon_tensor& view, const tenon_tensor& base, Variable* of_base, Variable* of_view);
+Node* new_write(const tenon_tensor& view, const tenon_tensor& base, Variable* of_base,
+                Variable* of_view);
 
 }  // namespace tenon::autograd

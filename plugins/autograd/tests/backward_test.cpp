@@ -92,7 +92,8 @@ TEST(Backward, GradsOfTwoLeavesNeverShareMemory) {
   Tensor x = parameter({1, 2}), y = parameter({3, 4});
   std::vector<int64_t> shape{2, 1};
   Tensor gradient = vector({1, 1});
-  backward(call("reshape", {call("reshape", {x, shape}), std::vector<int64_t>{2}}) + y, 0, gradient);
+  backward(call("reshape", {call("reshape", {x, shape}), std::vector<int64_t>{2}}) + y, 0,
+           gradient);
   EXPECT_NE(host->tensor_storage(grad(x)), host->tensor_storage(grad(y)));
   EXPECT_NE(host->tensor_storage(grad(x)), host->tensor_storage(gradient.get()));
   EXPECT_NE(host->tensor_storage(grad(y)), host->tensor_storage(gradient.get()));
@@ -132,7 +133,8 @@ TEST(Backward, SecondTimeNeedsRetainGraph) {
   backward(y, TENON_BACKWARD_RETAIN_GRAPH);
   backward(y);
   EXPECT_EQ(grad_values(x), Values{12});
-  EXPECT_TRUE(fails_with([&] { backward(y); }, "backward through the graph a second time: what [multiply] had saved"));
+  EXPECT_TRUE(fails_with([&] { backward(y); },
+                         "backward through the graph a second time: what [multiply] had saved"));
   Tensor z = x + x;  // saves nothing
   backward(z);
   backward(z);
@@ -164,9 +166,13 @@ TEST(Recording, OnlyFloatingTensorsRequireGrad) {
 TEST(Recording, ComplexNumbersAreRefusedWhereTheyMatter) {
   Tensor x = parameter({1, 2});
   Tensor z = call("cast", {x, dtype(TENON_DTYPE_C64)});
-  EXPECT_TRUE(fails_with([&] { require(detach(z)); }, "gradients of complex tensors are not supported"));
-  EXPECT_TRUE(fails_with([&] { backward(sum(call("cast", {z, dtype(TENON_DTYPE_F32)}))); },
-                         "[cast] gradients do not pass through complex tensors"));
+  EXPECT_TRUE(
+      fails_with([&] { require(detach(z)); }, "gradients of complex tensors are not supported"));
+  EXPECT_TRUE(fails_with(
+      [&] {
+        backward(sum(call("cast", {z, dtype(TENON_DTYPE_F32)})));
+      },
+      "[cast] gradients do not pass through complex tensors"));
 }
 
 TEST(Recording, OperatorsThatNeverCarryGradients) {
@@ -213,8 +219,9 @@ TEST(Grad, CanBeSetAndCleared) {
   EXPECT_EQ(autograd->set_grad(x.get(), vector({1}).get(), err), TENON_INVALID_ARGUMENT);
 }
 
-tenon_status extremes_backward(const tenon_host*, const tenon_value* args, uint32_t, tenon_tensor* const* outs,
-                               tenon_tensor* const* grad_outs, uint32_t, uint64_t, tenon_value* grad_args, tenon_err*) {
+tenon_status extremes_backward(const tenon_host*, const tenon_value* args, uint32_t,
+                               tenon_tensor* const* outs, tenon_tensor* const* grad_outs, uint32_t,
+                               uint64_t, tenon_value* grad_args, tenon_err*) {
   auto* x = static_cast<tenon_tensor*>(args[0].v.p);
   EXPECT_EQ(x->device, TENON_DEVICE_META);
   Tensor gradient = call("full", {std::vector<int64_t>{x->shape[0]}, 0.0, dtype(x->dtype)});
@@ -225,8 +232,11 @@ tenon_status extremes_backward(const tenon_host*, const tenon_value* args, uint3
   grad_args[0] = {TENON_VALUE_TENSOR, 0, {.p = gradient.release()}};
   return TENON_OK;
 }
-constexpr tenon_grad_rule kExtremesRule = {.struct_size = sizeof(tenon_grad_rule), .op = "probe::extremes",
-                                           .diff_args = 1, .shapes_args = 1, .saves_outs = 0b1010,
+constexpr tenon_grad_rule kExtremesRule = {.struct_size = sizeof(tenon_grad_rule),
+                                           .op = "probe::extremes",
+                                           .diff_args = 1,
+                                           .shapes_args = 1,
+                                           .saves_outs = 0b1010,
                                            .backward = extremes_backward};
 
 TEST(Rules, ComeFromOutsideTooAndSeeUnreachedResultsAsNull) {

@@ -17,11 +17,12 @@ struct Square {
     --alive;
   }
 
-  static tenon_status backward(void* user, tenon_tensor* const* grads, uint32_t, tenon_tensor** results, uint32_t,
-                               tenon_err* err) {
+  static tenon_status backward(void* user, tenon_tensor* const* grads, uint32_t,
+                               tenon_tensor** results, uint32_t, tenon_err* err) {
     auto* self = static_cast<Square*>(user);
     tenon_tensor* handle;
-    if (tenon_status status = autograd->saved_unpack(self->input, &handle, err); status != TENON_OK) return status;
+    if (tenon_status status = autograd->saved_unpack(self->input, &handle, err); status != TENON_OK)
+      return status;
     Tensor x = Tensor::adopt(handle);
     results[0] = (Tensor::borrow(grads[0]) * call("multiply", {x, 2.0})).release();
     return TENON_OK;
@@ -37,8 +38,9 @@ struct Square {
     Error err;
     err.check(autograd->saved_create(x.get(), 0, &self->input, err));
     tenon_tensor *inputs[] = {x.get()}, *outputs[] = {y.get()};
-    err.check(autograd->record("Square", inputs, 1, outputs, 1, backward, self,
-                               [](void* user) { delete static_cast<Square*>(user); }, err));
+    err.check(autograd->record(
+        "Square", inputs, 1, outputs, 1, backward, self,
+        [](void* user) { delete static_cast<Square*>(user); }, err));
     return y;
   }
 };
@@ -85,8 +87,9 @@ TEST(Custom, SavedTensorThatChangedIsAnError) {
   Tensor x = parameter({3});
   Tensor y = x * vector({1}), z = Square::apply(y);
   call_on(y, "add", {1.0});
-  EXPECT_TRUE(fails_with([&] { backward(z); },
-                         "gradient of [Square] > gradient of [Square]: a tensor saved for backward was modified"));
+  EXPECT_TRUE(fails_with(
+      [&] { backward(z); },
+      "gradient of [Square] > gradient of [Square]: a tensor saved for backward was modified"));
 }
 
 // y = exp(x), which saves its result.
@@ -100,10 +103,11 @@ TEST(Custom, SavedOutputsDifferentiateAgainAndMakeNoCycle) {
       autograd->saved_destroy(output);
       --alive;
     }
-    static tenon_status backward(void* user, tenon_tensor* const* grads, uint32_t, tenon_tensor** results, uint32_t,
-                                 tenon_err* err) {
+    static tenon_status backward(void* user, tenon_tensor* const* grads, uint32_t,
+                                 tenon_tensor** results, uint32_t, tenon_err* err) {
       tenon_tensor* y;
-      if (tenon_status status = autograd->saved_unpack(static_cast<Exp*>(user)->output, &y, err); status != TENON_OK)
+      if (tenon_status status = autograd->saved_unpack(static_cast<Exp*>(user)->output, &y, err);
+          status != TENON_OK)
         return status;
       results[0] = (Tensor::borrow(grads[0]) * Tensor::adopt(y)).release();
       return TENON_OK;
@@ -120,8 +124,9 @@ TEST(Custom, SavedOutputsDifferentiateAgainAndMakeNoCycle) {
     Error err;
     err.check(autograd->saved_create(y.get(), 1, &self->output, err));
     tenon_tensor *inputs[] = {x.get()}, *outputs[] = {y.get()};
-    err.check(autograd->record("Exp", inputs, 1, outputs, 1, Exp::backward, self,
-                               [](void* user) { delete static_cast<Exp*>(user); }, err));
+    err.check(autograd->record(
+        "Exp", inputs, 1, outputs, 1, Exp::backward, self,
+        [](void* user) { delete static_cast<Exp*>(user); }, err));
     Tensor first = gradients(y, {x}, TENON_BACKWARD_CREATE_GRAPH)[0];
     EXPECT_EQ(values(first), Values{1});
     EXPECT_EQ(values(gradients(first + first, {x})[0]), Values{2});
@@ -129,10 +134,12 @@ TEST(Custom, SavedOutputsDifferentiateAgainAndMakeNoCycle) {
   EXPECT_EQ(alive, 0);
 }
 
-tenon_status first_only(void*, tenon_tensor* const* grads, uint32_t noutputs, tenon_tensor** results, uint32_t ninputs,
-                        tenon_err* err) {
-  if (noutputs != 2 || ninputs != 3 || grads[0] != nullptr) return tenon::fail(err, TENON_INTERNAL, "unexpected call");
-  results[2] = sum(Tensor::borrow(grads[1])).release();  // for a (1,): the engine brings it to that shape
+tenon_status first_only(void*, tenon_tensor* const* grads, uint32_t noutputs,
+                        tenon_tensor** results, uint32_t ninputs, tenon_err* err) {
+  if (noutputs != 2 || ninputs != 3 || grads[0] != nullptr)
+    return tenon::fail(err, TENON_INTERNAL, "unexpected call");
+  results[2] =
+      sum(Tensor::borrow(grads[1])).release();  // for a (1,): the engine brings it to that shape
   return TENON_OK;
 }
 
@@ -143,7 +150,8 @@ TEST(Custom, SeveralInputsAndOutputs) {
   tenon_tensor* results[] = {outputs[0].get(), outputs[1].get()};
   Error err;
   err.check(autograd->record("Split", inputs, 3, results, 2, first_only, nullptr, nullptr, err));
-  EXPECT_TRUE(fails_with([&] { backward(sum(outputs[1])); }, "gradient of [Split]: expected shape (1,)"));
+  EXPECT_TRUE(
+      fails_with([&] { backward(sum(outputs[1])); }, "gradient of [Split]: expected shape (1,)"));
 }
 
 TEST(Custom, InputThatIsAlsoOutputWasModifiedInPlace) {
@@ -165,7 +173,8 @@ TEST(Custom, InputThatIsAlsoOutputWasModifiedInPlace) {
   EXPECT_EQ(grad_values(x), Values{12});
 
   tenon_tensor* leaf[] = {x.get()};
-  EXPECT_EQ(autograd->record("Double_", leaf, 1, leaf, 1, times_two, nullptr, nullptr, err), TENON_FAILED_PRECONDITION);
+  EXPECT_EQ(autograd->record("Double_", leaf, 1, leaf, 1, times_two, nullptr, nullptr, err),
+            TENON_FAILED_PRECONDITION);
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ TEST(Gradients, WalkOnlyWhatLeadsToTheInputs) {
   Tensor z = y * call("probe::opaque", {w});  // its gradient would fail
   EXPECT_EQ(values(gradients(z, {y}, TENON_BACKWARD_RETAIN_GRAPH)[0]), Values{3});
   EXPECT_EQ(values(gradients(z, {x})[0]), Values{12});
-  EXPECT_TRUE(fails_with([&] { gradients(y * y, {x}); }, "a second time"));  // y's node ran just now
+  EXPECT_TRUE(
+      fails_with([&] { gradients(y * y, {x}); }, "a second time"));  // y's node ran just now
 }
 
 TEST(Gradients, StopAtTheInput) {
@@ -42,11 +43,16 @@ TEST(Gradients, StopAtTheInput) {
 
 TEST(Gradients, UnusedInputs) {
   Tensor x = parameter({2}), y = parameter({3});
-  EXPECT_TRUE(fails_with([&] { gradients(x * x, {x, y}); }, "the outputs do not depend on inputs[1]"));
+  EXPECT_TRUE(fails_with(
+      [&] {
+        gradients(x * x, {x, y});
+      },
+      "the outputs do not depend on inputs[1]"));
   std::vector<Tensor> found = gradients(x * x, {x, y}, TENON_BACKWARD_ALLOW_UNUSED);
   EXPECT_EQ(values(found[0]), Values{4});
   EXPECT_FALSE(found[1]);
-  EXPECT_TRUE(fails_with([&] { gradients(x * x, {vector({1})}); }, "inputs[0] does not require grad"));
+  EXPECT_TRUE(
+      fails_with([&] { gradients(x * x, {vector({1})}); }, "inputs[0] does not require grad"));
 }
 
 TEST(Gradients, SecondDerivatives) {

@@ -11,7 +11,8 @@ struct Watcher {
   tenon_status status = TENON_OK;
   int dropped = 0;
 
-  static tenon_status see(void* user, tenon_tensor* gradient, tenon_tensor** replacement, tenon_err* err) {
+  static tenon_status see(void* user, tenon_tensor* gradient, tenon_tensor** replacement,
+                          tenon_err* err) {
     auto* self = static_cast<Watcher*>(user);
     self->seen.push_back(values(gradient));
     if (self->status != TENON_OK) return tenon::fail(err, self->status, "the hook is unhappy");
@@ -21,8 +22,9 @@ struct Watcher {
   uint64_t watch(const Tensor& tensor) {
     Error err;
     uint64_t id = 0;
-    err.check(autograd->hook_add(tensor.get(), see, this, [](void* user) { ++static_cast<Watcher*>(user)->dropped; },
-                                 &id, err));
+    err.check(autograd->hook_add(
+        tensor.get(), see, this, [](void* user) { ++static_cast<Watcher*>(user)->dropped; }, &id,
+        err));
     return id;
   }
 };
@@ -71,8 +73,9 @@ TEST(Hooks, MayFail) {
   Tensor x = parameter({3});
   Tensor y = x * x, z = y * y;
   watcher.watch(y);
-  EXPECT_TRUE(fails_with([&] { backward(z, TENON_BACKWARD_RETAIN_GRAPH); },
-                         "hook on the gradient of a result of [tenon::multiply] > the hook is unhappy"));
+  EXPECT_TRUE(
+      fails_with([&] { backward(z, TENON_BACKWARD_RETAIN_GRAPH); },
+                 "hook on the gradient of a result of [tenon::multiply] > the hook is unhappy"));
   watcher.status = TENON_OK;  // nothing is left over from the failed pass
   backward(z);
   EXPECT_EQ(grad_values(x), Values{108});
@@ -83,7 +86,8 @@ TEST(Hooks, ReplacementMustFit) {
   Tensor y = x * x;
   Error err;
   uint64_t id;
-  auto shrink = [](void*, tenon_tensor* gradient, tenon_tensor** replacement, tenon_err*) -> tenon_status {
+  auto shrink = [](void*, tenon_tensor* gradient, tenon_tensor** replacement,
+                   tenon_err*) -> tenon_status {
     *replacement = sum(Tensor::borrow(gradient)).release();
     return TENON_OK;
   };
@@ -95,7 +99,8 @@ TEST(Hooks, NeedAGradient) {
   Tensor x = vector({1});
   Error err;
   uint64_t id;
-  EXPECT_EQ(autograd->hook_add(x.get(), Watcher::see, nullptr, nullptr, &id, err), TENON_FAILED_PRECONDITION);
+  EXPECT_EQ(autograd->hook_add(x.get(), Watcher::see, nullptr, nullptr, &id, err),
+            TENON_FAILED_PRECONDITION);
 }
 
 TEST(Hooks, RunInGradientsToo) {

@@ -6,8 +6,10 @@ namespace {
 
 TEST(InPlace, LeafThatRequiresGradIsRefusedUntouched) {
   Tensor x = parameter({1});
-  EXPECT_TRUE(fails_with([&] { call_on(x, "multiply", {2.0}); }, "[multiply] a leaf tensor that requires grad is modified"));
-  EXPECT_TRUE(fails_with([&] { call_into(x, "clone", {vector({5})}); }, "[clone] a leaf tensor that requires grad"));
+  EXPECT_TRUE(fails_with([&] { call_on(x, "multiply", {2.0}); },
+                         "[multiply] a leaf tensor that requires grad is modified"));
+  EXPECT_TRUE(fails_with([&] { call_into(x, "clone", {vector({5})}); },
+                         "[clone] a leaf tensor that requires grad"));
   EXPECT_EQ(values(x), Values{1});
   NoGrad off;
   call_on(x, "multiply", {2.0});
@@ -77,7 +79,11 @@ TEST(InPlace, CopyReplacesHistory) {
 TEST(InPlace, OutputWithHistoryIsRefused) {
   Tensor x = parameter({2});
   Tensor y = x * x, z = vector({1});
-  EXPECT_TRUE(fails_with([&] { call_into(y, "add", {z, z}); }, "[add] the output given already has a gradient history"));
+  EXPECT_TRUE(fails_with(
+      [&] {
+        call_into(y, "add", {z, z});
+      },
+      "[add] the output given already has a gradient history"));
   call_into(z, "add", {y, y});
   backward(z);
   EXPECT_EQ(grad_values(x), Values{8});
@@ -88,7 +94,8 @@ TEST(InPlace, SavedTensorThatChangedIsAnError) {
   Tensor y = x + x, z = y * x;
   call_on(y, "add", {1.0});
   EXPECT_TRUE(fails_with([&] { backward(z); },
-                         "gradient of [multiply]: argument `x` was modified in place after the call: expected version 0, "
+                         "gradient of [multiply]: argument `x` was modified in place after the "
+                         "call: expected version 0, "
                          "found version 1; use the out-of-place form"));
 }
 
@@ -96,7 +103,8 @@ TEST(InPlace, SavedResultThatChangedIsAnError) {
   Tensor x = parameter({0});
   Tensor y = call("exp", {x});
   call_on(y, "add", {1.0});
-  EXPECT_TRUE(fails_with([&] { backward(y); }, "gradient of [exp]: result `out` was modified in place"));
+  EXPECT_TRUE(
+      fails_with([&] { backward(y); }, "gradient of [exp]: result `out` was modified in place"));
 }
 
 TEST(InPlace, SavedTensorThatChangedThroughAViewIsAnError) {

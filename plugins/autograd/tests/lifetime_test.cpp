@@ -64,7 +64,7 @@ TEST(Lifetime, InPlaceAfterUseMakesNoCycle) {
     Tensor x = parameter({2}), w = parameter({3});
     Tensor y = tracked({5}, alive);
     call_on(y, "multiply", {x});
-    Tensor z = y * w;      // keeps y
+    Tensor z = y * w;        // keeps y
     call_on(y, "add", {z});  // y -> add -> multiply -> y, were it kept on
     EXPECT_TRUE(fails_with([&] { backward(y); }, "was modified in place"));
   }

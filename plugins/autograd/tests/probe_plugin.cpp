@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that only tests need, from outside: one without a gradient, and one with several results, of
-// which some have no gradient. The test registers the rule of the latter.
+// Operators that only tests need, from outside: one without a gradient, and one with several
+// results, of which some have no gradient. The test registers the rule of the latter.
 #include <tenon/plugin.hpp>
 
 #include <algorithm>
@@ -8,7 +8,8 @@
 
 namespace {
 
-tenon_status infer_results(const tenon_value* args, uint32_t, tenon_meta* outs, uint32_t nouts, tenon_err*) {
+tenon_status infer_results(const tenon_value* args, uint32_t, tenon_meta* outs, uint32_t nouts,
+                           tenon_err*) {
   const auto* x = static_cast<const tenon_tensor*>(args[0].v.p);
   for (uint32_t k = 0; k < nouts; ++k) {
     outs[k].kind = TENON_META_NEW;
@@ -19,7 +20,8 @@ tenon_status infer_results(const tenon_value* args, uint32_t, tenon_meta* outs, 
   return TENON_OK;
 }
 
-tenon_status opaque(tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t, tenon_err*) {
+tenon_status opaque(tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
+                    tenon_err*) {
   const auto* x = static_cast<const tenon_tensor*>(args[0].v.p);
   const auto* out = static_cast<const tenon_tensor*>(outs[0].v.p);
   const auto* from = static_cast<const float*>(x->data);
@@ -28,7 +30,8 @@ tenon_status opaque(tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* 
 }
 
 // Smallest and largest element of a vector, each with its position.
-tenon_status extremes(tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t, tenon_err*) {
+tenon_status extremes(tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
+                      tenon_err*) {
   const auto* x = static_cast<const tenon_tensor*>(args[0].v.p);
   const auto* data = static_cast<const float*>(x->data);
   auto [low, high] = std::minmax_element(data, data + x->numel);
@@ -50,18 +53,36 @@ constexpr uint64_t fnv1a(std::string_view text) {
 }
 
 constexpr tenon_op_def define(const char* name, const char* schema, uint32_t nouts) {
-  return {.struct_size = sizeof(tenon_op_def), .name = name, .schema = schema, .schema_hash = fnv1a(schema), .doc = "", .origin = "probe",
-          .params = kX, .nparams = 1, .param_size = sizeof(tenon_param_def), .nouts = nouts,
-          .compute = TENON_COMPUTE_FIRST, .shape = TENON_SHAPE_INFER, .dtype_mask = kFloat32, .infer = infer_results};
+  return {.struct_size = sizeof(tenon_op_def),
+          .name = name,
+          .schema = schema,
+          .schema_hash = fnv1a(schema),
+          .doc = "",
+          .origin = "probe",
+          .params = kX,
+          .nparams = 1,
+          .param_size = sizeof(tenon_param_def),
+          .nouts = nouts,
+          .compute = TENON_COMPUTE_FIRST,
+          .shape = TENON_SHAPE_INFER,
+          .dtype_mask = kFloat32,
+          .infer = infer_results};
 }
-constexpr tenon_op_def kOps[] = {
-    define("probe::opaque", "probe::opaque(Tensor x) -> Tensor", 1),
-    define("probe::extremes", "probe::extremes(Tensor x) -> (Tensor low, Tensor where_low, Tensor high, Tensor where_high)", 4)};
+constexpr tenon_op_def kOps[] = {define("probe::opaque", "probe::opaque(Tensor x) -> Tensor", 1),
+                                 define("probe::extremes",
+                                        "probe::extremes(Tensor x) -> (Tensor low, Tensor "
+                                        "where_low, Tensor high, Tensor where_high)",
+                                        4)};
 
 constexpr tenon_kernel_def serve(const char* op, tenon_boxed_fn kernel) {
-  return {.struct_size = sizeof(tenon_kernel_def), .op = op, .device = "cpu", .dtype_mask = kFloat32, .boxed = kernel};
+  return {.struct_size = sizeof(tenon_kernel_def),
+          .op = op,
+          .device = "cpu",
+          .dtype_mask = kFloat32,
+          .boxed = kernel};
 }
-constexpr tenon_kernel_def kKernels[] = {serve("probe::opaque", opaque), serve("probe::extremes", extremes)};
+constexpr tenon_kernel_def kKernels[] = {serve("probe::opaque", opaque),
+                                         serve("probe::extremes", extremes)};
 
 constexpr tenon_plugin kPlugin = {
     .struct_size = sizeof(tenon_plugin),

@@ -8,24 +8,31 @@ namespace {
 
 double element(const tenon_tensor& tensor, int64_t at) {
   switch (tensor.dtype) {
-    case TENON_DTYPE_F32: return static_cast<const float*>(tensor.data)[at];
-    case TENON_DTYPE_F64: return static_cast<const double*>(tensor.data)[at];
-    case TENON_DTYPE_I64: return static_cast<double>(static_cast<const int64_t*>(tensor.data)[at]);
-    case TENON_DTYPE_C64: return static_cast<const float*>(tensor.data)[2 * at];
-    default: throw std::runtime_error("values: a dtype that these tests do not read");
+    case TENON_DTYPE_F32:
+      return static_cast<const float*>(tensor.data)[at];
+    case TENON_DTYPE_F64:
+      return static_cast<const double*>(tensor.data)[at];
+    case TENON_DTYPE_I64:
+      return static_cast<double>(static_cast<const int64_t*>(tensor.data)[at]);
+    case TENON_DTYPE_C64:
+      return static_cast<const float*>(tensor.data)[2 * at];
+    default:
+      throw std::runtime_error("values: a dtype that these tests do not read");
   }
 }
 
 Tensor make(std::vector<int64_t> shape, std::initializer_list<double> values, int32_t dtype) {
   Error err;
   tenon_tensor* out;
-  err.check(host->tensor_create(host->device_host(), dtype, static_cast<int32_t>(shape.size()), shape.data(), &out, err));
+  err.check(host->tensor_create(host->device_host(), dtype, static_cast<int32_t>(shape.size()),
+                                shape.data(), &out, err));
   Tensor result = Tensor::adopt(out);
   int64_t at = 0;
   for (double value : values) {
     if (dtype == TENON_DTYPE_F32) static_cast<float*>(out->data)[at++] = static_cast<float>(value);
     if (dtype == TENON_DTYPE_F64) static_cast<double*>(out->data)[at++] = value;
-    if (dtype == TENON_DTYPE_I64) static_cast<int64_t*>(out->data)[at++] = static_cast<int64_t>(value);
+    if (dtype == TENON_DTYPE_I64)
+      static_cast<int64_t*>(out->data)[at++] = static_cast<int64_t>(value);
   }
   return result;
 }
@@ -44,18 +51,22 @@ std::vector<Tensor> call_all(const char* name, std::initializer_list<Arg> args) 
   err.check(host->op_call(op, values.data(), static_cast<uint32_t>(values.size()), outs.data(),
                           static_cast<uint32_t>(outs.size()), err));
   std::vector<Tensor> results;
-  for (const tenon_value& out : outs) results.push_back(Tensor::adopt(static_cast<tenon_tensor*>(out.v.p)));
+  for (const tenon_value& out : outs)
+    results.push_back(Tensor::adopt(static_cast<tenon_tensor*>(out.v.p)));
   return results;
 }
 
-Tensor call(const char* op, std::initializer_list<Arg> args) { return std::move(call_all(op, args)[0]); }
+Tensor call(const char* op, std::initializer_list<Arg> args) {
+  return std::move(call_all(op, args)[0]);
+}
 
 void call_into(const Tensor& out, const char* name, std::initializer_list<Arg> args) {
   std::vector<tenon_value> values;
   for (const Arg& arg : args) values.push_back(arg.value);
   tenon_value result = Arg(out).value;
   Error err;
-  err.check(host->op_call(host->op_find(name), values.data(), static_cast<uint32_t>(values.size()), &result, 1, err));
+  err.check(host->op_call(host->op_find(name), values.data(), static_cast<uint32_t>(values.size()),
+                          &result, 1, err));
 }
 
 void call_on(const Tensor& x, const char* name, std::initializer_list<Arg> rest) {
@@ -63,7 +74,8 @@ void call_on(const Tensor& x, const char* name, std::initializer_list<Arg> rest)
   for (const Arg& arg : rest) values.push_back(arg.value);
   tenon_value result = Arg(x).value;
   Error err;
-  err.check(host->op_call(host->op_find(name), values.data(), static_cast<uint32_t>(values.size()), &result, 1, err));
+  err.check(host->op_call(host->op_find(name), values.data(), static_cast<uint32_t>(values.size()),
+                          &result, 1, err));
 }
 
 Tensor operator+(const Tensor& x, const Tensor& y) { return call("add", {x, y}); }
@@ -80,7 +92,9 @@ Tensor vector(std::initializer_list<double> values, int32_t dtype) {
 Tensor matrix(int64_t rows, int64_t columns, std::initializer_list<double> values) {
   return make({rows, columns}, values, TENON_DTYPE_F32);
 }
-Tensor parameter(std::initializer_list<double> values, int32_t dtype) { return require(vector(values, dtype)); }
+Tensor parameter(std::initializer_list<double> values, int32_t dtype) {
+  return require(vector(values, dtype));
+}
 Tensor require(Tensor tensor) {
   Error err;
   err.check(autograd->set_requires_grad(tensor.get(), 1, err));
@@ -90,7 +104,8 @@ Tensor require(Tensor tensor) {
 std::vector<double> values(tenon_tensor* tensor) {
   if (!tensor) throw std::runtime_error("values: no tensor");
   NoGrad off;
-  Tensor dense = tensor->flags & TENON_TENSOR_CONTIGUOUS ? Tensor::borrow(tensor) : call("clone", {Tensor::borrow(tensor)});
+  Tensor dense = tensor->flags & TENON_TENSOR_CONTIGUOUS ? Tensor::borrow(tensor)
+                                                         : call("clone", {Tensor::borrow(tensor)});
   std::vector<double> result;
   for (int64_t i = 0; i < dense->numel; ++i) result.push_back(element(*dense.get(), i));
   return result;
@@ -107,14 +122,14 @@ void backward(const Tensor& output, uint32_t flags, const Tensor& gradient) {
   err.check(autograd->backward(outputs, grads, 1, flags, err));
 }
 
-std::vector<Tensor> gradients(const Tensor& output, const std::vector<Tensor>& inputs, uint32_t flags,
-                              const Tensor& gradient) {
+std::vector<Tensor> gradients(const Tensor& output, const std::vector<Tensor>& inputs,
+                              uint32_t flags, const Tensor& gradient) {
   Error err;
   tenon_tensor *outputs[] = {output.get()}, *grads[] = {gradient.get()};
   std::vector<tenon_tensor*> handles, results(inputs.size());
   for (const Tensor& input : inputs) handles.push_back(input.get());
-  err.check(autograd->gradients(outputs, grads, 1, handles.data(), static_cast<uint32_t>(handles.size()),
-                                results.data(), flags, err));
+  err.check(autograd->gradients(outputs, grads, 1, handles.data(),
+                                static_cast<uint32_t>(handles.size()), results.data(), flags, err));
   std::vector<Tensor> owned;
   for (tenon_tensor* result : results) owned.push_back(Tensor::adopt(result));
   return owned;
@@ -139,7 +154,8 @@ std::string error_of(const std::function<void()>& action) {
 testing::AssertionResult fails_with(const std::function<void()>& action, const std::string& text) {
   std::string found = error_of(action);
   if (found.find(text) != std::string::npos) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "expected a failure with '" << text << "', got '" << found << "'";
+  return testing::AssertionFailure()
+         << "expected a failure with '" << text << "', got '" << found << "'";
 }
 
 Tensor tracked(std::initializer_list<double> values, int& alive) {
@@ -157,8 +173,8 @@ Tensor tracked(std::initializer_list<double> values, int& alive) {
   };
   Error err;
   tenon_tensor* out;
-  err.check(host->tensor_wrap(host->device_host(), TENON_DTYPE_F32, 1, &count, nullptr, memory->data, 0, drop, memory,
-                              &out, err));
+  err.check(host->tensor_wrap(host->device_host(), TENON_DTYPE_F32, 1, &count, nullptr,
+                              memory->data, 0, drop, memory, &out, err));
   ++alive;
   return Tensor::adopt(out);
 }
@@ -177,8 +193,8 @@ int main(int count, char** arguments) {
       return 1;
     }
   tenon::host->err_destroy(err);
-  tenon::test::autograd =
-      static_cast<const tenon_autograd_api*>(tenon::host->service_find(TENON_AUTOGRAD_SERVICE, TENON_AUTOGRAD_VERSION));
+  tenon::test::autograd = static_cast<const tenon_autograd_api*>(
+      tenon::host->service_find(TENON_AUTOGRAD_SERVICE, TENON_AUTOGRAD_VERSION));
   if (!tenon::test::autograd) return 1;
   return RUN_ALL_TESTS();
 }

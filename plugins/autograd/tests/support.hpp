@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors and calls for tests, in few words. Calls throw on failure: a test that expects one asks error_of.
+// Tensors and calls for tests, in few words. Calls throw on failure: a test that expects one asks
+// error_of.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -39,9 +40,13 @@ struct Arg {
   Arg(int number) : value{TENON_VALUE_INT, 0, {.i = number}} {}
   Arg(bool truth) : value{TENON_VALUE_BOOL, 0, {.i = truth}} {}
   Arg(const std::vector<int64_t>& list)
-      : value{TENON_VALUE_INTS, static_cast<uint32_t>(list.size()), {.p = const_cast<int64_t*>(list.data())}} {}
+      : value{TENON_VALUE_INTS,
+              static_cast<uint32_t>(list.size()),
+              {.p = const_cast<int64_t*>(list.data())}} {}
   Arg(const std::vector<tenon_tensor*>& list)
-      : value{TENON_VALUE_TENSORS, static_cast<uint32_t>(list.size()), {.p = const_cast<tenon_tensor**>(list.data())}} {}
+      : value{TENON_VALUE_TENSORS,
+              static_cast<uint32_t>(list.size()),
+              {.p = const_cast<tenon_tensor**>(list.data())}} {}
   Arg(const tenon_value& value) : value(value) {}
   tenon_value value;
 };
@@ -69,8 +74,8 @@ inline std::vector<double> values(const Tensor& tensor) { return values(tensor.g
 inline tenon_tensor* grad(const Tensor& tensor) { return autograd->grad(tensor.get()); }
 std::vector<double> grad_values(const Tensor& tensor);
 void backward(const Tensor& output, uint32_t flags = 0, const Tensor& gradient = {});
-std::vector<Tensor> gradients(const Tensor& output, const std::vector<Tensor>& inputs, uint32_t flags = 0,
-                              const Tensor& gradient = {});
+std::vector<Tensor> gradients(const Tensor& output, const std::vector<Tensor>& inputs,
+                              uint32_t flags = 0, const Tensor& gradient = {});
 Tensor detach(const Tensor& tensor);
 
 class NoGrad {

@@ -40,7 +40,8 @@ TEST(Threads, SharedLeaves) {
 TEST(Threads, GradientsOfSharedLeaves) {
   Tensor x = parameter({2});
   on_threads([&](int) {
-    for (int round = 0; round < kRounds; ++round) EXPECT_EQ(values(gradients(x * x, {x})[0]), Values{4});
+    for (int round = 0; round < kRounds; ++round)
+      EXPECT_EQ(values(gradients(x * x, {x})[0]), Values{4});
   });
   EXPECT_EQ(grad(x), nullptr);
 }

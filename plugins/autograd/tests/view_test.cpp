@@ -74,7 +74,8 @@ TEST(Views, WritesInALoop) {
   Tensor x = parameter({1, 2, 3, 4}), out = vector({0, 0, 0, 0});
   for (int64_t i = 0; i < 4; ++i) {
     Tensor previous = i ? slice(out, i - 1, i) : vector({1});
-    call_into(slice(out, i, i + 1), "clone", {call("multiply", {call("clone", {previous}), slice(x, i, i + 1)})});
+    call_into(slice(out, i, i + 1), "clone",
+              {call("multiply", {call("clone", {previous}), slice(x, i, i + 1)})});
   }
   EXPECT_EQ(values(out), (Values{1, 2, 6, 24}));
   backward(sum(out));
@@ -83,7 +84,8 @@ TEST(Views, WritesInALoop) {
 
 TEST(Views, OfALeafAreRefused) {
   Tensor x = parameter({1, 2});
-  EXPECT_TRUE(fails_with([&] { call_on(slice(x, 0, 1), "add", {1.0}); }, "[add] a view of a leaf tensor that requires grad"));
+  EXPECT_TRUE(fails_with([&] { call_on(slice(x, 0, 1), "add", {1.0}); },
+                         "[add] a view of a leaf tensor that requires grad"));
 }
 
 TEST(Views, OfALeafStayGoodAfterAnUpdate) {
@@ -99,7 +101,8 @@ TEST(Views, OfALeafStayGoodAfterAnUpdate) {
 
 TEST(Views, ThatOverlapThemselvesOutliveUnrecordedWrites) {
   Tensor x = parameter({1});
-  Tensor rows = call("expand", {call("view", {x, std::vector<int64_t>{1, 1}}), std::vector<int64_t>{3, 1}});
+  Tensor rows =
+      call("expand", {call("view", {x, std::vector<int64_t>{1, 1}}), std::vector<int64_t>{3, 1}});
   {
     NoGrad off;
     call_on(x, "add", {1.0});
