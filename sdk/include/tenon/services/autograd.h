@@ -58,7 +58,7 @@ typedef tenon_status (*tenon_custom_backward_fn)(void* user, tenon_tensor* const
 
 enum {
   TENON_BACKWARD_RETAIN_GRAPH = 1, /* keep saved tensors, so that backward may run again */
-  TENON_BACKWARD_CREATE_GRAPH = 2, /* record the backward pass itself, for higher derivatives */
+  TENON_BACKWARD_CREATE_GRAPH = 2, /* record the backward pass itself, for higher derivatives; implies RETAIN */
   TENON_BACKWARD_ALLOW_UNUSED = 4  /* grad(): NULL for inputs that the outputs do not depend on */
 };
 
@@ -96,7 +96,8 @@ typedef struct tenon_autograd_api {
                             uint32_t flags, tenon_err*);
   /* -- custom functions ----------------------------------------------------------------------- */
   /* Attach history to `outputs`, computed from `inputs` with recording off. No-op if no input
-   * requires grad. `drop(user)` runs when the node dies. Outputs that are also inputs count as
+   * requires grad or recording is off: turn it on again before. On TENON_OK `user` belongs to the
+   * node; `drop(user)` runs when that dies, at once if nothing was recorded. Outputs that are also inputs count as
    * modified in place. */
   tenon_status (*record)(const char* name, tenon_tensor* const* inputs, uint32_t ninputs,
                          tenon_tensor* const* outputs, uint32_t noutputs, tenon_custom_backward_fn,
