@@ -105,12 +105,19 @@ void define(Registry& self, Operator& op, const tenon_op_def& def, const void* o
   if (def.flags & TENON_OP_MATERIALIZE) self.materialize.store(&op, std::memory_order_release);
 }
 
+// Is the kernel for this kind: by name, or because the kind compiles source?
+bool serves(const Kernel& kernel, std::string_view kind, bool compiles) {
+  return kernel.device_kind == kind || (compiles && kernel.device_kind == TENON_DEVICE_COMPILED);
+}
+
 // Device kinds with at least one kernel are worth lowering for; on others every part of a
 // decomposition would run on the host, one copy after another.
-bool kind_has_kernels(Registry& self, std::string_view kind) {
+bool kind_has_kernels(Registry& self, uint32_t kind) {
+  std::string_view name = slots::device_kind_name(kind);
+  bool compiles = device_kind_compiles(kind);
   for (auto& [op, kernels] : self.kernels)
     for (auto& kernel : kernels)
-      if (kernel->device_kind == kind) return true;
+      if (serves(*kernel, name, compiles)) return true;
   return false;
 }
 
@@ -119,10 +126,15 @@ std::vector<const Kernel*> candidates(Registry& self, const Operator& op, uint32
   const char* kind_name = slots::device_kind_name(kind);
   auto position = self.kernels.find(&op);
   if (!kind_name || position == self.kernels.end()) return found;
+  bool compiles = device_kind_compiles(kind);
   for (auto& kernel : position->second)
-    if (kernel->device_kind == kind_name && (kernel->def.dtype_mask >> dtype & 1)) found.push_back(kernel.get());
-  std::stable_sort(found.begin(), found.end(),
-                   [](const Kernel* a, const Kernel* b) { return a->def.score > b->def.score; });
+    if (serves(*kernel, kind_name, compiles) && (kernel->def.dtype_mask >> dtype & 1))
+      found.push_back(kernel.get());
+  auto comes_first = [](const Kernel* a, const Kernel* b) {
+    bool a_is_compiled = a->device_kind == TENON_DEVICE_COMPILED, b_is_compiled = b->device_kind == TENON_DEVICE_COMPILED;
+    return a_is_compiled != b_is_compiled ? b_is_compiled : a->def.score > b->def.score;
+  };
+  std::stable_sort(found.begin(), found.end(), comes_first);
   return found;
 }
 
@@ -130,7 +142,7 @@ Route route_without_kernel(Registry& self, const Operator& op, uint32_t kind, in
   Device* host = find_device(slots::device_host());
   bool is_host = host && TENON_DEVICE_KIND(host->id) == kind;
   bool can_lower = op.def.decompose && !(op.def.flags & (TENON_OP_CONVERT | TENON_OP_MATERIALIZE));
-  if (can_lower && (is_host || kind_has_kernels(self, slots::device_kind_name(kind)))) return Route::kLowered;
+  if (can_lower && (is_host || kind_has_kernels(self, kind))) return Route::kLowered;
   if (host && !is_host &&
       (can_lower || !candidates(self, op, TENON_DEVICE_KIND(host->id), dtype).empty()))
     return Route::kHost;

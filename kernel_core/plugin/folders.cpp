@@ -101,7 +101,9 @@ Refusal Loader::try_candidate(size_t index) {
 
 bool Loader::provides_loaded_device(const std::vector<std::string>& kinds) const {
   return std::any_of(plugins_.begin(), plugins_.end(), [&](const auto& plugin) {
-    return plugin->tables.has_device() && overlaps(kinds, {plugin->tables.device.kind});
+    if (!plugin->tables.has_device()) return false;
+    const tenon_device_api& device = plugin->tables.device;
+    return overlaps(kinds, {device.kind}) || (device.compile && overlaps(kinds, {TENON_DEVICE_COMPILED}));
   });
 }
 

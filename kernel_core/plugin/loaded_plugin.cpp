@@ -15,7 +15,9 @@ std::string call_name(const LoadedPlugin& plugin, const char* function) {
 
 }  // namespace
 
-Refusal query_and_check(LoadedPlugin& plugin) {
+Refusal open_and_query(LoadedPlugin& plugin) {
+  if (plugin.attached) return check_tables(plugin.attached, plugin.manifest, plugin.tables);
+  if (Refusal refusal = plugin.library.open(plugin.file.path)) return refusal;
   tenon_err err;
   const tenon_plugin* returned = nullptr;
   std::string what = call_name(plugin, "tenon_plugin_query");

@@ -2,6 +2,7 @@
 #include "kernel_core/plugin/loader.hpp"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "kernel_core/runtime/log.hpp"
 
@@ -36,6 +37,34 @@ Refusal Loader::load_recorded(const std::string& path, Trust trust) {
   return outcome;
 }
 
+Refusal Loader::attach(const tenon_plugin* table, const std::string& origin) {
+  std::lock_guard lock(mutex_);
+  Attempt attempt{.path = origin};
+  attempt.outcome = [&]() -> Refusal {
+    if (!table || table->struct_size < offsetof(tenon_plugin, device) || !table->name || !table->version)
+      return {Stage::kNegotiate, Reason::kBadTable, origin + ": expected a table with a name and a version",
+              "fill tenon_plugin and write its size to struct_size"};
+    attempt.name = table->name;
+    attempt.version = table->version;
+    auto plugin = std::make_unique<LoadedPlugin>();
+    plugin->file.path = origin;
+    plugin->attached = table;
+    plugin->manifest.name = table->name;
+    plugin->manifest.version = table->version;
+    plugin->manifest.epoch_min = plugin->manifest.epoch_max = TENON_ABI_EPOCH;
+    plugin->manifest.sanitizer = TENON_SANITIZER_HERE;
+    plugin->manifest.is_attached = true;
+    if (Refusal refusal = check_name(plugin->file, plugin->manifest)) return refusal;
+    return bring_in(std::move(plugin));
+  }();
+  Refusal outcome = attempt.outcome;
+  if (!outcome) attempt.outcome.stage = Stage::kStart;
+  attempts_.add(std::move(attempt));
+  if (outcome) return outcome;
+  load_kernels_for_loaded_devices();
+  return accepted();
+}
+
 // The pipeline: everything that can be asked without running plugin code comes first.
 Refusal Loader::load_file(const std::string& path, Trust trust, Attempt& attempt) {
   auto plugin = std::make_unique<LoadedPlugin>();
@@ -44,7 +73,7 @@ Refusal Loader::load_file(const std::string& path, Trust trust, Attempt& attempt
   attempt.path = file.path;
   auto is_this_file = [&](const FileIdentity& other) { return other.same_file(file); };
   for (const auto& loaded : plugins_)
-    if (is_this_file(loaded->file)) {
+    if (!loaded->attached && is_this_file(loaded->file)) {
       attempt.name = loaded->manifest.name;
       attempt.version = loaded->manifest.version;
       return accepted();
@@ -84,8 +113,7 @@ Refusal Loader::check_name(const FileIdentity& file, const Manifest& manifest) c
 
 // From the first instruction of the plugin on. Refused: nothing of it stays.
 Refusal Loader::bring_in(std::unique_ptr<LoadedPlugin> plugin) {
-  if (Refusal refusal = plugin->library.open(plugin->file.path)) return refusal;
-  if (Refusal refusal = query_and_check(*plugin)) return refusal;
+  if (Refusal refusal = open_and_query(*plugin)) return refusal;
   if (Refusal refusal = publish(*plugin)) return refusal;
   if (Refusal refusal = start(*plugin)) {
     take_back(std::move(plugin), refusal);
@@ -131,7 +159,7 @@ Refusal Loader::unload(const std::string& name) {
   FileIdentity file = plugin->file;
   std::erase_if(plugins_, [&](const auto& other) { return other.get() == plugin; });
   std::erase_if(residents_, [&](const Resident& resident) { return resident.name == name; });
-  if (Library::is_mapped(file.path)) {
+  if (file.inode != 0 && Library::is_mapped(file.path)) {
     attempt.outcome.text = "RESIDENT: the system keeps the library mapped until the process ends";
     residents_.push_back({name, file});
   }

@@ -29,6 +29,8 @@ class Loader {
 
   // `path` was named by the program itself.
   Refusal load(const std::string& path);
+  // A table that came from no file.
+  Refusal attach(const tenon_plugin* table, const std::string& origin);
   Refusal unload(const std::string& name);
   Refusal add_folder(const std::string& path);
   // What every program needs: operators, services, eager devices, kernels for them. A plugin that

@@ -56,7 +56,7 @@ Refusal take_lists(const std::string& path, NoteFields& fields, Manifest& manife
   manifest.is_eager = fields.flags["eager"];
   for (const auto* names : {&manifest.devices, &manifest.namespaces, &manifest.kernels_for})
     for (const std::string& name : *names)
-      if (!is_name(name))
+      if (!is_name(name) && name != TENON_DEVICE_COMPILED)
         return refuse_note(path, "expected names like [a-z][a-z0-9_]*, got '" + name + "'");
   return accepted();
 }

@@ -25,6 +25,7 @@ struct Manifest {
   std::vector<std::string> kernels_for;  // device kinds of others for which it brings kernels
   std::vector<std::string> cpu;          // processor features that it needs
   bool is_eager = false;                 // a device that is loaded at start, not at first use
+  bool is_attached = false;  // there is no file, so no note, and nothing that the table is held to
 };
 
 // Parse the note in the file at `path`.

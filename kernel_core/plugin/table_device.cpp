@@ -9,6 +9,28 @@
 #include "kernel_core/runtime/device_check.hpp"
 
 namespace tenon::core {
+namespace {
+
+// Brings one optional group into the host's layout and points the device's copy at it.
+template <class Table>
+Refusal copy_group(const Manifest& manifest, const Tables& tables, const DeviceGroup& group, Table& into,
+                   const Table*& theirs) {
+  if (!theirs) return accepted();
+  std::string name = std::string("the ") + group.name + " group";
+  // A group is whole: what it had in the epoch's first revision is mandatory.
+  if (!is_plausible_size(theirs->struct_size, sizeof(Table)))
+    return refuse_table(manifest,
+                        "struct_size of " + name + ": " + describe_size(theirs->struct_size, sizeof(Table)),
+                        std::string("write sizeof(tenon_") + group.name + "_api)");
+  if (theirs->reserved != 0 && !tables.is_newer())
+    return refuse_table(manifest, "reserved is not 0 in " + name);
+  copy_sized(into, theirs, theirs->struct_size);
+  into.struct_size = sizeof(Table);
+  theirs = &into;
+  return accepted();
+}
+
+}  // namespace
 
 Refusal check_device(const Manifest& manifest, Tables& tables) {
   const tenon_device_api* theirs = tables.plugin.device;
@@ -25,25 +47,19 @@ Refusal check_device(const Manifest& manifest, Tables& tables) {
         "write sizeof(tenon_device_api)");
   copy_sized(tables.device, theirs, theirs->struct_size);
 
-  if (const tenon_async_api* async = tables.device.async) {
-    if (!is_plausible_size(async->struct_size, sizeof(tenon_async_api)))
-      return refuse_table(manifest,
-                          "struct_size of the async group: " +
-                              describe_size(async->struct_size, sizeof(tenon_async_api)),
-                          "write sizeof(tenon_async_api)");
-    copy_sized(tables.async, async, async->struct_size);
-    if (tables.async.reserved != 0 && !tables.is_newer())
-      return refuse_table(manifest, "reserved is not 0 in the async group");
-    tables.device.async = &tables.async;
-  }
-  // The copies are in the host's layout now, and say so.
-  tables.device.struct_size = sizeof(tenon_device_api);
-  tables.async.struct_size = sizeof(tenon_async_api);
+#define TENON_COPY_GROUP(number, NAME, member, type)                                         \
+  if (Refusal refusal = copy_group(manifest, tables, kDeviceGroups[number], tables.member,   \
+                                   tables.device.member))                                    \
+    return refusal;
+  TENON_DEVICE_GROUPS(TENON_COPY_GROUP)
+#undef TENON_COPY_GROUP
+  tables.device.struct_size = sizeof(tenon_device_api);  // the copy is in the host's layout
 
   tenon_err err;
   if (check_device_api(&tables.device, &err) != TENON_OK) return refuse_table(manifest, err.text);
   std::string kind = tables.device.kind;
-  if (std::find(manifest.devices.begin(), manifest.devices.end(), kind) == manifest.devices.end())
+  if (!manifest.is_attached &&
+      std::find(manifest.devices.begin(), manifest.devices.end(), kind) == manifest.devices.end())
     return refuse_table(manifest, "it provides device '" + kind + "', which the note does not list",
                         "tenon_add_plugin(... DEVICES " + kind + ")");
 

@@ -32,7 +32,8 @@ std::string find_fault(const Manifest& manifest, tenon_kernel_def& kernel, const
                                : "it names no device, and this plugin provides none; set `device`";
   bool is_own = tables.has_device() && std::strcmp(kernel.device, tables.device.kind) == 0;
   const auto& declared = manifest.kernels_for;
-  if (!is_own && std::find(declared.begin(), declared.end(), kernel.device) == declared.end())
+  if (!is_own && !manifest.is_attached &&
+      std::find(declared.begin(), declared.end(), kernel.device) == declared.end())
     return std::string("it is for device '") + kernel.device +
            "' of another plugin, which the note does not declare; tenon_add_plugin(... "
            "KERNELS_FOR " +

@@ -84,7 +84,8 @@ std::string find_fault(const Manifest& manifest, tenon_op_def& op, const Tables&
   if (colons == name.npos || colons == 0 || colons + 2 == name.size())
     return "expected a name like namespace::operator";
   std::string_view space = name.substr(0, colons);
-  if (std::find(manifest.namespaces.begin(), manifest.namespaces.end(), space) ==
+  if (!manifest.is_attached &&
+      std::find(manifest.namespaces.begin(), manifest.namespaces.end(), space) ==
       manifest.namespaces.end())
     return "the note does not list its namespace; tenon_add_plugin(... NAMESPACES " +
            std::string(space) + ")";

@@ -15,7 +15,10 @@ namespace tenon::core {
 struct Tables {
   tenon_plugin plugin;  // `device`, `ops` and `kernels` inside still point into the plugin
   tenon_device_api device;
-  tenon_async_api async;
+  // The device's optional groups; `device` points at those that it has.
+#define TENON_GROUP_TABLE(number, NAME, member, type) type member;
+  TENON_DEVICE_GROUPS(TENON_GROUP_TABLE)
+#undef TENON_GROUP_TABLE
   std::vector<tenon_op_def> ops;  // their `params` point into `params`
   std::vector<std::unique_ptr<tenon_param_def[]>> params;
   std::vector<tenon_kernel_def> kernels;

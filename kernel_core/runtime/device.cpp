@@ -145,7 +145,7 @@ tenon_status open_known(Kind& kind, tenon_device_id id, Device** out, tenon_err*
   }
   device->id = id;
   device->api = api;
-  device->async = async_group(api);
+  device->async = find_group(api, kDeviceGroups[TENON_GROUP_ASYNC]) ? api->async : nullptr;
   device->handle = handle;
   device->info = kind.infos[index];
   device->host_memory = device->info.flags & TENON_DEVICE_HOST_MEMORY;
@@ -164,6 +164,12 @@ std::string leases_of(const Kind& kind) {
     for (auto* slot : {&device->memory, &device->streams}) {
       if (DeviceResource* resource = slot->load(std::memory_order_acquire))
         resource->list_leases(own);
+    }
+    for (uint32_t group = 0; group < TENON_GROUP_COUNT; ++group) {
+      uint32_t borrowers = device->borrowers[group].load(std::memory_order_acquire);
+      if (borrowers == 0) continue;
+      own += std::string(own.empty() ? "" : ", ") + std::to_string(borrowers) + " user" +
+             (borrowers == 1 ? "" : "s") + " of its `" + kDeviceGroups[group].name + "` group";
     }
     if (!own.empty()) text += std::string(text.empty() ? "" : "; ") + device->name + " has " + own;
   }
@@ -292,6 +298,12 @@ const void* device_kind_owner(uint32_t number) {
   Lock lock(table_mutex());
   Kind* kind = kind_at(number);
   return is_live(kind) ? kind->owner : nullptr;
+}
+
+bool device_kind_compiles(uint32_t number) {
+  Kind* kind = kind_at(number);
+  const tenon_device_api* api = kind ? kind->api.load(std::memory_order_acquire) : nullptr;
+  return api && find_group(api, kDeviceGroups[TENON_GROUP_COMPILE]);
 }
 
 tenon_status remove_device_kind(uint32_t number, tenon_err* err) try {

@@ -42,6 +42,7 @@ struct Device {
   tenon_device_info info = {};
   std::atomic<DeviceResource*> memory{nullptr};
   std::atomic<DeviceResource*> streams{nullptr};
+  std::atomic<uint32_t> borrowers[TENON_GROUP_COUNT] = {};  // of optional groups
 };
 
 inline constexpr uint32_t kMaxKinds = 255;  // kind 255 would make TENON_DEVICE_NONE a device
@@ -75,6 +76,8 @@ std::string device_name(tenon_device_id id);
 tenon_status add_device_kind(const tenon_device_api* api, const void* owner, uint32_t* kind,
                              tenon_err* err, const char* origin = "");
 const void* device_kind_owner(uint32_t kind);
+// Has it the optional group `compile`?
+bool device_kind_compiles(uint32_t kind);
 
 // Closes the kind's devices and forgets its table; the number stays reserved for the name. Fails
 // and lists what is alive if memory, streams or events of a device are. The caller has made sure

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel_core/runtime/device_check.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -21,12 +22,6 @@ constexpr Member kRequired[] = {
     TENON_MEMBER(tenon_device_api, close),     TENON_MEMBER(tenon_device_api, alloc),
     TENON_MEMBER(tenon_device_api, free),      TENON_MEMBER(tenon_device_api, copy),
     TENON_MEMBER(tenon_device_api, fill),      TENON_MEMBER(tenon_device_api, sync),
-};
-constexpr Member kAsync[] = {
-    TENON_MEMBER(tenon_async_api, stream_create), TENON_MEMBER(tenon_async_api, stream_destroy),
-    TENON_MEMBER(tenon_async_api, event_create),  TENON_MEMBER(tenon_async_api, event_destroy),
-    TENON_MEMBER(tenon_async_api, event_record),  TENON_MEMBER(tenon_async_api, stream_wait),
-    TENON_MEMBER(tenon_async_api, event_query),   TENON_MEMBER(tenon_async_api, event_sync),
 };
 #undef TENON_MEMBER
 
@@ -55,10 +50,58 @@ bool is_kind_name(std::string_view text) {
   return true;
 }
 
-const tenon_async_api* async_group(const tenon_device_api* api) {
-  constexpr size_t kEnd = offsetof(tenon_device_api, async) + sizeof(void*);
-  return api->struct_size >= kEnd ? api->async : nullptr;
+namespace {
+
+constexpr const char* kGroupFunctions[TENON_GROUP_COUNT] = {
+    "stream_create stream_destroy event_create event_destroy event_record stream_wait event_query event_sync",
+    "pool_alloc pool_free pool_trim pool_usage",
+    "capture_begin capture_end graph_launch graph_destroy",
+    "profile_start profile_stop profile_drain clock_pair",
+    "comm_id_create comm_create comm_destroy comm_abort all_reduce all_gather reduce_scatter broadcast send recv",
+    "ipc_export ipc_open ipc_close",
+    "quiesce",
+    "limits program_create program_destroy program_kernel kernel_launch",
+};
+
+}  // namespace
+
+const DeviceGroup kDeviceGroups[TENON_GROUP_COUNT] = {
+#define TENON_GROUP_ENTRY(number, NAME, member, type) \
+  {#member, offsetof(tenon_device_api, member), sizeof(type), kGroupFunctions[number]},
+    TENON_DEVICE_GROUPS(TENON_GROUP_ENTRY)
+#undef TENON_GROUP_ENTRY
+};
+
+const GroupHead* find_group(const tenon_device_api* api, const DeviceGroup& group) {
+  if (group.member + sizeof(void*) > api->struct_size) return nullptr;
+  const GroupHead* table;
+  std::memcpy(&table, reinterpret_cast<const char*>(api) + group.member, sizeof table);
+  return table;
 }
+
+namespace {
+
+// A group is functions behind its head, and every one is needed.
+tenon_status check_group(const tenon_device_api* api, const DeviceGroup& group, tenon_err* err) {
+  const GroupHead* table = find_group(api, group);
+  if (!table) return TENON_OK;
+  std::string_view names = group.functions;
+  for (size_t offset = sizeof(GroupHead); offset < group.size; offset += sizeof(void*)) {
+    std::string_view name = names.substr(0, names.find(' '));
+    names.remove_prefix(std::min(names.size(), name.size() + 1));
+    void* function = nullptr;
+    if (offset + sizeof function <= table->struct_size)
+      std::memcpy(&function, reinterpret_cast<const char*>(table) + offset, sizeof function);
+    if (!function)
+      return fail(err, TENON_INVALID_ARGUMENT,
+                  "device kind '%s': the optional group `%s` lacks `%.*s`; provide all of %s, or leave the "
+                  "group NULL",
+                  api->kind, group.name, static_cast<int>(name.size()), name.data(), group.functions);
+  }
+  return TENON_OK;
+}
+
+}  // namespace
 
 tenon_status check_device_api(const tenon_device_api* api, tenon_err* err) {
   if (!api) return fail(err, TENON_INVALID_ARGUMENT, "expected a device table, got NULL");
@@ -88,14 +131,11 @@ tenon_status check_device_api(const tenon_device_api* api, tenon_err* err) {
                 "enumerate, open, close, alloc, free, copy, fill and sync",
                 api->kind, missing);
   }
-  const tenon_async_api* async = async_group(api);
-  if (!async) return TENON_OK;
-  if (const char* missing = first_missing(async, async->struct_size, kAsync)) {
+  for (const DeviceGroup& group : kDeviceGroups) TENON_TRY(check_group(api, group, err));
+  if (find_group(api, kDeviceGroups[TENON_GROUP_GRAPH]) && !find_group(api, kDeviceGroups[TENON_GROUP_ASYNC]))
     return fail(err, TENON_INVALID_ARGUMENT,
-                "device kind '%s': the optional group `async` lacks `%s`; provide all eight "
-                "functions or leave the group NULL",
-                api->kind, missing);
-  }
+                "device kind '%s': the group `graph` captures streams, so it needs the group `async`",
+                api->kind);
   return TENON_OK;
 }
 

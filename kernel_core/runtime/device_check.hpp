@@ -19,7 +19,22 @@ tenon_status check_device_api(const tenon_device_api* api, tenon_err* err);
 tenon_status enumerate_devices(const tenon_device_api* api, std::vector<tenon_device_info>* out,
                                tenon_err* err);
 
-// The optional group, or NULL.
-const tenon_async_api* async_group(const tenon_device_api* api);
+// An optional group by its TENON_GROUP_ number.
+struct DeviceGroup {
+  const char* name;  // "async"
+  size_t member;     // where its pointer is in tenon_device_api
+  size_t size;       // of its table, in this host's layout
+  const char* functions;  // their names in order, separated by spaces
+};
+extern const DeviceGroup kDeviceGroups[TENON_GROUP_COUNT];
+
+// What every group's table begins with.
+struct GroupHead {
+  uint32_t struct_size;
+  uint32_t reserved;
+};
+
+// The group's table, or NULL if the device has none.
+const GroupHead* find_group(const tenon_device_api* api, const DeviceGroup& group);
 
 }  // namespace tenon::core

@@ -4,6 +4,7 @@
 #include "kernel_core/abi/slots.hpp"
 #include "kernel_core/runtime/device.hpp"
 #include "kernel_core/runtime/device_check.hpp"
+#include "kernel_core/runtime/stream.hpp"
 
 namespace tenon::core::slots {
 
@@ -57,6 +58,37 @@ tenon_status device_sync(tenon_device_id id, tenon_err* err) {
   Device* device;
   TENON_TRY(open_device(id, &device, err));
   return device_result(*device, "sync", device->api->sync(device->handle, nullptr, err), err);
+}
+
+tenon_status device_group_borrow(tenon_device_id id, int32_t group, const void** table,
+                                 tenon_device* handle, tenon_err* err) {
+  if (group < 0 || group >= TENON_GROUP_COUNT)
+    return core::fail(err, TENON_INVALID_ARGUMENT, "expected a group from 0 to %d, got %d",
+                      TENON_GROUP_COUNT - 1, group);
+  Device* device;
+  TENON_TRY(open_device(id, &device, err));
+  // First the claim, then the look: unload sees the one or this sees the other.
+  device->borrowers[group].fetch_add(1);
+  const tenon_device_api* api = device->api;
+  const GroupHead* found = api ? find_group(api, kDeviceGroups[group]) : nullptr;
+  if (!found) {
+    device->borrowers[group].fetch_sub(1);
+    return core::fail(err, TENON_UNSUPPORTED, "%s has no `%s` group; its plugin does not provide it",
+                      device->name, kDeviceGroups[group].name);
+  }
+  *table = found;
+  *handle = device->handle;
+  return TENON_OK;
+}
+
+void device_group_return(tenon_device_id id, int32_t group) {
+  Device* device = find_device(id);
+  if (device && group >= 0 && group < TENON_GROUP_COUNT) device->borrowers[group].fetch_sub(1);
+}
+
+tenon_stream stream_current(tenon_device_id id) {
+  Device* device = find_device(id);
+  return device ? current_stream(*device) : nullptr;
 }
 
 }  // namespace tenon::core::slots

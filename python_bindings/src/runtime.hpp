@@ -13,17 +13,15 @@
 namespace tenon::python {
 
 // Operators that Python's syntax and indexing stand for.
-#define TENON_SYNTAX_OPERATORS(X)                                                                 \
-  X(add)                                                                                          \
-  X(subtract)                                                                                     \
-  X(multiply)                                                                                     \
-  X(divide)                                                                                       \
-  X(floor_divide)                                                                                 \
-  X(remainder) X(pow) X(matmul) X(bitwise_and) X(bitwise_or) X(bitwise_xor) X(bitwise_left_shift) \
-      X(bitwise_right_shift) X(equal) X(not_equal) X(less) X(less_equal) X(greater)               \
-          X(greater_equal) X(negative) X(positive) X(abs) X(bitwise_invert) X(any) X(select)      \
-              X(slice) X(unsqueeze) X(permute) X(expand) X(reshape) X(index) X(index_put)         \
-                  X(nonzero) X(to_device)
+// clang-format off
+#define TENON_SYNTAX_OPERATORS(X)                                                               \
+  X(add) X(subtract) X(multiply) X(divide) X(floor_divide) X(remainder) X(pow) X(matmul)        \
+  X(bitwise_and) X(bitwise_or) X(bitwise_xor) X(bitwise_left_shift) X(bitwise_right_shift)      \
+  X(equal) X(not_equal) X(less) X(less_equal) X(greater) X(greater_equal)                       \
+  X(negative) X(positive) X(abs) X(bitwise_invert)                                              \
+  X(any) X(select) X(slice) X(unsqueeze) X(permute) X(expand) X(reshape)                        \
+  X(index) X(index_put) X(nonzero) X(to_device)
+// clang-format on
 
 struct SyntaxOperators {
 #define TENON_SYNTAX_MEMBER(name) const tenon_op* name = nullptr;

@@ -9,8 +9,6 @@
 namespace tenon::python {
 namespace {
 
-using OperatorMember = const tenon_op* SyntaxOperators::*;
-
 // What `set_operand` found.
 enum { kRefused = 0, kAccepted = 1, kError = -1 };
 

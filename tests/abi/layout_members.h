@@ -20,6 +20,7 @@
     M(tenon_device_info, struct_size) M(tenon_device_info, flags) M(tenon_device_info, name) \
     M(tenon_device_info, arch) M(tenon_device_info, bus_id) M(tenon_device_info, memory_bytes) \
     M(tenon_device_info, dl_device_type) M(tenon_device_info, reserved) \
+    M(tenon_device_info, reserved_words) \
   S(tenon_alloc_request) \
     M(tenon_alloc_request, struct_size) M(tenon_alloc_request, kind) \
     M(tenon_alloc_request, must_understand) M(tenon_alloc_request, bytes) \
@@ -35,12 +36,66 @@
     M(tenon_async_api, event_create) M(tenon_async_api, event_destroy) \
     M(tenon_async_api, event_record) M(tenon_async_api, stream_wait) \
     M(tenon_async_api, event_query) M(tenon_async_api, event_sync) \
+  S(tenon_pool_api) \
+    M(tenon_pool_api, struct_size) M(tenon_pool_api, reserved) M(tenon_pool_api, pool_alloc) \
+    M(tenon_pool_api, pool_free) M(tenon_pool_api, pool_trim) M(tenon_pool_api, pool_usage) \
+  S(tenon_graph_api) \
+    M(tenon_graph_api, struct_size) M(tenon_graph_api, reserved) M(tenon_graph_api, capture_begin) \
+    M(tenon_graph_api, capture_end) M(tenon_graph_api, graph_launch) \
+    M(tenon_graph_api, graph_destroy) \
+  S(tenon_profile_record) \
+    M(tenon_profile_record, struct_size) M(tenon_profile_record, kind) \
+    M(tenon_profile_record, begin_ns) M(tenon_profile_record, end_ns) \
+    M(tenon_profile_record, bytes) M(tenon_profile_record, stream) M(tenon_profile_record, name) \
+  S(tenon_profile_api) \
+    M(tenon_profile_api, struct_size) M(tenon_profile_api, reserved) \
+    M(tenon_profile_api, profile_start) M(tenon_profile_api, profile_stop) \
+    M(tenon_profile_api, profile_drain) M(tenon_profile_api, clock_pair) \
+  S(tenon_comm_id) \
+    M(tenon_comm_id, bytes) \
+  S(tenon_collective_api) \
+    M(tenon_collective_api, struct_size) M(tenon_collective_api, reserved) \
+    M(tenon_collective_api, comm_id_create) M(tenon_collective_api, comm_create) \
+    M(tenon_collective_api, comm_destroy) M(tenon_collective_api, comm_abort) \
+    M(tenon_collective_api, all_reduce) M(tenon_collective_api, all_gather) \
+    M(tenon_collective_api, reduce_scatter) M(tenon_collective_api, broadcast) \
+    M(tenon_collective_api, send) M(tenon_collective_api, recv) \
+  S(tenon_ipc_handle) \
+    M(tenon_ipc_handle, bytes) \
+  S(tenon_ipc_api) \
+    M(tenon_ipc_api, struct_size) M(tenon_ipc_api, reserved) M(tenon_ipc_api, ipc_export) \
+    M(tenon_ipc_api, ipc_open) M(tenon_ipc_api, ipc_close) \
+  S(tenon_quiesce_api) \
+    M(tenon_quiesce_api, struct_size) M(tenon_quiesce_api, reserved) M(tenon_quiesce_api, quiesce) \
+  S(tenon_program_request) \
+    M(tenon_program_request, struct_size) M(tenon_program_request, reserved) \
+    M(tenon_program_request, must_understand) M(tenon_program_request, name) \
+    M(tenon_program_request, source) M(tenon_program_request, source_bytes) \
+  S(tenon_launch_arg) \
+    M(tenon_launch_arg, kind) M(tenon_launch_arg, bytes) M(tenon_launch_arg, p) \
+    M(tenon_launch_arg, offset) \
+  S(tenon_launch_request) \
+    M(tenon_launch_request, struct_size) M(tenon_launch_request, nargs) \
+    M(tenon_launch_request, must_understand) M(tenon_launch_request, kernel) \
+    M(tenon_launch_request, args) M(tenon_launch_request, groups) \
+    M(tenon_launch_request, group_size) M(tenon_launch_request, stream) \
+  S(tenon_compile_limits) \
+    M(tenon_compile_limits, struct_size) M(tenon_compile_limits, flags) \
+    M(tenon_compile_limits, max_group_size) M(tenon_compile_limits, local_bytes) \
+    M(tenon_compile_limits, subgroup_size) M(tenon_compile_limits, compute_units) \
+    M(tenon_compile_limits, dtype_mask) \
+  S(tenon_compile_api) \
+    M(tenon_compile_api, struct_size) M(tenon_compile_api, reserved) M(tenon_compile_api, limits) \
+    M(tenon_compile_api, program_create) M(tenon_compile_api, program_destroy) \
+    M(tenon_compile_api, program_kernel) M(tenon_compile_api, kernel_launch) \
   S(tenon_device_api) \
     M(tenon_device_api, struct_size) M(tenon_device_api, revision) M(tenon_device_api, features) \
     M(tenon_device_api, kind) M(tenon_device_api, enumerate) M(tenon_device_api, open) \
     M(tenon_device_api, close) M(tenon_device_api, alloc) M(tenon_device_api, free) \
     M(tenon_device_api, copy) M(tenon_device_api, fill) M(tenon_device_api, sync) \
-    M(tenon_device_api, async) \
+    M(tenon_device_api, async) M(tenon_device_api, pool) M(tenon_device_api, graph) \
+    M(tenon_device_api, profile) M(tenon_device_api, collective) M(tenon_device_api, ipc) \
+    M(tenon_device_api, quiesce) M(tenon_device_api, compile) \
   S(tenon_param_def) \
     M(tenon_param_def, name) M(tenon_param_def, kind) M(tenon_param_def, flags) \
     M(tenon_param_def, default_value) \

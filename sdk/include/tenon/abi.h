@@ -43,7 +43,7 @@ extern "C" {
 /* ==== Section 1: version ======================================================================= */
 
 #define TENON_ABI_EPOCH 1u
-#define TENON_ABI_REVISION 0u
+#define TENON_ABI_REVISION 1u
 
 /* ==== Section 2: status ======================================================================== */
 
@@ -208,6 +208,7 @@ typedef struct tenon_device_info {
   uint64_t memory_bytes;  /* 0: unknown */
   int32_t dl_device_type; /* DLPack's number for this kind; 12 (kDLExtDev) if it has none */
   int32_t reserved;
+  uint64_t reserved_words[8]; /* 0: plugins fill an array of these, so its stride can never change */
 } tenon_device_info;
 enum {
   TENON_DEVICE_HOST_MEMORY = 1,  /* pointers are plain host pointers; kernels finish before returning */
@@ -239,7 +240,13 @@ typedef struct tenon_copy_request {
 } tenon_copy_request;
 enum { TENON_COPY_HOST_TO_DEVICE = 0, TENON_COPY_DEVICE_TO_HOST = 1, TENON_COPY_DEVICE_TO_DEVICE = 2 };
 
-/* Optional group: streams and events. All eight or none. */
+/* -- optional groups ---------------------------------------------------------------------------
+ * A group is a table of functions behind a head of two words. It is provided whole or not at all:
+ * the host refuses a plugin that leaves a function of a group NULL. What a group does not offer, the
+ * host does in another way, or says TENON_UNSUPPORTED. Functions of a group on one stream are
+ * [stream-serial]; all others may be called from any thread. */
+
+/* Streams and events. */
 typedef struct tenon_async_api {
   uint32_t struct_size;
   uint32_t reserved;
@@ -255,11 +262,204 @@ typedef struct tenon_async_api {
   tenon_status (*event_sync)(tenon_device, tenon_event, tenon_err*);
 } tenon_async_api;
 
+/* The vendor's own stream-ordered pool. With it the host keeps no cache of device memory: each
+ * tensor's memory comes from here and returns here. `alloc` and `free` of the device table serve
+ * pinned and managed memory only. */
+typedef struct tenon_pool_api {
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* Usable by work queued on request->stream from now on; on others after an event. */
+  tenon_status (*pool_alloc)(tenon_device, const tenon_alloc_request*, void** out, tenon_err*);
+  /* The memory may be reused by work queued later on `stream`. */
+  void (*pool_free)(tenon_device, void* memory, uint64_t bytes, tenon_stream stream);
+  /* Give all but `keep` bytes of unused memory back to the system; `*released` receives how many. */
+  tenon_status (*pool_trim)(tenon_device, uint64_t keep, uint64_t* released, tenon_err*);
+  /* Bytes held from the system, and bytes of those in use. */
+  tenon_status (*pool_usage)(tenon_device, uint64_t* reserved, uint64_t* used, tenon_err*);
+} tenon_pool_api;
+
+/* Record what is queued on a stream once, and queue it again as one piece. Needs `async`. */
+typedef struct tenon_graph_s* tenon_graph;
+typedef struct tenon_graph_api {
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* From here to capture_end, work queued on the stream is recorded and not run. Synchronising with a
+   * stream that is being captured is an error (TENON_FAILED_PRECONDITION), not a wait. */
+  tenon_status (*capture_begin)(tenon_device, tenon_stream, tenon_err*);
+  /* On failure, and with out == NULL, what was recorded is dropped and the stream is usable again. */
+  tenon_status (*capture_end)(tenon_device, tenon_stream, tenon_graph* out, tenon_err*);
+  /* Queue everything recorded. The memory that it names must still be the caller's. */
+  tenon_status (*graph_launch)(tenon_device, tenon_graph, tenon_stream, tenon_err*);
+  void (*graph_destroy)(tenon_device, tenon_graph); /* after its last launch has finished */
+} tenon_graph_api;
+
+/* What ran when, on the device's own clock. */
+typedef struct tenon_profile_record {
+  uint32_t struct_size;
+  uint32_t kind;          /* TENON_PROFILE_* */
+  uint64_t begin_ns;      /* device clock */
+  uint64_t end_ns;
+  uint64_t bytes;         /* moved by copies and fills; 0 for kernels */
+  tenon_stream stream;
+  char name[88];          /* of the kernel; NUL-terminated, cut if too long */
+} tenon_profile_record;
+enum { TENON_PROFILE_KERNEL = 0, TENON_PROFILE_COPY = 1, TENON_PROFILE_FILL = 2 };
+typedef struct tenon_profile_api {
+  uint32_t struct_size;
+  uint32_t reserved;
+  tenon_status (*profile_start)(tenon_device, tenon_err*);
+  /* Stop recording; what was recorded stays until it is drained. */
+  tenon_status (*profile_stop)(tenon_device, tenon_err*);
+  /* Move up to `capacity` records of finished work out, oldest first. `record_size` is the caller's
+   * sizeof(tenon_profile_record). `*count` receives how many; 0: none left. */
+  tenon_status (*profile_drain)(tenon_device, tenon_profile_record* out, uint32_t record_size,
+                                uint32_t capacity, uint32_t* count, tenon_err*);
+  /* The same moment on both clocks: CLOCK_MONOTONIC of the host, and the device's. */
+  tenon_status (*clock_pair)(tenon_device, uint64_t* host_ns, uint64_t* device_ns, tenon_err*);
+} tenon_profile_api;
+
+/* Communication between devices of several ranks, stream-ordered. One thread at a time per
+ * communicator. Element counts, not bytes; `dtype` is a TENON_DTYPE_ id. */
+typedef struct tenon_comm_s* tenon_comm;
+typedef struct tenon_comm_id {
+  uint8_t bytes[128];
+} tenon_comm_id;
+enum {
+  TENON_REDUCE_SUM = 0,
+  TENON_REDUCE_PROD = 1,
+  TENON_REDUCE_MIN = 2,
+  TENON_REDUCE_MAX = 3,
+  TENON_REDUCE_MEAN = 4
+};
+typedef struct tenon_collective_api {
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* Made by one rank, carried to the others by the caller. */
+  tenon_status (*comm_id_create)(tenon_device, tenon_comm_id* out, tenon_err*);
+  /* Returns when all `size` ranks have called it. */
+  tenon_status (*comm_create)(tenon_device, const tenon_comm_id*, int32_t rank, int32_t size,
+                              tenon_comm* out, tenon_err*);
+  void (*comm_destroy)(tenon_device, tenon_comm);
+  /* From any thread: make every call that waits on this communicator fail with TENON_ABORTED. */
+  void (*comm_abort)(tenon_device, tenon_comm);
+  tenon_status (*all_reduce)(tenon_device, tenon_comm, const void* src, void* dst, uint64_t count,
+                             int32_t dtype, int32_t reduce, tenon_stream, tenon_err*);
+  /* dst holds size * count elements, rank by rank. */
+  tenon_status (*all_gather)(tenon_device, tenon_comm, const void* src, void* dst, uint64_t count,
+                             int32_t dtype, tenon_stream, tenon_err*);
+  /* src holds size * count elements; rank r receives the r-th part, reduced. */
+  tenon_status (*reduce_scatter)(tenon_device, tenon_comm, const void* src, void* dst, uint64_t count,
+                                 int32_t dtype, int32_t reduce, tenon_stream, tenon_err*);
+  tenon_status (*broadcast)(tenon_device, tenon_comm, void* buffer, uint64_t count, int32_t dtype,
+                            int32_t root, tenon_stream, tenon_err*);
+  tenon_status (*send)(tenon_device, tenon_comm, const void* src, uint64_t count, int32_t dtype,
+                       int32_t to, tenon_stream, tenon_err*);
+  tenon_status (*recv)(tenon_device, tenon_comm, void* dst, uint64_t count, int32_t dtype,
+                       int32_t from, tenon_stream, tenon_err*);
+} tenon_collective_api;
+
+/* Device memory of one process, used by another on the same machine. */
+typedef struct tenon_ipc_handle {
+  uint8_t bytes[64];
+} tenon_ipc_handle;
+typedef struct tenon_ipc_api {
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* `memory` is what alloc or pool_alloc returned, `bytes` its size. Valid while it lives. */
+  tenon_status (*ipc_export)(tenon_device, void* memory, uint64_t bytes, tenon_ipc_handle* out, tenon_err*);
+  tenon_status (*ipc_open)(tenon_device, const tenon_ipc_handle*, void** out, uint64_t* bytes, tenon_err*);
+  void (*ipc_close)(tenon_device, void* memory); /* what ipc_open returned */
+} tenon_ipc_api;
+
+/* Before unload: stop the plugin's threads and callbacks and finish all work, on every device. Called
+ * when no device is open. */
+typedef struct tenon_quiesce_api {
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* TENON_DEADLINE_EXCEEDED if it cannot be done in time: the plugin then stays loaded. */
+  tenon_status (*quiesce)(uint64_t timeout_ns, tenon_err*);
+} tenon_quiesce_api;
+
+/* Kernels from source. The language is Kernel C (docs/kernel_c.md): C99 with the words of
+ * tenon/kernel_c.h, which a plugin maps to its compiler's by a prelude of its own. A device with this
+ * group gets Tenon's own kernels for every operator; its plugin need not bring any. */
+typedef struct tenon_program_s* tenon_program; /* compiled source, owned by the caller */
+typedef struct tenon_kernel_s* tenon_kernel;   /* one of its kernels, borrowed from the program */
+typedef struct tenon_program_request {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t must_understand;
+  const char* name;      /* for messages and caches: "tenon/add_f32" */
+  const char* source;    /* Kernel C, without the prelude; source_bytes long, no NUL needed */
+  uint64_t source_bytes;
+} tenon_program_request;
+typedef struct tenon_launch_arg {
+  uint32_t kind;  /* TENON_LAUNCH_* */
+  uint32_t bytes; /* VALUE: size, at most 64 */
+  const void* p;  /* BUFFER: device memory, any address inside an allocation, or NULL;
+                   * VALUE: host address, read before the call returns */
+  uint64_t offset; /* BUFFER: bytes; non-zero only with TENON_DEVICE_OPAQUE_MEMORY */
+} tenon_launch_arg;
+enum { TENON_LAUNCH_BUFFER = 0, TENON_LAUNCH_VALUE = 1 };
+typedef struct tenon_launch_request {
+  uint32_t struct_size;
+  uint32_t nargs;
+  uint64_t must_understand;
+  tenon_kernel kernel;
+  const tenon_launch_arg* args;
+  uint32_t groups[3];     /* work groups in each direction; none is 0 */
+  uint32_t group_size[3]; /* work items of a group; their product is at most max_group_size */
+  tenon_stream stream;
+} tenon_launch_request;
+/* What compiled code may use, asked once. */
+typedef struct tenon_compile_limits {
+  uint32_t struct_size;
+  uint32_t flags;          /* TENON_COMPILE_* */
+  uint32_t max_group_size; /* work items; at least 64 */
+  uint32_t local_bytes;    /* shared by one group; at least 16384 */
+  uint32_t subgroup_size;  /* items that run in step; 1: none promised */
+  uint32_t compute_units;
+  uint64_t dtype_mask;     /* element types that kernels may read and write */
+} tenon_compile_limits;
+enum {
+  TENON_COMPILE_ATOMIC_F32 = 1, /* tk_atomic_add_f32 is one instruction, not a loop */
+  TENON_COMPILE_HOST_LIKE = 2   /* a processor: few fat work items are better than many thin ones */
+};
+typedef struct tenon_compile_api {
+  uint32_t struct_size;
+  uint32_t reserved;
+  tenon_status (*limits)(tenon_device, tenon_compile_limits* out, tenon_err*);
+  /* A compiler's message goes to err, with `name` in front. Plugins should cache on disk. */
+  tenon_status (*program_create)(tenon_device, const tenon_program_request*, tenon_program* out, tenon_err*);
+  void (*program_destroy)(tenon_device, tenon_program); /* legal while launches are queued */
+  /* TENON_NOT_FOUND: the source has no kernel of that name. */
+  tenon_status (*program_kernel)(tenon_device, tenon_program, const char* name, tenon_kernel* out, tenon_err*);
+  /* Queue one launch; `request` is read before the call returns. */
+  tenon_status (*kernel_launch)(tenon_device, const tenon_launch_request* request, tenon_err*);
+} tenon_compile_api;
+
+/* Every optional group, once: X(number, NAME, member, type). */
+#define TENON_DEVICE_GROUPS(X)                       \
+  X(0, ASYNC, async, tenon_async_api)                \
+  X(1, POOL, pool, tenon_pool_api)                   \
+  X(2, GRAPH, graph, tenon_graph_api)                \
+  X(3, PROFILE, profile, tenon_profile_api)          \
+  X(4, COLLECTIVE, collective, tenon_collective_api) \
+  X(5, IPC, ipc, tenon_ipc_api)                      \
+  X(6, QUIESCE, quiesce, tenon_quiesce_api)          \
+  X(7, COMPILE, compile, tenon_compile_api)
+enum {
+#define TENON_GROUP_NUMBER(number, NAME, member, type) TENON_GROUP_##NAME = number,
+  TENON_DEVICE_GROUPS(TENON_GROUP_NUMBER)
+#undef TENON_GROUP_NUMBER
+  TENON_GROUP_COUNT = 8
+};
+
 /* A device kind. Eight functions are required; groups are optional, each all or nothing.
  *
  * Order: work on one stream runs in order; different streams are unordered unless an event links
- * them; calls with stream == NULL finish before they return. "Current device" does not exist: every
- * call names its device. */
+ * them; a call with stream == NULL has, for everyone who looks, finished when it returns. "Current
+ * device" does not exist: every call names its device. */
 typedef struct tenon_device_api {
   uint32_t struct_size;
   uint32_t revision;
@@ -269,7 +469,7 @@ typedef struct tenon_device_api {
   /* Describe up to `capacity` devices; `*count` receives how many there are. Zero is not an error. */
   tenon_status (*enumerate)(tenon_device_info* out, uint32_t capacity, uint32_t* count, tenon_err*);
   tenon_status (*open)(uint32_t index, tenon_device* out, tenon_err*);
-  /* The host guarantees that no memory, stream or event of the device is alive. */
+  /* The host guarantees that nothing made on the device is alive: no memory, stream, event, program. */
   void (*close)(tenon_device);
   /* Raw memory, aligned to request->align; the host caches on top. TENON_OUT_OF_MEMORY makes the
    * host trim its cache and try once more. */
@@ -285,7 +485,10 @@ typedef struct tenon_device_api {
   /* Wait for one stream; NULL: for every stream of the device. Errors of queued work surface here. */
   tenon_status (*sync)(tenon_device, tenon_stream, tenon_err*);
 
-  const tenon_async_api* async; /* (optional) NULL: the host uses the synchronous stream only */
+  /* (optional) One pointer for each group; NULL: absent. */
+#define TENON_GROUP_MEMBER(number, NAME, member, type) const type* member;
+  TENON_DEVICE_GROUPS(TENON_GROUP_MEMBER)
+#undef TENON_GROUP_MEMBER
 } tenon_device_api;
 
 /* ==== Section 6: operators and kernels ========================================================= */
@@ -398,7 +601,8 @@ typedef struct tenon_kernel_def {
   uint32_t struct_size;
   uint32_t traits;        /* TENON_KERNEL_* */
   const char* op;         /* "tenon::add" */
-  const char* device;     /* (optional) device kind; NULL: this plugin's own */
+  const char* device;     /* (optional) device kind; NULL: this plugin's own; TENON_DEVICE_COMPILED: every
+                           * kind with a `compile` group, tried after kernels for the kind itself */
   uint64_t schema_hash;   /* guards `typed`; 0 if there is none */
   uint64_t dtype_mask;    /* compute dtypes served: bit 1 << TENON_DTYPE_* */
   int32_t score;          /* higher is tried first; 0 is the plain kernel */
@@ -409,6 +613,7 @@ typedef struct tenon_kernel_def {
    * with can_run is asked at every call; without one the choice is cached. */
   int32_t (*can_run)(const tenon_value* args, uint32_t nargs);
 } tenon_kernel_def;
+#define TENON_DEVICE_COMPILED "*compile"
 enum {
   TENON_KERNEL_STRIDED = 1,       /* reads any strides; otherwise inputs are made contiguous first */
   TENON_KERNEL_STRIDED_OUT = 2,   /* writes any strides; otherwise a contiguous output is copied out */
@@ -672,7 +877,21 @@ typedef void (*tenon_drop_fn)(void* user);
   X(int32_t, dtype_promote, (int32_t a, int32_t b))                                                \
   X(const char*, dtype_name, (int32_t)) /* "float32" */                                            \
   X(uint32_t, dtype_size, (int32_t))    /* bytes */                                                \
-  X(int32_t, dtype_find, (const char* name)) /* -1: unknown */
+  X(int32_t, dtype_find, (const char* name)) /* -1: unknown */                                     \
+  /* -- revision 1: groups, attached plugins ------------------------------------------------------------ */ \
+  /* Borrow an optional group of an open device, for services that use it directly. `group` is a        \
+   * TENON_GROUP_ number; the table is complete and in this header's layout. TENON_UNSUPPORTED: the device \
+   * has none. What is made through the table counts as alive until device_group_return, which the caller \
+   * owes once for each success: the device is not closed and its plugin not unloaded before.       */ \
+  X(tenon_status, device_group_borrow, (tenon_device_id, int32_t group, const void** table,        \
+                                        tenon_device* handle, tenon_err*))                         \
+  X(void, device_group_return, (tenon_device_id, int32_t group))                                   \
+  /* The calling thread's stream for this device; NULL: the synchronous one. */                    \
+  X(tenon_stream, stream_current, (tenon_device_id))                                               \
+  /* Accept a table that came from no file: a plugin linked into the program, or one made at run time.  \
+   * Checked, published and started as one that was loaded. `origin` says in messages where it is from. \
+   * The table and all it points to stay valid until plugin_unload(table->name) has succeeded. */  \
+  X(tenon_status, plugin_attach, (const tenon_plugin* table, const char* origin, tenon_err*))
 
 struct tenon_host {
   uint32_t struct_size;
