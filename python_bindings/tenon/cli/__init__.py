@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `tenon`, also `python -m tenon`.
+
+A command is a module with
+
+    HELP = "one line"
+    def add_arguments(parser): ...      # of argparse
+    def run(arguments) -> int | None    # the exit code; None is 0
+
+A group of commands is a package with HELP and COMMANDS. To add one, write its module and name it in
+COMMANDS, here or in its group.
+"""
+
+import argparse
+import importlib
+import os
+import sys
+
+COMMANDS = {
+    "plugins": "tenon.cli.plugins",
+}
+
+# Exit codes that every command shares; `tenon plugins doctor` has more, one for each reason.
+FAILED = 1
+USAGE = 2  # argparse's own
+
+
+class CommandError(Exception):
+    """What the user must be told; the exit code is `code`."""
+
+    def __init__(self, text, code=FAILED):
+        super().__init__(text)
+        self.code = code
+
+
+def build_parser():
+    parser = argparse.ArgumentParser(prog="tenon", description="Tenon from the command line.")
+    parser.add_argument("--version", action="store_true", help="print the version and leave")
+    _add_commands(parser, COMMANDS)
+    return parser
+
+
+def _add_commands(parser, commands):
+    parser.set_defaults(run=None, parser=parser)
+    subparsers = parser.add_subparsers(metavar="COMMAND", title="commands")
+    for name, module_name in commands.items():
+        module = importlib.import_module(module_name)
+        command = subparsers.add_parser(
+            name,
+            help=module.HELP,
+            description=module.__doc__ or module.HELP,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        if hasattr(module, "COMMANDS"):
+            _add_commands(command, module.COMMANDS)
+        else:
+            module.add_arguments(command)
+            command.set_defaults(run=module.run)
+
+
+def main(argv=None):
+    arguments = build_parser().parse_args(argv)
+    if arguments.version:
+        import tenon
+
+        print(f"tenon {tenon.__version__}")
+        return 0
+    if arguments.run is None:
+        arguments.parser.print_help()
+        return USAGE
+    try:
+        return arguments.run(arguments) or 0
+    except CommandError as error:
+        print(f"tenon: {error}", file=sys.stderr)
+        return error.code
+    except BrokenPipeError:  # the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (ValueError, RuntimeError, OSError, MemoryError) as error:  # what the host refused
+        print(f"tenon: {error}", file=sys.stderr)
+        return FAILED

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How every operator would run on a device, for each dtype.
+
+native: a kernel of the device. lowered: from other operators, on the device. host: on the host, with
+copies. none: not at all. view: no kernel is needed."""
+
+from tenon.cli import CommandError, output
+
+HELP = "how every operator would run on a device"
+
+_ROUTES = ("native", "lowered", "host", "none", "view")
+_COLOURS = {"native": "green", "lowered": "blue", "host": "yellow", "none": "red", "view": "dim"}
+_DTYPES = (
+    "bool uint8 int8 uint16 int16 uint32 int32 uint64 int64 "
+    "float8_e4m3 float8_e5m2 float16 bfloat16 float32 float64 complex64 complex128"
+).split()
+
+
+def add_arguments(parser):
+    parser.add_argument("device", metavar="DEVICE")
+    parser.add_argument(
+        "--dtype", metavar="DTYPES", default="float32", help="separated by commas, or `all`"
+    )
+    parser.add_argument("--route", choices=_ROUTES, help="only operators that somewhere go this way")
+    output.add_json_option(parser)
+
+
+def run(arguments):
+    import tenon
+
+    dtypes = _DTYPES if arguments.dtype == "all" else arguments.dtype.split(",")
+    for name in dtypes:
+        if name not in _DTYPES:
+            raise CommandError(f"expected dtypes among {', '.join(_DTYPES)}, or all; got {name!r}")
+    device = tenon.device(arguments.device)
+    table = {}
+    for dtype in dtypes:
+        for route, names in tenon.plugins.coverage(device, getattr(tenon, dtype)).items():
+            for name in names:
+                table.setdefault(name, {})[dtype] = route
+    if arguments.route:
+        table = {op: row for op, row in table.items() if arguments.route in row.values()}
+    totals = {dtype: _count(row[dtype] for row in table.values()) for dtype in dtypes}
+    if arguments.json:
+        output.print_json({"device": str(device), "operators": table, "totals": totals})
+        return
+    rows = [("OPERATOR", *dtypes)]
+    rows += [(op, *(row[dtype] for dtype in dtypes)) for op, row in table.items()]
+    rows += [("", *("" for _ in dtypes))]
+    for route in _ROUTES:
+        rows.append((f"total {route}", *(totals[dtype][route] for dtype in dtypes)))
+    output.print_table(rows, {number + 1: _COLOURS.get for number in range(len(dtypes))})
+
+
+def _count(routes):
+    totals = dict.fromkeys(_ROUTES, 0)
+    for route in routes:
+        totals[route] = totals.get(route, 0) + 1
+    return totals

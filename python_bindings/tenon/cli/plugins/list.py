@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every plugin that the host knows: name, version, ABI epochs, level, devices, state, library."""
+
+from tenon.cli import output
+from tenon.cli.plugins.level import level_of
+
+HELP = "every plugin that is known, and its state"
+
+_COLOURS = {"loaded": "green", "refused": "red", "resident": "yellow"}
+
+
+def add_arguments(parser):
+    output.add_json_option(parser)
+
+
+def run(arguments):
+    from tenon import plugins
+
+    entries = plugins.list()
+    for entry in entries:
+        entry["level"] = level_of(entry["path"])
+    if arguments.json:
+        output.print_json(entries)
+        return
+    rows = [("NAME", "VERSION", "EPOCH", "LEVEL", "PROVIDES", "STATE", "LIBRARY")]
+    rows += [_row(entry) for entry in entries]
+    output.print_table(rows, {5: lambda state: _COLOURS.get(state.partition(":")[0])})
+
+
+def _row(entry):
+    state = entry["state"]
+    if entry.get("reason"):
+        state += f": {entry['reason']}"
+    return (
+        entry["name"],
+        entry.get("version") or "-",
+        _epochs(entry),
+        _level(entry["level"]),
+        _provides(entry),
+        state,
+        entry["path"],
+    )
+
+
+def _epochs(entry):
+    low, high = entry.get("epoch_min"), entry.get("epoch_max")
+    if low is None:  # unloaded, and only its file is still mapped
+        return "-"
+    return str(low) if low == high else f"{low}..{high}"
+
+
+def _level(level):
+    if level is None:
+        return "-"
+    if level["state"] != "current":
+        return level["state"]
+    return f"{level['level']} (kit {level['kit']}, {level['date']})"
+
+
+def _provides(entry):
+    parts = []
+    if entry.get("devices"):
+        parts.append("device " + ", ".join(entry["devices"]))
+    if entry.get("kernels_for"):
+        parts.append("kernels for " + ", ".join(entry["kernels_for"]))
+    if entry.get("namespaces"):
+        parts.append("operators " + ", ".join(entry["namespaces"]))
+    if entry.get("services"):
+        parts.append("service " + ", ".join(entry["services"]))
+    return "; ".join(parts) or entry.get("kind", "-")
