@@ -138,11 +138,20 @@ std::vector<const Kernel*> candidates(Registry& self, const Operator& op, uint32
   return found;
 }
 
+// An operator that takes tensors to a device it is given: on the host, and its result brought back,
+// it would do nothing.
+bool moves_tensors(const tenon_op_def& def) {
+  if (def.compute == TENON_COMPUTE_OUTPUT) return false;
+  return std::any_of(def.params, def.params + def.nparams,
+                     [](const tenon_param_def& param) { return param.kind == TENON_PARAM_DEVICE; });
+}
+
 Route route_without_kernel(Registry& self, const Operator& op, uint32_t kind, int32_t dtype) {
   Device* host = find_device(slots::device_host());
   bool is_host = host && TENON_DEVICE_KIND(host->id) == kind;
   bool can_lower = op.def.decompose && !(op.def.flags & (TENON_OP_CONVERT | TENON_OP_MATERIALIZE));
-  if (can_lower && (is_host || kind_has_kernels(self, kind))) return Route::kLowered;
+  if (can_lower && (is_host || moves_tensors(op.def) || kind_has_kernels(self, kind)))
+    return Route::kLowered;
   if (host && !is_host &&
       (can_lower || !candidates(self, op, TENON_DEVICE_KIND(host->id), dtype).empty()))
     return Route::kHost;

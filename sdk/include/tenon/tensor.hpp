@@ -53,12 +53,26 @@ class Tensor {
 
   tenon_tensor* get() const { return handle_; }
   tenon_tensor* release() { return std::exchange(handle_, nullptr); }
-  tenon_tensor* operator->() const { return handle_; }
+  // A tensor that a failed call did not make reads as one element without memory, so that code may go
+  // on to the end of its steps and ask the scope there.
+  tenon_tensor* operator->() const { return handle_ ? handle_ : &nothing_.tensor; }
   explicit operator bool() const { return handle_ != nullptr; }
 
  private:
+  struct Nothing {
+    int64_t ones[TENON_MAX_NDIM] = {};
+    tenon_tensor tensor = {};
+    constexpr Nothing() {
+      for (int64_t& one : ones) one = 1;
+      tensor.shape = tensor.strides = ones;
+      tensor.numel = 1;
+    }
+  };
+  static Nothing nothing_;
+
   tenon_tensor* handle_ = nullptr;
 };
+inline constinit Tensor::Nothing Tensor::nothing_;
 
 // A run of operator calls that stops at the first failure. After one, every further call made in the
 // scope does nothing and returns an empty Tensor, so that expressions need no checks in between:
