@@ -17,6 +17,7 @@ import os
 import sys
 
 COMMANDS = {
+    "new-device": "tenon.cli.new_device",
     "plugins": "tenon.cli.plugins",
 }
 
