@@ -6,14 +6,17 @@ build=${1:-build/release}
 
 ctest --test-dir "$build" --output-on-failure -j "$(nproc)"
 
-# The vendor's plugin of the examples, built as a vendor would; the operator tests run on it too.
+# Devices built as a vendor would build them, against an installed SDK; the operator tests run on them too:
+# the example with kernels, and what `tenon new-device` writes, which has none.
 sdk=$PWD/build/sdk
 rm -rf "$sdk"
 cmake --install "$build" --prefix "$sdk" > /dev/null
-cmake -S examples/custom_device -B build/custom_device -G Ninja -DCMAKE_PREFIX_PATH="$sdk" > /dev/null
-cmake --build build/custom_device
-export TENON_TEST_PLUGINS=$PWD/build/custom_device/libtenon_toy.so
-export TENON_TEST_DEVICES=cpu,toy
+for folder in examples/custom_device sdk/templates/device; do
+  cmake -S "$folder" -B "build/$(basename "$folder")" -G Ninja -DCMAKE_PREFIX_PATH="$sdk" > /dev/null
+  cmake --build "build/$(basename "$folder")"
+done
+export TENON_TEST_PLUGINS=$PWD/build/custom_device/libtenon_toy.so:$PWD/build/device/libtenon_acme.so
+export TENON_TEST_DEVICES=cpu,toy,acme
 export TENON_BUILD_DIR=$PWD/$build
 export PYTHONPATH=$PWD/$build/python
 .venv/bin/python -m pytest -q tests "$@"

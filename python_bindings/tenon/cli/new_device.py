@@ -14,24 +14,44 @@ HELP = "write the plugin of a new device"
 
 _PLACEHOLDER = "acme"
 # Targets that every build folder has, and names that the host uses itself.
-_TAKEN = {"all", "clean", "help", "install", "package", "test", "edit_cache", "rebuild_cache", "cpu", "meta", "tenon"}
+_TAKEN = {
+    "all",
+    "clean",
+    "help",
+    "install",
+    "package",
+    "test",
+    "edit_cache",
+    "rebuild_cache",
+    "cpu",
+    "meta",
+    "tenon",
+}
 
 
 def add_arguments(parser):
-    parser.add_argument("name", help="what users will call the device: lower case, at most 16 characters")
+    parser.add_argument(
+        "name", help="what users will call the device: lower case, at most 16 characters"
+    )
     parser.add_argument("--folder", help="where to write it; default: tenon_<name>")
-    parser.add_argument("--vendor", help="the vendor's name in texts; default: the name, capitalised")
+    parser.add_argument(
+        "--vendor", help="the vendor's name in texts; default: the name, capitalised"
+    )
 
 
 def run(arguments):
     name = arguments.name
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,15}", name):
-        raise CommandError(f"expected a name like [a-z][a-z0-9_]*, at most 16 characters, got '{name}'")
+        raise CommandError(
+            f"expected a name like [a-z][a-z0-9_]*, at most 16 characters, got '{name}'"
+        )
     if name in _TAKEN:
         raise CommandError(f"'{name}' is taken; choose another name")
     vendor = arguments.vendor or name.replace("_", " ").title()
     if not re.fullmatch(r"[\w .,&()-]{1,40}", vendor):
-        raise CommandError(f"expected a vendor's name of at most 40 letters, digits and ' .,&()-', got '{vendor}'")
+        raise CommandError(
+            f"expected a vendor's name of at most 40 letters, digits and ' .,&()-', got '{vendor}'"
+        )
     folder = arguments.folder or f"tenon_{name}"
     if os.path.exists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
         raise CommandError(f"{folder} exists and is not empty; choose another with --folder")
