@@ -13,6 +13,8 @@ const std::vector<EmitterRow>& emitters() {
        emit_ops_table},
       {"cpu-kernels", "cpu/{elementwise,reduction}_*.cpp: CPU loops from `expr` and `reduce`",
        emit_cpu_kernels},
+      {"kernel-c", "kernel_c/generated.cpp: tables in Kernel C from `expr` and `reduce`",
+       emit_kernel_c},
       {"autograd-rules", "autograd/rules*.cpp: gradients from `grad`", emit_autograd_rules},
       {"pyi", "python/_operators.pyi: type stubs", emit_pyi},
       {"docs", "docs/*.md: one page per file", emit_docs},

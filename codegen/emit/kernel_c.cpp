@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables of scalar expressions in Kernel C, one row per elementwise and reduction operator. What is
+// around an expression is written once, in plugins/kernel_c.
+#include <algorithm>
+
+#include "emit/emit.hpp"
+#include "emit/scalar_kernel_c.hpp"
+#include "support/text.hpp"
+
+namespace tenon::codegen {
+namespace {
+
+// Complex and float8 elements have no arithmetic in Kernel C.
+DtypeMask kernel_c_dtypes() {
+  DtypeMask mask = bool_dtypes() | integer_dtypes();
+  for (const char* name : {"float16", "bfloat16", "float32", "float64"})
+    mask |= DtypeMask{1} << *find_dtype(name);
+  return mask;
+}
+
+bool may_hold_integers(DtypeMask mask) {
+  return (mask & (integer_dtypes() | bool_dtypes())) != 0;
+}
+
+std::string source_line(const Node& node) {
+  return cat("// ", node.where.origin(), ": ", text_of(node), "\n");
+}
+
+// "values_clip_0", with its definition in `text`; "nullptr" if the host computes nothing.
+std::string values_function(const std::string& name, const KernelCText& scalar, std::string& text) {
+  if (scalar.values.empty()) return "nullptr";
+  std::string body;
+  for (size_t i = 0; i < scalar.values.size(); ++i)
+    body += cat("  values[", i, "] = number(", scalar.values[i].cpp, ");\n");
+  text += cat("void ", name, "(const tenon_value* attributes, tenon_value* values) {\n",
+              scalar.declarations, body, "}\n");
+  return name;
+}
+
+std::string elementwise(const Operator& op) {
+  std::string text, rows;
+  for (size_t i = 0; i < op.cases.size(); ++i) {
+    const ScalarCase& scalar_case = op.cases[i];
+    DtypeMask mask = scalar_case.mask & kernel_c_dtypes();
+    if (!mask) continue;
+    ScalarCase narrowed{mask, scalar_case.expression};
+    ScalarValue value = check_case(op, narrowed);
+    KernelCText scalar = scalar_kernel_c(op.signature, value, may_hold_integers(mask));
+    text += source_line(scalar_case.expression);
+    std::string function = values_function(cat("values_", op.name, "_", i), scalar, text);
+    std::string types = join(scalar.values, ", ", [](const auto& v) { return quoted(v.type); });
+    rows += cat("    {UINT64_C(", hex64(mask), "), ", quoted(scalar.expression), ", ",
+                scalar.values.size(), ", {", types, "}, ", function, "},\n");
+  }
+  if (rows.empty()) return "";
+  size_t inputs = 0, dtype_input = 0;
+  std::string names;
+  bool found = false;
+  for (const Param& param : op.signature.params) {
+    if (!param.is_tensor()) continue;
+    bool own = op.dtypes.checked.count(param.name) != 0;
+    if (!found && !own) found = true, dtype_input = inputs;
+    names += cat(inputs ? ", " : "", "{", quoted(param.name), ", ", own ? 1 : 0, "}");
+    ++inputs;
+  }
+  return text + fill(R"(constexpr ElementwiseCase cases_@op@[] = {
+@rows@};
+constexpr ElementwiseInput inputs_@op@[] = {@names@};
+constexpr ElementwiseOp elementwise_@op@ = {@name@, @inputs@, @dtype_input@, inputs_@op@,
+    std::size(cases_@op@), cases_@op@};
+tenon_status run_@op@(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
+    tenon_err* err) {
+  return run_elementwise(elementwise_@op@, ctx, args, outs, err);
+}
+
+)",
+                     {{"op", op.name},
+                      {"name", quoted(op.qualified_name())},
+                      {"rows", rows},
+                      {"names", names},
+                      {"inputs", std::to_string(inputs)},
+                      {"dtype_input", std::to_string(dtype_input)}});
+}
+
+std::string reduction(const Operator& op) {
+  CheckedReduction checked = check_reduction(op);
+  bool integers = may_hold_integers(op.dtypes.allow);
+  auto part = [&](const ScalarValue& value, const Node& node) {
+    KernelCText scalar = scalar_kernel_c(op.signature, value, integers);
+    if (!scalar.values.empty())
+      throw Error(node.where, "reduce: attributes cannot be used in Kernel C; leave out kernel-c");
+    return quoted(scalar.expression);
+  };
+  const Reduction& source = *op.reduction;
+  std::string init = checked.init ? part(*checked.init, *source.init) : "nullptr";
+  bool named = op.shape->params.size() > 1;
+  int axis = op.signature.find_param(named ? op.shape->params[1] : "axis");
+  return fill(R"(constexpr ReductionOp reduction_@op@ = {@name@, @axis@, @truth@, @init@,
+    @map@, @combine@, @finish@};
+tenon_status run_@op@(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
+    tenon_err* err) {
+  return run_reduction(reduction_@op@, ctx, args, outs, err);
+}
+
+)",
+              {{"op", op.name},
+               {"name", quoted(op.qualified_name())},
+               {"axis", std::to_string(std::max(axis, 0))},
+               {"truth", checked.truth ? "true" : "false"},
+               {"init", init},
+               {"map", part(checked.map, source.map)},
+               {"combine", part(checked.combine, source.combine)},
+               {"finish", part(checked.finish, source.finish)}});
+}
+
+std::string kernel_row(const Operator& op, const char* traits) {
+  return cat("    kernel(", quoted(op.qualified_name()), ", UINT64_C(",
+             hex64(op.dtypes.allow & kernel_c_dtypes()), "), ", traits, ", run_", op.name, "),\n");
+}
+
+}  // namespace
+
+std::vector<OutputFile> emit_kernel_c(const Package& package, const EmitOptions&) {
+  std::string body, rows;
+  for (const Operator* op : package.emitted) {
+    std::string text = !op->cases.empty() ? elementwise(*op) : op->reduction ? reduction(*op) : "";
+    if (text.empty()) continue;
+    body += text;
+    rows += kernel_row(*op, op->reduction ? "kReductionTraits" : "kElementwiseTraits");
+  }
+  std::string text = generated_line(package.files);
+  if (rows.empty()) return {{"kernel_c/generated.cpp", text}};
+  text += fill(R"(#include "elementwise.hpp"
+#include "reduction.hpp"
+
+#include <iterator>
+#include <string_view>
+
+namespace tenon::kernel_c {
+namespace {
+
+@body@const tenon_kernel_def kKernels[] = {
+@rows@};
+
+}  // namespace
+
+KernelList generated_kernels() { return kKernels; }
+
+}  // namespace tenon::kernel_c
+)",
+               {{"body", body}, {"rows", rows}});
+  return {{"kernel_c/generated.cpp", text}};
+}
+
+}  // namespace tenon::codegen

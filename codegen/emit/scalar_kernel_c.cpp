@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emit/scalar_kernel_c.hpp"
+
+#include "emit/scalar_cpp.hpp"
+#include "support/text.hpp"
+
+namespace tenon::codegen {
+namespace {
+
+using Kind = ScalarType::Kind;
+
+bool is_host(Kind kind) { return kind == Kind::Int || kind == Kind::Float; }
+
+bool reads_attribute(const ScalarValue& value) {
+  if (value.attribute >= 0) return true;
+  for (const ScalarValue& child : value.children)
+    if (reads_attribute(child)) return true;
+  return false;
+}
+
+class Translator {
+ public:
+  Translator(const Signature& signature, bool integers)
+      : signature_(signature), integers_(integers) {}
+
+  std::string text(const ScalarValue& value) {
+    if (is_for_host(value)) return hoisted(value);
+    switch (value.form) {
+      case ScalarValue::Literal:
+        if (value.type.kind == Kind::Bool) return value.text == "true" ? "1" : "0";
+        return value.type.kind == Kind::Float ? cat("TK_NUMBER(", value.text, ")") : value.text;
+      case ScalarValue::Limit:
+        return value.text == "inf"      ? "TK_INFINITY"
+               : value.text == "nan"    ? "TK_NAN"
+               : value.text == "lowest" ? "TK_LOWEST"
+                                        : "TK_HIGHEST";
+      case ScalarValue::Variable:
+        return cat("e_", value.text);
+      case ScalarValue::Unary:
+        return narrowed(value, cat("(", value.text, text(value.children[0]), ")"));
+      case ScalarValue::Binary:
+        return binary(value);
+      case ScalarValue::Conditional:
+      case ScalarValue::Select:
+        return cat("(", text(value.children[0]), " ? ", as(value.children[1], value.type.kind),
+                   " : ", as(value.children[2], value.type.kind), ")");
+      case ScalarValue::Function:
+        return function(value);
+      case ScalarValue::IsNone:
+        break;  // always for the host
+    }
+    return "";
+  }
+
+  std::string as(const ScalarValue& value, Kind kind) {
+    std::string plain = text(value);
+    if (value.type.kind == kind) return plain;
+    if (kind == Kind::Element || kind == Kind::Real)
+      return starts_with(plain, "TK_") ? plain : cat("((T)", plain, ")");
+    if (kind == Kind::Bool) return cat("(", plain, " != 0)");
+    return plain;
+  }
+
+  std::string as_element(const ScalarValue& value) {
+    return is_host(value.type.kind) ? as(value, Kind::Element) : text(value);
+  }
+
+  KernelCText finish(const ScalarValue& root, std::string expression) {
+    std::string declarations =
+        values_.empty() ? "" : declare_attributes(signature_, root, names_, "  ");
+    return {std::move(expression), std::move(values_), std::move(declarations)};
+  }
+
+ private:
+  static bool starts_with(const std::string& text, const std::string& start) {
+    return text.compare(0, start.size(), start) == 0;
+  }
+
+  static bool is_for_host(const ScalarValue& value) {
+    if (value.type.varying || !reads_attribute(value)) return false;
+    if (value.type.kind == Kind::Element) return value.form == ScalarValue::Variable;
+    return is_host(value.type.kind) || value.type.kind == Kind::Bool;
+  }
+
+  std::string hoisted(const ScalarValue& value) {
+    std::string cpp = value.type.kind == Kind::Element ? cat("attributes[", value.attribute, "]")
+                                                       : scalar_cpp(value, names_);
+    size_t index = 0;
+    while (index < values_.size() && values_[index].cpp != cpp) ++index;
+    if (index == values_.size()) {
+      const char* type = value.type.kind == Kind::Bool  ? "tk_i32"
+                         : value.type.kind == Kind::Int ? "tk_i64"
+                                                        : "T";
+      values_.push_back({cpp, type});
+    }
+    return cat("v", index);
+  }
+
+  std::string narrowed(const ScalarValue& value, const std::string& plain) const {
+    return value.type.kind == Kind::Element && integers_ ? cat("((T)", plain, ")") : plain;
+  }
+
+  std::string binary(const ScalarValue& value) {
+    const ScalarValue& left = value.children[0];
+    const ScalarValue& right = value.children[1];
+    Kind kind = left.type.kind;
+    if (left.type.kind != right.type.kind)
+      for (Kind wider : {Kind::Float, Kind::Bool, Kind::Real, Kind::Element})
+        if (left.type.kind == wider || right.type.kind == wider) kind = wider;
+    std::string a = as(left, kind), b = as(right, kind);
+    const std::string& sign = value.text;
+    if (sign == "%") return cat("k_floormod(", a, ", ", b, ")");
+    if (kind == Kind::Element && sign == "<<") return cat("k_shift_left(", a, ", ", b, ")");
+    if (kind == Kind::Element && sign == ">>") return cat("k_shift_right(", a, ", ", b, ")");
+    return narrowed(value, cat("(", a, " ", sign, " ", b, ")"));
+  }
+
+  std::string function(const ScalarValue& value) {
+    return cat("k_", value.text, "(",
+               join(value.children, ", ",
+                    [&](const ScalarValue& child) {
+                      return child.type.kind == Kind::Bool ? text(child) : as(child, Kind::Element);
+                    }),
+               ")");
+  }
+
+  const Signature& signature_;
+  bool integers_;
+  // What C++ code around host values calls its types; elements do not occur there.
+  ScalarNames names_{"double", "double", false, "attributes"};
+  std::vector<KernelCText::HostValue> values_;
+};
+
+}  // namespace
+
+KernelCText scalar_kernel_c(const Signature& signature, const ScalarValue& value, bool integers) {
+  Translator translator(signature, integers);
+  std::string expression = translator.as_element(value);
+  return translator.finish(value, std::move(expression));
+}
+
+}  // namespace tenon::codegen

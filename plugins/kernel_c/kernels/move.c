@@ -1,0 +1,2 @@
+/* Elements of 16 bytes, which are only moved. */
+typedef struct { tk_u64 low, high; } tk_bits128;

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the host side of every kernel shares.
+#pragma once
+
+#include "device.hpp"
+#include "dtypes.hpp"
+#include "table.hpp"
+
+#include <tenon/unbox.h>
+
+#include <string_view>
+
+namespace tenon::kernel_c {
+
+#define TRY(expression) \
+  if (tenon_status status_ = (expression); status_ != TENON_OK) return status_
+
+// Refuses float64 where the device's compiler has none.
+inline tenon_status require_dtype(const Device& device, std::string_view op, int dtype,
+                                  tenon_err* err) {
+  if (dtype != TENON_DTYPE_F64 || device.has(dtype)) [[likely]]
+    return TENON_OK;
+  return fail(err, TENON_UNSUPPORTED,
+              "[" + std::string(op) +
+                  "] expected a dtype that this device can compute in, got float64; convert with "
+                  ".to(float32)");
+}
+
+inline int normalize_axis(int64_t axis, int ndim) {
+  return static_cast<int>(axis < 0 ? axis + ndim : axis);
+}
+
+}  // namespace tenon::kernel_c

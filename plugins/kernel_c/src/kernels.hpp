@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every list of kernels, once.
+#pragma once
+
+#include "table.hpp"
+
+namespace tenon::kernel_c {
+
+#define TENON_KERNEL_C_LISTS(X) X(generated) X(copy) X(creation) X(reduction)
+
+#define TENON_KERNEL_C_DECLARE(name) KernelList name##_kernels();
+TENON_KERNEL_C_LISTS(TENON_KERNEL_C_DECLARE)
+#undef TENON_KERNEL_C_DECLARE
+
+}  // namespace tenon::kernel_c
