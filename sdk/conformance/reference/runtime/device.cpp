@@ -79,6 +79,9 @@ const tenon_device_api kDevice = {
     .pool = &kPool,
     .graph = &kGraph,
     .profile = &kProfile,
+    .collective = &kCollective,
+    .ipc = &kIpc,
+    .quiesce = &kQuiesce,
 };
 
 }  // namespace reference
