@@ -82,6 +82,7 @@ const tenon_device_api kDevice = {
     .collective = &kCollective,
     .ipc = &kIpc,
     .quiesce = &kQuiesce,
+    .compile = &kCompile,
 };
 
 }  // namespace reference
