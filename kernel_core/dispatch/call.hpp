@@ -69,7 +69,9 @@ std::string dtype_list(uint64_t mask);
 // A kernel that failed without a word still gets one.
 tenon_status kernel_result(const Operator& op, const Device& device, tenon_status status, tenon_err* err);
 
-// Memory that was allocated for other streams than the call's must outlive the work queued here.
+// Memory that was allocated for other streams than the call's must outlive the work queued here, and
+// all memory must if that work is being recorded.
+void record_stream_use(Device& device, tenon_stream stream, const tenon_tensor* tensor);
 void record_stream_use(const tenon_ctx& ctx, const tenon_value* values, uint32_t count);
 
 inline tenon_status invoke(const Resolution& kernel, tenon_ctx& ctx, const tenon_value* args, uint32_t nargs,

@@ -10,18 +10,20 @@ namespace tenon::core {
 
 constinit thread_local Device* random_origin = nullptr;
 
+void record_stream_use(Device& device, tenon_stream stream, const tenon_tensor* tensor) {
+  if (!tensor || tensor->flags & TENON_TENSOR_HOST_SCALAR) return;
+  const Storage* storage = impl(tensor)->storage;
+  if (!storage || storage->device != &device || !storage->data) return;
+  if (storage->stream != stream || device.recordings.load(std::memory_order_relaxed) != 0)
+    record_use(device, storage->data, stream);
+}
+
 void record_stream_use(const tenon_ctx& ctx, const tenon_value* values, uint32_t count) {
-  auto record = [&](const tenon_tensor* tensor) {
-    if (!tensor || tensor->flags & TENON_TENSOR_HOST_SCALAR) return;
-    const Storage* storage = impl(tensor)->storage;
-    if (storage && storage->device == &ctx.device && storage->data && storage->stream != ctx.stream)
-      record_use(ctx.device, storage->data, ctx.stream);
-  };
   for (uint32_t i = 0; i < count; ++i) {
-    record(as_tensor(values[i]));
+    record_stream_use(ctx.device, ctx.stream, as_tensor(values[i]));
     if (values[i].tag != TENON_VALUE_TENSORS) continue;
     auto* list = static_cast<tenon_tensor* const*>(values[i].v.p);
-    for (uint32_t k = 0; k < values[i].aux; ++k) record(list[k]);
+    for (uint32_t k = 0; k < values[i].aux; ++k) record_stream_use(ctx.device, ctx.stream, list[k]);
   }
 }
 

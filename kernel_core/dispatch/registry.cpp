@@ -29,6 +29,13 @@ struct Registry {
   std::deque<Resolution> resolutions;
   std::deque<std::vector<const Resolution*>> candidate_lists;
   std::vector<std::unique_ptr<Kernel>> retired;
+  // Equal definitions by further plugins: one of them takes over when the plugin of the first goes.
+  struct Spare {
+    Operator* op;
+    tenon_op_def def;
+    const void* owner;
+  };
+  std::vector<Spare> spares;
 };
 
 Registry& registry() {
@@ -198,7 +205,10 @@ tenon_status registry_add(const PluginTable& table, const void* owner, tenon_err
   // Nothing below can fail.
   for (const tenon_op_def& def : table.ops) {
     Operator* op = entry_for(self, def.name);
-    if (!op->is_defined) define(self, *op, def, owner);
+    if (op->is_defined)
+      self.spares.push_back({op, def, owner});
+    else
+      define(self, *op, def, owner);
   }
   for (const tenon_kernel_def& def : table.kernels) {
     Operator* op = entry_for(self, qualified(def.op));
@@ -225,6 +235,7 @@ void registry_remove(const void* owner) {
       self.retired.push_back(std::move(*position));
     kernels.erase(gone, kernels.end());
   }
+  std::erase_if(self.spares, [&](const Registry::Spare& spare) { return spare.owner == owner; });
   for (auto& [name, op] : self.by_name) {
     if (op->is_defined && op->owner == owner) {
       if (self.convert.load() == op) self.convert.store(nullptr);
@@ -232,6 +243,12 @@ void registry_remove(const void* owner) {
       op->is_defined = 0;
       op->def = {};
       op->owner = nullptr;
+      auto spare = std::find_if(self.spares.begin(), self.spares.end(),
+                                [op = op](const Registry::Spare& one) { return one.op == op; });
+      if (spare != self.spares.end()) {
+        define(self, *op, spare->def, spare->owner);
+        self.spares.erase(spare);
+      }
     }
     clear_cells(*op);
   }

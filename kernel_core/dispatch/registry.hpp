@@ -25,8 +25,8 @@ struct PluginTable {
 // Kernels whose operator or device kind is not known yet wait for it.
 tenon_status registry_add(const PluginTable& table, const void* owner, tenon_err* err);
 
-// Take everything of `owner` out again. Operators it defined stay as names without definition until
-// another plugin defines them: ids are never reused.
+// Take everything of `owner` out again. An operator it defined goes on with the equal definition of
+// another plugin; without one it stays as a name until a plugin defines it: ids are never reused.
 void registry_remove(const void* owner);
 
 // NULL if unknown. "add" is short for "tenon::add".

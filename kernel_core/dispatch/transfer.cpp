@@ -28,6 +28,10 @@ tenon_status copy_request(Device& device, int32_t direction, const tenon_tensor*
   request.dst_offset = destination->byte_offset;
   request.src_offset = source->byte_offset;
   request.stream = current_stream(device);
+  if (device.has_streams.load(std::memory_order_relaxed)) [[unlikely]] {
+    record_stream_use(device, request.stream, destination);
+    record_stream_use(device, request.stream, source);
+  }
   return device_result(device, "copy", device.api->copy(device.handle, &request, err), err);
 }
 

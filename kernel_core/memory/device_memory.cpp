@@ -17,6 +17,7 @@ constexpr uint64_t kMaxRequest = uint64_t{1} << 47;
 
 // Unused host memory is of use to other programs, a device's is not.
 uint64_t default_cache_limit(const Device& device) {
+  if (device.pool) return 0;
   if (!device.host_memory) return UINT64_MAX;
   return device.info.memory_bytes == 0 ? 1024 * kMiB
                                        : std::max(256 * kMiB, device.info.memory_bytes / 4);
@@ -33,7 +34,7 @@ DeviceMemory::DeviceMemory(Device& device) : device_(device) {
 void DeviceMemory::reopened() {
   granule_ = device_.host_memory ? kHostGranule : kDeviceGranule;
   cache_limit_ = default_cache_limit(device_);
-  bool cached = device_.host_memory && !device_.async;
+  bool cached = device_.host_memory && !device_.async && !device_.pool;
   if (cached && cache_slot_ == 0) cache_slot_ = new_cache_slot();
   device_.cache_slot.store(cached ? cache_slot_ : int8_t{0}, std::memory_order_relaxed);
 }
@@ -61,6 +62,7 @@ tenon_status DeviceMemory::allocate(uint64_t bytes, tenon_stream stream, void** 
   std::lock_guard lock(mutex_);
   Block* block;
   TENON_TRY(take_block(bytes, stream, &block, err));
+  if (Hold* hold = recording_of(stream)) note_use(block, *hold);
   *out = block->data;
   return TENON_OK;
 } catch (const std::bad_alloc&) {
@@ -104,6 +106,7 @@ void DeviceMemory::deallocate_chain(void* chain) noexcept {
 // ---- blocks ----
 
 uint64_t DeviceMemory::round_request(uint64_t bytes) const {
+  if (device_.pool) return bytes;
   // A handle cannot be cut, so blocks of like size are made equal instead.
   if (device_.opaque_memory) return FreeBins::round_to_bin(round_up(bytes, granule_));
   return round_up(bytes, granule_);
@@ -148,12 +151,8 @@ Block* DeviceMemory::cut_block(Block* block, uint64_t bytes) {
     *tail = {.data = static_cast<char*>(block->data) + bytes,
              .bytes = rest,
              .segment = block->segment,
-             .state = BlockState::kFree,
-             .uses = nullptr,
              .previous = block,
-             .next = block->next,
-             .list_previous = nullptr,
-             .list_next = nullptr};
+             .next = block->next};
     if (tail->next) tail->next->previous = tail;
     block->next = tail;
     block->bytes = bytes;
@@ -170,10 +169,7 @@ Block* DeviceMemory::cut_block(Block* block, uint64_t bytes) {
 void DeviceMemory::give_block(Block* block) noexcept {
   totals_.handed -= block->bytes;
   if (!block->uses || !record_events(block)) return free_block(block);
-  block->state = BlockState::kPending;
-  totals_.pending += block->bytes;
-  block->list_next = pending_;
-  pending_ = block;
+  park(block);
 }
 
 void DeviceMemory::free_block(Block* block) noexcept {
@@ -220,10 +216,13 @@ void DeviceMemory::drop_block(Block* block) {
 
 void DeviceMemory::list_leases(std::string& text) {
   UsageTotals totals = usage_.totals();
-  if (totals.allocations == totals.frees) return;
-  if (!text.empty()) text += ", ";
-  text += std::to_string(totals.allocations - totals.frees) + " memory block(s) of together " +
-          byte_text(static_cast<uint64_t>(totals.current));
+  auto separator = [&] { return text.empty() ? "" : ", "; };
+  if (totals.allocations != totals.frees)
+    text += separator() + std::to_string(totals.allocations - totals.frees) +
+            " memory block(s) of together " + byte_text(static_cast<uint64_t>(totals.current));
+  std::lock_guard lock(mutex_);
+  if (!holds_.empty())
+    text += separator() + std::to_string(holds_.size()) + " hold(s) of memory for recorded work";
 }
 
 void DeviceMemory::release_all() {

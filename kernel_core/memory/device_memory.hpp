@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The shared half of the allocator: one per device, under one lock. Raw memory comes in segments,
 // which are cut into blocks and joined again; blocks belong to the stream they were allocated on.
+// Where the plugin has a pool of its own, each block is a segment and none is kept.
 #pragma once
 
 #include <memory>
@@ -22,6 +23,15 @@ struct Arena {
   tenon_stream stream;
   FreeBins small;
   FreeBins large;
+};
+
+// Memory kept for recorded work: from begin_hold to release_hold.
+struct Hold {
+  uint64_t number;
+  tenon_stream stream;
+  bool is_recording = true;  // until end_hold: work on the stream adds to it
+  bool is_incomplete = false;
+  Block* blocks = nullptr;  // that were given back, by list_next
 };
 
 // What the device holds, at one moment.
@@ -55,6 +65,14 @@ class DeviceMemory final : public DeviceResource {
 
   void record_use(void* data, tenon_stream stream) noexcept;
 
+  // Keep what work on `stream` uses from here to end_hold until release_hold.
+  tenon_status begin_hold(tenon_stream stream, uint64_t* number, tenon_err* err);
+  tenon_status end_hold(uint64_t number, tenon_err* err);
+  void release_hold(uint64_t number) noexcept;
+
+  // The plugin's allocation that `data` lies in.
+  tenon_status find_origin(const void* data, void** memory, uint64_t* bytes, tenon_err* err);
+
   // Wait for pending blocks and give every unused segment back. Returns the bytes released.
   uint64_t trim() noexcept;
 
@@ -86,12 +104,24 @@ class DeviceMemory final : public DeviceResource {
 
   tenon_status grow(Arena& arena, uint64_t bytes, Block** out, tenon_err* err);
   tenon_status raw_allocate(uint64_t bytes, tenon_stream stream, void** out, tenon_err* err);
+  const char* raw_call() const;
+  uint64_t raw_align(uint64_t bytes) const;
+  void raw_free(void* data, uint64_t bytes, tenon_stream stream) noexcept;
   tenon_status check_raw(void* data, uint64_t bytes, tenon_stream stream, tenon_err* err);
   Block* add_segment(Arena& arena, void* data, uint64_t bytes, bool small);
   void release_segment(Segment* segment) noexcept;
   uint64_t trim_locked() noexcept;
+
   tenon_status fail_out_of_memory(uint64_t bytes, const std::string& reason, tenon_err* err);
   MemorySummary summary_locked() const;
+
+  StreamUse* new_use() noexcept;
+  void drop_uses(tenon_stream stream) noexcept;
+  Hold* find_hold(uint64_t number) noexcept;
+  Hold* recording_of(tenon_stream stream) noexcept;
+  tenon_stream request_stream(tenon_stream stream) noexcept;
+  void note_use(Block* block, Hold& hold) noexcept;
+  void park(Block* block) noexcept;
 
   void wait_for(tenon_stream stream) noexcept;
   bool record_events(Block* block) noexcept;
@@ -114,6 +144,8 @@ class DeviceMemory final : public DeviceResource {
   Block* spare_blocks_ = nullptr;  // by list_next
   StreamUse* spare_uses_ = nullptr;
   std::vector<tenon_event> spare_events_;
+  std::vector<Hold> holds_;
+  uint64_t last_hold_ = 0;
   MemorySummary totals_;
 };
 

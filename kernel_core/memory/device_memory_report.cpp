@@ -59,6 +59,15 @@ MemorySummary DeviceMemory::summary_locked() const {
     summary.largest_free =
         std::max({summary.largest_free, arena->small.largest(), arena->large.largest()});
   }
+  // Only the plugin knows what its pool holds besides: the peak is that of the moments it is asked.
+  uint64_t reserved = 0, used = 0;
+  tenon_err ignored;
+  if (device_.pool && device_.api &&
+      device_.pool->pool_usage(device_.handle, &reserved, &used, &ignored) == TENON_OK) {
+    summary.reserved = std::max(summary.reserved, reserved);
+    summary.peak_reserved = std::max(summary.peak_reserved, summary.reserved);
+    summary.largest_free = summary.free();
+  }
   return summary;
 }
 

@@ -13,7 +13,7 @@ constexpr uint64_t kLargeAlign = 2 * kMiB;  // lets the host's memory come in hu
 }  // namespace
 
 uint64_t DeviceMemory::segment_bytes(uint64_t bytes) const {
-  if (device_.opaque_memory) return bytes;
+  if (device_.opaque_memory || device_.pool) return bytes;
   if (bytes <= kSmallRequest) return 2 * kMiB;
   if (bytes < 10 * kMiB) return 20 * kMiB;
   return round_up(bytes, 2 * kMiB);
@@ -33,7 +33,7 @@ tenon_status DeviceMemory::grow(Arena& arena, uint64_t bytes, Block** out, tenon
       return TENON_OK;
     }
     trim_locked();
-    size = device_.opaque_memory ? bytes : round_up(bytes, kRetryGranule);
+    size = device_.opaque_memory || device_.pool ? bytes : round_up(bytes, kRetryGranule);
     tenon_err second;
     status = raw_allocate(size, arena.stream, &data, &second);
     if (status == TENON_OUT_OF_MEMORY) return fail_out_of_memory(bytes, second.text, err);
@@ -45,22 +45,33 @@ tenon_status DeviceMemory::grow(Arena& arena, uint64_t bytes, Block** out, tenon
   return TENON_OK;
 }
 
+const char* DeviceMemory::raw_call() const { return device_.pool ? "pool_alloc" : "alloc"; }
+
+uint64_t DeviceMemory::raw_align(uint64_t bytes) const {
+  return device_.host_memory && !device_.pool && bytes >= kLargeAlign ? kLargeAlign : granule_;
+}
+
 tenon_status DeviceMemory::raw_allocate(uint64_t bytes, tenon_stream stream, void** out,
                                         tenon_err* err) {
   tenon_alloc_request request = {.struct_size = sizeof request,
                                  .kind = TENON_ALLOC_DEVICE,
                                  .must_understand = 0,
                                  .bytes = bytes,
-                                 .align = granule_,
-                                 .stream = stream};
-  if (device_.host_memory && bytes >= kLargeAlign) request.align = kLargeAlign;
+                                 .align = raw_align(bytes),
+                                 .stream = request_stream(stream)};
   void* data = nullptr;
-  TENON_TRY(device_result(device_, "alloc",
-                          device_.api->alloc(device_.handle, &request, &data, err), err));
+  auto alloc = device_.pool ? device_.pool->pool_alloc : device_.api->alloc;
+  TENON_TRY(device_result(device_, raw_call(),
+                          alloc(device_.handle, &request, &data, err), err));
   TENON_TRY(check_raw(data, bytes, stream, err));
   ++totals_.raw_allocations;
   *out = data;
   return TENON_OK;
+}
+
+void DeviceMemory::raw_free(void* data, uint64_t bytes, tenon_stream stream) noexcept {
+  auto free = device_.pool ? device_.pool->pool_free : device_.api->free;
+  free(device_.handle, data, bytes, stream);
 }
 
 // What a plugin calls success is looked at before it is believed.
@@ -68,25 +79,29 @@ tenon_status DeviceMemory::check_raw(void* data, uint64_t bytes, tenon_stream st
                                      tenon_err* err) {
   if (!data) {
     return fail(err, TENON_INTERNAL,
-                "%s > alloc: returned OK and no memory; this is a bug in the plugin", device_.name);
+                "%s > %s: returned OK and no memory; this is a bug in the plugin", device_.name,
+                raw_call());
   }
   if (device_.opaque_memory) return TENON_OK;
   auto address = reinterpret_cast<uintptr_t>(data);
-  for (const Segment* segment = segments_; segment; segment = segment->next) {
+  // Of a pool there are as many segments as blocks: too many to look at each time.
+  bool overlaps = device_.pool && used_.find(data);
+  for (const Segment* segment = device_.pool ? nullptr : segments_; segment;
+       segment = segment->next) {
     auto other = reinterpret_cast<uintptr_t>(segment->data);
-    if (address >= other + segment->bytes || other >= address + bytes) continue;
+    overlaps |= address < other + segment->bytes && other < address + bytes;
+  }
+  if (overlaps)
     return fail(
         err, TENON_INTERNAL,
-        "%s > alloc: returned %p, which overlaps memory it has given out before; this is a bug "
+        "%s > %s: returned %p, which overlaps memory it has given out before; this is a bug "
         "in the plugin",
-        device_.name, data);
-  }
-  uint64_t align = device_.host_memory && bytes >= kLargeAlign ? kLargeAlign : granule_;
-  if (address % align == 0) return TENON_OK;
-  device_.api->free(device_.handle, data, bytes, stream);
+        device_.name, raw_call(), data);
+  if (address % raw_align(bytes) == 0) return TENON_OK;
+  raw_free(data, bytes, stream);
   return fail(err, TENON_INTERNAL,
-              "%s > alloc: expected memory aligned to %llu, got %p; this is a bug in the plugin",
-              device_.name, static_cast<unsigned long long>(align), data);
+              "%s > %s: expected memory aligned to %llu, got %p; this is a bug in the plugin",
+              device_.name, raw_call(), static_cast<unsigned long long>(raw_align(bytes)), data);
 }
 
 Block* DeviceMemory::add_segment(Arena& arena, void* data, uint64_t bytes, bool small) {
@@ -96,19 +111,13 @@ Block* DeviceMemory::add_segment(Arena& arena, void* data, uint64_t bytes, bool 
     segment = std::make_unique<Segment>();
     block = new_block();
   } catch (...) {
-    device_.api->free(device_.handle, data, bytes, arena.stream);
+    raw_free(data, bytes, arena.stream);
     throw;
   }
   *segment = {data, bytes, &arena, small, block, nullptr, segments_};
   *block = {.data = data,
             .bytes = bytes,
-            .segment = segment.get(),
-            .state = BlockState::kFree,
-            .uses = nullptr,
-            .previous = nullptr,
-            .next = nullptr,
-            .list_previous = nullptr,
-            .list_next = nullptr};
+            .segment = segment.get()};
   if (segments_) segments_->previous = segment.get();
   segments_ = segment.release();
   bins_of(*segments_).insert(block);
@@ -130,7 +139,7 @@ void DeviceMemory::release_segment(Segment* segment) noexcept {
   --totals_.segments;
   ++totals_.raw_frees;
   if (device_.host_memory) unpoison(segment->data, segment->bytes);
-  device_.api->free(device_.handle, segment->data, segment->bytes, segment->arena->stream);
+  raw_free(segment->data, segment->bytes, segment->arena->stream);
   delete segment;
 }
 
@@ -142,7 +151,10 @@ uint64_t DeviceMemory::trim_locked() noexcept {
     if (segment->first->state == BlockState::kFree && segment->first->bytes == segment->bytes)
       release_segment(segment);
   }
-  return before - totals_.reserved;
+  uint64_t released = 0;
+  tenon_err ignored;
+  if (device_.pool) device_.pool->pool_trim(device_.handle, 0, &released, &ignored);
+  return before - totals_.reserved + released;
 }
 
 uint64_t DeviceMemory::trim() noexcept {

@@ -11,17 +11,24 @@ void DeviceMemory::record_use(void* data, tenon_stream stream) noexcept {
   if (!device_.async || device_.lost) return;
   std::lock_guard lock(mutex_);
   Block* block = used_.find(data);
-  if (!block || block->segment->arena->stream == stream) return;
+  if (!block) return;
+  if (Hold* hold = recording_of(stream)) return note_use(block, *hold);
+  if (block->segment->arena->stream == stream) return;
   for (StreamUse* use = block->uses; use; use = use->next) {
-    if (use->stream == stream) return;
+    if (use->hold == 0 && use->stream == stream) return;
   }
-  StreamUse* use = spare_uses_;
-  if (use)
-    spare_uses_ = use->next;
-  else if (!(use = new (std::nothrow) StreamUse))
-    return wait_for(stream);
-  *use = {stream, nullptr, block->uses};
+  StreamUse* use = new_use();
+  if (!use) return wait_for(stream);
+  *use = {stream, nullptr, 0, block->uses};
   block->uses = use;
+}
+
+// NULL: host memory ran out.
+StreamUse* DeviceMemory::new_use() noexcept {
+  if (!spare_uses_) return new (std::nothrow) StreamUse;
+  StreamUse* use = spare_uses_;
+  spare_uses_ = use->next;
+  return use;
 }
 
 // Errors of queued work are for those who queued it.
@@ -34,6 +41,7 @@ void DeviceMemory::wait_for(tenon_stream stream) noexcept {
 bool DeviceMemory::record_events(Block* block) noexcept {
   tenon_err ignored;
   for (StreamUse* use = block->uses; use; use = use->next) {
+    if (use->hold != 0) continue;
     tenon_event event = nullptr;
     if (!spare_events_.empty()) {
       event = spare_events_.back();
@@ -54,6 +62,7 @@ bool DeviceMemory::record_events(Block* block) noexcept {
 bool DeviceMemory::events_passed(Block* block, bool wait) noexcept {
   tenon_err ignored;
   while (StreamUse* use = block->uses) {
+    if (use->hold != 0 && find_hold(use->hold)) return false;
     if (use->event) {
       int32_t done = 1;  // an event of a lost device counts as passed
       if (wait)
@@ -87,14 +96,12 @@ void DeviceMemory::poll_pending(bool wait) noexcept {
   }
 }
 
-void DeviceMemory::forget_stream(tenon_stream stream) {
-  std::lock_guard lock(mutex_);
-  wait_for(stream);
-  // Later work is ordered after the wait above, so what belonged to the stream can belong to any.
+// The stream has finished: nobody need wait for it any more.
+void DeviceMemory::drop_uses(tenon_stream stream) noexcept {
   used_.for_each([&](Block& block) {
     for (StreamUse** link = &block.uses; *link;) {
       StreamUse* use = *link;
-      if (use->stream != stream) {
+      if (use->hold != 0 || use->stream != stream) {
         link = &use->next;
         continue;
       }
@@ -103,6 +110,13 @@ void DeviceMemory::forget_stream(tenon_stream stream) {
       spare_uses_ = use;
     }
   });
+}
+
+void DeviceMemory::forget_stream(tenon_stream stream) {
+  std::lock_guard lock(mutex_);
+  wait_for(stream);
+  // Later work is ordered after the wait above, so what belonged to the stream can belong to any.
+  drop_uses(stream);
   auto found = std::find_if(arenas_.begin(), arenas_.end(),
                             [&](const auto& arena) { return arena->stream == stream; });
   if (found == arenas_.end()) return;

@@ -5,6 +5,7 @@
 #include "kernel_core/plugin/guarded.hpp"
 #include "kernel_core/plugin/services.hpp"
 #include "kernel_core/runtime/device.hpp"
+#include "kernel_core/runtime/tensor_extension.hpp"
 
 namespace tenon::core {
 namespace {
@@ -74,10 +75,12 @@ Refusal check_leases(const LoadedPlugin& plugin) {
   for (int32_t i = 0; i < layers; ++i)
     if (layer_table.owners[i] == &plugin)
       leases += std::string(", layer '") + layer_table.defs[i].name + "' is registered";
+  for (const std::string& name : used_extension_slots(&plugin))
+    leases += ", tensors carry values in extension slot '" + name + "'";
   if (leases.empty()) return accepted();
   return {Stage::kUnload, Reason::kInUse,
           "plugin " + plugin.manifest.name + " is in use: " + leases.substr(2),
-          "services and layers stay until the process ends"};
+          "services, layers and extension slots in use stay until the process ends"};
 }
 
 Refusal stop(LoadedPlugin& plugin) {
@@ -99,9 +102,15 @@ Refusal stop(LoadedPlugin& plugin) {
 Refusal unpublish(LoadedPlugin& plugin) {
   if (!plugin.is_published) return accepted();
   tenon_err err;
-  if (plugin.tables.has_device() && remove_device_kind(plugin.device_kind, &err) != TENON_OK)
+  tenon_status status =
+      plugin.tables.has_device() ? remove_device_kind(plugin.device_kind, &err) : TENON_OK;
+  if (status == TENON_FAILED_PRECONDITION)
     return {Stage::kUnload, Reason::kInUse,
             "plugin " + plugin.manifest.name + " is in use: " + err.text, ""};
+  if (status != TENON_OK)
+    return {Stage::kUnload, Reason::kStopFailed,
+            "plugin " + plugin.manifest.name + " did not stop: " + err.text,
+            "let its work finish and try again"};
   registry_remove(&plugin);
   plugin.is_published = false;
   return accepted();

@@ -146,6 +146,7 @@ tenon_status open_known(Kind& kind, tenon_device_id id, Device** out, tenon_err*
   device->id = id;
   device->api = api;
   device->async = find_group(api, kDeviceGroups[TENON_GROUP_ASYNC]) ? api->async : nullptr;
+  device->pool = find_group(api, kDeviceGroups[TENON_GROUP_POOL]) ? api->pool : nullptr;
   device->handle = handle;
   device->info = kind.infos[index];
   device->host_memory = device->info.flags & TENON_DEVICE_HOST_MEMORY;
@@ -185,8 +186,24 @@ void close_devices(Kind& kind) {
     device->api->close(device->handle);
     device->api = nullptr;
     device->async = nullptr;
+    device->pool = nullptr;
     device->handle = nullptr;
   }
+}
+
+constexpr uint64_t kQuiesceNanoseconds = 5'000'000'000;
+
+// The last word of a plugin whose devices are closed: its threads stop. Without the lock, which they
+// may be waiting for.
+tenon_status quiesce(const char* kind, const tenon_device_api* api, tenon_err* err) {
+  if (!find_group(api, kDeviceGroups[TENON_GROUP_QUIESCE])) return TENON_OK;
+  tenon_err local;
+  if (!err) err = &local;
+  tenon_status status = api->quiesce->quiesce(kQuiesceNanoseconds, err);
+  if (status == TENON_OK) return TENON_OK;
+  fail(err, status, "its threads and callbacks did not come to rest within 5 s");
+  add_context(err, "%s > quiesce", kind);
+  return status;
 }
 
 }  // namespace
@@ -308,7 +325,7 @@ bool device_kind_compiles(uint32_t number) {
 
 tenon_status remove_device_kind(uint32_t number, tenon_err* err) try {
   if (number == 0) return fail(err, TENON_INVALID_ARGUMENT, "the kind 'meta' cannot be removed");
-  Lock lock(table_mutex());
+  std::unique_lock lock(table_mutex());
   Kind* kind = kind_at(number);
   if (!is_live(kind)) return fail(err, TENON_NOT_FOUND, "no device kind has the number %u", number);
   if (std::string leases = leases_of(*kind); !leases.empty()) {
@@ -322,8 +339,14 @@ tenon_status remove_device_kind(uint32_t number, tenon_err* err) try {
     known_host.store(TENON_DEVICE_NONE, std::memory_order_relaxed);
   }
   close_devices(*kind);
-  kind->api.store(nullptr, std::memory_order_release);
-  return TENON_OK;
+  const tenon_device_api* api = kind->api.exchange(nullptr, std::memory_order_acq_rel);
+  lock.unlock();
+  tenon_status status = quiesce(kind->name, api, err);
+  if (status == TENON_OK) return TENON_OK;
+  // The kind stays; its devices are opened again when they are next used.
+  lock.lock();
+  kind->api.store(api, std::memory_order_release);
+  return status;
 } catch (const std::bad_alloc&) {
   return fail_host_memory(err);
 }

@@ -35,8 +35,10 @@ struct Device {
   bool lost = false;                     // opened before a fork of which this process is the child
   std::atomic<int8_t> cache_slot{0};     // its index in every thread's block caches; 0: none
   std::atomic<bool> has_streams{false};  // some thread has set a current stream
+  std::atomic<uint32_t> recordings{0};   // streams whose memory is being noted (memory_hold_begin)
   const tenon_device_api* api = nullptr;
   const tenon_async_api* async = nullptr;  // NULL: synchronous stream only
+  const tenon_pool_api* pool = nullptr;    // NULL: the host's cache serves
   tenon_device handle = nullptr;
   char name[24] = {};  // "acme:1"
   tenon_device_info info = {};
@@ -80,8 +82,9 @@ const void* device_kind_owner(uint32_t kind);
 bool device_kind_compiles(uint32_t kind);
 
 // Closes the kind's devices and forgets its table; the number stays reserved for the name. Fails
-// and lists what is alive if memory, streams or events of a device are. The caller has made sure
-// that no call into the plugin is under way.
+// and lists what is alive if memory, streams or events of a device are, or if the plugin's own
+// threads do not stop in time; the kind stays usable then. The caller has made sure that no call
+// into the plugin is under way.
 tenon_status remove_device_kind(uint32_t kind, tenon_err* err);
 
 // Asked for a kind that is unknown; may load a plugin that provides it. TENON_NOT_FOUND and no

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "kernel_core/abi/slots.hpp"
+#include "kernel_core/types/owner.hpp"
 
 namespace tenon::core {
 namespace {
@@ -11,6 +12,8 @@ namespace {
 struct Slot {
   std::string name;
   std::atomic<tenon_drop_fn> drop{nullptr};
+  const void* owner = nullptr;  // the plugin that was starting, if one was
+  std::atomic<bool> is_used{false};
 };
 Slot slot_table[kExtensionSlots];
 int32_t slot_count = kBaseSlot + 1;
@@ -35,6 +38,14 @@ void drop_extensions(TensorImpl* tensor) noexcept {
   tensor->has_extensions = 0;
 }
 
+std::vector<std::string> used_extension_slots(const void* owner) {
+  std::vector<std::string> names;
+  std::lock_guard lock(slot_mutex);
+  for (const Slot& slot : slot_table)
+    if (slot.owner == owner && slot.is_used.load(std::memory_order_relaxed)) names.push_back(slot.name);
+  return names;
+}
+
 namespace slots {
 
 int32_t ext_register(const char* name, tenon_drop_fn drop) {
@@ -44,10 +55,12 @@ int32_t ext_register(const char* name, tenon_drop_fn drop) {
   for (int32_t slot = kBaseSlot + 1; slot < slot_count; ++slot)
     if (slot_table[slot].name == name) {
       slot_table[slot].drop.store(drop, std::memory_order_release);
+      slot_table[slot].owner = starting_plugin;
       return slot;
     }
   if (slot_count == kExtensionSlots) return -1;
   slot_table[slot_count].name = name;
+  slot_table[slot_count].owner = starting_plugin;
   slot_table[slot_count].drop.store(drop, std::memory_order_release);
   return slot_count++;
 }
@@ -60,10 +73,13 @@ void* ext_get(const tenon_tensor* tensor, int32_t slot) {
 void ext_set(tenon_tensor* tensor, int32_t slot, void* value) {
   TensorImpl* self = impl(tensor);
   self->extensions[slot] = value;
-  if (value)
-    self->has_extensions |= 1u << slot;
-  else
+  if (!value) {
     self->has_extensions &= ~(1u << slot);
+    return;
+  }
+  self->has_extensions |= 1u << slot;
+  std::atomic<bool>& is_used = slot_table[slot].is_used;
+  if (!is_used.load(std::memory_order_relaxed)) is_used.store(true, std::memory_order_relaxed);
 }
 
 }  // namespace slots

@@ -4,6 +4,8 @@
 
 #include "fake_plugins.hpp"
 #include "kernel_core/dispatch/layers.hpp"
+#include "kernel_core/runtime/tensor_extension.hpp"
+#include "kernel_core/types/owner.hpp"
 
 namespace {
 
@@ -273,6 +275,39 @@ TEST_F(Dispatch, ConflictingDefinitionsAreRefusedWhole) {
   EXPECT_EQ(registry_add({"twin", "", agreeing, {}}, &owner, nullptr), TENON_OK);
   registry_remove(&owner);
   EXPECT_NE(find_operator("fake::add"), nullptr);
+}
+
+TEST_F(Dispatch, AnOperatorOfTwoPluginsOutlivesTheFirst) {
+  static const int first = 0, second = 0;
+  tenon_op_def def = find_operator("fake::add")->def;
+  def.name = "fake::shared";
+  def.schema = "fake::shared(Tensor x, Tensor y) -> Tensor";
+  def.origin = "first.yaml:1";
+  tenon_op_def equal = def;
+  equal.origin = "second.yaml:1";
+  ASSERT_EQ(registry_add({"first", "", {&def, 1}, {}}, &first, nullptr), TENON_OK);
+  ASSERT_EQ(registry_add({"second", "", {&equal, 1}, {}}, &second, nullptr), TENON_OK);
+  Operator* op = find_operator("fake::shared");
+  EXPECT_STREQ(op->def.origin, "first.yaml:1");
+  registry_remove(&first);
+  EXPECT_EQ(find_operator("fake::shared"), op);
+  EXPECT_STREQ(op->def.origin, "second.yaml:1");
+  registry_remove(&second);
+  EXPECT_EQ(find_operator("fake::shared"), nullptr);
+}
+
+TEST_F(Dispatch, ExtensionSlotsInUseAreKnownByTheirPlugin) {
+  static const int owner = 0;
+  starting_plugin = &owner;
+  int32_t slot = slots::ext_register("dispatch_test", nullptr);
+  starting_plugin = nullptr;
+  ASSERT_GE(slot, 0);
+  EXPECT_TRUE(used_extension_slots(&owner).empty());
+  auto x = tensor({2}, {1, 2});
+  slots::ext_set(x.get(), slot, nullptr);
+  EXPECT_TRUE(used_extension_slots(&owner).empty());
+  slots::ext_set(x.get(), slot, &slot);
+  EXPECT_THAT(used_extension_slots(&owner), ElementsAre("dispatch_test"));
 }
 
 TEST_F(Dispatch, BestScoreRunsUntilItDeclinesOrLeaves) {

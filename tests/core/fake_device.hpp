@@ -39,6 +39,7 @@ struct FakeState {
   bool alloc_misaligns = false;
   bool alloc_repeats = false;  // the same memory again
   bool fails_without_text = false;
+  tenon_status quiesce_status = TENON_OK;
 
   std::mutex mutex;
   std::map<void*, uint64_t> live;
@@ -49,6 +50,11 @@ struct FakeState {
   uint64_t opened = 0;
   uint64_t closed = 0;
   uint64_t events = 0;
+  uint64_t trims = 0;
+  uint64_t pool_kept = 0;  // bytes that the pool holds and nobody uses
+  uint64_t quiesced = 0;
+  tenon_stream freed_on = nullptr;      // stream of the last pool_free
+  tenon_stream allocated_on = nullptr;  // and of the last alloc or pool_alloc
   void* last = nullptr;
 };
 
@@ -85,6 +91,7 @@ struct Fake {
                             tenon_err* err) {
     FakeState& fake = state();
     std::lock_guard lock(fake.mutex);
+    fake.allocated_on = request->stream;
     if (fake.alloc_returns_null) {
       *out = nullptr;
       return TENON_OK;
@@ -178,7 +185,57 @@ struct Fake {
       .event_sync = event_sync,
   };
 
-  static tenon_device_api table(bool with_async = false) {
+  // The pool keeps what it gets back until it is trimmed.
+  static tenon_status pool_alloc(tenon_device device, const tenon_alloc_request* request,
+                                 void** out, tenon_err* err) {
+    FakeState& fake = state();
+    {
+      std::lock_guard lock(fake.mutex);
+      if (fake.live_bytes + fake.pool_kept + request->bytes > fake.capacity)
+        return fail(err, TENON_OUT_OF_MEMORY, "pool error 2");
+    }
+    return alloc(device, request, out, err);
+  }
+  static void pool_free(tenon_device device, void* data, uint64_t bytes, tenon_stream stream) {
+    free(device, data, bytes, stream);
+    FakeState& fake = state();
+    std::lock_guard lock(fake.mutex);
+    fake.pool_kept += bytes;
+    fake.freed_on = stream;
+  }
+  static tenon_status pool_trim(tenon_device, uint64_t keep, uint64_t* released, tenon_err*) {
+    FakeState& fake = state();
+    std::lock_guard lock(fake.mutex);
+    ++fake.trims;
+    *released = fake.pool_kept > keep ? fake.pool_kept - keep : 0;
+    fake.pool_kept -= *released;
+    return TENON_OK;
+  }
+  static tenon_status pool_usage(tenon_device, uint64_t* reserved, uint64_t* used, tenon_err*) {
+    FakeState& fake = state();
+    std::lock_guard lock(fake.mutex);
+    *used = fake.live_bytes;
+    *reserved = fake.live_bytes + fake.pool_kept;
+    return TENON_OK;
+  }
+  static constexpr tenon_pool_api kPool = {
+      .struct_size = sizeof(tenon_pool_api),
+      .reserved = 0,
+      .pool_alloc = pool_alloc,
+      .pool_free = pool_free,
+      .pool_trim = pool_trim,
+      .pool_usage = pool_usage,
+  };
+
+  static tenon_status quiesce(uint64_t, tenon_err*) {
+    ++state().quiesced;
+    return state().quiesce_status;
+  }
+  static constexpr tenon_quiesce_api kQuiesce = {
+      .struct_size = sizeof(tenon_quiesce_api), .reserved = 0, .quiesce = quiesce};
+
+  static tenon_device_api table(bool with_async = false, bool with_pool = false,
+                                bool with_quiesce = false) {
     return {
         .struct_size = sizeof(tenon_device_api),
         .revision = TENON_ABI_REVISION,
@@ -193,16 +250,24 @@ struct Fake {
         .fill = fill,
         .sync = sync,
         .async = with_async ? &kAsync : nullptr,
+        .pool = with_pool ? &kPool : nullptr,
+        .graph = nullptr,
+        .profile = nullptr,
+        .collective = nullptr,
+        .ipc = nullptr,
+        .quiesce = with_quiesce ? &kQuiesce : nullptr,
+        .compile = nullptr,
     };
   }
 
   // Registers the kind and opens its first device; later calls give the same one.
-  static Device& device(const char* kind, uint32_t flags, bool with_async = false) {
+  static Device& device(const char* kind, uint32_t flags, bool with_async = false,
+                        bool with_pool = false) {
     static const uint32_t number = [&] {
       state().kind = kind;
       state().flags = flags;
       uint32_t added = 0;
-      if (add_device_kind(new tenon_device_api(table(with_async)), nullptr, &added, nullptr) !=
+      if (add_device_kind(new tenon_device_api(table(with_async, with_pool)), nullptr, &added, nullptr) !=
           TENON_OK)
         std::abort();
       return added;

@@ -891,7 +891,21 @@ typedef void (*tenon_drop_fn)(void* user);
   /* Accept a table that came from no file: a plugin linked into the program, or one made at run time.  \
    * Checked, published and started as one that was loaded. `origin` says in messages where it is from. \
    * The table and all it points to stay valid until plugin_unload(table->name) has succeeded. */  \
-  X(tenon_status, plugin_attach, (const tenon_plugin* table, const char* origin, tenon_err*))
+  X(tenon_status, plugin_attach, (const tenon_plugin* table, const char* origin, tenon_err*))      \
+  /* -- revision 1: memory of work that was queued past op_call ----------------------------------------- */ \
+  /* Work on `stream` uses the tensor: its memory, once released, waits for that work. For kernels and   \
+   * out= of op_call the host does this itself. */                                                 \
+  X(void, tensor_record_use, (tenon_tensor*, tenon_stream))                                        \
+  /* The plugin's own allocation that holds the tensor's memory: what alloc or pool_alloc returned, its \
+   * size, and where the tensor's first element lies in it. TENON_INVALID_ARGUMENT: it is foreign memory. */ \
+  X(tenon_status, memory_origin, (const tenon_tensor*, void** memory, uint64_t* bytes, uint64_t* offset, \
+                                  tenon_err*))                                                     \
+  /* Hold the memory of recorded work, which runs again and again (group `graph`). From begin to end,   \
+   * whatever is allocated for or used by work on `stream` is noted; once released it is given to nobody \
+   * until memory_hold_release. `end` fails if not everything could be noted: drop the recording then. */ \
+  X(tenon_status, memory_hold_begin, (tenon_device_id, tenon_stream, uint64_t* hold, tenon_err*))  \
+  X(tenon_status, memory_hold_end, (tenon_device_id, uint64_t hold, tenon_err*))                   \
+  X(void, memory_hold_release, (tenon_device_id, uint64_t hold))
 
 struct tenon_host {
   uint32_t struct_size;
