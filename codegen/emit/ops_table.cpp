@@ -24,6 +24,9 @@ std::string op_flags(const Operator& op) {
   if (op.has_tag("random")) flags.push_back("TENON_OP_RANDOM");
   if (op.has_tag("convert")) flags.push_back("TENON_OP_CONVERT");
   if (op.has_tag("materialize")) flags.push_back("TENON_OP_MATERIALIZE");
+  if (op.has_tag("primitive")) flags.push_back("TENON_OP_PRIMITIVE");
+  if (op.has_tag("to_primitives")) flags.push_back("TENON_OP_TO_PRIMITIVES");
+  if (op.has_tag("strided")) flags.push_back("TENON_OP_STRIDED");
   if (op.signature.list_result()) flags.push_back("TENON_OP_LIST_OUTPUT");
   if (op.never_differentiable) flags.push_back("TENON_OP_NO_GRAD");
   if (!op.is_public()) flags.push_back("TENON_OP_INTERNAL");

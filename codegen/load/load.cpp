@@ -16,7 +16,8 @@ const std::vector<std::string> kOperatorKeys = {"op",    "doc",    "sig",    "ki
                                                 "shape", "expr",   "reduce", "decompose", "grad",
                                                 "tags",  "method", "names",  "example"};
 const std::vector<std::string> kTags = {"random",      "data_dependent", "convert",
-                                        "materialize", "elementwise",    "internal"};
+                                        "materialize", "elementwise",    "internal",
+                                        "primitive",   "to_primitives",  "strided"};
 const std::vector<std::string> kEcosystems = {"array_api", "numpy",  "scipy",
                                               "torch",     "paddle", "onnx"};
 

@@ -119,12 +119,15 @@ struct RandomOrigin {
 tenon_status run_lowered(Plan& plan) {
   LayersOff below;
   tenon_value results[kMaxOutputs] = {};
+  // Nothing but the strided copy can write into strided memory: it gets the output to pass on.
+  bool passes_output = plan.op.def.flags & (TENON_OP_MATERIALIZE | TENON_OP_STRIDED);
+  if (passes_output) results[0] = plan.outs[0];
   // The decomposition sees numbers as numbers: they stay weak in its own calls.
   tenon_status status =
       plan.op.def.decompose(nullptr, plan.args, plan.op.def.nparams, results, plan.op.def.nouts, plan.err);
   if (status != TENON_OK) {
     add_context(plan.err, "[%s] decomposed on %s", short_name(plan.op), plan.device->name);
-    drop(results, plan.op.def.nouts);
+    if (!passes_output || plan.outs[0].tag == TENON_VALUE_NONE) drop(results, plan.op.def.nouts);
     return status;
   }
   return deliver(plan, results);

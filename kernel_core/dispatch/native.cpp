@@ -145,7 +145,7 @@ void drop(tenon_value* results, const Plan& plan) {
 
 tenon_status run_native(Plan& plan, const Resolution& kernel) {
   Operator& op = plan.op;
-  bool moves_layout = op.def.flags & TENON_OP_MATERIALIZE;
+  bool moves_layout = op.def.flags & (TENON_OP_MATERIALIZE | TENON_OP_STRIDED);
   constexpr uint32_t kAnyLayout = TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT;
   if (moves_layout && (kernel.traits & kAnyLayout) != kAnyLayout)
     return fail(plan.err, TENON_INTERNAL,

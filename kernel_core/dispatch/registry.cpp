@@ -118,13 +118,16 @@ bool serves(const Kernel& kernel, std::string_view kind, bool compiles) {
 }
 
 // Device kinds with at least one kernel are worth lowering for; on others every part of a
-// decomposition would run on the host, one copy after another.
-bool kind_has_kernels(Registry& self, uint32_t kind) {
+// decomposition would run on the host, one copy after another. Where the parts are primitives, it is
+// those that must be there, for this dtype.
+bool kind_has_parts(Registry& self, const Operator& of, uint32_t kind, int32_t dtype) {
   std::string_view name = slots::device_kind_name(kind);
-  bool compiles = device_kind_compiles(kind);
+  bool compiles = device_kind_compiles(kind), wants_primitives = of.def.flags & TENON_OP_TO_PRIMITIVES;
   for (auto& [op, kernels] : self.kernels)
     for (auto& kernel : kernels)
-      if (serves(*kernel, name, compiles)) return true;
+      if (serves(*kernel, name, compiles) &&
+          (!wants_primitives || (op->def.flags & TENON_OP_PRIMITIVE && kernel->def.dtype_mask >> dtype & 1)))
+        return true;
   return false;
 }
 
@@ -156,13 +159,16 @@ bool moves_tensors(const tenon_op_def& def) {
 Route route_without_kernel(Registry& self, const Operator& op, uint32_t kind, int32_t dtype) {
   Device* host = find_device(slots::device_host());
   bool is_host = host && TENON_DEVICE_KIND(host->id) == kind;
-  bool can_lower = op.def.decompose && !(op.def.flags & (TENON_OP_CONVERT | TENON_OP_MATERIALIZE));
-  if (can_lower && (is_host || moves_tensors(op.def) || kind_has_kernels(self, kind)))
+  bool is_primitive = op.def.flags & TENON_OP_PRIMITIVE, to_primitives = op.def.flags & TENON_OP_TO_PRIMITIVES;
+  // Primitives are made of operators on the host, operators of primitives elsewhere: never in a circle.
+  bool is_copy = op.def.flags & (TENON_OP_CONVERT | TENON_OP_MATERIALIZE);
+  bool can_lower = op.def.decompose && (to_primitives ? !is_host : is_primitive ? is_host : !is_copy);
+  if (can_lower && (is_host || moves_tensors(op.def) || kind_has_parts(self, op, kind, dtype)))
     return Route::kLowered;
-  if (host && !is_host &&
-      (can_lower || !candidates(self, op, TENON_DEVICE_KIND(host->id), dtype).empty()))
+  bool host_can = is_primitive ? op.def.decompose != nullptr : can_lower && !to_primitives;
+  if (host && !is_host && (host_can || !candidates(self, op, TENON_DEVICE_KIND(host->id), dtype).empty()))
     return Route::kHost;
-  return can_lower ? Route::kLowered : Route::kNone;
+  return can_lower && !to_primitives ? Route::kLowered : Route::kNone;
 }
 
 const Resolution* resolution_of(Registry& self, const Operator& op, const Kernel& kernel) {

@@ -15,7 +15,8 @@ namespace {
 constexpr uint32_t kKnownFlags = TENON_OP_VIEW | TENON_OP_DATA_DEPENDENT | TENON_OP_ELEMENTWISE |
                                  TENON_OP_COMPOSITE | TENON_OP_RANDOM | TENON_OP_CONVERT |
                                  TENON_OP_MATERIALIZE | TENON_OP_LIST_OUTPUT | TENON_OP_NO_GRAD |
-                                 TENON_OP_INTERNAL | TENON_OP_NO_METHOD;
+                                 TENON_OP_INTERNAL | TENON_OP_NO_METHOD | TENON_OP_PRIMITIVE |
+                                 TENON_OP_TO_PRIMITIVES | TENON_OP_STRIDED;
 constexpr uint32_t kKnownParamFlags = TENON_PARAM_FLAG_OPTIONAL | TENON_PARAM_FLAG_HAS_DEFAULT |
                                       TENON_PARAM_FLAG_KEYWORD_ONLY | TENON_PARAM_FLAG_PROMOTE |
                                       TENON_PARAM_FLAG_BROADCAST;

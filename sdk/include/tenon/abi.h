@@ -569,7 +569,13 @@ enum {
   TENON_OP_LIST_OUTPUT = 128,    /* the only output is a Tensor[]; COMPOSITE only */
   TENON_OP_NO_GRAD = 256,        /* outputs never carry gradients (argmax, comparison, ...) */
   TENON_OP_INTERNAL = 512,       /* no function in language bindings */
-  TENON_OP_NO_METHOD = 1024      /* a function but not a method of Tensor */
+  TENON_OP_NO_METHOD = 1024,     /* a function but not a method of Tensor */
+  TENON_OP_PRIMITIVE = 2048,     /* one of the kernels that everything else can be made of
+                                  * (tenon/primitives.h); it decomposes on the host device alone */
+  TENON_OP_TO_PRIMITIVES = 4096, /* `decompose` calls primitives, on devices that have them for the
+                                  * call's dtype; elsewhere it is as if there were none */
+  TENON_OP_STRIDED = 8192        /* as with MATERIALIZE, kernels must read and write any strides, and
+                                  * `decompose` gets the caller's output to write into */
 };
 
 typedef struct tenon_op_def {
