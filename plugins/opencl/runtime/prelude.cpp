@@ -54,7 +54,6 @@ static tk_f32 tk_atomic_add_f32(volatile __global tk_f32 *p, tk_f32 v) {
 )";
 
 constexpr char kFloat64[] = R"(
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
 typedef double tk_f64;
 static tk_f64 tk_bits_f64(tk_u64 bits) { return as_double(bits); }
 static tk_u64 tk_f64_bits(tk_f64 value) { return as_ulong(value); }
@@ -63,7 +62,8 @@ static tk_u64 tk_f64_bits(tk_f64 value) { return as_ulong(value); }
 }  // namespace
 
 std::string prelude(bool has_float64) {
-  return has_float64 ? std::string(kFloat64) + kCommon : std::string(kCommon);
+  if (!has_float64) return kCommon;
+  return std::string("#pragma OPENCL EXTENSION cl_khr_fp64 : enable") + kCommon + kFloat64;
 }
 
 }  // namespace opencl
