@@ -10,31 +10,17 @@ namespace tenon::core {
 
 #if defined(__x86_64__)
 
+#define TENON_CPU_FEATURES(X) \
+  X("sse3") X("ssse3") X("sse4.1") X("sse4.2") X("popcnt") X("aes") X("pclmul") X("avx")   \
+  X("avx2") X("fma") X("bmi") X("bmi2") X("avx512f") X("avx512bw") X("avx512cd")           \
+  X("avx512dq") X("avx512vl") X("avx512vbmi") X("avx512vnni") X("avx512bf16")
+
 bool cpu_has(std::string_view feature) {
   __builtin_cpu_init();
   // The builtin takes literals only.
 #define TENON_CPU_FEATURE(name) \
   if (feature == name) return __builtin_cpu_supports(name) != 0;
-  TENON_CPU_FEATURE("sse3")
-  TENON_CPU_FEATURE("ssse3")
-  TENON_CPU_FEATURE("sse4.1")
-  TENON_CPU_FEATURE("sse4.2")
-  TENON_CPU_FEATURE("popcnt")
-  TENON_CPU_FEATURE("aes")
-  TENON_CPU_FEATURE("pclmul")
-  TENON_CPU_FEATURE("avx")
-  TENON_CPU_FEATURE("avx2")
-  TENON_CPU_FEATURE("fma")
-  TENON_CPU_FEATURE("bmi")
-  TENON_CPU_FEATURE("bmi2")
-  TENON_CPU_FEATURE("avx512f")
-  TENON_CPU_FEATURE("avx512bw")
-  TENON_CPU_FEATURE("avx512cd")
-  TENON_CPU_FEATURE("avx512dq")
-  TENON_CPU_FEATURE("avx512vl")
-  TENON_CPU_FEATURE("avx512vbmi")
-  TENON_CPU_FEATURE("avx512vnni")
-  TENON_CPU_FEATURE("avx512bf16")
+  TENON_CPU_FEATURES(TENON_CPU_FEATURE)
 #undef TENON_CPU_FEATURE
   return false;
 }

@@ -5,6 +5,10 @@
 #include <filesystem>
 #include <sstream>
 
+#include <tenon/services/policy.h>
+
+#include "kernel_core/abi/slots.hpp"
+#include "kernel_core/plugin/guarded.hpp"
 #include "kernel_core/plugin/host_location.hpp"
 #include "kernel_core/plugin/loader.hpp"
 #include "kernel_core/runtime/log.hpp"
@@ -13,6 +17,9 @@ namespace tenon::core {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kSystemFolder = "/usr/lib/tenon/plugins";
+constexpr const char* kPolicyPlugin = "policy";  // loaded by check_policy alone
 
 // secure_getenv: a set-user-id program takes no advice from its caller's environment.
 std::vector<std::string> list_from_environment(const char* variable, char separator) {
@@ -36,23 +43,27 @@ bool is_disabled(const std::string& name) {
 }
 
 Refusal Loader::add_folder(const std::string& path) {
-  std::string folder = real_path(path);
+  std::string real = real_path(path);
   std::error_code error;
-  if (folder.empty() || !fs::is_directory(folder, error))
+  bool is_folder = fs::is_directory(real, error);
+  if (real.empty() || (!is_folder && !fs::is_regular_file(real, error)))
     return {Stage::kTrust, Reason::kNotFound,
             "expected a folder with plugins, but there is none at " + path, "check the path"};
   std::lock_guard lock(mutex_);
   add_known_folders();  // the host's own come first
-  scan(folder);
+  is_folder ? scan(real) : scan_file(real);
   return accepted();
 }
 
 void Loader::add_known_folders() {
   if (knows_folders_) return;
   knows_folders_ = true;
+  for (const std::string& entry : list_from_environment("TENON_PLUGINS", ','))
+    scan_file(entry.substr(entry.find(':') + 1), entry.substr(0, entry.find(':')));
   for (const std::string& folder : own_plugin_folders()) scan(folder);
   for (const std::string& path : list_from_environment("TENON_PLUGIN_PATH", ':'))
     if (std::string folder = real_path(path); path[0] == '/' && !folder.empty()) scan(folder);
+  if (std::string folder = real_path(kSystemFolder); !folder.empty()) scan(folder);
 }
 
 void Loader::scan(const std::string& folder) {
@@ -65,21 +76,35 @@ void Loader::scan(const std::string& folder) {
     if (entry->path().extension() == ".so") files.push_back(entry->path());
   std::sort(files.begin(), files.end());
   for (const std::string& file : files) scan_file(file);
-  is_default_loaded_.store(false, std::memory_order_release);
 }
 
-void Loader::scan_file(const std::string& path) {
+void Loader::scan_file(const std::string& path, const std::string& name) {
   Candidate candidate;
+  candidate.is_named = !name.empty();
   Attempt attempt{.path = path};
+  is_default_loaded_.store(false, std::memory_order_release);
   attempt.outcome = [&] {
     if (Refusal refusal = identify(path, candidate.file)) return refusal;
     if (Refusal refusal = read_note(candidate.file.path, candidate.manifest)) return refusal;
+    if (candidate.is_named && (candidate.manifest.name != name || path[0] != '/'))
+      return Refusal{Stage::kNote, Reason::kBadNote,
+                     "TENON_PLUGINS: expected " + candidate.manifest.name + ":" +
+                         candidate.file.path + ", got " + name + ":" + path,
+                     ""};
+    for (const Candidate& other : candidates_)
+      if (other.is_named && !candidate.is_named && other.manifest.name == candidate.manifest.name &&
+          !other.file.same_file(candidate.file))
+        return Refusal{Stage::kNote, Reason::kNameTaken,
+                       path + " gives way to " + other.file.path + ", which TENON_PLUGINS names",
+                       ""};
     return check_note(candidate.file.path, candidate.manifest);
   }();
   auto is_this_file = [&](const Candidate& other) { return other.file.same_file(candidate.file); };
   if (std::any_of(candidates_.begin(), candidates_.end(), is_this_file)) return;
   // Other libraries may lie beside plugins.
-  if (attempt.outcome.reason == Reason::kNoNote) return;
+  if (attempt.outcome.reason == Reason::kNoNote && !candidate.is_named) return;
+  if (attempt.outcome && candidate.is_named)
+    log(LogLevel::kWarning, "%s", attempt.outcome.text.c_str());
   if (attempt.outcome) {
     attempt.name = candidate.manifest.name;
     attempt.version = candidate.manifest.version;
@@ -94,23 +119,52 @@ Refusal Loader::try_candidate(size_t index) {
   if (candidates_[index].was_tried) return candidates_[index].refusal;
   candidates_[index].was_tried = true;
   // By index: a plugin that starts may add folders, and so move the candidates.
-  Refusal refusal = load_recorded(candidates_[index].file.path, Trust::kStrict);
+  Trust trust = candidates_[index].is_named ? explicit_path_trust() : Trust::kStrict;
+  Refusal refusal = load_recorded(candidates_[index].file.path, trust);
   candidates_[index].refusal = refusal;
   return refusal;
+}
+
+// What the site demands of a file's bytes before it is opened. The host's own plugins are part of
+// the host, which nobody checks either.
+Refusal Loader::check_policy(const FileIdentity& file) {
+  const char* policy = ::secure_getenv("TENON_PLUGIN_POLICY");
+  if (!policy || !*policy || std::string_view(policy) == "any" || is_in_own_folder(file.path))
+    return accepted();
+  add_known_folders();
+  for (size_t i = 0; i < candidates_.size(); ++i)
+    if (candidates_[i].manifest.name == kPolicyPlugin && is_in_own_folder(candidates_[i].file.path))
+      (void)try_candidate(i);
+  auto* service =
+      static_cast<const tenon_policy_api*>(slots::service_find(TENON_POLICY_SERVICE, 1));
+  tenon_err err;
+  tenon_status status =
+      service
+          ? guarded("policy", &err, [&] { return service->check(policy, file.path.c_str(), &err); })
+          : fail(&err, TENON_NOT_FOUND,
+                 "TENON_PLUGIN_POLICY=%s needs the plugin '%s' beside the host", policy,
+                 kPolicyPlugin);
+  if (status == TENON_OK) return accepted();
+  return {Stage::kTrust,
+          status == TENON_DATA_LOSS         ? Reason::kNotPinned
+          : status == TENON_UNAUTHENTICATED ? Reason::kBadSignature
+                                            : Reason::kCannotVerify,
+          err.text, ""};
 }
 
 bool Loader::provides_loaded_device(const std::vector<std::string>& kinds) const {
   return std::any_of(plugins_.begin(), plugins_.end(), [&](const auto& plugin) {
     if (!plugin->tables.has_device()) return false;
     const tenon_device_api& device = plugin->tables.device;
-    return overlaps(kinds, {device.kind}) || (device.compile && overlaps(kinds, {TENON_DEVICE_COMPILED}));
+    return overlaps(kinds, {device.kind}) ||
+           (device.compile && overlaps(kinds, {TENON_DEVICE_COMPILED}));
   });
 }
 
 void Loader::try_candidates(PluginKind kind) {
   for (size_t i = 0; i < candidates_.size(); ++i) {
     const Manifest& manifest = candidates_[i].manifest;
-    if (manifest.kind != kind) continue;
+    if (manifest.kind != kind || manifest.name == kPolicyPlugin) continue;
     if (kind == PluginKind::kDevice && !manifest.is_eager) continue;
     if (kind == PluginKind::kKernels && !provides_loaded_device(manifest.kernels_for)) continue;
     if (candidates_[i].was_tried) continue;

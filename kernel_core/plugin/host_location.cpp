@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -52,6 +53,12 @@ std::vector<std::string> own_plugin_folders() {
       folders.push_back(folder);
   }
   return folders;
+}
+
+bool is_in_own_folder(const std::string& path) {
+  std::vector<std::string> folders = own_plugin_folders();
+  return std::find(folders.begin(), folders.end(), std::filesystem::path(path).parent_path()) !=
+         folders.end();
 }
 
 }  // namespace tenon::core

@@ -17,7 +17,12 @@ std::string call_name(const LoadedPlugin& plugin, const char* function) {
 }  // namespace
 
 Refusal open_and_query(LoadedPlugin& plugin) {
-  if (plugin.attached) return check_tables(plugin.attached, plugin.manifest, plugin.tables);
+  if (plugin.attached) {
+    Refusal refusal = check_tables(plugin.attached, plugin.manifest, plugin.tables);
+    if (!refusal && plugin.tables.has_device())
+      plugin.manifest.devices = {plugin.tables.device.kind};
+    return refusal;
+  }
   if (Refusal refusal = plugin.library.open(plugin.file.path)) return refusal;
   tenon_err err;
   const tenon_plugin* returned = nullptr;

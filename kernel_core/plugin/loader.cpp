@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel_core/plugin/loader.hpp"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cstddef>
 
+#include "kernel_core/plugin/host_location.hpp"
 #include "kernel_core/runtime/log.hpp"
 
 namespace tenon::core {
@@ -41,8 +44,10 @@ Refusal Loader::attach(const tenon_plugin* table, const std::string& origin) {
   std::lock_guard lock(mutex_);
   Attempt attempt{.path = origin};
   attempt.outcome = [&]() -> Refusal {
-    if (!table || table->struct_size < offsetof(tenon_plugin, device) || !table->name || !table->version)
-      return {Stage::kNegotiate, Reason::kBadTable, origin + ": expected a table with a name and a version",
+    if (!table || table->struct_size < offsetof(tenon_plugin, device) || !table->name ||
+        !is_plugin_name(table->name) || !table->version)
+      return {Stage::kNegotiate, Reason::kBadTable,
+              origin + ": expected a table with a name like [a-z][a-z0-9_]* and a version",
               "fill tenon_plugin and write its size to struct_size"};
     attempt.name = table->name;
     attempt.version = table->version;
@@ -78,28 +83,31 @@ Refusal Loader::load_file(const std::string& path, Trust trust, Attempt& attempt
       attempt.version = loaded->manifest.version;
       return accepted();
     }
-  if (std::any_of(in_progress_.begin(), in_progress_.end(), is_this_file))
+  if (std::any_of(in_progress_.begin(), in_progress_.end(), [&](const LoadedPlugin* other) {
+        return !other->attached && is_this_file(other->file);
+      }))
     return {Stage::kStart, Reason::kStartFailed,
             file.path + " asks for itself while it is being loaded", ""};
 
   if (Refusal refusal = check_trust(file, trust)) return refusal;
+  if (Refusal refusal = check_policy(file)) return refusal;
   if (Refusal refusal = read_note(file.path, plugin->manifest)) return refusal;
   attempt.name = plugin->manifest.name;
   attempt.version = plugin->manifest.version;
   if (Refusal refusal = check_note(file.path, plugin->manifest)) return refusal;
   if (Refusal refusal = check_name(file, plugin->manifest)) return refusal;
-
-  in_progress_.push_back(file);
-  Refusal refusal = bring_in(std::move(plugin));
-  in_progress_.pop_back();
-  return refusal;
+  plugin->manifest.is_own = is_in_own_folder(file.path);
+  return bring_in(std::move(plugin));
 }
 
 Refusal Loader::check_name(const FileIdentity& file, const Manifest& manifest) const {
   if (is_disabled(manifest.name))
     return {Stage::kNote, Reason::kDisabled, "plugin " + manifest.name + " is disabled",
             "take it out of TENON_PLUGINS_DISABLE"};
-  if (const LoadedPlugin* other = find_loaded(manifest.name))
+  const LoadedPlugin* other = find_loaded(manifest.name);
+  for (const LoadedPlugin* starting : in_progress_)
+    if (starting->manifest.name == manifest.name) other = starting;
+  if (other)
     return refuse_name(
         "plugin name '" + manifest.name + "' of " + file.path + " is taken by " + other->origin(),
         "unload that one first, or rename one of the two");
@@ -113,12 +121,12 @@ Refusal Loader::check_name(const FileIdentity& file, const Manifest& manifest) c
 
 // From the first instruction of the plugin on. Refused: nothing of it stays.
 Refusal Loader::bring_in(std::unique_ptr<LoadedPlugin> plugin) {
-  if (Refusal refusal = open_and_query(*plugin)) return refusal;
-  if (Refusal refusal = publish(*plugin)) return refusal;
-  if (Refusal refusal = start(*plugin)) {
-    take_back(std::move(plugin), refusal);
-    return refusal;
-  }
+  in_progress_.push_back(plugin.get());
+  Refusal refusal = open_and_query(*plugin);
+  if (!refusal) refusal = publish(*plugin);
+  if (!refusal && (refusal = start(*plugin))) take_back(std::move(plugin), refusal);
+  in_progress_.pop_back();
+  if (refusal) return refusal;
   log(LogLevel::kDebug, "loaded plugin %s", plugin->origin().c_str());
   std::erase_if(residents_,
                 [&](const Resident& resident) { return resident.name == plugin->manifest.name; });
@@ -131,9 +139,26 @@ Refusal Loader::bring_in(std::unique_ptr<LoadedPlugin> plugin) {
 void Loader::take_back(std::unique_ptr<LoadedPlugin> plugin, Refusal& refusal) {
   Refusal held = unpublish(*plugin);
   if (!held) held = check_leases(*plugin);
+  if (!held) held = check_attached(*plugin);
   if (!held) return;
   refusal.text += " (it stays mapped: " + held.text + ")";
   stranded_.push_back(std::move(plugin));
+}
+
+// What was attached is only as alive as the library that its code lies in.
+Refusal Loader::check_attached(const LoadedPlugin& plugin) const {
+  for (const auto& other : plugins_) {
+    Dl_info info{};
+    // A table may lie on the heap; a device's functions do not.
+    auto open = reinterpret_cast<const void*>(other->tables.device.open);
+    if (other->attached && !plugin.attached && ::dladdr(open ? open : other->attached, &info) &&
+        info.dli_fname == plugin.file.path)
+      return {Stage::kUnload, Reason::kInUse,
+              "plugin " + plugin.manifest.name + " is in use: it has attached '" +
+                  other->manifest.name + "'",
+              "unload that one first"};
+  }
+  return accepted();
 }
 
 LoadedPlugin* Loader::find_loaded(const std::string& name) const {
@@ -147,6 +172,8 @@ Refusal Loader::unload(const std::string& name) {
   LoadedPlugin* plugin = find_loaded(name);
   if (!plugin)
     return {Stage::kUnload, Reason::kNotFound, "no plugin named '" + name + "' is loaded", ""};
+  if (std::count(in_progress_.begin(), in_progress_.end(), plugin) > 0)
+    return {Stage::kUnload, Reason::kInUse, "plugin " + name + " is being unloaded already", ""};
   Attempt attempt{.path = plugin->file.path, .name = name, .version = plugin->manifest.version};
   attempt.outcome = take_out(*plugin);
   attempt.outcome.stage = Stage::kUnload;
@@ -172,7 +199,11 @@ Refusal Loader::unload(const std::string& name) {
 // Everything but unmapping it. Refused: it goes on as if nothing had been asked.
 Refusal Loader::take_out(LoadedPlugin& plugin) {
   if (Refusal refusal = check_leases(plugin)) return refusal;
-  if (Refusal refusal = stop(plugin)) return refusal;
+  if (Refusal refusal = check_attached(plugin)) return refusal;
+  in_progress_.push_back(&plugin);
+  Refusal stopped = stop(plugin);
+  in_progress_.pop_back();
+  if (stopped) return stopped;
   Refusal refusal = unpublish(plugin);
   if (!refusal) return accepted();
   if (Refusal again = start(plugin)) refusal.text += "; and then " + again.text;

@@ -20,6 +20,7 @@ struct Candidate {
   FileIdentity file;
   Manifest manifest;
   Refusal refusal;  // why it will not be loaded, if that is known already
+  bool is_named = false;  // by TENON_PLUGINS: it stands for every plugin of its name
   bool was_tried = false;
 };
 
@@ -32,7 +33,7 @@ class Loader {
   // A table that came from no file.
   Refusal attach(const tenon_plugin* table, const std::string& origin);
   Refusal unload(const std::string& name);
-  Refusal add_folder(const std::string& path);
+  Refusal add_folder(const std::string& path);  // or one library
   // What every program needs: operators, services, eager devices, kernels for them. A plugin that
   // cannot be loaded is recorded and does not matter here.
   void load_default();
@@ -48,6 +49,8 @@ class Loader {
   Refusal bring_in(std::unique_ptr<LoadedPlugin> plugin);
   void take_back(std::unique_ptr<LoadedPlugin> plugin, Refusal& refusal);
   Refusal take_out(LoadedPlugin& plugin);
+  Refusal check_attached(const LoadedPlugin& plugin) const;
+  Refusal check_policy(const FileIdentity& file);
   Refusal try_candidate(size_t index);
   void try_candidates(PluginKind kind);
   void load_kernels_for_loaded_devices();
@@ -56,7 +59,8 @@ class Loader {
 
   void add_known_folders();
   void scan(const std::string& folder);
-  void scan_file(const std::string& path);
+  // `name`: what TENON_PLUGINS calls it; empty for one that was found in a folder.
+  void scan_file(const std::string& path, const std::string& name = "");
   void describe_loaded(JsonWriter& json) const;
   void describe_candidates(JsonWriter& json) const;
   void describe_attempts(JsonWriter& json) const;
@@ -75,7 +79,7 @@ class Loader {
   std::vector<Candidate> candidates_;
   std::vector<std::string> folders_;
   std::vector<Resident> residents_;
-  std::vector<FileIdentity> in_progress_;
+  std::vector<const LoadedPlugin*> in_progress_;  // their code runs, and may come back here
   AttemptLog attempts_;
   bool knows_folders_ = false;
   std::atomic<bool> is_default_loaded_{false};

@@ -36,13 +36,6 @@ bool take_text(const char (&field)[N], std::string& text) {
   return length < N;
 }
 
-// Plugin names, namespaces and device kinds all look alike.
-bool is_name(const std::string& text) {
-  auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
-  auto is_inner = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '_'; };
-  return !text.empty() && is_letter(text[0]) && std::all_of(text.begin(), text.end(), is_inner);
-}
-
 Refusal take_lists(const std::string& path, NoteFields& fields, Manifest& manifest) {
   auto kind = std::find(std::begin(kKinds), std::end(kKinds), fields.strings["kind"]);
   if (kind == std::end(kKinds))
@@ -56,12 +49,18 @@ Refusal take_lists(const std::string& path, NoteFields& fields, Manifest& manife
   manifest.is_eager = fields.flags["eager"];
   for (const auto* names : {&manifest.devices, &manifest.namespaces, &manifest.kernels_for})
     for (const std::string& name : *names)
-      if (!is_name(name) && name != TENON_DEVICE_COMPILED)
+      if (!is_plugin_name(name) && name != TENON_DEVICE_COMPILED)
         return refuse_note(path, "expected names like [a-z][a-z0-9_]*, got '" + name + "'");
   return accepted();
 }
 
 }  // namespace
+
+bool is_plugin_name(const std::string& text) {
+  auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
+  auto is_inner = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '_'; };
+  return !text.empty() && is_letter(text[0]) && std::all_of(text.begin(), text.end(), is_inner);
+}
 
 const char* plugin_kind_name(PluginKind kind) { return kKinds[static_cast<size_t>(kind)]; }
 
@@ -102,7 +101,7 @@ Refusal read_note(const std::string& path, Manifest& manifest) {
   if (!take_text(note.name, manifest.name) || !take_text(note.version, manifest.version) ||
       !take_text(note.json, json))
     return refuse_note(path, "a text does not end inside its field");
-  if (!is_name(manifest.name))
+  if (!is_plugin_name(manifest.name))
     return refuse_note(path, "expected a name like [a-z][a-z0-9_]*, got '" + manifest.name + "'");
   manifest.epoch_min = note.epoch_min;
   manifest.epoch_max = note.epoch_max;

@@ -26,7 +26,11 @@ struct Manifest {
   std::vector<std::string> cpu;          // processor features that it needs
   bool is_eager = false;                 // a device that is loaded at start, not at first use
   bool is_attached = false;  // there is no file, so no note, and nothing that the table is held to
+  bool is_own = false;       // it lies beside the host, and is as trusted as the host
 };
+
+// Plugin names, namespaces and device kinds all look alike: [a-z][a-z0-9_]*
+bool is_plugin_name(const std::string& text);
 
 // Parse the note in the file at `path`.
 Refusal read_note(const std::string& path, Manifest& manifest);

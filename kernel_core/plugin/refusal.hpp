@@ -11,31 +11,40 @@ namespace tenon::core {
 
 enum class Stage : uint8_t { kTrust, kNote, kOpen, kQuery, kNegotiate, kPublish, kStart, kUnload };
 
-// The names are part of the interface: plugin_describe prints them, docs/plugins.md explains them.
+// Every reason, once. The names are part of the interface: plugin_describe prints them and
+// docs/plugins.md explains them. Exit codes of `tenon plugins doctor` follow their order: append.
+#define TENON_REASONS(X)                                        \
+  X(kNone, "NONE", TENON_OK)                                    \
+  X(kNotFound, "NOT_FOUND", TENON_NOT_FOUND)                    \
+  X(kNotAllowedDir, "NOT_ALLOWED_DIR", TENON_PERMISSION_DENIED) \
+  X(kWritable, "WRITABLE", TENON_PERMISSION_DENIED)             \
+  X(kBadElf, "BAD_ELF", TENON_INVALID_ARGUMENT)                 \
+  X(kWrongArch, "WRONG_ARCH", TENON_UNSUPPORTED)                \
+  X(kNoNote, "NO_NOTE", TENON_INVALID_ARGUMENT)                 \
+  X(kBadNote, "BAD_NOTE", TENON_INVALID_ARGUMENT)               \
+  X(kEpoch, "EPOCH", TENON_UNSUPPORTED)                         \
+  X(kSanitizer, "SANITIZER", TENON_FAILED_PRECONDITION)         \
+  X(kCpuFeature, "CPU_FEATURE", TENON_UNSUPPORTED)              \
+  X(kDisabled, "DISABLED", TENON_PERMISSION_DENIED)             \
+  X(kNameTaken, "NAME_TAKEN", TENON_ALREADY_EXISTS)             \
+  X(kMissingDep, "MISSING_DEP", TENON_UNAVAILABLE)              \
+  X(kMissingSymbol, "MISSING_SYMBOL", TENON_UNAVAILABLE)        \
+  X(kOpenFailed, "OPEN_FAILED", TENON_UNAVAILABLE)              \
+  X(kQueryFailed, "QUERY_FAILED", TENON_FAILED_PRECONDITION)    \
+  X(kBadTable, "BAD_TABLE", TENON_INTERNAL)                     \
+  X(kNoDevice, "NO_DEVICE", TENON_UNAVAILABLE)                  \
+  X(kOpConflict, "OP_CONFLICT", TENON_ALREADY_EXISTS)           \
+  X(kStartFailed, "START_FAILED", TENON_FAILED_PRECONDITION)    \
+  X(kInUse, "IN_USE", TENON_FAILED_PRECONDITION)                \
+  X(kStopFailed, "STOP_FAILED", TENON_FAILED_PRECONDITION)      \
+  X(kNotPinned, "NOT_PINNED", TENON_PERMISSION_DENIED)          \
+  X(kBadSignature, "BAD_SIGNATURE", TENON_PERMISSION_DENIED)    \
+  X(kCannotVerify, "CANNOT_VERIFY", TENON_PERMISSION_DENIED)
+
 enum class Reason : uint8_t {
-  kNone,           // accepted
-  kNotFound,       // no such file
-  kNotAllowedDir,  // somebody else could replace the file
-  kWritable,       // somebody else could change the file
-  kBadElf,         // not a shared library, or a damaged one
-  kWrongArch,      // built for another processor
-  kNoNote,         // a shared library, but not a Tenon plugin
-  kBadNote,        // the note is damaged or contradicts itself
-  kEpoch,          // speaks other ABI epochs
-  kSanitizer,      // built with another sanitizer than the host
-  kCpuFeature,     // needs instructions that this processor lacks
-  kDisabled,       // TENON_PLUGINS_DISABLE names it
-  kNameTaken,      // another file already serves under this name
-  kMissingDep,     // libraries that it needs are absent
-  kMissingSymbol,  // a symbol that it needs, or the one it must export, is absent
-  kOpenFailed,     // the dynamic loader refused it for another reason
-  kQueryFailed,    // its tenon_plugin_query said no
-  kBadTable,       // what tenon_plugin_query returned is not sound
-  kNoDevice,       // its devices could not be enumerated: a driver is absent
-  kOpConflict,     // another plugin defines one of its operators differently
-  kStartFailed,    // its start() failed, and everything was taken back
-  kInUse,          // unload: something of it is alive
-  kStopFailed,     // unload: its stop() failed, or it has none
+#define TENON_REASON_ENUM(reason, name, status) reason,
+  TENON_REASONS(TENON_REASON_ENUM)
+#undef TENON_REASON_ENUM
 };
 
 const char* stage_name(Stage stage);     // "trust"

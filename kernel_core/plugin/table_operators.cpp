@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <unordered_set>
 
+#include "kernel_core/plugin/host_location.hpp"
 #include "kernel_core/plugin/sized_copy.hpp"
 #include "kernel_core/plugin/tables.hpp"
 
@@ -79,15 +80,22 @@ std::string find_fault(const tenon_param_def& param) {
   return {};
 }
 
+// What the host's own plugins define is theirs to change. A program that has none, because it
+// contains the host, decides for itself.
+bool is_reserved(const Manifest& manifest, std::string_view space, const tenon_op_def& op) {
+  if (space != "tenon" || manifest.is_own || own_plugin_folders().empty()) return false;
+  const Operator* known = find_operator(op.name);
+  return !known || !known->is_defined || known->def.schema_hash != op.schema_hash;
+}
+
 std::string find_fault(const Manifest& manifest, tenon_op_def& op, const Tables& tables) {
   std::string_view name = op.name;
   size_t colons = name.find("::");
   if (colons == name.npos || colons == 0 || colons + 2 == name.size())
     return "expected a name like namespace::operator";
   std::string_view space = name.substr(0, colons);
-  if (!manifest.is_attached &&
-      std::find(manifest.namespaces.begin(), manifest.namespaces.end(), space) ==
-      manifest.namespaces.end())
+  if (!manifest.is_attached && std::find(manifest.namespaces.begin(), manifest.namespaces.end(),
+                                         space) == manifest.namespaces.end())
     return "the note does not list its namespace; tenon_add_plugin(... NAMESPACES " +
            std::string(space) + ")";
   if (!op.schema || !std::string_view(op.schema).starts_with(op.name + std::string("(")))
@@ -95,6 +103,8 @@ std::string find_fault(const Manifest& manifest, tenon_op_def& op, const Tables&
   if (uint64_t expected = fnv1a(op.schema); op.schema_hash != expected)
     return "schema_hash: expected " + hex(expected) + " for '" + op.schema + "', got " +
            hex(op.schema_hash);
+  if (is_reserved(manifest, space, op))
+    return "the namespace tenon is reserved for the host's own plugins; use one of your own";
   if (op.flags & ~kKnownFlags) return "flags " + hex(op.flags) + " are unknown";
   if (op.nparams > kMaxParams)
     return "expected at most " + std::to_string(kMaxParams) + " parameters, got " +

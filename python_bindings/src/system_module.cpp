@@ -122,15 +122,16 @@ uint64_t memory_trim(nb::handle device) {
   return released;
 }
 
-std::string plugin_describe() {
-  need_plugins();
+// Tools that diagnose plugins ask with load_default=False: nothing is loaded that they do not name.
+std::string plugin_describe(bool load_default) {
+  if (load_default) need_plugins();
   std::string text;
   host->plugin_describe(append_to_string, &text);
   return text;
 }
 
-void load_plugin(const char* path) {
-  need_plugins();
+void load_plugin(const char* path, bool load_default) {
+  if (load_default) need_plugins();
   ErrorSink err;
   check(host->plugin_load(path, err), err);
 }
@@ -188,8 +189,8 @@ void add_system_functions(nb::module_& module) {
   module.def(
       "memory_reset_peak", [](nb::handle device) { host->memory_reset_peak(device_id(device)); },
       nb::arg("device").none() = none);
-  module.def("plugin_describe", &plugin_describe);
-  module.def("plugin_load", &load_plugin, nb::arg("path"));
+  module.def("plugin_describe", &plugin_describe, nb::arg("load_default") = true);
+  module.def("plugin_load", &load_plugin, nb::arg("path"), nb::arg("load_default") = true);
   module.def("plugin_unload", &unload_plugin, nb::arg("name"));
   module.def("plugin_add_folder", &add_plugin_folder, nb::arg("path"));
   module.def("fallback_policy", &fallback_policy);

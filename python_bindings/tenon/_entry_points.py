@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plugin folders of installed distributions: the entry point group `tenon.plugins`.
+"""Plugins of installed distributions: the entry point group `tenon.plugins`.
 
-A distribution announces `acme = tenon_acme` (its plugins lie in the package's folder) or
-`acme = tenon_acme:plugins` (in a folder below it). Only metadata is read, and no package is
-imported. importlib.metadata would do the same, at ten times the cost on the first operator call.
+A distribution announces one of
+
+    acme = tenon_acme:tenon_plugin.json    a file {"name": "acme", "library": "libtenon_acme.so"}
+                                           in the package; `library` is relative to it
+    acme = tenon_acme:plugins              a folder below the package
+    acme = tenon_acme                      the package's own folder
+
+Only metadata is read, and no package is imported. importlib.metadata would do the same, at ten
+times the cost on the first operator call.
 """
 
 import os
@@ -13,8 +19,12 @@ _GROUP = "tenon.plugins"
 
 
 def plugin_folders():
-    """Folders announced on sys.path that exist."""
-    folders = []
+    """Folders and libraries announced on sys.path that exist."""
+    return [location for _, location, problem in announced() if not problem]
+
+
+def announced():
+    """Every entry point of the group: (text, path of a folder or library, problem or None)."""
     for base in dict.fromkeys(path or os.getcwd() for path in sys.path):
         try:
             entries = [
@@ -25,19 +35,17 @@ def plugin_folders():
         except OSError:
             continue
         for path in entries:
-            for value in _values(os.path.join(path, "entry_points.txt")):
-                folder = _folder(value, base)
-                if folder:
-                    folders.append(folder)
-    return folders
+            for name, value in _entry_points(os.path.join(path, "entry_points.txt")):
+                location, problem = _resolve(name, value, base)
+                yield f"{name} = {value}", location, problem
 
 
-def _values(path):
-    """Values of the group in one entry_points.txt."""
+def _entry_points(path):
+    """Names and values of the group in one entry_points.txt."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read()
-    except OSError:
+    except (OSError, UnicodeDecodeError):
         return
     if _GROUP not in text:
         return
@@ -47,23 +55,51 @@ def _values(path):
         if line.startswith("["):
             section = line.strip("[]").strip()
         elif section == _GROUP and "=" in line and not line.startswith(("#", ";")):
-            yield line.partition("=")[2].strip()
+            name, _, value = line.partition("=")
+            yield name.strip(), value.strip()
 
 
-def _folder(value, base):
+def _resolve(name, value, base):
     package, _, below = value.partition(":")
-    parts = package.strip().split(".")
-    folder = os.path.join(base, *parts)
-    if not os.path.isdir(folder):  # an editable installation keeps its package elsewhere
-        from importlib.util import find_spec
+    below = below.strip()
+    folder = _package_folder(package.strip().split("."), base)
+    if not folder:
+        return None, f"there is no package {package.strip()}"
+    if below.endswith(".json"):
+        return _library(name, folder, os.path.join(folder, below))
+    folder = os.path.join(folder, *filter(None, below.split(".")))
+    return folder, None if os.path.isdir(folder) else f"there is no folder {folder}"
 
-        try:
-            spec = find_spec(parts[0])
-        except (ImportError, ValueError):
-            return None
-        locations = spec and spec.submodule_search_locations
-        if not locations:
-            return None
-        folder = os.path.join(next(iter(locations)), *parts[1:])
-    folder = os.path.join(folder, *filter(None, below.strip().split(".")))
-    return folder if os.path.isdir(folder) else None
+
+def _package_folder(parts, base):
+    folder = os.path.join(base, *parts)
+    if os.path.isdir(folder):
+        return folder
+    # An editable installation keeps its package elsewhere.
+    from importlib.util import find_spec
+
+    try:
+        spec = find_spec(parts[0])
+    except (ImportError, ValueError):
+        return None
+    locations = spec and spec.submodule_search_locations
+    return os.path.join(next(iter(locations)), *parts[1:]) if locations else None
+
+
+def _library(name, folder, manifest):
+    """The library that a tenon_plugin.json names."""
+    import json
+
+    try:
+        with open(manifest, encoding="utf-8") as file:
+            content = json.load(file)
+    except (OSError, ValueError) as error:
+        return manifest, f"{manifest} cannot be read: {error}"
+    content = content if isinstance(content, dict) else {}
+    library = content.get("library")
+    if not isinstance(library, str) or content.get("name") != name:
+        return manifest, f'expected {{"name": "{name}", "library": "..."}} in {manifest}'
+    path = os.path.normpath(os.path.join(folder, library))
+    if not path.startswith(os.path.join(folder, "")):
+        return path, f"{manifest} names a library outside its package: {library}"
+    return path, None if os.path.isfile(path) else f"{manifest} names {path}, which does not exist"

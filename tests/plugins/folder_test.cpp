@@ -111,6 +111,67 @@ TEST(Folder, FromTheEnvironmentIsKnown) {
   EXPECT_TRUE(is_ok(find_device("null")));
 }
 
+TEST(Folder, MayBeOneLibrary) {
+  Scratch scratch;
+  fs::path file = scratch.copy("null", "libtenon_null.so");
+  scratch.copy("faulty", "libtenon_faulty.so");
+  ASSERT_TRUE(is_ok(add_folder(file)));
+  EXPECT_TRUE(is_ok(find_device("null")));
+  EXPECT_EQ(find_device("faulty").status, TENON_NOT_FOUND);
+}
+
+TEST(Named, PluginIsKnownByItsPath) {
+  Scratch scratch;
+  fs::path file = scratch.copy("null", "libtenon_null.so");
+  Variable variable("TENON_PLUGINS", "null:" + file.string());
+  EXPECT_NE(describe().find(R"({"state":"known","name":"null")"), std::string::npos) << describe();
+  EXPECT_TRUE(is_ok(find_device("null:0")));
+}
+
+TEST(Named, PluginComesBeforeOthersOfItsName) {
+  Scratch scratch;
+  fs::create_directory(scratch / "a");
+  scratch.copy("null", "a/libtenon_null.so");
+  fs::path file = scratch.copy("null", "named.so");
+  Variable folder("TENON_PLUGIN_PATH", (scratch / "a").string());
+  Variable variable("TENON_PLUGINS", "null:" + file.string());
+  EXPECT_TRUE(is_ok(find_device("null:0")));
+  EXPECT_NE(describe().find("gives way to " + file.string()), std::string::npos) << describe();
+}
+
+TEST(Named, PluginThatCannotBeLoadedIsNotReplacedSilently) {
+  Scratch scratch;
+  fs::create_directory(scratch / "a");
+  scratch.copy("null", "a/libtenon_null.so");
+  fs::path file = scratch.copy("null", "named.so");
+  ASSERT_EQ(::chmod(file.c_str(), 0666), 0);
+  Variable folder("TENON_PLUGIN_PATH", (scratch / "a").string());
+  Variable variable("TENON_PLUGINS", "null:" + file.string());
+  EXPECT_EQ(find_device("null:0").status, TENON_PERMISSION_DENIED);
+}
+
+TEST(Named, PluginIsTrustedLikeAPathOfTheProgram) {
+  Scratch scratch;
+  fs::path file = scratch.copy("null", "named.so");
+  ASSERT_EQ(::chmod(file.c_str(), 0666), 0);
+  Variable variable("TENON_PLUGINS", "null:" + file.string());
+  Variable trust("TENON_PLUGIN_TRUST", "any");
+  EXPECT_TRUE(is_ok(find_device("null:0")));
+}
+
+TEST(Named, PluginNeedsItsNameAndAFullPath) {
+  Scratch scratch;
+  fs::path file = scratch.copy("null", "named.so");
+  Variable variable("TENON_PLUGINS", "acme:" + file.string() + ",null,x:/nonexistent.so");
+  std::string json = describe();
+  EXPECT_NE(json.find("expected null:" + file.string() + ", got acme:" + file.string()),
+            std::string::npos)
+      << json;
+  EXPECT_NE(json.find("got the bare name 'null'"), std::string::npos) << json;
+  EXPECT_NE(json.find("no plugin can be read at /nonexistent.so"), std::string::npos) << json;
+  EXPECT_EQ(find_device("null").status, TENON_INVALID_ARGUMENT);
+}
+
 TEST(Folder, SameFileUnderTwoNamesIsOneCandidate) {
   Scratch scratch;
   scratch.copy("null", "libtenon_null.so");

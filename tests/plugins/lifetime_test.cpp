@@ -105,6 +105,19 @@ TEST(Unload, NeedsAStopFunctionThatSucceeds) {
   EXPECT_TRUE(is_ok(find_device("faulty")));
 }
 
+TEST(Load, OfThePluginThatIsBeingLoadedIsRefused) {
+  Variable self("TENON_TEST_SELF", plugin_path("faulty"));
+  EXPECT_TRUE(is_refused(load_with_fault("start_loads_itself"), "START_FAILED", "asks for itself"));
+  EXPECT_TRUE(is_refused(load_with_fault("query_loads_itself"), "QUERY_FAILED", "asks for itself"));
+  EXPECT_TRUE(is_ok(load_with_fault("none")));
+}
+
+TEST(Unload, OfThePluginThatIsBeingUnloadedIsRefused) {
+  ASSERT_TRUE(is_ok(load_with_fault("stop_unloads_itself")));
+  EXPECT_TRUE(is_refused(unload("faulty"), "STOP_FAILED", "is being unloaded already"));
+  EXPECT_TRUE(is_ok(find_device("faulty")));
+}
+
 TEST(Unload, LeavesTheFileFreeToChange) {
   Scratch scratch;
   ASSERT_TRUE(is_ok(load(plugin_path("null"))));

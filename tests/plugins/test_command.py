@@ -2,23 +2,11 @@
 """The command `tenon`: what it prints, and its exit codes."""
 
 import json
-import os
 import subprocess
 import sys
 
+from plugin_support import command as tenon
 from tenon.cli import COMMANDS, main, output
-
-
-def tenon(*arguments, **environment):
-    """Run the command in a process of its own: (exit code, standard output, standard error)."""
-    result = subprocess.run(
-        [sys.executable, "-m", "tenon", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-        timeout=300,
-    )
-    return result.returncode, result.stdout, result.stderr
 
 
 def test_without_a_command_it_says_which_there_are():

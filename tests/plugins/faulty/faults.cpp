@@ -2,6 +2,7 @@
 // Every way in which a table can be wrong, by name. loader_test.cpp says what each must lead to.
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
@@ -52,6 +53,24 @@ tenon_status start_with_layer(const tenon_host*, tenon_err* err) {
 tenon_status start_with_layer_fails(const tenon_host*, tenon_err* err) {
   return start_with_layer(host, err) == TENON_OK ? TENON_ABORTED : TENON_INTERNAL;
 }
+// A plugin that brings another, whose table lies in its library.
+tenon_status start_attaches(const tenon_host*, tenon_err* err) {
+  static Parts child;
+  make_sound(child);
+  child.plugin.name = "faulty_child";
+  child.device.kind = "child";
+  child.plugin.nops = child.plugin.nkernels = 0;
+  child.plugin.start = nullptr;
+  return host->plugin_attach(&child.plugin, "the child of faulty", err);
+}
+tenon_status start_attaches_and_fails(const tenon_host*, tenon_err* err) {
+  tenon_status status = start_attaches(host, err);
+  return status == TENON_OK ? TENON_ABORTED : status;
+}
+tenon_status start_loads_itself(const tenon_host*, tenon_err* err) {
+  return host->plugin_load(std::getenv("TENON_TEST_SELF"), err);
+}
+tenon_status stop_unloads_itself(tenon_err* err) { return host->plugin_unload("faulty", err); }
 tenon_status stop_fails(tenon_err* err) {
   static const char text[] = "a thread is still running";
   host->fail(err, TENON_FAILED_PRECONDITION, 0, text, sizeof text - 1);
@@ -154,6 +173,10 @@ const Fault kFaults[] = {
     {"start_fails_silently", [](Parts& p) { p.plugin.start = start_fails_silently; }},
     {"start_with_layer", [](Parts& p) { p.plugin.start = start_with_layer; }},
     {"start_with_layer_fails", [](Parts& p) { p.plugin.start = start_with_layer_fails; }},
+    {"start_attaches", [](Parts& p) { p.plugin.start = start_attaches; }},
+    {"start_attaches_and_fails", [](Parts& p) { p.plugin.start = start_attaches_and_fails; }},
+    {"start_loads_itself", [](Parts& p) { p.plugin.start = start_loads_itself; }},
+    {"stop_unloads_itself", [](Parts& p) { p.plugin.stop = stop_unloads_itself; }},
     {"stop_absent", [](Parts& p) { p.plugin.stop = nullptr; }},
     {"stop_fails", [](Parts& p) { p.plugin.stop = stop_fails; }},
     // An old plugin: its struct ends before `stop`. Not a fault.

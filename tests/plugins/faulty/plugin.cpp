@@ -29,6 +29,9 @@ extern "C" TENON_EXPORT const tenon_plugin* tenon_plugin_query(uint32_t, uint32_
   if (is("query_epoch")) return fail(err, TENON_UNSUPPORTED, "this plugin speaks ABI epoch 2 only");
   if (is("query_fails")) return fail(err, TENON_UNAVAILABLE, "the licence server does not answer");
   if (is("query_silent")) return nullptr;
+  if (is("query_loads_itself"))
+    return host->plugin_load(std::getenv("TENON_TEST_SELF"), err) == TENON_OK ? &parts.plugin
+                                                                              : nullptr;
   if (is("query_throws")) throw std::runtime_error("query blew up");
   if (is("query_throws_number")) throw 42;
   make_sound(parts);

@@ -5,6 +5,7 @@ native: a kernel of the device. lowered: from other operators, on the device. ho
 copies. none: not at all. view: no kernel is needed."""
 
 from tenon.cli import CommandError, output
+from tenon.cli.plugins import add_plugin_option, load_plugins
 
 HELP = "how every operator would run on a device"
 
@@ -21,7 +22,10 @@ def add_arguments(parser):
     parser.add_argument(
         "--dtype", metavar="DTYPES", default="float32", help="separated by commas, or `all`"
     )
-    parser.add_argument("--route", choices=_ROUTES, help="only operators that somewhere go this way")
+    parser.add_argument(
+        "--route", choices=_ROUTES, help="only operators that somewhere go this way"
+    )
+    add_plugin_option(parser)
     output.add_json_option(parser)
 
 
@@ -32,6 +36,7 @@ def run(arguments):
     for name in dtypes:
         if name not in _DTYPES:
             raise CommandError(f"expected dtypes among {', '.join(_DTYPES)}, or all; got {name!r}")
+    load_plugins(arguments)
     device = tenon.device(arguments.device)
     table = {}
     for dtype in dtypes:

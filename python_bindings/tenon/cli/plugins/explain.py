@@ -2,6 +2,7 @@
 """What would run one operator on a device, and why. Nothing is run."""
 
 from tenon.cli import output
+from tenon.cli.plugins import add_plugin_option, load_plugins
 
 HELP = "what would run an operator on a device"
 
@@ -18,12 +19,14 @@ def add_arguments(parser):
     parser.add_argument("op", metavar="OP", help="an operator: add, acme::swiglu")
     parser.add_argument("--device", metavar="DEVICE", help="default: the host's")
     parser.add_argument("--dtype", metavar="DTYPE", help="default: float32")
+    add_plugin_option(parser)
     output.add_json_option(parser)
 
 
 def run(arguments):
     from tenon import plugins
 
+    load_plugins(arguments)
     report = plugins.explain(arguments.op, arguments.device, arguments.dtype)
     if arguments.json:
         output.print_json(report)

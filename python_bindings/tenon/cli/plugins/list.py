@@ -2,6 +2,7 @@
 """Every plugin that the host knows: name, version, ABI epochs, level, devices, state, library."""
 
 from tenon.cli import output
+from tenon.cli.plugins import add_plugin_option, load_plugins
 from tenon.cli.plugins.level import level_of
 
 HELP = "every plugin that is known, and its state"
@@ -10,12 +11,14 @@ _COLOURS = {"loaded": "green", "refused": "red", "resident": "yellow"}
 
 
 def add_arguments(parser):
+    add_plugin_option(parser)
     output.add_json_option(parser)
 
 
 def run(arguments):
     from tenon import plugins
 
+    load_plugins(arguments)
     entries = plugins.list()
     for entry in entries:
         entry["level"] = level_of(entry["path"])

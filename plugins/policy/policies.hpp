@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The policies of this plugin, as tenon_policy_api::check wants them. Their callers have made sure
+// that there is a libcrypto.
+#pragma once
+
+#include <tenon/tensor.hpp>
+
+#include <string>
+
+namespace tenon::policy {
+
+// The lock lists the digest of the file.
+tenon_status check_pinned(const std::string& path, tenon_err* err);
+
+// Somebody whose key is known has signed the file.
+tenon_status check_signed(const std::string& path, tenon_err* err);
+
+}  // namespace tenon::policy

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Load every known plugin, or the one at PATH, in another process, and say what is wrong with it.
+
+The exit code is 0 if nothing is, and else stands for the reason of the first refusal: 11 NOT_FOUND,
+12 NOT_ALLOWED_DIR, and so on in the order of docs/plugins.md; 60 CRASHED, 61 TIMED_OUT. Plugins that
+are switched off and warnings do not count."""
+
+import os
+
+from tenon.cli import output
+from tenon.cli.plugins.elf_lint import lint
+from tenon.cli.plugins.reasons import WANTED, exit_code, pip_hint
+
+HELP = "why plugins are refused, and what to do"
+
+_COLOURS = {"ok": "green", "refused": "red", "off": "dim"}
+
+
+def add_arguments(parser):
+    parser.add_argument("paths", metavar="PATH", nargs="*", help="a plugin's library")
+    parser.add_argument(
+        "--timeout", type=float, default=60, metavar="SECONDS", help="for one plugin; default: 60"
+    )
+    output.add_json_option(parser)
+
+
+def run(arguments):
+    from tenon.cli.plugins.probe import probe
+
+    paths = [os.path.abspath(path) for path in arguments.paths]
+    report = probe(paths, arguments.timeout)
+    diagnoses = diagnose(report, paths)
+    if arguments.json:
+        output.print_json({"host": report["host"], "diagnoses": diagnoses})
+    else:
+        _print(diagnoses)
+    refused = [d for d in diagnoses if d["state"] == "refused"]
+    return exit_code(refused[0]["reason"]) if refused else 0
+
+
+def diagnose(report, paths):
+    """One dict for every plugin: state ok, refused or off; of what was refused also stage, reason,
+    text, fix, pip; of all, warnings."""
+    notes = {plugin["path"]: plugin for plugin in report["plugins"]}
+    attempts = {attempt["path"]: attempt for attempt in report["attempts"]}
+    wanted = [os.path.realpath(path) for path in paths] or [*notes, *attempts]
+    diagnoses = []
+    for path in dict.fromkeys(wanted):
+        note = notes.get(path, {})
+        # What was never tried is fine as far as anybody can tell.
+        attempt = attempts.get(path, {"reason": "NONE"})
+        if paths and path not in attempts:  # the path as it was given: nothing is there
+            attempt = attempts.get(paths[wanted.index(path)], attempt)
+        diagnosis = {
+            "name": attempt.get("name") or note.get("name", ""),
+            "version": attempt.get("version") or note.get("version", ""),
+            "path": path,
+            "state": "ok",
+            **{key: note[key] for key in ("epoch_min", "epoch_max") if key in note},
+        }
+        if attempt["reason"] != "NONE":
+            diagnosis["state"] = "off" if attempt["reason"] in WANTED else "refused"
+            diagnosis |= {key: attempt[key] for key in ("stage", "reason", "text", "fix")}
+            diagnosis["pip"] = pip_hint(diagnosis, report["host"]["epoch"])
+        is_plugin = bool(diagnosis["name"])
+        diagnosis["warnings"] = lint(path) if is_plugin and os.path.isfile(path) else []
+        diagnoses.append(diagnosis)
+    return diagnoses if paths else diagnoses + _announced_problems()
+
+
+def _announced_problems():
+    """Entry points of installed distributions that lead nowhere."""
+    from tenon import _entry_points
+
+    return [
+        {
+            "name": text.partition("=")[0].strip(),
+            "version": "",
+            "path": location or "",
+            "state": "refused",
+            "stage": "trust",
+            "reason": "NOT_FOUND",
+            "text": f"entry point `{text}`: {problem}",
+            "fix": "install its distribution again",
+            "pip": None,
+            "warnings": [],
+        }
+        for text, location, problem in _entry_points.announced()
+        if problem
+    ]
+
+
+def _print(diagnoses):
+    if not diagnoses:
+        print("no plugin is known; see docs/plugins.md for where they are looked for")
+        return
+    for diagnosis in diagnoses:
+        state = diagnosis["state"]
+        name = f"{diagnosis['name'] or '?'} {diagnosis['version']}".strip()
+        print(f"{output.colour(f'{state:<8}', _COLOURS[state])} {name}  {diagnosis['path']}")
+        if state != "ok":
+            reason = output.colour(diagnosis["reason"], _COLOURS[state])
+            print(f"         {reason} at stage {diagnosis['stage']}: {diagnosis['text']}")
+            for label, text in (("fix", diagnosis["fix"]), ("pip", diagnosis["pip"])):
+                if text:
+                    print(f"         {label}: {text}")
+        for warning in diagnosis["warnings"]:
+            print(f"         {output.colour('warning', 'yellow')}: {warning}")
+    count = sum(diagnosis["state"] == "refused" for diagnosis in diagnoses)
+    print(f"{len(diagnoses)} examined, {count} refused")
