@@ -12,6 +12,8 @@
 
 #include <tenon/abi.h>
 
+#include <utility>
+
 namespace tenon::cpu::TENON_CPU_ISA {
 
 // `data` and `byte_strides` list the inputs, then the output. The output is dense, and so is every
