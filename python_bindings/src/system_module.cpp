@@ -5,6 +5,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <tenon/services/isolated.h>
+
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -136,6 +139,26 @@ void load_plugin(const char* path, bool load_default) {
   check(host->plugin_load(path, err), err);
 }
 
+// `deadline`: seconds; 0: the default.
+void load_isolated_plugin(const char* path, double deadline) {
+  need_plugins();
+  auto* isolated = static_cast<const tenon_isolated_api*>(
+      host->service_find(TENON_ISOLATED_SERVICE, TENON_ISOLATED_VERSION));
+  if (!isolated)
+    throw std::runtime_error(
+        "isolation needs the isolated plugin, which is not loaded; tenon.plugins.doctor() says why");
+  constexpr double kMost = 1e9;
+  if (!(deadline >= 0 && deadline <= kMost))
+    throw nb::value_error("deadline: expected a number of seconds, or None for the default");
+  tenon_status status;
+  ErrorSink err;
+  {
+    nb::gil_scoped_release unlocked;
+    status = isolated->load(path, static_cast<uint64_t>(deadline * 1e9), err);
+  }
+  check(status, err);
+}
+
 void unload_plugin(const char* name) {
   ErrorSink err;
   check(host->plugin_unload(name, err), err);
@@ -191,6 +214,7 @@ void add_system_functions(nb::module_& module) {
       nb::arg("device").none() = none);
   module.def("plugin_describe", &plugin_describe, nb::arg("load_default") = true);
   module.def("plugin_load", &load_plugin, nb::arg("path"), nb::arg("load_default") = true);
+  module.def("plugin_load_isolated", &load_isolated_plugin, nb::arg("path"), nb::arg("deadline"));
   module.def("plugin_unload", &unload_plugin, nb::arg("name"));
   module.def("plugin_add_folder", &add_plugin_folder, nb::arg("path"));
   module.def("fallback_policy", &fallback_policy);

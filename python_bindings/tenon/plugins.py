@@ -21,9 +21,18 @@ __all__ = [
 ]
 
 
-def load(path):
-    """Load a plugin library now, and raise what is wrong with it."""
-    _core.plugin_load(os.path.abspath(os.fspath(path)))
+def load(path, isolated=False, deadline=None):
+    """Load a plugin library now, and raise what is wrong with it.
+
+    `isolated` runs a device plugin in a process of its own: if it crashes, or leaves a request
+    unanswered for `deadline` seconds (default: 300), that is an error here and not the end."""
+    path = os.path.abspath(os.fspath(path))
+    if isolated:
+        _core.plugin_load_isolated(path, 0.0 if deadline is None else deadline)
+    elif deadline is not None:
+        raise ValueError("deadline: only isolated plugins have one; pass isolated=True")
+    else:
+        _core.plugin_load(path)
 
 
 load_plugin = load
