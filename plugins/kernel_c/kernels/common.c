@@ -30,3 +30,13 @@ TK_FUNCTION tk_i64 share_end(tk_i64 count) {
 
 /* Extents or strides, in elements: the most that one launch argument holds. */
 typedef struct { tk_i64 v[8]; } tk_layout;
+
+/* Where element `index` of a shape lies. */
+TK_FUNCTION tk_i64 layout_place(tk_i64 index, int rank, tk_layout shape, tk_layout strides) {
+  tk_i64 place = 0;
+  for (int d = rank - 1; d > 0; --d) {
+    place += index % shape.v[d] * strides.v[d];
+    index /= shape.v[d];
+  }
+  return place + index * strides.v[0];
+}

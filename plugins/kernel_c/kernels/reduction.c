@@ -31,24 +31,8 @@ TK_KERNEL void KERNEL(TK_BUFFER(A, partials), TK_BUFFER(OUT_STORAGE, out), tk_i6
 #define RESULT(o, job, a) out[o] = OUT_STORE(OUT_CONVERT(finish(a, count)))
 #endif
 
-/* Where element 0 of output o lies. */
-TK_FUNCTION tk_i64 kept_place(tk_i64 o, tk_layout shape, tk_layout strides) {
-  tk_i64 place = 0;
-  for (int d = KEPT_RANK - 1; d > 0; --d) {
-    place += o % shape.v[d] * strides.v[d];
-    o /= shape.v[d];
-  }
-  return place + o * strides.v[0];
-}
-/* Where element r of those reduced lies, from the first. */
-TK_FUNCTION tk_i64 reduced_place(tk_i64 r, tk_layout shape, tk_layout strides) {
-  tk_i64 place = 0;
-  for (int d = REDUCED_RANK - 1; d > 0; --d) {
-    place += r % shape.v[d] * strides.v[d];
-    r /= shape.v[d];
-  }
-  return place + r * strides.v[0];
-}
+#define KEPT_PLACE(o) layout_place(o, KEPT_RANK, kept_shape, kept_strides)
+#define REDUCED_PLACE(r) layout_place(r, REDUCED_RANK, reduced_shape, reduced_strides)
 
 TK_KERNEL void KERNEL(TK_BUFFER(IN_STORAGE, x),
 #ifdef PARTIAL
@@ -74,19 +58,19 @@ TK_KERNEL void KERNEL(TK_BUFFER(IN_STORAGE, x),
   for (tk_i64 job = tk_group_id(0); job < outputs * splits; job += tk_group_count(0)) {
     const tk_i64 o = job / splits, begin = job % splits * share;
     const tk_i64 end = begin + share < count ? begin + share : count;
-    const tk_i64 base = kept_place(o, kept_shape, kept_strides);
+    const tk_i64 base = KEPT_PLACE(o);
     tk_i64 r = begin + lane;
 #ifdef HAS_INIT
     A total = initial();
 #else
     /* Lanes beyond the end take an element twice over; what is first stays first. */
-    A total = map_element(ELEMENT(base + reduced_place(r < end ? r : begin, reduced_shape, reduced_strides)),
+    A total = map_element(ELEMENT(base + REDUCED_PLACE(r < end ? r : begin)),
                           r < end ? r : begin);
     r += GROUP;
 #endif
     for (; r < end; r += GROUP)
       total = combine(total,
-                      map_element(ELEMENT(base + reduced_place(r, reduced_shape, reduced_strides)), r));
+                      map_element(ELEMENT(base + REDUCED_PLACE(r)), r));
     lanes[lane] = total;
     tk_barrier();
     for (int width = GROUP / 2; width > 0; width /= 2) {
@@ -108,18 +92,18 @@ TK_KERNEL void KERNEL(TK_BUFFER(IN_STORAGE, x),
     const int columns = first + COLUMNS < width ? COLUMNS : (int)(width - first);
     const tk_i64 begin = job % splits * share;
     const tk_i64 end = begin + share < count ? begin + share : count;
-    const tk_i64 base = kept_place(o, kept_shape, kept_strides);
+    const tk_i64 base = KEPT_PLACE(o);
     A total[COLUMNS];
     tk_i64 r = begin;
 #ifdef HAS_INIT
     for (int c = 0; c < COLUMNS; ++c) total[c] = initial();
 #else
-    tk_i64 place = base + reduced_place(r, reduced_shape, reduced_strides);
+    tk_i64 place = base + REDUCED_PLACE(r);
     for (int c = 0; c < columns; ++c) total[c] = map_element(ELEMENT(place + c), r);
     ++r;
 #endif
     for (; r < end; ++r) {
-      const tk_i64 at = base + reduced_place(r, reduced_shape, reduced_strides);
+      const tk_i64 at = base + REDUCED_PLACE(r);
       if (columns == COLUMNS)
         for (int c = 0; c < COLUMNS; ++c) total[c] = combine(total[c], map_element(ELEMENT(at + c), r));
       else
@@ -132,18 +116,18 @@ TK_KERNEL void KERNEL(TK_BUFFER(IN_STORAGE, x),
   FOR_EACH(job, outputs * splits) {
     const tk_i64 o = job / splits, begin = job % splits * share;
     const tk_i64 end = begin + share < count ? begin + share : count;
-    const tk_i64 base = kept_place(o, kept_shape, kept_strides);
+    const tk_i64 base = KEPT_PLACE(o);
     tk_i64 r = begin;
 #ifdef HAS_INIT
     A total = initial();
 #else
-    A total = map_element(ELEMENT(base + reduced_place(r, reduced_shape, reduced_strides)), r);
+    A total = map_element(ELEMENT(base + REDUCED_PLACE(r)), r);
     ++r;
 #endif
     while (r < end) {
       /* A stretch along the last axis, in LANES sums side by side: they fit vector registers, and
        * many short sums round less than one long one. */
-      const tk_i64 place = base + reduced_place(r, reduced_shape, reduced_strides);
+      const tk_i64 place = base + REDUCED_PLACE(r);
       tk_i64 stretch = reduced_shape.v[REDUCED_RANK - 1] - r % reduced_shape.v[REDUCED_RANK - 1];
       if (stretch > end - r) stretch = end - r;
       if (stretch > 4096) stretch = 4096;

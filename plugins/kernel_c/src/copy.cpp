@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cast and clone: THE conversion between dtypes and THE strided copy.
+#include "copy.hpp"
+
 #include "elementwise.hpp"
 #include "kernel.hpp"
 
@@ -11,20 +13,7 @@ constexpr uint64_t kConverted = kBool | kNumbers;
 
 tenon_status clone(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
                    tenon_err* err) {
-  static constexpr char family = 0;
-  const tenon_tensor* x = tenon_arg_tensor(&args[0]);
-  tenon_tensor* out = tenon_out_tensor(&outs[0]);
-  return run_elementwise_program({.family = &family,
-                                  .name = "clone",
-                                  .inputs = kInput,
-                                  .ninputs = 1,
-                                  .nouts = 1,
-                                  .nvalues = 0,
-                                  .types = nullptr,
-                                  .statements = "e_x",
-                                  .is_expression = true,
-                                  .only_moves = true},
-                                 x->dtype, ctx, &x, &out, nullptr, err);
+  return copy_elements(ctx, tenon_arg_tensor(&args[0]), tenon_out_tensor(&outs[0]), err);
 }
 
 tenon_status cast(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, tenon_value* outs,
@@ -66,6 +55,22 @@ const tenon_kernel_def kKernels[] = {
                  can_cast)};
 
 }  // namespace
+
+tenon_status copy_elements(tenon_ctx* ctx, const tenon_tensor* from, tenon_tensor* to, tenon_err* err) {
+  static constexpr char family = 0;
+  if (from->data == to->data && from->byte_offset == to->byte_offset) return TENON_OK;
+  return run_elementwise_program({.family = &family,
+                                  .name = "clone",
+                                  .inputs = kInput,
+                                  .ninputs = 1,
+                                  .nouts = 1,
+                                  .nvalues = 0,
+                                  .types = nullptr,
+                                  .statements = "e_x",
+                                  .is_expression = true,
+                                  .only_moves = true},
+                                 from->dtype, ctx, &from, &to, nullptr, err);
+}
 
 KernelList copy_kernels() { return kKernels; }
 

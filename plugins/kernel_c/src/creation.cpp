@@ -1,74 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // full, arange, linspace, eye.
+#include "element.hpp"
 #include "kernel.hpp"
 #include "launch.hpp"
 #include "source.hpp"
 
 namespace tenon::kernel_c {
 namespace {
-
-// The bits of a number in memory as `dtype`: 16 bytes at most.
-struct Element {
-  alignas(16) unsigned char bytes[16] = {};
-};
-
-uint16_t half_bits(float x, int mantissa_bits) {  // of the IEEE format with that many, to nearest even
-  uint32_t bits;
-  std::memcpy(&bits, &x, sizeof bits);
-  const uint32_t sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
-  if (mantissa_bits == 7) {  // bfloat16: the upper half
-    if (magnitude > 0x7f800000u) return static_cast<uint16_t>(bits >> 16 | 0x40u);
-    return static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
-  }
-  if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
-  if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);
-  if (magnitude < 0x38800000u) {  // below the normal numbers: the adder rounds
-    float scaled;
-    std::memcpy(&scaled, &magnitude, sizeof scaled);
-    scaled += 0.5f;
-    uint32_t low;
-    std::memcpy(&low, &scaled, sizeof low);
-    return static_cast<uint16_t>(sign | (low - 0x3f000000u));
-  }
-  return static_cast<uint16_t>(sign |
-                               ((magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13));
-}
-
-template <class T>
-Element element_of(T value) {
-  Element element;
-  std::memcpy(element.bytes, &value, sizeof value);
-  return element;
-}
-
-double as_double(const tenon_value& value) {
-  if (value.tag == TENON_VALUE_COMPLEX) return *static_cast<const double*>(value.v.p);
-  return tenon_arg_float(&value);
-}
-
-Element element_of(const tenon_value& value, int dtype) {
-  const double number = as_double(value);
-  switch (dtype) {
-    case TENON_DTYPE_BOOL: return element_of<uint8_t>(number != 0);
-    case TENON_DTYPE_F16: return element_of(half_bits(static_cast<float>(number), 10));
-    case TENON_DTYPE_BF16: return element_of(half_bits(static_cast<float>(number), 7));
-    case TENON_DTYPE_F32: return element_of(static_cast<float>(number));
-    case TENON_DTYPE_F64: return element_of(number);
-    case TENON_DTYPE_C64:
-    case TENON_DTYPE_C128: {
-      const bool complex = value.tag == TENON_VALUE_COMPLEX;
-      const double imaginary = complex ? static_cast<const double*>(value.v.p)[1] : 0;
-      struct Pair { double parts[2]; };
-      struct Floats { float parts[2]; };
-      if (dtype == TENON_DTYPE_C128) return element_of(Pair{{number, imaginary}});
-      return element_of(Floats{{static_cast<float>(number), static_cast<float>(imaginary)}});
-    }
-    default:  // the low bytes come first on every platform we serve
-      return element_of(value.tag == TENON_VALUE_INT || value.tag == TENON_VALUE_BOOL
-                            ? value.v.i
-                            : static_cast<int64_t>(number));
-  }
-}
 
 SourceText creation_source(const Device& device, const char* op, const char* which, int dtype) {
   SourceText text(device, std::string(op) + "_" + suffix(dtype));

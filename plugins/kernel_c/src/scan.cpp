@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// cumsum and cumprod.
+#include "axis_view.hpp"
+#include "kernel.hpp"
+#include "launch.hpp"
+#include "source.hpp"
+
+#include <algorithm>
+
+namespace tenon::kernel_c {
+namespace {
+
+struct Operation {
+  const char *name, *sign, *start;
+};
+constexpr Operation kSum = {"cumsum", "+", "((A)0)"}, kProduct = {"cumprod", "*", "((A)1)"};
+
+tenon_status scan(const Operation& operation, tenon_ctx* ctx, const tenon_tensor* x, int64_t axis,
+                  bool reverse, tenon_tensor* out, tenon_err* err) {
+  if (out->numel == 0) return TENON_OK;
+  Device* device;
+  TRY(device_of(out, &device, err));
+  TRY(require_dtype(*device, operation.name, x->dtype, err));
+  const AxisView view(x, axis);
+  // Long lanes of which there are few are shared by the items of a group.
+  const bool groups = !device->host_like() && view.length >= 1024 && view.lanes() < 4096;
+  const uint32_t group = std::min(device->limits.max_group_size, 256u) & ~63u;
+  tenon_kernel kernel;
+  const uint64_t variant =
+      static_cast<uint64_t>(x->dtype) << 16 | static_cast<uint64_t>(out->dtype) << 8 | uint64_t{groups};
+  TRY(device->kernel({&operation, variant}, [&] {
+    SourceText text(*device, std::string(operation.name) + "_" + suffix(x->dtype));
+    text.memory("IN_", x->dtype).memory("OUT_", out->dtype);
+    text.define("A", is_integer(out->dtype) ? "tk_i64" : dtype_text(out->dtype).compute);
+    text.define("OPERATION", operation.sign).define("START", operation.start);
+    if (groups) text.define("GROUP", group);
+    return std::move(text.add(piece::scan)).finish();
+  }, &kernel, err));
+  Launch launch(ctx, *device, err);
+  launch.buffer(x);
+  launch.buffer(out);
+  launch.value(view.length);
+  launch.value(view.inner);
+  launch.value(int32_t{reverse});
+  launch.value(view.lanes());
+  return groups ? launch.run_groups(kernel, view.lanes(), group)
+                : launch.run(kernel, view.lanes(), view.length);
+}
+
+tenon_status cumsum(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
+                    tenon_err* err) {
+  return scan(kSum, ctx, tenon_arg_tensor(&args[0]), args[1].v.i, args[2].v.i,
+              tenon_out_tensor(&outs[0]), err);
+}
+
+tenon_status cumprod(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
+                     tenon_err* err) {
+  return scan(kProduct, ctx, tenon_arg_tensor(&args[0]), args[1].v.i, false,
+              tenon_out_tensor(&outs[0]), err);
+}
+
+const tenon_kernel_def kKernels[] = {kernel("tenon::cumsum", kBool | kNumbers, 0, cumsum),
+                                     kernel("tenon::cumprod", kBool | kNumbers, 0, cumprod)};
+
+}  // namespace
+
+KernelList scan_kernels() { return kKernels; }
+
+}  // namespace tenon::kernel_c
