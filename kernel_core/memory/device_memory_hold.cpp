@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of recorded work. Such work runs again whenever its owner likes, so a block that it uses is
-// free only when the recording is gone: until then nobody may be given it, not even the stream that it
-// was allocated for.
+// Memory of recorded work. Such work runs again whenever its owner likes, so a block that it uses
+// is free only when the recording is gone: until then nobody may be given it, not even the stream
+// that it was allocated for.
 #include <algorithm>
 
 #include "kernel_core/abi/slots.hpp"
@@ -13,10 +13,11 @@ namespace tenon::core {
 tenon_status DeviceMemory::begin_hold(tenon_stream stream, uint64_t* number, tenon_err* err) try {
   std::lock_guard lock(mutex_);
   if (!stream)
-    return fail(err, TENON_INVALID_ARGUMENT,
-                "the synchronous stream of %s runs all work at once and cannot record it; use a stream "
-                "of your own",
-                device_.name);
+    return fail(
+        err, TENON_INVALID_ARGUMENT,
+        "the synchronous stream of %s runs all work at once and cannot record it; use a stream "
+        "of your own",
+        device_.name);
   if (recording_of(stream))
     return fail(err, TENON_FAILED_PRECONDITION,
                 "the memory of this stream of %s is being noted already; end that first",
@@ -36,8 +37,9 @@ tenon_status DeviceMemory::end_hold(uint64_t number, tenon_err* err) {
   std::lock_guard lock(mutex_);
   Hold* hold = find_hold(number);
   if (!hold || !hold->is_recording)
-    return fail(err, TENON_FAILED_PRECONDITION, "no memory of %s is being noted under the number %llu",
-                device_.name, static_cast<unsigned long long>(number));
+    return fail(err, TENON_FAILED_PRECONDITION,
+                "no memory of %s is being noted under the number %llu", device_.name,
+                static_cast<unsigned long long>(number));
   hold->is_recording = false;
   device_.recordings.fetch_sub(1, std::memory_order_relaxed);
   return hold->is_incomplete ? fail_host_memory(err) : TENON_OK;
@@ -108,8 +110,8 @@ tenon_status DeviceMemory::find_origin(const void* data, void** memory, uint64_t
   std::lock_guard lock(mutex_);
   const Block* block = used_.find(data);
   if (!block)
-    return fail(err, TENON_INVALID_ARGUMENT, "%p is no memory that %s's allocator has handed out", data,
-                device_.name);
+    return fail(err, TENON_INVALID_ARGUMENT, "%p is no memory that %s's allocator has handed out",
+                data, device_.name);
   *memory = block->segment->data;
   *bytes = block->segment->bytes;
   return TENON_OK;
@@ -127,9 +129,10 @@ tenon_status memory_origin(const tenon_tensor* tensor, void** memory, uint64_t* 
                            uint64_t* offset, tenon_err* err) {
   const Storage* storage = impl(tensor)->storage;
   if (!storage || !storage->device || !storage->data)
-    return core::fail(err, TENON_INVALID_ARGUMENT,
-                      "the tensor's memory is not the host's: it is empty, or was made elsewhere; copy "
-                      "the tensor first");
+    return core::fail(
+        err, TENON_INVALID_ARGUMENT,
+        "the tensor's memory is not the host's: it is empty, or was made elsewhere; copy "
+        "the tensor first");
   TENON_TRY(DeviceMemory::of(*storage->device).find_origin(storage->data, memory, bytes, err));
   auto distance = static_cast<const char*>(tensor->data) - static_cast<const char*>(*memory);
   *offset = static_cast<uint64_t>(distance) + tensor->byte_offset;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "errors.hpp"
+#include "host_call.hpp"
 #include "modules.hpp"
 #include "operator_type.hpp"
 #include "runtime.hpp"
@@ -21,24 +22,6 @@ namespace nb = nanobind;
 
 namespace tenon::python {
 namespace {
-
-void need_plugins() {
-  if (!ensure_loaded()) throw nb::python_error();
-}
-
-void check(tenon_status status, const ErrorSink& err) {
-  if (status == TENON_OK) return;
-  raise(status, err);
-  throw nb::python_error();
-}
-
-// None: the host device.
-tenon_device_id device_id(nb::handle device) {
-  need_plugins();
-  tenon_device_id id;
-  if (!optional_device(device.ptr(), host->device_host(), id)) throw nb::python_error();
-  return id;
-}
 
 nb::object operator_by_name(const char* name) {
   PyObject* found = find_operator(name);

@@ -11,15 +11,18 @@ import importlib as _importlib
 from tenon import _core
 from tenon._core import (
     DeviceError,
+    Event,
     InternalError,
     NotFoundError,
     OutOfMemoryError,
     PolicyError,
+    Stream,
     asarray,
     bfloat16,
     bool,
     complex64,
     complex128,
+    current_stream,
     device,
     device_properties,
     devices,
@@ -57,12 +60,13 @@ newaxis = None
 pi = 3.141592653589793
 
 _SUBMODULES = frozenset(
-    "autograd data io memory nn ops optim plugins random safetensors utils".split()
+    "autograd collective data io ipc memory nn ops optim plugins random safetensors utils".split()
 )
 
 # Names that live in submodules, imported when they are used.
 _LAZY = {
     "Function": "autograd",
+    "Graph": "_graph",
     "enable_grad": "autograd",
     "fallback": "_fallback",
     "fallback_report": "_fallback",
@@ -71,6 +75,7 @@ _LAZY = {
     "load": "io",
     "load_plugin": "plugins",
     "no_grad": "autograd",
+    "profile": "_profile",
     "save": "io",
     "sdk_path": "plugins",
     "set_grad_enabled": "autograd",

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 from tenon import autograd as autograd
+from tenon import collective as collective
 from tenon import data as data
 from tenon import io as io
+from tenon import ipc as ipc
 from tenon import memory as memory
 from tenon import nn as nn
 from tenon import ops as ops
@@ -11,16 +13,19 @@ from tenon import random as random
 from tenon import safetensors as safetensors
 from tenon import utils as utils
 from tenon._core import DeviceError as DeviceError
+from tenon._core import Event as Event
 from tenon._core import InternalError as InternalError
 from tenon._core import NotFoundError as NotFoundError
 from tenon._core import Operator as Operator
 from tenon._core import OutOfMemoryError as OutOfMemoryError
 from tenon._core import PolicyError as PolicyError
+from tenon._core import Stream as Stream
 from tenon._core import Tensor as Tensor
 from tenon._core import asarray as asarray
 from tenon._core import bfloat16 as bfloat16
 from tenon._core import complex64 as complex64
 from tenon._core import complex128 as complex128
+from tenon._core import current_stream as current_stream
 from tenon._core import device as device
 from tenon._core import device_properties as device_properties
 from tenon._core import devices as devices
@@ -49,7 +54,9 @@ from tenon._core import uint32 as uint32
 from tenon._core import uint64 as uint64
 from tenon._fallback import fallback as fallback
 from tenon._fallback import fallback_report as fallback_report
+from tenon._graph import Graph as Graph
 from tenon._operators import *
+from tenon._profile import profile as profile
 from tenon.autograd import Function as Function
 from tenon.autograd import enable_grad as enable_grad
 from tenon.autograd import grad as grad

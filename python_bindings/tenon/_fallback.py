@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 from tenon import _core
 
@@ -61,10 +62,56 @@ class FallbackReport:
 _KEYS = ("device", "op", "native", "lowered", "host", "host_bytes")
 
 
+# Communication that went through the host: (device kind, operation) -> [calls, bytes copied].
+_staged: dict[tuple[str, str], list[int]] = {}
+_warned: set[tuple[str, str, str]] = set()
+
+
+def policy_of(kind, op):
+    """The policy in force for one operation of a device kind: "deny", "warn_once" or "allow"."""
+    best, weight = "warn_once", -1
+    for part in _core.fallback_policy().split(","):
+        target, _, word = part.rpartition("=")
+        entry_kind, _, entry_op = target.partition(":")
+        matches = entry_kind in ("", kind) and entry_op in ("", op)
+        entry_weight = (entry_kind != "") + 2 * (entry_op != "")
+        if matches and entry_weight >= weight:
+            best, weight = word, entry_weight
+    return best
+
+
+def count_staged(kind, op, nbytes, missing):
+    """Permit and count an operation that goes through the host because the device lacks the group
+    `missing`. Raises PolicyError if the policy denies it."""
+    policy = policy_of(kind, op)
+    if policy == "deny":
+        raise _core.PolicyError(
+            f"[{op}] {kind} has no `{missing}` group, and going through the host is denied by fallback "
+            f"policy '{_core.fallback_policy()}'; allow it with {kind}:{op}=allow"
+        )
+    key = (kind, op, _core.fallback_policy())
+    if policy == "warn_once" and key not in _warned:
+        _warned.add(key)
+        warnings.warn(
+            f"[{op}] {kind} has no `{missing}` group and goes through the host, with copies "
+            "(said once; see fallback_report)",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+    entry = _staged.setdefault((kind, op), [0, 0])
+    entry[0] += 1
+    entry[1] += nbytes
+
+
 def fallback_report(device=None, reset=False):
     """How many calls of each operator ran native, lowered (decomposed) or on the host, since the last
-    reset."""
+    reset. Communication that went through the host is listed too."""
     rows = json.loads(_core.fallback_report(reset))
+    for (kind, op), (calls, nbytes) in _staged.items():
+        row = {"device": kind, "op": op, "native": 0, "lowered": 0}
+        rows.append({**row, "host": calls, "host_bytes": nbytes})
+    if reset:
+        _staged.clear()
     if device is not None:
         kind = str(device).partition(":")[0]
         rows = [row for row in rows if row["device"] == kind]

@@ -267,8 +267,8 @@ struct Fake {
       state().kind = kind;
       state().flags = flags;
       uint32_t added = 0;
-      if (add_device_kind(new tenon_device_api(table(with_async, with_pool)), nullptr, &added, nullptr) !=
-          TENON_OK)
+      if (add_device_kind(new tenon_device_api(table(with_async, with_pool)), nullptr, &added,
+                          nullptr) != TENON_OK)
         std::abort();
       return added;
     }();

@@ -90,7 +90,8 @@ TEST(Pool, IsTrimmedBeforeMemoryIsOut) {
   void* more = nullptr;
   EXPECT_EQ(allocate(device, 3 * kMiB, nullptr, &more, &err), TENON_OUT_OF_MEMORY);
   EXPECT_TRUE(contains(err.text, "requested 3.00 MiB")) << err.text;
-  EXPECT_TRUE(contains(err.text, "the plugin said: pooled:0 > pool_alloc > pool error 2")) << err.text;
+  EXPECT_TRUE(contains(err.text, "the plugin said: pooled:0 > pool_alloc > pool error 2"))
+      << err.text;
   deallocate(device, data, 2 * kMiB, nullptr);
   state.capacity = UINT64_MAX;
 }
@@ -151,7 +152,8 @@ TEST(Quiesce, KeepsThePluginUntilItsThreadsHaveStopped) {
   F::state().quiesce_status = TENON_DEADLINE_EXCEEDED;
   tenon_err err;
   EXPECT_EQ(remove_device_kind(kind, &err), TENON_DEADLINE_EXCEEDED);
-  EXPECT_EQ(err.text, "restless > quiesce > its threads and callbacks did not come to rest within 5 s");
+  EXPECT_EQ(err.text,
+            "restless > quiesce > its threads and callbacks did not come to rest within 5 s");
   EXPECT_EQ(F::state().closed, 1u) << "no device may be open while the plugin comes to rest";
   // Still usable: opened once more.
   EXPECT_EQ(find_device(TENON_DEVICE_ID(kind, 0)), &device);
@@ -167,16 +169,21 @@ TEST(Groups, InUseKeepTheirDeviceOpen) {
   Device& device = Fake<Borrowed>::device("borrowed", 0, true, true);
   const void* table = nullptr;
   tenon_device handle = nullptr;
-  ASSERT_EQ(slots::device_group_borrow(device.id, TENON_GROUP_ASYNC, &table, &handle, nullptr), TENON_OK);
-  ASSERT_EQ(slots::device_group_borrow(device.id, TENON_GROUP_POOL, &table, &handle, nullptr), TENON_OK);
-  ASSERT_EQ(slots::device_group_borrow(device.id, TENON_GROUP_POOL, &table, &handle, nullptr), TENON_OK);
+  ASSERT_EQ(slots::device_group_borrow(device.id, TENON_GROUP_ASYNC, &table, &handle, nullptr),
+            TENON_OK);
+  ASSERT_EQ(slots::device_group_borrow(device.id, TENON_GROUP_POOL, &table, &handle, nullptr),
+            TENON_OK);
+  ASSERT_EQ(slots::device_group_borrow(device.id, TENON_GROUP_POOL, &table, &handle, nullptr),
+            TENON_OK);
   EXPECT_EQ(table, &Fake<Borrowed>::kPool);
   tenon_err err;
   EXPECT_EQ(remove_device_kind(TENON_DEVICE_KIND(device.id), &err), TENON_FAILED_PRECONDITION);
-  EXPECT_TRUE(contains(err.text, "borrowed:0 has 1 user of its `async` group, 2 users of its `pool` group"))
+  EXPECT_TRUE(
+      contains(err.text, "borrowed:0 has 1 user of its `async` group, 2 users of its `pool` group"))
       << err.text;
   err = {};
-  EXPECT_EQ(slots::device_group_borrow(device.id, TENON_GROUP_GRAPH, &table, &handle, &err), TENON_UNSUPPORTED);
+  EXPECT_EQ(slots::device_group_borrow(device.id, TENON_GROUP_GRAPH, &table, &handle, &err),
+            TENON_UNSUPPORTED);
   EXPECT_EQ(err.text, "borrowed:0 has no `graph` group; its plugin does not provide it");
   for (int32_t group : {TENON_GROUP_ASYNC, TENON_GROUP_POOL, TENON_GROUP_POOL})
     slots::device_group_return(device.id, group);
@@ -202,7 +209,8 @@ void expect_holds(const char* kind, bool with_pool) {
   record_use(device, before, stream);
   record_use(device, input, stream);
   void* temporary = take(device, 11000, stream);
-  EXPECT_EQ(state.allocated_on, nullptr) << "an allocation on this stream might be recorded as well";
+  EXPECT_EQ(state.allocated_on, nullptr)
+      << "an allocation on this stream might be recorded as well";
   deallocate(device, temporary, 11000, stream);
   void* result = take(device, 11000, stream);
   EXPECT_NE(result, temporary);
@@ -211,14 +219,16 @@ void expect_holds(const char* kind, bool with_pool) {
   EXPECT_EQ(slots::memory_hold_end(device.id, hold, &err), TENON_FAILED_PRECONDITION);
 
   // All released, and the stream goes: what the recording uses is given to nobody.
-  for (auto [data, bytes] : {std::pair{before, 5000}, {input, 7000}, {result, 11000}, {bystander, 9000}})
+  for (auto [data, bytes] :
+       {std::pair{before, 5000}, {input, 7000}, {result, 11000}, {bystander, 9000}})
     deallocate(device, data, static_cast<uint64_t>(bytes), data == input ? nullptr : stream);
   EXPECT_GE(summary(device).pending, 34000u);
   EXPECT_LE(summary(device).pending, 36000u) << "the bystander is held as well";
   slots::stream_destroy(device.id, stream);
   trim(device);
   std::vector<std::pair<void*, uint64_t>> fresh;
-  for (uint64_t bytes : {5000u, 7000u, 9000u, 11000u, 11000u, 5000u}) fresh.emplace_back(take(device, bytes), bytes);
+  for (uint64_t bytes : {5000u, 7000u, 9000u, 11000u, 11000u, 5000u})
+    fresh.emplace_back(take(device, bytes), bytes);
   for (auto [data, bytes] : fresh)
     for (void* held : {before, input, temporary, result}) EXPECT_NE(data, held) << bytes;
   for (auto [data, bytes] : fresh) deallocate(device, data, bytes, nullptr);
@@ -280,10 +290,13 @@ TEST(MemoryOrigin, IsThePluginsAllocationAndTheOffsetInIt) {
                                : Fake<Cached>::device("origin", 0);
     int64_t shape[] = {10, 100};
     tenon_tensor *filler, *tensor, *row;
-    ASSERT_EQ(slots::tensor_create(device.id, TENON_DTYPE_F32, 2, shape, &filler, nullptr), TENON_OK);
-    ASSERT_EQ(slots::tensor_create(device.id, TENON_DTYPE_F32, 2, shape, &tensor, nullptr), TENON_OK);
+    ASSERT_EQ(slots::tensor_create(device.id, TENON_DTYPE_F32, 2, shape, &filler, nullptr),
+              TENON_OK);
+    ASSERT_EQ(slots::tensor_create(device.id, TENON_DTYPE_F32, 2, shape, &tensor, nullptr),
+              TENON_OK);
     int64_t columns = 100, stride = 1;
-    ASSERT_EQ(slots::tensor_view(tensor, TENON_DTYPE_F32, 1, &columns, &stride, 300, &row, nullptr), TENON_OK);
+    ASSERT_EQ(slots::tensor_view(tensor, TENON_DTYPE_F32, 1, &columns, &stride, 300, &row, nullptr),
+              TENON_OK);
     void* memory = nullptr;
     uint64_t bytes = 0, offset = 0;
     ASSERT_EQ(slots::memory_origin(row, &memory, &bytes, &offset, nullptr), TENON_OK);
@@ -297,8 +310,8 @@ TEST(MemoryOrigin, IsThePluginsAllocationAndTheOffsetInIt) {
   float value[4];
   int64_t shape = 4;
   tenon_tensor* wrapped;
-  ASSERT_EQ(slots::tensor_wrap(device.id, TENON_DTYPE_F32, 1, &shape, nullptr, value, 0, nullptr, nullptr,
-                               &wrapped, nullptr),
+  ASSERT_EQ(slots::tensor_wrap(device.id, TENON_DTYPE_F32, 1, &shape, nullptr, value, 0, nullptr,
+                               nullptr, &wrapped, nullptr),
             TENON_OK);
   void* memory;
   uint64_t bytes, offset;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hundred threads on one device: they allocate, compute, copy, hand tensors to each other and free
-// them, each on a stream of its own. Run under ThreadSanitizer too (make tsan).
+// A hundred threads on one device: they allocate, compute, copy, hand tensors to each other and
+// free them, each on a stream of its own. Run under ThreadSanitizer too (make tsan).
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -21,7 +21,8 @@ constexpr int kThreads = 100;
 constexpr int kRounds = 40;
 constexpr int64_t kElements = 300;
 
-// out = x + x, at once: the fake streams have nothing to order. A scratch block is filled on the way.
+// out = x + x, at once: the fake streams have nothing to order. A scratch block is filled on the
+// way.
 tenon_status doubling_kernel(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs,
                              uint32_t, tenon_err* err) {
   auto *x = as_tensor(args[0]), *y = as_tensor(args[1]), *out = as_tensor(outs[0]);
@@ -61,7 +62,8 @@ std::vector<float> read(tenon_tensor* tensor) {
   std::vector<float> values(kElements);
   tenon_tensor* host = nullptr;
   int64_t shape = kElements;
-  EXPECT_EQ(slots::tensor_create(fake::host_device(), TENON_DTYPE_F32, 1, &shape, &host, nullptr), TENON_OK);
+  EXPECT_EQ(slots::tensor_create(fake::host_device(), TENON_DTYPE_F32, 1, &shape, &host, nullptr),
+            TENON_OK);
   TensorRef held(impl(host));
   EXPECT_EQ(slots::tensor_copy(host, tensor, nullptr), TENON_OK);
   std::memcpy(values.data(), host->data, kElements * sizeof(float));
@@ -80,7 +82,8 @@ void work(Device& device, int number, Mailbox& mailbox, std::atomic<int>& wrong)
     for (int64_t i = 0; i < kElements; ++i) static_cast<float*>(source->data)[i] = value;
     int64_t shape = kElements;
     tenon_tensor* created = nullptr;
-    if (slots::tensor_create(device.id, TENON_DTYPE_F32, 1, &shape, &created, nullptr) != TENON_OK) ++wrong;
+    if (slots::tensor_create(device.id, TENON_DTYPE_F32, 1, &shape, &created, nullptr) != TENON_OK)
+      ++wrong;
     TensorRef x(impl(created));
     if (slots::tensor_copy(x.get(), source.get(), nullptr) != TENON_OK) ++wrong;
     fake::Result sum = fake::call("fake::add", {fake::value(x), fake::value(x)});
@@ -88,7 +91,8 @@ void work(Device& device, int number, Mailbox& mailbox, std::atomic<int>& wrong)
     slots::event_record(device.id, event, stream, nullptr);
     if (slots::event_sync(device.id, event, nullptr) != TENON_OK) ++wrong;
     for (float element : read(sum.tensor.get())) wrong += element != 2 * value;
-    // Another thread's, made on another stream: all its elements are alike, or its memory was reused.
+    // Another thread's, made on another stream: all its elements are alike, or its memory was
+    // reused.
     TensorRef other = mailbox.swap(std::move(sum.tensor));
     if (!other) continue;
     fake::Result again = fake::call("fake::add", {fake::value(other), fake::value(x)});

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// The compiled half of tenon.collective where the device has the group: checks, and one call each.
+#include <nanobind/stl/string.h>
+
+#include <cstring>
+#include <string>
+
+#include "group.hpp"
+#include "modules.hpp"
+
+namespace nb = nanobind;
+
+namespace tenon::python {
+namespace {
+
+using CollectiveGroup = Group<tenon_collective_api, TENON_GROUP_COLLECTIVE>;
+
+// Whether the device communicates by itself.
+bool has_collective(nb::handle device) {
+  const void* table = nullptr;
+  tenon_device handle = nullptr;
+  tenon_device_id id = device_id(device);
+  ErrorSink err;
+  tenon_status status = host->device_group_borrow(id, TENON_GROUP_COLLECTIVE, &table, &handle, err);
+  if (status == TENON_OK) host->device_group_return(id, TENON_GROUP_COLLECTIVE);
+  host->err_clear(err);
+  if (status != TENON_UNSUPPORTED && status != TENON_OK) check(status, err);
+  return status == TENON_OK;
+}
+
+nb::bytes comm_id_create(nb::handle device) {
+  CollectiveGroup group(device_id(device));
+  tenon_comm_id id = {};
+  group.run("comm_id_create",
+            [&](tenon_err* err) { return group->comm_id_create(group.handle(), &id, err); });
+  return nb::bytes(id.bytes, sizeof id.bytes);
+}
+
+// The bytes of a contiguous tensor, as a tensor that shares its memory.
+nb::object byte_view(nb::handle object) {
+  tenon_tensor* tensor = tensor_argument(object, "byte_view");
+  if (!(tensor->flags & TENON_TENSOR_CONTIGUOUS))
+    throw nb::value_error("the tensor is not contiguous; use .contiguous()");
+  int64_t bytes = tensor->numel * host->dtype_size(tensor->dtype), stride = 1;
+  tenon_tensor* view = nullptr;
+  ErrorSink err;
+  check(host->tensor_view(tensor, TENON_DTYPE_U8, 1, &bytes, &stride, 0, &view, err), err);
+  nb::object result = nb::steal(wrap(view));
+  if (!result.is_valid()) throw nb::python_error();
+  return result;
+}
+
+class Communicator {
+ public:
+  Communicator(tenon_device_id device, nb::bytes id_bytes, int32_t rank, int32_t size)
+      : group_(device) {
+    tenon_comm_id id;
+    if (id_bytes.size() != sizeof id.bytes)
+      throw nb::value_error("expected the bytes that create_id() returned for this kind of device");
+    std::memcpy(id.bytes, id_bytes.c_str(), sizeof id.bytes);
+    group_.run("comm_create", [&](tenon_err* err) {
+      return group_->comm_create(group_.handle(), &id, rank, size, &comm_, err);
+    });
+  }
+  ~Communicator() { close(); }
+  Communicator(const Communicator&) = delete;
+
+  void close() {
+    group_.require_idle("the communicator");
+    tenon_comm comm = std::exchange(comm_, nullptr);
+    if (!comm) return;
+    nb::gil_scoped_release unlocked;
+    tenon_err* err = host->err_create();
+    host->device_sync(group_.device(), err);  // queued work may still use it
+    host->err_destroy(err);
+    group_->comm_destroy(group_.handle(), comm);
+  }
+  void abort() {
+    if (comm_) group_->comm_abort(group_.handle(), comm_);
+  }
+
+  void all_reduce(nb::handle source, nb::handle destination, int32_t reduce) {
+    tenon_tensor *from = use(source), *to = use(destination);
+    run("all_reduce", to, [&](tenon_stream stream, tenon_err* err) {
+      return group_->all_reduce(group_.handle(), comm_, from->data, to->data, count(from),
+                                from->dtype, reduce, stream, err);
+    });
+  }
+  void all_gather(nb::handle source, nb::handle destination) {
+    tenon_tensor *from = use(source), *to = use(destination);
+    run("all_gather", to, [&](tenon_stream stream, tenon_err* err) {
+      return group_->all_gather(group_.handle(), comm_, from->data, to->data, count(from),
+                                from->dtype, stream, err);
+    });
+  }
+  void reduce_scatter(nb::handle source, nb::handle destination, int32_t reduce) {
+    tenon_tensor *from = use(source), *to = use(destination);
+    run("reduce_scatter", to, [&](tenon_stream stream, tenon_err* err) {
+      return group_->reduce_scatter(group_.handle(), comm_, from->data, to->data, count(to),
+                                    from->dtype, reduce, stream, err);
+    });
+  }
+  void broadcast(nb::handle tensor, int32_t root) {
+    tenon_tensor* both = use(tensor);
+    run("broadcast", both, [&](tenon_stream stream, tenon_err* err) {
+      return group_->broadcast(group_.handle(), comm_, both->data, count(both), both->dtype, root,
+                               stream, err);
+    });
+  }
+  void send(nb::handle tensor, int32_t rank) {
+    tenon_tensor* from = use(tensor);
+    run("send", nullptr, [&](tenon_stream stream, tenon_err* err) {
+      return group_->send(group_.handle(), comm_, from->data, count(from), from->dtype, rank,
+                          stream, err);
+    });
+  }
+  void recv(nb::handle tensor, int32_t rank) {
+    tenon_tensor* to = use(tensor);
+    run("recv", to, [&](tenon_stream stream, tenon_err* err) {
+      return group_->recv(group_.handle(), comm_, to->data, count(to), to->dtype, rank, stream,
+                          err);
+    });
+  }
+
+ private:
+  static uint64_t count(const tenon_tensor* tensor) { return static_cast<uint64_t>(tensor->numel); }
+
+  // The package has seen to shapes; what would touch wrong memory is looked at here.
+  tenon_tensor* use(nb::handle object) {
+    tenon_tensor* tensor = tensor_argument(object, "collective");
+    if (!comm_) throw nb::value_error("the communicator was closed");
+    const char* wrong = nullptr;
+    if (tensor->device != group_.device()) wrong = "is on another device than the communicator";
+    if (!(tensor->flags & TENON_TENSOR_CONTIGUOUS)) wrong = "is not contiguous; use .contiguous()";
+    if (tensor->byte_offset != 0) wrong = "begins inside an opaque allocation; copy it first";
+    if (wrong) {
+      raise_error(PyExc_ValueError, "the tensor %s", wrong);
+      throw nb::python_error();
+    }
+    host->tensor_record_use(tensor, host->stream_current(group_.device()));
+    return tensor;
+  }
+
+  template <class Call>
+  void run(const char* name, tenon_tensor* written, Call&& call) {
+    tenon_stream stream = host->stream_current(group_.device());
+    group_.run(name, [&](tenon_err* err) { return call(stream, err); });
+    if (written) host->tensor_bump_version(written);
+  }
+
+  CollectiveGroup group_;
+  tenon_comm comm_ = nullptr;
+};
+
+}  // namespace
+
+void add_collective_type(nb::module_& module) {
+  module.def("has_collective", &has_collective, nb::arg("device").none() = nb::none());
+  module.def("byte_view", &byte_view, nb::arg("tensor"));
+  module.def("comm_id_create", &comm_id_create, nb::arg("device").none() = nb::none());
+  nb::class_<Communicator>(module, "Communicator")
+      .def(
+          "__init__",
+          [](Communicator* self, nb::handle device, nb::bytes id, int32_t rank, int32_t size) {
+            new (self) Communicator(device_id(device), std::move(id), rank, size);
+          },
+          nb::arg("device"), nb::arg("id"), nb::arg("rank"), nb::arg("size"))
+      .def("close", &Communicator::close)
+      .def("abort", &Communicator::abort)
+      .def("all_reduce", &Communicator::all_reduce)
+      .def("all_gather", &Communicator::all_gather)
+      .def("reduce_scatter", &Communicator::reduce_scatter)
+      .def("broadcast", &Communicator::broadcast)
+      .def("send", &Communicator::send)
+      .def("recv", &Communicator::recv);
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// tenon.Stream and tenon.Event.
+#include "stream.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "modules.hpp"
+
+namespace nb = nanobind;
+
+namespace tenon::python {
+namespace {
+
+class Event {
+ public:
+  explicit Event(tenon_device_id device) : device_(device) {
+    ErrorSink err;
+    check(host->event_create(device, &handle_, err), err);
+  }
+  Event(Event&& other) noexcept
+      : device_(other.device_), handle_(std::exchange(other.handle_, nullptr)) {}
+  ~Event() {
+    if (handle_) host->event_destroy(device_, handle_);
+  }
+  Event& operator=(Event&&) = delete;
+
+  tenon_device_id device() const { return device_; }
+
+  void record(const Stream* stream) {
+    tenon_stream target = stream_argument(device_, stream);
+    call_unlocked(
+        [&](tenon_err* err) { return host->event_record(device_, handle_, target, err); });
+  }
+  void wait(const Stream* stream) const {
+    tenon_stream waiter = stream_argument(device_, stream);
+    call_unlocked([&](tenon_err* err) { return host->event_wait(device_, handle_, waiter, err); });
+  }
+  void synchronize() const {
+    call_unlocked([&](tenon_err* err) { return host->event_sync(device_, handle_, err); });
+  }
+  bool query() const {
+    int32_t done = 0;
+    ErrorSink err;
+    check(host->event_query(device_, handle_, &done, err), err);
+    return done != 0;
+  }
+
+ private:
+  tenon_device_id device_;
+  tenon_event handle_ = nullptr;
+};
+
+// What `with stream:` has to bring back, innermost last.
+thread_local std::vector<tenon_stream> outer_streams;
+
+Stream& enter(Stream& self) {
+  outer_streams.push_back(host->stream_set_current(self.device(), self.handle()));
+  return self;
+}
+
+void leave(Stream& self) {
+  if (outer_streams.empty()) return;
+  host->stream_set_current(self.device(), outer_streams.back());
+  outer_streams.pop_back();
+}
+
+void synchronize(const Stream& self) {
+  call_unlocked(
+      [&](tenon_err* err) { return host->stream_sync(self.device(), self.handle(), err); });
+}
+
+Event record(const Stream& self) {
+  Event event(self.device());
+  event.record(&self);
+  return event;
+}
+
+void wait_for_event(const Stream& self, const Event& event) { event.wait(&self); }
+void wait_for_stream(const Stream& self, const Stream& other) { record(other).wait(&self); }
+bool query(const Stream& self) { return record(self).query(); }
+
+std::optional<Stream> current_stream(nb::handle device) {
+  tenon_device_id id = device_id(device);
+  tenon_stream handle = host->stream_current(id);
+  if (!handle) return std::nullopt;
+  return Stream::borrowed(id, handle);
+}
+
+std::string text(const char* type, tenon_device_id device, const void* handle) {
+  char address[32];
+  std::snprintf(address, sizeof address, "%p", handle);
+  return "tenon." + std::string(type) + "('" + nb::str(device_value(device)).c_str() + "') at " +
+         address;
+}
+
+}  // namespace
+
+tenon_stream stream_argument(tenon_device_id device, const Stream* stream) {
+  if (!stream) return host->stream_current(device);
+  if (stream->device() == device) return stream->handle();
+  raise_error(PyExc_ValueError, "expected a stream of %S, got one of %S",
+              device_value(device).ptr(), device_value(stream->device()).ptr());
+  throw nb::python_error();
+}
+
+void add_stream_types(nb::module_& module) {
+  nb::object none = nb::none();
+  nb::class_<Stream> stream(
+      module, "Stream",
+      "A queue of a device's work. Work of one stream runs in order; different streams are "
+      "unordered "
+      "unless one waits for the other. `with stream:` makes it the thread's current one.");
+  nb::class_<Event> event(module, "Event",
+                          "A moment in a stream's work: passes when all queued before is done.");
+  stream
+      .def(
+          "__init__",
+          [](Stream* self, nb::handle device, int32_t priority) {
+            new (self) Stream(device_id(device), priority);
+          },
+          nb::arg("device").none() = none, nb::arg("priority") = 0)
+      .def_prop_ro("device", [](const Stream& self) { return device_value(self.device()); })
+      .def("__enter__", &enter, nb::rv_policy::reference)
+      .def("__exit__", [](Stream& self, nb::args) { leave(self); })
+      .def("synchronize", &synchronize,
+           "Wait until all queued work is done; its errors surface here.")
+      .def("query", &query, "Whether all queued work is done.")
+      .def("record", &record, "A new event that passes when the work queued so far is done.")
+      .def(
+          "wait", &wait_for_event, nb::arg("other"),
+          "Let later work of this stream wait for an event, or for what another stream has queued.")
+      .def("wait", &wait_for_stream, nb::arg("other"))
+      .def(
+          "__eq__",
+          [](const Stream& self, nb::handle other) {
+            Stream* stream = nullptr;
+            return nb::try_cast(other, stream) && stream && stream->handle() == self.handle();
+          },
+          nb::arg("other").none())
+      .def("__hash__",
+           [](const Stream& self) { return reinterpret_cast<Py_ssize_t>(self.handle()); })
+      .def("__repr__",
+           [](const Stream& self) { return text("Stream", self.device(), self.handle()); });
+  stream.attr("__module__") = "tenon";
+  event
+      .def(
+          "__init__", [](Event* self, nb::handle device) { new (self) Event(device_id(device)); },
+          nb::arg("device").none() = none)
+      .def_prop_ro("device", [](const Event& self) { return device_value(self.device()); })
+      .def("record", &Event::record, nb::arg("stream").none() = none,
+           "Pass when what `stream` has queued so far is done; None: the current stream.")
+      .def("wait", &Event::wait, nb::arg("stream").none() = none,
+           "Let later work of `stream` wait for the event; None: the current stream.")
+      .def("synchronize", &Event::synchronize, "Wait until the event has passed.")
+      .def("query", &Event::query, "Whether the event has passed.");
+  event.attr("__module__") = "tenon";
+  module.def("current_stream", &current_stream, nb::arg("device").none() = none,
+             "The thread's current stream for a device; None: work finishes before calls return.");
+}
+
+}  // namespace tenon::python

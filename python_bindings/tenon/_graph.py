@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graphs: a device's work, recorded once and run again as one piece."""
+
+from __future__ import annotations
+
+import contextlib
+
+from tenon import _core
+
+
+class Graph:
+    """Work of one device, captured once and replayed at a fraction of its launch cost.
+
+        graph = tenon.Graph("acme")
+        with graph.capture():
+            y = model(x)
+        x.copy_(batch)
+        graph.replay()      # y holds the new result
+
+    A replay reads and writes the same memory as the capture did: give it new input by writing into
+    the tensors that were captured. The graph keeps that memory until it is reset or dropped, even if
+    the tensors are gone. Nothing inside `capture` may wait for the device: no printing of its tensors,
+    no .item(), no operator that runs on the host.
+    """
+
+    def __init__(self, device=None):
+        self._graph = _core.Graph(device)
+
+    @property
+    def device(self):
+        """The device whose work is captured."""
+        return self._graph.device
+
+    @contextlib.contextmanager
+    def capture(self):
+        """Record what this thread has the device do inside the block; nothing runs yet. An exception
+        drops the recording."""
+        self._graph.begin()
+        try:
+            yield self
+        except BaseException:
+            self._graph.abandon()
+            raise
+        self._graph.end()
+
+    def replay(self, stream=None):
+        """Queue the captured work on `stream`; None: the current stream."""
+        self._graph.replay(stream)
+
+    def reset(self):
+        """Wait for the last replay, then forget the work and free its memory; capture anew if you
+        like."""
+        self._graph.reset()
+
+    def __repr__(self):
+        state = "empty" if self._graph.is_empty else "captured"
+        return f"<tenon.Graph on {self.device}, {state}>"

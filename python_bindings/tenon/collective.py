@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Communication between the devices of several processes: all_reduce and its kin.
+
+    id = tenon.collective.create_id("acme")     # in one process; carry it to the others
+    with tenon.collective.Communicator("acme", id, rank, size) as comm:
+        gradients = comm.all_reduce(gradients, "mean")
+
+A device whose plugin has the `collective` group communicates by itself, in order with its stream. For
+others the data go through the host and a socket, which works between processes of one machine and is
+counted as fallback (`tenon.fallback_report()`; the policy "deny" forbids it).
+"""
+
+from __future__ import annotations
+
+import tenon
+from tenon import _core, _fallback
+from tenon._mesh import Mesh, make_meeting_point
+
+__all__ = ["Communicator", "create_id"]
+
+_REDUCTIONS = {"sum": 0, "prod": 1, "min": 2, "max": 3, "mean": 4}
+_STAGED = b"tenon-staged "
+
+
+def create_id(device=None):
+    """Bytes that name a new group of ranks. One process makes them, each rank is given them, and they
+    serve one communicator."""
+    if _core.has_collective(device):
+        return _core.comm_id_create(device)
+    return _STAGED + make_meeting_point().encode()
+
+
+class Communicator:
+    """One rank's end of a group of `size` ranks. Making it waits until all of them do.
+
+    Every rank makes the same calls in the same order, with tensors of equal shape and dtype on
+    `device`. One thread at a time uses a communicator; `abort` may be called from any.
+    """
+
+    def __init__(self, device, id, rank, size, timeout=300.0):
+        rank, size = int(rank), int(size)
+        if not 0 <= rank < size:
+            raise ValueError(f"expected a rank from 0 to {size - 1}, got {rank}")
+        self.device = _core.device(device)
+        self.rank, self.size = rank, size
+        id = bytes(id)
+        if _core.has_collective(self.device):
+            self._impl = _core.Communicator(self.device, id, rank, size)
+        elif id.startswith(_STAGED):
+            folder = id[len(_STAGED) :].decode()
+            self._impl = _Staged(self.device, folder, rank, size, timeout)
+        else:
+            raise ValueError("expected the bytes that create_id() returned for this kind of device")
+
+    def all_reduce(self, x, op="sum", out=None):
+        """The element-wise sum of all ranks' `x`, or their prod, min, max or mean."""
+        x, reduction = self._input(x), self._reduction(op, x)
+        out = self._output(out, x.shape, x)
+        self._impl.all_reduce(x, out, reduction)
+        return out
+
+    def all_gather(self, x, out=None):
+        """All ranks' `x`, joined along the first axis in the order of ranks."""
+        x = self._input(x)
+        shape = (self.size * x.shape[0], *x.shape[1:]) if x.ndim else (self.size,)
+        out = self._output(out, shape, x)
+        self._impl.all_gather(x, out)
+        return out
+
+    def reduce_scatter(self, x, op="sum", out=None):
+        """This rank's part of the reduced `x`, which is cut along its first axis."""
+        x, reduction = self._input(x), self._reduction(op, x)
+        if x.ndim == 0 or x.shape[0] % self.size:
+            raise ValueError(
+                f"reduce_scatter: expected a first axis that {self.size} ranks can share, got shape "
+                f"{x.shape}"
+            )
+        out = self._output(out, (x.shape[0] // self.size, *x.shape[1:]), x)
+        self._impl.reduce_scatter(x, out, reduction)
+        return out
+
+    def broadcast(self, x, root=0):
+        """Overwrite `x` with the one of rank `root`; returns `x`."""
+        self._output(x, x.shape, x)
+        self._impl.broadcast(x, self._other(root, "root"))
+        return x
+
+    def send(self, x, to):
+        """Send `x` to rank `to`, which receives it."""
+        if to == self.rank:
+            raise ValueError(f"send: rank {to} is this one")
+        self._impl.send(self._input(x), self._other(to, "to"))
+
+    def recv(self, out, source):
+        """Overwrite `out` with what rank `source` sends; returns `out`."""
+        if source == self.rank:
+            raise ValueError(f"recv: rank {source} is this one")
+        self._output(out, out.shape, out)
+        self._impl.recv(out, self._other(source, "source"))
+        return out
+
+    def abort(self):
+        """From any thread: make every call that waits on this communicator fail."""
+        self._impl.abort()
+
+    def close(self):
+        """Leave the group, once queued work is done."""
+        self._impl.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        if exception[0] is not None:
+            self.abort()
+        self.close()
+
+    def __repr__(self):
+        return f"<tenon.collective.Communicator on {self.device}, rank {self.rank} of {self.size}>"
+
+    def _input(self, x):
+        if x.device != self.device:
+            raise ValueError(f"expected a tensor on {self.device}, got one on {x.device}")
+        return x.detach().contiguous()
+
+    def _output(self, out, shape, x):
+        shape = tuple(shape)
+        if out is None:
+            return tenon.empty(shape, dtype=x.dtype, device=self.device)
+        if out.shape != shape or out.dtype != x.dtype or out.device != self.device:
+            raise ValueError(
+                f"expected room for {x.dtype} {shape} on {self.device}, got {out.dtype} {out.shape} on "
+                f"{out.device}"
+            )
+        if not out.is_contiguous() or out.requires_grad:
+            raise ValueError("expected a contiguous tensor without gradient to write into")
+        return out
+
+    def _reduction(self, op, x):
+        if op not in _REDUCTIONS:
+            raise ValueError(f"expected a reduction out of {', '.join(_REDUCTIONS)}, got {op!r}")
+        if x.dtype == _core.bool or (x.dtype.is_complex and op in ("min", "max")):
+            raise TypeError(f"{op} of {x.dtype} has no meaning; convert the tensor first")
+        if op == "mean" and not (x.dtype.is_floating_point or x.dtype.is_complex):
+            raise TypeError(f"the mean of {x.dtype} is no {x.dtype}; convert the tensor first")
+        return _REDUCTIONS[op]
+
+    def _other(self, rank, name):
+        if not 0 <= rank < self.size:
+            raise ValueError(f"{name}: expected a rank from 0 to {self.size - 1}, got {rank}")
+        return rank
+
+
+class _Staged:
+    """The same through the host: copy, exchange over sockets, reduce with the host's operators, copy
+    back. Calls block."""
+
+    def __init__(self, device, folder, rank, size, timeout):
+        self._device, self._rank, self._size = device, rank, size
+        self._is_host = _core.device_properties(device)["host_memory"]
+        self._mesh = Mesh(folder, rank, size, timeout)
+
+    def all_reduce(self, x, out, reduction):
+        parts = self._parts(self._to_host("all_reduce", x), reduction)
+        self._reduce_ring(parts, reduction)
+        self._gather_ring(parts)
+        self._from_host(out, _joined(parts))
+
+    def reduce_scatter(self, x, out, reduction):
+        parts = self._parts(self._to_host("reduce_scatter", x), reduction)
+        self._reduce_ring(parts, reduction)
+        self._from_host(out, parts[self._rank])
+
+    def all_gather(self, x, out):
+        own = self._to_host("all_gather", x).reshape([-1])
+        parts = [own if r == self._rank else tenon.empty_like(own) for r in range(self._size)]
+        self._gather_ring(parts)
+        self._from_host(out, _joined(parts))
+
+    def broadcast(self, x, root):
+        host = self._to_host("broadcast", x)
+        # A chain: each rank passes on what it received.
+        place = (self._rank - root) % self._size
+        if place > 0:
+            self._exchange(None, None, (self._rank - 1) % self._size, host)
+        if place < self._size - 1:
+            self._exchange((self._rank + 1) % self._size, host, None, None)
+        if place > 0:
+            self._from_host(x, host)
+
+    def send(self, x, to):
+        self._exchange(to, self._to_host("send", x), None, None)
+
+    def recv(self, out, source):
+        host = self._to_host("recv", out)
+        self._exchange(None, None, source, host)
+        self._from_host(out, host)
+
+    def abort(self):
+        self._mesh.abort()
+
+    def close(self):
+        self._mesh.close()
+
+    def _to_host(self, op, x):
+        if not self._is_host:
+            _fallback.count_staged(self._device.kind, op, 2 * x.nbytes, "collective")
+        return x.to("cpu", copy=True)
+
+    def _from_host(self, out, host):
+        out.copy_(host.reshape(out.shape).to(out.dtype))
+
+    def _parts(self, host, reduction):
+        """The elements in as many parts as there are ranks, in a dtype that sums well."""
+        flat = host.reshape([-1])
+        if flat.dtype.is_floating_point and flat.dtype.itemsize < 4:
+            flat = flat.to(tenon.float32)
+        if reduction == _REDUCTIONS["mean"]:
+            flat = flat / self._size
+        bounds = [flat.size * r // self._size for r in range(self._size + 1)]
+        return [flat[a:b].contiguous() for a, b in zip(bounds, bounds[1:], strict=False)]
+
+    def _reduce_ring(self, parts, reduction):
+        """Afterwards parts[rank] is complete. Part p travels from rank p + 1 once around to rank p."""
+        combine = (tenon.add, tenon.multiply, tenon.minimum, tenon.maximum, tenon.add)[reduction]
+        for step in range(1, self._size):
+            out, into = (self._rank - step) % self._size, (self._rank - step - 1) % self._size
+            received = tenon.empty_like(parts[into])
+            self._exchange(
+                (self._rank + 1) % self._size, parts[out], (self._rank - 1) % self._size, received
+            )
+            parts[into] = combine(received, parts[into])
+
+    def _gather_ring(self, parts):
+        """Rank r has parts[r]; afterwards everybody has all."""
+        for step in range(self._size - 1):
+            out, into = (self._rank - step) % self._size, (self._rank - step - 1) % self._size
+            self._exchange(
+                (self._rank + 1) % self._size,
+                parts[out],
+                (self._rank - 1) % self._size,
+                parts[into],
+            )
+
+    def _exchange(self, to, out, source, into):
+        def data(tensor):
+            return (
+                b"" if tensor is None or tensor.size == 0 else memoryview(_core.byte_view(tensor))
+            )
+
+        self._mesh.exchange(to, data(out), source, data(into))
+
+
+def _joined(parts):
+    return tenon.concat(parts) if len(parts) > 1 else parts[0]
