@@ -5,7 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(g++ cmake ninja-build ccache git binutils libyaml-cpp-dev libboost-dev
-          libgtest-dev libbenchmark-dev python3-dev python3-venv)
+          libgtest-dev libbenchmark-dev python3-dev python3-venv
+          opencl-c-headers pocl-opencl-icd)  # OpenCL: to build the plugin; a driver that tests can use
 missing=()
 for package in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
