@@ -70,10 +70,7 @@ class Communicator {
     tenon_comm comm = std::exchange(comm_, nullptr);
     if (!comm) return;
     nb::gil_scoped_release unlocked;
-    tenon_err* err = host->err_create();
-    host->device_sync(group_.device(), err);  // queued work may still use it
-    host->err_destroy(err);
-    group_->comm_destroy(group_.handle(), comm);
+    if (group_.settle()) group_->comm_destroy(group_.handle(), comm);
   }
   void abort() {
     if (comm_) group_->comm_abort(group_.handle(), comm_);

@@ -84,10 +84,7 @@ class Graph {
     tenon_graph graph = std::exchange(graph_, nullptr);
     if (graph) {
       nb::gil_scoped_release unlocked;
-      tenon_err* err = host->err_create();
-      host->device_sync(device(), err);  // an error of the work is for who waits for the work
-      host->err_destroy(err);
-      group_->graph_destroy(group_.handle(), graph);
+      if (group_.settle()) group_->graph_destroy(group_.handle(), graph);
     }
     release_memory();
   }

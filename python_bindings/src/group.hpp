@@ -32,6 +32,16 @@ class Group {
     throw nanobind::python_error();
   }
 
+  // Wait for queued work before something that it uses is destroyed; needs no GIL. False: the
+  // device is lost, also by a fork, and nothing of it can be destroyed any more. Errors of the work
+  // are for those who wait for its results.
+  bool settle() const {
+    tenon_err* err = host->err_create();
+    tenon_status status = host->device_sync(device_, err);
+    host->err_destroy(err);
+    return status != TENON_UNAVAILABLE;
+  }
+
   const Table* operator->() const { return table_; }
   tenon_device handle() const { return handle_; }
   tenon_device_id device() const { return device_; }

@@ -44,9 +44,7 @@ struct Opened {
 
 void close_opened(void* user) {
   auto* opened = static_cast<Opened*>(user);
-  tenon_err* err = host->err_create();
-  host->device_sync(opened->group.device(), err);  // queued work may still use the memory
-  host->err_destroy(err);
+  if (!opened->group.settle()) opened->memory = nullptr;
   delete opened;
 }
 

@@ -19,7 +19,8 @@ class Graph:
 
     A replay reads and writes the same memory as the capture did: give it new input by writing into
     the tensors that were captured. The graph keeps that memory until it is reset or dropped, even if
-    the tensors are gone. Nothing inside `capture` may wait for the device: no printing of its tensors,
+    the tensors are gone. Numbers given as arguments and random numbers drawn are part of the recording:
+    every replay uses the same. Nothing inside `capture` may wait for the device: no printing of its tensors,
     no .item(), no operator that runs on the host.
     """
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from tenon import _core
 
 _KINDS = ("kernel", "copy", "fill")
+_running = set()  # devices: their records go to whoever drains them
 
 
 class Record(NamedTuple):
@@ -55,14 +56,18 @@ class profile:
         return self._profile.device
 
     def __enter__(self):
+        if self.device in _running:
+            raise RuntimeError(f"{self.device} is being profiled already; one profile at a time")
         self._pairs, self._raw = [self._profile.clock()], []
         self._profile.start()
+        _running.add(self.device)
         return self
 
     def __exit__(self, *exception):
         try:
             self.collect()
         finally:
+            _running.discard(self.device)
             self._profile.stop()
         self._pairs.append(self._profile.clock())
 

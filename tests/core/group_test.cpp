@@ -282,6 +282,24 @@ TEST(Hold, NeedsAStreamOfItsOwn) {
   EXPECT_TRUE(contains(err.text, "use a stream of your own")) << err.text;
 }
 
+TEST(TensorRecordUse, KeepsTheMemoryForTheStream) {
+  struct Tag {};
+  Device& device = Fake<Tag>::device("recorduse", 0, true);
+  tenon_stream stream = new_stream(device);
+  int64_t shape = 100;
+  tenon_tensor* tensor;
+  ASSERT_EQ(slots::tensor_create(device.id, TENON_DTYPE_F32, 1, &shape, &tensor, nullptr),
+            TENON_OK);
+  stream->queued = 1;
+  slots::tensor_record_use(tensor, stream);
+  slots::tensor_release(tensor);
+  EXPECT_EQ(summary(device).pending, 512u);
+  stream->done = 1;
+  trim(device);
+  EXPECT_EQ(summary(device).pending, 0u);
+  slots::stream_destroy(device.id, stream);
+}
+
 TEST(MemoryOrigin, IsThePluginsAllocationAndTheOffsetInIt) {
   for (bool with_pool : {false, true}) {
     struct Cached {};

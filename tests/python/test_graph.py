@@ -2,6 +2,7 @@
 """Graphs: capture, replay, and the memory between."""
 
 import gc
+import os
 
 import numpy as np
 import pytest
@@ -143,6 +144,45 @@ def test_two_graphs_share_an_input():
     gc.collect()
     second.replay()
     assert z.tolist() == [20, 30, 40]
+
+
+def test_a_training_step_with_its_gradients():
+    w = on_device([1, 2, 3]).requires_grad_()
+    x = on_device([1, 1, 1])
+
+    def step():
+        y = x * w
+        loss = (y * y).sum()
+        loss.backward()
+        return loss
+
+    with tenon.fallback("allow"):
+        graph = tenon.Graph(DEVICE)
+        with graph.capture():
+            loss = step()
+        for scale in (1, 2, 5):
+            x.copy_(tenon.full([3], float(scale)))
+            graph.replay()
+            assert loss.item() == 14 * scale**2
+            assert w.grad.tolist() == [2 * scale**2, 4 * scale**2, 6 * scale**2]
+
+
+def test_a_forked_child_leaves_the_graph_alone():
+    graph = tenon.Graph(DEVICE)
+    x = on_device([1, 2, 3])
+    with graph.capture():
+        y = x + 1
+    child = os.fork()
+    if child == 0:
+        try:
+            del graph
+            gc.collect()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    graph.replay()
+    assert y.tolist() == [2, 3, 4]
 
 
 def test_a_live_graph_keeps_the_plugin():

@@ -92,6 +92,15 @@ def test_a_trace_for_chrome(tmp_path):
     assert add["ts"] == pytest.approx(p.records[0].begin_ns / 1000)
 
 
+def test_one_profile_at_a_time():
+    x = tenon.ones([10]).to(DEVICE)
+    with tenon.profile(DEVICE) as p:
+        with pytest.raises(RuntimeError, match="reference:0 is being profiled already"):
+            tenon.profile(DEVICE).__enter__()
+        x + x
+    assert len(p) == 1
+
+
 def test_records_can_be_collected_on_the_way():
     x = tenon.ones([10]).to(DEVICE)
     with tenon.profile(DEVICE) as p:
