@@ -43,12 +43,6 @@ int32_t can_cast(const tenon_value* args, uint32_t) {
   return static_cast<int32_t>(kConverted >> tenon_arg_id(&args[1]) & 1);
 }
 
-constexpr tenon_kernel_def with_can_run(tenon_kernel_def def,
-                                        int32_t (*can_run)(const tenon_value*, uint32_t)) {
-  def.can_run = can_run;
-  return def;
-}
-
 const tenon_kernel_def kKernels[] = {
     kernel("tenon::clone", kAllDtypes, kAnyStrides | TENON_KERNEL_HOST_SCALARS, clone),
     with_can_run(kernel("tenon::cast", kConverted, kAnyStrides | TENON_KERNEL_HOST_SCALARS, cast),

@@ -94,8 +94,8 @@ tenon_status Device::compile(const ProgramKey& key, Source (*make)(const void*),
                                              .source_bytes = source.text.size()};
       tenon_status status = api->program_create(handle, &request, &program->program, err);
       if (status != TENON_OK) return status;
-      status = api->program_kernel(handle, program->program, source.name.c_str(), &program->kernel,
-                                   err);
+      status = api->program_kernel(handle, program->program, kernel_name(source.name).c_str(),
+                                   &program->kernel, err);
       if (status != TENON_OK) {
         api->program_destroy(handle, program->program);
         return status;

@@ -19,10 +19,12 @@ struct ProgramKey {
   bool operator==(const ProgramKey&) const = default;
 };
 
-// What must be compiled. The kernel has the program's name.
+// What must be compiled.
 struct Source {
   std::string name, text;
 };
+// The program's kernel. Its own prefix keeps it apart from what a compiler has built in.
+inline std::string kernel_name(const std::string& program) { return "tenon_" + program; }
 
 class Device {
  public:

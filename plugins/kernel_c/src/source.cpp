@@ -6,7 +6,7 @@ namespace tenon::kernel_c {
 SourceText::SourceText(const Device& device, std::string name) : name_(std::move(name)) {
   text_.reserve(16384);
   if (device.host_like()) text_ += "#define HOST_LIKE\n";
-  define("KERNEL", name_);
+  define("KERNEL", kernel_name(name_));
   text_ += piece::common;
 }
 

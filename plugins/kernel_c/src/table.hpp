@@ -25,6 +25,13 @@ constexpr tenon_kernel_def kernel(const char* op, uint64_t dtype_mask, uint32_t 
           .can_run = nullptr};
 }
 
+// A kernel that looks at its arguments before it is chosen.
+constexpr tenon_kernel_def with_can_run(tenon_kernel_def def,
+                                        int32_t (*can_run)(const tenon_value*, uint32_t)) {
+  def.can_run = can_run;
+  return def;
+}
+
 inline constexpr uint32_t kAnyStrides = TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT;
 
 }  // namespace tenon::kernel_c
