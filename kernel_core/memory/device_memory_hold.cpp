@@ -2,8 +2,6 @@
 // Memory of recorded work. Such work runs again whenever its owner likes, so a block that it uses
 // is free only when the recording is gone: until then nobody may be given it, not even the stream
 // that it was allocated for.
-#include <algorithm>
-
 #include "kernel_core/abi/slots.hpp"
 #include "kernel_core/memory/device_memory.hpp"
 #include "kernel_core/runtime/tensor.hpp"
@@ -65,16 +63,15 @@ void DeviceMemory::release_hold(uint64_t number) noexcept {
 }
 
 Hold* DeviceMemory::find_hold(uint64_t number) noexcept {
-  auto found = std::find_if(holds_.begin(), holds_.end(),
-                            [&](const Hold& hold) { return hold.number == number; });
-  return found == holds_.end() ? nullptr : &*found;
+  for (Hold& hold : holds_)
+    if (hold.number == number) return &hold;
+  return nullptr;
 }
 
 Hold* DeviceMemory::recording_of(tenon_stream stream) noexcept {
-  auto found = std::find_if(holds_.begin(), holds_.end(), [&](const Hold& hold) {
-    return hold.is_recording && hold.stream == stream;
-  });
-  return found == holds_.end() ? nullptr : &*found;
+  for (Hold& hold : holds_)
+    if (hold.is_recording && hold.stream == stream) return &hold;
+  return nullptr;
 }
 
 // On a stream that is being recorded a plugin might record the allocation too.
