@@ -20,7 +20,7 @@ inline constexpr uint32_t kWireVersion = 1;
 inline constexpr int kSharedDescriptor = 3;  // of the shared memory, in the isolated process
 inline constexpr uint32_t kLanes = 4;        // requests under way at one time
 inline constexpr uint64_t kMessageBytes = 1 << 20;
-inline constexpr uint64_t kStagingBytes = 512 << 10;  // of each of the two halves
+inline constexpr uint64_t kStagingBytes = 256 << 10;  // of each of the two halves
 
 enum class Command : uint32_t {
   kLoad,     // path -> description of the plugin
