@@ -4,6 +4,7 @@
 // that it was allocated for.
 #include "kernel_core/abi/slots.hpp"
 #include "kernel_core/memory/device_memory.hpp"
+#include "kernel_core/runtime/stream.hpp"
 #include "kernel_core/runtime/tensor.hpp"
 
 namespace tenon::core {
@@ -140,6 +141,7 @@ tenon_status memory_hold_begin(tenon_device_id id, tenon_stream stream, uint64_t
                                tenon_err* err) {
   Device* device;
   TENON_TRY(open_device(id, &device, err));
+  TENON_TRY(require_stream(*device, stream, err));
   return DeviceMemory::of(*device).begin_hold(stream, hold, err);
 }
 

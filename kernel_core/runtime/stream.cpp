@@ -81,10 +81,6 @@ tenon_status require(Device& device, List list, const void* handle, tenon_err* e
               handle, list == &LiveHandles::streams ? "stream" : "event", device.name);
 }
 
-tenon_status require_stream(Device& device, tenon_stream stream, tenon_err* err) {
-  return stream ? require(device, &LiveHandles::streams, stream, err) : TENON_OK;
-}
-
 tenon_status require_async(tenon_device_id id, Device** out, tenon_err* err) {
   TENON_TRY(open_device(id, out, err));
   if ((*out)->async) return TENON_OK;
@@ -144,6 +140,10 @@ void make_current_streams() {
 }
 
 }  // namespace
+
+tenon_status require_stream(Device& device, tenon_stream stream, tenon_err* err) {
+  return stream ? require(device, &LiveHandles::streams, stream, err) : TENON_OK;
+}
 
 tenon_stream find_current_stream(const Device& device) {
   if (!current_streams) return nullptr;
