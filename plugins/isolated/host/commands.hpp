@@ -12,7 +12,7 @@ namespace tenon::isolated {
 // Served by one thread, with what it keeps from one request to the next.
 class Server {
  public:
-  Server(Vendor& vendor, Lane& lane);
+  Server(Vendor& vendor, Lane& lane, Patience patience);
   ~Server();
 
   // For ever, or until a request starts the others / ends the process.
@@ -33,6 +33,7 @@ class Server {
 
   Vendor& vendor_;
   Lane& lane_;
+  const Patience patience_;
   tenon_err* err_;
   std::vector<unsigned char> private_;  // where the plugin copies to, before the other side sees it
   std::vector<tenon_tensor*> results_;  // of a data-dependent operator, until they are collected

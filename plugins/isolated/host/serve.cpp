@@ -10,8 +10,8 @@
 
 namespace tenon::isolated {
 
-Server::Server(Vendor& vendor, Lane& lane)
-    : vendor_(vendor), lane_(lane), err_(host->err_create()) {}
+Server::Server(Vendor& vendor, Lane& lane, Patience patience)
+    : vendor_(vendor), lane_(lane), patience_(patience), err_(host->err_create()) {}
 
 Server::~Server() {
   drop_results();
@@ -20,7 +20,7 @@ Server::~Server() {
 
 void Server::serve(void (*on_loaded)()) {
   for (uint32_t answered = 0;;) {
-    wait_for_change(lane_.asked, lane_.process_sleeps, answered, 0);
+    wait_for_change(lane_.asked, lane_.process_sleeps, answered, patience_, 0);
     const uint32_t asked = lane_.asked.load(std::memory_order_acquire);
     const Command command = lane_.command;
     Reader in(lane_.message, std::min<uint64_t>(lane_.message_bytes, kMessageBytes));

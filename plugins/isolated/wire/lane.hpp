@@ -63,10 +63,19 @@ struct Shared {
 
 static_assert(std::atomic<uint32_t>::is_always_lock_free, "the words are shared between processes");
 
+// Spinning takes a processor on either side. This says how many lanes, from the first one on, leave
+// enough of them to others.
+uint32_t lanes_that_spin();
+
+enum class Patience { kSleep, kSpinFirst };
+inline Patience patience_of(uint32_t lane) {
+  return lane < lanes_that_spin() ? Patience::kSpinFirst : Patience::kSleep;
+}
+
 // Wait until `word` is no longer `seen`. `sleeps` tells the other side to wake us. Returns false if
 // that took longer than `timeout_ns` (0: no limit).
 bool wait_for_change(std::atomic<uint32_t>& word, std::atomic<uint32_t>& sleeps, uint32_t seen,
-                     uint64_t timeout_ns);
+                     Patience patience, uint64_t timeout_ns);
 // Set `word`, and wake whoever sleeps on it.
 void change(std::atomic<uint32_t>& word, std::atomic<uint32_t>& sleeps, uint32_t value);
 // The process is gone: nobody waits for its answers any more.
