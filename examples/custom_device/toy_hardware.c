@@ -21,6 +21,7 @@ static struct {
   char* window; /* the board's addresses, PROT_NONE; NULL while it is off */
   char* cells;  /* the memory itself */
   block* used;
+  int users; /* power_on without a power_off */
 } boards[TOY_BOARDS];
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -32,20 +33,34 @@ static char* reserve(int access) {
   return memory == MAP_FAILED ? NULL : memory;
 }
 
-int toy_power_on(uint32_t board) {
+static void unmap(uint32_t board) {
+  if (boards[board].window) munmap(boards[board].window, TOY_BOARD_BYTES);
+  if (boards[board].cells) munmap(boards[board].cells, TOY_BOARD_BYTES);
+  boards[board].window = boards[board].cells = NULL;
+}
+
+static int map(uint32_t board) {
   const char* limit = getenv("TOY_FAIL_ALLOC_AFTER");
   allocations_left = limit ? strtoll(limit, NULL, 10) : INT64_MAX;
   boards[board].cells = reserve(PROT_READ | PROT_WRITE);
   boards[board].window = reserve(PROT_NONE);
   if (boards[board].cells && boards[board].window) return TOY_SUCCESS;
-  toy_power_off(board);
+  unmap(board);
   return TOY_ERROR_POWER;
 }
 
+int toy_power_on(uint32_t board) {
+  pthread_mutex_lock(&mutex);
+  const int error = boards[board].users > 0 ? TOY_SUCCESS : map(board);
+  if (error == TOY_SUCCESS) ++boards[board].users;
+  pthread_mutex_unlock(&mutex);
+  return error;
+}
+
 void toy_power_off(uint32_t board) {
-  if (boards[board].window) munmap(boards[board].window, TOY_BOARD_BYTES);
-  if (boards[board].cells) munmap(boards[board].cells, TOY_BOARD_BYTES);
-  boards[board].window = boards[board].cells = NULL;
+  pthread_mutex_lock(&mutex);
+  if (--boards[board].users == 0) unmap(board);
+  pthread_mutex_unlock(&mutex);
 }
 
 static char* align_up(char* address, uint64_t align) {

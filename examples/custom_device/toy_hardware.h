@@ -15,6 +15,7 @@ enum { TOY_BOARDS = 2 };
 /* What the driver returns: 0, or one of its own numbers. */
 enum { TOY_SUCCESS = 0, TOY_ERROR_MEMORY = 2, TOY_ERROR_ADDRESS = 719, TOY_ERROR_POWER = 999 };
 
+/* As often off as on: the board stays on for as long as somebody uses it. */
 int toy_power_on(uint32_t board);
 void toy_power_off(uint32_t board);
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 
 from tenon import _core
 
@@ -25,16 +24,16 @@ class Graph:
     no .item(), no operator that runs on the host.
     """
 
-    def __init__(self, device: _core.device | str | None = None) -> None:
+    def __init__(self, device=None):
         self._graph = _core.Graph(device)
 
     @property
-    def device(self) -> _core.device:
+    def device(self):
         """The device whose work is captured."""
         return self._graph.device
 
     @contextlib.contextmanager
-    def capture(self) -> Iterator[Graph]:
+    def capture(self):
         """Record what this thread has the device do inside the block; nothing runs yet. An exception
         drops the recording."""
         self._graph.begin()
@@ -45,15 +44,15 @@ class Graph:
             raise
         self._graph.end()
 
-    def replay(self, stream: _core.Stream | None = None) -> None:
+    def replay(self, stream=None):
         """Queue the captured work on `stream`; None: the current stream."""
         self._graph.replay(stream)
 
-    def reset(self) -> None:
+    def reset(self):
         """Wait for the last replay, then forget the work and free its memory; capture anew if you
         like."""
         self._graph.reset()
 
-    def __repr__(self) -> str:
+    def __repr__(self):
         state = "empty" if self._graph.is_empty else "captured"
         return f"<tenon.Graph on {self.device}, {state}>"

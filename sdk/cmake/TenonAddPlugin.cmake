@@ -77,7 +77,8 @@ TENON_PLUGIN_NOTE(\"@name@\", \"@arg_VERSION@\", \"@json_c@\");
     PREFIX "lib" OUTPUT_NAME "tenon_${name}"
     C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
     POSITION_INDEPENDENT_CODE ON
-    BUILD_RPATH_USE_ORIGIN ON INSTALL_RPATH "$ORIGIN"
+    # Equal, so that neither is padded with empty entries, which the loader takes for the current folder.
+    BUILD_RPATH_USE_ORIGIN ON BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN"
     LINK_DEPENDS "${dir}/exports.map")
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-gnu-unique>)

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "expressions.hpp"
+#include "reduction.hpp"
 
 #include "kernel.hpp"
 #include "launch.hpp"
 #include "layout.hpp"
-#include "source.hpp"
 
 #include <algorithm>
 

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams and events. Every check queues enough work that a plugin which does not wait is caught:
+// a chain of copies through a large buffer, whose end is looked at.
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "subject/process.hpp"
+#include "subject/stream.hpp"
+
+namespace tenon::kit {
+namespace {
+
+constexpr uint64_t kWorkBytes = 2 << 20;
+constexpr int kMinRounds = 6, kMaxRounds = 500;
+constexpr double kWorkSeconds = 0.03;
+
+// Work that takes a while, and whose result tells whether it is done.
+class Work {
+ public:
+  explicit Work(Device& device)
+      : device_(device), a_(device.alloc(kWorkBytes)), b_(device.alloc(kWorkBytes)) {
+    reset();
+    // As many rounds as take long enough to be seen, however fast the device is.
+    const double start = now();
+    queue(nullptr, 0);
+    device.sync();
+    double rounds = kMinRounds * kWorkSeconds / std::max(now() - start, 1e-6);
+    rounds_ = static_cast<int>(std::clamp(rounds, double{kMinRounds}, double{kMaxRounds}));
+    reset();
+  }
+
+  void reset() {
+    device_.fill(a_, 0x01);
+    device_.fill(b_, 0x02);
+    device_.sync();
+  }
+  // After it, all of result() is `value`.
+  void queue(tenon_stream stream, unsigned char value) {
+    for (int i = 0; i < rounds_; ++i) {
+      device_.copy(b_, 0, a_, 0, kWorkBytes, stream);
+      device_.fill(a_, static_cast<unsigned char>(0x80 + i), stream);
+    }
+    device_.fill(a_, value, stream);
+    device_.copy(b_, 0, a_, 0, kWorkBytes, stream);
+  }
+  const Buffer& result() const { return b_; }
+
+  // Now, without waiting: the last byte of the result, seen through another stream.
+  unsigned char peek(tenon_stream stream) {
+    unsigned char byte = 0;
+    device_.get(&byte, b_, kWorkBytes - 1, 1, stream);
+    return byte;
+  }
+  void expect(tenon_stream stream, unsigned char value, const std::string& what,
+              const std::string& fix = "") {
+    unsigned char got = peek(stream);
+    device_.session().expect(got == value, what, text("the last byte is ", hex(got), ", not ",
+                                                      hex(value), ": the work is not done"),
+                             fix);
+  }
+
+ private:
+  Device& device_;
+  Buffer a_, b_;
+  int rounds_ = kMinRounds;
+};
+
+void order(Session& session) {
+  Plugin plugin(session);
+  Device device(plugin);
+  Stream stream(device);
+  constexpr uint64_t kSlots = 64, kBytes = 64 << 10;
+  Buffer cell = device.alloc(kBytes), slots = device.alloc(kSlots * kBytes);
+  for (int round = 0; round < 4; ++round) {
+    session.step("a chain of fills and copies on one stream");
+    for (uint64_t i = 0; i < kSlots; ++i) {
+      device.fill(cell, static_cast<unsigned char>(i + 1), stream);
+      device.copy(slots, i * kBytes, cell, 0, kBytes, stream);
+    }
+    device.sync(stream);
+    Bytes found = device.read(slots);
+    for (uint64_t i = 0; i < kSlots; ++i)
+      for (uint64_t at : {uint64_t{0}, kBytes / 2, kBytes - 1}) {
+        unsigned char got = found[i * kBytes + at];
+        if (!session.expect(got == i + 1, text("step ", i, " of the chain sees the one before it"),
+                            text("the result of step ", int{got} - 1), "run a stream's work in order"))
+          return;
+      }
+  }
+}
+
+void null_stream(Session& session) {
+  Plugin plugin(session);
+  Device device(plugin);
+  Stream looker(device);
+  Work work(device);
+  for (unsigned char round = 1; round <= 4; ++round) {
+    session.step("work on the NULL stream, seen from another one");
+    work.queue(nullptr, round);
+    work.expect(looker, round, "work with stream == NULL is done when the call returns",
+                "wait inside calls that have no stream");
+  }
+}
+
+void event_order(Session& session) {
+  Plugin plugin(session);
+  Device device(plugin);
+  Stream stream(device), looker(device);
+  Work work(device);
+  for (unsigned char round = 1; round <= 4; ++round) {
+    Event event(device);
+    work.reset();
+    session.step("event_record and event_sync behind work");
+    work.queue(stream, round);
+    event.record(stream);
+    event.sync();
+    work.expect(looker, round, "an event passes after the work before it",
+                "an event passes once everything queued before it on its stream is done");
+    device.sync(stream);
+  }
+}
+
+void event_wait(Session& session) {
+  Plugin plugin(session);
+  Device device(plugin);
+  Stream maker(device), taker(device);
+  Work work(device);
+  Buffer seen = device.alloc(kWorkBytes);
+  for (unsigned char round = 1; round <= 4; ++round) {
+    Event event(device);
+    work.reset();
+    session.step("a stream that waits for an event of another one");
+    work.queue(maker, round);
+    event.record(maker);
+    event.block(taker);
+    device.copy(seen, 0, work.result(), 0, kWorkBytes, taker);
+    device.sync(taker);
+    Bytes found = device.read(seen);
+    session.expect(found.front() == round && found.back() == round,
+                   "work behind stream_wait starts after the event",
+                   text("it saw ", hex(found.front()), " and ", hex(found.back()), ", not ",
+                        hex(round)));
+    device.sync(maker);
+  }
+}
+
+void event_unrecorded(Session& session) {
+  Plugin plugin(session);
+  Device device(plugin);
+  Stream stream(device);
+  Event event(device);
+  Buffer buffer = device.alloc(4096);
+  session.step("stream_wait for an event that was never recorded");
+  event.block(stream);
+  device.fill(buffer, 0x77, stream);
+  session.step("sync of a stream that waits for an event that was never recorded");
+  device.sync(stream);
+  session.expect(device.read(buffer)[4095] == 0x77, "waiting for such an event is a no-op",
+                 "the work behind it was not done");
+}
+
+void event_rerecord(Session& session) {
+  Plugin plugin(session);
+  Device device(plugin);
+  Stream first(device), second(device), looker(device);
+  Event event(device);
+  Work work(device);
+  session.step("an event that is recorded again");
+  event.record(first);
+  event.sync();
+  for (unsigned char round = 1; round <= 3; ++round) {
+    work.reset();
+    work.queue(second, round);
+    event.record(second);  // on another stream, with work: the old recording is forgotten
+    event.sync();
+    work.expect(looker, round, "an event recorded again stands for the new work");
+    device.sync(second);
+  }
+}
+
+void event_query(Session& session) {
+  Plugin plugin(session);
+  Device device(plugin);
+  Stream stream(device), looker(device);
+  Event event(device);
+  Work work(device);
+  work.queue(stream, 9);
+  event.record(stream);
+  session.step("event_query until it says done");
+  const double start = now();
+  while (!event.is_done()) {
+    session.require(now() - start < session.time_limit() / 2, "event_query says done at last",
+                    "not within half the time limit");
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  work.expect(looker, 9, "event_query says done once the work is");
+  event.sync();
+  session.expect(event.is_done(), "event_query says done after event_sync", "not done");
+}
+
+void sync_all(Session& session) {
+  Plugin plugin(session);
+  Device device(plugin);
+  Stream one(device), two(device), three(device);
+  Work works[] = {Work(device), Work(device), Work(device)};
+  const tenon_stream streams[] = {one, two, three};
+  for (unsigned char round = 1; round <= 3; ++round) {
+    for (Work& work : works) work.reset();
+    session.step("sync with stream == NULL while three streams work");
+    for (int i = 0; i < 3; ++i) works[i].queue(streams[i], round);
+    device.sync(nullptr);
+    for (int i = 0; i < 3; ++i)
+      works[i].expect(nullptr, round,
+                      text("sync with stream == NULL waits for stream ", i + 1, " of 3"));
+  }
+}
+
+void pageable(Session& session) {
+  Plugin plugin(session);
+  Device device(plugin);
+  Stream stream(device);
+  constexpr uint64_t kBytes = 4 << 20;
+  Buffer buffer = device.alloc(kBytes);
+  Work work(device);
+  for (uint32_t round = 1; round <= 3; ++round) {
+    session.step("copy from pageable memory that changes right after the call");
+    Bytes original = pattern(kBytes, round), source = original;
+    work.queue(stream, 1);  // so that the copy has to wait its turn
+    device.put(buffer, 0, source.data(), kBytes, stream);
+    std::fill(source.begin(), source.end(), 0xee);
+    device.sync(stream);
+    std::string difference = first_difference(original, device.read(buffer));
+    session.expect(difference.empty(), "pageable memory was read when copy returns", difference,
+                   "stage it, or wait, before returning");
+    session.step("copy to pageable memory that is read right after the call");
+    unsigned char value = static_cast<unsigned char>(0x30 + round);
+    work.queue(stream, 2);
+    device.fill(buffer, value, stream);
+    Bytes target(kBytes, 0);
+    device.get(target.data(), buffer, 0, kBytes, stream);
+    session.expect(target.front() == value && target.back() == value,
+                   "pageable memory is filled when copy returns, with what the stream computed",
+                   text("it holds ", hex(target.front()), " and ", hex(target.back()), ", not ",
+                        hex(value)),
+                   "wait for the stream, and for the copy, before returning");
+    device.sync(stream);
+  }
+}
+
+void free_in_flight(Session& session) {
+  static const char kFix[] =
+      "free in the order of the stream: wait for it, or put the memory aside until its work is done";
+  Plugin plugin(session);
+  Device device(plugin);
+  Stream stream(device), other(device);
+  Buffer kept = device.alloc(kWorkBytes);
+  for (unsigned char round = 1; round <= 4; ++round) {
+    Work work(device);
+    Buffer doomed = device.alloc(kWorkBytes);
+    session.step("free of memory that queued work still reads and writes");
+    device.fill(doomed, round);
+    work.queue(stream, 1);
+    device.copy(kept, 0, doomed, 0, kWorkBytes, stream);
+    device.fill(doomed, 0x0f, stream);
+    doomed.release(stream);
+    // Somebody else asks for memory at once, and writes to it.
+    std::vector<Buffer> fresh;
+    for (int i = 0; i < 3; ++i) {
+      fresh.push_back(device.alloc(kWorkBytes, other));
+      device.fill(fresh.back(), 0xf0, other);
+    }
+    device.sync(other);
+    device.sync(stream);
+    Bytes found = device.read(kept);
+    size_t wrong = static_cast<size_t>(std::find_if(found.begin(), found.end(),
+                                                    [&](unsigned char c) { return c != round; }) -
+                                       found.begin());
+    session.expect(wrong == found.size(),
+                   "work queued before `free` still finds its memory",
+                   text("byte ", wrong, " is ", hex(found[std::min(wrong, found.size() - 1)]),
+                        ", not ", hex(round)),
+                   kFix);
+    for (Buffer& buffer : fresh) {
+      Bytes theirs = device.read(buffer);
+      session.expect(theirs.front() == 0xf0 && theirs.back() == 0xf0,
+                     "memory allocated after `free` is out of reach of older work",
+                     text("it holds ", hex(theirs.front()), ", not 0xf0"), kFix);
+    }
+  }
+}
+
+void expect_no_growth(Session& session, const Holdings& before, const std::string& what) {
+  int threads = settled_threads(before.threads);
+  Holdings after = holdings();
+  session.expect(threads <= before.threads, "no threads stay over " + what,
+                 text(threads - before.threads, " more"), "end and join them when it is destroyed");
+  session.expect(after.files <= before.files, "no files stay open over " + what,
+                 text(after.files - before.files, " more"));
+  session.expect(after.resident - before.resident < (2 << 20), "no memory stays over " + what,
+                 text((after.resident - before.resident) >> 10, " KiB more"),
+                 "free it when it is destroyed");
+}
+
+void leak_event(Session& session) {
+  Plugin plugin(session);
+  Device device(plugin);
+  Stream stream(device);
+  auto churn = [&](int rounds) {
+    for (int i = 0; i < rounds; ++i) {
+      Event event(device);
+      event.record(stream);
+      event.sync();
+    }
+  };
+  churn(500);
+  Holdings before = holdings();
+  session.step("40000 events, one after the other");
+  churn(40000);
+  expect_no_growth(session, before, "40000 events");
+}
+
+void leak_stream(Session& session) {
+  Plugin plugin(session);
+  Device device(plugin);
+  Buffer buffer = device.alloc(4096);
+  auto churn = [&](int rounds) {
+    for (int i = 0; i < rounds; ++i) {
+      Stream stream(device);
+      device.fill(buffer, 0x21, stream);
+    }
+  };
+  churn(20);
+  Holdings before = holdings();
+  session.step("300 streams, one after the other");
+  churn(300);
+  expect_no_growth(session, before, "300 streams");
+}
+
+}  // namespace
+
+const Checks& async_checks() {
+  static const char kNeeds[] =
+      "lifecycle.sync memory.copy_grid memory.copy_d2d memory.fill_grid";
+  static const char kOrdered[] =
+      "lifecycle.sync memory.copy_grid memory.copy_d2d memory.fill_grid async.null_stream async.order";
+  static const Checks checks = {
+      {"async.null_stream", "Work without a stream is done when the call returns.",
+       "abi.h section 5, tenon_device_api: order", "", kNeeds, null_stream},
+      {"async.order", "Work on one stream runs in order.",
+       "abi.h section 5, tenon_device_api: order", "", kNeeds, order},
+      {"async.event_order", "An event passes after the work before it.",
+       "abi.h section 5, event_record", "", kOrdered, event_order},
+      {"async.event_wait", "A stream waits for another one's event.",
+       "abi.h section 5, stream_wait", "", kOrdered, event_wait},
+      {"async.event_unrecorded", "Waiting for an event that was never recorded is a no-op.",
+       "abi.h section 5, stream_wait", "count an event as passed until it is recorded", kOrdered,
+       event_unrecorded},
+      {"async.event_rerecord", "An event can be recorded again.", "abi.h section 5, event_record",
+       "", "lifecycle.sync async.order async.event_order", event_rerecord},
+      {"async.event_query", "event_query tells, and does not wait.",
+       "abi.h section 5, event_query", "", "lifecycle.sync async.order async.event_order",
+       event_query},
+      {"async.sync_all", "sync without a stream waits for all of them.", "abi.h section 5, sync",
+       "walk all streams of the device", kOrdered, sync_all},
+      {"async.pageable", "Pageable host memory can be used again when copy returns.",
+       "abi.h section 5, copy", "", kOrdered, pageable},
+      {"async.free_in_flight", "Memory can be freed while queued work uses it.",
+       "abi.h section 5, free", "", kOrdered, free_in_flight},
+      {"async.leak_event", "Events leave nothing behind.", "abi.h section 5, event_destroy", "",
+       kOrdered, leak_event},
+      {"async.leak_stream", "Streams leave nothing behind.", "abi.h section 5, stream_destroy", "",
+       kOrdered, leak_stream},
+  };
+  return checks;
+}
+
+}  // namespace tenon::kit

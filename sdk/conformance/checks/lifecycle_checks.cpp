@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Into the process and out again.
+#include <dlfcn.h>
+
+#include <cstddef>
+#include <cstring>
+
+#include "subject/device.hpp"
+#include "subject/process.hpp"
+
+namespace tenon::kit {
+namespace {
+
+constexpr int kCycles = 100;
+constexpr int64_t kMaxGrowth = 4 << 20;  // bytes over all cycles
+
+bool can_unload(const tenon_plugin& table) {
+  return table.struct_size >= offsetof(tenon_plugin, stop) + sizeof(void*) && table.stop;
+}
+
+// The host's own way in, with all its questions.
+void load(Session& session) {
+  const tenon_host* host = real_host();
+  Error error;
+  session.step("host->plugin_load");
+  tenon_status status = host->plugin_load(session.path().c_str(), error);
+  session.require(status == TENON_OK, "the host accepts the plugin", describe(status, error));
+  Plugin plugin(session);
+  if (!plugin.has_device()) return session.note("the plugin provides no device");
+  if (Device::enumerate(plugin).empty())
+    return session.note("the plugin finds no device on this machine");
+  std::string name = plugin.api().kind;
+  session.step("open " + name + ":0");
+  tenon_device_id id = 0;
+  status = host->device_find((name + ":0").c_str(), &id, error);
+  session.expect(status == TENON_OK, name + ":0 opens", describe(status, error));
+}
+
+void sync_idle(Session& session) {
+  Plugin plugin(session);
+  Device device(plugin);
+  session.step("sync of an idle device");
+  device.sync();
+}
+
+void enumerate_twice(Session& session) {
+  Plugin plugin(session);
+  const tenon_device_api& api = plugin.api();
+  std::vector<tenon_device_info> infos = Device::enumerate(plugin);
+  for (size_t i = 0; i < infos.size(); ++i) {
+    tenon_device_info& info = infos[i];
+    std::string which = text("device ", i);
+    auto ends = [](const char* text, size_t size) { return std::memchr(text, 0, size) != nullptr; };
+    session.expect(ends(info.name, sizeof info.name) && ends(info.arch, sizeof info.arch) &&
+                       ends(info.bus_id, sizeof info.bus_id),
+                   which + ": texts that end", "one that does not",
+                   "use snprintf, and clear the record first");
+    session.expect(info.name[0] != 0, which + ": a name", "an empty one");
+    session.expect(info.dl_device_type != 0, which + ": DLPack's device type", "0",
+                   "12 (kDLExtDev) where DLPack has no number");
+    for (uint64_t word : info.reserved_words)
+      session.expect(word == 0, which + ": reserved words are 0", text(word));
+  }
+  session.step("enumerate with no room");
+  uint32_t count = 0;
+  Error error;
+  tenon_status status = api.enumerate(nullptr, 0, &count, error);
+  session.expect(status == TENON_OK && count == infos.size(),
+                 text("with no room, the count alone: ", infos.size()),
+                 status == TENON_OK ? text(count) : describe(status, error));
+  if (infos.size() < 2) return;
+  tenon_device_info two[2];
+  std::memset(two, 0x5a, sizeof two);
+  two[0].struct_size = two[1].struct_size = sizeof two[0];
+  tenon_device_info untouched = two[1];
+  status = api.enumerate(two, 1, &count, error);
+  session.expect(status == TENON_OK && count == infos.size() &&
+                     std::memcmp(&two[1], &untouched, sizeof untouched) == 0,
+                 "with room for one, one is written and all are counted",
+                 "more was written, or the count differs");
+}
+
+// Memory of the first opening stays as it is while a second one comes and goes. A plugin may refuse the
+// second one; what it must not do is to end the first.
+void double_open(Session& session) {
+  Plugin plugin(session);
+  Device first(plugin);
+  Buffer buffer = first.alloc(4096);
+  Bytes data = pattern(4096);
+  first.put(buffer, 0, data.data(), data.size());
+  session.step("open device 0 once more");
+  tenon_device again = nullptr;
+  Error error;
+  if (plugin.api().open(0, &again, error) != TENON_OK) {
+    session.note("the plugin refuses to open a device twice: " + error.text());
+  } else {
+    plugin.api().close(again);
+    Device second(plugin);
+    Buffer other = second.alloc(4096);
+    second.fill(other, 0x11);
+    second.sync();
+    other.release(nullptr);
+    session.step("close the second handle");
+  }
+  session.step("use the first handle again");
+  std::string difference = first_difference(data, first.read(buffer));
+  session.expect(difference.empty(), "the first handle works on", difference,
+                 "count openings, or keep state in the handle");
+}
+
+void unmapped(Session& session) {
+  Plugin plugin(session);
+  if (!can_unload(*plugin.table()))
+    session.absent("the plugin has no `stop`: it stays loaded, as the contract allows");
+  if (plugin.has_device() && !Device::enumerate(plugin).empty()) {
+    Device device(plugin);
+    Buffer buffer = device.alloc(4096);
+    device.fill(buffer, 0x42);
+    device.sync();
+  }
+  session.step("stop");
+  Error error;
+  tenon_status status = plugin.table()->stop(error);
+  session.expect(status == TENON_OK, "stop succeeds", describe(status, error));
+  plugin.close();
+  session.expect(!is_mapped(session.path()), "the library is gone after dlclose",
+                 "it is still mapped",
+                 "see static.exports and static.gnu_unique; thread-local objects with destructors "
+                 "pin a library, too");
+}
+
+void one_cycle(Session& session) {
+  Plugin plugin(session);
+  if (plugin.has_device() && !Device::enumerate(plugin).empty()) {
+    Device device(plugin);
+    Buffer buffer = device.alloc(1 << 16);
+    device.fill(buffer, 0x42);
+    device.sync();
+  }
+  if (const auto* quiesce = plugin.has_device()
+                                ? plugin.group<tenon_quiesce_api>(TENON_GROUP_QUIESCE)
+                                : nullptr) {
+    session.step("quiesce");
+    Error error;
+    tenon_status status = quiesce->quiesce(5'000'000'000ull, error);
+    session.require(status == TENON_OK, "quiesce succeeds", describe(status, error));
+  }
+  session.step("stop");
+  Error error;
+  tenon_status status = plugin.table()->stop(error);
+  session.require(status == TENON_OK, "stop succeeds", describe(status, error));
+  plugin.close();
+}
+
+void cycles(Session& session) {
+  {
+    Plugin plugin(session);
+    if (!can_unload(*plugin.table())) session.absent("the plugin has no `stop`");
+    plugin.table()->stop(Error());
+    plugin.close();
+  }
+  for (int i = 0; i < 10; ++i) one_cycle(session);  // what libraries below it set up once
+  Holdings before = holdings();
+  for (int i = 0; i < kCycles; ++i) one_cycle(session);
+  int threads = settled_threads(before.threads);
+  Holdings after = holdings();
+  std::string when = text(" over ", kCycles, " times load and unload");
+  session.expect(threads <= before.threads, "no threads stay" + when,
+                 text(threads - before.threads, " more"), "join them in `stop`");
+  session.expect(after.files <= before.files, "no files stay open" + when,
+                 text(after.files - before.files, " more"), "close them in `close` and `stop`");
+  session.expect(after.memory - before.memory < kMaxGrowth, "no memory stays" + when,
+                 text((after.memory - before.memory) >> 10, " KiB more"),
+                 "free in `close` what `open` allocated, in `stop` the rest");
+}
+
+}  // namespace
+
+const Checks& lifecycle_checks() {
+  static const Checks checks = {
+      {"lifecycle.load", "The host loads the plugin and opens its first device.",
+       "abi.h sections 5 and 7", "the message names the member and what was expected",
+       "static.note", load},
+      {"lifecycle.describe", "enumerate agrees with itself.", "abi.h section 5, enumerate",
+       "fill every record, write no more than `capacity`", "lifecycle.load", enumerate_twice},
+      {"lifecycle.sync", "sync of an idle device returns.", "abi.h section 5, sync", "",
+       "lifecycle.load", sync_idle},
+      {"lifecycle.double_open", "Opening a device again leaves the first opening alone.", "abi.h section 5, open", "",
+       "lifecycle.sync memory.copy_grid", double_open},
+      {"lifecycle.unmapped", "The library leaves the process.", "abi.h section 7, stop", "",
+       "lifecycle.sync", unmapped},
+      {"lifecycle.cycles", "Nothing grows over 100 times load and unload.",
+       "abi.h section 7, stop", "", "lifecycle.unmapped", cycles},
+  };
+  return checks;
+}
+
+}  // namespace tenon::kit

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// alloc, free, copy and fill on the synchronous stream.
+#include <algorithm>
+#include <cstring>
+
+#include "subject/device.hpp"
+#include "subject/process.hpp"
+
+namespace tenon::kit {
+namespace {
+
+constexpr unsigned char kGuard = 0xc3;
+constexpr uint64_t kGuardBytes = 64;
+
+const uint64_t kSizes[] = {1,   2,   3,   4,   7,    8,    15,   16,   17,   31,   32,    33,
+                           63,  64,  65,  127, 255,  256,  257,  1000, 1023, 1025, 4095,  4096,
+                           4097, 65537, (1 << 20) + 3};
+
+uint64_t address(const Buffer& buffer) { return reinterpret_cast<uint64_t>(buffer.memory()); }
+
+void alignment(Session& session) {
+  Plugin plugin(session);
+  Device device(plugin);
+  if (device.is_opaque()) session.absent("memory of this device is opaque: it has no address");
+  for (uint64_t align = 1; align <= 4096; align *= 2)
+    for (uint64_t bytes : {1, 3, 64, 1000, 4097}) {
+      session.step(text("alloc of ", bytes, " bytes, aligned to ", align));
+      Buffer first = device.alloc(bytes, nullptr, align), second = device.alloc(bytes, nullptr, align);
+      for (const Buffer* buffer : {&first, &second})
+        session.expect(address(*buffer) % align == 0,
+                       text("alloc of ", bytes, " bytes: an address that ", align, " divides"),
+                       text(buffer->memory()));
+    }
+}
+
+// Host and device memory around what is copied must stay as it is.
+void copy_grid(Session& session) {
+  Plugin plugin(session);
+  Device device(plugin);
+  for (uint64_t bytes : kSizes)
+    for (uint64_t offset : {0, 1, 3, 16}) {
+      std::string what = text("copy of ", bytes, " bytes at offset ", offset);
+      session.step(what);
+      uint64_t room = bytes + 2 * kGuardBytes + offset;
+      Buffer buffer = device.alloc(room);
+      Bytes image(room, kGuard);
+      device.put(buffer, 0, image.data(), room);
+      Bytes data = pattern(bytes, static_cast<uint32_t>(bytes + offset));
+      device.put(buffer, kGuardBytes + offset, data.data(), bytes);
+      std::copy(data.begin(), data.end(), image.begin() + static_cast<int64_t>(kGuardBytes + offset));
+      std::string difference = first_difference(image, device.read(buffer));
+      if (!session.expect(difference.empty(), what + " to the device changes just these bytes",
+                          difference))
+        return;
+      Bytes host(room, kGuard);
+      device.get(host.data() + kGuardBytes + offset, buffer, kGuardBytes + offset, bytes);
+      difference = first_difference(image, host);
+      if (!session.expect(difference.empty(), what + " to the host changes just these bytes",
+                          difference))
+        return;
+    }
+}
+
+void copy_d2d(Session& session) {
+  Plugin plugin(session);
+  Device device(plugin);
+  for (uint64_t bytes : kSizes)
+    for (uint64_t offset : {0, 1, 8}) {
+      std::string what = text("copy on the device of ", bytes, " bytes at offset ", offset);
+      session.step(what);
+      uint64_t room = bytes + kGuardBytes + offset;
+      Buffer from = device.alloc(room), to = device.alloc(room);
+      Bytes data = pattern(room), image(room, kGuard);
+      device.put(from, 0, data.data(), room);
+      device.put(to, 0, image.data(), room);
+      device.copy(to, offset, from, 8, bytes);
+      std::copy_n(data.begin() + 8, bytes, image.begin() + static_cast<int64_t>(offset));
+      std::string difference = first_difference(image, device.read(to));
+      if (!session.expect(difference.empty(), what, difference)) return;
+      difference = first_difference(data, device.read(from));
+      if (!session.expect(difference.empty(), what + ": the source stays", difference)) return;
+    }
+}
+
+void fill_grid(Session& session) {
+  Plugin plugin(session);
+  Device device(plugin);
+  const Bytes repeated = {0x10, 0x21, 0x32, 0x43, 0x54, 0x65, 0x76, 0x87,
+                          0x98, 0xa9, 0xba, 0xcb, 0xdc, 0xed, 0xfe, 0x0f};
+  for (uint32_t pattern_bytes : {1, 2, 4, 8, 16})
+    for (uint64_t count : {1, 2, 3, 5, 16, 63, 64, 65, 1000, 65537})
+      for (uint64_t offset : {0, 1, 3}) {
+        uint64_t bytes = count * pattern_bytes, start = offset * pattern_bytes;
+        std::string what =
+            text("fill of ", bytes, " bytes at ", start, " with a pattern of ", pattern_bytes);
+        session.step(what);
+        uint64_t room = bytes + start + kGuardBytes;
+        Buffer buffer = device.alloc(room);
+        Bytes image(room, kGuard);
+        device.put(buffer, 0, image.data(), room);
+        device.fill(buffer, start, bytes, repeated.data(), pattern_bytes);
+        for (uint64_t i = 0; i < bytes; ++i) image[start + i] = repeated[i % pattern_bytes];
+        std::string difference = first_difference(image, device.read(buffer));
+        if (!session.expect(difference.empty(), what, difference)) return;
+      }
+}
+
+void overlap(Session& session) {
+  Plugin plugin(session);
+  Device device(plugin);
+  for (uint64_t bytes : {16, 100, 4096, 100000})
+    for (int64_t shift : {1, 3, 8, 64, 5000})
+      for (bool forward : {true, false}) {
+        if (static_cast<uint64_t>(shift) >= bytes) continue;
+        std::string what = text("copy of ", bytes, " bytes ", shift,
+                                forward ? " bytes up, onto itself" : " bytes down, onto itself");
+        session.step(what);
+        uint64_t room = bytes + static_cast<uint64_t>(shift);
+        Buffer buffer = device.alloc(room);
+        Bytes data = pattern(room);
+        device.put(buffer, 0, data.data(), room);
+        uint64_t low = 0, high = static_cast<uint64_t>(shift);
+        device.copy(buffer, forward ? high : low, buffer, forward ? low : high, bytes);
+        std::memmove(data.data() + (forward ? high : low), data.data() + (forward ? low : high),
+                     bytes);
+        std::string difference = first_difference(data, device.read(buffer));
+        if (!session.expect(difference.empty(), what + ", as memmove does", difference)) return;
+      }
+}
+
+void distinct(Session& session) {
+  Plugin plugin(session);
+  Device device(plugin);
+  std::vector<Buffer> buffers;
+  for (uint32_t i = 0; i < 200; ++i) {
+    uint64_t bytes = 1 + i * 37 % 5000;
+    session.step(text("allocation ", i, " of ", bytes, " bytes"));
+    buffers.push_back(device.alloc(bytes));
+    if (i % 3 == 2) buffers.erase(buffers.begin() + i / 3);  // holes, to be used again
+  }
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    Bytes data = pattern(buffers[i].bytes(), static_cast<uint32_t>(i));
+    device.put(buffers[i], 0, data.data(), data.size());
+  }
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    std::string difference =
+        first_difference(pattern(buffers[i].bytes(), static_cast<uint32_t>(i)),
+                         device.read(buffers[i]));
+    if (!session.expect(difference.empty(), "what is written to one allocation stays there",
+                        text("allocation ", i, ": ", difference),
+                        "two live allocations share memory"))
+      return;
+  }
+}
+
+void leak(Session& session) {
+  Plugin plugin(session);
+  Device device(plugin);
+  auto churn = [&](int rounds, uint64_t bytes) {
+    for (int i = 0; i < rounds; ++i) {
+      Buffer buffer = device.alloc(bytes);
+      device.fill(buffer, 0, std::min<uint64_t>(bytes, 4096), "\x2a", 1);
+    }
+  };
+  churn(100, 64);
+  churn(4, 4 << 20);
+  Holdings before = holdings();
+  session.step("alloc and free of 64 bytes, 50000 times");
+  churn(50000, 64);
+  session.step("alloc and free of 4 MiB, 300 times");
+  churn(300, 4 << 20);
+  Holdings after = holdings();
+  int64_t grown = after.memory - before.memory;
+  session.expect(grown < (64 << 20) && after.resident - before.resident < (2 << 20),
+                 "no memory stays over 50300 times alloc and free",
+                 text(grown >> 10, " KiB more, ", (after.resident - before.resident) >> 10,
+                      " KiB of them in use"),
+                 "give the memory back in `free`");
+  if (device.info().memory_bytes == 0) return;
+  // Memory that this process does not see: far more than there is, one after the other.
+  uint64_t part = std::max<uint64_t>(device.info().memory_bytes / 8, 1);
+  for (int i = 0; i < 24; ++i) {
+    session.step(text("alloc and free of an eighth of the device's memory, round ", i));
+    void* memory = nullptr;
+    Error error;
+    tenon_status status = device.alloc_raw(part, 256, nullptr, &memory, error);
+    if (status != TENON_OK && i == 0) return;  // others use the device, too
+    device.check(status, error, text("alloc of ", part, " bytes, after ", i, " like it were freed,"));
+    device.api().free(device.handle(), memory, part, nullptr);
+  }
+}
+
+}  // namespace
+
+const Checks& memory_checks() {
+  static const char kBasic[] = "lifecycle.sync";
+  static const char kCopies[] = "lifecycle.sync memory.copy_grid";
+  static const Checks checks = {
+      {"memory.alignment", "Memory is aligned as requested.", "abi.h section 5, alloc",
+       "honour request->align, any power of two", kBasic, alignment},
+      {"memory.copy_grid", "Copies move just the bytes they name.", "abi.h section 5, copy", "",
+       kBasic, copy_grid},
+      {"memory.copy_d2d", "Copies on the device move just the bytes they name.",
+       "abi.h section 5, copy", "", kCopies, copy_d2d},
+      {"memory.fill_grid", "Fills repeat patterns of 1 to 16 bytes.", "abi.h section 5, fill",
+       "repeat all pattern_bytes, from the first byte", kCopies, fill_grid},
+      {"memory.overlap", "Overlapping copies on the device behave as memmove.",
+       "abi.h section 5, copy", "copy backwards, or through a temporary, if the ranges overlap",
+       "lifecycle.sync memory.copy_grid memory.copy_d2d", overlap},
+      {"memory.distinct", "Live allocations do not overlap.", "abi.h section 5, alloc", "", kCopies,
+       distinct},
+      {"memory.leak", "What is freed is freed.", "abi.h section 5, free", "",
+       "lifecycle.sync memory.copy_grid memory.fill_grid", leak},
+  };
+  return checks;
+}
+
+}  // namespace tenon::kit

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every operator that the device runs itself, against the CPU.
+#include <cstring>
+#include <set>
+
+#include "operators/compare.hpp"
+#include "operators/shims.hpp"
+#include "operators/subjects.hpp"
+#include "operators/values.hpp"
+
+namespace tenon::kit {
+namespace {
+
+constexpr int64_t kGuardBytes = 256;
+constexpr unsigned char kGuard = 0xb7;
+
+// Sorting values that the dtype cannot tell apart has no single answer.
+bool fits(const Sample& sample, int32_t dtype) {
+  bool is_coarse = dtype == TENON_DTYPE_F8E4M3 || dtype == TENON_DTYPE_F8E5M2 ||
+                   dtype == TENON_DTYPE_BOOL;
+  return !is_coarse || sample.text.find(" s[") == std::string::npos;
+}
+
+// One call, compared. False: not to be compared, because it left the device or makes no sense.
+bool compare_call(Engine& engine, const Sample& sample, int32_t dtype, Layout layout = Layout::kContiguous,
+                  Range range = Range::kSmall) {
+  if (!fits(sample, dtype)) return false;
+  Session& session = engine.session();
+  std::string what = text(sample.text, ", ", dtype_name(dtype), ", ", layout_name(layout));
+  session.step(what);
+  Arguments made = make_arguments(engine, sample, dtype, layout, range);
+  Answer want = engine.call(sample.op, made.cpu);
+  if (!want.ok()) return false;
+  Answer got = engine.call(sample.op, made.device);
+  if (got.left_device()) return false;
+  if (!session.expect(got.ok(), what + ": succeeds, as on the CPU",
+                      text("code ", got.status, " (", status_name(got.status), "): ", got.error)))
+    return true;
+  for (size_t i = 0; i < want.outs.size(); ++i) {
+    std::string problem = difference(engine, want.outs[i], got.outs[i]);
+    if (!session.expect(problem.empty(), what + ": the CPU's answer", problem)) break;
+  }
+  return true;
+}
+
+void compare_samples(const Subject& subject, Engine& engine, SampleKind kind,
+                     std::vector<Layout> layouts = {Layout::kContiguous}) {
+  int32_t dtype = subject.dtypes[0];
+  bool needs_float = kind == SampleKind::kNan;
+  if (needs_float && !is_floating(dtype)) return;
+  for (const Sample& sample : samples_of(subject.op, kind))
+    for (Layout layout : layouts) {
+      compare_call(engine, sample, dtype, layout);
+      if (engine.session().subject_failed()) return;
+    }
+}
+
+void compare_all(Session& session, SampleKind kind,
+                 std::vector<Layout> layouts = {Layout::kContiguous}) {
+  Engine engine(session);
+  for_each_subject(engine, Route::kNative, [&](const Subject& subject) {
+    compare_samples(subject, engine, kind, layouts);
+  });
+}
+
+void values(Session& session) { compare_all(session, SampleKind::kGeneral); }
+void nan(Session& session) { compare_all(session, SampleKind::kNan); }
+void empty(Session& session) { compare_all(session, SampleKind::kEmpty); }
+void zero_dim(Session& session) { compare_all(session, SampleKind::kZeroDim); }
+void strided(Session& session) {
+  compare_all(session, SampleKind::kGeneral, {std::begin(kOddLayouts), std::end(kOddLayouts)});
+}
+
+void broadcast(Session& session) {
+  Engine engine(session);
+  for_each_subject(engine, Route::kNative, [&](const Subject& subject) {
+    compare_samples(subject, engine, SampleKind::kBroadcast);
+    if (!session.subject_failed())
+      compare_samples(subject, engine, SampleKind::kGeneral, {Layout::kRepeated});
+  });
+}
+
+void compare_dtypes(const Subject& subject, Engine& engine) {
+  // Large integers in floating functions test their arguments' reduction, not their dtype.
+  bool is_exact = subject.def().compute != TENON_COMPUTE_PROMOTE_FLOAT;
+  for (int32_t dtype : subject.dtypes) {
+    bool is_wide = is_exact && is_integer(dtype);
+    if (dtype == subject.dtypes[0] && !is_wide) continue;
+    for (const Sample& sample : samples_of(subject.op, SampleKind::kGeneral)) {
+      compare_call(engine, sample, dtype, Layout::kContiguous,
+                   is_wide ? Range::kWide : Range::kSmall);
+      if (engine.session().subject_failed()) return;
+    }
+  }
+}
+
+void dtypes(Session& session) {
+  Engine engine(session);
+  for_each_subject(engine, Route::kNative,
+                   [&](const Subject& subject) { compare_dtypes(subject, engine); });
+}
+
+// Operators that the host takes apart: all of the above, at once.
+void lowered(Session& session) {
+  Engine engine(session);
+  for_each_subject(engine, Route::kLowered, [&](const Subject& subject) {
+    for (SampleKind kind : {SampleKind::kGeneral, SampleKind::kZeroDim, SampleKind::kEmpty,
+                            SampleKind::kNan, SampleKind::kBroadcast})
+      if (!session.subject_failed()) compare_samples(subject, engine, kind);
+    if (!session.subject_failed())
+      compare_samples(subject, engine, SampleKind::kGeneral,
+                      {Layout::kTransposed, Layout::kReversed, Layout::kRepeated});
+    if (!session.subject_failed()) compare_dtypes(subject, engine);
+  });
+}
+
+// The first sample that runs on the device, with its arguments and its answer on the CPU.
+bool first_running(Engine& engine, const Subject& subject,
+                   const std::function<void(const Sample&, Arguments&, const Answer& on_cpu)>& body) {
+  for (const Sample& sample : samples_of(subject.op, SampleKind::kGeneral)) {
+    engine.session().step(sample.text);
+    Arguments made = make_arguments(engine, sample, subject.dtypes[0]);
+    Answer want = engine.call(sample.op, made.cpu);
+    if (!want.ok()) continue;
+    body(sample, made, want);
+    if (engine.session().subject_failed()) return true;
+  }
+  return false;
+}
+
+void inputs_kept(Session& session) {
+  Engine engine(session);
+  for_each_subject(engine, Route::kNative, [&](const Subject& subject) {
+    first_running(engine, subject, [&](const Sample& sample, Arguments& made, const Answer&) {
+      std::vector<std::string> before;
+      for (const Tensor& storage : made.storages) before.push_back(bytes_of(engine, storage));
+      engine.call(sample.op, made.device);
+      for (size_t i = 0; i < before.size(); ++i)
+        session.expect(bytes_of(engine, made.storages[i]) == before[i],
+                       text(sample.text, ": tensor ", i, " stays as it is"), "it was written",
+                       "kernels write outputs only");
+    });
+  });
+}
+
+// Memory for an output on the device, with guards on both sides; all bytes alike.
+Tensor guarded_room(Engine& engine, const Tensor& like) {
+  int64_t size = real_host()->dtype_size(like->dtype);
+  Tensor image = engine.create(engine.cpu(), TENON_DTYPE_U8, {like->numel * size + 2 * kGuardBytes});
+  std::memset(image->data, kGuard, static_cast<size_t>(image->numel));
+  return engine.on(engine.device(), image);
+}
+Tensor inside(Engine& engine, const Tensor& room, const Tensor& like) {
+  return engine.view(room, like->dtype, shape_of(like), dense_strides(shape_of(like)),
+                     kGuardBytes / real_host()->dtype_size(like->dtype));
+}
+
+// Outputs given by the caller, inside memory that must stay as it is.
+void bounds(Session& session) {
+  Engine engine(session);
+  for_each_subject(engine, Route::kNative, [&](const Subject& subject) {
+    if (subject.def().flags & (TENON_OP_DATA_DEPENDENT | TENON_OP_COMPOSITE)) return;
+    first_running(engine, subject, [&](const Sample& sample, Arguments& made, const Answer& want) {
+      Tensors given, rooms;
+      for (const Tensor& out : want.outs) {
+        rooms.push_back(guarded_room(engine, out));
+        given.push_back(inside(engine, rooms.back(), out));
+      }
+      Answer got = engine.call(sample.op, made.device, given);
+      if (!got.ok()) return;  // ops.values tells
+      for (size_t i = 0; i < rooms.size(); ++i) {
+        std::string found = bytes_of(engine, rooms[i]);
+        size_t end = static_cast<size_t>(
+            kGuardBytes + want.outs[i]->numel * real_host()->dtype_size(want.outs[i]->dtype));
+        for (size_t at = 0; at < found.size(); ++at) {
+          bool is_inside = at >= kGuardBytes && at < end;
+          if (is_inside || static_cast<unsigned char>(found[at]) == kGuard) continue;
+          session.fail(text(sample.text, ": output ", i, " is written within its bounds"),
+                       at < kGuardBytes ? text("a byte ", kGuardBytes - at, " before it was written")
+                                        : text("byte ", at - end, " behind it was written"),
+                       "look at the last, partial block");
+          break;
+        }
+      }
+    });
+  });
+}
+
+// Operators whose sums kernels may take in any order, if they say so.
+bool may_vary(const Subject& subject, const std::set<std::string>& flagged) {
+  static const std::set<std::string> kScattering = {"scatter_add", "index_add", "index_put",
+                                                    "embedding_grad", "max_pool2d_grad"};
+  return flagged.count(subject.def().name) || kScattering.count(subject.name);
+}
+
+// A call whose outputs start out alike each time: what a kernel leaves out stays the same.
+Answer call_afresh(Engine& engine, const Sample& sample, const Arguments& made, const Answer& like) {
+  if (real_host()->op_def(sample.op)->flags & TENON_OP_DATA_DEPENDENT)
+    return engine.call(sample.op, made.device);
+  Tensors given;
+  for (const Tensor& out : like.outs)
+    given.push_back(inside(engine, guarded_room(engine, out), out));
+  Answer answer = engine.call(sample.op, made.device, given);
+  if (answer.ok()) answer.outs = given;
+  return answer;
+}
+
+std::string bytes_of(Engine& engine, const Answer& answer) {
+  std::string bytes;
+  for (const Tensor& out : answer.outs) bytes += bytes_of(engine, out);
+  return bytes;
+}
+
+void repeat(Session& session) {
+  Engine engine(session);
+  std::set<std::string> flagged;
+  {
+    Plugin plugin(session);
+    for (const tenon_kernel_def& kernel : kernels_of(*plugin.table()))
+      if (kernel.traits & TENON_KERNEL_NONDETERMINISTIC) flagged.insert(kernel.op);
+  }
+  for_each_subject(engine, Route::kNative, [&](const Subject& subject) {
+    if (may_vary(subject, flagged)) return;
+    first_running(engine, subject, [&](const Sample& sample, Arguments& made, const Answer& want) {
+      Answer first = call_afresh(engine, sample, made, want);
+      std::string bytes = bytes_of(engine, first);
+      for (int i = 0; i < 3 && first.ok(); ++i)
+        if (!session.expect(bytes_of(engine, call_afresh(engine, sample, made, want)) == bytes,
+                            sample.text + ": the same bits at every call", "other bits",
+                            "set TENON_KERNEL_NONDETERMINISTIC on the kernel, or make it so"))
+          return;
+    });
+  });
+}
+
+// Each kernel in both of its forms.
+void typed(Session& session) {
+  Plugin plugin(session);
+  if (kernels_of(*plugin.table()).empty()) session.absent("the plugin has no kernels of its own");
+  ShimmedPlugin shimmed(session, *plugin.table());
+  Engine engine(session, shimmed.table());
+  for_each_subject(engine, Route::kNative, [&](const Subject& subject) {
+    first_running(engine, subject, [&](const Sample& sample, Arguments& made, const Answer& want) {
+      set_kernel_form(KernelForm::kBoxed);
+      Answer boxed = call_afresh(engine, sample, made, want);
+      set_kernel_form(KernelForm::kTyped);
+      Answer typed = call_afresh(engine, sample, made, want);
+      if (boxed.left_device()) return;
+      if (!session.expect(boxed.status == typed.status, sample.text + ": one code from both forms",
+                          text("boxed ", boxed.status, ": ", boxed.error, "; typed ", typed.status,
+                               ": ", typed.error)))
+        return;
+      for (size_t i = 0; boxed.ok() && i < boxed.outs.size(); ++i) {
+        std::string problem = difference(engine, engine.on(engine.cpu(), boxed.outs[i]), typed.outs[i]);
+        session.expect(problem.empty(), sample.text + ": one answer from both forms",
+                       "boxed and typed differ: " + problem,
+                       "let the boxed form unpack and call the typed one: TENON_BOX_<op>");
+      }
+    });
+  });
+  for (const std::string& name : shimmed.never_called())
+    session.note("the kernel for " + name + " was never called");
+}
+
+constexpr int32_t kEveryday[] = {TENON_DTYPE_F32, TENON_DTYPE_I64, TENON_DTYPE_BOOL};
+
+// Does the operator stay on the device for this dtype? Asked by calling it.
+bool stays(Engine& engine, const tenon_op* op, int32_t dtype) {
+  for (const Sample& sample : samples_of(op, SampleKind::kGeneral)) {
+    Arguments made = make_arguments(engine, sample, dtype);
+    if (!engine.call(sample.op, made.cpu).ok()) continue;
+    engine.session().step(text(sample.text, ", ", dtype_name(dtype)));
+    if (engine.call(sample.op, made.device).left_device()) return false;
+  }
+  return true;
+}
+
+void coverage(Session& session) {
+  Engine engine(session);
+  subjects(engine);  // absent without kernels
+  const tenon_host* host = real_host();
+  int counts[3] = {};
+  std::vector<std::string> left;
+  for (uint32_t id = 0; id < host->op_count(); ++id) {
+    const tenon_op* op = host->op_at(id);
+    if (!op || !host->op_def(op)) continue;
+    const tenon_op_def& def = *host->op_def(op);
+    if (def.flags & (TENON_OP_VIEW | TENON_OP_LIST_OUTPUT) || def.flags & TENON_OP_INTERNAL) continue;
+    std::string name = short_name(op);
+    if (name == "to_device" || !session.begin(name)) continue;
+    for (int32_t dtype : kEveryday) {
+      if (def.dtype_mask && !in_mask(def.dtype_mask, dtype)) continue;
+      std::string route = engine.route(op, dtype);
+      bool is_host = route == "host" || route == "none" || !stays(engine, op, dtype);
+      ++counts[is_host ? 2 : route == "lowered"];
+      if (is_host) left.push_back(name + " " + dtype_name(dtype));
+    }
+  }
+  session.begin("");
+  session.figure("operators native", counts[0], "");
+  session.figure("operators lowered", counts[1], "");
+  session.figure("operators on the host", counts[2], "");
+  std::string all;
+  for (size_t i = 0; i < left.size() && i < 12; ++i) all += (i ? ", " : "") + left[i];
+  if (!left.empty())  // no fault: what the device leaves to the host keeps it from a level
+    session.absent(text(left.size(), " run on the host: ", all, left.size() > 12 ? ", ..." : "",
+                        "; provide the primitives (tenon/primitives.h), or the group `compile`"));
+}
+
+void breadth(Session& session) {
+  Engine engine(session);
+  subjects(engine);
+  for (const char* name : {"add", "multiply", "maximum", "sum", "matmul", "cast", "clone"}) {
+    const tenon_op* op = real_host()->op_find(name);
+    if (!op) continue;
+    if (!stays(engine, op, TENON_DTYPE_F16) && !stays(engine, op, TENON_DTYPE_BF16))
+      session.absent(text(name, " needs the host for float16 and for bfloat16"));
+    for (int32_t dtype : {TENON_DTYPE_I32, TENON_DTYPE_I64})
+      if (!stays(engine, op, dtype))
+        session.absent(text(name, " needs the host for ", dtype_name(dtype)));
+  }
+}
+
+}  // namespace
+
+const Checks& operator_checks() {
+  static const char kNeeds[] = "lifecycle.sync memory.copy_grid memory.copy_d2d memory.fill_grid";
+  static const char kSection[] = "abi.h section 6, tenon_kernel_def";
+  static const Checks checks = {
+      {"ops.inputs_kept", "Kernels leave their inputs alone.", "abi.h section 4", "", kNeeds,
+       inputs_kept},
+      {"ops.bounds", "Kernels write within their outputs.", "abi.h section 4", "", kNeeds, bounds},
+      {"ops.repeat", "The same call gives the same bits.", "abi.h section 6, TENON_KERNEL_",
+       "", kNeeds, repeat},
+      {"ops.typed", "The boxed and the typed form of a kernel do the same.", kSection, "", kNeeds,
+       typed},
+      {"ops.values", "Results are the CPU's.", kSection,
+       "look at the last element, at odd sizes, and at the order of arguments", kNeeds, values},
+      {"ops.zero_dim", "Scalars are tensors, too.", "abi.h section 4",
+       "ndim may be 0: numel is then 1", kNeeds, zero_dim},
+      {"ops.empty", "Tensors without elements work.", "abi.h section 4",
+       "data may be NULL if numel is 0; a reduction over nothing gives its neutral element", kNeeds,
+       empty},
+      {"ops.nan", "NaN and infinity go the way of IEEE 754.", kSection,
+       "maximum, minimum, max and min pass NaN on; compile without fast-math", kNeeds, nan},
+      {"ops.strided", "Layouts do not matter.", "abi.h section 6, TENON_KERNEL_STRIDED",
+       "read strides, which count elements and may be negative, or do not claim STRIDED", kNeeds,
+       strided},
+      {"ops.broadcast", "Broadcasting works.", "abi.h section 6, TENON_KERNEL_BROADCAST",
+       "align shapes at their ends and take stride 0 where an axis is 1, or do not claim BROADCAST",
+       kNeeds, broadcast},
+      {"ops.dtypes", "Results are right in every dtype that is claimed.",
+       "abi.h section 6, dtype_mask", "compute in the dtype itself; claim no others", kNeeds,
+       dtypes},
+      {"ops.lowered", "Operators that are made of others are right, too.",
+       "abi.h section 6, tenon_op_def.decompose", "a primitive that they use is wrong", kNeeds,
+       lowered},
+      {"ops.coverage", "No operator of float32, int64 or bool needs the host.",
+       "abi.h section 6, Tenon's primitives", "", kNeeds, coverage},
+      {"ops.breadth", "A 16-bit floating dtype and int32 are there.", "abi.h section 6, dtype_mask",
+       "", kNeeds, breadth},
+  };
+  return checks;
+}
+
+}  // namespace tenon::kit

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plugin comes to rest before it is unloaded.
+#include <memory>
+
+#include "subject/process.hpp"
+#include "subject/stream.hpp"
+
+namespace tenon::kit {
+namespace {
+
+constexpr uint64_t kSecond = 1'000'000'000;
+
+void stops(Session& session) {
+  int threads_before = holdings().threads;
+  Plugin plugin(session);
+  const auto& api = plugin.need_group<tenon_quiesce_api>(TENON_GROUP_QUIESCE);
+  for (int round = 0; round < 3; ++round) {
+    {
+      Device device(plugin);
+      Buffer buffer = device.alloc(1 << 20);
+      if (plugin.group<tenon_async_api>(TENON_GROUP_ASYNC)) {
+        Stream stream(device);
+        device.fill(buffer, 0x31, stream);
+        device.sync(stream);
+      } else {
+        device.fill(buffer, 0x31);
+      }
+    }
+    session.step("quiesce");
+    const double start = now();
+    Error error;
+    tenon_status status = api.quiesce(5 * kSecond, error);
+    session.require(status == TENON_OK, "quiesce succeeds when no device is open",
+                    describe(status, error));
+    session.expect(now() - start < 5, "quiesce keeps to its time", text(now() - start, " s"));
+    int threads = settled_threads(threads_before);
+    session.expect(threads <= threads_before, "no thread of the plugin runs after quiesce",
+                   text(threads - threads_before, " do"), "stop and join them");
+  }
+}
+
+}  // namespace
+
+const Checks& quiesce_checks() {
+  static const Checks checks = {
+      {"quiesce.stops", "After quiesce nothing of the plugin runs, and it can start again.",
+       "abi.h section 5, tenon_quiesce_api", "", "lifecycle.sync", stops},
+  };
+  return checks;
+}
+
+}  // namespace tenon::kit

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What came of a check.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tenon::kit {
+
+enum class Outcome {
+  kPassed,
+  kFailed,
+  kAbsent,  // nothing to check: the plugin does not offer it
+  kNotRun   // a check that it depends on failed
+};
+
+// How a check found out. The last three are also failures of run.crash, run.hang and run.exit.
+enum class Reason { kAssertion, kCrash, kHang, kExit };
+
+struct Failure {
+  std::string subject;  // the operator, or empty
+  std::string expected, got, fix;
+  Reason reason = Reason::kAssertion;
+};
+
+struct Figure {
+  std::string name, unit;
+  double value = 0;
+};
+
+struct Result {
+  std::string id;
+  Outcome outcome = Outcome::kPassed;
+  std::string why;  // of kAbsent and kNotRun
+  std::vector<Failure> failures;
+  std::vector<Figure> figures;
+  std::vector<std::string> notes;
+  std::string output;  // the end of what the plugin printed, when the check failed
+  double seconds = 0;
+};
+
+const char* outcome_name(Outcome);
+const char* reason_name(Reason);
+
+}  // namespace tenon::kit

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/runner.hpp"
+
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "harness/check.hpp"
+#include "harness/child.hpp"
+#include "harness/text.hpp"
+
+namespace tenon::kit {
+namespace {
+
+// The first check that `check` needs and that did not pass; empty if none. What was not selected is
+// taken for granted.
+std::string unmet_need(const Check& check, const std::map<std::string, Outcome>& outcomes) {
+  std::istringstream needs(check.needs);
+  for (std::string need; needs >> need;) {
+    auto found = outcomes.find(need);
+    if (found != outcomes.end() && found->second != Outcome::kPassed) return need;
+  }
+  return "";
+}
+
+Result summarize(const char* id, Reason reason, const std::vector<Result>& results) {
+  Result summary;
+  summary.id = id;
+  for (const Result& result : results)
+    for (const Failure& failure : result.failures) {
+      if (failure.reason != reason) continue;
+      summary.outcome = Outcome::kFailed;
+      std::string subject = failure.subject.empty() ? "" : " " + failure.subject;
+      summary.failures.push_back({"", "no check ends so", result.id + subject + ": " + failure.got,
+                                  failure.fix, reason});
+    }
+  return summary;
+}
+
+}  // namespace
+
+std::vector<Result> run_checks(const Options& options, Progress& progress) {
+  std::vector<const Check*> selected;
+  for (const Check& check : all_checks())
+    if (is_selected(check.id, options.only)) selected.push_back(&check);
+
+  std::vector<Result> results;
+  std::map<std::string, Outcome> outcomes;
+  std::set<std::string> tainted;  // operators that failed one check: others would only repeat it
+  int number = 0;
+  for (const Check* check : selected) {
+    progress.started(check->id, ++number, static_cast<int>(selected.size()));
+    Result result;
+    std::string need = unmet_need(*check, outcomes);
+    if (need.empty()) {
+      result = run_in_child(*check, options.plugin, options.time_limit, tainted,
+                            [&](const std::string& step) { progress.step(step); });
+    } else {
+      result.id = check->id;
+      result.outcome =
+          outcomes[need] == Outcome::kAbsent ? Outcome::kAbsent : Outcome::kNotRun;
+      result.why = text(need, " ", outcome_name(outcomes[need]));
+    }
+    for (const Failure& failure : result.failures)
+      if (!failure.subject.empty()) tainted.insert(failure.subject);
+    outcomes[check->id] = result.outcome;
+    progress.finished(result);
+    results.push_back(std::move(result));
+  }
+  for (auto [id, reason] : {std::pair("run.crash", Reason::kCrash), {"run.hang", Reason::kHang},
+                            {"run.exit", Reason::kExit}}) {
+    if (!is_selected(id, options.only)) continue;
+    Result summary = summarize(id, reason, results);
+    progress.finished(summary);
+    results.push_back(std::move(summary));
+  }
+  return results;
+}
+
+}  // namespace tenon::kit

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operators/engine.hpp"
+
+#include <cstring>
+
+namespace tenon::kit {
+namespace {
+
+void append(void* user, const char* text, uint64_t bytes) {
+  static_cast<std::string*>(user)->append(text, bytes);
+}
+
+}  // namespace
+
+Engine::Engine(Session& session, const tenon_plugin* attached) : session_(session) {
+  attach(real_host());
+  std::string kind;
+  {
+    Plugin plugin(session);
+    kind = plugin.api().kind;
+  }
+  Error error;
+  auto check = [&](tenon_status status, const std::string& what) {
+    session_.require(status == TENON_OK, what, describe(status, error));
+  };
+  session.step("loading the operators and the CPU");
+  check(host->plugin_load_default(error), "the operators and the CPU beside this program load");
+  check(host->device_find("cpu", &cpu_, error), "the CPU opens");
+  session.step("loading the plugin");
+  check(attached ? host->plugin_attach(attached, "conformance kit", error)
+                 : host->plugin_load(session.path().c_str(), error),
+        "the host accepts the plugin");
+  if (host->device_find((kind + ":0").c_str(), &device_, error) != TENON_OK)
+    session.absent(kind + ":0 does not open: " + error.text());
+  check(host->fallback_set_policy("deny", error), "the fallback policy can be set");
+  cast_ = host->op_find("cast");
+  session_.require(cast_, "the operators of the plugin standard_ops", "no operator `cast`");
+}
+
+Answer Engine::call(const tenon_op* op, Values args, const Tensors& given) {
+  Answer answer;
+  Values outs(host->op_def(op)->nouts, tenon_value{TENON_VALUE_NONE, 0, {.i = 0}});
+  for (size_t i = 0; i < given.size() && i < outs.size(); ++i) outs[i] = tensor_value(given[i]);
+  Error error;
+  answer.status = host->op_call(op, args.data(), static_cast<uint32_t>(args.size()), outs.data(),
+                                static_cast<uint32_t>(outs.size()), error);
+  answer.error = error.text();
+  if (!answer.ok() || !given.empty()) return answer;
+  for (const tenon_value& out : outs)
+    answer.outs.push_back(Tensor::adopt(static_cast<tenon_tensor*>(out.v.p)));
+  return answer;
+}
+
+std::string Engine::route(const tenon_op* op, int32_t dtype) {
+  std::string json;
+  Error error;
+  if (host->op_explain(op, device_, dtype, append, &json, error) != TENON_OK) return "none";
+  static const std::string kKey = "\"route\":\"";
+  size_t at = json.find(kKey);
+  if (at == std::string::npos) return "none";
+  at += kKey.size();
+  return json.substr(at, json.find('"', at) - at);
+}
+
+Tensor Engine::create(tenon_device_id device, int32_t dtype, const std::vector<int64_t>& shape) {
+  tenon_tensor* out = nullptr;
+  Error error;
+  tenon_status status = host->tensor_create(device, dtype, static_cast<int32_t>(shape.size()),
+                                            shape.data(), &out, error);
+  session_.require(status == TENON_OK, "a tensor can be made", describe(status, error));
+  return Tensor::adopt(out);
+}
+
+Tensor Engine::view(const Tensor& base, int32_t dtype, const std::vector<int64_t>& shape,
+                    const std::vector<int64_t>& strides, int64_t offset) {
+  tenon_tensor* out = nullptr;
+  Error error;
+  tenon_status status =
+      host->tensor_view(base.get(), dtype, static_cast<int32_t>(shape.size()), shape.data(),
+                        strides.data(), offset, &out, error);
+  session_.require(status == TENON_OK, "a view can be made", describe(status, error));
+  return Tensor::adopt(out);
+}
+
+void Engine::copy(const Tensor& to, const Tensor& from) {
+  Error error;
+  tenon_status status = host->tensor_copy(to.get(), from.get(), error);
+  session_.require(status == TENON_OK, "tensors are copied between devices",
+                   describe(status, error));
+}
+
+Tensor Engine::on(tenon_device_id device, const Tensor& source) {
+  Tensor result = create(device, source->dtype, shape_of(source));
+  copy(result, source);
+  return result;
+}
+
+Tensor Engine::cast(const Tensor& on_cpu, int32_t dtype) {
+  if (on_cpu->dtype == dtype) return on_cpu;
+  Answer answer = call(cast_, {tensor_value(on_cpu), {TENON_VALUE_DTYPE, 0, {.i = dtype}}});
+  session_.require(answer.ok(), text("the CPU converts to ", dtype_name(dtype)), answer.error);
+  return answer.outs[0];
+}
+
+std::vector<int64_t> shape_of(const Tensor& tensor) {
+  return {tensor->shape, tensor->shape + tensor->ndim};
+}
+
+std::vector<int64_t> dense_strides(const std::vector<int64_t>& shape) {
+  std::vector<int64_t> strides(shape.size());
+  int64_t step = 1;
+  for (size_t i = shape.size(); i-- > 0; step *= shape[i]) strides[i] = step;
+  return strides;
+}
+
+const char* dtype_name(int32_t dtype) { return real_host()->dtype_name(dtype); }
+
+bool is_floating(int32_t dtype) {
+  return dtype >= TENON_DTYPE_F8E4M3 && dtype <= TENON_DTYPE_F64;
+}
+bool is_complex(int32_t dtype) { return dtype == TENON_DTYPE_C64 || dtype == TENON_DTYPE_C128; }
+bool is_integer(int32_t dtype) { return dtype >= TENON_DTYPE_U8 && dtype <= TENON_DTYPE_I64; }
+
+}  // namespace tenon::kit
