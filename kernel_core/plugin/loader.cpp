@@ -204,7 +204,16 @@ Refusal Loader::take_out(LoadedPlugin& plugin) {
   Refusal stopped = stop(plugin);
   in_progress_.pop_back();
   if (stopped) return stopped;
+  // Kernels from source keep programs on every device that compiles: they let go, and begin anew.
+  std::vector<LoadedPlugin*> borrowers;
+  for (const auto& other : plugins_) {
+    const auto& kinds = other->manifest.kernels_for;
+    bool may_borrow = plugin.tables.device.compile &&
+                      std::find(kinds.begin(), kinds.end(), TENON_DEVICE_COMPILED) != kinds.end();
+    if (may_borrow && other.get() != &plugin && !stop(*other)) borrowers.push_back(other.get());
+  }
   Refusal refusal = unpublish(plugin);
+  for (LoadedPlugin* other : borrowers) (void)start(*other);
   if (!refusal) return accepted();
   if (Refusal again = start(plugin)) refusal.text += "; and then " + again.text;
   return refusal;
