@@ -20,3 +20,10 @@ export TENON_TEST_DEVICES=cpu,toy,acme
 export TENON_BUILD_DIR=$PWD/$build
 export PYTHONPATH=$PWD/$build/python
 .venv/bin/python -m pytest -q tests "$@"
+
+# On OpenCL, where there is a driver: one dtype, because every kernel is compiled first.
+if reason=$(.venv/bin/python -c 'import tenon; tenon.device("opencl")' 2>&1); then
+  TENON_TEST_DEVICES=opencl TENON_FALLBACK=deny .venv/bin/python -m pytest -q tests/ops -k float32
+else
+  echo "test.sh: operators on OpenCL skipped: ${reason##*$'\n'}"
+fi

@@ -3,6 +3,7 @@
 
 #include "emit/emit.hpp"
 #include "emit/expression_cpp.hpp"
+#include "emit/lowering.hpp"
 #include "expression/operator_check.hpp"
 #include "support/text.hpp"
 
@@ -45,19 +46,20 @@ std::string function(const Operator& op, const Package& package) {
 
 std::string decompose_file(const Package& package, const std::string& file,
                            const std::string& cpp_namespace) {
-  std::string functions;
-  for (const Operator* op : package.in_file(file))
+  std::string functions, lowerings, include;
+  for (const Operator* op : package.in_file(file)) {
     if (!op->decompose.empty()) functions += function(*op, package);
+    lowerings += derived_lowering(*op);
+  }
   std::string text = generated_line({file});
-  if (functions.empty()) return text + "// No operator of this file decomposes by an expression.\n";
-  std::string include = package.name_space == "tenon"
-                            ? std::string()
-                            : cat("#include <", package.name_space, "/ops.hpp>\n");
-  return cat(text, include,
-             "#include <tenon/ops.hpp>\n#include <tenon/ops/expression.hpp>\n\n"
-             "namespace ",
-             cpp_namespace, " {\nusing namespace ::tenon;\n\n", functions, "}  // namespace ",
-             cpp_namespace, "\n");
+  if (functions.empty() && lowerings.empty())
+    return text + "// No operator of this file decomposes by an expression.\n";
+  if (!functions.empty() && package.name_space != "tenon")
+    include += cat("#include <", package.name_space, "/ops.hpp>\n");
+  if (!functions.empty()) include += "#include <tenon/ops.hpp>\n#include <tenon/ops/expression.hpp>\n";
+  if (!lowerings.empty()) include += "#include <tenon/ops/lowering.hpp>\n";
+  return cat(text, include, "\nnamespace ", cpp_namespace, " {\nusing namespace ::tenon;\n\n",
+             functions, lowerings, "}  // namespace ", cpp_namespace, "\n");
 }
 
 }  // namespace tenon::codegen

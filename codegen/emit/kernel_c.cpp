@@ -130,8 +130,7 @@ std::vector<OutputFile> emit_kernel_c(const Package& package, const EmitOptions&
   }
   std::string text = generated_line(package.files);
   if (rows.empty()) return {{"kernel_c/generated.cpp", text}};
-  text += fill(R"(#include "elementwise.hpp"
-#include "reduction.hpp"
+  text += fill(R"(#include "expressions.hpp"
 
 #include <iterator>
 #include <string_view>

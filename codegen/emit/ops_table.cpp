@@ -5,6 +5,7 @@
 #include "emit/cpp_types.hpp"
 #include "emit/decompose.hpp"
 #include "emit/emit.hpp"
+#include "emit/lowering.hpp"
 #include "emit/shape_rules.hpp"
 #include "support/text.hpp"
 
@@ -13,6 +14,10 @@ namespace {
 
 std::string or_zero(const std::vector<std::string>& flags) {
   return flags.empty() ? "0" : join(flags, " | ");
+}
+
+bool has_decomposition(const Operator& op) {
+  return op.decompose_native || !op.decompose.empty() || has_derived_lowering(op);
 }
 
 std::string op_flags(const Operator& op) {
@@ -25,7 +30,8 @@ std::string op_flags(const Operator& op) {
   if (op.has_tag("convert")) flags.push_back("TENON_OP_CONVERT");
   if (op.has_tag("materialize")) flags.push_back("TENON_OP_MATERIALIZE");
   if (op.has_tag("primitive")) flags.push_back("TENON_OP_PRIMITIVE");
-  if (op.has_tag("to_primitives")) flags.push_back("TENON_OP_TO_PRIMITIVES");
+  if (op.has_tag("to_primitives") || has_derived_lowering(op))
+    flags.push_back("TENON_OP_TO_PRIMITIVES");
   if (op.has_tag("strided")) flags.push_back("TENON_OP_STRIDED");
   if (op.signature.list_result()) flags.push_back("TENON_OP_LIST_OUTPUT");
   if (op.never_differentiable) flags.push_back("TENON_OP_NO_GRAD");
@@ -133,7 +139,7 @@ std::string out_names_row(const Operator& op) {
 }
 
 std::string row(const Operator& op) {
-  bool decomposes = op.decompose_native || !op.decompose.empty();
+  bool decomposes = has_decomposition(op);
   return fill(R"(    {  // @origin@
         .struct_size = sizeof(tenon_op_def),
         .flags = @flags@,
@@ -182,7 +188,7 @@ std::string declarations(const Package& package) {
     if (op->shape && op->shape->kind == ShapeRule::Native)
       text += cat("tenon_status infer_", op->name,
                   "(const tenon_value*, uint32_t, tenon_meta*, uint32_t, tenon_err*);\n");
-    if (op->decompose_native || !op->decompose.empty())
+    if (has_decomposition(*op))
       text +=
           cat("tenon_status decompose_", op->name,
               "(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);\n");

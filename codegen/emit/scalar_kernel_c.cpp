@@ -65,9 +65,8 @@ class Translator {
     return is_host(value.type.kind) ? as(value, Kind::Element) : text(value);
   }
 
-  KernelCText finish(const ScalarValue& root, std::string expression) {
-    std::string declarations =
-        values_.empty() ? "" : declare_attributes(signature_, root, names_, "  ");
+  KernelCText finish(std::string expression) {
+    std::string declarations = declare_attributes(signature_, hosted_, names_, "  ");
     return {std::move(expression), std::move(values_), std::move(declarations)};
   }
 
@@ -92,6 +91,7 @@ class Translator {
                          : value.type.kind == Kind::Int ? "tk_i64"
                                                         : "T";
       values_.push_back({cpp, type});
+      if (value.type.kind != Kind::Element) hosted_.children.push_back(value);
     }
     return cat("v", index);
   }
@@ -129,6 +129,7 @@ class Translator {
   // What C++ code around host values calls its types; elements do not occur there.
   ScalarNames names_{"double", "double", false, "attributes"};
   std::vector<KernelCText::HostValue> values_;
+  ScalarValue hosted_;  // its children: what C++ computes
 };
 
 }  // namespace
@@ -136,7 +137,7 @@ class Translator {
 KernelCText scalar_kernel_c(const Signature& signature, const ScalarValue& value, bool integers) {
   Translator translator(signature, integers);
   std::string expression = translator.as_element(value);
-  return translator.finish(value, std::move(expression));
+  return translator.finish(std::move(expression));
 }
 
 }  // namespace tenon::codegen

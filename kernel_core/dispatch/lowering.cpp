@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls that a device has no kernel for: by decomposition into operators it has, or on the host.
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -122,9 +123,14 @@ tenon_status run_lowered(Plan& plan) {
   // Nothing but the strided copy can write into strided memory: it gets the output to pass on.
   bool passes_output = plan.op.def.flags & (TENON_OP_MATERIALIZE | TENON_OP_STRIDED);
   if (passes_output) results[0] = plan.outs[0];
-  // The decomposition sees numbers as numbers: they stay weak in its own calls.
+  // The decomposition sees numbers as numbers: they stay weak in its own calls. What makes tensors
+  // makes them on the call's device, also where only an output says which that is.
+  tenon_value args[kMaxParams];
+  std::copy_n(plan.args, plan.op.def.nparams, args);
+  for (uint32_t i = 0; i < plan.op.def.nparams && plan.op.def.compute == TENON_COMPUTE_OUTPUT; ++i)
+    if (plan.op.def.params[i].kind == TENON_PARAM_DEVICE) args[i] = {TENON_VALUE_DEVICE, 0, {.i = plan.device->id}};
   tenon_status status =
-      plan.op.def.decompose(nullptr, plan.args, plan.op.def.nparams, results, plan.op.def.nouts, plan.err);
+      plan.op.def.decompose(nullptr, args, plan.op.def.nparams, results, plan.op.def.nouts, plan.err);
   if (status != TENON_OK) {
     add_context(plan.err, "[%s] decomposed on %s", short_name(plan.op), plan.device->name);
     if (!passes_output || plan.outs[0].tag == TENON_VALUE_NONE) drop(results, plan.op.def.nouts);

@@ -2,10 +2,9 @@
 // Memory of recorded work. Such work runs again whenever its owner likes, so a block that it uses
 // is free only when the recording is gone: until then nobody may be given it, not even the stream
 // that it was allocated for.
-#include <algorithm>
-
 #include "kernel_core/abi/slots.hpp"
 #include "kernel_core/memory/device_memory.hpp"
+#include "kernel_core/runtime/stream.hpp"
 #include "kernel_core/runtime/tensor.hpp"
 
 namespace tenon::core {
@@ -65,16 +64,15 @@ void DeviceMemory::release_hold(uint64_t number) noexcept {
 }
 
 Hold* DeviceMemory::find_hold(uint64_t number) noexcept {
-  auto found = std::find_if(holds_.begin(), holds_.end(),
-                            [&](const Hold& hold) { return hold.number == number; });
-  return found == holds_.end() ? nullptr : &*found;
+  for (Hold& hold : holds_)
+    if (hold.number == number) return &hold;
+  return nullptr;
 }
 
 Hold* DeviceMemory::recording_of(tenon_stream stream) noexcept {
-  auto found = std::find_if(holds_.begin(), holds_.end(), [&](const Hold& hold) {
-    return hold.is_recording && hold.stream == stream;
-  });
-  return found == holds_.end() ? nullptr : &*found;
+  for (Hold& hold : holds_)
+    if (hold.is_recording && hold.stream == stream) return &hold;
+  return nullptr;
 }
 
 // On a stream that is being recorded a plugin might record the allocation too.
@@ -143,6 +141,7 @@ tenon_status memory_hold_begin(tenon_device_id id, tenon_stream stream, uint64_t
                                tenon_err* err) {
   Device* device;
   TENON_TRY(open_device(id, &device, err));
+  TENON_TRY(require_stream(*device, stream, err));
   return DeviceMemory::of(*device).begin_hold(stream, hold, err);
 }
 

@@ -81,7 +81,7 @@ Refusal check_leases(const LoadedPlugin& plugin) {
     if (layer_table.owners[i] == &plugin)
       leases += std::string(", layer '") + layer_table.defs[i].name + "' is registered";
   for (const std::string& name : used_extension_slots(&plugin))
-    leases += ", tensors carry values in extension slot '" + name + "'";
+    leases += ", tensors have used extension slot '" + name + "'";
   if (leases.empty()) return accepted();
   return {Stage::kUnload, Reason::kInUse,
           "plugin " + plugin.manifest.name + " is in use: " + leases.substr(2),

@@ -10,32 +10,26 @@
 namespace tenon::core {
 namespace {
 
-struct Member {
-  const char* name;
-  size_t offset;
-};
+constexpr const char* kRequired = "enumerate open close alloc free copy fill sync";
 
-#define TENON_MEMBER(table, name) \
-  Member { #name, offsetof(table, name) }
-constexpr Member kRequired[] = {
-    TENON_MEMBER(tenon_device_api, enumerate), TENON_MEMBER(tenon_device_api, open),
-    TENON_MEMBER(tenon_device_api, close),     TENON_MEMBER(tenon_device_api, alloc),
-    TENON_MEMBER(tenon_device_api, free),      TENON_MEMBER(tenon_device_api, copy),
-    TENON_MEMBER(tenon_device_api, fill),      TENON_MEMBER(tenon_device_api, sync),
-};
-#undef TENON_MEMBER
+constexpr size_t count_names(std::string_view names) {
+  return 1 + static_cast<size_t>(std::count(names.begin(), names.end(), ' '));
+}
 
-// NULL if every member lies inside the table and is set; otherwise the name of the first that does
-// not.
-template <size_t N>
-const char* first_missing(const void* table, uint32_t struct_size, const Member (&members)[N]) {
-  for (const Member& member : members) {
-    if (member.offset + sizeof(void*) > struct_size) return member.name;
-    void* value;
-    std::memcpy(&value, static_cast<const char*>(table) + member.offset, sizeof value);
-    if (!value) return member.name;
+// The first of the functions `names`, which lie side by side in a table from `offset` on, that the
+// table does not reach to or has NULL for; empty: it has them all.
+std::string first_missing(const void* table, uint32_t struct_size, size_t offset,
+                          std::string_view names) {
+  while (!names.empty()) {
+    std::string_view name = names.substr(0, names.find(' '));
+    names.remove_prefix(std::min(names.size(), name.size() + 1));
+    void* function = nullptr;
+    if (offset + sizeof function <= struct_size)
+      std::memcpy(&function, static_cast<const char*>(table) + offset, sizeof function);
+    if (!function) return std::string(name);
+    offset += sizeof function;
   }
-  return nullptr;
+  return "";
 }
 
 void terminate(char* text, size_t size) { text[size - 1] = '\0'; }
@@ -53,11 +47,13 @@ bool is_kind_name(std::string_view text) {
 namespace {
 
 constexpr const char* kGroupFunctions[TENON_GROUP_COUNT] = {
-    "stream_create stream_destroy event_create event_destroy event_record stream_wait event_query event_sync",
+    "stream_create stream_destroy event_create event_destroy event_record stream_wait event_query "
+    "event_sync",
     "pool_alloc pool_free pool_trim pool_usage",
     "capture_begin capture_end graph_launch graph_destroy",
     "profile_start profile_stop profile_drain clock_pair",
-    "comm_id_create comm_create comm_destroy comm_abort all_reduce all_gather reduce_scatter broadcast send recv",
+    "comm_id_create comm_create comm_destroy comm_abort all_reduce all_gather reduce_scatter "
+    "broadcast send recv",
     "ipc_export ipc_open ipc_close",
     "quiesce",
     "limits program_create program_destroy program_kernel kernel_launch",
@@ -67,10 +63,17 @@ constexpr const char* kGroupFunctions[TENON_GROUP_COUNT] = {
 
 const DeviceGroup kDeviceGroups[TENON_GROUP_COUNT] = {
 #define TENON_GROUP_ENTRY(number, NAME, member, type) \
-  {#member, offsetof(tenon_device_api, member), sizeof(type), kGroupFunctions[number]},
+  {#member, offsetof(tenon_device_api, member), kGroupFunctions[number]},
     TENON_DEVICE_GROUPS(TENON_GROUP_ENTRY)
 #undef TENON_GROUP_ENTRY
 };
+
+// A function that is not named above would not be checked.
+#define TENON_GROUP_NAMED(number, NAME, member, type) \
+  static_assert(sizeof(type) ==                       \
+                sizeof(GroupHead) + count_names(kGroupFunctions[number]) * sizeof(void*));
+TENON_DEVICE_GROUPS(TENON_GROUP_NAMED)
+#undef TENON_GROUP_NAMED
 
 const GroupHead* find_group(const tenon_device_api* api, const DeviceGroup& group) {
   if (group.member + sizeof(void*) > api->struct_size) return nullptr;
@@ -81,24 +84,17 @@ const GroupHead* find_group(const tenon_device_api* api, const DeviceGroup& grou
 
 namespace {
 
-// A group is functions behind its head, and every one is needed.
 tenon_status check_group(const tenon_device_api* api, const DeviceGroup& group, tenon_err* err) {
   const GroupHead* table = find_group(api, group);
   if (!table) return TENON_OK;
-  std::string_view names = group.functions;
-  for (size_t offset = sizeof(GroupHead); offset < group.size; offset += sizeof(void*)) {
-    std::string_view name = names.substr(0, names.find(' '));
-    names.remove_prefix(std::min(names.size(), name.size() + 1));
-    void* function = nullptr;
-    if (offset + sizeof function <= table->struct_size)
-      std::memcpy(&function, reinterpret_cast<const char*>(table) + offset, sizeof function);
-    if (!function)
-      return fail(err, TENON_INVALID_ARGUMENT,
-                  "device kind '%s': the optional group `%s` lacks `%.*s`; provide all of %s, or leave the "
-                  "group NULL",
-                  api->kind, group.name, static_cast<int>(name.size()), name.data(), group.functions);
-  }
-  return TENON_OK;
+  std::string missing =
+      first_missing(table, table->struct_size, sizeof(GroupHead), group.functions);
+  if (missing.empty()) return TENON_OK;
+  return fail(
+      err, TENON_INVALID_ARGUMENT,
+      "device kind '%s': the optional group `%s` lacks `%s`; provide all of %s, or leave the "
+      "group NULL",
+      api->kind, group.name, missing.c_str(), group.functions);
 }
 
 }  // namespace
@@ -125,17 +121,20 @@ tenon_status check_device_api(const tenon_device_api* api, tenon_err* err) {
         "device kind '%s': revision %u defines no feature bits, got features 0x%llx; write 0",
         api->kind, api->revision, static_cast<unsigned long long>(api->features));
   }
-  if (const char* missing = first_missing(api, api->struct_size, kRequired)) {
+  std::string missing =
+      first_missing(api, api->struct_size, offsetof(tenon_device_api, enumerate), kRequired);
+  if (!missing.empty())
     return fail(err, TENON_INVALID_ARGUMENT,
                 "device kind '%s': the required function `%s` is missing; a device table needs "
                 "enumerate, open, close, alloc, free, copy, fill and sync",
-                api->kind, missing);
-  }
+                api->kind, missing.c_str());
   for (const DeviceGroup& group : kDeviceGroups) TENON_TRY(check_group(api, group, err));
-  if (find_group(api, kDeviceGroups[TENON_GROUP_GRAPH]) && !find_group(api, kDeviceGroups[TENON_GROUP_ASYNC]))
-    return fail(err, TENON_INVALID_ARGUMENT,
-                "device kind '%s': the group `graph` captures streams, so it needs the group `async`",
-                api->kind);
+  if (find_group(api, kDeviceGroups[TENON_GROUP_GRAPH]) &&
+      !find_group(api, kDeviceGroups[TENON_GROUP_ASYNC]))
+    return fail(
+        err, TENON_INVALID_ARGUMENT,
+        "device kind '%s': the group `graph` captures streams, so it needs the group `async`",
+        api->kind);
   return TENON_OK;
 }
 

@@ -23,7 +23,6 @@ tenon_status enumerate_devices(const tenon_device_api* api, std::vector<tenon_de
 struct DeviceGroup {
   const char* name;  // "async"
   size_t member;     // where its pointer is in tenon_device_api
-  size_t size;       // of its table, in this host's layout
   const char* functions;  // their names in order, separated by spaces
 };
 extern const DeviceGroup kDeviceGroups[TENON_GROUP_COUNT];

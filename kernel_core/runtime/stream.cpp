@@ -81,10 +81,6 @@ tenon_status require(Device& device, List list, const void* handle, tenon_err* e
               handle, list == &LiveHandles::streams ? "stream" : "event", device.name);
 }
 
-tenon_status require_stream(Device& device, tenon_stream stream, tenon_err* err) {
-  return stream ? require(device, &LiveHandles::streams, stream, err) : TENON_OK;
-}
-
 tenon_status require_async(tenon_device_id id, Device** out, tenon_err* err) {
   TENON_TRY(open_device(id, out, err));
   if ((*out)->async) return TENON_OK;
@@ -94,14 +90,34 @@ tenon_status require_async(tenon_device_id id, Device** out, tenon_err* err) {
               (*out)->name);
 }
 
-tenon_status require_event(tenon_device_id id, tenon_event event, Device** out, tenon_err* err) {
-  TENON_TRY(require_async(id, out, err));
-  return require(**out, &LiveHandles::events, event, err);
+// Run make(async, device, &handle) and remember what it made.
+template <class Handle, class Make>
+tenon_status create(tenon_device_id id, List list, const char* name, Handle* out, tenon_err* err,
+                    Make&& make) try {
+  Device* device;
+  TENON_TRY(require_async(id, &device, err));
+  Handle handle = nullptr;
+  TENON_TRY(device_result(*device, name, make(*device->async, device->handle, &handle), err));
+  if (!handle)
+    return fail(err, TENON_INTERNAL,
+                "%s > %s: returned OK and no handle; this is a bug in the plugin", device->name,
+                name);
+  remember(*device, list, handle);
+  *out = handle;
+  return TENON_OK;
+} catch (const std::bad_alloc&) {
+  return fail_host_memory(err);
 }
 
-tenon_status fail_null_handle(const Device& device, const char* call, tenon_err* err) {
-  return fail(err, TENON_INTERNAL,
-              "%s > %s: returned OK and no handle; this is a bug in the plugin", device.name, call);
+// Run use(async, device) for an event that is alive, and a stream that is.
+template <class Use>
+tenon_status with_event(tenon_device_id id, const char* name, tenon_event event,
+                        tenon_stream stream, tenon_err* err, Use&& use) {
+  Device* device;
+  TENON_TRY(require_async(id, &device, err));
+  TENON_TRY(require(*device, &LiveHandles::events, event, err));
+  TENON_TRY(require_stream(*device, stream, err));
+  return device_result(*device, name, use(*device->async, device->handle), err);
 }
 
 struct CurrentStream {
@@ -125,6 +141,10 @@ void make_current_streams() {
 
 }  // namespace
 
+tenon_status require_stream(Device& device, tenon_stream stream, tenon_err* err) {
+  return stream ? require(device, &LiveHandles::streams, stream, err) : TENON_OK;
+}
+
 tenon_stream find_current_stream(const Device& device) {
   if (!current_streams) return nullptr;
   for (CurrentStream& entry : *current_streams) {
@@ -144,19 +164,11 @@ tenon_stream find_current_stream(const Device& device) {
 namespace slots {
 
 tenon_status stream_create(tenon_device_id id, int32_t priority, tenon_stream* out,
-                           tenon_err* err) try {
-  Device* device;
-  TENON_TRY(require_async(id, &device, err));
-  tenon_stream stream = nullptr;
-  TENON_TRY(device_result(*device, "stream_create",
-                          device->async->stream_create(device->handle, priority, &stream, err),
-                          err));
-  if (!stream) return fail_null_handle(*device, "stream_create", err);
-  remember(*device, &LiveHandles::streams, stream);
-  *out = stream;
-  return TENON_OK;
-} catch (const std::bad_alloc&) {
-  return fail_host_memory(err);
+                           tenon_err* err) {
+  return create(id, &LiveHandles::streams, "stream_create", out, err,
+                [&](const tenon_async_api& async, tenon_device device, tenon_stream* made) {
+                  return async.stream_create(device, priority, made, err);
+                });
 }
 
 void stream_destroy(tenon_device_id id, tenon_stream stream) {
@@ -198,18 +210,11 @@ tenon_stream stream_set_current(tenon_device_id id, tenon_stream stream) {
   return previous;
 }
 
-tenon_status event_create(tenon_device_id id, tenon_event* out, tenon_err* err) try {
-  Device* device;
-  TENON_TRY(require_async(id, &device, err));
-  tenon_event event = nullptr;
-  TENON_TRY(device_result(*device, "event_create",
-                          device->async->event_create(device->handle, 0, &event, err), err));
-  if (!event) return fail_null_handle(*device, "event_create", err);
-  remember(*device, &LiveHandles::events, event);
-  *out = event;
-  return TENON_OK;
-} catch (const std::bad_alloc&) {
-  return fail_host_memory(err);
+tenon_status event_create(tenon_device_id id, tenon_event* out, tenon_err* err) {
+  return create(id, &LiveHandles::events, "event_create", out, err,
+                [&](const tenon_async_api& async, tenon_device device, tenon_event* made) {
+                  return async.event_create(device, 0, made, err);
+                });
 }
 
 void event_destroy(tenon_device_id id, tenon_event event) {
@@ -220,37 +225,32 @@ void event_destroy(tenon_device_id id, tenon_event event) {
 
 tenon_status event_record(tenon_device_id id, tenon_event event, tenon_stream stream,
                           tenon_err* err) {
-  Device* device;
-  TENON_TRY(require_event(id, event, &device, err));
-  TENON_TRY(require_stream(*device, stream, err));
-  return device_result(*device, "event_record",
-                       device->async->event_record(device->handle, event, stream, err), err);
+  return with_event(id, "event_record", event, stream, err, [&](auto& async, tenon_device device) {
+    return async.event_record(device, event, stream, err);
+  });
 }
 
 tenon_status event_wait(tenon_device_id id, tenon_event event, tenon_stream stream,
                         tenon_err* err) {
-  Device* device;
-  TENON_TRY(require_event(id, event, &device, err));
-  TENON_TRY(require_stream(*device, stream, err));
-  return device_result(*device, "stream_wait",
-                       device->async->stream_wait(device->handle, stream, event, err), err);
+  return with_event(id, "stream_wait", event, stream, err, [&](auto& async, tenon_device device) {
+    return async.stream_wait(device, stream, event, err);
+  });
 }
 
 tenon_status event_query(tenon_device_id id, tenon_event event, int32_t* done, tenon_err* err) {
-  Device* device;
-  TENON_TRY(require_event(id, event, &device, err));
   int32_t answer = 0;
-  TENON_TRY(device_result(*device, "event_query",
-                          device->async->event_query(device->handle, event, &answer, err), err));
+  TENON_TRY(with_event(id, "event_query", event, nullptr, err,
+                       [&](auto& async, tenon_device device) {
+                         return async.event_query(device, event, &answer, err);
+                       }));
   *done = answer != 0;
   return TENON_OK;
 }
 
 tenon_status event_sync(tenon_device_id id, tenon_event event, tenon_err* err) {
-  Device* device;
-  TENON_TRY(require_event(id, event, &device, err));
-  return device_result(*device, "event_sync", device->async->event_sync(device->handle, event, err),
-                       err);
+  return with_event(id, "event_sync", event, nullptr, err, [&](auto& async, tenon_device device) {
+    return async.event_sync(device, event, err);
+  });
 }
 
 }  // namespace slots

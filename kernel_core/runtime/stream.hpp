@@ -16,4 +16,7 @@ inline tenon_stream current_stream(const Device& device) {
   return find_current_stream(device);
 }
 
+// TENON_INVALID_ARGUMENT unless it is NULL or a stream of the device that is alive.
+tenon_status require_stream(Device& device, tenon_stream stream, tenon_err* err);
+
 }  // namespace tenon::core

@@ -59,7 +59,11 @@ class Communicator {
       throw nb::value_error("expected the bytes that create_id() returned for this kind of device");
     std::memcpy(id.bytes, id_bytes.c_str(), sizeof id.bytes);
     group_.run("comm_create", [&](tenon_err* err) {
-      return group_->comm_create(group_.handle(), &id, rank, size, &comm_, err);
+      tenon_status status = group_->comm_create(group_.handle(), &id, rank, size, &comm_, err);
+      if (status == TENON_OK && !comm_)
+        return tenon::fail(err, TENON_INTERNAL,
+                           "returned OK and no handle; this is a bug in the plugin");
+      return status;
     });
   }
   ~Communicator() { close(); }

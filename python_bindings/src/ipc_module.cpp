@@ -81,7 +81,12 @@ nb::object ipc_open(nb::handle device, nb::bytes handle_bytes, nb::handle dtype,
   auto opened = std::make_unique<Opened>(device_id(device));
   const IpcGroup& group = opened->group;
   group.run("ipc_open", [&](tenon_err* err) {
-    return group->ipc_open(group.handle(), &handle, &opened->memory, &opened->bytes, err);
+    tenon_status status =
+        group->ipc_open(group.handle(), &handle, &opened->memory, &opened->bytes, err);
+    if (status == TENON_OK && !opened->memory)
+      return tenon::fail(err, TENON_INTERNAL,
+                         "returned OK and no memory; this is a bug in the plugin");
+    return status;
   });
   if (offset % host->dtype_size(dtype_id) != 0 ||
       !fits(dtype_id, shape, strides, offset, opened->bytes)) {

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 
 from tenon import _core
 
@@ -24,16 +25,16 @@ class Graph:
     no .item(), no operator that runs on the host.
     """
 
-    def __init__(self, device=None):
+    def __init__(self, device: _core.device | str | None = None) -> None:
         self._graph = _core.Graph(device)
 
     @property
-    def device(self):
+    def device(self) -> _core.device:
         """The device whose work is captured."""
         return self._graph.device
 
     @contextlib.contextmanager
-    def capture(self):
+    def capture(self) -> Iterator[Graph]:
         """Record what this thread has the device do inside the block; nothing runs yet. An exception
         drops the recording."""
         self._graph.begin()
@@ -44,15 +45,15 @@ class Graph:
             raise
         self._graph.end()
 
-    def replay(self, stream=None):
+    def replay(self, stream: _core.Stream | None = None) -> None:
         """Queue the captured work on `stream`; None: the current stream."""
         self._graph.replay(stream)
 
-    def reset(self):
+    def reset(self) -> None:
         """Wait for the last replay, then forget the work and free its memory; capture anew if you
         like."""
         self._graph.reset()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         state = "empty" if self._graph.is_empty else "captured"
         return f"<tenon.Graph on {self.device}, {state}>"

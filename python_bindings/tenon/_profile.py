@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import json
+from os import PathLike
 from typing import NamedTuple
 
 from tenon import _core
 
 _KINDS = ("kernel", "copy", "fill")
-_running = set()  # devices: their records go to whoever drains them
+_running: set[_core.device] = set()  # devices: their records go to whoever drains them
 
 
 class Record(NamedTuple):
@@ -23,7 +24,7 @@ class Record(NamedTuple):
     stream: int
 
     @property
-    def duration_ns(self):
+    def duration_ns(self) -> int:
         return self.end_ns - self.begin_ns
 
 
@@ -46,16 +47,16 @@ class profile:
     p.save("trace.json")    # for chrome://tracing or ui.perfetto.dev
     """
 
-    def __init__(self, device=None):
+    def __init__(self, device: _core.device | str | None = None) -> None:
         self._profile = _core.Profile(device)
-        self._pairs = []
-        self._raw = []
+        self._pairs: list[tuple[int, int]] = []
+        self._raw: list[tuple[int, str, int, int, int, int]] = []
 
     @property
-    def device(self):
+    def device(self) -> _core.device:
         return self._profile.device
 
-    def __enter__(self):
+    def __enter__(self) -> profile:
         if self.device in _running:
             raise RuntimeError(f"{self.device} is being profiled already; one profile at a time")
         self._pairs, self._raw = [self._profile.clock()], []
@@ -63,7 +64,7 @@ class profile:
         _running.add(self.device)
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         try:
             self.collect()
         finally:
@@ -71,14 +72,14 @@ class profile:
             self._profile.stop()
         self._pairs.append(self._profile.clock())
 
-    def collect(self):
+    def collect(self) -> None:
         """Wait for the device and fetch what it has recorded so far. Devices keep a limited number of
         records, so call this now and then in a long run."""
         _core.synchronize(self.device)
         self._raw += self._profile.drain()
 
     @property
-    def records(self):
+    def records(self) -> list[Record]:
         """Everything recorded, oldest first."""
         to_host = _clock_map(self._pairs)
         return [
@@ -93,9 +94,9 @@ class profile:
             for kind, name, begin, end, nbytes, stream in self._raw
         ]
 
-    def total(self):
+    def total(self) -> list[Total]:
         """The records summed up by name, what took longest first."""
-        sums = {}
+        sums: dict[tuple[str, str], tuple[int, int, int]] = {}
         for record in self.records:
             calls, time, nbytes = sums.get((record.name, record.kind), (0, 0, 0))
             sums[record.name, record.kind] = (
@@ -106,7 +107,7 @@ class profile:
         totals = [Total(*key, *value) for key, value in sums.items()]
         return sorted(totals, key=lambda total: -total.total_ns)
 
-    def save(self, path):
+    def save(self, path: str | PathLike[str]) -> None:
         """Write the records as a Chrome trace (JSON)."""
         process = str(self.device)
         events = [
@@ -125,10 +126,10 @@ class profile:
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"traceEvents": events, "displayTimeUnit": "ns"}, file)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._raw)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         totals = self.total()
         if not totals:
             return f"{self.device} recorded no work"

@@ -12,9 +12,14 @@ counted as fallback (`tenon.fallback_report()`; the policy "deny" forbids it).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import tenon
 from tenon import _core, _fallback
 from tenon._mesh import Mesh, make_meeting_point
+
+if TYPE_CHECKING:
+    from tenon import Tensor
 
 __all__ = ["Communicator", "create_id"]
 
@@ -22,7 +27,7 @@ _REDUCTIONS = {"sum": 0, "prod": 1, "min": 2, "max": 3, "mean": 4}
 _STAGED = b"tenon-staged "
 
 
-def create_id(device=None):
+def create_id(device: _core.device | str | None = None) -> bytes:
     """Bytes that name a new group of ranks. One process makes them, each rank is given them, and they
     serve one communicator."""
     if _core.has_collective(device):
@@ -34,10 +39,13 @@ class Communicator:
     """One rank's end of a group of `size` ranks. Making it waits until all of them do.
 
     Every rank makes the same calls in the same order, with tensors of equal shape and dtype on
-    `device`. One thread at a time uses a communicator; `abort` may be called from any.
+    `device`. One thread at a time uses a communicator; `abort` may be called from any. `timeout`, in
+    seconds, is for going through the host; devices that communicate by themselves have their own.
     """
 
-    def __init__(self, device, id, rank, size, timeout=300.0):
+    def __init__(
+        self, device: _core.device | str, id: bytes, rank: int, size: int, timeout: float = 300.0
+    ) -> None:
         rank, size = int(rank), int(size)
         if not 0 <= rank < size:
             raise ValueError(f"expected a rank from 0 to {size - 1}, got {rank}")
@@ -45,21 +53,23 @@ class Communicator:
         self.rank, self.size = rank, size
         id = bytes(id)
         if _core.has_collective(self.device):
-            self._impl = _core.Communicator(self.device, id, rank, size)
+            self._impl: _core.Communicator | _Staged = _core.Communicator(
+                self.device, id, rank, size
+            )
         elif id.startswith(_STAGED):
             folder = id[len(_STAGED) :].decode()
             self._impl = _Staged(self.device, folder, rank, size, timeout)
         else:
             raise ValueError("expected the bytes that create_id() returned for this kind of device")
 
-    def all_reduce(self, x, op="sum", out=None):
+    def all_reduce(self, x: Tensor, op: str = "sum", out: Tensor | None = None) -> Tensor:
         """The element-wise sum of all ranks' `x`, or their prod, min, max or mean."""
         x, reduction = self._input(x), self._reduction(op, x)
         out = self._output(out, x.shape, x)
         self._impl.all_reduce(x, out, reduction)
         return out
 
-    def all_gather(self, x, out=None):
+    def all_gather(self, x: Tensor, out: Tensor | None = None) -> Tensor:
         """All ranks' `x`, joined along the first axis in the order of ranks."""
         x = self._input(x)
         shape = (self.size * x.shape[0], *x.shape[1:]) if x.ndim else (self.size,)
@@ -67,7 +77,7 @@ class Communicator:
         self._impl.all_gather(x, out)
         return out
 
-    def reduce_scatter(self, x, op="sum", out=None):
+    def reduce_scatter(self, x: Tensor, op: str = "sum", out: Tensor | None = None) -> Tensor:
         """This rank's part of the reduced `x`, which is cut along its first axis."""
         x, reduction = self._input(x), self._reduction(op, x)
         if x.ndim == 0 or x.shape[0] % self.size:
@@ -79,19 +89,19 @@ class Communicator:
         self._impl.reduce_scatter(x, out, reduction)
         return out
 
-    def broadcast(self, x, root=0):
+    def broadcast(self, x: Tensor, root: int = 0) -> Tensor:
         """Overwrite `x` with the one of rank `root`; returns `x`."""
         self._output(x, x.shape, x)
         self._impl.broadcast(x, self._other(root, "root"))
         return x
 
-    def send(self, x, to):
+    def send(self, x: Tensor, to: int) -> None:
         """Send `x` to rank `to`, which receives it."""
         if to == self.rank:
             raise ValueError(f"send: rank {to} is this one")
         self._impl.send(self._input(x), self._other(to, "to"))
 
-    def recv(self, out, source):
+    def recv(self, out: Tensor, source: int) -> Tensor:
         """Overwrite `out` with what rank `source` sends; returns `out`."""
         if source == self.rank:
             raise ValueError(f"recv: rank {source} is this one")
@@ -99,23 +109,23 @@ class Communicator:
         self._impl.recv(out, self._other(source, "source"))
         return out
 
-    def abort(self):
+    def abort(self) -> None:
         """From any thread: make every call that waits on this communicator fail."""
         self._impl.abort()
 
-    def close(self):
+    def close(self) -> None:
         """Leave the group, once queued work is done."""
         self._impl.close()
 
-    def __enter__(self):
+    def __enter__(self) -> Communicator:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         if exception[0] is not None:
             self.abort()
         self.close()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<tenon.collective.Communicator on {self.device}, rank {self.rank} of {self.size}>"
 
     def _input(self, x):

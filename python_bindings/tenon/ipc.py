@@ -21,7 +21,7 @@ __all__ = ["open", "share"]
 _PREFIX = b"tenon-ipc/1 "
 
 
-def share(tensor):
+def share(tensor: _core.Tensor) -> bytes:
     """Bytes from which another process can open the tensor's memory. Raises NotImplementedError if
     the device's plugin has no `ipc` group."""
     handle, offset = _core.ipc_export(tensor)
@@ -37,7 +37,7 @@ def share(tensor):
     return _PREFIX + json.dumps(description).encode()
 
 
-def open(handle, device=None):
+def open(handle: bytes, device: _core.device | str | None = None) -> _core.Tensor:
     """The tensor that another process shared, on the device of the same name or on `device`."""
     if not isinstance(handle, (bytes, bytearray, memoryview)):
         raise TypeError(

@@ -280,6 +280,10 @@ TEST(Hold, NeedsAStreamOfItsOwn) {
   tenon_err err;
   EXPECT_EQ(slots::memory_hold_begin(device.id, nullptr, &hold, &err), TENON_INVALID_ARGUMENT);
   EXPECT_TRUE(contains(err.text, "use a stream of your own")) << err.text;
+  err = {};
+  auto* nothing = reinterpret_cast<tenon_stream>(&hold);
+  EXPECT_EQ(slots::memory_hold_begin(device.id, nothing, &hold, &err), TENON_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(err.text, "is not a live stream of heldnull:0")) << err.text;
 }
 
 TEST(TensorRecordUse, KeepsTheMemoryForTheStream) {

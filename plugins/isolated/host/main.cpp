@@ -54,7 +54,7 @@ void leave_services_out() {
 }
 
 void serve_lane(uint32_t index, void (*on_loaded)()) {
-  Server(vendor(), shared->lanes[index]).serve(on_loaded);
+  Server(vendor(), shared->lanes[index], patience_of(index)).serve(on_loaded);
 }
 
 void serve_other_lanes() {

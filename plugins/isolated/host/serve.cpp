@@ -6,11 +6,12 @@
 #include <tenon/tensor.hpp>
 
 #include "host/commands.hpp"
+#include "wire/stream_copy.hpp"
 
 namespace tenon::isolated {
 
-Server::Server(Vendor& vendor, Lane& lane)
-    : vendor_(vendor), lane_(lane), err_(host->err_create()) {}
+Server::Server(Vendor& vendor, Lane& lane, Patience patience)
+    : vendor_(vendor), lane_(lane), patience_(patience), err_(host->err_create()) {}
 
 Server::~Server() {
   drop_results();
@@ -19,7 +20,7 @@ Server::~Server() {
 
 void Server::serve(void (*on_loaded)()) {
   for (uint32_t answered = 0;;) {
-    wait_for_change(lane_.asked, lane_.process_sleeps, answered, 0);
+    wait_for_change(lane_.asked, lane_.process_sleeps, answered, patience_, 0);
     const uint32_t asked = lane_.asked.load(std::memory_order_acquire);
     const Command command = lane_.command;
     Reader in(lane_.message, std::min<uint64_t>(lane_.message_bytes, kMessageBytes));
@@ -52,9 +53,11 @@ tenon_status Server::run(Command command, Reader& in, Writer& out) {
     case Command::kFree:
       return free(in);
     case Command::kCopyIn:
+      return copy_staged(in, TENON_COPY_HOST_TO_DEVICE);
     case Command::kCopyOut:
+      return copy_staged(in, TENON_COPY_DEVICE_TO_HOST);
     case Command::kCopyOn:
-      return copy(command, in);
+      return copy_on(in);
     case Command::kFill:
       return fill(in);
     case Command::kSync:
@@ -101,32 +104,43 @@ tenon_status Server::free(Reader& in) {
   return TENON_OK;
 }
 
-tenon_status Server::copy(Command command, Reader& in) {
+tenon_status Server::copy_on(Reader& in) {
+  const OpenDevice* device = vendor_.find(in.get<uint32_t>(), err_);
+  if (!device) return TENON_INTERNAL;
+  tenon_copy_request request = {};
+  request.struct_size = sizeof request;
+  request.direction = TENON_COPY_DEVICE_TO_DEVICE;
+  request.dst = reinterpret_cast<void*>(in.get<uint64_t>());
+  request.dst_offset = in.get<uint64_t>();
+  request.bytes = in.get<uint64_t>();
+  request.src = reinterpret_cast<void*>(in.get<uint64_t>());
+  request.src_offset = in.get<uint64_t>();
+  return vendor_.api().copy(device->handle, &request, err_);
+}
+
+tenon_status Server::copy_staged(Reader& in, int32_t direction) {
   const OpenDevice* device = vendor_.find(in.get<uint32_t>(), err_);
   if (!device) return TENON_INTERNAL;
   auto* memory = reinterpret_cast<void*>(in.get<uint64_t>());
   const auto offset = in.get<uint64_t>();
   tenon_copy_request request = {};
   request.struct_size = sizeof request;
-  request.bytes = in.get<uint64_t>();
-  if (command == Command::kCopyOn) {
-    request.direction = TENON_COPY_DEVICE_TO_DEVICE;
+  request.direction = direction;
+  request.bytes = std::min(in.get<uint64_t>(), kStagingBytes);
+  unsigned char* staging = lane_.staging[in.get<uint32_t>() & 1];
+  if (direction == TENON_COPY_HOST_TO_DEVICE) {
     request.dst = memory;
     request.dst_offset = offset;
-    request.src = reinterpret_cast<void*>(in.get<uint64_t>());
-    request.src_offset = in.get<uint64_t>();
-  } else if (command == Command::kCopyIn) {
-    request.direction = TENON_COPY_HOST_TO_DEVICE;
-    request.dst = memory;
-    request.dst_offset = offset;
-    request.src = lane_.staging[in.get<uint32_t>() & 1];
-  } else {
-    request.direction = TENON_COPY_DEVICE_TO_HOST;
-    request.dst = lane_.staging[in.get<uint32_t>() & 1];
-    request.src = memory;
-    request.src_offset = offset;
+    request.src = staging;
+    return vendor_.api().copy(device->handle, &request, err_);
   }
-  return vendor_.api().copy(device->handle, &request, err_);
+  private_.resize(kStagingBytes);
+  request.dst = private_.data();
+  request.src = memory;
+  request.src_offset = offset;
+  const tenon_status status = vendor_.api().copy(device->handle, &request, err_);
+  if (status == TENON_OK) stream_copy(staging, private_.data(), request.bytes);
+  return status;
 }
 
 tenon_status Server::fill(Reader& in) {

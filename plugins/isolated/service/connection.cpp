@@ -95,7 +95,8 @@ tenon_status Request::wait(tenon_err* err) {
     const uint32_t answered = lane_.answered.load(std::memory_order_acquire);
     if (answered == number) break;
     if (process.is_gone()) return connection_.fail_gone(err);
-    if (wait_for_change(lane_.answered, lane_.program_sleeps, answered, connection_.deadline_ns_))
+    if (wait_for_change(lane_.answered, lane_.program_sleeps, answered, patience_of(index_),
+                        connection_.deadline_ns_))
       continue;
     process.end("did not answer within " + seconds_text(connection_.deadline_ns_) +
                 " s and was ended");

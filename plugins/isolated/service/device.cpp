@@ -5,6 +5,7 @@
 #include <tenon/tensor.hpp>
 
 #include "service/proxy.hpp"
+#include "wire/stream_copy.hpp"
 
 namespace tenon::isolated {
 namespace {
@@ -60,7 +61,7 @@ tenon_status copy_in(tenon_device device, const tenon_copy_request& request, ten
   for (uint64_t done = 0; done < request.bytes; half ^= 1) {
     const uint64_t bytes = std::min(request.bytes - done, kStagingBytes);
     if (device->proxy->connection.is_usable())
-      std::memcpy(call.staging(half), source + done, bytes);
+      stream_copy(call.staging(half), source + done, bytes);
     if (is_waiting)
       if (const tenon_status status = call.wait(err); status != TENON_OK) return status;
     put_range(call, device, request.dst, request.dst_offset + done, bytes);

@@ -15,9 +15,12 @@ namespace {
 constexpr uint32_t kUnknown = ~uint32_t{0};
 constexpr uint32_t kMostOutputs = 8;  // of any operator: the host refuses more
 
-std::string short_name(const tenon_op_def& def) {
+// "[add]"
+std::string bracketed_name(const tenon_op_def& def) {
   const std::string_view name = def.name;
-  return std::string(name.starts_with("tenon::") ? name.substr(7) : name);
+  std::string text = "[";
+  text += name.starts_with("tenon::") ? name.substr(7) : name;
+  return text += ']';
 }
 
 // ---- calls ----
@@ -28,7 +31,7 @@ tenon_status put_arguments(Writer& message, const tenon_op_def& def, uint32_t ki
   for (uint32_t i = 0; i < nargs; ++i)
     if (!put_value(message, args[i], kind, Scalars::kNumbers))
       return fail(err, TENON_UNSUPPORTED,
-                  "[" + short_name(def) + "] argument `" + def.params[i].name +
+                  bracketed_name(def) + " argument `" + def.params[i].name +
                       "` cannot be passed to an isolated process");
   return TENON_OK;
 }
@@ -86,7 +89,7 @@ tenon_status forward(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, te
 
   status = call.run(Command::kCall, err);
   if (status != TENON_OK) {
-    const std::string name = "[" + short_name(def) + "]";
+    const std::string name = bracketed_name(def);
     if (err && !proxy.connection.is_usable()) host->err_context(err, name.data(), name.size());
     return status;
   }

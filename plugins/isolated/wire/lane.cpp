@@ -31,22 +31,12 @@ uint64_t now_ns() {
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
 }
 
-// On one processor the other side cannot run while this one spins.
-bool worth_spinning() {
-  static const bool worth = [] {
-    cpu_set_t processors;
-    return sched_getaffinity(0, sizeof processors, &processors) != 0 || CPU_COUNT(&processors) > 1;
-  }();
-  return worth;
-}
-
 long futex(std::atomic<uint32_t>& word, int operation, uint32_t value, const timespec* timeout) {
   return syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), operation, value, timeout, nullptr,
                  0);
 }
 
 bool spin(const std::atomic<uint32_t>& word, uint32_t seen, uint64_t start) {
-  if (!worth_spinning()) return false;
   do {
     for (int i = 0; i < 32; ++i) {
       if (word.load(std::memory_order_acquire) != seen) return true;
@@ -58,11 +48,20 @@ bool spin(const std::atomic<uint32_t>& word, uint32_t seen, uint64_t start) {
 
 }  // namespace
 
+uint32_t lanes_that_spin() {
+  static const auto lanes = [] {
+    cpu_set_t processors;
+    const bool known = sched_getaffinity(0, sizeof processors, &processors) == 0;
+    return static_cast<uint32_t>(known ? CPU_COUNT(&processors) / 2 : 1);
+  }();
+  return lanes;
+}
+
 bool wait_for_change(std::atomic<uint32_t>& word, std::atomic<uint32_t>& sleeps, uint32_t seen,
-                     uint64_t timeout_ns) {
+                     Patience patience, uint64_t timeout_ns) {
   if (word.load(std::memory_order_acquire) != seen) return true;
   const uint64_t start = now_ns();
-  if (spin(word, seen, start)) return true;
+  if (patience == Patience::kSpinFirst && spin(word, seen, start)) return true;
   // First the announcement, then the look: the other side changes the word before it looks for
   // sleepers.
   sleeps.store(1, std::memory_order_seq_cst);

@@ -20,7 +20,7 @@ inline constexpr uint32_t kWireVersion = 1;
 inline constexpr int kSharedDescriptor = 3;  // of the shared memory, in the isolated process
 inline constexpr uint32_t kLanes = 4;        // requests under way at one time
 inline constexpr uint64_t kMessageBytes = 1 << 20;
-inline constexpr uint64_t kStagingBytes = 512 << 10;  // of each of the two halves
+inline constexpr uint64_t kStagingBytes = 256 << 10;  // of each of the two halves
 
 enum class Command : uint32_t {
   kLoad,     // path -> description of the plugin
@@ -63,10 +63,19 @@ struct Shared {
 
 static_assert(std::atomic<uint32_t>::is_always_lock_free, "the words are shared between processes");
 
+// Spinning takes a processor on either side. This says how many lanes, from the first one on, leave
+// enough of them to others.
+uint32_t lanes_that_spin();
+
+enum class Patience { kSleep, kSpinFirst };
+inline Patience patience_of(uint32_t lane) {
+  return lane < lanes_that_spin() ? Patience::kSpinFirst : Patience::kSleep;
+}
+
 // Wait until `word` is no longer `seen`. `sleeps` tells the other side to wake us. Returns false if
 // that took longer than `timeout_ns` (0: no limit).
 bool wait_for_change(std::atomic<uint32_t>& word, std::atomic<uint32_t>& sleeps, uint32_t seen,
-                     uint64_t timeout_ns);
+                     Patience patience, uint64_t timeout_ns);
 // Set `word`, and wake whoever sleeps on it.
 void change(std::atomic<uint32_t>& word, std::atomic<uint32_t>& sleeps, uint32_t value);
 // The process is gone: nobody waits for its answers any more.

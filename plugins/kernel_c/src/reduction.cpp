@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reduction.hpp"
+#include "expressions.hpp"
 
 #include "kernel.hpp"
 #include "launch.hpp"
 #include "layout.hpp"
+#include "source.hpp"
 
 #include <algorithm>
 

@@ -22,11 +22,11 @@ TK_KERNEL void write(TK_BUFFER(tk_i32, out)) {
 class OpenclCache : public DeviceTest {
  protected:
   void SetUp() override {
+    DeviceTest::SetUp();  // first: drivers choose folders of their own by the same variable
     char name[] = "/tmp/tenon-opencl-XXXXXX";
     root_ = mkdtemp(name);
     if (const char* old = getenv("XDG_CACHE_HOME")) previous_ = old;
     setenv("XDG_CACHE_HOME", root_.c_str(), 1);
-    DeviceTest::SetUp();
   }
   void TearDown() override {
     DeviceTest::TearDown();

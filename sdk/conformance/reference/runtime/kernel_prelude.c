@@ -61,8 +61,12 @@ static inline tk_u16 tk_f32_to_f16(tk_f32 x) {
   return (tk_u16)(sign | (size - 0x38000000u + 0xfffu + (size >> 13 & 1u)) >> 13);
 }
 
-static inline tk_i32 tk_atomic_add_i32(tk_i32* p, tk_i32 v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
-static inline tk_u32 tk_atomic_add_u32(tk_u32* p, tk_u32 v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
+static inline tk_i32 tk_atomic_add_i32(tk_i32* p, tk_i32 v) {
+  return __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
+}
+static inline tk_u32 tk_atomic_add_u32(tk_u32* p, tk_u32 v) {
+  return __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
+}
 static inline tk_u32 tk_atomic_cas_u32(tk_u32* p, tk_u32 expected, tk_u32 desired) {
   __atomic_compare_exchange_n(p, &expected, desired, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   return expected;

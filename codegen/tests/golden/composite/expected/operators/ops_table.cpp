@@ -8,6 +8,11 @@ namespace tenon::operators {
 using namespace ::tenon;
 
 // Written by hand (shapes/, composites/) or generated beside this file (decompose_*.cpp).
+tenon_status decompose_add(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);
+tenon_status decompose_subtract(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);
+tenon_status decompose_negative(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);
+tenon_status decompose_multiply(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);
+tenon_status decompose_pow(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);
 tenon_status decompose_zeros_like(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);
 tenon_status decompose_affine(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);
 tenon_status infer_norm(const tenon_value*, uint32_t, tenon_meta*, uint32_t, tenon_err*);
@@ -176,7 +181,7 @@ tenon_status rule_embed([[maybe_unused]] const tenon_value* args, [[maybe_unused
 extern const tenon_op_def kOperators[] = {
     {  // input.yaml:6
         .struct_size = sizeof(tenon_op_def),
-        .flags = TENON_OP_ELEMENTWISE,
+        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES,
         .name = "tenon::add",
         .schema = "tenon::add(Tensor x, Tensor y) -> Tensor",
         .schema_hash = UINT64_C(0x9ba4537f602d6732),
@@ -193,12 +198,12 @@ extern const tenon_op_def kOperators[] = {
         .dtype_mask = UINT64_C(0x1ffff),
         .out_names = outs_add,
         .infer = nullptr,
-        .decompose = nullptr,
+        .decompose = decompose_add,
         .invoke = invoke_tensor_tensor_to_1,
     },
     {  // input.yaml:13
         .struct_size = sizeof(tenon_op_def),
-        .flags = TENON_OP_ELEMENTWISE,
+        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES,
         .name = "tenon::subtract",
         .schema = "tenon::subtract(Tensor x, Tensor y) -> Tensor",
         .schema_hash = UINT64_C(0x9677c8d5e81866f),
@@ -215,12 +220,12 @@ extern const tenon_op_def kOperators[] = {
         .dtype_mask = UINT64_C(0x1fffe),
         .out_names = outs_subtract,
         .infer = nullptr,
-        .decompose = nullptr,
+        .decompose = decompose_subtract,
         .invoke = invoke_tensor_tensor_to_1,
     },
     {  // input.yaml:21
         .struct_size = sizeof(tenon_op_def),
-        .flags = TENON_OP_ELEMENTWISE,
+        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES,
         .name = "tenon::negative",
         .schema = "tenon::negative(Tensor x) -> Tensor",
         .schema_hash = UINT64_C(0xe41f58009b0c7926),
@@ -237,12 +242,12 @@ extern const tenon_op_def kOperators[] = {
         .dtype_mask = UINT64_C(0x1fffe),
         .out_names = outs_negative,
         .infer = nullptr,
-        .decompose = nullptr,
+        .decompose = decompose_negative,
         .invoke = invoke_tensor_to_1,
     },
     {  // input.yaml:29
         .struct_size = sizeof(tenon_op_def),
-        .flags = TENON_OP_ELEMENTWISE,
+        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES,
         .name = "tenon::multiply",
         .schema = "tenon::multiply(Tensor x, Tensor y) -> Tensor",
         .schema_hash = UINT64_C(0x812f708527caec0b),
@@ -259,12 +264,12 @@ extern const tenon_op_def kOperators[] = {
         .dtype_mask = UINT64_C(0x1fffe),
         .out_names = outs_multiply,
         .infer = nullptr,
-        .decompose = nullptr,
+        .decompose = decompose_multiply,
         .invoke = invoke_tensor_tensor_to_1,
     },
     {  // input.yaml:37
         .struct_size = sizeof(tenon_op_def),
-        .flags = TENON_OP_ELEMENTWISE,
+        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES,
         .name = "tenon::pow",
         .schema = "tenon::pow(Tensor x, Tensor y) -> Tensor",
         .schema_hash = UINT64_C(0x9888c7450d787b4b),
@@ -281,7 +286,7 @@ extern const tenon_op_def kOperators[] = {
         .dtype_mask = UINT64_C(0x7e00),
         .out_names = outs_pow,
         .infer = nullptr,
-        .decompose = nullptr,
+        .decompose = decompose_pow,
         .invoke = invoke_tensor_tensor_to_1,
     },
     {  // input.yaml:45

@@ -8,6 +8,11 @@ namespace tenon::operators {
 using namespace ::tenon;
 
 // Written by hand (shapes/, composites/) or generated beside this file (decompose_*.cpp).
+tenon_status decompose_add(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);
+tenon_status decompose_multiply(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);
+tenon_status decompose_abs(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);
+tenon_status decompose_less(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);
+tenon_status decompose_where(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);
 
 namespace {
 
@@ -92,7 +97,7 @@ const char* const outs_gelu[] = {"out"};
 extern const tenon_op_def kOperators[] = {
     {  // input.yaml:5
         .struct_size = sizeof(tenon_op_def),
-        .flags = TENON_OP_ELEMENTWISE,
+        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES,
         .name = "tenon::add",
         .schema = "tenon::add(Tensor x, Tensor y) -> Tensor",
         .schema_hash = UINT64_C(0x9ba4537f602d6732),
@@ -109,12 +114,12 @@ extern const tenon_op_def kOperators[] = {
         .dtype_mask = UINT64_C(0x1ffff),
         .out_names = outs_add,
         .infer = nullptr,
-        .decompose = nullptr,
+        .decompose = decompose_add,
         .invoke = invoke_tensor_tensor_to_1,
     },
     {  // input.yaml:15
         .struct_size = sizeof(tenon_op_def),
-        .flags = TENON_OP_ELEMENTWISE,
+        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES,
         .name = "tenon::multiply",
         .schema = "tenon::multiply(Tensor x, Tensor y) -> Tensor",
         .schema_hash = UINT64_C(0x812f708527caec0b),
@@ -131,12 +136,12 @@ extern const tenon_op_def kOperators[] = {
         .dtype_mask = UINT64_C(0x1fffe),
         .out_names = outs_multiply,
         .infer = nullptr,
-        .decompose = nullptr,
+        .decompose = decompose_multiply,
         .invoke = invoke_tensor_tensor_to_1,
     },
     {  // input.yaml:23
         .struct_size = sizeof(tenon_op_def),
-        .flags = TENON_OP_ELEMENTWISE,
+        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES,
         .name = "tenon::abs",
         .schema = "tenon::abs(Tensor x) -> Tensor",
         .schema_hash = UINT64_C(0x4ca2e9d8ac1985cb),
@@ -153,12 +158,12 @@ extern const tenon_op_def kOperators[] = {
         .dtype_mask = UINT64_C(0x1fffe),
         .out_names = outs_abs,
         .infer = nullptr,
-        .decompose = nullptr,
+        .decompose = decompose_abs,
         .invoke = invoke_tensor_to_1,
     },
     {  // input.yaml:30
         .struct_size = sizeof(tenon_op_def),
-        .flags = TENON_OP_ELEMENTWISE | TENON_OP_NO_GRAD,
+        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES | TENON_OP_NO_GRAD,
         .name = "tenon::less",
         .schema = "tenon::less(Tensor x, Tensor y) -> Tensor",
         .schema_hash = UINT64_C(0xf9ac568872d5770e),
@@ -175,12 +180,12 @@ extern const tenon_op_def kOperators[] = {
         .dtype_mask = UINT64_C(0x7fff),
         .out_names = outs_less,
         .infer = nullptr,
-        .decompose = nullptr,
+        .decompose = decompose_less,
         .invoke = invoke_tensor_tensor_to_1,
     },
     {  // input.yaml:37
         .struct_size = sizeof(tenon_op_def),
-        .flags = TENON_OP_ELEMENTWISE,
+        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES,
         .name = "tenon::where",
         .schema = "tenon::where(Tensor condition, Tensor x, Tensor y) -> Tensor",
         .schema_hash = UINT64_C(0x726e10697803b7be),
@@ -197,7 +202,7 @@ extern const tenon_op_def kOperators[] = {
         .dtype_mask = UINT64_C(0x1ffff),
         .out_names = outs_where,
         .infer = rule_where,
-        .decompose = nullptr,
+        .decompose = decompose_where,
         .invoke = invoke_tensor_tensor_tensor_to_1,
     },
     {  // input.yaml:46

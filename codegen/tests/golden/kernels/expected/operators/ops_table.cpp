@@ -8,7 +8,11 @@ namespace tenon::operators {
 using namespace ::tenon;
 
 // Written by hand (shapes/, composites/) or generated beside this file (decompose_*.cpp).
+tenon_status decompose_sum(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);
+tenon_status decompose_mean(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);
 tenon_status infer_max(const tenon_value*, uint32_t, tenon_meta*, uint32_t, tenon_err*);
+tenon_status decompose_max(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);
+tenon_status decompose_any(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);
 tenon_status infer_expand_reduced(const tenon_value*, uint32_t, tenon_meta*, uint32_t, tenon_err*);
 tenon_status infer_concat(const tenon_value*, uint32_t, tenon_meta*, uint32_t, tenon_err*);
 tenon_status decompose_split(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);
@@ -228,7 +232,7 @@ tenon_status rule_pool([[maybe_unused]] const tenon_value* args, [[maybe_unused]
 extern const tenon_op_def kOperators[] = {
     {  // input.yaml:5
         .struct_size = sizeof(tenon_op_def),
-        .flags = 0,
+        .flags = TENON_OP_TO_PRIMITIVES,
         .name = "tenon::sum",
         .schema = "tenon::sum(Tensor x, int[]? axis=none, *, bool keepdim=false) -> Tensor",
         .schema_hash = UINT64_C(0xe3f3e73aa7b0dc75),
@@ -245,12 +249,12 @@ extern const tenon_op_def kOperators[] = {
         .dtype_mask = UINT64_C(0x1ffff),
         .out_names = outs_sum,
         .infer = rule_sum,
-        .decompose = nullptr,
+        .decompose = decompose_sum,
         .invoke = invoke_tensor_ints_bool_to_1,
     },
     {  // input.yaml:15
         .struct_size = sizeof(tenon_op_def),
-        .flags = 0,
+        .flags = TENON_OP_TO_PRIMITIVES,
         .name = "tenon::mean",
         .schema = "tenon::mean(Tensor x, int[]? axis=none, *, bool keepdim=false) -> Tensor",
         .schema_hash = UINT64_C(0xa7e535c389e3f571),
@@ -267,12 +271,12 @@ extern const tenon_op_def kOperators[] = {
         .dtype_mask = UINT64_C(0x7e00),
         .out_names = outs_mean,
         .infer = rule_mean,
-        .decompose = nullptr,
+        .decompose = decompose_mean,
         .invoke = invoke_tensor_ints_bool_to_1,
     },
     {  // input.yaml:23
         .struct_size = sizeof(tenon_op_def),
-        .flags = 0,
+        .flags = TENON_OP_TO_PRIMITIVES,
         .name = "tenon::max",
         .schema = "tenon::max(Tensor x, int[]? axis=none, bool keepdim=false) -> Tensor",
         .schema_hash = UINT64_C(0x13c50e6502a49ca0),
@@ -289,12 +293,12 @@ extern const tenon_op_def kOperators[] = {
         .dtype_mask = UINT64_C(0x7ffe),
         .out_names = outs_max,
         .infer = rule_max,
-        .decompose = nullptr,
+        .decompose = decompose_max,
         .invoke = invoke_tensor_ints_bool_to_1,
     },
     {  // input.yaml:31
         .struct_size = sizeof(tenon_op_def),
-        .flags = TENON_OP_NO_GRAD,
+        .flags = TENON_OP_TO_PRIMITIVES | TENON_OP_NO_GRAD,
         .name = "tenon::any",
         .schema = "tenon::any(Tensor x, int[]? axis=none, bool keepdim=false) -> Tensor",
         .schema_hash = UINT64_C(0x1fdfa98b473013c4),
@@ -311,7 +315,7 @@ extern const tenon_op_def kOperators[] = {
         .dtype_mask = UINT64_C(0x1ffff),
         .out_names = outs_any,
         .infer = rule_any,
-        .decompose = nullptr,
+        .decompose = decompose_any,
         .invoke = invoke_tensor_ints_bool_to_1,
     },
     {  // input.yaml:40
