@@ -31,15 +31,21 @@ enum class Route : uint8_t {
   kNone,     // nothing can serve it
 };
 
-struct Resolution {
+struct Answer {
   Route route = Route::kNone;
   uint32_t traits = 0;
   tenon_boxed_fn boxed = nullptr;
   tenon_invoke_fn invoke = nullptr;  // set if `typed` may be used: schema hashes agree
   tenon_typed_fn typed = nullptr;
   const Kernel* kernel = nullptr;
-  const Resolution* const* candidates = nullptr;  // kChoose: NULL-terminated, best first
+  const struct Resolution* const* candidates = nullptr;  // kChoose: NULL-terminated, best first
   Route otherwise = Route::kNone;             // kChoose: when every candidate declines
+
+  bool operator==(const Answer&) const = default;
+};
+
+struct Resolution : Answer {
+  explicit Resolution(const Answer& answer) : Answer(answer) {}
 
   // Calls served, for the fallback report. Plain stores: under concurrency counts may be low.
   mutable std::atomic<uint64_t> native_calls{0}, lowered_calls{0}, host_calls{0}, host_bytes{0};

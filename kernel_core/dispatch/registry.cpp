@@ -24,10 +24,13 @@ struct Registry {
   std::atomic<uint32_t> count{0};
   std::atomic<Operator*> convert{nullptr}, materialize{nullptr};
   std::unordered_map<const Operator*, std::vector<std::unique_ptr<Kernel>>> kernels;
-  // What cells once pointed at. Never freed: a reader may still hold it. Grows by a few entries for
-  // each plugin that is loaded or unloaded, not with calls.
-  std::deque<Resolution> resolutions;
-  std::deque<std::vector<const Resolution*>> candidate_lists;
+  // What cells point at, and once pointed at. Never freed: a reader may still hold it. What comes again,
+  // with a plugin that went and returned, is used again.
+  struct Answers {
+    std::deque<Resolution> resolutions;
+    std::deque<std::vector<const Resolution*>> candidate_lists;
+  };
+  std::unordered_map<const void*, Answers> answers;  // by cell
   std::vector<std::unique_ptr<Kernel>> retired;
   // Equal definitions by further plugins: one of them takes over when the plugin of the first goes.
   struct Spare {
@@ -171,17 +174,36 @@ Route route_without_kernel(Registry& self, const Operator& op, uint32_t kind, in
   return can_lower && !to_primitives ? Route::kLowered : Route::kNone;
 }
 
-const Resolution* resolution_of(Registry& self, const Operator& op, const Kernel& kernel) {
-  Resolution& result = self.resolutions.emplace_back();
-  result.route = Route::kNative;
-  result.kernel = &kernel;
-  result.traits = kernel.def.traits;
-  result.boxed = kernel.def.boxed;
+// The equal element of `known`, which is appended if there is none.
+template <class Element, class Value>
+const Element& kept(std::deque<Element>& known, const Value& wanted) {
+  auto position = std::find(known.begin(), known.end(), wanted);
+  return position != known.end() ? *position : known.emplace_back(wanted);
+}
+
+const Resolution* resolution_of(Registry::Answers& answers, const Operator& op, const Kernel& kernel) {
+  Answer answer{.route = Route::kNative,
+                .traits = kernel.def.traits,
+                .boxed = kernel.def.boxed,
+                .kernel = &kernel};
   if (kernel.def.typed && op.def.invoke && kernel.def.schema_hash == op.def.schema_hash) {
-    result.typed = kernel.def.typed;
-    result.invoke = op.def.invoke;
+    answer.typed = kernel.def.typed;
+    answer.invoke = op.def.invoke;
   }
-  return &result;
+  return &kept(answers.resolutions, answer);
+}
+
+// A kernel that returned, after its plugin went, as the same bytes at the same place.
+std::unique_ptr<Kernel> take_retired(Registry& self, const Kernel& wanted) {
+  for (auto& old : self.retired)
+    if (std::memcmp(&old->def, &wanted.def, sizeof old->def) == 0 && old->op == wanted.op &&
+        old->device_kind == wanted.device_kind && old->plugin == wanted.plugin) {
+      std::swap(old, self.retired.back());
+      auto kernel = std::move(self.retired.back());
+      self.retired.pop_back();
+      return kernel;
+    }
+  return nullptr;
 }
 
 }  // namespace
@@ -218,12 +240,10 @@ tenon_status registry_add(const PluginTable& table, const void* owner, tenon_err
   }
   for (const tenon_kernel_def& def : table.kernels) {
     Operator* op = entry_for(self, qualified(def.op));
-    auto kernel = std::make_unique<Kernel>();
-    kernel->def = def;
+    Kernel wanted{def, owner, table.name, op->name, def.device ? def.device : table.device_kind};
+    auto kernel = take_retired(self, wanted);
+    if (!kernel) kernel = std::make_unique<Kernel>(std::move(wanted));
     kernel->owner = owner;
-    kernel->plugin = table.name;
-    kernel->op = op->name;
-    kernel->device_kind = def.device ? def.device : table.device_kind;
     self.kernels[op].push_back(std::move(kernel));
   }
   // Any cell may now have a better answer: a lowering may become native, a host run a lowering.
@@ -296,24 +316,24 @@ const Resolution* resolve(Operator& op, uint32_t kind, int32_t dtype) {
   if (const Resolution* known = cell.load(std::memory_order_acquire)) return known;
 
   std::vector<const Kernel*> found = candidates(self, op, kind, dtype);
+  Registry::Answers& answers = self.answers[&cell];
   const Resolution* answer;
   if (!found.empty() && !found.front()->def.can_run) {
-    answer = resolution_of(self, op, *found.front());
+    answer = resolution_of(answers, op, *found.front());
   } else {
-    Resolution& choice = self.resolutions.emplace_back();
-    choice.route = route_without_kernel(self, op, kind, dtype);
+    Answer choice{.route = route_without_kernel(self, op, kind, dtype)};
     if (!found.empty()) {
       choice.otherwise = choice.route;
       choice.route = Route::kChoose;
-      auto& list = self.candidate_lists.emplace_back();
+      std::vector<const Resolution*> list;
       for (const Kernel* kernel : found) {
-        list.push_back(resolution_of(self, op, *kernel));
+        list.push_back(resolution_of(answers, op, *kernel));
         if (!kernel->def.can_run) break;  // it never declines
       }
       list.push_back(nullptr);
-      choice.candidates = list.data();
+      choice.candidates = kept(answers.candidate_lists, list).data();
     }
-    answer = &choice;
+    answer = &kept(answers.resolutions, choice);
   }
   cell.store(answer, std::memory_order_release);
   return answer;

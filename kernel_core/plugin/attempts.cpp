@@ -11,12 +11,11 @@ void AttemptLog::add(Attempt attempt) {
            other.outcome.reason == attempt.outcome.reason;
   };
   auto known = std::find_if(attempts_.begin(), attempts_.end(), is_same);
-  if (known == attempts_.end()) {
-    attempts_.push_back(std::move(attempt));
-    return;
+  if (known != attempts_.end()) {
+    attempt.count += known->count;
+    attempts_.erase(known);
   }
-  attempt.count = known->count + 1;
-  *known = std::move(attempt);
+  attempts_.push_back(std::move(attempt));
 }
 
 }  // namespace tenon::core

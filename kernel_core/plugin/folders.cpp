@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plugins in folders: found by their notes, loaded when they are wanted.
+#include <tenon/services/policy.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
-
-#include <tenon/services/policy.h>
 
 #include "kernel_core/abi/slots.hpp"
 #include "kernel_core/plugin/guarded.hpp"
@@ -45,13 +45,12 @@ bool is_disabled(const std::string& name) {
 Refusal Loader::add_folder(const std::string& path) {
   std::string real = real_path(path);
   std::error_code error;
-  bool is_folder = fs::is_directory(real, error);
-  if (real.empty() || (!is_folder && !fs::is_regular_file(real, error)))
+  if (real.empty())
     return {Stage::kTrust, Reason::kNotFound,
             "expected a folder with plugins, but there is none at " + path, "check the path"};
   std::lock_guard lock(mutex_);
   add_known_folders();  // the host's own come first
-  is_folder ? scan(real) : scan_file(real);
+  fs::is_directory(real, error) ? scan(real) : scan_file(real);
   return accepted();
 }
 
@@ -103,9 +102,8 @@ void Loader::scan_file(const std::string& path, const std::string& name) {
   if (std::any_of(candidates_.begin(), candidates_.end(), is_this_file)) return;
   // Other libraries may lie beside plugins.
   if (attempt.outcome.reason == Reason::kNoNote && !candidate.is_named) return;
-  if (attempt.outcome && candidate.is_named)
-    log(LogLevel::kWarning, "%s", attempt.outcome.text.c_str());
   if (attempt.outcome) {
+    if (candidate.is_named) log(LogLevel::kWarning, "%s", attempt.outcome.text.c_str());
     attempt.name = candidate.manifest.name;
     attempt.version = candidate.manifest.version;
     candidate.refusal = attempt.outcome;
@@ -135,21 +133,20 @@ Refusal Loader::check_policy(const FileIdentity& file) {
   for (size_t i = 0; i < candidates_.size(); ++i)
     if (candidates_[i].manifest.name == kPolicyPlugin && is_in_own_folder(candidates_[i].file.path))
       (void)try_candidate(i);
-  auto* service =
-      static_cast<const tenon_policy_api*>(slots::service_find(TENON_POLICY_SERVICE, 1));
+  const void* service = slots::service_find(TENON_POLICY_SERVICE, TENON_POLICY_VERSION);
   tenon_err err;
-  tenon_status status =
-      service
-          ? guarded("policy", &err, [&] { return service->check(policy, file.path.c_str(), &err); })
-          : fail(&err, TENON_NOT_FOUND,
-                 "TENON_PLUGIN_POLICY=%s needs the plugin '%s' beside the host", policy,
-                 kPolicyPlugin);
+  tenon_status status = guarded("policy", &err, [&] {
+    if (service)
+      return static_cast<const tenon_policy_api*>(service)->check(policy, file.path.c_str(), &err);
+    return fail(&err, TENON_NOT_FOUND,
+                "TENON_PLUGIN_POLICY=%s needs the plugin '%s' beside the host", policy,
+                kPolicyPlugin);
+  });
   if (status == TENON_OK) return accepted();
-  return {Stage::kTrust,
-          status == TENON_DATA_LOSS         ? Reason::kNotPinned
-          : status == TENON_UNAUTHENTICATED ? Reason::kBadSignature
-                                            : Reason::kCannotVerify,
-          err.text, ""};
+  Reason reason = status == TENON_DATA_LOSS         ? Reason::kNotPinned
+                  : status == TENON_UNAUTHENTICATED ? Reason::kBadSignature
+                                                    : Reason::kCannotVerify;
+  return {Stage::kTrust, reason, err.text, ""};
 }
 
 bool Loader::provides_loaded_device(const std::vector<std::string>& kinds) const {

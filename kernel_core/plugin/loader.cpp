@@ -34,10 +34,13 @@ Refusal Loader::load(const std::string& path) {
 Refusal Loader::load_recorded(const std::string& path, Trust trust) {
   Attempt attempt{.path = path};
   attempt.outcome = load_file(path, trust, attempt);
+  return record(std::move(attempt));
+}
+
+Refusal Loader::record(Attempt attempt) {
   if (!attempt.outcome) attempt.outcome.stage = Stage::kStart;  // it passed them all
-  Refusal outcome = attempt.outcome;
-  attempts_.add(std::move(attempt));
-  return outcome;
+  attempts_.add(attempt);
+  return attempt.outcome;
 }
 
 Refusal Loader::attach(const tenon_plugin* table, const std::string& origin) {
@@ -62,10 +65,7 @@ Refusal Loader::attach(const tenon_plugin* table, const std::string& origin) {
     if (Refusal refusal = check_name(plugin->file, plugin->manifest)) return refusal;
     return bring_in(std::move(plugin));
   }();
-  Refusal outcome = attempt.outcome;
-  if (!outcome) attempt.outcome.stage = Stage::kStart;
-  attempts_.add(std::move(attempt));
-  if (outcome) return outcome;
+  if (Refusal refusal = record(std::move(attempt))) return refusal;
   load_kernels_for_loaded_devices();
   return accepted();
 }
@@ -177,11 +177,7 @@ Refusal Loader::unload(const std::string& name) {
   Attempt attempt{.path = plugin->file.path, .name = name, .version = plugin->manifest.version};
   attempt.outcome = take_out(*plugin);
   attempt.outcome.stage = Stage::kUnload;
-  if (attempt.outcome) {
-    Refusal refusal = attempt.outcome;
-    attempts_.add(std::move(attempt));
-    return refusal;
-  }
+  if (attempt.outcome) return attempts_.add(attempt), attempt.outcome;
 
   FileIdentity file = plugin->file;
   std::erase_if(plugins_, [&](const auto& other) { return other.get() == plugin; });

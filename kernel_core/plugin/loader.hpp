@@ -44,6 +44,7 @@ class Loader {
 
  private:
   Refusal load_recorded(const std::string& path, Trust trust);
+  Refusal record(Attempt attempt);
   Refusal load_file(const std::string& path, Trust trust, Attempt& attempt);
   Refusal check_name(const FileIdentity& file, const Manifest& manifest) const;
   Refusal bring_in(std::unique_ptr<LoadedPlugin> plugin);

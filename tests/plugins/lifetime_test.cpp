@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loading twice, unloading, leases, threads.
-#include <malloc.h>
-
 #include <fstream>
 #include <thread>
 
@@ -134,25 +132,6 @@ TEST(Unload, OfALibraryThatTheSystemKeepsIsReported) {
   EXPECT_TRUE(
       is_refused(load(scratch.copy("rival", "rebuilt.so")), "NAME_TAKEN", "restart the process"));
   EXPECT_TRUE(is_ok(load(plugin_path("rival"))));
-}
-
-TEST(Cycles, DoNotGrow) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  constexpr int kCycles = 20;
-#else
-  constexpr int kCycles = 1000;
-#endif
-  auto cycle = [] {
-    ASSERT_TRUE(is_ok(load(plugin_path("null"))));
-    slots::tensor_release(tensor_on("null"));
-    ASSERT_TRUE(is_ok(unload("null")));
-  };
-  for (int i = 0; i < kCycles / 10; ++i) cycle();  // until caches are warm
-  size_t before = ::mallinfo2().uordblks;
-  for (int i = 0; i < kCycles && !HasFatalFailure(); ++i) cycle();
-  size_t after = ::mallinfo2().uordblks;
-  EXPECT_LT(after, before + 4096) << "grew by " << after - before << " bytes";
-  EXPECT_FALSE(is_mapped("libtenon_null"));
 }
 
 TEST(Service, IsFoundByNameAndLeastVersion) {

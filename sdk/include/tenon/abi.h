@@ -868,7 +868,7 @@ typedef void (*tenon_drop_fn)(void* user);
   /* -- plugins and services ------------------------------------------------------------------------------------ */ \
   X(tenon_status, plugin_load, (const char* path, tenon_err*))                                     \
   X(tenon_status, plugin_unload, (const char* name, tenon_err*))                                   \
-  /* Folders that hold plugins loaded at first use; their libraries are read, not run. */          \
+  /* A folder of plugins that load at first use, or one library; they are read, not run. */        \
   X(tenon_status, plugin_add_folder, (const char* path, tenon_err*))                               \
   /* Load what is known and wanted before the first operator call; idempotent. */                  \
   X(tenon_status, plugin_load_default, (tenon_err*))                                               \

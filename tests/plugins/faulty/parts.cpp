@@ -45,13 +45,13 @@ tenon_status start(const tenon_host*, tenon_err* err) {
 }
 tenon_status stop(tenon_err*) { return TENON_OK; }
 
-uint64_t fnv1a(const char* text) {
+}  // namespace
+
+uint64_t schema_hash(const char* text) {
   uint64_t hash = 14695981039346656037u;
   for (; *text; ++text) hash = (hash ^ static_cast<unsigned char>(*text)) * 1099511628211u;
   return hash;
 }
-
-}  // namespace
 
 void make_sound(Parts& parts) {
   static const char* const kOutNames[] = {"out"};
@@ -73,7 +73,7 @@ void make_sound(Parts& parts) {
               .flags = TENON_OP_ELEMENTWISE,
               .name = "faulty::twice",
               .schema = "faulty::twice(Tensor x) -> Tensor",
-              .schema_hash = fnv1a("faulty::twice(Tensor x) -> Tensor"),
+              .schema_hash = schema_hash("faulty::twice(Tensor x) -> Tensor"),
               .doc = "Twice `x`.",
               .origin = "parts.cpp:1",
               .params = &parts.param,

@@ -18,5 +18,7 @@ extern const tenon_host* host;
 // A device "faulty", an operator "faulty::twice" with one kernel, a service "faulty".
 void make_sound(Parts& parts);
 
+uint64_t schema_hash(const char* schema);
+
 // Applies the named fault; false if there is no such fault.
 bool make_faulty(Parts& parts, const char* fault);

@@ -65,7 +65,10 @@ def _provides(entry):
     if entry.get("devices"):
         parts.append("device " + ", ".join(entry["devices"]))
     if entry.get("kernels_for"):
-        parts.append("kernels for " + ", ".join(entry["kernels_for"]))
+        kinds = (
+            "devices that compile" if kind == "*compile" else kind for kind in entry["kernels_for"]
+        )
+        parts.append("kernels for " + ", ".join(kinds))
     if entry.get("namespaces"):
         parts.append("operators " + ", ".join(entry["namespaces"]))
     if entry.get("services"):

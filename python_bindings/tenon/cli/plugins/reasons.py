@@ -44,8 +44,12 @@ def distribution_of(path):
     import os
     from importlib import metadata
 
+    name = os.path.basename(path)
     for distribution in metadata.distributions():
+        # Parsing the list of files is slow, and few lists have the name at all.
+        if name not in (distribution.read_text("RECORD") or ""):
+            continue
         for file in distribution.files or ():
-            if file.name == os.path.basename(path) and os.path.realpath(file.locate()) == path:
+            if file.name == name and os.path.realpath(file.locate()) == path:
                 return distribution.metadata["Name"]
     return None
