@@ -149,6 +149,17 @@ Refusal Loader::check_policy(const FileIdentity& file) {
   return {Stage::kTrust, reason, err.text, ""};
 }
 
+// The namespace is the host's own plugins'. Where it has none that define it, because a program
+// contains the host and loads its plugins by their paths, it is anybody's.
+bool Loader::may_define_tenon(const FileIdentity& file) {
+  add_known_folders();
+  auto is_claim = [](const Candidate& other) {
+    return overlaps(other.manifest.namespaces, {"tenon"}) && is_in_own_folder(other.file.path);
+  };
+  return is_in_own_folder(file.path) ||
+         std::none_of(candidates_.begin(), candidates_.end(), is_claim);
+}
+
 bool Loader::provides_loaded_device(const std::vector<std::string>& kinds) const {
   return std::any_of(plugins_.begin(), plugins_.end(), [&](const auto& plugin) {
     if (!plugin->tables.has_device()) return false;

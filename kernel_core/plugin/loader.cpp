@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "kernel_core/plugin/host_location.hpp"
 #include "kernel_core/runtime/log.hpp"
 
 namespace tenon::core {
@@ -52,15 +51,12 @@ Refusal Loader::attach(const tenon_plugin* table, const std::string& origin) {
       return {Stage::kNegotiate, Reason::kBadTable,
               origin + ": expected a table with a name like [a-z][a-z0-9_]* and a version",
               "fill tenon_plugin and write its size to struct_size"};
-    attempt.name = table->name;
-    attempt.version = table->version;
     auto plugin = std::make_unique<LoadedPlugin>();
     plugin->file.path = origin;
     plugin->attached = table;
-    plugin->manifest.name = table->name;
-    plugin->manifest.version = table->version;
+    plugin->manifest.name = attempt.name = table->name;
+    plugin->manifest.version = attempt.version = table->version;
     plugin->manifest.epoch_min = plugin->manifest.epoch_max = TENON_ABI_EPOCH;
-    plugin->manifest.sanitizer = TENON_SANITIZER_HERE;
     plugin->manifest.is_attached = true;
     if (Refusal refusal = check_name(plugin->file, plugin->manifest)) return refusal;
     return bring_in(std::move(plugin));
@@ -96,7 +92,6 @@ Refusal Loader::load_file(const std::string& path, Trust trust, Attempt& attempt
   attempt.version = plugin->manifest.version;
   if (Refusal refusal = check_note(file.path, plugin->manifest)) return refusal;
   if (Refusal refusal = check_name(file, plugin->manifest)) return refusal;
-  plugin->manifest.is_own = is_in_own_folder(file.path);
   return bring_in(std::move(plugin));
 }
 
@@ -121,6 +116,7 @@ Refusal Loader::check_name(const FileIdentity& file, const Manifest& manifest) c
 
 // From the first instruction of the plugin on. Refused: nothing of it stays.
 Refusal Loader::bring_in(std::unique_ptr<LoadedPlugin> plugin) {
+  plugin->manifest.may_define_tenon = may_define_tenon(plugin->file);
   in_progress_.push_back(plugin.get());
   Refusal refusal = open_and_query(*plugin);
   if (!refusal) refusal = publish(*plugin);

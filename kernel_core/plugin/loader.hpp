@@ -51,6 +51,7 @@ class Loader {
   void take_back(std::unique_ptr<LoadedPlugin> plugin, Refusal& refusal);
   Refusal take_out(LoadedPlugin& plugin);
   Refusal check_attached(const LoadedPlugin& plugin) const;
+  bool may_define_tenon(const FileIdentity& file);
   Refusal check_policy(const FileIdentity& file);
   Refusal try_candidate(size_t index);
   void try_candidates(PluginKind kind);

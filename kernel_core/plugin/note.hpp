@@ -26,7 +26,7 @@ struct Manifest {
   std::vector<std::string> cpu;          // processor features that it needs
   bool is_eager = false;                 // a device that is loaded at start, not at first use
   bool is_attached = false;  // there is no file, so no note, and nothing that the table is held to
-  bool is_own = false;       // it lies beside the host, and is as trusted as the host
+  bool may_define_tenon = false;  // what is in the namespace tenon is its own, or nobody's
 };
 
 // Plugin names, namespaces and device kinds all look alike: [a-z][a-z0-9_]*

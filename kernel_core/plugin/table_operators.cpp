@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <unordered_set>
 
-#include "kernel_core/plugin/host_location.hpp"
 #include "kernel_core/plugin/sized_copy.hpp"
 #include "kernel_core/plugin/tables.hpp"
 
@@ -80,10 +79,9 @@ std::string find_fault(const tenon_param_def& param) {
   return {};
 }
 
-// What the host's own plugins define is theirs to change. A program that has none, because it
-// contains the host, decides for itself.
+// A definition that equals the host's own is nothing new.
 bool is_reserved(const Manifest& manifest, std::string_view space, const tenon_op_def& op) {
-  if (space != "tenon" || manifest.is_own || own_plugin_folders().empty()) return false;
+  if (space != "tenon" || manifest.may_define_tenon) return false;
   const Operator* known = find_operator(op.name);
   return !known || !known->is_defined || known->def.schema_hash != op.schema_hash;
 }

@@ -90,7 +90,9 @@ TEST(Cycles, OfDeviceOperatorsAndKernelsDoNotGrow) {
   EXPECT_EQ(after.files, before.files);
   EXPECT_EQ(after.threads, before.threads);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they keep what was freed
-  EXPECT_LT(after.heap_bytes, before.heap_bytes + 4096);
+  // Now and then the system maps a library at another address; what is kept about it at the former
+  // one is a few hundred bytes. If that were kept each time, it would be 300 kB.
+  EXPECT_LT(after.heap_bytes, before.heap_bytes + 32768);
   EXPECT_LT(after.resident_bytes, before.resident_bytes + (1 << 20));
   EXPECT_LE(after.mappings, before.mappings + 2);
 #endif
