@@ -18,3 +18,10 @@ echo "== cpu =="
 echo
 echo "== toy: the plugin in examples/custom_device =="
 .venv/bin/python examples/train_digits.py --device toy --plugin build/custom_device/libtenon_toy.so
+echo
+if reason=$(.venv/bin/python -c 'import tenon; tenon.device("opencl")' 2>&1); then
+  echo "== opencl: every operator on the device, or the run fails =="
+  TENON_FALLBACK=deny .venv/bin/python examples/train_digits.py --device opencl
+else
+  echo "== opencl: skipped: ${reason##*$'\n'} =="
+fi
