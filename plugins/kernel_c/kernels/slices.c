@@ -13,14 +13,10 @@
 #define FIRST tk_local_id(0)
 #define EVERY GROUP
 #define LANES 1
-#define SHARED , TK_LOCAL T* shared
-#define SHARE , shared
 #else
 #define FIRST 0
 #define EVERY 1
 #define LANES 16 /* partial results side by side: they fit vector registers */
-#define SHARED
-#define SHARE
 #endif
 
 /* result = JOIN of VALUE(k) over the slice. */
