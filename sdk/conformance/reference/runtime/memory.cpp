@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // alloc, free, copy, fill. Copies keep the one promise that vendors forget: pageable host memory is
 // consumed, or filled, when the call returns.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -156,8 +157,10 @@ tenon_status fill(tenon_device device, void* dst, uint64_t offset, uint64_t byte
   return enqueue(device, stream,
                  {TENON_PROFILE_FILL, "fill", bytes,
                   [=] {
-                    for (uint64_t done = 0; done < bytes; done += pattern_bytes)
-                      std::memcpy(at + done, repeated.bytes, pattern_bytes);
+                    std::memcpy(at, repeated.bytes, pattern_bytes);
+                    for (uint64_t done = pattern_bytes; done < bytes;
+                         done *= 2)  // what is there, again
+                      std::memcpy(at + done, at, std::min(done, bytes - done));
                     return Result{};
                   }},
                  err);
