@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The OpenCL device from Python: what a program sees of the driver, of streams and of profiles."""
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import pytest
+import tenon
+
+
+def why_not():
+    try:
+        tenon.device("opencl")
+    except tenon.DeviceError as error:
+        return str(error)
+    return None
+
+
+REASON = why_not()
+needs_driver = pytest.mark.skipif(REASON is not None, reason=str(REASON))
+
+
+def in_new_process(code, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", "import tenon\n" + textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **environment},
+    )
+
+
+NAMED = """
+    assert tenon.ones([2]).sum().item() == 2
+    try:
+        tenon.device("opencl")
+    except tenon.DeviceError as error:
+        print(error)
+"""
+
+
+def test_an_absent_library_is_named_when_the_device_is():
+    result = in_new_process(NAMED, TENON_OPENCL_LIBRARY="libabsent_opencl.so.1")
+    assert result.returncode == 0, result.stderr
+    assert "driver library libabsent_opencl.so.1 not found" in result.stdout
+    assert "[NO_DEVICE]" in result.stdout
+
+
+@needs_driver
+def test_an_unknown_platform_is_answered_with_those_there_are():
+    result = in_new_process(NAMED, TENON_OPENCL_PLATFORM="no such platform")
+    assert "got 'no such platform'; there are 0 (" in result.stdout, result.stderr
+
+
+@needs_driver
+def test_operators_run_without_the_host():
+    code = """
+        import numpy as np
+        x = np.arange(12, dtype=np.float32).reshape(3, 4)
+        y = tenon.tensor(x).to("opencl")
+        np.testing.assert_allclose((y @ y.T).cpu().numpy(), x @ x.T)
+        np.testing.assert_allclose(y[:, ::2].sum(0).cpu().numpy(), x[:, ::2].sum(0))
+    """
+    result = in_new_process(code, TENON_FALLBACK="deny")
+    assert result.returncode == 0, result.stderr
+
+
+@needs_driver
+def test_events_order_streams():
+    first, second = tenon.Stream("opencl"), tenon.Stream("opencl")
+    x = tenon.ones([1000], device="opencl")
+    for round in range(20):
+        with first:
+            y = x * round
+            for _ in range(10):
+                y = y + 1
+        second.wait(first)
+        with second:
+            z = (y * 2).cpu()
+        np.testing.assert_array_equal(z.numpy(), np.full(1000, 2.0 * (round + 10)))
+
+
+@needs_driver
+def test_threads_work_side_by_side():
+    results = {}
+
+    def work(number):
+        with tenon.Stream("opencl"):
+            x = tenon.full([1000], float(number), device="opencl")
+            for _ in range(50):
+                x = x + 1
+            results[number] = x.cpu().numpy()
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number in range(4):
+        np.testing.assert_array_equal(results[number], np.full(1000, number + 50.0))
+
+
+@needs_driver
+def test_profiles_name_kernels():
+    x = tenon.ones([100_000], device="opencl")
+    (x + x).cpu()
+    with tenon.profile("opencl") as profile:
+        for _ in range(5):
+            x + x
+        x.cpu()
+    assert len(profile.records) >= 6
+    assert all(record.end_ns >= record.begin_ns for record in profile.records)
+    kinds = [record.kind for record in profile.records]
+    assert kinds.count("kernel") == 5 and kinds.count("copy") == 1
+
+
+@needs_driver
+def test_running_out_of_memory_is_an_error_and_no_end():
+    with pytest.raises(MemoryError, match="opencl: alloc .* B: "):
+        tenon.zeros([1 << 45], dtype="uint8", device="opencl")
+    assert tenon.ones([3], device="opencl").sum().item() == 3
+
+
+@needs_driver
+def test_a_forked_child_is_told_that_drivers_do_not_fork():
+    x = tenon.ones([3], device="opencl")
+    child = os.fork()
+    if child == 0:
+        try:
+            tenon.ones([3], device="opencl")
+        except tenon.DeviceError as error:
+            os._exit(7 if "before this process was forked" in str(error) else 2)
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert x.sum().item() == 3
+
+
+@needs_driver
+def test_unloading_leaves_nothing_mapped():
+    code = """
+        import gc
+        x = tenon.ones([4], device="opencl") * 2
+        assert x.sum().item() == 8
+        del x
+        gc.collect()
+        tenon.plugins.unload("kernel_c")
+        tenon.plugins.unload("opencl")
+        assert not [line for line in open("/proc/self/maps") if "libtenon_opencl" in line]
+        assert tenon.ones([4], device="opencl").sum().item() == 4
+    """
+    result = in_new_process(code)
+    assert result.returncode == 0, result.stderr
