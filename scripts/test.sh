@@ -16,7 +16,11 @@ for folder in examples/custom_device sdk/templates/device; do
   cmake --build "build/$(basename "$folder")"
 done
 export TENON_TEST_PLUGINS=$PWD/build/custom_device/libtenon_toy.so:$PWD/build/device/libtenon_acme.so
-export TENON_TEST_DEVICES=cpu,toy,acme
+export TENON_TEST_DEVICES=cpu,toy,acme,level1
+# The same with its eleven kernels, which may not use the host (tests/primitives).
+export TENON_TEST_PLUGINS+=:$PWD/$build/tests/primitives/libtenon_level1.so
+export TENON_TEST_PLUGINS+=:$PWD/$build/tests/primitives/libtenon_level1_half.so
+export TENON_FALLBACK=warn_once,level1=deny
 export TENON_BUILD_DIR=$PWD/$build
 export PYTHONPATH=$PWD/$build/python
 .venv/bin/python -m pytest -q tests "$@"

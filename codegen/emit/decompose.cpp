@@ -56,7 +56,8 @@ std::string decompose_file(const Package& package, const std::string& file,
     return text + "// No operator of this file decomposes by an expression.\n";
   if (!functions.empty() && package.name_space != "tenon")
     include += cat("#include <", package.name_space, "/ops.hpp>\n");
-  if (!functions.empty()) include += "#include <tenon/ops.hpp>\n#include <tenon/ops/expression.hpp>\n";
+  if (!functions.empty())
+    include += "#include <tenon/ops.hpp>\n#include <tenon/ops/expression.hpp>\n";
   if (!lowerings.empty()) include += "#include <tenon/ops/lowering.hpp>\n";
   return cat(text, include, "\nnamespace ", cpp_namespace, " {\nusing namespace ::tenon;\n\n",
              functions, lowerings, "}  // namespace ", cpp_namespace, "\n");

@@ -16,25 +16,37 @@ const std::map<std::string, std::string>& unary_opcodes() {
   static const std::map<std::string, std::string> table = [] {
     std::map<std::string, std::string> opcodes = {{"-", "NEGATIVE"}, {"~", "INVERT"}};
     for (const char* name :
-         {"abs",   "sign",  "floor", "ceil", "round", "trunc", "sqrt",  "cbrt",
-          "exp",   "exp2",  "expm1", "log",  "log2",  "log10", "log1p", "sin",
-          "cos",   "tan",   "asin",  "acos", "atan",  "sinh",  "cosh",  "tanh",
-          "asinh", "acosh", "atanh", "erf",  "erfc",  "lgamma"})
+         {"abs",   "sign", "floor", "ceil",  "round", "trunc", "sqrt",  "cbrt", "exp",  "exp2",
+          "expm1", "log",  "log2",  "log10", "log1p", "sin",   "cos",   "tan",  "asin", "acos",
+          "atan",  "sinh", "cosh",  "tanh",  "asinh", "acosh", "atanh", "erf",  "erfc", "lgamma"})
       opcodes[name] = upper_case(name);
     return opcodes;
   }();
   return table;
 }
 const std::map<std::string, std::string>& binary_opcodes() {
-  static const std::map<std::string, std::string> table = {
-      {"+", "ADD"},           {"-", "SUBTRACT"},           {"*", "MULTIPLY"},
-      {"/", "DIVIDE"},        {"%", "REMAINDER"},          {"&", "AND"},
-      {"|", "OR"},            {"^", "XOR"},                {"<<", "SHIFT_LEFT"},
-      {">>", "SHIFT_RIGHT"},  {"&&", "AND"},               {"||", "OR"},
-      {"pow", "POW"},         {"atan2", "ATAN2"},          {"fmod", "FMOD"},
-      {"hypot", "HYPOT"},     {"floordiv", "FLOOR_DIVIDE"}, {"floormod", "REMAINDER"},
-      {"copysign", "COPYSIGN"}, {"nextafter", "NEXTAFTER"}, {"min", "MINIMUM"},
-      {"max", "MAXIMUM"}};
+  static const std::map<std::string, std::string> table = {{"+", "ADD"},
+                                                           {"-", "SUBTRACT"},
+                                                           {"*", "MULTIPLY"},
+                                                           {"/", "DIVIDE"},
+                                                           {"%", "REMAINDER"},
+                                                           {"&", "AND"},
+                                                           {"|", "OR"},
+                                                           {"^", "XOR"},
+                                                           {"<<", "SHIFT_LEFT"},
+                                                           {">>", "SHIFT_RIGHT"},
+                                                           {"&&", "AND"},
+                                                           {"||", "OR"},
+                                                           {"pow", "POW"},
+                                                           {"atan2", "ATAN2"},
+                                                           {"fmod", "FMOD"},
+                                                           {"hypot", "HYPOT"},
+                                                           {"floordiv", "FLOOR_DIVIDE"},
+                                                           {"floormod", "REMAINDER"},
+                                                           {"copysign", "COPYSIGN"},
+                                                           {"nextafter", "NEXTAFTER"},
+                                                           {"min", "MINIMUM"},
+                                                           {"max", "MAXIMUM"}};
   return table;
 }
 const std::map<std::string, std::string>& compare_opcodes() {
@@ -261,22 +273,19 @@ std::string reduction(const Operator& op) {
   };
   const std::string init = checked.init ? add("init", *checked.init) : "{nullptr, 0}";
   const std::string map = add("map", checked.map), finish = add("finish", checked.finish);
-  return cat("// ", op.where.origin(), "\n",
-             entry_point(op, cat(programs, "  static constexpr Reduction definition = {\n      ",
-                                 quoted(op.name), ", ", index_of(1, "axis"), ", ",
-                                 index_of(2, "keepdim"), ", ",
-                                 kCompute[static_cast<int>(op.dtypes.compute)], ", Out::",
-                                 out_name(op.dtypes.outs[0].rule), ", TENON_REDUCTION_",
-                                 reduction_opcode(checked.combine), ", ",
-                                 checked.truth ? "true" : "false", ",\n      ", init, ", ", map,
-                                 ", ", finish, "};\n")));
+  return cat(
+      "// ", op.where.origin(), "\n",
+      entry_point(op, cat(programs, "  static constexpr Reduction definition = {\n      ",
+                          quoted(op.name), ", ", index_of(1, "axis"), ", ", index_of(2, "keepdim"),
+                          ", ", kCompute[static_cast<int>(op.dtypes.compute)],
+                          ", Out::", out_name(op.dtypes.outs[0].rule), ", TENON_REDUCTION_",
+                          reduction_opcode(checked.combine), ", ", checked.truth ? "true" : "false",
+                          ",\n      ", init, ", ", map, ", ", finish, "};\n")));
 }
 
 }  // namespace
 
-bool has_derived_lowering(const Operator& op) {
-  return !derived_lowering(op).empty();
-}
+bool has_derived_lowering(const Operator& op) { return !derived_lowering(op).empty(); }
 
 std::string derived_lowering(const Operator& op) {
   if (op.decompose_native || !op.decompose.empty()) return "";

@@ -2,11 +2,19 @@
 """Run a case on a device, and compare results with NumPy's."""
 
 import numpy as np
+import pytest
 import tenon
 from case import as_dtype, map_arrays, results_of
 
 # How much wider than in float64 a comparison is.
 TOLERANCE = {"float64": 0.0, "float32": 3e-5, "float16": 2e-2, "bfloat16": 1e-1}
+
+
+def skip_unserved(device, dtype):
+    """A dtype for which the device has nothing, where the host may not stand in."""
+    plan = tenon.explain("clone", device, dtype)
+    if plan["route"] == "host" and plan["policy"] == "deny":
+        pytest.skip(f"{device} serves no {dtype}")
 
 
 def to_tensor(array, device, **options):

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 import tenon
-from running import dtype_name, to_tensor
+from running import dtype_name, skip_unserved, to_tensor
 from samples import CASES
 from samples.arithmetic import ACTIVATIONS, BINARY, COMPARE, UNARY
 
@@ -114,6 +114,7 @@ INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uin
     ],
 )
 def test_integer_dtypes(name, dtype, device):
+    skip_unserved(device, dtype)
     x = np.array([0, 1, 5, 100, 127], dtype)
     y = np.array([3, 1, 7, 2, 127], dtype)
     function = {
@@ -151,6 +152,7 @@ COMPLEX_UNARY = [
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_complex_numbers(dtype, device):
+    skip_unserved(device, dtype)
     x = np.array([1 + 2j, -0.5 + 0.1j, 0.3 - 1j], dtype)
     y = np.array([[0.5 - 1j], [2 + 0j]], dtype)
     tx, ty = to_tensor(x, device), to_tensor(y, device)

@@ -6,7 +6,8 @@ namespace tenon::standard_ops {
 
 TENON_DECOMPOSE(cast) {
   Scope scope(err);
-  return finish(scope, outs, primitive::copy(scope, args[0], static_cast<int32_t>(int_of(args[1]))));
+  return finish(scope, outs,
+                primitive::copy(scope, args[0], static_cast<int32_t>(int_of(args[1]))));
 }
 
 // An output that was given is passed on: strided memory is written by no other kernel.

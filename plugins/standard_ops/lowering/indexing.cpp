@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that picks or places by positions, through primitive_gather and primitive_scatter on rows.
+// Everything that picks or places by positions, through primitive_gather and primitive_scatter on
+// rows.
 #include "lowering/lower.hpp"
 
 namespace tenon::standard_ops {
@@ -29,7 +30,8 @@ Places with_axis(Scope& scope, const Places& places, const Places& at, int64_t l
 Tensor coordinates(Scope& scope, int64_t length, size_t axis, size_t ndim, tenon_device_id device) {
   Shape shape(ndim, 1);
   shape[axis] = length;
-  return primitive::reshape(scope, primitive::iota(scope, length, 0, 1, TENON_DTYPE_I64, device), shape);
+  return primitive::reshape(scope, primitive::iota(scope, length, 0, 1, TENON_DTYPE_I64, device),
+                            shape);
 }
 
 // As a vector. A row that is not inside becomes -1, which kernels report.
@@ -61,10 +63,18 @@ Tensor as_rows(Scope& scope, const Tensor& x, const Around& around) {
   return primitive::reshape(scope, x, {around.outer * around.length, around.inner});
 }
 
+// Kernels need not serve narrow floats, not even to move them.
+Tensor gathered(Scope& scope, const Tensor& x, const Tensor& rows) {
+  if (!scope.ok()) return {};
+  Tensor result = primitive::gather(
+      scope, primitive::to_dtype(scope, x, primitive::work_dtype(x->dtype)), rows);
+  return primitive::to_dtype(scope, result, x->dtype);
+}
+
 Tensor picked(Scope& scope, const Tensor& x, const Around& around, const Places& places,
               int64_t axis, int64_t axes) {
   Tensor rows = rows_in(scope, places, around, x->device);
-  Tensor result = primitive::gather(scope, as_rows(scope, x, around), rows);
+  Tensor result = gathered(scope, as_rows(scope, x, around), rows);
   if (!scope.ok()) return {};
   Shape shape = {x->shape, x->shape + axis};
   for (int64_t extent : shape_of(*places.rows.get())) shape.push_back(extent);
@@ -76,12 +86,11 @@ Tensor picked(Scope& scope, const Tensor& x, const Around& around, const Places&
 Tensor placed(Scope& scope, int64_t opcode, const Tensor& x, const Around& around,
               const Tensor& rows, const tenon_value& source, const Shape& source_shape) {
   if (!scope.ok()) return {};
-  const int32_t dtype = x->dtype;
-  // Only sums need a dtype that is computed with.
-  const int32_t work = opcode == TENON_SCATTER_ADD ? primitive::work_dtype(dtype) : dtype;
-  Tensor from = source.tag == TENON_VALUE_TENSOR
-                    ? Tensor::borrow(&tensor_of(source))
-                    : primitive::full(scope, {}, lowering::number_for(source, dtype), dtype, x->device);
+  const int32_t dtype = x->dtype, work = primitive::work_dtype(dtype);
+  Tensor from =
+      source.tag == TENON_VALUE_TENSOR
+          ? Tensor::borrow(&tensor_of(source))
+          : primitive::full(scope, {}, lowering::number_for(source, dtype), dtype, x->device);
   from = primitive::to_dtype(scope, from, work);
   from = primitive::reshape(scope, primitive::expand(scope, from, source_shape),
                             {rows->numel, around.inner});
@@ -98,10 +107,10 @@ Tensor element_rows(Scope& scope, const Tensor& x, const Tensor& index, int64_t 
   for (size_t i = 0; i < ndim; ++i) {
     const bool along = static_cast<int64_t>(i) == axis;
     Tensor at = along ? Tensor() : coordinates(scope, index->shape[i], i, ndim, x->device);
-    places = with_axis(scope, places,
-                       along ? positions(scope, index, x->shape[i])
-                             : Places{at, less(scope, -1, at)},
-                       x->shape[i]);
+    places =
+        with_axis(scope, places,
+                  along ? positions(scope, index, x->shape[i]) : Places{at, less(scope, -1, at)},
+                  x->shape[i]);
   }
   return vector_of(scope, places);
 }
@@ -113,8 +122,7 @@ tenon_status scatter_elements(int64_t opcode, const tenon_value* args, tenon_val
   if (!scope.ok()) return scope.status();
   Tensor rows = element_rows(scope, x, index, from_front(int_of(args[3]), x));
   Around elements(x, 0, x->ndim);
-  return finish(scope, outs,
-                placed(scope, opcode, x, elements, rows, args[2], sizes_of(index)));
+  return finish(scope, outs, placed(scope, opcode, x, elements, rows, args[2], sizes_of(index)));
 }
 
 }  // namespace
@@ -134,13 +142,15 @@ TENON_DECOMPOSE(index) {
   Tensor x = operand(scope, args[0]);
   if (!scope.ok()) return scope.status();
   const int64_t axis = from_front(int_of(args[2]), x), axes = args[1].aux;
-  return finish(scope, outs,
-                picked(scope, x, Around(x, axis, axes), joint_places(scope, args[1], x, axis), axis, axes));
+  return finish(
+      scope, outs,
+      picked(scope, x, Around(x, axis, axes), joint_places(scope, args[1], x, axis), axis, axes));
 }
 
 TENON_DECOMPOSE(index_add) {
   Scope scope(err);
-  Tensor x = operand(scope, args[0]), index = operand(scope, args[1]), source = operand(scope, args[2]);
+  Tensor x = operand(scope, args[0]), index = operand(scope, args[1]),
+         source = operand(scope, args[2]);
   if (!scope.ok()) return scope.status();
   const int64_t axis = from_front(int_of(args[3]), x);
   Around around(x, axis);
@@ -162,8 +172,8 @@ TENON_DECOMPOSE(index_put) {
   for (int64_t extent : shape_of(*places.rows.get())) shape.push_back(extent);
   shape.insert(shape.end(), x->shape + axis + axes, x->shape + x->ndim);
   return finish(scope, outs,
-                placed(scope, bool_of(args[4]) ? TENON_SCATTER_ADD : TENON_SCATTER_ASSIGN, x, around,
-                       rows, args[2], shape));
+                placed(scope, bool_of(args[4]) ? TENON_SCATTER_ADD : TENON_SCATTER_ASSIGN, x,
+                       around, rows, args[2], shape));
 }
 
 TENON_DECOMPOSE(gather) {
@@ -171,15 +181,15 @@ TENON_DECOMPOSE(gather) {
   Tensor x = operand(scope, args[0]), index = operand(scope, args[1]);
   if (!scope.ok()) return scope.status();
   Tensor rows = element_rows(scope, x, index, from_front(int_of(args[2]), x));
-  Tensor result = primitive::gather(scope, primitive::reshape(scope, x, {x->numel, 1}), rows);
+  Tensor result = gathered(scope, primitive::reshape(scope, x, {x->numel, 1}), rows);
   return finish(scope, outs, primitive::reshape(scope, result, sizes_of(index)));
 }
 
 TENON_DECOMPOSE(scatter) { return scatter_elements(TENON_SCATTER_ASSIGN, args, outs, err); }
 TENON_DECOMPOSE(scatter_add) { return scatter_elements(TENON_SCATTER_ADD, args, outs, err); }
 
-// How many there are is read from the device; then each one is written to the place that the running
-// count gives it. Zeros go to a row behind the others.
+// How many there are is read from the device; then each one is written to the place that the
+// running count gives it. Zeros go to a row behind the others.
 TENON_DECOMPOSE(nonzero) {
   Scope scope(err);
   Tensor x = operand(scope, args[0]);
@@ -191,17 +201,18 @@ TENON_DECOMPOSE(nonzero) {
   Tensor mask = primitive::compare(scope, TENON_COMPARE_NOT_EQUAL, values,
                                    lowering::number_for(ScalarArg(0).value(), x->dtype).value());
   mask = primitive::reshape(scope, mask, {count});
-  Tensor ranks = primitive::reshape(scope, primitive::to_dtype(scope, mask, TENON_DTYPE_I64), {1, count, 1});
+  Tensor ranks =
+      primitive::reshape(scope, primitive::to_dtype(scope, mask, TENON_DTYPE_I64), {1, count, 1});
   ranks = primitive::reshape(scope, scan(scope, TENON_BINARY_ADD, ranks, false), {count});
   Tensor last = ops::to_device(scope, part(scope, ranks, 0, count - 1, 1), host->device_host());
   if (!scope.ok()) return scope.status();
   const int64_t total = *static_cast<const int64_t*>(last->data);
   Tensor places = primitive::select(scope, mask, add(scope, ranks, -1), total);
   Tensor numbers = primitive::iota(scope, count, 0, 1, TENON_DTYPE_I64, x->device);
-  Tensor found = primitive::scatter(
-      scope, TENON_SCATTER_ASSIGN,
-      primitive::full(scope, {total + 1, 1}, 0, TENON_DTYPE_I64, x->device), places,
-      primitive::reshape(scope, numbers, {count, 1}));
+  Tensor found =
+      primitive::scatter(scope, TENON_SCATTER_ASSIGN,
+                         primitive::full(scope, {total + 1, 1}, 0, TENON_DTYPE_I64, x->device),
+                         places, primitive::reshape(scope, numbers, {count, 1}));
   found = primitive::contiguous(scope, part(scope, found, 0, 0, total));
   Tensor result = empty(scope, {total, ndim}, TENON_DTYPE_I64, x->device);
   for (int64_t axis = ndim - 1; axis >= 0 && total > 0; --axis) {

@@ -36,8 +36,8 @@ TENON_DECOMPOSE(matmul) {
       Tensor matrices = primitive::expand(scope, primitive::reshape(scope, tensor, shape), wide);
       return primitive::reshape(scope, matrices, {primitive::count_of(batch), m, n});
     };
-    product = primitive::contract(scope, batched(x, of_x, rows, depth),
-                                  batched(y, of_y, depth, columns));
+    product =
+        primitive::contract(scope, batched(x, of_x, rows, depth), batched(y, of_y, depth, columns));
   }
   product = primitive::to_dtype(scope, product, dtype);
   return finish(scope, outs,

@@ -18,7 +18,9 @@ struct Around {
   }
 };
 
-inline int64_t from_front(int64_t axis, const Tensor& x) { return axis < 0 ? axis + x->ndim : axis; }
+inline int64_t from_front(int64_t axis, const Tensor& x) {
+  return axis < 0 ? axis + x->ndim : axis;
+}
 
 // The device parameter of an operator that makes tensors.
 inline int32_t device_of(const tenon_value& value) {
@@ -47,8 +49,9 @@ inline void write(Scope& scope, const Tensor& x, const Tensor& to) {
 
 inline Tensor empty(Scope& scope, const Shape& shape, int32_t dtype, tenon_device_id device) {
   tenon_tensor* created = nullptr;
-  if (!scope.ok() || !scope.check(host->tensor_create(device, dtype, static_cast<int32_t>(shape.size()),
-                                                      shape.data(), &created, scope.err())))
+  if (!scope.ok() ||
+      !scope.check(host->tensor_create(device, dtype, static_cast<int32_t>(shape.size()),
+                                       shape.data(), &created, scope.err())))
     return {};
   return Tensor::adopt(created);
 }

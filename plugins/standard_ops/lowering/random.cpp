@@ -41,7 +41,8 @@ struct Draw {
         dtype(shapes::dtype_or(args[dtype_at], default_dtype)),
         device(device_of(args[dtype_at + 1])) {}
   Tensor words(Scope& scope, int64_t rows, int64_t columns) const {
-    return primitive::reshape(scope, primitive::random(scope, rows * columns, device), {rows, columns});
+    return primitive::reshape(scope, primitive::random(scope, rows * columns, device),
+                              {rows, columns});
   }
   tenon_status give(Scope& scope, const Tensor& numbers, tenon_value* outs) const {
     Tensor result = primitive::to_dtype(scope, numbers, dtype);
@@ -73,7 +74,8 @@ TENON_DECOMPOSE(normal) {
   const Draw draw(args, 0, 3, TENON_DTYPE_F32);
   const double mean = float_of(args[1]), std = float_of(args[2]);
   if (!(std >= 0))
-    return shapes::fail(err, TENON_INVALID_ARGUMENT, "normal", "expected std of at least 0, got %g", std);
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "normal", "expected std of at least 0, got %g",
+                        std);
   const int64_t pairs = (draw.count + 1) / 2;
   Tensor words = draw.words(scope, pairs, draw.is_double() ? 4 : 2), u, angle;
   if (draw.is_double()) {
@@ -84,9 +86,9 @@ TENON_DECOMPOSE(normal) {
     angle = unit32(scope, column(scope, words, 1));
   }
   Tensor rest = primitive::binary(scope, TENON_BINARY_SUBTRACT, 1.0, u);
-  Tensor radius = primitive::unary(
-      scope, TENON_UNARY_SQRT,
-      multiply(scope, primitive::unary(scope, TENON_UNARY_LOG, rest), -2.0));
+  Tensor radius =
+      primitive::unary(scope, TENON_UNARY_SQRT,
+                       multiply(scope, primitive::unary(scope, TENON_UNARY_LOG, rest), -2.0));
   Tensor turn = multiply(scope, angle, 2 * std::numbers::pi);
   if (!scope.ok()) return scope.status();
   Tensor both_numbers = empty(scope, {pairs, 2}, radius->dtype, radius->device);
@@ -95,7 +97,8 @@ TENON_DECOMPOSE(normal) {
     Tensor number = primitive::reshape(scope, multiply(scope, radius, wave), {pairs, 1});
     write(scope, number, part(scope, both_numbers, 1, i, 1));
   }
-  Tensor numbers = part(scope, primitive::reshape(scope, both_numbers, {2 * pairs}), 0, 0, draw.count);
+  Tensor numbers =
+      part(scope, primitive::reshape(scope, both_numbers, {2 * pairs}), 0, 0, draw.count);
   return draw.give(scope, add(scope, multiply(scope, numbers, std), mean), outs);
 }
 
@@ -110,12 +113,14 @@ TENON_DECOMPOSE(randint) {
   Tensor words = draw.words(scope, draw.count, 2);
   Tensor bits_low = column(scope, words, 0), bits_high = column(scope, words, 1);
   Tensor middle = multiply(scope, bits_high, range_low);
-  Tensor carried = add(scope, high_half(scope, multiply(scope, bits_low, range_low)), low_half(scope, middle));
+  Tensor carried =
+      add(scope, high_half(scope, multiply(scope, bits_low, range_low)), low_half(scope, middle));
   Tensor picked = high_half(scope, middle);
   if (range_high != 0) {
     Tensor cross = multiply(scope, bits_low, range_high);
     carried = add(scope, carried, low_half(scope, cross));
-    picked = add(scope, picked, add(scope, high_half(scope, cross), multiply(scope, bits_high, range_high)));
+    picked = add(scope, picked,
+                 add(scope, high_half(scope, cross), multiply(scope, bits_high, range_high)));
   }
   picked = add(scope, picked, shifted(scope, carried, 32));
   return draw.give(scope, add(scope, picked, low), outs);

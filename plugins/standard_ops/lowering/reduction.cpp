@@ -8,7 +8,8 @@
 namespace tenon::standard_ops {
 namespace {
 
-tenon_status position_of(int64_t opcode, const tenon_value* args, tenon_value* outs, tenon_err* err) {
+tenon_status position_of(int64_t opcode, const tenon_value* args, tenon_value* outs,
+                         tenon_err* err) {
   Scope scope(err);
   Tensor x = operand(scope, args[0]);
   if (!scope.ok()) return scope.status();
@@ -24,13 +25,16 @@ tenon_status position_of(int64_t opcode, const tenon_value* args, tenon_value* o
     return finish(scope, outs, primitive::full(scope, shape, 0, TENON_DTYPE_I64, x->device));
   Tensor lanes = primitive::to_dtype(scope, x, primitive::work_dtype(x->dtype));
   lanes = primitive::reshape(scope, lanes, {around.outer, around.length, around.inner});
-  Tensor extreme = primitive::reshape(scope, primitive::reduce(scope, opcode, lanes), {around.outer, 1, around.inner});
+  Tensor extreme = primitive::reshape(scope, primitive::reduce(scope, opcode, lanes),
+                                      {around.outer, 1, around.inner});
   Tensor here = primitive::compare(scope, TENON_COMPARE_EQUAL, lanes, extreme);
   if (is_floating(x->dtype)) here = either(scope, here, is_nan(scope, lanes));
   Tensor places = primitive::iota(scope, around.length, 0, 1, TENON_DTYPE_I64, x->device);
-  places = primitive::select(scope, here, primitive::reshape(scope, places, {1, around.length, 1}), around.length);
-  return finish(scope, outs,
-                primitive::reshape(scope, primitive::reduce(scope, TENON_REDUCTION_MIN, places), shape));
+  places = primitive::select(scope, here, primitive::reshape(scope, places, {1, around.length, 1}),
+                             around.length);
+  return finish(
+      scope, outs,
+      primitive::reshape(scope, primitive::reduce(scope, TENON_REDUCTION_MIN, places), shape));
 }
 
 }  // namespace
@@ -54,17 +58,20 @@ TENON_DECOMPOSE(digamma) {
   Tensor y = ops::where(scope, negative, ops::subtract(scope, 1.0, x), x);
   for (int step = 0; step < 10; ++step) {
     Tensor small = ops::less(scope, y, 10.0);
-    result = ops::subtract(scope, result, ops::where(scope, small, ops::divide(scope, 1.0, y), 0.0));
+    result =
+        ops::subtract(scope, result, ops::where(scope, small, ops::divide(scope, 1.0, y), 0.0));
     y = ops::where(scope, small, ops::add(scope, y, 1.0), y);
   }
   Tensor t = ops::divide(scope, 1.0, ops::multiply(scope, y, y)), series;
-  for (double term : {1.0 / 12, -691.0 / 32760, 1.0 / 132, -1.0 / 240, 1.0 / 252, -1.0 / 120, 1.0 / 12})
+  for (double term :
+       {1.0 / 12, -691.0 / 32760, 1.0 / 132, -1.0 / 240, 1.0 / 252, -1.0 / 120, 1.0 / 12})
     series = series ? ops::add(scope, ops::multiply(scope, series, t), term)
                     : ops::full_like(scope, t, term);
   result = ops::add(scope, result, ops::log(scope, y));
   result = ops::subtract(scope, result, ops::divide(scope, 0.5, y));
   result = ops::subtract(scope, result, ops::multiply(scope, t, series));
-  Tensor pole = ops::copysign(scope, std::numeric_limits<double>::infinity(), ops::negative(scope, x));
+  Tensor pole =
+      ops::copysign(scope, std::numeric_limits<double>::infinity(), ops::negative(scope, x));
   result = ops::where(scope, ops::equal(scope, x, 0.0), pole, result);
   if (scope.ok() && result->dtype != shapes::float_dtype(dtype))
     result = ops::cast(scope, result, shapes::float_dtype(dtype));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Running sums and sorting by networks of elementwise steps: log n of them for a scan, about
-// (log n)^2 / 2 for a sort. A device for which that is too slow brings kernels for cumsum, cumprod and
-// sort_with_indices.
+// (log n)^2 / 2 for a sort. A device for which that is too slow brings kernels for cumsum, cumprod
+// and sort_with_indices.
 #include "lowering/lower.hpp"
 
 namespace tenon::standard_ops {
@@ -13,7 +13,8 @@ Tensor scan(Scope& scope, int64_t opcode, Tensor x, bool reverse) {
     Tensor sums = primitive::binary(scope, opcode, part(scope, x, 1, reverse ? 0 : d, n - d),
                                     part(scope, x, 1, reverse ? d : 0, n - d));
     Tensor next = empty(scope, sizes_of(x), x->dtype, x->device);
-    write(scope, part(scope, x, 1, reverse ? n - d : 0, d), part(scope, next, 1, reverse ? n - d : 0, d));
+    write(scope, part(scope, x, 1, reverse ? n - d : 0, d),
+          part(scope, next, 1, reverse ? n - d : 0, d));
     write(scope, sums, part(scope, next, 1, reverse ? 0 : d, n - d));
     x = next;
   }
@@ -35,7 +36,8 @@ tenon_status scan_along(int64_t opcode, const tenon_value* args, bool reverse, t
   return finish(scope, outs, primitive::reshape(scope, result, sizes_of(x)));
 }
 
-// -- sorting: Batcher's bitonic network, on pairs (key, index) so that equal keys keep their order ----
+// -- sorting: Batcher's bitonic network, on pairs (key, index) so that equal keys keep their order
+// ----
 
 struct Entries {
   Tensor keys, places;
@@ -49,8 +51,10 @@ Tensor precedes(Scope& scope, const Tensor& x, const Tensor& y) {
   return either(scope, below, both(scope, is_number, is_nan(scope, y)));
 }
 
-// Blocks of 2 * half entries: the first half against the second, which is taken backwards if `mirrored`.
-Entries exchange(Scope& scope, const Entries& entries, int64_t half, bool mirrored, bool descending) {
+// Blocks of 2 * half entries: the first half against the second, which is taken backwards if
+// `mirrored`.
+Entries exchange(Scope& scope, const Entries& entries, int64_t half, bool mirrored,
+                 bool descending) {
   const int64_t lanes = entries.keys->shape[0], n = entries.keys->shape[1];
   const Shape blocks = {lanes, n / (2 * half), 2, half};
   auto halves = [&](const Tensor& x, int64_t which) {
@@ -89,9 +93,11 @@ Entries sorted(Scope& scope, const Tensor& x, bool descending) {
   int64_t whole = 1;
   while (whole < n) whole *= 2;
   Entries entries = {x, primitive::iota(scope, whole, 0, 1, TENON_DTYPE_I64, x->device)};
-  entries.places = primitive::contiguous(scope, primitive::expand(scope, entries.places, {lanes, whole}));
+  entries.places =
+      primitive::contiguous(scope, primitive::expand(scope, entries.places, {lanes, whole}));
   if (whole > n) {
-    entries.keys = primitive::full(scope, {lanes, whole}, last_key(x->dtype, descending), x->dtype, x->device);
+    entries.keys =
+        primitive::full(scope, {lanes, whole}, last_key(x->dtype, descending), x->dtype, x->device);
     if (scope.ok()) write(scope, x, part(scope, entries.keys, 1, 0, n));
   }
   for (int64_t block = 2; block <= whole && scope.ok(); block *= 2)
@@ -128,7 +134,8 @@ TENON_DECOMPOSE(sort_with_indices) {
              bool_of(args[2]));
   auto as_x = [&](const Tensor& rows, int32_t wanted) {
     Tensor kept = primitive::contiguous(scope, part(scope, rows, 1, 0, around.length));
-    Tensor moved = exchange_axes(primitive::reshape(scope, kept, {around.outer, around.inner, around.length}));
+    Tensor moved =
+        exchange_axes(primitive::reshape(scope, kept, {around.outer, around.inner, around.length}));
     return primitive::reshape(scope, primitive::to_dtype(scope, moved, wanted), sizes_of(x));
   };
   return finish(scope, outs, as_x(entries.keys, dtype), as_x(entries.places, TENON_DTYPE_I64));

@@ -3,8 +3,8 @@
  * tenon/primitives.h - what the opcodes of the eleven primitives mean. C11 and C++20.
  *
  * A device with kernels for primitive_copy, _unary, _binary, _compare, _select, _reduce, _contract,
- * _gather, _scatter, _iota and _random runs every operator: those for which it has no kernel are taken
- * apart into these. Signatures are in the generated tenon/op_signatures.h, descriptions in
+ * _gather, _scatter, _iota and _random runs every operator: those for which it has no kernel are
+ * taken apart into these. Signatures are in the generated tenon/op_signatures.h, descriptions in
  * docs/primitives.md, and an example of all eleven in sdk/templates/device/primitives.c.
  *
  * What a kernel may rely on, unless its traits say that it takes more:
@@ -13,13 +13,16 @@
  *   - extents may be 0, and then there is nothing to do;
  *   - an opcode it does not know is an error, TENON_UNSUPPORTED: lists only grow.
  *
- * An opcode is the operator it is named after, for elements of the tensor's dtype. The float functions
- * are those of C's math.h with the accuracy the device has; kernels for float16, bfloat16 and float8
- * are not needed: the host converts to float32 and back by primitive_copy. Where integers are served,
- * arithmetic wraps around. X(number, NAME, operator, dtypes): I integers, F floats, B bool.
+ * An opcode is the operator it is named after, for elements of the tensor's dtype. The float
+ * functions are those of C's math.h with the accuracy the device has; kernels for float16, bfloat16
+ * and float8 are not needed: the host converts to float32 and back by primitive_copy. Where
+ * integers are served, arithmetic wraps around. X(number, NAME, operator, dtypes): I integers, F
+ * floats, B bool.
  */
 #ifndef TENON_PRIMITIVES_H_
 #define TENON_PRIMITIVES_H_
+
+/* clang-format off */
 
 /* primitive_unary. Result and operand have one dtype. */
 #define TENON_UNARY_OPS(X)                                                                         \
@@ -65,7 +68,7 @@
   X(4, FLOOR_DIVIDE, floor_divide, IF) /* integer by 0: 0; smallest by -1 wraps */                 \
   X(5, REMAINDER, remainder, IF)       /* sign of y, as Python's %; integer by 0: 0 */             \
   X(6, FMOD, fmod, IF)                 /* sign of x, as C's %; integer by 0: 0 */                  \
-  X(7, POW, pow, IF)      /* integers wrap; to a negative power 0, but 1 and -1 stay of magnitude 1 */ \
+  X(7, POW, pow, IF)      /* integers wrap; to a negative power all but 1 and -1 become 0 */        \
   X(8, ATAN2, atan2, F)   /* x over y */                                                           \
   X(9, HYPOT, hypot, F)                                                                            \
   X(10, COPYSIGN, copysign, F)                                                                     \
@@ -76,8 +79,8 @@
   X(15, OR, bitwise_or, BI)                                                                        \
   X(16, XOR, bitwise_xor, BI)                                                                      \
   X(17, SHIFT_LEFT, bitwise_left_shift, I)   /* by a negative count or the width and more: 0 */    \
-  X(18, SHIFT_RIGHT, bitwise_right_shift, I) /* keeps the sign; by a negative count 0, by the width and \
-                                              * more 0 or -1, the sign */
+  X(18, SHIFT_RIGHT, bitwise_right_shift, I) /* keeps the sign; by the width and more, 0 or -1; by \
+                                              * a negative count 0 */
 
 /* primitive_compare. The result is bool. With NaN only NOT_EQUAL is true. */
 #define TENON_COMPARE_OPS(X)      \
@@ -94,21 +97,23 @@
   X(2, MAX, max, BIF) /* NaN if any is NaN */ \
   X(3, MIN, min, BIF) /* NaN if any is NaN */
 
+/* clang-format on */
+
 enum {
 #define TENON_NUMBER(number, NAME, op, dtypes) TENON_UNARY_##NAME = number,
   TENON_UNARY_OPS(TENON_NUMBER)
 #undef TENON_NUMBER
 #define TENON_NUMBER(number, NAME, op, dtypes) TENON_BINARY_##NAME = number,
-  TENON_BINARY_OPS(TENON_NUMBER)
+      TENON_BINARY_OPS(TENON_NUMBER)
 #undef TENON_NUMBER
 #define TENON_NUMBER(number, NAME, op, dtypes) TENON_COMPARE_##NAME = number,
-  TENON_COMPARE_OPS(TENON_NUMBER)
+          TENON_COMPARE_OPS(TENON_NUMBER)
 #undef TENON_NUMBER
 #define TENON_NUMBER(number, NAME, op, dtypes) TENON_REDUCTION_##NAME = number,
-  TENON_REDUCTION_OPS(TENON_NUMBER)
+              TENON_REDUCTION_OPS(TENON_NUMBER)
 #undef TENON_NUMBER
-  TENON_SCATTER_ASSIGN = 0, /* primitive_scatter: replace rows, of any dtype */
-  TENON_SCATTER_ADD = 1     /* add to them; I and F */
+                  TENON_SCATTER_ASSIGN = 0, /* primitive_scatter: replace rows, of any dtype */
+  TENON_SCATTER_ADD = 1                     /* add to them; I and F */
 };
 
 #endif /* TENON_PRIMITIVES_H_ */

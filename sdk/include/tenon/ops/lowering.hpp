@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How operators defined by a scalar expression run on primitives. tenon-codegen writes each expression
-// as a short program; here it is run, one primitive for each step that differs from element to
-// element. Numbers stay numbers for as long as they meet no tensor.
+// How operators defined by a scalar expression run on primitives. tenon-codegen writes each
+// expression as a short program; here it is run, one primitive for each step that differs from
+// element to element. Numbers stay numbers for as long as they meet no tensor.
 #pragma once
 
 #include <tenon/ops/primitive_calls.hpp>
@@ -49,9 +49,7 @@ struct Value {
   Value(Tensor x) : tensor(std::move(x)) {}
   Value(const ScalarArg& x) : number(x.value()) {}
   bool is_number() const { return !tensor; }
-  bool truth() const {
-    return number.tag == TENON_VALUE_FLOAT ? number.v.f != 0 : number.v.i != 0;
-  }
+  bool truth() const { return number.tag == TENON_VALUE_FLOAT ? number.v.f != 0 : number.v.i != 0; }
 };
 
 constexpr bool is_integer(int32_t dtype) {
@@ -69,8 +67,7 @@ inline ScalarArg number_for(const tenon_value& value, int32_t dtype) {
 
 inline ScalarArg limit(bool highest, int32_t dtype) {
   if (dtype == TENON_DTYPE_BOOL) return highest;
-  if (!is_integer(dtype))
-    return (highest ? 1 : -1) * std::numeric_limits<double>::infinity();
+  if (!is_integer(dtype)) return (highest ? 1 : -1) * std::numeric_limits<double>::infinity();
   const int32_t bits = static_cast<int32_t>(host->dtype_size(dtype)) * 8;
   const bool is_signed = (dtype - TENON_DTYPE_U8) % 2 == 1;  // u8, i8, u16, i16, ...
   if (!is_signed && !highest) return int64_t{0};
@@ -120,8 +117,8 @@ inline std::optional<ScalarArg> fold(const Step& step, const tenon_value& a, con
 struct Surroundings {
   Scope& scope;
   const tenon_value* args;
-  uint64_t promoted;     // bit of every parameter that is converted to `work`
-  int32_t work;          // dtype of elements
+  uint64_t promoted;  // bit of every parameter that is converted to `work`
+  int32_t work;       // dtype of elements
   tenon_device_id device;
   Value partial = ScalarArg(0);
   int64_t count = 0;
@@ -207,13 +204,16 @@ class Run {
   }
 
   Value as_tensor(const Value& x) {
-    const int32_t dtype = x.number.tag == TENON_VALUE_BOOL ? int32_t{TENON_DTYPE_BOOL} : around_.work;
+    const int32_t dtype =
+        x.number.tag == TENON_VALUE_BOOL ? int32_t{TENON_DTYPE_BOOL} : around_.work;
     return primitive::full(around_.scope, {}, number_for(x.number, dtype), dtype, around_.device);
   }
 
   static TensorArg beside(const Value& x, const Value& other) {
     if (!x.is_number()) return x.tensor;
-    return number_for(x.number, other.tensor ? int32_t{other.tensor->dtype} : int32_t{TENON_DTYPE_F32}).value();
+    return number_for(x.number,
+                      other.tensor ? int32_t{other.tensor->dtype} : int32_t{TENON_DTYPE_F32})
+        .value();
   }
 
   const Program& program_;
@@ -223,8 +223,8 @@ class Run {
 };
 
 // The result in the form that the operator's rules give it.
-inline tenon_status give(Scope& scope, Value value, const std::vector<int64_t>& shape, int32_t dtype,
-                         tenon_device_id device, tenon_value* outs) {
+inline tenon_status give(Scope& scope, Value value, const std::vector<int64_t>& shape,
+                         int32_t dtype, tenon_device_id device, tenon_value* outs) {
   Tensor result = std::move(value.tensor);
   if (scope.ok() && !result)
     result = primitive::full(scope, shape, number_for(value.number, dtype), dtype, device);
@@ -366,8 +366,7 @@ inline tenon_status run(const Reduction& op, const tenon_value* args, tenon_valu
   Scope scope(err);
   const tenon_value none = call::kNone;
   const tenon_tensor* x = tenon_arg_tensor(&args[0]);
-  if (!x)
-    return shapes::fail(err, TENON_TYPE_MISMATCH, op.name, "expected a tensor, got a number");
+  if (!x) return shapes::fail(err, TENON_TYPE_MISMATCH, op.name, "expected a tensor, got a number");
   const int32_t compute = compute_dtype(args, 1, op.compute);
   const int32_t result_dtype = out_dtype(op.out, compute);
   // Elements are widened before they are mapped, unless the map asks about them (x != 0).
@@ -390,7 +389,8 @@ inline tenon_status run(const Reduction& op, const tenon_value* args, tenon_valu
       return shapes::fail(err, TENON_INVALID_ARGUMENT, op.name, "expected elements to reduce");
     const int32_t partial = op.truth ? int32_t{TENON_DTYPE_BOOL} : work;
     const Value init = op.init.count ? Run(op.init, around).result() : Value(ScalarArg(0));
-    around.partial = primitive::full(scope, shape, number_for(init.number, partial), partial, x->device);
+    around.partial =
+        primitive::full(scope, shape, number_for(init.number, partial), partial, x->device);
   } else {
     Tensor mapped = Run(op.map, around).result().tensor;
     Tensor reduced = primitive::reduce(scope, op.opcode, reduced_in_middle(scope, mapped, mask));

@@ -72,9 +72,9 @@ inline Tensor random(Scope& scope, int64_t count, int32_t device) {
 inline Tensor view(Scope& scope, const Tensor& x, const std::vector<int64_t>& shape,
                    const std::vector<int64_t>& strides, int64_t offset = 0) {
   tenon_tensor* result = nullptr;
-  if (!scope.ok() || !scope.check(host->tensor_view(
-                         x.get(), x->dtype, static_cast<int32_t>(shape.size()), shape.data(),
-                         strides.data(), offset, &result, scope.err())))
+  if (!scope.ok() ||
+      !scope.check(host->tensor_view(x.get(), x->dtype, static_cast<int32_t>(shape.size()),
+                                     shape.data(), strides.data(), offset, &result, scope.err())))
     return {};
   return Tensor::adopt(result);
 }
@@ -105,7 +105,8 @@ inline Tensor expand(Scope& scope, const Tensor& x, const std::vector<int64_t>& 
   return view(scope, x, shape, strides);
 }
 
-// -- what kernels need not serve --------------------------------------------------------------------
+// -- what kernels need not serve
+// --------------------------------------------------------------------
 
 // float16, bfloat16 and float8 are computed in float32.
 constexpr bool is_narrow_float(int32_t dtype) {

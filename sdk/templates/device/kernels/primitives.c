@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The eleven kernels that every operator can be made of; tenon/primitives.h says what each opcode means.
- * They are written to be read: each computes element i of its result, which on a device of many cores is
- * the work of item i. Floats are computed in double and integers in int64, whatever their own width: a
- * dtype more is one case more in load and in store, and a bit in the masks. */
+ * The eleven kernels that every operator can be made of; tenon/primitives.h says what each opcode
+ * means. They are written to be read: each computes element i of its result, which on a device of
+ * many cores is the work of item i. Floats are computed in double and integers in int64, whatever
+ * their own width: a dtype more is one case more in load and in store, and a bit in the masks. */
 #include <tenon/op_signatures.h>
 #include <tenon/primitives.h>
 
@@ -28,6 +28,7 @@ typedef struct Number {
 static Number whole(int64_t value) { return (Number){0, value, 0}; }
 static Number real(double value) { return (Number){1, 0, value}; }
 
+/* clang-format off */
 static Number load(const tenon_tensor* t, int64_t i) {
   switch (t->dtype) {
     case TENON_DTYPE_F32: return real(((const float*)t->data)[i]);
@@ -59,12 +60,13 @@ static void store(tenon_tensor* t, int64_t i, Number x) {
     default: ((int64_t*)t->data)[i] = as_whole;
   }
 }
+/* clang-format on */
 
 static tenon_status unknown(tenon_err* err) {
   return acme_fail(err, TENON_UNSUPPORTED, "acme: this opcode is newer than the plugin; update it");
 }
 
-/* ==== Copy, the one kernel that meets strides ================================================= */
+/* ==== Strides ================================================================================= */
 
 /* Where element i, counted in row-major order, lies in memory. */
 static int64_t place_of(const tenon_tensor* t, int64_t i) {
@@ -75,40 +77,53 @@ static int64_t place_of(const tenon_tensor* t, int64_t i) {
   return place;
 }
 
-static tenon_status copy(tenon_ctx* ctx, const tenon_tensor* x, int32_t dtype, tenon_tensor* out, tenon_err* err) {
+static Number at(const tenon_tensor* t, int64_t i) { return load(t, place_of(t, i)); }
+
+/* The one kernel that must take any strides, on both sides. */
+static tenon_status copy(tenon_ctx* ctx, const tenon_tensor* x, int32_t dtype, tenon_tensor* out,
+                         tenon_err* err) {
   (void)ctx, (void)dtype, (void)err;
-  for (int64_t i = 0; i < out->numel; ++i) store(out, place_of(out, i), load(x, place_of(x, i)));
+  for (int64_t i = 0; i < out->numel; ++i) store(out, place_of(out, i), at(x, i));
   return TENON_OK;
 }
 TENON_BOX_primitive_copy(copy_boxed, copy)
 
-/* Conversions to other dtypes are left to the host. */
-static int32_t can_copy(const tenon_value* args, uint32_t nargs) {
+    /* Conversions to other dtypes are left to the host. */
+    static int32_t can_copy(const tenon_value* args, uint32_t nargs) {
   (void)nargs;
   return (int32_t)(SERVED >> tenon_arg_id(&args[1]) & 1);
 }
 
 /* ==== Elementwise ============================================================================= */
 
+/* Results are contiguous; inputs, by TENON_KERNEL_STRIDED, need not be, which saves copies of what
+ * is repeated by broadcasting. */
+
 static double sign_of(double x) { return x != x ? x : (x > 0) - (x < 0); }
 static double negative(double x) { return -x; }
 
 /* By TENON_UNARY_ number. */
 static double (*const functions[])(double) = {
-    negative, fabs, sign_of, NULL /* INVERT, of integers */, floor, ceil, nearbyint, trunc, sqrt, cbrt, exp, exp2,
-    expm1,    log,  log2,    log10, log1p, sin,  cos,       tan,   asin,  acos, atan, sinh,
-    cosh,     tanh, asinh,   acosh, atanh, erf,  erfc,      lgamma};
+    negative, fabs, sign_of,   NULL /* INVERT, of integers */,
+    floor,    ceil, nearbyint, trunc,
+    sqrt,     cbrt, exp,       exp2,
+    expm1,    log,  log2,      log10,
+    log1p,    sin,  cos,       tan,
+    asin,     acos, atan,      sinh,
+    cosh,     tanh, asinh,     acosh,
+    atanh,    erf,  erfc,      lgamma};
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
 /* Unsigned arithmetic wraps around where signed would be undefined. */
 static int64_t plus(int64_t x, int64_t y) { return (int64_t)((uint64_t)x + (uint64_t)y); }
 static int64_t times(int64_t x, int64_t y) { return (int64_t)((uint64_t)x * (uint64_t)y); }
 
-static tenon_status unary(tenon_ctx* ctx, const tenon_tensor* x, int64_t op, tenon_tensor* out, tenon_err* err) {
+static tenon_status unary(tenon_ctx* ctx, const tenon_tensor* x, int64_t op, tenon_tensor* out,
+                          tenon_err* err) {
   (void)ctx;
   if (op < 0 || op >= FUNCTIONS) return unknown(err);
   for (int64_t i = 0; i < out->numel; ++i) {
-    const Number a = load(x, i);
+    const Number a = at(x, i);
     if (a.is_float && functions[op])
       store(out, i, real(functions[op](a.real)));
     else if (!a.is_float && op == TENON_UNARY_INVERT)
@@ -116,7 +131,8 @@ static tenon_status unary(tenon_ctx* ctx, const tenon_tensor* x, int64_t op, ten
     else if (!a.is_float && op == TENON_UNARY_SIGN)
       store(out, i, whole((a.integer > 0) - (a.integer < 0)));
     else if (!a.is_float && (op == TENON_UNARY_NEGATIVE || op == TENON_UNARY_ABS))
-      store(out, i, whole(op == TENON_UNARY_ABS && a.integer > 0 ? a.integer : times(a.integer, -1)));
+      store(out, i,
+            whole(op == TENON_UNARY_ABS && a.integer > 0 ? a.integer : times(a.integer, -1)));
     else
       return unknown(err);
   }
@@ -124,8 +140,8 @@ static tenon_status unary(tenon_ctx* ctx, const tenon_tensor* x, int64_t op, ten
 }
 TENON_BOX_primitive_unary(unary_boxed, unary)
 
-/* Remainder with the sign of y, and the quotient that belongs to it. */
-static double real_remainder(double x, double y) {
+    /* Remainder with the sign of y, and the quotient that belongs to it. */
+    static double real_remainder(double x, double y) {
   const double r = fmod(x, y);
   return r == 0 ? copysign(0, y) : (r < 0) != (y < 0) ? r + y : r;
 }
@@ -135,6 +151,7 @@ static double real_floor_divide(double x, double y) {
   return quotient == 0 ? copysign(0, x / y) : quotient;
 }
 
+/* clang-format off */
 static double real_binary(int64_t op, double x, double y) {
   switch (op) {
     case TENON_BINARY_ADD: return x + y;
@@ -153,6 +170,7 @@ static double real_binary(int64_t op, double x, double y) {
     default: return x < y || x != x ? x : y; /* MINIMUM */
   }
 }
+/* clang-format on */
 
 static int64_t whole_fmod(int64_t x, int64_t y) { return y == 0 || y == -1 ? 0 : x % y; }
 static int64_t whole_remainder(int64_t x, int64_t y) {
@@ -171,6 +189,7 @@ static int64_t whole_pow(int64_t x, int64_t y) {
   return result;
 }
 
+/* clang-format off */
 static int64_t whole_binary(int64_t op, int64_t x, int64_t y) {
   switch (op) {
     case TENON_BINARY_ADD: return plus(x, y);
@@ -189,34 +208,39 @@ static int64_t whole_binary(int64_t op, int64_t x, int64_t y) {
     default: return y < 0 ? 0 : x >> (y > 63 ? 63 : y); /* SHIFT_RIGHT */
   }
 }
+/* clang-format on */
 
 static Number combine(int64_t op, Number x, Number y) {
-  return x.is_float ? real(real_binary(op, x.real, y.real)) : whole(whole_binary(op, x.integer, y.integer));
+  return x.is_float ? real(real_binary(op, x.real, y.real))
+                    : whole(whole_binary(op, x.integer, y.integer));
 }
 
 static tenon_status binary(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* y, int64_t op,
                            tenon_tensor* out, tenon_err* err) {
   (void)ctx;
   const int of_floats = (FLOATS >> x->dtype & 1) != 0;
-  const int only_floats = op == TENON_BINARY_DIVIDE || (op >= TENON_BINARY_ATAN2 && op <= TENON_BINARY_NEXTAFTER);
-  if (op < 0 || op > (of_floats ? TENON_BINARY_MINIMUM : TENON_BINARY_SHIFT_RIGHT)) return unknown(err);
+  const int only_floats =
+      op == TENON_BINARY_DIVIDE || (op >= TENON_BINARY_ATAN2 && op <= TENON_BINARY_NEXTAFTER);
+  if (op < 0 || op > (of_floats ? TENON_BINARY_MINIMUM : TENON_BINARY_SHIFT_RIGHT))
+    return unknown(err);
   if (only_floats && !of_floats) return unknown(err);
   for (int64_t i = 0; i < out->numel; ++i) {
-    Number result = combine(op, load(x, i), load(y, i));
+    const Number a = at(x, i), b = at(y, i);
     if (op == TENON_BINARY_NEXTAFTER && x->dtype == TENON_DTYPE_F32) /* not the next double */
-      result = real(nextafterf((float)load(x, i).real, (float)load(y, i).real));
-    store(out, i, result);
+      store(out, i, real(nextafterf((float)a.real, (float)b.real)));
+    else
+      store(out, i, combine(op, a, b));
   }
   return TENON_OK;
 }
 TENON_BOX_primitive_binary(binary_boxed, binary)
 
-static tenon_status compare(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* y, int64_t op,
-                            tenon_tensor* out, tenon_err* err) {
+    static tenon_status compare(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* y,
+                                int64_t op, tenon_tensor* out, tenon_err* err) {
   (void)ctx;
   if (op < 0 || op > TENON_COMPARE_LESS_EQUAL) return unknown(err);
   for (int64_t i = 0; i < out->numel; ++i) {
-    const Number a = load(x, i), b = load(y, i);
+    const Number a = at(x, i), b = at(y, i);
     const int less = a.is_float ? a.real < b.real : a.integer < b.integer;
     const int equal = a.is_float ? a.real == b.real : a.integer == b.integer;
     const int answers[] = {equal, !equal, less, less || equal}; /* by TENON_COMPARE_ number */
@@ -226,18 +250,20 @@ static tenon_status compare(tenon_ctx* ctx, const tenon_tensor* x, const tenon_t
 }
 TENON_BOX_primitive_compare(compare_boxed, compare)
 
-static tenon_status choose(tenon_ctx* ctx, const tenon_tensor* condition, const tenon_tensor* x,
-                           const tenon_tensor* y, tenon_tensor* out, tenon_err* err) {
+    static tenon_status choose(tenon_ctx* ctx, const tenon_tensor* condition, const tenon_tensor* x,
+                               const tenon_tensor* y, tenon_tensor* out, tenon_err* err) {
   (void)ctx, (void)err;
-  for (int64_t i = 0; i < out->numel; ++i) store(out, i, load(load(condition, i).integer ? x : y, i));
+  for (int64_t i = 0; i < out->numel; ++i) store(out, i, at(at(condition, i).integer ? x : y, i));
   return TENON_OK;
 }
 TENON_BOX_primitive_select(choose_boxed, choose)
 
-/* ==== Reduction and product =================================================================== */
+    /* ==== Reduction and product
+       =================================================================== */
 
-/* x is [outer, n, inner], out [outer, inner]. */
-static tenon_status reduce(tenon_ctx* ctx, const tenon_tensor* x, int64_t op, tenon_tensor* out, tenon_err* err) {
+    /* x is [outer, n, inner], out [outer, inner]. */
+    static tenon_status
+    reduce(tenon_ctx* ctx, const tenon_tensor* x, int64_t op, tenon_tensor* out, tenon_err* err) {
   static const int64_t steps[] = {TENON_BINARY_ADD, TENON_BINARY_MULTIPLY, TENON_BINARY_MAXIMUM,
                                   TENON_BINARY_MINIMUM}; /* by TENON_REDUCTION_ number */
   (void)ctx;
@@ -253,16 +279,17 @@ static tenon_status reduce(tenon_ctx* ctx, const tenon_tensor* x, int64_t op, te
 }
 TENON_BOX_primitive_reduce(reduce_boxed, reduce)
 
-/* x is [batch, m, k], y [batch, k, n], out [batch, m, n]. */
-static tenon_status contract(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* y, tenon_tensor* out,
-                             tenon_err* err) {
+    /* x is [batch, m, k], y [batch, k, n], out [batch, m, n]. */
+    static tenon_status contract(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* y,
+                                 tenon_tensor* out, tenon_err* err) {
   (void)ctx, (void)err;
   const int64_t m = x->shape[1], depth = x->shape[2], n = y->shape[2];
   for (int64_t i = 0; i < out->numel; ++i) {
     const int64_t row = i / n * depth, column = i / (m * n) * depth * n + i % n;
     Number sum = {(FLOATS >> x->dtype & 1) != 0, 0, 0};
     for (int64_t k = 0; k < depth; ++k) {
-      const Number product = combine(TENON_BINARY_MULTIPLY, load(x, row + k), load(y, column + k * n));
+      const Number product =
+          combine(TENON_BINARY_MULTIPLY, load(x, row + k), load(y, column + k * n));
       sum = combine(TENON_BINARY_ADD, sum, product);
     }
     store(out, i, sum);
@@ -271,16 +298,17 @@ static tenon_status contract(tenon_ctx* ctx, const tenon_tensor* x, const tenon_
 }
 TENON_BOX_primitive_contract(contract_boxed, contract)
 
-/* ==== Rows by position ======================================================================== */
+    /* ==== Rows by position
+       ======================================================================== */
 
-static tenon_status check_position(int64_t at, int64_t n, tenon_err* err) {
+    static tenon_status check_position(int64_t at, int64_t n, tenon_err* err) {
   if (at >= 0 && at < n) return TENON_OK;
   return acme_fail(err, TENON_OUT_OF_RANGE, "acme: a position lies outside its axis");
 }
 
 /* x is [n, inner], index [m], out [m, inner]. */
-static tenon_status gather(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index, tenon_tensor* out,
-                           tenon_err* err) {
+static tenon_status gather(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
+                           tenon_tensor* out, tenon_err* err) {
   (void)ctx;
   const int64_t inner = x->shape[1];
   for (int64_t j = 0; j < index->numel; ++j) {
@@ -292,8 +320,9 @@ static tenon_status gather(tenon_ctx* ctx, const tenon_tensor* x, const tenon_te
 }
 TENON_BOX_primitive_gather(gather_boxed, gather)
 
-static tenon_status scatter(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
-                            const tenon_tensor* source, int64_t op, tenon_tensor* out, tenon_err* err) {
+    static tenon_status
+    scatter(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
+            const tenon_tensor* source, int64_t op, tenon_tensor* out, tenon_err* err) {
   (void)ctx;
   if (op != TENON_SCATTER_ASSIGN && op != TENON_SCATTER_ADD) return unknown(err);
   const int64_t inner = x->shape[1];
@@ -303,28 +332,32 @@ static tenon_status scatter(tenon_ctx* ctx, const tenon_tensor* x, const tenon_t
     if (check_position(at, x->shape[0], err) != TENON_OK) return TENON_OUT_OF_RANGE;
     for (int64_t k = 0; k < inner; ++k) {
       const Number added = load(source, j * inner + k), old = load(out, at * inner + k);
-      store(out, at * inner + k, op == TENON_SCATTER_ADD ? combine(TENON_BINARY_ADD, old, added) : added);
+      store(out, at * inner + k,
+            op == TENON_SCATTER_ADD ? combine(TENON_BINARY_ADD, old, added) : added);
     }
   }
   return TENON_OK;
 }
 TENON_BOX_primitive_scatter(scatter_boxed, scatter)
 
-/* ==== Numbers ================================================================================= */
+    /* ==== Numbers
+       ================================================================================= */
 
-static tenon_status iota(tenon_ctx* ctx, int64_t count, const tenon_value* start, const tenon_value* step,
-                         int32_t dtype, int32_t device, tenon_tensor* out, tenon_err* err) {
+    static tenon_status
+    iota(tenon_ctx* ctx, int64_t count, const tenon_value* start, const tenon_value* step,
+         int32_t dtype, int32_t device, tenon_tensor* out, tenon_err* err) {
   (void)ctx, (void)dtype, (void)device, (void)err;
   const int of_floats = start->tag == TENON_VALUE_FLOAT || step->tag == TENON_VALUE_FLOAT;
   for (int64_t i = 0; i < count; ++i)
-    store(out, i, of_floats ? real(tenon_arg_float(start) + (double)i * tenon_arg_float(step))
-                            : whole(plus(start->v.i, times(i, step->v.i))));
+    store(out, i,
+          of_floats ? real(tenon_arg_float(start) + (double)i * tenon_arg_float(step))
+                    : whole(plus(start->v.i, times(i, step->v.i))));
   return TENON_OK;
 }
 TENON_BOX_primitive_iota(iota_boxed, iota)
 
-/* Philox4x32-10 (Salmon, Moraes, Dror, Shaw, 2011): block `block` of the stream of `seed`. */
-static void philox(uint64_t seed, uint64_t block, uint32_t c[4]) {
+    /* Philox4x32-10 (Salmon, Moraes, Dror, Shaw, 2011): block `block` of the stream of `seed`. */
+    static void philox(uint64_t seed, uint64_t block, uint32_t c[4]) {
   uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
   c[0] = (uint32_t)block, c[1] = (uint32_t)(block >> 32), c[2] = c[3] = 0;
   for (int round = 0; round < 10; ++round, key[0] += 0x9e3779b9u, key[1] += 0xbb67ae85u) {
@@ -334,7 +367,8 @@ static void philox(uint64_t seed, uint64_t block, uint32_t c[4]) {
   }
 }
 
-static tenon_status words(tenon_ctx* ctx, int64_t count, int32_t device, tenon_tensor* out, tenon_err* err) {
+static tenon_status words(tenon_ctx* ctx, int64_t count, int32_t device, tenon_tensor* out,
+                          tenon_err* err) {
   (void)device, (void)err;
   uint64_t seed, first;
   uint32_t block[4];
@@ -347,20 +381,22 @@ static tenon_status words(tenon_ctx* ctx, int64_t count, int32_t device, tenon_t
 }
 TENON_BOX_primitive_random(words_boxed, words)
 
-/* ==== The table =============================================================================== */
+    /* ==== The table
+       =============================================================================== */
 
-const tenon_kernel_def acme_kernels[] = {
-    {sizeof(tenon_kernel_def), TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT, "tenon::primitive_copy", NULL,
-     TENON_HASH_primitive_copy, SERVED, 0, 0, copy_boxed, (tenon_typed_fn)copy, can_copy},
-    TENON_KERNEL_primitive_unary(unary, NULL, INTEGERS | FLOATS, 0, 0),
-    TENON_KERNEL_primitive_binary(binary, NULL, SERVED, 0, 0),
-    TENON_KERNEL_primitive_compare(compare, NULL, SERVED, 0, 0),
-    TENON_KERNEL_primitive_select(choose, NULL, SERVED, 0, 0),
-    TENON_KERNEL_primitive_reduce(reduce, NULL, SERVED, 0, 0),
-    TENON_KERNEL_primitive_contract(contract, NULL, INTEGERS | FLOATS, 0, 0),
-    TENON_KERNEL_primitive_gather(gather, NULL, SERVED, 0, 0),
-    TENON_KERNEL_primitive_scatter(scatter, NULL, SERVED, 0, 0),
-    TENON_KERNEL_primitive_iota(iota, NULL, SERVED, 0, 0),
-    TENON_KERNEL_primitive_random(words, NULL, BIT(I64), 0, 0),
+    const tenon_kernel_def acme_kernels[] = {
+        {sizeof(tenon_kernel_def), TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT,
+         "tenon::primitive_copy", NULL, TENON_HASH_primitive_copy, SERVED, 0, 0, copy_boxed,
+         (tenon_typed_fn)copy, can_copy},
+        TENON_KERNEL_primitive_unary(unary, NULL, INTEGERS | FLOATS, TENON_KERNEL_STRIDED, 0),
+        TENON_KERNEL_primitive_binary(binary, NULL, SERVED, TENON_KERNEL_STRIDED, 0),
+        TENON_KERNEL_primitive_compare(compare, NULL, SERVED, TENON_KERNEL_STRIDED, 0),
+        TENON_KERNEL_primitive_select(choose, NULL, SERVED, TENON_KERNEL_STRIDED, 0),
+        TENON_KERNEL_primitive_reduce(reduce, NULL, SERVED, 0, 0),
+        TENON_KERNEL_primitive_contract(contract, NULL, INTEGERS | FLOATS, 0, 0),
+        TENON_KERNEL_primitive_gather(gather, NULL, SERVED, 0, 0),
+        TENON_KERNEL_primitive_scatter(scatter, NULL, SERVED, 0, 0),
+        TENON_KERNEL_primitive_iota(iota, NULL, SERVED, 0, 0),
+        TENON_KERNEL_primitive_random(words, NULL, BIT(I64), 0, 0),
 };
 const uint32_t acme_kernel_count = sizeof acme_kernels / sizeof *acme_kernels;
