@@ -119,13 +119,12 @@ struct RandomOrigin {
 
 tenon_status run_lowered(Plan& plan) {
   LayersOff below;
-  tenon_value results[kMaxOutputs] = {};
+  tenon_value results[kMaxOutputs] = {}, args[kMaxParams];
   // Nothing but the strided copy can write into strided memory: it gets the output to pass on.
   bool passes_output = plan.op.def.flags & (TENON_OP_MATERIALIZE | TENON_OP_STRIDED);
   if (passes_output) results[0] = plan.outs[0];
   // The decomposition sees numbers as numbers: they stay weak in its own calls. What makes tensors
   // makes them on the call's device, also where only an output says which that is.
-  tenon_value args[kMaxParams];
   std::copy_n(plan.args, plan.op.def.nparams, args);
   for (uint32_t i = 0; i < plan.op.def.nparams && plan.op.def.compute == TENON_COMPUTE_OUTPUT; ++i)
     if (plan.op.def.params[i].kind == TENON_PARAM_DEVICE) args[i] = {TENON_VALUE_DEVICE, 0, {.i = plan.device->id}};

@@ -15,9 +15,8 @@ TENON_DECOMPOSE(matmul) {
          y = primitive::to_dtype(scope, operand(scope, args[1]), work);
   if (!scope.ok()) return scope.status();
   // A vector is one row on the left, one column on the right.
-  Shape of_x = sizes_of(x), of_y = sizes_of(y);
-  if (of_x.size() == 1) of_x.insert(of_x.begin(), 1);
-  if (of_y.size() == 1) of_y.push_back(1);
+  const Shape of_x = x->ndim == 1 ? Shape{1, x->shape[0]} : sizes_of(x);
+  const Shape of_y = y->ndim == 1 ? Shape{y->shape[0], 1} : sizes_of(y);
   const int64_t rows = of_x[of_x.size() - 2], depth = of_x.back(), columns = of_y.back();
   Shape batch = {meta.shape, meta.shape + meta.ndim};
   if (y->ndim > 1) batch.pop_back();
