@@ -37,7 +37,6 @@ pub struct DeviceInfo {
     pub memory_bytes: u64,
     pub dl_device_type: i32,
     pub reserved: i32,
-    pub reserved_words: [u64; 8],
 }
 
 #[repr(C)]

@@ -57,7 +57,6 @@ unsafe extern "C" fn enumerate(out: *mut DeviceInfo, capacity: u32, count: *mut 
             memory_bytes: 0,
             dl_device_type: 12,
             reserved: 0,
-            reserved_words: [0; 8],
         };
     }
     *count = 1;
