@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <string_view>
 
 namespace reference {
 
@@ -19,8 +20,13 @@ bool name_memory_file(int descriptor, MemoryFile* out) {
 int open_memory_file(const MemoryFile& name, uint64_t* bytes) {
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/fd/%d", name.process, name.descriptor);
+  // A handle may come from a stranger, who must not make us map just any file that somebody has
+  // open.
+  char target[64] = {};
+  constexpr std::string_view kOurs = "/memfd:tenon-reference";
+  if (readlink(path, target, sizeof target - 1) < 0 || !std::string_view(target).starts_with(kOurs))
+    return -1;
   struct stat state;
-  // Looked at before it is opened: a handle from a stranger may name a pipe, whose opening blocks.
   if (stat(path, &state) != 0 || !S_ISREG(state.st_mode) || state.st_ino != name.inode) return -1;
   const int file = open(path, O_RDWR | O_CLOEXEC);
   if (file < 0) return -1;
