@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the allocator says about itself: summaries, the list of segments, the text of a failure.
 #include <cstdio>
+#include <map>
 
 #include "kernel_core/memory/bytes.hpp"
 #include "kernel_core/memory/device_memory.hpp"
@@ -13,26 +14,14 @@ constexpr const char* kStateNames[] = {"free", "used", "pending"};
 
 // "64.0 MiB x3, 2.0 MiB": the sizes that hold the most bytes, largest first.
 std::string largest_blocks(const BlockTable& used) {
-  constexpr size_t kShown = 5;
-  struct Group {
-    uint64_t bytes;
-    uint64_t count;
-  };
-  std::vector<Group> groups;
-  used.for_each([&](const Block& block) {
-    auto at =
-        std::lower_bound(groups.begin(), groups.end(), block.bytes,
-                         [](const Group& group, uint64_t bytes) { return group.bytes > bytes; });
-    if (at != groups.end() && at->bytes == block.bytes)
-      ++at->count;
-    else if (groups.insert(at, {block.bytes, 1}); groups.size() > kShown)
-      groups.pop_back();
-  });
+  std::map<uint64_t, uint64_t, std::greater<>> counts;
+  used.for_each([&](const Block& block) { ++counts[block.bytes]; });
   std::string text;
-  for (const Group& group : groups) {
-    if (!text.empty()) text += ", ";
-    text += byte_text(group.bytes);
-    if (group.count > 1) text += " x" + std::to_string(group.count);
+  int left = 5;
+  for (auto [bytes, count] : counts) {
+    if (left-- == 0) break;
+    text += (text.empty() ? "" : ", ") + byte_text(bytes);
+    if (count > 1) text += " x" + std::to_string(count);
   }
   return text.empty() ? "none" : text;
 }

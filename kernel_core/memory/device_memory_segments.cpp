@@ -23,8 +23,8 @@ tenon_status DeviceMemory::grow(Arena& arena, uint64_t bytes, Block** out, tenon
   bool small = bytes <= kSmallRequest;
   uint64_t size = segment_bytes(bytes);
   void* data;
-  tenon_err first;
-  tenon_status status = raw_allocate(size, arena.stream, &data, &first);
+  tenon_err said;
+  tenon_status status = raw_allocate(size, arena.stream, &data, &said);
   if (status == TENON_OUT_OF_MEMORY) {
     ++totals_.retries;
     poll_pending(true);
@@ -34,13 +34,11 @@ tenon_status DeviceMemory::grow(Arena& arena, uint64_t bytes, Block** out, tenon
     }
     trim_locked();
     size = device_.opaque_memory || device_.pool ? bytes : round_up(bytes, kRetryGranule);
-    tenon_err second;
-    status = raw_allocate(size, arena.stream, &data, &second);
-    if (status == TENON_OUT_OF_MEMORY) return fail_out_of_memory(bytes, second.text, err);
-    if (status != TENON_OK) return fail(err, status, "%s", second.text.c_str());
-  } else if (status != TENON_OK) {
-    return fail(err, status, "%s", first.text.c_str());
+    said = {};
+    status = raw_allocate(size, arena.stream, &data, &said);
+    if (status == TENON_OUT_OF_MEMORY) return fail_out_of_memory(bytes, said.text, err);
   }
+  if (status != TENON_OK) return fail(err, status, "%s", said.text.c_str());
   *out = add_segment(arena, data, size, small);
   return TENON_OK;
 }

@@ -6,6 +6,7 @@
 namespace tenon::core {
 
 uint32_t FreeBins::bin_of(uint64_t bytes) {
+  bytes = std::max(bytes, uint64_t{1} << kLowestOctave);  // a plugin's pool gives any size
   uint32_t octave = static_cast<uint32_t>(std::bit_width(bytes)) - 1;
   uint32_t eighth = (bytes >> (octave - 3)) & 7;
   return std::min((octave - kLowestOctave) * 8 + eighth, kBinCount - 1);
