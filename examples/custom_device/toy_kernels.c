@@ -3,7 +3,7 @@
  * Kernels: how the accelerator computes. The host has broadcast, converted and made contiguous all
  * inputs before it calls one, and has allocated the outputs; only a kernel that claims a trait (see
  * `clone`) gets more. Operators that are not here still run: the host takes them apart into
- * operators that are, and what is left it computes itself and copies.
+ * operators that are, and those into the primitives.
  *
  * tenon/op_signatures.h is generated from the operators' definitions. For each operator it declares
  * the C signature, TENON_BOX_<op> (a wrapper that unpacks boxed arguments) and TENON_KERNEL_<op>
@@ -433,6 +433,11 @@ const tenon_kernel_def* toy_kernels(uint32_t* count) {
     if (kernels[i].boxed == toy_gather_boxed) kernels[i].can_run = can_index;
     if (kernels[i].boxed == toy_scatter_add_boxed) kernels[i].can_run = can_index;
   }
-  *count = COUNT(kernels);
-  return kernels;
+  static tenon_kernel_def
+      all[COUNT(kernels) + 16]; /* and the primitives, of which there are eleven */
+  *count = 0;
+  for (uint32_t i = 0; i < COUNT(kernels); ++i) all[(*count)++] = kernels[i];
+  for (uint32_t i = 0; i < toy_primitive_count && *count < COUNT(all); ++i)
+    all[(*count)++] = toy_primitives[i];
+  return all;
 }

@@ -126,6 +126,24 @@ def test_gradients_live_on_the_device():
     assert str(x.grad.device) == "toy:0" and x.grad.tolist() == [2.0, -4.0]
 
 
+def test_training_needs_nothing_of_the_host():
+    """Random numbers, whole numbers and all."""
+    with tenon.fallback("deny"):
+        tenon.manual_seed(0)
+        model = tenon.nn.Sequential(
+            tenon.nn.Linear(4, 8), tenon.nn.GELU(), tenon.nn.Dropout(0.1), tenon.nn.Linear(8, 3)
+        ).to("toy")
+        optimizer = tenon.optim.Adam(model.parameters(), lr=0.1)
+        x = tenon.normal([30, 4], device="toy")
+        labels = tenon.argmax(x[:, :3], 1)
+        for _ in range(20):
+            loss = tenon.cross_entropy(model(x), labels)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        assert loss.item() < 0.4
+
+
 def test_too_large_an_allocation_is_a_memory_error_and_the_device_lives_on():
     with pytest.raises(MemoryError, match="out of board memory"):
         tenon.empty([1 << 29], device="toy")

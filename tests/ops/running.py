@@ -12,7 +12,7 @@ TOLERANCE = {"float64": 0.0, "float32": 3e-5, "float16": 2e-2, "bfloat16": 1e-1}
 
 def skip_unserved(device, dtype):
     """A dtype for which the device has nothing, where the host may not stand in."""
-    plan = tenon.explain("clone", device, dtype)
+    plan = tenon.explain("add", device, dtype)
     if plan["route"] == "host" and plan["policy"] == "deny":
         pytest.skip(f"{device} serves no {dtype}")
 

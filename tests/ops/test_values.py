@@ -15,6 +15,7 @@ from running import (
     reference,
     results_of,
     run,
+    skip_unserved,
     to_tensor,
 )
 from samples import CASES
@@ -131,6 +132,8 @@ HALF = [
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("case", HALF, ids=str)
 def test_half_precision_is_close(case, dtype, device):
+    skip_unserved(device, dtype)
+
     def place(array, device):
         tensor = to_tensor(array, device)
         return tensor.to(getattr(tenon, dtype)) if array.dtype.kind == "f" else tensor
