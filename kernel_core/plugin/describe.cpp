@@ -75,7 +75,7 @@ void Loader::describe_candidates(JsonWriter& json) const {
 }
 
 void Loader::describe_attempts(JsonWriter& json) const {
-  for (const Attempt& attempt : attempts_.all())
+  for (const Attempt& attempt : attempts_)
     json.object("", [&] {
       json.string("path", attempt.path);
       json.string("name", attempt.name);

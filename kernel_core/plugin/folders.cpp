@@ -108,7 +108,7 @@ void Loader::scan_file(const std::string& path, const std::string& name) {
     attempt.version = candidate.manifest.version;
     candidate.refusal = attempt.outcome;
     candidate.was_tried = true;
-    attempts_.add(std::move(attempt));
+    (void)record(std::move(attempt));
   }
   if (!candidate.manifest.name.empty()) candidates_.push_back(std::move(candidate));
 }

@@ -37,8 +37,18 @@ Refusal Loader::load_recorded(const std::string& path, Trust trust) {
 }
 
 Refusal Loader::record(Attempt attempt) {
-  if (!attempt.outcome) attempt.outcome.stage = Stage::kStart;  // it passed them all
-  attempts_.add(attempt);
+  // One that was accepted has passed all stages; unloading says so itself.
+  if (!attempt.outcome && attempt.outcome.stage == Stage::kTrust)
+    attempt.outcome.stage = Stage::kStart;
+  auto known = std::find_if(attempts_.begin(), attempts_.end(), [&](const Attempt& other) {
+    return other.path == attempt.path && other.outcome.stage == attempt.outcome.stage &&
+           other.outcome.reason == attempt.outcome.reason;
+  });
+  if (known != attempts_.end()) {
+    attempt.count += known->count;
+    attempts_.erase(known);
+  }
+  attempts_.push_back(attempt);
   return attempt.outcome;
 }
 
@@ -168,12 +178,15 @@ Refusal Loader::unload(const std::string& name) {
   LoadedPlugin* plugin = find_loaded(name);
   if (!plugin)
     return {Stage::kUnload, Reason::kNotFound, "no plugin named '" + name + "' is loaded", ""};
-  if (std::count(in_progress_.begin(), in_progress_.end(), plugin) > 0)
-    return {Stage::kUnload, Reason::kInUse, "plugin " + name + " is being unloaded already", ""};
+  if (leaving_)
+    return {Stage::kUnload, Reason::kInUse,
+            leaving_->origin() + " is being unloaded: one at a time", ""};
   Attempt attempt{.path = plugin->file.path, .name = name, .version = plugin->manifest.version};
+  leaving_ = plugin;
   attempt.outcome = take_out(*plugin);
+  leaving_ = nullptr;
   attempt.outcome.stage = Stage::kUnload;
-  if (attempt.outcome) return attempts_.add(attempt), attempt.outcome;
+  if (attempt.outcome) return record(std::move(attempt));
 
   FileIdentity file = plugin->file;
   std::erase_if(plugins_, [&](const auto& other) { return other.get() == plugin; });
@@ -184,7 +197,7 @@ Refusal Loader::unload(const std::string& name) {
   }
   for (Candidate& candidate : candidates_)
     if (candidate.file.same_file(file)) candidate.was_tried = false;
-  attempts_.add(std::move(attempt));
+  (void)record(std::move(attempt));
   return accepted();
 }
 
@@ -192,17 +205,15 @@ Refusal Loader::unload(const std::string& name) {
 Refusal Loader::take_out(LoadedPlugin& plugin) {
   if (Refusal refusal = check_leases(plugin)) return refusal;
   if (Refusal refusal = check_attached(plugin)) return refusal;
-  in_progress_.push_back(&plugin);
-  Refusal stopped = stop(plugin);
-  in_progress_.pop_back();
-  if (stopped) return stopped;
+  if (Refusal refusal = stop(plugin)) return refusal;
   // Kernels from source keep programs on every device that compiles: they let go, and begin anew.
   std::vector<LoadedPlugin*> borrowers;
-  for (const auto& other : plugins_) {
+  for (size_t i = 0; i < plugins_.size(); ++i) {  // by index: a plugin that stops may load another
+    LoadedPlugin* other = plugins_[i].get();
     const auto& kinds = other->manifest.kernels_for;
     bool may_borrow = plugin.tables.device.compile &&
                       std::find(kinds.begin(), kinds.end(), TENON_DEVICE_COMPILED) != kinds.end();
-    if (may_borrow && other.get() != &plugin && !stop(*other)) borrowers.push_back(other.get());
+    if (may_borrow && other != &plugin && !stop(*other)) borrowers.push_back(other);
   }
   Refusal refusal = unpublish(plugin);
   for (LoadedPlugin* other : borrowers) (void)start(*other);

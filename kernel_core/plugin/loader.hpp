@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "kernel_core/plugin/attempts.hpp"
+#include "kernel_core/plugin/attempt.hpp"
 #include "kernel_core/plugin/loaded_plugin.hpp"
 #include "kernel_core/types/json.hpp"
 
@@ -19,7 +19,7 @@ namespace tenon::core {
 struct Candidate {
   FileIdentity file;
   Manifest manifest;
-  Refusal refusal;  // why it will not be loaded, if that is known already
+  Refusal refusal;        // why it will not be loaded, if that is known already
   bool is_named = false;  // by TENON_PLUGINS: it stands for every plugin of its name
   bool was_tried = false;
 };
@@ -81,8 +81,9 @@ class Loader {
   std::vector<Candidate> candidates_;
   std::vector<std::string> folders_;
   std::vector<Resident> residents_;
-  std::vector<const LoadedPlugin*> in_progress_;  // their code runs, and may come back here
-  AttemptLog attempts_;
+  std::vector<const LoadedPlugin*> in_progress_;  // being loaded: their code may come back here
+  const LoadedPlugin* leaving_ = nullptr;         // likewise being unloaded
+  std::vector<Attempt> attempts_;                 // oldest first; of equal ones the latest
   bool knows_folders_ = false;
   std::atomic<bool> is_default_loaded_{false};
 };

@@ -112,7 +112,7 @@ TEST(Load, OfThePluginThatIsBeingLoadedIsRefused) {
 
 TEST(Unload, OfThePluginThatIsBeingUnloadedIsRefused) {
   ASSERT_TRUE(is_ok(load_with_fault("stop_unloads_itself")));
-  EXPECT_TRUE(is_refused(unload("faulty"), "STOP_FAILED", "is being unloaded already"));
+  EXPECT_TRUE(is_refused(unload("faulty"), "STOP_FAILED", "is being unloaded: one at a time"));
   EXPECT_TRUE(is_ok(find_device("faulty")));
 }
 

@@ -2,8 +2,6 @@
 // What happened to every plugin that somebody tried to load or unload.
 #pragma once
 
-#include <vector>
-
 #include "kernel_core/plugin/refusal.hpp"
 
 namespace tenon::core {
@@ -13,15 +11,6 @@ struct Attempt {
   std::string name, version;  // from the note; empty if it could not be read
   Refusal outcome;
   uint64_t count = 1;  // equal attempts, counted rather than kept one by one
-};
-
-class AttemptLog {
- public:
-  void add(Attempt attempt);
-  const std::vector<Attempt>& all() const { return attempts_; }  // oldest first
-
- private:
-  std::vector<Attempt> attempts_;
 };
 
 }  // namespace tenon::core
