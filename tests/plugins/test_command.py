@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 
+import pytest
 from plugin_support import command as tenon
 from tenon.cli import COMMANDS, main, output
 
@@ -91,3 +92,13 @@ def test_a_reader_that_leaves_is_no_error():
     assert process.stderr.read() == b""
     process.stderr.close()
     assert process.wait() == 0
+
+
+def test_check_is_the_conformance_kit():
+    from tenon import _conformance
+
+    if not _conformance.program().exists():
+        pytest.skip("needs tenon-conformance in the package")
+    kit = subprocess.run([_conformance.program(), "/nowhere.so"], capture_output=True, text=True)
+    assert kit.returncode != 0
+    assert tenon("plugins", "check", "/nowhere.so") == (kit.returncode, kit.stdout, kit.stderr)

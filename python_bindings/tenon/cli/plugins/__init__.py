@@ -8,6 +8,7 @@ COMMANDS = {
     "doctor": "tenon.cli.plugins.doctor",
     "coverage": "tenon.cli.plugins.coverage",
     "explain": "tenon.cli.plugins.explain",
+    "check": "tenon.cli.plugins.check",
     "lock": "tenon.cli.plugins.lock",
     "unload": "tenon.cli.plugins.unload",
 }
