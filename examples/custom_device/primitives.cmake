@@ -1,0 +1,12 @@
+# The eleven primitives as `tenon new-device` writes them, from its template; the toy's cores see memory at
+# other addresses. toy_primitives(<folder of the template> <variable that receives the file>)
+function(toy_primitives template result)
+  file(READ "${template}/kernels/primitives.c" text)
+  string(REPLACE "\"../runtime/acme.h\"" "\"toy_primitives.h\"" text "${text}")
+  string(REPLACE "t->data" "toy_core_view(t->data, 1)" text "${text}")
+  string(REPLACE "acme" "toy" text "${text}")
+  set(file "${CMAKE_CURRENT_BINARY_DIR}/toy_primitives.c")
+  file(WRITE "${file}" "${text}")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${template}/kernels/primitives.c")
+  set(${result} "${file}" PARENT_SCOPE)
+endfunction()
