@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(g++ cmake ninja-build ccache git binutils libyaml-cpp-dev libboost-dev
-          libgtest-dev libbenchmark-dev python3-dev python3-venv
+          libgtest-dev libbenchmark-dev openssl python3-dev python3-venv
           patch  # tests of the vendors' guide apply its changes
           abigail-tools  # abidiff, for a guard of the contract
           opencl-c-headers pocl-opencl-icd)  # OpenCL: to build the plugin; a driver that tests can use

@@ -150,3 +150,53 @@ def test_tenon_is_reserved_for_the_hosts_own(folder):
     # And otherwise than it is.
     code, _, err = python("-c", program, build("other", "tenon::sin(Tensor y) -> Tensor"))
     assert code != 0 and "is reserved" in err
+
+
+DESCRIBE = """
+#include <dlfcn.h>
+#include <stdio.h>
+#include <tenon/abi.h>
+static void print(void* user, const char* text, uint64_t bytes) {
+  (void)user;
+  fwrite(text, 1, bytes, stdout);
+}
+int main(int count, char** arguments) {
+  void* library = dlopen(arguments[count - 1], RTLD_NOW);
+  if (!library) return puts(dlerror()), 1;
+  const tenon_host* (*get)(uint32_t) = (const tenon_host* (*)(uint32_t))dlsym(library, "tenon_host_get");
+  get(TENON_ABI_EPOCH)->plugin_describe(print, 0);
+  return 0;
+}
+"""
+
+
+def test_set_group_id_programs_take_no_advice(folder, library):
+    """The environment is the caller's, the rights are another's."""
+    if os.geteuid() != 0 or not shutil.which("cc"):
+        pytest.skip("needs a compiler, and root, who can give files away")
+    source, program = os.path.join(folder, "describe.c"), os.path.join(folder, "describe")
+    with open(source, "w") as file:
+        file.write(DESCRIBE)
+    subprocess.run(["cc", source, f"-I{SOURCE}/sdk/include", "-o", program, "-ldl"], check=True)
+    host = os.path.join(os.path.dirname(OWN_PLUGINS), "lib/libtenon.so")
+    os.mkdir(os.path.join(folder, "more"))
+    other = copy_plugin(os.path.join(folder, "more"), "autograd")
+    environment = {
+        **os.environ,
+        "TENON_PLUGINS": f"null:{library}",
+        "TENON_PLUGIN_PATH": os.path.dirname(other),
+    }
+
+    def describe():
+        result = subprocess.run(
+            [program, host], check=True, capture_output=True, text=True, env=environment
+        )
+        return result.stdout
+
+    assert library in describe() and other in describe()
+    os.chown(program, -1, 65534)
+    os.chmod(program, 0o2755)
+    if os.statvfs(folder).f_flag & os.ST_NOSUID:
+        pytest.skip("needs a file system that honours set-group-id")
+    assert library not in describe() and other not in describe()
+    assert OWN_PLUGINS in describe()

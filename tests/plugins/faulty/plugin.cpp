@@ -2,6 +2,7 @@
 // The plugin "faulty": TENON_TEST_FAULT says what is wrong with it this time.
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
@@ -34,7 +35,10 @@ extern "C" TENON_EXPORT const tenon_plugin* tenon_plugin_query(uint32_t, uint32_
   if (is("query_loads_itself"))
     return host->plugin_load(std::getenv("TENON_TEST_SELF"), err) == TENON_OK ? &parts.plugin
                                                                               : nullptr;
-  if (is("query_crashes")) std::abort();
+  if (is("query_crashes")) {
+    std::fputs("the faulty plugin gives up\n", stderr);
+    std::abort();
+  }
   if (is("query_hangs"))
     for (;;) ::pause();
   if (is("query_throws")) throw std::runtime_error("query blew up");

@@ -12,6 +12,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 # Later kinds refer to earlier ones.
@@ -57,13 +58,14 @@ def _run(paths, disabled, timeout):
     names = filter(None, [environment.get("TENON_PLUGINS_DISABLE"), *disabled])
     environment["TENON_PLUGINS_DISABLE"] = ",".join(names)
     ours, theirs = os.pipe()
+    said = tempfile.TemporaryFile()
     process = subprocess.Popen(
         [sys.executable, "-m", "tenon.cli.plugins.probe", str(theirs), *paths],
         pass_fds=[theirs],
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stderr=said,
     )
     os.close(theirs)
     begun = report = None
@@ -81,9 +83,16 @@ def _run(paths, disabled, timeout):
     code = process.wait()
     if is_late:
         return begun, None, f"was killed after {timeout:g} s"
-    if code < 0:
-        return begun, report, f"died of {signal.Signals(-code).name}"
-    return begun, report, f"ended with exit code {code}"
+    how = f"died of {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+    return begun, report, how + _last_words(said)
+
+
+def _last_words(file):
+    """The last line that a process said, as a remark."""
+    file.seek(max(0, file.seek(0, os.SEEK_END) - 400))
+    lines = file.read().decode(errors="replace").split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return f' ("{last}")' if last else ""
 
 
 def _lines(descriptor, timeout):
