@@ -317,6 +317,12 @@ const void* device_kind_owner(uint32_t number) {
   return is_live(kind) ? kind->owner : nullptr;
 }
 
+const void* device_kind_kernel_owner(uint32_t number) {
+  Kind* kind = kind_at(number);
+  const tenon_device_api* api = kind ? kind->api.load(std::memory_order_acquire) : nullptr;
+  return api && api->features & TENON_DEVICE_FEATURE_OWN_KERNELS_ONLY ? kind->owner : nullptr;
+}
+
 bool device_kind_compiles(uint32_t number) {
   Kind* kind = kind_at(number);
   const tenon_device_api* api = kind ? kind->api.load(std::memory_order_acquire) : nullptr;

@@ -80,6 +80,8 @@ tenon_status add_device_kind(const tenon_device_api* api, const void* owner, uin
 const void* device_kind_owner(uint32_t kind);
 // Has it the optional group `compile`?
 bool device_kind_compiles(uint32_t kind);
+// The one whose kernels alone may run on it; NULL: anybody's may.
+const void* device_kind_kernel_owner(uint32_t kind);
 
 // Closes the kind's devices and forgets its table; the number stays reserved for the name. Fails
 // and lists what is alive if memory, streams or events of a device are, or if the plugin's own

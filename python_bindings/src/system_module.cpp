@@ -123,7 +123,7 @@ void load_plugin(const char* path, bool load_default) {
 }
 
 // `deadline`: seconds; 0: the default.
-void load_isolated_plugin(const char* path, double deadline) {
+void load_isolated_plugin(const char* path, const char* folders, double deadline) {
   need_plugins();
   auto* isolated = static_cast<const tenon_isolated_api*>(
       host->service_find(TENON_ISOLATED_SERVICE, TENON_ISOLATED_VERSION));
@@ -133,11 +133,16 @@ void load_isolated_plugin(const char* path, double deadline) {
   constexpr double kMost = 1e9;
   if (!(deadline >= 0 && deadline <= kMost))
     throw nb::value_error("deadline: expected a number of seconds, or None for the default");
+  tenon_isolated_request request = {};
+  request.struct_size = sizeof request;
+  request.path = path;
+  request.folders = folders;
+  request.deadline_ns = static_cast<uint64_t>(deadline * 1e9);
   tenon_status status;
   ErrorSink err;
   {
     nb::gil_scoped_release unlocked;
-    status = isolated->load(path, static_cast<uint64_t>(deadline * 1e9), err);
+    status = isolated->load(&request, err);
   }
   check(status, err);
 }
@@ -197,7 +202,8 @@ void add_system_functions(nb::module_& module) {
       nb::arg("device").none() = none);
   module.def("plugin_describe", &plugin_describe, nb::arg("load_default") = true);
   module.def("plugin_load", &load_plugin, nb::arg("path"), nb::arg("load_default") = true);
-  module.def("plugin_load_isolated", &load_isolated_plugin, nb::arg("path"), nb::arg("deadline"));
+  module.def("plugin_load_isolated", &load_isolated_plugin, nb::arg("path"),
+             nb::arg("folders"), nb::arg("deadline"));
   module.def("plugin_unload", &unload_plugin, nb::arg("name"));
   module.def("plugin_add_folder", &add_plugin_folder, nb::arg("path"));
   module.def("fallback_policy", &fallback_policy);

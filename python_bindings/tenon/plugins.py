@@ -28,7 +28,8 @@ def load(path, isolated=False, deadline=None):
     unanswered for `deadline` seconds (default: 300), that is an error here and not the end."""
     path = os.path.abspath(os.fspath(path))
     if isolated:
-        _core.plugin_load_isolated(path, 0.0 if deadline is None else deadline)
+        folders = ":".join(json.loads(_core.plugin_describe())["folders"])
+        _core.plugin_load_isolated(path, folders, 0.0 if deadline is None else deadline)
     elif deadline is not None:
         raise ValueError("deadline: only isolated plugins have one; pass isolated=True")
     else:

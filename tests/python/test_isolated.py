@@ -310,6 +310,22 @@ def test_the_deadline_comes_from_the_environment_too():
     assert "TENON_ISOLATED_DEADLINE: expected a number of seconds, got 'soon'" in refused
 
 
+def test_damaged_shared_memory_harms_nobody_else():
+    output = run("""
+        plugins.load(BRITTLE, isolated=True, deadline=1)
+        host, x, process = tenon.arange(4), order(1007), process_of("brittle")
+        for call in (lambda: -x, lambda: x.to("cpu")):
+            print(error_of(call).replace(str(process), "PROCESS"))
+        print(host.tolist())
+        del x
+        plugins.unload("brittle")
+    """).split("\n")
+    # Either the answer made no sense, or the process did not find the question.
+    assert "plugin brittle 0.9.0 (isolated process PROCESS) " in output[0]
+    assert "plugin brittle 0.9.0 (isolated process PROCESS) " in output[1]
+    assert output[2] == "[0, 1, 2, 3]"
+
+
 def test_errors_of_kernels_are_errors_here():
     output = run("""
         plugins.load(BRITTLE, isolated=True)
@@ -329,6 +345,20 @@ def test_two_plugins_do_not_share_their_fate():
     """)
         == "True [2.0, 2.0]"
     )
+
+
+def test_kernels_of_others_run_over_there():
+    code = """
+        more = os.path.join(os.path.dirname(BRITTLE), "more")
+        if BEFORE: tenon.load_plugin(os.path.join(more, "libtenon_brittle_kernels.so"))
+        else: plugins.add_folder(more)
+        plugins.load(BRITTLE, isolated=True)
+        ran_in = tenon.square(order(2)).to("cpu").tolist()[0]
+        print(ran_in == process_of("brittle"), ran_in)
+    """
+    assert run(code.replace("BEFORE", "False")).startswith("True ")
+    # Known to this process only: not called, with addresses of another.
+    assert run(code.replace("BEFORE", "True")) == "False 4.0"
 
 
 # ---- loading and unloading --------------------------------------------------------------------

@@ -20,6 +20,7 @@ class Server {
 
  private:
   tenon_status run(Command command, Reader& in, Writer& out);
+  tenon_status load(Reader& in, Writer& out);
   tenon_status alloc(Reader& in, Writer& out);
   tenon_status free(Reader& in);
   tenon_status copy_on(Reader& in);

@@ -45,7 +45,7 @@ void Server::serve(void (*on_loaded)()) {
 tenon_status Server::run(Command command, Reader& in, Writer& out) {
   switch (command) {
     case Command::kLoad:
-      return vendor_.load(std::string(in.get_text()), out, err_);
+      return load(in, out);
     case Command::kOpen:
       return vendor_.open(in.get<uint32_t>(), err_);
     case Command::kAlloc:
@@ -73,6 +73,11 @@ tenon_status Server::run(Command command, Reader& in, Writer& out) {
   }
   return fail(err_, TENON_UNSUPPORTED,
               "tenon-plugin-host does not know this command; is it of another version?");
+}
+
+tenon_status Server::load(Reader& in, Writer& out) {
+  const std::string path(in.get_text()), folders(in.get_text());
+  return vendor_.load(path, folders, out, err_);
 }
 
 tenon_status Server::alloc(Reader& in, Writer& out) {

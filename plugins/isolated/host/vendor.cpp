@@ -2,6 +2,7 @@
 #include "host/vendor.hpp"
 
 #include <algorithm>
+#include <sstream>
 #include <tenon/tensor.hpp>
 
 namespace tenon::isolated {
@@ -16,9 +17,13 @@ tenon_status refuse(const std::string& name, const char* what, tenon_err* err) {
 
 }  // namespace
 
-tenon_status Vendor::load(const std::string& path, Writer& description, tenon_err* err) {
-  tenon_status status =
-      host->plugin_load_default(err);  // operators, and kernels for devices that compile
+tenon_status Vendor::load(const std::string& path, const std::string& folders, Writer& description,
+                          tenon_err* err) {
+  std::istringstream list(folders);
+  for (std::string folder; std::getline(list, folder, ':');)
+    host->plugin_add_folder(folder.c_str(), nullptr);  // one that is gone is of no use to anybody
+  // Operators, and kernels for devices that compile.
+  tenon_status status = host->plugin_load_default(err);
   if (status == TENON_OK) status = host->plugin_load(path.c_str(), err);
   // What this process has no kernel for, the program decides about.
   if (status == TENON_OK) status = host->fallback_set_policy("deny", err);
@@ -42,7 +47,6 @@ tenon_status Vendor::load(const std::string& path, Writer& description, tenon_er
   std::stable_sort(kernels_.begin(), kernels_.end(), [](const Kernel& a, const Kernel& b) {
     return a.is_compiled != b.is_compiled ? b.is_compiled : a.def.score > b.def.score;
   });
-  devices_.resize(kMostDevices);
   status = prepare_handles(api_.kind, err);
   return status == TENON_OK ? describe(plugin, description, err) : status;
 }
@@ -99,12 +103,14 @@ int32_t (*Vendor::can_run(uint32_t row) const)(const tenon_value*, uint32_t) {
 }
 
 tenon_status Vendor::open(uint32_t index, tenon_err* err) {
+  if (index >= devices_.size()) return fail(err, TENON_NOT_FOUND, "no device has this number");
   std::lock_guard lock(mutex_);
-  OpenDevice device;
+  OpenDevice& device = devices_[index];
   const std::string name = std::string(api_.kind) + ":" + std::to_string(index);
+  tenon_device handle = nullptr;
   tenon_status status = host->device_find(name.c_str(), &device.id, err);
-  if (status == TENON_OK) status = find_handle(device.id, &device.handle, err);
-  if (status == TENON_OK) devices_[index] = device;
+  if (status == TENON_OK) status = find_handle(device.id, &handle, err);
+  if (status == TENON_OK) device.handle = handle;
   return status;
 }
 

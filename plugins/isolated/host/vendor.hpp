@@ -2,6 +2,8 @@
 // The vendor's plugin, as loaded in this process.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -12,13 +14,14 @@ namespace tenon::isolated {
 
 struct OpenDevice {
   tenon_device_id id = TENON_DEVICE_NONE;
-  tenon_device handle = nullptr;
+  std::atomic<tenon_device> handle{nullptr};  // set last
 };
 
 class Vendor {
  public:
   // Load it with every check of the host, and describe it.
-  tenon_status load(const std::string& path, Writer& description, tenon_err* err);
+  tenon_status load(const std::string& path, const std::string& folders, Writer& description,
+                    tenon_err* err);
   tenon_status unload(tenon_err* err);
 
   tenon_status open(uint32_t index, tenon_err* err);
@@ -43,7 +46,7 @@ class Vendor {
   tenon_device_api api_ = {};
   std::vector<Kernel> kernels_;
   std::mutex mutex_;
-  std::vector<OpenDevice> devices_;  // by index; never grows
+  std::array<OpenDevice, 256> devices_;  // by index
 };
 
 // tables.cpp: the table of a library that the host has loaded already; NULL: it is no plugin.

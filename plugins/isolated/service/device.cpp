@@ -147,6 +147,8 @@ void fill_device_table(Proxy& proxy) {
   tenon_device_api& table = proxy.device;
   table.struct_size = sizeof table;
   table.revision = TENON_ABI_REVISION;
+  table.features =
+      TENON_DEVICE_FEATURE_OWN_KERNELS_ONLY;  // others know only addresses of this process
   table.kind = proxy.description.kind.c_str();
   table.close = close;
   table.alloc = alloc;

@@ -75,10 +75,11 @@ std::vector<std::unique_ptr<Proxy>> take_ended(Loaded& all) {
   return ended;
 }
 
-tenon_status describe(Proxy& proxy, const char* path, tenon_err* err) {
+tenon_status describe(Proxy& proxy, const char* path, const char* folders, tenon_err* err) {
   proxy.connection.set_name(path);
   Request call(proxy.connection);
   call.message().put_text(path);
+  call.message().put_text(folders ? folders : "");
   if (const tenon_status status = call.run(Command::kLoad, err); status != TENON_OK) {
     constexpr std::string_view kContext = "isolated";
     host->err_context(err, kContext.data(), kContext.size());
@@ -118,7 +119,12 @@ void close_one_device(Proxy& proxy) {
   end_if_unused(proxy);
 }
 
-tenon_status load_isolated(const char* path, uint64_t deadline_ns, tenon_err* err) try {
+tenon_status load_isolated(const tenon_isolated_request* request, tenon_err* err) try {
+  if (!request || request->struct_size < sizeof *request)
+    return fail(err, TENON_INVALID_ARGUMENT,
+                "isolated: expected struct_size = sizeof(tenon_isolated_request)");
+  const char* path = request->path;
+  uint64_t deadline_ns = request->deadline_ns;
   if (!path || !*path)
     return fail(err, TENON_INVALID_ARGUMENT, "isolated: expected the path of a plugin");
   if (is_forked_child())
@@ -139,7 +145,7 @@ tenon_status load_isolated(const char* path, uint64_t deadline_ns, tenon_err* er
     return err ? host->err_code(err) : TENON_UNAVAILABLE;
   }
   auto proxy = std::make_unique<Proxy>(std::move(process), deadline_ns);
-  tenon_status status = describe(*proxy, path, err);
+  tenon_status status = describe(*proxy, path, request->folders, err);
   if (status == TENON_OK) status = publish(*proxy, path, err);
   if (status != TENON_OK) {
     end_process(proxy->connection);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The whole plugin at a glance: one service.
-#include <tenon/services/isolated.h>
 #include <tenon/plugin.hpp>
 
 #include "service/connection.hpp"

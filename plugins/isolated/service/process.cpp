@@ -151,6 +151,7 @@ void Process::watch() {
   }
   // A program that ignores SIGCHLD, or waits for everything, takes the status away from us.
   if (ending_.empty()) ending_ = result == 0 ? describe_status(info) : "died";
+  has_ended_.store(true, std::memory_order_release);
   is_gone_.store(true, std::memory_order_release);
   for (Lane& lane : shared_->lanes) announce_end(lane);
   changed_.notify_all();
@@ -164,6 +165,7 @@ std::string Process::how_it_ended() const {
 void Process::end(const std::string& reason) {
   std::lock_guard lock(mutex_);
   if (ending_.empty()) ending_ = reason;
+  has_ended_.store(true, std::memory_order_release);
   if (!is_reaped_) kill(id_, SIGKILL);
 }
 

@@ -23,7 +23,9 @@ class Process : public std::enable_shared_from_this<Process> {
   Shared& shared() { return *shared_; }
   pid_t id() const { return id_; }
   bool is_gone() const { return is_gone_.load(std::memory_order_acquire); }
-  // "died: signal 9 (Killed)"; once it is gone.
+  // It is gone, or will be as soon as the operating system lets it.
+  bool has_ended() const { return has_ended_.load(std::memory_order_acquire); }
+  // "died: signal 9 (Killed)"; once it has ended.
   std::string how_it_ended() const;
 
   // End it. `reason` is what how_it_ended() says from now on; the first one counts.
@@ -49,6 +51,7 @@ class Process : public std::enable_shared_from_this<Process> {
   std::condition_variable changed_;
   std::string ending_;
   bool is_reaped_ = false;  // its number may belong to another process now
+  std::atomic<bool> has_ended_{false};
   std::atomic<bool> is_gone_{false};
 };
 

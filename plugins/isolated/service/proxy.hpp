@@ -3,6 +3,8 @@
 // send requests.
 #pragma once
 
+#include <tenon/services/isolated.h>
+
 #include <deque>
 
 #include "service/connection.hpp"
@@ -64,6 +66,6 @@ void fill_device_table(Proxy& proxy);
 // process is not needed any more.
 tenon_status stop_proxy(Proxy& proxy, tenon_err* err);
 void close_one_device(Proxy& proxy);
-tenon_status load_isolated(const char* path, uint64_t deadline_ns, tenon_err* err);
+tenon_status load_isolated(const tenon_isolated_request* request, tenon_err* err);
 
 }  // namespace tenon::isolated

@@ -37,7 +37,9 @@ void load_brittle() {
       host->service_find(TENON_ISOLATED_SERVICE, TENON_ISOLATED_VERSION));
   ASSERT_TRUE(isolated);
   Error err;
-  ASSERT_EQ(isolated->load(TENON_TEST_BRITTLE, 0, err.handle), TENON_OK) << err.text();
+  const tenon_isolated_request request = {.struct_size = sizeof request,
+                                          .path = TENON_TEST_BRITTLE};
+  ASSERT_EQ(isolated->load(&request, err.handle), TENON_OK) << err.text();
 }
 
 void unload_brittle() {

@@ -23,7 +23,7 @@ inline constexpr uint64_t kMessageBytes = 1 << 20;
 inline constexpr uint64_t kStagingBytes = 256 << 10;  // of each of the two halves
 
 enum class Command : uint32_t {
-  kLoad,     // path -> description of the plugin
+  kLoad,     // path, folders -> description of the plugin
   kOpen,     // device index
   kAlloc,    // device, bytes, align -> address
   kFree,     // device, address, bytes

@@ -463,7 +463,7 @@ enum {
 typedef struct tenon_device_api {
   uint32_t struct_size;
   uint32_t revision;
-  uint64_t features; /* reserved bits, 0 */
+  uint64_t features; /* TENON_DEVICE_FEATURE_* */
   const char* kind;  /* "acme": [a-z][a-z0-9_]{0,15}; how users name the device: "acme:0" */
 
   /* Describe up to `capacity` devices; `*count` receives how many there are. Zero is not an error. */
@@ -490,6 +490,11 @@ typedef struct tenon_device_api {
   TENON_DEVICE_GROUPS(TENON_GROUP_MEMBER)
 #undef TENON_GROUP_MEMBER
 } tenon_device_api;
+enum {
+  /* Its memory means nothing to other code in this process, as when it belongs to another one: kernels
+   * that other plugins bring for this kind are not called. */
+  TENON_DEVICE_FEATURE_OWN_KERNELS_ONLY = 1
+};
 
 /* ==== Section 6: operators and kernels ========================================================= */
 
