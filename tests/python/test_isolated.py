@@ -314,16 +314,17 @@ def test_damaged_shared_memory_harms_nobody_else():
     output = run("""
         plugins.load(BRITTLE, isolated=True, deadline=1)
         host, x, process = tenon.arange(4), order(1007), process_of("brittle")
-        for call in (lambda: -x, lambda: x.to("cpu")):
-            print(error_of(call).replace(str(process), "PROCESS"))
+        error = "no error"  # at first: the noise spreads while it answers
+        while error == "no error":
+            error = error_of(lambda: -x)
+        print(error.replace(str(process), "PROCESS"))
         print(host.tolist())
         del x
         plugins.unload("brittle")
     """).split("\n")
-    # Either the answer made no sense, or the process did not find the question.
+    # Either an answer makes no sense, or none comes in time.
     assert "plugin brittle 0.9.0 (isolated process PROCESS) " in output[0]
-    assert "plugin brittle 0.9.0 (isolated process PROCESS) " in output[1]
-    assert output[2] == "[0, 1, 2, 3]"
+    assert output[1] == "[0, 1, 2, 3]"
 
 
 def test_errors_of_kernels_are_errors_here():

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <tenon/tensor.hpp>
 
 namespace tenon::isolated {
@@ -90,16 +91,21 @@ tenon_status Request::post(Command command, tenon_err* err) {
 
 tenon_status Request::wait(tenon_err* err) {
   Process& process = connection_.process();
+  const uint64_t deadline_ns = connection_.deadline_ns_;
   const uint32_t number = connection_.numbers_[index_];
-  for (;;) {
+  const auto start = std::chrono::steady_clock::now();
+  for (bool is_first = true;; is_first = false) {
     const uint32_t answered = lane_.answered.load(std::memory_order_acquire);
     if (answered == number) break;
     if (process.has_ended()) return connection_.fail_gone(err);
-    if (wait_for_change(lane_.answered, lane_.program_sleeps, answered, patience_of(index_),
-                        connection_.deadline_ns_))
+    // Counted from the start: a process gone wild may change the word again and again.
+    const auto waited = is_first ? 0 : (std::chrono::steady_clock::now() - start).count();
+    if (static_cast<uint64_t>(waited) < deadline_ns) {
+      wait_for_change(lane_.answered, lane_.program_sleeps, answered, patience_of(index_),
+                      deadline_ns - static_cast<uint64_t>(waited));
       continue;
-    process.end("did not answer within " + seconds_text(connection_.deadline_ns_) +
-                " s and was ended");
+    }
+    process.end("did not answer within " + seconds_text(deadline_ns) + " s and was ended");
     // A process that hangs in a driver ends when the operating system lets it.
     constexpr uint64_t kSecond = 1'000'000'000;
     process.wait_gone(kSecond);
