@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plugins in folders: found by their notes, loaded when they are wanted.
-#include <tenon/services/policy.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
 
-#include "kernel_core/abi/slots.hpp"
-#include "kernel_core/plugin/guarded.hpp"
 #include "kernel_core/plugin/host_location.hpp"
 #include "kernel_core/plugin/loader.hpp"
 #include "kernel_core/runtime/log.hpp"
@@ -19,7 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kSystemFolder = "/usr/lib/tenon/plugins";
-constexpr const char* kPolicyPlugin = "policy";  // loaded by check_policy alone
 
 // secure_getenv: a set-user-id program takes no advice from its caller's environment.
 std::vector<std::string> list_from_environment(const char* variable, char separator) {
@@ -121,32 +116,6 @@ Refusal Loader::try_candidate(size_t index) {
   Refusal refusal = load_recorded(candidates_[index].file.path, trust);
   candidates_[index].refusal = refusal;
   return refusal;
-}
-
-// What the site demands of a file's bytes before it is opened. The host's own plugins are part of
-// the host, which nobody checks either.
-Refusal Loader::check_policy(const FileIdentity& file) {
-  const char* policy = ::secure_getenv("TENON_PLUGIN_POLICY");
-  if (!policy || !*policy || std::string_view(policy) == "any" || is_in_own_folder(file.path))
-    return accepted();
-  add_known_folders();
-  for (size_t i = 0; i < candidates_.size(); ++i)
-    if (candidates_[i].manifest.name == kPolicyPlugin && is_in_own_folder(candidates_[i].file.path))
-      (void)try_candidate(i);
-  const void* service = slots::service_find(TENON_POLICY_SERVICE, TENON_POLICY_VERSION);
-  tenon_err err;
-  tenon_status status = guarded("policy", &err, [&] {
-    if (service)
-      return static_cast<const tenon_policy_api*>(service)->check(policy, file.path.c_str(), &err);
-    return fail(&err, TENON_NOT_FOUND,
-                "TENON_PLUGIN_POLICY=%s needs the plugin '%s' beside the host", policy,
-                kPolicyPlugin);
-  });
-  if (status == TENON_OK) return accepted();
-  Reason reason = status == TENON_DATA_LOSS         ? Reason::kNotPinned
-                  : status == TENON_UNAUTHENTICATED ? Reason::kBadSignature
-                                                    : Reason::kCannotVerify;
-  return {Stage::kTrust, reason, err.text, ""};
 }
 
 // The namespace is the host's own plugins'. Where it has none that define it, because a program

@@ -88,6 +88,9 @@ class Loader {
   std::atomic<bool> is_default_loaded_{false};
 };
 
+// The plugin that knows policies: loaded when one is set, and not before.
+inline constexpr const char* kPolicyPlugin = "policy";
+
 // Is the plugin switched off by TENON_PLUGINS_DISABLE?
 bool is_disabled(const std::string& name);
 
