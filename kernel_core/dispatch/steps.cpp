@@ -61,11 +61,10 @@ tenon_status find_call_device(Plan& plan) {
     tenon_tensor* out = as_tensor(plan.outs[0]);
     id = out ? out->device : slots::device_host();
   }
-  plan.device = id == TENON_DEVICE_NONE ? nullptr : find_device(id);
-  if (!plan.device)
+  if (id == TENON_DEVICE_NONE)
     return fail(plan.err, TENON_NOT_FOUND,
                 "[%s] no device to run on: no tensor was given and no host device is loaded", short_name(plan.op));
-  return TENON_OK;
+  return open_device(id, &plan.device, plan.err);  // says why a device that was open is not any more
 }
 
 tenon_status find_compute_dtype(Plan& plan) {

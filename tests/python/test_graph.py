@@ -177,6 +177,10 @@ def test_a_forked_child_leaves_the_graph_alone():
         try:
             del graph
             gc.collect()
+            with pytest.raises(
+                tenon.DeviceError, match="was opened before this process was forked"
+            ):
+                x.cpu()
             os._exit(0)
         finally:
             os._exit(1)
