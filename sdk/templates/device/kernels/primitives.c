@@ -86,10 +86,10 @@ static tenon_status copy(tenon_ctx* ctx, const tenon_tensor* x, int32_t dtype, t
   for (int64_t i = 0; i < out->numel; ++i) store(out, place_of(out, i), at(x, i));
   return TENON_OK;
 }
-TENON_BOX_primitive_copy(copy_boxed, copy)
+TENON_BOX_primitive_copy(copy_boxed, copy);
 
-    /* Conversions to other dtypes are left to the host. */
-    static int32_t can_copy(const tenon_value* args, uint32_t nargs) {
+/* Conversions to other dtypes are left to the host. */
+static int32_t can_copy(const tenon_value* args, uint32_t nargs) {
   (void)nargs;
   return (int32_t)(SERVED >> tenon_arg_id(&args[1]) & 1);
 }
@@ -103,15 +103,12 @@ static double sign_of(double x) { return x != x ? x : (x > 0) - (x < 0); }
 static double negative(double x) { return -x; }
 
 /* By TENON_UNARY_ number. */
+/* clang-format off */
 static double (*const functions[])(double) = {
-    negative, fabs, sign_of,   NULL /* INVERT, of integers */,
-    floor,    ceil, nearbyint, trunc,
-    sqrt,     cbrt, exp,       exp2,
-    expm1,    log,  log2,      log10,
-    log1p,    sin,  cos,       tan,
-    asin,     acos, atan,      sinh,
-    cosh,     tanh, asinh,     acosh,
-    atanh,    erf,  erfc,      lgamma};
+    negative, fabs, sign_of, NULL /* INVERT, of integers */, floor, ceil, nearbyint, trunc, sqrt, cbrt,
+    exp, exp2, expm1, log, log2, log10, log1p, sin, cos, tan, asin, acos, atan, sinh, cosh, tanh,
+    asinh, acosh, atanh, erf, erfc, lgamma};
+/* clang-format on */
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
 /* Unsigned arithmetic wraps around where signed would be undefined. */
@@ -138,10 +135,10 @@ static tenon_status unary(tenon_ctx* ctx, const tenon_tensor* x, int64_t op, ten
   }
   return TENON_OK;
 }
-TENON_BOX_primitive_unary(unary_boxed, unary)
+TENON_BOX_primitive_unary(unary_boxed, unary);
 
-    /* Remainder with the sign of y, and the quotient that belongs to it. */
-    static double real_remainder(double x, double y) {
+/* Remainder with the sign of y, and the quotient that belongs to it. */
+static double real_remainder(double x, double y) {
   const double r = fmod(x, y);
   return r == 0 ? copysign(0, y) : (r < 0) != (y < 0) ? r + y : r;
 }
@@ -233,10 +230,10 @@ static tenon_status binary(tenon_ctx* ctx, const tenon_tensor* x, const tenon_te
   }
   return TENON_OK;
 }
-TENON_BOX_primitive_binary(binary_boxed, binary)
+TENON_BOX_primitive_binary(binary_boxed, binary);
 
-    static tenon_status compare(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* y,
-                                int64_t op, tenon_tensor* out, tenon_err* err) {
+static tenon_status compare(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* y,
+                            int64_t op, tenon_tensor* out, tenon_err* err) {
   (void)ctx;
   if (op < 0 || op > TENON_COMPARE_LESS_EQUAL) return unknown(err);
   for (int64_t i = 0; i < out->numel; ++i) {
@@ -248,22 +245,21 @@ TENON_BOX_primitive_binary(binary_boxed, binary)
   }
   return TENON_OK;
 }
-TENON_BOX_primitive_compare(compare_boxed, compare)
+TENON_BOX_primitive_compare(compare_boxed, compare);
 
-    static tenon_status choose(tenon_ctx* ctx, const tenon_tensor* condition, const tenon_tensor* x,
-                               const tenon_tensor* y, tenon_tensor* out, tenon_err* err) {
+static tenon_status choose(tenon_ctx* ctx, const tenon_tensor* condition, const tenon_tensor* x,
+                           const tenon_tensor* y, tenon_tensor* out, tenon_err* err) {
   (void)ctx, (void)err;
   for (int64_t i = 0; i < out->numel; ++i) store(out, i, at(at(condition, i).integer ? x : y, i));
   return TENON_OK;
 }
-TENON_BOX_primitive_select(choose_boxed, choose)
+TENON_BOX_primitive_select(choose_boxed, choose);
 
-    /* ==== Reduction and product
-       =================================================================== */
+/* ==== Reduction and product =================================================================== */
 
-    /* x is [outer, n, inner], out [outer, inner]. */
-    static tenon_status
-    reduce(tenon_ctx* ctx, const tenon_tensor* x, int64_t op, tenon_tensor* out, tenon_err* err) {
+/* x is [outer, n, inner], out [outer, inner]. */
+static tenon_status reduce(tenon_ctx* ctx, const tenon_tensor* x, int64_t op, tenon_tensor* out,
+                           tenon_err* err) {
   static const int64_t steps[] = {TENON_BINARY_ADD, TENON_BINARY_MULTIPLY, TENON_BINARY_MAXIMUM,
                                   TENON_BINARY_MINIMUM}; /* by TENON_REDUCTION_ number */
   (void)ctx;
@@ -277,11 +273,11 @@ TENON_BOX_primitive_select(choose_boxed, choose)
   }
   return TENON_OK;
 }
-TENON_BOX_primitive_reduce(reduce_boxed, reduce)
+TENON_BOX_primitive_reduce(reduce_boxed, reduce);
 
-    /* x is [batch, m, k], y [batch, k, n], out [batch, m, n]. */
-    static tenon_status contract(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* y,
-                                 tenon_tensor* out, tenon_err* err) {
+/* x is [batch, m, k], y [batch, k, n], out [batch, m, n]. */
+static tenon_status contract(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* y,
+                             tenon_tensor* out, tenon_err* err) {
   (void)ctx, (void)err;
   const int64_t m = x->shape[1], depth = x->shape[2], n = y->shape[2];
   for (int64_t i = 0; i < out->numel; ++i) {
@@ -296,13 +292,12 @@ TENON_BOX_primitive_reduce(reduce_boxed, reduce)
   }
   return TENON_OK;
 }
-TENON_BOX_primitive_contract(contract_boxed, contract)
+TENON_BOX_primitive_contract(contract_boxed, contract);
 
-    /* ==== Rows by position
-       ======================================================================== */
+/* ==== Rows by position ======================================================================== */
 
-    static tenon_status check_position(int64_t at, int64_t n, tenon_err* err) {
-  if (at >= 0 && at < n) return TENON_OK;
+static tenon_status check_position(int64_t row, int64_t n, tenon_err* err) {
+  if (row >= 0 && row < n) return TENON_OK;
   return acme_fail(err, TENON_OUT_OF_RANGE, "acme: a position lies outside its axis");
 }
 
@@ -312,40 +307,39 @@ static tenon_status gather(tenon_ctx* ctx, const tenon_tensor* x, const tenon_te
   (void)ctx;
   const int64_t inner = x->shape[1];
   for (int64_t j = 0; j < index->numel; ++j) {
-    const int64_t at = load(index, j).integer;
-    if (check_position(at, x->shape[0], err) != TENON_OK) return TENON_OUT_OF_RANGE;
-    for (int64_t k = 0; k < inner; ++k) store(out, j * inner + k, load(x, at * inner + k));
+    const int64_t row = load(index, j).integer;
+    if (check_position(row, x->shape[0], err) != TENON_OK) return TENON_OUT_OF_RANGE;
+    for (int64_t k = 0; k < inner; ++k) store(out, j * inner + k, load(x, row * inner + k));
   }
   return TENON_OK;
 }
-TENON_BOX_primitive_gather(gather_boxed, gather)
+TENON_BOX_primitive_gather(gather_boxed, gather);
 
-    static tenon_status
-    scatter(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
-            const tenon_tensor* source, int64_t op, tenon_tensor* out, tenon_err* err) {
+static tenon_status scatter(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
+                            const tenon_tensor* source, int64_t op, tenon_tensor* out,
+                            tenon_err* err) {
   (void)ctx;
   if (op != TENON_SCATTER_ASSIGN && op != TENON_SCATTER_ADD) return unknown(err);
   const int64_t inner = x->shape[1];
   for (int64_t i = 0; i < out->numel; ++i) store(out, i, load(x, i));
   for (int64_t j = 0; j < index->numel; ++j) {
-    const int64_t at = load(index, j).integer;
-    if (check_position(at, x->shape[0], err) != TENON_OK) return TENON_OUT_OF_RANGE;
+    const int64_t row = load(index, j).integer;
+    if (check_position(row, x->shape[0], err) != TENON_OK) return TENON_OUT_OF_RANGE;
     for (int64_t k = 0; k < inner; ++k) {
-      const Number added = load(source, j * inner + k), old = load(out, at * inner + k);
-      store(out, at * inner + k,
+      const Number added = load(source, j * inner + k), old = load(out, row * inner + k);
+      store(out, row * inner + k,
             op == TENON_SCATTER_ADD ? combine(TENON_BINARY_ADD, old, added) : added);
     }
   }
   return TENON_OK;
 }
-TENON_BOX_primitive_scatter(scatter_boxed, scatter)
+TENON_BOX_primitive_scatter(scatter_boxed, scatter);
 
-    /* ==== Numbers
-       ================================================================================= */
+/* ==== Numbers ================================================================================= */
 
-    static tenon_status
-    iota(tenon_ctx* ctx, int64_t count, const tenon_value* start, const tenon_value* step,
-         int32_t dtype, int32_t device, tenon_tensor* out, tenon_err* err) {
+static tenon_status iota(tenon_ctx* ctx, int64_t count, const tenon_value* start,
+                         const tenon_value* step, int32_t dtype, int32_t device, tenon_tensor* out,
+                         tenon_err* err) {
   (void)ctx, (void)dtype, (void)device, (void)err;
   const int of_floats = start->tag == TENON_VALUE_FLOAT || step->tag == TENON_VALUE_FLOAT;
   for (int64_t i = 0; i < count; ++i)
@@ -354,10 +348,10 @@ TENON_BOX_primitive_scatter(scatter_boxed, scatter)
                     : whole(plus(start->v.i, times(i, step->v.i))));
   return TENON_OK;
 }
-TENON_BOX_primitive_iota(iota_boxed, iota)
+TENON_BOX_primitive_iota(iota_boxed, iota);
 
-    /* Philox4x32-10 (Salmon, Moraes, Dror, Shaw, 2011): block `block` of the stream of `seed`. */
-    static void philox(uint64_t seed, uint64_t block, uint32_t c[4]) {
+/* Philox4x32-10 (Salmon, Moraes, Dror, Shaw, 2011): block `block` of the stream of `seed`. */
+static void philox(uint64_t seed, uint64_t block, uint32_t c[4]) {
   uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
   c[0] = (uint32_t)block, c[1] = (uint32_t)(block >> 32), c[2] = c[3] = 0;
   for (int round = 0; round < 10; ++round, key[0] += 0x9e3779b9u, key[1] += 0xbb67ae85u) {
@@ -379,24 +373,23 @@ static tenon_status words(tenon_ctx* ctx, int64_t count, int32_t device, tenon_t
   }
   return TENON_OK;
 }
-TENON_BOX_primitive_random(words_boxed, words)
+TENON_BOX_primitive_random(words_boxed, words);
 
-    /* ==== The table
-       =============================================================================== */
+/* ==== The table =============================================================================== */
 
-    const tenon_kernel_def acme_kernels[] = {
-        {sizeof(tenon_kernel_def), TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT,
-         "tenon::primitive_copy", NULL, TENON_HASH_primitive_copy, SERVED, 0, 0, copy_boxed,
-         (tenon_typed_fn)copy, can_copy},
-        TENON_KERNEL_primitive_unary(unary, NULL, INTEGERS | FLOATS, TENON_KERNEL_STRIDED, 0),
-        TENON_KERNEL_primitive_binary(binary, NULL, SERVED, TENON_KERNEL_STRIDED, 0),
-        TENON_KERNEL_primitive_compare(compare, NULL, SERVED, TENON_KERNEL_STRIDED, 0),
-        TENON_KERNEL_primitive_select(choose, NULL, SERVED, TENON_KERNEL_STRIDED, 0),
-        TENON_KERNEL_primitive_reduce(reduce, NULL, SERVED, 0, 0),
-        TENON_KERNEL_primitive_contract(contract, NULL, INTEGERS | FLOATS, 0, 0),
-        TENON_KERNEL_primitive_gather(gather, NULL, SERVED, 0, 0),
-        TENON_KERNEL_primitive_scatter(scatter, NULL, SERVED, 0, 0),
-        TENON_KERNEL_primitive_iota(iota, NULL, SERVED, 0, 0),
-        TENON_KERNEL_primitive_random(words, NULL, BIT(I64), 0, 0),
+const tenon_kernel_def acme_kernels[] = {
+    {sizeof(tenon_kernel_def), TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT,
+     "tenon::primitive_copy", NULL, TENON_HASH_primitive_copy, SERVED, 0, 0, copy_boxed,
+     (tenon_typed_fn)copy, can_copy},
+    TENON_KERNEL_primitive_unary(unary, NULL, INTEGERS | FLOATS, TENON_KERNEL_STRIDED, 0),
+    TENON_KERNEL_primitive_binary(binary, NULL, SERVED, TENON_KERNEL_STRIDED, 0),
+    TENON_KERNEL_primitive_compare(compare, NULL, SERVED, TENON_KERNEL_STRIDED, 0),
+    TENON_KERNEL_primitive_select(choose, NULL, SERVED, TENON_KERNEL_STRIDED, 0),
+    TENON_KERNEL_primitive_reduce(reduce, NULL, SERVED, 0, 0),
+    TENON_KERNEL_primitive_contract(contract, NULL, INTEGERS | FLOATS, 0, 0),
+    TENON_KERNEL_primitive_gather(gather, NULL, SERVED, 0, 0),
+    TENON_KERNEL_primitive_scatter(scatter, NULL, SERVED, 0, 0),
+    TENON_KERNEL_primitive_iota(iota, NULL, SERVED, 0, 0),
+    TENON_KERNEL_primitive_random(words, NULL, BIT(I64), 0, 0),
 };
 const uint32_t acme_kernel_count = sizeof acme_kernels / sizeof *acme_kernels;
