@@ -276,7 +276,7 @@ void abort(Session& session) {
 }  // namespace
 
 const Checks& collective_checks() {
-  static const char kNeeds[] = "lifecycle.sync memory.copy_grid";
+  static const char kNeeds[] = "lifecycle.sync memory.copy_grid async.null_stream";
   static const Checks checks = {
       {"collective.reduce", "all_reduce and reduce_scatter compute what their names say.",
        "abi.h section 5, tenon_collective_api", "", kNeeds, reduce},

@@ -236,7 +236,7 @@ void missing_kernel(Session& session) {
 }  // namespace
 
 const Checks& compile_checks() {
-  static const char kBasic[] = "lifecycle.sync memory.copy_grid";
+  static const char kBasic[] = "lifecycle.sync memory.copy_grid async.null_stream";
   static const char kNeeds[] = "lifecycle.sync memory.copy_grid compile.limits compile.run";
   static const Checks checks = {
       {"compile.limits", "The limits are those that Tenon's kernels count on.",

@@ -324,7 +324,8 @@ void breadth(Session& session) {
 }  // namespace
 
 const Checks& operator_checks() {
-  static const char kNeeds[] = "lifecycle.sync memory.copy_grid memory.copy_d2d memory.fill_grid";
+  static const char kNeeds[] =
+      "lifecycle.sync memory.copy_grid memory.copy_d2d memory.fill_grid async.null_stream";
   static const char kSection[] = "abi.h section 6, tenon_kernel_def";
   static const Checks checks = {
       {"ops.inputs_kept", "Kernels leave their inputs alone.", "abi.h section 4", "", kNeeds,

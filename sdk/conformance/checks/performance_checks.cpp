@@ -83,7 +83,7 @@ const Checks& performance_checks() {
       {"perf.copy", "How fast memory moves.", "figures only", "", "lifecycle.sync memory.copy_grid",
        copy},
       {"perf.allocate", "How long an allocation takes.", "figures only", "",
-       "lifecycle.sync memory.copy_grid", allocate},
+       "lifecycle.sync memory.copy_grid memory.leak", allocate},
       {"perf.launch", "How long the smallest call takes.", "figures only", "",
        "lifecycle.sync memory.copy_grid", launch},
       {"perf.matmul", "How fast matrices are multiplied.", "figures only", "",

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plugin comes to rest before it is unloaded.
-#include <memory>
-
 #include "subject/process.hpp"
 #include "subject/stream.hpp"
 
@@ -10,22 +8,27 @@ namespace {
 
 constexpr uint64_t kSecond = 1'000'000'000;
 
+void work(Plugin& plugin) {
+  Device device(plugin);
+  Buffer buffer = device.alloc(1 << 20);
+  if (plugin.group<tenon_async_api>(TENON_GROUP_ASYNC)) {
+    Stream stream(device);
+    device.fill(buffer, 0x31, stream);
+    device.sync(stream);
+  } else {
+    device.fill(buffer, 0x31);
+  }
+}
+
+// A driver's library keeps threads of its own, which are not the plugin's to stop. Where one was loaded,
+// all that can be asked is that their number does not grow.
 void stops(Session& session) {
+  std::set<std::string> files_before = mapped_files();
   int threads_before = holdings().threads;
   Plugin plugin(session);
   const auto& api = plugin.need_group<tenon_quiesce_api>(TENON_GROUP_QUIESCE);
-  for (int round = 0; round < 3; ++round) {
-    {
-      Device device(plugin);
-      Buffer buffer = device.alloc(1 << 20);
-      if (plugin.group<tenon_async_api>(TENON_GROUP_ASYNC)) {
-        Stream stream(device);
-        device.fill(buffer, 0x31, stream);
-        device.sync(stream);
-      } else {
-        device.fill(buffer, 0x31);
-      }
-    }
+  for (int round = 0; round < 4; ++round) {
+    work(plugin);
     session.step("quiesce");
     const double start = now();
     Error error;
@@ -33,6 +36,14 @@ void stops(Session& session) {
     session.require(status == TENON_OK, "quiesce succeeds when no device is open",
                     describe(status, error));
     session.expect(now() - start < 5, "quiesce keeps to its time", text(now() - start, " s"));
+    if (round == 0) {
+      std::set<std::string> files = mapped_files();
+      for (const std::string& file : files_before) files.erase(file);
+      files.erase(session.path());
+      bool has_driver = false;
+      for (const std::string& file : files) has_driver |= file.find(".so") != std::string::npos;
+      if (has_driver) threads_before = settled_threads(0);
+    }
     int threads = settled_threads(threads_before);
     session.expect(threads <= threads_before, "no thread of the plugin runs after quiesce",
                    text(threads - threads_before, " do"), "stop and join them");
@@ -44,7 +55,8 @@ void stops(Session& session) {
 const Checks& quiesce_checks() {
   static const Checks checks = {
       {"quiesce.stops", "After quiesce nothing of the plugin runs, and it can start again.",
-       "abi.h section 5, tenon_quiesce_api", "", "lifecycle.sync", stops},
+       "abi.h section 5, tenon_quiesce_api", "",
+       "lifecycle.sync async.null_stream async.leak_stream", stops},
   };
   return checks;
 }

@@ -154,7 +154,9 @@ void both(Session& session) {
 const Checks& thread_checks() {
   static const Checks checks = {
       {"threads.parallel", "Any thread may call, any time.", "abi.h, ground rules", "",
-       "lifecycle.sync memory.copy_grid memory.copy_d2d memory.fill_grid", both},
+       "lifecycle.sync memory.copy_grid memory.copy_d2d memory.fill_grid async.null_stream async.order "
+       "async.pageable async.free_in_flight",
+       both},
   };
   return checks;
 }

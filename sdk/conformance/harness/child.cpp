@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <utility>
 
 #include "harness/message.hpp"
 #include "harness/session.hpp"
@@ -89,9 +90,7 @@ class Listener {
         subject = message.field(0);
         break;
       case kFailureMessage:
-        result_.outcome = Outcome::kFailed;
-        result_.failures.push_back(
-            {message.field(0), message.field(1), message.field(2), message.field(3)});
+        add({message.field(0), message.field(1), message.field(2), message.field(3)});
         break;
       case kAbsentMessage:
         if (result_.outcome == Outcome::kPassed) result_.outcome = Outcome::kAbsent;
@@ -108,6 +107,17 @@ class Listener {
         done = true;
         break;
     }
+  }
+
+  void add(Failure failure) {
+    result_.outcome = Outcome::kFailed;
+    for (Failure& told : result_.failures)
+      if (told.subject == failure.subject && told.expected == failure.expected &&
+          told.got == failure.got) {
+        ++told.count;
+        return;
+      }
+    result_.failures.push_back(std::move(failure));
   }
 
   Result& result_;

@@ -21,6 +21,7 @@ struct Failure {
   std::string subject;  // the operator, or empty
   std::string expected, got, fix;
   Reason reason = Reason::kAssertion;
+  int count = 1;  // how often the same was found
 };
 
 struct Figure {

@@ -12,13 +12,14 @@
 namespace tenon::kit {
 namespace {
 
-// The first check that `check` needs and that did not pass; empty if none. What was not selected is
-// taken for granted.
+// The first check that `check` needs and that failed or did not run; empty if none. What was not
+// selected is taken for granted; what is absent, a check finds out for itself.
 std::string unmet_need(const Check& check, const std::map<std::string, Outcome>& outcomes) {
   std::istringstream needs(check.needs);
   for (std::string need; needs >> need;) {
     auto found = outcomes.find(need);
-    if (found != outcomes.end() && found->second != Outcome::kPassed) return need;
+    if (found == outcomes.end()) continue;
+    if (found->second == Outcome::kFailed || found->second == Outcome::kNotRun) return need;
   }
   return "";
 }
@@ -57,8 +58,7 @@ std::vector<Result> run_checks(const Options& options, Progress& progress) {
                             [&](const std::string& step) { progress.step(step); });
     } else {
       result.id = check->id;
-      result.outcome =
-          outcomes[need] == Outcome::kAbsent ? Outcome::kAbsent : Outcome::kNotRun;
+      result.outcome = Outcome::kNotRun;
       result.why = text(need, " ", outcome_name(outcomes[need]));
     }
     for (const Failure& failure : result.failures)

@@ -33,6 +33,7 @@ std::string to_json(const Options& options, const std::vector<Result>& results,
                   json.string("expected", failure.expected);
                   json.string("got", failure.got);
                   json.string("fix", failure.fix);
+                  json.number("count", failure.count);
                 });
             });
           if (!result.figures.empty())

@@ -63,8 +63,9 @@ class Terminal : public Progress {
     for (const Failure& failure : result.failures) {
       if (failure.expected.empty() || ++told > kMaxToldFailures) continue;
       if (!failure.subject.empty()) std::printf("    %s\n", failure.subject.c_str());
-      std::printf("    expected: %s\n    got:      %s\n", failure.expected.c_str(),
+      std::printf("    expected: %s\n    got:      %s", failure.expected.c_str(),
                   failure.got.c_str());
+      std::printf(failure.count > 1 ? " (%d times)\n" : "\n", failure.count);
       if (!failure.fix.empty()) std::printf("    fix:      %s\n", failure.fix.c_str());
     }
     if (result.failures.size() > kMaxToldFailures)

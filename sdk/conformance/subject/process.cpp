@@ -2,6 +2,7 @@
 #include "subject/process.hpp"
 
 #include <dirent.h>
+#include <tenon/abi.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -28,8 +29,10 @@ Holdings holdings() {
   std::ifstream pages("/proc/self/statm");
   int64_t total = 0, resident = 0, shared = 0, code = 0, library = 0, data = 0;
   pages >> total >> resident >> shared >> code >> library >> data;
-  result.memory = data * ::sysconf(_SC_PAGESIZE);
-  result.resident = resident * ::sysconf(_SC_PAGESIZE);
+  if (TENON_SANITIZER_HERE == TENON_SANITIZER_NONE) {  // sanitizers keep what is freed
+    result.memory = data * ::sysconf(_SC_PAGESIZE);
+    result.resident = resident * ::sysconf(_SC_PAGESIZE);
+  }
   result.files = entries("/proc/self/fd");
   result.threads = entries("/proc/self/task");
   return result;
@@ -45,13 +48,15 @@ int settled_threads(int expected) {
   return found;
 }
 
-bool is_mapped(const std::string& path) {
+std::set<std::string> mapped_files() {
+  std::set<std::string> files;
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);)
-    if (line.size() > path.size() && line.compare(line.size() - path.size(), path.size(), path) == 0)
-      return true;
-  return false;
+    if (size_t at = line.find('/'); at != std::string::npos) files.insert(line.substr(at));
+  return files;
 }
+
+bool is_mapped(const std::string& path) { return mapped_files().count(path) != 0; }
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())

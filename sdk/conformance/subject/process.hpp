@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 
 namespace tenon::kit {
@@ -19,6 +20,7 @@ Holdings holdings();
 // moment to take leave of a thread that was joined.
 int settled_threads(int expected);
 
+std::set<std::string> mapped_files();
 bool is_mapped(const std::string& path);  // is the file part of this process?
 
 double now();  // seconds on a clock that only goes forward
