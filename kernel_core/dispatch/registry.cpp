@@ -115,33 +115,21 @@ void define(Registry& self, Operator& op, const tenon_op_def& def, const void* o
   if (def.flags & TENON_OP_MATERIALIZE) self.materialize.store(&op, std::memory_order_release);
 }
 
-// What decides whether a kernel is for a device kind.
-struct KindView {
-  explicit KindView(uint32_t kind)
-      : compiles(device_kind_compiles(kind)), owner(device_kind_kernel_owner(kind)) {
-    if (const char* text = slots::device_kind_name(kind)) name = text;
-  }
-
-  // By name, or because the kind compiles source; unless it takes its own plugin's only.
-  bool takes(const Kernel& kernel) const {
-    if (owner && kernel.owner != owner) return false;
-    return kernel.device_kind == name || (compiles && kernel.device_kind == TENON_DEVICE_COMPILED);
-  }
-
-  std::string_view name;
-  bool compiles;
-  const void* owner;
-};
+// Is the kernel for this kind: by name, or because the kind compiles source?
+bool serves(const Kernel& kernel, const KindView& kind) {
+  if (kind.owner && kernel.owner != kind.owner) return false;
+  return kernel.device_kind == kind.name || (kind.compiles && kernel.device_kind == TENON_DEVICE_COMPILED);
+}
 
 // Device kinds with at least one kernel are worth lowering for; on others every part of a
 // decomposition would run on the host, one copy after another. Where the parts are primitives, it is
 // those that must be there, for this dtype.
 bool kind_has_parts(Registry& self, const Operator& of, uint32_t kind, int32_t dtype) {
-  const KindView view(kind);
+  const KindView view = view_device_kind(kind);
   bool wants_primitives = of.def.flags & TENON_OP_TO_PRIMITIVES;
   for (auto& [op, kernels] : self.kernels)
     for (auto& kernel : kernels)
-      if (view.takes(*kernel) &&
+      if (serves(*kernel, view) &&
           (!wants_primitives || (op->def.flags & TENON_OP_PRIMITIVE && kernel->def.dtype_mask >> dtype & 1)))
         return true;
   return false;
@@ -151,9 +139,9 @@ std::vector<const Kernel*> candidates(Registry& self, const Operator& op, uint32
   std::vector<const Kernel*> found;
   auto position = self.kernels.find(&op);
   if (position == self.kernels.end()) return found;
-  const KindView view(kind);
+  const KindView view = view_device_kind(kind);
   for (auto& kernel : position->second)
-    if (view.takes(*kernel) && (kernel->def.dtype_mask >> dtype & 1)) found.push_back(kernel.get());
+    if (serves(*kernel, view) && (kernel->def.dtype_mask >> dtype & 1)) found.push_back(kernel.get());
   auto comes_first = [](const Kernel* a, const Kernel* b) {
     bool a_is_compiled = a->device_kind == TENON_DEVICE_COMPILED, b_is_compiled = b->device_kind == TENON_DEVICE_COMPILED;
     return a_is_compiled != b_is_compiled ? b_is_compiled : a->def.score > b->def.score;

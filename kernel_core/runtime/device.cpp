@@ -317,16 +317,13 @@ const void* device_kind_owner(uint32_t number) {
   return is_live(kind) ? kind->owner : nullptr;
 }
 
-const void* device_kind_kernel_owner(uint32_t number) {
+KindView view_device_kind(uint32_t number) {
   Kind* kind = kind_at(number);
   const tenon_device_api* api = kind ? kind->api.load(std::memory_order_acquire) : nullptr;
-  return api && api->features & TENON_DEVICE_FEATURE_OWN_KERNELS_ONLY ? kind->owner : nullptr;
-}
-
-bool device_kind_compiles(uint32_t number) {
-  Kind* kind = kind_at(number);
-  const tenon_device_api* api = kind ? kind->api.load(std::memory_order_acquire) : nullptr;
-  return api && find_group(api, kDeviceGroups[TENON_GROUP_COMPILE]);
+  if (!api) return {};
+  bool takes_own_only = api->features & TENON_DEVICE_FEATURE_OWN_KERNELS_ONLY;
+  return {kind->name, find_group(api, kDeviceGroups[TENON_GROUP_COMPILE]) != nullptr,
+          takes_own_only ? kind->owner : nullptr};
 }
 
 tenon_status remove_device_kind(uint32_t number, tenon_err* err) try {

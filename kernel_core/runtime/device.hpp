@@ -78,10 +78,13 @@ std::string device_name(tenon_device_id id);
 tenon_status add_device_kind(const tenon_device_api* api, const void* owner, uint32_t* kind,
                              tenon_err* err, const char* origin = "");
 const void* device_kind_owner(uint32_t kind);
-// Has it the optional group `compile`?
-bool device_kind_compiles(uint32_t kind);
-// The one whose kernels alone may run on it; NULL: anybody's may.
-const void* device_kind_kernel_owner(uint32_t kind);
+// What decides which kernels are for a kind.
+struct KindView {
+  std::string_view name;  // empty: there is no such kind
+  bool compiles;          // it has the optional group `compile`
+  const void* owner;      // whose kernels alone may run on it; NULL: anybody's
+};
+KindView view_device_kind(uint32_t kind);
 
 // Closes the kind's devices and forgets its table; the number stays reserved for the name. Fails
 // and lists what is alive if memory, streams or events of a device are, or if the plugin's own
