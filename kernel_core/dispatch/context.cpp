@@ -59,7 +59,7 @@ tenon_status output_alloc(tenon_ctx* ctx, uint32_t index, int32_t dtype, int32_t
 }
 
 void random_reserve(tenon_ctx* ctx, uint64_t count, uint64_t* seed, uint64_t* offset) {
-  reserve_random(random_origin ? *random_origin : ctx->device, count, seed, offset);
+  reserve_random((random_origin ? *random_origin : ctx->device).id, count, seed, offset);
 }
 
 }  // namespace slots

@@ -48,10 +48,10 @@ Generators& generators() {
 
 }  // namespace
 
-void reserve_random(const Device& device, uint64_t count, uint64_t* seed, uint64_t* offset) {
+void reserve_random(tenon_device_id device, uint64_t count, uint64_t* seed, uint64_t* offset) {
   Generators& all = generators();
   std::lock_guard lock(all.mutex);
-  Position& position = all.at(device.id);
+  Position& position = all.at(device);
   *seed = position.seed;
   *offset = position.offset;
   position.offset += count;
@@ -67,11 +67,7 @@ void random_seed(uint64_t seed) {
 }
 
 void random_get(tenon_device_id device, uint64_t* seed, uint64_t* offset) {
-  Generators& all = generators();
-  std::lock_guard lock(all.mutex);
-  const Position& position = all.at(device);
-  *seed = position.seed;
-  *offset = position.offset;
+  reserve_random(device, 0, seed, offset);
 }
 
 void random_set(tenon_device_id device, uint64_t seed, uint64_t offset) {

@@ -8,6 +8,6 @@
 namespace tenon::core {
 
 // Take `count` consecutive 128-bit counters: they begin at `*offset`.
-void reserve_random(const Device& device, uint64_t count, uint64_t* seed, uint64_t* offset);
+void reserve_random(tenon_device_id device, uint64_t count, uint64_t* seed, uint64_t* offset);
 
 }  // namespace tenon::core

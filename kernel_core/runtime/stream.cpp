@@ -49,12 +49,6 @@ LiveHandles& live_handles(Device& device) {
   return *static_cast<LiveHandles*>(known);
 }
 
-void remember(Device& device, List list, const void* handle) {
-  LiveHandles& live = live_handles(device);
-  std::lock_guard lock(live.mutex);
-  (live.*list).push_back(handle);
-}
-
 bool forget(Device& device, List list, const void* handle) {
   LiveHandles& live = live_handles(device);
   std::lock_guard lock(live.mutex);
@@ -67,16 +61,13 @@ bool forget(Device& device, List list, const void* handle) {
   return true;
 }
 
-bool is_live(LiveHandles& live, tenon_stream stream) {
+bool is_live(LiveHandles& live, List list, const void* handle) {
   std::lock_guard lock(live.mutex);
-  return std::find(live.streams.begin(), live.streams.end(), stream) != live.streams.end();
+  return std::find((live.*list).begin(), (live.*list).end(), handle) != (live.*list).end();
 }
 
 tenon_status require(Device& device, List list, const void* handle, tenon_err* err) {
-  LiveHandles& live = live_handles(device);
-  std::lock_guard lock(live.mutex);
-  auto& handles = live.*list;
-  if (std::find(handles.begin(), handles.end(), handle) != handles.end()) return TENON_OK;
+  if (is_live(live_handles(device), list, handle)) return TENON_OK;
   return fail(err, TENON_INVALID_ARGUMENT, "%p is not a live %s of %s; create it there first",
               handle, list == &LiveHandles::streams ? "stream" : "event", device.name);
 }
@@ -102,7 +93,9 @@ tenon_status create(tenon_device_id id, List list, const char* name, Handle* out
     return fail(err, TENON_INTERNAL,
                 "%s > %s: returned OK and no handle; this is a bug in the plugin", device->name,
                 name);
-  remember(*device, list, handle);
+  LiveHandles& live = live_handles(*device);
+  std::lock_guard lock(live.mutex);
+  (live.*list).push_back(handle);
   *out = handle;
   return TENON_OK;
 } catch (const std::bad_alloc&) {
@@ -153,7 +146,7 @@ tenon_stream find_current_stream(const Device& device) {
     auto& live = *static_cast<LiveHandles*>(device.streams.load(std::memory_order_acquire));
     uint64_t destroyed = live.destroyed.load(std::memory_order_acquire);
     if (destroyed != entry.destroyed) [[unlikely]] {
-      if (!is_live(live, entry.stream)) entry.stream = nullptr;
+      if (!is_live(live, &LiveHandles::streams, entry.stream)) entry.stream = nullptr;
       entry.destroyed = destroyed;
     }
     return entry.stream;
@@ -193,7 +186,7 @@ tenon_stream stream_set_current(tenon_device_id id, tenon_stream stream) {
   if (previous == stream) return previous;
   LiveHandles& live = live_handles(*device);
   uint64_t destroyed = live.destroyed.load(std::memory_order_acquire);
-  if (stream && !is_live(live, stream)) {
+  if (stream && !is_live(live, &LiveHandles::streams, stream)) {
     core::log(LogLevel::kWarning, "%p is not a live stream of %s; the current stream stays",
               static_cast<void*>(stream), device->name);
     return previous;
@@ -239,10 +232,10 @@ tenon_status event_wait(tenon_device_id id, tenon_event event, tenon_stream stre
 
 tenon_status event_query(tenon_device_id id, tenon_event event, int32_t* done, tenon_err* err) {
   int32_t answer = 0;
-  TENON_TRY(with_event(id, "event_query", event, nullptr, err,
-                       [&](auto& async, tenon_device device) {
-                         return async.event_query(device, event, &answer, err);
-                       }));
+  TENON_TRY(
+      with_event(id, "event_query", event, nullptr, err, [&](auto& async, tenon_device device) {
+        return async.event_query(device, event, &answer, err);
+      }));
   *done = answer != 0;
   return TENON_OK;
 }

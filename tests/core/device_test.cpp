@@ -347,9 +347,9 @@ TEST(Random, AllDevicesDrawTheSameNumbers) {
   Device& other = Fake<Current>::device("current", 0, true);
   slots::random_seed(42);
   uint64_t seed, offset, other_seed, other_offset;
-  reserve_random(meta, 10, &seed, &offset);
-  reserve_random(meta, 5, &seed, &offset);
-  reserve_random(other, 10, &other_seed, &other_offset);
+  reserve_random(meta.id, 10, &seed, &offset);
+  reserve_random(meta.id, 5, &seed, &offset);
+  reserve_random(other.id, 10, &other_seed, &other_offset);
   EXPECT_EQ(seed, 42u);
   EXPECT_EQ(other_seed, 42u);
   EXPECT_EQ(offset, 10u);
@@ -357,7 +357,7 @@ TEST(Random, AllDevicesDrawTheSameNumbers) {
   slots::random_get(meta.id, &seed, &offset);
   EXPECT_EQ(offset, 15u);
   slots::random_set(meta.id, 7, 100);
-  reserve_random(meta, 1, &seed, &offset);
+  reserve_random(meta.id, 1, &seed, &offset);
   EXPECT_EQ(seed, 7u);
   EXPECT_EQ(offset, 100u);
   slots::random_seed(1);
