@@ -18,9 +18,7 @@ DtypeMask kernel_c_dtypes() {
   return mask;
 }
 
-bool may_hold_integers(DtypeMask mask) {
-  return (mask & (integer_dtypes() | bool_dtypes())) != 0;
-}
+bool may_hold_integers(DtypeMask mask) { return (mask & (integer_dtypes() | bool_dtypes())) != 0; }
 
 std::string source_line(const Node& node) {
   return cat("// ", node.where.origin(), ": ", text_of(node), "\n");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checked scalar expressions as Kernel C (docs/kernel_c.md). Elements are called e_<name> and have type
-// T; k_<function>() is on T. What depends on attributes alone is computed on the host, in C++, and
-// reaches the kernel as v0, v1, ...
+// Checked scalar expressions as Kernel C (docs/kernel_c.md). Elements are called e_<name> and have
+// type T; k_<function>() is on T. What depends on attributes alone is computed on the host, in C++,
+// and reaches the kernel as v0, v1, ...
 #pragma once
 
 #include <string>

@@ -2,7 +2,7 @@
 """Kernels from source need a device that compiles: "opencl" unless TENON_TEST_COMPILING names one;
 TENON_TEST_PLUGINS names libraries to load first.
 
-TENON_KERNEL_C_HOST_LIKE=0 runs these tests on the kernels meant for graphics processors (work groups,
+TENON_KERNEL_C_HOST_LIKE=0 runs these tests on the kernels meant for graphics processors (groups,
 local memory, barriers), wherever the device is a processor."""
 
 import os

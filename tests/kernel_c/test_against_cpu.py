@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels from source give what the CPU's give: also at the edges of every dtype, for long axes, odd
-sizes and strange strides."""
+"""Kernels from source give what the CPU's give: also at the edges of every dtype, for long axes,
+odd sizes and strange strides."""
 
 import numpy as np
 import pytest
@@ -39,13 +39,15 @@ def assert_equal(device, call, *arrays, dtype=None, rtol=0.0, atol=0.0):
 def edges(dtype):
     """Pairs of every two interesting numbers."""
     info = np.iinfo(dtype)
-    numbers = sorted({info.min, info.min + 1, -7, -2, -1, 0, 1, 2, 3, 7, 33, info.max - 1, info.max})
+    numbers = sorted(
+        {info.min, info.min + 1, -7, -2, -1, 0, 1, 2, 3, 7, 33, info.max - 1, info.max}
+    )
     numbers = np.array([n for n in numbers if info.min <= n <= info.max], dtype=dtype)
     return np.repeat(numbers, len(numbers)), np.tile(numbers, len(numbers))
 
 
-# Programs are compiled anew on a fresh machine, so every parameter costs: two signed and two unsigned
-# dtypes stand for all.
+# Programs are compiled anew on a fresh machine, so every parameter costs: two signed and two
+# unsigned dtypes stand for all.
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64"])
 @pytest.mark.parametrize(
     "op",
@@ -79,13 +81,13 @@ def test_special_numbers_one_by_one(op, device):
     assert_equal(device, getattr(tenon, op), SPECIAL, dtype="float32")
 
 
-@pytest.mark.parametrize("to", ["bool", "uint8", "int32", "int64", "float16", "bfloat16", "float64"])
+@pytest.mark.parametrize(
+    "to", ["bool", "uint8", "int32", "int64", "float16", "bfloat16", "float64"]
+)
 @pytest.mark.parametrize("start", ["bool", "int64", "bfloat16", "float32"])
 def test_casts(start, to, device):
     numbers = np.array([0, 1, 2, 3, 100, 101, 127] if start != "bool" else [0, 1])
-    assert_equal(
-        device, lambda x: x.to(getattr(tenon, start)).to(getattr(tenon, to)), numbers
-    )
+    assert_equal(device, lambda x: x.to(getattr(tenon, start)).to(getattr(tenon, to)), numbers)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -96,7 +98,9 @@ def test_rounding_of_halves(dtype, device):
     assert_equal(device, lambda x: x.to(getattr(tenon, dtype)), numbers)
 
 
-@pytest.mark.parametrize("value", [1.0005, 65519.0, 65520.0, 3e-8, -6e-5, float("nan"), -float("inf")])
+@pytest.mark.parametrize(
+    "value", [1.0005, 65519.0, 65520.0, 3e-8, -6e-5, float("nan"), -float("inf")]
+)
 def test_a_half_made_on_the_host_rounds_alike(value, device):
     for dtype in (tenon.float16, tenon.bfloat16):
         got, want = (array(tenon.full([3], value, dtype=dtype, device=d)) for d in (device, "cpu"))
@@ -112,13 +116,15 @@ def test_reductions_over_every_axis(shape, op, device):
     x = rng.standard_normal(shape).astype(np.float32)
     slack = {"sum": 2e-3, "mean": 1e-5}.get(op, 0.0)
     for axis in [None, *range(len(shape))]:
-        assert_equal(device, lambda t: getattr(tenon, op)(t, axis=axis), x, rtol=slack, atol=slack)
-    if len(shape) > 2 and op in ("sum", "max"):
-        assert_equal(device, lambda t: getattr(tenon, op)(t, axis=[0, 2]), x, rtol=slack, atol=slack)
         assert_equal(
-            device, lambda t: getattr(tenon, op)(tenon.flip(t.permute()), axis=[1, -1]), x, rtol=slack,
-            atol=slack,
-        )  # fmt: skip
+            device, lambda t, axis=axis: getattr(tenon, op)(t, axis=axis), x, rtol=slack, atol=slack
+        )
+    if len(shape) > 2 and op in ("sum", "max"):
+        assert_equal(
+            device, lambda t: getattr(tenon, op)(t, axis=[0, 2]), x, rtol=slack, atol=slack
+        )
+        turned = lambda t: getattr(tenon, op)(tenon.flip(t.permute()), axis=[1, -1])  # noqa: E731
+        assert_equal(device, turned, x, rtol=slack, atol=slack)
 
 
 def test_nan_leads(device):
@@ -128,13 +134,19 @@ def test_nan_leads(device):
         assert_equal(device, op, x)
 
 
-@pytest.mark.parametrize("m,n,k", [(1, 1, 1), (3, 5, 7), (33, 65, 17), (128, 64, 64), (1, 300, 50), (130, 2, 70)])
+@pytest.mark.parametrize(
+    "m,n,k", [(1, 1, 1), (3, 5, 7), (33, 65, 17), (128, 64, 64), (1, 300, 50), (130, 2, 70)]
+)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 def test_matrix_products(m, n, k, dtype, device):
     x, y = (rng.integers(-4, 5, s).astype(np.float32) for s in ((m, k), (k, n)))
     assert_equal(device, tenon.matmul, x, y, dtype=dtype)  # small integers: every sum is exact
-    assert_equal(device, lambda a, b: tenon.matmul(a.permute().contiguous().permute(), b), x, y, dtype=dtype)
-    assert_equal(device, lambda a, b: tenon.linear(a, b.permute().contiguous(), b[0]), x, y, dtype=dtype)
+    assert_equal(
+        device, lambda a, b: tenon.matmul(a.permute().contiguous().permute(), b), x, y, dtype=dtype
+    )
+    assert_equal(
+        device, lambda a, b: tenon.linear(a, b.permute().contiguous(), b[0]), x, y, dtype=dtype
+    )
 
 
 def test_batches_broadcast(device):
@@ -149,9 +161,11 @@ def test_batches_broadcast(device):
 @pytest.mark.parametrize("descending", [False, True])
 def test_sorting_is_stable(shape, descending, device):
     x = rng.integers(-5, 6, shape).astype(np.float32)
-    x.flat[:: 7] = np.nan
+    x.flat[::7] = np.nan
     for axis in range(len(shape)):
-        assert_equal(device, lambda t: tuple(tenon.sort_with_indices(t, axis, descending)), x)
+        assert_equal(
+            device, lambda t, axis=axis: tuple(tenon.sort_with_indices(t, axis, descending)), x
+        )
     assert_equal(device, lambda t: tuple(tenon.topk(t, 1, -1, descending)), x)
 
 
@@ -159,9 +173,9 @@ def test_sorting_is_stable(shape, descending, device):
 def test_scans(shape, device):
     x = rng.integers(-3, 4, shape)
     for axis in range(len(shape)):
-        assert_equal(device, lambda t: tenon.cumsum(t, axis), x)
-        assert_equal(device, lambda t: tenon.cumsum(t, axis, True), x.astype(np.int8))
-        assert_equal(device, lambda t: tenon.cumprod(t, axis), x)
+        assert_equal(device, lambda t, axis=axis: tenon.cumsum(t, axis), x)
+        assert_equal(device, lambda t, axis=axis: tenon.cumsum(t, axis, True), x.astype(np.int8))
+        assert_equal(device, lambda t, axis=axis: tenon.cumprod(t, axis), x)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64", "bfloat16"])
@@ -198,12 +212,16 @@ def test_nonzero_of_much(device):
 def test_slices(shape, device):
     x = rng.standard_normal(shape).astype(np.float32) * 5
     for axis in range(len(shape)):
-        assert_equal(device, lambda t: tenon.softmax(t, axis), x, rtol=2e-5, atol=1e-7)
-        assert_equal(device, lambda t: tenon.log_softmax(t, axis), x, rtol=2e-5, atol=2e-5)
+        assert_equal(device, lambda t, axis=axis: tenon.softmax(t, axis), x, rtol=2e-5, atol=1e-7)
+        assert_equal(
+            device, lambda t, axis=axis: tenon.log_softmax(t, axis), x, rtol=2e-5, atol=2e-5
+        )
     weight = rng.standard_normal(shape[-1]).astype(np.float32)
     assert_equal(device, lambda t, w: tenon.layer_norm(t, w, w), x, weight, rtol=1e-4, atol=1e-4)
     channels = rng.standard_normal(shape[1]).astype(np.float32)
-    assert_equal(device, lambda t, w: tuple(tenon.batch_norm(t, w, w)), x, channels, rtol=1e-4, atol=1e-4)
+    assert_equal(
+        device, lambda t, w: tuple(tenon.batch_norm(t, w, w)), x, channels, rtol=1e-4, atol=1e-4
+    )
 
 
 def test_slices_without_a_maximum(device):
@@ -218,6 +236,16 @@ def test_more_axes_than_one_launch_walks(device):
     alternating = list(range(0, 12, 2)) + list(range(1, 12, 2))
     assert_equal(device, lambda t: tenon.flip(t.permute(alternating)) + t, x)
     assert_equal(device, lambda t: t.permute(alternating).contiguous(), x)
+
+
+@pytest.mark.parametrize("axes", [[1, 0, 2], [2, 1, 0], [0, 2, 1], [2, 0, 1]], ids=str)
+@pytest.mark.parametrize("shape", [(20, 33, 70), (8, 9, 1), (100, 3, 40)], ids=str)
+def test_transposed_copies(shape, axes, device):
+    x = rng.standard_normal(shape)
+    for dtype in ("float64", "int8"):
+        assert_equal(device, lambda t: t.permute(axes).contiguous(), x.astype(dtype))
+    assert_equal(device, lambda t: tenon.flip(t.permute(axes), [0]).contiguous(), x)
+    assert_equal(device, lambda t: tenon.flip(t.permute(axes), [2]).contiguous(), x)
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128", "float64", "bool"])

@@ -1,7 +1,8 @@
-/* What every program begins with: element types in memory and in arithmetic, and how work items share
- * the elements of a launch. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every program begins with: element types in memory and in arithmetic, and how work items
+ * share the elements of a launch. */
 
-/* -- float16 and bfloat16 are stored as 16 bits and computed as float32 ------------------------- */
+/* -- float16 and bfloat16 are stored as 16 bits and computed as float32 ---------------------- */
 TK_FUNCTION tk_f32 load_f16(tk_u16 x) { return tk_f16_to_f32(x); }
 TK_FUNCTION tk_u16 store_f16(tk_f32 x) { return tk_f32_to_f16(x); }
 TK_FUNCTION tk_f32 load_bf16(tk_u16 x) { return tk_bits_f32((tk_u32)x << 16); }
@@ -15,11 +16,13 @@ TK_FUNCTION tk_u16 store_bf16(tk_f32 x) {
  *    neighbouring items take neighbouring elements, so that their accesses join. -------------- */
 #ifdef HOST_LIKE
 TK_FUNCTION tk_i64 share_begin(tk_i64 count) {
-  tk_i64 share = (count + tk_global_size(0) - 1) / tk_global_size(0), begin = share * tk_global_id(0);
+  tk_i64 share = (count + tk_global_size(0) - 1) / tk_global_size(0),
+         begin = share * tk_global_id(0);
   return begin < count ? begin : count;
 }
 TK_FUNCTION tk_i64 share_end(tk_i64 count) {
-  tk_i64 share = (count + tk_global_size(0) - 1) / tk_global_size(0), begin = share * tk_global_id(0);
+  tk_i64 share = (count + tk_global_size(0) - 1) / tk_global_size(0),
+         begin = share * tk_global_id(0);
   return begin + share < count ? begin + share : count;
 }
 #define FOR_EACH(i, count) \
@@ -29,7 +32,9 @@ TK_FUNCTION tk_i64 share_end(tk_i64 count) {
 #endif
 
 /* Extents or strides, in elements: the most that one launch argument holds. */
-typedef struct { tk_i64 v[8]; } tk_layout;
+typedef struct {
+  tk_i64 v[8];
+} tk_layout;
 
 /* Where element `index` of a shape lies. */
 TK_FUNCTION tk_i64 layout_place(tk_i64 index, int rank, tk_layout shape, tk_layout strides) {

@@ -1,5 +1,6 @@
-/* The functions of scalar expressions (opdefs/README.md) on T. T_FLOAT is 32 or 64 for floating types;
- * otherwise T_SIGNED or T_UNSIGNED is the number of bits. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The functions of scalar expressions (opdefs/README.md) on T. T_FLOAT is 32 or 64 for floating
+ * types; otherwise T_SIGNED or T_UNSIGNED is the number of bits. */
 
 #if defined(T_FLOAT)
 #if T_FLOAT == 64
@@ -151,13 +152,12 @@ TK_FUNCTION T k_shift_left(T x, T y) {
 TK_FUNCTION T k_shift_right(T x, T y) {
   if (T_IS_NEGATIVE(y)) return 0;
   if (y < (T)T_BITS) return (T)(x >> y);
-  return T_IS_NEGATIVE(x) ? (T)~(tk_u64)0 : (T)0;
+  return T_IS_NEGATIVE(x) ? (T) ~(tk_u64)0 : (T)0;
 }
 /* Powers wrap; a negative exponent leaves only 1 and -1 alive. */
 TK_FUNCTION T k_pow(T x, T y) {
-  if (T_IS_NEGATIVE(y)) return x == 1 || (T_IS_MINUS_ONE(x) && (y & 1) == 0) ? (T)1
-                               : T_IS_MINUS_ONE(x)                            ? x
-                                                                              : (T)0;
+  if (T_IS_NEGATIVE(y))
+    return x == 1 || (T_IS_MINUS_ONE(x) && (y & 1) == 0) ? (T)1 : T_IS_MINUS_ONE(x) ? x : (T)0;
   tk_u64 result = 1, base = (tk_u64)x;
   for (tk_u64 n = (tk_u64)y; n != 0; n >>= 1) {
     if (n & 1) result *= base;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Blocks picked and placed: x is [outer, length, inner], places are along its middle axis. */
 #if defined(PICK) /* out[o, n, i] = x[o, places[n], i] */
 TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(tk_i64, places), TK_BUFFER(STORAGE, out),
@@ -33,7 +34,7 @@ TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, out), TK_BUFFER(tk_i64, places),
 #define VALUE(o, n, i) value
 #else
   TK_BIND(STORAGE, value);
-#define VALUE(o, n, i) value[layout_place(((o) * count + (n)) * inner + (i), RANK, shape, strides)]
+#define VALUE(o, n, i) value[layout_place(((o)*count + (n)) * inner + (i), RANK, shape, strides)]
 #endif
 #if !defined(ADD)
   FOR_EACH(e, outer * count * inner) {
@@ -71,7 +72,8 @@ TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, out), TK_BUFFER(tk_i64, places),
 
 #elif defined(GATHER) /* out[e] = x[where e is, but places[e] along the axis] */
 TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(tk_i64, places), TK_BUFFER(STORAGE, out),
-                      STORAGE zero, tk_layout shape, tk_layout strides, tk_i64 along, tk_i64 count) {
+                      STORAGE zero, tk_layout shape, tk_layout strides, tk_i64 along,
+                      tk_i64 count) {
   TK_BIND(STORAGE, x);
   TK_BIND(tk_i64, places);
   TK_BIND(STORAGE, out);
@@ -81,7 +83,8 @@ TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(tk_i64, places), TK_BUFFE
   }
 }
 
-#elif defined(SCATTER) /* out[where e is, but places[e] along the axis] = or += source[e * step] */
+#elif defined(SCATTER)
+/* out[where e is, but places[e] along the axis] = or += source[e * step] */
 TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, out), TK_BUFFER(tk_i64, places),
 #ifdef NUMBER
                       STORAGE source,
@@ -96,12 +99,12 @@ TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, out), TK_BUFFER(tk_i64, places),
 #define SOURCE(e) source
 #else
   TK_BIND(STORAGE, source);
-#define SOURCE(e) source[(e) * step]
+#define SOURCE(e) source[(e)*step]
 #endif
 #ifdef ATOMIC
   FOR_EACH(e, lanes * length)
-    if (places[e] >= 0)
-      ATOMIC(&out[layout_place(e, RANK, shape, strides) + places[e] * along], SOURCE(e));
+  if (places[e] >= 0)
+    ATOMIC(&out[layout_place(e, RANK, shape, strides) + places[e] * along], SOURCE(e));
 #else
   /* Places may repeat along the axis: one item goes along it, in order. */
   FOR_EACH(lane, lanes) {

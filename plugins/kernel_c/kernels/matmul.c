@@ -1,24 +1,27 @@
-/* out[b] = x[b] * y[b] (+ bias), with any strides of rows and columns. BATCH_RANK axes of batches. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* out[b] = x[b] * y[b] (+ bias), with any strides; BATCH_RANK axes of batches. */
 #define PARAMETERS                                                                                 \
   TK_BUFFER(STORAGE, x), TK_BUFFER(STORAGE, y), TK_BUFFER(STORAGE, bias), TK_BUFFER(STORAGE, out), \
       tk_i64 m, tk_i64 n, tk_i64 k, tk_i64 x_row, tk_i64 x_column, tk_i64 y_row, tk_i64 y_column,  \
-      tk_i64 bias_step, tk_layout batch_shape, tk_layout x_batch, tk_layout y_batch, tk_i64 batches
-#define BIND               \
-  TK_BIND(STORAGE, x);     \
-  TK_BIND(STORAGE, y);     \
-  TK_BIND(STORAGE, bias);  \
-  TK_BIND(STORAGE, out);
-#define X(i, p) ((T)LOAD(x[x_base + (i) * x_row + (p) * x_column]))
-#define Y(p, j) ((T)LOAD(y[y_base + (p) * y_row + (j) * y_column]))
+      tk_i64 bias_step, tk_layout batch_shape, tk_layout x_batch, tk_layout y_batch,               \
+      tk_i64 batches
+#define BIND              \
+  TK_BIND(STORAGE, x);    \
+  TK_BIND(STORAGE, y);    \
+  TK_BIND(STORAGE, bias); \
+  TK_BIND(STORAGE, out)
+#define X(i, p) ((T)LOAD(x[x_base + (i)*x_row + (p)*x_column]))
+#define Y(p, j) ((T)LOAD(y[y_base + (p)*y_row + (j)*y_column]))
 #ifdef BIAS
-#define RESULT(i, j, sum) out[(b * m + (i)) * n + (j)] = STORE((COMPUTE)((sum) + (T)LOAD(bias[(j) * bias_step])))
+#define RESULT(i, j, sum) \
+  out[(b * m + (i)) * n + (j)] = STORE((COMPUTE)((sum) + (T)LOAD(bias[(j)*bias_step])))
 #else
 #define RESULT(i, j, sum) out[(b * m + (i)) * n + (j)] = STORE((COMPUTE)(sum))
 #endif
 
 #if defined(DOTS) /* few columns: each output is a sum of its own */
 TK_KERNEL void KERNEL(PARAMETERS) {
-  BIND
+  BIND;
   FOR_EACH(job, batches * m * n) {
     const tk_i64 b = job / (m * n), i = job / n % m, j = job % n;
     const tk_i64 x_base = layout_place(b, BATCH_RANK, batch_shape, x_batch);
@@ -28,7 +31,8 @@ TK_KERNEL void KERNEL(PARAMETERS) {
     for (; p + 8 <= k; p += 8)
       for (int l = 0; l < 8; ++l) sums[l] += X(i, p + l) * Y(p + l, j);
     for (; p < k; ++p) sums[0] += X(i, p) * Y(p, j);
-    RESULT(i, j, (sums[0] + sums[4]) + (sums[1] + sums[5]) + ((sums[2] + sums[6]) + (sums[3] + sums[7])));
+    RESULT(i, j,
+           (sums[0] + sums[4]) + (sums[1] + sums[5]) + ((sums[2] + sums[6]) + (sums[3] + sums[7])));
   }
 }
 
@@ -39,7 +43,7 @@ TK_KERNEL void KERNEL(PARAMETERS) {
 #define COLUMNS 64
 #define TERMS 64
 TK_KERNEL void KERNEL(PARAMETERS) {
-  BIND
+  BIND;
   const tk_i64 down = (m + ROWS - 1) / ROWS, across = (n + COLUMNS - 1) / COLUMNS;
   T sums[ROWS][COLUMNS], block[TERMS][COLUMNS];
   FOR_EACH(job, batches * down * across) {
@@ -55,7 +59,8 @@ TK_KERNEL void KERNEL(PARAMETERS) {
       const int terms = k - p0 < TERMS ? (int)(k - p0) : TERMS;
       if (y_column == 1) {
         for (int p = 0; p < terms; ++p)
-          for (int j = 0; j < columns; ++j) block[p][j] = (T)LOAD(y[y_base + (p0 + p) * y_row + j0 + j]);
+          for (int j = 0; j < columns; ++j)
+            block[p][j] = (T)LOAD(y[y_base + (p0 + p) * y_row + j0 + j]);
       } else {
         for (int j = 0; j < columns; ++j)
           for (int p = 0; p < terms; ++p) block[p][j] = Y(p0 + p, j0 + j);
@@ -94,7 +99,7 @@ TK_KERNEL void KERNEL(PARAMETERS) {
 TK_KERNEL void KERNEL(PARAMETERS) {
   TK_LOCAL T xs[TERMS][BLOCK + 1];
   TK_LOCAL T ys[TERMS][BLOCK + 1];
-  BIND
+  BIND;
   const tk_i64 down = (m + BLOCK - 1) / BLOCK, across = (n + BLOCK - 1) / BLOCK;
   const int item = (int)tk_local_id(0), row = item / SIDE, column = item % SIDE;
   for (tk_i64 job = tk_group_id(0); job < batches * down * across; job += tk_group_count(0)) {

@@ -1,5 +1,6 @@
-/* Positions of the non-zero elements: shares are counted, the counts summed up, then each share writes
- * its rows behind those before it. */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Positions of the non-zero elements: shares are counted, the counts summed up, then each share
+ * writes its rows behind those before it. */
 #define IS_SET(i) (LOAD(x[i]) != 0)
 #if defined(COUNT)
 TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(tk_i64, counts), tk_i64 share, tk_i64 shares,
@@ -13,7 +14,8 @@ TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(tk_i64, counts), tk_i64 s
     counts[s + 1] = found;
   }
 }
-#elif defined(SUM) /* one work item: counts[s + 1] becomes what is before share s, counts[0] the total */
+#elif defined(SUM)
+/* One work item: counts[s + 1] becomes what is before share s, counts[0] the total. */
 TK_KERNEL void KERNEL(TK_BUFFER(tk_i64, counts), tk_i64 shares) {
   TK_BIND(tk_i64, counts);
   tk_i64 total = 0;
@@ -26,8 +28,8 @@ TK_KERNEL void KERNEL(TK_BUFFER(tk_i64, counts), tk_i64 shares) {
 }
 #else
 TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(tk_i64, counts), TK_BUFFER(tk_i64, out),
-                      tk_layout shape, tk_layout more, tk_layout still_more, tk_layout most, tk_i32 ndim,
-                      tk_i64 share, tk_i64 shares, tk_i64 count) {
+                      tk_layout shape, tk_layout more, tk_layout still_more, tk_layout most,
+                      tk_i32 ndim, tk_i64 share, tk_i64 shares, tk_i64 count) {
   TK_BIND(STORAGE, x);
   TK_BIND(tk_i64, counts);
   TK_BIND(tk_i64, out);

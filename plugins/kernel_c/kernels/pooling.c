@@ -1,15 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Maximum and average over windows of images, [planes, height, width], and their gradients. */
-typedef struct { tk_i64 height, width, rows, columns; } pool_sizes; /* of the image, of the result */
-typedef struct { tk_i32 extent[2], stride[2], padding[2], dilation[2]; } pool_window;
+typedef struct {
+  tk_i64 height, width, rows, columns;
+} pool_sizes; /* of the image, of the result */
+typedef struct {
+  tk_i32 extent[2], stride[2], padding[2], dilation[2];
+} pool_window;
 
 #if !defined(MAX_GRAD)
 /* The share of one element in the average of window `i` along one axis, as a count of elements. */
-TK_FUNCTION tk_i64 pool_extent(tk_i64 i, tk_i32 extent, tk_i32 stride, tk_i32 padding, tk_i64 length) {
+TK_FUNCTION tk_i64 pool_extent(tk_i64 i, tk_i32 extent, tk_i32 stride, tk_i32 padding,
+                               tk_i64 length) {
   const tk_i64 first = i * stride - padding, padded = length + padding;
 #ifdef COUNT_PADDING
   return (first + extent < padded ? first + extent : padded) - first;
 #else
-  const tk_i64 end = first + extent < length ? first + extent : length, begin = first > 0 ? first : 0;
+  const tk_i64 end = first + extent < length ? first + extent : length,
+               begin = first > 0 ? first : 0;
   return end > begin ? end - begin : 0;
 #endif
 }
@@ -61,8 +68,8 @@ TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, grad), TK_BUFFER(tk_i64, indices), TK_B
 }
 
 #elif defined(AVERAGE)
-TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(STORAGE, out), pool_sizes size, pool_window window,
-                      tk_i64 count) {
+TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(STORAGE, out), pool_sizes size,
+                      pool_window window, tk_i64 count) {
   TK_BIND(STORAGE, x);
   TK_BIND(STORAGE, out);
   FOR_EACH(e, count) {
@@ -88,12 +95,14 @@ TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, grad), TK_BUFFER(STORAGE, out), pool_si
   TK_BIND(STORAGE, out);
   FOR_EACH(e, count) {
     const tk_i64 plane = e / (size.height * size.width);
-    const tk_i64 y = e / size.width % size.height + window.padding[0], z = e % size.width + window.padding[1];
+    const tk_i64 y = e / size.width % size.height + window.padding[0],
+                 z = e % size.width + window.padding[1];
     tk_i64 row = y < window.extent[0] ? 0 : (y - window.extent[0]) / window.stride[0] + 1;
     const tk_i64 first = z < window.extent[1] ? 0 : (z - window.extent[1]) / window.stride[1] + 1;
     T sum = 0;
     for (; row < size.rows && row * window.stride[0] <= y; ++row)
-      for (tk_i64 column = first; column < size.columns && column * window.stride[1] <= z; ++column) {
+      for (tk_i64 column = first; column < size.columns && column * window.stride[1] <= z;
+           ++column) {
         const tk_i64 elements =
             pool_extent(row, window.extent[0], window.stride[0], window.padding[0], size.height) *
             pool_extent(column, window.extent[1], window.stride[1], window.padding[1], size.width);

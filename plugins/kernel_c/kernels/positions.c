@@ -1,7 +1,10 @@
-/* Positions given by the caller, made safe: places[i] is where along an axis of `length`, or -1 for a
- * position outside, which reads zero and writes nothing. */
-#define SPOT(position) \
-  ((position) >= -length && (position) < length ? ((position) < 0 ? (position) + length : (position)) : -1)
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Positions given by the caller, made safe: places[i] is where along an axis of `length`, or -1 for
+ * a position outside, which reads zero and writes nothing. */
+#define SPOT(position)                                       \
+  ((position) >= -length && (position) < length              \
+       ? ((position) < 0 ? (position) + length : (position)) \
+       : -1)
 #ifdef UNSIGNED /* above int64's range it is as far outside as a negative one */
 #define INDEX(i) (index[i] > (STORAGE)0x7fffffffffffffff ? -1 - length : (tk_i64)index[i])
 #else
@@ -9,7 +12,8 @@
 #endif
 
 #if defined(CHECK) /* found[0]: is one outside? found[1]: the first that is. One work item. */
-TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, index), TK_BUFFER(tk_i64, found), tk_i64 length, tk_i64 count) {
+TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, index), TK_BUFFER(tk_i64, found), tk_i64 length,
+                      tk_i64 count) {
   TK_BIND(STORAGE, index);
   TK_BIND(tk_i64, found);
   found[0] = 0;
@@ -21,8 +25,8 @@ TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, index), TK_BUFFER(tk_i64, found), tk_i6
     }
 }
 #else /* places[i] = places[i] * length + position, for the broadcast of several index tensors */
-TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, index), TK_BUFFER(tk_i64, places), tk_i64 length, tk_i32 first,
-                      tk_layout shape, tk_layout strides, tk_i64 count) {
+TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, index), TK_BUFFER(tk_i64, places), tk_i64 length,
+                      tk_i32 first, tk_layout shape, tk_layout strides, tk_i64 count) {
   TK_BIND(STORAGE, index);
   TK_BIND(tk_i64, places);
   FOR_EACH(i, count) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One reduction over some axes. The program defines A (a partial result), map_element(x, place),
  * combine(a, b), finish(a, count), and initial() with HAS_INIT; KEPT_RANK and REDUCED_RANK. Without
  * HAS_INIT, combining with an element twice changes nothing.
@@ -6,8 +7,8 @@
  * PARTIAL, jobs write their A to be combined by a second launch (COMBINE_PARTIALS). */
 
 #ifdef COMBINE_PARTIALS
-TK_KERNEL void KERNEL(TK_BUFFER(A, partials), TK_BUFFER(OUT_STORAGE, out), tk_i64 splits, tk_i64 count,
-                      tk_i64 outputs) {
+TK_KERNEL void KERNEL(TK_BUFFER(A, partials), TK_BUFFER(OUT_STORAGE, out), tk_i64 splits,
+                      tk_i64 count, tk_i64 outputs) {
   TK_BIND(A, partials);
   TK_BIND(OUT_STORAGE, out);
   FOR_EACH(o, outputs) {
@@ -64,13 +65,11 @@ TK_KERNEL void KERNEL(TK_BUFFER(IN_STORAGE, x),
     A total = initial();
 #else
     /* Lanes beyond the end take an element twice over; what is first stays first. */
-    A total = map_element(ELEMENT(base + REDUCED_PLACE(r < end ? r : begin)),
-                          r < end ? r : begin);
+    A total = map_element(ELEMENT(base + REDUCED_PLACE(r < end ? r : begin)), r < end ? r : begin);
     r += GROUP;
 #endif
     for (; r < end; r += GROUP)
-      total = combine(total,
-                      map_element(ELEMENT(base + REDUCED_PLACE(r)), r));
+      total = combine(total, map_element(ELEMENT(base + REDUCED_PLACE(r)), r));
     lanes[lane] = total;
     tk_barrier();
     for (int width = GROUP / 2; width > 0; width /= 2) {
@@ -105,9 +104,11 @@ TK_KERNEL void KERNEL(TK_BUFFER(IN_STORAGE, x),
     for (; r < end; ++r) {
       const tk_i64 at = base + REDUCED_PLACE(r);
       if (columns == COLUMNS)
-        for (int c = 0; c < COLUMNS; ++c) total[c] = combine(total[c], map_element(ELEMENT(at + c), r));
+        for (int c = 0; c < COLUMNS; ++c)
+          total[c] = combine(total[c], map_element(ELEMENT(at + c), r));
       else
-        for (int c = 0; c < columns; ++c) total[c] = combine(total[c], map_element(ELEMENT(at + c), r));
+        for (int c = 0; c < columns; ++c)
+          total[c] = combine(total[c], map_element(ELEMENT(at + c), r));
     }
     for (int c = 0; c < columns; ++c) RESULT(o + c, (o + c) * splits + job % splits, total[c]);
   }

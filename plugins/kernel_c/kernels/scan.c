@@ -1,9 +1,10 @@
-/* Running sums and products along one axis of [outer, length, inner]; a lane is one outer and one inner
- * index. A is the type of partial results. */
-#define JOIN(a, b) ((A)((a) OPERATION (b)))
-TK_KERNEL void KERNEL(TK_BUFFER(IN_STORAGE, x), TK_BUFFER(OUT_STORAGE, out), tk_i64 length, tk_i64 inner,
-                      tk_i32 reverse, tk_i64 lanes) {
-#ifdef GROUP /* one work group for each lane: each item scans a part, then adds what is before it */
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running sums and products along one axis of [outer, length, inner]; a lane is one outer and one
+ * inner index. A is the type of partial results. */
+#define JOIN(a, b) ((A)((a)OPERATION(b)))
+TK_KERNEL void KERNEL(TK_BUFFER(IN_STORAGE, x), TK_BUFFER(OUT_STORAGE, out), tk_i64 length,
+                      tk_i64 inner, tk_i32 reverse, tk_i64 lanes) {
+#ifdef GROUP /* one for each lane: its items scan a part each, then add what is before it */
   TK_LOCAL A totals[GROUP];
 #endif
   TK_BIND(IN_STORAGE, x);

@@ -1,13 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that need a whole slice for each of its elements: softmax, log_softmax, layer_norm,
  * batch_norm. A slice is `stretches` stretches of `length` elements; slice i begins at
- * i / inner * slice_step + i % inner * inner_step. With GROUP, the items of a work group share one. */
+ * i / inner * slice_step + i % inner * inner_step. With GROUP, its items share one. */
 #ifdef UNIT_STEP
 #define STEP 1
 #else
 #define STEP step
 #endif
-#define ELEMENT(k) ((T)LOAD(x[place + (k) * STEP]))
-#define WRITE(k, value) out[place + (k) * STEP] = STORE((COMPUTE)(value))
+#define ELEMENT(k) ((T)LOAD(x[place + (k)*STEP]))
+#define WRITE(k, value) out[place + (k)*STEP] = STORE((COMPUTE)(value))
 
 #ifdef GROUP
 #define FIRST tk_local_id(0)
@@ -20,38 +21,38 @@
 #endif
 
 /* result = JOIN of VALUE(k) over the slice. */
-#define FOLD(result, start, VALUE, JOIN)                                            \
-  {                                                                                 \
-    T lanes[LANES];                                                                 \
-    for (int l = 0; l < LANES; ++l) lanes[l] = (start);                             \
-    for (tk_i64 s = 0; s < stretches; ++s) {                                        \
-      const tk_i64 place = base + s * stretch_step;                                 \
-      tk_i64 k = FIRST;                                                             \
-      for (; k + (LANES - 1) * EVERY < length; k += LANES * EVERY)                  \
-        for (int l = 0; l < LANES; ++l) lanes[l] = JOIN(lanes[l], VALUE(k + l));    \
-      for (; k < length; k += EVERY) lanes[0] = JOIN(lanes[0], VALUE(k));           \
-    }                                                                               \
-    for (int width = LANES / 2; width > 0; width /= 2)                              \
-      for (int l = 0; l < width; ++l) lanes[l] = JOIN(lanes[l], lanes[l + width]);  \
-    result = lanes[0];                                                              \
-    GROUP_FOLD(result, JOIN)                                                        \
+#define FOLD(result, start, VALUE, JOIN)                                           \
+  {                                                                                \
+    T lanes[LANES];                                                                \
+    for (int l = 0; l < LANES; ++l) lanes[l] = (start);                            \
+    for (tk_i64 s = 0; s < stretches; ++s) {                                       \
+      const tk_i64 place = base + s * stretch_step;                                \
+      tk_i64 k = FIRST;                                                            \
+      for (; k + (LANES - 1) * EVERY < length; k += LANES * EVERY)                 \
+        for (int l = 0; l < LANES; ++l) lanes[l] = JOIN(lanes[l], VALUE(k + l));   \
+      for (; k < length; k += EVERY) lanes[0] = JOIN(lanes[0], VALUE(k));          \
+    }                                                                              \
+    for (int width = LANES / 2; width > 0; width /= 2)                             \
+      for (int l = 0; l < width; ++l) lanes[l] = JOIN(lanes[l], lanes[l + width]); \
+    result = lanes[0];                                                             \
+    GROUP_FOLD(result, JOIN)                                                       \
   }
 #ifdef GROUP
-#define GROUP_FOLD(result, JOIN)                                                    \
-  shared[tk_local_id(0)] = result;                                                  \
-  tk_barrier();                                                                     \
-  for (int width = GROUP / 2; width > 0; width /= 2) {                              \
-    if (tk_local_id(0) < width)                                                     \
+#define GROUP_FOLD(result, JOIN)                                                             \
+  shared[tk_local_id(0)] = result;                                                           \
+  tk_barrier();                                                                              \
+  for (int width = GROUP / 2; width > 0; width /= 2) {                                       \
+    if (tk_local_id(0) < width)                                                              \
       shared[tk_local_id(0)] = JOIN(shared[tk_local_id(0)], shared[tk_local_id(0) + width]); \
-    tk_barrier();                                                                   \
-  }                                                                                 \
-  result = shared[0];                                                               \
+    tk_barrier();                                                                            \
+  }                                                                                          \
+  result = shared[0];                                                                        \
   tk_barrier();
 #else
 #define GROUP_FOLD(result, JOIN)
 #endif
-#define FOR_SLICE(k)                                  \
-  for (tk_i64 s = 0; s < stretches; ++s)              \
+#define FOR_SLICE(k)                     \
+  for (tk_i64 s = 0; s < stretches; ++s) \
     for (tk_i64 k = FIRST, place = base + s * stretch_step; k < length; k += EVERY)
 
 #define JOIN_SUM(a, b) ((a) + (b))
@@ -62,11 +63,11 @@
 
 TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(STORAGE, out),
 #ifdef NORM
-                      TK_BUFFER(STORAGE, weight), TK_BUFFER(STORAGE, bias), TK_BUFFER(STORAGE, means),
-                      TK_BUFFER(STORAGE, variances), T eps,
+                      TK_BUFFER(STORAGE, weight), TK_BUFFER(STORAGE, bias),
+                      TK_BUFFER(STORAGE, means), TK_BUFFER(STORAGE, variances), T eps,
 #endif
-                      tk_i64 stretches, tk_i64 stretch_step, tk_i64 length, tk_i64 step, tk_i64 inner,
-                      tk_i64 slice_step, tk_i64 inner_step, tk_i64 slices) {
+                      tk_i64 stretches, tk_i64 stretch_step, tk_i64 length, tk_i64 step,
+                      tk_i64 inner, tk_i64 slice_step, tk_i64 inner_step, tk_i64 slices) {
 #ifdef GROUP
   TK_LOCAL T shared[GROUP];
 #endif

@@ -1,6 +1,7 @@
-/* Stable merge sort along the middle axis of [outer, length, inner]: runs of RUN are sorted by insertion,
- * then passes merge two runs each. Every element finds its own place, by counting those of the other run
- * that come before it, so a pass is as parallel as there are elements.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stable merge sort along the middle axis of [outer, length, inner]: runs of RUN are sorted by
+ * insertion, then passes merge two runs each. Every element finds its own place, by counting those
+ * of the other run that come before it, so a pass is as parallel as there are elements.
  *
  * What is sorted are places (int64 along the axis), lane by lane: places[lane * length + k]. */
 #ifdef T_FLOAT
@@ -13,7 +14,7 @@
 #else
 #define BEFORE(a, b) PRECEDES(a, b)
 #endif
-#define KEY(place) ((T)LOAD(x[base + (place) * inner]))
+#define KEY(place) ((T)LOAD(x[base + (place)*inner]))
 #define LANE_BASE(lane) ((lane) / inner * length * inner + (lane) % inner)
 
 #if defined(RUNS)
@@ -57,8 +58,10 @@ TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(tk_i64, from), TK_BUFFER(
       const tk_i64 l = lane * length + left, r = lane * length + right;
       const int take_right = right < end && (left >= middle || BEFORE(KEY(from[r]), KEY(from[l])));
       to[lane * length + k] = take_right ? from[r] : from[l];
-      if (take_right) ++right;
-      else ++left;
+      if (take_right)
+        ++right;
+      else
+        ++left;
     }
   }
 #else
@@ -72,11 +75,14 @@ TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(tk_i64, from), TK_BUFFER(
     const T key = KEY(place);
     tk_i64 low = on_left ? middle : begin, high = on_left ? end : middle;
     const tk_i64 first = low;
-    while (low < high) { /* those of the other run before this one; of equals, the left run's are first */
+    /* Those of the other run before this one; of equals, the left run's are first. */
+    while (low < high) {
       const tk_i64 half_way = low + (high - low) / 2;
       const T other = KEY(from[lane * length + half_way]);
-      if (on_left ? BEFORE(other, key) : !BEFORE(key, other)) low = half_way + 1;
-      else high = half_way;
+      if (on_left ? BEFORE(other, key) : !BEFORE(key, other))
+        low = half_way + 1;
+      else
+        high = half_way;
     }
     to[lane * length + begin + (k - (on_left ? begin : middle)) + (low - first)] = place;
   }
@@ -85,7 +91,8 @@ TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(tk_i64, from), TK_BUFFER(
 
 #else /* the `keep` first of each lane, in the layout of the results */
 TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(tk_i64, places), TK_BUFFER(STORAGE, values),
-                      TK_BUFFER(tk_i64, indices), tk_i64 length, tk_i64 inner, tk_i64 keep, tk_i64 count) {
+                      TK_BUFFER(tk_i64, indices), tk_i64 length, tk_i64 inner, tk_i64 keep,
+                      tk_i64 count) {
   TK_BIND(STORAGE, x);
   TK_BIND(tk_i64, places);
   TK_BIND(STORAGE, values);

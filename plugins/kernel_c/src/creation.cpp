@@ -27,10 +27,16 @@ tenon_status full(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value
   const int dtype = out->dtype;
   const uint32_t bytes = dtype_text(dtype).bytes;
   tenon_kernel kernel;
-  TRY(device->kernel({&family, bytes}, [&] {
-    return std::move(creation_source(*device, "full", "MAKE_FULL", dtype)
-                         .add(piece::move).moved("OUT_", dtype).add(piece::creation)).finish();
-  }, &kernel, err));
+  TRY(device->kernel(
+      {&family, bytes},
+      [&] {
+        return std::move(creation_source(*device, "full", "MAKE_FULL", dtype)
+                             .add(piece::move)
+                             .moved("OUT_", dtype)
+                             .add(piece::creation))
+            .finish();
+      },
+      &kernel, err));
   Launch launch(ctx, *device, err);
   launch.buffer(out);
   launch.value(element_of(args[1], dtype).bytes, bytes);
@@ -47,14 +53,20 @@ tenon_status progression(tenon_ctx* ctx, const char* op, bool integers, const te
   Device* device;
   TRY(device_of(out, &device, err));
   TRY(require_dtype(*device, op, out->dtype, err));
-  const int dtype = integers                         ? TENON_DTYPE_I64
+  const int dtype = integers                       ? TENON_DTYPE_I64
                     : device->has(TENON_DTYPE_F64) ? TENON_DTYPE_F64
-                                                     : TENON_DTYPE_F32;
+                                                   : TENON_DTYPE_F32;
   tenon_kernel kernel;
-  TRY(device->kernel({&family, static_cast<uint64_t>(dtype << 8 | out->dtype)}, [&] {
-    return std::move(creation_source(*device, "arange", "MAKE_ARANGE", out->dtype)
-                         .element(dtype).memory("OUT_", out->dtype).add(piece::creation)).finish();
-  }, &kernel, err));
+  TRY(device->kernel(
+      {&family, static_cast<uint64_t>(dtype << 8 | out->dtype)},
+      [&] {
+        return std::move(creation_source(*device, "arange", "MAKE_ARANGE", out->dtype)
+                             .element(dtype)
+                             .memory("OUT_", out->dtype)
+                             .add(piece::creation))
+            .finish();
+      },
+      &kernel, err));
   Launch launch(ctx, *device, err);
   launch.buffer(out);
   launch.number(dtype, first);
@@ -76,8 +88,8 @@ tenon_status arange(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_val
                      err);
 }
 
-tenon_status linspace(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
-                      tenon_err* err) {
+tenon_status linspace(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs,
+                      uint32_t, tenon_err* err) {
   const double start = tenon_arg_float(&args[0]), stop = tenon_arg_float(&args[1]);
   const int64_t count = args[2].v.i;
   const bool endpoint = args[3].v.i;
@@ -97,10 +109,16 @@ tenon_status eye(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value*
   TRY(device_of(out, &device, err));
   const uint32_t bytes = dtype_text(out->dtype).bytes;
   tenon_kernel kernel;
-  TRY(device->kernel({&family, bytes}, [&] {
-    return std::move(creation_source(*device, "eye", "MAKE_EYE", out->dtype)
-                         .add(piece::move).moved("OUT_", out->dtype).add(piece::creation)).finish();
-  }, &kernel, err));
+  TRY(device->kernel(
+      {&family, bytes},
+      [&] {
+        return std::move(creation_source(*device, "eye", "MAKE_EYE", out->dtype)
+                             .add(piece::move)
+                             .moved("OUT_", out->dtype)
+                             .add(piece::creation))
+            .finish();
+      },
+      &kernel, err));
   const tenon_value one = {TENON_VALUE_INT, 0, {.i = 1}};
   Launch launch(ctx, *device, err);
   launch.buffer(out);
@@ -113,10 +131,8 @@ tenon_status eye(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value*
 }
 
 const tenon_kernel_def kKernels[] = {
-    kernel("tenon::full", kFilled, 0, full),
-    kernel("tenon::arange", kNumbers, 0, arange),
-    kernel("tenon::linspace", kNumbers, 0, linspace),
-    kernel("tenon::eye", kFilled, 0, eye)};
+    kernel("tenon::full", kFilled, 0, full), kernel("tenon::arange", kNumbers, 0, arange),
+    kernel("tenon::linspace", kNumbers, 0, linspace), kernel("tenon::eye", kFilled, 0, eye)};
 
 }  // namespace
 

@@ -78,8 +78,8 @@ const Device::Program* Device::find(const ProgramKey& key) {
   return program;
 }
 
-tenon_status Device::compile(const ProgramKey& key, Source (*make)(const void*),
-                             const void* user, tenon_kernel* out, tenon_err* err) {
+tenon_status Device::compile(const ProgramKey& key, Source (*make)(const void*), const void* user,
+                             tenon_kernel* out, tenon_err* err) {
   std::lock_guard lock(compiling_);  // one at a time, so that no program is compiled twice
   const Program* known = find(key);
   if (!known) try {

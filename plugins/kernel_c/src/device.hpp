@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device that compiles source: its `compile` group, borrowed at the first kernel call on it, and the
-// programs made for it so far.
+// A device that compiles source: its `compile` group, borrowed at the first kernel call on it, and
+// the programs made for it so far.
 #pragma once
 
 #include <tenon/tensor.hpp>
@@ -64,8 +64,8 @@ class Device {
 
   std::atomic<Program*>& bucket(const ProgramKey& key);
   const Program* find(const ProgramKey& key);
-  tenon_status compile(const ProgramKey& key, Source (*make)(const void*), const void* user, tenon_kernel* out,
-                       tenon_err* err);
+  tenon_status compile(const ProgramKey& key, Source (*make)(const void*), const void* user,
+                       tenon_kernel* out, tenon_err* err);
 
   // Lists that only grow, so that they are read without a lock.
   std::atomic<Program*> buckets_[kBuckets] = {};

@@ -30,11 +30,16 @@ const DtypeText& dtype_text(int dtype) { return kDtypes[dtype]; }
 
 const char* bits_type(int dtype) {
   switch (kDtypes[dtype].bytes) {
-    case 1: return "tk_u8";
-    case 2: return "tk_u16";
-    case 4: return "tk_u32";
-    case 8: return "tk_u64";
-    default: return "tk_bits128";
+    case 1:
+      return "tk_u8";
+    case 2:
+      return "tk_u16";
+    case 4:
+      return "tk_u32";
+    case 8:
+      return "tk_u64";
+    default:
+      return "tk_bits128";
   }
 }
 

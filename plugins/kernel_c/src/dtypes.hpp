@@ -12,7 +12,7 @@ struct DtypeText {
   const char* compute;  // in arithmetic: "tk_f32"; NULL: none
   const char* load;     // function from storage to compute; "" where they are one
   const char* store;
-  const char* traits;   // what kernels/functions.c asks about T
+  const char* traits;  // what kernels/functions.c asks about T
   uint32_t bytes;
 };
 const DtypeText& dtype_text(int dtype);

@@ -10,7 +10,8 @@
 namespace tenon::kernel_c {
 namespace {
 
-uint16_t half_bits(float x, int mantissa_bits) {  // of the IEEE format with that many, to nearest even
+uint16_t half_bits(float x,
+                   int mantissa_bits) {  // of the IEEE format with that many, to nearest even
   uint32_t bits;
   std::memcpy(&bits, &x, sizeof bits);
   const uint32_t sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
@@ -49,17 +50,26 @@ double as_double(const tenon_value& value) {
 Element element_of(const tenon_value& value, int dtype) {
   const double number = as_double(value);
   switch (dtype) {
-    case TENON_DTYPE_BOOL: return element_of<uint8_t>(number != 0);
-    case TENON_DTYPE_F16: return element_of(half_bits(static_cast<float>(number), 10));
-    case TENON_DTYPE_BF16: return element_of(half_bits(static_cast<float>(number), 7));
-    case TENON_DTYPE_F32: return element_of(static_cast<float>(number));
-    case TENON_DTYPE_F64: return element_of(number);
+    case TENON_DTYPE_BOOL:
+      return element_of<uint8_t>(number != 0);
+    case TENON_DTYPE_F16:
+      return element_of(half_bits(static_cast<float>(number), 10));
+    case TENON_DTYPE_BF16:
+      return element_of(half_bits(static_cast<float>(number), 7));
+    case TENON_DTYPE_F32:
+      return element_of(static_cast<float>(number));
+    case TENON_DTYPE_F64:
+      return element_of(number);
     case TENON_DTYPE_C64:
     case TENON_DTYPE_C128: {
       const bool complex = value.tag == TENON_VALUE_COMPLEX;
       const double imaginary = complex ? static_cast<const double*>(value.v.p)[1] : 0;
-      struct Pair { double parts[2]; };
-      struct Floats { float parts[2]; };
+      struct Pair {
+        double parts[2];
+      };
+      struct Floats {
+        float parts[2];
+      };
       if (dtype == TENON_DTYPE_C128) return element_of(Pair{{number, imaginary}});
       return element_of(Floats{{static_cast<float>(number), static_cast<float>(imaginary)}});
     }

@@ -10,9 +10,7 @@
 namespace tenon::kernel_c {
 namespace {
 
-bool is_host_scalar(const tenon_tensor* tensor) {
-  return tensor->flags & TENON_TENSOR_HOST_SCALAR;
-}
+bool is_host_scalar(const tenon_tensor* tensor) { return tensor->flags & TENON_TENSOR_HOST_SCALAR; }
 
 // One launch of the program: which tensors, of which dtypes, laid out how.
 struct Call {
@@ -26,7 +24,8 @@ struct Call {
   ProgramKey key() const {
     uint64_t variant = static_cast<uint64_t>(dtype) << 5 | outs[0]->dtype;
     for (uint32_t i = 0; i < program.ninputs; ++i)
-      variant = variant << 6 | static_cast<uint64_t>(inputs[i]->dtype) << 1 | is_host_scalar(inputs[i]);
+      variant =
+          variant << 6 | static_cast<uint64_t>(inputs[i]->dtype) << 1 | is_host_scalar(inputs[i]);
     return {program.family, variant << 5 | static_cast<uint64_t>(rank) << 1 | strided};
   }
 
@@ -92,14 +91,16 @@ struct Call {
     });
     return R"(  STRETCHES(i, count) {
     tk_i64 rest = i;
-)" + start + R"(    STRETCH_BEGIN
+)" + start +
+           R"(    STRETCH_BEGIN
     for (int d = RANK - 1; d > 0; --d) {
       tk_i64 at = rest % shape.v[d];
       rest /= shape.v[d];
 )" + step + R"(    }
 )" + last + R"(    for (tk_i64 k = 0; k < stretch; ++k)" +
            next + R"() {
-      )" + body() + R"(
+      )" + body() +
+           R"(
     }
   }
 )";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of scalar expressions in Kernel C, as tenon-codegen writes them (`kernel-c`), and what runs them.
+// Tables of scalar expressions in Kernel C, as tenon-codegen writes them (`kernel-c`), and what
+// runs them.
 #pragma once
 
 #include "table.hpp"
@@ -8,7 +9,8 @@
 
 namespace tenon::kernel_c {
 
-// -- elementwise: elementwise.cpp puts loops around them, for any strides and broadcasting ------------
+// -- elementwise: elementwise.cpp puts loops around them, for any strides and broadcasting
+// ------------
 inline constexpr uint32_t kElementwiseTraits =
     kAnyStrides | TENON_KERNEL_BROADCAST | TENON_KERNEL_HOST_SCALARS;
 
@@ -38,7 +40,8 @@ struct ElementwiseOp {
 tenon_status run_elementwise(const ElementwiseOp& op, tenon_ctx* ctx, const tenon_value* args,
                              tenon_value* outs, tenon_err* err);
 
-// -- reductions over any axes -------------------------------------------------------------------------
+// -- reductions over any axes
+// -------------------------------------------------------------------------
 inline constexpr uint32_t kReductionTraits = TENON_KERNEL_STRIDED;
 
 struct ReductionOp {
@@ -49,14 +52,16 @@ struct ReductionOp {
   const char* map;      // of e_x, and of its place e_i among the elements reduced
   const char* combine;  // of e_a and e_b
   const char* finish;   // of e_a and the count e_n
-  // (optional) Instead of the expressions: Kernel C that defines A, map_element, combine and finish.
+  // (optional) Instead of the expressions: Kernel C that defines A, map_element, combine and
+  // finish.
   const char* definitions = nullptr;
 };
 
 tenon_status run_reduction(const ReductionOp& op, tenon_ctx* ctx, const tenon_value* args,
                            tenon_value* outs, tenon_err* err);
 
-// -- numbers computed from attributes -------------------------------------------------------------------
+// -- numbers computed from attributes
+// -------------------------------------------------------------------
 inline tenon_value number(double value) { return {TENON_VALUE_FLOAT, 0, {.f = value}}; }
 inline tenon_value number(int64_t value) { return {TENON_VALUE_INT, 0, {.i = value}}; }
 inline tenon_value number(bool value) { return {TENON_VALUE_BOOL, 0, {.i = value}}; }

@@ -16,18 +16,20 @@ namespace {
 constexpr tenon_value kZero = {TENON_VALUE_INT, 0, {.i = 0}};
 constexpr uint64_t kMoved = kAllDtypes;
 
-bool is_host_scalar(const tenon_tensor* tensor) {
-  return tensor->flags & TENON_TENSOR_HOST_SCALAR;
-}
+bool is_host_scalar(const tenon_tensor* tensor) { return tensor->flags & TENON_TENSOR_HOST_SCALAR; }
 
 // "tk_atomic_add_f32" where adding in any order at once is what the device does best.
 const char* atomic_add(const Device& device, int dtype, int64_t lanes) {
   if (device.host_like() || lanes >= 4096) return nullptr;
   switch (dtype) {
-    case TENON_DTYPE_F32: return "tk_atomic_add_f32";
-    case TENON_DTYPE_I32: return "tk_atomic_add_i32";
-    case TENON_DTYPE_U32: return "tk_atomic_add_u32";
-    default: return nullptr;
+    case TENON_DTYPE_F32:
+      return "tk_atomic_add_f32";
+    case TENON_DTYPE_I32:
+      return "tk_atomic_add_i32";
+    case TENON_DTYPE_U32:
+      return "tk_atomic_add_u32";
+    default:
+      return nullptr;
   }
 }
 
@@ -59,7 +61,8 @@ struct Choice {
     return std::move(text.add(piece::indexing)).finish();
   }
   tenon_status kernel(Device& device, tenon_kernel* out, tenon_err* err) const {
-    return device.kernel(key(), [&] { return source(device); }, out, err);
+    return device.kernel(
+        key(), [&] { return source(device); }, out, err);
   }
 };
 // Their addresses are keys.
@@ -67,8 +70,8 @@ constexpr char kPick[] = "PICK", kPut[] = "PUT", kGather[] = "GATHER", kScatter[
 
 // out[o, n, i] = x[o, places[n], i]
 tenon_status pick(const char* op, tenon_ctx* ctx, const tenon_tensor* x,
-                  const tenon_tensor* const* indices, uint64_t count, int64_t axis, tenon_tensor* out,
-                  tenon_err* err) {
+                  const tenon_tensor* const* indices, uint64_t count, int64_t axis,
+                  tenon_tensor* out, tenon_err* err) {
   Device* device;
   TRY(device_of(out, &device, err));
   axis = normalize_axis(axis, x->ndim);
@@ -114,10 +117,11 @@ tenon_status put(const char* op, tenon_ctx* ctx, const tenon_tensor* x,
   if (!number) layout.add(value);
   layout.collapse();
   if (!number && layout.rank > kLayoutRank)
-    return fail(err, TENON_UNSUPPORTED,
-                "[" + std::string(op) +
-                    "] expected a value that broadcasts along at most 8 separate runs of axes; expand it "
-                    "first");
+    return fail(
+        err, TENON_UNSUPPORTED,
+        "[" + std::string(op) +
+            "] expected a value that broadcasts along at most 8 separate runs of axes; expand it "
+            "first");
   Choice choice{kPut, out->dtype, number ? 1 : layout.launch_rank(), add, number};
   if (add) choice.atomic = atomic_add(*device, out->dtype, view.lanes());
   tenon_kernel kernel;
@@ -143,11 +147,11 @@ tenon_status index_select(tenon_ctx* ctx, const tenon_value* args, uint32_t, ten
               tenon_out_tensor(&outs[0]), err);
 }
 
-tenon_status embedding(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
-                       tenon_err* err) {
+tenon_status embedding(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs,
+                       uint32_t, tenon_err* err) {
   const tenon_tensor* indices = tenon_arg_tensor(&args[1]);
-  return pick("embedding", ctx, tenon_arg_tensor(&args[0]), &indices, 1, 0, tenon_out_tensor(&outs[0]),
-              err);
+  return pick("embedding", ctx, tenon_arg_tensor(&args[0]), &indices, 1, 0,
+              tenon_out_tensor(&outs[0]), err);
 }
 
 tenon_status index(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
@@ -156,15 +160,15 @@ tenon_status index(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_valu
               tenon_arg_count(&args[1]), args[2].v.i, tenon_out_tensor(&outs[0]), err);
 }
 
-tenon_status index_add(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
-                       tenon_err* err) {
+tenon_status index_add(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs,
+                       uint32_t, tenon_err* err) {
   const tenon_tensor* index = tenon_arg_tensor(&args[1]);
   return put("index_add", ctx, tenon_arg_tensor(&args[0]), &index, 1, tenon_arg_tensor(&args[2]),
              args[3].v.i, true, tenon_out_tensor(&outs[0]), err);
 }
 
-tenon_status index_put(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
-                       tenon_err* err) {
+tenon_status index_put(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs,
+                       uint32_t, tenon_err* err) {
   return put("index_put", ctx, tenon_arg_tensor(&args[0]), tenon_arg_tensors(&args[1]),
              tenon_arg_count(&args[1]), tenon_arg_tensor(&args[2]), args[3].v.i, args[4].v.i,
              tenon_out_tensor(&outs[0]), err);
@@ -191,7 +195,8 @@ struct Walk {
     layout.collapse();
     if (layout.rank <= kLayoutRank) return TENON_OK;
     return fail(err, TENON_UNSUPPORTED,
-                "[" + std::string(op) + "] expected at most 8 axes that differ from those of `index`, got " +
+                "[" + std::string(op) +
+                    "] expected at most 8 axes that differ from those of `index`, got " +
                     std::to_string(layout.rank));
   }
 };
@@ -247,15 +252,16 @@ tenon_status scatter_with(const char* op, bool add, tenon_ctx* ctx, const tenon_
   launch.value(walk.layout.strides_value(0));
   const int64_t step = source->ndim == 0 && index->ndim != 0 ? 0 : 1;
   for (int64_t v : {step, walk.along, view.length, view.inner, view.lanes()}) launch.value(v);
-  return choice.atomic ? launch.run(kernel, index->numel) : launch.run(kernel, view.lanes(), view.length);
+  return choice.atomic ? launch.run(kernel, index->numel)
+                       : launch.run(kernel, view.lanes(), view.length);
 }
 
 tenon_status scatter(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
                      tenon_err* err) {
   return scatter_with("scatter", false, ctx, args, outs, err);
 }
-tenon_status scatter_add(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
-                         tenon_err* err) {
+tenon_status scatter_add(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs,
+                         uint32_t, tenon_err* err) {
   return scatter_with("scatter_add", true, ctx, args, outs, err);
 }
 

@@ -6,9 +6,11 @@
 
 namespace tenon::kernel_c {
 
-#define TENON_KERNEL_C_LISTS(X)                                                       \
-  X(generated) X(copy) X(creation) X(reduction) X(matmul) X(scan) X(indexing) X(random) \
-  X(nonzero) X(sort) X(slices) X(optimizer) X(pooling)
+#define TENON_KERNEL_C_LISTS(X)                                                                 \
+  X(generated)                                                                                  \
+  X(copy)                                                                                       \
+  X(creation) X(reduction) X(matmul) X(scan) X(indexing) X(random) X(nonzero) X(sort) X(slices) \
+      X(optimizer) X(pooling)
 
 #define TENON_KERNEL_C_DECLARE(name) KernelList name##_kernels();
 TENON_KERNEL_C_LISTS(TENON_KERNEL_C_DECLARE)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One launch: arguments in the order of the kernel's parameters, then how many work items. Lives on the
-// stack; nothing is allocated.
+// One launch: arguments in the order of the kernel's parameters, then how many work items. Lives on
+// the stack; nothing is allocated.
 #pragma once
 
 #include "device.hpp"

@@ -6,9 +6,7 @@
 
 namespace tenon::kernel_c {
 
-Layout::Layout(int ndim, const int64_t* extents) : rank(ndim) {
-  std::copy_n(extents, ndim, shape);
-}
+Layout::Layout(int ndim, const int64_t* extents) : rank(ndim) { std::copy_n(extents, ndim, shape); }
 
 void Layout::add(const tenon_tensor* tensor) {
   int64_t* to = strides[tensors++];

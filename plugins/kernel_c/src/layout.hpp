@@ -6,7 +6,8 @@
 
 namespace tenon::kernel_c {
 
-inline constexpr int kLayoutRank = 8;  // axes that one launch walks; more are looped over on the host
+inline constexpr int kLayoutRank =
+    8;  // axes that one launch walks; more are looped over on the host
 inline constexpr int kLayoutTensors = 8;
 
 // The value of a launch argument of type tk_layout.
@@ -21,7 +22,8 @@ struct Layout {
   int64_t strides[kLayoutTensors][TENON_MAX_NDIM];
 
   Layout(int ndim, const int64_t* extents);
-  // Strides of one more tensor, whose axes are the last ones of the shape; extents of 1 are repeated.
+  // Strides of one more tensor, whose axes are the last ones of the shape; extents of 1 are
+  // repeated.
   void add(const tenon_tensor* tensor);
 
   // Drop axes of extent 1 and join neighbours that every tensor walks as one.

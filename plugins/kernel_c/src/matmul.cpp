@@ -53,7 +53,8 @@ struct Product {
 enum Way { kBlocks, kDots };
 
 tenon_status multiply(const char* op, tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* y,
-                      const tenon_tensor* bias, bool transposed, tenon_tensor* out, tenon_err* err) {
+                      const tenon_tensor* bias, bool transposed, tenon_tensor* out,
+                      tenon_err* err) {
   static constexpr char family = 0;
   if (out->numel == 0) return TENON_OK;
   Device* device;
@@ -68,22 +69,31 @@ tenon_status multiply(const char* op, tenon_ctx* ctx, const tenon_tensor* x, con
   const int64_t side = device->limits.max_group_size >= 256 ? 16 : 8;
   const int rank = p.batch.launch_rank();
   tenon_kernel kernel;
-  const uint64_t variant = static_cast<uint64_t>(out->dtype) << 8 | static_cast<uint64_t>(rank) << 2 |
-                           uint64_t{way == kDots} << 1 | uint64_t{bias != nullptr};
-  TRY(device->kernel({&family, variant}, [&] {
-    SourceText text(*device, std::string(way == kDots ? "matmul_dots_" : "matmul_") + suffix(out->dtype));
-    text.element(out->dtype).memory("", out->dtype).define("BATCH_RANK", rank).define("SIDE", side);
-    if (way == kDots) text.define("DOTS", 1);
-    if (bias) text.define("BIAS", 1);
-    return std::move(text.add(piece::matmul)).finish();
-  }, &kernel, err));
+  const uint64_t variant = static_cast<uint64_t>(out->dtype) << 8 |
+                           static_cast<uint64_t>(rank) << 2 | uint64_t{way == kDots} << 1 |
+                           uint64_t{bias != nullptr};
+  TRY(device->kernel(
+      {&family, variant},
+      [&] {
+        SourceText text(
+            *device, std::string(way == kDots ? "matmul_dots_" : "matmul_") + suffix(out->dtype));
+        text.element(out->dtype)
+            .memory("", out->dtype)
+            .define("BATCH_RANK", rank)
+            .define("SIDE", side);
+        if (way == kDots) text.define("DOTS", 1);
+        if (bias) text.define("BIAS", 1);
+        return std::move(text.add(piece::matmul)).finish();
+      },
+      &kernel, err));
   const int64_t batches = p.batch.launch_count();
   Launch launch(ctx, *device, err);
   launch.buffer(x);
   launch.buffer(y);
   launch.buffer(bias ? bias : x);
   launch.buffer(out);
-  for (int64_t value : {p.m, p.n, p.k, p.x_row, p.x_column, p.y_row, p.y_column}) launch.value(value);
+  for (int64_t value : {p.m, p.n, p.k, p.x_row, p.x_column, p.y_row, p.y_column})
+    launch.value(value);
   launch.value(bias && bias->ndim ? bias->strides[bias->ndim - 1] : int64_t{0});
   launch.value(p.batch.shape_value());
   launch.value(p.batch.strides_value(0));
@@ -99,8 +109,8 @@ tenon_status multiply(const char* op, tenon_ctx* ctx, const tenon_tensor* x, con
 
 tenon_status matmul(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
                     tenon_err* err) {
-  return multiply("matmul", ctx, tenon_arg_tensor(&args[0]), tenon_arg_tensor(&args[1]), nullptr, false,
-                  tenon_out_tensor(&outs[0]), err);
+  return multiply("matmul", ctx, tenon_arg_tensor(&args[0]), tenon_arg_tensor(&args[1]), nullptr,
+                  false, tenon_out_tensor(&outs[0]), err);
 }
 
 tenon_status linear(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,

@@ -12,10 +12,13 @@ namespace tenon::kernel_c {
 namespace {
 
 tenon_status step(Device& device, const char* which, int dtype, tenon_kernel* out, tenon_err* err) {
-  return device.kernel({which, static_cast<uint64_t>(dtype)}, [&] {
-    SourceText text(device, "nonzero_" + suffix(dtype));
-    return std::move(text.memory("", dtype).define(which, 1).add(piece::nonzero)).finish();
-  }, out, err);
+  return device.kernel(
+      {which, static_cast<uint64_t>(dtype)},
+      [&] {
+        SourceText text(device, "nonzero_" + suffix(dtype));
+        return std::move(text.memory("", dtype).define(which, 1).add(piece::nonzero)).finish();
+      },
+      out, err);
 }
 constexpr char kCount[] = "COUNT", kSum[] = "SUM", kWrite[] = "WRITE";
 

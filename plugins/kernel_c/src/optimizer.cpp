@@ -51,10 +51,11 @@ tenon_status sgd(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value*
 constexpr Update kMomentum = {"momentum_update", 3, 2,
                               "T slope = e_grad + e_param * v3; r1 = e_first * v1 + slope * v2; "
                               "r0 = e_param - (v4 != 0 ? slope + r1 * v1 : r1) * v0;"};
-tenon_status momentum(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
-                      tenon_err* err) {
+tenon_status momentum(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs,
+                      uint32_t, tenon_err* err) {
   return run(kMomentum, ctx, args, outs,
-             {at(args, 3), at(args, 4), 1 - at(args, 5), at(args, 6), args[7].v.i ? 1.0 : 0.0}, err);
+             {at(args, 3), at(args, 4), 1 - at(args, 5), at(args, 6), args[7].v.i ? 1.0 : 0.0},
+             err);
 }
 
 // v: beta1, 1 - beta1, beta2, 1 - beta2, rate, scale, eps, weight_decay, shrink
@@ -79,9 +80,10 @@ tenon_status adam(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value
 }
 
 // v: lr, alpha, 1 - alpha, eps, weight_decay
-constexpr Update kRmsprop = {"rmsprop_update", 3, 2,
-                             "T slope = e_grad + e_param * v4; r1 = e_first * v1 + slope * slope * v2; "
-                             "r0 = e_param - v0 * slope / (sqrt(r1) + v3);"};
+constexpr Update kRmsprop = {
+    "rmsprop_update", 3, 2,
+    "T slope = e_grad + e_param * v4; r1 = e_first * v1 + slope * slope * v2; "
+    "r0 = e_param - v0 * slope / (sqrt(r1) + v3);"};
 tenon_status rmsprop(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
                      tenon_err* err) {
   return run(kRmsprop, ctx, args, outs,
@@ -93,12 +95,13 @@ tenon_status adagrad(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_va
   return run(kRmsprop, ctx, args, outs, {at(args, 3), 1.0, 1.0, at(args, 4), at(args, 5)}, err);
 }
 
-const tenon_kernel_def kKernels[] = {kernel("tenon::sgd_update", kFloats, kAnyStrides, sgd),
-                                     kernel("tenon::momentum_update", kFloats, kAnyStrides, momentum),
-                                     kernel("tenon::adam_update", kFloats, kAnyStrides, adam<false>),
-                                     kernel("tenon::adamw_update", kFloats, kAnyStrides, adam<true>),
-                                     kernel("tenon::rmsprop_update", kFloats, kAnyStrides, rmsprop),
-                                     kernel("tenon::adagrad_update", kFloats, kAnyStrides, adagrad)};
+const tenon_kernel_def kKernels[] = {
+    kernel("tenon::sgd_update", kFloats, kAnyStrides, sgd),
+    kernel("tenon::momentum_update", kFloats, kAnyStrides, momentum),
+    kernel("tenon::adam_update", kFloats, kAnyStrides, adam<false>),
+    kernel("tenon::adamw_update", kFloats, kAnyStrides, adam<true>),
+    kernel("tenon::rmsprop_update", kFloats, kAnyStrides, rmsprop),
+    kernel("tenon::adagrad_update", kFloats, kAnyStrides, adagrad)};
 
 }  // namespace
 

@@ -44,20 +44,23 @@ constexpr char kMax[] = "MAX", kMaxGrad[] = "MAX_GRAD", kAverage[] = "AVERAGE",
 
 tenon_status kernel_of(Device& device, const char* which, const char* name, int dtype,
                        bool count_padding, tenon_kernel* out, tenon_err* err) {
-  return device.kernel({which, static_cast<uint64_t>(dtype) << 1 | uint64_t{count_padding}}, [&] {
-    SourceText text(device, std::string(name) + "_" + suffix(dtype));
-    text.element(dtype).memory("", dtype).define(which, 1);
-    // What a window of nothing but padding gives: the lowest finite number.
-    text.define("FINITE_LOWEST", dtype == TENON_DTYPE_F64 ? "(-tk_bits_f64(0x7fefffffffffffff))"
-                                 : is_floating(dtype)     ? "(-tk_bits_f32(0x7f7fffffu))"
-                                                          : "TK_LOWEST");
-    if (count_padding) text.define("COUNT_PADDING", 1);
-    return std::move(text.add(piece::pooling)).finish();
-  }, out, err);
+  return device.kernel(
+      {which, static_cast<uint64_t>(dtype) << 1 | uint64_t{count_padding}},
+      [&] {
+        SourceText text(device, std::string(name) + "_" + suffix(dtype));
+        text.element(dtype).memory("", dtype).define(which, 1);
+        // What a window of nothing but padding gives: the lowest finite number.
+        text.define("FINITE_LOWEST", dtype == TENON_DTYPE_F64 ? "(-tk_bits_f64(0x7fefffffffffffff))"
+                                     : is_floating(dtype)     ? "(-tk_bits_f32(0x7f7fffffu))"
+                                                              : "TK_LOWEST");
+        if (count_padding) text.define("COUNT_PADDING", 1);
+        return std::move(text.add(piece::pooling)).finish();
+      },
+      out, err);
 }
 
-tenon_status max_pool(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
-                      tenon_err* err) {
+tenon_status max_pool(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs,
+                      uint32_t, tenon_err* err) {
   const tenon_tensor* x = tenon_arg_tensor(&args[0]);
   tenon_tensor* values = tenon_out_tensor(&outs[0]);
   if (values->numel == 0) return TENON_OK;
@@ -78,8 +81,8 @@ tenon_status max_pool(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_v
   return launch.run(kernel, values->numel, 4 * window.kernel[0] * window.kernel[1]);
 }
 
-tenon_status max_pool_grad(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
-                           tenon_err* err) {
+tenon_status max_pool_grad(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs,
+                           uint32_t, tenon_err* err) {
   const tenon_tensor* grad = tenon_arg_tensor(&args[0]);
   tenon_tensor* out = tenon_out_tensor(&outs[0]);
   if (out->numel == 0) return TENON_OK;
@@ -125,15 +128,15 @@ tenon_status average(const char* which, const char* name, tenon_ctx* ctx, const 
   return launch.run(kernel, to->numel, 4 * window.kernel[0] * window.kernel[1]);
 }
 
-tenon_status avg_pool(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
-                      tenon_err* err) {
+tenon_status avg_pool(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs,
+                      uint32_t, tenon_err* err) {
   const tenon_tensor* x = tenon_arg_tensor(&args[0]);
   tenon_tensor* out = tenon_out_tensor(&outs[0]);
   return average(kAverage, "avg_pool2d", ctx, x, out, sizes_of(x, out), args + 1, args[5].v.i, err);
 }
 
-tenon_status avg_pool_grad(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
-                           tenon_err* err) {
+tenon_status avg_pool_grad(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs,
+                           uint32_t, tenon_err* err) {
   const tenon_tensor* grad = tenon_arg_tensor(&args[0]);
   tenon_tensor* out = tenon_out_tensor(&outs[0]);
   return average(kAverageGrad, "avg_pool2d_grad", ctx, grad, out, sizes_of(out, grad), args + 2,

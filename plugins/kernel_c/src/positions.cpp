@@ -27,10 +27,15 @@ tenon_status check(tenon_ctx* ctx, Device& device, const char* op, const tenon_t
                    int64_t length, tenon_err* err) {
   static constexpr char family = 0;
   tenon_kernel kernel;
-  TRY(device.kernel({&family, index->dtype}, [&] {
-    return std::move(positions_source(device, "check_positions", index->dtype)
-                         .define("CHECK", 1).add(piece::positions)).finish();
-  }, &kernel, err));
+  TRY(device.kernel(
+      {&family, index->dtype},
+      [&] {
+        return std::move(positions_source(device, "check_positions", index->dtype)
+                             .define("CHECK", 1)
+                             .add(piece::positions))
+            .finish();
+      },
+      &kernel, err));
   void* found;
   TRY(host->scratch(ctx, 2 * sizeof(int64_t), &found, err));
   Launch launch(ctx, device, err);
@@ -43,16 +48,17 @@ tenon_status check(tenon_ctx* ctx, Device& device, const char* op, const tenon_t
   TRY(read_back(device, found, answer, 2, err));
   if (!answer[0]) return TENON_OK;
   return fail(err, TENON_OUT_OF_RANGE,
-              "[" + std::string(op) + "] expected positions from " + std::to_string(-length) + " to " +
-                  std::to_string(length - 1) + ", got " + std::to_string(answer[1]));
+              "[" + std::string(op) + "] expected positions from " + std::to_string(-length) +
+                  " to " + std::to_string(length - 1) + ", got " + std::to_string(answer[1]));
 }
 
 }  // namespace
 
-tenon_status read_back(const Device& device, void* scratch, int64_t* out, int64_t count, tenon_err* err) {
+tenon_status read_back(const Device& device, void* scratch, int64_t* out, int64_t count,
+                       tenon_err* err) {
   tenon_tensor* handle;
-  TRY(host->tensor_wrap(device.id, TENON_DTYPE_I64, 1, &count, nullptr, scratch, 0, nullptr, nullptr,
-                        &handle, err));
+  TRY(host->tensor_wrap(device.id, TENON_DTYPE_I64, 1, &count, nullptr, scratch, 0, nullptr,
+                        nullptr, &handle, err));
   const Tensor there = Tensor::adopt(handle);
   TRY(host->tensor_create(host->device_host(), TENON_DTYPE_I64, 1, &count, &handle, err));
   const Tensor here = Tensor::adopt(handle);
@@ -62,8 +68,8 @@ tenon_status read_back(const Device& device, void* scratch, int64_t* out, int64_
 }
 
 tenon_status find_places(tenon_ctx* ctx, Device& device, const char* op, const tenon_tensor* x,
-                         const tenon_tensor* const* indices, uint64_t count, int64_t axis, Places* out,
-                         tenon_err* err) {
+                         const tenon_tensor* const* indices, uint64_t count, int64_t axis,
+                         Places* out, tenon_err* err) {
   static constexpr char family = 0;
   axis = normalize_axis(axis, x->ndim);
   for (uint64_t k = 0; k < count; ++k) out->ndim = std::max(out->ndim, indices[k]->ndim);
@@ -83,21 +89,28 @@ tenon_status find_places(tenon_ctx* ctx, Device& device, const char* op, const t
   for (uint64_t k = 0; k < count; ++k) {
     const tenon_tensor* index = indices[k];
     const int64_t length = x->ndim ? x->shape[axis + static_cast<int64_t>(k)] : 1;
-    if (index->numel > 0 && checks_positions(device)) TRY(check(ctx, device, op, index, length, err));
+    if (index->numel > 0 && checks_positions(device))
+      TRY(check(ctx, device, op, index, length, err));
     if (out->count == 0) continue;
     Layout layout(out->ndim, out->shape);
     layout.add(index);
     layout.collapse();
     if (layout.rank > kLayoutRank)
       return fail(err, TENON_UNSUPPORTED,
-                  "[" + std::string(op) + "] expected index tensors that broadcast along at most 8 "
-                                          "separate runs of axes; expand them first");
+                  "[" + std::string(op) +
+                      "] expected index tensors that broadcast along at most 8 "
+                      "separate runs of axes; expand them first");
     const int rank = layout.launch_rank();
     tenon_kernel kernel;
-    TRY(device.kernel({&family, static_cast<uint64_t>(index->dtype) << 4 | static_cast<uint64_t>(rank)}, [&] {
-      return std::move(positions_source(device, "positions", index->dtype)
-                           .define("RANK", rank).add(piece::positions)).finish();
-    }, &kernel, err));
+    TRY(device.kernel(
+        {&family, static_cast<uint64_t>(index->dtype) << 4 | static_cast<uint64_t>(rank)},
+        [&] {
+          return std::move(positions_source(device, "positions", index->dtype)
+                               .define("RANK", rank)
+                               .add(piece::positions))
+              .finish();
+        },
+        &kernel, err));
     Launch launch(ctx, device, err);
     launch.buffer(index);
     launch.buffer(out->places);

@@ -11,21 +11,24 @@ namespace {
 
 // Draws `per_block` numbers from each block of random bits. `put` adds the parameters of the kind.
 template <class Put>
-tenon_status draw(const char* name, const char* kind, int per_block, tenon_ctx* ctx, tenon_tensor* out,
-                  tenon_err* err, Put put) {
+tenon_status draw(const char* name, const char* kind, int per_block, tenon_ctx* ctx,
+                  tenon_tensor* out, tenon_err* err, Put put) {
   if (out->numel == 0) return TENON_OK;
   Device* device;
   TRY(device_of(out, &device, err));
   TRY(require_dtype(*device, name, out->dtype, err));
   const bool f64 = device->has(TENON_DTYPE_F64);
   tenon_kernel kernel;
-  TRY(device->kernel({kind, out->dtype}, [&] {
-    SourceText text(*device, std::string(name) + "_" + suffix(out->dtype));
-    text.define(kind, 1).define("PER_BLOCK", per_block).memory("OUT_", out->dtype);
-    text.define("T", dtype_text(out->dtype).compute).define("WIDE", f64 ? "tk_f64" : "tk_f32");
-    if (f64) text.define("HAS_F64", 1);
-    return std::move(text.add(piece::random)).finish();
-  }, &kernel, err));
+  TRY(device->kernel(
+      {kind, out->dtype},
+      [&] {
+        SourceText text(*device, std::string(name) + "_" + suffix(out->dtype));
+        text.define(kind, 1).define("PER_BLOCK", per_block).memory("OUT_", out->dtype);
+        text.define("T", dtype_text(out->dtype).compute).define("WIDE", f64 ? "tk_f64" : "tk_f32");
+        if (f64) text.define("HAS_F64", 1);
+        return std::move(text.add(piece::random)).finish();
+      },
+      &kernel, err));
   const int64_t blocks = (out->numel + per_block - 1) / per_block;
   uint64_t seed, offset;
   host->random_reserve(ctx, static_cast<uint64_t>(blocks), &seed, &offset);
@@ -77,7 +80,8 @@ tenon_status randint(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_va
   tenon_tensor* out = tenon_out_tensor(&outs[0]);
   if (low >= high && out->numel > 0)
     return fail(err, TENON_INVALID_ARGUMENT,
-                "[randint] expected low < high, got " + std::to_string(low) + " and " + std::to_string(high));
+                "[randint] expected low < high, got " + std::to_string(low) + " and " +
+                    std::to_string(high));
   return draw("randint", kRandint, 2, ctx, out, err, [&](Launch& launch, auto) {
     launch.value(static_cast<uint64_t>(low));
     launch.value(static_cast<uint64_t>(high) - static_cast<uint64_t>(low));

@@ -70,7 +70,8 @@ uint32_t axes_of(const tenon_value& value, const tenon_tensor* x, const tenon_te
   if (tenon_arg_count(&value) == 0) return out->numel == x->numel ? 0 : all;
   const int64_t* axes = tenon_arg_ints(&value);
   uint32_t mask = 0;
-  for (uint64_t i = 0; i < tenon_arg_count(&value); ++i) mask |= 1u << normalize_axis(axes[i], ndim);
+  for (uint64_t i = 0; i < tenon_arg_count(&value); ++i)
+    mask |= 1u << normalize_axis(axes[i], ndim);
   return mask & all;
 }
 
@@ -107,10 +108,11 @@ struct Call {
       text.add("typedef T E;\n").define("A", accumulator()).define("T", "A");
       if (op.init) text.define("HAS_INIT", 1);
       if (op.init) text.add("TK_FUNCTION A initial() { return " + std::string(op.init) + "; }\n");
-      text.add("TK_FUNCTION A map_element(E element, tk_i64 e_i) { " + std::string(op.truth ? "E" : "A") +
-               " e_x = element; return " + op.map + "; }\n");
+      text.add("TK_FUNCTION A map_element(E element, tk_i64 e_i) { " +
+               std::string(op.truth ? "E" : "A") + " e_x = element; return " + op.map + "; }\n");
       text.add("TK_FUNCTION A combine(A e_a, A e_b) { return " + std::string(op.combine) + "; }\n");
-      text.add("TK_FUNCTION A finish(A e_a, tk_i64 e_n) { return " + std::string(op.finish) + "; }\n");
+      text.add("TK_FUNCTION A finish(A e_a, tk_i64 e_n) { return " + std::string(op.finish) +
+               "; }\n");
       text.add("#undef T\n");
     }
     text.define("KEPT_RANK", plan.kept.launch_rank());
@@ -137,22 +139,24 @@ tenon_status run_reduction(const ReductionOp& op, tenon_ctx* ctx, const tenon_va
   TRY(require_dtype(*device, op.op + sizeof "tenon::" - 1, x->dtype, err));
   Plan plan(x, axes_of(args[op.axis_argument], x, out));
   if (plan.kept.rank > kLayoutRank || plan.reduced.rank > kLayoutRank)
-    return fail(err, TENON_UNSUPPORTED,
-                "[" + std::string(op.op + sizeof "tenon::" - 1) +
-                    "] expected at most 8 separate runs of axes to reduce or to keep; reduce in two steps");
+    return fail(
+        err, TENON_UNSUPPORTED,
+        "[" + std::string(op.op + sizeof "tenon::" - 1) +
+            "] expected at most 8 separate runs of axes to reduce or to keep; reduce in two steps");
   plan.divide(*device);
   const Call call{op, x, out, plan, std::min(device->limits.max_group_size, 256u) & ~63u};
 
   const bool partial = plan.splits > 1;
   tenon_kernel kernel, last = nullptr;
-  TRY(device->kernel(call.key(partial, false), [&] { return call.source(*device, partial, false); },
-                     &kernel, err));
+  TRY(device->kernel(
+      call.key(partial, false), [&] { return call.source(*device, partial, false); }, &kernel,
+      err));
   void* partials = nullptr;
   if (partial) {
-    TRY(device->kernel(call.key(false, true), [&] { return call.source(*device, false, true); }, &last,
-                       err));
-    TRY(host->scratch(ctx, static_cast<uint64_t>(plan.outputs * plan.splits) * kPartialBytes, &partials,
-                      err));
+    TRY(device->kernel(
+        call.key(false, true), [&] { return call.source(*device, false, true); }, &last, err));
+    TRY(host->scratch(ctx, static_cast<uint64_t>(plan.outputs * plan.splits) * kPartialBytes,
+                      &partials, err));
   }
   Launch launch(ctx, *device, err);
   launch.buffer(x);
@@ -183,21 +187,33 @@ tenon_status run_reduction(const ReductionOp& op, tenon_ctx* ctx, const tenon_va
 namespace {
 
 // The largest or smallest element and its place; the first NaN leads.
-#define ARG_DEFINITIONS(SIGN)                                                                  \
-  "typedef struct { T value; tk_i64 place; } A;\n"                                             \
-  "TK_FUNCTION int leads(T a, T b) { return a " SIGN " b || (a != a && b == b); }\n"           \
-  "TK_FUNCTION A map_element(T e_x, tk_i64 e_i) { A a; a.value = e_x; a.place = e_i; return a; }\n" \
-  "TK_FUNCTION A combine(A a, A b) {\n"                                                        \
+#define ARG_DEFINITIONS(SIGN)                                                                      \
+  "typedef struct { T value; tk_i64 place; } A;\n"                                                 \
+  "TK_FUNCTION int leads(T a, T b) { return a " SIGN                                               \
+  " b || (a != a && b == b); }\n"                                                                  \
+  "TK_FUNCTION A map_element(T e_x, tk_i64 e_i) { A a; a.value = e_x; a.place = e_i; return a; "   \
+  "}\n"                                                                                            \
+  "TK_FUNCTION A combine(A a, A b) {\n"                                                            \
   "  return leads(b.value, a.value) || (!leads(a.value, b.value) && b.place < a.place) ? b : a;\n" \
-  "}\n"                                                                                        \
+  "}\n"                                                                                            \
   "TK_FUNCTION tk_i64 finish(A a, tk_i64 count) { return a.place; }\n"
 
-constexpr ReductionOp kArgmax = {.op = "tenon::argmax", .axis_argument = 1, .truth = false,
-    .init = nullptr, .map = nullptr, .combine = nullptr, .finish = nullptr,
-    .definitions = ARG_DEFINITIONS(">")};
-constexpr ReductionOp kArgmin = {.op = "tenon::argmin", .axis_argument = 1, .truth = false,
-    .init = nullptr, .map = nullptr, .combine = nullptr, .finish = nullptr,
-    .definitions = ARG_DEFINITIONS("<")};
+constexpr ReductionOp kArgmax = {.op = "tenon::argmax",
+                                 .axis_argument = 1,
+                                 .truth = false,
+                                 .init = nullptr,
+                                 .map = nullptr,
+                                 .combine = nullptr,
+                                 .finish = nullptr,
+                                 .definitions = ARG_DEFINITIONS(">")};
+constexpr ReductionOp kArgmin = {.op = "tenon::argmin",
+                                 .axis_argument = 1,
+                                 .truth = false,
+                                 .init = nullptr,
+                                 .map = nullptr,
+                                 .combine = nullptr,
+                                 .finish = nullptr,
+                                 .definitions = ARG_DEFINITIONS("<")};
 #undef ARG_DEFINITIONS
 
 template <const ReductionOp& op>

@@ -26,16 +26,19 @@ tenon_status scan(const Operation& operation, tenon_ctx* ctx, const tenon_tensor
   const bool groups = !device->host_like() && view.length >= 1024 && view.lanes() < 4096;
   const uint32_t group = std::min(device->limits.max_group_size, 256u) & ~63u;
   tenon_kernel kernel;
-  const uint64_t variant =
-      static_cast<uint64_t>(x->dtype) << 16 | static_cast<uint64_t>(out->dtype) << 8 | uint64_t{groups};
-  TRY(device->kernel({&operation, variant}, [&] {
-    SourceText text(*device, std::string(operation.name) + "_" + suffix(x->dtype));
-    text.memory("IN_", x->dtype).memory("OUT_", out->dtype);
-    text.define("A", is_integer(out->dtype) ? "tk_i64" : dtype_text(out->dtype).compute);
-    text.define("OPERATION", operation.sign).define("START", operation.start);
-    if (groups) text.define("GROUP", group);
-    return std::move(text.add(piece::scan)).finish();
-  }, &kernel, err));
+  const uint64_t variant = static_cast<uint64_t>(x->dtype) << 16 |
+                           static_cast<uint64_t>(out->dtype) << 8 | uint64_t{groups};
+  TRY(device->kernel(
+      {&operation, variant},
+      [&] {
+        SourceText text(*device, std::string(operation.name) + "_" + suffix(x->dtype));
+        text.memory("IN_", x->dtype).memory("OUT_", out->dtype);
+        text.define("A", is_integer(out->dtype) ? "tk_i64" : dtype_text(out->dtype).compute);
+        text.define("OPERATION", operation.sign).define("START", operation.start);
+        if (groups) text.define("GROUP", group);
+        return std::move(text.add(piece::scan)).finish();
+      },
+      &kernel, err));
   Launch launch(ctx, *device, err);
   launch.buffer(x);
   launch.buffer(out);

@@ -38,20 +38,23 @@ tenon_status run_slices(Kind kind, const Slices& slices, const Norm* norm, tenon
   tenon_kernel kernel;
   const uint64_t variant = static_cast<uint64_t>(x->dtype) << 4 | uint64_t{groups} << 3 |
                            uint64_t{unit} << 2 | uint64_t{weight} << 1 | uint64_t{bias};
-  TRY(device->kernel({&kNames[kind], variant}, [&] {
-    SourceText text(*device, std::string(kNames[kind]) + "_" + suffix(x->dtype));
-    text.element(x->dtype).memory("", x->dtype);
-    if (kind == kLogSoftmax) text.define("LOGARITHM", 1);
-    if (norm) {
-      text.define("NORM", 1);
-      text.define("WEIGHT(i)", weight ? "((T)LOAD(weight[i]))" : "1");
-      text.define("BIAS(i)", bias ? "((T)LOAD(bias[i]))" : "0");
-    }
-    if (kind == kBatchNorm) text.define("PER_SLICE", 1);
-    if (unit) text.define("UNIT_STEP", 1);
-    if (groups) text.define("GROUP", group);
-    return std::move(text.add(piece::slices)).finish();
-  }, &kernel, err));
+  TRY(device->kernel(
+      {&kNames[kind], variant},
+      [&] {
+        SourceText text(*device, std::string(kNames[kind]) + "_" + suffix(x->dtype));
+        text.element(x->dtype).memory("", x->dtype);
+        if (kind == kLogSoftmax) text.define("LOGARITHM", 1);
+        if (norm) {
+          text.define("NORM", 1);
+          text.define("WEIGHT(i)", weight ? "((T)LOAD(weight[i]))" : "1");
+          text.define("BIAS(i)", bias ? "((T)LOAD(bias[i]))" : "0");
+        }
+        if (kind == kBatchNorm) text.define("PER_SLICE", 1);
+        if (unit) text.define("UNIT_STEP", 1);
+        if (groups) text.define("GROUP", group);
+        return std::move(text.add(piece::slices)).finish();
+      },
+      &kernel, err));
   Launch launch(ctx, *device, err);
   launch.buffer(x);
   launch.buffer(out);
@@ -60,8 +63,8 @@ tenon_status run_slices(Kind kind, const Slices& slices, const Norm* norm, tenon
       launch.buffer(tensor ? tensor : out);  // what is absent is not touched
     launch.number(x->dtype, {TENON_VALUE_FLOAT, 0, {.f = norm->eps}});
   }
-  for (int64_t value : {slices.stretches, slices.stretch_step, slices.length, slices.step, slices.inner,
-                        slices.slice_step, slices.inner_step, slices.count})
+  for (int64_t value : {slices.stretches, slices.stretch_step, slices.length, slices.step,
+                        slices.inner, slices.slice_step, slices.inner_step, slices.count})
     launch.value(value);
   return groups ? launch.run_groups(kernel, slices.count, group)
                 : launch.run(kernel, slices.count, 8 * slices.elements() + 1);
@@ -71,8 +74,14 @@ tenon_status along_axis(Kind kind, tenon_ctx* ctx, const tenon_value* args, teno
                         tenon_err* err) {
   const tenon_tensor* x = tenon_arg_tensor(&args[0]);
   const AxisView view(x, args[1].v.i);
-  const Slices slices = {1, 0, view.length, view.inner, std::max<int64_t>(view.inner, 1),
-                         view.length * view.inner, 1, view.lanes()};
+  const Slices slices = {1,
+                         0,
+                         view.length,
+                         view.inner,
+                         std::max<int64_t>(view.inner, 1),
+                         view.length * view.inner,
+                         1,
+                         view.lanes()};
   return run_slices(kind, slices, nullptr, ctx, x, tenon_out_tensor(&outs[0]), err);
 }
 
@@ -81,35 +90,37 @@ tenon_status softmax(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_va
   return along_axis(kSoftmax, ctx, args, outs, err);
 }
 
-tenon_status log_softmax(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
-                         tenon_err* err) {
+tenon_status log_softmax(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs,
+                         uint32_t, tenon_err* err) {
   return along_axis(kLogSoftmax, ctx, args, outs, err);
 }
 
-tenon_status layer_norm(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
-                        tenon_err* err) {
+tenon_status layer_norm(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs,
+                        uint32_t, tenon_err* err) {
   const tenon_tensor* x = tenon_arg_tensor(&args[0]);
   int64_t length = 1;
   for (int i = std::max<int>(x->ndim - static_cast<int>(args[3].v.i), 0); i < x->ndim; ++i)
     length *= x->shape[i];
   const Slices slices = {1, 0, length, 1, 1, length, 0, length ? x->numel / length : 0};
-  const Norm norm = {tenon_arg_tensor(&args[1]), tenon_arg_tensor(&args[2]), tenon_arg_float(&args[4])};
+  const Norm norm = {tenon_arg_tensor(&args[1]), tenon_arg_tensor(&args[2]),
+                     tenon_arg_float(&args[4])};
   return run_slices(kLayerNorm, slices, &norm, ctx, x, tenon_out_tensor(&outs[0]), err);
 }
 
-tenon_status batch_norm(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
-                        tenon_err* err) {
+tenon_status batch_norm(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs,
+                        uint32_t, tenon_err* err) {
   const tenon_tensor* x = tenon_arg_tensor(&args[0]);
   const int64_t batch = x->shape[0], channels = x->shape[1];
   int64_t size = 1;
   for (int i = 2; i < x->ndim; ++i) size *= x->shape[i];
   // A slice is a channel. Where channels are innermost, the batch is its one stretch.
-  const Slices slices = size == 1
-                            ? Slices{1, 0, batch, channels, std::max<int64_t>(channels, 1), 0, 1, channels}
-                            : Slices{batch, channels * size, size, 1, std::max<int64_t>(channels, 1), 0, size,
-                                     channels};
-  const Norm norm = {tenon_arg_tensor(&args[1]), tenon_arg_tensor(&args[2]), tenon_arg_float(&args[3]),
-                     tenon_out_tensor(&outs[1]), tenon_out_tensor(&outs[2])};
+  const Slices slices =
+      size == 1 ? Slices{1, 0, batch, channels, std::max<int64_t>(channels, 1), 0, 1, channels}
+                : Slices{batch, channels * size, size, 1, std::max<int64_t>(channels, 1), 0,
+                         size,  channels};
+  const Norm norm = {tenon_arg_tensor(&args[1]), tenon_arg_tensor(&args[2]),
+                     tenon_arg_float(&args[3]), tenon_out_tensor(&outs[1]),
+                     tenon_out_tensor(&outs[2])};
   return run_slices(kBatchNorm, slices, &norm, ctx, x, tenon_out_tensor(&outs[0]), err);
 }
 

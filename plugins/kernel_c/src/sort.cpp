@@ -17,16 +17,20 @@ constexpr char kRuns[] = "RUNS", kMerge[] = "MERGE", kPickSorted[] = "PICK_SORTE
 tenon_status step(Device& device, const char* which, int dtype, bool descending, tenon_kernel* out,
                   tenon_err* err) {
   const uint64_t variant = static_cast<uint64_t>(dtype) << 1 | uint64_t{descending};
-  return device.kernel({which, variant}, [&] {
-    SourceText text(device, "sort_" + suffix(dtype));
-    text.element(dtype).memory("", dtype).define(which, 1).define("RUN", kRun);
-    if (descending) text.define("DESCENDING", 1);
-    return std::move(text.add(piece::sort)).finish();
-  }, out, err);
+  return device.kernel(
+      {which, variant},
+      [&] {
+        SourceText text(device, "sort_" + suffix(dtype));
+        text.element(dtype).memory("", dtype).define(which, 1).define("RUN", kRun);
+        if (descending) text.define("DESCENDING", 1);
+        return std::move(text.add(piece::sort)).finish();
+      },
+      out, err);
 }
 
-tenon_status order(const char* op, tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, int64_t keep,
-                   bool descending, tenon_tensor* values, tenon_tensor* indices, tenon_err* err) {
+tenon_status order(const char* op, tenon_ctx* ctx, const tenon_tensor* x, int64_t axis,
+                   int64_t keep, bool descending, tenon_tensor* values, tenon_tensor* indices,
+                   tenon_err* err) {
   if (values->numel == 0) return TENON_OK;
   Device* device;
   TRY(device_of(values, &device, err));
@@ -70,8 +74,8 @@ tenon_status order(const char* op, tenon_ctx* ctx, const tenon_tensor* x, int64_
 tenon_status sort_with_indices(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs,
                                uint32_t, tenon_err* err) {
   const tenon_tensor* x = tenon_arg_tensor(&args[0]);
-  return order("sort_with_indices", ctx, x, args[1].v.i, AxisView(x, args[1].v.i).length, args[2].v.i,
-               tenon_out_tensor(&outs[0]), tenon_out_tensor(&outs[1]), err);
+  return order("sort_with_indices", ctx, x, args[1].v.i, AxisView(x, args[1].v.i).length,
+               args[2].v.i, tenon_out_tensor(&outs[0]), tenon_out_tensor(&outs[1]), err);
 }
 
 tenon_status topk(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,

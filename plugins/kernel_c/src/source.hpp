@@ -24,11 +24,13 @@ class SourceText {
     return *this;
   }
   SourceText& define(const char* name, std::string_view value);
-  SourceText& define(const char* name, int64_t value) { return define(name, std::to_string(value)); }
+  SourceText& define(const char* name, int64_t value) {
+    return define(name, std::to_string(value));
+  }
   // T, the type that is computed in, and the functions on it.
   SourceText& element(int dtype);
-  // <prefix>STORAGE, <prefix>COMPUTE, and <prefix>LOAD(v), <prefix>STORE(v) between them, of a tensor in
-  // memory; <prefix>CONVERT(v) makes its COMPUTE from any number.
+  // <prefix>STORAGE, <prefix>COMPUTE, and <prefix>LOAD(v), <prefix>STORE(v) between them, of a
+  // tensor in memory; <prefix>CONVERT(v) makes its COMPUTE from any number.
   SourceText& memory(const char* prefix, int dtype);
   // The same for elements that are only moved.
   SourceText& moved(const char* prefix, int dtype);
