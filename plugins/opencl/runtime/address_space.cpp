@@ -3,6 +3,8 @@
 
 #include <sys/mman.h>
 
+#include <new>
+
 namespace opencl {
 
 AddressSpace::~AddressSpace() {
@@ -13,8 +15,8 @@ bool AddressSpace::reserve(uint64_t bytes) {
   uint64_t slots = (bytes + kSlotBytes - 1) / kSlotBytes;
   table_ = std::make_unique<std::atomic<Buffer*>[]>(slots);
   range_bytes_ = (slots + 1) * kSlotBytes;  // one more: mmap aligns to pages only
-  void* range = mmap(nullptr, range_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                     -1, 0);
+  void* range =
+      mmap(nullptr, range_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (range == MAP_FAILED) return false;
   range_ = range;
   base_ = (reinterpret_cast<uintptr_t>(range) + kSlotBytes - 1) / kSlotBytes * kSlotBytes;
@@ -34,7 +36,8 @@ Buffer* AddressSpace::place(cl_mem memory, uint64_t bytes, uint64_t align) {
     }
     if (free == 0) first = slot;
     if (++free < needed) continue;
-    auto* buffer = new Buffer{memory, base_ + first * kSlotBytes, bytes};
+    auto* buffer = new (std::nothrow) Buffer{memory, base_ + first * kSlotBytes, bytes};
+    if (!buffer) return nullptr;
     for (uint64_t i = first; i <= slot; ++i) table_[i].store(buffer, std::memory_order_release);
     return buffer;
   }

@@ -2,8 +2,8 @@
 // Addresses for memory that has none.
 //
 // A cl_mem is a handle, but the host's allocator cuts memory into blocks and does arithmetic on
-// addresses. So each device reserves a range of the process's address space, with no access rights, and
-// each buffer takes whole slots of it. An address is turned back into buffer and offset by one
+// addresses. So each device reserves a range of the process's address space, with no access rights,
+// and each buffer takes whole slots of it. An address is turned back into buffer and offset by one
 // load from a table, without a lock.
 #pragma once
 
@@ -32,7 +32,8 @@ class AddressSpace {
   // Returns false if the system grants no range of `bytes`. Throws std::bad_alloc.
   bool reserve(uint64_t bytes);
 
-  // Gives `memory` an address, a multiple of `align`. NULL: no gap is large enough.
+  // Gives `memory` an address, a multiple of `align`. NULL: no gap is large enough,
+  // or the host has no memory for the entry.
   Buffer* place(cl_mem memory, uint64_t bytes, uint64_t align);
   // The buffer is forgotten; its address may be given out again.
   void remove(Buffer* buffer);

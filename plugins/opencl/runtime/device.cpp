@@ -25,7 +25,8 @@ tenon_status find_all(std::vector<Found>* out, tenon_err* err) {
   return find_devices(out, err);
 }
 
-tenon_status enumerate(tenon_device_info* out, uint32_t capacity, uint32_t* count, tenon_err* err) try {
+tenon_status enumerate(tenon_device_info* out, uint32_t capacity, uint32_t* count,
+                       tenon_err* err) try {
   std::vector<Found> found;
   OPENCL_TRY(find_all(&found, err));
   for (uint32_t i = 0; i < found.size() && i < capacity; ++i) {
@@ -48,7 +49,8 @@ tenon_status enumerate(tenon_device_info* out, uint32_t capacity, uint32_t* coun
 std::string options_for(cl_device_id device) {
   std::string options = "-cl-std=CL1.2 -w";
   auto single = device_value<cl_device_fp_config>(device, CL_DEVICE_SINGLE_FP_CONFIG);
-  if (single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) options += " -cl-fp32-correctly-rounded-divide-sqrt";
+  if (single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT)
+    options += " -cl-fp32-correctly-rounded-divide-sqrt";
   return options;
 }
 
@@ -57,7 +59,8 @@ void describe(tenon_device device, const Found& found) {
   device->is_processor = found.is_processor;
   device->memory_bytes = device_value<cl_ulong>(found.device, CL_DEVICE_GLOBAL_MEM_SIZE);
   device->buffer_bytes = device_value<cl_ulong>(found.device, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
-  device->has_float64 = device_value<cl_device_fp_config>(found.device, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
+  device->has_float64 =
+      device_value<cl_device_fp_config>(found.device, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
   device->build_options = options_for(found.device);
   auto platform = device_value<cl_platform_id>(found.device, CL_DEVICE_PLATFORM);
   device->identity = platform_text(platform, CL_PLATFORM_NAME) + "\n" +
@@ -71,7 +74,8 @@ tenon_status open(uint32_t index, tenon_device* out, tenon_err* err) try {
   std::vector<Found> found;
   OPENCL_TRY(find_all(&found, err));
   if (index >= found.size()) {
-    return fail(err, TENON_NOT_FOUND, "open: expected an index below %zu, got %u", found.size(), index);
+    return fail(err, TENON_NOT_FOUND, "open: expected an index below %zu, got %u", found.size(),
+                index);
   }
   auto device = std::make_unique<tenon_device_s>();
   describe(device.get(), found[index]);

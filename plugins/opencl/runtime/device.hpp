@@ -48,7 +48,6 @@ T device_value(cl_device_id device, cl_device_info what) {
 std::string device_text(cl_device_id device, cl_device_info what);
 std::string platform_text(cl_platform_id platform, cl_platform_info what);
 
-// The host's memory.cpp and the rest of the table.
 tenon_status alloc(tenon_device, const tenon_alloc_request*, void** out, tenon_err*);
 void release(tenon_device, void* memory, uint64_t bytes, tenon_stream);
 tenon_status copy(tenon_device, const tenon_copy_request*, tenon_err*);

@@ -38,18 +38,19 @@ tenon_status load_driver(tenon_err* err) {
   void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (!library) {
     const char* reason = dlerror();
-    return fail(err, TENON_UNAVAILABLE,
-                "driver library %s not found (%s); install an OpenCL driver and its loader (Debian: "
-                "ocl-icd-libopencl1, and pocl-opencl-icd to run on the CPU)",
-                name, reason ? reason : "no reason given");
+    return fail(
+        err, TENON_UNAVAILABLE,
+        "driver library %s not found (%s); install an OpenCL driver and its loader (Debian: "
+        "ocl-icd-libopencl1, and pocl-opencl-icd to run on the CPU)",
+        name, reason ? reason : "no reason given");
   }
   Driver found = {};
   for (const Symbol& symbol : kSymbols) {
     void* function = dlsym(library, symbol.name);
     if (!function) {
       return fail(err, TENON_UNAVAILABLE,
-                  "driver library %s lacks %s; expected OpenCL 1.2 or later, update the driver", name,
-                  symbol.name);
+                  "driver library %s lacks %s; expected OpenCL 1.2 or later, update the driver",
+                  name, symbol.name);
     }
     *reinterpret_cast<void**>(reinterpret_cast<char*>(&found) + symbol.offset) = function;
   }

@@ -10,18 +10,20 @@
 namespace opencl {
 
 // Every function that we call, once: X(name without its "cl").
-#define TENON_OPENCL_FUNCTIONS(X)                                                                 \
-  X(GetPlatformIDs) X(GetPlatformInfo) X(GetDeviceIDs) X(GetDeviceInfo)                           \
-  X(CreateContext) X(ReleaseContext)                                                              \
-  X(CreateCommandQueue) X(ReleaseCommandQueue) X(Flush) X(Finish)                                 \
-  X(CreateBuffer) X(ReleaseMemObject)                                                             \
-  X(EnqueueReadBuffer) X(EnqueueWriteBuffer) X(EnqueueCopyBuffer) X(EnqueueFillBuffer)            \
-  X(EnqueueMapBuffer) X(EnqueueUnmapMemObject) X(EnqueueMigrateMemObjects)                        \
-  X(EnqueueBarrierWithWaitList) X(EnqueueNDRangeKernel)                                           \
-  X(RetainEvent) X(ReleaseEvent) X(WaitForEvents) X(GetEventInfo) X(GetEventProfilingInfo)        \
-  X(CreateProgramWithSource) X(CreateProgramWithBinary) X(BuildProgram) X(ReleaseProgram)         \
-  X(GetProgramInfo) X(GetProgramBuildInfo)                                                        \
+// clang-format off
+#define TENON_OPENCL_FUNCTIONS(X)                                                             \
+  X(GetPlatformIDs) X(GetPlatformInfo) X(GetDeviceIDs) X(GetDeviceInfo)                       \
+  X(CreateContext) X(ReleaseContext)                                                          \
+  X(CreateCommandQueue) X(ReleaseCommandQueue) X(Flush) X(Finish)                             \
+  X(CreateBuffer) X(ReleaseMemObject)                                                         \
+  X(EnqueueReadBuffer) X(EnqueueWriteBuffer) X(EnqueueCopyBuffer) X(EnqueueFillBuffer)        \
+  X(EnqueueMapBuffer) X(EnqueueUnmapMemObject) X(EnqueueMigrateMemObjects)                    \
+  X(EnqueueBarrierWithWaitList) X(EnqueueNDRangeKernel)                                       \
+  X(RetainEvent) X(ReleaseEvent) X(WaitForEvents) X(GetEventInfo) X(GetEventProfilingInfo)    \
+  X(CreateProgramWithSource) X(CreateProgramWithBinary) X(BuildProgram) X(ReleaseProgram)     \
+  X(GetProgramInfo) X(GetProgramBuildInfo)                                                    \
   X(CreateKernel) X(ReleaseKernel) X(GetKernelInfo) X(GetKernelWorkGroupInfo) X(SetKernelArg)
+// clang-format on
 
 struct Driver {
 #define TENON_OPENCL_MEMBER(name) decltype(&::cl##name) name;

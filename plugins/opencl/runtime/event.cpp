@@ -42,13 +42,15 @@ tenon_status event_record(tenon_device device, tenon_event event, tenon_stream s
   return TENON_OK;
 }
 
-tenon_status stream_wait(tenon_device device, tenon_stream stream, tenon_event event, tenon_err* err) {
+tenon_status stream_wait(tenon_device device, tenon_stream stream, tenon_event event,
+                         tenon_err* err) {
   Event before = read(event).event;
   if (state_of(before) == CL_COMPLETE) return TENON_OK;
-  cl_int error = submit(stream_of(device, stream), kOrdering, [&](cl_command_queue queue, cl_event* done) {
-    cl_event waited = before.get();
-    return cl.EnqueueBarrierWithWaitList(queue, 1, &waited, done);
-  });
+  cl_int error =
+      submit(stream_of(device, stream), kOrdering, [&](cl_command_queue queue, cl_event* done) {
+        cl_event waited = before.get();
+        return cl.EnqueueBarrierWithWaitList(queue, 1, &waited, done);
+      });
   return error ? fail_driver(err, error, "wait for an event on a stream") : TENON_OK;
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host memory that the device reaches by itself: buffers allocated on the host's side and mapped for
-// as long as they live.
+// Host memory that the device reaches by itself: buffers allocated on the host's side and mapped
+// for as long as they live.
 #pragma once
 
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <new>
 
 #include "driver.hpp"
 
@@ -19,10 +20,14 @@ struct Pinned {
 
 class PinnedTable {
  public:
-  void insert(void* address, const Pinned& pinned) {
+  // Returns false if the host has no memory for the entry.
+  bool insert(void* address, const Pinned& pinned) try {
     std::lock_guard lock(mutex_);
     table_.emplace(address, pinned);
     count_.store(table_.size(), std::memory_order_release);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
   }
 
   // Returns false if the address was not given out.
@@ -42,7 +47,8 @@ class PinnedTable {
     auto after = table_.upper_bound(const_cast<void*>(address));
     if (after == table_.begin()) return false;
     const auto& [begin, pinned] = *--after;
-    auto offset = static_cast<uint64_t>(static_cast<const char*>(address) - static_cast<char*>(begin));
+    auto offset =
+        static_cast<uint64_t>(static_cast<const char*>(address) - static_cast<char*>(begin));
     return offset <= pinned.bytes && bytes <= pinned.bytes - offset;
   }
 

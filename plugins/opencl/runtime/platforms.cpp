@@ -28,11 +28,14 @@ const char* why_not(cl_device_id device) {
   std::sscanf(device_text(device, CL_DEVICE_VERSION).c_str(), "OpenCL %u.%u", &major, &minor);
   if (major * 10 + minor < 12) return "it has no OpenCL 1.2";
   if (!device_value<cl_bool>(device, CL_DEVICE_AVAILABLE)) return "it is not available";
-  if (!device_value<cl_bool>(device, CL_DEVICE_COMPILER_AVAILABLE)) return "its driver has no compiler";
+  if (!device_value<cl_bool>(device, CL_DEVICE_COMPILER_AVAILABLE))
+    return "its driver has no compiler";
   if (!device_value<cl_bool>(device, CL_DEVICE_ENDIAN_LITTLE)) return "it is big-endian";
   // What the group `compile` promises of every device.
-  if (device_value<size_t>(device, CL_DEVICE_MAX_WORK_GROUP_SIZE) < 64) return "its work groups are below 64";
-  if (device_value<cl_ulong>(device, CL_DEVICE_LOCAL_MEM_SIZE) < 16384) return "it has no 16 KiB of local memory";
+  if (device_value<size_t>(device, CL_DEVICE_MAX_WORK_GROUP_SIZE) < 64)
+    return "its work groups are below 64";
+  if (device_value<cl_ulong>(device, CL_DEVICE_LOCAL_MEM_SIZE) < 16384)
+    return "it has no 16 KiB of local memory";
   return nullptr;
 }
 
@@ -80,11 +83,13 @@ tenon_status find_devices(std::vector<Found>* out, tenon_err* err) {
   }
   if (!matched) {
     return fail(err, TENON_NOT_FOUND,
-                "TENON_OPENCL_PLATFORM: expected a platform's number or a part of its name, got '%s'; there "
+                "TENON_OPENCL_PLATFORM: expected a platform's number or a part of its name, got "
+                "'%s'; there "
                 "are %s",
                 choice.c_str(), names.c_str());
   }
-  std::stable_partition(out->begin(), out->end(), [](const Found& found) { return !found.is_processor; });
+  std::stable_partition(out->begin(), out->end(),
+                        [](const Found& found) { return !found.is_processor; });
   return TENON_OK;
 }
 

@@ -15,8 +15,8 @@ struct Found {
   std::string place;  // "0:1": platform and device as clinfo counts them
 };
 
-// Every usable device of every platform; accelerators before processors, otherwise in the drivers' order.
-// TENON_OPENCL_PLATFORM narrows it to one platform: its number, or a part of its name.
+// Every usable device of every platform; accelerators before processors, otherwise in the drivers'
+// order. TENON_OPENCL_PLATFORM narrows it to one platform: its number, or a part of its name.
 tenon_status find_devices(std::vector<Found>* out, tenon_err* err);
 
 }  // namespace opencl

@@ -17,7 +17,8 @@ typedef float tk_f32;
 #define TK_LOCAL __local
 #define TK_CONSTANT __constant
 #define TK_BUFFER(type, name) __global char *tk_start_##name, ulong tk_offset_##name
-#define TK_BIND(type, name) __global type *name = (__global type *)(tk_start_##name + tk_offset_##name)
+#define TK_BIND(type, name) \
+  __global type *name = (__global type *)(tk_start_##name + tk_offset_##name)
 
 #define tk_global_id(d) ((tk_i64)get_global_id(d))
 #define tk_local_id(d) ((tk_i64)get_local_id(d))
@@ -48,7 +49,8 @@ static tk_u32 tk_atomic_cas_u32(volatile __global tk_u32 *p, tk_u32 expected, tk
 static tk_f32 tk_atomic_add_f32(volatile __global tk_f32 *p, tk_f32 v) {
   volatile __global tk_u32 *word = (volatile __global tk_u32 *)p;
   tk_u32 before = *word, seen;
-  while ((seen = atomic_cmpxchg(word, before, as_uint(as_float(before) + v))) != before) before = seen;
+  while ((seen = atomic_cmpxchg(word, before, as_uint(as_float(before) + v))) != before)
+    before = seen;
   return as_float(before);
 }
 )";

@@ -69,7 +69,8 @@ uint32_t Profile::drain(tenon_profile_record* out, uint32_t record_size, uint32_
     // The caller's records may be shorter than ours, or longer.
     tenon_profile_record record = finished_[i];
     record.struct_size = std::min<uint32_t>(record_size, sizeof record);
-    std::memcpy(reinterpret_cast<char*>(out) + uint64_t{i} * record_size, &record, record.struct_size);
+    std::memcpy(reinterpret_cast<char*>(out) + uint64_t{i} * record_size, &record,
+                record.struct_size);
   }
   finished_.erase(finished_.begin(), finished_.begin() + count);
   return count;
@@ -97,11 +98,13 @@ tenon_status profile_drain(tenon_device device, tenon_profile_record* out, uint3
   return fail_host_memory(err);
 }
 
-// OpenCL 1.2 cannot ask for the device's time, but a command carries it: the time of a tiny one lies
-// between two readings of the host's clock. The closest of a few pairs is the best.
-tenon_status clock_pair(tenon_device device, uint64_t* host_ns, uint64_t* device_ns, tenon_err* err) {
+// OpenCL 1.2 cannot ask for the device's time, but a command carries it: the time of a tiny one
+// lies between two readings of the host's clock. The closest of a few pairs is the best.
+tenon_status clock_pair(tenon_device device, uint64_t* host_ns, uint64_t* device_ns,
+                        tenon_err* err) {
   cl_int error;
-  cl_mem cell = cl.CreateBuffer(device->context, CL_MEM_READ_WRITE, sizeof(cl_uint), nullptr, &error);
+  cl_mem cell =
+      cl.CreateBuffer(device->context, CL_MEM_READ_WRITE, sizeof(cl_uint), nullptr, &error);
   if (error) return fail_driver(err, error, "clock_pair");
   uint64_t best = UINT64_MAX, best_host = 0, best_device = 0;
   constexpr int kTries = 5;
@@ -112,7 +115,8 @@ tenon_status clock_pair(tenon_device device, uint64_t* host_ns, uint64_t* device
     error = submit(
         device->service, kOrdering,
         [&](cl_command_queue queue, cl_event* event) {
-          return cl.EnqueueWriteBuffer(queue, cell, CL_FALSE, 0, sizeof word, &word, 0, nullptr, event);
+          return cl.EnqueueWriteBuffer(queue, cell, CL_FALSE, 0, sizeof word, &word, 0, nullptr,
+                                       event);
         },
         &done);
     cl_event waited = done.get();

@@ -75,8 +75,8 @@ tenon_status program_from_source(tenon_device device, const std::string& source,
   return TENON_OK;
 }
 
-tenon_status program_create(tenon_device device, const tenon_program_request* request, tenon_program* out,
-                            tenon_err* err) try {
+tenon_status program_create(tenon_device device, const tenon_program_request* request,
+                            tenon_program* out, tenon_err* err) try {
   TENON_CHECK_UNDERSTOOD(host, request, 0, err);
   if (!request->name || !request->source || request->source_bytes == 0)
     return fail(err, TENON_INVALID_ARGUMENT, "program: expected a name and a source, got %s",
@@ -103,16 +103,19 @@ void program_destroy(tenon_device, tenon_program program) { delete program; }
 
 std::string kernel_names(cl_program program) {
   size_t size = 0;
-  if (cl.GetProgramInfo(program, CL_PROGRAM_KERNEL_NAMES, 0, nullptr, &size) || size == 0) return "none";
+  if (cl.GetProgramInfo(program, CL_PROGRAM_KERNEL_NAMES, 0, nullptr, &size) || size == 0)
+    return "none";
   std::string names(size, '\0');
   cl.GetProgramInfo(program, CL_PROGRAM_KERNEL_NAMES, size, names.data(), nullptr);
   names.pop_back();
   return names.empty() ? "none" : names;
 }
 
-tenon_status program_kernel(tenon_device device, tenon_program program, const char* name, tenon_kernel* out,
-                            tenon_err* err) try {
-  if (!name) return fail(err, TENON_INVALID_ARGUMENT, "program %s: expected a kernel's name", program->name.c_str());
+tenon_status program_kernel(tenon_device device, tenon_program program, const char* name,
+                            tenon_kernel* out, tenon_err* err) try {
+  if (!name)
+    return fail(err, TENON_INVALID_ARGUMENT, "program %s: expected a kernel's name",
+                program->name.c_str());
   std::lock_guard lock(program->mutex);
   auto known = program->kernels.find(name);
   if (known != program->kernels.end()) {
@@ -127,7 +130,8 @@ tenon_status program_kernel(tenon_device device, tenon_program program, const ch
                 program->name.c_str(), kernel_names(program->program).c_str(), name);
   if (error) return fail_driver(err, error, "program %s: kernel %s", program->name.c_str(), name);
   kernel->name = name;
-  cl.GetKernelInfo(kernel->kernel, CL_KERNEL_NUM_ARGS, sizeof kernel->arguments, &kernel->arguments, nullptr);
+  cl.GetKernelInfo(kernel->kernel, CL_KERNEL_NUM_ARGS, sizeof kernel->arguments, &kernel->arguments,
+                   nullptr);
   cl.GetKernelWorkGroupInfo(kernel->kernel, device->id, CL_KERNEL_WORK_GROUP_SIZE,
                             sizeof kernel->max_group_size, &kernel->max_group_size, nullptr);
   *out = kernel.get();
@@ -144,12 +148,15 @@ uint32_t clamped(T value, uint32_t most) {
 
 tenon_status limits(tenon_device device, tenon_compile_limits* out, tenon_err*) {
   uint64_t mask = (uint64_t{1} << TENON_DTYPE_COUNT) - 1;
-  if (!device->has_float64) mask &= ~(uint64_t{1} << TENON_DTYPE_F64 | uint64_t{1} << TENON_DTYPE_C128);
+  if (!device->has_float64)
+    mask &= ~(uint64_t{1} << TENON_DTYPE_F64 | uint64_t{1} << TENON_DTYPE_C128);
   tenon_compile_limits known = {
       .struct_size = sizeof known,
       .flags = device->is_processor ? uint32_t{TENON_COMPILE_HOST_LIKE} : 0u,
-      .max_group_size = clamped(device_value<size_t>(device->id, CL_DEVICE_MAX_WORK_GROUP_SIZE), 1024),
-      .local_bytes = clamped(device_value<cl_ulong>(device->id, CL_DEVICE_LOCAL_MEM_SIZE), UINT32_MAX),
+      .max_group_size =
+          clamped(device_value<size_t>(device->id, CL_DEVICE_MAX_WORK_GROUP_SIZE), 1024),
+      .local_bytes =
+          clamped(device_value<cl_ulong>(device->id, CL_DEVICE_LOCAL_MEM_SIZE), UINT32_MAX),
       .subgroup_size = 1,  // OpenCL 1.2 promises none
       .compute_units = device_value<cl_uint>(device->id, CL_DEVICE_MAX_COMPUTE_UNITS),
       .dtype_mask = mask,

@@ -16,8 +16,8 @@ struct tenon_kernel_s {
   cl_kernel kernel = nullptr;
   std::mutex mutex;  // arguments belong to the kernel until the launch is queued
   std::string name;
-  cl_uint arguments = 0;       // as OpenCL counts them: two for a buffer
-  size_t max_group_size = 0;   // may be less than the device's, if the kernel needs much
+  cl_uint arguments = 0;      // as OpenCL counts them: two for a buffer
+  size_t max_group_size = 0;  // may be less than the device's, if the kernel needs much
 };
 
 struct tenon_program_s {

@@ -76,7 +76,8 @@ bool is_ours(int file, uint64_t* bytes) {
 std::string read_entry(int file, const std::string& key) {
   uint64_t bytes;
   Head head;
-  if (!is_ours(file, &bytes) || bytes > kMostBytes || !read_all(file, &head, sizeof head)) return "";
+  if (!is_ours(file, &bytes) || bytes > kMostBytes || !read_all(file, &head, sizeof head))
+    return "";
   bool fits = std::memcmp(head.magic, kMagic, sizeof kMagic) == 0 && head.key_bytes == key.size() &&
               head.binary_bytes <= kMostBytes &&
               bytes == sizeof head + head.key_bytes + head.binary_bytes;
@@ -106,7 +107,8 @@ std::string read_cached_binary(const std::string& key) {
 
 void write_cached_binary(const std::string& key, const std::string& binary) {
   std::string path = path_for(key);
-  if (path.empty() || binary.empty() || key.size() + binary.size() + sizeof(Head) > kMostBytes) return;
+  if (path.empty() || binary.empty() || key.size() + binary.size() + sizeof(Head) > kMostBytes)
+    return;
   make_folders(path);
   // Under a name of its own first: others see the whole entry or none.
   static std::atomic<unsigned> counter{0};

@@ -22,8 +22,8 @@ tenon_status report(cl_int error, const char* what, tenon_err* err) {
 cl_int state_of(const Event& event) {
   cl_int state = CL_COMPLETE;
   if (!event) return state;
-  cl_int error = cl.GetEventInfo(event.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state,
-                                 nullptr);
+  cl_int error = cl.GetEventInfo(event.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state,
+                                 &state, nullptr);
   return error ? error : state;
 }
 
@@ -55,7 +55,8 @@ cl_int follow_synchronous(tenon_stream_s& stream) {
   Event before = last_of(synchronous);
   if (state_of(before) != CL_COMPLETE) {
     cl_event waited = before.get();
-    if (cl_int error = cl.EnqueueBarrierWithWaitList(stream.queue, 1, &waited, nullptr)) return error;
+    if (cl_int error = cl.EnqueueBarrierWithWaitList(stream.queue, 1, &waited, nullptr))
+      return error;
   }
   stream.synchronous_seen = submitted;
   return CL_SUCCESS;
@@ -67,14 +68,16 @@ void submitted(tenon_stream_s& stream, const Work& work, cl_event event) {
   if (++stream.unflushed >= kFlushEvery) flush(stream);
   if (work.kind != Work::kUnseen && stream.device->profile.enabled())
     stream.device->profile.add(stream.handle, work, event);
-  if (&stream == &stream.device->synchronous) stream.submitted.fetch_add(1, std::memory_order_release);
+  if (&stream == &stream.device->synchronous)
+    stream.submitted.fetch_add(1, std::memory_order_release);
 }
 
 tenon_status create_queue(tenon_device device, tenon_stream_s& stream, tenon_err* err) {
   cl_int error;
   stream.device = device;
   // Times are recorded only while a profile is taken, but a queue must be made for it.
-  stream.queue = cl.CreateCommandQueue(device->context, device->id, CL_QUEUE_PROFILING_ENABLE, &error);
+  stream.queue =
+      cl.CreateCommandQueue(device->context, device->id, CL_QUEUE_PROFILING_ENABLE, &error);
   return error ? fail_driver(err, error, "create a queue") : TENON_OK;
 }
 

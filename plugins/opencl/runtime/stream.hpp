@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream is an in-order queue and the event of its last command. Whoever waits for the stream waits
-// for that event; a command that follows a failed one fails too, so it also holds the stream's error.
+// A stream is an in-order queue and the event of its last command. Whoever waits for the stream
+// waits for that event; a command that follows a failed one fails too, so it also holds the
+// stream's error.
 //
 // Note [The synchronous stream]
-// The contract: a call with stream NULL has, for everyone who looks, finished when it returns. Nobody can
-// look at a device's memory but through the device, so it is enough that
+// The contract: a call with stream NULL has, for everyone who looks, finished when it returns.
+// Nobody can look at a device's memory but through the device, so it is enough that
 //   - copies to the host wait,
 //   - whatever another stream queues waits for what the synchronous stream had queued before,
 //   - an event recorded on it is waited for when it is asked about.
@@ -60,11 +61,12 @@ class Event {
 cl_int state_of(const Event& event);
 tenon_status wait_for(const Event& event, const char* what, tenon_err* err);
 
-// What everything queued so far will have passed; it is on its way to the device. Empty: nothing was.
+// What everything queued so far will have passed; it is on its way to the device. Empty: nothing
+// was.
 Event last_of(tenon_stream_s& stream);
 
-// Queue one command: `enqueue(cl_command_queue, cl_event*)` returns the driver's error number. `done`
-// (optional) receives the command's event, for somebody who is about to wait for it.
+// Queue one command: `enqueue(cl_command_queue, cl_event*)` returns the driver's error number.
+// `done` (optional) receives the command's event, for somebody who is about to wait for it.
 template <class Enqueue>
 cl_int submit(tenon_stream_s& stream, const Work& work, Enqueue&& enqueue, Event* done = nullptr);
 
@@ -78,8 +80,9 @@ extern const tenon_async_api kAsync;
 // ---- implementation ----
 
 cl_int follow_synchronous(tenon_stream_s& stream);  // with the stream's lock held
-void submitted(tenon_stream_s& stream, const Work& work, cl_event event);  // likewise; takes `event`
-void flush(tenon_stream_s& stream);                                         // likewise
+void submitted(tenon_stream_s& stream, const Work& work,
+               cl_event event);      // likewise; takes `event`
+void flush(tenon_stream_s& stream);  // likewise
 
 template <class Enqueue>
 cl_int submit(tenon_stream_s& stream, const Work& work, Enqueue&& enqueue, Event* done) {

@@ -13,7 +13,8 @@ TEST(OpenclDriver, IsNamedWhenItIsAbsent) {
   EXPECT_FAILS(TENON_UNAVAILABLE, "opencl: driver library libabsent_opencl.so.1 not found",
                plugin()->device->enumerate(nullptr, 0, &count, err));
   tenon_device device = nullptr;
-  EXPECT_FAILS(TENON_UNAVAILABLE, "install an OpenCL driver", plugin()->device->open(0, &device, err));
+  EXPECT_FAILS(TENON_UNAVAILABLE, "install an OpenCL driver",
+               plugin()->device->open(0, &device, err));
   EXPECT_EQ(count, 77u);
 }
 
@@ -33,7 +34,8 @@ TEST(OpenclDriver, WithoutPlatformsIsUnavailable) {
   uint32_t count = 0;
   ASSERT_EQ(plugin()->device->enumerate(nullptr, 0, &count, error), TENON_UNAVAILABLE);
   if (error.text().find("driver library") != std::string::npos) GTEST_SKIP() << error.text();
-  EXPECT_NE(error.text().find("the OpenCL loader found no driver"), std::string::npos) << error.text();
+  EXPECT_NE(error.text().find("the OpenCL loader found no driver"), std::string::npos)
+      << error.text();
 }
 
 }  // namespace

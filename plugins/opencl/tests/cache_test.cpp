@@ -40,7 +40,8 @@ class OpenclCache : public DeviceTest {
   std::vector<fs::path> entries() {
     std::vector<fs::path> found;
     if (!fs::exists(root_ / "tenon/opencl")) return found;
-    for (const auto& entry : fs::directory_iterator(root_ / "tenon/opencl")) found.push_back(entry.path());
+    for (const auto& entry : fs::directory_iterator(root_ / "tenon/opencl"))
+      found.push_back(entry.path());
     return found;
   }
   void expect_runs() {

@@ -25,7 +25,8 @@ TEST_F(OpenclDevices, EachHasItsOwnMemoryAndPlace) {
   EXPECT_OK(api()->fill(second, there, 0, 4096, &byte, 1, nullptr, err));
   char seen = 0;
   tenon_copy_request back = {
-      sizeof back, TENON_COPY_DEVICE_TO_HOST, 0, &seen, static_cast<char*>(there) + 4095, 1, 0, 0, nullptr};
+      sizeof back, TENON_COPY_DEVICE_TO_HOST, 0, &seen, static_cast<char*>(there) + 4095, 1, 0, 0,
+      nullptr};
   EXPECT_OK(api()->copy(second, &back, err));
   EXPECT_EQ(seen, 1);
   api()->free(second, there, 4096, nullptr);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The system's OpenCL with faults: what is defined here comes before the real library, which this one
-// depends on; all else is the real one's.
+// The system's OpenCL with faults: what is defined here comes before the real library, which this
+// one depends on; all else is the real one's.
 #include <dlfcn.h>
 
 #define CL_TARGET_OPENCL_VERSION 120
@@ -27,7 +27,8 @@ bool fails(int& countdown) {
 
 extern "C" {
 
-cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t bytes, void* from, cl_int* error) {
+cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t bytes, void* from,
+                      cl_int* error) {
   if (fails(failing_buffers)) {
     *error = CL_OUT_OF_RESOURCES;  // what a large vendor's driver says
     return nullptr;
@@ -36,28 +37,28 @@ cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t bytes, void
 }
 
 cl_int clEnqueueMigrateMemObjects(cl_command_queue queue, cl_uint count, const cl_mem* memory,
-                                  cl_mem_migration_flags flags, cl_uint waits, const cl_event* wait_list,
-                                  cl_event* event) {
+                                  cl_mem_migration_flags flags, cl_uint waits,
+                                  const cl_event* wait_list, cl_event* event) {
   if (fails(failing_migrations)) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
-  return real<decltype(clEnqueueMigrateMemObjects)>("clEnqueueMigrateMemObjects")(queue, count, memory, flags,
-                                                                                waits, wait_list, event);
+  return real<decltype(clEnqueueMigrateMemObjects)>("clEnqueueMigrateMemObjects")(
+      queue, count, memory, flags, waits, wait_list, event);
 }
 
 cl_program clCreateProgramWithBinary(cl_context context, cl_uint count, const cl_device_id* devices,
-                                     const size_t* sizes, const unsigned char** binaries, cl_int* status,
-                                     cl_int* error) {
+                                     const size_t* sizes, const unsigned char** binaries,
+                                     cl_int* status, cl_int* error) {
   if (fails(failing_binaries)) {
     *error = CL_INVALID_BINARY;
     return nullptr;
   }
-  return real<decltype(clCreateProgramWithBinary)>("clCreateProgramWithBinary")(context, count, devices, sizes,
-                                                                              binaries, status, error);
+  return real<decltype(clCreateProgramWithBinary)>("clCreateProgramWithBinary")(
+      context, count, devices, sizes, binaries, status, error);
 }
 
 // The command is queued, and ends with an error as if the device had found one.
 cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
-                              const size_t* offset, const size_t* global, const size_t* local, cl_uint waits,
-                              const cl_event* wait_list, cl_event* event) {
+                              const size_t* offset, const size_t* global, const size_t* local,
+                              cl_uint waits, const cl_event* wait_list, cl_event* event) {
   auto* enqueue = real<decltype(clEnqueueNDRangeKernel)>("clEnqueueNDRangeKernel");
   if (!fails(failing_launches))
     return enqueue(queue, kernel, dimensions, offset, global, local, waits, wait_list, event);

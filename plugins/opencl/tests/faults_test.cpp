@@ -30,10 +30,12 @@ TEST_F(OpenclFaults, EveryWayToRunOutIsOutOfMemory) {
   tenon_alloc_request request = {sizeof request, TENON_ALLOC_DEVICE, 0, 1 << 20, 512, nullptr};
   void* memory = nullptr;
   countdown("failing_buffers") = 1;
-  EXPECT_FAILS(TENON_OUT_OF_MEMORY, "opencl: alloc 1048576 B: CL_MEM_OBJECT_ALLOCATION_FAILURE (-4)",
+  EXPECT_FAILS(TENON_OUT_OF_MEMORY,
+               "opencl: alloc 1048576 B: CL_MEM_OBJECT_ALLOCATION_FAILURE (-4)",
                api()->alloc(device_, &request, &memory, err));
   countdown("failing_migrations") = 1;
-  EXPECT_FAILS(TENON_OUT_OF_MEMORY, "opencl: alloc 1048576 B: CL_MEM_OBJECT_ALLOCATION_FAILURE (-4)",
+  EXPECT_FAILS(TENON_OUT_OF_MEMORY,
+               "opencl: alloc 1048576 B: CL_MEM_OBJECT_ALLOCATION_FAILURE (-4)",
                api()->alloc(device_, &request, &memory, err));
   EXPECT_EQ(memory, nullptr);
   EXPECT_NE(allocate(1 << 20), nullptr);
@@ -60,7 +62,8 @@ TEST_F(OpenclFaults, FailedWorkSurfacesWhereItIsWaitedFor) {
   // Drivers differ in the number that a failed command ends with.
   auto expect_failure = [](tenon_status status, const Error& error, const char* where) {
     EXPECT_NE(status, TENON_OK);
-    std::string expected = std::string("opencl: ") + where + ": work queued earlier has failed: CL_";
+    std::string expected =
+        std::string("opencl: ") + where + ": work queued earlier has failed: CL_";
     EXPECT_EQ(error.text().substr(0, expected.size()), expected);
   };
   Error error[4];

@@ -63,7 +63,8 @@ TEST_F(OpenclMemory, AddressesAreUsedAgain) {
 
 TEST_F(OpenclMemory, RunsOutWithACodeAndLivesOn) {
   void* memory = nullptr;
-  tenon_alloc_request request = {sizeof request, TENON_ALLOC_DEVICE, 0, uint64_t{1} << 50, 512, nullptr};
+  tenon_alloc_request request = {sizeof request, TENON_ALLOC_DEVICE, 0, uint64_t{1} << 50, 512,
+                                 nullptr};
   EXPECT_FAILS(TENON_OUT_OF_MEMORY, "alloc 1125899906842624 B: the device's buffers have at most",
                api()->alloc(device_, &request, &memory, err));
   request.bytes = UINT64_MAX;
@@ -126,7 +127,8 @@ TEST_F(OpenclMemory, FillsWithEveryPatternAtEveryOffset) {
   char* memory = static_cast<char*>(allocate(5 << 20));
   uint64_t word = 0x1122334455667788;
   set(memory, 3, (2 << 20) + 8, &word, 8);
-  EXPECT_EQ(values<uint64_t>(memory + 3, (2 << 17) + 1), std::vector<uint64_t>((2 << 17) + 1, word));
+  EXPECT_EQ(values<uint64_t>(memory + 3, (2 << 17) + 1),
+            std::vector<uint64_t>((2 << 17) + 1, word));
   EXPECT_FAILS(TENON_INVALID_ARGUMENT, "got 7 B of 4 B each",
                api()->fill(device_, memory, 0, 7, &word, 4, nullptr, err));
   EXPECT_FAILS(TENON_INVALID_ARGUMENT, "got 9 B of 3 B each",
@@ -141,7 +143,8 @@ TEST_F(OpenclMemory, WrongAddressesAreErrors) {
   EXPECT_FAILS(TENON_INVALID_ARGUMENT, "got an address 990 B into one of 1000 B",
                api()->copy(device_, &request, err));
   request.dst = there;
-  EXPECT_FAILS(TENON_INVALID_ARGUMENT, "expected memory of this device", api()->copy(device_, &request, err));
+  EXPECT_FAILS(TENON_INVALID_ARGUMENT, "expected memory of this device",
+               api()->copy(device_, &request, err));
   request.dst = memory;
   request.src = memory + 100;
   EXPECT_FAILS(TENON_INVALID_ARGUMENT, "expected host memory", api()->copy(device_, &request, err));

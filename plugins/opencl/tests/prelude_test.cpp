@@ -155,8 +155,9 @@ TEST_F(OpenclPrelude, HalvesConvertExactlyAndRoundToEven) {
   std::vector<float> seen = values<float>(wide, 65536);
   for (uint32_t bits = 0; bits < 65536; ++bits) {
     float expected = half_value(bits);
-    ASSERT_TRUE(std::isnan(expected) ? std::isnan(seen[bits])
-                                     : std::bit_cast<uint32_t>(seen[bits]) == std::bit_cast<uint32_t>(expected))
+    ASSERT_TRUE(std::isnan(expected)
+                    ? std::isnan(seen[bits])
+                    : std::bit_cast<uint32_t>(seen[bits]) == std::bit_cast<uint32_t>(expected))
         << bits << ": " << seen[bits] << " for " << expected;
   }
   // Every half itself, the tie above it, and what lies just beyond the tie on either side.
@@ -167,11 +168,13 @@ TEST_F(OpenclPrelude, HalvesConvertExactlyAndRoundToEven) {
     float next = bits + 1 == 0x7c00 ? 65536.0f : half_value(bits + 1);
     float tie = (here + next) / 2;
     for (float sign : {1.0f, -1.0f}) {
-      auto signed_bits = [&](uint32_t half) { return static_cast<uint16_t>(half | (sign < 0 ? 0x8000 : 0)); };
+      auto signed_bits = [&](uint32_t half) {
+        return static_cast<uint16_t>(half | (sign < 0 ? 0x8000 : 0));
+      };
       inputs.insert(inputs.end(), {sign * here, sign * tie, sign * std::nextafter(tie, 0.0f),
                                    sign * std::nextafter(tie, INFINITY)});
-      expected.insert(expected.end(), {signed_bits(bits), signed_bits(bits + (bits & 1)), signed_bits(bits),
-                                       signed_bits(bits + 1)});
+      expected.insert(expected.end(), {signed_bits(bits), signed_bits(bits + (bits & 1)),
+                                       signed_bits(bits), signed_bits(bits + 1)});
     }
   }
   inputs.insert(inputs.end(), {INFINITY, -INFINITY, 1e30f, 1e-30f});
@@ -179,7 +182,8 @@ TEST_F(OpenclPrelude, HalvesConvertExactlyAndRoundToEven) {
   inputs.insert(inputs.end(), 64 - inputs.size() % 64, NAN);
   void* x = device_copy(inputs);
   void* narrow = allocate(inputs.size() * 2);
-  launch(kernel(program, "narrow"), {buffer(x), buffer(narrow)}, static_cast<uint32_t>(inputs.size() / 64), 64);
+  launch(kernel(program, "narrow"), {buffer(x), buffer(narrow)},
+         static_cast<uint32_t>(inputs.size() / 64), 64);
   auto halves = values<uint16_t>(narrow, inputs.size());
   for (size_t i = 0; i < expected.size(); ++i) ASSERT_EQ(halves[i], expected[i]) << inputs[i];
   for (size_t i = expected.size(); i < inputs.size(); ++i) EXPECT_GT(halves[i] & 0x7fff, 0x7c00);
@@ -188,27 +192,29 @@ TEST_F(OpenclPrelude, HalvesConvertExactlyAndRoundToEven) {
 TEST_F(OpenclPrelude, MathematicsKnowsItsNames) {
   std::string functions;
   for (const char* unary :
-       {"exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "cbrt", "sin", "cos", "tan",
-        "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "atanh", "erf", "erfc", "lgamma", "floor",
-        "ceil", "rint", "round", "trunc", "fabs"})
+       {"exp",   "exp2", "expm1", "log",    "log2",  "log10", "log1p", "sqrt",  "rsqrt", "cbrt",
+        "sin",   "cos",  "tan",   "asin",   "acos",  "atan",  "sinh",  "cosh",  "tanh",  "asinh",
+        "atanh", "erf",  "erfc",  "lgamma", "floor", "ceil",  "rint",  "round", "trunc", "fabs"})
     functions += std::string("  sum += ") + unary + "(x);\n";
   functions += "  sum += acosh(x + (TYPE)1);\n";
-  for (const char* binary : {"pow", "atan2", "fmod", "hypot", "copysign", "nextafter", "fmin", "fmax"})
+  for (const char* binary :
+       {"pow", "atan2", "fmod", "hypot", "copysign", "nextafter", "fmin", "fmax"})
     functions += std::string("  sum += ") + binary + "(x, x);\n";
   functions += "  sum += fma(x, x, x);\n  if (isnan(x) || isinf(x) || !isfinite(x)) sum = 0;\n";
   std::string types[] = {"tk_f32", "tk_f64"};
   for (size_t i = 0; i < (has_float64() ? 2 : 1); ++i) {
-    tenon_program program = build("#define TYPE " + types[i] +
-                                  "\nTK_FUNCTION TYPE sum_all(TYPE x) {\n  TYPE sum = 0;\n" + functions +
-                                  "  return sum;\n}\nTK_KERNEL void run(TK_BUFFER(TYPE, out), TYPE x) {\n"
-                                  "  TK_BIND(TYPE, out);\n  out[0] = sum_all(x);\n}\n");
+    tenon_program program =
+        build("#define TYPE " + types[i] +
+              "\nTK_FUNCTION TYPE sum_all(TYPE x) {\n  TYPE sum = 0;\n" + functions +
+              "  return sum;\n}\nTK_KERNEL void run(TK_BUFFER(TYPE, out), TYPE x) {\n"
+              "  TK_BIND(TYPE, out);\n  out[0] = sum_all(x);\n}\n");
     double x = 0.5;
     float single = 0.5f;
-    double expected =
-        exp(x) + exp2(x) + expm1(x) + log(x) + log2(x) + log10(x) + log1p(x) + sqrt(x) + 1 / sqrt(x) + cbrt(x) +
-        sin(x) + cos(x) + tan(x) + asin(x) + acos(x) + atan(x) + sinh(x) + cosh(x) + tanh(x) + asinh(x) +
-        atanh(x) + erf(x) + erfc(x) + lgamma(x) + 0 + 1 + 0 + 1 + 0 + 0.5 + acosh(x + 1) + pow(x, x) +
-        atan2(x, x) + 0 + hypot(x, x) + x + x + x + x + fma(x, x, x);
+    double expected = exp(x) + exp2(x) + expm1(x) + log(x) + log2(x) + log10(x) + log1p(x) +
+                      sqrt(x) + 1 / sqrt(x) + cbrt(x) + sin(x) + cos(x) + tan(x) + asin(x) +
+                      acos(x) + atan(x) + sinh(x) + cosh(x) + tanh(x) + asinh(x) + atanh(x) +
+                      erf(x) + erfc(x) + lgamma(x) + 0 + 1 + 0 + 1 + 0 + 0.5 + acosh(x + 1) +
+                      pow(x, x) + atan2(x, x) + 0 + hypot(x, x) + x + x + x + x + fma(x, x, x);
     void* out = allocate(8);
     launch(kernel(program, "run"), {buffer(out), i ? value(x) : value(single)}, 1, 1);
     double seen = i ? values<double>(out, 1)[0] : static_cast<double>(values<float>(out, 1)[0]);

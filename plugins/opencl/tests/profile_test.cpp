@@ -12,7 +12,8 @@ class OpenclProfile : public DeviceTest {
   std::vector<tenon_profile_record> drain(uint32_t capacity = 100) {
     std::vector<tenon_profile_record> records(capacity);
     uint32_t count = 0;
-    EXPECT_OK(profile()->profile_drain(device_, records.data(), sizeof records[0], capacity, &count, err));
+    EXPECT_OK(profile()->profile_drain(device_, records.data(), sizeof records[0], capacity, &count,
+                                       err));
     records.resize(count);
     return records;
   }
@@ -23,7 +24,8 @@ TEST_F(OpenclProfile, RecordsWhatRanBetweenStartAndStop) {
     TK_KERNEL void busy(TK_BUFFER(tk_i32, out)) {
       TK_BIND(tk_i32, out);
       for (int i = 0; i < 100000; ++i) out[0] += i;
-    })"), "busy");
+    })"),
+                             "busy");
   void* memory = device_copy(std::vector<int32_t>(256, 0));
   tenon_stream stream = new_stream();
   EXPECT_TRUE(drain().empty());
@@ -67,18 +69,20 @@ TEST_F(OpenclProfile, ManyRecordsKeepTheirOrderAndFitShorterStructs) {
   for (uint32_t i = 0; i < kCount; ++i) set(memory, 0, 4, &i, 4);
   EXPECT_OK(profile()->profile_stop(device_, err));
   EXPECT_OK(api()->sync(device_, nullptr, err));
-  constexpr uint32_t kShort = offsetof(tenon_profile_record, stream);  // of a caller that knows no more
+  constexpr uint32_t kShort =
+      offsetof(tenon_profile_record, stream);  // of a caller that knows no more
   std::vector<char> bytes(uint64_t{kShort} * kCount + 8, '\x55');
   uint32_t count = 0;
-  EXPECT_OK(profile()->profile_drain(device_, reinterpret_cast<tenon_profile_record*>(bytes.data()), kShort,
-                                     kCount, &count, err));
+  EXPECT_OK(profile()->profile_drain(device_, reinterpret_cast<tenon_profile_record*>(bytes.data()),
+                                     kShort, kCount, &count, err));
   EXPECT_EQ(count, kCount);
   uint64_t last = 0;
   for (uint32_t i = 0; i < count; ++i) {
     uint32_t size;
     uint64_t begin;
     std::memcpy(&size, &bytes[uint64_t{i} * kShort], sizeof size);
-    std::memcpy(&begin, &bytes[uint64_t{i} * kShort + offsetof(tenon_profile_record, begin_ns)], sizeof begin);
+    std::memcpy(&begin, &bytes[uint64_t{i} * kShort + offsetof(tenon_profile_record, begin_ns)],
+                sizeof begin);
     EXPECT_EQ(size, kShort);
     ASSERT_GE(begin, last);
     last = begin;

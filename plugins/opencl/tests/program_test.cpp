@@ -6,7 +6,8 @@ namespace {
 
 class OpenclProgram : public DeviceTest {
  protected:
-  void expect_launch_fails(tenon_status code, const char* part, const tenon_launch_request& request) {
+  void expect_launch_fails(tenon_status code, const char* part,
+                           const tenon_launch_request& request) {
     EXPECT_FAILS(code, part, compile()->kernel_launch(device_, &request, err));
   }
 };
@@ -41,13 +42,15 @@ TEST_F(OpenclProgram, NullBuffersStayNull) {
 TEST_F(OpenclProgram, TheCompilersMessageIsHandedOn) {
   tenon_program program = nullptr;
   const std::string source = "TK_KERNEL void f(tk_i32 x) {\n  this is no C;\n}";
-  tenon_program_request request = {sizeof request, 0, 0, "acme/broken", source.data(), source.size()};
+  tenon_program_request request = {sizeof request, 0, 0, "acme/broken", source.data(),
+                                   source.size()};
   EXPECT_FAILS(TENON_INVALID_ARGUMENT, "opencl: program acme/broken does not compile: ",
                compile()->program_create(device_, &request, &program, err));
-  EXPECT_FAILS(TENON_INVALID_ARGUMENT, "acme/broken:2:", // the source's own line
+  EXPECT_FAILS(TENON_INVALID_ARGUMENT, "acme/broken:2:",  // the source's own line
                compile()->program_create(device_, &request, &program, err));
   request.must_understand = uint64_t{1} << 63;
-  EXPECT_FAILS(TENON_UNSUPPORTED, "does not know", compile()->program_create(device_, &request, &program, err));
+  EXPECT_FAILS(TENON_UNSUPPORTED, "does not know",
+               compile()->program_create(device_, &request, &program, err));
   request = {sizeof request, 0, 0, "acme/empty", nullptr, 0};
   EXPECT_FAILS(TENON_INVALID_ARGUMENT, "got no source",
                compile()->program_create(device_, &request, &program, err));
@@ -78,11 +81,13 @@ TEST_F(OpenclProgram, WrongLaunchesAreErrors) {
   auto few = std::vector(good.begin(), good.begin() + 3);
   expect_launch_fails(TENON_INVALID_ARGUMENT, "that make 6 of OpenCL's (a buffer makes two), got 5",
                       request_for(scale, few, 1, 1));
-  // Values where a buffer and its offset belong. Sizes of values are checked by the better drivers only.
+  // Values where a buffer and its offset belong. Sizes of values are checked by the better drivers
+  // only.
   auto wrong_kind = good;
   wrong_kind[0] = value(two);
   wrong_kind.insert(wrong_kind.begin(), value(two));
-  expect_launch_fails(TENON_INVALID_ARGUMENT, "argument 0: expected what the kernel declares, got a value of 4 B",
+  expect_launch_fails(TENON_INVALID_ARGUMENT,
+                      "argument 0: expected what the kernel declares, got a value of 4 B",
                       request_for(scale, wrong_kind, 1, 1));
   auto wrong_memory = good;
   wrong_memory[1].p = &two;

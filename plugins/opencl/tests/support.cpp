@@ -77,27 +77,32 @@ tenon_kernel DeviceTest::kernel(tenon_program program, const char* name) {
 }
 
 void DeviceTest::write(void* to, const void* from, uint64_t bytes, tenon_stream stream) {
-  tenon_copy_request request = {sizeof request, TENON_COPY_HOST_TO_DEVICE, 0, to, from, bytes, 0, 0, stream};
+  tenon_copy_request request = {sizeof request, TENON_COPY_HOST_TO_DEVICE, 0, to, from, bytes, 0, 0,
+                                stream};
   EXPECT_OK(api()->copy(device_, &request, err));
 }
 
 void DeviceTest::read(void* to, const void* from, uint64_t bytes, tenon_stream stream) {
-  tenon_copy_request request = {sizeof request, TENON_COPY_DEVICE_TO_HOST, 0, to, from, bytes, 0, 0, stream};
+  tenon_copy_request request = {sizeof request, TENON_COPY_DEVICE_TO_HOST, 0, to, from, bytes, 0, 0,
+                                stream};
   EXPECT_OK(api()->copy(device_, &request, err));
 }
 
 void DeviceTest::move(void* to, const void* from, uint64_t bytes, tenon_stream stream) {
-  tenon_copy_request request = {sizeof request, TENON_COPY_DEVICE_TO_DEVICE, 0, to, from, bytes, 0, 0, stream};
+  tenon_copy_request request = {
+      sizeof request, TENON_COPY_DEVICE_TO_DEVICE, 0, to, from, bytes, 0, 0, stream};
   EXPECT_OK(api()->copy(device_, &request, err));
 }
 
-void DeviceTest::set(void* to, uint64_t offset, uint64_t bytes, const void* pattern, uint32_t pattern_bytes,
-                     tenon_stream stream) {
+void DeviceTest::set(void* to, uint64_t offset, uint64_t bytes, const void* pattern,
+                     uint32_t pattern_bytes, tenon_stream stream) {
   EXPECT_OK(api()->fill(device_, to, offset, bytes, pattern, pattern_bytes, stream, err));
 }
 
-tenon_launch_request DeviceTest::request_for(tenon_kernel kernel, const std::vector<tenon_launch_arg>& args,
-                                             uint32_t groups, uint32_t group_size, tenon_stream stream) {
+tenon_launch_request DeviceTest::request_for(tenon_kernel kernel,
+                                             const std::vector<tenon_launch_arg>& args,
+                                             uint32_t groups, uint32_t group_size,
+                                             tenon_stream stream) {
   return {.struct_size = sizeof(tenon_launch_request),
           .nargs = static_cast<uint32_t>(args.size()),
           .must_understand = 0,
@@ -108,8 +113,8 @@ tenon_launch_request DeviceTest::request_for(tenon_kernel kernel, const std::vec
           .stream = stream};
 }
 
-void DeviceTest::launch(tenon_kernel kernel, const std::vector<tenon_launch_arg>& args, uint32_t groups,
-                        uint32_t group_size, tenon_stream stream) {
+void DeviceTest::launch(tenon_kernel kernel, const std::vector<tenon_launch_arg>& args,
+                        uint32_t groups, uint32_t group_size, tenon_stream stream) {
   tenon_launch_request request = request_for(kernel, args, groups, group_size, stream);
   EXPECT_OK(compile()->kernel_launch(device_, &request, err));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin, opened as a library and called through its table; errors end the test with their text.
+// The plugin, opened as a library and called through its table; errors end the test with their
+// text.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,11 +28,11 @@ class Error {
   tenon_err* err_;
 };
 
-#define EXPECT_OK(expression)                            \
-  do {                                                   \
-    Error error_;                                        \
-    tenon_err* err = error_;                             \
-    EXPECT_EQ((expression), TENON_OK) << error_.text();  \
+#define EXPECT_OK(expression)                           \
+  do {                                                  \
+    Error error_;                                       \
+    tenon_err* err = error_;                            \
+    EXPECT_EQ((expression), TENON_OK) << error_.text(); \
   } while (0)
 // The call fails with this code, and its text holds this part.
 #define EXPECT_FAILS(code, part, expression)                                 \
@@ -66,7 +67,8 @@ class DeviceTest : public testing::Test {
   void launch(tenon_kernel kernel, const std::vector<tenon_launch_arg>& args, uint32_t groups,
               uint32_t group_size, tenon_stream stream = nullptr);
   tenon_launch_request request_for(tenon_kernel kernel, const std::vector<tenon_launch_arg>& args,
-                                   uint32_t groups, uint32_t group_size, tenon_stream stream = nullptr);
+                                   uint32_t groups, uint32_t group_size,
+                                   tenon_stream stream = nullptr);
 
   template <class T>
   std::vector<T> values(const void* from, size_t count, tenon_stream stream = nullptr) {
