@@ -113,7 +113,8 @@ Parsed parse_options(int count, char** arguments, Options& options) {
     return refuse(std::string(arguments[optind]) + ": " + std::strerror(errno));
   options.plugin = real;
   // A stamp speaks for the whole plugin.
-  if (options.stamp && !options.only.empty()) return refuse("--stamp needs every check, not --only");
+  if (options.stamp && !options.only.empty())
+    return refuse("--stamp needs every check, not --only");
   return Parsed::kRun;
 }
 

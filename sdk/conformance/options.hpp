@@ -8,11 +8,11 @@
 namespace tenon::kit {
 
 struct Options {
-  std::string plugin;              // real path
-  std::vector<std::string> only;   // patterns like async.*
-  std::string json, junit;         // files to write; "-": standard output
-  int level = -1;                  // asked for; -1: whatever is reached
-  double time_limit = 60;          // seconds for each step of a check
+  std::string plugin;             // real path
+  std::vector<std::string> only;  // patterns like async.*
+  std::string json, junit;        // files to write; "-": standard output
+  int level = -1;                 // asked for; -1: whatever is reached
+  double time_limit = 60;         // seconds for each step of a check
   bool stamp = false, list = false, verbose = false;
 };
 

@@ -55,9 +55,9 @@ class Work {
   void expect(tenon_stream stream, unsigned char value, const std::string& what,
               const std::string& fix = "") {
     unsigned char got = peek(stream);
-    device_.session().expect(got == value, what, text("the last byte is ", hex(got), ", not ",
-                                                      hex(value), ": the work is not done"),
-                             fix);
+    device_.session().expect(
+        got == value, what,
+        text("the last byte is ", hex(got), ", not ", hex(value), ": the work is not done"), fix);
   }
 
  private:
@@ -84,7 +84,8 @@ void order(Session& session) {
       for (uint64_t at : {uint64_t{0}, kBytes / 2, kBytes - 1}) {
         unsigned char got = found[i * kBytes + at];
         if (!session.expect(got == i + 1, text("step ", i, " of the chain sees the one before it"),
-                            text("the result of step ", int{got} - 1), "run a stream's work in order"))
+                            text("the result of step ", int{got} - 1),
+                            "run a stream's work in order"))
           return;
       }
   }
@@ -137,10 +138,10 @@ void event_wait(Session& session) {
     device.copy(seen, 0, work.result(), 0, kWorkBytes, taker);
     device.sync(taker);
     Bytes found = device.read(seen);
-    session.expect(found.front() == round && found.back() == round,
-                   "work behind stream_wait starts after the event",
-                   text("it saw ", hex(found.front()), " and ", hex(found.back()), ", not ",
-                        hex(round)));
+    session.expect(
+        found.front() == round && found.back() == round,
+        "work behind stream_wait starts after the event",
+        text("it saw ", hex(found.front()), " and ", hex(found.back()), ", not ", hex(round)));
     device.sync(maker);
   }
 }
@@ -239,18 +240,19 @@ void pageable(Session& session) {
     device.fill(buffer, value, stream);
     Bytes target(kBytes, 0);
     device.get(target.data(), buffer, 0, kBytes, stream);
-    session.expect(target.front() == value && target.back() == value,
-                   "pageable memory is filled when copy returns, with what the stream computed",
-                   text("it holds ", hex(target.front()), " and ", hex(target.back()), ", not ",
-                        hex(value)),
-                   "wait for the stream, and for the copy, before returning");
+    session.expect(
+        target.front() == value && target.back() == value,
+        "pageable memory is filled when copy returns, with what the stream computed",
+        text("it holds ", hex(target.front()), " and ", hex(target.back()), ", not ", hex(value)),
+        "wait for the stream, and for the copy, before returning");
     device.sync(stream);
   }
 }
 
 void free_in_flight(Session& session) {
   static const char kFix[] =
-      "free in the order of the stream: wait for it, or put the memory aside until its work is done";
+      "free in the order of the stream: wait for it, or put the memory aside until its work is "
+      "done";
   Plugin plugin(session);
   Device device(plugin);
   Stream stream(device), other(device);
@@ -273,11 +275,10 @@ void free_in_flight(Session& session) {
     device.sync(other);
     device.sync(stream);
     Bytes found = device.read(kept);
-    size_t wrong = static_cast<size_t>(std::find_if(found.begin(), found.end(),
-                                                    [&](unsigned char c) { return c != round; }) -
-                                       found.begin());
-    session.expect(wrong == found.size(),
-                   "work queued before `free` still finds its memory",
+    size_t wrong = static_cast<size_t>(
+        std::find_if(found.begin(), found.end(), [&](unsigned char c) { return c != round; }) -
+        found.begin());
+    session.expect(wrong == found.size(), "work queued before `free` still finds its memory",
                    text("byte ", wrong, " is ", hex(found[std::min(wrong, found.size() - 1)]),
                         ", not ", hex(round)),
                    kFix);
@@ -340,10 +341,10 @@ void leak_stream(Session& session) {
 }  // namespace
 
 const Checks& async_checks() {
-  static const char kNeeds[] =
-      "lifecycle.sync memory.copy_grid memory.copy_d2d memory.fill_grid";
+  static const char kNeeds[] = "lifecycle.sync memory.copy_grid memory.copy_d2d memory.fill_grid";
   static const char kOrdered[] =
-      "lifecycle.sync memory.copy_grid memory.copy_d2d memory.fill_grid async.null_stream async.order";
+      "lifecycle.sync memory.copy_grid memory.copy_d2d memory.fill_grid async.null_stream "
+      "async.order";
   static const Checks checks = {
       {"async.null_stream", "Work without a stream is done when the call returns.",
        "abi.h section 5, tenon_device_api: order", "", kNeeds, null_stream},
@@ -358,9 +359,8 @@ const Checks& async_checks() {
        event_unrecorded},
       {"async.event_rerecord", "An event can be recorded again.", "abi.h section 5, event_record",
        "", "lifecycle.sync async.order async.event_order", event_rerecord},
-      {"async.event_query", "event_query tells, and does not wait.",
-       "abi.h section 5, event_query", "", "lifecycle.sync async.order async.event_order",
-       event_query},
+      {"async.event_query", "event_query tells, and does not wait.", "abi.h section 5, event_query",
+       "", "lifecycle.sync async.order async.event_order", event_query},
       {"async.sync_all", "sync without a stream waits for all of them.", "abi.h section 5, sync",
        "walk all streams of the device", kOrdered, sync_all},
       {"async.pageable", "Pageable host memory can be used again when copy returns.",

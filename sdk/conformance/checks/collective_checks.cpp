@@ -70,7 +70,8 @@ class Ranks {
     ranks_.clear();
     devices_.clear();
     for (int32_t i = 0; i < size; ++i) {
-      devices_.push_back(std::make_unique<Device>(plugin_, static_cast<uint32_t>(i) % device_count));
+      devices_.push_back(
+          std::make_unique<Device>(plugin_, static_cast<uint32_t>(i) % device_count));
       Rank rank;
       rank.rank = i;
       rank.size = size;
@@ -95,7 +96,8 @@ class Ranks {
   }
   void run(const std::function<void(Rank&)>& body) {
     std::vector<std::thread> threads;
-    for (Rank& rank : ranks_) threads.emplace_back([&] {
+    for (Rank& rank : ranks_)
+      threads.emplace_back([&] {
         try {
           body(rank);
         } catch (const Stop&) {
@@ -126,7 +128,9 @@ std::vector<Value> download(Device& device, const Buffer& buffer) {
   return values;
 }
 
-double input(int32_t rank, uint64_t i) { return double((i + 3 * static_cast<uint64_t>(rank)) % 7) + 1; }
+double input(int32_t rank, uint64_t i) {
+  return double((i + 3 * static_cast<uint64_t>(rank)) % 7) + 1;
+}
 
 double reduced(int32_t how, int32_t size, uint64_t i) {
   double result = input(0, i);
@@ -147,31 +151,31 @@ void reduce_as(Ranks& ranks, int32_t dtype, const char* name, bool is_required) 
   for (int32_t how = TENON_REDUCE_SUM; how <= TENON_REDUCE_MEAN; ++how) {
     if (how == TENON_REDUCE_MEAN && std::is_integral_v<Value>) continue;
     for (bool scatter : {false, true})
-      ranks.each(text(scatter ? "reduce_scatter" : "all_reduce", " of ", name, ", ",
-                      kReductions[how]),
-                 [&](Rank& rank) {
-                   uint64_t parts = scatter ? static_cast<uint64_t>(rank.size) : 1;
-                   std::vector<Value> mine(kCount * parts);
-                   for (uint64_t i = 0; i < mine.size(); ++i)
-                     mine[i] = static_cast<Value>(input(rank.rank, i));
-                   Buffer src = upload(*rank.device, mine);
-                   Buffer dst = rank.device->alloc(kCount * sizeof(Value));
-                   auto call = scatter ? rank.api->reduce_scatter : rank.api->all_reduce;
-                   Error error;
-                   tenon_status status = call(rank.device->handle(), rank.comm, src.memory(),
-                                              dst.memory(), kCount, dtype, how, nullptr, error);
-                   if (status == TENON_UNSUPPORTED && !is_required) return;
-                   if (!rank.ok(status, error, "the call")) return;
-                   std::vector<Value> got = download<Value>(*rank.device, dst);
-                   uint64_t first = scatter ? kCount * static_cast<uint64_t>(rank.rank) : 0;
-                   for (uint64_t i = 0; i < kCount; ++i) {
-                     double want = reduced(how, rank.size, first + i);
-                     rank.expect(std::abs(double(got[i]) - want) <= 1e-5 * std::abs(want),
-                                 text("element ", i, ": expected ", want, ", got ", double(got[i])));
-                   }
-                   std::vector<Value> kept = download<Value>(*rank.device, src);
-                   rank.expect(kept == mine, "the source was changed");
-                 });
+      ranks.each(
+          text(scatter ? "reduce_scatter" : "all_reduce", " of ", name, ", ", kReductions[how]),
+          [&](Rank& rank) {
+            uint64_t parts = scatter ? static_cast<uint64_t>(rank.size) : 1;
+            std::vector<Value> mine(kCount * parts);
+            for (uint64_t i = 0; i < mine.size(); ++i)
+              mine[i] = static_cast<Value>(input(rank.rank, i));
+            Buffer src = upload(*rank.device, mine);
+            Buffer dst = rank.device->alloc(kCount * sizeof(Value));
+            auto call = scatter ? rank.api->reduce_scatter : rank.api->all_reduce;
+            Error error;
+            tenon_status status = call(rank.device->handle(), rank.comm, src.memory(), dst.memory(),
+                                       kCount, dtype, how, nullptr, error);
+            if (status == TENON_UNSUPPORTED && !is_required) return;
+            if (!rank.ok(status, error, "the call")) return;
+            std::vector<Value> got = download<Value>(*rank.device, dst);
+            uint64_t first = scatter ? kCount * static_cast<uint64_t>(rank.rank) : 0;
+            for (uint64_t i = 0; i < kCount; ++i) {
+              double want = reduced(how, rank.size, first + i);
+              rank.expect(std::abs(double(got[i]) - want) <= 1e-5 * std::abs(want),
+                          text("element ", i, ": expected ", want, ", got ", double(got[i])));
+            }
+            std::vector<Value> kept = download<Value>(*rank.device, src);
+            rank.expect(kept == mine, "the source was changed");
+          });
   }
 }
 
@@ -269,7 +273,8 @@ void abort(Session& session) {
                                          TENON_DTYPE_U8, 1, nullptr, error);
     if (status == TENON_OK) status = rank.device->api().sync(rank.device->handle(), nullptr, error);
     aborter.join();
-    rank.expect(status == TENON_ABORTED, "expected code 10 (ABORTED), got " + describe(status, error));
+    rank.expect(status == TENON_ABORTED,
+                "expected code 10 (ABORTED), got " + describe(status, error));
   });
 }
 
@@ -282,10 +287,10 @@ const Checks& collective_checks() {
        "abi.h section 5, tenon_collective_api", "", kNeeds, reduce},
       {"collective.gather_scatter", "all_gather puts parts in the order of ranks.",
        "abi.h section 5, all_gather", "", kNeeds, gather_scatter},
-      {"collective.broadcast", "broadcast spreads the root's values.",
-       "abi.h section 5, broadcast", "", kNeeds, broadcast},
-      {"collective.send_recv", "What one rank sends another receives.", "abi.h section 5, send",
-       "", kNeeds, send_recv},
+      {"collective.broadcast", "broadcast spreads the root's values.", "abi.h section 5, broadcast",
+       "", kNeeds, broadcast},
+      {"collective.send_recv", "What one rank sends another receives.", "abi.h section 5, send", "",
+       kNeeds, send_recv},
       {"collective.abort", "comm_abort ends calls that wait.", "abi.h section 5, comm_abort",
        "let everything that waits look for an abort", kNeeds, abort},
   };

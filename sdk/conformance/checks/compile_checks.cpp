@@ -82,8 +82,14 @@ class Program {
     Error error;
     device_.check(find(name, &kernel, error), error, text("program_kernel ", name));
     device_.session().step(text("kernel_launch ", name));
-    tenon_launch_request request{sizeof request, static_cast<uint32_t>(args.size()), 0, kernel,
-                                 args.data(),    {x, y, z},       {size, 1, 1}, nullptr};
+    tenon_launch_request request{sizeof request,
+                                 static_cast<uint32_t>(args.size()),
+                                 0,
+                                 kernel,
+                                 args.data(),
+                                 {x, y, z},
+                                 {size, 1, 1},
+                                 nullptr};
     device_.check(api_.kernel_launch(device_.handle(), &request, error), error,
                   text("kernel_launch of ", name));
     device_.sync();
@@ -125,8 +131,9 @@ void limits(Session& session) {
                  text(found.local_bytes));
   session.expect(found.subgroup_size >= 1, "subgroup_size of at least 1", "0");
   session.expect(found.compute_units >= 1, "compute_units of at least 1", "0");
-  session.expect(found.dtype_mask & 1u << TENON_DTYPE_F32 && found.dtype_mask & 1u << TENON_DTYPE_I32,
-                 "float32 and int32 in dtype_mask", text(found.dtype_mask));
+  session.expect(
+      found.dtype_mask & 1u << TENON_DTYPE_F32 && found.dtype_mask & 1u << TENON_DTYPE_I32,
+      "float32 and int32 in dtype_mask", text(found.dtype_mask));
 }
 
 void run(Session& session) {
@@ -141,9 +148,8 @@ void run(Session& session) {
   device.put(in, 0, x.data(), kCount * 4);
   float factor = 2.5f;
   int64_t count = kCount;
-  program.launch("scale",
-                 {buffer_arg(in), buffer_arg(out), value_arg(factor), value_arg(count)}, 4, 1, 1,
-                 64);
+  program.launch("scale", {buffer_arg(in), buffer_arg(out), value_arg(factor), value_arg(count)}, 4,
+                 1, 1, 64);
   std::vector<float> scaled = values<float>(device, out);
   for (size_t i = 0; i < x.size(); ++i)
     if (!session.expect(scaled[i] == x[i] * factor, text("element ", i, ": ", x[i] * factor),
@@ -192,11 +198,11 @@ void args(Session& session) {
                   tenon_launch_arg{TENON_LAUNCH_BUFFER, 0, nullptr, 0}},
                  1, 1, 1, 1);
   const int64_t expected[] = {11, -22, 33, 44, 55, 66, 77, 88, 99, 1};
-  const char* const names[] = {"the first value, int64",   "the second, int32",
-                               "the third, float32",       "a struct's int32",
-                               "a struct's float32",       "a struct's int64",
-                               "the value behind it",      "the last value",
-                               "a buffer 8 bytes into its allocation", "a NULL buffer"};
+  const char* const names[] = {
+      "the first value, int64", "the second, int32",  "the third, float32",
+      "a struct's int32",       "a struct's float32", "a struct's int64",
+      "the value behind it",    "the last value",     "a buffer 8 bytes into its allocation",
+      "a NULL buffer"};
   std::vector<int64_t> found = values<int64_t>(device, out);
   for (size_t i = 0; i < 10; ++i)
     session.expect(found[i] == expected[i], text(names[i], ": ", expected[i]), text(found[i]),
@@ -209,8 +215,8 @@ void error_text(Session& session) {
   Device device(plugin);
   session.step("program_create of source that does not compile");
   const char source[] = "TK_KERNEL void broken(tk_i64 n) { this is no C; }\n";
-  tenon_program_request request{sizeof request, 0, 0, "kit/broken_source", source,
-                                sizeof source - 1};
+  tenon_program_request request{sizeof request,      0,      0,
+                                "kit/broken_source", source, sizeof source - 1};
   tenon_program program = nullptr;
   Error error;
   tenon_status status = api.program_create(device.handle(), &request, &program, error);

@@ -89,9 +89,15 @@ void error_text(Session& session) {
   Buffer buffer = device.alloc(64);
   for (bool understood : {true, false}) {
     session.step(understood ? "copy in an unknown direction" : "copy with an unknown feature");
-    tenon_copy_request request{sizeof request, understood ? 9 : TENON_COPY_DEVICE_TO_DEVICE,
-                               understood ? 0 : 1ull << 63, buffer.memory(), buffer.memory(), 0,
-                               0, 0, nullptr};
+    tenon_copy_request request{sizeof request,
+                               understood ? 9 : TENON_COPY_DEVICE_TO_DEVICE,
+                               understood ? 0 : 1ull << 63,
+                               buffer.memory(),
+                               buffer.memory(),
+                               0,
+                               0,
+                               0,
+                               nullptr};
     Error error;
     expect_text(understood ? "copy in an unknown direction" : "copy with an unknown feature",
                 device.api().copy(device.handle(), &request, error), error);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients computed on the device against finite differences, which are taken on the CPU in float64.
-// An operator whose gradient the CPU does not get right there (a kink, a jump) is left out: that is
-// no matter of the device.
+// Gradients computed on the device against finite differences, which are taken on the CPU in
+// float64. An operator whose gradient the CPU does not get right there (a kink, a jump) is left
+// out: that is no matter of the device.
 #include <tenon/services/autograd.h>
 
 #include <cmath>

@@ -29,8 +29,7 @@ class Capture {
   }
   void launch(tenon_graph graph, tenon_stream stream) {
     Error error;
-    device_.check(api_.graph_launch(device_.handle(), graph, stream, error), error,
-                  "graph_launch");
+    device_.check(api_.graph_launch(device_.handle(), graph, stream, error), error, "graph_launch");
   }
   void destroy(tenon_graph graph) { api_.graph_destroy(device_.handle(), graph); }
 

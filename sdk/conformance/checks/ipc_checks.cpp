@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device memory shared with another process. The other one starts before the plugin is loaded: drivers
-// do not survive a fork.
+// Device memory shared with another process. The other one starts before the plugin is loaded:
+// drivers do not survive a fork.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,8 +65,8 @@ struct Reply {
 
 using Look = void (*)(Session&, Device&, Buffer&, const Reply&);
 
-// Everything between two processes. `during` runs while the other one has the memory open, `after` when
-// it has closed it and ended.
+// Everything between two processes. `during` runs while the other one has the memory open, `after`
+// when it has closed it and ended.
 void exchange(Session& session, Look during, Look after) {
   int to_child[2], to_parent[2];
   session.require(::pipe(to_child) == 0 && ::pipe(to_parent) == 0, "two pipes", "none");
@@ -102,14 +102,17 @@ void exchange(Session& session, Look during, Look after) {
 }
 
 void share(Session& session) {
-  exchange(session, [](Session& session, Device& device, Buffer& buffer, const Reply& reply) {
-    session.expect(reply.saw_pattern, "the other process sees what was written here",
-                   "something else");
-    unsigned char seen[2] = {};
-    device.get(&seen[0], buffer, 999, 1);
-    session.expect(seen[0] == 0x5e, "what the other process writes is seen here",
-                   text("byte 999 is ", hex(seen[0])));
-  }, nullptr);
+  exchange(
+      session,
+      [](Session& session, Device& device, Buffer& buffer, const Reply& reply) {
+        session.expect(reply.saw_pattern, "the other process sees what was written here",
+                       "something else");
+        unsigned char seen[2] = {};
+        device.get(&seen[0], buffer, 999, 1);
+        session.expect(seen[0] == 0x5e, "what the other process writes is seen here",
+                       text("byte 999 is ", hex(seen[0])));
+      },
+      nullptr);
 }
 
 void close(Session& session) {
@@ -138,9 +141,8 @@ const Checks& ipc_checks() {
   static const Checks checks = {
       {"ipc.share", "Two processes see the same memory.", "abi.h section 5, tenon_ipc_api", "",
        kNeeds, share},
-      {"ipc.close", "ipc_close takes nothing away from the exporter.",
-       "abi.h section 5, ipc_close", "", "lifecycle.sync memory.copy_grid memory.fill_grid ipc.share",
-       close},
+      {"ipc.close", "ipc_close takes nothing away from the exporter.", "abi.h section 5, ipc_close",
+       "", "lifecycle.sync memory.copy_grid memory.fill_grid ipc.share", close},
   };
   return checks;
 }

@@ -80,8 +80,8 @@ void enumerate_twice(Session& session) {
                  "more was written, or the count differs");
 }
 
-// Memory of the first opening stays as it is while a second one comes and goes. A plugin may refuse the
-// second one; what it must not do is to end the first.
+// Memory of the first opening stays as it is while a second one comes and goes. A plugin may refuse
+// the second one; what it must not do is to end the first.
 void double_open(Session& session) {
   Plugin plugin(session);
   Device first(plugin);
@@ -137,9 +137,8 @@ void one_cycle(Session& session) {
     device.fill(buffer, 0x42);
     device.sync();
   }
-  if (const auto* quiesce = plugin.has_device()
-                                ? plugin.group<tenon_quiesce_api>(TENON_GROUP_QUIESCE)
-                                : nullptr) {
+  if (const auto* quiesce =
+          plugin.has_device() ? plugin.group<tenon_quiesce_api>(TENON_GROUP_QUIESCE) : nullptr) {
     session.step("quiesce");
     Error error;
     tenon_status status = quiesce->quiesce(5'000'000'000ull, error);
@@ -185,12 +184,12 @@ const Checks& lifecycle_checks() {
        "fill every record, write no more than `capacity`", "lifecycle.load", enumerate_twice},
       {"lifecycle.sync", "sync of an idle device returns.", "abi.h section 5, sync", "",
        "lifecycle.load", sync_idle},
-      {"lifecycle.double_open", "Opening a device again leaves the first opening alone.", "abi.h section 5, open", "",
-       "lifecycle.sync memory.copy_grid", double_open},
+      {"lifecycle.double_open", "Opening a device again leaves the first opening alone.",
+       "abi.h section 5, open", "", "lifecycle.sync memory.copy_grid", double_open},
       {"lifecycle.unmapped", "The library leaves the process.", "abi.h section 7, stop", "",
        "lifecycle.sync", unmapped},
-      {"lifecycle.cycles", "Nothing grows over 100 times load and unload.",
-       "abi.h section 7, stop", "", "lifecycle.unmapped", cycles},
+      {"lifecycle.cycles", "Nothing grows over 100 times load and unload.", "abi.h section 7, stop",
+       "", "lifecycle.unmapped", cycles},
   };
   return checks;
 }

@@ -12,9 +12,9 @@ namespace {
 constexpr unsigned char kGuard = 0xc3;
 constexpr uint64_t kGuardBytes = 64;
 
-const uint64_t kSizes[] = {1,   2,   3,   4,   7,    8,    15,   16,   17,   31,   32,    33,
-                           63,  64,  65,  127, 255,  256,  257,  1000, 1023, 1025, 4095,  4096,
-                           4097, 65537, (1 << 20) + 3};
+const uint64_t kSizes[] = {1,   2,    3,    4,    7,    8,    15,   16,    17,
+                           31,  32,   33,   63,   64,   65,   127,  255,   256,
+                           257, 1000, 1023, 1025, 4095, 4096, 4097, 65537, (1 << 20) + 3};
 
 uint64_t address(const Buffer& buffer) { return reinterpret_cast<uint64_t>(buffer.memory()); }
 
@@ -25,7 +25,8 @@ void alignment(Session& session) {
   for (uint64_t align = 1; align <= 4096; align *= 2)
     for (uint64_t bytes : {1, 3, 64, 1000, 4097}) {
       session.step(text("alloc of ", bytes, " bytes, aligned to ", align));
-      Buffer first = device.alloc(bytes, nullptr, align), second = device.alloc(bytes, nullptr, align);
+      Buffer first = device.alloc(bytes, nullptr, align),
+             second = device.alloc(bytes, nullptr, align);
       for (const Buffer* buffer : {&first, &second})
         session.expect(address(*buffer) % align == 0,
                        text("alloc of ", bytes, " bytes: an address that ", align, " divides"),
@@ -47,7 +48,8 @@ void copy_grid(Session& session) {
       device.put(buffer, 0, image.data(), room);
       Bytes data = pattern(bytes, static_cast<uint32_t>(bytes + offset));
       device.put(buffer, kGuardBytes + offset, data.data(), bytes);
-      std::copy(data.begin(), data.end(), image.begin() + static_cast<int64_t>(kGuardBytes + offset));
+      std::copy(data.begin(), data.end(),
+                image.begin() + static_cast<int64_t>(kGuardBytes + offset));
       std::string difference = first_difference(image, device.read(buffer));
       if (!session.expect(difference.empty(), what + " to the device changes just these bytes",
                           difference))
@@ -143,9 +145,8 @@ void distinct(Session& session) {
     device.put(buffers[i], 0, data.data(), data.size());
   }
   for (size_t i = 0; i < buffers.size(); ++i) {
-    std::string difference =
-        first_difference(pattern(buffers[i].bytes(), static_cast<uint32_t>(i)),
-                         device.read(buffers[i]));
+    std::string difference = first_difference(pattern(buffers[i].bytes(), static_cast<uint32_t>(i)),
+                                              device.read(buffers[i]));
     if (!session.expect(difference.empty(), "what is written to one allocation stays there",
                         text("allocation ", i, ": ", difference),
                         "two live allocations share memory"))
@@ -185,7 +186,8 @@ void leak(Session& session) {
     Error error;
     tenon_status status = device.alloc_raw(part, 256, nullptr, &memory, error);
     if (status != TENON_OK && i == 0) return;  // others use the device, too
-    device.check(status, error, text("alloc of ", part, " bytes, after ", i, " like it were freed,"));
+    device.check(status, error,
+                 text("alloc of ", part, " bytes, after ", i, " like it were freed,"));
     device.api().free(device.handle(), memory, part, nullptr);
   }
 }

@@ -16,14 +16,14 @@ constexpr unsigned char kGuard = 0xb7;
 
 // Sorting values that the dtype cannot tell apart has no single answer.
 bool fits(const Sample& sample, int32_t dtype) {
-  bool is_coarse = dtype == TENON_DTYPE_F8E4M3 || dtype == TENON_DTYPE_F8E5M2 ||
-                   dtype == TENON_DTYPE_BOOL;
+  bool is_coarse =
+      dtype == TENON_DTYPE_F8E4M3 || dtype == TENON_DTYPE_F8E5M2 || dtype == TENON_DTYPE_BOOL;
   return !is_coarse || sample.text.find(" s[") == std::string::npos;
 }
 
 // One call, compared. False: not to be compared, because it left the device or makes no sense.
-bool compare_call(Engine& engine, const Sample& sample, int32_t dtype, Layout layout = Layout::kContiguous,
-                  Range range = Range::kSmall) {
+bool compare_call(Engine& engine, const Sample& sample, int32_t dtype,
+                  Layout layout = Layout::kContiguous, Range range = Range::kSmall) {
   if (!fits(sample, dtype)) return false;
   Session& session = engine.session();
   std::string what = text(sample.text, ", ", dtype_name(dtype), ", ", layout_name(layout));
@@ -115,8 +115,9 @@ void lowered(Session& session) {
 }
 
 // The first sample that runs on the device, with its arguments and its answer on the CPU.
-bool first_running(Engine& engine, const Subject& subject,
-                   const std::function<void(const Sample&, Arguments&, const Answer& on_cpu)>& body) {
+bool first_running(
+    Engine& engine, const Subject& subject,
+    const std::function<void(const Sample&, Arguments&, const Answer& on_cpu)>& body) {
   for (const Sample& sample : samples_of(subject.op, SampleKind::kGeneral)) {
     engine.session().step(sample.text);
     Arguments made = make_arguments(engine, sample, subject.dtypes[0]);
@@ -146,7 +147,8 @@ void inputs_kept(Session& session) {
 // Memory for an output on the device, with guards on both sides; all bytes alike.
 Tensor guarded_room(Engine& engine, const Tensor& like) {
   int64_t size = real_host()->dtype_size(like->dtype);
-  Tensor image = engine.create(engine.cpu(), TENON_DTYPE_U8, {like->numel * size + 2 * kGuardBytes});
+  Tensor image =
+      engine.create(engine.cpu(), TENON_DTYPE_U8, {like->numel * size + 2 * kGuardBytes});
   std::memset(image->data, kGuard, static_cast<size_t>(image->numel));
   return engine.on(engine.device(), image);
 }
@@ -176,8 +178,9 @@ void bounds(Session& session) {
           bool is_inside = at >= kGuardBytes && at < end;
           if (is_inside || static_cast<unsigned char>(found[at]) == kGuard) continue;
           session.fail(text(sample.text, ": output ", i, " is written within its bounds"),
-                       at < kGuardBytes ? text("a byte ", kGuardBytes - at, " before it was written")
-                                        : text("byte ", at - end, " behind it was written"),
+                       at < kGuardBytes
+                           ? text("a byte ", kGuardBytes - at, " before it was written")
+                           : text("byte ", at - end, " behind it was written"),
                        "look at the last, partial block");
           break;
         }
@@ -194,7 +197,8 @@ bool may_vary(const Subject& subject, const std::set<std::string>& flagged) {
 }
 
 // A call whose outputs start out alike each time: what a kernel leaves out stays the same.
-Answer call_afresh(Engine& engine, const Sample& sample, const Arguments& made, const Answer& like) {
+Answer call_afresh(Engine& engine, const Sample& sample, const Arguments& made,
+                   const Answer& like) {
   if (real_host()->op_def(sample.op)->flags & TENON_OP_DATA_DEPENDENT)
     return engine.call(sample.op, made.device);
   Tensors given;
@@ -251,7 +255,8 @@ void typed(Session& session) {
                                ": ", typed.error)))
         return;
       for (size_t i = 0; boxed.ok() && i < boxed.outs.size(); ++i) {
-        std::string problem = difference(engine, engine.on(engine.cpu(), boxed.outs[i]), typed.outs[i]);
+        std::string problem =
+            difference(engine, engine.on(engine.cpu(), boxed.outs[i]), typed.outs[i]);
         session.expect(problem.empty(), sample.text + ": one answer from both forms",
                        "boxed and typed differ: " + problem,
                        "let the boxed form unpack and call the typed one: TENON_BOX_<op>");
@@ -260,6 +265,12 @@ void typed(Session& session) {
   });
   for (const std::string& name : shimmed.never_called())
     session.note("the kernel for " + name + " was never called");
+}
+
+std::string join(const std::vector<std::string>& names, size_t limit) {
+  std::string all;
+  for (size_t i = 0; i < names.size() && i < limit; ++i) all += (i ? ", " : "") + names[i];
+  return names.size() > limit ? all + ", ..." : all;
 }
 
 constexpr int32_t kEveryday[] = {TENON_DTYPE_F32, TENON_DTYPE_I64, TENON_DTYPE_BOOL};
@@ -280,14 +291,17 @@ void coverage(Session& session) {
   subjects(engine);  // absent without kernels
   const tenon_host* host = real_host();
   int counts[3] = {};
-  std::vector<std::string> left;
+  std::vector<std::string> left, unsampled;
   for (uint32_t id = 0; id < host->op_count(); ++id) {
     const tenon_op* op = host->op_at(id);
     if (!op || !host->op_def(op)) continue;
     const tenon_op_def& def = *host->op_def(op);
-    if (def.flags & (TENON_OP_VIEW | TENON_OP_LIST_OUTPUT) || def.flags & TENON_OP_INTERNAL) continue;
+    if (def.flags & (TENON_OP_VIEW | TENON_OP_LIST_OUTPUT) || def.flags & TENON_OP_INTERNAL)
+      continue;
     std::string name = short_name(op);
     if (name == "to_device" || !session.begin(name)) continue;
+    if (!(def.flags & TENON_OP_RANDOM) && samples_of(op, SampleKind::kGeneral).empty())
+      unsampled.push_back(name);
     for (int32_t dtype : kEveryday) {
       if (def.dtype_mask && !in_mask(def.dtype_mask, dtype)) continue;
       std::string route = engine.route(op, dtype);
@@ -300,10 +314,10 @@ void coverage(Session& session) {
   session.figure("operators native", counts[0], "");
   session.figure("operators lowered", counts[1], "");
   session.figure("operators on the host", counts[2], "");
-  std::string all;
-  for (size_t i = 0; i < left.size() && i < 12; ++i) all += (i ? ", " : "") + left[i];
+  if (!unsampled.empty())
+    session.note("operators that the kit has no samples of: " + join(unsampled, unsampled.size()));
   if (!left.empty())  // no fault: what the device leaves to the host keeps it from a level
-    session.absent(text(left.size(), " run on the host: ", all, left.size() > 12 ? ", ..." : "",
+    session.absent(text(left.size(), " run on the host: ", join(left, 12),
                         "; provide the primitives (tenon/primitives.h), or the group `compile`"));
 }
 
@@ -331,8 +345,8 @@ const Checks& operator_checks() {
       {"ops.inputs_kept", "Kernels leave their inputs alone.", "abi.h section 4", "", kNeeds,
        inputs_kept},
       {"ops.bounds", "Kernels write within their outputs.", "abi.h section 4", "", kNeeds, bounds},
-      {"ops.repeat", "The same call gives the same bits.", "abi.h section 6, TENON_KERNEL_",
-       "", kNeeds, repeat},
+      {"ops.repeat", "The same call gives the same bits.", "abi.h section 6, TENON_KERNEL_", "",
+       kNeeds, repeat},
       {"ops.typed", "The boxed and the typed form of a kernel do the same.", kSection, "", kNeeds,
        typed},
       {"ops.values", "Results are the CPU's.", kSection,

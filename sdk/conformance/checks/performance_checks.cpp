@@ -56,17 +56,19 @@ double seconds_of(Engine& engine, const char* line, int repeats) {
     engine.session().absent(text(line, " does not run on the device"));
   Error error;
   return best_of(
-      [&] {
-        for (int i = 0; i < repeats; ++i) engine.call(sample.op, made.device);
-        real_host()->device_sync(engine.device(), error);
-      },
-      1) / repeats;
+             [&] {
+               for (int i = 0; i < repeats; ++i) engine.call(sample.op, made.device);
+               real_host()->device_sync(engine.device(), error);
+             },
+             1) /
+         repeats;
 }
 
 void launch(Session& session) {
   Engine engine(session);
   session.step("add of 16 elements");
-  session.figure("add of 16 float32, through the host", seconds_of(engine, "add x[16] x[16]", 200) * 1e6, "us");
+  session.figure("add of 16 float32, through the host",
+                 seconds_of(engine, "add x[16] x[16]", 200) * 1e6, "us");
 }
 
 void matmul(Session& session) {

@@ -68,11 +68,11 @@ void reuse(Session& session) {
     device.sync(other);
     device.sync(stream);
     Bytes found = device.read(kept);
-    session.expect(found.front() == round && found.back() == round,
-                   "work queued before pool_free still finds its memory",
-                   text("it found ", hex(found.front()), " and ", hex(found.back()), ", not ",
-                        hex(round)),
-                   "reuse memory on its own stream only, or wait for an event");
+    session.expect(
+        found.front() == round && found.back() == round,
+        "work queued before pool_free still finds its memory",
+        text("it found ", hex(found.front()), " and ", hex(found.back()), ", not ", hex(round)),
+        "reuse memory on its own stream only, or wait for an event");
     Bytes theirs = device.read(fresh_view);
     session.expect(theirs.front() == 0xf0 && theirs.back() == 0xf0,
                    "memory given to another stream is free of older work",
@@ -94,8 +94,8 @@ void usage(Session& session) {
   pool.free(memory, kBytes, nullptr);
   device.sync();
   Pool::Usage after = pool.usage();
-  session.expect(with.used >= before.used + kBytes,
-                 text("`used` grows by at least ", kBytes), text(with.used - before.used));
+  session.expect(with.used >= before.used + kBytes, text("`used` grows by at least ", kBytes),
+                 text(with.used - before.used));
   session.expect(with.reserved >= with.used, "`reserved` is at least `used`",
                  text(with.reserved, " and ", with.used));
   session.expect(after.used == before.used, "`used` comes back to what it was",
@@ -118,7 +118,8 @@ void trim(Session& session) {
   session.expect(before.reserved - after.reserved == released,
                  text("pool_trim says what it gave back: ", before.reserved - after.reserved),
                  text(released));
-  session.expect(after.reserved <= before.reserved, "`reserved` does not grow", text(after.reserved));
+  session.expect(after.reserved <= before.reserved, "`reserved` does not grow",
+                 text(after.reserved));
   session.expect(pool.trim(0) == 0, "nothing is left to give back", "more was given back");
   void* memory = pool.alloc(kBytes, nullptr);
   session.expect(memory != nullptr, "the pool goes on after it", "NULL");

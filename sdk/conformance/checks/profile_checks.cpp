@@ -122,8 +122,8 @@ const Checks& profile_checks() {
       {"profile.clock", "Both clocks can be compared.", "abi.h section 5, clock_pair", "",
        "lifecycle.sync", clock},
       {"profile.records", "What ran is recorded, oldest first.",
-       "abi.h section 5, tenon_profile_api", "",
-       "lifecycle.sync memory.copy_d2d memory.fill_grid", records},
+       "abi.h section 5, tenon_profile_api", "", "lifecycle.sync memory.copy_d2d memory.fill_grid",
+       records},
   };
   return checks;
 }

@@ -20,8 +20,8 @@ void work(Plugin& plugin) {
   }
 }
 
-// A driver's library keeps threads of its own, which are not the plugin's to stop. Where one was loaded,
-// all that can be asked is that their number does not grow.
+// A driver's library keeps threads of its own, which are not the plugin's to stop. Where one was
+// loaded, all that can be asked is that their number does not grow.
 void stops(Session& session) {
   std::set<std::string> files_before = mapped_files();
   int threads_before = holdings().threads;

@@ -50,7 +50,8 @@ void host_short(Session& session) {
   Error error;
   void* library = Plugin::map(session, session.path());
   auto query = reinterpret_cast<tenon_plugin_query_fn>(::dlsym(library, "tenon_plugin_query"));
-  session.step("tenon_plugin_query with a host of revision 0; a crash here: it read behind the table");
+  session.step(
+      "tenon_plugin_query with a host of revision 0; a crash here: it read behind the table");
   if (query && !query(TENON_ABI_EPOCH, TENON_ABI_EPOCH, table, error)) {
     session.expect(!error.text().empty(), "a table, or a refusal with a text", "NULL and no text");
     return session.note("the plugin refuses hosts of revision 0: " + error.text());
@@ -109,8 +110,15 @@ void understand_copy(Session& session) {
   Device device(plugin);
   Buffer to = device.alloc(64), from = device.alloc(64);
   session.step("copy with an unknown must_understand bit");
-  tenon_copy_request request{sizeof request, TENON_COPY_DEVICE_TO_DEVICE, kUnknownFeature,
-                             to.memory(), from.memory(), 64, 0, 0, nullptr};
+  tenon_copy_request request{sizeof request,
+                             TENON_COPY_DEVICE_TO_DEVICE,
+                             kUnknownFeature,
+                             to.memory(),
+                             from.memory(),
+                             64,
+                             0,
+                             0,
+                             nullptr};
   Error error;
   expect_unsupported(session, device.api().copy(device.handle(), &request, error), error);
 }
@@ -122,8 +130,8 @@ void understand_program(Session& session) {
   const auto& compile = plugin.need_group<tenon_compile_api>(TENON_GROUP_COMPILE);
   Device device(plugin);
   session.step("program_create with an unknown must_understand bit");
-  tenon_program_request request{sizeof request, 0, kUnknownFeature, "kit/nothing", kEmptyKernel,
-                                sizeof kEmptyKernel - 1};
+  tenon_program_request request{
+      sizeof request, 0, kUnknownFeature, "kit/nothing", kEmptyKernel, sizeof kEmptyKernel - 1};
   tenon_program program = nullptr;
   Error error;
   expect_unsupported(session, compile.program_create(device.handle(), &request, &program, error),
@@ -134,7 +142,7 @@ void understand_launch(Session& session) {
   Plugin plugin(session);
   const auto& compile = plugin.need_group<tenon_compile_api>(TENON_GROUP_COMPILE);
   Device device(plugin);
-  tenon_program_request request{sizeof request, 0, 0, "kit/nothing", kEmptyKernel,
+  tenon_program_request request{sizeof request,         0, 0, "kit/nothing", kEmptyKernel,
                                 sizeof kEmptyKernel - 1};
   tenon_program program = nullptr;
   tenon_kernel kernel = nullptr;
@@ -146,8 +154,8 @@ void understand_launch(Session& session) {
   session.step("kernel_launch with an unknown must_understand bit");
   int64_t count = 0;
   tenon_launch_arg arg{TENON_LAUNCH_VALUE, sizeof count, &count, 0};
-  tenon_launch_request launch{sizeof launch, 1, kUnknownFeature, kernel, &arg,
-                              {1, 1, 1},     {1, 1, 1}, nullptr};
+  tenon_launch_request launch{sizeof launch, 1,         kUnknownFeature, kernel,
+                              &arg,          {1, 1, 1}, {1, 1, 1},       nullptr};
   expect_unsupported(session, compile.kernel_launch(device.handle(), &launch, error), error);
   compile.program_destroy(device.handle(), program);
 }
@@ -155,11 +163,13 @@ void understand_launch(Session& session) {
 }  // namespace
 
 const Checks& skew_checks() {
-  static const char kUnderstand[] = "call TENON_CHECK_UNDERSTOOD first in every function that takes a request";
+  static const char kUnderstand[] =
+      "call TENON_CHECK_UNDERSTOOD first in every function that takes a request";
   static const Checks checks = {
       {"skew.host_short", "An older host, with a shorter table, is served or refused.",
        "abi.h, ground rules; section 8",
-       "use a slot only if host->struct_size reaches behind it; slots of revision 0 are always there",
+       "use a slot only if host->struct_size reaches behind it; slots of revision 0 are always "
+       "there",
        "lifecycle.sync memory.copy_grid faults.oom", host_short},
       {"skew.host_long", "A newer host, with a longer table, is served.", "abi.h, ground rules",
        "ignore what lies behind the struct that you know; never compare sizes for equality",

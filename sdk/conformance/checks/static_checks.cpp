@@ -94,7 +94,8 @@ void note(Session& session) {
                  text("epochs that include ", TENON_ABI_EPOCH),
                  text(note->epoch_min, " to ", note->epoch_max));
   auto ends = [](const char* text, size_t size) { return std::memchr(text, 0, size) != nullptr; };
-  session.require(ends(note->name, sizeof note->name) && ends(note->version, sizeof note->version) &&
+  session.require(ends(note->name, sizeof note->name) &&
+                      ends(note->version, sizeof note->version) &&
                       ends(note->json, sizeof note->json),
                   "texts that end", "one that does not");
   Plugin plugin(session);

@@ -79,8 +79,8 @@ void parallel(Session& session) {
     work(device, thread, stream, problems);
     device.sync(stream);
   });
-  session.expect(problems.first().empty(), "each thread reads back what it wrote",
-                 problems.first(), "functions may be called from any thread: guard shared state");
+  session.expect(problems.first().empty(), "each thread reads back what it wrote", problems.first(),
+                 "functions may be called from any thread: guard shared state");
 }
 
 // Operators whose kernels the device has, over and over, each thread with values of its own.
@@ -98,7 +98,8 @@ void operators(Session& session) {
     for (const Sample& sample : samples_of(subject.op, SampleKind::kGeneral)) {
       auto made = std::make_shared<Arguments>(make_arguments(engine, sample, subject.dtypes[0]));
       session.step(sample.text);
-      Answer alone = engine.call(sample.op, made->device), again = engine.call(sample.op, made->device);
+      Answer alone = engine.call(sample.op, made->device),
+             again = engine.call(sample.op, made->device);
       if (!alone.ok() || !again.ok()) continue;
       std::string bytes, other;
       for (const Tensor& out : alone.outs) bytes += bytes_of(engine, out);
@@ -145,7 +146,8 @@ void operators(Session& session) {
 void both(Session& session) {
   parallel(session);
   Plugin plugin(session);
-  bool has_kernels = plugin.table()->nkernels || plugin.group<tenon_compile_api>(TENON_GROUP_COMPILE);
+  bool has_kernels =
+      plugin.table()->nkernels || plugin.group<tenon_compile_api>(TENON_GROUP_COMPILE);
   if (has_kernels && !session.failures()) operators(session);
 }
 
@@ -154,7 +156,8 @@ void both(Session& session) {
 const Checks& thread_checks() {
   static const Checks checks = {
       {"threads.parallel", "Any thread may call, any time.", "abi.h, ground rules", "",
-       "lifecycle.sync memory.copy_grid memory.copy_d2d memory.fill_grid async.null_stream async.order "
+       "lifecycle.sync memory.copy_grid memory.copy_d2d memory.fill_grid async.null_stream "
+       "async.order "
        "async.pageable async.free_in_flight",
        both},
   };

@@ -32,8 +32,8 @@ Result summarize(const char* id, Reason reason, const std::vector<Result>& resul
       if (failure.reason != reason) continue;
       summary.outcome = Outcome::kFailed;
       std::string subject = failure.subject.empty() ? "" : " " + failure.subject;
-      summary.failures.push_back({"", "no check ends so", result.id + subject + ": " + failure.got,
-                                  failure.fix, reason});
+      summary.failures.push_back(
+          {"", "no check ends so", result.id + subject + ": " + failure.got, failure.fix, reason});
     }
   return summary;
 }
@@ -67,7 +67,8 @@ std::vector<Result> run_checks(const Options& options, Progress& progress) {
     progress.finished(result);
     results.push_back(std::move(result));
   }
-  for (auto [id, reason] : {std::pair("run.crash", Reason::kCrash), {"run.hang", Reason::kHang},
+  for (auto [id, reason] : {std::pair("run.crash", Reason::kCrash),
+                            {"run.hang", Reason::kHang},
                             {"run.exit", Reason::kExit}}) {
     if (!is_selected(id, options.only)) continue;
     Result summary = summarize(id, reason, results);

@@ -75,9 +75,8 @@ Tensor Engine::view(const Tensor& base, int32_t dtype, const std::vector<int64_t
                     const std::vector<int64_t>& strides, int64_t offset) {
   tenon_tensor* out = nullptr;
   Error error;
-  tenon_status status =
-      host->tensor_view(base.get(), dtype, static_cast<int32_t>(shape.size()), shape.data(),
-                        strides.data(), offset, &out, error);
+  tenon_status status = host->tensor_view(base.get(), dtype, static_cast<int32_t>(shape.size()),
+                                          shape.data(), strides.data(), offset, &out, error);
   session_.require(status == TENON_OK, "a view can be made", describe(status, error));
   return Tensor::adopt(out);
 }
@@ -115,9 +114,7 @@ std::vector<int64_t> dense_strides(const std::vector<int64_t>& shape) {
 
 const char* dtype_name(int32_t dtype) { return real_host()->dtype_name(dtype); }
 
-bool is_floating(int32_t dtype) {
-  return dtype >= TENON_DTYPE_F8E4M3 && dtype <= TENON_DTYPE_F64;
-}
+bool is_floating(int32_t dtype) { return dtype >= TENON_DTYPE_F8E4M3 && dtype <= TENON_DTYPE_F64; }
 bool is_complex(int32_t dtype) { return dtype == TENON_DTYPE_C64 || dtype == TENON_DTYPE_C128; }
 bool is_integer(int32_t dtype) { return dtype >= TENON_DTYPE_U8 && dtype <= TENON_DTYPE_I64; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operator calls through the host, as a program makes them: on the device under test, and on the CPU,
-// whose answers count as right.
+// Operator calls through the host, as a program makes them: on the device under test, and on the
+// CPU, whose answers count as right.
 #pragma once
 
 #include <tenon/tensor.hpp>
@@ -29,8 +29,8 @@ struct Answer {
 
 class Engine {
  public:
-  // Loads the standard operators, the CPU and the plugin. `attached`: a table to use in place of the
-  // plugin's own. Ends the check as absent if there is no device.
+  // Loads the standard operators, the CPU and the plugin. `attached`: a table to use in place of
+  // the plugin's own. Ends the check as absent if there is no device.
   explicit Engine(Session&, const tenon_plugin* attached = nullptr);
 
   tenon_device_id device() const { return device_; }

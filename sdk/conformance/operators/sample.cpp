@@ -41,7 +41,8 @@ class Parser {
   }
   std::string word() {
     size_t start = at_;
-    while (std::isalnum(static_cast<unsigned char>(next())) || next() == '_' || next() == ':') ++at_;
+    while (std::isalnum(static_cast<unsigned char>(next())) || next() == '_' || next() == ':')
+      ++at_;
     return text_.substr(start, at_ - start);
   }
   std::string number_text() {
@@ -100,7 +101,8 @@ class Parser {
       refuse("none, true, false, T or D");
     }
     std::string number = number_text();
-    if (number.find_first_of(".e") != std::string::npos) return std::strtod(number.c_str(), nullptr);
+    if (number.find_first_of(".e") != std::string::npos)
+      return std::strtod(number.c_str(), nullptr);
     return static_cast<int64_t>(std::strtoll(number.c_str(), nullptr, 10));
   }
 
@@ -112,7 +114,8 @@ bool is_elementwise(const tenon_op_def& def) {
   if (def.shape != TENON_SHAPE_BROADCAST) return false;
   for (uint32_t i = 0; i < def.nparams; ++i) {
     const tenon_param_def& param = def.params[i];
-    if (param.kind == TENON_PARAM_TENSOR && !(param.flags & TENON_PARAM_FLAG_BROADCAST)) return false;
+    if (param.kind == TENON_PARAM_TENSOR && !(param.flags & TENON_PARAM_FLAG_BROADCAST))
+      return false;
     if (param.kind != TENON_PARAM_TENSOR &&
         !(param.flags & (TENON_PARAM_FLAG_OPTIONAL | TENON_PARAM_FLAG_HAS_DEFAULT)))
       return false;
@@ -145,7 +148,8 @@ std::vector<std::string> elementwise_lines(const char* name, const tenon_op_def&
   switch (kind) {
     case SampleKind::kGeneral:
       for (char domain : domains)
-        for (const char* shape : {"[33,5]", "[64]", "[1025]"}) lines.push_back(over(domain, {shape}));
+        for (const char* shape : {"[33,5]", "[64]", "[1025]"})
+          lines.push_back(over(domain, {shape}));
       break;
     case SampleKind::kNan:
       // What infinities give follows from the definition of these alone; of others, from how they

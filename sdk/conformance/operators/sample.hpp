@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sample calls of operators. A sample says what its arguments look like; their dtype and their values
-// come when it is used. Written as text, one call each (samples.cpp):
+// Sample calls of operators. A sample says what its arguments look like; their dtype and their
+// values come when it is used. Written as text, one call each (samples.cpp):
 //
 //   x[3,4]    tensor of the dtype under test, values that most functions like: 0.25 to 2.25
 //   u[3,4]    the same, between -0.95 and 0.95

@@ -4,6 +4,7 @@
 namespace tenon::kit {
 namespace {
 
+// clang-format off
 constexpr const char* kGeneral[] = {
     // Conversion, creation
     "cast x[3,5] T", "clone x[3,5]", "clone x[65]", "contiguous x[3,5]",
@@ -52,7 +53,7 @@ constexpr const char* kGeneral[] = {
     "scatter_add x[3,4] i[2,4]<3 x[2,4] 0", "scatter x[4] i[1]<4 x[1] 0", "nonzero b[4,5]",
     "masked_select x[4,5] b[4,5]", "masked_scatter x[4,5] b[4,5] x[20]", "embedding x[5,3] i[2,4]<5 none",
     "embedding x[5,3] i[7]<5 1", "embedding_grad x[4,3] i[4]<6 (6,3) none", "one_hot i[5]<4 4",
-    "masked_fill x[5,7] b[5,7] 2", "where b[33,5] x[33,5] u[33,5]", "where b[64] x[64] x[64]",
+    "masked_fill x[5,7] b[5,7] 2", "allclose x[9] x[9]", "where b[33,5] x[33,5] u[33,5]", "where b[64] x[64] x[64]",
     // Convolution, pooling
     "conv2d u[2,3,7,6] u[4,3,3,3] u[4] (1,1) (1,1)", "conv2d u[1,2,6,6] u[3,2,2,3] none (2,1) (0,0)",
     "conv1d u[2,3,9] u[4,3,3] none 1 1 1", "conv_transpose2d u[1,3,4,4] u[3,2,3,3] none (2,2) (1,1)",
@@ -110,6 +111,8 @@ constexpr const char* kBroadcast[] = {
     "matmul x[2,1,3,4] x[1,3,4,2]", "lerp x[4,3] x[3] u[4,1]",
 };
 
+// clang-format on
+
 }  // namespace
 
 std::vector<const char*> sample_lines(SampleKind kind) {
@@ -129,24 +132,44 @@ std::vector<const char*> sample_lines(SampleKind kind) {
 }
 
 const std::map<std::string, std::string> kDomains = {
-    {"lgamma", "x"},      {"digamma", "x"},     {"asin", "u"},    {"acos", "u"},
-    {"atanh", "u"},       {"acosh", "x"},       {"log", "x"},     {"log2", "x"},
-    {"log10", "x"},       {"sqrt", "x"},        {"rsqrt", "x"},   {"reciprocal", "x"},
-    {"divide", "x"},      {"floor_divide", "x"}, {"remainder", "x"}, {"fmod", "x"},
-    {"xlogy", "x"},       {"pow_grad", "x"},    {"pow_exponent_grad", "x"},
-    {"bitwise_left_shift", "x"}, {"bitwise_right_shift", "x"}, {"nextafter", "x"},
-    {"atan2", "x"},       {"tan", "u"},         {"isclose", "x"},
+    {"lgamma", "x"},
+    {"digamma", "x"},
+    {"asin", "u"},
+    {"acos", "u"},
+    {"atanh", "u"},
+    {"acosh", "x"},
+    {"log", "x"},
+    {"log2", "x"},
+    {"log10", "x"},
+    {"sqrt", "x"},
+    {"rsqrt", "x"},
+    {"reciprocal", "x"},
+    {"divide", "x"},
+    {"floor_divide", "x"},
+    {"remainder", "x"},
+    {"fmod", "x"},
+    {"xlogy", "x"},
+    {"pow_grad", "x"},
+    {"pow_exponent_grad", "x"},
+    {"bitwise_left_shift", "x"},
+    {"bitwise_right_shift", "x"},
+    {"nextafter", "x"},
+    {"atan2", "x"},
+    {"tan", "u"},
+    {"isclose", "x"},
 };
 
 const std::set<std::string> kExact = {
-    "add",     "subtract", "multiply", "divide",   "maximum",  "minimum", "fmax",        "fmin",
-    "negative", "abs",     "sqrt",     "square",   "equal",    "not_equal", "less",      "less_equal",
-    "greater", "greater_equal", "isnan", "isinf",  "isfinite", "exp",     "log",         "tanh",
-    "relu",    "floor",    "ceil",     "trunc",    "logical_and", "logical_or", "logical_not",
-    "logical_xor", "where", "positive", "copysign", "signbit", "reciprocal", "atan", "exp2",
+    "add",         "subtract",   "multiply",    "divide",        "maximum", "minimum",  "fmax",
+    "fmin",        "negative",   "abs",         "sqrt",          "square",  "equal",    "not_equal",
+    "less",        "less_equal", "greater",     "greater_equal", "isnan",   "isinf",    "isfinite",
+    "exp",         "log",        "tanh",        "relu",          "floor",   "ceil",     "trunc",
+    "logical_and", "logical_or", "logical_not", "logical_xor",   "where",   "positive", "copysign",
+    "signbit",     "reciprocal", "atan",        "exp2",
 };
 
-const std::set<std::string> kNoNan = {"hardshrink", "softshrink", "sign", "nextafter", "floor_divide",
-                                      "remainder",  "nan_to_num", "xlogy", "isclose"};
+const std::set<std::string> kNoNan = {"hardshrink", "softshrink",   "sign",
+                                      "nextafter",  "floor_divide", "remainder",
+                                      "nan_to_num", "xlogy",        "isclose"};
 
 }  // namespace tenon::kit

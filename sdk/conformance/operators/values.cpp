@@ -65,8 +65,8 @@ std::vector<int64_t> integers(const TensorSpec& spec, int32_t dtype, Range range
                               Random& random) {
   std::vector<double> draft = floats(spec, is_first, random);
   std::vector<int64_t> values(draft.size());
-  bool is_signed = dtype == TENON_DTYPE_I8 || dtype == TENON_DTYPE_I16 || dtype == TENON_DTYPE_I32 ||
-                   dtype == TENON_DTYPE_I64;
+  bool is_signed = dtype == TENON_DTYPE_I8 || dtype == TENON_DTYPE_I16 ||
+                   dtype == TENON_DTYPE_I32 || dtype == TENON_DTYPE_I64;
   bool is_wide64 = dtype == TENON_DTYPE_I64 || dtype == TENON_DTYPE_U64;
   bool is_wide32 = dtype == TENON_DTYPE_I32 || dtype == TENON_DTYPE_U32;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -93,8 +93,8 @@ Tensor to_tensor(Engine& engine, int32_t dtype, const std::vector<int64_t>& shap
   return tensor;
 }
 
-Tensor make_source(Engine& engine, const TensorSpec& spec, int32_t dtype, Range range, bool is_first,
-                   Random& random) {
+Tensor make_source(Engine& engine, const TensorSpec& spec, int32_t dtype, Range range,
+                   bool is_first, Random& random) {
   std::vector<int64_t> whole(static_cast<size_t>(product(spec.shape)));
   if (spec.domain == 'i') {
     for (int64_t& value : whole) value = random.below(static_cast<uint32_t>(spec.limit));
@@ -160,9 +160,10 @@ Tensor place(Engine& engine, Tensor& source, Layout layout, Tensor& storage) {
       if (shape.empty()) return storage = engine.on(engine.device(), source);
       // The answer is computed from rows that are equal in memory, too.
       for (int64_t row = 1; row < shape[0]; ++row)
-        std::memcpy(static_cast<char*>(source->data) +
-                        static_cast<size_t>(row * strides[0]) * real_host()->dtype_size(source->dtype),
-                    source->data, static_cast<size_t>(strides[0]) * real_host()->dtype_size(source->dtype));
+        std::memcpy(static_cast<char*>(source->data) + static_cast<size_t>(row * strides[0]) *
+                                                           real_host()->dtype_size(source->dtype),
+                    source->data,
+                    static_cast<size_t>(strides[0]) * real_host()->dtype_size(source->dtype));
       strides[0] = 0;
       room = std::max<int64_t>(source->numel / shape[0], 1);
       break;

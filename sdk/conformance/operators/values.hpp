@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments of a sample, made for one dtype, on the CPU and on the device in one of several layouts.
+// Arguments of a sample, made for one dtype, on the CPU and on the device in one of several
+// layouts.
 #pragma once
 
 #include <deque>
@@ -28,10 +29,10 @@ enum class Range {
 
 struct Arguments {
   Values cpu, device;
-  std::vector<Tensor> tensors;         // on the device, in the order of the arguments
-  std::vector<Tensor> storages;        // what they lie in
-  std::vector<Tensor> sources;         // on the CPU
-  std::deque<std::string> texts;       // what values point to
+  std::vector<Tensor> tensors;    // on the device, in the order of the arguments
+  std::vector<Tensor> storages;   // what they lie in
+  std::vector<Tensor> sources;    // on the CPU
+  std::deque<std::string> texts;  // what values point to
   std::deque<std::vector<int64_t>> lists;
   std::deque<std::vector<tenon_tensor*>> tensor_lists;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "kernel_core/types/json.hpp"
 #include "harness/text.hpp"
+#include "kernel_core/types/json.hpp"
 #include "report/report.hpp"
 
 namespace tenon::kit {

@@ -26,13 +26,15 @@ struct Constants {
       for (uint32_t divisor = 2; divisor * divisor <= candidate; ++divisor)
         is_prime = is_prime && candidate % divisor != 0;
       if (!is_prime) continue;
-      if (found < start.size()) start[found] = fraction(std::sqrt(static_cast<long double>(candidate)));
+      if (found < start.size())
+        start[found] = fraction(std::sqrt(static_cast<long double>(candidate)));
       rounds[found++] = fraction(std::cbrt(static_cast<long double>(candidate)));
     }
   }
 };
 
-void absorb(std::array<uint32_t, 8>& state, const unsigned char* block, const Constants& constants) {
+void absorb(std::array<uint32_t, 8>& state, const unsigned char* block,
+            const Constants& constants) {
   std::array<uint32_t, 64> w;
   for (size_t i = 0; i < 16; ++i)
     w[i] = uint32_t{block[4 * i]} << 24 | uint32_t{block[4 * i + 1]} << 16 |

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256 (FIPS 180-4), for the stamp: 60 lines rather than a cryptographic library under a tool that
-// hashes one file.
+// SHA-256 (FIPS 180-4), for the stamp: 60 lines rather than a cryptographic library under a tool
+// that hashes one file.
 #pragma once
 
 #include <string>

@@ -87,8 +87,7 @@ std::unique_ptr<Progress> make_progress(bool verbose) {
   return std::make_unique<Terminal>(verbose);
 }
 
-void print_summary(const Options& options, const std::vector<Result>& results,
-                   const Level& level) {
+void print_summary(const Options& options, const std::vector<Result>& results, const Level& level) {
   std::vector<std::string> families;
   std::map<std::string, Counts> counts;
   for (const Result& result : results) {

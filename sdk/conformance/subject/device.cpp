@@ -77,12 +77,11 @@ void Device::run_copy(int32_t direction, void* dst, uint64_t dst_offset, const v
   if (to_device && !is_opaque()) dst = static_cast<char*>(dst) + std::exchange(dst_offset, 0);
   if (from_device && !is_opaque())
     src = static_cast<const char*>(src) + std::exchange(src_offset, 0);
-  tenon_copy_request request{sizeof request, direction,  0,         dst, src, bytes,
-                             dst_offset,     src_offset, stream};
+  tenon_copy_request request{sizeof request, direction,  0,          dst,   src,
+                             bytes,          dst_offset, src_offset, stream};
   Error error;
   tenon_status status = api_.copy(handle_, &request, error);
-  static const char* const kDirections[] = {"host to device", "device to host",
-                                            "device to device"};
+  static const char* const kDirections[] = {"host to device", "device to host", "device to device"};
   check(status, error, text("copy ", kDirections[direction], " of ", bytes, " bytes"));
 }
 
@@ -138,8 +137,7 @@ std::string hex(unsigned char byte) {
 }
 
 std::string first_difference(const Bytes& expected, const Bytes& got) {
-  if (expected.size() != got.size())
-    return text(got.size(), " bytes instead of ", expected.size());
+  if (expected.size() != got.size()) return text(got.size(), " bytes instead of ", expected.size());
   for (size_t i = 0; i < expected.size(); ++i)
     if (expected[i] != got[i])
       return text("byte ", i, " of ", expected.size(), ": expected ", hex(expected[i]), ", got ",

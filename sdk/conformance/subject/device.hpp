@@ -23,7 +23,7 @@ class Buffer {
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer() { release(nullptr); }
 
-  void release(tenon_stream stream);  // now, in the order of `stream`
+  void release(tenon_stream stream);    // now, in the order of `stream`
   void disown() { memory_ = nullptr; }  // somebody else gives it back
   void* memory() const { return memory_; }
   uint64_t bytes() const { return bytes_; }

@@ -21,12 +21,24 @@ std::string Error::text() const {
 void Error::clear() { real_host()->err_clear(err_); }
 
 const char* status_name(tenon_status status) {
-  static const char* const kNames[] = {
-      "OK",           "CANCELLED",         "UNKNOWN",        "INVALID_ARGUMENT",
-      "DEADLINE_EXCEEDED", "NOT_FOUND",    "ALREADY_EXISTS", "PERMISSION_DENIED",
-      "OUT_OF_MEMORY", "FAILED_PRECONDITION", "ABORTED",     "OUT_OF_RANGE",
-      "UNSUPPORTED",  "INTERNAL",          "UNAVAILABLE",    "DATA_LOSS",
-      "UNAUTHENTICATED", "TYPE_MISMATCH"};
+  static const char* const kNames[] = {"OK",
+                                       "CANCELLED",
+                                       "UNKNOWN",
+                                       "INVALID_ARGUMENT",
+                                       "DEADLINE_EXCEEDED",
+                                       "NOT_FOUND",
+                                       "ALREADY_EXISTS",
+                                       "PERMISSION_DENIED",
+                                       "OUT_OF_MEMORY",
+                                       "FAILED_PRECONDITION",
+                                       "ABORTED",
+                                       "OUT_OF_RANGE",
+                                       "UNSUPPORTED",
+                                       "INTERNAL",
+                                       "UNAVAILABLE",
+                                       "DATA_LOSS",
+                                       "UNAUTHENTICATED",
+                                       "TYPE_MISMATCH"};
   return status >= 0 && status <= TENON_TYPE_MISMATCH ? kNames[status] : "no code of Tenon's";
 }
 

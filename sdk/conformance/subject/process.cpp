@@ -59,8 +59,7 @@ std::set<std::string> mapped_files() {
 bool is_mapped(const std::string& path) { return mapped_files().count(path) != 0; }
 
 double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace tenon::kit

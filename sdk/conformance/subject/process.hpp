@@ -9,8 +9,8 @@
 namespace tenon::kit {
 
 struct Holdings {
-  int64_t memory = 0;   // bytes of address space that can be written
-  int64_t resident = 0; // bytes in memory
+  int64_t memory = 0;    // bytes of address space that can be written
+  int64_t resident = 0;  // bytes in memory
   int files = 0;
   int threads = 0;
 };
