@@ -40,7 +40,7 @@ void stops(Session& session) {
       std::set<std::string> files = mapped_files();
       for (const std::string& file : files_before) files.erase(file);
       files.erase(session.path());
-      bool has_driver = false;
+      bool has_driver = TENON_SANITIZER_HERE != TENON_SANITIZER_NONE;  // it has a thread, too
       for (const std::string& file : files) has_driver |= file.find(".so") != std::string::npos;
       if (has_driver) threads_before = settled_threads(0);
     }
