@@ -144,7 +144,8 @@ static double real_remainder(double x, double y) {
 }
 static double real_floor_divide(double x, double y) {
   if (y == 0) return x / y;
-  const double quotient = nearbyint((x - real_remainder(x, y)) / y);
+  const double r = fmod(x, y), below = r != 0 && (r < 0) != (y < 0);
+  const double quotient = nearbyint((x - r) / y) - below;
   return quotient == 0 ? copysign(0, x / y) : quotient;
 }
 
