@@ -172,6 +172,15 @@ void DeviceMemory::give_block(Block* block) noexcept {
   park(block);
 }
 
+// Joins a free block with the one behind it, whose entry goes.
+void DeviceMemory::absorb_next(Block* block) noexcept {
+  Block* next = block->next;
+  block->bytes += next->bytes;
+  block->next = next->next;
+  if (block->next) block->next->previous = block;
+  drop_block(next);
+}
+
 void DeviceMemory::free_block(Block* block) noexcept {
   Segment* segment = block->segment;
   FreeBins& bins = bins_of(*segment);
@@ -179,17 +188,11 @@ void DeviceMemory::free_block(Block* block) noexcept {
   block->state = BlockState::kFree;
   if (Block* next = block->next; next && next->state == BlockState::kFree) {
     bins.remove(next);
-    block->bytes += next->bytes;
-    block->next = next->next;
-    if (block->next) block->next->previous = block;
-    drop_block(next);
+    absorb_next(block);
   }
   if (Block* previous = block->previous; previous && previous->state == BlockState::kFree) {
     bins.remove(previous);
-    previous->bytes += block->bytes;
-    previous->next = block->next;
-    if (previous->next) previous->next->previous = previous;
-    drop_block(block);
+    absorb_next(previous);
     block = previous;
   }
   bins.insert(block);

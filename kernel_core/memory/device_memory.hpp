@@ -16,6 +16,8 @@
 
 namespace tenon::core {
 
+class JsonWriter;
+
 inline constexpr uint64_t kSmallRequest = uint64_t{1} << 20;
 
 // Free blocks of one stream.
@@ -83,7 +85,7 @@ class DeviceMemory final : public DeviceResource {
 
   MemorySummary summary();
   // JSON array of every segment with its blocks.
-  void describe_segments(std::string& json);
+  void describe_segments(JsonWriter& json);
 
   Device& device() { return device_; }
   int8_t cache_slot() const { return cache_slot_; }
@@ -100,6 +102,7 @@ class DeviceMemory final : public DeviceResource {
   tenon_status take_block(uint64_t bytes, tenon_stream stream, Block** out, tenon_err* err);
   Block* cut_block(Block* block, uint64_t bytes);
   void give_block(Block* block) noexcept;
+  void absorb_next(Block* block) noexcept;
   void free_block(Block* block) noexcept;
 
   tenon_status grow(Arena& arena, uint64_t bytes, Block** out, tenon_err* err);

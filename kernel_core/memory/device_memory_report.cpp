@@ -6,6 +6,7 @@
 #include "kernel_core/memory/bytes.hpp"
 #include "kernel_core/memory/device_memory.hpp"
 #include "kernel_core/memory/thread_cache.hpp"
+#include "kernel_core/types/json.hpp"
 
 namespace tenon::core {
 namespace {
@@ -84,30 +85,29 @@ tenon_status DeviceMemory::fail_out_of_memory(uint64_t bytes, const std::string&
       byte_text(memory.largest_free).c_str(), largest_blocks(used_).c_str(), reason.c_str());
 }
 
-void DeviceMemory::describe_segments(std::string& json) {
+void DeviceMemory::describe_segments(JsonWriter& json) {
   std::lock_guard lock(mutex_);
-  char text[160];
-  json += '[';
-  for (const Segment* segment = segments_; segment; segment = segment->next) {
-    std::snprintf(
-        text, sizeof text,
-        "%s{\"address\":\"%p\",\"bytes\":%llu,\"pool\":\"%s\",\"stream\":\"0x%llx\",\"blocks\":[",
-        segment == segments_ ? "" : ",", segment->data,
-        static_cast<unsigned long long>(segment->bytes), segment->small ? "small" : "large",
-        static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(segment->arena->stream)));
-    json += text;
-    uint64_t offset = 0;
-    for (const Block* block = segment->first; block; block = block->next) {
-      std::snprintf(text, sizeof text, "%s{\"offset\":%llu,\"bytes\":%llu,\"state\":\"%s\"}",
-                    offset == 0 ? "" : ",", static_cast<unsigned long long>(offset),
-                    static_cast<unsigned long long>(block->bytes),
-                    kStateNames[static_cast<uint32_t>(block->state)]);
-      json += text;
-      offset += block->bytes;
-    }
-    json += "]}";
-  }
-  json += ']';
+  auto hexadecimal = [](const void* address) {
+    char text[24];
+    std::snprintf(text, sizeof text, "0x%zx", reinterpret_cast<uintptr_t>(address));
+    return std::string(text);
+  };
+  for (const Segment* segment = segments_; segment; segment = segment->next)
+    json.object("", [&] {
+      json.string("address", hexadecimal(segment->data));
+      json.number("bytes", segment->bytes);
+      json.string("pool", segment->small ? "small" : "large");
+      json.string("stream", hexadecimal(segment->arena->stream));
+      json.array("blocks", [&] {
+        uint64_t offset = 0;
+        for (const Block* block = segment->first; block; offset += block->bytes, block = block->next)
+          json.object("", [&] {
+            json.number("offset", offset);
+            json.number("bytes", block->bytes);
+            json.string("state", kStateNames[static_cast<uint32_t>(block->state)]);
+          });
+      });
+    });
 }
 
 }  // namespace tenon::core

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdio>
+#include <algorithm>
 
 #include "kernel_core/abi/slots.hpp"
 #include "kernel_core/memory/device_memory.hpp"
 #include "kernel_core/memory/thread_cache.hpp"
+#include "kernel_core/types/json.hpp"
 
 namespace tenon::core {
 namespace {
@@ -14,38 +15,29 @@ double fragmentation(const MemorySummary& memory) {
   return 1 - static_cast<double>(memory.largest_free) / static_cast<double>(memory.free());
 }
 
-std::string describe(Device& device, bool with_blocks) {
+void describe(JsonWriter& json, Device& device, bool with_blocks) {
   DeviceMemory& memory = DeviceMemory::of(device);
   MemorySummary summary = memory.summary();
   UsageTotals usage = memory.usage().totals();
-  std::string json = "{\"device\":\"" + std::string(device.name) + '"';
-  auto add = [&](const char* name, uint64_t value) {
-    json += std::string(",\"") + name + "\":" + std::to_string(value);
-  };
   uint64_t current = static_cast<uint64_t>(std::max<int64_t>(usage.current, 0));
-  add("current", current);
-  add("peak", static_cast<uint64_t>(usage.peak));
-  add("reserved", summary.reserved);
-  add("peak_reserved", summary.peak_reserved);
-  add("cached", summary.reserved - std::min(summary.reserved, current));
-  add("pending", summary.pending);
-  add("largest_free", summary.largest_free);
-  add("live", usage.allocations - usage.frees);
-  add("allocations", usage.allocations);
-  add("frees", usage.frees);
-  add("cache_hits", usage.allocations - std::min(usage.allocations, summary.raw_allocations));
-  add("raw_allocations", summary.raw_allocations);
-  add("raw_frees", summary.raw_frees);
-  add("retries", summary.retries);
-  add("segments", summary.segments);
-  char text[48];
-  std::snprintf(text, sizeof text, ",\"fragmentation\":%.4f", fragmentation(summary));
-  json += text;
-  if (with_blocks) {
-    json += ",\"blocks\":";
-    memory.describe_segments(json);
-  }
-  return json + '}';
+  json.string("device", device.name);
+  json.number("current", current);
+  json.number("peak", usage.peak);
+  json.number("reserved", summary.reserved);
+  json.number("peak_reserved", summary.peak_reserved);
+  json.number("cached", summary.reserved - std::min(summary.reserved, current));
+  json.number("pending", summary.pending);
+  json.number("largest_free", summary.largest_free);
+  json.number("live", usage.allocations - usage.frees);
+  json.number("allocations", usage.allocations);
+  json.number("frees", usage.frees);
+  json.number("cache_hits", usage.allocations - std::min(usage.allocations, summary.raw_allocations));
+  json.number("raw_allocations", summary.raw_allocations);
+  json.number("raw_frees", summary.raw_frees);
+  json.number("retries", summary.retries);
+  json.number("segments", summary.segments);
+  json.fraction("fragmentation", fragmentation(summary));
+  if (with_blocks) json.array("blocks", [&] { memory.describe_segments(json); });
 }
 
 }  // namespace
@@ -56,8 +48,9 @@ tenon_status memory_stats(tenon_device_id id, int32_t with_blocks, tenon_sink_fn
                           tenon_err* err) try {
   Device* device;
   TENON_TRY(open_device(id, &device, err));
-  std::string json = describe(*device, with_blocks != 0);
-  sink(user, json.data(), json.size());
+  JsonWriter json;
+  json.object("", [&] { describe(json, *device, with_blocks != 0); });
+  sink(user, json.text().data(), json.text().size());
   return TENON_OK;
 } catch (const std::bad_alloc&) {
   return fail_host_memory(err);

@@ -52,23 +52,21 @@ class Parser {
 
   template <class Member>
   bool object(Member&& member) {
-    if (!take("{")) return false;
-    if (take("}")) return true;
-    do {
+    return sequence("{", "}", [&] {
       std::string key;
-      if (!string(key) || !take(":") || !member(key)) return false;
-    } while (take(","));
-    return take("}");
+      return string(key) && take(":") && member(key);
+    });
   }
 
+  // Elements between brackets, separated by commas.
   template <class Element>
-  bool array(Element&& element) {
-    if (!take("[")) return false;
-    if (take("]")) return true;
+  bool sequence(const char* open, const char* close, Element&& element) {
+    if (!take(open)) return false;
+    if (take(close)) return true;
     do {
       if (!element()) return false;
     } while (take(","));
-    return take("]");
+    return take(close);
   }
 
   bool field(std::string key, NoteFields& fields) {
@@ -83,7 +81,7 @@ class Parser {
       }
       case '[': {
         std::vector<std::string>& list = fields.lists[std::move(key)];
-        return array([&] { return peek() == '"' ? string(list.emplace_back()) : skip_value(1); });
+        return sequence("[", "]", [&] { return peek() == '"' ? string(list.emplace_back()) : skip_value(1); });
       }
       default:
         return skip_value(0);
@@ -99,7 +97,7 @@ class Parser {
       case '{':
         return object([&](std::string_view) { return skip_value(depth + 1); });
       case '[':
-        return array([&] { return skip_value(depth + 1); });
+        return sequence("[", "]", [&] { return skip_value(depth + 1); });
       default:
         return take("true") || take("false") || take("null") || skip_number();
     }

@@ -51,7 +51,6 @@ tenon_status sync(tenon_device, tenon_stream, tenon_err*) { return TENON_OK; }
 const tenon_device_api kMetaDevice = {
     .struct_size = sizeof(tenon_device_api),
     .revision = TENON_ABI_REVISION,
-    .features = 0,
     .kind = "meta",
     .enumerate = enumerate,
     .open = open,
@@ -61,7 +60,6 @@ const tenon_device_api kMetaDevice = {
     .copy = copy,
     .fill = fill,
     .sync = sync,
-    .async = nullptr,
 };
 
 }  // namespace tenon::core

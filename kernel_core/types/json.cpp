@@ -69,9 +69,10 @@ void JsonWriter::boolean(std::string_view key, bool truth) {
   text_ += truth ? "true" : "false";
 }
 
-void JsonWriter::number(std::string_view key, int64_t number) {
+void JsonWriter::fraction(std::string_view key, double fraction) {
   begin(key);
-  text_ += std::to_string(number);
+  char text[32];
+  text_.append(text, static_cast<size_t>(std::snprintf(text, sizeof text, "%.4f", fraction)));
 }
 
 void JsonWriter::strings(std::string_view key, const std::vector<std::string>& texts) {

@@ -2,7 +2,7 @@
 // Writes JSON text; the caller keeps braces in balance by scopes.
 #pragma once
 
-#include <cstdint>
+#include <concepts>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,7 +25,12 @@ class JsonWriter {
   }
   // An empty key: an element of an array, or the whole document.
   void string(std::string_view key, std::string_view text);
-  void number(std::string_view key, int64_t number);
+  template <std::integral Integer>
+  void number(std::string_view key, Integer number) {
+    begin(key);
+    text_ += std::to_string(number);
+  }
+  void fraction(std::string_view key, double fraction);  // four digits behind the point
   void boolean(std::string_view key, bool truth);
   void strings(std::string_view key, const std::vector<std::string>& texts);
 

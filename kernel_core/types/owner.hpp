@@ -4,6 +4,6 @@
 
 namespace tenon::core {
 
-extern constinit thread_local const void* starting_plugin;
+inline constinit thread_local const void* starting_plugin = nullptr;
 
 }  // namespace tenon::core
