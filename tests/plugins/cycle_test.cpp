@@ -32,16 +32,18 @@ Footprint footprint() {
                 .files = entries("/proc/self/fd"),
                 .threads = entries("/proc/self/task"),
                 .mappings = 0};
-  size_t total_pages = 0, resident_pages = 0;
-  std::ifstream("/proc/self/statm") >> total_pages >> resident_pages;
-  now.resident_bytes = resident_pages * 4096;
+  // Anonymous memory: how much of a mapped file is resident is the system's affair.
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (word == "RssAnon:") status >> now.resident_bytes;
+  now.resident_bytes *= 1024;
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) ++now.mappings;
   return now;
 }
 
 void print(const char* when, const Footprint& f) {
-  std::printf("%-18s heap %zu B, resident %zu kB, %zu files, %zu threads, %zu mappings\n", when,
+  std::printf("%-18s heap %zu B, anonymous %zu kB, %zu files, %zu threads, %zu mappings\n", when,
               f.heap_bytes, f.resident_bytes / 1024, f.files, f.threads, f.mappings);
 }
 
