@@ -3,6 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build/release}
+[ $# -eq 0 ] || shift  # the rest is for pytest
 
 ctest --test-dir "$build" --output-on-failure -j "$(nproc)"
 
