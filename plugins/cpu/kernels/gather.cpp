@@ -13,6 +13,7 @@ namespace {
 template <class F>
 void for_each_place(const tenon_tensor* x, const tenon_tensor* index, int64_t axis, const int64_t* positions,
                     int64_t begin, int64_t end, F&& f) {
+  if (begin == end) return;  // extents may be 0
   const int ndim = index->ndim;
   int64_t at[TENON_MAX_NDIM] = {}, stride[TENON_MAX_NDIM] = {};
   int64_t offset = 0, rest = begin;
