@@ -8,7 +8,7 @@ packages=(g++ cmake ninja-build ccache git binutils libyaml-cpp-dev libboost-dev
           libgtest-dev libbenchmark-dev openssl python3-dev python3-venv
           patch  # tests of the vendors' guide apply its changes
           abigail-tools  # abidiff, for a guard of the contract
-          opencl-c-headers pocl-opencl-icd)  # OpenCL: to build the plugin; a driver that tests can use
+          opencl-c-headers ocl-icd-libopencl1 pocl-opencl-icd)  # OpenCL: to build the plugin; a driver for tests
 missing=()
 for package in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")

@@ -21,6 +21,7 @@ export TENON_TEST_DEVICES=cpu,toy,acme,level1
 # The same with its eleven kernels, which may not use the host (tests/primitives).
 export TENON_TEST_PLUGINS+=:$PWD/$build/tests/primitives/libtenon_level1.so
 export TENON_TEST_PLUGINS+=:$PWD/$build/tests/primitives/libtenon_level1_half.so
+export TENON_OVERRIDES=level1_half
 export TENON_FALLBACK=warn_once,level1=deny
 export TENON_BUILD_DIR=$PWD/$build
 export PYTHONPATH=$PWD/$build/python

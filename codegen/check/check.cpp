@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check/check.hpp"
 
+#include <map>
 #include <set>
 
 #include "expression/operator_check.hpp"
@@ -75,6 +76,17 @@ void check_generated_kernel(const Operator& op) {
   if (op.reduction) check_reduction(op);
 }
 
+void check_written_kernels(const Operator& op) {
+  if (op.kernels.empty()) return;
+  if (op.name_space == "tenon")
+    refuse(op, "`kernels` is for packages; Tenon's own kernels are in plugins/<device>/kernels");
+  if (op.is_composite())
+    refuse(op,
+           "takes no `kernels`: it is its decomposition; with a kernel of its own it is "
+           "`kind: kernel`");
+  if (op.is_view()) refuse(op, "takes no `kernels`: a view runs none");
+}
+
 void check_tags(const Operator& op) {
   const std::vector<Param>& params = op.signature.params;
   if (op.has_tag("convert") &&
@@ -102,10 +114,42 @@ void check_gradients(Operator& op, const Package& package) {
   }
 }
 
+// Operators by what their decompositions call.
+using Calls = std::map<const Operator*, std::set<const Operator*>>;
+
+void add_calls(const Operator& op, const Program& program, Calls& calls) {
+  auto visit = [&](const Value& value) {
+    if (value.form == Value::OperatorCall) calls[&op].insert(value.op);
+  };
+  for (const auto& step : program.steps) walk_values(step.second, visit);
+  walk_values(program.result, visit);
+}
+
+// "a -> b -> a", if calls lead from `op` back to it.
+std::string circle_from(const Operator& op, const Calls& calls) {
+  std::set<const Operator*> seen;
+  auto path_from = [&](auto&& self, const Operator* at) -> std::string {
+    auto entry = calls.find(at);
+    if (entry == calls.end()) return "";
+    for (const Operator* next : entry->second) {
+      if (next == &op) return cat(at->name, " -> ", op.name);
+      if (!seen.insert(next).second) continue;
+      std::string rest = self(self, next);
+      if (!rest.empty()) return cat(at->name, " -> ", rest);
+    }
+    return "";
+  };
+  return path_from(path_from, &op);
+}
+
 }  // namespace
 
 void check_package(Package& package, std::vector<std::string>& errors) {
+  Calls calls;
+  // Imported operators were checked where they are from; of some, no more than the signature is known.
+  const std::set<const Operator*> emitted(package.emitted.begin(), package.emitted.end());
   for (const auto& owned : package.operators) {
+    if (!emitted.count(owned.get())) continue;
     Operator& op = *owned;
     auto attempt = [&](auto&& check) {
       try {
@@ -116,14 +160,20 @@ void check_package(Package& package, std::vector<std::string>& errors) {
     };
     attempt([&] { check_keys_of_kind(op); });
     attempt([&] { check_generated_kernel(op); });
+    attempt([&] { check_written_kernels(op); });
     attempt([&] { check_tags(op); });
     attempt([&] { check_gradients(op, package); });
     attempt([&] {
-      if (!op.decompose.empty()) check_decompose(op, package);
+      if (!op.decompose.empty()) add_calls(op, check_decompose(op, package), calls);
     });
     for (const Example& example : op.examples)
       attempt([&] { check_example(op, example, package); });
   }
+  for (const Operator* op : package.emitted)
+    if (std::string circle = circle_from(*op, calls); !circle.empty())
+      errors.push_back(cat(op->decompose.front().expression.where.text(), ": decompose: `",
+                           op->name, "` is made of itself (", circle,
+                           "); express one of them by others"));
 }
 
 }  // namespace tenon::codegen

@@ -2,77 +2,11 @@
 // Gradient rules: one backward function per operator with `grad`, and what each gradient reads.
 #include "emit/emit.hpp"
 #include "emit/expression_cpp.hpp"
-#include "expression/operator_check.hpp"
+#include "expression/usage.hpp"
 #include "support/text.hpp"
 
 namespace tenon::codegen {
 namespace {
-
-struct CheckedGradient {
-  const Gradient* gradient;
-  Program program;
-  Usage usage;
-};
-
-struct Rule {
-  const Operator* op;
-  std::vector<CheckedGradient> gradients;
-  uint64_t diff_args = 0, saves_args = 0, shapes_args = 0, saves_outs = 0;
-  std::vector<uint64_t> arg_reads, out_reads;
-};
-
-uint64_t mask_of(const std::set<int>& indices) {
-  uint64_t mask = 0;
-  for (int index : indices) mask |= uint64_t{1} << index;
-  return mask;
-}
-
-// Attributes are always there; what a rule reads counts for tensors only.
-uint64_t tensor_mask(const Operator& op) {
-  uint64_t mask = 0;
-  for (size_t i = 0; i < op.signature.params.size(); ++i)
-    if (op.signature.params[i].holds_tensors()) mask |= uint64_t{1} << i;
-  return mask;
-}
-
-uint64_t params_mask(const Operator& op, const Gradient& gradient) {
-  uint64_t mask = 0;
-  for (const std::string& name : gradient.params)
-    mask |= uint64_t{1} << op.signature.find_param(name);
-  return mask;
-}
-
-Rule make_rule(const Operator& op, const Package& package) {
-  Rule rule;
-  rule.op = &op;
-  const uint64_t tensors = tensor_mask(op);
-  rule.arg_reads.resize(op.signature.params.size());
-  rule.out_reads.resize(op.signature.params.size());
-  for (const Gradient& gradient : op.gradients) {
-    CheckedGradient checked{&gradient, check_gradient(op, gradient, package), {}};
-    checked.usage = usage_of(checked.program);
-    // Where several results feed one gradient, those without a gradient of their own count as
-    // zeros, and their shape is taken from the result.
-    if (checked.usage.gradients.size() > 1)
-      checked.usage.outputs.insert(checked.usage.gradients.begin(), checked.usage.gradients.end());
-    rule.diff_args |= params_mask(op, gradient);
-    rule.saves_args |= mask_of(checked.usage.arguments) & tensors;
-    rule.shapes_args |= mask_of(checked.usage.shapes);
-    rule.saves_outs |= mask_of(checked.usage.outputs);
-    rule.gradients.push_back(std::move(checked));
-  }
-  for (const CheckedGradient& checked : rule.gradients) {
-    // An argument of which this gradient reads the shape alone is replaced by a stand-in on the
-    // meta device, also where another gradient reads its data.
-    uint64_t reads = mask_of(checked.usage.arguments) & tensors;
-    for (const std::string& name : checked.gradient->params) {
-      auto index = static_cast<size_t>(op.signature.find_param(name));
-      rule.arg_reads[index] = reads;
-      rule.out_reads[index] = mask_of(checked.usage.outputs);
-    }
-  }
-  return rule;
-}
 
 std::string hex_mask(uint64_t mask) {
   return mask < 10 ? std::to_string(mask) : cat("UINT64_C(", hex64(mask), ")");
@@ -114,15 +48,12 @@ std::string gradient_block(const Operator& op, const CheckedGradient& checked,
              "  }\n");
 }
 
-std::string backward_function(const Rule& rule) {
-  const Operator& op = *rule.op;
-  std::set<int> named, outputs, gradients, zeroed;
+std::string backward_function(const Operator& op, const GradientRule& rule) {
+  std::set<int> named, outputs, gradients;
   for (const CheckedGradient& checked : rule.gradients) {
     named.insert(checked.usage.named.begin(), checked.usage.named.end());
     outputs.insert(checked.usage.outputs.begin(), checked.usage.outputs.end());
     gradients.insert(checked.usage.gradients.begin(), checked.usage.gradients.end());
-    if (checked.usage.gradients.size() > 1)
-      zeroed.insert(checked.usage.gradients.begin(), checked.usage.gradients.end());
   }
   ExpressionCpp cpp;
   cpp.take_devices_from(
@@ -140,7 +71,7 @@ std::string backward_function(const Rule& rule) {
   for (int index : gradients) {
     const std::string& name = op.signature.results[index].name;
     std::string arrived_one = cat("Tensor::borrow(grad_outs[", index, "])");
-    body += zeroed.count(index)
+    body += rule.zeroed.count(index)
                 ? cat("  const Tensor d", name, " = grad_outs[", index, "] ? ", arrived_one,
                       " : tenon::ops::zeros_like(scope, ", name, ");\n")
                 : cat("  const Tensor d", name, " = ", arrived_one, ";\n");
@@ -169,18 +100,18 @@ tenon_status backward_@op@(const tenon_host*, [[maybe_unused]] const tenon_value
               {{"origin", op.where.origin()}, {"op", op.name}, {"body", body}, {"give", give}});
 }
 
-std::string reads_tables(const Rule& rule) {
+std::string reads_tables(const Operator& op, const GradientRule& rule) {
   if (rule.gradients.size() < 2) return "";
-  const std::string& name = rule.op->name;
+  const std::string& name = op.name;
   return cat("const uint64_t arg_reads_", name, "[] = {", join(rule.arg_reads, ", ", hex_mask),
              "};\n", "const uint64_t out_reads_", name, "[] = {",
              join(rule.out_reads, ", ", hex_mask), "};\n");
 }
 
-std::string row(const Rule& rule) {
-  const std::string& name = rule.op->name;
+std::string row(const Operator& op, const GradientRule& rule) {
+  const std::string& name = op.name;
   bool reads = rule.gradients.size() > 1;
-  return cat("    {sizeof(tenon_grad_rule), 0, ", quoted(rule.op->qualified_name()), ", ",
+  return cat("    {sizeof(tenon_grad_rule), 0, ", quoted(op.qualified_name()), ", ",
              hex_mask(rule.diff_args), ", ", hex_mask(rule.saves_args), ", ",
              hex_mask(rule.shapes_args), ", ", hex_mask(rule.saves_outs), ", backward_", name, ", ",
              reads ? "arg_reads_" + name : "nullptr", ", ", reads ? "out_reads_" + name : "nullptr",
@@ -195,9 +126,9 @@ std::vector<OutputFile> emit_autograd_rules(const Package& package, const EmitOp
   uint32_t count = 0;
   for (const Operator* op : package.emitted) {
     if (op->gradients.empty()) continue;
-    Rule rule = make_rule(*op, package);
-    body += backward_function(rule) + reads_tables(rule) + "\n";
-    rows += row(rule);
+    GradientRule rule = gradient_rule(*op, package);
+    body += backward_function(*op, rule) + reads_tables(*op, rule) + "\n";
+    rows += row(*op, rule);
     ++count;
   }
   // An array cannot be empty.

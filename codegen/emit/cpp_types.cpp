@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emit/cpp_types.hpp"
 
+#include <tenon/abi.h>
+
 #include <cmath>
 #include <cstdio>
 
+#include "emit/cpu_kernels.hpp"
 #include "support/text.hpp"
 
 namespace tenon::codegen {
@@ -189,6 +192,65 @@ std::string c_unboxed(const Param& param, size_t index) {
   if (shape == "tensors" || shape == "string" || shape == "ints" || shape == "floats")
     return cat(first, ", tenon_arg_count(", argument, ")");
   return first;
+}
+
+std::string kernel_param(const Param& param) {
+  switch (param.kind) {
+    case ParamKind::Tensors:
+      return "std::span<const tenon_tensor* const>";
+    case ParamKind::Int:
+      return optional_of("int64_t", param.optional);
+    case ParamKind::Float:
+      return optional_of("double", param.optional);
+    case ParamKind::Bool:
+      return optional_of("bool", param.optional);
+    case ParamKind::Scalar:
+      return "const tenon_value&";
+    case ParamKind::String:
+      return "std::string_view";
+    case ParamKind::Ints:
+      return "std::span<const int64_t>";
+    case ParamKind::Floats:
+      return "std::span<const double>";
+    default:
+      return "int32_t";  // ids of dtypes and devices
+  }
+}
+
+std::string kernel_argument(const Param& param, const std::string& boxed) {
+  bool number = c_shape(param) == "value" && param.kind != ParamKind::Scalar;
+  std::string read = param.kind == ParamKind::Bool    ? "argument::boolean"
+                     : param.kind == ParamKind::Float ? "tenon_arg_float"
+                                                      : "tenon_arg_int";
+  if (number) return cat("argument::optional(", boxed, ", ", read, ")");
+  switch (param.kind) {
+    case ParamKind::Scalar:
+      return boxed;
+    case ParamKind::Int:
+    case ParamKind::Float:
+    case ParamKind::Bool:
+      return cat(read, "(&", boxed, ")");
+    case ParamKind::Dtype:
+    case ParamKind::Device:
+      return cat("tenon_arg_id(&", boxed, ")");
+    default:
+      return cat("argument::", c_word(param.kind), "(", boxed, ")");
+  }
+}
+
+std::string kernel_element_type(int dtype) {
+  switch (dtype) {
+    case TENON_DTYPE_F8E4M3:
+      return "::tenon::Float8E4M3";
+    case TENON_DTYPE_F8E5M2:
+      return "::tenon::Float8E5M2";
+    case TENON_DTYPE_F16:
+      return "::tenon::Float16";
+    case TENON_DTYPE_BF16:
+      return "::tenon::BFloat16";
+    default:
+      return cpu_element_type(dtype);
+  }
 }
 
 std::string default_elements(const Param& param) {

@@ -24,6 +24,12 @@ std::string c_word(ParamKind kind);  // "ints": in names of generated and suppor
 // One word for parameters that unbox alike.
 std::string c_shape(const Param& param);
 
+// Kernels of packages, in terms of tenon/kernel.hpp: the type of a parameter that is no Tensor, how
+// one is read from a boxed argument, the type of a dtype's elements.
+std::string kernel_param(const Param& param);
+std::string kernel_argument(const Param& param, const std::string& boxed);
+std::string kernel_element_type(int dtype);
+
 // Initialiser of a tenon_value for a default, in a static table. Lists refer to a static array
 // called `array`, whose elements are default_elements().
 std::string value_initialiser(const Param& param, const std::string& array);

@@ -5,6 +5,7 @@
 #include "emit/expression_cpp.hpp"
 #include "emit/lowering.hpp"
 #include "expression/operator_check.hpp"
+#include "expression/usage.hpp"
 #include "support/text.hpp"
 
 namespace tenon::codegen {

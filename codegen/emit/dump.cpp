@@ -55,6 +55,8 @@ std::string entry(const Operator& op) {
   std::vector<std::string> gradients;
   for (const Gradient& gradient : op.gradients)
     gradients.insert(gradients.end(), gradient.params.begin(), gradient.params.end());
+  std::vector<std::string> devices;
+  for (const WrittenKernel& kernel : op.kernels) devices.push_back(kernel.device);
   bool generated = !op.cases.empty() || op.reduction;
   bool decomposes = op.decompose_native || !op.decompose.empty();
   std::vector<std::pair<std::string, std::string>> fields = {
@@ -77,6 +79,7 @@ std::string entry(const Operator& op) {
       {"never_differentiable", json_bool(op.never_differentiable)},
       {"generated_kernel", json_bool(generated)},
       {"decomposes", json_bool(decomposes)},
+      {"kernels", json_strings(devices)},
       {"in_place", json_bool(op.has_in_place_form())},
       {"out_form", json_bool(op.has_out_form())},
       {"method", json_bool(op.method)},

@@ -8,6 +8,7 @@ namespace tenon::codegen {
 const std::vector<EmitterRow>& emitters() {
   static const std::vector<EmitterRow> table = {
       {"ops-hpp", "<ns>/ops.hpp: C++ operator functions", emit_ops_hpp},
+      {"functions-hpp", "<ns>/functions.hpp: the same, throwing", emit_functions_hpp},
       {"signatures-h", "<ns>/op_signatures.h: C signatures of kernels", emit_signatures_h},
       {"ops-table", "operators/*.cpp: tenon_op_def tables, shape rules, decompositions",
        emit_ops_table},
@@ -15,6 +16,10 @@ const std::vector<EmitterRow>& emitters() {
        emit_cpu_kernels},
       {"kernel-c", "kernel_c/generated.cpp: tables in Kernel C from `expr` and `reduce`",
        emit_kernel_c},
+      {"kernels-hpp", "<ns>/<op>_<device>.hpp: what a package's kernels are written against",
+       emit_kernels_hpp},
+      {"plugin", "operators/plugin.cpp: a package's plugin; package.cmake: what it consists of",
+       emit_plugin},
       {"autograd-rules", "autograd/rules*.cpp: gradients from `grad`", emit_autograd_rules},
       {"pyi", "python/_operators.pyi: type stubs", emit_pyi},
       {"docs", "docs/*.md: one page per file", emit_docs},

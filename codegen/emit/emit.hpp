@@ -30,10 +30,13 @@ struct EmitterRow {
 const std::vector<EmitterRow>& emitters();
 
 std::vector<OutputFile> emit_ops_hpp(const Package&, const EmitOptions&);
+std::vector<OutputFile> emit_functions_hpp(const Package&, const EmitOptions&);
 std::vector<OutputFile> emit_signatures_h(const Package&, const EmitOptions&);
 std::vector<OutputFile> emit_ops_table(const Package&, const EmitOptions&);
 std::vector<OutputFile> emit_cpu_kernels(const Package&, const EmitOptions&);
 std::vector<OutputFile> emit_kernel_c(const Package&, const EmitOptions&);
+std::vector<OutputFile> emit_kernels_hpp(const Package&, const EmitOptions&);
+std::vector<OutputFile> emit_plugin(const Package&, const EmitOptions&);
 std::vector<OutputFile> emit_autograd_rules(const Package&, const EmitOptions&);
 std::vector<OutputFile> emit_pyi(const Package&, const EmitOptions&);
 std::vector<OutputFile> emit_docs(const Package&, const EmitOptions&);

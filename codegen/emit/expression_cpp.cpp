@@ -313,41 +313,4 @@ std::string ExpressionCpp::declare_arguments(const Operator& op, const std::set<
   return result;
 }
 
-void collect_usage(const Value& value, Usage& usage) {
-  // What is asked for its shape is not read.
-  bool meta = value.form == Value::Meta ||
-              (value.form == Value::HostCall && (value.text == "extents" || value.text == "len"));
-  if (meta && value.children[0].form == Value::Variable) {
-    const Value& variable = value.children[0];
-    if (variable.role == Role::Argument && value.text != "device") {
-      usage.shapes.insert(variable.index);
-      usage.named.insert(variable.index);
-    } else if (variable.role == Role::Output) {
-      usage.outputs.insert(variable.index);
-    } else if (variable.role == Role::Gradient) {
-      usage.gradients.insert(variable.index);
-    }
-    for (size_t i = 1; i < value.children.size(); ++i) collect_usage(value.children[i], usage);
-    return;
-  }
-  if (value.form == Value::Variable) {
-    if (value.role == Role::Argument) {
-      usage.arguments.insert(value.index);
-      usage.named.insert(value.index);
-    } else if (value.role == Role::Output) {
-      usage.outputs.insert(value.index);
-    } else if (value.role == Role::Gradient) {
-      usage.gradients.insert(value.index);
-    }
-  }
-  for (const Value& child : value.children) collect_usage(child, usage);
-}
-
-Usage usage_of(const Program& program) {
-  Usage usage;
-  for (const auto& [name, value] : program.steps) collect_usage(value, usage);
-  collect_usage(program.result, usage);
-  return usage;
-}
-
 }  // namespace tenon::codegen

@@ -38,14 +38,4 @@ class ExpressionCpp {
   std::string device_of_;
 };
 
-// Which arguments a program reads, in whole or for shape and dtype only; which outputs; which
-// gradients.
-struct Usage {
-  std::set<int> arguments, shapes, outputs, gradients;
-  // For C++: every argument that is named at all.
-  std::set<int> named;
-};
-void collect_usage(const Value& value, Usage& usage);
-Usage usage_of(const Program& program);
-
 }  // namespace tenon::codegen

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C++ operator API: one inline function per operator, in-place and out= forms derived.
+// The C++ operator API: one inline function per operator, in-place and out= forms derived; and the
+// same functions without a scope, which throw.
 #include "emit/cpp_types.hpp"
 #include "emit/emit.hpp"
 #include "support/text.hpp"
@@ -93,7 +94,56 @@ std::string function(const Operator& op) {
   return text + "\n";
 }
 
+// A function of ops.hpp without its scope. `tensors` come first, parameters from `first` on follow.
+std::string throwing_form(const Operator& op, const std::string& result, const std::string& suffix,
+                          const std::vector<std::string>& tensors, size_t first) {
+  std::string declared, passed = "scope";
+  for (const std::string& tensor : tensors) {
+    declared += cat(declared.empty() ? "" : ", ", "const Tensor& ", tensor);
+    passed += ", " + tensor;
+  }
+  std::string rest = parameters(op, first, true);
+  declared += declared.empty() && !rest.empty() ? rest.substr(2) : rest;
+  for (size_t i = first; i < op.signature.params.size(); ++i)
+    passed += ", " + op.signature.params[i].name;
+  std::string call = cat(op.name, suffix, "(", passed, ")");
+  return cat("inline ", result, " ", op.name, suffix, "(", declared,
+             ") {\n  call::Throwing scope;\n",
+             result == "void" ? cat("  ", call, ";\n  scope.done();\n")
+                              : cat("  return scope.done(", call, ");\n"),
+             "}\n");
+}
+
+std::string throwing_function(const Operator& op) {
+  std::vector<std::string> results;
+  for (const Result& result : op.signature.results) results.push_back(result.name);
+  std::string text = throwing_form(op, result_type(op), "", {}, 0);
+  if (op.has_out_form()) text += throwing_form(op, "void", "_out", results, 0);
+  if (op.has_in_place_form())
+    text += throwing_form(op, "void", "_", {op.signature.params[0].name}, 1);
+  return text;
+}
+
 }  // namespace
+
+std::vector<OutputFile> emit_functions_hpp(const Package& package, const EmitOptions&) {
+  bool is_tenon = package.name_space == "tenon";
+  std::string text = generated_line(package.files);
+  text +=
+      fill(R"(// The functions of <@ns@/ops.hpp> without a scope: they throw tenon::Error instead.
+#pragma once
+
+#include <@ns@/ops.hpp>
+#include <tenon/ops/@include@.hpp>
+
+namespace @ns@::ops {
+
+)",
+           {{"ns", package.name_space}, {"include", is_tenon ? "tensor_operators" : "throwing"}});
+  for (const Operator* op : package.emitted) text += throwing_function(*op);
+  text += cat("\n}  // namespace ", package.name_space, "::ops\n");
+  return {{cat(package.name_space, "/functions.hpp"), text}};
+}
 
 std::vector<OutputFile> emit_ops_hpp(const Package& package, const EmitOptions&) {
   std::string text = generated_line(package.files);

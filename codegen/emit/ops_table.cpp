@@ -4,6 +4,7 @@
 
 #include "emit/cpp_types.hpp"
 #include "emit/decompose.hpp"
+#include "emit/definition.hpp"
 #include "emit/emit.hpp"
 #include "emit/lowering.hpp"
 #include "emit/shape_rules.hpp"
@@ -12,51 +13,12 @@
 namespace tenon::codegen {
 namespace {
 
-std::string or_zero(const std::vector<std::string>& flags) {
-  return flags.empty() ? "0" : join(flags, " | ");
+std::string or_zero(const std::vector<NamedBit>& flags) {
+  return flags.empty() ? "0" : join(flags, " | ", [](const NamedBit& flag) { return flag.name; });
 }
 
 bool has_decomposition(const Operator& op) {
   return op.decompose_native || !op.decompose.empty() || has_derived_lowering(op);
-}
-
-std::string op_flags(const Operator& op) {
-  std::vector<std::string> flags;
-  if (op.is_view()) flags.push_back("TENON_OP_VIEW");
-  if (op.data_dependent()) flags.push_back("TENON_OP_DATA_DEPENDENT");
-  if (op.may_alias()) flags.push_back("TENON_OP_ELEMENTWISE");
-  if (op.is_composite()) flags.push_back("TENON_OP_COMPOSITE");
-  if (op.has_tag("random")) flags.push_back("TENON_OP_RANDOM");
-  if (op.has_tag("convert")) flags.push_back("TENON_OP_CONVERT");
-  if (op.has_tag("materialize")) flags.push_back("TENON_OP_MATERIALIZE");
-  if (op.has_tag("primitive")) flags.push_back("TENON_OP_PRIMITIVE");
-  if (op.has_tag("to_primitives") || has_derived_lowering(op))
-    flags.push_back("TENON_OP_TO_PRIMITIVES");
-  if (op.has_tag("strided")) flags.push_back("TENON_OP_STRIDED");
-  if (op.signature.list_result()) flags.push_back("TENON_OP_LIST_OUTPUT");
-  if (op.never_differentiable) flags.push_back("TENON_OP_NO_GRAD");
-  if (!op.is_public()) flags.push_back("TENON_OP_INTERNAL");
-  bool takes_tensor = !op.signature.params.empty() && op.signature.params[0].is_tensor();
-  if (takes_tensor && !op.method) flags.push_back("TENON_OP_NO_METHOD");
-  return or_zero(flags);
-}
-
-bool broadcasts(const Operator& op, const Param& param) {
-  if (!param.is_tensor() || !op.shape || op.shape->kind != ShapeRule::Broadcast)
-    return param.is_tensor() && op.uses_broadcast_rule();
-  for (const std::string& name : op.shape->params)
-    if (name == param.name) return true;
-  return false;
-}
-
-std::string param_flags(const Operator& op, const Param& param) {
-  std::vector<std::string> flags;
-  if (param.optional) flags.push_back("TENON_PARAM_FLAG_OPTIONAL");
-  if (param.default_value) flags.push_back("TENON_PARAM_FLAG_HAS_DEFAULT");
-  if (param.keyword_only) flags.push_back("TENON_PARAM_FLAG_KEYWORD_ONLY");
-  if (op.dtypes.is_promoted(param.name)) flags.push_back("TENON_PARAM_FLAG_PROMOTE");
-  if (broadcasts(op, param)) flags.push_back("TENON_PARAM_FLAG_BROADCAST");
-  return or_zero(flags);
 }
 
 std::string params_table(const Operator& op) {
@@ -70,7 +32,7 @@ std::string params_table(const Operator& op) {
       text += cat("const ", param.kind == ParamKind::Ints ? "int64_t " : "double ", array, "[] = {",
                   elements, "};\n");
     rows += cat("    {", quoted(param.name), ", ", macro_name(param.kind), ", ",
-                param_flags(op, param), ", ", value_initialiser(param, array), "},\n");
+                or_zero(param_flags(op, param)), ", ", value_initialiser(param, array), "},\n");
   }
   return cat(text, "const tenon_param_def params_", op.name, "[] = {\n", rows, "};\n");
 }
@@ -87,18 +49,6 @@ std::string compute_macro(Compute compute) {
       return "TENON_COMPUTE_OUTPUT";
   }
   return "";
-}
-
-std::string out_macro(const Operator& op) {
-  if (!op.uses_broadcast_rule()) return "TENON_OUT_COMPUTE";
-  switch (op.dtypes.outs[0].rule) {
-    case OutDtype::Bool:
-      return "TENON_OUT_BOOL";
-    case OutDtype::Real:
-      return "TENON_OUT_REAL";
-    default:
-      return "TENON_OUT_COMPUTE";
-  }
 }
 
 // -- invoke: one trampoline for all operators whose signatures unbox alike
@@ -147,7 +97,7 @@ std::string row(const Operator& op) {
         .schema = @schema@,
         .schema_hash = UINT64_C(@hash@),
         .doc = @doc@,
-        .origin = "@origin@",
+        .origin = "@origin@"@package@,
         .params = @params@,
         .nparams = @nparams@,
         .param_size = sizeof(tenon_param_def),
@@ -164,7 +114,8 @@ std::string row(const Operator& op) {
     },
 )",
               {{"origin", op.where.origin()},
-               {"flags", op_flags(op)},
+               {"package", op.name_space == "tenon" ? "" : " TENON_PACKAGE_ORIGIN"},
+               {"flags", or_zero(op_flags(op, has_derived_lowering(op)))},
                {"name", quoted(op.qualified_name())},
                {"schema", quoted(op.schema())},
                {"hash", hex64(fnv1a(op.schema()))},
@@ -174,7 +125,7 @@ std::string row(const Operator& op) {
                {"nouts", std::to_string(op.signature.results.size())},
                {"compute", compute_macro(op.dtypes.compute)},
                {"shape", op.uses_broadcast_rule() ? "TENON_SHAPE_BROADCAST" : "TENON_SHAPE_INFER"},
-               {"out", out_macro(op)},
+               {"out", out_rule(op).name},
                {"mask", hex64(op.dtypes.allow)},
                {"op", op.name},
                {"infer", infer_function_name(op)},
@@ -196,6 +147,18 @@ std::string declarations(const Package& package) {
   return text;
 }
 
+// Of two packages that define one operator, messages name both.
+const char* package_origin(const Package& package) {
+  if (package.name_space == "tenon") return "";
+  return R"cpp(
+#ifdef TENON_PACKAGE_NAME
+#define TENON_PACKAGE_ORIGIN " (" TENON_PACKAGE_NAME " " TENON_PACKAGE_VERSION ")"
+#else
+#define TENON_PACKAGE_ORIGIN
+#endif
+  )cpp";
+}
+
 OutputFile table_file(const Package& package, const EmitOptions& options) {
   std::string body, rows;
   std::map<std::string, std::string> trampolines;
@@ -211,7 +174,7 @@ OutputFile table_file(const Package& package, const EmitOptions& options) {
 #include <tenon/unbox.h>
 
 #include <cmath>
-
+@package@
 namespace @namespace@ {
 using namespace ::tenon;
 
@@ -230,6 +193,7 @@ extern const uint32_t kOperatorCount = @count@;
 }  // namespace @namespace@
 )",
                {{"namespace", options.cpp_namespace},
+                {"package", package_origin(package)},
                 {"declarations", declarations(package)},
                 {"invokes", invokes},
                 {"body", body},

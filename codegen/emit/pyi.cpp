@@ -123,8 +123,9 @@ DtypeLike: TypeAlias = tenon.dtype | str
 DeviceLike: TypeAlias = tenon.device | str
 
 )";
-  text += records + functions +
-          "class TensorMethods:\n    \"\"\"Operators as methods of Tensor.\"\"\"\n\n" + methods;
+  text += records + functions;
+  if (package.name_space == "tenon")  // packages add no methods
+    text += "class TensorMethods:\n    \"\"\"Operators as methods of Tensor.\"\"\"\n\n" + methods;
   return {{"python/_operators.pyi", text}};
 }
 

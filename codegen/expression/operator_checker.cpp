@@ -2,36 +2,11 @@
 #include "expression/operator_checker.hpp"
 
 #include "expression/host_functions.hpp"
+#include "expression/operator_names.hpp"
 #include "support/text.hpp"
 
 namespace tenon::codegen {
 namespace {
-
-// The operator that an infix sign stands for on tensors.
-const char* operator_of(const std::string& sign, bool unary) {
-  static const std::map<std::string, const char*> binary = {{"+", "add"},
-                                                            {"-", "subtract"},
-                                                            {"*", "multiply"},
-                                                            {"/", "divide"},
-                                                            {"//", "floor_divide"},
-                                                            {"%", "remainder"},
-                                                            {"<", "less"},
-                                                            {"<=", "less_equal"},
-                                                            {">", "greater"},
-                                                            {">=", "greater_equal"},
-                                                            {"==", "equal"},
-                                                            {"!=", "not_equal"},
-                                                            {"&", "bitwise_and"},
-                                                            {"|", "bitwise_or"},
-                                                            {"^", "bitwise_xor"},
-                                                            {"&&", "logical_and"},
-                                                            {"||", "logical_or"},
-                                                            {"<<", "bitwise_left_shift"},
-                                                            {">>", "bitwise_right_shift"}};
-  static const std::map<std::string, const char*> prefix = {
-      {"-", "negative"}, {"~", "bitwise_invert"}, {"!", "logical_not"}};
-  return unary ? prefix.at(sign) : binary.at(sign);
-}
 
 bool is_comparison(const std::string& sign) {
   return sign == "<" || sign == "<=" || sign == ">" || sign == ">=";
@@ -152,7 +127,7 @@ Value OperatorChecker::unary(const Node& node) {
   Value operand = check(node.children[0]);
   refuse_optional(node.children[0], operand);
   if (operand.type.is(ValueType::Tensor))
-    return infix(node, operator_of(node.text, true), {std::move(operand)});
+    return infix(node, operator_of_sign(node.text, true), {std::move(operand)});
   bool fits = node.text == "-"   ? operand.type.is_number()
               : node.text == "!" ? operand.type.is(ValueType::Bool)
                                  : operand.type.is(ValueType::Int);
@@ -185,7 +160,7 @@ Value OperatorChecker::binary(const Node& node) {
   refuse_optional(node.children[0], left);
   refuse_optional(node.children[1], right);
   if (left.type.is(ValueType::Tensor) || right.type.is(ValueType::Tensor))
-    return infix(node, operator_of(sign, false), {std::move(left), std::move(right)});
+    return infix(node, operator_of_sign(sign, false), {std::move(left), std::move(right)});
   ValueType type = arithmetic_type(node, left.type, right.type);
   Value value = make(Value::Arithmetic, type, node);
   value.children = {std::move(left), std::move(right)};

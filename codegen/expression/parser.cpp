@@ -56,6 +56,7 @@ class Parser {
     Node left = binary(level + 1);
     while (level_of(tokens_.peek()) == level) {
       Node node = make(NodeKind::Binary);
+      count_link();
       node.text = tokens_.next().text;
       Node right = binary(level + 1);
       node.children = {std::move(left), std::move(right)};
@@ -72,6 +73,12 @@ class Parser {
     node.kind = kind;
     node.where = tokens_.where();
     return node;
+  }
+
+  // `a + b + c + ...` is as deep as it is long, and whoever walks the tree takes stack for it.
+  void count_link() {
+    if (++links_ > kMaxLinks)
+      tokens_.fail(cat("more than ", kMaxLinks, " signs in one expression; split it into steps"));
   }
 
   Node unary() {
@@ -91,11 +98,13 @@ class Parser {
     while (true) {
       if (tokens_.accept(".")) {
         Node node = make(NodeKind::Member);
+        count_link();
         node.text = tokens_.expect_name("a member name");
         node.children.push_back(std::move(base));
         base = std::move(node);
       } else if (tokens_.accept("[")) {
         Node node = make(NodeKind::Subscript);
+        count_link();
         Node index = expression();
         tokens_.expect("]");
         node.children = {std::move(base), std::move(index)};
@@ -186,9 +195,9 @@ class Parser {
     return node;
   }
 
-  static constexpr int kMaxDepth = 200;
+  static constexpr int kMaxDepth = 200, kMaxLinks = 500;
   TokenStream& tokens_;
-  int depth_ = 0;
+  int depth_ = 0, links_ = 0;
 };
 
 }  // namespace

@@ -12,22 +12,27 @@
 namespace tenon::codegen {
 namespace {
 
-const std::vector<std::string> kOperatorKeys = {"op",    "doc",    "sig",    "kind",      "dtypes",
-                                                "shape", "expr",   "reduce", "decompose", "grad",
-                                                "tags",  "method", "names",  "example"};
+const std::vector<std::string> kOperatorKeys = {"op",    "doc",  "sig",    "kind",    "dtypes",
+                                                "shape", "expr", "reduce", "kernels", "decompose",
+                                                "grad",  "tags", "method", "names",   "example"};
 const std::vector<std::string> kTags = {"random",      "data_dependent", "convert",
                                         "materialize", "elementwise",    "internal",
                                         "primitive",   "to_primitives",  "strided"};
 const std::vector<std::string> kEcosystems = {"array_api", "numpy",  "scipy",
                                               "torch",     "paddle", "onnx"};
 
-void read_name(const YamlEntry& entry, Operator& op) {
-  op.name = entry.text("op");
-  bool good = !op.name.empty() && op.name[0] >= 'a' && op.name[0] <= 'z';
-  for (char c : op.name)
+// [a-z][a-z0-9_]*
+bool is_plain_name(const std::string& name) {
+  bool good = !name.empty() && name[0] >= 'a' && name[0] <= 'z';
+  for (char c : name)
     good = good && (std::islower(static_cast<unsigned char>(c)) ||
                     std::isdigit(static_cast<unsigned char>(c)) || c == '_');
-  if (!good || op.name.back() == '_')
+  return good;
+}
+
+void read_name(const YamlEntry& entry, Operator& op) {
+  op.name = entry.text("op");
+  if (!is_plain_name(op.name) || op.name.back() == '_')
     throw Error(op.where, cat("`op`: expected a name like `log_softmax` ([a-z][a-z0-9_]*, not "
                               "ending in _), got `",
                               op.name, "`"));
@@ -107,6 +112,32 @@ void read_reduction(const YamlEntry& entry, Operator& op) {
   op.reduction =
       Reduction{std::nullopt, part("map", "x"), part("combine", ""), part("finish", "a")};
   if (map.has("init")) op.reduction->init = part("init", "");
+}
+
+// A device's dtypes: a class, or a list of classes and names. Classes are narrowed to `allow`.
+void read_kernels(const YamlEntry& entry, Operator& op) {
+  YAML::Node node = entry.find("kernels");
+  if (!node) return;
+  if (!node.IsMap())
+    entry.fail(node, "kernels: expected devices and their dtypes, like {cpu: [float32, float64]}");
+  YamlEntry map(node, op.file, "kernels");
+  for (const auto& [device, value] : map.items()) {
+    std::string key = cat("kernels.", device);
+    if (!is_plain_name(device))
+      map.fail(value, cat("kernels: expected a device kind like `cpu` ([a-z][a-z0-9_]*), got `",
+                          device, "`"));
+    if (device == "meta")
+      map.fail(value, "kernels: `meta` holds no data and runs no kernel; it needs the shape only");
+    WrittenKernel kernel{device, 0, map.location(value)};
+    for (const auto& [text, where] : map.scalars(value, key)) {
+      DtypeMask mask = parse_dtype_class(text, where, key);
+      if (!(mask & op.dtypes.allow))
+        throw Error(where, cat(key, ": `", text, "` is not in `allow: ", describe(op.dtypes.allow),
+                               "`, so it would never be called"));
+      kernel.mask |= mask & op.dtypes.allow;
+    }
+    op.kernels.push_back(std::move(kernel));
+  }
 }
 
 void read_decompose(const YamlEntry& entry, Operator& op) {
@@ -210,8 +241,8 @@ std::unique_ptr<Operator> read_operator(const YAML::Node& node, const std::strin
   if (op->doc.empty()) throw Error(op->doc_where, "`doc`: expected a sentence, got nothing");
   op->signature_where = entry.where("sig");
   op->signature = parse_signature(entry.text("sig"), op->signature_where);
-  if (op->signature.params.size() > 64)
-    throw Error(op->signature_where, "sig: an operator has at most 64 parameters");
+  if (op->signature.params.size() > 32)
+    throw Error(op->signature_where, "sig: an operator has at most 32 parameters");
   op->kind = read_kind(entry);
   read_tags(entry, *op);
   op->dtypes = read_dtype_rules(entry, *op);
@@ -220,6 +251,7 @@ std::unique_ptr<Operator> read_operator(const YAML::Node& node, const std::strin
   if (op->shape && op->shape->kind == ShapeRule::DataDependent) op->tags.insert("data_dependent");
   read_cases(entry, *op);
   read_reduction(entry, *op);
+  read_kernels(entry, *op);
   read_decompose(entry, *op);
   read_gradients(entry, *op);
   const std::vector<Param>& params = op->signature.params;

@@ -40,31 +40,21 @@ const std::vector<std::pair<const char*, DtypeMask>>& classes() {
 }  // namespace
 
 const std::vector<DtypeInfo>& dtypes() {
-  static const std::vector<DtypeInfo> table = {{"bool", "TENON_DTYPE_BOOL", "bool"},
-                                               {"uint8", "TENON_DTYPE_U8", "u8"},
-                                               {"int8", "TENON_DTYPE_I8", "i8"},
-                                               {"uint16", "TENON_DTYPE_U16", "u16"},
-                                               {"int16", "TENON_DTYPE_I16", "i16"},
-                                               {"uint32", "TENON_DTYPE_U32", "u32"},
-                                               {"int32", "TENON_DTYPE_I32", "i32"},
-                                               {"uint64", "TENON_DTYPE_U64", "u64"},
-                                               {"int64", "TENON_DTYPE_I64", "i64"},
-                                               {"float8_e4m3", "TENON_DTYPE_F8E4M3", "f8e4m3"},
-                                               {"float8_e5m2", "TENON_DTYPE_F8E5M2", "f8e5m2"},
-                                               {"float16", "TENON_DTYPE_F16", "f16"},
-                                               {"bfloat16", "TENON_DTYPE_BF16", "bf16"},
-                                               {"float32", "TENON_DTYPE_F32", "f32"},
-                                               {"float64", "TENON_DTYPE_F64", "f64"},
-                                               {"complex64", "TENON_DTYPE_C64", "c64"},
-                                               {"complex128", "TENON_DTYPE_C128", "c128"}};
+#define ROW(id, suffix) \
+  { schema::kDtypeNames[id], #id, suffix }
+  static const std::vector<DtypeInfo> table = {
+      ROW(TENON_DTYPE_BOOL, "bool"),     ROW(TENON_DTYPE_U8, "u8"),
+      ROW(TENON_DTYPE_I8, "i8"),         ROW(TENON_DTYPE_U16, "u16"),
+      ROW(TENON_DTYPE_I16, "i16"),       ROW(TENON_DTYPE_U32, "u32"),
+      ROW(TENON_DTYPE_I32, "i32"),       ROW(TENON_DTYPE_U64, "u64"),
+      ROW(TENON_DTYPE_I64, "i64"),       ROW(TENON_DTYPE_F8E4M3, "f8e4m3"),
+      ROW(TENON_DTYPE_F8E5M2, "f8e5m2"), ROW(TENON_DTYPE_F16, "f16"),
+      ROW(TENON_DTYPE_BF16, "bf16"),     ROW(TENON_DTYPE_F32, "f32"),
+      ROW(TENON_DTYPE_F64, "f64"),       ROW(TENON_DTYPE_C64, "c64"),
+      ROW(TENON_DTYPE_C128, "c128")};
+#undef ROW
   static_assert(TENON_DTYPE_COUNT == 17, "a new dtype needs a row here");
   return table;
-}
-
-std::optional<int> find_dtype(std::string_view name) {
-  for (size_t id = 0; id < dtypes().size(); ++id)
-    if (name == dtypes()[id].name) return static_cast<int>(id);
-  return std::nullopt;
 }
 
 std::optional<DtypeMask> find_dtype_class(std::string_view name) {

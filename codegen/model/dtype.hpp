@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tenon/schema/words.hpp>
 #include <vector>
 
 namespace tenon::codegen {
@@ -19,7 +20,7 @@ struct DtypeInfo {
 };
 const std::vector<DtypeInfo>& dtypes();  // indexed by id
 
-std::optional<int> find_dtype(std::string_view name);
+using schema::find_dtype;
 // A class ("floating") or a dtype name ("int64"); nothing if it is neither.
 std::optional<DtypeMask> find_dtype_class(std::string_view name);
 std::vector<std::string> dtype_class_names();

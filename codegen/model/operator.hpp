@@ -69,6 +69,13 @@ struct Example {
   Location where;
 };
 
+// A kernel that the package brings: one C++ function, `<op>_<device>`.
+struct WrittenKernel {
+  std::string device;  // "cpu"
+  DtypeMask mask = 0;
+  Location where;
+};
+
 struct Operator {
   std::string name_space;  // "tenon"
   std::string name;        // "add"
@@ -84,6 +91,7 @@ struct Operator {
   Location shape_where;
   std::vector<ScalarCase> cases;       // elementwise `expr`
   std::optional<Reduction> reduction;  // `reduce`
+  std::vector<WrittenKernel> kernels;  // `kernels`
   Steps decompose;
   bool decompose_native = false;
   std::vector<Gradient> gradients;

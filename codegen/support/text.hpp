@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <tenon/schema/words.hpp>
 #include <utility>
 #include <vector>
 
@@ -49,13 +50,8 @@ std::string hex64(uint64_t value);
 std::string base_name(std::string_view path);
 std::string stem(std::string_view path);
 
-// ", did you mean `x`?" for the nearest candidate, or "" if none is near.
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
-
-// FNV-1a, 64 bits: the schema hash.
-uint64_t fnv1a(std::string_view text);
-
-// C++ and Python keywords, and names that generated functions use themselves.
-bool is_reserved_word(std::string_view name);
+using schema::did_you_mean;
+using schema::fnv1a;
+using schema::is_reserved_word;
 
 }  // namespace tenon::codegen

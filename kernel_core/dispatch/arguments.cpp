@@ -12,8 +12,9 @@ bool is_number(int32_t tag) {
          tag == TENON_VALUE_COMPLEX;
 }
 
-// Check one value against its parameter, converting where the schema allows it.
-bool accept(const tenon_param_def& param, tenon_value& value, int64_t& integer) {
+}  // namespace
+
+bool accept_value(const tenon_param_def& param, tenon_value& value, int64_t& integer) {
   if (value.tag == TENON_VALUE_NONE) return param.flags & TENON_PARAM_FLAG_OPTIONAL;
   switch (param.kind) {
     case TENON_PARAM_TENSOR:
@@ -40,8 +41,6 @@ bool accept(const tenon_param_def& param, tenon_value& value, int64_t& integer) 
   }
 }
 
-}  // namespace
-
 tenon_status complete_arguments(const Operator& op, const tenon_value* args, uint32_t nargs, Arguments& out,
                                 tenon_err* err) {
   if (nargs > op.def.nparams)
@@ -59,7 +58,7 @@ tenon_status complete_arguments(const Operator& op, const tenon_value* args, uin
       return fail(err, TENON_TYPE_MISMATCH, "[%s] argument `%s` is missing; the signature is %s",
                   short_name(op), param.name, op.def.schema);
     }
-    if (!accept(param, out.values[i], out.integers[i]))
+    if (!accept_value(param, out.values[i], out.integers[i]))
       return fail(err, TENON_TYPE_MISMATCH, "[%s] argument `%s`: expected %s, got %s; the signature is %s",
                   short_name(op), param.name, param_kind_name(param.kind), value_kind_name(out.values[i].tag),
                   op.def.schema);
@@ -68,21 +67,12 @@ tenon_status complete_arguments(const Operator& op, const tenon_value* args, uin
 }
 
 const char* value_kind_name(int32_t tag) {
-  switch (tag) {
-    case TENON_VALUE_NONE: return "none";
-    case TENON_VALUE_INT: return "int";
-    case TENON_VALUE_BOOL: return "bool";
-    case TENON_VALUE_FLOAT: return "float";
-    case TENON_VALUE_DTYPE: return "dtype";
-    case TENON_VALUE_DEVICE: return "device";
-    case TENON_VALUE_TENSOR: return "Tensor";
-    case TENON_VALUE_INTS: return "int[]";
-    case TENON_VALUE_STRING: return "str";
-    case TENON_VALUE_TENSORS: return "Tensor[]";
-    case TENON_VALUE_FLOATS: return "float[]";
-    case TENON_VALUE_COMPLEX: return "complex";
-    default: return "an unknown value";
-  }
+  static constexpr const char* kPlain[] = {"none",  "int",    "bool",  "float",
+                                           "opaque", "dtype", "device", "Tensor"};
+  static constexpr const char* kPointers[] = {"int[]", "str", "Tensor[]", "float[]", "complex"};
+  if (tag >= TENON_VALUE_NONE && tag <= TENON_VALUE_TENSOR) return kPlain[tag];
+  bool is_pointer = tag >= TENON_VALUE_INTS && tag <= TENON_VALUE_COMPLEX;
+  return is_pointer ? kPointers[tag - TENON_VALUE_INTS] : "an unknown value";
 }
 
 const char* param_kind_name(int32_t kind) {

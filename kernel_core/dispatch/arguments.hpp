@@ -17,6 +17,9 @@ struct Arguments {
 tenon_status complete_arguments(const Operator& op, const tenon_value* args, uint32_t nargs, Arguments& out,
                                 tenon_err* err);
 
+// Does a value fit its parameter? Converted where the schema allows it; `integer` backs a list of one.
+bool accept_value(const tenon_param_def& param, tenon_value& value, int64_t& integer);
+
 const char* value_kind_name(int32_t tag);
 const char* param_kind_name(int32_t kind);
 

@@ -126,24 +126,22 @@ tenon_status make_views(Plan& plan, tenon_value* results) {
     const tenon_meta& meta = plan.metas[i];
     TensorImpl* result;
     if (meta.kind == TENON_META_VIEW) {
-      const tenon_tensor* base = meta.view_of < plan.op.def.nparams ? as_tensor(plan.args[meta.view_of]) : nullptr;
+      tenon_tensor* base = meta.view_of < plan.op.def.nparams ? as_tensor(plan.args[meta.view_of]) : nullptr;
       if (!base)
         return fail(plan.err, TENON_INTERNAL, "[%s] its shape rule names argument %u as base, which is no tensor",
                     short_name(plan.op), meta.view_of);
+      tenon_status status = check_view(*impl(base), meta.dtype, meta.ndim, meta.shape, meta.strides, meta.offset,
+                                       plan.err);
+      if (status != TENON_OK) return fail_rule(plan, status);  // rules may lie
       TENON_TRY(create_view(*impl(base), meta.dtype, meta.ndim, meta.shape, meta.strides, meta.offset, &result,
                             plan.err));
-      set_base(result, impl(const_cast<tenon_tensor*>(base)));
+      set_base(result, impl(base));
     } else {
       TENON_TRY(create_tensor(*plan.device, meta.dtype, meta.ndim, meta.shape, &result, plan.err));
     }
     results[i] = tensor_value(result);
   }
   return TENON_OK;
-}
-
-void drop_results(tenon_value* results, uint32_t count) {
-  for (uint32_t i = 0; i < count; ++i)
-    if (tenon_tensor* tensor = as_tensor(results[i])) release(impl(tensor));
 }
 
 // Views and meta tensors are made from their description alone.
@@ -168,7 +166,8 @@ tenon_status run_without_kernel(Plan& plan) {
 
   bool on_meta = plan.device->id == TENON_DEVICE_META;
   if (on_meta && !plan.has_metas)
-    return fail(err, TENON_UNSUPPORTED, "[%s] the result's shape depends on data, which meta tensors have not",
+    return fail(err, TENON_UNSUPPORTED, "[%s] nothing but its data says the result's shape, and meta tensors have none; "
+                "an operator of your own may get a rule, .shape",
                 short_name(op));
   if (on_meta || op.def.flags & TENON_OP_VIEW) return run_without_kernel(plan);
 
@@ -179,8 +178,12 @@ tenon_status run_without_kernel(Plan& plan) {
   if (route == Route::kChoose) {
     route = cell->otherwise;
     for (auto* candidate = cell->candidates; *candidate; ++candidate) {
-      auto can_run = (*candidate)->kernel->def.can_run;
-      if (can_run && !can_run(plan.values, op.def.nparams)) continue;
+      try {
+        auto can_run = (*candidate)->kernel->def.can_run;
+        if (can_run && !can_run(plan.values, op.def.nparams)) continue;
+      } catch (...) {
+        return fail_escaped(err, describe(*(*candidate)->kernel) + ", its can_run");
+      }
       route = Route::kNative;
       cell = *candidate;
       break;
@@ -206,11 +209,14 @@ bool has_own_kernel(Operator& op, const tenon_value* args, tenon_value* outs) {
 }
 
 // Composites are taken apart above the layers, which then see the parts.
-tenon_status call_composite(Operator& op, const tenon_value* args, tenon_value* outs, tenon_err* err) {
+tenon_status call_composite(Operator& op, tenon_value* args, tenon_value* outs, tenon_err* err) {
   uint8_t wanted = wanted_layers(args, op.def.nparams, outs, op.def.nouts, enabled_layers());
-  if (wanted == 0 && op.def.infer && has_own_kernel(op, args, outs)) return call_general(op, args, outs, err);
+  bool want_parts = wanted & ~layer_table.kernels.load(std::memory_order_relaxed);
+  if (!want_parts && op.can_infer() && has_own_kernel(op, args, outs))
+    return wanted ? enter_layer(wanted, op, args, op.def.nparams, outs, op.def.nouts, err)
+                  : call_general(op, args, outs, err);
   tenon_value results[kMaxOutputs] = {};
-  tenon_status status = op.def.decompose(nullptr, args, op.def.nparams, results, op.def.nouts, err);
+  tenon_status status = op.decompose(args, results, err);
   if (status != TENON_OK) {
     drop_results(results, op.def.nouts);
     return status;
@@ -237,6 +243,17 @@ tenon_status call_kernel(Operator& op, const tenon_value* args, tenon_value* out
     if (call_fast(op, args, outs, err, &status)) return status;
   }
   return call_general(op, args, outs, err);
+}
+
+std::string describe(const Kernel& kernel) {
+  return "[" + kernel.op + "] the kernel of plugin " + kernel.plugin + " for " + kernel.device_kind;
+}
+
+void drop_results(tenon_value* results, uint32_t count, const tenon_value* given) {
+  for (uint32_t i = 0; i < count; ++i) {
+    tenon_tensor* tensor = as_tensor(results[i]);
+    if (tensor && !(given && tensor == as_tensor(given[i]))) release(impl(tensor));
+  }
 }
 
 tenon_status kernel_result(const Operator& op, const Device& device, tenon_status status, tenon_err* err) {

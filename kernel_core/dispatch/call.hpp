@@ -46,6 +46,8 @@ tenon_status run_lowered(Plan& plan);
 tenon_status run_on_host(Plan& plan, const Resolution& cell);
 
 // -- tools shared by the steps -----------------------------------------------------------------
+// What the operator's own rule said cannot be.
+tenon_status fail_rule(const Plan& plan, tenon_status status);
 // Broadcast shape of the BROADCAST arguments.
 tenon_status broadcast_shapes(const Operator& op, const tenon_value* values, int32_t* ndim, int64_t* shape,
                               tenon_err* err);
@@ -62,9 +64,15 @@ tenon_status deliver(const Plan& plan, tenon_value* results);
 // Contiguous bytes between any two devices.
 tenon_status copy_bytes(tenon_tensor* destination, const tenon_tensor* source, tenon_err* err);
 
+// Release results of a call that failed; those that the caller gave are the caller's.
+void drop_results(tenon_value* results, uint32_t count, const tenon_value* given = nullptr);
+
 int32_t output_dtype(const Operator& op, int32_t compute);
 // "float32, float64"
 std::string dtype_list(uint64_t mask);
+
+// "[acme::scale] the kernel of plugin acme for cpu", for messages.
+std::string describe(const Kernel& kernel);
 
 // A kernel that failed without a word still gets one.
 tenon_status kernel_result(const Operator& op, const Device& device, tenon_status status, tenon_err* err);
@@ -80,8 +88,12 @@ inline tenon_status invoke(const Resolution& kernel, tenon_ctx& ctx, const tenon
     record_stream_use(ctx, args, nargs);
     record_stream_use(ctx, outs, nouts);
   }
-  return kernel.typed ? kernel.invoke(kernel.typed, &ctx, args, nargs, outs, nouts, err)
-                      : kernel.boxed(&ctx, args, nargs, outs, nouts, err);
+  try {
+    return kernel.typed ? kernel.invoke(kernel.typed, &ctx, args, nargs, outs, nouts, err)
+                        : kernel.boxed(&ctx, args, nargs, outs, nouts, err);
+  } catch (...) {  // costs nothing until something is thrown
+    return fail_escaped(err, describe(*kernel.kernel));
+  }
 }
 
 }  // namespace tenon::core

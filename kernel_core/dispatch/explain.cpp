@@ -9,16 +9,10 @@
 namespace tenon::core {
 namespace {
 
-const char* route_name(Route route) {
-  switch (route) {
-    case Route::kNative: return "native";
-    case Route::kChoose: return "native";
-    case Route::kLowered: return "lowered";
-    case Route::kHost: return "host";
-    case Route::kNone: return "none";
-  }
-  return "?";
-}
+constexpr const char* kRoutes[] = {"native", "native", "lowered", "host", "none"};
+constexpr const char* kPolicies[] = {"deny", "warn_once", "allow"};
+
+const char* route_name(Route route) { return kRoutes[static_cast<int>(route)]; }
 
 }  // namespace
 
@@ -37,6 +31,7 @@ tenon_status op_explain(const tenon_op* handle, tenon_device_id device_id, int32
     json.string("op", op->name);
     json.string("schema", op->def.schema);
     json.string("origin", op->def.origin ? op->def.origin : "");
+    json.string("definer", op->definer);
     json.string("device", device->name);
     json.string("dtype", core::dtype_name(dtype));
     json.boolean("composite", op->def.flags & TENON_OP_COMPOSITE);
@@ -44,20 +39,22 @@ tenon_status op_explain(const tenon_op* handle, tenon_device_id device_id, int32
     const Resolution* cell = resolve(*op, kind, dtype);
     json.string("route", route_name(cell->route));
     if (cell->route == Route::kChoose) json.string("if_all_decline", route_name(cell->otherwise));
-    if (cell->route == Route::kHost) {
-      static constexpr const char* kPolicies[] = {"deny", "warn_once", "allow"};
+    if (cell->route == Route::kHost)
       json.string("policy", kPolicies[static_cast<int>(fallback_policy(*op, device_kind_name(kind)))]);
-    }
     json.array("kernels", [&] {
-      for (const Kernel* kernel : kernels_for(*op, kind, dtype))
-        json.object("", [&] {
-          json.string("plugin", kernel->plugin);
-          json.number("score", kernel->def.score);
-          json.boolean("may_decline", kernel->def.can_run);
-          json.boolean("typed", kernel->def.typed && kernel->def.schema_hash == op->def.schema_hash);
-        });
+      for (bool held_back : {false, true})
+        for (const Kernel* kernel : kernels_for(*op, kind, dtype, held_back))
+          json.object("", [&] {
+            json.string("plugin", kernel->plugin);
+            json.string("for", kernel->device_kind);
+            json.number("score", kernel->def.score);
+            json.boolean("may_decline", kernel->def.can_run);
+            json.boolean("typed", kernel->def.typed && kernel->def.schema_hash == op->def.schema_hash);
+            json.boolean("override", kernel->is_override);
+            json.boolean("held_back", held_back);
+          });
     });
-    json.boolean("has_decomposition", op->def.decompose);
+    json.boolean("has_decomposition", op->can_decompose());
   });
   sink(user, json.text().data(), json.text().size());
   return TENON_OK;

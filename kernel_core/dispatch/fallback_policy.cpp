@@ -109,13 +109,7 @@ struct Usage {
 
 Usage usage_of(const Operator& op, uint32_t kind, bool reset) {
   Usage usage;
-  for (int32_t dtype = 0; dtype < TENON_DTYPE_COUNT; ++dtype) {
-    const Resolution* cell = op.cell(kind, dtype);
-    if (!cell) continue;
-    usage.add(*cell, reset);
-    if (cell->route != Route::kChoose) continue;
-    for (auto* candidate = cell->candidates; *candidate; ++candidate) usage.add(**candidate, reset);
-  }
+  for (const Resolution* answer : answers_for(op, kind)) usage.add(*answer, reset);
   return usage;
 }
 

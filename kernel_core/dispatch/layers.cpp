@@ -29,14 +29,6 @@ tenon_status enter_layer(uint8_t wanted, const Operator& op, tenon_value* args, 
   return layer.call(layer.self, &op, args, nargs, outs, nouts, err);
 }
 
-uint32_t layers_of(const void* owner) {
-  std::lock_guard lock(layer_mutex);
-  uint32_t count = 0;
-  for (int32_t i = 0; i < layer_table.count.load(std::memory_order_relaxed); ++i)
-    count += layer_table.owners[i] == owner;
-  return count;
-}
-
 namespace slots {
 
 int32_t layer_register(const tenon_layer_def* def, tenon_err* err) {
@@ -67,6 +59,7 @@ int32_t layer_register(const tenon_layer_def* def, tenon_err* err) {
       layer_table.after[i] |= bit;
   }
   if (def->flags & TENON_LAYER_EVERY_CALL) layer_table.every_call.fetch_or(bit);
+  if (def->flags & TENON_LAYER_KERNELS) layer_table.kernels.fetch_or(bit);
   if (def->flags & TENON_LAYER_ENABLED) layer_table.default_enabled.fetch_or(bit);
   return id;
 }

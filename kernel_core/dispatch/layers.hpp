@@ -18,6 +18,7 @@ struct LayerTable {
   uint8_t after[kMaxLayers];                // bits of the layers that come later than layer i
   std::atomic<uint8_t> every_call{0};       // want calls whatever the arguments carry
   std::atomic<uint8_t> default_enabled{0};
+  std::atomic<uint8_t> kernels{0};         // watch kernels: see what lowering and host runs call as well
   std::atomic<int32_t> count{0};
 };
 extern LayerTable layer_table;
@@ -57,17 +58,18 @@ inline uint8_t wanted_layers(const tenon_value* args, uint32_t nargs, const teno
   return static_cast<uint8_t>((argument_layers(args, nargs) | argument_layers(outs, nouts) | every) & allowed);
 }
 
-// Layers that a plugin registered. There is no way back: it stays loaded.
-uint32_t layers_of(const void* owner);
-
 // Enter the first of the `wanted` layers (not zero).
 tenon_status enter_layer(uint8_t wanted, const Operator& op, tenon_value* args, uint32_t nargs,
                          tenon_value* outs, uint32_t nouts, tenon_err* err);
 
-// Everything called in this scope goes straight to kernels.
+// Everything called in this scope goes straight to kernels, and to the layers that watch those.
 class LayersOff {
  public:
-  LayersOff() : saved_(thread_layers) { thread_layers = {0, 0xff}; }
+  LayersOff() : saved_(thread_layers) {
+    uint8_t kept = layer_table.kernels.load(std::memory_order_relaxed);
+    thread_layers.on &= kept;
+    thread_layers.off |= static_cast<uint8_t>(~kept);
+  }
   ~LayersOff() { thread_layers = saved_; }
   LayersOff(const LayersOff&) = delete;
 

@@ -13,11 +13,6 @@
 namespace tenon::core {
 namespace {
 
-void drop(tenon_value* results, uint32_t count) {
-  for (uint32_t i = 0; i < count; ++i)
-    if (tenon_tensor* tensor = as_tensor(results[i])) release(impl(tensor));
-}
-
 // Host copies of device tensors, alive during one call.
 class HostArguments {
  public:
@@ -128,11 +123,10 @@ tenon_status run_lowered(Plan& plan) {
   std::copy_n(plan.args, plan.op.def.nparams, args);
   for (uint32_t i = 0; i < plan.op.def.nparams && plan.op.def.compute == TENON_COMPUTE_OUTPUT; ++i)
     if (plan.op.def.params[i].kind == TENON_PARAM_DEVICE) args[i] = {TENON_VALUE_DEVICE, 0, {.i = plan.device->id}};
-  tenon_status status =
-      plan.op.def.decompose(nullptr, args, plan.op.def.nparams, results, plan.op.def.nouts, plan.err);
+  tenon_status status = plan.op.decompose(args, results, plan.err);
   if (status != TENON_OK) {
     add_context(plan.err, "[%s] decomposed on %s", short_name(plan.op), plan.device->name);
-    if (!passes_output || plan.outs[0].tag == TENON_VALUE_NONE) drop(results, plan.op.def.nouts);
+    drop_results(results, plan.op.def.nouts, plan.outs);
     return status;
   }
   return deliver(plan, results);
@@ -166,11 +160,11 @@ tenon_status run_on_host(Plan& plan, const Resolution& cell) {
     }
   }
   tenon_value results[kMaxOutputs] = {};
-  tenon_status status = call_kernel(op, args, results, plan.err);
+  tenon_status status = slots::op_call(&op, args, op.def.nparams, results, op.def.nouts, plan.err);
   uint64_t bytes = copies.bytes();
   for (uint32_t i = 0; i < op.def.nouts && status == TENON_OK; ++i)
     status = return_result(plan, *host, i, as_tensor(results[i]), &bytes);
-  drop(results, op.def.nouts);
+  drop_results(results, op.def.nouts);
   count(cell.host_calls);
   count(cell.host_bytes, bytes);
   if (status != TENON_OK) add_context(plan.err, "[%s] on the host for %s", short_name(op), plan.device->name);

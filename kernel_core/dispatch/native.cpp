@@ -134,13 +134,6 @@ bool writes_directly(const Plan& plan, uint32_t traits, uint32_t index, const te
   return !clashes_with_inputs(plan, out);
 }
 
-void drop(tenon_value* results, const Plan& plan) {
-  for (uint32_t i = 0; i < plan.op.def.nouts; ++i) {
-    tenon_tensor* tensor = as_tensor(results[i]);
-    if (tensor && tensor != as_tensor(plan.outs[i])) release(impl(tensor));
-  }
-}
-
 }  // namespace
 
 tenon_status run_native(Plan& plan, const Resolution& kernel) {
@@ -179,7 +172,7 @@ tenon_status run_native(Plan& plan, const Resolution& kernel) {
                       short_name(op), kernel.kernel->plugin.c_str(), i);
   }
   if (status != TENON_OK) {
-    drop(results, plan);
+    drop_results(results, op.def.nouts, plan.outs);
     return status;
   }
   return deliver(plan, results);

@@ -8,6 +8,8 @@
 #include <atomic>
 #include <string>
 
+#include "kernel_core/types/status.hpp"
+
 namespace tenon::core {
 
 inline constexpr uint32_t kMaxParams = 32;
@@ -20,6 +22,7 @@ struct Kernel {
   std::string plugin;  // for explanations
   std::string op;
   std::string device_kind;
+  bool is_override;  // of another plugin's operator on another plugin's device: needs consent
 };
 
 // How a cell is served.
@@ -67,11 +70,26 @@ struct tenon_op {
   uint8_t tensor_params_only;  // every parameter is a plain Tensor that promotes and broadcasts
   std::string name;
   const void* owner;
+  std::string definer;  // "acme 1.4.2 (/path/libtenon_acme.so)", for messages
   std::atomic<tenon::core::CellRow*> rows[tenon::core::kMaxDeviceKinds];
 
   const tenon::core::Resolution* cell(uint32_t kind, int32_t dtype) const {
     auto* row = rows[kind].load(std::memory_order_acquire);
     return row ? (*row)[dtype].load(std::memory_order_acquire) : nullptr;
+  }
+  bool can_infer() const { return def.infer || def.infer_self; }
+  tenon_status infer(const tenon_value* args, tenon_meta* outs, tenon_err* err) const try {
+    return def.infer ? def.infer(args, def.nparams, outs, def.nouts, err)
+                     : def.infer_self(args, def.nparams, outs, def.nouts, err, def.self);
+  } catch (...) {
+    return tenon::core::fail_escaped(err, "[" + name + "] its shape rule");
+  }
+  bool can_decompose() const { return def.decompose || def.decompose_self; }
+  tenon_status decompose(const tenon_value* args, tenon_value* outs, tenon_err* err) const try {
+    return def.decompose ? def.decompose(nullptr, args, def.nparams, outs, def.nouts, err)
+                         : def.decompose_self(args, def.nparams, outs, def.nouts, err, def.self);
+  } catch (...) {
+    return tenon::core::fail_escaped(err, "[" + name + "] its decomposition");
   }
 };
 

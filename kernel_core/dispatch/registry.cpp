@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
 
 #include "kernel_core/abi/slots.hpp"
 #include "kernel_core/runtime/device.hpp"
+#include "kernel_core/runtime/log.hpp"
 #include "kernel_core/types/dtype.hpp"
 
 namespace tenon::core {
@@ -37,8 +39,16 @@ struct Registry {
     Operator* op;
     tenon_op_def def;
     const void* owner;
+    std::string definer;
   };
   std::vector<Spare> spares;
+  std::map<std::string, bool> consents;  // by plugin; "*": the others
+
+  bool is_held_back(const Kernel& kernel) const {
+    auto consent = consents.find(kernel.plugin);
+    if (consent == consents.end()) consent = consents.find("*");
+    return kernel.is_override && (consent == consents.end() || !consent->second);
+  }
 };
 
 Registry& registry() {
@@ -77,23 +87,15 @@ void clear_cells(Operator& op) {
 }
 
 tenon_status check_definition(const tenon_op_def& def, tenon_err* err) {
-  const char* name = def.name ? def.name : "(unnamed)";
-  if (def.nparams > kMaxParams || def.nouts > kMaxOutputs || def.nouts == 0)
-    return fail(err, TENON_INVALID_ARGUMENT,
-                "operator %s: expected at most %u parameters and 1 to %u results, got %u and %u", name,
-                kMaxParams, kMaxOutputs, def.nparams, def.nouts);
-  if (def.nparams > 0 && !def.params)
-    return fail(err, TENON_INVALID_ARGUMENT, "operator %s: %u parameters, but the table is NULL", name,
-                def.nparams);
   bool by_rule = def.shape == TENON_SHAPE_BROADCAST;
   bool needs_infer = !by_rule && !(def.flags & (TENON_OP_DATA_DEPENDENT | TENON_OP_COMPOSITE));
-  if (needs_infer && !def.infer)
-    return fail(err, TENON_INVALID_ARGUMENT, "operator %s: it has no shape rule; set `infer`", name);
+  if (needs_infer && !def.infer && !def.infer_self)
+    return fail(err, TENON_INVALID_ARGUMENT, "operator %s: it has no shape rule; set `infer`", def.name);
   if (by_rule && def.nouts != 1)
-    return fail(err, TENON_INVALID_ARGUMENT, "operator %s: a broadcast shape has one result, got %u", name,
+    return fail(err, TENON_INVALID_ARGUMENT, "operator %s: a broadcast shape has one result, got %u", def.name,
                 def.nouts);
-  if ((def.flags & TENON_OP_COMPOSITE) && !def.decompose)
-    return fail(err, TENON_INVALID_ARGUMENT, "operator %s: composite without `decompose`", name);
+  if ((def.flags & TENON_OP_COMPOSITE) && !def.decompose && !def.decompose_self)
+    return fail(err, TENON_INVALID_ARGUMENT, "operator %s: composite without `decompose`", def.name);
   return TENON_OK;
 }
 
@@ -105,9 +107,11 @@ bool is_simple(const tenon_op_def& def) {
   return def.compute == TENON_COMPUTE_PROMOTE || def.compute == TENON_COMPUTE_PROMOTE_FLOAT;
 }
 
-void define(Registry& self, Operator& op, const tenon_op_def& def, const void* owner) {
+void define(Registry& self, Operator& op, const tenon_op_def& def, const void* owner,
+            const std::string& definer) {
   op.def = def;
   op.owner = owner;
+  op.definer = definer;
   op.tensor_params_only = is_simple(def);
   op.is_defined = 1;
   clear_cells(op);
@@ -129,19 +133,21 @@ bool kind_has_parts(Registry& self, const Operator& of, uint32_t kind, int32_t d
   bool wants_primitives = of.def.flags & TENON_OP_TO_PRIMITIVES;
   for (auto& [op, kernels] : self.kernels)
     for (auto& kernel : kernels)
-      if (serves(*kernel, view) &&
+      if (serves(*kernel, view) && !self.is_held_back(*kernel) &&
           (!wants_primitives || (op->def.flags & TENON_OP_PRIMITIVE && kernel->def.dtype_mask >> dtype & 1)))
         return true;
   return false;
 }
 
-std::vector<const Kernel*> candidates(Registry& self, const Operator& op, uint32_t kind, int32_t dtype) {
+std::vector<const Kernel*> candidates(Registry& self, const Operator& op, uint32_t kind, int32_t dtype,
+                                      bool held_back = false) {
   std::vector<const Kernel*> found;
   auto position = self.kernels.find(&op);
   if (position == self.kernels.end()) return found;
   const KindView view = view_device_kind(kind);
   for (auto& kernel : position->second)
-    if (serves(*kernel, view) && (kernel->def.dtype_mask >> dtype & 1)) found.push_back(kernel.get());
+    if (serves(*kernel, view) && (kernel->def.dtype_mask >> dtype & 1) && self.is_held_back(*kernel) == held_back)
+      found.push_back(kernel.get());
   auto comes_first = [](const Kernel* a, const Kernel* b) {
     bool a_is_compiled = a->device_kind == TENON_DEVICE_COMPILED, b_is_compiled = b->device_kind == TENON_DEVICE_COMPILED;
     return a_is_compiled != b_is_compiled ? b_is_compiled : a->def.score > b->def.score;
@@ -164,10 +170,10 @@ Route route_without_kernel(Registry& self, const Operator& op, uint32_t kind, in
   bool is_primitive = op.def.flags & TENON_OP_PRIMITIVE, to_primitives = op.def.flags & TENON_OP_TO_PRIMITIVES;
   // Primitives are made of operators on the host, operators of primitives elsewhere: never in a circle.
   bool is_copy = op.def.flags & (TENON_OP_CONVERT | TENON_OP_MATERIALIZE);
-  bool can_lower = op.def.decompose && (to_primitives ? !is_host : is_primitive ? is_host : !is_copy);
+  bool can_lower = op.can_decompose() && (to_primitives ? !is_host : is_primitive ? is_host : !is_copy);
   if (can_lower && (is_host || moves_tensors(op.def) || kind_has_parts(self, op, kind, dtype)))
     return Route::kLowered;
-  bool host_can = is_primitive ? op.def.decompose != nullptr : can_lower && !to_primitives;
+  bool host_can = is_primitive ? op.can_decompose() : can_lower && !to_primitives;
   if (host && !is_host && (host_can || !candidates(self, op, TENON_DEVICE_KIND(host->id), dtype).empty()))
     return Route::kHost;
   return can_lower && !to_primitives ? Route::kLowered : Route::kNone;
@@ -190,6 +196,13 @@ const Resolution* resolution_of(Registry::Answers& answers, const Operator& op, 
     answer.invoke = op.def.invoke;
   }
   return &kept(answers.resolutions, answer);
+}
+
+bool is_override(const PluginTable& table, std::string_view op, std::string_view device_kind) {
+  std::string_view space = op.substr(0, op.find("::"));
+  const auto& own = table.namespaces;
+  bool is_own = space != "tenon" && std::find(own.begin(), own.end(), space) != own.end();
+  return table.needs_consent && !is_own && device_kind != table.device_kind;
 }
 
 // A kernel that returned, after its plugin went, as the same bytes at the same place.
@@ -217,15 +230,12 @@ tenon_status registry_add(const PluginTable& table, const void* owner, tenon_err
     const Operator& existing = *position->second;
     if (existing.def.schema_hash != def.schema_hash)
       return fail(err, TENON_ALREADY_EXISTS,
-                  "operator %s is defined twice: '%s' at %s, and '%s' at %s (plugin %s); rename one", def.name,
-                  existing.def.schema, existing.def.origin ? existing.def.origin : "?", def.schema,
-                  def.origin ? def.origin : "?", table.name.c_str());
+                  "operator %s is defined twice: '%s' at %s by %s, and '%s' at %s by %s; rename one", def.name,
+                  existing.def.schema, existing.def.origin ? existing.def.origin : "?", existing.definer.c_str(),
+                  def.schema, def.origin ? def.origin : "?", table.origin.c_str());
+    log(LogLevel::kInfo, "operator %s of %s is defined alike by %s, which came first", def.name,
+        table.origin.c_str(), existing.definer.c_str());
   }
-  for (const tenon_kernel_def& def : table.kernels)
-    if (!def.device && table.device_kind.empty())
-      return fail(err, TENON_INVALID_ARGUMENT,
-                  "kernel for %s names no device, and plugin %s provides none; set tenon_kernel_def.device",
-                  def.op, table.name.c_str());
   if (self.count.load(std::memory_order_relaxed) + table.ops.size() + table.kernels.size() > kMaxOperators)
     return fail(err, TENON_OUT_OF_RANGE, "more than %u operators", kMaxOperators);
 
@@ -233,16 +243,18 @@ tenon_status registry_add(const PluginTable& table, const void* owner, tenon_err
   for (const tenon_op_def& def : table.ops) {
     Operator* op = entry_for(self, def.name);
     if (op->is_defined)
-      self.spares.push_back({op, def, owner});
+      self.spares.push_back({op, def, owner, table.origin});
     else
-      define(self, *op, def, owner);
+      define(self, *op, def, owner, table.origin);
   }
   for (const tenon_kernel_def& def : table.kernels) {
     Operator* op = entry_for(self, qualified(def.op));
-    Kernel wanted{def, owner, table.name, op->name, def.device ? def.device : table.device_kind};
+    std::string device_kind = def.device ? def.device : table.device_kind;
+    Kernel wanted{def, owner, table.name, op->name, device_kind, false};
     auto kernel = take_retired(self, wanted);
     if (!kernel) kernel = std::make_unique<Kernel>(std::move(wanted));
     kernel->owner = owner;
+    kernel->is_override = is_override(table, op->name, device_kind);
     self.kernels[op].push_back(std::move(kernel));
   }
   // Any cell may now have a better answer: a lowering may become native, a host run a lowering.
@@ -271,12 +283,33 @@ void registry_remove(const void* owner) {
       auto spare = std::find_if(self.spares.begin(), self.spares.end(),
                                 [op = op](const Registry::Spare& one) { return one.op == op; });
       if (spare != self.spares.end()) {
-        define(self, *op, spare->def, spare->owner);
+        define(self, *op, spare->def, spare->owner, spare->definer);
         self.spares.erase(spare);
       }
     }
     clear_cells(*op);
   }
+}
+
+void allow_overrides(const std::string& plugin, bool allowed) {
+  Registry& self = registry();
+  std::lock_guard lock(self.mutex);
+  self.consents[plugin] = allowed;
+  for (auto& [name, op] : self.by_name) clear_cells(*op);
+}
+
+KernelReport report_kernels(const void* owner) {
+  Registry& self = registry();
+  std::lock_guard lock(self.mutex);
+  KernelReport report;
+  for (auto& [op, kernels] : self.kernels)
+    for (auto& kernel : kernels) {
+      if (kernel->owner != owner) continue;
+      report.overrides += kernel->is_override;
+      report.held_back += self.is_held_back(*kernel);
+      if (!op->is_defined) report.unknown_operators.push_back(op->name);
+    }
+  return report;
 }
 
 Operator* find_operator(std::string_view name) {
@@ -297,10 +330,23 @@ Operator* operator_at(uint32_t id) {
 Operator* convert_operator() { return registry().convert.load(std::memory_order_acquire); }
 Operator* materialize_operator() { return registry().materialize.load(std::memory_order_acquire); }
 
-std::vector<const Kernel*> kernels_for(const Operator& op, uint32_t kind, int32_t dtype) {
+std::vector<const Kernel*> kernels_for(const Operator& op, uint32_t kind, int32_t dtype, bool held_back) {
   Registry& self = registry();
   std::lock_guard lock(self.mutex);
-  return candidates(self, op, kind, dtype);
+  return candidates(self, op, kind, dtype, held_back);
+}
+
+std::vector<const Resolution*> answers_for(const Operator& op, uint32_t kind) {
+  Registry& self = registry();
+  std::lock_guard lock(self.mutex);
+  std::vector<const Resolution*> found;
+  const CellRow* row = op.rows[kind].load(std::memory_order_acquire);
+  for (int32_t dtype = 0; row && dtype < TENON_DTYPE_COUNT; ++dtype) {
+    auto position = self.answers.find(&(*row)[dtype]);
+    if (position == self.answers.end()) continue;
+    for (const Resolution& answer : position->second.resolutions) found.push_back(&answer);
+  }
+  return found;
 }
 
 const Resolution* resolve(Operator& op, uint32_t kind, int32_t dtype) {

@@ -18,6 +18,9 @@ struct PluginTable {
   std::string device_kind;  // kernels with device == NULL are for this kind; empty: none
   std::span<const tenon_op_def> ops;
   std::span<const tenon_kernel_def> kernels;
+  std::string origin = name;  // "acme 1.4.2 (/path/libtenon_acme.so)"
+  std::span<const std::string> namespaces = {};  // its own operators' ...
+  bool needs_consent = false;                    // ... for kernels of others' on others' devices
 };
 
 // Add every operator and kernel of a plugin, or none. A second definition of an operator with the
@@ -29,6 +32,16 @@ tenon_status registry_add(const PluginTable& table, const void* owner, tenon_err
 // another plugin; without one it stays as a name until a plugin defines it: ids are never reused.
 void registry_remove(const void* owner);
 
+// Use or hold back the overrides of a plugin, loaded or not; "*": of every one that was not named.
+void allow_overrides(const std::string& plugin, bool allowed);
+
+// What there is to say about a plugin's kernels besides their number.
+struct KernelReport {
+  uint32_t overrides = 0, held_back = 0;
+  std::vector<std::string> unknown_operators;  // kernels of operators that nobody has defined
+};
+KernelReport report_kernels(const void* owner);
+
 // NULL if unknown. "add" is short for "tenon::add".
 Operator* find_operator(std::string_view name);
 uint32_t operator_count();
@@ -38,8 +51,13 @@ Operator* operator_at(uint32_t id);
 Operator* convert_operator();
 Operator* materialize_operator();
 
-// Kernels that may serve a cell, best score first.
-std::vector<const Kernel*> kernels_for(const Operator& op, uint32_t device_kind, int32_t dtype);
+// Kernels that may serve a cell, best score first; or those that would if they were not held back.
+std::vector<const Kernel*> kernels_for(const Operator& op, uint32_t device_kind, int32_t dtype,
+                                       bool held_back = false);
+
+// Every answer that was ever given for an operator on a device kind, candidates included: they count calls, and
+// cells forget them when a plugin comes or goes.
+std::vector<const Resolution*> answers_for(const Operator& op, uint32_t device_kind);
 
 // Decide what serves a cell and publish the answer. Never NULL.
 const Resolution* resolve(Operator& op, uint32_t device_kind, int32_t dtype);

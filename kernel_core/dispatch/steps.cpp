@@ -43,6 +43,11 @@ std::string dtype_list(uint64_t mask) {
   return text;
 }
 
+tenon_status fail_rule(const Plan& plan, tenon_status status) {
+  add_context(plan.err, "[%s] its shape rule", short_name(plan.op));
+  return status;
+}
+
 tenon_status find_call_device(Plan& plan) {
   tenon_device_id id = TENON_DEVICE_NONE;
   TENON_TRY(for_each_tensor(plan.op, plan.args, [&](tenon_tensor* tensor, uint32_t index) -> tenon_status {
@@ -166,15 +171,16 @@ tenon_status find_output_shapes(Plan& plan) {
     plan.has_metas = true;
     return TENON_OK;
   }
-  if (!op.def.infer) return TENON_OK;
-  TENON_TRY(op.def.infer(plan.values, op.def.nparams, plan.metas, op.def.nouts, plan.err));
+  if (!op.can_infer()) return TENON_OK;
+  TENON_TRY(op.infer(plan.values, plan.metas, plan.err));
   plan.has_metas = true;
   for (uint32_t i = 0; i < op.def.nouts; ++i) {
     const tenon_meta& meta = plan.metas[i];
     int64_t numel;
     if (!is_dtype(meta.dtype))
       return fail(plan.err, TENON_INTERNAL, "[%s] its shape rule gave dtype id %u", short_name(op), meta.dtype);
-    TENON_TRY(count_elements(meta.ndim, meta.shape, &numel, plan.err));
+    tenon_status status = count_elements(meta.ndim, meta.shape, &numel, plan.err);
+    if (status != TENON_OK) return fail_rule(plan, status);
   }
   return TENON_OK;
 }

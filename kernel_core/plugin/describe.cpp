@@ -52,13 +52,16 @@ void Loader::describe_loaded(JsonWriter& json) const {
       json.string("vendor", plugin->tables.plugin.vendor);
       json.number("operators", plugin->tables.ops.size());
       json.number("kernels", plugin->tables.kernels.size());
+      KernelReport kernels = report_kernels(plugin.get());
+      json.number("overrides", kernels.overrides);
+      json.number("held_back", kernels.held_back);
+      json.strings("unknown_operators", kernels.unknown_operators);
       json.strings("services", services_of(plugin.get()));
     });
   for (const Resident& resident : residents_)
     json.object("", [&] {
       json.string("state", "resident");
-      json.string("name", resident.name);
-      json.string("path", resident.file.path);
+      write_note(json, resident.file, {.name = resident.name});
     });
 }
 

@@ -95,25 +95,15 @@ Refusal ElfFile::read_sections(const Elf64_Ehdr& header) {
   sections_.resize(header.e_shnum);
   if (!read(header.e_shoff, sections_.data(), bytes))
     return refuse_damaged(path_, "its section table cannot be read");
-  const Elf64_Shdr* names = section(header.e_shstrndx);
-  if (names) names_ = contents(*names, kMaxNamesBytes);
+  if (header.e_shstrndx < sections_.size())
+    names_ = contents(sections_[header.e_shstrndx], kMaxNamesBytes);
   if (names_.empty()) return refuse_damaged(path_, "its section names lie outside the file");
   return accepted();
-}
-
-const Elf64_Shdr* ElfFile::section(uint32_t index) const {
-  return index < sections_.size() ? &sections_[index] : nullptr;
 }
 
 const Elf64_Shdr* ElfFile::find_section(std::string_view name) const {
   for (const Elf64_Shdr& section : sections_)
     if (string_at(names_, section.sh_name) == name) return &section;
-  return nullptr;
-}
-
-const Elf64_Shdr* ElfFile::find_section(uint32_t type) const {
-  for (const Elf64_Shdr& section : sections_)
-    if (section.sh_type == type) return &section;
   return nullptr;
 }
 

@@ -26,9 +26,6 @@ class ElfFile {
 
   // The first section of that name; NULL if there is none.
   const Elf64_Shdr* find_section(std::string_view name) const;
-  const Elf64_Shdr* find_section(uint32_t type) const;
-  // The section with index `index`, e.g. a sh_link; NULL if out of range.
-  const Elf64_Shdr* section(uint32_t index) const;
 
   // Contents of a section, or its first `limit` bytes if it is longer. Empty if it lies about where
   // it is.

@@ -26,11 +26,16 @@ std::vector<std::string> list_from_environment(const char* variable, char separa
   return entries;
 }
 
+}  // namespace
+
 bool overlaps(const std::vector<std::string>& a, const std::vector<std::string>& b) {
   return std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) != a.end();
 }
 
-}  // namespace
+Loader::Loader() {
+  for (const std::string& name : list_from_environment("TENON_OVERRIDES", ','))
+    allow_overrides(name, true);
+}
 
 bool is_disabled(const std::string& name) {
   std::vector<std::string> disabled = list_from_environment("TENON_PLUGINS_DISABLE", ',');

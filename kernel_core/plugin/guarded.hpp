@@ -3,9 +3,6 @@
 // one that escapes all the same becomes a failure of the call.
 #pragma once
 
-#include <exception>
-#include <new>
-
 #include "kernel_core/types/status.hpp"
 
 namespace tenon::core {
@@ -19,12 +16,8 @@ tenon_status guarded(const char* what, tenon_err* err, Call&& call) {
     status = call();
     if (status != TENON_OK)
       fail(err, status, "%s failed with code %d and no text", what, static_cast<int>(status));
-  } catch (const std::bad_alloc&) {
-    fail_host_memory(err);
-  } catch (const std::exception& error) {
-    fail(err, TENON_INTERNAL, "a C++ exception escaped from %s: %s", what, error.what());
   } catch (...) {
-    fail(err, TENON_INTERNAL, "an exception of unknown type escaped from %s", what);
+    return fail_escaped(err, what);
   }
   return status;
 }

@@ -3,8 +3,6 @@
 
 #include <dlfcn.h>
 
-#include "kernel_core/plugin/dependencies.hpp"
-
 namespace tenon::core {
 namespace {
 
@@ -16,12 +14,12 @@ Refusal refuse(Reason reason, std::string text, std::string fix) {
 
 // Turn the dynamic loader's one line into a reason.
 Refusal explain_failure(const std::string& path, const std::string& text) {
-  if (std::vector<std::string> missing = missing_libraries(path); !missing.empty()) {
-    std::string names;
-    for (const std::string& name : missing) names += (names.empty() ? "" : ", ") + name;
-    return refuse(Reason::kMissingDep, path + " needs libraries that are not found: " + names,
-                  "install them, or put them beside the plugin and link it with RUNPATH $ORIGIN");
-  }
+  constexpr std::string_view kAbsent = ": cannot open shared object file: No such file";
+  if (size_t at = text.find(kAbsent); at != text.npos)
+    return refuse(Reason::kMissingDep,
+                  path + " needs the library " + text.substr(0, at) + ", which is not found",
+                  "install it, or put it beside the plugin and link that with RUNPATH $ORIGIN; "
+                  "`tenon plugins doctor " + path + "` lists all that are missing");
   constexpr std::string_view kUndefined = "undefined symbol: ";
   if (size_t at = text.find(kUndefined); at != text.npos) {
     std::string symbol = text.substr(at + kUndefined.size());
@@ -48,8 +46,6 @@ Refusal Library::open(const std::string& path) {
                   "define it with TENON_PLUGIN(table) or TENON_EXPORT");
   return accepted();
 }
-
-void Library::close() { library_.unload(); }
 
 tenon_plugin_query_fn Library::query_function() const {
   return reinterpret_cast<tenon_plugin_query_fn>(::dlsym(library_.native(), kEntryPoint));

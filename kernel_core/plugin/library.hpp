@@ -17,7 +17,6 @@ class Library {
   // Bind every symbol now and show none to others: an unresolved symbol is then an error here, and
   // not the death of the process at the first call.
   Refusal open(const std::string& path);
-  void close();  // may run the library's destructors
 
   // NULL if it does not export the entry point.
   tenon_plugin_query_fn query_function() const;

@@ -45,7 +45,11 @@ Refusal publish(LoadedPlugin& plugin) {
     Reason reason = status == TENON_ALREADY_EXISTS ? conflict : Reason::kBadTable;
     return {Stage::kPublish, reason, "plugin " + plugin.origin() + ": " + err.text, ""};
   };
-  tenon_status status = registry_add(plugin.tables.registry_view(), &plugin, &err);
+  PluginTable table = plugin.tables.registry_view();
+  table.origin = plugin.origin();
+  table.namespaces = plugin.manifest.namespaces;
+  table.needs_consent = plugin.manifest.needs_consent;
+  tenon_status status = registry_add(table, &plugin, &err);
   if (status != TENON_OK) return refuse(status, Reason::kOpConflict);
   if (plugin.tables.has_device()) {
     status = add_device_kind(&plugin.tables.device, &plugin, &plugin.device_kind, &err,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "kernel_core/plugin/host_location.hpp"
 #include "kernel_core/runtime/log.hpp"
 
 namespace tenon::core {
@@ -113,9 +114,9 @@ Refusal Loader::check_name(const FileIdentity& file, const Manifest& manifest) c
   for (const LoadedPlugin* starting : in_progress_)
     if (starting->manifest.name == manifest.name) other = starting;
   if (other)
-    return refuse_name(
-        "plugin name '" + manifest.name + "' of " + file.path + " is taken by " + other->origin(),
-        "unload that one first, or rename one of the two");
+    return refuse_name("plugin name '" + manifest.name + "' of version " + manifest.version + " (" +
+                           file.path + ") is taken by " + other->origin(),
+                       "unload that one first, or rename one of the two");
   for (const Resident& resident : residents_)
     if (resident.name == manifest.name && !resident.file.same_file(file))
       return refuse_name(
@@ -126,7 +127,11 @@ Refusal Loader::check_name(const FileIdentity& file, const Manifest& manifest) c
 
 // From the first instruction of the plugin on. Refused: nothing of it stays.
 Refusal Loader::bring_in(std::unique_ptr<LoadedPlugin> plugin) {
-  plugin->manifest.may_define_tenon = may_define_tenon(plugin->file);
+  Manifest& manifest = plugin->manifest;
+  manifest.may_define_tenon = may_define_tenon(plugin->file);
+  bool defines_tenon = manifest.may_define_tenon && overlaps(manifest.namespaces, {"tenon"});
+  manifest.needs_consent =
+      !manifest.is_attached && !is_in_own_folder(plugin->file.path) && !defines_tenon;
   in_progress_.push_back(plugin.get());
   Refusal refusal = open_and_query(*plugin);
   if (!refusal) refusal = publish(*plugin);
@@ -134,6 +139,12 @@ Refusal Loader::bring_in(std::unique_ptr<LoadedPlugin> plugin) {
   in_progress_.pop_back();
   if (refusal) return refusal;
   log(LogLevel::kDebug, "loaded plugin %s", plugin->origin().c_str());
+  if (uint32_t held_back = report_kernels(plugin.get()).held_back)
+    log(LogLevel::kWarning,
+        "plugin %s brings %u kernel(s) for operators and devices of others; held back: needs "
+        "consent; "
+        "tenon.plugins.allow_overrides('%s') or TENON_OVERRIDES=%s",
+        plugin->origin().c_str(), held_back, manifest.name.c_str(), manifest.name.c_str());
   std::erase_if(residents_,
                 [&](const Resident& resident) { return resident.name == plugin->manifest.name; });
   plugins_.push_back(std::move(plugin));
@@ -164,6 +175,17 @@ Refusal Loader::check_attached(const LoadedPlugin& plugin) const {
                   other->manifest.name + "'",
               "unload that one first"};
   }
+  return accepted();
+}
+
+Refusal Loader::consent(const std::string& plugin, bool allowed) {
+  Manifest manifest{.name = plugin};
+  if (plugin.find('/') != plugin.npos)
+    if (Refusal refusal = read_note(plugin, manifest)) return refusal;
+  if (manifest.name != "*" && !is_plugin_name(manifest.name))
+    return {Stage::kNote, Reason::kNotFound,
+            "expected the name of a plugin, a path to its library, or *; got '" + plugin + "'", ""};
+  allow_overrides(manifest.name, allowed);
   return accepted();
 }
 

@@ -34,6 +34,8 @@ class Loader {
   Refusal attach(const tenon_plugin* table, const std::string& origin);
   Refusal unload(const std::string& name);
   Refusal add_folder(const std::string& path);  // or one library
+  // To the overrides of a plugin by name, or by path: then its note says the name; "*": all others.
+  Refusal consent(const std::string& plugin, bool allowed);
   // What every program needs: operators, services, eager devices, kernels for them. A plugin that
   // cannot be loaded is recorded and does not matter here.
   void load_default();
@@ -43,6 +45,7 @@ class Loader {
   void describe(JsonWriter& json);
 
  private:
+  Loader();
   Refusal load_recorded(const std::string& path, Trust trust);
   Refusal record(Attempt attempt);
   Refusal load_file(const std::string& path, Trust trust, Attempt& attempt);
@@ -90,6 +93,9 @@ class Loader {
 
 // The plugin that knows policies: loaded when one is set, and not before.
 inline constexpr const char* kPolicyPlugin = "policy";
+
+// Is something in both lists?
+bool overlaps(const std::vector<std::string>& a, const std::vector<std::string>& b);
 
 // Is the plugin switched off by TENON_PLUGINS_DISABLE?
 bool is_disabled(const std::string& name);

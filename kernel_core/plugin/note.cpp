@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <iterator>
 
 #include "kernel_core/plugin/cpu_features.hpp"
 #include "kernel_core/plugin/elf_file.hpp"
@@ -18,6 +19,7 @@ constexpr uint32_t kNoteType = 1;
 constexpr char kOwner[8] = "TENON";
 constexpr uint64_t kHeaderBytes = offsetof(tenon_note, epoch_min);
 constexpr const char* kKinds[] = {"operators", "device", "kernels", "service"};
+constexpr const char* kSanitizers[] = {"none", "address", "thread"};  // by TENON_SANITIZER_*
 
 Refusal refuse(Reason reason, std::string text, std::string fix) {
   return {Stage::kNote, reason, std::move(text), std::move(fix)};
@@ -65,16 +67,7 @@ bool is_plugin_name(const std::string& text) {
 const char* plugin_kind_name(PluginKind kind) { return kKinds[static_cast<size_t>(kind)]; }
 
 const char* sanitizer_name(uint32_t sanitizer) {
-  switch (sanitizer) {
-    case TENON_SANITIZER_NONE:
-      return "none";
-    case TENON_SANITIZER_ADDRESS:
-      return "address";
-    case TENON_SANITIZER_THREAD:
-      return "thread";
-    default:
-      return "unknown";
-  }
+  return sanitizer < std::size(kSanitizers) ? kSanitizers[sanitizer] : "unknown";
 }
 
 Refusal read_note(const std::string& path, Manifest& manifest) {

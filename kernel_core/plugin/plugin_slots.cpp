@@ -15,10 +15,8 @@ template <class Call>
 tenon_status answer(tenon_err* err, Call&& call) noexcept {
   try {
     return report(call(), err);
-  } catch (const std::bad_alloc&) {
-    return fail_host_memory(err);
-  } catch (const std::exception& error) {
-    return fail(err, TENON_INTERNAL, "plugin loader: %s", error.what());
+  } catch (...) {
+    return fail_escaped(err, "the plugin loader");
   }
 }
 
@@ -66,6 +64,10 @@ void plugin_describe(tenon_sink_fn sink, void* user) {
   JsonWriter json;
   if (answer(nullptr, [&] { return Loader::instance().describe(json), accepted(); }) == TENON_OK)
     sink(user, json.text().data(), json.text().size());
+}
+
+tenon_status plugin_allow_overrides(const char* name, int32_t allowed, tenon_err* err) {
+  return answer(err, [&] { return Loader::instance().consent(name ? name : "", allowed); });
 }
 
 }  // namespace slots

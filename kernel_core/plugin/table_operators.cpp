@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <unordered_set>
 
+#include "kernel_core/dispatch/arguments.hpp"
 #include "kernel_core/plugin/sized_copy.hpp"
 #include "kernel_core/plugin/tables.hpp"
 
@@ -33,38 +34,15 @@ std::string hex(uint64_t value) {
   return text;
 }
 
-// May a parameter of this kind have a default with this tag?
-bool is_default_for(int32_t kind, const tenon_value& value, bool is_optional) {
-  bool is_list = value.tag == TENON_VALUE_INTS || value.tag == TENON_VALUE_FLOATS ||
-                 value.tag == TENON_VALUE_STRING || value.tag == TENON_VALUE_TENSORS;
-  if (is_list && value.aux > 0 && !value.v.p) return false;
-  if (value.tag == TENON_VALUE_NONE) return is_optional;
-  switch (kind) {
-    case TENON_PARAM_INT:
-      return value.tag == TENON_VALUE_INT;
-    case TENON_PARAM_FLOAT:
-      return value.tag == TENON_VALUE_FLOAT || value.tag == TENON_VALUE_INT;
-    case TENON_PARAM_BOOL:
-      return value.tag == TENON_VALUE_BOOL;
-    case TENON_PARAM_STRING:
-      return value.tag == TENON_VALUE_STRING;
-    case TENON_PARAM_DTYPE:
-      return value.tag == TENON_VALUE_DTYPE;
-    case TENON_PARAM_DEVICE:
-      return value.tag == TENON_VALUE_DEVICE;
-    case TENON_PARAM_INTS:
-      return value.tag == TENON_VALUE_INTS || value.tag == TENON_VALUE_INT;
-    case TENON_PARAM_FLOATS:
-      return value.tag == TENON_VALUE_FLOATS || value.tag == TENON_VALUE_FLOAT;
-    case TENON_PARAM_TENSORS:
-      return value.tag == TENON_VALUE_TENSORS && value.aux == 0;
-    case TENON_PARAM_TENSOR:
-    case TENON_PARAM_SCALAR:
-      return value.tag == TENON_VALUE_INT || value.tag == TENON_VALUE_FLOAT ||
-             value.tag == TENON_VALUE_BOOL;
-    default:
-      return false;
-  }
+// Lists of tensors are empty, tensors are numbers, and whatever is pointed at is there.
+bool has_sound_default(const tenon_param_def& param) {
+  tenon_value value = param.default_value;
+  bool is_pointer = value.tag >= TENON_VALUE_INTS;
+  if (is_pointer && !value.v.p && (value.aux > 0 || value.tag == TENON_VALUE_COMPLEX)) return false;
+  if (value.tag == TENON_VALUE_TENSOR || (value.tag == TENON_VALUE_TENSORS && value.aux > 0))
+    return false;
+  int64_t integer;
+  return accept_value(param, value, integer);
 }
 
 // Empty, or what is wrong.
@@ -73,8 +51,7 @@ std::string find_fault(const tenon_param_def& param) {
   if (param.kind < TENON_PARAM_TENSOR || param.kind > TENON_PARAM_FLOATS)
     return "kind " + std::to_string(param.kind) + " is unknown";
   if (param.flags & ~kKnownParamFlags) return "flags " + hex(param.flags) + " are unknown";
-  if ((param.flags & TENON_PARAM_FLAG_HAS_DEFAULT) &&
-      !is_default_for(param.kind, param.default_value, param.flags & TENON_PARAM_FLAG_OPTIONAL))
+  if ((param.flags & TENON_PARAM_FLAG_HAS_DEFAULT) && !has_sound_default(param))
     return "its default does not fit its kind";
   return {};
 }

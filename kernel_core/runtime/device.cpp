@@ -311,12 +311,6 @@ tenon_device_id host_device() try {
   return TENON_DEVICE_NONE;
 }
 
-const void* device_kind_owner(uint32_t number) {
-  Lock lock(table_mutex());
-  Kind* kind = kind_at(number);
-  return is_live(kind) ? kind->owner : nullptr;
-}
-
 KindView view_device_kind(uint32_t number) {
   Kind* kind = kind_at(number);
   const tenon_device_api* api = kind ? kind->api.load(std::memory_order_acquire) : nullptr;

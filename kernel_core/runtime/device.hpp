@@ -73,11 +73,11 @@ tenon_device_id host_device();
 // "acme:1"; text for ids that name nothing too.
 std::string device_name(tenon_device_id id);
 
-// Checks the table and publishes it under its kind name. `owner` is returned by device_kind_owner;
-// `origin` ("acme 1.4.2 (/path/libacme.so)") appears in messages. The table must outlive the kind.
+// Checks the table and publishes it under its kind name. `owner` is whose kernels it takes if
+// it takes no others'; `origin` ("acme 1.4.2 (/path/libacme.so)") appears in messages. The table must
+// outlive the kind.
 tenon_status add_device_kind(const tenon_device_api* api, const void* owner, uint32_t* kind,
                              tenon_err* err, const char* origin = "");
-const void* device_kind_owner(uint32_t kind);
 // What decides which kernels are for a kind.
 struct KindView {
   std::string_view name;  // empty: there is no such kind

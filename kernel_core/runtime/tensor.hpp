@@ -48,6 +48,9 @@ inline const TensorImpl* impl(const tenon_tensor* tensor) {
 tenon_status create_tensor(Device& device, int32_t dtype, int32_t ndim, const int64_t* shape,
                            TensorImpl** out, tenon_err* err);
 
+// Does a view lie inside its base's storage? Sizes have been validated.
+tenon_status check_view(const TensorImpl& base, int32_t dtype, int32_t ndim, const int64_t* shape,
+                        const int64_t* strides, int64_t offset_elements, tenon_err* err);
 // View of `base`; the caller vouches for the bounds.
 tenon_status create_view(const TensorImpl& base, int32_t dtype, int32_t ndim, const int64_t* shape,
                          const int64_t* strides, int64_t offset_elements, TensorImpl** out,

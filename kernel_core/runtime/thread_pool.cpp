@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <thread>
 
 #include "kernel_core/abi/slots.hpp"
@@ -76,6 +77,13 @@ struct alignas(64) Region {
   Split split = {};
   tenon_range_fn fn = nullptr;
   void* user = nullptr;
+  struct Failure* failure = nullptr;  // the caller's
+};
+
+// What the first chunk that threw has thrown; the caller throws it on.
+struct Failure {
+  std::atomic<bool> is_taken{false};
+  std::exception_ptr exception;
 };
 
 constexpr uint32_t chunk_count(uint64_t ticket) { return static_cast<uint32_t>(ticket >> 32); }
@@ -100,8 +108,13 @@ constinit thread_local bool inside_region = false;
 void run_chunk(uint32_t index) {
   const Region& region = pool.region;
   uint64_t begin = static_cast<uint64_t>(region.split.begin);
-  region.fn(region.user, static_cast<int64_t>(begin + region.split.offset(index)),
-            static_cast<int64_t>(begin + region.split.offset(index + 1)));
+  try {
+    region.fn(region.user, static_cast<int64_t>(begin + region.split.offset(index)),
+              static_cast<int64_t>(begin + region.split.offset(index + 1)));
+  } catch (...) {
+    if (!region.failure->is_taken.exchange(true))
+      region.failure->exception = std::current_exception();
+  }
 }
 
 // Claim and run chunks until none is left; returns how many this thread ran.
@@ -268,9 +281,13 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, tenon_range_fn fn, 
     return fn(user, begin, end);
   ensure_workers(threads);
   inside_region = true;
+  Failure failure;
+  pool.region.failure = &failure;
   run_region(split_range(begin, range, least, threads), fn, user);
   inside_region = false;
   pool.busy.store(false, std::memory_order_release);
+  if (failure.exception) [[unlikely]]
+    std::rethrow_exception(failure.exception);
 }
 
 int32_t thread_count() {

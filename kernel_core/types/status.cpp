@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel_core/types/status.hpp"
 
+#include <cxxabi.h>
+
 #include <cstdarg>
 #include <cstdio>
+#include <exception>
+#include <new>
 
 namespace tenon::core {
 namespace {
@@ -36,6 +40,20 @@ void add_context(tenon_err* err, const char* format, ...) {
   va_start(arguments, format);
   err->text = format_text(format, arguments) + " > " + err->text;
   va_end(arguments);
+}
+
+tenon_status fail_escaped(tenon_err* err, const std::string& what) {
+  try {
+    throw;
+  } catch (const abi::__forced_unwind&) {  // the thread is being ended
+    throw;
+  } catch (const std::bad_alloc&) {
+    return fail(err, TENON_OUT_OF_MEMORY, "%s ran out of host memory", what.c_str());
+  } catch (const std::exception& error) {
+    return fail(err, TENON_INTERNAL, "a C++ exception escaped from %s: %s", what.c_str(), error.what());
+  } catch (...) {
+    return fail(err, TENON_INTERNAL, "an exception of unknown type escaped from %s", what.c_str());
+  }
 }
 
 tenon_status fail_host_memory(tenon_err* err) {

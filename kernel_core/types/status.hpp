@@ -24,6 +24,10 @@ tenon_status fail(tenon_err* err, tenon_status code, const char* format, ...);
 [[gnu::format(printf, 2, 3)]] [[gnu::cold]]
 void add_context(tenon_err* err, const char* format, ...);
 
+// For a catch (...) around code of a plugin: the exception becomes a failure that names `what` it
+// escaped from.
+[[gnu::cold]] tenon_status fail_escaped(tenon_err* err, const std::string& what);
+
 // Host memory ran out: every std::bad_alloc in the core ends here.
 [[gnu::cold]] tenon_status fail_host_memory(tenon_err* err);
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator_node.hpp"
 
+#include <cxxabi.h>
+#include <tenon/kernel.hpp>
+
 #include <bit>
 #include <vector>
 
@@ -179,8 +182,15 @@ tenon_status backward(Node& node, Run& run, tenon_err* err) {
   tenon_tensor* grad_outs[kMaxResults];
   for (uint32_t k = 0; k < node.noutputs; ++k) grad_outs[k] = node.variables()[k].arriving;
   GradArguments gradients(info.nparams);
-  tenon_status status = info.rule->backward(host, in.args, info.nparams, in.outs, grad_outs,
-                                            node.noutputs, needs, gradients.values, err);
+  tenon_status status;
+  try {
+    status = run_rule(*info.rule, in.args, info.nparams, in.outs, grad_outs, node.noutputs, needs,
+                      gradients.values, err);
+  } catch (const abi::__forced_unwind&) {  // the thread is being ended
+    throw;
+  } catch (...) {  // rules are C functions and may not throw
+    status = guarded(err, [] { throw; });
+  }
   if (status != TENON_OK) [[unlikely]] {
     add_context(err, "gradient of [%s]", short_name(info.name));
     return status;

@@ -103,11 +103,15 @@ uint64_t read_by(const uint64_t* reads, uint64_t all, uint64_t needs) {
   return mask & all;
 }
 
-// True if the rule's table is long enough to have `member`, which may have been added later.
+// NULL where the rule's table is too short to have `member`, which may have been added later.
 template <class Member>
-const uint64_t* optional(const tenon_grad_rule* rule, Member tenon_grad_rule::*member,
-                         size_t offset) {
+Member optional(const tenon_grad_rule* rule, Member tenon_grad_rule::*member, size_t offset) {
   return rule->struct_size >= offset + sizeof(void*) ? rule->*member : nullptr;
+}
+
+bool has_backward(const tenon_grad_rule* rule) {
+  return rule->backward || optional(rule, &tenon_grad_rule::backward_self,
+                                    offsetof(tenon_grad_rule, backward_self));
 }
 
 }  // namespace
@@ -133,16 +137,29 @@ const OperatorInfo* operator_info(const tenon_op* op) {
   return describe_now(op, id);
 }
 
+tenon_status run_rule(const tenon_grad_rule& rule, const tenon_value* args, uint32_t nargs,
+                      tenon_tensor* const* outs, tenon_tensor* const* grad_outs, uint32_t nouts,
+                      uint64_t needs, tenon_value* grad_args, tenon_err* err) {
+  if (rule.backward)
+    return rule.backward(host, args, nargs, outs, grad_outs, nouts, needs, grad_args, err);
+  return rule.backward_self(host, args, nargs, outs, grad_outs, nouts, needs, grad_args, err,
+                            rule.self);
+}
+
 tenon_status rule_register(const tenon_grad_rule* rule, tenon_err* err) {
   if (!rule || rule->struct_size < offsetof(tenon_grad_rule, backward) + sizeof(void*) ||
-      !rule->op || !rule->backward)
-    return fail(err, TENON_INVALID_ARGUMENT, "a gradient rule needs struct_size, op and backward");
+      !rule->op || rule->flags & ~uint32_t{TENON_GRAD_RULE_REPLACE} ||
+      !(has_backward(rule) || rule->flags & TENON_GRAD_RULE_REPLACE))
+    return fail(err, TENON_INVALID_ARGUMENT,
+                "a gradient rule needs struct_size, op, known flags and a backward function");
   try {
     Registry& self = registry();
     std::lock_guard lock(self.mutex);
     std::string name = qualified(rule->op);
-    if (!self.rules.try_emplace(name, rule).second) return TENON_OK;
-    // The operator may have been called before its rule was known.
+    bool replaces = rule->flags & TENON_GRAD_RULE_REPLACE;
+    if (replaces) self.rules.erase(name);
+    if (has_backward(rule) && !self.rules.try_emplace(name, rule).second) return TENON_OK;
+    // The operator may have been called before its rule was known, or had another signature.
     const tenon_op* op = host->op_find(name.c_str());
     const Table* table = published.load(std::memory_order_relaxed);
     if (!op || !table) return TENON_OK;

@@ -29,7 +29,11 @@ struct OperatorInfo {
 // What is known about `op`; NULL if host memory ran out.
 const OperatorInfo* operator_info(const tenon_op* op);
 
-// The first rule for an operator wins. The operator may be defined later.
+// The first rule for an operator wins, unless a later one replaces it. The operator may be defined later.
 tenon_status rule_register(const tenon_grad_rule* rule, tenon_err* err);
+
+tenon_status run_rule(const tenon_grad_rule& rule, const tenon_value* args, uint32_t nargs,
+                      tenon_tensor* const* outs, tenon_tensor* const* grad_outs, uint32_t nouts,
+                      uint64_t needs, tenon_value* grad_args, tenon_err* err);
 
 }  // namespace tenon::autograd

@@ -27,9 +27,12 @@ NB_MODULE(_core, module) {
   add_conversion_functions(module);
   add_autograd_functions(module);
   add_system_functions(module);
+  add_interpreter_functions(module);
   add_stream_types(module);
   add_graph_type(module);
   add_profile_type(module);
   add_ipc_functions(module);
   add_collective_type(module);
+  add_definition_types(module);
+  add_validation_functions(module);
 }

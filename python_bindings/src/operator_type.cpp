@@ -6,10 +6,12 @@
 #include <cstring>
 
 #include <string>
+#include <unordered_map>
 
 #include "argument_parser.hpp"
 #include "call.hpp"
 #include "errors.hpp"
+#include "method_table.hpp"
 #include "operator_text.hpp"
 #include "runtime.hpp"
 
@@ -72,9 +74,8 @@ bool set_outputs(const OperatorObject& self, PyObject* out, tenon_value* results
   return true;
 }
 
-PyObject* operator_call(PyObject* callable, PyObject* const* objects, size_t flags,
-                        PyObject* keyword_names) {
-  const OperatorObject& self = *as_operator(callable);
+PyObject* call_now(const OperatorObject& self, PyObject* const* objects, size_t flags,
+                   PyObject* keyword_names) {
   if (!self.is_current()) [[unlikely]]
     return raise_error(
         PyExc_LookupError,
@@ -108,6 +109,21 @@ PyObject* operator_call(PyObject* callable, PyObject* const* objects, size_t fla
     return self.returns_list ? wrap_list(results[0])
                              : wrap(static_cast<tenon_tensor*>(results[0].v.p));
   return wrap_several(self, results);
+}
+
+PyObject* operator_call(PyObject* callable, PyObject* const* objects, size_t flags,
+                        PyObject* keyword_names) {
+  const OperatorObject& self = *as_operator(callable);
+  if (!self.def->self) [[likely]]
+    return call_now(self, objects, flags, keyword_names);
+  if (*self.calls == kCallsRefused)
+    return raise_error(PyExc_LookupError,
+                       "operator %U is being defined anew on another thread; call it again",
+                       self.name);
+  ++*self.calls;
+  PyObject* result = call_now(self, objects, flags, keyword_names);
+  --*self.calls;
+  return result;
 }
 
 // Found through an instance, the operator becomes a method of it.
@@ -184,6 +200,7 @@ PyObject* make_operator(const tenon_op* op, CallForm form) {
   self.op = op;
   self.def = def;
   self.schema_hash = def->schema_hash;
+  self.calls = &calls_of(op);
   self.form = form;
   self.result_count = def->nouts;
   self.returns_list = def->flags & TENON_OP_LIST_OUTPUT;
@@ -252,8 +269,41 @@ PyObject* operator_reduce(PyObject* self, PyObject*) {
                                             op.form == CallForm::kInPlace ? "_" : ""));
 }
 
+// `self` first, then the arguments, to a function of tenon/_operator_definition.py.
+PyObject* call_definition(const char* function_name, PyObject* self, PyObject* arguments,
+                          PyObject* keywords) {
+  PyObject* module = PyImport_ImportModule("tenon._operator_definition");
+  PyObject* function = module ? PyObject_GetAttrString(module, function_name) : nullptr;
+  Py_XDECREF(module);
+  PyObject* bound = function ? PyMethod_New(function, self) : nullptr;
+  Py_XDECREF(function);
+  PyObject* result = bound ? PyObject_Call(bound, arguments, keywords) : nullptr;
+  Py_XDECREF(bound);
+  return result;
+}
+PyObject* operator_shape(PyObject* self, PyObject* arguments, PyObject* keywords) {
+  return call_definition("add_shape", self, arguments, keywords);
+}
+PyObject* operator_grad(PyObject* self, PyObject* arguments, PyObject* keywords) {
+  return call_definition("add_gradient", self, arguments, keywords);
+}
+PyObject* operator_kernel(PyObject* self, PyObject* arguments, PyObject* keywords) {
+  return call_definition("kernel", self, arguments, keywords);
+}
+
+constexpr int kAnyArguments = METH_VARARGS | METH_KEYWORDS;
 PyMethodDef operator_methods[] = {
     {"__reduce__", operator_reduce, METH_NOARGS, nullptr},
+    {"shape", with_keywords(operator_shape), kAnyArguments,
+     "shape($self, function, /)\n--\n\nDecorator: the shape rule of an operator defined with "
+     "tenon.op."},
+    {"grad", with_keywords(operator_grad), kAnyArguments,
+     "grad($self, function, /)\n--\n\nDecorator: the gradient of an operator defined with "
+     "tenon.op."},
+    {"kernel", with_keywords(operator_kernel), kAnyArguments,
+     "kernel($self, device, /, *, dtypes=None, score=None, strided=False)\n--\n\nDecorator: a "
+     "kernel "
+     "for one kind of device; see tenon.kernel."},
     {},
 };
 
@@ -295,6 +345,11 @@ PyObject* find_operator(const char* name) {
   PyObject* made = find_or_make(name);
   if (made && PyDict_SetItemString(cache, name, made) < 0) Py_CLEAR(made);
   return made;
+}
+
+int& calls_of(const tenon_op* op) {
+  static auto* calls = new std::unordered_map<const tenon_op*, int>;  // its elements stay in place
+  return (*calls)[op];
 }
 
 bool add_tensor_methods() {

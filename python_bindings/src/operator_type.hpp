@@ -28,6 +28,7 @@ struct OperatorObject {
   const tenon_op* op;
   const tenon_op_def* def;  // the host's; all zero once the operator's plugin is unloaded
   uint64_t schema_hash;     // of the definition that `parameters` were read from
+  int* calls;               // calls under way, see calls_of
   Parameter* parameters;
   uint32_t parameter_count;
   uint32_t positional_count;
@@ -50,6 +51,12 @@ extern PyTypeObject operator_type;
 // The operator called `name` ("add", "add_" for the in-place form, "acme::swiglu"): a new
 // reference. NULL without a Python error: there is none of that name.
 PyObject* find_operator(const char* name);
+
+// Calls under way of an operator that was made at run time (tenon_op_def.self), from Python on any
+// thread: while there are some it is not taken out. kCallsRefused while it is being taken out.
+// Guarded by the GIL.
+inline constexpr int kCallsRefused = -1;
+int& calls_of(const tenon_op* op);
 
 // Give tenon.Tensor a method for every operator of namespace `tenon` that takes a tensor first.
 bool add_tensor_methods();

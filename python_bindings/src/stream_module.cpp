@@ -126,6 +126,9 @@ void add_stream_types(nb::module_& module) {
           },
           nb::arg("device").none() = none, nb::arg("priority") = 0)
       .def_prop_ro("device", [](const Stream& self) { return device_value(self.device()); })
+      .def_prop_ro(
+          "handle", [](const Stream& self) { return reinterpret_cast<uintptr_t>(self.handle()); },
+          "The device plugin's own stream, an address, for code that queues work by itself.")
       .def("__enter__", &enter, nb::rv_policy::reference)
       .def("__exit__", [](Stream& self, nb::args) { leave(self); })
       .def("synchronize", &synchronize,

@@ -152,6 +152,11 @@ void unload_plugin(const char* name) {
   check(host->plugin_unload(name, err), err);
 }
 
+void allow_overrides(const char* name, bool allowed) {
+  ErrorSink err;
+  check(host->plugin_allow_overrides(name, allowed, err), err);
+}
+
 void add_plugin_folder(const char* path) {
   ErrorSink err;
   check(host->plugin_add_folder(path, err), err);
@@ -205,6 +210,7 @@ void add_system_functions(nb::module_& module) {
   module.def("plugin_load_isolated", &load_isolated_plugin, nb::arg("path"),
              nb::arg("folders"), nb::arg("deadline"));
   module.def("plugin_unload", &unload_plugin, nb::arg("name"));
+  module.def("plugin_allow_overrides", &allow_overrides, nb::arg("name"), nb::arg("allowed"));
   module.def("plugin_add_folder", &add_plugin_folder, nb::arg("path"));
   module.def("fallback_policy", &fallback_policy);
   module.def("set_fallback_policy", &set_fallback_policy, nb::arg("policy"));

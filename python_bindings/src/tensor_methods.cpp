@@ -8,6 +8,7 @@
 #include "dlpack.hpp"
 #include "element.hpp"
 #include "errors.hpp"
+#include "method_table.hpp"
 #include "runtime.hpp"
 #include "tensor_type.hpp"
 #include "types.hpp"
@@ -232,10 +233,6 @@ PyObject* reduce(PyObject* self, PyObject*) {
 
 PyObject* reduce_ex(PyObject* self, PyObject*) {
   return PyObject_CallMethod(self, "__reduce__", nullptr);
-}
-
-PyCFunction with_keywords(PyObject* (*function)(PyObject*, PyObject*, PyObject*)) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
 
 }  // namespace

@@ -4,8 +4,10 @@
 #include <nanobind/stl/string.h>
 
 #include <array>
+#include <cstdlib>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "errors.hpp"
 #include "runtime.hpp"
@@ -122,6 +124,25 @@ bool to_dtype(PyObject* object, int32_t& id) {
   return dtype_from_numpy(object, id);
 }
 
+namespace {
+
+// Plugins written for other frameworks lie in a folder of the environment. They can only be found out about
+// by running them, so that is left until a device is named that nobody knows; once.
+bool load_foreign_plugins() {
+  static bool is_done = false;
+  const char* folder = std::getenv("CUSTOM_DEVICE_ROOT");
+  if (std::exchange(is_done, true) || !folder || !*folder) return false;
+  try {
+    nb::module_::import_("tenon.compat.paddle").attr("_load_for_unknown_device")();
+    return true;
+  } catch (nb::python_error& error) {
+    error.discard_as_unraisable("CUSTOM_DEVICE_ROOT");
+    return false;
+  }
+}
+
+}  // namespace
+
 bool to_device_id(PyObject* object, tenon_device_id& id) {
   if (Py_TYPE(object) == device_type) {
     id = nb::inst_ptr<Device>(object)->id;
@@ -132,6 +153,10 @@ bool to_device_id(PyObject* object, tenon_device_id& id) {
   if (!name || !ensure_loaded()) return false;
   ErrorSink err;
   tenon_status status = host->device_find(name, &id, err);
+  if (status == TENON_NOT_FOUND && load_foreign_plugins()) {
+    host->err_clear(err);
+    status = host->device_find(name, &id, err);
+  }
   if (status == TENON_OK) return true;
   return raise(status, err);
 }

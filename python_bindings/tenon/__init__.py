@@ -60,7 +60,7 @@ newaxis = None
 pi = 3.141592653589793
 
 _SUBMODULES = frozenset(
-    "autograd collective data io ipc memory nn ops optim plugins random safetensors utils".split()
+    "autograd collective compat data io ipc memory nn ops optim plugins random safetensors testing utils".split()
 )
 
 # Names that live in submodules, imported when they are used.
@@ -72,13 +72,16 @@ _LAZY = {
     "fallback_report": "_fallback",
     "explain": "plugins",
     "grad": "autograd",
+    "kernel": "_operator_definition",
     "load": "io",
     "load_plugin": "plugins",
     "no_grad": "autograd",
+    "op": "_operator_definition",
     "profile": "_profile",
     "save": "io",
     "sdk_path": "plugins",
     "set_grad_enabled": "autograd",
+    "validation": "_validation",
 }
 
 

@@ -11,6 +11,7 @@ from tenon import optim as optim
 from tenon import plugins as plugins
 from tenon import random as random
 from tenon import safetensors as safetensors
+from tenon import testing as testing
 from tenon import utils as utils
 from tenon._core import DeviceError as DeviceError
 from tenon._core import Event as Event
@@ -55,8 +56,11 @@ from tenon._core import uint64 as uint64
 from tenon._fallback import fallback as fallback
 from tenon._fallback import fallback_report as fallback_report
 from tenon._graph import Graph as Graph
+from tenon._operator_definition import kernel as kernel
+from tenon._operator_definition import op as op
 from tenon._operators import *
 from tenon._profile import profile as profile
+from tenon._validation import validation as validation
 from tenon.autograd import Function as Function
 from tenon.autograd import enable_grad as enable_grad
 from tenon.autograd import grad as grad

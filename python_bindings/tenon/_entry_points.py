@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plugins of installed distributions: the entry point group `tenon.plugins`.
+"""What installed distributions announce: the entry point groups `tenon.plugins` and `tenon.operators`.
 
 A distribution announces one of
 
@@ -8,6 +8,10 @@ A distribution announces one of
     acme = tenon_acme:plugins              a folder below the package
     acme = tenon_acme                      the package's own folder
 
+and, in the other group, operators that need no plugin:
+
+    acme = tenon_acme:acme.yaml            an operator file of namespace `acme` in the package
+
 Only metadata is read, and no package is imported. importlib.metadata would do the same, at ten
 times the cost on the first operator call.
 """
@@ -15,7 +19,8 @@ times the cost on the first operator call.
 import os
 import sys
 
-_GROUP = "tenon.plugins"
+_PLUGINS = "tenon.plugins"
+_OPERATORS = "tenon.operators"
 
 
 def plugin_folders():
@@ -23,7 +28,15 @@ def plugin_folders():
     return [location for _, location, problem in announced() if not problem]
 
 
-def announced():
+def operator_files():
+    """Namespaces announced on sys.path, and the operator file of each: (path, problem or None)."""
+    files = {}
+    for text, location, problem in announced(_OPERATORS):
+        files.setdefault(text.partition(" = ")[0], (location, problem))
+    return files
+
+
+def announced(group=_PLUGINS):
     """Every entry point of the group: (text, path of a folder or library, problem or None)."""
     for base in dict.fromkeys(path or os.getcwd() for path in sys.path):
         try:
@@ -35,26 +48,26 @@ def announced():
         except OSError:
             continue
         for path in entries:
-            for name, value in _entry_points(os.path.join(path, "entry_points.txt")):
+            for name, value in _entry_points(os.path.join(path, "entry_points.txt"), group):
                 location, problem = _resolve(name, value, base)
                 yield f"{name} = {value}", location, problem
 
 
-def _entry_points(path):
-    """Names and values of the group in one entry_points.txt."""
+def _entry_points(path, group):
+    """Names and values of a group in one entry_points.txt."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read()
     except (OSError, UnicodeDecodeError):
         return
-    if _GROUP not in text:
+    if group not in text:
         return
     section = None
     for line in text.splitlines():
         line = line.strip()
         if line.startswith("["):
             section = line.strip("[]").strip()
-        elif section == _GROUP and "=" in line and not line.startswith(("#", ";")):
+        elif section == group and "=" in line and not line.startswith(("#", ";")):
             name, _, value = line.partition("=")
             yield name.strip(), value.strip()
 
@@ -67,6 +80,9 @@ def _resolve(name, value, base):
         return None, f"there is no package {package.strip()}"
     if below.endswith(".json"):
         return _library(name, folder, os.path.join(folder, below))
+    if below.endswith((".yaml", ".yml")):
+        path = os.path.join(folder, below)
+        return path, None if os.path.isfile(path) else f"there is no file {path}"
     folder = os.path.join(folder, *filter(None, below.split(".")))
     return folder, None if os.path.isdir(folder) else f"there is no folder {folder}"
 

@@ -10,9 +10,11 @@ from tenon import _core
 
 __all__ = [
     "add_folder",
+    "allow_overrides",
     "coverage",
     "doctor",
     "explain",
+    "forbid_overrides",
     "list",
     "load",
     "load_plugin",
@@ -21,12 +23,17 @@ __all__ = [
 ]
 
 
-def load(path, isolated=False, deadline=None):
+def load(path, isolated=False, deadline=None, overrides=None):
     """Load a plugin library now, and raise what is wrong with it.
 
-    `isolated` runs a device plugin in a process of its own: if it crashes, or leaves a request
+    `overrides`: whether its kernels for others' operators on others' devices are used; None leaves
+    that as it is, which is no unless `allow_overrides` or TENON_OVERRIDES names it. `isolated` runs a device plugin in a process of its own: if it crashes, or leaves a request
     unanswered for `deadline` seconds (default: 300), that is an error here and not the end."""
     path = os.path.abspath(os.fspath(path))
+    if overrides is not None:
+        if isolated:
+            raise ValueError("overrides: an isolated plugin has kernels for its own device alone")
+        _core.plugin_allow_overrides(path, bool(overrides))
     if isolated:
         folders = ":".join(json.loads(_core.plugin_describe())["folders"])
         _core.plugin_load_isolated(path, folders, 0.0 if deadline is None else deadline)
@@ -44,6 +51,17 @@ def unload(name):
     _core.plugin_unload(name)
 
 
+def allow_overrides(name):
+    """Use the kernels that plugin `name`, loaded or not, brings for others' operators on others'
+    devices. "*": those of every plugin that was not named."""
+    _core.plugin_allow_overrides(name, True)
+
+
+def forbid_overrides(name):
+    """Hold them back again."""
+    _core.plugin_allow_overrides(name, False)
+
+
 def add_folder(path):
     """Add a folder whose plugins are loaded when one of their devices is first named."""
     _core.plugin_add_folder(os.path.abspath(os.fspath(path)))
@@ -55,9 +73,46 @@ def list():
 
 
 def explain(op, device=None, dtype=None):
-    """What would run operator `op` on `device` for `dtype`, and why."""
+    """What would run operator `op` on `device` for `dtype`, and why: every kernel that is there for it,
+    with its plugin, score and state."""
     name = getattr(op, "full_name", op)
-    return _Report(json.loads(_core.explain(name, device, dtype)))
+    report = json.loads(_core.explain(name, device, dtype))
+    _judge(report)
+    return _Report(report)
+
+
+def _judge(report):
+    """Say of every kernel whether it runs, and why; of the winner, why it wins."""
+    last = None  # the kernel that nothing gets past
+    for kernel in report.get("kernels", ()):
+        name = kernel["plugin"]
+        if kernel["held_back"]:
+            kernel["state"] = (
+                f"held back: needs consent; tenon.plugins.allow_overrides('{name}') "
+                f"or TENON_OVERRIDES={name}"
+            )
+            continue
+        if last:
+            kernel["state"] = f"not reached: {last} comes before and never declines"
+        elif kernel["may_decline"]:
+            kernel["state"] = "asked at every call; runs unless it declines"
+        else:
+            kernel["state"] = (
+                "runs" if kernel is report["kernels"][0] else "runs if all before decline"
+            )
+            last = name
+    ready = [kernel for kernel in report.get("kernels", ()) if not kernel["held_back"]]
+    if len(ready) > 1:
+        first, second = ready[:2]
+        if first["for"] != second["for"]:
+            why = f"it is for {first['for']} itself, which goes before kernels compiled for any device"
+        elif first["score"] != second["score"]:
+            why = f"its score {first['score']} is above {second['score']} of {second['plugin']}"
+        else:
+            why = f"its score {first['score']} equals that of {second['plugin']}, which came later"
+        report["why"] = f"{first['plugin']} is first: {why}"
+    elif ready:
+        report["why"] = f"{ready[0]['plugin']} has the only kernel"
 
 
 def coverage(device=None, dtype=None):
@@ -74,7 +129,9 @@ def doctor():
     """Print every plugin that was looked at: loaded or refused, why, and how to fix it."""
     report = json.loads(_core.plugin_describe())
     for entry in report["plugins"]:
-        print(f"{entry['state']:<8}  {entry['name']} {entry['version']}  {entry['path']}")
+        print(f"{entry['state']:<8}  {entry['name']} {entry.get('version', '')}  {entry['path']}")
+        for remark in remarks(entry):
+            print(f"          {remark}")
     for attempt in report["attempts"]:
         if attempt["reason"] != "NONE":
             print(
@@ -83,6 +140,21 @@ def doctor():
             print(f"  {attempt['text']}")
             if attempt["fix"]:
                 print(f"  fix: {attempt['fix']}")
+
+
+def remarks(entry):
+    """What there is to say about a loaded plugin's kernels that are not used: texts."""
+    name = entry["name"]
+    if count := entry.get("held_back"):
+        yield (
+            f"{count} of its kernels held back: they are for operators and devices of others and need "
+            f"consent; tenon.plugins.allow_overrides('{name}') or TENON_OVERRIDES={name}"
+        )
+    if unknown := entry.get("unknown_operators"):
+        yield (
+            f"kernels for operators that nobody has defined: {', '.join(sorted(set(unknown)))}; load "
+            "the plugin that defines them, or correct their names"
+        )
 
 
 def sdk_path():

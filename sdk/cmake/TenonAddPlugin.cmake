@@ -4,7 +4,7 @@
 #   [KIND device|operators|kernels|service] what the pre-load note says it is; default: device
 #   [DEVICES <kinds>]                       device kinds it provides
 #   [NAMESPACES <names>]                    operator namespaces it defines
-#   [KERNELS_FOR <device kinds>]            devices of others for which it brings kernels
+#   [KERNELS_FOR <device kinds>]            devices of others for which it brings kernels of others' operators
 #   [REQUIRES_CPU <features>]               e.g. avx2; the host refuses it elsewhere
 #   [EAGER]                                 a device that every program needs at start, not at first use
 #   [LINK <libraries>]
@@ -13,6 +13,25 @@
 # Builds libtenon_<name>.so as the contract wants it: a pre-load note, one exported symbol, hidden
 # visibility, no GNU_UNIQUE symbols, everything bound at load. Writes <name>.tenon.json beside it, for
 # tools that look for plugins without reading libraries. Installs both if TENON_INSTALL_PLUGIN_DIR is set.
+
+# Flags that every build of a plugin shares, this one and tenon.utils.cpp_extension.
+function(_tenon_plugin_flags result key)
+  file(READ "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/plugin_flags.json" json)
+  string(JSON type TYPE "${json}" "${key}")
+  if(type STREQUAL "STRING")
+    string(JSON text GET "${json}" "${key}")
+    set(${result} "${text}" PARENT_SCOPE)
+    return()
+  endif()
+  string(JSON count LENGTH "${json}" "${key}")
+  math(EXPR last "${count} - 1")
+  set(flags)
+  foreach(i RANGE ${last})
+    string(JSON flag GET "${json}" "${key}" ${i})
+    list(APPEND flags "${flag}")
+  endforeach()
+  set(${result} "${flags}" PARENT_SCOPE)
+endfunction()
 
 # What the note says, as JSON; the text that the loader reads.
 function(_tenon_note_json result kind eager)
@@ -69,7 +88,8 @@ function(tenon_add_plugin name)
 "#include <tenon/abi.h>
 TENON_PLUGIN_NOTE(\"@name@\", \"@arg_VERSION@\", \"@json_c@\");
 ")
-  file(CONFIGURE OUTPUT "${dir}/exports.map" @ONLY CONTENT "{ global: tenon_plugin_query; local: *; };\n")
+  _tenon_plugin_flags(exports exports)
+  file(CONFIGURE OUTPUT "${dir}/exports.map" @ONLY CONTENT "@exports@\n")
 
   add_library(${name} MODULE ${arg_SOURCES} "${dir}/note.${suffix}")
   target_link_libraries(${name} PRIVATE Tenon::sdk ${arg_LINK})
@@ -81,15 +101,17 @@ TENON_PLUGIN_NOTE(\"@name@\", \"@arg_VERSION@\", \"@json_c@\");
     BUILD_RPATH_USE_ORIGIN ON BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN"
     LINK_DEPENDS "${dir}/exports.map")
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-gnu-unique>)
+    _tenon_plugin_flags(flags compile_gnu)
+    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${flags}>)
   endif()
   # The export list is what lets the library be unmapped again: without it, inline functions of the
   # C++ library are exported, the process binds to them, and they pin it.
-  target_link_options(${name} PRIVATE "-Wl,--version-script=${dir}/exports.map"
-    -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack -Wl,--exclude-libs,ALL)
+  _tenon_plugin_flags(flags link)
+  target_link_options(${name} PRIVATE "-Wl,--version-script=${dir}/exports.map" ${flags})
   # Better an error here than at somebody's first call. Sanitizer runtimes are found at load time.
   if(NOT TENON_SANITIZE AND NOT "${CMAKE_C_FLAGS} ${CMAKE_CXX_FLAGS}" MATCHES "-fsanitize=")
-    target_link_options(${name} PRIVATE -Wl,--no-undefined)
+    _tenon_plugin_flags(flags link_unsanitized)
+    target_link_options(${name} PRIVATE ${flags})
   endif()
 
   if(NOT arg_OUTPUT_DIRECTORY)

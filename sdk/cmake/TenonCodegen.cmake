@@ -11,14 +11,7 @@
 # Runs tenon-codegen when an operator file changes. It leaves files alone that would not change, so that
 # only what changed is compiled again. Targets that use the files depend on <target>.
 #
-# Operators of a package that builds on Tenon's own:
-#   find_package(Tenon REQUIRED)
-#   file(GLOB standard "${Tenon_OPDEFS_DIR}/*.yaml")
-#   tenon_generate(acme_generated OUT "${CMAKE_CURRENT_BINARY_DIR}/gen" FILES acme.yaml
-#     IMPORT ${standard} EMIT ops-hpp signatures-h ops-table autograd-rules SOURCES sources)
-#   tenon_add_plugin(acme VERSION 1.0.0 SOURCES acme.cpp ${sources} NAMESPACES acme)
-#   target_include_directories(acme PRIVATE "${CMAKE_CURRENT_BINARY_DIR}/gen")
-#   add_dependencies(acme acme_generated)
+# A package of operators needs none of this: tenon_add_operators() does it all.
 if(NOT TARGET Tenon::codegen AND Tenon_CODEGEN)
   add_executable(Tenon::codegen IMPORTED)
   set_target_properties(Tenon::codegen PROPERTIES IMPORTED_LOCATION "${Tenon_CODEGEN}")
@@ -53,6 +46,9 @@ function(tenon_generate target)
   set(headers)
   if("ops-hpp" IN_LIST arg_EMIT)
     list(APPEND headers "${arg_OUT}/${namespace}/ops.hpp")
+  endif()
+  if("functions-hpp" IN_LIST arg_EMIT)
+    list(APPEND headers "${arg_OUT}/${namespace}/functions.hpp")
   endif()
   if("signatures-h" IN_LIST arg_EMIT)
     list(APPEND headers "${arg_OUT}/${namespace}/op_signatures.h")

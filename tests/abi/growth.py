@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares two builds of the contract's types with abidiff: tables may grow at their end, nothing else changes.
 
-    growth.py <abidiff> <abi.h> <old library> <new library> [struct that grew before it was frozen ...]
+growth.py <abidiff> <abi.h> <old library> <new library> [struct that grew before it was frozen ...]
 """
 
 import re
@@ -23,7 +23,9 @@ def forbidden(report: str, may_grow: set[str]) -> list[str]:
     table, end = None, None
     for line in report.splitlines():
         if re.match(r"(Leaf changes|Changed leaf types|Removed/Changed/Added \w+) summary: ", line):
-            if re.match(r"Removed/Changed/Added", line) and not re.search(r": 0 Removed, 0 Changed.*, 0 Added", line):
+            if re.match(r"Removed/Changed/Added", line) and not re.search(
+                r": 0 Removed, 0 Changed.*, 0 Added", line
+            ):
                 wrong.append(line)
         elif match := re.match(r"'struct (\w+)' changed:", line):
             table, end = match[1], None
@@ -54,8 +56,10 @@ def main() -> int:
     wrong = forbidden(result.stdout, may_grow)
     if wrong:
         print("\n".join(wrong))
-        print("\nThis breaks every plugin that is already built. Undo it: append to a table that has struct_size,\n"
-              "or raise TENON_ABI_EPOCH.")
+        print(
+            "\nThis breaks every plugin that is already built. Undo it: append to a table that has struct_size,\n"
+            "or raise TENON_ABI_EPOCH."
+        )
         return 1
     return 0
 

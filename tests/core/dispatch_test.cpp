@@ -2,6 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <new>
+#include <stdexcept>
+#include <utility>
+
 #include "fake_plugins.hpp"
 #include "kernel_core/dispatch/layers.hpp"
 #include "kernel_core/runtime/tensor_extension.hpp"
@@ -258,6 +262,80 @@ TEST_F(Dispatch, LayersSeeTensorsThatCarryTheirBit) {
   slots::layer_enable(counting.id, 1);
 }
 
+// What a layer that watches kernels sees, in order: "fake::add on fakehost:0".
+struct Watching {
+  std::vector<std::string> seen;
+  int32_t id = -1;
+};
+tenon_status watch_and_continue(void* self, const tenon_op* op, tenon_value* args, uint32_t nargs,
+                                tenon_value* outs, uint32_t nouts, tenon_err* err) {
+  auto& layer = *static_cast<Watching*>(self);
+  layer.seen.push_back(op->name + " on " + device_name(as_tensor(args[0])->device));
+  return slots::op_call_below(layer.id, op, args, nargs, outs, nouts, err);
+}
+
+TEST_F(Dispatch, LayersThatWatchKernelsSeeLoweringsAndHostRuns) {
+  static Watching watching;
+  tenon_layer_def def{sizeof def,
+                      TENON_LAYER_EVERY_CALL | TENON_LAYER_KERNELS,
+                      "watching",
+                      1000,
+                      0,
+                      &watching,
+                      watch_and_continue};
+  watching.id = slots::layer_register(&def, nullptr);
+  ASSERT_GE(watching.id, 0);
+  slots::layer_enable(watching.id, 1);
+  auto seen = [] { return std::exchange(watching.seen, {}); };
+  auto x = tensor({2}, {1, 2}), far = tensor({2}, {1, 2}, fake::remote_device());
+  EXPECT_EQ(call("fake::doubled", {value(x)}).status, TENON_OK);
+  EXPECT_THAT(seen(), ElementsAre("fake::doubled on fakehost:0", "fake::add on fakehost:0"));
+  EXPECT_THAT(values(call("fake::add", {value(far), value(far)}).tensor.get()), ElementsAre(2, 4));
+  EXPECT_THAT(seen(), ElementsAre("fake::add on remote:0", "fake::add on fakehost:0"));
+  call("fake::twice", {value(x)});
+  EXPECT_THAT(seen(), ElementsAre("fake::add on fakehost:0"))
+      << "no kernel for the whole: its parts";
+  {
+    LayersOff off;
+    call("fake::add", {value(x), value(x)});
+  }
+  EXPECT_THAT(seen(), ElementsAre("fake::add on fakehost:0"));
+  slots::layer_enable(watching.id, 0);
+  call("fake::add", {value(x), value(x)});
+  EXPECT_THAT(seen(), ElementsAre());
+}
+
+TEST_F(Dispatch, WhatAKernelThrowsIsAnErrorThatNamesIt) {
+  static const int owner = 0;
+  static int thrown;
+  tenon_kernel_def def{};
+  def.struct_size = sizeof def;
+  def.op = "fake::add";
+  def.device = "fakehost";
+  def.dtype_mask = 1u << TENON_DTYPE_F32;
+  def.score = 10;
+  def.boxed = [](tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t,
+                 tenon_err*) -> tenon_status {
+    if (++thrown == 1) throw std::runtime_error("first");
+    if (thrown == 2) throw std::bad_alloc();
+    throw 3;
+  };
+  ASSERT_EQ(registry_add({"thrower", "", {}, {&def, 1}}, &owner, nullptr), TENON_OK);
+  auto x = tensor({2}, {1, 2});
+  const std::string kernel = "[fake::add] the kernel of plugin thrower for fakehost";
+  auto result = call("fake::add", {value(x), value(x)});
+  EXPECT_EQ(result.status, TENON_INTERNAL);
+  EXPECT_EQ(result.text, "a C++ exception escaped from " + kernel + ": first");
+  result = call("fake::add", {value(x), value(x)});
+  EXPECT_EQ(result.status, TENON_OUT_OF_MEMORY);
+  EXPECT_EQ(result.text, kernel + " ran out of host memory");
+  result = call("fake::add", {value(x), value(x)});
+  EXPECT_EQ(result.status, TENON_INTERNAL);
+  EXPECT_EQ(result.text, "an exception of unknown type escaped from " + kernel);
+  registry_remove(&owner);
+  EXPECT_THAT(values(call("fake::add", {value(x), value(x)}).tensor.get()), ElementsAre(2, 4));
+}
+
 TEST_F(Dispatch, ConflictingDefinitionsAreRefusedWhole) {
   tenon_op_def same = *slots::op_def(find_operator("fake::add"));
   tenon_op_def fresh = same, other = same;
@@ -269,7 +347,7 @@ TEST_F(Dispatch, ConflictingDefinitionsAreRefusedWhole) {
   tenon_op_def list[] = {fresh, other};
   tenon_err err;
   EXPECT_EQ(registry_add({"rival", "", list, {}}, &owner, &err), TENON_ALREADY_EXISTS);
-  EXPECT_THAT(err.text, HasSubstr("elsewhere.yaml:3 (plugin rival)"));
+  EXPECT_THAT(err.text, HasSubstr("elsewhere.yaml:3 by rival"));
   EXPECT_EQ(find_operator("fake::fresh"), nullptr);
   tenon_op_def agreeing[] = {same};
   EXPECT_EQ(registry_add({"twin", "", agreeing, {}}, &owner, nullptr), TENON_OK);

@@ -11,6 +11,8 @@
 #include <functional>
 #include <limits>
 #include <mutex>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -41,6 +43,28 @@ TEST_F(ThreadPool, VisitsEveryIndexOnce) {
       for (auto& visit : visits) ASSERT_EQ(visit, 1);
     }
   }
+}
+
+TEST_F(ThreadPool, WhatAChunkThrowsReachesTheCallerOnceAllAreDone) {
+  for (int64_t thrower : {0, 63, 99}) {  // the caller's own chunk, and others'
+    std::atomic<int> running{0};
+    auto body = [&](int64_t begin, int64_t end) {
+      ++running;
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      --running;
+      if (begin <= thrower && thrower < end) throw std::runtime_error("chunk of " + std::to_string(thrower));
+    };
+    try {
+      run(0, 100, 1, body);
+      FAIL() << "nothing was thrown";
+    } catch (const std::runtime_error& error) {
+      EXPECT_EQ(error.what(), "chunk of " + std::to_string(thrower));
+    }
+    EXPECT_EQ(running, 0);
+  }
+  std::atomic<int64_t> sum{0};
+  run(0, 1000, 1, [&](int64_t begin, int64_t end) { sum += end - begin; });
+  EXPECT_EQ(sum, 1000);
 }
 
 TEST_F(ThreadPool, KeepsToTheGrainAndSharesEvenly) {

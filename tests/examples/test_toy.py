@@ -187,7 +187,8 @@ def test_every_allocation_may_fail_without_harm():
 
 
 def test_the_plugin_is_unloaded_when_nothing_uses_it_and_loads_again():
-    result = in_new_process("""
+    result = in_new_process(
+        """
         from tenon import plugins
         x = tenon.ones([2], device="toy")
         try:
@@ -199,7 +200,8 @@ def test_the_plugin_is_unloaded_when_nothing_uses_it_and_loads_again():
         print(open("/proc/self/maps").read().count("libtenon_toy"))
         tenon.load_plugin(PATH)
         print(tenon.ones([2], device="toy").tolist())
-    """.replace("PATH", repr(TOY)))
+    """.replace("PATH", repr(TOY))
+    )
     assert result.returncode == 0, result.stderr
     assert "in use" in result.stdout
     assert result.stdout.endswith("\n0\n[1.0, 1.0]\n")

@@ -39,8 +39,10 @@ TEST(Load, OfALoadedFileChangesNothing) {
 TEST(Load, OfAnotherFileWithTheSameNameIsRefused) {
   Scratch scratch;
   ASSERT_TRUE(is_ok(load(plugin_path("null"))));
-  EXPECT_TRUE(
-      is_refused(load(scratch.copy("null", "copy.so")), "NAME_TAKEN", "is taken by null 0.1.0"));
+  std::string copy = scratch.copy("null", "copy.so");
+  EXPECT_TRUE(is_refused(load(copy), "NAME_TAKEN",
+                         "plugin name 'null' of version 0.1.0 (" + copy +
+                             ") is taken by null 0.1.0 (" + plugin_path("null").string() + ")"));
 }
 
 TEST(Load, OfADisabledPluginIsRefused) {
@@ -128,7 +130,7 @@ TEST(Unload, OfALibraryThatTheSystemKeepsIsReported) {
   ASSERT_TRUE(is_ok(load(plugin_path("rival"))));
   ASSERT_TRUE(is_ok(unload("rival")));
   ASSERT_TRUE(is_mapped("libtenon_rival"));
-  EXPECT_NE(describe().find(R"({"state":"resident","name":"rival")"), std::string::npos);
+  EXPECT_NE(describe().find(R"({"state":"resident","name":"rival","version":"","path":)"), std::string::npos);
   EXPECT_TRUE(
       is_refused(load(scratch.copy("rival", "rebuilt.so")), "NAME_TAKEN", "restart the process"));
   EXPECT_TRUE(is_ok(load(plugin_path("rival"))));

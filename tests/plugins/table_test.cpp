@@ -122,14 +122,26 @@ TEST(NewerPlugin, WithMembersAndBitsThatTheHostDoesNotKnowLoads) {
 TEST(OperatorConflict, RefusesTheSecondWithBothOrigins) {
   ASSERT_TRUE(is_ok(load_with_fault("none")));
   Outcome outcome = load(plugin_path("rival"));
-  EXPECT_TRUE(is_refused(outcome, "OP_CONFLICT", "parts.cpp:1"));
-  EXPECT_NE(outcome.text.find("rival.cpp:1"), std::string::npos) << outcome.text;
+  auto by = [](const char* name) {
+    return std::string(name) + " 1.0.0 (" + std::filesystem::canonical(plugin_path(name)).string() +
+           ")";
+  };
+  EXPECT_TRUE(is_refused(outcome, "OP_CONFLICT",
+                         "operator faulty::twice is defined twice: 'faulty::twice(Tensor x) -> "
+                         "Tensor' at parts.cpp:1 by " +
+                             by("faulty") + ", and 'faulty::twice(Tensor y) -> Tensor' at " +
+                             "rival.cpp:1 by " + by("rival") + "; rename one"));
 }
 
 TEST(OperatorConflict, IsNoneIfBothDefineTheSame) {
+  Variable verbose("TENON_LOG", "info");
   ASSERT_TRUE(is_ok(load_with_fault("none")));
   Variable variable("TENON_TEST_FAULT", "same_operator");
+  testing::internal::CaptureStderr();
   EXPECT_TRUE(is_ok(load(plugin_path("rival"))));
+  std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("operator faulty::twice of rival 1.0.0 ("), std::string::npos) << log;
+  EXPECT_NE(log.find("is defined alike by faulty 1.0.0 ("), std::string::npos) << log;
 }
 
 TEST(DeviceConflict, RefusesTheSecondAndLeavesNothingOfIt) {

@@ -31,7 +31,7 @@ def test_list_is_a_table_and_json():
     code, out, _ = tenon("plugins", "list")
     assert code == 0
     lines = out.splitlines()
-    assert lines[0].split() == "NAME VERSION EPOCH LEVEL PROVIDES STATE LIBRARY".split()
+    assert lines[0].split() == "NAME VERSION EPOCH LEVEL PROVIDES STATE OVERRIDES LIBRARY".split()
     column = lines[0].index("STATE")
     cpu = next(line for line in lines if line.startswith("cpu "))
     assert cpu[column:].startswith("loaded ") and "device cpu" in cpu

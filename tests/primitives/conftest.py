@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "ops"))
 def level1():
     folder = Path(os.environ["TENON_BUILD_DIR"]) / "tests" / "primitives"
     for name in ("level1", "level1_half"):
-        tenon.load_plugin(str(folder / f"libtenon_{name}.so"))
+        tenon.load_plugin(str(folder / f"libtenon_{name}.so"), overrides=True)
 
 
 @pytest.fixture(autouse=True)

@@ -50,6 +50,13 @@ def test_an_exception_leaves_the_stream():
     assert tenon.current_stream(DEVICE) is None
 
 
+def test_kernels_on_streams_can_be_validated():
+    x = tenon.tensor(np.arange(1000, dtype=np.float32)).to(DEVICE)
+    with tenon.Stream(DEVICE), tenon.validation(compare="cpu") as watched:
+        assert ((x + 1.0) * 2.0).sum().item() == 1001000.0
+    assert watched.calls >= 3
+
+
 def test_a_stream_waits_for_another():
     array = np.arange(100_000, dtype=np.float32)
     first, second = tenon.Stream(DEVICE), tenon.Stream(DEVICE)

@@ -135,6 +135,17 @@ def test_fallback_policy_and_report():
     assert len(tenon.fallback_report("nowhere")) == 0
 
 
+def test_the_report_keeps_what_ran_before_a_plugin_came():
+    x = tenon.tensor([1.0, 2.0])
+    tenon.fallback_report(reset=True)
+    tenon.cosh(x)
+    tenon.op("system::came_later(Tensor x) -> Tensor")(
+        lambda x: x
+    )  # a plugin: every choice is made anew
+    tenon.cosh(x)
+    assert [row["native"] for row in tenon.fallback_report("cpu") if row["op"] == "cosh"] == [2]
+
+
 def test_threads_setting():
     before = tenon.get_num_threads()
     tenon.set_num_threads(1)

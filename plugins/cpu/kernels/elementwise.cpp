@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "elementwise.hpp"
 
-#include "parallel.hpp"
+#include <tenon/parallel.hpp>
 #include "reduced_float.hpp"
 #include "strided.hpp"
 

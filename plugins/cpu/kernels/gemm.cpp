@@ -2,7 +2,7 @@
 #include "gemm.hpp"
 
 #include "gemm_micro.hpp"
-#include "parallel.hpp"
+#include <tenon/parallel.hpp>
 #include "transpose.hpp"
 
 #include <algorithm>

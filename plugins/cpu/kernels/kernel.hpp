@@ -3,7 +3,7 @@
 #pragma once
 
 #include "dtypes.hpp"
-#include "parallel.hpp"
+#include <tenon/parallel.hpp>
 #include "reduced_float.hpp"
 #include "table.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory.hpp"
 
-#include "parallel.hpp"
+#include <tenon/parallel.hpp>
 
 #include <tenon/tensor.hpp>
 

@@ -18,6 +18,7 @@ import sys
 
 COMMANDS = {
     "new-device": "tenon.cli.new_device",
+    "new-op": "tenon.cli.new_op",
     "plugins": "tenon.cli.plugins",
 }
 

@@ -43,7 +43,7 @@ extern "C" {
 /* ==== Section 1: version ======================================================================= */
 
 #define TENON_ABI_EPOCH 1u
-#define TENON_ABI_REVISION 1u
+#define TENON_ABI_REVISION 2u
 
 /* ==== Section 2: status ======================================================================== */
 
@@ -512,6 +512,13 @@ typedef tenon_status (*tenon_boxed_fn)(tenon_ctx*, const tenon_value* args, uint
 typedef tenon_status (*tenon_infer_fn)(const tenon_value* args, uint32_t nargs, tenon_meta* outs,
                                        uint32_t nouts, tenon_err*);
 
+/* The two that an operator has beside kernels, for definitions made at run time (an interpreter's, a language
+ * binding's): as tenon_infer_fn and the decomposing tenon_boxed_fn, with tenon_op_def.self last. */
+typedef tenon_status (*tenon_infer_self_fn)(const tenon_value* args, uint32_t nargs, tenon_meta* outs,
+                                            uint32_t nouts, tenon_err*, void* self);
+typedef tenon_status (*tenon_decompose_self_fn)(const tenon_value* args, uint32_t nargs, tenon_value* outs,
+                                                uint32_t nouts, tenon_err*, void* self);
+
 /* A kernel with its schema's own C signature, cast to this type for storage. */
 typedef void (*tenon_typed_fn)(void);
 
@@ -606,6 +613,10 @@ typedef struct tenon_op_def {
                              * given by the caller; the function sets them to owned tensors. Called
                              * with ctx == NULL above layers (COMPOSITE). */
   tenon_invoke_fn invoke;   /* (optional) NULL: typed kernels of this operator are never used */
+  /* -- revision 2 -- */
+  void* self;               /* (optional) the definer's own; kernels find it with host->op_def(ctx_op(ctx)) */
+  tenon_infer_self_fn infer_self;         /* (optional) used if `infer` is NULL */
+  tenon_decompose_self_fn decompose_self; /* (optional) used if `decompose` is NULL */
 } tenon_op_def;
 
 typedef struct tenon_kernel_def {
@@ -651,7 +662,10 @@ typedef struct tenon_layer_def {
 } tenon_layer_def;
 enum {
   TENON_LAYER_EVERY_CALL = 1,   /* not only calls whose arguments carry the layer's bit */
-  TENON_LAYER_ENABLED = 2       /* enabled on every thread from the start */
+  TENON_LAYER_ENABLED = 2,      /* enabled on every thread from the start */
+  TENON_LAYER_KERNELS = 4       /* (revision 2) watches kernels: sees also the calls by which the host lowers
+                                 * an operator or runs it on the host, and composites whole where one kernel
+                                 * serves the whole. Takes the last place in `order`. */
 };
 
 /* ==== Section 7: plugin ======================================================================== */
@@ -916,7 +930,13 @@ typedef void (*tenon_drop_fn)(void* user);
    * until memory_hold_release. `end` fails if not everything could be noted: drop the recording then. */ \
   X(tenon_status, memory_hold_begin, (tenon_device_id, tenon_stream, uint64_t* hold, tenon_err*))  \
   X(tenon_status, memory_hold_end, (tenon_device_id, uint64_t hold, tenon_err*))                   \
-  X(void, memory_hold_release, (tenon_device_id, uint64_t hold))
+  X(void, memory_hold_release, (tenon_device_id, uint64_t hold))                                   \
+  /* -- revision 2: consent to overrides ---------------------------------------------------------------- */ \
+  /* A kernel for another plugin's operator on another plugin's device is an override: it is held back   \
+   * unless the user has agreed. Use (allowed != 0) or hold back those of a plugin, loaded or not: its  \
+   * name, a path to its library, or "*", every plugin that was not named. Calls under way go on as they \
+   * began.                                                                                           */ \
+  X(tenon_status, plugin_allow_overrides, (const char* plugin, int32_t allowed, tenon_err*))
 
 struct tenon_host {
   uint32_t struct_size;

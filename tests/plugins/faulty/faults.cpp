@@ -167,7 +167,9 @@ const Fault kFaults[] = {
     {"kernel_mask_unknown", [](Parts& p) { p.kernel.dtype_mask |= uint64_t{1} << 40; }},
     {"kernel_reserved", [](Parts& p) { p.kernel.reserved = 1; }},
     {"kernel_traits_unknown", [](Parts& p) { p.kernel.traits = 1u << 31; }},
-    {"kernel_device_undeclared", [](Parts& p) { p.kernel.device = "cpu"; }},
+    // For an operator of one's own it would be fine.
+    {"kernel_device_undeclared",
+     [](Parts& p) { p.kernel.op = "tenon::relu", p.kernel.device = "cpu"; }},
     {"start_fails", [](Parts& p) { p.plugin.start = start_fails; }},
     {"start_throws", [](Parts& p) { p.plugin.start = start_throws; }},
     {"start_fails_silently", [](Parts& p) { p.plugin.start = start_fails_silently; }},

@@ -9,6 +9,7 @@ import os
 
 from tenon.cli import output
 from tenon.cli.plugins.elf_lint import lint
+from tenon.cli.plugins.missing import missing_libraries
 from tenon.cli.plugins.reasons import WANTED, exit_code, pip_hint
 
 HELP = "why plugins are refused, and what to do"
@@ -41,6 +42,8 @@ def run(arguments):
 def diagnose(report, paths):
     """One dict for every plugin: state ok, refused or off; of what was refused also stage, reason,
     text, fix, pip; of all, warnings."""
+    from tenon.plugins import remarks
+
     notes = {plugin["path"]: plugin for plugin in report["plugins"]}
     attempts = {attempt["path"]: attempt for attempt in report["attempts"]}
     wanted = [os.path.realpath(path) for path in paths] or [*notes, *attempts]
@@ -61,9 +64,17 @@ def diagnose(report, paths):
         if attempt["reason"] != "NONE":
             diagnosis["state"] = "off" if attempt["reason"] in WANTED else "refused"
             diagnosis |= {key: attempt[key] for key in ("stage", "reason", "text", "fix")}
+            if attempt["reason"] == "MISSING_DEP" and (missing := missing_libraries(path)):
+                diagnosis["text"] = (
+                    f"{path} needs libraries that are not found: {', '.join(missing)}"
+                )
+                diagnosis["fix"] = (
+                    "install them, or put them beside the plugin and link it with RUNPATH $ORIGIN"
+                )
             diagnosis["pip"] = pip_hint(diagnosis, report["host"]["epoch"])
         is_plugin = bool(diagnosis["name"])
         diagnosis["warnings"] = lint(path) if is_plugin and os.path.isfile(path) else []
+        diagnosis["warnings"] += remarks(note) if note else []
         diagnoses.append(diagnosis)
     return diagnoses if paths else diagnoses + _announced_problems()
 

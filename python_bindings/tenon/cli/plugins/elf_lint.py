@@ -8,7 +8,7 @@ neighbours' symbols, or is found only on the machine that built it.
 import struct
 
 _SHT_DYNAMIC, _SHT_DYNSYM = 6, 11
-_DT_NEEDED, _DT_RPATH, _DT_TEXTREL, _DT_RUNPATH, _DT_FLAGS = 1, 15, 22, 29, 30
+DT_NEEDED, DT_RPATH, _DT_TEXTREL, DT_RUNPATH, _DT_FLAGS = 1, 15, 22, 29, 30
 _DF_TEXTREL = 4
 _PT_GNU_STACK, _PF_X = 0x6474E551, 1
 _STB_LOCAL, _STB_GNU_UNIQUE = 0, 10
@@ -21,14 +21,17 @@ def lint(path):
     """Warnings about the library at `path`, as texts. Empty if there are none."""
     try:
         with open(path, "rb") as file:
-            return _Elf(file.read()).warnings()
+            return Elf(file.read()).warnings()
     except OSError as error:
         return [f"it cannot be read: {error.strerror}"]
     except (struct.error, IndexError, ValueError, OverflowError, MemoryError):
         return ["its tables cannot be read: the file is damaged"]
 
 
-class _Elf:
+class Elf:
+    """The tables of a 64-bit ELF file. What is wrong with them raises struct.error, IndexError,
+    ValueError, OverflowError or MemoryError."""
+
     def __init__(self, data):
         if data[:4] != b"\x7fELF" or data[4] != 2:
             raise ValueError("no 64-bit ELF file")
@@ -60,6 +63,14 @@ class _Elf:
             for i in range(count):
                 yield self.unpack(layout, at + i * size), section[6]
 
+    def dynamic(self):
+        """(tag, value, text) of every dynamic entry; a text where the tag has one."""
+        for (tag, value), strings in self.entries(_SHT_DYNAMIC, "QQ"):
+            if tag == 0:
+                break
+            has_text = tag in (DT_NEEDED, DT_RPATH, DT_RUNPATH)
+            yield tag, value, self.text(strings, value) if has_text else ""
+
     def warnings(self):
         return [*self.symbol_warnings(), *self.dynamic_warnings(), *self.stack_warnings()]
 
@@ -87,19 +98,17 @@ class _Elf:
 
     def dynamic_warnings(self):
         has_textrel = False
-        for (tag, value), strings in self.entries(_SHT_DYNAMIC, "QQ"):
-            if tag == 0:
-                break
+        for tag, value, text in self.dynamic():
             has_textrel |= tag == _DT_TEXTREL or (tag == _DT_FLAGS and bool(value & _DF_TEXTREL))
-            if tag == _DT_NEEDED:
-                library = self.text(strings, value)
+            if tag == DT_NEEDED:
+                library = text
                 if library.startswith(("libtenon", "libpython")):
                     yield (
                         f"it is linked with {library}: it will load only where exactly that is found; "
                         "take what it needs from tenon_host, and leave the library out"
                     )
-            if tag in (_DT_RPATH, _DT_RUNPATH):
-                for folder in filter(None, self.text(strings, value).split(":")):
+            if tag in (DT_RPATH, DT_RUNPATH):
+                for folder in filter(None, text.split(":")):
                     if not folder.startswith(("$ORIGIN", "${ORIGIN}")):
                         yield (
                             f"it looks for libraries in {folder}, a path of the machine that built it; "

@@ -51,7 +51,11 @@ def describe(report):
         traits += ["typed"] if kernel["typed"] else ["boxed"]
         traits += ["may decline"] if kernel["may_decline"] else []
         label = "kernels" if number == 0 else ""
+        traits += ["override"] if kernel["override"] else []
         yield f"  {label:<12} of {kernel['plugin']}: {', '.join(traits)}"
+        yield f"               {kernel['state']}"
+    if "why" in report:
+        yield f"  why          {report['why']}"
     if route != "view" and not report.get("kernels"):
         yield "  kernels      none for this device and dtype"
     if report.get("has_decomposition"):

@@ -25,9 +25,14 @@ def run(arguments):
     if arguments.json:
         output.print_json(entries)
         return
-    rows = [("NAME", "VERSION", "EPOCH", "LEVEL", "PROVIDES", "STATE", "LIBRARY")]
+    rows = [("NAME", "VERSION", "EPOCH", "LEVEL", "PROVIDES", "STATE", "OVERRIDES", "LIBRARY")]
     rows += [_row(entry) for entry in entries]
-    output.print_table(rows, {5: lambda state: _COLOURS.get(state.partition(":")[0])})
+    colours = {5: lambda state: _COLOURS.get(state.partition(":")[0])}
+    colours[6] = lambda overrides: "yellow" if "held back" in overrides else None
+    output.print_table(rows, colours)
+    for entry in entries:
+        for remark in plugins.remarks(entry):
+            print(f"{entry['name']}: {remark}")
 
 
 def _row(entry):
@@ -41,8 +46,17 @@ def _row(entry):
         _level(entry["level"]),
         _provides(entry),
         state,
+        _overrides(entry),
         entry["path"],
     )
+
+
+def _overrides(entry):
+    """Kernels for others' operators on others' devices, and whether the user has agreed to them."""
+    count, held_back = entry.get("overrides", 0), entry.get("held_back", 0)
+    if not count:
+        return "-"
+    return f"{count} held back" if held_back else f"{count} allowed"
 
 
 def _epochs(entry):

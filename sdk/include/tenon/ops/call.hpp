@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -111,8 +112,13 @@ class ScalarArg {
   ScalarArg(bool truth) : value_{TENON_VALUE_BOOL, 0, {.i = truth}} {}
   ScalarArg(const tenon_value& value) : value_(value) {}
   const tenon_value& value() const { return value_; }
-  bool is_float() const { return value_.tag == TENON_VALUE_FLOAT; }
-  double number() const { return is_float() ? value_.v.f : static_cast<double>(value_.v.i); }
+  bool is_float() const { return value_.tag == TENON_VALUE_FLOAT || is_complex(); }
+  bool is_complex() const { return value_.tag == TENON_VALUE_COMPLEX; }
+  // NaN for a complex number: the arithmetic of attributes is real.
+  double number() const {
+    if (is_complex()) return std::numeric_limits<double>::quiet_NaN();
+    return is_float() ? value_.v.f : static_cast<double>(value_.v.i);
+  }
 
  private:
   tenon_value value_;

@@ -161,12 +161,13 @@ inline std::vector<int64_t> extents(const TensorList& list, int64_t axis) {
 inline double quotient(const ScalarArg& a, const ScalarArg& b) { return a.number() / b.number(); }
 inline int64_t floor_divide(int64_t a, int64_t b) {
   if (b == 0) return 0;
+  if (b == -1) return static_cast<int64_t>(-static_cast<uint64_t>(a));  // INT64_MIN / -1 traps
   int64_t result = a / b;
   return result - ((a % b != 0) && ((a < 0) != (b < 0)));
 }
 inline int64_t floordiv(int64_t a, int64_t b) { return floor_divide(a, b); }
 inline int64_t floor_modulo(int64_t a, int64_t b) {
-  return b == 0 ? 0 : a - floor_divide(a, b) * b;
+  return b == 0 || b == -1 ? 0 : a - floor_divide(a, b) * b;
 }
 inline int64_t integer(double number) { return static_cast<int64_t>(number); }
 template <class T>

@@ -78,7 +78,7 @@ inline ScalarArg limit(bool highest, int32_t dtype) {
 // The arithmetic of attributes: what decompositions do with numbers alone.
 inline std::optional<ScalarArg> fold(const Step& step, const tenon_value& a, const tenon_value& b) {
   const double x = ScalarArg(a).number(), y = ScalarArg(b).number();
-  const bool ints = a.tag != TENON_VALUE_FLOAT && b.tag != TENON_VALUE_FLOAT;
+  const bool ints = !ScalarArg(a).is_float() && !ScalarArg(b).is_float();
   auto number = [&](double value) -> ScalarArg {
     if (ints) return static_cast<int64_t>(value);
     return value;

@@ -32,10 +32,16 @@ typedef tenon_status (*tenon_backward_fn)(const tenon_host*, const tenon_value* 
                                           uint32_t nouts, uint64_t needs, tenon_value* grad_args,
                                           tenon_err*);
 
-/* The differentiation rule of one operator. Static storage. */
+/* The same, with the rule's `self`, for rules made at run time. */
+typedef tenon_status (*tenon_backward_self_fn)(const tenon_host*, const tenon_value* args, uint32_t nargs,
+                                               tenon_tensor* const* outs, tenon_tensor* const* grad_outs,
+                                               uint32_t nouts, uint64_t needs, tenon_value* grad_args,
+                                               tenon_err*, void* self);
+
+/* The differentiation rule of one operator. Lives as long as the process: recorded calls point at it. */
 typedef struct tenon_grad_rule {
   uint32_t struct_size;
-  uint32_t flags;
+  uint32_t flags;       /* TENON_GRAD_RULE_* */
   const char* op;       /* "acme::swiglu" */
   uint64_t diff_args;   /* bit i: argument i is differentiable */
   uint64_t saves_args;  /* bit i: `backward` reads the data of argument i */
@@ -46,7 +52,14 @@ typedef struct tenon_grad_rule {
    * NULL: all of the above. Lets a call keep less when not every gradient is wanted. */
   const uint64_t* arg_reads;
   const uint64_t* out_reads;
+  void* self;
+  tenon_backward_self_fn backward_self; /* (optional) used if `backward` is NULL */
 } tenon_grad_rule;
+enum {
+  /* Takes the place of a rule registered before, or, without a backward function, only takes that away. Calls
+   * recorded before keep their rule. For operators that are defined anew. */
+  TENON_GRAD_RULE_REPLACE = 1
+};
 
 /* Receives a gradient; may set `*replacement` to an owned tensor to be used instead. */
 typedef tenon_status (*tenon_grad_hook_fn)(void* user, tenon_tensor* grad, tenon_tensor** replacement,
@@ -67,7 +80,7 @@ typedef struct tenon_saved tenon_saved; /* a tensor kept for backward, with the 
 typedef struct tenon_autograd_api {
   uint32_t struct_size;
   uint32_t version;
-  /* Rules are looked up by operator; the first registered wins. */
+  /* Rules are looked up by operator; the first registered wins, unless a later one has REPLACE. */
   tenon_status (*rule_register)(const tenon_grad_rule*, tenon_err*);
   /* -- tensors -------------------------------------------------------------------------------- */
   int32_t (*requires_grad)(const tenon_tensor*);

@@ -28,7 +28,7 @@ typedef tenon_status (*acme_fn_swiglu)(tenon_ctx* ctx, const tenon_tensor* x, co
   {sizeof(tenon_kernel_def), (traits), "acme::swiglu", (device), ACME_HASH_swiglu, (dtype_mask), \
    (score), 0, fn##_boxed, (tenon_typed_fn)(fn), 0}
 
-/* input.yaml:14: acme::twice(Tensor x) -> Tensor
+/* input.yaml:15: acme::twice(Tensor x) -> Tensor
  * Twice `x`. */
 typedef tenon_status (*acme_fn_twice)(tenon_ctx* ctx, const tenon_tensor* x, tenon_tensor* out, tenon_err* err);
 #define ACME_HASH_twice UINT64_C(0xc91442e599dd737d)
@@ -40,6 +40,34 @@ typedef tenon_status (*acme_fn_twice)(tenon_ctx* ctx, const tenon_tensor* x, ten
   }
 #define ACME_KERNEL_twice(fn, device, dtype_mask, traits, score) \
   {sizeof(tenon_kernel_def), (traits), "acme::twice", (device), ACME_HASH_twice, (dtype_mask), \
+   (score), 0, fn##_boxed, (tenon_typed_fn)(fn), 0}
+
+/* input.yaml:21: acme::relu6(Tensor x, *, Scalar top=6) -> Tensor
+ * Clipped `x`. */
+typedef tenon_status (*acme_fn_relu6)(tenon_ctx* ctx, const tenon_tensor* x, const tenon_value* top, tenon_tensor* out, tenon_err* err);
+#define ACME_HASH_relu6 UINT64_C(0x2d4b12dc7b5576f7)
+#define ACME_BOX_relu6(boxed_name, fn) \
+  static tenon_status boxed_name(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, \
+                                 tenon_value* outs, uint32_t nouts, tenon_err* err) { \
+    (void)args, (void)nargs, (void)outs, (void)nouts; \
+    return fn(ctx, tenon_arg_tensor(&args[0]), tenon_arg_value(&args[1]), tenon_out_tensor(&outs[0]), err); \
+  }
+#define ACME_KERNEL_relu6(fn, device, dtype_mask, traits, score) \
+  {sizeof(tenon_kernel_def), (traits), "acme::relu6", (device), ACME_HASH_relu6, (dtype_mask), \
+   (score), 0, fn##_boxed, (tenon_typed_fn)(fn), 0}
+
+/* input.yaml:29: acme::pick(Tensor x, Tensor index, Tensor[] rest, Tensor? other=none, *, int? n=none, float f=1.0, bool flag=false, int[] shape, str name='a', dtype? dtype=none) -> (Tensor values, Tensor count)
+ * Every kind of parameter. */
+typedef tenon_status (*acme_fn_pick)(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index, const tenon_tensor* const* rest, uint64_t rest_count, const tenon_tensor* other, const tenon_value* n, double f, int32_t flag, const int64_t* shape, uint64_t shape_count, const char* name, uint64_t name_bytes, int32_t dtype, tenon_tensor* values, tenon_tensor* count, tenon_err* err);
+#define ACME_HASH_pick UINT64_C(0xdcc7ca19210952e9)
+#define ACME_BOX_pick(boxed_name, fn) \
+  static tenon_status boxed_name(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, \
+                                 tenon_value* outs, uint32_t nouts, tenon_err* err) { \
+    (void)args, (void)nargs, (void)outs, (void)nouts; \
+    return fn(ctx, tenon_arg_tensor(&args[0]), tenon_arg_tensor(&args[1]), tenon_arg_tensors(&args[2]), tenon_arg_count(&args[2]), tenon_arg_tensor(&args[3]), tenon_arg_value(&args[4]), tenon_arg_float(&args[5]), tenon_arg_bool(&args[6]), tenon_arg_ints(&args[7]), tenon_arg_count(&args[7]), tenon_arg_string(&args[8]), tenon_arg_count(&args[8]), tenon_arg_id(&args[9]), tenon_out_tensor(&outs[0]), tenon_out_tensor(&outs[1]), err); \
+  }
+#define ACME_KERNEL_pick(fn, device, dtype_mask, traits, score) \
+  {sizeof(tenon_kernel_def), (traits), "acme::pick", (device), ACME_HASH_pick, (dtype_mask), \
    (score), 0, fn##_boxed, (tenon_typed_fn)(fn), 0}
 
 #endif /* ACME_OP_SIGNATURES_H_ */

@@ -21,7 +21,7 @@ inline void swiglu_out(Scope& scope, const Tensor& out, TensorArg x, TensorArg g
   call::into<1>(scope, operator_swiglu, args, 2, {out.get()});
 }
 
-// input.yaml:14
+// input.yaml:15
 // Twice `x`.
 inline constinit call::Operator operator_twice{"acme::twice"};
 inline Tensor twice(Scope& scope, TensorArg x) {
@@ -31,6 +31,38 @@ inline Tensor twice(Scope& scope, TensorArg x) {
 inline void twice_out(Scope& scope, const Tensor& out, TensorArg x) {
   tenon_value args[] = {x.value()};
   call::into<1>(scope, operator_twice, args, 1, {out.get()});
+}
+
+// input.yaml:21
+// Clipped `x`.
+inline constinit call::Operator operator_relu6{"acme::relu6"};
+inline Tensor relu6(Scope& scope, TensorArg x, ScalarArg top = int64_t{6}) {
+  tenon_value args[] = {x.value(), call::boxed(top)};
+  return call::result(scope, operator_relu6, args, 2);
+}
+inline void relu6_out(Scope& scope, const Tensor& out, TensorArg x, ScalarArg top = int64_t{6}) {
+  tenon_value args[] = {x.value(), call::boxed(top)};
+  call::into<1>(scope, operator_relu6, args, 2, {out.get()});
+}
+inline void relu6_(Scope& scope, const Tensor& x, ScalarArg top = int64_t{6}) {
+  tenon_value args[] = {TensorArg(x).value(), call::boxed(top)};
+  call::into<1>(scope, operator_relu6, args, 2, {x.get()});
+}
+
+// input.yaml:29
+// Every kind of parameter.
+inline constinit call::Operator operator_pick{"acme::pick"};
+struct PickResult {
+  Tensor values, count;
+};
+inline PickResult pick(Scope& scope, TensorArg x, TensorArg index, TensorList rest, TensorArg other, std::optional<int64_t> n, double f, bool flag, IntList shape, std::string_view name = "a", int32_t dtype = -1) {
+  tenon_value args[] = {x.value(), index.value(), rest.value(), other.value(), call::boxed(n), call::boxed(f), call::boxed(flag), shape.value(), call::boxed(name), call::boxed_dtype(dtype)};
+  auto tensors = call::results<2>(scope, operator_pick, args, 10);
+  return {std::move(tensors[0]), std::move(tensors[1])};
+}
+inline void pick_out(Scope& scope, const Tensor& values, const Tensor& count, TensorArg x, TensorArg index, TensorList rest, TensorArg other, std::optional<int64_t> n, double f, bool flag, IntList shape, std::string_view name = "a", int32_t dtype = -1) {
+  tenon_value args[] = {x.value(), index.value(), rest.value(), other.value(), call::boxed(n), call::boxed(f), call::boxed(flag), shape.value(), call::boxed(name), call::boxed_dtype(dtype)};
+  call::into<2>(scope, operator_pick, args, 10, {values.get(), count.get()});
 }
 
 }  // namespace acme::ops

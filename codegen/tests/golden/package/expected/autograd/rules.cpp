@@ -20,10 +20,10 @@ tenon_status backward_swiglu(const tenon_host*, [[maybe_unused]] const tenon_val
   const Tensor dout = Tensor::borrow(grad_outs[0]);
   Tensor gradient_x;
   Tensor gradient_gate;
-  if (needs & 1) {  // input.yaml:12
+  if (needs & 1) {  // input.yaml:13
     gradient_x = tenon::ops::multiply(scope, dout, gate);
   }
-  if (needs & 2) {  // input.yaml:12
+  if (needs & 2) {  // input.yaml:13
     gradient_gate = tenon::ops::multiply(scope, dout, x);
   }
   if (!scope.ok()) return scope.status();

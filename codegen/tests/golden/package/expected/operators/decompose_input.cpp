@@ -2,11 +2,12 @@
 #include <acme/ops.hpp>
 #include <tenon/ops.hpp>
 #include <tenon/ops/expression.hpp>
+#include <tenon/ops/lowering.hpp>
 
 namespace acme::operators {
 using namespace ::tenon;
 
-// input.yaml:11
+// input.yaml:12
 tenon_status decompose_swiglu(tenon_ctx*, [[maybe_unused]] const tenon_value* args, uint32_t, tenon_value* outs,
     uint32_t, tenon_err* err) {
   Scope scope(err);
@@ -15,12 +16,28 @@ tenon_status decompose_swiglu(tenon_ctx*, [[maybe_unused]] const tenon_value* ar
   return expression::give(scope, outs, {tenon::ops::multiply(scope, x, acme::ops::twice(scope, gate))});
 }
 
-// input.yaml:18
+// input.yaml:19
 tenon_status decompose_twice(tenon_ctx*, [[maybe_unused]] const tenon_value* args, uint32_t, tenon_value* outs,
     uint32_t, tenon_err* err) {
   Scope scope(err);
   const TensorArg x(args[0]);
   return expression::give(scope, outs, {expression::tensor(scope, expression::fold_add(scope, x, x, tenon::ops::add))});
+}
+
+// input.yaml:21
+tenon_status decompose_relu6(
+    tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t, tenon_err* err) {
+  using namespace lowering;
+  static constexpr Step program0[] = {
+    {Do::Input, 0, 0},
+    {Do::Int, 0, 0, 0, 0, 0},
+    {Do::Binary, TENON_BINARY_MAXIMUM, 0, 1},
+  };
+  static constexpr Case cases[] = {
+      {UINT64_C(0x7e00), {program0, std::size(program0)}},
+  };
+  static constexpr Elementwise definition = {"relu6", 0x1, 0x1, TENON_COMPUTE_PROMOTE, Out::Same, 1, cases};
+  return run(definition, args, outs, err);
 }
 
 }  // namespace acme::operators

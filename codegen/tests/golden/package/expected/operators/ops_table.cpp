@@ -4,14 +4,29 @@
 
 #include <cmath>
 
+#ifdef TENON_PACKAGE_NAME
+#define TENON_PACKAGE_ORIGIN " (" TENON_PACKAGE_NAME " " TENON_PACKAGE_VERSION ")"
+#else
+#define TENON_PACKAGE_ORIGIN
+#endif
+  
 namespace acme::operators {
 using namespace ::tenon;
 
 // Written by hand (shapes/, composites/) or generated beside this file (decompose_*.cpp).
 tenon_status decompose_swiglu(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);
 tenon_status decompose_twice(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);
+tenon_status decompose_relu6(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);
+tenon_status infer_pick(const tenon_value*, uint32_t, tenon_meta*, uint32_t, tenon_err*);
 
 namespace {
+
+tenon_status invoke_tensor_tensor_tensors_tensor_value_float_bool_ints_string_id_to_2(
+    tenon_typed_fn fn, tenon_ctx* ctx, [[maybe_unused]] const tenon_value* args, uint32_t,
+    [[maybe_unused]] tenon_value* outs, uint32_t, tenon_err* err) {
+  using Fn = tenon_status (*)(tenon_ctx*, const tenon_tensor*, const tenon_tensor*, const tenon_tensor* const*, uint64_t, const tenon_tensor*, const tenon_value*, double, int32_t, const int64_t*, uint64_t, const char*, uint64_t, int32_t, tenon_tensor*, tenon_tensor*, tenon_err*);
+  return reinterpret_cast<Fn>(fn)(ctx, tenon_arg_tensor(&args[0]), tenon_arg_tensor(&args[1]), tenon_arg_tensors(&args[2]), tenon_arg_count(&args[2]), tenon_arg_tensor(&args[3]), tenon_arg_value(&args[4]), tenon_arg_float(&args[5]), tenon_arg_bool(&args[6]), tenon_arg_ints(&args[7]), tenon_arg_count(&args[7]), tenon_arg_string(&args[8]), tenon_arg_count(&args[8]), tenon_arg_id(&args[9]), tenon_out_tensor(&outs[0]), tenon_out_tensor(&outs[1]), err);
+}
 
 tenon_status invoke_tensor_tensor_to_1(
     tenon_typed_fn fn, tenon_ctx* ctx, [[maybe_unused]] const tenon_value* args, uint32_t,
@@ -27,6 +42,13 @@ tenon_status invoke_tensor_to_1(
   return reinterpret_cast<Fn>(fn)(ctx, tenon_arg_tensor(&args[0]), tenon_out_tensor(&outs[0]), err);
 }
 
+tenon_status invoke_tensor_value_to_1(
+    tenon_typed_fn fn, tenon_ctx* ctx, [[maybe_unused]] const tenon_value* args, uint32_t,
+    [[maybe_unused]] tenon_value* outs, uint32_t, tenon_err* err) {
+  using Fn = tenon_status (*)(tenon_ctx*, const tenon_tensor*, const tenon_value*, tenon_tensor*, tenon_err*);
+  return reinterpret_cast<Fn>(fn)(ctx, tenon_arg_tensor(&args[0]), tenon_arg_value(&args[1]), tenon_out_tensor(&outs[0]), err);
+}
+
 // input.yaml:5
 const tenon_param_def params_swiglu[] = {
     {"x", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
@@ -40,11 +62,42 @@ tenon_status rule_swiglu([[maybe_unused]] const tenon_value* args, [[maybe_unuse
   TENON_RETURN_IF_FAILED(shapes::broadcast("swiglu", {&args[0], &args[1]}, outs[0], err));
   return TENON_OK;
 }
-// input.yaml:14
+// input.yaml:15
 const tenon_param_def params_twice[] = {
     {"x", TENON_PARAM_TENSOR, 0, {}},
 };
 const char* const outs_twice[] = {"out"};
+// input.yaml:21
+const tenon_param_def params_relu6[] = {
+    {"x", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
+    {"top", TENON_PARAM_SCALAR, TENON_PARAM_FLAG_HAS_DEFAULT | TENON_PARAM_FLAG_KEYWORD_ONLY, {TENON_VALUE_INT, 0, {.i = 6}}},
+};
+const char* const outs_relu6[] = {"out"};
+// input.yaml:29
+const tenon_param_def params_pick[] = {
+    {"x", TENON_PARAM_TENSOR, 0, {}},
+    {"index", TENON_PARAM_TENSOR, 0, {}},
+    {"rest", TENON_PARAM_TENSORS, 0, {}},
+    {"other", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_OPTIONAL | TENON_PARAM_FLAG_HAS_DEFAULT, {}},
+    {"n", TENON_PARAM_INT, TENON_PARAM_FLAG_OPTIONAL | TENON_PARAM_FLAG_HAS_DEFAULT | TENON_PARAM_FLAG_KEYWORD_ONLY, {}},
+    {"f", TENON_PARAM_FLOAT, TENON_PARAM_FLAG_HAS_DEFAULT | TENON_PARAM_FLAG_KEYWORD_ONLY, {TENON_VALUE_FLOAT, 0, {.f = 1.0}}},
+    {"flag", TENON_PARAM_BOOL, TENON_PARAM_FLAG_HAS_DEFAULT | TENON_PARAM_FLAG_KEYWORD_ONLY, {TENON_VALUE_BOOL, 0, {.i = 0}}},
+    {"shape", TENON_PARAM_INTS, TENON_PARAM_FLAG_KEYWORD_ONLY, {}},
+    {"name", TENON_PARAM_STRING, TENON_PARAM_FLAG_HAS_DEFAULT | TENON_PARAM_FLAG_KEYWORD_ONLY, {TENON_VALUE_STRING, 1, {.p = const_cast<char*>("a")}}},
+    {"dtype", TENON_PARAM_DTYPE, TENON_PARAM_FLAG_OPTIONAL | TENON_PARAM_FLAG_HAS_DEFAULT | TENON_PARAM_FLAG_KEYWORD_ONLY, {}},
+};
+const char* const outs_pick[] = {"values", "count"};
+tenon_status rule_pick([[maybe_unused]] const tenon_value* args, [[maybe_unused]] uint32_t nargs,
+    tenon_meta* outs, [[maybe_unused]] uint32_t nouts, [[maybe_unused]] tenon_err* err) {
+  TENON_RETURN_IF_FAILED(shapes::check_dtype("pick", "index", args[1], UINT64_C(0x100), "int64", err));
+  [[maybe_unused]] const int32_t compute = shapes::first_dtype(args, 10);
+  shapes::set_new(outs[0], shapes::real_dtype(compute));
+  shapes::set_new(outs[1], TENON_DTYPE_I64);
+  TENON_RETURN_IF_FAILED(infer_pick(args, nargs, outs, nouts, err));
+  outs[0].dtype = static_cast<uint8_t>(shapes::real_dtype(compute));
+  outs[1].dtype = static_cast<uint8_t>(TENON_DTYPE_I64);
+  return TENON_OK;
+}
 
 }  // namespace
 
@@ -56,7 +109,7 @@ extern const tenon_op_def kOperators[] = {
         .schema = "acme::swiglu(Tensor x, Tensor gate) -> Tensor",
         .schema_hash = UINT64_C(0x3b0ce717600933a0),
         .doc = "`x * sigmoid(gate)`, with `a * / b` in its doc.",
-        .origin = "input.yaml:5",
+        .origin = "input.yaml:5" TENON_PACKAGE_ORIGIN,
         .params = params_swiglu,
         .nparams = 2,
         .param_size = sizeof(tenon_param_def),
@@ -71,14 +124,14 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_swiglu,
         .invoke = invoke_tensor_tensor_to_1,
     },
-    {  // input.yaml:14
+    {  // input.yaml:15
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_COMPOSITE,
         .name = "acme::twice",
         .schema = "acme::twice(Tensor x) -> Tensor",
         .schema_hash = UINT64_C(0xc91442e599dd737d),
         .doc = "Twice `x`.",
-        .origin = "input.yaml:14",
+        .origin = "input.yaml:15" TENON_PACKAGE_ORIGIN,
         .params = params_twice,
         .nparams = 1,
         .param_size = sizeof(tenon_param_def),
@@ -93,7 +146,51 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_twice,
         .invoke = invoke_tensor_to_1,
     },
+    {  // input.yaml:21
+        .struct_size = sizeof(tenon_op_def),
+        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES,
+        .name = "acme::relu6",
+        .schema = "acme::relu6(Tensor x, *, Scalar top=6) -> Tensor",
+        .schema_hash = UINT64_C(0x2d4b12dc7b5576f7),
+        .doc = "Clipped `x`.",
+        .origin = "input.yaml:21" TENON_PACKAGE_ORIGIN,
+        .params = params_relu6,
+        .nparams = 2,
+        .param_size = sizeof(tenon_param_def),
+        .nouts = 1,
+        .compute = TENON_COMPUTE_PROMOTE,
+        .shape = TENON_SHAPE_BROADCAST,
+        .out_dtype = TENON_OUT_COMPUTE,
+        .reserved = 0,
+        .dtype_mask = UINT64_C(0x7e00),
+        .out_names = outs_relu6,
+        .infer = nullptr,
+        .decompose = decompose_relu6,
+        .invoke = invoke_tensor_value_to_1,
+    },
+    {  // input.yaml:29
+        .struct_size = sizeof(tenon_op_def),
+        .flags = TENON_OP_STRIDED,
+        .name = "acme::pick",
+        .schema = "acme::pick(Tensor x, Tensor index, Tensor[] rest, Tensor? other=none, *, int? n=none, float f=1.0, bool flag=false, int[] shape, str name='a', dtype? dtype=none) -> (Tensor values, Tensor count)",
+        .schema_hash = UINT64_C(0xdcc7ca19210952e9),
+        .doc = "Every kind of parameter.",
+        .origin = "input.yaml:29" TENON_PACKAGE_ORIGIN,
+        .params = params_pick,
+        .nparams = 10,
+        .param_size = sizeof(tenon_param_def),
+        .nouts = 2,
+        .compute = TENON_COMPUTE_FIRST,
+        .shape = TENON_SHAPE_INFER,
+        .out_dtype = TENON_OUT_COMPUTE,
+        .reserved = 0,
+        .dtype_mask = UINT64_C(0x1fffe),
+        .out_names = outs_pick,
+        .infer = rule_pick,
+        .decompose = nullptr,
+        .invoke = invoke_tensor_tensor_tensors_tensor_value_float_bool_ints_string_id_to_2,
+    },
 };
-extern const uint32_t kOperatorCount = 2;
+extern const uint32_t kOperatorCount = 4;
 
 }  // namespace acme::operators

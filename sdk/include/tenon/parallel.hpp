@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <type_traits>
 
-namespace tenon::cpu {
+namespace tenon {
 
 // Work, in units of one float addition, below which a second thread does not pay.
 inline constexpr int64_t kSerialWork = 32768;
@@ -28,4 +28,4 @@ inline void parallel(int64_t n, int64_t work, F&& f) {
       const_cast<void*>(static_cast<const void*>(&f)));
 }
 
-}  // namespace tenon::cpu
+}  // namespace tenon

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layer: one operator call, watched.
+#pragma once
+
+#include <tenon/services/validation.h>
+
+#include <tenon/kernel.hpp>
+
+namespace tenon::validation {
+
+extern int32_t layer;  // its place; -1: it was never asked for
+
+// What this thread asked for last.
+struct State {
+  tenon_validation_options options = {};
+  uint64_t calls = 0;
+};
+extern constinit thread_local State state;
+
+tenon_status layer_call(void*, const tenon_op* op, tenon_value* args, uint32_t nargs,
+                        tenon_value* outs, uint32_t nouts, tenon_err* err);
+
+}  // namespace tenon::validation
