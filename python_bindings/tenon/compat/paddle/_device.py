@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Device plugins: libraries with InitPlugin."""
+
+import ctypes
+import functools
+import json
+import os
+import warnings
+
+import tenon
+from tenon import _core
+
+_SINK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64)
+
+# Statuses of tenon/abi.h, as operators raise them.
+_EXCEPTIONS = {
+    3: ValueError,
+    5: tenon.NotFoundError,
+    6: ValueError,
+    8: tenon.OutOfMemoryError,
+    9: RuntimeError,
+    11: IndexError,
+    12: NotImplementedError,
+    13: tenon.InternalError,
+    14: tenon.DeviceError,
+    17: TypeError,
+}
+
+
+def load_device_plugin(path):
+    """Load the device plugin `path`; its devices then exist under the name that it gives them.
+
+    Loading it again does nothing. What is wrong with it is raised: a missing function by name,
+    another layout of the interface, symbols of the C++ interface."""
+    _core.load()
+    status, text = _collect(
+        lambda sink: _library().tenon_paddle_load_device_text(os.fsencode(path), sink, None)
+    )
+    if status != 0:
+        raise _EXCEPTIONS.get(status, RuntimeError)(text)
+
+
+def load_all(folder=None):
+    """Load every `*.so` of `folder`, by default the environment variable CUSTOM_DEVICE_ROOT.
+
+    Returns a dict from path to None, or to the exception that says why it was not loaded: one bad
+    library does not keep the others out. Without a folder there is nothing to load."""
+    folder = os.environ.get("CUSTOM_DEVICE_ROOT", "") if folder is None else os.fspath(folder)
+    if not folder:
+        return {}
+    result = {}
+    for name in sorted(os.listdir(folder)):
+        if not name.endswith(".so"):
+            continue
+        path = os.path.join(folder, name)
+        try:
+            load_device_plugin(path)
+            result[path] = None
+        except Exception as error:
+            result[path] = error
+    return result
+
+
+def _load_for_unknown_device():
+    """Called when a device is named that no plugin provides."""
+    for path, error in load_all().items():
+        if error is not None:
+            warnings.warn(f"CUSTOM_DEVICE_ROOT: {path} was not loaded: {error}", stacklevel=2)
+
+
+def device_plugins():
+    """The plugins loaded so: a list of dicts with device, path, version, registrations, streams,
+    refusals, and for each kernel name what became of it: `mapped` to an operator, `partly` (in some
+    dtypes), `refused` (its parameters differ from what the operator needs) or `unused`."""
+    return json.loads(_collect(lambda sink: _library().tenon_paddle_describe(sink, None))[1])
+
+
+@functools.cache
+def _library():
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "base", "libpaddle.so")
+    library = ctypes.CDLL(path)
+    library.tenon_paddle_load_device_text.restype = ctypes.c_int32
+    library.tenon_paddle_load_device_text.argtypes = [ctypes.c_char_p, _SINK, ctypes.c_void_p]
+    library.tenon_paddle_describe.restype = None
+    library.tenon_paddle_describe.argtypes = [_SINK, ctypes.c_void_p]
+    return library
+
+
+def _collect(call):
+    """What `call` returns, and the text that it wrote to the sink it was given."""
+    pieces = []
+    sink = _SINK(lambda _, text, size: pieces.append(ctypes.string_at(text, size)))
+    result = call(sink)
+    return result, b"".join(pieces).decode(errors="replace")

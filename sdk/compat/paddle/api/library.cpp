@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loading a library of custom operators: what its static initialisers registered becomes a plugin
+// of Tenon, made in memory.
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <mutex>
+
+#include "api/definition.hpp"
+#include "api/gradient.hpp"
+#include "api/registry.hpp"
+
+namespace tenon::paddle {
+namespace {
+
+// One attached table. Never freed: recorded calls and cached operators point into it.
+struct Attached {
+  std::string name;
+  std::string origin;
+  std::deque<Definition> definitions;
+  std::vector<tenon_op_def> ops;
+  std::vector<tenon_kernel_def> kernels;
+  tenon_plugin table = {};
+
+  void attach() {
+    for (const Definition& definition : definitions) {
+      ops.push_back(definition.op_def());
+      if (definition.kernel_def()) kernels.push_back(*definition.kernel_def());
+    }
+    table = {.struct_size = sizeof table,
+             .revision = TENON_ABI_REVISION,
+             .name = name.c_str(),
+             .version = "1",
+             .vendor = "",
+             .ops = ops.data(),
+             .kernels = kernels.data(),
+             .nops = static_cast<uint32_t>(ops.size()),
+             .op_size = sizeof(tenon_op_def),
+             .nkernels = static_cast<uint32_t>(kernels.size()),
+             .kernel_size = sizeof(tenon_kernel_def),
+             .stop = [](tenon_err*) -> tenon_status { return TENON_OK; }};
+    for (const Definition& definition : definitions)
+      if (definition.kernel_def()) register_gradient(definition);
+    ErrorSink err;
+    err.check(host->plugin_attach(&table, origin.c_str(), err));
+  }
+};
+
+// A loaded library. It stays in memory for good, as what it defined may be in use.
+struct Library {
+  std::string name;
+  std::string path;
+  std::vector<std::string> operators;  // as registered
+  std::deque<Declaration> declarations;
+  std::vector<std::string> plugins;  // attached for it, first the library's own
+};
+
+struct Libraries {
+  std::mutex mutex;  // loading
+  std::map<std::string, Library*> by_name;
+  std::mutex attaching;  // what follows
+  std::map<std::pair<const Declaration*, std::vector<uint32_t>>, const tenon_op*> operators;
+  std::map<const Declaration*, Library*> owners;
+};
+Libraries& libraries() {
+  static Libraries* instance = new Libraries;
+  return *instance;
+}
+
+const tenon_op* operator_named(const std::string& name) {
+  const tenon_op* op = host->op_find(name.c_str());
+  if (!op)
+    throw Error(TENON_NOT_FOUND, "operator " + name + " is not defined; was its library replaced?");
+  return op;
+}
+
+// What the library registered, declared and linked: operator, gradient, double gradient.
+void declare(Library& library) {
+  library.operators = registered_by(library.path);
+  if (library.operators.empty())
+    throw Error(TENON_NOT_FOUND,
+                "it registers no operator; expected PD_BUILD_OP in one of its sources");
+  for (const std::string& name : library.operators) {
+    Declaration* before = nullptr;
+    for (const ::paddle::OpMetaInfo& info : PD_GetOpMetaInfoMap().at(name)) {
+      Declaration& op = library.declarations.emplace_back(info);
+      op.forward = before;
+      if (before) before->gradient = &op;
+      before = &op;
+    }
+  }
+}
+
+void attach(Library& library) {
+  auto* attached = new Attached;
+  attached->name = "paddle_custom_" + library.name;
+  attached->origin = library.path;
+  for (const Declaration& op : library.declarations)
+    attached->definitions.emplace_back(
+        op, op.is_variable ? std::vector<uint32_t>() : std::vector<uint32_t>(op.outputs.size(), 1));
+  // Rules of operators with variable results are made when these are counted; what is wrong with
+  // them is to be known now.
+  for (const Declaration& op : library.declarations)
+    if (op.is_variable && op.gradient)
+      register_gradient(*new Definition(op, std::vector<uint32_t>(op.outputs.size(), 1)));
+  attached->attach();
+  library.plugins.push_back(attached->name);
+}
+
+// Take its operators out of the host. What was unloaded by hand is gone already.
+void detach(Library& library) {
+  ErrorSink err;
+  while (!library.plugins.empty()) {
+    tenon_status status = host->plugin_unload(library.plugins.back().c_str(), err);
+    if (status == TENON_NOT_FOUND)
+      host->err_clear(err);
+    else
+      err.check(status);
+    library.plugins.pop_back();
+  }
+  Libraries& all = libraries();
+  std::lock_guard lock(all.attaching);
+  std::erase_if(all.operators, [&](const auto& entry) {
+    auto owner = all.owners.find(entry.first.first);
+    return owner != all.owners.end() && owner->second == &library;
+  });
+}
+
+bool is_attached(const Library& library) {
+  return std::all_of(
+      library.declarations.begin(), library.declarations.end(),
+      [](const Declaration& op) { return host->op_find(op.operator_name.c_str()) != nullptr; });
+}
+
+void check_faults(const std::string& path) {
+  std::string text;
+  for (const Fault& fault : take_faults())
+    if (fault.library == path) text += (text.empty() ? "" : "; ") + fault.text;
+  if (!text.empty()) throw Error(TENON_ALREADY_EXISTS, text);
+}
+
+// -- what the bindings are told
+
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    if (static_cast<unsigned char>(c) >= ' ') result += c;
+  }
+  return result + "\"";
+}
+
+std::string describe(const Name& name, int written) {
+  return "{\"name\":" + quoted(name.identifier) + ",\"list\":" + (name.is_list ? "true" : "false") +
+         ",\"optional\":" + (name.is_optional ? "true" : "false") +
+         ",\"written\":" + std::to_string(written) + "}";
+}
+
+std::string describe(const Library& library) {
+  std::string text = "[";
+  for (const Declaration& op : library.declarations) {
+    if (op.forward) continue;
+    text += (text.size() > 1 ? "," : "") + std::string("{\"name\":") + quoted(op.info.name) +
+            ",\"operator\":" + quoted(op.operator_name) + ",\"inputs\":[";
+    for (size_t i = 0; i < op.inputs.size(); ++i)
+      text += (i ? "," : "") + describe(op.inputs[i], -1);
+    text += "],\"attributes\":[";
+    for (size_t i = 0; i < op.attributes.size(); ++i)
+      text += (i ? "," : "") + std::string("{\"name\":") + quoted(op.attributes[i].identifier) +
+              ",\"type\":" + quoted(attribute_type_name(op.attributes[i].type)) + "}";
+    text += "],\"outputs\":[";
+    for (size_t j = 0; j < op.outputs.size(); ++j)
+      text += (j ? "," : "") + describe(op.outputs[j], op.written_input[j]);
+    text += "]}";
+  }
+  return text + "]";
+}
+
+const Library& load(const std::string& path, const std::string& name, bool lazy) {
+  Libraries& all = libraries();
+  std::lock_guard lock(all.mutex);
+  auto known = all.by_name.find(name);
+  if (known != all.by_name.end() && known->second->path == path) {
+    if (!is_attached(*known->second)) {
+      detach(*known->second);
+      attach(*known->second);
+    }
+    return *known->second;
+  }
+  for (const auto& [other, library] : all.by_name)
+    if (library->path == path)
+      throw Error(TENON_ALREADY_EXISTS, "it is loaded already, as \"" + other + "\"");
+  ErrorSink err;
+  err.check(host->plugin_load_default(err));
+
+  // What is built anew takes the place of what it was.
+  if (known != all.by_name.end()) {
+    detach(*known->second);
+    forget(known->second->operators);
+    all.by_name.erase(known);
+  }
+  void* handle = dlopen(path.c_str(), (lazy ? RTLD_LAZY : RTLD_NOW) | RTLD_LOCAL);
+  if (!handle) throw Error(TENON_NOT_FOUND, dlerror());
+  auto* library = new Library{.name = name, .path = path};
+  try {
+    check_faults(path);
+    declare(*library);
+    attach(*library);
+  } catch (...) {
+    forget(registered_by(path));
+    throw;
+  }
+  all.by_name[name] = library;
+  std::lock_guard attaching(all.attaching);
+  for (const Declaration& op : library->declarations) all.owners[&op] = library;
+  return *library;
+}
+
+}  // namespace
+
+const tenon_op* find_operator(const Declaration& op, const std::vector<uint32_t>& counts) {
+  Libraries& all = libraries();
+  std::lock_guard lock(all.attaching);
+  auto [position, is_new] = all.operators.try_emplace({&op, counts}, nullptr);
+  if (!is_new && position->second) return position->second;
+  if (op.is_variable) {
+    auto* attached = new Attached;
+    Definition& definition = attached->definitions.emplace_back(op, counts);
+    attached->name =
+        "paddle_custom_op_" + definition.name().substr(definition.name().find("::") + 2);
+    attached->origin = op.info.library;
+    attached->attach();
+    if (auto owner = all.owners.find(&op); owner != all.owners.end())
+      owner->second->plugins.push_back(attached->name);
+    return position->second = operator_named(definition.name());
+  }
+  return position->second = operator_named(op.operator_name);
+}
+
+}  // namespace tenon::paddle
+
+// For the language bindings. Load a library of custom operators as `name`; `sink` receives a
+// description of its operators as JSON, or what is wrong. An earlier library of that name
+// ([a-z0-9_]*) is replaced. `path` is absolute.
+extern "C" PADDLE_API tenon_status tenon_paddle_load_operators(const char* path, const char* name,
+                                                               int32_t lazy, tenon_sink_fn sink,
+                                                               void* user) {
+  using namespace tenon::paddle;
+  ErrorSink err;
+  std::string text;
+  tenon_status status = guard(err, [&] { text = describe(load(path, name, lazy != 0)); });
+  if (status != TENON_OK) text = tenon::host->err_text(err);
+  sink(user, text.data(), text.size());
+  return status;
+}
