@@ -32,10 +32,11 @@ Footprint footprint() {
                 .files = entries("/proc/self/fd"),
                 .threads = entries("/proc/self/task"),
                 .mappings = 0};
-  // Anonymous memory: how much of a mapped file is resident is the system's affair.
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;)
-    if (word == "RssAnon:") status >> now.anonymous_bytes;
+  // Anonymous memory: how much of a mapped file is resident is the system's affair. The roll-up counts
+  // pages; RssAnon in /proc/self/status is a sum of per-processor counters, some 100 kB out at any time.
+  std::ifstream roll_up("/proc/self/smaps_rollup");
+  for (std::string word; roll_up >> word;)
+    if (word == "Anonymous:") roll_up >> now.anonymous_bytes;
   now.anonymous_bytes *= 1024;
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) ++now.mappings;
@@ -79,26 +80,30 @@ void cycle(int turn) {
 
 TEST(Cycles, OfDeviceOperatorsAndKernelsDoNotGrow) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  constexpr int kCycles = 36;
+  constexpr int kCycles = 18;
 #else
-  constexpr int kCycles = 1000;
+  constexpr int kCycles = 500;
 #endif
-  // Until caches are warm and the heap has the pages between which its pieces wander.
-  for (int i = 0; i < kCycles; ++i) ASSERT_NO_FATAL_FAILURE(cycle(i));
-  Footprint before = footprint();
-  for (int i = 0; i < kCycles; ++i) ASSERT_NO_FATAL_FAILURE(cycle(i));
-  Footprint after = footprint();
-  print("before:", before);
-  print("1000 cycles later:", after);
-  EXPECT_EQ(after.files, before.files);
-  EXPECT_EQ(after.threads, before.threads);
+  ASSERT_EQ(slots::plugin_allow_overrides("extra_kernels", 1, nullptr), TENON_OK);
+  // What leaks leaks every time. What else grows (caches that warm up, the pages between which the pieces
+  // of a heap wander, a library that the system maps at another address) has a round without growth.
+  Footprint before, after;
+  bool grew = true;
+  for (int round = 0; round < 5 && grew; ++round) {
+    before = footprint();
+    for (int i = 0; i < kCycles; ++i) ASSERT_NO_FATAL_FAILURE(cycle(i));
+    after = footprint();
+    print("before:", before);
+    print("some cycles later:", after);
+    grew = after.files > before.files || after.threads > before.threads ||
+           after.mappings > before.mappings;
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they keep what was freed
-  // Now and then the system maps a library at another address; what is kept about it at the former
-  // one is a few hundred bytes. If that were kept each time, it would be 300 kB.
-  EXPECT_LT(after.heap_bytes, before.heap_bytes + 32768);
-  EXPECT_LT(after.anonymous_bytes, before.anonymous_bytes + (256 << 10));
-  EXPECT_LE(after.mappings, before.mappings + 2);
+    // A piece of 32 bytes in each cycle would be twice this.
+    grew = grew || after.heap_bytes > before.heap_bytes + kCycles * 16;
+    grew = grew || after.anonymous_bytes > before.anonymous_bytes + (64 << 10);
 #endif
+  }
+  EXPECT_FALSE(grew) << "each round of " << kCycles << " cycles keeps something, see above";
 }
 
 }  // namespace
