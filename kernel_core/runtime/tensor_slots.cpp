@@ -123,6 +123,13 @@ tenon_status tensor_view(tenon_tensor* base, int32_t dtype, int32_t ndim, const 
   return TENON_OK;
 }
 
+tenon_status tensor_view_of(tenon_tensor* base, int32_t dtype, int32_t ndim, const int64_t* shape,
+                            const int64_t* strides, int64_t offset, tenon_tensor** out, tenon_err* err) {
+  TENON_TRY(tensor_view(base, dtype, ndim, shape, strides, offset, out, err));
+  set_base(impl(*out), impl(base));
+  return TENON_OK;
+}
+
 void tensor_retain(tenon_tensor* tensor) { retain(impl(tensor)); }
 void tensor_release(tenon_tensor* tensor) {
   if (tensor) release(impl(tensor));

@@ -67,6 +67,23 @@ TEST_F(Dispatch, PromotesMixedDtypes) {
   EXPECT_THAT(values(result.tensor.get()), ElementsAre(2, 4));
 }
 
+TEST_F(Dispatch, ViewsOfKnownShapeRememberTheRoot) {
+  auto x = tensor({4}, {1, 2, 3, 4});
+  int64_t two = 2, stride = 1;
+  tenon_tensor *middle, *last;
+  ASSERT_EQ(slots::tensor_view_of(x.get(), TENON_DTYPE_F32, 1, &two, &stride, 1, &middle, nullptr), TENON_OK);
+  TensorRef first_view(impl(middle));
+  EXPECT_EQ(slots::tensor_base(middle), x.get());
+  EXPECT_THAT(values(impl(middle)), ElementsAre(2, 3));
+  ASSERT_EQ(slots::tensor_view_of(middle, TENON_DTYPE_F32, 1, &two, &stride, 1, &last, nullptr), TENON_OK);
+  TensorRef second_view(impl(last));
+  EXPECT_EQ(slots::tensor_base(last), x.get());
+  EXPECT_THAT(values(impl(last)), ElementsAre(3, 4));
+  tenon_tensor* outside;
+  EXPECT_EQ(slots::tensor_view_of(last, TENON_DTYPE_F32, 1, &two, &stride, 1, &outside, nullptr),
+            TENON_OUT_OF_RANGE);
+}
+
 TEST_F(Dispatch, MakesInputsContiguousForKernelsThatNeedIt) {
   auto x = tensor({2, 3}, {1, 2, 3, 4, 5, 6});
   auto view = call("fake::reversed", {value(x)});

@@ -775,7 +775,7 @@ typedef void (*tenon_drop_fn)(void* user);
   X(void, tensor_retain, (tenon_tensor*))                                                          \
   X(void, tensor_release, (tenon_tensor*)) /* NULL is ignored */                                   \
   /* The tensor that a VIEW operator's result was taken from, views of views collapsed to the root; \
-   * borrowed, kept alive by the view. NULL for all others, also for results of tensor_view. */    \
+   * borrowed, kept alive by the view. NULL for all others, also for results of tensor_view. See tensor_view_of. */ \
   X(tenon_tensor*, tensor_base, (const tenon_tensor*))                                             \
   /* Handles alive on this tensor; 1 means the caller holds the only one. */                       \
   X(uint32_t, tensor_use_count, (const tenon_tensor*))                                             \
@@ -936,7 +936,12 @@ typedef void (*tenon_drop_fn)(void* user);
    * unless the user has agreed. Use (allowed != 0) or hold back those of a plugin, loaded or not: its  \
    * name, a path to its library, or "*", every plugin that was not named. Calls under way go on as they \
    * began.                                                                                           */ \
-  X(tenon_status, plugin_allow_overrides, (const char* plugin, int32_t allowed, tenon_err*))
+  X(tenon_status, plugin_allow_overrides, (const char* plugin, int32_t allowed, tenon_err*))         \
+  /* As tensor_view, and tensor_base(*out) finds `base`, or the root that `base` was taken from: what a \
+   * VIEW operator's result is, for callers that know the shape. Layers do not see it: where one wants  \
+   * to (`base`'s layer bits, or always-on layers), call the operator. */                              \
+  X(tenon_status, tensor_view_of, (tenon_tensor* base, int32_t dtype, int32_t ndim, const int64_t* shape, \
+                                   const int64_t* strides, int64_t offset, tenon_tensor** out, tenon_err*))
 
 struct tenon_host {
   uint32_t struct_size;
