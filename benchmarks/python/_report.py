@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One table and one JSON file for every Python benchmark, and the options that all of them have.
+
+    options = parser(__doc__).parse_args()
+    report = Report("memory_bound", options)
+    report.add("add", times, work=(12 * n, "B"), limit=("copy", 28e9), elements=n)
+    report.close()
+
+A row has the median of each library; ratios of Tenon's time to each peer's, median of the rounds and
+best; the rate and its share of the limit, where the case has them; and the spread of Tenon's rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+
+from _protocol import FOREIGN, Times, use_by_others
+
+SCHEMA = 1
+UNITS = ((1e-6, 1e9, "ns"), (1e-3, 1e6, "us"), (1.0, 1e3, "ms"), (float("inf"), 1.0, "s"))
+PEERS = ("numpy", "torch", "paddle", "jax", "onnxruntime")
+PACKAGES = {"paddle": "paddlepaddle"}
+NOT_CLEAN = "*"  # marks a row whose rounds were disturbed
+
+
+def parser(doc: str, rounds: int = 21, threads: int = 1) -> argparse.ArgumentParser:
+    result = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    result.add_argument("--rounds", type=int, default=rounds, help="turns of each library")
+    result.add_argument("--threads", type=int, default=threads)
+    result.add_argument("--only", default="", help="cases whose name contains this")
+    result.add_argument("--peers", default=",".join(PEERS), help="of those installed; default all")
+    result.add_argument("--quick", action="store_true", help="fewer rounds and cases, within 30 s")
+    result.add_argument("--strict", action="store_true", help="refuse to measure on a busy machine")
+    result.add_argument("--json", help="write the results to this file")
+    return result
+
+
+def peers(options: argparse.Namespace) -> list[str]:
+    """The peers asked for that are installed."""
+    asked = [name for name in options.peers.split(",") if name]
+    return [name for name in asked if version(name)]
+
+
+def version(library: str) -> str | None:
+    if library == "tenon":
+        import tenon
+
+        return tenon.__version__
+    try:
+        return importlib.metadata.version(PACKAGES.get(library, library))
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            return (
+                next(line for line in file if line.startswith("model name")).split(":")[1].strip()
+            )
+    except (OSError, StopIteration):
+        return platform.processor()
+
+
+def time_unit(seconds: float) -> tuple[float, str]:
+    """Factor and name of the unit in which a time is best read."""
+    return next((factor, name) for limit, factor, name in UNITS if seconds < limit)
+
+
+class Report:
+    def __init__(self, name: str, options: argparse.Namespace, columns: list[str] | None = None):
+        """`columns`: names of the contestants, Tenon's first; by default Tenon and its peers."""
+        self.options = options
+        self.columns = columns or ["tenon", *peers(options)]
+        self.disturbed = False
+        busy = use_by_others()
+        if busy > FOREIGN:
+            message = f"{name}: other processes use {busy:.0%} of a processor"
+            if options.strict:
+                sys.exit(f"{message}; refusing to measure (without --strict: a warning)")
+            print(f"{message}: trust ratios, not times", file=sys.stderr)
+        self.data = {
+            "schema": SCHEMA,
+            "benchmark": name,
+            "command": " ".join(["python", os.path.basename(sys.argv[0]), *sys.argv[1:]]),
+            "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            "machine": {
+                "processor": processor(),
+                "processors": os.cpu_count(),
+                "system": platform.platform(),
+                "python": platform.python_version(),
+            },
+            "versions": {x: v for x in ("tenon", *PEERS) if (v := version(x))},
+            "use_by_others": round(busy, 3),
+            "results": [],
+        }
+        self.group = None
+
+    def selects(self, case: str) -> bool:
+        return self.options.only in case
+
+    def add(
+        self,
+        case: str,
+        times: Times,
+        group: str = "",
+        work: tuple[float, str] | None = None,
+        limit: tuple[str, float] | None = None,
+        **parameters,
+    ) -> None:
+        """`work`: what a call does, with its unit (B, FLOP); `limit`: its name and what the machine does
+        of that work per second; parameters: what the case depends on, such as elements and threads."""
+        row = {
+            "case": case,
+            "group": group,
+            "parameters": parameters,
+            "seconds": {
+                name: {"median": times.median(name), "best": times.best(name)}
+                for name in times.rounds
+            },
+            "ratios": {
+                peer: {"median": times.ratio(peer), "best": times.best_ratio(peer)}
+                for peer in times.peers
+            },
+            "spread": times.spread(),
+            "rounds": len(times.rounds[times.subject]),
+            "clean": times.clean,
+            "use_by_others": round(times.foreign, 3),
+        }
+        if work:
+            row["work"] = {"amount": work[0], "unit": work[1], "rate": work[0] / times.median()}
+            row["work"]["best_rate"] = work[0] / times.best()
+        if work and limit:
+            share = row["work"]["best_rate"] / limit[1]
+            row["limit"] = {"name": limit[0], "rate": limit[1], "share": share}
+        self.data["results"].append(row)
+        self.show(row)
+
+    def heading(self, group: str) -> None:
+        print(f"\n{group}".rstrip())
+        line = f"{'':34}" + "".join(f"{name[:11]:>12}" for name in self.columns) + "     "
+        line += "".join(f"{'to ' + name[:9]:>14}" for name in self.columns[1:])
+        print(line + f"{'spread':>8}{'rate':>14}{'of limit':>10}", flush=True)
+
+    def show(self, row: dict) -> None:
+        if row["group"] != self.group:
+            self.group = row["group"]
+            self.heading(self.group)
+        subject = self.columns[0]
+        factor, unit = time_unit(row["seconds"][subject]["median"])
+        line = f"{row['case'][:34]:34}"
+        for name in self.columns:
+            times = row["seconds"].get(name)
+            line += f"{times['median'] * factor:12.4g}" if times else f"{'-':>12}"
+        line += f" {unit:4}"
+        for name in self.columns[1:]:
+            ratio = row["ratios"].get(name)
+            text = f"{ratio['median']:.2f} ({ratio['best']:.2f})" if ratio else "-"
+            line += f"{text:>14}"
+        disturbed = not row["clean"] or row["use_by_others"] > FOREIGN
+        self.disturbed |= disturbed
+        line += f"{row['spread']:7.0%}{NOT_CLEAN if disturbed else ' '}"
+        if "work" in row:
+            rate = row["work"]["best_rate"] / 1e9
+            line += f"{rate:8.4g} G{row['work']['unit']}/s".ljust(14)
+        if "limit" in row:
+            line += f"{row['limit']['share']:10.0%}"
+        print(line.rstrip(), flush=True)
+
+    def close(self) -> None:
+        print("\nTimes: medians. Ratios of times: median of the rounds (best rounds); rates: best.")
+        if self.disturbed:
+            print(
+                f"{NOT_CLEAN} other processes used the machine, or its clock was slow throughout."
+            )
+        if self.options.json:
+            with open(self.options.json, "w", encoding="utf-8") as file:
+                json.dump(self.data, file, indent=1)
