@@ -6,8 +6,9 @@
     report.add("add", times, work=(12 * n, "B"), limit=("copy", 28e9), elements=n)
     report.close()
 
-A row has the median of each library; ratios of Tenon's time to each peer's, median of the rounds and
-best; the rate and its share of the limit, where the case has them; and the spread of Tenon's rounds.
+A row has the median of each library and the ratio of Tenon's time to it; that to the fastest peer with
+the ratio of the best rounds; the spread of Tenon's rounds; and, where the case has them, the rate and its
+share of the limit.
 """
 
 from __future__ import annotations
@@ -29,14 +30,18 @@ PACKAGES = {"paddle": "paddlepaddle"}
 NOT_CLEAN = "*"  # marks a row whose rounds were disturbed
 
 
-def parser(doc: str, rounds: int = 21, threads: int = 1) -> argparse.ArgumentParser:
+def parser(
+    doc: str, rounds: int = 21, threads: int = 1, peers: tuple[str, ...] = PEERS
+) -> argparse.ArgumentParser:
     result = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     result.add_argument("--rounds", type=int, default=rounds, help="turns of each library")
     result.add_argument("--threads", type=int, default=threads)
     result.add_argument("--only", default="", help="cases whose name contains this")
-    result.add_argument("--peers", default=",".join(PEERS), help="of those installed; default all")
+    result.add_argument(
+        "--peers", default=",".join(peers), help="default: %(default)s, if installed"
+    )
     result.add_argument("--quick", action="store_true", help="fewer rounds and cases, within 30 s")
     result.add_argument("--strict", action="store_true", help="refuse to measure on a busy machine")
     result.add_argument("--json", help="write the results to this file")
@@ -144,39 +149,60 @@ class Report:
         self.data["results"].append(row)
         self.show(row)
 
+    def figures(self, case: str, values: dict[str, float], unit: str, group: str = "") -> None:
+        """What is counted rather than timed: sizes, numbers of files."""
+        self.data["results"].append({"case": case, "group": group, "values": values, "unit": unit})
+        self.open_group(group)
+        line = f"{case[:34]:34}"
+        for name in self.columns:
+            cell = f"{values[name]:.4g}" if name in values else "-"
+            line += f"{cell:>11} {unit:4}" if name == self.columns[0] else f"{cell:>11}{'':7}"
+        print(line.rstrip(), flush=True)
+
+    def open_group(self, group: str) -> None:
+        if group != self.group:
+            self.group = group
+            self.heading(group)
+
     def heading(self, group: str) -> None:
-        print(f"\n{group}".rstrip())
-        line = f"{'':34}" + "".join(f"{name[:11]:>12}" for name in self.columns) + "     "
-        line += "".join(f"{'to ' + name[:9]:>14}" for name in self.columns[1:])
-        print(line + f"{'spread':>8}{'rate':>14}{'of limit':>10}", flush=True)
+        print(f"\n{group}")
+        line = f"{'':34}{self.columns[0][:11]:>11}     "
+        line += "".join(f"{name[:11]:>11}{'ratio':>7}" for name in self.columns[1:])
+        print(f"{line}{'to the fastest':>22}{'spread':>8}", flush=True)
 
     def show(self, row: dict) -> None:
-        if row["group"] != self.group:
-            self.group = row["group"]
-            self.heading(self.group)
-        subject = self.columns[0]
+        self.open_group(row["group"])
+        subject, *others = self.columns
         factor, unit = time_unit(row["seconds"][subject]["median"])
-        line = f"{row['case'][:34]:34}"
-        for name in self.columns:
-            times = row["seconds"].get(name)
-            line += f"{times['median'] * factor:12.4g}" if times else f"{'-':>12}"
-        line += f" {unit:4}"
-        for name in self.columns[1:]:
-            ratio = row["ratios"].get(name)
-            text = f"{ratio['median']:.2f} ({ratio['best']:.2f})" if ratio else "-"
-            line += f"{text:>14}"
+        line = f"{row['case'][:34]:34}{row['seconds'][subject]['median'] * factor:11.4g} {unit:4}"
+        for name in others:
+            if name in row["seconds"]:
+                line += f"{row['seconds'][name]['median'] * factor:11.4g}"
+                line += f"{row['ratios'][name]['median']:7.2f}"
+            else:
+                line += f"{'-':>11}{'':7}"
+        line += f"{self.to_fastest(row):>22}"
         disturbed = not row["clean"] or row["use_by_others"] > FOREIGN
         self.disturbed |= disturbed
         line += f"{row['spread']:7.0%}{NOT_CLEAN if disturbed else ' '}"
         if "work" in row:
-            rate = row["work"]["best_rate"] / 1e9
-            line += f"{rate:8.4g} G{row['work']['unit']}/s".ljust(14)
+            line += f"{row['work']['best_rate'] / 1e9:9.4g} G{row['work']['unit']}/s"
         if "limit" in row:
-            line += f"{row['limit']['share']:10.0%}"
+            line += f", {row['limit']['share']:.0%} of {row['limit']['name']}"
         print(line.rstrip(), flush=True)
 
+    @staticmethod
+    def to_fastest(row: dict) -> str:
+        """Tenon's time to that of the fastest peer: median of the rounds, and best rounds."""
+        if not row["ratios"]:
+            return ""
+        name, ratio = max(row["ratios"].items(), key=lambda each: each[1]["median"])
+        return f"{name[:8]} {ratio['median']:.2f} ({ratio['best']:.2f})"
+
     def close(self) -> None:
-        print("\nTimes: medians. Ratios of times: median of the rounds (best rounds); rates: best.")
+        print(
+            "\nMedians; ratios of times, medians of the rounds (of the best rounds); rates of the best."
+        )
         if self.disturbed:
             print(
                 f"{NOT_CLEAN} other processes used the machine, or its clock was slow throughout."
