@@ -167,7 +167,7 @@ def measure(
     limit_threads(options.threads)
     libraries = [Library(each, build, options) for each in report.columns]
     for case in cases:
-        if not report.selects(case.name):
+        if not report.selects(case.name, case.group):
             continue
         contestants, outputs = prepare(case, libraries)
         check(case, outputs)

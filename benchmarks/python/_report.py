@@ -109,8 +109,8 @@ class Report:
         }
         self.group = None
 
-    def selects(self, case: str) -> bool:
-        return self.options.only in case
+    def selects(self, case: str, group: str = "") -> bool:
+        return self.options.only in case or self.options.only in group
 
     def add(
         self,

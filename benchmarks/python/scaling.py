@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import timeit
 
-from _libraries import Case, as_array, measure, start
+from _libraries import Built, Case, measure, start
 from _report import Report, parser
 
 MARGIN = 0.15  # above the expected exponent, or a peer's, that is still noise and caches
+COMPARED = 1000  # n up to which outputs are compared with the peers'
 KEPT = []  # what a sweep leaves alive in a library's process
 
 
@@ -30,7 +32,7 @@ class Sweep:
     def cases(self, quick: bool) -> list[Case]:
         steps = self.n[:-2] if quick else self.n
         return [
-            Case(f"{self.name}, {n:,}", group=self.name, parameters={"sweep": self.name, "n": n})
+            Case(f"{n:,} {self.unit}", group=self.name, parameters={"sweep": self.name, "n": n})
             for n in steps
         ]
 
@@ -83,7 +85,7 @@ def add_reversed(module, n):
     x = box(module, n)
     order = tuple(reversed(range(n)))
     y = x.transpose(order) if module.__name__ == "numpy" else x.permute(order)
-    z = y + 0
+    z = made(module, 1 << 15).reshape(y.shape)
     return lambda: y + z
 
 
@@ -179,7 +181,7 @@ def register(module, n):
     if module.__name__ != "tenon":
         return None
     registered(module, n)
-    return lambda: define(module, 0)
+    return lambda: define(module, 0) and None
 
 
 def find(module, n):
@@ -188,7 +190,7 @@ def find(module, n):
         return None
     registered(module, n)
     namespace = module.ops.scaling
-    return lambda: namespace.op_0
+    return lambda: namespace.op_0 and None
 
 
 def operator_file(module, n):
@@ -240,10 +242,8 @@ def build(library: str, case: Case, options):
     call = by_name[case.parameters["sweep"]](module, case.parameters["n"])
     if call is None:
         return None
-    output = call()
-    if output is not None and as_array(output).size > 1000:
-        return lambda: call() and None
-    return call
+    small = case.parameters["n"] <= COMPARED
+    return Built(timeit.Timer(call), call if small else None)
 
 
 def exponent(points: list[tuple[int, float]]) -> float:
