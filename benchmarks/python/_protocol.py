@@ -58,6 +58,11 @@ class Times:
     def peers(self) -> list[str]:
         return list(self.rounds)[1:]
 
+    def between(self, subject: str, *peers: str) -> Times:
+        """Some of the contestants, in this order; those that were not there are left out."""
+        names = [subject, *(peer for peer in peers if peer in self.rounds)]
+        return Times({name: self.rounds[name] for name in names}, self.clean, self.foreign)
+
     def median(self, name: str | None = None) -> float:
         return statistics.median(self.rounds[name or self.subject])
 

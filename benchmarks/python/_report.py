@@ -82,7 +82,7 @@ def time_unit(seconds: float) -> tuple[float, str]:
 
 class Report:
     def __init__(self, name: str, options: argparse.Namespace, columns: list[str] | None = None):
-        """`columns`: names of the contestants, Tenon's first; by default Tenon and its peers."""
+        """`columns`: a name for what is compared, and the peers; by default Tenon and its peers."""
         self.options = options
         self.columns = columns or ["tenon", *peers(options)]
         self.disturbed = False
@@ -172,11 +172,11 @@ class Report:
 
     def show(self, row: dict) -> None:
         self.open_group(row["group"])
-        subject, *others = self.columns
+        subject, others = next(iter(row["seconds"])), self.columns[1:]
         factor, unit = time_unit(row["seconds"][subject]["median"])
         line = f"{row['case'][:34]:34}{row['seconds'][subject]['median'] * factor:11.4g} {unit:4}"
         for name in others:
-            if name in row["seconds"]:
+            if name in row["ratios"]:
                 line += f"{row['seconds'][name]['median'] * factor:11.4g}"
                 line += f"{row['ratios'][name]['median']:7.2f}"
             else:

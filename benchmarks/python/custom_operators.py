@@ -3,23 +3,21 @@
 
     python custom_operators.py [--rounds 15] [--json results.json]
 
-Every way computes the same on the same data, which is checked first. Times are medians of microseconds
-for a call, and for a call with its backward pass; ratios are to torch.library.custom_op of the same round.
-Below: lines of code of the same operator, without blank lines and comments. The programs that are counted
-lie in custom_operators/; those in Python are the ones that are timed.
+Every way computes the same on the same data, which is checked first; a call is timed, and a call with its
+backward pass, each beside torch.library.custom_op. Below: lines of code of the same operator, without blank
+lines and comments. The programs that are counted lie in custom_operators/; those in Python are the ones that
+are timed.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
-import json
 import pathlib
-import statistics
-import time
 
 import numpy as np
 import tenon
+from _protocol import interleave
+from _report import Report, parser
 from tenon.utils import cpp_extension
 
 tenon.set_num_threads(1)
@@ -102,26 +100,8 @@ def check(functions, arrays):
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5, err_msg=name)
 
 
-def measure(calls: dict, rounds: int) -> dict[str, list[float]]:
-    """Microseconds for each call, one number a round; the ways take turns within a round."""
-    counts = {}
-    for name, call in calls.items():
-        start = time.perf_counter()
-        for _ in range(30):
-            call()
-        counts[name] = max(10, int(0.01 / ((time.perf_counter() - start) / 30)))
-    times = {name: [] for name in calls}
-    for _ in range(rounds):
-        for name, call in calls.items():
-            start = time.perf_counter()
-            for _ in range(counts[name]):
-                call()
-            times[name].append((time.perf_counter() - start) / counts[name] * 1e6)
-    return times
-
-
-def measure_ways(functions: dict, arrays: list, rounds: int) -> dict:
-    """Name: medians, and ratios to the peer of medians and of best rounds."""
+def measure_ways(report: Report, functions: dict, arrays: list, rounds: int) -> None:
+    """A row for each way, beside the peer."""
     forward, both = {}, {}
     for name, (library, function) in functions.items():
         x, g = inputs(library, arrays, False)
@@ -129,28 +109,12 @@ def measure_ways(functions: dict, arrays: list, rounds: int) -> dict:
         x, g = inputs(library, arrays, True)
         seed = library.ones(arrays[0].shape)
         both[name] = lambda f=function, x=x, g=g, seed=seed: training_step(f, x, g, seed)
-    rows = {name: {} for name in functions}
-    for what, calls in (("forward", forward), ("with_backward", both)):
-        times = measure(calls, rounds)
-        for name, row in rows.items():
-            row[f"{what}_us"] = statistics.median(times[name])
-            if PEER in times:
-                pairs = zip(times[name], times[PEER])
-                row[f"{what}_ratio"] = statistics.median(a / b for a, b in pairs)
-                row[f"{what}_best_ratio"] = min(times[name]) / min(times[PEER])
-    return rows
-
-
-def show(shape: tuple, rows: dict) -> None:
-    print(f"shape {shape}: us, and ratio to {PEER} (medians, best rounds)")
-    print(f"{'':32}{'forward':>28}{'with backward':>28}")
-    for name, row in rows.items():
-        cells = ""
-        for what in ("forward", "with_backward"):
-            cells += f"{row[what + '_us']:12.2f}"
-            for ratio in ("ratio", "best_ratio"):
-                cells += f"{row[f'{what}_{ratio}']:8.2f}" if f"{what}_{ratio}" in row else " " * 8
-        print(f"{name:32}{cells}")
+    shape = arrays[0].shape
+    for what, calls in (("forward", forward), ("with backward", both)):
+        times = interleave(calls, rounds)
+        for name in calls:
+            pair = times.between(name, *({PEER} - {name}))
+            report.add(name, pair, group=f"{what}, shape {shape}", shape=shape, what=what)
 
 
 def lines_of_code(path: pathlib.Path) -> int:
@@ -161,25 +125,17 @@ def lines_of_code(path: pathlib.Path) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--json")
-    options = parser.parse_args()
-    functions = ways()
-    results = {"times": {}, "lines": {}}
+    options = parser(__doc__, rounds=15).parse_args()
+    functions = {name: way for name, way in ways().items() if options.only in name}
+    report = Report("custom_operators", options, ["way", PEER])
     for shape in SHAPES:
         random = np.random.default_rng(0)
         arrays = [random.standard_normal(shape).astype(np.float32) for _ in range(2)]
         check(functions, arrays)
-        results["times"][str(shape)] = rows = measure_ways(functions, arrays, options.rounds)
-        show(shape, rows)
-    print("lines of code")
+        measure_ways(report, functions, arrays, options.rounds)
     for name, file in PROGRAMS.items():
-        results["lines"][name] = lines_of_code(FOLDER / file)
-        print(f"{name:32}{results['lines'][name]:10}")
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump(results, file, indent=1)
+        report.figures(name, {"way": lines_of_code(FOLDER / file)}, "", group="lines of code")
+    report.close()
 
 
 if __name__ == "__main__":

@@ -3,20 +3,18 @@
 
     python operator_files.py [--rounds 15]
 
-Medians of microseconds for a call, and ratios to NumPy in the same round. Tenon and PyTorch use two
-threads; NumPy has one.
+Each beside NumPy, which has one thread; Tenon and PyTorch use two.
 """
 
 from __future__ import annotations
 
-import argparse
-import statistics
-
 import numpy as np
 import tenon
-from custom_operators import FOLDER, measure, torch
+from _protocol import interleave
+from _report import Report, parser
+from custom_operators import FOLDER, torch
 
-THREADS = 2
+PEER = "numpy"
 SIZES = [1, 4096, 1 << 20]
 
 
@@ -26,7 +24,7 @@ def calls(size: int) -> dict:
     swiglu = tenon.ops.load(FOLDER / "tenon_expression.yaml").swiglu_expression
     np.testing.assert_allclose(swiglu(tx, tg).numpy(), x / (1 + np.exp(-x)) * g, 1e-5, 1e-6)
     result = {
-        "numpy": lambda: x / (1 + np.exp(-x)) * g,
+        PEER: lambda: x / (1 + np.exp(-x)) * g,
         "tenon operator file": lambda: swiglu(tx, tg),
         "tenon, the same chain": lambda: tx * tenon.sigmoid(tx) * tg,
         "tenon, silu(x) * g": lambda: tenon.silu(tx) * tg,
@@ -39,18 +37,17 @@ def calls(size: int) -> dict:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=15)
-    options = parser.parse_args()
-    tenon.set_num_threads(THREADS)
+    options = parser(__doc__, rounds=15, threads=2).parse_args()
+    tenon.set_num_threads(options.threads)
     if torch:
-        torch.set_num_threads(THREADS)
+        torch.set_num_threads(options.threads)
+    report = Report("operator_files", options, ["way", PEER])
     for size in SIZES:
-        times = measure(calls(size), options.rounds)
-        print(f"{size} elements: us, and ratio to NumPy (medians)")
-        for name, rounds in times.items():
-            ratio = statistics.median(a / b for a, b in zip(rounds, times["numpy"]))
-            print(f"  {name:<24}{statistics.median(rounds):>12.2f}{ratio:>8.2f}")
+        times = interleave(calls(size), options.rounds)
+        for name in list(times.rounds)[1:]:
+            pair = times.between(name, PEER)
+            report.add(name, pair, f"{size:,} elements", elements=size, threads=options.threads)
+    report.close()
 
 
 if __name__ == "__main__":
