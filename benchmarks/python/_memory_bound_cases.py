@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -214,7 +215,8 @@ class Arrays:
 
     def get(self, name: str):
         if name not in self.made:
-            self.made[name] = self.make(name, np.random.default_rng(len(self.made)))
+            seed = zlib.crc32(name.encode())  # the same in every process
+            self.made[name] = self.make(name, np.random.default_rng(seed))
         return self.made[name]
 
     def make(self, name: str, rng):

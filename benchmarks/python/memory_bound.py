@@ -1,47 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators that wait for memory: Tenon beside NumPy and PyTorch, and beside the machine's bandwidth.
 
-    python memory_bound.py [--quick] [--only add] [--sizes 1,100,1e4] [--threads 1,2] [--json results.json]
+    python memory_bound.py [--quick] [--only add] [--sizes 1,100,1e4] [--threads 1] [--json results.json]
 
-The libraries take turns within each round, after their results were compared. `to best` is the time of
-Tenon over that of the faster peer: of the medians over the rounds, and of the best rounds, which other
-work on the machine disturbs least. GB/s counts every cache line of the inputs and of the result once;
-`limit` is the best of plain copies and additions between warm arrays with as many bytes, in the same
-process with the same number of threads.
+GB/s counts every cache line of the inputs and of the result once; the limit is the best of plain copies
+and additions between warm arrays with as many bytes and threads, in NumPy and PyTorch.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import re
-import statistics
 import sys
 import timeit
+from collections.abc import Iterator
 
+import _libraries
 import numpy as np
-import tenon
+from _libraries import Built, Library, limit_threads, prepare, start
 from _memory_bound_cases import (
     CASES,
     LAYOUTS,
     Arrays,
-    Case,
     bytes_of,
     compare,
     environment,
+    names_in,
     value_of,
 )
+from _protocol import interleave
+from _report import Report, parser
 
 try:
     import torch
 except ImportError:
     torch = None
 
-ROUNDS, SAMPLE = 11, 0.002  # seconds of one sample
+SAMPLE = 0.002  # seconds of one turn
 
 
 class Limit:
-    """GB/s of copies and additions between warm arrays, by bytes and threads."""
+    """Bytes per second of copies and additions between warm arrays, by bytes and threads."""
 
     def __init__(self):
         self.known = {}
@@ -49,119 +47,98 @@ class Limit:
     def get(self, bytes_: int, threads: int) -> float:
         key = (len(str(bytes_)), str(bytes_)[0], threads)
         if key not in self.known:
-            count = max(16, bytes_ // 12)
-            a, b, c = (np.ones(count, np.float32) for _ in range(3))
-            loops = [lambda: np.add(a, b, out=c), lambda: np.copyto(c, a)]
-            moved = [12 * count, 8 * count]
-            if torch:
-                ta, tb, tc = (torch.from_numpy(each) for each in (a, b, c))
-                loops += [lambda: torch.add(ta, tb, out=tc), lambda: tc.copy_(ta)]
-                moved += moved
-            best = [
-                min(timeit.repeat(each, number=max(1, 200_000 // count), repeat=7))
-                for each in loops
-            ]
-            self.known[key] = max(
-                m * max(1, 200_000 // count) / t / 1e9 for m, t in zip(moved, best)
-            )
+            self.known[key] = self.measure(max(16, bytes_ // 12), threads)
         return self.known[key]
 
-
-def measure(case: Case, arrays: Arrays, rounds: int, sample: float) -> dict:
-    """Seconds per call, a list over the rounds for each library, after a comparison of results."""
-    timers, expected = {}, {}
-    for library in ("tenon", "numpy", "torch"):
-        statement = case.statement(library)
-        if statement is None or (library == "torch" and not torch):
-            continue
-        names = environment(library, arrays, statement)
-        expected[library] = value_of(case, statement, names)
-        timers[library] = timeit.Timer(statement, globals=names)
-    for library, value in expected.items():
-        if library != "tenon":
-            compare(expected["tenon"], value, library)
-    counts = {}
-    for library, timer in timers.items():
-        once = timer.timeit(1)
-        few = max(1, min(100, int(sample / 10 / once)))
-        counts[library] = max(1, int(sample / (timer.timeit(few) / few)))
-    times = {library: [] for library in timers}
-    for _ in range(rounds):
-        for library, timer in timers.items():
-            times[library].append(timer.timeit(counts[library]) / counts[library])
-    return {"times": times, "bytes": bytes_of(arrays, case.ours, expected["tenon"])}
+    def measure(self, count: int, threads: int) -> float:
+        a, b, c = (np.ones(count, np.float32) for _ in range(3))
+        loops = [(12, lambda: np.add(a, b, out=c)), (8, lambda: np.copyto(c, a))]
+        if torch:
+            torch.set_num_threads(threads)
+            ta, tb, tc = (torch.from_numpy(each) for each in (a, b, c))
+            loops += [(12, lambda: torch.add(ta, tb, out=tc)), (8, lambda: tc.copy_(ta))]
+        repeats = max(1, 200_000 // count)
+        return max(
+            moved * count * repeats / min(timeit.repeat(loop, number=repeats, repeat=7))
+            for moved, loop in loops
+        )
 
 
-def summary(measured: dict, limit: float) -> dict:
-    times = measured["times"]
-    row = {f"{library}_us": statistics.median(values) * 1e6 for library, values in times.items()}
-    row["tenon_best_us"] = min(times["tenon"]) * 1e6
-    peers = [library for library in times if library != "tenon"]
-    if peers:
-        best = min(peers, key=lambda library: row[f"{library}_us"])
-        row["best_peer"] = best
-        pairs = zip(times["tenon"], times[best])
-        row["to_best"] = statistics.median(a / b for a, b in pairs)
-        row["best_to_best"] = min(times["tenon"]) / min(min(times[p]) for p in peers)
-    row["gb_per_s"] = measured["bytes"] / min(times["tenon"]) / 1e9
-    row["limit_gb_per_s"] = limit
-    return row
-
-
-def show(title: str, row: dict) -> None:
-    def cell(key, width, digits):
-        return f"{row[key]:{width}.{digits}f}" if key in row else " " * (width - 1) + "-"
-
-    line = "".join(cell(f"{library}_us", 12, 2) for library in ("tenon", "numpy", "torch"))
-    line += "".join(cell(key, 8, 2) for key in ("to_best", "best_to_best"))
-    line += "".join(cell(key, 8, 1) for key in ("gb_per_s", "limit_gb_per_s"))
-    flag = "  <" if row.get("to_best", 0) > 1.0 and row.get("best_to_best", 0) > 1.0 else ""
-    print(f"{title:58}{line}{flag}", flush=True)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--only", default="", help="a regular expression for the title of a row")
-    parser.add_argument("--sizes", help="elements; 1,100,1e4,1e5,1e6,1e7 unless given")
-    parser.add_argument("--threads", help="1,2 unless given")
-    parser.add_argument("--quick", action="store_true", help="three sizes, one thread, few rounds")
-    parser.add_argument("--json")
-    options = parser.parse_args()
-    rounds, sample, sizes, threads = options.rounds, SAMPLE, "1,100,1e4,1e5,1e6,1e7", "1,2"
-    if options.quick:
-        rounds, sample, sizes, threads = 3, 0.0005, "1,1e4,1e6", "1"
-    sizes, threads = options.sizes or sizes, options.threads or threads
-    results, limit, failures = {}, Limit(), 0
-    print(f"{'microseconds, medians':58}{'tenon':>12}{'numpy':>12}{'torch':>12}", end="")
-    print(f"{'to best':>8}{'best':>8}{'GB/s':>8}{'limit':>8}")
-    for count in (int(float(size)) for size in sizes.split(",")):
+def rows(sizes: list[int], threads: list[int]) -> Iterator[_libraries.Case]:
+    for count in sizes:
         for name, case in CASES.items():
             if not case.at_least <= count <= case.at_most:
                 continue
             for layout in case.layouts:
-                arrays = Arrays(count, layout)
-                for team in (int(each) for each in threads.split(",")):
-                    title = ", ".join(
-                        filter(None, (name, LAYOUTS[layout], f"{count:.0e}", f"{team}T"))
+                for team in threads:
+                    yield _libraries.Case(
+                        ", ".join(filter(None, (name, LAYOUTS[layout]))),
+                        f"{count:,} elements, {team} thread{'s' * (team > 1)}",
+                        parameters={
+                            "operator": name,
+                            "elements": count,
+                            "layout": layout,
+                            "threads": team,
+                        },
                     )
-                    if not re.search(options.only, title):
-                        continue
-                    tenon.set_num_threads(team)
-                    if torch:
-                        torch.set_num_threads(team)
-                    try:
-                        measured = measure(case, arrays, rounds, sample)
-                    except Exception as error:
-                        failures += 1
-                        print(f"{title}: {type(error).__name__}: {error}", flush=True)
-                        continue
-                    row = summary(measured, limit.get(measured["bytes"], team))
-                    results[title] = row
-                    show(title, row)
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump(results, file, indent=1)
+
+
+def build(library: str, row: _libraries.Case, options) -> Built | None:
+    """What a row is in a library's process."""
+    start(library, row.parameters["threads"])
+    case = CASES[row.parameters["operator"]]
+    statement = case.statement(library)
+    if statement is None:
+        return None
+    arrays = Arrays(row.parameters["elements"], row.parameters["layout"])
+    names = environment(library, arrays, statement)
+    return Built(timeit.Timer(statement, globals=names), lambda: value_of(case, statement, names))
+
+
+def moved(row: _libraries.Case, result: np.ndarray) -> int:
+    """Bytes of a row's inputs and result."""
+    statement = CASES[row.parameters["operator"]].ours
+    arrays = Arrays(row.parameters["elements"], row.parameters["layout"])
+    for name in names_in(statement):
+        arrays.get(name)
+    return bytes_of(arrays, statement, result)
+
+
+def measure(row: _libraries.Case, libraries: list[Library], limit: Limit, report: Report) -> None:
+    contestants, outputs = prepare(row, libraries)
+    for library, output in outputs.items():
+        compare(outputs["tenon"], output, library)
+    times = interleave(contestants, report.options.rounds, turn=SAMPLE)
+    bytes_ = moved(row, outputs["tenon"])
+    bandwidth = ("bandwidth", limit.get(bytes_, row.parameters["threads"]))
+    report.add(row.name, times, row.group, work=(bytes_, "B"), limit=bandwidth, **row.parameters)
+
+
+def main() -> None:
+    options = parser(__doc__, rounds=11, threads=0, peers=("numpy", "torch"))
+    options.set_defaults(threads=None)
+    options.add_argument("--sizes", help="elements; 1,100,1e4,1e5,1e6,1e7 unless given")
+    options = options.parse_args()
+    sizes, threads = "1,100,1e4,1e5,1e6,1e7", [options.threads] if options.threads else [1, 2]
+    if options.quick:
+        options.rounds, sizes, threads = 5, "1,1e4,1e6", [1]
+    sizes = [int(float(size)) for size in (options.sizes or sizes).split(",")]
+    options.threads = max(threads)
+    limit_threads(options.threads)
+    report = Report("memory_bound", options)
+    libraries = [Library(name, build, options) for name in report.columns]
+    limit, failures = Limit(), 0
+    for row in rows(sizes, threads):
+        if not re.search(options.only, f"{row.name}, {row.group}"):
+            continue
+        try:
+            measure(row, libraries, limit, report)
+        except (AssertionError, RuntimeError) as error:
+            failures += 1
+            print(f"{row.name}, {row.group}: {error}", file=sys.stderr, flush=True)
+    for library in libraries:
+        library.stop()
+    report.close()
     sys.exit(failures > 0)
 
 
