@@ -28,6 +28,20 @@ inline tenon_tensor* as_tensor(const tenon_value& value) {
 }
 inline tenon_value tensor_value(tenon_tensor* tensor) { return {TENON_VALUE_TENSOR, 0, {.p = tensor}}; }
 
+// All tensors among the values, also those in lists.
+template <class Visit>
+[[gnu::always_inline]] inline void visit_tensors(const tenon_value* values, uint32_t count, Visit visit) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if (const tenon_tensor* tensor = as_tensor(values[i])) {
+      visit(*tensor);
+    } else if (values[i].tag == TENON_VALUE_TENSORS) [[unlikely]] {
+      auto* list = static_cast<tenon_tensor* const*>(values[i].v.p);
+      for (uint32_t k = 0; k < values[i].aux; ++k)
+        if (list[k]) visit(*list[k]);
+    }
+  }
+}
+
 // "add" for "tenon::add"; other namespaces stay: how messages name an operator.
 inline const char* short_name(const Operator& op) {
   constexpr std::string_view kOwn = "tenon::";

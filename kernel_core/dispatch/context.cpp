@@ -19,12 +19,7 @@ void record_stream_use(Device& device, tenon_stream stream, const tenon_tensor* 
 }
 
 void record_stream_use(const tenon_ctx& ctx, const tenon_value* values, uint32_t count) {
-  for (uint32_t i = 0; i < count; ++i) {
-    record_stream_use(ctx.device, ctx.stream, as_tensor(values[i]));
-    if (values[i].tag != TENON_VALUE_TENSORS) continue;
-    auto* list = static_cast<tenon_tensor* const*>(values[i].v.p);
-    for (uint32_t k = 0; k < values[i].aux; ++k) record_stream_use(ctx.device, ctx.stream, list[k]);
-  }
+  visit_tensors(values, count, [&](auto& tensor) { record_stream_use(ctx.device, ctx.stream, &tensor); });
 }
 
 namespace slots {

@@ -17,6 +17,14 @@ namespace {
 std::mutex layer_mutex;
 }
 
+uint8_t base_layers(const tenon_value* values, uint32_t count) {
+  uint8_t bits = 0;
+  visit_tensors(values, count, [&](const tenon_tensor& tensor) {
+    if (tensor.flags & kFollowsBase) bits |= slots::tensor_base(&tensor)->layers;
+  });
+  return bits;
+}
+
 tenon_status enter_layer(uint8_t wanted, const Operator& op, tenon_value* args, uint32_t nargs,
                          tenon_value* outs, uint32_t nouts, tenon_err* err) {
   // The first in order is the one that no other wanted layer precedes.

@@ -6,7 +6,9 @@
 
 #include <atomic>
 
+#include "kernel_core/dispatch/arguments.hpp"
 #include "kernel_core/dispatch/operator.hpp"
+#include "kernel_core/runtime/tensor.hpp"
 
 namespace tenon::core {
 
@@ -35,27 +37,21 @@ inline uint8_t enabled_layers() {
       (layer_table.default_enabled.load(std::memory_order_relaxed) | mine.on) & ~mine.off);
 }
 
-// The layer bits of all tensor arguments.
-inline uint8_t argument_layers(const tenon_value* args, uint32_t nargs) {
-  uint8_t bits = 0;
-  for (uint32_t i = 0; i < nargs; ++i) {
-    if (args[i].tag == TENON_VALUE_TENSOR) {
-      bits |= static_cast<const tenon_tensor*>(args[i].v.p)->layers;
-    } else if (args[i].tag == TENON_VALUE_TENSORS) [[unlikely]] {
-      auto* list = static_cast<tenon_tensor* const*>(args[i].v.p);
-      for (uint32_t k = 0; k < args[i].aux; ++k)
-        if (list[k]) bits |= list[k]->layers;
-    }
-  }
-  return bits;
-}
+// The layer bits of the bases of views that follow theirs.
+uint8_t base_layers(const tenon_value* values, uint32_t count);
 
 // Layers that want this call, out of `allowed`. Outputs count too: writing into a tensor that a layer
 // watches is its business.
 inline uint8_t wanted_layers(const tenon_value* args, uint32_t nargs, const tenon_value* outs,
                              uint32_t nouts, uint8_t allowed) {
-  uint8_t every = layer_table.every_call.load(std::memory_order_relaxed);
-  return static_cast<uint8_t>((argument_layers(args, nargs) | argument_layers(outs, nouts) | every) & allowed);
+  uint8_t bits = layer_table.every_call.load(std::memory_order_relaxed);
+  uint16_t flags = 0;
+  auto add = [&](const tenon_tensor& tensor) { bits |= tensor.layers, flags |= tensor.flags; };
+  visit_tensors(args, nargs, add);
+  visit_tensors(outs, nouts, add);
+  if (flags & kFollowsBase) [[unlikely]]
+    bits |= base_layers(args, nargs) | base_layers(outs, nouts);
+  return bits & allowed;
 }
 
 // Enter the first of the `wanted` layers (not zero).

@@ -112,19 +112,12 @@ bool same_layout(const tenon_tensor& a, const tenon_tensor& b) {
 // Whether the kernel would overwrite what it still has to read.
 bool clashes_with_inputs(const Plan& plan, const tenon_tensor& out) {
   bool exact_is_fine = plan.op.def.flags & TENON_OP_ELEMENTWISE;
-  auto clashes = [&](const tenon_tensor* input) {
-    if (!input || is_host_scalar(*input) || impl(input)->storage != impl(&out)->storage) return false;
-    if (exact_is_fine && same_layout(*input, out)) return false;
-    return ranges_overlap(*input, out);
-  };
-  for (uint32_t i = 0; i < plan.op.def.nparams; ++i) {
-    if (clashes(as_tensor(plan.values[i]))) return true;
-    if (plan.values[i].tag != TENON_VALUE_TENSORS) continue;
-    auto* list = static_cast<tenon_tensor* const*>(plan.values[i].v.p);
-    for (uint32_t k = 0; k < plan.values[i].aux; ++k)
-      if (clashes(list[k])) return true;
-  }
-  return false;
+  bool clashes = false;
+  visit_tensors(plan.values, plan.op.def.nparams, [&](const tenon_tensor& input) {
+    if (is_host_scalar(input) || impl(&input)->storage != impl(&out)->storage) return;
+    clashes |= !(exact_is_fine && same_layout(input, out)) && ranges_overlap(input, out);
+  });
+  return clashes;
 }
 
 // Whether the kernel can write straight into an output that the caller gave.

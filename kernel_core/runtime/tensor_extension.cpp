@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel_core/runtime/tensor_extension.hpp"
 
+#include <bit>
 #include <mutex>
 
 #include "kernel_core/abi/slots.hpp"
@@ -26,14 +27,16 @@ void set_base(TensorImpl* view, TensorImpl* base) {
   retain(base);
   view->extensions[kBaseSlot] = base;
   view->has_extensions |= 1u << kBaseSlot;
+  view->flags |= kFollowsBase;
+  for (uint8_t rest = base->layers; rest; rest &= rest - 1)  // a layer that is off is not to see it later
+    if (!slots::layer_enabled(std::countr_zero(rest))) view->flags &= static_cast<uint16_t>(~kFollowsBase);
 }
 
 void drop_extensions(TensorImpl* tensor) noexcept {
   if (tensor->has_extensions & (1u << kBaseSlot)) release(static_cast<TensorImpl*>(tensor->extensions[kBaseSlot]));
-  for (int32_t slot = kBaseSlot + 1; slot < kExtensionSlots; ++slot) {
-    if (!(tensor->has_extensions & (1u << slot))) continue;
-    tenon_drop_fn drop = slot_table[slot].drop.load(std::memory_order_acquire);
-    if (drop && tensor->extensions[slot]) drop(tensor->extensions[slot]);
+  for (uint32_t rest = tensor->has_extensions & ~(1u << kBaseSlot); rest; rest &= rest - 1) {
+    int32_t slot = std::countr_zero(rest);
+    if (tenon_drop_fn drop = slot_table[slot].drop.load(std::memory_order_acquire)) drop(tensor->extensions[slot]);
   }
   tensor->has_extensions = 0;
 }

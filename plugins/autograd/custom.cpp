@@ -127,7 +127,7 @@ Node* new_custom_node(const CustomCall& call, const std::vector<Variable*>& vari
 }
 
 bool is_written(const CustomCall& call, const tenon_tensor* output) {
-  return output->layers & place.bit ||
+  return output->layers & place.bit || inherits_history(output) ||
          std::find(call.inputs, call.inputs + call.ninputs, output) != call.inputs + call.ninputs;
 }
 

@@ -21,7 +21,7 @@ tenon_status find_inputs(const OperatorInfo& info, const tenon_value* args, uint
     if (!(info.diff_args >> i & 1)) continue;
     if (args[i].tag == TENON_VALUE_TENSOR) {
       auto* tensor = static_cast<tenon_tensor*>(args[i].v.p);
-      if (!(tensor->layers & place.bit)) continue;
+      if (!(tensor->layers & place.bit) && !follows_base(*tensor)) continue;
       TENON_TRY(current_variable(tensor, &inputs.variables[i], err));
       if (inputs.variables[i]) inputs.needs |= uint64_t{1} << i;
     } else if (args[i].tag == TENON_VALUE_TENSORS) {

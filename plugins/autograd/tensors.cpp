@@ -20,10 +20,13 @@ Variable* leaf_of(tenon_tensor* tensor) {
 
 }  // namespace
 
-int32_t requires_grad(const tenon_tensor* tensor) { return (tensor->layers & place.bit) != 0; }
+int32_t requires_grad(const tenon_tensor* tensor) {
+  return tensor->layers & place.bit || inherits_history(tensor);
+}
 
 tenon_status set_requires_grad(tenon_tensor* tensor, int32_t on, tenon_err* err) {
-  Variable* variable = variable_of(tensor);
+  Variable* variable;
+  TENON_TRY(current_variable(tensor, &variable, err));
   if (!variable && !on) return TENON_OK;
   if (variable && !variable->node().is_leaf()) {
     if (on) return TENON_OK;
@@ -46,12 +49,13 @@ tenon_status set_requires_grad(tenon_tensor* tensor, int32_t on, tenon_err* err)
   if (!variable) return fail_memory(err);
   variable->attachment->takes_grad.store(on != 0, std::memory_order_relaxed);
   host->tensor_set_layer(tensor, place.layer, on != 0);
+  if (follows_base(*tensor)) mark_view(tensor, *variable);
   return TENON_OK;
 }
 
 int32_t is_leaf(const tenon_tensor* tensor) {
   Variable* variable = variable_of(tensor);
-  return !variable || variable->node().is_leaf();
+  return variable ? variable->node().is_leaf() : !inherits_history(tensor);
 }
 
 tenon_tensor* grad(const tenon_tensor* tensor) {
@@ -82,7 +86,9 @@ tenon_status set_grad(tenon_tensor* tensor, tenon_tensor* grad, tenon_err* err) 
 }
 
 const char* grad_fn(const tenon_tensor* tensor) {
-  Variable* variable = variable_of(tensor);
+  Variable* variable;  // of views that gradients cannot follow, what they had
+  if (current_variable(const_cast<tenon_tensor*>(tensor), &variable, nullptr) != TENON_OK)
+    variable = variable_of(tensor);
   return variable && !variable->node().is_leaf() ? variable->node().name() : nullptr;
 }
 

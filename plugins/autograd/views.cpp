@@ -68,30 +68,31 @@ tenon_status write_base(tenon_tensor* view, tenon_tensor* base, Variable* of_vie
 }
 
 // Does the history of a view, or of a view of a view, still begin at what its base has now? Then
-// the writes were not recorded, and changed no history.
-bool is_current(Variable* of_view, const Variable* of_base) {
-  for (Variable* at = of_view; at->flags & Variable::kView;) {
+// the writes were not recorded, and changed no history. A view may also be a leaf, or one of a leaf,
+// in memory whose base is none, or another.
+bool is_current(Variable* of_view, Variable* of_base) {
+  for (Variable* at = of_view; at != of_base;) {
     Node& node = at->node();
-    if (node.nedges != 1 || !node.edges()->to) return false;
+    if (node.is_leaf()) return !of_base || of_base->node().is_leaf();
+    if (!(at->flags & Variable::kView) || node.nedges != 1 || !node.edges()->to) return false;
     at = node.edges()->to;
-    if (at == of_base) return true;
   }
-  return false;
+  return true;
 }
 
 tenon_status renew(tenon_tensor* view, Variable** out, tenon_err* err) {
   tenon_tensor* base = host->tensor_base(view);
   Variable* of_base = variable_of(base);
-  if (is_current(*out, of_base)) {
+  if (*out && is_current(*out, of_base)) {
     (*out)->version = host->tensor_version(view);
     return TENON_OK;
   }
   if (!of_base) {
-    replace_history(view, nullptr);
+    if (*out) replace_history(view, nullptr);
     *out = nullptr;
     return TENON_OK;
   }
-  TENON_TRY(check_window("view", *view, *base, err));
+  TENON_TRY(check_window("view", *view, *base, WindowUse::kRead, err));
   Node* node = new_take(*view, *base, of_base);
   if (!node) return fail_memory(err);
   retain(*node);
@@ -104,7 +105,7 @@ tenon_status renew(tenon_tensor* view, Variable** out, tenon_err* err) {
 }  // namespace
 
 tenon_status current_view_variable(tenon_tensor* view, Variable** out, tenon_err* err) {
-  if ((*out)->version == host->tensor_version(view)) return TENON_OK;
+  if (*out && (*out)->version == host->tensor_version(view)) return TENON_OK;
   return renew(view, out, err);
 }
 
@@ -140,7 +141,7 @@ tenon_status check_writable(const char* operation, tenon_tensor* tensor, bool is
                 "view of a tensor "
                 "computed from others, or recording turned off; update parameters inside no_grad()",
                 operation);
-  return check_window(operation, *tensor, *base, err);
+  return check_window(operation, *tensor, *base, WindowUse::kWrite, err);
 }
 
 tenon_status set_history(tenon_tensor* tensor, Variable* fresh, tenon_err* err) {

@@ -14,13 +14,20 @@
 namespace tenon::autograd {
 
 // The tensor's variable, or NULL if it has no gradient. If the tensor is a view whose base was
-// written since, its history is made anew first.
+// written since, or got its first history since, its history is made anew first.
 tenon_status current_view_variable(tenon_tensor* view, Variable** out, tenon_err* err);
 inline tenon_status current_variable(tenon_tensor* tensor, Variable** out, tenon_err* err) {
   Variable* variable = *out = variable_of(tensor);
-  if (!variable || !(variable->flags & Variable::kView)) [[likely]]
+  bool may_be_old = variable ? variable->flags & Variable::kView : follows_base(*tensor);
+  if (!may_be_old) [[likely]]
     return TENON_OK;
   return current_view_variable(tensor, out, err);
+}
+
+// Does the tensor's history come from its base when it is next asked for?
+inline bool inherits_history(const tenon_tensor* tensor) {
+  return follows_base(*tensor) && !(tensor->layers & place.bit) &&
+         host->tensor_base(tensor)->layers & place.bit;
 }
 
 // May `tensor` be written to while recording? `is_argument`: it is also read, or wholly overwritten

@@ -6,11 +6,11 @@
 
 namespace tenon::autograd {
 
-// Can `view` be described as a window of its base? Fails with text otherwise.
+enum class WindowUse { kRead, kWrite };
+
+// Can gradients pass through `view` as a window of its base? Fails with text otherwise.
 tenon_status check_window(const char* operation, const tenon_tensor& view, const tenon_tensor& base,
-                          tenon_err* err);
-// Do no two elements of `tensor` share memory?
-bool is_injective(const tenon_tensor& tensor);
+                          WindowUse use, tenon_err* err);
 
 // Nodes without references. NULL: out of memory.
 Node* new_take(const tenon_tensor& view, const tenon_tensor& base, Variable* of_base);

@@ -6,6 +6,7 @@
 
 #include "tensor_object.hpp"
 #include "types.hpp"
+#include "watched.hpp"
 
 namespace tenon::python {
 namespace {
@@ -25,7 +26,7 @@ PyObject* own_scalar(const tenon_tensor& scalar) {
 PyObject* python_tensor(tenon_tensor* tensor, bool detaches) {
   if (!tensor) return Py_NewRef(Py_None);
   if (tensor->flags & TENON_TENSOR_HOST_SCALAR) return own_scalar(*tensor);
-  if (!detaches || !tensor->layers || !autograd) return wrap_borrowed(tensor);
+  if (!detaches || !layers_of(tensor) || !autograd) return wrap_borrowed(tensor);
   tenon_tensor* view;
   ErrorSink err;
   tenon_status status = autograd->detach(tensor, &view, err);

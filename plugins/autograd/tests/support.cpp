@@ -86,6 +86,15 @@ Tensor slice(const Tensor& x, int64_t start, int64_t stop) {
   return call("slice", {x, axis, first, last});
 }
 
+Tensor view_of(const Tensor& x, const std::vector<int64_t>& shape,
+               const std::vector<int64_t>& strides, int64_t offset) {
+  Error err;
+  tenon_tensor* view;
+  err.check(host->tensor_view_of(x.get(), x->dtype, static_cast<int32_t>(shape.size()), shape.data(),
+                                 strides.data(), offset, &view, err));
+  return Tensor::adopt(view);
+}
+
 Tensor vector(std::initializer_list<double> values, int32_t dtype) {
   return make({static_cast<int64_t>(values.size())}, values, dtype);
 }

@@ -64,6 +64,10 @@ Tensor sum(const Tensor& x);
 // x[start:stop] along the first axis: a view.
 Tensor slice(const Tensor& x, int64_t start, int64_t stop);
 
+// A view of known shape, made without an operator.
+Tensor view_of(const Tensor& x, const std::vector<int64_t>& shape,
+               const std::vector<int64_t>& strides, int64_t offset);
+
 Tensor vector(std::initializer_list<double> values, int32_t dtype = TENON_DTYPE_F32);
 Tensor matrix(int64_t rows, int64_t columns, std::initializer_list<double> values);
 Tensor parameter(std::initializer_list<double> values, int32_t dtype = TENON_DTYPE_F32);
