@@ -297,6 +297,25 @@ def test_cross_entropy_over_images_and_probabilities():
     )
 
 
+def test_cross_entropy_refuses_what_is_no_class():
+    x = tenon.zeros(2, 3)
+    for wrong in (3, -1):
+        with pytest.raises(IndexError, match=f"expected classes from 0 to 2 .* got {wrong}"):
+            F.cross_entropy(x, tenon.tensor([0, wrong]))
+    with pytest.raises(ValueError, match="expected reduction 'mean', 'sum' or 'none', got 'all'"):
+        F.cross_entropy(x, tenon.tensor([0, 1]), reduction="all")
+
+
+def test_cross_entropy_with_nothing_that_counts():
+    x = tenon.tensor(np.zeros((2, 3), np.float32), requires_grad=True)
+    target = tenon.tensor([-100, -100])
+    assert np.isnan(F.cross_entropy(x, target).item())
+    loss = F.cross_entropy(x, target, reduction="sum")
+    loss.backward()
+    assert loss.item() == 0.0
+    np.testing.assert_array_equal(x.grad.numpy(), np.zeros((2, 3), np.float32))
+
+
 def test_binary_losses():
     target = np.array([[0.0, 1.0, 0.3]], np.float32)
     loss = nn.BCEWithLogitsLoss(pos_weight=tenon.tensor([1.0, 2.0, 3.0]))

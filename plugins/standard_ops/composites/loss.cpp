@@ -108,10 +108,12 @@ TENON_DECOMPOSE(softmax_cross_entropy) {
   Scope scope(err);
   Tensor x = operand(scope, args[0]), target = operand(scope, args[1]);
   if (!scope.ok()) return scope.status();
+  Reduction reduction = Reduction::kMean;
+  TENON_TRY(read_reduction("cross_entropy", text_of(args[3]), &reduction, err));
   Targets targets = read_targets(scope, x, target, int_of(args[2]));
   int64_t axis = class_axis(x);
-  Tensor logs = ops::log_softmax(scope, x, axis);
-  return finish(scope, outs, picked_loss(scope, logs, axis, targets));
+  Tensor loss = picked_loss(scope, ops::log_softmax(scope, x, axis), axis, targets);
+  return finish(scope, outs, reduce(scope, loss, targets.counts, reduction));
 }
 
 TENON_DECOMPOSE(softmax_cross_entropy_grad) {
@@ -119,11 +121,15 @@ TENON_DECOMPOSE(softmax_cross_entropy_grad) {
   Tensor grad_out = operand(scope, args[0]), x = operand(scope, args[1]),
          target = operand(scope, args[2]);
   if (!scope.ok()) return scope.status();
+  Reduction reduction = Reduction::kMean;
+  TENON_TRY(read_reduction("cross_entropy", text_of(args[4]), &reduction, err));
   int64_t axis = class_axis(x), classes = x->shape[axis];
   Tensor numbers = ops::arange(scope, classes, std::nullopt, 1, TENON_DTYPE_I64, x->device);
   if (x->ndim > 1) numbers = ops::channel_view(scope, numbers, x->ndim);
   Tensor hit = ops::equal(scope, ops::unsqueeze(scope, target, {axis}), numbers);
-  Tensor share = ops::multiply(scope, grad_out, counted(scope, target, int_of(args[3])));
+  Tensor counts = counted(scope, target, int_of(args[3]));
+  Tensor share = ops::multiply(scope, grad_out, counts);
+  if (reduction == Reduction::kMean) share = ops::divide(scope, share, ops::sum(scope, counts));
   Tensor away = ops::subtract(scope, ops::softmax(scope, x, axis), hit);
   return finish(scope, outs, ops::multiply(scope, away, ops::unsqueeze(scope, share, {axis})));
 }
@@ -180,11 +186,9 @@ TENON_DECOMPOSE(cross_entropy) {
     return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
                         "expected x [batch, classes, ...], got a single number");
 
-  if (!soft && !weight && smoothing == 0) {
-    Tensor loss = ops::softmax_cross_entropy(scope, x, target, ignore);
-    if (reduction == Reduction::kNone) return finish(scope, outs, loss);
-    return finish(scope, outs, reduce(scope, loss, counted(scope, target, ignore), reduction));
-  }
+  if (!soft && !weight && smoothing == 0)
+    return finish(scope, outs,
+                  ops::softmax_cross_entropy(scope, x, target, ignore, text_of(args[4])));
   Tensor logs = ops::log_softmax(scope, x, class_axis(x));
   if (!scope.ok()) return scope.status();
   if (soft)

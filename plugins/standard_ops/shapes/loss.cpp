@@ -17,6 +17,7 @@ TENON_INFER(softmax_cross_entropy) {
         "expected x [batch, classes, ...] and target [batch, ...] with class numbers, "
         "got shapes %s and %s",
         shape_text(x).c_str(), shape_text(target).c_str());
+  if (text_of(args[3]) != "none") begin_new(outs[0], x.dtype);
   return TENON_OK;
 }
 

@@ -353,6 +353,27 @@ CASES = [
         label="positions",
         rtol=1e-10,
     ),
+    *(
+        Case(
+            "cross_entropy",
+            (
+                normal(2, 5, 71),
+                np.where(np.arange(142).reshape(2, 71) % 9, integers(0, 5, 2, 71), 7),
+            ),
+            {"reduction": r, "ignore_index": 7},
+            cross_entropy,
+            label=f"many positions-{r}",
+            rtol=1e-9,
+        )
+        for r in ("mean", "sum", "none")
+    ),
+    Case(
+        "cross_entropy",
+        (normal(3, 131), integers(0, 131, 3, dtype=np.uint8)),
+        reference=cross_entropy,
+        label="many classes",
+        rtol=1e-9,
+    ),
     Case(
         "kl_div",
         (np.log(_probabilities), softmax(normal(6, 4)), "sum"),
