@@ -44,6 +44,7 @@ from .loss import (
 from .module import Module
 from .normalization import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RMSNorm
 from .parameter import Buffer, Parameter
+from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from .state import LoadReport
 
 __all__ = [
@@ -62,6 +63,12 @@ __all__ = [
     "Flatten",
     "Dropout",
     "MultiheadAttention",
+    "RNN",
+    "LSTM",
+    "GRU",
+    "RNNCell",
+    "LSTMCell",
+    "GRUCell",
     "Conv2d",
     "MaxPool2d",
     "AvgPool2d",

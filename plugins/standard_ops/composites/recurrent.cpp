@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recurrent layers, a step at a time.
+#include <algorithm>
+
+#include "composites/compose.hpp"
+
+namespace tenon::standard_ops {
+namespace {
+
+// Quarter `index` of the last axis.
+Tensor gate(Scope& scope, const Tensor& gates, int64_t index, int64_t features) {
+  return ops::narrow(scope, gates, -1, index * features, features);
+}
+
+// Steps joined along a new first axis; none make an empty tensor.
+Tensor sequence(Scope& scope, const std::vector<Tensor>& steps, const Tensor& like,
+                int64_t features) {
+  if (steps.empty()) return full_with(scope, like, Shape{0, like->shape[0], features}, 0);
+  return ops::stack(scope, steps, 0);
+}
+
+// grad * y * (1 - y), where y is a sigmoid.
+Tensor through_sigmoid(Scope& scope, const Tensor& grad, const Tensor& y) {
+  return ops::sigmoid_grad(scope, grad, y);
+}
+
+// grad * (1 - y * y), where y is a tanh.
+Tensor through_tanh(Scope& scope, const Tensor& grad, const Tensor& y) {
+  return ops::subtract(scope, grad, ops::multiply(scope, grad, ops::square(scope, y)));
+}
+
+}  // namespace
+
+TENON_DECOMPOSE(lstm_recurrence) {
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]), weight = operand(scope, args[1]);
+  Tensor h = operand(scope, args[2]), c = operand(scope, args[3]);
+  if (!scope.ok()) return scope.status();
+  const int64_t features = weight->shape[1];
+  const Tensor start = h;
+  std::vector<Tensor> out, cells, gates;
+  for (int64_t t = 0; t < x->shape[0] && scope.ok(); ++t) {
+    Tensor sum = ops::add(scope, ops::select(scope, x, 0, t), ops::linear(scope, h, weight));
+    Tensor input = ops::sigmoid(scope, gate(scope, sum, 0, features));
+    Tensor forget = ops::sigmoid(scope, gate(scope, sum, 1, features));
+    Tensor cell = ops::tanh(scope, gate(scope, sum, 2, features));
+    Tensor output = ops::sigmoid(scope, gate(scope, sum, 3, features));
+    c = ops::add(scope, ops::multiply(scope, forget, c), ops::multiply(scope, input, cell));
+    h = ops::multiply(scope, output, ops::tanh(scope, c));
+    out.push_back(h);
+    cells.push_back(c);
+    gates.push_back(ops::concat(scope, {input, forget, cell, output}, -1));
+  }
+  return finish(scope, outs, sequence(scope, out, start, features),
+                sequence(scope, cells, start, features),
+                sequence(scope, gates, start, 4 * features));
+}
+
+// The chain rule from the last step to the first. The results of lstm_recurrence are arguments
+// here, so that a second derivative goes through them.
+TENON_DECOMPOSE(lstm_recurrence_grad) {
+  Scope scope(err);
+  Tensor grad_out = operand(scope, args[0]), grad_cells = operand(scope, args[1]),
+         grad_gates = operand(scope, args[2]);
+  Tensor weight = operand(scope, args[3]), h = operand(scope, args[4]), c = operand(scope, args[5]);
+  Tensor out = operand(scope, args[6]), cells = operand(scope, args[7]),
+         gates = operand(scope, args[8]);
+  if (!scope.ok()) return scope.status();
+  const int64_t steps = out->shape[0], features = weight->shape[1];
+  const auto at = [&](const Tensor& x, int64_t t) { return ops::select(scope, x, 0, t); };
+
+  std::vector<Tensor> dx;
+  Tensor dweight = full_with(scope, weight, shape_of(*weight.get()), 0);
+  Tensor dh = full_with(scope, h, shape_of(*h.get()), 0), dc = dh;
+  for (int64_t t = steps - 1; t >= 0 && scope.ok(); --t) {
+    Tensor all = at(gates, t), direct = at(grad_gates, t);
+    Tensor input = gate(scope, all, 0, features), forget = gate(scope, all, 1, features);
+    Tensor cell = gate(scope, all, 2, features), output = gate(scope, all, 3, features);
+    Tensor before = t > 0 ? at(cells, t - 1) : c, shown = ops::tanh(scope, at(cells, t));
+    dh = ops::add(scope, dh, at(grad_out, t));
+    dc = ops::add(scope, dc, at(grad_cells, t));
+    dc = ops::add(scope, dc, through_tanh(scope, ops::multiply(scope, dh, output), shown));
+    const auto gradient = [&](const Tensor& product, int64_t index) {
+      return ops::add(scope, product, gate(scope, direct, index, features));
+    };
+    Tensor dinput = gradient(ops::multiply(scope, dc, cell), 0);
+    Tensor dforget = gradient(ops::multiply(scope, dc, before), 1);
+    Tensor dcell = gradient(ops::multiply(scope, dc, input), 2);
+    Tensor doutput = gradient(ops::multiply(scope, dh, shown), 3);
+    Tensor dsum =
+        ops::concat(scope,
+                    {through_sigmoid(scope, dinput, input), through_sigmoid(scope, dforget, forget),
+                     through_tanh(scope, dcell, cell), through_sigmoid(scope, doutput, output)},
+                    -1);
+    dc = ops::multiply(scope, dc, forget);
+    dh = ops::matmul(scope, dsum, weight);
+    Tensor shared = ops::matmul(scope, ops::transpose(scope, dsum), t > 0 ? at(out, t - 1) : h);
+    dweight = ops::add(scope, dweight, shared);
+    dx.push_back(dsum);
+  }
+  std::reverse(dx.begin(), dx.end());
+  return finish(scope, outs, sequence(scope, dx, h, 4 * features), dweight, dh, dc);
+}
+
+}  // namespace tenon::standard_ops

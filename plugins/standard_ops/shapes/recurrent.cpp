@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recurrent layers: sequences [T, N, features] and the state [N, H] between two steps.
+#include "shapes/infer.hpp"
+
+namespace tenon::standard_ops {
+namespace {
+
+tenon_status expect_shape(const char* op, const char* name, const tenon_tensor& tensor,
+                          const tenon_tensor& like, Ints shape, tenon_err* err) {
+  if (!std::ranges::equal(shape_of(tensor), shape))
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op, "expected %s of shape %s, got %s", name,
+                        list_text(shape).c_str(), shape_text(tensor).c_str());
+  if (tensor.dtype != like.dtype)
+    return shapes::fail(err, TENON_TYPE_MISMATCH, op,
+                        "expected %s of dtype %s like the rest, got %s; convert it with cast", name,
+                        host->dtype_name(like.dtype), host->dtype_name(tensor.dtype));
+  return TENON_OK;
+}
+
+}  // namespace
+
+TENON_INFER(lstm_recurrence) {
+  const char* op = "lstm_recurrence";
+  const tenon_tensor &x = tensor_of(args[0]), &weight = tensor_of(args[1]);
+  TENON_TRY(expect_ndim(op, "x", x, 3, "[steps, batch, 4 * features]", err));
+  TENON_TRY(expect_ndim(op, "weight", weight, 2, "[4 * features, features]", err));
+  const int64_t steps = x.shape[0], batch = x.shape[1], features = weight.shape[1];
+  const int64_t gates[] = {steps, batch, 4 * features}, sequence[] = {steps, batch, features};
+  const int64_t matrix[] = {4 * features, features}, state[] = {batch, features};
+  TENON_TRY(expect_shape(op, "weight", weight, x, matrix, err));
+  TENON_TRY(expect_shape(op, "x", x, x, gates, err));
+  TENON_TRY(expect_shape(op, "h", tensor_of(args[2]), x, state, err));
+  TENON_TRY(expect_shape(op, "c", tensor_of(args[3]), x, state, err));
+  set_new(outs[0], x.dtype, sequence);
+  set_new(outs[1], x.dtype, sequence);
+  set_new(outs[2], x.dtype, gates);
+  return TENON_OK;
+}
+
+TENON_INFER(lstm_recurrence_grad) {
+  const char* op = "lstm_recurrence_grad";
+  const tenon_tensor &out = tensor_of(args[6]), &gates = tensor_of(args[8]);
+  const tenon_tensor &weight = tensor_of(args[3]), &h = tensor_of(args[4]);
+  TENON_TRY(expect_shape(op, "grad_out", tensor_of(args[0]), out, shape_of(out), err));
+  TENON_TRY(expect_shape(op, "grad_cells", tensor_of(args[1]), out, shape_of(out), err));
+  TENON_TRY(expect_shape(op, "grad_gates", tensor_of(args[2]), gates, shape_of(gates), err));
+  set_like(outs[0], gates);
+  set_like(outs[1], weight);
+  set_like(outs[2], h);
+  set_like(outs[3], h);
+  return TENON_OK;
+}
+
+}  // namespace tenon::standard_ops
