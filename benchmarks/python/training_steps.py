@@ -1,142 +1,143 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole training steps, Tenon against PyTorch where it is installed.
+"""Whole training steps: forward, backward, update; and the memory they take.
 
-    python training_steps.py [--threads 1] [--rounds 21] [--only mlp]
+    python training_steps.py [--threads 1] [--quick] [--only mlp] [--memory]
 
-The two frameworks take turns in one process, so that a machine whose clock changes slows both down.
-Compare the ratio; the times tell you about the machine of the day.
+Each library is in a process of its own and starts from the same weights; the losses of the first steps
+are compared before anything is timed. With `--memory`, the figures are how many MiB the resident size of
+a fresh process grows at most during three steps, model and data not counted.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import statistics
-import time
+import copy
+import dataclasses
+import importlib
+import timeit
 from collections.abc import Callable
 
+import _training_models as models
 import numpy as np
-import tenon
-from tenon import nn, optim
+from _libraries import Built, Case, measure
+from _report import Report, parser
+from _training_memory import growth
 
-try:
-    import torch
-except ImportError:
-    torch = None
-
-Step = Callable[[], object]
+CHECKED_STEPS = 3
 
 
-def mlp(n) -> object:
-    return n.Sequential(n.Linear(784, 256), n.ReLU(), n.Linear(256, 10))
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    model: Callable
+    x: tuple[int, ...]
+    target: tuple[int, ...] | int  # a shape, or the number of classes
+    optimizer: str = "SGD"
+    options: dict = dataclasses.field(default_factory=lambda: {"lr": 0.01})
+    trains: bool = True
 
 
-def lenet(n) -> object:
-    return n.Sequential(
-        n.Conv2d(1, 6, 5, padding=2),
-        n.ReLU(),
-        n.MaxPool2d(2),
-        n.Conv2d(6, 16, 5),
-        n.ReLU(),
-        n.MaxPool2d(2),
-        n.Flatten(),
-        n.Linear(400, 120),
-        n.ReLU(),
-        n.Linear(120, 84),
-        n.ReLU(),
-        n.Linear(84, 10),
-    )
+_MOMENTUM = {"lr": 0.001, "momentum": 0.9}
+SMALL = {
+    "mlp b64 train SGD": Workload(models.mlp, (64, 784), 10),
+    "mlp b64 train Adam": Workload(models.mlp, (64, 784), 10, "Adam", {"lr": 1e-3}),
+    "mlp b64 forward": Workload(models.mlp, (64, 784), 10, trains=False),
+    "mlp b1 train SGD": Workload(models.mlp, (1, 784), 10),
+    "mlp b1 forward": Workload(models.mlp, (1, 784), 10, trains=False),
+    "lenet b64 train SGD": Workload(models.lenet, (64, 1, 28, 28), 10),
+    "lenet b64 forward": Workload(models.lenet, (64, 1, 28, 28), 10, trains=False),
+    "lstm h128 t32 b32 train Adam": Workload(models.lstm, (32, 32, 128), 10, "Adam", {"lr": 1e-3}),
+}
+LARGE = {
+    "gpt2 block t256 b4 train AdamW": Workload(
+        models.gpt2_block, (4, 256, 768), (4, 256, 768), "AdamW", {"lr": 1e-4}
+    ),
+    "resnet18 b8 train momentum": Workload(
+        models.resnet18, (8, 3, 224, 224), 1000, "SGD", _MOMENTUM
+    ),
+}
+LARGE_ROUNDS = 7
 
 
-def training(framework, modules, optimizers, build, name: str, rate: float, x, labels) -> Step:
-    model = build(modules)
-    optimizer = getattr(optimizers, name)(model.parameters(), lr=rate)
-    loss_function = modules.CrossEntropyLoss()
-    x, labels = framework.tensor(x), framework.tensor(labels)
+def data(work: Workload) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=work.x).astype(np.float32)
+    if isinstance(work.target, int):
+        batch = work.x[1] if work.model is models.lstm else work.x[0]
+        return x, rng.integers(0, work.target, batch)
+    return x, rng.normal(size=work.target).astype(np.float32)
 
-    def step() -> None:
-        loss = loss_function(model(x), labels)
+
+def weight(shape: tuple[int, ...], is_scale: bool, rng: np.random.Generator) -> np.ndarray:
+    """The same start for every library."""
+    if len(shape) == 1:
+        return np.full(shape, 1.0 if is_scale else 0.0, np.float32)
+    fan_in = int(np.prod(shape[1:]))
+    return (rng.normal(size=shape) / np.sqrt(fan_in)).astype(np.float32)
+
+
+def parts(library: str, name: str):
+    """The library, the model, its input and target."""
+    module = importlib.import_module(library)
+    work = (SMALL | LARGE)[name]
+    model = work.model(importlib.import_module(f"{library}.nn"))
+    rng = np.random.default_rng(1)
+    for path, parameter in model.named_parameters():
+        start = weight(tuple(parameter.shape), path.endswith("weight"), rng)
+        parameter.data = module.tensor(start)
+    return module, work, model, *map(module.tensor, data(work))
+
+
+def training_step(library: str, name: str) -> Callable:
+    module, work, model, x, target = parts(library, name)
+    nn = importlib.import_module(f"{library}.nn")
+    optim = importlib.import_module(f"{library}.optim")
+    optimizer = getattr(optim, work.optimizer)(model.parameters(), **work.options)
+    loss_of = nn.CrossEntropyLoss() if isinstance(work.target, int) else nn.MSELoss()
+
+    def step():
+        loss = loss_of(model(x), target)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+        return loss.detach()
 
     return step
 
 
-def inference(framework, modules, build, x) -> Step:
-    model = build(modules).eval()
-    x = framework.tensor(x)
+def forward_step(library: str, name: str) -> Callable:
+    module, _, model, x, _ = parts(library, name)
+    model.eval()
 
-    def step() -> None:
-        with framework.no_grad():
-            model(x)
+    def step():
+        with module.no_grad():
+            return model(x)
 
     return step
 
 
-def cases(framework, modules, optimizers) -> dict[str, Step]:
-    rng = np.random.default_rng(0)
-    flat = rng.normal(size=(64, 784)).astype(np.float32)
-    images = flat.reshape(64, 1, 28, 28)
-    labels = rng.integers(0, 10, 64)
-
-    def train(build, name, rate, x):
-        return training(framework, modules, optimizers, build, name, rate, x, labels[: len(x)])
-
-    return {
-        "mlp b64 train SGD": train(mlp, "SGD", 0.01, flat),
-        "mlp b64 train Adam": train(mlp, "Adam", 1e-3, flat),
-        "mlp b64 forward": inference(framework, modules, mlp, flat),
-        "mlp b1 train SGD": train(mlp, "SGD", 0.01, flat[:1]),
-        "mlp b1 forward": inference(framework, modules, mlp, flat[:1]),
-        "lenet b64 train SGD": train(lenet, "SGD", 0.01, images),
-        "lenet b64 forward": inference(framework, modules, lenet, images),
-    }
-
-
-def milliseconds(step: Step, repeats: int) -> float:
-    begin = time.perf_counter()
-    for _ in range(repeats):
-        step()
-    return (time.perf_counter() - begin) * 1e3 / repeats
+def build(library: str, case: Case, options) -> Built:
+    work = (SMALL | LARGE)[case.name]
+    step = (training_step if work.trains else forward_step)(library, case.name)
+    return Built(timeit.Timer(step), lambda: [step() for _ in range(CHECKED_STEPS)])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=21, help="turns of each framework")
-    parser.add_argument("--only", default="", help="cases whose name contains this")
-    parser.add_argument("--json", help="write the times, in milliseconds, to this file")
-    options = parser.parse_args()
-    tenon.set_num_threads(options.threads)
-    if torch:
-        torch.set_num_threads(options.threads)
-        peers = cases(torch, torch.nn, torch.optim)
-    else:
-        print("PyTorch is not installed: no ratios")
-
-    results = {}
-    print(f"{'ms per step, best / median':24}{'tenon':>16}{'torch':>18}{'ratio':>16}")
-    for name, ours in cases(tenon, nn, optim).items():
-        if options.only not in name:
-            continue
-        milliseconds(ours, 3)
-        repeats = max(1, int(20 / milliseconds(ours, 3)))  # about 20 ms a turn
-        times: list[list[float]] = [[], []]
-        for _ in range(options.rounds):
-            times[0].append(milliseconds(ours, repeats))
-            if torch:
-                times[1].append(milliseconds(peers[name], repeats))
-        results[name] = dict(zip(("tenon", "torch"), times))
-        text = f"{name:24}{min(times[0]):8.3f} /{statistics.median(times[0]):7.3f}"
-        if torch:
-            ratio = statistics.median(a / b for a, b in zip(*times))
-            text += f"{min(times[1]):9.3f} /{statistics.median(times[1]):7.3f}"
-            text += f"{min(times[0]) / min(times[1]):8.2f} /{ratio:6.2f}"
-        print(text)
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump(results, file)
+    arguments = parser(__doc__, peers=("torch",))
+    arguments.add_argument("--memory", action="store_true", help="measure memory, not time")
+    options = arguments.parse_args()
+    few = copy.copy(options)
+    few.rounds = 3 if options.quick else min(options.rounds, LARGE_ROUNDS)
+    report = Report("training_memory" if options.memory else "training_steps", options)
+    group = f"{options.threads} thread" + "s" * (options.threads > 1)
+    for works, settings in ((SMALL, options), (LARGE, few)):
+        names = [name for name, work in works.items() if report.selects(name)]
+        if options.memory:
+            for name in filter(lambda name: works[name].trains, names):
+                grown = {each: growth(each, name, options.threads) for each in report.columns}
+                report.figures(name, grown, "MiB", group=group)
+        elif names:
+            cases = [Case(name, group, tolerance=2e-3) for name in names]
+            measure(cases, build, settings, report)
+    report.close()
 
 
 if __name__ == "__main__":
