@@ -23,13 +23,33 @@ uint64_t default_cache_limit(const Device& device) {
                                        : std::max(256 * kMiB, device.info.memory_bytes / 4);
 }
 
+// Guards the list of all memories, which only grows.
+std::mutex& new_memory_mutex() {
+  static auto* mutex = new std::mutex;
+  return *mutex;
+}
+
 }  // namespace
 
-DeviceMemory::DeviceMemory(Device& device) : device_(device) {
-  reopened();
-  lock_across_fork(mutex_);
-  lock_across_fork(usage_.mutex());
+DeviceMemory* DeviceMemory::all_ = nullptr;
+
+DeviceMemory::DeviceMemory(Device& device) : device_(device) { reopened(); }
+
+// Every memory's locks at once; two are held together nowhere else.
+bool DeviceMemory::handle_forks() {
+  lock_across_fork(ForkOrder::kNewMemory, new_memory_mutex());
+  auto before = [](void*) {
+    for (auto* memory = all_; memory; memory = memory->next_)
+      memory->mutex_.lock(), memory->usage_.mutex().lock();
+  };
+  auto after = [](void*, bool) {
+    for (auto* memory = all_; memory; memory = memory->next_)
+      memory->usage_.mutex().unlock(), memory->mutex_.unlock();
+  };
+  add_fork_handler({ForkOrder::kMemory, before, after, nullptr});
+  return true;
 }
+[[maybe_unused]] static const bool handles_forks = DeviceMemory::handle_forks();
 
 void DeviceMemory::reopened() {
   granule_ = device_.host_memory ? kHostGranule : kDeviceGranule;
@@ -42,11 +62,12 @@ void DeviceMemory::reopened() {
 DeviceMemory& DeviceMemory::of(Device& device) {
   if (auto* known = device.memory.load(std::memory_order_acquire)) [[likely]]
     return *static_cast<DeviceMemory*>(known);
-  static auto* making = new std::mutex;
-  std::lock_guard lock(*making);
+  std::lock_guard lock(new_memory_mutex());
   if (auto* known = device.memory.load(std::memory_order_relaxed))
     return *static_cast<DeviceMemory*>(known);
   auto* memory = new DeviceMemory(device);
+  memory->next_ = all_;
+  all_ = memory;
   device.memory.store(memory, std::memory_order_release);
   return *memory;
 }

@@ -55,6 +55,7 @@ class DeviceMemory final : public DeviceResource {
  public:
   // Made on first use; lives as long as the Device, which is for ever.
   static DeviceMemory& of(Device& device);
+  static bool handle_forks();
 
   tenon_status allocate(uint64_t bytes, tenon_stream stream, void** out, tenon_err* err);
   void deallocate(void* data) noexcept;
@@ -134,6 +135,8 @@ class DeviceMemory final : public DeviceResource {
   Block* new_block();
   void drop_block(Block* block);
 
+  static DeviceMemory* all_;
+  DeviceMemory* next_ = nullptr;
   Device& device_;
   Usage usage_;
   std::mutex mutex_;

@@ -33,13 +33,14 @@ struct Registry {
   ThreadCache* caches[kCachedDevices + 1] = {};
   int8_t slots = 0;
 
-  Registry() { lock_across_fork(mutex); }
+  Registry() { lock_across_fork(ForkOrder::kThreadCaches, mutex); }
 };
 
 Registry& registry() {
   static auto* all = new Registry;
   return *all;
 }
+[[maybe_unused]] const auto& made_early = registry();  // see fork.hpp
 
 }  // namespace
 

@@ -57,11 +57,12 @@ std::recursive_mutex& table_mutex() {
       lose_devices();
       new (user) std::recursive_mutex;  // the old one is owned by a thread of the parent
     };
-    add_fork_handler({before, after, fresh});
+    add_fork_handler({ForkOrder::kDevices, before, after, fresh});
     return fresh;
   }();
   return *mutex;
 }
+[[maybe_unused]] const auto& made_early = table_mutex();  // see fork.hpp
 using Lock = std::lock_guard<std::recursive_mutex>;
 
 Kind* new_kind(const tenon_device_api* api) {

@@ -3,41 +3,35 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace tenon::core {
 namespace {
 
-struct Handlers {
-  std::mutex mutex;
-  std::vector<ForkHandler> all;
-};
-
-Handlers& handlers() {
-  static auto* instance = new Handlers;
-  return *instance;
+std::vector<ForkHandler>& handlers() {
+  static auto* all = new std::vector<ForkHandler>;
+  return *all;
 }
 
 void before_fork() {
-  handlers().mutex.lock();
-  for (const ForkHandler& handler : handlers().all) handler.before(handler.user);
+  for (const ForkHandler& handler : handlers()) handler.before(handler.user);
 }
 
 void after_fork(bool in_child) {
-  auto& all = handlers().all;
+  auto& all = handlers();
   for (auto handler = all.rbegin(); handler != all.rend(); ++handler)
     handler->after(handler->user, in_child);
-  handlers().mutex.unlock();
 }
 
 }  // namespace
 
 void add_fork_handler(const ForkHandler& handler) {
-  static const int registered = pthread_atfork(
-      before_fork, [] { after_fork(false); }, [] { after_fork(true); });
-  (void)registered;
-  std::lock_guard lock(handlers().mutex);
-  handlers().all.push_back(handler);
+  auto& all = handlers();
+  if (all.empty())
+    pthread_atfork(before_fork, [] { after_fork(false); }, [] { after_fork(true); });
+  auto later = [](const ForkHandler& a, const ForkHandler& b) { return a.order < b.order; };
+  all.insert(std::upper_bound(all.begin(), all.end(), handler, later), handler);
 }
 
 }  // namespace tenon::core

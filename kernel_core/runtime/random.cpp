@@ -34,7 +34,7 @@ struct Generators {
   uint64_t seed = fresh_seed();
   std::unordered_map<tenon_device_id, Position> positions;
 
-  Generators() { lock_across_fork(mutex); }
+  Generators() { lock_across_fork(ForkOrder::kRandom, mutex); }
 
   Position& at(tenon_device_id device) {
     return positions.try_emplace(device, Position{seed, 0}).first->second;
@@ -45,6 +45,7 @@ Generators& generators() {
   static auto* all = new Generators;
   return *all;
 }
+[[maybe_unused]] const auto& made_early = generators();  // see fork.hpp
 
 }  // namespace
 

@@ -195,14 +195,13 @@ void after_fork(void*, bool in_child) {
   pool.sleepers.store(0, std::memory_order_relaxed);
 }
 
+[[maybe_unused]] const bool handles_fork =
+    (add_fork_handler({ForkOrder::kThreads, [](void*) {}, after_fork, nullptr}), true);
+
 // With `busy` held.
 void ensure_workers(int32_t threads) {
   if (pool.workers >= threads - 1) [[likely]]
     return;
-  [[maybe_unused]] static const bool registered = [] {
-    add_fork_handler({[](void*) {}, after_fork, nullptr});
-    return true;
-  }();
   while (pool.workers < threads - 1 && start_worker()) ++pool.workers;
   if (pool.workers < threads - 1) {
     log(LogLevel::kWarning, "expected %d worker threads, the system gave %d; going on with those",
