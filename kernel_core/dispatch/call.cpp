@@ -136,6 +136,7 @@ tenon_status make_views(Plan& plan, tenon_value* results) {
       TENON_TRY(create_view(*impl(base), meta.dtype, meta.ndim, meta.shape, meta.strides, meta.offset, &result,
                             plan.err));
       set_base(result, impl(base));
+      if (plan.op.def.flags & TENON_OP_NO_GRAD) result->flags &= static_cast<uint16_t>(~kFollowsBase);
     } else {
       TENON_TRY(create_tensor(*plan.device, meta.dtype, meta.ndim, meta.shape, &result, plan.err));
     }

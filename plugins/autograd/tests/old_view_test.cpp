@@ -129,10 +129,13 @@ TEST(OldViews, TakenWithoutRecordingStayConstant) {
 
 TEST(OldViews, DetachedStayConstant) {
   Tensor base = vector({0, 0}), w = parameter({1, 2});
-  Tensor other = detach(slice(base, 0, 1));
+  Tensor other = detach(slice(base, 0, 1)), stopped = call("stop_gradient", {base});
   call_on(base, "add", {w});
   EXPECT_FALSE(requires_grad(other));
   EXPECT_FALSE(requires_grad(other * other));
+  EXPECT_FALSE(requires_grad(stopped * stopped));
+  Tensor later = call("stop_gradient", {base});
+  EXPECT_FALSE(requires_grad(later * later));
 }
 
 TEST(OldViews, DoNotSeeUnrecordedWrites) {
