@@ -27,12 +27,14 @@ tenon_status sum_to_shape(Tensor& gradient, const Form& form, const char* operat
                 "the input's shape",
                 operation, shape_text(form.ndim, form.sizes).c_str(),
                 shape_text(gradient->ndim, gradient->shape).c_str());
+  // Axes that broadcasting added go with the sum, if it is over no others.
+  bool keeps_axes = count != static_cast<uint32_t>(extra);
   if (count) {
     Tensor summed;
-    TENON_TRY(sum(gradient, axes, count, &summed, err));
+    TENON_TRY(sum(gradient, axes, count, keeps_axes, &summed, err));
     gradient = std::move(summed);
   }
-  if (extra) {
+  if (extra && keeps_axes) {
     Tensor shaped;
     TENON_TRY(reshape(gradient, form.ndim, form.sizes, &shaped, err));
     gradient = std::move(shaped);

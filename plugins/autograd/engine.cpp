@@ -19,13 +19,24 @@ uint32_t next_run() {
   return id ? id : next_run();  // 0 means none
 }
 
+constexpr size_t kSpareEntries = 4096;  // in a list that is kept for the next pass
+
 bool has_hooks(const Variable& variable) {
   return variable.attachment && !variable.attachment->hooks.empty();
 }
 
 }  // namespace
 
-Run::Run(uint32_t flags) : id_(next_run()), flags_(flags) {}
+Run::Lists& Run::spare_lists() {
+  static thread_local Lists lists;
+  return lists;
+}
+
+Run::Run(uint32_t flags) : id_(next_run()), flags_(flags) {
+  Lists& spare = spare_lists();  // none, if a hook in another pass asked for this one
+  heap_.swap(spare.heap);
+  roots_.swap(spare.roots);
+}
 
 Run::~Run() {
   for (const Entry& entry : heap_) let_go(*entry.node);
@@ -35,6 +46,12 @@ Run::~Run() {
   }
   for (const Capture& capture : captures_) host->tensor_release(capture.sum);
   for (Node* node : roots_) release(*node);
+  heap_.clear();
+  roots_.clear();
+  if (heap_.capacity() > kSpareEntries) return;
+  Lists& spare = spare_lists();
+  heap_.swap(spare.heap);
+  roots_.swap(spare.roots);
 }
 
 // -- marks

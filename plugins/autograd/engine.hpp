@@ -58,6 +58,13 @@ class Run {
   tenon_status finish_leaves(tenon_err* err);
   void let_go(Node& node);
 
+  // Memory that one pass of a thread leaves to the next.
+  struct Lists {
+    std::vector<Entry> heap;
+    std::vector<Node*> roots;
+  };
+  static Lists& spare_lists();
+
   const uint32_t id_;
   const uint32_t flags_;
   bool is_restricted_ = false;

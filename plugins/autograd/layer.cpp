@@ -15,23 +15,31 @@ struct Inputs {
   Variable* variables[kMaxArguments];
 };
 
-tenon_status find_inputs(const OperatorInfo& info, const tenon_value* args, uint32_t nargs,
-                         Inputs& inputs, tenon_err* err) {
-  for (uint32_t i = 0; i < nargs; ++i) {
-    if (!(info.diff_args >> i & 1)) continue;
+[[gnu::noinline]] tenon_status find_in_list(const tenon_value& list, bool& found, tenon_err* err) {
+  auto* tensors = static_cast<tenon_tensor* const*>(list.v.p);
+  for (uint32_t k = 0; k < list.aux; ++k) {
+    Variable* variable = nullptr;
+    if (tensors[k]) TENON_TRY(current_variable(tensors[k], &variable, err));
+    found |= variable != nullptr;
+  }
+  return TENON_OK;
+}
+
+inline tenon_status find_inputs(const OperatorInfo& info, const tenon_value* args, uint32_t nargs,
+                                Inputs& inputs, tenon_err* err) {
+  uint64_t rest = info.diff_args;
+  for (uint32_t i = 0; i < nargs; ++i, rest >>= 1) {
+    bool found = false;
+    if (!(rest & 1)) continue;
     if (args[i].tag == TENON_VALUE_TENSOR) {
       auto* tensor = static_cast<tenon_tensor*>(args[i].v.p);
       if (!(tensor->layers & place.bit) && !follows_base(*tensor)) continue;
       TENON_TRY(current_variable(tensor, &inputs.variables[i], err));
-      if (inputs.variables[i]) inputs.needs |= uint64_t{1} << i;
-    } else if (args[i].tag == TENON_VALUE_TENSORS) {
-      auto* list = static_cast<tenon_tensor* const*>(args[i].v.p);
-      for (uint32_t k = 0; k < args[i].aux; ++k) {
-        Variable* variable = nullptr;
-        if (list[k]) TENON_TRY(current_variable(list[k], &variable, err));
-        if (variable) inputs.needs |= uint64_t{1} << i;
-      }
+      found = inputs.variables[i] != nullptr;
+    } else if (args[i].tag == TENON_VALUE_TENSORS) [[unlikely]] {
+      TENON_TRY(find_in_list(args[i], found, err));
     }
+    inputs.needs |= uint64_t{found} << i;
   }
   return TENON_OK;
 }

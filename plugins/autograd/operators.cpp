@@ -71,9 +71,10 @@ tenon_status add_into(tenon_tensor* sum, const Tensor& x, tenon_err* err) {
   return add_operator.call(args, 2, &out, err);
 }
 
-tenon_status sum(const Tensor& x, const int64_t* axes, uint32_t count, Tensor* out,
+tenon_status sum(const Tensor& x, const int64_t* axes, uint32_t count, bool keepdim, Tensor* out,
                  tenon_err* err) {
-  tenon_value args[] = {tensor_value(x.get()), ints(axes, count), {TENON_VALUE_BOOL, 0, {.i = 1}}};
+  tenon_value args[] = {
+      tensor_value(x.get()), ints(axes, count), {TENON_VALUE_BOOL, 0, {.i = keepdim}}};
   return sum_operator.call_new(args, 3, out, err);
 }
 

@@ -8,8 +8,9 @@ namespace tenon::autograd {
 
 tenon_status add(const Tensor& x, const Tensor& y, Tensor* out, tenon_err* err);
 tenon_status add_into(tenon_tensor* sum, const Tensor& x, tenon_err* err);
-// Sum over `axes`, which stay as extents of 1.
-tenon_status sum(const Tensor& x, const int64_t* axes, uint32_t count, Tensor* out, tenon_err* err);
+// Sum over `axes`, which stay as extents of 1 with `keepdim`.
+tenon_status sum(const Tensor& x, const int64_t* axes, uint32_t count, bool keepdim, Tensor* out,
+                 tenon_err* err);
 tenon_status reshape(const Tensor& x, int32_t ndim, const int64_t* shape, Tensor* out,
                      tenon_err* err);
 tenon_status convert(const Tensor& x, int32_t dtype, Tensor* out, tenon_err* err);

@@ -114,9 +114,18 @@ uint64_t find_alike(const RecordedCall& call) {
   for (uint64_t rest = call.needs; rest; rest &= rest - 1) {
     auto i = static_cast<uint32_t>(std::countr_zero(rest));
     const tenon_tensor* tensor = as_tensor(call.args[i]);
-    if (tensor && looks_like(*tensor, *model)) alike |= uint64_t{1} << i;
+    if (tensor && looks_like(*tensor, *model)) alike |= rest & (~rest + 1);
   }
   return alike;
+}
+
+// Do all values fit where they stand, so that nothing is to be measured?
+bool has_no_tail(const RecordedCall& call, uint32_t nvalues, uint64_t alike, uint64_t reads) {
+  if (alike != call.needs) return false;
+  uint64_t shapes = call.info.shapes_args & ~reads;
+  for (uint32_t i = 0; i < nvalues; ++i)
+    if (call.args[i].tag > TENON_VALUE_TENSOR || shapes >> i & 1) return false;
+  return true;
 }
 
 template <class Pass>
@@ -144,9 +153,9 @@ tenon_value put_shapes(Pass& pass, const tenon_value& value) {
   return {kShapesOnly, value.aux, {.p = first}};
 }
 
-// Any value but a tensor that is read.
+// Any value but a tensor that is read, and those that fit where they stand.
 template <class Pass>
-[[gnu::noinline]] void put_value(Pass& pass, const RecordedCall& call, uint32_t i, bool is_read) {
+[[gnu::noinline]] void put_other_value(Pass& pass, const RecordedCall& call, uint32_t i, bool is_read) {
   const tenon_value& value = call.args[i];
   bool is_shape = call.info.shapes_args >> i & 1;
   tenon_value kept = value;
@@ -181,8 +190,10 @@ void put_values(Pass& pass, const RecordedCall& call, uint64_t reads) {
   for (uint32_t i = 0; i < call.nargs; ++i) {
     const tenon_value& value = call.args[i];
     bool is_read = reads >> i & 1;
-    if (!is_read || value.tag != TENON_VALUE_TENSOR) {
-      put_value(pass, call, i, is_read);
+    if (value.tag < TENON_VALUE_TENSOR) {
+      pass.value(i, value);
+    } else if (!is_read || value.tag != TENON_VALUE_TENSOR) {
+      put_other_value(pass, call, i, is_read);
     } else if constexpr (Pass::kFills) {
       auto* tensor = static_cast<tenon_tensor*>(value.v.p);
       uint32_t version = call.versions ? call.versions[i] : host->tensor_version(tensor);
@@ -226,10 +237,14 @@ Node* record_call(const RecordedCall& call, tenon_err* err) {
   uint64_t alike = find_alike(call);
 
   Measure measure;
-  put_edges(measure, call, alike);
-  if (nvalues) put_values(measure, call, arguments);
+  if (has_no_tail(call, nvalues, alike, arguments)) [[likely]] {
+    for (uint64_t rest = call.needs; rest; rest &= rest - 1) ++measure.edges;
+  } else {
+    put_edges(measure, call, alike);
+    if (nvalues) put_values(measure, call, arguments);
+  }
   uint64_t fixed = nvalues * sizeof(tenon_value);
-  if (outputs) fixed += static_cast<uint64_t>(std::popcount(outputs)) * sizeof(Saved);
+  for (uint64_t rest = outputs; rest; rest &= rest - 1) fixed += sizeof(Saved);
   Node* node = new_node(kOperatorNode, &call.info, call.nouts, measure.edges, fixed + measure.tail);
   if (!node) {
     fail_memory(err);

@@ -116,14 +116,12 @@ bool has_backward(const tenon_grad_rule* rule) {
 
 }  // namespace
 
-uint64_t OperatorInfo::arguments_read(uint64_t needs) const {
-  if (needs == diff_args || !saves_args) return saves_args;
+uint64_t OperatorInfo::some_arguments_read(uint64_t needs) const {
   return read_by(optional(rule, &tenon_grad_rule::arg_reads, offsetof(tenon_grad_rule, arg_reads)),
                  saves_args, needs);
 }
 
-uint64_t OperatorInfo::outputs_read(uint64_t needs) const {
-  if (needs == diff_args || !saves_outs) return saves_outs;
+uint64_t OperatorInfo::some_outputs_read(uint64_t needs) const {
   return read_by(optional(rule, &tenon_grad_rule::out_reads, offsetof(tenon_grad_rule, out_reads)),
                  saves_outs, needs);
 }

@@ -22,8 +22,16 @@ struct OperatorInfo {
   bool keeps_values;  // backward reads some argument: saved, shape only, or an attribute
 
   // What the gradients of the arguments in `needs` read, out of what the rule saves at most.
-  uint64_t arguments_read(uint64_t needs) const;
-  uint64_t outputs_read(uint64_t needs) const;
+  uint64_t arguments_read(uint64_t needs) const {
+    return needs == diff_args || !saves_args ? saves_args : some_arguments_read(needs);
+  }
+  uint64_t outputs_read(uint64_t needs) const {
+    return needs == diff_args || !saves_outs ? saves_outs : some_outputs_read(needs);
+  }
+
+ private:
+  uint64_t some_arguments_read(uint64_t needs) const;
+  uint64_t some_outputs_read(uint64_t needs) const;
 };
 
 // What is known about `op`; NULL if host memory ran out.

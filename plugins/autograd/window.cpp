@@ -142,7 +142,7 @@ tenon_status sum_repeats(const Window& window, const Tensor& in, Tensor* out, te
   uint32_t count = 0;
   for (int32_t axis = 0; axis < in->ndim; ++axis)
     if (window.strides()[axis] == 0 && in->shape[axis] != 1) axes[count++] = axis;
-  if (count) return sum(in, axes, count, out, err);
+  if (count) return sum(in, axes, count, true, out, err);
   *out = in;
   return TENON_OK;
 }
