@@ -270,6 +270,8 @@ int32_t default_thread_count() {
 
 }  // namespace
 
+namespace slots {
+
 void parallel_for(int64_t begin, int64_t end, int64_t grain, tenon_range_fn fn, void* user) {
   if (begin >= end) return;
   uint64_t range = static_cast<uint64_t>(end) - static_cast<uint64_t>(begin);
@@ -310,14 +312,6 @@ void set_thread_count(int32_t count) {
   pool.threads.store(count, std::memory_order_relaxed);
   pool.busy.store(false, std::memory_order_release);
 }
-
-namespace slots {
-
-void parallel_for(int64_t begin, int64_t end, int64_t grain, tenon_range_fn fn, void* user) {
-  core::parallel_for(begin, end, grain, fn, user);
-}
-int32_t thread_count() { return core::thread_count(); }
-void set_thread_count(int32_t count) { core::set_thread_count(count); }
 
 }  // namespace slots
 }  // namespace tenon::core

@@ -3,19 +3,19 @@
 // chunks, the caller included, so a worker that comes late costs nothing but its share.
 #pragma once
 
-#include <tenon/abi.h>
+#include "kernel_core/abi/slots.hpp"
 
 namespace tenon::core {
 
 // Run fn over [begin, end) in chunks of at least `grain`. Serial if the range is shorter than two
 // grains, inside another region, or while another thread is running one: it never waits for a turn.
-void parallel_for(int64_t begin, int64_t end, int64_t grain, tenon_range_fn fn, void* user);
+using slots::parallel_for;
 
 // Threads that a region may use, the caller included. From TENON_NUM_THREADS, else the processors
 // this process may run on.
-int32_t thread_count();
+using slots::thread_count;
 
 // Values below 1 mean 1. Ends the workers of the old count; ignored inside a region.
-void set_thread_count(int32_t count);
+using slots::set_thread_count;
 
 }  // namespace tenon::core
