@@ -11,7 +11,7 @@
 
 namespace tenon::core {
 
-inline constexpr int64_t kDrift = 256 << 10;
+inline constexpr int64_t kDrift = 2 << 20;
 
 struct UsageTotals {
   int64_t current = 0;  // bytes asked for and not given back
