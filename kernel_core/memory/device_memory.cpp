@@ -141,7 +141,8 @@ Arena& DeviceMemory::arena_of(tenon_stream stream) {
   for (auto& arena : arenas_) {
     if (arena->stream == stream) return *arena;
   }
-  arenas_.push_back(std::make_unique<Arena>(Arena{stream, {}, {}}));
+  Fit large = device_.opaque_memory ? Fit::kClose : Fit::kLowest;
+  arenas_.push_back(std::make_unique<Arena>(Arena{stream, FreeBins(Fit::kClose), FreeBins(large)}));
   return *arenas_.back();
 }
 

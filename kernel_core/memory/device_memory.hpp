@@ -114,6 +114,7 @@ class DeviceMemory final : public DeviceResource {
   tenon_status check_raw(void* data, uint64_t bytes, tenon_stream stream, tenon_err* err);
   Block* add_segment(Arena& arena, void* data, uint64_t bytes, bool small);
   void release_segment(Segment* segment) noexcept;
+  uint64_t release_unused(const Arena* large) noexcept;
   uint64_t trim_locked() noexcept;
 
   tenon_status fail_out_of_memory(uint64_t bytes, const std::string& reason, tenon_err* err);

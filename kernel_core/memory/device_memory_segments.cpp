@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Raw memory: when it is asked for, how much at a time, when it goes back.
+#include <bit>
+
 #include "kernel_core/memory/bytes.hpp"
 #include "kernel_core/memory/device_memory.hpp"
 #include "kernel_core/memory/poison.hpp"
@@ -16,12 +18,17 @@ uint64_t DeviceMemory::segment_bytes(uint64_t bytes) const {
   if (device_.opaque_memory || device_.pool) return bytes;
   if (bytes <= kSmallRequest) return 2 * kMiB;
   if (bytes < 10 * kMiB) return 20 * kMiB;
-  return round_up(bytes, 2 * kMiB);
+  // Room for the next batch's tensor, which is a little larger.
+  return round_up(bytes, std::max(2 * kMiB, std::bit_floor(bytes) / 16));
 }
 
 tenon_status DeviceMemory::grow(Arena& arena, uint64_t bytes, Block** out, tenon_err* err) {
   bool small = bytes <= kSmallRequest;
   uint64_t size = segment_bytes(bytes);
+  // Segments that nobody uses are exchanged for one of their joint size: reserved grows only by
+  // what is missing. Of several there remains one, so the exchanges come to an end.
+  if (!small && !device_.opaque_memory && !device_.pool)
+    size = std::max(size, release_unused(&arena));
   void* data;
   tenon_err said;
   tenon_status status = raw_allocate(size, arena.stream, &data, &said);
@@ -59,8 +66,7 @@ tenon_status DeviceMemory::raw_allocate(uint64_t bytes, tenon_stream stream, voi
                                  .stream = request_stream(stream)};
   void* data = nullptr;
   auto alloc = device_.pool ? device_.pool->pool_alloc : device_.api->alloc;
-  TENON_TRY(device_result(device_, raw_call(),
-                          alloc(device_.handle, &request, &data, err), err));
+  TENON_TRY(device_result(device_, raw_call(), alloc(device_.handle, &request, &data, err), err));
   TENON_TRY(check_raw(data, bytes, stream, err));
   ++totals_.raw_allocations;
   *out = data;
@@ -113,9 +119,7 @@ Block* DeviceMemory::add_segment(Arena& arena, void* data, uint64_t bytes, bool 
     throw;
   }
   *segment = {data, bytes, &arena, small, block, nullptr, segments_};
-  *block = {.data = data,
-            .bytes = bytes,
-            .segment = segment.get()};
+  *block = {.data = data, .bytes = bytes, .segment = segment.get()};
   if (segments_) segments_->previous = segment.get();
   segments_ = segment.release();
   bins_of(*segments_).insert(block);
@@ -141,18 +145,24 @@ void DeviceMemory::release_segment(Segment* segment) noexcept {
   delete segment;
 }
 
-uint64_t DeviceMemory::trim_locked() noexcept {
-  poll_pending(true);
+// NULL: all arenas' segments; else those of one that serve large requests.
+uint64_t DeviceMemory::release_unused(const Arena* large) noexcept {
   uint64_t before = totals_.reserved;
   for (Segment *segment = segments_, *next; segment; segment = next) {
     next = segment->next;
+    if (large && (segment->small || segment->arena != large)) continue;
     if (segment->first->state == BlockState::kFree && segment->first->bytes == segment->bytes)
       release_segment(segment);
   }
-  uint64_t released = 0;
+  return before - totals_.reserved;
+}
+
+uint64_t DeviceMemory::trim_locked() noexcept {
+  poll_pending(true);
+  uint64_t released = release_unused(nullptr), pooled = 0;
   tenon_err ignored;
-  if (device_.pool) device_.pool->pool_trim(device_.handle, 0, &released, &ignored);
-  return before - totals_.reserved + released;
+  if (device_.pool) device_.pool->pool_trim(device_.handle, 0, &pooled, &ignored);
+  return released + pooled;
 }
 
 uint64_t DeviceMemory::trim() noexcept {

@@ -42,22 +42,15 @@ uint32_t FreeBins::next_filled(uint32_t bin) const {
   }
 }
 
-Block* FreeBins::best_in(uint32_t bin, uint64_t bytes, uint32_t steps) const {
-  Block* best = nullptr;
-  for (Block* block = heads_[bin]; block && steps > 0; block = block->list_next, --steps) {
-    if (block->bytes < bytes || (best && block->bytes >= best->bytes)) continue;
-    best = block;
-    if (block->bytes == bytes) break;
+Block* FreeBins::find(uint64_t bytes, uint32_t steps) const {
+  Block* found = nullptr;
+  for (uint32_t bin = next_filled(bin_of(bytes)); bin < kBinCount; bin = next_filled(bin + 1)) {
+    uint32_t left = steps;
+    for (Block* block = heads_[bin]; block && left > 0; block = block->list_next, --left)
+      if (block->bytes >= bytes && (!found || block->data < found->data)) found = block;
+    if (found && fit_ == Fit::kClose) break;
   }
-  return best;
-}
-
-Block* FreeBins::find(uint64_t bytes) const {
-  constexpr uint32_t kSteps = 32;
-  uint32_t own = bin_of(bytes);
-  if (Block* block = best_in(own, bytes, kSteps)) return block;
-  if (uint32_t bin = next_filled(own + 1); bin < kBinCount) return best_in(bin, bytes, kSteps);
-  return best_in(own, bytes, UINT32_MAX);
+  return found || steps == UINT32_MAX ? found : find(bytes, UINT32_MAX);
 }
 
 uint64_t FreeBins::largest() const {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Free blocks by size, eight bins to an octave, with a bit per bin that is not empty. Nothing here
-// allocates, and finding a block takes a bounded number of steps unless the alternative is a raw
-// call.
+// allocates.
 #pragma once
 
 #include <bit>
@@ -10,8 +9,15 @@
 
 namespace tenon::core {
 
+// Which of the blocks that are large enough serves a request: one of the closest size, so that
+// little of each is wasted, or the lowest in memory, so that long-lived blocks gather at one end
+// and large ones are free at the other.
+enum class Fit { kClose, kLowest };
+
 class FreeBins {
  public:
+  explicit FreeBins(Fit fit) : fit_(fit) {}
+
   // Upper end of the sizes that share a bin with `bytes`.
   static constexpr uint64_t round_to_bin(uint64_t bytes) {
     uint64_t step = uint64_t{1} << (std::bit_width(bytes) - 4);
@@ -21,8 +27,9 @@ class FreeBins {
   void insert(Block* block);
   void remove(Block* block);
 
-  // The best fit among the first blocks of the best bin; NULL: no block is large enough.
-  Block* find(uint64_t bytes) const;
+  // Looks at the first blocks of each bin, of all of them only if the alternative is a raw call.
+  // NULL: no block is large enough.
+  Block* find(uint64_t bytes) const { return find(bytes, 32); }
 
   uint64_t largest() const;
 
@@ -33,8 +40,9 @@ class FreeBins {
 
   static uint32_t bin_of(uint64_t bytes);
   uint32_t next_filled(uint32_t bin) const;
-  Block* best_in(uint32_t bin, uint64_t bytes, uint32_t steps) const;
+  Block* find(uint64_t bytes, uint32_t steps) const;
 
+  Fit fit_;
   Block* heads_[kBinCount] = {};
   uint64_t filled_[kWords] = {};
 };

@@ -183,15 +183,35 @@ TEST(Allocator, TrimsAndRetriesWhenMemoryRunsOut) {
   Device& device = plain_device();
   trim(device);
   plain_state().capacity = plain_state().live_bytes + 64 * kMiB;
-  void* cached = take(device, 48 * kMiB);
-  deallocate(device, cached, 48 * kMiB, nullptr);
-  // 60 MiB fit only if the 48 MiB go back first; small requests do not find them large enough
-  // either.
+  // Small requests have segments of their own: 60 MiB fit only if those go back first.
+  void* cached[40];
+  for (void*& data : cached) data = take(device, kMiB);
+  for (void* data : cached) deallocate(device, data, kMiB, nullptr);
+  EXPECT_EQ(DeviceMemory::of(device).summary().retries, 0u);
   void* large = take(device, 60 * kMiB);
   EXPECT_NE(large, nullptr);
-  EXPECT_GE(DeviceMemory::of(device).summary().retries, 1u);
+  EXPECT_EQ(DeviceMemory::of(device).summary().retries, 1u);
   deallocate(device, large, 60 * kMiB, nullptr);
   plain_state().capacity = UINT64_MAX;
+}
+
+TEST(Allocator, ExchangesUnusedSegmentsForALargerOne) {
+  Device& device = plain_device();
+  trim(device);
+  void* parts[3];
+  for (void*& data : parts) data = take(device, 20 * kMiB);
+  void* wall = take(device, 30 * kMiB);
+  for (void* data : parts) deallocate(device, data, 20 * kMiB, nullptr);
+  uint64_t peak = DeviceMemory::of(device).summary().reserved;
+  EXPECT_EQ(peak, 90 * kMiB);
+  // What lies scattered serves in one piece, and only what is missing comes on top.
+  void* whole = take(device, 50 * kMiB);
+  EXPECT_EQ(DeviceMemory::of(device).summary().reserved, peak);
+  deallocate(device, whole, 50 * kMiB, nullptr);
+  whole = take(device, 64 * kMiB);
+  EXPECT_EQ(DeviceMemory::of(device).summary().reserved, peak + 4 * kMiB);
+  deallocate(device, whole, 64 * kMiB, nullptr);
+  deallocate(device, wall, 30 * kMiB, nullptr);
 }
 
 TEST(Allocator, AsksForNoMoreThanNeededBeforeItGivesUp) {
@@ -381,6 +401,7 @@ TEST(Allocator, WaitsForPendingBlocksBeforeItGivesUp) {
 
 TEST(Allocator, InheritsTheMemoryOfADestroyedStream) {
   Device& device = async_device();
+  trim(device);
   tenon_stream stream;
   ASSERT_EQ(slots::stream_create(device.id, 0, &stream, nullptr), TENON_OK);
   void* kept = take(device, 3 * kMiB, stream);

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The allocator under the allocations of whole training runs. Counts, not times.
+#include <gtest/gtest.h>
+
+#include "tests/core/trace_replay.hpp"
+
+namespace tenon::test {
+namespace {
+
+struct Fixed {};
+struct Varying {};
+
+TEST(AllocationTrace, StepsRepeatOnceTheOptimizerHasItsState) {
+  TraceRecorder recorder;
+  auto model = traced_resnet18(recorder);
+  auto sizes = [&] {
+    model->step(4);
+    std::vector<uint64_t> bytes;
+    for (const TraceEvent& event : recorder.take_events()) bytes.push_back(event.bytes);
+    return bytes;
+  };
+  size_t first = sizes().size();
+  std::vector<uint64_t> second = sizes();
+  EXPECT_LT(second.size(), first);
+  EXPECT_EQ(sizes(), second);
+}
+
+TEST(AllocationTrace, EqualBatchesWasteLittleAndSoonNeedNoDriver) {
+  using Driver = AddressDevice<Fixed>;
+  TraceRecorder recorder;
+  auto model = traced_resnet18(recorder);
+  TraceReplay replay(Driver::device("fakefixed"));
+  uint64_t calls = 0;
+  for (int step = 0; step < 300; ++step) {
+    if (step == 10) calls = Driver::calls;
+    model->step(32);
+    ASSERT_TRUE(replay.run(recorder.take_events()));
+  }
+  EXPECT_EQ(Driver::calls, calls);
+  EXPECT_LT(replay.fragmentation(), 0.05);
+}
+
+// A length longer than all before needs memory that was not there; no other length does for long.
+TEST(AllocationTrace, VaryingLengthsNeedNoDriverOnceTheLongestWasSeen) {
+  using Driver = AddressDevice<Varying>;
+  TraceRecorder recorder;
+  auto model = traced_gpt(recorder);
+  TraceReplay replay(Driver::device("fakevarying"));
+  std::mt19937 random(1);
+  uint64_t calls = 0;
+  for (int step = 0; step < 1000; ++step) {
+    if (step == 500) calls = Driver::calls;
+    model->step(64 + random() % 961);
+    ASSERT_TRUE(replay.run(recorder.take_events()));
+  }
+  EXPECT_EQ(Driver::calls, calls);
+  // Where segments lie apart, each record of the largest tensor may leave a hole of its old size.
+  EXPECT_LT(replay.fragmentation(), 0.20);
+}
+
+}  // namespace
+}  // namespace tenon::test
