@@ -7,6 +7,7 @@ import tenon
 from running import dtype_name, skip_unserved, to_tensor
 from samples import CASES
 from samples.arithmetic import ACTIVATIONS, BINARY, COMPARE, UNARY
+from samples.nn import max_pool2d
 
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e30, -1e-30])
 SHAPES = [(), (0,), (1,), (0, 3), (2, 0, 3), (1, 1, 1), (7,), (33, 5)]
@@ -261,6 +262,23 @@ def test_embedding_padding_learns_nothing(device):
     rows = tenon.embedding(weight, to_tensor(np.array([0, 1, 1]), device), 1)
     (grad,) = tenon.grad(rows.sum(), weight)
     assert grad.tolist() == [[1, 1], [0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("kernel, padding", [(2, 0), (3, 1), (5, 2)])
+@pytest.mark.parametrize("width", [5, 9, 37, 70])
+def test_max_pool_over_ties_and_special_values(width, kernel, padding, stride, device):
+    rng = np.random.default_rng(width)
+    x = rng.integers(-3, 3, (1, 2, 6, width)).astype(np.float64)  # the first of equals wins
+    x[rng.random(x.shape) < 0.03] = np.nan
+    x[rng.random(x.shape) < 0.2] = -np.inf
+    want, places = max_pool2d(x, kernel, stride, padding)
+    for dtype in ("float32", "float64"):
+        skip_unserved(device, dtype)
+        tensor = to_tensor(x.astype(dtype), device)
+        got, indices = tenon.max_pool2d_with_indices(tensor, kernel, stride, padding)
+        np.testing.assert_array_equal(got.to("cpu").numpy(), want)
+        np.testing.assert_array_equal(indices.to("cpu").numpy(), places)
 
 
 def test_stop_gradient(device):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Maximum and average over windows of images, and their gradients. One plane per task.
 #include "kernel.hpp"
+#include "max_window.hpp"
 #include "window.hpp"
 
 #include <atomic>
@@ -36,30 +37,67 @@ struct Span {
   }
 };
 
+// One window, wherever it lies.
+template <class T>
+void max_window(const Window& w, const Span& down, const Span& across, const T* x, T* value,
+                int64_t* index) {
+  if (down.first >= down.end || across.first >= across.end) {  // nothing but padding
+    using Limits = std::numeric_limits<T>;
+    *value = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+    *index = 0;
+    return;
+  }
+  int64_t place = down.first * w.width + across.first;
+  T best = x[place];
+  for (int64_t y = down.first; y < down.end; y += w.dilation[0]) {
+    const T* row = x + y * w.width;
+    for (int64_t z = across.first; z < across.end; z += w.dilation[1]) {
+      const bool leads = (row[z] > best) | ((row[z] != row[z]) & (best == best));
+      best = leads ? row[z] : best;
+      place = leads ? y * w.width + z : place;
+    }
+  }
+  *value = best;
+  *index = place;
+}
+
+// Windows `first` to `end` of a row, none of which reaches over the left or right edge.
+template <class T>
+bool max_inside(const Window& w, const Span& down, int64_t first, int64_t end, const T* x, T* values,
+                int64_t* indices) {
+  if constexpr (kHasWindowVectors<T>) {
+    if (down.first >= down.end || w.height * w.width > std::numeric_limits<int32_t>::max()) {
+      return false;
+    }
+    const Taps taps = {(down.end - down.first + w.dilation[0] - 1) / w.dilation[0], w.kernel[1],
+                       w.dilation[0] * w.width, w.dilation[1]};
+    const int64_t at = down.first * w.width + first * w.stride[1] - w.padding[1];
+    if (w.stride[1] == 1) {
+      return largest_of_windows<T, 1>(end - first, x + at, at, taps, values + first, indices + first);
+    }
+    if (w.stride[1] == 2) {
+      return largest_of_windows<T, 2>(end - first, x + at, at, taps, values + first, indices + first);
+    }
+  }
+  return false;
+}
+
 template <class T>
 void max_plane(const Window& w, const T* x, T* values, int64_t* indices) {
-  for (int64_t i = 0; i < w.rows; ++i) {
+  const int64_t left = -w.padding[1], right = left + (w.kernel[1] - 1) * w.dilation[1];
+  const int64_t first = Inside(left, w.width, w.stride[1], w.columns).begin;
+  const int64_t end = std::max(first, Inside(right, w.width, w.stride[1], w.columns).end);
+  for (int64_t i = 0; i < w.rows; ++i, values += w.columns, indices += w.columns) {
     const Span down(i, w.kernel[0], w.stride[0], w.padding[0], w.dilation[0], w.height);
-    for (int64_t j = 0; j < w.columns; ++j) {
-      const Span across(j, w.kernel[1], w.stride[1], w.padding[1], w.dilation[1], w.width);
-      if (down.first >= down.end || across.first >= across.end) {  // nothing but padding
-        *values++ = std::numeric_limits<T>::lowest();
-        *indices++ = 0;
-        continue;
+    const auto one_by_one = [&](int64_t from, int64_t to) {
+      for (int64_t j = from; j < to; ++j) {
+        const Span across(j, w.kernel[1], w.stride[1], w.padding[1], w.dilation[1], w.width);
+        max_window(w, down, across, x, values + j, indices + j);
       }
-      int64_t place = down.first * w.width + across.first;
-      T best = x[place];
-      for (int64_t y = down.first; y < down.end; y += w.dilation[0]) {
-        const T* row = x + y * w.width;
-        for (int64_t z = across.first; z < across.end; z += w.dilation[1]) {
-          const bool leads = (row[z] > best) | ((row[z] != row[z]) & (best == best));
-          best = leads ? row[z] : best;
-          place = leads ? y * w.width + z : place;
-        }
-      }
-      *values++ = best;
-      *indices++ = place;
-    }
+    };
+    one_by_one(0, first);
+    if (!max_inside(w, down, first, end, x, values, indices)) one_by_one(first, end);
+    one_by_one(end, w.columns);
   }
 }
 
