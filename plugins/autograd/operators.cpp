@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operators.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <cstring>
 
 namespace tenon::autograd {
 namespace {
@@ -58,6 +60,35 @@ tenon_value ints(const int64_t* values, uint32_t count) {
 }
 tenon_value number(double value) { return {TENON_VALUE_FLOAT, 0, {.f = value}}; }
 
+// Of a few elements on the host a call costs many times what it does: those are done here.
+constexpr uint64_t kFewBytes = 1024;
+
+// A dense copy, where that is no call; else `*out` stays empty.
+tenon_status clone_few(const tenon_tensor& x, Tensor* out, tenon_err* err) {
+  uint64_t bytes = static_cast<uint64_t>(x.numel) * host->dtype_size(x.dtype);
+  bool is_seen = (x.layers || follows_base(x)) && is_recording();
+  if (is_seen || bytes > kFewBytes || !(x.flags & TENON_TENSOR_CONTIGUOUS) ||
+      x.device != host->device_host())
+    return TENON_OK;
+  tenon_tensor* copy;
+  TENON_TRY(host->tensor_create(x.device, x.dtype, x.ndim, x.shape, &copy, err));
+  if (bytes) std::memcpy(copy->data, x.data, bytes);
+  *out = Tensor::adopt(copy);
+  return TENON_OK;
+}
+
+tenon_status one_number(double value, int32_t ndim, const int64_t* shape, int32_t dtype, Tensor* out,
+                        tenon_err* err) {
+  tenon_tensor* made;
+  TENON_TRY(host->tensor_create(host->device_host(), dtype, ndim, shape, &made, err));
+  if (dtype == TENON_DTYPE_F32)
+    *static_cast<float*>(made->data) = static_cast<float>(value);
+  else
+    *static_cast<double*>(made->data) = value;
+  *out = Tensor::adopt(made);
+  return TENON_OK;
+}
+
 }  // namespace
 
 tenon_status add(const Tensor& x, const Tensor& y, Tensor* out, tenon_err* err) {
@@ -90,6 +121,9 @@ tenon_status convert(const Tensor& x, int32_t dtype, Tensor* out, tenon_err* err
 }
 
 tenon_status clone(const Tensor& x, Tensor* out, tenon_err* err) {
+  *out = {};
+  TENON_TRY(clone_few(*x.get(), out, err));
+  if (*out) return TENON_OK;
   tenon_value args[] = {tensor_value(x.get())};
   return materialize_operator.call_new(args, 1, out, err);
 }
@@ -102,6 +136,10 @@ tenon_status copy_into(tenon_tensor* destination, const Tensor& x, tenon_err* er
 
 tenon_status full(int32_t ndim, const int64_t* shape, double value, int32_t dtype,
                   tenon_device_id device, Tensor* out, tenon_err* err) {
+  bool is_float = dtype == TENON_DTYPE_F32 || dtype == TENON_DTYPE_F64;
+  bool is_one = std::all_of(shape, shape + ndim, [](int64_t size) { return size == 1; });
+  if (is_one && is_float && device == host->device_host())
+    return one_number(value, ndim, shape, dtype, out, err);
   tenon_value args[] = {ints(shape, static_cast<uint32_t>(ndim)),
                         number(value),
                         {TENON_VALUE_DTYPE, 0, {.i = dtype}},

@@ -45,17 +45,19 @@ PyObject* tensor_backward(PyObject* self, PyObject* arguments, PyObject* keyword
   static const char* names[] = {"gradient", "retain_graph", "create_graph", nullptr};
   PyObject *gradient = Py_None, *retain_graph = Py_None;
   int create_graph = 0;
-  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|OOp:backward", const_cast<char**>(names),
+  bool has_arguments = keywords || PyTuple_GET_SIZE(arguments) > 0;
+  if (has_arguments &&
+      !PyArg_ParseTupleAndKeywords(arguments, keywords, "|OOp:backward", const_cast<char**>(names),
                                    &gradient, &retain_graph, &create_graph))
     return nullptr;
-  tenon_tensor* grad = nullptr;
+  tenon_tensor *output = handle_of(self), *grad = nullptr;
   if (gradient != Py_None && !(grad = require_tensor(gradient, "backward(): argument 'gradient'")))
     return nullptr;
   int retain = retain_graph == Py_None ? create_graph : PyObject_IsTrue(retain_graph);
   if (retain < 0) return nullptr;
   uint32_t flags =
       (retain ? TENON_BACKWARD_RETAIN_GRAPH : 0) | (create_graph ? TENON_BACKWARD_CREATE_GRAPH : 0);
-  if (!run_backward({handle_of(self)}, {grad}, flags)) return nullptr;
+  if (!run_backward({&output, 1}, {&grad, 1}, flags)) return nullptr;
   Py_RETURN_NONE;
 }
 

@@ -3,6 +3,7 @@
 #include "autograd_module.hpp"
 
 #include <string>
+#include <vector>
 
 #include "errors.hpp"
 #include "python_thread.hpp"
@@ -157,8 +158,8 @@ void record(const char* name, nb::tuple inputs, nb::tuple outputs, nb::callable 
 
 }  // namespace
 
-bool run_backward(const std::vector<tenon_tensor*>& outputs,
-                  const std::vector<tenon_tensor*>& grads, uint32_t flags) {
+bool run_backward(std::span<tenon_tensor* const> outputs, std::span<tenon_tensor* const> grads,
+                  uint32_t flags) {
   const tenon_autograd_api* api = require_autograd();
   if (!api) return false;
   ErrorSink err;

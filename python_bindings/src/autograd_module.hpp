@@ -5,14 +5,14 @@
 
 #include <tenon/tensor.hpp>
 
-#include <vector>
+#include <span>
 
 namespace tenon::python {
 
 // Run the engine with the GIL released; hooks and custom functions take it back. False: Python
 // error set.
-bool run_backward(const std::vector<tenon_tensor*>& outputs,
-                  const std::vector<tenon_tensor*>& grads, uint32_t flags);
+bool run_backward(std::span<tenon_tensor* const> outputs, std::span<tenon_tensor* const> grads,
+                  uint32_t flags);
 
 void add_autograd_functions(nanobind::module_& module);
 void add_hook_handle(nanobind::module_& module);
