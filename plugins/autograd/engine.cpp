@@ -280,8 +280,9 @@ tenon_status Run::visit(Node& node, tenon_err* err) {
                 "retain_graph=true to every backward but the last",
                 short_name(node.name()));
   TENON_TRY(node.type->backward(node, *this, err));
-  if (!(flags_ & (TENON_BACKWARD_RETAIN_GRAPH | TENON_BACKWARD_CREATE_GRAPH)))
-    node.type->clear(node);
+  bool keeps = flags_ & (TENON_BACKWARD_RETAIN_GRAPH | TENON_BACKWARD_CREATE_GRAPH) ||
+               node.flags & Node::kKeepsNothing;
+  if (!keeps) node.type->clear(node);
   return TENON_OK;
 }
 

@@ -6,6 +6,7 @@
 #include "operator_node.hpp"
 #include "operators.hpp"
 #include "views.hpp"
+#include "window.hpp"
 
 namespace tenon::autograd {
 namespace {
@@ -54,6 +55,15 @@ void drop_results(tenon_value* outs, uint32_t nouts) {
     if (outs[k].tag == TENON_VALUE_TENSOR) host->tensor_release(as_tensor(outs[k]));
     outs[k] = {TENON_VALUE_NONE, 0, {.i = 0}};
   }
+}
+
+// Is the result a part of one argument, so that where it lies says all that its gradient reads? Of a
+// view of the whole the operator's own gradient is another view, and cheaper.
+bool shows_a_part(const OperatorInfo& info, uint64_t needs, const tenon_value* args,
+                  const tenon_value* outs) {
+  if (!info.is_plain_view || needs != 1) return false;
+  const tenon_tensor *from = as_tensor(args[0]), *part = as_tensor(outs[0]);
+  return from && part->numel < from->numel && from->flags & TENON_TENSOR_CONTIGUOUS;
 }
 
 // Free a node that no tensor could take.
@@ -173,11 +183,15 @@ tenon_status layer_call(void*, const tenon_op* op, tenon_value* args, uint32_t n
   TENON_TRY(host->op_call_below(place.layer, op, args, nargs, outs, nouts, err));
   if (!inputs.needs) return TENON_OK;
 
-  Node* node =
-      record_call({*info, args, nargs, outs, nouts, inputs.needs, inputs.variables, nullptr}, err);
+  Node* node;
+  if (shows_a_part(*info, inputs.needs, args, outs))
+    node = new_take(*as_tensor(outs[0]), *as_tensor(args[0]), inputs.variables[0], info);
+  else
+    node = record_call({*info, args, nargs, outs, nouts, inputs.needs, inputs.variables, nullptr},
+                       err);
   if (!node) [[unlikely]] {
     drop_results(outs, nouts);
-    return err ? host->err_code(err) : TENON_OUT_OF_MEMORY;
+    return err && host->err_code(err) != TENON_OK ? host->err_code(err) : fail_memory(err);
   }
   uint32_t holders = 0;
   for (uint32_t k = 0; k < nouts; ++k) {

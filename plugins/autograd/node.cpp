@@ -77,7 +77,7 @@ Node* next_pending(Node& node) {
 }
 
 void dispose(Node& node) {
-  if (!(node.flags & Node::kCleared)) node.type->clear(node);
+  if (!(node.flags & (Node::kCleared | Node::kKeepsNothing))) node.type->clear(node);
   for (uint32_t i = 0; i < node.nedges; ++i)
     if (Variable* to = node.edges()[i].to) release(to->node());
   for (uint32_t i = 0; i < node.noutputs; ++i)
@@ -93,10 +93,13 @@ void dispose(Node& node) {
       node.variables()[i].arriving = nullptr;
       host->tensor_release(left);
     }
-  set_next_pending(node, lists.pending);
-  lists.pending = &node;
-  if (lists.is_draining) return;
+  if (lists.is_draining) {
+    set_next_pending(node, lists.pending);
+    lists.pending = &node;
+    return;
+  }
   lists.is_draining = true;
+  dispose(node);
   while (Node* next = lists.pending) {
     lists.pending = next_pending(*next);
     dispose(*next);

@@ -68,6 +68,7 @@ struct Node {
     kNeeded = 2,   // lies between the outputs and the inputs that gradients() was asked about
     kVisited = 4,  // by the search for such nodes
     kCleared = 8,  // kept tensors are gone
+    kKeepsNothing = 16,  // there never were any
   };
   const NodeType* type;
   const void* detail;  // of the type

@@ -77,14 +77,20 @@ tenon_status clone_few(const tenon_tensor& x, Tensor* out, tenon_err* err) {
   return TENON_OK;
 }
 
-tenon_status one_number(double value, int32_t ndim, const int64_t* shape, int32_t dtype, Tensor* out,
-                        tenon_err* err) {
+// Likewise a float32 or float64 tensor of one value.
+tenon_status full_few(int32_t ndim, const int64_t* shape, double value, int32_t dtype,
+                      tenon_device_id device, Tensor* out, tenon_err* err) {
+  bool is_known = dtype == TENON_DTYPE_F32 || dtype == TENON_DTYPE_F64;
+  uint64_t room = kFewBytes / sizeof(double);  // elements
+  for (int32_t axis = 0; axis < ndim; ++axis)
+    room = shape[axis] > 1 ? room / static_cast<uint64_t>(shape[axis]) : room;
+  if (!is_known || room == 0 || device != host->device_host()) return TENON_OK;
   tenon_tensor* made;
-  TENON_TRY(host->tensor_create(host->device_host(), dtype, ndim, shape, &made, err));
+  TENON_TRY(host->tensor_create(device, dtype, ndim, shape, &made, err));
   if (dtype == TENON_DTYPE_F32)
-    *static_cast<float*>(made->data) = static_cast<float>(value);
+    std::fill_n(static_cast<float*>(made->data), made->numel, static_cast<float>(value));
   else
-    *static_cast<double*>(made->data) = value;
+    std::fill_n(static_cast<double*>(made->data), made->numel, value);
   *out = Tensor::adopt(made);
   return TENON_OK;
 }
@@ -136,10 +142,9 @@ tenon_status copy_into(tenon_tensor* destination, const Tensor& x, tenon_err* er
 
 tenon_status full(int32_t ndim, const int64_t* shape, double value, int32_t dtype,
                   tenon_device_id device, Tensor* out, tenon_err* err) {
-  bool is_float = dtype == TENON_DTYPE_F32 || dtype == TENON_DTYPE_F64;
-  bool is_one = std::all_of(shape, shape + ndim, [](int64_t size) { return size == 1; });
-  if (is_one && is_float && device == host->device_host())
-    return one_number(value, ndim, shape, dtype, out, err);
+  *out = {};
+  TENON_TRY(full_few(ndim, shape, value, dtype, device, out, err));
+  if (*out) return TENON_OK;
   tenon_value args[] = {ints(shape, static_cast<uint32_t>(ndim)),
                         number(value),
                         {TENON_VALUE_DTYPE, 0, {.i = dtype}},

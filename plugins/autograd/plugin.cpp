@@ -11,10 +11,6 @@
 
 namespace tenon::autograd {
 
-// Generated from the `grad` entries of opdefs.
-extern const tenon_grad_rule kGradRules[];
-extern const uint32_t kGradRuleCount;
-
 namespace {
 
 int32_t enabled() { return is_recording(); }

@@ -153,7 +153,16 @@ tenon_value put_shapes(Pass& pass, const tenon_value& value) {
   return {kShapesOnly, value.aux, {.p = first}};
 }
 
-// Any value but a tensor that is read, and those that fit where they stand.
+template <class Pass>
+tenon_value put_numbers(Pass& pass, const tenon_value& list) {
+  static_assert(sizeof(int64_t) == sizeof(double));
+  auto* to = reinterpret_cast<int64_t*>(pass.take(list.aux * sizeof(int64_t)));
+  if constexpr (Pass::kFills)
+    for (uint32_t k = 0; k < list.aux; ++k) to[k] = static_cast<const int64_t*>(list.v.p)[k];
+  return {list.tag, list.aux, {.p = to}};
+}
+
+// Any value but a tensor that is read, lists of numbers, and those that fit where they stand.
 template <class Pass>
 [[gnu::noinline]] void put_other_value(Pass& pass, const RecordedCall& call, uint32_t i, bool is_read) {
   const tenon_value& value = call.args[i];
@@ -168,10 +177,6 @@ template <class Pass>
     case TENON_VALUE_TENSORS:
       kept = {TENON_VALUE_NONE, 0, {.i = 0}};
       if (is_read || is_shape) kept = is_read ? put_list(pass, value) : put_shapes(pass, value);
-      break;
-    case TENON_VALUE_INTS:
-    case TENON_VALUE_FLOATS:
-      kept.v.p = put_copy(pass, value.v.p, value.aux * sizeof(int64_t));
       break;
     case TENON_VALUE_STRING:
       kept.v.p = put_copy(pass, value.v.p, value.aux);
@@ -192,6 +197,8 @@ void put_values(Pass& pass, const RecordedCall& call, uint64_t reads) {
     bool is_read = reads >> i & 1;
     if (value.tag < TENON_VALUE_TENSOR) {
       pass.value(i, value);
+    } else if (value.tag == TENON_VALUE_INTS || value.tag == TENON_VALUE_FLOATS) {
+      pass.value(i, put_numbers(pass, value));
     } else if (!is_read || value.tag != TENON_VALUE_TENSOR) {
       put_other_value(pass, call, i, is_read);
     } else if constexpr (Pass::kFills) {
@@ -251,6 +258,7 @@ Node* record_call(const RecordedCall& call, tenon_err* err) {
     return nullptr;
   }
   node->nvalues = static_cast<uint8_t>(nvalues);
+  if (!arguments && !outputs) node->flags |= Node::kKeepsNothing;
   Fill fill(*node, static_cast<char*>(node->payload()) + fixed);
   put_edges(fill, call, alike);
   if (nvalues) put_values(fill, call, arguments);

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -45,6 +46,11 @@ bool is_attribute(const tenon_param_def& param) {
   return param.kind != TENON_PARAM_TENSOR && param.kind != TENON_PARAM_TENSORS;
 }
 
+bool is_built_in(const tenon_grad_rule* rule) {
+  std::less<const tenon_grad_rule*> before;
+  return !before(rule, kGradRules) && before(rule, kGradRules + kGradRuleCount);
+}
+
 // Caller holds the mutex.
 const OperatorInfo* describe(Registry& self, const tenon_op* op) {
   const tenon_op_def* def = host->op_def(op);
@@ -62,6 +68,7 @@ const OperatorInfo* describe(Registry& self, const tenon_op* op) {
     info.saves_args = rule->saves_args;
     info.shapes_args = rule->shapes_args;
     info.saves_outs = rule->saves_outs;
+    info.is_plain_view = def->flags & TENON_OP_VIEW && is_built_in(rule);
     info.keeps_values = info.saves_args || info.shapes_args ||
                         std::any_of(def->params, def->params + def->nparams, is_attribute);
   }

@@ -20,6 +20,7 @@ struct OperatorInfo {
   uint32_t nparams;
   bool has_tensors;   // some parameter is a tensor or a list of them
   bool keeps_values;  // backward reads some argument: saved, shape only, or an attribute
+  bool is_plain_view;  // a VIEW whose gradient nobody has defined otherwise
 
   // What the gradients of the arguments in `needs` read, out of what the rule saves at most.
   uint64_t arguments_read(uint64_t needs) const {
@@ -33,6 +34,10 @@ struct OperatorInfo {
   uint64_t some_arguments_read(uint64_t needs) const;
   uint64_t some_outputs_read(uint64_t needs) const;
 };
+
+// Generated from the `grad` entries of opdefs.
+extern const tenon_grad_rule kGradRules[];
+extern const uint32_t kGradRuleCount;
 
 // What is known about `op`; NULL if host memory ran out.
 const OperatorInfo* operator_info(const tenon_op* op);

@@ -206,8 +206,12 @@ tenon_status backward_of_write(Node& node, Run& run, tenon_err* err) {
 }
 void clear_nothing(Node&) {}
 
-constexpr NodeType kTake = {[](const Node&) { return "view of a base that was written"; },
-                            backward_of_take, clear_nothing};
+const char* name_of_take(const Node& node) {
+  auto* info = static_cast<const OperatorInfo*>(node.detail);
+  return info ? info->name : "view of a base that was written";
+}
+
+constexpr NodeType kTake = {name_of_take, backward_of_take, clear_nothing};
 constexpr NodeType kPlace = {[](const Node&) { return "gradient of a view"; }, backward_of_place,
                              clear_nothing};
 constexpr NodeType kClear = {[](const Node&) { return "gradient of a write"; }, backward_of_clear,
@@ -275,9 +279,12 @@ tenon_status check_window(const char* operation, const tenon_tensor& view, const
               operation, reason);
 }
 
-Node* new_take(const tenon_tensor& view, const tenon_tensor& base, Variable* of_base) {
+Node* new_take(const tenon_tensor& view, const tenon_tensor& base, Variable* of_base,
+               const OperatorInfo* info) {
   Node* node = new_window_node(kTake, 1, view, base);
-  if (node) set_edge(*node, 0, of_base, offset_in(*node, window_of(*node).base()));
+  if (!node) return nullptr;
+  node->detail = info;
+  set_edge(*node, 0, of_base, offset_in(*node, window_of(*node).base()));
   return node;
 }
 

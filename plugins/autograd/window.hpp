@@ -3,6 +3,7 @@
 #pragma once
 
 #include "node.hpp"
+#include "rules.hpp"
 
 namespace tenon::autograd {
 
@@ -12,8 +13,10 @@ enum class WindowUse { kRead, kWrite };
 tenon_status check_window(const char* operation, const tenon_tensor& view, const tenon_tensor& base,
                           WindowUse use, tenon_err* err);
 
-// Nodes without references. NULL: out of memory.
-Node* new_take(const tenon_tensor& view, const tenon_tensor& base, Variable* of_base);
+// Nodes without references. NULL: out of memory. `info`: of the operator that made the view, if it
+// is its history.
+Node* new_take(const tenon_tensor& view, const tenon_tensor& base, Variable* of_base,
+               const OperatorInfo* info = nullptr);
 Node* new_write(const tenon_tensor& view, const tenon_tensor& base, Variable* of_base,
                 Variable* of_view);
 
