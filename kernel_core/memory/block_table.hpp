@@ -70,8 +70,10 @@ class BlockTable {
  private:
   size_t mask() const { return slots_.size() - 1; }
   size_t next(size_t slot) const { return (slot + 1) & mask(); }
+  // Neighbours in memory come and go one after the other, so they share a line of eight slots.
   size_t home(const void* data) const {
-    return (reinterpret_cast<uintptr_t>(data) * 0x9e3779b97f4a7c15u >> 24) & mask();
+    auto address = reinterpret_cast<uintptr_t>(data);
+    return ((address >> 11) * 0x9e3779b97f4a7c15u >> 24 << 3 | (address >> 8 & 7)) & mask();
   }
 
   std::vector<Block*> slots_;
