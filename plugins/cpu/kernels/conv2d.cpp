@@ -1,39 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv2d and its gradients as matrix products over unrolled images, a piece of the image at a time so
-// that the unrolled part stays in the second-level cache.
-#include "gemm.hpp"
+// conv2d and its gradients as matrix products over images that are unrolled panel by panel.
+#include "conv_unroll.hpp"
+#include "gemm_tiles.hpp"
 #include "kernel.hpp"
-#include "window.hpp"
+#include "parallel_memory.hpp"
 
-#include <atomic>
-#include <cstdlib>
-#include <cstring>
-#include <memory>
+#include <numeric>
 
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
-// Elements of an unrolled piece.
-constexpr int64_t kPiece = 128 * 1024;
-
-struct Shapes : Window {
-  int64_t batch, channels, filters, groups;
-  int64_t group_channels() const { return channels / groups; }
-  int64_t group_filters() const { return filters / groups; }
-  int64_t taps() const { return kernel[0] * kernel[1]; }
-  int64_t pixels() const { return height * width; }
-  int64_t results() const { return rows * columns; }
-  // Nothing to unroll: the image already is the matrix.
-  bool is_pointwise() const {
-    return taps() == 1 && stride[0] == 1 && stride[1] == 1 && padding[0] == 0 && padding[1] == 0;
-  }
-};
-
-Shapes shapes_of(const int64_t* image, const int64_t* weight, const int64_t* result,
-                 const int64_t* stride, uint64_t stride_count, const int64_t* padding,
-                 uint64_t padding_count, const int64_t* dilation, uint64_t dilation_count,
-                 int64_t groups) {
-  Shapes s;
+ConvShapes shapes_of(const int64_t* image, const int64_t* weight, const int64_t* result,
+                     const int64_t* stride, uint64_t stride_count, const int64_t* padding,
+                     uint64_t padding_count, const int64_t* dilation, uint64_t dilation_count,
+                     int64_t groups) {
+  ConvShapes s;
   s.batch = image[0], s.channels = image[1], s.height = image[2], s.width = image[3];
   s.filters = weight[0], s.kernel[0] = weight[2], s.kernel[1] = weight[3];
   s.rows = result[2], s.columns = result[3];
@@ -41,203 +22,179 @@ Shapes shapes_of(const int64_t* image, const int64_t* weight, const int64_t* res
   read_pair(stride, stride_count, 1, s.stride);
   read_pair(padding, padding_count, 0, s.padding);
   read_pair(dilation, dilation_count, 1, s.dilation);
-  return s;
+  return flattened(s);
 }
 
-struct Freer {
-  void operator()(void* memory) const { std::free(memory); }
+// Every result of `filters` filters, among n results from the first one on, starts as the bias.
+template <class T>
+void fill_results(const Results<T>& results, int64_t filters, int64_t n, const T* bias) {
+  for (int64_t j = 0; j < n;) {
+    const int64_t run = std::min(n - j, results.dense_from(j));
+    T* to = results.at(j);
+    for (int64_t f = 0; f < filters; ++f) {
+      std::fill_n(to + f * results.row, run, bias ? bias[f] : T(0));
+    }
+    j += run;
+  }
+}
+
+// out[image, group] = weight[group] * unrolled x[image, group], the images side by side.
+template <class T>
+tenon_status run_forward(tenon_ctx* ctx, const ConvShapes& s, const T* x, const T* weight,
+                         const T* bias, T* out, tenon_err* err) {
+  const int64_t filters = s.group_filters(), depth = s.depth();
+  const BatchOffsets groups{
+      1, {s.groups}, {filters * depth}, {s.group_channels() * s.pixels()}, {filters * s.results()}};
+  const Tiles tiles(filters, s.batch * s.results(), depth, kPanel<T>, filters, kBlockN, groups);
+  return parallel_with_memory(
+      ctx, tiles.count(), tiles.work(), blocked_bytes<Plain<T>>(tiles.rows(), tiles.columns()), err,
+      [&](int64_t t, void* memory) {
+        const OutputTile tile = tiles.at(t);
+        const Results<T> results(s, out + tile.c + tile.i * s.results(), tile.j);
+        if (bias || depth == 0) {
+          const int64_t first = tile.c / std::max<int64_t>(1, s.results()) + tile.i;
+          fill_results<T>(results, tile.rows, tile.columns, bias ? bias + first : nullptr);
+        }
+        multiply_blocked<Plain<T>>(
+            tile.rows, tile.columns, depth,
+            MatrixRows<Plain<T>>{{weight + tile.a + tile.i * depth, depth, 1}},
+            ImagePanels<T>(s, x + tile.b, tile.j), results, bias != nullptr, memory);
+      });
+}
+
+// One axis of an input's gradient: the pixels y = first + stride * a see the taps start + step * t,
+// and are a convolution of the results' gradient with those taps in reverse.
+struct Phase {
+  int64_t start, step, taps, pixels, padding, dilation;
+
+  Phase(int64_t first, int64_t extent, int64_t kernel, int64_t stride, int64_t padding_of,
+        int64_t dilation_of) {
+    const int64_t common = std::gcd(stride, dilation_of);
+    step = stride / common, dilation = dilation_of / common;
+    pixels = extent > first ? (extent - first + stride - 1) / stride : 0;
+    start = 0;
+    while (start < step && (first + padding_of - start * dilation_of) % stride != 0) ++start;
+    taps = start < step && start < kernel ? (kernel - start + step - 1) / step : 0;
+    padding = (taps - 1) * dilation - (first + padding_of - start * dilation_of) / stride;
+  }
 };
-template <class T>
-std::unique_ptr<T[], Freer> allocate(int64_t count) {
-  const size_t bytes = (static_cast<size_t>(count) * sizeof(T) + 63) & ~size_t{63};
-  return std::unique_ptr<T[], Freer>(static_cast<T*>(std::aligned_alloc(64, std::max<size_t>(bytes, 64))));
-}
 
-// Row (c, u, v) of the unrolled matrix holds, for every result in rows [first, last), the pixel under
-// tap (u, v) of channel c: `channels` * taps rows of (last - first) * columns elements.
+// The weights of a phase as filters of channels: [group, channel, filter of the group, tap, tap].
 template <class T>
-void unroll(const Shapes& s, const T* image, int64_t channels, int64_t first, int64_t last, T* to) {
-  for (int64_t c = 0; c < channels; ++c, image += s.pixels()) {
-    for (int64_t u = 0; u < s.kernel[0]; ++u) {
-      for (int64_t v = 0; v < s.kernel[1]; ++v) {
-        const int64_t left = v * s.dilation[1] - s.padding[1];
-        const Inside inside(left, s.width, s.stride[1], s.columns);
-        for (int64_t i = first; i < last; ++i, to += s.columns) {
-          const int64_t y = i * s.stride[0] + u * s.dilation[0] - s.padding[0];
-          if (y < 0 || y >= s.height) {
-            std::fill_n(to, s.columns, T(0));
-            continue;
-          }
-          const T* from = image + y * s.width + left;
-          std::fill(to, to + inside.begin, T(0));
-          if (s.stride[1] == 1) {
-            std::copy(from + inside.begin, from + inside.end, to + inside.begin);
-          } else {
-            for (int64_t j = inside.begin; j < inside.end; ++j) to[j] = from[j * s.stride[1]];
-          }
-          std::fill(to + inside.end, to + s.columns, T(0));
-        }
-      }
-    }
-  }
-}
-
-// The reverse: adds every element to the pixel it came from.
-template <class T>
-void roll_up(const Shapes& s, const T* from, int64_t channels, T* image) {
-  for (int64_t c = 0; c < channels; ++c, image += s.pixels()) {
-    for (int64_t u = 0; u < s.kernel[0]; ++u) {
-      for (int64_t v = 0; v < s.kernel[1]; ++v) {
-        const int64_t left = v * s.dilation[1] - s.padding[1];
-        const Inside inside(left, s.width, s.stride[1], s.columns);
-        for (int64_t i = 0; i < s.rows; ++i, from += s.columns) {
-          const int64_t y = i * s.stride[0] + u * s.dilation[0] - s.padding[0];
-          if (y < 0 || y >= s.height) continue;
-          T* to = image + y * s.width + left;
-          if (s.stride[1] == 1) {
-            for (int64_t j = inside.begin; j < inside.end; ++j) to[j] += from[j];
-          } else {
-            for (int64_t j = inside.begin; j < inside.end; ++j) to[j * s.stride[1]] += from[j];
+void turn_weight(const ConvShapes& s, const Phase& down, const Phase& across, const T* weight,
+                 T* to) {
+  const int64_t taps = down.taps * across.taps;
+  parallel(s.channels, s.group_filters() * taps, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) {
+      const int64_t g = c / s.group_channels();
+      T* row = to + c * s.group_filters() * taps;
+      for (int64_t f = 0; f < s.group_filters(); ++f) {
+        const T* from =
+            weight +
+            ((g * s.group_filters() + f) * s.group_channels() + c % s.group_channels()) * s.taps();
+        for (int64_t t = down.taps - 1; t >= 0; --t) {
+          for (int64_t r = across.taps - 1; r >= 0; --r) {
+            *row++ =
+                from[(down.start + t * down.step) * s.kernel[1] + across.start + r * across.step];
           }
         }
       }
     }
-  }
-}
-
-tenon_status no_memory(tenon_err* err) {
-  return fail(err, TENON_OUT_OF_MEMORY, "conv2d: no memory left to unroll a piece of the image");
-}
-
-// out[n, g] = weight[g] * unrolled x[n, g], by bands of result rows.
-template <class T>
-tenon_status run_forward(const Shapes& s, const T* x, const T* weight, const T* bias, T* out,
-                         tenon_err* err) {
-  const int64_t depth = s.group_channels() * s.taps();
-  const int64_t band = std::clamp<int64_t>(
-      kPiece / std::max<int64_t>(1, depth * s.columns), 1, std::max<int64_t>(s.rows, 1));
-  const int64_t bands = (s.rows + band - 1) / band;
-  std::atomic<bool> failed = false;
-  parallel(s.batch * s.groups * bands, s.group_filters() * depth * band * s.columns / 8,
-           [&](int64_t begin, int64_t end) {
-    const bool direct = s.is_pointwise();
-    const auto unrolled = allocate<T>(direct ? 0 : depth * band * s.columns);
-    if (!unrolled) {
-      failed.store(true, std::memory_order_relaxed);
-      return;
-    }
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t first = i % bands * band, last = std::min(first + band, s.rows);
-      const int64_t g = i / bands % s.groups, n = i / bands / s.groups;
-      const int64_t width = (last - first) * s.columns;
-      const T* image = x + (n * s.channels + g * s.group_channels()) * s.pixels();
-      T* to = out + (n * s.filters + g * s.group_filters()) * s.results() + first * s.columns;
-      for (int64_t f = 0; bias && f < s.group_filters(); ++f) {
-        std::fill_n(to + f * s.results(), width, bias[g * s.group_filters() + f]);
-      }
-      Matrix<T> matrix = {image + first * s.columns, s.pixels(), 1};
-      if (!direct) {
-        unroll(s, image, s.group_channels(), first, last, unrolled.get());
-        matrix = {unrolled.get(), width, 1};
-      }
-      gemm_serial<T>(s.group_filters(), width, depth,
-                     {weight + g * s.group_filters() * depth, depth, 1}, matrix, to, s.results(),
-                     bias != nullptr);
-    }
   });
-  return failed ? no_memory(err) : TENON_OK;
 }
 
-// x[n, c] += roll_up(transposed weight * grad[n]), by groups of channels.
+// The pixels of one phase to their places; zeros if no tap sees them.
 template <class T>
-tenon_status run_input_grad(const Shapes& s, const T* grad, const T* weight, T* x,
-                            tenon_err* err) {
-  const int64_t per_channel = s.taps() * s.results();
-  const int64_t some = std::clamp<int64_t>(kPiece / std::max<int64_t>(1, per_channel), 1,
-                                           std::max<int64_t>(s.group_channels(), 1));
-  const int64_t pieces = (s.group_channels() + some - 1) / some;
-  const int64_t depth = s.group_channels() * s.taps();
-  std::atomic<bool> failed = false;
-  parallel(s.batch * s.groups * pieces, s.group_filters() * some * per_channel / 8,
-           [&](int64_t begin, int64_t end) {
-    const auto unrolled = allocate<T>(some * per_channel);
-    if (!unrolled) {
-      failed.store(true, std::memory_order_relaxed);
-      return;
-    }
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t c = i % pieces * some, channels = std::min(some, s.group_channels() - c);
-      const int64_t g = i / pieces % s.groups, n = i / pieces / s.groups;
-      const T* from = grad + (n * s.filters + g * s.group_filters()) * s.results();
-      T* image = x + (n * s.channels + g * s.group_channels() + c) * s.pixels();
-      // Row (c, tap) of the product is the column (c, tap) of the weight times grad.
-      const Matrix<T> turned = {weight + g * s.group_filters() * depth + c * s.taps(), 1, depth};
-      const bool direct = s.is_pointwise();
-      gemm_serial<T>(channels * s.taps(), s.results(), s.group_filters(), turned,
-                     {from, s.results(), 1}, direct ? image : unrolled.get(), s.results(), false);
-      if (direct) continue;
-      std::fill_n(image, channels * s.pixels(), T(0));
-      roll_up(s, unrolled.get(), channels, image);
-    }
-  });
-  return failed ? no_memory(err) : TENON_OK;
-}
-
-// weight += grad[n] * transposed unrolled x[n], over all n. Tasks are groups of channels; if there are
-// few of those, also parts of the batch, whose sums are added up in order afterwards.
-template <class T>
-tenon_status run_weight_grad(tenon_ctx* ctx, const Shapes& s, const T* grad, const T* x, T* weight,
-                             tenon_err* err) {
-  const int64_t per_channel = s.taps() * s.results();
-  const int64_t some = std::clamp<int64_t>(kPiece / std::max<int64_t>(1, per_channel), 1,
-                                           std::max<int64_t>(s.group_channels(), 1));
-  const int64_t pieces = (s.group_channels() + some - 1) / some;
-  const int64_t depth = s.group_channels() * s.taps();
-  const int64_t numel = s.filters * depth;
-  const int64_t parts = s.groups * pieces >= 8 ? 1 : std::clamp<int64_t>(s.batch, 1, 8);
-  T* sums = weight;
-  if (parts > 1) {
-    void* memory;
-    const tenon_status status =
-        host->scratch(ctx, static_cast<uint64_t>(parts * numel) * sizeof(T), &memory, err);
-    if (status != TENON_OK) return status;
-    sums = static_cast<T*>(memory);
-  }
-  std::atomic<bool> failed = false;
-  parallel(parts * s.groups * pieces,
-           (s.batch + parts - 1) / parts * s.group_filters() * some * per_channel / 8,
-           [&](int64_t begin, int64_t end) {
-    const auto unrolled = allocate<T>(some * per_channel);
-    if (!unrolled) {
-      failed.store(true, std::memory_order_relaxed);
-      return;
-    }
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t c = i % pieces * some, channels = std::min(some, s.group_channels() - c);
-      const int64_t g = i / pieces % s.groups, part = i / pieces / s.groups;
-      T* to = sums + part * numel + g * s.group_filters() * depth + c * s.taps();
-      const int64_t first = s.batch * part / parts, last = s.batch * (part + 1) / parts;
-      for (int64_t n = first; n < last; ++n) {
-        const T* image = x + (n * s.channels + g * s.group_channels() + c) * s.pixels();
-        const T* from = grad + (n * s.filters + g * s.group_filters()) * s.results();
-        if (!s.is_pointwise()) {
-          unroll(s, image, channels, 0, s.rows, unrolled.get());
-          image = unrolled.get();
-        }
-        gemm_serial<T>(s.group_filters(), channels * s.taps(), s.results(),
-                       {from, s.results(), 1}, {image, 1, s.results()}, to, depth, n > first);
-      }
-      for (int64_t f = 0; first == last && f < s.group_filters(); ++f) {
-        std::fill_n(to + f * depth, channels * s.taps(), T(0));
+void place_phase(const ConvShapes& s, int64_t first_row, int64_t first_column, const Phase& down,
+                 const Phase& across, const T* from, T* x) {
+  const int64_t count = down.pixels * across.pixels;
+  parallel(s.batch * s.channels, count, [&](int64_t begin, int64_t end) {
+    for (int64_t plane = begin; plane < end; ++plane) {
+      for (int64_t a = 0; a < down.pixels; ++a) {
+        T* to = x + plane * s.pixels() + (first_row + a * s.stride[0]) * s.width + first_column;
+        const T* row = from ? from + plane * count + a * across.pixels : nullptr;
+        for (int64_t b = 0; b < across.pixels; ++b) to[b * s.stride[1]] = row ? row[b] : T(0);
       }
     }
   });
-  if (failed) return no_memory(err);
-  for (int64_t part = 0; parts > 1 && part < parts; ++part) {
-    for (int64_t i = 0; i < numel; ++i) {
-      weight[i] = part == 0 ? sums[i] : weight[i] + sums[part * numel + i];
+}
+
+// Strides cut the pixels into phases that see different taps, each a convolution of stride 1.
+template <class T>
+tenon_status run_input_grad(tenon_ctx* ctx, const ConvShapes& s, const T* grad, const T* weight,
+                            T* x, tenon_err* err) {
+  const bool whole = s.stride[0] == 1 && s.stride[1] == 1;
+  void *turned = nullptr, *part = nullptr;
+  const auto weights = static_cast<uint64_t>(s.filters * s.depth());
+  tenon_status status = host->scratch(ctx, weights * sizeof(T), &turned, err);
+  if (status == TENON_OK && !whole) {
+    const int64_t rows = (s.height + s.stride[0] - 1) / s.stride[0];
+    const int64_t columns = (s.width + s.stride[1] - 1) / s.stride[1];
+    const auto pixels = static_cast<uint64_t>(s.batch * s.channels * rows * columns);
+    status = host->scratch(ctx, pixels * sizeof(T), &part, err);
+  }
+  for (int64_t i = 0; i < s.stride[0]; ++i) {
+    const Phase down(i, s.height, s.kernel[0], s.stride[0], s.padding[0], s.dilation[0]);
+    for (int64_t j = 0; j < s.stride[1] && status == TENON_OK; ++j) {
+      const Phase across(j, s.width, s.kernel[1], s.stride[1], s.padding[1], s.dilation[1]);
+      if (down.pixels == 0 || across.pixels == 0) continue;
+      const bool seen = down.taps > 0 && across.taps > 0;
+      if (seen) {
+        ConvShapes turn = s;
+        turn.channels = s.filters, turn.filters = s.channels;
+        turn.height = s.rows, turn.width = s.columns;
+        turn.rows = down.pixels, turn.columns = across.pixels;
+        turn.kernel[0] = down.taps, turn.kernel[1] = across.taps;
+        turn.stride[0] = turn.stride[1] = 1;
+        turn.padding[0] = down.padding, turn.padding[1] = across.padding;
+        turn.dilation[0] = down.dilation, turn.dilation[1] = across.dilation;
+        turn_weight(s, down, across, weight, static_cast<T*>(turned));
+        status = run_forward<T>(ctx, turn, grad, static_cast<T*>(turned), nullptr,
+                                whole ? x : static_cast<T*>(part), err);
+      }
+      if (!whole || !seen) {
+        place_phase(s, i, j, down, across, seen ? static_cast<T*>(part) : nullptr, x);
+      }
     }
   }
+  return status;
+}
+
+// weight[group]^T = unrolled x[group] * grad[group]^T, over all images at once; then turned.
+template <class T>
+tenon_status run_weight_grad(tenon_ctx* ctx, const ConvShapes& s, const T* grad, const T* x,
+                             T* weight, tenon_err* err) {
+  const int64_t filters = s.group_filters(), depth = s.depth(), sums = s.batch * s.results();
+  if (sums == 0) return std::fill_n(weight, s.filters * depth, T(0)), TENON_OK;
+  void* memory = nullptr;
+  tenon_status status =
+      host->scratch(ctx, static_cast<uint64_t>(s.filters * depth) * sizeof(T), &memory, err);
+  if (status != TENON_OK) return status;
+  T* turned = static_cast<T*>(memory);
+  const BatchOffsets groups{
+      1, {s.groups}, {s.group_channels() * s.pixels()}, {filters * s.results()}, {filters * depth}};
+  const Tiles tiles(depth, filters, sums, kPanel<T>, depth, filters, groups);
+  status = parallel_with_memory(
+      ctx, tiles.count(), tiles.work(), blocked_bytes<Plain<T>>(tiles.rows(), tiles.columns()), err,
+      [&](int64_t t, void* own) {
+        const OutputTile tile = tiles.at(t);
+        multiply_blocked<Plain<T>>(
+            tile.rows, tile.columns, sums, ImageRows<T>(s, x + tile.a, tile.i),
+            Results<const T>(s, grad + tile.b + tile.j * s.results(), 0),
+            MatrixTarget<T>{turned + tile.c + tile.i * filters + tile.j, filters}, false, own);
+      });
+  if (status != TENON_OK) return status;
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  constexpr int side = 32 / sizeof(T);
+  const int64_t bands = (filters + side - 1) / side;
+  parallel(s.groups * bands, side * depth, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t f = i % bands * side, group = i / bands * filters * depth;
+      transpose_block<Bits, side>(reinterpret_cast<const Bits*>(turned + group + f), filters,
+                                  reinterpret_cast<Bits*>(weight + group + f * depth), depth, depth,
+                                  std::min<int64_t>(side, filters - f));
+    }
+  });
   return TENON_OK;
 }
 
@@ -250,52 +207,52 @@ tenon_status conv2d(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* w
                           padding_count, dilation, dilation_count, groups, out);
   }
   if (out->numel == 0) return TENON_OK;
-  const Shapes s = shapes_of(x->shape, weight->shape, out->shape, stride, stride_count, padding,
-                             padding_count, dilation, dilation_count, groups);
+  const ConvShapes s = shapes_of(x->shape, weight->shape, out->shape, stride, stride_count, padding,
+                                 padding_count, dilation, dilation_count, groups);
   const auto run = [&]<class T>(Type<T>) {
-    return run_forward<T>(s, data_of<T>(x), data_of<T>(weight), bias ? data_of<T>(bias) : nullptr,
-                          data_of<T>(out), err);
+    return run_forward<T>(ctx, s, data_of<T>(x), data_of<T>(weight),
+                          bias ? data_of<T>(bias) : nullptr, data_of<T>(out), err);
   };
   return x->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
 }
 TENON_BOX_conv2d(conv2d_boxed, conv2d)
 
-tenon_status conv2d_input_grad(tenon_ctx* ctx, const tenon_tensor* grad_out,
-                               const tenon_tensor* weight, const int64_t* input_shape,
-                               uint64_t input_shape_count, const int64_t* stride,
-                               uint64_t stride_count, const int64_t* padding,
-                               uint64_t padding_count, const int64_t* dilation,
-                               uint64_t dilation_count, int64_t groups, tenon_tensor* out,
-                               tenon_err* err) {
+    tenon_status
+    conv2d_input_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_tensor* weight,
+                      const int64_t* input_shape, uint64_t input_shape_count, const int64_t* stride,
+                      uint64_t stride_count, const int64_t* padding, uint64_t padding_count,
+                      const int64_t* dilation, uint64_t dilation_count, int64_t groups,
+                      tenon_tensor* out, tenon_err* err) {
   if (is_reduced_float(weight->dtype)) {
     return run_as_float32(conv2d_input_grad, ctx, err, grad_out, weight, input_shape,
-                          input_shape_count, stride, stride_count, padding, padding_count,
-                          dilation, dilation_count, groups, out);
+                          input_shape_count, stride, stride_count, padding, padding_count, dilation,
+                          dilation_count, groups, out);
   }
   if (out->numel == 0) return TENON_OK;
-  const Shapes s = shapes_of(out->shape, weight->shape, grad_out->shape, stride, stride_count,
-                             padding, padding_count, dilation, dilation_count, groups);
+  const ConvShapes s = shapes_of(out->shape, weight->shape, grad_out->shape, stride, stride_count,
+                                 padding, padding_count, dilation, dilation_count, groups);
   const auto run = [&]<class T>(Type<T>) {
-    return run_input_grad<T>(s, data_of<T>(grad_out), data_of<T>(weight), data_of<T>(out), err);
+    return run_input_grad<T>(ctx, s, data_of<T>(grad_out), data_of<T>(weight), data_of<T>(out),
+                             err);
   };
   return weight->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
 }
 TENON_BOX_conv2d_input_grad(conv2d_input_grad_boxed, conv2d_input_grad)
 
-tenon_status conv2d_weight_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_tensor* x,
-                                const int64_t* weight_shape, uint64_t weight_shape_count,
-                                const int64_t* stride, uint64_t stride_count,
-                                const int64_t* padding, uint64_t padding_count,
-                                const int64_t* dilation, uint64_t dilation_count, int64_t groups,
-                                tenon_tensor* out, tenon_err* err) {
+    tenon_status
+    conv2d_weight_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_tensor* x,
+                       const int64_t* weight_shape, uint64_t weight_shape_count,
+                       const int64_t* stride, uint64_t stride_count, const int64_t* padding,
+                       uint64_t padding_count, const int64_t* dilation, uint64_t dilation_count,
+                       int64_t groups, tenon_tensor* out, tenon_err* err) {
   if (is_reduced_float(x->dtype)) {
     return run_as_float32(conv2d_weight_grad, ctx, err, grad_out, x, weight_shape,
                           weight_shape_count, stride, stride_count, padding, padding_count,
                           dilation, dilation_count, groups, out);
   }
   if (out->numel == 0) return TENON_OK;
-  const Shapes s = shapes_of(x->shape, out->shape, grad_out->shape, stride, stride_count, padding,
-                             padding_count, dilation, dilation_count, groups);
+  const ConvShapes s = shapes_of(x->shape, out->shape, grad_out->shape, stride, stride_count,
+                                 padding, padding_count, dilation, dilation_count, groups);
   const auto run = [&]<class T>(Type<T>) {
     return run_weight_grad<T>(ctx, s, data_of<T>(grad_out), data_of<T>(x), data_of<T>(out), err);
   };
@@ -303,10 +260,10 @@ tenon_status conv2d_weight_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, co
 }
 TENON_BOX_conv2d_weight_grad(conv2d_weight_grad_boxed, conv2d_weight_grad)
 
-const tenon_kernel_def kKernels[] = {
-    TENON_KERNEL_conv2d(conv2d, nullptr, kFloats, 0, 0),
-    TENON_KERNEL_conv2d_input_grad(conv2d_input_grad, nullptr, kFloats, 0, 0),
-    TENON_KERNEL_conv2d_weight_grad(conv2d_weight_grad, nullptr, kFloats, 0, 0)};
+    const tenon_kernel_def kKernels[] = {
+        TENON_KERNEL_conv2d(conv2d, nullptr, kFloats, 0, 0),
+        TENON_KERNEL_conv2d_input_grad(conv2d_input_grad, nullptr, kFloats, 0, 0),
+        TENON_KERNEL_conv2d_weight_grad(conv2d_weight_grad, nullptr, kFloats, 0, 0)};
 
 }  // namespace
 

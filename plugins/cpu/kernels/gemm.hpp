@@ -4,6 +4,8 @@
 
 #include "isa.hpp"
 
+#include <tenon/abi.h>
+
 #include <cstdint>
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -15,21 +17,32 @@ struct Matrix {
   int64_t row, column;
 };
 
-// C is m x n with dense rows, `c_row` elements apart. Instantiated for float, double and the unsigned
-// integers (signed ones wrap to the same bits). gemm_serial stays on the calling thread.
-template <class T>
-void gemm_serial(int64_t m, int64_t n, int64_t k, Matrix<T> a, Matrix<T> b, T* c, int64_t c_row,
-                 bool accumulate);
-
-// `batch` products; item i of A begins at a.data + a_offset(i), and so on. Runs on the pool.
+// `batch` products; item i of A begins at a.data + a_offset(i), and so on.
 struct BatchOffsets {
   // Axes of the batch, outermost first, with strides in elements for A, B and C.
   int count = 0;
   int64_t extent[32];
   int64_t a[32], b[32], c[32];
 };
+
+// C is m x n with dense rows, `c_row` elements apart. Instantiated for float, double and the
+// unsigned integers (signed ones wrap to the same bits). Runs on the pool; packs into scratch
+// memory of `ctx`.
 template <class T>
-void gemm(int64_t m, int64_t n, int64_t k, Matrix<T> a, Matrix<T> b, T* c, int64_t c_row,
-          bool accumulate, const BatchOffsets& batch = {});
+tenon_status gemm(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<T> a, Matrix<T> b, T* c,
+                  int64_t c_row, bool accumulate, const BatchOffsets& batch, tenon_err* err);
+
+// The same on the calling thread and without packing, for a B in dense rows that have room for whole
+// vectors past their end, and an A in dense rows. Instantiated for float and double.
+template <class T>
+void gemm_padded(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, const T* b,
+                 int64_t b_row, T* c, int64_t c_row, bool accumulate);
+
+// gemm of bfloat16, by instructions for it: false where the processor has none. Sums are
+// float32, rounded once.
+bool has_gemm_bfloat16();
+tenon_status gemm_bfloat16(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<uint16_t> a,
+                           Matrix<uint16_t> b, uint16_t* c, int64_t c_row, bool accumulate,
+                           const BatchOffsets& batch, tenon_err* err);
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

@@ -8,8 +8,8 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
-// The weight is used at every step: it is laid out once, in panels of this many columns with dense
-// rows, which gemm takes as they are.
+// The weight is used at every step: it is laid out once, in panels of this many columns, zeros past
+// the last, which gemm takes as they are.
 constexpr int64_t kPanel = 32;
 
 // Fewer items of the batch than this are not worth a thread.
@@ -37,9 +37,8 @@ struct Panels {
   // c = a * matrix for m dense rows, or c += a * matrix.
   void multiply(int64_t m, const T* a, T* c, bool accumulate) const {
     for (int64_t j = 0; j < columns; j += kPanel) {
-      const int64_t width = std::min(kPanel, columns - j);
-      gemm_serial<T>(m, width, rows, {a, rows, 1}, {data + j * rows, width, 1}, c + j, columns,
-                     accumulate);
+      gemm_padded<T>(m, std::min(kPanel, columns - j), rows, a, rows, data + j * rows, kPanel, c + j,
+                     columns, accumulate);
     }
   }
 };
@@ -48,7 +47,8 @@ template <class T>
 tenon_status lay_out(tenon_ctx* ctx, Matrix<T> from, int64_t rows, int64_t columns, Panels<T>* out,
                      tenon_err* err) {
   void* memory;
-  const uint64_t bytes = static_cast<uint64_t>(std::max<int64_t>(rows * columns, 1)) * sizeof(T);
+  const int64_t padded = (columns + kPanel - 1) / kPanel * kPanel;
+  const uint64_t bytes = static_cast<uint64_t>(std::max<int64_t>(rows * padded, 1)) * sizeof(T);
   if (const tenon_status status = host->scratch(ctx, bytes, &memory, err); status != TENON_OK) {
     return status;
   }
@@ -58,6 +58,7 @@ tenon_status lay_out(tenon_ctx* ctx, Matrix<T> from, int64_t rows, int64_t colum
     const int64_t width = std::min(kPanel, columns - j);
     for (int64_t p = 0; p < rows; ++p) {
       for (int64_t q = 0; q < width; ++q) *to++ = from.data[p * from.row + (j + q) * from.column];
+      for (int64_t q = width; q < kPanel; ++q) *to++ = T(0);
     }
   }
   return TENON_OK;
@@ -180,13 +181,12 @@ tenon_status lstm_recurrence_grad(tenon_ctx* ctx, const tenon_tensor* grad_out,
     // dweight: every step's dx against the state before it, `h` and then the results but the last.
     const int64_t rest = std::max<int64_t>(size.steps - 1, 0) * size.batch;
     const T* sums = data_of<T>(dx);
-    gemm<T>(wide, n, size.steps > 0 ? size.batch : 0, {sums, 1, wide}, {data_of<T>(h), n, 1},
-            data_of<T>(dweight), n, false);
-    if (rest > 0) {
-      gemm<T>(wide, n, rest, {sums + size.batch * wide, 1, wide}, {data_of<T>(out), n, 1},
-              data_of<T>(dweight), n, true);
-    }
-    return TENON_OK;
+    const tenon_status done =
+        gemm<T>(ctx, wide, n, size.steps > 0 ? size.batch : 0, {sums, 1, wide},
+                {data_of<T>(h), n, 1}, data_of<T>(dweight), n, false, {}, err);
+    if (done != TENON_OK || rest == 0) return done;
+    return gemm<T>(ctx, wide, n, rest, {sums + size.batch * wide, 1, wide},
+                   {data_of<T>(out), n, 1}, data_of<T>(dweight), n, true, {}, err);
   };
   return out->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
 }

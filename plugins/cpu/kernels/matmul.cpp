@@ -45,8 +45,7 @@ Product product_of(const tenon_tensor* x, const tenon_tensor* y, bool transposed
   const int axes = std::max(x->ndim - skip_x, y->ndim - skip_y);
   int64_t out_stride = p.m * p.n;
   for (int i = 0; i < axes; ++i) {
-    const int64_t extent =
-        std::max(extent_from_end(x, i + skip_x), extent_from_end(y, i + skip_y));
+    const int64_t extent = std::max(extent_from_end(x, i + skip_x), extent_from_end(y, i + skip_y));
     const int64_t smaller =
         std::min(extent_from_end(x, i + skip_x), extent_from_end(y, i + skip_y));
     const int64_t length = smaller == 0 ? 0 : extent;
@@ -91,12 +90,22 @@ void fill_rows(const tenon_tensor* out, const tenon_tensor* bias) {
 }
 
 template <class T>
-void run(const Product& p, const tenon_tensor* x, const tenon_tensor* y, const tenon_tensor* bias,
-         const tenon_tensor* out) {
+tenon_status run(tenon_ctx* ctx, const Product& p, const tenon_tensor* x, const tenon_tensor* y,
+                 const tenon_tensor* bias, const tenon_tensor* out, tenon_err* err) {
   if (bias) fill_rows<T>(out, bias);
-  gemm<T>(p.m, p.n, p.k, {data_of<T>(x), p.x_row, p.x_column},
-          {data_of<T>(y), p.y_row, p.y_column}, data_of<T>(out), p.out_row, bias != nullptr,
-          p.batch);
+  return gemm<T>(ctx, p.m, p.n, p.k, {data_of<T>(x), p.x_row, p.x_column},
+                 {data_of<T>(y), p.y_row, p.y_column}, data_of<T>(out), p.out_row, bias != nullptr,
+                 p.batch, err);
+}
+
+tenon_status run_bfloat16(tenon_ctx* ctx, const Product& p, const tenon_tensor* x,
+                          const tenon_tensor* y, const tenon_tensor* bias, const tenon_tensor* out,
+                          tenon_err* err) {
+  using T = uint16_t;
+  if (bias) fill_rows<T>(out, bias);
+  return gemm_bfloat16(ctx, p.m, p.n, p.k, {data_of<T>(x), p.x_row, p.x_column},
+                       {data_of<T>(y), p.y_row, p.y_column}, data_of<T>(out), p.out_row,
+                       bias != nullptr, p.batch, err);
 }
 
 // (a + ib)(c + id) by four real products on separated parts.
@@ -106,8 +115,8 @@ tenon_status run_complex(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tens
                          tenon_err* err) {
   const int64_t numbers = 3 * x->numel + 2 * y->numel + 2 * out->numel;
   void* memory = nullptr;
-  const tenon_status status =
-      host->scratch(ctx, static_cast<uint64_t>(std::max<int64_t>(numbers, 1)) * sizeof(T), &memory, err);
+  const tenon_status status = host->scratch(
+      ctx, static_cast<uint64_t>(std::max<int64_t>(numbers, 1)) * sizeof(T), &memory, err);
   if (status != TENON_OK) return status;
   T* x_real = static_cast<T*>(memory);
   T *x_imaginary = x_real + x->numel, *x_negated = x_imaginary + x->numel;
@@ -125,14 +134,20 @@ tenon_status run_complex(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tens
     y_imaginary[i] = from[2 * i + 1];
   }
   const Product p = product_of(x, y, transposed);
-  const auto add = [&](const T* left, const T* right, T* to, bool accumulate) {
-    gemm<T>(p.m, p.n, p.k, {left, p.x_row, p.x_column}, {right, p.y_row, p.y_column}, to,
-            p.out_row, accumulate, p.batch);
-  };
-  add(x_real, y_real, real, false);
-  add(x_negated, y_imaginary, real, true);
-  add(x_real, y_imaginary, imaginary, false);
-  add(x_imaginary, y_real, imaginary, true);
+  const struct {
+    const T *left, *right;
+    T* to;
+    bool accumulate;
+  } products[] = {{x_real, y_real, real, false},
+                  {x_negated, y_imaginary, real, true},
+                  {x_real, y_imaginary, imaginary, false},
+                  {x_imaginary, y_real, imaginary, true}};
+  for (const auto& each : products) {
+    const tenon_status done = gemm<T>(ctx, p.m, p.n, p.k, {each.left, p.x_row, p.x_column},
+                                      {each.right, p.y_row, p.y_column}, each.to, p.out_row,
+                                      each.accumulate, p.batch, err);
+    if (done != TENON_OK) return done;
+  }
   T* to = data_of<T>(out);
   const T* shift = bias ? data_of<T>(bias) : nullptr;
   for (int64_t i = 0; i < out->numel; ++i) {
@@ -147,25 +162,36 @@ template <bool Transposed>
 tenon_status multiply(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* y,
                       const tenon_tensor* bias, tenon_tensor* out, tenon_err* err) {
   const auto as = [&]<class T>(Type<T>) {
-    run<T>(product_of(x, y, Transposed), x, y, bias, out);
-    return TENON_OK;
+    return run<T>(ctx, product_of(x, y, Transposed), x, y, bias, out, err);
   };
   if (out->numel == 0) return TENON_OK;
   switch (x->dtype) {
-    case TENON_DTYPE_F32: return as(Type<float>{});
-    case TENON_DTYPE_F64: return as(Type<double>{});
-    case TENON_DTYPE_C64: return run_complex<float>(ctx, x, y, bias, out, Transposed, err);
-    case TENON_DTYPE_C128: return run_complex<double>(ctx, x, y, bias, out, Transposed, err);
-    default: break;
+    case TENON_DTYPE_F32:
+      return as(Type<float>{});
+    case TENON_DTYPE_F64:
+      return as(Type<double>{});
+    case TENON_DTYPE_C64:
+      return run_complex<float>(ctx, x, y, bias, out, Transposed, err);
+    case TENON_DTYPE_C128:
+      return run_complex<double>(ctx, x, y, bias, out, Transposed, err);
+    default:
+      break;
+  }
+  if (x->dtype == TENON_DTYPE_BF16 && has_gemm_bfloat16()) {
+    return run_bfloat16(ctx, product_of(x, y, Transposed), x, y, bias, out, err);
   }
   if (is_reduced_float(x->dtype)) {
     return run_as_float32(multiply<Transposed>, ctx, err, x, y, bias, out);
   }
   switch (kDtypeSize[x->dtype]) {  // signed integers wrap to the same bits
-    case 1: return as(Type<uint8_t>{});
-    case 2: return as(Type<uint16_t>{});
-    case 4: return as(Type<uint32_t>{});
-    default: return as(Type<uint64_t>{});
+    case 1:
+      return as(Type<uint8_t>{});
+    case 2:
+      return as(Type<uint16_t>{});
+    case 4:
+      return as(Type<uint32_t>{});
+    default:
+      return as(Type<uint64_t>{});
   }
 }
 
@@ -173,6 +199,9 @@ tenon_status multiply(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor*
 // separate their operands first, which is simpler from contiguous ones.
 constexpr uint64_t kInPlace = kIntegers | dtype_bit(TENON_DTYPE_F32) | dtype_bit(TENON_DTYPE_F64);
 constexpr uint64_t kConverted = kReducedFloats | kComplexes;
+constexpr uint64_t kBfloat16 = dtype_bit(TENON_DTYPE_BF16);
+
+int32_t reads_bfloat16(const tenon_value*, uint32_t) { return has_gemm_bfloat16(); }
 
 tenon_status matmul(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* y, tenon_tensor* out,
                     tenon_err* err) {
@@ -180,17 +209,21 @@ tenon_status matmul(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* y
 }
 TENON_BOX_matmul(matmul_boxed, matmul)
 
-tenon_status linear(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* weight,
-                    const tenon_tensor* bias, tenon_tensor* out, tenon_err* err) {
+    tenon_status linear(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* weight,
+                        const tenon_tensor* bias, tenon_tensor* out, tenon_err* err) {
   return multiply<true>(ctx, x, weight, bias, out, err);
 }
 TENON_BOX_linear(linear_boxed, linear)
 
-const tenon_kernel_def kKernels[] = {
-    TENON_KERNEL_matmul(matmul, nullptr, kInPlace, TENON_KERNEL_STRIDED, 0),
-    TENON_KERNEL_matmul(matmul, nullptr, kConverted, 0, 0),
-    TENON_KERNEL_linear(linear, nullptr, kInPlace, TENON_KERNEL_STRIDED, 0),
-    TENON_KERNEL_linear(linear, nullptr, kConverted, 0, 0)};
+    const tenon_kernel_def kKernels[] = {
+        TENON_KERNEL_matmul(matmul, nullptr, kInPlace, TENON_KERNEL_STRIDED, 0),
+        TENON_KERNEL_matmul(matmul, nullptr, kConverted, 0, 0),
+        with_can_run(TENON_KERNEL_matmul(matmul, nullptr, kBfloat16, TENON_KERNEL_STRIDED, 1),
+                     reads_bfloat16),
+        TENON_KERNEL_linear(linear, nullptr, kInPlace, TENON_KERNEL_STRIDED, 0),
+        with_can_run(TENON_KERNEL_linear(linear, nullptr, kBfloat16, TENON_KERNEL_STRIDED, 1),
+                     reads_bfloat16),
+        TENON_KERNEL_linear(linear, nullptr, kConverted, 0, 0)};
 
 }  // namespace
 

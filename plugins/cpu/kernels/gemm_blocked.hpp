@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goto's order of loops (Goto and van de Geijn, 2008, "Anatomy of High-Performance Matrix
+// Multiplication") over operands that need not be matrices in memory: whoever can fill a panel of
+// B, fill a block of rows of A, and say where a column of C lies, has a product.
+#pragma once
+
+#include "gemm_pack.hpp"
+
+namespace tenon::cpu::TENON_CPU_ISA {
+
+// Blocks, in packed elements: a panel of B stays in the first-level cache, a block of A in the
+// second, a block of B in the third; the block of C between passes over k is as near as they leave
+// room for.
+inline constexpr int64_t kBlockK = 256;
+inline constexpr int64_t kBlockM = 32 * kTileRows;
+inline constexpr int64_t kBlockN = 512;
+
+// A as a matrix in memory. Rows [i, i + m), columns [p, p + k), in sources.
+template <class Format>
+struct MatrixRows {
+  Matrix<typename Format::Source> a;
+  PackedRows<typename Format::Packed, kBlockK> pack(int64_t i, int64_t m, int64_t p, int64_t k,
+                                                    typename Format::Packed* to) const {
+    return pack_rows<kBlockK>(Format(), {a.data + i * a.row + p * a.column, a.row, a.column}, m, k,
+                              to);
+  }
+};
+
+// B as a matrix in memory. Rows [p, p + k) and columns [j, j + n), in sources.
+template <class Format>
+struct MatrixPanels {
+  Matrix<typename Format::Source> b;
+  void pack(int64_t p, int64_t k, int64_t j, int64_t n, typename Format::Packed* to) const {
+    pack_panel(Format(), {b.data + p * b.row + j * b.column, b.row, b.column}, k, n, to);
+  }
+};
+
+// C as a matrix with dense rows.
+template <class Sum>
+struct MatrixTarget {
+  Sum* c;
+  int64_t row;
+  Sum* at(int64_t j) const { return c + j; }
+  // Columns from j on that lie side by side.
+  int64_t dense_from(int64_t) const { return INT64_MAX; }
+};
+
+// A tile of C: rows of packed A times one panel of B.
+template <class Format, class Target>
+void run_tile(int64_t rows, int64_t columns, int64_t k, const typename Format::Packed* a,
+              int64_t a_row, int64_t a_column, const typename Format::Packed* b, int64_t b_row,
+              const Target& target, int64_t i, int64_t j, bool accumulate) {
+  using Sum = typename Format::Sum;
+  constexpr int64_t width = kWidth<Sum>, panel = kPanel<Sum>;
+  const int64_t last = columns > width ? columns - width : columns;
+  const bool in_place = target.dense_from(j) >= columns && (Lanes<Sum>::kMasked || last == width);
+  alignas(64) Sum tile[kTileRows * panel];
+  while (rows > 0) {
+    const Micro<Format> micro =
+        columns > width ? choose_micro<Format, 2>(rows) : choose_micro<Format, 1>(rows);
+    if (in_place) {
+      micro.run(k, a, a_row, a_column, b, b_row, target.at(j) + i * target.row, target.row, last,
+                accumulate);
+    } else {
+      micro.run(k, a, a_row, a_column, b, b_row, tile, panel, width, false);
+      for (int64_t q = 0; q < columns;) {
+        const int64_t run = std::min(columns - q, target.dense_from(j + q));
+        for (int r = 0; r < micro.rows; ++r) {
+          const Sum* from = tile + r * panel + q;
+          Sum* to = target.at(j + q) + (i + r) * target.row;
+          for (int64_t s = 0; s < run; ++s) {
+            to[s] = accumulate ? static_cast<Sum>(to[s] + from[s]) : from[s];
+          }
+        }
+        q += run;
+      }
+    }
+    rows -= micro.rows, i += micro.rows, a += micro.rows * a_row;
+  }
+}
+
+// A block of B serves several blocks of A; where there is but one of these, a panel is packed when
+// its turn comes and is still in the cache.
+inline int64_t panels_kept(int64_t m, int64_t n) { return m <= kBlockM ? 1 : std::min(n, kBlockN); }
+
+// Bytes that multiply_blocked() packs into.
+template <class Format>
+int64_t blocked_bytes(int64_t m, int64_t n) {
+  using Packed = typename Format::Packed;
+  constexpr int64_t panel = kPanel<Packed>;
+  const int64_t rows = (std::min(m, kBlockM) + kTileRows - 1) / kTileRows * kTileRows;
+  const int64_t columns = (panels_kept(m, n) + panel - 1) / panel * panel;
+  return (rows * PackedRows<Packed, kBlockK>::kRowStride + columns * kBlockK) *
+         static_cast<int64_t>(sizeof(Packed));
+}
+
+// C = A B, or C += A B. `memory` has blocked_bytes() bytes and is aligned to a cache line.
+template <class Format, class Rows, class Panels, class Target>
+void multiply_blocked(int64_t m, int64_t n, int64_t k, const Rows& a, const Panels& b,
+                      const Target& c, bool accumulate, void* memory) {
+  using Packed = typename Format::Packed;
+  constexpr int64_t panel = kPanel<Packed>, depth = Format::kDepth, step = kBlockK * depth;
+  const bool once = m <= kBlockM;
+  Packed* packed_b = static_cast<Packed*>(memory);
+  Packed* packed_a = packed_b + (panels_kept(m, n) + panel - 1) / panel * panel * kBlockK;
+  for (int64_t jb = 0; jb < n; jb += kBlockN) {
+    const int64_t block_n = std::min(kBlockN, n - jb);
+    for (int64_t pb = 0; pb < k; pb += step) {
+      const int64_t sources = std::min(step, k - pb), block_k = (sources + depth - 1) / depth;
+      for (int64_t ib = 0; ib < m; ib += kBlockM) {
+        const int64_t block_m = std::min(kBlockM, m - ib);
+        const auto rows = a.pack(ib, block_m, pb, sources, packed_a);
+        for (int64_t j = 0; j < block_n; j += panel) {
+          const int64_t columns = std::min(panel, block_n - j);
+          Packed* to = once ? packed_b : packed_b + j * kBlockK;
+          if (ib == 0) b.pack(pb, sources, jb + j, columns, to);
+          for (int64_t i = 0; i < block_m; i += kTileRows) {
+            run_tile<Format>(std::min<int64_t>(kTileRows, block_m - i), columns, block_k,
+                             rows.from(i), rows.row_stride(), rows.column_stride(), to, panel, c,
+                             ib + i, jb + j, accumulate || pb > 0);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace tenon::cpu::TENON_CPU_ISA

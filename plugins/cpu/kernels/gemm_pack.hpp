@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operands of a matrix product in the order in which its micro-kernel reads them.
+#pragma once
+
+#include "gemm.hpp"
+#include "gemm_micro.hpp"
+#include "transpose.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tenon::cpu::TENON_CPU_ISA {
+
+// Two 16-bit sources as one packed element.
+inline uint32_t pair_of(uint16_t first, uint16_t second) {
+  return first | static_cast<uint32_t>(second) << 16;
+}
+
+// A panel of B: k x n sources as dense rows of kPanel packed elements, the rest zeros.
+template <class T>
+void pack_panel(Plain<T>, Matrix<T> b, int64_t k, int64_t n, T* to) {
+  constexpr int64_t panel = kPanel<T>;
+  if (n < panel) std::fill_n(to, k * panel, T(0));
+  if (b.column == 1 && n == panel) {
+    for (int64_t p = 0; p < k; ++p) std::copy_n(b.data + p * b.row, panel, to + p * panel);
+  } else if (b.column == 1) {
+    for (int64_t p = 0; p < k; ++p) std::copy_n(b.data + p * b.row, n, to + p * panel);
+  } else if (b.row == 1) {
+    if constexpr (sizeof(T) == 4) {
+      transpose_block<uint32_t, 8>(reinterpret_cast<const uint32_t*>(b.data), b.column,
+                                   reinterpret_cast<uint32_t*>(to), panel, n, k);
+    } else if constexpr (sizeof(T) == 8) {
+      transpose_block<uint64_t, 4>(reinterpret_cast<const uint64_t*>(b.data), b.column,
+                                   reinterpret_cast<uint64_t*>(to), panel, n, k);
+    } else {
+      transpose_block<T, 16 / sizeof(T)>(b.data, b.column, to, panel, n, k);
+    }
+  } else {
+    for (int64_t p = 0; p < k; ++p) {
+      for (int64_t j = 0; j < n; ++j) to[p * panel + j] = b.data[p * b.row + j * b.column];
+    }
+  }
+}
+
+#ifdef __AVX512F__
+inline void pack_panel(Bfloat16Pairs, Matrix<uint16_t> b, int64_t k, int64_t n, uint32_t* to) {
+  constexpr int64_t panel = kPanel<uint32_t>;
+  const int64_t whole = k / 2;
+  if (n < panel) std::fill_n(to, (k + 1) / 2 * panel, 0);
+  if (b.row == 1 && b.column % 2 == 0 && reinterpret_cast<uintptr_t>(b.data) % 4 == 0) {
+    transpose_block<uint32_t, 8>(reinterpret_cast<const uint32_t*>(b.data), b.column / 2, to, panel,
+                                 n, whole);
+  } else if (b.column == 1) {
+    for (int64_t p = 0; p < whole; ++p) {
+      const uint16_t *first = b.data + 2 * p * b.row, *second = first + b.row;
+      for (int64_t j = 0; j < n; ++j) to[p * panel + j] = pair_of(first[j], second[j]);
+    }
+  } else {
+    for (int64_t p = 0; p < whole; ++p) {
+      const uint16_t *first = b.data + 2 * p * b.row, *second = first + b.row;
+      for (int64_t j = 0; j < n; ++j) {
+        to[p * panel + j] = pair_of(first[j * b.column], second[j * b.column]);
+      }
+    }
+  }
+  if (k % 2) {
+    const uint16_t* first = b.data + 2 * whole * b.row;
+    for (int64_t j = 0; j < n; ++j) to[whole * panel + j] = first[j * b.column];
+  }
+}
+#endif
+
+// How a block of A lies once packed: columns of kTileRows elements if A is dense along columns,
+// else rows. A row is not a power of two long: rows go to different sets of the cache.
+template <class Packed, int64_t BlockK>
+struct PackedRows {
+  static constexpr int64_t kRowStride = BlockK + 64 / static_cast<int64_t>(sizeof(Packed));
+  const Packed* data;
+  bool by_columns;
+
+  const Packed* from(int64_t i) const {  // i is a multiple of kTileRows
+    return data + i * (by_columns ? BlockK : kRowStride);
+  }
+  int64_t row_stride() const { return by_columns ? 1 : kRowStride; }
+  int64_t column_stride() const { return by_columns ? kTileRows : 1; }
+};
+
+template <int64_t BlockK, class T>
+PackedRows<T, BlockK> pack_rows(Plain<T>, Matrix<T> a, int64_t m, int64_t k, T* to) {
+  using Rows = PackedRows<T, BlockK>;
+  const bool by_columns = a.column != 1 && a.row == 1;
+  if (by_columns) {
+    for (int64_t i = 0; i < m; i += kTileRows) {
+      const int64_t rows = std::min<int64_t>(kTileRows, m - i);
+      T* tile = to + i * BlockK;
+      for (int64_t p = 0; p < k; ++p, tile += kTileRows) {
+        const T* from = a.data + i + p * a.column;
+        if (rows == kTileRows) {
+          std::copy_n(from, kTileRows, tile);
+        } else {
+          std::copy_n(from, rows, tile);
+        }
+      }
+    }
+  } else if (a.column == 1) {
+    for (int64_t i = 0; i < m; ++i) std::copy_n(a.data + i * a.row, k, to + i * Rows::kRowStride);
+  } else {
+    for (int64_t i = 0; i < m; ++i) {
+      T* row = to + i * Rows::kRowStride;
+      for (int64_t p = 0; p < k; ++p) row[p] = a.data[i * a.row + p * a.column];
+    }
+  }
+  return {to, by_columns};
+}
+
+#ifdef __AVX512F__
+template <int64_t BlockK>
+PackedRows<uint32_t, BlockK> pack_rows(Bfloat16Pairs, Matrix<uint16_t> a, int64_t m, int64_t k,
+                                       uint32_t* to) {
+  using Rows = PackedRows<uint32_t, BlockK>;
+  const bool by_columns = a.column != 1 && a.row == 1;
+  for (int64_t i = 0; by_columns && i < m; i += kTileRows) {
+    const int64_t rows = std::min<int64_t>(kTileRows, m - i);
+    uint32_t* tile = to + i * BlockK;
+    for (int64_t p = 0; p < k; p += 2, tile += kTileRows) {
+      const uint16_t *first = a.data + i + p * a.column, *second = first + a.column;
+      const bool odd = p + 1 == k;
+      for (int64_t r = 0; r < rows; ++r) tile[r] = pair_of(first[r], odd ? 0 : second[r]);
+    }
+  }
+  for (int64_t i = 0; !by_columns && i < m; ++i) {
+    const uint16_t* row = a.data + i * a.row;
+    uint32_t* pairs = to + i * Rows::kRowStride;
+    if (a.column == 1) {
+      std::memcpy(pairs, row, static_cast<size_t>(k / 2) * 4);
+    } else {
+      for (int64_t p = 0; p < k / 2; ++p) {
+        pairs[p] = pair_of(row[2 * p * a.column], row[(2 * p + 1) * a.column]);
+      }
+    }
+    if (k % 2) pairs[k / 2] = row[(k - 1) * a.column];
+  }
+  return {to, by_columns};
+}
+#endif
+
+}  // namespace tenon::cpu::TENON_CPU_ISA

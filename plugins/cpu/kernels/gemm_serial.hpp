@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// One product on one thread: the way that suits its shape.
+#pragma once
+
+#include "gemm_blocked.hpp"
+#include "gemm_few_rows.hpp"
+
+namespace tenon::cpu::TENON_CPU_ISA {
+
+// Up to this many rows, B is read once and not worth rearranging.
+inline constexpr int64_t kFewRows = 8;
+// B of at most this size is used where it lies: it fits a second-level cache.
+inline constexpr int64_t kDirectBytes = 192 * 1024;
+inline constexpr int64_t kDirectPanels = 4;
+
+enum class Way { kDots, kStreams, kDirect, kBlocked };
+
+template <class Format>
+Way way_of(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Source> a,
+           Matrix<typename Format::Source> b) {
+  using Source = typename Format::Source;
+  const bool small = k * n * static_cast<int64_t>(sizeof(Source)) <= kDirectBytes;
+  if (m <= kFewRows && b.row == 1 && (a.column == 1 || k == 1)) return Way::kDots;
+  if (m <= (small ? 2 : kFewRows) && b.column == 1) return Way::kStreams;
+  const bool ragged = n % kWidth<Source> != 0;
+  if (Format::kDepth == 1 && small && b.column == 1 && n <= kDirectPanels * kPanel<Source> &&
+      (Lanes<Source>::kMasked || !ragged)) {
+    return Way::kDirect;
+  }
+  return Way::kBlocked;
+}
+
+// B used where it lies.
+template <class T>
+void multiply_direct(int64_t m, int64_t n, int64_t k, Matrix<T> a, Matrix<T> b, T* c, int64_t c_row,
+                     bool accumulate) {
+  for (int64_t j = 0; j < n; j += kPanel<T>) {
+    run_tile<Plain<T>>(m, std::min(kPanel<T>, n - j), k, a.data, a.row, a.column, b.data + j, b.row,
+                       MatrixTarget<T>{c, c_row}, 0, j, accumulate);
+  }
+}
+
+// C = A B, or C += A B. `memory` has blocked_bytes() bytes; kBlocked alone uses it.
+template <class Format>
+void multiply(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Source> a,
+              Matrix<typename Format::Source> b, typename Format::Sum* c, int64_t c_row,
+              bool accumulate, void* memory) {
+  if (k == 0) {
+    for (int64_t i = 0; i < m && !accumulate; ++i) {
+      std::fill_n(c + i * c_row, n, typename Format::Sum(0));
+    }
+    return;
+  }
+  if (n == 1 && c_row == 1) {  // a column times a matrix: the same as a row times its transpose
+    std::swap(m, n);
+    std::swap(a, b);
+    std::swap(a.row, a.column);
+    std::swap(b.row, b.column);
+    c_row = n;
+  }
+  switch (way_of<Format>(m, n, k, a, b)) {
+    case Way::kDots:
+      return multiply_dots<Format>(m, n, k, a, b, c, c_row, accumulate);
+    case Way::kStreams:
+      return multiply_streams<Format>(m, n, k, a, b, c, c_row, accumulate);
+    case Way::kDirect:
+      if constexpr (Format::kDepth == 1) multiply_direct(m, n, k, a, b, c, c_row, accumulate);
+      return;
+    case Way::kBlocked:
+      return multiply_blocked<Format>(m, n, k, MatrixRows<Format>{a}, MatrixPanels<Format>{b},
+                                      MatrixTarget<typename Format::Sum>{c, c_row}, accumulate,
+                                      memory);
+  }
+}
+
+}  // namespace tenon::cpu::TENON_CPU_ISA

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products and convolutions whose extents meet every edge of the tiles that kernels cut them into.
+
+Operands are small whole numbers, so that sums are exact in every order and in every dtype.
+"""
+
+import numpy as np
+import pytest
+import tenon
+from samples.products import conv2d
+
+SHAPES = [
+    (1, 1, 1),
+    (1, 70, 40),
+    (3, 5, 2),
+    (12, 32, 16),
+    (13, 33, 17),
+    (8, 130, 257),
+    (5, 1, 300),
+    (65, 10, 128),
+    (100, 77, 33),
+    (31, 64, 600),
+    (400, 48, 64),
+    (30, 530, 20),
+    (4, 9, 0),
+]
+DTYPES = ["float32", "float64", "bfloat16", "float16", "int8", "uint8", "int16", "int32", "int64"]
+
+
+def whole(rng, shape, dtype):
+    """Whole numbers as NumPy's and ours; sums of products stay exact in bfloat16 (below 256)."""
+    array = (
+        rng.integers(0, 2, shape)
+        if dtype in ("bfloat16", "float16")
+        else rng.integers(-4, 5, shape)
+    )
+    if dtype == "uint8":
+        array = np.abs(array)
+    array = array.astype(np.float32 if dtype == "bfloat16" else dtype)
+    ours = tenon.tensor(array)
+    return array, ours.to(tenon.bfloat16) if dtype == "bfloat16" else ours
+
+
+@pytest.mark.parametrize("transposed", ["neither", "left", "right", "both"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_matmul_at_the_edges_of_tiles(dtype, shape, transposed, device):
+    m, n, k = shape
+    rng = np.random.default_rng(m * n + k)
+    left, right = transposed in ("left", "both"), transposed in ("right", "both")
+    a, x = whole(rng, (k, m) if left else (m, k), dtype)
+    b, y = whole(rng, (n, k) if right else (k, n), dtype)
+    x, y = x.to(device), y.to(device)
+    a, x = (a.T, x.T) if left else (a, x)
+    b, y = (b.T, y.T) if right else (b, y)
+    want = a @ b if "float" not in dtype else a.astype(np.float64) @ b.astype(np.float64)
+    got = (x @ y).to("cpu")
+    got = got.to(tenon.float64).numpy() if "float" in dtype else got.numpy()
+    # bfloat16 holds whole numbers to 256, and then rounds to eight bits.
+    np.testing.assert_allclose(got, want, rtol=2**-8 if dtype == "bfloat16" else 0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_matmul_of_reversed_and_repeated_rows(dtype, device):
+    rng = np.random.default_rng(0)
+    (a, x), (b, y) = whole(rng, (40, 30), dtype), whole(rng, (30, 50), dtype)
+    x, y = x.to(device), y.to(device)
+    got = (x[::-1] @ y[:, ::-2]).to("cpu").to(tenon.float32).numpy()
+    np.testing.assert_array_equal(got, a[::-1] @ b[:, ::-2])
+    wide = (tenon.expand(x[0], [20, 30]) @ y).to("cpu").to(tenon.float32).numpy()
+    np.testing.assert_array_equal(wide, np.broadcast_to(a[0], (20, 30)) @ b)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("rows", [1, 5, 20])
+def test_matmul_keeps_nan_and_infinity_in_their_rows(dtype, rows, device):
+    a, b = np.ones((rows, 40), np.float32), np.ones((40, 30), np.float32)
+    a[0, 7], b[3, 4], b[:, 9] = np.nan, np.inf, 0
+    x, y = (tenon.tensor(each, device=device).to(getattr(tenon, dtype)) for each in (a, b))
+    got = (x @ y).to("cpu").to(tenon.float32).numpy()
+    np.testing.assert_array_equal(got, a @ b)
+
+
+def test_bfloat16_products_round_once(device):
+    # 257 needs nine bits: a sum rounded on its way would stay at 256.
+    x = tenon.ones((3, 512), device=device).to(tenon.bfloat16)
+    got = (x @ tenon.ones((512, 20), device=device).to(tenon.bfloat16)).to("cpu")
+    np.testing.assert_array_equal(got.to(tenon.float32).numpy(), np.full((3, 20), 512))
+
+
+CONVOLUTIONS = {
+    # images, filters, stride, padding, dilation, groups
+    "3x3": ((2, 8, 14, 14), (13, 8, 3, 3), 1, 1, 1, 1),
+    "rows of many vectors": ((1, 2, 5, 70), (3, 2, 3, 3), 1, 1, 1, 1),
+    "rows of few pixels": ((3, 5, 7, 7), (20, 5, 3, 3), 1, 1, 1, 1),
+    "deep": ((2, 40, 6, 5), (14, 40, 3, 3), 1, 1, 1, 1),
+    "wide kernel": ((2, 3, 9, 20), (5, 3, 2, 7), 1, [0, 3], 1, 1),
+    "stride 2": ((2, 5, 14, 13), (6, 5, 3, 3), 2, 1, 1, 1),
+    "pixels that no tap sees": ((2, 5, 14, 13), (6, 5, 1, 1), 2, 0, 1, 1),
+    "stride beyond the kernel": ((1, 3, 20, 20), (4, 3, 2, 2), 3, 1, 1, 1),
+    "dilation": ((2, 4, 15, 16), (6, 4, 3, 3), 1, 2, 2, 1),
+    "stride and dilation": ((2, 4, 15, 16), (6, 4, 3, 3), 2, 2, 2, 1),
+    "stride and odd dilation": ((2, 4, 21, 16), (6, 4, 3, 3), [2, 3], 3, [3, 2], 1),
+    "more padding than kernel": ((1, 2, 4, 4), (3, 2, 2, 2), 1, 3, 1, 1),
+    "groups": ((2, 8, 9, 9), (12, 2, 3, 3), 1, 1, 1, 4),
+    "depthwise": ((2, 6, 18, 35), (6, 1, 3, 3), 1, 1, 1, 6),
+    "depthwise, stride 2": ((2, 6, 18, 35), (6, 1, 3, 3), 2, 1, 1, 6),
+    "depthwise, two filters each": ((2, 6, 9, 35), (12, 1, 3, 5), 1, [1, 2], 1, 6),
+    "depthwise, dilation": ((1, 3, 20, 20), (3, 1, 3, 3), 1, 2, 2, 3),
+    "pointwise": ((2, 8, 7, 9), (5, 8, 1, 1), 1, 0, 1, 1),
+    "no images": ((0, 3, 5, 5), (4, 3, 3, 3), 1, 1, 1, 1),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_convolution_and_gradients_are_exact(name, dtype, device):
+    image, filters, *rest = CONVOLUTIONS[name]
+    stride, padding, dilation = ([each] if isinstance(each, int) else each for each in rest[:3])
+    settings = (stride, padding, dilation, rest[3])
+    rng = np.random.default_rng(1)
+    x, w, b = (rng.integers(-4, 5, s).astype(dtype) for s in (image, filters, filters[:1]))
+    ours = [tenon.tensor(each, device=device) for each in (x, w, b)]
+    got = tenon.conv2d(*ours, *settings).to("cpu").numpy()
+    pairs = (value * 2 if len(value) == 1 else value for value in (stride, padding, dilation))
+    want = conv2d(x, w, b, *pairs, rest[3]) if image[0] else got
+    np.testing.assert_array_equal(got, want)
+
+    # conv2d is linear in x and in w: its gradients are what pairs with any dx and any dw alike.
+    g = rng.integers(-4, 5, got.shape).astype(dtype)
+    grad = tenon.tensor(g, device=device)
+    dx = tenon.conv2d_input_grad(grad, ours[1], list(image), *settings).to("cpu").numpy()
+    dw = tenon.conv2d_weight_grad(grad, ours[0], list(filters), *settings).to("cpu").numpy()
+    for _ in range(3):
+        other = rng.integers(-4, 5, image).astype(dtype)
+        moved = tenon.conv2d(tenon.tensor(other, device=device), ours[1], None, *settings)
+        assert (moved.to("cpu").numpy() * g).sum() == (dx * other).sum()
+        other = rng.integers(-4, 5, filters).astype(dtype)
+        moved = tenon.conv2d(ours[0], tenon.tensor(other, device=device), None, *settings)
+        assert (moved.to("cpu").numpy() * g).sum() == (dw * other).sum()
+
+
+def test_convolution_of_permuted_images(device):
+    rng = np.random.default_rng(2)
+    x = rng.integers(-4, 5, (2, 9, 10, 3)).astype(np.float32)
+    w = rng.integers(-4, 5, (4, 3, 3, 3)).astype(np.float32)
+    image = tenon.permute(tenon.tensor(x, device=device), [0, 3, 1, 2])
+    got = tenon.conv2d(image, tenon.tensor(w, device=device), None, [1], [1]).to("cpu").numpy()
+    np.testing.assert_array_equal(got, conv2d(x.transpose(0, 3, 1, 2), w, None, 1, 1))
