@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv2d and its gradients as matrix products over images that are unrolled panel by panel.
+#include "conv_direct.hpp"
 #include "conv_unroll.hpp"
 #include "gemm_tiles.hpp"
 #include "kernel.hpp"
@@ -38,10 +39,94 @@ void fill_results(const Results<T>& results, int64_t filters, int64_t n, const T
   }
 }
 
+// Few filters against planes that stay in the second-level cache: see conv_direct.hpp.
+template <class T>
+bool is_direct(const ConvShapes& s) {
+  constexpr int64_t most_filters = 16, most_bytes = 512 * 1024;
+  return s.group_filters() <= most_filters && s.columns >= kWidth<T> / 2 && s.depth() > 0 &&
+         PaddedPlanes<T>(s).count(s.group_channels()) * sizeof(T) <= most_bytes;
+}
+
+// Where every tap of a group begins in its padded planes.
+template <class T>
+tenon_status tap_offsets(tenon_ctx* ctx, const ConvShapes& s, const PaddedPlanes<T>& padded,
+                         int64_t** out, tenon_err* err) {
+  void* memory = nullptr;
+  const auto bytes = static_cast<uint64_t>(s.depth()) * sizeof(int64_t);
+  if (const tenon_status status = host->scratch(ctx, bytes, &memory, err); status != TENON_OK) {
+    return status;
+  }
+  int64_t* to = *out = static_cast<int64_t*>(memory);
+  Tap tap(s, 0);
+  for (int64_t t = 0; t < s.depth(); ++t, tap.next(s)) *to++ = padded.offset(tap.c, tap.u, tap.v);
+  return TENON_OK;
+}
+
+template <class T>
+tenon_status run_forward_direct(tenon_ctx* ctx, const ConvShapes& s, const T* x, const T* weight,
+                                const T* bias, T* out, tenon_err* err) {
+  const PaddedPlanes<T> padded(s);
+  int64_t* offsets;
+  const tenon_status status = tap_offsets<T>(ctx, s, padded, &offsets, err);
+  if (status != TENON_OK) return status;
+  const int64_t filters = s.group_filters(), channels = s.group_channels();
+  const int64_t bytes = padded.count(channels) * static_cast<int64_t>(sizeof(T));
+  return parallel_with_memory(
+      ctx, s.batch * s.groups, filters * s.depth() * s.results() / kWidth<T>, bytes, err,
+      [&](int64_t item, void* memory) {
+        T* planes = static_cast<T*>(memory);
+        padded.fill(x + item * channels * s.pixels(), channels, planes);
+        for (int64_t f = 0; f < filters;) {
+          const int64_t first = item % s.groups * filters + f;
+          const T* row = weight + first * s.depth();
+          const T* shift = bias ? bias + first : nullptr;
+          T* to = out + (item * filters + f) * s.results();
+          if (f + 4 <= filters) {
+            direct_filters<T, 4>(s, padded, offsets, planes, row, shift, to);
+            f += 4;
+          } else if (f + 2 <= filters) {
+            direct_filters<T, 2>(s, padded, offsets, planes, row, shift, to);
+            f += 2;
+          } else {
+            direct_filters<T, 1>(s, padded, offsets, planes, row, shift, to);
+            f += 1;
+          }
+        }
+      });
+}
+
+// Threads share the groups: each adds up all images of its own.
+template <class T>
+tenon_status run_weight_grad_direct(tenon_ctx* ctx, const ConvShapes& s, const T* grad, const T* x,
+                                    T* weight, tenon_err* err) {
+  const PaddedPlanes<T> padded(s);
+  int64_t* offsets;
+  const tenon_status status = tap_offsets<T>(ctx, s, padded, &offsets, err);
+  if (status != TENON_OK) return status;
+  const int64_t filters = s.group_filters(), channels = s.group_channels();
+  const int64_t bytes = padded.count(channels) * static_cast<int64_t>(sizeof(T));
+  return parallel_with_memory(
+      ctx, s.groups, s.batch * filters * s.depth() * s.results() / kWidth<T>, bytes, err,
+      [&](int64_t g, void* memory) {
+        T* planes = static_cast<T*>(memory);
+        T* sums = weight + g * filters * s.depth();
+        std::fill_n(sums, filters * s.depth(), T(0));
+        for (int64_t n = 0; n < s.batch; ++n) {
+          const int64_t item = n * s.groups + g;
+          padded.fill(x + item * channels * s.pixels(), channels, planes);
+          for (int64_t f = 0; f < filters; ++f) {
+            direct_weight_grad<T>(s, padded, offsets, planes,
+                                  grad + (item * filters + f) * s.results(), sums + f * s.depth());
+          }
+        }
+      });
+}
+
 // out[image, group] = weight[group] * unrolled x[image, group], the images side by side.
 template <class T>
 tenon_status run_forward(tenon_ctx* ctx, const ConvShapes& s, const T* x, const T* weight,
                          const T* bias, T* out, tenon_err* err) {
+  if (is_direct<T>(s)) return run_forward_direct<T>(ctx, s, x, weight, bias, out, err);
   const int64_t filters = s.group_filters(), depth = s.depth();
   const BatchOffsets groups{
       1, {s.groups}, {filters * depth}, {s.group_channels() * s.pixels()}, {filters * s.results()}};
@@ -166,6 +251,9 @@ tenon_status run_weight_grad(tenon_ctx* ctx, const ConvShapes& s, const T* grad,
                              T* weight, tenon_err* err) {
   const int64_t filters = s.group_filters(), depth = s.depth(), sums = s.batch * s.results();
   if (sums == 0) return std::fill_n(weight, s.filters * depth, T(0)), TENON_OK;
+  if (s.groups > 1 && is_direct<T>(s)) {
+    return run_weight_grad_direct<T>(ctx, s, grad, x, weight, err);
+  }
   void* memory = nullptr;
   tenon_status status =
       host->scratch(ctx, static_cast<uint64_t>(s.filters * depth) * sizeof(T), &memory, err);

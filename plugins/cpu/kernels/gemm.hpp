@@ -32,8 +32,8 @@ template <class T>
 tenon_status gemm(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<T> a, Matrix<T> b, T* c,
                   int64_t c_row, bool accumulate, const BatchOffsets& batch, tenon_err* err);
 
-// The same on the calling thread and without packing, for a B in dense rows that have room for whole
-// vectors past their end, and an A in dense rows. Instantiated for float and double.
+// The same on the calling thread and without packing, for a B in dense rows that have room for
+// whole vectors past their end, and an A in dense rows. Instantiated for float and double.
 template <class T>
 void gemm_padded(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, const T* b,
                  int64_t b_row, T* c, int64_t c_row, bool accumulate);
