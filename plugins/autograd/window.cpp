@@ -147,8 +147,18 @@ tenon_status sum_repeats(const Window& window, const Tensor& in, Tensor* out, te
   return TENON_OK;
 }
 
+// Meta tensors have a shape and nothing else.
+tenon_status describe(const Shape& shape, int32_t dtype, Tensor* out, tenon_err* err) {
+  tenon_tensor* made;
+  TENON_TRY(host->tensor_create(TENON_DEVICE_META, dtype, shape.ndim, shape.sizes, &made, err));
+  *out = Tensor::adopt(made);
+  return TENON_OK;
+}
+
 tenon_status compute(Map map, const Window& window, const Tensor& in, Tensor* out, tenon_err* err) {
   RecordingScope off(false);
+  if (in->device == TENON_DEVICE_META)
+    return describe(map == Map::kTake ? window.view() : window.base(), in->dtype, out, err);
   Tensor memory = in, view;
   switch (map) {
     case Map::kTake:

@@ -211,6 +211,22 @@ TEST(OldViews, OfABaseThatIsNotContiguous) {
   EXPECT_EQ(grad_values(w), (Values{0, 0, 6, 0, 0, 1200}));
 }
 
+TEST(OldViews, OfMetaTensors) {
+  int64_t size = 3;
+  auto meta = [&] {
+    Error err;
+    tenon_tensor* made;
+    err.check(host->tensor_create(TENON_DEVICE_META, TENON_DTYPE_F32, 1, &size, &made, err));
+    return Tensor::adopt(made);
+  };
+  Tensor x = require(meta());
+  Tensor part = slice(x, 1, 3);
+  backward(sum(part * part));
+  ASSERT_NE(grad(x), nullptr);
+  EXPECT_EQ(grad(x)->shape[0], 3);
+  EXPECT_EQ(grad(x)->device, TENON_DEVICE_META);
+}
+
 TEST(OldViews, KeepNoCycleAlive) {
   int alive = 0;
   {
