@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a call that has run to its node. The node is laid out twice, by the same code: first to
-// measure it, then to fill it.
+// From a call that has run to its node. Most are laid out in one pass; others twice, by the same code:
+// first to measure it, then to fill it.
 #include <bit>
 #include <cstring>
 
@@ -119,15 +119,6 @@ uint64_t find_alike(const RecordedCall& call) {
   return alike;
 }
 
-// Do all values fit where they stand, so that nothing is to be measured?
-bool has_no_tail(const RecordedCall& call, uint32_t nvalues, uint64_t alike, uint64_t reads) {
-  if (alike != call.needs) return false;
-  uint64_t shapes = call.info.shapes_args & ~reads;
-  for (uint32_t i = 0; i < nvalues; ++i)
-    if (call.args[i].tag > TENON_VALUE_TENSOR || shapes >> i & 1) return false;
-  return true;
-}
-
 template <class Pass>
 tenon_value put_list(Pass& pass, const tenon_value& value) {
   auto* handles = static_cast<tenon_tensor**>(put_copy(pass, value.v.p, value.aux * sizeof(void*)));
@@ -210,6 +201,63 @@ void put_values(Pass& pass, const RecordedCall& call, uint64_t reads) {
   }
 }
 
+// The most frequent call, in one pass: one result, gradients for tensors that look like it, and values
+// that fit where they stand. `fixed`: bytes of values and kept outputs. NULL: it is another, or memory
+// ran out.
+Node* record_plain(const RecordedCall& call, uint32_t nvalues, uint64_t reads, uint64_t fixed) {
+  if (call.nouts != 1) return nullptr;
+  const tenon_tensor& out = *static_cast<const tenon_tensor*>(call.outs[0].v.p);
+  const tenon_value* args = call.args;
+  uint32_t nedges = 0;
+  for (uint64_t rest = call.needs; rest; rest &= rest - 1, ++nedges) {
+    const tenon_value& arg = args[std::countr_zero(rest)];
+    if (arg.tag != TENON_VALUE_TENSOR || !looks_like(*static_cast<tenon_tensor*>(arg.v.p), out))
+      return nullptr;
+  }
+  uint64_t only_shapes = call.info.shapes_args & ~reads;
+  for (uint32_t i = 0; i < nvalues; ++i)
+    if (args[i].tag > TENON_VALUE_TENSOR || only_shapes >> i & 1) return nullptr;
+
+  Node* node = new_node(kOperatorNode, &call.info, 1, nedges, fixed);
+  if (!node) [[unlikely]]
+    return nullptr;
+  Edge* edge = node->edges();
+  for (uint64_t rest = call.needs; rest; rest &= rest - 1, ++edge) {
+    auto i = static_cast<uint32_t>(std::countr_zero(rest));
+    edge->shape = 0;
+    edge->argument = i;
+    connect(*node, *edge, call.inputs[i]);
+  }
+  auto* values = reinterpret_cast<tenon_value*>(edge);
+  for (uint32_t i = 0; i < nvalues; ++i, reads >>= 1) {
+    values[i] = args[i];
+    if (args[i].tag != TENON_VALUE_TENSOR) continue;
+    auto* tensor = static_cast<tenon_tensor*>(args[i].v.p);
+    if (reads & 1) {
+      host->tensor_retain(tensor);
+      values[i].aux = host->tensor_version(tensor);
+    } else {
+      values[i] = {TENON_VALUE_NONE, 0, {.i = 0}};
+    }
+  }
+  return node;
+}
+
+// Any call: what its node takes is measured first.
+Node* record_measured(const RecordedCall& call, uint32_t nvalues, uint64_t reads, uint64_t fixed) {
+  uint64_t alike = find_alike(call);
+  Measure measure;
+  put_edges(measure, call, alike);
+  if (nvalues) put_values(measure, call, reads);
+  Node* node = new_node(kOperatorNode, &call.info, call.nouts, measure.edges, fixed + measure.tail);
+  if (!node) return nullptr;
+  node->nvalues = static_cast<uint8_t>(nvalues);
+  Fill fill(*node, static_cast<char*>(node->payload()) + fixed);
+  put_edges(fill, call, alike);
+  if (nvalues) put_values(fill, call, reads);
+  return node;
+}
+
 // Outputs are kept as views without history: the tensors themselves would hold their own node.
 tenon_status keep_outputs(const RecordedCall& call, uint64_t mask, Node& node, tenon_err* err) {
   uint32_t count = 0;
@@ -241,27 +289,17 @@ Node* record_call(const RecordedCall& call, tenon_err* err) {
   uint64_t arguments = call.info.arguments_read(call.needs),
            outputs = call.info.outputs_read(call.needs);
   uint32_t nvalues = call.info.keeps_values ? call.nargs : 0;
-  uint64_t alike = find_alike(call);
-
-  Measure measure;
-  if (has_no_tail(call, nvalues, alike, arguments)) [[likely]] {
-    for (uint64_t rest = call.needs; rest; rest &= rest - 1) ++measure.edges;
-  } else {
-    put_edges(measure, call, alike);
-    if (nvalues) put_values(measure, call, arguments);
-  }
   uint64_t fixed = nvalues * sizeof(tenon_value);
   for (uint64_t rest = outputs; rest; rest &= rest - 1) fixed += sizeof(Saved);
-  Node* node = new_node(kOperatorNode, &call.info, call.nouts, measure.edges, fixed + measure.tail);
+
+  Node* node = call.versions ? nullptr : record_plain(call, nvalues, arguments, fixed);
+  if (!node) node = record_measured(call, nvalues, arguments, fixed);
   if (!node) {
     fail_memory(err);
     return nullptr;
   }
   node->nvalues = static_cast<uint8_t>(nvalues);
   if (!arguments && !outputs) node->flags |= Node::kKeepsNothing;
-  Fill fill(*node, static_cast<char*>(node->payload()) + fixed);
-  put_edges(fill, call, alike);
-  if (nvalues) put_values(fill, call, arguments);
   if (outputs && keep_outputs(call, outputs, *node, err) != TENON_OK) {
     retain(*node);
     release(*node);
