@@ -108,6 +108,11 @@ CONVOLUTIONS = {
     "depthwise, two filters each": ((2, 6, 9, 35), (12, 1, 3, 5), 1, [1, 2], 1, 6),
     "depthwise, dilation": ((1, 3, 20, 20), (3, 1, 3, 3), 1, 2, 2, 3),
     "pointwise": ((2, 8, 7, 9), (5, 8, 1, 1), 1, 0, 1, 1),
+    "many filters": ((3, 33, 13, 11), (35, 33, 3, 3), 1, 1, 1, 1),
+    "many filters, even sides": ((2, 32, 14, 40), (32, 32, 3, 3), 1, 1, 1, 1),
+    "many filters, no padding": ((1, 32, 23, 22), (48, 32, 3, 3), 1, 0, 1, 1),
+    "many filters, much padding": ((1, 40, 15, 9), (32, 40, 3, 3), 1, [2, 4], 1, 1),
+    "many filters, groups": ((2, 64, 12, 12), (70, 32, 3, 3), 1, 1, 1, 2),
     "no images": ((0, 3, 5, 5), (4, 3, 3, 3), 1, 1, 1, 1),
 }
 
@@ -138,6 +143,17 @@ def test_convolution_and_gradients_are_exact(name, dtype, device):
         other = rng.integers(-4, 5, filters).astype(dtype)
         moved = tenon.conv2d(ours[0], tenon.tensor(other, device=device), None, *settings)
         assert (moved.to("cpu").numpy() * g).sum() == (dw * other).sum()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("channels", [3, 40])
+def test_convolution_keeps_nan_and_infinity_in_their_windows(channels, value, device):
+    x, w = np.ones((1, channels, 20, 20), np.float32), np.ones((40, channels, 3, 3), np.float32)
+    x[0, 1, 7, 8] = value
+    got = tenon.conv2d(
+        tenon.tensor(x, device=device), tenon.tensor(w, device=device), None, [1], [1]
+    )
+    np.testing.assert_array_equal(got.to("cpu").numpy(), conv2d(x, w, None, 1, 1))
 
 
 def test_convolution_of_permuted_images(device):

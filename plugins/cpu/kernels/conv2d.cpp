@@ -2,6 +2,7 @@
 // conv2d and its gradients as matrix products over images that are unrolled panel by panel.
 #include "conv_direct.hpp"
 #include "conv_unroll.hpp"
+#include "conv_winograd.hpp"
 #include "gemm_tiles.hpp"
 #include "kernel.hpp"
 #include "parallel_memory.hpp"
@@ -122,11 +123,52 @@ tenon_status run_weight_grad_direct(tenon_ctx* ctx, const ConvShapes& s, const T
       });
 }
 
+// By minimal filtering. `*finite` tells whether the results may stand: an infinity or a NaN spreads
+// over its tile, where the plain sum keeps it in its window.
+template <class T>
+tenon_status run_winograd(tenon_ctx* ctx, const ConvShapes& s, const T* x, const T* weight,
+                          const T* bias, T* out, bool* finite, tenon_err* err) {
+  const int64_t filters = s.group_filters(), channels = s.group_channels();
+  const int64_t row = weight_stride<T>(channels), numel = filters * row;  // of one group
+  void* memory = nullptr;
+  const auto bytes = static_cast<uint64_t>(s.groups * numel) * sizeof(T);
+  if (const tenon_status status = host->scratch(ctx, bytes, &memory, err); status != TENON_OK) {
+    return status;
+  }
+  T* weights = static_cast<T*>(memory);
+  parallel(s.filters, channels * kPositions * 2, [&](int64_t begin, int64_t end) {
+    for (int64_t f = begin; f < end; ++f) {
+      transform_weight(weight + f * channels * 9, channels, weights + f * row);
+    }
+  });
+  const WinogradTiles tiles(s);
+  const int64_t blocks = (tiles.count() + kTilesTogether - 1) / kTilesTogether;
+  std::atomic<bool> all_finite = true;
+  const tenon_status status = parallel_with_memory(
+      ctx, s.groups * blocks, filters * channels * kTilesTogether, winograd_bytes<T>(s), err,
+      [&](int64_t item, void* own) {
+        const int64_t g = item / blocks;
+        if (!winograd_block<T>(s, tiles, item % blocks * kTilesTogether,
+                               x + g * channels * s.pixels(), weights + g * numel,
+                               bias ? bias + g * filters : nullptr, out + g * filters * s.results(),
+                               own)) {
+          all_finite.store(false, std::memory_order_relaxed);
+        }
+      });
+  *finite = all_finite.load(std::memory_order_relaxed);
+  return status;
+}
+
 // out[image, group] = weight[group] * unrolled x[image, group], the images side by side.
 template <class T>
 tenon_status run_forward(tenon_ctx* ctx, const ConvShapes& s, const T* x, const T* weight,
                          const T* bias, T* out, tenon_err* err) {
   if (is_direct<T>(s)) return run_forward_direct<T>(ctx, s, x, weight, bias, out, err);
+  if (suits_winograd(s)) {
+    bool finite = false;
+    const tenon_status status = run_winograd<T>(ctx, s, x, weight, bias, out, &finite, err);
+    if (status != TENON_OK || finite) return status;
+  }
   const int64_t filters = s.group_filters(), depth = s.depth();
   const BatchOffsets groups{
       1, {s.groups}, {filters * depth}, {s.group_channels() * s.pixels()}, {filters * s.results()}};

@@ -98,8 +98,12 @@ int64_t blocked_bytes(int64_t m, int64_t n) {
 template <class Format, class Rows, class Panels, class Target>
 void multiply_blocked(int64_t m, int64_t n, int64_t k, const Rows& a, const Panels& b,
                       const Target& c, bool accumulate, void* memory) {
+  if (k == 0) return;
   using Packed = typename Format::Packed;
-  constexpr int64_t panel = kPanel<Packed>, depth = Format::kDepth, step = kBlockK * depth;
+  constexpr int64_t panel = kPanel<Packed>, depth = Format::kDepth;
+  // Passes over k of equal length.
+  const int64_t passes = (k + kBlockK * depth - 1) / (kBlockK * depth);
+  const int64_t step = ((k + passes - 1) / passes + depth - 1) / depth * depth;
   const bool once = m <= kBlockM;
   Packed* packed_b = static_cast<Packed*>(memory);
   Packed* packed_a = packed_b + (panels_kept(m, n) + panel - 1) / panel * panel * kBlockK;
