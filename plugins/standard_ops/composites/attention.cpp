@@ -49,8 +49,9 @@ TENON_DECOMPOSE(scaled_dot_product_attention) {
     visible = visible ? ops::logical_and(scope, visible, mask) : mask;
   if (visible) scores = ops::where(scope, visible, scores, nothing);
   Tensor weights = ops::softmax(scope, scores, -1);
-  // A row of -inf has no softmax: with nothing to see, its weights are zeros.
-  if (visible || mask) {
+  // A row of -inf has no softmax: with nothing to see, its weights are zeros. `causal` alone leaves
+  // every position at least the first.
+  if (mask) {
     Tensor blind =
         ops::equal(scope, ops::max(scope, ops::stop_gradient(scope, scores), -1, true), nothing);
     weights = ops::where(scope, blind, 0, weights);
