@@ -146,6 +146,7 @@ Node* new_node(const NodeType& type, const void* detail, uint32_t noutputs, uint
   node->flags = 0;
   node->nvalues = 0;
   node->saved_outs = 0;
+  node->rid_of.store(0, std::memory_order_relaxed);
   for (uint32_t i = 0; i < noutputs; ++i) {
     auto words = static_cast<uint16_t>((sizeof(Node) + i * sizeof(Variable)) / 8);
     node->variables()[i] = {.arriving = nullptr,

@@ -81,7 +81,7 @@ struct Node {
   uint8_t flags;
   uint8_t nvalues;     // operator nodes: arguments kept
   uint8_t saved_outs;  // operator nodes: outputs kept, a bit each
-  uint16_t reserved;
+  std::atomic<uint16_t> rid_of;  // mark of the storage whose stale tensors were let go of last
 
   Variable* variables() { return reinterpret_cast<Variable*>(this + 1); }
   Edge* edges() { return reinterpret_cast<Edge*>(variables() + noutputs); }

@@ -2,7 +2,6 @@
 #include "views.hpp"
 
 #include <new>
-#include <unordered_set>
 #include <vector>
 
 #include "hooks.hpp"
@@ -26,44 +25,44 @@ void replace_history(tenon_tensor* tensor, Variable* fresh) {
   if (old) release(old->node());
 }
 
+// Of a storage, in Node::rid_of. Two that share one leave a cycle unbroken at worst.
+uint16_t mark_of(const void* storage) {
+  auto address = reinterpret_cast<uintptr_t>(storage) >> 6;
+  return static_cast<uint16_t>((address ^ address >> 16) | 1);
+}
+
 // The tensor that was just written may be kept, in its former state, by a node that its new history
 // leads to: tensor -> history -> node -> tensor. What was kept is useless now; letting go of it
-// undoes the cycle. Only nodes younger than the former history can have kept it.
-void break_cycles(const tenon_tensor* written, uint32_t former_level) {
+// undoes the cycle. What a node keeps was there before the node, so that one which has been rid of a
+// storage's tensors never has any again, nor do those below it: each is visited once.
+void break_cycles(const tenon_tensor* written) {
   Variable* variable = variable_of(written);
   const void* storage = host->tensor_storage(written);
   if (!variable || !storage) return;
+  uint16_t mark = mark_of(storage);
   try {
     std::vector<Node*> open{&variable->node()};
-    std::unordered_set<Node*> seen{open.front()};
     while (!open.empty()) {
       Node* node = open.back();
       open.pop_back();
+      if (node->is_leaf() || node->rid_of.load(std::memory_order_relaxed) == mark) continue;
+      node->rid_of.store(mark, std::memory_order_relaxed);
       forget_stale(*node, storage);
-      for (uint32_t i = 0; i < node->nedges; ++i) {
-        Variable* to = node->edges()[i].to;
-        if (to && to->node().level > former_level && seen.insert(&to->node()).second)
-          open.push_back(&to->node());
-      }
+      for (uint32_t i = 0; i < node->nedges; ++i)
+        if (Variable* to = node->edges()[i].to) open.push_back(&to->node());
     }
   } catch (const std::bad_alloc&) {
     // A leak at worst, and memory has run out already.
   }
 }
 
-uint32_t level_of(const tenon_tensor* tensor) {
-  Variable* variable = variable_of(tensor);
-  return variable ? variable->node().level : 0;
-}
-
 tenon_status write_base(tenon_tensor* view, tenon_tensor* base, Variable* of_view, tenon_err* err) {
-  uint32_t former_level = level_of(base);
   Node* node = new_write(*view, *base, variable_of(base), of_view);
   if (!node) return fail_memory(err);
   retain(*node);
   replace_history(base, node->variables());
   // The view holds one handle on its base; whoever owns the base holds another.
-  if (host->tensor_use_count(base) > 2) break_cycles(base, former_level);
+  if (host->tensor_use_count(base) > 2) break_cycles(base);
   return TENON_OK;
 }
 
@@ -145,7 +144,6 @@ tenon_status check_writable(const char* operation, tenon_tensor* tensor, bool is
 }
 
 tenon_status set_history(tenon_tensor* tensor, Variable* fresh, tenon_err* err) {
-  uint32_t former_level = level_of(tensor);
   tenon_tensor* base = host->tensor_base(tensor);
   replace_history(tensor, fresh);
   tenon_status status = TENON_OK;
@@ -153,7 +151,7 @@ tenon_status set_history(tenon_tensor* tensor, Variable* fresh, tenon_err* err) 
     if (fresh) mark_view(tensor, *fresh);
     status = write_base(tensor, base, fresh, err);
   }
-  if (fresh && host->tensor_use_count(tensor) > 1) break_cycles(tensor, former_level);
+  if (fresh && host->tensor_use_count(tensor) > 1) break_cycles(tensor);
   return status;
 }
 

@@ -118,5 +118,16 @@ TEST(Lifetime, LeafThatIsGoneTakesNoGradient) {
   backward(y);
 }
 
+TEST(Lifetime, WrittenTensorKeptByAnOlderNode) {
+  int alive = 0;
+  {
+    Tensor x = tracked({1}, alive), w = parameter({2});
+    Tensor product = x * w;  // keeps x
+    call_on(x, "multiply", {call("exp", {call("exp", {w})})});
+    call_on(x, "add", {product});
+  }
+  EXPECT_EQ(alive, 0);
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -227,6 +227,18 @@ TEST(OldViews, OfMetaTensors) {
   EXPECT_EQ(grad(x)->device, TENON_DEVICE_META);
 }
 
+TEST(OldViews, KeepNoCycleAliveThroughAnOlderNode) {
+  int alive = 0;
+  {
+    Tensor base = tracked({1, 1}, alive), w = parameter({2, 3});
+    Tensor view = slice(base, 0, 1);
+    Tensor product = view * slice(w, 0, 1);  // keeps the view, at a lower level than what follows
+    call_on(base, "multiply", {w});
+    call_on(view, "add", {product});
+  }
+  EXPECT_EQ(alive, 0);
+}
+
 TEST(OldViews, KeepNoCycleAlive) {
   int alive = 0;
   {
