@@ -26,8 +26,10 @@ tenon_status DeviceMemory::grow(Arena& arena, uint64_t bytes, Block** out, tenon
   bool small = bytes <= kSmallRequest;
   uint64_t size = segment_bytes(bytes);
   // Segments that nobody uses are exchanged for one of their joint size: reserved grows only by
-  // what is missing. Of several there remains one, so the exchanges come to an end.
-  if (!small && !device_.opaque_memory && !device_.pool)
+  // what is missing. Of several there remains one, so the exchanges come to an end. Not while work
+  // is being recorded: it may not free.
+  bool recording = device_.recordings.load(std::memory_order_relaxed) > 0;
+  if (!small && !device_.opaque_memory && !device_.pool && !recording)
     size = std::max(size, release_unused(&arena));
   void* data;
   tenon_err said;

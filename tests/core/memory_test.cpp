@@ -225,6 +225,27 @@ TEST(Allocator, AsksForNoMoreThanNeededBeforeItGivesUp) {
   plain_state().capacity = UINT64_MAX;
 }
 
+TEST(Allocator, GivesNoSegmentBackWhileWorkIsRecorded) {
+  Device& device = async_device();
+  trim(device);
+  tenon_stream stream;
+  ASSERT_EQ(slots::stream_create(device.id, 0, &stream, nullptr), TENON_OK);
+  void* cached = take(device, 20 * kMiB, stream);
+  deallocate(device, cached, 20 * kMiB, stream);
+  uint64_t hold = 0;
+  ASSERT_EQ(slots::memory_hold_begin(device.id, stream, &hold, nullptr), TENON_OK);
+  uint64_t frees = Fake<Async>::state().frees;
+  void* larger = take(device, 40 * kMiB, stream);
+  EXPECT_EQ(Fake<Async>::state().frees, frees);
+  deallocate(device, larger, 40 * kMiB, stream);
+  ASSERT_EQ(slots::memory_hold_end(device.id, hold, nullptr), TENON_OK);
+  slots::memory_hold_release(device.id, hold);
+  larger = take(device, 60 * kMiB, stream);
+  EXPECT_EQ(Fake<Async>::state().frees, frees + 2);
+  deallocate(device, larger, 60 * kMiB, stream);
+  slots::stream_destroy(device.id, stream);
+}
+
 TEST(Allocator, SaysWhatHoldsMemoryWhenItRunsOutAndGoesOn) {
   Device& device = plain_device();
   trim(device);
