@@ -483,6 +483,7 @@ def test_forked_children_are_told():
 def test_interrupts_are_for_the_program():
     assert (
         run("""
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
         plugins.load(BRITTLE, isolated=True)
         os.setpgid(0, 0) if os.getpgid(0) != os.getpid() else None
         try:
