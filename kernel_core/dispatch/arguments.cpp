@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel_core/dispatch/arguments.hpp"
 
-#include "kernel_core/runtime/device.hpp"
-#include "kernel_core/types/dtype.hpp"
+#include <algorithm>
+
+#include "kernel_core/dispatch/host_scalar.hpp"
 
 namespace tenon::core {
 namespace {
 
-bool is_number(int32_t tag) {
-  return tag == TENON_VALUE_INT || tag == TENON_VALUE_FLOAT || tag == TENON_VALUE_BOOL ||
-         tag == TENON_VALUE_COMPLEX;
+// By TENON_PARAM_*: the tag of values that fit as they are. -1: not one tag alone.
+constexpr int32_t kPlainTags[] = {-1, TENON_VALUE_TENSOR, TENON_VALUE_TENSORS, TENON_VALUE_INT, TENON_VALUE_FLOAT,
+                                  TENON_VALUE_BOOL, -1, TENON_VALUE_STRING, -1, TENON_VALUE_DEVICE,
+                                  TENON_VALUE_INTS, TENON_VALUE_FLOATS};
+bool is_plain(const tenon_value& value, const tenon_param_def& param) {
+  if (value.tag == kPlainTags[param.kind]) return value.v.p || param.kind != TENON_PARAM_TENSOR;
+  if (value.tag == TENON_VALUE_NONE) return param.flags & TENON_PARAM_FLAG_OPTIONAL;
+  return (param.kind == TENON_PARAM_SCALAR || param.kind == TENON_PARAM_TENSOR) && is_scalar_tag(value.tag);
 }
 
 }  // namespace
@@ -18,7 +24,7 @@ bool accept_value(const tenon_param_def& param, tenon_value& value, int64_t& int
   if (value.tag == TENON_VALUE_NONE) return param.flags & TENON_PARAM_FLAG_OPTIONAL;
   switch (param.kind) {
     case TENON_PARAM_TENSOR:
-      return (value.tag == TENON_VALUE_TENSOR && value.v.p) || is_number(value.tag);
+      return (value.tag == TENON_VALUE_TENSOR && value.v.p) || is_scalar_tag(value.tag);
     case TENON_PARAM_TENSORS: return value.tag == TENON_VALUE_TENSORS;
     case TENON_PARAM_INT: return value.tag == TENON_VALUE_INT;
     case TENON_PARAM_FLOAT:
@@ -26,7 +32,7 @@ bool accept_value(const tenon_param_def& param, tenon_value& value, int64_t& int
         value = {TENON_VALUE_FLOAT, 0, {.f = static_cast<double>(value.v.i)}};
       return value.tag == TENON_VALUE_FLOAT;
     case TENON_PARAM_BOOL: return value.tag == TENON_VALUE_BOOL;
-    case TENON_PARAM_SCALAR: return is_number(value.tag);
+    case TENON_PARAM_SCALAR: return is_scalar_tag(value.tag);
     case TENON_PARAM_STRING: return value.tag == TENON_VALUE_STRING;
     case TENON_PARAM_DTYPE: return value.tag == TENON_VALUE_DTYPE && is_dtype(value.v.i);
     case TENON_PARAM_DEVICE: return value.tag == TENON_VALUE_DEVICE;
@@ -41,8 +47,14 @@ bool accept_value(const tenon_param_def& param, tenon_value& value, int64_t& int
   }
 }
 
-tenon_status complete_arguments(const Operator& op, const tenon_value* args, uint32_t nargs, Arguments& out,
-                                tenon_err* err) {
+tenon_status complete_arguments(const Operator& op, tenon_value* args, uint32_t nargs, Arguments& out,
+                                tenon_value** complete, tenon_err* err) {
+  // Not copied without need: that would wait until what the caller has just written is in memory.
+  if (nargs == op.def.nparams && std::equal(args, args + nargs, op.def.params, is_plain)) {
+    *complete = args;
+    return TENON_OK;
+  }
+  *complete = out.values;
   if (nargs > op.def.nparams)
     return fail(err, TENON_TYPE_MISMATCH, "[%s] expected at most %u arguments, got %u; the signature is %s",
                 short_name(op), op.def.nparams, nargs, op.def.schema);
@@ -58,7 +70,7 @@ tenon_status complete_arguments(const Operator& op, const tenon_value* args, uin
       return fail(err, TENON_TYPE_MISMATCH, "[%s] argument `%s` is missing; the signature is %s",
                   short_name(op), param.name, op.def.schema);
     }
-    if (!accept_value(param, out.values[i], out.integers[i]))
+    if (!is_plain(out.values[i], param) && !accept_value(param, out.values[i], out.integers[i])) [[unlikely]]
       return fail(err, TENON_TYPE_MISMATCH, "[%s] argument `%s`: expected %s, got %s; the signature is %s",
                   short_name(op), param.name, param_kind_name(param.kind), value_kind_name(out.values[i].tag),
                   op.def.schema);

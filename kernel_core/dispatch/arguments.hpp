@@ -13,9 +13,10 @@ struct Arguments {
   int64_t integers[kMaxParams];
 };
 
-// Fill `out` from the first `nargs` parameters' values and the defaults of the rest.
-tenon_status complete_arguments(const Operator& op, const tenon_value* args, uint32_t nargs, Arguments& out,
-                                tenon_err* err);
+// The first `nargs` parameters' values and the defaults of the rest: `args` itself if nothing is missing and
+// nothing to be converted, else in `room`.
+tenon_status complete_arguments(const Operator& op, tenon_value* args, uint32_t nargs, Arguments& room,
+                                tenon_value** complete, tenon_err* err);
 
 // Does a value fit its parameter? Converted where the schema allows it; `integer` backs a list of one.
 bool accept_value(const tenon_param_def& param, tenon_value& value, int64_t& integer);

@@ -13,66 +13,70 @@
 namespace tenon::core {
 namespace {
 
-bool same_shape_as(const tenon_tensor& a, const tenon_tensor& b) {
-  if (a.ndim != b.ndim) return false;
-  for (int32_t axis = 0; axis < a.ndim; ++axis)
-    if (a.shape[axis] != b.shape[axis]) return false;
-  return true;
+bool is_like(const tenon_tensor& tensor, const tenon_tensor& first) {
+  return tensor.flags & TENON_TENSOR_CONTIGUOUS && tensor.dtype == first.dtype && tensor.device == first.device &&
+         same_shape(tensor, first.ndim, first.shape);
 }
 
-// What the fast path wants of one more tensor.
-bool is_like(const tenon_tensor& tensor, const tenon_tensor& first) {
-  return tensor.dtype == first.dtype && tensor.device == first.device &&
-         (tensor.flags & TENON_TENSOR_CONTIGUOUS) && same_shape_as(tensor, first);
+// What one look at the arguments of an operator finds that takes tensors, or numbers in their place.
+struct Operands {
+  const tenon_tensor* first = nullptr;
+  bool alike = true;  // one dtype, device and shape, contiguous, plain numbers: for call_fast
+  bool has_numbers = false;
+};
+
+// False: there is no tensor, or something that such an operator does not take.
+bool look_at(const tenon_value* args, uint32_t nargs, Operands& seen) {
+  for (uint32_t i = 0; i < nargs; ++i) {
+    if (const tenon_tensor* tensor = as_tensor(args[i])) {
+      if (!seen.first) seen.first = tensor;
+      seen.alike &= is_like(*tensor, *seen.first);
+    } else {
+      if (!is_scalar_tag(args[i].tag)) return false;
+      seen.has_numbers = true;
+      seen.alike &= args[i].tag != TENON_VALUE_COMPLEX;
+    }
+  }
+  return seen.first != nullptr;
 }
 
 constexpr uint32_t kFastParams = 4;
 
-// Returns false, with nothing done, if the call needs call_general.
-bool call_fast(Operator& op, const tenon_value* args, tenon_value* outs, tenon_err* err, tenon_status* status) {
+// Operands that are alike. Returns false, with nothing done, if the call needs call_general.
+bool call_fast(Operator& op, const tenon_tensor& first, bool has_numbers, const tenon_value* args, tenon_value* outs,
+               tenon_err* err, tenon_status* status) {
   uint32_t nparams = op.def.nparams;
   if (nparams > kFastParams) return false;
-  const tenon_tensor* first = nullptr;
-  uint32_t scalars = 0;
-  for (uint32_t i = 0; i < nparams; ++i) {
-    if (args[i].tag == TENON_VALUE_TENSOR) {
-      auto* tensor = static_cast<const tenon_tensor*>(args[i].v.p);
-      if (!first) {
-        if (!(tensor->flags & TENON_TENSOR_CONTIGUOUS)) return false;
-        first = tensor;
-      } else if (!is_like(*tensor, *first)) {
-        return false;
-      }
-    } else if (args[i].tag >= TENON_VALUE_INT && args[i].tag <= TENON_VALUE_FLOAT) {
-      ++scalars;
-    } else {
-      return false;
-    }
-  }
-  if (!first) return false;
-  int32_t dtype = first->dtype;
-  if (scalars) {
-    for (uint32_t i = 0; i < nparams; ++i)
-      if (args[i].tag != TENON_VALUE_TENSOR && promote_weak(dtype, scalar_class(args[i].tag)) != dtype)
-        return false;
-  }
+  int32_t dtype = first.dtype;
   if (op.def.compute == TENON_COMPUTE_PROMOTE_FLOAT && dtype_class(dtype) < DtypeClass::kFloating) return false;
-
-  const Resolution* cell = op.cell(TENON_DEVICE_KIND(first->device), dtype);
+  const Resolution* cell = op.cell(TENON_DEVICE_KIND(first.device), dtype);
   if (!cell || cell->route != Route::kNative) return false;
   if (!(op.def.dtype_mask >> dtype & 1)) return false;
-  Device* device = find_device(first->device);
+  Device* device = find_device(first.device);
+  HostScalar scalars[kFastParams];
+  tenon_value values[kFastParams];
+  if (has_numbers) {
+    if (!(cell->traits & TENON_KERNEL_HOST_SCALARS)) return false;
+    for (uint32_t i = 0; i < nparams; ++i) {
+      values[i] = args[i];
+      if (args[i].tag == TENON_VALUE_TENSOR) continue;
+      if (promote_weak(dtype, scalar_class(args[i].tag)) != dtype) return false;
+      scalars[i].set(args[i], dtype, *device);
+      values[i] = tensor_value(&scalars[i].view);
+    }
+  }
 
-  int32_t out_dtype = output_dtype(op, dtype);
+  int32_t out_dtype = op.def.out_dtype == TENON_OUT_COMPUTE ? dtype : output_dtype(op, dtype);
   TensorImpl* created = nullptr;
   if (outs[0].tag == TENON_VALUE_NONE) {
-    *status = create_tensor(*device, out_dtype, first->ndim, first->shape, &created, err);
+    *status = create_tensor(*device, out_dtype, first.ndim, first.shape, &created, err);
     if (*status != TENON_OK) return true;
     outs[0] = tensor_value(created);
   } else {
-    auto* out = static_cast<const tenon_tensor*>(outs[0].v.p);
-    if (out->dtype != out_dtype || out->device != first->device || !(out->flags & TENON_TENSOR_CONTIGUOUS) ||
-        (out->flags & TENON_TENSOR_READONLY) || !same_shape_as(*out, *first))
+    const tenon_tensor* out = as_tensor(outs[0]);
+    constexpr uint16_t kLayout = TENON_TENSOR_CONTIGUOUS | TENON_TENSOR_READONLY;
+    if (!out || out->dtype != out_dtype || out->device != first.device ||
+        (out->flags & kLayout) != TENON_TENSOR_CONTIGUOUS || !same_shape(*out, first.ndim, first.shape))
       return false;
     // Element by element an output may be one of the inputs, but not a shifted view of one.
     for (uint32_t i = 0; i < nparams; ++i) {
@@ -83,23 +87,7 @@ bool call_fast(Operator& op, const tenon_value* args, tenon_value* outs, tenon_e
   }
 
   tenon_ctx ctx(&op, *device, outs, 1);
-  if (scalars == 0) {
-    *status = invoke(*cell, ctx, args, nparams, outs, 1, err);
-  } else {
-    if (!(cell->traits & TENON_KERNEL_HOST_SCALARS)) {
-      if (created) release(created), outs[0].tag = TENON_VALUE_NONE;
-      return false;
-    }
-    HostScalar storage[kFastParams];
-    tenon_value values[kFastParams];
-    for (uint32_t i = 0; i < nparams; ++i) {
-      values[i] = args[i];
-      if (args[i].tag == TENON_VALUE_TENSOR) continue;
-      storage[i].set(args[i], dtype, *device);
-      values[i] = tensor_value(&storage[i].view);
-    }
-    *status = invoke(*cell, ctx, values, nparams, outs, 1, err);
-  }
+  *status = invoke(*cell, ctx, has_numbers ? values : args, nparams, outs, 1, err);
   count(cell->native_calls);
   if (*status != TENON_OK) [[unlikely]] {
     *status = kernel_result(op, *device, *status, err);
@@ -107,6 +95,22 @@ bool call_fast(Operator& op, const tenon_value* args, tenon_value* outs, tenon_e
   } else if (!created) {
     bump_version(impl(as_tensor(outs[0])));
   }
+  return true;
+}
+
+// A plain view is decided by its rule alone. Returns false, with nothing done, if the call needs call_general,
+// if only to say what is wrong with it.
+bool call_view(const Operator& op, const tenon_value* args, tenon_value* outs, tenon_err* err, tenon_status* status) {
+  tenon_tensor* base = as_tensor(args[0]);
+  if (!base || outs[0].tag != TENON_VALUE_NONE || !find_device(base->device)) return false;
+  tenon_meta meta;
+  *status = op.infer(args, &meta, err);
+  if (*status != TENON_OK) return true;
+  tenon_tensor* view;
+  if (meta.kind != TENON_META_VIEW || meta.view_of != 0 ||
+      slots::tensor_view_of(base, meta.dtype, meta.ndim, meta.shape, meta.strides, meta.offset, &view, nullptr) != TENON_OK)
+    return false;
+  outs[0] = tensor_value(view);
   return true;
 }
 
@@ -124,23 +128,22 @@ tenon_status no_kernel(const Plan& plan) {
 tenon_status make_views(Plan& plan, tenon_value* results) {
   for (uint32_t i = 0; i < plan.op.def.nouts; ++i) {
     const tenon_meta& meta = plan.metas[i];
-    TensorImpl* result;
     if (meta.kind == TENON_META_VIEW) {
       tenon_tensor* base = meta.view_of < plan.op.def.nparams ? as_tensor(plan.args[meta.view_of]) : nullptr;
       if (!base)
         return fail(plan.err, TENON_INTERNAL, "[%s] its shape rule names argument %u as base, which is no tensor",
                     short_name(plan.op), meta.view_of);
-      tenon_status status = check_view(*impl(base), meta.dtype, meta.ndim, meta.shape, meta.strides, meta.offset,
-                                       plan.err);
+      tenon_tensor* view;
+      tenon_status status = slots::tensor_view_of(base, meta.dtype, meta.ndim, meta.shape, meta.strides, meta.offset,
+                                                  &view, plan.err);
       if (status != TENON_OK) return fail_rule(plan, status);  // rules may lie
-      TENON_TRY(create_view(*impl(base), meta.dtype, meta.ndim, meta.shape, meta.strides, meta.offset, &result,
-                            plan.err));
-      set_base(result, impl(base));
-      if (plan.op.def.flags & TENON_OP_NO_GRAD) result->flags &= static_cast<uint16_t>(~kFollowsBase);
+      if (plan.op.def.flags & TENON_OP_NO_GRAD) view->flags &= static_cast<uint16_t>(~kFollowsBase);
+      results[i] = tensor_value(view);
     } else {
-      TENON_TRY(create_tensor(*plan.device, meta.dtype, meta.ndim, meta.shape, &result, plan.err));
+      TensorImpl* created;
+      TENON_TRY(create_tensor(*plan.device, meta.dtype, meta.ndim, meta.shape, &created, plan.err));
+      results[i] = tensor_value(created);
     }
-    results[i] = tensor_value(result);
   }
   return TENON_OK;
 }
@@ -149,15 +152,15 @@ tenon_status make_views(Plan& plan, tenon_value* results) {
 tenon_status run_without_kernel(Plan& plan) {
   tenon_value results[kMaxOutputs] = {};
   tenon_status status = make_views(plan, results);
-  if (status != TENON_OK) {
-    drop_results(results, plan.op.def.nouts);
-    return status;
-  }
-  return deliver(plan, results);
+  if (status == TENON_OK) return deliver(plan, results);
+  drop_results(results, plan.op.def.nouts);
+  return status;
 }
 
 [[gnu::noinline]] tenon_status call_general(Operator& op, const tenon_value* args, tenon_value* outs,
                                             tenon_err* err) {
+  tenon_status status;
+  if (op.views_first && call_view(op, args, outs, err, &status)) return status;
   Plan plan(op, args, outs, err);
   TENON_TRY(find_call_device(plan));
   if (op.def.compute != TENON_COMPUTE_OUTPUT) TENON_TRY(find_compute_dtype(plan));
@@ -216,7 +219,8 @@ tenon_status call_composite(Operator& op, tenon_value* args, tenon_value* outs, 
   if (!want_parts && op.can_infer() && has_own_kernel(op, args, outs))
     return wanted ? enter_layer(wanted, op, args, op.def.nparams, outs, op.def.nouts, err)
                   : call_general(op, args, outs, err);
-  tenon_value results[kMaxOutputs] = {};
+  tenon_value results[kMaxOutputs];
+  for (uint32_t i = 0; i < op.def.nouts; ++i) results[i].tag = TENON_VALUE_NONE;
   tenon_status status = op.decompose(args, results, err);
   if (status != TENON_OK) {
     drop_results(results, op.def.nouts);
@@ -239,10 +243,11 @@ tenon_status call_composite(Operator& op, tenon_value* args, tenon_value* outs, 
 }  // namespace
 
 tenon_status call_kernel(Operator& op, const tenon_value* args, tenon_value* outs, tenon_err* err) {
-  if (op.tensor_params_only) {
-    tenon_status status;
-    if (call_fast(op, args, outs, err, &status)) return status;
-  }
+  Operands seen;
+  tenon_status status;
+  if (op.tensor_params_only && look_at(args, op.def.nparams, seen) && seen.alike &&
+      call_fast(op, *seen.first, seen.has_numbers, args, outs, err, &status))
+    return status;
   return call_general(op, args, outs, err);
 }
 
@@ -277,20 +282,21 @@ tenon_status op_call(const tenon_op* handle, tenon_value* args, uint32_t nargs, 
     return core::fail(err, TENON_INVALID_ARGUMENT, "[%s] expected room for %u results, got %u", short_name(*op),
                       op->def.nouts, nouts);
 
-  // Simple operators check their arguments on the fast path as they go; it hands over what it does not like.
-  if (op->tensor_params_only && nargs == op->def.nparams) [[likely]] {
+  // Simple operators have no defaults to fill in: one look says whether the arguments are what they take.
+  Operands seen;
+  if (op->tensor_params_only && nargs == op->def.nparams && look_at(args, nargs, seen)) [[likely]] {
     uint8_t wanted = wanted_layers(args, nargs, outs, nouts, enabled_layers());
-    if (wanted == 0) {
-      tenon_status status;
-      if (call_fast(*op, args, outs, err, &status)) return status;
-    }
+    if (wanted) return enter_layer(wanted, *op, args, nargs, outs, nouts, err);
+    tenon_status status;
+    if (seen.alike && call_fast(*op, *seen.first, seen.has_numbers, args, outs, err, &status)) return status;
+    return call_general(*op, args, outs, err);
   }
-  Arguments complete;
-  TENON_TRY(complete_arguments(*op, args, nargs, complete, err));
-  if (op->def.flags & TENON_OP_COMPOSITE) return call_composite(*op, complete.values, outs, err);
-  uint8_t wanted = wanted_layers(complete.values, op->def.nparams, outs, nouts, enabled_layers());
-  if (wanted) return enter_layer(wanted, *op, complete.values, op->def.nparams, outs, nouts, err);
-  return call_general(*op, complete.values, outs, err);
+  Arguments room;
+  TENON_TRY(complete_arguments(*op, args, nargs, room, &args, err));
+  if (op->def.flags & TENON_OP_COMPOSITE) return call_composite(*op, args, outs, err);
+  uint8_t wanted = wanted_layers(args, op->def.nparams, outs, nouts, enabled_layers());
+  if (wanted) return enter_layer(wanted, *op, args, op->def.nparams, outs, nouts, err);
+  return call_general(*op, args, outs, err);
 }
 
 tenon_status op_call_below(int32_t layer, const tenon_op* handle, tenon_value* args, uint32_t nargs,

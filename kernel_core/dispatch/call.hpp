@@ -2,6 +2,8 @@
 // One operator call below all layers: dtype, shape, outputs, kernel.
 #pragma once
 
+#include <algorithm>
+
 #include "kernel_core/dispatch/arguments.hpp"
 #include "kernel_core/dispatch/context.hpp"
 #include "kernel_core/dispatch/host_scalar.hpp"
@@ -17,7 +19,12 @@ tenon_status call_kernel(Operator& op, const tenon_value* args, tenon_value* out
 struct Plan {
   // Leaves the arrays uninitialised: they are 5 KB, of which a call fills a few words.
   Plan(Operator& op_in, const tenon_value* args_in, tenon_value* outs_in, tenon_err* err_in)
-      : op(op_in), args(args_in), outs(outs_in), err(err_in) {}
+      : op(op_in), args(args_in), outs(outs_in), err(err_in), values(args_in) {}
+  // `values`, to be changed.
+  tenon_value* own_values() {
+    if (values == args) std::copy_n(args, op.def.nparams, changed), values = changed;
+    return changed;
+  }
 
   Operator& op;
   const tenon_value* args;  // as called
@@ -26,7 +33,8 @@ struct Plan {
 
   Device* device = nullptr;
   int32_t compute = -1;  // compute dtype
-  tenon_value values[kMaxParams];  // args, with numbers given for tensors as host scalars
+  const tenon_value* values;  // args, or `changed`, with numbers given for tensors as host scalars
+  tenon_value changed[kMaxParams];
   uint32_t scalar_count = 0;
   HostScalar scalars[8];
   tenon_meta metas[kMaxOutputs];  // unset for data-dependent operators

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel_core/dispatch/host_scalar.hpp"
 
+#include <complex>
 #include <cstring>
 
 #include "kernel_core/types/half.hpp"
@@ -51,35 +52,17 @@ void write_scalar(const tenon_value& value, int32_t dtype, void* out) {
     case TENON_DTYPE_BF16: return store(out, float_to_bfloat16(static_cast<float>(real)));
     case TENON_DTYPE_F32: return store(out, static_cast<float>(real));
     case TENON_DTYPE_F64: return store(out, real);
-    case TENON_DTYPE_C64: {
-      float parts[2] = {static_cast<float>(real), static_cast<float>(imaginary)};
-      std::memcpy(out, parts, sizeof parts);
-      return;
-    }
-    case TENON_DTYPE_C128: {
-      double parts[2] = {real, imaginary};
-      std::memcpy(out, parts, sizeof parts);
-      return;
-    }
+    case TENON_DTYPE_C64: return store(out, std::complex(static_cast<float>(real), static_cast<float>(imaginary)));
+    case TENON_DTYPE_C128: return store(out, std::complex(real, imaginary));
     default: return;
   }
 }
 
 void HostScalar::set(const tenon_value& value, int32_t dtype, const Device& device) {
-  view.data = bytes;
-  view.dl_device_type = device.info.dl_device_type;
-  view.dl_device_id = static_cast<int32_t>(TENON_DEVICE_INDEX(device.id));
-  view.ndim = 0;
-  view.dl_dtype = kDtypes[dtype].dl;
-  view.shape = nullptr;
-  view.strides = nullptr;
-  view.byte_offset = 0;
-  view.flags = TENON_TENSOR_CONTIGUOUS | TENON_TENSOR_HOST_SCALAR | TENON_TENSOR_READONLY;
-  view.dtype = static_cast<uint8_t>(dtype);
-  view.layers = 0;
-  view.device = device.id;
-  view.reserved = 0;
-  view.numel = 1;
+  constexpr uint16_t kFlags = TENON_TENSOR_CONTIGUOUS | TENON_TENSOR_HOST_SCALAR | TENON_TENSOR_READONLY;
+  view = {.data = bytes, .dl_device_type = device.info.dl_device_type,
+          .dl_device_id = static_cast<int32_t>(TENON_DEVICE_INDEX(device.id)), .dl_dtype = kDtypes[dtype].dl,
+          .flags = kFlags, .dtype = static_cast<uint8_t>(dtype), .device = device.id, .numel = 1};
   if (dtype == TENON_DTYPE_F32 && value.tag == TENON_VALUE_FLOAT) [[likely]]
     store(bytes, static_cast<float>(value.v.f));
   else

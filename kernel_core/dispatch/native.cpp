@@ -73,18 +73,18 @@ tenon_status prepare_input(const Plan& plan, uint32_t traits, uint32_t flags, te
 
 tenon_status prepare_inputs(Plan& plan, uint32_t traits, Temporaries& temporaries) {
   for (uint32_t i = 0; i < plan.op.def.nparams; ++i) {
-    tenon_value& value = plan.values[i];
+    const tenon_value& value = plan.values[i];
     uint32_t flags = plan.op.def.params[i].flags;
     if (value.tag == TENON_VALUE_TENSOR) {
       auto* tensor = static_cast<tenon_tensor*>(value.v.p);
       TENON_TRY(prepare_input(plan, traits, flags, &tensor, temporaries));
-      value.v.p = tensor;
+      if (tensor != value.v.p) plan.own_values()[i].v.p = tensor;
     } else if (value.tag == TENON_VALUE_TENSORS) {
       auto* list = static_cast<tenon_tensor* const*>(value.v.p);
       auto& prepared = temporaries.lists.emplace_back(list, list + value.aux);
       for (tenon_tensor*& tensor : prepared)
         if (tensor) TENON_TRY(prepare_input(plan, traits, flags, &tensor, temporaries));
-      value.v.p = prepared.data();
+      plan.own_values()[i].v.p = prepared.data();
     }
   }
   return TENON_OK;
@@ -141,7 +141,7 @@ tenon_status run_native(Plan& plan, const Resolution& kernel) {
   TENON_TRY(prepare_inputs(plan, kernel.traits, temporaries));
 
   tenon_value results[kMaxOutputs];
-  for (uint32_t i = 0; i < op.def.nouts; ++i) results[i] = {TENON_VALUE_NONE, 0, {.i = 0}};
+  for (uint32_t i = 0; i < op.def.nouts; ++i) results[i].tag = TENON_VALUE_NONE;
   tenon_status status = TENON_OK;
   for (uint32_t i = 0; i < op.def.nouts && plan.has_metas && status == TENON_OK; ++i) {
     tenon_tensor* given = as_tensor(plan.outs[i]);

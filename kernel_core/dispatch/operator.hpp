@@ -68,6 +68,7 @@ struct tenon_op {
   uint32_t id;
   uint8_t is_defined;
   uint8_t tensor_params_only;  // every parameter is a plain Tensor that promotes and broadcasts
+  uint8_t views_first;         // one result: a view of the first parameter, the only Tensor, whatever its dtype
   std::string name;
   const void* owner;
   std::string definer;  // "acme 1.4.2 (/path/libtenon_acme.so)", for messages

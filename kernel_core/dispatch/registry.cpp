@@ -100,11 +100,18 @@ tenon_status check_definition(const tenon_op_def& def, tenon_err* err) {
 }
 
 bool is_simple(const tenon_op_def& def) {
-  if (def.shape != TENON_SHAPE_BROADCAST || def.nparams == 0) return false;
+  if (def.shape != TENON_SHAPE_BROADCAST || def.nparams == 0 || def.flags & TENON_OP_COMPOSITE) return false;
   constexpr uint32_t kBoth = TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST;
   for (uint32_t i = 0; i < def.nparams; ++i)
     if (def.params[i].kind != TENON_PARAM_TENSOR || (def.params[i].flags & kBoth) != kBoth) return false;
   return def.compute == TENON_COMPUTE_PROMOTE || def.compute == TENON_COMPUTE_PROMOTE_FLOAT;
+}
+
+bool is_plain_view(const tenon_op_def& def) {
+  auto is_tensor = [](const tenon_param_def& param) { return param.kind <= TENON_PARAM_TENSORS; };
+  return (def.flags & (TENON_OP_VIEW | TENON_OP_NO_GRAD)) == TENON_OP_VIEW && def.compute == TENON_COMPUTE_FIRST &&
+         ~def.dtype_mask << (64 - TENON_DTYPE_COUNT) == 0 && def.nouts == 1 && def.nparams > 0 &&
+         std::none_of(def.params + 1, def.params + def.nparams, is_tensor);
 }
 
 void define(Registry& self, Operator& op, const tenon_op_def& def, const void* owner,
@@ -113,6 +120,7 @@ void define(Registry& self, Operator& op, const tenon_op_def& def, const void* o
   op.owner = owner;
   op.definer = definer;
   op.tensor_params_only = is_simple(def);
+  op.views_first = is_plain_view(def);
   op.is_defined = 1;
   clear_cells(op);
   if (def.flags & TENON_OP_CONVERT) self.convert.store(&op, std::memory_order_release);

@@ -7,25 +7,6 @@
 #include "kernel_core/runtime/tensor_shape.hpp"
 
 namespace tenon::core {
-namespace {
-
-// Call `visit(tensor, param_index)` for every tensor argument, lists included, until it fails.
-template <class Visit>
-tenon_status for_each_tensor(const Operator& op, const tenon_value* values, Visit visit) {
-  for (uint32_t i = 0; i < op.def.nparams; ++i) {
-    if (tenon_tensor* tensor = as_tensor(values[i])) {
-      TENON_TRY(visit(tensor, i));
-    } else if (values[i].tag == TENON_VALUE_TENSORS) {
-      auto* list = static_cast<tenon_tensor* const*>(values[i].v.p);
-      for (uint32_t k = 0; k < values[i].aux; ++k)
-        if (list[k]) TENON_TRY(visit(list[k], i));
-    }
-  }
-  return TENON_OK;
-}
-
-}  // namespace
-
 int32_t output_dtype(const Operator& op, int32_t compute) {
   switch (op.def.out_dtype) {
     case TENON_OUT_BOOL: return TENON_DTYPE_BOOL;
@@ -49,19 +30,21 @@ tenon_status fail_rule(const Plan& plan, tenon_status status) {
 }
 
 tenon_status find_call_device(Plan& plan) {
-  tenon_device_id id = TENON_DEVICE_NONE;
-  TENON_TRY(for_each_tensor(plan.op, plan.args, [&](tenon_tensor* tensor, uint32_t index) -> tenon_status {
-    if (id == TENON_DEVICE_NONE) id = tensor->device;
-    if (id == tensor->device) return TENON_OK;
+  tenon_device_id id = TENON_DEVICE_NONE, other = TENON_DEVICE_NONE;
+  uint32_t index = 0;
+  for (; index < plan.op.def.nparams && other == TENON_DEVICE_NONE; ++index)
+    visit_tensors(plan.args + index, 1, [&](const tenon_tensor& tensor) {
+      if (id == TENON_DEVICE_NONE) id = tensor.device;
+      if (id != tensor.device) other = tensor.device;
+    });
+  if (other != TENON_DEVICE_NONE)
     return fail(plan.err, TENON_INVALID_ARGUMENT,
                 "[%s] expected all tensors on one device, got `%s` on %s and others on %s; move one with .to()",
-                short_name(plan.op), plan.op.def.params[index].name, device_name(tensor->device).c_str(),
+                short_name(plan.op), plan.op.def.params[index - 1].name, device_name(other).c_str(),
                 device_name(id).c_str());
-  }));
   // A device parameter decides where creation operators put their result.
-  for (uint32_t i = 0; i < plan.op.def.nparams; ++i)
-    if (plan.args[i].tag == TENON_VALUE_DEVICE && plan.op.def.compute == TENON_COMPUTE_OUTPUT)
-      id = static_cast<tenon_device_id>(plan.args[i].v.i);
+  for (uint32_t i = 0; plan.op.def.compute == TENON_COMPUTE_OUTPUT && i < plan.op.def.nparams; ++i)
+    if (plan.args[i].tag == TENON_VALUE_DEVICE) id = static_cast<tenon_device_id>(plan.args[i].v.i);
   if (id == TENON_DEVICE_NONE) {
     tenon_tensor* out = as_tensor(plan.outs[0]);
     id = out ? out->device : slots::device_host();
@@ -79,14 +62,13 @@ tenon_status find_compute_dtype(Plan& plan) {
     compute = plan.has_metas ? int32_t{plan.metas[0].dtype} : int32_t{TENON_DTYPE_F32};
   } else {
     bool promotes = op.def.compute != TENON_COMPUTE_FIRST;
-    TENON_TRY(for_each_tensor(op, plan.args, [&](tenon_tensor* tensor, uint32_t index) -> tenon_status {
-      if (!promotes) {
-        if (compute < 0) compute = int32_t{tensor->dtype};
-      } else if (op.def.params[index].flags & TENON_PARAM_FLAG_PROMOTE) {
-        compute = compute < 0 ? int32_t{tensor->dtype} : promote(compute, tensor->dtype);
-      }
-      return TENON_OK;
-    }));
+    for (uint32_t i = 0; i < op.def.nparams; ++i)
+      visit_tensors(plan.args + i, 1, [&](const tenon_tensor& tensor) {
+        if (compute < 0 && (!promotes || op.def.params[i].flags & TENON_PARAM_FLAG_PROMOTE))
+          compute = int32_t{tensor.dtype};
+        else if (promotes && op.def.params[i].flags & TENON_PARAM_FLAG_PROMOTE)
+          compute = promote(compute, tensor.dtype);
+      });
     // Numbers given for promoted parameters change the class only.
     for (uint32_t i = 0; i < op.def.nparams; ++i) {
       bool counts = op.def.params[i].kind == TENON_PARAM_TENSOR && is_scalar_tag(plan.args[i].tag) &&
@@ -111,9 +93,8 @@ namespace {
 
 tenon_status wrap_scalars(Plan& plan) {
   Operator& op = plan.op;
-  std::copy_n(plan.args, op.def.nparams, plan.values);
   for (uint32_t i = 0; i < op.def.nparams; ++i) {
-    if (op.def.params[i].kind != TENON_PARAM_TENSOR || !is_scalar_tag(plan.args[i].tag)) continue;
+    if (!is_scalar_tag(plan.args[i].tag) || op.def.params[i].kind != TENON_PARAM_TENSOR) continue;
     if (plan.scalar_count == std::size(plan.scalars))
       return fail(plan.err, TENON_UNSUPPORTED, "[%s] more than %zu numbers given for tensors", short_name(op),
                   std::size(plan.scalars));
@@ -122,7 +103,7 @@ tenon_status wrap_scalars(Plan& plan) {
                         : promote_weak(TENON_DTYPE_BOOL, scalar_class(plan.args[i].tag));
     HostScalar& scalar = plan.scalars[plan.scalar_count++];
     scalar.set(plan.args[i], dtype, *plan.device);
-    plan.values[i] = tensor_value(&scalar.view);
+    plan.own_values()[i] = tensor_value(&scalar.view);
   }
   return TENON_OK;
 }

@@ -68,7 +68,8 @@ void give_block(BlockList& list, void* block) {
   ++list.count;
 }
 
-TensorImpl* new_tensor_block(int32_t ndim) {
+// Inline, as is create_tensor's use of it: making a tensor is most of what a call on a small one costs.
+[[gnu::always_inline]] inline TensorImpl* new_tensor_block(int32_t ndim) {
   void* block = take_block<TensorImpl>(tensor_blocks);
   if (!block) [[unlikely]]
     return nullptr;
@@ -103,9 +104,7 @@ void set_dtype_and_device(TensorImpl* tensor, int32_t dtype, const Device& devic
 }
 
 void release_storage(Storage* storage) noexcept {
-  if (storage->references.load(std::memory_order_acquire) != 1 &&
-      storage->references.fetch_sub(1, std::memory_order_acq_rel) != 1)
-    return;
+  if (!drop_reference(storage->references)) return;
   if (storage->device)
     deallocate(*storage->device, storage->data, storage->bytes, storage->stream);
   else if (storage->drop)
@@ -160,32 +159,66 @@ tenon_status create_tensor(Device& device, int32_t dtype, int32_t ndim, const in
   return TENON_OK;
 }
 
+namespace {
+
+[[gnu::cold]] tenon_status fail_view(const TensorImpl& base, int32_t ndim, const int64_t* shape, int64_t offset,
+                                     tenon_err* err) {
+  int64_t numel;
+  TENON_TRY(count_elements(ndim, shape, &numel, err));
+  return fail(err, TENON_OUT_OF_RANGE, "a view of shape %s at offset %lld reaches outside its storage of %llu bytes",
+              shape_text(ndim, shape).c_str(), static_cast<long long>(offset),
+              static_cast<unsigned long long>(base.storage ? base.storage->bytes : 0));
+}
+
+}  // namespace
+
+// One pass over the axes for all that there is to compute and to check.
 tenon_status create_view(const TensorImpl& base, int32_t dtype, int32_t ndim, const int64_t* shape,
-                         const int64_t* strides, int64_t offset_elements, TensorImpl** out,
-                         tenon_err* err) {
+                         const int64_t* strides, int64_t offset, TensorImpl** out, tenon_err* err) {
+  if (static_cast<uint32_t>(ndim) > TENON_MAX_NDIM) return fail_view(base, ndim, shape, offset, err);
   TensorImpl* tensor = new_tensor_block(ndim);
   if (!tensor) return fail_host_memory(err);
-  int64_t numel = 1;
-  for (int32_t axis = 0; axis < ndim; ++axis) {
-    tensor->shape[axis] = shape[axis];
-    tensor->strides[axis] = strides[axis];
-    numel *= shape[axis];
+  tensor->storage = base.storage;
+  if (base.storage) add_reference(base.storage->references);
+  int64_t numel = 1, low = offset, high = offset;  // elements of the lowest and highest one touched
+  bool is_dense = true;                            // row-major; axes of size 1 may have any stride
+  bool is_empty = false, is_wrong = false, is_outside = false;
+  for (int32_t axis = ndim - 1; axis >= 0; --axis) {
+    int64_t size = shape[axis], stride = strides[axis], reach;
+    tensor->shape[axis] = size;
+    tensor->strides[axis] = stride;
+    is_dense &= stride == numel || size == 1;
+    is_empty |= size == 0;
+    is_wrong |= size < 0 || __builtin_mul_overflow(numel, size ? size : 1, &numel);
+    is_outside |= __builtin_mul_overflow(size - 1, stride, &reach) ||
+                  __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high);
   }
-  tensor->numel = numel;
+  is_wrong |= numel > INT64_MAX / 16;
+  tensor->numel = is_empty ? 0 : numel;
   tensor->dtype = static_cast<uint8_t>(dtype);
   tensor->dl_dtype = kDtypes[dtype].dl;
   tensor->device = base.device;
   tensor->dl_device_type = base.dl_device_type;
   tensor->dl_device_id = base.dl_device_id;
   tensor->flags = static_cast<uint16_t>((base.flags & TENON_TENSOR_READONLY) |
-                                        (is_contiguous(ndim, shape, strides) ? TENON_TENSOR_CONTIGUOUS : 0));
-  int64_t offset_bytes = offset_elements * static_cast<int64_t>(dtype_size(dtype));
+                                        (is_dense || is_empty ? TENON_TENSOR_CONTIGUOUS : 0));
   tensor->data = base.data;
-  tensor->storage = base.storage;
+  if (const Storage* storage = base.storage) {
+    int64_t size = dtype_size(dtype);
+    int64_t first = static_cast<char*>(base.data) - static_cast<char*>(storage->data) +
+                    static_cast<int64_t>(base.byte_offset);
+    is_outside |= __builtin_mul_overflow(low, size, &low) || __builtin_add_overflow(high, 1, &high) ||
+                  __builtin_mul_overflow(high, size, &high) || first + low < 0 ||
+                  first + high > static_cast<int64_t>(storage->bytes);
+  }
+  if (is_wrong || (is_outside && !is_empty)) [[unlikely]] {
+    destroy_tensor(tensor);
+    return fail_view(base, ndim, shape, offset, err);
+  }
   if (base.storage) {
-    base.storage->references.fetch_add(1, std::memory_order_relaxed);
+    int64_t offset_bytes = is_empty ? 0 : offset * static_cast<int64_t>(dtype_size(dtype));
     const Device* device = find_device(base.device);
-    if (device && device->info.flags & TENON_DEVICE_OPAQUE_MEMORY)
+    if (device && device->opaque_memory)
       tensor->byte_offset = base.byte_offset + static_cast<uint64_t>(offset_bytes);
     else if (base.data)
       tensor->data = static_cast<char*>(base.data) + offset_bytes;

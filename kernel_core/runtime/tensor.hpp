@@ -5,6 +5,7 @@
 // 64-byte-aligned blocks from thread-local free lists, so that making one costs no call to malloc.
 #pragma once
 
+#include <sys/single_threaded.h>
 #include <tenon/abi.h>
 
 #include <atomic>
@@ -49,12 +50,9 @@ inline const TensorImpl* impl(const tenon_tensor* tensor) {
 tenon_status create_tensor(Device& device, int32_t dtype, int32_t ndim, const int64_t* shape,
                            TensorImpl** out, tenon_err* err);
 
-// Does a view lie inside its base's storage? Sizes have been validated.
-tenon_status check_view(const TensorImpl& base, int32_t dtype, int32_t ndim, const int64_t* shape,
-                        const int64_t* strides, int64_t offset_elements, tenon_err* err);
-// View of `base`; the caller vouches for the bounds.
+// View of `base`, which has to lie inside its storage.
 tenon_status create_view(const TensorImpl& base, int32_t dtype, int32_t ndim, const int64_t* shape,
-                         const int64_t* strides, int64_t offset_elements, TensorImpl** out,
+                         const int64_t* strides, int64_t offset, TensorImpl** out,
                          tenon_err* err);
 
 // Remember that `view` was taken from `base`, or from what `base` was taken from.
@@ -62,13 +60,26 @@ void set_base(TensorImpl* view, TensorImpl* base);
 
 void destroy_tensor(TensorImpl* tensor) noexcept;
 
-inline void retain(TensorImpl* tensor) { tensor->references.fetch_add(1, std::memory_order_relaxed); }
+// A locked instruction takes as long as twenty others. In a process of one thread, which glibc tells from its
+// making the second, plain ones count as well.
+inline void add_reference(std::atomic<uint32_t>& count) {
+  if (__libc_single_threaded)
+    count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  else
+    count.fetch_add(1, std::memory_order_relaxed);
+}
+// True: it was the last one. Its holder needs no read-modify-write: nobody else can be counting.
+inline bool drop_reference(std::atomic<uint32_t>& count) {
+  uint32_t before = count.load(std::memory_order_acquire);
+  if (before == 1) return true;
+  if (!__libc_single_threaded) return count.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  count.store(before - 1, std::memory_order_relaxed);
+  return false;
+}
 
-// The last holder needs no read-modify-write: nobody else can be counting.
+inline void retain(TensorImpl* tensor) { add_reference(tensor->references); }
 inline void release(TensorImpl* tensor) {
-  if (tensor->references.load(std::memory_order_acquire) == 1 ||
-      tensor->references.fetch_sub(1, std::memory_order_acq_rel) == 1)
-    destroy_tensor(tensor);
+  if (drop_reference(tensor->references)) destroy_tensor(tensor);
 }
 
 inline void bump_version(TensorImpl* tensor) {

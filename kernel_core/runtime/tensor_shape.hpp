@@ -21,18 +21,6 @@ inline void contiguous_strides(int32_t ndim, const int64_t* shape, int64_t* stri
   }
 }
 
-// Row-major and dense; axes of size 1 may have any stride.
-inline bool is_contiguous(int32_t ndim, const int64_t* shape, const int64_t* strides) {
-  int64_t step = 1;
-  for (int32_t axis = ndim - 1; axis >= 0; --axis) {
-    if (shape[axis] == 0) return true;
-    if (shape[axis] == 1) continue;
-    if (strides[axis] != step) return false;
-    step *= shape[axis];
-  }
-  return true;
-}
-
 inline bool same_shape(const tenon_tensor& a, int32_t ndim, const int64_t* shape) {
   if (a.ndim != ndim) return false;
   for (int32_t axis = 0; axis < ndim; ++axis)

@@ -5,6 +5,7 @@
 #include <new>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "fake_plugins.hpp"
 #include "kernel_core/dispatch/layers.hpp"
@@ -82,6 +83,50 @@ TEST_F(Dispatch, ViewsOfKnownShapeRememberTheRoot) {
   tenon_tensor* outside;
   EXPECT_EQ(slots::tensor_view_of(last, TENON_DTYPE_F32, 1, &two, &stride, 1, &outside, nullptr),
             TENON_OUT_OF_RANGE);
+}
+
+struct ViewCase {
+  std::vector<int64_t> shape, strides;
+  int64_t offset;
+  tenon_status status;
+  bool contiguous = false;
+};
+
+TEST_F(Dispatch, ViewsLieInsideTheirStorage) {
+  auto x = tensor({6}, {0, 1, 2, 3, 4, 5});
+  constexpr int64_t kHuge = int64_t{1} << 62;
+  const ViewCase cases[] = {
+      {{2, 3}, {3, 1}, 0, TENON_OK, true},
+      {{3, 2}, {1, 3}, 0, TENON_OK},
+      {{1, 6}, {77, 1}, 0, TENON_OK, true},  // an axis of one element goes nowhere
+      {{6}, {-1}, 5, TENON_OK},
+      {{6}, {-1}, 4, TENON_OUT_OF_RANGE},
+      {{}, {}, 5, TENON_OK, true},
+      {{}, {}, 6, TENON_OUT_OF_RANGE},
+      {{}, {}, -1, TENON_OUT_OF_RANGE},
+      {{4}, {2}, 0, TENON_OUT_OF_RANGE},
+      {{1 << 20}, {0}, 5, TENON_OK},
+      {{0, 3}, {7, 5}, 6, TENON_OK, true},  // no element, so none outside
+      {{3, 0}, {kHuge, 1}, 0, TENON_OK, true},
+      {{-1}, {1}, 0, TENON_INVALID_ARGUMENT},
+      {{kHuge, 4}, {0, 0}, 0, TENON_INVALID_ARGUMENT},
+      {{3}, {kHuge}, 0, TENON_OUT_OF_RANGE},
+      {{2}, {kHuge}, kHuge, TENON_OUT_OF_RANGE},
+      {{}, {}, kHuge, TENON_OUT_OF_RANGE},
+      {std::vector<int64_t>(33, 1), std::vector<int64_t>(33, 1), 0, TENON_INVALID_ARGUMENT},
+  };
+  for (const ViewCase& expected : cases) {
+    int32_t ndim = static_cast<int32_t>(expected.shape.size());
+    tenon_tensor* view = nullptr;
+    tenon_err err;
+    tenon_status status = slots::tensor_view(x.get(), TENON_DTYPE_F32, ndim, expected.shape.data(),
+                                             expected.strides.data(), expected.offset, &view, &err);
+    EXPECT_EQ(status, expected.status) << ndim << " axes at " << expected.offset << err.text;
+    if (status != TENON_OK) continue;
+    EXPECT_EQ((view->flags & TENON_TENSOR_CONTIGUOUS) != 0, expected.contiguous) << ndim;
+    slots::tensor_release(view);
+  }
+  EXPECT_EQ(slots::tensor_storage_use_count(x.get()), 1u);
 }
 
 TEST_F(Dispatch, MakesInputsContiguousForKernelsThatNeedIt) {

@@ -19,6 +19,10 @@ void store_scalar(const tenon_value& value, int dtype, void* to) {
 
 tenon_status full(tenon_ctx*, const int64_t*, uint64_t, const tenon_value* value, int32_t, int32_t,
                   tenon_tensor* out, tenon_err*) {
+  if (out->numel == 1) {  // a constant, and many of them
+    store_scalar(*value, out->dtype, out->data);
+    return TENON_OK;
+  }
   alignas(16) char element[16];
   store_scalar(*value, out->dtype, element);
   const int size = kDtypeSize[out->dtype];
