@@ -423,9 +423,11 @@ bool parse_arguments(const OperatorObject& self, PyObject* const* objects, Py_ss
       return wrong_type(self, parameter, objects[positional - 1]);
     call.count = count + 1;
   }
-  if (!keyword_names && !(self.required >> call.count)) [[likely]]
-    return true;
-  return complete(self, objects + positional, keyword_names, call);
+  bool all_positional = !keyword_names && !(self.required >> call.count);
+  if (!all_positional && !complete(self, objects + positional, keyword_names, call)) return false;
+  for (; call.count < self.parameter_count; ++call.count)
+    call.values[call.count] = self.parameters[call.count].default_value;
+  return true;
 }
 
 }  // namespace tenon::python

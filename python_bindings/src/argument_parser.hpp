@@ -48,7 +48,7 @@ class ArgumentArena {
 // Arguments as given by Python's vectorcall protocol, boxed.
 struct ParsedCall {
   tenon_value values[kMaxParameters];
-  uint32_t count = 0;         // values to pass; the host adds defaults for the rest
+  uint32_t count = 0;         // values to pass: all that the operator has
   PyObject* first = nullptr;  // borrowed: the argument of parameter 0
   PyObject* out = nullptr;    // borrowed: the keyword `out`
   ArgumentArena arena;

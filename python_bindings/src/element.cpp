@@ -164,6 +164,8 @@ PyObject* read_element(const void* memory, int32_t dtype) {
 bool can_write(int32_t dtype) { return dtype <= TENON_DTYPE_I64 || dtype >= TENON_DTYPE_F32; }
 
 bool write_element(void* memory, int32_t dtype, PyObject* number) {
+  if (dtype == TENON_DTYPE_F32 && PyFloat_CheckExact(number)) [[likely]]
+    return store(memory, static_cast<float>(PyFloat_AS_DOUBLE(number)));
   switch (dtype) {
     case TENON_DTYPE_BOOL: {
       int truth = PyObject_IsTrue(number);

@@ -263,8 +263,8 @@ Tensor apply_basic(tenon_tensor* tensor, const BasicIndex& index, bool watched) 
     int64_t offset = std::find(index.shape, index.shape + index.ndim, 0) == index.shape + index.ndim
                          ? index.offset
                          : 0;
-    tenon_status status = host->tensor_view(tensor, tensor->dtype, index.ndim, index.shape,
-                                            index.strides, offset, &view, err);
+    tenon_status status = host->tensor_view_of(tensor, tensor->dtype, index.ndim, index.shape,
+                                               index.strides, offset, &view, err);
     if (status == TENON_OK) return Tensor::adopt(view);
     raise(status, err);
     return {};

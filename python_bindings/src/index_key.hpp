@@ -13,7 +13,7 @@
 
 namespace tenon::python {
 
-// The part of a key that makes a view: both as a description, for host->tensor_view, and as steps,
+// The part of a key that makes a view: both as a description, for host->tensor_view_of, and as steps,
 // for operators that layers can watch.
 struct BasicIndex {
   int32_t ndim = 0;

@@ -85,7 +85,7 @@ PyObject* call_now(const OperatorObject& self, PyObject* const* objects, size_t 
     return nullptr;
 
   tenon_value results[kMaxResults];
-  for (uint32_t i = 0; i < self.result_count; ++i) results[i] = {};
+  for (uint32_t i = 0; i < self.result_count; ++i) results[i].tag = TENON_VALUE_NONE;
   PyObject* given = nullptr;  // what the caller supplied to be written, and gets back
   if (self.form == CallForm::kInPlace) [[unlikely]] {
     if (call.values[0].tag != TENON_VALUE_TENSOR)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Properties of tenon.Tensor.
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "runtime.hpp"
 #include "tensor_type.hpp"
 #include "types.hpp"
+#include "view.hpp"
 
 namespace tenon::python {
 namespace {
@@ -46,7 +48,12 @@ PyObject* get_version(PyObject* self, void*) {
 }
 
 PyObject* get_transposed(PyObject* self, void*) {
-  return to_python(TENON_CALL(permute, value_of(handle_of(self))));
+  tenon_tensor* tensor = handle_of(self);
+  if (is_watched(tensor)) return to_python(TENON_CALL(permute, value_of(tensor)));
+  int64_t shape[TENON_MAX_NDIM], strides[TENON_MAX_NDIM];
+  std::reverse_copy(tensor->shape, tensor->shape + tensor->ndim, shape);
+  std::reverse_copy(tensor->strides, tensor->strides + tensor->ndim, strides);
+  return make_view(tensor, tensor->ndim, shape, strides, 0);
 }
 
 PyObject* get_matrix_transposed(PyObject* self, void*) {

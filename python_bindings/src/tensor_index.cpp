@@ -9,27 +9,12 @@
 #include "index_key.hpp"
 #include "runtime.hpp"
 #include "tensor_type.hpp"
+#include "view.hpp"
 
 namespace tenon::python {
 namespace {
 
-// Must views of the tensor be made by operators, because a layer wants to see them?
-inline bool is_watched(const tenon_tensor* tensor) {
-  return tensor->layers != 0 || host->layers_every_call() != 0;
-}
-
 // -- reading --------------------------------------------------------------------------------------
-
-PyObject* make_view(tenon_tensor* tensor, int32_t ndim, const int64_t* shape,
-                    const int64_t* strides, int64_t offset) {
-  ErrorSink err;
-  tenon_tensor* view;
-  tenon_status status =
-      host->tensor_view(tensor, tensor->dtype, ndim, shape, strides, offset, &view, err);
-  if (status != TENON_OK) [[unlikely]]
-    return raise(status, err);
-  return wrap(view);
-}
 
 // x[i], unless a layer watches.
 PyObject* select_first(tenon_tensor* tensor, int64_t index) {
@@ -44,8 +29,10 @@ PyObject* slice_first(tenon_tensor* tensor, PyObject* object) {
   if (PySlice_Unpack(object, &start, &stop, &step) < 0) return nullptr;
   int64_t length = PySlice_AdjustIndices(tensor->shape[0], &start, &stop, step);
   int64_t shape[TENON_MAX_NDIM], strides[TENON_MAX_NDIM];
-  std::copy_n(tensor->shape, tensor->ndim, shape);
-  std::copy_n(tensor->strides, tensor->ndim, strides);
+  for (int32_t axis = 0; axis < tensor->ndim; ++axis) {  // few: a call of memcpy takes longer
+    shape[axis] = tensor->shape[axis];
+    strides[axis] = tensor->strides[axis];
+  }
   int64_t offset = length > 0 ? start * strides[0] : 0;
   shape[0] = length;
   if (length > 1) strides[0] *= step;
@@ -99,6 +86,15 @@ Tensor read_positions(const Key& key, Tensor view) {
   return TENON_CALL(index, value_of(view.get()), positions.value(), value_of(axis));
 }
 
+// Out of line, as its frame is large.
+[[gnu::noinline]] PyObject* read_key(tenon_tensor* tensor, PyObject* object) {
+  Key key;
+  if (!parse_key(tensor, object, key)) return nullptr;
+  Tensor view = apply_basic(tensor, key.basic, is_watched(tensor));
+  if (!view) return nullptr;
+  return to_python(key.is_basic() ? std::move(view) : read_positions(key, std::move(view)));
+}
+
 PyObject* tensor_subscript(PyObject* self, PyObject* object) {
   tenon_tensor* tensor = handle_of(self);
   if (tensor->ndim > 0 && !is_watched(tensor)) [[likely]] {
@@ -109,11 +105,7 @@ PyObject* tensor_subscript(PyObject* self, PyObject* object) {
     }
     if (PySlice_Check(object)) return slice_first(tensor, object);
   }
-  Key key;
-  if (!parse_key(tensor, object, key)) return nullptr;
-  Tensor view = apply_basic(tensor, key.basic, is_watched(tensor));
-  if (!view) return nullptr;
-  return to_python(key.is_basic() ? std::move(view) : read_positions(key, std::move(view)));
+  return read_key(tensor, object);
 }
 
 // -- writing --------------------------------------------------------------------------------------
@@ -155,22 +147,27 @@ int assign_number(tenon_tensor* tensor, PyObject* object, PyObject* value) {
   return 1;
 }
 
-int tensor_assign_subscript(PyObject* self, PyObject* object, PyObject* value_object) {
-  if (!value_object) {
-    raise_error(PyExc_TypeError, "elements of a tensor cannot be deleted");
-    return -1;
-  }
-  tenon_tensor* tensor = handle_of(self);
-  if (int done = assign_number(tensor, object, value_object)) return done > 0 ? 0 : -1;
+[[gnu::noinline]] int write_key(tenon_tensor* tensor, PyObject* object, PyObject* value_object) {
   Key key;
   if (!parse_key(tensor, object, key)) return -1;
   Tensor value = value_for(tensor, value_object);
   if (!value) return -1;
-  Tensor view = apply_basic(tensor, key.basic, is_watched(tensor) || value->layers);
+  Tensor view = apply_basic(tensor, key.basic, is_watched(tensor) || layers_of(value.get()));
   if (!view) return -1;
   bool written = key.is_basic() ? copy_into(view.get(), value.get())
                                 : write_positions(key, std::move(view), value);
   return written ? 0 : -1;
+}
+
+int tensor_assign_subscript(PyObject* self, PyObject* object, PyObject* value) {
+  if (!value) {
+    raise_error(PyExc_TypeError, "elements of a tensor cannot be deleted");
+    return -1;
+  }
+  tenon_tensor* tensor = handle_of(self);
+  int done = assign_number(tensor, object, value);
+  if (done == 0) return write_key(tensor, object, value);
+  return done > 0 ? 0 : -1;
 }
 
 // -- sequence -------------------------------------------------------------------------------------

@@ -249,3 +249,71 @@ def test_read_only_memory_is_not_written():
         x[0] = 1
     with pytest.raises(ValueError, match="read-only"):
         x += 1
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda x: x[1:3],
+        lambda x: x[1],
+        lambda x: x[:, 1:],
+        lambda x: x.T,
+        lambda x: x.mT,
+        lambda x: x.transpose(0, 1),
+        lambda x: x.reshape(4, 3),
+        lambda x: x[1:].reshape(8),
+        lambda x: x.flatten(),
+        lambda x: x.unsqueeze(0),
+        lambda x: x[...],
+    ],
+)
+def test_views_carry_history_to_what_they_were_taken_from(take):
+    x = tenon.zeros((3, 4))
+    w = tenon.tensor(2.0, requires_grad=True)
+    view = take(x)
+    view *= 0
+    view += w
+    x.sum().backward()
+    assert w.grad.item() == view.size
+
+
+def test_transposed_like_numpy():
+    for shape in [(), (3,), (2, 3), (2, 3, 4), (2, 0, 3), (1, 2, 1, 3, 2, 1, 2)]:
+        array = np.arange(int(np.prod(shape)), dtype=np.float32).reshape(shape)
+        x = tenon.tensor(array)
+        assert np.array_equal(x.T.numpy(), array.T) and x.T.shape == array.T.shape
+        if len(shape) >= 2:
+            assert np.array_equal(x.mT.numpy(), array.swapaxes(-1, -2))
+        view = x[::-1] if shape else x
+        expected = array[::-1] if shape else array
+        assert np.array_equal(view.T.numpy(), expected.T)
+        assert np.array_equal(view.reshape(-1).numpy(), expected.reshape(-1))
+        assert np.array_equal(view.flatten().numpy(), expected.ravel())
+
+
+def test_flatten_joins_axes():
+    x = tenon.arange(24).reshape(2, 3, 4)
+    assert x.flatten(0, 1).shape == (6, 4)
+    assert x.flatten(1).shape == (2, 12)
+    assert x.flatten(-1).shape == (2, 3, 4)
+    assert x.flatten().data_ptr() == x.data_ptr()
+    assert x.T.flatten().tolist() == np.arange(24).reshape(2, 3, 4).T.ravel().tolist()
+    assert tenon.tensor(3.0).flatten().tolist() == [3.0]
+    assert tenon.zeros((2, 0, 3)).flatten().shape == (0,)
+    with pytest.raises(ValueError, match=r"\[flatten\] expected start <= stop, got 2 and 1"):
+        x.flatten(2, 1)
+
+
+def test_views_without_elements_are_contiguous():
+    x = tenon.arange(6).reshape(2, 3).T
+    assert not x.is_contiguous()
+    assert x[:, 0:0].is_contiguous() and x[3:].is_contiguous()
+
+
+def test_assigned_numbers_are_rounded_like_a_conversion():
+    x = tenon.zeros(4)
+    for i, value in enumerate([0.1, float("nan"), float("inf"), 1e300]):
+        x[i] = value
+    with np.errstate(over="ignore"):
+        expected = np.array([0.1, np.nan, np.inf, 1e300], np.float32)
+    assert np.array_equal(x.numpy(), expected, equal_nan=True)
