@@ -27,13 +27,27 @@ CODES = {
     "x.reshape(1, 1)": ("x.reshape(1, 1)", {"paddle": "x.reshape((1, 1))"}),
     "m @ m": ("m @ m",),
     "m.T": ("m.T",),
+    "m.transpose(0, 1)": (
+        "m.transpose(0, 1)",
+        {"numpy": "m.swapaxes(0, 1)", "paddle": "m.transpose((1, 0))", "jax": "m.swapaxes(0, 1)"},
+    ),
+    "m.permute(1, 0)": (
+        "m.permute(1, 0)",
+        {"numpy": "m.transpose(1, 0)", "paddle": "m.transpose((1, 0))", "jax": "m.transpose(1, 0)"},
+    ),
+    "m.flatten()": ("m.flatten()", {"numpy": "m.ravel()", "jax": "m.ravel()"}),  # views, all
+    "x.squeeze()": ("x.squeeze()",),
+    "x.unsqueeze(0)": ("x.unsqueeze(0)", {"numpy": "x[None]", "jax": "x[None]"}),
     "x[0:1]": ("x[0:1]",),
     "x[0]": ("x[0]", {"numpy": "m[0]"}),  # a view, where NumPy would make a number
+    "m[0]": ("m[0]",),
     "m[0, 1:]": ("m[0, 1:]",),
     "x[0] = 1.0": ("x[0] = 1.0", {"jax": None}),
     "x.shape": ("x.shape",),
     "x.item()": ("x.item()",),
     "zeros(1)": ("zeros(1)", {"paddle": "zeros((1,))"}),
+    "ones(1)": ("ones(1)", {"paddle": "ones((1,))"}),
+    "empty(1)": ("empty(1)", {"paddle": "empty((1,))"}),
     "tensor([1.0])": ("tensor([1.0])",),
     "x.numpy()": ("x.numpy()", {"numpy": None, "jax": "asarray(x)"}),
     "w + y, recorded": ("w + y", {"numpy": None, "jax": None}),
@@ -44,6 +58,7 @@ CODES = {
     ),
 }
 CHECKED = ("x + y", "exp(x)", "relu(x)", "x.sum()", "m @ m", "m[0, 1:]", "10 products")
+CREATION = ("zeros", "ones", "empty")
 LENGTH = 10
 
 
@@ -62,25 +77,25 @@ def names(library: str, module) -> dict:
     """What the codes name, in a library."""
     one = [1.0]
     if library == "numpy":
-        functions = ("add", "exp", "maximum", "zeros")
+        functions = ("add", "exp", "maximum", *CREATION)
         made = {"x": module.ones(1, "float32"), "m": module.ones((2, 2), "float32")}
         made["y"], made["tensor"] = made["x"].copy(), module.array
     elif library == "paddle":
-        functions = ("add", "exp", "zeros")
+        functions = ("add", "exp", *CREATION)
         made = {name: module.to_tensor(one) for name in "xy"}
         made |= {"m": module.ones((2, 2)), "tensor": module.to_tensor}
         made |= {"w": module.to_tensor(one, stop_gradient=False), "relu": module.nn.functional.relu}
     elif library == "jax":
         import numpy
 
-        functions = ("add", "exp", "zeros", "array")
+        functions = ("add", "exp", "array", *CREATION)
         chain_gradient = module.grad(lambda x: product(x)[0])  # eager: jit would time another thing
         made = {"relu": module.nn.relu, "chain_gradient": chain_gradient, "asarray": numpy.asarray}
         module = module.numpy
         made |= {name: module.ones(1) for name in "xy"} | {"m": module.ones((2, 2))}
         made["tensor"] = module.array
     else:
-        functions = ("add", "exp", "relu", "zeros", "tensor")
+        functions = ("add", "exp", "relu", "tensor", *CREATION)
         made = {name: module.tensor(one) for name in "xy"} | {"m": module.ones((2, 2))}
         made["w"] = module.tensor(one, requires_grad=True)
     return {**{name: getattr(module, name) for name in functions}, **made, "chain": chain}
