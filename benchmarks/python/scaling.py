@@ -11,7 +11,11 @@ names the exponent that its algorithm has; one that grows faster, and faster tha
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
+import os
+import pathlib
+import tempfile
 import timeit
 
 from _libraries import Built, Case, measure, start
@@ -19,6 +23,8 @@ from _report import Report, parser
 
 MARGIN = 0.15  # above the expected exponent, or a peer's, that is still noise and caches
 COMPARED = 1000  # n up to which outputs are compared with the peers'
+os.environ["TENON_PLUGIN_TRUST"] = "any"  # plugins are copied to the temporary folder
+NUMBERS = itertools.count(1)  # for names that are not taken
 KEPT = []  # what a sweep leaves alive in a library's process
 
 
@@ -160,28 +166,25 @@ def create_and_free(module, n):
     return lambda: [x + x for _ in range(n)] and None
 
 
-def registered(module, n, done=[0]):  # noqa: B006 (counts what this process registered)
+def define(module):
+    return module.op(f"scaling::op_{next(NUMBERS)}(Tensor x) -> Tensor")(lambda x: x + 1)
+
+
+def registered(module, n, done=[]):  # noqa: B006 (what this process registered)
     """A call while n operators are registered beside the built-in ones."""
     if module.__name__ != "tenon":
         return None
-    while done[0] < n:
-        define(module, done[0])
-        done[0] += 1
-    call = module.ops.scaling.op_0
-    x = made(module, 1)
+    while len(done) < n:
+        done.append(define(module))
+    call, x = done[0], made(module, 1)
     return lambda: call(x)
 
 
-def define(module, i):
-    return module.op(f"scaling::op_{i}(Tensor x) -> Tensor")(lambda x: x + 1)
-
-
 def register(module, n):
-    """Registering one operator while n are registered."""
+    """n operators more, defined in Python."""
     if module.__name__ != "tenon":
         return None
-    registered(module, n)
-    return lambda: define(module, 0) and None
+    return lambda: [define(module) for _ in range(n)] and None
 
 
 def find(module, n):
@@ -190,26 +193,44 @@ def find(module, n):
         return None
     registered(module, n)
     namespace = module.ops.scaling
-    return lambda: namespace.op_0 and None
+    return lambda: namespace.op_1 and None
+
+
+def plugins(module, n, done=[0]):  # noqa: B006 (counts what this process loaded)
+    """A call while n plugins are loaded: copies of one device, each under a name of its own."""
+    if module.__name__ != "tenon":
+        return None
+    library = pathlib.Path(module.__file__).parent / "plugins" / "libtenon_null.so"
+    data = library.read_bytes()
+    with tempfile.TemporaryDirectory() as folder:
+        while done[0] < n:
+            name = b"n%03d" % done[0]  # as long as the name that it replaces
+            path = pathlib.Path(folder, f"libtenon_{name.decode()}.so")
+            renamed = data.replace(b"null\0", name + b"\0").replace(b'"null"', b'"%s"' % name)
+            path.write_bytes(renamed)
+            module.plugins.load(str(path))
+            done[0] += 1
+    return add(module, 1)
 
 
 def operator_file(module, n):
     """Loading an operator file of n operators."""
     if module.__name__ != "tenon":
         return None
-    import pathlib
-    import tempfile
-
-    folder = tempfile.TemporaryDirectory()
-    KEPT[:] = [folder]
-    path = pathlib.Path(folder.name, "many.yaml")
     entry = (
         "- op: op_{}\n  doc: One more.\n  sig: (Tensor x) -> Tensor\n  kind: elementwise\n"
         "  dtypes: {{compute: promote_float, allow: floating}}\n  expr: x + 1\n"
         "  grad: {{x: dout}}\n  example: op_{}([1.]) ~= [2.]\n"
     )
-    path.write_text(f"namespace: many{n}\nops:\n" + "".join(entry.format(i, i) for i in range(n)))
-    return lambda: module.ops.load(path) and None
+    entries = "".join(entry.format(i, i) for i in range(n))
+
+    def call():  # another namespace each time: loading a file again is to replace it
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "many.yaml")
+            path.write_text(f"namespace: many{next(NUMBERS)}\nops:\n{entries}")
+            module.ops.load(path)
+
+    return call
 
 
 # Function: (name, n, exponent of a call's cost, unit of n).
@@ -230,7 +251,8 @@ SWEEPS = {
     create_and_free: Sweep("n tensors made and dropped", decades(0, 6), 1, "tensors"),
     registered: Sweep("call, n operators registered", (10, 100, 1000, 3000), 0, "operators"),
     find: Sweep("lookup, n operators registered", (10, 100, 1000, 3000), 0, "operators"),
-    register: Sweep("registration, n operators registered", (10, 100, 1000, 3000), 0, "operators"),
+    register: Sweep("n operators defined", (1, 10, 100, 1000), 1, "operators"),
+    plugins: Sweep("call, n plugins loaded", (1, 10, 100, 200), 0, "plugins"),
     operator_file: Sweep("operator file of n", (1, 10, 100, 1000), 1, "operators"),
 }
 
