@@ -265,8 +265,10 @@ tenon_status registry_add(const PluginTable& table, const void* owner, tenon_err
     kernel->is_override = is_override(table, op->name, device_kind);
     self.kernels[op].push_back(std::move(kernel));
   }
-  // Any cell may now have a better answer: a lowering may become native, a host run a lowering.
-  for (auto& [name, op] : self.by_name) clear_cells(*op);
+  // With kernels any cell may have a better answer: a lowering may become native, a host run a lowering.
+  // Definitions alone cleared their own: a thousand of them take a thousand steps, not a million.
+  if (!table.kernels.empty() || !table.device_kind.empty())
+    for (auto& [name, op] : self.by_name) clear_cells(*op);
   return TENON_OK;
 }
 
