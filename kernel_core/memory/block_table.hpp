@@ -73,7 +73,7 @@ class BlockTable {
   // Neighbours in memory come and go one after the other, so they share a line of eight slots.
   size_t home(const void* data) const {
     auto address = reinterpret_cast<uintptr_t>(data);
-    return ((address >> 11) * 0x9e3779b97f4a7c15u >> 24 << 3 | (address >> 8 & 7)) & mask();
+    return ((address >> 9) * 0x9e3779b97f4a7c15u >> 24 << 3 | (address >> 6 & 7)) & mask();
   }
 
   std::vector<Block*> slots_;
