@@ -324,3 +324,78 @@ def test_threads_run_backward_at_once():
     for thread in threads:
         thread.join()
     assert not errors
+
+
+VIEWS = {
+    "slice": lambda x: x[0:2],
+    "steps": lambda x: x[::2],
+    "backwards": lambda x: x.flip(0),
+    "element": lambda x: x[1],
+    "key": lambda x: x[1:, None, 0],
+    "everything": lambda x: x[...],
+    "transposed": lambda x: x.T,
+    "reshaped": lambda x: x.reshape(2, 3),
+    "unsqueezed": lambda x: x.unsqueeze(0),
+    "expanded": lambda x: x.expand(4, 3, 2),
+    "diagonal": lambda x: x.diagonal(),
+    "of a view": lambda x: x[1:][0],
+    "of a transposed view": lambda x: x.T[1],
+    "iterated": lambda x: list(x)[2],
+}
+
+
+@pytest.mark.parametrize("take", VIEWS.values(), ids=VIEWS)
+def test_a_view_taken_before_sees_its_bases_first_history(take):
+    w = tenon.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], requires_grad=True)
+    base = tenon.zeros((3, 2))
+    view = take(base)
+    assert not view.requires_grad
+    base += w
+    assert view.requires_grad and not view.is_leaf
+    (view * view).sum().backward()
+    seen, w.grad = w.grad, None
+    copied = take(base * 1.0)  # taken afterwards
+    (copied * copied).sum().backward()
+    assert seen.tolist() == w.grad.tolist()
+
+
+def test_writing_into_a_view_taken_before_is_seen_by_the_base():
+    w = tenon.tensor([3.0, 4.0], requires_grad=True)
+    base = tenon.ones(4)
+    view, other = base[0:2], base[1:3]
+    view *= w
+    view[0] = 5.0  # a number: nothing of w remains there
+    assert base.tolist() == [5.0, 4.0, 1.0, 1.0]
+    (base * base).sum().backward(retain_graph=True)
+    assert w.grad.tolist() == [0.0, 8.0]
+    w.grad = None
+    (other * other).sum().backward()
+    assert w.grad.tolist() == [0.0, 8.0]
+
+
+def test_views_taken_without_gradients_and_detached_ones_are_constants():
+    w = tenon.tensor([3.0, 4.0], requires_grad=True)
+    base = tenon.ones(2)
+    detached = base[0:1].detach()
+    base *= w
+    with tenon.no_grad():
+        blind = base[0:1]
+        assert not (blind * w[0]).requires_grad
+    for constant in (detached, blind, base.detach()[0:1]):
+        assert not constant.requires_grad
+        assert not (constant * constant).requires_grad
+
+
+def test_parameters_in_one_memory_stay_leaves():
+    memory = tenon.zeros(5)
+    first, second = memory[0:2].requires_grad_(), memory[2:5].requires_grad_()
+    for _ in range(3):
+        part = second[1:]
+        loss = ((first - 1.0) ** 2).sum() + ((part - 2.0) ** 2).sum()
+        first.grad = second.grad = None
+        loss.backward()
+        with tenon.no_grad():
+            first -= 0.5 * first.grad
+            second -= 0.5 * second.grad
+        assert first.is_leaf and second.is_leaf
+    assert memory.tolist() == [1.0, 1.0, 0.0, 2.0, 2.0]
