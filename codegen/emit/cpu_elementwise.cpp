@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <set>
+
 #include "emit/cpu_kernels.hpp"
 #include "emit/scalar_cpp.hpp"
 #include "support/text.hpp"
@@ -35,6 +37,20 @@ std::string loop_name(const Operator& op, size_t index) {
   return op.cases.size() == 1 ? cat("loop_", op.name) : cat("loop_", op.name, "_", index);
 }
 
+// Functions with loops of their own (math/arrays.hpp), if they are the whole expression.
+bool is_array_call(const ScalarValue& value, const std::vector<Param>& params) {
+  static const std::set<std::string> functions = {"sin", "cos", "tan", "pow"};
+  if (value.form != ScalarValue::Function || !functions.count(value.text)) return false;
+  if (value.children.size() != params.size()) return false;
+  for (size_t i = 0; i < params.size(); ++i) {
+    const ScalarValue& child = value.children[i];
+    if (child.form != ScalarValue::Variable || child.text != params[i].name ||
+        !params[i].is_tensor())
+      return false;
+  }
+  return true;
+}
+
 // One pass over the elements. A choice that does not depend on them is made outside.
 std::string run_statement(const ScalarValue& value, const std::string& types,
                           const std::vector<Param>& params,
@@ -47,6 +63,8 @@ std::string run_statement(const ScalarValue& value, const std::string& types,
     return cat(indent, "if (", scalar_cpp(value.children[0], names), ") {\n", branch(1), indent,
                "} else {\n", branch(2), indent, "}\n");
   }
+  if (is_array_call(value, params))
+    return cat(indent, "run_loop<", types, ">(data, strides, n, math::call::", value.text, "{});\n");
   std::vector<std::string> declared;
   for (size_t i = 0; i < param_types.size(); ++i)
     declared.push_back(

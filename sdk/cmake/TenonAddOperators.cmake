@@ -19,7 +19,7 @@
 # Where the sources of the processor's loops lie: elementwise and reduction drivers, vector maths.
 get_filename_component(_tenon_loops_dir "${CMAKE_CURRENT_LIST_DIR}/../../../share/tenon/loops" ABSOLUTE)
 # What IEEE 754 code may assume, as in the CPU plugin.
-set(_tenon_loops_flags -O2 -fno-math-errno -fno-trapping-math -fwrapv -ffp-contract=fast -Wno-psabi)
+set(_tenon_loops_flags -O3 -fno-tree-pre -fno-thread-jumps -fno-math-errno -fno-trapping-math -fwrapv -ffp-contract=fast -Wno-psabi)
 
 # Runs tenon-codegen now. `files` receives what it wrote, with full paths.
 function(_tenon_generate_now name out files)

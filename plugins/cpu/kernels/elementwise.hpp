@@ -2,8 +2,8 @@
 // The driver of generated elementwise kernels.
 //
 // tenon-codegen writes one loop per operator and element type, over dense memory; broadcasting,
-// strides, reduced floats and threads are handled here, once, for all of them. Reduced floats have no
-// loops: blocks of them are converted to float32 and run through its loop.
+// strides, reduced floats and threads are handled here, once, for all of them. Reduced floats have
+// no loops: blocks of them are converted to float32 and run through its loop.
 #pragma once
 
 #include "dtypes.hpp"
@@ -59,6 +59,26 @@ inline void run_dense(Out* out, int64_t n, F f, const In*... in) {
   for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(in[i]...));
 }
 
+// Functions that have loops of their own.
+template <class F, class Out, class... In>
+concept HasArrayLoop = requires(F f, Out* out, const In*... in) {
+  math::run_array(f, out, int64_t{}, in...);
+};
+template <class Out, class... In, HasArrayLoop<Out, In...> F>
+inline void run_dense(Out* out, int64_t n, F f, const In*... in) {
+  math::run_array(f, out, n, in...);
+}
+
+// f with one argument given.
+template <class F, class Y>
+inline auto with_second(F f, Y y) {
+  return [f, y](auto x) { return f(x, y); };
+}
+template <math::Float T>
+inline math::PowerBy<T> with_second(math::call::pow, T y) {
+  return {y};
+}
+
 template <class Out, class In, class F>
 inline void run_loop_of(char* const* data, const int64_t*, int64_t n, F f) {
   run_dense(reinterpret_cast<Out*>(data[1]), n, f, reinterpret_cast<const In*>(data[0]));
@@ -70,9 +90,10 @@ inline void run_loop_of(char* const* data, const int64_t* byte_strides, int64_t 
   const Y* y = reinterpret_cast<const Y*>(data[1]);
   Out* out = reinterpret_cast<Out*>(data[2]);
   if (byte_strides[1] == 0) {
-    run_dense(out, n, [f, y = *y](X x) { return f(x, y); }, x);
+    run_dense(out, n, with_second(f, *y), x);
   } else if (byte_strides[0] == 0) {
-    run_dense(out, n, [f, x = *x](Y y) { return f(x, y); }, y);
+    run_dense(
+        out, n, [f, x = *x](Y y) { return f(x, y); }, y);
   } else {
     run_dense(out, n, f, x, y);
   }
@@ -84,7 +105,8 @@ inline void run_loop_of(char* const* data, const int64_t*, int64_t n, F f) {
     run_dense(reinterpret_cast<Out*>(data[3 + sizeof...(Rest)]), n, f,
               reinterpret_cast<const X*>(data[0]), reinterpret_cast<const Y*>(data[1]),
               reinterpret_cast<const Z*>(data[2]), reinterpret_cast<const Rest*>(data[3 + I])...);
-  }(std::index_sequence_for<Rest...>());
+  }
+  (std::index_sequence_for<Rest...>());
 }
 
 // What generated loops call.

@@ -2,14 +2,17 @@
 // The float functions against libm in double: error in units of the last place over all magnitudes,
 // and the values at the edges.
 #include "vector_math.hpp"
+#include "math_functions.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -59,40 +62,187 @@ TEST_P(UnaryTest, StaysWithinFourUlp) {
                         << reference(where);
 }
 
-#define FUNCTION(NAME) \
-  Unary { #NAME, [](float x) { return math::NAME(x); }, [](double x) -> double { return std::NAME(x); } }
+#define FUNCTION(NAME)                                                                            \
+  Unary {                                                                                         \
+#NAME, [](float x) { return math::NAME(x); }, [](double x) -> double { return std::NAME(x); } \
+  }
 
 INSTANTIATE_TEST_SUITE_P(
     VectorMath, UnaryTest,
-    testing::Values(
-        FUNCTION(exp), FUNCTION(exp2), FUNCTION(expm1), FUNCTION(log), FUNCTION(log2),
-        FUNCTION(log10), FUNCTION(log1p), FUNCTION(sqrt), FUNCTION(cbrt), FUNCTION(sin),
-        FUNCTION(cos), FUNCTION(tan), FUNCTION(asin), FUNCTION(acos), FUNCTION(atan),
-        FUNCTION(sinh), FUNCTION(cosh), FUNCTION(tanh), FUNCTION(asinh), FUNCTION(acosh),
-        FUNCTION(atanh), FUNCTION(erf), FUNCTION(erfc),
-        Unary{"rsqrt", [](float x) { return math::rsqrt(x); },
-              [](double x) { return 1 / std::sqrt(x); }},
-        Unary{"sigmoid", [](float x) { return math::sigmoid(x); },
-              [](double x) { return 1 / (1 + std::exp(-x)); }},
-        Unary{"round", [](float x) { return math::round(x); },
-              [](double x) { return std::nearbyint(x); }}),
+    testing::Values(FUNCTION(exp), FUNCTION(exp2), FUNCTION(expm1), FUNCTION(log), FUNCTION(log2),
+                    FUNCTION(log10), FUNCTION(log1p), FUNCTION(sqrt), FUNCTION(cbrt), FUNCTION(sin),
+                    FUNCTION(cos), FUNCTION(tan), FUNCTION(asin), FUNCTION(acos), FUNCTION(atan),
+                    FUNCTION(sinh), FUNCTION(cosh), FUNCTION(tanh), FUNCTION(asinh),
+                    FUNCTION(acosh), FUNCTION(atanh), FUNCTION(erf), FUNCTION(erfc),
+                    Unary{"rsqrt", [](float x) { return math::rsqrt(x); },
+                          [](double x) { return 1 / std::sqrt(x); }},
+                    Unary{"sigmoid", [](float x) { return math::sigmoid(x); },
+                          [](double x) { return 1 / (1 + std::exp(-x)); }},
+                    Unary{"round", [](float x) { return math::round(x); },
+                          [](double x) { return std::nearbyint(x); }}),
     [](const auto& info) { return std::string(info.param.name); });
 
-TEST(VectorMath, LoopsAgreeWithSingleCalls) {
-  // A vectorised loop takes another path through the compiler than one call.
-  std::vector<float> x, y(4096);
-  for (int i = 0; i < 4096; ++i) x.push_back(static_cast<float>(i - 2048) / 16);
-  for (int i = 0; i < 4096; ++i) y[i] = math::exp(x[i]);
-  for (int i = 0; i < 4096; ++i) ASSERT_LE(ulp_distance(y[i], std::exp(double{x[i]})), 4) << x[i];
-  for (int i = 0; i < 4096; ++i) y[i] = math::sin(x[i] * 1e6f);
-  for (int i = 0; i < 4096; ++i) {
-    ASSERT_LE(ulp_distance(y[i], std::sin(double{x[i] * 1e6f})), 4) << x[i];
+// Arguments of every kind next to one another: ordinary, special, beyond every limit of a fast
+// path.
+template <class T>
+std::vector<T> mixed_arguments(int64_t count, uint64_t seed) {
+  const T specials[] = {T(0),
+                        -T(0),
+                        T(1),
+                        T(-1),
+                        T(1e6),
+                        T(-1e7),
+                        T(3e37),
+                        -std::numeric_limits<T>::infinity(),
+                        std::numeric_limits<T>::infinity(),
+                        std::numeric_limits<T>::quiet_NaN(),
+                        std::numeric_limits<T>::denorm_min(),
+                        std::numeric_limits<T>::max()};
+  std::vector<T> result;
+  for (int64_t i = 0; i < count; ++i) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    const auto unit = static_cast<double>(seed >> 11) * 0x1p-53;
+    const bool special = i >= count / 2 && i % 5 == 0;
+    result.push_back(special ? specials[(seed >> 60) % 12] : static_cast<T>(24 * unit - 12));
+  }
+  return result;
+}
+
+template <class T, class Loop>
+void expect_one_result_for_each_element(const char* name, Loop loop) {
+  constexpr int64_t count = 1100;
+  const std::vector<T> x = mixed_arguments<T>(count, 1), y = mixed_arguments<T>(count, 2);
+  std::vector<T> whole(count), part(count);
+  loop(x.data(), y.data(), whole.data(), count);
+  const auto same = [](T a, T b) {
+    return (a != a && b != b) || std::memcmp(&a, &b, sizeof(T)) == 0;
+  };
+  for (const int64_t length : {1, 2, 3, 7, 15, 17, 33, 100, 257}) {
+    for (int64_t begin = 0; begin < count; begin += length) {
+      const int64_t n = std::min(length, count - begin);
+      loop(x.data() + begin, y.data() + begin, part.data() + begin, n);
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      ASSERT_TRUE(same(part[i], whole[i]))
+          << name << "(" << x[i] << ", " << y[i] << ") is " << part[i] << " in loops of " << length
+          << ", else " << whole[i];
+    }
+  }
+}
+
+TEST(VectorMath, AnElementHasOneResultWhereverItStands) {
+  const MathFunctions functions = math_functions();
+  for (const MathFunction* f = functions.begin; f != functions.end; ++f) {
+    expect_one_result_for_each_element<float>(f->name, f->single);
+    expect_one_result_for_each_element<double>(f->name, f->twice);
+  }
+}
+
+// What operators that are one function run, beside the function itself.
+template <class T>
+void expect_arrays_agree() {
+  const auto check = [](const char* name, auto array, auto single) {
+    for (const int64_t count : {40, 1100}) {
+      const std::vector<T> x = mixed_arguments<T>(count, 3), y = mixed_arguments<T>(count, 4);
+      std::vector<T> out(static_cast<size_t>(count));
+      array(out.data(), count, x.data(), y.data());
+      for (size_t i = 0; i < out.size(); ++i) {
+        const T want = single(x[i], y[i]);
+        ASSERT_TRUE(out[i] == want || (out[i] != out[i] && want != want))
+            << name << "(" << x[i] << ", " << y[i] << ") is " << out[i] << ", else " << want;
+      }
+    }
+  };
+#define ANGLE(NAME)                                     \
+  check(                                                \
+      #NAME,                                            \
+      [](T* out, int64_t n, const T* x, const T*) {     \
+        math::run_array(math::call::NAME{}, out, n, x); \
+      },                                                \
+      [](T x, T) { return math::NAME(x); });
+  ANGLE(sin)
+  ANGLE(cos)
+  ANGLE(tan)
+  check(
+      "pow",
+      [](T* out, int64_t n, const T* x, const T* y) {
+        math::run_array(math::call::pow{}, out, n, x, y);
+      },
+      [](T x, T y) { return math::pow(x, y); });
+  check(
+      "pow by 2.7",
+      [](T* out, int64_t n, const T* x, const T*) {
+        math::run_array(math::PowerBy<T>{T(2.7)}, out, n, x);
+      },
+      [](T x, T) { return math::pow(x, T(2.7)); });
+}
+TEST(VectorMath, ArraysAgreeWithSingleCalls) {
+  expect_arrays_agree<float>();
+  expect_arrays_agree<double>();
+}
+
+template <class T>
+void expect_powers_by_a_number() {
+  const std::vector<T> x = mixed_arguments<T>(1100, 5);
+  for (const double y : {2.0, 3.0, 1.0, -1.0, 0.5, 0.0, -2.0, -0.5, 1.0 / 3, 41.0}) {
+    std::vector<T> out(x.size());
+    math::run_array(math::PowerBy<T>{static_cast<T>(y)}, out.data(), 1100, x.data());
+    for (size_t i = 0; i < x.size(); ++i) {
+      const T want = std::pow(x[i], static_cast<T>(y));
+      if (want != want || std::fabs(want) == std::numeric_limits<T>::infinity() || want == 0) {
+        ASSERT_TRUE(want == out[i] || (want != want && out[i] != out[i]))
+            << x[i] << " ^ " << y << " = " << out[i];
+        ASSERT_TRUE(want != want || std::signbit(out[i]) == std::signbit(want))
+            << x[i] << " ^ " << y;
+      } else {
+        ASSERT_LE(std::fabs(out[i] - want),
+                  4 * std::numeric_limits<T>::epsilon() * std::fabs(want) +
+                      std::numeric_limits<T>::denorm_min())
+            << x[i] << " ^ " << y;
+      }
+    }
+  }
+}
+TEST(VectorMath, PowersByANumberAgreeWithLibm) {
+  expect_powers_by_a_number<float>();
+  expect_powers_by_a_number<double>();
+}
+
+TEST(VectorMath, DoublePowHasTheSpecialValuesOfC) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const double values[] = {0.0,
+                           -0.0,
+                           1.0,
+                           -1.0,
+                           2.0,
+                           -2.0,
+                           0.5,
+                           -0.5,
+                           3.0,
+                           -3.0,
+                           1e-300,
+                           -1e300,
+                           5e-324,
+                           4503599627370497.0,
+                           -9007199254740993.0,
+                           infinity,
+                           -infinity,
+                           std::numeric_limits<double>::quiet_NaN()};
+  for (const double x : values) {
+    for (const double y : values) {
+      const double got = math::pow(x, y), want = std::pow(x, y);
+      const bool close = std::fabs(got - want) <= 1e-15 * std::fabs(want) + 5e-324;
+      EXPECT_TRUE(got == want || close || (got != got && want != want))
+          << "pow(" << x << ", " << y << ") = " << got << ", expected " << want;
+      if (want == want) EXPECT_EQ(std::signbit(got), std::signbit(want)) << x << " ^ " << y;
+    }
   }
 }
 
 TEST(VectorMath, PowAgreesWithLibm) {
-  const float values[] = {0.0f, -0.0f, 1.0f,  -1.0f, 2.0f, -2.0f, 0.5f, -0.5f, 3.0f, -3.0f, 1e-30f,
-                          1e30f, -1e30f, 7.25f, -7.25f, 1e-45f, 16777217.0f, inf, -inf, nan, 127.0f};
+  const float values[] = {0.0f,   -0.0f,  1.0f,        -1.0f,  2.0f,  -2.0f,  0.5f,
+                          -0.5f,  3.0f,   -3.0f,       1e-30f, 1e30f, -1e30f, 7.25f,
+                          -7.25f, 1e-45f, 16777217.0f, inf,    -inf,  nan,    127.0f};
   for (const float x : values) {
     for (const float y : values) {
       EXPECT_LE(ulp_distance(math::pow(x, y), std::pow(double{x}, double{y})), 4)
@@ -127,6 +277,12 @@ TEST(VectorMath, KeepsTheSignOfZero) {
   EXPECT_TRUE(std::signbit(math::erf(-0.0f)));
   EXPECT_TRUE(std::signbit(math::cbrt(-0.0f)));
   EXPECT_TRUE(std::signbit(math::asinh(-0.0f)));
+  EXPECT_TRUE(std::signbit(math::sin(-0.0)));
+  EXPECT_TRUE(std::signbit(math::tanh(-0.0)));
+  EXPECT_TRUE(std::signbit(math::expm1(-0.0)));
+  EXPECT_TRUE(std::signbit(math::log1p(-0.0)));
+  EXPECT_TRUE(std::signbit(math::erf(-0.0)));
+  EXPECT_TRUE(std::signbit(math::atan2(-0.0, 1.0)));
 }
 
 TEST(VectorMath, DigammaKnownValues) {

@@ -1,61 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hyperbolic functions, their inverses and the logistic function for float.
+// Hyperbolic functions, their inverses and the logistic function.
 #pragma once
 
 #include "math/exponential.hpp"
-#include "math/power.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA::math {
 
-inline float tanh(float x) {
-  const float a = detail::absolute(x);
-  const float s = x * x;
-  const float small = a + a * s * detail::polynomial(s, -0.333332926f, 0.133315414f, -0.0537386239f,
-                                                     0.0206159968f, -0.00566477561f);
-  const float large = 1.0f - 2.0f / (exp(2.0f * a) + 1.0f);
-  return detail::with_sign(a < 0.625f ? small : large, x);
+namespace detail {
+
+// log(1 + y), or log(2 x) where x is so large that y may have overflowed; y >= 0 or NaN.
+template <Float T>
+TENON_INLINE T log1p_or_log2x(T y, bool huge, T x) {
+  const T u = huge ? x : 1 + y;
+  const T lost = huge ? T(0) : (y - (u - 1)) / u;
+  auto parts = log_parts(u);
+  parts.e += huge ? T(1) : T(0);
+  return log_special(u, log_of_parts(parts, lost));
+}
+template <Float T>
+inline constexpr T kHuge = std::same_as<T, float> ? T(1e6) : T(1e15);
+// Beyond it sinh and cosh are infinite.
+template <Float T>
+inline constexpr T kHyperbolicLimit = std::same_as<T, float> ? T(89.5) : T(710.6);
+
+}  // namespace detail
+
+// With t = exp(2x) - 1, t / (t + 2).
+template <Float T>
+TENON_INLINE T tanh(T x) {
+  constexpr T limit = std::same_as<T, float> ? 20 : 44;
+  const T twice = detail::at_most(2 * detail::absolute(x), limit);
+  const T half = detail::expm1_scaled(twice, 1);
+  return detail::with_sign(half / (half + 1), x);
 }
 
 // 1 / (1 + exp(-x)), without overflow and with full precision in the left tail.
-inline float sigmoid(float x) {
-  const float e = exp(-detail::absolute(x));
-  return (x < 0.0f ? e : 1.0f) / (1.0f + e);
+template <Float T>
+TENON_INLINE T sigmoid(T x) {
+  const T e = detail::exp_of_negative(-detail::absolute(x));
+  return (x < 0 ? e : T(1)) / (1 + e);
 }
 
-inline float sinh(float x) {
-  const float a = detail::absolute(x);
-  const float t = expm1(a);
-  const float small = 0.5f * (t + t / (t + 1.0f));
-  const float root = exp(0.5f * a);
-  return detail::with_sign(a > 20.0f ? 0.5f * root * root : small, x);
+// With t = (exp(a) - 1) / 2, t + t / (2t + 1).
+template <Float T>
+TENON_INLINE T sinh(T x) {
+  const T a = detail::at_most(detail::absolute(x), detail::kHyperbolicLimit<T>);
+  const T quarter = detail::expm1_scaled(a, 2);
+  const T bounded = detail::at_most(quarter, detail::kHuge<T> * detail::kHuge<T>);
+  const T result = 2 * quarter + bounded / (2 * bounded + T(0.5));
+  return detail::with_sign(a < std::numeric_limits<T>::epsilon() ? a : result, x);
 }
 
-inline float cosh(float x) {
-  const float a = detail::absolute(x);
-  const float e = exp(a);
-  const float root = exp(0.5f * a);
-  return a > 20.0f ? 0.5f * root * root : 0.5f * (e + 1.0f / e);
+// With e = exp(a) / 2, e + 1 / (4e).
+template <Float T>
+TENON_INLINE T cosh(T x) {
+  const T a = detail::at_most(detail::absolute(x), detail::kHyperbolicLimit<T>);
+  const auto [r, power] = detail::exp_parts(a);
+  const T quarter = detail::power_of_two(power, 2) * (1 + detail::expm1_small(r));
+  return 2 * quarter + T(0.125) / quarter;
 }
 
-// The inverses go through a double logarithm; near zero two terms of the series are exact enough.
-inline float asinh(float x) {
-  const double a = detail::absolute(x);
-  const float large = static_cast<float>(detail::log_double(a + __builtin_sqrt(a * a + 1.0)));
-  const float small = detail::absolute(x) - detail::absolute(x) * (x * x) * 0.166666667f;
-  return detail::with_sign(a < 1e-3 ? small : large, x);
+template <Float T>
+TENON_INLINE T asinh(T x) {
+  const T a = detail::absolute(x);
+  const T y = a + a * a / (1 + detail::root(1 + a * a));
+  const T result = detail::log1p_or_log2x(y, a > detail::kHuge<T>, a);
+  return detail::with_sign(a < std::numeric_limits<T>::epsilon() ? a : result, x);
 }
 
-inline float acosh(float x) {
-  const double a = x;
-  const double large = detail::log_double(a + __builtin_sqrt((a - 1.0) * (a + 1.0)));
-  return x < 1.0f ? kNan : static_cast<float>(large);
+template <Float T>
+TENON_INLINE T acosh(T x) {
+  const T t = x - 1;
+  const T y = t + detail::root(t * (x + 1));
+  const T result = detail::log1p_or_log2x(y, x > detail::kHuge<T>, x);
+  return x < 1 ? kNan<T> : result;
 }
 
-inline float atanh(float x) {
-  const double a = detail::absolute(x);
-  const float large = static_cast<float>(0.5 * detail::log_double((1.0 + a) / (1.0 - a)));
-  const float small = detail::absolute(x) + detail::absolute(x) * (x * x) * 0.333333333f;
-  return detail::with_sign(a < 1e-3 ? small : large, x);
+template <Float T>
+TENON_INLINE T atanh(T x) {
+  const T a = detail::absolute(x);
+  return detail::with_sign(T(0.5) * log1p(2 * a / (1 - a)), x);
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA::math

@@ -1,90 +1,166 @@
 // SPDX-License-Identifier: Apache-2.0
-// Powers and roots for float, through logarithm and exponential in double with about 50 good bits.
+// Powers and roots.
+//
+// pow(x, y) = 2^(y log2(x)): an error of the logarithm is multiplied by up to the range of
+// exponents, so the logarithm is computed in two parts, about half as long again as the type.
 #pragma once
 
-#include "math/bits.hpp"
-
-#include <cmath>
+#include "math/exponential.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA::math {
 
 namespace detail {
 
-// x = 2^exponent * m; log(m) = 2 atanh(s), s = (m - 1) / (m + 1). For normal numbers and 0, which is
-// every float converted to double. 2^-57.
-struct LogDouble {
-  double log, exponent;
+// A number in two parts, the second about as small as the rounding of the first.
+template <Float T>
+struct TwoParts {
+  T high, low;
 };
-inline LogDouble log_double_parts(double x) {
-  const int64_t bits = bits_of(x);
-  // 32-bit arithmetic on the upper half: AVX2 has no 64-bit arithmetic shift.
-  const int32_t upper = static_cast<int32_t>(bits >> 32);
-  const int32_t exponent = (upper - 0x3fe6a09e) >> 20;
-  const double m = double_of(bits - (static_cast<int64_t>(exponent) << 52));
-  const double s = (m - 1.0) / (m + 1.0);
-  const double t = s * s;
-  const double tail = polynomial(t, 0.666666666666671, 0.3999999999951919, 0.28571428729458953,
-                                 0.22222199070388507, 0.18183572714320836, 0.15313132165746424,
-                                 0.14810860042844598);
-  return {2.0 * s + s * t * tail, static_cast<double>(exponent)};
-}
-inline double log_double_special(double x, double result) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  const double outside =
-      x == 0.0 ? -infinity : (x < 0.0 ? std::numeric_limits<double>::quiet_NaN() : x);
-  return (x > 0.0) & (x < infinity) ? result : outside;
-}
-inline double log_double(double x) {
-  const auto [log, exponent] = log_double_parts(x);
-  return log_double_special(x, exponent * 0.6931471805599453 + log);
-}
-inline double log2_double(double x) {
-  const auto [log, exponent] = log_double_parts(x);
-  return log_double_special(x, exponent + log * 1.4426950408889634);
+
+// a + b as a rounded sum and its error, for |a| >= |b| or a == 0.
+template <Float T>
+TENON_INLINE TwoParts<T> quick_two_sum(T a, T b) {
+  const T sum = a + b;
+  return {sum, b - (sum - a)};
 }
 
-// 2^x rounded to float: 0 below the denormals, infinity above the range. 2^-46.
-inline float exp2_double(double x) {
-  x = x < -200.0 ? -200.0 : x;
-  x = x > 200.0 ? 200.0 : x;
-  const double sum = x + kRoundDouble;
-  const double r = x - (sum - kRoundDouble);
-  const double p = polynomial(r, 1.000000000000013, 0.6931471805598695, 0.24022650695645495,
-                              0.055504108668745875, 0.009618129193078619, 0.0013333557611501917,
-                              0.0001540343418648166, 1.5252986712905632e-05, 1.3259580690920466e-06,
-                              1.0150249484762585e-07);
-  return static_cast<float>(p * double_of((rounded_bits(sum) + 1023) << 52));
+// log2((1 + s) / (1 - s)) = 2/ln(2) (s + s^3/3 + ...): the terms from s^3 on, t = s^2; 2^-36 of s.
+TENON_INLINE TwoParts<float> log2_series(float s, float, float t) {
+  return {s * t * polynomial(t, 0.9617967f, 0.57708287f, 0.41170624f, 0.3402207f), 0.0f};
+}
+// Here the term of s^3 needs two parts as well; 2^-64.8. `s_low` is what s lacks.
+TENON_INLINE TwoParts<double> log2_series(double s, double s_low, double t) {
+  const double t_low = product_error(s, s, t) + 2.0 * s * s_low;
+  const double cube = s * t;
+  const double cube_low = product_error(s, t, cube) + s * t_low + s_low * t;
+  constexpr double factor = 0.9617966939259756, factor_low = 5.0577616648125907e-17;
+  const double high = cube * factor;
+  const double low = product_error(cube, factor, high) + cube * factor_low + cube_low * factor;
+  const double rest =
+      polynomial(t, 0.577078016355618, 0.4121985830919542, 0.3205989022710365, 0.2623077013444299,
+                 0.22198398780757278, 0.19125538916468526, 0.19038334315866395);
+  return {high, low + cube * t * rest};
+}
+
+// log2(2^e (1 + r))
+template <Float T>
+TENON_INLINE TwoParts<T> log2_in_two(LogParts<T> parts) {
+  constexpr bool single = std::same_as<T, float>;
+  constexpr TwoParts<T> factor =  // 2 / ln(2)
+      single
+          ? TwoParts<T>{2.88539004f, 3.85192607e-8f}
+          : TwoParts<T>{static_cast<T>(2.8853900817779268), static_cast<T>(4.0710547481862066e-17)};
+  const auto [r, e] = parts;
+  // s = r / (2 + r) in two parts.
+  const auto divisor = quick_two_sum<T>(2, r);
+  const T inverse = 1 / divisor.high;
+  const T s = r * inverse;
+  const T product = s * divisor.high;
+  const T rest = (r - product) - product_error(s, divisor.high, product) - s * divisor.low;
+  const T s_low = rest * inverse;
+  const T t = s * s;
+  const T high = s * factor.high;
+  const T low = product_error(s, factor.high, high) + (s * factor.low + s_low * factor.high);
+  const auto series = log2_series(s, s_low, t);
+  const auto whole = quick_two_sum(e, high);
+  const auto sum = quick_two_sum(whole.high, series.high);
+  return quick_two_sum(sum.high, sum.low + (whole.low + (series.low + low)));
+}
+
+// 2^(high + low)
+template <Float T>
+TENON_INLINE T exp2_in_two(T high, T low) {
+  constexpr T limit = Format<T>::kBias + 2, bottom = limit + Format<T>::kMantissaBits;
+  low = absolute(high) < bottom ? low : 0;
+  high = clamp(high, -bottom, limit);
+  const T power = high + kPowerRound<T>;
+  const T f = (high - (power - kPowerRound<T>)) + low;
+  return scale(1 + expm1_small(f * static_cast<T>(0.6931471805599453)), power);
+}
+
+// Of numbers that are not negative.
+template <Float T>
+TENON_INLINE bool is_whole(T a) {
+  constexpr T all_whole = static_cast<T>(uint64_t{1} << Format<T>::kMantissaBits);
+  return (a >= all_whole) | ((a + all_whole) - all_whole == a);
+}
+
+// x^y by log2(x), for y log2(x) that is not NaN.
+template <Float T>
+TENON_INLINE T power_of_log(TwoParts<T> log, T y) {
+  const T product = y * log.high;
+  return exp2_in_two(product, product_error(y, log.high, product) + y * log.low);
+}
+
+// Neither zero, denormal, infinite nor NaN.
+template <Float T>
+TENON_INLINE bool is_positive_normal(T x) {
+  return (x >= std::numeric_limits<T>::min()) & (x < kInfinity<T>);
 }
 
 }  // namespace detail
 
-inline float sqrt(float x) { return __builtin_sqrtf(x); }
-inline float rsqrt(float x) { return 1.0f / __builtin_sqrtf(x); }
-
-inline float pow(float x, float y) {
-  const float a = detail::absolute(x);
-  const float magnitude =
-      detail::exp2_double(static_cast<double>(y) * detail::log2_double(static_cast<double>(a)));
-  const bool whole = __builtin_truncf(y) == y;
-  const bool odd = whole & (__builtin_truncf(0.5f * y) * 2.0f != y);
-  const bool negative = detail::bits_of(x) < 0;
-  float result = (a == 1.0f) & (y == y) ? 1.0f : magnitude;  // (-1)^inf is 1
-  result = negative & odd ? -result : result;
-  result = (x < 0.0f) & !whole & (a < kInfinity) ? kNan : result;
-  return (y == 0.0f) | (x == 1.0f) ? 1.0f : result;
+TENON_INLINE float sqrt(float x) { return __builtin_sqrtf(x); }
+TENON_INLINE double sqrt(double x) { return __builtin_sqrt(x); }
+template <Float T>
+TENON_INLINE T rsqrt(T x) {
+  return 1 / sqrt(x);
 }
 
-inline float cbrt(float x) {
-  const float a = detail::absolute(x);
-  const float root = detail::exp2_double(detail::log2_double(a) * (1.0 / 3.0));
-  return (a > 0.0f) & (a < kInfinity) ? detail::with_sign(root, x) : x;
+template <Float T>
+TENON_INLINE T pow(T x, T y) {
+  const T a = detail::absolute(x), size = detail::absolute(y);
+  auto log = detail::log2_in_two(detail::log_parts_of_any(a));
+  const bool finite = (a > 0) & (a < kInfinity<T>);
+  log.high = finite ? log.high : (a == 0 ? -kInfinity<T> : a);
+  const T magnitude = detail::power_of_log(log, y);
+  const bool whole = detail::is_whole(size);
+  const bool odd = whole & !detail::is_whole(size * T(0.5));
+  T result = (a == 1) & (y == y) ? T(1) : magnitude;  // (-1)^inf is 1
+  result = detail::is_negative(x) & odd ? -result : result;
+  result = (x < 0) & !whole & (a < kInfinity<T>) ? kNan<T> : result;
+  return (y == 0) | (x == 1) ? T(1) : result;
 }
 
-inline float hypot(float x, float y) {
+// Newton's iteration for 1 / cbrt(m) from a polynomial, m in [sqrt(1/2), sqrt(2)); then one for
+// cbrt.
+template <Float T>
+TENON_INLINE T cbrt(T x) {
+  const T a = detail::absolute(x);
+  const auto [r, e] = detail::log_parts_of_any(a);
+  const T power = e * static_cast<T>(1.0 / 3) + detail::kPowerRound<T>;
+  const T rest = e - 3 * (power - detail::kPowerRound<T>);  // -1, 0 or 1
+  T m = 1 + r;
+  T y = detail::polynomial(m, T(1.8745191893454598), T(-1.8618313912937396), T(1.5613059981983188),
+                           T(-0.7023866413831713), T(0.12836943125382821));
+  y *= rest < 0 ? T(1.2599210498948732) : (rest > 0 ? T(0.7937005259840998) : T(1));
+  m *= rest < 0 ? T(0.5) : (rest > 0 ? T(2) : T(1));
+  if constexpr (std::same_as<T, double>) {
+    const T h = 1 - m * (y * y * y);
+    y += y * h * (1.0 / 3 + h * (2.0 / 9));
+  }
+  T root = m * (y * y);
+  root += (m - root * root * root) * (y * y) * static_cast<T>(1.0 / 3);
+  root *= detail::power_of_two(power);
+  return (a > 0) & (a < kInfinity<T>) ? detail::with_sign(root, x) : x;
+}
+
+TENON_INLINE float hypot(float x, float y) {
   const double a = x, b = y;
   const float result = static_cast<float>(__builtin_sqrt(a * a + b * b));
-  return (detail::absolute(x) == kInfinity) | (detail::absolute(y) == kInfinity) ? kInfinity
-                                                                                 : result;
+  const bool infinite =
+      (detail::absolute(x) == kInfinity<float>) | (detail::absolute(y) == kInfinity<float>);
+  return infinite ? kInfinity<float> : result;
+}
+// Scaled, so that squares neither overflow nor vanish.
+TENON_INLINE double hypot(double x, double y) {
+  const double a = detail::absolute(x), b = detail::absolute(y);
+  const double larger = a > b ? a : b;
+  const double down = larger > 0x1p500 ? 0x1p-600 : (larger < 0x1p-500 ? 0x1p600 : 1.0);
+  const double up = larger > 0x1p500 ? 0x1p600 : (larger < 0x1p-500 ? 0x1p-600 : 1.0);
+  const double c = a * down, d = b * down;
+  const double result = __builtin_sqrt(c * c + d * d) * up;
+  return (a == kInfinity<double>) | (b == kInfinity<double>) ? kInfinity<double> : result;
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA::math

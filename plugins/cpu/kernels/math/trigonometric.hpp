@@ -1,130 +1,152 @@
 // SPDX-License-Identifier: Apache-2.0
-// sin, cos, tan and their inverses for float, over the whole range of arguments.
+// sin, cos and tan, over the whole range of arguments.
+//
+// An argument x is reduced to x = quadrant * pi/2 + r, |r| <= pi/4, by subtracting multiples of
+// pi/2 in several parts (Cody and Waite, "Software Manual for the Elementary Functions", 1980). How
+// far that is exact depends on whether products may be fused with sums; beyond, see
+// large_angle.hpp.
 #pragma once
 
 #include "math/bits.hpp"
-#include "math/reduction_table.hpp"
+#include "math/large_angle.hpp"
+
+#include <cmath>
 
 namespace tenon::cpu::TENON_CPU_ISA::math {
 
 namespace detail {
 
-inline constexpr float kHalfPiHigh = 1.57079637f;
-inline constexpr float kHalfPiLow = -4.37113883e-8f;
-
-// x = quadrant * pi/2 + r, |r| <= pi/4.
-//
-// An argument below 2^24 is reduced in double by a three-part pi/2. A larger one is m * 2^s with a
-// 24-bit m, so that m * (2^s mod 2 pi) is congruent to it and just as small.
-struct Reduced {
-  float r;
-  int32_t quadrant;
-};
-inline Reduced reduce_angle(float x) {
-  const int32_t excess = ((bits_of(x) >> 23) & 0xff) - 150;
-  const int32_t s = excess & ~(excess >> 31);  // max(excess, 0), which the compiler would branch on
-  const double m = static_cast<double>(x * float_of((127 - s) << 23));
-  const double high = m * kPowersModTwoPiHigh[s];
-  const double low = m * kPowersModTwoPiLow[s];
-  const double sum = high * 0.6366197723675814 + kRoundDouble;
-  const double n = sum - kRoundDouble;
-  double r = high - n * 1.570796325802803;
-  r -= n * 9.920935739593517e-10;
-  r += low - n * 5.721188726109832e-18;
-  return {static_cast<float>(r), static_cast<int32_t>(rounded_bits(sum))};
+template <Float T>
+TENON_INLINE T quarter_turns(T x) {  // rounded; the low bits are the quadrant
+  return x * static_cast<T>(0.6366197723675814) + kRound<T>;
 }
 
-// On [-pi/4, pi/4], 2^-36 and 2^-32.
-inline float sin_small(float r) {
+#ifdef __FMA__
+// Up to these, every step is rounded once, relative to its own result.
+template <Float T>
+inline constexpr T kAngleLimit = std::same_as<T, float> ? T(0x1p17) : T(0x1p30);
+
+TENON_INLINE Angle<float> reduce_small(float x) {
+  const float turns = quarter_turns(x), n = turns - kRound<float>;
+  float r = __builtin_fmaf(n, -1.57079637f, x);
+  r = __builtin_fmaf(n, 4.37113883e-8f, r);
+  return {__builtin_fmaf(n, 1.71512451e-15f, r), bits_of(turns)};
+}
+TENON_INLINE Angle<double> reduce_small(double x) {
+  const double turns = quarter_turns(x), n = turns - kRound<double>;
+  double r = __builtin_fma(n, -1.5707963267948966, x);
+  r = __builtin_fma(n, -6.123233995736766e-17, r);
+  return {__builtin_fma(n, 1.4973849048591698e-33, r), bits_of(turns)};
+}
+#else
+// The parts of pi/2 are so short that their products with n are exact.
+template <Float T>
+inline constexpr T kAngleLimit = std::same_as<T, float> ? T(0x1p24) : T(0x1p20);
+
+TENON_INLINE Angle<float> reduce_small(float x) {
+  const double wide = x;
+  const double turns = quarter_turns(wide), n = turns - kRound<double>;
+  double r = wide - n * 1.570796325802803;
+  r -= n * 9.920935739593517e-10;
+  r -= n * 5.721188726109832e-18;
+  return {static_cast<float>(r), static_cast<uint32_t>(bits_of(turns))};
+}
+TENON_INLINE Angle<double> reduce_small(double x) {
+  const double turns = quarter_turns(x), n = turns - kRound<double>;
+  double r = x - n * 1.5707963267341256;
+  r -= n * 6.077100506303966e-11;
+  r -= n * 2.0222662487111665e-21;
+  return {r - n * 8.4784276603689e-32, bits_of(turns)};
+}
+#endif
+
+// On [-pi/4, pi/4], 2^-36 and 2^-32; for double 2^-58 and 2^-64.
+TENON_INLINE float sin_small(float r) {
   const float s = r * r;
   return r + r * s * polynomial(s, -0.166666672f, 0.00833332911f, -0.000198391805f, 2.71658314e-6f);
 }
-inline float cos_small(float r) {
+TENON_INLINE double sin_small(double r) {
+  const double s = r * r;
+  return r + r * s *
+                 polynomial(s, -0.16666666666666632, 0.008333333333322398, -0.00019841269829794068,
+                            2.755731368696052e-06, -2.5050757310494216e-08, 1.589674742430494e-10);
+}
+TENON_INLINE float cos_small(float r) {
   const float s = r * r;
   return 1.0f + (s * s * polynomial(s, 0.041666653f, -0.0013887604f, 2.44570947e-05f) - 0.5f * s);
 }
+TENON_INLINE double cos_small(double r) {
+  const double s = r * r;
+  const double tail =
+      s * s *
+      polynomial(s, 0.041666666666666595, -0.0013888888888873017, 2.4801587288825957e-05,
+                 -2.7557314171657323e-07, 2.0875699777398464e-09, -1.1358480101578055e-11);
+  return 1.0 + (tail - 0.5 * s);
+}
 
 // sin(r + quadrant * pi/2)
-inline float sin_reduced(float r, int32_t quadrant) {
-  const float value = (quadrant & 1) != 0 ? cos_small(r) : sin_small(r);
-  return float_of(bits_of(value) ^ ((quadrant & 2) << 30));
+template <Float T>
+TENON_INLINE T sin_of(Angle<T> angle) {
+  const T value = (angle.quadrant & 1) != 0 ? cos_small(angle.r) : sin_small(angle.r);
+  return float_of(bits_of(value) ^ ((angle.quadrant & 2) << (sizeof(T) * 8 - 2)));
+}
+template <Float T>
+TENON_INLINE T cos_of(Angle<T> angle) {
+  return sin_of<T>({angle.r, angle.quadrant + 1});
+}
+template <Float T>
+TENON_INLINE T tan_of(Angle<T> angle) {
+  const T s = sin_small(angle.r), c = cos_small(angle.r);
+  const bool odd = (angle.quadrant & 1) != 0;
+  return (odd ? -c : s) / (odd ? s : c);
 }
 
-// atan on [0, 1], 2^-28; asin on [0, 1/2], 2^-31. Both take the argument and its square.
-inline float atan_small(float z, float s) {
-  return z + z * s * polynomial(s, -0.333333135f, 0.199988425f, -0.142663464f, 0.109585822f,
-                                -0.0841065422f, 0.0579135418f, -0.0309912898f, 0.0107485f,
-                                -0.00174370117f);
+// False for NaN.
+template <Float T>
+TENON_INLINE bool is_small_angle(T x) {
+  return absolute(x) <= kAngleLimit<T>;
 }
-inline float asin_small(float z, float s) {
-  return z + z * s * polynomial(s, 0.166666627f, 0.0750042945f, 0.0445236154f, 0.0317995064f,
-                                0.014335054f, 0.0378063619f);
-}
+
+// Of any argument. libm reduces large doubles; loops over arrays avoid the branch (arrays.hpp).
+#define TENON_ANGLE_FUNCTION(NAME)                                           \
+  TENON_INLINE float NAME##_of_any(float x) {                                \
+    return NAME##_of(is_small_angle(x) ? reduce_small(x) : reduce_large(x)); \
+  }                                                                          \
+  TENON_INLINE double NAME##_of_any(double x) {                              \
+    return is_small_angle(x) ? NAME##_of(reduce_small(x)) : std::NAME(x);    \
+  }
+TENON_ANGLE_FUNCTION(sin)
+TENON_ANGLE_FUNCTION(cos)
+TENON_ANGLE_FUNCTION(tan)
+#undef TENON_ANGLE_FUNCTION
 
 }  // namespace detail
 
-inline float sin(float x) {
-  const auto [r, quadrant] = detail::reduce_angle(x);
-  return x == 0.0f ? x : detail::sin_reduced(r, quadrant);  // keeps -0
+template <Float T>
+TENON_INLINE T sin(T x) {
+  return x == 0 ? x : detail::sin_of_any(x);  // keeps -0
+}
+template <Float T>
+TENON_INLINE T cos(T x) {
+  return detail::cos_of_any(x);
+}
+template <Float T>
+TENON_INLINE T tan(T x) {
+  return x == 0 ? x : detail::tan_of_any(x);
 }
 
-inline float cos(float x) {
-  const auto [r, quadrant] = detail::reduce_angle(x);
-  return detail::sin_reduced(r, quadrant + 1);
+// The same for |x| <= kAngleLimit, in loops without a branch.
+template <Float T>
+TENON_INLINE T sin_small_angle(T x) {
+  return x == 0 ? x : detail::sin_of(detail::reduce_small(x));
 }
-
-inline float tan(float x) {
-  const auto [r, quadrant] = detail::reduce_angle(x);
-  const float s = detail::sin_small(r), c = detail::cos_small(r);
-  const bool odd = (quadrant & 1) != 0;
-  const float result = (odd ? -c : s) / (odd ? s : c);
-  return x == 0.0f ? x : result;
+template <Float T>
+TENON_INLINE T cos_small_angle(T x) {
+  return detail::cos_of(detail::reduce_small(x));
 }
-
-inline float atan(float x) {
-  const float a = detail::absolute(x);
-  const bool large = a > 1.0f;
-  const float z = large ? 1.0f / a : a;
-  const float small = detail::atan_small(z, z * z);
-  const float result = large ? detail::kHalfPiHigh - (small - detail::kHalfPiLow) : small;
-  return detail::with_sign(result, x);
-}
-
-inline float atan2(float y, float x) {
-  const float ax = detail::absolute(x), ay = detail::absolute(y);
-  const bool steep = ay > ax;
-  const float low = steep ? ax : ay, high = steep ? ay : ax;
-  const float quotient = low / high;
-  // 0/0 counts as 0 and inf/inf as 1.
-  const float z = high == 0.0f ? 0.0f : (low == kInfinity ? 1.0f : quotient);
-  float r = detail::atan_small(z, z * z);
-  r = steep ? detail::kHalfPiHigh - (r - detail::kHalfPiLow) : r;
-  r = detail::bits_of(x) < 0 ? 2 * detail::kHalfPiHigh - (r - 2 * detail::kHalfPiLow) : r;
-  return (x != x) | (y != y) ? kNan : detail::with_sign(r, y);
-}
-
-inline float asin(float x) {
-  const float a = detail::absolute(x);
-  const bool large = a > 0.5f;
-  const float s = large ? 0.5f - 0.5f * a : a * a;  // asin(a) = pi/2 - 2 asin(sqrt((1 - a) / 2))
-  const float z = large ? __builtin_sqrtf(s) : a;
-  const float small = detail::asin_small(z, s);
-  const float result =
-      large ? detail::kHalfPiHigh - (2.0f * small - detail::kHalfPiLow) : small;
-  return detail::with_sign(result, x);
-}
-
-inline float acos(float x) {
-  const float a = detail::absolute(x);
-  const bool large = a > 0.5f;
-  const float s = large ? 0.5f - 0.5f * a : a * a;
-  const float z = large ? __builtin_sqrtf(s) : a;
-  const float small = detail::asin_small(z, s);
-  const float near_one = 2.0f * small;
-  const float near_minus_one = 2 * detail::kHalfPiHigh - (near_one - 2 * detail::kHalfPiLow);
-  const float middle =
-      detail::kHalfPiHigh - (detail::with_sign(small, x) - detail::kHalfPiLow);
-  return large ? (x < 0.0f ? near_minus_one : near_one) : middle;
+template <Float T>
+TENON_INLINE T tan_small_angle(T x) {
+  return x == 0 ? x : detail::tan_of(detail::reduce_small(x));
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA::math

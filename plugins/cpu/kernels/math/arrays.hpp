@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions that are faster over whole arrays than element by element, for operators that are
+// nothing but one of them: the arguments of a block decide which loop it takes. An element has the
+// same result in either.
+#pragma once
+
+#include "math/power.hpp"
+#include "math/trigonometric.hpp"
+
+#include <algorithm>
+
+namespace tenon::cpu::TENON_CPU_ISA::math {
+
+// The functions as types, which generated loops name.
+namespace call {
+#define TENON_CALL(NAME)                         \
+  struct NAME {                                  \
+    template <class... T>                        \
+    TENON_INLINE auto operator()(T... x) const { \
+      return math::NAME(x...);                   \
+    }                                            \
+  };
+TENON_CALL(sin)
+TENON_CALL(cos)
+TENON_CALL(tan)
+TENON_CALL(pow)
+#undef TENON_CALL
+}  // namespace call
+
+namespace detail {
+
+// Blocks stay in the first-level cache between the look at the arguments and the loop.
+inline constexpr int64_t kArrayBlock = 256;
+
+template <Float T, class Small, class Any>
+inline void run_angles(T* out, const T* x, int64_t n, Small small, Any any) {
+  for (; n > 0; n -= kArrayBlock, out += kArrayBlock, x += kArrayBlock) {
+    const int64_t count = std::min(n, kArrayBlock);
+    Bits<T> large = 0;
+    for (int64_t i = 0; i < count; ++i) large |= static_cast<Bits<T>>(!is_small_angle(x[i]));
+    if (large == 0) {
+#pragma GCC ivdep
+      for (int64_t i = 0; i < count; ++i) out[i] = small(x[i]);
+    } else {
+#pragma GCC ivdep
+      for (int64_t i = 0; i < count; ++i) out[i] = any(x[i]);
+    }
+  }
+}
+
+}  // namespace detail
+
+#define TENON_ANGLE_ARRAY(NAME)                                                             \
+  template <Float T>                                                                        \
+  inline void run_array(call::NAME, T* out, int64_t n, const T* x) {                        \
+    detail::run_angles(                                                                     \
+        out, x, n, [](T v) { return NAME##_small_angle(v); }, [](T v) { return NAME(v); }); \
+  }
+TENON_ANGLE_ARRAY(sin)
+TENON_ANGLE_ARRAY(cos)
+TENON_ANGLE_ARRAY(tan)
+#undef TENON_ANGLE_ARRAY
+
+// Positive bases and finite exponents need none of the special values of pow. Logarithm and power
+// in loops of their own: together they are more work in flight than the processor looks ahead.
+template <Float T, class Exponent>
+inline void run_power_block(T* out, int64_t n, const T* x, Exponent exponent) {
+  detail::Bits<T> special = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const bool plain =
+        detail::is_positive_normal(x[i]) & (detail::absolute(exponent(i)) < kInfinity<T>);
+    special |= static_cast<detail::Bits<T>>(!plain);
+  }
+  if (special != 0) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = pow(x[i], exponent(i));
+    return;
+  }
+  alignas(64) T high[detail::kArrayBlock], low[detail::kArrayBlock];
+  for (int64_t i = 0; i < n; ++i) {
+    const auto log = detail::log2_in_two(detail::log_parts(x[i]));
+    high[i] = log.high;
+    low[i] = log.low;
+  }
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) out[i] = detail::power_of_log<T>({high[i], low[i]}, exponent(i));
+}
+template <Float T, class Exponent>
+inline void run_power(T* out, int64_t n, const T* x, Exponent exponent) {
+  for (int64_t begin = 0; begin < n; begin += detail::kArrayBlock)
+    run_power_block(out + begin, std::min(n - begin, detail::kArrayBlock), x + begin,
+                    [=](int64_t i) { return exponent(begin + i); });
+}
+template <Float T>
+inline void run_array(call::pow, T* out, int64_t n, const T* x, const T* y) {
+  run_power(out, n, x, [y](int64_t i) { return y[i]; });
+}
+
+// x to one power. Small ones are products and roots, which are as exact and cost next to nothing.
+template <Float T>
+struct PowerBy {
+  T exponent;
+};
+template <Float T>
+inline void run_array(PowerBy<T> power, T* out, int64_t n, const T* x) {
+  const T y = power.exponent;
+  const auto each = [=](auto f) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = f(x[i]);
+  };
+  if (y == 2) {
+    each([](T v) { return v * v; });
+  } else if (y == 3) {
+    each([](T v) { return v * v * v; });
+  } else if (y == 1) {
+    each([](T v) { return v; });
+  } else if (y == -1) {
+    each([](T v) { return 1 / v; });
+  } else if (y == T(0.5)) {  // +0 of -0, infinity of -infinity
+    each([](T v) { return v == -kInfinity<T> ? kInfinity<T> : sqrt(v + 0); });
+  } else {
+    run_power(out, n, x, [y](int64_t) { return y; });
+  }
+}
+
+}  // namespace tenon::cpu::TENON_CPU_ISA::math
