@@ -39,7 +39,8 @@ std::string loop_name(const Operator& op, size_t index) {
 
 // Functions with loops of their own (math/arrays.hpp), if they are the whole expression.
 bool is_array_call(const ScalarValue& value, const std::vector<Param>& params) {
-  static const std::set<std::string> functions = {"sin", "cos", "tan", "pow"};
+  static const std::set<std::string> functions = {"exp", "log", "log2", "log10",
+                                                  "sin", "cos", "tan",  "pow"};
   if (value.form != ScalarValue::Function || !functions.count(value.text)) return false;
   if (value.children.size() != params.size()) return false;
   for (size_t i = 0; i < params.size(); ++i) {
@@ -64,7 +65,8 @@ std::string run_statement(const ScalarValue& value, const std::string& types,
                "} else {\n", branch(2), indent, "}\n");
   }
   if (is_array_call(value, params))
-    return cat(indent, "run_loop<", types, ">(data, strides, n, math::call::", value.text, "{});\n");
+    return cat(indent, "run_loop<", types, ">(data, strides, n, math::call::", value.text,
+               "{});\n");
   std::vector<std::string> declared;
   for (size_t i = 0; i < param_types.size(); ++i)
     declared.push_back(

@@ -153,16 +153,20 @@ void expect_arrays_agree() {
       }
     }
   };
-#define ANGLE(NAME)                                     \
+#define UNARY_ARRAY(NAME)                               \
   check(                                                \
       #NAME,                                            \
       [](T* out, int64_t n, const T* x, const T*) {     \
         math::run_array(math::call::NAME{}, out, n, x); \
       },                                                \
       [](T x, T) { return math::NAME(x); });
-  ANGLE(sin)
-  ANGLE(cos)
-  ANGLE(tan)
+  UNARY_ARRAY(exp)
+  UNARY_ARRAY(log)
+  UNARY_ARRAY(log2)
+  UNARY_ARRAY(log10)
+  UNARY_ARRAY(sin)
+  UNARY_ARRAY(cos)
+  UNARY_ARRAY(tan)
   check(
       "pow",
       [](T* out, int64_t n, const T* x, const T* y) {

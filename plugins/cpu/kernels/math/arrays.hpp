@@ -4,6 +4,8 @@
 // same result in either.
 #pragma once
 
+#include "math/arithmetic.hpp"
+#include "math/complex.hpp"
 #include "math/power.hpp"
 #include "math/trigonometric.hpp"
 
@@ -20,6 +22,10 @@ namespace call {
       return math::NAME(x...);                   \
     }                                            \
   };
+TENON_CALL(exp)
+TENON_CALL(log)
+TENON_CALL(log2)
+TENON_CALL(log10)
 TENON_CALL(sin)
 TENON_CALL(cos)
 TENON_CALL(tan)
@@ -32,15 +38,15 @@ namespace detail {
 // Blocks stay in the first-level cache between the look at the arguments and the loop.
 inline constexpr int64_t kArrayBlock = 256;
 
-template <Float T, class Small, class Any>
-inline void run_angles(T* out, const T* x, int64_t n, Small small, Any any) {
+template <Float T, class IsPlain, class Plain, class Any>
+inline void run_blocks(T* out, const T* x, int64_t n, IsPlain is_plain, Plain plain, Any any) {
   for (; n > 0; n -= kArrayBlock, out += kArrayBlock, x += kArrayBlock) {
     const int64_t count = std::min(n, kArrayBlock);
-    Bits<T> large = 0;
-    for (int64_t i = 0; i < count; ++i) large |= static_cast<Bits<T>>(!is_small_angle(x[i]));
-    if (large == 0) {
+    Bits<T> others = 0;
+    for (int64_t i = 0; i < count; ++i) others |= static_cast<Bits<T>>(!is_plain(x[i]));
+    if (others == 0) {
 #pragma GCC ivdep
-      for (int64_t i = 0; i < count; ++i) out[i] = small(x[i]);
+      for (int64_t i = 0; i < count; ++i) out[i] = plain(x[i]);
     } else {
 #pragma GCC ivdep
       for (int64_t i = 0; i < count; ++i) out[i] = any(x[i]);
@@ -50,16 +56,21 @@ inline void run_angles(T* out, const T* x, int64_t n, Small small, Any any) {
 
 }  // namespace detail
 
-#define TENON_ANGLE_ARRAY(NAME)                                                             \
-  template <Float T>                                                                        \
-  inline void run_array(call::NAME, T* out, int64_t n, const T* x) {                        \
-    detail::run_angles(                                                                     \
-        out, x, n, [](T v) { return NAME##_small_angle(v); }, [](T v) { return NAME(v); }); \
+#define TENON_ARRAY(NAME, IS_PLAIN)                                                   \
+  template <Float T>                                                                  \
+  inline void run_array(call::NAME, T* out, int64_t n, const T* x) {                  \
+    detail::run_blocks(                                                               \
+        out, x, n, [](T v) { return IS_PLAIN; }, [](T v) { return plain_##NAME(v); }, \
+        [](T v) { return NAME(v); });                                                 \
   }
-TENON_ANGLE_ARRAY(sin)
-TENON_ANGLE_ARRAY(cos)
-TENON_ANGLE_ARRAY(tan)
-#undef TENON_ANGLE_ARRAY
+TENON_ARRAY(exp, detail::absolute(v) <= kExpPlain<T>)
+TENON_ARRAY(log, is_positive_normal(v))
+TENON_ARRAY(log2, is_positive_normal(v))
+TENON_ARRAY(log10, is_positive_normal(v))
+TENON_ARRAY(sin, detail::is_small_angle(v))
+TENON_ARRAY(cos, detail::is_small_angle(v))
+TENON_ARRAY(tan, detail::is_small_angle(v))
+#undef TENON_ARRAY
 
 // Positive bases and finite exponents need none of the special values of pow. Logarithm and power
 // in loops of their own: together they are more work in flight than the processor looks ahead.
@@ -67,8 +78,7 @@ template <Float T, class Exponent>
 inline void run_power_block(T* out, int64_t n, const T* x, Exponent exponent) {
   detail::Bits<T> special = 0;
   for (int64_t i = 0; i < n; ++i) {
-    const bool plain =
-        detail::is_positive_normal(x[i]) & (detail::absolute(exponent(i)) < kInfinity<T>);
+    const bool plain = is_positive_normal(x[i]) & (detail::absolute(exponent(i)) < kInfinity<T>);
     special |= static_cast<detail::Bits<T>>(!plain);
   }
   if (special != 0) {

@@ -142,6 +142,15 @@ TENON_INLINE T exp(T x) {
   return detail::scale(1 + detail::expm1_small(r), power);
 }
 
+// The same for |x| <= kExpPlain, where neither argument nor result needs care.
+template <Float T>
+inline constexpr T kExpPlain = std::same_as<T, float> ? 87 : 708;
+template <Float T>
+TENON_INLINE T plain_exp(T x) {
+  const auto [r, power] = detail::exp_parts(x);
+  return (1 + detail::expm1_small(r)) * detail::power_of_two(power);
+}
+
 template <Float T>
 TENON_INLINE T exp2(T x) {
   constexpr T limit = detail::Format<T>::kBias + 2, low = limit + detail::Format<T>::kMantissaBits;
@@ -159,25 +168,53 @@ TENON_INLINE T expm1(T x) {
   return x == 0 ? x : result;  // keeps -0
 }
 
+namespace detail {
+
+template <Float T>
+TENON_INLINE T log2_of_parts(LogParts<T> parts) {
+  return parts.e + (parts.r + log_tail(parts.r)) * kLog2E<T>;
+}
+
+template <Float T>
+TENON_INLINE T log10_of_parts(LogParts<T> parts) {
+  // log10(2) in two parts; the product of the first with an exponent is exact.
+  constexpr T high = std::same_as<T, float> ? T(0.30078125) : T(0.30102999566361177);
+  constexpr T low = std::same_as<T, float> ? T(0.000248745665) : T(3.694239077158931e-13);
+  const T fraction = (parts.r + log_tail(parts.r)) * static_cast<T>(0.4342944819032518);
+  return parts.e * high + (fraction + parts.e * low);
+}
+
+}  // namespace detail
+
 template <Float T>
 TENON_INLINE T log(T x) {
   return detail::log_special(x, detail::log_of_parts(detail::log_parts_of_any(x), T(0)));
 }
-
 template <Float T>
 TENON_INLINE T log2(T x) {
-  const auto [r, e] = detail::log_parts_of_any(x);
-  return detail::log_special(x, e + (r + detail::log_tail(r)) * detail::kLog2E<T>);
+  return detail::log_special(x, detail::log2_of_parts(detail::log_parts_of_any(x)));
 }
-
 template <Float T>
 TENON_INLINE T log10(T x) {
-  // log10(2) in two parts; the product of the first with an exponent is exact.
-  constexpr T high = std::same_as<T, float> ? T(0.30078125) : T(0.30102999566361177);
-  constexpr T low = std::same_as<T, float> ? T(0.000248745665) : T(3.694239077158931e-13);
-  const auto [r, e] = detail::log_parts_of_any(x);
-  const T fraction = (r + detail::log_tail(r)) * static_cast<T>(0.4342944819032518);
-  return detail::log_special(x, e * high + (fraction + e * low));
+  return detail::log_special(x, detail::log10_of_parts(detail::log_parts_of_any(x)));
+}
+
+// The same where x is neither zero, denormal, negative, infinite nor NaN.
+template <Float T>
+TENON_INLINE bool is_positive_normal(T x) {
+  return (x >= std::numeric_limits<T>::min()) & (x < kInfinity<T>);
+}
+template <Float T>
+TENON_INLINE T plain_log(T x) {
+  return detail::log_of_parts(detail::log_parts(x), T(0));
+}
+template <Float T>
+TENON_INLINE T plain_log2(T x) {
+  return detail::log2_of_parts(detail::log_parts(x));
+}
+template <Float T>
+TENON_INLINE T plain_log10(T x) {
+  return detail::log10_of_parts(detail::log_parts(x));
 }
 
 template <Float T>

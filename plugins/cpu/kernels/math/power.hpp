@@ -92,12 +92,6 @@ TENON_INLINE T power_of_log(TwoParts<T> log, T y) {
   return exp2_in_two(product, product_error(y, log.high, product) + y * log.low);
 }
 
-// Neither zero, denormal, infinite nor NaN.
-template <Float T>
-TENON_INLINE bool is_positive_normal(T x) {
-  return (x >= std::numeric_limits<T>::min()) & (x < kInfinity<T>);
-}
-
 }  // namespace detail
 
 TENON_INLINE float sqrt(float x) { return __builtin_sqrtf(x); }

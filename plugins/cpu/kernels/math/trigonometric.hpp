@@ -135,17 +135,17 @@ TENON_INLINE T tan(T x) {
   return x == 0 ? x : detail::tan_of_any(x);
 }
 
-// The same for |x| <= kAngleLimit, in loops without a branch.
+// The same for |x| <= kAngleLimit.
 template <Float T>
-TENON_INLINE T sin_small_angle(T x) {
+TENON_INLINE T plain_sin(T x) {
   return x == 0 ? x : detail::sin_of(detail::reduce_small(x));
 }
 template <Float T>
-TENON_INLINE T cos_small_angle(T x) {
+TENON_INLINE T plain_cos(T x) {
   return detail::cos_of(detail::reduce_small(x));
 }
 template <Float T>
-TENON_INLINE T tan_small_angle(T x) {
+TENON_INLINE T plain_tan(T x) {
   return x == 0 ? x : detail::tan_of(detail::reduce_small(x));
 }
 
