@@ -41,8 +41,13 @@ class PaddedPlanes {
         T* row_to = to + c * plane() + y * row();
         for (int64_t r = 0; r < step; ++r) {
           const Inside inside(r - s_.padding[1], s_.width, step, part_);
-          for (int64_t i = inside.begin; i < inside.end; ++i) {
-            row_to[r * part_ + i] = from[r + i * step];
+          T* part = row_to + r * part_;
+          if (step == 1) {
+            std::copy(from + inside.begin, from + inside.end, part + inside.begin);
+          } else if (step == 2) {
+            for (int64_t i = inside.begin; i < inside.end; ++i) part[i] = from[r + 2 * i];
+          } else {
+            for (int64_t i = inside.begin; i < inside.end; ++i) part[i] = from[r + i * step];
           }
         }
       }

@@ -6,6 +6,7 @@
 
 #include "conv_shapes.hpp"
 #include "gemm_blocked.hpp"
+#include "shuffles.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
@@ -82,7 +83,7 @@ class ImagePanels {
     j += first_;
     if (n < panel) std::fill_n(to, k * panel, T(0));
     if constexpr (Lanes<T>::kMasked) {
-      if (s_.stride[1] == 1) return pack_masked(p, k, j, n, to);
+      if (s_.stride[1] <= 2 && s_.kernel[1] <= kMostTaps) return pack_masked(p, k, j, n, to);
     }
     for_runs(s_, images_, j, n, [&](const ImageRun<T>& run, int64_t at) {
       Tap tap(s_, p);
@@ -91,32 +92,67 @@ class ImagePanels {
   }
 
  private:
+  using Vector = typename VectorOf<T>::type;
+  static constexpr int64_t kMostTaps = 16;  // of one row of the kernel, whose masks are kept
+
   // By masks, a vector at a time: most of a panel are rows that are not whole vectors long.
   void pack_masked(int64_t p, int64_t k, int64_t j, int64_t n, T* to) const {
     for_runs(s_, images_, j, n, [&](const ImageRun<T>& whole, int64_t at) {
       for (int64_t done = 0; done < whole.length; done += kWidth<T>) {
-        const ImageRun<T> run{whole.image, whole.y, whole.x + done,
+        const ImageRun<T> run{whole.image, whole.y, whole.x + done * s_.stride[1],
                               std::min<int64_t>(whole.length - done, kWidth<T>)};
-        pack_vector(p, k, run, to + at + done);
+        if (s_.stride[1] == 1) {
+          pack_vector<1>(p, k, run, to + at + done);
+        } else {
+          pack_vector<2>(p, k, run, to + at + done);
+        }
       }
     });
   }
+
+  // Pixels `Step` apart from `from` on, `run.length` of them, those at [0, width - x) of the image.
+  template <int Step>
+  struct Pixels {
+    Lanes<T> first, second;
+    Pixels() = default;
+    Pixels(int64_t begin, int64_t end)
+        : first(begin, end), second(begin - kWidth<T>, end - kWidth<T>) {}
+    [[gnu::always_inline]] Vector load(const T* from) const {
+      if constexpr (Step == 1) {
+        return first.load(from);
+      } else {
+        return Halves<T>::even(first.load(from), second.load(from + kWidth<T>));
+      }
+    }
+  };
+
+  template <int Step>
   void pack_vector(int64_t p, int64_t k, const ImageRun<T>& run, T* to) const {
     constexpr int64_t panel = kPanel<T>;
     const Lanes<T> all(run.length);
+    const int64_t length = (run.length - 1) * Step + 1;
+    Pixels<Step> inside[kMostTaps];
+    for (int64_t v = 0; v < s_.kernel[1]; ++v) {
+      const int64_t x = run.x + v * s_.dilation[1];
+      inside[v] = Pixels<Step>(-x, std::min(length, s_.width - x));
+    }
     Tap tap(s_, p);
     for (int64_t q = 0; q < k;) {
       // One row of the kernel.
       const int64_t y = run.y + tap.u * s_.dilation[0];
-      const int64_t taps = std::min(k - q, s_.kernel[1] - tap.v);
-      const bool outside = y < 0 || y >= s_.height;
-      const T* from = run.image + (tap.c * s_.height + y) * s_.width + run.x;
-      for (int64_t v = 0; v < taps; ++v, ++q) {
-        const int64_t shift = (tap.v + v) * s_.dilation[1], x = run.x + shift;
-        const Lanes<T> inside(outside ? kWidth<T> : -x, std::min(run.length, s_.width - x));
-        all.store(to + q * panel, inside.load(from + shift));
+      const int64_t last = std::min(s_.kernel[1], tap.v + k - q);
+      if (y < 0 || y >= s_.height) {
+        for (int64_t v = tap.v; v < last; ++v, ++q) all.store(to + q * panel, Vector{});
+      } else {
+        const T* from = run.image + (tap.c * s_.height + y) * s_.width + run.x;
+        // The same row of a later channel: a plane away, where the processor does not look ahead.
+        __builtin_prefetch(from + 2 * s_.pixels());
+        if (Step > 1) __builtin_prefetch(from + 2 * s_.pixels() + kWidth<T>);
+        for (int64_t v = tap.v; v < last; ++v, ++q) {
+          all.store(to + q * panel, inside[v].load(from + v * s_.dilation[1]));
+        }
       }
-      tap.v += taps - 1;
+      tap.v = last - 1;
       tap.next(s_);
     }
   }

@@ -7,6 +7,7 @@
 
 #include "conv_shapes.hpp"
 #include "gemm_blocked.hpp"
+#include "shuffles.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
@@ -50,32 +51,6 @@ class WinogradTiles {
 
  private:
   int64_t across_, down_, count_;
-};
-
-// Every other element of 2 * width elements, from the first or the second.
-template <class T>
-struct Halves {
-  using Vector = typename VectorOf<T>::type;
-  using Bits = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
-  typedef Bits Index __attribute__((vector_size(kVectorBytes)));
-  static constexpr int width = kWidth<T>;
-
-  static Vector even(Vector low, Vector high) { return __builtin_shuffle(low, high, each(0)); }
-  static Vector odd(Vector low, Vector high) { return __builtin_shuffle(low, high, each(1)); }
-  static Vector low(Vector a, Vector b) { return __builtin_shuffle(a, b, zipped(0)); }
-  static Vector high(Vector a, Vector b) { return __builtin_shuffle(a, b, zipped(width / 2)); }
-
- private:
-  static Index each(int first) {
-    Index index;
-    for (int i = 0; i < width; ++i) index[i] = first + 2 * i;
-    return index;
-  }
-  static Index zipped(int first) {
-    Index index;
-    for (int i = 0; i < width; ++i) index[i] = first + i / 2 + i % 2 * width;
-    return index;
-  }
 };
 
 // One channel of a run, d[4 i + j][tile]: pixel (i, j) of every tile, zeros outside of the image.

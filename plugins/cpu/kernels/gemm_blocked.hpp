@@ -8,10 +8,10 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// Blocks, in packed elements: a panel of B stays in the first-level cache, a block of A in the
-// second, a block of B in the third; the block of C between passes over k is as near as they leave
-// room for.
-inline constexpr int64_t kBlockK = 256;
+// Blocks, in packed elements: a panel of B streams from the second-level cache, where a block of A
+// stays with it; a block of B is in the third; the block of C between passes over k is as near as
+// they leave room for.
+inline constexpr int64_t kBlockK = 512;
 inline constexpr int64_t kBlockM = 32 * kTileRows;
 inline constexpr int64_t kBlockN = 512;
 

@@ -97,6 +97,7 @@ class Lanes {
   using Unaligned = typename VectorOf<T>::unaligned;
 #ifdef __AVX512F__
   static constexpr bool kMasked = true;
+  Lanes() = default;
   explicit Lanes(int64_t count) : mask_(static_cast<Mask>(below(count))) {}
   Lanes(int64_t begin, int64_t end) : mask_(static_cast<Mask>(below(end) & ~below(begin))) {}
   [[gnu::always_inline]] Vector load(const T* from) const {
@@ -120,6 +121,7 @@ class Lanes {
   Mask mask_;
 #else
   static constexpr bool kMasked = false;
+  Lanes() = default;
   explicit Lanes(int64_t) {}
   [[gnu::always_inline]] Vector load(const T* from) const {
     return *reinterpret_cast<const Unaligned*>(from);
@@ -148,7 +150,7 @@ template <class Format, int M, int V>
   Vector sum[M][V];
 #pragma GCC unroll 16
   for (int i = 0; i < M; ++i) {
-    __builtin_prefetch(c + i * c_row, 1);
+    for (int v = 0; v < V; ++v) __builtin_prefetch(c + i * c_row + v * width, 1);
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) sum[i][v] = Vector{};
   }
