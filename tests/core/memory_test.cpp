@@ -428,13 +428,13 @@ TEST(Allocator, InheritsTheMemoryOfADestroyedStream) {
   void* kept = take(device, 3 * kMiB, stream);
   void* freed = take(device, 3 * kMiB, stream);
   deallocate(device, freed, 3 * kMiB, stream);
-  void* used_there = take(device, 3 * kMiB);
+  void* used_there = take(device, 20 * kMiB);  // all of its segment
   record_use(device, used_there, stream);
   slots::stream_destroy(device.id, stream);
   EXPECT_EQ(take(device, 3 * kMiB), freed);
   deallocate(device, kept, 3 * kMiB, stream);
   deallocate(device, freed, 3 * kMiB, nullptr);
-  deallocate(device, used_there, 3 * kMiB, nullptr);
+  deallocate(device, used_there, 20 * kMiB, nullptr);
   trim(device);
   EXPECT_EQ(DeviceMemory::of(device).summary().reserved, 0u);
 }
