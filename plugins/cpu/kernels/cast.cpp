@@ -56,6 +56,8 @@ inline float convert_to_odd(From x) {
 // n dense elements; reduced floats on either side are float32 here.
 void convert_block(int from_dtype, const char* from, int to_dtype, bool to_reduced, char* to,
                    int64_t n) {
+  // A boolean is the byte 0 or 1, which converts in vectors.
+  if (from_dtype == TENON_DTYPE_BOOL) from_dtype = TENON_DTYPE_U8;
   with_type(from_dtype, [&]<class From>(Type<From>) {
     const From* x = reinterpret_cast<const From*>(from);
     if (to_reduced) {

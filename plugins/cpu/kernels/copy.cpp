@@ -13,20 +13,6 @@ namespace {
 
 constexpr int64_t kTile = 64;  // elements of a tile's side, a multiple of every register tile
 
-void transpose_bytes(int size, const char* from, int64_t from_stride, char* to, int64_t to_stride,
-                     int64_t rows, int64_t columns) {
-  const auto run = [&]<class T, int N>(Type<T>, std::integral_constant<int, N>) {
-    transpose_block<T, N>(reinterpret_cast<const T*>(from), from_stride / size,
-                          reinterpret_cast<T*>(to), to_stride / size, rows, columns);
-  };
-  switch (size) {
-    case 1: return run(Type<uint8_t>{}, std::integral_constant<int, 16>{});
-    case 2: return run(Type<uint16_t>{}, std::integral_constant<int, 8>{});
-    case 4: return run(Type<uint32_t>{}, std::integral_constant<int, 8>{});
-    default: return run(Type<uint64_t>{}, std::integral_constant<int, 4>{});
-  }
-}
-
 // One copy: operand 0 is read, operand 1 written.
 class Copy {
  public:

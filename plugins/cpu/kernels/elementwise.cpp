@@ -4,6 +4,7 @@
 #include <tenon/parallel.hpp>
 #include "reduced_float.hpp"
 #include "strided.hpp"
+#include "transpose.hpp"
 
 #include <algorithm>
 
@@ -14,11 +15,15 @@ namespace {
 constexpr int64_t kBlock = 512;
 // Rows shorter than this are staged several at a time.
 constexpr int64_t kShortRow = 64;
+// Inputs whose dense axis is not that of the output are transposed, a tile at a time.
+constexpr int64_t kTileRows = 16, kTileColumns = 64;
+constexpr int kMostTiled = 3;
 
 // How one operand reaches the loop.
 enum class Access {
   linear,    // dense over the whole walk
   row,       // dense within a row
+  repeated,  // one value within a row
   constant,  // one value
   staged,    // through a block, because of its strides or its dtype
 };
@@ -30,6 +35,13 @@ struct Operand {
   Access access;
   int size;        // of an element in memory
   int block_size;  // of an element as the loop sees it
+  int tile = -1;   // which tile holds it
+};
+
+// Memory of one thread's part of a walk.
+struct Blocks {
+  alignas(64) char staged[kMaxOperands][kBlock * 16];
+  alignas(64) char tiles[kMostTiled][kTileRows * kTileColumns * 8];
 };
 
 // One call: the operands, the axes they are walked along, the loop.
@@ -53,46 +65,36 @@ class Walk {
       operand.size = kDtypeSize[operand.dtype];
       operand.widened = widen && is_reduced_float(operand.dtype);
       operand.block_size = operand.widened ? 4 : operand.size;
-      operand.access = access_of(i);
     }
+    find_tiles();
+    for (int i = 0; i <= inputs_; ++i) operands_[i].access = access_of(i);
     choose_constants();
   }
 
   bool has_loop() const { return loop_ != nullptr; }
 
+  void run_parallel(int64_t total, int64_t cost) const {
+    if (across_ < 0) {
+      parallel(total, cost, [&](int64_t begin, int64_t end) { run(begin, end); });
+      return;
+    }
+    const int64_t planes = total / (axes_.extent[across_] * axes_.inner_extent());
+    parallel(planes * tiles_along(across_, kTileRows) * tiles_along(axes_.count - 1, kTileColumns),
+             kTileRows * kTileColumns * cost,
+             [&](int64_t begin, int64_t end) { run_tiles(begin, end); });
+  }
+
+ private:
   // Compute elements [begin, end) of the walk.
   void run(int64_t begin, int64_t end) const {
-    alignas(64) char blocks[kMaxOperands][kBlock * 16];
-    char* data[kMaxOperands];
-    int64_t strides[kMaxOperands];
-    for (int i = 0; i < inputs_; ++i) {
-      if (operands_[i].access == Access::constant) fill_constant(i, blocks[i], end - begin);
-    }
+    Blocks blocks;
+    fill_constants(blocks, end - begin);
     Position position(axes_, begin);
     for (int64_t at = begin; at < end;) {
       int64_t n = end - at;
       if (needs_blocks_) n = std::min(n, kBlock);
       if (by_rows_) n = std::min(n, position.left_in_row(axes_));
-      for (int i = 0; i <= inputs_; ++i) {
-        const Operand& operand = operands_[i];
-        strides[i] = operand.block_size;
-        switch (operand.access) {
-          case Access::linear: data[i] = operand.data + at * operand.size; break;
-          case Access::row: data[i] = operand.data + position.offset(axes_, i); break;
-          case Access::constant:
-            data[i] = blocks[i];
-            if (i == free_constant_) strides[i] = 0;
-            break;
-          case Access::staged:
-            data[i] = blocks[i];
-            if (i < inputs_) transfer<true>(i, position, n, blocks[i]);
-            break;
-        }
-      }
-      loop_(data, strides, n, attributes_);
-      if (operands_[inputs_].access == Access::staged) {
-        transfer<false>(inputs_, position, n, blocks[inputs_]);
-      }
+      compute(blocks, position, at, 0, n);
       at += n;
       if (by_rows_) {
         position.advance(axes_, n);
@@ -102,30 +104,134 @@ class Walk {
     }
   }
 
- private:
+  // Compute tiles [begin, end) of the planes that the last axis and `across_` span.
+  void run_tiles(int64_t begin, int64_t end) const {
+    Blocks blocks;
+    fill_constants(blocks, kTileColumns);
+    const int last = axes_.count - 1;
+    const int64_t down = tiles_along(across_, kTileRows), along = tiles_along(last, kTileColumns);
+    for (int64_t tile = begin; tile < end; ++tile) {
+      Position position(axes_, 0);
+      int64_t plane = tile / (down * along);
+      for (int i = last - 1; i >= 0; --i) {
+        if (i == across_) continue;
+        position.index[i] = plane % axes_.extent[i];
+        plane /= axes_.extent[i];
+      }
+      int64_t& row = position.index[across_];
+      row = tile % down * kTileRows;
+      position.index[last] = tile / down % along * kTileColumns;
+      const int64_t rows = std::min(kTileRows, axes_.extent[across_] - row);
+      const int64_t columns = std::min(kTileColumns, position.left_in_row(axes_));
+      for (int i = 0; i < inputs_; ++i) {
+        const Operand& operand = operands_[i];
+        if (operand.tile < 0) continue;
+        transpose_bytes(operand.size, operand.data + position.offset(axes_, i),
+                        axes_.inner_stride(i), blocks.tiles[operand.tile],
+                        kTileColumns * operand.size, columns, rows);
+      }
+      for (int64_t r = 0; r < rows; ++r, ++row) compute(blocks, position, 0, r, columns);
+    }
+  }
+
+  // n elements from `position` on, the `at`-th of the walk, in row `tile_row` of the tiles.
+  void compute(Blocks& blocks, const Position& position, int64_t at, int64_t tile_row,
+               int64_t n) const {
+    char* data[kMaxOperands];
+    int64_t strides[kMaxOperands];
+    for (int i = 0; i <= inputs_; ++i) {
+      const Operand& operand = operands_[i];
+      char* block = blocks.staged[i];
+      char* const tiled =
+          operand.tile < 0 ? nullptr
+                           : blocks.tiles[operand.tile] + tile_row * kTileColumns * operand.size;
+      strides[i] = operand.block_size;
+      switch (operand.access) {
+        case Access::linear: data[i] = operand.data + at * operand.size; break;
+        case Access::row:
+          data[i] = tiled ? tiled : operand.data + position.offset(axes_, i);
+          break;
+        case Access::repeated:
+          data[i] = operand.data + position.offset(axes_, i);
+          strides[i] = 0;
+          break;
+        case Access::constant:
+          data[i] = block;
+          if (i == free_constant_) strides[i] = 0;
+          break;
+        case Access::staged:
+          data[i] = block;
+          if (tiled) {
+            widen(operand.dtype, tiled, operand.size, reinterpret_cast<float*>(block), n);
+          } else if (i < inputs_) {
+            transfer<true>(i, position, n, block);
+          }
+          break;
+      }
+    }
+    loop_(data, strides, n, attributes_);
+    if (operands_[inputs_].access == Access::staged) {
+      transfer<false>(inputs_, position, n, blocks.staged[inputs_]);
+    }
+  }
+
+  int64_t tiles_along(int axis, int64_t size) const {
+    return (axes_.extent[axis] + size - 1) / size;
+  }
+
+  // Inputs that are dense along one axis, while the output is walked along another.
+  void find_tiles() {
+    const int last = axes_.count - 1;
+    if (last < 1 || axes_.inner_extent() < kTileRows) return;
+    int count = 0;
+    for (int i = 0; i < inputs_ && count < kMostTiled; ++i) {
+      Operand& operand = operands_[i];
+      const int64_t inner = axes_.inner_stride(i);
+      if (inner == 0 || inner == operand.size || operand.size > 8) continue;
+      for (int axis = across_ < 0 ? 0 : across_; axis < (across_ < 0 ? last : across_ + 1); ++axis) {
+        if (axes_.stride[axis][i] != operand.size || axes_.extent[axis] < 4) continue;
+        operand.tile = count++;
+        across_ = axis;
+        break;
+      }
+    }
+    by_rows_ |= across_ >= 0;
+  }
+
   Access access_of(int i) {
     const Operand& operand = operands_[i];
     if (i < inputs_ && axes_.is_constant(i)) return Access::constant;
     if (operand.widened) return Access::staged;
-    if (axes_.is_linear(i, operand.size)) return Access::linear;
+    if (operand.tile >= 0) return Access::row;
+    if (across_ < 0 && axes_.is_linear(i, operand.size)) return Access::linear;
     if (by_rows_ && axes_.inner_stride(i) == operand.size) return Access::row;
     return Access::staged;
   }
 
-  // Of two inputs, one constant costs nothing; others are spread over a block.
+  // Of two inputs, one that is constant, or is within rows, costs nothing; others are spread over a
+  // block.
   void choose_constants() {
     if (inputs_ == 2) {
-      for (int i = 1; i >= 0; --i) {
-        if (operands_[i].access == Access::constant) {
-          free_constant_ = i;
-          break;
-        }
+      for (int i = 1; i >= 0 && free_constant_ < 0; --i) {
+        if (operands_[i].access == Access::constant) free_constant_ = i;
+      }
+      for (int i = 1; i >= 0 && free_constant_ < 0 && by_rows_; --i) {
+        if (operands_[i].access != Access::staged || operands_[i].widened) continue;
+        if (axes_.inner_stride(i) != 0) continue;
+        operands_[i].access = Access::repeated;
+        free_constant_ = i;
       }
     }
     for (int i = 0; i <= inputs_; ++i) {
       const Access access = operands_[i].access;
       needs_blocks_ |= access == Access::staged ||
                        (access == Access::constant && i != free_constant_);
+    }
+  }
+
+  void fill_constants(Blocks& blocks, int64_t n) const {
+    for (int i = 0; i < inputs_; ++i) {
+      if (operands_[i].access == Access::constant) fill_constant(i, blocks.staged[i], n);
     }
   }
 
@@ -170,7 +276,8 @@ class Walk {
   Axes axes_;
   bool by_rows_;
   bool needs_blocks_ = false;
-  int free_constant_ = -1;
+  int free_constant_ = -1;  // the input that the loop reads without a stride
+  int across_ = -1;         // the axis along which tiled inputs are dense
   Operand operands_[kMaxOperands];
 };
 
@@ -181,7 +288,7 @@ class Walk {
   if (!walk.has_loop()) {
     return fail(err, TENON_UNSUPPORTED, "this elementwise kernel has no loop for the dtype given");
   }
-  parallel(out->numel, kernel.cost, [&](int64_t begin, int64_t end) { walk.run(begin, end); });
+  walk.run_parallel(out->numel, kernel.cost);
   return TENON_OK;
 }
 

@@ -12,6 +12,7 @@
 
 #include <tenon/abi.h>
 
+#include <type_traits>
 #include <utility>
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -52,11 +53,23 @@ inline int64_t attribute_int(const tenon_value& value) {
 }
 inline bool attribute_bool(const tenon_value& value) { return value.v.i != 0; }
 
+// A boolean beside wider elements is read as the byte that it is and compared, a form of condition that
+// compilers widen in vector loops.
+template <bool kAsByte, class T>
+inline T load(const T* from) {
+  if constexpr (kAsByte && std::is_same_v<T, bool>) {
+    return *reinterpret_cast<const uint8_t*>(from) != 0;
+  } else {
+    return *from;
+  }
+}
+
 // out[i] = f(in[i]...). `ivdep`: an output that is an input is written after it was read.
 template <class Out, class... In, class F>
 inline void run_dense(Out* out, int64_t n, F f, const In*... in) {
+  constexpr bool is_logic = std::is_same_v<Out, bool> && sizeof...(In) == 2;
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(in[i]...));
+  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(load<!is_logic>(in + i)...));
 }
 
 // Functions that have loops of their own.

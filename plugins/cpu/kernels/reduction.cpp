@@ -17,6 +17,7 @@ constexpr int64_t kColumnBlock = 128;       // rows reduced into one partial res
 constexpr int64_t kColumnSegment = 128 * kColumnBlock;
 constexpr int64_t kStage = 2048;            // elements converted or gathered at a time
 constexpr int64_t kShortRow = 32;
+constexpr int64_t kRowCost = 16;            // of one row, in elements
 constexpr int kAccumulatorLimit = 16;       // bytes
 
 class Reduction {
@@ -141,7 +142,31 @@ class Reduction {
     }
   }
 
+  bool rows_are_dense() const {
+    return !widened_ && reduced_.count == 1 && reduced_.inner_stride(0) == size_;
+  }
+
+  // Many rows per call of the loop.
+  void run_dense_rows() {
+    parallel(kept_total_, reduced_total_ + kRowCost, [&](int64_t begin, int64_t end) {
+      alignas(64) char accumulators[kColumns * kAccumulatorLimit];
+      Position position(kept_, begin);
+      for (int64_t at = begin; at < end;) {
+        const int64_t n = std::min({end - at, kColumns, position.left_in_row(kept_)});
+        loops_.rows(data_ + position.offset(kept_, 0), kept_.inner_stride(0), n, reduced_total_,
+                    accumulators, attributes_);
+        store(accumulators, n, out_ + position.offset(kept_, 1), kept_.inner_stride(1));
+        position.advance(kept_, n);
+        at += n;
+      }
+    });
+  }
+
   tenon_status run_rows(tenon_ctx* ctx, tenon_err* err) {
+    if (rows_are_dense() && reduced_total_ <= kRowBlock) {
+      run_dense_rows();
+      return TENON_OK;
+    }
     const int64_t segments = (reduced_total_ + kRowSegment - 1) / kRowSegment;
     if (segments == 1 || kept_total_ >= 64) {
       parallel(kept_total_, reduced_total_, [&](int64_t begin, int64_t end) {

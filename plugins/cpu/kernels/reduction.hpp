@@ -18,17 +18,21 @@
 
 #include "dtypes.hpp"
 #include "elementwise.hpp"
+#include "rows.hpp"
 #include "table.hpp"
 
 #include <tenon/abi.h>
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// The four loops of a reduction. Accumulators are opaque to the driver.
+// The loops of a reduction. Accumulators are opaque to the driver.
 struct ReductionLoops {
   int accumulator_size;
   // One accumulator from n >= 1 dense elements.
   void (*row)(const char* x, int64_t n, char* accumulator, const tenon_value* attributes);
+  // `rows` accumulators, each from n >= 1 dense elements; rows are `stride` bytes apart.
+  void (*rows)(const char* x, int64_t stride, int64_t rows, int64_t n, char* accumulators,
+               const tenon_value* attributes);
   // n accumulators from rows >= 1 rows of n elements, `stride` bytes apart.
   void (*columns)(const char* x, int64_t stride, int64_t rows, int64_t n, char* accumulators,
                   const tenon_value* attributes);
@@ -62,31 +66,24 @@ struct ReductionLoopsOf {
   using In = typename Traits::In;
   using Acc = typename Traits::Acc;
   using Out = typename Traits::Out;
-  // Independent lanes of one row: enough to hide the latency of combine.
-  static constexpr int kLanes = sizeof(Acc) <= 4 ? 64 : (sizeof(Acc) == 8 ? 32 : 8);
+  static Acc fold(const Traits& traits, const In* x, int64_t n) {
+    return fold_row<Acc>(
+        n, [=](int64_t i) -> Acc { return traits.map(x[i]); },
+        [=](Acc a, Acc b) -> Acc { return traits.combine(a, b); });
+  }
 
   static void row(const char* data, int64_t n, char* accumulator, const tenon_value* attributes) {
+    *reinterpret_cast<Acc*>(accumulator) =
+        fold(Traits(attributes), reinterpret_cast<const In*>(data), n);
+  }
+
+  static void rows(const char* data, int64_t stride, int64_t count, int64_t n, char* accumulators,
+                   const tenon_value* attributes) {
     const Traits traits(attributes);
-    const In* x = reinterpret_cast<const In*>(data);
-    Acc result = traits.map(x[0]);
-    if (n < kLanes) {
-      for (int64_t i = 1; i < n; ++i) result = traits.combine(result, traits.map(x[i]));
-    } else {
-      Acc lanes[kLanes];
-      for (int l = 0; l < kLanes; ++l) lanes[l] = traits.map(x[l]);
-      int64_t i = kLanes;
-      for (; i + kLanes <= n; i += kLanes) {
-        for (int l = 0; l < kLanes; ++l) {
-          lanes[l] = traits.combine(lanes[l], traits.map(x[i + l]));
-        }
-      }
-      for (int l = 0; i + l < n; ++l) lanes[l] = traits.combine(lanes[l], traits.map(x[i + l]));
-      for (int width = kLanes / 2; width > 0; width /= 2) {
-        for (int l = 0; l < width; ++l) lanes[l] = traits.combine(lanes[l], lanes[l + width]);
-      }
-      result = lanes[0];
+    Acc* result = reinterpret_cast<Acc*>(accumulators);
+    for (int64_t i = 0; i < count; ++i) {
+      result[i] = fold(traits, reinterpret_cast<const In*>(data + i * stride), n);
     }
-    *reinterpret_cast<Acc*>(accumulator) = result;
   }
 
   static void columns(const char* data, int64_t stride, int64_t rows, int64_t n,
@@ -141,6 +138,7 @@ template <class Traits>
 inline constexpr ReductionLoops reduction_loops = {
     .accumulator_size = sizeof(typename Traits::Acc),
     .row = ReductionLoopsOf<Traits>::row,
+    .rows = ReductionLoopsOf<Traits>::rows,
     .columns = ReductionLoopsOf<Traits>::columns,
     .merge = ReductionLoopsOf<Traits>::merge,
     .finish = ReductionLoopsOf<Traits>::finish,

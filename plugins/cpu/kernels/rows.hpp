@@ -10,29 +10,53 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
+// Independent lanes of a long row: enough to hide the latency of an addition.
 template <class T>
-inline constexpr int kRowLanes = sizeof(T) == 4 ? 64 : 32;
+inline constexpr int kRowLanes = sizeof(T) <= 4 ? 64 : (sizeof(T) == 8 ? 32 : 8);
 
-// combine(...combine(value(0), value(1))..., value(n - 1)), n >= 1, in any order.
+// The last elements, fewer than 2 * kWidth, into the first lanes: in steps whose length the compiler knows.
+template <int kWidth, class T, class Value, class Combine>
+inline void fold_tail(T* lanes, int64_t i, int64_t n, Value value, Combine combine) {
+  if (n - i >= kWidth) {
+    for (int l = 0; l < kWidth; ++l) lanes[l] = combine(lanes[l], value(i + l));
+    i += kWidth;
+  }
+  if constexpr (kWidth > 1) fold_tail<kWidth / 2>(lanes, i, n, value, combine);
+}
+
+// Lanes into the first one, pairwise.
+template <int kWidth, class T, class Combine>
+inline T fold_lanes(T* lanes, Combine combine) {
+  if constexpr (kWidth == 1) {
+    return lanes[0];
+  } else {
+    for (int l = 0; l < kWidth / 2; ++l) lanes[l] = combine(lanes[l], lanes[l + kWidth / 2]);
+    return fold_lanes<kWidth / 2>(lanes, combine);
+  }
+}
+
+template <int kLanes, class T, class Value, class Combine>
+inline T fold_in_lanes(int64_t n, Value value, Combine combine) {
+  T lanes[kLanes];
+  for (int l = 0; l < kLanes; ++l) lanes[l] = value(l);
+  int64_t i = kLanes;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int l = 0; l < kLanes; ++l) lanes[l] = combine(lanes[l], value(i + l));
+  }
+  fold_tail<kLanes / 2>(lanes, i, n, value, combine);
+  return fold_lanes<kLanes>(lanes, combine);
+}
+
+// combine(...combine(value(0), value(1))..., value(n - 1)), n >= 1, in any order. Short rows have fewer
+// lanes, since adding those up takes as long as some of the elements.
 template <class T, class Value, class Combine>
 inline T fold_row(int64_t n, Value value, Combine combine) {
-  constexpr int lanes = kRowLanes<T>;
-  if (n < lanes) {
-    T result = value(0);
-    for (int64_t i = 1; i < n; ++i) result = combine(result, value(i));
-    return result;
-  }
-  T partial[lanes];
-  for (int l = 0; l < lanes; ++l) partial[l] = value(l);
-  int64_t i = lanes;
-  for (; i + lanes <= n; i += lanes) {
-    for (int l = 0; l < lanes; ++l) partial[l] = combine(partial[l], value(i + l));
-  }
-  for (int l = 0; i + l < n; ++l) partial[l] = combine(partial[l], value(i + l));
-  for (int width = lanes / 2; width > 0; width /= 2) {
-    for (int l = 0; l < width; ++l) partial[l] = combine(partial[l], partial[l + width]);
-  }
-  return partial[0];
+  constexpr int lanes = kRowLanes<T>, few = std::max(lanes / 4, 4);
+  if (n >= 12 * lanes) return fold_in_lanes<lanes, T>(n, value, combine);
+  if (n >= few) return fold_in_lanes<few, T>(n, value, combine);
+  T result = value(0);
+  for (int64_t i = 1; i < n; ++i) result = combine(result, value(i));
+  return result;
 }
 
 template <class T, class Value>

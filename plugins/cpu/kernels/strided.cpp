@@ -97,6 +97,37 @@ void Position::advance(const Axes& axes, int64_t n) {
   }
 }
 
+namespace {
+
+// Every `kStep`-th element: a step known to the compiler becomes shuffles of whole vectors.
+template <class T, int64_t kStep>
+void gather_row(T* to, const T* from, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] = from[i * kStep];
+}
+
+template <class T>
+void gather_row(T* to, const char* from, int64_t stride, int64_t n) {
+  const T* elements = reinterpret_cast<const T*>(from);
+  switch (stride) {
+    case -static_cast<int64_t>(sizeof(T)): return gather_row<T, -1>(to, elements, n);
+    case 2 * sizeof(T): return gather_row<T, 2>(to, elements, n);
+    case 3 * sizeof(T): return gather_row<T, 3>(to, elements, n);
+    case 4 * sizeof(T): return gather_row<T, 4>(to, elements, n);
+    default: break;
+  }
+  int64_t i = 0;
+  for (; i + 4 <= n; i += 4, from += 4 * stride) {
+    const T a = *reinterpret_cast<const T*>(from);
+    const T b = *reinterpret_cast<const T*>(from + stride);
+    const T c = *reinterpret_cast<const T*>(from + 2 * stride);
+    const T d = *reinterpret_cast<const T*>(from + 3 * stride);
+    to[i] = a, to[i + 1] = b, to[i + 2] = c, to[i + 3] = d;
+  }
+  for (; i < n; ++i, from += stride) to[i] = *reinterpret_cast<const T*>(from);
+}
+
+}  // namespace
+
 void copy_row(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n,
               int size) {
   if (to_stride == size && from_stride == size) {
@@ -112,8 +143,7 @@ void copy_row(char* to, int64_t to_stride, const char* from, int64_t from_stride
         for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(to + i * to_stride) = value;
       }
     } else if (to_stride == size) {
-      T* dense = reinterpret_cast<T*>(to);
-      for (int64_t i = 0; i < n; ++i) dense[i] = *reinterpret_cast<const T*>(from + i * from_stride);
+      gather_row(reinterpret_cast<T*>(to), from, from_stride, n);
     } else {
       for (int64_t i = 0; i < n; ++i) {
         *reinterpret_cast<T*>(to + i * to_stride) =

@@ -2,7 +2,7 @@
 // Transposition of blocks, in registers.
 #pragma once
 
-#include "isa.hpp"
+#include "dtypes.hpp"
 
 #include <cstdint>
 #include <cstring>
@@ -58,6 +58,21 @@ void transpose_block(const T* from, int64_t from_stride, T* to, int64_t to_strid
   }
   for (; i < rows; ++i) {
     for (int64_t j = 0; j < columns; ++j) to[j * to_stride + i] = from[i * from_stride + j];
+  }
+}
+
+// The same for elements of `size` bytes, up to 8, and strides in bytes.
+inline void transpose_bytes(int size, const char* from, int64_t from_stride, char* to,
+                            int64_t to_stride, int64_t rows, int64_t columns) {
+  const auto run = [&]<class T, int N>(Type<T>, std::integral_constant<int, N>) {
+    transpose_block<T, N>(reinterpret_cast<const T*>(from), from_stride / size,
+                          reinterpret_cast<T*>(to), to_stride / size, rows, columns);
+  };
+  switch (size) {
+    case 1: return run(Type<uint8_t>{}, std::integral_constant<int, 16>{});
+    case 2: return run(Type<uint16_t>{}, std::integral_constant<int, 8>{});
+    case 4: return run(Type<uint32_t>{}, std::integral_constant<int, kVectorBytes >= 64 ? 16 : 8>{});
+    default: return run(Type<uint64_t>{}, std::integral_constant<int, 4>{});
   }
 }
 
