@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // argmax and argmin: the first of equals, and the first NaN before everything else.
 #include "kernel.hpp"
+#include "math/arithmetic.hpp"
 #include "rows.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -19,7 +20,28 @@ inline bool wins(T a, T b) {
 
 template <bool Max, class T>
 inline T better_of(T a, T b) {
-  return wins<Max>(b, a) ? b : a;
+  return Max ? math::max(a, b) : math::min(a, b);
+}
+
+// The first place of `value`, which is among the n elements.
+template <class T>
+int64_t place_of(const T* x, int64_t n, T value) {
+  int64_t i = 0;
+  if (value != value) {
+    while (x[i] == x[i]) ++i;
+    return i;
+  }
+  // Whether it is in a group is found in vectors, one element at a time only within its group.
+  constexpr int group = 128 / sizeof(T);
+  using Found = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+  for (; i + group <= n; i += group) {
+    Found found = 0;
+#pragma GCC unroll 1
+    for (int l = 0; l < group; ++l) found |= x[i + l] == value ? 1 : 0;
+    if (found) break;
+  }
+  while (!(x[i] == value)) ++i;
+  return i;
 }
 
 // The winner of a block is found without its place; only a block that takes the lead is searched.
@@ -34,9 +56,7 @@ int64_t winner_of_row(const T* x, int64_t n) {
         fold_row<T>(length, [block](int64_t i) { return block[i]; }, better_of<Max, T>);
     if (at > 0 && !wins<Max>(candidate, best)) continue;
     best = candidate;
-    int64_t i = 0;
-    while (!(block[i] == candidate || (candidate != candidate && block[i] != block[i]))) ++i;
-    place = at + i;
+    place = at + place_of(block, length, candidate);
   }
   return place;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conversion between any two dtypes, from and to any strides.
 #include "kernel.hpp"
+#include "stream.hpp"
 #include "strided.hpp"
 
 #include <bit>
@@ -77,7 +78,11 @@ class Cast {
  public:
   Cast(const tenon_tensor* x, const tenon_tensor* out)
       : axes_(broadcast_axes(&x, 1, out)), x_(data_of<char>(x)), out_(data_of<char>(out)),
-        from_(x->dtype), to_(out->dtype) {}
+        from_(x->dtype), to_(out->dtype) {
+    const int64_t from_size = kDtypeSize[from_], to_size = kDtypeSize[to_];
+    streams_ = out->numel * (from_size + to_size) >= kStreamBytes && axes_.inner_stride(1) == to_size &&
+               axes_.inner_extent() * to_size >= kStreamBlock && !is_reduced_float(to_);
+  }
 
   void run(int64_t begin, int64_t end) const {
     Position position(axes_, begin);
@@ -88,6 +93,7 @@ class Cast {
       position.advance(axes_, n);
       at += n;
     }
+    if (streams_) stream_end();
   }
 
  private:
@@ -107,11 +113,13 @@ class Cast {
       narrow(to_, reinterpret_cast<const float*>(dense), out, out_stride, n);
       return;
     }
-    const bool direct = !to_reduced && out_stride == to_size;
+    const bool direct = !to_reduced && out_stride == to_size && !streams_;
     convert_block(from_reduced ? TENON_DTYPE_F32 : from_, dense, to_, to_reduced,
                   direct ? out : target, n);
     if (to_reduced) {
       narrow(to_, reinterpret_cast<const float*>(target), out, out_stride, n);
+    } else if (streams_) {
+      stream_copy(out, target, n * to_size);
     } else if (!direct) {
       copy_row(out, out_stride, target, to_size, n, to_size);
     }
@@ -121,6 +129,7 @@ class Cast {
   const char* x_;
   char* out_;
   int from_, to_;
+  bool streams_;
 };
 
 tenon_status cast(tenon_ctx*, const tenon_tensor* x, int32_t, tenon_tensor* out, tenon_err*) {

@@ -1,30 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors joined along an axis.
 #include "kernel.hpp"
+#include "strided.hpp"
 
 #include <cstring>
 
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
+// Rows written by all tensors before the next ones are: while they are in cache.
+constexpr int64_t kStretch = 1024;
+
+// One after the other: a copy each.
+void append(const tenon_tensor* const* tensors, uint64_t count, char* to, int64_t size) {
+  for (uint64_t t = 0; t < count; ++t) {
+    const int64_t bytes = tensors[t]->numel * size;
+    parallel(bytes, 1, [to, from = data_of<char>(tensors[t])](int64_t begin, int64_t end) {
+      std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
+    });
+    to += bytes;
+  }
+}
+
 tenon_status concat(tenon_ctx*, const tenon_tensor* const* tensors, uint64_t tensors_count,
                     int64_t axis, tenon_tensor* out, tenon_err*) {
   if (out->numel == 0) return TENON_OK;
   const AxisView view(out, axis);
   const int64_t size = kDtypeSize[out->dtype];
-  const int64_t row_bytes = view.length * view.inner * size;
-  char* to = data_of<char>(out);
-  for (uint64_t t = 0; t < tensors_count; ++t) {
-    const tenon_tensor* from = tensors[t];
-    if (from->numel == 0) continue;
-    const int64_t bytes = from->numel / view.outer * size;
-    parallel(view.outer, bytes / 4, [=, data = data_of<char>(from)](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        std::memcpy(to + i * row_bytes, data + i * bytes, static_cast<size_t>(bytes));
-      }
-    });
-    to += bytes;
+  if (view.outer == 1) {
+    append(tensors, tensors_count, data_of<char>(out), size);
+    return TENON_OK;
   }
+  const int64_t row_bytes = view.length * view.inner * size;
+  parallel(view.outer, row_bytes / 4 + 1, [=](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end; at += kStretch) {
+      const int64_t rows = std::min(kStretch, end - at);
+      char* to = data_of<char>(out) + at * row_bytes;
+      for (uint64_t t = 0; t < tensors_count; ++t) {
+        if (tensors[t]->numel == 0) continue;
+        const int64_t bytes = tensors[t]->numel / view.outer * size;
+        const char* from = data_of<char>(tensors[t]) + at * bytes;
+        if (bytes == size) {
+          copy_row(to, row_bytes, from, size, rows, static_cast<int>(size));
+        } else {
+          for (int64_t i = 0; i < rows; ++i) {
+            std::memcpy(to + i * row_bytes, from + i * bytes, static_cast<size_t>(bytes));
+          }
+        }
+        to += bytes;
+      }
+    }
+  });
   return TENON_OK;
 }
 TENON_BOX_concat(concat_boxed, concat)

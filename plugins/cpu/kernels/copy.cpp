@@ -2,6 +2,7 @@
 // Copies between any strides: memcpy where it can be, tiles transposed in registers where the two sides
 // run along different axes.
 #include "kernel.hpp"
+#include "stream.hpp"
 #include "strided.hpp"
 #include "transpose.hpp"
 
@@ -22,7 +23,9 @@ class Copy {
     find_transposition();
   }
 
-  void run(int64_t total) const {
+  void run(int64_t total) {
+    streams_ = 2 * total * size_ >= kStreamBytes && axes_.inner_extent() * size_ >= kStreamBlock &&
+               axes_.inner_stride(0) == size_ && axes_.inner_stride(1) == size_;
     if (across_ < 0) {
       parallel(total, 1, [&](int64_t begin, int64_t end) { copy_rows(begin, end); });
     } else {
@@ -53,11 +56,17 @@ class Copy {
     Position position(axes_, begin);
     for (int64_t at = begin; at < end;) {
       const int64_t n = std::min(end - at, position.left_in_row(axes_));
-      copy_row(to_ + position.offset(axes_, 1), axes_.inner_stride(1),
-               from_ + position.offset(axes_, 0), axes_.inner_stride(0), n, size_);
+      char* to = to_ + position.offset(axes_, 1);
+      const char* from = from_ + position.offset(axes_, 0);
+      if (streams_) {
+        stream_copy(to, from, n * size_);
+      } else {
+        copy_row(to, axes_.inner_stride(1), from, axes_.inner_stride(0), n, size_);
+      }
       position.advance(axes_, n);
       at += n;
     }
+    if (streams_) stream_end();
   }
 
   void copy_tile(int64_t plane, int64_t tile) const {
@@ -83,6 +92,7 @@ class Copy {
   char* to_;
   int size_;
   int across_ = -1;
+  bool streams_ = false;
 };
 
 tenon_status clone(tenon_ctx*, const tenon_tensor* x, tenon_tensor* out, tenon_err*) {

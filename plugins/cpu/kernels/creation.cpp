@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors made of numbers: full, arange, linspace, eye.
 #include "kernel.hpp"
+#include "stream.hpp"
 #include "strided.hpp"
 
 #include <cstring>
@@ -26,11 +27,19 @@ tenon_status full(tenon_ctx*, const int64_t*, uint64_t, const tenon_value* value
   alignas(16) char element[16];
   store_scalar(*value, out->dtype, element);
   const int size = kDtypeSize[out->dtype];
+  const bool streams = out->numel * size >= kStreamBytes;
   parallel(out->numel, 1, [&](int64_t begin, int64_t end) {
     char* to = data_of<char>(out) + begin * size;
     static constexpr char zeros[16] = {};
     if (std::memcmp(element, zeros, static_cast<size_t>(size)) == 0) {
       std::memset(to, 0, static_cast<size_t>((end - begin) * size));
+    } else if (streams) {
+      alignas(64) char block[kStreamBlock];
+      copy_row(block, size, element, 0, kStreamBlock / size, size);
+      for (int64_t bytes = (end - begin) * size; bytes > 0; bytes -= kStreamBlock, to += kStreamBlock) {
+        stream_copy(to, block, std::min(bytes, kStreamBlock));
+      }
+      stream_end();
     } else {
       copy_row(to, size, element, 0, end - begin, size);
     }
@@ -63,7 +72,12 @@ tenon_status arange(tenon_ctx*, const tenon_value* start, const tenon_value* sto
   static constexpr tenon_value zero = {TENON_VALUE_INT, 0, {.i = 0}};
   const tenon_value& first = stop && stop->tag != TENON_VALUE_NONE ? *start : zero;
   if (first.tag != TENON_VALUE_FLOAT && step->tag != TENON_VALUE_FLOAT) {
-    generate(out, [a = first.v.i, d = step->v.i](int64_t i) { return a + i * d; });
+    const int64_t a = first.v.i, d = step->v.i;
+    if (d == 1) {  // spares a product of 64 bits, which few processors have in vectors
+      generate(out, [=](int64_t i) { return a + i; });
+    } else {
+      generate(out, [=](int64_t i) { return a + i * d; });
+    }
   } else {
     generate(out, [a = scalar_as<double>(first), d = scalar_as<double>(*step)](int64_t i) {
       return a + static_cast<double>(i) * d;

@@ -3,10 +3,12 @@
 
 #include <tenon/parallel.hpp>
 #include "reduced_float.hpp"
+#include "stream.hpp"
 #include "strided.hpp"
 #include "transpose.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
@@ -16,7 +18,7 @@ constexpr int64_t kBlock = 512;
 // Rows shorter than this are staged several at a time.
 constexpr int64_t kShortRow = 64;
 // Inputs whose dense axis is not that of the output are transposed, a tile at a time.
-constexpr int64_t kTileRows = 16, kTileColumns = 64;
+constexpr int64_t kTileRows = 16, kTileColumns = 128;
 constexpr int kMostTiled = 3;
 
 // How one operand reaches the loop.
@@ -26,6 +28,7 @@ enum class Access {
   repeated,  // one value within a row
   constant,  // one value
   staged,    // through a block, because of its strides or its dtype
+  streamed,  // an output too large for the caches: through a block and around them
 };
 
 struct Operand {
@@ -69,6 +72,7 @@ class Walk {
     find_tiles();
     for (int i = 0; i <= inputs_; ++i) operands_[i].access = access_of(i);
     choose_constants();
+    choose_stream(out->numel);
   }
 
   bool has_loop() const { return loop_ != nullptr; }
@@ -92,7 +96,7 @@ class Walk {
     Position position(axes_, begin);
     for (int64_t at = begin; at < end;) {
       int64_t n = end - at;
-      if (needs_blocks_) n = std::min(n, kBlock);
+      n = std::min(n, longest_);
       if (by_rows_) n = std::min(n, position.left_in_row(axes_));
       compute(blocks, position, at, 0, n);
       at += n;
@@ -102,6 +106,7 @@ class Walk {
         position = Position(axes_, at);
       }
     }
+    if (operands_[inputs_].access == Access::streamed) stream_end();
   }
 
   // Compute tiles [begin, end) of the planes that the last axis and `across_` span.
@@ -155,6 +160,7 @@ class Walk {
           data[i] = operand.data + position.offset(axes_, i);
           strides[i] = 0;
           break;
+        case Access::streamed: data[i] = block; break;
         case Access::constant:
           data[i] = block;
           if (i == free_constant_) strides[i] = 0;
@@ -170,8 +176,11 @@ class Walk {
       }
     }
     loop_(data, strides, n, attributes_);
-    if (operands_[inputs_].access == Access::staged) {
+    const Operand& out = operands_[inputs_];
+    if (out.access == Access::staged) {
       transfer<false>(inputs_, position, n, blocks.staged[inputs_]);
+    } else if (out.access == Access::streamed) {
+      stream_copy(out.data + position.offset(axes_, inputs_), blocks.staged[inputs_], n * out.size);
     }
   }
 
@@ -224,9 +233,25 @@ class Walk {
     }
     for (int i = 0; i <= inputs_; ++i) {
       const Access access = operands_[i].access;
-      needs_blocks_ |= access == Access::staged ||
-                       (access == Access::constant && i != free_constant_);
+      if (access == Access::staged || (access == Access::constant && i != free_constant_)) {
+        longest_ = kBlock;
+      }
     }
+  }
+
+  // Not for short rows, which share cache lines, nor for a result in place of an input, which is in cache.
+  void choose_stream(int64_t total) {
+    Operand& out = operands_[inputs_];
+    int64_t bytes = total * out.size;
+    for (int i = 0; i < inputs_; ++i) {
+      if (operands_[i].data == out.data) return;
+      if (operands_[i].access != Access::constant) bytes += total * operands_[i].size;
+    }
+    if (bytes < kStreamBytes || across_ >= 0 || !by_rows_) return;
+    if (axes_.inner_extent() * out.size < kStreamBlock) return;
+    if (out.access != Access::linear && out.access != Access::row) return;
+    out.access = Access::streamed;
+    longest_ = std::min(longest_, kStreamBlock / out.size);
   }
 
   void fill_constants(Blocks& blocks, int64_t n) const {
@@ -275,7 +300,7 @@ class Walk {
   ElementwiseLoop loop_;
   Axes axes_;
   bool by_rows_;
-  bool needs_blocks_ = false;
+  int64_t longest_ = std::numeric_limits<int64_t>::max();  // elements of one call of the loop
   int free_constant_ = -1;  // the input that the loop reads without a stride
   int across_ = -1;         // the axis along which tiled inputs are dense
   Operand operands_[kMaxOperands];

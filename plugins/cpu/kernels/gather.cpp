@@ -3,6 +3,7 @@
 #include "kernel.hpp"
 #include "positions.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -14,19 +15,25 @@ template <class F>
 void for_each_place(const tenon_tensor* x, const tenon_tensor* index, int64_t axis, const int64_t* positions,
                     int64_t begin, int64_t end, F&& f) {
   if (begin == end) return;  // extents may be 0
-  const int ndim = index->ndim;
+  const int last = index->ndim - 1;
+  if (last < 0) return f(begin, int64_t{0});
   int64_t at[TENON_MAX_NDIM] = {}, stride[TENON_MAX_NDIM] = {};
   int64_t offset = 0, rest = begin;
-  for (int i = ndim - 1; i >= 0; --i) {
+  for (int i = last; i >= 0; --i) {
     stride[i] = i == axis ? 0 : x->strides[i];
     at[i] = rest % index->shape[i];
     rest /= index->shape[i];
     offset += at[i] * stride[i];
   }
-  const int64_t along = ndim > 0 ? x->strides[axis] : 0;
-  for (int64_t n = begin; n < end; ++n) {
-    f(n, offset + positions[n] * along);
-    for (int i = ndim - 1; i >= 0; --i) {
+  const int64_t along = x->strides[axis], step = stride[last];
+  for (int64_t n = begin; n < end;) {
+    const int64_t row = std::min(end - n, index->shape[last] - at[last]);
+    for (int64_t j = 0; j < row; ++j) f(n + j, offset + j * step + positions[n + j] * along);
+    n += row;
+    // On to the start of the next row.
+    offset -= at[last] * step;
+    at[last] = 0;
+    for (int i = last - 1; i >= 0; --i) {
       offset += stride[i];
       if (++at[i] < index->shape[i]) break;
       offset -= stride[i] * index->shape[i];
@@ -40,7 +47,7 @@ int64_t length_of(const tenon_tensor* x, int64_t axis) { return x->ndim > 0 ? x-
 tenon_status gather(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index, int64_t axis,
                     tenon_tensor* out, tenon_err* err) {
   axis = normalize_axis(axis, x->ndim);
-  int64_t* positions;
+  const int64_t* positions;
   tenon_status status = read_positions(ctx, "gather", index, length_of(x, axis), &positions, err);
   if (status != TENON_OK || out->numel == 0) return status;
   with_size(kDtypeSize[x->dtype], [&]<class T>(Type<T>) {
@@ -59,7 +66,7 @@ tenon_status scatter_with(tenon_ctx* ctx, const char* op, const tenon_tensor* x,
                           const tenon_tensor* source, int64_t axis, tenon_tensor* out, tenon_err* err,
                           Combine combine) {
   axis = normalize_axis(axis, x->ndim);
-  int64_t* positions;
+  const int64_t* positions;
   tenon_status status = read_positions(ctx, op, index, length_of(x, axis), &positions, err);
   if (status != TENON_OK || out->numel == 0) return status;
   if (out->data != x->data)
@@ -97,33 +104,94 @@ tenon_status scatter_add(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tens
 }
 TENON_BOX_scatter_add(scatter_add_boxed, scatter_add)
 
-tenon_status nonzero(tenon_ctx* ctx, const tenon_tensor* x, tenon_err* err) {
-  const int size = kDtypeSize[x->dtype];
-  // -0.0 is zero: floating and complex elements are compared as numbers.
-  const auto is_set = [&](int64_t i) {
-    if (is_reduced_float(x->dtype)) {
-      // Only the sign bit may be set in a zero.
-      return size == 1 ? (data_of<uint8_t>(x)[i] & 0x7f) != 0 : (data_of<uint16_t>(x)[i] & 0x7fff) != 0;
+// Elements [begin, end) that are set, counted.
+template <class IsSet>
+int64_t count_set(int64_t begin, int64_t end, IsSet is_set) {
+  int64_t count = 0;
+  for (int64_t i = begin; i < end; ++i) count += is_set(i);
+  return count;
+}
+
+// Eight flags, bytes of 0 or 1, as bits: the product moves flag i to bit 56 + i.
+inline uint64_t bits_of(const uint8_t* flags) {
+  uint64_t word;
+  std::memcpy(&word, flags, 8);
+  return word * 0x0102040810204080 >> 56;
+}
+
+// place(i) for every element of [begin, end) that is set: the bits of 64 elements are gathered, then
+// visited, so that no branch depends on a single element.
+template <class IsSet, class Place>
+void visit_set(int64_t begin, int64_t end, IsSet is_set, Place place) {
+  for (int64_t at = begin; at < end; at += 64) {
+    uint8_t flags[64] = {};
+    if (end - at >= 64) {
+      for (int i = 0; i < 64; ++i) flags[i] = is_set(at + i);
+    } else {
+      for (int64_t i = 0; at + i < end; ++i) flags[i] = is_set(at + i);
     }
-    bool set = false;
-    with_type(x->dtype, [&]<class T>(Type<T>) { set = data_of<T>(x)[i] != T{}; });
-    return set;
-  };
-  int64_t shape[2] = {0, x->ndim};
-  for (int64_t i = 0; i < x->numel; ++i) shape[0] += is_set(i);
-  tenon_tensor* out;
-  tenon_status status = host->output_alloc(ctx, 0, TENON_DTYPE_I64, 2, shape, &out, err);
-  if (status != TENON_OK) return status;
-  int64_t* to = data_of<int64_t>(out);
-  for (int64_t i = 0; i < x->numel; ++i) {
-    if (!is_set(i)) continue;
-    int64_t rest = i;
-    for (int axis = x->ndim - 1; axis >= 0; --axis) {
-      to[axis] = rest % x->shape[axis];
-      rest /= x->shape[axis];
-    }
-    to += x->ndim;
+    uint64_t bits = 0;
+    for (int i = 0; i < 64; i += 8) bits |= bits_of(flags + i) << i;
+    for (; bits != 0; bits &= bits - 1) place(at + __builtin_ctzll(bits));
   }
+}
+
+// Call f with a function that tells whether element i is set. -0.0 is zero: floating and complex elements
+// are compared as numbers; of reduced floats all bits but the sign count.
+template <class F>
+void with_test(const tenon_tensor* x, F&& f) {
+  if (is_reduced_float(x->dtype)) {
+    if (kDtypeSize[x->dtype] == 1) {
+      f([from = data_of<uint8_t>(x)](int64_t i) { return (from[i] & 0x7f) != 0; });
+    } else {
+      f([from = data_of<uint16_t>(x)](int64_t i) { return (from[i] & 0x7fff) != 0; });
+    }
+    return;
+  }
+  with_type(x->dtype, [&]<class T>(Type<T>) {
+    using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
+    f([from = data_of<Stored>(x)](int64_t i) { return from[i] != Stored{}; });
+  });
+}
+
+tenon_status nonzero(tenon_ctx* ctx, const tenon_tensor* x, tenon_err* err) {
+  // Segments are counted, then each writes where the counts before it end.
+  constexpr int64_t segment = 1 << 14;
+  const int64_t segments = (x->numel + segment - 1) / segment;
+  void* memory;
+  tenon_status status =
+      host->scratch(ctx, static_cast<uint64_t>(segments + 1) * sizeof(int64_t), &memory, err);
+  if (status != TENON_OK) return status;
+  auto* starts = static_cast<int64_t*>(memory);
+  starts[0] = 0;
+  with_test(x, [&](auto is_set) {
+    parallel(segments, segment / 4, [&](int64_t begin, int64_t end) {
+      for (int64_t s = begin; s < end; ++s) {
+        starts[s + 1] = count_set(s * segment, std::min(x->numel, (s + 1) * segment), is_set);
+      }
+    });
+  });
+  for (int64_t s = 0; s < segments; ++s) starts[s + 1] += starts[s];
+
+  const int ndim = x->ndim;
+  const int64_t shape[2] = {starts[segments], ndim};
+  tenon_tensor* out;
+  status = host->output_alloc(ctx, 0, TENON_DTYPE_I64, 2, shape, &out, err);
+  if (status != TENON_OK || out->numel == 0) return status;
+  with_test(x, [&](auto is_set) {
+    parallel(segments, segment, [&](int64_t begin, int64_t end) {
+      int64_t* to = data_of<int64_t>(out) + starts[begin] * ndim;
+      const int64_t last = std::min(x->numel, end * segment);
+      visit_set(begin * segment, last, is_set, [&](int64_t i) {
+        for (int axis = ndim - 1; axis > 0; --axis) {
+          to[axis] = i % x->shape[axis];
+          i /= x->shape[axis];
+        }
+        to[0] = i;
+        to += ndim;
+      });
+    });
+  });
   return TENON_OK;
 }
 TENON_BOX_nonzero(nonzero_boxed, nonzero)

@@ -16,21 +16,46 @@ void copy_all(const tenon_tensor* from, tenon_tensor* to) {
     std::memcpy(to->data, from->data, static_cast<size_t>(to->numel) * kDtypeSize[to->dtype]);
 }
 
-// to[o, j] = from[o, positions[j]] for blocks of `block` bytes.
+// to[o, j] = from[o, positions[j]] for blocks of `block` bytes: one element each, or runs of them.
 void pick_blocks(const char* from, char* to, int64_t outer, int64_t length, int64_t count, int64_t block,
                  const int64_t* positions) {
-  parallel(outer * count, block / 8 + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t o = i / count, j = i % count;
-      std::memcpy(to + i * block, from + (o * length + positions[j]) * block, static_cast<size_t>(block));
+  // pick(i, slice, places, n): blocks i to i + n of `to`, from the places of one outer index.
+  const auto walk = [=](int64_t begin, int64_t end, auto pick) {
+    int64_t o = begin / count, j = begin % count;
+    for (int64_t i = begin; i < end;) {
+      const int64_t n = std::min(end - i, count - j);
+      pick(i, o * length, positions + j, n);
+      i += n;
+      ++o;
+      j = 0;
     }
+  };
+  if (block > 8 || (block & (block - 1)) != 0) {
+    parallel(outer * count, block / 8 + 1, [=](int64_t begin, int64_t end) {
+      walk(begin, end, [=](int64_t i, int64_t slice, const int64_t* places, int64_t n) {
+        for (int64_t k = 0; k < n; ++k) {
+          std::memcpy(to + (i + k) * block, from + (slice + places[k]) * block,
+                      static_cast<size_t>(block));
+        }
+      });
+    });
+    return;
+  }
+  with_size(static_cast<int>(block), [&]<class T>(Type<T>) {
+    parallel(outer * count, 2, [=](int64_t begin, int64_t end) {
+      walk(begin, end, [=](int64_t i, int64_t slice, const int64_t* places, int64_t n) {
+        const T* source = reinterpret_cast<const T*>(from) + slice;
+        T* target = reinterpret_cast<T*>(to) + i;
+        for (int64_t k = 0; k < n; ++k) target[k] = source[places[k]];
+      });
+    });
   });
 }
 
 tenon_status index_select(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index, int64_t axis,
                           tenon_tensor* out, tenon_err* err) {
   const AxisView view(x, axis);
-  int64_t* positions;
+  const int64_t* positions;
   TRY(read_positions(ctx, "index_select", index, view.length, &positions, err));
   if (out->numel > 0)
     pick_blocks(data_of<char>(x), data_of<char>(out), view.outer, view.length, index->numel,
@@ -41,7 +66,7 @@ TENON_BOX_index_select(index_select_boxed, index_select)
 
 tenon_status embedding(tenon_ctx* ctx, const tenon_tensor* weight, const tenon_tensor* indices,
                        const tenon_value*, tenon_tensor* out, tenon_err* err) {
-  int64_t* positions;
+  const int64_t* positions;
   TRY(read_positions(ctx, "embedding", indices, weight->shape[0], &positions, err));
   if (out->numel > 0)
     pick_blocks(data_of<char>(weight), data_of<char>(out), 1, weight->shape[0], indices->numel,
@@ -54,7 +79,7 @@ tenon_status index_add(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor
                        const tenon_tensor* source, int64_t axis, tenon_tensor* out, tenon_err* err) {
   if (is_reduced_float(x->dtype)) return run_as_float32(index_add, ctx, err, x, index, source, axis, out);
   const AxisView view(x, axis);
-  int64_t* positions;
+  const int64_t* positions;
   TRY(read_positions(ctx, "index_add", index, view.length, &positions, err));
   copy_all(x, out);
   const int64_t count = index->numel;
@@ -106,7 +131,7 @@ tenon_status find_places(tenon_ctx* ctx, const char* op, const tenon_tensor* x,
   std::fill_n(out->blocks, out->count, int64_t{0});
   for (uint64_t k = 0; k < count; ++k) {
     const int64_t extent = x->shape[axis + static_cast<int64_t>(k)];
-    int64_t* positions;
+    const int64_t* positions;
     TRY(read_positions(ctx, op, indices[k], extent, &positions, err));
     // Walk the broadcast shape with this tensor's strides, 0 where it is repeated.
     const tenon_tensor* index = indices[k];

@@ -67,30 +67,35 @@ tenon_status layer_norm(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tenso
 }
 TENON_BOX_layer_norm(layer_norm_boxed, layer_norm)
 
-// With y = (x - mean) * scale and g = grad * weight: dx = scale (g - mean(g) - y mean(g y)).
-// dweight and dbias, sums over rows of grad * y and grad, are added to.
-template <class T>
-void grad_row(const T* grad, const T* x, const T* weight, double eps, T* dx, T* dweight, T* dbias,
-              int64_t n) {
-  const Moments<T> moments = moments_of(x, n);
-  const T scale = inverse_deviation(moments, eps), shift = -moments.mean * scale;
-  const auto upstream = [=](int64_t i) { return weight ? grad[i] * weight[i] : grad[i]; };
-  T sum, projection;
-  if (weight) {
-    sum = sum_row<T>(n, [=](int64_t i) { return grad[i] * weight[i]; });
-    projection =
-        sum_row<T>(n, [=](int64_t i) { return grad[i] * weight[i] * (x[i] * scale + shift); });
-  } else {
-    sum = sum_row<T>(n, [=](int64_t i) { return grad[i]; });
-    projection = sum_row<T>(n, [=](int64_t i) { return grad[i] * (x[i] * scale + shift); });
-  }
-  sum /= static_cast<T>(n);
-  projection /= static_cast<T>(n);
+// With g = upstream(i), the gradient of y = x * scale + shift: dx = scale (g - mean(g) - y mean(g y)).
+template <class T, class Upstream>
+void spread_grad(const T* x, T scale, T shift, Upstream upstream, const T* grad, T* dx, T* dweight,
+                 T* dbias, int64_t n) {
+  const T count = static_cast<T>(n);
+  const T sum = sum_row<T>(n, upstream) / count;
+  const T projection =
+      sum_row<T>(n, [=](int64_t i) { return upstream(i) * (x[i] * scale + shift); }) / count;
+#pragma GCC ivdep  // more arrays than compilers compare at run time
   for (int64_t i = 0; i < n; ++i) {
     const T y = x[i] * scale + shift, g = grad[i];
     dweight[i] += g * y;
     dbias[i] += g;
     dx[i] = scale * (upstream(i) - sum - y * projection);
+  }
+}
+
+// One row, with y = (x - mean) * scale. dweight and dbias, sums over rows of grad * y and grad, are added
+// to.
+template <class T>
+void grad_row(const T* grad, const T* x, const T* weight, double eps, T* dx, T* dweight, T* dbias,
+              int64_t n) {
+  const Moments<T> moments = moments_of(x, n);
+  const T scale = inverse_deviation(moments, eps), shift = -moments.mean * scale;
+  if (weight) {
+    spread_grad(x, scale, shift, [=](int64_t i) { return grad[i] * weight[i]; }, grad, dx, dweight,
+                dbias, n);
+  } else {
+    spread_grad(x, scale, shift, [=](int64_t i) { return grad[i]; }, grad, dx, dweight, dbias, n);
   }
 }
 

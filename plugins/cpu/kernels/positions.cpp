@@ -1,37 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "positions.hpp"
 
+#include <limits>
+
 namespace tenon::cpu::TENON_CPU_ISA {
 
+namespace {
+
+// Above int64's range, an unsigned position is as far outside as a negative one.
+template <class T>
+int64_t position_in(T x) {
+  const auto position = static_cast<int64_t>(x);
+  return std::is_unsigned_v<T> && position < 0 ? std::numeric_limits<int64_t>::max() : position;
+}
+
+template <class T>
+tenon_status fail_outside(const char* op, const T* from, int64_t count, int64_t length, tenon_err* err) {
+  int64_t i = 0;
+  while (i < count - 1 && position_in(from[i]) >= -length && position_in(from[i]) < length) ++i;
+  return fail_format(err, TENON_OUT_OF_RANGE, "[%s] expected positions from %lld to %lld, got %lld", op,
+                     static_cast<long long>(-length), static_cast<long long>(length - 1),
+                     static_cast<long long>(from[i]));
+}
+
+}  // namespace
+
 tenon_status read_positions(tenon_ctx* ctx, const char* op, const tenon_tensor* index, int64_t length,
-                            int64_t** out, tenon_err* err) {
-  void* memory;
-  const uint64_t bytes = static_cast<uint64_t>(index->numel) * sizeof(int64_t);
-  if (tenon_status status = host->scratch(ctx, bytes, &memory, err); status != TENON_OK) return status;
-  auto* positions = static_cast<int64_t*>(memory);
-  int64_t bad = 0;
-  bool failed = false;
+                            const int64_t** out, tenon_err* err) {
+  tenon_status status = TENON_OK;
   with_type(index->dtype, [&]<class T>(Type<T>) {
     if constexpr (std::is_integral_v<T>) {
       const T* from = data_of<T>(index);
-      for (int64_t i = 0; i < index->numel; ++i) {
-        int64_t position = static_cast<int64_t>(from[i]);
-        // Above int64's range, an unsigned position is as far outside as a negative one.
-        const bool inside = position < length && position >= -length &&
-                            !(std::is_unsigned_v<T> && position < 0);
-        if (!inside && !failed) bad = position, failed = true;
+      const int64_t count = index->numel;
+      int64_t least = 0, most = -1;
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t position = position_in(from[i]);
+        least = std::min(least, position);
+        most = std::max(most, position);
+      }
+      if (least < -length || most >= length) {
+        status = fail_outside(op, from, count, length, err);
+        return;
+      }
+      if constexpr (std::is_same_v<T, int64_t>) {
+        if (least >= 0) {
+          *out = from;
+          return;
+        }
+      }
+      void* memory;
+      status = host->scratch(ctx, static_cast<uint64_t>(count) * sizeof(int64_t), &memory, err);
+      if (status != TENON_OK) return;
+      auto* positions = static_cast<int64_t*>(memory);
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t position = position_in(from[i]);
         positions[i] = position < 0 ? position + length : position;
       }
+      *out = positions;
     } else {
-      failed = true;
+      status = fail_format(err, TENON_OUT_OF_RANGE, "[%s] expected positions of an integer dtype", op);
     }
   });
-  if (failed)
-    return fail_format(err, TENON_OUT_OF_RANGE, "[%s] expected positions from %lld to %lld, got %lld", op,
-                       static_cast<long long>(-length), static_cast<long long>(length - 1),
-                       static_cast<long long>(bad));
-  *out = positions;
-  return TENON_OK;
+  return status;
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

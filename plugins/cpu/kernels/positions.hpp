@@ -6,9 +6,10 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// Copies of the elements of `index`, a contiguous tensor of any integer dtype, as offsets from 0 to
-// `length` - 1, in scratch memory of the call. Negative positions count from the end.
+// The elements of `index`, a contiguous tensor of any integer dtype, as offsets from 0 to `length` - 1:
+// its own memory if that holds them so, else scratch memory of the call. Negative positions count from
+// the end.
 tenon_status read_positions(tenon_ctx* ctx, const char* op, const tenon_tensor* index, int64_t length,
-                            int64_t** out, tenon_err* err);
+                            const int64_t** out, tenon_err* err);
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

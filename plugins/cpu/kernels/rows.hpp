@@ -47,13 +47,50 @@ inline T fold_in_lanes(int64_t n, Value value, Combine combine) {
   return fold_lanes<kLanes>(lanes, combine);
 }
 
+// The same for selections (max, min, or), which may meet an element twice: the last lanes overlap those
+// before them. Loops are kept as loops, since compilers vectorise selections in no other form.
+template <int kWidth, class T, class Combine>
+inline T select_of_lanes(const T* lanes, Combine combine) {
+  if constexpr (kWidth == 1) {
+    return lanes[0];
+  } else {
+    T half[kWidth / 2];
+#pragma GCC unroll 1
+    for (int l = 0; l < kWidth / 2; ++l) half[l] = combine(lanes[l], lanes[l + kWidth / 2]);
+    return select_of_lanes<kWidth / 2>(half, combine);
+  }
+}
+
+template <int kLanes, class T, class Value, class Combine>
+inline T select_in_lanes(int64_t n, Value value, Combine combine) {
+  T lanes[kLanes];
+  for (int l = 0; l < kLanes; ++l) lanes[l] = value(l);
+  for (int64_t i = kLanes; i < n; i += kLanes) {
+    const int64_t at = std::min(i, n - kLanes);
+    if constexpr (kLanes >= 32) {  // long enough to be kept as a loop
+      for (int l = 0; l < kLanes; ++l) lanes[l] = combine(lanes[l], value(at + l));
+    } else {
+#pragma GCC unroll 1
+      for (int l = 0; l < kLanes; ++l) lanes[l] = combine(lanes[l], value(at + l));
+    }
+  }
+  return select_of_lanes<kLanes>(lanes, combine);
+}
+
 // combine(...combine(value(0), value(1))..., value(n - 1)), n >= 1, in any order. Short rows have fewer
 // lanes, since adding those up takes as long as some of the elements.
 template <class T, class Value, class Combine>
 inline T fold_row(int64_t n, Value value, Combine combine) {
   constexpr int lanes = kRowLanes<T>, few = std::max(lanes / 4, 4);
-  if (n >= 12 * lanes) return fold_in_lanes<lanes, T>(n, value, combine);
-  if (n >= few) return fold_in_lanes<few, T>(n, value, combine);
+  const bool selects = combine(T(2), T(2)) == T(2);  // compilers know
+  if (n >= 12 * lanes) {
+    return selects ? select_in_lanes<lanes, T>(n, value, combine)
+                   : fold_in_lanes<lanes, T>(n, value, combine);
+  }
+  if (n >= few) {
+    return selects ? select_in_lanes<few, T>(n, value, combine)
+                   : fold_in_lanes<few, T>(n, value, combine);
+  }
   T result = value(0);
   for (int64_t i = 1; i < n; ++i) result = combine(result, value(i));
   return result;
@@ -62,6 +99,22 @@ inline T fold_row(int64_t n, Value value, Combine combine) {
 template <class T, class Value>
 inline T sum_row(int64_t n, Value value) {
   return n > 0 ? fold_row<T>(n, value, [](T a, T b) { return a + b; }) : T(0);
+}
+
+// out[i] = f(x[i]), for functions that are dear element by element: the last elements of a row go through
+// f as a whole vector, which overlaps those before them. `out` may be x.
+template <class T, class F>
+inline void map_row(const T* x, T* out, int64_t n, F f) {
+  constexpr int width = 64 / sizeof(T);
+  if (n < width) {
+    for (int64_t i = 0; i < n; ++i) out[i] = f(x[i]);
+    return;
+  }
+  T last[width];
+  for (int l = 0; l < width; ++l) last[l] = f(x[n - width + l]);
+  const int64_t whole = n / width * width;
+  for (int64_t i = 0; i < whole; ++i) out[i] = f(x[i]);
+  std::copy_n(last, width, out + n - width);
 }
 
 // Ignores NaN, unless all are.

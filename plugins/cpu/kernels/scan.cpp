@@ -5,49 +5,85 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
+constexpr int64_t kColumns = 512;  // lanes of inner axes that go along together
+constexpr int kRows = 4;            // rows that do: one alone waits for each addition
+
+// kCount rows of n elements along the last axis; `step` is 1, or -1 from the ends.
+template <int kCount, class T, class Out, class Combine>
+void scan_rows(const T* from, Out* to, int64_t n, int64_t step, Combine combine) {
+  Out total[kCount];
+  for (int r = 0; r < kCount; ++r) to[r * n] = total[r] = static_cast<Out>(from[r * n]);
+  for (int64_t k = 1; k < n; ++k) {
+    from += step;
+    to += step;
+    for (int r = 0; r < kCount; ++r) {
+      to[r * n] = total[r] = combine(total[r], static_cast<Out>(from[r * n]));
+    }
+  }
+}
+
+// `columns` lanes of n elements, which are `step` apart.
 template <class T, class Out, class Combine>
-void scan(const tenon_tensor* x, int64_t axis, bool reverse, tenon_tensor* out, Out start, Combine combine) {
+void scan_columns(const T* from, Out* to, int64_t n, int64_t step, int64_t columns, Combine combine) {
+  Out total[kColumns];
+  for (int64_t i = 0; i < columns; ++i) to[i] = total[i] = static_cast<Out>(from[i]);
+  for (int64_t k = 1; k < n; ++k) {
+    from += step;
+    to += step;
+#pragma GCC ivdep
+    for (int64_t i = 0; i < columns; ++i) {
+      to[i] = total[i] = combine(total[i], static_cast<Out>(from[i]));
+    }
+  }
+}
+
+template <class T, class Out, class Combine>
+void scan(const tenon_tensor* x, int64_t axis, bool reverse, tenon_tensor* out, Combine combine) {
   const AxisView view(x, axis);
-  const T* from = data_of<T>(x);
-  Out* to = data_of<Out>(out);
   if (out->numel == 0) return;
-  // Lanes of one outer index go along together, so that rows of the inner axes are read in order.
-  parallel(view.outer, view.length * view.inner, [&](int64_t begin, int64_t end) {
-    for (int64_t o = begin; o < end; ++o)
-      for (int64_t k = 0; k < view.length; ++k) {
-        const int64_t here = reverse ? view.length - 1 - k : k;
-        const T* row = from + (o * view.length + here) * view.inner;
-        Out* result = to + (o * view.length + here) * view.inner;
-        const Out* before = result + (reverse ? view.inner : -view.inner);
-        for (int64_t i = 0; i < view.inner; ++i)
-          result[i] = combine(k == 0 ? start : before[i], static_cast<Out>(row[i]));
-      }
+  const int64_t n = view.length, step = reverse ? -view.inner : view.inner;
+  const int64_t first = reverse ? (n - 1) * view.inner : 0;
+  const T* from = data_of<T>(x) + first;
+  Out* to = data_of<Out>(out) + first;
+  if (view.inner == 1) {
+    parallel(view.outer, 2 * n, [&](int64_t begin, int64_t end) {
+      int64_t o = begin;
+      for (; o + kRows <= end; o += kRows) scan_rows<kRows>(from + o * n, to + o * n, n, step, combine);
+      for (; o < end; ++o) scan_rows<1>(from + o * n, to + o * n, n, step, combine);
+    });
+    return;
+  }
+  const int64_t blocks = (view.inner + kColumns - 1) / kColumns;
+  parallel(view.outer * blocks, n * std::min(view.inner, kColumns), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t column = i % blocks * kColumns, at = i / blocks * n * view.inner + column;
+      scan_columns(from + at, to + at, n, step, std::min(kColumns, view.inner - column), combine);
+    }
   });
 }
 
 // Reads T, writes the dtype that YAML calls `accumulate`.
 template <class Combine>
-void scan_any(const tenon_tensor* x, int64_t axis, bool reverse, tenon_tensor* out, int start,
-              Combine combine) {
+void scan_any(const tenon_tensor* x, int64_t axis, bool reverse, tenon_tensor* out, Combine combine) {
   with_type(x->dtype, [&]<class T>(Type<T>) {
     if constexpr (std::is_integral_v<T>)
-      scan<T, int64_t>(x, axis, reverse, out, start, combine);
+      scan<T, int64_t>(x, axis, reverse, out, combine);
     else
-      scan<T, T>(x, axis, reverse, out, static_cast<T>(static_cast<float>(start)), combine);
+      scan<T, T>(x, axis, reverse, out, combine);
   });
 }
 
 tenon_status cumsum(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, int32_t reverse, tenon_tensor* out,
                     tenon_err* err) {
   if (is_reduced_float(x->dtype)) return run_as_float32(cumsum, ctx, err, x, axis, reverse, out);
-  scan_any(x, axis, reverse, out, 0, [](auto a, auto b) { return a + b; });
+  scan_any(x, axis, reverse, out, [](auto a, auto b) { return a + b; });
   return TENON_OK;
 }
 TENON_BOX_cumsum(cumsum_boxed, cumsum)
 
 tenon_status cumprod(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, tenon_tensor* out, tenon_err* err) {
   if (is_reduced_float(x->dtype)) return run_as_float32(cumprod, ctx, err, x, axis, out);
-  scan_any(x, axis, false, out, 1, [](auto a, auto b) { return a * b; });
+  scan_any(x, axis, false, out, [](auto a, auto b) { return a * b; });
   return TENON_OK;
 }
 TENON_BOX_cumprod(cumprod_boxed, cumprod)

@@ -61,17 +61,43 @@ void transpose_block(const T* from, int64_t from_stride, T* to, int64_t to_strid
   }
 }
 
+// The same where the rows of `to` meet in a few sets of the first-level cache: whole cache lines are put
+// together before they are written.
+template <class T, int N>
+void transpose_by_lines(const T* from, int64_t from_stride, T* to, int64_t to_stride, int64_t rows,
+                        int64_t columns) {
+  constexpr int line = 64 / sizeof(T);
+  int64_t i = 0;
+  for (; i + line <= rows; i += line) {
+    int64_t j = 0;
+    for (; j + line <= columns; j += line) {
+      alignas(64) T lines[line * line];
+      const T* corner = from + i * from_stride + j;
+      for (int k = 0; k < line; k += N) {
+        for (int l = 0; l < line; l += N) {
+          Tile<T, N>::transpose(corner + k * from_stride + l, from_stride, lines + l * line + k, line);
+        }
+      }
+      for (int k = 0; k < line; ++k) std::memcpy(to + (j + k) * to_stride + i, lines + k * line, 64);
+    }
+    transpose_block<T, N>(from + i * from_stride + j, from_stride, to + j * to_stride + i, to_stride,
+                          line, columns - j);
+  }
+  transpose_block<T, N>(from + i * from_stride, from_stride, to + i, to_stride, rows - i, columns);
+}
+
 // The same for elements of `size` bytes, up to 8, and strides in bytes.
 inline void transpose_bytes(int size, const char* from, int64_t from_stride, char* to,
                             int64_t to_stride, int64_t rows, int64_t columns) {
   const auto run = [&]<class T, int N>(Type<T>, std::integral_constant<int, N>) {
-    transpose_block<T, N>(reinterpret_cast<const T*>(from), from_stride / size,
-                          reinterpret_cast<T*>(to), to_stride / size, rows, columns);
+    const auto transpose = to_stride % 1024 == 0 ? transpose_by_lines<T, N> : transpose_block<T, N>;
+    transpose(reinterpret_cast<const T*>(from), from_stride / size, reinterpret_cast<T*>(to),
+              to_stride / size, rows, columns);
   };
   switch (size) {
     case 1: return run(Type<uint8_t>{}, std::integral_constant<int, 16>{});
     case 2: return run(Type<uint16_t>{}, std::integral_constant<int, 8>{});
-    case 4: return run(Type<uint32_t>{}, std::integral_constant<int, kVectorBytes >= 64 ? 16 : 8>{});
+    case 4: return run(Type<uint32_t>{}, std::integral_constant<int, 8>{});
     default: return run(Type<uint64_t>{}, std::integral_constant<int, 4>{});
   }
 }

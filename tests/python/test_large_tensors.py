@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors longer than the blocks, tiles and lanes that kernels work in, in every layout, with one thread and
+more on the CPU."""
+
+import numpy as np
+import pytest
+import tenon
+
+ROWS, COLUMNS = 75, 333  # of no round number of tiles
+DTYPES = [
+    "bool",
+    "uint8",
+    "int16",
+    "int64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
+
+
+@pytest.fixture(params=[1, 2], ids="{}T".format)
+def threads(request):
+    before = tenon.get_num_threads()
+    tenon.set_num_threads(request.param)
+    yield request.param
+    tenon.set_num_threads(before)
+
+
+def array_of(dtype, *shape, seed=0):
+    rng = np.random.default_rng(seed)
+    if dtype == "bool":
+        return rng.random(shape) < 0.5
+    if dtype.startswith(("uint", "int")):
+        return rng.integers(0, 100, shape).astype(dtype)
+    if dtype.startswith("complex"):
+        return (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(dtype)
+    return rng.normal(size=shape).astype(dtype)
+
+
+# How a ROWS x COLUMNS tensor lies within a larger one: the larger one's shape, and the way back.
+LAYOUTS = {
+    "contiguous": ((ROWS, COLUMNS), lambda x: x),
+    "transposed": ((COLUMNS, ROWS), lambda x: x.T),
+    "every second": ((ROWS, 2 * COLUMNS), lambda x: x[:, ::2]),
+    "every third": ((ROWS, 3 * COLUMNS), lambda x: x[:, ::3]),
+    "every fifth": ((ROWS, 5 * COLUMNS), lambda x: x[:, ::5]),
+    "part": ((ROWS + 2, COLUMNS + 3), lambda x: x[1:-1, 2:-1]),
+    "transposed part": ((COLUMNS + 3, ROWS + 2), lambda x: x[2:-1, 1:-1].T),
+}
+
+
+def to_tensor(array):
+    return tenon.tensor(np.ascontiguousarray(array).reshape(array.shape))
+
+
+def in_layout(layout, array):
+    """NumPy's array and Tenon's tensor."""
+    _, view = LAYOUTS[layout]
+    return view(array), view(to_tensor(array))
+
+
+def check(result, want, rtol=1e-6):
+    result = result.numpy()
+    assert result.shape == want.shape
+    np.testing.assert_allclose(result, want, rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_copies(layout, dtype, threads):
+    array, x = in_layout(layout, array_of(dtype, *LAYOUTS[layout][0]))
+    np.testing.assert_array_equal(tenon.clone(x).numpy(), array)
+
+
+@pytest.mark.parametrize("extent", [64, 256, 1024])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_transposed_copies_between_rows_that_share_cache_sets(dtype, extent):
+    array = array_of(dtype, extent, extent)
+    np.testing.assert_array_equal(tenon.clone(to_tensor(array).T).numpy(), array.T)
+
+
+def test_reversed_copies():
+    array = array_of("float32", ROWS, COLUMNS)
+    x = to_tensor(array)
+    check(tenon.clone(tenon.flip(x, [1])), array[:, ::-1])
+    check(tenon.clone(tenon.flip(x, [0, 1])), array[::-1, ::-1])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64", "complex128"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_binary(layout, dtype, threads):
+    first, x = in_layout(layout, array_of(dtype, *LAYOUTS[layout][0]))
+    second, y = in_layout("transposed", array_of(dtype, COLUMNS, ROWS, seed=1))
+    check(x + y, first + second)
+    check(y - x, second - first)
+    for part in [np.s_[:1], np.s_[:, :1], np.s_[:1, :1]]:
+        check(x + y[part], first + second[part])
+        check(y[part] - x, second[part] - first)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_selection(layout, threads):
+    condition, c = in_layout(layout, array_of("bool", *LAYOUTS[layout][0]))
+    first, x = in_layout(layout, array_of("float32", *LAYOUTS[layout][0], seed=1))
+    second, y = in_layout("transposed", array_of("float32", COLUMNS, ROWS, seed=2))
+    check(tenon.where(c, x, y), np.where(condition, first, second))
+    check(tenon.where(c[:, :1], x, y[:1]), np.where(condition[:, :1], first, second[:1]))
+
+
+def test_results_may_lie_anywhere():
+    array = array_of("float32", ROWS, COLUMNS)
+    x = to_tensor(array)
+    for layout, (shape, view) in LAYOUTS.items():
+        whole = to_tensor(np.zeros(shape, np.float32))
+        tenon.add(x, x[:1], out=view(whole))
+        want = np.zeros(shape, np.float32)
+        view(want)[...] = array + array[:1]
+        np.testing.assert_array_equal(whole.numpy(), want, err_msg=layout)
+
+
+REDUCTIONS = {
+    "sum": np.sum,
+    "mean": np.mean,
+    "max": np.max,
+    "min": np.min,
+    "var": np.var,
+    "argmax": np.argmax,
+    "argmin": np.argmin,
+}
+
+
+@pytest.mark.parametrize("columns", [3, 15, 16, 17, 31, 100, 500, 767, 768, 1000, 5000])
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions_of_rows_of_any_length(name, columns, threads):
+    array = array_of("float64", 40, columns)
+    x = to_tensor(array)
+    for axis in (0, 1, None):
+        check(getattr(tenon, name)(x, axis), np.asarray(REDUCTIONS[name](array, axis)), 1e-12)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions_in_any_layout(name, layout):
+    array, x = in_layout(layout, array_of("float32", *LAYOUTS[layout][0]))
+    for axis in (0, 1, None):
+        check(getattr(tenon, name)(x, axis), np.asarray(REDUCTIONS[name](array, axis)), 1e-4)
+
+
+@pytest.mark.parametrize("at", [0, 5, 63, 64, 98, 99])
+def test_extremes_hand_on_nan_from_any_place(at):
+    array = array_of("float32", 3, 100)
+    array[1, at] = np.nan
+    x = to_tensor(array)
+    for name in ("max", "min", "argmax", "argmin"):
+        check(getattr(tenon, name)(x, 1), getattr(np, name)(array, 1))
+        check(getattr(tenon, name)(x, 0), getattr(np, name)(array, 0))
+
+
+@pytest.mark.parametrize("name", ["any", "all"])
+def test_logical_reductions(name):
+    for value in (False, True):
+        array = np.full((5, 2000), value)
+        array[2, 1999] = not value
+        x = to_tensor(array)
+        for axis in (0, 1, None):
+            want = np.asarray(getattr(np, name)(array, axis))
+            np.testing.assert_array_equal(getattr(tenon, name)(x, axis).numpy(), want)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(5, 1000), (1000,), (3, 7, 600), (2, 4, 1)], ids=str)
+def test_scans(shape, dtype, threads):
+    array = array_of(dtype, *shape)
+    wide = np.int64 if dtype in ("bool", "int16") else dtype
+    for axis in range(len(shape)):
+        x = to_tensor(array)
+        check(tenon.cumsum(x, axis), np.cumsum(array, axis, dtype=wide), 1e-4)
+        backwards = np.flip(np.cumsum(np.flip(array, axis), axis, dtype=wide), axis)
+        check(tenon.cumsum(x, axis, True), backwards, 1e-4)
+
+
+def test_a_scan_starts_with_the_first_element():
+    result = tenon.cumsum(to_tensor(np.array([[-0.0, -0.0], [-0.0, 1.0]])), 0)
+    np.testing.assert_array_equal(np.signbit(result.numpy()), [[True, True], [True, False]])
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES[:-2]])
+@pytest.mark.parametrize("length", [2, 100, 255, 256, 3000])
+@pytest.mark.parametrize("descending", [False, True])
+def test_sorts(length, dtype, descending, threads):
+    array = array_of(dtype, 3, length)
+    if dtype.startswith("float"):
+        array[0, ::3] = np.repeat([np.nan, 0.0, -0.0, np.inf, -np.inf], length)[
+            : len(array[0, ::3])
+        ]
+        array[1, ::2] = [[0.0, -0.0][i % 2] for i in range(len(array[1, ::2]))]
+    elif dtype != "bool":
+        array[0] %= 2
+    x = to_tensor(array)
+    values, places = (each.numpy() for each in tenon.sort_with_indices(x, 1, descending))
+    if descending:  # equal elements keep their order
+        want = length - 1 - np.argsort(array[:, ::-1], 1, kind="stable")[:, ::-1]
+    else:
+        want = np.argsort(array, 1, kind="stable")
+    np.testing.assert_array_equal(places, want)
+    np.testing.assert_array_equal(values, np.take_along_axis(array, want, 1))
+    columns = tenon.sort_with_indices(to_tensor(np.ascontiguousarray(array.T)), 0, descending)
+    np.testing.assert_array_equal(columns[1].numpy(), want.T)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "complex128"])
+def test_picks(dtype, threads):
+    array = array_of(dtype, ROWS, COLUMNS)
+    x = to_tensor(array)
+    rng = np.random.default_rng(1)
+    rows, columns = rng.integers(-ROWS, ROWS, 200), rng.integers(0, COLUMNS, 700)
+    np.testing.assert_array_equal(tenon.index_select(x, to_tensor(rows), 0).numpy(), array[rows])
+    np.testing.assert_array_equal(
+        tenon.index_select(x, to_tensor(columns), 1).numpy(), array[:, columns]
+    )
+    places = rng.integers(0, COLUMNS, (ROWS, 50))
+    np.testing.assert_array_equal(
+        tenon.gather(x, to_tensor(places), 1).numpy(),
+        np.take_along_axis(array, places, 1),
+    )
+    places = rng.integers(-ROWS, ROWS, (9, COLUMNS))
+    np.testing.assert_array_equal(
+        tenon.gather(x, to_tensor(places), 0).numpy(),
+        np.take_along_axis(array, places, 0),
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_nonzero(dtype, threads):
+    array = array_of(dtype, 3, 70, 331) * (array_of("bool", 3, 70, 331, seed=1))
+    array = array.astype(dtype)
+    x = to_tensor(array)
+    np.testing.assert_array_equal(tenon.nonzero(x).numpy(), np.argwhere(array))
+    mask = array.real > 0 if dtype.startswith("complex") else array > 0
+    np.testing.assert_array_equal(x[to_tensor(mask)].numpy(), array[mask])
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "complex128"])
+def test_joins(dtype, threads):
+    arrays = [array_of(dtype, ROWS, COLUMNS, seed=i) for i in range(3)]
+    tensors = [to_tensor(array) for array in arrays]
+    for axis in (0, 1):
+        np.testing.assert_array_equal(
+            tenon.concat(tensors, axis).numpy(), np.concatenate(arrays, axis)
+        )
+    for axis in (0, 1, 2):
+        np.testing.assert_array_equal(tenon.stack(tensors, axis).numpy(), np.stack(arrays, axis))
+    uneven = tenon.concat([tensors[0], tensors[1][:, :1], tensors[2][:, :0]], 1)
+    np.testing.assert_array_equal(uneven.numpy(), np.concatenate([arrays[0], arrays[1][:, :1]], 1))
+
+
+def test_results_larger_than_the_caches(threads):
+    array = np.arange(3_000_001, dtype=np.float64)  # 24 MB
+    x = to_tensor(array)
+    np.testing.assert_array_equal((x + x).numpy(), array + array)
+    np.testing.assert_array_equal((x[1:] * 2.0).numpy(), array[1:] * 2)
+    np.testing.assert_array_equal(tenon.clone(x[1:]).numpy(), array[1:])
+    np.testing.assert_array_equal(tenon.cast(x, tenon.float32).numpy(), array.astype(np.float32))
+    rows = tenon.reshape(x[:-1], (3, 1_000_000))
+    np.testing.assert_array_equal(
+        (rows + rows[:1]).numpy(), array[:-1].reshape(3, -1) + array[:1_000_000]
+    )
+    full = tenon.full((4_200_001,), 1.5, dtype=tenon.float64)
+    assert full.numpy().min() == full.numpy().max() == 1.5
