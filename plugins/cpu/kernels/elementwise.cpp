@@ -135,7 +135,34 @@ class Walk {
                         axes_.inner_stride(i), blocks.tiles[operand.tile],
                         kTileColumns * operand.size, columns, rows);
       }
-      for (int64_t r = 0; r < rows; ++r, ++row) compute(blocks, position, 0, r, columns);
+      compute_tile(blocks, position, rows, columns);
+    }
+  }
+
+  // The rows of a tile from `position` on: operands that need no staging are found once and stepped.
+  void compute_tile(Blocks& blocks, Position position, int64_t rows, int64_t columns) const {
+    if (longest_ == kBlock) {
+      for (int64_t r = 0; r < rows; ++r, ++position.index[across_]) {
+        compute(blocks, position, 0, r, columns);
+      }
+      return;
+    }
+    char* data[kMaxOperands];
+    int64_t strides[kMaxOperands], steps[kMaxOperands];
+    for (int i = 0; i <= inputs_; ++i) {
+      const Operand& operand = operands_[i];
+      const bool tiled = operand.tile >= 0, constant = operand.access == Access::constant;
+      data[i] = tiled      ? blocks.tiles[operand.tile]
+                : constant ? blocks.staged[i]
+                           : operand.data + position.offset(axes_, i);
+      steps[i] = tiled      ? kTileColumns * operand.size
+                 : constant ? 0
+                            : axes_.stride[across_][i];
+      strides[i] = i == free_constant_ ? 0 : operand.block_size;
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      loop_(data, strides, columns, attributes_);
+      for (int i = 0; i <= inputs_; ++i) data[i] += steps[i];
     }
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "positions.hpp"
 
+#include <atomic>
 #include <limits>
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -32,18 +33,23 @@ tenon_status read_positions(tenon_ctx* ctx, const char* op, const tenon_tensor* 
     if constexpr (std::is_integral_v<T>) {
       const T* from = data_of<T>(index);
       const int64_t count = index->numel;
-      int64_t least = 0, most = -1;
-      for (int64_t i = 0; i < count; ++i) {
-        const int64_t position = position_in(from[i]);
-        least = std::min(least, position);
-        most = std::max(most, position);
-      }
-      if (least < -length || most >= length) {
+      std::atomic<bool> outside = false, negative = false;
+      parallel(count, 1, [&](int64_t begin, int64_t end) {
+        int64_t least = 0, most = -1;
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t position = position_in(from[i]);
+          least = std::min(least, position);
+          most = std::max(most, position);
+        }
+        if (least < -length || most >= length) outside = true;
+        if (least < 0) negative = true;
+      });
+      if (outside) {
         status = fail_outside(op, from, count, length, err);
         return;
       }
       if constexpr (std::is_same_v<T, int64_t>) {
-        if (least >= 0) {
+        if (!negative) {
           *out = from;
           return;
         }

@@ -142,19 +142,30 @@ class Reduction {
     }
   }
 
-  bool rows_are_dense() const {
-    return !widened_ && reduced_.count == 1 && reduced_.inner_stride(0) == size_;
-  }
+  bool rows_are_dense() const { return !widened_ && reduced_.inner_stride(0) == size_; }
 
-  // Many rows per call of the loop.
-  void run_dense_rows() {
-    parallel(kept_total_, reduced_total_ + kRowCost, [&](int64_t begin, int64_t end) {
+  // Many rows per call of the loop, brought together first if they are not dense.
+  void run_short_rows() {
+    const bool dense = rows_are_dense();
+    const int64_t length = reduced_total_;
+    const int64_t most = dense ? kColumns : std::min(kColumns, kStage / length);
+    parallel(kept_total_, length + kRowCost, [&](int64_t begin, int64_t end) {
+      alignas(64) char staged[kStage * 16];
       alignas(64) char accumulators[kColumns * kAccumulatorLimit];
       Position position(kept_, begin);
       for (int64_t at = begin; at < end;) {
-        const int64_t n = std::min({end - at, kColumns, position.left_in_row(kept_)});
-        loops_.rows(data_ + position.offset(kept_, 0), kept_.inner_stride(0), n, reduced_total_,
-                    accumulators, attributes_);
+        const int64_t n = std::min({end - at, most, position.left_in_row(kept_)});
+        const char* x = data_ + position.offset(kept_, 0);
+        int64_t stride = kept_.inner_stride(0);
+        if (!dense) {
+          const int64_t bytes = length * stage_size_;
+          for (int64_t i = 0; i < n; ++i) {
+            stage(x + i * stride, reduced_.inner_stride(0), length, staged + i * bytes);
+          }
+          x = staged;
+          stride = bytes;
+        }
+        loops_.rows(x, stride, n, length, accumulators, attributes_);
         store(accumulators, n, out_ + position.offset(kept_, 1), kept_.inner_stride(1));
         position.advance(kept_, n);
         at += n;
@@ -163,8 +174,8 @@ class Reduction {
   }
 
   tenon_status run_rows(tenon_ctx* ctx, tenon_err* err) {
-    if (rows_are_dense() && reduced_total_ <= kRowBlock) {
-      run_dense_rows();
+    if (reduced_.count == 1 && reduced_total_ <= (rows_are_dense() ? kRowBlock : kStage)) {
+      run_short_rows();
       return TENON_OK;
     }
     const int64_t segments = (reduced_total_ + kRowSegment - 1) / kRowSegment;

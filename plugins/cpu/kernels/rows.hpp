@@ -12,7 +12,7 @@ namespace tenon::cpu::TENON_CPU_ISA {
 
 // Independent lanes of a long row: enough to hide the latency of an addition.
 template <class T>
-inline constexpr int kRowLanes = sizeof(T) <= 4 ? 64 : (sizeof(T) == 8 ? 32 : 8);
+inline constexpr int kRowLanes = sizeof(T) <= 8 ? 256 / sizeof(T) : 8;
 
 // The last elements, fewer than 2 * kWidth, into the first lanes: in steps whose length the compiler knows.
 template <int kWidth, class T, class Value, class Combine>

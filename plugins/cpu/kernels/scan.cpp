@@ -6,7 +6,9 @@ namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
 constexpr int64_t kColumns = 512;  // lanes of inner axes that go along together
-constexpr int kRows = 4;            // rows that do: one alone waits for each addition
+// Rows that do, if one alone would wait for each addition.
+template <class T>
+constexpr int kRows = std::is_integral_v<T> ? 1 : 4;
 
 // kCount rows of n elements along the last axis; `step` is 1, or -1 from the ends.
 template <int kCount, class T, class Out, class Combine>
@@ -46,9 +48,10 @@ void scan(const tenon_tensor* x, int64_t axis, bool reverse, tenon_tensor* out, 
   const T* from = data_of<T>(x) + first;
   Out* to = data_of<Out>(out) + first;
   if (view.inner == 1) {
+    constexpr int rows = kRows<Out>;
     parallel(view.outer, 2 * n, [&](int64_t begin, int64_t end) {
       int64_t o = begin;
-      for (; o + kRows <= end; o += kRows) scan_rows<kRows>(from + o * n, to + o * n, n, step, combine);
+      for (; o + rows <= end; o += rows) scan_rows<rows>(from + o * n, to + o * n, n, step, combine);
       for (; o < end; ++o) scan_rows<1>(from + o * n, to + o * n, n, step, combine);
     });
     return;
