@@ -26,11 +26,12 @@ struct Operands {
 };
 
 // False: there is no tensor, or something that such an operator does not take.
-bool look_at(const tenon_value* args, uint32_t nargs, Operands& seen) {
+[[gnu::always_inline]] inline bool look_at(const tenon_value* args, uint32_t nargs, Operands& seen) {
   for (uint32_t i = 0; i < nargs; ++i) {
     if (const tenon_tensor* tensor = as_tensor(args[i])) {
+      bool fits = seen.first ? is_like(*tensor, *seen.first) : (tensor->flags & TENON_TENSOR_CONTIGUOUS) != 0;
       if (!seen.first) seen.first = tensor;
-      seen.alike &= is_like(*tensor, *seen.first);
+      seen.alike &= fits;
     } else {
       if (!is_scalar_tag(args[i].tag)) return false;
       seen.has_numbers = true;
@@ -114,6 +115,11 @@ bool call_view(const Operator& op, const tenon_value* args, tenon_value* outs, t
   return true;
 }
 
+const Resolution* resolution(Operator& op, uint32_t kind, int32_t dtype) {
+  const Resolution* known = op.cell(kind, dtype);
+  return known ? known : resolve(op, kind, dtype);
+}
+
 tenon_status no_kernel(const Plan& plan) {
   std::string others;
   for (uint32_t kind = 0; kind < slots::device_kind_count(); ++kind)
@@ -176,8 +182,7 @@ tenon_status run_without_kernel(Plan& plan) {
   if (on_meta || op.def.flags & TENON_OP_VIEW) return run_without_kernel(plan);
 
   uint32_t kind = TENON_DEVICE_KIND(plan.device->id);
-  const Resolution* cell = op.cell(kind, plan.compute);
-  if (!cell) cell = resolve(op, kind, plan.compute);
+  const Resolution* cell = resolution(op, kind, plan.compute);
   Route route = cell->route;
   if (route == Route::kChoose) {
     route = cell->otherwise;
@@ -207,8 +212,7 @@ bool has_own_kernel(Operator& op, const tenon_value* args, tenon_value* outs) {
   if (find_call_device(plan) != TENON_OK || plan.device->id == TENON_DEVICE_META) return false;
   if (find_compute_dtype(plan) != TENON_OK) return false;
   uint32_t kind = TENON_DEVICE_KIND(plan.device->id);
-  const Resolution* cell = op.cell(kind, plan.compute);
-  if (!cell) cell = resolve(op, kind, plan.compute);
+  const Resolution* cell = resolution(op, kind, plan.compute);
   return cell->route == Route::kNative || cell->route == Route::kChoose;
 }
 
@@ -302,15 +306,12 @@ tenon_status op_call(const tenon_op* handle, tenon_value* args, uint32_t nargs, 
 tenon_status op_call_below(int32_t layer, const tenon_op* handle, tenon_value* args, uint32_t nargs,
                            tenon_value* outs, uint32_t nouts, tenon_err* err) {
   auto* op = const_cast<Operator*>(handle);
-  if (nargs != op->def.nparams) [[unlikely]] {
+  if (nargs != op->def.nparams) [[unlikely]]
     return core::fail(err, TENON_INVALID_ARGUMENT, "[%s] a layer must pass on all %u arguments, got %u",
                       short_name(*op), op->def.nparams, nargs);
-  }
   uint8_t allowed = static_cast<uint8_t>(enabled_layers() & layer_table.after[layer]);
-  if (allowed) {
-    uint8_t wanted = wanted_layers(args, nargs, outs, nouts, allowed);
-    if (wanted) return enter_layer(wanted, *op, args, nargs, outs, nouts, err);
-  }
+  uint8_t wanted = allowed ? wanted_layers(args, nargs, outs, nouts, allowed) : 0;
+  if (wanted) return enter_layer(wanted, *op, args, nargs, outs, nouts, err);
   return call_kernel(*op, args, outs, err);
 }
 

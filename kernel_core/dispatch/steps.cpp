@@ -8,13 +8,9 @@
 
 namespace tenon::core {
 int32_t output_dtype(const Operator& op, int32_t compute) {
-  switch (op.def.out_dtype) {
-    case TENON_OUT_BOOL: return TENON_DTYPE_BOOL;
-    case TENON_OUT_REAL:
-      if (compute == TENON_DTYPE_C64) return TENON_DTYPE_F32;
-      return compute == TENON_DTYPE_C128 ? TENON_DTYPE_F64 : compute;
-    default: return compute;
-  }
+  if (op.def.out_dtype == TENON_OUT_BOOL) return TENON_DTYPE_BOOL;
+  if (op.def.out_dtype != TENON_OUT_REAL) return compute;
+  return compute == TENON_DTYPE_C64 ? TENON_DTYPE_F32 : compute == TENON_DTYPE_C128 ? TENON_DTYPE_F64 : compute;
 }
 
 std::string dtype_list(uint64_t mask) {

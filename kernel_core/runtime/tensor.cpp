@@ -159,18 +159,14 @@ tenon_status create_tensor(Device& device, int32_t dtype, int32_t ndim, const in
   return TENON_OK;
 }
 
-namespace {
-
-[[gnu::cold]] tenon_status fail_view(const TensorImpl& base, int32_t ndim, const int64_t* shape, int64_t offset,
-                                     tenon_err* err) {
+[[gnu::cold]] static tenon_status fail_view(const TensorImpl& base, int32_t ndim, const int64_t* shape, int64_t offset,
+                                            tenon_err* err) {
   int64_t numel;
   TENON_TRY(count_elements(ndim, shape, &numel, err));
   return fail(err, TENON_OUT_OF_RANGE, "a view of shape %s at offset %lld reaches outside its storage of %llu bytes",
               shape_text(ndim, shape).c_str(), static_cast<long long>(offset),
               static_cast<unsigned long long>(base.storage ? base.storage->bytes : 0));
 }
-
-}  // namespace
 
 // One pass over the axes for all that there is to compute and to check.
 tenon_status create_view(const TensorImpl& base, int32_t dtype, int32_t ndim, const int64_t* shape,

@@ -166,8 +166,7 @@ void tensor_set_layer(tenon_tensor* tensor, int32_t layer, int32_t on) {
 }
 
 tenon_tensor** list_create(uint32_t count) {
-  auto** list = static_cast<tenon_tensor**>(std::calloc(count ? count : 1, sizeof(tenon_tensor*)));
-  return list;
+  return static_cast<tenon_tensor**>(std::calloc(count ? count : 1, sizeof(tenon_tensor*)));
 }
 
 void list_release(tenon_tensor** list, uint32_t count) {
