@@ -15,8 +15,8 @@
 
 namespace {
 
-using tenon::Tensor;
 using tenon::host;
+using tenon::Tensor;
 
 constexpr int kCalls = 64;
 tenon_err* err;
@@ -29,8 +29,9 @@ void require(bool ok, const char* what) {
 
 Tensor tensor(std::vector<int64_t> shape) {
   tenon_tensor* created = nullptr;
-  tenon_status status = host->tensor_create(host->device_host(), TENON_DTYPE_F32, static_cast<int32_t>(shape.size()),
-                                            shape.data(), &created, err);
+  tenon_status status =
+      host->tensor_create(host->device_host(), TENON_DTYPE_F32, static_cast<int32_t>(shape.size()),
+                          shape.data(), &created, err);
   require(status == TENON_OK, "tensor_create");
   for (int64_t i = 0; i < created->numel; ++i) static_cast<float*>(created->data)[i] = 1;
   return Tensor::adopt(created);
@@ -38,7 +39,9 @@ Tensor tensor(std::vector<int64_t> shape) {
 
 tenon_value value(const Tensor& tensor) { return {TENON_VALUE_TENSOR, 0, {.p = tensor.get()}}; }
 tenon_value value(const std::vector<int64_t>& list) {
-  return {TENON_VALUE_INTS, static_cast<uint32_t>(list.size()), {.p = const_cast<int64_t*>(list.data())}};
+  return {TENON_VALUE_INTS,
+          static_cast<uint32_t>(list.size()),
+          {.p = const_cast<int64_t*>(list.data())}};
 }
 
 // One operator call: arguments boxed anew, the result released.
@@ -46,7 +49,8 @@ struct Call {
   Call(const tenon_op* op_in, std::initializer_list<tenon_value> args_in) : op(op_in) {
     for (const tenon_value& arg : args_in) args[nargs++] = arg;
   }
-  Call(const char* name, std::initializer_list<tenon_value> args_in) : Call(host->op_find(name), args_in) {
+  Call(const char* name, std::initializer_list<tenon_value> args_in)
+      : Call(host->op_find(name), args_in) {
     require(op, name);
   }
   Tensor operator()() const {
@@ -115,18 +119,29 @@ class Crowd {
       def.shape = TENON_SHAPE_BROADCAST;
       def.dtype_mask = uint64_t{1} << TENON_DTYPE_F32;
       ops_.push_back(def);
-      kernels_.push_back({.struct_size = sizeof(tenon_kernel_def), .op = def.name, .device = "cpu",
-                          .dtype_mask = def.dtype_mask, .boxed = kernel});
+      kernels_.push_back({.struct_size = sizeof(tenon_kernel_def),
+                          .op = def.name,
+                          .device = "cpu",
+                          .dtype_mask = def.dtype_mask,
+                          .boxed = kernel});
     }
-    table_ = {.struct_size = sizeof table_, .revision = TENON_ABI_REVISION, .name = name_.c_str(),
-              .version = "1.0.0", .vendor = "Tests", .ops = ops_.data(), .kernels = kernels_.data(),
-              .nops = 100, .op_size = sizeof(tenon_op_def), .nkernels = 100,
+    table_ = {.struct_size = sizeof table_,
+              .revision = TENON_ABI_REVISION,
+              .name = name_.c_str(),
+              .version = "1.0.0",
+              .vendor = "Tests",
+              .ops = ops_.data(),
+              .kernels = kernels_.data(),
+              .nops = 100,
+              .op_size = sizeof(tenon_op_def),
+              .nkernels = 100,
               .kernel_size = sizeof(tenon_kernel_def)};
     require(host->plugin_attach(&table_, "calls.cpp", err) == TENON_OK, "plugin_attach");
   }
 
  private:
-  static tenon_status kernel(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*) {
+  static tenon_status kernel(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t,
+                             tenon_err*) {
     return TENON_OK;
   }
   std::string name_;

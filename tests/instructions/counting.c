@@ -9,7 +9,8 @@
 
 #ifdef CALLGRIND_ZERO_STATS
 void count_begin(void) {
-  CALLGRIND_START_INSTRUMENTATION;  // what came before, loading plugins above all, ran at full speed
+  CALLGRIND_START_INSTRUMENTATION;  // what came before, loading plugins above all, ran at full
+                                    // speed
   CALLGRIND_ZERO_STATS;
 }
 void count_end(const char* name) { CALLGRIND_DUMP_STATS_AT(name); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instructions between two points of a program, counted by callgrind. Without valgrind nothing happens.
+// Instructions between two points of a program, counted by callgrind. Without valgrind nothing
+// happens.
 #ifndef TENON_TESTS_COUNTING_H_
 #define TENON_TESTS_COUNTING_H_
 

@@ -50,7 +50,8 @@ TENON_DECOMPOSE(copy_to_device) {
   return finish(scope, outs, copy);
 }
 
-// What `full` fills; but few zeros in the host's memory, where no layer wants to see a call, are written here.
+// What `full` fills; but few zeros in the host's memory, where no layer wants to see a call, are
+// written here.
 TENON_DECOMPOSE(zeros) {
   constexpr int64_t kFew = 512;
   Scope scope(err);
@@ -64,11 +65,14 @@ TENON_DECOMPOSE(zeros) {
   tenon_device_id memory = host->device_host();
   bool is_here = memory != TENON_DEVICE_NONE && (is_none(args[2]) || int_of(args[2]) == memory);
   if (!is_few || !is_here || host->layers_every_call() != 0)
-    return finish(scope, outs, ops::full(scope, list_of(shape), 0.0, tenon_arg_id(&args[1]), tenon_arg_id(&args[2])));
+    return finish(
+        scope, outs,
+        ops::full(scope, list_of(shape), 0.0, tenon_arg_id(&args[1]), tenon_arg_id(&args[2])));
   tenon_tensor* created;
-  TENON_TRY(host->tensor_create(memory, shapes::dtype_or(args[1], TENON_DTYPE_F32), static_cast<int32_t>(shape.size()),
-                                shape.data(), &created, err));
-  if (numel > 0) std::memset(created->data, 0, static_cast<size_t>(numel) * host->dtype_size(created->dtype));
+  TENON_TRY(host->tensor_create(memory, shapes::dtype_or(args[1], TENON_DTYPE_F32),
+                                static_cast<int32_t>(shape.size()), shape.data(), &created, err));
+  if (numel > 0)
+    std::memset(created->data, 0, static_cast<size_t>(numel) * host->dtype_size(created->dtype));
   return finish(scope, outs, Tensor::adopt(created));
 }
 

@@ -7,8 +7,9 @@ namespace tenon::standard_ops {
 
 namespace {
 
-// `x` in a shape of as many elements: over the same memory if strides can say so. Where no layer can want
-// to see it, for itself or for the tensor that `x` is a view of, no operator is called for that.
+// `x` in a shape of as many elements: over the same memory if strides can say so. Where no layer
+// can want to see it, for itself or for the tensor that `x` is a view of, no operator is called for
+// that.
 tenon_status give_reshaped(Scope& scope, tenon_tensor* x, Ints shape, tenon_value* outs) {
   int64_t strides[TENON_MAX_NDIM];
   if (!view_strides(*x, shape, strides))
@@ -16,8 +17,8 @@ tenon_status give_reshaped(Scope& scope, tenon_tensor* x, Ints shape, tenon_valu
   if (x->layers != 0 || host->tensor_base(x) || host->layers_every_call() != 0)
     return finish(scope, outs, ops::view(scope, x, list_of(shape)));
   tenon_tensor* view;
-  TENON_TRY(host->tensor_view_of(x, x->dtype, static_cast<int32_t>(shape.size()), shape.data(), strides, 0, &view,
-                                 scope.err()));
+  TENON_TRY(host->tensor_view_of(x, x->dtype, static_cast<int32_t>(shape.size()), shape.data(),
+                                 strides, 0, &view, scope.err()));
   outs[0] = {TENON_VALUE_TENSOR, 0, {.p = view}};
   return TENON_OK;
 }
