@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Matrix products, convolutions and attention beside NumPy, PyTorch and oneDNN called directly.
+
+    python products.py [--quick] [--only bfloat16] [--threads 1] [--rounds 15] [--json results.json]
+
+Outputs are compared before anything is timed. All libraries run in this process: with more threads than
+one their pools disturb each other, which calls that last for milliseconds hardly notice.
+"""
+
+from __future__ import annotations
+
+from _libraries import limit_threads
+from _protocol import interleave
+from _report import Report, parser
+
+arguments = parser(__doc__, rounds=9, peers=("numpy", "torch", "channels last", "onednn"))
+options = arguments.parse_args()
+limit_threads(options.threads)  # before the libraries load
+
+import numpy as np  # noqa: E402
+import tenon  # noqa: E402
+
+tenon.set_num_threads(options.threads)
+try:
+    import torch
+    from torch.nn import functional as F
+
+    torch.set_num_threads(options.threads)
+except ImportError:
+    torch = None
+
+COLUMNS = ["tenon", "numpy"] + (["torch", "channels last", "onednn"] if torch else [])
+
+# (m, n, k); T: the right operand is transposed, as a layer's weight is.
+MATRICES = {
+    "float32": "4x4x4 8x8x8 16x16x16 24x24x24 32x32x32 48x48x48 64x64x64 128x128x128 256x256x256"
+    " 512x512x512 1024x1024x1024 2048x2048x2048 64x784x256T 256x3072x768T 256x768x3072T 8x1024x4096T"
+    " 8x4096x1024 64x10x128T 1x4096x4096 1x4096x4096T 12:256x256x64T 12:256x64x256",
+    "float64": "16x16x16 64x64x64 256x256x256 512x512x512 64x256x784T 1x2048x2048T",
+    "bfloat16": "16x16x16 64x64x64 128x128x128 256x256x256 512x512x512 1024x1024x1024 64x784x256T"
+    " 256x3072x768T 256x768x3072T 8x1024x4096T 8x4096x1024 1x4096x4096 1x4096x4096T"
+    " 12:256x256x64T 12:256x64x256",
+    "float16": "64x64x64 256x256x256 64x256x784T 1x4096x4096T",
+    "int32": "64x64x64 256x256x256",
+    "int8": "64x64x64 256x256x256",
+}
+QUICK = {"64x64x64", "512x512x512", "256x3072x768T", "1x4096x4096T", "8x1024x4096T"}
+
+# channels, filters, height, kernel, stride, groups; batch 8 unless the row says otherwise.
+CONVOLUTIONS = {
+    "ResNet 7x7 s2": (3, 64, 224, 7, 2, 1),
+    "ResNet 3x3 64": (64, 64, 56, 3, 1, 1),
+    "ResNet 3x3 128": (128, 128, 28, 3, 1, 1),
+    "ResNet 3x3 256": (256, 256, 14, 3, 1, 1),
+    "ResNet 3x3 512": (512, 512, 7, 3, 1, 1),
+    "ResNet 3x3 s2": (64, 128, 56, 3, 2, 1),
+    "ResNet 1x1 s2": (64, 128, 56, 1, 2, 1),
+    "1x1 64-256": (64, 256, 56, 1, 1, 1),
+    "1x1 256-64": (256, 64, 56, 1, 1, 1),
+    "LeNet 5x5 1-6": (1, 6, 28, 5, 1, 1),
+    "LeNet 5x5 6-16": (6, 16, 14, 5, 1, 1),
+    "depthwise 3x3": (64, 64, 56, 3, 1, 64),
+    "4 groups 3x3": (64, 64, 56, 3, 1, 4),
+}
+QUICK_CONVOLUTIONS = {"ResNet 3x3 64", "ResNet 3x3 256", "depthwise 3x3"}
+
+# batch, heads, length, features, causal
+ATTENTION = {
+    "256 x 64": (1, 12, 256, 64, False),
+    "256 x 64 causal": (1, 12, 256, 64, True),
+    "1024 x 64": (1, 12, 1024, 64, False),
+    "1024 x 64 causal": (1, 12, 1024, 64, True),
+    "decode 1024 x 64": (8, 12, (1, 1024), 64, False),
+}
+
+random = np.random.default_rng(0)
+
+
+def operand(shape, dtype):
+    """The same numbers for Tenon, NumPy (None where it lacks the dtype) and PyTorch."""
+    if dtype.startswith("int"):
+        array = random.integers(-8, 8, shape).astype(dtype)
+    else:
+        array = random.standard_normal(shape).astype(
+            np.float64 if dtype == "float64" else np.float32
+        )
+    ours = tenon.tensor(array).to(getattr(tenon, dtype))
+    theirs = torch.tensor(array).to(getattr(torch, dtype)) if torch else None
+    numpy = array if array.dtype == dtype else None
+    return ours, numpy, theirs
+
+
+def numbers(result):
+    """Any library's result as float64, to compare."""
+    if isinstance(result, (tuple, list)):
+        return [numbers(each) for each in result]
+    if isinstance(result, np.ndarray):
+        return result.astype(np.float64)
+    if torch and isinstance(result, torch.Tensor):
+        return result.detach().to(torch.float64).contiguous().numpy()
+    return result.detach().to(tenon.float64).numpy()
+
+
+def close(ours, theirs, tolerance):
+    if isinstance(ours, list):
+        return all(close(a, b, tolerance) for a, b in zip(ours, theirs))
+    return np.abs(ours - theirs).max() <= tolerance * max(1.0, np.abs(theirs).max())
+
+
+def matrix_cases(quick):
+    for dtype, shapes in MATRICES.items():
+        for shape in shapes.split():
+            if quick and shape not in QUICK:
+                continue
+            text, transposed = shape.rstrip("T"), shape.endswith("T")
+            batch, _, text = text.rpartition(":")
+            m, n, k = (int(each) for each in text.split("x"))
+            lead = (int(batch),) if batch else ()
+            x = operand((*lead, m, k), dtype)
+            y = operand((*lead, n, k) if transposed else (*lead, k, n), dtype)
+            a, b = x[0], y[0].mT if transposed else y[0]
+            runs = {"tenon": lambda a=a, b=b: a @ b}
+            if x[1] is not None and dtype != "int8":
+                c, d = x[1], np.swapaxes(y[1], -1, -2) if transposed else y[1]
+                runs["numpy"] = lambda c=c, d=d: c @ d
+            if torch:
+                e, f = x[2], y[2].mT if transposed else y[2]
+                runs["torch"] = lambda e=e, f=f: e @ f
+                if dtype == "float32" and transposed and not batch:
+                    direct = torch.ops.mkldnn._linear_pointwise
+                    w = y[2]
+                    runs["onednn"] = lambda e=e, w=w, f=direct: f(e, w, None, "none", [], "")
+            tolerance = {"bfloat16": 2e-2, "float16": 3e-3, "float64": 1e-12}.get(dtype, 1e-5)
+            flops = 2 * m * n * k * (int(batch) if batch else 1)
+            yield f"matrix products, {dtype}", shape, flops, tolerance, runs
+
+
+def convolution_cases(quick):
+    for name, (channels, filters, side, kernel, stride, groups) in CONVOLUTIONS.items():
+        if quick and name not in QUICK_CONVOLUTIONS:
+            continue
+        batch = 64 if name.startswith("LeNet") else 8
+        padding = 0 if name == "LeNet 5x5 6-16" else kernel // 2
+        x, _, tx = operand((batch, channels, side, side), "float32")
+        w, _, tw = operand((filters, channels // groups, kernel, kernel), "float32")
+        out = tenon.conv2d(x, w, None, [stride], [padding], [1], groups)
+        g, _, tg = operand(out.shape, "float32")
+        flops = 2 * out.numel() * (channels // groups) * kernel * kernel
+        settings = ([stride], [padding], [1], groups)
+        ours = {
+            "forward": lambda x=x, w=w, s=settings: tenon.conv2d(x, w, None, *s),
+            "input grad": lambda x=x, w=w, g=g, s=settings: tenon.conv2d_input_grad(
+                g, w, list(x.shape), *s
+            ),
+            "weight grad": lambda x=x, w=w, g=g, s=settings: tenon.conv2d_weight_grad(
+                g, x, list(w.shape), *s
+            ),
+        }
+        theirs = {}
+        for layout in ("torch", "channels last") if torch else ():
+            form = torch.channels_last if layout != "torch" else torch.contiguous_format
+            tx, tg = tx.contiguous(memory_format=form), tg.contiguous(memory_format=form)
+            pair = ([stride] * 2, [padding] * 2, [1, 1])
+
+            def backward(which, tx=tx, tw=tw, tg=tg, pair=pair, groups=groups):
+                mask = [which == "input", which == "weight", False]
+                args = (tg, tx, tw, None, *pair, False, [0, 0], groups, mask)
+                return torch.ops.aten.convolution_backward(*args)[mask.index(True)]
+
+            theirs[layout] = {
+                "forward": lambda tx=tx, tw=tw, p=pair, n=groups: F.conv2d(tx, tw, None, *p, n),
+                "input grad": lambda f=backward: f("input"),
+                "weight grad": lambda f=backward: f("weight"),
+            }
+        for direction, run in ours.items():
+            runs = {"tenon": run, **{name: each[direction] for name, each in theirs.items()}}
+            yield "convolutions", f"{name}, {direction}", flops, 1e-4, runs
+
+
+def attention_cases(quick):
+    for name, (batch, heads, length, features, causal) in ATTENTION.items():
+        if quick and name != "256 x 64 causal":
+            continue
+        rows, columns = length if isinstance(length, tuple) else (length, length)
+        shapes = [(batch, heads, each, features) for each in (rows, columns, columns)]
+        both = [operand(shape, "float32") for shape in shapes]
+        ours, theirs = [each[0] for each in both], [each[2] for each in both]
+        flops = 4 * batch * heads * rows * columns * features // (2 if causal else 1)
+
+        def attend(q=ours, causal=causal):
+            return tenon.scaled_dot_product_attention(*q, causal=causal)
+
+        def attend_torch(q=theirs, causal=causal):
+            return F.scaled_dot_product_attention(*q, is_causal=causal)
+
+        peers = {"torch": attend_torch} if torch else {}
+        yield "attention", name, flops, 1e-4, {"tenon": attend, **peers}
+        grad, _, torch_grad = operand(shapes[0], "float32")
+        for each in both:
+            each[0].requires_grad = True
+            if torch:
+                each[2].requires_grad_(True)
+
+        def train(q=ours, causal=causal, grad=grad):
+            out = tenon.scaled_dot_product_attention(*q, causal=causal)
+            return tenon.autograd.grad(out, q, grad)
+
+        def train_torch(q=theirs, causal=causal, grad=torch_grad):
+            out = F.scaled_dot_product_attention(*q, is_causal=causal)
+            return torch.autograd.grad(out, q, grad)
+
+        peers = {"torch": train_torch} if torch else {}
+        yield "attention", f"{name}, with backward", flops * 7 // 2, 1e-4, {"tenon": train, **peers}
+
+
+def main():
+    report = Report("products", options, COLUMNS)
+    rounds = min(options.rounds, 3) if options.quick else options.rounds
+    for cases in (matrix_cases, convolution_cases, attention_cases):
+        for group, name, flops, tolerance, runs in cases(options.quick):
+            if not report.selects(name, group):
+                continue
+            expected = numbers(runs["tenon"]())
+            for peer, run in runs.items():
+                if not close(expected, numbers(run()), tolerance):
+                    raise SystemExit(f"{group}, {name}: tenon and {peer} disagree")
+            times = interleave(runs, rounds, turn=0.002)
+            report.add(name, times, group, work=(flops, "FLOP"), threads=options.threads)
+    report.close()
+
+
+if __name__ == "__main__":
+    main()
