@@ -293,7 +293,7 @@ tenon_status run_weight_grad(tenon_ctx* ctx, const ConvShapes& s, const T* grad,
                              T* weight, tenon_err* err) {
   const int64_t filters = s.group_filters(), depth = s.depth(), sums = s.batch * s.results();
   if (sums == 0) return std::fill_n(weight, s.filters * depth, T(0)), TENON_OK;
-  if (s.groups > 1 && is_direct<T>(s)) {
+  if (s.groups > 1 && s.group_channels() == 1 && is_direct<T>(s)) {
     return run_weight_grad_direct<T>(ctx, s, grad, x, weight, err);
   }
   void* memory = nullptr;

@@ -128,7 +128,7 @@ template <class T>
 void direct_weight_grad(const ConvShapes& s, const PaddedPlanes<T>& padded, const int64_t* offsets,
                         const T* planes, const T* grad, T* sums) {
   using Vector = typename VectorOf<T>::type;
-  constexpr int some = 8;
+  constexpr int some = 9;  // a kernel of 3 x 3 in one pass
   constexpr int64_t width = kWidth<T>;
   const int64_t down = padded.row() * s.stride[0];
   for (int64_t t = 0; t < s.depth(); t += some) {
@@ -142,7 +142,7 @@ void direct_weight_grad(const ConvShapes& s, const PaddedPlanes<T>& padded, cons
         if (Lanes<T>::kMasked || j + width <= s.columns) {
           const Lanes<T> lanes(s.columns - j);
           const Vector g = lanes.load(row + j);
-#pragma GCC unroll 8
+#pragma GCC unroll 9
           for (int q = 0; q < some; ++q) sum[q] += g * lanes.load(from[q] + i * down + j);
         } else {
           for (int64_t e = j; e < s.columns; ++e) {
