@@ -138,7 +138,8 @@ class Library:
     def stop(self) -> None:
         with contextlib.suppress(OSError):
             self.connection.send(None)
-        self.child.join(5)
+        self.child.join(1)
+        self.child.terminate()
 
 
 def check(case: Case, outputs: dict[str, object]) -> None:

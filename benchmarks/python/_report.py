@@ -148,6 +148,7 @@ class Report:
             row["limit"] = {"name": limit[0], "rate": limit[1], "share": share}
         self.data["results"].append(row)
         self.show(row)
+        self.save()
 
     def figures(self, case: str, values: dict[str, float], unit: str, group: str = "") -> None:
         """What is counted rather than timed: sizes, numbers of files."""
@@ -207,6 +208,10 @@ class Report:
             print(
                 f"{NOT_CLEAN} other processes used the machine, or its clock was slow throughout."
             )
+        self.save()
+
+    def save(self) -> None:
+        """After every row: a run that is broken off leaves what it has."""
         if self.options.json:
             with open(self.options.json, "w", encoding="utf-8") as file:
                 json.dump(self.data, file, indent=1)
