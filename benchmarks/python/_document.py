@@ -17,6 +17,7 @@ What lies between a marker and its end is replaced; a result that is not there l
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import pathlib
@@ -116,7 +117,11 @@ def counted_table(rows: list[dict]) -> str:
 
 def code(case: str) -> str:
     """A case that is a piece of code looks like one."""
-    return f"`{case}`" if re.search(r"[()\[\]=.@]| [+*] ", case) and ", " not in case else case
+    try:
+        ast.parse(case)
+    except SyntaxError:
+        return case
+    return case if case.isidentifier() else f"`{case}`"
 
 
 def summary(data: dict, options: dict[str, str]) -> str:
@@ -145,8 +150,13 @@ def cpp(data: dict, options: dict[str, str]) -> str:
     units = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
     times = [duration(each["real_time"] * units[each["time_unit"]]) for each in rows]
     return lines_of(
-        ["", "median"], [[f"`{each['run_name']}`", time] for each, time in zip(rows, times)]
+        ["", "median"], [[f"`{bare(each['run_name'])}`", time] for each, time in zip(rows, times)]
     )
+
+
+def bare(name: str) -> str:
+    """A benchmark's name without how it was run."""
+    return re.sub(r"/(real_time|manual_time|iterations:\d+)", "", name)
 
 
 def exponents(data: dict, options: dict[str, str]) -> str:
@@ -164,19 +174,20 @@ def targets(folder: pathlib.Path, section: str) -> str:
         data = load(folder, target.benchmark)
         found = target.measured(data["results"]) if data else []
         if not found:
-            lines.append([target.asked, "not measured", ""])
+            lines.append([target.section, target.asked, "not measured", ""])
             continue
         worst = f"{found[0][0]:.2f}" + (f" ({found[0][1]})" if len(found) > 1 else "")
         met = sum(target.is_met(value) for value, _ in found)
         verdict = "yes" if met == len(found) else "no" if met == 0 else f"{met} of {len(found)}"
-        lines.append([target.asked, worst, verdict])
-    return lines_of(["target", "measured, the worst", "met"], lines)
+        lines.append([target.section, target.asked, worst, verdict])
+    return lines_of(["", "target", "measured, the worst", "met"], lines)
 
 
 def machine(data: dict, options: dict[str, str]) -> str:
     versions = ", ".join(f"{NAMES[name]} {version}" for name, version in data["versions"].items())
     where = f"{data['machine']['processor']}, {data['machine']['processors']} processors"
-    text = f"{data['date'][:10]}; {where}; {versions}. `{data['command']}`"
+    command = re.sub(r" --json \S+", "", data["command"])
+    text = f"{data['date'][:10]}; {where}; {versions}. `{command}`"
     others = data["use_by_others"]
     if others > 0.05:
         text += f"; other processes used {others:.0%} of a processor when it began"

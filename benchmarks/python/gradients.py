@@ -30,7 +30,18 @@ STEPS = {  # one operator of the chain, from z
     "slice": "z[0:2]",
     "select": "z[0] + row",
 }
-RECORDED = ("add", "multiply", "exp", "relu", "matmul", "sum", "reshape", "transpose", "slice", "select")
+RECORDED = (
+    "add",
+    "multiply",
+    "exp",
+    "relu",
+    "matmul",
+    "sum",
+    "reshape",
+    "transpose",
+    "slice",
+    "select",
+)
 OPTIMISERS = ("SGD", "Adam")
 
 
@@ -41,14 +52,23 @@ class Cases:
         ones = library.ones
         self.library = library
         self.names = {name: getattr(library, name) for name in ("exp", "relu")}
-        self.names |= {"w": ones((2, 2)) * 0.1, "row": ones(2) * 0.1, "c": ones((2, 2)), "LENGTH": LENGTH}
+        self.names |= {
+            "w": ones((2, 2)) * 0.1,
+            "row": ones(2) * 0.1,
+            "c": ones((2, 2)),
+            "LENGTH": LENGTH,
+        }
         self.names["w"].requires_grad_()
         self.names["row"].requires_grad_()
 
     def define(self, lines: list[str]):
         scope = {}
         body = "".join(f"    {line}\n" for line in lines)
-        exec(f"def run({', '.join(f'{name}={name}' for name in self.names)}):\n{body}", self.names, scope)
+        exec(
+            f"def run({', '.join(f'{name}={name}' for name in self.names)}):\n{body}",
+            self.names,
+            scope,
+        )
         return scope["run"]
 
     def recorded(self, step: str) -> Built:

@@ -59,9 +59,7 @@ FUNCTIONS = {
     ),
     "sigmoid": Function("lib.sigmoid(x)", "1 / (1 + lib.exp(-x))", "lib.sigmoid(x)"),
     "silu": Function("lib.silu(x)", "x / (1 + lib.exp(-x))", "lib.nn.functional.silu(x)"),
-    "softplus": Function(
-        "lib.softplus(x)", "lib.logaddexp(0, x)", "lib.nn.functional.softplus(x)"
-    ),
+    "softplus": Function("lib.softplus(x)", "lib.logaddexp(0, x)", "lib.nn.functional.softplus(x)"),
     "mish": Function("lib.mish(x)", None, "lib.nn.functional.mish(x)"),
     "sin": plain("sin"),
     "cos": plain("cos"),

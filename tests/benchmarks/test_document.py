@@ -75,9 +75,9 @@ def test_targets_tell_how_many_rows_meet_them(results, monkeypatch):
     missing = Target("calls", "something else", "nothing", "", to("numpy"), 0.5)
     monkeypatch.setattr(_document, "TARGETS", (every, first, missing))
     got = document(results, "<!-- targets: calls -->\n<!-- end -->")
-    assert "| at most half | 2.00 (m.T) | 1 of 2 |" in got
-    assert "| the sum at most half | 0.25 | yes |" in got
-    assert "| something else | not measured |  |" in got
+    assert "| calls | at most half | 2.00 (m.T) | 1 of 2 |" in got
+    assert "| calls | the sum at most half | 0.25 | yes |" in got
+    assert "| calls | something else | not measured |  |" in got
 
 
 def test_numbers_have_three_digits():
