@@ -68,9 +68,10 @@ def selected(data: dict, options: dict[str, str]) -> list[dict]:
 def table(data: dict, options: dict[str, str]) -> str:
     rows = selected(data, options)
     timed = [row for row in rows if "seconds" in row]
-    return (timed_table(timed, options) if timed else "") + counted_table(
-        [row for row in rows if "values" in row]
-    )
+    counted = [row for row in rows if "values" in row]
+    parts = [timed_table(timed, options)] if timed else []
+    parts += [counted_table(counted)] if counted else []
+    return "\n".join(parts)
 
 
 def timed_table(rows: list[dict], options: dict[str, str]) -> str:
@@ -102,17 +103,20 @@ def timed_table(rows: list[dict], options: dict[str, str]) -> str:
 
 
 def counted_table(rows: list[dict]) -> str:
-    if not rows:
-        return ""
     columns = list(dict.fromkeys(name for row in rows for name in row["values"]))
     lines = []
     for row in rows:
         cells = [
-            f"{number(row['values'][name])} {row['unit']}".strip() if name in row["values"] else "-"
+            quantity(row["values"][name], row["unit"]) if name in row["values"] else "-"
             for name in columns
         ]
         lines.append([row["case"], *cells])
     return lines_of(["", *(NAMES.get(name, name) for name in columns)], lines)
+
+
+def quantity(value: float, unit: str) -> str:
+    text = str(value) if isinstance(value, int) else number(value)
+    return f"{text} {unit}".strip()
 
 
 def code(case: str) -> str:

@@ -63,11 +63,12 @@ def import_times(report: Report, codes: dict[str, str], rounds: int) -> None:
     fast = [name for name in codes if name in ("tenon", "numpy", "onnxruntime")]
     slow = ["tenon", *(name for name in codes if name not in fast)]
     for case, wrap in (("import", lambda name: f"import {name}"), ("first operation", codes.get)):
-        for names, number in ((fast, rounds), (slow, max(3, rounds // 5))):
+        few = max(3, rounds // 5)
+        for names, number, label in ((fast, rounds, case), (slow, few, f"{case}, fewer rounds")):
             contestants = {name: functools.partial(run, wrap(name)) for name in names}
             times = interleave({**contestants, "": lambda: run("pass")}, number, turn=0)
             if len(names) > 1:
-                report.add(case, less_empty(times), group="time, less an empty interpreter's")
+                report.add(label, less_empty(times), group="time, less an empty interpreter's")
 
 
 def loaded(report: Report, codes: dict[str, str]) -> None:
