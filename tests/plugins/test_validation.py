@@ -153,7 +153,7 @@ def test_a_whole_model_passes_with_gradients():
     plain = step()
     with tenon.validation(nan="error") as watched:
         assert step() == plain
-    assert watched.calls > 20
+    assert watched.calls > 15
 
 
 def test_results_of_callers_are_written_only_once_they_are_sound(device):
