@@ -57,8 +57,8 @@ void drop_results(tenon_value* outs, uint32_t nouts) {
   }
 }
 
-// Is the result a part of one argument, so that where it lies says all that its gradient reads? Of a
-// view of the whole the operator's own gradient is another view, and cheaper.
+// Is the result a part of one argument, so that where it lies says all that its gradient reads? Of
+// a view of the whole the operator's own gradient is another view, and cheaper.
 bool shows_a_part(const OperatorInfo& info, uint64_t needs, const tenon_value* args,
                   const tenon_value* outs) {
   if (!info.is_plain_view || needs != 1) return false;

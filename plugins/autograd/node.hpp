@@ -64,10 +64,10 @@ struct NodeType {
 
 struct Node {
   enum : uint8_t {
-    kQueued = 1,   // a running backward will come to this node
-    kNeeded = 2,   // lies between the outputs and the inputs that gradients() was asked about
-    kVisited = 4,  // by the search for such nodes
-    kCleared = 8,  // kept tensors are gone
+    kQueued = 1,         // a running backward will come to this node
+    kNeeded = 2,         // lies between the outputs and the inputs that gradients() was asked about
+    kVisited = 4,        // by the search for such nodes
+    kCleared = 8,        // kept tensors are gone
     kKeepsNothing = 16,  // there never were any
   };
   const NodeType* type;
@@ -79,8 +79,8 @@ struct Node {
   uint16_t noutputs;
   uint8_t size_class;  // 0: not from the free lists
   uint8_t flags;
-  uint8_t nvalues;     // operator nodes: arguments kept
-  uint8_t saved_outs;  // operator nodes: outputs kept, a bit each
+  uint8_t nvalues;               // operator nodes: arguments kept
+  uint8_t saved_outs;            // operator nodes: outputs kept, a bit each
   std::atomic<uint16_t> rid_of;  // mark of the storage whose stale tensors were let go of last
 
   Variable* variables() { return reinterpret_cast<Variable*>(this + 1); }

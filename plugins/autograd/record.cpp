@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a call that has run to its node. Most are laid out in one pass; others twice, by the same code:
-// first to measure it, then to fill it.
+// From a call that has run to its node. Most are laid out in one pass; others twice, by the same
+// code: first to measure it, then to fill it.
 #include <bit>
 #include <cstring>
 
@@ -155,7 +155,8 @@ tenon_value put_numbers(Pass& pass, const tenon_value& list) {
 
 // Any value but a tensor that is read, lists of numbers, and those that fit where they stand.
 template <class Pass>
-[[gnu::noinline]] void put_other_value(Pass& pass, const RecordedCall& call, uint32_t i, bool is_read) {
+[[gnu::noinline]] void put_other_value(Pass& pass, const RecordedCall& call, uint32_t i,
+                                       bool is_read) {
   const tenon_value& value = call.args[i];
   bool is_shape = call.info.shapes_args >> i & 1;
   tenon_value kept = value;
@@ -201,9 +202,9 @@ void put_values(Pass& pass, const RecordedCall& call, uint64_t reads) {
   }
 }
 
-// The most frequent call, in one pass: one result, gradients for tensors that look like it, and values
-// that fit where they stand. `fixed`: bytes of values and kept outputs. NULL: it is another, or memory
-// ran out.
+// The most frequent call, in one pass: one result, gradients for tensors that look like it, and
+// values that fit where they stand. `fixed`: bytes of values and kept outputs. NULL: it is another,
+// or memory ran out.
 Node* record_plain(const RecordedCall& call, uint32_t nvalues, uint64_t reads, uint64_t fixed) {
   if (call.nouts != 1) return nullptr;
   const tenon_tensor& out = *static_cast<const tenon_tensor*>(call.outs[0].v.p);

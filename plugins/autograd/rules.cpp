@@ -117,8 +117,8 @@ Member optional(const tenon_grad_rule* rule, Member tenon_grad_rule::*member, si
 }
 
 bool has_backward(const tenon_grad_rule* rule) {
-  return rule->backward || optional(rule, &tenon_grad_rule::backward_self,
-                                    offsetof(tenon_grad_rule, backward_self));
+  return rule->backward ||
+         optional(rule, &tenon_grad_rule::backward_self, offsetof(tenon_grad_rule, backward_self));
 }
 
 }  // namespace

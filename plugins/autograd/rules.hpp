@@ -18,8 +18,8 @@ struct OperatorInfo {
   uint64_t saves_outs;
   uint32_t op_flags;  // TENON_OP_*
   uint32_t nparams;
-  bool has_tensors;   // some parameter is a tensor or a list of them
-  bool keeps_values;  // backward reads some argument: saved, shape only, or an attribute
+  bool has_tensors;    // some parameter is a tensor or a list of them
+  bool keeps_values;   // backward reads some argument: saved, shape only, or an attribute
   bool is_plain_view;  // a VIEW whose gradient nobody has defined otherwise
 
   // What the gradients of the arguments in `needs` read, out of what the rule saves at most.
@@ -42,7 +42,8 @@ extern const uint32_t kGradRuleCount;
 // What is known about `op`; NULL if host memory ran out.
 const OperatorInfo* operator_info(const tenon_op* op);
 
-// The first rule for an operator wins, unless a later one replaces it. The operator may be defined later.
+// The first rule for an operator wins, unless a later one replaces it. The operator may be defined
+// later.
 tenon_status rule_register(const tenon_grad_rule* rule, tenon_err* err);
 
 tenon_status run_rule(const tenon_grad_rule& rule, const tenon_value* args, uint32_t nargs,

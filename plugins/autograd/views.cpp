@@ -33,8 +33,8 @@ uint16_t mark_of(const void* storage) {
 
 // The tensor that was just written may be kept, in its former state, by a node that its new history
 // leads to: tensor -> history -> node -> tensor. What was kept is useless now; letting go of it
-// undoes the cycle. What a node keeps was there before the node, so that one which has been rid of a
-// storage's tensors never has any again, nor do those below it: each is visited once.
+// undoes the cycle. What a node keeps was there before the node, so that one which has been rid of
+// a storage's tensors never has any again, nor do those below it: each is visited once.
 void break_cycles(const tenon_tensor* written) {
   Variable* variable = variable_of(written);
   const void* storage = host->tensor_storage(written);
@@ -67,8 +67,8 @@ tenon_status write_base(tenon_tensor* view, tenon_tensor* base, Variable* of_vie
 }
 
 // Does the history of a view, or of a view of a view, still begin at what its base has now? Then
-// the writes were not recorded, and changed no history. A view may also be a leaf, or one of a leaf,
-// in memory whose base is none, or another.
+// the writes were not recorded, and changed no history. A view may also be a leaf, or one of a
+// leaf, in memory whose base is none, or another.
 bool is_current(Variable* of_view, Variable* of_base) {
   for (Variable* at = of_view; at != of_base;) {
     Node& node = at->node();

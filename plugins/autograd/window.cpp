@@ -122,9 +122,8 @@ tenon_status open_window(const Window& window, const Tensor& memory, bool once, 
 tenon_status new_memory(const Window& window, const tenon_tensor& like, Tensor* out,
                         tenon_err* err) {
   const Shape& shape = window.base();
-  return window.extent
-             ? full(1, &window.extent, 0.0, like.dtype, like.device, out, err)
-             : full(shape.ndim, shape.sizes, 0.0, like.dtype, like.device, out, err);
+  return window.extent ? full(1, &window.extent, 0.0, like.dtype, like.device, out, err)
+                       : full(shape.ndim, shape.sizes, 0.0, like.dtype, like.device, out, err);
 }
 
 // A tensor of the base's shape, brought into memory laid out like the base's.

@@ -47,7 +47,7 @@ TEST(OldViews, OfViews) {
 TEST(OldViews, OfEveryKind) {
   Tensor base = matrix(2, 2, {0, 0, 0, 0}), w = require(matrix(2, 2, {1, 2, 3, 4}));
   std::vector<int64_t> flat{4}, one{1}, wide{3, 2, 2};
-  Tensor views[] = {call("view", {base, flat}),    call("permute", {base}),
+  Tensor views[] = {call("view", {base, flat}),     call("permute", {base}),
                     call("unsqueeze", {base, one}), call("select", {base, 0, 1}),
                     call("flip", {base, one}),      call("diagonal", {base}),
                     call("expand", {base, wide})};

@@ -90,8 +90,8 @@ Tensor view_of(const Tensor& x, const std::vector<int64_t>& shape,
                const std::vector<int64_t>& strides, int64_t offset) {
   Error err;
   tenon_tensor* view;
-  err.check(host->tensor_view_of(x.get(), x->dtype, static_cast<int32_t>(shape.size()), shape.data(),
-                                 strides.data(), offset, &view, err));
+  err.check(host->tensor_view_of(x.get(), x->dtype, static_cast<int32_t>(shape.size()),
+                                 shape.data(), strides.data(), offset, &view, err));
   return Tensor::adopt(view);
 }
 
