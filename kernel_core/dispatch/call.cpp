@@ -143,7 +143,7 @@ tenon_status make_views(Plan& plan, tenon_value* results) {
       tenon_status status = slots::tensor_view_of(base, meta.dtype, meta.ndim, meta.shape, meta.strides, meta.offset,
                                                   &view, plan.err);
       if (status != TENON_OK) return fail_rule(plan, status);  // rules may lie
-      if (plan.op.def.flags & TENON_OP_NO_GRAD) view->flags &= static_cast<uint16_t>(~kFollowsBase);
+      if (plan.op.def.flags & TENON_OP_NO_GRAD) view->flags &= ~uint16_t{TENON_TENSOR_FOLLOWS_BASE};
       results[i] = tensor_value(view);
     } else {
       TensorImpl* created;

@@ -20,7 +20,7 @@ std::mutex layer_mutex;
 uint8_t base_layers(const tenon_value* values, uint32_t count) {
   uint8_t bits = 0;
   visit_tensors(values, count, [&](const tenon_tensor& tensor) {
-    if (tensor.flags & kFollowsBase) bits |= slots::tensor_base(&tensor)->layers;
+    if (tensor.flags & TENON_TENSOR_FOLLOWS_BASE) bits |= slots::tensor_base(&tensor)->layers;
   });
   return bits;
 }

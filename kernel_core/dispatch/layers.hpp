@@ -49,7 +49,7 @@ inline uint8_t wanted_layers(const tenon_value* args, uint32_t nargs, const teno
   auto add = [&](const tenon_tensor& tensor) { bits |= tensor.layers, flags |= tensor.flags; };
   visit_tensors(args, nargs, add);
   visit_tensors(outs, nouts, add);
-  if (flags & kFollowsBase) [[unlikely]]
+  if (flags & TENON_TENSOR_FOLLOWS_BASE) [[unlikely]]
     bits |= base_layers(args, nargs) | base_layers(outs, nouts);
   return bits & allowed;
 }

@@ -30,7 +30,6 @@ struct Storage {
 inline constexpr int32_t kInlineDims = 5;
 inline constexpr int32_t kExtensionSlots = 4;
 inline constexpr int32_t kBaseSlot = 0;  // the host's own: the tensor that a view was taken from
-inline constexpr uint16_t kFollowsBase = 8;  // in flags: the layers of a view's base are its own too
 
 struct TensorImpl : tenon_tensor {
   std::atomic<uint32_t> references;

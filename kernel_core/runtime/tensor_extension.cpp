@@ -27,9 +27,9 @@ void set_base(TensorImpl* view, TensorImpl* base) {
   retain(base);
   view->extensions[kBaseSlot] = base;
   view->has_extensions |= 1u << kBaseSlot;
-  view->flags |= kFollowsBase;
+  view->flags |= TENON_TENSOR_FOLLOWS_BASE;
   for (uint8_t rest = base->layers; rest; rest &= rest - 1)  // a layer that is off is not to see it later
-    if (!slots::layer_enabled(std::countr_zero(rest))) view->flags &= static_cast<uint16_t>(~kFollowsBase);
+    if (!slots::layer_enabled(std::countr_zero(rest))) view->flags &= ~uint16_t{TENON_TENSOR_FOLLOWS_BASE};
 }
 
 void drop_extensions(TensorImpl* tensor) noexcept {

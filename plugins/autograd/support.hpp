@@ -43,8 +43,9 @@ inline tenon_value tensor_value(tenon_tensor* tensor) {
 }
 
 // Is `tensor` a view that has its base's history until it has one of its own?
-inline constexpr uint16_t kFollowsBase = 8;
-inline bool follows_base(const tenon_tensor& tensor) { return tensor.flags & kFollowsBase; }
+inline bool follows_base(const tenon_tensor& tensor) {
+  return tensor.flags & TENON_TENSOR_FOLLOWS_BASE;
+}
 
 inline bool is_differentiable(int32_t dtype) {
   return dtype >= TENON_DTYPE_F8E4M3 && dtype <= TENON_DTYPE_C128;

@@ -13,7 +13,6 @@ namespace {
 // Elements of a block. Many enough that calls cost little beside the work, few enough that half a
 // dozen of them fit into the second-level cache of any processor.
 constexpr int64_t kBlock = 8192;
-constexpr uint16_t kFollowsBase = 8;  // in flags: layers that its base asks for look at a view too
 constexpr size_t kMostOperands = 33;  // 32 parameters and the result
 
 // What is called inside of a kernel is no call of the program's: layers do not see it.
@@ -119,7 +118,8 @@ class Kernel {
     const tenon_tensor& out = *space_.operands[space_.count - 1].tensor;
     return std::all_of(space_.operands, space_.operands + space_.count, [&](const Operand& one) {
       const tenon_tensor& tensor = *one.tensor;
-      return tensor.layers == 0 && !(tensor.flags & kFollowsBase) && tensor.ndim == out.ndim &&
+      return tensor.layers == 0 && !(tensor.flags & TENON_TENSOR_FOLLOWS_BASE) &&
+             tensor.ndim == out.ndim &&
              std::equal(tensor.shape, tensor.shape + tensor.ndim, out.shape);
     });
   }

@@ -6,13 +6,10 @@
 
 namespace tenon::python {
 
-// In tenon_tensor.flags: the layers of a view's base are its own too.
-inline constexpr uint16_t kFollowsBase = 8;
-
 // The bits of the layers that ask to see calls that take the tensor.
 inline uint8_t layers_of(const tenon_tensor* tensor) {
   uint8_t layers = tensor->layers;
-  if (tensor->flags & kFollowsBase) layers |= host->tensor_base(tensor)->layers;
+  if (tensor->flags & TENON_TENSOR_FOLLOWS_BASE) layers |= host->tensor_base(tensor)->layers;
   return layers;
 }
 

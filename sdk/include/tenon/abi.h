@@ -175,9 +175,12 @@ typedef struct tenon_tensor {
 enum {
   TENON_TENSOR_READONLY = 1,
   TENON_TENSOR_CONTIGUOUS = 2, /* row-major and dense: strides need not be read */
-  TENON_TENSOR_HOST_SCALAR = 4 /* 0-d; `data` is host memory whatever `device` says. Passed only to
-                                * kernels with TENON_KERNEL_HOST_SCALARS; for others the host writes
-                                * the value to the device first. */
+  TENON_TENSOR_HOST_SCALAR = 4, /* 0-d; `data` is host memory whatever `device` says. Passed only to
+                                 * kernels with TENON_KERNEL_HOST_SCALARS; for others the host writes
+                                 * the value to the device first. */
+  TENON_TENSOR_FOLLOWS_BASE = 8 /* a view: layers that want to see its tensor_base see it, too. Not set
+                                 * if one of them was off when the view was taken, nor by NO_GRAD
+                                 * operators. */
 };
 
 /* What a shape rule says about one output. */
@@ -774,8 +777,9 @@ typedef void (*tenon_drop_fn)(void* user);
                                 const int64_t* strides, int64_t offset, tenon_tensor** out, tenon_err*)) \
   X(void, tensor_retain, (tenon_tensor*))                                                          \
   X(void, tensor_release, (tenon_tensor*)) /* NULL is ignored */                                   \
-  /* The tensor that a VIEW operator's result was taken from, views of views collapsed to the root; \
-   * borrowed, kept alive by the view. NULL for all others, also for results of tensor_view. See tensor_view_of. */ \
+  /* The tensor that a VIEW operator's result was taken from, or what tensor_view_of was given, views of \
+   * views collapsed to the root; borrowed, kept alive by the view. NULL for all others, also for results \
+   * of tensor_view.                                                                               */ \
   X(tenon_tensor*, tensor_base, (const tenon_tensor*))                                             \
   /* Handles alive on this tensor; 1 means the caller holds the only one. */                       \
   X(uint32_t, tensor_use_count, (const tenon_tensor*))                                             \
