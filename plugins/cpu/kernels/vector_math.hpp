@@ -8,6 +8,7 @@
 #include "math/arrays.hpp"
 #include "math/complex.hpp"
 #include "math/exponential.hpp"
+#include "math/gamma.hpp"
 #include "math/hyperbolic.hpp"
 #include "math/inverse_trigonometric.hpp"
 #include "math/power.hpp"

@@ -6,6 +6,7 @@
 
 #include "math/arithmetic.hpp"
 #include "math/complex.hpp"
+#include "math/gamma.hpp"
 #include "math/power.hpp"
 #include "math/trigonometric.hpp"
 
@@ -23,6 +24,7 @@ namespace call {
     }                                            \
   };
 TENON_CALL(exp)
+TENON_CALL(exp2)
 TENON_CALL(log)
 TENON_CALL(log2)
 TENON_CALL(log10)
@@ -30,6 +32,8 @@ TENON_CALL(sin)
 TENON_CALL(cos)
 TENON_CALL(tan)
 TENON_CALL(pow)
+TENON_CALL(lgamma)
+TENON_CALL(digamma)
 #undef TENON_CALL
 }  // namespace call
 
@@ -64,13 +68,21 @@ inline void run_blocks(T* out, const T* x, int64_t n, IsPlain is_plain, Plain pl
         [](T v) { return NAME(v); });                                                 \
   }
 TENON_ARRAY(exp, detail::absolute(v) <= kExpPlain<T>)
+TENON_ARRAY(exp2, detail::absolute(v) <= kExp2Plain<T>)
 TENON_ARRAY(log, is_positive_normal(v))
 TENON_ARRAY(log2, is_positive_normal(v))
 TENON_ARRAY(log10, is_positive_normal(v))
 TENON_ARRAY(sin, detail::is_small_angle(v))
 TENON_ARRAY(cos, detail::is_small_angle(v))
 TENON_ARRAY(tan, detail::is_small_angle(v))
+TENON_ARRAY(digamma, is_positive_normal(v))
 #undef TENON_ARRAY
+
+inline void run_array(call::lgamma, float* out, int64_t n, const float* x) {  // double is libm's
+  detail::run_blocks(
+      out, x, n, [](float v) { return is_positive_normal(v); },
+      [](float v) { return plain_lgamma(v); }, [](float v) { return lgamma(v); });
+}
 
 // Positive bases and finite exponents need none of the special values of pow. Logarithm and power
 // in loops of their own: together they are more work in flight than the processor looks ahead.

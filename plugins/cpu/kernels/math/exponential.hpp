@@ -161,6 +161,16 @@ TENON_INLINE T exp2(T x) {
   return detail::scale(1 + detail::expm1_small(r), power);
 }
 
+// The same for |x| <= kExp2Plain.
+template <Float T>
+inline constexpr T kExp2Plain = detail::Format<T>::kBias - 1;
+template <Float T>
+TENON_INLINE T plain_exp2(T x) {
+  const T power = x + detail::kPowerRound<T>;
+  const T r = (x - (power - detail::kPowerRound<T>)) * static_cast<T>(0.6931471805599453);
+  return (1 + detail::expm1_small(r)) * detail::power_of_two(power);
+}
+
 template <Float T>
 TENON_INLINE T expm1(T x) {
   constexpr T low = std::same_as<T, float> ? -20 : -40;

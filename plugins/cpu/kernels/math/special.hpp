@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Error function, gamma function and friends.
+// The error function and its complement.
 #pragma once
 
 #include "math/exponential.hpp"
@@ -94,40 +94,5 @@ TENON_INLINE T erfc(T x) {
   const T result = x < 0 ? 2 - tail : tail;
   return a < T(0.5) ? 1 - x * detail::erf_series(x * x) : result;
 }
-
-namespace detail {
-
-// psi(x), by recurrence to x >= 6 and the asymptotic series; reflection for negative x.
-inline double digamma_double(double x) {
-  constexpr double pi = 3.141592653589793;
-  if (x == 0.0) return std::copysign(std::numeric_limits<double>::infinity(), -x);
-  double result = 0.0;
-  if (x < 0.0) {
-    const double fraction = x - std::nearbyint(x);
-    if (fraction == 0.0) return std::numeric_limits<double>::quiet_NaN();
-    result = -pi / std::tan(pi * fraction);
-    x = 1.0 - x;
-  }
-  while (x < 10.0) {
-    result -= 1.0 / x;
-    x += 1.0;
-  }
-  const double t = 1.0 / (x * x);
-  const double series = polynomial(t, 1.0 / 12, -1.0 / 120, 1.0 / 252, -1.0 / 240, 1.0 / 132,
-                                   -691.0 / 32760, 1.0 / 12);
-  return result + std::log(x) - 0.5 / x - t * series;
-}
-
-}  // namespace detail
-
-inline double digamma(double x) { return detail::digamma_double(x); }
-inline float digamma(float x) { return static_cast<float>(detail::digamma_double(x)); }
-
-// The reentrant forms: plain lgamma writes a global.
-inline double lgamma(double x) {
-  int sign;
-  return ::lgamma_r(x, &sign);
-}
-inline float lgamma(float x) { return static_cast<float>(lgamma(static_cast<double>(x))); }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA::math
