@@ -7,8 +7,6 @@
 #include "kernel.hpp"
 #include "parallel_memory.hpp"
 
-#include <numeric>
-
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
@@ -188,23 +186,6 @@ tenon_status run_forward(tenon_ctx* ctx, const ConvShapes& s, const T* x, const 
             ImagePanels<T>(s, x + tile.b, tile.j), results, bias != nullptr, memory);
       });
 }
-
-// One axis of an input's gradient: the pixels y = first + stride * a see the taps start + step * t,
-// and are a convolution of the results' gradient with those taps in reverse.
-struct Phase {
-  int64_t start, step, taps, pixels, padding, dilation;
-
-  Phase(int64_t first, int64_t extent, int64_t kernel, int64_t stride, int64_t padding_of,
-        int64_t dilation_of) {
-    const int64_t common = std::gcd(stride, dilation_of);
-    step = stride / common, dilation = dilation_of / common;
-    pixels = extent > first ? (extent - first + stride - 1) / stride : 0;
-    start = 0;
-    while (start < step && (first + padding_of - start * dilation_of) % stride != 0) ++start;
-    taps = start < step && start < kernel ? (kernel - start + step - 1) / step : 0;
-    padding = (taps - 1) * dilation - (first + padding_of - start * dilation_of) / stride;
-  }
-};
 
 // The weights of a phase as filters of channels: [group, channel, filter of the group, tap, tap].
 template <class T>

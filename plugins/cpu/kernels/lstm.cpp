@@ -37,8 +37,8 @@ struct Panels {
   // c = a * matrix for m dense rows, or c += a * matrix.
   void multiply(int64_t m, const T* a, T* c, bool accumulate) const {
     for (int64_t j = 0; j < columns; j += kPanel) {
-      gemm_padded<T>(m, std::min(kPanel, columns - j), rows, a, rows, data + j * rows, kPanel, c + j,
-                     columns, accumulate);
+      gemm_padded<T>(m, std::min(kPanel, columns - j), rows, a, rows, data + j * rows, kPanel,
+                     c + j, columns, accumulate);
     }
   }
 };
@@ -143,13 +143,13 @@ tenon_status lstm_recurrence(tenon_ctx* ctx, const tenon_tensor* x, const tenon_
 }
 TENON_BOX_lstm_recurrence(lstm_recurrence_boxed, lstm_recurrence)
 
-tenon_status lstm_recurrence_grad(tenon_ctx* ctx, const tenon_tensor* grad_out,
-                                  const tenon_tensor* grad_cells, const tenon_tensor* grad_gates,
-                                  const tenon_tensor* weight, const tenon_tensor* h,
-                                  const tenon_tensor* c, const tenon_tensor* out,
-                                  const tenon_tensor* cells, const tenon_tensor* gates,
-                                  tenon_tensor* dx, tenon_tensor* dweight, tenon_tensor* dh,
-                                  tenon_tensor* dc, tenon_err* err) {
+    tenon_status
+    lstm_recurrence_grad(tenon_ctx* ctx, const tenon_tensor* grad_out,
+                         const tenon_tensor* grad_cells, const tenon_tensor* grad_gates,
+                         const tenon_tensor* weight, const tenon_tensor* h, const tenon_tensor* c,
+                         const tenon_tensor* out, const tenon_tensor* cells,
+                         const tenon_tensor* gates, tenon_tensor* dx, tenon_tensor* dweight,
+                         tenon_tensor* dh, tenon_tensor* dc, tenon_err* err) {
   const Sizes size(out);
   const auto run = [&]<class T>(Type<T>) -> tenon_status {
     const int64_t n = size.features, wide = size.gates();
@@ -185,15 +185,15 @@ tenon_status lstm_recurrence_grad(tenon_ctx* ctx, const tenon_tensor* grad_out,
         gemm<T>(ctx, wide, n, size.steps > 0 ? size.batch : 0, {sums, 1, wide},
                 {data_of<T>(h), n, 1}, data_of<T>(dweight), n, false, {}, err);
     if (done != TENON_OK || rest == 0) return done;
-    return gemm<T>(ctx, wide, n, rest, {sums + size.batch * wide, 1, wide},
-                   {data_of<T>(out), n, 1}, data_of<T>(dweight), n, true, {}, err);
+    return gemm<T>(ctx, wide, n, rest, {sums + size.batch * wide, 1, wide}, {data_of<T>(out), n, 1},
+                   data_of<T>(dweight), n, true, {}, err);
   };
   return out->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
 }
 TENON_BOX_lstm_recurrence_grad(lstm_recurrence_grad_boxed, lstm_recurrence_grad)
 
-// The gradient has more tensors than Float32Call holds: its parts serve reduced floats.
-constexpr uint64_t kInPlace = dtype_bit(TENON_DTYPE_F32) | dtype_bit(TENON_DTYPE_F64);
+    // The gradient has more tensors than Float32Call holds: its parts serve reduced floats.
+    constexpr uint64_t kInPlace = dtype_bit(TENON_DTYPE_F32) | dtype_bit(TENON_DTYPE_F64);
 
 const tenon_kernel_def kKernels[] = {
     TENON_KERNEL_lstm_recurrence(lstm_recurrence, nullptr, kFloats, 0, 0),
