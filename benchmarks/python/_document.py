@@ -83,10 +83,16 @@ def timed_table(rows: list[dict], options: dict[str, str]) -> str:
     for peer in peers:
         header += [NAMES.get(peer, peer), "ratio"]
     header += ["rate"] * rates + ["of limit"] * shares
+    grouped = len({row["group"] for row in rows}) > 1
+    header[1:1] = [""] * grouped
     lines = []
     for row in rows:
         name = next(iter(row["seconds"]))
-        line = [code(row["case"]), duration(row["seconds"][name]["median"])]
+        line = [
+            code(row["case"]),
+            *[row["group"]] * grouped,
+            duration(row["seconds"][name]["median"]),
+        ]
         for peer in peers:
             if peer in row["ratios"]:
                 ratio = f"{row['ratios'][peer]['median']:.2f}"
@@ -152,15 +158,23 @@ def cpp(data: dict, options: dict[str, str]) -> str:
         if each.get("aggregate_name") == "median" and re.search(pattern, each["run_name"])
     ]
     units = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
-    times = [duration(each["real_time"] * units[each["time_unit"]]) for each in rows]
-    return lines_of(
-        ["", "median"], [[f"`{bare(each['run_name'])}`", time] for each, time in zip(rows, times)]
-    )
+    times: dict[str, dict[str, str]] = {}  # by name and by what is compared: hot<Pool>, hot<OpenMp>
+    for each in rows:
+        name, subject = bare(each["run_name"])
+        seconds = each["real_time"] * units[each["time_unit"]]
+        times.setdefault(name, {})[subject] = duration(seconds)
+    subjects = list(dict.fromkeys(subject for row in times.values() for subject in row))
+    lines = [
+        [f"`{name}`", *(row.get(subject, "-") for subject in subjects)]
+        for name, row in times.items()
+    ]
+    return lines_of(["", *(subject or "median" for subject in subjects)], lines)
 
 
-def bare(name: str) -> str:
-    """A benchmark's name without how it was run."""
-    return re.sub(r"/(real_time|manual_time|iterations:\d+)", "", name)
+def bare(name: str) -> tuple[str, str]:
+    """A benchmark's name without how it was run, and what it has in angle brackets."""
+    name = re.sub(r"/(real_time|manual_time|iterations:\d+)", "", name)
+    return re.sub(r"<.*?>", "", name), "".join(re.findall(r"<(.*?)>", name))
 
 
 def exponents(data: dict, options: dict[str, str]) -> str:
@@ -188,7 +202,10 @@ def targets(folder: pathlib.Path, section: str) -> str:
 
 
 def machine(data: dict, options: dict[str, str]) -> str:
-    versions = ", ".join(f"{NAMES[name]} {version}" for name, version in data["versions"].items())
+    measured = {name for row in data["results"] for name in (*row.get("seconds", ()), "tenon")}
+    versions = ", ".join(
+        f"{NAMES[name]} {version}" for name, version in data["versions"].items() if name in measured
+    )
     where = f"{data['machine']['processor']}, {data['machine']['processors']} processors"
     command = re.sub(r" --json \S+", "", data["command"])
     text = f"{data['date'][:10]}; {where}; {versions}. `{command}`"

@@ -69,6 +69,22 @@ def test_the_machine_is_named(results):
     )
 
 
+def test_cpp_benchmarks_of_two_things_stand_side_by_side(results):
+    def median(name, time):
+        return {
+            "run_name": name,
+            "aggregate_name": "median",
+            "real_time": time,
+            "time_unit": "ns",
+        }
+
+    both = [median("hot<Pool>/real_time", 300.0), median("hot<OpenMp>/real_time", 600.0)]
+    (results / "pool.json").write_text(json.dumps({"benchmarks": both}))
+    got = document(results, "<!-- cpp: pool -->\n<!-- end -->")
+    assert "|  | Pool | OpenMp |" in got
+    assert "| `hot` | 300 ns | 600 ns |" in got
+
+
 def test_targets_tell_how_many_rows_meet_them(results, monkeypatch):
     every = Target("calls", "at most half", "overhead", "", to("numpy"), 0.5)
     first = Target("calls", "the sum at most half", "overhead", "^x", to("numpy"), 0.5)
