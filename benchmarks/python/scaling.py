@@ -23,7 +23,6 @@ from _report import Report, parser
 
 MARGIN = 0.15  # above the expected exponent, or a peer's, that is still noise and caches
 COMPARED = 1000  # n up to which outputs are compared with the peers'
-os.environ["TENON_PLUGIN_TRUST"] = "any"  # plugins are copied to the temporary folder
 NUMBERS = itertools.count(1)  # for names that are not taken
 KEPT = []  # what a sweep leaves alive in a library's process
 
@@ -258,6 +257,7 @@ SWEEPS = {  # a process holds at most 16,384 operators, which those below share
 
 
 def build(library: str, case: Case, options):
+    os.environ["TENON_PLUGIN_TRUST"] = "any"  # plugins are copied to the temporary folder
     module = start(library, options.threads)
     KEPT.clear()
     by_name = {sweep.name: function for function, sweep in SWEEPS.items()}
