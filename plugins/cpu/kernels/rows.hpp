@@ -67,7 +67,7 @@ inline T select_in_lanes(int64_t n, Value value, Combine combine) {
   for (int l = 0; l < kLanes; ++l) lanes[l] = value(l);
   for (int64_t i = kLanes; i < n; i += kLanes) {
     const int64_t at = std::min(i, n - kLanes);
-    if constexpr (kLanes >= 32) {  // long enough to be kept as a loop
+    if constexpr (kLanes * sizeof(T) >= 256) {  // long enough to be kept as a loop
       for (int l = 0; l < kLanes; ++l) lanes[l] = combine(lanes[l], value(at + l));
     } else {
 #pragma GCC unroll 1
@@ -83,7 +83,7 @@ template <class T, class Value, class Combine>
 inline T fold_row(int64_t n, Value value, Combine combine) {
   constexpr int lanes = kRowLanes<T>, few = std::max(lanes / 4, 4);
   const bool selects = combine(T(2), T(2)) == T(2);  // compilers know
-  if (n >= 12 * lanes) {
+  if (n >= (sizeof(T) == 1 ? 1 : 12) * lanes) {
     return selects ? select_in_lanes<lanes, T>(n, value, combine)
                    : fold_in_lanes<lanes, T>(n, value, combine);
   }

@@ -8,7 +8,6 @@ namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
 constexpr int64_t kColumns = 64;  // slices along another axis than the last, side by side
-constexpr int64_t kBlock = 1024;  // exponentials that need no place in the result
 
 // Work of one element, in additions.
 constexpr int64_t kForwardWork = 8, kBackwardWork = 4;
@@ -24,12 +23,7 @@ void softmax_row(const T* x, T* out, int64_t n) {
 template <class T>
 void log_softmax_row(const T* x, T* out, int64_t n) {
   const T top = max_row(x, n);
-  T block[kBlock], sum = 0;
-  for (int64_t at = 0; at < n; at += kBlock) {
-    const int64_t length = std::min(kBlock, n - at);
-    map_row(x + at, block, length, [top](T each) { return math::exp(each - top); });
-    sum += sum_row<T>(length, [&block](int64_t i) { return block[i]; });
-  }
+  const T sum = sum_row<T>(n, [=](int64_t i) { return math::exp(x[i] - top); });
   const T shift = math::log(sum);
   for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - top) - shift;
 }
