@@ -97,6 +97,13 @@ def differentiate(case):
             tenon.grad(again, inputs, allow_unused=True)
 
 
+def differentiate_strided_parts():
+    """Parts of contiguous tensors have gradients that are views; these come to operators."""
+    x = tenon.ones([3, 4], device="level1").requires_grad_()
+    for part in (x.T[1:3], tenon.diagonal(x.T)):
+        tenon.grad(part.sum(), [x])
+
+
 @pytest.fixture(scope="module")
 def seen():
     """For every operator with a case: the primitives it comes to. And all operators that ran."""
@@ -110,6 +117,8 @@ def seen():
             if case.grad != ():
                 native, lowered = calls(lambda case=case: differentiate(case))
                 ran |= native | lowered
+        native, lowered = calls(differentiate_strided_parts)
+        ran |= native | lowered
     return ends, ran
 
 
