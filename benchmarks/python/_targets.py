@@ -47,7 +47,7 @@ class Target:
         return value <= self.at_most if self.at_most is not None else value >= self.at_least
 
 
-VIEWS = r"^(x\[|m\[|m\.T|x\.reshape|x\.transpose|x\.permute|x\.squeeze|x\.unsqueeze|x\.flatten)"
+VIEWS = r"^([xm]\[|m\.T|[xm]\.(reshape|transpose|permute|squeeze|unsqueeze|flatten))"
 CREATION = r"^(zeros|ones|empty|tensor)"
 SMALL, LARGE = r"(?i)^(mlp|lenet|lstm)", r"(?i)^(resnet|gpt)"
 
