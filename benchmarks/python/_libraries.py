@@ -54,6 +54,8 @@ class Built:
 
 def start(library: str, threads: int) -> object:
     """The library's module, on that many threads."""
+    if library == "jax":  # whose compiler spreads work over all processors it may use
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-threads:])
     module = importlib.import_module(library)
     if hasattr(module, "set_num_threads"):
         module.set_num_threads(threads)
@@ -66,8 +68,6 @@ def limit_threads(threads: int) -> None:
     """What libraries read when they start: processes inherit it."""
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[name] = str(threads)
-    eigen = "true" if threads > 1 else "false"
-    os.environ["XLA_FLAGS"] = f"--xla_cpu_multi_thread_eigen={eigen}"
     os.environ["JAX_PLATFORMS"] = "cpu"
 
 

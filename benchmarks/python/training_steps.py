@@ -4,7 +4,7 @@
     python training_steps.py [--threads 1] [--quick] [--only mlp] [--memory]
 
 Each library is in a process of its own and starts from the same weights; the losses of the first steps
-are compared before anything is timed. With `--memory`, the figures are how many MiB the resident size of
+are compared before anything is timed. JAX runs a step that it has compiled whole. With `--memory`, the figures are how many MiB the resident size of
 a fresh process grows at most during three steps, model and data not counted.
 """
 
@@ -23,6 +23,13 @@ from _report import Report, parser
 from _training_memory import growth
 
 CHECKED_STEPS = 3
+# How each library takes a step.
+STEPS = {
+    "tenon": "_training_modules",
+    "torch": "_training_modules",
+    "paddle": "_training_paddle",
+    "jax": "_training_jax",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,44 +81,26 @@ def weight(shape: tuple[int, ...], is_scale: bool, rng: np.random.Generator) -> 
     return (rng.normal(size=shape) / np.sqrt(fan_in)).astype(np.float32)
 
 
-def parts(library: str, name: str):
-    """The library, the model, its input and target."""
-    module = importlib.import_module(library)
-    work = (SMALL | LARGE)[name]
-    model = work.model(importlib.import_module(f"{library}.nn"))
+def starts(work: Workload) -> dict[str, np.ndarray]:
+    """Every parameter's first value, the same for all libraries, under Tenon's names."""
     rng = np.random.default_rng(1)
-    for path, parameter in model.named_parameters():
-        start = weight(tuple(parameter.shape), path.endswith("weight"), rng)
-        parameter.data = module.tensor(start)
-    return module, work, model, *map(module.tensor, data(work))
+    model = work.model(importlib.import_module("tenon.nn"))
+    return {
+        name: weight(tuple(parameter.shape), name.endswith("weight"), rng)
+        for name, parameter in model.named_parameters()
+    }
 
 
 def training_step(library: str, name: str) -> Callable:
-    module, work, model, x, target = parts(library, name)
-    nn = importlib.import_module(f"{library}.nn")
-    optim = importlib.import_module(f"{library}.optim")
-    optimizer = getattr(optim, work.optimizer)(model.parameters(), **work.options)
-    loss_of = nn.CrossEntropyLoss() if isinstance(work.target, int) else nn.MSELoss()
-
-    def step():
-        loss = loss_of(model(x), target)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        return loss.detach()
-
-    return step
+    work = (SMALL | LARGE)[name]
+    kind = importlib.import_module(STEPS[library])
+    return kind.training_step(library, work, starts(work), *data(work))
 
 
 def forward_step(library: str, name: str) -> Callable:
-    module, _, model, x, _ = parts(library, name)
-    model.eval()
-
-    def step():
-        with module.no_grad():
-            return model(x)
-
-    return step
+    work = (SMALL | LARGE)[name]
+    kind = importlib.import_module(STEPS[library])
+    return kind.forward_step(library, work, starts(work), data(work)[0])
 
 
 def build(library: str, case: Case, options) -> Built:
@@ -121,7 +110,7 @@ def build(library: str, case: Case, options) -> Built:
 
 
 def main() -> None:
-    arguments = parser(__doc__, peers=("torch",))
+    arguments = parser(__doc__, peers=tuple(STEPS)[1:])
     arguments.add_argument("--memory", action="store_true", help="measure memory, not time")
     options = arguments.parse_args()
     few = copy.copy(options)

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training steps of Tenon and PyTorch, which name modules and optimisers alike."""
+
+from __future__ import annotations
+
+import importlib
+
+
+def parts(library, work, values):
+    """The library, its layers, and the model, which starts from those values."""
+    module, nn = importlib.import_module(library), importlib.import_module(f"{library}.nn")
+    model = work.model(nn)
+    for name, parameter in model.named_parameters():
+        parameter.data = module.tensor(values[name])
+    return module, nn, model
+
+
+def training_step(library, work, values, x, target):
+    module, nn, model = parts(library, work, values)
+    optim = importlib.import_module(f"{library}.optim")
+    optimizer = getattr(optim, work.optimizer)(model.parameters(), **work.options)
+    loss_of = nn.CrossEntropyLoss() if isinstance(work.target, int) else nn.MSELoss()
+    x, target = module.tensor(x), module.tensor(target)
+
+    def step():
+        loss = loss_of(model(x), target)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
+def forward_step(library, work, values, x):
+    module, _, model = parts(library, work, values)
+    x = module.tensor(x)
+    model.eval()
+
+    def step():
+        with module.no_grad():
+            return model(x)
+
+    return step
