@@ -179,7 +179,7 @@ def training_step(_library, work, parameters, x, target):
     return step
 
 
-def forward_step(_library, work, parameters, x):
+def forward_step(_library, work, parameters, x, _threads):
     model = MODELS[work.model.__name__]
     p = {name: jnp.asarray(value) for name, value in parameters.items()}
     forward, x = jax.jit(lambda p, x: model(p, x, {})[0]), jnp.asarray(x)

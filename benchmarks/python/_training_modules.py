@@ -32,7 +32,7 @@ def training_step(library, work, values, x, target):
     return step
 
 
-def forward_step(library, work, values, x):
+def forward_step(library, work, values, x, _threads):
     module, _, model = parts(library, work, values)
     x = module.tensor(x)
     model.eval()

@@ -69,7 +69,7 @@ def training_step(_library, work, values, x, target):
     return step
 
 
-def forward_step(_library, work, values, x):
+def forward_step(_library, work, values, x, _threads):
     model, x = parts(work, values), paddle.to_tensor(x)
     model.eval()
 

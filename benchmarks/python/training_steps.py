@@ -4,8 +4,9 @@
     python training_steps.py [--threads 1] [--quick] [--only mlp] [--memory]
 
 Each library is in a process of its own and starts from the same weights; the losses of the first steps
-are compared before anything is timed. JAX runs a step that it has compiled whole. With `--memory`, the figures are how many MiB the resident size of
-a fresh process grows at most during three steps, model and data not counted.
+are compared before anything is timed. JAX runs a step that it has compiled whole, ONNX Runtime forward
+passes only. With `--memory`, the figures are how many MiB the resident size of a fresh process grows at
+most during three steps, model and data not counted.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ STEPS = {
     "torch": "_training_modules",
     "paddle": "_training_paddle",
     "jax": "_training_jax",
+    "onnxruntime": "_training_onnxruntime",
 }
 
 
@@ -91,22 +93,24 @@ def starts(work: Workload) -> dict[str, np.ndarray]:
     }
 
 
-def training_step(library: str, name: str) -> Callable:
+def training_step(library: str, name: str) -> Callable | None:
     work = (SMALL | LARGE)[name]
     kind = importlib.import_module(STEPS[library])
     return kind.training_step(library, work, starts(work), *data(work))
 
 
-def forward_step(library: str, name: str) -> Callable:
+def forward_step(library: str, name: str, threads: int) -> Callable:
     work = (SMALL | LARGE)[name]
     kind = importlib.import_module(STEPS[library])
-    return kind.forward_step(library, work, starts(work), data(work)[0])
+    return kind.forward_step(library, work, starts(work), data(work)[0], threads)
 
 
-def build(library: str, case: Case, options) -> Built:
-    work = (SMALL | LARGE)[case.name]
-    step = (training_step if work.trains else forward_step)(library, case.name)
-    return Built(timeit.Timer(step), lambda: [step() for _ in range(CHECKED_STEPS)])
+def build(library: str, case: Case, options) -> Built | None:
+    if (SMALL | LARGE)[case.name].trains:
+        step = training_step(library, case.name)
+    else:
+        step = forward_step(library, case.name, options.threads)
+    return step and Built(timeit.Timer(step), lambda: [step() for _ in range(CHECKED_STEPS)])
 
 
 def main() -> None:
@@ -121,7 +125,11 @@ def main() -> None:
         names = [name for name, work in works.items() if report.selects(name)]
         if options.memory:
             for name in filter(lambda name: works[name].trains, names):
-                grown = {each: growth(each, name, options.threads) for each in report.columns}
+                grown = {
+                    each: growth(each, name, options.threads)
+                    for each in report.columns
+                    if each != "onnxruntime"
+                }
                 report.figures(name, grown, "MiB", group=group)
         elif names:
             cases = [Case(name, group, tolerance=2e-3) for name in names]
