@@ -23,8 +23,8 @@ namespace {
 
 constexpr int32_t kMaxThreads = 1024;
 constexpr int32_t kChunksPerThread = 4;  // enough to even out threads of unequal speed
-constexpr auto kSpinTime =
-    std::chrono::microseconds(300);  // the gap between calls of an eager program
+// The gap between calls of an eager program.
+constexpr auto kSpinTime = std::chrono::microseconds(300);
 
 inline void pause_briefly() {
 #if defined(__x86_64__)
@@ -56,21 +56,18 @@ Split split_range(int64_t begin, uint64_t range, uint64_t grain, int32_t threads
   uint64_t units = range / unit;
   uint64_t least = (grain - 1) / unit + 1;
   uint64_t chunks = std::clamp<uint64_t>(units / least, 1, most);
-  return {begin,
-          range,
-          unit,
-          units / chunks,
-          static_cast<uint32_t>(units % chunks),
-          static_cast<uint32_t>(chunks)};
+  auto longer = static_cast<uint32_t>(units % chunks);
+  return {begin, range, unit, units / chunks, longer, static_cast<uint32_t>(chunks)};
 }
 
 // Note [One word per region]
 //
 // `ticket` holds the region's chunk count (high half) and the number of chunks claimed so far (low
-// half). Adding one claims a chunk, and the value returned says whether that chunk exists. So a
+// half). Adding one claims a chunk, and the value returned says whether there was one left. So a
 // worker needs nothing but the ticket to know that it holds work; and while it does, the region
 // cannot end, hence the other members keep still. A late worker claims a chunk that does not exist
-// and leaves.
+// and leaves. Which chunk it holds is settled by `taken`: a thread begins with the same share of a
+// range in every region of that size, so that its cache may hold what it touched last time.
 struct alignas(64) Region {
   std::atomic<uint64_t> ticket{0};
   std::atomic<uint32_t> done{0};  // chunks finished, by whomever
@@ -78,6 +75,7 @@ struct alignas(64) Region {
   tenon_range_fn fn = nullptr;
   void* user = nullptr;
   struct Failure* failure = nullptr;  // the caller's
+  std::atomic<bool> taken[kMaxThreads * kChunksPerThread] = {};
 };
 
 // What the first chunk that threw has thrown; the caller throws it on.
@@ -87,8 +85,7 @@ struct Failure {
 };
 
 constexpr uint32_t chunk_count(uint64_t ticket) { return static_cast<uint32_t>(ticket >> 32); }
-constexpr uint32_t claimed(uint64_t ticket) { return static_cast<uint32_t>(ticket); }
-constexpr bool has_work(uint64_t ticket) { return claimed(ticket) < chunk_count(ticket); }
+constexpr bool has_work(uint64_t ticket) { return static_cast<uint32_t>(ticket) < ticket >> 32; }
 
 struct Pool {
   Region region;
@@ -103,6 +100,7 @@ struct Pool {
 
 constinit Pool pool;
 constinit thread_local bool inside_region = false;
+constinit thread_local uint32_t member = 0;  // among the threads of a region; 0: its caller
 
 // In unsigned arithmetic, which may wrap: a range can be longer than INT64_MAX.
 void run_chunk(uint32_t index) {
@@ -117,13 +115,24 @@ void run_chunk(uint32_t index) {
   }
 }
 
+// A chunk for a thread that has claimed one: of its own share from the first on, then of others',
+// whose last ones are what their owners come to last.
+uint32_t take_chunk(uint32_t chunks) {
+  uint32_t threads = static_cast<uint32_t>(pool.workers) + 1;
+  uint32_t first = member * chunks / threads, own = (member + 1) * chunks / threads - first;
+  for (uint32_t i = 0;; ++i) {
+    uint32_t index = (first + (i < own ? i : chunks + own - 1 - i)) % chunks;
+    if (!pool.region.taken[index].exchange(true, std::memory_order_relaxed)) return index;
+  }
+}
+
 // Claim and run chunks until none is left; returns how many this thread ran.
 uint32_t run_chunks() {
   uint32_t count = 0;
   for (;;) {
     uint64_t ticket = pool.region.ticket.fetch_add(1, std::memory_order_acq_rel);
     if (!has_work(ticket)) return count;
-    run_chunk(claimed(ticket));
+    run_chunk(take_chunk(chunk_count(ticket)));
     ++count;
   }
 }
@@ -156,7 +165,8 @@ void wait_for_work() {
   pool.sleepers.fetch_sub(1, std::memory_order_seq_cst);
 }
 
-void* worker_main(void*) {
+void* worker_main(void* number) {
+  member = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(number));
   inside_region = true;  // whatever runs here is part of a region
   while (!pool.stopping.load(std::memory_order_acquire)) {
     if (uint32_t count = run_chunks()) pool.region.done.fetch_add(count, std::memory_order_release);
@@ -173,7 +183,8 @@ bool start_worker() {
   pthread_sigmask(SIG_SETMASK, &all, &previous);
   pool.alive.fetch_add(1, std::memory_order_relaxed);
   pthread_t thread;
-  bool started = pthread_create(&thread, nullptr, worker_main, nullptr) == 0;
+  auto number = reinterpret_cast<void*>(static_cast<uintptr_t>(pool.workers) + 1);
+  bool started = pthread_create(&thread, nullptr, worker_main, number) == 0;
   if (started) {
     pthread_setname_np(thread, "tenon-worker");
     pthread_detach(thread);
@@ -239,6 +250,8 @@ void run_region(const Split& split, tenon_range_fn fn, void* user) {
   region.fn = fn;
   region.user = user;
   region.done.store(0, std::memory_order_relaxed);
+  for (uint32_t i = 0; i < split.chunks; ++i)
+    region.taken[i].store(i == 0, std::memory_order_relaxed);
   // Publish with the first chunk claimed for the caller.
   region.ticket.exchange(uint64_t{split.chunks} << 32 | 1, std::memory_order_seq_cst);
   if (pool.sleepers.load(std::memory_order_seq_cst) > 0)

@@ -157,6 +157,24 @@ TEST_F(ThreadPool, UsesSeveralThreads) {
   EXPECT_EQ(inside, 2);
 }
 
+TEST_F(ThreadPool, BeginsWithTheSameShareInEveryRegion) {
+  set_thread_count(2);
+  for (int round = 0; round < 50; ++round) {
+    // The first and the fifth of eight chunks wait for one another.
+    std::atomic<int> inside{0};
+    std::thread::id first, fifth;
+    run(0, 8, 1, [&](int64_t begin, int64_t) {
+      if (begin != 0 && begin != 4) return;
+      (begin == 0 ? first : fifth) = std::this_thread::get_id();
+      ++inside;
+      auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (inside < 2 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    });
+    ASSERT_EQ(first, std::this_thread::get_id());
+    ASSERT_NE(fifth, first);
+  }
+}
+
 TEST_F(ThreadPool, WakesWorkersThatSleep) {
   for (int round = 0; round < 20; ++round) {
     std::this_thread::sleep_for(std::chrono::milliseconds(3));
