@@ -190,7 +190,7 @@ def targets(folder: pathlib.Path, section: str) -> str:
     lines = []
     for target in (each for each in TARGETS if each.section == section or section == "all"):
         data = load(folder, target.benchmark)
-        found = target.measured(data["results"]) if data else []
+        found = target.measured(data) if data else []
         if not found:
             lines.append([target.section, target.asked, "not measured", ""])
             continue

@@ -5,7 +5,7 @@ import json
 
 import _document
 import pytest
-from _targets import Target, to
+from _targets import Target, above, counter, times, to
 
 
 def row(case, ours, numpy, group="", **more):
@@ -69,15 +69,13 @@ def test_the_machine_is_named(results):
     )
 
 
-def test_cpp_benchmarks_of_two_things_stand_side_by_side(results):
-    def median(name, time):
-        return {
-            "run_name": name,
-            "aggregate_name": "median",
-            "real_time": time,
-            "time_unit": "ns",
-        }
+def median(name, time, **counters):
+    """As Google Benchmark writes it."""
+    kind = {"run_name": name, "aggregate_name": "median", "time_unit": "ns"}
+    return {**kind, "real_time": time, **counters}
 
+
+def test_cpp_benchmarks_of_two_things_stand_side_by_side(results):
     both = [median("hot<Pool>/real_time", 300.0), median("hot<OpenMp>/real_time", 600.0)]
     (results / "pool.json").write_text(json.dumps({"benchmarks": both}))
     got = document(results, "<!-- cpp: pool -->\n<!-- end -->")
@@ -94,6 +92,26 @@ def test_targets_tell_how_many_rows_meet_them(results, monkeypatch):
     assert "| calls | at most half | 2.00 (m.T) | 1 of 2 |" in got
     assert "| calls | the sum at most half | 0.25 | yes |" in got
     assert "| calls | something else | not measured |  |" in got
+
+
+def test_targets_compare_rows_of_one_benchmark(results, monkeypatch):
+    rows = [median("bare", 5.0), median("call/real_time", 30.0), median("gpt", 9.0, holes=0.04)]
+    (results / "cpp.json").write_text(json.dumps({"benchmarks": rows}))
+    monkeypatch.setattr(
+        _document,
+        "TARGETS",
+        (
+            Target("cpp", "above", "cpp", "^call", above("bare"), 30),
+            Target("cpp", "times", "cpp", "^call", times("bare"), 5),
+            Target("cpp", "holes", "cpp", "^gpt", counter("holes", 100), 5),
+            Target("cpp", "python's", "overhead", "^x", times("m.T"), 1.0),
+        ),
+    )
+    got = document(results, "<!-- targets: cpp -->\n<!-- end -->")
+    assert "| cpp | above | 25.00 | yes |" in got
+    assert "| cpp | times | 6.00 | no |" in got
+    assert "| cpp | holes | 4.00 | yes |" in got
+    assert "| cpp | python's | 0.55 | yes |" in got
 
 
 def test_numbers_have_three_digits():
