@@ -38,11 +38,11 @@ template <class T>
 void gemm_padded(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, const T* b,
                  int64_t b_row, T* c, int64_t c_row, bool accumulate);
 
-// gemm of bfloat16, by instructions for it: false where the processor has none. Sums are
-// float32, rounded once.
-bool has_gemm_bfloat16();
-tenon_status gemm_bfloat16(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<uint16_t> a,
-                           Matrix<uint16_t> b, uint16_t* c, int64_t c_row, bool accumulate,
-                           const BatchOffsets& batch, tenon_err* err);
+// gemm of Float16 and BFloat16, converted as they are read or, where the processor has dot products
+// of bfloat16, multiplied by these. Sums are float32, rounded once.
+template <class Half>
+tenon_status gemm_halves(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<Half> a,
+                         Matrix<Half> b, Half* c, int64_t c_row, bool accumulate,
+                         const BatchOffsets& batch, tenon_err* err);
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

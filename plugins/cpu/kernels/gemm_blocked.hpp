@@ -18,7 +18,7 @@ inline constexpr int64_t kBlockN = 512;
 // A as a matrix in memory. Rows [i, i + m), columns [p, p + k), in sources.
 template <class Format>
 struct MatrixRows {
-  Matrix<typename Format::Source> a;
+  Matrix<typename Format::Left> a;
   PackedRows<typename Format::Packed, kBlockK> pack(int64_t i, int64_t m, int64_t p, int64_t k,
                                                     typename Format::Packed* to) const {
     return pack_rows<kBlockK>(Format(), {a.data + i * a.row + p * a.column, a.row, a.column}, m, k,
@@ -29,7 +29,7 @@ struct MatrixRows {
 // B as a matrix in memory. Rows [p, p + k) and columns [j, j + n), in sources.
 template <class Format>
 struct MatrixPanels {
-  Matrix<typename Format::Source> b;
+  Matrix<typename Format::Right> b;
   void pack(int64_t p, int64_t k, int64_t j, int64_t n, typename Format::Packed* to) const {
     pack_panel(Format(), {b.data + p * b.row + j * b.column, b.row, b.column}, k, n, to);
   }
@@ -45,6 +45,21 @@ struct MatrixTarget {
   int64_t dense_from(int64_t) const { return INT64_MAX; }
 };
 
+// Writes sums where their tile was not computed in place; a target of other elements than sums has
+// a put() of its own.
+template <class Target>
+inline constexpr bool converts_sums = requires { &Target::put; };
+
+template <class Target, class Element, class Sum>
+[[gnu::always_inline]] inline void put(const Target&, Element* to, const Sum* from, int64_t n,
+                                       bool accumulate) {
+  if constexpr (converts_sums<Target>) {
+    Target::put(to, from, n, accumulate);
+  } else {
+    for (int64_t s = 0; s < n; ++s) to[s] = accumulate ? Sum(to[s] + from[s]) : from[s];
+  }
+}
+
 // A tile of C: rows of packed A times one panel of B.
 template <class Format, class Target>
 void run_tile(int64_t rows, int64_t columns, int64_t k, const typename Format::Packed* a,
@@ -53,24 +68,24 @@ void run_tile(int64_t rows, int64_t columns, int64_t k, const typename Format::P
   using Sum = typename Format::Sum;
   constexpr int64_t width = kWidth<Sum>, panel = kPanel<Sum>;
   const int64_t last = columns > width ? columns - width : columns;
-  const bool in_place = target.dense_from(j) >= columns && (Lanes<Sum>::kMasked || last == width);
+  const bool in_place = !converts_sums<Target> && target.dense_from(j) >= columns &&
+                        (Lanes<Sum>::kMasked || last == width);
   alignas(64) Sum tile[kTileRows * panel];
   while (rows > 0) {
     const Micro<Format> micro =
         columns > width ? choose_micro<Format, 2>(rows) : choose_micro<Format, 1>(rows);
     if (in_place) {
-      micro.run(k, a, a_row, a_column, b, b_row, target.at(j) + i * target.row, target.row, last,
-                accumulate);
+      if constexpr (!converts_sums<Target>) {
+        micro.run(k, a, a_row, a_column, b, b_row, target.at(j) + i * target.row, target.row, last,
+                  accumulate);
+      }
     } else {
       micro.run(k, a, a_row, a_column, b, b_row, tile, panel, width, false);
       for (int64_t q = 0; q < columns;) {
         const int64_t run = std::min(columns - q, target.dense_from(j + q));
         for (int r = 0; r < micro.rows; ++r) {
-          const Sum* from = tile + r * panel + q;
-          Sum* to = target.at(j + q) + (i + r) * target.row;
-          for (int64_t s = 0; s < run; ++s) {
-            to[s] = accumulate ? static_cast<Sum>(to[s] + from[s]) : from[s];
-          }
+          put(target, target.at(j + q) + (i + r) * target.row, tile + r * panel + q, run,
+              accumulate);
         }
         q += run;
       }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
@@ -25,15 +26,12 @@ T sum_of(typename VectorOf<T>::type vector) {
 // M rows of A against Q columns of B, all dense along k: M x Q dot products. Unrolled U times, so
 // that enough sums are under way.
 template <class Format, int M, int Q, int U>
-void dot_tile(int64_t k, const typename Format::Source* a, int64_t a_row,
-              const typename Format::Source* const* columns, typename Format::Sum* c, int64_t c_row,
+void dot_tile(int64_t k, const typename Format::Left* a, int64_t a_row,
+              const typename Format::Right* const* columns, typename Format::Sum* c, int64_t c_row,
               int64_t c_columns, bool accumulate) {
-  using Source = typename Format::Source;
   using Sum = typename Format::Sum;
-  using Packed = typename Format::Packed;
-  constexpr int64_t width = kWidth<Source>;
-  using Operand = typename VectorOf<Packed>::type;
-  const Lanes<Source> all(width);
+  using Operand = typename Format::Operand;
+  constexpr int64_t width = Format::kOperand;
   typename VectorOf<Sum>::type sum[U][M][Q] = {};
   int64_t p = 0;
   for (; p + U * width <= k; p += U * width) {
@@ -41,24 +39,23 @@ void dot_tile(int64_t k, const typename Format::Source* a, int64_t a_row,
     for (int u = 0; u < U; ++u) {
       Operand column[Q];
 #pragma GCC unroll 4
-      for (int q = 0; q < Q; ++q) column[q] = Operand(all.load(columns[q] + p + u * width));
+      for (int q = 0; q < Q; ++q) column[q] = Format::operand(columns[q] + p + u * width);
 #pragma GCC unroll 4
       for (int i = 0; i < M; ++i) {
-        const auto x = Operand(all.load(a + i * a_row + p + u * width));
+        const Operand x = Format::operand(a + i * a_row + p + u * width);
 #pragma GCC unroll 4
-        for (int q = 0; q < Q; ++q) Format::add(sum[u][i][q], x, column[q]);
+        for (int q = 0; q < Q; ++q) Format::dot(sum[u][i][q], x, column[q]);
       }
     }
   }
-  if constexpr (Lanes<Source>::kMasked) {
+  if constexpr (Lanes<Sum>::kMasked) {
     for (; p < k; p += width) {
-      const Lanes<Source> some(k - p);
 #pragma GCC unroll 4
       for (int i = 0; i < M; ++i) {
-        const auto x = Operand(some.load(a + i * a_row + p));
+        const Operand x = Format::operand(a + i * a_row + p, k - p);
 #pragma GCC unroll 4
         for (int q = 0; q < Q; ++q)
-          Format::add(sum[0][i][q], x, Operand(some.load(columns[q] + p)));
+          Format::dot(sum[0][i][q], x, Format::operand(columns[q] + p, k - p));
       }
     }
   }
@@ -80,20 +77,24 @@ void dot_tile(int64_t k, const typename Format::Source* a, int64_t a_row,
   }
 }
 
+// Rows of A that are taken together, as far as the registers go.
+inline constexpr int kRowsTogether = kVectorBytes == 64 ? 4 : 2;
+
 // Few rows of A, dense, against a B that is dense along k.
 template <class Format>
-void multiply_dots(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Source> a,
-                   Matrix<typename Format::Source> b, typename Format::Sum* c, int64_t c_row,
+void multiply_dots(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
+                   Matrix<typename Format::Right> b, typename Format::Sum* c, int64_t c_row,
                    bool accumulate) {
+  constexpr int together = kRowsTogether;
   for (int64_t j = 0; j < n; j += 4) {
     const int64_t some = std::min<int64_t>(4, n - j);
     // Past the end, the last column stands in.
-    const typename Format::Source* columns[4];
+    const typename Format::Right* columns[4];
     for (int q = 0; q < 4; ++q) columns[q] = b.data + std::min<int64_t>(j + q, n - 1) * b.column;
     int64_t i = 0;
-    for (; i + 4 <= m; i += 4) {
-      dot_tile<Format, 4, 4, 1>(k, a.data + i * a.row, a.row, columns, c + i * c_row + j, c_row,
-                                some, accumulate);
+    for (; i + together <= m; i += together) {
+      dot_tile<Format, together, 4, 1>(k, a.data + i * a.row, a.row, columns, c + i * c_row + j,
+                                       c_row, some, accumulate);
     }
     for (; i < m; ++i) {
       dot_tile<Format, 1, 4, 2>(k, a.data + i * a.row, a.row, columns, c + i * c_row + j, c_row,
@@ -102,44 +103,72 @@ void multiply_dots(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Sour
   }
 }
 
+// C += A B of M rows of A and K of B, `columns` long. A converted element of B serves all M rows.
+template <class Format, int M, int K>
+void stream_tile(int64_t columns, Matrix<typename Format::Left> a, const typename Format::Right* b,
+                 int64_t b_row, typename Format::Sum* c, int64_t c_row) {
+  using Sum = typename Format::Sum;
+  using Vector = typename VectorOf<Sum>::type;
+  constexpr int64_t width = kWidth<Sum>;
+  Sum x[M][K];
+  for (int i = 0; i < M; ++i) {
+    for (int p = 0; p < K; ++p) x[i][p] = Format::value(a.data[i * a.row + p * a.column]);
+  }
+  int64_t j = 0;
+  const auto step = [&](const Lanes<Sum>& lanes, int64_t count) {
+    Vector row[K];
+#pragma GCC unroll 4
+    for (int p = 0; p < K; ++p) row[p] = Format::elements(b + p * b_row + j, count);
+#pragma GCC unroll 4
+    for (int i = 0; i < M; ++i) {
+      Vector sum = lanes.load(c + i * c_row + j), next = {};
+#pragma GCC unroll 4
+      for (int p = 0; p < K; ++p) (p % 2 ? next : sum) += x[i][p] * row[p];
+      lanes.store(c + i * c_row + j, sum + next);
+    }
+  };
+  for (; j + width <= columns; j += width) step(Lanes<Sum>(width), width);
+  if constexpr (Lanes<Sum>::kMasked) {
+    if (j < columns) step(Lanes<Sum>(columns - j), columns - j);
+  } else {
+    for (; j < columns; ++j) {
+      for (int i = 0; i < M; ++i) {
+        Sum sum = c[i * c_row + j];
+        for (int p = 0; p < K; ++p) {
+          sum = static_cast<Sum>(sum + x[i][p] * Format::value(b[p * b_row + j]));
+        }
+        c[i * c_row + j] = sum;
+      }
+    }
+  }
+}
+
 // Few rows of A against a B with dense rows: four rows of B at a time are added to C.
 template <class Format>
-void multiply_streams(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Source> a,
-                      Matrix<typename Format::Source> b, typename Format::Sum* c, int64_t c_row,
+void multiply_streams(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
+                      Matrix<typename Format::Right> b, typename Format::Sum* c, int64_t c_row,
                       bool accumulate) {
-  using Source = typename Format::Source;
   using Sum = typename Format::Sum;
+  constexpr int together = kRowsTogether;
   // Of the rows of C: they stay in the first-level cache, while rows of B are long enough for the
   // processor to see where they go on.
   const int64_t block = std::max<int64_t>(1024 / sizeof(Sum), 16384 / sizeof(Sum) / m);
   for (int64_t jb = 0; jb < n; jb += block) {
     const int64_t columns = std::min(block, n - jb);
     for (int64_t i = 0; i < m && !accumulate; ++i) std::fill_n(c + i * c_row + jb, columns, Sum(0));
+    const auto rows = [&]<int K>(std::integral_constant<int, K>, int64_t p) {
+      int64_t i = 0;
+      const auto tile = [&]<int M>(std::integral_constant<int, M>) {
+        stream_tile<Format, M, K>(columns, {a.data + i * a.row + p * a.column, a.row, a.column},
+                                  b.data + p * b.row + jb, b.row, c + i * c_row + jb, c_row);
+        i += M;
+      };
+      while (i + together <= m) tile(std::integral_constant<int, together>());
+      while (i < m) tile(std::integral_constant<int, 1>());
+    };
     int64_t p = 0;
-    for (; p + 4 <= k; p += 4) {
-      const Source* r0 = b.data + p * b.row + jb;
-      const Source *r1 = r0 + b.row, *r2 = r1 + b.row, *r3 = r2 + b.row;
-      for (int64_t i = 0; i < m; ++i) {
-        const Source* x = a.data + i * a.row + p * a.column;
-        const Sum x0 = Format::value(x[0]), x1 = Format::value(x[a.column]),
-                  x2 = Format::value(x[2 * a.column]), x3 = Format::value(x[3 * a.column]);
-        Sum* __restrict to = c + i * c_row + jb;
-        for (int64_t j = 0; j < columns; ++j) {
-          to[j] = static_cast<Sum>(to[j] + (x0 * Format::value(r0[j]) + x1 * Format::value(r1[j])) +
-                                   (x2 * Format::value(r2[j]) + x3 * Format::value(r3[j])));
-        }
-      }
-    }
-    for (; p < k; ++p) {
-      const Source* r = b.data + p * b.row + jb;
-      for (int64_t i = 0; i < m; ++i) {
-        const Sum x = Format::value(a.data[i * a.row + p * a.column]);
-        Sum* __restrict to = c + i * c_row + jb;
-        for (int64_t j = 0; j < columns; ++j) {
-          to[j] = static_cast<Sum>(to[j] + x * Format::value(r[j]));
-        }
-      }
-    }
+    for (; p + 4 <= k; p += 4) rows(std::integral_constant<int, 4>(), p);
+    for (; p < k; ++p) rows(std::integral_constant<int, 1>(), p);
   }
 }
 

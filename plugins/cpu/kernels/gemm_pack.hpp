@@ -42,30 +42,72 @@ void pack_panel(Plain<T>, Matrix<T> b, int64_t k, int64_t n, T* to) {
   }
 }
 
+// A panel of B whose columns are dense along k: read(j, p, count, to) writes `count` packed elements
+// of column j, from the p-th on.
+template <class Packed, class Read>
+void pack_columns(int64_t k, int64_t n, Packed* to, Read&& read) {
+  constexpr int64_t panel = kPanel<Packed>, most = 64, stride = most + 64 / sizeof(Packed);
+  alignas(64) Packed columns[panel * stride];
+  for (int64_t p = 0; p < k; p += most) {
+    const int64_t count = std::min(most, k - p);
+    for (int64_t j = 0; j < n; ++j) read(j, p, count, columns + j * stride);
+    transpose_block<uint32_t, 8>(reinterpret_cast<const uint32_t*>(columns), stride,
+                                 reinterpret_cast<uint32_t*>(to + p * panel), panel, n, count);
+  }
+}
+
+// n sources, `stride` apart, as float32.
+template <class Half>
+void widen_row(const Half* from, int64_t stride, int64_t n, float* to) {
+  using Format = Widened<Half>;
+  int64_t i = 0;
+  for (; stride == 1 && i + Format::kOperand <= n; i += Format::kOperand) {
+    Lanes<float>(Format::kOperand).store(to + i, Format::operand(from + i));
+  }
+  for (; i < n; ++i) to[i] = from[i * stride];
+}
+
+template <class Half>
+void pack_panel(Widened<Half>, Matrix<Half> b, int64_t k, int64_t n, float* to) {
+  constexpr int64_t panel = kPanel<float>;
+  if (n < panel) std::fill_n(to, k * panel, 0.0f);
+  if (b.row == 1 && b.column != 1) {
+    pack_columns<float>(k, n, to, [&](int64_t j, int64_t p, int64_t count, float* column) {
+      widen_row(b.data + j * b.column + p, 1, count, column);
+    });
+  } else {
+    for (int64_t p = 0; p < k; ++p) widen_row(b.data + p * b.row, b.column, n, to + p * panel);
+  }
+}
+
 #ifdef __AVX512F__
-inline void pack_panel(Bfloat16Pairs, Matrix<uint16_t> b, int64_t k, int64_t n, uint32_t* to) {
+inline void pack_panel(Bfloat16Pairs, Matrix<BFloat16> b, int64_t k, int64_t n, uint32_t* to) {
   constexpr int64_t panel = kPanel<uint32_t>;
   const int64_t whole = k / 2;
   if (n < panel) std::fill_n(to, (k + 1) / 2 * panel, 0);
   if (b.row == 1 && b.column % 2 == 0 && reinterpret_cast<uintptr_t>(b.data) % 4 == 0) {
     transpose_block<uint32_t, 8>(reinterpret_cast<const uint32_t*>(b.data), b.column / 2, to, panel,
                                  n, whole);
+  } else if (b.row == 1 && b.column != 1) {
+    pack_columns<uint32_t>(whole, n, to, [&](int64_t j, int64_t p, int64_t count, uint32_t* column) {
+      std::memcpy(column, b.data + j * b.column + 2 * p, static_cast<size_t>(count) * 4);
+    });
   } else if (b.column == 1) {
     for (int64_t p = 0; p < whole; ++p) {
-      const uint16_t *first = b.data + 2 * p * b.row, *second = first + b.row;
-      for (int64_t j = 0; j < n; ++j) to[p * panel + j] = pair_of(first[j], second[j]);
+      const BFloat16 *first = b.data + 2 * p * b.row, *second = first + b.row;
+      for (int64_t j = 0; j < n; ++j) to[p * panel + j] = pair_of(first[j].bits, second[j].bits);
     }
   } else {
     for (int64_t p = 0; p < whole; ++p) {
-      const uint16_t *first = b.data + 2 * p * b.row, *second = first + b.row;
+      const BFloat16 *first = b.data + 2 * p * b.row, *second = first + b.row;
       for (int64_t j = 0; j < n; ++j) {
-        to[p * panel + j] = pair_of(first[j * b.column], second[j * b.column]);
+        to[p * panel + j] = pair_of(first[j * b.column].bits, second[j * b.column].bits);
       }
     }
   }
   if (k % 2) {
-    const uint16_t* first = b.data + 2 * whole * b.row;
-    for (int64_t j = 0; j < n; ++j) to[whole * panel + j] = first[j * b.column];
+    const BFloat16* first = b.data + 2 * whole * b.row;
+    for (int64_t j = 0; j < n; ++j) to[whole * panel + j] = first[j * b.column].bits;
   }
 }
 #endif
@@ -113,9 +155,26 @@ PackedRows<T, BlockK> pack_rows(Plain<T>, Matrix<T> a, int64_t m, int64_t k, T* 
   return {to, by_columns};
 }
 
+template <int64_t BlockK, class Half>
+PackedRows<float, BlockK> pack_rows(Widened<Half>, Matrix<Half> a, int64_t m, int64_t k,
+                                    float* to) {
+  using Rows = PackedRows<float, BlockK>;
+  const bool by_columns = a.column != 1 && a.row == 1;
+  for (int64_t i = 0; by_columns && i < m; i += kTileRows) {
+    const int64_t rows = std::min<int64_t>(kTileRows, m - i);
+    for (int64_t p = 0; p < k; ++p) {
+      widen_row(a.data + i + p * a.column, 1, rows, to + i * BlockK + p * kTileRows);
+    }
+  }
+  for (int64_t i = 0; !by_columns && i < m; ++i) {
+    widen_row(a.data + i * a.row, a.column, k, to + i * Rows::kRowStride);
+  }
+  return {to, by_columns};
+}
+
 #ifdef __AVX512F__
 template <int64_t BlockK>
-PackedRows<uint32_t, BlockK> pack_rows(Bfloat16Pairs, Matrix<uint16_t> a, int64_t m, int64_t k,
+PackedRows<uint32_t, BlockK> pack_rows(Bfloat16Pairs, Matrix<BFloat16> a, int64_t m, int64_t k,
                                        uint32_t* to) {
   using Rows = PackedRows<uint32_t, BlockK>;
   const bool by_columns = a.column != 1 && a.row == 1;
@@ -123,22 +182,24 @@ PackedRows<uint32_t, BlockK> pack_rows(Bfloat16Pairs, Matrix<uint16_t> a, int64_
     const int64_t rows = std::min<int64_t>(kTileRows, m - i);
     uint32_t* tile = to + i * BlockK;
     for (int64_t p = 0; p < k; p += 2, tile += kTileRows) {
-      const uint16_t *first = a.data + i + p * a.column, *second = first + a.column;
+      const BFloat16 *first = a.data + i + p * a.column, *second = first + a.column;
       const bool odd = p + 1 == k;
-      for (int64_t r = 0; r < rows; ++r) tile[r] = pair_of(first[r], odd ? 0 : second[r]);
+      for (int64_t r = 0; r < rows; ++r) {
+        tile[r] = pair_of(first[r].bits, odd ? 0 : second[r].bits);
+      }
     }
   }
   for (int64_t i = 0; !by_columns && i < m; ++i) {
-    const uint16_t* row = a.data + i * a.row;
+    const BFloat16* row = a.data + i * a.row;
     uint32_t* pairs = to + i * Rows::kRowStride;
     if (a.column == 1) {
       std::memcpy(pairs, row, static_cast<size_t>(k / 2) * 4);
     } else {
       for (int64_t p = 0; p < k / 2; ++p) {
-        pairs[p] = pair_of(row[2 * p * a.column], row[(2 * p + 1) * a.column]);
+        pairs[p] = pair_of(row[2 * p * a.column].bits, row[(2 * p + 1) * a.column].bits);
       }
     }
-    if (k % 2) pairs[k / 2] = row[(k - 1) * a.column];
+    if (k % 2) pairs[k / 2] = row[(k - 1) * a.column].bits;
   }
   return {to, by_columns};
 }

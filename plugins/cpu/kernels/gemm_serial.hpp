@@ -15,16 +15,22 @@ inline constexpr int64_t kDirectPanels = 4;
 
 enum class Way { kDots, kStreams, kDirect, kBlocked };
 
+// Are packed elements those that lie in memory?
 template <class Format>
-Way way_of(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Source> a,
-           Matrix<typename Format::Source> b) {
-  using Source = typename Format::Source;
-  const bool small = k * n * static_cast<int64_t>(sizeof(Source)) <= kDirectBytes;
+inline constexpr bool reads_in_place =
+    std::is_same_v<typename Format::Left, typename Format::Packed> &&
+    std::is_same_v<typename Format::Right, typename Format::Packed>;
+
+template <class Format>
+Way way_of(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
+           Matrix<typename Format::Right> b) {
+  using Packed = typename Format::Packed;
+  const bool small = k * n * static_cast<int64_t>(sizeof(typename Format::Right)) <= kDirectBytes;
   if (m <= kFewRows && b.row == 1 && (a.column == 1 || k == 1)) return Way::kDots;
   if (m <= (small ? 2 : kFewRows) && b.column == 1) return Way::kStreams;
-  const bool ragged = n % kWidth<Source> != 0;
-  if (Format::kDepth == 1 && small && b.column == 1 && n <= kDirectPanels * kPanel<Source> &&
-      (Lanes<Source>::kMasked || !ragged)) {
+  const bool ragged = n % kWidth<Packed> != 0;
+  if (reads_in_place<Format> && small && b.column == 1 && n <= kDirectPanels * kPanel<Packed> &&
+      (Lanes<Packed>::kMasked || !ragged)) {
     return Way::kDirect;
   }
   return Way::kBlocked;
@@ -42,21 +48,17 @@ void multiply_direct(int64_t m, int64_t n, int64_t k, Matrix<T> a, Matrix<T> b, 
 
 // C = A B, or C += A B. `memory` has blocked_bytes() bytes; kBlocked alone uses it.
 template <class Format>
-void multiply(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Source> a,
-              Matrix<typename Format::Source> b, typename Format::Sum* c, int64_t c_row,
+void multiply(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
+              Matrix<typename Format::Right> b, typename Format::Sum* c, int64_t c_row,
               bool accumulate, void* memory) {
+  using Sum = typename Format::Sum;
   if (k == 0) {
-    for (int64_t i = 0; i < m && !accumulate; ++i) {
-      std::fill_n(c + i * c_row, n, typename Format::Sum(0));
-    }
+    for (int64_t i = 0; i < m && !accumulate; ++i) std::fill_n(c + i * c_row, n, Sum(0));
     return;
   }
-  if (n == 1 && c_row == 1) {  // a column times a matrix: the same as a row times its transpose
-    std::swap(m, n);
-    std::swap(a, b);
-    std::swap(a.row, a.column);
-    std::swap(b.row, b.column);
-    c_row = n;
+  if (n == 1 && m > 1 && c_row == 1) {  // the same as a row times the transpose
+    return multiply<typename Format::Swapped>(1, m, k, {b.data, b.column, b.row},
+                                              {a.data, a.column, a.row}, c, m, accumulate, memory);
   }
   switch (way_of<Format>(m, n, k, a, b)) {
     case Way::kDots:
@@ -64,12 +66,12 @@ void multiply(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Source> a
     case Way::kStreams:
       return multiply_streams<Format>(m, n, k, a, b, c, c_row, accumulate);
     case Way::kDirect:
-      if constexpr (Format::kDepth == 1) multiply_direct(m, n, k, a, b, c, c_row, accumulate);
+      if constexpr (reads_in_place<Format>) multiply_direct(m, n, k, a, b, c, c_row, accumulate);
       return;
     case Way::kBlocked:
-      return multiply_blocked<Format>(m, n, k, MatrixRows<Format>{a}, MatrixPanels<Format>{b},
-                                      MatrixTarget<typename Format::Sum>{c, c_row}, accumulate,
-                                      memory);
+      return multiply_blocked<typename Format::Product>(
+          m, n, k, MatrixRows<Format>{a}, MatrixPanels<Format>{b}, MatrixTarget<Sum>{c, c_row},
+          accumulate, memory);
   }
 }
 

@@ -98,14 +98,14 @@ tenon_status run(tenon_ctx* ctx, const Product& p, const tenon_tensor* x, const 
                  p.batch, err);
 }
 
-tenon_status run_bfloat16(tenon_ctx* ctx, const Product& p, const tenon_tensor* x,
-                          const tenon_tensor* y, const tenon_tensor* bias, const tenon_tensor* out,
-                          tenon_err* err) {
-  using T = uint16_t;
-  if (bias) fill_rows<T>(out, bias);
-  return gemm_bfloat16(ctx, p.m, p.n, p.k, {data_of<T>(x), p.x_row, p.x_column},
-                       {data_of<T>(y), p.y_row, p.y_column}, data_of<T>(out), p.out_row,
-                       bias != nullptr, p.batch, err);
+template <class Half>
+tenon_status run_halves(tenon_ctx* ctx, const Product& p, const tenon_tensor* x,
+                        const tenon_tensor* y, const tenon_tensor* bias, const tenon_tensor* out,
+                        tenon_err* err) {
+  if (bias) fill_rows<Half>(out, bias);
+  return gemm_halves<Half>(ctx, p.m, p.n, p.k, {data_of<Half>(x), p.x_row, p.x_column},
+                           {data_of<Half>(y), p.y_row, p.y_column}, data_of<Half>(out), p.out_row,
+                           bias != nullptr, p.batch, err);
 }
 
 // (a + ib)(c + id) by four real products on separated parts.
@@ -174,11 +174,12 @@ tenon_status multiply(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor*
       return run_complex<float>(ctx, x, y, bias, out, Transposed, err);
     case TENON_DTYPE_C128:
       return run_complex<double>(ctx, x, y, bias, out, Transposed, err);
+    case TENON_DTYPE_F16:
+      return run_halves<Float16>(ctx, product_of(x, y, Transposed), x, y, bias, out, err);
+    case TENON_DTYPE_BF16:
+      return run_halves<BFloat16>(ctx, product_of(x, y, Transposed), x, y, bias, out, err);
     default:
       break;
-  }
-  if (x->dtype == TENON_DTYPE_BF16 && has_gemm_bfloat16()) {
-    return run_bfloat16(ctx, product_of(x, y, Transposed), x, y, bias, out, err);
   }
   if (is_reduced_float(x->dtype)) {
     return run_as_float32(multiply<Transposed>, ctx, err, x, y, bias, out);
@@ -197,11 +198,9 @@ tenon_status multiply(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor*
 
 // The kernels for strided operands serve the dtypes that gemm reads in place; the others convert or
 // separate their operands first, which is simpler from contiguous ones.
-constexpr uint64_t kInPlace = kIntegers | dtype_bit(TENON_DTYPE_F32) | dtype_bit(TENON_DTYPE_F64);
-constexpr uint64_t kConverted = kReducedFloats | kComplexes;
-constexpr uint64_t kBfloat16 = dtype_bit(TENON_DTYPE_BF16);
-
-int32_t reads_bfloat16(const tenon_value*, uint32_t) { return has_gemm_bfloat16(); }
+constexpr uint64_t kConverted =
+    dtype_bit(TENON_DTYPE_F8E4M3) | dtype_bit(TENON_DTYPE_F8E5M2) | kComplexes;
+constexpr uint64_t kInPlace = (kIntegers | kFloats) & ~kConverted;
 
 tenon_status matmul(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* y, tenon_tensor* out,
                     tenon_err* err) {
@@ -218,11 +217,7 @@ TENON_BOX_linear(linear_boxed, linear)
     const tenon_kernel_def kKernels[] = {
         TENON_KERNEL_matmul(matmul, nullptr, kInPlace, TENON_KERNEL_STRIDED, 0),
         TENON_KERNEL_matmul(matmul, nullptr, kConverted, 0, 0),
-        with_can_run(TENON_KERNEL_matmul(matmul, nullptr, kBfloat16, TENON_KERNEL_STRIDED, 1),
-                     reads_bfloat16),
         TENON_KERNEL_linear(linear, nullptr, kInPlace, TENON_KERNEL_STRIDED, 0),
-        with_can_run(TENON_KERNEL_linear(linear, nullptr, kBfloat16, TENON_KERNEL_STRIDED, 1),
-                     reads_bfloat16),
         TENON_KERNEL_linear(linear, nullptr, kConverted, 0, 0)};
 
 }  // namespace

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// How products multiply: which elements the operands have, what they are packed into, and what one
+// step of the sums is. A format says:
+//
+//   Left, Right  elements of A and B as they lie in memory
+//   Packed       elements after packing, each of kDepth sources along k
+//   Sum          elements of C
+//   Product      the format whose micro-kernel multiplies what this one packs
+//   Swapped      the format of B A
+//   kStart       packed panels begin with a row that sums start from
+//   spread, add  the step of the micro-kernel: one element of A, a vector of B
+//   Operand      for dot products: kOperand sources along k; operand() reads them
+//   elements     sources as a vector of sums
+#pragma once
+
+#include "gemm_vectors.hpp"
+#include "reduced_float.hpp"
+
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
+
+namespace tenon::cpu::TENON_CPU_ISA {
+
+template <class T>
+struct Plain {
+  using Left = T;
+  using Right = T;
+  using Packed = T;
+  using Sum = T;
+  using Product = Plain;
+  using Swapped = Plain;
+  using Vector = typename VectorOf<T>::type;
+  using Operand = Vector;
+  static constexpr int kDepth = 1;
+  static constexpr bool kStart = false;
+  static constexpr int kOperand = kWidth<T>;
+  static T value(T source) { return source; }
+  [[gnu::always_inline]] static T spread(const T* a) { return *a; }
+  // `a` is a number or a vector.
+  template <class A>
+  [[gnu::always_inline]] static void add(Vector& sum, A a, Vector b) {
+    sum += a * b;
+  }
+  [[gnu::always_inline]] static Operand operand(const T* from, int64_t count = kOperand) {
+    return Lanes<T>(count).load(from);
+  }
+  [[gnu::always_inline]] static Vector elements(const T* from, int64_t count = kOperand) {
+    return operand(from, count);
+  }
+  [[gnu::always_inline]] static void dot(Vector& sum, Operand x, Operand y) { sum += x * y; }
+};
+
+// Half is Float16 or BFloat16, multiplied as float32.
+template <class Half>
+struct Widened : Plain<float> {
+  using Left = Half;
+  using Right = Half;
+  using Product = Plain<float>;
+  using Swapped = Widened;
+  static float value(Half source) { return source; }
+  [[gnu::always_inline]] static Operand operand(const Half* from,
+                                                [[maybe_unused]] int64_t count = kOperand) {
+    typedef uint16_t Bits __attribute__((vector_size(kVectorBytes / 2), aligned(2), may_alias));
+#ifdef __AVX512F__
+    const auto bits = _mm256_maskz_loadu_epi16(Lanes<float>::below(count), from);
+#else
+    const Bits bits = *reinterpret_cast<const Bits*>(from);
+#endif
+    if constexpr (std::is_same_v<Half, BFloat16>) {
+      using Wide = VectorOf<uint32_t>::type;
+      return Operand(__builtin_convertvector(Bits(bits), Wide) << 16);
+    } else {
+#if defined(__AVX512F__)
+      return Operand(_mm512_maskz_cvtph_ps(0xffff, bits));
+#elif defined(__F16C__)
+      return Operand(_mm256_cvtph_ps(__m128i(bits)));
+#else
+      Operand wide;
+      for (int l = 0; l < kOperand; ++l) wide[l] = from[l];
+      return wide;
+#endif
+    }
+  }
+  [[gnu::always_inline]] static Vector elements(const Half* from, int64_t count = kOperand) {
+    return operand(from, count);
+  }
+};
+
+#ifdef __AVX512F__
+// Two bfloat16 along k in 32 bits, lower index first; sums in float32. Needs AVX512-BF16, which the
+// build does not ask of the processor: hence the instruction by name. Whoever uses it has asked.
+struct Bfloat16Pairs : Widened<BFloat16> {
+  using Packed = uint32_t;
+  using Product = Bfloat16Pairs;
+  using Swapped = Bfloat16Pairs;
+  using Operand = VectorOf<uint32_t>::type;
+  static constexpr int kDepth = 2;
+  static constexpr int kOperand = kWidth<uint16_t>;
+  [[gnu::always_inline]] static Operand spread(const uint32_t* a) { return *a - Operand{}; }
+  [[gnu::always_inline]] static void add(Vector& sum, Operand a, Operand b) {
+    asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+  }
+  [[gnu::always_inline]] static Operand operand(const BFloat16* from, int64_t count = kOperand) {
+    return Operand(Lanes<uint16_t>(count).load(reinterpret_cast<const uint16_t*>(from)));
+  }
+  [[gnu::always_inline]] static void dot(Vector& sum, Operand x, Operand y) { add(sum, x, y); }
+};
+#endif
+
+}  // namespace tenon::cpu::TENON_CPU_ISA
