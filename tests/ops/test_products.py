@@ -60,7 +60,7 @@ def test_matmul_at_the_edges_of_tiles(dtype, shape, transposed, device):
     np.testing.assert_allclose(got, want, rtol=2**-8 if dtype == "bfloat16" else 0)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_matmul_of_reversed_and_repeated_rows(dtype, device):
     rng = np.random.default_rng(0)
     (a, x), (b, y) = whole(rng, (40, 30), dtype), whole(rng, (30, 50), dtype)
@@ -71,7 +71,7 @@ def test_matmul_of_reversed_and_repeated_rows(dtype, device):
     np.testing.assert_array_equal(wide, np.broadcast_to(a[0], (20, 30)) @ b)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize("rows", [1, 5, 20])
 def test_matmul_keeps_nan_and_infinity_in_their_rows(dtype, rows, device):
     a, b = np.ones((rows, 40), np.float32), np.ones((40, 30), np.float32)
@@ -81,11 +81,80 @@ def test_matmul_keeps_nan_and_infinity_in_their_rows(dtype, rows, device):
     np.testing.assert_array_equal(got, a @ b)
 
 
-def test_bfloat16_products_round_once(device):
-    # 257 needs nine bits: a sum rounded on its way would stay at 256.
-    x = tenon.ones((3, 512), device=device).to(tenon.bfloat16)
-    got = (x @ tenon.ones((512, 20), device=device).to(tenon.bfloat16)).to("cpu")
-    np.testing.assert_array_equal(got.to(tenon.float32).numpy(), np.full((3, 20), 512))
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("rows", [3, 30])
+def test_products_of_small_floats_round_once(dtype, rows, device):
+    # One unit more than the first number without room for it: a sum rounded on its way stays there.
+    # Some sums are longer than one pass over the inner axis.
+    kind, count = getattr(tenon, dtype), {"bfloat16": 512, "float16": 4096}[dtype]
+    x = tenon.ones((rows, count), device=device).to(kind)
+    got = (x @ tenon.ones((count, 20), device=device).to(kind)).to("cpu")
+    np.testing.assert_array_equal(got.to(tenon.float32).numpy(), np.full((rows, 20), count))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("rows", [1, 4, 40])
+def test_linear_of_small_floats_starts_from_its_bias(dtype, rows, device):
+    kind, rng = getattr(tenon, dtype), np.random.default_rng(5)
+    arrays = [rng.integers(-2, 3, shape) for shape in [(rows, 70), (37, 70), (37,)]]
+    x, w, b = (tenon.tensor(each.astype(np.float32), device=device).to(kind) for each in arrays)
+    got = tenon.linear(x, w, b).to("cpu").to(tenon.float32).numpy()
+    np.testing.assert_array_equal(got, arrays[0] @ arrays[1].T + arrays[2])
+
+
+@pytest.mark.parametrize("signed", [(True, True), (True, False), (False, True), (False, False)])
+@pytest.mark.parametrize("transposed", ["neither", "left", "right", "both"])
+@pytest.mark.parametrize("shape", [*SHAPES, (3, 8192, 7), (20, 40, 2500)], ids=str)
+def test_matmul_integer_is_exact(signed, transposed, shape, device):
+    m, n, k = shape
+    rng = np.random.default_rng(m * n + k)
+    left, right = transposed in ("left", "both"), transposed in ("right", "both")
+    shapes = [(k, m) if left else (m, k), (n, k) if right else (k, n)]
+    # All values that there are, and the extreme ones often.
+    a, b = (
+        rng.choice([*range(*limits), *[limits[0], limits[1] - 1] * 64], each).astype(dtype)
+        for each, limits, dtype in (
+            (each, (-128, 128) if is_signed else (0, 256), "int8" if is_signed else "uint8")
+            for each, is_signed in zip(shapes, signed)
+        )
+    )
+    x, y = tenon.tensor(a, device=device), tenon.tensor(b, device=device)
+    a, x = (a.T, x.T) if left else (a, x)
+    b, y = (b.T, y.T) if right else (b, y)
+    got = tenon.matmul_integer(x, y)
+    assert got.dtype == tenon.int32
+    np.testing.assert_array_equal(got.to("cpu").numpy(), a.astype(np.int32) @ b.astype(np.int32))
+
+
+def test_matmul_integer_of_batches_vectors_and_strides(device):
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-128, 128, s).astype(np.int8) for s in [(2, 1, 30, 40), (3, 40, 50)])
+    x, y = tenon.tensor(a, device=device), tenon.tensor(b, device=device)
+    wide, other = a.astype(np.int32), b.astype(np.int32)
+
+    def check(got, want):
+        np.testing.assert_array_equal(got.to("cpu").numpy(), want)
+
+    check(tenon.matmul_integer(x, y), wide @ other)
+    check(tenon.matmul_integer(x[:, 0], y[0]), wide[:, 0] @ other[0])
+    check(tenon.matmul_integer(x[0, 0, 3], y), wide[0, 0, 3] @ other)
+    check(tenon.matmul_integer(x, y[1, :, 5]), wide @ other[1, :, 5])
+    check(tenon.matmul_integer(x[0, 0, 3], y[1, :, 5]), wide[0, 0, 3] @ other[1, :, 5])
+    check(
+        tenon.matmul_integer(x[..., ::-2], y[:, 10:30, ::-3]),
+        wide[..., ::-2] @ other[:, 10:30, ::-3],
+    )
+    row = tenon.expand(x[0, 0, 0], [25, 40])
+    check(tenon.matmul_integer(row, y[0]), np.broadcast_to(wide[0, 0, 0], (25, 40)) @ other[0])
+    check(tenon.matmul_integer(x[:, :, :0], y), wide[:, :, :0] @ other)
+
+
+def test_matmul_integer_refuses_other_dtypes():
+    x = tenon.ones((2, 2)).to(tenon.int8)
+    with pytest.raises(TypeError, match="expected one of uint8, int8, got int32"):
+        tenon.matmul_integer(x.to(tenon.int32), x)
+    with pytest.raises(TypeError, match="expected y of dtype uint8|int8, got float32"):
+        tenon.matmul_integer(x, tenon.ones((2, 2)))
 
 
 CONVOLUTIONS = {

@@ -111,6 +111,16 @@ CASES = [
         for label, args in _matmul.items()
     ),
     Case("matmul", (integers(0, 9, 3, 4), integers(0, 9, 4, 2)), reference=np.matmul, label="int"),
+    *(
+        Case(
+            "matmul_integer",
+            (integers(0, 128, 3, 4, dtype=left), integers(0, 128, 2, 4, 5, dtype=right)),
+            reference=lambda x, y: x.astype(np.int32) @ y.astype(np.int32),
+            label=f"{left.__name__} {right.__name__}",
+        )
+        for left in (np.int8, np.uint8)
+        for right in (np.int8, np.uint8)
+    ),
     Case("linear", (normal(2, 3, 4), normal(5, 4), normal(5)), reference=linear),
     Case("linear", (normal(4), normal(5, 4)), reference=linear, label="vector"),
     Case("dot", (normal(4), normal(4)), reference=lambda x, y: np.asarray(np.dot(x, y))),
