@@ -1,29 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gemm.hpp"
 
-#include "gemm_serial.hpp"
-#include "gemm_tiles.hpp"
-#include "parallel_memory.hpp"
+#include "gemm_parallel.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
 template <class T>
 tenon_status gemm(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<T> a, Matrix<T> b, T* c,
                   int64_t c_row, bool accumulate, const BatchOffsets& batch, tenon_err* err) {
-  using Format = Plain<T>;
-  if (m == 0 || n == 0) return TENON_OK;
-  const Tiles tiles(m, n, k, kPanel<T>, m, n, batch);
-  const bool packs = tiles.rows() < m || tiles.columns() < n || n == 1 ||
-                     way_of<Format>(m, n, k, a, b) == Way::kBlocked;
-  const int64_t bytes = packs ? blocked_bytes<Format>(tiles.rows(), tiles.columns()) : 0;
-  return parallel_with_memory(
-      ctx, tiles.count(), tiles.work(), bytes, err, [&](int64_t t, void* memory) {
-        const OutputTile tile = tiles.at(t);
-        multiply<Format>(tile.rows, tile.columns, k,
-                         {a.data + tile.a + tile.i * a.row, a.row, a.column},
-                         {b.data + tile.b + tile.j * b.column, b.row, b.column},
-                         c + tile.c + tile.i * c_row + tile.j, c_row, accumulate, memory);
-      });
+  return multiply_tiles<Plain<T>>(ctx, m, n, k, a, b, c, c_row, accumulate, batch, err);
 }
 
 template <class T>

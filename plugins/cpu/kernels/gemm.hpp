@@ -45,4 +45,9 @@ tenon_status gemm_halves(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix
                          Matrix<Half> b, Half* c, int64_t c_row, bool accumulate,
                          const BatchOffsets& batch, tenon_err* err);
 
+// The product of 8-bit integers, L and R being int8_t or uint8_t, with sums in int32, which wrap.
+template <class L, class R>
+tenon_status gemm_bytes(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<L> a, Matrix<R> b,
+                        int32_t* c, int64_t c_row, const BatchOffsets& batch, tenon_err* err);
+
 }  // namespace tenon::cpu::TENON_CPU_ISA

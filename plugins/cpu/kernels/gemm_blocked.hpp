@@ -48,7 +48,9 @@ struct MatrixTarget {
 // Writes sums where their tile was not computed in place; a target of other elements than sums has
 // a put() of its own.
 template <class Target>
-inline constexpr bool converts_sums = requires { &Target::put; };
+inline constexpr bool converts_sums = requires {
+  &Target::put;
+};
 
 template <class Target, class Element, class Sum>
 [[gnu::always_inline]] inline void put(const Target&, Element* to, const Sum* from, int64_t n,
@@ -57,6 +59,15 @@ template <class Target, class Element, class Sum>
     Target::put(to, from, n, accumulate);
   } else {
     for (int64_t s = 0; s < n; ++s) to[s] = accumulate ? Sum(to[s] + from[s]) : from[s];
+  }
+}
+
+// What products add to, where panels say it.
+template <class Sum>
+void start_rows(Sum* c, int64_t c_row, int rows, const Sum* start, int64_t columns,
+                bool accumulate) {
+  for (int r = 0; r < rows; ++r, c += c_row) {
+    for (int64_t s = 0; s < columns; ++s) c[s] = accumulate ? Sum(c[s] + start[s]) : start[s];
   }
 }
 
@@ -71,16 +82,23 @@ void run_tile(int64_t rows, int64_t columns, int64_t k, const typename Format::P
   const bool in_place = !converts_sums<Target> && target.dense_from(j) >= columns &&
                         (Lanes<Sum>::kMasked || last == width);
   alignas(64) Sum tile[kTileRows * panel];
+  const Sum* start = reinterpret_cast<const Sum*>(b);
+  if constexpr (Format::kStart) b += b_row;
   while (rows > 0) {
     const Micro<Format> micro =
         columns > width ? choose_micro<Format, 2>(rows) : choose_micro<Format, 1>(rows);
     if (in_place) {
       if constexpr (!converts_sums<Target>) {
+        if constexpr (Format::kStart) {
+          start_rows(target.at(j) + i * target.row, target.row, micro.rows, start, columns,
+                     accumulate);
+        }
         micro.run(k, a, a_row, a_column, b, b_row, target.at(j) + i * target.row, target.row, last,
-                  accumulate);
+                  accumulate || Format::kStart);
       }
     } else {
-      micro.run(k, a, a_row, a_column, b, b_row, tile, panel, width, false);
+      if constexpr (Format::kStart) start_rows(tile, panel, micro.rows, start, panel, false);
+      micro.run(k, a, a_row, a_column, b, b_row, tile, panel, width, Format::kStart);
       for (int64_t q = 0; q < columns;) {
         const int64_t run = std::min(columns - q, target.dense_from(j + q));
         for (int r = 0; r < micro.rows; ++r) {
@@ -117,7 +135,8 @@ void multiply_blocked(int64_t m, int64_t n, int64_t k, const Rows& a, const Pane
   using Packed = typename Format::Packed;
   constexpr int64_t panel = kPanel<Packed>, depth = Format::kDepth;
   // Passes over k of equal length.
-  const int64_t passes = (k + kBlockK * depth - 1) / (kBlockK * depth);
+  constexpr int64_t most = (kBlockK - Format::kStart) * depth;
+  const int64_t passes = (k + most - 1) / most;
   const int64_t step = ((k + passes - 1) / passes + depth - 1) / depth * depth;
   const bool once = m <= kBlockM;
   Packed* packed_b = static_cast<Packed*>(memory);

@@ -11,6 +11,7 @@
 //   spread, add  the step of the micro-kernel: one element of A, a vector of B
 //   Operand      for dot products: kOperand sources along k; operand() reads them
 //   elements     sources as a vector of sums
+//   kStreamRows  up to so many rows of A, elements of B are not worth packing
 #pragma once
 
 #include "gemm_vectors.hpp"
@@ -20,7 +21,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#ifdef __F16C__
+#ifdef __SSE2__
 #include <immintrin.h>
 #endif
 
@@ -39,6 +40,7 @@ struct Plain {
   static constexpr int kDepth = 1;
   static constexpr bool kStart = false;
   static constexpr int kOperand = kWidth<T>;
+  static constexpr int64_t kStreamRows = 8;
   static T value(T source) { return source; }
   [[gnu::always_inline]] static T spread(const T* a) { return *a; }
   // `a` is a number or a vector.

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of 16-bit floats.
-#include "gemm.hpp"
-
-#include "gemm_serial.hpp"
-#include "gemm_tiles.hpp"
-#include "parallel_memory.hpp"
+#include "gemm_parallel.hpp"
 
 #ifdef __AVX512F__
 #include <cpuid.h>
@@ -99,8 +95,8 @@ tenon_status gemm_halves(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix
 template tenon_status gemm_halves<Float16>(tenon_ctx*, int64_t, int64_t, int64_t, Matrix<Float16>,
                                            Matrix<Float16>, Float16*, int64_t, bool,
                                            const BatchOffsets&, tenon_err*);
-template tenon_status gemm_halves<BFloat16>(tenon_ctx*, int64_t, int64_t, int64_t,
-                                            Matrix<BFloat16>, Matrix<BFloat16>, BFloat16*, int64_t,
-                                            bool, const BatchOffsets&, tenon_err*);
+template tenon_status gemm_halves<BFloat16>(tenon_ctx*, int64_t, int64_t, int64_t, Matrix<BFloat16>,
+                                            Matrix<BFloat16>, BFloat16*, int64_t, bool,
+                                            const BatchOffsets&, tenon_err*);
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

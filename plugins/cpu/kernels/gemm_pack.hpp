@@ -42,8 +42,8 @@ void pack_panel(Plain<T>, Matrix<T> b, int64_t k, int64_t n, T* to) {
   }
 }
 
-// A panel of B whose columns are dense along k: read(j, p, count, to) writes `count` packed elements
-// of column j, from the p-th on.
+// A panel of B whose columns are dense along k: read(j, p, count, to) writes `count` packed
+// elements of column j, from the p-th on.
 template <class Packed, class Read>
 void pack_columns(int64_t k, int64_t n, Packed* to, Read&& read) {
   constexpr int64_t panel = kPanel<Packed>, most = 64, stride = most + 64 / sizeof(Packed);
@@ -89,9 +89,10 @@ inline void pack_panel(Bfloat16Pairs, Matrix<BFloat16> b, int64_t k, int64_t n, 
     transpose_block<uint32_t, 8>(reinterpret_cast<const uint32_t*>(b.data), b.column / 2, to, panel,
                                  n, whole);
   } else if (b.row == 1 && b.column != 1) {
-    pack_columns<uint32_t>(whole, n, to, [&](int64_t j, int64_t p, int64_t count, uint32_t* column) {
-      std::memcpy(column, b.data + j * b.column + 2 * p, static_cast<size_t>(count) * 4);
-    });
+    pack_columns<uint32_t>(
+        whole, n, to, [&](int64_t j, int64_t p, int64_t count, uint32_t* column) {
+          std::memcpy(column, b.data + j * b.column + 2 * p, static_cast<size_t>(count) * 4);
+        });
   } else if (b.column == 1) {
     for (int64_t p = 0; p < whole; ++p) {
       const BFloat16 *first = b.data + 2 * p * b.row, *second = first + b.row;

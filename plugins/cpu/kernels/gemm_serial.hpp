@@ -18,8 +18,8 @@ enum class Way { kDots, kStreams, kDirect, kBlocked };
 // Are packed elements those that lie in memory?
 template <class Format>
 inline constexpr bool reads_in_place =
-    std::is_same_v<typename Format::Left, typename Format::Packed> &&
-    std::is_same_v<typename Format::Right, typename Format::Packed>;
+    std::is_same_v<typename Format::Left, typename Format::Packed>&&
+        std::is_same_v<typename Format::Right, typename Format::Packed>;
 
 template <class Format>
 Way way_of(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
@@ -27,7 +27,7 @@ Way way_of(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
   using Packed = typename Format::Packed;
   const bool small = k * n * static_cast<int64_t>(sizeof(typename Format::Right)) <= kDirectBytes;
   if (m <= kFewRows && b.row == 1 && (a.column == 1 || k == 1)) return Way::kDots;
-  if (m <= (small ? 2 : kFewRows) && b.column == 1) return Way::kStreams;
+  if (m <= (small ? 2 : Format::kStreamRows) && b.column == 1) return Way::kStreams;
   const bool ragged = n % kWidth<Packed> != 0;
   if (reads_in_place<Format> && small && b.column == 1 && n <= kDirectPanels * kPanel<Packed> &&
       (Lanes<Packed>::kMasked || !ragged)) {

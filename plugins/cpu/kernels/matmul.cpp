@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul and linear: batches, broadcasting and dtypes around gemm.
+// matmul, matmul_integer and linear: batches, broadcasting and dtypes around gemm.
 #include "gemm.hpp"
 #include "kernel.hpp"
 
@@ -196,10 +196,26 @@ tenon_status multiply(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor*
   }
 }
 
-// The kernels for strided operands serve the dtypes that gemm reads in place; the others convert or
-// separate their operands first, which is simpler from contiguous ones.
-constexpr uint64_t kConverted =
-    dtype_bit(TENON_DTYPE_F8E4M3) | dtype_bit(TENON_DTYPE_F8E5M2) | kComplexes;
+tenon_status matmul_integer(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* y,
+                            tenon_tensor* out, tenon_err* err) {
+  const Product p = product_of(x, y, false);
+  if (out->numel == 0) return TENON_OK;
+  const auto as = [&]<class L, class R>(Type<L>, Type<R>) {
+    return gemm_bytes<L, R>(ctx, p.m, p.n, p.k, {data_of<L>(x), p.x_row, p.x_column},
+                            {data_of<R>(y), p.y_row, p.y_column}, data_of<int32_t>(out), p.out_row,
+                            p.batch, err);
+  };
+  const auto with_right = [&]<class L>(Type<L> left) {
+    return y->dtype == TENON_DTYPE_I8 ? as(left, Type<int8_t>{}) : as(left, Type<uint8_t>{});
+  };
+  return x->dtype == TENON_DTYPE_I8 ? with_right(Type<int8_t>{}) : with_right(Type<uint8_t>{});
+}
+TENON_BOX_matmul_integer(matmul_integer_boxed, matmul_integer)
+
+    // The kernels for strided operands serve the dtypes that gemm reads in place; the others
+    // convert or separate their operands first, which is simpler from contiguous ones.
+    constexpr uint64_t kConverted = dtype_bit(TENON_DTYPE_F8E4M3) |
+                                    dtype_bit(TENON_DTYPE_F8E5M2) | kComplexes;
 constexpr uint64_t kInPlace = (kIntegers | kFloats) & ~kConverted;
 
 tenon_status matmul(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* y, tenon_tensor* out,
@@ -217,6 +233,9 @@ TENON_BOX_linear(linear_boxed, linear)
     const tenon_kernel_def kKernels[] = {
         TENON_KERNEL_matmul(matmul, nullptr, kInPlace, TENON_KERNEL_STRIDED, 0),
         TENON_KERNEL_matmul(matmul, nullptr, kConverted, 0, 0),
+        TENON_KERNEL_matmul_integer(matmul_integer, nullptr,
+                                    dtype_bit(TENON_DTYPE_I8) | dtype_bit(TENON_DTYPE_U8),
+                                    TENON_KERNEL_STRIDED, 0),
         TENON_KERNEL_linear(linear, nullptr, kInPlace, TENON_KERNEL_STRIDED, 0),
         TENON_KERNEL_linear(linear, nullptr, kConverted, 0, 0)};
 
