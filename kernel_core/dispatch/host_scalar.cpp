@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel_core/dispatch/host_scalar.hpp"
 
+#include <tenon/reduced_float.hpp>
+
 #include <complex>
 #include <cstring>
-
-#include "kernel_core/types/half.hpp"
 
 namespace tenon::core {
 namespace {
@@ -46,10 +46,10 @@ void write_scalar(const tenon_value& value, int32_t dtype, void* out) {
     case TENON_DTYPE_I32: return store(out, static_cast<int32_t>(integer));
     case TENON_DTYPE_U64:
     case TENON_DTYPE_I64: return store(out, integer);
-    case TENON_DTYPE_F8E4M3: return store(out, float_to_float8_e4m3(static_cast<float>(real)));
-    case TENON_DTYPE_F8E5M2: return store(out, float_to_float8_e5m2(static_cast<float>(real)));
-    case TENON_DTYPE_F16: return store(out, float_to_float16(static_cast<float>(real)));
-    case TENON_DTYPE_BF16: return store(out, float_to_bfloat16(static_cast<float>(real)));
+    case TENON_DTYPE_F8E4M3: return store(out, Float8E4M3(static_cast<float>(real)));
+    case TENON_DTYPE_F8E5M2: return store(out, Float8E5M2(static_cast<float>(real)));
+    case TENON_DTYPE_F16: return store(out, Float16(static_cast<float>(real)));
+    case TENON_DTYPE_BF16: return store(out, BFloat16(static_cast<float>(real)));
     case TENON_DTYPE_F32: return store(out, static_cast<float>(real));
     case TENON_DTYPE_F64: return store(out, real);
     case TENON_DTYPE_C64: return store(out, std::complex(static_cast<float>(real), static_cast<float>(imaginary)));
