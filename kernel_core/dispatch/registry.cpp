@@ -25,6 +25,7 @@ struct Registry {
   std::atomic<Operator*> by_id[kMaxOperators];
   std::atomic<uint32_t> count{0};
   std::atomic<Operator*> convert{nullptr}, materialize{nullptr};
+  std::vector<CellRow*> rows;  // of all operators
   std::unordered_map<const Operator*, std::vector<std::unique_ptr<Kernel>>> kernels;
   // What cells point at, and once pointed at. Never freed: a reader may still hold it. What comes again,
   // with a plugin that went and returned, is used again.
@@ -78,12 +79,12 @@ Operator* entry_for(Registry& self, const std::string& name) {
   return op;
 }
 
-void clear_cells(Operator& op) {
-  for (auto& row_pointer : op.rows) {
-    CellRow* row = row_pointer.load(std::memory_order_acquire);
-    if (!row) continue;
-    for (auto& cell : *row) cell.store(nullptr, std::memory_order_release);
-  }
+void clear_row(CellRow& row) {
+  for (auto& cell : row) cell.store(nullptr, std::memory_order_release);
+}
+
+void clear_all_rows(Registry& self) {
+  for (CellRow* row : self.rows) clear_row(*row);
 }
 
 tenon_status check_definition(const tenon_op_def& def, tenon_err* err) {
@@ -122,7 +123,8 @@ void define(Registry& self, Operator& op, const tenon_op_def& def, const void* o
   op.tensor_params_only = is_simple(def);
   op.views_first = is_plain_view(def);
   op.is_defined = 1;
-  clear_cells(op);
+  for (auto& row : op.rows)
+    if (CellRow* made = row.load(std::memory_order_acquire)) clear_row(*made);
   if (def.flags & TENON_OP_CONVERT) self.convert.store(&op, std::memory_order_release);
   if (def.flags & TENON_OP_MATERIALIZE) self.materialize.store(&op, std::memory_order_release);
 }
@@ -267,8 +269,7 @@ tenon_status registry_add(const PluginTable& table, const void* owner, tenon_err
   }
   // With kernels any cell may have a better answer: a lowering may become native, a host run a lowering.
   // Definitions alone cleared their own: a thousand of them take a thousand steps, not a million.
-  if (!table.kernels.empty() || !table.device_kind.empty())
-    for (auto& [name, op] : self.by_name) clear_cells(*op);
+  if (!table.kernels.empty() || !table.device_kind.empty()) clear_all_rows(self);
   return TENON_OK;
 }
 
@@ -297,15 +298,15 @@ void registry_remove(const void* owner) {
         self.spares.erase(spare);
       }
     }
-    clear_cells(*op);
   }
+  clear_all_rows(self);
 }
 
 void allow_overrides(const std::string& plugin, bool allowed) {
   Registry& self = registry();
   std::lock_guard lock(self.mutex);
   self.consents[plugin] = allowed;
-  for (auto& [name, op] : self.by_name) clear_cells(*op);
+  clear_all_rows(self);
 }
 
 KernelReport report_kernels(const void* owner) {
@@ -365,6 +366,7 @@ const Resolution* resolve(Operator& op, uint32_t kind, int32_t dtype) {
   CellRow* row = op.rows[kind].load(std::memory_order_acquire);
   if (!row) {
     row = reinterpret_cast<CellRow*>(new std::atomic<const Resolution*>[TENON_DTYPE_SLOTS]());
+    self.rows.push_back(row);
     op.rows[kind].store(row, std::memory_order_release);
   }
   std::atomic<const Resolution*>& cell = (*row)[dtype];
