@@ -90,10 +90,9 @@ Kind* kind_at(uint32_t number) {
 int32_t find_entry(std::string_view name) {
   ensure_meta();
   uint32_t count = kind_count.load(std::memory_order_acquire);
-  for (uint32_t number = 0; number < count; ++number) {
+  for (uint32_t number = 0; number < count; ++number)
     if (name == kinds[number].load(std::memory_order_acquire)->name)
       return static_cast<int32_t>(number);
-  }
   return -1;
 }
 
@@ -122,10 +121,9 @@ std::string known_kinds() {
 tenon_status open_known(Kind& kind, tenon_device_id id, Device** out, tenon_err* err) {
   TENON_TRY(ensure_enumerated(kind, err));
   uint32_t index = TENON_DEVICE_INDEX(id);
-  if (index >= kind.infos.size()) {
+  if (index >= kind.infos.size())
     return fail(err, TENON_NOT_FOUND, "%s has %zu device%s, there is no %s:%u", kind.name,
                 kind.infos.size(), kind.infos.size() == 1 ? "" : "s", kind.name, index);
-  }
   const tenon_device_api* api = kind.api.load(std::memory_order_relaxed);
   Device*& device = kind.devices[index];
   if (!device) device = new Device;
@@ -163,10 +161,9 @@ std::string leases_of(const Kind& kind) {
   for (Device* device : kind.devices) {
     if (!device) continue;
     std::string own;
-    for (auto* slot : {&device->memory, &device->streams}) {
+    for (auto* slot : {&device->memory, &device->streams})
       if (DeviceResource* resource = slot->load(std::memory_order_acquire))
         resource->list_leases(own);
-    }
     for (uint32_t group = 0; group < TENON_GROUP_COUNT; ++group) {
       uint32_t borrowers = device->borrowers[group].load(std::memory_order_acquire);
       if (borrowers == 0) continue;
@@ -181,9 +178,8 @@ std::string leases_of(const Kind& kind) {
 void close_devices(Kind& kind) {
   for (Device* device : kind.devices) {
     if (!device || !device->api || device->lost) continue;
-    for (auto* slot : {&device->memory, &device->streams}) {
+    for (auto* slot : {&device->memory, &device->streams})
       if (DeviceResource* resource = slot->load(std::memory_order_acquire)) resource->release_all();
-    }
     device->api->close(device->handle);
     device->api = nullptr;
     device->async = nullptr;
@@ -330,12 +326,10 @@ tenon_status remove_device_kind(uint32_t number, tenon_err* err) try {
     return fail(err, TENON_FAILED_PRECONDITION,
                 "device kind '%s' is in use: %s; release them first", kind->name, leases.c_str());
   }
-  for (size_t index = 0; index < kind->devices.size(); ++index) {
+  for (size_t index = 0; index < kind->devices.size(); ++index)
     device_table[TENON_DEVICE_ID(number, index)].store(nullptr, std::memory_order_release);
-  }
-  if (TENON_DEVICE_KIND(known_host.load(std::memory_order_relaxed)) == number) {
+  if (TENON_DEVICE_KIND(known_host.load(std::memory_order_relaxed)) == number)
     known_host.store(TENON_DEVICE_NONE, std::memory_order_relaxed);
-  }
   close_devices(*kind);
   const tenon_device_api* api = kind->api.exchange(nullptr, std::memory_order_acq_rel);
   lock.unlock();

@@ -38,9 +38,8 @@ void terminate(char* text, size_t size) { text[size - 1] = '\0'; }
 
 bool is_kind_name(std::string_view text) {
   if (text.empty() || text.size() > 16 || text[0] < 'a' || text[0] > 'z') return false;
-  for (char c : text) {
+  for (char c : text)
     if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_')) return false;
-  }
   return true;
 }
 
@@ -165,11 +164,10 @@ tenon_status enumerate_devices(const tenon_device_api* api, std::vector<tenon_de
     terminate(info.arch, sizeof info.arch);
     terminate(info.bus_id, sizeof info.bus_id);
     constexpr uint32_t kBoth = TENON_DEVICE_HOST_MEMORY | TENON_DEVICE_OPAQUE_MEMORY;
-    if ((info.flags & kBoth) == kBoth) {
+    if ((info.flags & kBoth) == kBoth)
       return fail(err, TENON_INVALID_ARGUMENT,
                   "%s > enumerate: a device cannot have both HOST_MEMORY and OPAQUE_MEMORY",
                   api->kind);
-    }
   }
   *out = std::move(infos);
   return TENON_OK;

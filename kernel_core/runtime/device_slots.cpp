@@ -18,11 +18,10 @@ tenon_status device_find(const char* name, tenon_device_id* out, tenon_err* err)
     auto [stop, error] = std::from_chars(text.data() + kind_name.size() + 1, end, index);
     valid = error == std::errc() && stop == end;
   }
-  if (!valid) {
+  if (!valid)
     return core::fail(err, TENON_INVALID_ARGUMENT,
                       "expected a device such as 'meta' or 'acme:1', got '%.*s'",
                       static_cast<int>(text.size()), text.data());
-  }
   int32_t number = find_device_kind(kind_name);
   if (number < 0) {
     char terminated[17] = {};

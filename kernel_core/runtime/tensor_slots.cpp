@@ -19,12 +19,6 @@ tenon_status check_dtype(int32_t dtype, tenon_err* err) {
   return core::fail(err, TENON_INVALID_ARGUMENT, "expected a dtype id below %d, got %d", TENON_DTYPE_COUNT, dtype);
 }
 
-tenon_status require_device(tenon_device_id id, Device** out, tenon_err* err) {
-  *out = find_device(id);
-  if (*out) return TENON_OK;
-  return core::fail(err, TENON_NOT_FOUND, "no device has id %u; find one with device_find", id);
-}
-
 // First and one past the last byte a layout touches relative to its first element.
 bool byte_range(int32_t dtype, int32_t ndim, const int64_t* shape, const int64_t* strides, int64_t* low,
                 int64_t* high) {
@@ -46,7 +40,7 @@ tenon_status tensor_create(tenon_device_id device_id, int32_t dtype, int32_t ndi
                            tenon_tensor** out, tenon_err* err) {
   Device* device;
   int64_t numel;
-  TENON_TRY(require_device(device_id, &device, err));
+  TENON_TRY(open_device(device_id, &device, err));
   TENON_TRY(check_dtype(dtype, err));
   TENON_TRY(count_elements(ndim, shape, &numel, err));
   TensorImpl* tensor;
@@ -60,7 +54,7 @@ tenon_status tensor_wrap(tenon_device_id device_id, int32_t dtype, int32_t ndim,
                          void* user, tenon_tensor** out, tenon_err* err) {
   Device* device;
   int64_t numel;
-  TENON_TRY(require_device(device_id, &device, err));
+  TENON_TRY(open_device(device_id, &device, err));
   TENON_TRY(check_dtype(dtype, err));
   TENON_TRY(count_elements(ndim, shape, &numel, err));
   if (!data && numel > 0)

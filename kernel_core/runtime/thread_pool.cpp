@@ -315,10 +315,9 @@ int32_t thread_count() {
 }
 
 void set_thread_count(int32_t count) {
-  if (inside_region) {
+  if (inside_region)
     return log(LogLevel::kWarning, "set_thread_count(%d) inside a parallel region is ignored",
                count);
-  }
   while (pool.busy.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
   count = std::clamp(count, 1, kMaxThreads);
   if (pool.workers > count - 1) stop_workers();
