@@ -5,20 +5,30 @@
 
 #include <tenon/abi.h>
 
+#include <vector>
+
 namespace tenon::core {
 
 struct Arena;
 struct Block;
 
-// One piece of raw memory from the plugin.
+// Bytes from one address to a later one.
+inline uint64_t bytes_between(const void* from, const void* to) {
+  return static_cast<uint64_t>(static_cast<const char*>(to) - static_cast<const char*>(from));
+}
+
+// Raw memory from the plugin: one piece, or several that lie end to end.
 struct Segment {
   void* data;
   uint64_t bytes;
   Arena* arena;
-  bool small;         // serves requests of up to kSmallRequest bytes
-  Block* first;       // its blocks, in address order
-  Segment* previous;  // all segments of the device
-  Segment* next;
+  bool small;                   // serves requests of up to kSmallRequest bytes
+  Block* first = nullptr;       // its blocks, in address order
+  Segment* previous = nullptr;  // all segments of the device
+  Segment* next = nullptr;
+  std::vector<void*> seams = {};  // where its second piece begins, and each further one
+
+  void* end() const { return static_cast<char*>(data) + bytes; }
 };
 
 // Work on a foreign stream, or recorded work, that a block has to outlast.
@@ -45,6 +55,14 @@ struct Block {
   Block* next = nullptr;
   Block* list_previous = nullptr;  // free: neighbours in the bin; pending: the next one that is
   Block* list_next = nullptr;
+
+  void* end() const { return static_cast<char*>(data) + bytes; }
 };
+
+inline Block* last_block(const Segment& segment) {
+  Block* block = segment.first;
+  while (block->next) block = block->next;
+  return block;
+}
 
 }  // namespace tenon::core

@@ -13,17 +13,14 @@ namespace tenon::core {
 
 class BlockTable {
  public:
-  // Makes room for `count` more. May throw std::bad_alloc; insert() does not.
-  void reserve(size_t count) {
-    if ((size_ + count) * 2 <= slots_.size()) return;
-    size_t capacity = slots_.empty() ? 1024 : slots_.size();
-    while (capacity < (size_ + count) * 2) capacity *= 2;
-    std::vector<Block*> old(capacity);
+  // Makes room for one more. May throw std::bad_alloc; insert() does not.
+  void reserve_one() {
+    if ((size_ + 1) * 2 <= slots_.size()) return;
+    std::vector<Block*> old(slots_.size() * 2);
     old.swap(slots_);
     size_ = 0;
-    for (Block* block : old) {
+    for (Block* block : old)
       if (block) insert(block);
-    }
   }
 
   void insert(Block* block) {
@@ -33,18 +30,11 @@ class BlockTable {
     ++size_;
   }
 
-  Block* find(const void* data) const {
-    if (slots_.empty()) return nullptr;
-    size_t slot = home(data);
-    while (slots_[slot] && slots_[slot]->data != data) slot = next(slot);
-    return slots_[slot];
-  }
+  Block* find(const void* data) const { return slots_[slot_of(data)]; }
 
   // Removes and returns the block; NULL: there is none.
   Block* take(const void* data) {
-    if (slots_.empty()) return nullptr;
-    size_t hole = home(data);
-    while (slots_[hole] && slots_[hole]->data != data) hole = next(hole);
+    size_t hole = slot_of(data);
     Block* found = std::exchange(slots_[hole], nullptr);
     if (!found) return nullptr;
     --size_;
@@ -62,9 +52,8 @@ class BlockTable {
 
   template <class Visit>
   void for_each(Visit visit) const {
-    for (Block* block : slots_) {
+    for (Block* block : slots_)
       if (block) visit(*block);
-    }
   }
 
  private:
@@ -76,7 +65,14 @@ class BlockTable {
     return ((address >> 9) * 0x9e3779b97f4a7c15u >> 24 << 3 | (address >> 6 & 7)) & mask();
   }
 
-  std::vector<Block*> slots_;
+  // Where its block is, or would be.
+  size_t slot_of(const void* data) const {
+    size_t slot = home(data);
+    while (slots_[slot] && slots_[slot]->data != data) slot = next(slot);
+    return slot;
+  }
+
+  std::vector<Block*> slots_ = std::vector<Block*>(1024);
   size_t size_ = 0;
 };
 

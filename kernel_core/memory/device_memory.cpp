@@ -35,16 +35,16 @@ DeviceMemory* DeviceMemory::all_ = nullptr;
 
 DeviceMemory::DeviceMemory(Device& device) : device_(device) { reopened(); }
 
-// Every memory's locks at once; two are held together nowhere else.
+// Every memory's locks at once; those of two memories are held together nowhere else.
 bool DeviceMemory::handle_forks() {
   lock_across_fork(ForkOrder::kNewMemory, new_memory_mutex());
   auto before = [](void*) {
     for (auto* memory = all_; memory; memory = memory->next_)
-      memory->mutex_.lock(), memory->usage_.mutex().lock();
+      memory->usage_.mutex().lock(), memory->mutex_.lock();
   };
   auto after = [](void*, bool) {
     for (auto* memory = all_; memory; memory = memory->next_)
-      memory->usage_.mutex().unlock(), memory->mutex_.unlock();
+      memory->mutex_.unlock(), memory->usage_.mutex().unlock();
   };
   add_fork_handler({ForkOrder::kMemory, before, after, nullptr});
   return true;
@@ -76,10 +76,9 @@ DeviceMemory& DeviceMemory::of(Device& device) {
 
 tenon_status DeviceMemory::allocate(uint64_t bytes, tenon_stream stream, void** out,
                                     tenon_err* err) try {
-  if (device_.lost) {
+  if (device_.lost)
     return fail(err, TENON_UNAVAILABLE, "%s was opened before this process was forked",
                 device_.name);
-  }
   std::lock_guard lock(mutex_);
   Block* block;
   TENON_TRY(take_block(bytes, stream, &block, err));
@@ -138,9 +137,8 @@ FreeBins& DeviceMemory::bins_of(const Segment& segment) {
 }
 
 Arena& DeviceMemory::arena_of(tenon_stream stream) {
-  for (auto& arena : arenas_) {
+  for (auto& arena : arenas_)
     if (arena->stream == stream) return *arena;
-  }
   Fit large = device_.opaque_memory ? Fit::kClose : Fit::kLowest;
   arenas_.push_back(std::make_unique<Arena>(Arena{stream, FreeBins(Fit::kClose), FreeBins(large)}));
   return *arenas_.back();
@@ -151,40 +149,43 @@ tenon_status DeviceMemory::take_block(uint64_t bytes, tenon_stream stream, Block
   if (bytes > kMaxRequest) return fail_out_of_memory(bytes, "no device has that much", err);
   bytes = round_request(bytes);
   if (pending_) poll_pending(false);
-  used_.reserve(1);
+  used_.reserve_one();
   Arena& arena = arena_of(stream);
   Block* block = (bytes <= kSmallRequest ? arena.small : arena.large).find(bytes);
   // An uncut handle may be larger than what was asked for, but not by much.
   if (block && device_.opaque_memory && block->bytes > bytes + bytes / 4) block = nullptr;
   if (!block) TENON_TRY(grow(arena, bytes, &block, err));
-  *out = cut_block(block, bytes);
+  *out = use_block(block, bytes);
   return TENON_OK;
 }
 
 // Take a free block into use, leaving what is over as a new free block.
-Block* DeviceMemory::cut_block(Block* block, uint64_t bytes) {
-  FreeBins& bins = bins_of(*block->segment);
-  uint64_t rest = block->bytes - bytes;
-  uint64_t least = block->segment->small ? granule_ : kSmallRequest;
-  bool cut = rest >= least && !device_.opaque_memory;
-  Block* tail = cut ? new_block() : nullptr;  // may throw: before anything has changed
-  bins.remove(block);
-  if (cut) {
-    *tail = {.data = static_cast<char*>(block->data) + bytes,
-             .bytes = rest,
-             .segment = block->segment,
-             .previous = block,
-             .next = block->next};
-    if (tail->next) tail->next->previous = tail;
-    block->next = tail;
-    block->bytes = bytes;
-    bins.insert(tail);
-  }
+Block* DeviceMemory::use_block(Block* block, uint64_t bytes) {
+  if (block->bytes > bytes && !device_.opaque_memory) cut_behind(block, bytes);
+  bins_of(*block->segment).remove(block);
   block->state = BlockState::kUsed;
   used_.insert(block);
   totals_.handed += block->bytes;
   if (device_.host_memory) unpoison(block->data, block->bytes);
   return block;
+}
+
+// Cuts a free block in two; returns the second.
+Block* DeviceMemory::cut_behind(Block* block, uint64_t bytes) {
+  Block* rest = new_block();  // may throw: before anything has changed
+  FreeBins& bins = bins_of(*block->segment);
+  bins.remove(block);
+  *rest = {.data = static_cast<char*>(block->data) + bytes,
+           .bytes = block->bytes - bytes,
+           .segment = block->segment,
+           .previous = block,
+           .next = block->next};
+  if (rest->next) rest->next->previous = rest;
+  block->next = rest;
+  block->bytes = bytes;
+  bins.insert(block);
+  bins.insert(rest);
+  return rest;
 }
 
 // A block comes back from its user; it has left the table.
@@ -203,9 +204,9 @@ void DeviceMemory::absorb_next(Block* block) noexcept {
   drop_block(next);
 }
 
-void DeviceMemory::free_block(Block* block) noexcept {
-  Segment* segment = block->segment;
-  FreeBins& bins = bins_of(*segment);
+// A block that nobody uses and that is in no bin goes into one, with its free neighbours.
+Block* DeviceMemory::join_free(Block* block) noexcept {
+  FreeBins& bins = bins_of(*block->segment);
   if (device_.host_memory) poison(block->data, block->bytes);
   block->state = BlockState::kFree;
   if (Block* next = block->next; next && next->state == BlockState::kFree) {
@@ -218,7 +219,12 @@ void DeviceMemory::free_block(Block* block) noexcept {
     block = previous;
   }
   bins.insert(block);
-  if (block->bytes == segment->bytes && totals_.free() > cache_limit_) release_segment(segment);
+  return block;
+}
+
+void DeviceMemory::free_block(Block* block) noexcept {
+  block = join_free(block);
+  if (totals_.free() > cache_limit_) release_pieces(block);
 }
 
 Block* DeviceMemory::new_block() {
@@ -251,7 +257,8 @@ void DeviceMemory::list_leases(std::string& text) {
 }
 
 void DeviceMemory::release_all() {
-  drain_thread_caches(*this);
+  // No thread uses the device any more.
+  usage_.for_each([](ThreadUsage& thread) { static_cast<ThreadCache&>(thread).drain(); });
   std::lock_guard lock(mutex_);
   trim_locked();
   for (tenon_event event : spare_events_) device_.async->event_destroy(device_.handle, event);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The shared half of the allocator: one per device, under one lock. Raw memory comes in segments,
 // which are cut into blocks and joined again; blocks belong to the stream they were allocated on.
+// Host memory that a plugin gives end to end is one segment, which grows in place.
 // Where the plugin has a pool of its own, each block is a segment and none is kept.
 #pragma once
 
@@ -89,7 +90,6 @@ class DeviceMemory final : public DeviceResource {
   void describe_segments(JsonWriter& json);
 
   Device& device() { return device_; }
-  int8_t cache_slot() const { return cache_slot_; }
   Usage& usage() { return usage_; }
 
  private:
@@ -101,9 +101,11 @@ class DeviceMemory final : public DeviceResource {
   FreeBins& bins_of(const Segment& segment);
   Arena& arena_of(tenon_stream stream);
   tenon_status take_block(uint64_t bytes, tenon_stream stream, Block** out, tenon_err* err);
-  Block* cut_block(Block* block, uint64_t bytes);
+  Block* use_block(Block* block, uint64_t bytes);
+  Block* cut_behind(Block* block, uint64_t bytes);
   void give_block(Block* block) noexcept;
   void absorb_next(Block* block) noexcept;
+  Block* join_free(Block* block) noexcept;
   void free_block(Block* block) noexcept;
 
   tenon_status grow(Arena& arena, uint64_t bytes, Block** out, tenon_err* err);
@@ -112,7 +114,11 @@ class DeviceMemory final : public DeviceResource {
   uint64_t raw_align(uint64_t bytes) const;
   void raw_free(void* data, uint64_t bytes, tenon_stream stream) noexcept;
   tenon_status check_raw(void* data, uint64_t bytes, tenon_stream stream, tenon_err* err);
-  Block* add_segment(Arena& arena, void* data, uint64_t bytes, bool small);
+  Segment* find_below(const void* data);
+  void add_segment(Segment* segment) noexcept;
+  Block* add_memory(Arena& arena, void* data, uint64_t bytes, bool small);
+  Block* split_segment(Block* block, void* seam);
+  void release_pieces(Block* block) noexcept;
   void release_segment(Segment* segment) noexcept;
   uint64_t release_unused(const Arena* large) noexcept;
   uint64_t trim_locked() noexcept;
@@ -147,6 +153,7 @@ class DeviceMemory final : public DeviceResource {
   std::vector<std::unique_ptr<Arena>> arenas_;
   BlockTable used_;
   Segment* segments_ = nullptr;
+  Segment* growing_ = nullptr;     // its memory grew in place the last time; NULL: none did
   Block* pending_ = nullptr;       // by list_next
   Block* spare_blocks_ = nullptr;  // by list_next
   StreamUse* spare_uses_ = nullptr;

@@ -34,10 +34,7 @@ std::string byte_text(uint64_t bytes) {
   if (bytes < 1024) return std::to_string(bytes) + " B";
   double value = static_cast<double>(bytes);
   size_t unit = 0;
-  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
-    value /= 1024;
-    ++unit;
-  }
+  for (; value >= 1024 && unit + 1 < std::size(kUnits); ++unit) value /= 1024;
   char text[32];
   std::snprintf(text, sizeof text, "%.2f %s", value, kUnits[unit]);
   return text;
@@ -69,7 +66,6 @@ MemorySummary DeviceMemory::summary() {
 tenon_status DeviceMemory::fail_out_of_memory(uint64_t bytes, const std::string& reason,
                                               tenon_err* err) {
   MemorySummary memory = summary_locked();
-  UsageTotals usage = usage_.totals();
   std::string total =
       device_.info.memory_bytes ? byte_text(device_.info.memory_bytes) + " in all, " : "";
   return fail(
@@ -78,11 +74,10 @@ tenon_status DeviceMemory::fail_out_of_memory(uint64_t bytes, const std::string&
       "in %llu blocks, waiting for other streams %s, free %s with the largest free block %s; "
       "largest blocks: %s; the plugin said: %s. Release tensors or work on smaller pieces.",
       device_.name, byte_text(bytes).c_str(), total.c_str(), byte_text(memory.reserved).c_str(),
-      static_cast<unsigned long long>(memory.segments),
-      byte_text(static_cast<uint64_t>(usage.current)).c_str(),
-      static_cast<unsigned long long>(usage.allocations - usage.frees),
-      byte_text(memory.pending).c_str(), byte_text(memory.free()).c_str(),
-      byte_text(memory.largest_free).c_str(), largest_blocks(used_).c_str(), reason.c_str());
+      static_cast<unsigned long long>(memory.segments), byte_text(memory.handed).c_str(),
+      static_cast<unsigned long long>(used_.size()), byte_text(memory.pending).c_str(),
+      byte_text(memory.free()).c_str(), byte_text(memory.largest_free).c_str(),
+      largest_blocks(used_).c_str(), reason.c_str());
 }
 
 void DeviceMemory::describe_segments(JsonWriter& json) {
@@ -100,7 +95,8 @@ void DeviceMemory::describe_segments(JsonWriter& json) {
       json.string("stream", hexadecimal(segment->arena->stream));
       json.array("blocks", [&] {
         uint64_t offset = 0;
-        for (const Block* block = segment->first; block; offset += block->bytes, block = block->next)
+        for (const Block* block = segment->first; block;
+             offset += block->bytes, block = block->next)
           json.object("", [&] {
             json.number("offset", offset);
             json.number("bytes", block->bytes);

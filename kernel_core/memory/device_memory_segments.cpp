@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Raw memory: when it is asked for, how much at a time, when it goes back.
+#include <algorithm>
 #include <bit>
 
 #include "kernel_core/memory/bytes.hpp"
@@ -11,6 +12,7 @@ namespace {
 
 constexpr uint64_t kRetryGranule = 512;
 constexpr uint64_t kLargeAlign = 2 * kMiB;  // lets the host's memory come in huge pages
+constexpr uint64_t kGrowth = 4 * kMiB;
 
 }  // namespace
 
@@ -29,8 +31,13 @@ tenon_status DeviceMemory::grow(Arena& arena, uint64_t bytes, Block** out, tenon
   // what is missing. Of several there remains one, so the exchanges come to an end. Not while work
   // is being recorded: it may not free.
   bool recording = device_.recordings.load(std::memory_order_relaxed) > 0;
-  if (!small && !device_.opaque_memory && !device_.pool && !recording)
+  if (growing_ && !small) {  // what is missing behind its last block
+    const Block* last = last_block(*growing_);
+    size = round_up(bytes - (last->state == BlockState::kFree ? last->bytes : 0),
+                    std::max(kGrowth, std::bit_floor(totals_.reserved) / 64));
+  } else if (!small && !device_.opaque_memory && !device_.pool && !recording) {
     size = std::max(size, release_unused(&arena));
+  }
   void* data;
   tenon_err said;
   tenon_status status = raw_allocate(size, arena.stream, &data, &said);
@@ -48,8 +55,8 @@ tenon_status DeviceMemory::grow(Arena& arena, uint64_t bytes, Block** out, tenon
     if (status == TENON_OUT_OF_MEMORY) return fail_out_of_memory(bytes, said.text, err);
   }
   if (status != TENON_OK) return fail(err, status, "%s", said.text.c_str());
-  *out = add_segment(arena, data, size, small);
-  return TENON_OK;
+  *out = add_memory(arena, data, size, small);
+  return (*out)->bytes < bytes ? grow(arena, bytes, out, err) : TENON_OK;  // not in place
 }
 
 const char* DeviceMemory::raw_call() const { return device_.pool ? "pool_alloc" : "alloc"; }
@@ -110,26 +117,88 @@ tenon_status DeviceMemory::check_raw(void* data, uint64_t bytes, tenon_stream st
               device_.name, raw_call(), static_cast<unsigned long long>(raw_align(bytes)), data);
 }
 
-Block* DeviceMemory::add_segment(Arena& arena, void* data, uint64_t bytes, bool small) {
-  std::unique_ptr<Segment> segment;
-  Block* block;
-  try {
-    segment = std::make_unique<Segment>();
-    block = new_block();
-  } catch (...) {
-    raw_free(data, bytes, arena.stream);
-    throw;
+// The segment of plain host memory that ends where `data` begins; NULL: none does.
+Segment* DeviceMemory::find_below(const void* data) {
+  if (device_.cache_slot.load(std::memory_order_relaxed) == 0) return nullptr;
+  Segment* segment = segments_;
+  while (segment && (segment->small || segment->end() != data)) segment = segment->next;
+  return segment;
+}
+
+// One more piece; returns the free block that it is or is part of.
+Block* DeviceMemory::add_memory(Arena& arena, void* data, uint64_t bytes, bool small) try {
+  Segment* segment = small ? nullptr : find_below(data);
+  std::unique_ptr<Segment> fresh;
+  if (!segment) fresh = std::make_unique<Segment>(Segment{data, bytes, &arena, small});
+  if (segment) segment->seams.reserve(segment->seams.size() + 1);
+  Block* block = new_block();  // nothing below throws
+  *block = {.data = data, .bytes = bytes, .segment = segment ? segment : fresh.get()};
+  if (!small) growing_ = segment;
+  if (segment) {
+    block->previous = last_block(*segment);
+    block->previous->next = block;
+    segment->seams.push_back(data);
+    segment->bytes += bytes;
+  } else {
+    fresh->first = block;
+    add_segment(fresh.release());
   }
-  *segment = {data, bytes, &arena, small, block, nullptr, segments_};
-  *block = {.data = data, .bytes = bytes, .segment = segment.get()};
-  if (segments_) segments_->previous = segment.get();
-  segments_ = segment.release();
-  bins_of(*segments_).insert(block);
-  if (device_.host_memory) poison(data, bytes);
   totals_.reserved += bytes;
   totals_.peak_reserved = std::max(totals_.peak_reserved, totals_.reserved);
+  return join_free(block);
+} catch (...) {
+  raw_free(data, bytes, arena.stream);
+  throw;
+}
+
+void DeviceMemory::add_segment(Segment* segment) noexcept {
+  segment->previous = nullptr;
+  segment->next = segments_;
+  if (segments_) segments_->previous = segment;
+  segments_ = segment;
   ++totals_.segments;
-  return block;
+}
+
+// What begins at a seam in or beside a free block becomes a segment of its own; returns its first
+// block.
+Block* DeviceMemory::split_segment(Block* block, void* seam) {
+  Segment* lower = block->segment;
+  auto found = std::find(lower->seams.begin(), lower->seams.end(), seam);
+  auto upper = std::make_unique<Segment>(*lower);
+  upper->seams.assign(found + 1, lower->seams.end());
+  upper->data = seam;
+  upper->bytes = bytes_between(seam, lower->end());
+  Block* rest = seam == block->data    ? block
+                : seam == block->end() ? block->next
+                                       : cut_behind(block, bytes_between(block->data, seam));
+  // Nothing below throws.
+  upper->first = rest;
+  lower->seams.erase(found, lower->seams.end());
+  lower->bytes -= upper->bytes;
+  rest->previous->next = nullptr;
+  rest->previous = nullptr;
+  for (Block* moved = rest; moved; moved = moved->next) moved->segment = upper.get();
+  add_segment(upper.release());
+  return rest;
+}
+
+// Give the pieces that lie wholly in a free block back to the plugin.
+void DeviceMemory::release_pieces(Block* block) noexcept try {
+  void *from = nullptr, *to = nullptr;
+  auto see = [&](void* seam) {
+    if (seam < block->data || seam > block->end()) return;
+    if (!from) from = seam;
+    to = seam;
+  };
+  see(block->segment->data);
+  for (void* seam : block->segment->seams) see(seam);
+  see(block->segment->end());
+  if (from == to) return;
+  growing_ = nullptr;
+  if (from != block->segment->data) block = split_segment(block, from);
+  if (to != block->segment->end()) split_segment(block, to);
+  release_segment(block->segment);
+} catch (const std::bad_alloc&) {
 }
 
 // The segment is one free block.
@@ -141,9 +210,15 @@ void DeviceMemory::release_segment(Segment* segment) noexcept {
   if (segments_ == segment) segments_ = segment->next;
   totals_.reserved -= segment->bytes;
   --totals_.segments;
-  ++totals_.raw_frees;
   if (device_.host_memory) unpoison(segment->data, segment->bytes);
-  raw_free(segment->data, segment->bytes, segment->arena->stream);
+  void* piece = segment->data;
+  auto free_up_to = [&](void* end) {
+    raw_free(piece, bytes_between(piece, end), segment->arena->stream);
+    ++totals_.raw_frees;
+    piece = end;
+  };
+  for (void* seam : segment->seams) free_up_to(seam);
+  free_up_to(segment->end());
   delete segment;
 }
 
@@ -153,8 +228,10 @@ uint64_t DeviceMemory::release_unused(const Arena* large) noexcept {
   for (Segment *segment = segments_, *next; segment; segment = next) {
     next = segment->next;
     if (large && (segment->small || segment->arena != large)) continue;
-    if (segment->first->state == BlockState::kFree && segment->first->bytes == segment->bytes)
-      release_segment(segment);
+    for (Block *block = segment->first, *behind; block; block = behind) {
+      behind = block->next;
+      if (block->state == BlockState::kFree) release_pieces(block);
+    }
   }
   return before - totals_.reserved;
 }

@@ -14,9 +14,8 @@ void DeviceMemory::record_use(void* data, tenon_stream stream) noexcept {
   if (!block) return;
   if (Hold* hold = recording_of(stream)) return note_use(block, *hold);
   if (block->segment->arena->stream == stream) return;
-  for (StreamUse* use = block->uses; use; use = use->next) {
+  for (StreamUse* use = block->uses; use; use = use->next)
     if (use->hold == 0 && use->stream == stream) return;
-  }
   StreamUse* use = new_use();
   if (!use) return wait_for(stream);
   *use = {stream, nullptr, 0, block->uses};
@@ -126,9 +125,8 @@ void DeviceMemory::forget_stream(tenon_stream stream) {
   for (Segment* segment = segments_; segment; segment = segment->next) {
     if (segment->arena != gone.get()) continue;
     segment->arena = &heir;
-    for (Block* block = segment->first; block; block = block->next) {
+    for (Block* block = segment->first; block; block = block->next)
       if (block->state == BlockState::kFree) bins_of(*segment).insert(block);
-    }
   }
 }
 

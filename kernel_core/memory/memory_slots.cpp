@@ -31,7 +31,8 @@ void describe(JsonWriter& json, Device& device, bool with_blocks) {
   json.number("live", usage.allocations - usage.frees);
   json.number("allocations", usage.allocations);
   json.number("frees", usage.frees);
-  json.number("cache_hits", usage.allocations - std::min(usage.allocations, summary.raw_allocations));
+  json.number("cache_hits",
+              usage.allocations - std::min(usage.allocations, summary.raw_allocations));
   json.number("raw_allocations", summary.raw_allocations);
   json.number("raw_frees", summary.raw_frees);
   json.number("retries", summary.retries);

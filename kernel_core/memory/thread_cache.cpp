@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel_core/memory/thread_cache.hpp"
 
-#include <mutex>
+#include <atomic>
 #include <new>
 
 #include "kernel_core/memory/device_memory.hpp"
-#include "kernel_core/runtime/fork.hpp"
 
 namespace tenon::core {
 
@@ -28,42 +27,17 @@ struct ThreadEnd {
   }
 };
 
-struct Registry {
-  std::mutex mutex;
-  ThreadCache* caches[kCachedDevices + 1] = {};
-  int8_t slots = 0;
-
-  Registry() { lock_across_fork(ForkOrder::kThreadCaches, mutex); }
-};
-
-Registry& registry() {
-  static auto* all = new Registry;
-  return *all;
-}
-[[maybe_unused]] const auto& made_early = registry();  // see fork.hpp
-
 }  // namespace
 
 ThreadCache::ThreadCache(DeviceMemory& memory) : memory_(memory) {
   for (uint32_t i = 0; i < kClassCount; ++i) lists_[i].limit = class_limit(i);
-  memory.usage().join(usage_);
-  Registry& all = registry();
-  std::lock_guard lock(all.mutex);
-  ThreadCache*& first = all.caches[memory.cache_slot()];
-  next_ = first;
-  first = this;
+  memory.usage().join(*this);
 }
 
 ThreadCache::~ThreadCache() {
-  {
-    Registry& all = registry();
-    std::lock_guard lock(all.mutex);
-    ThreadCache** link = &all.caches[memory_.cache_slot()];
-    while (*link != this) link = &(*link)->next_;
-    *link = next_;
-    drain();
-  }
-  memory_.usage().leave(usage_);
+  std::lock_guard lock(memory_.usage().mutex());
+  drain();
+  memory_.usage().leave(*this);
 }
 
 tenon_status ThreadCache::refill(uint64_t bytes, tenon_err* err) {
@@ -98,7 +72,7 @@ void ThreadCache::drain() {
   }
 }
 
-void ThreadCache::publish() { memory_.usage().publish(usage_); }
+void ThreadCache::publish() { memory_.usage().publish(*this); }
 
 ThreadCache* make_thread_cache(Device& device, DeviceMemory& memory) {
   if (ThreadCache* known = find_thread_cache(device)) return known;
@@ -110,17 +84,9 @@ ThreadCache* make_thread_cache(Device& device, DeviceMemory& memory) {
 }
 
 int8_t new_cache_slot() {
-  Registry& all = registry();
-  std::lock_guard lock(all.mutex);
-  return all.slots < kCachedDevices ? ++all.slots : int8_t{0};
-}
-
-void drain_thread_caches(DeviceMemory& memory) {
-  if (memory.cache_slot() == 0) return;
-  Registry& all = registry();
-  std::lock_guard lock(all.mutex);
-  for (ThreadCache* cache = all.caches[memory.cache_slot()]; cache; cache = cache->next_)
-    cache->drain();
+  static std::atomic<int32_t> given{0};
+  int32_t slot = ++given;
+  return slot <= kCachedDevices ? static_cast<int8_t>(slot) : int8_t{0};
 }
 
 }  // namespace tenon::core

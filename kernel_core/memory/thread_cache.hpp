@@ -15,7 +15,7 @@ namespace tenon::core {
 
 class DeviceMemory;
 
-class ThreadCache {
+class ThreadCache : public ThreadUsage {
  public:
   explicit ThreadCache(DeviceMemory& memory);
   ~ThreadCache();  // gives everything back
@@ -55,18 +55,17 @@ class ThreadCache {
   void drain();
 
   void count_allocation(uint64_t bytes) {
-    usage_.allocated(bytes);
-    if (usage_.has_drifted()) [[unlikely]]
+    allocated(bytes);
+    if (has_drifted()) [[unlikely]]
       publish();
   }
   void count_free(uint64_t bytes) {
-    usage_.freed(bytes);
-    if (usage_.has_drifted()) [[unlikely]]
+    freed(bytes);
+    if (has_drifted()) [[unlikely]]
       publish();
   }
 
  private:
-  friend void drain_thread_caches(DeviceMemory& memory);
   struct List {
     void* head = nullptr;
     uint32_t count = 0;
@@ -75,9 +74,7 @@ class ThreadCache {
   void publish();
 
   List lists_[kClassCount];
-  ThreadUsage usage_;
   DeviceMemory& memory_;
-  ThreadCache* next_ = nullptr;  // all caches of one device
 };
 
 inline constexpr int8_t kCachedDevices =
@@ -94,8 +91,5 @@ ThreadCache* make_thread_cache(Device& device, DeviceMemory& memory);
 
 // An index into thread_caches for one more device; 0: none is left.
 int8_t new_cache_slot();
-
-// Empties the caches of all threads. The caller knows that no thread uses the device any more.
-void drain_thread_caches(DeviceMemory& memory);
 
 }  // namespace tenon::core

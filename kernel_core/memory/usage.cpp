@@ -10,7 +10,6 @@ void Usage::join(ThreadUsage& thread) {
 }
 
 void Usage::leave(ThreadUsage& thread) {
-  std::lock_guard lock(mutex_);
   publish(thread);
   allocations_.fetch_add(thread.allocations_.load(std::memory_order_relaxed),
                          std::memory_order_release);

@@ -73,7 +73,12 @@ class Usage {
   }
 
   void join(ThreadUsage& thread);
-  void leave(ThreadUsage& thread);
+  void leave(ThreadUsage& thread);  // with the mutex held
+  template <class Visit>
+  void for_each(Visit&& visit) {
+    std::lock_guard lock(mutex_);
+    for (ThreadUsage* thread = threads_; thread; thread = thread->next_) visit(*thread);
+  }
   UsageTotals totals();
   void reset_peak();
 

@@ -6,7 +6,7 @@
 namespace tenon::core {
 
 // Of two locks that are ever held together, the one taken first comes first.
-enum class ForkOrder { kDevices, kNewMemory, kThreadCaches, kMemory, kRandom, kThreads };
+enum class ForkOrder { kDevices, kNewMemory, kMemory, kRandom, kThreads };
 
 // `before` runs in this order, `after` in the opposite one, in parent and child.
 struct ForkHandler {

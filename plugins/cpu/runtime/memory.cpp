@@ -6,6 +6,7 @@
 #include <tenon/tensor.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -26,11 +27,47 @@ uint64_t round_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) & ~
 
 bool is_mapped(uint64_t bytes) { return bytes >= kHugePage; }
 
-// Reserve a huge page more than needed and return what the alignment leaves over.
-void* map_huge(uint64_t bytes) {
-  const uint64_t length = round_up(bytes, kHugePage);
-  void* reserved = mmap(nullptr, length + kHugePage, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+constexpr int kMapping = MAP_PRIVATE | MAP_ANONYMOUS;
+
+// Where blocks of more than one huge page go: each begins where the one before it ended, so that the
+// host can use them as one piece of memory that grows. Those of one huge page hold small blocks, stay
+// long and would only be in the way.
+std::atomic<uintptr_t> growing_end{0};
+
+// An address with room behind it, as much as any machine has memory; nothing is kept there, so another
+// mapping may come first. 0: the address space is limited.
+uintptr_t find_room() {
+  constexpr uint64_t kRoom = uint64_t{1} << 40;
+  void* room = mmap(nullptr, kRoom, PROT_NONE, kMapping | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return 0;
+  munmap(room, kRoom);
+  return round_up(reinterpret_cast<uintptr_t>(room), kHugePage);
+}
+
+// Map `length` bytes exactly at `address`; NULL: that is not possible.
+void* map_at(uintptr_t address, uint64_t length) {
+  void* wanted = reinterpret_cast<void*>(address);
+  void* memory = mmap(wanted, length, PROT_READ | PROT_WRITE, kMapping | MAP_FIXED_NOREPLACE, -1, 0);
+  if (memory == wanted) return memory;
+  if (memory != MAP_FAILED) munmap(memory, length);  // a kernel that takes the address for a wish
+  return nullptr;
+}
+
+// `length` bytes behind those mapped before, or where there is room for more to follow; NULL: neither.
+void* map_growing(uint64_t length) {
+  uintptr_t address = growing_end.load(std::memory_order_relaxed);
+  void* memory = address ? map_at(address, length) : nullptr;
+  if (!memory) {
+    address = find_room();
+    memory = address ? map_at(address, length) : nullptr;
+  }
+  if (memory) growing_end.store(address + length, std::memory_order_relaxed);
+  return memory;
+}
+
+// Anywhere: reserve a huge page more than needed and return what the alignment leaves over.
+void* map_aligned(uint64_t length) {
+  void* reserved = mmap(nullptr, length + kHugePage, PROT_READ | PROT_WRITE, kMapping, -1, 0);
   if (reserved == MAP_FAILED) return nullptr;
   const auto begin = reinterpret_cast<uintptr_t>(reserved);
   const uintptr_t aligned = round_up(begin, kHugePage);
@@ -39,9 +76,23 @@ void* map_huge(uint64_t bytes) {
   if (end > aligned + length) {
     munmap(reinterpret_cast<void*>(aligned + length), end - aligned - length);
   }
-  void* memory = reinterpret_cast<void*>(aligned);
-  madvise(memory, length, MADV_HUGEPAGE);  // a wish; the memory works without
+  return reinterpret_cast<void*>(aligned);
+}
+
+void* map_huge(uint64_t bytes) {
+  const uint64_t length = round_up(bytes, kHugePage);
+  void* memory = length > kHugePage ? map_growing(length) : nullptr;
+  if (!memory) memory = map_aligned(length);
+  if (memory) madvise(memory, length, MADV_HUGEPAGE);  // a wish; the memory works without
   return memory;
+}
+
+void unmap_huge(void* memory, uint64_t bytes) {
+  const uint64_t length = round_up(bytes, kHugePage);
+  const auto begin = reinterpret_cast<uintptr_t>(memory);
+  uintptr_t end = begin + length;
+  munmap(memory, length);
+  growing_end.compare_exchange_strong(end, begin, std::memory_order_relaxed);  // what was last
 }
 
 // Call f(begin, end) on pieces of [0, bytes).
@@ -85,7 +136,7 @@ tenon_status alloc(tenon_device, const tenon_alloc_request* request, void** out,
 void free(tenon_device, void* memory, uint64_t bytes, tenon_stream) {
   if (!memory) return;
   if (is_mapped(bytes)) {
-    munmap(memory, round_up(bytes, kHugePage));
+    unmap_huge(memory, bytes);
   } else {
     std::free(memory);
   }
