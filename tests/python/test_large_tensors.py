@@ -256,6 +256,39 @@ def test_joins(dtype, threads):
     np.testing.assert_array_equal(uneven.numpy(), np.concatenate([arrays[0], arrays[1][:, :1]], 1))
 
 
+REDUCED = [tenon.float16, tenon.bfloat16, tenon.float8_e4m3, tenon.float8_e5m2]
+CAST_FROM = ["bool", "uint8", "int64", "float32", "float64", "complex64"]
+CAST_TO = [tenon.uint8, tenon.int32, tenon.float32, tenon.float64, tenon.complex128, *REDUCED]
+
+
+@pytest.mark.parametrize("to", CAST_TO, ids=str)
+@pytest.mark.parametrize("start", [*CAST_FROM, *REDUCED], ids=str)
+def test_casts_do_not_depend_on_size_or_layout(start, to, threads):
+    if isinstance(start, str):
+        x = to_tensor(np.abs(array_of(start, ROWS, 2 * COLUMNS)).astype(start))
+    else:
+        x = tenon.cast(to_tensor(np.abs(array_of("float32", ROWS, 2 * COLUMNS))), start)
+    part = x[:, ::2]
+    one_by_one = tenon.concat([tenon.cast(column, to) for column in tenon.split(part, 1, 1)], 1)
+    want = tenon.cast(one_by_one, tenon.complex128).numpy()
+    for each in (tenon.cast(part, to), tenon.cast(tenon.clone(part), to), tenon.cast(part.T, to).T):
+        np.testing.assert_array_equal(tenon.cast(each, tenon.complex128).numpy(), want)
+    out = tenon.zeros((ROWS, 2 * COLUMNS), dtype=to)
+    tenon.cast(part, to, out=out[:, ::2])
+    np.testing.assert_array_equal(tenon.cast(out[:, ::2], tenon.complex128).numpy(), want)
+    assert not tenon.cast(out[:, 1::2], tenon.complex128).numpy().any()
+
+
+def test_reduced_results_larger_than_the_caches(threads):
+    array = np.linspace(-3, 3, 8_500_003, dtype=np.float32)
+    half = tenon.cast(to_tensor(array), tenon.float16)
+    np.testing.assert_array_equal(half.numpy(), array.astype(np.float16))
+    half = half.numpy()
+    both = to_tensor(half) + to_tensor(half)
+    np.testing.assert_array_equal(both.numpy(), half + half)
+    np.testing.assert_array_equal((to_tensor(half)[1:] * 2.0).numpy(), half[1:] * 2)
+
+
 def test_results_larger_than_the_caches(threads):
     array = np.arange(3_000_001, dtype=np.float64)  # 24 MB
     x = to_tensor(array)

@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cmath>
+#include <limits>
 
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
@@ -54,7 +55,14 @@ inline float convert_to_odd(From x) {
   return std::bit_cast<float>(inexact ? (bits - rounded_up) | 1u : bits);
 }
 
-// n dense elements; reduced floats on either side are float32 here.
+// The count by value: a store of bytes could change one that a lambda refers to.
+template <class From, class To, class F>
+inline void convert_each(const From* from, To* to, int64_t n, F f) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) to[i] = f(from[i]);
+}
+
+// n dense elements, not to where others are still to be read; reduced floats are float32 here.
 void convert_block(int from_dtype, const char* from, int to_dtype, bool to_reduced, char* to,
                    int64_t n) {
   // A boolean is the byte 0 or 1, which converts in vectors.
@@ -62,66 +70,74 @@ void convert_block(int from_dtype, const char* from, int to_dtype, bool to_reduc
   with_type(from_dtype, [&]<class From>(Type<From>) {
     const From* x = reinterpret_cast<const From*>(from);
     if (to_reduced) {
-      float* y = reinterpret_cast<float*>(to);
-      for (int64_t i = 0; i < n; ++i) y[i] = convert_to_odd(x[i]);
+      convert_each(x, reinterpret_cast<float*>(to), n, convert_to_odd<From>);
       return;
     }
     with_type(to_dtype, [&]<class To>(Type<To>) {
-      To* y = reinterpret_cast<To*>(to);
-      for (int64_t i = 0; i < n; ++i) y[i] = convert<To>(x[i]);
+      convert_each(x, reinterpret_cast<To*>(to), n, convert<To, From>);
     });
   });
 }
 
-// The rows of x and out, one after the other, each in blocks.
+// The rows of x and out, one after the other, each in blocks unless it is converted where it lies.
 class Cast {
  public:
   Cast(const tenon_tensor* x, const tenon_tensor* out)
       : axes_(broadcast_axes(&x, 1, out)), x_(data_of<char>(x)), out_(data_of<char>(out)),
-        from_(x->dtype), to_(out->dtype) {
-    const int64_t from_size = kDtypeSize[from_], to_size = kDtypeSize[to_];
-    streams_ = out->numel * (from_size + to_size) >= kStreamBytes && axes_.inner_stride(1) == to_size &&
-               axes_.inner_extent() * to_size >= kStreamBlock && !is_reduced_float(to_);
+        from_(x->dtype), to_(out->dtype), from_reduced_(is_reduced_float(from_)),
+        to_reduced_(is_reduced_float(to_)), from_size_(kDtypeSize[from_]), to_size_(kDtypeSize[to_]) {
+    const bool dense_out = axes_.inner_stride(1) == to_size_;
+    const bool streams =
+        pays_to_stream(out->numel * to_size_, out->numel * (from_size_ + to_size_)) && dense_out &&
+        axes_.inner_extent() * to_size_ >= kStreamBlock;
+    finish_ = streams ? Finish::stream : dense_out ? Finish::none : Finish::scatter;
+    // Conversions of reduced floats are to and from float32, and those from them take any stride.
+    const bool one_step = from_reduced_ ? to_ == TENON_DTYPE_F32
+                                        : axes_.inner_stride(0) == from_size_ &&
+                                              (!to_reduced_ || from_ == TENON_DTYPE_F32);
+    longest_ = one_step && finish_ == Finish::none ? std::numeric_limits<int64_t>::max() : kBlock;
   }
 
   void run(int64_t begin, int64_t end) const {
     Position position(axes_, begin);
     for (int64_t at = begin; at < end;) {
-      const int64_t n = std::min({end - at, kBlock, position.left_in_row(axes_)});
-      block(x_ + position.offset(axes_, 0), axes_.inner_stride(0),
-            out_ + position.offset(axes_, 1), axes_.inner_stride(1), n);
+      const int64_t n = std::min({end - at, longest_, position.left_in_row(axes_)});
+      block(x_ + position.offset(axes_, 0), out_ + position.offset(axes_, 1), n);
       position.advance(axes_, n);
       at += n;
     }
-    if (streams_) stream_end();
+    if (finish_ == Finish::stream) stream_end();
   }
 
  private:
-  void block(const char* x, int64_t x_stride, char* out, int64_t out_stride, int64_t n) const {
-    alignas(64) char source[kBlock * 16], target[kBlock * 16];
-    const int from_size = kDtypeSize[from_], to_size = kDtypeSize[to_];
-    const bool from_reduced = is_reduced_float(from_), to_reduced = is_reduced_float(to_);
-    const char* dense = x;
-    if (from_reduced) {
-      widen(from_, x, x_stride, reinterpret_cast<float*>(source), n);
-      dense = source;
-    } else if (x_stride != from_size) {
-      copy_row(source, from_size, x, x_stride, n, from_size);
-      dense = source;
+  // What remains to be done with a converted block.
+  enum class Finish { none, scatter, stream };
+
+  void block(const char* x, char* out, int64_t n) const {
+    alignas(64) char source[kBlock * 16], floats[kBlock * 4], target[kBlock * 16];
+    char* const to = finish_ == Finish::none ? out : target;
+    if (from_reduced_) {
+      float* wide = reinterpret_cast<float*>(to_ == TENON_DTYPE_F32 ? to : floats);
+      widen(from_, x, axes_.inner_stride(0), wide, n);
+      x = reinterpret_cast<const char*>(wide);
+    } else if (axes_.inner_stride(0) != from_size_) {
+      copy_row(source, from_size_, x, axes_.inner_stride(0), n, from_size_);
+      x = source;
     }
-    if (from_reduced && to_reduced) {  // float32 holds all of them exactly
-      narrow(to_, reinterpret_cast<const float*>(dense), out, out_stride, n);
-      return;
+    const int from = from_reduced_ ? TENON_DTYPE_F32 : from_;
+    if (to_reduced_ && from != TENON_DTYPE_F32) {
+      convert_block(from, x, to_, true, floats, n);
+      x = floats;
     }
-    const bool direct = !to_reduced && out_stride == to_size && !streams_;
-    convert_block(from_reduced ? TENON_DTYPE_F32 : from_, dense, to_, to_reduced,
-                  direct ? out : target, n);
-    if (to_reduced) {
-      narrow(to_, reinterpret_cast<const float*>(target), out, out_stride, n);
-    } else if (streams_) {
-      stream_copy(out, target, n * to_size);
-    } else if (!direct) {
-      copy_row(out, out_stride, target, to_size, n, to_size);
+    if (to_reduced_) {
+      narrow(to_, reinterpret_cast<const float*>(x), to, to_size_, n);
+    } else if (x != to) {
+      convert_block(from, x, to_, false, to, n);
+    }
+    if (finish_ == Finish::scatter) {
+      copy_row(out, axes_.inner_stride(1), to, to_size_, n, to_size_);
+    } else if (finish_ == Finish::stream) {
+      stream_copy(out, to, n * to_size_);
     }
   }
 
@@ -129,7 +145,10 @@ class Cast {
   const char* x_;
   char* out_;
   int from_, to_;
-  bool streams_;
+  bool from_reduced_, to_reduced_;
+  int from_size_, to_size_;
+  Finish finish_;
+  int64_t longest_;  // elements converted at a time
 };
 
 tenon_status cast(tenon_ctx*, const tenon_tensor* x, int32_t, tenon_tensor* out, tenon_err*) {

@@ -24,7 +24,7 @@ class Copy {
   }
 
   void run(int64_t total) {
-    streams_ = 2 * total * size_ >= kStreamBytes && axes_.inner_extent() * size_ >= kStreamBlock &&
+    streams_ = pays_to_stream(total * size_, 2 * total * size_) && axes_.inner_extent() * size_ >= kStreamBlock &&
                axes_.inner_stride(0) == size_ && axes_.inner_stride(1) == size_;
     if (across_ < 0) {
       parallel(total, 1, [&](int64_t begin, int64_t end) { copy_rows(begin, end); });

@@ -13,8 +13,8 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
-// Elements staged at a time: large enough to vectorise, small enough for the first-level cache.
-constexpr int64_t kBlock = 512;
+// Bytes of an operand that are staged at a time: several blocks fit the first-level cache.
+constexpr int64_t kBlockBytes = kStreamBlock;
 // Rows shorter than this are staged several at a time.
 constexpr int64_t kShortRow = 64;
 // Inputs whose dense axis is not that of the output are transposed, a tile at a time.
@@ -43,8 +43,9 @@ struct Operand {
 
 // Memory of one thread's part of a walk.
 struct Blocks {
-  alignas(64) char staged[kMaxOperands][kBlock * 16];
+  alignas(64) char staged[kMaxOperands][kBlockBytes];
   alignas(64) char tiles[kMostTiled][kTileRows * kTileColumns * 8];
+  alignas(64) char narrowed[kBlockBytes];
 };
 
 // One call: the operands, the axes they are walked along, the loop.
@@ -141,7 +142,7 @@ class Walk {
 
   // The rows of a tile from `position` on: operands that need no staging are found once and stepped.
   void compute_tile(Blocks& blocks, Position position, int64_t rows, int64_t columns) const {
-    if (longest_ == kBlock) {
+    if (stages_) {
       for (int64_t r = 0; r < rows; ++r, ++position.index[across_]) {
         compute(blocks, position, 0, r, columns);
       }
@@ -204,10 +205,15 @@ class Walk {
     }
     loop_(data, strides, n, attributes_);
     const Operand& out = operands_[inputs_];
+    char* result = blocks.staged[inputs_];
     if (out.access == Access::staged) {
-      transfer<false>(inputs_, position, n, blocks.staged[inputs_]);
+      transfer<false>(inputs_, position, n, result);
     } else if (out.access == Access::streamed) {
-      stream_copy(out.data + position.offset(axes_, inputs_), blocks.staged[inputs_], n * out.size);
+      if (out.widened) {
+        narrow(out.dtype, reinterpret_cast<float*>(result), blocks.narrowed, out.size, n);
+        result = blocks.narrowed;
+      }
+      stream_copy(out.data + position.offset(axes_, inputs_), result, n * out.size);
     }
   }
 
@@ -258,12 +264,14 @@ class Walk {
         free_constant_ = i;
       }
     }
+    int widest = 1;
     for (int i = 0; i <= inputs_; ++i) {
       const Access access = operands_[i].access;
-      if (access == Access::staged || (access == Access::constant && i != free_constant_)) {
-        longest_ = kBlock;
-      }
+      stages_ |= access == Access::staged || (access == Access::constant && i != free_constant_);
+      widest = std::max(widest, operands_[i].block_size);
     }
+    block_ = kBlockBytes / widest;
+    if (stages_) longest_ = block_;
   }
 
   // Not for short rows, which share cache lines, nor for a result in place of an input, which is in cache.
@@ -274,11 +282,11 @@ class Walk {
       if (operands_[i].data == out.data) return;
       if (operands_[i].access != Access::constant) bytes += total * operands_[i].size;
     }
-    if (bytes < kStreamBytes || across_ >= 0 || !by_rows_) return;
+    if (!pays_to_stream(total * out.size, bytes) || across_ >= 0 || !by_rows_) return;
     if (axes_.inner_extent() * out.size < kStreamBlock) return;
-    if (out.access != Access::linear && out.access != Access::row) return;
+    if (axes_.inner_stride(inputs_) != out.size) return;
     out.access = Access::streamed;
-    longest_ = std::min(longest_, kStreamBlock / out.size);
+    longest_ = block_;
   }
 
   void fill_constants(Blocks& blocks, int64_t n) const {
@@ -289,7 +297,7 @@ class Walk {
 
   void fill_constant(int i, char* block, int64_t n) const {
     const Operand& operand = operands_[i];
-    n = i == free_constant_ ? 1 : std::min(n, kBlock);
+    n = i == free_constant_ ? 1 : std::min(n, block_);
     if (operand.widened) {
       std::fill_n(reinterpret_cast<float*>(block), n, widen_one(operand.dtype, operand.data));
     } else {
@@ -299,26 +307,32 @@ class Walk {
 
   // n elements from `position` on between an operand and its block.
   template <bool Gather>
-  void transfer(int i, Position position, int64_t n, char* block) const {
+  void transfer(int i, const Position& position, int64_t n, char* block) const {
+    if (by_rows_) return transfer_row<Gather>(i, position, n, block);
+    for (Position at = position; n > 0;) {
+      const int64_t part = std::min(n, at.left_in_row(axes_));
+      transfer_row<Gather>(i, at, part, block);
+      block += part * operands_[i].block_size;
+      at.advance(axes_, part);
+      n -= part;
+    }
+  }
+
+  template <bool Gather>
+  void transfer_row(int i, const Position& position, int64_t n, char* block) const {
     const Operand& operand = operands_[i];
     const int64_t stride = axes_.inner_stride(i);
-    while (n > 0) {
-      const int64_t part = std::min(n, position.left_in_row(axes_));
-      char* memory = operand.data + position.offset(axes_, i);
-      if (operand.widened) {
-        if (Gather) {
-          widen(operand.dtype, memory, stride, reinterpret_cast<float*>(block), part);
-        } else {
-          narrow(operand.dtype, reinterpret_cast<float*>(block), memory, stride, part);
-        }
-      } else if (Gather) {
-        copy_row(block, operand.size, memory, stride, part, operand.size);
+    char* memory = operand.data + position.offset(axes_, i);
+    if (operand.widened) {
+      if (Gather) {
+        widen(operand.dtype, memory, stride, reinterpret_cast<float*>(block), n);
       } else {
-        copy_row(memory, stride, block, operand.size, part, operand.size);
+        narrow(operand.dtype, reinterpret_cast<float*>(block), memory, stride, n);
       }
-      block += part * operand.block_size;
-      position.advance(axes_, part);
-      n -= part;
+    } else if (Gather) {
+      copy_row(block, operand.size, memory, stride, n, operand.size);
+    } else {
+      copy_row(memory, stride, block, operand.size, n, operand.size);
     }
   }
 
@@ -327,6 +341,8 @@ class Walk {
   ElementwiseLoop loop_;
   Axes axes_;
   bool by_rows_;
+  bool stages_ = false;     // some operand goes through a block
+  int64_t block_;           // elements of a block
   int64_t longest_ = std::numeric_limits<int64_t>::max();  // elements of one call of the loop
   int free_constant_ = -1;  // the input that the loop reads without a stride
   int across_ = -1;         // the axis along which tiled inputs are dense

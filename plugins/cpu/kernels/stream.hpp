@@ -15,8 +15,14 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// Bytes read and written by one call from which on streaming pays: a large last-level cache.
+// A large last-level cache.
 inline constexpr int64_t kStreamBytes = 32 << 20;
+
+// Whether streaming pays for a call that writes `written` of the bytes that it touches: a result that takes
+// less than half of the cache stays there although more than the cache is read.
+inline bool pays_to_stream(int64_t written, int64_t touched) {
+  return touched >= kStreamBytes && written >= kStreamBytes / 2;
+}
 
 // Bytes of a block that is computed in the first-level cache and then streamed.
 inline constexpr int64_t kStreamBlock = 4096;
