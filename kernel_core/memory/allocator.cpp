@@ -37,7 +37,7 @@ bool is_small(uint64_t bytes, tenon_stream stream) { return bytes - 1 < kMaxClas
   ThreadCache* cache = make_thread_cache(device, memory);
   if (cache && is_small(bytes, stream)) {
     if (cache->give(data, bytes)) return;
-    cache->spill(bytes);
+    cache->spill(class_of(bytes));
     cache->give(data, bytes);
     return;
   }

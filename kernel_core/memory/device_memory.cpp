@@ -2,6 +2,7 @@
 #include "kernel_core/memory/device_memory.hpp"
 
 #include <cstring>
+#include <utility>
 
 #include "kernel_core/memory/bytes.hpp"
 #include "kernel_core/memory/poison.hpp"
@@ -24,10 +25,7 @@ uint64_t default_cache_limit(const Device& device) {
 }
 
 // Guards the list of all memories, which only grows.
-std::mutex& new_memory_mutex() {
-  static auto* mutex = new std::mutex;
-  return *mutex;
-}
+constinit std::mutex new_memory_mutex;
 
 }  // namespace
 
@@ -37,7 +35,7 @@ DeviceMemory::DeviceMemory(Device& device) : device_(device) { reopened(); }
 
 // Every memory's locks at once; those of two memories are held together nowhere else.
 bool DeviceMemory::handle_forks() {
-  lock_across_fork(ForkOrder::kNewMemory, new_memory_mutex());
+  lock_across_fork(ForkOrder::kNewMemory, new_memory_mutex);
   auto before = [](void*) {
     for (auto* memory = all_; memory; memory = memory->next_)
       memory->usage_.mutex().lock(), memory->mutex_.lock();
@@ -62,7 +60,7 @@ void DeviceMemory::reopened() {
 DeviceMemory& DeviceMemory::of(Device& device) {
   if (auto* known = device.memory.load(std::memory_order_acquire)) [[likely]]
     return *static_cast<DeviceMemory*>(known);
-  std::lock_guard lock(new_memory_mutex());
+  std::lock_guard lock(new_memory_mutex);
   if (auto* known = device.memory.load(std::memory_order_relaxed))
     return *static_cast<DeviceMemory*>(known);
   auto* memory = new DeviceMemory(device);
@@ -95,27 +93,54 @@ void DeviceMemory::deallocate(void* data) noexcept {
   if (Block* block = used_.take(data)) give_block(block);
 }
 
-tenon_status DeviceMemory::allocate_chain(uint64_t bytes, uint32_t count, void** chain,
-                                          uint32_t* got, tenon_err* err) try {
+tenon_status DeviceMemory::allocate_chain(uint32_t size_class, void** chain, uint32_t* count,
+                                          tenon_err* err) try {
   std::lock_guard lock(mutex_);
   *chain = nullptr;
-  *got = 0;
-  for (; *got < count; ++*got) {
+  *count = 0;
+  if (KeptChain* kept = kept_chains_[size_class]) {
+    kept_chains_[size_class] = kept->next_chain;
+    kept_bytes_ -= kept->count * class_bytes(size_class);
+    *chain = kept;
+    *count = kept->count;
+    return TENON_OK;
+  }
+  for (; *count < class_batch(size_class); ++*count) {
     Block* block;
-    tenon_err ignored;
-    tenon_status status = take_block(bytes, nullptr, &block, *got == 0 ? err : &ignored);
-    if (status != TENON_OK) return *got == 0 ? status : TENON_OK;
+    tenon_status status =
+        take_block(class_bytes(size_class), nullptr, &block, *count == 0 ? err : nullptr);
+    if (status != TENON_OK) return *count == 0 ? status : TENON_OK;
     unpoison(block->data, sizeof(void*));
     std::memcpy(block->data, chain, sizeof(void*));
     *chain = block->data;
   }
   return TENON_OK;
 } catch (const std::bad_alloc&) {
-  return *got == 0 ? fail_host_memory(err) : TENON_OK;
+  return *count == 0 ? fail_host_memory(err) : TENON_OK;
 }
 
-void DeviceMemory::deallocate_chain(void* chain) noexcept {
+void DeviceMemory::deallocate_chain(uint32_t size_class, void* chain, uint32_t count) noexcept {
+  if (!chain) return;
   std::lock_guard lock(mutex_);
+  uint64_t bytes = count * class_bytes(size_class);
+  if (kept_bytes_ + bytes > cache_limit_) return give_chain(chain);
+  unpoison(chain, sizeof(KeptChain));
+  auto* kept = static_cast<KeptChain*>(chain);
+  kept->count = count;
+  kept->next_chain = std::exchange(kept_chains_[size_class], kept);
+  kept_bytes_ += bytes;
+}
+
+void DeviceMemory::give_kept_chains() noexcept {
+  for (KeptChain*& first : kept_chains_)
+    while (KeptChain* chain = first) {
+      first = chain->next_chain;
+      give_chain(chain);
+    }
+  kept_bytes_ = 0;
+}
+
+void DeviceMemory::give_chain(void* chain) noexcept {
   while (chain) {
     void* data = chain;
     std::memcpy(&chain, data, sizeof(void*));

@@ -12,6 +12,7 @@
 
 #include "kernel_core/memory/block_table.hpp"
 #include "kernel_core/memory/free_bins.hpp"
+#include "kernel_core/memory/size_class.hpp"
 #include "kernel_core/memory/usage.hpp"
 #include "kernel_core/runtime/device.hpp"
 
@@ -26,6 +27,13 @@ struct Arena {
   tenon_stream stream;
   FreeBins small;
   FreeBins large;
+};
+
+// The first bytes of a chain of small blocks that is kept.
+struct KeptChain {
+  void* next_block;
+  KeptChain* next_chain;
+  uint32_t count;
 };
 
 // Memory kept for recorded work: from begin_hold to release_hold.
@@ -61,11 +69,11 @@ class DeviceMemory final : public DeviceResource {
   tenon_status allocate(uint64_t bytes, tenon_stream stream, void** out, tenon_err* err);
   void deallocate(void* data) noexcept;
 
-  // Up to `count` blocks of host memory, each with a pointer to the next in its first bytes. Fails
-  // only if not even one can be had.
-  tenon_status allocate_chain(uint64_t bytes, uint32_t count, void** chain, uint32_t* got,
-                              tenon_err* err);
-  void deallocate_chain(void* chain) noexcept;
+  // Blocks of host memory of one size class, each with a pointer to the next in its first bytes;
+  // and how many. Fails only if not even one can be had. What comes back is kept as it is for the
+  // next who asks, until memory is short.
+  tenon_status allocate_chain(uint32_t size_class, void** chain, uint32_t* count, tenon_err* err);
+  void deallocate_chain(uint32_t size_class, void* chain, uint32_t count) noexcept;
 
   void record_use(void* data, tenon_stream stream) noexcept;
 
@@ -104,6 +112,8 @@ class DeviceMemory final : public DeviceResource {
   Block* use_block(Block* block, uint64_t bytes);
   Block* cut_behind(Block* block, uint64_t bytes);
   void give_block(Block* block) noexcept;
+  void give_chain(void* chain) noexcept;
+  void give_kept_chains() noexcept;
   void absorb_next(Block* block) noexcept;
   Block* join_free(Block* block) noexcept;
   void free_block(Block* block) noexcept;
@@ -152,6 +162,8 @@ class DeviceMemory final : public DeviceResource {
   uint64_t cache_limit_ = 0;  // unused bytes above which free segments go back at once
   std::vector<std::unique_ptr<Arena>> arenas_;
   BlockTable used_;
+  KeptChain* kept_chains_[kClassCount] = {};
+  uint64_t kept_bytes_ = 0;  // in them
   Segment* segments_ = nullptr;
   Segment* growing_ = nullptr;     // its memory grew in place the last time; NULL: none did
   Block* pending_ = nullptr;       // by list_next

@@ -42,6 +42,7 @@ std::string byte_text(uint64_t bytes) {
 
 MemorySummary DeviceMemory::summary_locked() const {
   MemorySummary summary = totals_;
+  summary.handed -= kept_bytes_;
   for (const auto& arena : arenas_) {
     summary.largest_free =
         std::max({summary.largest_free, arena->small.largest(), arena->large.largest()});

@@ -26,6 +26,10 @@ uint64_t DeviceMemory::segment_bytes(uint64_t bytes) const {
 
 tenon_status DeviceMemory::grow(Arena& arena, uint64_t bytes, Block** out, tenon_err* err) {
   bool small = bytes <= kSmallRequest;
+  if (small && kept_bytes_ > 0) {
+    give_kept_chains();
+    if ((*out = arena.small.find(bytes))) return TENON_OK;
+  }
   uint64_t size = segment_bytes(bytes);
   // Segments that nobody uses are exchanged for one of their joint size: reserved grows only by
   // what is missing. Of several there remains one, so the exchanges come to an end. Not while work
@@ -90,11 +94,10 @@ void DeviceMemory::raw_free(void* data, uint64_t bytes, tenon_stream stream) noe
 // What a plugin calls success is looked at before it is believed.
 tenon_status DeviceMemory::check_raw(void* data, uint64_t bytes, tenon_stream stream,
                                      tenon_err* err) {
-  if (!data) {
+  if (!data)
     return fail(err, TENON_INTERNAL,
                 "%s > %s: returned OK and no memory; this is a bug in the plugin", device_.name,
                 raw_call());
-  }
   if (device_.opaque_memory) return TENON_OK;
   auto address = reinterpret_cast<uintptr_t>(data);
   // Of a pool there are as many segments as blocks: too many to look at each time.
@@ -237,6 +240,7 @@ uint64_t DeviceMemory::release_unused(const Arena* large) noexcept {
 }
 
 uint64_t DeviceMemory::trim_locked() noexcept {
+  give_kept_chains();
   poll_pending(true);
   uint64_t released = release_unused(nullptr), pooled = 0;
   tenon_err ignored;

@@ -29,7 +29,7 @@ class FreeBins {
 
   // Looks at the first blocks of each bin, of all of them only if the alternative is a raw call.
   // NULL: no block is large enough.
-  Block* find(uint64_t bytes) const { return find(bytes, 32); }
+  Block* find(uint64_t bytes, uint32_t steps = 32) const;
 
   uint64_t largest() const;
 
@@ -40,7 +40,6 @@ class FreeBins {
 
   static uint32_t bin_of(uint64_t bytes);
   uint32_t next_filled(uint32_t bin) const;
-  Block* find(uint64_t bytes, uint32_t steps) const;
 
   Fit fit_;
   Block* heads_[kBinCount] = {};

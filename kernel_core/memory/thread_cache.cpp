@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <new>
+#include <utility>
 
 #include "kernel_core/memory/device_memory.hpp"
 
@@ -43,33 +44,17 @@ ThreadCache::~ThreadCache() {
 tenon_status ThreadCache::refill(uint64_t bytes, tenon_err* err) {
   uint32_t size_class = class_of(bytes);
   List& list = lists_[size_class];
-  return memory_.allocate_chain(class_bytes(size_class), class_batch(size_class), &list.head,
-                                &list.count, err);
+  return memory_.allocate_chain(size_class, &list.head, &list.count, err);
 }
 
-void ThreadCache::spill(uint64_t bytes) {
-  List& list = lists_[class_of(bytes)];
-  uint32_t kept = list.count / 2;
-  void* last = list.head;
-  for (uint32_t i = 1; i < kept; ++i) std::memcpy(&last, last, sizeof(void*));
-  void* rest = list.head;
-  if (kept == 0) {
-    list.head = nullptr;
-  } else {
-    void* end = nullptr;
-    std::memcpy(&rest, last, sizeof(void*));
-    std::memcpy(last, &end, sizeof(void*));
-  }
-  list.count = kept;
-  memory_.deallocate_chain(rest);
+void ThreadCache::spill(uint32_t size_class) {
+  List& list = lists_[size_class];
+  memory_.deallocate_chain(size_class, std::exchange(list.head, nullptr), list.count);
+  list.count = 0;
 }
 
 void ThreadCache::drain() {
-  for (List& list : lists_) {
-    memory_.deallocate_chain(list.head);
-    list.head = nullptr;
-    list.count = 0;
-  }
+  for (uint32_t i = 0; i < kClassCount; ++i) spill(i);
 }
 
 void ThreadCache::publish() { memory_.usage().publish(*this); }

@@ -50,8 +50,8 @@ class ThreadCache : public ThreadUsage {
 
   // Fetch blocks of the class that holds `bytes`.
   tenon_status refill(uint64_t bytes, tenon_err* err);
-  // Give half of that class back to the device.
-  void spill(uint64_t bytes);
+  // Give all of a class back to the device.
+  void spill(uint32_t size_class);
   void drain();
 
   void count_allocation(uint64_t bytes) {

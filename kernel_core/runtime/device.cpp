@@ -127,21 +127,19 @@ tenon_status open_known(Kind& kind, tenon_device_id id, Device** out, tenon_err*
   const tenon_device_api* api = kind.api.load(std::memory_order_relaxed);
   Device*& device = kind.devices[index];
   if (!device) device = new Device;
-  if (device->lost) {
+  if (device->lost)
     return fail(err, TENON_UNAVAILABLE,
                 "%s was opened before this process was forked and cannot be used in the child; "
                 "start processes with spawn instead of fork, or open it in the child only",
                 device->name);
-  }
   std::snprintf(device->name, sizeof device->name, "%s:%u", kind.name, index);
   tenon_device handle = nullptr;
   tenon_err local;
   if (!err) err = &local;
   TENON_TRY(device_result(*device, "open", api->open(index, &handle, err), err));
-  if (!handle) {
+  if (!handle)
     return fail(err, TENON_INTERNAL,
                 "%s > open: returned OK and no handle; this is a bug in the plugin", device->name);
-  }
   device->id = id;
   device->api = api;
   device->async = find_group(api, kDeviceGroups[TENON_GROUP_ASYNC]) ? api->async : nullptr;
@@ -231,21 +229,14 @@ Device* find_unopened_device(tenon_device_id id) {
 }
 
 tenon_status open_device(tenon_device_id id, Device** out, tenon_err* err) try {
-  if (Device* device = device_table[id].load(std::memory_order_acquire)) {
-    *out = device;
-    return TENON_OK;
-  }
+  if ((*out = device_table[id].load(std::memory_order_acquire))) return TENON_OK;
   Kind* kind = kind_at(TENON_DEVICE_KIND(id));
-  if (!is_live(kind)) {
+  if (!is_live(kind))
     return fail(err, TENON_NOT_FOUND, "no device has the id %u; known kinds: %s", id,
                 known_kinds().c_str());
-  }
   Lock lock(table_mutex());
   if (!is_live(kind)) return fail_unknown_kind(kind->name, err);
-  if (Device* device = device_table[id].load(std::memory_order_relaxed)) {
-    *out = device;
-    return TENON_OK;
-  }
+  if ((*out = device_table[id].load(std::memory_order_relaxed))) return TENON_OK;
   return open_known(*kind, id, out, err);
 } catch (const std::bad_alloc&) {
   return fail_host_memory(err);
@@ -273,10 +264,9 @@ tenon_status add_device_kind(const tenon_device_api* api, const void* owner, uin
   }
   if (!kind) {
     number = static_cast<int32_t>(kind_count.load(std::memory_order_relaxed));
-    if (number == static_cast<int32_t>(kMaxKinds)) {
+    if (number == static_cast<int32_t>(kMaxKinds))
       return fail(err, TENON_OUT_OF_RANGE, "expected at most %u device kinds; '%s' is one more",
                   kMaxKinds, api->kind);
-    }
     kind = new_kind(api);
   }
   kind->owner = owner;
@@ -322,10 +312,9 @@ tenon_status remove_device_kind(uint32_t number, tenon_err* err) try {
   std::unique_lock lock(table_mutex());
   Kind* kind = kind_at(number);
   if (!is_live(kind)) return fail(err, TENON_NOT_FOUND, "no device kind has the number %u", number);
-  if (std::string leases = leases_of(*kind); !leases.empty()) {
+  if (std::string leases = leases_of(*kind); !leases.empty())
     return fail(err, TENON_FAILED_PRECONDITION,
                 "device kind '%s' is in use: %s; release them first", kind->name, leases.c_str());
-  }
   for (size_t index = 0; index < kind->devices.size(); ++index)
     device_table[TENON_DEVICE_ID(number, index)].store(nullptr, std::memory_order_release);
   if (TENON_DEVICE_KIND(known_host.load(std::memory_order_relaxed)) == number)

@@ -101,27 +101,24 @@ tenon_status check_group(const tenon_device_api* api, const DeviceGroup& group, 
 tenon_status check_device_api(const tenon_device_api* api, tenon_err* err) {
   if (!api) return fail(err, TENON_INVALID_ARGUMENT, "expected a device table, got NULL");
   constexpr size_t kHead = offsetof(tenon_device_api, enumerate);
-  if (api->struct_size < kHead || !api->kind) {
+  if (api->struct_size < kHead || !api->kind)
     return fail(err, TENON_INVALID_ARGUMENT,
                 "device table: expected struct_size >= %zu and a kind name, got struct_size %u and "
                 "kind %s; fill struct_size with sizeof(tenon_device_api)",
                 kHead, api->struct_size, api->struct_size < kHead ? "unread" : "NULL");
-  }
   // A plugin is allowed 16 characters; look no further than one more for the end.
   size_t length = strnlen(api->kind, 17);
-  if (!is_kind_name({api->kind, length})) {
+  if (!is_kind_name({api->kind, length}))
     return fail(err, TENON_INVALID_ARGUMENT,
                 "device kind: expected a name matching [a-z][a-z0-9_]{0,15}, got '%.*s'",
                 static_cast<int>(length), api->kind);
-  }
   constexpr uint64_t kKnown = TENON_DEVICE_FEATURE_OWN_KERNELS_ONLY;
-  if (api->revision <= TENON_ABI_REVISION && api->features & ~kKnown) {
+  if (api->revision <= TENON_ABI_REVISION && api->features & ~kKnown)
     return fail(
         err, TENON_INVALID_ARGUMENT,
         "device kind '%s': revision %u defines the feature bits 0x%llx, got features 0x%llx; write 0",
         api->kind, api->revision, static_cast<unsigned long long>(kKnown),
         static_cast<unsigned long long>(api->features));
-  }
   std::string missing =
       first_missing(api, api->struct_size, offsetof(tenon_device_api, enumerate), kRequired);
   if (!missing.empty())
@@ -152,11 +149,10 @@ tenon_status enumerate_devices(const tenon_device_api* api, std::vector<tenon_de
     add_context(err, "%s > enumerate", api->kind);
     return status;
   }
-  if (count > kMaxDevicesPerKind) {
+  if (count > kMaxDevicesPerKind)
     return fail(err, TENON_INTERNAL,
                 "%s > enumerate: expected at most %u devices, got %u; this is a bug in the plugin",
                 api->kind, kMaxDevicesPerKind, count);
-  }
   infos.resize(count);
   for (tenon_device_info& info : infos) {
     info.struct_size = sizeof info;

@@ -34,10 +34,9 @@ tenon_status device_find(const char* name, tenon_device_id* out, tenon_err* err)
     number = find_device_kind(kind_name);
   }
   if (number < 0) return fail_unknown_kind(kind_name, err);
-  if (index >= kMaxDevicesPerKind) {
+  if (index >= kMaxDevicesPerKind)
     return core::fail(err, TENON_NOT_FOUND, "there is no %.*s; device indices go up to %u",
                       static_cast<int>(text.size()), text.data(), kMaxDevicesPerKind - 1);
-  }
   Device* device;
   TENON_TRY(open_device(TENON_DEVICE_ID(static_cast<uint32_t>(number), index), &device, err));
   *out = device->id;

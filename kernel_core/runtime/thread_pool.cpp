@@ -271,14 +271,14 @@ int32_t processor_count() {
 
 int32_t default_thread_count() {
   const char* wanted = std::getenv("TENON_NUM_THREADS");
-  if (!wanted || !*wanted) return std::min(processor_count(), kMaxThreads);
-  int32_t count = 0;
+  int32_t most = std::min(processor_count(), kMaxThreads), count = 0;
+  if (!wanted || !*wanted) return most;
   const char* end = wanted + std::strlen(wanted);
   auto [stop, error] = std::from_chars(wanted, end, count);
   if (error == std::errc() && stop == end && count >= 1) return std::min(count, kMaxThreads);
   log(LogLevel::kWarning, "TENON_NUM_THREADS: expected a number of at least 1, got '%s'; ignored",
       wanted);
-  return std::min(processor_count(), kMaxThreads);
+  return most;
 }
 
 }  // namespace

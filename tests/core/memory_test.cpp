@@ -322,6 +322,27 @@ TEST(Allocator, GetsTheBlocksOfAThreadBackWhenItEnds) {
   EXPECT_EQ(DeviceMemory::of(device).summary().handed, handed);
 }
 
+TEST(Allocator, UsesKeptBlocksForOtherSizesBeforeItGrows) {
+  Device& device = host_device();
+  trim(device);
+  std::vector<void*> blocks(40000);
+  for (void*& data : blocks) data = take(device, 100);
+  for (void* data : blocks) deallocate(device, data, 100, nullptr);
+  uint64_t raw = host_state().allocations;
+  // As many again are there...
+  for (void*& data : blocks) data = take(device, 100);
+  for (void* data : blocks) deallocate(device, data, 100, nullptr);
+  EXPECT_EQ(host_state().allocations, raw);
+  // ... and of another size.
+  void* others[3];
+  for (void*& data : others) data = take(device, kMiB);
+  EXPECT_EQ(host_state().allocations, raw);
+  for (void* data : others) std::memset(data, 0, kMiB);
+  for (void* data : others) deallocate(device, data, kMiB, nullptr);
+  trim(device);
+  EXPECT_EQ(DeviceMemory::of(device).summary().reserved, 0u);
+}
+
 TEST(Allocator, IsSafeUnderManyThreads) {
   std::vector<std::thread> threads;
   for (unsigned seed = 0; seed < 4; ++seed) {
