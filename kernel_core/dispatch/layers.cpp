@@ -20,7 +20,8 @@ std::mutex layer_mutex;
 uint8_t base_layers(const tenon_value* values, uint32_t count) {
   uint8_t bits = 0;
   visit_tensors(values, count, [&](const tenon_tensor& tensor) {
-    if (tensor.flags & TENON_TENSOR_FOLLOWS_BASE) bits |= slots::tensor_base(&tensor)->layers;
+    const TensorImpl* base = tensor.flags & TENON_TENSOR_FOLLOWS_BASE ? base_of(*impl(&tensor)) : nullptr;
+    if (base) bits |= base->layers;
   });
   return bits;
 }

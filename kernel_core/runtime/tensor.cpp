@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel_core/runtime/tensor.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 
+#include "kernel_core/abi/slots.hpp"
 #include "kernel_core/memory/allocator.hpp"
 #include "kernel_core/runtime/stream.hpp"
 #include "kernel_core/runtime/tensor_extension.hpp"
@@ -16,56 +19,43 @@ namespace {
 // Free blocks of one size, kept per thread. Plain data, so that access is one thread-local read; the
 // guard below returns the blocks when the thread ends.
 struct BlockList {
-  static constexpr uint32_t kLimit = 256;
   void* head = nullptr;
-  uint32_t count = 0;
+  uint32_t room = 0;  // for so many blocks more; none before the guard exists and after it has gone
 };
 constinit thread_local BlockList tensor_blocks;
 constinit thread_local BlockList storage_blocks;
-constinit thread_local enum { kUnguarded, kGuarded, kEnded } thread_phase = kUnguarded;
-
-void drain(BlockList& list) {
-  while (void* block = list.head) {
-    std::memcpy(&list.head, block, sizeof(void*));
-    std::free(block);
-  }
-  list.count = 0;
-}
 
 struct ThreadGuard {
+  ThreadGuard() { tensor_blocks.room = storage_blocks.room = 256; }
   ~ThreadGuard() {
-    thread_phase = kEnded;
-    drain(tensor_blocks);
-    drain(storage_blocks);
+    for (BlockList* list : {&tensor_blocks, &storage_blocks}) {
+      list->room = 0;
+      while (void* block = list->head) {
+        std::memcpy(&list->head, block, sizeof(void*));
+        std::free(block);
+      }
+    }
   }
 };
-
-[[gnu::noinline]] void guard_thread() {
-  static thread_local ThreadGuard guard;
-  (void)guard;
-  thread_phase = kGuarded;
-}
 
 template <class T>
 void* take_block(BlockList& list) {
   if (void* block = list.head) [[likely]] {
     std::memcpy(&list.head, block, sizeof(void*));
-    --list.count;
+    ++list.room;
     return block;
   }
   return std::aligned_alloc(64, (sizeof(T) + 63) / 64 * 64);
 }
 
 void give_block(BlockList& list, void* block) {
-  if (thread_phase != kGuarded) [[unlikely]] {
-    if (thread_phase == kUnguarded) guard_thread();
-    if (thread_phase == kEnded) return std::free(block);
+  if (list.room == 0) [[unlikely]] {
+    static thread_local ThreadGuard guard;
+    if (list.room == 0) return std::free(block);
   }
-  if (list.count >= BlockList::kLimit) [[unlikely]]
-    return std::free(block);
   std::memcpy(block, &list.head, sizeof(void*));
   list.head = block;
-  ++list.count;
+  --list.room;
 }
 
 // Inline, as is create_tensor's use of it: making a tensor is most of what a call on a small one costs.
@@ -169,13 +159,12 @@ tenon_status create_tensor(Device& device, int32_t dtype, int32_t ndim, const in
 }
 
 // One pass over the axes for all that there is to compute and to check.
-tenon_status create_view(const TensorImpl& base, int32_t dtype, int32_t ndim, const int64_t* shape,
-                         const int64_t* strides, int64_t offset, TensorImpl** out, tenon_err* err) {
+[[gnu::always_inline]] static inline tenon_status make_view(const TensorImpl& base, int32_t dtype, int32_t ndim,
+                                                            const int64_t* shape, const int64_t* strides,
+                                                            int64_t offset, TensorImpl** out, tenon_err* err) {
   if (static_cast<uint32_t>(ndim) > TENON_MAX_NDIM) return fail_view(base, ndim, shape, offset, err);
   TensorImpl* tensor = new_tensor_block(ndim);
   if (!tensor) return fail_host_memory(err);
-  tensor->storage = base.storage;
-  if (base.storage) add_reference(base.storage->references);
   int64_t numel = 1, low = offset, high = offset;  // elements of the lowest and highest one touched
   bool is_dense = true;                            // row-major; axes of size 1 may have any stride
   bool is_empty = false, is_wrong = false, is_outside = false;
@@ -187,7 +176,8 @@ tenon_status create_view(const TensorImpl& base, int32_t dtype, int32_t ndim, co
     is_empty |= size == 0;
     is_wrong |= size < 0 || __builtin_mul_overflow(numel, size ? size : 1, &numel);
     is_outside |= __builtin_mul_overflow(size - 1, stride, &reach) ||
-                  __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high);
+                  __builtin_add_overflow(low, std::min<int64_t>(reach, 0), &low) ||
+                  __builtin_add_overflow(high, std::max<int64_t>(reach, 0), &high);
   }
   is_wrong |= numel > INT64_MAX / 16;
   tensor->numel = is_empty ? 0 : numel;
@@ -199,7 +189,9 @@ tenon_status create_view(const TensorImpl& base, int32_t dtype, int32_t ndim, co
   tensor->flags = static_cast<uint16_t>((base.flags & TENON_TENSOR_READONLY) |
                                         (is_dense || is_empty ? TENON_TENSOR_CONTIGUOUS : 0));
   tensor->data = base.data;
+  tensor->storage = base.storage;
   if (const Storage* storage = base.storage) {
+    add_reference(base.storage->references);
     int64_t size = dtype_size(dtype);
     int64_t first = static_cast<char*>(base.data) - static_cast<char*>(storage->data) +
                     static_cast<int64_t>(base.byte_offset);
@@ -223,9 +215,34 @@ tenon_status create_view(const TensorImpl& base, int32_t dtype, int32_t ndim, co
   return TENON_OK;
 }
 
+tenon_status create_view(const TensorImpl& base, int32_t dtype, int32_t ndim, const int64_t* shape,
+                         const int64_t* strides, int64_t offset, TensorImpl** out, tenon_err* err) {
+  return make_view(base, dtype, ndim, shape, strides, offset, out, err);
+}
+
+tenon_status slots::tensor_view_of(tenon_tensor* base, int32_t dtype, int32_t ndim, const int64_t* shape,
+                                   const int64_t* strides, int64_t offset, tenon_tensor** out, tenon_err* err) {
+  TensorImpl* view;
+  TENON_TRY(check_dtype(dtype, err));
+  TENON_TRY(make_view(*impl(base), dtype, ndim, shape, strides, offset, &view, err));
+  TensorImpl* root = base_of(*impl(base));
+  if (!root) root = impl(base);
+  retain(root);
+  view->extensions[kBaseSlot] = root;
+  view->has_extensions = 1u << kBaseSlot;
+  view->flags |= TENON_TENSOR_FOLLOWS_BASE;
+  for (uint8_t rest = root->layers; rest; rest &= rest - 1)  // a layer that is off is not to see it later
+    if (!layer_enabled(std::countr_zero(rest))) view->flags &= ~uint16_t{TENON_TENSOR_FOLLOWS_BASE};
+  *out = view;
+  return TENON_OK;
+}
+
 void destroy_tensor(TensorImpl* tensor) noexcept {
   // Extensions may release further tensors; this one is unreachable by now.
-  if (tensor->has_extensions) drop_extensions(tensor);
+  if (uint32_t kept = tensor->has_extensions) {
+    if (kept & (1u << kBaseSlot)) release(static_cast<TensorImpl*>(tensor->extensions[kBaseSlot]));
+    if (kept & ~(1u << kBaseSlot)) drop_extensions(tensor);
+  }
   if (tensor->storage) release_storage(tensor->storage);
   if (tensor->shape != tensor->inline_dims) std::free(tensor->shape);
   give_block(tensor_blocks, tensor);

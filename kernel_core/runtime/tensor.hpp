@@ -54,8 +54,17 @@ tenon_status create_view(const TensorImpl& base, int32_t dtype, int32_t ndim, co
                          const int64_t* strides, int64_t offset, TensorImpl** out,
                          tenon_err* err);
 
-// Remember that `view` was taken from `base`, or from what `base` was taken from.
-void set_base(TensorImpl* view, TensorImpl* base);
+// The tensor that a view was taken from. NULL: it is none, or that one was assigned other memory since.
+inline TensorImpl* base_of(const TensorImpl& view) {
+  if (!(view.has_extensions & (1u << kBaseSlot))) return nullptr;
+  auto* base = static_cast<TensorImpl*>(view.extensions[kBaseSlot]);
+  return base->storage == view.storage ? base : nullptr;
+}
+
+inline tenon_status check_dtype(int32_t dtype, tenon_err* err) {
+  if (is_dtype(dtype)) return TENON_OK;
+  return fail(err, TENON_INVALID_ARGUMENT, "expected a dtype id below %d, got %d", TENON_DTYPE_COUNT, dtype);
+}
 
 void destroy_tensor(TensorImpl* tensor) noexcept;
 

@@ -22,18 +22,7 @@ std::mutex slot_mutex;
 
 }  // namespace
 
-void set_base(TensorImpl* view, TensorImpl* base) {
-  if (base->has_extensions & (1u << kBaseSlot)) base = static_cast<TensorImpl*>(base->extensions[kBaseSlot]);
-  retain(base);
-  view->extensions[kBaseSlot] = base;
-  view->has_extensions |= 1u << kBaseSlot;
-  view->flags |= TENON_TENSOR_FOLLOWS_BASE;
-  for (uint8_t rest = base->layers; rest; rest &= rest - 1)  // a layer that is off is not to see it later
-    if (!slots::layer_enabled(std::countr_zero(rest))) view->flags &= ~uint16_t{TENON_TENSOR_FOLLOWS_BASE};
-}
-
 void drop_extensions(TensorImpl* tensor) noexcept {
-  if (tensor->has_extensions & (1u << kBaseSlot)) release(static_cast<TensorImpl*>(tensor->extensions[kBaseSlot]));
   for (uint32_t rest = tensor->has_extensions & ~(1u << kBaseSlot); rest; rest &= rest - 1) {
     int32_t slot = std::countr_zero(rest);
     if (tenon_drop_fn drop = slot_table[slot].drop.load(std::memory_order_acquire)) drop(tensor->extensions[slot]);

@@ -32,7 +32,7 @@ Extent extent_of(int32_t ndim, const int64_t* shape, const int64_t* strides) {
   Extent extent{0, 0};
   for (int32_t axis = 0; axis < ndim; ++axis) {
     if (shape[axis] == 0) return {0, -1};
-    int64_t reach = (shape[axis] - 1) * strides[axis];
+    auto reach = static_cast<int64_t>(static_cast<uint64_t>(shape[axis] - 1) * static_cast<uint64_t>(strides[axis]));
     (reach < 0 ? extent.low : extent.high) += reach;
   }
   return extent;

@@ -12,28 +12,6 @@ namespace tenon::core {
 
 Storage* new_storage();
 
-namespace {
-
-tenon_status check_dtype(int32_t dtype, tenon_err* err) {
-  if (is_dtype(dtype)) return TENON_OK;
-  return core::fail(err, TENON_INVALID_ARGUMENT, "expected a dtype id below %d, got %d", TENON_DTYPE_COUNT, dtype);
-}
-
-// First and one past the last byte a layout touches relative to its first element.
-bool byte_range(int32_t dtype, int32_t ndim, const int64_t* shape, const int64_t* strides, int64_t* low,
-                int64_t* high) {
-  int64_t size = dtype_size(dtype);
-  int64_t first = 0, last = 0;
-  for (int32_t axis = 0; axis < ndim; ++axis) {
-    int64_t reach;
-    if (__builtin_mul_overflow(shape[axis] - 1, strides[axis], &reach)) return false;
-    if (__builtin_add_overflow(reach < 0 ? first : last, reach, reach < 0 ? &first : &last)) return false;
-  }
-  return !__builtin_mul_overflow(first, size, low) && !__builtin_mul_overflow(last + 1, size, high);
-}
-
-}  // namespace
-
 namespace slots {
 
 tenon_status tensor_create(tenon_device_id device_id, int32_t dtype, int32_t ndim, const int64_t* shape,
@@ -62,9 +40,7 @@ tenon_status tensor_wrap(tenon_device_id device_id, int32_t dtype, int32_t ndim,
                 static_cast<long long>(numel));
   int64_t own_strides[TENON_MAX_NDIM];
   if (!strides) contiguous_strides(ndim, shape, own_strides), strides = own_strides;
-  int64_t low = 0, high = 0;
-  if (numel > 0 && !byte_range(dtype, ndim, shape, strides, &low, &high))
-    return core::fail(err, TENON_INVALID_ARGUMENT, "strides reach further than memory does");
+  Extent extent = extent_of(ndim, shape, strides);  // create_view refuses strides that reach too far
 
   // A base that starts at the lowest byte; the tensor is a view of it.
   Storage* storage = new_storage();
@@ -76,12 +52,12 @@ tenon_status tensor_wrap(tenon_device_id device_id, int32_t dtype, int32_t ndim,
   base.dl_device_type = device->info.dl_device_type;
   base.dl_device_id = static_cast<int32_t>(TENON_DEVICE_INDEX(device->id));
   base.flags = static_cast<uint16_t>(flags & TENON_TENSOR_READONLY);
-  storage->data = data ? static_cast<char*>(data) + low : nullptr;
-  storage->bytes = static_cast<uint64_t>(high - low);
+  uint64_t size = dtype_size(dtype);
+  storage->data = data ? static_cast<char*>(data) + static_cast<uint64_t>(extent.low) * size : nullptr;
+  storage->bytes = (static_cast<uint64_t>(extent.high) - static_cast<uint64_t>(extent.low) + 1) * size;
+  storage->references.store(0, std::memory_order_relaxed);  // the view adds the only one
   TensorImpl* tensor;
-  tenon_status status = create_view(base, dtype, ndim, shape, strides, 0, &tensor, err);
-  if (status != TENON_OK) return status;  // host memory ran out: the storage header is not worth saving
-  storage->references.store(1, std::memory_order_relaxed);
+  TENON_TRY(create_view(base, dtype, ndim, shape, strides, 0, &tensor, err));
   storage->drop = drop;
   storage->drop_user = user;
   *out = tensor;
@@ -97,13 +73,6 @@ tenon_status tensor_view(tenon_tensor* base, int32_t dtype, int32_t ndim, const 
   return TENON_OK;
 }
 
-tenon_status tensor_view_of(tenon_tensor* base, int32_t dtype, int32_t ndim, const int64_t* shape,
-                            const int64_t* strides, int64_t offset, tenon_tensor** out, tenon_err* err) {
-  TENON_TRY(tensor_view(base, dtype, ndim, shape, strides, offset, out, err));
-  set_base(impl(*out), impl(base));
-  return TENON_OK;
-}
-
 void tensor_retain(tenon_tensor* tensor) { retain(impl(tensor)); }
 void tensor_release(tenon_tensor* tensor) {
   if (tensor) release(impl(tensor));
@@ -113,10 +82,7 @@ uint32_t tensor_use_count(const tenon_tensor* tensor) {
   return impl(tensor)->references.load(std::memory_order_acquire);
 }
 
-tenon_tensor* tensor_base(const tenon_tensor* tensor) {
-  const TensorImpl* self = impl(tensor);
-  return self->has_extensions & (1u << kBaseSlot) ? static_cast<TensorImpl*>(self->extensions[kBaseSlot]) : nullptr;
-}
+tenon_tensor* tensor_base(const tenon_tensor* tensor) { return base_of(*impl(tensor)); }
 
 const void* tensor_storage(const tenon_tensor* tensor) { return impl(tensor)->storage; }
 uint32_t tensor_storage_use_count(const tenon_tensor* tensor) {
@@ -145,6 +111,10 @@ tenon_status tensor_assign(tenon_tensor* tensor, tenon_tensor* source, tenon_err
   std::swap(static_cast<tenon_tensor&>(*to), static_cast<tenon_tensor&>(*fresh));
   std::swap(to->layers, fresh->layers);  // history stays with the handle
   std::swap(to->storage, fresh->storage);
+  constexpr uint32_t kBase = 1u << kBaseSlot;  // of what it was a view of it is none any more
+  std::swap(to->extensions[kBaseSlot], fresh->extensions[kBaseSlot]);
+  fresh->has_extensions = to->has_extensions & kBase;
+  to->has_extensions &= ~kBase;
   if (fresh_inline) to->shape = to->inline_dims, to->strides = to->inline_dims + kInlineDims;
   if (to_inline) fresh->shape = fresh->inline_dims, fresh->strides = fresh->inline_dims + kInlineDims;
   release(fresh);

@@ -81,6 +81,10 @@ bool is_current(Variable* of_view, Variable* of_base) {
 
 tenon_status renew(tenon_tensor* view, Variable** out, tenon_err* err) {
   tenon_tensor* base = host->tensor_base(view);
+  if (!base) {  // it was assigned other memory: what the view has stays
+    if (*out) (*out)->version = host->tensor_version(view);
+    return TENON_OK;
+  }
   Variable* of_base = variable_of(base);
   if (*out && is_current(*out, of_base)) {
     (*out)->version = host->tensor_version(view);

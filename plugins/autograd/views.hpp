@@ -26,8 +26,9 @@ inline tenon_status current_variable(tenon_tensor* tensor, Variable** out, tenon
 
 // Does the tensor's history come from its base when it is next asked for?
 inline bool inherits_history(const tenon_tensor* tensor) {
-  return follows_base(*tensor) && !(tensor->layers & place.bit) &&
-         host->tensor_base(tensor)->layers & place.bit;
+  if (!follows_base(*tensor) || tensor->layers & place.bit) return false;
+  const tenon_tensor* base = host->tensor_base(tensor);
+  return base && base->layers & place.bit;
 }
 
 // May `tensor` be written to while recording? `is_argument`: it is also read, or wholly overwritten

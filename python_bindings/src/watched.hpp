@@ -9,7 +9,8 @@ namespace tenon::python {
 // The bits of the layers that ask to see calls that take the tensor.
 inline uint8_t layers_of(const tenon_tensor* tensor) {
   uint8_t layers = tensor->layers;
-  if (tensor->flags & TENON_TENSOR_FOLLOWS_BASE) layers |= host->tensor_base(tensor)->layers;
+  if (tensor->flags & TENON_TENSOR_FOLLOWS_BASE)
+    if (const tenon_tensor* base = host->tensor_base(tensor)) layers |= base->layers;
   return layers;
 }
 

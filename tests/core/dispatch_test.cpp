@@ -85,6 +85,44 @@ TEST_F(Dispatch, ViewsOfKnownShapeRememberTheRoot) {
             TENON_OUT_OF_RANGE);
 }
 
+TEST_F(Dispatch, OtherMemoryMakesAViewNone) {
+  auto x = tensor({4}, {1, 2, 3, 4}), y = tensor({2}, {5, 6});
+  int64_t two = 2, stride = 1;
+  tenon_tensor* view;
+  ASSERT_EQ(slots::tensor_view_of(x.get(), TENON_DTYPE_F32, 1, &two, &stride, 1, &view, nullptr), TENON_OK);
+  TensorRef owner(impl(view));
+  ASSERT_EQ(slots::tensor_assign(view, y.get(), nullptr), TENON_OK);
+  EXPECT_EQ(slots::tensor_base(view), nullptr);
+  EXPECT_FALSE(view->flags & TENON_TENSOR_FOLLOWS_BASE);
+  EXPECT_THAT(values(impl(view)), ElementsAre(5, 6));
+  EXPECT_EQ(slots::tensor_use_count(x.get()), 1u);
+  EXPECT_EQ(slots::tensor_storage_use_count(x.get()), 1u);
+}
+
+TEST_F(Dispatch, ViewsStayWithTheMemoryThatTheirBaseHad) {
+  auto x = tensor({4}, {1, 2, 3, 4}), y = tensor({2}, {5, 6});
+  int64_t two = 2, stride = 1;
+  tenon_tensor *view, *further;
+  ASSERT_EQ(slots::tensor_view_of(x.get(), TENON_DTYPE_F32, 1, &two, &stride, 1, &view, nullptr), TENON_OK);
+  TensorRef owner(impl(view));
+  ASSERT_EQ(slots::tensor_assign(x.get(), y.get(), nullptr), TENON_OK);
+  EXPECT_EQ(slots::tensor_base(view), nullptr);
+  EXPECT_THAT(values(impl(view)), ElementsAre(2, 3));
+  ASSERT_EQ(slots::tensor_view_of(view, TENON_DTYPE_F32, 1, &two, &stride, 0, &further, nullptr), TENON_OK);
+  TensorRef second(impl(further));
+  EXPECT_EQ(slots::tensor_base(further), view);
+}
+
+TEST_F(Dispatch, WrappedMemoryEndsWhereAddressesDo) {
+  float memory[2] = {};
+  constexpr int64_t kHuge = int64_t{1} << 62;
+  int64_t shape[] = {3}, strides[] = {kHuge};
+  tenon_tensor* wrapped;
+  EXPECT_NE(slots::tensor_wrap(slots::device_host(), TENON_DTYPE_F32, 1, shape, strides, memory, 0, nullptr, nullptr,
+                               &wrapped, nullptr),
+            TENON_OK);
+}
+
 struct ViewCase {
   std::vector<int64_t> shape, strides;
   int64_t offset;

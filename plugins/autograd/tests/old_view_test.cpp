@@ -44,6 +44,33 @@ TEST(OldViews, OfViews) {
   EXPECT_EQ(grad_values(w), (Values{0, 4, 0, 0, 10, 0}));
 }
 
+TEST(OldViews, AreNoneOnceTheyHaveOtherMemory) {
+  Tensor base = vector({0, 0, 0, 0}), w = parameter({1, 2}), other = vector({5, 6});
+  Tensor view = slice(base, 1, 3);
+  ASSERT_EQ(host->tensor_assign(view.get(), other.get(), nullptr), TENON_OK);
+  call_on(view, "add", {w});
+  EXPECT_FALSE(requires_grad(base));
+  EXPECT_EQ(values(base), (Values{0, 0, 0, 0}));
+  EXPECT_EQ(values(other), (Values{6, 8}));
+  backward(sum(view * view));
+  EXPECT_EQ(grad_values(w), (Values{12, 16}));
+}
+
+TEST(OldViews, DoNotFollowABaseThatHasOtherMemory) {
+  Tensor base = vector({0, 0, 0, 0}), w = parameter({1, 2, 3, 4}), other = vector({5, 6, 7, 8});
+  Tensor view = slice(base, 1, 3);
+  ASSERT_EQ(host->tensor_assign(base.get(), other.get(), nullptr), TENON_OK);
+  call_on(base, "add", {w});
+  EXPECT_TRUE(requires_grad(base));
+  EXPECT_FALSE(requires_grad(view));
+  EXPECT_EQ(values(view), (Values{0, 0}));
+  Tensor part = parameter({1, 2});
+  call_on(view, "add", {part});
+  backward(sum(view * view));
+  EXPECT_EQ(grad_values(part), (Values{2, 4}));
+  EXPECT_EQ(values(base), (Values{6, 8, 10, 12}));
+}
+
 TEST(OldViews, OfEveryKind) {
   Tensor base = matrix(2, 2, {0, 0, 0, 0}), w = require(matrix(2, 2, {1, 2, 3, 4}));
   std::vector<int64_t> flat{4}, one{1}, wide{3, 2, 2};
