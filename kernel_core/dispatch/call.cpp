@@ -219,13 +219,15 @@ bool has_own_kernel(Operator& op, const tenon_value* args, tenon_value* outs) {
 // Composites are taken apart above the layers, which then see the parts.
 tenon_status call_composite(Operator& op, tenon_value* args, tenon_value* outs, tenon_err* err) {
   uint8_t wanted = wanted_layers(args, op.def.nparams, outs, op.def.nouts, enabled_layers());
+  tenon_status status;
+  if (op.views_first && !wanted && call_view(op, args, outs, err, &status)) return status;
   bool want_parts = wanted & ~layer_table.kernels.load(std::memory_order_relaxed);
-  if (!want_parts && op.can_infer() && has_own_kernel(op, args, outs))
+  if (!want_parts && op.can_infer() && !op.views_first && has_own_kernel(op, args, outs))
     return wanted ? enter_layer(wanted, op, args, op.def.nparams, outs, op.def.nouts, err)
                   : call_general(op, args, outs, err);
   tenon_value results[kMaxOutputs];
   for (uint32_t i = 0; i < op.def.nouts; ++i) results[i].tag = TENON_VALUE_NONE;
-  tenon_status status = op.decompose(args, results, err);
+  status = op.decompose(args, results, err);
   if (status != TENON_OK) {
     drop_results(results, op.def.nouts);
     return status;

@@ -110,7 +110,8 @@ bool is_simple(const tenon_op_def& def) {
 
 bool is_plain_view(const tenon_op_def& def) {
   auto is_tensor = [](const tenon_param_def& param) { return param.kind <= TENON_PARAM_TENSORS; };
-  return (def.flags & (TENON_OP_VIEW | TENON_OP_NO_GRAD)) == TENON_OP_VIEW && def.compute == TENON_COMPUTE_FIRST &&
+  bool may_view = def.flags & TENON_OP_VIEW || (def.flags & TENON_OP_COMPOSITE && def.infer);
+  return may_view && !(def.flags & TENON_OP_NO_GRAD) && def.compute == TENON_COMPUTE_FIRST &&
          ~def.dtype_mask << (64 - TENON_DTYPE_COUNT) == 0 && def.nouts == 1 && def.nparams > 0 &&
          std::none_of(def.params + 1, def.params + def.nparams, is_tensor);
 }

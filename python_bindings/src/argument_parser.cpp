@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "errors.hpp"
+#include "small_int.hpp"
 #include "types.hpp"
 
 namespace tenon::python {
@@ -97,6 +98,7 @@ bool set_int(PyObject* object, int64_t& out) {
 // int, bool, or what declares itself an integer by __index__ (NumPy's). Tensors are refused:
 // reading one waits for its device.
 bool box_int(PyObject* object, int64_t& out) {
+  if (small_int(object, out)) return true;
   if (PyLong_Check(object)) return set_int(object, out);
   if (is_tensor(object) || !PyIndex_Check(object)) return false;
   PyObject* index = PyNumber_Index(object);
@@ -219,6 +221,7 @@ bool is_single(int32_t kind, PyObject* object) {
 
 bool box_list_argument(int32_t kind, PyObject* object, const OperatorObject& self,
                        tenon_value& value, ArgumentArena& arena) {
+  if (PyLong_CheckExact(object)) return box_list(kind, &object, 1, self, value, arena);
   Py_ssize_t count;
   if (PyObject* const* items = list_items(object, count, arena))
     return box_list(kind, items, count, self, value, arena);

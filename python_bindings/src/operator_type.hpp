@@ -37,6 +37,7 @@ struct OperatorObject {
   CallForm form;
   bool returns_list;
   bool gathers;         // f(x, 1, 2) means f(x, [1, 2]): the last positional parameter is a list
+  bool has_view_rule;   // see view.hpp
   bool sizes_by_shape;  // creation: the work is the product of the shape argument
   PyObject* name;
   PyTypeObject* result_type;  // named tuple for several results

@@ -8,6 +8,7 @@
 #include "element.hpp"
 #include "index_key.hpp"
 #include "runtime.hpp"
+#include "small_int.hpp"
 #include "tensor_type.hpp"
 #include "view.hpp"
 
@@ -98,11 +99,8 @@ Tensor read_positions(const Key& key, Tensor view) {
 PyObject* tensor_subscript(PyObject* self, PyObject* object) {
   tenon_tensor* tensor = handle_of(self);
   if (tensor->ndim > 0 && !is_watched(tensor)) [[likely]] {
-    if (PyLong_CheckExact(object)) {
-      int overflow;
-      int64_t index = PyLong_AsLongLongAndOverflow(object, &overflow);
-      if (!overflow) return select_first(tensor, index);
-    }
+    int64_t index;
+    if (small_int(object, index)) return select_first(tensor, index);
     if (PySlice_Check(object)) return slice_first(tensor, object);
   }
   return read_key(tensor, object);
@@ -133,13 +131,11 @@ bool write_positions(const Key& key, Tensor view, const Tensor& value) {
 // simple, -1: Python error set.
 int assign_number(tenon_tensor* tensor, PyObject* object, PyObject* value) {
   bool number = PyFloat_CheckExact(value) || PyLong_CheckExact(value);
-  bool simple = number && PyLong_CheckExact(object) && tensor->ndim == 1 && !is_watched(tensor) &&
+  int64_t index;
+  bool simple = number && small_int(object, index) && tensor->ndim == 1 && !is_watched(tensor) &&
                 !(tensor->flags & TENON_TENSOR_READONLY) && can_write(tensor->dtype) &&
                 tensor->device != TENON_DEVICE_META && is_host_memory(tensor->device);
   if (!simple) return 0;
-  int overflow;
-  int64_t index = PyLong_AsLongLongAndOverflow(object, &overflow);
-  if (overflow) return 0;
   if (!normalise_index(index, tensor->shape[0], 0)) return -1;
   int64_t offset = index * tensor->strides[0] * host->dtype_size(tensor->dtype);
   if (!write_element(static_cast<char*>(tensor->data) + offset, tensor->dtype, value)) return -1;

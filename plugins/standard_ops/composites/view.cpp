@@ -7,20 +7,13 @@ namespace tenon::standard_ops {
 
 namespace {
 
-// `x` in a shape of as many elements: over the same memory if strides can say so. Where no layer
-// can want to see it, for itself or for the tensor that `x` is a view of, no operator is called for
-// that.
+// `x` in a shape of as many elements, for layers that see the parts: over the same memory if
+// strides can say so.
 tenon_status give_reshaped(Scope& scope, tenon_tensor* x, Ints shape, tenon_value* outs) {
   int64_t strides[TENON_MAX_NDIM];
-  if (!view_strides(*x, shape, strides))
-    return finish(scope, outs, ops::view(scope, ops::clone(scope, x), list_of(shape)));
-  if (x->layers != 0 || host->tensor_base(x) || host->layers_every_call() != 0)
+  if (view_strides(*x, shape, strides))
     return finish(scope, outs, ops::view(scope, x, list_of(shape)));
-  tenon_tensor* view;
-  TENON_TRY(host->tensor_view_of(x, x->dtype, static_cast<int32_t>(shape.size()), shape.data(),
-                                 strides, 0, &view, scope.err()));
-  outs[0] = {TENON_VALUE_TENSOR, 0, {.p = view}};
-  return TENON_OK;
+  return finish(scope, outs, ops::view(scope, ops::clone(scope, x), list_of(shape)));
 }
 
 }  // namespace
@@ -42,21 +35,8 @@ TENON_DECOMPOSE(flatten) {
   Tensor x = operand(scope, args[0]);
   if (!scope.ok()) return scope.status();
   int64_t shape[TENON_MAX_NDIM];
-  shape[0] = 1;
-  if (x->ndim == 0) return give_reshaped(scope, x.get(), {shape, 1}, outs);
-  int32_t start, stop;
-  TENON_TRY(resolve_axis("flatten", int_of(args[1]), x->ndim, &start, err));
-  TENON_TRY(resolve_axis("flatten", int_of(args[2]), x->ndim, &stop, err));
-  if (start > stop)
-    return shapes::fail(err, TENON_INVALID_ARGUMENT, "flatten",
-                        "expected start <= stop, got %d and %d", start, stop);
-  size_t ndim = 0;
-  for (int32_t axis = 0; axis < x->ndim; ++axis) {
-    if (axis > start && axis <= stop)
-      shape[ndim - 1] *= x->shape[axis];
-    else
-      shape[ndim++] = x->shape[axis];
-  }
+  size_t ndim;
+  TENON_TRY(flat_shape(*x.get(), int_of(args[1]), int_of(args[2]), shape, &ndim, err));
   return give_reshaped(scope, x.get(), {shape, ndim}, outs);
 }
 

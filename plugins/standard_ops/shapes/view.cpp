@@ -29,6 +29,36 @@ TENON_INFER(view) {
   return TENON_OK;
 }
 
+namespace {
+
+// A view, or a new tensor where memory cannot be described so.
+void set_reshaped(tenon_meta& meta, const tenon_tensor& x, Ints shape) {
+  begin_view(meta, x);
+  std::copy(shape.begin(), shape.end(), meta.shape);
+  meta.ndim = static_cast<int32_t>(shape.size());
+  if (!view_strides(x, shape, meta.strides)) meta.kind = TENON_META_NEW;
+}
+
+}  // namespace
+
+TENON_INFER(reshape) {
+  const tenon_tensor& x = tensor_of(args[0]);
+  int64_t shape[TENON_MAX_NDIM];
+  Ints wanted = ints_of(args[1]);
+  TENON_TRY(resolve_shape("reshape", x, wanted, shape, err));
+  set_reshaped(outs[0], x, {shape, wanted.size()});
+  return TENON_OK;
+}
+
+TENON_INFER(flatten) {
+  const tenon_tensor& x = tensor_of(args[0]);
+  int64_t shape[TENON_MAX_NDIM];
+  size_t ndim;
+  TENON_TRY(flat_shape(x, int_of(args[1]), int_of(args[2]), shape, &ndim, err));
+  set_reshaped(outs[0], x, {shape, ndim});
+  return TENON_OK;
+}
+
 TENON_INFER(transpose) {
   const tenon_tensor& x = tensor_of(args[0]);
   int32_t first, second;

@@ -32,6 +32,26 @@ tenon_status resolve_shape(const char* op, const tenon_tensor& x, Ints wanted, i
       ll(x.numel), shape_text(x).c_str(), list_text(wanted).c_str());
 }
 
+tenon_status flat_shape(const tenon_tensor& x, int64_t start, int64_t stop, int64_t* shape,
+                        size_t* ndim, tenon_err* err) {
+  shape[0] = 1;
+  *ndim = x.ndim == 0;
+  if (x.ndim == 0) return TENON_OK;
+  int32_t first, last;
+  TENON_TRY(resolve_axis("flatten", start, x.ndim, &first, err));
+  TENON_TRY(resolve_axis("flatten", stop, x.ndim, &last, err));
+  if (first > last)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "flatten",
+                        "expected start <= stop, got %d and %d", first, last);
+  for (int32_t axis = 0; axis < x.ndim; ++axis) {
+    if (axis > first && axis <= last)
+      shape[*ndim - 1] *= x.shape[axis];
+    else
+      shape[(*ndim)++] = x.shape[axis];
+  }
+  return TENON_OK;
+}
+
 // Walk both shapes from the back. Axes of `x` that lie evenly in memory form a chunk; every chunk
 // must be covered exactly by a run of new axes.
 bool view_strides(const tenon_tensor& x, Ints shape, int64_t* strides) {
