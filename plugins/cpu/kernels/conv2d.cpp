@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv2d and its gradients as matrix products over images that are unrolled panel by panel.
+#include "conv_depthwise.hpp"
+#include "conv_depthwise_grad.hpp"
+#include "conv_depthwise_rows.hpp"
 #include "conv_direct.hpp"
 #include "conv_unroll.hpp"
 #include "conv_winograd.hpp"
@@ -38,129 +41,19 @@ void fill_results(const Results<T>& results, int64_t filters, int64_t n, const T
   }
 }
 
-// Few filters against planes that stay in the second-level cache: see conv_direct.hpp.
-template <class T>
-bool is_direct(const ConvShapes& s) {
-  constexpr int64_t most_filters = 16, most_bytes = 512 * 1024;
-  return s.group_filters() <= most_filters && s.columns >= kWidth<T> / 2 && s.depth() > 0 &&
-         PaddedPlanes<T>(s).count(s.group_channels()) * sizeof(T) <= most_bytes;
-}
-
-// Where every tap of a group begins in its padded planes.
-template <class T>
-tenon_status tap_offsets(tenon_ctx* ctx, const ConvShapes& s, const PaddedPlanes<T>& padded,
-                         int64_t** out, tenon_err* err) {
-  void* memory = nullptr;
-  const auto bytes = static_cast<uint64_t>(s.depth()) * sizeof(int64_t);
-  if (const tenon_status status = host->scratch(ctx, bytes, &memory, err); status != TENON_OK) {
-    return status;
-  }
-  int64_t* to = *out = static_cast<int64_t*>(memory);
-  Tap tap(s, 0);
-  for (int64_t t = 0; t < s.depth(); ++t, tap.next(s)) *to++ = padded.offset(tap.c, tap.u, tap.v);
-  return TENON_OK;
-}
-
-template <class T>
-tenon_status run_forward_direct(tenon_ctx* ctx, const ConvShapes& s, const T* x, const T* weight,
-                                const T* bias, T* out, tenon_err* err) {
-  const PaddedPlanes<T> padded(s);
-  int64_t* offsets;
-  const tenon_status status = tap_offsets<T>(ctx, s, padded, &offsets, err);
-  if (status != TENON_OK) return status;
-  const int64_t filters = s.group_filters(), channels = s.group_channels();
-  const int64_t bytes = padded.count(channels) * static_cast<int64_t>(sizeof(T));
-  return parallel_with_memory(
-      ctx, s.batch * s.groups, filters * s.depth() * s.results() / kWidth<T>, bytes, err,
-      [&](int64_t item, void* memory) {
-        T* planes = static_cast<T*>(memory);
-        padded.fill(x + item * channels * s.pixels(), channels, planes);
-        for (int64_t f = 0; f < filters;) {
-          const int64_t first = item % s.groups * filters + f;
-          const T* row = weight + first * s.depth();
-          const T* shift = bias ? bias + first : nullptr;
-          T* to = out + (item * filters + f) * s.results();
-          if (f + 4 <= filters) {
-            direct_filters<T, 4>(s, padded, offsets, planes, row, shift, to);
-            f += 4;
-          } else if (f + 2 <= filters) {
-            direct_filters<T, 2>(s, padded, offsets, planes, row, shift, to);
-            f += 2;
-          } else {
-            direct_filters<T, 1>(s, padded, offsets, planes, row, shift, to);
-            f += 1;
-          }
-        }
-      });
-}
-
-// Threads share the groups: each adds up all images of its own.
-template <class T>
-tenon_status run_weight_grad_direct(tenon_ctx* ctx, const ConvShapes& s, const T* grad, const T* x,
-                                    T* weight, tenon_err* err) {
-  const PaddedPlanes<T> padded(s);
-  int64_t* offsets;
-  const tenon_status status = tap_offsets<T>(ctx, s, padded, &offsets, err);
-  if (status != TENON_OK) return status;
-  const int64_t filters = s.group_filters(), channels = s.group_channels();
-  const int64_t bytes = padded.count(channels) * static_cast<int64_t>(sizeof(T));
-  return parallel_with_memory(
-      ctx, s.groups, s.batch * filters * s.depth() * s.results() / kWidth<T>, bytes, err,
-      [&](int64_t g, void* memory) {
-        T* planes = static_cast<T*>(memory);
-        T* sums = weight + g * filters * s.depth();
-        std::fill_n(sums, filters * s.depth(), T(0));
-        for (int64_t n = 0; n < s.batch; ++n) {
-          const int64_t item = n * s.groups + g;
-          padded.fill(x + item * channels * s.pixels(), channels, planes);
-          for (int64_t f = 0; f < filters; ++f) {
-            direct_weight_grad<T>(s, padded, offsets, planes,
-                                  grad + (item * filters + f) * s.results(), sums + f * s.depth());
-          }
-        }
-      });
-}
-
-// By minimal filtering. `*finite` tells whether the results may stand: an infinity or a NaN spreads
-// over its tile, where the plain sum keeps it in its window.
-template <class T>
-tenon_status run_winograd(tenon_ctx* ctx, const ConvShapes& s, const T* x, const T* weight,
-                          const T* bias, T* out, bool* finite, tenon_err* err) {
-  const int64_t filters = s.group_filters(), channels = s.group_channels();
-  const int64_t row = weight_stride<T>(channels), numel = filters * row;  // of one group
-  void* memory = nullptr;
-  const auto bytes = static_cast<uint64_t>(s.groups * numel) * sizeof(T);
-  if (const tenon_status status = host->scratch(ctx, bytes, &memory, err); status != TENON_OK) {
-    return status;
-  }
-  T* weights = static_cast<T*>(memory);
-  parallel(s.filters, channels * kPositions * 2, [&](int64_t begin, int64_t end) {
-    for (int64_t f = begin; f < end; ++f) {
-      transform_weight(weight + f * channels * 9, channels, weights + f * row);
-    }
-  });
-  const WinogradTiles tiles(s);
-  const int64_t blocks = (tiles.count() + kTilesTogether - 1) / kTilesTogether;
-  std::atomic<bool> all_finite = true;
-  const tenon_status status = parallel_with_memory(
-      ctx, s.groups * blocks, filters * channels * kTilesTogether, winograd_bytes<T>(s), err,
-      [&](int64_t item, void* own) {
-        const int64_t g = item / blocks;
-        if (!winograd_block<T>(s, tiles, item % blocks * kTilesTogether,
-                               x + g * channels * s.pixels(), weights + g * numel,
-                               bias ? bias + g * filters : nullptr, out + g * filters * s.results(),
-                               own)) {
-          all_finite.store(false, std::memory_order_relaxed);
-        }
-      });
-  *finite = all_finite.load(std::memory_order_relaxed);
-  return status;
-}
-
 // out[image, group] = weight[group] * unrolled x[image, group], the images side by side.
 template <class T>
 tenon_status run_forward(tenon_ctx* ctx, const ConvShapes& s, const T* x, const T* weight,
                          const T* bias, T* out, tenon_err* err) {
+  if (s.is_depthwise()) {
+    constexpr int dtype = std::is_same_v<T, float> ? TENON_DTYPE_F32 : TENON_DTYPE_F64;
+    const Images images{x, dtype, s.channels * s.pixels(), s.pixels(), 1};
+    if (suits_depthwise_rows<T>(s, images)) {
+      return run_depthwise_rows<T>(ctx, s, images, weight, bias, out, err);
+    }
+    return run_depthwise<T>(ctx, s, ChannelReader<T>(images), weight, bias,
+                            ChannelWriter<T>(out, dtype, s.results()), err);
+  }
   if (is_direct<T>(s)) return run_forward_direct<T>(ctx, s, x, weight, bias, out, err);
   if (suits_winograd(s)) {
     bool finite = false;
@@ -274,8 +167,12 @@ tenon_status run_weight_grad(tenon_ctx* ctx, const ConvShapes& s, const T* grad,
                              T* weight, tenon_err* err) {
   const int64_t filters = s.group_filters(), depth = s.depth(), sums = s.batch * s.results();
   if (sums == 0) return std::fill_n(weight, s.filters * depth, T(0)), TENON_OK;
-  if (s.groups > 1 && s.group_channels() == 1 && is_direct<T>(s)) {
-    return run_weight_grad_direct<T>(ctx, s, grad, x, weight, err);
+  if (s.is_depthwise()) {
+    constexpr int dtype = std::is_same_v<T, float> ? TENON_DTYPE_F32 : TENON_DTYPE_F64;
+    const ChannelReader<T> grads(
+        {grad, dtype, s.filters * s.results(), s.group_filters() * s.results(), 1});
+    const ChannelReader<T> planes({x, dtype, s.channels * s.pixels(), s.pixels(), 1});
+    return run_depthwise_grad<T>(ctx, s, grads, planes, weight, err);
   }
   void* memory = nullptr;
   tenon_status status =

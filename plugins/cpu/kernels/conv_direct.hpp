@@ -1,64 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of few filters, depthwise ones above all: unrolling an image would cost more than
-// the product. The planes of a group are copied once, with their padding; every tap then is a
-// shift.
+// Convolutions of few filters: unrolling an image would cost more than the product. The planes of a
+// group are copied once, with their padding; every tap then is a shift.
 #pragma once
 
-#include "conv_shapes.hpp"
-#include "gemm_micro.hpp"
-
-#include <algorithm>
+#include "conv_unroll.hpp"
+#include "kernel.hpp"
+#include "padded_planes.hpp"
+#include "parallel_memory.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
-
-// Channels of one image with zeros around, cut by columns so that those a stride apart lie side by
-// side: a vector of results reads a vector of pixels under every tap.
-template <class T>
-class PaddedPlanes {
- public:
-  explicit PaddedPlanes(const ConvShapes& s)
-      : s_(s),
-        rows_((s.rows - 1) * s.stride[0] + (s.kernel[0] - 1) * s.dilation[0] + 1),
-        part_((s.columns - 1) + (s.kernel[1] - 1) * s.dilation[1] / s.stride[1] + 1) {}
-
-  // Of `channels` planes, and a vector that may be read past the end.
-  int64_t count(int64_t channels) const { return channels * plane() + 2 * kWidth<T>; }
-  int64_t row() const { return part_ * s_.stride[1]; }
-
-  // Where tap (u, v) of channel c begins for the first result.
-  int64_t offset(int64_t c, int64_t u, int64_t v) const {
-    const int64_t x = v * s_.dilation[1];
-    return c * plane() + u * s_.dilation[0] * row() + x % s_.stride[1] * part_ + x / s_.stride[1];
-  }
-
-  void fill(const T* image, int64_t channels, T* to) const {
-    const int64_t step = s_.stride[1];
-    std::fill_n(to, count(channels), T(0));
-    for (int64_t c = 0; c < channels; ++c, image += s_.pixels()) {
-      const int64_t last = std::min(rows_, s_.height + s_.padding[0]);
-      for (int64_t y = std::max<int64_t>(0, s_.padding[0]); y < last; ++y) {
-        const T* from = image + (y - s_.padding[0]) * s_.width - s_.padding[1];
-        T* row_to = to + c * plane() + y * row();
-        for (int64_t r = 0; r < step; ++r) {
-          const Inside inside(r - s_.padding[1], s_.width, step, part_);
-          T* part = row_to + r * part_;
-          if (step == 1) {
-            std::copy(from + inside.begin, from + inside.end, part + inside.begin);
-          } else if (step == 2) {
-            for (int64_t i = inside.begin; i < inside.end; ++i) part[i] = from[r + 2 * i];
-          } else {
-            for (int64_t i = inside.begin; i < inside.end; ++i) part[i] = from[r + i * step];
-          }
-        }
-      }
-    }
-  }
-
- private:
-  int64_t plane() const { return rows_ * row(); }
-  const ConvShapes& s_;
-  int64_t rows_, part_;  // rows of a plane; columns of one part of a row
-};
 
 // M filters, R rows of results, one vector of columns: sums in registers over all taps.
 template <class T, int M, int R>
@@ -123,40 +73,61 @@ void direct_filters(const ConvShapes& s, const PaddedPlanes<T>& padded, const in
   }
 }
 
-// The gradient of one filter's taps from one image: sums over its results, added to `sums`.
+// Few filters against planes that stay in the second-level cache: see this file's head.
 template <class T>
-void direct_weight_grad(const ConvShapes& s, const PaddedPlanes<T>& padded, const int64_t* offsets,
-                        const T* planes, const T* grad, T* sums) {
-  using Vector = typename VectorOf<T>::type;
-  constexpr int some = 9;  // a kernel of 3 x 3 in one pass
-  constexpr int64_t width = kWidth<T>;
-  const int64_t down = padded.row() * s.stride[0];
-  for (int64_t t = 0; t < s.depth(); t += some) {
-    const T* from[some];
-    for (int q = 0; q < some; ++q) from[q] = planes + offsets[std::min(t + q, s.depth() - 1)];
-    Vector sum[some] = {};
-    T tail[some] = {};
-    for (int64_t i = 0; i < s.rows; ++i) {
-      const T* row = grad + i * s.columns;
-      for (int64_t j = 0; j < s.columns; j += width) {
-        if (Lanes<T>::kMasked || j + width <= s.columns) {
-          const Lanes<T> lanes(s.columns - j);
-          const Vector g = lanes.load(row + j);
-#pragma GCC unroll 9
-          for (int q = 0; q < some; ++q) sum[q] += g * lanes.load(from[q] + i * down + j);
-        } else {
-          for (int64_t e = j; e < s.columns; ++e) {
-            for (int q = 0; q < some; ++q) tail[q] += row[e] * from[q][i * down + e];
+bool is_direct(const ConvShapes& s) {
+  constexpr int64_t most_filters = 16, most_bytes = 512 * 1024;
+  return s.group_filters() <= most_filters && s.columns >= kWidth<T> / 2 && s.depth() > 0 &&
+         PaddedPlanes<T>(s).count(s.group_channels()) * sizeof(T) <= most_bytes;
+}
+
+// Where every tap of a group begins in its padded planes.
+template <class T>
+tenon_status tap_offsets(tenon_ctx* ctx, const ConvShapes& s, const PaddedPlanes<T>& padded,
+                         int64_t** out, tenon_err* err) {
+  void* memory = nullptr;
+  const auto bytes = static_cast<uint64_t>(s.depth()) * sizeof(int64_t);
+  if (const tenon_status status = host->scratch(ctx, bytes, &memory, err); status != TENON_OK) {
+    return status;
+  }
+  int64_t* to = *out = static_cast<int64_t*>(memory);
+  Tap tap(s, 0);
+  for (int64_t t = 0; t < s.depth(); ++t, tap.next(s)) *to++ = padded.offset(tap.c, tap.u, tap.v);
+  return TENON_OK;
+}
+
+template <class T>
+tenon_status run_forward_direct(tenon_ctx* ctx, const ConvShapes& s, const T* x, const T* weight,
+                                const T* bias, T* out, tenon_err* err) {
+  const PaddedPlanes<T> padded(s);
+  int64_t* offsets;
+  const tenon_status status = tap_offsets<T>(ctx, s, padded, &offsets, err);
+  if (status != TENON_OK) return status;
+  const int64_t filters = s.group_filters(), channels = s.group_channels();
+  const int64_t bytes = padded.count(channels) * static_cast<int64_t>(sizeof(T));
+  return parallel_with_memory(
+      ctx, s.batch * s.groups, filters * s.depth() * s.results() / kWidth<T>, bytes, err,
+      [&](int64_t item, void* memory) {
+        T* planes = static_cast<T*>(memory);
+        padded.clear(channels, planes);
+        padded.fill(x + item * channels * s.pixels(), channels, planes);
+        for (int64_t f = 0; f < filters;) {
+          const int64_t first = item % s.groups * filters + f;
+          const T* row = weight + first * s.depth();
+          const T* shift = bias ? bias + first : nullptr;
+          T* to = out + (item * filters + f) * s.results();
+          if (f + 4 <= filters) {
+            direct_filters<T, 4>(s, padded, offsets, planes, row, shift, to);
+            f += 4;
+          } else if (f + 2 <= filters) {
+            direct_filters<T, 2>(s, padded, offsets, planes, row, shift, to);
+            f += 2;
+          } else {
+            direct_filters<T, 1>(s, padded, offsets, planes, row, shift, to);
+            f += 1;
           }
         }
-      }
-    }
-    for (int q = 0; q < some && t + q < s.depth(); ++q) {
-      T total = tail[q];
-      for (int l = 0; l < width; ++l) total += sum[q][l];
-      sums[t + q] += total;
-    }
-  }
+      });
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

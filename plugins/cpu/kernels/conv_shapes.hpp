@@ -16,6 +16,8 @@ struct ConvShapes : Window {
   int64_t depth() const { return group_channels() * taps(); }
   int64_t pixels() const { return height * width; }
   int64_t results() const { return rows * columns; }
+  // Every filter sees one channel.
+  bool is_depthwise() const { return groups > 1 && channels == groups; }
   // The image already is the matrix that it would be unrolled into.
   bool is_pointwise() const {
     return taps() == 1 && stride[0] == 1 && stride[1] == 1 && padding[0] == 0 && padding[1] == 0;

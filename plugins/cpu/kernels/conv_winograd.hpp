@@ -7,6 +7,7 @@
 
 #include "conv_shapes.hpp"
 #include "gemm_blocked.hpp"
+#include "parallel_memory.hpp"
 #include "shuffles.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -237,6 +238,42 @@ inline bool suits_winograd(const ConvShapes& s) {
   return s.kernel[0] == 3 && s.kernel[1] == 3 && s.stride[0] == 1 && s.stride[1] == 1 &&
          s.dilation[0] == 1 && s.dilation[1] == 1 && s.group_channels() >= 32 &&
          s.group_filters() >= 32 && s.batch * s.results() >= kTilesTogether;
+}
+
+// By minimal filtering. `*finite` tells whether the results may stand: an infinity or a NaN spreads
+// over its tile, where the plain sum keeps it in its window.
+template <class T>
+tenon_status run_winograd(tenon_ctx* ctx, const ConvShapes& s, const T* x, const T* weight,
+                          const T* bias, T* out, bool* finite, tenon_err* err) {
+  const int64_t filters = s.group_filters(), channels = s.group_channels();
+  const int64_t row = weight_stride<T>(channels), numel = filters * row;  // of one group
+  void* memory = nullptr;
+  const auto bytes = static_cast<uint64_t>(s.groups * numel) * sizeof(T);
+  if (const tenon_status status = host->scratch(ctx, bytes, &memory, err); status != TENON_OK) {
+    return status;
+  }
+  T* weights = static_cast<T*>(memory);
+  parallel(s.filters, channels * kPositions * 2, [&](int64_t begin, int64_t end) {
+    for (int64_t f = begin; f < end; ++f) {
+      transform_weight(weight + f * channels * 9, channels, weights + f * row);
+    }
+  });
+  const WinogradTiles tiles(s);
+  const int64_t blocks = (tiles.count() + kTilesTogether - 1) / kTilesTogether;
+  std::atomic<bool> all_finite = true;
+  const tenon_status status = parallel_with_memory(
+      ctx, s.groups * blocks, filters * channels * kTilesTogether, winograd_bytes<T>(s), err,
+      [&](int64_t item, void* own) {
+        const int64_t g = item / blocks;
+        if (!winograd_block<T>(s, tiles, item % blocks * kTilesTogether,
+                               x + g * channels * s.pixels(), weights + g * numel,
+                               bias ? bias + g * filters : nullptr, out + g * filters * s.results(),
+                               own)) {
+          all_finite.store(false, std::memory_order_relaxed);
+        }
+      });
+  *finite = all_finite.load(std::memory_order_relaxed);
+  return status;
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

@@ -19,6 +19,15 @@ struct Halves {
 
   static Vector even(Vector low, Vector high) { return __builtin_shuffle(low, high, each(0)); }
   static Vector odd(Vector low, Vector high) { return __builtin_shuffle(low, high, each(1)); }
+  // from[0], from[2], ...; nothing beyond the last of them is read.
+  static Vector every_second(const T* from) {
+    using Unaligned = typename VectorOf<T>::unaligned;
+    const auto* low = reinterpret_cast<const Unaligned*>(from);
+    const auto* high = reinterpret_cast<const Unaligned*>(from + width - 1);
+    Index index;
+    for (int i = 0; i < width; ++i) index[i] = 2 * i < width ? 2 * i : 2 * i + 1;
+    return __builtin_shuffle(Vector(*low), Vector(*high), index);
+  }
   static Vector low(Vector a, Vector b) { return __builtin_shuffle(a, b, zipped(0)); }
   static Vector high(Vector a, Vector b) { return __builtin_shuffle(a, b, zipped(width / 2)); }
 

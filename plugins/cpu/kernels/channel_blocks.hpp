@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// A vector's worth of an image's channels, side by side for each pixel: read from images that hold
+// their channels apart or side by side, in any float dtype, and written to planes.
+#pragma once
+
+#include "reduced_float.hpp"
+#include "shuffles.hpp"
+
+#include <algorithm>
+#include <type_traits>
+
+namespace tenon::cpu::TENON_CPU_ISA {
+
+// A few pixels of a vector's worth of channels: 16 bytes of each channel. Pieces of 16 bytes are put
+// into registers and taken out by loads and stores; within them, pixels and channels change places.
+template <class T>
+struct ChannelTile {
+  using Vector = typename VectorOf<T>::type;
+  typedef T Piece __attribute__((vector_size(16), aligned(sizeof(T)), may_alias));
+  static constexpr int kPixels = 16 / sizeof(T), kPieces = kVectorBytes / 16;
+
+  // to[p][c] = from[c * step + p]; channels from `channels` on, where All is false, become zeros.
+  template <bool All>
+  [[gnu::always_inline]] static void gather(const T* from, int64_t step, int64_t channels, T* to) {
+    Vector rows[kPixels];
+#pragma GCC unroll 4
+    for (int r = 0; r < kPixels; ++r) {
+      const auto piece = [&](int q) {
+        const int c = r + q * kPixels;
+        return All || c < channels ? *reinterpret_cast<const Piece*>(from + c * step) : Piece{};
+      };
+      if constexpr (kPieces == 4) {
+        rows[r] = join(join(piece(0), piece(1)), join(piece(2), piece(3)));
+      } else if constexpr (kPieces == 2) {
+        rows[r] = join(piece(0), piece(1));
+      } else {
+        rows[r] = piece(0);
+      }
+    }
+    turn(rows);
+#pragma GCC unroll 4
+    for (int r = 0; r < kPixels; ++r) *reinterpret_cast<Vector*>(to + r * kWidth<T>) = rows[r];
+  }
+
+  // to[c * step + p] = from[p][c].
+  template <bool All>
+  [[gnu::always_inline]] static void scatter(const T* from, int64_t channels, T* to, int64_t step) {
+    Vector rows[kPixels];
+#pragma GCC unroll 4
+    for (int r = 0; r < kPixels; ++r) rows[r] = *reinterpret_cast<const Vector*>(from + r * kWidth<T>);
+    turn(rows);
+#pragma GCC unroll 4
+    for (int r = 0; r < kPixels; ++r) {
+#pragma GCC unroll 4
+      for (int q = 0; q < kPieces; ++q) {
+        const int c = r + q * kPixels;
+        if (All || c < channels) {
+          *reinterpret_cast<Piece*>(to + c * step) = reinterpret_cast<const Piece*>(&rows[r])[q];
+        }
+      }
+    }
+  }
+
+ private:
+  // Row i and row i + kPixels / 2 interleaved in each piece, log2(kPixels) times over.
+  static void turn(Vector (&rows)[kPixels]) {
+#pragma GCC unroll 2
+    for (int round = 1; round < kPixels; round *= 2) {
+      Vector next[kPixels];
+#pragma GCC unroll 2
+      for (int i = 0; i < kPixels / 2; ++i) {
+        const Vector a = rows[i], b = rows[i + kPixels / 2];
+        next[2 * i] = __builtin_shuffle(a, b, interleaved(0));
+        next[2 * i + 1] = __builtin_shuffle(a, b, interleaved(kPixels / 2));
+      }
+#pragma GCC unroll 4
+      for (int i = 0; i < kPixels; ++i) rows[i] = next[i];
+    }
+  }
+  using Index = typename Halves<T>::Index;
+  static constexpr Index interleaved(int first) {
+    Index index{};
+    for (int i = 0; i < kWidth<T>; ++i) {
+      index[i] = i / kPixels * kPixels + first + i % kPixels / 2 + i % 2 * kWidth<T>;
+    }
+    return index;
+  }
+  template <class A>
+  [[gnu::always_inline]] static auto join(A a, A b) {
+    if constexpr (sizeof(A) == 16 && sizeof(T) == 4) {
+      return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7);
+    } else if constexpr (sizeof(A) == 16) {
+      return __builtin_shufflevector(a, b, 0, 1, 2, 3);
+    } else if constexpr (sizeof(T) == 4) {
+      return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    } else {
+      return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7);
+    }
+  }
+};
+
+// to[p][c] = from[c * step + p], `to` in vectors; lanes from `channels` on become zeros.
+template <class T>
+void gather_channels(const T* from, int64_t step, int64_t channels, int64_t pixels, T* to) {
+  using Tile = ChannelTile<T>;
+  constexpr int64_t width = kWidth<T>, some = Tile::kPixels;
+  if (pixels < some) {
+    std::fill_n(to, pixels * width, T(0));
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t p = 0; p < pixels; ++p) to[p * width + c] = from[c * step + p];
+    }
+    return;
+  }
+  const auto tiles = [&]<bool All>() {
+    for (int64_t p = 0; p < pixels; p += some) {
+      const int64_t at = std::min(p, pixels - some);  // the last tile overlaps the one before
+      Tile::template gather<All>(from + at, step, channels, to + at * width);
+    }
+  };
+  channels == width ? tiles.template operator()<true>() : tiles.template operator()<false>();
+}
+
+// to[c * step + p] = from[p][c], `from` in vectors.
+template <class T>
+void scatter_channels(const T* from, int64_t channels, int64_t pixels, T* to, int64_t step) {
+  using Tile = ChannelTile<T>;
+  constexpr int64_t width = kWidth<T>, some = Tile::kPixels;
+  if (pixels < some) {
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t p = 0; p < pixels; ++p) to[c * step + p] = from[p * width + c];
+    }
+    return;
+  }
+  const auto tiles = [&]<bool All>() {
+    for (int64_t p = 0; p < pixels; p += some) {
+      const int64_t at = std::min(p, pixels - some);
+      Tile::template scatter<All>(from + at * width, channels, to + at, step);
+    }
+  };
+  channels == width ? tiles.template operator()<true>() : tiles.template operator()<false>();
+}
+
+// Images in memory. Steps are in elements; either pixels or channels are side by side.
+struct Images {
+  const void* data;
+  int dtype;
+  int64_t image, channel, pixel;
+};
+
+// Blocks of channels as T, converted on the way.
+template <class T>
+class ChannelReader {
+ public:
+  explicit ChannelReader(const Images& images) : images_(images) {}
+
+  // Elements that read() needs for itself.
+  int64_t buffer(int64_t pixels) const {
+    return is_reduced_float(images_.dtype) && images_.pixel == 1 ? kWidth<T> * pixels : 0;
+  }
+
+  // Elements from the first of all to a pixel.
+  int64_t at(int64_t image, int64_t channel, int64_t pixel) const {
+    return image * images_.image + channel * images_.channel + pixel * images_.pixel;
+  }
+  // rows * length pixels of `channels` channels: `length` vectors to the beginning of each `row`
+  // elements of `to`.
+  void read(int64_t offset, int64_t channels, int64_t rows, int64_t length, T* to, int64_t row,
+            T* buffer) const {
+    const char* from = static_cast<const char*>(images_.data) + offset * kDtypeSize[images_.dtype];
+    if (images_.pixel != 1) {
+      for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t j = 0; j < length; ++j, from += images_.pixel * kDtypeSize[images_.dtype]) {
+          copy_pixel(from, channels, to + i * row + j * kWidth<T>);
+        }
+      }
+      return;
+    }
+    const T* plane = reinterpret_cast<const T*>(from);
+    int64_t step = images_.channel;
+    if constexpr (std::is_same_v<T, float>) {
+      if (is_reduced_float(images_.dtype)) {
+        for (int64_t c = 0; c < channels; ++c) {
+          widen(images_.dtype, from + c * step * 2, 2, buffer + c * rows * length, rows * length);
+        }
+        plane = buffer, step = rows * length;
+      }
+    }
+    for (int64_t i = 0; i < rows; ++i) {
+      gather_channels(plane + i * length, step, channels, length, to + i * row);
+    }
+  }
+
+ private:
+  void copy_pixel(const char* from, int64_t channels, T* to) const {
+    constexpr int64_t width = kWidth<T>;
+    if (channels < width) std::fill_n(to, width, T(0));
+    if (!is_reduced_float(images_.dtype)) {
+      const T* pixel = reinterpret_cast<const T*>(from);
+      channels == width ? std::copy_n(pixel, width, to) : std::copy_n(pixel, channels, to);
+    } else if constexpr (std::is_same_v<T, float>) {
+      if (images_.dtype == TENON_DTYPE_BF16 && channels == width) {
+        const BFloat16* pixel = reinterpret_cast<const BFloat16*>(from);
+        for (int64_t c = 0; c < width; ++c) to[c] = pixel[c];
+      } else {
+        widen(images_.dtype, from, 2, to, channels);
+      }
+    }
+  }
+
+  Images images_;
+};
+
+// Results from blocks of channels, to dense planes in their dtype.
+template <class T>
+class ChannelWriter {
+ public:
+  ChannelWriter(void* data, int dtype, int64_t pixels)
+      : data_(static_cast<char*>(data)), dtype_(dtype), pixels_(pixels) {}
+
+  int64_t buffer(int64_t pixels) const {
+    return is_reduced_float(dtype_) ? kWidth<T> * pixels : 0;
+  }
+  // Pixels [first, first + pixels) of the planes plane, plane + planes_apart, ...
+  void write(const T* from, int64_t channels, int64_t plane, int64_t planes_apart, int64_t first,
+             int64_t pixels, T* buffer) const {
+    char* to = data_ + (plane * pixels_ + first) * kDtypeSize[dtype_];
+    const int64_t step = planes_apart * pixels_;
+    if constexpr (std::is_same_v<T, float>) {
+      if (is_reduced_float(dtype_)) {
+        scatter_channels(from, channels, pixels, buffer, pixels);
+        for (int64_t c = 0; c < channels; ++c) {
+          narrow(dtype_, buffer + c * pixels, to + c * step * 2, 2, pixels);
+        }
+        return;
+      }
+    }
+    scatter_channels(from, channels, pixels, reinterpret_cast<T*>(to), step);
+  }
+
+ private:
+  char* data_;
+  int dtype_;
+  int64_t pixels_;
+};
+
+}  // namespace tenon::cpu::TENON_CPU_ISA
