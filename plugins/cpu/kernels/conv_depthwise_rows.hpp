@@ -59,11 +59,11 @@ void depthwise_rows_plane(const ConvShapes& s, int64_t row, const T* pixels, con
   }
 }
 
-// Where rows fill their vectors well.
+// Where rows fill their vectors well, and planes are large enough to be worth padding one by one.
 template <class T>
 bool suits_depthwise_rows(const ConvShapes& s, const Images& x) {
   const int64_t vectors = (s.columns + kWidth<T> - 1) / kWidth<T>;
-  return x.pixel == 1 && (Lanes<T>::kMasked || s.columns >= kWidth<T>) &&
+  return x.pixel == 1 && s.results() >= 512 && (Lanes<T>::kMasked || s.columns >= kWidth<T>) &&
          5 * s.columns >= 4 * vectors * kWidth<T> && s.kernel[0] == s.kernel[1] &&
          (s.kernel[0] == 3 || s.kernel[0] == 5 || s.kernel[0] == 7) && s.stride[0] == 1 &&
          s.stride[1] == 1 && s.dilation[0] == 1 && s.dilation[1] == 1;
@@ -77,39 +77,33 @@ tenon_status run_depthwise_rows(tenon_ctx* ctx, const ConvShapes& s, const Image
   const auto plane = s.kernel[0] == 3   ? depthwise_rows_plane<T, 3>
                      : s.kernel[0] == 5 ? depthwise_rows_plane<T, 5>
                                         : depthwise_rows_plane<T, 7>;
-  // Several small planes at a time, so that what is written is not read again at once.
-  constexpr int64_t together_elements = 24 * 1024 / sizeof(T);
+  // Some planes at a time, whose zeros are written once.
   const int64_t pad = padded.count(1), planes = s.batch * s.channels;
-  const int64_t together = std::clamp<int64_t>(together_elements / pad, 1, 8);
+  const int64_t together = std::clamp<int64_t>(planes / (8 * host->thread_count()), 1, 32);
   const int64_t filters = s.group_filters(), size = kDtypeSize[x.dtype];
   const bool reduced = is_reduced_float(x.dtype);
   const int64_t staged = reduced ? std::max(s.pixels(), s.results()) : 0;
   return parallel_with_memory(
       ctx, (planes + together - 1) / together,
       together * filters * s.taps() * s.results() / kWidth<T>,
-      (together * pad + staged) * static_cast<int64_t>(sizeof(T)), err,
+      (pad + staged) * static_cast<int64_t>(sizeof(T)), err,
       [&](int64_t item, void* memory) {
-        T *pixels = static_cast<T*>(memory), *stage = pixels + together * pad;
-        const int64_t first = item * together, count = std::min(together, planes - first);
-        for (int64_t i = 0; i < count; ++i) {
-          const int64_t n = (first + i) / s.channels, c = (first + i) % s.channels;
-          const void* from =
-              static_cast<const char*>(x.data) + (n * x.image + c * x.channel) * size;
+        T *pixels = static_cast<T*>(memory), *stage = pixels + pad;
+        padded.clear(1, pixels);
+        for (int64_t p = item * together; p < std::min(planes, (item + 1) * together); ++p) {
+          const int64_t offset = p / s.channels * x.image + p % s.channels * x.channel;
+          const char* from = static_cast<const char*>(x.data) + offset * size;
           if constexpr (std::is_same_v<T, float>) {
-            if (reduced) widen(x.dtype, static_cast<const char*>(from), size, stage, s.pixels());
+            if (reduced) widen(x.dtype, from, size, stage, s.pixels());
           }
-          padded.clear(1, pixels + i * pad);
-          padded.fill(reduced ? stage : static_cast<const T*>(from), 1, pixels + i * pad);
-        }
-        for (int64_t f = 0; f < count * filters; ++f) {
-          const int64_t place = first * filters + f, filter = place % s.filters;
-          T* to = reduced ? stage : static_cast<T*>(out) + place * s.results();
-          plane(s, padded.row(), pixels + f / filters * pad, weight + filter * s.taps(),
-                bias ? bias[filter] : T(0), to);
-          if constexpr (std::is_same_v<T, float>) {
-            if (reduced) {
-              narrow(x.dtype, to, static_cast<char*>(out) + place * s.results() * size, size,
-                     s.results());
+          padded.fill(reduced ? stage : reinterpret_cast<const T*>(from), 1, pixels);
+          for (int64_t f = p * filters; f < (p + 1) * filters; ++f) {
+            char* to = static_cast<char*>(out) + f * s.results() * size;
+            const int64_t filter = f % s.filters;
+            plane(s, padded.row(), pixels, weight + filter * s.taps(), bias ? bias[filter] : T(0),
+                  reduced ? stage : reinterpret_cast<T*>(to));
+            if constexpr (std::is_same_v<T, float>) {
+              if (reduced) narrow(x.dtype, stage, to, size, s.results());
             }
           }
         }
