@@ -46,7 +46,8 @@ class Case:
 
 CASES = {
     "add": Case("x + y", layouts="cstrk"),
-    "add scalar": Case("x + 1.5", layouts="cs"),
+    "add to itself": Case("x + x", layouts="t"),
+    "add scalar": Case("x + 1.5", layouts="cst"),
     "add in place": Case("add(z, y, out=z)", result="z"),
     "add float64": Case("d + d"),
     "add int64": Case("i + i"),

@@ -52,23 +52,11 @@ class HostArguments {
   uint64_t bytes_ = 0;
 };
 
-// Write a dense host tensor into a device tensor of any strides, without help from device kernels.
+// Write a host tensor into a device tensor of any strides, without help from device kernels.
 tenon_status write_back(Device& host, tenon_tensor* destination, tenon_tensor* source, uint64_t* bytes,
                         tenon_err* err) {
   *bytes += static_cast<uint64_t>(source->numel) * dtype_size(source->dtype);
-  TensorRef converted;
-  if (source->dtype != destination->dtype) {
-    TENON_TRY(convert(source, destination->dtype, &converted, err));
-    source = converted.get();
-  }
-  if (destination->flags & TENON_TENSOR_CONTIGUOUS) {
-    TensorRef packed;
-    if (!(source->flags & TENON_TENSOR_CONTIGUOUS)) {
-      TENON_TRY(materialize(source, &packed, err));
-      source = packed.get();
-    }
-    return copy_bytes(destination, source, err);
-  }
+  if (destination->flags & TENON_TENSOR_CONTIGUOUS) return copy_into(destination, source, err);
   if (destination->numel == 0) return TENON_OK;
   // What lies between the elements must survive: fetch the span, change it, send it back.
   const TensorImpl& target = *impl(destination);

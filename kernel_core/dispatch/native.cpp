@@ -127,6 +127,24 @@ bool writes_directly(const Plan& plan, uint32_t traits, uint32_t index, const te
   return !clashes_with_inputs(plan, out);
 }
 
+// A new result lies row by row, unless the inputs of its shape lie densely in one other order of the axes:
+// then it lies as they do, and the call is one loop along memory. For kernels that write any strides.
+void keep_layout(const Plan& plan, uint32_t traits, tenon_tensor& result) {
+  if (!(plan.op.def.flags & (TENON_OP_ELEMENTWISE | TENON_OP_CONVERT)) || !(traits & TENON_KERNEL_STRIDED_OUT)) return;
+  const tenon_tensor* first = nullptr;
+  bool alike = true;
+  visit_tensors(plan.values, plan.op.def.nparams, [&](const tenon_tensor& input) {
+    if (!same_shape(input, result.ndim, result.shape)) return;
+    if (!first) first = &input;
+    alike &= std::equal(input.strides, input.strides + input.ndim, first->strides);
+  });
+  if (!first || !alike || first->flags & TENON_TENSOR_CONTIGUOUS || may_overlap_itself(*first)) return;
+  Extent extent = extent_of(first->ndim, first->shape, first->strides);
+  if (extent.low != 0 || extent.high + 1 != first->numel) return;
+  std::copy_n(first->strides, first->ndim, result.strides);
+  result.flags &= ~uint16_t{TENON_TENSOR_CONTIGUOUS};
+}
+
 }  // namespace
 
 tenon_status run_native(Plan& plan, const Resolution& kernel) {
@@ -143,7 +161,7 @@ tenon_status run_native(Plan& plan, const Resolution& kernel) {
   tenon_value results[kMaxOutputs];
   for (uint32_t i = 0; i < op.def.nouts; ++i) results[i].tag = TENON_VALUE_NONE;
   tenon_status status = TENON_OK;
-  for (uint32_t i = 0; i < op.def.nouts && plan.has_metas && status == TENON_OK; ++i) {
+  for (uint32_t i = 0; i < op.def.nouts && plan.has_metas; ++i) {
     tenon_tensor* given = as_tensor(plan.outs[i]);
     if (given && writes_directly(plan, kernel.traits, i, *given)) {
       results[i] = plan.outs[i];
@@ -152,7 +170,9 @@ tenon_status run_native(Plan& plan, const Resolution& kernel) {
     const tenon_meta& meta = plan.metas[i];
     TensorImpl* created;
     status = create_tensor(*plan.device, meta.dtype, meta.ndim, meta.shape, &created, plan.err);
-    if (status == TENON_OK) results[i] = tensor_value(created);
+    if (status != TENON_OK) break;
+    keep_layout(plan, kernel.traits, *created);
+    results[i] = tensor_value(created);
   }
   if (status == TENON_OK) {
     tenon_ctx ctx(&op, *plan.device, results, op.def.nouts);
