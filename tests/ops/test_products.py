@@ -187,6 +187,8 @@ CONVOLUTIONS = {
     "many filters, even sides": ((2, 32, 14, 40), (32, 32, 3, 3), 1, 1, 1, 1),
     "many filters, no padding": ((1, 32, 23, 22), (48, 32, 3, 3), 1, 0, 1, 1),
     "many filters, much padding": ((1, 40, 15, 9), (32, 40, 3, 3), 1, [2, 4], 1, 1),
+    "many filters, small images": ((5, 33, 5, 3), (32, 33, 3, 3), 1, 1, 1, 1),
+    "many filters, bands": ((2, 32, 30, 41), (34, 32, 3, 3), 1, 1, 1, 1),
     "many filters, groups": ((2, 64, 12, 12), (70, 32, 3, 3), 1, 1, 1, 2),
     "no images": ((0, 3, 5, 5), (4, 3, 3, 3), 1, 1, 1, 1),
 }
@@ -229,6 +231,39 @@ def test_convolution_keeps_nan_and_infinity_in_their_windows(channels, value, de
         tenon.tensor(x, device=device), tenon.tensor(w, device=device), None, [1], [1]
     )
     np.testing.assert_array_equal(got.to("cpu").numpy(), conv2d(x, w, None, 1, 1))
+
+
+def test_minimal_filtering_is_as_exact_as_sums(device):
+    """Against float64, in units of float32's rounding of a typical result."""
+    rng = np.random.default_rng(3)
+    x, w = rng.standard_normal((4, 64, 28, 28)), rng.standard_normal((64, 64, 3, 3))
+    g = rng.standard_normal((4, 64, 28, 28))
+
+    def errors(run):
+        exact, rounded = (
+            run(*(tenon.tensor(each.astype(dtype), device=device) for each in (x, w, g)))
+            .to("cpu")
+            .numpy()
+            for dtype in (np.float64, np.float32)
+        )
+        return np.abs(exact - rounded).max() / exact.std() / np.finfo(np.float32).eps
+
+    assert errors(lambda x, w, g: tenon.conv2d(x, w, None, [1], [1])) < 64
+    assert errors(lambda x, w, g: tenon.conv2d_input_grad(g, w, list(x.shape), [1], [1])) < 64
+    assert errors(lambda x, w, g: tenon.conv2d_weight_grad(g, x, list(w.shape), [1], [1])) < 64
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weight_gradient_keeps_nan_and_infinity_in_their_taps(value, device):
+    # The corner is under one tap of a kernel of 3 x 3 without padding.
+    x, g = np.ones((1, 40, 12, 12), np.float32), np.ones((1, 40, 10, 10), np.float32)
+    x[0, 7, 0, 0] = value
+    got = tenon.conv2d_weight_grad(
+        tenon.tensor(g, device=device), tenon.tensor(x, device=device), [40, 40, 3, 3]
+    )
+    want = np.full((40, 40, 3, 3), 100, np.float32)
+    want[:, 7, 0, 0] = value
+    np.testing.assert_array_equal(got.to("cpu").numpy(), want)
 
 
 def test_convolution_of_permuted_images(device):

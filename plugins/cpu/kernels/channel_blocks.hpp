@@ -140,6 +140,13 @@ void scatter_channels(const T* from, int64_t channels, int64_t pixels, T* to, in
   channels == width ? tiles.template operator()<true>() : tiles.template operator()<false>();
 }
 
+// Whole vectors of zeros.
+template <class T>
+void clear(T* from, T* to) {
+  using Vector = typename VectorOf<T>::type;
+  for (; from < to; from += kWidth<T>) *reinterpret_cast<Vector*>(from) = Vector{};
+}
+
 // Images in memory. Steps are in elements; either pixels or channels are side by side.
 struct Images {
   const void* data;

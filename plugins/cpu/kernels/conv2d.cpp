@@ -6,6 +6,7 @@
 #include "conv_direct.hpp"
 #include "conv_unroll.hpp"
 #include "conv_winograd.hpp"
+#include "conv_winograd_grad.hpp"
 #include "gemm_tiles.hpp"
 #include "kernel.hpp"
 #include "parallel_memory.hpp"
@@ -173,6 +174,14 @@ tenon_status run_weight_grad(tenon_ctx* ctx, const ConvShapes& s, const T* grad,
         {grad, dtype, s.filters * s.results(), s.group_filters() * s.results(), 1});
     const ChannelReader<T> planes({x, dtype, s.channels * s.pixels(), s.pixels(), 1});
     return run_depthwise_grad<T>(ctx, s, grads, planes, weight, err);
+  }
+  if (suits_winograd(s)) {
+    constexpr int dtype = std::is_same_v<T, float> ? TENON_DTYPE_F32 : TENON_DTYPE_F64;
+    const ChannelReader<T> grads({grad, dtype, s.filters * s.results(), s.results(), 1});
+    const ChannelReader<T> images({x, dtype, s.channels * s.pixels(), s.pixels(), 1});
+    bool finite = false;
+    const tenon_status status = run_winograd_grad<T>(ctx, s, grads, images, weight, &finite, err);
+    if (status != TENON_OK || finite) return status;
   }
   void* memory = nullptr;
   tenon_status status =

@@ -44,13 +44,6 @@ struct Bands {
   }
 };
 
-// Whole vectors of zeros.
-template <class T>
-void clear(T* from, T* to) {
-  using Vector = typename VectorOf<T>::type;
-  for (; from < to; from += kWidth<T>) *reinterpret_cast<Vector*>(from) = Vector{};
-}
-
 // The pixels that a band of results sees, with zeros around.
 template <class T>
 void read_band(const ConvShapes& s, const Bands<T>& bands, const ChannelReader<T>& x, int64_t image,
