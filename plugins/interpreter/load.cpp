@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <check/check.hpp>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <load/load.hpp>
 #include <map>
 #include <mutex>
 #include <support/text.hpp>
+#include <unordered_map>
 
 #include "operator_file.hpp"
 
@@ -61,13 +64,39 @@ std::unique_ptr<codegen::Operator> imported(const tenon_op_def& def) {
   return op;
 }
 
-// Add all operators of the host but those that are about to be replaced.
+// Which namespaces the expressions in some files can name: the host's, their own, and those that they
+// write out. Thousands of operators of others need not be read.
+class Namespaces {
+ public:
+  explicit Namespaces(const codegen::Package& package)
+      : named_{{"tenon", true}, {package.name_space, true}} {
+    for (const codegen::Operator* op : package.emitted) named_[op->name_space] = true;
+    for (const std::string& path : package.files) {
+      std::ifstream file(path);
+      text_.append(std::istreambuf_iterator<char>(file), {});
+    }
+  }
+  bool names(const std::string& name_space) {
+    auto [known, is_new] = named_.try_emplace(name_space, false);
+    if (is_new) known->second = text_.find(name_space + "::") != text_.npos;
+    return known->second;
+  }
+
+ private:
+  std::string text_;
+  std::unordered_map<std::string, bool> named_;
+};
+
+// Add the operators of the host that can be named, but not those that are about to be replaced.
 void import_operators(codegen::Package& package, const std::vector<const OperatorFile*>& replaced,
                       std::vector<std::string>& clashes) {
+  Namespaces namespaces(package);
   for (uint32_t id = 0; id < host->op_count(); ++id) {
     const tenon_op* op = host->op_at(id);
     const tenon_op_def* def = op ? host->op_def(op) : nullptr;
     if (!def || !def->name) continue;
+    const std::string_view name = def->name;
+    if (!namespaces.names(std::string(name.substr(0, name.find("::"))))) continue;
     const bool goes = std::any_of(replaced.begin(), replaced.end(),
                                   [&](const OperatorFile* file) { return file->defines(*def); });
     if (goes) continue;
