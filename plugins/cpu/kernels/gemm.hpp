@@ -38,6 +38,9 @@ template <class T>
 void gemm_padded(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, const T* b,
                  int64_t b_row, T* c, int64_t c_row, bool accumulate);
 
+// Does the processor have dot products of bfloat16, and the build AVX-512?
+bool has_bfloat16_products();
+
 // gemm of Float16 and BFloat16, converted as they are read or, where the processor has dot products
 // of bfloat16, multiplied by these. Sums are float32, rounded once.
 template <class Half>

@@ -7,7 +7,6 @@
 #endif
 
 namespace tenon::cpu::TENON_CPU_ISA {
-namespace {
 
 #ifdef __AVX512F__
 bool has_bfloat16_products() {
@@ -17,7 +16,11 @@ bool has_bfloat16_products() {
   }();
   return has;
 }
+#else
+bool has_bfloat16_products() { return false; }
 #endif
+
+namespace {
 
 void round_row(BFloat16* to, const float* from, int64_t n) {
   for (int64_t j = 0; j < n; ++j) to[j] = BFloat16(from[j]);

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// attention, a block of queries against a block of keys at a time (Dao, 2023, "FlashAttention-2",
+// arXiv:2307.08691): scores stay in the cache, and a row's softmax is put together as its blocks
+// come (Milakov and Gimelshein, 2018, "Online normalizer calculation for softmax",
+// arXiv:1805.02867).
+#include "attention_blocks.hpp"
+#include "parallel_memory.hpp"
+#include "rows.hpp"
+#include "vector_math.hpp"
+
+namespace tenon::cpu::TENON_CPU_ISA {
+namespace {
+
+// A block of queries and scores stays in the first cache or close to it, keys and values stream.
+constexpr int64_t kRows = 48, kKeys = 128;
+
+template <class Format>
+struct Item {
+  using Source = typename Format::Left;
+  Matrix<Source> query, key, value;
+  MaskBlock<Source> mask;
+  Source* out;
+  typename Format::Sum* logsumexp;
+};
+
+template <class Format>
+class Forward {
+  using Source = typename Format::Left;
+  using Packed = typename Format::Packed;
+  using Sum = typename Format::Sum;
+  using Blocks = Layout<Format>;
+
+ public:
+  Forward(const AttentionSizes& size, double scale, void* memory)
+      : size_(size), scale_(static_cast<Sum>(scale)) {
+    Carver carver(memory);
+    keys_ = carver.take<Packed>(Blocks::panels_size(size.features, rounded_up<kKeys>(size.keys)));
+    values_ = carver.take<Packed>(Blocks::depth_of(size.keys) * Blocks::right_row(size.values));
+    query_ = carver.take<Packed>(kRows * Blocks::left_row(size.features));
+    scores_ = carver.take<Sum>(kRows * kScoresRow);
+    if (Format::kDepth > 1) weights_ = carver.take<Packed>(kRows * Blocks::left_row(kKeys));
+    sums_ = carver.take<Sum>(kRows * size.values);
+    bytes_ = carver.bytes();
+  }
+  int64_t bytes() const { return bytes_; }
+
+  // Rows [begin, end) of an item.
+  void run(const Item<Format>& item, int64_t begin, int64_t end) {
+    const int64_t keys = size_.keys_until(end);
+    Blocks::pack_transposed(item.key, size_.features, keys, keys_);
+    Blocks::pack_right(item.value, keys, size_.values, values_, Blocks::right_row(size_.values));
+    for (int64_t i = begin; i < end; i += kRows) run_rows(item, i, std::min(kRows, end - i));
+  }
+
+ private:
+  static constexpr int64_t kScoresRow = kKeys + kWidth<Sum>;
+
+  void run_rows(const Item<Format>& item, int64_t i, int64_t rows) {
+    const int64_t query_row = Blocks::left_row(size_.features);
+    const Matrix<Source> query = {item.query.data + i * item.query.row, item.query.row,
+                                  item.query.column};
+    Blocks::pack_left(query, rows, size_.features, query_, query_row);
+    std::fill_n(sums_, rows * size_.values, Sum(0));
+    for (int64_t r = 0; r < rows; ++r) rows_[r] = {};
+    const int64_t keys = size_.keys_until(i + rows);
+    for (int64_t j = 0; j < keys; j += kKeys) {
+      const int64_t columns = std::min(kKeys, keys - j);
+      const Sight sight = {size_.causal ? i - j : Sight::kAll};
+      multiply_scores<Format>(rows, columns, Blocks::depth_of(size_.features),
+                              {query_, query_row, 1}, keys_from(j), {scores_, kScoresRow}, sight);
+      const MaskBlock<Source> mask = mask_at(item.mask, i, j);
+      for (int64_t r = 0; r < rows; ++r) add_scores(r, columns, mask, sight);
+      const Right<Format> values = {values_ + j / Format::kDepth * Blocks::right_row(size_.values),
+                                    Blocks::right_row(size_.values), Blocks::kColumns};
+      multiply_seen<Format>(rows, size_.values, columns, weights(rows, columns), values,
+                            {sums_, size_.values}, sight);
+    }
+    for (int64_t r = 0; r < rows; ++r) finish_row(item, i + r, r);
+  }
+
+  Right<Format> keys_from(int64_t j) const {
+    const int64_t panel = Blocks::kColumns * Blocks::depth_of(size_.features);
+    return {keys_ + j / Blocks::kColumns * panel, Blocks::kColumns, panel};
+  }
+
+  // A row of scores becomes weights relative to the largest score so far; what earlier blocks gave
+  // is made relative to it too.
+  void add_scores(int64_t r, int64_t columns, const MaskBlock<Source>& mask, Sight sight) {
+    Sum* x = scores_ + r * kScoresRow;
+    const int64_t seen = sight.columns_of_row(r, columns);
+    std::fill(x + seen, x + columns, Sum(0));
+    if (seen == 0) return;
+    scale_and_mask<Format>(x, seen, scale_, mask, r);
+    Row& row = rows_[r];
+    const Sum top = std::max(row.top, max_row(x, seen));
+    const Sum base = top == kNothing ? Sum(0) : top;
+    map_row(x, x, seen, [base](Sum each) { return math::exp(each - base); });
+    const Sum factor = math::exp(row.top - base);
+    row.sum = row.sum * factor + sum_row<Sum>(seen, [x](int64_t j) { return x[j]; });
+    row.top = top;
+    if (factor != 1) {
+      Sum* sums = sums_ + r * size_.values;
+      for (int64_t j = 0; j < size_.values; ++j) sums[j] *= factor;
+    }
+  }
+
+  Left<Format> weights(int64_t rows, int64_t columns) {
+    if constexpr (Format::kDepth == 1) return {scores_, kScoresRow, 1};
+    const int64_t to_row = Blocks::left_row(kKeys);
+    for (int64_t r = 0; r < rows; ++r) {
+      Source* to = reinterpret_cast<Source*>(weights_ + r * to_row);
+      store(scores_ + r * kScoresRow, columns, to);
+      if (columns % 2) to[columns] = Source();
+    }
+    return {weights_, to_row, 1};
+  }
+
+  void finish_row(const Item<Format>& item, int64_t i, int64_t r) {
+    const Row& row = rows_[r];
+    const Sum scale = row.sum == 0 ? Sum(0) : Sum(1) / row.sum;
+    Sum* sums = sums_ + r * size_.values;
+    for (int64_t j = 0; j < size_.values; ++j) sums[j] *= scale;
+    store(sums, size_.values, item.out + i * size_.values);
+    item.logsumexp[i] = row.sum == 0 ? kNothing : row.top + math::log(row.sum);
+  }
+
+  static constexpr Sum kNothing = -std::numeric_limits<Sum>::infinity();
+  struct Row {
+    Sum top = kNothing, sum = 0;
+  };
+
+  const AttentionSizes& size_;
+  Sum scale_;
+  Packed *keys_, *values_, *query_, *weights_ = nullptr;
+  Sum *scores_, *sums_;
+  Row rows_[kRows];
+  int64_t bytes_;
+};
+
+template <class Format>
+tenon_status run(tenon_ctx* ctx, const tenon_tensor* query, const tenon_tensor* key,
+                 const tenon_tensor* value, const tenon_tensor* mask, bool causal, double scale,
+                 tenon_tensor* out, tenon_tensor* logsumexp, tenon_err* err) {
+  using Source = typename Format::Left;
+  using Sum = typename Format::Sum;
+  const AttentionSizes size(query, value, causal);
+  if (size.items == 0 || size.rows == 0) return TENON_OK;
+  // Every part lays out the keys and values for itself: no more parts than threads need.
+  const int64_t blocks = (size.rows + kRows - 1) / kRows;
+  const int64_t wanted = (4 * host->thread_count() + size.items - 1) / size.items;
+  const int64_t parts = host->thread_count() == 1 ? 1 : std::min(blocks, wanted);
+  const int64_t work = size.rows * size.keys * (size.features + size.values) /
+                       (parts * kWidth<Sum> * (causal ? 2 : 1));
+  const int64_t bytes = Forward<Format>(size, scale, nullptr).bytes();
+  return parallel_with_memory(
+      ctx, size.items * parts, work, bytes, err, [&](int64_t t, void* memory) {
+        const int64_t i = t / parts, part = parts - 1 - t % parts;  // the longest first
+        const Item<Format> item = {item_matrix<Source>(query, query, i),
+                                   item_matrix<Source>(key, query, i),
+                                   item_matrix<Source>(value, query, i),
+                                   mask_of_item<Source>(mask, query, i),
+                                   data_of<Source>(out) + i * size.rows * size.values,
+                                   data_of<Sum>(logsumexp) + i * size.rows};
+        Forward<Format>(size, scale, memory)
+            .run(item, blocks * part / parts * kRows,
+                 std::min(size.rows, blocks * (part + 1) / parts * kRows));
+      });
+}
+
+tenon_status attention(tenon_ctx* ctx, const tenon_tensor* query, const tenon_tensor* key,
+                       const tenon_tensor* value, const tenon_tensor* mask, int32_t causal,
+                       double scale, tenon_tensor* out, tenon_tensor* logsumexp, tenon_err* err) {
+  const auto as = [&]<class Format>(Type<Format>) {
+    return run<Format>(ctx, query, key, value, mask, causal != 0, scale, out, logsumexp, err);
+  };
+  if (query->dtype >= TENON_DTYPE_F16) return with_attention_format(query->dtype, as);
+  return run_as_float32(attention, ctx, err, query, key, value, mask, causal, scale, out,
+                        logsumexp);
+}
+TENON_BOX_attention(attention_boxed, attention)
+
+    const tenon_kernel_def kKernels[] = {
+        TENON_KERNEL_attention(attention, nullptr, kAttentionInPlace, TENON_KERNEL_STRIDED, 0),
+        TENON_KERNEL_attention(attention, nullptr, kAttentionConverted, 0, 0)};
+
+}  // namespace
+
+KernelList attention_kernels() { return kKernels; }
+
+}  // namespace tenon::cpu::TENON_CPU_ISA

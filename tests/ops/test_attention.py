@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attention in blocks: lengths and features beyond one, masks, views, gradients; against NumPy."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tenon
+from running import TOLERANCE, dtype_name, skip_unserved, to_tensor
+
+# batch, rows, columns, features, features of a value
+SHAPES = {
+    "small": ((2,), 5, 5, 4, 3),
+    "ragged": ((1, 3), 50, 70, 17, 33),
+    "several blocks": ((2, 2), 130, 150, 64, 64),
+    "fewer keys than rows": ((), 200, 90, 32, 96),
+    "many batches": ((2, 9), 17, 33, 8, 8),
+    "one key": ((3,), 97, 1, 80, 5),
+    "few rows": ((2,), 3, 300, 16, 16),
+    "no keys": ((2,), 9, 0, 8, 8),
+    "no rows": ((2,), 0, 9, 8, 8),
+    "no batch": ((0,), 9, 9, 8, 8),
+    "no features": ((2,), 9, 7, 0, 4),
+}
+MASKS = ["none", "bool", "keys", "added"]
+
+
+def operands(shape, seed=0):
+    """query, key, value and the gradient of the result."""
+    batch, rows, columns, features, values = SHAPES[shape]
+    rng = np.random.default_rng(seed)
+    sizes = ((rows, features), (columns, features), (columns, values), (rows, values))
+    return [rng.standard_normal((*batch, *size)) for size in sizes]
+
+
+def mask_of(kind, query, key):
+    """`bool` and `added` leave one row with nothing to see."""
+    rng = np.random.default_rng(1)
+    rows, columns = query.shape[-2], key.shape[-2]
+    if kind == "none":
+        return None
+    if kind == "keys":
+        return rng.random(columns) > 0.3
+    blind = (np.arange(rows) == rows - 1)[:, None]
+    if kind == "bool":
+        return (rng.random((*query.shape[:-2], rows, columns)) > 0.5) & ~blind
+    return np.where(blind, -np.inf, rng.standard_normal((rows, columns)))
+
+
+def across(x):
+    return np.swapaxes(x, -1, -2)
+
+
+def expected(query, key, value, grad, mask=None, causal=False):
+    """The result, the gradients of query, key and value, and that of an added mask."""
+    scale = 1 / np.sqrt(max(query.shape[-1], 1))
+    scores = query @ across(key) * scale
+    if causal:
+        scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+    largest = scores.max(-1, keepdims=True, initial=-np.inf)
+    weights = np.exp(scores - np.where(np.isfinite(largest), largest, 0))
+    total = weights.sum(-1, keepdims=True)
+    weights = weights / np.where(total > 0, total, 1)
+    slopes = grad @ across(value)
+    slopes = weights * (slopes - (weights * slopes).sum(-1, keepdims=True))
+    return (
+        weights @ value,
+        slopes @ key * scale,
+        across(slopes) @ query * scale,
+        across(weights) @ grad,
+        slopes,
+    )
+
+
+def tensors(arrays, device, dtype, place=to_tensor):
+    return [place(array, device).cast(getattr(tenon, dtype)).detach() for array in arrays]
+
+
+def numbers(tensor):
+    return tensor.detach().to("cpu").cast(tenon.float64).numpy()
+
+
+def assert_near(got, want, dtype):
+    slack = max(TOLERANCE[dtype], 1e-11)
+    np.testing.assert_allclose(
+        numbers(got), want, rtol=slack, atol=slack * max(1, np.abs(want).max(initial=0))
+    )
+
+
+def check(arrays, mask, causal, device, dtype, place=to_tensor):
+    query, key, value, grad = tensors(arrays, device, dtype, place)
+    for each in (query, key, value):
+        each.requires_grad = True
+    if mask is not None:
+        mask = to_tensor(mask, device)
+        mask = mask if dtype_name(mask) == "bool" else mask.cast(getattr(tenon, dtype))
+    out = tenon.scaled_dot_product_attention(query, key, value, mask, causal=causal)
+    assert dtype_name(out) == dtype
+    got = (out, *tenon.autograd.grad(out, [query, key, value], grad))
+    rounded = [numbers(each) for each in (query, key, value, grad)]
+    if mask is not None:
+        mask = mask.to("cpu").numpy() if dtype_name(mask) == "bool" else numbers(mask)
+    for each, want in zip(got, expected(*rounded, mask, causal)):
+        assert_near(each, want, dtype)
+
+
+@pytest.mark.parametrize("dtype", list(TOLERANCE))
+@pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
+@pytest.mark.parametrize("kind", MASKS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_results_and_gradients(shape, kind, causal, dtype, device):
+    skip_unserved(device, dtype)
+    arrays = operands(shape)
+    check(arrays, mask_of(kind, *arrays[:2]), causal, device, dtype)
+
+
+def heads_inside(array, device):
+    """As layers pass it: [batch, length, heads, features] with the middle axes swapped."""
+    return to_tensor(np.ascontiguousarray(np.swapaxes(array, -3, -2)), device).transpose(-3, -2)
+
+
+def every_other(array, device):
+    """Strides other than 1 along the features, and negative ones along the length."""
+    return to_tensor(np.repeat(array[..., ::-1, :], 2, -1), device)[..., ::2].flip([-2])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
+@pytest.mark.parametrize("place", [heads_inside, every_other])
+def test_views(place, dtype, device):
+    skip_unserved(device, dtype)
+    check(operands("several blocks"), None, True, device, dtype, place)
+
+
+def test_batches_broadcast(device):
+    query, key, value, _ = operands("ragged")
+    query = np.concatenate([query, 2 * query])
+    key, value = key[0, 0], value[:, :1]
+    grad = np.ones((*query.shape[:-1], value.shape[-1]))
+    leaves = [to_tensor(each, device) for each in (query, key, value)]
+    for each in leaves:
+        each.requires_grad = True
+    out = tenon.scaled_dot_product_attention(*leaves)
+    want = expected(query, key, value, grad)
+    assert_near(out, want[0], "float64")
+    got = tenon.autograd.grad(out, leaves, to_tensor(grad, device))
+    assert_near(got[1], want[2].sum((0, 1)), "float64")
+    assert_near(got[2], want[3].sum((0, 1))[None, None], "float64")
+
+
+@pytest.mark.parametrize("shape", [(70,), (50, 70), (3, 1, 70), (1, 3, 50, 70)], ids=str)
+def test_gradient_of_an_added_mask(shape, device):
+    query, key, value, grad = operands("ragged")
+    mask = np.random.default_rng(2).standard_normal(shape)
+    leaf = to_tensor(mask, device)
+    leaf.requires_grad = True
+    others = [to_tensor(each, device) for each in (query, key, value)]
+    out = tenon.scaled_dot_product_attention(*others, leaf)
+    (got,) = tenon.autograd.grad(out, [leaf], to_tensor(grad, device))
+    want = expected(query, key, value, grad, mask)[4]
+    extra = want.ndim - len(shape)
+    want = want.sum(tuple(range(extra)))
+    want = want.sum(tuple(i for i, n in enumerate(shape) if n == 1), keepdims=True)
+    assert_near(got, want, "float64")
+
+
+def test_scores_beyond_the_range_of_exp(device):
+    arrays = operands("several blocks")
+    check([300 * arrays[0], *arrays[1:]], None, False, device, "float64")
+
+
+def test_nan_stays_in_its_row(device):
+    query, key, value, _ = operands("small")
+    query[0, 2] = np.nan
+    out = numbers(
+        tenon.scaled_dot_product_attention(*(to_tensor(x, device) for x in (query, key, value)))
+    )
+    assert np.isnan(out[0, 2]).all()
+    assert np.isfinite(np.delete(out.reshape(10, 3), 2, 0)).all()
+
+
+@pytest.mark.parametrize("kind", MASKS)
+def test_second_derivative(kind, device):
+    """That of a sum of squares, against differences of the first along a direction."""
+    arrays = operands("ragged")
+    mask = mask_of(kind, *arrays[:2])
+    mask = None if mask is None else to_tensor(mask, device)
+    direction = [to_tensor(x, device) for x in operands("ragged", 3)[:3]]
+
+    def slope(step):
+        leaves = [to_tensor(x, device) + d * step for x, d in zip(arrays[:3], direction)]
+        leaves = [leaf.detach() for leaf in leaves]
+        for leaf in leaves:
+            leaf.requires_grad = True
+        out = tenon.scaled_dot_product_attention(*leaves, mask, causal=True)
+        first = tenon.autograd.grad((out * out).sum(), leaves, create_graph=True)
+        return leaves, sum((g * d).sum() for g, d in zip(first, direction))
+
+    leaves, along = slope(0.0)
+    second = tenon.autograd.grad(along, leaves)
+    got = sum(float((g * d).sum().item()) for g, d in zip(second, direction))
+    step = 1e-5
+    want = (float(slope(step)[1].item()) - float(slope(-step)[1].item())) / (2 * step)
+    assert got == pytest.approx(want, rel=1e-5, abs=1e-6)
+
+
+def test_dropout_keeps_the_mean(device):
+    tenon.manual_seed(0)
+    query, key, value, _ = (to_tensor(x, device) for x in operands("several blocks"))
+    plain = tenon.scaled_dot_product_attention(query, key, value)
+    dropped = tenon.scaled_dot_product_attention(query, key, value, None, 0.5)
+    assert abs(float((plain - dropped).mean().item())) < 0.01
+    assert float((plain - dropped).abs().max().item()) > 0.01
+
+
+@pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512"])
+def test_every_instruction_set(isa):
+    """The tests above in a process whose kernels are those of another instruction set."""
+    if os.environ.get("TENON_CPU_ISA"):
+        pytest.skip("this is such a process")
+    environment = {**os.environ, "TENON_CPU_ISA": isa, "TENON_TEST_DEVICES": "cpu"}
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-k", "results_and_gradients", __file__]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode and "TENON_CPU_ISA" in done.stdout + done.stderr:
+        pytest.skip(f"this processor has no {isa}")
+    assert done.returncode == 0, done.stdout
