@@ -302,3 +302,21 @@ def test_results_larger_than_the_caches(threads):
     )
     full = tenon.full((4_200_001,), 1.5, dtype=tenon.float64)
     assert full.numpy().min() == full.numpy().max() == 1.5
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "int64", "float32", "float64", "complex64"])
+def test_counting(dtype, threads):
+    kind = getattr(tenon, dtype)
+    for arguments in ((70_001,), (5, 70_006), (3, 300_000, 5)):
+        want = np.arange(*arguments).astype(dtype)
+        np.testing.assert_array_equal(tenon.arange(*arguments, dtype=kind).numpy(), want)
+
+
+def test_many_tensors_joined(threads):
+    arrays = [array_of("float32", n, seed=n) for n in (0, 1, 17, 40_000, 3, 0, 99_991, 64)]
+    want = np.concatenate(arrays)
+    np.testing.assert_array_equal(tenon.concat([to_tensor(each) for each in arrays]).numpy(), want)
+    large = np.arange(2_600_003, dtype=np.float64)  # twice that is more than the caches hold
+    joined = tenon.concat([to_tensor(large), to_tensor(arrays[2].astype("float64")), to_tensor(large)])
+    want = np.concatenate([large, arrays[2].astype("float64"), large])
+    np.testing.assert_array_equal(joined.numpy(), want)

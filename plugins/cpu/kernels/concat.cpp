@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors joined along an axis.
 #include "kernel.hpp"
+#include "stream.hpp"
 #include "strided.hpp"
 
 #include <cstring>
@@ -24,15 +25,28 @@ void interleave(char* to, const char* first, const char* second, int64_t n, int6
   });
 }
 
-// One after the other: a copy each.
-void append(const tenon_tensor* const* tensors, uint64_t count, char* to, int64_t size) {
-  for (uint64_t t = 0; t < count; ++t) {
-    const int64_t bytes = tensors[t]->numel * size;
-    parallel(bytes, 1, [to, from = data_of<char>(tensors[t])](int64_t begin, int64_t end) {
-      std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
-    });
-    to += bytes;
-  }
+// One after the other, shared among threads by where they go.
+void append(const tenon_tensor* const* tensors, char* to, int64_t bytes, int64_t size) {
+  constexpr int64_t kLine = 64;
+  const bool streams = pays_to_stream(bytes, 2 * bytes);
+  parallel((bytes + kLine - 1) / kLine, kLine / 4, [=](int64_t first, int64_t last) {
+    int64_t at = first * kLine, start = 0;
+    const int64_t end = std::min(last * kLine, bytes);
+    for (uint64_t t = 0; at < end; ++t) {
+      const int64_t length = tensors[t]->numel * size;
+      if (const int64_t n = std::min(end, start + length) - at; n > 0) {
+        const char* from = data_of<char>(tensors[t]) + (at - start);
+        if (streams) {
+          stream_copy(to + at, from, n);
+        } else {
+          std::memcpy(to + at, from, static_cast<size_t>(n));
+        }
+        at += n;
+      }
+      start += length;
+    }
+    if (streams) stream_end();
+  });
 }
 
 tenon_status concat(tenon_ctx*, const tenon_tensor* const* tensors, uint64_t tensors_count,
@@ -41,7 +55,7 @@ tenon_status concat(tenon_ctx*, const tenon_tensor* const* tensors, uint64_t ten
   const AxisView view(out, axis);
   const int64_t size = kDtypeSize[out->dtype];
   if (view.outer == 1) {
-    append(tensors, tensors_count, data_of<char>(out), size);
+    append(tensors, data_of<char>(out), out->numel * size, size);
     return TENON_OK;
   }
   const int64_t row_bytes = view.length * view.inner * size;

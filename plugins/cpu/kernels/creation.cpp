@@ -48,10 +48,12 @@ tenon_status full(tenon_ctx*, const int64_t*, uint64_t, const tenon_value* value
 }
 TENON_BOX_full(full_boxed, full)
 
-// out[i] = f(i), with f returning double, or an integer for integer dtypes.
+// out[i] = f(i), with f returning double, or an integer for integer dtypes. Each thread has its own f: what
+// it holds could be changed by a store through a reference, as far as compilers know.
 template <class F>
-void generate(const tenon_tensor* out, F&& f) {
-  parallel(out->numel, 4, [&](int64_t begin, int64_t end) {
+void generate(const tenon_tensor* out, const F& function) {
+  parallel(out->numel, 2, [&, out](int64_t begin, int64_t end) {
+    const F f = function;
     if (is_reduced_float(out->dtype)) {
       const int size = kDtypeSize[out->dtype];
       for (int64_t i = begin; i < end; ++i) {
@@ -59,9 +61,9 @@ void generate(const tenon_tensor* out, F&& f) {
       }
       return;
     }
-    with_type(out->dtype, [&]<class T>(Type<T>) {
+    with_type(out->dtype, [=]<class T>(Type<T>) {
       T* to = data_of<T>(out);
-      for (int64_t i = begin; i < end; ++i) to[i] = static_cast<T>(f(i));
+      for (int64_t i = begin, last = end; i < last; ++i) to[i] = static_cast<T>(f(i));
     });
   });
 }
