@@ -45,29 +45,26 @@ struct MatrixTarget {
   int64_t dense_from(int64_t) const { return INT64_MAX; }
 };
 
-// Writes sums where their tile was not computed in place; a target of other elements than sums has
-// a put() of its own.
+// A target whose elements are not sums is not written in place.
 template <class Target>
 inline constexpr bool converts_sums = requires {
   &Target::put;
 };
 
+// n sums to elements side by side.
 template <class Target, class Element, class Sum>
 [[gnu::always_inline]] inline void put(const Target&, Element* to, const Sum* from, int64_t n,
                                        bool accumulate) {
   if constexpr (converts_sums<Target>) {
     Target::put(to, from, n, accumulate);
+  } else if constexpr (Lanes<Sum>::kMasked) {
+    for (int64_t s = 0; s < n; s += kWidth<Sum>) {
+      const Lanes<Sum> lanes(n - s);
+      const auto sum = lanes.load(from + s);
+      lanes.store(to + s, accumulate ? lanes.load(to + s) + sum : sum);
+    }
   } else {
     for (int64_t s = 0; s < n; ++s) to[s] = accumulate ? Sum(to[s] + from[s]) : from[s];
-  }
-}
-
-// What products add to, where panels say it.
-template <class Sum>
-void start_rows(Sum* c, int64_t c_row, int rows, const Sum* start, int64_t columns,
-                bool accumulate) {
-  for (int r = 0; r < rows; ++r, c += c_row) {
-    for (int64_t s = 0; s < columns; ++s) c[s] = accumulate ? Sum(c[s] + start[s]) : start[s];
   }
 }
 
@@ -82,23 +79,16 @@ void run_tile(int64_t rows, int64_t columns, int64_t k, const typename Format::P
   const bool in_place = !converts_sums<Target> && target.dense_from(j) >= columns &&
                         (Lanes<Sum>::kMasked || last == width);
   alignas(64) Sum tile[kTileRows * panel];
-  const Sum* start = reinterpret_cast<const Sum*>(b);
-  if constexpr (Format::kStart) b += b_row;
   while (rows > 0) {
     const Micro<Format> micro =
         columns > width ? choose_micro<Format, 2>(rows) : choose_micro<Format, 1>(rows);
     if (in_place) {
       if constexpr (!converts_sums<Target>) {
-        if constexpr (Format::kStart) {
-          start_rows(target.at(j) + i * target.row, target.row, micro.rows, start, columns,
-                     accumulate);
-        }
         micro.run(k, a, a_row, a_column, b, b_row, target.at(j) + i * target.row, target.row, last,
-                  accumulate || Format::kStart);
+                  accumulate);
       }
     } else {
-      if constexpr (Format::kStart) start_rows(tile, panel, micro.rows, start, panel, false);
-      micro.run(k, a, a_row, a_column, b, b_row, tile, panel, width, Format::kStart);
+      micro.run(k, a, a_row, a_column, b, b_row, tile, panel, width, false);
       for (int64_t q = 0; q < columns;) {
         const int64_t run = std::min(columns - q, target.dense_from(j + q));
         for (int r = 0; r < micro.rows; ++r) {
@@ -114,16 +104,18 @@ void run_tile(int64_t rows, int64_t columns, int64_t k, const typename Format::P
 
 // A block of B serves several blocks of A; where there is but one of these, a panel is packed when
 // its turn comes and is still in the cache.
-inline int64_t panels_kept(int64_t m, int64_t n) { return m <= kBlockM ? 1 : std::min(n, kBlockN); }
+template <class Packed>
+int64_t columns_kept(int64_t m, int64_t n) {
+  constexpr int64_t panel = kPanel<Packed>;
+  return ((m <= kBlockM ? 1 : std::min(n, kBlockN)) + panel - 1) / panel * panel;
+}
 
 // Bytes that multiply_blocked() packs into.
 template <class Format>
 int64_t blocked_bytes(int64_t m, int64_t n) {
   using Packed = typename Format::Packed;
-  constexpr int64_t panel = kPanel<Packed>;
   const int64_t rows = (std::min(m, kBlockM) + kTileRows - 1) / kTileRows * kTileRows;
-  const int64_t columns = (panels_kept(m, n) + panel - 1) / panel * panel;
-  return (rows * PackedRows<Packed, kBlockK>::kRowStride + columns * kBlockK) *
+  return (rows * PackedRows<Packed, kBlockK>::kRowStride + columns_kept<Packed>(m, n) * kBlockK) *
          static_cast<int64_t>(sizeof(Packed));
 }
 
@@ -138,9 +130,9 @@ void multiply_blocked(int64_t m, int64_t n, int64_t k, const Rows& a, const Pane
   constexpr int64_t most = (kBlockK - Format::kStart) * depth;
   const int64_t passes = (k + most - 1) / most;
   const int64_t step = ((k + passes - 1) / passes + depth - 1) / depth * depth;
-  const bool once = m <= kBlockM;
   Packed* packed_b = static_cast<Packed*>(memory);
-  Packed* packed_a = packed_b + (panels_kept(m, n) + panel - 1) / panel * panel * kBlockK;
+  const int64_t kept = columns_kept<Packed>(m, n);
+  Packed* packed_a = packed_b + kept * kBlockK;
   for (int64_t jb = 0; jb < n; jb += kBlockN) {
     const int64_t block_n = std::min(kBlockN, n - jb);
     for (int64_t pb = 0; pb < k; pb += step) {
@@ -150,7 +142,7 @@ void multiply_blocked(int64_t m, int64_t n, int64_t k, const Rows& a, const Pane
         const auto rows = a.pack(ib, block_m, pb, sources, packed_a);
         for (int64_t j = 0; j < block_n; j += panel) {
           const int64_t columns = std::min(panel, block_n - j);
-          Packed* to = once ? packed_b : packed_b + j * kBlockK;
+          Packed* to = packed_b + j % kept * kBlockK;
           if (ib == 0) b.pack(pb, sources, jb + j, columns, to);
           for (int64_t i = 0; i < block_m; i += kTileRows) {
             run_tile<Format>(std::min<int64_t>(kTileRows, block_m - i), columns, block_k,

@@ -156,6 +156,23 @@ inline uint32_t quad_of(const void* first, int64_t stride, int64_t count = 4) {
   return quad;
 }
 
+// The same of 16 columns that lie side by side.
+inline void interleave_16(const void* first, int64_t stride, uint32_t* to) {
+  const auto row = [&](int s) {
+    return _mm_loadu_si128(
+        reinterpret_cast<const __m128i*>(static_cast<const uint8_t*>(first) + s * stride));
+  };
+  const __m128i low01 = _mm_unpacklo_epi8(row(0), row(1)),
+                high01 = _mm_unpackhi_epi8(row(0), row(1)),
+                low23 = _mm_unpacklo_epi8(row(2), row(3)),
+                high23 = _mm_unpackhi_epi8(row(2), row(3));
+  auto* quads = reinterpret_cast<__m128i*>(to);
+  _mm_storeu_si128(quads, _mm_unpacklo_epi16(low01, low23));
+  _mm_storeu_si128(quads + 1, _mm_unpackhi_epi16(low01, low23));
+  _mm_storeu_si128(quads + 2, _mm_unpacklo_epi16(high01, high23));
+  _mm_storeu_si128(quads + 3, _mm_unpackhi_epi16(high01, high23));
+}
+
 template <class L, class R>
 void pack_panel(BytesAsQuads<L, R>, Matrix<R> b, int64_t k, int64_t n, uint32_t* to) {
   using Product = typename BytesAsQuads<L, R>::Product;
@@ -172,7 +189,9 @@ void pack_panel(BytesAsQuads<L, R>, Matrix<R> b, int64_t k, int64_t n, uint32_t*
   } else if (b.column == 1) {
     for (int64_t p = 0; p < whole; ++p) {
       const R* from = b.data + 4 * p * b.row;
-      for (int64_t j = 0; j < n; ++j) to[p * panel + j] = quad_of(from + j, b.row);
+      int64_t j = 0;
+      for (; j + 16 <= n; j += 16) interleave_16(from + j, b.row, to + p * panel + j);
+      for (; j < n; ++j) to[p * panel + j] = quad_of(from + j, b.row);
     }
   } else {
     for (int64_t p = 0; p < whole; ++p) {

@@ -14,7 +14,7 @@ inline constexpr int kTileVectors = 2;
 
 // C[0..M) x [0..V vectors) = A * B, plus C where `accumulate`; of the last vector only the first
 // `last` columns, where the instruction set has masks. k and strides are in packed elements, c_row
-// in sums; rows of B are dense.
+// in sums; rows of B are dense, and one more of them comes first if sums start from it.
 template <class Format, int M, int V>
 [[gnu::noinline]] void micro_kernel(int64_t k, const typename Format::Packed* a, int64_t a_row,
                                     int64_t a_column, const typename Format::Packed* b,
@@ -32,8 +32,12 @@ template <class Format, int M, int V>
   for (int i = 0; i < M; ++i) {
     for (int v = 0; v < V; ++v) __builtin_prefetch(c + i * c_row + v * width, 1);
 #pragma GCC unroll 2
-    for (int v = 0; v < V; ++v) sum[i][v] = Vector{};
+    for (int v = 0; v < V; ++v) {
+      sum[i][v] = Vector{};
+      if constexpr (Format::kStart) sum[i][v] += Vector(all.load(b + v * width));
+    }
   }
+  if constexpr (Format::kStart) b += b_row;
   for (int64_t p = 0; p < k; ++p) {
     typename VectorOf<Packed>::type row[V];
 #pragma GCC unroll 2

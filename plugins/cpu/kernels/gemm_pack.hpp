@@ -16,19 +16,67 @@ inline uint32_t pair_of(uint16_t first, uint16_t second) {
   return first | static_cast<uint32_t>(second) << 16;
 }
 
+#ifdef __AVX512F__
+// 16 rows of 16 elements: 128 bits of four rows meet in one register as they are loaded, and what
+// is left is to transpose within 128 bits.
+inline void transpose_16(const uint32_t* from, int64_t from_stride, uint32_t* to,
+                         int64_t to_stride) {
+  for (int c = 0; c < 16; c += 4) {
+    __m512i row[4];
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; ++r) {
+      const auto part = [&](int i) {
+        return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * from_stride + c));
+      };
+      row[r] = _mm512_zextsi128_si512(part(r));
+      row[r] = _mm512_inserti32x4(row[r], part(r + 4), 1);
+      row[r] = _mm512_inserti32x4(row[r], part(r + 8), 2);
+      row[r] = _mm512_inserti32x4(row[r], part(r + 12), 3);
+    }
+    const __m512i low01 = _mm512_unpacklo_epi32(row[0], row[1]),
+                  high01 = _mm512_unpackhi_epi32(row[0], row[1]),
+                  low23 = _mm512_unpacklo_epi32(row[2], row[3]),
+                  high23 = _mm512_unpackhi_epi32(row[2], row[3]);
+    _mm512_storeu_si512(to + c * to_stride, _mm512_unpacklo_epi64(low01, low23));
+    _mm512_storeu_si512(to + (c + 1) * to_stride, _mm512_unpackhi_epi64(low01, low23));
+    _mm512_storeu_si512(to + (c + 2) * to_stride, _mm512_unpacklo_epi64(high01, high23));
+    _mm512_storeu_si512(to + (c + 3) * to_stride, _mm512_unpackhi_epi64(high01, high23));
+  }
+}
+#endif
+
+// A panel of 32-bit elements from n columns that are dense along k.
+inline void transpose_panel(const uint32_t* from, int64_t from_stride, uint32_t* to, int64_t n,
+                            int64_t k) {
+  constexpr int64_t panel = kPanel<uint32_t>;
+  int64_t p = 0;
+#ifdef __AVX512F__
+  for (; n == panel && p + 16 <= k; p += 16) {
+    transpose_16(from + p, from_stride, to + p * panel, panel);
+    transpose_16(from + 16 * from_stride + p, from_stride, to + p * panel + 16, panel);
+  }
+#endif
+  transpose_block<uint32_t, 8>(from + p, from_stride, to + p * panel, panel, n, k - p);
+}
+
 // A panel of B: k x n sources as dense rows of kPanel packed elements, the rest zeros.
 template <class T>
 void pack_panel(Plain<T>, Matrix<T> b, int64_t k, int64_t n, T* to) {
   constexpr int64_t panel = kPanel<T>;
   if (n < panel) std::fill_n(to, k * panel, T(0));
   if (b.column == 1 && n == panel) {
-    for (int64_t p = 0; p < k; ++p) std::copy_n(b.data + p * b.row, panel, to + p * panel);
+    const Lanes<T> all(kWidth<T>);
+    for (int64_t p = 0; p < k; ++p) {
+      for (int v = 0; v < kTileVectors; ++v) {
+        all.store(to + p * panel + v * kWidth<T>, all.load(b.data + p * b.row + v * kWidth<T>));
+      }
+    }
   } else if (b.column == 1) {
     for (int64_t p = 0; p < k; ++p) std::copy_n(b.data + p * b.row, n, to + p * panel);
   } else if (b.row == 1) {
     if constexpr (sizeof(T) == 4) {
-      transpose_block<uint32_t, 8>(reinterpret_cast<const uint32_t*>(b.data), b.column,
-                                   reinterpret_cast<uint32_t*>(to), panel, n, k);
+      transpose_panel(reinterpret_cast<const uint32_t*>(b.data), b.column,
+                      reinterpret_cast<uint32_t*>(to), n, k);
     } else if constexpr (sizeof(T) == 8) {
       transpose_block<uint64_t, 4>(reinterpret_cast<const uint64_t*>(b.data), b.column,
                                    reinterpret_cast<uint64_t*>(to), panel, n, k);
@@ -51,8 +99,8 @@ void pack_columns(int64_t k, int64_t n, Packed* to, Read&& read) {
   for (int64_t p = 0; p < k; p += most) {
     const int64_t count = std::min(most, k - p);
     for (int64_t j = 0; j < n; ++j) read(j, p, count, columns + j * stride);
-    transpose_block<uint32_t, 8>(reinterpret_cast<const uint32_t*>(columns), stride,
-                                 reinterpret_cast<uint32_t*>(to + p * panel), panel, n, count);
+    transpose_panel(reinterpret_cast<const uint32_t*>(columns), stride,
+                    reinterpret_cast<uint32_t*>(to + p * panel), n, count);
   }
 }
 
@@ -86,8 +134,7 @@ inline void pack_panel(Bfloat16Pairs, Matrix<BFloat16> b, int64_t k, int64_t n, 
   const int64_t whole = k / 2;
   if (n < panel) std::fill_n(to, (k + 1) / 2 * panel, 0);
   if (b.row == 1 && b.column % 2 == 0 && reinterpret_cast<uintptr_t>(b.data) % 4 == 0) {
-    transpose_block<uint32_t, 8>(reinterpret_cast<const uint32_t*>(b.data), b.column / 2, to, panel,
-                                 n, whole);
+    transpose_panel(reinterpret_cast<const uint32_t*>(b.data), b.column / 2, to, n, whole);
   } else if (b.row == 1 && b.column != 1) {
     pack_columns<uint32_t>(
         whole, n, to, [&](int64_t j, int64_t p, int64_t count, uint32_t* column) {

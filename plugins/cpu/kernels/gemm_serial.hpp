@@ -9,9 +9,10 @@ namespace tenon::cpu::TENON_CPU_ISA {
 
 // Up to this many rows, B is read once and not worth rearranging.
 inline constexpr int64_t kFewRows = 8;
-// B of at most this size is used where it lies: it fits a second-level cache.
-inline constexpr int64_t kDirectBytes = 192 * 1024;
-inline constexpr int64_t kDirectPanels = 4;
+// A smaller B is used where it lies: it fits a second-level cache, and packing it would cost more
+// than its rows being apart. AVX-512 comes with larger caches.
+inline constexpr int64_t kDirectBytes = (kVectorBytes == 64 ? 1024 : 192) * 1024;
+inline constexpr int64_t kDirectPanels = kVectorBytes == 64 ? 32 : 4;
 
 enum class Way { kDots, kStreams, kDirect, kBlocked };
 
@@ -25,7 +26,7 @@ template <class Format>
 Way way_of(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
            Matrix<typename Format::Right> b) {
   using Packed = typename Format::Packed;
-  const bool small = k * n * static_cast<int64_t>(sizeof(typename Format::Right)) <= kDirectBytes;
+  const bool small = k * n * static_cast<int64_t>(sizeof(typename Format::Right)) < kDirectBytes;
   if (m <= kFewRows && b.row == 1 && (a.column == 1 || k == 1)) return Way::kDots;
   if (m <= (small ? 2 : Format::kStreamRows) && b.column == 1) return Way::kStreams;
   const bool ragged = n % kWidth<Packed> != 0;
