@@ -21,21 +21,21 @@ bool is_like(const tenon_tensor& tensor, const tenon_tensor& first) {
 // What one look at the arguments of an operator finds that takes tensors, or numbers in their place.
 struct Operands {
   const tenon_tensor* first = nullptr;
-  bool alike = true;  // one dtype, device and shape, contiguous, plain numbers: for call_fast
   bool has_numbers = false;
+  uint8_t layers = 0;  // that some tensor carries
+  uint16_t flags = 0;
+  void add(const tenon_tensor& tensor) { layers |= tensor.layers, flags |= tensor.flags; }
 };
 
 // False: there is no tensor, or something that such an operator does not take.
 [[gnu::always_inline]] inline bool look_at(const tenon_value* args, uint32_t nargs, Operands& seen) {
   for (uint32_t i = 0; i < nargs; ++i) {
     if (const tenon_tensor* tensor = as_tensor(args[i])) {
-      bool fits = seen.first ? is_like(*tensor, *seen.first) : (tensor->flags & TENON_TENSOR_CONTIGUOUS) != 0;
       if (!seen.first) seen.first = tensor;
-      seen.alike &= fits;
+      seen.add(*tensor);
     } else {
       if (!is_scalar_tag(args[i].tag)) return false;
       seen.has_numbers = true;
-      seen.alike &= args[i].tag != TENON_VALUE_COMPLEX;
     }
   }
   return seen.first != nullptr;
@@ -43,11 +43,16 @@ struct Operands {
 
 constexpr uint32_t kFastParams = 4;
 
-// Operands that are alike. Returns false, with nothing done, if the call needs call_general.
-bool call_fast(Operator& op, const tenon_tensor& first, bool has_numbers, const tenon_value* args, tenon_value* outs,
-               tenon_err* err, tenon_status* status) {
+// Operands of one dtype, device and shape, contiguous. Returns false, with nothing done, if the call needs
+// call_general.
+bool call_fast(Operator& op, const Operands& seen, const tenon_value* args, tenon_value* outs, tenon_err* err,
+               tenon_status* status) {
   uint32_t nparams = op.def.nparams;
-  if (nparams > kFastParams) return false;
+  const tenon_tensor& first = *seen.first;
+  if (nparams > kFastParams || !(first.flags & TENON_TENSOR_CONTIGUOUS)) return false;
+  for (uint32_t i = 0; i < nparams; ++i)
+    if (const tenon_tensor* tensor = as_tensor(args[i]); tensor && tensor != &first && !is_like(*tensor, first))
+      return false;
   int32_t dtype = first.dtype;
   if (op.def.compute == TENON_COMPUTE_PROMOTE_FLOAT && dtype_class(dtype) < DtypeClass::kFloating) return false;
   const Resolution* cell = op.cell(TENON_DEVICE_KIND(first.device), dtype);
@@ -56,7 +61,7 @@ bool call_fast(Operator& op, const tenon_tensor& first, bool has_numbers, const 
   Device* device = find_device(first.device);
   HostScalar scalars[kFastParams];
   tenon_value values[kFastParams];
-  if (has_numbers) {
+  if (seen.has_numbers) {
     if (!(cell->traits & TENON_KERNEL_HOST_SCALARS)) return false;
     for (uint32_t i = 0; i < nparams; ++i) {
       values[i] = args[i];
@@ -88,7 +93,7 @@ bool call_fast(Operator& op, const tenon_tensor& first, bool has_numbers, const 
   }
 
   tenon_ctx ctx(&op, *device, outs, 1);
-  *status = invoke(*cell, ctx, has_numbers ? values : args, nparams, outs, 1, err);
+  *status = invoke(*cell, ctx, seen.has_numbers ? values : args, nparams, outs, 1, err);
   count(cell->native_calls);
   if (*status != TENON_OK) [[unlikely]] {
     *status = kernel_result(op, *device, *status, err);
@@ -225,8 +230,7 @@ tenon_status call_composite(Operator& op, tenon_value* args, tenon_value* outs, 
   if (!want_parts && op.can_infer() && !op.views_first && has_own_kernel(op, args, outs))
     return wanted ? enter_layer(wanted, op, args, op.def.nparams, outs, op.def.nouts, err)
                   : call_general(op, args, outs, err);
-  tenon_value results[kMaxOutputs];
-  for (uint32_t i = 0; i < op.def.nouts; ++i) results[i].tag = TENON_VALUE_NONE;
+  tenon_value results[kMaxOutputs] = {};
   status = op.decompose(args, results, err);
   if (status != TENON_OK) {
     drop_results(results, op.def.nouts);
@@ -251,8 +255,7 @@ tenon_status call_composite(Operator& op, tenon_value* args, tenon_value* outs, 
 tenon_status call_kernel(Operator& op, const tenon_value* args, tenon_value* outs, tenon_err* err) {
   Operands seen;
   tenon_status status;
-  if (op.tensor_params_only && look_at(args, op.def.nparams, seen) && seen.alike &&
-      call_fast(op, *seen.first, seen.has_numbers, args, outs, err, &status))
+  if (op.tensor_params_only && look_at(args, op.def.nparams, seen) && call_fast(op, seen, args, outs, err, &status))
     return status;
   return call_general(op, args, outs, err);
 }
@@ -291,10 +294,12 @@ tenon_status op_call(const tenon_op* handle, tenon_value* args, uint32_t nargs, 
   // Simple operators have no defaults to fill in: one look says whether the arguments are what they take.
   Operands seen;
   if (op->tensor_params_only && nargs == op->def.nparams && look_at(args, nargs, seen)) [[likely]] {
-    uint8_t wanted = wanted_layers(args, nargs, outs, nouts, enabled_layers());
+    if (const tenon_tensor* out = as_tensor(outs[0])) seen.add(*out);
+    uint8_t wanted = enabled_layers() & (seen.layers | layer_table.every_call.load(std::memory_order_relaxed));
+    if (seen.flags & TENON_TENSOR_FOLLOWS_BASE) wanted = wanted_layers(args, nargs, outs, nouts, enabled_layers());
     if (wanted) return enter_layer(wanted, *op, args, nargs, outs, nouts, err);
     tenon_status status;
-    if (seen.alike && call_fast(*op, *seen.first, seen.has_numbers, args, outs, err, &status)) return status;
+    if (call_fast(*op, seen, args, outs, err, &status)) return status;
     return call_general(*op, args, outs, err);
   }
   Arguments room;

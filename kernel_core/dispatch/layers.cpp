@@ -82,14 +82,8 @@ int32_t layer_enabled(int32_t layer) { return enabled_layers() >> layer & 1; }
 int32_t layer_enable(int32_t layer, int32_t on) {
   int32_t before = layer_enabled(layer);
   uint8_t bit = static_cast<uint8_t>(1u << layer);
-  ThreadLayers& mine = thread_layers;
-  if (on) {
-    mine.on |= bit;
-    mine.off &= static_cast<uint8_t>(~bit);
-  } else {
-    mine.off |= bit;
-    mine.on &= static_cast<uint8_t>(~bit);
-  }
+  (on ? thread_layers.on : thread_layers.off) |= bit;
+  (on ? thread_layers.off : thread_layers.on) &= static_cast<uint8_t>(~bit);
   return before;
 }
 

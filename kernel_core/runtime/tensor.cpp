@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel_core/runtime/tensor.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
@@ -158,6 +157,20 @@ tenon_status create_tensor(Device& device, int32_t dtype, int32_t ndim, const in
               static_cast<unsigned long long>(base.storage ? base.storage->bytes : 0));
 }
 
+// May a view be measured in plain arithmetic? Where numbers are so large that this could overflow.
+[[gnu::cold]] static bool is_measurable(int32_t ndim, const int64_t* shape, const int64_t* strides, int64_t offset) {
+  int64_t numel = 1, low = offset, high = offset, reach, bytes;
+  bool is_empty = false, is_outside = false;
+  for (int32_t axis = 0; axis < ndim; ++axis) {
+    is_empty |= shape[axis] == 0;
+    if (shape[axis] < 0 || __builtin_mul_overflow(numel, shape[axis] ? shape[axis] : 1, &numel)) return false;
+    is_outside |= __builtin_mul_overflow(shape[axis] - 1, strides[axis], &reach) ||
+                  __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high);
+  }
+  is_outside |= __builtin_mul_overflow(low, 16, &bytes) || high == INT64_MAX || __builtin_mul_overflow(high + 1, 16, &bytes);
+  return numel <= INT64_MAX / 16 && (is_empty || !is_outside);
+}
+
 // One pass over the axes for all that there is to compute and to check.
 [[gnu::always_inline]] static inline tenon_status make_view(const TensorImpl& base, int32_t dtype, int32_t ndim,
                                                             const int64_t* shape, const int64_t* strides,
@@ -165,22 +178,23 @@ tenon_status create_tensor(Device& device, int32_t dtype, int32_t ndim, const in
   if (static_cast<uint32_t>(ndim) > TENON_MAX_NDIM) return fail_view(base, ndim, shape, offset, err);
   TensorImpl* tensor = new_tensor_block(ndim);
   if (!tensor) return fail_host_memory(err);
-  int64_t numel = 1, low = offset, high = offset;  // elements of the lowest and highest one touched
-  bool is_dense = true;                            // row-major; axes of size 1 may have any stride
-  bool is_empty = false, is_wrong = false, is_outside = false;
+  // Unsigned, as what is too large wraps. Elements of the lowest and highest one touched.
+  uint64_t numel = 1, low = static_cast<uint64_t>(offset), high = low, bits = low >> 26;
+  bool is_dense = true;  // row-major; axes of size 1 may have any stride
   for (int32_t axis = ndim - 1; axis >= 0; --axis) {
-    int64_t size = shape[axis], stride = strides[axis], reach;
-    tensor->shape[axis] = size;
-    tensor->strides[axis] = stride;
+    auto size = static_cast<uint64_t>(shape[axis]), stride = static_cast<uint64_t>(strides[axis]);
+    tensor->shape[axis] = shape[axis];
+    tensor->strides[axis] = strides[axis];
     is_dense &= stride == numel || size == 1;
-    is_empty |= size == 0;
-    is_wrong |= size < 0 || __builtin_mul_overflow(numel, size ? size : 1, &numel);
-    is_outside |= __builtin_mul_overflow(size - 1, stride, &reach) ||
-                  __builtin_add_overflow(low, std::min<int64_t>(reach, 0), &low) ||
-                  __builtin_add_overflow(high, std::max<int64_t>(reach, 0), &high);
+    uint64_t sign = strides[axis] < 0 ? ~uint64_t{0} : 0, reach = (size - 1) * stride;
+    low += reach & sign;
+    high += reach & ~sign;
+    numel *= size;
+    bits |= size | (stride ^ sign) | numel;
   }
-  is_wrong |= numel > INT64_MAX / 16;
-  tensor->numel = is_empty ? 0 : numel;
+  bool is_empty = numel == 0, is_outside = false;
+  bool is_sound = bits >> 24 == 0 || is_measurable(ndim, shape, strides, offset);
+  tensor->numel = static_cast<int64_t>(numel);
   tensor->dtype = static_cast<uint8_t>(dtype);
   tensor->dl_dtype = kDtypes[dtype].dl;
   tensor->device = base.device;
@@ -192,14 +206,12 @@ tenon_status create_tensor(Device& device, int32_t dtype, int32_t ndim, const in
   tensor->storage = base.storage;
   if (const Storage* storage = base.storage) {
     add_reference(base.storage->references);
-    int64_t size = dtype_size(dtype);
-    int64_t first = static_cast<char*>(base.data) - static_cast<char*>(storage->data) +
-                    static_cast<int64_t>(base.byte_offset);
-    is_outside |= __builtin_mul_overflow(low, size, &low) || __builtin_add_overflow(high, 1, &high) ||
-                  __builtin_mul_overflow(high, size, &high) || first + low < 0 ||
-                  first + high > static_cast<int64_t>(storage->bytes);
+    uint64_t size = dtype_size(dtype), first = static_cast<uint64_t>(static_cast<char*>(base.data) -
+                                                                     static_cast<char*>(storage->data)) + base.byte_offset;
+    is_outside = static_cast<int64_t>(first + low * size) < 0 ||
+                 first + (high + 1) * size > storage->bytes;
   }
-  if (is_wrong || (is_outside && !is_empty)) [[unlikely]] {
+  if (!is_sound || (is_outside && !is_empty)) [[unlikely]] {
     destroy_tensor(tensor);
     return fail_view(base, ndim, shape, offset, err);
   }
@@ -222,7 +234,7 @@ tenon_status create_view(const TensorImpl& base, int32_t dtype, int32_t ndim, co
 
 tenon_status slots::tensor_view_of(tenon_tensor* base, int32_t dtype, int32_t ndim, const int64_t* shape,
                                    const int64_t* strides, int64_t offset, tenon_tensor** out, tenon_err* err) {
-  TensorImpl* view;
+  TensorImpl* view = nullptr;
   TENON_TRY(check_dtype(dtype, err));
   TENON_TRY(make_view(*impl(base), dtype, ndim, shape, strides, offset, &view, err));
   TensorImpl* root = base_of(*impl(base));

@@ -122,11 +122,8 @@ tenon_status tensor_assign(tenon_tensor* tensor, tenon_tensor* source, tenon_err
 }
 
 void tensor_set_layer(tenon_tensor* tensor, int32_t layer, int32_t on) {
-  uint8_t bit = static_cast<uint8_t>(1u << layer);
-  if (on)
-    tensor->layers |= bit;
-  else
-    tensor->layers &= static_cast<uint8_t>(~bit);
+  uint32_t bit = 1u << layer;
+  tensor->layers = static_cast<uint8_t>(on ? tensor->layers | bit : tensor->layers & ~bit);
 }
 
 tenon_tensor** list_create(uint32_t count) {

@@ -221,7 +221,6 @@ bool is_single(int32_t kind, PyObject* object) {
 
 bool box_list_argument(int32_t kind, PyObject* object, const OperatorObject& self,
                        tenon_value& value, ArgumentArena& arena) {
-  if (PyLong_CheckExact(object)) return box_list(kind, &object, 1, self, value, arena);
   Py_ssize_t count;
   if (PyObject* const* items = list_items(object, count, arena))
     return box_list(kind, items, count, self, value, arena);
@@ -293,6 +292,24 @@ bool box_argument(const OperatorObject& self, const Parameter& parameter, PyObje
       ok = box_list_argument(parameter.kind, object, self, value, arena);
   }
   return ok || wrong_type(self, parameter, object);
+}
+
+// An integer, or a lone one for a list, as most of what is no tensor. False: box_argument knows.
+inline bool box_small_int(const OperatorObject& self, int32_t kind, PyObject* object,
+                          tenon_value& value, ArgumentArena& arena) {
+  int64_t number;
+  if ((kind != TENON_PARAM_INT && kind != TENON_PARAM_INTS) || !small_int(object, number))
+    return false;
+  if (kind == TENON_PARAM_INT) {
+    value = {TENON_VALUE_INT, 0, {.i = number}};
+    return true;
+  }
+  auto* list = static_cast<int64_t*>(arena.take(1));
+  if (!list) return false;
+  *list = number;
+  if (self.sizes_by_shape) arena.work += number;
+  value = {TENON_VALUE_INTS, 1, {.p = list}};
+  return true;
 }
 
 int find_parameter(const OperatorObject& self, PyObject* name) {
@@ -413,7 +430,8 @@ bool parse_arguments(const OperatorObject& self, PyObject* const* objects, Py_ss
       tenon_tensor* tensor = handle_of(object);
       call.values[i] = {TENON_VALUE_TENSOR, 0, {.p = tensor}};
       call.arena.work += tensor->numel;
-    } else if (!box_argument(self, parameter, object, call.values[i], call.arena)) {
+    } else if (!box_small_int(self, parameter.kind, object, call.values[i], call.arena) &&
+               !box_argument(self, parameter, object, call.values[i], call.arena)) {
       return false;
     }
   }

@@ -12,9 +12,9 @@
 #include "call.hpp"
 #include "errors.hpp"
 #include "method_table.hpp"
+#include "operator_shortcut.hpp"
 #include "operator_text.hpp"
 #include "runtime.hpp"
-#include "view.hpp"
 
 namespace tenon::python {
 namespace {
@@ -84,8 +84,9 @@ PyObject* call_now(const OperatorObject& self, PyObject* const* objects, size_t 
   ParsedCall call;
   if (!parse_arguments(self, objects, PyVectorcall_NARGS(flags), keyword_names, call))
     return nullptr;
-  PyObject* view;
-  if (self.has_view_rule && !call.out && view_by_rule(*self.def, call.values, view)) return view;
+  PyObject* result;
+  if (self.shortcut != Shortcut::kNone && !call.out && take_shortcut(self, call, result))
+    return result;
 
   tenon_value results[kMaxResults];
   for (uint32_t i = 0; i < self.result_count; ++i) results[i].tag = TENON_VALUE_NONE;
@@ -179,18 +180,6 @@ bool read_parameters(OperatorObject& self) {
   return true;
 }
 
-// Does the operator's shape rule say all of its result, if that is a view of the first argument?
-bool has_view_rule(const OperatorObject& self) {
-  const tenon_op_def& def = *self.def;
-  bool may_view = def.flags & (TENON_OP_VIEW | TENON_OP_COMPOSITE) && def.infer;
-  if (!may_view || def.flags & TENON_OP_NO_GRAD || def.compute != TENON_COMPUTE_FIRST ||
-      ~def.dtype_mask << (64 - TENON_DTYPE_COUNT) != 0 || def.nouts != 1 || def.nparams == 0)
-    return false;
-  for (uint32_t i = 1; i < self.parameter_count; ++i)
-    if (self.parameters[i].kind <= TENON_PARAM_TENSORS) return false;
-  return true;
-}
-
 PyTypeObject* make_result_type(const OperatorObject& self) {
   PyStructSequence_Field fields[kMaxResults + 1] = {};
   for (uint32_t i = 0; i < self.result_count; ++i) fields[i].name = self.def->out_names[i];
@@ -223,7 +212,7 @@ PyObject* make_operator(const tenon_op* op, CallForm form) {
   self.name = PyUnicode_FromFormat("%s%s", colons ? colons + 2 : def->name,
                                    form == CallForm::kInPlace ? "_" : "");
   if (self.name && read_parameters(self)) {
-    self.has_view_rule = has_view_rule(self);
+    self.shortcut = shortcut_of(self);
     if (def->nouts > 1) self.result_type = make_result_type(self);
     if (def->nouts <= 1 || self.result_type) return object;
   }

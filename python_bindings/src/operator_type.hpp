@@ -23,6 +23,9 @@ struct Parameter {
 
 enum class CallForm : uint8_t { kFunction, kInPlace };
 
+// What may stand for a call through the host (operator_shortcut.hpp).
+enum class Shortcut : uint8_t { kNone, kViewRule, kParts };
+
 struct OperatorObject {
   PyObject_HEAD vectorcallfunc vectorcall;
   const tenon_op* op;
@@ -35,9 +38,9 @@ struct OperatorObject {
   uint64_t required;  // bit per parameter without default
   uint32_t result_count;
   CallForm form;
+  Shortcut shortcut;
   bool returns_list;
   bool gathers;         // f(x, 1, 2) means f(x, [1, 2]): the last positional parameter is a list
-  bool has_view_rule;   // see view.hpp
   bool sizes_by_shape;  // creation: the work is the product of the shape argument
   PyObject* name;
   PyTypeObject* result_type;  // named tuple for several results
