@@ -120,9 +120,10 @@ bool call_view(const Operator& op, const tenon_value* args, tenon_value* outs, t
   return true;
 }
 
-const Resolution* resolution(Operator& op, uint32_t kind, int32_t dtype) {
-  const Resolution* known = op.cell(kind, dtype);
-  return known ? known : resolve(op, kind, dtype);
+const Resolution* resolution(const Plan& plan) {
+  uint32_t kind = TENON_DEVICE_KIND(plan.device->id);
+  const Resolution* known = plan.op.cell(kind, plan.compute);
+  return known ? known : resolve(plan.op, kind, plan.compute);
 }
 
 tenon_status no_kernel(const Plan& plan) {
@@ -186,8 +187,7 @@ tenon_status run_without_kernel(Plan& plan) {
                 short_name(op));
   if (on_meta || op.def.flags & TENON_OP_VIEW) return run_without_kernel(plan);
 
-  uint32_t kind = TENON_DEVICE_KIND(plan.device->id);
-  const Resolution* cell = resolution(op, kind, plan.compute);
+  const Resolution* cell = resolution(plan);
   Route route = cell->route;
   if (route == Route::kChoose) {
     route = cell->otherwise;
@@ -216,8 +216,7 @@ bool has_own_kernel(Operator& op, const tenon_value* args, tenon_value* outs) {
   Plan plan(op, args, outs, nullptr);
   if (find_call_device(plan) != TENON_OK || plan.device->id == TENON_DEVICE_META) return false;
   if (find_compute_dtype(plan) != TENON_OK) return false;
-  uint32_t kind = TENON_DEVICE_KIND(plan.device->id);
-  const Resolution* cell = resolution(op, kind, plan.compute);
+  const Resolution* cell = resolution(plan);
   return cell->route == Route::kNative || cell->route == Route::kChoose;
 }
 
@@ -310,7 +309,7 @@ tenon_status op_call(const tenon_op* handle, tenon_value* args, uint32_t nargs, 
   return call_general(*op, args, outs, err);
 }
 
-tenon_status op_call_below(int32_t layer, const tenon_op* handle, tenon_value* args, uint32_t nargs,
+[[gnu::flatten]] tenon_status op_call_below(int32_t layer, const tenon_op* handle, tenon_value* args, uint32_t nargs,
                            tenon_value* outs, uint32_t nouts, tenon_err* err) {
   auto* op = const_cast<Operator*>(handle);
   if (nargs != op->def.nparams) [[unlikely]]

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel_core/dispatch/layers.hpp"
 
-#include <bit>
 #include <mutex>
 
 #include "kernel_core/abi/slots.hpp"
@@ -24,18 +23,6 @@ uint8_t base_layers(const tenon_value* values, uint32_t count) {
     if (base) bits |= base->layers;
   });
   return bits;
-}
-
-tenon_status enter_layer(uint8_t wanted, const Operator& op, tenon_value* args, uint32_t nargs,
-                         tenon_value* outs, uint32_t nouts, tenon_err* err) {
-  // The first in order is the one that no other wanted layer precedes.
-  int32_t first = std::countr_zero(wanted);
-  for (uint8_t rest = wanted & (wanted - 1); rest; rest &= rest - 1) {
-    int32_t other = std::countr_zero(rest);
-    if (layer_table.after[other] >> first & 1) first = other;
-  }
-  const tenon_layer_def& layer = layer_table.defs[first];
-  return layer.call(layer.self, &op, args, nargs, outs, nouts, err);
 }
 
 namespace slots {

@@ -5,6 +5,7 @@
 #include <tenon/abi.h>
 
 #include <atomic>
+#include <bit>
 
 #include "kernel_core/dispatch/arguments.hpp"
 #include "kernel_core/dispatch/operator.hpp"
@@ -55,8 +56,17 @@ inline uint8_t wanted_layers(const tenon_value* args, uint32_t nargs, const teno
 }
 
 // Enter the first of the `wanted` layers (not zero).
-tenon_status enter_layer(uint8_t wanted, const Operator& op, tenon_value* args, uint32_t nargs,
-                         tenon_value* outs, uint32_t nouts, tenon_err* err);
+inline tenon_status enter_layer(uint8_t wanted, const Operator& op, tenon_value* args, uint32_t nargs,
+                                tenon_value* outs, uint32_t nouts, tenon_err* err) {
+  // The first in order is the one that no other wanted layer precedes.
+  int32_t first = std::countr_zero(wanted);
+  for (uint8_t rest = wanted & (wanted - 1); rest; rest &= rest - 1) {
+    int32_t other = std::countr_zero(rest);
+    if (layer_table.after[other] >> first & 1) first = other;
+  }
+  const tenon_layer_def& layer = layer_table.defs[first];
+  return layer.call(layer.self, &op, args, nargs, outs, nouts, err);
+}
 
 // Everything called in this scope goes straight to kernels, and to the layers that watch those.
 class LayersOff {

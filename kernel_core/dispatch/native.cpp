@@ -50,24 +50,20 @@ bool is_host_scalar(const tenon_tensor& tensor) { return tensor.flags & TENON_TE
 tenon_status prepare_input(const Plan& plan, uint32_t traits, uint32_t flags, tenon_tensor** tensor,
                            Temporaries& temporaries) {
   TensorRef fresh;
-  if (is_host_scalar(**tensor) && !(traits & TENON_KERNEL_HOST_SCALARS)) {
-    TENON_TRY(put_scalar_on_device(plan, **tensor, &fresh));
-    *tensor = temporaries.keep(std::move(fresh));
-  }
+  auto replace = [&](tenon_status made) {
+    if (made == TENON_OK) *tensor = temporaries.keep(std::move(fresh));
+    return made;
+  };
+  if (is_host_scalar(**tensor) && !(traits & TENON_KERNEL_HOST_SCALARS))
+    TENON_TRY(replace(put_scalar_on_device(plan, **tensor, &fresh)));
   if (flags & TENON_PARAM_FLAG_PROMOTE && (*tensor)->dtype != plan.compute &&
-      !(traits & TENON_KERNEL_MIXED_DTYPES)) {
-    TENON_TRY(convert(*tensor, plan.compute, &fresh, plan.err));
-    *tensor = temporaries.keep(std::move(fresh));
-  }
+      !(traits & TENON_KERNEL_MIXED_DTYPES))
+    TENON_TRY(replace(convert(*tensor, plan.compute, &fresh, plan.err)));
   if (flags & TENON_PARAM_FLAG_BROADCAST && !(traits & TENON_KERNEL_BROADCAST) && plan.has_metas &&
-      !is_host_scalar(**tensor) && !same_shape(**tensor, plan.metas[0].ndim, plan.metas[0].shape)) {
-    TENON_TRY(expand_view(*impl(*tensor), plan.metas[0].ndim, plan.metas[0].shape, &fresh, plan.err));
-    *tensor = temporaries.keep(std::move(fresh));
-  }
-  if (!((*tensor)->flags & TENON_TENSOR_CONTIGUOUS) && !(traits & TENON_KERNEL_STRIDED)) {
-    TENON_TRY(materialize(*tensor, &fresh, plan.err));
-    *tensor = temporaries.keep(std::move(fresh));
-  }
+      !is_host_scalar(**tensor) && !same_shape(**tensor, plan.metas[0].ndim, plan.metas[0].shape))
+    TENON_TRY(replace(expand_view(*impl(*tensor), plan.metas[0].ndim, plan.metas[0].shape, &fresh, plan.err)));
+  if (!((*tensor)->flags & TENON_TENSOR_CONTIGUOUS) && !(traits & TENON_KERNEL_STRIDED))
+    TENON_TRY(replace(materialize(*tensor, &fresh, plan.err)));
   return TENON_OK;
 }
 
