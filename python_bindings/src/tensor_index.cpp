@@ -87,8 +87,19 @@ Tensor read_positions(const Key& key, Tensor view) {
   return TENON_CALL(index, value_of(view.get()), positions.value(), value_of(axis));
 }
 
+// A mask of the tensor's own shape, where the tensor is.
+bool is_whole_mask(const tenon_tensor* tensor, PyObject* object) {
+  if (!is_tensor(object)) return false;
+  const tenon_tensor* mask = handle_of(object);
+  return mask->dtype == TENON_DTYPE_BOOL && mask->device == tensor->device && mask->ndim > 0 &&
+         mask->ndim == tensor->ndim &&
+         std::equal(mask->shape, mask->shape + mask->ndim, tensor->shape);
+}
+
 // Out of line, as its frame is large.
 [[gnu::noinline]] PyObject* read_key(tenon_tensor* tensor, PyObject* object) {
+  if (is_whole_mask(tensor, object))
+    return to_python(TENON_CALL(masked_select, value_of(tensor), value_of(handle_of(object))));
   Key key;
   if (!parse_key(tensor, object, key)) return nullptr;
   Tensor view = apply_basic(tensor, key.basic, is_watched(tensor));

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // argmax and argmin: the first of equals, and the first NaN before everything else.
 #include "kernel.hpp"
+#include "lanes.hpp"
 #include "math/arithmetic.hpp"
 #include "rows.hpp"
+
+#include <limits>
 
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
 constexpr int64_t kColumns = 64;
-constexpr int64_t kBlock = 1024;
-constexpr int64_t kSegment = 1 << 16;  // of one long row, for one task
+constexpr int64_t kBlock = 4096;       // of small integers
+constexpr int64_t kSegment = 1 << 16;  // of one long row, for one task; places in one fit 32 bits
 
 // a comes before b.
 template <bool Max, class T>
@@ -33,32 +36,109 @@ int64_t place_of(const T* x, int64_t n, T value) {
   }
   // Whether it is in a group is found in vectors, one element at a time only within its group.
   constexpr int group = 128 / sizeof(T);
-  using Found = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
   for (; i + group <= n; i += group) {
+    using Found = std::conditional_t<std::is_floating_point_v<T>, typename Lanes<T>::Index, T>;
     Found found = 0;
-#pragma GCC unroll 1
-    for (int l = 0; l < group; ++l) found |= x[i + l] == value ? 1 : 0;
+    for (int l = 0; l < group; ++l) found = static_cast<Found>(found | (x[i + l] == value));
     if (found) break;
   }
   while (!(x[i] == value)) ++i;
   return i;
 }
 
-// The winner of a block is found without its place; only a block that takes the lead is searched.
+// The least or greatest lane, in every lane.
+template <bool Max, class Vector>
+inline Vector best_lane(Vector lanes) {
+  constexpr int count = sizeof(lanes) / sizeof(lanes[0]);
+  using Shuffle = typename Lanes<std::remove_cvref_t<decltype(lanes[0])>>::Indices;
+  for (int distance = count / 2; distance > 0; distance /= 2) {
+    Shuffle partner;
+    for (int i = 0; i < count; ++i) partner[i] = i ^ distance;
+    const Vector other = __builtin_shuffle(lanes, partner);
+    lanes = (Max ? other > lanes : other < lanes) ? other : lanes;
+  }
+  return lanes;
+}
+
+// The best of each lane so far, and in which register it was; and whether it met NaN, which leads
+// nothing.
 template <bool Max, class T>
-int64_t winner_of_row(const T* x, int64_t n) {
-  int64_t place = 0;
+struct LaneWinners {
+  using L = Lanes<T>;
+  typename L::Vector best;
+  typename L::Indices first = {};  // number of the register's first element
+  typename L::Indices nan = {};
+
+  void meet(const T* x, int64_t i) {
+    const typename L::Vector lanes = L::load(x + i);
+    const typename L::Indices leads = Max ? lanes > best : lanes < best;
+    if constexpr (std::is_floating_point_v<T>) nan |= lanes != lanes;
+    best = leads ? lanes : best;
+    first = leads ? static_cast<typename L::Index>(i) - typename L::Indices{} : first;
+  }
+  // Of the same lanes at other places: the earlier of equals.
+  void meet(const LaneWinners& other) {
+    const auto better = Max ? other.best > best : other.best < best;
+    const auto leads = better | ((other.best == best) & (other.first < first));
+    best = leads ? other.best : best;
+    first = leads ? other.first : first;
+    nan |= other.nan;
+  }
+};
+
+// Value and place in one pass over n >= kWidth elements of 4 or 8 bytes.
+template <bool Max, class T>
+int64_t winner_in_lanes(const T* x, int64_t n) {
+  using L = Lanes<T>;
+  constexpr int width = L::count, teams = 4;
+  LaneWinners<Max, T> winners[teams];
+  int64_t i = 0;
+  for (LaneWinners<Max, T>& each : winners) each.best = L::load(x);
+  for (; i + teams * width <= n; i += teams * width) {
+    for (int t = 0; t < teams; ++t) winners[t].meet(x, i + t * width);
+  }
+  for (; i + width <= n; i += width) winners[0].meet(x, i);
+  if (i < n) winners[1].meet(x, n - width);  // again some that were met before
+  for (int t = 1; t < teams; ++t) winners[0].meet(winners[t]);
+  if constexpr (std::is_floating_point_v<T>) {
+    if (chosen_bits(winners[0].nan) != 0)
+      return place_of(x, n, std::numeric_limits<T>::quiet_NaN());
+  }
+  const typename L::Vector top = best_lane<Max>(winners[0].best);
+  const typename L::Indices places = winners[0].first + L::counting();
+  constexpr auto none = std::numeric_limits<typename L::Index>::max();
+  return best_lane<false>(winners[0].best == top ? places : none - typename L::Indices{})[0];
+}
+
+// Of at most kSegment elements. The winner of a block of small integers is found without its place;
+// only the block that takes the lead is searched.
+template <bool Max, class T>
+int64_t winner_of_segment(const T* x, int64_t n) {
+  if constexpr (sizeof(T) >= 4) {
+    if (n >= Lanes<T>::count) return winner_in_lanes<Max>(x, n);
+  }
+  int64_t lead = 0;
   T best = x[0];
   for (int64_t at = 0; at < n; at += kBlock) {
     const int64_t length = std::min(kBlock, n - at);
     const T* block = x + at;
-    const T candidate =
-        fold_row<T>(length, [block](int64_t i) { return block[i]; }, better_of<Max, T>);
+    const T candidate = fold_row<T>(
+        length, [block](int64_t i) { return block[i]; }, better_of<Max, T>);
     if (at > 0 && !wins<Max>(candidate, best)) continue;
     best = candidate;
-    place = at + place_of(block, length, candidate);
+    lead = at;
   }
-  return place;
+  return lead + place_of(x + lead, std::min(kBlock, n - lead), best);
+}
+
+template <bool Max, class T>
+int64_t winner_of_row(const T* x, int64_t n) {
+  int64_t lead = winner_of_segment<Max>(x, std::min(kSegment, n));
+  for (int64_t at = kSegment; at < n; at += kSegment) {
+    const int64_t place = at + winner_of_segment<Max>(x + at, std::min(kSegment, n - at));
+    if (wins<Max>(x[place], x[lead])) lead = place;
+  }
+  return lead;
 }
 
 template <bool Max, class T>
@@ -91,7 +171,7 @@ tenon_status winner_of_long_row(tenon_ctx* ctx, const T* x, int64_t n, int64_t* 
   parallel(segments, kSegment, [=](int64_t begin, int64_t end) {
     for (int64_t s = begin; s < end; ++s) {
       const int64_t from = s * kSegment;
-      places[s] = from + winner_of_row<Max>(x + from, std::min(kSegment, n - from));
+      places[s] = from + winner_of_segment<Max>(x + from, std::min(kSegment, n - from));
     }
   });
   *out = places[0];
@@ -116,8 +196,9 @@ tenon_status position_of(tenon_ctx* ctx, const tenon_tensor* x, const tenon_valu
                        Max ? "argmax" : "argmin");
   }
   tenon_status status = TENON_OK;
-  with_type(x->dtype, [&]<class T>(Type<T>) {
-    if constexpr (!requires { typename T::value_type; }) {
+  const int dtype = x->dtype == TENON_DTYPE_BOOL ? int{TENON_DTYPE_U8} : x->dtype;
+  with_type(dtype, [&]<class T>(Type<T>) {
+    if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
       const T* from = data_of<T>(x);
       auto* to = data_of<int64_t>(out);
       if (view.inner == 1 && view.outer == 1 && view.length > kSegment) {
@@ -150,14 +231,15 @@ tenon_status argmax(tenon_ctx* ctx, const tenon_tensor* x, const tenon_value* ax
 }
 TENON_BOX_argmax(argmax_boxed, argmax)
 
-tenon_status argmin(tenon_ctx* ctx, const tenon_tensor* x, const tenon_value* axis, int32_t keepdim,
-                    tenon_tensor* out, tenon_err* err) {
+    tenon_status argmin(tenon_ctx* ctx, const tenon_tensor* x, const tenon_value* axis,
+                        int32_t keepdim, tenon_tensor* out, tenon_err* err) {
   return position_of<false>(ctx, x, axis, keepdim, out, err);
 }
 TENON_BOX_argmin(argmin_boxed, argmin)
 
-const tenon_kernel_def kKernels[] = {TENON_KERNEL_argmax(argmax, nullptr, kReals | kBool, 0, 0),
-                                     TENON_KERNEL_argmin(argmin, nullptr, kReals | kBool, 0, 0)};
+    const tenon_kernel_def kKernels[] = {
+        TENON_KERNEL_argmax(argmax, nullptr, kReals | kBool, 0, 0),
+        TENON_KERNEL_argmin(argmin, nullptr, kReals | kBool, 0, 0)};
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One element for each position: gather, scatter, scatter_add; and nonzero, which finds positions.
+// One element for each position: gather, scatter, scatter_add.
 #include "kernel.hpp"
 #include "positions.hpp"
 
@@ -104,103 +104,10 @@ tenon_status scatter_add(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tens
 }
 TENON_BOX_scatter_add(scatter_add_boxed, scatter_add)
 
-// Elements [begin, end) that are set, counted.
-template <class IsSet>
-int64_t count_set(int64_t begin, int64_t end, IsSet is_set) {
-  int64_t count = 0;
-  for (int64_t i = begin; i < end; ++i) count += is_set(i);
-  return count;
-}
-
-// Eight flags, bytes of 0 or 1, as bits: the product moves flag i to bit 56 + i.
-inline uint64_t bits_of(const uint8_t* flags) {
-  uint64_t word;
-  std::memcpy(&word, flags, 8);
-  return word * 0x0102040810204080 >> 56;
-}
-
-// place(i) for every element of [begin, end) that is set: the bits of 64 elements are gathered, then
-// visited, so that no branch depends on a single element.
-template <class IsSet, class Place>
-void visit_set(int64_t begin, int64_t end, IsSet is_set, Place place) {
-  for (int64_t at = begin; at < end; at += 64) {
-    uint8_t flags[64] = {};
-    if (end - at >= 64) {
-      for (int i = 0; i < 64; ++i) flags[i] = is_set(at + i);
-    } else {
-      for (int64_t i = 0; at + i < end; ++i) flags[i] = is_set(at + i);
-    }
-    uint64_t bits = 0;
-    for (int i = 0; i < 64; i += 8) bits |= bits_of(flags + i) << i;
-    for (; bits != 0; bits &= bits - 1) place(at + __builtin_ctzll(bits));
-  }
-}
-
-// Call f with a function that tells whether element i is set. -0.0 is zero: floating and complex elements
-// are compared as numbers; of reduced floats all bits but the sign count.
-template <class F>
-void with_test(const tenon_tensor* x, F&& f) {
-  if (is_reduced_float(x->dtype)) {
-    if (kDtypeSize[x->dtype] == 1) {
-      f([from = data_of<uint8_t>(x)](int64_t i) { return (from[i] & 0x7f) != 0; });
-    } else {
-      f([from = data_of<uint16_t>(x)](int64_t i) { return (from[i] & 0x7fff) != 0; });
-    }
-    return;
-  }
-  with_type(x->dtype, [&]<class T>(Type<T>) {
-    using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
-    f([from = data_of<Stored>(x)](int64_t i) { return from[i] != Stored{}; });
-  });
-}
-
-tenon_status nonzero(tenon_ctx* ctx, const tenon_tensor* x, tenon_err* err) {
-  // Segments are counted, then each writes where the counts before it end.
-  constexpr int64_t segment = 1 << 14;
-  const int64_t segments = (x->numel + segment - 1) / segment;
-  void* memory;
-  tenon_status status =
-      host->scratch(ctx, static_cast<uint64_t>(segments + 1) * sizeof(int64_t), &memory, err);
-  if (status != TENON_OK) return status;
-  auto* starts = static_cast<int64_t*>(memory);
-  starts[0] = 0;
-  with_test(x, [&](auto is_set) {
-    parallel(segments, segment / 4, [&](int64_t begin, int64_t end) {
-      for (int64_t s = begin; s < end; ++s) {
-        starts[s + 1] = count_set(s * segment, std::min(x->numel, (s + 1) * segment), is_set);
-      }
-    });
-  });
-  for (int64_t s = 0; s < segments; ++s) starts[s + 1] += starts[s];
-
-  const int ndim = x->ndim;
-  const int64_t shape[2] = {starts[segments], ndim};
-  tenon_tensor* out;
-  status = host->output_alloc(ctx, 0, TENON_DTYPE_I64, 2, shape, &out, err);
-  if (status != TENON_OK || out->numel == 0) return status;
-  with_test(x, [&](auto is_set) {
-    parallel(segments, segment, [&](int64_t begin, int64_t end) {
-      int64_t* to = data_of<int64_t>(out) + starts[begin] * ndim;
-      const int64_t last = std::min(x->numel, end * segment);
-      visit_set(begin * segment, last, is_set, [&](int64_t i) {
-        for (int axis = ndim - 1; axis > 0; --axis) {
-          to[axis] = i % x->shape[axis];
-          i /= x->shape[axis];
-        }
-        to[0] = i;
-        to += ndim;
-      });
-    });
-  });
-  return TENON_OK;
-}
-TENON_BOX_nonzero(nonzero_boxed, nonzero)
-
 const tenon_kernel_def kKernels[] = {
     TENON_KERNEL_gather(gather, nullptr, kAllDtypes, 0, 0),
     TENON_KERNEL_scatter(scatter, nullptr, kAllDtypes, TENON_KERNEL_HOST_SCALARS, 0),
-    TENON_KERNEL_scatter_add(scatter_add, nullptr, kReals | kComplexes, TENON_KERNEL_HOST_SCALARS, 0),
-    TENON_KERNEL_nonzero(nonzero, nullptr, kAllDtypes, 0, 0)};
+    TENON_KERNEL_scatter_add(scatter_add, nullptr, kReals | kComplexes, TENON_KERNEL_HOST_SCALARS, 0)};
 
 }  // namespace
 

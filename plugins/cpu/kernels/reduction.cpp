@@ -6,6 +6,7 @@
 #include "strided.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
@@ -138,8 +139,13 @@ class Reduction {
       }
       loops_.row(x, n, partial, attributes_);
       accumulate(accumulator, partial, 1, at == begin);
+      if (is_settled(accumulator)) return;
       at += n;
     }
+  }
+
+  bool is_settled(const char* accumulator) const {
+    return loops_.settled && loops_.settled(accumulator, attributes_);
   }
 
   bool rows_are_dense() const { return !widened_ && reduced_.inner_stride(0) == size_; }
@@ -196,12 +202,18 @@ class Reduction {
                       &scratch, err);
     if (status != TENON_OK) return status;
     char* partials = static_cast<char*>(scratch);
+    std::atomic<bool> settled = false;  // the only output
     parallel(kept_total_ * segments, kRowSegment, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
+        char* const partial = partials + i * loops_.accumulator_size;
+        if (settled.load(std::memory_order_relaxed)) {
+          loops_.empty(partial, attributes_);
+          continue;
+        }
         const int64_t from = i % segments * kRowSegment;
         reduce_row(data_ + Position(kept_, i / segments).offset(kept_, 0), from,
-                   std::min(from + kRowSegment, reduced_total_),
-                   partials + i * loops_.accumulator_size);
+                   std::min(from + kRowSegment, reduced_total_), partial);
+        if (kept_total_ == 1 && is_settled(partial)) settled.store(true, std::memory_order_relaxed);
       }
     });
     for (int64_t i = 0; i < kept_total_; ++i) {

@@ -18,6 +18,7 @@
 
 #include "dtypes.hpp"
 #include "elementwise.hpp"
+#include "lanes.hpp"
 #include "rows.hpp"
 #include "table.hpp"
 
@@ -40,6 +41,8 @@ struct ReductionLoops {
   void (*finish)(const char* accumulators, char* out, int64_t n, int64_t count,
                  const tenon_value* attributes);
   void (*empty)(char* accumulator, const tenon_value* attributes);  // NULL: there is no identity
+  // Whether nothing that follows can change the accumulator. NULL: something always can.
+  bool (*settled)(const char* accumulator, const tenon_value* attributes);
 };
 
 struct ReductionKernel {
@@ -67,14 +70,28 @@ struct ReductionLoopsOf {
   using In = typename Traits::In;
   using Acc = typename Traits::Acc;
   using Out = typename Traits::Out;
+  // True or false, of elements that are asked one by one.
+  static constexpr bool kDecides = std::is_same_v<Acc, bool> && std::is_arithmetic_v<In>;
+
   static Acc fold(const Traits& traits, const In* x, int64_t n) {
     if constexpr (std::is_integral_v<In> && sizeof(In) <= 2 && std::is_same_v<Acc, int64_t>) {
       // Rows are short enough for sums of small integers to fit 32 bits, twice as many in a register.
       if (traits.combine(3, 3) == 6 && traits.map(3) == 3 && n <= kNarrowSum) {
+        // Compilers branch on booleans, but not on the bytes that they are.
+        using Stored = std::conditional_t<std::is_same_v<In, bool>, uint8_t, In>;
         return fold_row<int32_t>(
-            n, [=](int64_t i) { return static_cast<int32_t>(x[i]); },
+            n, [from = reinterpret_cast<const Stored*>(x)](int64_t i) { return int32_t{from[i]}; },
             [](int32_t a, int32_t b) { return a + b; });
       }
+    }
+    if constexpr (kDecides && sizeof(In) > 1) {
+      // Answers as wide as the elements, so that registers of one need not be taken together from
+      // several of the other.
+      using Answer = typename Lanes<In>::Index;
+      const auto answer = [=](int64_t i) { return static_cast<Answer>(traits.map(x[i]) ? 1 : 0); };
+      return (traits.combine(false, true)
+                  ? fold_row<Answer>(n, answer, [](Answer a, Answer b) -> Answer { return a | b; })
+                  : fold_row<Answer>(n, answer, [](Answer a, Answer b) -> Answer { return a & b; })) != 0;
     }
     return fold_row<Acc>(
         n, [=](int64_t i) -> Acc { return traits.map(x[i]); },
@@ -140,6 +157,16 @@ struct ReductionLoopsOf {
       *reinterpret_cast<Acc*>(accumulator) = Traits(attributes).init();
     }
   }
+
+  static bool settled(const char* accumulator, const tenon_value* attributes) {
+    const Traits traits(attributes);
+    const Acc a = *reinterpret_cast<const Acc*>(accumulator);
+    if constexpr (std::is_same_v<Acc, bool>) {
+      return traits.combine(a, false) == a && traits.combine(a, true) == a;
+    }
+    return false;
+  }
+
   static constexpr bool kHasIdentity = requires(const Traits& traits) { traits.init(); };
 };
 
@@ -151,6 +178,8 @@ inline constexpr ReductionLoops reduction_loops = {
     .columns = ReductionLoopsOf<Traits>::columns,
     .merge = ReductionLoopsOf<Traits>::merge,
     .finish = ReductionLoopsOf<Traits>::finish,
-    .empty = ReductionLoopsOf<Traits>::kHasIdentity ? ReductionLoopsOf<Traits>::empty : nullptr};
+    .empty = ReductionLoopsOf<Traits>::kHasIdentity ? ReductionLoopsOf<Traits>::empty : nullptr,
+    .settled =
+        std::is_same_v<typename Traits::Acc, bool> ? ReductionLoopsOf<Traits>::settled : nullptr};
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

@@ -41,10 +41,20 @@ TENON_DECOMPOSE(masked_select) {
   Scope scope(err);
   Tensor x = operand(scope, args[0]), mask = operand(scope, args[1]);
   if (!scope.ok()) return scope.status();
-  std::vector<Tensor> both = ops::broadcast_tensors(scope, {x, mask});
+  if (sizes_of(x) != sizes_of(mask)) {
+    std::vector<Tensor> both = ops::broadcast_tensors(scope, {x, mask});
+    if (!scope.ok()) return scope.status();
+    x = both[0], mask = both[1];
+  }
+  return finish(scope, outs, ops::compress(scope, x, mask));
+}
+
+TENON_DECOMPOSE(compress) {
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]), mask = operand(scope, args[1]);
   if (!scope.ok()) return scope.status();
-  Tensor flat = ops::reshape(scope, both[0], {-1});
-  return finish(scope, outs, ops::index_select(scope, flat, places(scope, both[1]), 0));
+  Tensor flat = ops::reshape(scope, x, {-1});
+  return finish(scope, outs, ops::index_select(scope, flat, places(scope, mask), 0));
 }
 
 TENON_DECOMPOSE(masked_scatter) {

@@ -51,7 +51,7 @@ constexpr const char* kGeneral[] = {
     "index_select x[4,5] i[6]<4 0", "index_select x[4,5] i[3]<5 1", "index_add x[4,5] i[3]<4 x[3,5] 0",
     "gather x[3,4] i[2,5]<4 1", "gather x[3,4] i[2,4]<3 0", "take_along_axis x[3,4] i[3,5]<4 1",
     "scatter_add x[3,4] i[2,4]<3 x[2,4] 0", "scatter x[4] i[1]<4 x[1] 0", "nonzero b[4,5]",
-    "masked_select x[4,5] b[4,5]", "masked_scatter x[4,5] b[4,5] x[20]", "embedding x[5,3] i[2,4]<5 none",
+    "masked_select x[4,5] b[4,5]", "masked_select x[5] b[4,5]", "masked_scatter x[4,5] b[4,5] x[20]", "embedding x[5,3] i[2,4]<5 none",
     "embedding x[5,3] i[7]<5 1", "embedding_grad x[4,3] i[4]<6 (6,3) none", "one_hot i[5]<4 4",
     "masked_fill x[5,7] b[5,7] 2", "allclose x[9] x[9]", "where b[33,5] x[33,5] u[33,5]", "where b[64] x[64] x[64]",
     // Convolution, pooling
