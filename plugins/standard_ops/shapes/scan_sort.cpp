@@ -41,6 +41,14 @@ TENON_INFER(sort_with_indices) {
   return TENON_OK;
 }
 
+TENON_INFER(sort) { return infer_along("sort", args, outs, err); }
+
+TENON_INFER(argsort) {
+  TENON_TRY(infer_along("argsort", args, outs, err));
+  outs[0].dtype = TENON_DTYPE_I64;
+  return TENON_OK;
+}
+
 TENON_INFER(topk) {
   const tenon_tensor& x = tensor_of(args[0]);
   int64_t count = int_of(args[1]);
