@@ -52,6 +52,26 @@ bool is_array_call(const ScalarValue& value, const std::vector<Param>& params) {
   return true;
 }
 
+// Sums, products and quotients of functions that the CPU has for registers of lanes (math/lanes.hpp).
+bool is_lanewise(const ScalarValue& value, bool& calls) {
+  static const std::set<std::string> functions = {
+      "exp",   "log",   "log2", "log10", "log1p", "tanh", "sinh", "cosh", "asinh",
+      "acosh", "atanh", "erf",  "erfc",  "cbrt",  "abs",  "max",  "sigmoid"};
+  const bool is_call = value.form == ScalarValue::Function;
+  if (is_call && !functions.count(value.text)) return false;
+  if (value.type.varying && value.type.kind != ScalarType::Element) return false;
+  if (!is_call && value.form != ScalarValue::Literal && value.form != ScalarValue::Variable &&
+      value.form != ScalarValue::Unary && value.form != ScalarValue::Binary)
+    return false;
+  static const std::set<std::string> signs = {"+", "-", "*", "/"};
+  if (value.form == ScalarValue::Binary && !signs.count(value.text)) return false;
+  if (value.form == ScalarValue::Unary && value.text != "-") return false;
+  calls = calls || (is_call && value.type.varying && value.text != "abs" && value.text != "max");
+  for (const ScalarValue& child : value.children)
+    if (!is_lanewise(child, calls)) return false;
+  return true;
+}
+
 // One pass over the elements. A choice that does not depend on them is made outside.
 std::string run_statement(const ScalarValue& value, const std::string& types,
                           const std::vector<Param>& params,
@@ -67,12 +87,16 @@ std::string run_statement(const ScalarValue& value, const std::string& types,
   if (is_array_call(value, params))
     return cat(indent, "run_loop<", types, ">(data, strides, n, math::call::", value.text,
                "{});\n");
+  bool calls = false;
+  const bool lanewise = !names.integers && is_lanewise(value, calls) && calls;
   std::vector<std::string> declared;
   for (size_t i = 0; i < param_types.size(); ++i)
-    declared.push_back(
-        cat(param_types[i], scalar_reads(value, params[i].name) ? " " + params[i].name : ""));
-  return cat(indent, "run_loop<", types, ">(data, strides, n, [=](", join(declared, ", "),
-             ") { return ", scalar_cpp_as_element(value, names), "; });\n");
+    declared.push_back(cat(lanewise ? "auto" : param_types[i],
+                           scalar_reads(value, params[i].name) ? " " + params[i].name : ""));
+  const std::string function = cat("[=](", join(declared, ", "), ") { return ",
+                                   scalar_cpp_as_element(value, names), "; }");
+  return cat(indent, "run_loop<", types, ">(data, strides, n, ",
+             lanewise ? cat("math::lanewise(", function, ")") : function, ");\n");
 }
 
 std::string loop(const Operator& op, size_t index) {

@@ -87,9 +87,17 @@ template <class F, class Y>
 inline auto with_second(F f, Y y) {
   return [f, y](auto x) { return f(x, y); };
 }
+template <class F, class X>
+inline auto with_first(F f, X x) {
+  return [f, x](auto y) { return f(x, y); };
+}
 template <math::Float T>
 inline math::PowerBy<T> with_second(math::call::pow, T y) {
   return {y};
+}
+template <math::Float T>
+inline auto with_first(math::call::pow, T x) {
+  return with_first(math::lanewise([](auto base, auto y) { return math::pow(base, y); }), x);
 }
 
 template <class Out, class In, class F>
@@ -105,8 +113,7 @@ inline void run_loop_of(char* const* data, const int64_t* byte_strides, int64_t 
   if (byte_strides[1] == 0) {
     run_dense(out, n, with_second(f, *y), x);
   } else if (byte_strides[0] == 0) {
-    run_dense(
-        out, n, [f, x = *x](Y y) { return f(x, y); }, y);
+    run_dense(out, n, with_first(f, *x), y);
   } else {
     run_dense(out, n, f, x, y);
   }

@@ -6,54 +6,68 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
-template <class T, class F>
-void run(const T* x, T* out, int64_t n, F f) {
+// As generated loops run it.
+template <class T, class F, class... X>
+void run(F f, T* out, int64_t n, const X*... x) {
+  if constexpr (requires { math::run_array(f, out, n, x...); }) {
+    math::run_array(f, out, n, x...);
+  } else {
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) out[i] = f(x[i]);
-}
-template <class T, class F>
-void run(const T* x, const T* y, T* out, int64_t n, F f) {
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) out[i] = f(x[i], y[i]);
+    for (int64_t i = 0; i < n; ++i) out[i] = f(x[i]...);
+  }
 }
 
-#define UNARY(NAME, CALL)                                            \
-  {                                                                  \
-    NAME, 1,                                                         \
-        [](const float* x, const float*, float* out, int64_t n) {    \
-          run(x, out, n, [](float x) { return CALL; });              \
-        },                                                           \
-        [](const double* x, const double*, double* out, int64_t n) { \
-          run(x, out, n, [](double x) { return CALL; });             \
-        }                                                            \
+#define UNARY(NAME, FUNCTION)                                                                   \
+  {                                                                                             \
+    NAME, 1,                                                                                    \
+        [](const float* x, const float*, float* out, int64_t n) { run(FUNCTION, out, n, x); },  \
+        [](const double* x, const double*, double* out, int64_t n) { run(FUNCTION, out, n, x); } \
   }
-#define BINARY(NAME, CALL)                                             \
-  {                                                                    \
-    NAME, 2,                                                           \
-        [](const float* x, const float* y, float* out, int64_t n) {    \
-          run(x, y, out, n, [](float x, float y) { return CALL; });    \
-        },                                                             \
-        [](const double* x, const double* y, double* out, int64_t n) { \
-          run(x, y, out, n, [](double x, double y) { return CALL; });  \
-        }                                                              \
+#define BINARY(NAME, FUNCTION)                                                                     \
+  {                                                                                                \
+    NAME, 2,                                                                                       \
+        [](const float* x, const float* y, float* out, int64_t n) { run(FUNCTION, out, n, x, y); }, \
+        [](const double* x, const double* y, double* out, int64_t n) {                             \
+          run(FUNCTION, out, n, x, y);                                                             \
+        }                                                                                          \
   }
+// Functions with loops of their own, with lanes, and of one element.
+#define CALL(NAME) math::call::NAME{}
+#define LANEWISE(NAME) math::lanewise([](auto v) { return math::NAME(v); })
+#define SCALAR_1(NAME) [](auto v) { return math::NAME(v); }
+#define SCALAR_2(NAME) [](auto v, auto w) { return math::NAME(v, w); }
 
 constexpr MathFunction kFunctions[] = {
-    UNARY("exp", math::exp(x)),         UNARY("exp2", math::exp2(x)),
-    UNARY("expm1", math::expm1(x)),     UNARY("log", math::log(x)),
-    UNARY("log2", math::log2(x)),       UNARY("log10", math::log10(x)),
-    UNARY("log1p", math::log1p(x)),     UNARY("sqrt", math::sqrt(x)),
-    UNARY("rsqrt", math::rsqrt(x)),     UNARY("cbrt", math::cbrt(x)),
-    UNARY("sin", math::sin(x)),         UNARY("cos", math::cos(x)),
-    UNARY("tan", math::tan(x)),         UNARY("asin", math::asin(x)),
-    UNARY("acos", math::acos(x)),       UNARY("atan", math::atan(x)),
-    UNARY("sinh", math::sinh(x)),       UNARY("cosh", math::cosh(x)),
-    UNARY("tanh", math::tanh(x)),       UNARY("asinh", math::asinh(x)),
-    UNARY("acosh", math::acosh(x)),     UNARY("atanh", math::atanh(x)),
-    UNARY("erf", math::erf(x)),         UNARY("erfc", math::erfc(x)),
-    UNARY("sigmoid", math::sigmoid(x)), UNARY("lgamma", math::lgamma(x)),
-    UNARY("digamma", math::digamma(x)), BINARY("pow", math::pow(x, y)),
-    BINARY("atan2", math::atan2(x, y)), BINARY("hypot", math::hypot(x, y)),
+    UNARY("exp", CALL(exp)),
+    UNARY("exp2", CALL(exp2)),
+    UNARY("expm1", SCALAR_1(expm1)),
+    UNARY("log", CALL(log)),
+    UNARY("log2", CALL(log2)),
+    UNARY("log10", CALL(log10)),
+    UNARY("log1p", LANEWISE(log1p)),
+    UNARY("sqrt", SCALAR_1(sqrt)),
+    UNARY("rsqrt", SCALAR_1(rsqrt)),
+    UNARY("cbrt", LANEWISE(cbrt)),
+    UNARY("sin", CALL(sin)),
+    UNARY("cos", CALL(cos)),
+    UNARY("tan", CALL(tan)),
+    UNARY("asin", SCALAR_1(asin)),
+    UNARY("acos", SCALAR_1(acos)),
+    UNARY("atan", SCALAR_1(atan)),
+    UNARY("sinh", LANEWISE(sinh)),
+    UNARY("cosh", LANEWISE(cosh)),
+    UNARY("tanh", LANEWISE(tanh)),
+    UNARY("asinh", LANEWISE(asinh)),
+    UNARY("acosh", LANEWISE(acosh)),
+    UNARY("atanh", LANEWISE(atanh)),
+    UNARY("erf", LANEWISE(erf)),
+    UNARY("erfc", LANEWISE(erfc)),
+    UNARY("sigmoid", LANEWISE(sigmoid)),
+    UNARY("lgamma", SCALAR_1(lgamma)),
+    UNARY("digamma", CALL(digamma)),
+    BINARY("pow", CALL(pow)),
+    BINARY("atan2", SCALAR_2(atan2)),
+    BINARY("hypot", SCALAR_2(hypot)),
 };
 
 }  // namespace

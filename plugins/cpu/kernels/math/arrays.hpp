@@ -7,6 +7,8 @@
 #include "math/arithmetic.hpp"
 #include "math/complex.hpp"
 #include "math/gamma.hpp"
+#include "math/lanes_piecewise.hpp"
+#include "math/lanes_power.hpp"
 #include "math/power.hpp"
 #include "math/trigonometric.hpp"
 
@@ -84,6 +86,53 @@ inline void run_array(call::lgamma, float* out, int64_t n, const float* x) {  //
       [](float v) { return plain_lgamma(v); }, [](float v) { return lgamma(v); });
 }
 
+// A function of one argument or several that takes a number or, where the instruction set has them,
+// lanes.
+template <class F>
+struct Lanewise {
+  F function;
+  template <class... X>
+  TENON_INLINE auto operator()(X... x) const {
+    return function(x...);
+  }
+};
+template <class F>
+TENON_INLINE Lanewise<F> lanewise(F function) {
+  return {function};
+}
+namespace detail {
+template <Float T>
+TENON_INLINE T spread(T y, T) {
+  return y;
+}
+}  // namespace detail
+// f with one argument given.
+template <class F, class Y>
+inline auto with_first(const Lanewise<F>& f, Y first) {
+  return lanewise([=](auto x) { return f(detail::spread(first, x), x); });
+}
+template <class F, class Y>
+inline auto with_second(const Lanewise<F>& f, Y second) {
+  return lanewise([=](auto x) { return f(x, detail::spread(second, x)); });
+}
+
+#ifdef TENON_HAS_LANES
+inline constexpr int kLaneRegisters = 4;
+template <class F, std::same_as<float>... X>
+inline void run_array(const Lanewise<F>& f, float* out, int64_t n, const X*... x) {
+  run_lanes<kLaneRegisters>(f, out, n, x...);
+}
+#define TENON_LANE_ARRAY(NAME)                                                    \
+  inline void run_array(call::NAME, float* out, int64_t n, const float* x) {      \
+    run_lanes<kLaneRegisters>([](auto v) { return math::NAME(v); }, out, n, x); \
+  }
+TENON_LANE_ARRAY(exp)
+TENON_LANE_ARRAY(log)
+TENON_LANE_ARRAY(log2)
+TENON_LANE_ARRAY(log10)
+#undef TENON_LANE_ARRAY
+#endif
+
 // Positive bases and finite exponents need none of the special values of pow. Logarithm and power
 // in loops of their own: together they are more work in flight than the processor looks ahead.
 template <Float T, class Exponent>
@@ -117,6 +166,18 @@ template <Float T>
 inline void run_array(call::pow, T* out, int64_t n, const T* x, const T* y) {
   run_power(out, n, x, [y](int64_t i) { return y[i]; });
 }
+template <Float T>
+inline void run_power_by(T* out, int64_t n, const T* x, T y) {
+  run_power(out, n, x, [y](int64_t) { return y; });
+}
+#ifdef TENON_HAS_LANES
+inline void run_power_by(float* out, int64_t n, const float* x, float y) {
+  run_array(with_second(lanewise([](auto a, auto b) { return math::pow(a, b); }), y), out, n, x);
+}
+inline void run_array(call::pow, float* out, int64_t n, const float* x, const float* y) {
+  run_lanes<kLaneRegisters>([](auto a, auto b) { return math::pow(a, b); }, out, n, x, y);
+}
+#endif
 
 // x to one power. Small ones are products and roots, which are as exact and cost next to nothing.
 template <Float T>
@@ -141,7 +202,7 @@ inline void run_array(PowerBy<T> power, T* out, int64_t n, const T* x) {
   } else if (y == T(0.5)) {  // +0 of -0, infinity of -infinity
     each([](T v) { return v == -kInfinity<T> ? kInfinity<T> : sqrt(v + 0); });
   } else {
-    run_power(out, n, x, [y](int64_t) { return y; });
+    run_power_by(out, n, x, y);
   }
 }
 

@@ -191,7 +191,7 @@ TENON_INLINE T log10_of_parts(LogParts<T> parts) {
   constexpr T high = std::same_as<T, float> ? T(0.30078125) : T(0.30102999566361177);
   constexpr T low = std::same_as<T, float> ? T(0.000248745665) : T(3.694239077158931e-13);
   const T fraction = (parts.r + log_tail(parts.r)) * static_cast<T>(0.4342944819032518);
-  return parts.e * high + (fraction + parts.e * low);
+  return parts.e * high + multiply_add(parts.e, low, fraction);
 }
 
 }  // namespace detail

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Logarithms of sixteen floats, and the inverse hyperbolic functions made of them.
+//
+// x = 2^e m with m in [3/4, 3/2), and m = c (1 + r) with c from a table by the leading bits of m: Tang,
+// "Table-driven implementation of the logarithm function in IEEE floating-point arithmetic" (1990).
+// Near 1 both e and log(c) are 0, so that nothing cancels.
+#pragma once
+
+#include "math/lanes.hpp"
+#include "math/lanes_logarithm_table.hpp"
+
+#ifdef TENON_HAS_LANES
+namespace tenon::cpu::TENON_CPU_ISA::math {
+
+namespace detail {
+
+// m. Zero and infinity have the mantissa 1 and the exponents -inf and inf; of negative numbers it is NaN.
+template <int K>
+TENON_INLINE Lanes<K> log_mantissa(const Lanes<K>& x) {
+  return each(
+      [](Floats a) {
+        return Floats(_mm512_maskz_getmant_ps(kAll, a, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_nan));
+      },
+      x);
+}
+// e. The exponent of m is 0, or -1 below 1.
+template <int K>
+TENON_INLINE Lanes<K> log_exponent(const Lanes<K>& x, const Lanes<K>& m) {
+  return exponent_of(x) - exponent_of(m);
+}
+// The number of the interval in the low bits.
+template <int K>
+TENON_INLINE LaneBits<K> log_index(const Lanes<K>& m) {
+  return shift_right<18>(m);
+}
+
+// log(2^e c (1 + r))
+template <int K>
+TENON_INLINE Lanes<K> log_of_parts(const LogTable& table, const Lanes<K>& e,
+                                   const LaneBits<K>& index, const Lanes<K>& r) {
+  const auto& c = table.series;
+  const Lanes<K> fraction =
+      multiply_add(r, horner(r, c[0], c[1], c[2], c[3]), look_up(table.value, index));
+  return multiply_add(e, table.octave, fraction);
+}
+template <int K>
+TENON_INLINE Lanes<K> log_by(const LogTable& table, const Lanes<K>& x) {
+  const Lanes<K> m = log_mantissa(x);
+  const LaneBits<K> index = log_index(m);
+  const Lanes<K> r = multiply_add(m, look_up(table.inverse, index), -1.0f);
+  return log_of_parts(table, log_exponent(x, m), index, r);
+}
+
+// log(u + lost) + octaves ln(2), where `lost` is what rounding took off u.
+template <int K, class Octaves>
+TENON_INLINE Lanes<K> log_of_sum(const Lanes<K>& u, const Lanes<K>& lost, const Octaves& octaves) {
+  const Lanes<K> m = log_mantissa(u), e = log_exponent(u, m);
+  const LaneBits<K> index = log_index(m);
+  const Lanes<K> inverse = look_up(kLn.inverse, index);
+  const Lanes<K> r = multiply_add(m, inverse, -1.0f);
+  // r + lost * 2^-e / c, but not where u is 0 or infinite.
+  const LaneMask<K> finite = is_less(absolute(e), kInfinity<float>);
+  const Lanes<K> exact = each(
+      [](__mmask16 mask, Floats a, Floats b, Floats c) {
+        return Floats(_mm512_mask3_fmadd_ps(a, b, c, mask));
+      },
+      finite, lost, scale_by(inverse, -e), r);
+  return log_of_parts(kLn, Lanes<K>(e + octaves), index, exact);
+}
+
+// log(1 + y) of y >= 0, or log(2 x) where x is so large that y may have overflowed.
+template <int K>
+TENON_INLINE Lanes<K> log1p_or_log2x(const Lanes<K>& y, const Lanes<K>& x) {
+  const LaneMask<K> huge = is_less(Lanes<K>{} + 1e6f, x);
+  const Lanes<K> sum = y + 1.0f;
+  return log_of_sum(choose(huge, x, sum), choose(huge, 0.0f, y - (sum - 1.0f)),
+                    choose(huge, 1.0f, 0.0f));
+}
+
+}  // namespace detail
+
+template <int K>
+TENON_INLINE Lanes<K> log(const Lanes<K>& x) {
+  return detail::log_by(detail::kLn, x);
+}
+template <int K>
+TENON_INLINE Lanes<K> log2(const Lanes<K>& x) {
+  return detail::log_by(detail::kLog2, x);
+}
+template <int K>
+TENON_INLINE Lanes<K> log10(const Lanes<K>& x) {
+  return detail::log_by(detail::kLog10, x);
+}
+
+template <int K>
+TENON_INLINE Lanes<K> log1p(const Lanes<K>& x) {
+  const Lanes<K> u = x + 1.0f;
+  return detail::with_sign(detail::log_of_sum(u, x - (u - 1.0f), 0.0f), x);
+}
+
+template <int K>
+TENON_INLINE Lanes<K> asinh(const Lanes<K>& x) {
+  const Lanes<K> a = detail::absolute(x);
+  const Lanes<K> square = a * a;
+  const Lanes<K> y = a + square / (detail::root(square + 1.0f) + 1.0f);
+  return detail::with_sign(detail::log1p_or_log2x(y, a), x);
+}
+
+template <int K>
+TENON_INLINE Lanes<K> acosh(const Lanes<K>& x) {
+  const Lanes<K> t = x - 1.0f;
+  const Lanes<K> y = t + detail::root(t * (x + 1.0f));
+  const Lanes<K> result = detail::log1p_or_log2x(y, x);
+  return detail::choose(detail::is_less(x, 1.0f), kNan<float>, result);
+}
+
+// log((1 + a) / (1 - a)) / 2
+template <int K>
+TENON_INLINE Lanes<K> atanh(const Lanes<K>& x) {
+  const Lanes<K> a = detail::absolute(x);
+  return detail::with_sign(0.5f * log1p((a + a) / (1.0f - a)), x);
+}
+
+}  // namespace tenon::cpu::TENON_CPU_ISA::math
+#endif
