@@ -99,6 +99,6 @@ class Reader:
                     self.folder = file.read().strip()
 
 
-def blocks(page):
+def blocks(page, languages="sh|python|diff"):
     with open(os.path.join(ROOT, "docs", page), encoding="utf-8") as file:
-        return re.findall(r"^```(sh|python|diff)\n(.*?)^```", file.read(), re.M | re.S)
+        return re.findall(rf"^```({languages})\n(.*?)^```", file.read(), re.M | re.S)

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Snippets of pages that are no guides: each runs with what its page speaks of in place."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from guide import BUILD, blocks
+from tenon.utils.cpp_extension import is_build_available
+
+FASTCPU = f"{BUILD}/tests/plugins/libraries/libtenon_fastcpu.so"
+STANDIN = f"{BUILD}/tests/compat/paddle_device/libraries/libstandin.so"
+
+
+def python_blocks(page, count):
+    found = [text for language, text in blocks(page) if language == "python"]
+    assert len(found) == count
+    return found
+
+
+def run(program, folder="."):
+    """What a program prints, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, f"{program}\n{done.stderr}"
+    return done.stdout
+
+
+def test_an_operator_file(tmp_path):
+    page = blocks("operator_files.md", "yaml")
+    (tmp_path / "acme.yaml").write_text(page[0][1])
+    (snippet,) = python_blocks("operator_files.md", 1)
+    prelude = "import tenon\nx = y = tenon.tensor([0.0, 1.0], requires_grad=True)\n"
+    check = "tenon.ops.acme.swiglu(x, y).sum().backward()\nprint(x.grad.tolist()[0])"
+    assert run(prelude + snippet + check, tmp_path) == "0.0\n"
+
+
+@pytest.mark.skipif(not os.path.exists(FASTCPU), reason="TENON_BUILD_DIR is not set")
+def test_explaining_an_override():
+    snippet, _ = python_blocks("overrides.md", 2)
+    command, _, shown = snippet.partition("\n")
+    printed = run(f"import tenon\ntenon.load_plugin({FASTCPU!r})\n{command.removeprefix('>>> ')}")
+    printed, at = "".join(printed.split()), 0
+    for part in "".join(shown.split()).split("..."):
+        part = part.strip(",")
+        assert part in printed[at:]
+        at = printed.index(part, at) + len(part)
+
+
+def test_validation():
+    _, snippet = python_blocks("overrides.md", 2)
+    run(f"import tenon\nmodel, x = tenon.nn.Linear(2, 3), tenon.ones(4, 2)\n{snippet}")
+
+
+@pytest.mark.skipif(not os.path.exists(STANDIN), reason="TENON_BUILD_DIR is not set")
+def test_a_device_plugin_for_paddle():
+    snippet, _ = python_blocks("paddle_compat.md", 2)
+    path = "build/python/paddle_custom_device/libpaddle-custom-cpu.so"
+    assert path in snippet
+    printed = run(snippet.replace(path, STANDIN).replace("custom_cpu", "standin"))
+    assert "softmax" in printed and "standin" in printed
+
+
+CUSTOM_RELU = """
+#include "paddle/extension.h"
+
+std::vector<paddle::Tensor> Forward(const paddle::Tensor& x) { return {paddle::relu(x)}; }
+std::vector<paddle::Tensor> Backward(const paddle::Tensor& x, const paddle::Tensor& grad_out) {
+  return {paddle::where(x > 0.0, grad_out, paddle::zeros_like(x))};
+}
+PD_BUILD_OP(custom_relu).Inputs({"X"}).Outputs({"Out"}).SetKernelFn(PD_KERNEL(Forward));
+PD_BUILD_GRAD_OP(custom_relu)
+    .Inputs({"X", paddle::Grad("Out")})
+    .Outputs({paddle::Grad("X")})
+    .SetKernelFn(PD_KERNEL(Backward));
+"""
+
+
+@pytest.mark.skipif(not is_build_available(), reason="no C++ compiler")
+def test_a_custom_operator_for_paddle(tmp_path):
+    (tmp_path / "custom_relu.cc").write_text(CUSTOM_RELU)
+    _, snippet = python_blocks("paddle_compat.md", 2)
+    snippet = snippet.replace("-O3", "-O0").replace(
+        'sources=["custom_relu.cc"]', 'sources=["custom_relu.cc"], build_directory="build"'
+    )
+    assert run(snippet + "print(x.grad.tolist())", tmp_path) == "[0.0, 1.0]\n"
