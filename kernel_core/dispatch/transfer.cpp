@@ -84,8 +84,8 @@ tenon_status copy_into(tenon_tensor* destination, tenon_tensor* source, tenon_er
     TENON_TRY(convert(source, destination->dtype, &held, err));
     source = held.get();
   }
-  bool dense = source->flags & destination->flags & TENON_TENSOR_CONTIGUOUS;
-  if (dense) return copy_bytes(destination, source, err);
+  if (source->device == TENON_DEVICE_META && destination->device == TENON_DEVICE_META) return TENON_OK;
+  if (source->flags & destination->flags & TENON_TENSOR_CONTIGUOUS) return copy_bytes(destination, source, err);
   if (source->device == destination->device) {
     Operator* op = materialize_operator();
     TENON_TRY(need(op, "copies strided tensors", err));

@@ -302,6 +302,13 @@ def test_cross_entropy_refuses_what_is_no_class():
     for wrong in (3, -1):
         with pytest.raises(IndexError, match=f"expected classes from 0 to 2 .* got {wrong}"):
             F.cross_entropy(x, tenon.tensor([0, wrong]))
+        for weight in (None, tenon.ones(3)):
+            for dtype in (tenon.int64, tenon.int8):
+                target = tenon.tensor([[0, wrong], [1, 2]], dtype=dtype)[:, 1]
+                with pytest.raises(IndexError, match=f"from 0 to 2 .* got {wrong}"):
+                    F.nll_loss(x, target, weight=weight)
+                with pytest.raises(IndexError, match=f"from 0 to 2 .* got {wrong}"):
+                    F.cross_entropy(x, target, weight=weight, label_smoothing=0.1)
     with pytest.raises(ValueError, match="expected reduction 'mean', 'sum' or 'none', got 'all'"):
         F.cross_entropy(x, tenon.tensor([0, 1]), reduction="all")
 

@@ -237,6 +237,8 @@ def test_devices():
 def test_meta_tensors_have_no_values():
     x = tenon.empty((2, 3), device="meta")
     assert (x + x).shape == (2, 3) and (x + x).device == "meta"
+    for out in (tenon.empty((2, 3), device="meta"), tenon.empty((3, 2), device="meta").T):
+        assert tenon.add(x, x, out=out) is out
     with pytest.raises(ValueError, match="meta tensor"):
         x.tolist()
     with pytest.raises(TypeError, match="meta"):

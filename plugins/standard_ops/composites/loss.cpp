@@ -26,8 +26,9 @@ tenon_status read_reduction(const char* op, std::string_view text, Reduction* re
 int64_t class_axis(const Tensor& x) { return x->ndim > 1 ? 1 : 0; }
 
 struct Targets {
-  Tensor places;  // in range everywhere, classes' axis kept with length 1
-  Tensor counts;  // true where the target is not the ignored one
+  Tensor numbers;  // as they were given, in int64
+  Tensor places;   // what to gather with, classes' axis kept with length 1
+  Tensor counts;   // true where the target is not the ignored one
 };
 
 // Where the target is not the ignored one. An unsigned dtype cannot hold a negative number to
@@ -39,11 +40,37 @@ Tensor counted(Scope& scope, const Tensor& target, int64_t ignore) {
   return ops::not_equal(scope, widen ? ops::cast(scope, target, TENON_DTYPE_I64) : target, ignore);
 }
 
-// Class numbers made safe to gather with.
+// Class numbers to gather with: a class where none counts, and outside where the number is no class,
+// although gather counts negative ones from the end.
 Targets read_targets(Scope& scope, const Tensor& x, const Tensor& target, int64_t ignore) {
-  Tensor counts = counted(scope, target, ignore);
-  Tensor safe = ops::where(scope, counts, target, 0);
-  return {ops::unsqueeze(scope, safe, {class_axis(x)}), counts};
+  Tensor numbers = target->dtype == TENON_DTYPE_I64 ? target : ops::cast(scope, target, TENON_DTYPE_I64);
+  Tensor counts = ops::not_equal(scope, numbers, ignore);
+  Tensor safe = ops::where(scope, counts, numbers, 0);
+  int64_t axis = class_axis(x);
+  safe = ops::where(scope, ops::less(scope, safe, 0), x->shape[axis], safe);
+  return {numbers, ops::unsqueeze(scope, safe, {axis}), counts};
+}
+
+// The error of gathering from `x` with a number that is no class. Which one, only the host can tell.
+tenon_status fail_outside(const char* op, const Tensor& x, const Targets& targets, int64_t ignore,
+                          tenon_err* err) {
+  const long long last = x->shape[class_axis(x)] - 1;
+  host->err_clear(err);
+  Scope scope(err);
+  Tensor numbers = ops::reshape(scope, targets.numbers, {-1});
+  if (scope.ok() && numbers->device == host->device_host()) {
+    const auto* from = static_cast<const int64_t*>(numbers->data);
+    for (int64_t i = 0; i < numbers->numel; ++i) {
+      const int64_t number = from[i * numbers->strides[0]];
+      if (number == ignore || (number >= 0 && number <= last)) continue;
+      return shapes::fail(err, TENON_OUT_OF_RANGE, op,
+                          "expected classes from 0 to %lld or ignore_index %lld, got %lld", last,
+                          static_cast<long long>(ignore), static_cast<long long>(number));
+    }
+  }
+  return shapes::fail(err, TENON_OUT_OF_RANGE, op,
+                      "expected classes from 0 to %lld or ignore_index %lld", last,
+                      static_cast<long long>(ignore));
 }
 
 // What each element weighs: its class's weight, and nothing where it does not count.
@@ -97,6 +124,8 @@ TENON_DECOMPOSE(nll_loss) {
   TENON_TRY(expect_classes("nll_loss", x, target, err));
   Targets targets = read_targets(scope, x, target, int_of(args[3]));
   Tensor loss = picked_loss(scope, x, class_axis(x), targets);
+  if (scope.status() == TENON_OUT_OF_RANGE)
+    return fail_outside("nll_loss", x, targets, int_of(args[3]), err);
   if (reduction != Reduction::kMean && !weight)
     return finish(scope, outs, reduce(scope, loss, {}, reduction));
   Tensor weights = weights_of(scope, x, targets, weight);
@@ -113,6 +142,8 @@ TENON_DECOMPOSE(softmax_cross_entropy) {
   Targets targets = read_targets(scope, x, target, int_of(args[2]));
   int64_t axis = class_axis(x);
   Tensor loss = picked_loss(scope, ops::log_softmax(scope, x, axis), axis, targets);
+  if (scope.status() == TENON_OUT_OF_RANGE)
+    return fail_outside("cross_entropy", x, targets, int_of(args[2]), err);
   return finish(scope, outs, reduce(scope, loss, targets.counts, reduction));
 }
 
