@@ -48,6 +48,23 @@ std::string gradient_block(const Operator& op, const CheckedGradient& checked,
              "  }\n");
 }
 
+// Gradients that arrive for results which no entry reads would be lost without a word.
+std::string refuse_unread(const Operator& op, const std::set<int>& read) {
+  std::set<int> unread;
+  std::string names;
+  for (int i = 0; i < static_cast<int>(op.signature.results.size()); ++i) {
+    OutDtype::Rule dtype = op.dtypes.outs[i].rule;
+    if (read.count(i) || dtype == OutDtype::Bool || dtype == OutDtype::Int64) continue;
+    unread.insert(i);
+    names += cat(names.empty() ? "" : ", ", "`", op.signature.results[i].name, "`");
+  }
+  if (unread.empty()) return "";
+  return cat("  if (", arrived(unread), ")\n    return tenon::fail(err, TENON_UNSUPPORTED, ",
+             quoted(cat("one arrived for ", names,
+                        ", through which none can pass; detach() what is used of them")),
+             ");\n");
+}
+
 std::string backward_function(const Operator& op, const GradientRule& rule) {
   std::set<int> named, outputs, gradients;
   for (const CheckedGradient& checked : rule.gradients) {
@@ -59,7 +76,7 @@ std::string backward_function(const Operator& op, const GradientRule& rule) {
   cpp.take_devices_from(
       cat("expression::device_of_any(grad_outs, ", op.signature.results.size(), ")"));
 
-  std::string body;
+  std::string body = refuse_unread(op, gradients);
   if (!gradients.empty()) body += cat("  if (!(", arrived(gradients), ")) return TENON_OK;\n");
   body += "  Scope scope(err);\n";
   body += ExpressionCpp::declare_arguments(op, named);

@@ -399,3 +399,13 @@ def test_parameters_in_one_memory_stay_leaves():
             second -= 0.5 * second.grad
         assert first.is_leaf and second.is_leaf
     assert memory.tolist() == [1.0, 1.0, 0.0, 2.0, 2.0]
+
+
+def test_a_gradient_for_a_result_that_passes_none_on_is_an_error():
+    x = tenon.tensor([[1.0, 2.0], [3.0, 5.0]], requires_grad=True)
+    out, mean, var = tenon.batch_norm(x)
+    with pytest.raises(NotImplementedError, match=r"\[batch_norm\].*`mean`, `var`.*detach"):
+        (out.sum() + mean.sum()).backward()
+    out, mean, var = tenon.batch_norm(x)
+    (out.sum() + mean.detach().sum() + var.detach().sum()).backward()
+    assert x.grad.shape == (2, 2)

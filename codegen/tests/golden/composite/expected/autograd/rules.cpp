@@ -117,6 +117,8 @@ tenon_status backward_pow(const tenon_host*, [[maybe_unused]] const tenon_value*
 tenon_status backward_norm(const tenon_host*, [[maybe_unused]] const tenon_value* args, uint32_t,
     [[maybe_unused]] tenon_tensor* const* outs, tenon_tensor* const* grad_outs, uint32_t, uint64_t needs,
     tenon_value* grad_args, tenon_err* err) {
+  if (grad_outs[2])
+    return tenon::fail(err, TENON_UNSUPPORTED, "one arrived for `var`, through which none can pass; detach() what is used of them");
   if (!(grad_outs[0] || grad_outs[1])) return TENON_OK;
   Scope scope(err);
   const TensorArg x(args[0]);
