@@ -64,8 +64,8 @@ std::unique_ptr<codegen::Operator> imported(const tenon_op_def& def) {
   return op;
 }
 
-// Which namespaces the expressions in some files can name: the host's, their own, and those that they
-// write out. Thousands of operators of others need not be read.
+// Which namespaces the expressions in some files can name: the host's, their own, and those that
+// they write out. Thousands of operators of others need not be read.
 class Namespaces {
  public:
   explicit Namespaces(const codegen::Package& package)
