@@ -249,7 +249,7 @@ Block* DeviceMemory::join_free(Block* block) noexcept {
 
 void DeviceMemory::free_block(Block* block) noexcept {
   block = join_free(block);
-  if (totals_.free() > cache_limit_) release_pieces(block);
+  if (totals_.free() > cache_limit_) release_pieces(block, totals_.free() - cache_limit_);
 }
 
 Block* DeviceMemory::new_block() {

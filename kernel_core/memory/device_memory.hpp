@@ -128,7 +128,7 @@ class DeviceMemory final : public DeviceResource {
   void add_segment(Segment* segment) noexcept;
   Block* add_memory(Arena& arena, void* data, uint64_t bytes, bool small);
   Block* split_segment(Block* block, void* seam);
-  void release_pieces(Block* block) noexcept;
+  void release_pieces(Block* block, uint64_t bytes) noexcept;
   void release_segment(Segment* segment) noexcept;
   uint64_t release_unused(const Arena* large) noexcept;
   uint64_t trim_locked() noexcept;

@@ -185,17 +185,19 @@ Block* DeviceMemory::split_segment(Block* block, void* seam) {
   return rest;
 }
 
-// Give the pieces that lie wholly in a free block back to the plugin.
-void DeviceMemory::release_pieces(Block* block) noexcept try {
+// Give pieces that lie wholly in a free block back to the plugin, the highest first: all of them,
+// or what is enough for `bytes`.
+void DeviceMemory::release_pieces(Block* block, uint64_t bytes) noexcept try {
   void *from = nullptr, *to = nullptr;
-  auto see = [&](void* seam) {
-    if (seam < block->data || seam > block->end()) return;
-    if (!from) from = seam;
-    to = seam;
+  auto for_each_seam = [&](auto&& see) {
+    auto look = [&](void* at) { at >= block->data&& at <= block->end() ? see(at) : void(); };
+    look(block->segment->data);
+    for (void* seam : block->segment->seams) look(seam);
+    look(block->segment->end());
   };
-  see(block->segment->data);
-  for (void* seam : block->segment->seams) see(seam);
-  see(block->segment->end());
+  for_each_seam([&](void* seam) { to = seam; });
+  for_each_seam(
+      [&](void* seam) { from = !from || bytes_between(seam, to) >= bytes ? seam : from; });
   if (from == to) return;
   growing_ = nullptr;
   if (from != block->segment->data) block = split_segment(block, from);
@@ -233,7 +235,7 @@ uint64_t DeviceMemory::release_unused(const Arena* large) noexcept {
     if (large && (segment->small || segment->arena != large)) continue;
     for (Block *block = segment->first, *behind; block; block = behind) {
       behind = block->next;
-      if (block->state == BlockState::kFree) release_pieces(block);
+      if (block->state == BlockState::kFree) release_pieces(block, UINT64_MAX);
     }
   }
   return before - totals_.reserved;

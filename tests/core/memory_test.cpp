@@ -21,6 +21,7 @@ namespace {
 // One fake kind each.
 struct Async {};
 struct Growing {};
+struct GrowingSmall {};
 struct Host {};
 struct Lying {};
 struct Opaque {};
@@ -578,6 +579,20 @@ TEST(Allocator, GivesBackPiecesFromAnywhere) {
     deallocate(host.device, next, 16 * kMiB, nullptr);
     host.give(kept);
   }
+}
+
+TEST(Allocator, GivesBackNoMoreThanIsAboveTheCacheLimit) {
+  using Driver = GrowingHost<GrowingSmall>;
+  Driver::memory_bytes = 1024 * kMiB;
+  Device& device = Driver::device("fakegrowsmall");
+  void* blocks[4];
+  for (void*& data : blocks) data = take(device, 100 * kMiB);
+  EXPECT_EQ(DeviceMemory::of(device).summary().segments, 1u);
+  for (void* data : blocks) deallocate(device, data, 100 * kMiB, nullptr);
+  EXPECT_EQ(DeviceMemory::of(device).summary().reserved,
+            200 * kMiB);  // 300 are more than a quarter
+  EXPECT_EQ(Fake<GrowingSmall>::state().wrong_frees, 0u);
+  trim(device);
 }
 
 TEST(Allocator, SplitsWhatGrewWhereAPieceGoes) {
