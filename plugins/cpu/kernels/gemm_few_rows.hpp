@@ -117,12 +117,12 @@ void stream_tile(int64_t columns, Matrix<typename Format::Left> a, const typenam
   int64_t j = 0;
   const auto step = [&](const Lanes<Sum>& lanes, int64_t count) {
     Vector row[K];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int p = 0; p < K; ++p) row[p] = Format::elements(b + p * b_row + j, count);
 #pragma GCC unroll 4
     for (int i = 0; i < M; ++i) {
       Vector sum = lanes.load(c + i * c_row + j), next = {};
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int p = 0; p < K; ++p) (p % 2 ? next : sum) += x[i][p] * row[p];
       lanes.store(c + i * c_row + j, sum + next);
     }
@@ -143,7 +143,8 @@ void stream_tile(int64_t columns, Matrix<typename Format::Left> a, const typenam
   }
 }
 
-// Few rows of A against a B with dense rows: four rows of B at a time are added to C.
+// Few rows of A against a B with dense rows: four rows of B at a time are added to C, eight to one
+// row.
 template <class Format>
 void multiply_streams(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
                       Matrix<typename Format::Right> b, typename Format::Sum* c, int64_t c_row,
@@ -167,6 +168,7 @@ void multiply_streams(int64_t m, int64_t n, int64_t k, Matrix<typename Format::L
       while (i < m) tile(std::integral_constant<int, 1>());
     };
     int64_t p = 0;
+    for (; m == 1 && p + 8 <= k; p += 8) rows(std::integral_constant<int, 8>(), p);
     for (; p + 4 <= k; p += 4) rows(std::integral_constant<int, 4>(), p);
     for (; p < k; ++p) rows(std::integral_constant<int, 1>(), p);
   }

@@ -17,30 +17,35 @@ inline uint32_t pair_of(uint16_t first, uint16_t second) {
 }
 
 #ifdef __AVX512F__
-// 16 rows of 16 elements: 128 bits of four rows meet in one register as they are loaded, and what
-// is left is to transpose within 128 bits.
+// 16 rows of 16 elements, each read once, as a whole: two rounds within 128 bits, two of 128 bits.
 inline void transpose_16(const uint32_t* from, int64_t from_stride, uint32_t* to,
                          int64_t to_stride) {
-  for (int c = 0; c < 16; c += 4) {
-    __m512i row[4];
+  __m512i row[16], next[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) row[i] = _mm512_loadu_si512(from + i * from_stride);
+#pragma GCC unroll 8
+  for (int i = 0; i < 16; i += 2) {
+    next[i] = _mm512_unpacklo_epi32(row[i], row[i + 1]);
+    next[i + 1] = _mm512_unpackhi_epi32(row[i], row[i + 1]);
+  }
 #pragma GCC unroll 4
-    for (int r = 0; r < 4; ++r) {
-      const auto part = [&](int i) {
-        return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * from_stride + c));
-      };
-      row[r] = _mm512_zextsi128_si512(part(r));
-      row[r] = _mm512_inserti32x4(row[r], part(r + 4), 1);
-      row[r] = _mm512_inserti32x4(row[r], part(r + 8), 2);
-      row[r] = _mm512_inserti32x4(row[r], part(r + 12), 3);
+  for (int i = 0; i < 16; i += 4) {
+#pragma GCC unroll 2
+    for (int h = 0; h < 2; ++h) {
+      row[i + 2 * h] = _mm512_unpacklo_epi64(next[i + h], next[i + 2 + h]);
+      row[i + 2 * h + 1] = _mm512_unpackhi_epi64(next[i + h], next[i + 2 + h]);
     }
-    const __m512i low01 = _mm512_unpacklo_epi32(row[0], row[1]),
-                  high01 = _mm512_unpackhi_epi32(row[0], row[1]),
-                  low23 = _mm512_unpacklo_epi32(row[2], row[3]),
-                  high23 = _mm512_unpackhi_epi32(row[2], row[3]);
-    _mm512_storeu_si512(to + c * to_stride, _mm512_unpacklo_epi64(low01, low23));
-    _mm512_storeu_si512(to + (c + 1) * to_stride, _mm512_unpackhi_epi64(low01, low23));
-    _mm512_storeu_si512(to + (c + 2) * to_stride, _mm512_unpacklo_epi64(high01, high23));
-    _mm512_storeu_si512(to + (c + 3) * to_stride, _mm512_unpackhi_epi64(high01, high23));
+  }
+#pragma GCC unroll 4
+  for (int q = 0; q < 4; ++q) {  // part l of row[4 g + q] is of column 4 l + q
+    const __m512i even0 = _mm512_shuffle_i32x4(row[q], row[4 + q], 0x88),
+                  odd0 = _mm512_shuffle_i32x4(row[q], row[4 + q], 0xdd),
+                  even1 = _mm512_shuffle_i32x4(row[8 + q], row[12 + q], 0x88),
+                  odd1 = _mm512_shuffle_i32x4(row[8 + q], row[12 + q], 0xdd);
+    _mm512_storeu_si512(to + q * to_stride, _mm512_shuffle_i32x4(even0, even1, 0x88));
+    _mm512_storeu_si512(to + (4 + q) * to_stride, _mm512_shuffle_i32x4(odd0, odd1, 0x88));
+    _mm512_storeu_si512(to + (8 + q) * to_stride, _mm512_shuffle_i32x4(even0, even1, 0xdd));
+    _mm512_storeu_si512(to + (12 + q) * to_stride, _mm512_shuffle_i32x4(odd0, odd1, 0xdd));
   }
 }
 #endif
