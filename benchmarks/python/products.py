@@ -3,6 +3,8 @@
 
     python products.py [--quick] [--only bfloat16] [--threads 1] [--rounds 15] [--json results.json]
 
+NumPy's products are those of the OpenBLAS in its wheel. oneDNN has two columns: operands as they lie, and
+with the right one rearranged beforehand, outside the time, as it can be for a weight that does not change.
 Outputs are compared before anything is timed. All libraries run in this process: with more threads than
 one their pools disturb each other, which calls that last for milliseconds hardly notice.
 """
@@ -10,10 +12,11 @@ one their pools disturb each other, which calls that last for milliseconds hardl
 from __future__ import annotations
 
 from _libraries import limit_threads
+from _onednn import OneDnn
 from _protocol import interleave
 from _report import Report, parser
 
-arguments = parser(__doc__, rounds=9, peers=("numpy", "torch", "channels last", "onednn"))
+arguments = parser(__doc__, rounds=9, peers=("numpy", "torch", "channels last", "onednn", "packed"))
 options = arguments.parse_args()
 limit_threads(options.threads)  # before the libraries load
 
@@ -29,20 +32,23 @@ try:
 except ImportError:
     torch = None
 
-COLUMNS = ["tenon", "numpy"] + (["torch", "channels last", "onednn"] if torch else [])
+onednn = OneDnn()
+COLUMNS = ["tenon", "numpy"] + (["torch", "channels last"] if torch else [])
+COLUMNS += ["onednn", "packed"] if onednn.library and torch else []
 
 # (m, n, k); T: the right operand is transposed, as a layer's weight is.
+SQUARES = "64x64x64 256x256x256 512x512x512 1024x1024x1024"
+WEIGHTS = "64x784x256T 256x3072x768T 256x768x3072T 16x1024x4096T 8x1024x4096T 1x4096x4096T"
+OTHERS = "8x4096x1024 1x4096x4096 12:256x256x64T 12:256x64x256"
 MATRICES = {
-    "float32": "4x4x4 8x8x8 16x16x16 24x24x24 32x32x32 48x48x48 64x64x64 128x128x128 256x256x256"
-    " 512x512x512 1024x1024x1024 2048x2048x2048 64x784x256T 256x3072x768T 256x768x3072T 8x1024x4096T"
-    " 8x4096x1024 64x10x128T 1x4096x4096 1x4096x4096T 12:256x256x64T 12:256x64x256",
+    "float32": f"4x4x4 8x8x8 16x16x16 24x24x24 32x32x32 48x48x48 128x128x128 {SQUARES} 2048x2048x2048"
+    f" {WEIGHTS} {OTHERS} 64x784x256 64x10x128T 64:8x8x8 100000x16x16 16x16x100000 1000x8x512",
     "float64": "16x16x16 64x64x64 256x256x256 512x512x512 64x256x784T 1x2048x2048T",
-    "bfloat16": "16x16x16 64x64x64 128x128x128 256x256x256 512x512x512 1024x1024x1024 64x784x256T"
-    " 256x3072x768T 256x768x3072T 8x1024x4096T 8x4096x1024 1x4096x4096 1x4096x4096T"
-    " 12:256x256x64T 12:256x64x256",
-    "float16": "64x64x64 256x256x256 64x256x784T 1x4096x4096T",
+    "bfloat16": f"16x16x16 128x128x128 {SQUARES} {WEIGHTS} {OTHERS}",
+    "float16": f"64x64x64 256x256x256 512x512x512 {WEIGHTS} 8x4096x1024 1x4096x4096",
     "int32": "64x64x64 256x256x256",
     "int8": "64x64x64 256x256x256",
+    "int8 to int32": f"{SQUARES} {WEIGHTS} 8x4096x1024 1x4096x4096",
 }
 QUICK = {"64x64x64", "512x512x512", "256x3072x768T", "1x4096x4096T", "8x1024x4096T"}
 
@@ -107,32 +113,53 @@ def close(ours, theirs, tolerance):
     return np.abs(ours - theirs).max() <= tolerance * max(1.0, np.abs(theirs).max())
 
 
+TOLERANCE = {"bfloat16": 2e-2, "float16": 3e-3, "float64": 1e-12}
+
+
+def directly(x, y, shape, dtype, result, packed):
+    """oneDNN's product of two PyTorch tensors, whose memory it uses."""
+    out = torch.empty(shape, dtype=getattr(torch, result))
+    parts = (
+        (each.data_ptr(), tuple(each.shape), each.stride(), kind)
+        for each, kind in ((x, dtype), (y, dtype), (out, result))
+    )
+    product = onednn.product(*parts, packed)
+
+    def run(keep=(x, y)):
+        product()
+        return out
+
+    return product and run
+
+
+def matrix_case(shape, name):
+    dtype, _, result = name.partition(" to ")
+    text, transposed = shape.rstrip("T"), shape.endswith("T")
+    batch, _, text = text.rpartition(":")
+    m, n, k = (int(each) for each in text.split("x"))
+    lead = (int(batch),) if batch else ()
+    x = operand((*lead, m, k), dtype)
+    y = operand((*lead, n, k) if transposed else (*lead, k, n), dtype)
+    a, b = x[0], y[0].mT if transposed else y[0]
+    runs = {"tenon": (lambda: tenon.matmul_integer(a, b)) if result else (lambda: a @ b)}
+    if x[1] is not None and dtype != "int8":
+        c, d = x[1], np.swapaxes(y[1], -1, -2) if transposed else y[1]
+        runs["numpy"] = lambda: c @ d
+    if torch:
+        e, f = x[2], y[2].mT if transposed else y[2]
+        runs["torch"] = (lambda: torch._int_mm(e, f)) if result else (lambda: e @ f)
+        if onednn.library and (result or dtype not in ("float64", "int32", "int8")):
+            for packed, column in ((False, "onednn"), (True, "packed")):
+                run = directly(e, f, (*lead, m, n), dtype, result or dtype, packed)
+                runs.update({column: run} if run else {})
+    return 2 * m * n * k * (lead[0] if lead else 1), TOLERANCE.get(dtype, 1e-5), runs
+
+
 def matrix_cases(quick):
-    for dtype, shapes in MATRICES.items():
+    for name, shapes in MATRICES.items():
         for shape in shapes.split():
-            if quick and shape not in QUICK:
-                continue
-            text, transposed = shape.rstrip("T"), shape.endswith("T")
-            batch, _, text = text.rpartition(":")
-            m, n, k = (int(each) for each in text.split("x"))
-            lead = (int(batch),) if batch else ()
-            x = operand((*lead, m, k), dtype)
-            y = operand((*lead, n, k) if transposed else (*lead, k, n), dtype)
-            a, b = x[0], y[0].mT if transposed else y[0]
-            runs = {"tenon": lambda a=a, b=b: a @ b}
-            if x[1] is not None and dtype != "int8":
-                c, d = x[1], np.swapaxes(y[1], -1, -2) if transposed else y[1]
-                runs["numpy"] = lambda c=c, d=d: c @ d
-            if torch:
-                e, f = x[2], y[2].mT if transposed else y[2]
-                runs["torch"] = lambda e=e, f=f: e @ f
-                if dtype == "float32" and transposed and not batch:
-                    direct = torch.ops.mkldnn._linear_pointwise
-                    w = y[2]
-                    runs["onednn"] = lambda e=e, w=w, f=direct: f(e, w, None, "none", [], "")
-            tolerance = {"bfloat16": 2e-2, "float16": 3e-3, "float64": 1e-12}.get(dtype, 1e-5)
-            flops = 2 * m * n * k * (int(batch) if batch else 1)
-            yield f"matrix products, {dtype}", shape, flops, tolerance, runs
+            if not quick or shape in QUICK:
+                yield f"matrix products, {name}", shape, lambda s=shape, n=name: matrix_case(s, n)
 
 
 def convolution_cases(quick):
@@ -217,9 +244,10 @@ def main():
     report = Report("products", options, COLUMNS)
     rounds = min(options.rounds, 3) if options.quick else options.rounds
     for cases in (matrix_cases, convolution_cases, attention_cases):
-        for group, name, flops, tolerance, runs in cases(options.quick):
+        for group, name, *case in cases(options.quick):
             if not report.selects(name, group):
                 continue
+            flops, tolerance, runs = case[0]() if len(case) == 1 else case
             expected = numbers(runs["tenon"]())
             for peer, run in runs.items():
                 if not close(expected, numbers(run()), tolerance):
