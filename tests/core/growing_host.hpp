@@ -5,6 +5,8 @@
 
 #include <sys/mman.h>
 
+#include <utility>
+
 #include "tests/core/fake_device.hpp"
 
 namespace tenon::test {
