@@ -351,13 +351,25 @@ def value_of(case: Case, statement: str, names: dict):
     return np.asarray(value.numpy() if hasattr(value, "numpy") else value)
 
 
-def bytes_of(arrays: Arrays, statement: str, result) -> int:
-    total = result.nbytes
-    for name in names_in(statement):
-        array = arrays.made.get(name)
-        if array is not None:
-            total += array.nbytes // (2 if name == "b" else 1)
-    return total
+@dataclass
+class Moved:
+    """Bytes that a statement has to read and to write."""
+
+    read: int
+    written: int
+    in_place: bool  # what is written has been read
+
+
+def moved(arrays: Arrays, statement: str, result) -> Moved:
+    def bytes_of(names):
+        made = [(name, array.nbytes) for name in names if (array := arrays.get(name)) is not None]
+        return sum(bytes_ // (2 if name == "b" else 1) for name, bytes_ in made)
+
+    call, _, out = statement.partition("out=")
+    read, written = bytes_of(names_in(call)), bytes_of(names_in(out)) if out else result.nbytes
+    if "bfloat16" in call or (re.match(r"b\b", call) and result.size > 1):
+        written //= 2  # NumPy has them as float32
+    return Moved(read, written, bool(out))
 
 
 def compare(ours, theirs, library: str) -> None:

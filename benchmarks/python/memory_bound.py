@@ -21,9 +21,10 @@ from _memory_bound_cases import (
     CASES,
     LAYOUTS,
     Arrays,
-    bytes_of,
+    Moved,
     compare,
     environment,
+    moved,
     names_in,
     value_of,
 )
@@ -38,30 +39,45 @@ except ImportError:
 SAMPLE = 0.002  # seconds of one turn
 
 
+# By the share of the bytes that are read: bytes an element, and loops of nothing else in each library.
+LOOPS = {
+    "fill": (0.0, 4, {"numpy": "c.fill(1)", "torch": "c.fill_(1)"}),
+    "copy": (0.5, 8, {"numpy": "copyto(c, a)", "torch": "c.copy_(a)", "tenon": "clone(a, out=c)"}),
+    "add": (0.67, 12, dict.fromkeys(("numpy", "torch", "tenon"), "add(a, b, out=c)")),
+    "in place": (-1.0, 12, dict.fromkeys(("numpy", "torch", "tenon"), "add(a, b, out=a)")),
+    "read": (1.0, 4, {"numpy": "a.max()", "torch": "a.sum()", "tenon": "a.sum()"}),
+}
+
+
 class Limit:
-    """Bytes per second of copies and additions between warm arrays, by bytes and threads."""
+    """Bytes per second of the best plain loop, of any library, between warm arrays: one that moves as many
+    bytes as a row does, and as nearly as may be reads and writes as many of them."""
 
     def __init__(self):
         self.known = {}
 
-    def get(self, bytes_: int, threads: int) -> float:
-        key = (len(str(bytes_)), str(bytes_)[0], threads)
+    def get(self, moved: Moved, threads: int) -> float:
+        bytes_, share = moved.read + moved.written, moved.read / (moved.read + moved.written)
+        loop = min(LOOPS, key=lambda each: abs(LOOPS[each][0] - share))
+        loop = "in place" if moved.in_place else loop
+        key = (loop, len(str(bytes_)), str(bytes_)[0], threads)
         if key not in self.known:
-            self.known[key] = self.measure(max(16, bytes_ // 12), threads)
+            self.known[key] = self.measure(loop, bytes_, threads)
         return self.known[key]
 
-    def measure(self, count: int, threads: int) -> float:
-        a, b, c = (np.ones(count, np.float32) for _ in range(3))
-        loops = [(12, lambda: np.add(a, b, out=c)), (8, lambda: np.copyto(c, a))]
-        if torch:
-            torch.set_num_threads(threads)
-            ta, tb, tc = (torch.from_numpy(each) for each in (a, b, c))
-            loops += [(12, lambda: torch.add(ta, tb, out=tc)), (8, lambda: tc.copy_(ta))]
-        repeats = max(1, 200_000 // count)
-        return max(
-            moved * count * repeats / min(timeit.repeat(loop, number=repeats, repeat=7))
-            for moved, loop in loops
-        )
+    def measure(self, loop: str, bytes_: int, threads: int) -> float:
+        _, element, statements = LOOPS[loop]
+        count, best = max(16, bytes_ // element), float("inf")
+        for library, statement in statements.items():
+            if library == "torch" and not torch:
+                continue
+            module = start(library, threads)
+            names = {name: getattr(module, name, None) for name in names_in(statement)}
+            names |= {name: module.ones(count, dtype=module.float32) for name in "abc"}
+            timer = timeit.Timer(statement, globals=names)
+            repeats = max(1, 200_000 // count)
+            best = min(best, min(timer.repeat(7, repeats)) / repeats)
+        return count * element / best
 
 
 def rows(sizes: list[int], threads: list[int]) -> Iterator[_libraries.Case]:
@@ -95,13 +111,13 @@ def build(library: str, row: _libraries.Case, options) -> Built | None:
     return Built(timeit.Timer(statement, globals=names), lambda: value_of(case, statement, names))
 
 
-def moved(row: _libraries.Case, result: np.ndarray) -> int:
-    """Bytes of a row's inputs and result."""
+def moved_by(row: _libraries.Case, result: np.ndarray) -> Moved:
+    """What a row reads and writes."""
     statement = CASES[row.parameters["operator"]].ours
     arrays = Arrays(row.parameters["elements"], row.parameters["layout"])
     for name in names_in(statement):
         arrays.get(name)
-    return bytes_of(arrays, statement, result)
+    return moved(arrays, statement, result)
 
 
 def measure(row: _libraries.Case, libraries: list[Library], limit: Limit, report: Report) -> None:
@@ -109,9 +125,10 @@ def measure(row: _libraries.Case, libraries: list[Library], limit: Limit, report
     for library, output in outputs.items():
         compare(outputs["tenon"], output, library)
     times = interleave(contestants, report.options.rounds, turn=SAMPLE)
-    bytes_ = moved(row, outputs["tenon"])
+    bytes_ = moved_by(row, outputs["tenon"])
     bandwidth = ("bandwidth", limit.get(bytes_, row.parameters["threads"]))
-    report.add(row.name, times, row.group, work=(bytes_, "B"), limit=bandwidth, **row.parameters)
+    work = (bytes_.read + bytes_.written, "B")
+    report.add(row.name, times, row.group, work=work, limit=bandwidth, **row.parameters)
 
 
 def main() -> None:

@@ -317,6 +317,8 @@ def test_many_tensors_joined(threads):
     want = np.concatenate(arrays)
     np.testing.assert_array_equal(tenon.concat([to_tensor(each) for each in arrays]).numpy(), want)
     large = np.arange(2_600_003, dtype=np.float64)  # twice that is more than the caches hold
-    joined = tenon.concat([to_tensor(large), to_tensor(arrays[2].astype("float64")), to_tensor(large)])
+    joined = tenon.concat(
+        [to_tensor(large), to_tensor(arrays[2].astype("float64")), to_tensor(large)]
+    )
     want = np.concatenate([large, arrays[2].astype("float64"), large])
     np.testing.assert_array_equal(joined.numpy(), want)
