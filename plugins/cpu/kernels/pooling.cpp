@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Maximum and average over windows of images, and their gradients. One plane per task.
+#include "average_window.hpp"
 #include "kernel.hpp"
 #include "max_window.hpp"
+#include "parallel_memory.hpp"
 #include "window.hpp"
 
 #include <atomic>
@@ -101,47 +103,6 @@ void max_plane(const Window& w, const T* x, T* values, int64_t* indices) {
   }
 }
 
-// f(row span, column span, 1 / elements counted) for every window of an average.
-template <class T, class F>
-void for_averages(const Window& w, bool count_padding, F&& f) {
-  for (int64_t i = 0; i < w.rows; ++i) {
-    const Span down(i, w.kernel[0], w.stride[0], w.padding[0], 1, w.height);
-    const int64_t top = i * w.stride[0] - w.padding[0];
-    const int64_t padded_rows = std::min(top + w.kernel[0], w.height + w.padding[0]) - top;
-    for (int64_t j = 0; j < w.columns; ++j) {
-      const Span across(j, w.kernel[1], w.stride[1], w.padding[1], 1, w.width);
-      const int64_t left = j * w.stride[1] - w.padding[1];
-      const int64_t padded_columns = std::min(left + w.kernel[1], w.width + w.padding[1]) - left;
-      const int64_t inside = std::max<int64_t>(down.end - down.first, 0) *
-                             std::max<int64_t>(across.end - across.first, 0);
-      const int64_t count = count_padding ? padded_rows * padded_columns : inside;
-      f(down, across, T(1) / static_cast<T>(std::max<int64_t>(count, 1)));
-    }
-  }
-}
-
-template <class T>
-void average_plane(const Window& w, bool count_padding, const T* x, T* out) {
-  for_averages<T>(w, count_padding, [&](Span down, Span across, T share) {
-    T sum = 0;
-    for (int64_t y = down.first; y < down.end; ++y) {
-      for (int64_t z = across.first; z < across.end; ++z) sum += x[y * w.width + z];
-    }
-    *out++ = sum * share;
-  });
-}
-
-template <class T>
-void average_grad_plane(const Window& w, bool count_padding, const T* grad, T* out) {
-  std::fill_n(out, w.height * w.width, T(0));
-  for_averages<T>(w, count_padding, [&](Span down, Span across, T share) {
-    const T part = *grad++ * share;
-    for (int64_t y = down.first; y < down.end; ++y) {
-      for (int64_t z = across.first; z < across.end; ++z) out[y * w.width + z] += part;
-    }
-  });
-}
-
 int64_t planes_of(const tenon_tensor* image) { return image->shape[0] * image->shape[1]; }
 int64_t plane_size(const tenon_tensor* image) { return image->shape[2] * image->shape[3]; }
 
@@ -239,14 +200,15 @@ tenon_status avg_pool2d(tenon_ctx* ctx, const tenon_tensor* x, const int64_t* ke
                              stride_count, padding, padding_count, nullptr, 0);
   const int64_t in = plane_size(x), size = plane_size(out);
   const auto run = [&]<class T>(Type<T>) {
-    parallel(planes_of(x), 4 * size * w.kernel[0] * w.kernel[1], [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        average_plane(w, count_include_pad, data_of<T>(x) + i * in, data_of<T>(out) + i * size);
-      }
-    });
+    const Averages<T> averages(w, count_include_pad != 0);
+    return parallel_with_memory(
+        ctx, planes_of(x), in + size, averages.memory() * static_cast<int64_t>(sizeof(T)), err,
+        [&](int64_t i, void* memory) {
+          averages.forward(data_of<T>(x) + i * in, data_of<T>(out) + i * size,
+                           static_cast<T*>(memory));
+        });
   };
-  x->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
-  return TENON_OK;
+  return x->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
 }
 TENON_BOX_avg_pool2d(avg_pool2d_boxed, avg_pool2d)
 
@@ -266,15 +228,15 @@ tenon_status avg_pool2d_grad(tenon_ctx* ctx, const tenon_tensor* grad_out,
                              stride_count, padding, padding_count, nullptr, 0);
   const int64_t in = plane_size(grad_out), size = plane_size(out);
   const auto run = [&]<class T>(Type<T>) {
-    parallel(planes_of(out), 4 * in * w.kernel[0] * w.kernel[1], [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        average_grad_plane(w, count_include_pad, data_of<T>(grad_out) + i * in,
-                           data_of<T>(out) + i * size);
-      }
-    });
+    const Averages<T> averages(w, count_include_pad != 0);
+    return parallel_with_memory(
+        ctx, planes_of(out), in + size, averages.memory() * static_cast<int64_t>(sizeof(T)), err,
+        [&](int64_t i, void* memory) {
+          averages.backward(data_of<T>(grad_out) + i * in, data_of<T>(out) + i * size,
+                            static_cast<T*>(memory));
+        });
   };
-  out->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
-  return TENON_OK;
+  return out->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
 }
 TENON_BOX_avg_pool2d_grad(avg_pool2d_grad_boxed, avg_pool2d_grad)
 
