@@ -222,6 +222,36 @@ def test_convolution_and_gradients_are_exact(name, dtype, device):
         assert (moved.to("cpu").numpy() * g).sum() == (dw * other).sum()
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_convolution_of_reduced_floats_rounds_once(name, dtype, device):
+    """Against float32 kernels, on numbers whose sums they have exactly."""
+    image, filters, *rest = CONVOLUTIONS[name]
+    settings = [[each] if isinstance(each, int) else each for each in rest[:3]] + rest[3:]
+    rng = np.random.default_rng(1)
+    x, w, b = (
+        tenon.tensor(rng.integers(-4, 5, shape).astype(np.float32), device=device)
+        for shape in (image, filters, filters[:1])
+    )
+    out = tenon.conv2d(x, w, b, *settings)
+    g = tenon.tensor(rng.integers(-2, 3, out.shape).astype(np.float32), device=device)
+
+    def results(x, w, b, g):
+        return (
+            tenon.conv2d(x, w, b, *settings),
+            tenon.conv2d_input_grad(g, w, list(image), *settings),
+            tenon.conv2d_weight_grad(g, x, list(filters), *settings),
+        )
+
+    reduced = getattr(tenon, dtype)
+    want = results(x, w, b, g)
+    got = results(*(each.to(reduced) for each in (x, w, b, g)))
+    for ours, exact in zip(got, want):
+        assert ours.dtype == reduced
+        ours, exact = (each.to("cpu").to(tenon.float32).numpy() for each in (ours, exact.to(reduced)))
+        np.testing.assert_array_equal(ours, exact)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("channels", [3, 40])
 def test_convolution_keeps_nan_and_infinity_in_their_windows(channels, value, device):

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv2d and its gradients as matrix products over images that are unrolled panel by panel.
+#include "conv_bfloat16.hpp"
 #include "conv_depthwise.hpp"
 #include "conv_depthwise_grad.hpp"
 #include "conv_depthwise_rows.hpp"
@@ -29,6 +30,15 @@ ConvShapes shapes_of(const int64_t* image, const int64_t* weight, const int64_t*
   return flattened(s);
 }
 
+// The float dtype that T is.
+template <class T>
+inline constexpr int kDtypeOf = std::is_same_v<T, float> ? TENON_DTYPE_F32 : TENON_DTYPE_F64;
+
+// Dense images [image, channel, pixel].
+Images dense_images(const void* data, int dtype, int64_t channels, int64_t pixels) {
+  return {data, dtype, channels * pixels, pixels, 1};
+}
+
 // Every result of `filters` filters, among n results from the first one on, starts as the bias.
 template <class T>
 void fill_results(const Results<T>& results, int64_t filters, int64_t n, const T* bias) {
@@ -42,18 +52,24 @@ void fill_results(const Results<T>& results, int64_t filters, int64_t n, const T
   }
 }
 
+// `out` has the dtype of x.
+template <class T>
+tenon_status run_forward_depthwise(tenon_ctx* ctx, const ConvShapes& s, const Images& x,
+                                   const T* weight, const T* bias, void* out, tenon_err* err) {
+  if (suits_depthwise_rows<T>(s, x)) {
+    return run_depthwise_rows<T>(ctx, s, x, weight, bias, out, err);
+  }
+  return run_depthwise<T>(ctx, s, ChannelReader<T>(x), weight, bias,
+                          ChannelWriter<T>(out, x.dtype, s.results()), err);
+}
+
 // out[image, group] = weight[group] * unrolled x[image, group], the images side by side.
 template <class T>
 tenon_status run_forward(tenon_ctx* ctx, const ConvShapes& s, const T* x, const T* weight,
                          const T* bias, T* out, tenon_err* err) {
   if (s.is_depthwise()) {
-    constexpr int dtype = std::is_same_v<T, float> ? TENON_DTYPE_F32 : TENON_DTYPE_F64;
-    const Images images{x, dtype, s.channels * s.pixels(), s.pixels(), 1};
-    if (suits_depthwise_rows<T>(s, images)) {
-      return run_depthwise_rows<T>(ctx, s, images, weight, bias, out, err);
-    }
-    return run_depthwise<T>(ctx, s, ChannelReader<T>(images), weight, bias,
-                            ChannelWriter<T>(out, dtype, s.results()), err);
+    const Images images = dense_images(x, kDtypeOf<T>, s.channels, s.pixels());
+    return run_forward_depthwise<T>(ctx, s, images, weight, bias, out, err);
   }
   if (is_direct<T>(s)) return run_forward_direct<T>(ctx, s, x, weight, bias, out, err);
   if (suits_winograd(s)) {
@@ -151,8 +167,12 @@ tenon_status run_input_grad(tenon_ctx* ctx, const ConvShapes& s, const T* grad, 
         turn.padding[0] = down.padding, turn.padding[1] = across.padding;
         turn.dilation[0] = down.dilation, turn.dilation[1] = across.dilation;
         turn_weight(s, down, across, weight, static_cast<T*>(turned));
-        status = run_forward<T>(ctx, turn, grad, static_cast<T*>(turned), nullptr,
-                                whole ? x : static_cast<T*>(part), err);
+        T* to = whole ? x : static_cast<T*>(part);
+        if constexpr (std::is_same_v<T, BFloat16>) {
+          status = run_forward_bfloat16(ctx, turn, grad, static_cast<T*>(turned), nullptr, to, err);
+        } else {
+          status = run_forward<T>(ctx, turn, grad, static_cast<T*>(turned), nullptr, to, err);
+        }
       }
       if (!whole || !seen) {
         place_phase(s, i, j, down, across, seen ? static_cast<T*>(part) : nullptr, x);
@@ -162,26 +182,33 @@ tenon_status run_input_grad(tenon_ctx* ctx, const ConvShapes& s, const T* grad, 
   return status;
 }
 
+// In the ways that read blocks of channels, whatever the images hold; `*done` tells whether one of
+// them gave the results.
+template <class T>
+tenon_status run_weight_grad_by_channels(tenon_ctx* ctx, const ConvShapes& s, Images grad,
+                                         const Images& x, T* weight, bool* done, tenon_err* err) {
+  if (s.is_depthwise()) {
+    *done = true;
+    grad.channel *= s.group_filters();
+    return run_depthwise_grad<T>(ctx, s, ChannelReader<T>(grad), ChannelReader<T>(x), weight, err);
+  }
+  if (!suits_winograd(s)) return TENON_OK;
+  return run_winograd_grad<T>(ctx, s, ChannelReader<T>(grad), ChannelReader<T>(x), weight, done,
+                              err);
+}
+
 // weight[group]^T = unrolled x[group] * grad[group]^T, over all images at once; then turned.
 template <class T>
 tenon_status run_weight_grad(tenon_ctx* ctx, const ConvShapes& s, const T* grad, const T* x,
                              T* weight, tenon_err* err) {
   const int64_t filters = s.group_filters(), depth = s.depth(), sums = s.batch * s.results();
   if (sums == 0) return std::fill_n(weight, s.filters * depth, T(0)), TENON_OK;
-  if (s.is_depthwise()) {
-    constexpr int dtype = std::is_same_v<T, float> ? TENON_DTYPE_F32 : TENON_DTYPE_F64;
-    const ChannelReader<T> grads(
-        {grad, dtype, s.filters * s.results(), s.group_filters() * s.results(), 1});
-    const ChannelReader<T> planes({x, dtype, s.channels * s.pixels(), s.pixels(), 1});
-    return run_depthwise_grad<T>(ctx, s, grads, planes, weight, err);
-  }
-  if (suits_winograd(s)) {
-    constexpr int dtype = std::is_same_v<T, float> ? TENON_DTYPE_F32 : TENON_DTYPE_F64;
-    const ChannelReader<T> grads({grad, dtype, s.filters * s.results(), s.results(), 1});
-    const ChannelReader<T> images({x, dtype, s.channels * s.pixels(), s.pixels(), 1});
-    bool finite = false;
-    const tenon_status status = run_winograd_grad<T>(ctx, s, grads, images, weight, &finite, err);
-    if (status != TENON_OK || finite) return status;
+  bool done = false;
+  if (const tenon_status status = run_weight_grad_by_channels<T>(
+          ctx, s, dense_images(grad, kDtypeOf<T>, s.filters, s.results()),
+          dense_images(x, kDtypeOf<T>, s.channels, s.pixels()), weight, &done, err);
+      done || status != TENON_OK) {
+    return status;
   }
   void* memory = nullptr;
   tenon_status status =
@@ -219,13 +246,28 @@ tenon_status conv2d(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* w
                     const tenon_tensor* bias, const int64_t* stride, uint64_t stride_count,
                     const int64_t* padding, uint64_t padding_count, const int64_t* dilation,
                     uint64_t dilation_count, int64_t groups, tenon_tensor* out, tenon_err* err) {
-  if (is_reduced_float(x->dtype)) {
-    return run_as_float32(conv2d, ctx, err, x, weight, bias, stride, stride_count, padding,
-                          padding_count, dilation, dilation_count, groups, out);
-  }
   if (out->numel == 0) return TENON_OK;
   const ConvShapes s = shapes_of(x->shape, weight->shape, out->shape, stride, stride_count, padding,
                                  padding_count, dilation, dilation_count, groups);
+  if (is_reduced_float(x->dtype)) {
+    if (s.is_depthwise()) {
+      Float32Call call(ctx, err);
+      const tenon_tensor *w = call.argument(weight), *b = call.argument(bias);
+      if (call.status() != TENON_OK) return call.status();
+      const Images images = dense_images(x->data, x->dtype, s.channels, s.pixels());
+      return run_forward_depthwise<float>(ctx, s, images, data_of<float>(w),
+                                          b ? data_of<float>(b) : nullptr, out->data, err);
+    }
+#ifdef __AVX512F__
+    if (x->dtype == TENON_DTYPE_BF16 && suits_bfloat16(s)) {
+      return run_forward_bfloat16(ctx, s, data_of<BFloat16>(x), data_of<BFloat16>(weight),
+                                  bias ? data_of<BFloat16>(bias) : nullptr, data_of<BFloat16>(out),
+                                  err);
+    }
+#endif
+    return run_as_float32(conv2d, ctx, err, x, weight, bias, stride, stride_count, padding,
+                          padding_count, dilation, dilation_count, groups, out);
+  }
   const auto run = [&]<class T>(Type<T>) {
     return run_forward<T>(ctx, s, data_of<T>(x), data_of<T>(weight),
                           bias ? data_of<T>(bias) : nullptr, data_of<T>(out), err);
@@ -240,14 +282,21 @@ TENON_BOX_conv2d(conv2d_boxed, conv2d)
                       uint64_t stride_count, const int64_t* padding, uint64_t padding_count,
                       const int64_t* dilation, uint64_t dilation_count, int64_t groups,
                       tenon_tensor* out, tenon_err* err) {
+  if (out->numel == 0) return TENON_OK;
+  const ConvShapes s = shapes_of(out->shape, weight->shape, grad_out->shape, stride, stride_count,
+                                 padding, padding_count, dilation, dilation_count, groups);
   if (is_reduced_float(weight->dtype)) {
+#ifdef __AVX512F__
+    const bool enough = s.group_channels() >= 16 && s.group_filters() * s.taps() >= 16;
+    if (weight->dtype == TENON_DTYPE_BF16 && enough && has_bfloat16_products()) {
+      return run_input_grad<BFloat16>(ctx, s, data_of<BFloat16>(grad_out),
+                                      data_of<BFloat16>(weight), data_of<BFloat16>(out), err);
+    }
+#endif
     return run_as_float32(conv2d_input_grad, ctx, err, grad_out, weight, input_shape,
                           input_shape_count, stride, stride_count, padding, padding_count, dilation,
                           dilation_count, groups, out);
   }
-  if (out->numel == 0) return TENON_OK;
-  const ConvShapes s = shapes_of(out->shape, weight->shape, grad_out->shape, stride, stride_count,
-                                 padding, padding_count, dilation, dilation_count, groups);
   const auto run = [&]<class T>(Type<T>) {
     return run_input_grad<T>(ctx, s, data_of<T>(grad_out), data_of<T>(weight), data_of<T>(out),
                              err);
@@ -263,6 +312,19 @@ TENON_BOX_conv2d_input_grad(conv2d_input_grad_boxed, conv2d_input_grad)
                        uint64_t padding_count, const int64_t* dilation, uint64_t dilation_count,
                        int64_t groups, tenon_tensor* out, tenon_err* err) {
   if (is_reduced_float(x->dtype)) {
+    const ConvShapes s = shapes_of(x->shape, out->shape, grad_out->shape, stride, stride_count,
+                                   padding, padding_count, dilation, dilation_count, groups);
+    if (out->numel > 0 && x->numel > 0 && (s.is_depthwise() || suits_winograd(s))) {
+      Float32Call call(ctx, err);
+      tenon_tensor* sums = call.argument(out);
+      bool done = false;
+      if (call.status() != TENON_OK) return call.status();
+      const tenon_status status = run_weight_grad_by_channels<float>(
+          ctx, s, dense_images(grad_out->data, x->dtype, s.filters, s.results()),
+          dense_images(x->data, x->dtype, s.channels, s.pixels()), data_of<float>(sums), &done,
+          err);
+      if (status != TENON_OK || done) return call.finish(status);
+    }
     return run_as_float32(conv2d_weight_grad, ctx, err, grad_out, x, weight_shape,
                           weight_shape_count, stride, stride_count, padding, padding_count,
                           dilation, dilation_count, groups, out);
