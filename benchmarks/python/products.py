@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Matrix products, convolutions and attention beside NumPy, PyTorch and oneDNN called directly.
+"""Matrix products, convolutions, pooling and attention beside NumPy, PyTorch and oneDNN called directly.
 
     python products.py [--quick] [--only bfloat16] [--threads 1] [--rounds 15] [--json results.json]
 
@@ -52,7 +52,8 @@ MATRICES = {
 }
 QUICK = {"64x64x64", "512x512x512", "256x3072x768T", "1x4096x4096T", "8x1024x4096T"}
 
-# channels, filters, height, kernel, stride, groups; batch 8 unless the row says otherwise.
+# channels, filters, height, kernel, stride, groups, and dilation where it is not 1; batch 8, or 64 for
+# LeNet.
 CONVOLUTIONS = {
     "ResNet 7x7 s2": (3, 64, 224, 7, 2, 1),
     "ResNet 3x3 64": (64, 64, 56, 3, 1, 1),
@@ -63,12 +64,35 @@ CONVOLUTIONS = {
     "ResNet 1x1 s2": (64, 128, 56, 1, 2, 1),
     "1x1 64-256": (64, 256, 56, 1, 1, 1),
     "1x1 256-64": (256, 64, 56, 1, 1, 1),
+    "1x1 1024-256": (1024, 256, 14, 1, 1, 1),
+    "VGG 3x3 3-64": (3, 64, 112, 3, 1, 1),
+    "5x5 48-64": (48, 64, 27, 5, 1, 1),
+    "dilated 3x3": (64, 64, 28, 3, 1, 1, 2),
     "LeNet 5x5 1-6": (1, 6, 28, 5, 1, 1),
     "LeNet 5x5 6-16": (6, 16, 14, 5, 1, 1),
     "depthwise 3x3": (64, 64, 56, 3, 1, 64),
+    "depthwise 3x3 14": (512, 512, 14, 3, 1, 512),
+    "depthwise 3x3 7": (1024, 1024, 7, 3, 1, 1024),
+    "depthwise 3x3 s2": (64, 64, 112, 3, 2, 64),
+    "depthwise 5x5": (96, 96, 28, 5, 1, 96),
     "4 groups 3x3": (64, 64, 56, 3, 1, 4),
+    "32 groups 3x3": (256, 256, 28, 3, 1, 32),
 }
-QUICK_CONVOLUTIONS = {"ResNet 3x3 64", "ResNet 3x3 256", "depthwise 3x3"}
+QUICK_CONVOLUTIONS = {
+    "float32": {"ResNet 3x3 64", "ResNet 3x3 256", "1x1 256-64", "depthwise 3x3"},
+    "bfloat16": {"ResNet 3x3 256"},
+}
+
+# kind, images, size of the window, stride, padding
+POOLINGS = {
+    "max 3x3 s2": ("max", (8, 64, 112, 112), 3, 2, 1),
+    "max 2x2 s2": ("max", (8, 64, 56, 56), 2, 2, 0),
+    "max 3x3": ("max", (8, 64, 28, 28), 3, 1, 1),
+    "average 3x3 s2": ("avg", (8, 64, 56, 56), 3, 2, 1),
+    "average 2x2 s2": ("avg", (8, 512, 14, 14), 2, 2, 0),
+    "average 3x3": ("avg", (8, 64, 28, 28), 3, 1, 1),
+}
+QUICK_POOLINGS = {"max 3x3 s2", "average 2x2 s2"}
 
 # batch, heads, length, features, causal
 ATTENTION = {
@@ -162,46 +186,111 @@ def matrix_cases(quick):
                 yield f"matrix products, {name}", shape, lambda s=shape, n=name: matrix_case(s, n)
 
 
+def channels_innermost(x):
+    """The same numbers, with a channel stride of 1."""
+    return tenon.permute(tenon.permute(x, [0, 2, 3, 1]).contiguous(), [0, 3, 1, 2])
+
+
+def in_layouts(tensor):
+    """A PyTorch tensor in both layouts, by the names of their columns."""
+    return {
+        "torch": tensor.contiguous(),
+        "channels last": tensor.contiguous(memory_format=torch.channels_last),
+    }
+
+
 def convolution_cases(quick):
-    for name, (channels, filters, side, kernel, stride, groups) in CONVOLUTIONS.items():
-        if quick and name not in QUICK_CONVOLUTIONS:
-            continue
-        batch = 64 if name.startswith("LeNet") else 8
-        padding = 0 if name == "LeNet 5x5 6-16" else kernel // 2
-        x, _, tx = operand((batch, channels, side, side), "float32")
-        w, _, tw = operand((filters, channels // groups, kernel, kernel), "float32")
-        out = tenon.conv2d(x, w, None, [stride], [padding], [1], groups)
-        g, _, tg = operand(out.shape, "float32")
-        flops = 2 * out.numel() * (channels // groups) * kernel * kernel
-        settings = ([stride], [padding], [1], groups)
-        ours = {
-            "forward": lambda x=x, w=w, s=settings: tenon.conv2d(x, w, None, *s),
-            "input grad": lambda x=x, w=w, g=g, s=settings: tenon.conv2d_input_grad(
-                g, w, list(x.shape), *s
-            ),
-            "weight grad": lambda x=x, w=w, g=g, s=settings: tenon.conv2d_weight_grad(
-                g, x, list(w.shape), *s
-            ),
+    for dtype, chosen in QUICK_CONVOLUTIONS.items():
+        for name in CONVOLUTIONS:
+            if not quick or name in chosen:
+                yield from convolution_cases_of(name, dtype)
+
+
+def convolution_cases_of(name, dtype):
+    channels, filters, side, kernel, stride, groups, *dilated = CONVOLUTIONS[name]
+    dilation = dilated[0] if dilated else 1
+    batch = 64 if name.startswith("LeNet") else 8
+    padding = 0 if name == "LeNet 5x5 6-16" else kernel // 2 * dilation
+    x, _, tx = operand((batch, channels, side, side), dtype)
+    w, _, tw = operand((filters, channels // groups, kernel, kernel), dtype)
+    settings = ([stride], [padding], [dilation], groups)
+    out = tenon.conv2d(x, w, None, *settings)
+    g, _, tg = operand(out.shape, dtype)
+    flops = 2 * out.numel() * (channels // groups) * kernel * kernel
+
+    def ours(x, g):
+        return {
+            "forward": lambda: tenon.conv2d(x, w, None, *settings),
+            "input grad": lambda: tenon.conv2d_input_grad(g, w, list(x.shape), *settings),
+            "weight grad": lambda: tenon.conv2d_weight_grad(g, x, list(w.shape), *settings),
         }
-        theirs = {}
-        for layout in ("torch", "channels last") if torch else ():
-            form = torch.channels_last if layout != "torch" else torch.contiguous_format
-            tx, tg = tx.contiguous(memory_format=form), tg.contiguous(memory_format=form)
-            pair = ([stride] * 2, [padding] * 2, [1, 1])
 
-            def backward(which, tx=tx, tw=tw, tg=tg, pair=pair, groups=groups):
-                mask = [which == "input", which == "weight", False]
-                args = (tg, tx, tw, None, *pair, False, [0, 0], groups, mask)
-                return torch.ops.aten.convolution_backward(*args)[mask.index(True)]
+    def theirs(x, g):
+        pairs = ([stride] * 2, [padding] * 2, [dilation] * 2)
 
-            theirs[layout] = {
-                "forward": lambda tx=tx, tw=tw, p=pair, n=groups: F.conv2d(tx, tw, None, *p, n),
-                "input grad": lambda f=backward: f("input"),
-                "weight grad": lambda f=backward: f("weight"),
-            }
-        for direction, run in ours.items():
-            runs = {"tenon": run, **{name: each[direction] for name, each in theirs.items()}}
-            yield "convolutions", f"{name}, {direction}", flops, 1e-4, runs
+        def backward(which):
+            mask = [which == "input", which == "weight", False]
+            args = (g, x, tw, None, *pairs, False, [0, 0], groups, mask)
+            return torch.ops.aten.convolution_backward(*args)[mask.index(True)]
+
+        return {
+            "forward": lambda: F.conv2d(x, tw, None, *pairs, groups),
+            "input grad": lambda: backward("input"),
+            "weight grad": lambda: backward("weight"),
+        }
+
+    peers = {}
+    if torch:
+        images, grads = in_layouts(tx), in_layouts(tg)
+        peers = {layout: theirs(images[layout], grads[layout]) for layout in images}
+    group = "convolutions" if dtype == "float32" else f"convolutions, {dtype}"
+    tolerance = TOLERANCE.get(dtype, 1e-4)
+    by_layout = {
+        "": ours(x, g),
+        ", our input channels last": ours(channels_innermost(x), channels_innermost(g)),
+    }
+    for layout, each in by_layout.items():
+        for direction, run in each.items():
+            runs = {"tenon": run, **{peer: of[direction] for peer, of in peers.items()}}
+            yield group, f"{name}, {direction}{layout}", flops, tolerance, runs
+
+
+def pooling_cases(quick):
+    for name, (kind, shape, size, stride, padding) in POOLINGS.items():
+        if quick and name not in QUICK_POOLINGS:
+            continue
+        x, _, tx = operand(shape, "float32")
+        pool = getattr(tenon, f"{kind}_pool2d")
+        out = pool(x, [size], [stride], [padding])
+        grad, _, tg = operand(out.shape, "float32")
+        work = out.numel() * size * size
+
+        def ours(x, pool=pool, settings=([size], [stride], [padding])):
+            return pool(x, *settings)
+
+        def theirs(x, kind=kind, settings=(size, stride, padding)):
+            return getattr(F, f"{kind}_pool2d")(x, *settings)
+
+        images, grads = (in_layouts(tx), in_layouts(tg)) if torch else ({}, {})
+        peers = {peer: lambda x=image, f=theirs: f(x) for peer, image in images.items()}
+        for layout, image in (("", x), (", our input channels last", channels_innermost(x))):
+            runs = {"tenon": lambda x=image, f=ours: f(x), **peers}
+            yield "pooling", f"{name}, forward{layout}", work, 1e-6, runs
+        x = tenon.tensor(x.numpy())
+        x.requires_grad = True
+
+        def train(x=x, grad=grad, f=ours):
+            return tenon.autograd.grad(f(x), [x], grad)
+
+        runs = {"tenon": train}
+        for peer, image in images.items():
+            image = image.detach().requires_grad_(True)
+
+            def train_torch(x=image, grad=grads[peer], f=theirs):
+                return torch.autograd.grad(f(x), [x], grad)
+
+            runs[peer] = train_torch
+        yield "pooling", f"{name}, with backward", 2 * work, 1e-6, runs
 
 
 def attention_cases(quick):
@@ -243,7 +332,7 @@ def attention_cases(quick):
 def main():
     report = Report("products", options, COLUMNS)
     rounds = min(options.rounds, 3) if options.quick else options.rounds
-    for cases in (matrix_cases, convolution_cases, attention_cases):
+    for cases in (matrix_cases, convolution_cases, pooling_cases, attention_cases):
         for group, name, *case in cases(options.quick):
             if not report.selects(name, group):
                 continue

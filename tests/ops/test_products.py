@@ -248,7 +248,9 @@ def test_convolution_of_reduced_floats_rounds_once(name, dtype, device):
     got = results(*(each.to(reduced) for each in (x, w, b, g)))
     for ours, exact in zip(got, want):
         assert ours.dtype == reduced
-        ours, exact = (each.to("cpu").to(tenon.float32).numpy() for each in (ours, exact.to(reduced)))
+        ours, exact = (
+            each.to("cpu").to(tenon.float32).numpy() for each in (ours, exact.to(reduced))
+        )
         np.testing.assert_array_equal(ours, exact)
 
 
@@ -303,3 +305,35 @@ def test_convolution_of_permuted_images(device):
     image = tenon.permute(tenon.tensor(x, device=device), [0, 3, 1, 2])
     got = tenon.conv2d(image, tenon.tensor(w, device=device), None, [1], [1]).to("cpu").numpy()
     np.testing.assert_array_equal(got, conv2d(x.transpose(0, 3, 1, 2), w, None, 1, 1))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("name", [name for name in CONVOLUTIONS if name.startswith("depthwise")])
+def test_depthwise_convolution_of_permuted_images(name, dtype, device):
+    image, filters, *rest = CONVOLUTIONS[name]
+    settings = [[each] if isinstance(each, int) else each for each in rest[:3]] + rest[3:]
+    rng = np.random.default_rng(4)
+
+    def numbers(shape):
+        array = rng.integers(-2, 3, shape).astype(np.float32)
+        return tenon.tensor(array, device=device).to(getattr(tenon, dtype))
+
+    def permuted(x):
+        return tenon.permute(tenon.permute(x, [0, 2, 3, 1]).contiguous(), [0, 3, 1, 2])
+
+    x, w, b = numbers(image), numbers(filters), numbers(filters[:1])
+    want = tenon.conv2d(x, w, b, *settings)
+    g = numbers(want.shape)
+    pairs = [(want, tenon.conv2d(permuted(x), w, b, *settings))]
+    grads = tenon.conv2d_input_grad, tenon.conv2d_weight_grad
+    for grad, other, shape in ((grads[0], w, image), (grads[1], x, filters)):
+        same = other if other is w else permuted(other)
+        pairs.append(
+            (
+                grad(g, other, list(shape), *settings),
+                grad(permuted(g), same, list(shape), *settings),
+            )
+        )
+    for expected, got in pairs:
+        expected, got = (each.to("cpu").to(tenon.float64).numpy() for each in (expected, got))
+        np.testing.assert_array_equal(got, expected)

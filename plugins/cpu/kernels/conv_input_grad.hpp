@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients of the inputs of convolutions, which are convolutions themselves: one, or where there is
+// a stride one for each phase of the pixels.
+#pragma once
+
+#include "conv_forward.hpp"
+
+namespace tenon::cpu::TENON_CPU_ISA {
+
+template <class T>
+tenon_status run_forward_of(tenon_ctx* ctx, const ConvShapes& s, const T* x, const T* weight,
+                            T* out, tenon_err* err) {
+  return run_forward<T>(ctx, s, x, weight, nullptr, out, err);
+}
+#ifdef __AVX512F__
+template <>
+inline tenon_status run_forward_of(tenon_ctx* ctx, const ConvShapes& s, const BFloat16* x,
+                                   const BFloat16* weight, BFloat16* out, tenon_err* err) {
+  return run_forward_bfloat16(ctx, s, x, weight, nullptr, out, err);
+}
+#endif
+
+// The weights of a phase as filters of channels: [group, channel, filter of the group, tap, tap].
+template <class T>
+void turn_weight(const ConvShapes& s, const Phase& down, const Phase& across, const T* weight,
+                 T* to) {
+  const int64_t taps = down.taps * across.taps;
+  parallel(s.channels, s.group_filters() * taps, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) {
+      const int64_t g = c / s.group_channels();
+      T* row = to + c * s.group_filters() * taps;
+      for (int64_t f = 0; f < s.group_filters(); ++f) {
+        const T* from =
+            weight +
+            ((g * s.group_filters() + f) * s.group_channels() + c % s.group_channels()) * s.taps();
+        for (int64_t t = down.taps - 1; t >= 0; --t) {
+          for (int64_t r = across.taps - 1; r >= 0; --r) {
+            *row++ =
+                from[(down.start + t * down.step) * s.kernel[1] + across.start + r * across.step];
+          }
+        }
+      }
+    }
+  });
+}
+
+// The convolution that gives the pixels of a phase.
+inline ConvShapes turned_shapes(const ConvShapes& s, const Phase& down, const Phase& across) {
+  ConvShapes turn = s;
+  turn.channels = s.filters, turn.filters = s.channels;
+  turn.height = s.rows, turn.width = s.columns;
+  turn.rows = down.pixels, turn.columns = across.pixels;
+  turn.kernel[0] = down.taps, turn.kernel[1] = across.taps;
+  turn.stride[0] = turn.stride[1] = 1;
+  turn.padding[0] = down.padding, turn.padding[1] = across.padding;
+  turn.dilation[0] = down.dilation, turn.dilation[1] = across.dilation;
+  return turn;
+}
+
+// Depthwise and of stride 1, one filter for each channel; `x` has the dtype of `grad`.
+template <class T>
+tenon_status run_depthwise_input_grad(tenon_ctx* ctx, const ConvShapes& s, const Images& grad,
+                                      const T* weight, void* x, tenon_err* err) {
+  const Phase down(0, s.height, s.kernel[0], 1, s.padding[0], s.dilation[0]);
+  const Phase across(0, s.width, s.kernel[1], 1, s.padding[1], s.dilation[1]);
+  const auto bytes = static_cast<uint64_t>(s.filters * s.taps()) * sizeof(T);
+  void* turned = nullptr;
+  if (const tenon_status status = host->scratch(ctx, bytes, &turned, err); status != TENON_OK) {
+    return status;
+  }
+  turn_weight(s, down, across, weight, static_cast<T*>(turned));
+  return run_forward_depthwise<T>(ctx, turned_shapes(s, down, across), grad,
+                                  static_cast<const T*>(turned), nullptr, x, err);
+}
+
+// One row of the pixels of all phases across; a phase that no tap sees is null, and becomes zeros.
+template <class T, int Stride>
+void place_row(const T* const* phases, int64_t width, int64_t stride, T* to) {
+  if constexpr (Stride == 2) {
+    const int64_t whole = width / 2;
+    if (phases[0] && phases[1]) {
+      for (int64_t b = 0; b < whole; ++b) to[2 * b] = phases[0][b], to[2 * b + 1] = phases[1][b];
+      if (width % 2) to[width - 1] = phases[0][whole];
+      return;
+    }
+    if (phases[0] && !phases[1]) {
+      for (int64_t b = 0; b < whole; ++b) to[2 * b] = phases[0][b], to[2 * b + 1] = T(0);
+      if (width % 2) to[width - 1] = phases[0][whole];
+      return;
+    }
+  }
+  std::fill_n(to, width, T(0));
+  for (int64_t j = 0; j < stride; ++j) {
+    for (int64_t b = 0; phases[j] && j + b * stride < width; ++b) to[j + b * stride] = phases[j][b];
+  }
+}
+
+// The phases of an input's gradient across the columns, for the rows of one phase down.
+template <class T>
+class RowPhases {
+ public:
+  RowPhases(const ConvShapes& s, T* parts) : s_(s), parts_(parts) {}
+
+  // Elements of one phase.
+  static int64_t count(const ConvShapes& s) {
+    return s.batch * s.channels * ((s.height + s.stride[0] - 1) / s.stride[0]) *
+           ((s.width + s.stride[1] - 1) / s.stride[1]);
+  }
+  Phase across(int64_t j) const {
+    return Phase(j, s_.width, s_.kernel[1], s_.stride[1], s_.padding[1], s_.dilation[1]);
+  }
+  T* part(int64_t j) const { return parts_ + j * count(s_); }
+
+  // All of them to their places in x.
+  tenon_status place(tenon_ctx* ctx, int64_t first_row, const Phase& down, T* x,
+                     tenon_err* err) const {
+    const int64_t stride = s_.stride[1];
+    return parallel_with_memory(
+        ctx, s_.batch * s_.channels, down.pixels * s_.width,
+        stride * static_cast<int64_t>(sizeof(T*)), err, [&](int64_t plane, void* memory) {
+          const T** phases = static_cast<const T**>(memory);
+          for (int64_t j = 0; j < stride; ++j) {
+            const bool seen = down.taps > 0 && across(j).taps > 0;
+            phases[j] = seen ? part(j) + plane * down.pixels * columns(j) : nullptr;
+          }
+          for (int64_t a = 0; a < down.pixels; ++a) {
+            T* to = x + plane * s_.pixels() + (first_row + a * s_.stride[0]) * s_.width;
+            stride == 2 ? place_row<T, 2>(phases, s_.width, stride, to)
+                        : place_row<T, 0>(phases, s_.width, stride, to);
+            for (int64_t j = 0; j < stride; ++j) {
+              if (phases[j]) phases[j] += columns(j);
+            }
+          }
+        });
+  }
+
+ private:
+  int64_t columns(int64_t j) const { return (s_.width - j + s_.stride[1] - 1) / s_.stride[1]; }
+
+  const ConvShapes& s_;
+  T* parts_;
+};
+
+// Strides cut the pixels into phases that see different taps, each a convolution of stride 1.
+template <class T>
+tenon_status run_input_grad(tenon_ctx* ctx, const ConvShapes& s, const T* grad, const T* weight,
+                            T* x, tenon_err* err) {
+  const bool whole = s.stride[0] == 1 && s.stride[1] == 1;
+  void *turned = nullptr, *parts = nullptr;
+  const auto weights = static_cast<uint64_t>(s.filters * s.depth());
+  tenon_status status = host->scratch(ctx, weights * sizeof(T), &turned, err);
+  if (status == TENON_OK && !whole) {
+    const auto numel = static_cast<uint64_t>(RowPhases<T>::count(s) * s.stride[1]);
+    status = host->scratch(ctx, numel * sizeof(T), &parts, err);
+  }
+  const RowPhases<T> phases(s, static_cast<T*>(parts));
+  for (int64_t i = 0; i < s.stride[0]; ++i) {
+    const Phase down(i, s.height, s.kernel[0], s.stride[0], s.padding[0], s.dilation[0]);
+    for (int64_t j = 0; j < s.stride[1] && status == TENON_OK; ++j) {
+      const Phase across = phases.across(j);
+      if (down.pixels == 0 || across.pixels == 0 || down.taps == 0 || across.taps == 0) continue;
+      const ConvShapes turn = turned_shapes(s, down, across);
+      turn_weight(s, down, across, weight, static_cast<T*>(turned));
+      status = run_forward_of<T>(ctx, turn, grad, static_cast<T*>(turned),
+                                 whole ? x : phases.part(j), err);
+    }
+    if (status == TENON_OK && !whole) status = phases.place(ctx, i, down, x, err);
+  }
+  return status;
+}
+
+}  // namespace tenon::cpu::TENON_CPU_ISA
