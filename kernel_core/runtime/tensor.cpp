@@ -24,8 +24,8 @@ struct BlockList {
 constinit thread_local BlockList tensor_blocks;
 constinit thread_local BlockList storage_blocks;
 
-// A deep model keeps thousands of tensors between its forward and its backward pass; so many blocks of
-// both lists are 1 MiB.
+// A program may keep thousands of tensors for some time and drop them together, step after step; so many
+// blocks of both lists are 1 MiB.
 struct ThreadGuard {
   ThreadGuard() { tensor_blocks.room = storage_blocks.room = 4096; }
   ~ThreadGuard() {
