@@ -84,3 +84,23 @@ def test_any_and_all_look_far_enough(length, dtype):
         x = np.ones(length, dtype)
         x[here] = 0
         assert not tenon.tensor(x).all().item()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "int64", "uint64"])
+def test_gather_checks_every_block(dtype):
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((100, 100))
+    index = rng.integers(0, 100, (100, 100)).astype(dtype)
+    np.testing.assert_array_equal(
+        tenon.gather(tenon.tensor(x), tenon.tensor(index), 1).numpy(),
+        np.take_along_axis(x, index.astype(np.int64), 1),
+    )
+    index[77, 5] = 100
+    with pytest.raises(IndexError, match="positions from -100 to 99, got 100"):
+        tenon.gather(tenon.tensor(x), tenon.tensor(index), 0)
+    if not dtype.startswith("u"):
+        index[77, 5] = -100
+        np.testing.assert_array_equal(
+            tenon.gather(tenon.tensor(x), tenon.tensor(index), 1).numpy(),
+            np.take_along_axis(x, index.astype(np.int64), 1),
+        )

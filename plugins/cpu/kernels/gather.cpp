@@ -4,13 +4,14 @@
 #include "positions.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
-// f(n, offset) for every element n of `index` in row-major order, with the offset in the contiguous `x`
-// of the element at its coordinates and at position positions[n] along `axis`.
+// f(n, offset) for the elements n of `index` from `begin` to `end` in row-major order, with the offset in
+// the contiguous `x` of the element at its coordinates and at positions[n - begin] along `axis`.
 template <class F>
 void for_each_place(const tenon_tensor* x, const tenon_tensor* index, int64_t axis, const int64_t* positions,
                     int64_t begin, int64_t end, F&& f) {
@@ -28,7 +29,7 @@ void for_each_place(const tenon_tensor* x, const tenon_tensor* index, int64_t ax
   const int64_t along = x->strides[axis], step = stride[last];
   for (int64_t n = begin; n < end;) {
     const int64_t row = std::min(end - n, index->shape[last] - at[last]);
-    for (int64_t j = 0; j < row; ++j) f(n + j, offset + j * step + positions[n + j] * along);
+    for (int64_t j = 0; j < row; ++j) f(n + j, offset + j * step + positions[n + j - begin] * along);
     n += row;
     // On to the start of the next row.
     offset -= at[last] * step;
@@ -44,19 +45,32 @@ void for_each_place(const tenon_tensor* x, const tenon_tensor* index, int64_t ax
 
 int64_t length_of(const tenon_tensor* x, int64_t axis) { return x->ndim > 0 ? x->shape[axis] : 1; }
 
-tenon_status gather(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index, int64_t axis,
+tenon_status gather(tenon_ctx*, const tenon_tensor* x, const tenon_tensor* index, int64_t axis,
                     tenon_tensor* out, tenon_err* err) {
   axis = normalize_axis(axis, x->ndim);
-  const int64_t* positions;
-  tenon_status status = read_positions(ctx, "gather", index, length_of(x, axis), &positions, err);
-  if (status != TENON_OK || out->numel == 0) return status;
-  with_size(kDtypeSize[x->dtype], [&]<class T>(Type<T>) {
-    parallel(index->numel, 4, [&](int64_t begin, int64_t end) {
-      for_each_place(x, index, axis, positions, begin, end, [to = data_of<T>(out), from = data_of<T>(x)](
-                         int64_t n, int64_t offset) { to[n] = from[offset]; });
+  std::atomic<bool> outside = false;
+  const int64_t length = length_of(x, axis);
+  with_index_type(index, [&]<class P>(const P* positions) {
+    with_size(kDtypeSize[x->dtype], [&]<class T>(Type<T>) {
+      parallel(index->numel, 4, [&](int64_t begin, int64_t end) {
+        // Positions are checked while they are in cache: there are as many as elements.
+        int64_t room[kPositionBlock];
+        for (int64_t at = begin; at < end; at += kPositionBlock) {
+          const int64_t count = std::min(kPositionBlock, end - at);
+          const int64_t* block = checked_positions(positions + at, count, length, room);
+          if (!block) {
+            outside = true;
+            return;
+          }
+          for_each_place(x, index, axis, block, at, at + count,
+                         [to = data_of<T>(out), from = data_of<T>(x)](int64_t n, int64_t offset) {
+                           to[n] = from[offset];
+                         });
+        }
+      });
     });
   });
-  return TENON_OK;
+  return outside ? fail_positions("gather", index, length, err) : TENON_OK;
 }
 TENON_BOX_gather(gather_boxed, gather)
 

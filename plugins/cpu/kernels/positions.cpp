@@ -2,18 +2,10 @@
 #include "positions.hpp"
 
 #include <atomic>
-#include <limits>
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
 namespace {
-
-// Above int64's range, an unsigned position is as far outside as a negative one.
-template <class T>
-int64_t position_in(T x) {
-  const auto position = static_cast<int64_t>(x);
-  return std::is_unsigned_v<T> && position < 0 ? std::numeric_limits<int64_t>::max() : position;
-}
 
 template <class T>
 tenon_status fail_outside(const char* op, const T* from, int64_t count, int64_t length, tenon_err* err) {
@@ -25,6 +17,14 @@ tenon_status fail_outside(const char* op, const T* from, int64_t count, int64_t 
 }
 
 }  // namespace
+
+tenon_status fail_positions(const char* op, const tenon_tensor* index, int64_t length, tenon_err* err) {
+  tenon_status status = TENON_OK;
+  with_index_type(index, [&]<class P>(const P* from) {
+    status = fail_outside(op, from, index->numel, length, err);
+  });
+  return status;
+}
 
 tenon_status read_positions(tenon_ctx* ctx, const char* op, const tenon_tensor* index, int64_t length,
                             const int64_t** out, tenon_err* err) {

@@ -21,10 +21,23 @@ void softmax_row(const T* x, T* out, int64_t n) {
 }
 
 template <class T>
+T sum_of_powers(const T* x, T top, int64_t n) {
+  const auto power = [top](T each) { return math::exp(each - top); };
+  // Of a short row as whole vectors, the last of which overlaps the one before: adding up would take the
+  // last elements in ever smaller ones.
+  constexpr int64_t kShort = 256;
+  if (n <= kShort) {
+    T powers[kShort];
+    map_row(x, powers, n, power);
+    return sum_row<T>(n, [&powers](int64_t i) { return powers[i]; });
+  }
+  return sum_row<T>(n, [=](int64_t i) { return power(x[i]); });
+}
+
+template <class T>
 void log_softmax_row(const T* x, T* out, int64_t n) {
   const T top = max_row(x, n);
-  const T sum = sum_row<T>(n, [=](int64_t i) { return math::exp(x[i] - top); });
-  const T shift = math::log(sum);
+  const T shift = math::log(sum_of_powers(x, top, n));
   for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - top) - shift;
 }
 

@@ -4,6 +4,7 @@
 #include "moments.hpp"
 #include "vector_math.hpp"
 
+#include <algorithm>
 #include <limits>
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -12,19 +13,41 @@ namespace {
 constexpr int64_t kColumns = 64;
 constexpr int64_t kSegment = 1 << 16;  // of one long row, for one task
 
-// x as [outer, length, inner] around the reduced axes.
+// x as [outer, length, inner] around the reduced axes, in the order of the axes or as they lie in
+// memory.
 struct ReducedBlock {
   int64_t outer = 1, length = 1, inner = 1;
   bool neighbours = true;
+  bool dense = true;  // no element is left out, whatever the order of the axes
+  bool keeps_order =
+      true;  // axes that are not reduced lie in memory as they do in a contiguous result
 
-  ReducedBlock(const tenon_tensor* x, const int64_t* axes, uint64_t count, bool all) {
+  ReducedBlock(const tenon_tensor* x, const int64_t* axes, uint64_t count, bool all,
+               bool in_memory) {
     uint32_t reduced = 0;
     for (uint64_t i = 0; i < count; ++i) reduced |= 1u << normalize_axis(axes[i], x->ndim);
     if (all) reduced = ~0u;
-    int state = 0;  // before, inside and after the reduced axes
+    int order[TENON_MAX_NDIM], ndim = 0;
     for (int i = 0; i < x->ndim; ++i) {
-      if (x->shape[i] == 1) continue;
+      if (x->shape[i] != 1) order[ndim++] = i;
+    }
+    if (in_memory && !(x->flags & TENON_TENSOR_CONTIGUOUS)) {
+      std::stable_sort(order, order + ndim,
+                       [x](int a, int b) { return x->strides[a] > x->strides[b]; });
+    }
+    int64_t stride = 1;
+    for (int i = ndim - 1; i >= 0; --i) {
+      dense &= x->strides[order[i]] == stride;
+      stride *= x->shape[order[i]];
+    }
+    int state = 0, kept = -1;  // before, inside and after the reduced axes
+    for (int k = 0; k < ndim; ++k) {
+      const int i = order[k];
       const bool inside = reduced >> i & 1;
+      if (!inside) {
+        keeps_order &= i > kept;
+        kept = i;
+      }
       if (inside && state == 2) neighbours = false;
       if (inside != (state == 1)) state = inside ? 1 : (state == 1 ? 2 : state);
       (inside ? length : state == 0 ? outer : inner) *= x->shape[i];
@@ -33,17 +56,31 @@ struct ReducedBlock {
 };
 
 // `axis` as it came: NONE, INT or INTS. An empty list is left to the lowering.
-int32_t can_run(const tenon_value* args, const tenon_value& axis) {
+ReducedBlock block_of(const tenon_value* args, bool in_memory) {
   const auto* x = static_cast<const tenon_tensor*>(args[0].v.p);
-  if (axis.tag == TENON_VALUE_NONE) return 1;
-  if (axis.tag == TENON_VALUE_INT) return 1;
-  if (axis.tag != TENON_VALUE_INTS || axis.aux == 0) return 0;
-  return ReducedBlock(x, static_cast<const int64_t*>(axis.v.p), axis.aux, false).neighbours;
+  const tenon_value& axis = args[1];
+  if (axis.tag == TENON_VALUE_INT) return {x, &axis.v.i, 1, false, in_memory};
+  const auto* axes = static_cast<const int64_t*>(axis.v.p);
+  return {x, axes, axis.aux, axis.tag == TENON_VALUE_NONE, in_memory};
 }
-int32_t can_run_second(const tenon_value* args, uint32_t) { return can_run(args, args[1]); }
+bool is_empty_list(const tenon_value& axis) {
+  return axis.tag == TENON_VALUE_INTS && axis.aux == 0;
+}
+int32_t neighbours(const tenon_value* args, uint32_t) {
+  if (args[1].tag != TENON_VALUE_INTS) return 1;
+  return !is_empty_list(args[1]) && block_of(args, false).neighbours;
+}
+// Tensors whose axes were permuted are read as they lie.
+int32_t neighbours_in_memory(const tenon_value* args, uint32_t) {
+  const auto* x = static_cast<const tenon_tensor*>(args[0].v.p);
+  if (x->flags & TENON_TENSOR_CONTIGUOUS || x->numel == 0 || is_reduced_float(x->dtype)) return 0;
+  if (is_empty_list(args[1])) return 0;
+  const ReducedBlock block = block_of(args, true);
+  return block.dense && block.neighbours && block.keeps_order;
+}
 
-// rows(i) for every slice along the last axes, columns(offset, at, count) for blocks of others, where
-// `offset` is that of the block in x and `at` that in out.
+// rows(i) for every slice along the last axes, columns(offset, at, count) for blocks of others,
+// where `offset` is that of the block in x and `at` that in out.
 template <class Rows, class Columns>
 void for_slices(const ReducedBlock& block, int64_t work, Rows rows, Columns columns) {
   if (block.inner == 1) {
@@ -65,8 +102,7 @@ void for_slices(const ReducedBlock& block, int64_t work, Rows rows, Columns colu
 template <class T>
 tenon_status run_var(tenon_ctx* ctx, const ReducedBlock& block, const T* x, double correction,
                      T* out, tenon_err* err) {
-  const T divisor =
-      static_cast<T>(std::max(static_cast<double>(block.length) - correction, 0.0));
+  const T divisor = static_cast<T>(std::max(static_cast<double>(block.length) - correction, 0.0));
   const int64_t n = block.length;
   if (block.outer == 1 && block.inner == 1 && n > kSegment) {
     const int64_t segments = (n + kSegment - 1) / kSegment;
@@ -99,17 +135,17 @@ tenon_status var(tenon_ctx* ctx, const tenon_tensor* x, const int64_t* axis, uin
     return run_as_float32(var, ctx, err, x, axis, axis_count, correction, keepdim, out);
   }
   if (out->numel == 0) return TENON_OK;
-  const ReducedBlock block(x, axis, axis_count, axis == nullptr);
+  const ReducedBlock block(x, axis, axis_count, axis == nullptr, true);
   return x->dtype == TENON_DTYPE_F32
              ? run_var(ctx, block, data_of<float>(x), correction, data_of<float>(out), err)
              : run_var(ctx, block, data_of<double>(x), correction, data_of<double>(out), err);
 }
 TENON_BOX_var(var_boxed, var)
 
-// What exp is taken relative to: 0 where the largest element is infinite, which makes -inf of nothing
-// but -inf, and inf of an inf.
-template <class T>
-inline T anchor(T top) {
+    // What exp is taken relative to: 0 where the largest element is infinite, which makes -inf of
+    // nothing but -inf, and inf of an inf.
+    template <class T>
+    inline T anchor(T top) {
   return std::abs(top) == std::numeric_limits<T>::infinity() ? T(0) : top;
 }
 
@@ -151,16 +187,20 @@ tenon_status logsumexp(tenon_ctx* ctx, const tenon_tensor* x, const int64_t* axi
     return run_as_float32(logsumexp, ctx, err, x, axis, axis_count, keepdim, out);
   }
   if (out->numel == 0) return TENON_OK;
-  const ReducedBlock block(x, axis, axis_count, axis == nullptr);
+  const ReducedBlock block(x, axis, axis_count, axis == nullptr, true);
   x->dtype == TENON_DTYPE_F32 ? run_logsumexp(block, data_of<float>(x), data_of<float>(out))
                               : run_logsumexp(block, data_of<double>(x), data_of<double>(out));
   return TENON_OK;
 }
 TENON_BOX_logsumexp(logsumexp_boxed, logsumexp)
 
-const tenon_kernel_def kKernels[] = {
-    with_can_run(TENON_KERNEL_var(var, nullptr, kFloats, 0, 0), can_run_second),
-    with_can_run(TENON_KERNEL_logsumexp(logsumexp, nullptr, kFloats, 0, 0), can_run_second)};
+    const tenon_kernel_def kKernels[] = {
+        with_can_run(TENON_KERNEL_var(var, nullptr, kFloats, 0, 0), neighbours),
+        with_can_run(TENON_KERNEL_logsumexp(logsumexp, nullptr, kFloats, 0, 0), neighbours),
+        with_can_run(TENON_KERNEL_var(var, nullptr, kFloats, TENON_KERNEL_STRIDED, 1),
+                     neighbours_in_memory),
+        with_can_run(TENON_KERNEL_logsumexp(logsumexp, nullptr, kFloats, TENON_KERNEL_STRIDED, 1),
+                     neighbours_in_memory)};
 
 }  // namespace
 
