@@ -86,11 +86,12 @@ struct LaneWinners {
   }
 };
 
-// Value and place in one pass over n >= kWidth elements of 4 or 8 bytes.
-template <bool Max, class T>
+// Value and place in one pass over a register of elements of 4 or 8 bytes or more, in teams of
+// lanes that need not wait for each other.
+template <bool Max, int teams, class T>
 int64_t winner_in_lanes(const T* x, int64_t n) {
   using L = Lanes<T>;
-  constexpr int width = L::count, teams = 4;
+  constexpr int width = L::count;
   LaneWinners<Max, T> winners[teams];
   int64_t i = 0;
   for (LaneWinners<Max, T>& each : winners) each.best = L::load(x);
@@ -98,7 +99,7 @@ int64_t winner_in_lanes(const T* x, int64_t n) {
     for (int t = 0; t < teams; ++t) winners[t].meet(x, i + t * width);
   }
   for (; i + width <= n; i += width) winners[0].meet(x, i);
-  if (i < n) winners[1].meet(x, n - width);  // again some that were met before
+  if (i < n) winners[teams - 1].meet(x, n - width);  // again some that were met before
   for (int t = 1; t < teams; ++t) winners[0].meet(winners[t]);
   if constexpr (std::is_floating_point_v<T>) {
     if (chosen_bits(winners[0].nan) != 0)
@@ -115,7 +116,9 @@ int64_t winner_in_lanes(const T* x, int64_t n) {
 template <bool Max, class T>
 int64_t winner_of_segment(const T* x, int64_t n) {
   if constexpr (sizeof(T) >= 4) {
-    if (n >= Lanes<T>::count) return winner_in_lanes<Max>(x, n);
+    constexpr int64_t width = Lanes<T>::count;
+    if (n >= 16 * width) return winner_in_lanes<Max, 4>(x, n);
+    if (n >= width) return winner_in_lanes<Max, 1>(x, n);
   }
   int64_t lead = 0;
   T best = x[0];

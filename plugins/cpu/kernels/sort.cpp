@@ -4,6 +4,7 @@
 // with their places where those are asked for or tell equal elements apart.
 #include "kernel.hpp"
 #include "parallel_memory.hpp"
+#include "rows.hpp"
 #include "sort_keys.hpp"
 #include "transpose.hpp"
 #include "vector_sort.hpp"
@@ -44,7 +45,11 @@ void order_row(const T* x, int64_t n, const Order& order, T* values, int64_t* pl
     }
   }
   const PlacedKeys<T> placed(keys, room);
-  if (order.keep == n || !placed.is_exact()) {
+  if (order.keep == 1 && placed.is_exact()) {
+    room[0] = fold_row<int64_t>(
+        n, [room](int64_t i) { return room[i]; },
+        [](int64_t a, int64_t b) { return a < b ? a : b; });
+  } else if (order.keep == n || !placed.is_exact()) {
     VectorSort<int64_t>::sort(room, room + n, n, placed.place_bits());
     placed.order_by_rest(room);
   } else {

@@ -38,7 +38,8 @@ class VectorSort {
         break;
       }
       const int64_t rank = (keep - begin) * kSample / (end - begin);
-      const auto [split, done] = partition(keys + begin, room, end - begin, rank);
+      const K pivot = quantile(keys + begin, end - begin, rank);
+      const auto [split, done] = partition(keys + begin, room, end - begin, pivot);
       if (begin + split >= keep) {
         end = begin + split;
         if (begin + done < keep) break;  // what is left to choose from is equal
@@ -55,6 +56,7 @@ class VectorSort {
   static constexpr int kLanes = L::count;
   static constexpr int64_t kBlock = SortBlock<K, 16>::kCapacity;
   static constexpr int kSample = 32;
+  static constexpr int64_t kLong = 4096;
 
   static void sort_block(K* keys, int64_t n) {
     if (n <= SortBlock<K, 2>::kCapacity) return SortBlock<K, 2>::sort(keys, n);
@@ -66,24 +68,44 @@ class VectorSort {
   static void sort_part(K* keys, K* room, int64_t n, int depth) {
     while (n > kBlock) {
       if (depth-- == 0) return std::sort(keys, keys + n);  // pivots were bad too often
-      const auto [split, done] = partition(keys, room, n, kSample / 2);
+      const auto [split, done] = partition(keys, room, n, middle(keys, n));
       sort_part(keys + split, room, n - split, depth);
       n = done;
     }
     if (n > 1) sort_block(keys, n);
   }
 
-  struct Split {
-    int64_t split;  // keys before it are at most the pivot, those from it on greater
-    int64_t done;   // from here to `split` all are the pivot
-  };
-  // The pivot is the key of that rank in a sample of kSample.
-  static Split partition(K* keys, K* room, int64_t n, int64_t rank) {
+  // The key of that rank in a sample of kSample.
+  static K quantile(const K* keys, int64_t n, int64_t rank) {
     K sample[kSample];
     for (int i = 0; i < kSample; ++i)
       sample[i] = keys[n / kSample * i + (n % kSample) * i / kSample];
     sort_block(sample, kSample);
-    const K pivot = sample[std::min<int64_t>(rank, kSample - 1)];
+    return sample[std::min<int64_t>(rank, kSample - 1)];
+  }
+
+  // A key near the middle: in a long row that of a sample, in a short one, where a sample would
+  // take longer than it saves, a median of medians of three, lane by lane (Tukey's ninther).
+  static K middle(const K* keys, int64_t n) {
+    if (n >= kLong) return quantile(keys, n, kSample / 2);
+    const auto three = [](auto a, auto b, auto c) {
+      const auto low = a < b ? a : b, high = a < b ? b : a, rest = high < c ? high : c;
+      return low < rest ? rest : low;
+    };
+    const int64_t step = (n - kLanes) / 8;
+    const auto row = [&](int64_t i) {
+      const auto at = [&](int64_t k) { return L::load(keys + (i + k) * step); };
+      return three(at(0), at(3), at(6));
+    };
+    const typename L::Vector middles = three(row(0), row(1), row(2));
+    return three(middles[0], middles[kLanes / 3], middles[kLanes - 1]);
+  }
+
+  struct Split {
+    int64_t split;  // keys before it are at most the pivot, those from it on greater
+    int64_t done;   // from here to `split` all are the pivot
+  };
+  static Split partition(K* keys, K* room, int64_t n, K pivot) {
     const int64_t split = move_greater<false>(keys, room, n, pivot);
     if (split < n) return {split, split};
     // The pivot is the greatest key: it may be most of them.
