@@ -94,14 +94,22 @@ POOLINGS = {
 }
 QUICK_POOLINGS = {"max 3x3 s2", "average 2x2 s2"}
 
-# batch, heads, length, features, causal
+# batch, heads, rows, columns, features; what a row sees: all, those before it, or what a mask says.
 ATTENTION = {
-    "256 x 64": (1, 12, 256, 64, False),
-    "256 x 64 causal": (1, 12, 256, 64, True),
-    "1024 x 64": (1, 12, 1024, 64, False),
-    "1024 x 64 causal": (1, 12, 1024, 64, True),
-    "decode 1024 x 64": (8, 12, (1, 1024), 64, False),
+    "256 x 64": (1, 12, 256, 256, 64, "all"),
+    "256 x 64 causal": (1, 12, 256, 256, 64, "causal"),
+    "256 x 64 masked": (1, 12, 256, 256, 64, "mask"),
+    "4 of 256 x 64": (4, 12, 256, 256, 64, "all"),
+    "4 of 256 x 64 causal": (4, 12, 256, 256, 64, "causal"),
+    "1024 x 64": (1, 12, 1024, 1024, 64, "all"),
+    "1024 x 64 causal": (1, 12, 1024, 1024, 64, "causal"),
+    "1024 x 64 masked": (1, 12, 1024, 1024, 64, "mask"),
+    "2048 x 64": (1, 12, 2048, 2048, 64, "all"),
+    "2048 x 64 causal": (1, 12, 2048, 2048, 64, "causal"),
+    "1024 x 128 causal": (1, 12, 1024, 1024, 128, "causal"),
+    "decode 1024 x 64": (8, 12, 1, 1024, 64, "all"),
 }
+QUICK_ATTENTION = {"256 x 64 causal", "1024 x 64 causal"}
 
 random = np.random.default_rng(0)
 
@@ -293,40 +301,56 @@ def pooling_cases(quick):
         yield "pooling", f"{name}, with backward", 2 * work, 1e-6, runs
 
 
+def heads(batch, count, length, features, dtype):
+    """As layers pass them: a view of [batch, length, heads, features]."""
+    ours, _, theirs = operand((batch, length, count, features), dtype)
+    return ours.transpose(1, 2), theirs.transpose(1, 2) if torch else None
+
+
+def attention_case(dtype, batch, count, rows, columns, features, sees):
+    """The runs of a forward pass and of one with the gradients of query, key and value."""
+    pairs = [heads(batch, count, n, features, dtype) for n in (rows, columns, columns, rows)]
+    (*ours, grad), (*theirs, torch_grad) = zip(*pairs)
+    keep = random.random((rows, columns)) > 0.25 if sees == "mask" else None
+    mask = None if keep is None else tenon.tensor(keep)
+    settings = {"causal": sees == "causal"}
+    forward = {"tenon": lambda: tenon.scaled_dot_product_attention(*ours, mask, **settings)}
+    leaves = [each.detach() for each in ours]
+    for each in leaves:
+        each.requires_grad = True
+
+    def train():
+        out = tenon.scaled_dot_product_attention(*leaves, mask, **settings)
+        return tenon.autograd.grad(out, leaves, grad)
+
+    backward = {"tenon": train}
+    if torch:
+        torch_mask = None if keep is None else torch.tensor(keep)
+        torch_settings = {"attn_mask": torch_mask, "is_causal": sees == "causal"}
+        forward["torch"] = lambda: F.scaled_dot_product_attention(*theirs, **torch_settings)
+        torch_leaves = [each.detach().requires_grad_() for each in theirs]
+
+        def train_torch():
+            out = F.scaled_dot_product_attention(*torch_leaves, **torch_settings)
+            return torch.autograd.grad(out, torch_leaves, torch_grad)
+
+        backward["torch"] = train_torch
+    return forward, backward
+
+
 def attention_cases(quick):
-    for name, (batch, heads, length, features, causal) in ATTENTION.items():
-        if quick and name != "256 x 64 causal":
-            continue
-        rows, columns = length if isinstance(length, tuple) else (length, length)
-        shapes = [(batch, heads, each, features) for each in (rows, columns, columns)]
-        both = [operand(shape, "float32") for shape in shapes]
-        ours, theirs = [each[0] for each in both], [each[2] for each in both]
-        flops = 4 * batch * heads * rows * columns * features // (2 if causal else 1)
-
-        def attend(q=ours, causal=causal):
-            return tenon.scaled_dot_product_attention(*q, causal=causal)
-
-        def attend_torch(q=theirs, causal=causal):
-            return F.scaled_dot_product_attention(*q, is_causal=causal)
-
-        peers = {"torch": attend_torch} if torch else {}
-        yield "attention", name, flops, 1e-4, {"tenon": attend, **peers}
-        grad, _, torch_grad = operand(shapes[0], "float32")
-        for each in both:
-            each[0].requires_grad = True
-            if torch:
-                each[2].requires_grad_(True)
-
-        def train(q=ours, causal=causal, grad=grad):
-            out = tenon.scaled_dot_product_attention(*q, causal=causal)
-            return tenon.autograd.grad(out, q, grad)
-
-        def train_torch(q=theirs, causal=causal, grad=torch_grad):
-            out = F.scaled_dot_product_attention(*q, is_causal=causal)
-            return torch.autograd.grad(out, q, grad)
-
-        peers = {"torch": train_torch} if torch else {}
-        yield "attention", f"{name}, with backward", flops * 7 // 2, 1e-4, {"tenon": train, **peers}
+    for dtype, tolerance in (("float32", 1e-4), ("bfloat16", 2e-2)):
+        for name, sizes in ATTENTION.items():
+            if quick and name not in QUICK_ATTENTION:
+                continue
+            batch, count, rows, columns, features, sees = sizes
+            seen = 2 if sees == "causal" else 1
+            flops = 4 * batch * count * rows * columns * features // seen
+            forward, backward = attention_case(dtype, *sizes)
+            yield f"attention, {dtype}", name, flops, tolerance, forward
+            if rows > 1:
+                flops = flops * 7 // 2
+                yield f"attention, {dtype}", f"{name}, with backward", flops, tolerance, backward
 
 
 def main():

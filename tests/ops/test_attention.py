@@ -207,6 +207,27 @@ def test_second_derivative(kind, device):
     assert got == pytest.approx(want, rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.parametrize("shape", ["fewer keys than rows", "several blocks"])
+def test_threads_change_nothing(shape):
+    query, key, value, grad = tensors(operands(shape), "cpu", "float32")
+    for each in (query, key, value):
+        each.requires_grad = True
+
+    def results():
+        out = tenon.scaled_dot_product_attention(query, key, value, causal=True)
+        return [numbers(x) for x in (out, *tenon.autograd.grad(out, [query, key, value], grad))]
+
+    threads = tenon.get_num_threads()
+    several = results()
+    try:
+        tenon.set_num_threads(1)
+        alone = results()
+    finally:
+        tenon.set_num_threads(threads)
+    for one, other in zip(alone, several):
+        assert np.array_equal(one, other)
+
+
 def test_dropout_keeps_the_mean(device):
     tenon.manual_seed(0)
     query, key, value, _ = (to_tensor(x, device) for x in operands("several blocks"))

@@ -4,6 +4,7 @@
 // come (Milakov and Gimelshein, 2018, "Online normalizer calculation for softmax",
 // arXiv:1805.02867).
 #include "attention_blocks.hpp"
+#include "attention_items.hpp"
 #include "parallel_memory.hpp"
 #include "rows.hpp"
 #include "vector_math.hpp"

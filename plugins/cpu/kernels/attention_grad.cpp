@@ -3,6 +3,7 @@
 // computed again from the logarithms of their sums (Dao, 2023, "FlashAttention-2",
 // arXiv:2307.08691).
 #include "attention_blocks.hpp"
+#include "attention_items.hpp"
 #include "parallel_memory.hpp"
 #include "rows.hpp"
 #include "vector_math.hpp"
@@ -15,7 +16,7 @@ constexpr int64_t kRows = 96, kKeys = 96;
 
 // Most parts that the keys are cut into, each with sums of its own for the query. A function of the
 // shape alone, so that the order of additions is too.
-constexpr int64_t kParts = 16;
+constexpr int64_t kParts = 8;
 
 template <class Format>
 struct Item {
