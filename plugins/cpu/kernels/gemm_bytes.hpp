@@ -144,6 +144,15 @@ struct BytesAsQuads : BytesAsPairs<L, R> {
   using Swapped = BytesAsQuads<R, L>;
   static constexpr int kDepth = 4;
   static constexpr bool kStart = kMoves;
+  using Operand = VectorOf<uint32_t>::type;
+  static constexpr int kOperand = kWidth<uint8_t>;
+  template <class T>
+  [[gnu::always_inline]] static Operand operand(const T* from, int64_t count = kOperand) {
+    return Operand(Lanes<uint8_t>(count).load(reinterpret_cast<const uint8_t*>(from)));
+  }
+  [[gnu::always_inline]] static void dot(VectorOf<int32_t>::type& sum, Operand x, Operand y) {
+    Product::add(sum, x ^ (0x01010101u * kZero), y);
+  }
 };
 
 // Four bytes `stride` apart, of which `count` are there.

@@ -25,27 +25,30 @@ inline void transpose_16(const uint32_t* from, int64_t from_stride, uint32_t* to
   for (int i = 0; i < 16; ++i) row[i] = _mm512_loadu_si512(from + i * from_stride);
 #pragma GCC unroll 8
   for (int i = 0; i < 16; i += 2) {
-    next[i] = _mm512_unpacklo_epi32(row[i], row[i + 1]);
-    next[i + 1] = _mm512_unpackhi_epi32(row[i], row[i + 1]);
+    next[i] = _mm512_maskz_unpacklo_epi32(0xffff, row[i], row[i + 1]);
+    next[i + 1] = _mm512_maskz_unpackhi_epi32(0xffff, row[i], row[i + 1]);
   }
 #pragma GCC unroll 4
   for (int i = 0; i < 16; i += 4) {
 #pragma GCC unroll 2
     for (int h = 0; h < 2; ++h) {
-      row[i + 2 * h] = _mm512_unpacklo_epi64(next[i + h], next[i + 2 + h]);
-      row[i + 2 * h + 1] = _mm512_unpackhi_epi64(next[i + h], next[i + 2 + h]);
+      row[i + 2 * h] = _mm512_maskz_unpacklo_epi64(0xff, next[i + h], next[i + 2 + h]);
+      row[i + 2 * h + 1] = _mm512_maskz_unpackhi_epi64(0xff, next[i + h], next[i + 2 + h]);
     }
   }
 #pragma GCC unroll 4
   for (int q = 0; q < 4; ++q) {  // part l of row[4 g + q] is of column 4 l + q
-    const __m512i even0 = _mm512_shuffle_i32x4(row[q], row[4 + q], 0x88),
-                  odd0 = _mm512_shuffle_i32x4(row[q], row[4 + q], 0xdd),
-                  even1 = _mm512_shuffle_i32x4(row[8 + q], row[12 + q], 0x88),
-                  odd1 = _mm512_shuffle_i32x4(row[8 + q], row[12 + q], 0xdd);
-    _mm512_storeu_si512(to + q * to_stride, _mm512_shuffle_i32x4(even0, even1, 0x88));
-    _mm512_storeu_si512(to + (4 + q) * to_stride, _mm512_shuffle_i32x4(odd0, odd1, 0x88));
-    _mm512_storeu_si512(to + (8 + q) * to_stride, _mm512_shuffle_i32x4(even0, even1, 0xdd));
-    _mm512_storeu_si512(to + (12 + q) * to_stride, _mm512_shuffle_i32x4(odd0, odd1, 0xdd));
+    const __m512i even0 = _mm512_maskz_shuffle_i32x4(0xffff, row[q], row[4 + q], 0x88),
+                  odd0 = _mm512_maskz_shuffle_i32x4(0xffff, row[q], row[4 + q], 0xdd),
+                  even1 = _mm512_maskz_shuffle_i32x4(0xffff, row[8 + q], row[12 + q], 0x88),
+                  odd1 = _mm512_maskz_shuffle_i32x4(0xffff, row[8 + q], row[12 + q], 0xdd);
+    _mm512_storeu_si512(to + q * to_stride, _mm512_maskz_shuffle_i32x4(0xffff, even0, even1, 0x88));
+    _mm512_storeu_si512(to + (4 + q) * to_stride,
+                        _mm512_maskz_shuffle_i32x4(0xffff, odd0, odd1, 0x88));
+    _mm512_storeu_si512(to + (8 + q) * to_stride,
+                        _mm512_maskz_shuffle_i32x4(0xffff, even0, even1, 0xdd));
+    _mm512_storeu_si512(to + (12 + q) * to_stride,
+                        _mm512_maskz_shuffle_i32x4(0xffff, odd0, odd1, 0xdd));
   }
 }
 #endif

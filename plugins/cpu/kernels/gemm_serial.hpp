@@ -27,7 +27,10 @@ Way way_of(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
            Matrix<typename Format::Right> b) {
   using Packed = typename Format::Packed;
   const bool small = k * n * static_cast<int64_t>(sizeof(typename Format::Right)) < kDirectBytes;
-  if (m <= kFewRows && b.row == 1 && (a.column == 1 || k == 1)) return Way::kDots;
+  // Twice as many, if dot products are long beside adding up their lanes.
+  const bool few = m <= kFewRows || (kVectorBytes == 64 && m <= 2 * kFewRows &&
+                                     k >= 16 * static_cast<int64_t>(Format::kOperand));
+  if (few && b.row == 1 && (a.column == 1 || k == 1)) return Way::kDots;
   if (m <= (small ? 2 : Format::kStreamRows) && b.column == 1) return Way::kStreams;
   const bool ragged = n % kWidth<Packed> != 0;
   if (reads_in_place<Format> && small && b.column == 1 && n <= kDirectPanels * kPanel<Packed> &&
