@@ -175,8 +175,10 @@ class ChannelReader {
             T* buffer) const {
     const char* from = static_cast<const char*>(images_.data) + offset * kDtypeSize[images_.dtype];
     if (images_.pixel != 1) {
+      const int64_t step = images_.pixel * kDtypeSize[images_.dtype];
       for (int64_t i = 0; i < rows; ++i) {
-        for (int64_t j = 0; j < length; ++j, from += images_.pixel * kDtypeSize[images_.dtype]) {
+        for (int64_t j = 0; j < length; ++j, from += step) {
+          __builtin_prefetch(from + 16 * step);  // too far apart for the processor to look ahead
           copy_pixel(from, channels, to + i * row + j * kWidth<T>);
         }
       }
@@ -200,10 +202,15 @@ class ChannelReader {
  private:
   void copy_pixel(const char* from, int64_t channels, T* to) const {
     constexpr int64_t width = kWidth<T>;
-    if (channels < width) std::fill_n(to, width, T(0));
+    using Vector = typename VectorOf<T>::type;
+    using Unaligned = typename VectorOf<T>::unaligned;
+    if (channels < width) *reinterpret_cast<Vector*>(to) = Vector{};
     if (!is_reduced_float(images_.dtype)) {
-      const T* pixel = reinterpret_cast<const T*>(from);
-      channels == width ? std::copy_n(pixel, width, to) : std::copy_n(pixel, channels, to);
+      if (channels == width) {
+        *reinterpret_cast<Vector*>(to) = *reinterpret_cast<const Unaligned*>(from);
+      } else {
+        std::copy_n(reinterpret_cast<const T*>(from), channels, to);
+      }
     } else if constexpr (std::is_same_v<T, float>) {
       if (images_.dtype == TENON_DTYPE_BF16 && channels == width) {
         const BFloat16* pixel = reinterpret_cast<const BFloat16*>(from);

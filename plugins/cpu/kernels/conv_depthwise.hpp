@@ -167,8 +167,9 @@ tenon_status run_depthwise(tenon_ctx* ctx, const ConvShapes& s, const ChannelRea
       [&](int64_t item, void* memory) {
         T* image = static_cast<T*>(memory);
         T *results = image + bands.image, *own = results + bands.result;
-        const int64_t band = item % bands.count, first = item / bands.count % blocks * width;
-        const int64_t n = item / bands.count / blocks, rows = bands.rows_of(s, band);
+        // Blocks of one band after each other: their channels may share cache lines and pages.
+        const int64_t first = item % blocks * width, band = item / blocks % bands.count;
+        const int64_t n = item / blocks / bands.count, rows = bands.rows_of(s, band);
         const int64_t channels = std::min(width, s.channels - first);
         read_band(s, bands, x, n, first, channels, band, image, own);
         for (int64_t m = 0; m < filters; ++m) {
