@@ -52,10 +52,11 @@ bool is_array_call(const ScalarValue& value, const std::vector<Param>& params) {
   return true;
 }
 
-// Sums, products and quotients of functions that the CPU has for registers of lanes (math/lanes.hpp).
+// Sums, products and quotients of functions that the CPU has for registers of lanes
+// (math/lanes.hpp).
 bool is_lanewise(const ScalarValue& value, bool& calls) {
   static const std::set<std::string> functions = {
-      "exp",   "log",   "log2", "log10", "log1p", "tanh", "sinh", "cosh", "asinh",
+      "exp",   "log",   "log2", "log10", "log1p", "tanh", "sinh", "cosh",   "asinh",
       "acosh", "atanh", "erf",  "erfc",  "cbrt",  "abs",  "max",  "sigmoid"};
   const bool is_call = value.form == ScalarValue::Function;
   if (is_call && !functions.count(value.text)) return false;
@@ -93,8 +94,8 @@ std::string run_statement(const ScalarValue& value, const std::string& types,
   for (size_t i = 0; i < param_types.size(); ++i)
     declared.push_back(cat(lanewise ? "auto" : param_types[i],
                            scalar_reads(value, params[i].name) ? " " + params[i].name : ""));
-  const std::string function = cat("[=](", join(declared, ", "), ") { return ",
-                                   scalar_cpp_as_element(value, names), "; }");
+  const std::string function =
+      cat("[=](", join(declared, ", "), ") { return ", scalar_cpp_as_element(value, names), "; }");
   return cat(indent, "run_loop<", types, ">(data, strides, n, ",
              lanewise ? cat("math::lanewise(", function, ")") : function, ");\n");
 }

@@ -17,22 +17,25 @@ void run(F f, T* out, int64_t n, const X*... x) {
   }
 }
 
-#define UNARY(NAME, FUNCTION)                                                                   \
-  {                                                                                             \
-    NAME, 1,                                                                                    \
-        [](const float* x, const float*, float* out, int64_t n) { run(FUNCTION, out, n, x); },  \
+#define UNARY(NAME, FUNCTION)                                                                    \
+  {                                                                                              \
+    NAME, 1,                                                                                     \
+        [](const float* x, const float*, float* out, int64_t n) { run(FUNCTION, out, n, x); },   \
         [](const double* x, const double*, double* out, int64_t n) { run(FUNCTION, out, n, x); } \
   }
-#define BINARY(NAME, FUNCTION)                                                                     \
-  {                                                                                                \
-    NAME, 2,                                                                                       \
-        [](const float* x, const float* y, float* out, int64_t n) { run(FUNCTION, out, n, x, y); }, \
-        [](const double* x, const double* y, double* out, int64_t n) {                             \
-          run(FUNCTION, out, n, x, y);                                                             \
-        }                                                                                          \
+#define BINARY(NAME, FUNCTION)                                         \
+  {                                                                    \
+    NAME, 2,                                                           \
+        [](const float* x, const float* y, float* out, int64_t n) {    \
+          run(FUNCTION, out, n, x, y);                                 \
+        },                                                             \
+        [](const double* x, const double* y, double* out, int64_t n) { \
+          run(FUNCTION, out, n, x, y);                                 \
+        }                                                              \
   }
 // Functions with loops of their own, with lanes, and of one element.
-#define CALL(NAME) math::call::NAME{}
+#define CALL(NAME) \
+  math::call::NAME {}
 #define LANEWISE(NAME) math::lanewise([](auto v) { return math::NAME(v); })
 #define SCALAR_1(NAME) [](auto v) { return math::NAME(v); }
 #define SCALAR_2(NAME) [](auto v, auto w) { return math::NAME(v, w); }

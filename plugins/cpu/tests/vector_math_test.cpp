@@ -210,8 +210,8 @@ TEST(VectorMath, ArraysAgreeWithSingleCalls) {
 
 // The values at the edges, of what operators run.
 TEST(VectorMath, ArraysHaveTheSpecialValuesOfLibm) {
-  const std::vector<float> x = {0.0f, -0.0f,  1.0f,    -1.0f, inf,    -inf,   nan,    1e-45f, -1e-45f,
-                                1e-40f, 3e38f, -3e38f, 88.8f, -104.0f, 1e-20f, 0.999999f};
+  const std::vector<float> x = {0.0f,    -0.0f,  1.0f,  -1.0f,  inf,   -inf,    nan,    1e-45f,
+                                -1e-45f, 1e-40f, 3e38f, -3e38f, 88.8f, -104.0f, 1e-20f, 0.999999f};
   std::vector<float> out(x.size());
   const auto check = [&](const char* name, auto function, double (*reference)(double)) {
     const auto count = static_cast<int64_t>(x.size());
@@ -222,14 +222,15 @@ TEST(VectorMath, ArraysHaveTheSpecialValuesOfLibm) {
     for (size_t i = 0; i < x.size(); ++i) {
       const double want = reference(x[i]);
       EXPECT_LE(ulp_distance(out[i], want), 4) << name << "(" << x[i] << ") is " << out[i];
-      if (want == want) EXPECT_EQ(std::signbit(out[i]), std::signbit(want)) << name << x[i];
+      if (want == want) {
+        EXPECT_EQ(std::signbit(out[i]), std::signbit(want)) << name << x[i];
+      }
     }
   };
 #define SPECIAL_CALL(NAME) check(#NAME, math::call::NAME{}, [](double v) { return std::NAME(v); });
-#define SPECIAL_LANEWISE(NAME)                                          \
-  check(                                                                \
-      #NAME, math::lanewise([](auto v) { return math::NAME(v); }),      \
-      [](double v) { return std::NAME(v); });
+#define SPECIAL_LANEWISE(NAME)                                       \
+  check(#NAME, math::lanewise([](auto v) { return math::NAME(v); }), \
+        [](double v) { return std::NAME(v); });
   SPECIAL_CALL(exp)
   SPECIAL_CALL(log)
   SPECIAL_CALL(log2)
@@ -247,8 +248,9 @@ TEST(VectorMath, ArraysHaveTheSpecialValuesOfLibm) {
 }
 
 TEST(VectorMath, ArraysOfPowersHaveTheSpecialValuesOfC) {
-  const float values[] = {0.0f, -0.0f, 1.0f, -1.0f, 2.0f,        -2.0f, 0.5f,  -0.5f, 3.0f,  -3.0f,
-                          inf,  -inf,  nan,  1e-45f, 16777217.0f, 1e30f, -1e30f, 127.0f, 1e-40f};
+  const float values[] = {0.0f,        -0.0f, 1.0f,   -1.0f,  2.0f,  -2.0f, 0.5f,
+                          -0.5f,       3.0f,  -3.0f,  inf,    -inf,  nan,   1e-45f,
+                          16777217.0f, 1e30f, -1e30f, 127.0f, 1e-40f};
   std::vector<float> x, y;
   for (const float base : values) {
     for (const float exponent : values) {
@@ -262,7 +264,9 @@ TEST(VectorMath, ArraysOfPowersHaveTheSpecialValuesOfC) {
   for (size_t i = 0; i < x.size(); ++i) {
     const double want = std::pow(double{x[i]}, double{y[i]});
     EXPECT_LE(ulp_distance(out[i], want), 4) << x[i] << " ^ " << y[i] << " = " << out[i];
-    if (want == want) EXPECT_EQ(std::signbit(out[i]), std::signbit(want)) << x[i] << " ^ " << y[i];
+    if (want == want) {
+      EXPECT_EQ(std::signbit(out[i]), std::signbit(want)) << x[i] << " ^ " << y[i];
+    }
   }
 }
 
@@ -319,7 +323,9 @@ TEST(VectorMath, DoublePowHasTheSpecialValuesOfC) {
       const bool close = std::fabs(got - want) <= 1e-15 * std::fabs(want) + 5e-324;
       EXPECT_TRUE(got == want || close || (got != got && want != want))
           << "pow(" << x << ", " << y << ") = " << got << ", expected " << want;
-      if (want == want) EXPECT_EQ(std::signbit(got), std::signbit(want)) << x << " ^ " << y;
+      if (want == want) {
+        EXPECT_EQ(std::signbit(got), std::signbit(want)) << x << " ^ " << y;
+      }
     }
   }
 }
@@ -368,6 +374,16 @@ TEST(VectorMath, KeepsTheSignOfZero) {
   EXPECT_TRUE(std::signbit(math::log1p(-0.0)));
   EXPECT_TRUE(std::signbit(math::erf(-0.0)));
   EXPECT_TRUE(std::signbit(math::atan2(-0.0, 1.0)));
+}
+
+TEST(VectorMath, DigammaKeepsItsDigitsNextToItsZero) {
+  // psi'(x0) (x - x0) + psi''(x0) / 2 (x - x0)^2, with x0 in two parts.
+  constexpr double zero = 1.4616321449683622, zero_low = 9.549995429965697e-17;
+  for (const double step : {0.0, 0x1p-52, -0x1p-52, 0x1p-40, -0x1p-30, 1e-9}) {
+    const double x = zero + step, distance = (x - zero) - zero_low;
+    const double want = distance * (0.9676722454476212 - 0.5 * 0.8855263379671842 * distance);
+    EXPECT_NEAR(math::digamma(x) / want, 1.0, 1e-14) << x;
+  }
 }
 
 TEST(VectorMath, DigammaKnownValues) {

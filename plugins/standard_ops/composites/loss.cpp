@@ -40,10 +40,11 @@ Tensor counted(Scope& scope, const Tensor& target, int64_t ignore) {
   return ops::not_equal(scope, widen ? ops::cast(scope, target, TENON_DTYPE_I64) : target, ignore);
 }
 
-// Class numbers to gather with: a class where none counts, and outside where the number is no class,
-// although gather counts negative ones from the end.
+// Class numbers to gather with: a class where none counts, and outside where the number is no
+// class, although gather counts negative ones from the end.
 Targets read_targets(Scope& scope, const Tensor& x, const Tensor& target, int64_t ignore) {
-  Tensor numbers = target->dtype == TENON_DTYPE_I64 ? target : ops::cast(scope, target, TENON_DTYPE_I64);
+  Tensor numbers =
+      target->dtype == TENON_DTYPE_I64 ? target : ops::cast(scope, target, TENON_DTYPE_I64);
   Tensor counts = ops::not_equal(scope, numbers, ignore);
   Tensor safe = ops::where(scope, counts, numbers, 0);
   int64_t axis = class_axis(x);
@@ -51,7 +52,8 @@ Targets read_targets(Scope& scope, const Tensor& x, const Tensor& target, int64_
   return {numbers, ops::unsqueeze(scope, safe, {axis}), counts};
 }
 
-// The error of gathering from `x` with a number that is no class. Which one, only the host can tell.
+// The error of gathering from `x` with a number that is no class. Which one, only the host can
+// tell.
 tenon_status fail_outside(const char* op, const Tensor& x, const Targets& targets, int64_t ignore,
                           tenon_err* err) {
   const long long last = x->shape[class_axis(x)] - 1;

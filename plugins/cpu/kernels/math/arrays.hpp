@@ -122,8 +122,8 @@ template <class F, std::same_as<float>... X>
 inline void run_array(const Lanewise<F>& f, float* out, int64_t n, const X*... x) {
   run_lanes<kLaneRegisters>(f, out, n, x...);
 }
-#define TENON_LANE_ARRAY(NAME)                                                    \
-  inline void run_array(call::NAME, float* out, int64_t n, const float* x) {      \
+#define TENON_LANE_ARRAY(NAME)                                                  \
+  inline void run_array(call::NAME, float* out, int64_t n, const float* x) {    \
     run_lanes<kLaneRegisters>([](auto v) { return math::NAME(v); }, out, n, x); \
   }
 TENON_LANE_ARRAY(exp)
@@ -133,13 +133,17 @@ TENON_LANE_ARRAY(log10)
 #undef TENON_LANE_ARRAY
 #endif
 
-// Positive bases and finite exponents need none of the special values of pow. Logarithm and power
-// in loops of their own: together they are more work in flight than the processor looks ahead.
+// Exponents beyond it overflow in the exact product of instruction sets without fused ones.
+template <Float T>
+inline constexpr T kPowerPlain = std::same_as<T, float> ? T(1e30) : T(1e290);
+
+// Positive bases and exponents that are not huge need none of the special values of pow. Logarithm and
+// power in loops of their own: together they are more work in flight than the processor looks ahead.
 template <Float T, class Exponent>
 inline void run_power_block(T* out, int64_t n, const T* x, Exponent exponent) {
   detail::Bits<T> special = 0;
   for (int64_t i = 0; i < n; ++i) {
-    const bool plain = is_positive_normal(x[i]) & (detail::absolute(exponent(i)) < kInfinity<T>);
+    const bool plain = is_positive_normal(x[i]) & (detail::absolute(exponent(i)) < kPowerPlain<T>);
     special |= static_cast<detail::Bits<T>>(!plain);
   }
   if (special != 0) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The logarithm of the gamma function and its derivative.
 //
-// Both are asymptotic series of an argument that the recurrence made large enough; float is
-// computed in double, so that little is lost near zeros.
+// Both are asymptotic series of an argument that the recurrence made large enough, digamma next to
+// its positive zero a quotient of polynomials; float is computed in double.
 #pragma once
 
 #include "math/exponential.hpp"
@@ -11,21 +11,46 @@
 
 namespace tenon::cpu::TENON_CPU_ISA::math {
 
-// psi(x) for finite x > 0: psi(x) = psi(x + 10) - p'(x) / p(x), where p = x (x + 1) ... (x + 9).
+namespace detail {
+
+// psi(x) on [1, 3], where x0 is its zero: a quotient of polynomials has psi(x) / (x - x0), 2^-54.
+// x0 has two parts, so that what is left of the difference close to it is exact.
+TENON_INLINE double digamma_near_zero(double x) {
+  const double t = x - 1.0;
+  const double numerator = polynomial(
+      t, 1.2503801375034054, 2.0079983521060054, 1.1741604116033721, 0.31649933632550714,
+      0.04049350826567144, 0.002235289521967761, 3.9117651665683125e-05, 4.097361930526724e-08);
+  const double denominator = polynomial(
+      t, 1.0, 2.2894571233542136, 1.9022022748824643, 0.7470495002328587, 0.14810832904594673,
+      0.014396602345897333, 0.0006000004112100302, 7.3778476243478865e-06);
+  const double distance = (x - 1.4616321449683622) - 9.549995429965697e-17;
+  return distance * (numerator / denominator);
+}
+
+}  // namespace detail
+
+// psi(x) for finite x > 0, by psi(x + 1) = psi(x) + 1/x: below 5 from [1, 3], where nothing
+// cancels; above by the asymptotic series, for x + 5 where x is below 10, since psi(x) = psi(x + 5)
+// - p'(x) / p(x) with p = x (x + 1) ... (x + 4).
 TENON_INLINE double plain_digamma(double x) {
+  const bool below_1 = x < 1.0, below_3 = x < 3.0, below_4 = x < 4.0, near = x < 5.0;
+  const double steps = below_1 ? -1.0 : (below_3 ? 0.0 : (below_4 ? 1.0 : 2.0));
+  const double near_slope = below_4 ? steps : 2.0 * x - 3.0;
+  const double near_p = below_1 ? x : (below_3 ? 1.0 : (x - 1.0) * (below_4 ? 1.0 : x - 2.0));
   double p = x, slope = 1.0;
   const auto next = [&](double k) {
     slope = slope * (x + k) + p;
     p *= x + k;
   };
-  next(1), next(2), next(3), next(4), next(5), next(6), next(7), next(8), next(9);
+  next(1), next(2), next(3), next(4);
+  const double shift = (near ? near_slope : -slope) / (near ? near_p : p);
   const bool small = x < 10.0;
-  const double shift = slope / p, z = small ? x + 10.0 : x;
+  const double z = small ? x + 5.0 : x;
   const double inverse = 1.0 / z, t = inverse * inverse;
   const double series = detail::polynomial(t, 1.0 / 12, -1.0 / 120, 1.0 / 252, -1.0 / 240,
                                            1.0 / 132, -691.0 / 32760, 1.0 / 12);
   const double large = plain_log(z) - 0.5 * inverse - t * series;
-  return small ? large - shift : large;
+  return (near ? detail::digamma_near_zero(x - steps) : large) + (small ? shift : 0.0);
 }
 TENON_INLINE float plain_digamma(float x) {
   return static_cast<float>(plain_digamma(static_cast<double>(x)));

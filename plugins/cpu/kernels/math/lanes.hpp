@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registers of sixteen floats of AVX-512, for functions that look tables up.
 //
-// Compilers make gathers of tables; a table of 32 floats fits in two registers, which one instruction
-// permutes (vpermi2ps). With such tables polynomials are short, and the operations that know exponents
-// (vgetexp, vgetmant, vscalef) give special values their results without selections. Several registers
-// go through a function side by side: one after the other, the schedulers fill with instructions that
-// wait for the one before.
+// Compilers make gathers of tables; a table of 32 floats fits in two registers, which one
+// instruction permutes (vpermi2ps). With such tables polynomials are short, and the operations that
+// know exponents (vgetexp, vgetmant, vscalef) give special values their results without selections.
+// Several registers go through a function side by side: one after the other, the schedulers fill
+// with instructions that wait for the one before.
 //
-// Other instruction sets, double, and functions inside of larger expressions use the functions of one
-// argument, which differ by an ulp or two.
+// Other instruction sets, double, and functions inside of larger expressions use the functions of
+// one argument, which differ by an ulp or two.
 #pragma once
 
 #include "math/bits.hpp"
@@ -51,7 +51,8 @@ inline constexpr int kRegisters<Pack<Register, K>> = K;
 template <class... X>
 inline constexpr int kMostRegisters = std::max({kRegisters<X>...});
 template <class... X>
-concept OfLanes = kMostRegisters<X...> > 0;
+concept OfLanes = kMostRegisters<X...> >
+0;
 
 template <int I, class Register, int K>
 TENON_INLINE Register part(const Pack<Register, K>& x) {
@@ -72,17 +73,17 @@ TENON_INLINE auto each(F f, const X&... x) {
   constexpr int K = kMostRegisters<X...>;
   return [&]<int... I>(std::integer_sequence<int, I...>) {
     return Pack<decltype(each_part<0>(f, x...)), K>{each_part<I>(f, x...)...};
-  }(std::make_integer_sequence<int, K>{});
+  }
+  (std::make_integer_sequence<int, K>{});
 }
 
 }  // namespace detail
 
-#define TENON_OPERATOR(SIGN)                                              \
-  template <class X, class Y>                                             \
-    requires detail::OfLanes<X, Y>                                        \
-  TENON_INLINE auto operator SIGN(const X& x, const Y& y) {               \
-    using detail::Floats;                                                 \
-    return detail::each([](Floats a, Floats b) { return a SIGN b; }, x, y); \
+#define TENON_OPERATOR(SIGN)                                                               \
+  template <class X, class Y>                                                              \
+  requires detail::OfLanes<X, Y> TENON_INLINE auto operator SIGN(const X& x, const Y& y) { \
+    using detail::Floats;                                                                  \
+    return detail::each([](Floats a, Floats b) { return a SIGN b; }, x, y);                \
   }
 TENON_OPERATOR(+)
 TENON_OPERATOR(-)
@@ -100,22 +101,20 @@ namespace detail {
 inline constexpr __mmask16 kAll = 0xffff;
 
 // Instructions, for every register. RESULT: what one of them makes.
-#define TENON_INSTRUCTION_1(NAME, FROM, RESULT, CALL)                 \
-  template <int K>                                                    \
-  TENON_INLINE auto NAME(const Pack<FROM, K>& x) {                    \
+#define TENON_INSTRUCTION_1(NAME, FROM, RESULT, CALL)    \
+  template <int K>                                       \
+  TENON_INLINE auto NAME(const Pack<FROM, K>& x) {       \
     return each([](FROM a) { return RESULT(CALL); }, x); \
   }
-#define TENON_INSTRUCTION_2(NAME, RESULT, CALL)                                       \
-  template <class X, class Y>                                                         \
-    requires OfLanes<X, Y>                                                            \
-  TENON_INLINE auto NAME(const X& x, const Y& y) {                                    \
-    return each([](Floats a, Floats b) { return RESULT(CALL); }, x, y); \
+#define TENON_INSTRUCTION_2(NAME, RESULT, CALL)                           \
+  template <class X, class Y>                                             \
+  requires OfLanes<X, Y> TENON_INLINE auto NAME(const X& x, const Y& y) { \
+    return each([](Floats a, Floats b) { return RESULT(CALL); }, x, y);   \
   }
-#define TENON_INSTRUCTION_3(NAME, CALL)                                                             \
-  template <class X, class Y, class Z>                                                              \
-    requires OfLanes<X, Y, Z>                                                                       \
-  TENON_INLINE auto NAME(const X& x, const Y& y, const Z& z) {                                      \
-    return each([](Floats a, Floats b, Floats c) { return Floats(CALL); }, x, y, z); \
+#define TENON_INSTRUCTION_3(NAME, CALL)                                                  \
+  template <class X, class Y, class Z>                                                   \
+  requires OfLanes<X, Y, Z> TENON_INLINE auto NAME(const X& x, const Y& y, const Z& z) { \
+    return each([](Floats a, Floats b, Floats c) { return Floats(CALL); }, x, y, z);     \
   }
 
 TENON_INSTRUCTION_1(lane_bits, Floats, Integers, a)
@@ -123,8 +122,10 @@ TENON_INSTRUCTION_1(lanes_of_bits, Integers, Floats, a)
 TENON_INSTRUCTION_1(absolute, Floats, Floats, _mm512_abs_ps(a))
 TENON_INSTRUCTION_1(root, Floats, Floats, _mm512_maskz_sqrt_ps(kAll, a))
 TENON_INSTRUCTION_1(exponent_of, Floats, Floats, _mm512_maskz_getexp_ps(kAll, a))
-TENON_INSTRUCTION_1(rounded_down, Floats, Floats, _mm512_maskz_roundscale_ps(kAll, a, _MM_FROUND_TO_NEG_INF))
-TENON_INSTRUCTION_1(rounded_to_zero, Floats, Floats, _mm512_maskz_roundscale_ps(kAll, a, _MM_FROUND_TO_ZERO))
+TENON_INSTRUCTION_1(rounded_down, Floats, Floats,
+                    _mm512_maskz_roundscale_ps(kAll, a, _MM_FROUND_TO_NEG_INF))
+TENON_INSTRUCTION_1(rounded_to_zero, Floats, Floats,
+                    _mm512_maskz_roundscale_ps(kAll, a, _MM_FROUND_TO_ZERO))
 TENON_INSTRUCTION_1(sign_mask, Floats, __mmask16, _mm512_movepi32_mask(__m512i(a)))
 
 // NaN stays NaN: these instructions return their second operand then.
@@ -136,8 +137,8 @@ TENON_INSTRUCTION_2(is_less, __mmask16, _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ))
 TENON_INSTRUCTION_2(is_equal, __mmask16, _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ))
 // Bits of y under the mask of signs, else of x.
 TENON_INSTRUCTION_2(with_sign, Floats,
-                    _mm512_castsi512_ps(_mm512_ternarylogic_epi32(
-                        _mm512_set1_epi32(INT32_MIN), __m512i(b), __m512i(a), 0xca)))
+                    _mm512_castsi512_ps(_mm512_ternarylogic_epi32(_mm512_set1_epi32(INT32_MIN),
+                                                                  __m512i(b), __m512i(a), 0xca)))
 
 // x * y + z, x * y - z and z - x * y, rounded once.
 TENON_INSTRUCTION_3(multiply_add, _mm512_fmadd_ps(a, b, c))
@@ -150,22 +151,22 @@ TENON_INSTRUCTION_3(subtract_product, _mm512_fnmadd_ps(a, b, c))
 // x where the mask is set, else y.
 template <int K, class X, class Y>
 TENON_INLINE Lanes<K> choose(const LaneMask<K>& mask, const X& x, const Y& y) {
-  return each(
-      [](__mmask16 m, Floats a, Floats b) { return Floats(_mm512_mask_blend_ps(m, b, a)); }, mask, x,
-      y);
+  return each([](__mmask16 m, Floats a, Floats b) { return Floats(_mm512_mask_blend_ps(m, b, a)); },
+              mask, x, y);
 }
 
 template <int kBits, int K>
 TENON_INLINE LaneBits<K> shift_right(const Lanes<K>& x) {
-  return each([](Floats a) { return Integers(_mm512_maskz_srli_epi32(kAll, __m512i(a), kBits)); }, x);
+  return each([](Floats a) { return Integers(_mm512_maskz_srli_epi32(kAll, __m512i(a), kBits)); },
+              x);
 }
 
 // table[index % 32]
 template <int K>
 TENON_INLINE Lanes<K> look_up(const float (&table)[32], const LaneBits<K>& index) {
   const Floats low = _mm512_load_ps(table), high = _mm512_load_ps(table + 16);
-  return each(
-      [=](Integers i) { return Floats(_mm512_permutex2var_ps(low, __m512i(i), high)); }, index);
+  return each([=](Integers i) { return Floats(_mm512_permutex2var_ps(low, __m512i(i), high)); },
+              index);
 }
 
 // Coefficients from the constant term upwards.
@@ -190,7 +191,8 @@ TENON_INLINE void run_registers(F f, float* out, const X*... x) {
   const auto load = [](const float* from) {
     return [&]<int... I>(std::integer_sequence<int, I...>) {
       return Lanes<K>{_mm512_loadu_ps(from + 16 * I)...};
-    }(std::make_integer_sequence<int, K>{});
+    }
+    (std::make_integer_sequence<int, K>{});
   };
   const Lanes<K> result = f(load(x)...);
 #pragma GCC unroll 4
@@ -211,6 +213,10 @@ TENON_INLINE Lanes<K> max(const Lanes<K>& x, const Lanes<K>& y) {
 template <int K>
 TENON_INLINE Lanes<K> max(const Lanes<K>& x, float y) {
   return math::max(x, detail::spread(y, x));
+}
+template <int K>
+TENON_INLINE Lanes<K> max(float x, const Lanes<K>& y) {
+  return math::max(detail::spread(x, y), y);
 }
 
 // out[i] = f(x[i]...), K registers at a time. The last elements take the same way as the others.

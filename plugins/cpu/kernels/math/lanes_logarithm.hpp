@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Logarithms of sixteen floats, and the inverse hyperbolic functions made of them.
 //
-// x = 2^e m with m in [3/4, 3/2), and m = c (1 + r) with c from a table by the leading bits of m: Tang,
-// "Table-driven implementation of the logarithm function in IEEE floating-point arithmetic" (1990).
-// Near 1 both e and log(c) are 0, so that nothing cancels.
+// x = 2^e m with m in [3/4, 3/2), and m = c (1 + r) with c from a table by the leading bits of m:
+// Tang, "Table-driven implementation of the logarithm function in IEEE floating-point arithmetic"
+// (1990). Near 1 both e and log(c) are 0, so that nothing cancels.
 #pragma once
 
 #include "math/lanes.hpp"
@@ -14,7 +14,8 @@ namespace tenon::cpu::TENON_CPU_ISA::math {
 
 namespace detail {
 
-// m. Zero and infinity have the mantissa 1 and the exponents -inf and inf; of negative numbers it is NaN.
+// m. Zero and infinity have the mantissa 1 and the exponents -inf and inf; of negative numbers it
+// is NaN.
 template <int K>
 TENON_INLINE Lanes<K> log_mantissa(const Lanes<K>& x) {
   return each(
@@ -60,11 +61,9 @@ TENON_INLINE Lanes<K> log_of_sum(const Lanes<K>& u, const Lanes<K>& lost, const 
   const Lanes<K> r = multiply_add(m, inverse, -1.0f);
   // r + lost * 2^-e / c, but not where u is 0 or infinite.
   const LaneMask<K> finite = is_less(absolute(e), kInfinity<float>);
-  const Lanes<K> exact = each(
-      [](__mmask16 mask, Floats a, Floats b, Floats c) {
-        return Floats(_mm512_mask3_fmadd_ps(a, b, c, mask));
-      },
-      finite, lost, scale_by(inverse, -e), r);
+  const Lanes<K> exact = each([](__mmask16 mask, Floats a, Floats b,
+                                 Floats c) { return Floats(_mm512_mask3_fmadd_ps(a, b, c, mask)); },
+                              finite, lost, scale_by(inverse, -e), r);
   return log_of_parts(kLn, Lanes<K>(e + octaves), index, exact);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // tanh and the error functions of sixteen floats, by polynomials on 32 intervals.
 //
-// The intervals are quarters of octaves, which the exponent and two bits of the mantissa number; the
-// first reaches down to 0.
+// The intervals are quarters of octaves, which the exponent and two bits of the mantissa number;
+// the first reaches down to 0.
 #pragma once
 
 #include "math/lanes_exponential.hpp"
@@ -19,7 +19,8 @@ TENON_INLINE Lanes<K> piecewise(const Piecewise& table, const Lanes<K>& a) {
   const int first = table.first;
   const LaneBits<K> index = each(
       [=](Integers bits) {
-        const __m512i number = _mm512_maskz_srli_epi32(kAll, __m512i(bits), 21), base = _mm512_set1_epi32(first);
+        const __m512i number = _mm512_maskz_srli_epi32(kAll, __m512i(bits), 21),
+                      base = _mm512_set1_epi32(first);
         return Integers(_mm512_sub_epi32(_mm512_maskz_max_epi32(kAll, number, base), base));
       },
       lane_bits(a));
