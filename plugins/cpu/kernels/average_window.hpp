@@ -32,9 +32,14 @@ class Averages {
       std::fill_n(out, w_.columns, T(0));
       for (int64_t v = 0; v < w_.kernel[1]; ++v) {
         switch (w_.stride[1]) {
-          case 1: add_every<1>(line + v, out); break;
-          case 2: add_every<2>(line + v, out); break;
-          default: add_every<0>(line + v, out);
+          case 1:
+            add_every<1>(line + v, out);
+            break;
+          case 2:
+            add_every<2>(line + v, out);
+            break;
+          default:
+            add_every<0>(line + v, out);
         }
       }
       for (int64_t j = 0; j < w_.columns; ++j) out[j] *= shares[j];
@@ -56,8 +61,7 @@ class Averages {
     const auto [first, last] = inside_line();
     for (int64_t y = 0; y < w_.height; ++y, out += w_.width) {
       const int64_t at = y + w_.padding[0];
-      const int64_t begin =
-          at < w_.kernel[0] ? 0 : (at - w_.kernel[0]) / w_.stride[0] + 1;
+      const int64_t begin = at < w_.kernel[0] ? 0 : (at - w_.kernel[0]) / w_.stride[0] + 1;
       const int64_t end = std::min(w_.rows, at / w_.stride[0] + 1);
       std::fill_n(sums, w_.columns, T(0));
       for (int64_t i = begin; i < end; ++i) add(parts + i * w_.columns, w_.columns, sums);
@@ -114,9 +118,14 @@ class Averages {
       const int64_t most = (line_ - r + stride - 1) / stride;
       for (int64_t a = 0; r + a * stride < w_.kernel[1]; ++a) add_shifted(sums, a, most, part);
       switch (stride) {
-        case 1: std::copy_n(part, most, line); break;
-        case 2: place<2>(part, most, line + r); break;
-        default: place<0>(part, most, line + r);
+        case 1:
+          std::copy_n(part, most, line);
+          break;
+        case 2:
+          place<2>(part, most, line + r);
+          break;
+        default:
+          place<0>(part, most, line + r);
       }
     }
   }

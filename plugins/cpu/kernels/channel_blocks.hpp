@@ -11,8 +11,9 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// A few pixels of a vector's worth of channels: 16 bytes of each channel. Pieces of 16 bytes are put
-// into registers and taken out by loads and stores; within them, pixels and channels change places.
+// A few pixels of a vector's worth of channels: 16 bytes of each channel. Pieces of 16 bytes are
+// put into registers and taken out by loads and stores; within them, pixels and channels change
+// places.
 template <class T>
 struct ChannelTile {
   using Vector = typename VectorOf<T>::type;
@@ -47,7 +48,8 @@ struct ChannelTile {
   [[gnu::always_inline]] static void scatter(const T* from, int64_t channels, T* to, int64_t step) {
     Vector rows[kPixels];
 #pragma GCC unroll 4
-    for (int r = 0; r < kPixels; ++r) rows[r] = *reinterpret_cast<const Vector*>(from + r * kWidth<T>);
+    for (int r = 0; r < kPixels; ++r)
+      rows[r] = *reinterpret_cast<const Vector*>(from + r * kWidth<T>);
     turn(rows);
 #pragma GCC unroll 4
     for (int r = 0; r < kPixels; ++r) {
@@ -231,9 +233,7 @@ class ChannelWriter {
   ChannelWriter(void* data, int dtype, int64_t pixels)
       : data_(static_cast<char*>(data)), dtype_(dtype), pixels_(pixels) {}
 
-  int64_t buffer(int64_t pixels) const {
-    return is_reduced_float(dtype_) ? kWidth<T> * pixels : 0;
-  }
+  int64_t buffer(int64_t pixels) const { return is_reduced_float(dtype_) ? kWidth<T> * pixels : 0; }
   // Pixels [first, first + pixels) of the planes plane, plane + planes_apart, ...
   void write(const T* from, int64_t channels, int64_t plane, int64_t planes_apart, int64_t first,
              int64_t pixels, T* buffer) const {

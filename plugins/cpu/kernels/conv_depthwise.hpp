@@ -15,7 +15,7 @@ namespace tenon::cpu::TENON_CPU_ISA {
 template <class T>
 struct Bands {
   static constexpr int64_t kBytes = 160 * 1024;  // of a band and its results: they stay in cache
-  int64_t rows, count;    // rows of results in a band; bands in an image
+  int64_t rows, count;                           // rows of results in a band; bands in an image
   int64_t left, skip;     // zeros before a row; pixels before the first that a tap sees
   int64_t image_row;      // elements of a padded row
   int64_t image, result;  // elements of a padded band and of its results
@@ -27,7 +27,8 @@ struct Bands {
     const int64_t result_row = s.columns * kWidth<T>;
     const int64_t first = rows_seen(s, 1) * image_row + result_row;
     const int64_t most = kBytes / static_cast<int64_t>(sizeof(T));
-    rows = std::clamp<int64_t>(1 + (most - first) / (s.stride[0] * image_row + result_row), 1, s.rows);
+    rows =
+        std::clamp<int64_t>(1 + (most - first) / (s.stride[0] * image_row + result_row), 1, s.rows);
     count = (s.rows + rows - 1) / rows;
     image = rows_seen(s, rows) * image_row;
     result = rows * s.columns * kWidth<T>;
@@ -86,8 +87,8 @@ void depthwise_tile(int64_t taps, const int64_t* offsets, const T* x, int64_t st
 
 // Tiles of W results; the last one of a row overlaps the one before.
 template <class T, int W>
-void depthwise_band(const ConvShapes& s, const Bands<T>& bands, const int64_t* offsets, int64_t rows,
-                    const T* x, const T* weight, const T* bias, T* out) {
+void depthwise_band(const ConvShapes& s, const Bands<T>& bands, const int64_t* offsets,
+                    int64_t rows, const T* x, const T* weight, const T* bias, T* out) {
   const int64_t step = s.stride[1] * kWidth<T>;
   for (int64_t i = 0; i < rows; ++i) {
     const T* from = x + i * s.stride[0] * bands.image_row;
@@ -131,8 +132,8 @@ struct DepthwiseTables {
     const int64_t numel = blocks * s.group_filters() * (s.taps() + 1) * kWidth<T>;
     const auto bytes = static_cast<uint64_t>(numel) * sizeof(T);
     void* memory = nullptr;
-    const tenon_status status = host->scratch(
-        ctx, bytes + static_cast<uint64_t>(s.taps()) * sizeof(int64_t), &memory, err);
+    const tenon_status status =
+        host->scratch(ctx, bytes + static_cast<uint64_t>(s.taps()) * sizeof(int64_t), &memory, err);
     if (status != TENON_OK) return status;
     filters = static_cast<T*>(memory);
     offsets = reinterpret_cast<int64_t*>(static_cast<char*>(memory) + bytes);

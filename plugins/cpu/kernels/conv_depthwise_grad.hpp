@@ -24,7 +24,8 @@ void depthwise_grad_tile(const ConvShapes& s, const Bands<T>& bands, int64_t row
       for (int u = 0; u < U; ++u) {
         const T* row = from + u * bands.image_row;
 #pragma GCC unroll 16
-        for (int v = 0; v < K; ++v) sum[u][v] += g * *reinterpret_cast<const Vector*>(row + v * width);
+        for (int v = 0; v < K; ++v)
+          sum[u][v] += g * *reinterpret_cast<const Vector*>(row + v * width);
       }
     }
   }
@@ -63,10 +64,14 @@ template <class T>
 auto choose_depthwise_grad(const ConvShapes& s) {
   const bool square = s.kernel[0] == s.kernel[1] && s.dilation[0] == 1 && s.dilation[1] == 1;
   switch (square ? s.kernel[0] : 0) {
-    case 3: return depthwise_grad_square<T, 3>;
-    case 5: return depthwise_grad_square<T, 5>;
-    case 7: return depthwise_grad_square<T, 7>;
-    default: return depthwise_grad_any<T>;
+    case 3:
+      return depthwise_grad_square<T, 3>;
+    case 5:
+      return depthwise_grad_square<T, 5>;
+    case 7:
+      return depthwise_grad_square<T, 7>;
+    default:
+      return depthwise_grad_any<T>;
   }
 }
 

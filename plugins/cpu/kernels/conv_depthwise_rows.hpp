@@ -63,10 +63,10 @@ void depthwise_rows_plane(const ConvShapes& s, int64_t row, const T* pixels, con
 template <class T>
 bool suits_depthwise_rows(const ConvShapes& s, const Images& x) {
   const int64_t vectors = (s.columns + kWidth<T> - 1) / kWidth<T>;
-  return x.pixel == 1 && s.results() >= 512 && (Lanes<T>::kMasked || s.columns >= kWidth<T>) &&
-         5 * s.columns >= 4 * vectors * kWidth<T> && s.kernel[0] == s.kernel[1] &&
-         (s.kernel[0] == 3 || s.kernel[0] == 5 || s.kernel[0] == 7) && s.stride[0] == 1 &&
-         s.stride[1] == 1 && s.dilation[0] == 1 && s.dilation[1] == 1;
+  return x.pixel == 1 && s.results() >= 512 &&
+         (Lanes<T>::kMasked || s.columns >= kWidth<T>)&&5 * s.columns >= 4 * vectors * kWidth<T> &&
+         s.kernel[0] == s.kernel[1] && (s.kernel[0] == 3 || s.kernel[0] == 5 || s.kernel[0] == 7) &&
+         s.stride[0] == 1 && s.stride[1] == 1 && s.dilation[0] == 1 && s.dilation[1] == 1;
 }
 
 // `out` is dense, in the dtype of x.
@@ -86,8 +86,7 @@ tenon_status run_depthwise_rows(tenon_ctx* ctx, const ConvShapes& s, const Image
   return parallel_with_memory(
       ctx, (planes + together - 1) / together,
       together * filters * s.taps() * s.results() / kWidth<T>,
-      (pad + staged) * static_cast<int64_t>(sizeof(T)), err,
-      [&](int64_t item, void* memory) {
+      (pad + staged) * static_cast<int64_t>(sizeof(T)), err, [&](int64_t item, void* memory) {
         T *pixels = static_cast<T*>(memory), *stage = pixels + pad;
         padded.clear(1, pixels);
         for (int64_t p = item * together; p < std::min(planes, (item + 1) * together); ++p) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of the inputs of convolutions, which are convolutions themselves: one, or where there is
-// a stride one for each phase of the pixels.
+// Gradients of the inputs of convolutions, which are convolutions themselves: one, or where there
+// is a stride one for each phase of the pixels.
 #pragma once
 
 #include "conv_forward.hpp"

@@ -16,13 +16,13 @@ namespace tenon::cpu::TENON_CPU_ISA {
 // gradients in vectors [vector][tile][kWidth filters].
 template <class T>
 struct GradTiles {
-  int64_t across, down;          // tiles of an image
-  int64_t rows, bands;           // rows of tiles in a band; bands in an image
-  int64_t images, blocks;        // images in a block; blocks
-  int64_t panels, vectors;       // of channels; of filters
-  int64_t channels;              // in whole vectors
-  int64_t image_row, image;      // elements of a padded row and of a band of pixels
-  int64_t pixels_at, grads_at;   // elements from one position to the next
+  int64_t across, down;         // tiles of an image
+  int64_t rows, bands;          // rows of tiles in a band; bands in an image
+  int64_t images, blocks;       // images in a block; blocks
+  int64_t panels, vectors;      // of channels; of filters
+  int64_t channels;             // in whole vectors
+  int64_t image_row, image;     // elements of a padded row and of a band of pixels
+  int64_t pixels_at, grads_at;  // elements from one position to the next
 
   explicit GradTiles(const ConvShapes& s) : across((s.columns + 1) / 2), down((s.rows + 1) / 2) {
     constexpr int64_t width = kWidth<T>;
@@ -48,8 +48,8 @@ struct GradTiles {
   }
 };
 
-// Rows [first, first + rows) of a vector of channels, columns from `left` on: `length` vectors each,
-// zeros outside of the image.
+// Rows [first, first + rows) of a vector of channels, columns from `left` on: `length` vectors
+// each, zeros outside of the image.
 template <class T>
 void read_window(const ChannelReader<T>& x, int64_t offset, int64_t channels, int64_t height,
                  int64_t width, int64_t first, int64_t rows, int64_t left, int64_t length, T* to,
@@ -219,27 +219,28 @@ bool winograd_grad_group(const ConvShapes& s, const GradTiles<T>& tiles, int64_t
   T* grads = pixels + kPositions * tiles.pixels_at;
   for (int64_t block = 0; block < tiles.blocks; ++block) {
     const int64_t of_pixels = tiles.channels / width;
-    parallel_in_memory(
-        own, stride, of_pixels + tiles.vectors, tiles.tiles() * 64, [&](int64_t i, void* own) {
-          T* to = static_cast<T*>(own);
-          if (i < of_pixels) {
-            transform_block<T, false>(s, tiles, block, x, g * channels + i * width,
-                                      std::min(width, channels - i * width),
-                                      tiles.pixels(pixels, i), to);
-          } else {
-            i -= of_pixels;
-            transform_block<T, true>(s, tiles, block, grad, g * filters + i * width,
-                                     std::min(width, filters - i * width),
-                                     grads + i * tiles.tiles() * width, to);
-          }
-        });
-    parallel(kPositions * tiles.panels, tiles.tiles() * filters * 2, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t q = i / tiles.panels;
-        multiply_position(tiles, i % tiles.panels, pixels + q * tiles.pixels_at,
-                          grads + q * tiles.grads_at, sums + q * tiles.sums(), block > 0);
-      }
-    });
+    parallel_in_memory(own, stride, of_pixels + tiles.vectors, tiles.tiles() * 64,
+                       [&](int64_t i, void* own) {
+                         T* to = static_cast<T*>(own);
+                         if (i < of_pixels) {
+                           transform_block<T, false>(s, tiles, block, x, g * channels + i * width,
+                                                     std::min(width, channels - i * width),
+                                                     tiles.pixels(pixels, i), to);
+                         } else {
+                           i -= of_pixels;
+                           transform_block<T, true>(s, tiles, block, grad, g * filters + i * width,
+                                                    std::min(width, filters - i * width),
+                                                    grads + i * tiles.tiles() * width, to);
+                         }
+                       });
+    parallel(kPositions * tiles.panels, tiles.tiles() * filters * 2,
+             [&](int64_t begin, int64_t end) {
+               for (int64_t i = begin; i < end; ++i) {
+                 const int64_t q = i / tiles.panels;
+                 multiply_position(tiles, i % tiles.panels, pixels + q * tiles.pixels_at,
+                                   grads + q * tiles.grads_at, sums + q * tiles.sums(), block > 0);
+               }
+             });
   }
   std::atomic<bool> all_finite = true;
   parallel(filters, channels * 2, [&](int64_t begin, int64_t end) {
@@ -256,8 +257,7 @@ bool winograd_grad_group(const ConvShapes& s, const GradTiles<T>& tiles, int64_t
 // `*finite` tells whether the results may stand, as for run_winograd().
 template <class T>
 tenon_status run_winograd_grad(tenon_ctx* ctx, const ConvShapes& s, const ChannelReader<T>& grad,
-                               const ChannelReader<T>& x, T* weight, bool* finite,
-                               tenon_err* err) {
+                               const ChannelReader<T>& x, T* weight, bool* finite, tenon_err* err) {
   const GradTiles<T> tiles(s);
   const int64_t shared = kPositions * (tiles.sums() + tiles.pixels_at + tiles.grads_at);
   const int64_t own = tiles.image + std::max(x.buffer(s.width), grad.buffer(s.columns));
@@ -266,15 +266,15 @@ tenon_status run_winograd_grad(tenon_ctx* ctx, const ConvShapes& s, const Channe
   const tenon_status status =
       host->scratch(ctx, static_cast<uint64_t>(shared) * sizeof(T), &memory, err);
   if (status != TENON_OK) return status;
-  if (const tenon_status each = host->scratch(
-          ctx, static_cast<uint64_t>(stride * host->thread_count()), &buffers, err);
+  if (const tenon_status each =
+          host->scratch(ctx, static_cast<uint64_t>(stride * host->thread_count()), &buffers, err);
       each != TENON_OK) {
     return each;
   }
   *finite = true;
   for (int64_t g = 0; g < s.groups && *finite; ++g) {
-    *finite = winograd_grad_group(s, tiles, g, grad, x, weight, static_cast<T*>(memory), buffers,
-                                  stride);
+    *finite =
+        winograd_grad_group(s, tiles, g, grad, x, weight, static_cast<T*>(memory), buffers, stride);
   }
   return TENON_OK;
 }
