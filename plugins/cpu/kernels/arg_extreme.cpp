@@ -6,6 +6,7 @@
 #include "rows.hpp"
 
 #include <limits>
+#include <utility>
 
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
@@ -46,18 +47,20 @@ int64_t place_of(const T* x, int64_t n, T value) {
   return i;
 }
 
-// The least or greatest lane, in every lane.
-template <bool Max, class Vector>
+// The least or greatest lane, in every lane. The shuffles are constants, each half as far as the
+// last.
+template <bool Max, int kDistance, class Vector>
 inline Vector best_lane(Vector lanes) {
-  constexpr int count = sizeof(lanes) / sizeof(lanes[0]);
-  using Shuffle = typename Lanes<std::remove_cvref_t<decltype(lanes[0])>>::Indices;
-  for (int distance = count / 2; distance > 0; distance /= 2) {
-    Shuffle partner;
-    for (int i = 0; i < count; ++i) partner[i] = i ^ distance;
-    const Vector other = __builtin_shuffle(lanes, partner);
-    lanes = (Max ? other > lanes : other < lanes) ? other : lanes;
+  if constexpr (kDistance == 0) {
+    return lanes;
+  } else {
+    using L = Lanes<std::remove_cvref_t<decltype(lanes[0])>>;
+    const Vector other = [lanes]<int... I>(std::integer_sequence<int, I...>) {
+      return __builtin_shuffle(lanes, typename L::Indices{(I ^ kDistance)...});
+    }
+    (std::make_integer_sequence<int, L::count>{});
+    return best_lane<Max, kDistance / 2>((Max ? other > lanes : other < lanes) ? other : lanes);
   }
-  return lanes;
 }
 
 // The best of each lane so far, and in which register it was; and whether it met NaN, which leads
@@ -105,10 +108,11 @@ int64_t winner_in_lanes(const T* x, int64_t n) {
     if (chosen_bits(winners[0].nan) != 0)
       return place_of(x, n, std::numeric_limits<T>::quiet_NaN());
   }
-  const typename L::Vector top = best_lane<Max>(winners[0].best);
+  const typename L::Vector top = best_lane<Max, width / 2>(winners[0].best);
   const typename L::Indices places = winners[0].first + L::counting();
   constexpr auto none = std::numeric_limits<typename L::Index>::max();
-  return best_lane<false>(winners[0].best == top ? places : none - typename L::Indices{})[0];
+  return best_lane<false, width / 2>(winners[0].best == top ? places
+                                                            : none - typename L::Indices{})[0];
 }
 
 // Of at most kSegment elements. The winner of a block of small integers is found without its place;
