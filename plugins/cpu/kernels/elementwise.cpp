@@ -79,6 +79,7 @@ class Walk {
   bool has_loop() const { return loop_ != nullptr; }
 
   void run_parallel(int64_t total, int64_t cost) const {
+    for (int i = 0; i <= inputs_; ++i) cost += operands_[i].widened;  // each conversion is one more pass
     if (across_ < 0) {
       parallel(total, cost, [&](int64_t begin, int64_t end) { run(begin, end); });
       return;
