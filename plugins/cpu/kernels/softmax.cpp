@@ -34,11 +34,27 @@ T sum_of_powers(const T* x, T top, int64_t n) {
   return sum_row<T>(n, [=](int64_t i) { return power(x[i]); });
 }
 
+// Several rows of n, so that their logarithms are taken together.
 template <class T>
-void log_softmax_row(const T* x, T* out, int64_t n) {
-  const T top = max_row(x, n);
-  const T shift = math::log(sum_of_powers(x, top, n));
-  for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - top) - shift;
+void log_softmax_rows(const T* x, T* out, int64_t n, int64_t rows) {
+  constexpr int64_t kTogether = 16;
+  T top[kTogether], shift[kTogether];
+  for (int64_t first = 0; first < rows; first += kTogether) {
+    const int64_t count = std::min(kTogether, rows - first);
+    const T* from = x + first * n;
+    T* to = out + first * n;
+    std::fill_n(shift, kTogether, T(1));
+    for (int64_t r = 0; r < count; ++r) {
+      top[r] = max_row(from + r * n, n);
+      shift[r] = sum_of_powers(from + r * n, top[r], n);
+    }
+    for (int64_t r = 0; r < kTogether; ++r) shift[r] = math::log(shift[r]);
+    for (int64_t r = 0; r < count; ++r) {
+      const T* row = from + r * n;
+      const T high = top[r], rest = shift[r];
+      for (int64_t i = 0; i < n; ++i) to[r * n + i] = (row[i] - high) - rest;
+    }
+  }
 }
 
 // `columns` slices whose elements are `stride` apart.
@@ -99,14 +115,14 @@ void grad_columns(const T* grad, const T* y, T* out, int64_t n, int64_t stride, 
   }
 }
 
-// rows(offset, length) for slices along the last axis, columns(offset, length, stride, count) for blocks
+// rows(offset, length, count) for slices along the last axis, columns(offset, length, stride, count) for blocks
 // of slices along another.
 template <class Rows, class Columns>
 void for_slices(const AxisView& view, int64_t work, Rows rows, Columns columns) {
   if (view.length == 0) return;
   if (view.inner == 1) {
     parallel(view.outer, view.length * work, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) rows(i * view.length, view.length);
+      rows(begin * view.length, view.length, end - begin);
     });
     return;
   }
@@ -130,12 +146,9 @@ tenon_status forward(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, tenon_
     T* to = data_of<T>(out);
     for_slices(
         AxisView(x, axis), kForwardWork,
-        [=](int64_t at, int64_t n) {
-          if (Log) {
-            log_softmax_row(from + at, to + at, n);
-          } else {
-            softmax_row(from + at, to + at, n);
-          }
+        [=](int64_t at, int64_t n, int64_t count) {
+          if (Log) return log_softmax_rows(from + at, to + at, n, count);
+          for (int64_t i = 0; i < count; ++i) softmax_row(from + at + i * n, to + at + i * n, n);
         },
         [=](int64_t at, int64_t n, int64_t stride, int64_t columns) {
           softmax_columns<T, Log>(from + at, to + at, n, stride, columns);
@@ -156,7 +169,11 @@ tenon_status backward(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_
     T* to = data_of<T>(out);
     for_slices(
         AxisView(y, axis), kBackwardWork,
-        [=](int64_t at, int64_t n) { grad_row<T, Log>(grad + at, from + at, to + at, n); },
+        [=](int64_t at, int64_t n, int64_t count) {
+          for (int64_t end = at + count * n; at < end; at += n) {
+            grad_row<T, Log>(grad + at, from + at, to + at, n);
+          }
+        },
         [=](int64_t at, int64_t n, int64_t stride, int64_t columns) {
           grad_columns<T, Log>(grad + at, from + at, to + at, n, stride, columns);
         });
