@@ -13,9 +13,13 @@ def to(peer: str) -> Callable[[dict], float | None]:
     return lambda row: row.get("ratios", {}).get(peer, {}).get("median")
 
 
+HEAD_STARTS = ("packed",)  # peers that do a part of the work before the clock runs
+
+
 def to_fastest(row: dict) -> float | None:
-    """Tenon's time to that of whichever peer is fastest in the row."""
-    return max((ratio["median"] for ratio in row.get("ratios", {}).values()), default=None)
+    """Tenon's time to that of whichever peer is fastest in the row, of those that do the same work."""
+    peers = row.get("ratios", {}).items()
+    return max((ratio["median"] for name, ratio in peers if name not in HEAD_STARTS), default=None)
 
 
 def share(row: dict) -> float | None:
@@ -117,6 +121,7 @@ TARGETS = (
     Target("functions", "at most 0.5 of NumPy", "transcendentals", "", to("numpy"), 0.5),
     Target("functions", "never slower than PyTorch", "transcendentals", "", to("torch"), 1.0),
     Target("products", "at least 0.95 of the fastest peer's rate", "products", "", to_fastest, 1 / 0.95),
+    Target("products", "at least 0.95 of oneDNN's rate with weights rearranged beforehand", "products", "", to("packed"), 1 / 0.95),
     Target("steps", "MLP, LeNet, LSTM: at most 0.6 of the fastest peer", "training_steps", SMALL, to_fastest, 0.6),
     Target("steps", "ResNet-18, GPT-2 block: at most 0.85 of the fastest peer", "training_steps", LARGE, to_fastest, 0.85),
     Target("steps", "peak memory: at most 0.9 of PyTorch", "training_memory", "", grown_to("torch"), 0.9),
