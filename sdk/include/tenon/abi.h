@@ -191,7 +191,7 @@ typedef struct tenon_meta {
   uint16_t view_of;     /* VIEW: index of the argument whose storage is shared */
   int64_t offset;       /* VIEW: elements from that argument's first element to this one's */
   int64_t shape[TENON_MAX_NDIM];
-  int64_t strides[TENON_MAX_NDIM]; /* VIEW only; NEW tensors are contiguous */
+  int64_t strides[TENON_MAX_NDIM]; /* VIEW only; the host lays NEW ones out */
 } tenon_meta;
 enum { TENON_META_NEW = 0, TENON_META_VIEW = 1 };
 
@@ -641,7 +641,7 @@ typedef struct tenon_kernel_def {
 #define TENON_DEVICE_COMPILED "*compile"
 enum {
   TENON_KERNEL_STRIDED = 1,       /* reads any strides; otherwise inputs are made contiguous first */
-  TENON_KERNEL_STRIDED_OUT = 2,   /* writes any strides; otherwise a contiguous output is copied out */
+  TENON_KERNEL_STRIDED_OUT = 2,   /* writes any strides, new results' too; otherwise rows, then copied out */
   TENON_KERNEL_HOST_SCALARS = 4,  /* takes TENON_TENSOR_HOST_SCALAR inputs */
   TENON_KERNEL_BROADCAST = 8,     /* broadcasts by itself; otherwise inputs arrive expanded */
   TENON_KERNEL_MIXED_DTYPES = 16, /* takes PROMOTE inputs as they are; otherwise they are converted */
@@ -779,7 +779,7 @@ typedef void (*tenon_drop_fn)(void* user);
   X(void, tensor_release, (tenon_tensor*)) /* NULL is ignored */                                   \
   /* The tensor that a VIEW operator's result was taken from, or what tensor_view_of was given, views of \
    * views collapsed to the root; borrowed, kept alive by the view. NULL for all others, also for results \
-   * of tensor_view.                                                                               */ \
+   * of tensor_view, and once view or root was assigned other memory (tensor_assign).              */ \
   X(tenon_tensor*, tensor_base, (const tenon_tensor*))                                             \
   /* Handles alive on this tensor; 1 means the caller holds the only one. */                       \
   X(uint32_t, tensor_use_count, (const tenon_tensor*))                                             \
