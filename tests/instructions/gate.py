@@ -88,7 +88,9 @@ def problems(
             found.append(f"{case}: {count[0]} instructions, and no budget")
             continue
         *limits, ceiling = budgets[case]
-        for got, limit, what in zip(count, limits, ("instructions", "with its kernel"), strict=True):
+        for got, limit, what in zip(
+            count, limits, ("instructions", "with its kernel"), strict=True
+        ):
             if got > limit:
                 found.append(f"{case}: expected at most {limit} {what}, got {got}")
         if ceiling != "-" and limits[1] > int(ceiling):

@@ -22,6 +22,7 @@ class Case:
     # Positions of the arguments to differentiate; None: every floating array.
     grad: tuple[int, ...] | None = None
     second: bool = True  # differentiate twice, too
+    smooth: int | None = None  # how many of its results, from the first, have gradients; None: all
     dtype: str | None = None  # of the result, where the usual rules do not say it
     rtol: float = 1e-12  # in float64; other dtypes widen it
     atol: float = 1e-12
@@ -29,6 +30,11 @@ class Case:
 
     def __str__(self):
         return self.op + (f"-{self.label}" if self.label else "")
+
+
+def differentiable_results(case, results):
+    """Those of a case's results, or of its call's, that have gradients."""
+    return results_of(results)[: case.smooth]
 
 
 def is_floating(value):
