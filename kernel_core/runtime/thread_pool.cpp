@@ -62,12 +62,13 @@ Split split_range(int64_t begin, uint64_t range, uint64_t grain, int32_t threads
 
 // Note [One word per region]
 //
-// `ticket` holds the region's chunk count (high half) and the number of chunks claimed so far (low
-// half). Adding one claims a chunk, and the value returned says whether there was one left. So a
-// worker needs nothing but the ticket to know that it holds work; and while it does, the region
-// cannot end, hence the other members keep still. A late worker claims a chunk that does not exist
-// and leaves. Which chunk it holds is settled by `taken`: a thread begins with the same share of a
-// range in every region of that size, so that its cache may hold what it touched last time.
+// `ticket` holds the region's chunk count and how many of its chunks were claimed from the front
+// and from the back. Adding one to either claims a chunk, and the value returned says which, and
+// whether there was one left. So a worker needs nothing but the ticket to know that it holds work;
+// and while it does, the region cannot end, hence the other members keep still. A late worker
+// claims a chunk that does not exist and leaves. The caller claims from the front and workers from
+// the back: each begins where it began in the last region of that size, and finds in its cache what
+// it touched then.
 struct alignas(64) Region {
   std::atomic<uint64_t> ticket{0};
   std::atomic<uint32_t> done{0};  // chunks finished, by whomever
@@ -75,7 +76,6 @@ struct alignas(64) Region {
   tenon_range_fn fn = nullptr;
   void* user = nullptr;
   struct Failure* failure = nullptr;  // the caller's
-  std::atomic<bool> taken[kMaxThreads * kChunksPerThread] = {};
 };
 
 // What the first chunk that threw has thrown; the caller throws it on.
@@ -84,8 +84,15 @@ struct Failure {
   std::exception_ptr exception;
 };
 
-constexpr uint32_t chunk_count(uint64_t ticket) { return static_cast<uint32_t>(ticket >> 32); }
-constexpr bool has_work(uint64_t ticket) { return static_cast<uint32_t>(ticket) < ticket >> 32; }
+constexpr uint64_t kFront = 1, kBack = 1 << 24;
+static_assert(kMaxThreads * kChunksPerThread < 1 << 16);
+constexpr uint64_t fresh_ticket(uint32_t chunks) { return uint64_t{chunks} << 48; }
+constexpr uint32_t chunk_count(uint64_t ticket) { return static_cast<uint32_t>(ticket >> 48); }
+constexpr uint32_t from_front(uint64_t ticket) { return ticket % kBack; }
+constexpr uint32_t from_back(uint64_t ticket) { return ticket / kBack % kBack; }
+constexpr bool has_work(uint64_t ticket) {
+  return from_front(ticket) + from_back(ticket) < chunk_count(ticket);
+}
 
 struct Pool {
   Region region;
@@ -100,7 +107,6 @@ struct Pool {
 
 constinit Pool pool;
 constinit thread_local bool inside_region = false;
-constinit thread_local uint32_t member = 0;  // among the threads of a region; 0: its caller
 
 // In unsigned arithmetic, which may wrap: a range can be longer than INT64_MAX.
 void run_chunk(uint32_t index) {
@@ -115,24 +121,13 @@ void run_chunk(uint32_t index) {
   }
 }
 
-// A chunk for a thread that has claimed one: of its own share from the first on, then of others',
-// whose last ones are what their owners come to last.
-uint32_t take_chunk(uint32_t chunks) {
-  uint32_t threads = static_cast<uint32_t>(pool.workers) + 1;
-  uint32_t first = member * chunks / threads, own = (member + 1) * chunks / threads - first;
-  for (uint32_t i = 0;; ++i) {
-    uint32_t index = (first + (i < own ? i : chunks + own - 1 - i)) % chunks;
-    if (!pool.region.taken[index].exchange(true, std::memory_order_relaxed)) return index;
-  }
-}
-
-// Claim and run chunks until none is left; returns how many this thread ran.
-uint32_t run_chunks() {
+// Claim and run chunks from one end until none is left; returns how many this thread ran.
+uint32_t run_chunks(uint64_t end) {
   uint32_t count = 0;
   for (;;) {
-    uint64_t ticket = pool.region.ticket.fetch_add(1, std::memory_order_acq_rel);
+    uint64_t ticket = pool.region.ticket.fetch_add(end, std::memory_order_acq_rel);
     if (!has_work(ticket)) return count;
-    run_chunk(take_chunk(chunk_count(ticket)));
+    run_chunk(end == kFront ? from_front(ticket) : chunk_count(ticket) - 1 - from_back(ticket));
     ++count;
   }
 }
@@ -165,11 +160,11 @@ void wait_for_work() {
   pool.sleepers.fetch_sub(1, std::memory_order_seq_cst);
 }
 
-void* worker_main(void* number) {
-  member = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(number));
+void* worker_main(void*) {
   inside_region = true;  // whatever runs here is part of a region
   while (!pool.stopping.load(std::memory_order_acquire)) {
-    if (uint32_t count = run_chunks()) pool.region.done.fetch_add(count, std::memory_order_release);
+    if (uint32_t count = run_chunks(kBack))
+      pool.region.done.fetch_add(count, std::memory_order_release);
     wait_for_work();
   }
   pool.alive.fetch_sub(1, std::memory_order_release);
@@ -183,8 +178,7 @@ bool start_worker() {
   pthread_sigmask(SIG_SETMASK, &all, &previous);
   pool.alive.fetch_add(1, std::memory_order_relaxed);
   pthread_t thread;
-  auto number = reinterpret_cast<void*>(static_cast<uintptr_t>(pool.workers) + 1);
-  bool started = pthread_create(&thread, nullptr, worker_main, number) == 0;
+  bool started = pthread_create(&thread, nullptr, worker_main, nullptr) == 0;
   if (started) {
     pthread_setname_np(thread, "tenon-worker");
     pthread_detach(thread);
@@ -250,14 +244,12 @@ void run_region(const Split& split, tenon_range_fn fn, void* user) {
   region.fn = fn;
   region.user = user;
   region.done.store(0, std::memory_order_relaxed);
-  for (uint32_t i = 0; i < split.chunks; ++i)
-    region.taken[i].store(i == 0, std::memory_order_relaxed);
   // Publish with the first chunk claimed for the caller.
-  region.ticket.exchange(uint64_t{split.chunks} << 32 | 1, std::memory_order_seq_cst);
+  region.ticket.exchange(fresh_ticket(split.chunks) + kFront, std::memory_order_seq_cst);
   if (pool.sleepers.load(std::memory_order_seq_cst) > 0)
     wake_workers(static_cast<int32_t>(split.chunks) - 1);
   run_chunk(0);
-  uint32_t own = 1 + run_chunks();
+  uint32_t own = 1 + run_chunks(kFront);
   if (own == split.chunks) return;
   region.done.fetch_add(own, std::memory_order_relaxed);
   wait_until_done(split.chunks);
