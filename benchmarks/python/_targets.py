@@ -105,7 +105,7 @@ class Target:
 
 VIEWS = r"^([xm]\[|m\.T|[xm]\.(reshape|transpose|permute|squeeze|unsqueeze|flatten))"
 CREATION = r"^(zeros|ones|empty|tensor)"
-SMALL, LARGE = r"(?i)^(mlp|lenet|lstm)", r"(?i)^(resnet|gpt)"
+SMALL, LARGE = r"(?i)^(mlp|lenet|lstm).*train", r"(?i)^(resnet|gpt).*train"
 
 TARGETS = (
     Target("calls", "`x + y`, one element: at most 0.5 of NumPy", "overhead", r"^x \+ y$", to("numpy"), 0.5),
