@@ -25,8 +25,8 @@ const tenon_validation_api& validation() {
 void push(bool nonfinite, bool compare_host, double rtol, double atol) {
   tenon_validation_options options = {};
   options.struct_size = sizeof options;
-  options.flags = (nonfinite ? TENON_VALIDATION_NONFINITE : 0u) |
-                  (compare_host ? TENON_VALIDATION_COMPARE_HOST : 0u);
+  if (nonfinite) options.flags |= TENON_VALIDATION_NONFINITE;
+  if (compare_host) options.flags |= TENON_VALIDATION_COMPARE_HOST;
   options.rtol = rtol;
   options.atol = atol;
   ErrorSink err;
