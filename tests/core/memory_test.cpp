@@ -11,8 +11,8 @@
 #include "kernel_core/memory/device_memory.hpp"
 #include "kernel_core/memory/scratch.hpp"
 #include "kernel_core/memory/size_class.hpp"
+#include "tests/core/allocations.hpp"
 #include "tests/core/fake_device.hpp"
-#include "tests/core/growing_host.hpp"
 #include "tests/core/malloc_counter.hpp"
 
 namespace tenon::test {
@@ -20,14 +20,10 @@ namespace {
 
 // One fake kind each.
 struct Async {};
-struct Growing {};
-struct GrowingSmall {};
 struct Host {};
 struct Lying {};
 struct Opaque {};
 struct Plain {};
-
-constexpr uint64_t kMiB = 1 << 20;
 
 // Host memory, synchronous: with thread caches.
 Device& host_device() { return Fake<Host>::device("fakehost", TENON_DEVICE_HOST_MEMORY); }
@@ -38,20 +34,7 @@ FakeState& plain_state() { return Fake<Plain>::state(); }
 // With streams and events.
 Device& async_device() { return Fake<Async>::device("fakeasync", 0, true); }
 
-void* take(Device& device, uint64_t bytes, tenon_stream stream = nullptr) {
-  tenon_err err;
-  void* data = nullptr;
-  EXPECT_EQ(allocate(device, bytes, stream, &data, &err), TENON_OK) << err.text;
-  return data;
-}
-
 UsageTotals usage_of(Device& device) { return DeviceMemory::of(device).usage().totals(); }
-
-uint64_t trim(Device& device) {
-  uint64_t released = 0;
-  EXPECT_EQ(slots::memory_trim(device.id, &released, nullptr), TENON_OK);
-  return released;
-}
 
 std::string stats(Device& device, bool with_blocks = false) {
   std::string json;
@@ -522,98 +505,6 @@ TEST(Allocator, HostMemoryAboveTheCacheLimitGoesBackAtOnce) {
   for (void* data : blocks) deallocate(device, data, 600 * kMiB, nullptr);
   EXPECT_EQ(host_state().frees - frees, 2u);
   trim(device);
-}
-
-// What memory that comes end to end looks like: pieces of 20, 12 and 12 MiB, all in use.
-struct GrownHost {
-  using Driver = GrowingHost<Growing>;
-  Device& device = Driver::device("fakegrowing");
-  DeviceMemory& memory = DeviceMemory::of(device);
-  FakeState& state = Fake<Growing>::state();
-  void* blocks[4];
-
-  GrownHost() {
-    trim(device);
-    blocks[0] = take(device, 8 * kMiB);
-    blocks[1] = take(device, 12 * kMiB);
-    blocks[2] = take(device, 12 * kMiB);
-    blocks[3] = take(device, 12 * kMiB);
-    EXPECT_EQ(state.live.size(), 3u);
-    EXPECT_EQ(memory.summary().reserved, 44 * kMiB);
-    EXPECT_EQ(memory.summary().segments, 1u);
-  }
-  ~GrownHost() {
-    trim(device);
-    EXPECT_TRUE(state.live.empty());
-    EXPECT_EQ(state.wrong_frees, 0u);
-    EXPECT_EQ(memory.summary().reserved, 0u);
-  }
-  void give(int i) { deallocate(device, blocks[i], i == 0 ? 8 * kMiB : 12 * kMiB, nullptr); }
-};
-
-TEST(Allocator, GrowsInPlaceByWhatIsMissing) {
-  GrownHost host;
-  host.give(3);
-  void* larger = take(host.device, 30 * kMiB);
-  EXPECT_EQ(larger, host.blocks[3]);
-  EXPECT_EQ(host.memory.summary().reserved, 64 * kMiB);  // by 18, in steps of 4
-  for (int i = 0; i < 3; ++i) host.give(i);
-  // Free blocks are one, whatever the pieces.
-  EXPECT_EQ(take(host.device, 31 * kMiB), host.blocks[0]);
-  EXPECT_EQ(host.memory.summary().reserved, 64 * kMiB);
-  deallocate(host.device, host.blocks[0], 31 * kMiB, nullptr);
-  deallocate(host.device, larger, 30 * kMiB, nullptr);
-}
-
-TEST(Allocator, GivesBackPiecesFromAnywhere) {
-  for (int kept = 0; kept < 4; ++kept) {
-    GrownHost host;
-    for (int i = 0; i < 4; ++i)
-      if (i != kept) host.give(i);
-    EXPECT_EQ(trim(host.device), kept < 2 ? 24 * kMiB : 32 * kMiB);
-    EXPECT_EQ(host.state.live.size(), 1u);
-    // The rest works on, and is joined with what comes behind it.
-    std::memset(host.blocks[kept], kept, 12 * kMiB - (kept == 0) * 4 * kMiB);
-    void* next = take(host.device, 16 * kMiB);
-    std::memset(next, 0, 16 * kMiB);
-    deallocate(host.device, next, 16 * kMiB, nullptr);
-    host.give(kept);
-  }
-}
-
-TEST(Allocator, GivesBackNoMoreThanIsAboveTheCacheLimit) {
-  using Driver = GrowingHost<GrowingSmall>;
-  Driver::memory_bytes = 1024 * kMiB;
-  Device& device = Driver::device("fakegrowsmall");
-  void* blocks[4];
-  for (void*& data : blocks) data = take(device, 100 * kMiB);
-  EXPECT_EQ(DeviceMemory::of(device).summary().segments, 1u);
-  for (void* data : blocks) deallocate(device, data, 100 * kMiB, nullptr);
-  EXPECT_EQ(DeviceMemory::of(device).summary().reserved,
-            200 * kMiB);  // 300 are more than a quarter
-  EXPECT_EQ(Fake<GrowingSmall>::state().wrong_frees, 0u);
-  trim(device);
-}
-
-TEST(Allocator, SplitsWhatGrewWhereAPieceGoes) {
-  GrownHost host;
-  host.give(2);
-  EXPECT_EQ(trim(host.device), 12 * kMiB);
-  EXPECT_EQ(host.memory.summary().segments, 2u);
-  EXPECT_EQ(host.state.live.count(host.blocks[2]), 0u);
-  for (int i : {0, 1, 3}) host.give(i);
-  EXPECT_EQ(host.memory.summary().largest_free, 20 * kMiB);
-}
-
-TEST(Allocator, StartsAnewWhereMemoryIsNotInPlace) {
-  GrownHost host;
-  host.give(3);
-  GrownHost::Driver::gap = 2 * kMiB;
-  void* larger = take(host.device, 30 * kMiB);
-  EXPECT_NE(larger, host.blocks[3]);
-  std::memset(larger, 0, 30 * kMiB);
-  deallocate(host.device, larger, 30 * kMiB, nullptr);
-  for (int i = 0; i < 3; ++i) host.give(i);
 }
 
 TEST(Allocator, DescribesEverySegmentAndBlock) {

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host memory that a plugin gives end to end is one segment, which grows in place.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/core/allocations.hpp"
+#include "tests/core/fake_device.hpp"
+#include "tests/core/growing_host.hpp"
+
+namespace tenon::test {
+namespace {
+
+// One fake kind each.
+struct Growing {};
+struct GrowingSmall {};
+
+// What memory that comes end to end looks like: pieces of 20, 12 and 12 MiB, all in use.
+struct GrownHost {
+  using Driver = GrowingHost<Growing>;
+  Device& device = Driver::device("fakegrowing");
+  DeviceMemory& memory = DeviceMemory::of(device);
+  FakeState& state = Fake<Growing>::state();
+  void* blocks[4];
+
+  GrownHost() {
+    trim(device);
+    blocks[0] = take(device, 8 * kMiB);
+    blocks[1] = take(device, 12 * kMiB);
+    blocks[2] = take(device, 12 * kMiB);
+    blocks[3] = take(device, 12 * kMiB);
+    EXPECT_EQ(state.live.size(), 3u);
+    EXPECT_EQ(memory.summary().reserved, 44 * kMiB);
+    EXPECT_EQ(memory.summary().segments, 1u);
+  }
+  ~GrownHost() {
+    trim(device);
+    EXPECT_TRUE(state.live.empty());
+    EXPECT_EQ(state.wrong_frees, 0u);
+    EXPECT_EQ(memory.summary().reserved, 0u);
+  }
+  void give(int i) { deallocate(device, blocks[i], i == 0 ? 8 * kMiB : 12 * kMiB, nullptr); }
+};
+
+TEST(GrowingMemory, GrowsInPlaceByWhatIsMissing) {
+  GrownHost host;
+  host.give(3);
+  void* larger = take(host.device, 30 * kMiB);
+  EXPECT_EQ(larger, host.blocks[3]);
+  EXPECT_EQ(host.memory.summary().reserved, 64 * kMiB);  // by 18, in steps of 4
+  for (int i = 0; i < 3; ++i) host.give(i);
+  // Free blocks are one, whatever the pieces.
+  EXPECT_EQ(take(host.device, 31 * kMiB), host.blocks[0]);
+  EXPECT_EQ(host.memory.summary().reserved, 64 * kMiB);
+  deallocate(host.device, host.blocks[0], 31 * kMiB, nullptr);
+  deallocate(host.device, larger, 30 * kMiB, nullptr);
+}
+
+TEST(GrowingMemory, GivesBackPiecesFromAnywhere) {
+  for (int kept = 0; kept < 4; ++kept) {
+    GrownHost host;
+    for (int i = 0; i < 4; ++i)
+      if (i != kept) host.give(i);
+    EXPECT_EQ(trim(host.device), kept < 2 ? 24 * kMiB : 32 * kMiB);
+    EXPECT_EQ(host.state.live.size(), 1u);
+    // The rest works on, and is joined with what comes behind it.
+    std::memset(host.blocks[kept], kept, 12 * kMiB - (kept == 0) * 4 * kMiB);
+    void* next = take(host.device, 16 * kMiB);
+    std::memset(next, 0, 16 * kMiB);
+    deallocate(host.device, next, 16 * kMiB, nullptr);
+    host.give(kept);
+  }
+}
+
+TEST(GrowingMemory, GivesBackNoMoreThanIsAboveTheCacheLimit) {
+  using Driver = GrowingHost<GrowingSmall>;
+  Driver::memory_bytes = 1024 * kMiB;
+  Device& device = Driver::device("fakegrowsmall");
+  void* blocks[4];
+  for (void*& data : blocks) data = take(device, 100 * kMiB);
+  EXPECT_EQ(DeviceMemory::of(device).summary().segments, 1u);
+  for (void* data : blocks) deallocate(device, data, 100 * kMiB, nullptr);
+  EXPECT_EQ(DeviceMemory::of(device).summary().reserved,
+            200 * kMiB);  // 300 are more than a quarter
+  EXPECT_EQ(Fake<GrowingSmall>::state().wrong_frees, 0u);
+  trim(device);
+}
+
+TEST(GrowingMemory, SplitsWhatGrewWhereAPieceGoes) {
+  GrownHost host;
+  host.give(2);
+  EXPECT_EQ(trim(host.device), 12 * kMiB);
+  EXPECT_EQ(host.memory.summary().segments, 2u);
+  EXPECT_EQ(host.state.live.count(host.blocks[2]), 0u);
+  for (int i : {0, 1, 3}) host.give(i);
+  EXPECT_EQ(host.memory.summary().largest_free, 20 * kMiB);
+}
+
+TEST(GrowingMemory, StartsAnewWhereMemoryIsNotInPlace) {
+  GrownHost host;
+  host.give(3);
+  GrownHost::Driver::gap = 2 * kMiB;
+  void* larger = take(host.device, 30 * kMiB);
+  EXPECT_NE(larger, host.blocks[3]);
+  std::memset(larger, 0, 30 * kMiB);
+  deallocate(host.device, larger, 30 * kMiB, nullptr);
+  for (int i = 0; i < 3; ++i) host.give(i);
+}
+
+}  // namespace
+}  // namespace tenon::test
