@@ -15,6 +15,26 @@ inline constexpr int64_t kBlockK = 512;
 inline constexpr int64_t kBlockM = 32 * kTileRows;
 inline constexpr int64_t kBlockN = 512;
 
+// One of `parts` equal parts.
+struct Share {
+  int64_t part, parts;
+  int64_t begin(int64_t n) const { return n * part / parts; }
+  int64_t length(int64_t n) const { return (n + parts - 1) / parts; }
+};
+
+// A share of k x n sources, `Depth` of them in a step.
+template <int64_t Depth, class T>
+Ahead ahead_of(Matrix<T> b, int64_t k, int64_t n, Share share) {
+  constexpr int64_t size = sizeof(T), sources = kAheadSteps * Depth;
+  const bool columns = b.row == 1;  // are dense
+  if (!columns && b.column != 1) return {};
+  const int64_t stretch = size * (columns ? sources : n);
+  const int64_t across = size * (columns ? b.column : b.row);
+  const int64_t count = share.length(columns ? n : sources);
+  return {reinterpret_cast<const char*>(b.data) + across * share.begin(columns ? n : k), count,
+          (stretch + 63) / 64, across, columns ? stretch : count * across};
+}
+
 // A as a matrix in memory. Rows [i, i + m), columns [p, p + k), in sources.
 template <class Format>
 struct MatrixRows {
@@ -32,6 +52,12 @@ struct MatrixPanels {
   Matrix<typename Format::Right> b;
   void pack(int64_t p, int64_t k, int64_t j, int64_t n, typename Format::Packed* to) const {
     pack_panel(Format(), {b.data + p * b.row + j * b.column, b.row, b.column}, k, n, to);
+  }
+  // A share of what pack() will read, for one tile to ask for.
+  Ahead ahead(int64_t p, int64_t k, int64_t j, int64_t n, Share share) const {
+    return ahead_of<Format::kDepth>(
+        Matrix<typename Format::Right>{b.data + p * b.row + j * b.column, b.row, b.column}, k, n,
+        share);
   }
 };
 
@@ -72,7 +98,8 @@ template <class Target, class Element, class Sum>
 template <class Format, class Target>
 void run_tile(int64_t rows, int64_t columns, int64_t k, const typename Format::Packed* a,
               int64_t a_row, int64_t a_column, const typename Format::Packed* b, int64_t b_row,
-              const Target& target, int64_t i, int64_t j, bool accumulate) {
+              const Target& target, int64_t i, int64_t j, bool accumulate,
+              const Ahead& ahead = {}) {
   using Sum = typename Format::Sum;
   constexpr int64_t width = kWidth<Sum>, panel = kPanel<Sum>;
   const int64_t last = columns > width ? columns - width : columns;
@@ -85,10 +112,10 @@ void run_tile(int64_t rows, int64_t columns, int64_t k, const typename Format::P
     if (in_place) {
       if constexpr (!converts_sums<Target>) {
         micro.run(k, a, a_row, a_column, b, b_row, target.at(j) + i * target.row, target.row, last,
-                  accumulate);
+                  accumulate, ahead);
       }
     } else {
-      micro.run(k, a, a_row, a_column, b, b_row, tile, panel, width, false);
+      micro.run(k, a, a_row, a_column, b, b_row, tile, panel, width, false, ahead);
       for (int64_t q = 0; q < columns;) {
         const int64_t run = std::min(columns - q, target.dense_from(j + q));
         for (int r = 0; r < micro.rows; ++r) {
@@ -108,6 +135,15 @@ template <class Packed>
 int64_t columns_kept(int64_t m, int64_t n) {
   constexpr int64_t panel = kPanel<Packed>;
   return ((m <= kBlockM ? 1 : std::min(n, kBlockN)) + panel - 1) / panel * panel;
+}
+
+// A share of a packed panel.
+template <class Packed>
+Ahead packed_ahead(const Packed* panel, int64_t k, Share share) {
+  constexpr int64_t row = kPanel<Packed> * static_cast<int64_t>(sizeof(Packed));
+  const int64_t count = share.length(kAheadSteps);
+  return {reinterpret_cast<const char*>(panel) + share.begin(k) * row, count, row / 64, row,
+          count * row};
 }
 
 // Bytes that multiply_blocked() packs into.
@@ -144,10 +180,20 @@ void multiply_blocked(int64_t m, int64_t n, int64_t k, const Rows& a, const Pane
           const int64_t columns = std::min(panel, block_n - j);
           Packed* to = packed_b + j % kept * kBlockK;
           if (ib == 0) b.pack(pb, sources, jb + j, columns, to);
+          const auto ahead = [&](Share share) -> Ahead {
+            const int64_t next = j + panel;
+            if (next >= block_n) return {};
+            if (ib > 0) return packed_ahead(packed_b + next * kBlockK, block_k, share);
+            if constexpr (requires { &Panels::ahead; }) {
+              return b.ahead(pb, sources, jb + next, std::min(panel, block_n - next), share);
+            }
+            return {};
+          };
+          const int64_t tiles = (block_m + kTileRows - 1) / kTileRows;
           for (int64_t i = 0; i < block_m; i += kTileRows) {
             run_tile<Format>(std::min<int64_t>(kTileRows, block_m - i), columns, block_k,
                              rows.from(i), rows.row_stride(), rows.column_stride(), to, panel, c,
-                             ib + i, jb + j, accumulate || pb > 0);
+                             ib + i, jb + j, accumulate || pb > 0, ahead({i / kTileRows, tiles}));
           }
         }
       }

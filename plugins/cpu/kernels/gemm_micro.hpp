@@ -12,6 +12,16 @@ namespace tenon::cpu::TENON_CPU_ISA {
 inline constexpr int kTileRows = kVectorBytes == 64 ? 12 : 6;
 inline constexpr int kTileVectors = 2;
 
+// Memory that will be needed next, asked for while a tile is multiplied: requests that are spread
+// over the multiplications find room in the queue of misses, where a loop of requests waits for it.
+// At each kAheadSteps steps along k they are `count` stretches of `lines` lines, `across` bytes
+// apart, and then `along` bytes further.
+struct Ahead {
+  const char* at = nullptr;
+  int64_t count = 0, lines = 0, across = 0, along = 0;
+};
+inline constexpr int64_t kAheadSteps = 16;
+
 // C[0..M) x [0..V vectors) = A * B, plus C where `accumulate`; of the last vector only the first
 // `last` columns, where the instruction set has masks. k and strides are in packed elements, c_row
 // in sums; rows of B are dense, and one more of them comes first if sums start from it.
@@ -19,7 +29,7 @@ template <class Format, int M, int V>
 [[gnu::noinline]] void micro_kernel(int64_t k, const typename Format::Packed* a, int64_t a_row,
                                     int64_t a_column, const typename Format::Packed* b,
                                     int64_t b_row, typename Format::Sum* c, int64_t c_row,
-                                    int64_t last, bool accumulate) {
+                                    int64_t last, bool accumulate, const Ahead& ahead) {
   using Packed = typename Format::Packed;
   using Sum = typename Format::Sum;
   using Vector = typename VectorOf<Sum>::type;
@@ -38,7 +48,16 @@ template <class Format, int M, int V>
     }
   }
   if constexpr (Format::kStart) b += b_row;
+  const char* next = ahead.at;
   for (int64_t p = 0; p < k; ++p) {
+    if (p % kAheadSteps == 0) {
+      for (int64_t s = 0; s < ahead.count; ++s) {
+        for (int64_t l = 0; l < ahead.lines; ++l) {
+          __builtin_prefetch(next + s * ahead.across + 64 * l);
+        }
+      }
+      next += ahead.along;
+    }
     typename VectorOf<Packed>::type row[V];
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) row[v] = (v + 1 < V ? all : some).load(b + v * width);
@@ -68,7 +87,7 @@ struct Micro {
   using Packed = typename Format::Packed;
   using Sum = typename Format::Sum;
   void (*run)(int64_t, const Packed*, int64_t, int64_t, const Packed*, int64_t, Sum*, int64_t,
-              int64_t, bool);
+              int64_t, bool, const Ahead&);
   int rows;
 };
 
