@@ -15,9 +15,10 @@ tenon_status multiply_tiles(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k,
                             const BatchOffsets& batch, tenon_err* err) {
   if (m == 0 || n == 0) return TENON_OK;
   const Tiles tiles(m, n, k, kPanel<typename Format::Packed>, m, n, batch);
-  const bool packs = tiles.rows() < m || tiles.columns() < n || n == 1 ||
-                     way_of<Format>(m, n, k, a, b) == Way::kBlocked;
-  const int64_t bytes = packs ? blocked_bytes<Format>(tiles.rows(), tiles.columns()) : 0;
+  const Way way = way_of<Format>(m, n, k, a, b);
+  const bool packs = tiles.rows() < m || tiles.columns() < n || n == 1 || way == Way::kNarrow ||
+                     way == Way::kBlocked;
+  const int64_t bytes = packs ? scratch_bytes<Format>(tiles.rows(), tiles.columns(), k) : 0;
   return parallel_with_memory(
       ctx, tiles.count(), tiles.work(), bytes, err, [&](int64_t t, void* memory) {
         const OutputTile tile = tiles.at(t);

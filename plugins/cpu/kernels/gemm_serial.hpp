@@ -14,7 +14,10 @@ inline constexpr int64_t kFewRows = 8;
 inline constexpr int64_t kDirectBytes = (kVectorBytes == 64 ? 1024 : 192) * 1024;
 inline constexpr int64_t kDirectPanels = kVectorBytes == 64 ? 32 : 4;
 
-enum class Way { kDots, kStreams, kDirect, kBlocked };
+// Passes over k of a product of one panel: so much of B stays in the second-level cache.
+inline constexpr int64_t kNarrowK = 4096;
+
+enum class Way { kDots, kStreams, kNarrow, kDirect, kBlocked };
 
 // Are packed elements those that lie in memory?
 template <class Format>
@@ -32,6 +35,7 @@ Way way_of(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
                                      k >= 16 * static_cast<int64_t>(Format::kOperand));
   if (few && b.row == 1 && (a.column == 1 || k == 1)) return Way::kDots;
   if (m <= (small ? 2 : Format::kStreamRows) && b.column == 1) return Way::kStreams;
+  if (reads_in_place<Format> && n <= kPanel<Packed> && a.column == 1) return Way::kNarrow;
   const bool ragged = n % kWidth<Packed> != 0;
   if (reads_in_place<Format> && small && b.column == 1 && n <= kDirectPanels * kPanel<Packed> &&
       (Lanes<Packed>::kMasked || !ragged)) {
@@ -40,17 +44,67 @@ Way way_of(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
   return Way::kBlocked;
 }
 
+// The next rows of A, which one of the tiles beside them asks for.
+template <class T>
+Ahead rows_ahead(Matrix<T> a, int64_t i, int64_t rows, int64_t k, Share share) {
+  return ahead_of<1>(Matrix<T>{a.data + i * a.row, a.column, a.row}, k, rows, share);
+}
+
 // B used where it lies.
 template <class T>
 void multiply_direct(int64_t m, int64_t n, int64_t k, Matrix<T> a, Matrix<T> b, T* c, int64_t c_row,
                      bool accumulate) {
-  for (int64_t j = 0; j < n; j += kPanel<T>) {
-    run_tile<Plain<T>>(m, std::min(kPanel<T>, n - j), k, a.data, a.row, a.column, b.data + j, b.row,
-                       MatrixTarget<T>{c, c_row}, 0, j, accumulate);
+  constexpr int64_t panel = kPanel<T>;
+  const int64_t panels = (n + panel - 1) / panel;
+  for (int64_t i = 0; i < m; i += kTileRows) {
+    for (int64_t j = 0; j < n; j += panel) {
+      const Ahead next = rows_ahead(a, i + kTileRows, kTileRows, k, {j / panel, panels});
+      run_tile<Plain<T>>(std::min<int64_t>(kTileRows, m - i), std::min(panel, n - j), k,
+                         a.data + i * a.row, a.row, a.column, b.data + j, b.row,
+                         MatrixTarget<T>{c, c_row}, i, j, accumulate, next);
+    }
   }
 }
 
-// C = A B, or C += A B. `memory` has blocked_bytes() bytes; kBlocked alone uses it.
+// C of one panel: A, of which each element is read once, is used where it lies. If it comes from
+// afar in tiles of eight rows: the processor follows as many at once, and as many that are a
+// multiple of 4 KiB apart have room in the first-level cache.
+template <class Format>
+void multiply_narrow(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
+                     Matrix<typename Format::Right> b, typename Format::Sum* c, int64_t c_row,
+                     bool accumulate, void* memory) {
+  using T = typename Format::Packed;
+  const bool near = m * k * static_cast<int64_t>(sizeof(T)) < kDirectBytes;
+  const int64_t rows = near ? kTileRows : std::min(8, kTileRows);
+  const bool whole = Lanes<T>::kMasked || n % kWidth<T> == 0;
+  const bool packs = b.column != 1 || !whole;
+  const bool collide = a.row * static_cast<int64_t>(sizeof(T)) % 4096 == 0;
+  for (int64_t p = 0; p < k; p += kNarrowK) {
+    const int64_t length = std::min(kNarrowK, k - p);
+    const Matrix<T> left{a.data + p * a.column, a.row, a.column},
+        right{b.data + p * b.row, b.row, b.column};
+    if (packs) pack_panel(Format(), right, length, n, static_cast<T*>(memory));
+    for (int64_t i = 0; i < m; i += rows) {
+      const Ahead next = collide ? Ahead{} : rows_ahead(left, i + rows, rows, length, {0, 1});
+      run_tile<Format>(std::min(rows, m - i), n, length, left.data + i * a.row, a.row, a.column,
+                       packs ? static_cast<const T*>(memory) : right.data,
+                       packs ? kPanel<T> : b.row, MatrixTarget<T>{c, c_row}, i, 0,
+                       accumulate || p > 0, next);
+    }
+  }
+}
+
+// Bytes that multiply() packs into.
+template <class Format>
+int64_t scratch_bytes(int64_t m, int64_t n, int64_t k) {
+  using Packed = typename Format::Packed;
+  const int64_t narrow = reads_in_place<Format> && n <= kPanel<Packed>
+                             ? std::min(k, kNarrowK) * kPanel<Packed> * int64_t{sizeof(Packed)}
+                             : 0;
+  return std::max(narrow, blocked_bytes<Format>(m, n));
+}
+
+// C = A B, or C += A B. `memory` has scratch_bytes() bytes.
 template <class Format>
 void multiply(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
               Matrix<typename Format::Right> b, typename Format::Sum* c, int64_t c_row,
@@ -69,6 +123,11 @@ void multiply(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
       return multiply_dots<Format>(m, n, k, a, b, c, c_row, accumulate);
     case Way::kStreams:
       return multiply_streams<Format>(m, n, k, a, b, c, c_row, accumulate);
+    case Way::kNarrow:
+      if constexpr (reads_in_place<Format>) {
+        multiply_narrow<Format>(m, n, k, a, b, c, c_row, accumulate, memory);
+      }
+      return;
     case Way::kDirect:
       if constexpr (reads_in_place<Format>) multiply_direct(m, n, k, a, b, c, c_row, accumulate);
       return;
