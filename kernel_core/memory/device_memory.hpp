@@ -136,7 +136,7 @@ class DeviceMemory final : public DeviceResource {
   tenon_status fail_out_of_memory(uint64_t bytes, const std::string& reason, tenon_err* err);
   MemorySummary summary_locked() const;
 
-  StreamUse* new_use() noexcept;
+  bool add_use(Block* block, tenon_stream stream, uint64_t hold) noexcept;
   void drop_uses(tenon_stream stream) noexcept;
   Hold* find_hold(uint64_t number) noexcept;
   Hold* recording_of(tenon_stream stream) noexcept;
@@ -168,7 +168,6 @@ class DeviceMemory final : public DeviceResource {
   Segment* growing_ = nullptr;     // its memory grew in place the last time; NULL: none did
   Block* pending_ = nullptr;       // by list_next
   Block* spare_blocks_ = nullptr;  // by list_next
-  StreamUse* spare_uses_ = nullptr;
   std::vector<tenon_event> spare_events_;
   std::vector<Hold> holds_;
   uint64_t last_hold_ = 0;

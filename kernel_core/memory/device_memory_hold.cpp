@@ -81,15 +81,8 @@ tenon_stream DeviceMemory::request_stream(tenon_stream stream) noexcept {
 }
 
 void DeviceMemory::note_use(Block* block, Hold& hold) noexcept {
-  for (StreamUse* use = block->uses; use; use = use->next)
-    if (use->hold == hold.number) return;
-  StreamUse* use = new_use();
-  if (!use) {
-    hold.is_incomplete = true;  // end_hold says so, and the recording is dropped
-    return;
-  }
-  *use = {nullptr, nullptr, hold.number, block->uses};
-  block->uses = use;
+  // end_hold says so, and the recording is dropped.
+  if (!add_use(block, nullptr, hold.number)) hold.is_incomplete = true;
 }
 
 // Given back, and not free: it waits with the first hold that keeps it, or else for events.

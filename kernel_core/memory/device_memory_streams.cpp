@@ -13,20 +13,15 @@ void DeviceMemory::record_use(void* data, tenon_stream stream) noexcept {
   Block* block = used_.find(data);
   if (!block) return;
   if (Hold* hold = recording_of(stream)) return note_use(block, *hold);
-  if (block->segment->arena->stream == stream) return;
-  for (StreamUse* use = block->uses; use; use = use->next)
-    if (use->hold == 0 && use->stream == stream) return;
-  StreamUse* use = new_use();
-  if (!use) return wait_for(stream);
-  *use = {stream, nullptr, 0, block->uses};
-  block->uses = use;
+  if (block->segment->arena->stream != stream && !add_use(block, stream, 0)) wait_for(stream);
 }
 
-// NULL: host memory ran out.
-StreamUse* DeviceMemory::new_use() noexcept {
-  if (!spare_uses_) return new (std::nothrow) StreamUse;
-  StreamUse* use = spare_uses_;
-  spare_uses_ = use->next;
+// Each once. False: host memory ran out.
+bool DeviceMemory::add_use(Block* block, tenon_stream stream, uint64_t hold) noexcept {
+  for (const StreamUse* use = block->uses; use; use = use->next)
+    if (use->stream == stream && use->hold == hold) return true;
+  auto* use = new (std::nothrow) StreamUse{stream, nullptr, hold, block->uses};
+  if (use) block->uses = use;
   return use;
 }
 
@@ -76,8 +71,7 @@ bool DeviceMemory::events_passed(Block* block, bool wait) noexcept {
       }
     }
     block->uses = use->next;
-    use->next = spare_uses_;
-    spare_uses_ = use;
+    delete use;
   }
   return true;
 }
@@ -105,8 +99,7 @@ void DeviceMemory::drop_uses(tenon_stream stream) noexcept {
         continue;
       }
       *link = use->next;
-      use->next = spare_uses_;
-      spare_uses_ = use;
+      delete use;
     }
   });
 }

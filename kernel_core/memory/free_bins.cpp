@@ -54,13 +54,11 @@ Block* FreeBins::find(uint64_t bytes, uint32_t steps) const {
 }
 
 uint64_t FreeBins::largest() const {
-  for (uint32_t bin = kBinCount; bin-- > 0;) {
-    uint64_t bytes = 0;
+  uint64_t bytes = 0;
+  for (uint32_t bin = kBinCount; bin-- > 0 && bytes == 0;)
     for (Block* block = heads_[bin]; block; block = block->list_next)
       bytes = std::max(bytes, block->bytes);
-    if (bytes > 0) return bytes;
-  }
-  return 0;
+  return bytes;
 }
 
 }  // namespace tenon::core

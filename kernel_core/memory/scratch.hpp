@@ -2,8 +2,6 @@
 // Device memory for the length of one kernel call, in order with the call's stream.
 #pragma once
 
-#include <vector>
-
 #include "kernel_core/memory/allocator.hpp"
 
 namespace tenon::core {
@@ -32,7 +30,7 @@ class ScratchArena {
   Device& device_;
   tenon_stream stream_;
   uint32_t count_ = 0;
-  std::vector<Block>* more_ = nullptr;
+  ScratchArena* more_ = nullptr;
   Block blocks_[kInline];
 };
 
