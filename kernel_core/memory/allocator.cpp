@@ -11,67 +11,55 @@ namespace {
 bool is_small(uint64_t bytes, tenon_stream stream) { return bytes - 1 < kMaxClassBytes && !stream; }
 
 [[gnu::noinline]] tenon_status allocate_slowly(Device& device, uint64_t bytes, tenon_stream stream,
-                                               void** out, tenon_err* err) try {
+                                               void** out, tenon_err* err, uint64_t head) try {
   *out = nullptr;
   if (bytes == 0 || device.id == TENON_DEVICE_META) return TENON_OK;
   DeviceMemory& memory = DeviceMemory::of(device);
   ThreadCache* cache = make_thread_cache(device, memory);
-  if (cache && is_small(bytes, stream)) {
-    TENON_TRY(cache->refill(bytes, err));
-    *out = cache->take(bytes);
+  if (cache && is_small(bytes + head, stream)) {
+    TENON_TRY(cache->refill(bytes + head, err));
+    *out = cache->take(bytes, head);
     return TENON_OK;
   }
-  TENON_TRY(memory.allocate(bytes, stream, out, err));
-  if (cache)
-    cache->count_allocation(bytes);
-  else
-    memory.usage().allocated(bytes);
+  if (cache && (*out = cache->take_large(bytes))) return TENON_OK;
+  TENON_TRY(memory.allocate(bytes + head, stream, out, err));
+  cache ? cache->count_allocation(bytes) : memory.usage().allocated(bytes);
   return TENON_OK;
 } catch (const std::bad_alloc&) {
   return fail_host_memory(err);
 }
 
 [[gnu::noinline]] void deallocate_slowly(Device& device, void* data, uint64_t bytes,
-                                         tenon_stream stream) noexcept {
+                                         tenon_stream stream, uint64_t head) noexcept {
   DeviceMemory& memory = DeviceMemory::of(device);
   ThreadCache* cache = make_thread_cache(device, memory);
-  if (cache && is_small(bytes, stream)) {
-    if (cache->give(data, bytes)) return;
-    cache->spill(class_of(bytes));
-    cache->give(data, bytes);
+  if (cache && is_small(bytes + head, stream)) {
+    if (!cache->give(data, bytes, head))
+      cache->spill(class_of(bytes + head)), cache->give(data, bytes, head);
     return;
   }
+  if (cache && bytes <= kMaxLargeBytes) return cache->give_large(data, bytes);
   memory.deallocate(data);
-  if (cache)
-    cache->count_free(bytes);
-  else
-    memory.usage().freed(bytes);
+  cache ? cache->count_free(bytes) : memory.usage().freed(bytes);
 }
 
 }  // namespace
 
 tenon_status allocate(Device& device, uint64_t bytes, tenon_stream stream, void** out,
-                      tenon_err* err) {
-  if (is_small(bytes, stream)) [[likely]] {
-    if (ThreadCache* cache = find_thread_cache(device)) [[likely]] {
-      if (void* data = cache->take(bytes)) [[likely]] {
-        *out = data;
-        return TENON_OK;
-      }
-    }
-  }
-  return allocate_slowly(device, bytes, stream, out, err);
+                      tenon_err* err, uint64_t head) {
+  ThreadCache* cache = find_thread_cache(device);
+  if (cache && is_small(bytes + head, stream) && (*out = cache->take(bytes, head))) [[likely]]
+    return TENON_OK;
+  return allocate_slowly(device, bytes, stream, out, err, head);
 }
 
-void deallocate(Device& device, void* data, uint64_t bytes, tenon_stream stream) noexcept {
+void deallocate(Device& device, void* data, uint64_t bytes, tenon_stream stream,
+                uint64_t head) noexcept {
   if (!data) return;
-  if (is_small(bytes, stream)) [[likely]] {
-    if (ThreadCache* cache = find_thread_cache(device)) [[likely]] {
-      if (cache->give(data, bytes)) [[likely]]
-        return;
-    }
-  }
-  deallocate_slowly(device, data, bytes, stream);
+  ThreadCache* cache = find_thread_cache(device);
+  if (cache && is_small(bytes + head, stream) && cache->give(data, bytes, head)) [[likely]]
+    return;
+  deallocate_slowly(device, data, bytes, stream, head);
 }
 
 void record_use(Device& device, void* data, tenon_stream stream) noexcept {

@@ -41,9 +41,31 @@ ThreadCache::~ThreadCache() {
   memory_.usage().leave(*this);
 }
 
+void* ThreadCache::take_large(uint64_t bytes) {
+  if (bytes != large_bytes_) return drop_large(), nullptr;
+  unpoison(large_, bytes);
+  count_allocation(bytes);
+  large_bytes_ = 0;
+  return std::exchange(large_, nullptr);
+}
+
+void ThreadCache::give_large(void* data, uint64_t bytes) {
+  drop_large();
+  poison(data, bytes);
+  large_ = data;
+  large_bytes_ = bytes;
+  count_free(bytes);
+}
+
+void ThreadCache::drop_large() {
+  if (large_) memory_.deallocate(std::exchange(large_, nullptr));
+  large_bytes_ = 0;
+}
+
 tenon_status ThreadCache::refill(uint64_t bytes, tenon_err* err) {
   uint32_t size_class = class_of(bytes);
   List& list = lists_[size_class];
+  drop_large();
   return memory_.allocate_chain(size_class, &list.head, &list.count, err);
 }
 
@@ -54,6 +76,7 @@ void ThreadCache::spill(uint32_t size_class) {
 }
 
 void ThreadCache::drain() {
+  drop_large();
   for (uint32_t i = 0; i < kClassCount; ++i) spill(i);
 }
 

@@ -15,27 +15,29 @@ namespace tenon::core {
 
 class DeviceMemory;
 
+inline constexpr uint64_t kMaxLargeBytes = uint64_t{64} << 20;  // that a thread holds back
+
 class ThreadCache : public ThreadUsage {
  public:
   explicit ThreadCache(DeviceMemory& memory);
   ~ThreadCache();  // gives everything back
 
-  // NULL: the class is empty.
-  void* take(uint64_t bytes) {
-    List& list = lists_[class_of(bytes)];
+  // NULL: the class is empty. `head` bytes in front of those that are asked for are not counted.
+  void* take(uint64_t bytes, uint64_t head = 0) {
+    List& list = lists_[class_of(bytes + head)];
     void* data = list.head;
     if (!data) [[unlikely]]
       return nullptr;
     std::memcpy(&list.head, data, sizeof(void*));
     --list.count;
-    unpoison(data, bytes);
+    unpoison(data, bytes + head);
     count_allocation(bytes);
     return data;
   }
 
   // False: the class is full.
-  bool give(void* data, uint64_t bytes) {
-    uint32_t size_class = class_of(bytes);
+  bool give(void* data, uint64_t bytes, uint64_t head = 0) {
+    uint32_t size_class = class_of(bytes + head);
     List& list = lists_[size_class];
     if (list.count >= list.limit) [[unlikely]]
       return false;
@@ -48,6 +50,12 @@ class ThreadCache : public ThreadUsage {
     return true;
   }
 
+  // The large block that the thread gave back last, if it has so many bytes; NULL: it has not, and
+  // is with the device before any other block is taken there. So one that is held back is nowhere
+  // in the way, and a step needs no more memory than without.
+  void* take_large(uint64_t bytes);
+  void give_large(void* data, uint64_t bytes);
+
   // Fetch blocks of the class that holds `bytes`.
   tenon_status refill(uint64_t bytes, tenon_err* err);
   // Give all of a class back to the device.
@@ -55,13 +63,11 @@ class ThreadCache : public ThreadUsage {
   void drain();
 
   void count_allocation(uint64_t bytes) {
-    allocated(bytes);
-    if (has_drifted()) [[unlikely]]
+    if (allocated(bytes)) [[unlikely]]
       publish();
   }
   void count_free(uint64_t bytes) {
-    freed(bytes);
-    if (has_drifted()) [[unlikely]]
+    if (freed(bytes)) [[unlikely]]
       publish();
   }
 
@@ -72,8 +78,11 @@ class ThreadCache : public ThreadUsage {
     uint32_t limit = 0;  // class_limit, near at hand
   };
   void publish();
+  void drop_large();
 
   List lists_[kClassCount];
+  void* large_ = nullptr;  // with the thread, though nobody uses it
+  uint64_t large_bytes_ = 0;
   DeviceMemory& memory_;
 };
 

@@ -23,21 +23,20 @@ struct UsageTotals {
 // Written by its thread alone, with plain loads and stores; read by whoever asks.
 class ThreadUsage {
  public:
-  void allocated(uint64_t bytes) {
+  // Whether it is time to publish.
+  bool allocated(uint64_t bytes) {
     bump(allocations_);
     int64_t drift = drift_.load(std::memory_order_relaxed) + static_cast<int64_t>(bytes);
     drift_.store(drift, std::memory_order_relaxed);
     if (drift > peak_.load(std::memory_order_relaxed))
       peak_.store(drift, std::memory_order_relaxed);
+    return drift > kDrift;
   }
-  void freed(uint64_t bytes) {
-    drift_.store(drift_.load(std::memory_order_relaxed) - static_cast<int64_t>(bytes),
-                 std::memory_order_relaxed);
+  bool freed(uint64_t bytes) {
+    int64_t drift = drift_.load(std::memory_order_relaxed) - static_cast<int64_t>(bytes);
+    drift_.store(drift, std::memory_order_relaxed);
     bump(frees_);
-  }
-  bool has_drifted() const {
-    int64_t drift = drift_.load(std::memory_order_relaxed);
-    return drift > kDrift || drift < -kDrift;
+    return drift < -kDrift;
   }
 
  private:
