@@ -15,67 +15,63 @@
 namespace tenon::core {
 namespace {
 
-// Free blocks of one size, kept per thread. Plain data, so that access is one thread-local read; the
+// Free blocks of tensors, kept per thread. Plain data, so that access is one thread-local read; the
 // guard below returns the blocks when the thread ends.
 struct BlockList {
   void* head = nullptr;
   uint32_t room = 0;  // for so many blocks more; none before the guard exists and after it has gone
 };
-constinit thread_local BlockList tensor_blocks;
-constinit thread_local BlockList storage_blocks;
+constinit thread_local BlockList free_blocks;
 
 // A program may keep thousands of tensors for some time and drop them together, step after step; so many
-// blocks of both lists are 1 MiB.
+// blocks are 1 MiB.
 struct ThreadGuard {
-  ThreadGuard() { tensor_blocks.room = storage_blocks.room = 4096; }
+  ThreadGuard() { free_blocks.room = 4096; }
   ~ThreadGuard() {
-    for (BlockList* list : {&tensor_blocks, &storage_blocks}) {
-      list->room = 0;
-      while (void* block = list->head) {
-        std::memcpy(&list->head, block, sizeof(void*));
-        std::free(block);
-      }
+    free_blocks.room = 0;
+    while (void* block = free_blocks.head) {
+      std::memcpy(&free_blocks.head, block, sizeof(void*));
+      std::free(block);
     }
   }
 };
 
-template <class T>
-void* take_block(BlockList& list) {
-  if (void* block = list.head) [[likely]] {
-    std::memcpy(&list.head, block, sizeof(void*));
-    ++list.room;
+void* take_block() {
+  if (void* block = free_blocks.head) [[likely]] {
+    std::memcpy(&free_blocks.head, block, sizeof(void*));
+    ++free_blocks.room;
     return block;
   }
-  return std::aligned_alloc(64, (sizeof(T) + 63) / 64 * 64);
+  return std::aligned_alloc(64, sizeof(TensorImpl));
 }
 
-void give_block(BlockList& list, void* block) {
-  if (list.room == 0) [[unlikely]] {
+void give_block(void* block) {
+  if (free_blocks.room == 0) [[unlikely]] {
     static thread_local ThreadGuard guard;
-    if (list.room == 0) return std::free(block);
+    if (free_blocks.room == 0) return std::free(block);
   }
-  std::memcpy(block, &list.head, sizeof(void*));
-  list.head = block;
-  --list.room;
+  std::memcpy(block, &free_blocks.head, sizeof(void*));
+  free_blocks.head = block;
+  --free_blocks.room;
+}
+
+// Data of up to so many bytes lie in one block of the device with their tensor, where threads have
+// caches of its blocks. More would waste what a size class is larger than a power of two.
+constexpr uint64_t kMaxOwnData = 1024;
+
+void free_own_block(Storage& own) {
+  // `own` is the last member.
+  TensorImpl* tensor = reinterpret_cast<TensorImpl*>(&own + 1) - 1;
+  if (own.has_data)
+    deallocate(*own.device, tensor, own.bytes, nullptr, sizeof(TensorImpl));
+  else
+    give_block(tensor);
 }
 
 // Inline, as is create_tensor's use of it: making a tensor is most of what a call on a small one costs.
-[[gnu::always_inline]] inline TensorImpl* new_tensor_block(int32_t ndim) {
-  void* block = take_block<TensorImpl>(tensor_blocks);
-  if (!block) [[unlikely]]
-    return nullptr;
-  auto* tensor = static_cast<TensorImpl*>(block);
-  tensor->shape = tensor->inline_dims;
-  tensor->strides = tensor->inline_dims + kInlineDims;
-  if (ndim > kInlineDims) [[unlikely]] {
-    auto* dims = static_cast<int64_t*>(std::malloc(2 * sizeof(int64_t) * static_cast<size_t>(ndim)));
-    if (!dims) {
-      give_block(tensor_blocks, block);
-      return nullptr;
-    }
-    tensor->shape = dims;
-    tensor->strides = dims + ndim;
-  }
+[[gnu::always_inline]] inline void begin_tensor(TensorImpl* tensor, int32_t ndim, int64_t* dims) {
+  tensor->shape = dims;
+  tensor->strides = dims + ndim;  // of few dimensions in the same line
   tensor->ndim = ndim;
   tensor->byte_offset = 0;
   tensor->flags = 0;
@@ -83,6 +79,19 @@ void give_block(BlockList& list, void* block) {
   tensor->reserved = 0;
   new (&tensor->references) std::atomic<uint32_t>(1);
   tensor->has_extensions = 0;
+  tensor->has_own = false;
+}
+
+[[gnu::always_inline]] inline TensorImpl* new_tensor_block(int32_t ndim) {
+  auto* tensor = static_cast<TensorImpl*>(take_block());
+  if (!tensor) [[unlikely]]
+    return nullptr;
+  int64_t* dims = tensor->inline_dims;
+  if (ndim > kInlineDims) [[unlikely]] {
+    dims = static_cast<int64_t*>(std::malloc(2 * sizeof(int64_t) * static_cast<size_t>(ndim)));
+    if (!dims) return give_block(tensor), nullptr;
+  }
+  begin_tensor(tensor, ndim, dims);
   return tensor;
 }
 
@@ -96,29 +105,36 @@ void set_dtype_and_device(TensorImpl* tensor, int32_t dtype, const Device& devic
 
 void release_storage(Storage* storage) noexcept {
   if (!drop_reference(storage->references)) return;
-  if (storage->device)
+  if (storage->device && !storage->has_data)
     deallocate(*storage->device, storage->data, storage->bytes, storage->stream);
   else if (storage->drop)
     storage->drop(storage->drop_user);
-  give_block(storage_blocks, storage);
+  if (drop_reference(storage->block_holders)) free_own_block(*storage);
 }
 
 }  // namespace
 
-Storage* new_storage() {
-  void* block = take_block<Storage>(storage_blocks);
-  return block ? new (block) Storage : nullptr;
-}
-
 tenon_status create_tensor(Device& device, int32_t dtype, int32_t ndim, const int64_t* shape,
                            TensorImpl** out, tenon_err* err) {
-  TensorImpl* tensor = new_tensor_block(ndim);
-  if (!tensor) return fail_host_memory(err);
   int64_t numel = 1;
+  for (int32_t axis = ndim - 1; axis >= 0; --axis) numel *= shape[axis];
+  uint64_t bytes = static_cast<uint64_t>(numel) * dtype_size(dtype);
+  TensorImpl* tensor;
+  bool has_data = bytes - 1 < kMaxOwnData && ndim <= kInlineDims &&
+                  device.cache_slot.load(std::memory_order_relaxed) != 0;
+  if (has_data) [[likely]] {
+    void* block;
+    TENON_TRY(allocate(device, bytes, nullptr, &block, err, sizeof(TensorImpl)));
+    tensor = static_cast<TensorImpl*>(block);
+    begin_tensor(tensor, ndim, tensor->inline_dims);
+  } else if (!(tensor = new_tensor_block(ndim))) {
+    return fail_host_memory(err);
+  }
+  int64_t stride = 1;
   for (int32_t axis = ndim - 1; axis >= 0; --axis) {
     tensor->shape[axis] = shape[axis];
-    tensor->strides[axis] = numel;
-    numel *= shape[axis];
+    tensor->strides[axis] = stride;
+    stride *= shape[axis];
   }
   if (numel == 0) contiguous_strides(ndim, shape, tensor->strides);
   set_dtype_and_device(tensor, dtype, device);
@@ -127,24 +143,19 @@ tenon_status create_tensor(Device& device, int32_t dtype, int32_t ndim, const in
   tensor->data = nullptr;
   tensor->storage = nullptr;
   if (device.id != TENON_DEVICE_META) {
-    Storage* storage = new_storage();
-    if (!storage) {
-      destroy_tensor(tensor);
-      return fail_host_memory(err);
-    }
-    tensor->storage = storage;
-    uint64_t bytes = static_cast<uint64_t>(numel) * dtype_size(dtype);
-    if (bytes != 0) {
+    Storage* storage = make_own_storage(tensor);
+    storage->has_data = has_data;
+    storage->device = &device;
+    storage->bytes = bytes;
+    if (has_data) [[likely]] {
+      storage->data = tensor + 1;
+    } else if (bytes != 0) {
       storage->stream = current_stream(device);
       tenon_status status = allocate(device, bytes, storage->stream, &storage->data, err);
-      if (status != TENON_OK) [[unlikely]] {
-        destroy_tensor(tensor);
-        return status;
-      }
-      storage->device = &device;
-      storage->bytes = bytes;
-      tensor->data = storage->data;
+      if (status != TENON_OK) [[unlikely]]
+        return destroy_tensor(tensor), status;
     }
+    tensor->data = storage->data;
   }
   *out = tensor;
   return TENON_OK;
@@ -257,9 +268,16 @@ void destroy_tensor(TensorImpl* tensor) noexcept {
     if (kept & (1u << kBaseSlot)) release(static_cast<TensorImpl*>(tensor->extensions[kBaseSlot]));
     if (kept & ~(1u << kBaseSlot)) drop_extensions(tensor);
   }
+  if (tensor->shape != tensor->inline_dims) [[unlikely]]
+    std::free(tensor->shape);
+  if (tensor->storage == &tensor->own) {
+    // Nobody else counts holders while the storage is in use. From here on the block is the storage's.
+    tensor->own.block_holders.store(1, std::memory_order_relaxed);
+    return release_storage(&tensor->own);
+  }
   if (tensor->storage) release_storage(tensor->storage);
-  if (tensor->shape != tensor->inline_dims) std::free(tensor->shape);
-  give_block(tensor_blocks, tensor);
+  if (!tensor->has_own) return give_block(tensor);
+  if (drop_reference(tensor->own.block_holders)) free_own_block(tensor->own);  // was assigned another
 }
 
 }  // namespace tenon::core

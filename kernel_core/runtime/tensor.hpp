@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The core's own tensor: the 64-byte view that kernels see, and the bookkeeping behind it.
 //
-// A tensor and its storage are separate: views share a storage and its version counter. Both are
-// 64-byte-aligned blocks from thread-local free lists, so that making one costs no call to malloc.
+// A tensor and its storage are separate objects, because views share a storage and its version
+// counter, but of a tensor that is no view both lie in one block, which lives as long as either of
+// them; small data of the host lie behind them (tensor.cpp). So a small tensor is one piece of memory.
 #pragma once
 
 #include <sys/single_threaded.h>
 #include <tenon/abi.h>
 
 #include <atomic>
+#include <new>
 
 #include "kernel_core/runtime/device.hpp"
 #include "kernel_core/types/dtype.hpp"
@@ -19,6 +21,8 @@ namespace tenon::core {
 struct Storage {
   std::atomic<uint32_t> references{1};
   std::atomic<uint32_t> version{0};
+  std::atomic<uint32_t> block_holders{2};  // of the block it lies in: that tensor, and this storage
+  bool has_data = false;                   // `data` lie in that block, too
   void* data = nullptr;
   uint64_t bytes = 0;
   Device* device = nullptr;       // whose allocator takes the memory back; NULL: `drop` does
@@ -33,12 +37,20 @@ inline constexpr int32_t kBaseSlot = 0;  // the host's own: the tensor that a vi
 
 struct TensorImpl : tenon_tensor {
   std::atomic<uint32_t> references;
-  uint32_t has_extensions;  // bit per slot that is set
+  uint16_t has_extensions;  // bit per slot that is set
+  bool has_own;             // it was made with a storage; views and tensors of the meta device are not
   Storage* storage;         // NULL on the meta device
   void* extensions[kExtensionSlots];
   int64_t inline_dims[2 * kInlineDims];  // shape, then strides; more dimensions live on the heap
+  Storage own;                           // if has_own
 };
-static_assert(sizeof(TensorImpl) == 192, "three cache lines");
+static_assert(sizeof(TensorImpl) == 256, "whole cache lines, for data to lie behind");
+
+// A new storage for a tensor that has none, in its block.
+inline Storage* make_own_storage(TensorImpl* tensor) {
+  tensor->has_own = true;
+  return tensor->storage = new (&tensor->own) Storage;
+}
 
 inline TensorImpl* impl(tenon_tensor* tensor) { return static_cast<TensorImpl*>(tensor); }
 inline const TensorImpl* impl(const tenon_tensor* tensor) {

@@ -10,8 +10,6 @@
 
 namespace tenon::core {
 
-Storage* new_storage();
-
 namespace slots {
 
 tenon_status tensor_create(tenon_device_id device_id, int32_t dtype, int32_t ndim, const int64_t* shape,
@@ -42,22 +40,22 @@ tenon_status tensor_wrap(tenon_device_id device_id, int32_t dtype, int32_t ndim,
   if (!strides) contiguous_strides(ndim, shape, own_strides), strides = own_strides;
   Extent extent = extent_of(ndim, shape, strides);  // create_view refuses strides that reach too far
 
-  // A base that starts at the lowest byte; the tensor is a view of it.
-  Storage* storage = new_storage();
-  if (!storage) return fail_host_memory(err);
+  // A view of a base that starts at the lowest byte, whose storage it gets as its own.
   TensorImpl base{};
-  base.storage = storage;
+  base.storage = &base.own;
   base.data = data;
   base.device = device->id;
   base.dl_device_type = device->info.dl_device_type;
   base.dl_device_id = static_cast<int32_t>(TENON_DEVICE_INDEX(device->id));
   base.flags = static_cast<uint16_t>(flags & TENON_TENSOR_READONLY);
   uint64_t size = dtype_size(dtype);
-  storage->data = data ? static_cast<char*>(data) + static_cast<uint64_t>(extent.low) * size : nullptr;
-  storage->bytes = (static_cast<uint64_t>(extent.high) - static_cast<uint64_t>(extent.low) + 1) * size;
-  storage->references.store(0, std::memory_order_relaxed);  // the view adds the only one
+  base.own.data = data ? static_cast<char*>(data) + static_cast<uint64_t>(extent.low) * size : nullptr;
+  base.own.bytes = (static_cast<uint64_t>(extent.high) - static_cast<uint64_t>(extent.low) + 1) * size;
   TensorImpl* tensor;
   TENON_TRY(create_view(base, dtype, ndim, shape, strides, 0, &tensor, err));
+  Storage* storage = make_own_storage(tensor);
+  storage->data = base.own.data;
+  storage->bytes = base.own.bytes;
   storage->drop = drop;
   storage->drop_user = user;
   *out = tensor;
@@ -115,8 +113,8 @@ tenon_status tensor_assign(tenon_tensor* tensor, tenon_tensor* source, tenon_err
   std::swap(to->extensions[kBaseSlot], fresh->extensions[kBaseSlot]);
   fresh->has_extensions = to->has_extensions & kBase;
   to->has_extensions &= ~kBase;
-  if (fresh_inline) to->shape = to->inline_dims, to->strides = to->inline_dims + kInlineDims;
-  if (to_inline) fresh->shape = fresh->inline_dims, fresh->strides = fresh->inline_dims + kInlineDims;
+  if (fresh_inline) to->shape = to->inline_dims, to->strides = to->inline_dims + to->ndim;
+  if (to_inline) fresh->shape = fresh->inline_dims, fresh->strides = fresh->inline_dims + fresh->ndim;
   release(fresh);
   return TENON_OK;
 }
