@@ -140,7 +140,6 @@ class DeviceMemory final : public DeviceResource {
   void drop_uses(tenon_stream stream) noexcept;
   Hold* find_hold(uint64_t number) noexcept;
   Hold* recording_of(tenon_stream stream) noexcept;
-  tenon_stream request_stream(tenon_stream stream) noexcept;
   void note_use(Block* block, Hold& hold) noexcept;
   void park(Block* block) noexcept;
 

@@ -75,11 +75,6 @@ Hold* DeviceMemory::recording_of(tenon_stream stream) noexcept {
   return nullptr;
 }
 
-// On a stream that is being recorded a plugin might record the allocation too.
-tenon_stream DeviceMemory::request_stream(tenon_stream stream) noexcept {
-  return recording_of(stream) ? nullptr : stream;
-}
-
 void DeviceMemory::note_use(Block* block, Hold& hold) noexcept {
   // end_hold says so, and the recording is dropped.
   if (!add_use(block, nullptr, hold.number)) hold.is_incomplete = true;

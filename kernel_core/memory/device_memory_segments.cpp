@@ -48,10 +48,7 @@ tenon_status DeviceMemory::grow(Arena& arena, uint64_t bytes, Block** out, tenon
   if (status == TENON_OUT_OF_MEMORY) {
     ++totals_.retries;
     poll_pending(true);
-    if (Block* block = (small ? arena.small : arena.large).find(bytes)) {
-      *out = block;
-      return TENON_OK;
-    }
+    if ((*out = (small ? arena.small : arena.large).find(bytes))) return TENON_OK;
     trim_locked();
     size = device_.opaque_memory || device_.pool ? bytes : round_up(bytes, kRetryGranule);
     said = {};
@@ -71,12 +68,13 @@ uint64_t DeviceMemory::raw_align(uint64_t bytes) const {
 
 tenon_status DeviceMemory::raw_allocate(uint64_t bytes, tenon_stream stream, void** out,
                                         tenon_err* err) {
+  // On a stream that is being recorded a plugin might record the allocation too.
   tenon_alloc_request request = {.struct_size = sizeof request,
                                  .kind = TENON_ALLOC_DEVICE,
                                  .must_understand = 0,
                                  .bytes = bytes,
                                  .align = raw_align(bytes),
-                                 .stream = request_stream(stream)};
+                                 .stream = recording_of(stream) ? nullptr : stream};
   void* data = nullptr;
   auto alloc = device_.pool ? device_.pool->pool_alloc : device_.api->alloc;
   TENON_TRY(device_result(device_, raw_call(), alloc(device_.handle, &request, &data, err), err));

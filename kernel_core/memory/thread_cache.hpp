@@ -86,8 +86,7 @@ class ThreadCache : public ThreadUsage {
   DeviceMemory& memory_;
 };
 
-inline constexpr int8_t kCachedDevices =
-    4;  // further host-memory devices work without thread caches
+inline constexpr int8_t kCachedDevices = 4;  // further devices work without
 extern constinit thread_local ThreadCache* thread_caches[kCachedDevices + 1];
 
 // The calling thread's cache for this device; NULL if there is none, or none yet.

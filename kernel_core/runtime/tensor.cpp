@@ -8,6 +8,7 @@
 
 #include "kernel_core/abi/slots.hpp"
 #include "kernel_core/memory/allocator.hpp"
+#include "kernel_core/memory/thread_cache.hpp"
 #include "kernel_core/runtime/stream.hpp"
 #include "kernel_core/runtime/tensor_extension.hpp"
 #include "kernel_core/runtime/tensor_shape.hpp"
@@ -17,11 +18,10 @@ namespace {
 
 // Free blocks of tensors, kept per thread. Plain data, so that access is one thread-local read; the
 // guard below returns the blocks when the thread ends.
-struct BlockList {
+constinit thread_local struct {
   void* head = nullptr;
   uint32_t room = 0;  // for so many blocks more; none before the guard exists and after it has gone
-};
-constinit thread_local BlockList free_blocks;
+} free_blocks;
 
 // A program may keep thousands of tensors for some time and drop them together, step after step; so many
 // blocks are 1 MiB.
@@ -59,22 +59,14 @@ void give_block(void* block) {
 // caches of its blocks. More would waste what a size class is larger than a power of two.
 constexpr uint64_t kMaxOwnData = 1024;
 
-void free_own_block(Storage& own) {
-  // `own` is the last member.
-  TensorImpl* tensor = reinterpret_cast<TensorImpl*>(&own + 1) - 1;
-  if (own.has_data)
-    deallocate(*own.device, tensor, own.bytes, nullptr, sizeof(TensorImpl));
-  else
-    give_block(tensor);
-}
-
 // Inline, as is create_tensor's use of it: making a tensor is most of what a call on a small one costs.
-[[gnu::always_inline]] inline void begin_tensor(TensorImpl* tensor, int32_t ndim, int64_t* dims) {
+[[gnu::always_inline]] inline void begin_tensor(TensorImpl* tensor, int32_t ndim, int64_t* dims,
+                                                uint16_t flags) {
   tensor->shape = dims;
   tensor->strides = dims + ndim;  // of few dimensions in the same line
   tensor->ndim = ndim;
   tensor->byte_offset = 0;
-  tensor->flags = 0;
+  tensor->flags = flags;
   tensor->layers = 0;
   tensor->reserved = 0;
   new (&tensor->references) std::atomic<uint32_t>(1);
@@ -91,7 +83,7 @@ void free_own_block(Storage& own) {
     dims = static_cast<int64_t*>(std::malloc(2 * sizeof(int64_t) * static_cast<size_t>(ndim)));
     if (!dims) return give_block(tensor), nullptr;
   }
-  begin_tensor(tensor, ndim, dims);
+  begin_tensor(tensor, ndim, dims, 0);
   return tensor;
 }
 
@@ -103,13 +95,24 @@ void set_dtype_and_device(TensorImpl* tensor, int32_t dtype, const Device& devic
   tensor->dl_device_id = static_cast<int32_t>(TENON_DEVICE_INDEX(device.id));
 }
 
-void release_storage(Storage* storage) noexcept {
-  if (!drop_reference(storage->references)) return;
-  if (storage->device && !storage->has_data)
-    deallocate(*storage->device, storage->data, storage->bytes, storage->stream);
-  else if (storage->drop)
-    storage->drop(storage->drop_user);
-  if (drop_reference(storage->block_holders)) free_own_block(*storage);
+void free_block(Storage& own) {
+  TensorImpl* tensor = reinterpret_cast<TensorImpl*>(&own + 1) - 1;  // `own` is its last member
+  if (own.has_data) return deallocate(*own.device, tensor, own.bytes, nullptr, sizeof(TensorImpl));
+  give_block(tensor);
+}
+
+// Nobody uses the storage any more.
+[[gnu::noinline]] void end_storage(Storage& storage) noexcept {
+  if (storage.device && !storage.has_data)
+    deallocate(*storage.device, storage.data, storage.bytes, storage.stream);
+  else if (!storage.device && storage.drop)
+    storage.drop(storage.drop_user);
+  if (drop_reference(storage.block_holders)) free_block(storage);
+}
+
+[[gnu::noinline, gnu::cold]] void drop_what_is_rare(TensorImpl* tensor) noexcept {
+  drop_extensions(tensor);
+  if (tensor->shape != tensor->inline_dims) std::free(tensor->shape);
 }
 
 }  // namespace
@@ -119,14 +122,16 @@ tenon_status create_tensor(Device& device, int32_t dtype, int32_t ndim, const in
   int64_t numel = 1;
   for (int32_t axis = ndim - 1; axis >= 0; --axis) numel *= shape[axis];
   uint64_t bytes = static_cast<uint64_t>(numel) * dtype_size(dtype);
-  TensorImpl* tensor;
   bool has_data = bytes - 1 < kMaxOwnData && ndim <= kInlineDims &&
                   device.cache_slot.load(std::memory_order_relaxed) != 0;
+  TensorImpl* tensor;
   if (has_data) [[likely]] {
-    void* block;
-    TENON_TRY(allocate(device, bytes, nullptr, &block, err, sizeof(TensorImpl)));
+    ThreadCache* cache = find_thread_cache(device);
+    void* block = cache ? cache->take(bytes, sizeof(TensorImpl)) : nullptr;
+    if (!block) [[unlikely]]
+      TENON_TRY(allocate(device, bytes, nullptr, &block, err, sizeof(TensorImpl)));
     tensor = static_cast<TensorImpl*>(block);
-    begin_tensor(tensor, ndim, tensor->inline_dims);
+    begin_tensor(tensor, ndim, tensor->inline_dims, TENON_TENSOR_CONTIGUOUS);
   } else if (!(tensor = new_tensor_block(ndim))) {
     return fail_host_memory(err);
   }
@@ -144,10 +149,10 @@ tenon_status create_tensor(Device& device, int32_t dtype, int32_t ndim, const in
   tensor->storage = nullptr;
   if (device.id != TENON_DEVICE_META) {
     Storage* storage = make_own_storage(tensor);
-    storage->has_data = has_data;
     storage->device = &device;
     storage->bytes = bytes;
     if (has_data) [[likely]] {
+      storage->has_data = true;
       storage->data = tensor + 1;
     } else if (bytes != 0) {
       storage->stream = current_stream(device);
@@ -264,20 +269,20 @@ tenon_status slots::tensor_view_of(tenon_tensor* base, int32_t dtype, int32_t nd
 
 void destroy_tensor(TensorImpl* tensor) noexcept {
   // Extensions may release further tensors; this one is unreachable by now.
-  if (uint32_t kept = tensor->has_extensions) {
-    if (kept & (1u << kBaseSlot)) release(static_cast<TensorImpl*>(tensor->extensions[kBaseSlot]));
-    if (kept & ~(1u << kBaseSlot)) drop_extensions(tensor);
+  uint32_t kept = tensor->has_extensions;
+  if (kept & ~(1u << kBaseSlot) || tensor->shape != tensor->inline_dims) [[unlikely]]
+    drop_what_is_rare(tensor);
+  if (kept & (1u << kBaseSlot)) release(static_cast<TensorImpl*>(tensor->extensions[kBaseSlot]));
+  Storage *storage = tensor->storage, &own = tensor->own;
+  if (storage == &own) {
+    // Nobody else counts holders while it is in use. From here on the block is the storage's.
+    own.block_holders.store(1, std::memory_order_relaxed);
+    if (!drop_reference(own.references)) return;
+    return own.has_data ? free_block(own) : end_storage(own);
   }
-  if (tensor->shape != tensor->inline_dims) [[unlikely]]
-    std::free(tensor->shape);
-  if (tensor->storage == &tensor->own) {
-    // Nobody else counts holders while the storage is in use. From here on the block is the storage's.
-    tensor->own.block_holders.store(1, std::memory_order_relaxed);
-    return release_storage(&tensor->own);
-  }
-  if (tensor->storage) release_storage(tensor->storage);
+  if (storage && drop_reference(storage->references)) end_storage(*storage);
   if (!tensor->has_own) return give_block(tensor);
-  if (drop_reference(tensor->own.block_holders)) free_own_block(tensor->own);  // was assigned another
+  if (drop_reference(own.block_holders)) free_block(own);  // it was assigned another storage
 }
 
 }  // namespace tenon::core

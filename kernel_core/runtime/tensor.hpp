@@ -27,8 +27,8 @@ struct Storage {
   uint64_t bytes = 0;
   Device* device = nullptr;       // whose allocator takes the memory back; NULL: `drop` does
   tenon_stream stream = nullptr;  // on which it was allocated
-  tenon_drop_fn drop = nullptr;
-  void* drop_user = nullptr;
+  tenon_drop_fn drop;             // if there is no device; may be NULL
+  void* drop_user;
 };
 
 inline constexpr int32_t kInlineDims = 5;
