@@ -72,6 +72,24 @@ def test_matmul_of_reversed_and_repeated_rows(dtype, device):
     np.testing.assert_array_equal(wide, np.broadcast_to(a[0], (20, 30)) @ b)
 
 
+@pytest.mark.parametrize("columns", [61, 64])
+@pytest.mark.parametrize("begin, length", [(0, 32), (1, 32), (1, 33), (2, 58)])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "int8"])
+def test_matmul_of_parts_that_begin_anywhere(dtype, begin, length, columns, device):
+    """Kernels that read several elements at once meet none of their boundaries."""
+    rng = np.random.default_rng(length)
+    (a, x), (b, y) = whole(rng, (30, columns), dtype), whole(rng, (41, columns), dtype)
+    part = slice(begin, begin + length)
+    x, y = x.to(device)[:, part], y.to(device)[:, part]
+    for got, want in (
+        (x @ y.T, a[:, part] @ b[:, part].T),
+        (x[:, :30] @ y[:30], a[:, part][:, :30] @ b[:30, part]),
+    ):
+        got = got.to("cpu")
+        got = got.to(tenon.float32) if "float" in dtype else got
+        np.testing.assert_array_equal(got.numpy(), want)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize("rows", [1, 5, 20])
 def test_matmul_keeps_nan_and_infinity_in_their_rows(dtype, rows, device):

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "gemm_blocked.hpp"
+#include "gemm_pairs.hpp"
 #include "kernel.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {

@@ -86,8 +86,7 @@ template <class Target, class Element, class Sum>
   } else if constexpr (Lanes<Sum>::kMasked) {
     for (int64_t s = 0; s < n; s += kWidth<Sum>) {
       const Lanes<Sum> lanes(n - s);
-      const auto sum = lanes.load(from + s);
-      lanes.store(to + s, accumulate ? lanes.load(to + s) + sum : sum);
+      store_sums(lanes, to + s, lanes.load(from + s), accumulate);
     }
   } else {
     for (int64_t s = 0; s < n; ++s) to[s] = accumulate ? Sum(to[s] + from[s]) : from[s];
@@ -106,26 +105,29 @@ void run_tile(int64_t rows, int64_t columns, int64_t k, const typename Format::P
   const bool in_place = !converts_sums<Target> && target.dense_from(j) >= columns &&
                         (Lanes<Sum>::kMasked || last == width);
   alignas(64) Sum tile[kTileRows * panel];
+  const auto multiply = [&]<class Element>(Element* to, int64_t to_row, int64_t lanes, bool add) {
+    const auto micro = columns > width ? choose_micro<Format, 2, Element>(rows)
+                                       : choose_micro<Format, 1, Element>(rows);
+    micro.run(k, a, a_row, a_column, b, b_row, to, to_row, lanes, add, ahead);
+    return micro.rows;
+  };
   while (rows > 0) {
-    const Micro<Format> micro =
-        columns > width ? choose_micro<Format, 2>(rows) : choose_micro<Format, 1>(rows);
-    if (in_place) {
-      if constexpr (!converts_sums<Target>) {
-        micro.run(k, a, a_row, a_column, b, b_row, target.at(j) + i * target.row, target.row, last,
-                  accumulate, ahead);
-      }
-    } else {
-      micro.run(k, a, a_row, a_column, b, b_row, tile, panel, width, false, ahead);
+    int done = 0;
+    if constexpr (!converts_sums<Target>) {
+      if (in_place) done = multiply(target.at(j) + i * target.row, target.row, last, accumulate);
+    }
+    if (!in_place) {
+      done = multiply(tile, panel, width, false);
       for (int64_t q = 0; q < columns;) {
         const int64_t run = std::min(columns - q, target.dense_from(j + q));
-        for (int r = 0; r < micro.rows; ++r) {
+        for (int r = 0; r < done; ++r) {
           put(target, target.at(j + q) + (i + r) * target.row, tile + r * panel + q, run,
               accumulate);
         }
         q += run;
       }
     }
-    rows -= micro.rows, i += micro.rows, a += micro.rows * a_row;
+    rows -= done, i += done, a += done * a_row;
   }
 }
 

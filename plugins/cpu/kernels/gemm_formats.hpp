@@ -27,6 +27,13 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
+// A vector of sums to elements of C.
+template <class T>
+[[gnu::always_inline]] inline void store_sums(const Lanes<T>& lanes, T* to,
+                                              typename VectorOf<T>::type sum, bool accumulate) {
+  lanes.store(to, accumulate ? lanes.load(to) + sum : sum);
+}
+
 template <class T>
 struct Plain {
   using Left = T;
@@ -65,11 +72,14 @@ struct Widened : Plain<float> {
   using Product = Plain<float>;
   using Swapped = Widened;
   static float value(Half source) { return source; }
+  [[gnu::always_inline]] static Operand operand(const Half* from, int64_t count = kOperand) {
+    return operand(from, Lanes<float>(count));
+  }
   [[gnu::always_inline]] static Operand operand(const Half* from,
-                                                [[maybe_unused]] int64_t count = kOperand) {
+                                                [[maybe_unused]] const Lanes<float>& lanes) {
     typedef uint16_t Bits __attribute__((vector_size(kVectorBytes / 2), aligned(2), may_alias));
 #ifdef __AVX512F__
-    const auto bits = _mm256_maskz_loadu_epi16(Lanes<float>::below(count), from);
+    const auto bits = _mm256_maskz_loadu_epi16(lanes.mask(), from);
 #else
     const Bits bits = *reinterpret_cast<const Bits*>(from);
 #endif
@@ -112,6 +122,14 @@ struct Bfloat16Pairs : Widened<BFloat16> {
   }
   [[gnu::always_inline]] static void dot(Vector& sum, Operand x, Operand y) { add(sum, x, y); }
 };
+
+[[gnu::always_inline]] inline void store_sums(const Lanes<float>& lanes, BFloat16* to,
+                                              VectorOf<float>::type sum, bool accumulate) {
+  if (accumulate) sum += Widened<BFloat16>::operand(to, lanes);
+  __m256i rounded;
+  asm("vcvtneps2bf16 %1, %0" : "=v"(rounded) : "v"(sum));
+  _mm256_mask_storeu_epi16(to, lanes.mask(), rounded);
+}
 #endif
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of 16-bit floats.
+#include "gemm_pairs.hpp"
 #include "gemm_parallel.hpp"
 
 #ifdef __AVX512F__
@@ -44,14 +45,18 @@ struct RoundedTarget {
   }
 };
 
-template <class Format, class Half>
+template <class Format, class Target, class Half>
 tenon_status run(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<Half> a, Matrix<Half> b,
                  Half* c, int64_t c_row, bool accumulate, const BatchOffsets& batch,
                  tenon_err* err) {
   using Packed = typename Format::Packed;
+  // Are sums complete when they leave the registers?
+  const bool at_once = 0 < k && k <= kBlockK * Format::kDepth && n > 1 &&
+                       way_of<Format>(m, n, k, a, b) == Way::kBlocked;
   constexpr int64_t most_columns = 512;  // sums of a tile stay in the second-level cache
-  const Tiles tiles(m, n, k, kPanel<Packed>, kBlockM, most_columns, batch);
-  const int64_t sums_bytes = (tiles.rows() * tiles.columns() * 4 + 63) / 64 * 64;
+  const Tiles tiles(m, n, k, kPanel<Packed>, at_once ? m : kBlockM, at_once ? n : most_columns,
+                    batch);
+  const int64_t sums_bytes = at_once ? 0 : (tiles.rows() * tiles.columns() * 4 + 63) / 64 * 64;
   const int64_t bytes = sums_bytes + blocked_bytes<Format>(tiles.rows(), tiles.columns());
   return parallel_with_memory(
       ctx, tiles.count(), tiles.work(), bytes, err, [&](int64_t t, void* memory) {
@@ -59,19 +64,17 @@ tenon_status run(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<Half> a
         const Matrix<Half> left{a.data + tile.a + tile.i * a.row, a.row, a.column},
             right{b.data + tile.b + tile.j * b.column, b.row, b.column};
         Half* to = c + tile.c + tile.i * c_row + tile.j;
-        float* sum = static_cast<float*>(memory);
-        void* packed = static_cast<char*>(memory) + sums_bytes;
-        if (0 < k && k <= kBlockK * Format::kDepth && tile.columns > 1 &&
-            way_of<Format>(tile.rows, tile.columns, k, left, right) == Way::kBlocked) {
+        if (at_once) {
           return multiply_blocked<typename Format::Product>(
               tile.rows, tile.columns, k, MatrixRows<Format>{left}, MatrixPanels<Format>{right},
-              RoundedTarget<Half>{to, c_row}, accumulate, packed);
+              Target{to, c_row}, accumulate, memory);
         }
+        float* sum = static_cast<float*>(memory);
         for (int64_t i = 0; accumulate && i < tile.rows; ++i) {
           widen_row(to + i * c_row, 1, tile.columns, sum + i * tile.columns);
         }
         multiply<Format>(tile.rows, tile.columns, k, left, right, sum, tile.columns, accumulate,
-                         packed);
+                         static_cast<char*>(memory) + sums_bytes);
         for (int64_t i = 0; i < tile.rows; ++i) {
           round_row(to + i * c_row, sum + i * tile.columns, tile.columns);
         }
@@ -88,11 +91,13 @@ tenon_status gemm_halves(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix
 #ifdef __AVX512F__
   if constexpr (std::is_same_v<Half, BFloat16>) {
     if (has_bfloat16_products()) {
-      return run<Bfloat16Pairs>(ctx, m, n, k, a, b, c, c_row, accumulate, batch, err);
+      return run<Bfloat16Pairs, MatrixTarget<BFloat16>>(ctx, m, n, k, a, b, c, c_row, accumulate,
+                                                        batch, err);
     }
   }
 #endif
-  return run<Widened<Half>>(ctx, m, n, k, a, b, c, c_row, accumulate, batch, err);
+  return run<Widened<Half>, RoundedTarget<Half>>(ctx, m, n, k, a, b, c, c_row, accumulate, batch,
+                                                 err);
 }
 
 template tenon_status gemm_halves<Float16>(tenon_ctx*, int64_t, int64_t, int64_t, Matrix<Float16>,

@@ -24,12 +24,12 @@ inline constexpr int64_t kAheadSteps = 16;
 
 // C[0..M) x [0..V vectors) = A * B, plus C where `accumulate`; of the last vector only the first
 // `last` columns, where the instruction set has masks. k and strides are in packed elements, c_row
-// in sums; rows of B are dense, and one more of them comes first if sums start from it.
-template <class Format, int M, int V>
+// in elements of C; rows of B are dense, and one more of them comes first if sums start from it.
+template <class Format, int M, int V, class Element>
 [[gnu::noinline]] void micro_kernel(int64_t k, const typename Format::Packed* a, int64_t a_row,
                                     int64_t a_column, const typename Format::Packed* b,
-                                    int64_t b_row, typename Format::Sum* c, int64_t c_row,
-                                    int64_t last, bool accumulate, const Ahead& ahead) {
+                                    int64_t b_row, Element* c, int64_t c_row, int64_t last,
+                                    bool accumulate, const Ahead& ahead) {
   using Packed = typename Format::Packed;
   using Sum = typename Format::Sum;
   using Vector = typename VectorOf<Sum>::type;
@@ -74,33 +74,31 @@ template <class Format, int M, int V>
   for (int i = 0; i < M; ++i) {
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
-      Sum* to = c + i * c_row + v * width;
-      const Lanes<Sum>& lanes = v + 1 < V ? all_sums : some_sums;
-      lanes.store(to, accumulate ? lanes.load(to) + sum[i][v] : sum[i][v]);
+      store_sums(v + 1 < V ? all_sums : some_sums, c + i * c_row + v * width, sum[i][v],
+                 accumulate);
     }
   }
 }
 
 // The kernels of one column count, for every number of rows that a tile may have.
-template <class Format>
+template <class Format, class Element>
 struct Micro {
   using Packed = typename Format::Packed;
-  using Sum = typename Format::Sum;
-  void (*run)(int64_t, const Packed*, int64_t, int64_t, const Packed*, int64_t, Sum*, int64_t,
+  void (*run)(int64_t, const Packed*, int64_t, int64_t, const Packed*, int64_t, Element*, int64_t,
               int64_t, bool, const Ahead&);
   int rows;
 };
 
 // The largest kernel of at most `rows` rows.
-template <class Format, int V>
-Micro<Format> choose_micro(int64_t rows) {
-  if (rows >= kTileRows) return {micro_kernel<Format, kTileRows, V>, kTileRows};
+template <class Format, int V, class Element>
+Micro<Format, Element> choose_micro(int64_t rows) {
+  if (rows >= kTileRows) return {micro_kernel<Format, kTileRows, V, Element>, kTileRows};
   if constexpr (kTileRows > 8) {
-    if (rows >= 8) return {micro_kernel<Format, 8, V>, 8};
+    if (rows >= 8) return {micro_kernel<Format, 8, V, Element>, 8};
   }
-  if (rows >= 4) return {micro_kernel<Format, 4, V>, 4};
-  if (rows >= 2) return {micro_kernel<Format, 2, V>, 2};
-  return {micro_kernel<Format, 1, V>, 1};
+  if (rows >= 4) return {micro_kernel<Format, 4, V, Element>, 4};
+  if (rows >= 2) return {micro_kernel<Format, 2, V, Element>, 2};
+  return {micro_kernel<Format, 1, V, Element>, 1};
 }
 
 // Columns of one panel of B.

@@ -17,12 +17,23 @@ inline uint32_t pair_of(uint16_t first, uint16_t second) {
 }
 
 #ifdef __AVX512F__
-// 16 rows of 16 elements, each read once, as a whole: two rounds within 128 bits, two of 128 bits.
-inline void transpose_16(const uint32_t* from, int64_t from_stride, uint32_t* to,
-                         int64_t to_stride) {
+// Up to 16 rows of 64 bytes, `from_stride` bytes apart, as up to 16 rows of 16 elements: two rounds
+// within 128 bits, two of 128 bits. What is not there reads as zeros.
+inline void transpose_16(const void* from, int64_t from_stride, int64_t rows, int64_t bytes,
+                         uint32_t* to, int64_t to_stride) {
   __m512i row[16], next[16];
+  const auto* first = static_cast<const char*>(from);
+  if (rows >= 16 && bytes >= 64) {
 #pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) row[i] = _mm512_loadu_si512(from + i * from_stride);
+    for (int i = 0; i < 16; ++i) row[i] = _mm512_loadu_si512(first + i * from_stride);
+  } else {
+    const auto some = Lanes<uint8_t>::below(bytes);
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) {  // no masks for what is not there: faults are slow to suppress
+      row[i] = __m512i{};
+      if (i < rows) row[i] = _mm512_maskz_loadu_epi8(some, first + i * from_stride);
+    }
+  }
 #pragma GCC unroll 8
   for (int i = 0; i < 16; i += 2) {
     next[i] = _mm512_maskz_unpacklo_epi32(0xffff, row[i], row[i + 1]);
@@ -42,29 +53,36 @@ inline void transpose_16(const uint32_t* from, int64_t from_stride, uint32_t* to
                   odd0 = _mm512_maskz_shuffle_i32x4(0xffff, row[q], row[4 + q], 0xdd),
                   even1 = _mm512_maskz_shuffle_i32x4(0xffff, row[8 + q], row[12 + q], 0x88),
                   odd1 = _mm512_maskz_shuffle_i32x4(0xffff, row[8 + q], row[12 + q], 0xdd);
-    _mm512_storeu_si512(to + q * to_stride, _mm512_maskz_shuffle_i32x4(0xffff, even0, even1, 0x88));
-    _mm512_storeu_si512(to + (4 + q) * to_stride,
-                        _mm512_maskz_shuffle_i32x4(0xffff, odd0, odd1, 0x88));
-    _mm512_storeu_si512(to + (8 + q) * to_stride,
-                        _mm512_maskz_shuffle_i32x4(0xffff, even0, even1, 0xdd));
-    _mm512_storeu_si512(to + (12 + q) * to_stride,
-                        _mm512_maskz_shuffle_i32x4(0xffff, odd0, odd1, 0xdd));
+    next[q] = _mm512_maskz_shuffle_i32x4(0xffff, even0, even1, 0x88);
+    next[4 + q] = _mm512_maskz_shuffle_i32x4(0xffff, odd0, odd1, 0x88);
+    next[8 + q] = _mm512_maskz_shuffle_i32x4(0xffff, even0, even1, 0xdd);
+    next[12 + q] = _mm512_maskz_shuffle_i32x4(0xffff, odd0, odd1, 0xdd);
+  }
+  const int64_t count = (bytes + 3) / 4;
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) {
+    if (i >= count) break;
+    _mm512_storeu_si512(to + i * to_stride, next[i]);
   }
 }
 #endif
 
-// A panel of 32-bit elements from n columns that are dense along k.
-inline void transpose_panel(const uint32_t* from, int64_t from_stride, uint32_t* to, int64_t n,
-                            int64_t k) {
+// A panel of 32-bit elements from n columns that are dense along k, `stride` bytes apart, of
+// `bytes` bytes each: whole elements, where the instruction set has no masks.
+inline void transpose_panel(const void* from, int64_t stride, int64_t bytes, int64_t n,
+                            uint32_t* to) {
   constexpr int64_t panel = kPanel<uint32_t>;
-  int64_t p = 0;
 #ifdef __AVX512F__
-  for (; n == panel && p + 16 <= k; p += 16) {
-    transpose_16(from + p, from_stride, to + p * panel, panel);
-    transpose_16(from + 16 * from_stride + p, from_stride, to + p * panel + 16, panel);
+  for (int64_t q = 0; q < bytes; q += 64) {
+    for (int64_t j = 0; j < panel; j += 16) {
+      transpose_16(static_cast<const char*>(from) + j * stride + q, stride, n - j, bytes - q,
+                   to + q / 4 * panel + j, panel);
+    }
   }
+#else
+  transpose_block<uint32_t, 8>(static_cast<const uint32_t*>(from), stride / 4, to, panel, n,
+                               bytes / 4);
 #endif
-  transpose_block<uint32_t, 8>(from + p, from_stride, to + p * panel, panel, n, k - p);
 }
 
 // A panel of B: k x n sources as dense rows of kPanel packed elements, the rest zeros.
@@ -83,8 +101,7 @@ void pack_panel(Plain<T>, Matrix<T> b, int64_t k, int64_t n, T* to) {
     for (int64_t p = 0; p < k; ++p) std::copy_n(b.data + p * b.row, n, to + p * panel);
   } else if (b.row == 1) {
     if constexpr (sizeof(T) == 4) {
-      transpose_panel(reinterpret_cast<const uint32_t*>(b.data), b.column,
-                      reinterpret_cast<uint32_t*>(to), n, k);
+      transpose_panel(b.data, 4 * b.column, 4 * k, n, reinterpret_cast<uint32_t*>(to));
     } else if constexpr (sizeof(T) == 8) {
       transpose_block<uint64_t, 4>(reinterpret_cast<const uint64_t*>(b.data), b.column,
                                    reinterpret_cast<uint64_t*>(to), panel, n, k);
@@ -107,8 +124,7 @@ void pack_columns(int64_t k, int64_t n, Packed* to, Read&& read) {
   for (int64_t p = 0; p < k; p += most) {
     const int64_t count = std::min(most, k - p);
     for (int64_t j = 0; j < n; ++j) read(j, p, count, columns + j * stride);
-    transpose_panel(reinterpret_cast<const uint32_t*>(columns), stride,
-                    reinterpret_cast<uint32_t*>(to + p * panel), n, count);
+    transpose_panel(columns, 4 * stride, 4 * count, n, reinterpret_cast<uint32_t*>(to + p * panel));
   }
 }
 
@@ -136,38 +152,6 @@ void pack_panel(Widened<Half>, Matrix<Half> b, int64_t k, int64_t n, float* to) 
   }
 }
 
-#ifdef __AVX512F__
-inline void pack_panel(Bfloat16Pairs, Matrix<BFloat16> b, int64_t k, int64_t n, uint32_t* to) {
-  constexpr int64_t panel = kPanel<uint32_t>;
-  const int64_t whole = k / 2;
-  if (n < panel) std::fill_n(to, (k + 1) / 2 * panel, 0);
-  if (b.row == 1 && b.column % 2 == 0 && reinterpret_cast<uintptr_t>(b.data) % 4 == 0) {
-    transpose_panel(reinterpret_cast<const uint32_t*>(b.data), b.column / 2, to, n, whole);
-  } else if (b.row == 1 && b.column != 1) {
-    pack_columns<uint32_t>(
-        whole, n, to, [&](int64_t j, int64_t p, int64_t count, uint32_t* column) {
-          std::memcpy(column, b.data + j * b.column + 2 * p, static_cast<size_t>(count) * 4);
-        });
-  } else if (b.column == 1) {
-    for (int64_t p = 0; p < whole; ++p) {
-      const BFloat16 *first = b.data + 2 * p * b.row, *second = first + b.row;
-      for (int64_t j = 0; j < n; ++j) to[p * panel + j] = pair_of(first[j].bits, second[j].bits);
-    }
-  } else {
-    for (int64_t p = 0; p < whole; ++p) {
-      const BFloat16 *first = b.data + 2 * p * b.row, *second = first + b.row;
-      for (int64_t j = 0; j < n; ++j) {
-        to[p * panel + j] = pair_of(first[j * b.column].bits, second[j * b.column].bits);
-      }
-    }
-  }
-  if (k % 2) {
-    const BFloat16* first = b.data + 2 * whole * b.row;
-    for (int64_t j = 0; j < n; ++j) to[whole * panel + j] = first[j * b.column].bits;
-  }
-}
-#endif
-
 // How a block of A lies once packed: columns of kTileRows elements if A is dense along columns,
 // else rows. A row is not a power of two long: rows go to different sets of the cache.
 template <class Packed, int64_t BlockK>
@@ -175,11 +159,12 @@ struct PackedRows {
   static constexpr int64_t kRowStride = BlockK + 64 / static_cast<int64_t>(sizeof(Packed));
   const Packed* data;
   bool by_columns;
+  int64_t stride = kRowStride;  // of rows, which may be those of A itself
 
   const Packed* from(int64_t i) const {  // i is a multiple of kTileRows
-    return data + i * (by_columns ? BlockK : kRowStride);
+    return data + i * (by_columns ? BlockK : stride);
   }
-  int64_t row_stride() const { return by_columns ? 1 : kRowStride; }
+  int64_t row_stride() const { return by_columns ? 1 : stride; }
   int64_t column_stride() const { return by_columns ? kTileRows : 1; }
 };
 
@@ -227,38 +212,5 @@ PackedRows<float, BlockK> pack_rows(Widened<Half>, Matrix<Half> a, int64_t m, in
   }
   return {to, by_columns};
 }
-
-#ifdef __AVX512F__
-template <int64_t BlockK>
-PackedRows<uint32_t, BlockK> pack_rows(Bfloat16Pairs, Matrix<BFloat16> a, int64_t m, int64_t k,
-                                       uint32_t* to) {
-  using Rows = PackedRows<uint32_t, BlockK>;
-  const bool by_columns = a.column != 1 && a.row == 1;
-  for (int64_t i = 0; by_columns && i < m; i += kTileRows) {
-    const int64_t rows = std::min<int64_t>(kTileRows, m - i);
-    uint32_t* tile = to + i * BlockK;
-    for (int64_t p = 0; p < k; p += 2, tile += kTileRows) {
-      const BFloat16 *first = a.data + i + p * a.column, *second = first + a.column;
-      const bool odd = p + 1 == k;
-      for (int64_t r = 0; r < rows; ++r) {
-        tile[r] = pair_of(first[r].bits, odd ? 0 : second[r].bits);
-      }
-    }
-  }
-  for (int64_t i = 0; !by_columns && i < m; ++i) {
-    const BFloat16* row = a.data + i * a.row;
-    uint32_t* pairs = to + i * Rows::kRowStride;
-    if (a.column == 1) {
-      std::memcpy(pairs, row, static_cast<size_t>(k / 2) * 4);
-    } else {
-      for (int64_t p = 0; p < k / 2; ++p) {
-        pairs[p] = pair_of(row[2 * p * a.column].bits, row[(2 * p + 1) * a.column].bits);
-      }
-    }
-    if (k % 2) pairs[k / 2] = row[(k - 1) * a.column].bits;
-  }
-  return {to, by_columns};
-}
-#endif
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

@@ -61,6 +61,7 @@ class Lanes {
     if (count <= 0) return 0;
     return static_cast<Mask>(count >= kWidth<T> ? ~uint64_t{0} : (uint64_t{1} << count) - 1);
   }
+  Mask mask() const { return mask_; }
   [[gnu::always_inline]] Vector load(const T* from) const {
     if constexpr (sizeof(T) == 1) return Vector(_mm512_maskz_loadu_epi8(mask_, from));
     if constexpr (sizeof(T) == 2) return Vector(_mm512_maskz_loadu_epi16(mask_, from));
