@@ -202,6 +202,12 @@ CONVOLUTIONS = {
     "depthwise, many bands": ((1, 20, 70, 66), (20, 1, 7, 7), 2, 3, 1, 20),
     "depthwise, cut off": ((1, 4, 9, 9), (4, 1, 2, 2), 2, 4, 1, 4),
     "pointwise": ((2, 8, 7, 9), (5, 8, 1, 1), 1, 0, 1, 1),
+    "pointwise, many pixels": ((2, 8, 13, 11), (5, 8, 1, 1), 1, 0, 1, 1),
+    "pointwise, groups": ((3, 12, 12, 11), (6, 4, 1, 1), 1, 0, 1, 3),
+    "few filters": ((5, 1, 28, 28), (6, 1, 5, 5), 1, 2, 1, 1),
+    "few filters, several channels": ((19, 6, 14, 14), (15, 6, 5, 5), 1, 0, 1, 1),
+    "few filters, stride": ((3, 3, 21, 40), (7, 3, 3, 3), [1, 2], 1, 1, 1),
+    "few filters, groups": ((2, 6, 20, 33), (9, 2, 3, 3), 1, 1, [2, 1], 3),
     "many filters": ((3, 33, 13, 11), (35, 33, 3, 3), 1, 1, 1, 1),
     "many filters, even sides": ((2, 32, 14, 40), (32, 32, 3, 3), 1, 1, 1, 1),
     "many filters, no padding": ((1, 32, 23, 22), (48, 32, 3, 3), 1, 0, 1, 1),
@@ -306,16 +312,19 @@ def test_minimal_filtering_is_as_exact_as_sums(device):
     assert errors(lambda x, w, g: tenon.conv2d_weight_grad(g, x, list(w.shape), [1], [1])) < 64
 
 
+@pytest.mark.parametrize("channels", [8, 40])  # both ways to do it
+@pytest.mark.parametrize("corner", [0, 11])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_weight_gradient_keeps_nan_and_infinity_in_their_taps(value, device):
+def test_weight_gradient_keeps_nan_and_infinity_in_their_taps(value, corner, channels, device):
     # The corner is under one tap of a kernel of 3 x 3 without padding.
-    x, g = np.ones((1, 40, 12, 12), np.float32), np.ones((1, 40, 10, 10), np.float32)
-    x[0, 7, 0, 0] = value
+    shape = [channels, channels, 3, 3]
+    x, g = np.ones((1, channels, 12, 12), np.float32), np.ones((1, channels, 10, 10), np.float32)
+    x[0, 7, corner, corner] = value
     got = tenon.conv2d_weight_grad(
-        tenon.tensor(g, device=device), tenon.tensor(x, device=device), [40, 40, 3, 3]
+        tenon.tensor(g, device=device), tenon.tensor(x, device=device), shape
     )
-    want = np.full((40, 40, 3, 3), 100, np.float32)
-    want[:, 7, 0, 0] = value
+    want = np.full(shape, 100, np.float32)
+    want[:, 7, corner and 2, corner and 2] = value
     np.testing.assert_array_equal(got.to("cpu").numpy(), want)
 
 
@@ -328,9 +337,9 @@ def test_convolution_of_permuted_images(device):
     np.testing.assert_array_equal(got, conv2d(x.transpose(0, 3, 1, 2), w, None, 1, 1))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
-@pytest.mark.parametrize("name", [name for name in CONVOLUTIONS if name.startswith("depthwise")])
-def test_depthwise_convolution_of_permuted_images(name, dtype, device):
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
+@pytest.mark.parametrize("name", [each for each in CONVOLUTIONS if each != "no images"])
+def test_convolution_and_gradients_of_permuted_images(name, dtype, device):
     image, filters, *rest = CONVOLUTIONS[name]
     settings = [[each] if isinstance(each, int) else each for each in rest[:3]] + rest[3:]
     rng = np.random.default_rng(4)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv2d and its gradients.
 #include "conv_depthwise_grad.hpp"
+#include "conv_direct_grad.hpp"
 #include "conv_input_grad.hpp"
+#include "conv_pointwise.hpp"
 #include "conv_winograd_grad.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -34,30 +36,41 @@ bool is_dense(const tenon_value& value) {
          static_cast<const tenon_tensor*>(value.v.p)->flags & TENON_TENSOR_CONTIGUOUS;
 }
 
-// Whether an argument is images whose channels lie side by side.
-bool is_channels_last(const tenon_value& value, int64_t channels) {
-  const auto* x = static_cast<const tenon_tensor*>(value.v.p);
-  if (value.tag != TENON_VALUE_TENSOR || x->ndim != 4 || x->shape[1] != channels) return false;
-  if (x->flags & TENON_TENSOR_CONTIGUOUS) return false;
-  return x->strides[1] == 1 && x->strides[3] == channels &&
-         x->strides[2] == x->shape[3] * channels &&
-         x->strides[0] == x->shape[2] * x->strides[2];
+// Depthwise convolutions read channels side by side anyway, and those of single pixels are products
+// of matrices; others are better off with a copy. Arguments of all three end alike.
+bool is_pointwise(const int64_t* kernel, const tenon_value& image, const tenon_value* args) {
+  const auto all = [](const tenon_value& list, int64_t number) {
+    const auto* each = static_cast<const int64_t*>(list.v.p);
+    return std::all_of(each, each + list.aux, [&](int64_t one) { return one == number; });
+  };
+  const auto& x = *static_cast<const tenon_tensor*>(image.v.p);
+  return kernel[2] == 1 && kernel[3] == 1 && all(args[3], 1) && all(args[4], 0) &&
+         x.shape[2] * x.shape[3] >= kFewestPointwise && kDtypeSize[x.dtype] >= 2;
 }
-
-// Depthwise convolutions read channels side by side anyway; others are better off with a copy.
 int32_t takes_channels_last(const tenon_value* args, uint32_t) {
-  return is_channels_last(args[0], args[6].v.i) && is_dense(args[1]) && is_dense(args[2]) &&
-         args[6].v.i > 1;
+  const int64_t groups = args[6].v.i;
+  if (!is_channels_last(args[0]) || !is_dense(args[1]) || !is_dense(args[2])) return false;
+  const auto* weight = static_cast<const tenon_tensor*>(args[1].v.p);
+  return (groups > 1 && is_channels_last(args[0], groups)) ||
+         is_pointwise(weight->shape, args[0], args);
 }
 int32_t grad_takes_channels_last(const tenon_value* args, uint32_t) {
+  const int64_t groups = args[6].v.i;
+  if (!is_channels_last(args[0]) || !is_dense(args[1])) return false;
+  const auto* weight = static_cast<const tenon_tensor*>(args[1].v.p);
   const auto* stride = static_cast<const int64_t*>(args[3].v.p);
-  return is_channels_last(args[0], args[6].v.i) && is_dense(args[1]) && args[6].v.i > 1 &&
-         std::all_of(stride, stride + args[3].aux, [](int64_t step) { return step == 1; });
+  return (groups > 1 && is_channels_last(args[0], groups) &&
+          std::all_of(stride, stride + args[3].aux, [](int64_t step) { return step == 1; })) ||
+         is_pointwise(weight->shape, args[0], args);
 }
 int32_t weight_grad_takes_channels_last(const tenon_value* args, uint32_t) {
   const int64_t groups = args[6].v.i;
-  const bool first = is_channels_last(args[0], groups), second = is_channels_last(args[1], groups);
   const auto* x = static_cast<const tenon_tensor*>(args[1].v.p);
+  if (is_channels_last(args[0]) && is_channels_last(args[1]) &&
+      is_pointwise(static_cast<const int64_t*>(args[2].v.p), args[1], args)) {
+    return true;
+  }
+  const bool first = is_channels_last(args[0], groups), second = is_channels_last(args[1], groups);
   return groups > 1 && (first || second) && (first || is_dense(args[0])) &&
          (second || (is_dense(args[1]) && x->ndim == 4 && x->shape[1] == groups));
 }
@@ -84,8 +97,13 @@ tenon_status run_weight_grad(tenon_ctx* ctx, const ConvShapes& s, const T* grad,
   const int64_t filters = s.group_filters(), depth = s.depth(), sums = s.batch * s.results();
   if (sums == 0) return std::fill_n(weight, s.filters * depth, T(0)), TENON_OK;
   void* memory = nullptr;
-  tenon_status status =
-      host->scratch(ctx, static_cast<uint64_t>(s.filters * depth) * sizeof(T), &memory, err);
+  tenon_status status;
+  if (suits_direct_grad<T>(s)) {
+    bool finite = false;
+    status = run_direct_grad<T>(ctx, s, grad, x, weight, &finite, err);
+    if (status != TENON_OK || finite) return status;
+  }
+  status = host->scratch(ctx, static_cast<uint64_t>(s.filters * depth) * sizeof(T), &memory, err);
   if (status != TENON_OK) return status;
   T* turned = static_cast<T*>(memory);
   const BatchOffsets groups{
@@ -115,6 +133,21 @@ tenon_status run_weight_grad(tenon_ctx* ctx, const ConvShapes& s, const T* grad,
   return TENON_OK;
 }
 
+// f's result with the element type of a float dtype.
+template <class F>
+tenon_status with_float(int dtype, F&& f) {
+  switch (dtype) {
+    case TENON_DTYPE_F32:
+      return f(Type<float>{});
+    case TENON_DTYPE_F64:
+      return f(Type<double>{});
+    case TENON_DTYPE_F16:
+      return f(Type<Float16>{});
+    default:
+      return f(Type<BFloat16>{});
+  }
+}
+
 tenon_status conv2d(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* weight,
                     const tenon_tensor* bias, const int64_t* stride, uint64_t stride_count,
                     const int64_t* padding, uint64_t padding_count, const int64_t* dilation,
@@ -131,6 +164,12 @@ tenon_status conv2d(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* w
                                       b ? data_of<T>(b) : nullptr, out->data, err);
     };
     return x->dtype == TENON_DTYPE_F64 ? run(Type<double>{}) : run(Type<float>{});
+  }
+  if (is_channels_last(*x)) {
+    return with_float(x->dtype, [&]<class T>(Type<T>) {
+      return run_pointwise<T>(ctx, s, data_of<T>(x), data_of<T>(weight), false,
+                              bias ? data_of<T>(bias) : nullptr, data_of<T>(out), err);
+    });
   }
   if (is_reduced_float(x->dtype)) {
 #ifdef __AVX512F__
@@ -165,9 +204,18 @@ TENON_BOX_conv2d(conv2d_boxed, conv2d)
     const tenon_tensor* w = call.argument(weight);
     if (call.status() != TENON_OK) return call.status();
     const auto run = [&]<class T>(Type<T>) {
-      return run_depthwise_input_grad<T>(ctx, s, images_of(grad_out), data_of<T>(w), out->data, err);
+      return run_depthwise_input_grad<T>(ctx, s, images_of(grad_out), data_of<T>(w), out->data,
+                                         err);
     };
     return weight->dtype == TENON_DTYPE_F64 ? run(Type<double>{}) : run(Type<float>{});
+  }
+  if (is_channels_last(*grad_out)) {
+    ConvShapes turn = s;
+    std::swap(turn.channels, turn.filters);
+    return with_float(weight->dtype, [&]<class T>(Type<T>) {
+      return run_pointwise<T>(ctx, turn, data_of<T>(grad_out), data_of<T>(weight), true, nullptr,
+                              data_of<T>(out), err);
+    });
   }
   if (is_reduced_float(weight->dtype)) {
 #ifdef __AVX512F__
@@ -198,6 +246,12 @@ TENON_BOX_conv2d_input_grad(conv2d_input_grad_boxed, conv2d_input_grad)
   if (out->numel == 0) return TENON_OK;
   const ConvShapes s = shapes_of(x->shape, out->shape, grad_out->shape, stride, stride_count,
                                  padding, padding_count, dilation, dilation_count, groups);
+  if (is_channels_last(*x) && is_channels_last(*grad_out) && !s.is_depthwise()) {
+    return with_float(x->dtype, [&]<class T>(Type<T>) {
+      return run_pointwise_weight_grad<T>(ctx, s, data_of<T>(grad_out), data_of<T>(x),
+                                          data_of<T>(out), err);
+    });
+  }
   if (grad_out->numel > 0 && (s.is_depthwise() || suits_winograd(s))) {
     Float32Call call(ctx, err);
     tenon_tensor* sums = call.argument(out);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channels of one image with zeros around, cut by columns so that those a stride apart lie side by
-// side: a vector of results reads a vector of pixels under every tap.
+// Channels of one image with zeros, or another number, around, cut by columns so that those a
+// stride apart lie side by side: a vector of results reads a vector of pixels under every tap.
 #pragma once
 
-#include "conv_shapes.hpp"
 #include "shuffles.hpp"
+#include "window.hpp"
 
 #include <algorithm>
 
@@ -40,7 +40,7 @@ template <class T>
 template <class T>
 class PaddedPlanes {
  public:
-  explicit PaddedPlanes(const ConvShapes& s)
+  explicit PaddedPlanes(const Window& s)
       : s_(s),
         rows_((s.rows - 1) * s.stride[0] + (s.kernel[0] - 1) * s.dilation[0] + 1),
         part_((s.columns - 1) + (s.kernel[1] - 1) * s.dilation[1] / s.stride[1] + 1) {}
@@ -59,8 +59,10 @@ class PaddedPlanes {
     return c * plane() + u * s_.dilation[0] * row() + across(v);
   }
 
-  // Zeros, which stay around the pixels however often these are filled in.
-  void clear(int64_t channels, T* to) const { std::fill_n(to, count(channels), T(0)); }
+  // What stays around the pixels however often these are filled in.
+  void clear(int64_t channels, T* to, T outside = T(0)) const {
+    std::fill_n(to, count(channels), outside);
+  }
 
   void fill(const T* image, int64_t channels, T* to) const {
     const int64_t step = s_.stride[1];
@@ -73,7 +75,7 @@ class PaddedPlanes {
       T* part = to + r * part_ + inside.begin;
       for (int64_t c = 0; n > 0 && c < channels; ++c) {
         for (int64_t y = first; y < last; ++y) {
-          copy_every(from + c * s_.pixels() + (y - s_.padding[0]) * s_.width, step,
+          copy_every(from + c * s_.height * s_.width + (y - s_.padding[0]) * s_.width, step,
                      part + c * plane() + y * row(), n);
         }
       }
@@ -82,7 +84,7 @@ class PaddedPlanes {
 
  private:
   int64_t plane() const { return rows_ * row(); }
-  const ConvShapes& s_;
+  const Window& s_;
   int64_t rows_, part_;  // rows of a plane; columns of one part of a row
 };
 

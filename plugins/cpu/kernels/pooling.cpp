@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Maximum and average over windows of images, and their gradients. One plane per task.
-#include "average_window.hpp"
+#include "average_grad.hpp"
+#include "channel_windows.hpp"
 #include "kernel.hpp"
-#include "max_window.hpp"
 #include "parallel_memory.hpp"
+#include "plane_windows.hpp"
 #include "window.hpp"
 
 #include <atomic>
@@ -28,24 +29,12 @@ Window window_of(const int64_t* image, const int64_t* result, const int64_t* ker
   return w;
 }
 
-// The taps of one window that lie inside the image, as pixels first, first + dilation, ... < end.
-struct Span {
-  int64_t first, end;
-  Span(int64_t window, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
-       int64_t length) {
-    first = window * stride - padding;
-    end = std::min(first + (kernel - 1) * dilation + 1, length);
-    if (first < 0) first += (-first + dilation - 1) / dilation * dilation;
-  }
-};
-
 // One window, wherever it lies.
 template <class T>
 void max_window(const Window& w, const Span& down, const Span& across, const T* x, T* value,
                 int64_t* index) {
-  if (down.first >= down.end || across.first >= across.end) {  // nothing but padding
-    using Limits = std::numeric_limits<T>;
-    *value = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+  if (down.count == 0 || across.count == 0) {  // nothing but padding
+    *value = lowest<T>();
     *index = 0;
     return;
   }
@@ -54,7 +43,7 @@ void max_window(const Window& w, const Span& down, const Span& across, const T* 
   for (int64_t y = down.first; y < down.end; y += w.dilation[0]) {
     const T* row = x + y * w.width;
     for (int64_t z = across.first; z < across.end; z += w.dilation[1]) {
-      const bool leads = (row[z] > best) | ((row[z] != row[z]) & (best == best));
+      const bool leads = !(row[z] <= best) & (best == best);
       best = leads ? row[z] : best;
       place = leads ? y * w.width + z : place;
     }
@@ -63,44 +52,24 @@ void max_window(const Window& w, const Span& down, const Span& across, const T* 
   *index = place;
 }
 
-// Windows `first` to `end` of a row, none of which reaches over the left or right edge.
-template <class T>
-bool max_inside(const Window& w, const Span& down, int64_t first, int64_t end, const T* x, T* values,
-                int64_t* indices) {
-  if constexpr (kHasWindowVectors<T>) {
-    if (down.first >= down.end || w.height * w.width > std::numeric_limits<int32_t>::max()) {
-      return false;
-    }
-    const Taps taps = {(down.end - down.first + w.dilation[0] - 1) / w.dilation[0], w.kernel[1],
-                       w.dilation[0] * w.width, w.dilation[1]};
-    const int64_t at = down.first * w.width + first * w.stride[1] - w.padding[1];
-    if (w.stride[1] == 1) {
-      return largest_of_windows<T, 1>(end - first, x + at, at, taps, values + first, indices + first);
-    }
-    if (w.stride[1] == 2) {
-      return largest_of_windows<T, 2>(end - first, x + at, at, taps, values + first, indices + first);
-    }
-  }
-  return false;
-}
-
 template <class T>
 void max_plane(const Window& w, const T* x, T* values, int64_t* indices) {
-  const int64_t left = -w.padding[1], right = left + (w.kernel[1] - 1) * w.dilation[1];
-  const int64_t first = Inside(left, w.width, w.stride[1], w.columns).begin;
-  const int64_t end = std::max(first, Inside(right, w.width, w.stride[1], w.columns).end);
-  for (int64_t i = 0; i < w.rows; ++i, values += w.columns, indices += w.columns) {
-    const Span down(i, w.kernel[0], w.stride[0], w.padding[0], w.dilation[0], w.height);
-    const auto one_by_one = [&](int64_t from, int64_t to) {
-      for (int64_t j = from; j < to; ++j) {
-        const Span across(j, w.kernel[1], w.stride[1], w.padding[1], w.dilation[1], w.width);
-        max_window(w, down, across, x, values + j, indices + j);
-      }
-    };
-    one_by_one(0, first);
-    if (!max_inside(w, down, first, end, x, values, indices)) one_by_one(first, end);
-    one_by_one(end, w.columns);
+  for (int64_t i = 0; i < w.rows; ++i) {
+    const Span down(w, 0, i);
+    for (int64_t j = 0; j < w.columns; ++j) {
+      max_window(w, down, Span(w, 1, j), x, values++, indices++);
+    }
   }
+}
+
+// Whether every window sees a pixel.
+bool all_see(const Window& w) {
+  for (int axis = 0; axis < 2; ++axis) {
+    for (int64_t i = 0; i < (axis == 0 ? w.rows : w.columns); ++i) {
+      if (Span(w, axis, i).count == 0) return false;
+    }
+  }
+  return true;
 }
 
 int64_t planes_of(const tenon_tensor* image) { return image->shape[0] * image->shape[1]; }
@@ -112,6 +81,19 @@ void with_real(int dtype, F&& f) {
   with_type(dtype, [&]<class T>(Type<T> type) {
     if constexpr (!requires { typename T::value_type; }) f(type);
   });
+}
+
+// f's result with the element type of a dtype that vectors exist for.
+template <class F>
+tenon_status with_vectors(int dtype, F&& f) {
+  return dtype == TENON_DTYPE_F32 ? f(Type<float>{}) : f(Type<double>{});
+}
+
+// Others are made contiguous first.
+int32_t takes_channels_last(const tenon_value* args, uint32_t) {
+  if (!is_channels_last(args[0])) return false;
+  const auto* x = static_cast<const tenon_tensor*>(args[0].v.p);
+  return x->dtype == TENON_DTYPE_F32 || x->dtype == TENON_DTYPE_F64;
 }
 
 tenon_status max_pool2d_with_indices(tenon_ctx* ctx, const tenon_tensor* x,
@@ -129,7 +111,20 @@ tenon_status max_pool2d_with_indices(tenon_ctx* ctx, const tenon_tensor* x,
   if (values->numel == 0) return TENON_OK;
   const Window w = window_of(x->shape, values->shape, kernel_size, kernel_size_count, stride,
                              stride_count, padding, padding_count, dilation, dilation_count);
+  if (is_channels_last(*x)) {
+    return with_vectors(x->dtype, [&]<class T>(Type<T>) {
+      return ChannelWindows<T>(w, x->shape[0], x->shape[1])
+          .largest(ctx, data_of<T>(x), data_of<T>(values), data_of<int64_t>(indices), err);
+    });
+  }
   const int64_t in = plane_size(x), out = plane_size(values);
+  const bool vectors = x->dtype == TENON_DTYPE_F32 || x->dtype == TENON_DTYPE_F64;
+  if (vectors && in <= std::numeric_limits<int32_t>::max() && all_see(w)) {
+    return with_vectors(x->dtype, [&]<class T>(Type<T>) {
+      return PlaneWindows<T>(w, planes_of(x))
+          .largest(ctx, data_of<T>(x), data_of<T>(values), data_of<int64_t>(indices), err);
+    });
+  }
   with_real(x->dtype, [&]<class T>(Type<T>) {
     parallel(planes_of(x), 4 * out * w.kernel[0] * w.kernel[1], [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
@@ -142,17 +137,18 @@ tenon_status max_pool2d_with_indices(tenon_ctx* ctx, const tenon_tensor* x,
 }
 TENON_BOX_max_pool2d_with_indices(max_pool2d_with_indices_boxed, max_pool2d_with_indices)
 
-tenon_status max_pool2d_grad(tenon_ctx* ctx, const tenon_tensor* grad_out,
-                             const tenon_tensor* indices, const int64_t* shape,
-                             uint64_t shape_count, tenon_tensor* out, tenon_err* err) {
+    tenon_status
+    max_pool2d_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_tensor* indices,
+                    const int64_t* shape, uint64_t shape_count, tenon_tensor* out, tenon_err* err) {
   if (is_reduced_float(out->dtype)) {
     return run_as_float32(max_pool2d_grad, ctx, err, grad_out, indices, shape, shape_count, out);
   }
   if (out->ndim != 4 || grad_out->ndim != 4 || planes_of(out) != planes_of(grad_out) ||
       indices->numel != grad_out->numel) {
-    return fail(err, TENON_INVALID_ARGUMENT,
-                "[max_pool2d_grad] expected grad_out and indices of one shape [N, C, h, w] and shape "
-                "[N, C, H, W]");
+    return fail(
+        err, TENON_INVALID_ARGUMENT,
+        "[max_pool2d_grad] expected grad_out and indices of one shape [N, C, h, w] and shape "
+        "[N, C, H, W]");
   }
   if (out->numel == 0) return TENON_OK;
   const int64_t in = plane_size(grad_out), size = plane_size(out);
@@ -187,10 +183,11 @@ tenon_status max_pool2d_grad(tenon_ctx* ctx, const tenon_tensor* grad_out,
 }
 TENON_BOX_max_pool2d_grad(max_pool2d_grad_boxed, max_pool2d_grad)
 
-tenon_status avg_pool2d(tenon_ctx* ctx, const tenon_tensor* x, const int64_t* kernel_size,
-                        uint64_t kernel_size_count, const int64_t* stride, uint64_t stride_count,
-                        const int64_t* padding, uint64_t padding_count, int32_t ceil_mode,
-                        int32_t count_include_pad, tenon_tensor* out, tenon_err* err) {
+    tenon_status
+    avg_pool2d(tenon_ctx* ctx, const tenon_tensor* x, const int64_t* kernel_size,
+               uint64_t kernel_size_count, const int64_t* stride, uint64_t stride_count,
+               const int64_t* padding, uint64_t padding_count, int32_t ceil_mode,
+               int32_t count_include_pad, tenon_tensor* out, tenon_err* err) {
   if (is_reduced_float(x->dtype)) {
     return run_as_float32(avg_pool2d, ctx, err, x, kernel_size, kernel_size_count, stride,
                           stride_count, padding, padding_count, ceil_mode, count_include_pad, out);
@@ -198,26 +195,25 @@ tenon_status avg_pool2d(tenon_ctx* ctx, const tenon_tensor* x, const int64_t* ke
   if (out->numel == 0) return TENON_OK;
   const Window w = window_of(x->shape, out->shape, kernel_size, kernel_size_count, stride,
                              stride_count, padding, padding_count, nullptr, 0);
-  const int64_t in = plane_size(x), size = plane_size(out);
-  const auto run = [&]<class T>(Type<T>) {
-    const Averages<T> averages(w, count_include_pad != 0);
-    return parallel_with_memory(
-        ctx, planes_of(x), in + size, averages.memory() * static_cast<int64_t>(sizeof(T)), err,
-        [&](int64_t i, void* memory) {
-          averages.forward(data_of<T>(x) + i * in, data_of<T>(out) + i * size,
-                           static_cast<T*>(memory));
-        });
-  };
-  return x->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
+  if (is_channels_last(*x)) {
+    return with_vectors(x->dtype, [&]<class T>(Type<T>) {
+      return ChannelWindows<T>(w, x->shape[0], x->shape[1])
+          .average(ctx, data_of<T>(x), count_include_pad != 0, data_of<T>(out), err);
+    });
+  }
+  return with_vectors(x->dtype, [&]<class T>(Type<T>) {
+    return PlaneWindows<T>(w, planes_of(x))
+        .average(ctx, data_of<T>(x), count_include_pad != 0, data_of<T>(out), err);
+  });
 }
 TENON_BOX_avg_pool2d(avg_pool2d_boxed, avg_pool2d)
 
-tenon_status avg_pool2d_grad(tenon_ctx* ctx, const tenon_tensor* grad_out,
-                             const int64_t* input_shape, uint64_t input_shape_count,
-                             const int64_t* kernel_size, uint64_t kernel_size_count,
-                             const int64_t* stride, uint64_t stride_count, const int64_t* padding,
-                             uint64_t padding_count, int32_t ceil_mode, int32_t count_include_pad,
-                             tenon_tensor* out, tenon_err* err) {
+    tenon_status
+    avg_pool2d_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const int64_t* input_shape,
+                    uint64_t input_shape_count, const int64_t* kernel_size,
+                    uint64_t kernel_size_count, const int64_t* stride, uint64_t stride_count,
+                    const int64_t* padding, uint64_t padding_count, int32_t ceil_mode,
+                    int32_t count_include_pad, tenon_tensor* out, tenon_err* err) {
   if (is_reduced_float(out->dtype)) {
     return run_as_float32(avg_pool2d_grad, ctx, err, grad_out, input_shape, input_shape_count,
                           kernel_size, kernel_size_count, stride, stride_count, padding,
@@ -226,25 +222,23 @@ tenon_status avg_pool2d_grad(tenon_ctx* ctx, const tenon_tensor* grad_out,
   if (out->numel == 0) return TENON_OK;
   const Window w = window_of(out->shape, grad_out->shape, kernel_size, kernel_size_count, stride,
                              stride_count, padding, padding_count, nullptr, 0);
-  const int64_t in = plane_size(grad_out), size = plane_size(out);
-  const auto run = [&]<class T>(Type<T>) {
-    const Averages<T> averages(w, count_include_pad != 0);
-    return parallel_with_memory(
-        ctx, planes_of(out), in + size, averages.memory() * static_cast<int64_t>(sizeof(T)), err,
-        [&](int64_t i, void* memory) {
-          averages.backward(data_of<T>(grad_out) + i * in, data_of<T>(out) + i * size,
-                            static_cast<T*>(memory));
-        });
-  };
-  return out->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
+  return with_vectors(out->dtype, [&]<class T>(Type<T>) {
+    return AverageGrad<T>(w, count_include_pad != 0, planes_of(out))
+        .run(ctx, data_of<T>(grad_out), data_of<T>(out), err);
+  });
 }
 TENON_BOX_avg_pool2d_grad(avg_pool2d_grad_boxed, avg_pool2d_grad)
 
-const tenon_kernel_def kKernels[] = {
-    TENON_KERNEL_max_pool2d_with_indices(max_pool2d_with_indices, nullptr, kReals, 0, 0),
-    TENON_KERNEL_max_pool2d_grad(max_pool2d_grad, nullptr, kReals, 0, 0),
-    TENON_KERNEL_avg_pool2d(avg_pool2d, nullptr, kFloats, 0, 0),
-    TENON_KERNEL_avg_pool2d_grad(avg_pool2d_grad, nullptr, kFloats, 0, 0)};
+    const tenon_kernel_def kKernels[] = {
+        TENON_KERNEL_max_pool2d_with_indices(max_pool2d_with_indices, nullptr, kReals, 0, 0),
+        TENON_KERNEL_max_pool2d_grad(max_pool2d_grad, nullptr, kReals, 0, 0),
+        TENON_KERNEL_avg_pool2d(avg_pool2d, nullptr, kFloats, 0, 0),
+        TENON_KERNEL_avg_pool2d_grad(avg_pool2d_grad, nullptr, kFloats, 0, 0),
+        with_can_run(TENON_KERNEL_max_pool2d_with_indices(max_pool2d_with_indices, nullptr, kReals,
+                                                          TENON_KERNEL_STRIDED, 1),
+                     takes_channels_last),
+        with_can_run(TENON_KERNEL_avg_pool2d(avg_pool2d, nullptr, kFloats, TENON_KERNEL_STRIDED, 1),
+                     takes_channels_last)};
 
 }  // namespace
 

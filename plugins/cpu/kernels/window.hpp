@@ -4,6 +4,8 @@
 
 #include "isa.hpp"
 
+#include <tenon/abi.h>
+
 #include <algorithm>
 #include <cstdint>
 
@@ -21,8 +23,30 @@ inline void read_pair(const int64_t* list, uint64_t count, int64_t otherwise, in
   pair[1] = count > 1 && list ? list[1] : pair[0];
 }
 
-// The results i in [0, count) whose element `offset` (from the padded edge) lies inside [0, length):
-// those from `begin` to `end`.
+// The elements of window i along one axis that lie inside the image: first, first + dilation, ... <
+// end.
+struct Span {
+  int64_t first, end, count;
+  Span(const Window& w, int axis, int64_t i) {
+    const int64_t length = axis == 0 ? w.height : w.width, dilation = w.dilation[axis];
+    first = i * w.stride[axis] - w.padding[axis];
+    end = std::min(first + (w.kernel[axis] - 1) * dilation + 1, length);
+    if (first < 0) first += (-first + dilation - 1) / dilation * dilation;
+    count = first < end ? (end - first + dilation - 1) / dilation : 0;
+  }
+};
+
+// The elements that an average over window i counts along one axis: those inside the image, or with
+// its padding as well.
+inline int64_t counted(const Window& w, int axis, int64_t i, bool count_padding) {
+  const int64_t length = axis == 0 ? w.height : w.width;
+  const int64_t first = i * w.stride[axis] - w.padding[axis], end = first + w.kernel[axis];
+  if (count_padding) return std::min(end, length + w.padding[axis]) - first;
+  return std::max<int64_t>(0, std::min(end, length) - std::max<int64_t>(0, first));
+}
+
+// The results i in [0, count) whose element `offset` (from the padded edge) lies inside [0,
+// length): those from `begin` to `end`.
 struct Inside {
   int64_t begin, end;
   Inside(int64_t offset, int64_t length, int64_t stride, int64_t count) {
@@ -31,5 +55,17 @@ struct Inside {
     end = std::max(begin, end);
   }
 };
+
+// Whether images hold their channels side by side, without gaps.
+inline bool is_channels_last(const tenon_tensor& x) {
+  if (x.ndim != 4 || x.flags & TENON_TENSOR_CONTIGUOUS) return false;
+  return x.strides[1] == 1 && x.strides[3] == x.shape[1] &&
+         x.strides[2] == x.shape[3] * x.shape[1] && x.strides[0] == x.shape[2] * x.strides[2];
+}
+inline bool is_channels_last(const tenon_value& value, int64_t channels = -1) {
+  const auto* x = static_cast<const tenon_tensor*>(value.v.p);
+  return value.tag == TENON_VALUE_TENSOR && is_channels_last(*x) &&
+         (channels < 0 || x->shape[1] == channels);
+}
 
 }  // namespace tenon::cpu::TENON_CPU_ISA
