@@ -83,6 +83,16 @@ QUICK_CONVOLUTIONS = {
     "bfloat16": {"ResNet 3x3 256"},
 }
 
+# operator, images or rows, weight, stride, padding
+OTHER_CONVOLUTIONS = {
+    "1-d 3": ("conv1d", (8, 64, 1024), (64, 64, 3), 1, 1),
+    "1-d 9 s2": ("conv1d", (8, 32, 2048), (64, 32, 9), 2, 4),
+    "1-d depthwise 4": ("conv1d", (4, 512, 512), (512, 1, 4), 1, 3),
+    "transposed 4x4 s2": ("conv_transpose2d", (8, 128, 14, 14), (128, 64, 4, 4), 2, 1),
+    "transposed 2x2 s2": ("conv_transpose2d", (4, 128, 28, 28), (128, 64, 2, 2), 2, 0),
+    "transposed 3x3": ("conv_transpose2d", (8, 64, 28, 28), (64, 64, 3, 3), 1, 1),
+}
+
 # kind, images, size of the window, stride, padding
 POOLINGS = {
     "max 3x3 s2": ("max", (8, 64, 112, 112), 3, 2, 1),
@@ -263,6 +273,43 @@ def convolution_cases_of(name, dtype):
             yield group, f"{name}, {direction}{layout}", flops, tolerance, runs
 
 
+def other_convolution_cases(quick):
+    for name, (kind, shape, weight, stride, padding) in OTHER_CONVOLUTIONS.items():
+        if quick:
+            return
+        x, _, tx = operand(shape, "float32")
+        w, _, tw = operand(weight, "float32")
+        groups = shape[1] // weight[1] if kind == "conv1d" else 1
+        settings = {"stride": stride, "padding": padding, "groups": groups}
+        lists = {name: each if kind == "conv1d" else [each] for name, each in settings.items()}
+        lists["groups"] = groups
+        call = getattr(tenon, kind)
+        out = call(x, w, None, **lists)
+        grad, _, tg = operand(out.shape, "float32")
+        seen = out.numel() if kind == "conv1d" else x.numel()
+        flops = 2 * seen * int(np.prod(weight[1:]))
+        leaves = [each.detach() for each in (x, w)]
+        for each in leaves:
+            each.requires_grad = True
+
+        def train(call=call, leaves=leaves, lists=lists, grad=grad):
+            return tenon.autograd.grad(call(*leaves, None, **lists), leaves, grad)
+
+        forward = {"tenon": lambda x=x, w=w, f=call, lists=lists: f(x, w, None, **lists)}
+        backward = {"tenon": train}
+        if torch:
+            theirs = getattr(F, kind)
+            tleaves = [each.detach().requires_grad_() for each in (tx, tw)]
+
+            def train_torch(f=theirs, leaves=tleaves, settings=settings, grad=tg):
+                return torch.autograd.grad(f(*leaves, None, **settings), leaves, grad)
+
+            forward["torch"] = lambda x=tx, w=tw, f=theirs, s=settings: f(x, w, None, **s)
+            backward["torch"] = train_torch
+        yield "other convolutions", f"{name}, forward", flops, 1e-4, forward
+        yield "other convolutions", f"{name}, with backward", 3 * flops, 1e-4, backward
+
+
 def pooling_cases(quick):
     for name, (kind, shape, size, stride, padding) in POOLINGS.items():
         if quick and name not in QUICK_POOLINGS:
@@ -356,7 +403,8 @@ def attention_cases(quick):
 def main():
     report = Report("products", options, COLUMNS)
     rounds = min(options.rounds, 3) if options.quick else options.rounds
-    for cases in (matrix_cases, convolution_cases, pooling_cases, attention_cases):
+    every = matrix_cases, convolution_cases, other_convolution_cases, pooling_cases, attention_cases
+    for cases in every:
         for group, name, *case in cases(options.quick):
             if not report.selects(name, group):
                 continue
