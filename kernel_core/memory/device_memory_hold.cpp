@@ -2,6 +2,8 @@
 // Memory of recorded work. Such work runs again whenever its owner likes, so a block that it uses
 // is free only when the recording is gone: until then nobody may be given it, not even the stream
 // that it was allocated for.
+#include <algorithm>
+
 #include "kernel_core/abi/slots.hpp"
 #include "kernel_core/memory/device_memory.hpp"
 #include "kernel_core/runtime/stream.hpp"
@@ -98,8 +100,13 @@ tenon_status DeviceMemory::find_origin(const void* data, void** memory, uint64_t
   if (!block)
     return fail(err, TENON_INVALID_ARGUMENT, "%p is no memory that %s's allocator has handed out",
                 data, device_.name);
-  *memory = block->segment->data;
-  *bytes = block->segment->bytes;
+  void *from = block->segment->data, *to = block->segment->end();
+  for (void* seam : block->segment->seams) {  // in order
+    if (seam <= block->data) from = seam;
+    if (seam >= block->end()) to = std::min(to, seam);
+  }
+  *memory = from;
+  *bytes = bytes_between(from, to);
   return TENON_OK;
 }
 

@@ -10,7 +10,6 @@
 namespace tenon::core {
 namespace {
 
-constexpr uint64_t kRetryGranule = 512;
 constexpr uint64_t kLargeAlign = 2 * kMiB;  // lets the host's memory come in huge pages
 constexpr uint64_t kGrowth = 4 * kMiB;
 
@@ -50,7 +49,7 @@ tenon_status DeviceMemory::grow(Arena& arena, uint64_t bytes, Block** out, tenon
     poll_pending(true);
     if ((*out = (small ? arena.small : arena.large).find(bytes))) return TENON_OK;
     trim_locked();
-    size = device_.opaque_memory || device_.pool ? bytes : round_up(bytes, kRetryGranule);
+    size = bytes;
     said = {};
     status = raw_allocate(size, arena.stream, &data, &said);
     if (status == TENON_OUT_OF_MEMORY) return fail_out_of_memory(bytes, said.text, err);

@@ -86,8 +86,7 @@ ThreadCache* make_thread_cache(Device& device, DeviceMemory& memory) {
   if (ThreadCache* known = find_thread_cache(device)) return known;
   int8_t slot = device.cache_slot.load(std::memory_order_relaxed);
   if (slot == 0 || thread_is_ending) return nullptr;
-  static thread_local ThreadEnd end;
-  (void)end;
+  [[maybe_unused]] static thread_local ThreadEnd end;
   return thread_caches[slot] = new (std::nothrow) ThreadCache(memory);
 }
 

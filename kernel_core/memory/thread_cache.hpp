@@ -63,12 +63,10 @@ class ThreadCache : public ThreadUsage {
   void drain();
 
   void count_allocation(uint64_t bytes) {
-    if (allocated(bytes)) [[unlikely]]
-      publish();
+    if (allocated(bytes)) publish();
   }
   void count_free(uint64_t bytes) {
-    if (freed(bytes)) [[unlikely]]
-      publish();
+    if (freed(bytes)) publish();
   }
 
  private:
@@ -77,7 +75,7 @@ class ThreadCache : public ThreadUsage {
     uint32_t count = 0;
     uint32_t limit = 0;  // class_limit, near at hand
   };
-  void publish();
+  [[gnu::cold]] void publish();
   void drop_large();
 
   List lists_[kClassCount];

@@ -23,10 +23,10 @@ constinit thread_local struct {
   uint32_t room = 0;  // for so many blocks more; none before the guard exists and after it has gone
 } free_blocks;
 
-// A program may keep thousands of tensors for some time and drop them together, step after step; so many
-// blocks are 1 MiB.
+// A program may keep many views for some time and drop them together, step after step; so many
+// blocks are 16 MiB.
 struct ThreadGuard {
-  ThreadGuard() { free_blocks.room = 4096; }
+  ThreadGuard() { free_blocks.room = 1 << 16; }
   ~ThreadGuard() {
     free_blocks.room = 0;
     while (void* block = free_blocks.head) {
@@ -76,8 +76,7 @@ constexpr uint64_t kMaxOwnData = 1024;
 
 [[gnu::always_inline]] inline TensorImpl* new_tensor_block(int32_t ndim) {
   auto* tensor = static_cast<TensorImpl*>(take_block());
-  if (!tensor) [[unlikely]]
-    return nullptr;
+  if (!tensor) return nullptr;
   int64_t* dims = tensor->inline_dims;
   if (ndim > kInlineDims) [[unlikely]] {
     dims = static_cast<int64_t*>(std::malloc(2 * sizeof(int64_t) * static_cast<size_t>(ndim)));
@@ -157,8 +156,7 @@ tenon_status create_tensor(Device& device, int32_t dtype, int32_t ndim, const in
     } else if (bytes != 0) {
       storage->stream = current_stream(device);
       tenon_status status = allocate(device, bytes, storage->stream, &storage->data, err);
-      if (status != TENON_OK) [[unlikely]]
-        return destroy_tensor(tensor), status;
+      if (status != TENON_OK) return destroy_tensor(tensor), status;
     }
     tensor->data = storage->data;
   }

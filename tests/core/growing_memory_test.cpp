@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <utility>
 
 #include "tests/core/allocations.hpp"
 #include "tests/core/fake_device.hpp"
@@ -94,6 +95,25 @@ TEST(GrowingMemory, SplitsWhatGrewWhereAPieceGoes) {
   EXPECT_EQ(host.state.live.count(host.blocks[2]), 0u);
   for (int i : {0, 1, 3}) host.give(i);
   EXPECT_EQ(host.memory.summary().largest_free, 20 * kMiB);
+}
+
+TEST(GrowingMemory, KnowsThePiecesThatABlockLiesIn) {
+  GrownHost host;
+  auto origin = [&](void* data) {
+    void* memory = nullptr;
+    uint64_t bytes = 0;
+    EXPECT_EQ(host.memory.find_origin(data, &memory, &bytes, nullptr), TENON_OK);
+    return std::pair(memory, bytes);
+  };
+  EXPECT_EQ(origin(host.blocks[0]), std::pair(host.blocks[0], 20 * kMiB));
+  EXPECT_EQ(origin(host.blocks[1]), std::pair(host.blocks[0], 20 * kMiB));
+  EXPECT_EQ(origin(host.blocks[2]), std::pair(host.blocks[2], 12 * kMiB));
+  host.give(3);
+  host.give(2);
+  void* across = take(host.device, 16 * kMiB);
+  EXPECT_EQ(origin(across), std::pair(host.blocks[2], 24 * kMiB));
+  deallocate(host.device, across, 16 * kMiB, nullptr);
+  for (int i : {0, 1}) host.give(i);
 }
 
 TEST(GrowingMemory, StartsAnewWhereMemoryIsNotInPlace) {
