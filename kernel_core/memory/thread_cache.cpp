@@ -54,11 +54,11 @@ void ThreadCache::give_large(void* data, uint64_t bytes) {
   poison(data, bytes);
   large_ = data;
   large_bytes_ = bytes;
-  count_free(bytes);
+  freed(bytes);  // not published: it is still the thread's, and likely to be in use again at once
 }
 
 void ThreadCache::drop_large() {
-  if (large_) memory_.deallocate(std::exchange(large_, nullptr));
+  if (large_) memory_.deallocate(std::exchange(large_, nullptr)), publish();
   large_bytes_ = 0;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counters of one device's allocations. Threads with a cache count for themselves and publish when
 // they have drifted; the sums are exact when no call is under way, the peak within kDrift per
-// thread.
+// thread and the large block that it holds back.
 #pragma once
 
 #include <algorithm>

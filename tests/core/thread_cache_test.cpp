@@ -90,6 +90,8 @@ TEST(LargeBlock, CostsNoMemory) {
 }
 
 TEST(LargeBlock, IsCountedAsFree) {
+  trim(device());
+  slots::memory_reset_peak(device().id);
   UsageTotals before = DeviceMemory::of(device()).usage().totals();
   for (int i = 0; i < 5; ++i) {
     void* data = take(device(), 16 * kMiB);
@@ -101,6 +103,11 @@ TEST(LargeBlock, IsCountedAsFree) {
   UsageTotals after = DeviceMemory::of(device()).usage().totals();
   EXPECT_EQ(after.current, before.current);
   EXPECT_EQ(after.frees - before.frees, 5u);
+  void* two[2] = {take(device(), 9 * kMiB), take(device(), 9 * kMiB)};
+  for (void* data : two) deallocate(device(), data, 9 * kMiB, nullptr);
+  after = DeviceMemory::of(device()).usage().totals();
+  EXPECT_EQ(after.peak - before.current, static_cast<int64_t>(18 * kMiB));
+  EXPECT_EQ(after.current, before.current);
 }
 
 }  // namespace
