@@ -14,8 +14,20 @@ inline constexpr int64_t kFewRows = 8;
 inline constexpr int64_t kDirectBytes = (kVectorBytes == 64 ? 1024 : 192) * 1024;
 inline constexpr int64_t kDirectPanels = kVectorBytes == 64 ? 32 : 4;
 
+// With fewer steps than this writing C takes longest: B is packed as a whole, which then stays in
+// the second-level cache, so that rows of C are written as they lie.
+inline constexpr int64_t kShallow = 64;
+inline constexpr int64_t kShallowBytes = kDirectBytes / 4;
+
 // Passes over k of a product of one panel: so much of B stays in the second-level cache.
 inline constexpr int64_t kNarrowK = 4096;
+
+// Can a B with n columns be used where it lies?
+template <class T>
+bool reads_rows(int64_t n, Matrix<T> b) {
+  return b.column == 1 && n <= kDirectPanels * kPanel<T> &&
+         (Lanes<T>::kMasked || n % kWidth<T> == 0);
+}
 
 enum class Way { kDots, kStreams, kNarrow, kDirect, kBlocked };
 
@@ -36,10 +48,9 @@ Way way_of(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
   if (few && b.row == 1 && (a.column == 1 || k == 1)) return Way::kDots;
   if (m <= (small ? 2 : Format::kStreamRows) && b.column == 1) return Way::kStreams;
   if (reads_in_place<Format> && n <= kPanel<Packed> && a.column == 1) return Way::kNarrow;
-  const bool ragged = n % kWidth<Packed> != 0;
-  if (reads_in_place<Format> && small && b.column == 1 && n <= kDirectPanels * kPanel<Packed> &&
-      (Lanes<Packed>::kMasked || !ragged)) {
-    return Way::kDirect;
+  if constexpr (reads_in_place<Format>) {
+    if (small && reads_rows(n, b)) return Way::kDirect;
+    if (k <= kShallow && m > 64) return Way::kDirect;
   }
   return Way::kBlocked;
 }
@@ -50,18 +61,37 @@ Ahead rows_ahead(Matrix<T> a, int64_t i, int64_t rows, int64_t k, Share share) {
   return ahead_of<1>(Matrix<T>{a.data + i * a.row, a.column, a.row}, k, rows, share);
 }
 
-// B used where it lies.
+// Columns of a shallow B that are packed together.
+template <class T>
+int64_t shallow_columns(int64_t n, int64_t k) {
+  constexpr int64_t panel = kPanel<T>, size = sizeof(T);
+  return std::min((n + panel - 1) / panel,
+                  std::max(int64_t{1}, kShallowBytes / (std::max(int64_t{1}, k) * panel * size))) *
+         panel;
+}
+
+// B used where it lies, or packed before A is read.
 template <class T>
 void multiply_direct(int64_t m, int64_t n, int64_t k, Matrix<T> a, Matrix<T> b, T* c, int64_t c_row,
-                     bool accumulate) {
+                     bool accumulate, void* memory) {
   constexpr int64_t panel = kPanel<T>;
-  const int64_t panels = (n + panel - 1) / panel;
-  for (int64_t i = 0; i < m; i += kTileRows) {
-    for (int64_t j = 0; j < n; j += panel) {
-      const Ahead next = rows_ahead(a, i + kTileRows, kTileRows, k, {j / panel, panels});
-      run_tile<Plain<T>>(std::min<int64_t>(kTileRows, m - i), std::min(panel, n - j), k,
-                         a.data + i * a.row, a.row, a.column, b.data + j, b.row,
-                         MatrixTarget<T>{c, c_row}, i, j, accumulate, next);
+  const bool packs = !reads_rows(n, b);
+  const int64_t block = packs ? shallow_columns<T>(n, k) : n;
+  T* packed = static_cast<T*>(memory);
+  for (int64_t jb = 0; jb < n; jb += block) {
+    const int64_t end = std::min(n, jb + block), panels = (end - jb + panel - 1) / panel;
+    for (int64_t j = jb; packs && j < end; j += panel) {
+      pack_panel(Plain<T>(), {b.data + j * b.column, b.row, b.column}, k, std::min(panel, end - j),
+                 packed + (j - jb) * k);
+    }
+    for (int64_t i = 0; i < m; i += kTileRows) {
+      for (int64_t j = jb; j < end; j += panel) {
+        const Ahead next = rows_ahead(a, i + kTileRows, kTileRows, k, {(j - jb) / panel, panels});
+        run_tile<Plain<T>>(std::min<int64_t>(kTileRows, m - i), std::min(panel, end - j), k,
+                           a.data + i * a.row, a.row, a.column,
+                           packs ? packed + (j - jb) * k : b.data + j, packs ? panel : b.row,
+                           MatrixTarget<T>{c, c_row}, i, j, accumulate, next);
+      }
     }
   }
 }
@@ -94,14 +124,17 @@ void multiply_narrow(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Le
   }
 }
 
-// Bytes that multiply() packs into.
+// Bytes that multiply() packs into, for any m rows and n columns of a product or fewer.
 template <class Format>
 int64_t scratch_bytes(int64_t m, int64_t n, int64_t k) {
   using Packed = typename Format::Packed;
-  const int64_t narrow = reads_in_place<Format> && n <= kPanel<Packed>
-                             ? std::min(k, kNarrowK) * kPanel<Packed> * int64_t{sizeof(Packed)}
-                             : 0;
-  return std::max(narrow, blocked_bytes<Format>(m, n));
+  int64_t elements = 0;
+  if (reads_in_place<Format> && n <= kPanel<Packed>) {
+    elements = std::min(k, kNarrowK) * kPanel<Packed>;
+  } else if (reads_in_place<Format> && k <= kShallow) {
+    elements = shallow_columns<Packed>(n, k) * k;
+  }
+  return std::max(elements * int64_t{sizeof(Packed)}, blocked_bytes<Format>(m, n));
 }
 
 // C = A B, or C += A B. `memory` has scratch_bytes() bytes.
@@ -129,7 +162,8 @@ void multiply(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
       }
       return;
     case Way::kDirect:
-      if constexpr (reads_in_place<Format>) multiply_direct(m, n, k, a, b, c, c_row, accumulate);
+      if constexpr (reads_in_place<Format>)
+        multiply_direct(m, n, k, a, b, c, c_row, accumulate, memory);
       return;
     case Way::kBlocked:
       return multiply_blocked<typename Format::Product>(
