@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cstring>
+#include <utility>
 
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
@@ -21,6 +22,14 @@ struct Flags {
   uint64_t word(int64_t at, int64_t count) const {
     if constexpr (sizeof(T) == 1) {
       if (count == kWord) return set_bytes(reinterpret_cast<const uint8_t*>(from + at));
+    }
+    if constexpr (std::is_arithmetic_v<T> && sizeof(T) >= 4) {
+      if (count == kWord) {
+        uint64_t bits = 0;
+        for (int i = 0; i < kWord; i += Lanes<T>::count)
+          bits |= uint64_t{chosen_bits(Lanes<T>::load(from + at + i) != T{})} << i;
+        return bits;
+      }
     }
     uint8_t flags[kWord] = {};
     if (count == kWord) {
@@ -218,18 +227,19 @@ TENON_BOX_compress(compress_boxed, compress)
   }
 };
 
-// Coordinates in a tensor of several axes, of positions that ascend: most lie in the row of the one
-// before.
+// Coordinates in a tensor of several axes, a row of it at a time.
 class Rows {
  public:
-  Rows(const tenon_tensor* x, int64_t* to) : x_(x), to_(to), last_(x->ndim - 1) {}
+  Rows(const tenon_tensor* x, int64_t* to, const int64_t* limit)
+      : x_(x), to_(to), limit_(limit), last_(x->ndim - 1) {}
   void write(int64_t at, uint64_t bits) {
-    for (; bits != 0; bits &= bits - 1) {
-      const int64_t i = at + std::countr_zero(bits);
-      if (i >= row_end_) find_row(i);
-      for (int axis = 0; axis < last_; ++axis) to_[axis] = outer_[axis];
-      to_[last_] = i - row_begin_;
-      to_ += last_ + 1;
+    while (bits != 0) {
+      const int64_t first = at + std::countr_zero(bits);
+      if (first >= row_end_) find_row(first);
+      const int64_t left = row_end_ - at;  // in this row
+      const uint64_t here = left < kWord ? bits & ((uint64_t{1} << left) - 1) : bits;
+      last_ == 1 ? write_pairs(at - row_begin_, here) : write_each_axis(at - row_begin_, here);
+      bits ^= here;
     }
   }
 
@@ -243,8 +253,48 @@ class Rows {
       row /= x_->shape[axis];
     }
   }
+
+  void write_each_axis(int64_t column, uint64_t bits) {
+    for (; bits != 0; bits &= bits - 1) {
+      for (int axis = 0; axis < last_; ++axis) to_[axis] = outer_[axis];
+      to_[last_] = column + std::countr_zero(bits);
+      to_ += last_ + 1;
+    }
+  }
+
+  // Row and column in turns. Registers of them may for a while lie beyond what is kept.
+  void write_pairs(int64_t column, uint64_t bits) {
+    if constexpr (can_pack(sizeof(int64_t))) {
+      constexpr int width = Lanes<int64_t>::count, kFew = 8;
+      if (std::popcount(bits) > kFew && limit_ - to_ >= 2 * (kWord + width)) {
+        const auto row = outer_[0] - typename Lanes<int64_t>::Vector{};
+        for (int i = 0; i < kWord; i += width) {
+          const auto chosen = static_cast<uint32_t>(bits >> i & ((uint64_t{1} << width) - 1));
+          const auto columns = packed(Lanes<int64_t>::counting() + (column + i), chosen);
+          store_in_turns(row, columns, std::make_integer_sequence<int, width>());
+          to_ += 2 * std::popcount(chosen);
+        }
+        return;
+      }
+    }
+    const int64_t row = outer_[0];
+    for (; bits != 0; bits &= bits - 1, to_ += 2) {
+      to_[0] = row;
+      to_[1] = column + std::countr_zero(bits);
+    }
+  }
+  template <class Vector, int... I>
+  void store_in_turns(Vector even, Vector odd, std::integer_sequence<int, I...>) {
+    using Indices = typename Lanes<int64_t>::Indices;
+    constexpr int width = sizeof...(I);
+    Lanes<int64_t>::store(to_, __builtin_shuffle(even, odd, Indices{(I / 2 + I % 2 * width)...}));
+    Lanes<int64_t>::store(
+        to_ + width, __builtin_shuffle(even, odd, Indices{((width + I) / 2 + I % 2 * width)...}));
+  }
+
   const tenon_tensor* x_;
   int64_t* to_;
+  const int64_t* limit_;
   int last_;
   int64_t row_begin_ = 0, row_end_ = 0;
   int64_t outer_[TENON_MAX_NDIM];
@@ -267,7 +317,8 @@ tenon_status nonzero(tenon_ctx* ctx, const tenon_tensor* x, tenon_err* err) {
         for_words(flags, begin * kSegment, last,
                   [&](int64_t at, uint64_t bits) { writer.write(at, bits); });
       };
-      ndim == 1 ? run(Line{to, data_of<int64_t>(out) + starts[end]}) : run(Rows(x, to));
+      const int64_t* limit = data_of<int64_t>(out) + starts[end] * ndim;
+      ndim == 1 ? run(Line{to, limit}) : run(Rows(x, to, limit));
     });
   });
   return TENON_OK;
