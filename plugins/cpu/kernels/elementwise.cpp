@@ -96,6 +96,7 @@ class Walk {
     Blocks blocks;
     fill_constants(blocks, end - begin);
     Position position(axes_, begin);
+    if (in_place_) return run_in_place(blocks, position, begin, end);
     for (int64_t at = begin; at < end;) {
       int64_t n = end - at;
       n = std::min(n, longest_);
@@ -109,6 +110,41 @@ class Walk {
       }
     }
     if (operands_[inputs_].access == Access::streamed) stream_end();
+  }
+
+  // The same where no operand but constants goes through a block: operands are found once for many
+  // pieces of one length, which are rows or lie within one, and stepped.
+  void run_in_place(Blocks& blocks, Position position, int64_t begin, int64_t end) const {
+    const int last = axes_.count - 1;
+    for (int64_t at = begin; at < end;) {
+      const int64_t left = by_rows_ ? std::min(end - at, position.left_in_row(axes_)) : end - at;
+      const int64_t n = std::min(left, longest_);
+      const bool whole_rows = by_rows_ && last > 0 && n == axes_.extent[last];
+      const int64_t pieces =
+          whole_rows ? std::min((end - at) / n, axes_.extent[last - 1] - position.index[last - 1])
+                     : left / n;
+      char* data[kMaxOperands];
+      int64_t strides[kMaxOperands], steps[kMaxOperands];
+      for (int i = 0; i <= inputs_; ++i) {
+        const Operand& operand = operands_[i];
+        const bool constant = operand.access == Access::constant;
+        data[i] = constant                           ? blocks.staged[i]
+                  : operand.access == Access::linear ? operand.data + at * operand.size
+                                                     : operand.data + position.offset(axes_, i);
+        strides[i] =
+            operand.access == Access::repeated || i == free_constant_ ? 0 : operand.block_size;
+        steps[i] = constant     ? 0
+                   : whole_rows ? axes_.stride[last - 1][i]
+                                : n * (operand.access == Access::repeated ? 0 : operand.size);
+      }
+      run_pieces(data, strides, steps, n, pieces);
+      at += pieces * n;
+      if (whole_rows) {
+        position.advance(axes_, pieces, last - 1);
+      } else if (by_rows_) {
+        position.advance(axes_, pieces * n);
+      }
+    }
   }
 
   // Compute tiles [begin, end) of the planes that the last axis and `across_` span.
@@ -162,8 +198,14 @@ class Walk {
                             : axes_.stride[across_][i];
       strides[i] = i == free_constant_ ? 0 : operand.block_size;
     }
-    for (int64_t r = 0; r < rows; ++r) {
-      loop_(data, strides, columns, attributes_);
+    run_pieces(data, strides, steps, columns, rows);
+  }
+
+  // Pieces of n elements whose operands lie `steps` bytes apart.
+  void run_pieces(char** data, const int64_t* strides, const int64_t* steps, int64_t n,
+                  int64_t pieces) const {
+    for (; pieces > 0; --pieces) {
+      loop_(data, strides, n, attributes_);
       for (int i = 0; i <= inputs_; ++i) data[i] += steps[i];
     }
   }
@@ -269,6 +311,7 @@ class Walk {
     for (int i = 0; i <= inputs_; ++i) {
       const Access access = operands_[i].access;
       stages_ |= access == Access::staged || (access == Access::constant && i != free_constant_);
+      in_place_ &= access != Access::staged;
       widest = std::max(widest, operands_[i].block_size);
     }
     block_ = kBlockBytes / widest;
@@ -287,6 +330,7 @@ class Walk {
     if (axes_.inner_extent() * out.size < kStreamBlock) return;
     if (axes_.inner_stride(inputs_) != out.size) return;
     out.access = Access::streamed;
+    in_place_ = false;
     longest_ = block_;
   }
 
@@ -343,6 +387,7 @@ class Walk {
   Axes axes_;
   bool by_rows_;
   bool stages_ = false;     // some operand goes through a block
+  bool in_place_ = true;    // none but constants does
   int64_t block_;           // elements of a block
   int64_t longest_ = std::numeric_limits<int64_t>::max();  // elements of one call of the loop
   int free_constant_ = -1;  // the input that the loop reads without a stride

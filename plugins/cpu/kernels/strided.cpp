@@ -87,8 +87,8 @@ int64_t Position::offset(const Axes& axes, int operand) const {
   return result;
 }
 
-void Position::advance(const Axes& axes, int64_t n) {
-  int i = axes.count - 1;
+void Position::advance(const Axes& axes, int64_t n, int axis) {
+  int i = axis;
   if (i < 0) return;
   index[i] += n;
   while (i > 0 && index[i] >= axes.extent[i]) {

@@ -42,8 +42,9 @@ struct Position {
   // The `linear`-th element in row-major order.
   Position(const Axes& axes, int64_t linear);
   int64_t offset(const Axes& axes, int operand) const;
-  // Forward by `n` elements, which must not cross more than the end of the innermost row.
-  void advance(const Axes& axes, int64_t n);
+  // Forward by `n` along an axis, or where that ends to the start of what follows, but not beyond.
+  void advance(const Axes& axes, int64_t n, int axis);
+  void advance(const Axes& axes, int64_t n) { advance(axes, n, axes.count - 1); }
   int64_t left_in_row(const Axes& axes) const {
     return axes.count > 0 ? axes.extent[axes.count - 1] - index[axes.count - 1] : 1;
   }
