@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <tenon/abi.h>
+
+#include <algorithm>
 #include <set>
 
 #include "emit/cpu_kernels.hpp"
@@ -73,6 +76,9 @@ bool is_lanewise(const ScalarValue& value, bool& calls) {
   return true;
 }
 
+// Of one element, in additions. Of dearer operators the conversions are a small part.
+constexpr int kMostHalfCost = 4;
+
 // One pass over the elements. A choice that does not depend on them is made outside.
 std::string run_statement(const ScalarValue& value, const std::string& types,
                           const std::vector<Param>& params,
@@ -126,6 +132,28 @@ void @name@(char* const* data, const int64_t* strides, int64_t n, const tenon_va
                {"body", body}});
 }
 
+// Choices between elements as they are, which integers of their size go through as well.
+bool is_choice(const ScalarValue& value) {
+  return value.form == ScalarValue::Select &&
+         std::all_of(value.children.begin(), value.children.end(),
+                     [](const ScalarValue& child) { return child.form == ScalarValue::Variable; });
+}
+
+// The reduced floats that have loops of their own.
+DtypeMask reduced_loop_dtypes(const Operator& op) {
+  DtypeMask reduced = op.dtypes.allow & ~cpu_loop_dtypes(op.dtypes.allow);
+  if (op.cases.size() == 1 && is_choice(check_case(op, op.cases[0]))) return reduced;
+  for (const Param& param : op.signature.params)
+    if (param.is_tensor() && in_type(op, param) != "T") return 0;
+  if (out_type(op) != "T" && out_type(op) != "R") return 0;
+  DtypeMask found = 0;
+  for (const ScalarCase& scalar_case : op.cases) {
+    const ScalarValue value = check_case(op, scalar_case);
+    if (scalar_cost(value) <= kMostHalfCost && is_half_arithmetic(value)) found |= scalar_case.mask;
+  }
+  return found & reduced & half_dtypes();
+}
+
 // The tensor whose dtype is the compute dtype.
 size_t dtype_input(const Operator& op, size_t inputs) {
   for (size_t i = 0; i < inputs; ++i)
@@ -142,13 +170,22 @@ std::string definition(const Operator& op) {
   }
   size_t inputs = 0;
   for (const Param& param : op.signature.params) inputs += param.is_tensor();
-  auto loop_of = [&](int dtype) -> std::string {
-    for (size_t i = 0; i < op.cases.size(); ++i)
-      if (cpu_loop_dtypes(op.cases[i].mask) >> dtype & 1)
-        return cat(loop_name(op, i), "<", cpu_element_type(dtype), ">");
-    return "nullptr";
+  auto case_of = [&](int dtype) {
+    size_t i = 0;
+    while (i < op.cases.size() && !(cpu_loop_dtypes(op.cases[i].mask) >> dtype & 1)) ++i;
+    return i;
   };
-  return text + fill(R"(const ElementwiseKernel kernel_@op@ = {
+  auto loop_of = [&](int dtype) -> std::string {
+    const char* type = cpu_element_type(dtype);
+    const size_t i = case_of(type ? dtype : TENON_DTYPE_F32);
+    if (i == op.cases.size()) return "nullptr";
+    if (type) return cat(loop_name(op, i), "<", type, ">");
+    if (is_choice(check_case(op, op.cases[i])))
+      return cat(loop_name(op, i), half_dtypes() >> dtype & 1 ? "<uint16_t>" : "<uint8_t>");
+    return cat("TENON_HALF_LOOP(", loop_name(op, i), ", ", half_type(dtype), ")");
+  };
+  return text +
+         fill(R"(const ElementwiseKernel kernel_@op@ = {
     .op = @name@,
     .inputs = @inputs@,
     .dtype_input = @dtype_input@,
@@ -156,14 +193,14 @@ std::string definition(const Operator& op) {
     .dtype_mask = UINT64_C(@mask@),  // @classes@
     .loops = {@loops@}};
 )",
-                     {{"op", op.name},
-                      {"name", quoted(op.qualified_name())},
-                      {"inputs", std::to_string(inputs)},
-                      {"dtype_input", std::to_string(dtype_input(op, inputs))},
-                      {"cost", std::to_string(cost)},
-                      {"mask", hex64(op.dtypes.allow)},
-                      {"classes", describe(op.dtypes.allow)},
-                      {"loops", cpu_loop_table(op.dtypes.allow, loop_of)}});
+              {{"op", op.name},
+               {"name", quoted(op.qualified_name())},
+               {"inputs", std::to_string(inputs)},
+               {"dtype_input", std::to_string(dtype_input(op, inputs))},
+               {"cost", std::to_string(cost)},
+               {"mask", hex64(op.dtypes.allow)},
+               {"classes", describe(op.dtypes.allow)},
+               {"loops", cpu_loop_table(op.dtypes.allow, loop_of, reduced_loop_dtypes(op))}});
 }
 
 }  // namespace

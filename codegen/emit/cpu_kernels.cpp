@@ -3,6 +3,9 @@
 
 #include <tenon/abi.h>
 
+#include <algorithm>
+#include <set>
+
 #include "emit/emit.hpp"
 #include "support/text.hpp"
 
@@ -51,6 +54,37 @@ DtypeMask cpu_loop_dtypes(DtypeMask mask) {
   return loops;
 }
 
+DtypeMask half_dtypes() {
+  return DtypeMask{1} << TENON_DTYPE_F16 | DtypeMask{1} << TENON_DTYPE_BF16;
+}
+
+const char* half_type(int dtype) { return dtype == TENON_DTYPE_F16 ? "Float16" : "BFloat16"; }
+
+bool is_half_arithmetic(const ScalarValue& value) {
+  static const std::set<std::string> functions = {"abs", "min", "max"};
+  static const std::set<std::string> signs = {"+", "-", "*", "/", "<", ">", "<=", ">="};
+  switch (value.form) {
+    case ScalarValue::Literal:
+    case ScalarValue::Variable:
+      return true;
+    case ScalarValue::Conditional:
+    case ScalarValue::Select:
+      break;
+    case ScalarValue::Unary:
+      if (value.text != "-") return false;
+      break;
+    case ScalarValue::Binary:
+      if (value.type.varying && !signs.count(value.text)) return false;
+      break;
+    case ScalarValue::Function:
+      if (value.type.varying && !functions.count(value.text)) return false;
+      break;
+    default:
+      return !value.type.varying;
+  }
+  return std::all_of(value.children.begin(), value.children.end(), is_half_arithmetic);
+}
+
 std::string cpu_file(const std::string& file, const std::string& kind,
                      const std::vector<CpuKernel>& kernels) {
   std::string text = generated_line({file});
@@ -70,7 +104,7 @@ std::string cpu_file(const std::string& file, const std::string& kind,
     rows +=
         cat("    ", kind, "_kernel(kernel_", kernel.op->name, ", run_", kernel.op->name, "),\n");
   }
-  return text + fill(R"(#include "@kind@.hpp"
+  return text + fill(R"(#include "@header@.hpp"
 
 #include <limits>
 #include <string_view>
@@ -88,7 +122,11 @@ KernelList @kind@_@stem@_kernels() { return kKernels; }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA
 )",
-                     {{"kind", kind}, {"body", body}, {"rows", rows}, {"stem", stem(file)}});
+                     {{"kind", kind},
+                      {"header", kind == "reduction" ? "half_reduction" : kind},
+                      {"body", body},
+                      {"rows", rows},
+                      {"stem", stem(file)}});
 }
 
 std::vector<OutputFile> emit_cpu_kernels(const Package& package, const EmitOptions&) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "expression/scalar.hpp"
 #include "model/operator.hpp"
 
 namespace tenon::codegen {
@@ -13,14 +14,21 @@ namespace tenon::codegen {
 // The C++ type of the elements of a dtype; nullptr for reduced floats, which have no loops of their
 // own.
 const char* cpu_element_type(int dtype);
+// The reduced floats that registers can be converted from and to (half_lanes.hpp), and their C++
+// types.
+DtypeMask half_dtypes();
+const char* half_type(int dtype);
+// Whether registers of halves know every step of an expression.
+bool is_half_arithmetic(const ScalarValue& value);
 // The dtypes that loops are made for: reduced floats run through float32's.
 DtypeMask cpu_loop_dtypes(DtypeMask mask);
 
-// "kernels.name = loops[dtype]" for each column: `loop(dtype)` or nullptr.
+// "kernels.name = loops[dtype]" for each column: `loop(dtype)` or nullptr. `reduced`: the
+// reduced floats that have loops of their own.
 template <class Function>
-std::string cpu_loop_table(DtypeMask mask, Function loop) {
+std::string cpu_loop_table(DtypeMask mask, Function loop, DtypeMask reduced = 0) {
   std::string text;
-  DtypeMask loops = cpu_loop_dtypes(mask);
+  DtypeMask loops = cpu_loop_dtypes(mask) | reduced;
   for (size_t id = 0; id < dtypes().size(); ++id)
     text +=
         std::string(id ? ", " : "") + ((loops >> id & 1) ? loop(static_cast<int>(id)) : "nullptr");

@@ -87,23 +87,36 @@ size_t axis_argument(const Operator& op) {
   return static_cast<size_t>(std::max(axis, 0));
 }
 
+// The halves that have loops of their own: if partial results are elements.
+DtypeMask half_loop_dtypes(const Operator& op) {
+  CheckedReduction reduction = check_reduction(op);
+  const OutDtype::Rule out = op.dtypes.outs[0].rule;
+  if (reduction.truth || out == OutDtype::Int64 || out == OutDtype::Real) return 0;
+  if (!is_half_arithmetic(reduction.map) || !is_half_arithmetic(reduction.combine)) return 0;
+  return op.dtypes.allow & half_dtypes();
+}
+
 std::string definition(const Operator& op) {
   auto loops_of = [&](int dtype) {
-    return cat("&reduction_loops<", camel_case(op.name), "<", cpu_element_type(dtype), ">>");
+    const char* type = cpu_element_type(dtype);
+    if (!type)
+      return cat("TENON_HALF_REDUCTION(", camel_case(op.name), ", ", half_type(dtype), ")");
+    return cat("&reduction_loops<", camel_case(op.name), "<", type, ">>");
   };
-  return traits(op) + fill(R"(const ReductionKernel kernel_@op@ = {
+  return traits(op) +
+         fill(R"(const ReductionKernel kernel_@op@ = {
     .op = @name@,
     .axis_argument = @axis@,
     .attributes = 1,
     .dtype_mask = UINT64_C(@mask@),  // @classes@
     .loops = {@loops@}};
 )",
-                           {{"op", op.name},
-                            {"name", quoted(op.qualified_name())},
-                            {"axis", std::to_string(axis_argument(op))},
-                            {"mask", hex64(op.dtypes.allow)},
-                            {"classes", describe(op.dtypes.allow)},
-                            {"loops", cpu_loop_table(op.dtypes.allow, loops_of)}});
+              {{"op", op.name},
+               {"name", quoted(op.qualified_name())},
+               {"axis", std::to_string(axis_argument(op))},
+               {"mask", hex64(op.dtypes.allow)},
+               {"classes", describe(op.dtypes.allow)},
+               {"loops", cpu_loop_table(op.dtypes.allow, loops_of, half_loop_dtypes(op))}});
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ class Walk {
     for (int i = 0; i < inputs_; ++i) tensors[i] = static_cast<const tenon_tensor*>(args[i].v.p);
     tensors[inputs_] = out;
     const int dtype = tensors[kernel.dtype_input]->dtype;
-    const bool widen = is_reduced_float(dtype);
+    const bool widen = is_reduced_float(dtype) && !kernel.loops[dtype];
     loop_ = kernel.loops[widen ? TENON_DTYPE_F32 : dtype];
     axes_ = broadcast_axes(tensors, inputs_, out);
     by_rows_ = axes_.inner_extent() >= kShortRow || axes_.count <= 1;

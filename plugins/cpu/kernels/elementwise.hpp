@@ -3,10 +3,12 @@
 //
 // tenon-codegen writes one loop per operator and element type, over dense memory; broadcasting,
 // strides, reduced floats and threads are handled here, once, for all of them. Reduced floats have
-// no loops: blocks of them are converted to float32 and run through its loop.
+// loops where the conversions would take longest (half_lanes.hpp); else blocks of them are
+// converted to float32 and run through its loop.
 #pragma once
 
 #include "dtypes.hpp"
+#include "half_lanes.hpp"
 #include "table.hpp"
 #include "vector_math.hpp"
 
@@ -82,6 +84,12 @@ inline void run_dense(Out* out, int64_t n, F f, const In*... in) {
   math::run_array(f, out, n, in...);
 }
 
+// The element that goes with every other.
+template <class T>
+inline T repeated(const T* from) {
+  return *from;
+}
+
 // f with one argument given.
 template <class F, class Y>
 inline auto with_second(F f, Y y) {
@@ -111,9 +119,9 @@ inline void run_loop_of(char* const* data, const int64_t* byte_strides, int64_t 
   const Y* y = reinterpret_cast<const Y*>(data[1]);
   Out* out = reinterpret_cast<Out*>(data[2]);
   if (byte_strides[1] == 0) {
-    run_dense(out, n, with_second(f, *y), x);
+    run_dense(out, n, with_second(f, repeated(y)), x);
   } else if (byte_strides[0] == 0) {
-    run_dense(out, n, with_first(f, *x), y);
+    run_dense(out, n, with_first(f, repeated(x)), y);
   } else {
     run_dense(out, n, f, x, y);
   }

@@ -23,12 +23,18 @@ constexpr int kAccumulatorLimit = 16;       // bytes
 
 class Reduction {
  public:
-  Reduction(const ReductionLoops& loops, const tenon_value* attributes, const tenon_tensor* x,
-            const tenon_tensor* out, uint32_t reduced_axes)
-      : loops_(loops), attributes_(attributes), data_(static_cast<const char*>(x->data)),
-        out_(static_cast<char*>(out->data)), dtype_(x->dtype), out_dtype_(out->dtype),
-        size_(kDtypeSize[x->dtype]), widened_(is_reduced_float(x->dtype)),
-        stage_size_(widened_ ? 4 : size_), out_size_(kDtypeSize[out->dtype]) {
+  Reduction(const ReductionLoops& loops, bool widens, const tenon_value* attributes,
+            const tenon_tensor* x, const tenon_tensor* out, uint32_t reduced_axes)
+      : loops_(loops),
+        attributes_(attributes),
+        data_(static_cast<const char*>(x->data)),
+        out_(static_cast<char*>(out->data)),
+        dtype_(x->dtype),
+        out_dtype_(out->dtype),
+        size_(kDtypeSize[x->dtype]),
+        widened_(widens),
+        stage_size_(widened_ ? 4 : size_),
+        out_size_(kDtypeSize[out->dtype]) {
     kept_.operands = 2;
     reduced_.operands = 1;
     const bool keepdim = out->ndim == x->ndim;
@@ -87,7 +93,7 @@ class Reduction {
   void store(const char* accumulators, int64_t n, char* out, int64_t stride) const {
     alignas(64) char results[kColumns * 16];
     loops_.finish(accumulators, results, n, reduced_total_, attributes_);
-    if (widened_ && is_reduced_float(out_dtype_)) {
+    if (is_reduced_float(out_dtype_)) {
       narrow(out_dtype_, reinterpret_cast<const float*>(results), out, stride, n);
     } else {
       copy_row(out, stride, results, out_size_, n, out_size_);
@@ -349,8 +355,8 @@ tenon_status run_reduction(const ReductionKernel& kernel, tenon_ctx* ctx, const 
   const auto* out = static_cast<const tenon_tensor*>(outs[0].v.p);
   const tenon_value* attributes = args + kernel.attributes;
   const int dtype = x->dtype;
-  const ReductionLoops* loops =
-      kernel.loops[is_reduced_float(dtype) ? TENON_DTYPE_F32 : dtype];
+  const bool widens = is_reduced_float(dtype) && !kernel.loops[dtype];
+  const ReductionLoops* loops = kernel.loops[widens ? TENON_DTYPE_F32 : dtype];
   if (!loops) return fail(err, TENON_UNSUPPORTED, "this reduction has no loop for the dtype given");
 
   // A short dense tensor reduced to one number: nothing to plan.
@@ -361,7 +367,8 @@ tenon_status run_reduction(const ReductionKernel& kernel, tenon_ctx* ctx, const 
     loops->finish(accumulator, static_cast<char*>(out->data), 1, x->numel, attributes);
     return TENON_OK;
   }
-  Reduction reduction(*loops, attributes, x, out, reduced_axes(args[kernel.axis_argument], x, out));
+  Reduction reduction(*loops, widens, attributes, x, out,
+                      reduced_axes(args[kernel.axis_argument], x, out));
   return reduction.run(ctx, err);
 }
 

@@ -50,7 +50,8 @@ struct ReductionKernel {
   uint32_t axis_argument;  // index of `axis` in the arguments: INT, INTS or NONE
   uint32_t attributes;     // index of the first attribute
   uint64_t dtype_mask;
-  const ReductionLoops* loops[TENON_DTYPE_SLOTS];  // by input dtype; none for reduced floats
+  const ReductionLoops*
+      loops[TENON_DTYPE_SLOTS];  // by input dtype; reduced floats without take float32's
 };
 
 tenon_status run_reduction(const ReductionKernel& kernel, tenon_ctx* ctx, const tenon_value* args,
