@@ -36,6 +36,8 @@ class Case:
     torch: str | None = ""
     layouts: str = "c"
     result: str = ""  # what to compare, where the statement has no value
+    passes: int = 1  # over the inputs
+    bound: str = ""  # what it waits for instead of memory, and the best rate in any cache
     at_least: float = 1  # elements
     at_most: float = 1e9
 
@@ -44,6 +46,9 @@ class Case:
         return self.ours if other == "" else other
 
 
+# PyTorch's copy in rows: contiguous() returns a tensor of one element as it is.
+COPIED = "clone({}, memory_format=contiguous_format)"
+
 CASES = {
     "add": Case("x + y", layouts="cstrk"),
     "add to itself": Case("x + x", layouts="t"),
@@ -51,9 +56,19 @@ CASES = {
     "add in place": Case("add(z, y, out=z)", result="z"),
     "add float64": Case("d + d"),
     "add int64": Case("i + i"),
-    "add bfloat16": Case("b + b", None),
-    "add float16": Case("h + h"),
-    "sqrt": Case("sqrt(x)"),
+    "add bfloat16": Case(
+        "b + b",
+        None,
+        bound="rounding, six instructions a register: 27 GB/s",
+    ),
+    "add float16": Case(
+        "h + h",
+        bound="conversions, three a register: 48 GB/s",
+    ),
+    "sqrt": Case(
+        "sqrt(x)",
+        bound="square roots, sixteen in ten cycles: 47 GB/s",
+    ),
     "relu": Case("relu(x)", "maximum(x, 0)", layouts="cs"),
     "less": Case("x < y", layouts="crk"),
     "and": Case("m & m"),
@@ -61,13 +76,11 @@ CASES = {
     "where scalar": Case("where(m, x, 0.0)"),
     "clip": Case("clip(x, -1.0, 1.0)", torch="clamp(x, -1.0, 1.0)"),
     "copy": Case("clone(x)", "copy(x)", "clone(contiguous(x))", layouts="c"),
-    "copy strided": Case("clone(x)", "x.copy(order='C')", "contiguous(x)", layouts="st"),
-    "copy, transposed int8": Case("clone(u.T)", "u.T.copy(order='C')", "contiguous(u.T)"),
-    "copy, transposed float64": Case("clone(d.T)", "d.T.copy(order='C')", "contiguous(d.T)"),
-    "copy, axes 0 1 2 to 1 0 2": Case(
-        "clone(t3)", "t3.copy(order='C')", "clone(t3, memory_format=contiguous_format)"
-    ),
-    "copy, channels last": Case("clone(t4)", "t4.copy(order='C')", "contiguous(t4)"),
+    "copy strided": Case("clone(x)", "x.copy(order='C')", COPIED.format("x"), layouts="st"),
+    "copy, transposed int8": Case("clone(u.T)", "u.T.copy(order='C')", COPIED.format("u.T")),
+    "copy, transposed float64": Case("clone(d.T)", "d.T.copy(order='C')", COPIED.format("d.T")),
+    "copy, axes 0 1 2 to 1 0 2": Case("clone(t3)", "t3.copy(order='C')", COPIED.format("t3")),
+    "copy, channels last": Case("clone(t4)", "t4.copy(order='C')", COPIED.format("t4")),
     "fill": Case("full(shape, 1.5)", "full(shape, 1.5, dtype=float32)"),
     "zeros": Case("zeros(shape)", "full(shape, 0.0, dtype=float32)"),
     "arange": Case("arange(count)"),
@@ -80,7 +93,11 @@ CASES = {
     "float32 to uint8": Case("cast(a, uint8)"),
     "bool to float32": Case("cast(m, float32)"),
     "float32 to bool": Case("cast(x, bool_)"),
-    "float32 to bfloat16": Case("cast(x, bfloat16)", None),
+    "float32 to bfloat16": Case(
+        "cast(x, bfloat16)",
+        None,
+        bound="rounding, six instructions a register: 57 GB/s",
+    ),
     "bfloat16 to float32": Case("cast(b, float32)", None),
     "float32 to float16": Case("cast(x, float16)"),
     "float16 to float32": Case("cast(h, float32)"),
@@ -111,56 +128,136 @@ CASES = {
     "argmax, axis 0": Case("x.argmax(0)"),
     "argmax, axis 1": Case("x.argmax(1)"),
     "argmax int64, axis 1": Case("i.argmax(1)"),
-    "var": Case("var(x)", torch="var(x, correction=0)", layouts="ct"),
-    "var, axis 0": Case("var(x, 0)", torch="var(x, 0, correction=0)"),
-    "var, axis 1": Case("var(x, 1)", torch="var(x, 1, correction=0)"),
-    "logsumexp, axis 1": Case("logsumexp(x, 1)", None, layouts="ct"),
+    "var": Case("var(x)", torch="var(x, correction=0)", layouts="ct", passes=2),
+    "var, axis 0": Case("var(x, 0)", torch="var(x, 0, correction=0)", passes=2),
+    "var, axis 1": Case("var(x, 1)", torch="var(x, 1, correction=0)", passes=2),
+    "logsumexp, axis 1": Case(
+        "logsumexp(x, 1)",
+        None,
+        layouts="ct",
+        bound="exponentials: 10 GB/s",
+    ),
     "cumsum, axis 0": Case("cumsum(x, 0)"),
-    "cumsum, axis 1": Case("cumsum(x, 1)"),
-    "cumsum int64": Case("cumsum(i, 1)"),
+    "cumsum, axis 1": Case(
+        "cumsum(x, 1)",
+        bound="each addition waits for the one before: 25 GB/s",
+    ),
+    "cumsum int64": Case(
+        "cumsum(i, 1)",
+        bound="each addition waits for the one before: 28 GB/s",
+    ),
     "index_select, rows": Case("index_select(x, p, 0)", "take(x, p, 0)", "index_select(x, 0, p)"),
     "index_select, columns": Case(
-        "index_select(x, q, 1)", "take(x, q, 1)", "index_select(x, 1, q)"
+        "index_select(x, q, 1)",
+        "take(x, q, 1)",
+        "index_select(x, 1, q)",
+        bound="a load for each element: 13 GB/s",
     ),
     "index": Case("x[p]"),
-    "gather, axis 1": Case("gather(x, g, 1)", "take_along_axis(x, g, 1)", "gather(x, 1, g)"),
-    "masked_select": Case("x[m]"),
-    "nonzero": Case("nonzero(m)", "argwhere(m)"),
+    "gather, axis 1": Case(
+        "gather(x, g, 1)",
+        "take_along_axis(x, g, 1)",
+        "gather(x, 1, g)",
+        bound="a load for each element: 18 GB/s",
+    ),
+    "masked_select": Case(
+        "x[m]",
+        bound="packing of registers, whose lengths decide where the next goes: 52 GB/s",
+    ),
+    "nonzero": Case(
+        "nonzero(m)",
+        "argwhere(m)",
+        bound="packing of registers, whose lengths decide where the next goes: 28 GB/s",
+    ),
     "sort, axis 1": Case(
         "sort_with_indices(x, 1)",
         "argsort(x, 1, kind='stable')",
         "sort(x, dim=1, stable=True)",
         result="[1]",
         at_most=1e6,
+        bound="comparisons: 4 GB/s",
     ),
-    "sort, axis 1, values alone": Case("sort(x, 1)", result="[0]", at_most=1e6),
-    "sort, axis 0, values alone": Case("sort(x, 0)", result="[0]", at_most=1e6),
-    "sort int64, values alone": Case("sort(i, 1)", result="[0]", at_most=1e6),
-    "topk, axis 1": Case("topk(x, 5, 1)", None, result="[0]", at_least=100, at_most=1e6),
-    "softmax": Case("softmax(x, 1)", None),
-    "softmax, axis 0": Case("softmax(x, 0)", None),
-    "log_softmax": Case("log_softmax(x, 1)", None),
+    "sort, axis 1, values alone": Case(
+        "sort(x, 1)",
+        result="[0]",
+        at_most=1e6,
+        bound="comparisons: 8 GB/s",
+    ),
+    "sort, axis 0, values alone": Case(
+        "sort(x, 0)",
+        result="[0]",
+        at_most=1e6,
+        bound="comparisons: 7 GB/s",
+    ),
+    "sort int64, values alone": Case(
+        "sort(i, 1)",
+        result="[0]",
+        at_most=1e6,
+        bound="comparisons: 10 GB/s",
+    ),
+    "topk, axis 1": Case(
+        "topk(x, 5, 1)",
+        None,
+        result="[0]",
+        at_least=100,
+        at_most=1e6,
+        bound="comparisons: 4 GB/s",
+    ),
+    "softmax": Case(
+        "softmax(x, 1)",
+        None,
+        bound="exponentials: 19 GB/s",
+    ),
+    "softmax, axis 0": Case(
+        "softmax(x, 0)",
+        None,
+        bound="exponentials: 17 GB/s",
+    ),
+    "log_softmax": Case(
+        "log_softmax(x, 1)",
+        None,
+        bound="exponentials: 15 GB/s",
+    ),
     "softmax, with backward": Case(
-        "grad(softmax(r, 1), r, y)", None, "grad(softmax(r, 1), r, y)", result="[0]"
+        "grad(softmax(r, 1), r, y)",
+        None,
+        "grad(softmax(r, 1), r, y)",
+        result="[0]",
+        bound="exponentials: 13 GB/s",
     ),
     "log_softmax, with backward": Case(
-        "grad(log_softmax(r, 1), r, y)", None, "grad(log_softmax(r, 1), r, y)", result="[0]"
+        "grad(log_softmax(r, 1), r, y)",
+        None,
+        "grad(log_softmax(r, 1), r, y)",
+        result="[0]",
+        bound="exponentials: 11 GB/s",
     ),
-    "layer_norm": Case("layer_norm(x, w, v)", None, "layer_norm(x, columns, w, v)"),
+    "layer_norm": Case(
+        "layer_norm(x, w, v)",
+        None,
+        "layer_norm(x, columns, w, v)",
+        bound="sums and scaling of each row: 34 GB/s",
+    ),
     "layer_norm, with backward": Case(
         "grad(layer_norm(r, rw, rv), (r, rw, rv), y)",
         None,
         "grad(layer_norm(r, columns, rw, rv), (r, rw, rv), y)",
         result="[0]",
         at_least=4,
+        bound="sums and scaling of each row: 8 GB/s",
     ),
-    "rms_norm": Case("rms_norm(x, w, 1e-6)", None, "rms_norm(x, columns, w, 1e-6)"),
+    "rms_norm": Case(
+        "rms_norm(x, w, 1e-6)",
+        None,
+        "rms_norm(x, columns, w, 1e-6)",
+    ),
     "batch_norm, images": Case(
         "batch_norm(c4, w4, v4)",
         None,
         "batch_norm(c4, None, None, w4, v4, True)",
         result="[0]",
         at_least=4,
+        passes=2,
     ),
     "batch_norm, rows": Case(
         "batch_norm(x, w, v)",
@@ -168,6 +265,7 @@ CASES = {
         "batch_norm(x, None, None, w, v, True)",
         result="[0]",
         at_least=4,
+        passes=2,
     ),
     "batch_norm, images, with backward": Case(
         "grad(batch_norm(r4, rw4, rv4)[0], (r4, rw4, rv4), c4)",
@@ -175,6 +273,7 @@ CASES = {
         "grad(batch_norm(r4, None, None, rw4, rv4, True), (r4, rw4, rv4), c4)",
         result="[0]",
         at_least=4,
+        bound="sums of two products, and scaling: 11 GB/s",
     ),
     "SGD": Case(
         "sgd_update(z, y, lr=1e-3, out=z)",
@@ -369,13 +468,16 @@ class Moved:
     in_place: bool  # what is written has been read
 
 
-def moved(arrays: Arrays, statement: str, result) -> Moved:
+def moved(arrays: Arrays, case: Case, result) -> Moved:
+    statement = case.ours
+
     def bytes_of(names):
         made = [(name, array.nbytes) for name in names if (array := arrays.get(name)) is not None]
         return sum(bytes_ // (2 if name == "b" else 1) for name, bytes_ in made)
 
     call, _, out = statement.partition("out=")
-    read, written = bytes_of(names_in(call)), bytes_of(names_in(out)) if out else result.nbytes
+    read = case.passes * bytes_of(names_in(call))
+    written = bytes_of(names_in(out)) if out else result.nbytes
     if "bfloat16" in call or (re.match(r"b\b", call) and result.size > 1):
         written //= 2  # NumPy has them as float32
     return Moved(read, written, bool(out))

@@ -23,8 +23,8 @@ def to_fastest(row: dict) -> float | None:
 
 
 def share(row: dict) -> float | None:
-    """The rate's share of the limit."""
-    return row.get("limit", {}).get("share")
+    """The rate's share of the limit, where that is what the row waits for."""
+    return None if row.get("parameters", {}).get("bound") else row.get("limit", {}).get("share")
 
 
 def grown_to(peer: str) -> Callable[[dict], float | None]:

@@ -3,7 +3,7 @@
 
     python memory_bound.py [--quick] [--only add] [--sizes 1,100,1e4] [--threads 1] [--json results.json]
 
-GB/s counts every cache line of the inputs and of the result once; the limit is the best of plain copies
+GB/s counts every cache line of the inputs once for each pass and of the result once; the limit is the best of plain copies
 and additions between warm arrays with as many bytes and threads, in NumPy and PyTorch.
 """
 
@@ -95,6 +95,7 @@ def rows(sizes: list[int], threads: list[int]) -> Iterator[_libraries.Case]:
                             "elements": count,
                             "layout": layout,
                             "threads": team,
+                            "bound": case.bound,
                         },
                     )
 
@@ -113,11 +114,11 @@ def build(library: str, row: _libraries.Case, options) -> Built | None:
 
 def moved_by(row: _libraries.Case, result: np.ndarray) -> Moved:
     """What a row reads and writes."""
-    statement = CASES[row.parameters["operator"]].ours
+    case = CASES[row.parameters["operator"]]
     arrays = Arrays(row.parameters["elements"], row.parameters["layout"])
-    for name in names_in(statement):
+    for name in names_in(case.ours):
         arrays.get(name)
-    return moved(arrays, statement, result)
+    return moved(arrays, case, result)
 
 
 def measure(row: _libraries.Case, libraries: list[Library], limit: Limit, report: Report) -> None:

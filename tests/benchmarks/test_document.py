@@ -5,7 +5,7 @@ import json
 
 import _document
 import pytest
-from _targets import Target, above, counter, times, to
+from _targets import Target, above, counter, share, times, to
 
 
 def row(case, ours, numpy, group="", **more):
@@ -117,3 +117,13 @@ def test_targets_compare_rows_of_one_benchmark(results, monkeypatch):
 def test_numbers_have_three_digits():
     cases = {0.0123: "0.0123", 1.234: "1.23", 12.34: "12.3", 1234.5: "1,234", 0: "0"}
     assert [_document.number(each) for each in cases] == list(cases.values())
+
+
+def test_a_share_is_asked_of_rows_that_wait_for_memory():
+    limit = {"name": "bandwidth", "rate": 24e9, "share": 0.5}
+    rows = [
+        row("add", 1e-3, 2e-3, limit=limit, parameters={"bound": ""}),
+        row("sort", 1e-3, 2e-3, limit=limit, parameters={"bound": "comparisons: 4 GB/s"}),
+    ]
+    target = Target("memory-bound", "", "memory_bound", "", share, at_least=0.9)
+    assert target.measured({"results": rows}) == [(0.5, "add")]
