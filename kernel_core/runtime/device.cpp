@@ -223,13 +223,7 @@ int32_t find_device_kind(std::string_view name) {
   return number >= 0 && is_live(kind_at(static_cast<uint32_t>(number))) ? number : -1;
 }
 
-Device* find_unopened_device(tenon_device_id id) {
-  Device* device = nullptr;
-  return open_device(id, &device, nullptr) == TENON_OK ? device : nullptr;
-}
-
-tenon_status open_device(tenon_device_id id, Device** out, tenon_err* err) try {
-  if ((*out = device_table[id].load(std::memory_order_acquire))) return TENON_OK;
+tenon_status open_unopened_device(tenon_device_id id, Device** out, tenon_err* err) try {
   Kind* kind = kind_at(TENON_DEVICE_KIND(id));
   if (!is_live(kind))
     return fail(err, TENON_NOT_FOUND, "no device has the id %u; known kinds: %s", id,

@@ -52,16 +52,21 @@ inline constexpr uint32_t kMaxDevicesPerKind = 256;
 
 extern std::atomic<Device*> device_table[1 << 16];
 
-// Slow half of find_device: opens a device that is known and not open yet.
-Device* find_unopened_device(tenon_device_id id);
+// Slow half of the two below: opens a device that is known and not open yet.
+tenon_status open_unopened_device(tenon_device_id id, Device** out, tenon_err* err);
 
 // The device of an id; NULL if there is none or it cannot be opened (open_device says why).
 inline Device* find_device(tenon_device_id id) {
-  Device* device = device_table[id].load(std::memory_order_acquire);
-  return device ? device : find_unopened_device(id);
+  if (Device* device = device_table[id].load(std::memory_order_acquire)) return device;
+  Device* opened = nullptr;
+  open_unopened_device(id, &opened, nullptr);
+  return opened;
 }
 
-tenon_status open_device(tenon_device_id id, Device** out, tenon_err* err);
+inline tenon_status open_device(tenon_device_id id, Device** out, tenon_err* err) {
+  *out = device_table[id].load(std::memory_order_acquire);
+  return *out ? TENON_OK : open_unopened_device(id, out, err);
+}
 
 // -1: no plugin that is loaded provides it.
 int32_t find_device_kind(std::string_view name);

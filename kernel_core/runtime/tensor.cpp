@@ -164,52 +164,65 @@ tenon_status create_tensor(Device& device, int32_t dtype, int32_t ndim, const in
   return TENON_OK;
 }
 
-[[gnu::cold]] static tenon_status fail_view(const TensorImpl& base, int32_t ndim, const int64_t* shape, int64_t offset,
-                                            tenon_err* err) {
+[[gnu::cold]] static tenon_status fail_view(const TensorImpl& base, TensorImpl* view,
+                                            int64_t offset, tenon_err* err) {
+  view->storage = nullptr;
+  TensorRef owner(view);
+  long long at = offset, bytes = base.storage ? static_cast<int64_t>(base.storage->bytes) : 0;
   int64_t numel;
-  TENON_TRY(count_elements(ndim, shape, &numel, err));
-  return fail(err, TENON_OUT_OF_RANGE, "a view of shape %s at offset %lld reaches outside its storage of %llu bytes",
-              shape_text(ndim, shape).c_str(), static_cast<long long>(offset),
-              static_cast<unsigned long long>(base.storage ? base.storage->bytes : 0));
+  TENON_TRY(count_elements(view->ndim, view->shape, &numel, err));
+  return fail(err, TENON_OUT_OF_RANGE,
+              "a view of shape %s at offset %lld reaches outside its storage of %lld bytes",
+              shape_text(*view).c_str(), at, bytes);
 }
 
 // May a view be measured in plain arithmetic? Where numbers are so large that this could overflow.
-[[gnu::cold]] static bool is_measurable(int32_t ndim, const int64_t* shape, const int64_t* strides, int64_t offset) {
-  int64_t numel = 1, low = offset, high = offset, reach, bytes;
-  bool is_empty = false, is_outside = false;
-  for (int32_t axis = 0; axis < ndim; ++axis) {
-    is_empty |= shape[axis] == 0;
-    if (shape[axis] < 0 || __builtin_mul_overflow(numel, shape[axis] ? shape[axis] : 1, &numel)) return false;
-    is_outside |= __builtin_mul_overflow(shape[axis] - 1, strides[axis], &reach) ||
-                  __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high);
+[[gnu::cold]] static bool is_sound(const TensorImpl& view, int64_t offset) {
+  __int128 numel = 1, reach = offset;
+  bool is_empty = false;
+  if (reach < 0) reach = -reach;
+  for (int32_t axis = 0; axis < view.ndim && numel <= INT64_MAX / 16; ++axis) {
+    __int128 size = view.shape[axis], span = (size - 1) * view.strides[axis];
+    if (size < 0) return false;
+    is_empty |= size == 0;
+    numel *= size ? size : 1;
+    reach += span < 0 ? -span : span;
   }
-  is_outside |= __builtin_mul_overflow(low, 16, &bytes) || high == INT64_MAX || __builtin_mul_overflow(high + 1, 16, &bytes);
-  return numel <= INT64_MAX / 16 && (is_empty || !is_outside);
+  return numel <= INT64_MAX / 16 && (is_empty || reach < INT64_MAX / 32);
 }
 
-// One pass over the axes for all that there is to compute and to check.
-[[gnu::always_inline]] static inline tenon_status make_view(const TensorImpl& base, int32_t dtype, int32_t ndim,
-                                                            const int64_t* shape, const int64_t* strides,
-                                                            int64_t offset, TensorImpl** out, tenon_err* err) {
-  if (static_cast<uint32_t>(ndim) > TENON_MAX_NDIM) return fail_view(base, ndim, shape, offset, err);
+// One pass over the axes for all that there is to compute and to check; a second one if rows do not
+// follow each other. `root`: the tensor that it counts as a view of, or NULL.
+[[gnu::always_inline]] static inline tenon_status make_view(
+    const TensorImpl& base, TensorImpl* root, int32_t dtype, int32_t ndim, const int64_t* shape,
+    const int64_t* strides, int64_t offset, TensorImpl** out, tenon_err* err) {
+  if (ndim < 0 || ndim > TENON_MAX_NDIM) return count_elements(ndim, shape, nullptr, err);
   TensorImpl* tensor = new_tensor_block(ndim);
   if (!tensor) return fail_host_memory(err);
-  // Unsigned, as what is too large wraps. Elements of the lowest and highest one touched.
-  uint64_t numel = 1, low = static_cast<uint64_t>(offset), high = low, bits = low >> 26;
-  bool is_dense = true;  // row-major; axes of size 1 may have any stride
+  // Unsigned, as what is too large wraps. Axes of size 1 may have any stride.
+  constexpr uint64_t kSmall = uint64_t{1} << 26;
+  uint64_t numel = 1, gaps = 0, bits = (static_cast<uint64_t>(offset) + (kSmall << 23)) >> 24;
+  int64_t *own_shape = tensor->shape, *own_strides = tensor->strides;
   for (int32_t axis = ndim - 1; axis >= 0; --axis) {
     auto size = static_cast<uint64_t>(shape[axis]), stride = static_cast<uint64_t>(strides[axis]);
-    tensor->shape[axis] = shape[axis];
-    tensor->strides[axis] = strides[axis];
-    is_dense &= stride == numel || size == 1;
-    uint64_t sign = strides[axis] < 0 ? ~uint64_t{0} : 0, reach = (size - 1) * stride;
-    low += reach & sign;
-    high += reach & ~sign;
+    own_shape[axis] = static_cast<int64_t>(size);
+    own_strides[axis] = static_cast<int64_t>(stride);
+    gaps |= (size - 1) * (stride - numel);
     numel *= size;
-    bits |= size | (stride ^ sign) | numel;
+    bits |= size | numel | (stride + kSmall / 2);
   }
-  bool is_empty = numel == 0, is_outside = false;
-  bool is_sound = bits >> 24 == 0 || is_measurable(ndim, shape, strides, offset);
+  if (bits >= kSmall && !is_sound(*tensor, offset)) return fail_view(base, tensor, offset, err);
+  if (numel == 0) gaps = 0, offset = 0;  // no element could be outside
+  // From the lowest element to the highest.
+  int64_t first = offset, count = static_cast<int64_t>(numel);
+  if (gaps != 0) {
+    count = 1;
+    for (int32_t axis = 0; axis < ndim; ++axis) {
+      int64_t span = (own_shape[axis] - 1) * own_strides[axis];
+      first += span < 0 ? span : 0;
+      count += span < 0 ? -span : span;
+    }
+  }
   tensor->numel = static_cast<int64_t>(numel);
   tensor->dtype = static_cast<uint8_t>(dtype);
   tensor->dl_dtype = kDtypes[dtype].dl;
@@ -217,27 +230,27 @@ tenon_status create_tensor(Device& device, int32_t dtype, int32_t ndim, const in
   tensor->dl_device_type = base.dl_device_type;
   tensor->dl_device_id = base.dl_device_id;
   tensor->flags = static_cast<uint16_t>((base.flags & TENON_TENSOR_READONLY) |
-                                        (is_dense || is_empty ? TENON_TENSOR_CONTIGUOUS : 0));
+                                        (root ? TENON_TENSOR_FOLLOWS_BASE : 0) |
+                                        (gaps == 0 ? TENON_TENSOR_CONTIGUOUS : 0));
+  Storage* storage = tensor->storage = base.storage;
   tensor->data = base.data;
-  tensor->storage = base.storage;
-  if (const Storage* storage = base.storage) {
-    add_reference(base.storage->references);
-    uint64_t size = dtype_size(dtype), first = static_cast<uint64_t>(static_cast<char*>(base.data) -
-                                                                     static_cast<char*>(storage->data)) + base.byte_offset;
-    is_outside = static_cast<int64_t>(first + low * size) < 0 ||
-                 first + (high + 1) * size > storage->bytes;
-  }
-  if (!is_sound || (is_outside && !is_empty)) [[unlikely]] {
-    destroy_tensor(tensor);
-    return fail_view(base, ndim, shape, offset, err);
-  }
-  if (base.storage) {
-    int64_t offset_bytes = is_empty ? 0 : offset * static_cast<int64_t>(dtype_size(dtype));
+  if (storage) {
+    int64_t size = dtype_size(dtype), shift = offset * size;
+    int64_t into = static_cast<char*>(base.data) - static_cast<char*>(storage->data);
+    uint64_t from = base.byte_offset + static_cast<uint64_t>(into + first * size);
+    if (from > storage->bytes || count * size > static_cast<int64_t>(storage->bytes - from))
+      return fail_view(base, tensor, offset, err);
+    add_reference(storage->references);
     const Device* device = find_device(base.device);
-    if (device && device->opaque_memory)
-      tensor->byte_offset = base.byte_offset + static_cast<uint64_t>(offset_bytes);
-    else if (base.data)
-      tensor->data = static_cast<char*>(base.data) + offset_bytes;
+    if (device && device->opaque_memory) [[unlikely]]
+      tensor->byte_offset = base.byte_offset + static_cast<uint64_t>(shift);
+    else
+      tensor->data = static_cast<char*>(base.data) + shift;
+  }
+  if (root) {
+    retain(root);
+    tensor->extensions[kBaseSlot] = root;
+    tensor->has_extensions = 1u << kBaseSlot;
   }
   *out = tensor;
   return TENON_OK;
@@ -245,20 +258,15 @@ tenon_status create_tensor(Device& device, int32_t dtype, int32_t ndim, const in
 
 tenon_status create_view(const TensorImpl& base, int32_t dtype, int32_t ndim, const int64_t* shape,
                          const int64_t* strides, int64_t offset, TensorImpl** out, tenon_err* err) {
-  return make_view(base, dtype, ndim, shape, strides, offset, out, err);
+  return make_view(base, nullptr, dtype, ndim, shape, strides, offset, out, err);
 }
 
 tenon_status slots::tensor_view_of(tenon_tensor* base, int32_t dtype, int32_t ndim, const int64_t* shape,
                                    const int64_t* strides, int64_t offset, tenon_tensor** out, tenon_err* err) {
-  TensorImpl* view = nullptr;
-  TENON_TRY(check_dtype(dtype, err));
-  TENON_TRY(make_view(*impl(base), dtype, ndim, shape, strides, offset, &view, err));
-  TensorImpl* root = base_of(*impl(base));
+  TensorImpl *root = base_of(*impl(base)), *view = nullptr;
   if (!root) root = impl(base);
-  retain(root);
-  view->extensions[kBaseSlot] = root;
-  view->has_extensions = 1u << kBaseSlot;
-  view->flags |= TENON_TENSOR_FOLLOWS_BASE;
+  TENON_TRY(check_dtype(dtype, err));
+  TENON_TRY(make_view(*impl(base), root, dtype, ndim, shape, strides, offset, &view, err));
   for (uint8_t rest = root->layers; rest; rest &= rest - 1)  // a layer that is off is not to see it later
     if (!layer_enabled(std::countr_zero(rest))) view->flags &= ~uint16_t{TENON_TENSOR_FOLLOWS_BASE};
   *out = view;
