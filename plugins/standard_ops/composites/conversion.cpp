@@ -54,7 +54,6 @@ TENON_DECOMPOSE(copy_to_device) {
 // written here.
 TENON_DECOMPOSE(zeros) {
   constexpr int64_t kFew = 512;
-  Scope scope(err);
   Ints shape = ints_of(args[0]);
   bool is_few = shape.size() <= TENON_MAX_NDIM;
   int64_t numel = 1;
@@ -64,20 +63,22 @@ TENON_DECOMPOSE(zeros) {
   }
   tenon_device_id memory = host->device_host();
   bool is_here = memory != TENON_DEVICE_NONE && (is_none(args[2]) || int_of(args[2]) == memory);
-  if (!is_few || !is_here || host->layers_every_call() != 0)
+  if (!is_few || !is_here || host->layers_every_call() != 0) {
+    Scope scope(err);
     return finish(
         scope, outs,
         ops::full(scope, list_of(shape), 0.0, tenon_arg_id(&args[1]), tenon_arg_id(&args[2])));
+  }
   tenon_tensor* created;
   TENON_TRY(host->tensor_create(memory, shapes::dtype_or(args[1], TENON_DTYPE_F32),
                                 static_cast<int32_t>(shape.size()), shape.data(), &created, err));
   if (numel > 0)
     std::memset(created->data, 0, static_cast<size_t>(numel) * host->dtype_size(created->dtype));
-  return finish(scope, outs, Tensor::adopt(created));
+  outs[0] = {TENON_VALUE_TENSOR, 0, {.p = created}};
+  return TENON_OK;
 }
 
 TENON_DECOMPOSE(empty) {
-  Scope scope(err);
   Ints shape = ints_of(args[0]);
   tenon_meta meta;
   TENON_TRY(shapes::of("empty", "shape", args[0], meta, err));
@@ -89,7 +90,8 @@ TENON_DECOMPOSE(empty) {
   tenon_tensor* created;
   TENON_TRY(host->tensor_create(device, shapes::dtype_or(args[1], TENON_DTYPE_F32),
                                 static_cast<int32_t>(shape.size()), shape.data(), &created, err));
-  return finish(scope, outs, Tensor::adopt(created));
+  outs[0] = {TENON_VALUE_TENSOR, 0, {.p = created}};
+  return TENON_OK;
 }
 
 }  // namespace tenon::standard_ops

@@ -11,51 +11,45 @@ TENON_INFER(stop_gradient) {
   return TENON_OK;
 }
 
-TENON_INFER(view) {
-  const tenon_tensor& x = tensor_of(args[0]);
-  int64_t shape[TENON_MAX_NDIM];
-  Ints wanted = ints_of(args[1]);
-  TENON_TRY(resolve_shape("view", x, wanted, shape, err));
-  Ints resolved = {shape, wanted.size()};
-  begin_view(outs[0], x);
-  if (!view_strides(x, resolved, outs[0].strides))
-    return shapes::fail(err, TENON_INVALID_ARGUMENT, "view",
-                        "expected memory that shape %s can describe, got shape %s with strides %s; "
-                        "use reshape, which copies if it must",
-                        list_text(resolved).c_str(), shape_text(x).c_str(),
-                        list_text({x.strides, static_cast<size_t>(x.ndim)}).c_str());
-  std::copy(resolved.begin(), resolved.end(), outs[0].shape);
-  outs[0].ndim = static_cast<int32_t>(resolved.size());
-  return TENON_OK;
-}
-
 namespace {
 
-// A view, or a new tensor where memory cannot be described so.
-void set_reshaped(tenon_meta& meta, const tenon_tensor& x, Ints shape) {
+// The shape has been set. A view, or false and a new tensor where memory cannot be described so.
+bool set_reshaped(tenon_meta& meta, const tenon_tensor& x, size_t ndim) {
   begin_view(meta, x);
-  std::copy(shape.begin(), shape.end(), meta.shape);
-  meta.ndim = static_cast<int32_t>(shape.size());
-  if (!view_strides(x, shape, meta.strides)) meta.kind = TENON_META_NEW;
+  meta.ndim = static_cast<int32_t>(ndim);
+  bool is_view = view_strides(x, {meta.shape, ndim}, meta.strides);
+  if (!is_view) meta.kind = TENON_META_NEW;
+  return is_view;
 }
 
 }  // namespace
 
+TENON_INFER(view) {
+  const tenon_tensor& x = tensor_of(args[0]);
+  Ints wanted = ints_of(args[1]);
+  TENON_TRY(resolve_shape("view", x, wanted, outs[0].shape, err));
+  if (!set_reshaped(outs[0], x, wanted.size()))
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "view",
+                        "expected memory that shape %s can describe, got shape %s with strides %s; "
+                        "use reshape, which copies if it must",
+                        list_text({outs[0].shape, wanted.size()}).c_str(), shape_text(x).c_str(),
+                        list_text({x.strides, static_cast<size_t>(x.ndim)}).c_str());
+  return TENON_OK;
+}
+
 TENON_INFER(reshape) {
   const tenon_tensor& x = tensor_of(args[0]);
-  int64_t shape[TENON_MAX_NDIM];
   Ints wanted = ints_of(args[1]);
-  TENON_TRY(resolve_shape("reshape", x, wanted, shape, err));
-  set_reshaped(outs[0], x, {shape, wanted.size()});
+  TENON_TRY(resolve_shape("reshape", x, wanted, outs[0].shape, err));
+  set_reshaped(outs[0], x, wanted.size());
   return TENON_OK;
 }
 
 TENON_INFER(flatten) {
   const tenon_tensor& x = tensor_of(args[0]);
-  int64_t shape[TENON_MAX_NDIM];
   size_t ndim;
-  TENON_TRY(flat_shape(x, int_of(args[1]), int_of(args[2]), shape, &ndim, err));
-  set_reshaped(outs[0], x, {shape, ndim});
+  TENON_TRY(flat_shape(x, int_of(args[1]), int_of(args[2]), outs[0].shape, &ndim, err));
+  set_reshaped(outs[0], x, ndim);
   return TENON_OK;
 }
 
@@ -81,19 +75,18 @@ tenon_status set_order(const char* op, const tenon_value* args, bool inverse, te
     return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
                         "expected all %d axes of shape %s in some order, got %s", x.ndim,
                         shape_text(x).c_str(), list_text(axes).c_str());
-  uint32_t seen;
-  TENON_TRY(resolve_axes(op, args[1], x.ndim, &seen, err));
-  int32_t order[TENON_MAX_NDIM];
+  begin_view(outs[0], x).ndim = x.ndim;
+  uint32_t seen = 0;
   for (int32_t axis = 0; axis < x.ndim; ++axis) {
-    int32_t from = x.ndim - 1 - axis;
-    if (!reversed) TENON_TRY(resolve_axis(op, axes[static_cast<size_t>(axis)], x.ndim, &from, err));
-    if (inverse)
-      order[from] = axis;
-    else
-      order[axis] = from;
+    int64_t other = reversed ? x.ndim - 1 - axis : axes[static_cast<size_t>(axis)];
+    if (other < 0) other += x.ndim;
+    if (other < 0 || other >= x.ndim || seen >> other & 1)  // this says which
+      return resolve_axes(op, args[1], x.ndim, &seen, err);
+    seen |= uint32_t{1} << other;
+    int64_t from = inverse ? axis : other, to = inverse ? other : axis;
+    outs[0].shape[to] = x.shape[from];
+    outs[0].strides[to] = x.strides[from];
   }
-  begin_view(outs[0], x);
-  for (int32_t axis = 0; axis < x.ndim; ++axis) add_axis_of(outs[0], x, order[axis]);
   return TENON_OK;
 }
 

@@ -3,33 +3,42 @@
 
 namespace tenon::standard_ops {
 
-tenon_status resolve_shape(const char* op, const tenon_tensor& x, Ints wanted, int64_t* shape,
-                           tenon_err* err) {
+namespace {
+
+[[gnu::cold]] tenon_status fail_shape(const char* op, const tenon_tensor& x, Ints wanted,
+                                      tenon_err* err) {
   TENON_TRY(expect_room(op, static_cast<int64_t>(wanted.size()), err));
-  int64_t known = 1, unknown = -1;
-  bool fits = true;
-  for (size_t axis = 0; axis < wanted.size(); ++axis) {
-    shape[axis] = wanted[axis];
-    if (wanted[axis] >= 0) {
-      // A shape this large cannot match any tensor; saturate instead of overflowing.
-      if (__builtin_mul_overflow(known, wanted[axis], &known)) known = INT64_MAX;
-    } else if (wanted[axis] == -1 && unknown < 0) {
-      unknown = static_cast<int64_t>(axis);
-    } else {
-      fits = false;
-    }
-  }
-  if (fits && unknown >= 0) {
-    fits = known != 0 && x.numel % known == 0;
-    if (fits) shape[unknown] = x.numel / known;
-  } else {
-    fits = fits && known == x.numel;
-  }
-  if (fits) return TENON_OK;
   return shapes::fail(
       err, TENON_INVALID_ARGUMENT, op,
       "expected a shape of %lld elements, to hold those of shape %s, got %s; one extent may be -1",
       ll(x.numel), shape_text(x).c_str(), list_text(wanted).c_str());
+}
+
+}  // namespace
+
+tenon_status resolve_shape(const char* op, const tenon_tensor& x, Ints wanted, int64_t* shape,
+                           tenon_err* err) {
+  if (wanted.size() > TENON_MAX_NDIM) return fail_shape(op, x, wanted, err);
+  int64_t known = 1;
+  int64_t* unknown = nullptr;
+  bool fits = true;
+  for (size_t axis = 0; axis < wanted.size(); ++axis) {
+    int64_t extent = wanted[axis];
+    shape[axis] = extent;
+    if (extent < 0) [[unlikely]] {
+      fits &= extent == -1 && !unknown;
+      unknown = shape + axis;
+    } else if (__builtin_mul_overflow(known, extent, &known)) [[unlikely]] {
+      known = INT64_MAX;  // such a shape can match no tensor
+    }
+  }
+  if (unknown) {
+    fits = fits && known != 0 && x.numel % known == 0;
+    if (fits) *unknown = x.numel / known;
+  } else {
+    fits = known == x.numel;
+  }
+  return fits ? TENON_OK : fail_shape(op, x, wanted, err);
 }
 
 tenon_status flat_shape(const tenon_tensor& x, int64_t start, int64_t stop, int64_t* shape,
