@@ -31,6 +31,14 @@ class ErrorSink {
   tenon_err* err_;
 };
 
+// The one for a call that runs no Python code, neither by itself nor by whom it calls.
+inline tenon_err* brief_sink() {
+  static constinit tenon_err* sink = nullptr;
+  if (!sink) [[unlikely]]
+    sink = host->err_create();
+  return sink;
+}
+
 // What functions return after setting the Python error: NULL, false or an empty tensor, as they
 // need.
 struct Raised {

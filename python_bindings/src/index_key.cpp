@@ -187,11 +187,10 @@ class Builder {
     return true;
   }
   bool slice(PyObject* object) {
-    Py_ssize_t start, stop, step;
-    if (PySlice_Unpack(object, &start, &stop, &step) < 0) return false;
-    int64_t whole = tensor_->shape[axis_];
-    int64_t length = PySlice_AdjustIndices(whole, &start, &stop, step);
-    int64_t stride = tensor_->strides[axis_];
+    Slice slice;
+    int64_t whole = tensor_->shape[axis_], stride = tensor_->strides[axis_];
+    if (!read_slice(object, whole, slice)) return false;
+    auto [start, stop, step, length] = slice;
     if (length == 0) start = stop = 0;
     if (length != whole || step != 1) {
       int32_t i = basic_.slice_count++;
@@ -214,14 +213,18 @@ class Builder {
 
 }  // namespace
 
-bool normalise_index(int64_t& index, int64_t length, int64_t axis) {
-  int64_t given = index;
-  if (index < 0) index += length;
-  if (index >= 0 && index < length) [[likely]]
-    return true;
+bool raise_index(int64_t index, int64_t length, int64_t axis) {
   return raise_error(PyExc_IndexError, "index %lld is out of range for axis %lld of length %lld",
-                     static_cast<long long>(given), static_cast<long long>(axis),
+                     static_cast<long long>(index), static_cast<long long>(axis),
                      static_cast<long long>(length));
+}
+
+bool read_any_slice(PyObject* object, int64_t whole, Slice& slice) {
+  Py_ssize_t start, stop, step;
+  if (PySlice_Unpack(object, &start, &stop, &step) < 0) return false;
+  int64_t length = PySlice_AdjustIndices(whole, &start, &stop, step);
+  slice = {start, stop, step, length};
+  return true;
 }
 
 bool parse_key(tenon_tensor* tensor, PyObject* object, Key& key) {
@@ -260,11 +263,8 @@ Tensor apply_basic(tenon_tensor* tensor, const BasicIndex& index, bool watched) 
   if (!watched) {
     ErrorSink err;
     tenon_tensor* view;
-    int64_t offset = std::find(index.shape, index.shape + index.ndim, 0) == index.shape + index.ndim
-                         ? index.offset
-                         : 0;
     tenon_status status = host->tensor_view_of(tensor, tensor->dtype, index.ndim, index.shape,
-                                               index.strides, offset, &view, err);
+                                               index.strides, index.offset, &view, err);
     if (status == TENON_OK) return Tensor::adopt(view);
     raise(status, err);
     return {};

@@ -11,10 +11,12 @@
 
 #include <vector>
 
+#include "small_int.hpp"
+
 namespace tenon::python {
 
-// The part of a key that makes a view: both as a description, for host->tensor_view_of, and as steps,
-// for operators that layers can watch.
+// The part of a key that makes a view: both as a description, for host->tensor_view_of, and as
+// steps, for operators that layers can watch.
 struct BasicIndex {
   int32_t ndim = 0;
   int64_t shape[TENON_MAX_NDIM], strides[TENON_MAX_NDIM], offset = 0;
@@ -43,7 +45,44 @@ bool parse_key(tenon_tensor* tensor, PyObject* object, Key& key);
 // The view that the basic part takes of `tensor`. With `watched`, through operators.
 Tensor apply_basic(tenon_tensor* tensor, const BasicIndex& index, bool watched);
 
+// False: IndexError.
+[[gnu::cold]] bool raise_index(int64_t index, int64_t length, int64_t axis);
+
 // Position `index` along an axis of `length`, counted from the end if negative. False: IndexError.
-bool normalise_index(int64_t& index, int64_t length, int64_t axis);
+inline bool normalise_index(int64_t& index, int64_t length, int64_t axis) {
+  int64_t position = index < 0 ? index + length : index;
+  if (static_cast<uint64_t>(position) >= static_cast<uint64_t>(length)) [[unlikely]]
+    return raise_index(index, length, axis);
+  index = position;
+  return true;
+}
+
+// What a Python slice takes of an axis.
+struct Slice {
+  int64_t start, stop, step, length;
+};
+
+// False: a bound that is no number; the Python error is set.
+bool read_any_slice(PyObject* object, int64_t whole, Slice& slice);
+
+inline bool read_slice(PyObject* object, int64_t whole, Slice& slice) {
+  auto* bounds = reinterpret_cast<PySliceObject*>(object);
+  int64_t start = 0, stop = whole;
+  bool is_simple = bounds->step == Py_None &&
+                   (bounds->start == Py_None || small_int(bounds->start, start)) &&
+                   (bounds->stop == Py_None || small_int(bounds->stop, stop));
+  if (!is_simple) [[unlikely]] {
+    Slice any;  // what a call gets the address of stays in no register
+    bool is_read = read_any_slice(object, whole, any);
+    return slice = any, is_read;
+  }
+  auto clamp = [whole](int64_t bound) {
+    if (bound < 0) bound += whole, bound = bound < 0 ? 0 : bound;
+    return bound < whole ? bound : whole;
+  };
+  start = clamp(start), stop = clamp(stop);
+  slice = {start, stop, 1, start < stop ? stop - start : 0};
+  return true;
+}
 
 }  // namespace tenon::python

@@ -12,6 +12,7 @@
 #include "call.hpp"
 #include "errors.hpp"
 #include "method_table.hpp"
+#include "operator_method.hpp"
 #include "operator_shortcut.hpp"
 #include "operator_text.hpp"
 #include "runtime.hpp"
@@ -84,9 +85,8 @@ PyObject* call_now(const OperatorObject& self, PyObject* const* objects, size_t 
   ParsedCall call;
   if (!parse_arguments(self, objects, PyVectorcall_NARGS(flags), keyword_names, call))
     return nullptr;
-  PyObject* result;
-  if (self.shortcut != Shortcut::kNone && !call.out && take_shortcut(self, call, result))
-    return result;
+  if (self.shortcut != Shortcut::kNone && !call.out)
+    if (Answer answer = take_shortcut(self, call)) return *answer;
 
   tenon_value results[kMaxResults];
   for (uint32_t i = 0; i < self.result_count; ++i) results[i].tag = TENON_VALUE_NONE;
@@ -118,6 +118,12 @@ PyObject* call_now(const OperatorObject& self, PyObject* const* objects, size_t 
 PyObject* operator_call(PyObject* callable, PyObject* const* objects, size_t flags,
                         PyObject* keyword_names) {
   const OperatorObject& self = *as_operator(callable);
+  if (self.takes_integers && !keyword_names && self.is_current()) {
+    Py_ssize_t count = PyVectorcall_NARGS(flags), first = self.takes_tensor && count > 0;
+    PyObject* tensor = first ? objects[0] : nullptr;
+    if (Answer answer = call_with_integers(self, tensor, objects + first, count - first))
+      return *answer;
+  }
   if (!self.def->self) [[likely]]
     return call_now(self, objects, flags, keyword_names);
   if (*self.calls == kCallsRefused)
@@ -213,6 +219,8 @@ PyObject* make_operator(const tenon_op* op, CallForm form) {
                                    form == CallForm::kInPlace ? "_" : "");
   if (self.name && read_parameters(self)) {
     self.shortcut = shortcut_of(self);
+    self.takes_integers = takes_integers(self);
+    self.takes_tensor = def->nparams > 0 && self.parameters[0].kind == TENON_PARAM_TENSOR;
     if (def->nouts > 1) self.result_type = make_result_type(self);
     if (def->nouts <= 1 || self.result_type) return object;
   }
@@ -333,10 +341,12 @@ PyObject* find_or_make(const char* name) {
 // Attributes of the type that are written by hand win over operators of the same name.
 bool add_method(const char* name) {
   if (PyDict_GetItemString(tensor_type.tp_dict, name)) return true;
-  PyObject* method = find_operator(name);
-  if (!method) return !PyErr_Occurred();
-  int result = add_tensor_attribute(name, method);
-  Py_DECREF(method);
+  PyObject* op = find_operator(name);
+  if (!op) return !PyErr_Occurred();
+  PyObject* method = operator_as_method(op);
+  int result = method ? add_tensor_attribute(name, method) : -1;
+  Py_XDECREF(method);
+  Py_DECREF(op);
   return result == 0;
 }
 

@@ -39,6 +39,8 @@ struct OperatorObject {
   uint32_t result_count;
   CallForm form;
   Shortcut shortcut;
+  bool takes_integers;  // by position, after a tensor if it takes_tensor (operator_shortcut.hpp)
+  bool takes_tensor;    // first
   bool returns_list;
   bool gathers;         // f(x, 1, 2) means f(x, [1, 2]): the last positional parameter is a list
   bool sizes_by_shape;  // creation: the work is the product of the shape argument

@@ -51,8 +51,10 @@ PyObject* get_transposed(PyObject* self, void*) {
   tenon_tensor* tensor = handle_of(self);
   if (is_watched(tensor)) return to_python(TENON_CALL(permute, value_of(tensor)));
   int64_t shape[TENON_MAX_NDIM], strides[TENON_MAX_NDIM];
-  std::reverse_copy(tensor->shape, tensor->shape + tensor->ndim, shape);
-  std::reverse_copy(tensor->strides, tensor->strides + tensor->ndim, strides);
+  for (int32_t axis = 0, from = tensor->ndim; axis < tensor->ndim; ++axis) {
+    shape[axis] = tensor->shape[--from];
+    strides[axis] = tensor->strides[from];
+  }
   return make_view(tensor, tensor->ndim, shape, strides, 0);
 }
 

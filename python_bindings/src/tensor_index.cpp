@@ -24,22 +24,6 @@ PyObject* select_first(tenon_tensor* tensor, int64_t index) {
                    index * tensor->strides[0]);
 }
 
-// x[a:b:c], likewise.
-PyObject* slice_first(tenon_tensor* tensor, PyObject* object) {
-  Py_ssize_t start, stop, step;
-  if (PySlice_Unpack(object, &start, &stop, &step) < 0) return nullptr;
-  int64_t length = PySlice_AdjustIndices(tensor->shape[0], &start, &stop, step);
-  int64_t shape[TENON_MAX_NDIM], strides[TENON_MAX_NDIM];
-  for (int32_t axis = 0; axis < tensor->ndim; ++axis) {  // few: a call of memcpy takes longer
-    shape[axis] = tensor->shape[axis];
-    strides[axis] = tensor->strides[axis];
-  }
-  int64_t offset = length > 0 ? start * strides[0] : 0;
-  shape[0] = length;
-  if (length > 1) strides[0] *= step;
-  return make_view(tensor, tensor->ndim, shape, strides, offset);
-}
-
 // The view's axes with those that positions index in front.
 struct AxisOrder {
   int64_t axes[TENON_MAX_NDIM];
@@ -107,12 +91,56 @@ bool is_whole_mask(const tenon_tensor* tensor, PyObject* object) {
   return to_python(key.is_basic() ? std::move(view) : read_positions(key, std::move(view)));
 }
 
+// x[a:b:c], likewise.
+PyObject* slice_first(tenon_tensor* tensor, PyObject* object) {
+  Slice slice;
+  if (!read_slice(object, tensor->shape[0], slice)) return nullptr;
+  int64_t shape[TENON_MAX_NDIM], strides[TENON_MAX_NDIM], stride = tensor->strides[0];
+  for (int32_t axis = 1; axis < tensor->ndim; ++axis) {  // few: a call of memcpy takes longer
+    shape[axis] = tensor->shape[axis];
+    strides[axis] = tensor->strides[axis];
+  }
+  shape[0] = slice.length;
+  strides[0] = slice.length > 1 ? stride * slice.step : stride;
+  return make_view(tensor, tensor->ndim, shape, strides, slice.start * stride);
+}
+
+// x[a:b, i], likewise: integers and slices in front of axes that are taken whole.
+PyObject* take_axes(tenon_tensor* tensor, PyObject* object) {
+  PyObject* const* items = reinterpret_cast<PyTupleObject*>(object)->ob_item;
+  Py_ssize_t count = PyTuple_GET_SIZE(object);
+  int64_t shape[TENON_MAX_NDIM], strides[TENON_MAX_NDIM], offset = 0;
+  int32_t ndim = 0;
+  if (count > tensor->ndim) return read_key(tensor, object);
+  for (int32_t axis = 0; axis < tensor->ndim; ++axis) {
+    int64_t length = tensor->shape[axis], stride = tensor->strides[axis], index = 0;
+    if (axis < count) {
+      if (PySlice_Check(items[axis])) {
+        Slice slice;
+        if (!read_slice(items[axis], length, slice)) return nullptr;
+        offset += slice.start * stride;
+        length = slice.length;
+        if (length > 1) stride *= slice.step;
+      } else {
+        if (!small_int(items[axis], index)) return read_key(tensor, object);
+        if (!normalise_index(index, length, axis)) return nullptr;
+        offset += index * stride;
+        continue;
+      }
+    }
+    shape[ndim] = length;
+    strides[ndim++] = stride;
+  }
+  return make_view(tensor, ndim, shape, strides, offset);
+}
+
 PyObject* tensor_subscript(PyObject* self, PyObject* object) {
   tenon_tensor* tensor = handle_of(self);
   if (tensor->ndim > 0 && !is_watched(tensor)) [[likely]] {
     int64_t index;
     if (small_int(object, index)) return select_first(tensor, index);
     if (PySlice_Check(object)) return slice_first(tensor, object);
+    if (PyTuple_Check(object)) return take_axes(tensor, object);
   }
   return read_key(tensor, object);
 }

@@ -30,7 +30,8 @@ inline tenon_tensor* handle_of(PyObject* tensor) {
 
 // Idle objects, guarded by the GIL.
 struct FreeList {
-  static constexpr int kMax = 512;
+  static constexpr int kMax =
+      1 << 16;  // beyond it, every object is one more for the collector to count
   TensorObject* first = nullptr;
   int count = 0;
 };

@@ -12,17 +12,20 @@ namespace {
 
 TensorObject* as_object(PyObject* self) { return reinterpret_cast<TensorObject*>(self); }
 
+// Of a subclass, or one that somebody else keeps something for.
+[[gnu::noinline]] void forget_others(TensorObject* self) {
+  auto* object = reinterpret_cast<PyObject*>(self);
+  if (!is_exact_tensor(object) || self->hooks) PyObject_GC_UnTrack(object);
+  if (self->weak_references) PyObject_ClearWeakRefs(object);
+  if (self->hooks) forget_hooks(*self);
+}
+
 void tensor_dealloc(PyObject* object) {
   TensorObject* self = as_object(object);
   bool exact = is_exact_tensor(object);
-  if (!exact || self->hooks) [[unlikely]]
-    PyObject_GC_UnTrack(object);
-  if (self->weak_references) [[unlikely]]
-    PyObject_ClearWeakRefs(object);
-  if (self->hooks) [[unlikely]]
-    forget_hooks(*self);
+  if (!exact || self->weak_references || self->hooks) [[unlikely]]
+    forget_others(self);
   tenon_tensor* tensor = self->tensor;
-  // Released last: what dies with the tensor may run Python code that makes tensors.
   if (exact && free_list.count < FreeList::kMax) [[likely]] {
     self->tensor = reinterpret_cast<tenon_tensor*>(free_list.first);
     free_list.first = self;
@@ -30,8 +33,8 @@ void tensor_dealloc(PyObject* object) {
   } else {
     Py_TYPE(object)->tp_free(object);
   }
-  if (tensor) [[likely]]
-    host->tensor_release(tensor);
+  host->tensor_release(
+      tensor);  // last: what dies with the tensor may run Python code that makes tensors
 }
 
 // Everything that a tensor refers to lives in the core, out of the collector's sight, except hooks:

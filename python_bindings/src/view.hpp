@@ -12,12 +12,10 @@ namespace tenon::python {
 inline PyObject* make_view(tenon_tensor* tensor, int32_t ndim, const int64_t* shape,
                            const int64_t* strides, int64_t offset) {
   tenon_tensor* view;
-  if (host->tensor_view_of(tensor, tensor->dtype, ndim, shape, strides, offset, &view, nullptr) ==
-      TENON_OK) [[likely]]
-    return wrap(view);
-  ErrorSink err;  // once more, for the text
-  return raise(
-      host->tensor_view_of(tensor, tensor->dtype, ndim, shape, strides, offset, &view, err), err);
+  tenon_err* err = brief_sink();
+  tenon_status status =
+      host->tensor_view_of(tensor, tensor->dtype, ndim, shape, strides, offset, &view, err);
+  return status == TENON_OK ? wrap(view) : raise(status, err);
 }
 
 }  // namespace tenon::python

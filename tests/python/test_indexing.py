@@ -105,6 +105,19 @@ def test_basic_reading(case):
         assert np.shares_memory(tenon.from_numpy(array)[key].numpy(), array)
 
 
+@pytest.mark.parametrize("shape", [(3,), (3, 2), (1, 0), (2, 1, 2, 1, 2, 1)])
+def test_one_slice_is_read_as_of_a_list(shape):
+    array = np.arange(int(np.prod(shape)), dtype=np.float32).reshape(shape)
+    x = tenon.from_numpy(array)
+    bounds = [None, *range(-4, 5), 2**31, -(2**31), 2**70, -(2**70), np.int64(1), True]
+    for start in bounds:
+        for stop in bounds:
+            for step in (None, 1, 2, -1, 2**40, -(2**40)):
+                key = slice(start, stop, step)
+                np.testing.assert_array_equal(x[key].numpy(), array[key])
+                np.testing.assert_array_equal(x[key, ...].numpy(), array[key])
+
+
 @settings(max_examples=400, deadline=None)
 @given(indexed(advanced=True))
 def test_advanced_reading(case):
@@ -225,6 +238,9 @@ def test_values_are_converted():
         (-3, IndexError, "index -3 is out of range"),
         ((0, 5), IndexError, "index 5 is out of range for axis 1 of length 3"),
         ((0, 0, 0), IndexError, "too many indices: the tensor has 2 axes, the index takes 3"),
+        ((slice(None), 3), IndexError, "index 3 is out of range for axis 1 of length 3"),
+        ((slice("a"), 0), TypeError, "slice indices must be integers"),
+        (slice(0, 0.5), TypeError, "slice indices must be integers"),
         ((..., ...), IndexError, "expected one ..."),
         ("a", TypeError, "expected integers, slices"),
         (0.5, IndexError, "expected integers or bools as an index, got float32"),

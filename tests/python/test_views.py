@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """View operators: asked for their shape rule alone, or called where a layer watches, all the same."""
 
+import inspect
+
 import pytest
 import tenon
 
@@ -9,13 +11,18 @@ CALLS = [
     ("view", (6,)), ("squeeze", ()), ("unsqueeze", (0,)), ("unsqueeze", ([0, -1],)),
     ("transpose", ()), ("transpose", (0, 1)), ("permute", (1, 0)), ("permute", ()), ("movedim", (0, 1)),
     ("expand", (4, 2, 3)), ("narrow", (0, 0, 1)), ("select", (1, -1)), ("flip", (0,)), ("diagonal", ()),
-    ("sliding_window", (0, 2)), ("slice", ([0], [0], [1])),
+    ("sliding_window", (0, 2)), ("slice", ([0], [0], [1])), ("slice", ((0, 1), (0, 1), (1, 3), (1, 1))),
+    ("reshape", ((3, 2),)), ("reshape", (True, 6)), ("reshape", (*[1] * 30, 2, 3)), ("reshape", (6 * [1] + [6],)),
+    ("unsqueeze", ((0, -1),)), ("permute", ((1, 0),)), ("permute", (None,)), ("squeeze", (None,)),
+    ("flatten", (-2,)), ("expand", ((2, 2, -1),)),
 ]  # fmt: skip
 WRONG_CALLS = [
     ("reshape", (4,)), ("reshape", (-1, -1)), ("reshape", ("a",)), ("reshape", (1.5,)), ("reshape", ()),
     ("reshape", (10**30,)), ("flatten", (1, 0)), ("flatten", (0, 5)), ("view", (7,)), ("squeeze", (1,)), ("squeeze", (0,)),
     ("squeeze", (9,)), ("unsqueeze", (7,)), ("unsqueeze", ()), ("transpose", (0, 2)), ("permute", (0,)),
     ("permute", (0, 0)), ("movedim", ([0, 1], 0)), ("expand", (3,)), ("select", (0, 5)), ("narrow", (0, 1, 9)),
+    ("reshape", ((3, 2), 1)), ("reshape", ((2, "a"),)), ("reshape", 33 * (1,)), ("reshape", (33 * (1,),)),
+    ("transpose", (0, 1, 2)), ("select", (0,)), ("slice", ((0,), (0,))), ("unsqueeze", (0, 1, 2, 9)),
 ]  # fmt: skip
 
 
@@ -98,6 +105,34 @@ def test_names_of_arguments_and_results_given():
     assert tenon.unsqueeze(x=x, axis=[0]).shape == (1, 2, 3)
     out = tenon.zeros(6)
     assert tenon.reshape(x, [6], out=out) is out and out.tolist() == [1, 2, 3, 4, 5, 6]
+
+
+class Named(tenon.Tensor):
+    pass
+
+
+def test_methods_are_called_in_every_way():
+    x = numbers("contiguous")
+    bound, unbound = x.reshape, tenon.Tensor.reshape
+    assert bound(3, 2).shape == unbound(x, 3, 2).shape == unbound(x, shape=(3, 2)).shape == (3, 2)
+    assert bound(*(3, 2)).shape == unbound(*(x, 3, 2), **{}).shape == (3, 2)
+    assert list(map(tenon.Tensor.flatten, [x]))[0].shape == (6,)
+    out = tenon.zeros(6)
+    assert x.reshape(6, out=out) is out and out[5].item() == 6
+    named = Named([[1.0, 2.0]])
+    assert named.reshape(2, 1).shape == named.T.shape == (2, 1)
+    with pytest.raises(TypeError, match="'reshape' for 'tenon.Tensor' objects"):
+        unbound(1.0, [1])
+    with pytest.raises(TypeError, match=r"reshape\(\): missing argument 'shape'"):
+        x.reshape()
+    with pytest.raises(TypeError, match=r"squeeze\(\): unknown keyword 'dim'; did you mean 'axis'"):
+        x.squeeze(dim=0)
+
+
+def test_methods_say_what_they_take():
+    assert str(inspect.signature(tenon.Tensor.flatten)) == "(self, /, start=0, stop=-1, *, out=None)"
+    assert tenon.Tensor.reshape.__name__ == "reshape" == tenon.zeros(1).reshape.__name__
+    assert tenon.Tensor.reshape.__doc__ == tenon.reshape.__doc__
 
 
 def test_assigned_memory_ends_what_was_a_view():
