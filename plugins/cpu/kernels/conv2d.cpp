@@ -165,9 +165,9 @@ tenon_status conv2d(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* w
     };
     return x->dtype == TENON_DTYPE_F64 ? run(Type<double>{}) : run(Type<float>{});
   }
-  if (is_channels_last(*x)) {
+  if (is_channels_last(*x) || suits_pointwise(s, x->dtype)) {
     return with_float(x->dtype, [&]<class T>(Type<T>) {
-      return run_pointwise<T>(ctx, s, data_of<T>(x), data_of<T>(weight), false,
+      return run_pointwise<T>(ctx, s, images_of(x), data_of<T>(weight), false,
                               bias ? data_of<T>(bias) : nullptr, data_of<T>(out), err);
     });
   }
@@ -209,11 +209,11 @@ TENON_BOX_conv2d(conv2d_boxed, conv2d)
     };
     return weight->dtype == TENON_DTYPE_F64 ? run(Type<double>{}) : run(Type<float>{});
   }
-  if (is_channels_last(*grad_out)) {
+  if (is_channels_last(*grad_out) || suits_pointwise(s, grad_out->dtype)) {
     ConvShapes turn = s;
     std::swap(turn.channels, turn.filters);
     return with_float(weight->dtype, [&]<class T>(Type<T>) {
-      return run_pointwise<T>(ctx, turn, data_of<T>(grad_out), data_of<T>(weight), true, nullptr,
+      return run_pointwise<T>(ctx, turn, images_of(grad_out), data_of<T>(weight), true, nullptr,
                               data_of<T>(out), err);
     });
   }
@@ -246,9 +246,10 @@ TENON_BOX_conv2d_input_grad(conv2d_input_grad_boxed, conv2d_input_grad)
   if (out->numel == 0) return TENON_OK;
   const ConvShapes s = shapes_of(x->shape, out->shape, grad_out->shape, stride, stride_count,
                                  padding, padding_count, dilation, dilation_count, groups);
-  if (is_channels_last(*x) && is_channels_last(*grad_out) && !s.is_depthwise()) {
+  const bool side_by_side = is_channels_last(*x) && is_channels_last(*grad_out);
+  if (grad_out->numel > 0 && !s.is_depthwise() && (side_by_side || suits_pointwise(s, x->dtype))) {
     return with_float(x->dtype, [&]<class T>(Type<T>) {
-      return run_pointwise_weight_grad<T>(ctx, s, data_of<T>(grad_out), data_of<T>(x),
+      return run_pointwise_weight_grad<T>(ctx, s, images_of(grad_out), images_of(x),
                                           data_of<T>(out), err);
     });
   }

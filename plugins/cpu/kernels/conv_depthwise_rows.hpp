@@ -63,7 +63,7 @@ void depthwise_rows_plane(const ConvShapes& s, int64_t row, const T* pixels, con
 template <class T>
 bool suits_depthwise_rows(const ConvShapes& s, const Images& x) {
   const int64_t vectors = (s.columns + kWidth<T> - 1) / kWidth<T>;
-  return x.pixel == 1 && s.results() >= 512 &&
+  return x.pixel == 1 && s.results() >= 128 &&
          (Lanes<T>::kMasked || s.columns >= kWidth<T>)&&5 * s.columns >= 4 * vectors * kWidth<T> &&
          s.kernel[0] == s.kernel[1] && (s.kernel[0] == 3 || s.kernel[0] == 5 || s.kernel[0] == 7) &&
          s.stride[0] == 1 && s.stride[1] == 1 && s.dilation[0] == 1 && s.dilation[1] == 1;
