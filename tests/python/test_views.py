@@ -130,7 +130,9 @@ def test_methods_are_called_in_every_way():
 
 
 def test_methods_say_what_they_take():
-    assert str(inspect.signature(tenon.Tensor.flatten)) == "(self, /, start=0, stop=-1, *, out=None)"
+    assert (
+        str(inspect.signature(tenon.Tensor.flatten)) == "(self, /, start=0, stop=-1, *, out=None)"
+    )
     assert tenon.Tensor.reshape.__name__ == "reshape" == tenon.zeros(1).reshape.__name__
     assert tenon.Tensor.reshape.__doc__ == tenon.reshape.__doc__
 
