@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon.Operator: any operator of the host's table as a Python function. The same object is the
-// function `tenon.add` and, found through the type, the method `Tensor.add`. Nothing here is
-// written per operator: parameters come from the definition, so operators of plugins get the same
-// treatment.
+// function `tenon.add` and, found through the type, the method `Tensor.add` (short ones have a
+// method of CPython's kind beside it, operator_method.hpp). Nothing here is written per operator:
+// parameters come from the definition, so operators of plugins get the same treatment.
 #pragma once
 
 #include <Python.h>
