@@ -59,8 +59,9 @@ bool is_array_call(const ScalarValue& value, const std::vector<Param>& params) {
 // (math/lanes.hpp).
 bool is_lanewise(const ScalarValue& value, bool& calls) {
   static const std::set<std::string> functions = {
-      "exp",   "log",   "log2", "log10", "log1p", "tanh", "sinh", "cosh",   "asinh",
-      "acosh", "atanh", "erf",  "erfc",  "cbrt",  "abs",  "max",  "sigmoid"};
+      "exp",   "exp2",  "expm1", "log",  "log2",  "log10", "log1p", "sin",     "cos",
+      "tan",   "asin",  "acos",  "atan", "atan2", "sinh",  "cosh",  "tanh",    "asinh",
+      "acosh", "atanh", "erf",   "erfc", "cbrt",  "abs",   "max",   "sigmoid", "normal_cdf"};
   const bool is_call = value.form == ScalarValue::Function;
   if (is_call && !functions.count(value.text)) return false;
   if (value.type.varying && value.type.kind != ScalarType::Element) return false;

@@ -31,6 +31,7 @@ const std::vector<ScalarFunction>& scalar_functions() {
       {"atanh", 1, F::FloatingComplex},
       {"erf", 1, F::Floating},
       {"erfc", 1, F::Floating},
+      {"normal_cdf", 1, F::Floating},
       {"lgamma", 1, F::Floating},
       {"digamma", 1, F::Floating},
       {"sigmoid", 1, F::FloatingComplex},

@@ -85,6 +85,7 @@ constexpr Reference kReferences[] = {
     REFERENCE("atanh", std::atanh(x)),
     REFERENCE("erf", std::erf(x)),
     REFERENCE("erfc", std::erfc(x)),
+    REFERENCE("normal_cdf", std::erfc(-x* std::sqrt(decltype(x)(0.5L))) / 2),
     REFERENCE("sigmoid", 1 / (1 + std::exp(-x))),
     REFERENCE("lgamma", std::lgamma(x), HUGE_VAL),
     REFERENCE("digamma", digamma(x), HUGE_VAL),

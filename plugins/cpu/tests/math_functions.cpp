@@ -37,13 +37,14 @@ void run(F f, T* out, int64_t n, const X*... x) {
 #define CALL(NAME) \
   math::call::NAME {}
 #define LANEWISE(NAME) math::lanewise([](auto v) { return math::NAME(v); })
+#define LANEWISE_2(NAME) math::lanewise([](auto v, auto w) { return math::NAME(v, w); })
 #define SCALAR_1(NAME) [](auto v) { return math::NAME(v); }
 #define SCALAR_2(NAME) [](auto v, auto w) { return math::NAME(v, w); }
 
 constexpr MathFunction kFunctions[] = {
     UNARY("exp", CALL(exp)),
     UNARY("exp2", CALL(exp2)),
-    UNARY("expm1", SCALAR_1(expm1)),
+    UNARY("expm1", LANEWISE(expm1)),
     UNARY("log", CALL(log)),
     UNARY("log2", CALL(log2)),
     UNARY("log10", CALL(log10)),
@@ -54,9 +55,9 @@ constexpr MathFunction kFunctions[] = {
     UNARY("sin", CALL(sin)),
     UNARY("cos", CALL(cos)),
     UNARY("tan", CALL(tan)),
-    UNARY("asin", SCALAR_1(asin)),
-    UNARY("acos", SCALAR_1(acos)),
-    UNARY("atan", SCALAR_1(atan)),
+    UNARY("asin", LANEWISE(asin)),
+    UNARY("acos", LANEWISE(acos)),
+    UNARY("atan", LANEWISE(atan)),
     UNARY("sinh", LANEWISE(sinh)),
     UNARY("cosh", LANEWISE(cosh)),
     UNARY("tanh", LANEWISE(tanh)),
@@ -65,11 +66,12 @@ constexpr MathFunction kFunctions[] = {
     UNARY("atanh", LANEWISE(atanh)),
     UNARY("erf", LANEWISE(erf)),
     UNARY("erfc", LANEWISE(erfc)),
+    UNARY("normal_cdf", LANEWISE(normal_cdf)),
     UNARY("sigmoid", LANEWISE(sigmoid)),
     UNARY("lgamma", SCALAR_1(lgamma)),
     UNARY("digamma", CALL(digamma)),
     BINARY("pow", CALL(pow)),
-    BINARY("atan2", SCALAR_2(atan2)),
+    BINARY("atan2", LANEWISE_2(atan2)),
     BINARY("hypot", SCALAR_2(hypot)),
 };
 

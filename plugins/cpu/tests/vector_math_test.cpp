@@ -232,10 +232,18 @@ TEST(VectorMath, ArraysHaveTheSpecialValuesOfLibm) {
   check(#NAME, math::lanewise([](auto v) { return math::NAME(v); }), \
         [](double v) { return std::NAME(v); });
   SPECIAL_CALL(exp)
+  SPECIAL_CALL(exp2)
+  SPECIAL_CALL(sin)
+  SPECIAL_CALL(cos)
+  SPECIAL_CALL(tan)
   SPECIAL_CALL(log)
   SPECIAL_CALL(log2)
   SPECIAL_CALL(log10)
   SPECIAL_LANEWISE(log1p)
+  SPECIAL_LANEWISE(expm1)
+  SPECIAL_LANEWISE(asin)
+  SPECIAL_LANEWISE(acos)
+  SPECIAL_LANEWISE(atan)
   SPECIAL_LANEWISE(tanh)
   SPECIAL_LANEWISE(sinh)
   SPECIAL_LANEWISE(cosh)
@@ -247,27 +255,43 @@ TEST(VectorMath, ArraysHaveTheSpecialValuesOfLibm) {
   SPECIAL_LANEWISE(cbrt)
 }
 
-TEST(VectorMath, ArraysOfPowersHaveTheSpecialValuesOfC) {
-  const float values[] = {0.0f,        -0.0f, 1.0f,   -1.0f,  2.0f,  -2.0f, 0.5f,
-                          -0.5f,       3.0f,  -3.0f,  inf,    -inf,  nan,   1e-45f,
-                          16777217.0f, 1e30f, -1e30f, 127.0f, 1e-40f};
+TEST(VectorMath, ArraysOfTwoArgumentsHaveTheSpecialValuesOfC) {
+  const float values[] = {0.0f,        -0.0f, 1.0f,   -1.0f,  2.0f,   -2.0f, 0.5f,
+                          -0.5f,       3.0f,  -3.0f,  inf,    -inf,   nan,   1e-45f,
+                          16777217.0f, 1e30f, -1e30f, 127.0f, 1e-40f, 3e38f, -3e38f};
   std::vector<float> x, y;
-  for (const float base : values) {
-    for (const float exponent : values) {
-      x.push_back(base);
-      y.push_back(exponent);
+  for (const float first : values) {
+    for (const float second : values) {
+      x.push_back(first);
+      y.push_back(second);
     }
   }
-  std::vector<float> out(x.size());
-  math::run_array(math::call::pow{}, out.data(), static_cast<int64_t>(x.size()), x.data(),
-                  y.data());
-  for (size_t i = 0; i < x.size(); ++i) {
-    const double want = std::pow(double{x[i]}, double{y[i]});
-    EXPECT_LE(ulp_distance(out[i], want), 4) << x[i] << " ^ " << y[i] << " = " << out[i];
-    if (want == want) {
-      EXPECT_EQ(std::signbit(out[i]), std::signbit(want)) << x[i] << " ^ " << y[i];
+  const MathFunctions functions = math_functions();
+  const auto check = [&](const std::string& name, double (*reference)(double, double)) {
+    const MathFunction* f =
+        std::find_if(functions.begin, functions.end,
+                     [&](const MathFunction& each) { return name == each.name; });
+    std::vector<float> out(x.size());
+    f->single(x.data(), y.data(), out.data(), static_cast<int64_t>(x.size()));
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double want = reference(x[i], y[i]);
+      EXPECT_LE(ulp_distance(out[i], want), 4) << name << " of " << x[i] << ", " << y[i];
+      if (want == want) {
+        EXPECT_EQ(std::signbit(out[i]), std::signbit(want))
+            << name << " of " << x[i] << ", " << y[i];
+      }
     }
-  }
+  };
+  check("pow", std::pow);
+  check("atan2", std::atan2);
+}
+
+TEST(VectorMath, TheNormalDistributionKeepsItsTail) {
+  EXPECT_EQ(math::normal_cdf(0.0f), 0.5f);
+  EXPECT_EQ(math::normal_cdf(inf), 1.0f);
+  EXPECT_EQ(math::normal_cdf(-inf), 0.0f);
+  EXPECT_TRUE(std::isnan(math::normal_cdf(nan)));
+  EXPECT_NEAR(math::normal_cdf(-30.0) / 4.906713927148187e-198, 1.0, 1e-15);
 }
 
 template <class T>

@@ -7,8 +7,10 @@
 #include "math/arithmetic.hpp"
 #include "math/complex.hpp"
 #include "math/gamma.hpp"
-#include "math/lanes_piecewise.hpp"
+#include "math/lanes_hyperbolic.hpp"
+#include "math/lanes_inverse_trigonometric.hpp"
 #include "math/lanes_power.hpp"
+#include "math/lanes_trigonometric.hpp"
 #include "math/power.hpp"
 #include "math/trigonometric.hpp"
 
@@ -127,9 +129,13 @@ inline void run_array(const Lanewise<F>& f, float* out, int64_t n, const X*... x
     run_lanes<kLaneRegisters>([](auto v) { return math::NAME(v); }, out, n, x); \
   }
 TENON_LANE_ARRAY(exp)
+TENON_LANE_ARRAY(exp2)
 TENON_LANE_ARRAY(log)
 TENON_LANE_ARRAY(log2)
 TENON_LANE_ARRAY(log10)
+TENON_LANE_ARRAY(sin)
+TENON_LANE_ARRAY(cos)
+TENON_LANE_ARRAY(tan)
 #undef TENON_LANE_ARRAY
 #endif
 
@@ -137,8 +143,9 @@ TENON_LANE_ARRAY(log10)
 template <Float T>
 inline constexpr T kPowerPlain = std::same_as<T, float> ? T(1e30) : T(1e290);
 
-// Positive bases and exponents that are not huge need none of the special values of pow. Logarithm and
-// power in loops of their own: together they are more work in flight than the processor looks ahead.
+// Positive bases and exponents that are not huge need none of the special values of pow. Logarithm
+// and power in loops of their own: together they are more work in flight than the processor looks
+// ahead.
 template <Float T, class Exponent>
 inline void run_power_block(T* out, int64_t n, const T* x, Exponent exponent) {
   detail::Bits<T> special = 0;

@@ -175,7 +175,7 @@ template <Float T>
 TENON_INLINE T expm1(T x) {
   constexpr T low = std::same_as<T, float> ? -20 : -40;
   const T result = 2 * detail::expm1_scaled(detail::clamp(x, low, detail::kExpHigh<T>), 1);
-  return x == 0 ? x : result;  // keeps -0
+  return detail::with_sign(result, x);
 }
 
 namespace detail {

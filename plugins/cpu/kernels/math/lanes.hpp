@@ -126,11 +126,19 @@ TENON_INSTRUCTION_1(rounded_down, Floats, Floats,
                     _mm512_maskz_roundscale_ps(kAll, a, _MM_FROUND_TO_NEG_INF))
 TENON_INSTRUCTION_1(rounded_to_zero, Floats, Floats,
                     _mm512_maskz_roundscale_ps(kAll, a, _MM_FROUND_TO_ZERO))
+// x - floor(x); 0 of infinities.
+TENON_INSTRUCTION_1(fraction_of, Floats, Floats,
+                    _mm512_maskz_reduce_ps(kAll, a, _MM_FROUND_TO_NEG_INF))
+TENON_INSTRUCTION_1(is_odd, Floats, __mmask16,
+                    _mm512_test_epi32_mask(__m512i(a), _mm512_set1_epi32(1)))
+TENON_INSTRUCTION_1(is_nan, Floats, __mmask16, _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q))
 TENON_INSTRUCTION_1(sign_mask, Floats, __mmask16, _mm512_movepi32_mask(__m512i(a)))
 
 // NaN stays NaN: these instructions return their second operand then.
 TENON_INSTRUCTION_2(at_most, Floats, _mm512_maskz_min_ps(kAll, b, a))
 TENON_INSTRUCTION_2(at_least, Floats, _mm512_maskz_max_ps(kAll, b, a))
+// The one of smaller size, with the sign of x; y if x is NaN.
+TENON_INSTRUCTION_2(smaller_size, Floats, _mm512_maskz_range_ps(kAll, a, b, 0x2))
 // x 2^floor(y)
 TENON_INSTRUCTION_2(scale_by, Floats, _mm512_maskz_scalef_ps(kAll, a, b))
 TENON_INSTRUCTION_2(is_less, __mmask16, _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ))
@@ -147,6 +155,23 @@ TENON_INSTRUCTION_3(subtract_product, _mm512_fnmadd_ps(a, b, c))
 #undef TENON_INSTRUCTION_1
 #undef TENON_INSTRUCTION_2
 #undef TENON_INSTRUCTION_3
+
+// The other sign where bit 0 of y is set.
+template <int K>
+TENON_INLINE Lanes<K> flip_sign(const Lanes<K>& x, const Lanes<K>& y) {
+  return each(
+      [](Floats a, Floats b) {
+        return Floats(__m512i(a) ^ _mm512_maskz_slli_epi32(kAll, __m512i(b), 31));
+      },
+      x, y);
+}
+
+template <int K>
+TENON_INLINE bool any(const LaneMask<K>& mask) {
+  unsigned found = 0;
+  for (int k = 0; k < K; ++k) found |= mask.at[k];
+  return found != 0;
+}
 
 // x where the mask is set, else y.
 template <int K, class X, class Y>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// exp, the logistic function and the hyperbolic sine and cosine of sixteen floats.
+// exp, exp2, expm1 and the logistic function of sixteen floats.
 //
 // x = k ln(2)/32 + r, and exp(x) = 2^(k/32) exp(r) with a table of the fractions: Tang,
 // "Table-driven implementation of the exponential function in IEEE floating-point arithmetic"
@@ -44,22 +44,21 @@ TENON_INLINE Lanes<K> exp_of_parts(const ExpLanes<K>& parts) {
   return scale_by(multiply_add(fraction, series, fraction), power);
 }
 
-// With a = n ln(2) + r, 2 sinh(a) = 2^n (cosh(r) + sinh(r)) - 2^-n (cosh(r) - sinh(r)). Nothing
-// cancels, since the factor of cosh(r) is 0 where n is. cosh(a) with the other sign.
-template <int kSign, int K>
-TENON_INLINE Lanes<K> hyperbolic(const Lanes<K>& a) {
-  const Lanes<K> n = multiply_add(a, 1.44269502f, kRound<float>) - kRound<float>;
-  const Lanes<K> r = subtract_product(n, -1.90465421e-9f, subtract_product(n, 0.693147182f, a));
-  const Lanes<K> square = r * r, twice = r + r;
-  const Lanes<K> even =
-      multiply_add(square, horner(square, 1.0f, 0.0833331123f, 0.00278523518f), 2.0f);
-  const Lanes<K> odd = multiply_add(
-      twice * square, horner(square, 0.166666672f, 0.00833332073f, 0.000198826907f), twice);
-  const Lanes<K> up = scale_by(0.25f, n), down = scale_by(0.25f, -n);
-  if constexpr (kSign > 0)
-    return multiply_add(even, up + down, odd * (up - down));
-  else
-    return multiply_add(even, up - down, odd * (up + down));
+// 2^f for f in [0, 1), 2^-23.5.
+template <int K>
+TENON_INLINE Lanes<K> exp2_of_fraction(const Lanes<K>& f) {
+  return horner(f, 1.0f, 0.693151295f, 0.240164593f, 0.0557995141f, 0.00901748147f, 0.00186695147f);
+}
+
+// (exp(x) - 1) / 2 for x <= 89.5, whose power of two does not overflow.
+template <int K>
+TENON_INLINE Lanes<K> half_expm1(const Lanes<K>& x) {
+  const Lanes<K> n = multiply_add(x, 1.44269502f, kRound<float>) - kRound<float>;
+  const Lanes<K> r = subtract_product(n, -1.90465421e-9f, subtract_product(n, 0.693147182f, x));
+  const Lanes<K> series = horner(r, 0.49999994f, 0.166665152f, 0.041668456f, 0.00836941879f,
+                                 0.00138131436f);  // 2^-28
+  const Lanes<K> part = scale_by(0.5f, n);
+  return multiply_add(part, multiply_add(r * r, series, r), part - 0.5f);
 }
 
 }  // namespace detail
@@ -70,22 +69,23 @@ TENON_INLINE Lanes<K> exp(const Lanes<K>& x) {
       detail::exp_parts(detail::at_least(detail::at_most(x, 89.0f), -104.0f)));
 }
 
+template <int K>
+TENON_INLINE Lanes<K> exp2(const Lanes<K>& x) {
+  return detail::scale_by(detail::exp2_of_fraction(detail::fraction_of(x)), x);
+}
+
+template <int K>
+TENON_INLINE Lanes<K> expm1(const Lanes<K>& x) {
+  const Lanes<K> half = detail::half_expm1(detail::at_least(detail::at_most(x, 89.0f), -20.0f));
+  return detail::with_sign(half + half, x);
+}
+
 // exp(-|x|) keeps the left tail and cannot overflow.
 template <int K>
 TENON_INLINE Lanes<K> sigmoid(const Lanes<K>& x) {
   const Lanes<K> a = detail::at_most(detail::absolute(x), 104.0f);
   const Lanes<K> e = detail::exp_of_parts(detail::exp_parts(-a));
   return detail::choose(detail::sign_mask(x), e, 1.0f) / (1.0f + e);
-}
-
-template <int K>
-TENON_INLINE Lanes<K> sinh(const Lanes<K>& x) {
-  const Lanes<K> a = detail::at_most(detail::absolute(x), 89.5f);
-  return detail::with_sign(detail::hyperbolic<-1>(a), x);
-}
-template <int K>
-TENON_INLINE Lanes<K> cosh(const Lanes<K>& x) {
-  return detail::hyperbolic<1>(detail::at_most(detail::absolute(x), 89.5f));
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA::math

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Logarithms of sixteen floats, and the inverse hyperbolic functions made of them.
 //
-// x = 2^e m with m in [3/4, 3/2), and m = c (1 + r) with c from a table by the leading bits of m:
-// Tang, "Table-driven implementation of the logarithm function in IEEE floating-point arithmetic"
-// (1990). Near 1 both e and log(c) are 0, so that nothing cancels.
+// x = 2^e m with m in [1, 2), and m = c (1 + r) with c from a table by the leading bits of m: Tang,
+// "Table-driven implementation of the logarithm function in IEEE floating-point arithmetic" (1990).
+// Near 1 log(2^e c) is 0: c is 1 above, and below e is -1 and c is 2.
 #pragma once
 
 #include "math/lanes.hpp"
-#include "math/lanes_logarithm_table.hpp"
 
 #ifdef TENON_HAS_LANES
+#include "math/lanes_logarithm_table.hpp"
+
 namespace tenon::cpu::TENON_CPU_ISA::math {
 
 namespace detail {
@@ -20,14 +21,9 @@ template <int K>
 TENON_INLINE Lanes<K> log_mantissa(const Lanes<K>& x) {
   return each(
       [](Floats a) {
-        return Floats(_mm512_maskz_getmant_ps(kAll, a, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_nan));
+        return Floats(_mm512_maskz_getmant_ps(kAll, a, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_nan));
       },
       x);
-}
-// e. The exponent of m is 0, or -1 below 1.
-template <int K>
-TENON_INLINE Lanes<K> log_exponent(const Lanes<K>& x, const Lanes<K>& m) {
-  return exponent_of(x) - exponent_of(m);
 }
 // The number of the interval in the low bits.
 template <int K>
@@ -40,31 +36,36 @@ template <int K>
 TENON_INLINE Lanes<K> log_of_parts(const LogTable& table, const Lanes<K>& e,
                                    const LaneBits<K>& index, const Lanes<K>& r) {
   const auto& c = table.series;
-  const Lanes<K> fraction =
-      multiply_add(r, horner(r, c[0], c[1], c[2], c[3]), look_up(table.value, index));
-  return multiply_add(e, table.octave, fraction);
+  const Lanes<K> start = multiply_add(e, table.octave, look_up(table.value, index));
+  return multiply_add(r, horner(r, c[0], c[1], c[2], c[3]), start);
 }
 template <int K>
 TENON_INLINE Lanes<K> log_by(const LogTable& table, const Lanes<K>& x) {
   const Lanes<K> m = log_mantissa(x);
   const LaneBits<K> index = log_index(m);
   const Lanes<K> r = multiply_add(m, look_up(table.inverse, index), -1.0f);
-  return log_of_parts(table, log_exponent(x, m), index, r);
+  return log_of_parts(table, exponent_of(x), index, r);
 }
 
-// log(u + lost) + octaves ln(2), where `lost` is what rounding took off u.
-template <int K, class Octaves>
-TENON_INLINE Lanes<K> log_of_sum(const Lanes<K>& u, const Lanes<K>& lost, const Octaves& octaves) {
-  const Lanes<K> m = log_mantissa(u), e = log_exponent(u, m);
+// 2^-e for the exponent e of u, 0 < u < infinity.
+template <int K>
+TENON_INLINE Lanes<K> inverse_octave(const Lanes<K>& u) {
+  return each([](Integers bits) { return Floats((254 << 23) - (bits & (255 << 23))); },
+              lane_bits(u));
+}
+
+// log(u + lost) + (e - exponent of u) ln(2), where `lost` is what rounding took off u.
+template <int K>
+TENON_INLINE Lanes<K> log_of_sum(const Lanes<K>& u, const Lanes<K>& lost, const Lanes<K>& e) {
+  const Lanes<K> m = log_mantissa(u);
   const LaneBits<K> index = log_index(m);
   const Lanes<K> inverse = look_up(kLn.inverse, index);
   const Lanes<K> r = multiply_add(m, inverse, -1.0f);
-  // r + lost * 2^-e / c, but not where u is 0 or infinite.
-  const LaneMask<K> finite = is_less(absolute(e), kInfinity<float>);
+  // r + lost * 2^-e / c, but not where u is infinite.
   const Lanes<K> exact = each([](__mmask16 mask, Floats a, Floats b,
                                  Floats c) { return Floats(_mm512_mask3_fmadd_ps(a, b, c, mask)); },
-                              finite, lost, scale_by(inverse, -e), r);
-  return log_of_parts(kLn, Lanes<K>(e + octaves), index, exact);
+                              is_less(u, kInfinity<float>), lost * inverse_octave(u), inverse, r);
+  return log_of_parts(kLn, e, index, exact);
 }
 
 // log(1 + y) of y >= 0, or log(2 x) where x is so large that y may have overflowed.
@@ -72,8 +73,9 @@ template <int K>
 TENON_INLINE Lanes<K> log1p_or_log2x(const Lanes<K>& y, const Lanes<K>& x) {
   const LaneMask<K> huge = is_less(Lanes<K>{} + 1e6f, x);
   const Lanes<K> sum = y + 1.0f;
-  return log_of_sum(choose(huge, x, sum), choose(huge, 0.0f, y - (sum - 1.0f)),
-                    choose(huge, 1.0f, 0.0f));
+  const Lanes<K> u = choose(huge, x, sum);
+  return log_of_sum(u, choose(huge, 0.0f, y - (sum - 1.0f)),
+                    exponent_of(u) + choose(huge, 1.0f, Lanes<K>{}));
 }
 
 }  // namespace detail
@@ -94,7 +96,8 @@ TENON_INLINE Lanes<K> log10(const Lanes<K>& x) {
 template <int K>
 TENON_INLINE Lanes<K> log1p(const Lanes<K>& x) {
   const Lanes<K> u = x + 1.0f;
-  return detail::with_sign(detail::log_of_sum(u, x - (u - 1.0f), 0.0f), x);
+  const Lanes<K> lost = x - (u - 1.0f);
+  return detail::with_sign(detail::log_of_sum(u, lost, detail::exponent_of(u)), x);
 }
 
 template <int K>

@@ -16,17 +16,17 @@ namespace detail {
 // c of the intervals of lanes_logarithm_table.hpp: 1/c has so few bits that m/c - 1 is exact, and
 // the sum of a whole number and the first part of log2(c) is.
 alignas(64) inline constexpr float kPowerInverse[32] = {
-    1.0f,      0.953125f, 0.921875f, 0.90625f,  0.875f,   0.859375f, 0.828125f, 0.8125f,
-    0.796875f, 0.765625f, 0.75f,     0.734375f, 0.71875f, 0.703125f, 0.6875f,   0.671875f,
-    1.3125f,   1.296875f, 1.265625f, 1.25f,     1.21875f, 1.203125f, 1.171875f, 1.15625f,
-    1.125f,    1.109375f, 1.09375f,  1.078125f, 1.0625f,  1.046875f, 1.03125f,  1.0f};
+    1.0f,      0.953125f, 0.921875f, 0.90625f,  0.875f,    0.859375f, 0.828125f, 0.8125f,
+    0.796875f, 0.765625f, 0.75f,     0.734375f, 0.71875f,  0.703125f, 0.6875f,   0.671875f,
+    0.65625f,  0.640625f, 0.640625f, 0.625f,    0.609375f, 0.59375f,  0.59375f,  0.578125f,
+    0.5625f,   0.5625f,   0.546875f, 0.53125f,  0.53125f,  0.515625f, 0.515625f, 0.5f};
 alignas(64) inline constexpr float kPowerLog2High[32] = {
-    0.0f,           0.0692749023f, 0.117370605f,  0.142028809f,  0.192657471f,   0.21862793f,
-    0.272094727f,   0.299560547f,  0.327575684f,  0.385284424f,  0.415039062f,   0.445404053f,
-    0.47644043f,    0.508148193f,  0.540557861f,  0.573730469f,  -0.392303467f,  -0.375030518f,
-    -0.33984375f,   -0.321929932f, -0.285400391f, -0.266784668f, -0.228820801f,  -0.209442139f,
-    -0.169921875f,  -0.149749756f, -0.129272461f, -0.108520508f, -0.0874633789f, -0.0661010742f,
-    -0.0444030762f, 0.0f};
+    0.0f,         0.0692749023f, 0.117370605f, 0.142028809f, 0.192657471f, 0.21862793f,
+    0.272094727f, 0.299560547f,  0.327575684f, 0.385284424f, 0.415039062f, 0.445404053f,
+    0.47644043f,  0.508148193f,  0.540557861f, 0.573730469f, 0.607696533f, 0.642456055f,
+    0.642456055f, 0.678070068f,  0.714599609f, 0.752075195f, 0.752075195f, 0.790557861f,
+    0.830078125f, 0.830078125f,  0.870727539f, 0.912536621f, 0.912536621f, 0.955596924f,
+    0.955596924f, 1.0f};
 alignas(64) inline constexpr float kPowerLog2Low[32] = {0.0f,
                                                         -1.22399069e-05f,
                                                         -1.36548306e-05f,
@@ -44,50 +44,52 @@ alignas(64) inline constexpr float kPowerLog2Low[32] = {0.0f,
                                                         1.05200343e-05f,
                                                         4.77654794e-06f,
                                                         -1.39559816e-05f,
-                                                        -8.9137684e-06f,
-                                                        -6.25288476e-06f,
+                                                        -8.0593054e-06f,
+                                                        -8.0593054e-06f,
                                                         1.83675331e-06f,
                                                         -1.82823726e-06f,
-                                                        -1.8727261e-06f,
-                                                        2.11028532e-06f,
+                                                        -2.70875603e-06f,
+                                                        -2.70875603e-06f,
                                                         -1.12269572e-05f,
                                                         -3.12644238e-06f,
-                                                        2.63635479e-06f,
+                                                        -3.12644238e-06f,
                                                         -1.05560075e-05f,
-                                                        -3.94896551e-06f,
                                                         5.37655922e-07f,
-                                                        1.18837606e-05f,
+                                                        5.37655922e-07f,
+                                                        8.95681387e-06f,
                                                         8.95681387e-06f,
                                                         0.0f};
 
-// a^y for a > 0 and finite a and y; anything elsewhere.
+// A sum of two numbers.
 template <int K>
-TENON_INLINE Lanes<K> power_of_positive(const Lanes<K>& a, const Lanes<K>& y) {
-  const Lanes<K> m = log_mantissa(a);
+struct LanesInTwo {
+  Lanes<K> high, low;
+};
+
+// log2(x) of positive finite x; NaN of every other one.
+template <int K>
+TENON_INLINE LanesInTwo<K> log2_in_two(const Lanes<K>& x) {
+  const Lanes<K> m = log_mantissa(x);
   const LaneBits<K> index = log_index(m);
   const Lanes<K> r = multiply_add(m, look_up(kPowerInverse, index), -1.0f);
-  const Lanes<K> whole = log_exponent(a, m) + look_up(kPowerLog2High, index);
-  // log2(1 + r) = r / ln(2) + r^2 (...); 2^-29.7
+  const Lanes<K> whole = exponent_of(x) + look_up(kPowerLog2High, index);
+  // log2(1 + r) = r / ln(2) + r^2 (...), where r / ln(2) has two parts; 2^-29.7
   const Lanes<K> first = r * 1.44269502f;
-  const Lanes<K> first_low = multiply_subtract(r, 1.44269502f, first);
-  const Lanes<K> small = multiply_add(r, 1.92596303e-8f, look_up(kPowerLog2Low, index));
-  const Lanes<K> rest =
-      multiply_add(r * r, horner(r, -0.721347511f, 0.480898321f, -0.360908717f, 0.2887404f), small);
+  const Lanes<K> start = multiply_subtract(r, 1.44269502f, first) + look_up(kPowerLog2Low, index);
+  const Lanes<K> rest = multiply_add(
+      r, horner(r, 1.92596303e-8f, -0.721347511f, 0.480898321f, -0.360908717f, 0.2887404f), start);
   const Lanes<K> sum = whole + first;
-  const Lanes<K> low = (first - (sum - whole)) + (first_low + rest);
-  const Lanes<K> log = sum + low;
-  const Lanes<K> log_low = low - (log - sum);
-  // 2^(y log), whose values end at -150 and 128.
-  const Lanes<K> product = y * log;
-  const Lanes<K> product_low = multiply_add(y, log_low, multiply_subtract(y, log, product));
-  const Lanes<K> bounded = at_least(at_most(product, 130.0f), -160.0f);
-  const Lanes<K> rounded = bounded + kRound32;
-  const Lanes<K> power = rounded - kRound32;
-  const Lanes<K> from = bounded - power;
-  const Lanes<K> f = choose(is_less(absolute(product), 160.0f), from + product_low, from);
-  const Lanes<K> fraction = look_up(kExp2Fractions, lane_bits(rounded));
-  const Lanes<K> series = f * horner(f, 0.693147182f, 0.240228266f, 0.0555043519f);
-  return scale_by(multiply_add(fraction, series, fraction), power);
+  return {sum, (first - (sum - whole)) + rest};
+}
+
+// 2^(y log); the first part of the product decides about 0 and infinity.
+template <int K>
+TENON_INLINE Lanes<K> power_of_log(const LanesInTwo<K>& log, const Lanes<K>& y) {
+  const Lanes<K> high = y * log.high;
+  const Lanes<K> low = multiply_add(y, log.low, multiply_subtract(y, log.high, high));
+  const Lanes<K> whole = rounded_down(Lanes<K>(high + low));
+  const Lanes<K> f = smaller_size(Lanes<K>((high - whole) + low), 1.5f);
+  return scale_by(exp2_of_fraction(f), whole);
 }
 
 // The values of C's Annex F, for arguments that are not positive and finite.
@@ -97,16 +99,16 @@ TENON_INLINE Lanes<K> power_of_positive(const Lanes<K>& a, const Lanes<K>& y) {
   const auto is = [](const LaneMask<1>& mask) { return mask.at[0]; };
   const auto is_whole = [&](const Lanes<1>& v) { return is(is_equal(v, rounded_to_zero(v))); };
   const __mmask16 whole = is_whole(y), odd = whole & static_cast<__mmask16>(~is_whole(0.5f * y));
-  const __mmask16 finite = is(is_less(a, inf));
-  const __mmask16 plain = is(is_less(0.0f, a)) & finite & is(is_less(absolute(y), inf));
+  const __mmask16 finite = is(is_less(a, inf)), negative = is(is_less(x, 0.0f));
   const auto set = [&](__mmask16 mask, const auto& value) {
     result = choose(LaneMask<1>{mask}, value, result);
   };
+  set(negative, power_of_log(log2_in_two(a), y));
   // Logarithms and products that are infinite or NaN.
-  set(static_cast<__mmask16>(~plain), scale_by(1.0f, log2(a) * y));
+  set(is(is_nan(result)), scale_by(1.0f, log2(a) * y));
   set(is(is_equal(a, 1.0f)) & is(is_equal(y, y)), 1.0f);  // (-1)^inf is 1
   set(is(sign_mask(x)) & odd, -0.0f - result);
-  set(is(is_less(x, 0.0f)) & finite & static_cast<__mmask16>(~whole), kNan<float>);
+  set(negative & finite & static_cast<__mmask16>(~whole), kNan<float>);
   set(is(is_equal(y, 0.0f)) | is(is_equal(x, 1.0f)), 1.0f);
   return result;
 }
@@ -126,20 +128,13 @@ alignas(64) inline constexpr float kCbrtRoot[32] = {  // cbrt(2^remainder c)
     1.89531302f, 1.93942142f, 1.97661674f, 1.61576068f, 1.67541826f, 1.73599875f, 1.78878868f,
     1.8360076f,  1.89531302f, 1.93942142f, 1.97661674f};
 
-// Not positive and finite; denormals are.
-TENON_INLINE bool is_special_power(Floats x, Floats y) {
-  constexpr int kNan = 0x81, kZero = 0x06, kInfinite = 0x18, kNegative = 0x40;
-  return (_mm512_fpclass_ps_mask(x, kNan | kZero | kInfinite | kNegative) |
-          _mm512_fpclass_ps_mask(y, kNan | kInfinite)) != 0;
-}
-
 }  // namespace detail
 
 template <int K>
 TENON_INLINE Lanes<K> pow(const Lanes<K>& x, const Lanes<K>& y) {
-  Lanes<K> result = detail::power_of_positive(detail::absolute(x), y);
-  for (int k = 0; k < K; ++k) {
-    if (detail::is_special_power(x.at[k], y.at[k])) [[unlikely]]
+  Lanes<K> result = detail::power_of_log(detail::log2_in_two(x), y);
+  if (detail::any(detail::is_nan(result))) [[unlikely]] {
+    for (int k = 0; k < K; ++k)
       result.at[k] = detail::power_special({x.at[k]}, {y.at[k]}, {result.at[k]}).at[0];
   }
   return result;

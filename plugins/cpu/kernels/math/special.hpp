@@ -70,6 +70,22 @@ TENON_INLINE double erfc_scaled(double t) {
                     -1.4070542091132818e-08, 1.6775057060854964e-09, 1.1982065597374228e-09);
 }
 
+// erfc(a) exp(a^2 - factor x^2) for a = sqrt(factor) x: squares of a and x lose digits, which count
+// in the far tail, but factor is a power of two.
+template <Float T>
+TENON_INLINE T erfc_tail(T a, T x, T factor) {
+  constexpr T centre = kErfcCentre<T>;
+  // What exp is multiplied by, in two parts for the same reason.
+  const T series = erfc_scaled((a - centre) / (a + centre));
+  const T divisor = 1 + 2 * a, divisor_low = 2 * a - (divisor - 1), inverse = 1 / divisor;
+  const T high = series * inverse, product = high * divisor;
+  const T error = product_error(high, divisor, product) + high * divisor_low;
+  const T low = ((series - product) - error) * inverse;
+  const T square = x * x, lost = product_error(x, x, square);
+  const auto [r, power] = exp_parts(-factor * square);
+  return scale(high + (high * expm1_small(r - factor * lost) + low), power);
+}
+
 }  // namespace detail
 
 template <Float T>
@@ -79,20 +95,22 @@ TENON_INLINE T erf(T x) {
 
 template <Float T>
 TENON_INLINE T erfc(T x) {
-  constexpr T centre = detail::kErfcCentre<T>, limit = std::same_as<T, float> ? T(10.1) : T(27.3);
+  constexpr T limit = std::same_as<T, float> ? T(10.1) : T(27.3);
   const T a = detail::at_most(detail::absolute(x), limit);
-  // The factor of exp(-a^2) in two parts: its last bits count in the far tail.
-  const T series = detail::erfc_scaled((a - centre) / (a + centre));
-  const T divisor = 1 + 2 * a, divisor_low = 2 * a - (divisor - 1), inverse = 1 / divisor;
-  const T factor = series * inverse, product = factor * divisor;
-  const T error = detail::product_error(factor, divisor, product) + factor * divisor_low;
-  const T factor_low = ((series - product) - error) * inverse;
-  const T square = a * a, lost = detail::product_error(a, a, square);
-  const auto [r, power] = detail::exp_parts(-square);
-  const T tail =
-      detail::scale(factor + (factor * detail::expm1_small(r - lost) + factor_low), power);
+  const T tail = detail::erfc_tail(a, a, T(1));
   const T result = x < 0 ? 2 - tail : tail;
   return a < T(0.5) ? 1 - x * detail::erf_series(x * x) : result;
+}
+
+// The distribution function of the normal distribution, erfc(-x / sqrt(2)) / 2.
+template <Float T>
+TENON_INLINE T normal_cdf(T x) {
+  constexpr T limit = std::same_as<T, float> ? T(14.5) : T(38.6);
+  const T a = detail::at_most(detail::absolute(x), limit);
+  const T z = x * static_cast<T>(0.7071067811865476), small = detail::erf_series(z * z);
+  const T tail = T(0.5) * detail::erfc_tail(a * static_cast<T>(0.7071067811865476), a, T(0.5));
+  const T result = x < 0 ? tail : 1 - tail;
+  return detail::absolute(z) < T(0.25) ? T(0.5) + T(0.5) * z * small : result;
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA::math
