@@ -150,6 +150,10 @@ class Builder {
     const std::string& name = value.text;
     const int x = add(value.children[0]);
     const int y = value.children.size() > 1 ? add(value.children[1]) : -1;
+    if (name == "normal_cdf") {  // no operator has it
+      const int z = binary("*", x, number("-0.707106781186547524401", -0.707106781186547524401));
+      return binary("*", call("erfc", z), number("0.5", 0.5));
+    }
     if (primitives_) return taken_apart(name, x, y);
     if (name == "arg") {
       const int imaginary = call("imag", x), real = call("real", x);

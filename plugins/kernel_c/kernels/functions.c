@@ -56,6 +56,9 @@ TK_FUNCTION T k_sigmoid(T x) {
   T e = exp(-fabs(x));
   return (x < 0 ? e : 1) / (1 + e);
 }
+TK_FUNCTION T k_normal_cdf(T x) {
+  return TK_NUMBER(0.5) * erfc(x * TK_NUMBER(-0.707106781186547524401));
+}
 TK_FUNCTION T k_sign(T x) { return x != x ? x : (T)((x > 0) - (x < 0)); }
 TK_FUNCTION T k_floormod(T x, T y) { /* has the sign of y */
   T r = fmod(x, y);
