@@ -15,7 +15,7 @@ namespace tenon::core {
 
 class DeviceMemory;
 
-inline constexpr uint64_t kMaxLargeBytes = uint64_t{64} << 20;  // that a thread holds back
+inline constexpr uint64_t kMaxLargeBytes = uint64_t{32} << 20;  // that a thread holds back
 
 class ThreadCache : public ThreadUsage {
  public:
@@ -26,8 +26,7 @@ class ThreadCache : public ThreadUsage {
   void* take(uint64_t bytes, uint64_t head = 0) {
     List& list = lists_[class_of(bytes + head)];
     void* data = list.head;
-    if (!data) [[unlikely]]
-      return nullptr;
+    if (!data) return nullptr;
     std::memcpy(&list.head, data, sizeof(void*));
     --list.count;
     unpoison(data, bytes + head);

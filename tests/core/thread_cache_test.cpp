@@ -60,14 +60,14 @@ TEST(LargeBlock, GoesBackWithTheThreadAndWithTrim) {
 TEST(LargeBlock, IsNotMissedWhereMemoryIsShort) {
   trim(device());
   FakeState& state = Fake<Caching>::state();
-  state.capacity = state.live_bytes + 64 * kMiB;
-  void* first = take(device(), 60 * kMiB);
-  deallocate(device(), first, 60 * kMiB, nullptr);
-  void* small = take(device(), 1 << 20);  // a segment of its own, for which there is room again
-  void* second = take(device(), 50 * kMiB);
+  state.capacity = state.live_bytes + 31 * kMiB;
+  void* first = take(device(), 30 * kMiB);
+  deallocate(device(), first, 30 * kMiB, nullptr);
+  void* small = take(device(), kMiB);  // a segment of its own, for which there is room again
+  void* second = take(device(), 25 * kMiB);
   EXPECT_NE(second, nullptr);
-  deallocate(device(), small, 1 << 20, nullptr);
-  deallocate(device(), second, 50 * kMiB, nullptr);
+  deallocate(device(), small, kMiB, nullptr);
+  deallocate(device(), second, 25 * kMiB, nullptr);
   state.capacity = UINT64_MAX;
 }
 
