@@ -322,3 +322,17 @@ def test_many_tensors_joined(threads):
     )
     want = np.concatenate([large, arrays[2].astype("float64"), large])
     np.testing.assert_array_equal(joined.numpy(), want)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("columns", [70, 1500])
+def test_sums_over_rows_do_not_depend_on_threads(dtype, columns):
+    x = to_tensor(array_of(dtype, 300, 2 * columns))
+    before, sums = tenon.get_num_threads(), []
+    for count in (1, 2):
+        tenon.set_num_threads(count)
+        views = (x, x[:, ::2], x[:, :columns], x.reshape(30, 10, -1))
+        sums.append([tenon.sum(view, axis).numpy() for view in views for axis in (0, 1)])
+    tenon.set_num_threads(before)
+    for one, two in zip(*sums):
+        np.testing.assert_array_equal(one, two)

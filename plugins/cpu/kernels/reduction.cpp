@@ -13,7 +13,8 @@ namespace {
 
 constexpr int64_t kRowBlock = 4096;         // elements reduced into one partial result
 constexpr int64_t kRowSegment = 16 * kRowBlock;  // elements reduced by one task
-constexpr int64_t kColumns = 256;           // outputs computed side by side
+constexpr int64_t kColumns = 1024;          // outputs computed side by side, at most
+constexpr int64_t kFewColumns = 256;        // and at least, if there are as many
 constexpr int64_t kColumnBlock = 128;       // rows reduced into one partial result
 constexpr int64_t kColumnSegment = 128 * kColumnBlock;
 constexpr int64_t kStage = 2048;            // elements converted or gathered at a time
@@ -249,7 +250,7 @@ class Reduction {
     const int64_t row_stride = reduced_.inner_stride(0);
     const bool direct = !widened_ && stride == size_;
     // Few columns, rows end to end: take several rows as one, and add up its parts afterwards.
-    const int64_t fold = direct && row_stride == n * size_ ? kColumns / n : 1;
+    const int64_t fold = direct && row_stride == n * size_ ? kFewColumns / n : 1;
     Position position(reduced_, begin);
     for (int64_t at = begin; at < end;) {
       int64_t rows = std::min(end - at, position.left_in_row(reduced_));
@@ -277,12 +278,21 @@ class Reduction {
     }
   }
 
+  // Outputs side by side of one task: long runs of memory, but a share for every thread. How outputs are
+  // grouped changes no result, unless their rows go through a stage, which then has room for four.
+  int64_t columns_together(int64_t width) const {
+    if (widened_ || kept_.inner_stride(0) != size_) return kStage / 4;
+    const int64_t share = (width + host->thread_count() - 1) / host->thread_count();
+    return std::clamp((share + 63) / 64 * 64, kFewColumns, kColumns);
+  }
+
   tenon_status run_columns(tenon_ctx* ctx, tenon_err* err) {
     const int64_t width = kept_.inner_extent();
-    const int64_t blocks = (width + kColumns - 1) / kColumns;
+    const int64_t together = columns_together(width);
+    const int64_t blocks = (width + together - 1) / together;
     const int64_t groups = kept_total_ / width * blocks;
     const int64_t segments = (reduced_total_ + kColumnSegment - 1) / kColumnSegment;
-    const int64_t partial_bytes = kColumns * loops_.accumulator_size;
+    const int64_t partial_bytes = together * loops_.accumulator_size;
     char* partials = nullptr;
     if (segments > 1) {
       void* scratch;
@@ -292,12 +302,12 @@ class Reduction {
       partials = static_cast<char*>(scratch);
     }
     const auto columns_of = [&](int64_t group) {
-      return std::min(kColumns, width - group % blocks * kColumns);
+      return std::min(together, width - group % blocks * together);
     };
     const auto place_of = [&](int64_t group) {
-      return Position(kept_, group / blocks * width + group % blocks * kColumns);
+      return Position(kept_, group / blocks * width + group % blocks * together);
     };
-    const int64_t work = std::min(width, kColumns) * std::min(reduced_total_, kColumnSegment);
+    const int64_t work = std::min(width, together) * std::min(reduced_total_, kColumnSegment);
     parallel(groups * segments, work, [&](int64_t begin, int64_t end) {
       alignas(64) char accumulators[kColumns * kAccumulatorLimit];
       for (int64_t i = begin; i < end; ++i) {
