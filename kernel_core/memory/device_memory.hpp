@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The shared half of the allocator: one per device, under one lock. Raw memory comes in segments,
 // which are cut into blocks and joined again; blocks belong to the stream they were allocated on.
-// Host memory that a plugin gives end to end is one segment, which grows in place.
+// Memory that a plugin gives end to end is one segment, which grows in place, if it is the host's or
+// the device says that it may be used so.
 // Where the plugin has a pool of its own, each block is a segment and none is kept.
 #pragma once
 
@@ -124,7 +125,7 @@ class DeviceMemory final : public DeviceResource {
   uint64_t raw_align(uint64_t bytes) const;
   void raw_free(void* data, uint64_t bytes, tenon_stream stream) noexcept;
   tenon_status check_raw(void* data, uint64_t bytes, tenon_stream stream, tenon_err* err);
-  Segment* find_below(const void* data);
+  Segment* find_below(const Arena& arena, const void* data);
   void add_segment(Segment* segment) noexcept;
   Block* add_memory(Arena& arena, void* data, uint64_t bytes, bool small);
   Block* split_segment(Block* block, void* seam);

@@ -34,7 +34,7 @@ tenon_status DeviceMemory::grow(Arena& arena, uint64_t bytes, Block** out, tenon
   // what is missing. Of several there remains one, so the exchanges come to an end. Not while work
   // is being recorded: it may not free.
   bool recording = device_.recordings.load(std::memory_order_relaxed) > 0;
-  if (growing_ && !small) {  // what is missing behind its last block
+  if (growing_ && growing_->arena == &arena && !small) {  // what is missing behind its last block
     const Block* last = last_block(*growing_);
     size = round_up(bytes - (last->state == BlockState::kFree ? last->bytes : 0),
                     std::max(kGrowth, std::bit_floor(totals_.reserved) / 64));
@@ -117,17 +117,20 @@ tenon_status DeviceMemory::check_raw(void* data, uint64_t bytes, tenon_stream st
               device_.name, raw_call(), static_cast<unsigned long long>(raw_align(bytes)), data);
 }
 
-// The segment of plain host memory that ends where `data` begins; NULL: none does.
-Segment* DeviceMemory::find_below(const void* data) {
-  if (device_.cache_slot.load(std::memory_order_relaxed) == 0) return nullptr;
+// The arena's segment that ends where `data` begins and may be used as one with it; NULL: none.
+Segment* DeviceMemory::find_below(const Arena& arena, const void* data) {
+  bool joined = device_.cache_slot.load(std::memory_order_relaxed) != 0 ||
+                device_.api->features & TENON_DEVICE_FEATURE_JOINED_MEMORY;
+  if (!joined || device_.opaque_memory || device_.pool) return nullptr;
   Segment* segment = segments_;
-  while (segment && (segment->small || segment->end() != data)) segment = segment->next;
+  while (segment && (segment->small || segment->arena != &arena || segment->end() != data))
+    segment = segment->next;
   return segment;
 }
 
 // One more piece; returns the free block that it is or is part of.
 Block* DeviceMemory::add_memory(Arena& arena, void* data, uint64_t bytes, bool small) try {
-  Segment* segment = small ? nullptr : find_below(data);
+  Segment* segment = small ? nullptr : find_below(arena, data);
   std::unique_ptr<Segment> fresh;
   if (!segment) fresh = std::make_unique<Segment>(Segment{data, bytes, &arena, small});
   if (segment) segment->seams.reserve(segment->seams.size() + 1);

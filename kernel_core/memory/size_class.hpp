@@ -30,12 +30,10 @@ static_assert(class_bytes(kClassCount - 1) == kMaxClassBytes);
 
 // How many blocks a thread keeps of one class, and how many it fetches when it has none.
 constexpr uint32_t class_limit(uint32_t size_class) {
-  return static_cast<uint32_t>(
-      std::clamp<uint64_t>((uint64_t{512} << 10) / class_bytes(size_class), 2, 512));
+  return std::clamp<uint64_t>((uint64_t{512} << 10) / class_bytes(size_class), 2, 512);
 }
 constexpr uint32_t class_batch(uint32_t size_class) {
-  return static_cast<uint32_t>(
-      std::clamp<uint64_t>((uint64_t{32} << 10) / class_bytes(size_class), 1, 64));
+  return std::clamp<uint64_t>((uint64_t{32} << 10) / class_bytes(size_class), 1, 64);
 }
 
 }  // namespace tenon::core

@@ -112,7 +112,8 @@ tenon_status check_device_api(const tenon_device_api* api, tenon_err* err) {
     return fail(err, TENON_INVALID_ARGUMENT,
                 "device kind: expected a name matching [a-z][a-z0-9_]{0,15}, got '%.*s'",
                 static_cast<int>(length), api->kind);
-  constexpr uint64_t kKnown = TENON_DEVICE_FEATURE_OWN_KERNELS_ONLY;
+  constexpr uint64_t kKnown =
+      TENON_DEVICE_FEATURE_OWN_KERNELS_ONLY | TENON_DEVICE_FEATURE_JOINED_MEMORY;
   if (api->revision <= TENON_ABI_REVISION && api->features & ~kKnown)
     return fail(
         err, TENON_INVALID_ARGUMENT,

@@ -127,8 +127,7 @@ struct CurrentStreamsOwner {
 };
 
 void make_current_streams() {
-  static thread_local CurrentStreamsOwner owner;
-  (void)owner;
+  [[maybe_unused]] static thread_local CurrentStreamsOwner owner;
   current_streams = new std::vector<CurrentStream>;
 }
 

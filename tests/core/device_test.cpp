@@ -80,8 +80,8 @@ TEST(DeviceTable, RefusesTablesThatLackARequiredFunction) {
   api.struct_size = 4;
   EXPECT_TRUE(contains(add_error(api), "expected struct_size >= 24"));
   api = F::table();
-  api.features = 2;
-  EXPECT_TRUE(contains(add_error(api), "features 0x2"));
+  api.features = 4;
+  EXPECT_TRUE(contains(add_error(api), "features 0x4"));
   for (const char* name : {"", "Acme", "2acme", "acme-x", "a_name_of_17chars"}) {
     api = F::table();
     api.kind = name;

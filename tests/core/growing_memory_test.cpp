@@ -8,6 +8,7 @@
 #include "tests/core/allocations.hpp"
 #include "tests/core/fake_device.hpp"
 #include "tests/core/growing_host.hpp"
+#include "tests/core/trace_replay.hpp"
 
 namespace tenon::test {
 namespace {
@@ -125,6 +126,45 @@ TEST(GrowingMemory, StartsAnewWhereMemoryIsNotInPlace) {
   std::memset(larger, 0, 30 * kMiB);
   deallocate(host.device, larger, 30 * kMiB, nullptr);
   for (int i = 0; i < 3; ++i) host.give(i);
+}
+
+struct Joined {};
+struct Apart {};
+
+TEST(JoinedMemory, GrowsInPlaceForEachStreamAlone) {
+  Device& device = AddressDevice<Joined, true>::device("fakejoin");
+  DeviceMemory& memory = DeviceMemory::of(device);
+  tenon_stream stream;
+  ASSERT_EQ(slots::stream_create(device.id, 0, &stream, nullptr), TENON_OK);
+  void* a = take(device, 20 * kMiB);
+  void* b = take(device, 20 * kMiB);
+  EXPECT_EQ(memory.summary().segments, 1u);
+  void* other = take(device, 20 * kMiB, stream);  // lies behind, and is another stream's
+  EXPECT_EQ(memory.summary().segments, 2u);
+  deallocate(device, a, 20 * kMiB, nullptr);
+  deallocate(device, b, 20 * kMiB, nullptr);
+  EXPECT_EQ(take(device, 40 * kMiB), a);  // over where the two meet
+  EXPECT_EQ(memory.summary().reserved, 60 * kMiB);
+  deallocate(device, other, 20 * kMiB, stream);
+  deallocate(device, a, 40 * kMiB, nullptr);
+  slots::stream_destroy(device.id, stream);
+  trim(device);
+  EXPECT_EQ(memory.summary().reserved, 0u);
+}
+
+TEST(JoinedMemory, IsNotAssumedOfADeviceThatDoesNotSaySo) {
+  using Driver = AddressDevice<Apart>;
+  Device& device = Driver::device("fakenojoin");
+  Driver::next_address -= 4 * kMiB;  // no gap before the first
+  void* a = take(device, 20 * kMiB);
+  Driver::next_address -= 4 * kMiB;
+  void* b = take(device, 20 * kMiB);
+  EXPECT_EQ(b, static_cast<char*>(a) + 20 * kMiB);
+  EXPECT_EQ(DeviceMemory::of(device).summary().segments, 2u);
+  deallocate(device, a, 20 * kMiB, nullptr);
+  deallocate(device, b, 20 * kMiB, nullptr);
+  EXPECT_EQ(DeviceMemory::of(device).summary().largest_free, 20 * kMiB);
+  trim(device);
 }
 
 }  // namespace

@@ -15,18 +15,20 @@
 namespace tenon::test {
 
 // The driver: addresses that grow and are never given twice, as after other programs have cut up
-// memory.
-template <class Tag>
+// memory. `joined`: those of large allocations lie end to end, and may be used as one.
+template <class Tag, bool joined = false>
 struct AddressDevice {
   static inline uint64_t next_address = uint64_t{1} << 40;
+  static inline uint64_t next_small = uint64_t{1} << 46;
   static inline uint64_t calls = 0;
 
   static tenon_status alloc(tenon_device, const tenon_alloc_request* request, void** out,
                             tenon_err*) {
-    constexpr uint64_t kGap = 4 << 20;
-    next_address = (next_address + kGap) / request->align * request->align;
-    *out = reinterpret_cast<void*>(next_address);
-    next_address += request->bytes;
+    constexpr uint64_t kGap = joined ? 0 : 4 << 20;
+    uint64_t& next = joined && request->bytes <= 2 << 20 ? next_small : next_address;
+    next = (next + kGap) / request->align * request->align;
+    *out = reinterpret_cast<void*>(next);
+    next += request->bytes;
     ++calls;
     return TENON_OK;
   }
@@ -38,6 +40,7 @@ struct AddressDevice {
       auto* table = new tenon_device_api(Fake<Tag>::table(true));
       table->alloc = alloc;
       table->free = free;
+      if (joined) table->features = TENON_DEVICE_FEATURE_JOINED_MEMORY;
       uint32_t added = 0;
       if (add_device_kind(table, nullptr, &added, nullptr) != TENON_OK) std::abort();
       return added;

@@ -11,6 +11,9 @@ namespace {
 struct Fixed {};
 struct Varying {};
 struct LongestFirst {};
+struct JoinedFixed {};
+struct JoinedVarying {};
+struct JoinedLongestFirst {};
 struct GrowingFixed {};
 struct GrowingVarying {};
 struct GrowingLongestFirst {};
@@ -71,6 +74,12 @@ TEST(AllocationTrace, VaryingLengthsNeedNoDriverOnceTheLongestWasSeen) {
   // Where segments lie apart, each record of the largest tensor may leave a hole of its old size.
   EXPECT_LT(varying_lengths<AddressDevice<Varying>>("fakevarying", false), 0.20);
   EXPECT_LT(varying_lengths<AddressDevice<LongestFirst>>("fakelongest", true), 0.06);
+}
+
+TEST(AllocationTrace, MemoryOfADeviceThatMayBeJoinedHasFewHoles) {
+  EXPECT_LT((equal_batches<AddressDevice<JoinedFixed, true>>("fakejoined")), 0.05);
+  EXPECT_LT((varying_lengths<AddressDevice<JoinedVarying, true>>("fakejoinvary", false)), 0.05);
+  EXPECT_LT((varying_lengths<AddressDevice<JoinedLongestFirst, true>>("fakejoinlong", true)), 0.05);
 }
 
 #if !defined(__SANITIZE_ADDRESS__)  // which would note each of these many gigabytes

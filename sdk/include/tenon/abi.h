@@ -43,7 +43,7 @@ extern "C" {
 /* ==== Section 1: version ======================================================================= */
 
 #define TENON_ABI_EPOCH 1u
-#define TENON_ABI_REVISION 2u
+#define TENON_ABI_REVISION 3u
 
 /* ==== Section 2: status ======================================================================== */
 
@@ -368,7 +368,8 @@ typedef struct tenon_ipc_handle {
 typedef struct tenon_ipc_api {
   uint32_t struct_size;
   uint32_t reserved;
-  /* `memory` is what alloc or pool_alloc returned, `bytes` its size. Valid while it lives. */
+  /* `memory` is what alloc or pool_alloc returned, `bytes` its size, or with JOINED_MEMORY that of
+   * several from there on. Valid while they live. */
   tenon_status (*ipc_export)(tenon_device, void* memory, uint64_t bytes, tenon_ipc_handle* out, tenon_err*);
   tenon_status (*ipc_open)(tenon_device, const tenon_ipc_handle*, void** out, uint64_t* bytes, tenon_err*);
   void (*ipc_close)(tenon_device, void* memory); /* what ipc_open returned */
@@ -496,7 +497,12 @@ typedef struct tenon_device_api {
 enum {
   /* Its memory means nothing to other code in this process, as when it belongs to another one: kernels
    * that other plugins bring for this kind are not called. */
-  TENON_DEVICE_FEATURE_OWN_KERNELS_ONLY = 1
+  TENON_DEVICE_FEATURE_OWN_KERNELS_ONLY = 1,
+  /* Allocations that lie end to end may be used as one: tensors may reach over where they meet, in
+   * kernels, copy, fill, ipc_export and all else; each is freed alone. The host then grows its memory in
+   * place, so place what is larger than 2 MiB behind the last such allocation if you can. Only for
+   * memory with addresses, and not for that of `pool`. Since revision 3. */
+  TENON_DEVICE_FEATURE_JOINED_MEMORY = 2
 };
 
 /* ==== Section 6: operators and kernels ========================================================= */
@@ -890,6 +896,8 @@ typedef void (*tenon_drop_fn)(void* user);
   X(void, fallback_report, (int32_t reset, tenon_sink_fn, void* user))                             \
   /* -- plugins and services ------------------------------------------------------------------------------------ */ \
   X(tenon_status, plugin_load, (const char* path, tenon_err*))                                     \
+  /* Not while another thread calls operators (op_call) or uses what it found of the plugin: calls take no \
+   * lock, so nothing would hold the plugin's code and tables for them. The caller sees to it.     */ \
   X(tenon_status, plugin_unload, (const char* name, tenon_err*))                                   \
   /* A folder of plugins that load at first use, or one library; they are read, not run. */        \
   X(tenon_status, plugin_add_folder, (const char* path, tenon_err*))                               \
@@ -925,8 +933,9 @@ typedef void (*tenon_drop_fn)(void* user);
   /* Work on `stream` uses the tensor: its memory, once released, waits for that work. For kernels and   \
    * out= of op_call the host does this itself. */                                                 \
   X(void, tensor_record_use, (tenon_tensor*, tenon_stream))                                        \
-  /* The plugin's own allocation that holds the tensor's memory: what alloc or pool_alloc returned, its \
-   * size, and where the tensor's first element lies in it. TENON_INVALID_ARGUMENT: it is foreign memory. */ \
+  /* The plugin's own allocation that holds the tensor's memory (several, end to end, if it reaches over \
+   * where they meet): what alloc or pool_alloc returned, its size, and where the tensor's first element \
+   * lies in it. TENON_INVALID_ARGUMENT: it is foreign memory. */                                  \
   X(tenon_status, memory_origin, (const tenon_tensor*, void** memory, uint64_t* bytes, uint64_t* offset, \
                                   tenon_err*))                                                     \
   /* Hold the memory of recorded work, which runs again and again (group `graph`). From begin to end,   \
