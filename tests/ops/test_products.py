@@ -169,6 +169,29 @@ def test_matmul_integer_of_batches_vectors_and_strides(device):
     check(tenon.matmul_integer(x[:, :, :0], y), wide[:, :, :0] @ other)
 
 
+@pytest.mark.parametrize("signed", [(True, True), (True, False), (False, True), (False, False)])
+@pytest.mark.parametrize(
+    "columns, begin, length", [(64, 0, 48), (64, 1, 48), (63, 4, 48), (61, 3, 5)]
+)
+def test_matmul_integer_of_parts_that_begin_anywhere(signed, columns, begin, length, device):
+    rng = np.random.default_rng(length)
+    a, b = (
+        rng.choice([-128, -1, 127] if is_signed else [0, 128, 255], (40, columns)).astype(
+            "int8" if is_signed else "uint8"
+        )
+        for is_signed in signed
+    )
+    part = slice(begin, begin + length)
+    x, y = (tenon.tensor(each, device=device)[:, part] for each in (a, b))
+    wide, other = (each.astype(np.int32)[:, part] for each in (a, b))
+    for got, want in (
+        (tenon.matmul_integer(x, y.T), wide @ other.T),
+        (tenon.matmul_integer(x[:30].T, y[:30]), wide[:30].T @ other[:30]),
+        (tenon.matmul_integer(x[::-1], y.T), wide[::-1] @ other.T),
+    ):
+        np.testing.assert_array_equal(got.to("cpu").numpy(), want)
+
+
 def test_matmul_integer_refuses_other_dtypes():
     x = tenon.ones((2, 2)).to(tenon.int8)
     with pytest.raises(TypeError, match="expected one of uint8, int8, got int32"):

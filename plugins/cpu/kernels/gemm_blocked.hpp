@@ -97,8 +97,8 @@ template <class Target, class Element, class Sum>
 template <class Format, class Target>
 void run_tile(int64_t rows, int64_t columns, int64_t k, const typename Format::Packed* a,
               int64_t a_row, int64_t a_column, const typename Format::Packed* b, int64_t b_row,
-              const Target& target, int64_t i, int64_t j, bool accumulate,
-              const Ahead& ahead = {}) {
+              const Target& target, int64_t i, int64_t j, bool accumulate, const Ahead& ahead = {},
+              const int32_t* starts = nullptr) {
   using Sum = typename Format::Sum;
   constexpr int64_t width = kWidth<Sum>, panel = kPanel<Sum>;
   const int64_t last = columns > width ? columns - width : columns;
@@ -108,7 +108,7 @@ void run_tile(int64_t rows, int64_t columns, int64_t k, const typename Format::P
   const auto multiply = [&]<class Element>(Element* to, int64_t to_row, int64_t lanes, bool add) {
     const auto micro = columns > width ? choose_micro<Format, 2, Element>(rows)
                                        : choose_micro<Format, 1, Element>(rows);
-    micro.run(k, a, a_row, a_column, b, b_row, to, to_row, lanes, add, ahead);
+    micro.run(k, a, a_row, a_column, b, b_row, to, to_row, lanes, add, ahead, starts);
     return micro.rows;
   };
   while (rows > 0) {
@@ -128,6 +128,7 @@ void run_tile(int64_t rows, int64_t columns, int64_t k, const typename Format::P
       }
     }
     rows -= done, i += done, a += done * a_row;
+    if constexpr (Format::kStart) starts += done;
   }
 }
 
@@ -153,7 +154,8 @@ template <class Format>
 int64_t blocked_bytes(int64_t m, int64_t n) {
   using Packed = typename Format::Packed;
   const int64_t rows = (std::min(m, kBlockM) + kTileRows - 1) / kTileRows * kTileRows;
-  return (rows * PackedRows<Packed, kBlockK>::kRowStride + columns_kept<Packed>(m, n) * kBlockK) *
+  return (rows * (PackedRows<Packed, kBlockK>::kRowStride + Format::kStart) +
+          columns_kept<Packed>(m, n) * kBlockK) *
          static_cast<int64_t>(sizeof(Packed));
 }
 
@@ -165,7 +167,7 @@ void multiply_blocked(int64_t m, int64_t n, int64_t k, const Rows& a, const Pane
   using Packed = typename Format::Packed;
   constexpr int64_t panel = kPanel<Packed>, depth = Format::kDepth;
   // Passes over k of equal length.
-  constexpr int64_t most = (kBlockK - Format::kStart) * depth;
+  constexpr int64_t most = kBlockK * depth;
   const int64_t passes = (k + most - 1) / most;
   const int64_t step = ((k + passes - 1) / passes + depth - 1) / depth * depth;
   Packed* packed_b = static_cast<Packed*>(memory);
@@ -195,7 +197,8 @@ void multiply_blocked(int64_t m, int64_t n, int64_t k, const Rows& a, const Pane
           for (int64_t i = 0; i < block_m; i += kTileRows) {
             run_tile<Format>(std::min<int64_t>(kTileRows, block_m - i), columns, block_k,
                              rows.from(i), rows.row_stride(), rows.column_stride(), to, panel, c,
-                             ib + i, jb + j, accumulate || pb > 0, ahead({i / kTileRows, tiles}));
+                             ib + i, jb + j, accumulate || pb > 0, ahead({i / kTileRows, tiles}),
+                             Format::kStart ? rows.starts + i : nullptr);
           }
         }
       }

@@ -2,6 +2,7 @@
 // Formats of products of 8-bit integers, L and R being int8_t or uint8_t, with sums in int32.
 #pragma once
 
+#include "gemm_few_rows.hpp"
 #include "gemm_pack.hpp"
 
 #include <type_traits>
@@ -134,13 +135,13 @@ struct ByteQuads : Int16Pairs {
   }
 };
 
-// If both sides are signed or both are not, the left one moves by 128 to the other kind, and sums
-// start from what a row of zeros, so moved, would add to them.
+// If both sides are signed or both are not, the right one moves by 128 to the other kind, and sums
+// start from what a column of zeros, so moved, would add to them: A stays as it is.
 template <class L, class R>
 struct BytesAsQuads : BytesAsPairs<L, R> {
   static constexpr bool kMoves = std::is_same_v<L, R>;
-  static constexpr uint8_t kZero = kMoves ? 0x80 : 0;
-  using Product = ByteQuads<std::is_same_v<R, uint8_t>, kMoves>;
+  static constexpr uint32_t kZero = kMoves ? 0x80808080 : 0;
+  using Product = ByteQuads<std::is_signed_v<L>, kMoves>;
   using Swapped = BytesAsQuads<R, L>;
   static constexpr int kDepth = 4;
   static constexpr bool kStart = kMoves;
@@ -151,98 +152,114 @@ struct BytesAsQuads : BytesAsPairs<L, R> {
     return Operand(Lanes<uint8_t>(count).load(reinterpret_cast<const uint8_t*>(from)));
   }
   [[gnu::always_inline]] static void dot(VectorOf<int32_t>::type& sum, Operand x, Operand y) {
-    Product::add(sum, x ^ (0x01010101u * kZero), y);
+    Product::add(sum, x, y ^ kZero);
   }
 };
 
-// Four bytes `stride` apart, of which `count` are there.
-inline uint32_t quad_of(const void* first, int64_t stride, int64_t count = 4) {
-  const auto* bytes = static_cast<const uint8_t*>(first);
-  uint32_t quad = 0;
-  for (int s = 0; s < 4; ++s) {
-    if (s < count) quad |= static_cast<uint32_t>(bytes[s * stride]) << 8 * s;
-  }
-  return quad;
-}
-
-// The same of 16 columns that lie side by side.
-inline void interleave_16(const void* first, int64_t stride, uint32_t* to) {
+// Up to four rows of up to 32 bytes, `stride` apart, as one row of quads; the rest reads as zeros.
+// The bits of `flip` change.
+inline void interleave_rows(const void* first, int64_t stride, int64_t rows, int64_t n,
+                            uint32_t* to, uint32_t flip) {
+  // Pairs of column j lie in the 128 bits 2 (s / 2) + j / 16 of `low` or, from j % 16 = 8, `high`.
+  static constexpr Order first_half = Order::from(
+                             [](int l) { return l / 2 % 8 + l % 2 * 16 + l / 16 * 32; }),
+                         second_half = Order::from(
+                             [](int l) { return 8 + l / 2 % 8 + l % 2 * 16 + l / 16 * 32; });
   const auto row = [&](int s) {
-    return _mm_loadu_si128(
-        reinterpret_cast<const __m128i*>(static_cast<const uint8_t*>(first) + s * stride));
+    const auto some = static_cast<__mmask32>(Lanes<uint8_t>::below(n));
+    return s < rows ? _mm256_maskz_loadu_epi8(some, static_cast<const char*>(first) + s * stride)
+                    : __m256i{};
   };
-  const __m128i low01 = _mm_unpacklo_epi8(row(0), row(1)),
-                high01 = _mm_unpackhi_epi8(row(0), row(1)),
-                low23 = _mm_unpacklo_epi8(row(2), row(3)),
-                high23 = _mm_unpackhi_epi8(row(2), row(3));
-  auto* quads = reinterpret_cast<__m128i*>(to);
-  _mm_storeu_si128(quads, _mm_unpacklo_epi16(low01, low23));
-  _mm_storeu_si128(quads + 1, _mm_unpackhi_epi16(low01, low23));
-  _mm_storeu_si128(quads + 2, _mm_unpacklo_epi16(high01, high23));
-  _mm_storeu_si128(quads + 3, _mm_unpackhi_epi16(high01, high23));
+  const auto both = [](__m256i low, __m256i high) {
+    return _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(low), high, 1);
+  };
+  const __m512i even = both(row(0), row(2)), odd = both(row(1), row(3)),
+                low = _mm512_maskz_unpacklo_epi8(~__mmask64{0}, even, odd),
+                high = _mm512_maskz_unpackhi_epi8(~__mmask64{0}, even, odd);
+  using Vector = VectorOf<uint32_t>::type;
+  _mm512_store_si512(to, __m512i(Vector(first_half(low, high)) ^ flip));
+  _mm512_store_si512(to + 16, __m512i(Vector(second_half(low, high)) ^ flip));
 }
 
 template <class L, class R>
 void pack_panel(BytesAsQuads<L, R>, Matrix<R> b, int64_t k, int64_t n, uint32_t* to) {
-  using Product = typename BytesAsQuads<L, R>::Product;
-  constexpr int64_t panel = kPanel<uint32_t>, width = kWidth<uint32_t>;
-  uint32_t* start = to;
-  if constexpr (Product::kStart) to += panel;
-  const int64_t whole = k / 4, quads = (k + 3) / 4;
-  if (n < panel) std::fill_n(to, quads * panel, 0);
-  if (b.row == 1 && b.column != 1) {
-    pack_columns<uint32_t>(
-        whole, n, to, [&](int64_t j, int64_t p, int64_t count, uint32_t* column) {
-          std::memcpy(column, b.data + j * b.column + 4 * p, static_cast<size_t>(count) * 4);
-        });
-  } else if (b.column == 1) {
-    for (int64_t p = 0; p < whole; ++p) {
-      const R* from = b.data + 4 * p * b.row;
-      int64_t j = 0;
-      for (; j + 16 <= n; j += 16) interleave_16(from + j, b.row, to + p * panel + j);
-      for (; j < n; ++j) to[p * panel + j] = quad_of(from + j, b.row);
-    }
-  } else {
-    for (int64_t p = 0; p < whole; ++p) {
-      const R* from = b.data + 4 * p * b.row;
-      for (int64_t j = 0; j < n; ++j) to[p * panel + j] = quad_of(from + j * b.column, b.row);
-    }
-  }
-  for (int64_t j = 0; k % 4 && j < n; ++j) {
-    to[whole * panel + j] = quad_of(b.data + 4 * whole * b.row + j * b.column, b.row, k % 4);
-  }
-  if constexpr (Product::kStart) {
-    const uint32_t zeros = 0x80808080;
-    typename Product::Vector sum[kTileVectors] = {};
-    const Lanes<uint32_t> all(width);
-    for (int64_t p = 0; p < quads; ++p) {
-#pragma GCC unroll 2
-      for (int v = 0; v < kTileVectors; ++v) {
-        Product::add(sum[v], Product::spread(&zeros), all.load(to + p * panel + v * width));
+  constexpr int64_t panel = kPanel<uint32_t>;
+  constexpr uint32_t flip = BytesAsQuads<L, R>::kZero;
+  if (b.row == 1 && b.column != 1) return transpose_panel(b.data, b.column, k, n, to, flip);
+  for (int64_t p = 0; p < k; p += 4, to += panel) {
+    const R* from = b.data + p * b.row;
+    const int64_t rows = std::min<int64_t>(4, k - p);
+    if (b.column == 1) {
+      interleave_rows(from, b.row, rows, n, to, flip);
+    } else {
+      R gathered[4][panel];
+      for (int64_t s = 0; s < rows; ++s) {
+        for (int64_t j = 0; j < n; ++j) gathered[s][j] = from[s * b.row + j * b.column];
       }
+      interleave_rows(gathered, panel, rows, n, to, flip);
     }
-    for (int v = 0; v < kTileVectors; ++v) {
-      all.store(start + v * width, typename Product::Operand(-sum[v]));
+  }
+}
+
+// For each row what a column of zeros that has moved adds to its sums, negated.
+template <class Format, class Rows>
+void find_starts(const Rows& rows, int64_t m, int64_t quads, int32_t* starts) {
+  using Sum = VectorOf<int32_t>::type;
+  const typename Format::Operand zeros{};
+  for (int64_t i = 0; rows.by_columns && i < m; i += kTileRows) {
+    Sum sum{};
+    for (int64_t p = 0; p < quads; ++p) {
+      Format::dot(sum, Lanes<uint32_t>(kTileRows).load(rows.from(i) + p * kTileRows), zeros);
     }
+    Lanes<int32_t>(std::min<int64_t>(kTileRows, m - i)).store(starts + i, -sum);
+  }
+  for (int64_t i = 0; !rows.by_columns && i < m; ++i) {
+    Sum sum{};
+    for (int64_t p = 0; p < quads; p += 16) {
+      Format::dot(sum, Lanes<uint32_t>(quads - p).load(rows.from(i) + p), zeros);
+    }
+    starts[i] = -sum_of<int32_t>(sum);
   }
 }
 
 template <int64_t BlockK, class L, class R>
 PackedRows<uint32_t, BlockK> pack_rows(BytesAsQuads<L, R>, Matrix<L> a, int64_t m, int64_t k,
                                        uint32_t* to) {
+  using Format = BytesAsQuads<L, R>;
   using Rows = PackedRows<uint32_t, BlockK>;
-  for (int64_t i = 0; i < m; ++i) {
-    const auto* row = reinterpret_cast<const uint8_t*>(a.data + i * a.row);
-    auto* bytes = reinterpret_cast<uint8_t*>(to + i * Rows::kRowStride);
-    constexpr uint8_t zero = BytesAsQuads<L, R>::kZero;
-    if (a.column == 1) {
-      for (int64_t p = 0; p < k; ++p) bytes[p] = row[p] ^ zero;
-    } else {
-      for (int64_t p = 0; p < k; ++p) bytes[p] = row[p * a.column] ^ zero;
+  Rows rows{to, a.column != 1 && a.row == 1};
+  if (lies_packed<BlockK>(a, k)) {
+    rows.data = reinterpret_cast<const uint32_t*>(a.data), rows.stride = a.row / 4;
+  } else if (rows.by_columns) {
+    for (int64_t i = 0; i < m; i += kTileRows) {
+      const int64_t n = std::min<int64_t>(kTileRows, m - i);
+      uint32_t* tile = to + i * BlockK;
+      alignas(64) uint32_t quads[kPanel<uint32_t>];
+      for (int64_t p = 0; p < k; p += 4, tile += kTileRows) {
+        interleave_rows(a.data + i + p * a.column, a.column, std::min<int64_t>(4, k - p), n, quads,
+                        0);
+        std::copy_n(quads, kTileRows, tile);
+      }
     }
-    for (int64_t p = k; p % 4 != 0; ++p) bytes[p] = 0;  // B has zeros there
+  } else {
+    for (int64_t i = 0; i < m; ++i) {
+      const L* row = a.data + i * a.row;
+      L* bytes = reinterpret_cast<L*>(to + i * Rows::kRowStride);
+      if (a.column == 1) {
+        std::memcpy(bytes, row, static_cast<size_t>(k));
+      } else {
+        for (int64_t p = 0; p < k; ++p) bytes[p] = row[p * a.column];
+      }
+      for (int64_t p = k; p % 4 != 0; ++p) bytes[p] = 0;
+    }
   }
-  return {to, false};
+  if constexpr (Format::kMoves) {
+    auto* starts = reinterpret_cast<int32_t*>(to + (m + kTileRows - 1) / kTileRows * kTileRows *
+                                                       Rows::kRowStride);
+    find_starts<Format>(rows, m, (k + 3) / 4, starts);
+    rows.starts = starts;  // behind the last row
+  }
+  return rows;
 }
 #endif
 

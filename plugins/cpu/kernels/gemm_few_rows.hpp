@@ -33,8 +33,8 @@ void dot_tile(int64_t k, const typename Format::Left* a, int64_t a_row,
   using Operand = typename Format::Operand;
   constexpr int64_t width = Format::kOperand;
   typename VectorOf<Sum>::type sum[U][M][Q] = {};
-  // What a row of zeros has instead of zeros, where a format moves A.
-  [[maybe_unused]] typename VectorOf<Sum>::type moved[Q] = {};
+  // What a column of zeros would add, where a format moves B.
+  [[maybe_unused]] typename VectorOf<Sum>::type moved[M] = {};
   int64_t p = 0;
   for (; p + U * width <= k; p += U * width) {
 #pragma GCC unroll 2
@@ -47,10 +47,7 @@ void dot_tile(int64_t k, const typename Format::Left* a, int64_t a_row,
         const Operand x = Format::operand(a + i * a_row + p + u * width);
 #pragma GCC unroll 4
         for (int q = 0; q < Q; ++q) Format::dot(sum[u][i][q], x, column[q]);
-      }
-      if constexpr (Format::kStart) {
-#pragma GCC unroll 4
-        for (int q = 0; q < Q; ++q) Format::dot(moved[q], Operand{}, column[q]);
+        if constexpr (Format::kStart) Format::dot(moved[i], x, Operand{});
       }
     }
   }
@@ -62,11 +59,7 @@ void dot_tile(int64_t k, const typename Format::Left* a, int64_t a_row,
 #pragma GCC unroll 4
         for (int q = 0; q < Q; ++q)
           Format::dot(sum[0][i][q], x, Format::operand(columns[q] + p, k - p));
-      }
-      if constexpr (Format::kStart) {
-#pragma GCC unroll 4
-        for (int q = 0; q < Q; ++q)
-          Format::dot(moved[q], Operand{}, Format::operand(columns[q] + p, k - p));
+        if constexpr (Format::kStart) Format::dot(moved[i], x, Operand{});
       }
     }
   }
@@ -77,7 +70,7 @@ void dot_tile(int64_t k, const typename Format::Left* a, int64_t a_row,
       if (q >= c_columns) break;
       auto vector = sum[0][i][q];
       for (int u = 1; u < U; ++u) vector += sum[u][i][q];
-      if constexpr (Format::kStart) vector -= moved[q];
+      if constexpr (Format::kStart) vector -= moved[i];
       Sum total = sum_of<Sum>(vector);
       for (int64_t r = p; r < k; ++r) {
         total = static_cast<Sum>(total +

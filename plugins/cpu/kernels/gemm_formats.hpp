@@ -7,7 +7,7 @@
 //   Sum          elements of C
 //   Product      the format whose micro-kernel multiplies what this one packs
 //   Swapped      the format of B A
-//   kStart       packed panels begin with a row that sums start from
+//   kStart       sums of a row of A start from a number that comes with it
 //   spread, add  the step of the micro-kernel: one element of A, a vector of B
 //   Operand      for dot products: kOperand sources along k; operand() reads them
 //   elements     sources as a vector of sums
@@ -113,6 +113,7 @@ struct Bfloat16Pairs : Widened<BFloat16> {
   using Operand = VectorOf<uint32_t>::type;
   static constexpr int kDepth = 2;
   static constexpr int kOperand = kWidth<uint16_t>;
+  static constexpr int64_t kStreamRows = 2;
   [[gnu::always_inline]] static Operand spread(const uint32_t* a) { return *a - Operand{}; }
   [[gnu::always_inline]] static void add(Vector& sum, Operand a, Operand b) {
     asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));

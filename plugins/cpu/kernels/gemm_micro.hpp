@@ -24,12 +24,13 @@ inline constexpr int64_t kAheadSteps = 16;
 
 // C[0..M) x [0..V vectors) = A * B, plus C where `accumulate`; of the last vector only the first
 // `last` columns, where the instruction set has masks. k and strides are in packed elements, c_row
-// in elements of C; rows of B are dense, and one more of them comes first if sums start from it.
+// in elements of C; rows of B are dense. Where a format has starts, there is one for each row.
 template <class Format, int M, int V, class Element>
 [[gnu::noinline]] void micro_kernel(int64_t k, const typename Format::Packed* a, int64_t a_row,
                                     int64_t a_column, const typename Format::Packed* b,
                                     int64_t b_row, Element* c, int64_t c_row, int64_t last,
-                                    bool accumulate, const Ahead& ahead) {
+                                    bool accumulate, const Ahead& ahead,
+                                    [[maybe_unused]] const int32_t* starts) {
   using Packed = typename Format::Packed;
   using Sum = typename Format::Sum;
   using Vector = typename VectorOf<Sum>::type;
@@ -44,10 +45,9 @@ template <class Format, int M, int V, class Element>
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
       sum[i][v] = Vector{};
-      if constexpr (Format::kStart) sum[i][v] += Vector(all.load(b + v * width));
+      if constexpr (Format::kStart) sum[i][v] += starts[i];
     }
   }
-  if constexpr (Format::kStart) b += b_row;
   const char* next = ahead.at;
   for (int64_t p = 0; p < k; ++p) {
     if (p % kAheadSteps == 0) {
@@ -85,7 +85,7 @@ template <class Format, class Element>
 struct Micro {
   using Packed = typename Format::Packed;
   void (*run)(int64_t, const Packed*, int64_t, int64_t, const Packed*, int64_t, Element*, int64_t,
-              int64_t, bool, const Ahead&);
+              int64_t, bool, const Ahead&, const int32_t*);
   int rows;
 };
 

@@ -7,6 +7,7 @@
 #include "transpose.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -17,10 +18,24 @@ inline uint32_t pair_of(uint16_t first, uint16_t second) {
 }
 
 #ifdef __AVX512F__
+// 16-bit elements of two vectors, element l being the of(l)-th of both.
+struct Order {
+  alignas(64) uint16_t of[32];
+  template <class F>
+  static constexpr Order from(F of) {
+    Order order{};
+    for (int l = 0; l < 32; ++l) order.of[l] = static_cast<uint16_t>(of(l));
+    return order;
+  }
+  __m512i operator()(__m512i low, __m512i high) const {
+    return _mm512_permutex2var_epi16(low, _mm512_load_si512(of), high);
+  }
+};
+
 // Up to 16 rows of 64 bytes, `from_stride` bytes apart, as up to 16 rows of 16 elements: two rounds
-// within 128 bits, two of 128 bits. What is not there reads as zeros.
+// within 128 bits, two of 128 bits. What is not there reads as zeros; the bits of `flip` change.
 inline void transpose_16(const void* from, int64_t from_stride, int64_t rows, int64_t bytes,
-                         uint32_t* to, int64_t to_stride) {
+                         uint32_t* to, int64_t to_stride, uint32_t flip) {
   __m512i row[16], next[16];
   const auto* first = static_cast<const char*>(from);
   if (rows >= 16 && bytes >= 64) {
@@ -33,6 +48,10 @@ inline void transpose_16(const void* from, int64_t from_stride, int64_t rows, in
       row[i] = __m512i{};
       if (i < rows) row[i] = _mm512_maskz_loadu_epi8(some, first + i * from_stride);
     }
+  }
+  if (flip) {
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) row[i] = __m512i(VectorOf<uint32_t>::type(row[i]) ^ flip);
   }
 #pragma GCC unroll 8
   for (int i = 0; i < 16; i += 2) {
@@ -70,13 +89,13 @@ inline void transpose_16(const void* from, int64_t from_stride, int64_t rows, in
 // A panel of 32-bit elements from n columns that are dense along k, `stride` bytes apart, of
 // `bytes` bytes each: whole elements, where the instruction set has no masks.
 inline void transpose_panel(const void* from, int64_t stride, int64_t bytes, int64_t n,
-                            uint32_t* to) {
+                            uint32_t* to, [[maybe_unused]] uint32_t flip = 0) {
   constexpr int64_t panel = kPanel<uint32_t>;
 #ifdef __AVX512F__
   for (int64_t q = 0; q < bytes; q += 64) {
     for (int64_t j = 0; j < panel; j += 16) {
       transpose_16(static_cast<const char*>(from) + j * stride + q, stride, n - j, bytes - q,
-                   to + q / 4 * panel + j, panel);
+                   to + q / 4 * panel + j, panel, flip);
     }
   }
 #else
@@ -160,6 +179,7 @@ struct PackedRows {
   const Packed* data;
   bool by_columns;
   int64_t stride = kRowStride;  // of rows, which may be those of A itself
+  const int32_t* starts = nullptr;
 
   const Packed* from(int64_t i) const {  // i is a multiple of kTileRows
     return data + i * (by_columns ? BlockK : stride);
@@ -167,6 +187,15 @@ struct PackedRows {
   int64_t row_stride() const { return by_columns ? 1 : stride; }
   int64_t column_stride() const { return by_columns ? kTileRows : 1; }
 };
+
+// May rows of A be read as 32-bit elements where they lie? They should not be farther apart than
+// packed ones would be.
+template <int64_t BlockK, class T>
+bool lies_packed(Matrix<T> a, int64_t k) {
+  constexpr int64_t depth = 4 / sizeof(T);
+  return a.column == 1 && k % depth == 0 && a.row % depth == 0 &&
+         std::abs(a.row) <= depth * BlockK && reinterpret_cast<uintptr_t>(a.data) % 4 == 0;
+}
 
 template <int64_t BlockK, class T>
 PackedRows<T, BlockK> pack_rows(Plain<T>, Matrix<T> a, int64_t m, int64_t k, T* to) {

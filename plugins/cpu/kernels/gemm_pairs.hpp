@@ -4,25 +4,19 @@
 
 #include "gemm_pack.hpp"
 
-#include <cstdlib>
-
 namespace tenon::cpu::TENON_CPU_ISA {
 
 #ifdef __AVX512F__
 
 // Two rows of up to 32 elements as one row of pairs; no second: zeros.
 inline void pair_rows(const BFloat16* first, const BFloat16* second, int64_t n, uint32_t* to) {
-  using Vector = VectorOf<uint16_t>::type;
-  constexpr auto zipped = [](int begin) {
-    Vector index{};
-    for (int l = 0; l < 32; ++l) index[l] = static_cast<uint16_t>(begin + l / 2 + l % 2 * 32);
-    return index;
-  };
+  static constexpr Order first_half = Order::from([](int l) { return l / 2 + l % 2 * 32; }),
+                         second_half = Order::from([](int l) { return 16 + l / 2 + l % 2 * 32; });
   const auto some = Lanes<uint16_t>::below(n);
   const __m512i x = _mm512_maskz_loadu_epi16(some, first),
                 y = second ? _mm512_maskz_loadu_epi16(some, second) : __m512i{};
-  _mm512_store_si512(to, _mm512_permutex2var_epi16(x, __m512i(zipped(0)), y));
-  _mm512_store_si512(to + 16, _mm512_permutex2var_epi16(x, __m512i(zipped(16)), y));
+  _mm512_store_si512(to, first_half(x, y));
+  _mm512_store_si512(to + 16, second_half(x, y));
 }
 
 inline void pack_panel(Bfloat16Pairs, Matrix<BFloat16> b, int64_t k, int64_t n, uint32_t* to) {
@@ -44,9 +38,7 @@ template <int64_t BlockK>
 PackedRows<uint32_t, BlockK> pack_rows(Bfloat16Pairs, Matrix<BFloat16> a, int64_t m, int64_t k,
                                        uint32_t* to) {
   using Rows = PackedRows<uint32_t, BlockK>;
-  // Rows stay where they lie if that is no farther apart than packed ones would be.
-  if (a.column == 1 && k % 2 == 0 && a.row % 2 == 0 && std::abs(a.row) <= 2 * BlockK &&
-      reinterpret_cast<uintptr_t>(a.data) % 4 == 0) {
+  if (lies_packed<BlockK>(a, k)) {
     return {reinterpret_cast<const uint32_t*>(a.data), false, a.row / 2};
   }
   const bool by_columns = a.column != 1 && a.row == 1;
