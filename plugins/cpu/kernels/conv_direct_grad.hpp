@@ -93,11 +93,12 @@ void direct_grad_part(const ConvShapes& s, const DirectGradParts<T>& parts, int6
   }
 }
 
+// Where rows fill their vectors well, and few sums stand against many gradients.
 template <class T>
 bool suits_direct_grad(const ConvShapes& s) {
   const DirectGradParts<T> parts(s);
-  return is_direct<T>(s) && s.group_filters() * s.depth() <= 4096 &&
-         parts.bytes() <= DirectGradParts<T>::kBytes;
+  return is_direct<T>(s) && 5 * s.columns >= 4 * parts.row &&
+         s.group_filters() * s.depth() <= 4096 && parts.bytes() <= DirectGradParts<T>::kBytes;
 }
 
 // `*finite` tells whether the results may stand: past the end of a row there are other pixels
