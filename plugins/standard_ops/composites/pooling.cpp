@@ -55,7 +55,11 @@ TENON_DECOMPOSE(max_pool2d_with_indices) {
         ops::multiply(scope, ramp(scope, counts[side], 2 + side, x->device), window.stride[side]);
     Tensor offset = ops::subtract(scope, ops::multiply(scope, inside, window.dilation[side]),
                                   window.padding[side]);
-    return ops::add(scope, origin, offset);
+    Tensor at = ops::add(scope, origin, offset);
+    // In the margin before the image only if nothing exceeds what fills it: then the first inside.
+    if (window.padding[side] > 0)
+      at = ops::maximum(scope, at, ops::remainder(scope, at, window.dilation[side]));
+    return at;
   };
   Tensor row = along(0, ops::floor_divide(scope, place, window.size[1]));
   Tensor column = along(1, ops::remainder(scope, place, window.size[1]));
