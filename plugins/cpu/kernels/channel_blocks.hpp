@@ -190,8 +190,10 @@ class ChannelReader {
     int64_t step = images_.channel;
     if constexpr (std::is_same_v<T, float>) {
       if (is_reduced_float(images_.dtype)) {
+        const int64_t size = kDtypeSize[images_.dtype];
         for (int64_t c = 0; c < channels; ++c) {
-          widen(images_.dtype, from + c * step * 2, 2, buffer + c * rows * length, rows * length);
+          widen(images_.dtype, from + c * step * size, size, buffer + c * rows * length,
+                rows * length);
         }
         plane = buffer, step = rows * length;
       }
@@ -218,7 +220,7 @@ class ChannelReader {
         const BFloat16* pixel = reinterpret_cast<const BFloat16*>(from);
         for (int64_t c = 0; c < width; ++c) to[c] = pixel[c];
       } else {
-        widen(images_.dtype, from, 2, to, channels);
+        widen(images_.dtype, from, kDtypeSize[images_.dtype], to, channels);
       }
     }
   }
@@ -242,8 +244,9 @@ class ChannelWriter {
     if constexpr (std::is_same_v<T, float>) {
       if (is_reduced_float(dtype_)) {
         scatter_channels(from, channels, pixels, buffer, pixels);
+        const int64_t size = kDtypeSize[dtype_];
         for (int64_t c = 0; c < channels; ++c) {
-          narrow(dtype_, buffer + c * pixels, to + c * step * 2, 2, pixels);
+          narrow(dtype_, buffer + c * pixels, to + c * step * size, size, pixels);
         }
         return;
       }
