@@ -22,7 +22,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   # These versions see an overlap in the library's own std::string (GCC bug 105651).
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
 endif()
-# What runs once, in this folder and below: programs of tests and checks compile in two thirds of the time.
+# What runs once, in this folder and below: the generator, tests and checks compile in two thirds of the time.
 function(tenon_compile_quickly)
   add_compile_options($<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
 endfunction()

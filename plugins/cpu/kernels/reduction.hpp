@@ -76,13 +76,18 @@ struct ReductionLoopsOf {
 
   static Acc fold(const Traits& traits, const In* x, int64_t n) {
     if constexpr (std::is_integral_v<In> && sizeof(In) <= 2 && std::is_same_v<Acc, int64_t>) {
-      // Rows are short enough for sums of small integers to fit 32 bits, twice as many in a register.
-      if (traits.combine(3, 3) == 6 && traits.map(3) == 3 && n <= kNarrowSum) {
+      if (traits.combine(3, 3) == 6 && traits.map(3) == 3) {
+        // So many small integers fit a sum of 32 bits, of which a register holds twice as many.
         // Compilers branch on booleans, but not on the bytes that they are.
         using Stored = std::conditional_t<std::is_same_v<In, bool>, uint8_t, In>;
-        return fold_row<int32_t>(
-            n, [from = reinterpret_cast<const Stored*>(x)](int64_t i) { return int32_t{from[i]}; },
-            [](int32_t a, int32_t b) { return a + b; });
+        Acc total = 0;
+        for (int64_t done = 0; done < n; done += kNarrowSum) {
+          const Stored* from = reinterpret_cast<const Stored*>(x) + done;
+          total += fold_row<int32_t>(
+              std::min(n - done, kNarrowSum), [from](int64_t i) { return int32_t{from[i]}; },
+              [](int32_t a, int32_t b) { return a + b; });
+        }
+        return total;
       }
     }
     if constexpr (kDecides && sizeof(In) > 1) {
@@ -99,18 +104,17 @@ struct ReductionLoopsOf {
         [=](Acc a, Acc b) -> Acc { return traits.combine(a, b); });
   }
 
-  static void row(const char* data, int64_t n, char* accumulator, const tenon_value* attributes) {
-    *reinterpret_cast<Acc*>(accumulator) =
-        fold(Traits(attributes), reinterpret_cast<const In*>(data), n);
-  }
-
-  static void rows(const char* data, int64_t stride, int64_t count, int64_t n, char* accumulators,
-                   const tenon_value* attributes) {
+  [[gnu::noipa]] static void rows(const char* data, int64_t stride, int64_t count, int64_t n,
+                                  char* accumulators, const tenon_value* attributes) {
     const Traits traits(attributes);
     Acc* result = reinterpret_cast<Acc*>(accumulators);
     for (int64_t i = 0; i < count; ++i) {
       result[i] = fold(traits, reinterpret_cast<const In*>(data + i * stride), n);
     }
+  }
+
+  static void row(const char* data, int64_t n, char* accumulator, const tenon_value* attributes) {
+    rows(data, 0, 1, n, accumulator, attributes);  // which holds the one copy of these loops
   }
 
   static void columns(const char* data, int64_t stride, int64_t rows, int64_t n,
