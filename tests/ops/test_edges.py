@@ -186,6 +186,14 @@ def test_integer_division_by_zero_gives_zero(device):
     assert tenon.remainder(x, zero).tolist() == [0, 0]
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "uint16"])
+def test_sums_of_small_integers_of_any_length(dtype, device):
+    """Of the greatest value: 2^16 of 2^15 and more would not fit 32 bits."""
+    for count in (1, 31, 32767, 32768, 32769, 200001):
+        array = np.full(count, True if dtype == "bool" else np.iinfo(dtype).max, dtype=dtype)
+        assert int(to_tensor(array, device).sum()) == int(array.sum(dtype=np.int64)), count
+
+
 def test_softmax_survives_infinities(device):
     x = to_tensor(np.array([[1000.0, 1000.0], [-np.inf, 0.0]]), device)
     assert tenon.softmax(x).tolist() == [[0.5, 0.5], [0.0, 1.0]]
