@@ -5,12 +5,11 @@
 namespace tenon::core {
 namespace {
 
-constexpr tenon_host kHost = {
-    .struct_size = sizeof(tenon_host),
-    .revision = TENON_ABI_REVISION,
-    .features = 0,
+constexpr tenon_host kHost = {.struct_size = sizeof(tenon_host),
+                              .revision = TENON_ABI_REVISION,
+                              .features = 0,
 #define TENON_FILL_SLOT(result, name, parameters) .name = slots::name,
-    TENON_HOST_SLOTS(TENON_FILL_SLOT)
+                              TENON_HOST_SLOTS(TENON_FILL_SLOT)
 #undef TENON_FILL_SLOT
 };
 

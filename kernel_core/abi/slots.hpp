@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One function for every slot of the host table, declared from the list in tenon/abi.h. Each is defined
-// in the room it belongs to; a slot without a definition does not link.
+// One function for every slot of the host table, declared from the list in tenon/abi.h. Each is
+// defined in the room it belongs to; a slot without a definition does not link.
 #pragma once
 
 #include <tenon/abi.h>

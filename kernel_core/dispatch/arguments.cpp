@@ -9,13 +9,23 @@ namespace tenon::core {
 namespace {
 
 // By TENON_PARAM_*: the tag of values that fit as they are. -1: not one tag alone.
-constexpr int32_t kPlainTags[] = {-1, TENON_VALUE_TENSOR, TENON_VALUE_TENSORS, TENON_VALUE_INT, TENON_VALUE_FLOAT,
-                                  TENON_VALUE_BOOL, -1, TENON_VALUE_STRING, -1, TENON_VALUE_DEVICE,
-                                  TENON_VALUE_INTS, TENON_VALUE_FLOATS};
+constexpr int32_t kPlainTags[] = {-1,
+                                  TENON_VALUE_TENSOR,
+                                  TENON_VALUE_TENSORS,
+                                  TENON_VALUE_INT,
+                                  TENON_VALUE_FLOAT,
+                                  TENON_VALUE_BOOL,
+                                  -1,
+                                  TENON_VALUE_STRING,
+                                  -1,
+                                  TENON_VALUE_DEVICE,
+                                  TENON_VALUE_INTS,
+                                  TENON_VALUE_FLOATS};
 bool is_plain(const tenon_value& value, const tenon_param_def& param) {
   if (value.tag == kPlainTags[param.kind]) return value.v.p || param.kind != TENON_PARAM_TENSOR;
   if (value.tag == TENON_VALUE_NONE) return param.flags & TENON_PARAM_FLAG_OPTIONAL;
-  return (param.kind == TENON_PARAM_SCALAR || param.kind == TENON_PARAM_TENSOR) && is_scalar_tag(value.tag);
+  return (param.kind == TENON_PARAM_SCALAR || param.kind == TENON_PARAM_TENSOR) &&
+         is_scalar_tag(value.tag);
 }
 
 }  // namespace
@@ -25,30 +35,39 @@ bool accept_value(const tenon_param_def& param, tenon_value& value, int64_t& int
   switch (param.kind) {
     case TENON_PARAM_TENSOR:
       return (value.tag == TENON_VALUE_TENSOR && value.v.p) || is_scalar_tag(value.tag);
-    case TENON_PARAM_TENSORS: return value.tag == TENON_VALUE_TENSORS;
-    case TENON_PARAM_INT: return value.tag == TENON_VALUE_INT;
+    case TENON_PARAM_TENSORS:
+      return value.tag == TENON_VALUE_TENSORS;
+    case TENON_PARAM_INT:
+      return value.tag == TENON_VALUE_INT;
     case TENON_PARAM_FLOAT:
       if (value.tag == TENON_VALUE_INT)
         value = {TENON_VALUE_FLOAT, 0, {.f = static_cast<double>(value.v.i)}};
       return value.tag == TENON_VALUE_FLOAT;
-    case TENON_PARAM_BOOL: return value.tag == TENON_VALUE_BOOL;
-    case TENON_PARAM_SCALAR: return is_scalar_tag(value.tag);
-    case TENON_PARAM_STRING: return value.tag == TENON_VALUE_STRING;
-    case TENON_PARAM_DTYPE: return value.tag == TENON_VALUE_DTYPE && is_dtype(value.v.i);
-    case TENON_PARAM_DEVICE: return value.tag == TENON_VALUE_DEVICE;
+    case TENON_PARAM_BOOL:
+      return value.tag == TENON_VALUE_BOOL;
+    case TENON_PARAM_SCALAR:
+      return is_scalar_tag(value.tag);
+    case TENON_PARAM_STRING:
+      return value.tag == TENON_VALUE_STRING;
+    case TENON_PARAM_DTYPE:
+      return value.tag == TENON_VALUE_DTYPE && is_dtype(value.v.i);
+    case TENON_PARAM_DEVICE:
+      return value.tag == TENON_VALUE_DEVICE;
     case TENON_PARAM_INTS:
       if (value.tag == TENON_VALUE_INT) {
         integer = value.v.i;
         value = {TENON_VALUE_INTS, 1, {.p = &integer}};
       }
       return value.tag == TENON_VALUE_INTS;
-    case TENON_PARAM_FLOATS: return value.tag == TENON_VALUE_FLOATS;
-    default: return false;
+    case TENON_PARAM_FLOATS:
+      return value.tag == TENON_VALUE_FLOATS;
+    default:
+      return false;
   }
 }
 
-tenon_status complete_arguments(const Operator& op, tenon_value* args, uint32_t nargs, Arguments& out,
-                                tenon_value** complete, tenon_err* err) {
+tenon_status complete_arguments(const Operator& op, tenon_value* args, uint32_t nargs,
+                                Arguments& out, tenon_value** complete, tenon_err* err) {
   // Not copied without need: that would wait until what the caller has just written is in memory.
   if (nargs == op.def.nparams && std::equal(args, args + nargs, op.def.params, is_plain)) {
     *complete = args;
@@ -56,8 +75,9 @@ tenon_status complete_arguments(const Operator& op, tenon_value* args, uint32_t 
   }
   *complete = out.values;
   if (nargs > op.def.nparams)
-    return fail(err, TENON_TYPE_MISMATCH, "[%s] expected at most %u arguments, got %u; the signature is %s",
-                short_name(op), op.def.nparams, nargs, op.def.schema);
+    return fail(err, TENON_TYPE_MISMATCH,
+                "[%s] expected at most %u arguments, got %u; the signature is %s", short_name(op),
+                op.def.nparams, nargs, op.def.schema);
   for (uint32_t i = 0; i < op.def.nparams; ++i) {
     const tenon_param_def& param = op.def.params[i];
     if (i < nargs) {
@@ -70,16 +90,18 @@ tenon_status complete_arguments(const Operator& op, tenon_value* args, uint32_t 
       return fail(err, TENON_TYPE_MISMATCH, "[%s] argument `%s` is missing; the signature is %s",
                   short_name(op), param.name, op.def.schema);
     }
-    if (!is_plain(out.values[i], param) && !accept_value(param, out.values[i], out.integers[i])) [[unlikely]]
-      return fail(err, TENON_TYPE_MISMATCH, "[%s] argument `%s`: expected %s, got %s; the signature is %s",
-                  short_name(op), param.name, param_kind_name(param.kind), value_kind_name(out.values[i].tag),
+    if (!is_plain(out.values[i], param) && !accept_value(param, out.values[i], out.integers[i]))
+        [[unlikely]]
+      return fail(err, TENON_TYPE_MISMATCH,
+                  "[%s] argument `%s`: expected %s, got %s; the signature is %s", short_name(op),
+                  param.name, param_kind_name(param.kind), value_kind_name(out.values[i].tag),
                   op.def.schema);
   }
   return TENON_OK;
 }
 
 const char* value_kind_name(int32_t tag) {
-  static constexpr const char* kPlain[] = {"none",  "int",    "bool",  "float",
+  static constexpr const char* kPlain[] = {"none",   "int",   "bool",   "float",
                                            "opaque", "dtype", "device", "Tensor"};
   static constexpr const char* kPointers[] = {"int[]", "str", "Tensor[]", "float[]", "complex"};
   if (tag >= TENON_VALUE_NONE && tag <= TENON_VALUE_TENSOR) return kPlain[tag];
@@ -88,8 +110,9 @@ const char* value_kind_name(int32_t tag) {
 }
 
 const char* param_kind_name(int32_t kind) {
-  static constexpr const char* kNames[] = {"?",     "Tensor", "Tensor[]", "int",    "float", "bool",
-                                           "number", "str",    "dtype",    "device", "int[]", "float[]"};
+  static constexpr const char* kNames[] = {"?",     "Tensor", "Tensor[]", "int",
+                                           "float", "bool",   "number",   "str",
+                                           "dtype", "device", "int[]",    "float[]"};
   return kind >= 1 && kind <= TENON_PARAM_FLOATS ? kNames[kind] : kNames[0];
 }
 

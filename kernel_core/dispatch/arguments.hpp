@@ -13,12 +13,13 @@ struct Arguments {
   int64_t integers[kMaxParams];
 };
 
-// The first `nargs` parameters' values and the defaults of the rest: `args` itself if nothing is missing and
-// nothing to be converted, else in `room`.
-tenon_status complete_arguments(const Operator& op, tenon_value* args, uint32_t nargs, Arguments& room,
-                                tenon_value** complete, tenon_err* err);
+// The first `nargs` parameters' values and the defaults of the rest: `args` itself if nothing is
+// missing and nothing to be converted, else in `room`.
+tenon_status complete_arguments(const Operator& op, tenon_value* args, uint32_t nargs,
+                                Arguments& room, tenon_value** complete, tenon_err* err);
 
-// Does a value fit its parameter? Converted where the schema allows it; `integer` backs a list of one.
+// Does a value fit its parameter? Converted where the schema allows it; `integer` backs a list of
+// one.
 bool accept_value(const tenon_param_def& param, tenon_value& value, int64_t& integer);
 
 const char* value_kind_name(int32_t tag);
@@ -27,11 +28,14 @@ const char* param_kind_name(int32_t kind);
 inline tenon_tensor* as_tensor(const tenon_value& value) {
   return value.tag == TENON_VALUE_TENSOR ? static_cast<tenon_tensor*>(value.v.p) : nullptr;
 }
-inline tenon_value tensor_value(tenon_tensor* tensor) { return {TENON_VALUE_TENSOR, 0, {.p = tensor}}; }
+inline tenon_value tensor_value(tenon_tensor* tensor) {
+  return {TENON_VALUE_TENSOR, 0, {.p = tensor}};
+}
 
 // All tensors among the values, also those in lists.
 template <class Visit>
-[[gnu::always_inline]] inline void visit_tensors(const tenon_value* values, uint32_t count, Visit visit) {
+[[gnu::always_inline]] inline void visit_tensors(const tenon_value* values, uint32_t count,
+                                                 Visit visit) {
   for (uint32_t i = 0; i < count; ++i) {
     if (const tenon_tensor* tensor = as_tensor(values[i])) {
       visit(*tensor);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The path of every call. The common case - all tensors alike and contiguous, one native kernel - is
-// decided here by a few comparisons; everything else goes through the steps of call_general.
+// The path of every call. The common case - all tensors alike and contiguous, one native kernel -
+// is decided here by a few comparisons; everything else goes through the steps of call_general.
 #include "kernel_core/dispatch/call.hpp"
 
 #include <cstring>
@@ -14,11 +14,12 @@ namespace tenon::core {
 namespace {
 
 bool is_like(const tenon_tensor& tensor, const tenon_tensor& first) {
-  return tensor.flags & TENON_TENSOR_CONTIGUOUS && tensor.dtype == first.dtype && tensor.device == first.device &&
-         same_shape(tensor, first.ndim, first.shape);
+  return tensor.flags & TENON_TENSOR_CONTIGUOUS && tensor.dtype == first.dtype &&
+         tensor.device == first.device && same_shape(tensor, first.ndim, first.shape);
 }
 
-// What one look at the arguments of an operator finds that takes tensors, or numbers in their place.
+// What one look at the arguments of an operator finds that takes tensors, or numbers in their
+// place.
 struct Operands {
   const tenon_tensor* first = nullptr;
   bool has_numbers = false;
@@ -28,7 +29,8 @@ struct Operands {
 };
 
 // False: there is no tensor, or something that such an operator does not take.
-[[gnu::always_inline]] inline bool look_at(const tenon_value* args, uint32_t nargs, Operands& seen) {
+[[gnu::always_inline]] inline bool look_at(const tenon_value* args, uint32_t nargs,
+                                           Operands& seen) {
   for (uint32_t i = 0; i < nargs; ++i) {
     if (const tenon_tensor* tensor = as_tensor(args[i])) {
       if (!seen.first) seen.first = tensor;
@@ -43,18 +45,20 @@ struct Operands {
 
 constexpr uint32_t kFastParams = 4;
 
-// Operands of one dtype, device and shape, contiguous. Returns false, with nothing done, if the call needs
-// call_general.
-bool call_fast(Operator& op, const Operands& seen, const tenon_value* args, tenon_value* outs, tenon_err* err,
-               tenon_status* status) {
+// Operands of one dtype, device and shape, contiguous. Returns false, with nothing done, if the
+// call needs call_general.
+bool call_fast(Operator& op, const Operands& seen, const tenon_value* args, tenon_value* outs,
+               tenon_err* err, tenon_status* status) {
   uint32_t nparams = op.def.nparams;
   const tenon_tensor& first = *seen.first;
   if (nparams > kFastParams || !(first.flags & TENON_TENSOR_CONTIGUOUS)) return false;
   for (uint32_t i = 0; i < nparams; ++i)
-    if (const tenon_tensor* tensor = as_tensor(args[i]); tensor && tensor != &first && !is_like(*tensor, first))
+    if (const tenon_tensor* tensor = as_tensor(args[i]);
+        tensor && tensor != &first && !is_like(*tensor, first))
       return false;
   int32_t dtype = first.dtype;
-  if (op.def.compute == TENON_COMPUTE_PROMOTE_FLOAT && dtype_class(dtype) < DtypeClass::kFloating) return false;
+  if (op.def.compute == TENON_COMPUTE_PROMOTE_FLOAT && dtype_class(dtype) < DtypeClass::kFloating)
+    return false;
   const Resolution* cell = op.cell(TENON_DEVICE_KIND(first.device), dtype);
   if (!cell || cell->route != Route::kNative) return false;
   if (!(op.def.dtype_mask >> dtype & 1)) return false;
@@ -82,12 +86,14 @@ bool call_fast(Operator& op, const Operands& seen, const tenon_value* args, teno
     const tenon_tensor* out = as_tensor(outs[0]);
     constexpr uint16_t kLayout = TENON_TENSOR_CONTIGUOUS | TENON_TENSOR_READONLY;
     if (!out || out->dtype != out_dtype || out->device != first.device ||
-        (out->flags & kLayout) != TENON_TENSOR_CONTIGUOUS || !same_shape(*out, first.ndim, first.shape))
+        (out->flags & kLayout) != TENON_TENSOR_CONTIGUOUS ||
+        !same_shape(*out, first.ndim, first.shape))
       return false;
     // Element by element an output may be one of the inputs, but not a shifted view of one.
     for (uint32_t i = 0; i < nparams; ++i) {
       const tenon_tensor* tensor = as_tensor(args[i]);
-      if (tensor && impl(tensor)->storage == impl(out)->storage && tensor->data != out->data) return false;
+      if (tensor && impl(tensor)->storage == impl(out)->storage && tensor->data != out->data)
+        return false;
     }
     if (!(op.def.flags & TENON_OP_ELEMENTWISE)) return false;
   }
@@ -104,9 +110,10 @@ bool call_fast(Operator& op, const Operands& seen, const tenon_value* args, teno
   return true;
 }
 
-// A plain view is decided by its rule alone. Returns false, with nothing done, if the call needs call_general,
-// if only to say what is wrong with it.
-bool call_view(const Operator& op, const tenon_value* args, tenon_value* outs, tenon_err* err, tenon_status* status) {
+// A plain view is decided by its rule alone. Returns false, with nothing done, if the call needs
+// call_general, if only to say what is wrong with it.
+bool call_view(const Operator& op, const tenon_value* args, tenon_value* outs, tenon_err* err,
+               tenon_status* status) {
   tenon_tensor* base = as_tensor(args[0]);
   if (!base || outs[0].tag != TENON_VALUE_NONE || !find_device(base->device)) return false;
   tenon_meta meta;
@@ -114,7 +121,8 @@ bool call_view(const Operator& op, const tenon_value* args, tenon_value* outs, t
   if (*status != TENON_OK) return true;
   tenon_tensor* view;
   if (meta.kind != TENON_META_VIEW || meta.view_of != 0 ||
-      slots::tensor_view_of(base, meta.dtype, meta.ndim, meta.shape, meta.strides, meta.offset, &view, nullptr) != TENON_OK)
+      slots::tensor_view_of(base, meta.dtype, meta.ndim, meta.shape, meta.strides, meta.offset,
+                            &view, nullptr) != TENON_OK)
     return false;
   outs[0] = tensor_value(view);
   return true;
@@ -131,23 +139,26 @@ tenon_status no_kernel(const Plan& plan) {
   for (uint32_t kind = 0; kind < slots::device_kind_count(); ++kind)
     if (!kernels_for(plan.op, kind, plan.compute).empty())
       others += (others.empty() ? "" : ", ") + std::string(slots::device_kind_name(kind));
-  return fail(plan.err, TENON_UNSUPPORTED, "[%s] no kernel for %s on %s, and no decomposition; %s%s",
-              short_name(plan.op), dtype_name(plan.compute), plan.device->name,
-              others.empty() ? "no loaded plugin has one for this dtype" : "devices that have one: ",
-              others.c_str());
+  return fail(
+      plan.err, TENON_UNSUPPORTED, "[%s] no kernel for %s on %s, and no decomposition; %s%s",
+      short_name(plan.op), dtype_name(plan.compute), plan.device->name,
+      others.empty() ? "no loaded plugin has one for this dtype" : "devices that have one: ",
+      others.c_str());
 }
 
 tenon_status make_views(Plan& plan, tenon_value* results) {
   for (uint32_t i = 0; i < plan.op.def.nouts; ++i) {
     const tenon_meta& meta = plan.metas[i];
     if (meta.kind == TENON_META_VIEW) {
-      tenon_tensor* base = meta.view_of < plan.op.def.nparams ? as_tensor(plan.args[meta.view_of]) : nullptr;
+      tenon_tensor* base =
+          meta.view_of < plan.op.def.nparams ? as_tensor(plan.args[meta.view_of]) : nullptr;
       if (!base)
-        return fail(plan.err, TENON_INTERNAL, "[%s] its shape rule names argument %u as base, which is no tensor",
+        return fail(plan.err, TENON_INTERNAL,
+                    "[%s] its shape rule names argument %u as base, which is no tensor",
                     short_name(plan.op), meta.view_of);
       tenon_tensor* view;
-      tenon_status status = slots::tensor_view_of(base, meta.dtype, meta.ndim, meta.shape, meta.strides, meta.offset,
-                                                  &view, plan.err);
+      tenon_status status = slots::tensor_view_of(base, meta.dtype, meta.ndim, meta.shape,
+                                                  meta.strides, meta.offset, &view, plan.err);
       if (status != TENON_OK) return fail_rule(plan, status);  // rules may lie
       if (plan.op.def.flags & TENON_OP_NO_GRAD) view->flags &= ~uint16_t{TENON_TENSOR_FOLLOWS_BASE};
       results[i] = tensor_value(view);
@@ -169,8 +180,8 @@ tenon_status run_without_kernel(Plan& plan) {
   return status;
 }
 
-[[gnu::noinline]] tenon_status call_general(Operator& op, const tenon_value* args, tenon_value* outs,
-                                            tenon_err* err) {
+[[gnu::noinline]] tenon_status call_general(Operator& op, const tenon_value* args,
+                                            tenon_value* outs, tenon_err* err) {
   tenon_status status;
   if (op.views_first && call_view(op, args, outs, err, &status)) return status;
   Plan plan(op, args, outs, err);
@@ -182,7 +193,8 @@ tenon_status run_without_kernel(Plan& plan) {
 
   bool on_meta = plan.device->id == TENON_DEVICE_META;
   if (on_meta && !plan.has_metas)
-    return fail(err, TENON_UNSUPPORTED, "[%s] nothing but its data says the result's shape, and meta tensors have none; "
+    return fail(err, TENON_UNSUPPORTED,
+                "[%s] nothing but its data says the result's shape, and meta tensors have none; "
                 "an operator of your own may get a rule, .shape",
                 short_name(op));
   if (on_meta || op.def.flags & TENON_OP_VIEW) return run_without_kernel(plan);
@@ -204,10 +216,15 @@ tenon_status run_without_kernel(Plan& plan) {
     }
   }
   switch (route) {
-    case Route::kNative: return run_native(plan, *cell);
-    case Route::kLowered: count(cell->lowered_calls); return run_lowered(plan);
-    case Route::kHost: return run_on_host(plan, *cell);
-    default: return no_kernel(plan);
+    case Route::kNative:
+      return run_native(plan, *cell);
+    case Route::kLowered:
+      count(cell->lowered_calls);
+      return run_lowered(plan);
+    case Route::kHost:
+      return run_on_host(plan, *cell);
+    default:
+      return no_kernel(plan);
   }
 }
 
@@ -254,7 +271,8 @@ tenon_status call_composite(Operator& op, tenon_value* args, tenon_value* outs, 
 tenon_status call_kernel(Operator& op, const tenon_value* args, tenon_value* outs, tenon_err* err) {
   Operands seen;
   tenon_status status;
-  if (op.tensor_params_only && look_at(args, op.def.nparams, seen) && call_fast(op, seen, args, outs, err, &status))
+  if (op.tensor_params_only && look_at(args, op.def.nparams, seen) &&
+      call_fast(op, seen, args, outs, err, &status))
     return status;
   return call_general(op, args, outs, err);
 }
@@ -270,11 +288,12 @@ void drop_results(tenon_value* results, uint32_t count, const tenon_value* given
   }
 }
 
-tenon_status kernel_result(const Operator& op, const Device& device, tenon_status status, tenon_err* err) {
+tenon_status kernel_result(const Operator& op, const Device& device, tenon_status status,
+                           tenon_err* err) {
   if (status == TENON_OK) return status;
   if (err && err->code == TENON_OK)
-    return fail(err, TENON_INTERNAL, "[%s] the kernel on %s failed with code %d and no text", short_name(op),
-                device.name, status);
+    return fail(err, TENON_INTERNAL, "[%s] the kernel on %s failed with code %d and no text",
+                short_name(op), device.name, status);
   return err ? err->code : status;
 }
 
@@ -287,15 +306,18 @@ tenon_status op_call(const tenon_op* handle, tenon_value* args, uint32_t nargs, 
     return core::fail(err, TENON_NOT_FOUND, "operator %s is not defined; was its plugin unloaded?",
                       op ? op->name.c_str() : "(NULL)");
   if (nouts != op->def.nouts) [[unlikely]]
-    return core::fail(err, TENON_INVALID_ARGUMENT, "[%s] expected room for %u results, got %u", short_name(*op),
-                      op->def.nouts, nouts);
+    return core::fail(err, TENON_INVALID_ARGUMENT, "[%s] expected room for %u results, got %u",
+                      short_name(*op), op->def.nouts, nouts);
 
-  // Simple operators have no defaults to fill in: one look says whether the arguments are what they take.
+  // Simple operators have no defaults to fill in: one look says whether the arguments are what they
+  // take.
   Operands seen;
   if (op->tensor_params_only && nargs == op->def.nparams && look_at(args, nargs, seen)) [[likely]] {
     if (const tenon_tensor* out = as_tensor(outs[0])) seen.add(*out);
-    uint8_t wanted = enabled_layers() & (seen.layers | layer_table.every_call.load(std::memory_order_relaxed));
-    if (seen.flags & TENON_TENSOR_FOLLOWS_BASE) wanted = wanted_layers(args, nargs, outs, nouts, enabled_layers());
+    uint8_t wanted =
+        enabled_layers() & (seen.layers | layer_table.every_call.load(std::memory_order_relaxed));
+    if (seen.flags & TENON_TENSOR_FOLLOWS_BASE)
+      wanted = wanted_layers(args, nargs, outs, nouts, enabled_layers());
     if (wanted) return enter_layer(wanted, *op, args, nargs, outs, nouts, err);
     tenon_status status;
     if (call_fast(*op, seen, args, outs, err, &status)) return status;
@@ -309,12 +331,14 @@ tenon_status op_call(const tenon_op* handle, tenon_value* args, uint32_t nargs, 
   return call_general(*op, args, outs, err);
 }
 
-[[gnu::flatten]] tenon_status op_call_below(int32_t layer, const tenon_op* handle, tenon_value* args, uint32_t nargs,
-                           tenon_value* outs, uint32_t nouts, tenon_err* err) {
+[[gnu::flatten]] tenon_status op_call_below(int32_t layer, const tenon_op* handle,
+                                            tenon_value* args, uint32_t nargs, tenon_value* outs,
+                                            uint32_t nouts, tenon_err* err) {
   auto* op = const_cast<Operator*>(handle);
   if (nargs != op->def.nparams) [[unlikely]]
-    return core::fail(err, TENON_INVALID_ARGUMENT, "[%s] a layer must pass on all %u arguments, got %u",
-                      short_name(*op), op->def.nparams, nargs);
+    return core::fail(err, TENON_INVALID_ARGUMENT,
+                      "[%s] a layer must pass on all %u arguments, got %u", short_name(*op),
+                      op->def.nparams, nargs);
   uint8_t allowed = static_cast<uint8_t>(enabled_layers() & layer_table.after[layer]);
   uint8_t wanted = allowed ? wanted_layers(args, nargs, outs, nouts, allowed) : 0;
   if (wanted) return enter_layer(wanted, *op, args, nargs, outs, nouts, err);

@@ -32,7 +32,7 @@ struct Plan {
   tenon_err* err;
 
   Device* device = nullptr;
-  int32_t compute = -1;  // compute dtype
+  int32_t compute = -1;       // compute dtype
   const tenon_value* values;  // args, or `changed`, with numbers given for tensors as host scalars
   tenon_value changed[kMaxParams];
   uint32_t scalar_count = 0;
@@ -57,11 +57,11 @@ tenon_status run_on_host(Plan& plan, const Resolution& cell);
 // What the operator's own rule said cannot be.
 tenon_status fail_rule(const Plan& plan, tenon_status status);
 // Broadcast shape of the BROADCAST arguments.
-tenon_status broadcast_shapes(const Operator& op, const tenon_value* values, int32_t* ndim, int64_t* shape,
-                              tenon_err* err);
+tenon_status broadcast_shapes(const Operator& op, const tenon_value* values, int32_t* ndim,
+                              int64_t* shape, tenon_err* err);
 // `tensor` seen with a broadcast shape: strides of 0 where it is repeated.
-tenon_status expand_view(const TensorImpl& tensor, int32_t ndim, const int64_t* shape, TensorRef* out,
-                         tenon_err* err);
+tenon_status expand_view(const TensorImpl& tensor, int32_t ndim, const int64_t* shape,
+                         TensorRef* out, tenon_err* err);
 // A contiguous copy / a copy of another dtype, by the operators registered for that.
 tenon_status materialize(tenon_tensor* tensor, TensorRef* out, tenon_err* err);
 tenon_status convert(tenon_tensor* tensor, int32_t dtype, TensorRef* out, tenon_err* err);
@@ -83,15 +83,16 @@ std::string dtype_list(uint64_t mask);
 std::string describe(const Kernel& kernel);
 
 // A kernel that failed without a word still gets one.
-tenon_status kernel_result(const Operator& op, const Device& device, tenon_status status, tenon_err* err);
+tenon_status kernel_result(const Operator& op, const Device& device, tenon_status status,
+                           tenon_err* err);
 
-// Memory that was allocated for other streams than the call's must outlive the work queued here, and
-// all memory must if that work is being recorded.
+// Memory that was allocated for other streams than the call's must outlive the work queued here,
+// and all memory must if that work is being recorded.
 void record_stream_use(Device& device, tenon_stream stream, const tenon_tensor* tensor);
 void record_stream_use(const tenon_ctx& ctx, const tenon_value* values, uint32_t count);
 
-inline tenon_status invoke(const Resolution& kernel, tenon_ctx& ctx, const tenon_value* args, uint32_t nargs,
-                           tenon_value* outs, uint32_t nouts, tenon_err* err) {
+inline tenon_status invoke(const Resolution& kernel, tenon_ctx& ctx, const tenon_value* args,
+                           uint32_t nargs, tenon_value* outs, uint32_t nouts, tenon_err* err) {
   if (ctx.device.has_streams.load(std::memory_order_relaxed)) [[unlikely]] {
     record_stream_use(ctx, args, nargs);
     record_stream_use(ctx, outs, nouts);

@@ -19,7 +19,8 @@ void record_stream_use(Device& device, tenon_stream stream, const tenon_tensor* 
 }
 
 void record_stream_use(const tenon_ctx& ctx, const tenon_value* values, uint32_t count) {
-  visit_tensors(values, count, [&](auto& tensor) { record_stream_use(ctx.device, ctx.stream, &tensor); });
+  visit_tensors(values, count,
+                [&](auto& tensor) { record_stream_use(ctx.device, ctx.stream, &tensor); });
 }
 
 namespace slots {
@@ -32,15 +33,16 @@ tenon_status scratch(tenon_ctx* ctx, uint64_t bytes, void** out, tenon_err* err)
   return ctx->scratch.allocate(bytes, out, err);
 }
 
-tenon_status output_alloc(tenon_ctx* ctx, uint32_t index, int32_t dtype, int32_t ndim, const int64_t* shape,
-                          tenon_tensor** out, tenon_err* err) {
+tenon_status output_alloc(tenon_ctx* ctx, uint32_t index, int32_t dtype, int32_t ndim,
+                          const int64_t* shape, tenon_tensor** out, tenon_err* err) {
   if (!(ctx->op->def.flags & TENON_OP_DATA_DEPENDENT))
-    return core::fail(err, TENON_FAILED_PRECONDITION,
-                      "%s: output_alloc is for data-dependent operators; the host has allocated the outputs",
-                      ctx->op->def.name);
+    return core::fail(
+        err, TENON_FAILED_PRECONDITION,
+        "%s: output_alloc is for data-dependent operators; the host has allocated the outputs",
+        ctx->op->def.name);
   if (index >= ctx->nouts || !is_dtype(dtype))
-    return core::fail(err, TENON_INVALID_ARGUMENT, "%s: no output %u of dtype id %d", ctx->op->def.name, index,
-                      dtype);
+    return core::fail(err, TENON_INVALID_ARGUMENT, "%s: no output %u of dtype id %d",
+                      ctx->op->def.name, index, dtype);
   if (ctx->outs[index].tag != TENON_VALUE_NONE)
     return core::fail(err, TENON_FAILED_PRECONDITION, "%s: output %u was allocated already",
                       ctx->op->def.name, index);

@@ -8,7 +8,8 @@
 #include "kernel_core/runtime/stream.hpp"
 
 struct tenon_ctx {
-  tenon_ctx(const tenon_op* op_in, tenon::core::Device& device_in, tenon_value* outs_in, uint32_t nouts_in)
+  tenon_ctx(const tenon_op* op_in, tenon::core::Device& device_in, tenon_value* outs_in,
+            uint32_t nouts_in)
       : op(op_in),
         device(device_in),
         stream(tenon::core::current_stream(device_in)),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What would serve a call, and why: the decision of resolve(), told without running anything.
+#include "formats/json_writer.hpp"
 #include "kernel_core/abi/slots.hpp"
 #include "kernel_core/dispatch/fallback_policy.hpp"
 #include "kernel_core/dispatch/registry.hpp"
 #include "kernel_core/types/dtype.hpp"
-#include "kernel_core/types/json.hpp"
 
 namespace tenon::core {
 namespace {
@@ -18,8 +18,8 @@ const char* route_name(Route route) { return kRoutes[static_cast<int>(route)]; }
 
 namespace slots {
 
-tenon_status op_explain(const tenon_op* handle, tenon_device_id device_id, int32_t dtype, tenon_sink_fn sink,
-                        void* user, tenon_err* err) {
+tenon_status op_explain(const tenon_op* handle, tenon_device_id device_id, int32_t dtype,
+                        tenon_sink_fn sink, void* user, tenon_err* err) {
   auto* op = const_cast<Operator*>(handle);
   Device* device = find_device(device_id);
   if (!op || !op->is_defined) return core::fail(err, TENON_NOT_FOUND, "no such operator");
@@ -40,7 +40,8 @@ tenon_status op_explain(const tenon_op* handle, tenon_device_id device_id, int32
     json.string("route", route_name(cell->route));
     if (cell->route == Route::kChoose) json.string("if_all_decline", route_name(cell->otherwise));
     if (cell->route == Route::kHost)
-      json.string("policy", kPolicies[static_cast<int>(fallback_policy(*op, device_kind_name(kind)))]);
+      json.string("policy",
+                  kPolicies[static_cast<int>(fallback_policy(*op, device_kind_name(kind)))]);
     json.array("kernels", [&] {
       for (bool held_back : {false, true})
         for (const Kernel* kernel : kernels_for(*op, kind, dtype, held_back))
@@ -49,7 +50,8 @@ tenon_status op_explain(const tenon_op* handle, tenon_device_id device_id, int32
             json.string("for", kernel->device_kind);
             json.number("score", kernel->def.score);
             json.boolean("may_decline", kernel->def.can_run);
-            json.boolean("typed", kernel->def.typed && kernel->def.schema_hash == op->def.schema_hash);
+            json.boolean("typed",
+                         kernel->def.typed && kernel->def.schema_hash == op->def.schema_hash);
             json.boolean("override", kernel->is_override);
             json.boolean("held_back", held_back);
           });

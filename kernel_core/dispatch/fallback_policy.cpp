@@ -7,11 +7,11 @@
 #include <set>
 #include <vector>
 
+#include "formats/json_writer.hpp"
 #include "kernel_core/abi/slots.hpp"
 #include "kernel_core/dispatch/arguments.hpp"
 #include "kernel_core/dispatch/registry.hpp"
 #include "kernel_core/types/dtype.hpp"
-#include "kernel_core/types/json.hpp"
 
 namespace tenon::core {
 namespace {
@@ -46,7 +46,8 @@ tenon_status parse(std::string_view text, std::vector<Entry>* out, tenon_err* er
     std::string_view word = equals == std::string_view::npos ? part : part.substr(equals + 1);
     if (!parse_policy(word, &entry.policy))
       return fail(err, TENON_INVALID_ARGUMENT,
-                  "fallback policy: expected deny, warn_once or allow, then exceptions like acme:sort=allow; got '%.*s'",
+                  "fallback policy: expected deny, warn_once or allow, then exceptions like "
+                  "acme:sort=allow; got '%.*s'",
                   static_cast<int>(part.size()), part.data());
     if (equals != std::string_view::npos) {
       std::string_view target = part.substr(0, equals);
@@ -84,7 +85,9 @@ bool matches(const Entry& entry, const Operator& op, std::string_view kind) {
 FallbackPolicy lookup(const Policies& self, const Operator& op, std::string_view kind) {
   const Entry* best = &self.entries.front();
   for (const Entry& entry : self.entries) {
-    auto weight = [](const Entry& e) { return (e.device.empty() ? 0 : 1) + (e.op.empty() ? 0 : 2); };
+    auto weight = [](const Entry& e) {
+      return (e.device.empty() ? 0 : 1) + (e.op.empty() ? 0 : 2);
+    };
     if (matches(entry, op, kind) && weight(entry) >= weight(*best)) best = &entry;
   }
   return best->policy;
@@ -126,7 +129,8 @@ FallbackPolicy fallback_policy(const Operator& op, std::string_view device_kind)
   return lookup(self, op, device_kind);
 }
 
-tenon_status permit_fallback(const Operator& op, const Device& device, int32_t dtype, tenon_err* err) {
+tenon_status permit_fallback(const Operator& op, const Device& device, int32_t dtype,
+                             tenon_err* err) {
   Policies& self = policies();
   std::string kind = kind_of(device);
   bool warn = false;
@@ -135,14 +139,17 @@ tenon_status permit_fallback(const Operator& op, const Device& device, int32_t d
     FallbackPolicy policy = lookup(self, op, kind);
     if (policy == FallbackPolicy::kDeny)
       return fail(err, TENON_PERMISSION_DENIED,
-                  "[%s] %s has no kernel for %s and running it on the host is denied by fallback policy '%s'; "
+                  "[%s] %s has no kernel for %s and running it on the host is denied by fallback "
+                  "policy '%s'; "
                   "provide a kernel, or allow it with %s:%s=allow",
-                  short_name(op), device.name, dtype_name(dtype), self.text.c_str(), kind.c_str(), short_name(op));
+                  short_name(op), device.name, dtype_name(dtype), self.text.c_str(), kind.c_str(),
+                  short_name(op));
     warn = policy == FallbackPolicy::kWarnOnce && self.warned.emplace(op.id, kind).second;
   }
   if (warn) {
-    std::string text = std::string("[") + short_name(op) + "] has no kernel for " + dtype_name(dtype) + " on " +
-                       device.name + " and runs on the host, with copies (said once; see fallback_report)";
+    std::string text = std::string("[") + short_name(op) + "] has no kernel for " +
+                       dtype_name(dtype) + " on " + device.name +
+                       " and runs on the host, with copies (said once; see fallback_report)";
     slots::log(2, text.data(), text.size());
   }
   return TENON_OK;

@@ -14,6 +14,7 @@ enum class FallbackPolicy { kDeny, kWarnOnce, kAllow };
 FallbackPolicy fallback_policy(const Operator& op, std::string_view device_kind);
 
 // Refuse, warn (once for each operator and device kind) or pass, as the policy says.
-tenon_status permit_fallback(const Operator& op, const Device& device, int32_t dtype, tenon_err* err);
+tenon_status permit_fallback(const Operator& op, const Device& device, int32_t dtype,
+                             tenon_err* err);
 
 }  // namespace tenon::core

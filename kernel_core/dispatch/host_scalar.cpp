@@ -37,32 +37,52 @@ void write_scalar(const tenon_value& value, int32_t dtype, void* out) {
     real = static_cast<double>(integer);
   }
   switch (dtype) {
-    case TENON_DTYPE_BOOL: return store<uint8_t>(out, real != 0 || imaginary != 0);
+    case TENON_DTYPE_BOOL:
+      return store<uint8_t>(out, real != 0 || imaginary != 0);
     case TENON_DTYPE_U8:
-    case TENON_DTYPE_I8: return store(out, static_cast<int8_t>(integer));
+    case TENON_DTYPE_I8:
+      return store(out, static_cast<int8_t>(integer));
     case TENON_DTYPE_U16:
-    case TENON_DTYPE_I16: return store(out, static_cast<int16_t>(integer));
+    case TENON_DTYPE_I16:
+      return store(out, static_cast<int16_t>(integer));
     case TENON_DTYPE_U32:
-    case TENON_DTYPE_I32: return store(out, static_cast<int32_t>(integer));
+    case TENON_DTYPE_I32:
+      return store(out, static_cast<int32_t>(integer));
     case TENON_DTYPE_U64:
-    case TENON_DTYPE_I64: return store(out, integer);
-    case TENON_DTYPE_F8E4M3: return store(out, Float8E4M3(static_cast<float>(real)));
-    case TENON_DTYPE_F8E5M2: return store(out, Float8E5M2(static_cast<float>(real)));
-    case TENON_DTYPE_F16: return store(out, Float16(static_cast<float>(real)));
-    case TENON_DTYPE_BF16: return store(out, BFloat16(static_cast<float>(real)));
-    case TENON_DTYPE_F32: return store(out, static_cast<float>(real));
-    case TENON_DTYPE_F64: return store(out, real);
-    case TENON_DTYPE_C64: return store(out, std::complex(static_cast<float>(real), static_cast<float>(imaginary)));
-    case TENON_DTYPE_C128: return store(out, std::complex(real, imaginary));
-    default: return;
+    case TENON_DTYPE_I64:
+      return store(out, integer);
+    case TENON_DTYPE_F8E4M3:
+      return store(out, Float8E4M3(static_cast<float>(real)));
+    case TENON_DTYPE_F8E5M2:
+      return store(out, Float8E5M2(static_cast<float>(real)));
+    case TENON_DTYPE_F16:
+      return store(out, Float16(static_cast<float>(real)));
+    case TENON_DTYPE_BF16:
+      return store(out, BFloat16(static_cast<float>(real)));
+    case TENON_DTYPE_F32:
+      return store(out, static_cast<float>(real));
+    case TENON_DTYPE_F64:
+      return store(out, real);
+    case TENON_DTYPE_C64:
+      return store(out, std::complex(static_cast<float>(real), static_cast<float>(imaginary)));
+    case TENON_DTYPE_C128:
+      return store(out, std::complex(real, imaginary));
+    default:
+      return;
   }
 }
 
 void HostScalar::set(const tenon_value& value, int32_t dtype, const Device& device) {
-  constexpr uint16_t kFlags = TENON_TENSOR_CONTIGUOUS | TENON_TENSOR_HOST_SCALAR | TENON_TENSOR_READONLY;
-  view = {.data = bytes, .dl_device_type = device.info.dl_device_type,
-          .dl_device_id = static_cast<int32_t>(TENON_DEVICE_INDEX(device.id)), .dl_dtype = kDtypes[dtype].dl,
-          .flags = kFlags, .dtype = static_cast<uint8_t>(dtype), .device = device.id, .numel = 1};
+  constexpr uint16_t kFlags =
+      TENON_TENSOR_CONTIGUOUS | TENON_TENSOR_HOST_SCALAR | TENON_TENSOR_READONLY;
+  view = {.data = bytes,
+          .dl_device_type = device.info.dl_device_type,
+          .dl_device_id = static_cast<int32_t>(TENON_DEVICE_INDEX(device.id)),
+          .dl_dtype = kDtypes[dtype].dl,
+          .flags = kFlags,
+          .dtype = static_cast<uint8_t>(dtype),
+          .device = device.id,
+          .numel = 1};
   if (dtype == TENON_DTYPE_F32 && value.tag == TENON_VALUE_FLOAT) [[likely]]
     store(bytes, static_cast<float>(value.v.f));
   else

@@ -20,10 +20,14 @@ struct HostScalar {
 // Class of a number that a caller passed for a tensor parameter.
 inline DtypeClass scalar_class(int32_t tag) {
   switch (tag) {
-    case TENON_VALUE_BOOL: return DtypeClass::kBool;
-    case TENON_VALUE_INT: return DtypeClass::kSigned;
-    case TENON_VALUE_COMPLEX: return DtypeClass::kComplex;
-    default: return DtypeClass::kFloating;
+    case TENON_VALUE_BOOL:
+      return DtypeClass::kBool;
+    case TENON_VALUE_INT:
+      return DtypeClass::kSigned;
+    case TENON_VALUE_COMPLEX:
+      return DtypeClass::kComplex;
+    default:
+      return DtypeClass::kFloating;
   }
 }
 inline bool is_scalar_tag(int32_t tag) {

@@ -19,7 +19,8 @@ std::mutex layer_mutex;
 uint8_t base_layers(const tenon_value* values, uint32_t count) {
   uint8_t bits = 0;
   visit_tensors(values, count, [&](const tenon_tensor& tensor) {
-    const TensorImpl* base = tensor.flags & TENON_TENSOR_FOLLOWS_BASE ? base_of(*impl(&tensor)) : nullptr;
+    const TensorImpl* base =
+        tensor.flags & TENON_TENSOR_FOLLOWS_BASE ? base_of(*impl(&tensor)) : nullptr;
     if (base) bits |= base->layers;
   });
   return bits;
@@ -48,7 +49,8 @@ int32_t layer_register(const tenon_layer_def* def, tenon_err* err) {
   if (id == count) layer_table.count.store(count + 1, std::memory_order_release);
   for (int32_t i = 0; i <= count && i < layer_table.count.load(); ++i) {
     if (i == id) continue;
-    bool later = layer_table.defs[i].order > def->order || (layer_table.defs[i].order == def->order && i > id);
+    bool later = layer_table.defs[i].order > def->order ||
+                 (layer_table.defs[i].order == def->order && i > id);
     if (later)
       layer_table.after[id] |= static_cast<uint8_t>(1u << i);
     else

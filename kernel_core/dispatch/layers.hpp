@@ -17,11 +17,11 @@ inline constexpr int32_t kMaxLayers = 8;  // a bit each in tenon_tensor.layers
 
 struct LayerTable {
   tenon_layer_def defs[kMaxLayers];
-  const void* owners[kMaxLayers];           // the plugin that was starting, if one was
-  uint8_t after[kMaxLayers];                // bits of the layers that come later than layer i
-  std::atomic<uint8_t> every_call{0};       // want calls whatever the arguments carry
+  const void* owners[kMaxLayers];      // the plugin that was starting, if one was
+  uint8_t after[kMaxLayers];           // bits of the layers that come later than layer i
+  std::atomic<uint8_t> every_call{0};  // want calls whatever the arguments carry
   std::atomic<uint8_t> default_enabled{0};
-  std::atomic<uint8_t> kernels{0};         // watch kernels: see what lowering and host runs call as well
+  std::atomic<uint8_t> kernels{0};  // watch kernels: see what lowering and host runs call as well
   std::atomic<int32_t> count{0};
 };
 extern LayerTable layer_table;
@@ -41,8 +41,8 @@ inline uint8_t enabled_layers() {
 // The layer bits of the bases of views that follow theirs.
 uint8_t base_layers(const tenon_value* values, uint32_t count);
 
-// Layers that want this call, out of `allowed`. Outputs count too: writing into a tensor that a layer
-// watches is its business.
+// Layers that want this call, out of `allowed`. Outputs count too: writing into a tensor that a
+// layer watches is its business.
 inline uint8_t wanted_layers(const tenon_value* args, uint32_t nargs, const tenon_value* outs,
                              uint32_t nouts, uint8_t allowed) {
   uint8_t bits = layer_table.every_call.load(std::memory_order_relaxed);
@@ -56,8 +56,8 @@ inline uint8_t wanted_layers(const tenon_value* args, uint32_t nargs, const teno
 }
 
 // Enter the first of the `wanted` layers (not zero).
-inline tenon_status enter_layer(uint8_t wanted, const Operator& op, tenon_value* args, uint32_t nargs,
-                                tenon_value* outs, uint32_t nouts, tenon_err* err) {
+inline tenon_status enter_layer(uint8_t wanted, const Operator& op, tenon_value* args,
+                                uint32_t nargs, tenon_value* outs, uint32_t nouts, tenon_err* err) {
   // The first in order is the one that no other wanted layer precedes.
   int32_t first = std::countr_zero(wanted);
   for (uint8_t rest = wanted & (wanted - 1); rest; rest &= rest - 1) {

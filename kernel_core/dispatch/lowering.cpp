@@ -37,7 +37,8 @@ class HostArguments {
     TensorImpl* lowest;
     int64_t one = 1;
     TensorRef source, target;
-    TENON_TRY(create_view(tensor, tensor.dtype, 1, &span, &one, tensor.numel ? extent.low : 0, &lowest, err_));
+    TENON_TRY(create_view(tensor, tensor.dtype, 1, &span, &one, tensor.numel ? extent.low : 0,
+                          &lowest, err_));
     source = TensorRef(lowest);
     TENON_TRY(create_tensor(host_, tensor.dtype, 1, &span, target.receive(), err_));
     TENON_TRY(copy_bytes(target.get(), source.get(), err_));
@@ -53,8 +54,8 @@ class HostArguments {
 };
 
 // Write a host tensor into a device tensor of any strides, without help from device kernels.
-tenon_status write_back(Device& host, tenon_tensor* destination, tenon_tensor* source, uint64_t* bytes,
-                        tenon_err* err) {
+tenon_status write_back(Device& host, tenon_tensor* destination, tenon_tensor* source,
+                        uint64_t* bytes, tenon_err* err) {
   *bytes += static_cast<uint64_t>(source->numel) * dtype_size(source->dtype);
   if (destination->flags & TENON_TENSOR_CONTIGUOUS) return copy_into(destination, source, err);
   if (destination->numel == 0) return TENON_OK;
@@ -63,11 +64,12 @@ tenon_status write_back(Device& host, tenon_tensor* destination, tenon_tensor* s
   Extent extent = extent_of(target.ndim, target.shape, target.strides);
   int64_t span = extent.high - extent.low + 1, one = 1;
   TensorRef device_span, host_span, view;
-  TENON_TRY(create_view(target, target.dtype, 1, &span, &one, extent.low, device_span.receive(), err));
+  TENON_TRY(
+      create_view(target, target.dtype, 1, &span, &one, extent.low, device_span.receive(), err));
   TENON_TRY(create_tensor(host, target.dtype, 1, &span, host_span.receive(), err));
   TENON_TRY(copy_bytes(host_span.get(), device_span.get(), err));
-  TENON_TRY(create_view(*host_span.get(), target.dtype, target.ndim, target.shape, target.strides, -extent.low,
-                        view.receive(), err));
+  TENON_TRY(create_view(*host_span.get(), target.dtype, target.ndim, target.shape, target.strides,
+                        -extent.low, view.receive(), err));
   TENON_TRY(copy_into(view.get(), source, err));
   return copy_bytes(device_span.get(), host_span.get(), err);
 }
@@ -84,7 +86,8 @@ tenon_status return_result(const Plan& plan, Device& host, uint32_t index, tenon
     return TENON_OK;
   }
   TensorRef created;
-  TENON_TRY(create_tensor(*plan.device, result->dtype, result->ndim, result->shape, created.receive(), plan.err));
+  TENON_TRY(create_tensor(*plan.device, result->dtype, result->ndim, result->shape,
+                          created.receive(), plan.err));
   TENON_TRY(write_back(host, created.get(), result, bytes, plan.err));
   plan.outs[index] = tensor_value(created.take());
   return TENON_OK;
@@ -110,7 +113,8 @@ tenon_status run_lowered(Plan& plan) {
   // makes them on the call's device, also where only an output says which that is.
   std::copy_n(plan.args, plan.op.def.nparams, args);
   for (uint32_t i = 0; i < plan.op.def.nparams && plan.op.def.compute == TENON_COMPUTE_OUTPUT; ++i)
-    if (plan.op.def.params[i].kind == TENON_PARAM_DEVICE) args[i] = {TENON_VALUE_DEVICE, 0, {.i = plan.device->id}};
+    if (plan.op.def.params[i].kind == TENON_PARAM_DEVICE)
+      args[i] = {TENON_VALUE_DEVICE, 0, {.i = plan.device->id}};
   tenon_status status = plan.op.decompose(args, results, plan.err);
   if (status != TENON_OK) {
     add_context(plan.err, "[%s] decomposed on %s", short_name(plan.op), plan.device->name);
@@ -123,7 +127,8 @@ tenon_status run_lowered(Plan& plan) {
 tenon_status run_on_host(Plan& plan, const Resolution& cell) {
   Operator& op = plan.op;
   Device* host = find_device(slots::device_host());
-  if (!host) return fail(plan.err, TENON_UNAVAILABLE, "[%s] no host device is loaded", short_name(op));
+  if (!host)
+    return fail(plan.err, TENON_UNAVAILABLE, "[%s] no host device is loaded", short_name(op));
   TENON_TRY(permit_fallback(op, *plan.device, plan.compute, plan.err));
 
   LayersOff below;
@@ -155,7 +160,8 @@ tenon_status run_on_host(Plan& plan, const Resolution& cell) {
   drop_results(results, op.def.nouts);
   count(cell.host_calls);
   count(cell.host_bytes, bytes);
-  if (status != TENON_OK) add_context(plan.err, "[%s] on the host for %s", short_name(op), plan.device->name);
+  if (status != TENON_OK)
+    add_context(plan.err, "[%s] on the host for %s", short_name(op), plan.device->name);
   return status;
 }
 

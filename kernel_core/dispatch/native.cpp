@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running a device's own kernel: inputs and outputs are brought into the form that its traits ask for.
+// Running a device's own kernel: inputs and outputs are brought into the form that its traits ask
+// for.
 #include <iterator>
 #include <vector>
 
@@ -10,8 +11,8 @@
 namespace tenon::core {
 namespace {
 
-// Temporaries of one call. Most calls need none, so there is nothing to construct; a list argument may
-// need many.
+// Temporaries of one call. Most calls need none, so there is nothing to construct; a list argument
+// may need many.
 struct Temporaries {
   Temporaries() {}
   ~Temporaries() {
@@ -38,10 +39,11 @@ tenon_status put_scalar_on_device(const Plan& plan, const tenon_tensor& scalar, 
   TENON_TRY(create_tensor(*plan.device, scalar.dtype, 0, nullptr, out->receive(), plan.err));
   uint32_t bytes = dtype_size(scalar.dtype);
   const tenon_tensor& target = *out->get();
-  return device_result(*plan.device, "fill",
-                       plan.device->api->fill(plan.device->handle, target.data, target.byte_offset, bytes,
-                                              scalar.data, bytes, current_stream(*plan.device), plan.err),
-                       plan.err);
+  return device_result(
+      *plan.device, "fill",
+      plan.device->api->fill(plan.device->handle, target.data, target.byte_offset, bytes,
+                             scalar.data, bytes, current_stream(*plan.device), plan.err),
+      plan.err);
 }
 
 bool is_host_scalar(const tenon_tensor& tensor) { return tensor.flags & TENON_TENSOR_HOST_SCALAR; }
@@ -61,7 +63,8 @@ tenon_status prepare_input(const Plan& plan, uint32_t traits, uint32_t flags, te
     TENON_TRY(replace(convert(*tensor, plan.compute, &fresh, plan.err)));
   if (flags & TENON_PARAM_FLAG_BROADCAST && !(traits & TENON_KERNEL_BROADCAST) && plan.has_metas &&
       !is_host_scalar(**tensor) && !same_shape(**tensor, plan.metas[0].ndim, plan.metas[0].shape))
-    TENON_TRY(replace(expand_view(*impl(*tensor), plan.metas[0].ndim, plan.metas[0].shape, &fresh, plan.err)));
+    TENON_TRY(replace(
+        expand_view(*impl(*tensor), plan.metas[0].ndim, plan.metas[0].shape, &fresh, plan.err)));
   if (!((*tensor)->flags & TENON_TENSOR_CONTIGUOUS) && !(traits & TENON_KERNEL_STRIDED))
     TENON_TRY(replace(materialize(*tensor, &fresh, plan.err)));
   return TENON_OK;
@@ -91,7 +94,8 @@ bool ranges_overlap(const tenon_tensor& a, const tenon_tensor& b) {
   auto range = [](const tenon_tensor& tensor) {
     Extent extent = extent_of(tensor.ndim, tensor.shape, tensor.strides);
     int64_t size = dtype_size(tensor.dtype);
-    int64_t base = static_cast<int64_t>(reinterpret_cast<uintptr_t>(tensor.data) + tensor.byte_offset);
+    int64_t base =
+        static_cast<int64_t>(reinterpret_cast<uintptr_t>(tensor.data) + tensor.byte_offset);
     return Extent{base + extent.low * size, base + (extent.high + 1) * size};
   };
   Extent first = range(a), second = range(b);
@@ -99,9 +103,11 @@ bool ranges_overlap(const tenon_tensor& a, const tenon_tensor& b) {
 }
 
 bool same_layout(const tenon_tensor& a, const tenon_tensor& b) {
-  if (a.data != b.data || a.byte_offset != b.byte_offset || a.dtype != b.dtype || a.ndim != b.ndim) return false;
+  if (a.data != b.data || a.byte_offset != b.byte_offset || a.dtype != b.dtype || a.ndim != b.ndim)
+    return false;
   for (int32_t axis = 0; axis < a.ndim; ++axis)
-    if (a.shape[axis] != b.shape[axis] || (a.shape[axis] > 1 && a.strides[axis] != b.strides[axis])) return false;
+    if (a.shape[axis] != b.shape[axis] || (a.shape[axis] > 1 && a.strides[axis] != b.strides[axis]))
+      return false;
   return true;
 }
 
@@ -123,10 +129,13 @@ bool writes_directly(const Plan& plan, uint32_t traits, uint32_t index, const te
   return !clashes_with_inputs(plan, out);
 }
 
-// A new result lies row by row, unless the inputs of its shape lie densely in one other order of the axes:
-// then it lies as they do, and the call is one loop along memory. For kernels that write any strides.
+// A new result lies row by row, unless the inputs of its shape lie densely in one other order of
+// the axes: then it lies as they do, and the call is one loop along memory. For kernels that write
+// any strides.
 void keep_layout(const Plan& plan, uint32_t traits, tenon_tensor& result) {
-  if (!(plan.op.def.flags & (TENON_OP_ELEMENTWISE | TENON_OP_CONVERT)) || !(traits & TENON_KERNEL_STRIDED_OUT)) return;
+  if (!(plan.op.def.flags & (TENON_OP_ELEMENTWISE | TENON_OP_CONVERT)) ||
+      !(traits & TENON_KERNEL_STRIDED_OUT))
+    return;
   const tenon_tensor* first = nullptr;
   bool alike = true;
   visit_tensors(plan.values, plan.op.def.nparams, [&](const tenon_tensor& input) {
@@ -134,7 +143,8 @@ void keep_layout(const Plan& plan, uint32_t traits, tenon_tensor& result) {
     if (!first) first = &input;
     alike &= std::equal(input.strides, input.strides + input.ndim, first->strides);
   });
-  if (!first || !alike || first->flags & TENON_TENSOR_CONTIGUOUS || may_overlap_itself(*first)) return;
+  if (!first || !alike || first->flags & TENON_TENSOR_CONTIGUOUS || may_overlap_itself(*first))
+    return;
   Extent extent = extent_of(first->ndim, first->shape, first->strides);
   if (extent.low != 0 || extent.high + 1 != first->numel) return;
   std::copy_n(first->strides, first->ndim, result.strides);
@@ -149,7 +159,8 @@ tenon_status run_native(Plan& plan, const Resolution& kernel) {
   constexpr uint32_t kAnyLayout = TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT;
   if (moves_layout && (kernel.traits & kAnyLayout) != kAnyLayout)
     return fail(plan.err, TENON_INTERNAL,
-                "[%s] the kernel of plugin %s must declare STRIDED and STRIDED_OUT: it is what makes tensors contiguous",
+                "[%s] the kernel of plugin %s must declare STRIDED and STRIDED_OUT: it is what "
+                "makes tensors contiguous",
                 short_name(op), kernel.kernel->plugin.c_str());
   Temporaries temporaries;
   TENON_TRY(prepare_inputs(plan, kernel.traits, temporaries));
@@ -177,8 +188,9 @@ tenon_status run_native(Plan& plan, const Resolution& kernel) {
     status = kernel_result(op, *plan.device, status, plan.err);
     for (uint32_t i = 0; i < op.def.nouts && status == TENON_OK; ++i)
       if (results[i].tag != TENON_VALUE_TENSOR)
-        status = fail(plan.err, TENON_INTERNAL, "[%s] the kernel of plugin %s never allocated result %u",
-                      short_name(op), kernel.kernel->plugin.c_str(), i);
+        status =
+            fail(plan.err, TENON_INTERNAL, "[%s] the kernel of plugin %s never allocated result %u",
+                 short_name(op), kernel.kernel->plugin.c_str(), i);
   }
   if (status != TENON_OK) {
     drop_results(results, op.def.nouts, plan.outs);

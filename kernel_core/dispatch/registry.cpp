@@ -27,8 +27,8 @@ struct Registry {
   std::atomic<Operator*> convert{nullptr}, materialize{nullptr};
   std::vector<CellRow*> rows;  // of all operators
   std::unordered_map<const Operator*, std::vector<std::unique_ptr<Kernel>>> kernels;
-  // What cells point at, and once pointed at. Never freed: a reader may still hold it. What comes again,
-  // with a plugin that went and returned, is used again.
+  // What cells point at, and once pointed at. Never freed: a reader may still hold it. What comes
+  // again, with a plugin that went and returned, is used again.
   struct Answers {
     std::deque<Resolution> resolutions;
     std::deque<std::vector<const Resolution*>> candidate_lists;
@@ -58,7 +58,8 @@ Registry& registry() {
 }
 
 std::string qualified(std::string_view name) {
-  return name.find("::") == std::string_view::npos ? "tenon::" + std::string(name) : std::string(name);
+  return name.find("::") == std::string_view::npos ? "tenon::" + std::string(name)
+                                                   : std::string(name);
 }
 
 // An entry for a name, defined or not. Caller holds the mutex.
@@ -91,20 +92,24 @@ tenon_status check_definition(const tenon_op_def& def, tenon_err* err) {
   bool by_rule = def.shape == TENON_SHAPE_BROADCAST;
   bool needs_infer = !by_rule && !(def.flags & (TENON_OP_DATA_DEPENDENT | TENON_OP_COMPOSITE));
   if (needs_infer && !def.infer && !def.infer_self)
-    return fail(err, TENON_INVALID_ARGUMENT, "operator %s: it has no shape rule; set `infer`", def.name);
+    return fail(err, TENON_INVALID_ARGUMENT, "operator %s: it has no shape rule; set `infer`",
+                def.name);
   if (by_rule && def.nouts != 1)
-    return fail(err, TENON_INVALID_ARGUMENT, "operator %s: a broadcast shape has one result, got %u", def.name,
-                def.nouts);
+    return fail(err, TENON_INVALID_ARGUMENT,
+                "operator %s: a broadcast shape has one result, got %u", def.name, def.nouts);
   if ((def.flags & TENON_OP_COMPOSITE) && !def.decompose && !def.decompose_self)
-    return fail(err, TENON_INVALID_ARGUMENT, "operator %s: composite without `decompose`", def.name);
+    return fail(err, TENON_INVALID_ARGUMENT, "operator %s: composite without `decompose`",
+                def.name);
   return TENON_OK;
 }
 
 bool is_simple(const tenon_op_def& def) {
-  if (def.shape != TENON_SHAPE_BROADCAST || def.nparams == 0 || def.flags & TENON_OP_COMPOSITE) return false;
+  if (def.shape != TENON_SHAPE_BROADCAST || def.nparams == 0 || def.flags & TENON_OP_COMPOSITE)
+    return false;
   constexpr uint32_t kBoth = TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST;
   for (uint32_t i = 0; i < def.nparams; ++i)
-    if (def.params[i].kind != TENON_PARAM_TENSOR || (def.params[i].flags & kBoth) != kBoth) return false;
+    if (def.params[i].kind != TENON_PARAM_TENSOR || (def.params[i].flags & kBoth) != kBoth)
+      return false;
   return def.compute == TENON_COMPUTE_PROMOTE || def.compute == TENON_COMPUTE_PROMOTE_FLOAT;
 }
 
@@ -133,34 +138,38 @@ void define(Registry& self, Operator& op, const tenon_op_def& def, const void* o
 // Is the kernel for this kind: by name, or because the kind compiles source?
 bool serves(const Kernel& kernel, const KindView& kind) {
   if (kind.owner && kernel.owner != kind.owner) return false;
-  return kernel.device_kind == kind.name || (kind.compiles && kernel.device_kind == TENON_DEVICE_COMPILED);
+  return kernel.device_kind == kind.name ||
+         (kind.compiles && kernel.device_kind == TENON_DEVICE_COMPILED);
 }
 
 // Device kinds with at least one kernel are worth lowering for; on others every part of a
-// decomposition would run on the host, one copy after another. Where the parts are primitives, it is
-// those that must be there, for this dtype.
+// decomposition would run on the host, one copy after another. Where the parts are primitives, it
+// is those that must be there, for this dtype.
 bool kind_has_parts(Registry& self, const Operator& of, uint32_t kind, int32_t dtype) {
   const KindView view = view_device_kind(kind);
   bool wants_primitives = of.def.flags & TENON_OP_TO_PRIMITIVES;
   for (auto& [op, kernels] : self.kernels)
     for (auto& kernel : kernels)
       if (serves(*kernel, view) && !self.is_held_back(*kernel) &&
-          (!wants_primitives || (op->def.flags & TENON_OP_PRIMITIVE && kernel->def.dtype_mask >> dtype & 1)))
+          (!wants_primitives ||
+           (op->def.flags & TENON_OP_PRIMITIVE && kernel->def.dtype_mask >> dtype & 1)))
         return true;
   return false;
 }
 
-std::vector<const Kernel*> candidates(Registry& self, const Operator& op, uint32_t kind, int32_t dtype,
-                                      bool held_back = false) {
+std::vector<const Kernel*> candidates(Registry& self, const Operator& op, uint32_t kind,
+                                      int32_t dtype, bool held_back = false) {
   std::vector<const Kernel*> found;
   auto position = self.kernels.find(&op);
   if (position == self.kernels.end()) return found;
   const KindView view = view_device_kind(kind);
   for (auto& kernel : position->second)
-    if (serves(*kernel, view) && (kernel->def.dtype_mask >> dtype & 1) && self.is_held_back(*kernel) == held_back)
+    if (serves(*kernel, view) && (kernel->def.dtype_mask >> dtype & 1) &&
+        self.is_held_back(*kernel) == held_back)
       found.push_back(kernel.get());
   auto comes_first = [](const Kernel* a, const Kernel* b) {
-    bool a_is_compiled = a->device_kind == TENON_DEVICE_COMPILED, b_is_compiled = b->device_kind == TENON_DEVICE_COMPILED;
+    bool a_is_compiled = a->device_kind == TENON_DEVICE_COMPILED,
+         b_is_compiled = b->device_kind == TENON_DEVICE_COMPILED;
     return a_is_compiled != b_is_compiled ? b_is_compiled : a->def.score > b->def.score;
   };
   std::stable_sort(found.begin(), found.end(), comes_first);
@@ -178,14 +187,19 @@ bool moves_tensors(const tenon_op_def& def) {
 Route route_without_kernel(Registry& self, const Operator& op, uint32_t kind, int32_t dtype) {
   Device* host = find_device(slots::device_host());
   bool is_host = host && TENON_DEVICE_KIND(host->id) == kind;
-  bool is_primitive = op.def.flags & TENON_OP_PRIMITIVE, to_primitives = op.def.flags & TENON_OP_TO_PRIMITIVES;
-  // Primitives are made of operators on the host, operators of primitives elsewhere: never in a circle.
+  bool is_primitive = op.def.flags & TENON_OP_PRIMITIVE,
+       to_primitives = op.def.flags & TENON_OP_TO_PRIMITIVES;
+  // Primitives are made of operators on the host, operators of primitives elsewhere: never in a
+  // circle.
   bool is_copy = op.def.flags & (TENON_OP_CONVERT | TENON_OP_MATERIALIZE);
-  bool can_lower = op.can_decompose() && (to_primitives ? !is_host : is_primitive ? is_host : !is_copy);
+  bool can_lower = op.can_decompose() && (to_primitives  ? !is_host
+                                          : is_primitive ? is_host
+                                                         : !is_copy);
   if (can_lower && (is_host || moves_tensors(op.def) || kind_has_parts(self, op, kind, dtype)))
     return Route::kLowered;
   bool host_can = is_primitive ? op.can_decompose() : can_lower && !to_primitives;
-  if (host && !is_host && (host_can || !candidates(self, op, TENON_DEVICE_KIND(host->id), dtype).empty()))
+  if (host && !is_host &&
+      (host_can || !candidates(self, op, TENON_DEVICE_KIND(host->id), dtype).empty()))
     return Route::kHost;
   return can_lower && !to_primitives ? Route::kLowered : Route::kNone;
 }
@@ -197,7 +211,8 @@ const Element& kept(std::deque<Element>& known, const Value& wanted) {
   return position != known.end() ? *position : known.emplace_back(wanted);
 }
 
-const Resolution* resolution_of(Registry::Answers& answers, const Operator& op, const Kernel& kernel) {
+const Resolution* resolution_of(Registry::Answers& answers, const Operator& op,
+                                const Kernel& kernel) {
   Answer answer{.route = Route::kNative,
                 .traits = kernel.def.traits,
                 .boxed = kernel.def.boxed,
@@ -240,14 +255,17 @@ tenon_status registry_add(const PluginTable& table, const void* owner, tenon_err
     if (position == self.by_name.end() || !position->second->is_defined) continue;
     const Operator& existing = *position->second;
     if (existing.def.schema_hash != def.schema_hash)
-      return fail(err, TENON_ALREADY_EXISTS,
-                  "operator %s is defined twice: '%s' at %s by %s, and '%s' at %s by %s; rename one", def.name,
-                  existing.def.schema, existing.def.origin ? existing.def.origin : "?", existing.definer.c_str(),
-                  def.schema, def.origin ? def.origin : "?", table.origin.c_str());
+      return fail(
+          err, TENON_ALREADY_EXISTS,
+          "operator %s is defined twice: '%s' at %s by %s, and '%s' at %s by %s; rename one",
+          def.name, existing.def.schema, existing.def.origin ? existing.def.origin : "?",
+          existing.definer.c_str(), def.schema, def.origin ? def.origin : "?",
+          table.origin.c_str());
     log(LogLevel::kInfo, "operator %s of %s is defined alike by %s, which came first", def.name,
         table.origin.c_str(), existing.definer.c_str());
   }
-  if (self.count.load(std::memory_order_relaxed) + table.ops.size() + table.kernels.size() > kMaxOperators)
+  if (self.count.load(std::memory_order_relaxed) + table.ops.size() + table.kernels.size() >
+      kMaxOperators)
     return fail(err, TENON_OUT_OF_RANGE, "more than %u operators", kMaxOperators);
 
   // Nothing below can fail.
@@ -268,8 +286,9 @@ tenon_status registry_add(const PluginTable& table, const void* owner, tenon_err
     kernel->is_override = is_override(table, op->name, device_kind);
     self.kernels[op].push_back(std::move(kernel));
   }
-  // With kernels any cell may have a better answer: a lowering may become native, a host run a lowering.
-  // Definitions alone cleared their own: a thousand of them take a thousand steps, not a million.
+  // With kernels any cell may have a better answer: a lowering may become native, a host run a
+  // lowering. Definitions alone cleared their own: a thousand of them take a thousand steps, not a
+  // million.
   if (!table.kernels.empty() || !table.device_kind.empty()) clear_all_rows(self);
   return TENON_OK;
 }
@@ -328,7 +347,8 @@ Operator* find_operator(std::string_view name) {
   Registry& self = registry();
   std::lock_guard lock(self.mutex);
   auto position = self.by_name.find(qualified(name));
-  return position != self.by_name.end() && position->second->is_defined ? position->second : nullptr;
+  return position != self.by_name.end() && position->second->is_defined ? position->second
+                                                                        : nullptr;
 }
 
 uint32_t operator_count() { return registry().count.load(std::memory_order_acquire); }
@@ -342,7 +362,8 @@ Operator* operator_at(uint32_t id) {
 Operator* convert_operator() { return registry().convert.load(std::memory_order_acquire); }
 Operator* materialize_operator() { return registry().materialize.load(std::memory_order_acquire); }
 
-std::vector<const Kernel*> kernels_for(const Operator& op, uint32_t kind, int32_t dtype, bool held_back) {
+std::vector<const Kernel*> kernels_for(const Operator& op, uint32_t kind, int32_t dtype,
+                                       bool held_back) {
   Registry& self = registry();
   std::lock_guard lock(self.mutex);
   return candidates(self, op, kind, dtype, held_back);

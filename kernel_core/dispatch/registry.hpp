@@ -18,7 +18,7 @@ struct PluginTable {
   std::string device_kind;  // kernels with device == NULL are for this kind; empty: none
   std::span<const tenon_op_def> ops;
   std::span<const tenon_kernel_def> kernels;
-  std::string origin = name;  // "acme 1.4.2 (/path/libtenon_acme.so)"
+  std::string origin = name;                     // "acme 1.4.2 (/path/libtenon_acme.so)"
   std::span<const std::string> namespaces = {};  // its own operators' ...
   bool needs_consent = false;                    // ... for kernels of others' on others' devices
 };
@@ -55,8 +55,8 @@ Operator* materialize_operator();
 std::vector<const Kernel*> kernels_for(const Operator& op, uint32_t device_kind, int32_t dtype,
                                        bool held_back = false);
 
-// Every answer that was ever given for an operator on a device kind, candidates included: they count calls, and
-// cells forget them when a plugin comes or goes.
+// Every answer that was ever given for an operator on a device kind, candidates included: they
+// count calls, and cells forget them when a plugin comes or goes.
 std::vector<const Resolution*> answers_for(const Operator& op, uint32_t device_kind);
 
 // Decide what serves a cell and publish the answer. Never NULL.

@@ -10,7 +10,9 @@ namespace tenon::core {
 int32_t output_dtype(const Operator& op, int32_t compute) {
   if (op.def.out_dtype == TENON_OUT_BOOL) return TENON_DTYPE_BOOL;
   if (op.def.out_dtype != TENON_OUT_REAL) return compute;
-  return compute == TENON_DTYPE_C64 ? TENON_DTYPE_F32 : compute == TENON_DTYPE_C128 ? TENON_DTYPE_F64 : compute;
+  return compute == TENON_DTYPE_C64    ? TENON_DTYPE_F32
+         : compute == TENON_DTYPE_C128 ? TENON_DTYPE_F64
+                                       : compute;
 }
 
 std::string dtype_list(uint64_t mask) {
@@ -35,7 +37,8 @@ tenon_status find_call_device(Plan& plan) {
     });
   if (other != TENON_DEVICE_NONE)
     return fail(plan.err, TENON_INVALID_ARGUMENT,
-                "[%s] expected all tensors on one device, got `%s` on %s and others on %s; move one with .to()",
+                "[%s] expected all tensors on one device, got `%s` on %s and others on %s; move "
+                "one with .to()",
                 short_name(plan.op), plan.op.def.params[index - 1].name, device_name(other).c_str(),
                 device_name(id).c_str());
   // A device parameter decides where creation operators put their result.
@@ -47,8 +50,10 @@ tenon_status find_call_device(Plan& plan) {
   }
   if (id == TENON_DEVICE_NONE)
     return fail(plan.err, TENON_NOT_FOUND,
-                "[%s] no device to run on: no tensor was given and no host device is loaded", short_name(plan.op));
-  return open_device(id, &plan.device, plan.err);  // says why a device that was open is not any more
+                "[%s] no device to run on: no tensor was given and no host device is loaded",
+                short_name(plan.op));
+  return open_device(id, &plan.device,
+                     plan.err);  // says why a device that was open is not any more
 }
 
 tenon_status find_compute_dtype(Plan& plan) {
@@ -67,7 +72,8 @@ tenon_status find_compute_dtype(Plan& plan) {
       });
     // Numbers given for promoted parameters change the class only.
     for (uint32_t i = 0; i < op.def.nparams; ++i) {
-      bool counts = op.def.params[i].kind == TENON_PARAM_TENSOR && is_scalar_tag(plan.args[i].tag) &&
+      bool counts = op.def.params[i].kind == TENON_PARAM_TENSOR &&
+                    is_scalar_tag(plan.args[i].tag) &&
                     (promotes ? op.def.params[i].flags & TENON_PARAM_FLAG_PROMOTE : compute < 0);
       if (!counts) continue;
       DtypeClass number = scalar_class(plan.args[i].tag);
@@ -75,12 +81,14 @@ tenon_status find_compute_dtype(Plan& plan) {
       compute = promote_weak(compute < 0 ? TENON_DTYPE_BOOL : compute, number);
     }
     if (compute < 0) compute = TENON_DTYPE_F32;
-    if (op.def.compute == TENON_COMPUTE_PROMOTE_FLOAT && dtype_class(compute) < DtypeClass::kFloating)
+    if (op.def.compute == TENON_COMPUTE_PROMOTE_FLOAT &&
+        dtype_class(compute) < DtypeClass::kFloating)
       compute = TENON_DTYPE_F32;
   }
   if (!(op.def.dtype_mask >> compute & 1))
-    return fail(plan.err, TENON_TYPE_MISMATCH, "[%s] expected one of %s, got %s; convert with .to(dtype)",
-                short_name(op), dtype_list(op.def.dtype_mask).c_str(), dtype_name(compute));
+    return fail(plan.err, TENON_TYPE_MISMATCH,
+                "[%s] expected one of %s, got %s; convert with .to(dtype)", short_name(op),
+                dtype_list(op.def.dtype_mask).c_str(), dtype_name(compute));
   plan.compute = compute;
   return TENON_OK;
 }
@@ -92,8 +100,8 @@ tenon_status wrap_scalars(Plan& plan) {
   for (uint32_t i = 0; i < op.def.nparams; ++i) {
     if (!is_scalar_tag(plan.args[i].tag) || op.def.params[i].kind != TENON_PARAM_TENSOR) continue;
     if (plan.scalar_count == std::size(plan.scalars))
-      return fail(plan.err, TENON_UNSUPPORTED, "[%s] more than %zu numbers given for tensors", short_name(op),
-                  std::size(plan.scalars));
+      return fail(plan.err, TENON_UNSUPPORTED, "[%s] more than %zu numbers given for tensors",
+                  short_name(op), std::size(plan.scalars));
     int32_t dtype = op.def.params[i].flags & TENON_PARAM_FLAG_PROMOTE && plan.compute >= 0
                         ? plan.compute
                         : promote_weak(TENON_DTYPE_BOOL, scalar_class(plan.args[i].tag));
@@ -106,8 +114,8 @@ tenon_status wrap_scalars(Plan& plan) {
 
 }  // namespace
 
-tenon_status broadcast_shapes(const Operator& op, const tenon_value* values, int32_t* ndim, int64_t* shape,
-                              tenon_err* err) {
+tenon_status broadcast_shapes(const Operator& op, const tenon_value* values, int32_t* ndim,
+                              int64_t* shape, tenon_err* err) {
   int32_t rank = 0;
   for (uint32_t i = 0; i < op.def.nparams; ++i)
     if (const tenon_tensor* tensor = as_tensor(values[i]);
@@ -126,7 +134,8 @@ tenon_status broadcast_shapes(const Operator& op, const tenon_value* values, int
           if (const tenon_tensor* other = as_tensor(values[k]))
             shapes += (shapes.empty() ? "" : " and ") + shape_text(*other);
         return fail(err, TENON_INVALID_ARGUMENT,
-                    "[%s] expected shapes that broadcast, got %s: sizes %lld and %lld differ and neither is 1",
+                    "[%s] expected shapes that broadcast, got %s: sizes %lld and %lld differ and "
+                    "neither is 1",
                     short_name(op), shapes.c_str(), static_cast<long long>(size),
                     static_cast<long long>(tensor->shape[axis]));
       }
@@ -155,7 +164,8 @@ tenon_status find_output_shapes(Plan& plan) {
     const tenon_meta& meta = plan.metas[i];
     int64_t numel;
     if (!is_dtype(meta.dtype))
-      return fail(plan.err, TENON_INTERNAL, "[%s] its shape rule gave dtype id %u", short_name(op), meta.dtype);
+      return fail(plan.err, TENON_INTERNAL, "[%s] its shape rule gave dtype id %u", short_name(op),
+                  meta.dtype);
     tenon_status status = count_elements(meta.ndim, meta.shape, &numel, plan.err);
     if (status != TENON_OK) return fail_rule(plan, status);
   }
@@ -171,21 +181,24 @@ tenon_status check_given_outputs(const Plan& plan) {
       return fail(plan.err, TENON_TYPE_MISMATCH, "[%s] expected a Tensor for out, got %s", name,
                   value_kind_name(plan.outs[i].tag));
     if (out->flags & TENON_TENSOR_READONLY)
-      return fail(plan.err, TENON_INVALID_ARGUMENT, "[%s] the output is read-only; write into a clone()", name);
-    if (out->device != plan.device->id)
-      return fail(plan.err, TENON_INVALID_ARGUMENT, "[%s] expected an output on %s, got one on %s", name,
-                  plan.device->name, device_name(out->device).c_str());
-    if (may_overlap_itself(*out))
       return fail(plan.err, TENON_INVALID_ARGUMENT,
-                  "[%s] elements of the output share memory (it was expanded); write into a clone()", name);
+                  "[%s] the output is read-only; write into a clone()", name);
+    if (out->device != plan.device->id)
+      return fail(plan.err, TENON_INVALID_ARGUMENT, "[%s] expected an output on %s, got one on %s",
+                  name, plan.device->name, device_name(out->device).c_str());
+    if (may_overlap_itself(*out))
+      return fail(
+          plan.err, TENON_INVALID_ARGUMENT,
+          "[%s] elements of the output share memory (it was expanded); write into a clone()", name);
     if (!plan.has_metas) continue;
     const tenon_meta& meta = plan.metas[i];
     if (!same_shape(*out, meta.ndim, meta.shape))
-      return fail(plan.err, TENON_INVALID_ARGUMENT, "[%s] expected an output of shape %s, got %s", name,
-                  shape_text(meta.ndim, meta.shape).c_str(), shape_text(*out).c_str());
+      return fail(plan.err, TENON_INVALID_ARGUMENT, "[%s] expected an output of shape %s, got %s",
+                  name, shape_text(meta.ndim, meta.shape).c_str(), shape_text(*out).c_str());
     if (dtype_class(meta.dtype) > dtype_class(out->dtype))
       return fail(plan.err, TENON_TYPE_MISMATCH,
-                  "[%s] the result is %s and does not fit an output of dtype %s; convert the result instead",
+                  "[%s] the result is %s and does not fit an output of dtype %s; convert the "
+                  "result instead",
                   name, dtype_name(meta.dtype), dtype_name(out->dtype));
   }
   return TENON_OK;

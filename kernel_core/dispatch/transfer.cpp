@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies: between layouts and dtypes by the operators registered for that, between devices by bytes.
+// Copies: between layouts and dtypes by the operators registered for that, between devices by
+// bytes.
 #include <cstring>
 
 #include "kernel_core/abi/slots.hpp"
@@ -48,14 +49,18 @@ tenon_status copy_bytes(tenon_tensor* destination, const tenon_tensor* source, t
     std::memmove(destination->data, source->data, bytes);
     return TENON_OK;
   }
-  if (from->host_memory) return copy_request(*to, TENON_COPY_HOST_TO_DEVICE, destination, source, bytes, err);
-  if (to->host_memory) return copy_request(*from, TENON_COPY_DEVICE_TO_HOST, destination, source, bytes, err);
-  if (to == from) return copy_request(*to, TENON_COPY_DEVICE_TO_DEVICE, destination, source, bytes, err);
+  if (from->host_memory)
+    return copy_request(*to, TENON_COPY_HOST_TO_DEVICE, destination, source, bytes, err);
+  if (to->host_memory)
+    return copy_request(*from, TENON_COPY_DEVICE_TO_HOST, destination, source, bytes, err);
+  if (to == from)
+    return copy_request(*to, TENON_COPY_DEVICE_TO_DEVICE, destination, source, bytes, err);
   // Two devices that do not know each other meet on the host.
   Device* host = find_device(slots::device_host());
   if (!host) return fail(err, TENON_UNAVAILABLE, "no host device to copy through");
   TensorRef staging;
-  TENON_TRY(create_tensor(*host, source->dtype, source->ndim, source->shape, staging.receive(), err));
+  TENON_TRY(
+      create_tensor(*host, source->dtype, source->ndim, source->shape, staging.receive(), err));
   TENON_TRY(copy_bytes(staging.get(), source, err));
   return copy_bytes(destination, staging.get(), err);
 }
@@ -84,8 +89,10 @@ tenon_status copy_into(tenon_tensor* destination, tenon_tensor* source, tenon_er
     TENON_TRY(convert(source, destination->dtype, &held, err));
     source = held.get();
   }
-  if (source->device == TENON_DEVICE_META && destination->device == TENON_DEVICE_META) return TENON_OK;
-  if (source->flags & destination->flags & TENON_TENSOR_CONTIGUOUS) return copy_bytes(destination, source, err);
+  if (source->device == TENON_DEVICE_META && destination->device == TENON_DEVICE_META)
+    return TENON_OK;
+  if (source->flags & destination->flags & TENON_TENSOR_CONTIGUOUS)
+    return copy_bytes(destination, source, err);
   if (source->device == destination->device) {
     Operator* op = materialize_operator();
     TENON_TRY(need(op, "copies strided tensors", err));
@@ -99,13 +106,14 @@ tenon_status copy_into(tenon_tensor* destination, tenon_tensor* source, tenon_er
     return copy_into(destination, packed.get(), err);
   }
   Device* device = find_device(destination->device);
-  TENON_TRY(create_tensor(*device, source->dtype, source->ndim, source->shape, moved.receive(), err));
+  TENON_TRY(
+      create_tensor(*device, source->dtype, source->ndim, source->shape, moved.receive(), err));
   TENON_TRY(copy_bytes(moved.get(), source, err));
   return copy_into(destination, moved.get(), err);
 }
 
-tenon_status expand_view(const TensorImpl& tensor, int32_t ndim, const int64_t* shape, TensorRef* out,
-                         tenon_err* err) {
+tenon_status expand_view(const TensorImpl& tensor, int32_t ndim, const int64_t* shape,
+                         TensorRef* out, tenon_err* err) {
   int64_t strides[TENON_MAX_NDIM];
   int32_t lead = ndim - tensor.ndim;
   for (int32_t axis = 0; axis < ndim; ++axis) {
@@ -137,7 +145,8 @@ namespace slots {
 
 tenon_status tensor_copy(tenon_tensor* destination, tenon_tensor* source, tenon_err* err) {
   if (destination->dtype != source->dtype || !same_shape(*destination, source->ndim, source->shape))
-    return core::fail(err, TENON_INVALID_ARGUMENT, "copy: expected equal shapes and dtypes, got %s %s and %s %s",
+    return core::fail(err, TENON_INVALID_ARGUMENT,
+                      "copy: expected equal shapes and dtypes, got %s %s and %s %s",
                       shape_text(*destination).c_str(), core::dtype_name(destination->dtype),
                       shape_text(*source).c_str(), core::dtype_name(source->dtype));
   if (destination->flags & TENON_TENSOR_READONLY)

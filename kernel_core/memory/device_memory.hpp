@@ -17,9 +17,11 @@
 #include "kernel_core/memory/usage.hpp"
 #include "kernel_core/runtime/device.hpp"
 
-namespace tenon::core {
-
+namespace tenon {
 class JsonWriter;
+}
+
+namespace tenon::core {
 
 inline constexpr uint64_t kSmallRequest = uint64_t{1} << 20;
 

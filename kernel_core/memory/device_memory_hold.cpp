@@ -126,7 +126,8 @@ tenon_status memory_origin(const tenon_tensor* tensor, void** memory, uint64_t* 
         err, TENON_INVALID_ARGUMENT,
         "the tensor's memory is not the host's: it is empty, or was made elsewhere; copy "
         "the tensor first");
-  const char* block = static_cast<char*>(storage->data) - (storage->has_data ? sizeof(TensorImpl) : 0);
+  const char* block =
+      static_cast<char*>(storage->data) - (storage->has_data ? sizeof(TensorImpl) : 0);
   TENON_TRY(DeviceMemory::of(*storage->device).find_origin(block, memory, bytes, err));
   auto distance = static_cast<const char*>(tensor->data) - static_cast<const char*>(*memory);
   *offset = static_cast<uint64_t>(distance) + tensor->byte_offset;

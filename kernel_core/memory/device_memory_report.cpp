@@ -3,10 +3,10 @@
 #include <cstdio>
 #include <map>
 
+#include "formats/json_writer.hpp"
 #include "kernel_core/memory/bytes.hpp"
 #include "kernel_core/memory/device_memory.hpp"
 #include "kernel_core/memory/thread_cache.hpp"
-#include "kernel_core/types/json.hpp"
 
 namespace tenon::core {
 namespace {

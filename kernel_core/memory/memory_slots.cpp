@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "formats/json_writer.hpp"
 #include "kernel_core/abi/slots.hpp"
 #include "kernel_core/memory/device_memory.hpp"
 #include "kernel_core/memory/thread_cache.hpp"
-#include "kernel_core/types/json.hpp"
 
 namespace tenon::core {
 namespace {

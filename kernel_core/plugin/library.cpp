@@ -19,7 +19,8 @@ Refusal explain_failure(const std::string& path, const std::string& text) {
     return refuse(Reason::kMissingDep,
                   path + " needs the library " + text.substr(0, at) + ", which is not found",
                   "install it, or put it beside the plugin and link that with RUNPATH $ORIGIN; "
-                  "`tenon plugins doctor " + path + "` lists all that are missing");
+                  "`tenon plugins doctor " +
+                      path + "` lists all that are missing");
   constexpr std::string_view kUndefined = "undefined symbol: ";
   if (size_t at = text.find(kUndefined); at != text.npos) {
     std::string symbol = text.substr(at + kUndefined.size());

@@ -14,7 +14,7 @@ struct LoadedPlugin {
   FileIdentity file;
   Manifest manifest;
   const tenon_plugin* attached = nullptr;  // the table that was given, where there is no file
-  Library library;  // closed last: everything below points into it
+  Library library;                         // closed last: everything below points into it
   Tables tables = {};
   uint32_t device_kind = 0;
   bool is_published = false;
@@ -26,7 +26,7 @@ struct LoadedPlugin {
 
 // Stages of loading that run plugin code, in this order.
 Refusal open_and_query(LoadedPlugin& plugin);  // fills tables; one that is attached is open already
-Refusal publish(LoadedPlugin& plugin);          // operators, kernels and device: all or none
+Refusal publish(LoadedPlugin& plugin);         // operators, kernels and device: all or none
 Refusal start(LoadedPlugin& plugin);
 
 // Stages of unloading.

@@ -9,9 +9,9 @@
 #include <optional>
 #include <vector>
 
+#include "formats/json_writer.hpp"
 #include "kernel_core/plugin/attempt.hpp"
 #include "kernel_core/plugin/loaded_plugin.hpp"
-#include "kernel_core/types/json.hpp"
 
 namespace tenon::core {
 

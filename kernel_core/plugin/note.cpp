@@ -6,9 +6,9 @@
 #include <cstring>
 #include <iterator>
 
+#include "formats/elf_file.hpp"
+#include "formats/json_fields.hpp"
 #include "kernel_core/plugin/cpu_features.hpp"
-#include "kernel_core/plugin/elf_file.hpp"
-#include "kernel_core/plugin/note_json.hpp"
 
 namespace tenon::core {
 namespace {
@@ -30,6 +30,17 @@ Refusal refuse_note(const std::string& path, const std::string& what) {
                 "let tenon_add_plugin() write it");
 }
 
+// By ElfFile::Problem: what the loader calls it, and what to do.
+constexpr struct {
+  Reason reason;
+  const char* fix;
+} kFileProblems[] = {{},
+                     {Reason::kNotFound, "check its permissions"},
+                     {Reason::kBadElf, "name the plugin's .so file"},
+                     {Reason::kWrongArch, "get the plugin for this architecture"},
+                     {Reason::kBadElf, "link the plugin with -shared"},
+                     {Reason::kBadElf, "build or download it again"}};
+
 // The text in a fixed field; false if it does not end inside.
 template <size_t N>
 bool take_text(const char (&field)[N], std::string& text) {
@@ -38,7 +49,7 @@ bool take_text(const char (&field)[N], std::string& text) {
   return length < N;
 }
 
-Refusal take_lists(const std::string& path, NoteFields& fields, Manifest& manifest) {
+Refusal take_lists(const std::string& path, JsonFields& fields, Manifest& manifest) {
   auto kind = std::find(std::begin(kKinds), std::end(kKinds), fields.strings["kind"]);
   if (kind == std::end(kKinds))
     return refuse_note(path, "expected kind operators, device, kernels or service, got '" +
@@ -72,7 +83,11 @@ const char* sanitizer_name(uint32_t sanitizer) {
 
 Refusal read_note(const std::string& path, Manifest& manifest) {
   ElfFile file;
-  if (Refusal refusal = file.open(path)) return refusal;
+  std::string text;
+  if (auto problem = file.open(path, text); problem != ElfFile::Problem::kNone) {
+    const auto& [reason, fix] = kFileProblems[static_cast<size_t>(problem)];
+    return refuse(reason, text, fix);
+  }
   const Elf64_Shdr* section = file.find_section(kSection);
   if (!section)
     return refuse(Reason::kNoNote, path + " is no Tenon plugin: it has no section " + kSection,
@@ -99,8 +114,9 @@ Refusal read_note(const std::string& path, Manifest& manifest) {
   manifest.epoch_min = note.epoch_min;
   manifest.epoch_max = note.epoch_max;
   manifest.sanitizer = note.sanitizer;
-  NoteFields fields;
-  if (!parse_note_json(json, fields)) return refuse_note(path, "its JSON does not parse: " + json);
+  JsonFields fields;
+  if (!parse_json_fields(json, fields))
+    return refuse_note(path, "its JSON does not parse: " + json);
   return take_lists(path, fields, manifest);
 }
 

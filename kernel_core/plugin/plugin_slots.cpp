@@ -43,7 +43,8 @@ tenon_status plugin_load(const char* path, tenon_err* err) {
 }
 
 tenon_status plugin_attach(const tenon_plugin* table, const char* origin, tenon_err* err) {
-  return answer(err, [&] { return Loader::instance().attach(table, origin ? origin : "(attached)"); });
+  return answer(err,
+                [&] { return Loader::instance().attach(table, origin ? origin : "(attached)"); });
 }
 
 tenon_status plugin_unload(const char* name, tenon_err* err) {

@@ -13,15 +13,16 @@ namespace {
 
 // Brings one optional group into the host's layout and points the device's copy at it.
 template <class Table>
-Refusal copy_group(const Manifest& manifest, const Tables& tables, const DeviceGroup& group, Table& into,
-                   const Table*& theirs) {
+Refusal copy_group(const Manifest& manifest, const Tables& tables, const DeviceGroup& group,
+                   Table& into, const Table*& theirs) {
   if (!theirs) return accepted();
   std::string name = std::string("the ") + group.name + " group";
   // A group is whole: what it had in the epoch's first revision is mandatory.
   if (!is_plausible_size(theirs->struct_size, sizeof(Table)))
-    return refuse_table(manifest,
-                        "struct_size of " + name + ": " + describe_size(theirs->struct_size, sizeof(Table)),
-                        std::string("write sizeof(tenon_") + group.name + "_api)");
+    return refuse_table(
+        manifest,
+        "struct_size of " + name + ": " + describe_size(theirs->struct_size, sizeof(Table)),
+        std::string("write sizeof(tenon_") + group.name + "_api)");
   if (theirs->reserved != 0 && !tables.is_newer())
     return refuse_table(manifest, "reserved is not 0 in " + name);
   copy_sized(into, theirs, theirs->struct_size);
@@ -47,9 +48,9 @@ Refusal check_device(const Manifest& manifest, Tables& tables) {
         "write sizeof(tenon_device_api)");
   copy_sized(tables.device, theirs, theirs->struct_size);
 
-#define TENON_COPY_GROUP(number, NAME, member, type)                                         \
-  if (Refusal refusal = copy_group(manifest, tables, kDeviceGroups[number], tables.member,   \
-                                   tables.device.member))                                    \
+#define TENON_COPY_GROUP(number, NAME, member, type)                                       \
+  if (Refusal refusal = copy_group(manifest, tables, kDeviceGroups[number], tables.member, \
+                                   tables.device.member))                                  \
     return refusal;
   TENON_DEVICE_GROUPS(TENON_COPY_GROUP)
 #undef TENON_COPY_GROUP

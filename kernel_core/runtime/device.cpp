@@ -188,8 +188,8 @@ void close_devices(Kind& kind) {
 
 constexpr uint64_t kQuiesceNanoseconds = 5'000'000'000;
 
-// The last word of a plugin whose devices are closed: its threads stop. Without the lock, which they
-// may be waiting for.
+// The last word of a plugin whose devices are closed: its threads stop. Without the lock, which
+// they may be waiting for.
 tenon_status quiesce(const char* kind, const tenon_device_api* api, tenon_err* err) {
   if (!find_group(api, kDeviceGroups[TENON_GROUP_QUIESCE])) return TENON_OK;
   tenon_err local;

@@ -79,8 +79,8 @@ tenon_device_id host_device();
 std::string device_name(tenon_device_id id);
 
 // Checks the table and publishes it under its kind name. `owner` is whose kernels it takes if
-// it takes no others'; `origin` ("acme 1.4.2 (/path/libacme.so)") appears in messages. The table must
-// outlive the kind.
+// it takes no others'; `origin` ("acme 1.4.2 (/path/libacme.so)") appears in messages. The table
+// must outlive the kind.
 tenon_status add_device_kind(const tenon_device_api* api, const void* owner, uint32_t* kind,
                              tenon_err* err, const char* origin = "");
 // What decides which kernels are for a kind.

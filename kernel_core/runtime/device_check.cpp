@@ -115,11 +115,11 @@ tenon_status check_device_api(const tenon_device_api* api, tenon_err* err) {
   constexpr uint64_t kKnown =
       TENON_DEVICE_FEATURE_OWN_KERNELS_ONLY | TENON_DEVICE_FEATURE_JOINED_MEMORY;
   if (api->revision <= TENON_ABI_REVISION && api->features & ~kKnown)
-    return fail(
-        err, TENON_INVALID_ARGUMENT,
-        "device kind '%s': revision %u defines the feature bits 0x%llx, got features 0x%llx; write 0",
-        api->kind, api->revision, static_cast<unsigned long long>(kKnown),
-        static_cast<unsigned long long>(api->features));
+    return fail(err, TENON_INVALID_ARGUMENT,
+                "device kind '%s': revision %u defines the feature bits 0x%llx, got features "
+                "0x%llx; write 0",
+                api->kind, api->revision, static_cast<unsigned long long>(kKnown),
+                static_cast<unsigned long long>(api->features));
   std::string missing =
       first_missing(api, api->struct_size, offsetof(tenon_device_api, enumerate), kRequired);
   if (!missing.empty())

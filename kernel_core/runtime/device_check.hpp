@@ -21,8 +21,8 @@ tenon_status enumerate_devices(const tenon_device_api* api, std::vector<tenon_de
 
 // An optional group by its TENON_GROUP_ number.
 struct DeviceGroup {
-  const char* name;  // "async"
-  size_t member;     // where its pointer is in tenon_device_api
+  const char* name;       // "async"
+  size_t member;          // where its pointer is in tenon_device_api
   const char* functions;  // their names in order, separated by spaces
 };
 extern const DeviceGroup kDeviceGroups[TENON_GROUP_COUNT];

@@ -71,8 +71,9 @@ tenon_status device_group_borrow(tenon_device_id id, int32_t group, const void**
   const GroupHead* found = api ? find_group(api, kDeviceGroups[group]) : nullptr;
   if (!found) {
     device->borrowers[group].fetch_sub(1);
-    return core::fail(err, TENON_UNSUPPORTED, "%s has no `%s` group; its plugin does not provide it",
-                      device->name, kDeviceGroups[group].name);
+    return core::fail(err, TENON_UNSUPPORTED,
+                      "%s has no `%s` group; its plugin does not provide it", device->name,
+                      kDeviceGroups[group].name);
   }
   *table = found;
   *handle = device->handle;

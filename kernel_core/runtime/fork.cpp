@@ -29,7 +29,8 @@ void after_fork(bool in_child) {
 void add_fork_handler(const ForkHandler& handler) {
   auto& all = handlers();
   if (all.empty())
-    pthread_atfork(before_fork, [] { after_fork(false); }, [] { after_fork(true); });
+    pthread_atfork(
+        before_fork, [] { after_fork(false); }, [] { after_fork(true); });
   auto later = [](const ForkHandler& a, const ForkHandler& b) { return a.order < b.order; };
   all.insert(std::upper_bound(all.begin(), all.end(), handler, later), handler);
 }

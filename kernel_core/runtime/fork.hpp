@@ -16,7 +16,8 @@ struct ForkHandler {
   void* user;
 };
 // For static initialisers only: one that came later could come while another thread forks, which
-// would leave the child with what was half made. So whatever has a handler is made as the library loads.
+// would leave the child with what was half made. So whatever has a handler is made as the library
+// loads.
 void add_fork_handler(const ForkHandler& handler);
 
 // A lock that another thread holds would stay locked in the child for ever; so the forking thread

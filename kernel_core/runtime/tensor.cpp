@@ -59,7 +59,8 @@ void give_block(void* block) {
 // caches of its blocks. More would waste what a size class is larger than a power of two.
 constexpr uint64_t kMaxOwnData = 1024;
 
-// Inline, as is create_tensor's use of it: making a tensor is most of what a call on a small one costs.
+// Inline, as is create_tensor's use of it: making a tensor is most of what a call on a small one
+// costs.
 [[gnu::always_inline]] inline void begin_tensor(TensorImpl* tensor, int32_t ndim, int64_t* dims,
                                                 uint16_t flags) {
   tensor->shape = dims;
@@ -193,9 +194,11 @@ tenon_status create_tensor(Device& device, int32_t dtype, int32_t ndim, const in
 
 // One pass over the axes for all that there is to compute and to check; a second one if rows do not
 // follow each other. `root`: the tensor that it counts as a view of, or NULL.
-[[gnu::always_inline]] static inline tenon_status make_view(
-    const TensorImpl& base, TensorImpl* root, int32_t dtype, int32_t ndim, const int64_t* shape,
-    const int64_t* strides, int64_t offset, TensorImpl** out, tenon_err* err) {
+[[gnu::always_inline]] static inline tenon_status make_view(const TensorImpl& base,
+                                                            TensorImpl* root, int32_t dtype,
+                                                            int32_t ndim, const int64_t* shape,
+                                                            const int64_t* strides, int64_t offset,
+                                                            TensorImpl** out, tenon_err* err) {
   if (ndim < 0 || ndim > TENON_MAX_NDIM) return count_elements(ndim, shape, nullptr, err);
   TensorImpl* tensor = new_tensor_block(ndim);
   if (!tensor) return fail_host_memory(err);
@@ -261,13 +264,15 @@ tenon_status create_view(const TensorImpl& base, int32_t dtype, int32_t ndim, co
   return make_view(base, nullptr, dtype, ndim, shape, strides, offset, out, err);
 }
 
-tenon_status slots::tensor_view_of(tenon_tensor* base, int32_t dtype, int32_t ndim, const int64_t* shape,
-                                   const int64_t* strides, int64_t offset, tenon_tensor** out, tenon_err* err) {
+tenon_status slots::tensor_view_of(tenon_tensor* base, int32_t dtype, int32_t ndim,
+                                   const int64_t* shape, const int64_t* strides, int64_t offset,
+                                   tenon_tensor** out, tenon_err* err) {
   TensorImpl *root = base_of(*impl(base)), *view = nullptr;
   if (!root) root = impl(base);
   TENON_TRY(check_dtype(dtype, err));
   TENON_TRY(make_view(*impl(base), root, dtype, ndim, shape, strides, offset, &view, err));
-  for (uint8_t rest = root->layers; rest; rest &= rest - 1)  // a layer that is off is not to see it later
+  for (uint8_t rest = root->layers; rest;
+       rest &= rest - 1)  // a layer that is off is not to see it later
     if (!layer_enabled(std::countr_zero(rest))) view->flags &= ~uint16_t{TENON_TENSOR_FOLLOWS_BASE};
   *out = view;
   return TENON_OK;

@@ -3,7 +3,8 @@
 //
 // A tensor and its storage are separate objects, because views share a storage and its version
 // counter, but of a tensor that is no view both lie in one block, which lives as long as either of
-// them; small data of the host lie behind them (tensor.cpp). So a small tensor is one piece of memory.
+// them; small data of the host lie behind them (tensor.cpp). So a small tensor is one piece of
+// memory.
 #pragma once
 
 #include <sys/single_threaded.h>
@@ -38,8 +39,8 @@ inline constexpr int32_t kBaseSlot = 0;  // the host's own: the tensor that a vi
 struct TensorImpl : tenon_tensor {
   std::atomic<uint32_t> references;
   uint16_t has_extensions;  // bit per slot that is set
-  bool has_own;             // it was made with a storage; views and tensors of the meta device are not
-  Storage* storage;         // NULL on the meta device
+  bool has_own;      // it was made with a storage; views and tensors of the meta device are not
+  Storage* storage;  // NULL on the meta device
   void* extensions[kExtensionSlots];
   int64_t inline_dims[2 * kInlineDims];  // shape, then strides; more dimensions live on the heap
   Storage own;                           // if has_own
@@ -63,10 +64,10 @@ tenon_status create_tensor(Device& device, int32_t dtype, int32_t ndim, const in
 
 // View of `base`, which has to lie inside its storage.
 tenon_status create_view(const TensorImpl& base, int32_t dtype, int32_t ndim, const int64_t* shape,
-                         const int64_t* strides, int64_t offset, TensorImpl** out,
-                         tenon_err* err);
+                         const int64_t* strides, int64_t offset, TensorImpl** out, tenon_err* err);
 
-// The tensor that a view was taken from. NULL: it is none, or that one was assigned other memory since.
+// The tensor that a view was taken from. NULL: it is none, or that one was assigned other memory
+// since.
 inline TensorImpl* base_of(const TensorImpl& view) {
   if (!(view.has_extensions & (1u << kBaseSlot))) return nullptr;
   auto* base = static_cast<TensorImpl*>(view.extensions[kBaseSlot]);
@@ -75,13 +76,14 @@ inline TensorImpl* base_of(const TensorImpl& view) {
 
 inline tenon_status check_dtype(int32_t dtype, tenon_err* err) {
   if (is_dtype(dtype)) return TENON_OK;
-  return fail(err, TENON_INVALID_ARGUMENT, "expected a dtype id below %d, got %d", TENON_DTYPE_COUNT, dtype);
+  return fail(err, TENON_INVALID_ARGUMENT, "expected a dtype id below %d, got %d",
+              TENON_DTYPE_COUNT, dtype);
 }
 
 void destroy_tensor(TensorImpl* tensor) noexcept;
 
-// A locked instruction takes as long as twenty others. In a process of one thread, which glibc tells from its
-// making the second, plain ones count as well.
+// A locked instruction takes as long as twenty others. In a process of one thread, which glibc
+// tells from its making the second, plain ones count as well.
 inline void add_reference(std::atomic<uint32_t>& count) {
   if (__libc_single_threaded)
     count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);

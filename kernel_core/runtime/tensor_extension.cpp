@@ -25,7 +25,8 @@ std::mutex slot_mutex;
 void drop_extensions(TensorImpl* tensor) noexcept {
   for (uint32_t rest = tensor->has_extensions & ~(1u << kBaseSlot); rest; rest &= rest - 1) {
     int32_t slot = std::countr_zero(rest);
-    if (tenon_drop_fn drop = slot_table[slot].drop.load(std::memory_order_acquire)) drop(tensor->extensions[slot]);
+    if (tenon_drop_fn drop = slot_table[slot].drop.load(std::memory_order_acquire))
+      drop(tensor->extensions[slot]);
   }
   tensor->has_extensions = 0;
 }
@@ -34,7 +35,8 @@ std::vector<std::string> used_extension_slots(const void* owner) {
   std::vector<std::string> names;
   std::lock_guard lock(slot_mutex);
   for (const Slot& slot : slot_table)
-    if (slot.owner == owner && slot.is_used.load(std::memory_order_relaxed)) names.push_back(slot.name);
+    if (slot.owner == owner && slot.is_used.load(std::memory_order_relaxed))
+      names.push_back(slot.name);
   return names;
 }
 

@@ -7,7 +7,8 @@ namespace tenon::core {
 
 tenon_status count_elements(int32_t ndim, const int64_t* shape, int64_t* numel, tenon_err* err) {
   if (ndim < 0 || ndim > TENON_MAX_NDIM)
-    return fail(err, TENON_INVALID_ARGUMENT, "expected 0 to %d dimensions, got %d", TENON_MAX_NDIM, ndim);
+    return fail(err, TENON_INVALID_ARGUMENT, "expected 0 to %d dimensions, got %d", TENON_MAX_NDIM,
+                ndim);
   if (ndim > 0 && !shape) return fail(err, TENON_INVALID_ARGUMENT, "expected a shape, got NULL");
   int64_t product = 1;
   bool overflow = false, empty = false;
@@ -32,7 +33,8 @@ Extent extent_of(int32_t ndim, const int64_t* shape, const int64_t* strides) {
   Extent extent{0, 0};
   for (int32_t axis = 0; axis < ndim; ++axis) {
     if (shape[axis] == 0) return {0, -1};
-    auto reach = static_cast<int64_t>(static_cast<uint64_t>(shape[axis] - 1) * static_cast<uint64_t>(strides[axis]));
+    auto reach = static_cast<int64_t>(static_cast<uint64_t>(shape[axis] - 1) *
+                                      static_cast<uint64_t>(strides[axis]));
     (reach < 0 ? extent.low : extent.high) += reach;
   }
   return extent;

@@ -39,6 +39,8 @@ bool may_overlap_itself(const tenon_tensor& tensor);
 
 // "(3, 4)"
 std::string shape_text(int32_t ndim, const int64_t* shape);
-inline std::string shape_text(const tenon_tensor& tensor) { return shape_text(tensor.ndim, tensor.shape); }
+inline std::string shape_text(const tenon_tensor& tensor) {
+  return shape_text(tensor.ndim, tensor.shape);
+}
 
 }  // namespace tenon::core

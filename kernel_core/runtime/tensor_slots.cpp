@@ -12,8 +12,8 @@ namespace tenon::core {
 
 namespace slots {
 
-tenon_status tensor_create(tenon_device_id device_id, int32_t dtype, int32_t ndim, const int64_t* shape,
-                           tenon_tensor** out, tenon_err* err) {
+tenon_status tensor_create(tenon_device_id device_id, int32_t dtype, int32_t ndim,
+                           const int64_t* shape, tenon_tensor** out, tenon_err* err) {
   Device* device;
   int64_t numel;
   TENON_TRY(open_device(device_id, &device, err));
@@ -25,9 +25,9 @@ tenon_status tensor_create(tenon_device_id device_id, int32_t dtype, int32_t ndi
   return TENON_OK;
 }
 
-tenon_status tensor_wrap(tenon_device_id device_id, int32_t dtype, int32_t ndim, const int64_t* shape,
-                         const int64_t* strides, void* data, uint32_t flags, tenon_drop_fn drop,
-                         void* user, tenon_tensor** out, tenon_err* err) {
+tenon_status tensor_wrap(tenon_device_id device_id, int32_t dtype, int32_t ndim,
+                         const int64_t* shape, const int64_t* strides, void* data, uint32_t flags,
+                         tenon_drop_fn drop, void* user, tenon_tensor** out, tenon_err* err) {
   Device* device;
   int64_t numel;
   TENON_TRY(open_device(device_id, &device, err));
@@ -35,10 +35,11 @@ tenon_status tensor_wrap(tenon_device_id device_id, int32_t dtype, int32_t ndim,
   TENON_TRY(count_elements(ndim, shape, &numel, err));
   if (!data && numel > 0)
     return core::fail(err, TENON_INVALID_ARGUMENT, "expected memory for %lld elements, got NULL",
-                static_cast<long long>(numel));
+                      static_cast<long long>(numel));
   int64_t own_strides[TENON_MAX_NDIM];
   if (!strides) contiguous_strides(ndim, shape, own_strides), strides = own_strides;
-  Extent extent = extent_of(ndim, shape, strides);  // create_view refuses strides that reach too far
+  Extent extent =
+      extent_of(ndim, shape, strides);  // create_view refuses strides that reach too far
 
   // A view of a base that starts at the lowest byte, whose storage it gets as its own.
   TensorImpl base{};
@@ -49,8 +50,10 @@ tenon_status tensor_wrap(tenon_device_id device_id, int32_t dtype, int32_t ndim,
   base.dl_device_id = static_cast<int32_t>(TENON_DEVICE_INDEX(device->id));
   base.flags = static_cast<uint16_t>(flags & TENON_TENSOR_READONLY);
   uint64_t size = dtype_size(dtype);
-  base.own.data = data ? static_cast<char*>(data) + static_cast<uint64_t>(extent.low) * size : nullptr;
-  base.own.bytes = (static_cast<uint64_t>(extent.high) - static_cast<uint64_t>(extent.low) + 1) * size;
+  base.own.data =
+      data ? static_cast<char*>(data) + static_cast<uint64_t>(extent.low) * size : nullptr;
+  base.own.bytes =
+      (static_cast<uint64_t>(extent.high) - static_cast<uint64_t>(extent.low) + 1) * size;
   TensorImpl* tensor;
   TENON_TRY(create_view(base, dtype, ndim, shape, strides, 0, &tensor, err));
   Storage* storage = make_own_storage(tensor);
@@ -63,7 +66,8 @@ tenon_status tensor_wrap(tenon_device_id device_id, int32_t dtype, int32_t ndim,
 }
 
 tenon_status tensor_view(tenon_tensor* base, int32_t dtype, int32_t ndim, const int64_t* shape,
-                         const int64_t* strides, int64_t offset, tenon_tensor** out, tenon_err* err) {
+                         const int64_t* strides, int64_t offset, tenon_tensor** out,
+                         tenon_err* err) {
   TENON_TRY(check_dtype(dtype, err));
   TensorImpl* tensor;
   TENON_TRY(create_view(*impl(base), dtype, ndim, shape, strides, offset, &tensor, err));
@@ -114,7 +118,8 @@ tenon_status tensor_assign(tenon_tensor* tensor, tenon_tensor* source, tenon_err
   fresh->has_extensions = to->has_extensions & kBase;
   to->has_extensions &= ~kBase;
   if (fresh_inline) to->shape = to->inline_dims, to->strides = to->inline_dims + to->ndim;
-  if (to_inline) fresh->shape = fresh->inline_dims, fresh->strides = fresh->inline_dims + fresh->ndim;
+  if (to_inline)
+    fresh->shape = fresh->inline_dims, fresh->strides = fresh->inline_dims + fresh->ndim;
   release(fresh);
   return TENON_OK;
 }

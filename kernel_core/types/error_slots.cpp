@@ -7,7 +7,8 @@
 
 namespace tenon::core::slots {
 
-void fail(tenon_err* err, tenon_status code, int64_t vendor_code, const char* text, uint64_t bytes) {
+void fail(tenon_err* err, tenon_status code, int64_t vendor_code, const char* text,
+          uint64_t bytes) {
   if (!err || err->code != TENON_OK) return;
   // A plugin that reports success as a failure is still reporting a failure.
   err->code = code == TENON_OK ? TENON_INTERNAL : code;

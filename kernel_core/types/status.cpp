@@ -50,7 +50,8 @@ tenon_status fail_escaped(tenon_err* err, const std::string& what) {
   } catch (const std::bad_alloc&) {
     return fail(err, TENON_OUT_OF_MEMORY, "%s ran out of host memory", what.c_str());
   } catch (const std::exception& error) {
-    return fail(err, TENON_INTERNAL, "a C++ exception escaped from %s: %s", what.c_str(), error.what());
+    return fail(err, TENON_INTERNAL, "a C++ exception escaped from %s: %s", what.c_str(),
+                error.what());
   } catch (...) {
     return fail(err, TENON_INTERNAL, "an exception of unknown type escaped from %s", what.c_str());
   }

@@ -15,14 +15,14 @@ struct tenon_err {
 
 namespace tenon::core {
 
-// Record a failure and return its code. Messages say what was expected, what was got, how to fix it.
-// `err` may be NULL.
-[[gnu::format(printf, 3, 4)]] [[gnu::cold]]
-tenon_status fail(tenon_err* err, tenon_status code, const char* format, ...);
+// Record a failure and return its code. Messages say what was expected, what was got, how to fix
+// it. `err` may be NULL.
+[[gnu::format(printf, 3, 4)]] [[gnu::cold]] tenon_status fail(tenon_err* err, tenon_status code,
+                                                              const char* format, ...);
 
 // Put "context > " in front of a message already recorded.
-[[gnu::format(printf, 2, 3)]] [[gnu::cold]]
-void add_context(tenon_err* err, const char* format, ...);
+[[gnu::format(printf, 2, 3)]] [[gnu::cold]] void add_context(tenon_err* err, const char* format,
+                                                             ...);
 
 // For a catch (...) around code of a plugin: the exception becomes a failure that names `what` it
 // escaped from.

@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 
 #include "kernel_core/abi/slots.hpp"
-#include "kernel_core/plugin/note_json.hpp"
+#include "formats/json_fields.hpp"
 #include "kernel_core/types/status.hpp"
 #include "support.hpp"
 
@@ -187,8 +187,8 @@ TEST(Describe, IsJsonWhateverPluginsSay) {
   write_file(scratch / "quo\"te\\.so", "hello");
   ASSERT_FALSE(load(scratch / "quo\"te\\.so").status == TENON_OK);
   ASSERT_TRUE(is_ok(load(plugin_path("null"))));
-  core::NoteFields fields;
-  EXPECT_TRUE(core::parse_note_json(describe(), fields)) << describe();
+  JsonFields fields;
+  EXPECT_TRUE(parse_json_fields(describe(), fields)) << describe();
 }
 
 TEST(DefaultLoading, IsIdempotentAndQuickOnceDone) {

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "kernel_core/plugin/note.hpp"
-#include "kernel_core/plugin/note_json.hpp"
+#include "formats/json_fields.hpp"
 #include "support.hpp"
 
 namespace tenon::test {
@@ -68,24 +68,24 @@ TEST(HostileFile, CutAnywhereIsSurvived) {
 TEST(NoteJson, SurvivesEveryCutAndManyMutations) {
   const std::string whole =
       R"({"kind":"device","devices":["a","b"],"eager":true,"later":{"x":[1,-2.5e3,null,{"y":"z"}]}})";
-  core::NoteFields fields;
-  ASSERT_TRUE(core::parse_note_json(whole, fields));
+  JsonFields fields;
+  ASSERT_TRUE(parse_json_fields(whole, fields));
   EXPECT_EQ(fields.strings["kind"], "device");
   EXPECT_EQ(fields.lists["devices"], (std::vector<std::string>{"a", "b"}));
   EXPECT_TRUE(fields.flags["eager"]);
   for (size_t size = 0; size < whole.size(); ++size) {
-    core::NoteFields ignored;
-    EXPECT_FALSE(core::parse_note_json(whole.substr(0, size), ignored)) << whole.substr(0, size);
+    JsonFields ignored;
+    EXPECT_FALSE(parse_json_fields(whole.substr(0, size), ignored)) << whole.substr(0, size);
   }
   std::mt19937 random(7);
   for (int i = 0; i < 10000; ++i) {
     std::string mutant = whole;
     mutant[random() % mutant.size()] = static_cast<char>(random());
-    core::NoteFields ignored;
-    core::parse_note_json(mutant, ignored);
+    JsonFields ignored;
+    parse_json_fields(mutant, ignored);
   }
-  core::NoteFields ignored;
-  EXPECT_FALSE(core::parse_note_json("{\"a\":" + std::string(100000, '['), ignored));
+  JsonFields ignored;
+  EXPECT_FALSE(parse_json_fields("{\"a\":" + std::string(100000, '['), ignored));
 }
 
 }  // namespace

@@ -2,14 +2,14 @@
 #include <cmath>
 
 #include "harness/text.hpp"
-#include "kernel_core/types/json.hpp"
+#include "formats/json_writer.hpp"
 #include "report/report.hpp"
 
 namespace tenon::kit {
 
 std::string to_json(const Options& options, const std::vector<Result>& results,
                     const Level& level) {
-  core::JsonWriter json;
+  JsonWriter json;
   json.object("", [&] {
     json.string("plugin", options.plugin);
     json.string("kit", kKitVersion);

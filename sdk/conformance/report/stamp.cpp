@@ -4,7 +4,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "kernel_core/types/json.hpp"
+#include "formats/json_writer.hpp"
 #include "report/report.hpp"
 #include "report/sha256.hpp"
 
@@ -28,7 +28,7 @@ std::string write_stamp(const Options& options, const Level& level) {
   std::time_t now = std::time(nullptr);
   char date[16];
   std::strftime(date, sizeof date, "%Y-%m-%d", std::gmtime(&now));
-  core::JsonWriter json;
+  JsonWriter json;
   json.object("", [&] {
     json.string("level", level_name(level.reached));
     json.string("kit", kKitVersion);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a shared library says about itself, read as data. Every offset may be a lie: nothing outside
-// the file is touched.
+// What a shared library says about itself, read as data.
 #pragma once
 
-#include <elf.h>
-
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <tenon/abi.h>
+
+#include "formats/elf_file.hpp"
 
 namespace tenon::kit {
 
@@ -35,15 +35,13 @@ class Elf {
 
  private:
   template <class Type>
-  std::vector<Type> table(uint64_t offset, uint64_t count) const;
+  std::vector<Type> table(const Elf64_Shdr& section) const;
   const Elf64_Shdr* section(uint32_t type) const;
-  const Elf64_Shdr* section(const char* name) const;
-  std::string string(const Elf64_Shdr& strings, uint64_t offset) const;
+  std::vector<char> strings_of(const Elf64_Shdr& section) const;  // that it refers to
   std::vector<Elf64_Dyn> dynamic() const;
 
-  std::string bytes_, problem_;
-  Elf64_Ehdr header_{};
-  std::vector<Elf64_Shdr> sections_;
+  std::unique_ptr<ElfFile> file_ = std::make_unique<ElfFile>();  // Elf can be moved
+  std::string problem_;
 };
 
 }  // namespace tenon::kit

@@ -81,7 +81,8 @@ bool Plugin::has_device() const {
 }
 
 const tenon_device_api& Plugin::api() const {
-  if (!has_device()) session_.absent("the plugin provides no device; operators are checked by tenon.testing");
+  if (!has_device())
+    session_.absent("the plugin provides no device; operators are checked by tenon.testing");
   return *table_->device;
 }
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon::core {
+namespace tenon {
 
 class JsonWriter {
  public:
@@ -46,4 +46,4 @@ class JsonWriter {
   bool needs_comma_ = false;
 };
 
-}  // namespace tenon::core
+}  // namespace tenon

@@ -10,34 +10,41 @@
 #include <string_view>
 #include <vector>
 
-#include "kernel_core/plugin/refusal.hpp"
-
-namespace tenon::core {
+namespace tenon {
 
 class ElfFile {
  public:
+  // Why a file is no shared library that could run here.
+  enum class Problem { kNone, kUnreadable, kNotElf, kOtherProcessor, kNotShared, kDamaged };
+
   ElfFile() = default;
   ElfFile(const ElfFile&) = delete;
   ElfFile& operator=(const ElfFile&) = delete;
   ~ElfFile();
 
-  // Refused unless the file is a shared library for this processor with a readable section table.
-  Refusal open(const std::string& path);
+  // A problem unless the file is a shared library for this processor with a readable section table;
+  // `text` then says more.
+  Problem open(const std::string& path, std::string& text);
 
+  const Elf64_Ehdr& header() const { return header_; }
+  const std::vector<Elf64_Shdr>& sections() const { return sections_; }
   // The first section of that name; NULL if there is none.
   const Elf64_Shdr* find_section(std::string_view name) const;
 
   // Contents of a section, or its first `limit` bytes if it is longer. Empty if it lies about where
   // it is.
-  std::vector<char> contents(const Elf64_Shdr& section, uint64_t limit) const;
+  std::vector<char> contents(const Elf64_Shdr& section, uint64_t limit = UINT64_MAX) const;
+
+  // False if they lie outside the file.
+  bool read(uint64_t offset, void* into, uint64_t bytes) const;
 
  private:
-  bool read(uint64_t offset, void* into, uint64_t bytes) const;
-  Refusal read_sections(const Elf64_Ehdr& header);
+  Problem read_sections(std::string& text);
 
   int descriptor_ = -1;
   uint64_t size_ = 0;
   std::string path_;
+  Elf64_Ehdr header_ = {};
   std::vector<Elf64_Shdr> sections_;
   std::vector<char> names_;
 };
@@ -45,4 +52,4 @@ class ElfFile {
 // The NUL-terminated string at `offset` in a string table; empty if it does not end inside.
 std::string_view string_at(const std::vector<char>& table, uint64_t offset);
 
-}  // namespace tenon::core
+}  // namespace tenon

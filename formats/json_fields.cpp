@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernel_core/plugin/note_json.hpp"
+#include "formats/json_fields.hpp"
 
-namespace tenon::core {
+namespace tenon {
 namespace {
 
 constexpr int kMaxDepth = 8;
@@ -10,7 +10,7 @@ class Parser {
  public:
   explicit Parser(std::string_view text) : text_(text) {}
 
-  bool parse(NoteFields& fields) {
+  bool parse(JsonFields& fields) {
     return object([&](std::string_view key) { return field(std::string(key), fields); }) &&
            at_end();
   }
@@ -69,7 +69,7 @@ class Parser {
     return take(close);
   }
 
-  bool field(std::string key, NoteFields& fields) {
+  bool field(std::string key, JsonFields& fields) {
     switch (peek()) {
       case '"':
         return string(fields.strings[std::move(key)]);
@@ -81,7 +81,8 @@ class Parser {
       }
       case '[': {
         std::vector<std::string>& list = fields.lists[std::move(key)];
-        return sequence("[", "]", [&] { return peek() == '"' ? string(list.emplace_back()) : skip_value(1); });
+        return sequence(
+            "[", "]", [&] { return peek() == '"' ? string(list.emplace_back()) : skip_value(1); });
       }
       default:
         return skip_value(0);
@@ -116,8 +117,8 @@ class Parser {
 
 }  // namespace
 
-bool parse_note_json(std::string_view text, NoteFields& fields) {
+bool parse_json_fields(std::string_view text, JsonFields& fields) {
   return Parser(text).parse(fields);
 }
 
-}  // namespace tenon::core
+}  // namespace tenon

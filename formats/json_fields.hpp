@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The little JSON of a pre-load note: one object of strings, booleans and lists of strings. Other
-// values are legal and skipped, so that newer SDKs may write more than this host reads.
+// Reads a little JSON: one object of strings, booleans and lists of strings. Other values are legal
+// and skipped, so that newer writers may write more than this reader knows.
 #pragma once
 
 #include <map>
@@ -8,15 +8,15 @@
 #include <string_view>
 #include <vector>
 
-namespace tenon::core {
+namespace tenon {
 
-struct NoteFields {
+struct JsonFields {
   std::map<std::string, std::string, std::less<>> strings;
   std::map<std::string, std::vector<std::string>, std::less<>> lists;
   std::map<std::string, bool, std::less<>> flags;
 };
 
 // False if `text` is not one JSON object.
-bool parse_note_json(std::string_view text, NoteFields& fields);
+bool parse_json_fields(std::string_view text, JsonFields& fields);
 
-}  // namespace tenon::core
+}  // namespace tenon

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernel_core/plugin/elf_file.hpp"
+#include "formats/elf_file.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace tenon::core {
+namespace tenon {
 namespace {
 
 constexpr uint64_t kMaxNamesBytes = 1 << 20;
@@ -31,12 +31,9 @@ constexpr uint16_t kMachine = 258;  // EM_LOONGARCH, absent from older headers
 constexpr unsigned char kByteOrder =
     __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
 
-Refusal refuse(Reason reason, std::string text, std::string fix) {
-  return {Stage::kNote, reason, std::move(text), std::move(fix)};
-}
-
-Refusal refuse_damaged(const std::string& path, const char* what) {
-  return refuse(Reason::kBadElf, path + " is damaged: " + what, "build or download it again");
+ElfFile::Problem damage(const std::string& path, const char* what, std::string& text) {
+  text = path + " is damaged: " + what;
+  return ElfFile::Problem::kDamaged;
 }
 
 }  // namespace
@@ -59,46 +56,47 @@ bool ElfFile::read(uint64_t offset, void* into, uint64_t bytes) const {
   return true;
 }
 
-Refusal ElfFile::open(const std::string& path) {
+ElfFile::Problem ElfFile::open(const std::string& path, std::string& text) {
   path_ = path;
   // O_NONBLOCK: a pipe that took the file's place must not hang us.
   descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat status {};
-  if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode))
-    return refuse(Reason::kNotFound, path + " cannot be read: " + std::strerror(errno),
-                  "check its permissions");
+  if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
+    text = path + " cannot be read: " + std::strerror(errno);
+    return Problem::kUnreadable;
+  }
   size_ = static_cast<uint64_t>(status.st_size);
 
-  Elf64_Ehdr header;
-  if (!read(0, &header, sizeof header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
-    return refuse(Reason::kBadElf, "expected a shared library, but " + path + " is not an ELF file",
-                  "name the plugin's .so file");
-  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != kByteOrder ||
-      header.e_machine != kMachine)
-    return refuse(Reason::kWrongArch,
-                  path + " is built for another processor: expected ELF machine " +
-                      std::to_string(kMachine) + ", got " + std::to_string(header.e_machine),
-                  "get the plugin for this architecture");
-  if (header.e_type != ET_DYN)
-    return refuse(Reason::kBadElf,
-                  "expected a shared library, but " + path + " is of ELF type " +
-                      std::to_string(header.e_type),
-                  "link the plugin with -shared");
-  return read_sections(header);
+  if (!read(0, &header_, sizeof header_) || std::memcmp(header_.e_ident, ELFMAG, SELFMAG) != 0) {
+    text = "expected a shared library, but " + path + " is not an ELF file";
+    return Problem::kNotElf;
+  }
+  if (header_.e_ident[EI_CLASS] != ELFCLASS64 || header_.e_ident[EI_DATA] != kByteOrder ||
+      header_.e_machine != kMachine) {
+    text = path + " is built for another processor: expected ELF machine " +
+           std::to_string(kMachine) + ", got " + std::to_string(header_.e_machine);
+    return Problem::kOtherProcessor;
+  }
+  if (header_.e_type != ET_DYN) {
+    text = "expected a shared library, but " + path + " is of ELF type " +
+           std::to_string(header_.e_type);
+    return Problem::kNotShared;
+  }
+  return read_sections(text);
 }
 
-Refusal ElfFile::read_sections(const Elf64_Ehdr& header) {
-  uint64_t bytes = uint64_t{header.e_shnum} * sizeof(Elf64_Shdr);
-  if (header.e_shentsize != sizeof(Elf64_Shdr) || header.e_shnum == 0 || header.e_shoff > size_ ||
-      bytes > size_ - header.e_shoff)
-    return refuse_damaged(path_, "its section table lies outside the file");
-  sections_.resize(header.e_shnum);
-  if (!read(header.e_shoff, sections_.data(), bytes))
-    return refuse_damaged(path_, "its section table cannot be read");
-  if (header.e_shstrndx < sections_.size())
-    names_ = contents(sections_[header.e_shstrndx], kMaxNamesBytes);
-  if (names_.empty()) return refuse_damaged(path_, "its section names lie outside the file");
-  return accepted();
+ElfFile::Problem ElfFile::read_sections(std::string& text) {
+  uint64_t bytes = uint64_t{header_.e_shnum} * sizeof(Elf64_Shdr);
+  if (header_.e_shentsize != sizeof(Elf64_Shdr) || header_.e_shnum == 0 ||
+      header_.e_shoff > size_ || bytes > size_ - header_.e_shoff)
+    return damage(path_, "its section table lies outside the file", text);
+  sections_.resize(header_.e_shnum);
+  if (!read(header_.e_shoff, sections_.data(), bytes))
+    return damage(path_, "its section table cannot be read", text);
+  if (header_.e_shstrndx < sections_.size())
+    names_ = contents(sections_[header_.e_shstrndx], kMaxNamesBytes);
+  if (names_.empty()) return damage(path_, "its section names lie outside the file", text);
+  return Problem::kNone;
 }
 
 const Elf64_Shdr* ElfFile::find_section(std::string_view name) const {
@@ -123,4 +121,4 @@ std::string_view string_at(const std::vector<char>& table, uint64_t offset) {
   return end ? std::string_view(begin, static_cast<const char*>(end)) : std::string_view();
 }
 
-}  // namespace tenon::core
+}  // namespace tenon

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernel_core/types/json.hpp"
+#include "formats/json_writer.hpp"
 
 #include <cstdio>
 
-namespace tenon::core {
+namespace tenon {
 
 void JsonWriter::begin(std::string_view key) {
   if (needs_comma_) text_ += ',';
@@ -29,7 +29,11 @@ namespace {
 // Bytes of the valid UTF-8 sequence that `text` starts with; 0 if it starts with none.
 size_t utf8_length(std::string_view text) {
   unsigned char lead = static_cast<unsigned char>(text[0]);
-  size_t length = lead < 0x80 ? 1 : lead >> 5 == 6 ? 2 : lead >> 4 == 14 ? 3 : lead >> 3 == 30 ? 4 : 0;
+  size_t length = lead < 0x80       ? 1
+                  : lead >> 5 == 6  ? 2
+                  : lead >> 4 == 14 ? 3
+                  : lead >> 3 == 30 ? 4
+                                    : 0;
   if (length > text.size()) return 0;
   for (size_t i = 1; i < length; ++i)
     if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return 0;
@@ -81,4 +85,4 @@ void JsonWriter::strings(std::string_view key, const std::vector<std::string>& t
   });
 }
 
-}  // namespace tenon::core
+}  // namespace tenon
