@@ -21,9 +21,11 @@ bool is_small(uint64_t bytes, tenon_stream stream) { return bytes - 1 < kMaxClas
     *out = cache->take(bytes, head);
     return TENON_OK;
   }
-  if (cache && (*out = cache->take_large(bytes))) return TENON_OK;
+  if (cache) cache->drop_large();
   TENON_TRY(memory.allocate(bytes + head, stream, out, err));
-  cache ? cache->count_allocation(bytes) : memory.usage().allocated(bytes);
+  if (!cache) return memory.usage().allocated(bytes), TENON_OK;
+  cache->note_large(*out);
+  cache->count_allocation(bytes);
   return TENON_OK;
 } catch (const std::bad_alloc&) {
   return fail_host_memory(err);
@@ -38,7 +40,7 @@ bool is_small(uint64_t bytes, tenon_stream stream) { return bytes - 1 < kMaxClas
       cache->spill(class_of(bytes + head)), cache->give(data, bytes, head);
     return;
   }
-  if (cache && bytes <= kMaxLargeBytes) return cache->give_large(data, bytes);
+  if (cache && cache->give_large(data, bytes)) return;
   memory.deallocate(data);
   cache ? cache->count_free(bytes) : memory.usage().freed(bytes);
 }
@@ -48,7 +50,8 @@ bool is_small(uint64_t bytes, tenon_stream stream) { return bytes - 1 < kMaxClas
 tenon_status allocate(Device& device, uint64_t bytes, tenon_stream stream, void** out,
                       tenon_err* err, uint64_t head) {
   ThreadCache* cache = find_thread_cache(device);
-  if (cache && is_small(bytes + head, stream) && (*out = cache->take(bytes, head))) [[likely]]
+  if (cache && (*out = is_small(bytes + head, stream) ? cache->take(bytes, head)
+                                                      : cache->take_large(bytes))) [[likely]]
     return TENON_OK;
   return allocate_slowly(device, bytes, stream, out, err, head);
 }

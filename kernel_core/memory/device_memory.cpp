@@ -189,6 +189,7 @@ Block* DeviceMemory::use_block(Block* block, uint64_t bytes) {
   if (block->bytes > bytes && !device_.opaque_memory) cut_behind(block, bytes);
   bins_of(*block->segment).remove(block);
   block->state = BlockState::kUsed;
+  note_change();
   used_.insert(block);
   totals_.handed += block->bytes;
   if (device_.host_memory) unpoison(block->data, block->bytes);
@@ -234,6 +235,7 @@ Block* DeviceMemory::join_free(Block* block) noexcept {
   FreeBins& bins = bins_of(*block->segment);
   if (device_.host_memory) poison(block->data, block->bytes);
   block->state = BlockState::kFree;
+  note_change();
   if (Block* next = block->next; next && next->state == BlockState::kFree) {
     bins.remove(next);
     absorb_next(block);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The shared half of the allocator: one per device, under one lock. Raw memory comes in segments,
 // which are cut into blocks and joined again; blocks belong to the stream they were allocated on.
-// Memory that a plugin gives end to end is one segment, which grows in place, if it is the host's or
-// the device says that it may be used so.
-// Where the plugin has a pool of its own, each block is a segment and none is kept.
+// Memory that a plugin gives end to end is one segment, which grows in place, if it is the host's
+// or the device says that it may be used so. Where the plugin has a pool of its own, each block is
+// a segment and none is kept.
 #pragma once
 
 #include <memory>
@@ -100,6 +100,10 @@ class DeviceMemory final : public DeviceResource {
   // JSON array of every segment with its blocks.
   void describe_segments(JsonWriter& json);
 
+  // How often blocks have become free or ceased to be. Unchanged: the same request would be given
+  // the same block.
+  uint64_t changes() const { return changes_.load(std::memory_order_relaxed); }
+
   Device& device() { return device_; }
   Usage& usage() { return usage_; }
 
@@ -151,6 +155,7 @@ class DeviceMemory final : public DeviceResource {
   bool events_passed(Block* block, bool wait) noexcept;
   void poll_pending(bool wait) noexcept;
 
+  void note_change() { changes_.store(changes() + 1, std::memory_order_relaxed); }
   Block* new_block();
   void drop_block(Block* block);
 
@@ -173,6 +178,7 @@ class DeviceMemory final : public DeviceResource {
   std::vector<tenon_event> spare_events_;
   std::vector<Hold> holds_;
   uint64_t last_hold_ = 0;
+  std::atomic<uint64_t> changes_{0};
   MemorySummary totals_;
 };
 

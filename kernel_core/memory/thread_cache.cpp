@@ -41,20 +41,22 @@ ThreadCache::~ThreadCache() {
   memory_.usage().leave(*this);
 }
 
-void* ThreadCache::take_large(uint64_t bytes) {
-  if (bytes != large_bytes_) return drop_large(), nullptr;
-  unpoison(large_, bytes);
-  count_allocation(bytes);
-  large_bytes_ = 0;
-  return std::exchange(large_, nullptr);
+void ThreadCache::note_large(void* data) {
+  noted_ = data;
+  changes_ = memory_.changes();  // one by another thread just now costs no more than a place
 }
 
-void ThreadCache::give_large(void* data, uint64_t bytes) {
+bool ThreadCache::give_large(void* data, uint64_t bytes) {
+  if (bytes > kMaxSameBytes) return false;
   drop_large();
+  // To one so large, a place of its own would cost others theirs.
+  bool is_where_it_would_be = data == noted_ && memory_.changes() == changes_;
+  if (bytes > kMaxLargeBytes && !is_where_it_would_be) return false;
   poison(data, bytes);
   large_ = data;
   large_bytes_ = bytes;
   freed(bytes);  // not published: it is still the thread's, and likely to be in use again at once
+  return true;
 }
 
 void ThreadCache::drop_large() {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstring>
+#include <utility>
 
 #include "kernel_core/memory/poison.hpp"
 #include "kernel_core/memory/size_class.hpp"
@@ -15,7 +16,8 @@ namespace tenon::core {
 
 class DeviceMemory;
 
-inline constexpr uint64_t kMaxLargeBytes = uint64_t{32} << 20;  // that a thread holds back
+// That a thread holds back; and where the device would give the same block again in any case.
+inline constexpr uint64_t kMaxLargeBytes = uint64_t{32} << 20, kMaxSameBytes = uint64_t{64} << 20;
 
 class ThreadCache : public ThreadUsage {
  public:
@@ -49,11 +51,21 @@ class ThreadCache : public ThreadUsage {
     return true;
   }
 
-  // The large block that the thread gave back last, if it has so many bytes; NULL: it has not, and
-  // is with the device before any other block is taken there. So one that is held back is nowhere
-  // in the way, and a step needs no more memory than without.
-  void* take_large(uint64_t bytes);
-  void give_large(void* data, uint64_t bytes);
+  // The large block that the thread gave back last, if it has so many bytes; NULL: it has not.
+  void* take_large(uint64_t bytes) {
+    if (bytes != large_bytes_ || !large_) return nullptr;
+    unpoison(large_, bytes);
+    count_allocation(bytes);
+    large_bytes_ = 0;
+    return std::exchange(large_, nullptr);
+  }
+  // False: it is not to be held back.
+  bool give_large(void* data, uint64_t bytes);
+  // Before any other block is taken from the device, so that one that is held back is nowhere in
+  // the way, and a step needs no more memory than without.
+  void drop_large();
+  // The device has just given `data`.
+  void note_large(void* data);
 
   // Fetch blocks of the class that holds `bytes`.
   tenon_status refill(uint64_t bytes, tenon_err* err);
@@ -75,11 +87,12 @@ class ThreadCache : public ThreadUsage {
     uint32_t limit = 0;  // class_limit, near at hand
   };
   [[gnu::cold]] void publish();
-  void drop_large();
 
   List lists_[kClassCount];
   void* large_ = nullptr;  // with the thread, though nobody uses it
   uint64_t large_bytes_ = 0;
+  void* noted_ = nullptr;  // which the device gave last
+  uint64_t changes_ = 0;   // of the device's free blocks until then
   DeviceMemory& memory_;
 };
 
