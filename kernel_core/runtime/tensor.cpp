@@ -199,7 +199,7 @@ tenon_status create_tensor(Device& device, int32_t dtype, int32_t ndim, const in
                                                             int32_t ndim, const int64_t* shape,
                                                             const int64_t* strides, int64_t offset,
                                                             TensorImpl** out, tenon_err* err) {
-  if (ndim < 0 || ndim > TENON_MAX_NDIM) return count_elements(ndim, shape, nullptr, err);
+  if (ndim < 0 || ndim > TENON_MAX_NDIM) return count_many_elements(ndim, shape, nullptr, err);
   TensorImpl* tensor = new_tensor_block(ndim);
   if (!tensor) return fail_host_memory(err);
   // Unsigned, as what is too large wraps. Axes of size 1 may have any stride.

@@ -5,7 +5,8 @@
 
 namespace tenon::core {
 
-tenon_status count_elements(int32_t ndim, const int64_t* shape, int64_t* numel, tenon_err* err) {
+tenon_status count_many_elements(int32_t ndim, const int64_t* shape, int64_t* numel,
+                                 tenon_err* err) {
   if (ndim < 0 || ndim > TENON_MAX_NDIM)
     return fail(err, TENON_INVALID_ARGUMENT, "expected 0 to %d dimensions, got %d", TENON_MAX_NDIM,
                 ndim);

@@ -10,8 +10,25 @@
 
 namespace tenon::core {
 
+tenon_status count_many_elements(int32_t ndim, const int64_t* shape, int64_t* numel,
+                                 tenon_err* err);
+
 // Number of elements; fails on negative sizes, too many dimensions and overflow of 63 bits.
-tenon_status count_elements(int32_t ndim, const int64_t* shape, int64_t* numel, tenon_err* err);
+inline tenon_status count_elements(int32_t ndim, const int64_t* shape, int64_t* numel,
+                                   tenon_err* err) {
+  constexpr uint64_t kSmall = uint64_t{1} << 31;
+  if (static_cast<uint32_t>(ndim) <= TENON_MAX_NDIM && shape) [[likely]] {
+    uint64_t product = 1, bits = 0;  // in which a negative size is a large one
+    for (int32_t axis = 0; axis < ndim; ++axis) {
+      product *= static_cast<uint64_t>(shape[axis]);
+      bits |= static_cast<uint64_t>(shape[axis]) | product;
+    }
+    *numel = static_cast<int64_t>(product);
+    if (bits < kSmall && product != 0) [[likely]]  // 0 hides what the other sizes come to
+      return TENON_OK;
+  }
+  return count_many_elements(ndim, shape, numel, err);
+}
 
 inline void contiguous_strides(int32_t ndim, const int64_t* shape, int64_t* strides) {
   int64_t step = 1;

@@ -120,6 +120,8 @@ PyObject* operator_call(PyObject* callable, PyObject* const* objects, size_t fla
   const OperatorObject& self = *as_operator(callable);
   if (self.takes_integers && !keyword_names && self.is_current()) {
     Py_ssize_t count = PyVectorcall_NARGS(flags), first = self.takes_tensor && count > 0;
+    if (self.making != Making::kNone)
+      if (Answer answer = make_small(self.making, objects, count)) return *answer;
     PyObject* tensor = first ? objects[0] : nullptr;
     if (Answer answer = call_with_integers(self, tensor, objects + first, count - first))
       return *answer;
@@ -220,6 +222,7 @@ PyObject* make_operator(const tenon_op* op, CallForm form) {
   if (self.name && read_parameters(self)) {
     self.shortcut = shortcut_of(self);
     self.takes_integers = takes_integers(self);
+    self.making = making_of(self);
     self.takes_tensor = def->nparams > 0 && self.parameters[0].kind == TENON_PARAM_TENSOR;
     if (def->nouts > 1) self.result_type = make_result_type(self);
     if (def->nouts <= 1 || self.result_type) return object;

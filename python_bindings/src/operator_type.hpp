@@ -26,6 +26,9 @@ enum class CallForm : uint8_t { kFunction, kInPlace };
 // What may stand for a call through the host (operator_shortcut.hpp).
 enum class Shortcut : uint8_t { kNone, kViewRule, kParts };
 
+// Operators that do nothing but make a tensor of a shape.
+enum class Making : uint8_t { kNone, kEmpty, kZeros };
+
 struct OperatorObject {
   PyObject_HEAD vectorcallfunc vectorcall;
   const tenon_op* op;
@@ -39,6 +42,7 @@ struct OperatorObject {
   uint32_t result_count;
   CallForm form;
   Shortcut shortcut;
+  Making making;
   bool takes_integers;  // by position, after a tensor if it takes_tensor (operator_shortcut.hpp)
   bool takes_tensor;    // first
   bool returns_list;

@@ -3,7 +3,10 @@
 
 import copy
 import inspect
+import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -180,3 +183,45 @@ def test_many_arguments_live_on_the_heap():
     assert tenon.zeros(shape).shape == tuple(shape)
     tensors = [tenon.tensor([float(i)]) for i in range(200)]
     assert tenon.concat(tensors).sum().item() == sum(range(200))
+
+
+@pytest.mark.parametrize(
+    "shape", [(), (1,), (0,), (3, 0), (600, 0), (512,), (513,), (16, 32), (2, 2, 2, 3), (1,) * 5]
+)
+def test_small_tensors_that_are_only_made(shape):
+    tenon.ones(shape), tenon.ones(shape)  # their memory comes back
+    made = [tenon.zeros(shape), tenon.zeros(list(shape)), tenon.zeros(shape, device="cpu")]
+    if shape:
+        made.append(tenon.zeros(*shape))
+    for x in made:
+        assert (x.dtype, x.device, x.is_contiguous()) == (tenon.float32, tenon.device("cpu"), True)
+        np.testing.assert_array_equal(x.numpy(), np.zeros(shape), strict=False)
+        x += 1  # of its own
+    for x in (tenon.empty(shape), tenon.empty(list(shape)), tenon.empty(*shape or ((),))):
+        assert (x.shape, x.dtype) == (shape, tenon.float32)
+
+
+@pytest.mark.parametrize("make", [tenon.zeros, tenon.empty])
+def test_shapes_that_cannot_be(make):
+    for shape in ((-1,), (2, -3), (1 << 62, 8)):
+        with pytest.raises(
+            ValueError, match="negative extents|sizes >= 0|too many elements|too large"
+        ):
+            make(*shape)
+    with pytest.raises(TypeError, match="'shape'"):
+        make()
+    with pytest.raises(TypeError, match="'shape'"):
+        make(1.5)
+
+
+def test_who_watches_kernels_sees_zeros():
+    code = """
+import tenon
+tenon.ones(1), tenon.fallback_report(reset=True)
+tenon.zeros(2), tenon.zeros((2, 2)), tenon.empty(2)
+print([row["native"] for row in tenon.fallback_report() if row["op"] == "full"])
+"""
+    for value, seen in (("", "[]"), ("1", "[2]")):
+        environment = dict(os.environ, TENON_VALIDATE=value)
+        run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
+        assert run.stdout.decode().strip() == seen, run.stderr.decode()
