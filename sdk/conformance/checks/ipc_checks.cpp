@@ -5,13 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "subject/device.hpp"
 
 namespace tenon::kit {
 namespace {
 
-constexpr uint64_t kBytes = 100000;
+constexpr uint64_t kBytes = 128 << 10;
 
 bool send(int to, const void* from, size_t bytes) {
   return ::write(to, from, bytes) == static_cast<ssize_t>(bytes);
@@ -65,9 +66,12 @@ struct Reply {
 
 using Look = void (*)(Session&, Device&, Buffer&, const Reply&);
 
+// What is shared: one allocation, or the halves of two that meet in its middle.
+enum class Share { kOne, kTwo };
+
 // Everything between two processes. `during` runs while the other one has the memory open, `after`
 // when it has closed it and ended.
-void exchange(Session& session, Look during, Look after) {
+void exchange(Session& session, Look during, Look after, Share share = Share::kOne) {
   int to_child[2], to_parent[2];
   session.require(::pipe(to_child) == 0 && ::pipe(to_parent) == 0, "two pipes", "none");
   pid_t child = ::fork();
@@ -80,7 +84,10 @@ void exchange(Session& session, Look during, Look after) {
   Plugin plugin(session);
   const auto& api = plugin.need_group<tenon_ipc_api>(TENON_GROUP_IPC);
   Device device(plugin);
-  Buffer buffer = device.alloc(kBytes);
+  std::optional<Joined> joined;
+  if (share == Share::kTwo) joined.emplace(device, kBytes / 2);
+  Buffer single = joined ? Buffer() : device.alloc(kBytes);
+  Buffer& buffer = joined ? joined->whole : single;
   Bytes data = pattern(kBytes);
   device.put(buffer, 0, data.data(), kBytes);
   device.sync();
@@ -101,19 +108,17 @@ void exchange(Session& session, Look during, Look after) {
   if (after) after(session, device, buffer, reply);
 }
 
-void share(Session& session) {
-  exchange(
-      session,
-      [](Session& session, Device& device, Buffer& buffer, const Reply& reply) {
-        session.expect(reply.saw_pattern, "the other process sees what was written here",
-                       "something else");
-        unsigned char seen[2] = {};
-        device.get(&seen[0], buffer, 999, 1);
-        session.expect(seen[0] == 0x5e, "what the other process writes is seen here",
-                       text("byte 999 is ", hex(seen[0])));
-      },
-      nullptr);
+void look_while_shared(Session& session, Device& device, Buffer& buffer, const Reply& reply) {
+  session.expect(reply.saw_pattern, "the other process sees what was written here",
+                 "something else");
+  unsigned char seen = 0;
+  device.get(&seen, buffer, 999, 1);
+  session.expect(seen == 0x5e, "what the other process writes is seen here",
+                 text("byte 999 is ", hex(seen)));
 }
+
+void share(Session& session) { exchange(session, look_while_shared, nullptr); }
+void joined(Session& session) { exchange(session, look_while_shared, nullptr, Share::kTwo); }
 
 void close(Session& session) {
   exchange(session, nullptr, [](Session& session, Device& device, Buffer& buffer, const Reply&) {
@@ -141,6 +146,10 @@ const Checks& ipc_checks() {
   static const Checks checks = {
       {"ipc.share", "Two processes see the same memory.", "abi.h section 5, tenon_ipc_api", "",
        kNeeds, share},
+      {"ipc.joined", "Two allocations that lie end to end are shared as one.",
+       "abi.h section 5, TENON_DEVICE_FEATURE_JOINED_MEMORY",
+       "take `bytes` as what the caller wants, not as the size of the allocation that begins there",
+       "lifecycle.sync memory.copy_grid memory.fill_grid memory.joined ipc.share", joined},
       {"ipc.close", "ipc_close takes nothing away from the exporter.", "abi.h section 5, ipc_close",
        "", "lifecycle.sync memory.copy_grid memory.fill_grid ipc.share", close},
   };

@@ -154,6 +154,41 @@ void distinct(Session& session) {
   }
 }
 
+void joined(Session& session) {
+  Plugin plugin(session);
+  Device device(plugin);
+  constexpr uint64_t kBytes = 4 << 20, kReach = 5000;  // to each side of where they meet
+  Joined memory(device, kBytes);
+  const Buffer& whole = memory.whole;
+  Bytes image(2 * kBytes, kGuard);
+  auto expect_image = [&](const std::string& what) {
+    std::string difference = first_difference(image, device.read(whole));
+    session.require(difference.empty(), what + ", over where two allocations meet", difference);
+  };
+  session.step("copies and fills over where two allocations meet");
+  device.put(whole, 0, image.data(), image.size());
+  expect_image("copy to the device and back");
+  Bytes data = pattern(2 * kReach);
+  device.put(whole, kBytes - kReach, data.data(), data.size());
+  std::copy(data.begin(), data.end(), image.begin() + (kBytes - kReach));
+  expect_image("copy to the device changes just the bytes it names");
+  device.copy(whole, kBytes - kReach + 300, whole, kBytes - kReach, data.size());
+  std::copy(data.begin(), data.end(), image.begin() + (kBytes - kReach + 300));
+  expect_image("copy on the device behaves as memmove");
+  device.fill(whole, kBytes - 1000, 2000, "\x10\x21\x32\x43", 4);
+  for (uint64_t i = 0; i < 2000; ++i)
+    image[kBytes - 1000 + i] = static_cast<unsigned char>("\x10\x21\x32\x43"[i % 4]);
+  expect_image("fill repeats its pattern");
+
+  session.step("free of the lower of two allocations that were used as one");
+  memory.low.release(nullptr);
+  Buffer other = device.alloc(kBytes);  // perhaps in its place
+  device.fill(other, 0x66);
+  Bytes kept(image.begin() + kBytes, image.end());
+  std::string difference = first_difference(kept, device.read(memory.high));
+  session.expect(difference.empty(), "each of two joined allocations is freed alone", difference);
+}
+
 void leak(Session& session) {
   Plugin plugin(session);
   Device device(plugin);
@@ -211,6 +246,10 @@ const Checks& memory_checks() {
        "lifecycle.sync memory.copy_grid memory.copy_d2d", overlap},
       {"memory.distinct", "Live allocations do not overlap.", "abi.h section 5, alloc", "", kCopies,
        distinct},
+      {"memory.joined", "Allocations that lie end to end can be used as one.",
+       "abi.h section 5, TENON_DEVICE_FEATURE_JOINED_MEMORY",
+       "without the feature bit nobody uses two allocations as one",
+       "lifecycle.sync memory.copy_grid memory.copy_d2d memory.fill_grid memory.overlap", joined},
       {"memory.leak", "What is freed is freed.", "abi.h section 5, free", "",
        "lifecycle.sync memory.copy_grid memory.fill_grid async.null_stream", leak},
   };

@@ -120,6 +120,25 @@ Bytes Device::read(const Buffer& from, tenon_stream stream) {
   return result;
 }
 
+Joined::Joined(Device& device, uint64_t bytes) {
+  constexpr int kTries = 16;
+  if (!device.is_joined())
+    device.session().absent("the device does not say TENON_DEVICE_FEATURE_JOINED_MEMORY");
+  auto end = [&](const Buffer& buffer) { return static_cast<char*>(buffer.memory()) + bytes; };
+  std::vector<Buffer> others;
+  for (int i = 0; i < kTries && !low.memory(); ++i) {
+    high = device.alloc(bytes);
+    for (Buffer& other : others)
+      if (end(other) == high.memory() || end(high) == other.memory()) low = std::move(other);
+    if (!low.memory()) others.push_back(std::move(high));
+  }
+  if (!low.memory())
+    device.session().absent(
+        text("no two of ", kTries, " allocations of ", bytes, " bytes lie end to end"));
+  if (end(high) == low.memory()) std::swap(low, high);
+  whole = Buffer(device, low.memory(), 2 * bytes);
+}
+
 Bytes pattern(uint64_t bytes, uint32_t seed) {
   Bytes result(bytes);
   uint32_t state = seed * 2654435761u + 12345;

@@ -45,6 +45,7 @@ class Device {
   const tenon_device_api& api() const { return api_; }
   tenon_device handle() const { return handle_; }
   const tenon_device_info& info() const { return info_; }
+  bool is_joined() const { return api_.features & TENON_DEVICE_FEATURE_JOINED_MEMORY; }
   bool is_opaque() const { return info_.flags & TENON_DEVICE_OPAQUE_MEMORY; }
   Session& session() const { return session_; }
   Plugin& plugin() const { return plugin_; }
@@ -81,6 +82,14 @@ class Device {
   const tenon_device_api& api_;
   tenon_device_info info_{};
   tenon_device handle_ = nullptr;
+};
+
+// Two allocations end to end, of so many bytes each, and both seen as one; not if the device says
+// nothing of TENON_DEVICE_FEATURE_JOINED_MEMORY, or places none so: the check is absent.
+struct Joined {
+  Joined(Device& device, uint64_t bytes);
+  ~Joined() { whole.disown(); }
+  Buffer low, high, whole;
 };
 
 // A recognisable sequence; no two neighbours equal.

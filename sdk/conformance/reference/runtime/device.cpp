@@ -66,6 +66,7 @@ tenon_status report(const Result& result, tenon_err* err) {
 const tenon_device_api kDevice = {
     .struct_size = sizeof(tenon_device_api),
     .revision = TENON_ABI_REVISION,
+    .features = TENON_DEVICE_FEATURE_JOINED_MEMORY,  // all of it is one file, mapped once
     .kind = "reference",
     .enumerate = enumerate,
     .open = open,

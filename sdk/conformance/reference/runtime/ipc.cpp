@@ -23,7 +23,7 @@ static_assert(sizeof(Handle) <= sizeof(tenon_ipc_handle));
 
 tenon_status ipc_export(tenon_device device, void* memory, uint64_t bytes, tenon_ipc_handle* out,
                         tenon_err* err) {
-  const uint64_t size = device->vram.size_of(memory);
+  const uint64_t size = device->vram.size_from(memory);
   if (size == 0 || bytes == 0 || bytes > size)
     return tenon::fail(
         err, TENON_INVALID_ARGUMENT,

@@ -74,10 +74,17 @@ void Vram::release(void* memory) {
   free_[begin] = bytes;
 }
 
-uint64_t Vram::size_of(const void* memory) const {
+// Where the allocation ends, or the last of those that lie behind it end to end.
+uint64_t Vram::end_of(std::map<uint64_t, uint64_t>::const_iterator live) const {
+  uint64_t end = live->first + live->second;
+  while (++live != live_.end() && live->first == end) end += live->second;
+  return end;
+}
+
+uint64_t Vram::size_from(const void* memory) const {
   std::lock_guard lock(mutex_);
   auto it = live_.find(offset_of(memory));
-  return it == live_.end() ? 0 : it->second;
+  return it == live_.end() ? 0 : end_of(it) - it->first;
 }
 
 bool Vram::holds(const void* memory, uint64_t bytes) const {
@@ -85,9 +92,7 @@ bool Vram::holds(const void* memory, uint64_t bytes) const {
   if (at >= kBytes || bytes > kBytes - at) return false;
   std::lock_guard lock(mutex_);
   auto it = live_.upper_bound(at);
-  if (it == live_.begin()) return false;
-  --it;
-  return at + bytes <= it->first + it->second;
+  return it != live_.begin() && at + bytes <= end_of(std::prev(it));
 }
 
 }  // namespace reference

@@ -20,8 +20,10 @@ class Vram {
   bool ready() const { return base_ != nullptr; }
   void* allocate(uint64_t bytes, uint64_t align);  // nullptr: no room
   void release(void* memory);                      // what allocate returned, once
-  uint64_t size_of(const void* memory) const;      // of a live allocation; 0: there is none
-  // Whether [memory, memory + bytes) lies in live allocations.
+  // Of the live allocation that begins there, and of those that follow it end to end, which may be
+  // used as one; 0: there is none.
+  uint64_t size_from(const void* memory) const;
+  // Whether [memory, memory + bytes) lies in such memory.
   bool holds(const void* memory, uint64_t bytes) const;
 
   int file() const { return file_; }
@@ -30,6 +32,8 @@ class Vram {
   }
 
  private:
+  uint64_t end_of(std::map<uint64_t, uint64_t>::const_iterator live) const;
+
   int file_ = -1;
   char* base_ = nullptr;
   mutable std::mutex mutex_;
