@@ -97,8 +97,10 @@ void set_dtype_and_device(TensorImpl* tensor, int32_t dtype, const Device& devic
 
 void free_block(Storage& own) {
   TensorImpl* tensor = reinterpret_cast<TensorImpl*>(&own + 1) - 1;  // `own` is its last member
-  if (own.has_data) return deallocate(*own.device, tensor, own.bytes, nullptr, sizeof(TensorImpl));
-  give_block(tensor);
+  if (!own.has_data) return give_block(tensor);
+  ThreadCache* cache = find_thread_cache(*own.device);
+  if (!cache || !cache->give(tensor, own.bytes, sizeof(TensorImpl))) [[unlikely]]
+    deallocate(*own.device, tensor, own.bytes, nullptr, sizeof(TensorImpl));
 }
 
 // Nobody uses the storage any more.
@@ -115,12 +117,9 @@ void free_block(Storage& own) {
   if (tensor->shape != tensor->inline_dims) std::free(tensor->shape);
 }
 
-}  // namespace
-
-tenon_status create_tensor(Device& device, int32_t dtype, int32_t ndim, const int64_t* shape,
-                           TensorImpl** out, tenon_err* err) {
-  int64_t numel = 1;
-  for (int32_t axis = ndim - 1; axis >= 0; --axis) numel *= shape[axis];
+[[gnu::always_inline]] inline tenon_status make_tensor(Device& device, int32_t dtype, int32_t ndim,
+                                                       const int64_t* shape, int64_t numel,
+                                                       TensorImpl** out, tenon_err* err) {
   uint64_t bytes = static_cast<uint64_t>(numel) * dtype_size(dtype);
   bool has_data = bytes - 1 < kMaxOwnData && ndim <= kInlineDims &&
                   device.cache_slot.load(std::memory_order_relaxed) != 0;
@@ -161,6 +160,28 @@ tenon_status create_tensor(Device& device, int32_t dtype, int32_t ndim, const in
     }
     tensor->data = storage->data;
   }
+  *out = tensor;
+  return TENON_OK;
+}
+
+}  // namespace
+
+tenon_status create_tensor(Device& device, int32_t dtype, int32_t ndim, const int64_t* shape,
+                           TensorImpl** out, tenon_err* err) {
+  int64_t numel = 1;
+  for (int32_t axis = ndim - 1; axis >= 0; --axis) numel *= shape[axis];
+  return make_tensor(device, dtype, ndim, shape, numel, out, err);
+}
+
+tenon_status slots::tensor_create(tenon_device_id id, int32_t dtype, int32_t ndim,
+                                  const int64_t* shape, tenon_tensor** out, tenon_err* err) {
+  Device* device;
+  int64_t numel;
+  TENON_TRY(open_device(id, &device, err));
+  TENON_TRY(check_dtype(dtype, err));
+  TENON_TRY(count_elements(ndim, shape, &numel, err));
+  TensorImpl* tensor = nullptr;
+  TENON_TRY(make_tensor(*device, dtype, ndim, shape, numel, &tensor, err));
   *out = tensor;
   return TENON_OK;
 }

@@ -12,19 +12,6 @@ namespace tenon::core {
 
 namespace slots {
 
-tenon_status tensor_create(tenon_device_id device_id, int32_t dtype, int32_t ndim,
-                           const int64_t* shape, tenon_tensor** out, tenon_err* err) {
-  Device* device;
-  int64_t numel;
-  TENON_TRY(open_device(device_id, &device, err));
-  TENON_TRY(check_dtype(dtype, err));
-  TENON_TRY(count_elements(ndim, shape, &numel, err));
-  TensorImpl* tensor;
-  TENON_TRY(create_tensor(*device, dtype, ndim, shape, &tensor, err));
-  *out = tensor;
-  return TENON_OK;
-}
-
 tenon_status tensor_wrap(tenon_device_id device_id, int32_t dtype, int32_t ndim,
                          const int64_t* shape, const int64_t* strides, void* data, uint32_t flags,
                          tenon_drop_fn drop, void* user, tenon_tensor** out, tenon_err* err) {
