@@ -102,7 +102,8 @@ struct Pool {
   int32_t workers = 0;              // started; guarded by busy
   std::atomic<int32_t> alive{0};    // workers that have not left their loop
   alignas(64) std::atomic<int32_t> sleepers{0};
-  std::atomic<int32_t> wake{0};  // changes when sleepers are to look again
+  std::atomic<int32_t> wake{0};               // changes when sleepers are to look again
+  std::atomic<int32_t> caller_processor{-1};  // when it last woke or started workers
 };
 
 constinit Pool pool;
@@ -132,6 +133,21 @@ uint32_t run_chunks(uint64_t end) {
   }
 }
 
+void note_caller() { pool.caller_processor.store(sched_getcpu(), std::memory_order_relaxed); }
+
+// A worker may wake up on the caller's processor, though another one is idle, and the system lets
+// both share it for milliseconds.
+void leave_caller() {
+  int processor = pool.caller_processor.load(std::memory_order_relaxed);
+  if (processor < 0 || sched_getcpu() != processor) return;
+  cpu_set_t allowed, others;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  others = allowed;
+  CPU_CLR(static_cast<size_t>(processor), &others);
+  if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0)
+    sched_setaffinity(0, sizeof allowed, &allowed);
+}
+
 void wake_workers(int32_t count) {
   pool.wake.fetch_add(1, std::memory_order_seq_cst);
   if (count >= pool.sleepers.load(std::memory_order_relaxed)) return pool.wake.notify_all();
@@ -158,10 +174,12 @@ void wait_for_work() {
   int32_t seen = pool.wake.load(std::memory_order_seq_cst);
   if (!wanted()) pool.wake.wait(seen, std::memory_order_seq_cst);
   pool.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+  leave_caller();
 }
 
 void* worker_main(void*) {
   inside_region = true;  // whatever runs here is part of a region
+  leave_caller();
   while (!pool.stopping.load(std::memory_order_acquire)) {
     if (uint32_t count = run_chunks(kBack))
       pool.region.done.fetch_add(count, std::memory_order_release);
@@ -207,6 +225,7 @@ void after_fork(void*, bool in_child) {
 void ensure_workers(int32_t threads) {
   if (pool.workers >= threads - 1) [[likely]]
     return;
+  note_caller();
   while (pool.workers < threads - 1 && start_worker()) ++pool.workers;
   if (pool.workers < threads - 1) {
     log(LogLevel::kWarning, "expected %d worker threads, the system gave %d; going on with those",
@@ -246,8 +265,10 @@ void run_region(const Split& split, tenon_range_fn fn, void* user) {
   region.done.store(0, std::memory_order_relaxed);
   // Publish with the first chunk claimed for the caller.
   region.ticket.exchange(fresh_ticket(split.chunks) + kFront, std::memory_order_seq_cst);
-  if (pool.sleepers.load(std::memory_order_seq_cst) > 0)
+  if (pool.sleepers.load(std::memory_order_seq_cst) > 0) {
+    note_caller();
     wake_workers(static_cast<int32_t>(split.chunks) - 1);
+  }
   run_chunk(0);
   uint32_t own = 1 + run_chunks(kFront);
   if (own == split.chunks) return;

@@ -2,6 +2,7 @@
 #include "kernel_core/runtime/thread_pool.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,7 +53,8 @@ TEST_F(ThreadPool, WhatAChunkThrowsReachesTheCallerOnceAllAreDone) {
       ++running;
       std::this_thread::sleep_for(std::chrono::microseconds(50));
       --running;
-      if (begin <= thrower && thrower < end) throw std::runtime_error("chunk of " + std::to_string(thrower));
+      if (begin <= thrower && thrower < end)
+        throw std::runtime_error("chunk of " + std::to_string(thrower));
     };
     try {
       run(0, 100, 1, body);
@@ -173,6 +175,35 @@ TEST_F(ThreadPool, BeginsWithTheSameShareInEveryRegion) {
     ASSERT_EQ(first, std::this_thread::get_id());
     ASSERT_NE(fifth, first);
   }
+}
+
+// Workers that wake up beside their caller move away, and may come back.
+TEST_F(ThreadPool, WorkersMayRunWhereTheCallerMay) {
+  cpu_set_t before, single;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  std::atomic<int> wrong{0};
+  auto check = [&](const cpu_set_t& allowed) {
+    for (int i = 0; i < 20; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));  // they sleep by then
+      run(0, 64, 1, [&](int64_t, int64_t) {
+        cpu_set_t here;
+        sched_getaffinity(0, sizeof here, &here);
+        wrong += !CPU_EQUAL(&here, &allowed);
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+      });
+    }
+  };
+  check(before);
+  // Nowhere to go: workers that are started now have one processor.
+  set_thread_count(1);
+  CPU_ZERO(&single);
+  CPU_SET(static_cast<size_t>(sched_getcpu()), &single);
+  ASSERT_EQ(sched_setaffinity(0, sizeof single, &single), 0);
+  set_thread_count(3);
+  check(single);
+  set_thread_count(1);
+  ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+  EXPECT_EQ(wrong, 0);
 }
 
 TEST_F(ThreadPool, WakesWorkersThatSleep) {
