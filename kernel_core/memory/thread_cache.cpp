@@ -50,8 +50,7 @@ bool ThreadCache::give_large(void* data, uint64_t bytes) {
   if (bytes > kMaxSameBytes) return false;
   drop_large();
   // To one so large, a place of its own would cost others theirs.
-  bool is_where_it_would_be = data == noted_ && memory_.changes() == changes_;
-  if (bytes > kMaxLargeBytes && !is_where_it_would_be) return false;
+  if (bytes > kMaxLargeBytes && (data != noted_ || memory_.changes() != changes_)) return false;
   poison(data, bytes);
   large_ = data;
   large_bytes_ = bytes;

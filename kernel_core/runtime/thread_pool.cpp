@@ -133,8 +133,6 @@ uint32_t run_chunks(uint64_t end) {
   }
 }
 
-void note_caller() { pool.caller_processor.store(sched_getcpu(), std::memory_order_relaxed); }
-
 // A worker may wake up on the caller's processor, though another one is idle, and the system lets
 // both share it for milliseconds.
 void leave_caller() {
@@ -225,7 +223,7 @@ void after_fork(void*, bool in_child) {
 void ensure_workers(int32_t threads) {
   if (pool.workers >= threads - 1) [[likely]]
     return;
-  note_caller();
+  pool.caller_processor.store(sched_getcpu(), std::memory_order_relaxed);
   while (pool.workers < threads - 1 && start_worker()) ++pool.workers;
   if (pool.workers < threads - 1) {
     log(LogLevel::kWarning, "expected %d worker threads, the system gave %d; going on with those",
@@ -266,7 +264,7 @@ void run_region(const Split& split, tenon_range_fn fn, void* user) {
   // Publish with the first chunk claimed for the caller.
   region.ticket.exchange(fresh_ticket(split.chunks) + kFront, std::memory_order_seq_cst);
   if (pool.sleepers.load(std::memory_order_seq_cst) > 0) {
-    note_caller();
+    pool.caller_processor.store(sched_getcpu(), std::memory_order_relaxed);
     wake_workers(static_cast<int32_t>(split.chunks) - 1);
   }
   run_chunk(0);

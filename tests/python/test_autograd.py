@@ -5,6 +5,7 @@ import gc
 import threading
 import weakref
 
+import numpy as np
 import pytest
 import tenon
 from tenon.autograd import Function, gradcheck
@@ -409,3 +410,18 @@ def test_a_gradient_for_a_result_that_passes_none_on_is_an_error():
     out, mean, var = tenon.batch_norm(x)
     (out.sum() + mean.detach().sum() + var.detach().sum()).backward()
     assert x.grad.shape == (2, 2)
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (0,), (2, 3), (2, 0, 3), (2, 3, 4)])
+def test_stack_and_its_gradient_along_every_axis(shape):
+    random = np.random.default_rng(7)
+    for axis in range(-len(shape) - 1, len(shape) + 1):
+        rows = [np.asarray(random.random(shape), dtype=np.float32) for _ in range(3)]
+        leaves = [tenon.tensor(row, requires_grad=True) for row in rows]
+        stacked, expected = tenon.stack(leaves, axis), np.stack(rows, axis)
+        assert stacked.is_contiguous()
+        np.testing.assert_array_equal(stacked.detach().numpy(), expected, strict=True)
+        gradient = np.asarray(random.random(expected.shape), dtype=np.float32)
+        stacked.backward(tenon.tensor(gradient))
+        for i, leaf in enumerate(leaves):
+            np.testing.assert_array_equal(leaf.grad.numpy(), np.take(gradient, i, axis))

@@ -32,14 +32,21 @@ TENON_DECOMPOSE(stack) {
                         "expected at least one tensor, got none");
   int32_t axis;
   TENON_TRY(resolve_axis("stack", int_of(args[1]), tensors[0]->ndim + 1, &axis, err));
-  std::vector<Tensor> rows;
-  for (tenon_tensor* tensor : tensors) {
-    if (!std::ranges::equal(shape_of(*tensor), shape_of(*tensors[0])))
+  Ints shape = shape_of(*tensors[0]);
+  for (const tenon_tensor* tensor : tensors)
+    if (!std::ranges::equal(shape_of(*tensor), shape))
       return shapes::fail(err, TENON_INVALID_ARGUMENT, "stack",
                           "expected tensors of one shape, got %s and %s",
                           shape_text(*tensors[0]).c_str(), shape_text(*tensor).c_str());
-    rows.push_back(ops::unsqueeze(scope, tensor, {axis}));
+  // What is joined along the axis in front of which the new one comes needs no view of each tensor.
+  if (static_cast<size_t>(axis) < shape.size()) {
+    Shape stacked = to_vector(shape);
+    stacked.insert(stacked.begin() + axis, static_cast<int64_t>(tensors.size()));
+    Tensor joined = ops::concat(scope, TensorList(tensors.data(), tensors.size()), axis);
+    return finish(scope, outs, ops::reshape(scope, joined, stacked));
   }
+  std::vector<Tensor> rows;
+  for (tenon_tensor* tensor : tensors) rows.push_back(ops::unsqueeze(scope, tensor, {axis}));
   return finish(scope, outs, ops::concat(scope, rows, axis));
 }
 
