@@ -2,7 +2,6 @@
 #include "operator_shortcut.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <string_view>
 
 #include "call.hpp"
@@ -98,32 +97,6 @@ Making making_of(const OperatorObject& self) {
   return name == "tenon::empty"   ? Making::kEmpty
          : name == "tenon::zeros" ? Making::kZeros
                                   : Making::kNone;
-}
-
-Answer make_small(Making making, PyObject* const* integers, Py_ssize_t count) {
-  constexpr Py_ssize_t kFewAxes = 4;
-  constexpr int64_t kFewElements = 512;
-  if (count == 1 && PyTuple_CheckExact(*integers)) {
-    count = PyTuple_GET_SIZE(*integers);
-    integers = reinterpret_cast<PyTupleObject*>(*integers)->ob_item;
-  } else if (count == 0) {
-    return std::nullopt;  // the shape is missing
-  }
-  if (count > kFewAxes || host->layers_every_call() != 0) return std::nullopt;
-  int64_t shape[kFewAxes], numel = 1;
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    if (!small_int(integers[i], shape[i]) || shape[i] < 0 || shape[i] > kFewElements)
-      return std::nullopt;
-    numel *= shape[i];
-  }
-  tenon_tensor* tensor;
-  if (numel > kFewElements ||
-      host->tensor_create(host->device_host(), TENON_DTYPE_F32, static_cast<int32_t>(count), shape,
-                          &tensor, nullptr) != TENON_OK)
-    return std::nullopt;
-  if (making == Making::kZeros && numel > 0)
-    std::memset(tensor->data, 0, static_cast<size_t>(numel) * sizeof(float));
-  return wrap(tensor);
 }
 
 Answer call_with_integers(const OperatorObject& self, PyObject* tensor, PyObject* const* integers,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls that need not go through op_call, which would check and complete once more what the
-// argument parser has: views that their shape rule describes, composites, which are their parts,
-// and small tensors that are only made.
+// argument parser has: views that their shape rule describes, and composites, which are their
+// parts.
 #pragma once
 
 #include <optional>
@@ -21,10 +21,6 @@ bool takes_integers(const OperatorObject& self);
 
 // A new reference, or NULL with the Python error set. Nothing, with nothing done: ask elsewhere.
 using Answer = std::optional<PyObject*>;
-
-// A small tensor of the default dtype on the host, where nobody wants to see calls: `integers` are
-// its sizes, or one tuple of them.
-Answer make_small(Making making, PyObject* const* integers, Py_ssize_t count);
 
 // The call of such an operator with small integers and tuples of them after `tensor` (NULL: none is
 // given), as nearly all are, which needs no parser. Nothing: this one does.

@@ -16,6 +16,7 @@
 #include "operator_shortcut.hpp"
 #include "operator_text.hpp"
 #include "runtime.hpp"
+#include "small_tensor.hpp"
 
 namespace tenon::python {
 namespace {
@@ -120,8 +121,6 @@ PyObject* operator_call(PyObject* callable, PyObject* const* objects, size_t fla
   const OperatorObject& self = *as_operator(callable);
   if (self.takes_integers && !keyword_names && self.is_current()) {
     Py_ssize_t count = PyVectorcall_NARGS(flags), first = self.takes_tensor && count > 0;
-    if (self.making != Making::kNone)
-      if (Answer answer = make_small(self.making, objects, count)) return *answer;
     PyObject* tensor = first ? objects[0] : nullptr;
     if (Answer answer = call_with_integers(self, tensor, objects + first, count - first))
       return *answer;
@@ -136,6 +135,17 @@ PyObject* operator_call(PyObject* callable, PyObject* const* objects, size_t fla
   PyObject* result = call_now(self, objects, flags, keyword_names);
   --*self.calls;
   return result;
+}
+
+// The call of an operator that may make a small tensor.
+PyObject* making_call(PyObject* callable, PyObject* const* objects, size_t flags,
+                      PyObject* keyword_names) {
+  const OperatorObject& self = *as_operator(callable);
+  if (!keyword_names && self.is_current()) {
+    PyObject* made = make_small(self.making, objects, PyVectorcall_NARGS(flags));
+    if (made || PyErr_Occurred()) return made;
+  }
+  return operator_call(callable, objects, flags, keyword_names);
 }
 
 // Found through an instance, the operator becomes a method of it.
@@ -223,6 +233,7 @@ PyObject* make_operator(const tenon_op* op, CallForm form) {
     self.shortcut = shortcut_of(self);
     self.takes_integers = takes_integers(self);
     self.making = making_of(self);
+    if (self.making != Making::kNone) self.vectorcall = making_call;
     self.takes_tensor = def->nparams > 0 && self.parameters[0].kind == TENON_PARAM_TENSOR;
     if (def->nouts > 1) self.result_type = make_result_type(self);
     if (def->nouts <= 1 || self.result_type) return object;
