@@ -97,6 +97,7 @@ template <class Work>
 tenon_status run_python(tenon_err* err, Work&& work) {
   PythonThread python;
   if (!python.is_alive()) return tenon::fail(err, TENON_CANCELLED, "Python is shutting down");
+  PyErr_Clear();  // of an earlier one within the same operator call, whose failure was not the end
   try {
     if (work()) return TENON_OK;
   } catch (const std::bad_alloc&) {

@@ -2,6 +2,7 @@
 """tenon.op: operators in terms of others, their shape rules, what definitions refuse."""
 
 import copy
+import os
 import pickle
 import subprocess
 import sys
@@ -601,3 +602,23 @@ def test_the_process_ends_quietly():
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
     )
     assert (result.returncode, result.stdout, result.stderr) == (0, "[1.0]\n", "")
+
+
+def test_a_failing_shape_rule_may_be_asked_twice():
+    """Validation asks it before the call does; the error of the first time is in nobody's way."""
+    code = """
+import tenon
+
+@tenon.op("pyops_twice::fails(Tensor x) -> Tensor")
+def fails(x):
+    return x + 0
+
+fails.shape(lambda x: None)
+try:
+    fails(tenon.ones(2))
+except TypeError as error:
+    print(error)
+"""
+    environment = dict(os.environ, TENON_VALIDATE="1")
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
+    assert b"its shape rule returned None" in run.stdout, run.stderr.decode()
