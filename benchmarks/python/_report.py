@@ -80,6 +80,10 @@ def time_unit(seconds: float) -> tuple[float, str]:
     return next((factor, name) for limit, factor, name in UNITS if seconds < limit)
 
 
+def selects(options: argparse.Namespace, case: str, group: str = "") -> bool:
+    return options.only in case or options.only in group
+
+
 class Report:
     def __init__(self, name: str, options: argparse.Namespace, columns: list[str] | None = None):
         """`columns`: a name for what is compared, and the peers; by default Tenon and its peers."""
@@ -110,7 +114,7 @@ class Report:
         self.group = None
 
     def selects(self, case: str, group: str = "") -> bool:
-        return self.options.only in case or self.options.only in group
+        return selects(self.options, case, group)
 
     def add(
         self,

@@ -5,16 +5,15 @@
 
 NumPy's products are those of the OpenBLAS in its wheel. oneDNN has two columns: operands as they lie, and
 with the right one rearranged beforehand, outside the time, as it can be for a weight that does not change.
-Outputs are compared before anything is timed. All libraries run in this process: with more threads than
-one their pools disturb each other, which calls that last for milliseconds hardly notice.
 """
 
 from __future__ import annotations
 
-from _libraries import limit_threads
+import timeit
+
+from _libraries import Built, Case, limit_threads, measure
 from _onednn import OneDnn
-from _protocol import interleave
-from _report import Report, parser
+from _report import Report, parser, selects
 
 arguments = parser(__doc__, rounds=9, peers=("numpy", "torch", "channels last", "onednn", "packed"))
 options = arguments.parse_args()
@@ -35,6 +34,7 @@ except ImportError:
 onednn = OneDnn()
 COLUMNS = ["tenon", "numpy"] + (["torch", "channels last"] if torch else [])
 COLUMNS += ["onednn", "packed"] if onednn.library and torch else []
+COLUMNS = [each for each in COLUMNS if each in ("tenon", *options.peers.split(","))]
 
 # (m, n, k); T: the right operand is transposed, as a layer's weight is.
 SQUARES = "64x64x64 256x256x256 512x512x512 1024x1024x1024"
@@ -148,12 +148,6 @@ def numbers(result):
     if torch and isinstance(result, torch.Tensor):
         return result.detach().to(torch.float64).contiguous().numpy()
     return result.detach().to(tenon.float64).numpy()
-
-
-def close(ours, theirs, tolerance):
-    if isinstance(ours, list):
-        return all(close(a, b, tolerance) for a, b in zip(ours, theirs))
-    return np.abs(ours - theirs).max() <= tolerance * max(1.0, np.abs(theirs).max())
 
 
 TOLERANCE = {"bfloat16": 2e-2, "float16": 3e-3, "float64": 1e-12}
@@ -401,23 +395,35 @@ def attention_cases(quick):
                 yield f"attention, {dtype}", f"{name}, with backward", flops, tolerance, backward
 
 
-def main():
-    report = Report("products", options, COLUMNS)
-    rounds = min(options.rounds, 3) if options.quick else options.rounds
+def selected():
+    """The operations and the runs by column, of cases that are asked for, in a fixed order."""
     every = matrix_cases, convolution_cases, other_convolution_cases, pooling_cases, attention_cases
     for cases in every:
         for group, name, *case in cases(options.quick):
-            if not report.selects(name, group):
-                continue
-            flops, tolerance, runs = case[0]() if len(case) == 1 else case
-            expected = numbers(runs["tenon"]())
-            for peer, run in runs.items():
-                if not close(expected, numbers(run()), tolerance):
-                    raise SystemExit(f"{group}, {name}: tenon and {peer} disagree")
-            times = interleave(runs, rounds, turn=0.002)
-            report.add(name, times, group, work=(flops, "FLOP"), threads=options.threads)
+            if selects(options, name, group):
+                yield group, name, *(case[0]() if len(case) == 1 else case)
+
+
+def build(library, case, options):
+    """In the library's process, which makes the cases in the order in which it is asked for them."""
+    *_, runs = next(each for each in remaining if each[:2] == (case.group, case.name))
+    run = runs.get(library)
+    return run and Built(timeit.Timer(run), lambda: numbers(run()))
+
+
+def main():
+    report = Report("products", options, COLUMNS)
+    if options.quick:
+        options.rounds = min(options.rounds, 3)
+    cases = (
+        Case(name, group, (flops, "FLOP"), tolerance=tolerance)
+        for group, name, flops, tolerance, _ in selected()
+    )
+    measure(cases, build, options, report)
     report.close()
 
 
 if __name__ == "__main__":
     main()
+else:  # a library's process
+    remaining = selected()
