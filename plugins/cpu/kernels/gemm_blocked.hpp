@@ -10,8 +10,9 @@ namespace tenon::cpu::TENON_CPU_ISA {
 
 // Blocks, in packed elements: a panel of B streams from the second-level cache, where a block of A
 // stays with it; a block of B is in the third; the block of C between passes over k is as near as
-// they leave room for.
-inline constexpr int64_t kBlockK = 512;
+// they leave room for. AVX-512 comes with second-level caches that hold longer rows, which save
+// passes.
+inline constexpr int64_t kBlockK = kVectorBytes == 64 ? 768 : 512;
 inline constexpr int64_t kBlockM = 32 * kTileRows;
 inline constexpr int64_t kBlockN = 512;
 

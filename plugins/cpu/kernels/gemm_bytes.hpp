@@ -228,7 +228,7 @@ PackedRows<uint32_t, BlockK> pack_rows(BytesAsQuads<L, R>, Matrix<L> a, int64_t 
   using Format = BytesAsQuads<L, R>;
   using Rows = PackedRows<uint32_t, BlockK>;
   Rows rows{to, a.column != 1 && a.row == 1};
-  if (lies_packed<BlockK>(a, k)) {
+  if (lies_packed<BlockK, 4>(a, k)) {
     rows.data = reinterpret_cast<const uint32_t*>(a.data), rows.stride = a.row / 4;
   } else if (rows.by_columns) {
     for (int64_t i = 0; i < m; i += kTileRows) {

@@ -188,18 +188,19 @@ struct PackedRows {
   int64_t column_stride() const { return by_columns ? kTileRows : 1; }
 };
 
-// May rows of A be read as 32-bit elements where they lie? They should not be farther apart than
-// packed ones would be.
-template <int64_t BlockK, class T>
+// May rows of A be read where they lie, Depth sources as one packed element? They should not be
+// farther apart than packed ones would be.
+template <int64_t BlockK, int64_t Depth, class T>
 bool lies_packed(Matrix<T> a, int64_t k) {
-  constexpr int64_t depth = 4 / sizeof(T);
-  return a.column == 1 && k % depth == 0 && a.row % depth == 0 &&
-         std::abs(a.row) <= depth * BlockK && reinterpret_cast<uintptr_t>(a.data) % 4 == 0;
+  return a.column == 1 && k % Depth == 0 && a.row % Depth == 0 &&
+         std::abs(a.row) <= Depth * BlockK &&
+         reinterpret_cast<uintptr_t>(a.data) % (Depth * sizeof(T)) == 0;
 }
 
 template <int64_t BlockK, class T>
 PackedRows<T, BlockK> pack_rows(Plain<T>, Matrix<T> a, int64_t m, int64_t k, T* to) {
   using Rows = PackedRows<T, BlockK>;
+  if (lies_packed<BlockK, 1>(a, k)) return {a.data, false, a.row};
   const bool by_columns = a.column != 1 && a.row == 1;
   if (by_columns) {
     for (int64_t i = 0; i < m; i += kTileRows) {

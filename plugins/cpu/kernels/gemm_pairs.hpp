@@ -38,7 +38,7 @@ template <int64_t BlockK>
 PackedRows<uint32_t, BlockK> pack_rows(Bfloat16Pairs, Matrix<BFloat16> a, int64_t m, int64_t k,
                                        uint32_t* to) {
   using Rows = PackedRows<uint32_t, BlockK>;
-  if (lies_packed<BlockK>(a, k)) {
+  if (lies_packed<BlockK, 2>(a, k)) {
     return {reinterpret_cast<const uint32_t*>(a.data), false, a.row / 2};
   }
   const bool by_columns = a.column != 1 && a.row == 1;

@@ -4,6 +4,7 @@
 
 #include "gemm_blocked.hpp"
 #include "gemm_few_rows.hpp"
+#include "gemm_passing.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
@@ -29,7 +30,7 @@ bool reads_rows(int64_t n, Matrix<T> b) {
          (Lanes<T>::kMasked || n % kWidth<T> == 0);
 }
 
-enum class Way { kDots, kStreams, kNarrow, kDirect, kBlocked };
+enum class Way { kDots, kStreams, kNarrow, kDirect, kPassing, kBlocked };
 
 // Are packed elements those that lie in memory?
 template <class Format>
@@ -52,6 +53,9 @@ Way way_of(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
     if (small && reads_rows(n, b)) return Way::kDirect;
     if (k <= kShallow && m > 64) return Way::kDirect;
   }
+  // What it spans counts: it may be a share of wider rows.
+  const int64_t span = k * std::abs(b.row) * static_cast<int64_t>(sizeof(typename Format::Right));
+  if (m <= kPassingRows && b.column == 1 && span >= kDirectBytes) return Way::kPassing;
   return Way::kBlocked;
 }
 
@@ -134,7 +138,8 @@ int64_t scratch_bytes(int64_t m, int64_t n, int64_t k) {
   } else if (reads_in_place<Format> && k <= kShallow) {
     elements = shallow_columns<Packed>(n, k) * k;
   }
-  return std::max(elements * int64_t{sizeof(Packed)}, blocked_bytes<Format>(m, n));
+  return std::max({elements * int64_t{sizeof(Packed)}, blocked_bytes<Format>(m, n),
+                   passing_bytes<Format>(std::min(m, kPassingRows))});
 }
 
 // C = A B, or C += A B. `memory` has scratch_bytes() bytes.
@@ -165,6 +170,8 @@ void multiply(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
       if constexpr (reads_in_place<Format>)
         multiply_direct(m, n, k, a, b, c, c_row, accumulate, memory);
       return;
+    case Way::kPassing:
+      return multiply_passing<Format>(m, n, k, a, b, c, c_row, accumulate, memory);
     case Way::kBlocked:
       return multiply_blocked<typename Format::Product>(
           m, n, k, MatrixRows<Format>{a}, MatrixPanels<Format>{b}, MatrixTarget<Sum>{c, c_row},
