@@ -63,6 +63,29 @@ def test_matmul_at_the_edges_of_tiles(dtype, shape, transposed, device):
     np.testing.assert_allclose(got, want, rtol=2**-8 if dtype == "bfloat16" else 0)
 
 
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("shape", [(9, 530, 2101), (9, 265, 5000)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "uint8"])
+def test_matmul_whose_last_tile_is_narrow(dtype, shape, transposed, device):
+    """Threads pack into pieces of one block: a tile that goes a way of its own needs room for it."""
+    m, n, k = shape
+    rng = np.random.default_rng(0)
+    x = tenon.tensor(rng.integers(0, 2, (m, k)).astype(np.uint8), device=device)
+    y = tenon.tensor(rng.integers(0, 2, (n, k) if transposed else (k, n)).astype(np.uint8))
+    x, y = (each.to(device).to(getattr(tenon, dtype)) for each in (x, y))
+    y = y.T if transposed else y
+    threads = tenon.get_num_threads()
+    try:
+        tenon.set_num_threads(1)
+        want = (x @ y).to("cpu").to(tenon.float64).numpy()
+        for count in (2, 3):
+            tenon.set_num_threads(count)
+            for _ in range(5):
+                np.testing.assert_array_equal((x @ y).to("cpu").to(tenon.float64).numpy(), want)
+    finally:
+        tenon.set_num_threads(threads)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_matmul_of_reversed_and_repeated_rows(dtype, device):
     rng = np.random.default_rng(0)

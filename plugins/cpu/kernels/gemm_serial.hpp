@@ -128,15 +128,15 @@ void multiply_narrow(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Le
   }
 }
 
-// Bytes that multiply() packs into, for any m rows and n columns of a product or fewer.
+// Bytes that multiply() packs into, for any m rows and n columns of a product or fewer: the last of
+// its tiles may go a way of its own.
 template <class Format>
 int64_t scratch_bytes(int64_t m, int64_t n, int64_t k) {
   using Packed = typename Format::Packed;
   int64_t elements = 0;
-  if (reads_in_place<Format> && n <= kPanel<Packed>) {
-    elements = std::min(k, kNarrowK) * kPanel<Packed>;
-  } else if (reads_in_place<Format> && k <= kShallow) {
-    elements = shallow_columns<Packed>(n, k) * k;
+  if constexpr (reads_in_place<Format>) {
+    const int64_t narrow = std::min(k, kNarrowK) * kPanel<Packed>;
+    elements = k <= kShallow ? std::max(narrow, shallow_columns<Packed>(n, k) * k) : narrow;
   }
   return std::max({elements * int64_t{sizeof(Packed)}, blocked_bytes<Format>(m, n),
                    passing_bytes<Format>(std::min(m, kPassingRows))});
