@@ -97,10 +97,8 @@ void set_dtype_and_device(TensorImpl* tensor, int32_t dtype, const Device& devic
 
 void free_block(Storage& own) {
   TensorImpl* tensor = reinterpret_cast<TensorImpl*>(&own + 1) - 1;  // `own` is its last member
-  if (!own.has_data) return give_block(tensor);
-  ThreadCache* cache = find_thread_cache(*own.device);
-  if (!cache || !cache->give(tensor, own.bytes, sizeof(TensorImpl))) [[unlikely]]
-    deallocate(*own.device, tensor, own.bytes, nullptr, sizeof(TensorImpl));
+  if (own.has_data) return deallocate(*own.device, tensor, own.bytes, nullptr, sizeof(TensorImpl));
+  give_block(tensor);
 }
 
 // Nobody uses the storage any more.
