@@ -32,6 +32,7 @@ const std::vector<ScalarFunction>& scalar_functions() {
       {"erf", 1, F::Floating},
       {"erfc", 1, F::Floating},
       {"normal_cdf", 1, F::Floating},
+      {"normal_pdf", 1, F::Floating},
       {"lgamma", 1, F::Floating},
       {"digamma", 1, F::Floating},
       {"sigmoid", 1, F::FloatingComplex},

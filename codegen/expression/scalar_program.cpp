@@ -150,9 +150,14 @@ class Builder {
     const std::string& name = value.text;
     const int x = add(value.children[0]);
     const int y = value.children.size() > 1 ? add(value.children[1]) : -1;
-    if (name == "normal_cdf") {  // no operator has it
+    if (name == "normal_cdf") {  // no operator has these
       const int z = binary("*", x, number("-0.707106781186547524401", -0.707106781186547524401));
       return binary("*", call("erfc", z), number("0.5", 0.5));
+    }
+    if (name == "normal_pdf") {
+      const int z = binary("*", binary("*", x, x), number("-0.5", -0.5));
+      return binary("*", call("exp", z),
+                    number("0.398942280401432677940", 0.398942280401432677940));
     }
     if (primitives_) return taken_apart(name, x, y);
     if (name == "arg") {

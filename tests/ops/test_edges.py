@@ -328,3 +328,25 @@ def test_gelu_keeps_the_digits_of_its_tail(device):
     # A device that has erfc alone rounds its argument, which counts its square.
     ulps = 4 if str(device) == "cpu" else 400
     np.testing.assert_allclose(result, want, rtol=ulps * 2.0**-23)
+
+
+@pytest.mark.parametrize("approximate", [False, True])
+def test_the_gradient_of_gelu_keeps_the_digits_of_its_tail(device, approximate):
+    x = np.linspace(-12.5, -1.5, 3001, dtype=np.float32)
+    if approximate:
+        x = x[x > -7]  # beyond, powers are denormal
+
+    def slope(v):
+        if approximate:
+            u = 2 * math.sqrt(2 / math.pi) * (v + 0.044715 * v**3)
+            s = 1 / (1 + math.exp(-u))
+            return s + v * s / (1 + math.exp(u)) * 2 * math.sqrt(2 / math.pi) * (1 + 0.134145 * v * v)
+        density = math.exp(-v * v / 2) / math.sqrt(2 * math.pi)
+        return math.erfc(-v * math.sqrt(0.5)) / 2 + v * density
+
+    want = np.array([slope(v) for v in x.astype(np.float64)])
+    leaf = to_tensor(x, device, requires_grad=True)
+    (grad,) = tenon.grad(tenon.gelu(leaf, approximate=approximate).sum(), leaf)
+    # The argument of the sigmoid is rounded; a device without normal_pdf rounds the square, too.
+    ulps = 8 if str(device) == "cpu" and not approximate else 400
+    np.testing.assert_allclose(grad.to("cpu").numpy(), want, rtol=ulps * 2.0**-23)

@@ -59,6 +59,9 @@ TK_FUNCTION T k_sigmoid(T x) {
 TK_FUNCTION T k_normal_cdf(T x) {
   return TK_NUMBER(0.5) * erfc(x * TK_NUMBER(-0.707106781186547524401));
 }
+TK_FUNCTION T k_normal_pdf(T x) {
+  return TK_NUMBER(0.398942280401432677940) * exp(TK_NUMBER(-0.5) * x * x);
+}
 TK_FUNCTION T k_sign(T x) { return x != x ? x : (T)((x > 0) - (x < 0)); }
 TK_FUNCTION T k_floormod(T x, T y) { /* has the sign of y */
   T r = fmod(x, y);

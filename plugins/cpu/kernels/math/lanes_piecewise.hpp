@@ -76,5 +76,11 @@ TENON_INLINE Lanes<K> normal_cdf(const Lanes<K>& x) {
   return detail::choose(detail::sign_mask(x), tail, 1.0f - tail);
 }
 
+template <int K>
+TENON_INLINE Lanes<K> normal_pdf(const Lanes<K>& x) {
+  const Lanes<K> a = detail::at_most(detail::absolute(x), 14.5f);
+  return detail::gaussian(a, 0.5f) * 0.398942292f;
+}
+
 }  // namespace tenon::cpu::TENON_CPU_ISA::math
 #endif

@@ -113,4 +113,15 @@ TENON_INLINE T normal_cdf(T x) {
   return detail::absolute(z) < T(0.25) ? T(0.5) + T(0.5) * z * small : result;
 }
 
+// Its density, exp(-x^2 / 2) / sqrt(2 pi). What rounding takes off the square counts far out.
+template <Float T>
+TENON_INLINE T normal_pdf(T x) {
+  constexpr T limit = std::same_as<T, float> ? T(14.5) : T(39);
+  constexpr T factor = static_cast<T>(0.3989422804014327);
+  const T a = detail::at_most(detail::absolute(x), limit), square = a * a;
+  const T half_lost = T(0.5) * detail::product_error(a, a, square);
+  const auto [r, power] = detail::exp_parts(T(-0.5) * square);
+  return detail::scale(factor + factor * detail::expm1_small(r - half_lost), power);
+}
+
 }  // namespace tenon::cpu::TENON_CPU_ISA::math
