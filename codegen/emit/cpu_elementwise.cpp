@@ -42,8 +42,9 @@ std::string loop_name(const Operator& op, size_t index) {
 
 // Functions with loops of their own (math/arrays.hpp), if they are the whole expression.
 bool is_array_call(const ScalarValue& value, const std::vector<Param>& params) {
-  static const std::set<std::string> functions = {"exp", "exp2", "log", "log2",   "log10",  "sin",
-                                                  "cos", "tan",  "pow", "lgamma", "digamma"};
+  static const std::set<std::string> functions = {"exp",   "exp2",  "log",    "log2",   "log10",
+                                                  "log1p", "atanh", "cbrt",   "sin",    "cos",
+                                                  "tan",   "pow",   "lgamma", "digamma"};
   if (value.form != ScalarValue::Function || !functions.count(value.text)) return false;
   if (value.children.size() != params.size()) return false;
   for (size_t i = 0; i < params.size(); ++i) {
@@ -59,9 +60,10 @@ bool is_array_call(const ScalarValue& value, const std::vector<Param>& params) {
 // (math/lanes.hpp).
 bool is_lanewise(const ScalarValue& value, bool& calls) {
   static const std::set<std::string> functions = {
-      "exp",   "exp2",  "expm1", "log",  "log2",  "log10", "log1p", "sin",     "cos",
-      "tan",   "asin",  "acos",  "atan", "atan2", "sinh",  "cosh",  "tanh",    "asinh",
-      "acosh", "atanh", "erf",   "erfc", "cbrt",  "abs",   "max",   "sigmoid", "normal_cdf"};
+      "exp",  "exp2",    "expm1", "log",        "log2",      "log10", "log1p", "sin",
+      "cos",  "tan",     "asin",  "acos",       "atan",      "atan2", "sinh",  "cosh",
+      "tanh", "asinh",   "acosh", "atanh",      "erf",       "erfc",  "cbrt",  "abs",
+      "max",  "sigmoid", "rsqrt", "normal_cdf", "normal_pdf"};
   const bool is_call = value.form == ScalarValue::Function;
   if (is_call && !functions.count(value.text)) return false;
   if (value.type.varying && value.type.kind != ScalarType::Element) return false;

@@ -86,6 +86,7 @@ constexpr Reference kReferences[] = {
     REFERENCE("erf", std::erf(x)),
     REFERENCE("erfc", std::erfc(x)),
     REFERENCE("normal_cdf", std::erfc(-x* std::sqrt(decltype(x)(0.5L))) / 2),
+    REFERENCE("normal_pdf", std::exp(-x* x / 2) * decltype(x)(0.398942280401432677940L)),
     REFERENCE("sigmoid", 1 / (1 + std::exp(-x))),
     REFERENCE("lgamma", std::lgamma(x), HUGE_VAL),
     REFERENCE("digamma", digamma(x), HUGE_VAL),
@@ -98,7 +99,8 @@ constexpr Reference kReferences[] = {
 template <class T, class R>
 double ulp_distance(T got, R want) {
   using Limits = std::numeric_limits<T>;
-  if (std::isnan(want)) return std::isnan(got) ? 0 : HUGE_VAL;
+  if (std::isnan(want) || std::isnan(got))
+    return std::isnan(want) == std::isnan(got) ? 0 : HUGE_VAL;
   const T rounded = static_cast<T>(want);
   if (std::isinf(rounded) || std::isinf(got)) {
     if (rounded == got) return 0;

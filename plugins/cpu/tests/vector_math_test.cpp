@@ -26,7 +26,7 @@ constexpr uint32_t kStride = 1999;  // through the 2^32 bit patterns: two millio
 
 // |got - want| in units of the last place of `want` as a float.
 double ulp_distance(float got, double want) {
-  if (std::isnan(want)) return std::isnan(got) ? 0 : inf;
+  if (std::isnan(want) || std::isnan(got)) return std::isnan(want) == std::isnan(got) ? 0 : inf;
   const float rounded = static_cast<float>(want);
   if (std::isinf(rounded) || std::isinf(got)) {
     const bool edge = std::fabs(want) > 0.999999 * std::numeric_limits<float>::max();
@@ -139,12 +139,10 @@ TEST(VectorMath, AnElementHasOneResultWhereverItStands) {
   }
 }
 
-// Loops over lanes of floats have tables where single calls have longer polynomials.
+// Loops over lanes have tables where single calls have longer polynomials.
 #ifdef TENON_HAS_LANES
-template <class T>
-constexpr bool kLanes = std::is_same_v<T, float>;
+constexpr bool kLanes = true;
 #else
-template <class T>
 constexpr bool kLanes = false;
 #endif
 
@@ -158,8 +156,8 @@ void expect_arrays_agree() {
       array(out.data(), count, x.data(), y.data());
       for (size_t i = 0; i < out.size(); ++i) {
         const T want = single(x[i], y[i]);
-        const bool close = kLanes<T> && std::fabs(out[i] - want) <=
-                                            4 * std::numeric_limits<T>::epsilon() * std::fabs(want);
+        const bool close = kLanes && std::fabs(out[i] - want) <=
+                                         4 * std::numeric_limits<T>::epsilon() * std::fabs(want);
         ASSERT_TRUE(out[i] == want || close || (out[i] != out[i] && want != want))
             << name << "(" << x[i] << ", " << y[i] << ") is " << out[i] << ", else " << want;
       }
@@ -208,10 +206,41 @@ TEST(VectorMath, ArraysAgreeWithSingleCalls) {
   expect_arrays_agree<double>();
 }
 
+#ifdef TENON_HAS_LANES
+TEST(VectorMath, ArraysOfDoublesHaveTheSpecialValuesOfLibm) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const std::vector<double> x = {0.0,          -0.0,     1.0,     -1.0,   infinity, -infinity,
+                                 std::nan(""), 5e-324,   -5e-324, 1e-310, 1.7e308,  -1.7e308,
+                                 1e-20,        0.999999, -2.0,    27.0,   0.5};
+  std::vector<double> out(x.size());
+  const auto check = [&](const char* name, auto function, double (*reference)(double)) {
+    math::run_array(function, out.data(), static_cast<int64_t>(x.size()), x.data());
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double want = reference(x[i]);
+      if (std::isnan(want)) {
+        EXPECT_TRUE(std::isnan(out[i])) << name << "(" << x[i] << ") is " << out[i];
+      } else {
+        EXPECT_DOUBLE_EQ(out[i], want) << name << "(" << x[i] << ")";
+        EXPECT_EQ(std::signbit(out[i]), std::signbit(want)) << name << "(" << x[i] << ")";
+      }
+    }
+  };
+#define SPECIAL_DOUBLES(NAME) \
+  check(#NAME, math::call::NAME{}, [](double v) { return std::NAME(v); });
+  SPECIAL_DOUBLES(log)
+  SPECIAL_DOUBLES(log2)
+  SPECIAL_DOUBLES(log10)
+  SPECIAL_DOUBLES(log1p)
+  SPECIAL_DOUBLES(atanh)
+  SPECIAL_DOUBLES(cbrt)
+}
+#endif
+
 // The values at the edges, of what operators run.
 TEST(VectorMath, ArraysHaveTheSpecialValuesOfLibm) {
-  const std::vector<float> x = {0.0f,    -0.0f,  1.0f,  -1.0f,  inf,   -inf,    nan,    1e-45f,
-                                -1e-45f, 1e-40f, 3e38f, -3e38f, 88.8f, -104.0f, 1e-20f, 0.999999f};
+  const std::vector<float> x = {0.0f,  -0.0f,   1.0f,    -1.0f,     inf,   -inf,
+                                nan,   1e-45f,  -1e-45f, 1e-40f,    3e38f, -3e38f,
+                                88.8f, -104.0f, 1e-20f,  0.999999f, 89.3f};
   std::vector<float> out(x.size());
   const auto check = [&](const char* name, auto function, double (*reference)(double)) {
     const auto count = static_cast<int64_t>(x.size());
@@ -253,12 +282,14 @@ TEST(VectorMath, ArraysHaveTheSpecialValuesOfLibm) {
   SPECIAL_LANEWISE(erf)
   SPECIAL_LANEWISE(erfc)
   SPECIAL_LANEWISE(cbrt)
+  check("rsqrt", math::lanewise([](auto v) { return math::rsqrt(v); }),
+        [](double v) { return 1 / std::sqrt(v); });
 }
 
 TEST(VectorMath, ArraysOfTwoArgumentsHaveTheSpecialValuesOfC) {
-  const float values[] = {0.0f,        -0.0f, 1.0f,   -1.0f,  2.0f,   -2.0f, 0.5f,
-                          -0.5f,       3.0f,  -3.0f,  inf,    -inf,   nan,   1e-45f,
-                          16777217.0f, 1e30f, -1e30f, 127.0f, 1e-40f, 3e38f, -3e38f};
+  const float values[] = {0.0f,   -0.0f, 1.0f,   -1.0f, 2.0f,   -2.0f,       0.5f,  -0.5f,  3.0f,
+                          -3.0f,  inf,   -inf,   nan,   1e-45f, 16777217.0f, 1e30f, -1e30f, 127.0f,
+                          1e-40f, 3e38f, -3e38f, 32.0f, 33.0f,  -32.0f,      -33.0f};
   std::vector<float> x, y;
   for (const float first : values) {
     for (const float second : values) {
@@ -292,6 +323,10 @@ TEST(VectorMath, TheNormalDistributionKeepsItsTail) {
   EXPECT_EQ(math::normal_cdf(-inf), 0.0f);
   EXPECT_TRUE(std::isnan(math::normal_cdf(nan)));
   EXPECT_NEAR(math::normal_cdf(-30.0) / 4.906713927148187e-198, 1.0, 1e-15);
+  EXPECT_EQ(math::normal_pdf(inf), 0.0f);
+  EXPECT_EQ(math::normal_pdf(-1e300), 0.0);
+  EXPECT_TRUE(std::isnan(math::normal_pdf(nan)));
+  EXPECT_NEAR(math::normal_pdf(-30.0) / 1.4736461348785475e-196, 1.0, 1e-15);
 }
 
 template <class T>

@@ -6,6 +6,7 @@
 
 #include "math/arithmetic.hpp"
 #include "math/complex.hpp"
+#include "math/doubles.hpp"
 #include "math/gamma.hpp"
 #include "math/lanes_hyperbolic.hpp"
 #include "math/lanes_inverse_trigonometric.hpp"
@@ -32,6 +33,9 @@ TENON_CALL(exp2)
 TENON_CALL(log)
 TENON_CALL(log2)
 TENON_CALL(log10)
+TENON_CALL(log1p)
+TENON_CALL(atanh)
+TENON_CALL(cbrt)
 TENON_CALL(sin)
 TENON_CALL(cos)
 TENON_CALL(tan)
@@ -120,6 +124,7 @@ inline auto with_second(const Lanewise<F>& f, Y second) {
 
 #ifdef TENON_HAS_LANES
 inline constexpr int kLaneRegisters = 4;
+inline constexpr int kPowerRegisters = 2;  // with more, intermediate results leave the registers
 template <class F, std::same_as<float>... X>
 inline void run_array(const Lanewise<F>& f, float* out, int64_t n, const X*... x) {
   run_lanes<kLaneRegisters>(f, out, n, x...);
@@ -133,10 +138,24 @@ TENON_LANE_ARRAY(exp2)
 TENON_LANE_ARRAY(log)
 TENON_LANE_ARRAY(log2)
 TENON_LANE_ARRAY(log10)
+TENON_LANE_ARRAY(log1p)
+TENON_LANE_ARRAY(atanh)
+TENON_LANE_ARRAY(cbrt)
 TENON_LANE_ARRAY(sin)
 TENON_LANE_ARRAY(cos)
 TENON_LANE_ARRAY(tan)
 #undef TENON_LANE_ARRAY
+#define TENON_DOUBLE_ARRAY(NAME, CALL)                                                 \
+  inline void run_array(call::NAME, double* out, int64_t n, const double* x) {         \
+    detail::run_doubles([](detail::Doubles v) { return detail::CALL(v); }, out, n, x); \
+  }
+TENON_DOUBLE_ARRAY(log, log_by<detail::kLnOfDoubles>)
+TENON_DOUBLE_ARRAY(log2, log_by<detail::kLog2OfDoubles>)
+TENON_DOUBLE_ARRAY(log10, log_by<detail::kLog10OfDoubles>)
+TENON_DOUBLE_ARRAY(log1p, log1p_of)
+TENON_DOUBLE_ARRAY(atanh, atanh_of)
+TENON_DOUBLE_ARRAY(cbrt, root_of)
+#undef TENON_DOUBLE_ARRAY
 #endif
 
 // Exponents beyond it overflow in the exact product of instruction sets without fused ones.
@@ -183,10 +202,10 @@ inline void run_power_by(T* out, int64_t n, const T* x, T y) {
 }
 #ifdef TENON_HAS_LANES
 inline void run_power_by(float* out, int64_t n, const float* x, float y) {
-  run_array(with_second(lanewise([](auto a, auto b) { return math::pow(a, b); }), y), out, n, x);
+  run_lanes<kPowerRegisters>([y](auto a) { return math::pow(a, detail::spread(y, a)); }, out, n, x);
 }
 inline void run_array(call::pow, float* out, int64_t n, const float* x, const float* y) {
-  run_lanes<kLaneRegisters>([](auto a, auto b) { return math::pow(a, b); }, out, n, x, y);
+  run_lanes<kPowerRegisters>([](auto a, auto b) { return math::pow(a, b); }, out, n, x, y);
 }
 #endif
 

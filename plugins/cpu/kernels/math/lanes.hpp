@@ -26,6 +26,7 @@ namespace tenon::cpu::TENON_CPU_ISA::math {
 namespace detail {
 using Floats [[gnu::vector_size(64)]] = float;
 using Integers [[gnu::vector_size(64)]] = int;
+using Unsigned [[gnu::vector_size(64)]] = unsigned;
 }  // namespace detail
 
 // K registers.
@@ -121,11 +122,10 @@ TENON_INSTRUCTION_1(lane_bits, Floats, Integers, a)
 TENON_INSTRUCTION_1(lanes_of_bits, Integers, Floats, a)
 TENON_INSTRUCTION_1(absolute, Floats, Floats, _mm512_abs_ps(a))
 TENON_INSTRUCTION_1(root, Floats, Floats, _mm512_maskz_sqrt_ps(kAll, a))
+// 2^-14
+TENON_INSTRUCTION_1(rough_inverse, Floats, Floats, _mm512_maskz_rcp14_ps(kAll, a))
+TENON_INSTRUCTION_1(rough_inverse_root, Floats, Floats, _mm512_maskz_rsqrt14_ps(kAll, a))
 TENON_INSTRUCTION_1(exponent_of, Floats, Floats, _mm512_maskz_getexp_ps(kAll, a))
-TENON_INSTRUCTION_1(rounded_down, Floats, Floats,
-                    _mm512_maskz_roundscale_ps(kAll, a, _MM_FROUND_TO_NEG_INF))
-TENON_INSTRUCTION_1(rounded_to_zero, Floats, Floats,
-                    _mm512_maskz_roundscale_ps(kAll, a, _MM_FROUND_TO_ZERO))
 // x - floor(x); 0 of infinities.
 TENON_INSTRUCTION_1(fraction_of, Floats, Floats,
                     _mm512_maskz_reduce_ps(kAll, a, _MM_FROUND_TO_NEG_INF))
@@ -137,8 +137,6 @@ TENON_INSTRUCTION_1(sign_mask, Floats, __mmask16, _mm512_movepi32_mask(__m512i(a
 // NaN stays NaN: these instructions return their second operand then.
 TENON_INSTRUCTION_2(at_most, Floats, _mm512_maskz_min_ps(kAll, b, a))
 TENON_INSTRUCTION_2(at_least, Floats, _mm512_maskz_max_ps(kAll, b, a))
-// The one of smaller size, with the sign of x; y if x is NaN.
-TENON_INSTRUCTION_2(smaller_size, Floats, _mm512_maskz_range_ps(kAll, a, b, 0x2))
 // x 2^floor(y)
 TENON_INSTRUCTION_2(scale_by, Floats, _mm512_maskz_scalef_ps(kAll, a, b))
 TENON_INSTRUCTION_2(is_less, __mmask16, _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ))
@@ -180,6 +178,31 @@ TENON_INLINE Lanes<K> choose(const LaneMask<K>& mask, const X& x, const Y& y) {
               mask, x, y);
 }
 
+// f of numbers, where the mask is set.
+template <class F, class... X>
+[[gnu::noinline]] inline Floats number_by_number(F f, __mmask16 mask, Floats result, X... x) {
+  alignas(64) float out[16], in[sizeof...(X)][16];
+  int argument = 0;
+  (_mm512_store_ps(in[argument++], x), ...);
+#pragma GCC ivdep
+  for (int i = 0; i < 16; ++i) {
+    if constexpr (sizeof...(X) == 1)
+      out[i] = f(in[0][i]);
+    else
+      out[i] = f(in[0][i], in[1][i]);
+  }
+  return _mm512_mask_load_ps(result, mask, out);
+}
+// `result`, but f of the numbers of x where the mask is set: for arguments that are rare.
+template <int K, class F, class... X>
+TENON_INLINE Lanes<K> unless(const LaneMask<K>& mask, Lanes<K> result, F f, const X&... x) {
+  if (any(mask)) [[unlikely]] {
+    for (int k = 0; k < K; ++k)
+      result.at[k] = number_by_number(f, mask.at[k], result.at[k], x.at[k]...);
+  }
+  return result;
+}
+
 template <int kBits, int K>
 TENON_INLINE LaneBits<K> shift_right(const Lanes<K>& x) {
   return each([](Floats a) { return Integers(_mm512_maskz_srli_epi32(kAll, __m512i(a), kBits)); },
@@ -192,6 +215,15 @@ TENON_INLINE Lanes<K> look_up(const float (&table)[32], const LaneBits<K>& index
   const Floats low = _mm512_load_ps(table), high = _mm512_load_ps(table + 16);
   return each([=](Integers i) { return Floats(_mm512_permutex2var_ps(low, __m512i(i), high)); },
               index);
+}
+
+// table[index % 16]
+template <int K>
+TENON_INLINE Lanes<K> look_up(const float (&table)[16], const LaneBits<K>& index) {
+  const Floats all = _mm512_load_ps(table);
+  return each(
+      [=](Integers i) { return Floats(_mm512_maskz_permutexvar_ps(kAll, __m512i(i), all)); },
+      index);
 }
 
 // Coefficients from the constant term upwards.

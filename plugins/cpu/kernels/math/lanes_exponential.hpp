@@ -50,15 +50,15 @@ TENON_INLINE Lanes<K> exp2_of_fraction(const Lanes<K>& f) {
   return horner(f, 1.0f, 0.693151295f, 0.240164593f, 0.0557995141f, 0.00901748147f, 0.00186695147f);
 }
 
-// (exp(x) - 1) / 2 for x <= 89.5, whose power of two does not overflow.
+// factor (exp(x) - 1), where factor 2^n must not overflow for the nearest n to x / ln(2).
 template <int K>
-TENON_INLINE Lanes<K> half_expm1(const Lanes<K>& x) {
+TENON_INLINE Lanes<K> scaled_expm1(const Lanes<K>& x, float factor) {
   const Lanes<K> n = multiply_add(x, 1.44269502f, kRound<float>) - kRound<float>;
   const Lanes<K> r = subtract_product(n, -1.90465421e-9f, subtract_product(n, 0.693147182f, x));
   const Lanes<K> series = horner(r, 0.49999994f, 0.166665152f, 0.041668456f, 0.00836941879f,
                                  0.00138131436f);  // 2^-28
-  const Lanes<K> part = scale_by(0.5f, n);
-  return multiply_add(part, multiply_add(r * r, series, r), part - 0.5f);
+  const Lanes<K> part = scale_by(factor, n);
+  return multiply_add(part, multiply_add(r * r, series, r), part - factor);
 }
 
 }  // namespace detail
@@ -76,7 +76,8 @@ TENON_INLINE Lanes<K> exp2(const Lanes<K>& x) {
 
 template <int K>
 TENON_INLINE Lanes<K> expm1(const Lanes<K>& x) {
-  const Lanes<K> half = detail::half_expm1(detail::at_least(detail::at_most(x, 89.0f), -20.0f));
+  const Lanes<K> half =
+      detail::scaled_expm1(detail::at_least(detail::at_most(x, 89.0f), -20.0f), 0.5f);
   return detail::with_sign(half + half, x);
 }
 

@@ -23,7 +23,8 @@ alignas(64) inline constexpr float kTanh[32] = {
 // With t = (exp(a) - 1) / 2, t + t / (2t + 1).
 template <int K>
 TENON_INLINE Lanes<K> sinh(const Lanes<K>& x) {
-  const Lanes<K> t = detail::half_expm1(detail::at_most(detail::absolute(x), 89.5f));
+  const Lanes<K> half = detail::scaled_expm1(detail::at_most(detail::absolute(x), 89.5f), 0.25f);
+  const Lanes<K> t = half + half;
   const Lanes<K> down = detail::at_most(t, 1e30f) / (t + t + 1.0f);
   return detail::with_sign(t + down, x);
 }

@@ -55,30 +55,15 @@ template <int K>
 TENON_INLINE LaneMask<K> is_large_angle(const Lanes<K>& x) {
   return is_less(Lanes<K>{} + kAngleLimit<float>, absolute(x));
 }
-#define TENON_LANE_ANGLE(NAME)                                                            \
-  [[gnu::noinline]] inline Floats large_##NAME(Floats x, Floats small, __mmask16 large) { \
-    alignas(64) float at[16];                                                             \
-    _mm512_store_ps(at, x);                                                               \
-    for (float& each : at) each = NAME##_of(reduce_large(each));                          \
-    return _mm512_mask_load_ps(small, large, at);                                         \
-  }
-TENON_LANE_ANGLE(sin)
-TENON_LANE_ANGLE(cos)
-TENON_LANE_ANGLE(tan)
-#undef TENON_LANE_ANGLE
 
 }  // namespace detail
 
-#define TENON_LANE_ANGLE(NAME)                                                   \
-  template <int K>                                                               \
-  TENON_INLINE Lanes<K> NAME(const Lanes<K>& x) {                                \
-    Lanes<K> result = detail::small_##NAME(x);                                   \
-    const auto large = detail::is_large_angle(x);                                \
-    if (detail::any(large)) [[unlikely]] {                                       \
-      for (int k = 0; k < K; ++k)                                                \
-        result.at[k] = detail::large_##NAME(x.at[k], result.at[k], large.at[k]); \
-    }                                                                            \
-    return result;                                                               \
+#define TENON_LANE_ANGLE(NAME)                                                  \
+  template <int K>                                                              \
+  TENON_INLINE Lanes<K> NAME(const Lanes<K>& x) {                               \
+    return detail::unless(                                                      \
+        detail::is_large_angle(x), detail::small_##NAME(x),                     \
+        [](float a) { return detail::NAME##_of(detail::reduce_large(a)); }, x); \
   }
 TENON_LANE_ANGLE(sin)
 TENON_LANE_ANGLE(cos)
