@@ -340,7 +340,9 @@ def test_the_gradient_of_gelu_keeps_the_digits_of_its_tail(device, approximate):
         if approximate:
             u = 2 * math.sqrt(2 / math.pi) * (v + 0.044715 * v**3)
             s = 1 / (1 + math.exp(-u))
-            return s + v * s / (1 + math.exp(u)) * 2 * math.sqrt(2 / math.pi) * (1 + 0.134145 * v * v)
+            return s + v * s / (1 + math.exp(u)) * 2 * math.sqrt(2 / math.pi) * (
+                1 + 0.134145 * v * v
+            )
         density = math.exp(-v * v / 2) / math.sqrt(2 * math.pi)
         return math.erfc(-v * math.sqrt(0.5)) / 2 + v * density
 
