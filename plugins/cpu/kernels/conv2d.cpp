@@ -125,9 +125,9 @@ tenon_status run_weight_grad(tenon_ctx* ctx, const ConvShapes& s, const T* grad,
   parallel(s.groups * bands, side * depth, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t f = i % bands * side, group = i / bands * filters * depth;
-      transpose_block<Bits, side>(reinterpret_cast<const Bits*>(turned + group + f), filters,
-                                  reinterpret_cast<Bits*>(weight + group + f * depth), depth, depth,
-                                  std::min<int64_t>(side, filters - f));
+      transpose_block<Bits>(reinterpret_cast<const Bits*>(turned + group + f), filters,
+                            reinterpret_cast<Bits*>(weight + group + f * depth), depth, depth,
+                            std::min<int64_t>(side, filters - f));
     }
   });
   return TENON_OK;

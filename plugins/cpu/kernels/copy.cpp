@@ -12,7 +12,9 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
-constexpr int64_t kTile = 64;  // elements of a tile's side, a multiple of every register tile
+// Elements of a tile: of a row of the output, a multiple of every register tile, and of the input. Longer
+// pieces of the input keep more of it on its way where it comes from memory.
+constexpr int64_t kTileRow = 64, kTileColumn = 128, kStreamedTileColumn = 256;
 
 // One copy: operand 0 is read, operand 1 written.
 class Copy {
@@ -24,15 +26,19 @@ class Copy {
   }
 
   void run(int64_t total) {
-    streams_ = pays_to_stream(total * size_, 2 * total * size_) && axes_.inner_extent() * size_ >= kStreamBlock &&
-               axes_.inner_stride(0) == size_ && axes_.inner_stride(1) == size_;
+    const bool large = pays_to_stream(total * size_, 2 * total * size_);
     if (across_ < 0) {
+      streams_ = large && axes_.inner_extent() * size_ >= kStreamBlock &&
+                 axes_.inner_stride(0) == size_ && axes_.inner_stride(1) == size_;
       parallel(total, 1, [&](int64_t begin, int64_t end) { copy_rows(begin, end); });
     } else {
-      const int64_t tiles = tiles_of(across_) * tiles_of(axes_.count - 1);
+      streams_ = large && can_stream_tiles();
+      tile_column_ = streams_ ? kStreamedTileColumn : kTileColumn;
+      const int64_t tiles = tiles_of(across_, tile_column_) * tiles_of(axes_.count - 1, kTileRow);
       const int64_t planes = total / (axes_.extent[across_] * axes_.extent[axes_.count - 1]);
-      parallel(planes * tiles, 2 * kTile * kTile, [&](int64_t begin, int64_t end) {
+      parallel(planes * tiles, 2 * kTileRow * tile_column_, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) copy_tile(i / tiles, i % tiles);
+        if (streams_) stream_end();
       });
     }
   }
@@ -50,7 +56,15 @@ class Copy {
     }
   }
 
-  int64_t tiles_of(int axis) const { return (axes_.extent[axis] + kTile - 1) / kTile; }
+  // Every row of a tile begins with a line of the caches.
+  bool can_stream_tiles() const {
+    const int last = axes_.count - 1;
+    bool result = streams_transposed(to_, 0);
+    for (int i = 0; i < last; ++i) result &= streams_transposed(nullptr, axes_.stride[i][1]);
+    return result;
+  }
+
+  int64_t tiles_of(int axis, int64_t size) const { return (axes_.extent[axis] + size - 1) / size; }
 
   void copy_rows(int64_t begin, int64_t end) const {
     Position position(axes_, begin);
@@ -79,12 +93,14 @@ class Copy {
       from += index * axes_.stride[i][0];
       to += index * axes_.stride[i][1];
     }
-    const int64_t i = tile % tiles_of(last) * kTile, j = tile / tiles_of(last) * kTile;
+    const int64_t across = tiles_of(across_, tile_column_);
+    const int64_t i = tile / across * kTileRow, j = tile % across * tile_column_;
     from += i * axes_.stride[last][0] + j * size_;
     to += i * size_ + j * axes_.stride[across_][1];
-    transpose_bytes(size_, from_ + from, axes_.stride[last][0], to_ + to,
-                    axes_.stride[across_][1], std::min(kTile, axes_.extent[last] - i),
-                    std::min(kTile, axes_.extent[across_] - j));
+    const auto transpose = streams_ ? transpose_bytes<true> : transpose_bytes<false>;
+    transpose(size_, from_ + from, axes_.stride[last][0], to_ + to, axes_.stride[across_][1],
+              std::min(kTileRow, axes_.extent[last] - i),
+              std::min(tile_column_, axes_.extent[across_] - j));
   }
 
   Axes axes_;
@@ -92,6 +108,7 @@ class Copy {
   char* to_;
   int size_;
   int across_ = -1;
+  int64_t tile_column_ = 0;
   bool streams_ = false;
 };
 

@@ -18,7 +18,8 @@ constexpr int64_t kBlockBytes = kStreamBlock;
 // Rows shorter than this are staged several at a time.
 constexpr int64_t kShortRow = 64;
 // Inputs whose dense axis is not that of the output are transposed, a tile at a time.
-constexpr int64_t kTileRows = 16, kTileColumns = 128;
+constexpr int64_t kTileRows = 64, kTileBytes = 512;  // of a row, at most those of a block
+constexpr int64_t kLeastTiled = 16;                  // elements of a row
 constexpr int kMostTiled = 3;
 
 // How one operand reaches the loop.
@@ -44,7 +45,7 @@ struct Operand {
 // Memory of one thread's part of a walk.
 struct Blocks {
   alignas(64) char staged[kMaxOperands][kBlockBytes];
-  alignas(64) char tiles[kMostTiled][kTileRows * kTileColumns * 8];
+  alignas(64) char tiles[kMostTiled][kTileRows * kTileBytes];
   alignas(64) char narrowed[kBlockBytes];
 };
 
@@ -85,8 +86,8 @@ class Walk {
       return;
     }
     const int64_t planes = total / (axes_.extent[across_] * axes_.inner_extent());
-    parallel(planes * tiles_along(across_, kTileRows) * tiles_along(axes_.count - 1, kTileColumns),
-             kTileRows * kTileColumns * cost,
+    parallel(planes * tiles_along(across_, kTileRows) * tiles_along(axes_.count - 1, tile_columns_),
+             kTileRows * tile_columns_ * cost,
              [&](int64_t begin, int64_t end) { run_tiles(begin, end); });
   }
 
@@ -150,9 +151,9 @@ class Walk {
   // Compute tiles [begin, end) of the planes that the last axis and `across_` span.
   void run_tiles(int64_t begin, int64_t end) const {
     Blocks blocks;
-    fill_constants(blocks, kTileColumns);
+    fill_constants(blocks, tile_columns_);
     const int last = axes_.count - 1;
-    const int64_t down = tiles_along(across_, kTileRows), along = tiles_along(last, kTileColumns);
+    const int64_t down = tiles_along(across_, kTileRows), along = tiles_along(last, tile_columns_);
     for (int64_t tile = begin; tile < end; ++tile) {
       Position position(axes_, 0);
       int64_t plane = tile / (down * along);
@@ -163,15 +164,15 @@ class Walk {
       }
       int64_t& row = position.index[across_];
       row = tile % down * kTileRows;
-      position.index[last] = tile / down % along * kTileColumns;
+      position.index[last] = tile / down % along * tile_columns_;
       const int64_t rows = std::min(kTileRows, axes_.extent[across_] - row);
-      const int64_t columns = std::min(kTileColumns, position.left_in_row(axes_));
+      const int64_t columns = std::min(tile_columns_, position.left_in_row(axes_));
       for (int i = 0; i < inputs_; ++i) {
         const Operand& operand = operands_[i];
         if (operand.tile < 0) continue;
         transpose_bytes(operand.size, operand.data + position.offset(axes_, i),
                         axes_.inner_stride(i), blocks.tiles[operand.tile],
-                        kTileColumns * operand.size, columns, rows);
+                        tile_columns_ * operand.size, columns, rows);
       }
       compute_tile(blocks, position, rows, columns);
     }
@@ -193,7 +194,7 @@ class Walk {
       data[i] = tiled      ? blocks.tiles[operand.tile]
                 : constant ? blocks.staged[i]
                            : operand.data + position.offset(axes_, i);
-      steps[i] = tiled      ? kTileColumns * operand.size
+      steps[i] = tiled      ? tile_columns_ * operand.size
                  : constant ? 0
                             : axes_.stride[across_][i];
       strides[i] = i == free_constant_ ? 0 : operand.block_size;
@@ -220,7 +221,7 @@ class Walk {
       char* block = blocks.staged[i];
       char* const tiled =
           operand.tile < 0 ? nullptr
-                           : blocks.tiles[operand.tile] + tile_row * kTileColumns * operand.size;
+                           : blocks.tiles[operand.tile] + tile_row * tile_columns_ * operand.size;
       strides[i] = operand.block_size;
       switch (operand.access) {
         case Access::linear: data[i] = operand.data + at * operand.size; break;
@@ -267,7 +268,7 @@ class Walk {
   // Inputs that are dense along one axis, while the output is walked along another.
   void find_tiles() {
     const int last = axes_.count - 1;
-    if (last < 1 || axes_.inner_extent() < kTileRows) return;
+    if (last < 1 || axes_.inner_extent() < kLeastTiled) return;
     int count = 0;
     for (int i = 0; i < inputs_ && count < kMostTiled; ++i) {
       Operand& operand = operands_[i];
@@ -315,6 +316,7 @@ class Walk {
       widest = std::max(widest, operands_[i].block_size);
     }
     block_ = kBlockBytes / widest;
+    tile_columns_ = kTileBytes / widest;
     if (stages_) longest_ = block_;
   }
 
@@ -392,6 +394,7 @@ class Walk {
   int64_t longest_ = std::numeric_limits<int64_t>::max();  // elements of one call of the loop
   int free_constant_ = -1;  // the input that the loop reads without a stride
   int across_ = -1;         // the axis along which tiled inputs are dense
+  int64_t tile_columns_;
   Operand operands_[kMaxOperands];
 };
 

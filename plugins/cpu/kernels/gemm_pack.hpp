@@ -99,8 +99,8 @@ inline void transpose_panel(const void* from, int64_t stride, int64_t bytes, int
     }
   }
 #else
-  transpose_block<uint32_t, 8>(static_cast<const uint32_t*>(from), stride / 4, to, panel, n,
-                               bytes / 4);
+  transpose_block<uint32_t>(static_cast<const uint32_t*>(from), stride / 4, to, panel, n,
+                            bytes / 4);
 #endif
 }
 
@@ -122,10 +122,10 @@ void pack_panel(Plain<T>, Matrix<T> b, int64_t k, int64_t n, T* to) {
     if constexpr (sizeof(T) == 4) {
       transpose_panel(b.data, 4 * b.column, 4 * k, n, reinterpret_cast<uint32_t*>(to));
     } else if constexpr (sizeof(T) == 8) {
-      transpose_block<uint64_t, 4>(reinterpret_cast<const uint64_t*>(b.data), b.column,
-                                   reinterpret_cast<uint64_t*>(to), panel, n, k);
+      transpose_block<uint64_t>(reinterpret_cast<const uint64_t*>(b.data), b.column,
+                                reinterpret_cast<uint64_t*>(to), panel, n, k);
     } else {
-      transpose_block<T, 16 / sizeof(T)>(b.data, b.column, to, panel, n, k);
+      transpose_block<T>(b.data, b.column, to, panel, n, k);
     }
   } else {
     for (int64_t p = 0; p < k; ++p) {

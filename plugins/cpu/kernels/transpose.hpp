@@ -8,97 +8,160 @@
 #include <cstring>
 #include <utility>
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// Register tiles of N x N elements, transposed in log2(N) rounds of shuffles between pairs of rows.
-template <class T, int N>
+// A tile of as many rows as fill a register of kBytes, and 16 bytes of each. Loads put the pieces of rows that
+// lie kColumns apart side by side; interleaving pairs of registers within those pieces, log2(kColumns) times
+// over, is the rest of the transposition.
+template <class T, int kBytes>
 struct Tile {
-  typedef T Row __attribute__((vector_size(N * sizeof(T))));
+  static constexpr int kPiece = 16;
+  static constexpr int kRows = kBytes / sizeof(T), kColumns = kPiece / sizeof(T);
+  typedef T Row __attribute__((vector_size(kBytes)));
+
+  // kStream: around the caches, to whole lines of them.
+  template <bool kStream>
   static void transpose(const T* from, int64_t from_stride, T* to, int64_t to_stride) {
-    Row rows[N];
-    for (int i = 0; i < N; ++i) std::memcpy(&rows[i], from + i * from_stride, sizeof(Row));
-    // Interleaving row i with row i + N/2, log2(N) times over, is the transposition.
-    const auto [low, high] = masks(std::make_integer_sequence<int, N>());
-    for (int round = 1; round < N; round *= 2) {
-      Row next[N];
-      for (int i = 0; i < N / 2; ++i) {
-        next[2 * i] = __builtin_shuffle(rows[i], rows[i + N / 2], low);
-        next[2 * i + 1] = __builtin_shuffle(rows[i], rows[i + N / 2], high);
+    Row rows[kColumns];
+    for (int i = 0; i < kColumns; ++i) rows[i] = load(from + i * from_stride, kColumns * from_stride);
+    const auto [low, high] = masks(std::make_integer_sequence<int, kRows>());
+    for (int round = 1; round < kColumns; round *= 2) {
+      Row next[kColumns];
+      for (int i = 0; i < kColumns / 2; ++i) {
+        next[2 * i] = __builtin_shuffle(rows[i], rows[i + kColumns / 2], low);
+        next[2 * i + 1] = __builtin_shuffle(rows[i], rows[i + kColumns / 2], high);
       }
-      for (int i = 0; i < N; ++i) rows[i] = next[i];
+      for (int i = 0; i < kColumns; ++i) rows[i] = next[i];
     }
-    for (int i = 0; i < N; ++i) std::memcpy(to + i * to_stride, &rows[i], sizeof(Row));
+    for (int i = 0; i < kColumns; ++i) {
+      T* row = to + i * to_stride;
+#if defined(__AVX512F__)
+      if constexpr (kStream && kBytes == 64) {
+        _mm512_stream_si512(reinterpret_cast<__m512i*>(row), reinterpret_cast<__m512i>(rows[i]));
+        continue;
+      }
+#endif
+      std::memcpy(row, &rows[i], sizeof(Row));
+    }
   }
 
  private:
+  // Pieces `step` elements apart. The masks cost less than insertions, which wait for the unit that shuffles.
+  static Row load(const T* from, [[maybe_unused]] int64_t step) {
+    Row result;
+#if defined(__AVX512F__)
+    if constexpr (kBytes == 64) {
+      __m512i pieces = _mm512_castsi128_si512(piece(from));
+      pieces = _mm512_mask_broadcast_i32x4(pieces, 0x00f0, piece(from + step));
+      pieces = _mm512_mask_broadcast_i32x4(pieces, 0x0f00, piece(from + 2 * step));
+      pieces = _mm512_mask_broadcast_i32x4(pieces, 0xf000, piece(from + 3 * step));
+      return reinterpret_cast<Row>(pieces);
+    }
+#endif
+#if defined(__AVX2__)
+    if constexpr (kBytes == 32) {
+      const __m256i first = _mm256_castsi128_si256(piece(from));
+      return reinterpret_cast<Row>(_mm256_inserti128_si256(first, piece(from + step), 1));
+    }
+#endif
+    std::memcpy(&result, from, sizeof result);
+    return result;
+  }
+#if defined(__AVX2__)
+  static __m128i piece(const T* from) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)); }
+#endif
+
   struct Masks {
     Row low, high;
   };
   template <int... I>
   static constexpr Masks masks(std::integer_sequence<int, I...>) {
-    return {Row{static_cast<T>(I / 2 + I % 2 * N)...},
-            Row{static_cast<T>(N / 2 + I / 2 + I % 2 * N)...}};
+    constexpr int n = kColumns;
+    return {Row{static_cast<T>(I / n * n + I % n / 2 + I % 2 * kRows)...},
+            Row{static_cast<T>(I / n * n + n / 2 + I % n / 2 + I % 2 * kRows)...}};
   }
 };
 
-// to[j][i] = from[i][j] for a rows x columns block; strides in elements.
-template <class T, int N>
+// to[j][i] = from[i][j] for a rows x columns block; strides in elements. What is left of the rows goes
+// through smaller registers.
+template <class T, bool kStream = false, int kBytes = kVectorBytes>
 void transpose_block(const T* from, int64_t from_stride, T* to, int64_t to_stride, int64_t rows,
                      int64_t columns) {
-  int64_t i = 0;
-  for (; i + N <= rows; i += N) {
-    int64_t j = 0;
-    for (; j + N <= columns; j += N) {
-      Tile<T, N>::transpose(from + i * from_stride + j, from_stride, to + j * to_stride + i,
-                            to_stride);
+  if constexpr (kBytes < 16) {
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; ++j) to[j * to_stride + i] = from[i * from_stride + j];
     }
-    for (; j < columns; ++j) {
-      for (int64_t k = i; k < i + N; ++k) to[j * to_stride + k] = from[k * from_stride + j];
+  } else {
+    using Tile = Tile<T, kBytes>;
+    int64_t i = 0;
+    for (; i + Tile::kRows <= rows; i += Tile::kRows) {
+      int64_t j = 0;
+      for (; j + Tile::kColumns <= columns; j += Tile::kColumns) {
+        Tile::template transpose<kStream>(from + i * from_stride + j, from_stride,
+                                          to + j * to_stride + i, to_stride);
+      }
+      for (; j < columns; ++j) {
+        for (int64_t k = i; k < i + Tile::kRows; ++k) to[j * to_stride + k] = from[k * from_stride + j];
+      }
     }
-  }
-  for (; i < rows; ++i) {
-    for (int64_t j = 0; j < columns; ++j) to[j * to_stride + i] = from[i * from_stride + j];
+    transpose_block<T, false, kBytes / 2>(from + i * from_stride, from_stride, to + i, to_stride,
+                                          rows - i, columns);
   }
 }
 
-// The same where the rows of `to` meet in a few sets of the first-level cache: whole cache lines are put
-// together before they are written.
-template <class T, int N>
+// The same where the rows of `to` meet in a few sets of the first-level cache: cache lines that take several
+// registers are put together before they are written.
+template <class T>
 void transpose_by_lines(const T* from, int64_t from_stride, T* to, int64_t to_stride, int64_t rows,
                         int64_t columns) {
-  constexpr int line = 64 / sizeof(T);
+  using Tile = Tile<T, kVectorBytes>;
+  constexpr int line = 64 / sizeof(T), width = Tile::kColumns;
   int64_t i = 0;
   for (; i + line <= rows; i += line) {
     int64_t j = 0;
-    for (; j + line <= columns; j += line) {
-      alignas(64) T lines[line * line];
-      const T* corner = from + i * from_stride + j;
-      for (int k = 0; k < line; k += N) {
-        for (int l = 0; l < line; l += N) {
-          Tile<T, N>::transpose(corner + k * from_stride + l, from_stride, lines + l * line + k, line);
-        }
+    for (; j + width <= columns; j += width) {
+      alignas(64) T lines[width * line];
+      for (int k = 0; k < line; k += Tile::kRows) {
+        Tile::template transpose<false>(from + (i + k) * from_stride + j, from_stride,
+                                        lines + k, line);
       }
-      for (int k = 0; k < line; ++k) std::memcpy(to + (j + k) * to_stride + i, lines + k * line, 64);
+      for (int k = 0; k < width; ++k) std::memcpy(to + (j + k) * to_stride + i, lines + k * line, 64);
     }
-    transpose_block<T, N>(from + i * from_stride + j, from_stride, to + j * to_stride + i, to_stride,
-                          line, columns - j);
+    transpose_block(from + i * from_stride + j, from_stride, to + j * to_stride + i, to_stride, line, columns - j);
   }
-  transpose_block<T, N>(from + i * from_stride, from_stride, to + i, to_stride, rows - i, columns);
+  transpose_block(from + i * from_stride, from_stride, to + i, to_stride, rows - i, columns);
+}
+
+// Whether a transposition to `to` may go around the caches: in registers that are lines of them.
+inline bool streams_transposed(const char* to, int64_t to_stride) {
+  return kVectorBytes == 64 && (reinterpret_cast<intptr_t>(to) | to_stride) % 64 == 0;
 }
 
 // The same for elements of `size` bytes, up to 8, and strides in bytes.
+template <bool kStream = false>
 inline void transpose_bytes(int size, const char* from, int64_t from_stride, char* to,
                             int64_t to_stride, int64_t rows, int64_t columns) {
-  const auto run = [&]<class T, int N>(Type<T>, std::integral_constant<int, N>) {
-    const auto transpose = to_stride % 1024 == 0 ? transpose_by_lines<T, N> : transpose_block<T, N>;
+  const auto run = [&]<class T>(Type<T>) {
+    const bool by_lines = kVectorBytes < 64 && to_stride % 1024 == 0;
+    // Rows that far apart meet in one set of the first-level cache, which holds eight of them. Where those of
+    // `to` do as well, whole lines count for more.
+    const bool narrow =
+        kVectorBytes == 64 && !kStream && from_stride % 4096 == 0 && to_stride % 4096 != 0;
+    const auto transpose = by_lines ? transpose_by_lines<T>
+                           : narrow ? transpose_block<T, false, 32>
+                                    : transpose_block<T, kStream>;
     transpose(reinterpret_cast<const T*>(from), from_stride / size, reinterpret_cast<T*>(to),
               to_stride / size, rows, columns);
   };
   switch (size) {
-    case 1: return run(Type<uint8_t>{}, std::integral_constant<int, 16>{});
-    case 2: return run(Type<uint16_t>{}, std::integral_constant<int, 8>{});
-    case 4: return run(Type<uint32_t>{}, std::integral_constant<int, 8>{});
-    default: return run(Type<uint64_t>{}, std::integral_constant<int, 4>{});
+    case 1: return run(Type<uint8_t>{});
+    case 2: return run(Type<uint16_t>{});
+    case 4: return run(Type<uint32_t>{});
+    default: return run(Type<uint64_t>{});
   }
 }
 
