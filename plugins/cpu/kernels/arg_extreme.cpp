@@ -72,12 +72,11 @@ struct LaneWinners {
   typename L::Indices first = {};  // number of the register's first element
   typename L::Indices nan = {};
 
-  void meet(const T* x, int64_t i) {
-    const typename L::Vector lanes = L::load(x + i);
+  void meet(typename L::Vector lanes, typename L::Indices at) {
     const typename L::Indices leads = Max ? lanes > best : lanes < best;
     if constexpr (std::is_floating_point_v<T>) nan |= lanes != lanes;
     best = leads ? lanes : best;
-    first = leads ? static_cast<typename L::Index>(i) - typename L::Indices{} : first;
+    first = leads ? at : first;
   }
   // Of the same lanes at other places: the earlier of equals.
   void meet(const LaneWinners& other) {
@@ -96,13 +95,20 @@ int64_t winner_in_lanes(const T* x, int64_t n) {
   using L = Lanes<T>;
   constexpr int width = L::count;
   LaneWinners<Max, T> winners[teams];
+  const auto all = [](int64_t i) {
+    return static_cast<typename L::Index>(i) - typename L::Indices{};
+  };
+  for (int t = 0; t < teams; ++t) winners[t].best = L::load(x + t * width);
+  // A team counts registers as if it were the first: one count for all.
   int64_t i = 0;
-  for (LaneWinners<Max, T>& each : winners) each.best = L::load(x);
-  for (; i + teams * width <= n; i += teams * width) {
-    for (int t = 0; t < teams; ++t) winners[t].meet(x, i + t * width);
+  typename L::Indices at = {};
+  for (; i + teams * width <= n; i += teams * width, at += teams * width) {
+    for (int t = 0; t < teams; ++t) winners[t].meet(L::load(x + i + t * width), at);
   }
-  for (; i + width <= n; i += width) winners[0].meet(x, i);
-  if (i < n) winners[teams - 1].meet(x, n - width);  // again some that were met before
+  for (int t = 1; t < teams; ++t) winners[t].first += t * width;
+  for (; i + width <= n; i += width) winners[0].meet(L::load(x + i), all(i));
+  // Again some that were met before.
+  if (i < n) winners[teams - 1].meet(L::load(x + n - width), all(n - width));
   for (int t = 1; t < teams; ++t) winners[0].meet(winners[t]);
   if constexpr (std::is_floating_point_v<T>) {
     if (chosen_bits(winners[0].nan) != 0)
