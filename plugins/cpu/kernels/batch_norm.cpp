@@ -8,7 +8,7 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
-constexpr int64_t kColumns = 64;
+constexpr int64_t kColumns = 256;  // side by side, at most
 
 struct Channels {
   int64_t batch, count, size;  // x is [batch, count, size]
@@ -33,10 +33,11 @@ void for_channels(const Channels& channels, int64_t work, Planes planes, Columns
     });
     return;
   }
-  const int64_t blocks = (channels.count + kColumns - 1) / kColumns;
-  parallel(blocks, channels.batch * kColumns * work, [&](int64_t begin, int64_t end) {
+  const int64_t together = columns_together(channels.count, kColumns);
+  const int64_t blocks = (channels.count + together - 1) / together;
+  parallel(blocks, channels.batch * together * work, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      columns(i * kColumns, std::min(kColumns, channels.count - i * kColumns));
+      columns(i * together, std::min(together, channels.count - i * together));
     }
   });
 }

@@ -5,6 +5,8 @@
 
 #include "rows.hpp"
 
+#include <tenon/parallel.hpp>
+
 namespace tenon::cpu::TENON_CPU_ISA {
 
 template <class T>
@@ -44,6 +46,12 @@ inline Moments<T> moments_of(const T* x, int64_t n) {
   return result;
 }
 
+// Columns side by side that one task takes: long runs of memory, but a share for every thread.
+inline int64_t columns_together(int64_t width, int64_t most) {
+  const int64_t share = (width + host->thread_count() - 1) / host->thread_count();
+  return std::clamp<int64_t>((share + 63) / 64 * 64, 64, most);
+}
+
 // Of up to `Columns` columns side by side, whose rows are `stride` apart.
 template <class T, int Columns>
 struct ColumnMoments {
@@ -57,22 +65,35 @@ struct ColumnMoments {
       const int64_t length = std::min(block, rows - at);
       const T* from = x + at * stride;
       T part_mean[Columns] = {}, part_squares[Columns] = {};
-      for (int64_t i = 0; i < length; ++i) {
-        for (int64_t j = 0; j < columns; ++j) part_mean[j] += from[i * stride + j];
-      }
+      add_rows(from, length, stride, columns, part_mean, [](T value, int64_t) { return value; });
       for (int64_t j = 0; j < columns; ++j) part_mean[j] /= static_cast<T>(length);
-      for (int64_t i = 0; i < length; ++i) {
-        for (int64_t j = 0; j < columns; ++j) {
-          const T distance = from[i * stride + j] - part_mean[j];
-          part_squares[j] += distance * distance;
-        }
-      }
+      add_rows(from, length, stride, columns, part_squares, [&](T value, int64_t j) {
+        const T distance = value - part_mean[j];
+        return distance * distance;
+      });
       const T before = static_cast<T>(at), share = static_cast<T>(length) / static_cast<T>(at + length);
       for (int64_t j = 0; j < columns; ++j) {
         const T distance = part_mean[j] - mean[j];
         squares[j] += part_squares[j] + distance * distance * before * share;
         mean[j] += distance * share;
       }
+    }
+  }
+
+ private:
+  // sum[j] += f(x[i][j], j), four rows at a time, so that sums are seldom written.
+  template <class F>
+  static void add_rows(const T* x, int64_t rows, int64_t stride, int64_t columns, T* sum, F f) {
+    int64_t i = 0;
+    for (; i + 4 <= rows; i += 4) {
+      const T *a = x + i * stride, *b = a + stride, *c = b + stride, *d = c + stride;
+#pragma GCC ivdep
+      for (int64_t j = 0; j < columns; ++j) sum[j] += (f(a[j], j) + f(b[j], j)) + (f(c[j], j) + f(d[j], j));
+    }
+    for (; i < rows; ++i) {
+      const T* a = x + i * stride;
+#pragma GCC ivdep
+      for (int64_t j = 0; j < columns; ++j) sum[j] += f(a[j], j);
     }
   }
 };

@@ -10,7 +10,7 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
-constexpr int64_t kColumns = 64;
+constexpr int64_t kColumns = 64, kMomentColumns = 256;  // side by side, at most
 constexpr int64_t kSegment = 1 << 16;  // of one long row, for one task
 
 // x as [outer, length, inner] around the reduced axes, in the order of the axes or as they lie in
@@ -82,19 +82,20 @@ int32_t neighbours_in_memory(const tenon_value* args, uint32_t) {
 // rows(i) for every slice along the last axes, columns(offset, at, count) for blocks of others,
 // where `offset` is that of the block in x and `at` that in out.
 template <class Rows, class Columns>
-void for_slices(const ReducedBlock& block, int64_t work, Rows rows, Columns columns) {
+void for_slices(const ReducedBlock& block, int64_t work, int64_t most, Rows rows, Columns columns) {
   if (block.inner == 1) {
     parallel(block.outer, block.length * work, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) rows(i);
     });
     return;
   }
-  const int64_t groups = (block.inner + kColumns - 1) / kColumns;
-  parallel(block.outer * groups, block.length * kColumns * work, [&](int64_t begin, int64_t end) {
+  const int64_t together = columns_together(block.inner, most);
+  const int64_t groups = (block.inner + together - 1) / together;
+  parallel(block.outer * groups, block.length * together * work, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t outer = i / groups, column = i % groups * kColumns;
+      const int64_t outer = i / groups, column = i % groups * together;
       columns(outer * block.length * block.inner + column, outer * block.inner + column,
-              std::min(kColumns, block.inner - column));
+              std::min(together, block.inner - column));
     }
   });
 }
@@ -121,9 +122,10 @@ tenon_status run_var(tenon_ctx* ctx, const ReducedBlock& block, const T* x, doub
     return TENON_OK;
   }
   for_slices(
-      block, 2, [=](int64_t i) { out[i] = moments_of(x + i * n, n).squares / divisor; },
+      block, 2, kMomentColumns,
+      [=](int64_t i) { out[i] = moments_of(x + i * n, n).squares / divisor; },
       [=, inner = block.inner](int64_t offset, int64_t at, int64_t columns) {
-        const ColumnMoments<T, kColumns> moments(x + offset, n, inner, columns);
+        const ColumnMoments<T, kMomentColumns> moments(x + offset, n, inner, columns);
         for (int64_t j = 0; j < columns; ++j) out[at + j] = moments.squares[j] / divisor;
       });
   return TENON_OK;
@@ -157,7 +159,7 @@ void run_logsumexp(const ReducedBlock& block, const T* x, T* out) {
     return;
   }
   for_slices(
-      block, 8,
+      block, 8, kColumns,
       [=](int64_t i) {
         const T* row = x + i * n;
         const T top = anchor(max_row(row, n));
