@@ -38,36 +38,40 @@ bool is_dense(const tenon_value& value) {
 
 // Depthwise convolutions read channels side by side anyway, and those of single pixels are products
 // of matrices; others are better off with a copy. Arguments of all three end alike.
-bool is_pointwise(const int64_t* kernel, const tenon_value& image, const tenon_value* args) {
-  const auto all = [](const tenon_value& list, int64_t number) {
-    const auto* each = static_cast<const int64_t*>(list.v.p);
-    return std::all_of(each, each + list.aux, [&](int64_t one) { return one == number; });
-  };
-  const auto& x = *static_cast<const tenon_tensor*>(image.v.p);
-  return kernel[2] == 1 && kernel[3] == 1 && all(args[3], 1) && all(args[4], 0) &&
-         x.shape[2] * x.shape[3] >= kFewestPointwise && kDtypeSize[x.dtype] >= 2;
+bool is_pointwise(const int64_t* kernel, int dtype, int64_t results, const tenon_value* args) {
+  const auto* padding = static_cast<const int64_t*>(args[4].v.p);
+  return kernel[2] == 1 && kernel[3] == 1 && results >= kFewestPointwise &&
+         kDtypeSize[dtype] >= 2 &&
+         std::all_of(padding, padding + args[4].aux, [](int64_t side) { return side == 0; });
 }
 int32_t takes_channels_last(const tenon_value* args, uint32_t) {
   const int64_t groups = args[6].v.i;
   if (!is_channels_last(args[0]) || !is_dense(args[1]) || !is_dense(args[2])) return false;
+  const auto* x = static_cast<const tenon_tensor*>(args[0].v.p);
   const auto* weight = static_cast<const tenon_tensor*>(args[1].v.p);
+  int64_t stride[2];
+  read_pair(static_cast<const int64_t*>(args[3].v.p), args[3].aux, 1, stride);
+  const int64_t results = ((x->shape[2] - 1) / stride[0] + 1) * ((x->shape[3] - 1) / stride[1] + 1);
   return (groups > 1 && is_channels_last(args[0], groups)) ||
-         is_pointwise(weight->shape, args[0], args);
+         is_pointwise(weight->shape, x->dtype, results, args);
 }
 int32_t grad_takes_channels_last(const tenon_value* args, uint32_t) {
   const int64_t groups = args[6].v.i;
   if (!is_channels_last(args[0]) || !is_dense(args[1])) return false;
+  const auto* grad = static_cast<const tenon_tensor*>(args[0].v.p);
   const auto* weight = static_cast<const tenon_tensor*>(args[1].v.p);
   const auto* stride = static_cast<const int64_t*>(args[3].v.p);
   return (groups > 1 && is_channels_last(args[0], groups) &&
           std::all_of(stride, stride + args[3].aux, [](int64_t step) { return step == 1; })) ||
-         is_pointwise(weight->shape, args[0], args);
+         is_pointwise(weight->shape, grad->dtype, grad->shape[2] * grad->shape[3], args);
 }
 int32_t weight_grad_takes_channels_last(const tenon_value* args, uint32_t) {
   const int64_t groups = args[6].v.i;
+  const auto* grad = static_cast<const tenon_tensor*>(args[0].v.p);
   const auto* x = static_cast<const tenon_tensor*>(args[1].v.p);
   if (is_channels_last(args[0]) && is_channels_last(args[1]) &&
-      is_pointwise(static_cast<const int64_t*>(args[2].v.p), args[1], args)) {
+      is_pointwise(static_cast<const int64_t*>(args[2].v.p), x->dtype,
+                   grad->shape[2] * grad->shape[3], args)) {
     return true;
   }
   const bool first = is_channels_last(args[0], groups), second = is_channels_last(args[1], groups);
@@ -210,11 +214,9 @@ TENON_BOX_conv2d(conv2d_boxed, conv2d)
     return weight->dtype == TENON_DTYPE_F64 ? run(Type<double>{}) : run(Type<float>{});
   }
   if (is_channels_last(*grad_out) || suits_pointwise(s, grad_out->dtype)) {
-    ConvShapes turn = s;
-    std::swap(turn.channels, turn.filters);
     return with_float(weight->dtype, [&]<class T>(Type<T>) {
-      return run_pointwise<T>(ctx, turn, images_of(grad_out), data_of<T>(weight), true, nullptr,
-                              data_of<T>(out), err);
+      return run_pointwise_input_grad<T>(ctx, s, images_of(grad_out), data_of<T>(weight),
+                                         data_of<T>(out), err);
     });
   }
   if (is_reduced_float(weight->dtype)) {
@@ -247,7 +249,11 @@ TENON_BOX_conv2d_input_grad(conv2d_input_grad_boxed, conv2d_input_grad)
   const ConvShapes s = shapes_of(x->shape, out->shape, grad_out->shape, stride, stride_count,
                                  padding, padding_count, dilation, dilation_count, groups);
   const bool side_by_side = is_channels_last(*x) && is_channels_last(*grad_out);
-  if (grad_out->numel > 0 && !s.is_depthwise() && (side_by_side || suits_pointwise(s, x->dtype))) {
+  // 16-bit floats are products of pairs, or widened on their way; other ways would widen them
+  // first.
+  const bool halves = kDtypeSize[x->dtype] == 2;
+  if (grad_out->numel > 0 && !s.is_depthwise() &&
+      (side_by_side || (halves && suits_pointwise(s, x->dtype)))) {
     return with_float(x->dtype, [&]<class T>(Type<T>) {
       return run_pointwise_weight_grad<T>(ctx, s, images_of(grad_out), images_of(x),
                                           data_of<T>(out), err);
@@ -272,6 +278,13 @@ TENON_BOX_conv2d_input_grad(conv2d_input_grad_boxed, conv2d_input_grad)
                           dilation, dilation_count, groups, out);
   }
   const auto run = [&]<class T>(Type<T>) {
+    if (s.is_strided_pointwise() && s.results() > 0) {
+      Images seen = images_of(x);
+      const tenon_status status = gather_pixels<T>(ctx, s, &seen, err);
+      if (status != TENON_OK) return status;
+      return run_weight_grad<T>(ctx, flattened(without_stride(s)), data_of<T>(grad_out),
+                                static_cast<const T*>(seen.data), data_of<T>(out), err);
+    }
     return run_weight_grad<T>(ctx, s, data_of<T>(grad_out), data_of<T>(x), data_of<T>(out), err);
   };
   return x->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions of single pixels as products of matrices that lie in memory already: images whose
-// channels are side by side are [pixel, channel], others [channel, pixel].
+// channels are side by side are [pixel, channel], others [channel, pixel]. Where there is a stride,
+// the pixels that are seen are put side by side first.
 #pragma once
 
 #include "channel_blocks.hpp"
@@ -14,10 +15,12 @@ namespace tenon::cpu::TENON_CPU_ISA {
 // by side.
 inline constexpr int64_t kFewestPointwise = 128;
 
-// 16-bit floats are products of pairs, or widened on their way; the other ways would widen them
-// first.
+// 16-bit floats are products of pairs, or widened on their way: the other ways would widen them
+// first. Those serve small planes of others better.
 inline bool suits_pointwise(const ConvShapes& s, int dtype) {
-  return s.is_pointwise() && s.pixels() >= kFewestPointwise && kDtypeSize[dtype] == 2;
+  const bool single = (s.is_pointwise() || s.is_strided_pointwise()) && !s.is_depthwise();
+  const int64_t fewest = kDtypeSize[dtype] == 2 ? kFewestPointwise : 4 * kFewestPointwise;
+  return single && kDtypeSize[dtype] >= 2 && s.results() >= fewest;
 }
 
 template <class T>
@@ -31,11 +34,67 @@ tenon_status pointwise_product(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, 
   }
 }
 
+// The pixels of x that a strided convolution sees, in the same layout.
+template <class T>
+tenon_status gather_pixels(tenon_ctx* ctx, const ConvShapes& s, Images* x, tenon_err* err) {
+  void* memory = nullptr;
+  const auto bytes = static_cast<uint64_t>(s.batch * s.channels * s.results()) * sizeof(T);
+  if (const tenon_status status = host->scratch(ctx, bytes, &memory, err); status != TENON_OK) {
+    return status;
+  }
+  const Images from = *x;
+  const bool planes = from.pixel == 1;
+  // Rows of results: of one channel, or of all.
+  const int64_t rows = s.batch * (planes ? s.channels : 1) * s.rows;
+  const int64_t row = s.columns * (planes ? 1 : s.channels);
+  parallel(rows, row, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t plane = i / s.rows, y = i % s.rows * s.stride[0];
+      const T* pixels = static_cast<const T*>(from.data) + y * s.width * from.pixel;
+      pixels += planes ? plane / s.channels * from.image + plane % s.channels * from.channel
+                       : plane * from.image;
+      T* to = static_cast<T*>(memory) + i * row;
+      if (planes) {
+        for (int64_t j = 0; j < s.columns; ++j) to[j] = pixels[j * s.stride[1]];
+      } else {
+        for (int64_t j = 0; j < s.columns; ++j, to += s.channels) {
+          std::copy_n(pixels + j * s.stride[1] * from.pixel, s.channels, to);
+        }
+      }
+    }
+  });
+  const int64_t results = s.results();
+  *x = {memory, from.dtype, s.channels * results, planes ? results : 1, planes ? 1 : s.channels};
+  return TENON_OK;
+}
+
+// The opposite: dense planes of results to their pixels, among zeros.
+template <class T>
+void spread_pixels(const ConvShapes& s, const T* from, T* x) {
+  parallel(s.batch * s.channels, s.pixels(), [&](int64_t begin, int64_t end) {
+    for (int64_t plane = begin; plane < end; ++plane) {
+      const T* row = from + plane * s.results();
+      T* to = x + plane * s.pixels();
+      std::fill_n(to, s.pixels(), T(0));
+      for (int64_t i = 0; i < s.rows; ++i, row += s.columns) {
+        T* pixels = to + i * s.stride[0] * s.width;
+        for (int64_t j = 0; j < s.columns; ++j) pixels[j * s.stride[1]] = row[j];
+      }
+    }
+  });
+}
+
 // out[image, group] = weight[group] * x[image, group], and the bias. With `turned` the same for the
 // gradient of the pixels: s has its filters for channels, and the weight is read as its transpose.
 template <class T>
-tenon_status run_pointwise(tenon_ctx* ctx, const ConvShapes& s, const Images& x, const T* weight,
-                           bool turned, const T* bias, T* out, tenon_err* err) {
+tenon_status run_pointwise(tenon_ctx* ctx, ConvShapes s, Images x, const T* weight, bool turned,
+                           const T* bias, T* out, tenon_err* err) {
+  if (s.is_strided_pointwise()) {
+    if (const tenon_status status = gather_pixels<T>(ctx, s, &x, err); status != TENON_OK) {
+      return status;
+    }
+    s = without_stride(s);
+  }
   const int64_t pixels = s.pixels(), channels = s.group_channels(), filters = s.group_filters();
   if (bias) {
     parallel(s.batch * s.filters, pixels, [&](int64_t begin, int64_t end) {
@@ -54,6 +113,23 @@ tenon_status run_pointwise(tenon_ctx* ctx, const ConvShapes& s, const Images& x,
   return pointwise_product<T>(ctx, filters, pixels, channels, of_weight,
                               {static_cast<const T*>(x.data), x.channel, x.pixel}, out,
                               bias != nullptr, batch, err);
+}
+
+// The gradient of the pixels.
+template <class T>
+tenon_status run_pointwise_input_grad(tenon_ctx* ctx, const ConvShapes& s, const Images& grad,
+                                      const T* weight, T* x, tenon_err* err) {
+  ConvShapes turn = without_stride(s);
+  std::swap(turn.channels, turn.filters);
+  if (s.is_pointwise()) return run_pointwise<T>(ctx, turn, grad, weight, true, nullptr, x, err);
+  void* memory = nullptr;
+  const auto bytes = static_cast<uint64_t>(s.batch * s.channels * s.results()) * sizeof(T);
+  tenon_status status = host->scratch(ctx, bytes, &memory, err);
+  if (status != TENON_OK) return status;
+  T* seen = static_cast<T*>(memory);
+  status = run_pointwise<T>(ctx, turn, grad, weight, true, nullptr, seen, err);
+  if (status == TENON_OK) spread_pixels(s, seen, x);
+  return status;
 }
 
 // The same numbers with their channels side by side: one matrix for all images.
@@ -83,9 +159,14 @@ tenon_status with_channels_last(tenon_ctx* ctx, const ConvShapes& s, int64_t cha
 
 // weight[group] = grad[group] * x[group], over the pixels of all images.
 template <class T>
-tenon_status run_pointwise_weight_grad(tenon_ctx* ctx, const ConvShapes& s, Images grad, Images x,
+tenon_status run_pointwise_weight_grad(tenon_ctx* ctx, ConvShapes s, Images grad, Images x,
                                        T* weight, tenon_err* err) {
-  tenon_status status = with_channels_last<T>(ctx, s, s.filters, &grad, err);
+  tenon_status status = TENON_OK;
+  if (s.is_strided_pointwise()) {
+    status = gather_pixels<T>(ctx, s, &x, err);
+    s = without_stride(s);
+  }
+  if (status == TENON_OK) status = with_channels_last<T>(ctx, s, s.filters, &grad, err);
   if (status == TENON_OK) status = with_channels_last<T>(ctx, s, s.channels, &x, err);
   if (status != TENON_OK) return status;
   const int64_t channels = s.group_channels(), filters = s.group_filters();

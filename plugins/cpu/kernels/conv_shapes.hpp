@@ -19,10 +19,20 @@ struct ConvShapes : Window {
   // Every filter sees one channel.
   bool is_depthwise() const { return groups > 1 && channels == groups; }
   // The image already is the matrix that it would be unrolled into.
-  bool is_pointwise() const {
-    return taps() == 1 && stride[0] == 1 && stride[1] == 1 && padding[0] == 0 && padding[1] == 0;
-  }
+  bool is_pointwise() const { return sees_single_pixels() && stride[0] == 1 && stride[1] == 1; }
+  // Some of its pixels are.
+  bool is_strided_pointwise() const { return sees_single_pixels() && !is_pointwise(); }
+
+ private:
+  bool sees_single_pixels() const { return taps() == 1 && padding[0] == 0 && padding[1] == 0; }
 };
+
+// The pointwise convolution over the pixels that a strided one sees.
+inline ConvShapes without_stride(ConvShapes s) {
+  s.height = s.rows, s.width = s.columns;
+  s.stride[0] = s.stride[1] = 1;
+  return s;
+}
 
 // A channel of a pointwise convolution as a single row: longer runs.
 inline ConvShapes flattened(ConvShapes s) {
