@@ -80,6 +80,50 @@ def test_largest(pooling, dtype, device):
         np.testing.assert_array_equal(numbers(places), want[1])
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bfloat16"])
+def test_largest_alone(pooling, dtype, device):
+    """Without indices: the same numbers, by another way."""
+    image, kernel, stride, padding, dilation, ceil_mode = pooling
+    skip_unserved(device, dtype)
+    rng = np.random.default_rng(4)
+    x = rng.integers(-9, 9, image).astype(np.float64)
+    if dtype != "int32":
+        x[rng.random(x.shape) < 0.02] = np.nan
+        x[rng.random(x.shape) < 0.2] = -np.inf
+    tensor = tenon.tensor(x, device=device).to(getattr(tenon, dtype))
+    settings = (kernel, stride, padding, dilation, ceil_mode)
+    for each in (tensor, channels_last(tensor)):
+        want, _ = tenon.max_pool2d_with_indices(each, *settings)
+        np.testing.assert_array_equal(numbers(tenon.max_pool2d(each, *settings)), numbers(want))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_gradient_of_largest(pooling, dtype, device):
+    """It goes to the first of equals, and to the first NaN."""
+    image, kernel, stride, padding, dilation, ceil_mode = pooling
+    skip_unserved(device, dtype)
+    rng = np.random.default_rng(6)
+    x = rng.integers(-3, 3, image).astype(np.float64)
+    settings = (kernel, stride, padding, dilation, ceil_mode)
+    if has_empty_windows(x, *settings):
+        pytest.skip("windows of nothing but padding")
+    x[rng.random(x.shape) < 0.02] = np.nan
+    x[rng.random(x.shape) < 0.2] = -np.inf
+    values, places = max_pool2d(x, *settings)
+    grad = rng.integers(-4, 4, values.shape).astype(np.float64)
+    want = np.zeros_like(x).reshape(*x.shape[:2], -1)
+    n, c = np.indices(values.shape)[:2]
+    np.add.at(want, (n, c, places), grad)
+    tensor, grads = (
+        tenon.tensor(each, device=device).to(getattr(tenon, dtype)) for each in (x, grad)
+    )
+    for layout in (lambda x: x, channels_last):
+        leaf = layout(tensor).detach()
+        leaf.requires_grad = True
+        (got,) = tenon.grad(tenon.max_pool2d(leaf, *settings), leaf, layout(grads))
+        np.testing.assert_array_equal(numbers(got), want.reshape(x.shape))
+
+
 def shares(x, grad, kernel, stride, padding, ceil_mode, count_padding):
     """The gradient of an average: every window's, shared by the elements that it counts."""
     kernel, padding = pair(kernel), pair(padding)

@@ -18,6 +18,22 @@ class ChannelWindows {
   ChannelWindows(const Window& w, int64_t images, int64_t channels)
       : w_(w), images_(images), channels_(channels), step_((channels + 15) / 16 * 16 + 16) {}
 
+  tenon_status largest(tenon_ctx* ctx, const T* x, T* values, tenon_err* err) const {
+    const auto fold = [&](const Taps& taps, int64_t, int64_t, const T* first, int64_t, T* to,
+                          int64_t*) {
+      by_vectors<kWindowLanes<T>>(channels_, [&]<int Lanes>(int64_t c) {
+        using Vectors = WindowVectors<T, Lanes>;
+        auto largest =
+            taps.count > 0 ? Vectors::load(first + c) : lowest<T>() - typename Vectors::Values{};
+        for (int64_t t = 1; t < taps.count; ++t) {
+          largest = larger(largest, Vectors::load(first + taps.elements[t] + c));
+        }
+        Vectors::store(to + c, largest);
+      });
+    };
+    return run(ctx, x, values, nullptr, err, fold);
+  }
+
   tenon_status largest(tenon_ctx* ctx, const T* x, T* values, int64_t* indices,
                        tenon_err* err) const {
     using Place = typename WindowVectors<T, 1>::Place;

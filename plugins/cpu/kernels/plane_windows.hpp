@@ -24,94 +24,6 @@ class PlaneWindows {
     rows_ = std::clamp<int64_t>(1 + (most - down) / w.stride[0], 1, w.rows);
   }
 
-  tenon_status largest(tenon_ctx* ctx, const T* x, T* values, int64_t* indices,
-                       tenon_err* err) const {
-    using Place = typename WindowVectors<T, 1>::Place;
-    // The first pixel inside the image that each column of windows sees.
-    const auto prepare = [&](void* memory) {
-      for (int64_t j = 0; j < w_.columns; ++j) {
-        static_cast<Place*>(memory)[j] = static_cast<Place>(Span(w_, 1, j).first);
-      }
-    };
-    const auto fold = [&]<int Step, int Count>(const Taps& taps, const Rows& rows,
-                                               const void* memory, T*) {
-      by_vectors<kWindowLanes<T>>(w_.columns, [&]<int Lanes>(int64_t j) {
-        using Vectors = WindowVectors<T, Lanes>;
-        using Places = typename Vectors::Places;
-        const Places first = Vectors::load_places(static_cast<const Place*>(memory) + j);
-        const int64_t left = j * w_.stride[1] - w_.padding[1];
-        const Places across = Vectors::counted() * static_cast<Place>(w_.stride[1]);
-        for (int64_t i = 0; i < rows.count; ++i) {
-          const T* from = rows.pixels + i * rows.down + j * Step;
-          const int64_t top = (rows.first + i) * w_.stride[0] - w_.padding[0];
-          const auto seen = static_cast<Place>(Span(w_, 0, rows.first + i).first * w_.width);
-          const Places at = across + static_cast<Place>(top * w_.width + left);
-          typename Vectors::Largest largest{lowest<T>() - typename Vectors::Values{}, first + seen};
-          for_taps<Count>(taps, [&](int64_t t) {
-            largest.see(Vectors::template load_every<Step>(from + taps.offsets[t]),
-                        at + static_cast<Place>(taps.pixels[t]));
-          });
-          const int64_t to = rows.result + i * w_.columns + j;
-          largest.store(values + to, indices + to);
-        }
-      });
-    };
-    return run(ctx, x, lowest<T>(), prepare, fold, err);
-  }
-
-  tenon_status average(tenon_ctx* ctx, const T* x, bool count_padding, T* out,
-                       tenon_err* err) const {
-    // The share of an element in windows that count so many rows.
-    const auto prepare = [&](void* memory) {
-      for (int64_t rows = 0; rows <= w_.kernel[0]; ++rows) {
-        T* shares = static_cast<T*>(memory) + rows * w_.columns;
-        for (int64_t j = 0; j < w_.columns; ++j) {
-          const int64_t count = rows * counted(w_, 1, j, count_padding);
-          shares[j] = T(1) / static_cast<T>(std::max<int64_t>(1, count));
-        }
-      }
-    };
-    const auto add_up = [&]<int Step, int Count>(const Taps& taps, const Rows& rows,
-                                                 const void* memory) {
-      by_vectors<kWindowLanes<T>>(w_.columns, [&]<int Lanes>(int64_t j) {
-        using Vectors = WindowVectors<T, Lanes>;
-        for (int64_t i = 0; i < rows.count; ++i) {
-          const T* from = rows.pixels + i * rows.down + j * Step;
-          typename Vectors::Values sum = {};
-          for_taps<Count>(taps, [&](int64_t t) {
-            sum += Vectors::template load_every<Step>(from + taps.offsets[t]);
-          });
-          const T* shares = static_cast<const T*>(memory) +
-                            counted(w_, 0, rows.first + i, count_padding) * w_.columns;
-          Vectors::store(out + rows.result + i * w_.columns + j, sum * Vectors::load(shares + j));
-        }
-      });
-    };
-    const auto fold = [&]<int Step, int Count>(const Taps& taps, const Rows& rows,
-                                               const void* memory, T* line) {
-      if (Step == 2 || taps.count <= 9) {
-        return add_up.template operator()<Step, Count>(taps, rows, memory);
-      }
-      // First the rows, then the columns of their sum.
-      const Taps columns{w_.kernel[1], taps.offsets, taps.pixels};
-      for (int64_t i = 0; i < rows.count; ++i) {
-        by_vectors<kWindowLanes<T>>(row_, [&]<int Lanes>(int64_t j) {
-          typename WindowVectors<T, Lanes>::Values sum = {};
-          for (int64_t t = 0; t < taps.count; t += w_.kernel[1]) {
-            sum += WindowVectors<T, Lanes>::load(rows.pixels + i * rows.down + taps.offsets[t] + j);
-          }
-          WindowVectors<T, Lanes>::store(line + j, sum);
-        });
-        const Rows row{rows.first + i, 1, line, 0, rows.result + i * w_.columns};
-        add_up.template operator()<Step, 0>(columns, row, memory);
-      }
-    };
-    return run(ctx, x, T(0), prepare, fold, err);
-  }
-
- private:
-  static constexpr int64_t kBandBytes = 16 * 1024;  // half of a first-level cache
-
   // Where the taps of a window lie: in what is read, and in pixels of the image.
   struct Taps {
     int64_t count;
@@ -125,7 +37,7 @@ class PlaneWindows {
     int64_t down, result;
   };
 
-  int64_t taps() const { return w_.kernel[0] * w_.kernel[1]; }
+  const Window& window() const { return w_; }
 
   // All taps; Count of them, if that is known.
   template <int Count, class F>
@@ -138,14 +50,13 @@ class PlaneWindows {
     }
   }
 
-  // fold<Step, Count>(taps, rows, memory, line): `memory` is what prepare(memory) filled in,
-  // w.columns elements of 8 bytes for each row of a kernel and one more; `line` has room for a row
-  // of pixels.
+  // fold<Step, Count>(taps, rows, memory, own): `memory` is what prepare(memory) filled in, an
+  // element of 8 bytes for each column of windows; `own` has room for the results of the rows.
   template <class Prepare, class Fold>
   tenon_status run(tenon_ctx* ctx, const T* x, T outside, Prepare&& prepare, Fold&& fold,
                    tenon_err* err) const {
     void* shared = nullptr;
-    const int64_t shared_size = 2 * taps() + (w_.kernel[0] + 1) * w_.columns;
+    const int64_t shared_size = 2 * taps() + w_.columns;
     const tenon_status status =
         host->scratch(ctx, static_cast<uint64_t>(shared_size) * sizeof(int64_t), &shared, err);
     if (status != TENON_OK) return status;
@@ -161,46 +72,53 @@ class PlaneWindows {
       all.pixels[t] = u * w_.dilation[0] * w_.width + v * w_.dilation[1];
       all.offsets[t] = as_they_are_ ? all.pixels[t] : padded.offset(0, u, v);
     }
-    const auto fold_rows = [&](const Rows& rows, T* line) {
+    const auto fold_rows = [&](const Rows& rows, T* own) {
       if (as_they_are_ && w_.stride[1] == 2) {
-        taps() == 4 ? fold.template operator()<2, 4>(all, rows, prepared, line)
-                    : fold.template operator()<2, 0>(all, rows, prepared, line);
+        taps() == 4 ? fold.template operator()<2, 4>(all, rows, prepared, own)
+                    : fold.template operator()<2, 0>(all, rows, prepared, own);
       } else {
-        taps() == 9 ? fold.template operator()<1, 9>(all, rows, prepared, line)
-                    : fold.template operator()<1, 0>(all, rows, prepared, line);
+        taps() == 9 ? fold.template operator()<1, 9>(all, rows, prepared, own)
+                    : fold.template operator()<1, 0>(all, rows, prepared, own);
       }
     };
     const int64_t results = w_.rows * w_.columns, size = w_.height * w_.width;
     // Some planes at a time: what lies outside of them is written once.
     const int64_t together = std::clamp<int64_t>(planes_ / (8 * host->thread_count()), 1, 32);
     const int64_t band_size = as_they_are_ ? 0 : padded.count(1);
-    return parallel_with_memory(
-        ctx, (planes_ + together - 1) / together,
-        together * results * (taps() + 4) / kWindowLanes<T> * 2,
-        (band_size + row_) * static_cast<int64_t>(sizeof(T)), err, [&](int64_t item, void* memory) {
-          T *band = static_cast<T*>(memory), *line = band + band_size;
-          const int64_t last = std::min(planes_, (item + 1) * together);
-          if (!as_they_are_ && rows_ == w_.rows) padded.clear(1, band, outside);
-          for (int64_t p = item * together; p < last; ++p) {
-            const T* plane = x + p * size;
-            for (int64_t top = 0; top < w_.rows; top += rows_) {
-              const int64_t down = w_.stride[0] * row_;
-              Rows rows{top, std::min(rows_, w_.rows - top), plane + top * down, down,
-                        p * results + top * w_.columns};
-              if (!as_they_are_) {
-                Window part = w_;
-                part.rows = rows.count;
-                part.padding[0] = w_.padding[0] - top * w_.stride[0];
-                const PaddedPlanes<T> pixels(part);
-                if (rows_ < w_.rows) pixels.clear(1, band, outside);
-                pixels.fill(plane, 1, band);
-                rows.pixels = band;
-              }
-              fold_rows(rows, line);
-            }
-          }
-        });
+    return parallel_with_memory(ctx, (planes_ + together - 1) / together,
+                                together * results * (taps() + 4) / kWindowLanes<T> * 2,
+                                (band_size + rows_ * w_.columns) * static_cast<int64_t>(sizeof(T)),
+                                err, [&](int64_t item, void* memory) {
+                                  T *band = static_cast<T*>(memory), *own = band + band_size;
+                                  const int64_t last = std::min(planes_, (item + 1) * together);
+                                  if (!as_they_are_ && rows_ == w_.rows)
+                                    padded.clear(1, band, outside);
+                                  for (int64_t p = item * together; p < last; ++p) {
+                                    const T* plane = x + p * size;
+                                    for (int64_t top = 0; top < w_.rows; top += rows_) {
+                                      const int64_t down = w_.stride[0] * row_;
+                                      Rows rows{top, std::min(rows_, w_.rows - top),
+                                                plane + top * down, down,
+                                                p * results + top * w_.columns};
+                                      if (!as_they_are_) {
+                                        Window part = w_;
+                                        part.rows = rows.count;
+                                        part.padding[0] = w_.padding[0] - top * w_.stride[0];
+                                        const PaddedPlanes<T> pixels(part);
+                                        if (rows_ < w_.rows) pixels.clear(1, band, outside);
+                                        pixels.fill(plane, 1, band);
+                                        rows.pixels = band;
+                                      }
+                                      fold_rows(rows, own);
+                                    }
+                                  }
+                                });
   }
+
+ private:
+  static constexpr int64_t kBandBytes = 16 * 1024;  // half of a first-level cache
+
+  int64_t taps() const { return w_.kernel[0] * w_.kernel[1]; }
 
   const Window w_;
   int64_t planes_, rows_, row_;  // rows_: of windows in a band; row_: elements of one row of pixels

@@ -4,7 +4,8 @@
 #include "channel_windows.hpp"
 #include "kernel.hpp"
 #include "parallel_memory.hpp"
-#include "plane_windows.hpp"
+#include "plane_folds.hpp"
+#include "plane_largest.hpp"
 #include "window.hpp"
 
 #include <atomic>
@@ -29,37 +30,24 @@ Window window_of(const int64_t* image, const int64_t* result, const int64_t* ker
   return w;
 }
 
-// One window, wherever it lies.
-template <class T>
-void max_window(const Window& w, const Span& down, const Span& across, const T* x, T* value,
-                int64_t* index) {
-  if (down.count == 0 || across.count == 0) {  // nothing but padding
-    *value = lowest<T>();
-    *index = 0;
-    return;
-  }
-  int64_t place = down.first * w.width + across.first;
-  T best = x[place];
-  for (int64_t y = down.first; y < down.end; y += w.dilation[0]) {
-    const T* row = x + y * w.width;
-    for (int64_t z = across.first; z < across.end; z += w.dilation[1]) {
-      const bool leads = !(row[z] <= best) & (best == best);
-      best = leads ? row[z] : best;
-      place = leads ? y * w.width + z : place;
+// see(result, value, place) for all windows, one by one.
+template <class T, class See>
+void for_windows(const Window& w, int64_t planes, const T* x, See&& see) {
+  const int64_t results = w.rows * w.columns;
+  parallel(planes, 4 * results * w.kernel[0] * w.kernel[1], [&](int64_t begin, int64_t end) {
+    for (int64_t plane = begin; plane < end; ++plane) {
+      int64_t at = plane * results;
+      for (int64_t i = 0; i < w.rows; ++i) {
+        const Span down(w, 0, i);
+        for (int64_t j = 0; j < w.columns; ++j) {
+          T value;
+          int64_t place;
+          max_window(w, down, Span(w, 1, j), x + plane * w.height * w.width, &value, &place);
+          see(at++, value, place);
+        }
+      }
     }
-  }
-  *value = best;
-  *index = place;
-}
-
-template <class T>
-void max_plane(const Window& w, const T* x, T* values, int64_t* indices) {
-  for (int64_t i = 0; i < w.rows; ++i) {
-    const Span down(w, 0, i);
-    for (int64_t j = 0; j < w.columns; ++j) {
-      max_window(w, down, Span(w, 1, j), x, values++, indices++);
-    }
-  }
+  });
 }
 
 // Whether every window sees a pixel.
@@ -96,6 +84,12 @@ int32_t takes_channels_last(const tenon_value* args, uint32_t) {
   return x->dtype == TENON_DTYPE_F32 || x->dtype == TENON_DTYPE_F64;
 }
 
+// Planes that vectors of windows can be taken of; 32 bits hold a place of float32.
+bool suits_vectors(const Window& w, int dtype) {
+  return (dtype == TENON_DTYPE_F32 || dtype == TENON_DTYPE_F64) &&
+         w.height * w.width <= std::numeric_limits<int32_t>::max() && all_see(w);
+}
+
 tenon_status max_pool2d_with_indices(tenon_ctx* ctx, const tenon_tensor* x,
                                      const int64_t* kernel_size, uint64_t kernel_size_count,
                                      const int64_t* stride, uint64_t stride_count,
@@ -117,25 +111,85 @@ tenon_status max_pool2d_with_indices(tenon_ctx* ctx, const tenon_tensor* x,
           .largest(ctx, data_of<T>(x), data_of<T>(values), data_of<int64_t>(indices), err);
     });
   }
-  const int64_t in = plane_size(x), out = plane_size(values);
-  const bool vectors = x->dtype == TENON_DTYPE_F32 || x->dtype == TENON_DTYPE_F64;
-  if (vectors && in <= std::numeric_limits<int32_t>::max() && all_see(w)) {
+  if (suits_vectors(w, x->dtype)) {
     return with_vectors(x->dtype, [&]<class T>(Type<T>) {
-      return PlaneWindows<T>(w, planes_of(x))
-          .largest(ctx, data_of<T>(x), data_of<T>(values), data_of<int64_t>(indices), err);
+      return largest_of_planes<T>(ctx, PlaneWindows<T>(w, planes_of(x)), data_of<T>(x),
+                                  data_of<T>(values), data_of<int64_t>(indices), err);
     });
   }
   with_real(x->dtype, [&]<class T>(Type<T>) {
-    parallel(planes_of(x), 4 * out * w.kernel[0] * w.kernel[1], [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        max_plane(w, data_of<T>(x) + i * in, data_of<T>(values) + i * out,
-                  data_of<int64_t>(indices) + i * out);
-      }
-    });
+    T* to = data_of<T>(values);
+    int64_t* places = data_of<int64_t>(indices);
+    for_windows(w, planes_of(x), data_of<T>(x),
+                [&](int64_t at, T value, int64_t place) { to[at] = value, places[at] = place; });
   });
   return TENON_OK;
 }
 TENON_BOX_max_pool2d_with_indices(max_pool2d_with_indices_boxed, max_pool2d_with_indices)
+
+    tenon_status
+    max_pool2d(tenon_ctx* ctx, const tenon_tensor* x, const int64_t* kernel_size,
+               uint64_t kernel_size_count, const int64_t* stride, uint64_t stride_count,
+               const int64_t* padding, uint64_t padding_count, const int64_t* dilation,
+               uint64_t dilation_count, int32_t ceil_mode, tenon_tensor* out, tenon_err* err) {
+  if (is_reduced_float(x->dtype)) {
+    return run_as_float32(max_pool2d, ctx, err, x, kernel_size, kernel_size_count, stride,
+                          stride_count, padding, padding_count, dilation, dilation_count, ceil_mode,
+                          out);
+  }
+  if (out->numel == 0) return TENON_OK;
+  const Window w = window_of(x->shape, out->shape, kernel_size, kernel_size_count, stride,
+                             stride_count, padding, padding_count, dilation, dilation_count);
+  if (is_channels_last(*x)) {
+    return with_vectors(x->dtype, [&]<class T>(Type<T>) {
+      return ChannelWindows<T>(w, x->shape[0], x->shape[1])
+          .largest(ctx, data_of<T>(x), data_of<T>(out), err);
+    });
+  }
+  if (x->dtype == TENON_DTYPE_F32 || x->dtype == TENON_DTYPE_F64) {
+    return with_vectors(x->dtype, [&]<class T>(Type<T>) {
+      return largest_of_planes<T>(ctx, w, planes_of(x), data_of<T>(x), data_of<T>(out), err);
+    });
+  }
+  with_real(x->dtype, [&]<class T>(Type<T>) {
+    T* to = data_of<T>(out);
+    for_windows(w, planes_of(x), data_of<T>(x),
+                [&](int64_t at, T value, int64_t) { to[at] = value; });
+  });
+  return TENON_OK;
+}
+TENON_BOX_max_pool2d(max_pool2d_boxed, max_pool2d)
+
+    tenon_status
+    max_pool2d_input_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_tensor* x,
+                          const tenon_tensor* largest, const int64_t* kernel_size,
+                          uint64_t kernel_size_count, const int64_t* stride, uint64_t stride_count,
+                          const int64_t* padding, uint64_t padding_count, const int64_t* dilation,
+                          uint64_t dilation_count, int32_t ceil_mode, tenon_tensor* out,
+                          tenon_err* err) {
+  if (is_reduced_float(x->dtype)) {
+    return run_as_float32(max_pool2d_input_grad, ctx, err, grad_out, x, largest, kernel_size,
+                          kernel_size_count, stride, stride_count, padding, padding_count, dilation,
+                          dilation_count, ceil_mode, out);
+  }
+  if (out->numel == 0) return TENON_OK;
+  const Window w = window_of(x->shape, grad_out->shape, kernel_size, kernel_size_count, stride,
+                             stride_count, padding, padding_count, dilation, dilation_count);
+  return with_vectors(x->dtype, [&]<class T>(Type<T>) -> tenon_status {
+    if (suits_vectors(w, x->dtype)) {
+      return largest_grad_of_planes<T>(ctx, PlaneWindows<T>(w, planes_of(x)), data_of<T>(grad_out),
+                                       data_of<T>(x), data_of<T>(largest), data_of<T>(out), err);
+    }
+    const int64_t results = w.rows * w.columns, size = w.height * w.width;
+    const T* grad = data_of<T>(grad_out);
+    T* to = data_of<T>(out);
+    std::fill_n(to, out->numel, T(0));
+    for_windows(w, planes_of(x), data_of<T>(x),
+                [&](int64_t at, T, int64_t place) { to[at / results * size + place] += grad[at]; });
+    return TENON_OK;
+  });
+}
+TENON_BOX_max_pool2d_input_grad(max_pool2d_input_grad_boxed, max_pool2d_input_grad)
 
     tenon_status
     max_pool2d_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_tensor* indices,
@@ -202,8 +256,8 @@ TENON_BOX_max_pool2d_grad(max_pool2d_grad_boxed, max_pool2d_grad)
     });
   }
   return with_vectors(x->dtype, [&]<class T>(Type<T>) {
-    return PlaneWindows<T>(w, planes_of(x))
-        .average(ctx, data_of<T>(x), count_include_pad != 0, data_of<T>(out), err);
+    return average_of_planes<T>(ctx, w, planes_of(x), data_of<T>(x), count_include_pad != 0,
+                                data_of<T>(out), err);
   });
 }
 TENON_BOX_avg_pool2d(avg_pool2d_boxed, avg_pool2d)
@@ -231,11 +285,15 @@ TENON_BOX_avg_pool2d_grad(avg_pool2d_grad_boxed, avg_pool2d_grad)
 
     const tenon_kernel_def kKernels[] = {
         TENON_KERNEL_max_pool2d_with_indices(max_pool2d_with_indices, nullptr, kReals, 0, 0),
+        TENON_KERNEL_max_pool2d(max_pool2d, nullptr, kReals, 0, 0),
+        TENON_KERNEL_max_pool2d_input_grad(max_pool2d_input_grad, nullptr, kFloats, 0, 0),
         TENON_KERNEL_max_pool2d_grad(max_pool2d_grad, nullptr, kReals, 0, 0),
         TENON_KERNEL_avg_pool2d(avg_pool2d, nullptr, kFloats, 0, 0),
         TENON_KERNEL_avg_pool2d_grad(avg_pool2d_grad, nullptr, kFloats, 0, 0),
         with_can_run(TENON_KERNEL_max_pool2d_with_indices(max_pool2d_with_indices, nullptr, kReals,
                                                           TENON_KERNEL_STRIDED, 1),
+                     takes_channels_last),
+        with_can_run(TENON_KERNEL_max_pool2d(max_pool2d, nullptr, kReals, TENON_KERNEL_STRIDED, 1),
                      takes_channels_last),
         with_can_run(TENON_KERNEL_avg_pool2d(avg_pool2d, nullptr, kFloats, TENON_KERNEL_STRIDED, 1),
                      takes_channels_last)};

@@ -16,6 +16,12 @@ namespace tenon::cpu::TENON_CPU_ISA {
 template <class T>
 inline constexpr bool kHasWindowVectors = std::is_same_v<T, float> || std::is_same_v<T, double>;
 
+// The larger of each two, or the first NaN.
+template <class Values>
+[[gnu::always_inline]] inline Values larger(Values best, Values value) {
+  return (~(value <= best) & (best == best)) ? value : best;
+}
+
 template <class T, int Lanes>
 struct WindowVectors {
   using Place = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
