@@ -92,7 +92,7 @@ struct Widened : Plain<float> {
 #elif defined(__F16C__)
       return Operand(_mm256_cvtph_ps(__m128i(bits)));
 #else
-      Operand wide;
+      Operand wide{};
       for (int l = 0; l < kOperand; ++l) wide[l] = from[l];
       return wide;
 #endif

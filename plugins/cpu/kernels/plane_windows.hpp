@@ -50,8 +50,8 @@ class PlaneWindows {
     }
   }
 
-  // fold<Step, Count>(taps, rows, memory, own): `memory` is what prepare(memory) filled in, an
-  // element of 8 bytes for each column of windows; `own` has room for the results of the rows.
+  // fold<Step, Count>(taps, rows, memory): `memory` is what prepare(memory) filled in, an element
+  // of 8 bytes for each column of windows.
   template <class Prepare, class Fold>
   tenon_status run(tenon_ctx* ctx, const T* x, T outside, Prepare&& prepare, Fold&& fold,
                    tenon_err* err) const {
@@ -72,47 +72,45 @@ class PlaneWindows {
       all.pixels[t] = u * w_.dilation[0] * w_.width + v * w_.dilation[1];
       all.offsets[t] = as_they_are_ ? all.pixels[t] : padded.offset(0, u, v);
     }
-    const auto fold_rows = [&](const Rows& rows, T* own) {
+    const auto fold_rows = [&](const Rows& rows) {
       if (as_they_are_ && w_.stride[1] == 2) {
-        taps() == 4 ? fold.template operator()<2, 4>(all, rows, prepared, own)
-                    : fold.template operator()<2, 0>(all, rows, prepared, own);
+        taps() == 4 ? fold.template operator()<2, 4>(all, rows, prepared)
+                    : fold.template operator()<2, 0>(all, rows, prepared);
       } else {
-        taps() == 9 ? fold.template operator()<1, 9>(all, rows, prepared, own)
-                    : fold.template operator()<1, 0>(all, rows, prepared, own);
+        taps() == 9 ? fold.template operator()<1, 9>(all, rows, prepared)
+                    : fold.template operator()<1, 0>(all, rows, prepared);
       }
     };
     const int64_t results = w_.rows * w_.columns, size = w_.height * w_.width;
     // Some planes at a time: what lies outside of them is written once.
     const int64_t together = std::clamp<int64_t>(planes_ / (8 * host->thread_count()), 1, 32);
     const int64_t band_size = as_they_are_ ? 0 : padded.count(1);
+    const auto work = [&](int64_t item, void* memory) {
+      T* band = static_cast<T*>(memory);
+      const int64_t last = std::min(planes_, (item + 1) * together);
+      if (!as_they_are_ && rows_ == w_.rows) padded.clear(1, band, outside);
+      for (int64_t p = item * together; p < last; ++p) {
+        const T* plane = x + p * size;
+        for (int64_t top = 0; top < w_.rows; top += rows_) {
+          const int64_t down = w_.stride[0] * row_;
+          Rows rows{top, std::min(rows_, w_.rows - top), plane + top * down, down,
+                    p * results + top * w_.columns};
+          if (!as_they_are_) {
+            Window part = w_;
+            part.rows = rows.count;
+            part.padding[0] = w_.padding[0] - top * w_.stride[0];
+            const PaddedPlanes<T> pixels(part);
+            if (rows_ < w_.rows) pixels.clear(1, band, outside);
+            pixels.fill(plane, 1, band);
+            rows.pixels = band;
+          }
+          fold_rows(rows);
+        }
+      }
+    };
     return parallel_with_memory(ctx, (planes_ + together - 1) / together,
                                 together * results * (taps() + 4) / kWindowLanes<T> * 2,
-                                (band_size + rows_ * w_.columns) * static_cast<int64_t>(sizeof(T)),
-                                err, [&](int64_t item, void* memory) {
-                                  T *band = static_cast<T*>(memory), *own = band + band_size;
-                                  const int64_t last = std::min(planes_, (item + 1) * together);
-                                  if (!as_they_are_ && rows_ == w_.rows)
-                                    padded.clear(1, band, outside);
-                                  for (int64_t p = item * together; p < last; ++p) {
-                                    const T* plane = x + p * size;
-                                    for (int64_t top = 0; top < w_.rows; top += rows_) {
-                                      const int64_t down = w_.stride[0] * row_;
-                                      Rows rows{top, std::min(rows_, w_.rows - top),
-                                                plane + top * down, down,
-                                                p * results + top * w_.columns};
-                                      if (!as_they_are_) {
-                                        Window part = w_;
-                                        part.rows = rows.count;
-                                        part.padding[0] = w_.padding[0] - top * w_.stride[0];
-                                        const PaddedPlanes<T> pixels(part);
-                                        if (rows_ < w_.rows) pixels.clear(1, band, outside);
-                                        pixels.fill(plane, 1, band);
-                                        rows.pixels = band;
-                                      }
-                                      fold_rows(rows, own);
-                                    }
-                                  }
-                                });
+                                band_size * static_cast<int64_t>(sizeof(T)), err, work);
   }
 
  private:

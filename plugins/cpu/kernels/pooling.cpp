@@ -161,37 +161,6 @@ TENON_BOX_max_pool2d_with_indices(max_pool2d_with_indices_boxed, max_pool2d_with
 TENON_BOX_max_pool2d(max_pool2d_boxed, max_pool2d)
 
     tenon_status
-    max_pool2d_input_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_tensor* x,
-                          const tenon_tensor* largest, const int64_t* kernel_size,
-                          uint64_t kernel_size_count, const int64_t* stride, uint64_t stride_count,
-                          const int64_t* padding, uint64_t padding_count, const int64_t* dilation,
-                          uint64_t dilation_count, int32_t ceil_mode, tenon_tensor* out,
-                          tenon_err* err) {
-  if (is_reduced_float(x->dtype)) {
-    return run_as_float32(max_pool2d_input_grad, ctx, err, grad_out, x, largest, kernel_size,
-                          kernel_size_count, stride, stride_count, padding, padding_count, dilation,
-                          dilation_count, ceil_mode, out);
-  }
-  if (out->numel == 0) return TENON_OK;
-  const Window w = window_of(x->shape, grad_out->shape, kernel_size, kernel_size_count, stride,
-                             stride_count, padding, padding_count, dilation, dilation_count);
-  return with_vectors(x->dtype, [&]<class T>(Type<T>) -> tenon_status {
-    if (suits_vectors(w, x->dtype)) {
-      return largest_grad_of_planes<T>(ctx, PlaneWindows<T>(w, planes_of(x)), data_of<T>(grad_out),
-                                       data_of<T>(x), data_of<T>(largest), data_of<T>(out), err);
-    }
-    const int64_t results = w.rows * w.columns, size = w.height * w.width;
-    const T* grad = data_of<T>(grad_out);
-    T* to = data_of<T>(out);
-    std::fill_n(to, out->numel, T(0));
-    for_windows(w, planes_of(x), data_of<T>(x),
-                [&](int64_t at, T, int64_t place) { to[at / results * size + place] += grad[at]; });
-    return TENON_OK;
-  });
-}
-TENON_BOX_max_pool2d_input_grad(max_pool2d_input_grad_boxed, max_pool2d_input_grad)
-
-    tenon_status
     max_pool2d_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_tensor* indices,
                     const int64_t* shape, uint64_t shape_count, tenon_tensor* out, tenon_err* err) {
   if (is_reduced_float(out->dtype)) {
@@ -286,7 +255,6 @@ TENON_BOX_avg_pool2d_grad(avg_pool2d_grad_boxed, avg_pool2d_grad)
     const tenon_kernel_def kKernels[] = {
         TENON_KERNEL_max_pool2d_with_indices(max_pool2d_with_indices, nullptr, kReals, 0, 0),
         TENON_KERNEL_max_pool2d(max_pool2d, nullptr, kReals, 0, 0),
-        TENON_KERNEL_max_pool2d_input_grad(max_pool2d_input_grad, nullptr, kFloats, 0, 0),
         TENON_KERNEL_max_pool2d_grad(max_pool2d_grad, nullptr, kReals, 0, 0),
         TENON_KERNEL_avg_pool2d(avg_pool2d, nullptr, kFloats, 0, 0),
         TENON_KERNEL_avg_pool2d_grad(avg_pool2d_grad, nullptr, kFloats, 0, 0),

@@ -192,8 +192,7 @@ void bounds(Session& session) {
 // Operators whose sums kernels may take in any order, if they say so.
 bool may_vary(const Subject& subject, const std::set<std::string>& flagged) {
   static const std::set<std::string> kScattering = {"scatter_add", "index_add", "index_put",
-                                                    "embedding_grad", "max_pool2d_grad",
-                                                    "max_pool2d_input_grad"};
+                                                    "embedding_grad", "max_pool2d_grad"};
   return flagged.count(subject.def().name) || kScattering.count(subject.name);
 }
 
