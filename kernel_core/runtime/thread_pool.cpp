@@ -23,6 +23,7 @@ namespace {
 
 constexpr int32_t kMaxThreads = 1024;
 constexpr int32_t kChunksPerThread = 4;  // enough to even out threads of unequal speed
+constexpr uint32_t kFirstClaim = 2;      // chunks; there are enough left to even out
 // The gap between calls of an eager program.
 constexpr auto kSpinTime = std::chrono::microseconds(300);
 
@@ -39,10 +40,10 @@ inline void pause_briefly() {
 struct Split {
   int64_t begin;
   uint64_t range;
-  uint64_t unit;
   uint64_t units_each;
   uint32_t longer;
-  uint32_t chunks;
+  uint16_t unit;
+  uint16_t chunks;
 
   uint64_t offset(uint32_t index) const {
     if (index == chunks) return range;
@@ -52,31 +53,13 @@ struct Split {
 
 Split split_range(int64_t begin, uint64_t range, uint64_t grain, int32_t threads) {
   uint64_t most = static_cast<uint64_t>(threads) * kChunksPerThread;
-  uint64_t unit = range / most >= 1024 ? 64 : 1;
+  uint16_t unit = range / most >= 1024 ? 64 : 1;
   uint64_t units = range / unit;
   uint64_t least = (grain - 1) / unit + 1;
   uint64_t chunks = std::clamp<uint64_t>(units / least, 1, most);
   auto longer = static_cast<uint32_t>(units % chunks);
-  return {begin, range, unit, units / chunks, longer, static_cast<uint32_t>(chunks)};
+  return {begin, range, units / chunks, longer, unit, static_cast<uint16_t>(chunks)};
 }
-
-// Note [One word per region]
-//
-// `ticket` holds the region's chunk count and how many of its chunks were claimed from the front
-// and from the back. Adding one to either claims a chunk, and the value returned says which, and
-// whether there was one left. So a worker needs nothing but the ticket to know that it holds work;
-// and while it does, the region cannot end, hence the other members keep still. A late worker
-// claims a chunk that does not exist and leaves. The caller claims from the front and workers from
-// the back: each begins where it began in the last region of that size, and finds in its cache what
-// it touched then.
-struct alignas(64) Region {
-  std::atomic<uint64_t> ticket{0};
-  std::atomic<uint32_t> done{0};  // chunks finished, by whomever
-  Split split = {};
-  tenon_range_fn fn = nullptr;
-  void* user = nullptr;
-  struct Failure* failure = nullptr;  // the caller's
-};
 
 // What the first chunk that threw has thrown; the caller throws it on.
 struct Failure {
@@ -84,52 +67,85 @@ struct Failure {
   std::exception_ptr exception;
 };
 
-constexpr uint64_t kFront = 1, kBack = 1 << 24;
-static_assert(kMaxThreads * kChunksPerThread < 1 << 16);
-constexpr uint64_t fresh_ticket(uint32_t chunks) { return uint64_t{chunks} << 48; }
-constexpr uint32_t chunk_count(uint64_t ticket) { return static_cast<uint32_t>(ticket >> 48); }
-constexpr uint32_t from_front(uint64_t ticket) { return ticket % kBack; }
-constexpr uint32_t from_back(uint64_t ticket) { return ticket / kBack % kBack; }
-constexpr bool has_work(uint64_t ticket) {
-  return from_front(ticket) + from_back(ticket) < chunk_count(ticket);
+// Note [One word, one line]
+//
+// `ticket` holds the region's chunk count, how many of its chunks were claimed from the front and
+// from the back, and how many the workers have finished. Adding to either end claims chunks, and the
+// value returned says which, and whether there were any left. So a worker needs nothing but
+// the ticket to know that it holds work; and while it does, the region cannot end, hence the other
+// members keep still. A late worker claims a chunk that does not exist and leaves. The caller claims
+// from the front and workers from the back: each begins where it began in the last region of that
+// size, and finds in its cache what it touched then.
+//
+// A region costs as many times 50 to 100 ns as its cache lines move between processors. Hence all of
+// it is one line, and a worker says that a chunk is finished as it claims the next one.
+struct alignas(64) Region {
+  std::atomic<uint64_t> ticket{0};
+  Split split = {};
+  tenon_range_fn fn = nullptr;
+  void* user = nullptr;
+  Failure* failure = nullptr;  // the caller's
+};
+static_assert(sizeof(Region) == 64);
+
+// A ticket has four fields of 16 bits. A thread may add to one twice when no chunk is left.
+constexpr uint64_t kBack = 1, kFinished = kBack << 16, kChunks = kFinished << 16,
+                   kFront = kChunks << 16;
+static_assert(kMaxThreads * (kChunksPerThread + 2 * kFirstClaim) < 1 << 16);
+constexpr uint32_t field(uint64_t ticket, uint64_t unit) { return ticket / unit % (1 << 16); }
+constexpr uint32_t unclaimed(uint64_t ticket) {
+  uint32_t chunks = field(ticket, kChunks), claimed = field(ticket, kFront) + field(ticket, kBack);
+  return claimed < chunks ? chunks - claimed : 0;
 }
 
 struct Pool {
   Region region;
+  // Of callers.
   alignas(64) std::atomic<bool> busy{false};  // a region is running or the pool is changing
-  std::atomic<bool> stopping{false};
-  std::atomic<int32_t> threads{0};  // 0: not decided yet
-  int32_t workers = 0;              // started; guarded by busy
-  std::atomic<int32_t> alive{0};    // workers that have not left their loop
+  std::atomic<int32_t> threads{0};            // 0: not decided yet
+  int32_t workers = 0;                        // started; guarded by busy
+  // Of waiting workers; hardly ever written.
   alignas(64) std::atomic<int32_t> sleepers{0};
   std::atomic<int32_t> wake{0};               // changes when sleepers are to look again
   std::atomic<int32_t> caller_processor{-1};  // when it last woke or started workers
+  std::atomic<bool> stopping{false};
+  std::atomic<int32_t> alive{0};  // workers that have not left their loop
 };
 
 constinit Pool pool;
 constinit thread_local bool inside_region = false;
 
 // In unsigned arithmetic, which may wrap: a range can be longer than INT64_MAX.
-void run_chunk(uint32_t index) {
+void run_chunks(uint32_t first, uint32_t count) {
   const Region& region = pool.region;
   uint64_t begin = static_cast<uint64_t>(region.split.begin);
   try {
-    region.fn(region.user, static_cast<int64_t>(begin + region.split.offset(index)),
-              static_cast<int64_t>(begin + region.split.offset(index + 1)));
+    region.fn(region.user, static_cast<int64_t>(begin + region.split.offset(first)),
+              static_cast<int64_t>(begin + region.split.offset(first + count)));
   } catch (...) {
     if (!region.failure->is_taken.exchange(true))
       region.failure->exception = std::current_exception();
   }
 }
 
-// Claim and run chunks from one end until none is left; returns how many this thread ran.
-uint32_t run_chunks(uint64_t end) {
-  uint32_t count = 0;
-  for (;;) {
-    uint64_t ticket = pool.region.ticket.fetch_add(end, std::memory_order_acq_rel);
-    if (!has_work(ticket)) return count;
-    run_chunk(end == kFront ? from_front(ticket) : chunk_count(ticket) - 1 - from_back(ticket));
-    ++count;
+// Claim and run chunks from the front until none is left; returns how many.
+uint32_t run_front() {
+  for (uint32_t count = 0;; ++count) {
+    uint64_t ticket = pool.region.ticket.fetch_add(kFront, std::memory_order_acquire);
+    if (unclaimed(ticket) == 0) return count;
+    run_chunks(field(ticket, kFront), 1);
+    if (unclaimed(ticket) == 1) return count + 1;
+  }
+}
+
+// The same from the back. Once the last one is said to be finished, the region may end.
+void run_back() {
+  uint64_t ticket = pool.region.ticket.fetch_add(kFirstClaim * kBack, std::memory_order_acquire);
+  uint32_t count = std::min(unclaimed(ticket), kFirstClaim);
+  while (count > 0) {
+    run_chunks(field(ticket, kChunks) - field(ticket, kBack) - count, count);
+    ticket = pool.region.ticket.fetch_add(kBack + count * kFinished, std::memory_order_acq_rel);
+    count = std::min(unclaimed(ticket), 1u);
   }
 }
 
@@ -153,7 +169,7 @@ void wake_workers(int32_t count) {
 }
 
 bool wanted() {
-  return has_work(pool.region.ticket.load(std::memory_order_seq_cst)) ||
+  return unclaimed(pool.region.ticket.load(std::memory_order_seq_cst)) > 0 ||
          pool.stopping.load(std::memory_order_seq_cst);
 }
 
@@ -163,9 +179,10 @@ void wait_for_work() {
   auto deadline = std::chrono::steady_clock::now() + kSpinTime;
   do {
     for (int i = 0; i < 64; ++i) {
-      if (wanted()) return;
+      if (unclaimed(pool.region.ticket.load(std::memory_order_relaxed)) > 0) return;
       pause_briefly();
     }
+    if (wanted()) return;
   } while (std::chrono::steady_clock::now() < deadline);
   // Announce first, look again, then sleep: a caller publishes first and looks for sleepers after.
   pool.sleepers.fetch_add(1, std::memory_order_seq_cst);
@@ -179,8 +196,7 @@ void* worker_main(void*) {
   inside_region = true;  // whatever runs here is part of a region
   leave_caller();
   while (!pool.stopping.load(std::memory_order_acquire)) {
-    if (uint32_t count = run_chunks(kBack))
-      pool.region.done.fetch_add(count, std::memory_order_release);
+    run_back();
     wait_for_work();
   }
   pool.alive.fetch_sub(1, std::memory_order_release);
@@ -245,8 +261,9 @@ void stop_workers() {
 
 // The last chunks may be with workers. Usually they are about to finish; if one has lost its
 // processor, give ours away.
-void wait_until_done(uint32_t chunks) {
-  for (int spins = 0; pool.region.done.load(std::memory_order_acquire) < chunks; ++spins) {
+void wait_for_workers(uint32_t chunks) {
+  for (int spins = 0; field(pool.region.ticket.load(std::memory_order_acquire), kFinished) < chunks;
+       ++spins) {
     if (spins < 4096)
       pause_briefly();
     else
@@ -255,23 +272,22 @@ void wait_until_done(uint32_t chunks) {
 }
 
 // With `busy` held.
-void run_region(const Split& split, tenon_range_fn fn, void* user) {
+void run_region(const Split& split, tenon_range_fn fn, void* user, Failure* failure) {
   Region& region = pool.region;
   region.split = split;
   region.fn = fn;
   region.user = user;
-  region.done.store(0, std::memory_order_relaxed);
-  // Publish with the first chunk claimed for the caller.
-  region.ticket.exchange(fresh_ticket(split.chunks) + kFront, std::memory_order_seq_cst);
+  region.failure = failure;
+  uint32_t own = std::clamp(split.chunks - 1u, 1u, kFirstClaim);
+  // Publish with the first chunks claimed for the caller.
+  region.ticket.exchange(split.chunks * kChunks + own * kFront, std::memory_order_seq_cst);
   if (pool.sleepers.load(std::memory_order_seq_cst) > 0) {
     pool.caller_processor.store(sched_getcpu(), std::memory_order_relaxed);
-    wake_workers(static_cast<int32_t>(split.chunks) - 1);
+    wake_workers(split.chunks - 1);
   }
-  run_chunk(0);
-  uint32_t own = 1 + run_chunks(kFront);
-  if (own == split.chunks) return;
-  region.done.fetch_add(own, std::memory_order_relaxed);
-  wait_until_done(split.chunks);
+  run_chunks(0, own);
+  own += run_front();
+  wait_for_workers(split.chunks - own);
 }
 
 int32_t processor_count() {
@@ -307,8 +323,7 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, tenon_range_fn fn, 
   ensure_workers(threads);
   inside_region = true;
   Failure failure;
-  pool.region.failure = &failure;
-  run_region(split_range(begin, range, least, threads), fn, user);
+  run_region(split_range(begin, range, least, threads), fn, user, &failure);
   inside_region = false;
   pool.busy.store(false, std::memory_order_release);
   if (failure.exception) [[unlikely]]
