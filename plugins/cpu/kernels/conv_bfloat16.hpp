@@ -64,7 +64,7 @@ inline tenon_status run_forward_bfloat16(tenon_ctx* ctx, const ConvShapes& s, co
                             {filters * depth},
                             {pairs.group_channels() * s.pixels()},
                             {filters * s.results()}};
-  const Tiles tiles(filters, s.batch * s.results(), depth, kPanel<uint32_t>, filters, kBlockN,
+  const Tiles tiles(Type<uint32_t>{}, filters, s.batch * s.results(), depth, filters, kBlockN,
                     groups);
   const int64_t packed = blocked_bytes<ChannelPairs>(tiles.rows(), tiles.columns());
   const int64_t sums = tiles.rows() * tiles.columns() * static_cast<int64_t>(sizeof(float));

@@ -44,7 +44,8 @@ struct GradTiles {
   int64_t tiles() const { return images * rows * across; }
   int64_t sums() const { return vectors * kWidth<T> * channels; }  // of one position
   T* pixels(T* to, int64_t vector) const {
-    return to + vector / kTileVectors * tiles() * kPanel<T> + vector % kTileVectors * kWidth<T>;
+    constexpr int64_t together = kTileVectors<T>;
+    return to + vector / together * tiles() * kPanel<T> + vector % together * kWidth<T>;
   }
 };
 

@@ -16,6 +16,9 @@ inline constexpr int64_t kBlockK = kVectorBytes == 64 ? 768 : 512;
 inline constexpr int64_t kBlockM = 32 * kTileRows;
 inline constexpr int64_t kBlockN = 512;
 
+// Columns of B that are packed together: for each block of them A is packed again.
+inline constexpr int64_t kBlocksN = 4 * kBlockN;
+
 // One of `parts` equal parts.
 struct Share {
   int64_t part, parts;
@@ -23,17 +26,29 @@ struct Share {
   int64_t length(int64_t n) const { return (n + parts - 1) / parts; }
 };
 
+// A share of `count` stretches of memory, to be asked for in so many steps along k, a few lines at
+// a time.
+inline Ahead share_ahead(const void* at, int64_t count, int64_t length, int64_t across,
+                         int64_t steps, Share share) {
+  const int64_t total = count * length, begin = share.begin(total);
+  const int64_t lines = share.length(total) / 64 + 1;
+  const int64_t pause = std::max(kAheadSteps, 8 * steps / lines);
+  return {static_cast<const char*>(at) + begin / length * across,
+          begin % length,
+          length,
+          across,
+          (lines * pause + steps - 1) / steps,
+          pause};
+}
+
 // A share of k x n sources, `Depth` of them in a step.
 template <int64_t Depth, class T>
 Ahead ahead_of(Matrix<T> b, int64_t k, int64_t n, Share share) {
-  constexpr int64_t size = sizeof(T), sources = kAheadSteps * Depth;
-  const bool columns = b.row == 1;  // are dense
-  if (!columns && b.column != 1) return {};
-  const int64_t stretch = size * (columns ? sources : n);
-  const int64_t across = size * (columns ? b.column : b.row);
-  const int64_t count = share.length(columns ? n : sources);
-  return {reinterpret_cast<const char*>(b.data) + across * share.begin(columns ? n : k), count,
-          (stretch + 63) / 64, across, columns ? stretch : count * across};
+  constexpr int64_t size = sizeof(T);
+  const int64_t steps = (k + Depth - 1) / Depth;
+  if (b.row == 1) return share_ahead(b.data, n, size * k, size * b.column, steps, share);
+  if (b.column == 1) return share_ahead(b.data, k, size * n, size * b.row, steps, share);
+  return {};
 }
 
 // A as a matrix in memory. Rows [i, i + m), columns [p, p + k), in sources.
@@ -94,42 +109,61 @@ template <class Target, class Element, class Sum>
   }
 }
 
-// A tile of C: rows of packed A times one panel of B.
+// Vectors of the widest tile for so many columns.
+template <class Packed>
+constexpr int vectors_for(int64_t columns) {
+  const int64_t vectors = (columns + kWidth<Packed> - 1) / kWidth<Packed>;
+  return vectors >= kTileVectors<Packed> ? kTileVectors<Packed> : vectors >= 2 ? 2 : 1;
+}
+
+// A tile of C: rows of packed A times one panel of B. `padded`: rows of B go on to the end of a
+// vector.
 template <class Format, class Target>
 void run_tile(int64_t rows, int64_t columns, int64_t k, const typename Format::Packed* a,
               int64_t a_row, int64_t a_column, const typename Format::Packed* b, int64_t b_row,
-              const Target& target, int64_t i, int64_t j, bool accumulate, const Ahead& ahead = {},
-              const int32_t* starts = nullptr) {
+              const Target& target, int64_t i, int64_t j, bool accumulate, Ahead ahead = {},
+              const int32_t* starts = nullptr, bool padded = true) {
+  using Packed = typename Format::Packed;
   using Sum = typename Format::Sum;
-  constexpr int64_t width = kWidth<Sum>, panel = kPanel<Sum>;
-  const int64_t last = columns > width ? columns - width : columns;
-  const bool in_place = !converts_sums<Target> && target.dense_from(j) >= columns &&
-                        (Lanes<Sum>::kMasked || last == width);
+  constexpr int64_t width = kWidth<Sum>, panel = kPanel<Packed>;
   alignas(64) Sum tile[kTileRows * panel];
-  const auto multiply = [&]<class Element>(Element* to, int64_t to_row, int64_t lanes, bool add) {
-    const auto micro = columns > width ? choose_micro<Format, 2, Element>(rows)
-                                       : choose_micro<Format, 1, Element>(rows);
-    micro.run(k, a, a_row, a_column, b, b_row, to, to_row, lanes, add, ahead, starts);
-    return micro.rows;
-  };
-  while (rows > 0) {
-    int done = 0;
-    if constexpr (!converts_sums<Target>) {
-      if (in_place) done = multiply(target.at(j) + i * target.row, target.row, last, accumulate);
-    }
-    if (!in_place) {
-      done = multiply(tile, panel, width, false);
-      for (int64_t q = 0; q < columns;) {
-        const int64_t run = std::min(columns - q, target.dense_from(j + q));
-        for (int r = 0; r < done; ++r) {
-          put(target, target.at(j + q) + (i + r) * target.row, tile + r * panel + q, run,
-              accumulate);
+  for (int64_t done = 0; done < columns;) {
+    const int64_t left = columns - done;
+    const int vectors = vectors_for<Packed>(padded || left < width ? left : left / width * width);
+    const int64_t some = std::min(left, vectors * width), last = some - (vectors - 1) * width;
+    const bool in_place = !converts_sums<Target> && target.dense_from(j + done) >= some &&
+                          (Lanes<Sum>::kMasked || last == width);
+    const auto multiply = [&]<class Element>(int64_t r, Element* to, int64_t to_row, int64_t lanes,
+                                             bool add) {
+      const auto micro = vectors == kTileVectors<Packed>
+                             ? choose_micro<Format, kTileVectors<Packed>, Element>(rows - r)
+                         : vectors == 2 ? choose_micro<Format, 2, Element>(rows - r)
+                                        : choose_micro<Format, 1, Element>(rows - r);
+      micro.run(k, a + r * a_row, a_row, a_column, b + done, b_row, to, to_row, lanes, add, ahead,
+                Format::kStart ? starts + r : nullptr);
+      return micro.rows;
+    };
+    for (int64_t r = 0, count = 0; r < rows; r += count) {
+      if constexpr (!converts_sums<Target>) {
+        if (in_place) {
+          count =
+              multiply(r, target.at(j + done) + (i + r) * target.row, target.row, last, accumulate);
         }
-        q += run;
       }
+      if (!in_place) {
+        count = multiply(r, tile, panel, padded ? width : last, false);
+        for (int64_t q = 0; q < some;) {
+          const int64_t run = std::min(some - q, target.dense_from(j + done + q));
+          for (int64_t s = 0; s < count; ++s) {
+            put(target, target.at(j + done + q) + (i + r + s) * target.row, tile + s * panel + q,
+                run, accumulate);
+          }
+          q += run;
+        }
+      }
+      ahead = {};
     }
-    rows -= done, i += done, a += done * a_row;
-    if constexpr (Format::kStart) starts += done;
+    done += some;
   }
 }
 
@@ -138,16 +172,14 @@ void run_tile(int64_t rows, int64_t columns, int64_t k, const typename Format::P
 template <class Packed>
 int64_t columns_kept(int64_t m, int64_t n) {
   constexpr int64_t panel = kPanel<Packed>;
-  return ((m <= kBlockM ? 1 : std::min(n, kBlockN)) + panel - 1) / panel * panel;
+  return ((m <= kBlockM ? 1 : std::min(n, kBlocksN)) + panel - 1) / panel * panel;
 }
 
 // A share of a packed panel.
 template <class Packed>
 Ahead packed_ahead(const Packed* panel, int64_t k, Share share) {
   constexpr int64_t row = kPanel<Packed> * static_cast<int64_t>(sizeof(Packed));
-  const int64_t count = share.length(kAheadSteps);
-  return {reinterpret_cast<const char*>(panel) + share.begin(k) * row, count, row / 64, row,
-          count * row};
+  return share_ahead(panel, 1, k * row, 0, k, share);
 }
 
 // Bytes that multiply_blocked() packs into.
@@ -174,8 +206,8 @@ void multiply_blocked(int64_t m, int64_t n, int64_t k, const Rows& a, const Pane
   Packed* packed_b = static_cast<Packed*>(memory);
   const int64_t kept = columns_kept<Packed>(m, n);
   Packed* packed_a = packed_b + kept * kBlockK;
-  for (int64_t jb = 0; jb < n; jb += kBlockN) {
-    const int64_t block_n = std::min(kBlockN, n - jb);
+  for (int64_t jb = 0; jb < n; jb += kBlocksN) {
+    const int64_t block_n = std::min(kBlocksN, n - jb);
     for (int64_t pb = 0; pb < k; pb += step) {
       const int64_t sources = std::min(step, k - pb), block_k = (sources + depth - 1) / depth;
       for (int64_t ib = 0; ib < m; ib += kBlockM) {

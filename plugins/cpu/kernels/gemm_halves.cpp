@@ -54,7 +54,7 @@ tenon_status run(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<Half> a
   const bool at_once = 0 < k && k <= kBlockK * Format::kDepth && n > 1 &&
                        way_of<Format>(m, n, k, a, b) == Way::kBlocked;
   constexpr int64_t most_columns = 512;  // sums of a tile stay in the second-level cache
-  const Tiles tiles(m, n, k, kPanel<Packed>, at_once ? m : kBlockM, at_once ? n : most_columns,
+  const Tiles tiles(Type<Packed>{}, m, n, k, at_once ? m : kBlockM, at_once ? n : most_columns,
                     batch);
   const int64_t sums_bytes = at_once ? 0 : (tiles.rows() * tiles.columns() * 4 + 63) / 64 * 64;
   const int64_t bytes = sums_bytes + scratch_bytes<Format>(tiles.rows(), tiles.columns(), k);

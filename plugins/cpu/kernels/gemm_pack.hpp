@@ -88,9 +88,10 @@ inline void transpose_16(const void* from, int64_t from_stride, int64_t rows, in
 
 // A panel of 32-bit elements from n columns that are dense along k, `stride` bytes apart, of
 // `bytes` bytes each: whole elements, where the instruction set has no masks.
-inline void transpose_panel(const void* from, int64_t stride, int64_t bytes, int64_t n,
-                            uint32_t* to, [[maybe_unused]] uint32_t flip = 0) {
-  constexpr int64_t panel = kPanel<uint32_t>;
+template <class Packed = uint32_t>
+void transpose_panel(const void* from, int64_t stride, int64_t bytes, int64_t n, uint32_t* to,
+                     [[maybe_unused]] uint32_t flip = 0) {
+  constexpr int64_t panel = kPanel<Packed>;
 #ifdef __AVX512F__
   for (int64_t q = 0; q < bytes; q += 64) {
     for (int64_t j = 0; j < panel; j += 16) {
@@ -112,7 +113,7 @@ void pack_panel(Plain<T>, Matrix<T> b, int64_t k, int64_t n, T* to) {
   if (b.column == 1 && n == panel) {
     const Lanes<T> all(kWidth<T>);
     for (int64_t p = 0; p < k; ++p) {
-      for (int v = 0; v < kTileVectors; ++v) {
+      for (int v = 0; v < kTileVectors<T>; ++v) {
         all.store(to + p * panel + v * kWidth<T>, all.load(b.data + p * b.row + v * kWidth<T>));
       }
     }
@@ -120,7 +121,7 @@ void pack_panel(Plain<T>, Matrix<T> b, int64_t k, int64_t n, T* to) {
     for (int64_t p = 0; p < k; ++p) std::copy_n(b.data + p * b.row, n, to + p * panel);
   } else if (b.row == 1) {
     if constexpr (sizeof(T) == 4) {
-      transpose_panel(b.data, 4 * b.column, 4 * k, n, reinterpret_cast<uint32_t*>(to));
+      transpose_panel<T>(b.data, 4 * b.column, 4 * k, n, reinterpret_cast<uint32_t*>(to));
     } else if constexpr (sizeof(T) == 8) {
       transpose_block<uint64_t>(reinterpret_cast<const uint64_t*>(b.data), b.column,
                                 reinterpret_cast<uint64_t*>(to), panel, n, k);
@@ -143,7 +144,8 @@ void pack_columns(int64_t k, int64_t n, Packed* to, Read&& read) {
   for (int64_t p = 0; p < k; p += most) {
     const int64_t count = std::min(most, k - p);
     for (int64_t j = 0; j < n; ++j) read(j, p, count, columns + j * stride);
-    transpose_panel(columns, 4 * stride, 4 * count, n, reinterpret_cast<uint32_t*>(to + p * panel));
+    transpose_panel<Packed>(columns, 4 * stride, 4 * count, n,
+                            reinterpret_cast<uint32_t*>(to + p * panel));
   }
 }
 

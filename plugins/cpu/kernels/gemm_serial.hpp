@@ -13,20 +13,24 @@ inline constexpr int64_t kFewRows = 8;
 // A smaller B is used where it lies: it fits a second-level cache, and packing it would cost more
 // than its rows being apart. AVX-512 comes with larger caches.
 inline constexpr int64_t kDirectBytes = (kVectorBytes == 64 ? 1024 : 192) * 1024;
-inline constexpr int64_t kDirectPanels = kVectorBytes == 64 ? 32 : 4;
+inline constexpr int64_t kDirectVectors = kVectorBytes == 64 ? 64 : 8;
 
 // With fewer steps than this writing C takes longest: B is packed as a whole, which then stays in
 // the second-level cache, so that rows of C are written as they lie.
 inline constexpr int64_t kShallow = 64;
 inline constexpr int64_t kShallowBytes = kDirectBytes / 4;
 
-// Passes over k of a product of one panel: so much of B stays in the second-level cache.
+// Columns of a product that A passes by once, which costs most.
+template <class Packed>
+inline constexpr int64_t kNarrow = 2 * kWidth<Packed>;
+
+// Passes over k of such a product: so much of B stays in the second-level cache.
 inline constexpr int64_t kNarrowK = 4096;
 
 // Can a B with n columns be used where it lies?
 template <class T>
 bool reads_rows(int64_t n, Matrix<T> b) {
-  return b.column == 1 && n <= kDirectPanels * kPanel<T> &&
+  return b.column == 1 && n <= kDirectVectors * kWidth<T> &&
          (Lanes<T>::kMasked || n % kWidth<T> == 0);
 }
 
@@ -48,7 +52,7 @@ Way way_of(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
                                      k >= 16 * static_cast<int64_t>(Format::kOperand));
   if (few && b.row == 1 && (a.column == 1 || k == 1)) return Way::kDots;
   if (m <= (small ? 2 : Format::kStreamRows) && b.column == 1) return Way::kStreams;
-  if (reads_in_place<Format> && n <= kPanel<Packed> && a.column == 1) return Way::kNarrow;
+  if (reads_in_place<Format> && n <= kNarrow<Packed> && a.column == 1) return Way::kNarrow;
   if constexpr (reads_in_place<Format>) {
     if (small && reads_rows(n, b)) return Way::kDirect;
     if (k <= kShallow && m > 64) return Way::kDirect;
@@ -79,6 +83,7 @@ template <class T>
 void multiply_direct(int64_t m, int64_t n, int64_t k, Matrix<T> a, Matrix<T> b, T* c, int64_t c_row,
                      bool accumulate, void* memory) {
   constexpr int64_t panel = kPanel<T>;
+  const bool near = m * k * static_cast<int64_t>(sizeof(T)) < kDirectBytes;  // is A
   const bool packs = !reads_rows(n, b);
   const int64_t block = packs ? shallow_columns<T>(n, k) : n;
   T* packed = static_cast<T*>(memory);
@@ -90,17 +95,18 @@ void multiply_direct(int64_t m, int64_t n, int64_t k, Matrix<T> a, Matrix<T> b, 
     }
     for (int64_t i = 0; i < m; i += kTileRows) {
       for (int64_t j = jb; j < end; j += panel) {
-        const Ahead next = rows_ahead(a, i + kTileRows, kTileRows, k, {(j - jb) / panel, panels});
+        Ahead next;
+        if (!near) next = rows_ahead(a, i + kTileRows, kTileRows, k, {(j - jb) / panel, panels});
         run_tile<Plain<T>>(std::min<int64_t>(kTileRows, m - i), std::min(panel, end - j), k,
                            a.data + i * a.row, a.row, a.column,
                            packs ? packed + (j - jb) * k : b.data + j, packs ? panel : b.row,
-                           MatrixTarget<T>{c, c_row}, i, j, accumulate, next);
+                           MatrixTarget<T>{c, c_row}, i, j, accumulate, next, nullptr, packs);
       }
     }
   }
 }
 
-// C of one panel: A, of which each element is read once, is used where it lies. If it comes from
+// C of few columns: A, of which each element is read once, is used where it lies. If it comes from
 // afar in tiles of eight rows: the processor follows as many at once, and as many that are a
 // multiple of 4 KiB apart have room in the first-level cache.
 template <class Format>
@@ -123,7 +129,7 @@ void multiply_narrow(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Le
       run_tile<Format>(std::min(rows, m - i), n, length, left.data + i * a.row, a.row, a.column,
                        packs ? static_cast<const T*>(memory) : right.data,
                        packs ? kPanel<T> : b.row, MatrixTarget<T>{c, c_row}, i, 0,
-                       accumulate || p > 0, next);
+                       accumulate || p > 0, next, nullptr, packs);
     }
   }
 }

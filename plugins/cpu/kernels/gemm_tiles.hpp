@@ -2,6 +2,7 @@
 // Products cut into tiles of C for the threads of the pool.
 #pragma once
 
+#include "dtypes.hpp"
 #include "gemm.hpp"
 #include "gemm_micro.hpp"
 
@@ -20,7 +21,8 @@ class Tiles {
  public:
   // Tiles of at most `most_rows` x `most_columns`, about two for each thread that the items of the
   // batch alone leave idle.
-  Tiles(int64_t m, int64_t n, int64_t k, int64_t panel, int64_t most_rows, int64_t most_columns,
+  template <class Packed>
+  Tiles(Type<Packed>, int64_t m, int64_t n, int64_t k, int64_t most_rows, int64_t most_columns,
         const BatchOffsets& batch)
       : m_(m),
         n_(n),
@@ -29,7 +31,8 @@ class Tiles {
         batch_(batch) {
     int64_t items = 1;
     for (int i = 0; i < batch.count; ++i) items *= batch.extent[i];
-    const int64_t width = panel / kTileVectors, work = std::max<int64_t>(1, m * n * k / width);
+    constexpr int64_t panel = kPanel<Packed>;
+    const int64_t work = std::max<int64_t>(1, m * n * k / kWidth<Packed>);
     const int64_t threads = host->thread_count();
     const int64_t wanted = threads == 1 || items == 0 || items * work <= kSerialWork
                                ? 1

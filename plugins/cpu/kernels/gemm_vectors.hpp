@@ -51,6 +51,10 @@ class Lanes {
  public:
   using Vector = typename VectorOf<T>::type;
   using Unaligned = typename VectorOf<T>::unaligned;
+  // A whole vector, without a mask: those take the place of a multiplication.
+  [[gnu::always_inline]] static Vector load_all(const T* from) {
+    return *reinterpret_cast<const Unaligned*>(from);
+  }
 #ifdef __AVX512F__
   using Mask = typename MaskOf<sizeof(T)>::type;
   static constexpr bool kMasked = true;
@@ -81,9 +85,7 @@ class Lanes {
   static constexpr bool kMasked = false;
   Lanes() = default;
   explicit Lanes(int64_t) {}
-  [[gnu::always_inline]] Vector load(const T* from) const {
-    return *reinterpret_cast<const Unaligned*>(from);
-  }
+  [[gnu::always_inline]] Vector load(const T* from) const { return load_all(from); }
   [[gnu::always_inline]] void store(T* to, Vector x) const {
     *reinterpret_cast<Unaligned*>(to) = x;
   }
