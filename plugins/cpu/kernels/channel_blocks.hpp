@@ -20,9 +20,11 @@ struct ChannelTile {
   typedef T Piece __attribute__((vector_size(16), aligned(sizeof(T)), may_alias));
   static constexpr int kPixels = 16 / sizeof(T), kPieces = kVectorBytes / 16;
 
-  // to[p][c] = from[c * step + p]; channels from `channels` on, where All is false, become zeros.
+  // to[p * row + c] = from[c * step + p]; channels from `channels` on, where All is false, become
+  // zeros.
   template <bool All>
-  [[gnu::always_inline]] static void gather(const T* from, int64_t step, int64_t channels, T* to) {
+  [[gnu::always_inline]] static void gather(const T* from, int64_t step, int64_t channels, T* to,
+                                            int64_t row) {
     Vector rows[kPixels];
 #pragma GCC unroll 4
     for (int r = 0; r < kPixels; ++r) {
@@ -40,7 +42,9 @@ struct ChannelTile {
     }
     turn(rows);
 #pragma GCC unroll 4
-    for (int r = 0; r < kPixels; ++r) *reinterpret_cast<Vector*>(to + r * kWidth<T>) = rows[r];
+    for (int r = 0; r < kPixels; ++r) {
+      *reinterpret_cast<typename VectorOf<T>::unaligned*>(to + r * row) = rows[r];
+    }
   }
 
   // to[c * step + p] = from[p][c].
@@ -101,22 +105,24 @@ struct ChannelTile {
   }
 };
 
-// to[p][c] = from[c * step + p], `to` in vectors; lanes from `channels` on become zeros.
+// to[p * row + c] = from[c * step + p], in vectors whose lanes from `channels` on become zeros.
 template <class T>
-void gather_channels(const T* from, int64_t step, int64_t channels, int64_t pixels, T* to) {
+void gather_channels(const T* from, int64_t step, int64_t channels, int64_t pixels, T* to,
+                     int64_t row = kWidth<T>) {
   using Tile = ChannelTile<T>;
   constexpr int64_t width = kWidth<T>, some = Tile::kPixels;
   if (pixels < some) {
-    std::fill_n(to, pixels * width, T(0));
-    for (int64_t c = 0; c < channels; ++c) {
-      for (int64_t p = 0; p < pixels; ++p) to[p * width + c] = from[c * step + p];
+    for (int64_t p = 0; p < pixels; ++p) {
+      for (int64_t c = 0; c < width; ++c) {
+        to[p * row + c] = c < channels ? from[c * step + p] : T(0);
+      }
     }
     return;
   }
   const auto tiles = [&]<bool All>() {
     for (int64_t p = 0; p < pixels; p += some) {
       const int64_t at = std::min(p, pixels - some);  // the last tile overlaps the one before
-      Tile::template gather<All>(from + at, step, channels, to + at * width);
+      Tile::template gather<All>(from + at, step, channels, to + at * row, row);
     }
   };
   channels == width ? tiles.template operator()<true>() : tiles.template operator()<false>();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv2d and its gradients.
+#include "conv_blocks_grad.hpp"
 #include "conv_depthwise_grad.hpp"
 #include "conv_direct_grad.hpp"
 #include "conv_input_grad.hpp"
@@ -37,12 +38,28 @@ bool is_dense(const tenon_value& value) {
 }
 
 // Depthwise convolutions read channels side by side anyway, and those of single pixels are products
-// of matrices; others are better off with a copy. Arguments of all three end alike.
+// of matrices; blocks read either layout. What is filtered minimally is better off with a copy.
+// Arguments of all three end alike.
 bool is_pointwise(const int64_t* kernel, int dtype, int64_t results, const tenon_value* args) {
   const auto* padding = static_cast<const int64_t*>(args[4].v.p);
   return kernel[2] == 1 && kernel[3] == 1 && results >= kFewestPointwise &&
          kDtypeSize[dtype] >= 2 &&
          std::all_of(padding, padding + args[4].aux, [](int64_t side) { return side == 0; });
+}
+// Blocks read either layout, and minimal filtering does for gradients of weights. `both`: channels
+// become filters, too.
+bool reads_channels_last(const int64_t* weight, int dtype, const tenon_value* args, bool both,
+                         bool filtered) {
+  ConvShapes s{};
+  s.groups = args[6].v.i, s.filters = weight[0], s.channels = weight[1] * s.groups;
+  s.kernel[0] = weight[2], s.kernel[1] = weight[3];
+  const auto ones = [&](int i) {
+    const auto* of = static_cast<const int64_t*>(args[i].v.p);
+    return std::all_of(of, of + args[i].aux, [](int64_t each) { return each == 1; });
+  };
+  const bool real = dtype == TENON_DTYPE_F32 || dtype == TENON_DTYPE_F64;
+  const bool suits = suits_blocks(s) && (!both || s.group_channels() >= 16);
+  return real && suits && (filtered || !suits_filtering(s) || !ones(3) || !ones(5));
 }
 int32_t takes_channels_last(const tenon_value* args, uint32_t) {
   const int64_t groups = args[6].v.i;
@@ -53,7 +70,8 @@ int32_t takes_channels_last(const tenon_value* args, uint32_t) {
   read_pair(static_cast<const int64_t*>(args[3].v.p), args[3].aux, 1, stride);
   const int64_t results = ((x->shape[2] - 1) / stride[0] + 1) * ((x->shape[3] - 1) / stride[1] + 1);
   return (groups > 1 && is_channels_last(args[0], groups)) ||
-         is_pointwise(weight->shape, x->dtype, results, args);
+         is_pointwise(weight->shape, x->dtype, results, args) ||
+         reads_channels_last(weight->shape, x->dtype, args, false, false);
 }
 int32_t grad_takes_channels_last(const tenon_value* args, uint32_t) {
   const int64_t groups = args[6].v.i;
@@ -63,7 +81,8 @@ int32_t grad_takes_channels_last(const tenon_value* args, uint32_t) {
   const auto* stride = static_cast<const int64_t*>(args[3].v.p);
   return (groups > 1 && is_channels_last(args[0], groups) &&
           std::all_of(stride, stride + args[3].aux, [](int64_t step) { return step == 1; })) ||
-         is_pointwise(weight->shape, grad->dtype, grad->shape[2] * grad->shape[3], args);
+         is_pointwise(weight->shape, grad->dtype, grad->shape[2] * grad->shape[3], args) ||
+         reads_channels_last(weight->shape, grad->dtype, args, true, false);
 }
 int32_t weight_grad_takes_channels_last(const tenon_value* args, uint32_t) {
   const int64_t groups = args[6].v.i;
@@ -72,6 +91,14 @@ int32_t weight_grad_takes_channels_last(const tenon_value* args, uint32_t) {
   if (is_channels_last(args[0]) && is_channels_last(args[1]) &&
       is_pointwise(static_cast<const int64_t*>(args[2].v.p), x->dtype,
                    grad->shape[2] * grad->shape[3], args)) {
+    return true;
+  }
+  const auto* weight = static_cast<const int64_t*>(args[2].v.p);
+  const auto readable = [](const tenon_value& value) {
+    return is_channels_last(value) || is_dense(value);
+  };
+  if (readable(args[0]) && readable(args[1]) && x->ndim == 4 && grad->ndim == 4 &&
+      reads_channels_last(weight, x->dtype, args, false, true)) {
     return true;
   }
   const bool first = is_channels_last(args[0], groups), second = is_channels_last(args[1], groups);
@@ -95,13 +122,16 @@ tenon_status run_weight_grad_by_channels(tenon_ctx* ctx, const ConvShapes& s, Im
 }
 
 // weight[group]^T = unrolled x[group] * grad[group]^T, over all images at once; then turned.
+// Images are dense unless the shapes suit blocks.
 template <class T>
-tenon_status run_weight_grad(tenon_ctx* ctx, const ConvShapes& s, const T* grad, const T* x,
-                             T* weight, tenon_err* err) {
+tenon_status run_weight_grad(tenon_ctx* ctx, const ConvShapes& s, const Images& grads,
+                             const Images& images, T* weight, tenon_err* err) {
+  const T *grad = static_cast<const T*>(grads.data), *x = static_cast<const T*>(images.data);
   const int64_t filters = s.group_filters(), depth = s.depth(), sums = s.batch * s.results();
   if (sums == 0) return std::fill_n(weight, s.filters * depth, T(0)), TENON_OK;
   void* memory = nullptr;
   tenon_status status;
+  if (suits_blocks(s)) return run_blocks_grad<T>(ctx, s, grads, images, weight, err);
   if (suits_direct_grad<T>(s)) {
     bool finite = false;
     status = run_direct_grad<T>(ctx, s, grad, x, weight, &finite, err);
@@ -169,7 +199,7 @@ tenon_status conv2d(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* w
     };
     return x->dtype == TENON_DTYPE_F64 ? run(Type<double>{}) : run(Type<float>{});
   }
-  if (is_channels_last(*x) || suits_pointwise(s, x->dtype)) {
+  if ((is_channels_last(*x) && s.sees_single_pixels()) || suits_pointwise(s, x->dtype)) {
     return with_float(x->dtype, [&]<class T>(Type<T>) {
       return run_pointwise<T>(ctx, s, images_of(x), data_of<T>(weight), false,
                               bias ? data_of<T>(bias) : nullptr, data_of<T>(out), err);
@@ -187,7 +217,7 @@ tenon_status conv2d(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* w
                           padding_count, dilation, dilation_count, groups, out);
   }
   const auto run = [&]<class T>(Type<T>) {
-    return run_forward<T>(ctx, s, data_of<T>(x), data_of<T>(weight),
+    return run_forward<T>(ctx, s, images_of(x), data_of<T>(weight),
                           bias ? data_of<T>(bias) : nullptr, data_of<T>(out), err);
   };
   return x->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
@@ -213,7 +243,8 @@ TENON_BOX_conv2d(conv2d_boxed, conv2d)
     };
     return weight->dtype == TENON_DTYPE_F64 ? run(Type<double>{}) : run(Type<float>{});
   }
-  if (is_channels_last(*grad_out) || suits_pointwise(s, grad_out->dtype)) {
+  if ((is_channels_last(*grad_out) && s.sees_single_pixels()) ||
+      suits_pointwise(s, grad_out->dtype)) {
     return with_float(weight->dtype, [&]<class T>(Type<T>) {
       return run_pointwise_input_grad<T>(ctx, s, images_of(grad_out), data_of<T>(weight),
                                          data_of<T>(out), err);
@@ -223,8 +254,8 @@ TENON_BOX_conv2d(conv2d_boxed, conv2d)
 #ifdef __AVX512F__
     const bool enough = s.group_channels() >= 16 && s.group_filters() * s.taps() >= 16;
     if (weight->dtype == TENON_DTYPE_BF16 && enough && has_bfloat16_products()) {
-      return run_input_grad<BFloat16>(ctx, s, data_of<BFloat16>(grad_out),
-                                      data_of<BFloat16>(weight), data_of<BFloat16>(out), err);
+      return run_input_grad<BFloat16>(ctx, s, images_of(grad_out), data_of<BFloat16>(weight),
+                                      data_of<BFloat16>(out), err);
     }
 #endif
     return run_as_float32(conv2d_input_grad, ctx, err, grad_out, weight, input_shape,
@@ -232,8 +263,7 @@ TENON_BOX_conv2d(conv2d_boxed, conv2d)
                           dilation_count, groups, out);
   }
   const auto run = [&]<class T>(Type<T>) {
-    return run_input_grad<T>(ctx, s, data_of<T>(grad_out), data_of<T>(weight), data_of<T>(out),
-                             err);
+    return run_input_grad<T>(ctx, s, images_of(grad_out), data_of<T>(weight), data_of<T>(out), err);
   };
   return weight->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
 }
@@ -248,7 +278,8 @@ TENON_BOX_conv2d_input_grad(conv2d_input_grad_boxed, conv2d_input_grad)
   if (out->numel == 0) return TENON_OK;
   const ConvShapes s = shapes_of(x->shape, out->shape, grad_out->shape, stride, stride_count,
                                  padding, padding_count, dilation, dilation_count, groups);
-  const bool side_by_side = is_channels_last(*x) && is_channels_last(*grad_out);
+  const bool side_by_side =
+      is_channels_last(*x) && is_channels_last(*grad_out) && s.sees_single_pixels();
   // 16-bit floats are products of pairs, or widened on their way; other ways would widen them
   // first.
   const bool halves = kDtypeSize[x->dtype] == 2;
@@ -282,10 +313,10 @@ TENON_BOX_conv2d_input_grad(conv2d_input_grad_boxed, conv2d_input_grad)
       Images seen = images_of(x);
       const tenon_status status = gather_pixels<T>(ctx, s, &seen, err);
       if (status != TENON_OK) return status;
-      return run_weight_grad<T>(ctx, flattened(without_stride(s)), data_of<T>(grad_out),
-                                static_cast<const T*>(seen.data), data_of<T>(out), err);
+      return run_weight_grad<T>(ctx, flattened(without_stride(s)), images_of(grad_out), seen,
+                                data_of<T>(out), err);
     }
-    return run_weight_grad<T>(ctx, s, data_of<T>(grad_out), data_of<T>(x), data_of<T>(out), err);
+    return run_weight_grad<T>(ctx, s, images_of(grad_out), images_of(x), data_of<T>(out), err);
   };
   return x->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "conv_bfloat16.hpp"
+#include "conv_blocks.hpp"
 #include "conv_depthwise.hpp"
 #include "conv_depthwise_rows.hpp"
 #include "conv_direct.hpp"
@@ -48,20 +49,20 @@ tenon_status run_forward_depthwise(tenon_ctx* ctx, const ConvShapes& s, const Im
                           ChannelWriter<T>(out, x.dtype, s.results()), err);
 }
 
-// out[image, group] = weight[group] * unrolled x[image, group], the images side by side.
+// out[image, group] = weight[group] * unrolled x[image, group], the images side by side. These are
+// dense unless the shapes suit blocks.
 template <class T>
-tenon_status run_forward(tenon_ctx* ctx, const ConvShapes& s, const T* x, const T* weight,
+tenon_status run_forward(tenon_ctx* ctx, const ConvShapes& s, const Images& images, const T* weight,
                          const T* bias, T* out, tenon_err* err) {
-  if (s.is_depthwise()) {
-    const Images images = dense_images(x, kDtypeOf<T>, s.channels, s.pixels());
-    return run_forward_depthwise<T>(ctx, s, images, weight, bias, out, err);
-  }
-  if (is_direct<T>(s)) return run_forward_direct<T>(ctx, s, x, weight, bias, out, err);
-  if (suits_winograd(s)) {
+  const T* x = static_cast<const T*>(images.data);
+  if (s.is_depthwise()) return run_forward_depthwise<T>(ctx, s, images, weight, bias, out, err);
+  if (suits_winograd(s) && images.pixel == 1) {
     bool finite = false;
     const tenon_status status = run_winograd<T>(ctx, s, x, weight, bias, out, &finite, err);
     if (status != TENON_OK || finite) return status;
   }
+  if (suits_blocks(s)) return run_blocks<T>(ctx, s, images, weight, bias, out, err);
+  if (is_direct<T>(s)) return run_forward_direct<T>(ctx, s, x, weight, bias, out, err);
   const int64_t filters = s.group_filters(), depth = s.depth();
   const BatchOffsets groups{
       1, {s.groups}, {filters * depth}, {s.group_channels() * s.pixels()}, {filters * s.results()}};

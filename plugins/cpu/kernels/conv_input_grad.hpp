@@ -8,15 +8,16 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 
 template <class T>
-tenon_status run_forward_of(tenon_ctx* ctx, const ConvShapes& s, const T* x, const T* weight,
+tenon_status run_forward_of(tenon_ctx* ctx, const ConvShapes& s, const Images& x, const T* weight,
                             T* out, tenon_err* err) {
   return run_forward<T>(ctx, s, x, weight, nullptr, out, err);
 }
 #ifdef __AVX512F__
 template <>
-inline tenon_status run_forward_of(tenon_ctx* ctx, const ConvShapes& s, const BFloat16* x,
+inline tenon_status run_forward_of(tenon_ctx* ctx, const ConvShapes& s, const Images& x,
                                    const BFloat16* weight, BFloat16* out, tenon_err* err) {
-  return run_forward_bfloat16(ctx, s, x, weight, nullptr, out, err);
+  return run_forward_bfloat16(ctx, s, static_cast<const BFloat16*>(x.data), weight, nullptr, out,
+                              err);
 }
 #endif
 
@@ -141,10 +142,11 @@ class RowPhases {
   T* parts_;
 };
 
-// Strides cut the pixels into phases that see different taps, each a convolution of stride 1.
+// Strides cut the pixels into phases that see different taps, each a convolution of stride 1. The
+// gradients are dense unless the turned shapes suit blocks.
 template <class T>
-tenon_status run_input_grad(tenon_ctx* ctx, const ConvShapes& s, const T* grad, const T* weight,
-                            T* x, tenon_err* err) {
+tenon_status run_input_grad(tenon_ctx* ctx, const ConvShapes& s, const Images& grad,
+                            const T* weight, T* x, tenon_err* err) {
   const bool whole = s.stride[0] == 1 && s.stride[1] == 1;
   void *turned = nullptr, *parts = nullptr;
   const auto weights = static_cast<uint64_t>(s.filters * s.depth());

@@ -22,8 +22,6 @@ struct ConvShapes : Window {
   bool is_pointwise() const { return sees_single_pixels() && stride[0] == 1 && stride[1] == 1; }
   // Some of its pixels are.
   bool is_strided_pointwise() const { return sees_single_pixels() && !is_pointwise(); }
-
- private:
   bool sees_single_pixels() const { return taps() == 1 && padding[0] == 0 && padding[1] == 0; }
 };
 

@@ -234,10 +234,13 @@ int64_t winograd_bytes(const ConvShapes& s) {
 }
 
 // Where it pays: enough filters and channels to outweigh the transforms.
+inline bool suits_filtering(const ConvShapes& s) {
+  return s.kernel[0] == 3 && s.kernel[1] == 3 && s.group_channels() >= 32 &&
+         s.group_filters() >= 32;
+}
 inline bool suits_winograd(const ConvShapes& s) {
-  return s.kernel[0] == 3 && s.kernel[1] == 3 && s.stride[0] == 1 && s.stride[1] == 1 &&
-         s.dilation[0] == 1 && s.dilation[1] == 1 && s.group_channels() >= 32 &&
-         s.group_filters() >= 32 && s.batch * s.results() >= kTilesTogether;
+  return suits_filtering(s) && s.stride[0] == 1 && s.stride[1] == 1 && s.dilation[0] == 1 &&
+         s.dilation[1] == 1 && s.batch * s.results() >= kTilesTogether;
 }
 
 // By minimal filtering. `*finite` tells whether the results may stand: an infinity or a NaN spreads
