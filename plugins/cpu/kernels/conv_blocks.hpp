@@ -16,6 +16,7 @@ namespace tenon::cpu::TENON_CPU_ISA {
 
 // Rows of a tile: their sums, two vectors of filters and one pixel fill the registers.
 inline constexpr int kBlockRows = kVectorBytes == 64 ? 14 : 6;
+inline constexpr int kBlockVectors = 2;
 
 // Parts of sums whose left operands lie in different places, `length` products each.
 struct Stretches {
@@ -103,7 +104,7 @@ void for_tiles(int64_t n, F&& f) {
 template <class T>
 struct BlockParts {
   static constexpr int64_t kBytes = 384 * 1024;  // of a part and its results: they stay in cache
-  static constexpr int64_t kFilters = kTileVectors * kWidth<T>;
+  static constexpr int64_t kFilters = kBlockVectors * kWidth<T>;
 
   int64_t pixel, row, image;    // elements from one to the next
   int64_t rows, bands, images;  // rows of results in a band, bands of an image, images in a part
@@ -202,7 +203,7 @@ struct FilterBlocks {
 
   int64_t count() const { return (filters + kFilters - 1) / kFilters; }
   int64_t vectors(int64_t block) const {
-    return filters - block * kFilters > kWidth<T> ? kTileVectors : 1;
+    return filters - block * kFilters > kWidth<T> ? kBlockVectors : 1;
   }
   int64_t elements() const { return (filters + kWidth<T> - 1) / kWidth<T> * kWidth<T> * rows; }
   int64_t at(int64_t block) const { return block * kFilters * rows; }
