@@ -75,42 +75,49 @@ auto choose_depthwise_grad(const ConvShapes& s) {
   }
 }
 
-// Threads share the channels: each adds up all images of its own. `grad` steps over the filters of
-// a channel.
+// Threads share the channels: each adds up all images of its own. Its blocks of a band follow each
+// other: where channels lie side by side, they share pages and pairs of cache lines. `grad` steps
+// over the filters of a channel.
 template <class T>
 tenon_status run_depthwise_grad(tenon_ctx* ctx, const ConvShapes& s, const ChannelReader<T>& grad,
                                 const ChannelReader<T>& x, T* weight, tenon_err* err) {
-  constexpr int64_t width = kWidth<T>;
+  constexpr int64_t width = kWidth<T>, most_bytes = 64 * 1024;  // of sums
   const Bands<T> bands(s);
   const auto run = choose_depthwise_grad<T>(s);
   const int64_t taps = s.taps(), filters = s.group_filters();
-  const int64_t blocks = (s.channels + width - 1) / width;
+  const int64_t blocks = (s.channels + width - 1) / width, threads = host->thread_count();
   const int64_t results = bands.rows * s.columns, sums_size = filters * taps * width;
+  const int64_t fit = most_bytes / (sums_size * static_cast<int64_t>(sizeof(T)));
+  const int64_t together = std::clamp<int64_t>(fit, 1, (blocks + threads - 1) / threads);
   const int64_t in = x.buffer(bands.image / width);
   return parallel_with_memory(
-      ctx, blocks, s.batch * filters * (taps + 8) * s.results(),
-      (sums_size + bands.image + bands.result + in + grad.buffer(results)) *
+      ctx, (blocks + together - 1) / together,
+      together * s.batch * filters * (taps + 8) * s.results(),
+      (together * sums_size + bands.image + bands.result + in + grad.buffer(results)) *
           static_cast<int64_t>(sizeof(T)),
-      err, [&](int64_t block, void* memory) {
-        T* sums = static_cast<T*>(memory);
-        T *image = sums + sums_size, *grads = image + bands.image, *own = grads + bands.result;
-        const int64_t first = block * width, channels = std::min(width, s.channels - first);
-        std::fill_n(sums, sums_size, T(0));
+      err, [&](int64_t share, void* memory) {
+        T *all = static_cast<T*>(memory), *image = all + together * sums_size;
+        T *grads = image + bands.image, *own = grads + bands.result;
+        const int64_t begin = share * together, end = std::min(blocks, begin + together);
+        std::fill_n(all, together * sums_size, T(0));
         for (int64_t item = 0; item < s.batch * bands.count; ++item) {
           const int64_t n = item / bands.count, band = item % bands.count;
           const int64_t rows = bands.rows_of(s, band);
-          read_band(s, bands, x, n, first, channels, band, image, own);
-          for (int64_t m = 0; m < filters; ++m) {
-            grad.read(grad.at(n, first, band * results) + m * s.results(), channels, 1,
-                      rows * s.columns, grads, bands.result, own + in);
-            run(s, bands, rows, image, grads, sums + m * taps * width);
+          for (int64_t block = begin; block < end; ++block) {
+            const int64_t first = block * width, channels = std::min(width, s.channels - first);
+            read_band(s, bands, x, n, first, channels, band, image, own);
+            for (int64_t m = 0; m < filters; ++m) {
+              grad.read(grad.at(n, first, band * results) + m * s.results(), channels, 1,
+                        rows * s.columns, grads, bands.result, own + in);
+              run(s, bands, rows, image, grads,
+                  all + (block - begin) * sums_size + m * taps * width);
+            }
           }
         }
-        for (int64_t c = 0; c < channels; ++c) {
-          for (int64_t m = 0; m < filters; ++m) {
-            T* to = weight + ((first + c) * filters + m) * taps;
-            for (int64_t t = 0; t < taps; ++t) to[t] = sums[(m * taps + t) * width + c];
-          }
+        for (int64_t c = begin * width; c < std::min(end * width, s.channels); ++c) {
+          const T* sums = all + (c / width - begin) * sums_size + c % width;
+          T* to = weight + c * filters * taps;
+          for (int64_t t = 0; t < filters * taps; ++t) to[t] = sums[t * width];
         }
       });
 }
