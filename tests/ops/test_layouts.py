@@ -40,10 +40,16 @@ def test_copies_of_large_transposed_tensors(shape, threads):
         copied = tenon.clone(tenon.tensor(array).T).numpy()
         bytes_ = numbers((shape[0] * 4, shape[1]), "uint8")
         copied_bytes = tenon.clone(tenon.tensor(bytes_).T).numpy()
+        wide = numbers((shape[0] // 2, shape[1]), "float64")
+        copied_wide = tenon.clone(tenon.tensor(wide).T).numpy()
+        halves = tenon.tensor(numbers((2, shape[0], shape[1]), "int16"))
+        copied_halves = tenon.clone(halves.permute((0, 2, 1))).numpy()
     finally:
         tenon.set_num_threads(before)
     np.testing.assert_array_equal(copied, array.T)
     np.testing.assert_array_equal(copied_bytes, bytes_.T)
+    np.testing.assert_array_equal(copied_wide, wide.T)
+    np.testing.assert_array_equal(copied_halves, halves.numpy().transpose(0, 2, 1))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -16,6 +16,10 @@ namespace {
 // pieces of the input keep more of it on its way where it comes from memory.
 constexpr int64_t kTileRow = 64, kTileColumn = 128, kStreamedTileColumn = 256;
 
+// Where rows of the output do not begin with a line of the caches, pieces of them are put together first: of as
+// many bytes, and a line more, since which whole lines a row has in a tile is its own.
+constexpr int64_t kLine = 64, kPiece = 512;
+
 // One copy: operand 0 is read, operand 1 written.
 class Copy {
  public:
@@ -33,12 +37,14 @@ class Copy {
       parallel(total, 1, [&](int64_t begin, int64_t end) { copy_rows(begin, end); });
     } else {
       streams_ = large && can_stream_tiles();
+      pieces_ = large && !streams_ && axes_.extent[axes_.count - 1] * size_ >= kStreamBlock;
       tile_column_ = streams_ ? kStreamedTileColumn : kTileColumn;
-      const int64_t tiles = tiles_of(across_, tile_column_) * tiles_of(axes_.count - 1, kTileRow);
+      tile_row_ = pieces_ ? kPiece / size_ : kTileRow;
+      const int64_t tiles = tiles_of(across_, tile_column_) * tiles_of(axes_.count - 1, tile_row_);
       const int64_t planes = total / (axes_.extent[across_] * axes_.extent[axes_.count - 1]);
-      parallel(planes * tiles, 2 * kTileRow * tile_column_, [&](int64_t begin, int64_t end) {
+      parallel(planes * tiles, 2 * tile_row_ * tile_column_, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) copy_tile(i / tiles, i % tiles);
-        if (streams_) stream_end();
+        if (streams_ || pieces_) stream_end();
       });
     }
   }
@@ -94,13 +100,32 @@ class Copy {
       to += index * axes_.stride[i][1];
     }
     const int64_t across = tiles_of(across_, tile_column_);
-    const int64_t i = tile / across * kTileRow, j = tile % across * tile_column_;
+    const int64_t i = tile / across * tile_row_, j = tile % across * tile_column_;
     from += i * axes_.stride[last][0] + j * size_;
     to += i * size_ + j * axes_.stride[across_][1];
+    if (pieces_) return copy_pieces(from_ + from, to_ + to, i, j);
     const auto transpose = streams_ ? transpose_bytes<true> : transpose_bytes<false>;
     transpose(size_, from_ + from, axes_.stride[last][0], to_ + to, axes_.stride[across_][1],
               std::min(kTileRow, axes_.extent[last] - i),
               std::min(tile_column_, axes_.extent[across_] - j));
+  }
+
+  // The tile that begins with element i of rows from the j-th on: each from its first whole line to the first
+  // of the next tile, but the ends of rows as they are.
+  void copy_pieces(const char* from, char* to, int64_t i, int64_t j) const {
+    const int last = axes_.count - 1;
+    constexpr int64_t stride = kPiece + kLine;
+    alignas(kLine) char pieces[kTileColumn * stride];
+    const int64_t left = (axes_.extent[last] - i) * size_;
+    const int64_t rows = std::min(tile_column_, axes_.extent[across_] - j);
+    transpose_bytes(size_, from, axes_.stride[last][0], pieces, stride,
+                    std::min(left, stride) / size_, rows);
+    for (int64_t row = 0; row < rows; ++row, to += axes_.stride[across_][1]) {
+      const int64_t to_line = -reinterpret_cast<intptr_t>(to) & (kLine - 1);
+      const int64_t begin = i == 0 ? 0 : std::min(to_line, left);
+      const int64_t end = std::min(kPiece + to_line, left);
+      stream_copy(to + begin, pieces + row * stride + begin, end - begin);
+    }
   }
 
   Axes axes_;
@@ -108,8 +133,9 @@ class Copy {
   char* to_;
   int size_;
   int across_ = -1;
-  int64_t tile_column_ = 0;
-  bool streams_ = false;
+  int64_t tile_column_ = 0, tile_row_ = 0;
+  bool streams_ = false;  // to whole lines
+  bool pieces_ = false;   // to rows that do not begin with one
 };
 
 tenon_status clone(tenon_ctx*, const tenon_tensor* x, tenon_tensor* out, tenon_err*) {
