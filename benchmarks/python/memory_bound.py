@@ -139,7 +139,7 @@ def main() -> None:
     options = options.parse_args()
     sizes, threads = "1,100,1e4,1e5,1e6,1e7", [options.threads] if options.threads else [1, 2]
     if options.quick:
-        options.rounds, sizes, threads = 5, "1,1e4,1e6", [1]
+        options.rounds, sizes, threads = 5, "1,1e4,1e6", threads[:1]
     sizes = [int(float(size)) for size in (options.sizes or sizes).split(",")]
     options.threads = max(threads)
     limit_threads(options.threads)
