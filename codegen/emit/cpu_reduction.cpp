@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emit/cpu_kernels.hpp"
 #include "emit/scalar_cpp.hpp"
+#include "expression/scalar_program.hpp"
 #include "support/text.hpp"
 
 namespace tenon::codegen {
@@ -45,6 +46,13 @@ std::string method(const Operator& op, const std::string& head,
   return cat("  ", head, "(", list, ") const {\n", attributes, "    ", body, "\n  }\n");
 }
 
+// Whether the largest or the least element is all there is to it: loops may look for it in their own way.
+std::string extreme(const CheckedReduction& reduction) {
+  const auto op = reducing_operator(reduction);
+  if (reduction.map.form != ScalarValue::Variable || (op != "max" && op != "min")) return "";
+  return cat("  static constexpr bool kLargest = ", op == "max" ? "true" : "false", ";\n");
+}
+
 std::string traits(const Operator& op) {
   CheckedReduction reduction = check_reduction(op);
   bool integers = (op.dtypes.allow & (integer_dtypes() | bool_dtypes())) != 0;
@@ -67,7 +75,7 @@ struct @name@ {
   using Acc = @accumulator@;
   using Out = @result@;
 @real@  explicit @name@(const tenon_value*@argument@) {}
-@methods@@member@};
+@methods@@extreme@@member@};
 )",
       {{"origin", op.where.origin()},
        {"name", camel_case(op.name)},
@@ -77,6 +85,7 @@ struct @name@ {
         methods.find("R(") == std::string::npos ? "" : "  using R = decltype(math::real(T()));\n"},
        {"argument", reads_attributes ? " values) : attributes(values" : ""},
        {"methods", methods},
+       {"extreme", extreme(reduction)},
        {"member", reads_attributes ? "  const tenon_value* attributes;\n" : ""}});
 }
 

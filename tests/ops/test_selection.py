@@ -33,6 +33,42 @@ def test_masked_select_and_nonzero(dtype, share):
         assert tenon.count_nonzero(tenon.tensor(x)).item() == np.count_nonzero(x)
 
 
+# In lanes that count to 255 at most, in registers, in what is left after them; -0 in every float.
+@pytest.mark.parametrize("dtype", [*DTYPES, "int8", "bfloat16", "float8_e4m3", "float8_e5m2"])
+def test_counts(dtype):
+    narrow = not hasattr(np, dtype)
+    for shape in [*SHAPES, (255,), (257,), (4097,), (70_000,), (3, 300), (300, 300)]:
+        x, zeros = arrays("float32" if narrow else dtype, shape, 0.3)
+        if dtype in ("uint8", "int8"):
+            x[..., ::3] = np.array(128).astype(dtype)
+        x[zeros] = 0
+        if "float" in dtype:
+            x[zeros] *= -1
+        ours = tenon.cast(tenon.tensor(x), getattr(tenon, dtype)) if narrow else tenon.tensor(x)
+        for axis in (None, *range(x.ndim), tuple(range(x.ndim))):
+            got = tenon.count_nonzero(ours, axis).numpy()
+            np.testing.assert_array_equal(got, np.count_nonzero(x, axis=axis))
+            got = tenon.count_nonzero(ours.T, axis, keepdim=True).numpy()
+            np.testing.assert_array_equal(got.squeeze(), np.count_nonzero(x.T, axis=axis).squeeze())
+        if dtype == "bool":
+            assert ours.sum().item() == x.sum()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("length", [1, 15, 16, 17, 31, 33, 63, 64, 65, 127, 129, 4096, 4097, 70_001])
+def test_extremes_meet_every_number(length, dtype):
+    rng = np.random.default_rng(5)
+    for name in ("max", "min"):
+        for here in {0, length // 2, length - 1}:
+            x = np.abs(rng.standard_normal(length)).astype(dtype) * (1 if name == "min" else -1)
+            x[here] *= -1
+            assert getattr(tenon.tensor(x), name)().item() == x[here]
+            x[here] = np.nan
+            assert np.isnan(getattr(tenon.tensor(x), name)().item())
+        x = np.full(length, np.inf if name == "min" else -np.inf, dtype)
+        assert getattr(tenon.tensor(x), name)().item() == x[0]
+
+
 def test_masked_select_of_views():
     x, mask = arrays("float32", (30, 40), 0.5)
     ours, chooses = tenon.tensor(x), tenon.tensor(mask)

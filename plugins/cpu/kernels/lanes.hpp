@@ -63,6 +63,40 @@ inline uint32_t chosen_bits(Indices chosen) {
 #endif
 }
 
+// Where either of two registers of floats is NaN; several answers are joined by |.
+template <class Vector>
+inline auto unordered(Vector a, Vector b) {
+  [[maybe_unused]] constexpr bool wide = sizeof(a[0]) == 8;
+#if defined(__AVX512F__)
+  if constexpr (wide) {
+    return _mm512_cmp_pd_mask(reinterpret_cast<__m512d>(a), reinterpret_cast<__m512d>(b), _CMP_UNORD_Q);
+  } else {
+    return _mm512_cmp_ps_mask(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b), _CMP_UNORD_Q);
+  }
+#elif defined(__AVX__)
+  using Answer = typename Lanes<std::remove_cvref_t<decltype(a[0])>>::Indices;
+  if constexpr (wide) {
+    return reinterpret_cast<Answer>(
+        _mm256_cmp_pd(reinterpret_cast<__m256d>(a), reinterpret_cast<__m256d>(b), _CMP_UNORD_Q));
+  } else {
+    return reinterpret_cast<Answer>(
+        _mm256_cmp_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b), _CMP_UNORD_Q));
+  }
+#else
+  return (a != a) | (b != b);
+#endif
+}
+
+// Whether an answer of unordered() is true anywhere.
+template <class Answer>
+inline bool is_any(Answer answer) {
+  if constexpr (std::is_integral_v<Answer>) {
+    return answer != 0;
+  } else {
+    return chosen_bits(answer) != 0;
+  }
+}
+
 // Bit i: byte i of 64 is not zero.
 inline uint64_t set_bytes(const uint8_t* bytes) {
 #if defined(__AVX512BW__)
@@ -80,6 +114,20 @@ inline uint64_t set_bytes(const uint8_t* bytes) {
   uint64_t result = 0;
   for (int i = 0; i < 64; ++i) result |= uint64_t{bytes[i] != 0} << i;
   return result;
+#endif
+}
+
+// How many of n bytes are not zero.
+inline int64_t count_set_bytes(const uint8_t* bytes, int64_t n) {
+  int64_t total = 0, i = 0;
+  for (; i + 64 <= n; i += 64) total += __builtin_popcountll(set_bytes(bytes + i));
+#if defined(__AVX512BW__)
+  const uint64_t rest = (uint64_t{1} << (n - i)) - 1;
+  const __m512i last = _mm512_maskz_loadu_epi8(rest, bytes + i);
+  return total + __builtin_popcountll(_mm512_test_epi8_mask(last, last));
+#else
+  for (; i < n; ++i) total += bytes[i] != 0;
+  return total;
 #endif
 }
 

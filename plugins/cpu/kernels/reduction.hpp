@@ -10,6 +10,8 @@
 //     Acc map(In x) const;
 //     Acc combine(Acc a, Acc b) const;   // associative and commutative up to rounding
 //     Out finish(Acc a, int64_t n) const;
+//     static constexpr bool kLargest;    // only where the largest, or else the least, is all there is to it
+//     bool holds(In x) const;            // only where those are counted of which it is true
 //   };
 //
 // Sums are blocked: lanes, then blocks, then segments, so that errors grow slowly with the length. The
@@ -18,6 +20,7 @@
 
 #include "dtypes.hpp"
 #include "elementwise.hpp"
+#include "extreme_row.hpp"
 #include "lanes.hpp"
 #include "rows.hpp"
 #include "table.hpp"
@@ -74,15 +77,33 @@ struct ReductionLoopsOf {
   // True or false, of elements that are asked one by one.
   static constexpr bool kDecides = std::is_same_v<Acc, bool> && std::is_arithmetic_v<In>;
 
+  // Numbers of which a question is asked; or booleans, which are added up.
+  static constexpr bool kCounts = requires(const Traits& traits, In x) { traits.holds(x); };
+
   static Acc fold(const Traits& traits, const In* x, int64_t n) {
-    if constexpr (std::is_integral_v<In> && sizeof(In) <= 2 && std::is_same_v<Acc, int64_t>) {
+    const ReadAhead<In> ahead{x};
+    if constexpr (kCounts) {
+      const auto* bytes = reinterpret_cast<const uint8_t*>(x);
+      if (sizeof(In) == 1 && traits.holds(In(1)) && traits.holds(In(128))) return count_set_bytes(bytes, n);
+      using Count = std::conditional_t<
+          sizeof(In) >= 8, uint64_t,
+          std::conditional_t<sizeof(In) == 4, uint32_t,
+                             std::conditional_t<sizeof(In) == 2, uint16_t, uint8_t>>>;
+      return count_row<Count>(n, [=](int64_t i) { return traits.holds(x[i]); }, ahead);
+    }
+    if constexpr (requires { Traits::kLargest; } && std::is_floating_point_v<In>) {
+      if (n >= kExtremeRow<In>) return extreme_row<Traits::kLargest>(x, n);
+    }
+    if constexpr (std::is_same_v<In, bool> && std::is_same_v<Acc, int64_t>) {
+      if (traits.combine(3, 3) == 6 && traits.map(1) == 1) {
+        return count_set_bytes(reinterpret_cast<const uint8_t*>(x), n);
+      }
+    } else if constexpr (std::is_integral_v<In> && sizeof(In) <= 2 && std::is_same_v<Acc, int64_t>) {
       if (traits.combine(3, 3) == 6 && traits.map(3) == 3) {
         // So many small integers fit a sum of 32 bits, of which a register holds twice as many.
-        // Compilers branch on booleans, but not on the bytes that they are.
-        using Stored = std::conditional_t<std::is_same_v<In, bool>, uint8_t, In>;
         Acc total = 0;
         for (int64_t done = 0; done < n; done += kNarrowSum) {
-          const Stored* from = reinterpret_cast<const Stored*>(x) + done;
+          const In* from = x + done;
           total += fold_row<int32_t>(
               std::min(n - done, kNarrowSum), [from](int64_t i) { return int32_t{from[i]}; },
               [](int32_t a, int32_t b) { return a + b; });
@@ -96,12 +117,12 @@ struct ReductionLoopsOf {
       using Answer = typename Lanes<In>::Index;
       const auto answer = [=](int64_t i) { return static_cast<Answer>(traits.map(x[i]) ? 1 : 0); };
       return (traits.combine(false, true)
-                  ? fold_row<Answer>(n, answer, [](Answer a, Answer b) -> Answer { return a | b; })
-                  : fold_row<Answer>(n, answer, [](Answer a, Answer b) -> Answer { return a & b; })) != 0;
+                  ? fold_row<Answer>(n, answer, [](Answer a, Answer b) -> Answer { return a | b; }, ahead)
+                  : fold_row<Answer>(n, answer, [](Answer a, Answer b) -> Answer { return a & b; }, ahead)) != 0;
     }
     return fold_row<Acc>(
         n, [=](int64_t i) -> Acc { return traits.map(x[i]); },
-        [=](Acc a, Acc b) -> Acc { return traits.combine(a, b); });
+        [=](Acc a, Acc b) -> Acc { return traits.combine(a, b); }, ahead);
   }
 
   [[gnu::noipa]] static void rows(const char* data, int64_t stride, int64_t count, int64_t n,

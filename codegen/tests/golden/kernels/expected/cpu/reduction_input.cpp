@@ -64,6 +64,7 @@ struct Max {
   Acc map(Acc x) const { return x; }
   Acc combine(Acc a, Acc b) const { return math::max(a, b); }
   Out finish(Acc a, int64_t) const { return a; }
+  static constexpr bool kLargest = true;
 };
 const ReductionKernel kernel_max = {
     .op = "tenon::max",
