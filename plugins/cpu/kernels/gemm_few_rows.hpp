@@ -85,27 +85,31 @@ void dot_tile(int64_t k, const typename Format::Left* a, int64_t a_row,
 // Rows of A that are taken together, as far as the registers go.
 inline constexpr int kRowsTogether = kVectorBytes == 64 ? 4 : 2;
 
-// Few rows of A, dense, against a B that is dense along k.
+// Few rows or columns of C: A is dense along its rows, B along its columns. Of the longer operand
+// each part is read once.
 template <class Format>
 void multiply_dots(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
                    Matrix<typename Format::Right> b, typename Format::Sum* c, int64_t c_row,
                    bool accumulate) {
   constexpr int together = kRowsTogether;
-  for (int64_t j = 0; j < n; j += 4) {
-    const int64_t some = std::min<int64_t>(4, n - j);
+  const auto tile = [&]<int M, int U>(int64_t i, int64_t j) {
     // Past the end, the last column stands in.
     const typename Format::Right* columns[4];
     for (int q = 0; q < 4; ++q) columns[q] = b.data + std::min<int64_t>(j + q, n - 1) * b.column;
+    dot_tile<Format, M, 4, U>(k, a.data + i * a.row, a.row, columns, c + i * c_row + j, c_row,
+                              std::min<int64_t>(4, n - j), accumulate);
+  };
+  // Columns from `first` on, up to `last`.
+  const auto rows = [&](int64_t first, int64_t last) {
+    const auto across = [&]<int M, int U>(int64_t i) {
+      for (int64_t j = first; j < last; j += 4) tile.template operator()<M, U>(i, j);
+    };
     int64_t i = 0;
-    for (; i + together <= m; i += together) {
-      dot_tile<Format, together, 4, 1>(k, a.data + i * a.row, a.row, columns, c + i * c_row + j,
-                                       c_row, some, accumulate);
-    }
-    for (; i < m; ++i) {
-      dot_tile<Format, 1, 4, 2>(k, a.data + i * a.row, a.row, columns, c + i * c_row + j, c_row,
-                                some, accumulate);
-    }
-  }
+    for (; i + together <= m; i += together) across.template operator()<together, 1>(i);
+    for (; i < m; ++i) across.template operator()<1, 2>(i);
+  };
+  if (m > n) return rows(0, n);
+  for (int64_t j = 0; j < n; j += 4) rows(j, std::min(j + 4, n));
 }
 
 // C += A B of M rows of A and K of B, `columns` long. A converted element of B serves all M rows.

@@ -24,6 +24,15 @@ inline constexpr int64_t kShallowBytes = kDirectBytes / 4;
 template <class Packed>
 inline constexpr int64_t kNarrow = 2 * kWidth<Packed>;
 
+// Fewer columns leave lanes of a vector idle: dot products, which fill them, are faster once they
+// are long beside adding up their lanes, even if B is to be transposed for them.
+template <class T>
+bool wants_dots(int64_t n, int64_t k, Matrix<T> b) {
+  constexpr int64_t width = kWidth<T>;
+  return std::is_floating_point_v<T> && (n <= width / 2 || (b.row == 1 && n <= width * 3 / 4)) &&
+         k >= 8 * width;
+}
+
 // Passes over k of such a product: so much of B stays in the second-level cache.
 inline constexpr int64_t kNarrowK = 4096;
 
@@ -106,6 +115,16 @@ void multiply_direct(int64_t m, int64_t n, int64_t k, Matrix<T> a, Matrix<T> b, 
   }
 }
 
+// n columns made dense along k. They are not a power of two apart: the sets of the cache differ.
+template <class T>
+Matrix<T> transposed_columns(Matrix<T> b, int64_t k, int64_t n, T* to) {
+  const int64_t column = k + kWidth<T>;
+  for (int64_t j = 0; j < n; ++j) {
+    for (int64_t p = 0; p < k; ++p) to[j * column + p] = b.data[p * b.row + j * b.column];
+  }
+  return {to, 1, column};
+}
+
 // C of few columns: A, of which each element is read once, is used where it lies. If it comes from
 // afar in tiles of eight rows: the processor follows as many at once, and as many that are a
 // multiple of 4 KiB apart have room in the first-level cache.
@@ -117,15 +136,22 @@ void multiply_narrow(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Le
   const bool near = m * k * static_cast<int64_t>(sizeof(T)) < kDirectBytes;
   const int64_t rows = near ? kTileRows : std::min(8, kTileRows);
   const bool whole = Lanes<T>::kMasked || n % kWidth<T> == 0;
-  const bool packs = b.column != 1 || !whole;
+  const bool packs = b.column != 1 || !whole, dots = wants_dots(n, k, b);
   const bool collide = a.row * static_cast<int64_t>(sizeof(T)) % 4096 == 0;
   for (int64_t p = 0; p < k; p += kNarrowK) {
     const int64_t length = std::min(kNarrowK, k - p);
-    const Matrix<T> left{a.data + p * a.column, a.row, a.column},
-        right{b.data + p * b.row, b.row, b.column};
+    const Matrix<T> left{a.data + p * a.column, a.row, a.column};
+    Matrix<T> right{b.data + p * b.row, b.row, b.column};
+    if (dots) {
+      if (b.row != 1) right = transposed_columns(right, length, n, static_cast<T*>(memory));
+      multiply_dots<Format>(m, n, length, left, right, c, c_row, accumulate || p > 0);
+      continue;
+    }
     if (packs) pack_panel(Format(), right, length, n, static_cast<T*>(memory));
-    for (int64_t i = 0; i < m; i += rows) {
-      const Ahead next = collide ? Ahead{} : rows_ahead(left, i + rows, rows, length, {0, 1});
+    Ahead next;
+    if (!collide) next = rows_ahead(left, rows, rows, length, {0, 1});
+    for (int64_t i = 0; i < m;
+         i += rows, next.at += rows * a.row * static_cast<int64_t>(sizeof(T))) {
       run_tile<Format>(std::min(rows, m - i), n, length, left.data + i * a.row, a.row, a.column,
                        packs ? static_cast<const T*>(memory) : right.data,
                        packs ? kPanel<T> : b.row, MatrixTarget<T>{c, c_row}, i, 0,
@@ -141,7 +167,7 @@ int64_t scratch_bytes(int64_t m, int64_t n, int64_t k) {
   using Packed = typename Format::Packed;
   int64_t elements = 0;
   if constexpr (reads_in_place<Format>) {
-    const int64_t narrow = std::min(k, kNarrowK) * kPanel<Packed>;
+    const int64_t narrow = (std::min(k, kNarrowK) + kWidth<Packed>)*kPanel<Packed>;
     elements = k <= kShallow ? std::max(narrow, shallow_columns<Packed>(n, k) * k) : narrow;
   }
   return std::max({elements * int64_t{sizeof(Packed)}, blocked_bytes<Format>(m, n),
