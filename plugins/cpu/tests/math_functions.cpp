@@ -49,7 +49,7 @@ constexpr MathFunction kFunctions[] = {
     UNARY("log2", CALL(log2)),
     UNARY("log10", CALL(log10)),
     UNARY("log1p", CALL(log1p)),
-    UNARY("sqrt", SCALAR_1(sqrt)),
+    UNARY("sqrt", CALL(sqrt)),
     UNARY("rsqrt", LANEWISE(rsqrt)),
     UNARY("cbrt", CALL(cbrt)),
     UNARY("sin", CALL(sin)),

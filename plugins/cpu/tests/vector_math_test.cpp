@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The float functions against libm in double: error in units of the last place over all magnitudes,
+// The functions against libm in a wider type: error in units of the last place over all magnitudes,
 // and the values at the edges.
 #include "vector_math.hpp"
 #include "math_functions.hpp"
@@ -24,17 +24,21 @@ constexpr float inf = std::numeric_limits<float>::infinity();
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 constexpr uint32_t kStride = 1999;  // through the 2^32 bit patterns: two million arguments
 
-// |got - want| in units of the last place of `want` as a float.
-double ulp_distance(float got, double want) {
+// |got - want| in units of the last place of `want` as a T.
+template <class T, class R>
+double ulp_distance(T got, R want) {
+  using Limits = std::numeric_limits<T>;
   if (std::isnan(want) || std::isnan(got)) return std::isnan(want) == std::isnan(got) ? 0 : inf;
-  const float rounded = static_cast<float>(want);
+  const T rounded = static_cast<T>(want);
   if (std::isinf(rounded) || std::isinf(got)) {
-    const bool edge = std::fabs(want) > 0.999999 * std::numeric_limits<float>::max();
+    const bool edge = std::fabs(want) > R(0.999999) * Limits::max();
     return rounded == got ? 0 : (edge && !std::isinf(want) ? 1 : inf);
   }
-  int exponent = -200;
+  constexpr int lowest = Limits::min_exponent - Limits::digits;
+  int exponent = lowest;
   if (want != 0) std::frexp(want, &exponent);
-  return std::fabs(got - want) / std::ldexp(1.0, std::max(exponent - 24, -149));
+  return static_cast<double>(std::fabs(got - want) /
+                             std::ldexp(R(1), std::max(exponent - Limits::digits, lowest)));
 }
 
 struct Unary {
@@ -206,60 +210,78 @@ TEST(VectorMath, ArraysAgreeWithSingleCalls) {
   expect_arrays_agree<double>();
 }
 
-#ifdef TENON_HAS_LANES
-TEST(VectorMath, ArraysOfDoublesHaveTheSpecialValuesOfLibm) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  const std::vector<double> x = {0.0,          -0.0,     1.0,     -1.0,   infinity, -infinity,
-                                 std::nan(""), 5e-324,   -5e-324, 1e-310, 1.7e308,  -1.7e308,
-                                 1e-20,        0.999999, -2.0,    27.0,   0.5};
-  std::vector<double> out(x.size());
-  const auto check = [&](const char* name, auto function, double (*reference)(double)) {
-    math::run_array(function, out.data(), static_cast<int64_t>(x.size()), x.data());
-    for (size_t i = 0; i < x.size(); ++i) {
-      const double want = reference(x[i]);
-      if (std::isnan(want)) {
-        EXPECT_TRUE(std::isnan(out[i])) << name << "(" << x[i] << ") is " << out[i];
-      } else {
-        EXPECT_DOUBLE_EQ(out[i], want) << name << "(" << x[i] << ")";
-        EXPECT_EQ(std::signbit(out[i]), std::signbit(want)) << name << "(" << x[i] << ")";
-      }
-    }
-  };
-#define SPECIAL_DOUBLES(NAME) \
-  check(#NAME, math::call::NAME{}, [](double v) { return std::NAME(v); });
-  SPECIAL_DOUBLES(log)
-  SPECIAL_DOUBLES(log2)
-  SPECIAL_DOUBLES(log10)
-  SPECIAL_DOUBLES(log1p)
-  SPECIAL_DOUBLES(atanh)
-  SPECIAL_DOUBLES(cbrt)
+// Numbers on both sides of the limits between which lanes take short ways, and special values.
+template <class T>
+std::vector<T> edges() {
+  using Limits = std::numeric_limits<T>;
+  std::vector<T> result = {T(0),
+                           T(1),
+                           Limits::infinity(),
+                           Limits::quiet_NaN(),
+                           Limits::denorm_min(),
+                           Limits::min() / 4,
+                           Limits::min(),
+                           Limits::max(),
+                           T(0.5),
+                           T(0.2),
+                           T(2),
+                           T(3),
+                           T(5.9),
+                           T(9.6),
+                           T(27),
+                           T(27.4),
+                           T(32),
+                           T(33),
+                           T(88.8),
+                           T(89.3),
+                           T(104),
+                           T(127),
+                           T(709.9),
+                           T(745),
+                           T(1e-20),
+                           T(0.999999),
+                           T(16777217),
+                           T(1e30),
+                           T(0x1p-100),
+                           T(0x1p-96),
+                           T(0x1p-95),
+                           T(0x1p119),
+                           T(0x1p121),
+                           T(0x1p125),
+                           T(0x1p126)};
+  if constexpr (sizeof(T) == 8) {
+    for (const T each : {0x1p-901, 0x1p-899, 0x1p899, 0x1p901, 1e149, 1e151, 1048576.0, 1048577.0,
+                         4503599627370497.0, 9007199254740993.0, 1e300})
+      result.push_back(each);
+  }
+  for (size_t i = result.size(); i-- > 0;) result.push_back(-result[i]);
+  return result;
 }
-#endif
 
-// The values at the edges, of what operators run.
-TEST(VectorMath, ArraysHaveTheSpecialValuesOfLibm) {
-  const std::vector<float> x = {0.0f,  -0.0f,   1.0f,    -1.0f,     inf,   -inf,
-                                nan,   1e-45f,  -1e-45f, 1e-40f,    3e38f, -3e38f,
-                                88.8f, -104.0f, 1e-20f,  0.999999f, 89.3f};
-  std::vector<float> out(x.size());
-  const auto check = [&](const char* name, auto function, double (*reference)(double)) {
+// What operators run, at the edges, for float by double and for double by long double.
+template <class T>
+void expect_special_values() {
+  using Wider = std::conditional_t<std::is_same_v<T, float>, double, long double>;
+  const std::vector<T> x = edges<T>();
+  std::vector<T> out(x.size());
+  const auto check = [&](const char* name, auto function, Wider (*reference)(Wider)) {
     const auto count = static_cast<int64_t>(x.size());
     if constexpr (requires { math::run_array(function, out.data(), count, x.data()); })
       math::run_array(function, out.data(), count, x.data());
     else
       for (size_t i = 0; i < x.size(); ++i) out[i] = function(x[i]);
     for (size_t i = 0; i < x.size(); ++i) {
-      const double want = reference(x[i]);
+      const Wider want = reference(x[i]);
       EXPECT_LE(ulp_distance(out[i], want), 4) << name << "(" << x[i] << ") is " << out[i];
       if (want == want) {
         EXPECT_EQ(std::signbit(out[i]), std::signbit(want)) << name << x[i];
       }
     }
   };
-#define SPECIAL_CALL(NAME) check(#NAME, math::call::NAME{}, [](double v) { return std::NAME(v); });
+#define SPECIAL_CALL(NAME) check(#NAME, math::call::NAME{}, [](Wider v) { return std::NAME(v); });
 #define SPECIAL_LANEWISE(NAME)                                       \
   check(#NAME, math::lanewise([](auto v) { return math::NAME(v); }), \
-        [](double v) { return std::NAME(v); });
+        [](Wider v) { return std::NAME(v); });
   SPECIAL_CALL(exp)
   SPECIAL_CALL(exp2)
   SPECIAL_CALL(sin)
@@ -268,7 +290,10 @@ TEST(VectorMath, ArraysHaveTheSpecialValuesOfLibm) {
   SPECIAL_CALL(log)
   SPECIAL_CALL(log2)
   SPECIAL_CALL(log10)
-  SPECIAL_LANEWISE(log1p)
+  SPECIAL_CALL(log1p)
+  SPECIAL_CALL(sqrt)
+  SPECIAL_CALL(cbrt)
+  SPECIAL_CALL(atanh)
   SPECIAL_LANEWISE(expm1)
   SPECIAL_LANEWISE(asin)
   SPECIAL_LANEWISE(acos)
@@ -278,44 +303,71 @@ TEST(VectorMath, ArraysHaveTheSpecialValuesOfLibm) {
   SPECIAL_LANEWISE(cosh)
   SPECIAL_LANEWISE(asinh)
   SPECIAL_LANEWISE(acosh)
-  SPECIAL_LANEWISE(atanh)
   SPECIAL_LANEWISE(erf)
   SPECIAL_LANEWISE(erfc)
-  SPECIAL_LANEWISE(cbrt)
   check("rsqrt", math::lanewise([](auto v) { return math::rsqrt(v); }),
-        [](double v) { return 1 / std::sqrt(v); });
+        [](Wider v) { return 1 / std::sqrt(v); });
+  check("sigmoid", math::lanewise([](auto v) { return math::sigmoid(v); }),
+        [](Wider v) { return 1 / (1 + std::exp(-v)); });
+  check("normal_cdf", math::lanewise([](auto v) { return math::normal_cdf(v); }),
+        [](Wider v) { return std::erfc(-v * std::sqrt(Wider(0.5L))) / 2; });
+}
+TEST(VectorMath, ArraysHaveTheSpecialValuesOfLibm) {
+  expect_special_values<float>();
+  expect_special_values<double>();
 }
 
-TEST(VectorMath, ArraysOfTwoArgumentsHaveTheSpecialValuesOfC) {
-  const float values[] = {0.0f,   -0.0f, 1.0f,   -1.0f, 2.0f,   -2.0f,       0.5f,  -0.5f,  3.0f,
-                          -3.0f,  inf,   -inf,   nan,   1e-45f, 16777217.0f, 1e30f, -1e30f, 127.0f,
-                          1e-40f, 3e38f, -3e38f, 32.0f, 33.0f,  -32.0f,      -33.0f};
-  std::vector<float> x, y;
-  for (const float first : values) {
-    for (const float second : values) {
+template <class T, class Wider>
+void expect_values_of_two(const char* name, Wider (*reference)(Wider, Wider)) {
+  const MathFunctions functions = math_functions();
+  const MathFunction* f =
+      std::find_if(functions.begin, functions.end,
+                   [&](const MathFunction& each) { return std::strcmp(name, each.name) == 0; });
+  std::vector<T> x, y;
+  for (const T first : edges<T>()) {
+    for (const T second : edges<T>()) {
       x.push_back(first);
       y.push_back(second);
     }
   }
-  const MathFunctions functions = math_functions();
-  const auto check = [&](const std::string& name, double (*reference)(double, double)) {
-    const MathFunction* f =
-        std::find_if(functions.begin, functions.end,
-                     [&](const MathFunction& each) { return name == each.name; });
-    std::vector<float> out(x.size());
+  std::vector<T> out(x.size());
+  if constexpr (std::is_same_v<T, float>)
     f->single(x.data(), y.data(), out.data(), static_cast<int64_t>(x.size()));
-    for (size_t i = 0; i < x.size(); ++i) {
-      const double want = reference(x[i], y[i]);
-      EXPECT_LE(ulp_distance(out[i], want), 4) << name << " of " << x[i] << ", " << y[i];
-      if (want == want) {
-        EXPECT_EQ(std::signbit(out[i]), std::signbit(want))
-            << name << " of " << x[i] << ", " << y[i];
-      }
+  else
+    f->twice(x.data(), y.data(), out.data(), static_cast<int64_t>(x.size()));
+  for (size_t i = 0; i < x.size(); ++i) {
+    const Wider want = reference(x[i], y[i]);
+    EXPECT_LE(ulp_distance(out[i], want), 4) << name << " of " << x[i] << ", " << y[i];
+    if (want == want) {
+      EXPECT_EQ(std::signbit(out[i]), std::signbit(want)) << name << " of " << x[i] << ", " << y[i];
     }
-  };
-  check("pow", std::pow);
-  check("atan2", std::atan2);
+  }
 }
+TEST(VectorMath, ArraysOfTwoArgumentsHaveTheSpecialValuesOfC) {
+  expect_values_of_two<float, double>("pow", std::pow);
+  expect_values_of_two<float, double>("atan2", std::atan2);
+  expect_values_of_two<double, long double>("pow", std::pow);
+  expect_values_of_two<double, long double>("atan2", std::atan2);
+}
+
+#ifdef TENON_HAS_LANES
+// Roots are rounded to nearest: numbers next to squares, and of every exponent.
+template <class T>
+void expect_nearest_roots() {
+  std::vector<T> x, out(4096);
+  for (uint64_t i = 0; i < 4096; ++i) {
+    const T number = T(1) + std::numeric_limits<T>::epsilon() * static_cast<T>(i * i * 2053);
+    const T square = number * number, scale = std::ldexp(T(1), static_cast<int>(i % 250) - 125);
+    x.push_back((i % 3 == 0 ? square : std::nextafter(square, T(i % 3 == 1 ? 0 : 9))) * scale);
+  }
+  math::run_array(math::lanewise([](auto v) { return math::sqrt(v); }), out.data(), 4096, x.data());
+  for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(out[i], std::sqrt(x[i])) << x[i];
+}
+TEST(VectorMath, RootsAreRoundedToNearest) {
+  expect_nearest_roots<float>();
+  expect_nearest_roots<double>();
+}
+#endif
 
 TEST(VectorMath, TheNormalDistributionKeepsItsTail) {
   EXPECT_EQ(math::normal_cdf(0.0f), 0.5f);

@@ -6,7 +6,6 @@
 
 #include "math/arithmetic.hpp"
 #include "math/complex.hpp"
-#include "math/doubles.hpp"
 #include "math/gamma.hpp"
 #include "math/lanes_hyperbolic.hpp"
 #include "math/lanes_inverse_trigonometric.hpp"
@@ -36,6 +35,7 @@ TENON_CALL(log10)
 TENON_CALL(log1p)
 TENON_CALL(atanh)
 TENON_CALL(cbrt)
+TENON_CALL(sqrt)
 TENON_CALL(sin)
 TENON_CALL(cos)
 TENON_CALL(tan)
@@ -75,16 +75,7 @@ inline void run_blocks(T* out, const T* x, int64_t n, IsPlain is_plain, Plain pl
         out, x, n, [](T v) { return IS_PLAIN; }, [](T v) { return plain_##NAME(v); }, \
         [](T v) { return NAME(v); });                                                 \
   }
-TENON_ARRAY(exp, detail::absolute(v) <= kExpPlain<T>)
-TENON_ARRAY(exp2, detail::absolute(v) <= kExp2Plain<T>)
-TENON_ARRAY(log, is_positive_normal(v))
-TENON_ARRAY(log2, is_positive_normal(v))
-TENON_ARRAY(log10, is_positive_normal(v))
-TENON_ARRAY(sin, detail::is_small_angle(v))
-TENON_ARRAY(cos, detail::is_small_angle(v))
-TENON_ARRAY(tan, detail::is_small_angle(v))
 TENON_ARRAY(digamma, is_positive_normal(v))
-#undef TENON_ARRAY
 
 inline void run_array(call::lgamma, float* out, int64_t n, const float* x) {  // double is libm's
   detail::run_blocks(
@@ -125,12 +116,13 @@ inline auto with_second(const Lanewise<F>& f, Y second) {
 #ifdef TENON_HAS_LANES
 inline constexpr int kLaneRegisters = 4;
 inline constexpr int kPowerRegisters = 2;  // with more, intermediate results leave the registers
-template <class F, std::same_as<float>... X>
-inline void run_array(const Lanewise<F>& f, float* out, int64_t n, const X*... x) {
+template <class F, Float T, std::same_as<T>... X>
+inline void run_array(const Lanewise<F>& f, T* out, int64_t n, const X*... x) {
   run_lanes<kLaneRegisters>(f, out, n, x...);
 }
 #define TENON_LANE_ARRAY(NAME)                                                  \
-  inline void run_array(call::NAME, float* out, int64_t n, const float* x) {    \
+  template <Float T>                                                            \
+  inline void run_array(call::NAME, T* out, int64_t n, const T* x) {            \
     run_lanes<kLaneRegisters>([](auto v) { return math::NAME(v); }, out, n, x); \
   }
 TENON_LANE_ARRAY(exp)
@@ -141,22 +133,33 @@ TENON_LANE_ARRAY(log10)
 TENON_LANE_ARRAY(log1p)
 TENON_LANE_ARRAY(atanh)
 TENON_LANE_ARRAY(cbrt)
+TENON_LANE_ARRAY(sqrt)
 TENON_LANE_ARRAY(sin)
 TENON_LANE_ARRAY(cos)
 TENON_LANE_ARRAY(tan)
 #undef TENON_LANE_ARRAY
-#define TENON_DOUBLE_ARRAY(NAME, CALL)                                                 \
-  inline void run_array(call::NAME, double* out, int64_t n, const double* x) {         \
-    detail::run_doubles([](detail::Doubles v) { return detail::CALL(v); }, out, n, x); \
-  }
-TENON_DOUBLE_ARRAY(log, log_by<detail::kLnOfDoubles>)
-TENON_DOUBLE_ARRAY(log2, log_by<detail::kLog2OfDoubles>)
-TENON_DOUBLE_ARRAY(log10, log_by<detail::kLog10OfDoubles>)
-TENON_DOUBLE_ARRAY(log1p, log1p_of)
-TENON_DOUBLE_ARRAY(atanh, atanh_of)
-TENON_DOUBLE_ARRAY(cbrt, root_of)
-#undef TENON_DOUBLE_ARRAY
-#endif
+
+template <Float T>
+inline void run_power_by(T* out, int64_t n, const T* x, T y) {
+  run_lanes<kPowerRegisters>([y](auto a) { return math::pow(a, detail::spread(y, a)); }, out, n, x);
+}
+template <Float T>
+inline void run_array(call::pow, T* out, int64_t n, const T* x, const T* y) {
+  run_lanes<kPowerRegisters>([](auto a, auto b) { return math::pow(a, b); }, out, n, x, y);
+}
+template <Float T>
+inline void run_half_power(T* out, int64_t n, const T* x) {
+  run_lanes<kLaneRegisters>([](auto v) { return math::half_power(v); }, out, n, x);
+}
+#else
+TENON_ARRAY(exp, detail::absolute(v) <= kExpPlain<T>)
+TENON_ARRAY(exp2, detail::absolute(v) <= kExp2Plain<T>)
+TENON_ARRAY(log, is_positive_normal(v))
+TENON_ARRAY(log2, is_positive_normal(v))
+TENON_ARRAY(log10, is_positive_normal(v))
+TENON_ARRAY(sin, detail::is_small_angle(v))
+TENON_ARRAY(cos, detail::is_small_angle(v))
+TENON_ARRAY(tan, detail::is_small_angle(v))
 
 // Exponents beyond it overflow in the exact product of instruction sets without fused ones.
 template <Float T>
@@ -200,14 +203,13 @@ template <Float T>
 inline void run_power_by(T* out, int64_t n, const T* x, T y) {
   run_power(out, n, x, [y](int64_t) { return y; });
 }
-#ifdef TENON_HAS_LANES
-inline void run_power_by(float* out, int64_t n, const float* x, float y) {
-  run_lanes<kPowerRegisters>([y](auto a) { return math::pow(a, detail::spread(y, a)); }, out, n, x);
-}
-inline void run_array(call::pow, float* out, int64_t n, const float* x, const float* y) {
-  run_lanes<kPowerRegisters>([](auto a, auto b) { return math::pow(a, b); }, out, n, x, y);
+template <Float T>
+inline void run_half_power(T* out, int64_t n, const T* x) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) out[i] = half_power(x[i]);
 }
 #endif
+#undef TENON_ARRAY
 
 // x to one power. Small ones are products and roots, which are as exact and cost next to nothing.
 template <Float T>
@@ -229,8 +231,8 @@ inline void run_array(PowerBy<T> power, T* out, int64_t n, const T* x) {
     each([](T v) { return v; });
   } else if (y == -1) {
     each([](T v) { return 1 / v; });
-  } else if (y == T(0.5)) {  // +0 of -0, infinity of -infinity
-    each([](T v) { return v == -kInfinity<T> ? kInfinity<T> : sqrt(v + 0); });
+  } else if (y == T(0.5)) {
+    run_half_power(out, n, x);
   } else {
     run_power_by(out, n, x, y);
   }

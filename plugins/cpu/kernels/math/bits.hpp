@@ -50,7 +50,7 @@ template <Float T>
 inline constexpr Bits<T> kSignBit = Bits<T>{1} << (sizeof(T) * 8 - 1);
 
 template <Float T>
-TENON_INLINE Bits<T> bits_of(T x) {
+TENON_INLINE constexpr Bits<T> bits_of(T x) {
   return std::bit_cast<Bits<T>>(x);
 }
 TENON_INLINE float float_of(uint32_t bits) { return std::bit_cast<float>(bits); }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// exp, exp2, expm1 and the logistic function of sixteen floats.
+// exp, exp2, expm1 and the logistic function of registers.
 //
-// x = k ln(2)/32 + r, and exp(x) = 2^(k/32) exp(r) with a table of the fractions: Tang,
+// x = k ln(2)/N + r, and exp(x) = 2^(k/N) exp(r) with a table of the N fractions: Tang,
 // "Table-driven implementation of the exponential function in IEEE floating-point arithmetic"
 // (1989).
 #pragma once
 
+#include "math/exponential.hpp"
 #include "math/lanes.hpp"
 
 #ifdef TENON_HAS_LANES
@@ -13,80 +14,151 @@ namespace tenon::cpu::TENON_CPU_ISA::math {
 
 namespace detail {
 
-// 2^(i/32)
-alignas(64) inline constexpr float kExp2Fractions[32] = {
-    1.0f,        1.0218972f,  1.04427373f, 1.06714046f, 1.09050775f, 1.1143868f,  1.13878858f,
-    1.1637249f,  1.18920708f, 1.21524739f, 1.24185777f, 1.26905096f, 1.29683959f, 1.32523668f,
-    1.35425556f, 1.38390994f, 1.41421354f, 1.44518077f, 1.47682619f, 1.50916445f, 1.54221082f,
-    1.5759809f,  1.61049032f, 1.64575553f, 1.68179286f, 1.71861935f, 1.75625217f, 1.79470909f,
-    1.8340081f,  1.87416768f, 1.91520655f, 1.95714414f};
-// A sum with it is rounded to a multiple of 1/32, whose low bits are those of the sum.
-inline constexpr float kRound32 = 0x1.8p18f;
+template <Float T>
+struct ExpTable;
+template <>
+struct ExpTable<float> {
+  alignas(64) static constexpr float kFractions[32] = {
+      // 2^(i/32)
+      1.0f,        1.0218972f,  1.04427373f, 1.06714046f, 1.09050775f, 1.1143868f,  1.13878858f,
+      1.1637249f,  1.18920708f, 1.21524739f, 1.24185777f, 1.26905096f, 1.29683959f, 1.32523668f,
+      1.35425556f, 1.38390994f, 1.41421354f, 1.44518077f, 1.47682619f, 1.50916445f, 1.54221082f,
+      1.5759809f,  1.61049032f, 1.64575553f, 1.68179286f, 1.71861935f, 1.75625217f, 1.79470909f,
+      1.8340081f,  1.87416768f, 1.91520655f, 1.95714414f};
+  // A sum with it is rounded to a multiple of 1/32, whose low bits are those of the sum.
+  static constexpr float kRound = 0x1.8p18f;
+  static constexpr float kLn2 = 0.693147182f, kLn2Low = -1.90465421e-9f;
+};
+template <>
+struct ExpTable<double> {
+  alignas(64) static constexpr double kFractions[16] = {// 2^(i/16)
+                                                        1.0,
+                                                        1.0442737824274138,
+                                                        1.0905077326652577,
+                                                        1.1387886347566916,
+                                                        1.189207115002721,
+                                                        1.241857812073484,
+                                                        1.2968395546510096,
+                                                        1.3542555469368927,
+                                                        1.4142135623730951,
+                                                        1.4768261459394993,
+                                                        1.5422108254079407,
+                                                        1.6104903319492543,
+                                                        1.681792830507429,
+                                                        1.7562521603732995,
+                                                        1.8340080864093424,
+                                                        1.9152065613971474};
+  static constexpr double kRound = 0x1.8p48;
+  static constexpr double kLn2 = 0.6931471805599453, kLn2Low = 2.3190468138462996e-17;
+};
 
 // 2^floor(power) is left to vscalef.
-template <int K>
+template <class X>
 struct ExpLanes {
-  Lanes<K> fraction, power, r;
+  X fraction, power, r;
 };
+template <class V, int K>
+TENON_INLINE ExpLanes<Pack<V, K>> exp_parts(const Pack<V, K>& x) {
+  using Table = ExpTable<ElementOf<V>>;
+  const auto sum = multiply_add(x, kLog2E<ElementOf<V>>, Table::kRound);
+  const auto power = sum - Table::kRound;
+  const auto r = subtract_product(power, Table::kLn2Low, subtract_product(power, Table::kLn2, x));
+  return {look_up(Table::kFractions, lane_bits(sum)), power, r};
+}
+// (exp(r) - 1 - r) / r^2 next to 0: 2^-24 of exp, and 2^-56.
 template <int K>
-TENON_INLINE ExpLanes<K> exp_parts(const Lanes<K>& x) {
-  const Lanes<K> sum = multiply_add(x, 1.44269502f, kRound32);
-  const Lanes<K> power = sum - kRound32;
-  Lanes<K> r = subtract_product(power, 0.693147182f, x);
-  r = subtract_product(power, -1.90465421e-9f, r);
-  return {look_up(kExp2Fractions, lane_bits(sum)), power, r};
+TENON_INLINE Lanes<K> exp_series(const Lanes<K>& r) {
+  return horner(r, 0.500002444f, 0.166667148f);
+}
+template <int K>
+TENON_INLINE DoubleLanes<K> exp_series(const DoubleLanes<K>& r) {
+  return horner(r, 0.5000000000000006, 0.16666666664326535, 0.041666666659398, 0.008333474709555025,
+                0.0013889133473187065);
 }
 // 2^floor(power) fraction exp(r). vscalef rounds down and rounds denormals once.
-template <int K>
-TENON_INLINE Lanes<K> exp_of_parts(const ExpLanes<K>& parts) {
+template <class V, int K>
+TENON_INLINE Pack<V, K> exp_of_parts(const ExpLanes<Pack<V, K>>& parts) {
   const auto& [fraction, power, r] = parts;
-  const Lanes<K> series = multiply_add(r * r, horner(r, 0.500002444f, 0.166667148f), r);
+  const auto series = multiply_add(r * r, exp_series(r), r);
   return scale_by(multiply_add(fraction, series, fraction), power);
 }
 
-// 2^f for f in [0, 1), 2^-23.5.
+// 2^x for numbers that are not infinite; 2^-23.5 and 2^-56.
 template <int K>
-TENON_INLINE Lanes<K> exp2_of_fraction(const Lanes<K>& f) {
-  return horner(f, 1.0f, 0.693151295f, 0.240164593f, 0.0557995141f, 0.00901748147f, 0.00186695147f);
+TENON_INLINE Lanes<K> exp2_of(const Lanes<K>& x) {
+  const auto f = fraction_of(x);
+  return scale_by(
+      horner(f, 1.0f, 0.693151295f, 0.240164593f, 0.0557995141f, 0.00901748147f, 0.00186695147f),
+      x);
+}
+// (2^f - 1) / f for |f| <= 1/32, 2^-56.9
+template <int K>
+TENON_INLINE DoubleLanes<K> exp2_slope(const DoubleLanes<K>& f) {
+  return horner(f, 0.693147180559947, 0.2402265069591011, 0.05550410865156988, 0.00961812910564693,
+                0.0013333824108052198, 0.00015403819899783707);
+}
+template <int K>
+TENON_INLINE DoubleLanes<K> exp2_of(const DoubleLanes<K>& number) {
+  using Table = ExpTable<double>;
+  const auto x = at_least(at_most(number, 1025.0), -1076.0);
+  const auto sum = x + Table::kRound, power = sum - Table::kRound, f = x - power;
+  const auto fraction = look_up(Table::kFractions, lane_bits(sum));
+  return scale_by(multiply_add(fraction * f, exp2_slope(f), fraction), power);
 }
 
-// factor (exp(x) - 1), where factor 2^n must not overflow for the nearest n to x / ln(2).
+// (exp(r) - 1 - r) / r^2 for |r| <= ln(2)/2, 2^-28 and 2^-57.9.
 template <int K>
-TENON_INLINE Lanes<K> scaled_expm1(const Lanes<K>& x, float factor) {
-  const Lanes<K> n = multiply_add(x, 1.44269502f, kRound<float>) - kRound<float>;
-  const Lanes<K> r = subtract_product(n, -1.90465421e-9f, subtract_product(n, 0.693147182f, x));
-  const Lanes<K> series = horner(r, 0.49999994f, 0.166665152f, 0.041668456f, 0.00836941879f,
-                                 0.00138131436f);  // 2^-28
-  const Lanes<K> part = scale_by(factor, n);
-  return multiply_add(part, multiply_add(r * r, series, r), part - factor);
+TENON_INLINE Lanes<K> expm1_series(const Lanes<K>& r) {
+  return horner(r, 0.49999994f, 0.166665152f, 0.041668456f, 0.00836941879f, 0.00138131436f);
+}
+template <int K>
+TENON_INLINE DoubleLanes<K> expm1_series(const DoubleLanes<K>& r) {
+  return horner(r, 0.5000000000000006, 0.16666666666666685, 0.04166666666657363,
+                0.008333333333314518, 0.0013888888932379428, 0.00019841269903148978,
+                2.4801504444629062e-05, 2.7557227867106585e-06, 2.762632713708709e-07,
+                2.5114497010057873e-08);
+}
+// factor (exp(x) - 1), where factor 2^n must not overflow for the nearest n to x / ln(2).
+template <class V, int K>
+TENON_INLINE Pack<V, K> scaled_expm1(const Pack<V, K>& x, ElementOf<V> factor) {
+  using T = ElementOf<V>;
+  const auto n = multiply_add(x, kLog2E<T>, kRound<T>) - kRound<T>;
+  const auto r =
+      subtract_product(n, ExpTable<T>::kLn2Low, subtract_product(n, ExpTable<T>::kLn2, x));
+  const auto part = scale_by(spread(factor, x), n);
+  return multiply_add(part, multiply_add(r * r, expm1_series(r), r), part - factor);
 }
 
 }  // namespace detail
 
-template <int K>
-TENON_INLINE Lanes<K> exp(const Lanes<K>& x) {
-  return detail::exp_of_parts(
-      detail::exp_parts(detail::at_least(detail::at_most(x, 89.0f), -104.0f)));
+template <class V, int K>
+TENON_INLINE Pack<V, K> exp(const Pack<V, K>& x) {
+  using T = detail::ElementOf<V>;
+  return detail::exp_of_parts(detail::exp_parts(
+      detail::at_least(detail::at_most(x, detail::kExpHigh<T>), detail::kExpLow<T>)));
 }
 
-template <int K>
-TENON_INLINE Lanes<K> exp2(const Lanes<K>& x) {
-  return detail::scale_by(detail::exp2_of_fraction(detail::fraction_of(x)), x);
+template <class V, int K>
+TENON_INLINE Pack<V, K> exp2(const Pack<V, K>& x) {
+  return detail::exp2_of(x);
 }
 
-template <int K>
-TENON_INLINE Lanes<K> expm1(const Lanes<K>& x) {
-  const Lanes<K> half =
-      detail::scaled_expm1(detail::at_least(detail::at_most(x, 89.0f), -20.0f), 0.5f);
+template <class V, int K>
+TENON_INLINE Pack<V, K> expm1(const Pack<V, K>& x) {
+  using T = detail::ElementOf<V>;
+  constexpr T low = std::same_as<T, float> ? -20 : -40;
+  const auto half =
+      detail::scaled_expm1(detail::at_least(detail::at_most(x, detail::kExpHigh<T>), low), T(0.5));
   return detail::with_sign(half + half, x);
 }
 
 // exp(-|x|) keeps the left tail and cannot overflow.
-template <int K>
-TENON_INLINE Lanes<K> sigmoid(const Lanes<K>& x) {
-  const Lanes<K> a = detail::at_most(detail::absolute(x), 104.0f);
-  const Lanes<K> e = detail::exp_of_parts(detail::exp_parts(-a));
-  return detail::choose(detail::sign_mask(x), e, 1.0f) / (1.0f + e);
+template <class V, int K>
+TENON_INLINE Pack<V, K> sigmoid(const Pack<V, K>& x) {
+  using T = detail::ElementOf<V>;
+  const auto a = detail::at_most(detail::absolute(x), -detail::kExpLow<T>);
+  const auto e = detail::exp_of_parts(detail::exp_parts(-a));
+  return detail::quotient(detail::choose(detail::sign_mask(x), e, T(1)), e + T(1));
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA::math

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// sinh, cosh and tanh of sixteen floats.
+// sinh, cosh and tanh of registers.
 #pragma once
 
+#include "math/hyperbolic.hpp"
 #include "math/lanes_exponential.hpp"
 
 #ifdef TENON_HAS_LANES
@@ -18,24 +19,30 @@ alignas(64) inline constexpr float kTanh[32] = {
     1.0f,         1.0f,         1.0f,         1.0f,         1.0f,         1.0f,
     1.0f,         1.0f};
 
+// Where the divisors of sinh and cosh are still far from overflow, and their quotients nothing.
+template <Float T>
+inline constexpr T kSteep = kHuge<T>* kHuge<T>;
+
 }  // namespace detail
 
 // With t = (exp(a) - 1) / 2, t + t / (2t + 1).
-template <int K>
-TENON_INLINE Lanes<K> sinh(const Lanes<K>& x) {
-  const Lanes<K> half = detail::scaled_expm1(detail::at_most(detail::absolute(x), 89.5f), 0.25f);
-  const Lanes<K> t = half + half;
-  const Lanes<K> down = detail::at_most(t, 1e30f) / (t + t + 1.0f);
-  return detail::with_sign(t + down, x);
+template <class V, int K>
+TENON_INLINE Pack<V, K> sinh(const Pack<V, K>& x) {
+  using T = detail::ElementOf<V>;
+  const auto a = detail::at_most(detail::absolute(x), detail::kHyperbolicLimit<T>);
+  const auto half = detail::scaled_expm1(a, T(0.25)), t = half + half;
+  const auto bounded = detail::at_most(t, detail::kSteep<T>);
+  return detail::with_sign(t + detail::quotient(bounded, bounded + bounded + T(1)), x);
 }
 
 // With e = exp(a) / 2, e + 1 / (4e).
-template <int K>
-TENON_INLINE Lanes<K> cosh(const Lanes<K>& x) {
-  auto parts = detail::exp_parts(detail::at_most(detail::absolute(x), 89.5f));
-  parts.power = parts.power - 1.0f;
-  const Lanes<K> e = detail::exp_of_parts(parts);
-  return e + 0.25f / e;
+template <class V, int K>
+TENON_INLINE Pack<V, K> cosh(const Pack<V, K>& x) {
+  using T = detail::ElementOf<V>;
+  auto parts = detail::exp_parts(detail::at_most(detail::absolute(x), detail::kHyperbolicLimit<T>));
+  parts.power = parts.power - T(1);
+  const auto e = detail::exp_of_parts(parts);
+  return e + detail::quotient(T(0.25), detail::at_most(e, detail::kSteep<T>));
 }
 
 // tanh(c + r) = (tanh(c) + tanh(r)) / (1 + tanh(c) tanh(r)), with tanh(c) from a table and tanh(r)
@@ -43,11 +50,18 @@ TENON_INLINE Lanes<K> cosh(const Lanes<K>& x) {
 template <int K>
 TENON_INLINE Lanes<K> tanh(const Lanes<K>& x) {
   using namespace detail;
-  const Lanes<K> a = at_most(absolute(x), 9.5f);
-  const Lanes<K> sum = a + 0x1.8p22f, r = a - (sum - 0x1.8p22f);  // multiples of 1/2
-  const Lanes<K> under = horner(r * r, 1.0f, 0.333329827f, -0.0220397413f);
-  const Lanes<K> start = look_up(kTanh, lane_bits(sum));
-  return with_sign(multiply_add(start, under, r) / multiply_add(start, r, under), x);
+  const auto a = at_most(absolute(x), 9.5f);
+  const auto sum = a + 0x1.8p22f, r = a - (sum - 0x1.8p22f);  // multiples of 1/2
+  const auto under = horner(r * r, 1.0f, 0.333329827f, -0.0220397413f);
+  const auto start = look_up(kTanh, lane_bits(sum));
+  return with_sign(quotient(multiply_add(start, under, r), multiply_add(start, r, under)), x);
+}
+// With t = (exp(2a) - 1) / 2, t / (t + 1).
+template <int K>
+TENON_INLINE DoubleLanes<K> tanh(const DoubleLanes<K>& x) {
+  using namespace detail;
+  const auto a = absolute(x), half = scaled_expm1(at_most(a + a, 44.0), 0.5);
+  return with_sign(quotient(half, half + 1.0), x);
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA::math

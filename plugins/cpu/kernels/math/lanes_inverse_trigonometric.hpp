@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// atan, asin, acos and the angle of a point, of sixteen floats.
+// atan, asin, acos and the angle of a point, of registers.
 //
 // atan(a) = atan(c) + atan((a - c) / (1 + a c)) with c from a table, so that the second angle is
-// small: a division takes no more than three products here.
+// small: a quotient takes no more than three products here.
 #pragma once
 
+#include "math/inverse_trigonometric.hpp"
 #include "math/lanes_piecewise.hpp"
 
 #ifdef TENON_HAS_LANES
@@ -29,64 +30,143 @@ alignas(64) inline constexpr float kArc[32] = {
     1.01636481f,  1.07850528f,   1.15074182f,  1.22017586f,  1.26994359f,  1.30851877f,
     1.34909725f,  1.38881457f,   1.41718221f,  1.437886f,    1.45834959f,  1.47978461f,
     1.4937396f,   1.57079637f};
-// atan(i/16)
-alignas(64) inline constexpr float kArcOfSixteenths[32] = {
-    0.0f,         0.062418811f, 0.124354996f, 0.185347944f, 0.244978666f, 0.302884877f,
-    0.358770669f, 0.412410438f, 0.463647604f, 0.512389481f, 0.558599293f, 0.602287352f,
-    0.643501103f, 0.682316542f, 0.718829989f, 0.753151298f, 0.785398185f, 0.785398185f,
-    0.785398185f, 0.785398185f, 0.785398185f, 0.785398185f, 0.785398185f, 0.785398185f,
-    0.785398185f, 0.785398185f, 0.785398185f, 0.785398185f, 0.785398185f, 0.785398185f,
-    0.785398185f, 0.785398185f};
 
-// atan(z) of |z| <= 0.079, 2^-29.
+// atan(i/16) of floats and atan(i/8) of doubles, up to pi/4
+template <Float T>
+struct ArcTable;
+template <>
+struct ArcTable<float> {
+  alignas(64) static constexpr float kArcs[32] = {
+      0.0f,         0.062418811f, 0.124354996f, 0.185347944f, 0.244978666f, 0.302884877f,
+      0.358770669f, 0.412410438f, 0.463647604f, 0.512389481f, 0.558599293f, 0.602287352f,
+      0.643501103f, 0.682316542f, 0.718829989f, 0.753151298f, 0.785398185f, 0.785398185f,
+      0.785398185f, 0.785398185f, 0.785398185f, 0.785398185f, 0.785398185f, 0.785398185f,
+      0.785398185f, 0.785398185f, 0.785398185f, 0.785398185f, 0.785398185f, 0.785398185f,
+      0.785398185f, 0.785398185f};
+  static constexpr float kRound = 0x1.8p19f;
+  static constexpr float kLow = 0x1p-96f, kHigh = 0x1p120f;
+};
+template <>
+struct ArcTable<double> {
+  alignas(64) static constexpr double kArcs[16] = {0.0,
+                                                   0.12435499454676144,
+                                                   0.24497866312686414,
+                                                   0.35877067027057225,
+                                                   0.4636476090008061,
+                                                   0.5585993153435624,
+                                                   0.6435011087932844,
+                                                   0.7188299996216245,
+                                                   0.7853981633974483,
+                                                   0.7853981633974483,
+                                                   0.7853981633974483,
+                                                   0.7853981633974483,
+                                                   0.7853981633974483,
+                                                   0.7853981633974483,
+                                                   0.7853981633974483,
+                                                   0.7853981633974483};
+  static constexpr double kRound = 0x1.8p49;
+  static constexpr double kLow = 0x1p-900, kHigh = 0x1p900;
+};
+
+// atan(z) of |z| <= 0.079, 2^-29, and of |z| <= 0.063, 2^-62.
 template <int K>
 TENON_INLINE Lanes<K> small_arc(const Lanes<K>& z) {
-  const Lanes<K> square = z * z;
+  const auto square = z * z;
   return multiply_add(z * square, horner(square, -0.333330959f, 0.198766366f), z);
+}
+template <int K>
+TENON_INLINE DoubleLanes<K> small_arc(const DoubleLanes<K>& z) {
+  const auto square = z * z;
+  const auto series = horner(square, -0.3333333333333315, 0.19999999999340118, -0.14285713519575569,
+                             0.1111072281965134, -0.09001492470140728);
+  return multiply_add(z * square, series, z);
+}
+
+// atan(low / high) for 0 <= low <= high. With low = c high and no error c may be rough.
+template <class V, int K>
+TENON_INLINE Pack<V, K> arc_of(const Pack<V, K>& low, const Pack<V, K>& high) {
+  using Table = ArcTable<ElementOf<V>>;
+  const auto sum = multiply_add(low, rough_inverse(high), Table::kRound);
+  const auto c = sum - Table::kRound;
+  const auto rest = small_arc(quotient(subtract_product(c, high, low), multiply_add(c, low, high)));
+  return look_up(Table::kArcs, lane_bits(sum)) + rest;
+}
+
+// asin(z) / z of |z| <= 1/2 and its square, 2^-27 and 2^-59.8, less 1 and divided by the square.
+template <int K>
+TENON_INLINE Lanes<K> asin_series(const Lanes<K>& square) {
+  return horner(square, 0.166667521f, 0.0749530867f, 0.0454693027f, 0.0241838023f, 0.0421602763f);
+}
+template <int K>
+TENON_INLINE DoubleLanes<K> asin_series(const DoubleLanes<K>& square) {
+  return horner(square, 0.16666666666666763, 0.07499999999970265, 0.04464285717511644,
+                0.03038194268385142, 0.02237221565323116, 0.01735160022439929, 0.013980959821642509,
+                0.011397789500416866, 0.010786452954607164, 0.003683329050303211,
+                0.02176280457298634, -0.021076317737098494, 0.032676286900558134);
+}
+// asin(a) of a <= 1/2; of others, which `half` < 1/4 tells, it is pi/2 - 2 asin(sqrt(half)).
+template <class V, int K>
+TENON_INLINE Pack<V, K> half_less_half(const Pack<V, K>& a) {
+  return subtract_product(a, 0.5f, spread(0.5f, a));
+}
+template <class V, int K>
+TENON_INLINE Pack<V, K> arc_sine(const Pack<V, K>& a, const Pack<V, K>& half,
+                                 const Pack<MaskOf<V>, K>& large) {
+  const auto square = choose(large, half, a * a), z = choose(large, root(half), a);
+  return multiply_add(z * square, asin_series(square), z);
 }
 
 }  // namespace detail
 
 template <int K>
 TENON_INLINE Lanes<K> atan(const Lanes<K>& x) {
-  const Lanes<K> a = detail::at_most(detail::absolute(x), 0x1p60f);
-  const auto index = detail::octave_quarter(detail::kArcFirst, detail::at_most(a, 15.0f));
-  const Lanes<K> c = detail::look_up(detail::kArcTangent, index);
-  const Lanes<K> rest = detail::small_arc((a - c) / detail::multiply_add(a, c, 1.0f));
-  return detail::with_sign(detail::look_up(detail::kArc, index) + rest, x);
+  using namespace detail;
+  const auto a = at_most(absolute(x), 0x1p60f);
+  const auto index = octave_quarter(kArcFirst, at_most(a, 15.0f));
+  const auto c = look_up(kArcTangent, index);
+  const auto rest = small_arc(quotient(a - c, multiply_add(a, c, 1.0f)));
+  return with_sign(look_up(kArc, index) + rest, x);
+}
+template <int K>
+TENON_INLINE DoubleLanes<K> atan(const DoubleLanes<K>& x) {
+  using namespace detail;
+  const auto a = at_most(absolute(x), 0x1p60);
+  const auto steep = is_less(spread(1.0, x), a);
+  const auto r = arc_of(choose(steep, 1.0, a), choose(steep, a, 1.0));
+  return with_sign(choose(steep, kHalfPiHigh<double> - r, r), x);
 }
 
-template <int K>
-TENON_INLINE Lanes<K> atan2(const Lanes<K>& y, const Lanes<K>& x) {
+template <class V, int K>
+TENON_INLINE Pack<V, K> atan2(const Pack<V, K>& y, const Pack<V, K>& x) {
   using namespace detail;
-  constexpr float pi = 3.14159274f, half_pi = 1.57079637f;
-  const Lanes<K> ax = absolute(x), ay = absolute(y);
-  const Lanes<K> low = at_most(ax, ay), high = at_least(ay, ax);  // NaN in one if in either
-  Lanes<K> q = low / high;
-  if (any(is_nan(q))) [[unlikely]] {  // 0/0 counts as 0, inf/inf as 1
-    q = choose(is_equal(low, high), choose(is_equal(high, 0.0f), 0.0f, spread(1.0f, q)), q);
+  using T = ElementOf<V>;
+  using Mask = MaskOf<V>;
+  constexpr T half_pi = kHalfPiHigh<T>;
+  const auto ax = absolute(x), ay = absolute(y);
+  auto low = at_most(ax, ay), high = at_least(ay, ax);  // NaN in one if in either
+  const auto others =
+      each([](Mask a, Mask b) { return Mask(a | b); }, is_less(low, ArcTable<T>::kLow),
+           is_less(spread(ArcTable<T>::kHigh, x), high));
+  if (any(others)) [[unlikely]] {  // 0/0 counts as 0, inf/inf as 1
+    const auto whole = choose(is_equal(high, T(0)), T(0), spread(T(1), x));
+    low = choose(others, choose(is_equal(low, high), whole, low / high), low);
+    high = choose(others, T(1), high);
   }
-  const Lanes<K> sum = q + 0x1.8p19f, c = sum - 0x1.8p19f;  // multiples of 1/16
-  const Lanes<K> rest = small_arc((q - c) / multiply_add(q, c, 1.0f));
-  const Lanes<K> r = look_up(kArcOfSixteenths, lane_bits(sum)) + rest;
-  const LaneMask<K> steep = is_less(ax, ay), left = sign_mask(x);
-  const LaneMask<K> back =
-      each([](__mmask16 a, __mmask16 b) { return __mmask16(a ^ b); }, steep, left);
-  const Lanes<K> from = choose(steep, half_pi, choose(left, pi, Lanes<K>{}));
+  const auto r = arc_of(low, high);
+  const auto steep = is_less(ax, ay), left = sign_mask(x);
+  const auto back = each([](Mask a, Mask b) { return Mask(a ^ b); }, steep, left);
+  const auto from = choose(steep, half_pi, choose(left, 2 * half_pi, Pack<V, K>{}));
   return with_sign(from + choose(back, -r, r), y);
 }
 
-// Above 1/2 asin(a) = pi/2 - 2 asin(sqrt((1 - a) / 2)).
-template <int K>
-TENON_INLINE Lanes<K> asin(const Lanes<K>& x) {
+template <class V, int K>
+TENON_INLINE Pack<V, K> asin(const Pack<V, K>& x) {
   using namespace detail;
-  const Lanes<K> a = absolute(x), half = subtract_product(a, 0.5f, Lanes<K>{} + 0.5f);
-  const LaneMask<K> large = is_less(half, 0.25f);
-  const Lanes<K> square = choose(large, half, a * a), z = choose(large, root(half), a);
-  const Lanes<K> series = horner(square, 0.166667521f, 0.0749530867f, 0.0454693027f, 0.0241838023f,
-                                 0.0421602763f);  // 2^-27
-  const Lanes<K> small = multiply_add(z * square, series, z);
-  return with_sign(choose(large, subtract_product(small, 2.0f, Lanes<K>{} + 1.57079637f), small),
+  using T = ElementOf<V>;
+  const auto a = absolute(x), half = half_less_half(a);
+  const auto large = is_less(half, T(0.25));
+  const auto small = arc_sine(a, half, large);
+  return with_sign(choose(large, subtract_product(small, T(2), spread(kHalfPiHigh<T>, x)), small),
                    x);
 }
 
@@ -94,11 +174,22 @@ TENON_INLINE Lanes<K> asin(const Lanes<K>& x) {
 template <int K>
 TENON_INLINE Lanes<K> acos(const Lanes<K>& x) {
   using namespace detail;
-  const Lanes<K> a = absolute(x);
-  const Lanes<K> ratio = horner(a, 1.57079637f, -0.21460323f, 0.0890382901f, -0.0504916646f,
-                                0.0317277834f, -0.0182411894f, 0.00746931229f, -0.00148214889f);
-  const Lanes<K> angle = root(1.0f - a) * ratio;
+  const auto a = absolute(x);
+  const auto ratio = horner(a, 1.57079637f, -0.21460323f, 0.0890382901f, -0.0504916646f,
+                            0.0317277834f, -0.0182411894f, 0.00746931229f, -0.00148214889f);
+  const auto angle = root(1.0f - a) * ratio;
   return choose(sign_mask(x), 3.14159274f - angle, angle);
+}
+// pi/2 - asin(x)
+template <int K>
+TENON_INLINE DoubleLanes<K> acos(const DoubleLanes<K>& x) {
+  using namespace detail;
+  constexpr double half_pi = kHalfPiHigh<double>;
+  const auto a = absolute(x), half = half_less_half(a);
+  const auto large = is_less(half, 0.25);
+  const auto small = arc_sine(a, half, large), twice = small + small;
+  const auto end = choose(sign_mask(x), 2 * half_pi - twice, twice);
+  return choose(large, end, half_pi - with_sign(small, x));
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA::math

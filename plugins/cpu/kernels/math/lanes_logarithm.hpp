@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logarithms of sixteen floats, and the inverse hyperbolic functions made of them.
+// Logarithms of registers, and the inverse hyperbolic functions made of them.
 //
 // x = 2^e m with m in [1, 2), and m = c (1 + r) with c from a table by the leading bits of m: Tang,
 // "Table-driven implementation of the logarithm function in IEEE floating-point arithmetic" (1990).
@@ -16,128 +16,130 @@ namespace tenon::cpu::TENON_CPU_ISA::math {
 
 namespace detail {
 
-// m. Zero and infinity have the mantissa 1 and the exponents -inf and inf; of negative numbers it
-// is NaN.
-template <int K>
-TENON_INLINE Lanes<K> log_mantissa(const Lanes<K>& x) {
-  return each(
-      [](Floats a) {
-        return Floats(_mm512_maskz_getmant_ps(kAll, a, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_nan));
-      },
-      x);
-}
-// The number of the interval in the low bits.
-template <int K>
-TENON_INLINE LaneBits<K> log_index(const Lanes<K>& m) {
-  return shift_right<18>(m);
+// The number of a mantissa's interval, of 32 or 16, in the low bits.
+template <class V, int K>
+TENON_INLINE BitsOf<V, K> interval_of(const Pack<V, K>& m) {
+  return shift_right < kIsSingle<V> ? 18 : 48 > (m);
 }
 
 // log(2^e c (1 + r))
-template <int K>
-TENON_INLINE Lanes<K> log_of_parts(const LogTable& table, const Lanes<K>& e,
-                                   const LaneBits<K>& index, const Lanes<K>& r) {
-  const auto& c = table.series;
-  const Lanes<K> start = multiply_add(e, table.octave, look_up(table.value, index));
-  return multiply_add(r, horner(r, c[0], c[1], c[2], c[3]), start);
+template <class Table, class V, int K>
+TENON_INLINE Pack<V, K> log_of_parts(const Table& table, const Pack<V, K>& e,
+                                     const BitsOf<V, K>& index, const Pack<V, K>& r) {
+  const auto start = multiply_add(e, table.octave, look_up(table.value, index));
+  return multiply_add(r, horner(r, table.series), start);
 }
-template <int K>
-TENON_INLINE Lanes<K> log_by(const LogTable& table, const Lanes<K>& x) {
-  const Lanes<K> m = log_mantissa(x);
-  const LaneBits<K> index = log_index(m);
-  const Lanes<K> r = multiply_add(m, look_up(table.inverse, index), -1.0f);
+template <class Table, class V, int K>
+TENON_INLINE Pack<V, K> log_by(const Table& table, const Pack<V, K>& x) {
+  const auto m = log_mantissa(x);
+  const auto index = interval_of(m);
+  const auto r = multiply_add(m, look_up(table.inverse, index), -1);
   return log_of_parts(table, exponent_of(x), index, r);
 }
 
 // 2^-e for the exponent e of u, 0 < u < infinity.
-template <int K>
-TENON_INLINE Lanes<K> inverse_octave(const Lanes<K>& u) {
-  return each([](Integers bits) { return Floats((254 << 23) - (bits & (255 << 23))); },
-              lane_bits(u));
+template <class V, int K>
+TENON_INLINE Pack<V, K> inverse_octave(const Pack<V, K>& u) {
+  return each(
+      [](V number) {
+        using Whole = WholeOf<V>;
+        constexpr auto exponent = bits_of(kInfinity<ElementOf<V>>);
+        constexpr auto smallest = bits_of(std::numeric_limits<ElementOf<V>>::min());
+        constexpr auto twice = ElementOf<Whole>(exponent - smallest);
+        return V(twice - (Whole(number) & ElementOf<Whole>(exponent)));
+      },
+      u);
 }
 
 // log(u + lost) + (e - exponent of u) ln(2), where `lost` is what rounding took off u.
-template <int K>
-TENON_INLINE Lanes<K> log_of_sum(const Lanes<K>& u, const Lanes<K>& lost, const Lanes<K>& e) {
-  const Lanes<K> m = log_mantissa(u);
-  const LaneBits<K> index = log_index(m);
-  const Lanes<K> inverse = look_up(kLn.inverse, index);
-  const Lanes<K> r = multiply_add(m, inverse, -1.0f);
+template <class V, int K>
+TENON_INLINE Pack<V, K> log_of_sum(const Pack<V, K>& u, const Pack<V, K>& lost,
+                                   const Pack<V, K>& e) {
+  using T = ElementOf<V>;
+  const auto m = log_mantissa(u);
+  const auto index = interval_of(m);
+  const auto inverse = look_up(kLn<T>.inverse, index), r = multiply_add(m, inverse, -1);
   // r + lost * 2^-e / c, but not where u is infinite.
-  const Lanes<K> exact = each([](__mmask16 mask, Floats a, Floats b,
-                                 Floats c) { return Floats(_mm512_mask3_fmadd_ps(a, b, c, mask)); },
-                              is_less(u, kInfinity<float>), lost * inverse_octave(u), inverse, r);
-  return log_of_parts(kLn, e, index, exact);
+  const auto exact = each(
+      [](MaskOf<V> mask, V a, V b, V c) {
+        if constexpr (kIsSingle<V>)
+          return V(_mm512_mask3_fmadd_ps(a, b, c, mask));
+        else
+          return V(_mm512_mask3_fmadd_pd(a, b, c, mask));
+      },
+      is_less(u, kInfinity<T>), lost * inverse_octave(u), inverse, r);
+  return log_of_parts(kLn<T>, e, index, exact);
 }
 
 // log(1 + x)
-template <int K>
-TENON_INLINE Lanes<K> log_of_one_and(const Lanes<K>& x) {
-  const Lanes<K> u = x + 1.0f;
-  return log_of_sum(u, x - (u - 1.0f), exponent_of(u));
+template <class V, int K>
+TENON_INLINE Pack<V, K> log_of_one_and(const Pack<V, K>& x) {
+  const auto u = x + 1;
+  return log_of_sum(u, x - (u - 1), exponent_of(u));
 }
 
-// With the root s of a^2 + 1, log(1 + a + a^2 / (s + 1)). Steps of Newton's iteration for the root
-// and the quotient take less than half of the time of the instructions for them.
-template <int K>
-TENON_INLINE Lanes<K> small_asinh(const Lanes<K>& x) {
-  const Lanes<K> a = absolute(x), square = a * a, t = square + 1.0f;
-  const Lanes<K> rough = rough_inverse_root(t), near = t * rough;
-  const Lanes<K> s = multiply_add(rough * 0.5f, subtract_product(near, near, t), near);
-  const Lanes<K> divisor = s + 1.0f, inverse = rough_inverse(divisor), part = square * inverse;
-  const Lanes<K> lost = subtract_product(divisor, inverse, spread(1.0f, x));
-  return with_sign(log_of_one_and(Lanes<K>(a + multiply_add(part, lost, part))), x);
+// With the root s of a^2 + 1, log(1 + a + a^2 / (s + 1)).
+template <class V, int K>
+TENON_INLINE Pack<V, K> small_asinh(const Pack<V, K>& x) {
+  const auto a = absolute(x), square = a * a;
+  const auto part = quotient(square, root_of_positive(square + 1) + 1);
+  return with_sign(log_of_one_and(a + part), x);
 }
 
 // log(1 + y) of y >= 0, or log(2 x) where x is so large that y may have overflowed.
-template <int K>
-TENON_INLINE Lanes<K> log1p_or_log2x(const Lanes<K>& y, const Lanes<K>& x) {
-  const LaneMask<K> huge = is_less(Lanes<K>{} + 1e6f, x);
-  const Lanes<K> sum = y + 1.0f;
-  const Lanes<K> u = choose(huge, x, sum);
-  return log_of_sum(u, choose(huge, 0.0f, y - (sum - 1.0f)),
-                    exponent_of(u) + choose(huge, 1.0f, Lanes<K>{}));
+template <class V, int K>
+TENON_INLINE Pack<V, K> log1p_or_log2x(const Pack<V, K>& y, const Pack<V, K>& x) {
+  const auto huge = is_less(spread(kHuge<ElementOf<V>>, x), x);
+  const auto sum = y + 1, u = choose(huge, x, sum);
+  return log_of_sum(u, choose(huge, 0, y - (sum - 1)),
+                    exponent_of(u) + choose(huge, 1, Pack<V, K>{}));
 }
 
 }  // namespace detail
 
-template <int K>
-TENON_INLINE Lanes<K> log(const Lanes<K>& x) {
-  return detail::log_by(detail::kLn, x);
+template <class V, int K>
+TENON_INLINE Pack<V, K> log(const Pack<V, K>& x) {
+  return detail::log_by(detail::kLn<detail::ElementOf<V>>, x);
 }
-template <int K>
-TENON_INLINE Lanes<K> log2(const Lanes<K>& x) {
-  return detail::log_by(detail::kLog2, x);
+template <class V, int K>
+TENON_INLINE Pack<V, K> log2(const Pack<V, K>& x) {
+  return detail::log_by(detail::kLog2<detail::ElementOf<V>>, x);
 }
-template <int K>
-TENON_INLINE Lanes<K> log10(const Lanes<K>& x) {
-  return detail::log_by(detail::kLog10, x);
+template <class V, int K>
+TENON_INLINE Pack<V, K> log10(const Pack<V, K>& x) {
+  return detail::log_by(detail::kLog10<detail::ElementOf<V>>, x);
 }
 
-template <int K>
-TENON_INLINE Lanes<K> log1p(const Lanes<K>& x) {
+template <class V, int K>
+TENON_INLINE Pack<V, K> log1p(const Pack<V, K>& x) {
   return detail::with_sign(detail::log_of_one_and(x), x);
 }
 
-template <int K>
-TENON_INLINE Lanes<K> asinh(const Lanes<K>& x) {
-  const auto huge = detail::is_less(detail::spread(1e18f, x), detail::absolute(x));
+template <class V, int K>
+TENON_INLINE Pack<V, K> asinh(const Pack<V, K>& x) {
+  using T = detail::ElementOf<V>;
+  constexpr T limit = std::same_as<T, float> ? T(1e18) : T(1e150);
+  const auto huge = detail::is_less(detail::spread(limit, x), detail::absolute(x));
   return detail::unless(
-      huge, detail::small_asinh(x), [](float v) { return math::asinh(v); }, x);
+      huge, detail::small_asinh(x), [](T v) { return math::asinh(v); }, x);
 }
 
-template <int K>
-TENON_INLINE Lanes<K> acosh(const Lanes<K>& x) {
-  const Lanes<K> t = x - 1.0f;
-  const Lanes<K> y = t + detail::root(t * (x + 1.0f));
-  const Lanes<K> result = detail::log1p_or_log2x(y, x);
-  return detail::choose(detail::is_less(x, 1.0f), kNan<float>, result);
+template <class V, int K>
+TENON_INLINE Pack<V, K> acosh(const Pack<V, K>& x) {
+  using T = detail::ElementOf<V>;
+  const auto t = x - 1, y = t + detail::root(t * (x + 1));
+  const auto result = detail::log1p_or_log2x(y, x);
+  return detail::choose(detail::is_less(x, T(1)), kNan<T>, result);
 }
 
 // log((1 + a) / (1 - a)) / 2
-template <int K>
-TENON_INLINE Lanes<K> atanh(const Lanes<K>& x) {
-  const Lanes<K> a = detail::absolute(x);
-  return detail::with_sign(0.5f * log1p((a + a) / (1.0f - a)), x);
+template <class V, int K>
+TENON_INLINE Pack<V, K> atanh(const Pack<V, K>& x) {
+  using T = detail::ElementOf<V>;
+  const auto a = detail::absolute(x), divisor = T(1) - a;
+  const auto ratio = detail::choose(detail::is_equal(divisor, T(0)), kInfinity<T>,
+                                    detail::quotient(a + a, divisor));
+  return detail::with_sign(T(0.5) * detail::log_of_one_and(ratio), x);
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA::math

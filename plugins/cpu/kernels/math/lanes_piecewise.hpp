@@ -3,7 +3,7 @@
 // exponent and the first bits of the mantissa number.
 #pragma once
 
-#include "math/lanes_exponential.hpp"
+#include "math/lanes_error.hpp"
 
 #ifdef TENON_HAS_LANES
 #include "math/lanes_piecewise_table.hpp"
@@ -19,7 +19,7 @@ TENON_INLINE LaneBits<K> octave_quarter(int first, const Lanes<K>& a) {
       [=](Integers number) {
         const __m512i base = _mm512_set1_epi32(first);
         return Integers(
-            _mm512_sub_epi32(_mm512_maskz_max_epi32(kAll, __m512i(number), base), base));
+            _mm512_sub_epi32(_mm512_maskz_max_epi32(kAll<Floats>, __m512i(number), base), base));
       },
       shift_right<21>(a));
 }
@@ -42,15 +42,7 @@ TENON_INLINE Lanes<K> erfc_scaled(const Lanes<K>& b, float factor) {
   return piecewise(kErfcScaled, index,
                    multiply_subtract(b, factor, look_up(kErfcScaled.centre, index)));
 }
-// exp(-factor a^2), where the rounding error of a^2 counts in the far tail; `factor` is a power of
-// two.
-template <int K>
-TENON_INLINE Lanes<K> gaussian(const Lanes<K>& a, float factor) {
-  const Lanes<K> square = a * a;
-  auto parts = exp_parts(Lanes<K>(square * -factor));
-  parts.r = subtract_product(multiply_subtract(a, a, square), factor, parts.r);
-  return exp_of_parts(parts);
-}
+
 }  // namespace detail
 
 template <int K>
@@ -74,12 +66,6 @@ TENON_INLINE Lanes<K> normal_cdf(const Lanes<K>& x) {
   const Lanes<K> scaled = detail::erfc_scaled(a, 0.707106769f);
   const Lanes<K> tail = detail::gaussian(a, 0.5f) * (0.5f * scaled);
   return detail::choose(detail::sign_mask(x), tail, 1.0f - tail);
-}
-
-template <int K>
-TENON_INLINE Lanes<K> normal_pdf(const Lanes<K>& x) {
-  const Lanes<K> a = detail::at_most(detail::absolute(x), 14.5f);
-  return detail::gaussian(a, 0.5f) * 0.398942292f;
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA::math

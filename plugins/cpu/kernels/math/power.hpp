@@ -96,6 +96,11 @@ TENON_INLINE T power_of_log(TwoParts<T> log, T y) {
 
 TENON_INLINE float sqrt(float x) { return __builtin_sqrtf(x); }
 TENON_INLINE double sqrt(double x) { return __builtin_sqrt(x); }
+// x^(1/2), which is +0 of -0 and infinity of -infinity.
+template <Float T>
+TENON_INLINE T half_power(T x) {
+  return x == -kInfinity<T> ? kInfinity<T> : sqrt(x + 0);
+}
 template <Float T>
 TENON_INLINE T rsqrt(T x) {
   return 1 / sqrt(x);
