@@ -101,7 +101,7 @@ std::string run_statement(const ScalarValue& value, const std::string& types,
   const bool lanewise = !names.integers && is_lanewise(value, calls) && calls;
   std::vector<std::string> declared;
   for (size_t i = 0; i < param_types.size(); ++i)
-    declared.push_back(cat(lanewise ? "auto" : param_types[i],
+    declared.push_back(cat(lanewise ? "const auto&" : param_types[i],
                            scalar_reads(value, params[i].name) ? " " + params[i].name : ""));
   const std::string function =
       cat("[=](", join(declared, ", "), ") { return ", scalar_cpp_as_element(value, names), "; }");
