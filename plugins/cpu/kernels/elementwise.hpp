@@ -105,7 +105,7 @@ inline math::PowerBy<T> with_second(math::call::pow, T y) {
 }
 template <math::Float T>
 inline auto with_first(math::call::pow, T x) {
-  return with_first(math::lanewise([](auto base, auto y) { return math::pow(base, y); }), x);
+  return with_first(math::lanewise([](const auto& base, const auto& y) { return math::pow(base, y); }), x);
 }
 
 template <class Out, class In, class F>

@@ -84,12 +84,12 @@ inline void run_array(call::lgamma, float* out, int64_t n, const float* x) {  //
 }
 
 // A function of one argument or several that takes a number or, where the instruction set has them,
-// lanes.
+// lanes. By reference: copies of several registers may go through memory.
 template <class F>
 struct Lanewise {
   F function;
   template <class... X>
-  TENON_INLINE auto operator()(X... x) const {
+  TENON_INLINE auto operator()(const X&... x) const {
     return function(x...);
   }
 };
@@ -106,11 +106,11 @@ TENON_INLINE T spread(T y, T) {
 // f with one argument given.
 template <class F, class Y>
 inline auto with_first(const Lanewise<F>& f, Y first) {
-  return lanewise([=](auto x) { return f(detail::spread(first, x), x); });
+  return lanewise([=](const auto& x) { return f(detail::spread(first, x), x); });
 }
 template <class F, class Y>
 inline auto with_second(const Lanewise<F>& f, Y second) {
-  return lanewise([=](auto x) { return f(x, detail::spread(second, x)); });
+  return lanewise([=](const auto& x) { return f(x, detail::spread(second, x)); });
 }
 
 #ifdef TENON_HAS_LANES
@@ -120,10 +120,10 @@ template <class F, Float T, std::same_as<T>... X>
 inline void run_array(const Lanewise<F>& f, T* out, int64_t n, const X*... x) {
   run_lanes<kLaneRegisters>(f, out, n, x...);
 }
-#define TENON_LANE_ARRAY(NAME)                                                  \
-  template <Float T>                                                            \
-  inline void run_array(call::NAME, T* out, int64_t n, const T* x) {            \
-    run_lanes<kLaneRegisters>([](auto v) { return math::NAME(v); }, out, n, x); \
+#define TENON_LANE_ARRAY(NAME)                                                         \
+  template <Float T>                                                                   \
+  inline void run_array(call::NAME, T* out, int64_t n, const T* x) {                   \
+    run_lanes<kLaneRegisters>([](const auto& v) { return math::NAME(v); }, out, n, x); \
   }
 TENON_LANE_ARRAY(exp)
 TENON_LANE_ARRAY(exp2)
@@ -141,15 +141,17 @@ TENON_LANE_ARRAY(tan)
 
 template <Float T>
 inline void run_power_by(T* out, int64_t n, const T* x, T y) {
-  run_lanes<kPowerRegisters>([y](auto a) { return math::pow(a, detail::spread(y, a)); }, out, n, x);
+  run_lanes<kPowerRegisters>([y](const auto& a) { return math::pow(a, detail::spread(y, a)); }, out,
+                             n, x);
 }
 template <Float T>
 inline void run_array(call::pow, T* out, int64_t n, const T* x, const T* y) {
-  run_lanes<kPowerRegisters>([](auto a, auto b) { return math::pow(a, b); }, out, n, x, y);
+  run_lanes<kPowerRegisters>([](const auto& a, const auto& b) { return math::pow(a, b); }, out, n,
+                             x, y);
 }
 template <Float T>
 inline void run_half_power(T* out, int64_t n, const T* x) {
-  run_lanes<kLaneRegisters>([](auto v) { return math::half_power(v); }, out, n, x);
+  run_lanes<kLaneRegisters>([](const auto& v) { return math::half_power(v); }, out, n, x);
 }
 #else
 TENON_ARRAY(exp, detail::absolute(v) <= kExpPlain<T>)

@@ -246,13 +246,13 @@ TENON_INLINE Pack<V, K> cbrt(const Pack<V, K>& x) {
   return with_sign(scale_by(multiply_add(c, r * horner(r, Table::kSeries), c), third), x);
 }
 
+namespace detail {
+
 // Rounded to nearest, as the instruction does in twice the time: of floats the last step gives that
 // (for all of them), of doubles the number next to it or that. Those are told apart by Tuckerman's
 // test: r is the rounded root of x if x lies between the products of r and its neighbours.
 template <class V, int K>
-TENON_INLINE Pack<V, K> sqrt(const Pack<V, K>& x) {
-  using namespace detail;
-  const auto others = is_other_root(x);
+TENON_INLINE Pack<V, K> nearest_root(const Pack<V, K>& x) {
   const auto rough = rough_inverse_root(x), start = x * rough, half = rough * 0.5f;
   const auto lost = subtract_product(start, half, spread(0.5f, x));
   const auto better = multiply_add(start, lost, start),
@@ -272,16 +272,32 @@ TENON_INLINE Pack<V, K> sqrt(const Pack<V, K>& x) {
         },
         x, result);
   }
+  return result;
+}
+
+}  // namespace detail
+
+template <class V, int K>
+TENON_INLINE Pack<V, K> sqrt(const Pack<V, K>& x) {
+  using namespace detail;
+  const auto others = is_other_root(x);
+  const auto result = nearest_root(x);
   if (any(others)) [[unlikely]] {
     return choose(others, exact_root(x), result);
   }
   return result;
 }
-
 template <class V, int K>
 TENON_INLINE Pack<V, K> half_power(const Pack<V, K>& x) {
-  constexpr auto infinity = kInfinity<detail::ElementOf<V>>;
-  return detail::choose(detail::is_equal(x, -infinity), infinity, math::sqrt(x + 0));
+  using namespace detail;
+  const auto others = is_other_root(x);
+  const auto result = nearest_root(x);
+  if (any(others)) [[unlikely]] {
+    constexpr auto infinity = kInfinity<ElementOf<V>>;
+    const auto exact = exact_root(x + 0);
+    return choose(others, choose(is_equal(x, -infinity), infinity, exact), result);
+  }
+  return result;
 }
 
 // With steps of Newton's iteration. Of zero and infinity the rough value is right.
