@@ -25,19 +25,31 @@ inline tenon_status run_forward_of(tenon_ctx* ctx, const ConvShapes& s, const Im
 template <class T>
 void turn_weight(const ConvShapes& s, const Phase& down, const Phase& across, const T* weight,
                  T* to) {
-  const int64_t taps = down.taps * across.taps;
-  parallel(s.channels, s.group_filters() * taps, [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) {
-      const int64_t g = c / s.group_channels();
-      T* row = to + c * s.group_filters() * taps;
-      for (int64_t f = 0; f < s.group_filters(); ++f) {
-        const T* from =
-            weight +
-            ((g * s.group_filters() + f) * s.group_channels() + c % s.group_channels()) * s.taps();
-        for (int64_t t = down.taps - 1; t >= 0; --t) {
-          for (int64_t r = across.taps - 1; r >= 0; --r) {
-            *row++ =
-                from[(down.start + t * down.step) * s.kernel[1] + across.start + r * across.step];
+  // A filter's channels lie side by side: some at a time are read while their lines are near.
+  constexpr int64_t some = 16;
+  const int64_t taps = down.taps * across.taps, filters = s.group_filters();
+  parallel((s.channels + some - 1) / some, some * filters * taps, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t channels = std::min(some, s.channels - i * some);
+      const T* first[some];
+      for (int64_t c = 0; c < channels; ++c) {
+        const int64_t g = (i * some + c) / s.group_channels();
+        first[c] = weight + (g * (filters - 1) * s.group_channels() + i * some + c) * s.taps();
+      }
+      for (int64_t f = 0; f < filters; ++f) {
+        for (int64_t c = 0; c < channels; ++c) {
+          const T* from = first[c] + f * s.depth();
+          T* row = to + ((i * some + c) * filters + f) * taps;
+          if (taps == 9 && s.taps() == 9) {  // all of the most common kernel
+#pragma GCC unroll 9
+            for (int t = 0; t < 9; ++t) row[t] = from[8 - t];
+            continue;
+          }
+          for (int64_t t = down.taps - 1; t >= 0; --t) {
+            for (int64_t r = across.taps - 1; r >= 0; --r) {
+              *row++ =
+                  from[(down.start + t * down.step) * s.kernel[1] + across.start + r * across.step];
+            }
           }
         }
       }
