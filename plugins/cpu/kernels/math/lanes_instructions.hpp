@@ -194,15 +194,22 @@ template <class V, class F, class... X>
   else
     return _mm512_mask_load_pd(result, mask, out);
 }
-// `result`, but f of the numbers of x where the mask is set: for arguments that are rare.
+// `result`, but where some lane of the mask is set f of the mask, the result and x: for arguments
+// that are rare. A result that were assigned to would go through memory.
+template <class Mask, class V, int K, class F, class... X>
+TENON_INLINE Pack<V, K> corrected(const Pack<Mask, K>& mask, const Pack<V, K>& result, F f,
+                                  const X&... x) {
+  if (any(mask)) [[unlikely]] {
+    return each(f, mask, result, x...);
+  }
+  return result;
+}
+// With f of the numbers of x where the mask is set.
 template <class Mask, class V, int K, class F, class... X>
 TENON_INLINE Pack<V, K> unless(const Pack<Mask, K>& mask, const Pack<V, K>& result, F f,
                                const X&... x) {
-  if (any(mask)) [[unlikely]] {
-    return each([f](Mask m, V r, auto... v) { return number_by_number(f, m, r, v...); }, mask,
-                result, x...);
-  }
-  return result;
+  return corrected(
+      mask, result, [f](Mask m, V r, auto... v) { return number_by_number(f, m, r, v...); }, x...);
 }
 
 template <int kBits, class V, int K>

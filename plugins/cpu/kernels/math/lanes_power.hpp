@@ -275,29 +275,34 @@ TENON_INLINE Pack<V, K> nearest_root(const Pack<V, K>& x) {
   return result;
 }
 
+// The root of a register by the instruction, where the mask is set.
+template <class V>
+TENON_INLINE V with_exact_root(MaskOf<V> mask, V result, V x) {
+  if constexpr (kIsSingle<V>)
+    return _mm512_mask_sqrt_ps(result, mask, x);
+  else
+    return _mm512_mask_sqrt_pd(result, mask, x);
+}
+
 }  // namespace detail
 
 template <class V, int K>
 TENON_INLINE Pack<V, K> sqrt(const Pack<V, K>& x) {
   using namespace detail;
-  const auto others = is_other_root(x);
-  const auto result = nearest_root(x);
-  if (any(others)) [[unlikely]] {
-    return choose(others, exact_root(x), result);
-  }
-  return result;
+  return corrected(
+      is_other_root(x), nearest_root(x),
+      [](MaskOf<V> mask, V result, V a) { return with_exact_root(mask, result, a); }, x);
 }
 template <class V, int K>
 TENON_INLINE Pack<V, K> half_power(const Pack<V, K>& x) {
   using namespace detail;
-  const auto others = is_other_root(x);
-  const auto result = nearest_root(x);
-  if (any(others)) [[unlikely]] {
-    constexpr auto infinity = kInfinity<ElementOf<V>>;
-    const auto exact = exact_root(x + 0);
-    return choose(others, choose(is_equal(x, -infinity), infinity, exact), result);
-  }
-  return result;
+  return corrected(
+      is_other_root(x), nearest_root(x),
+      [](MaskOf<V> mask, V result, V a) {
+        constexpr ElementOf<V> infinity = kInfinity<ElementOf<V>>;
+        return with_exact_root(mask, result, V(a == -infinity ? infinity + V{} : a + 0));
+      },
+      x);
 }
 
 // With steps of Newton's iteration. Of zero and infinity the rough value is right.
