@@ -9,8 +9,8 @@ namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
 // The weight is used at every step: it is laid out once, in panels of this many columns, zeros past
-// the last, which gemm takes as they are.
-constexpr int64_t kPanel = 32;
+// the last, which gemm takes as they are. They are as wide as the widest of its tiles.
+constexpr int64_t kPanel = kVectorBytes == 64 ? 64 : 32;
 
 // Fewer items of the batch than this are not worth a thread.
 constexpr int64_t kLeastRows = 8;
