@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run a case on a device, and compare results with NumPy's."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import tenon
@@ -90,3 +94,18 @@ def assert_close(case, got, want):
         atol=max(case.atol, slack),
         equal_nan=True,
     )
+
+
+INSTRUCTION_SETS = ["baseline", "avx2", "avx512", "amx"]
+
+
+def run_with_instruction_set(isa, file, chosen):
+    """The chosen tests of a file in a process whose kernels are those of an instruction set."""
+    if os.environ.get("TENON_CPU_ISA"):
+        pytest.skip("this is such a process")
+    environment = {**os.environ, "TENON_CPU_ISA": isa, "TENON_TEST_DEVICES": "cpu"}
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-k", chosen, file]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode and "TENON_CPU_ISA" in done.stdout + done.stderr:
+        pytest.skip(f"this processor has no {isa}")
+    assert done.returncode == 0, done.stdout

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attention in blocks: lengths and features beyond one, masks, views, gradients; against NumPy."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import tenon
-from running import TOLERANCE, dtype_name, skip_unserved, to_tensor
+from running import (
+    INSTRUCTION_SETS,
+    TOLERANCE,
+    dtype_name,
+    run_with_instruction_set,
+    skip_unserved,
+    to_tensor,
+)
 
 # batch, rows, columns, features, features of a value
 SHAPES = {
@@ -237,14 +240,6 @@ def test_dropout_keeps_the_mean(device):
     assert float((plain - dropped).abs().max().item()) > 0.01
 
 
-@pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512"])
+@pytest.mark.parametrize("isa", INSTRUCTION_SETS)
 def test_every_instruction_set(isa):
-    """The tests above in a process whose kernels are those of another instruction set."""
-    if os.environ.get("TENON_CPU_ISA"):
-        pytest.skip("this is such a process")
-    environment = {**os.environ, "TENON_CPU_ISA": isa, "TENON_TEST_DEVICES": "cpu"}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-k", "results_and_gradients", __file__]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    if done.returncode and "TENON_CPU_ISA" in done.stdout + done.stderr:
-        pytest.skip(f"this processor has no {isa}")
-    assert done.returncode == 0, done.stdout
+    run_with_instruction_set(isa, __file__, "results_and_gradients")

@@ -7,6 +7,7 @@ Operands are small whole numbers, so that sums are exact in every order and in e
 import numpy as np
 import pytest
 import tenon
+from running import INSTRUCTION_SETS, run_with_instruction_set
 from samples.products import conv2d
 
 SHAPES = [
@@ -33,6 +34,14 @@ SHAPES = [
     (50, 8, 4300),
     (21, 11, 129),
     (4, 9, 0),
+    (32, 32, 64),
+    (33, 31, 96),
+    (16, 48, 512),
+    (48, 33, 1030),
+    (400, 70, 1024),
+    (5, 64, 192),
+    (64, 80, 128),
+    (70, 2100, 64),
 ]
 DTYPES = ["float32", "float64", "bfloat16", "float16", "int8", "uint8", "int16", "int32", "int64"]
 
@@ -435,3 +444,8 @@ def test_convolution_and_gradients_of_permuted_images(name, dtype, device):
     for expected, got in pairs:
         expected, got = (each.to("cpu").to(tenon.float64).numpy() for each in (expected, got))
         np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("isa", INSTRUCTION_SETS)
+def test_every_instruction_set(isa):
+    run_with_instruction_set(isa, __file__, "edges_of_tiles or integer_is_exact or rounds_once")

@@ -47,6 +47,7 @@ class Forward {
 
   // Rows [begin, end) of an item.
   void run(const Item<Format>& item, int64_t begin, int64_t end) {
+    [[maybe_unused]] const ProcessorState<Format> state;
     const int64_t keys = size_.keys_until(end);
     Blocks::pack_transposed(item.key, size_.features, keys, keys_);
     Blocks::pack_right(item.value, keys, size_.values, values_, Blocks::right_row(size_.values));
@@ -111,7 +112,7 @@ class Forward {
     for (int64_t r = 0; r < rows; ++r) {
       Source* to = reinterpret_cast<Source*>(weights_ + r * to_row);
       store(scores_ + r * kScoresRow, columns, to);
-      if (columns % 2) to[columns] = Source();
+      std::fill(to + columns, to + Blocks::depth_of(columns) * Format::kDepth, Source());
     }
     return {weights_, to_row, 1};
   }

@@ -3,8 +3,8 @@
 // leave out what a causal mask hides.
 #pragma once
 
+#include "gemm_amx_formats.hpp"
 #include "gemm_blocked.hpp"
-#include "gemm_pairs.hpp"
 #include "kernel.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -22,6 +22,7 @@ tenon_status with_attention_format(int dtype, F&& f) {
   if (dtype == TENON_DTYPE_F64) return f(Type<Plain<double>>{});
   if (dtype == TENON_DTYPE_F16) return f(Type<Widened<Float16>>{});
 #ifdef __AVX512F__
+  if (dtype == TENON_DTYPE_BF16 && has_bfloat16_tiles()) return f(Type<Bfloat16Tiles>{});
   if (dtype == TENON_DTYPE_BF16 && has_bfloat16_products()) return f(Type<Bfloat16Pairs>{});
 #endif
   if (dtype == TENON_DTYPE_BF16) return f(Type<Widened<BFloat16>>{});
@@ -38,11 +39,6 @@ struct Sight {
   }
   int64_t first_row_of(int64_t column) const { return std::max<int64_t>(0, column - shift); }
 };
-
-template <int64_t Unit>
-constexpr int64_t rounded_up(int64_t n) {
-  return (n + Unit - 1) / Unit * Unit;
-}
 
 // Parts of one piece of scratch memory, each aligned to a cache line. Without memory it only
 // counts.
@@ -71,7 +67,9 @@ struct Layout {
   using Sum = typename Format::Sum;
   static constexpr int64_t kDepth = Format::kDepth, kColumns = kPanel<Packed>;
 
-  static int64_t depth_of(int64_t k) { return (k + kDepth - 1) / kDepth; }
+  static int64_t depth_of(int64_t k) {
+    return rounded_up<kStep<Format>>((k + kDepth - 1) / kDepth);
+  }
   // Elements from row to row. Not a power of two: rows go to different sets of the cache.
   static int64_t left_row(int64_t k) {
     return rounded_up<kWidth<Packed>>(depth_of(k)) + kWidth<Packed>;
@@ -87,7 +85,7 @@ struct Layout {
       } else {
         Source* elements = reinterpret_cast<Source*>(to);
         for (int64_t p = 0; p < k; ++p) elements[p] = row[p * from.column];
-        if (k % 2) elements[k] = Source();
+        std::fill(elements + k, elements + depth_of(k) * kDepth, Source());
       }
     }
   }
@@ -104,6 +102,8 @@ struct Layout {
       }
       std::fill(to + n, to + to_row, Packed(0));
     }
+    const int64_t last = (k + kDepth - 1) / kDepth;
+    std::fill_n(to, (depth_of(k) - last) * to_row, Packed(0));
   }
 
   static void copy_row(const Source* from, int64_t step, int64_t n, Packed* to) {
@@ -154,14 +154,29 @@ struct Right {
 template <class Format>
 using Target = MatrixTarget<typename Format::Sum>;
 
+// Up to kRowsOf rows of a block times one panel.
+template <class Format>
+void multiply_rows(int64_t rows, int64_t columns, int64_t k, const typename Format::Packed* a,
+                   int64_t a_row, [[maybe_unused]] int64_t a_column,
+                   const typename Format::Packed* b, int64_t b_row, Target<Format> c, int64_t i,
+                   int64_t j, bool accumulate) {
+  if constexpr (by_tiles<Format>) {
+    run_tiles<Format>(rows, columns, k, a, a_row, b, b_row, c, i, j, accumulate,
+                      [](Share) { return Ahead{}; });
+  } else {
+    run_tile<typename Format::Product>(rows, columns, k, a, a_row, a_column, b, b_row, c, i, j,
+                                       accumulate);
+  }
+}
+
 // c = a b for scores: tiles that nobody sees are left out. k in packed elements.
 template <class Format>
 void multiply_scores(int64_t rows, int64_t columns, int64_t k, Left<Format> a, Right<Format> b,
                      Target<Format> c, Sight sight) {
   constexpr int64_t panel = Layout<Format>::kColumns;
   for (int64_t j = 0; j < columns; j += panel, b.data += b.panel) {
-    for (int64_t i = sight.first_row_of(j) / kTileRows * kTileRows; i < rows; i += kTileRows) {
-      run_tile<typename Format::Product>(std::min<int64_t>(kTileRows, rows - i),
+    for (int64_t i = sight.first_row_of(j) / kRowsOf<Format> * kRowsOf<Format>; i < rows; i += kRowsOf<Format>) {
+      multiply_rows<Format>(std::min(kRowsOf<Format>, rows - i),
                                          std::min(panel, columns - j), k, a.data + i * a.row, a.row,
                                          a.column, b.data, b.row, c, i, j, false);
     }
@@ -174,11 +189,11 @@ void multiply_seen(int64_t rows, int64_t columns, int64_t k, Left<Format> a, Rig
                    Target<Format> c, Sight sight) {
   constexpr int64_t panel = Layout<Format>::kColumns;
   for (int64_t j = 0; j < columns; j += panel, b.data += b.panel) {
-    for (int64_t i = 0; i < rows; i += kTileRows) {
-      const int64_t count = std::min<int64_t>(kTileRows, rows - i);
+    for (int64_t i = 0; i < rows; i += kRowsOf<Format>) {
+      const int64_t count = std::min(kRowsOf<Format>, rows - i);
       const int64_t seen = sight.columns_of_row(i + count - 1, k);
       if (seen == 0) continue;
-      run_tile<typename Format::Product>(count, std::min(panel, columns - j),
+      multiply_rows<Format>(count, std::min(panel, columns - j),
                                          Layout<Format>::depth_of(seen), a.data + i * a.row, a.row,
                                          a.column, b.data, b.row, c, i, j, true);
     }
@@ -192,10 +207,11 @@ void multiply_seeing(int64_t rows, int64_t columns, int64_t k, Left<Format> a, R
   constexpr int64_t panel = Layout<Format>::kColumns;
   const int64_t depth = Layout<Format>::depth_of(k);
   for (int64_t j = 0; j < columns; j += panel, b.data += b.panel) {
-    for (int64_t i = 0; i < rows; i += kTileRows) {
-      const int64_t first = sight.first_row_of(i) / Format::kDepth;
+    for (int64_t i = 0; i < rows; i += kRowsOf<Format>) {
+      const int64_t first =
+          sight.first_row_of(i) / Format::kDepth / kStep<Format> * kStep<Format>;
       if (first >= depth) break;
-      run_tile<typename Format::Product>(std::min<int64_t>(kTileRows, rows - i),
+      multiply_rows<Format>(std::min(kRowsOf<Format>, rows - i),
                                          std::min(panel, columns - j), depth - first,
                                          a.data + i * a.row + first * a.column, a.row, a.column,
                                          b.data + first * b.row, b.row, c, i, j, true);

@@ -36,7 +36,7 @@ class Backward {
   using Packed = typename Format::Packed;
   using Sum = typename Format::Sum;
   using Blocks = Layout<Format>;
-  static constexpr bool kPairs = Format::kDepth > 1;
+  static constexpr bool kPairs = Format::kDepth > 1, kTiles = by_tiles<Format>;
 
  public:
   Backward(const AttentionSizes& size, double scale, void* memory)
@@ -53,7 +53,8 @@ class Backward {
     slopes_ = carver.take<Sum>(kRows * kScoresRow);
     if (kPairs) {
       narrowed_ = carver.take<Packed>(kRows * Blocks::left_row(kKeys));
-      turned_ = carver.take<Packed>(kRows / Format::kDepth * kKeys);
+      turned_ = carver.take<Packed>(kTiles ? kKeys * Blocks::left_row(kRows)
+                                           : kRows / Format::kDepth * kKeys);
     }
     dkey_ = carver.take<Sum>(kKeys * size.features);
     dvalue_ = carver.take<Sum>(kKeys * size.values);
@@ -63,6 +64,7 @@ class Backward {
 
   // What the blocks of keys [begin, end) give.
   void run(const Item<Format>& item, int64_t begin, int64_t end) {
+    [[maybe_unused]] const ProcessorState<Format> state;
     std::fill_n(item.dquery, size_.rows * size_.features, Sum(0));
     lay_out_rows(item);
     for (int64_t j = begin * kKeys; j < std::min(end * kKeys, size_.keys); j += kKeys) {
@@ -88,7 +90,8 @@ class Backward {
     rows.right_row = Blocks::right_row(width);
     rows.left_row = kPairs ? Blocks::left_row(width) : rows.right_row;
     rows.right = carver.take<Packed>(Blocks::depth_of(size_.rows) * rows.right_row);
-    rows.left = kPairs ? carver.take<Packed>(size_.rows * rows.left_row) : rows.right;
+    const int64_t count = kTiles ? rounded_up<kRowsOf<Format>>(size_.rows) : size_.rows;
+    rows.left = kPairs ? carver.take<Packed>(count * rows.left_row) : rows.right;
     return rows;
   }
 
@@ -166,7 +169,7 @@ class Backward {
       x[k] = math::exp(x[k] - logsumexp);
       slope[k] = x[k] * (slope[k] - delta);
     }
-    const int64_t end = rounded_up<2>(keys);
+    const int64_t end = Blocks::depth_of(keys) * Format::kDepth;
     std::fill(x + seen, x + end, Sum(0));
     std::fill(slope + seen, slope + end, Sum(0));
   }
@@ -181,23 +184,36 @@ class Backward {
   }
 
   Left<Format> turned(const Sum* scores) const {
-    if constexpr (kPairs) {
+    if constexpr (kTiles) {
+      return {turned_, Blocks::left_row(kRows), 1};
+    } else if constexpr (kPairs) {
       return {turned_, 1, kKeys};
     } else {
       return {scores, 1, kScoresRow};
     }
   }
 
-  // Pairs along a row of scores, and pairs of rows.
+  // Pairs along a row of scores, and pairs of rows: tiles take these along a row of the transpose.
   void narrow_scores(const Sum* scores, int64_t rows, int64_t keys) {
     if constexpr (kPairs) {
       const int64_t row = Format::kDepth * Blocks::left_row(kKeys);
       Source* to = reinterpret_cast<Source*>(narrowed_);
       for (int64_t r = 0; r < rows; ++r) {
-        store(scores + r * kScoresRow, rounded_up<2>(keys), to + r * row);
+        store(scores + r * kScoresRow, Blocks::depth_of(keys) * Format::kDepth, to + r * row);
       }
-      for (int64_t r = 0; r < rows; r += 2, to += 2 * row) {
-        Blocks::pair_rows(to, r + 1 == rows ? nullptr : to + row, 1, keys, turned_ + r / 2 * kKeys);
+      if constexpr (kTiles) {
+        const int64_t column = Format::kDepth * Blocks::left_row(kRows);
+        uint16_t* turned = reinterpret_cast<uint16_t*>(turned_);
+        transpose_block(reinterpret_cast<const uint16_t*>(to), row, turned, column, rows, keys);
+        for (int64_t k = 0; k < keys; ++k) {
+          std::fill(turned + k * column + rows,
+                    turned + k * column + Blocks::depth_of(rows) * Format::kDepth, 0);
+        }
+      } else {
+        for (int64_t r = 0; r < rows; r += 2, to += 2 * row) {
+          Blocks::pair_rows(to, r + 1 == rows ? nullptr : to + row, 1, keys,
+                            turned_ + r / 2 * kKeys);
+        }
       }
     }
   }

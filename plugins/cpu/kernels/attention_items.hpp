@@ -3,7 +3,7 @@
 // mask does to scores.
 #pragma once
 
-#include "gemm.hpp"
+#include "gemm_pack.hpp"
 #include "kernel.hpp"
 
 #include <limits>
@@ -74,10 +74,18 @@ void scale_and_mask(typename Format::Sum* x, int64_t n, typename Format::Sum sca
   if (mask.added.data) {
     const auto* added = mask.added.data + row * mask.added.row;
     const int64_t step = mask.added.column;
-    if (step == 1) {
-      for (int64_t j = 0; j < n; ++j) x[j] = x[j] * scale + Format::value(added[j]);
+    if constexpr (!std::is_same_v<typename Format::Left, Sum>) {
+      constexpr int64_t most = 128;
+      alignas(64) Sum wide[most];
+      for (int64_t j = 0; j < n; j += most) {
+        const int64_t some = std::min(most, n - j);
+        widen_row(added + j * step, step, some, wide);
+        for (int64_t q = 0; q < some; ++q) x[j + q] = x[j + q] * scale + wide[q];
+      }
+    } else if (step == 1) {
+      for (int64_t j = 0; j < n; ++j) x[j] = x[j] * scale + added[j];
     } else {
-      for (int64_t j = 0; j < n; ++j) x[j] = x[j] * scale + Format::value(added[j * step]);
+      for (int64_t j = 0; j < n; ++j) x[j] = x[j] * scale + added[j * step];
     }
   } else if (mask.keep.data) {
     const uint8_t* keep = mask.keep.data + row * mask.keep.row;

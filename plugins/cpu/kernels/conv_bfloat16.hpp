@@ -5,6 +5,7 @@
 
 #include "conv_unroll.hpp"
 #include "gemm.hpp"
+#include "gemm_amx_formats.hpp"
 #include "gemm_tiles.hpp"
 #include "kernel.hpp"
 #include "parallel_memory.hpp"
@@ -15,7 +16,37 @@ namespace tenon::cpu::TENON_CPU_ISA {
 
 // One packed element already is a pair.
 struct ChannelPairs : Bfloat16Pairs {
+  using Left = uint32_t;
+  using Right = uint32_t;
+  using Product = ChannelPairs;
   static constexpr int kDepth = 1;
+};
+struct ChannelTiles : Bfloat16Tiles {
+  using Left = uint32_t;
+  using Right = uint32_t;
+  using Product = ChannelTiles;
+  static constexpr int kDepth = 1;
+};
+
+template <int64_t BlockK>
+PackedRows<uint32_t, BlockK> pack_rows(ChannelPairs, Matrix<uint32_t> a, int64_t m, int64_t k,
+                                       uint32_t* to) {
+  return pack_rows<BlockK>(Plain<uint32_t>(), a, m, k, to);
+}
+template <int64_t BlockK>
+PackedRows<uint32_t, BlockK> pack_rows(ChannelTiles, Matrix<uint32_t> a, int64_t m, int64_t k,
+                                       uint32_t* to) {
+  return pack_tile_rows<BlockK>(a, m, k, to);
+}
+
+// Unrolled images up to a whole step of the products.
+template <class Format>
+struct PairPanels {
+  ImagePanels<uint32_t> panels;
+  void pack(int64_t p, int64_t k, int64_t j, int64_t n, uint32_t* to) const {
+    panels.pack(p, k, j, n, to);
+    if constexpr (by_tiles<Format>) fill_step(to, k);
+  }
 };
 
 // The planes of `channels` channels, or the taps of one filter: two rows of n become one, the last
@@ -35,9 +66,10 @@ inline bool suits_bfloat16(const ConvShapes& s) {
   return has_bfloat16_products() && s.group_filters() >= 16 && s.depth() >= 16;
 }
 
-inline tenon_status run_forward_bfloat16(tenon_ctx* ctx, const ConvShapes& s, const BFloat16* x,
-                                         const BFloat16* weight, const BFloat16* bias,
-                                         BFloat16* out, tenon_err* err) {
+template <class Format>
+tenon_status run_forward_pairs(tenon_ctx* ctx, const ConvShapes& s, const BFloat16* x,
+                               const BFloat16* weight, const BFloat16* bias, BFloat16* out,
+                               tenon_err* err) {
   ConvShapes pairs = s;
   pairs.channels = s.groups * ((s.group_channels() + 1) / 2);
   const int64_t channels = s.group_channels(), filters = s.group_filters(), depth = pairs.depth();
@@ -66,16 +98,16 @@ inline tenon_status run_forward_bfloat16(tenon_ctx* ctx, const ConvShapes& s, co
                             {filters * s.results()}};
   const Tiles tiles(Type<uint32_t>{}, filters, s.batch * s.results(), depth, filters, kBlockN,
                     groups);
-  const int64_t packed = blocked_bytes<ChannelPairs>(tiles.rows(), tiles.columns());
+  const int64_t packed = blocked_bytes<Format>(tiles.rows(), tiles.columns());
   const int64_t sums = tiles.rows() * tiles.columns() * static_cast<int64_t>(sizeof(float));
   return parallel_with_memory(
       ctx, tiles.count(), tiles.work(), packed + sums, err, [&](int64_t t, void* own) {
         const OutputTile tile = tiles.at(t);
         float* sum = reinterpret_cast<float*>(static_cast<char*>(own) + packed);
-        multiply_blocked<ChannelPairs>(
+        multiply_blocked<Format>(
             tile.rows, tile.columns, depth,
-            MatrixRows<Plain<uint32_t>>{{weights + tile.a + tile.i * depth, depth, 1}},
-            ImagePanels<uint32_t>(pairs, images + tile.b, tile.j),
+            MatrixRows<Format>{{weights + tile.a + tile.i * depth, depth, 1}},
+            PairPanels<Format>{{pairs, images + tile.b, tile.j}},
             MatrixTarget<float>{sum, tile.columns}, false, own);
         const Results<BFloat16> results(s, out + tile.c + tile.i * s.results(), tile.j);
         const int64_t first = tile.c / s.results() + tile.i;
@@ -89,6 +121,13 @@ inline tenon_status run_forward_bfloat16(tenon_ctx* ctx, const ConvShapes& s, co
           }
         }
       });
+}
+
+inline tenon_status run_forward_bfloat16(tenon_ctx* ctx, const ConvShapes& s, const BFloat16* x,
+                                         const BFloat16* weight, const BFloat16* bias,
+                                         BFloat16* out, tenon_err* err) {
+  const auto run = has_bfloat16_tiles() ? run_forward_pairs<ChannelTiles> : run_forward_pairs<ChannelPairs>;
+  return run(ctx, s, x, weight, bias, out, err);
 }
 
 #endif

@@ -40,6 +40,8 @@ void gemm_padded(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, con
 
 // Does the processor have dot products of bfloat16, and the build AVX-512?
 bool has_bfloat16_products();
+// And may they go by tiles (amx.hpp)?
+bool has_bfloat16_tiles();
 
 // gemm of Float16 and BFloat16, converted as they are read or, where the processor has dot products
 // of bfloat16, multiplied by these. Sums are float32, rounded once.

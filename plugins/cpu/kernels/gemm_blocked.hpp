@@ -4,6 +4,7 @@
 // B, fill a block of rows of A, and say where a column of C lies, has a product.
 #pragma once
 
+#include "gemm_amx.hpp"
 #include "gemm_pack.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -18,13 +19,6 @@ inline constexpr int64_t kBlockN = 512;
 
 // Columns of B that are packed together: for each block of them A is packed again.
 inline constexpr int64_t kBlocksN = 4 * kBlockN;
-
-// One of `parts` equal parts.
-struct Share {
-  int64_t part, parts;
-  int64_t begin(int64_t n) const { return n * part / parts; }
-  int64_t length(int64_t n) const { return (n + parts - 1) / parts; }
-};
 
 // A share of `count` stretches of memory, to be asked for in so many steps along k, a few lines at
 // a time.
@@ -76,38 +70,6 @@ struct MatrixPanels {
         share);
   }
 };
-
-// C as a matrix with dense rows.
-template <class Sum>
-struct MatrixTarget {
-  Sum* c;
-  int64_t row;
-  Sum* at(int64_t j) const { return c + j; }
-  // Columns from j on that lie side by side.
-  int64_t dense_from(int64_t) const { return INT64_MAX; }
-};
-
-// A target whose elements are not sums is not written in place.
-template <class Target>
-inline constexpr bool converts_sums = requires {
-  &Target::put;
-};
-
-// n sums to elements side by side.
-template <class Target, class Element, class Sum>
-[[gnu::always_inline]] inline void put(const Target&, Element* to, const Sum* from, int64_t n,
-                                       bool accumulate) {
-  if constexpr (converts_sums<Target>) {
-    Target::put(to, from, n, accumulate);
-  } else if constexpr (Lanes<Sum>::kMasked) {
-    for (int64_t s = 0; s < n; s += kWidth<Sum>) {
-      const Lanes<Sum> lanes(n - s);
-      store_sums(lanes, to + s, lanes.load(from + s), accumulate);
-    }
-  } else {
-    for (int64_t s = 0; s < n; ++s) to[s] = accumulate ? Sum(to[s] + from[s]) : from[s];
-  }
-}
 
 // Vectors of the widest tile for so many columns.
 template <class Packed>
@@ -167,12 +129,31 @@ void run_tile(int64_t rows, int64_t columns, int64_t k, const typename Format::P
   }
 }
 
+// Rows of packed A times one panel of B. `ahead(Share)` is what a share of the rows asks for.
+template <class Format, class Rows, class Target, class AheadOf>
+void multiply_panel(int64_t m, int64_t columns, int64_t k, const Rows& a,
+                    const typename Format::Packed* b, const Target& c, int64_t i, int64_t j,
+                    bool accumulate, const AheadOf& ahead) {
+  if constexpr (by_tiles<Format>) {
+    run_tiles<Format>(m, columns, rounded_up<kStep<Format>>(k), a.data, a.stride, b,
+                      kPanel<uint32_t>, c, i, j, accumulate, ahead);
+  } else {
+    const int64_t tiles = (m + kTileRows - 1) / kTileRows;
+    for (int64_t r = 0; r < m; r += kTileRows) {
+      run_tile<Format>(std::min<int64_t>(kTileRows, m - r), columns, k, a.from(r), a.row_stride(),
+                       a.column_stride(), b, kPanel<typename Format::Packed>, c, i + r, j,
+                       accumulate, ahead(Share{r / kTileRows, tiles}),
+                       Format::kStart ? a.starts + r : nullptr);
+    }
+  }
+}
+
 // A block of B serves several blocks of A; where there is but one of these, a panel is packed when
 // its turn comes and is still in the cache.
-template <class Packed>
+template <class Format>
 int64_t columns_kept(int64_t m, int64_t n) {
-  constexpr int64_t panel = kPanel<Packed>;
-  return ((m <= kBlockM ? 1 : std::min(n, kBlocksN)) + panel - 1) / panel * panel;
+  constexpr int64_t panel = kPanel<typename Format::Packed>;
+  return rounded_up<panel>(m <= kBlockM ? 1 : std::min(n, kBlocksN));
 }
 
 // A share of a packed panel.
@@ -186,9 +167,9 @@ Ahead packed_ahead(const Packed* panel, int64_t k, Share share) {
 template <class Format>
 int64_t blocked_bytes(int64_t m, int64_t n) {
   using Packed = typename Format::Packed;
-  const int64_t rows = (std::min(m, kBlockM) + kTileRows - 1) / kTileRows * kTileRows;
+  const int64_t rows = rounded_up<kRowsOf<Format>>(std::min(m, kBlockM));
   return (rows * (PackedRows<Packed, kBlockK>::kRowStride + Format::kStart) +
-          columns_kept<Packed>(m, n) * kBlockK) *
+          columns_kept<Format>(m, n) * kBlockK) *
          static_cast<int64_t>(sizeof(Packed));
 }
 
@@ -197,14 +178,15 @@ template <class Format, class Rows, class Panels, class Target>
 void multiply_blocked(int64_t m, int64_t n, int64_t k, const Rows& a, const Panels& b,
                       const Target& c, bool accumulate, void* memory) {
   if (k == 0) return;
+  [[maybe_unused]] const ProcessorState<Format> state;
   using Packed = typename Format::Packed;
   constexpr int64_t panel = kPanel<Packed>, depth = Format::kDepth;
   // Passes over k of equal length.
   constexpr int64_t most = kBlockK * depth;
   const int64_t passes = (k + most - 1) / most;
-  const int64_t step = ((k + passes - 1) / passes + depth - 1) / depth * depth;
+  const int64_t step = rounded_up<depth * kStep<Format>>((k + passes - 1) / passes);
   Packed* packed_b = static_cast<Packed*>(memory);
-  const int64_t kept = columns_kept<Packed>(m, n);
+  const int64_t kept = columns_kept<Format>(m, n);
   Packed* packed_a = packed_b + kept * kBlockK;
   for (int64_t jb = 0; jb < n; jb += kBlocksN) {
     const int64_t block_n = std::min(kBlocksN, n - jb);
@@ -226,13 +208,8 @@ void multiply_blocked(int64_t m, int64_t n, int64_t k, const Rows& a, const Pane
             }
             return {};
           };
-          const int64_t tiles = (block_m + kTileRows - 1) / kTileRows;
-          for (int64_t i = 0; i < block_m; i += kTileRows) {
-            run_tile<Format>(std::min<int64_t>(kTileRows, block_m - i), columns, block_k,
-                             rows.from(i), rows.row_stride(), rows.column_stride(), to, panel, c,
-                             ib + i, jb + j, accumulate || pb > 0, ahead({i / kTileRows, tiles}),
-                             Format::kStart ? rows.starts + i : nullptr);
-          }
+          multiply_panel<Format>(block_m, columns, block_k, rows, to, c, ib, jb + j,
+                                 accumulate || pb > 0, ahead);
         }
       }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of 8-bit integers.
-#include "gemm_bytes.hpp"
+#include "gemm_amx_formats.hpp"
 
 #include "gemm_parallel.hpp"
 
@@ -28,6 +28,9 @@ template <class L, class R>
 tenon_status gemm_bytes(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<L> a, Matrix<R> b,
                         int32_t* c, int64_t c_row, const BatchOffsets& batch, tenon_err* err) {
 #ifdef __AVX512F__
+  if (has_byte_products() && has_tiles()) {
+    return multiply_tiles<BytesForTiles<L, R>>(ctx, m, n, k, a, b, c, c_row, false, batch, err);
+  }
   if (has_byte_products()) {
     return multiply_tiles<BytesAsQuads<L, R>>(ctx, m, n, k, a, b, c, c_row, false, batch, err);
   }

@@ -181,10 +181,10 @@ inline void interleave_rows(const void* first, int64_t stride, int64_t rows, int
   _mm512_store_si512(to + 16, __m512i(Vector(second_half(low, high)) ^ flip));
 }
 
-template <class L, class R>
-void pack_panel(BytesAsQuads<L, R>, Matrix<R> b, int64_t k, int64_t n, uint32_t* to) {
+// A panel of quads along k; the bits of `flip` change.
+template <class R>
+void pack_quads(Matrix<R> b, int64_t k, int64_t n, uint32_t* to, uint32_t flip) {
   constexpr int64_t panel = kPanel<uint32_t>;
-  constexpr uint32_t flip = BytesAsQuads<L, R>::kZero;
   if (b.row == 1 && b.column != 1) return transpose_panel(b.data, b.column, k, n, to, flip);
   for (int64_t p = 0; p < k; p += 4, to += panel) {
     const R* from = b.data + p * b.row;
@@ -199,6 +199,11 @@ void pack_panel(BytesAsQuads<L, R>, Matrix<R> b, int64_t k, int64_t n, uint32_t*
       interleave_rows(gathered, panel, rows, n, to, flip);
     }
   }
+}
+
+template <class L, class R>
+void pack_panel(BytesAsQuads<L, R>, Matrix<R> b, int64_t k, int64_t n, uint32_t* to) {
+  pack_quads(b, k, n, to, BytesAsQuads<L, R>::kZero);
 }
 
 // For each row what a column of zeros that has moved adds to its sums, negated.

@@ -12,6 +12,7 @@
 //   Operand      for dot products: kOperand sources along k; operand() reads them
 //   elements     sources as a vector of sums
 //   kStreamRows  up to so many rows of A, elements of B are not worth packing
+//   kTiles       (optional) the processor multiplies whole tiles: gemm_amx.hpp
 #pragma once
 
 #include "gemm_vectors.hpp"
@@ -26,6 +27,9 @@
 #endif
 
 namespace tenon::cpu::TENON_CPU_ISA {
+
+template <class Format>
+inline constexpr bool by_tiles = requires { Format::kTiles; };
 
 // A vector of sums to elements of C.
 template <class T>

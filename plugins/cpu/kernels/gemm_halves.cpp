@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of 16-bit floats.
-#include "gemm_pairs.hpp"
+#include "gemm_amx_formats.hpp"
 #include "gemm_parallel.hpp"
 
 #ifdef __AVX512F__
@@ -17,8 +17,10 @@ bool has_bfloat16_products() {
   }();
   return has;
 }
+bool has_bfloat16_tiles() { return has_bfloat16_products() && has_tiles(); }
 #else
 bool has_bfloat16_products() { return false; }
+bool has_bfloat16_tiles() { return false; }
 #endif
 
 namespace {
@@ -53,8 +55,10 @@ tenon_status run(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<Half> a
   // Are sums complete when they leave the registers?
   const bool at_once = 0 < k && k <= kBlockK * Format::kDepth && n > 1 &&
                        way_of<Format>(m, n, k, a, b) == Way::kBlocked;
-  constexpr int64_t most_columns = 512;  // sums of a tile stay in the second-level cache
-  const Tiles tiles(Type<Packed>{}, m, n, k, at_once ? m : kBlockM, at_once ? n : most_columns,
+  // Sums of a tile stay in the second-level cache, unless multiplying takes less time than packing.
+  constexpr int64_t most_rows = by_tiles<Format> ? 4 * kBlockM : kBlockM,
+                    most_columns = by_tiles<Format> ? kBlocksN : kBlockN;
+  const Tiles tiles(Type<Packed>{}, m, n, k, at_once ? m : most_rows, at_once ? n : most_columns,
                     batch);
   const int64_t sums_bytes = at_once ? 0 : (tiles.rows() * tiles.columns() * 4 + 63) / 64 * 64;
   const int64_t bytes = sums_bytes + scratch_bytes<Format>(tiles.rows(), tiles.columns(), k);
@@ -76,7 +80,7 @@ tenon_status run(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<Half> a
         multiply<Format>(tile.rows, tile.columns, k, left, right, sum, tile.columns, accumulate,
                          static_cast<char*>(memory) + sums_bytes);
         for (int64_t i = 0; i < tile.rows; ++i) {
-          round_row(to + i * c_row, sum + i * tile.columns, tile.columns);
+          put(Target{to, c_row}, to + i * c_row, sum + i * tile.columns, tile.columns, false);
         }
       });
 }
@@ -90,6 +94,10 @@ tenon_status gemm_halves(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix
   if (m == 0 || n == 0) return TENON_OK;
 #ifdef __AVX512F__
   if constexpr (std::is_same_v<Half, BFloat16>) {
+    if (has_bfloat16_tiles()) {
+      return run<Bfloat16Tiles, MatrixTarget<BFloat16>>(ctx, m, n, k, a, b, c, c_row, accumulate,
+                                                        batch, err);
+    }
     if (has_bfloat16_products()) {
       return run<Bfloat16Pairs, MatrixTarget<BFloat16>>(ctx, m, n, k, a, b, c, c_row, accumulate,
                                                         batch, err);

@@ -17,7 +17,7 @@ tenon_status multiply_tiles(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k,
   const Tiles tiles(Type<typename Format::Packed>{}, m, n, k, m, n, batch);
   const Way way = way_of<Format>(m, n, k, a, b);
   const bool packs = tiles.rows() < m || tiles.columns() < n || n == 1 || way == Way::kNarrow ||
-                     way == Way::kPassing || way == Way::kBlocked ||
+                     way == Way::kPassing || way == Way::kBlocked || way == Way::kTurned ||
                      (way == Way::kDirect && !reads_rows(n, b));
   const int64_t bytes = packs ? scratch_bytes<Format>(tiles.rows(), tiles.columns(), k) : 0;
   return parallel_with_memory(

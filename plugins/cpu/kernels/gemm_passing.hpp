@@ -24,6 +24,7 @@ void multiply_passing(int64_t m, int64_t n, int64_t k, Matrix<typename Format::L
                       bool accumulate, void* memory) {
   using Packed = typename Format::Packed;
   using Product = typename Format::Product;
+  [[maybe_unused]] const ProcessorState<Product> state;
   constexpr int64_t panel = kPanel<Packed>, depth = Format::kDepth, step = kPassingK * depth;
   constexpr int64_t together = kAheadSteps * depth;  // rows of B that are packed across all panels
   const MatrixPanels<Format> panels{b};
@@ -48,14 +49,10 @@ void multiply_passing(int64_t m, int64_t n, int64_t k, Matrix<typename Format::L
                                std::min(kBlockN, n - next_n),
                                {j / panel, (columns + panel - 1) / panel});
         }
-        for (int64_t i = 0; i < m; i += kTileRows) {
-          run_tile<Product>(std::min<int64_t>(kTileRows, m - i), std::min(panel, columns - j),
-                            (sources + depth - 1) / depth, rows.from(i), rows.row_stride(),
-                            rows.column_stride(), packed + j * kPassingK, panel,
-                            MatrixTarget<typename Format::Sum>{c, c_row}, i, jb + j,
-                            accumulate || pb > 0, i == 0 ? ahead : Ahead{},
-                            Format::kStart ? rows.starts + i : nullptr);
-        }
+        multiply_panel<Product>(m, std::min(panel, columns - j), (sources + depth - 1) / depth, rows,
+                                packed + j * kPassingK, MatrixTarget<typename Format::Sum>{c, c_row},
+                                0, jb + j, accumulate || pb > 0,
+                                [&](Share share) { return share.part == 0 ? ahead : Ahead{}; });
       }
     }
   }
@@ -65,7 +62,7 @@ void multiply_passing(int64_t m, int64_t n, int64_t k, Matrix<typename Format::L
 template <class Format>
 int64_t passing_bytes(int64_t m) {
   using Packed = typename Format::Packed;
-  const int64_t rows = (m + kTileRows - 1) / kTileRows * kTileRows;
+  const int64_t rows = rounded_up<kRowsOf<Format>>(m);
   return (rows * (PackedRows<Packed, kBlockK>::kRowStride + Format::kStart) + kPassingBlock) *
          static_cast<int64_t>(sizeof(Packed));
 }

@@ -5,6 +5,7 @@
 #include "gemm_blocked.hpp"
 #include "gemm_few_rows.hpp"
 #include "gemm_passing.hpp"
+#include "gemm_turned.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
@@ -43,7 +44,7 @@ bool reads_rows(int64_t n, Matrix<T> b) {
          (Lanes<T>::kMasked || n % kWidth<T> == 0);
 }
 
-enum class Way { kDots, kStreams, kNarrow, kDirect, kPassing, kBlocked };
+enum class Way { kTurned, kDots, kStreams, kNarrow, kDirect, kPassing, kBlocked };
 
 // Are packed elements those that lie in memory?
 template <class Format>
@@ -55,6 +56,7 @@ template <class Format>
 Way way_of(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
            Matrix<typename Format::Right> b) {
   using Packed = typename Format::Packed;
+  if (suits_turned<Format>(m, n, k, b)) return Way::kTurned;
   const bool small = k * n * static_cast<int64_t>(sizeof(typename Format::Right)) < kDirectBytes;
   // Twice as many, if dot products are long beside adding up their lanes.
   const bool few = m <= kFewRows || (kVectorBytes == 64 && m <= 2 * kFewRows &&
@@ -171,7 +173,7 @@ int64_t scratch_bytes(int64_t m, int64_t n, int64_t k) {
     elements = k <= kShallow ? std::max(narrow, shallow_columns<Packed>(n, k) * k) : narrow;
   }
   return std::max({elements * int64_t{sizeof(Packed)}, blocked_bytes<Format>(m, n),
-                   passing_bytes<Format>(std::min(m, kPassingRows))});
+                   passing_bytes<Format>(std::min(m, kPassingRows)), turned_bytes<Format>(m, k)});
 }
 
 // C = A B, or C += A B. `memory` has scratch_bytes() bytes.
@@ -189,6 +191,11 @@ void multiply(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
                                               {a.data, a.column, a.row}, c, m, accumulate, memory);
   }
   switch (way_of<Format>(m, n, k, a, b)) {
+    case Way::kTurned:
+      if constexpr (by_tiles<Format>) {
+        multiply_turned<Format>(m, n, k, a, b, c, c_row, accumulate, memory);
+      }
+      return;
     case Way::kDots:
       return multiply_dots<Format>(m, n, k, a, b, c, c_row, accumulate);
     case Way::kStreams:

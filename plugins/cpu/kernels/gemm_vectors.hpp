@@ -12,6 +12,11 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
+template <int64_t Unit>
+constexpr int64_t rounded_up(int64_t n) {
+  return (n + Unit - 1) / Unit * Unit;
+}
+
 // Elements of T in one vector.
 template <class T>
 inline constexpr int kWidth = kVectorBytes / static_cast<int>(sizeof(T));

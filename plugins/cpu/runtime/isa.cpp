@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isa.hpp"
 
+#include "amx.hpp"
+
 #include <cstdlib>
 #include <string>
 
@@ -43,11 +45,20 @@ bool supports_avx512() {
          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
+#ifdef TENON_CPU_HAS_AVX512
+// The same kernels, some of which multiply tiles.
+bool supports_amx() { return supports_avx512() && processor_has_tiles(); }
+void append_amx_kernels(std::vector<tenon_kernel_def>& kernels) {
+  allow_tiles();
+  avx512::append_kernels(kernels);
+}
+#endif
 #endif
 
 // From the best to the plainest.
 constexpr Isa kIsas[] = {
 #ifdef TENON_CPU_HAS_AVX512
+    {"amx", supports_amx, append_amx_kernels},
     {"avx512", supports_avx512, avx512::append_kernels},
 #endif
 #ifdef TENON_CPU_HAS_AVX2
