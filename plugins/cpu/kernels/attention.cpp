@@ -90,15 +90,21 @@ class Forward {
   void add_scores(int64_t r, int64_t columns, const MaskBlock<Source>& mask, Sight sight) {
     Sum* x = scores_ + r * kScoresRow;
     const int64_t seen = sight.columns_of_row(r, columns);
-    std::fill(x + seen, x + columns, Sum(0));
+    const int64_t whole = rounded_up<kWidth<Sum>>(seen);  // loops without a rest
+    std::fill(x + seen, x + std::max(columns, whole), Sum(0));
     if (seen == 0) return;
     scale_and_mask<Format>(x, seen, scale_, mask, r);
+    std::fill(x + seen, x + whole, kNothing);
     Row& row = rows_[r];
     const Sum top = std::max(row.top, max_row(x, seen));
     const Sum base = top == kNothing ? Sum(0) : top;
-    map_row(x, x, seen, [base](Sum each) { return math::exp(each - base); });
-    const Sum factor = math::exp(row.top - base);
-    row.sum = row.sum * factor + sum_row<Sum>(seen, [x](int64_t j) { return x[j]; });
+#pragma GCC ivdep
+    for (int64_t j = 0; j < whole; ++j) x[j] = weight_of(x[j] - base);
+    const Lanes<Sum> all(kWidth<Sum>);
+    typename VectorOf<Sum>::type sum{};
+    for (int64_t j = 0; j < whole; j += kWidth<Sum>) sum += all.load(x + j);
+    const Sum factor = weight_of(row.top - base);
+    row.sum = row.sum * factor + sum_of<Sum>(sum);
     row.top = top;
     if (factor != 1) {
       Sum* sums = sums_ + r * size_.values;
@@ -111,7 +117,7 @@ class Forward {
     const int64_t to_row = Blocks::left_row(kKeys);
     for (int64_t r = 0; r < rows; ++r) {
       Source* to = reinterpret_cast<Source*>(weights_ + r * to_row);
-      store(scores_ + r * kScoresRow, columns, to);
+      store<Format>(scores_ + r * kScoresRow, columns, to);
       std::fill(to + columns, to + Blocks::depth_of(columns) * Format::kDepth, Source());
     }
     return {weights_, to_row, 1};
@@ -122,7 +128,7 @@ class Forward {
     const Sum scale = row.sum == 0 ? Sum(0) : Sum(1) / row.sum;
     Sum* sums = sums_ + r * size_.values;
     for (int64_t j = 0; j < size_.values; ++j) sums[j] *= scale;
-    store(sums, size_.values, item.out + i * size_.values);
+    store<Format>(sums, size_.values, item.out + i * size_.values);
     item.logsumexp[i] = row.sum == 0 ? kNothing : row.top + math::log(row.sum);
   }
 

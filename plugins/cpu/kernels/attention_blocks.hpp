@@ -5,6 +5,7 @@
 
 #include "gemm_amx_formats.hpp"
 #include "gemm_blocked.hpp"
+#include "gemm_few_rows.hpp"
 #include "kernel.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -220,10 +221,12 @@ void multiply_seeing(int64_t rows, int64_t columns, int64_t k, Left<Format> a, R
 }
 
 // Sums as elements of a result.
-template <class T, class Sum>
+template <class Format, class T, class Sum>
 void store(const Sum* from, int64_t n, T* to) {
   if constexpr (std::is_same_v<T, Sum>) {
     std::copy_n(from, n, to);
+  } else if constexpr (Format::kDepth > 1) {
+    put(MatrixTarget<T>{to, 0}, to, from, n, false);
   } else {
     constexpr int dtype = std::is_same_v<T, Float16> ? TENON_DTYPE_F16 : TENON_DTYPE_BF16;
     narrow(dtype, from, reinterpret_cast<char*>(to), sizeof(T), n);

@@ -129,8 +129,8 @@ class Backward {
       run_block(item, i, std::min(kRows, size_.rows - i), j, keys);
     }
     for (int64_t k = 0; k < keys * size_.features; ++k) dkey_[k] *= scale_;
-    store(dkey_, keys * size_.features, item.dkey + j * size_.features);
-    store(dvalue_, keys * size_.values, item.dvalue + j * size_.values);
+    store<Format>(dkey_, keys * size_.features, item.dkey + j * size_.features);
+    store<Format>(dvalue_, keys * size_.values, item.dvalue + j * size_.values);
   }
 
   void run_block(const Item<Format>& item, int64_t i, int64_t rows, int64_t j, int64_t keys) {
@@ -166,7 +166,7 @@ class Backward {
     const int64_t whole = rounded_up<kWidth<Sum>>(seen);  // loops without a rest
 #pragma GCC ivdep
     for (int64_t k = 0; k < whole; ++k) {
-      x[k] = math::exp(x[k] - logsumexp);
+      x[k] = weight_of(x[k] - logsumexp);
       slope[k] = x[k] * (slope[k] - delta);
     }
     const int64_t end = Blocks::depth_of(keys) * Format::kDepth;
@@ -199,7 +199,7 @@ class Backward {
       const int64_t row = Format::kDepth * Blocks::left_row(kKeys);
       Source* to = reinterpret_cast<Source*>(narrowed_);
       for (int64_t r = 0; r < rows; ++r) {
-        store(scores + r * kScoresRow, Blocks::depth_of(keys) * Format::kDepth, to + r * row);
+        store<Format>(scores + r * kScoresRow, Blocks::depth_of(keys) * Format::kDepth, to + r * row);
       }
       if constexpr (kTiles) {
         const int64_t column = Format::kDepth * Blocks::left_row(kRows);
@@ -239,7 +239,7 @@ void finish_query(typename Format::Sum* sums, int64_t parts, const AttentionSize
         for (int64_t j = 0; j < n; ++j) row[j] += row[part * item + j];
       }
       for (int64_t j = 0; j < n; ++j) row[j] *= static_cast<Sum>(scale);
-      if (static_cast<void*>(row) != dquery + i * n) store(row, n, dquery + i * n);
+      if (static_cast<void*>(row) != dquery + i * n) store<Format>(row, n, dquery + i * n);
     }
   });
 }
