@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix tiles (Intel AMX): registers of 16 rows of 64 bytes, and their products. The build does not
-// ask them of the processor: hence the instructions by name. Whoever uses them has asked.
+// Matrix tiles (Intel AMX): registers of 16 rows of 64 bytes, and their products. The build does
+// not ask them of the processor: hence the instructions by name. Whoever uses them has asked.
 #pragma once
 
 #include "isa.hpp"

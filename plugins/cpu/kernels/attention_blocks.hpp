@@ -176,7 +176,8 @@ void multiply_scores(int64_t rows, int64_t columns, int64_t k, Left<Format> a, R
                      Target<Format> c, Sight sight) {
   constexpr int64_t panel = Layout<Format>::kColumns;
   for (int64_t j = 0; j < columns; j += panel, b.data += b.panel) {
-    for (int64_t i = sight.first_row_of(j) / kRowsOf<Format> * kRowsOf<Format>; i < rows; i += kRowsOf<Format>) {
+    const int64_t first = sight.first_row_of(j) / kRowsOf<Format> * kRowsOf<Format>;
+    for (int64_t i = first; i < rows; i += kRowsOf<Format>) {
       multiply_rows<Format>(std::min(kRowsOf<Format>, rows - i),
                                          std::min(panel, columns - j), k, a.data + i * a.row, a.row,
                                          a.column, b.data, b.row, c, i, j, false);

@@ -126,7 +126,8 @@ tenon_status run_forward_pairs(tenon_ctx* ctx, const ConvShapes& s, const BFloat
 inline tenon_status run_forward_bfloat16(tenon_ctx* ctx, const ConvShapes& s, const BFloat16* x,
                                          const BFloat16* weight, const BFloat16* bias,
                                          BFloat16* out, tenon_err* err) {
-  const auto run = has_bfloat16_tiles() ? run_forward_pairs<ChannelTiles> : run_forward_pairs<ChannelPairs>;
+  const auto run =
+      has_bfloat16_tiles() ? run_forward_pairs<ChannelTiles> : run_forward_pairs<ChannelPairs>;
   return run(ctx, s, x, weight, bias, out, err);
 }
 

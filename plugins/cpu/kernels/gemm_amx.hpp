@@ -49,7 +49,8 @@ struct AwaitedRows {
 template <class Format, int Down, int Across>
 [[gnu::noinline]] void tile_kernel(int64_t k, const uint32_t* a, int64_t a_row, const uint32_t* b,
                                    int64_t b_row, typename Format::Sum* c, int64_t c_row,
-                                   bool accumulate, const Ahead& ahead, const AwaitedRows& awaited) {
+                                   bool accumulate, const Ahead& ahead,
+                                   const AwaitedRows& awaited) {
   constexpr int64_t size = sizeof(uint32_t);
   const int64_t a_bytes = a_row * size, b_bytes = b_row * size, c_bytes = c_row * size;
   const auto each = [&](auto&& f) {
