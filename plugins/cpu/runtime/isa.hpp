@@ -17,8 +17,8 @@ struct Isa {
   void (*append_kernels)(std::vector<tenon_kernel_def>& kernels);
 };
 
-// The best one, or the one that TENON_CPU_ISA (baseline, avx2, avx512, amx) names. NULL, with a message in
-// `err`, if that one is unknown, not compiled in, or not supported here.
+// The best one, or the one that TENON_CPU_ISA (baseline, avx2, avx512, amx) names. NULL, with a
+// message in `err`, if that one is unknown, not compiled in, or not supported here.
 const Isa* choose_isa(const tenon_host* host, tenon_err* err);
 
 }  // namespace tenon::cpu
