@@ -65,7 +65,10 @@ Way way_of(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
   if (m <= (small ? 2 : Format::kStreamRows) && b.column == 1) return Way::kStreams;
   if (reads_in_place<Format> && n <= kNarrow<Packed> && a.column == 1) return Way::kNarrow;
   if constexpr (reads_in_place<Format>) {
-    if (small && reads_rows(n, b)) return Way::kDirect;
+    // Columns of an A that is not near either are better packed: each step needs another line.
+    const int64_t column = k * std::abs(a.column) * int64_t{sizeof(Packed)};
+    const bool far = a.column != 1 && column >= kDirectBytes;
+    if (small && reads_rows(n, b) && !far) return Way::kDirect;
     if (k <= kShallow && m > 64) return Way::kDirect;
   }
   // What it spans counts: it may be a share of wider rows.
