@@ -282,9 +282,10 @@ TENON_BOX_conv2d_input_grad(conv2d_input_grad_boxed, conv2d_input_grad)
       is_channels_last(*x) && is_channels_last(*grad_out) && s.sees_single_pixels();
   // 16-bit floats are products of pairs, or widened on their way; other ways would widen them
   // first.
-  const bool halves = kDtypeSize[x->dtype] == 2;
-  if (grad_out->numel > 0 && !s.is_depthwise() &&
-      (side_by_side || (halves && suits_pointwise(s, x->dtype)))) {
+  const int size = kDtypeSize[x->dtype];
+  const bool products =
+      size == 2 ? suits_pointwise(s, x->dtype) : size > 2 && suits_pointwise_grad(s);
+  if (grad_out->numel > 0 && !s.is_depthwise() && (side_by_side || products)) {
     return with_float(x->dtype, [&]<class T>(Type<T>) {
       return run_pointwise_weight_grad<T>(ctx, s, images_of(grad_out), images_of(x),
                                           data_of<T>(out), err);

@@ -58,7 +58,7 @@ tenon_status run_forward(tenon_ctx* ctx, const ConvShapes& s, const Images& imag
   if (s.is_depthwise()) return run_forward_depthwise<T>(ctx, s, images, weight, bias, out, err);
   if (suits_winograd(s) && images.pixel == 1) {
     bool finite = false;
-    const tenon_status status = run_winograd<T>(ctx, s, x, weight, bias, out, &finite, err);
+    const tenon_status status = run_winograd<T>(ctx, s, x, weight, false, bias, out, &finite, err);
     if (status != TENON_OK || finite) return status;
   }
   if (suits_blocks(s)) return run_blocks<T>(ctx, s, images, weight, bias, out, err);

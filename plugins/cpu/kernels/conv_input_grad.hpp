@@ -70,19 +70,28 @@ inline ConvShapes turned_shapes(const ConvShapes& s, const Phase& down, const Ph
   return turn;
 }
 
+// Without a stride all pixels are of one phase.
+inline Phase whole_down(const ConvShapes& s) {
+  return Phase(0, s.height, s.kernel[0], 1, s.padding[0], s.dilation[0]);
+}
+inline Phase whole_across(const ConvShapes& s) {
+  return Phase(0, s.width, s.kernel[1], 1, s.padding[1], s.dilation[1]);
+}
+inline ConvShapes whole_turned(const ConvShapes& s) {
+  return turned_shapes(s, whole_down(s), whole_across(s));
+}
+
 // Depthwise and of stride 1, one filter for each channel; `x` has the dtype of `grad`.
 template <class T>
 tenon_status run_depthwise_input_grad(tenon_ctx* ctx, const ConvShapes& s, const Images& grad,
                                       const T* weight, void* x, tenon_err* err) {
-  const Phase down(0, s.height, s.kernel[0], 1, s.padding[0], s.dilation[0]);
-  const Phase across(0, s.width, s.kernel[1], 1, s.padding[1], s.dilation[1]);
   const auto bytes = static_cast<uint64_t>(s.filters * s.taps()) * sizeof(T);
   void* turned = nullptr;
   if (const tenon_status status = host->scratch(ctx, bytes, &turned, err); status != TENON_OK) {
     return status;
   }
-  turn_weight(s, down, across, weight, static_cast<T*>(turned));
-  return run_forward_depthwise<T>(ctx, turned_shapes(s, down, across), grad,
+  turn_weight(s, whole_down(s), whole_across(s), weight, static_cast<T*>(turned));
+  return run_forward_depthwise<T>(ctx, whole_turned(s), grad,
                                   static_cast<const T*>(turned), nullptr, x, err);
 }
 
@@ -160,6 +169,15 @@ template <class T>
 tenon_status run_input_grad(tenon_ctx* ctx, const ConvShapes& s, const Images& grad,
                             const T* weight, T* x, tenon_err* err) {
   const bool whole = s.stride[0] == 1 && s.stride[1] == 1;
+  if constexpr (std::is_floating_point_v<T>) {
+    const ConvShapes turn = whole_turned(s);
+    if (whole && suits_winograd(turn) && grad.pixel == 1) {
+      bool finite = false;
+      const tenon_status status = run_winograd<T>(ctx, turn, static_cast<const T*>(grad.data),
+                                                  weight, true, nullptr, x, &finite, err);
+      if (status != TENON_OK || finite) return status;
+    }
+  }
   void *turned = nullptr, *parts = nullptr;
   const auto weights = static_cast<uint64_t>(s.filters * s.depth());
   tenon_status status = host->scratch(ctx, weights * sizeof(T), &turned, err);

@@ -157,7 +157,14 @@ tenon_status with_channels_last(tenon_ctx* ctx, const ConvShapes& s, int64_t cha
   return TENON_OK;
 }
 
-// weight[group] = grad[group] * x[group], over the pixels of all images.
+// Enough pixels of each image for a product of its own, enough sums for a product to be what costs.
+inline bool suits_pointwise_grad(const ConvShapes& s) {
+  return s.sees_single_pixels() && s.results() >= kFewestPointwise && s.group_filters() >= 16 &&
+         s.group_channels() >= 16;
+}
+
+// weight[group] = grad[group] * x[group], over the pixels of all images: one product where they are
+// rows of one matrix, else one for each image. Sums of 16-bit floats would be rounded in between.
 template <class T>
 tenon_status run_pointwise_weight_grad(tenon_ctx* ctx, ConvShapes s, Images grad, Images x,
                                        T* weight, tenon_err* err) {
@@ -166,15 +173,23 @@ tenon_status run_pointwise_weight_grad(tenon_ctx* ctx, ConvShapes s, Images grad
     status = gather_pixels<T>(ctx, s, &x, err);
     s = without_stride(s);
   }
-  if (status == TENON_OK) status = with_channels_last<T>(ctx, s, s.filters, &grad, err);
-  if (status == TENON_OK) status = with_channels_last<T>(ctx, s, s.channels, &x, err);
-  if (status != TENON_OK) return status;
+  if constexpr (sizeof(T) == 2) {
+    if (status == TENON_OK) status = with_channels_last<T>(ctx, s, s.filters, &grad, err);
+    if (status == TENON_OK) status = with_channels_last<T>(ctx, s, s.channels, &x, err);
+  }
+  const bool joined = grad.pixel != 1 && x.pixel != 1;
+  const int64_t images = joined ? 1 : s.batch, pixels = (joined ? s.batch : 1) * s.pixels();
   const int64_t channels = s.group_channels(), filters = s.group_filters();
-  const BatchOffsets groups{1, {s.groups}, {filters}, {channels}, {filters * channels}};
-  return pointwise_product<T>(ctx, filters, channels, s.batch * s.pixels(),
-                              {static_cast<const T*>(grad.data), 1, s.filters},
-                              {static_cast<const T*>(x.data), s.channels, 1}, weight, false, groups,
-                              err);
+  const BatchOffsets groups{
+      1, {s.groups}, {filters * grad.channel}, {channels * x.channel}, {filters * channels}};
+  for (int64_t n = 0; n < images && status == TENON_OK; ++n) {
+    status = pointwise_product<T>(
+        ctx, filters, channels, pixels,
+        {static_cast<const T*>(grad.data) + n * grad.image, grad.channel, grad.pixel},
+        {static_cast<const T*>(x.data) + n * x.image, x.pixel, x.channel}, weight, n > 0, groups,
+        err);
+  }
+  return status;
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

@@ -9,6 +9,7 @@
 #include "gemm_blocked.hpp"
 #include "parallel_memory.hpp"
 #include "shuffles.hpp"
+#include "transpose.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
@@ -115,22 +116,42 @@ void transform_tiles(const T (*d)[kTilesTogether], int64_t panel_size, int64_t p
   }
 }
 
-// G g G^T of the weights of one filter: [position][channel].
+// G g G^T of the weights of one filter: [position][channel]. Kernels of channels lie `step` apart;
+// `turned`: with their taps in reverse.
 template <class T>
-void transform_weight(const T* weight, int64_t channels, T* to) {
-  const int64_t position = channels;
-  for (int64_t c = 0; c < channels; ++c, weight += 9) {
-    T a[4][3];
+void transform_weight(const T* weight, int64_t step, bool turned, int64_t channels, T* to) {
+  using Vector = typename VectorOf<T>::type;
+  using Unaligned = typename VectorOf<T>::unaligned;
+  constexpr int64_t width = kWidth<T>;
+  alignas(64) T taps[9 * width] = {};
+  for (int64_t c = 0; c < channels; c += width) {
+    const int64_t count = std::min(width, channels - c);
+    transpose_bytes(sizeof(T), reinterpret_cast<const char*>(weight + c * step),
+                    step * static_cast<int64_t>(sizeof(T)), reinterpret_cast<char*>(taps),
+                    width * static_cast<int64_t>(sizeof(T)), count, 9);
+    const auto tap = [&](int t) {
+      return *reinterpret_cast<const Vector*>(taps + (turned ? 8 - t : t) * width);
+    };
+    const auto put = [&](int position, Vector value) {
+      T* row = to + position * channels + c;
+      if (count == width) {
+        *reinterpret_cast<Unaligned*>(row) = value;
+      } else {
+        std::copy_n(reinterpret_cast<const T*>(&value), count, row);
+      }
+    };
+    Vector a[4][3];
+#pragma GCC unroll 3
     for (int j = 0; j < 3; ++j) {
-      const T g0 = weight[j], g1 = weight[3 + j], g2 = weight[6 + j];
+      const Vector g0 = tap(j), g1 = tap(3 + j), g2 = tap(6 + j);
       a[0][j] = g0, a[3][j] = g2;
-      a[1][j] = (g0 + g1 + g2) / 2, a[2][j] = (g0 - g1 + g2) / 2;
+      a[1][j] = (g0 + g1 + g2) * T(0.5), a[2][j] = (g0 - g1 + g2) * T(0.5);
     }
+#pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
-      T* row = to + 4 * i * position + c;
-      row[0] = a[i][0], row[3 * position] = a[i][2];
-      row[position] = (a[i][0] + a[i][1] + a[i][2]) / 2;
-      row[2 * position] = (a[i][0] - a[i][1] + a[i][2]) / 2;
+      put(4 * i, a[i][0]), put(4 * i + 3, a[i][2]);
+      put(4 * i + 1, (a[i][0] + a[i][1] + a[i][2]) * T(0.5));
+      put(4 * i + 2, (a[i][0] - a[i][1] + a[i][2]) * T(0.5));
     }
   }
 }
@@ -243,11 +264,13 @@ inline bool suits_winograd(const ConvShapes& s) {
          s.dilation[1] == 1 && s.batch * s.results() >= kTilesTogether;
 }
 
-// By minimal filtering. `*finite` tells whether the results may stand: an infinity or a NaN spreads
-// over its tile, where the plain sum keeps it in its window.
+// By minimal filtering. With `turned` for the gradient of an input: s has its filters for channels,
+// and the weight is read with both changed places and taps in reverse. `*finite` tells whether the
+// results may stand: an infinity or a NaN spreads over its tile, where the plain sum keeps it in its
+// window.
 template <class T>
 tenon_status run_winograd(tenon_ctx* ctx, const ConvShapes& s, const T* x, const T* weight,
-                          const T* bias, T* out, bool* finite, tenon_err* err) {
+                          bool turned, const T* bias, T* out, bool* finite, tenon_err* err) {
   const int64_t filters = s.group_filters(), channels = s.group_channels();
   const int64_t row = weight_stride<T>(channels), numel = filters * row;  // of one group
   void* memory = nullptr;
@@ -258,7 +281,9 @@ tenon_status run_winograd(tenon_ctx* ctx, const ConvShapes& s, const T* x, const
   T* weights = static_cast<T*>(memory);
   parallel(s.filters, channels * kPositions * 2, [&](int64_t begin, int64_t end) {
     for (int64_t f = begin; f < end; ++f) {
-      transform_weight(weight + f * channels * 9, channels, weights + f * row);
+      const int64_t of_group = f % filters * (turned ? 9 : channels * 9);
+      transform_weight(weight + f / filters * filters * channels * 9 + of_group,
+                       turned ? filters * 9 : 9, turned, channels, weights + f * row);
     }
   });
   const WinogradTiles tiles(s);
