@@ -265,6 +265,12 @@ CONVOLUTIONS = {
     "depthwise, few pixels": ((2, 5, 3, 2), (5, 1, 3, 3), 1, 1, 1, 5),
     "depthwise, many bands": ((1, 20, 70, 66), (20, 1, 7, 7), 2, 3, 1, 20),
     "depthwise, cut off": ((1, 4, 9, 9), (4, 1, 2, 2), 2, 4, 1, 4),
+    "depthwise, vectors of channels": ((2, 32, 11, 14), (32, 1, 3, 3), 1, 1, 1, 32),
+    "depthwise, vectors of channels, stride": ((2, 35, 18, 29), (35, 1, 3, 3), 2, 1, 1, 35),
+    "depthwise, vectors of channels, two filters each": (
+        (1, 33, 12, 27), (66, 1, 3, 5), [2, 1], [1, 2], [1, 2], 33
+    ),
+    "depthwise, vectors of channels, much padding": ((1, 16, 4, 12), (16, 1, 3, 3), 1, 4, 1, 16),
     "pointwise": ((2, 8, 7, 9), (5, 8, 1, 1), 1, 0, 1, 1),
     "pointwise, many pixels": ((2, 8, 13, 11), (5, 8, 1, 1), 1, 0, 1, 1),
     "pointwise, groups": ((3, 12, 12, 11), (6, 4, 1, 1), 1, 0, 1, 3),

@@ -173,6 +173,11 @@ class ChannelReader {
     return is_reduced_float(images_.dtype) && images_.pixel == 1 ? kWidth<T> * pixels : 0;
   }
 
+  // Are pixels vectors of T already?
+  bool in_place() const { return !is_reduced_float(images_.dtype) && images_.pixel != 1; }
+  const T* data() const { return static_cast<const T*>(images_.data); }
+  int64_t pixel() const { return images_.pixel; }
+
   // Elements from the first of all to a pixel.
   int64_t at(int64_t image, int64_t channel, int64_t pixel) const {
     return image * images_.image + channel * images_.channel + pixel * images_.pixel;
@@ -242,6 +247,12 @@ class ChannelWriter {
       : data_(static_cast<char*>(data)), dtype_(dtype), pixels_(pixels) {}
 
   int64_t buffer(int64_t pixels) const { return is_reduced_float(dtype_) ? kWidth<T> * pixels : 0; }
+  // Asks for one of the lines that write() will fill, of which there are as many as vectors.
+  void ask(int64_t plane, int64_t planes_apart, int64_t first, int64_t vector) const {
+    constexpr int64_t width = kWidth<T>;
+    const int64_t at = (plane + vector % width * planes_apart) * pixels_ + first;
+    __builtin_prefetch(data_ + (at + vector / width * width) * kDtypeSize[dtype_], 1);
+  }
   // Pixels [first, first + pixels) of the planes plane, plane + planes_apart, ...
   void write(const T* from, int64_t channels, int64_t plane, int64_t planes_apart, int64_t first,
              int64_t pixels, T* buffer) const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Depthwise convolutions: every filter sees one channel. Images are cut into bands of rows of a
 // vector's worth of channels, which lie side by side, with padding: a pixel is a register, whatever
-// the kernel, stride and width.
+// the kernel, stride and width. Images that lie like that are read in place.
 #pragma once
 
 #include "channel_blocks.hpp"
@@ -15,12 +15,13 @@ namespace tenon::cpu::TENON_CPU_ISA {
 template <class T>
 struct Bands {
   static constexpr int64_t kBytes = 160 * 1024;  // of a band and its results: they stay in cache
+  static constexpr int64_t kNear = 16 * 1024;    // of results, where no pixels are copied
   int64_t rows, count;                           // rows of results in a band; bands in an image
   int64_t left, skip;     // zeros before a row; pixels before the first that a tap sees
   int64_t image_row;      // elements of a padded row
   int64_t image, result;  // elements of a padded band and of its results
 
-  explicit Bands(const ConvShapes& s)
+  explicit Bands(const ConvShapes& s, bool in_place = false)
       : left(std::max<int64_t>(0, s.padding[1])), skip(left - s.padding[1]) {
     const int64_t seen = (s.columns - 1) * s.stride[1] + (s.kernel[1] - 1) * s.dilation[1] + 1;
     image_row = std::max(left + s.width, skip + seen) * kWidth<T>;
@@ -29,6 +30,7 @@ struct Bands {
     const int64_t most = kBytes / static_cast<int64_t>(sizeof(T));
     rows =
         std::clamp<int64_t>(1 + (most - first) / (s.stride[0] * image_row + result_row), 1, s.rows);
+    if (in_place) rows = std::clamp<int64_t>(kNear / (result_row * sizeof(T)), 1, rows);
     count = (s.rows + rows - 1) / rows;
     image = rows_seen(s, rows) * image_row;
     result = rows * s.columns * kWidth<T>;
@@ -71,7 +73,9 @@ void depthwise_tile(int64_t taps, const int64_t* offsets, const T* x, int64_t st
                     const T* bias, T* out) {
   using Vector = typename VectorOf<T>::type;
   constexpr int64_t width = kWidth<T>;
-  const auto at = [](const T* from) { return *reinterpret_cast<const Vector*>(from); };
+  const auto at = [](const T* from) {
+    return Vector(*reinterpret_cast<const typename VectorOf<T>::unaligned*>(from));
+  };
   Vector sum[W];
 #pragma GCC unroll 8
   for (int q = 0; q < W; ++q) sum[q] = at(bias);
@@ -101,6 +105,85 @@ void depthwise_band(const ConvShapes& s, const Bands<T>& bands, const int64_t* o
   }
 }
 
+// A block of channels of an image where it lies: pixels are `pixel` elements apart, and tap t is
+// offsets[t] behind the first one.
+template <class T>
+struct PixelsInPlace {
+  const T* first;
+  int64_t pixel;
+  const int64_t* offsets;
+};
+
+// The results of a row that see all columns of taps.
+struct Whole {
+  int64_t begin, end;
+  explicit Whole(const ConvShapes& s) {
+    const int64_t last = (s.kernel[1] - 1) * s.dilation[1] - s.padding[1];
+    const Inside left(-s.padding[1], s.width, s.stride[1], s.columns);
+    const Inside right(last, s.width, s.stride[1], s.columns);
+    begin = std::min(std::max(left.begin, right.begin), s.columns);
+    end = std::max(begin, std::min(left.end, right.end));
+  }
+};
+
+// Are pixels worth reading in place? The results of short rows mostly are at one end.
+template <class T>
+bool reads_in_place(const ConvShapes& s, const ChannelReader<T>& x) {
+  const Whole whole(s);
+  return x.in_place() && whole.end - whole.begin >= 8;
+}
+
+// Row i of results. Taps in the padding are left out: rows of them, and one by one for results at
+// either end. `ask(j)` is called for every result.
+template <class T, class Ask>
+void depthwise_row_in_place(const ConvShapes& s, const PixelsInPlace<T>& x, int64_t i,
+                            const T* weight, const T* bias, T* out, Ask&& ask) {
+  using Vector = typename VectorOf<T>::type;
+  using Unaligned = typename VectorOf<T>::unaligned;
+  constexpr int64_t width = kWidth<T>;
+  const int64_t y = i * s.stride[0] - s.padding[0], taps = s.kernel[1];
+  const int64_t step = s.stride[1] * x.pixel;
+  const Inside down(y, s.height, s.dilation[0], s.kernel[0]);
+  const auto [begin, end] = Whole(s);
+  const T* row = x.first + (y * s.width - s.padding[1]) * x.pixel;
+  const auto at_end = [&](int64_t j) {
+    ask(j);
+    const Inside across(j * s.stride[1] - s.padding[1], s.width, s.dilation[1], taps);
+    Vector sum = *reinterpret_cast<const Vector*>(bias);
+    for (int64_t u = down.begin; u < down.end; ++u) {
+      for (int64_t t = u * taps + across.begin; t < u * taps + across.end; ++t) {
+        sum += *reinterpret_cast<const Vector*>(weight + t * width) *
+               *reinterpret_cast<const Unaligned*>(row + j * step + x.offsets[t]);
+      }
+    }
+    *reinterpret_cast<Vector*>(out + j * width) = sum;
+  };
+  // The pixels that the next row of results will be the first to see: the processor does not follow.
+  const int64_t next = ((s.kernel[0] - 1) * s.dilation[0] + 1) * s.width * x.pixel;
+  const auto tiles = [&]<int W>(int64_t first, int64_t last) {
+    for (int64_t j = first; j < last; j += W) {
+      const int64_t at = std::min(j, last - W);
+      const T* from = row + at * step;
+      for (int64_t a = 0; a < s.stride[0]; ++a) {
+        for (int64_t b = 0; b < W * s.stride[1]; ++b) {
+          __builtin_prefetch(from + next + (a * s.width + b) * x.pixel, 0, 2);
+        }
+      }
+      for (int64_t q = at; q < at + W; ++q) ask(q);
+      depthwise_tile<T, W>((down.end - down.begin) * taps, x.offsets + down.begin * taps, from, step,
+                           weight + down.begin * taps * width, bias, out + at * width);
+    }
+  };
+  for (int64_t j = 0; j < begin; ++j) at_end(j);
+  const int64_t n = end - begin;
+  if ((n + 7) / 8 * 8 <= (n + 5) / 6 * 6) {
+    tiles.template operator()<8>(begin, end);
+  } else {
+    tiles.template operator()<6>(begin, end);
+  }
+  for (int64_t j = end; j < s.columns; ++j) at_end(j);
+}
+
 // The weights and biases of all filters, channels side by side. For each block of channels and each
 // filter of a channel: a vector for every tap, then one of biases.
 template <class T>
@@ -120,27 +203,29 @@ void turn_filters(const ConvShapes& s, const T* weight, const T* bias, T* to) {
   }
 }
 
-// What all threads read: turned filters, and where every tap lies in a band.
+// What all threads read: turned filters, and where every tap lies in a band and in an image.
 template <class T>
 struct DepthwiseTables {
   T* filters;
-  int64_t* offsets;
+  int64_t *offsets, *in_place;
 
-  tenon_status make(tenon_ctx* ctx, const ConvShapes& s, const Bands<T>& bands, const T* weight,
-                    const T* bias, tenon_err* err) {
+  tenon_status make(tenon_ctx* ctx, const ConvShapes& s, const Bands<T>& bands, int64_t pixel,
+                    const T* weight, const T* bias, tenon_err* err) {
     const int64_t blocks = (s.channels + kWidth<T> - 1) / kWidth<T>;
     const int64_t numel = blocks * s.group_filters() * (s.taps() + 1) * kWidth<T>;
     const auto bytes = static_cast<uint64_t>(numel) * sizeof(T);
     void* memory = nullptr;
     const tenon_status status =
-        host->scratch(ctx, bytes + static_cast<uint64_t>(s.taps()) * sizeof(int64_t), &memory, err);
+        host->scratch(ctx, bytes + 2 * static_cast<uint64_t>(s.taps()) * sizeof(int64_t), &memory, err);
     if (status != TENON_OK) return status;
     filters = static_cast<T*>(memory);
     offsets = reinterpret_cast<int64_t*>(static_cast<char*>(memory) + bytes);
     turn_filters(s, weight, bias, filters);
-    int64_t* to = offsets;
-    for (int64_t u = 0; u < s.kernel[0]; ++u) {
-      for (int64_t v = 0; v < s.kernel[1]; ++v) *to++ = bands.tap(s, u, v);
+    in_place = offsets + s.taps();
+    for (int64_t t = 0; t < s.taps(); ++t) {
+      const int64_t u = t / s.kernel[1], v = t % s.kernel[1];
+      offsets[t] = bands.tap(s, u, v);
+      in_place[t] = (u * s.dilation[0] * s.width + v * s.dilation[1]) * pixel;
     }
     return TENON_OK;
   }
@@ -151,9 +236,10 @@ tenon_status run_depthwise(tenon_ctx* ctx, const ConvShapes& s, const ChannelRea
                            const T* weight, const T* bias, const ChannelWriter<T>& out,
                            tenon_err* err) {
   constexpr int64_t width = kWidth<T>;
-  const Bands<T> bands(s);
+  const bool reads = reads_in_place(s, x);
+  const Bands<T> bands(s, reads);
   DepthwiseTables<T> tables;
-  tenon_status status = tables.make(ctx, s, bands, weight, bias, err);
+  tenon_status status = tables.make(ctx, s, bands, x.pixel(), weight, bias, err);
   if (status != TENON_OK) return status;
   const auto run = s.columns >= 8 && s.columns % 8 == 0 ? depthwise_band<T, 8>
                    : s.columns >= 7                     ? depthwise_band<T, 7>
@@ -172,12 +258,21 @@ tenon_status run_depthwise(tenon_ctx* ctx, const ConvShapes& s, const ChannelRea
         const int64_t first = item % blocks * width, band = item / blocks % bands.count;
         const int64_t n = item / blocks / bands.count, rows = bands.rows_of(s, band);
         const int64_t channels = std::min(width, s.channels - first);
-        read_band(s, bands, x, n, first, channels, band, image, own);
+        const bool in_place = reads && channels == width;
+        const PixelsInPlace<T> pixels{x.data() + x.at(n, first, 0), x.pixel(), tables.in_place};
+        if (!in_place) read_band(s, bands, x, n, first, channels, band, image, own);
         for (int64_t m = 0; m < filters; ++m) {
           const T* weights = tables.filters + (first / width * filters + m) * turned;
-          run(s, bands, tables.offsets, rows, image, weights, weights + s.taps() * width, results);
-          out.write(results, channels, n * s.filters + first * filters + m, filters,
-                    band * bands.rows * s.columns, rows * s.columns, own + in);
+          const T* biases = weights + s.taps() * width;
+          const int64_t plane = n * s.filters + first * filters + m;
+          const int64_t top = band * bands.rows;
+          for (int64_t i = 0; in_place && i < rows; ++i) {
+            depthwise_row_in_place(
+                s, pixels, top + i, weights, biases, results + i * s.columns * width,
+                [&](int64_t j) { out.ask(plane, filters, top * s.columns, i * s.columns + j); });
+          }
+          if (!in_place) run(s, bands, tables.offsets, rows, image, weights, biases, results);
+          out.write(results, channels, plane, filters, top * s.columns, rows * s.columns, own + in);
         }
       });
 }

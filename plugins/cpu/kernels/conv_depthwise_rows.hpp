@@ -35,9 +35,21 @@ void depthwise_rows_tile(const T* pixels, int64_t row, const T* weight, T bias, 
   for (int r = 0; r < R; ++r) lanes.store(out + r * out_row, sum[r]);
 }
 
+// What the next plane reads and writes, to be asked for meanwhile: tiles leave no time to look
+// ahead. Every tile asks for some lines.
+struct PlaneAhead {
+  const char *from, *to;
+  int64_t from_lines, to_lines;
+
+  void ask() {
+    for (int64_t l = 0; l < from_lines; ++l, from += 64) __builtin_prefetch(from, 0, 2);
+    for (int64_t l = 0; l < to_lines; ++l, to += 64) __builtin_prefetch(to, 1, 2);
+  }
+};
+
 template <class T, int K>
 void depthwise_rows_plane(const ConvShapes& s, int64_t row, const T* pixels, const T* weight,
-                          T bias, T* out) {
+                          T bias, T* out, PlaneAhead ahead) {
   constexpr int most = kVectorBytes == 64 ? 8 : 4;
   for (int64_t j = 0; j < s.columns; j += kWidth<T>) {
     // The last tile of a row or column overlaps the one before.
@@ -45,6 +57,7 @@ void depthwise_rows_plane(const ConvShapes& s, int64_t row, const T* pixels, con
     const auto tiles = [&]<int R>() {
       for (int64_t i = 0; i < s.rows; i += R) {
         const int64_t down = std::min(i, s.rows - R);
+        ahead.ask();
         depthwise_rows_tile<T, K, R>(pixels + down * row + at, row, weight, bias,
                                      out + down * s.columns + at, s.columns, s.columns - at);
       }
@@ -81,6 +94,10 @@ tenon_status run_depthwise_rows(tenon_ctx* ctx, const ConvShapes& s, const Image
   const int64_t pad = padded.count(1), planes = s.batch * s.channels;
   const int64_t together = std::clamp<int64_t>(planes / (8 * host->thread_count()), 1, 32);
   const int64_t filters = s.group_filters(), size = kDtypeSize[x.dtype];
+  const int64_t tiles = (s.rows + 7) / 8 * ((s.columns + kWidth<T> - 1) / kWidth<T>);
+  const auto lines = [&](int64_t pixels_of) { return (pixels_of * size / 64 + tiles) / tiles; };
+  const int64_t from_lines = (lines(s.pixels()) + filters - 1) / filters;
+  const int64_t to_lines = lines(s.results());
   const bool reduced = is_reduced_float(x.dtype);
   const int64_t staged = reduced ? std::max(s.pixels(), s.results()) : 0;
   return parallel_with_memory(
@@ -100,7 +117,8 @@ tenon_status run_depthwise_rows(tenon_ctx* ctx, const ConvShapes& s, const Image
             char* to = static_cast<char*>(out) + f * s.results() * size;
             const int64_t filter = f % s.filters;
             plane(s, padded.row(), pixels, weight + filter * s.taps(), bias ? bias[filter] : T(0),
-                  reduced ? stage : reinterpret_cast<T*>(to));
+                  reduced ? stage : reinterpret_cast<T*>(to),
+                  {from + s.pixels() * size, to + s.results() * size, from_lines, to_lines});
             if constexpr (std::is_same_v<T, float>) {
               if (reduced) narrow(x.dtype, stage, to, size, s.results());
             }
