@@ -158,7 +158,8 @@ void depthwise_row_in_place(const ConvShapes& s, const PixelsInPlace<T>& x, int6
     }
     *reinterpret_cast<Vector*>(out + j * width) = sum;
   };
-  // The pixels that the next row of results will be the first to see: the processor does not follow.
+  // The pixels that the next row of results will be the first to see: the processor does not
+  // follow.
   const int64_t next = ((s.kernel[0] - 1) * s.dilation[0] + 1) * s.width * x.pixel;
   const auto tiles = [&]<int W>(int64_t first, int64_t last) {
     for (int64_t j = first; j < last; j += W) {
@@ -170,8 +171,8 @@ void depthwise_row_in_place(const ConvShapes& s, const PixelsInPlace<T>& x, int6
         }
       }
       for (int64_t q = at; q < at + W; ++q) ask(q);
-      depthwise_tile<T, W>((down.end - down.begin) * taps, x.offsets + down.begin * taps, from, step,
-                           weight + down.begin * taps * width, bias, out + at * width);
+      depthwise_tile<T, W>((down.end - down.begin) * taps, x.offsets + down.begin * taps, from,
+                           step, weight + down.begin * taps * width, bias, out + at * width);
     }
   };
   for (int64_t j = 0; j < begin; ++j) at_end(j);
@@ -215,8 +216,8 @@ struct DepthwiseTables {
     const int64_t numel = blocks * s.group_filters() * (s.taps() + 1) * kWidth<T>;
     const auto bytes = static_cast<uint64_t>(numel) * sizeof(T);
     void* memory = nullptr;
-    const tenon_status status =
-        host->scratch(ctx, bytes + 2 * static_cast<uint64_t>(s.taps()) * sizeof(int64_t), &memory, err);
+    const tenon_status status = host->scratch(
+        ctx, bytes + 2 * static_cast<uint64_t>(s.taps()) * sizeof(int64_t), &memory, err);
     if (status != TENON_OK) return status;
     filters = static_cast<T*>(memory);
     offsets = reinterpret_cast<int64_t*>(static_cast<char*>(memory) + bytes);

@@ -3,6 +3,7 @@
 // is a stride one for each phase of the pixels.
 #pragma once
 
+#include "conv_depthwise_phases.hpp"
 #include "conv_forward.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -91,8 +92,8 @@ tenon_status run_depthwise_input_grad(tenon_ctx* ctx, const ConvShapes& s, const
     return status;
   }
   turn_weight(s, whole_down(s), whole_across(s), weight, static_cast<T*>(turned));
-  return run_forward_depthwise<T>(ctx, whole_turned(s), grad,
-                                  static_cast<const T*>(turned), nullptr, x, err);
+  return run_forward_depthwise<T>(ctx, whole_turned(s), grad, static_cast<const T*>(turned),
+                                  nullptr, x, err);
 }
 
 // One row of the pixels of all phases across; a phase that no tap sees is null, and becomes zeros.
@@ -170,6 +171,9 @@ tenon_status run_input_grad(tenon_ctx* ctx, const ConvShapes& s, const Images& g
                             const T* weight, T* x, tenon_err* err) {
   const bool whole = s.stride[0] == 1 && s.stride[1] == 1;
   if constexpr (std::is_floating_point_v<T>) {
+    if (suits_depthwise_phases(s) && grad.pixel == 1 && s.results() > 0) {
+      return run_depthwise_phases<T>(ctx, s, static_cast<const T*>(grad.data), weight, x, err);
+    }
     const ConvShapes turn = whole_turned(s);
     if (whole && suits_winograd(turn) && grad.pixel == 1) {
       bool finite = false;

@@ -266,8 +266,8 @@ inline bool suits_winograd(const ConvShapes& s) {
 
 // By minimal filtering. With `turned` for the gradient of an input: s has its filters for channels,
 // and the weight is read with both changed places and taps in reverse. `*finite` tells whether the
-// results may stand: an infinity or a NaN spreads over its tile, where the plain sum keeps it in its
-// window.
+// results may stand: an infinity or a NaN spreads over its tile, where the plain sum keeps it in
+// its window.
 template <class T>
 tenon_status run_winograd(tenon_ctx* ctx, const ConvShapes& s, const T* x, const T* weight,
                           bool turned, const T* bias, T* out, bool* finite, tenon_err* err) {
