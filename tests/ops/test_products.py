@@ -307,6 +307,16 @@ CONVOLUTIONS = {
     "blocks, much padding": ((1, 16, 4, 3), (16, 16, 2, 2), 1, 3, 1, 1),
     "blocks, small images": ((9, 16, 3, 2), (18, 16, 3, 3), 1, 1, 1, 1),
     "blocks, one row": ((2, 19, 1, 200), (32, 19, 1, 9), [1, 2], [0, 4], 1, 1),
+    "lines, passes over channels": ((2, 100, 9, 8), (35, 100, 3, 3), 1, 1, 1, 1),
+    "lines, passes over filters": ((2, 512, 4, 5), (70, 512, 3, 3), 1, 1, 1, 1),
+    "lines, many taps": ((2, 17, 13, 15), (35, 17, 5, 5), 1, 2, 1, 1),
+    "lines, many taps and parts": ((2, 16, 40, 42), (18, 16, 7, 7), [4, 3], 3, 1, 1),
+    "lines, wide": ((1, 16, 3, 600), (17, 16, 2, 3), 1, [0, 1], 1, 1),
+    "lines, no more seen than taps": ((2, 32, 16, 24), (16, 32, 8, 8), 8, 0, 1, 1),
+    "lines, stride and even dilation": ((2, 32, 20, 21), (33, 32, 3, 3), 2, 2, 2, 1),
+    "lines, stride and odd dilation": ((3, 48, 20, 21), (16, 48, 3, 3), [2, 3], 3, [3, 2], 1),
+    "lines, groups of filters": ((2, 34, 9, 9), (34, 17, 3, 3), 1, 1, 1, 2),
+    "lines, no images": ((0, 32, 5, 5), (32, 32, 3, 3), 1, 1, 1, 1),
     "no images": ((0, 3, 5, 5), (4, 3, 3, 3), 1, 1, 1, 1),
 }
 
@@ -375,15 +385,19 @@ def test_convolution_of_reduced_floats_rounds_once(name, dtype, device):
         np.testing.assert_allclose(ours, exact, rtol=0 if device == "cpu" else unit)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("channels", [3, 40])
-def test_convolution_keeps_nan_and_infinity_in_their_windows(channels, value, device):
+@pytest.mark.parametrize("column", [0, 8, 19])
+def test_convolution_keeps_nan_and_infinity_in_their_windows(
+    column, channels, value, dtype, device
+):
     x, w = np.ones((1, channels, 20, 20), np.float32), np.ones((40, channels, 3, 3), np.float32)
-    x[0, 1, 7, 8] = value
-    got = tenon.conv2d(
-        tenon.tensor(x, device=device), tenon.tensor(w, device=device), None, [1], [1]
-    )
-    np.testing.assert_array_equal(got.to("cpu").numpy(), conv2d(x, w, None, 1, 1))
+    x[0, 1, 7, column] = value
+    ours = (tenon.tensor(each, device=device).to(getattr(tenon, dtype)) for each in (x, w))
+    got = tenon.conv2d(*ours, None, [1], [1]).to("cpu").to(tenon.float32).numpy()
+    want = tenon.tensor(conv2d(x, w, None, 1, 1)).to(getattr(tenon, dtype))
+    np.testing.assert_array_equal(got, want.to(tenon.float32).numpy())
 
 
 def test_minimal_filtering_is_as_exact_as_sums(device):
@@ -406,20 +420,22 @@ def test_minimal_filtering_is_as_exact_as_sums(device):
     assert errors(lambda x, w, g: tenon.conv2d_weight_grad(g, x, list(w.shape), [1], [1])) < 64
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("channels", [8, 40])  # both ways to do it
 @pytest.mark.parametrize("corner", [0, 11])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_weight_gradient_keeps_nan_and_infinity_in_their_taps(value, corner, channels, device):
+def test_weight_gradient_keeps_nan_and_infinity_in_their_taps(
+    value, corner, channels, dtype, device
+):
     # The corner is under one tap of a kernel of 3 x 3 without padding.
     shape = [channels, channels, 3, 3]
     x, g = np.ones((1, channels, 12, 12), np.float32), np.ones((1, channels, 10, 10), np.float32)
     x[0, 7, corner, corner] = value
-    got = tenon.conv2d_weight_grad(
-        tenon.tensor(g, device=device), tenon.tensor(x, device=device), shape
-    )
+    ours = (tenon.tensor(each, device=device).to(getattr(tenon, dtype)) for each in (g, x))
+    got = tenon.conv2d_weight_grad(*ours, shape).to("cpu").to(tenon.float32).numpy()
     want = np.full(shape, 100, np.float32)
     want[:, 7, corner and 2, corner and 2] = value
-    np.testing.assert_array_equal(got.to("cpu").numpy(), want)
+    np.testing.assert_array_equal(got, want)
 
 
 def test_convolution_of_permuted_images(device):
@@ -432,7 +448,7 @@ def test_convolution_of_permuted_images(device):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
-@pytest.mark.parametrize("name", [each for each in CONVOLUTIONS if each != "no images"])
+@pytest.mark.parametrize("name", [each for each in CONVOLUTIONS if CONVOLUTIONS[each][0][0] > 0])
 def test_convolution_and_gradients_of_permuted_images(name, dtype, device):
     image, filters, *rest = CONVOLUTIONS[name]
     settings = [[each] if isinstance(each, int) else each for each in rest[:3]] + rest[3:]

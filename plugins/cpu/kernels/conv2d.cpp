@@ -5,6 +5,7 @@
 #include "conv_direct_grad.hpp"
 #include "conv_input_grad.hpp"
 #include "conv_pointwise.hpp"
+#include "conv_tiles_grad.hpp"
 #include "conv_winograd_grad.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -61,6 +62,22 @@ bool reads_channels_last(const int64_t* weight, int dtype, const tenon_value* ar
   const bool suits = suits_blocks(s) && (!both || s.group_channels() >= 16);
   return real && suits && (filtered || !suits_filtering(s) || !ones(3) || !ones(5));
 }
+// Lines of bfloat16 are put together from either.
+ConvShapes shapes_of(const int64_t* image, const int64_t* weight, const int64_t* result,
+                     const tenon_value* args) {
+  const auto list = [&](int i) { return static_cast<const int64_t*>(args[i].v.p); };
+  return shapes_of(image, weight, result, list(3), args[3].aux, list(4), args[4].aux, list(5),
+                   args[5].aux, args[6].v.i);
+}
+ConvShapes with_results(ConvShapes s) {
+  const auto results = [&](int64_t pixels, int axis) {
+    return (pixels + 2 * s.padding[axis] - (s.kernel[axis] - 1) * s.dilation[axis] - 1) /
+               s.stride[axis] +
+           1;
+  };
+  s.rows = results(s.height, 0), s.columns = results(s.width, 1);
+  return s;
+}
 int32_t takes_channels_last(const tenon_value* args, uint32_t) {
   const int64_t groups = args[6].v.i;
   if (!is_channels_last(args[0]) || !is_dense(args[1]) || !is_dense(args[2])) return false;
@@ -71,7 +88,9 @@ int32_t takes_channels_last(const tenon_value* args, uint32_t) {
   const int64_t results = ((x->shape[2] - 1) / stride[0] + 1) * ((x->shape[3] - 1) / stride[1] + 1);
   return (groups > 1 && is_channels_last(args[0], groups)) ||
          is_pointwise(weight->shape, x->dtype, results, args) ||
-         reads_channels_last(weight->shape, x->dtype, args, false, false);
+         reads_channels_last(weight->shape, x->dtype, args, false, false) ||
+         (x->dtype == TENON_DTYPE_BF16 &&
+          suits_tiles(with_results(shapes_of(x->shape, weight->shape, x->shape, args))));
 }
 int32_t grad_takes_channels_last(const tenon_value* args, uint32_t) {
   const int64_t groups = args[6].v.i;
@@ -82,7 +101,10 @@ int32_t grad_takes_channels_last(const tenon_value* args, uint32_t) {
   return (groups > 1 && is_channels_last(args[0], groups) &&
           std::all_of(stride, stride + args[3].aux, [](int64_t step) { return step == 1; })) ||
          is_pointwise(weight->shape, grad->dtype, grad->shape[2] * grad->shape[3], args) ||
-         reads_channels_last(weight->shape, grad->dtype, args, true, false);
+         reads_channels_last(weight->shape, grad->dtype, args, true, false) ||
+         (grad->dtype == TENON_DTYPE_BF16 &&
+          suits_turned_tiles(shapes_of(static_cast<const int64_t*>(args[2].v.p), weight->shape,
+                                       grad->shape, args)));
 }
 int32_t weight_grad_takes_channels_last(const tenon_value* args, uint32_t) {
   const int64_t groups = args[6].v.i;
@@ -98,7 +120,9 @@ int32_t weight_grad_takes_channels_last(const tenon_value* args, uint32_t) {
     return is_channels_last(value) || is_dense(value);
   };
   if (readable(args[0]) && readable(args[1]) && x->ndim == 4 && grad->ndim == 4 &&
-      reads_channels_last(weight, x->dtype, args, false, true)) {
+      (reads_channels_last(weight, x->dtype, args, false, true) ||
+       (x->dtype == TENON_DTYPE_BF16 &&
+        suits_tiles(shapes_of(x->shape, weight, grad->shape, args))))) {
     return true;
   }
   const bool first = is_channels_last(args[0], groups), second = is_channels_last(args[1], groups);
@@ -207,6 +231,10 @@ tenon_status conv2d(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* w
   }
   if (is_reduced_float(x->dtype)) {
 #ifdef __AVX512F__
+    if (x->dtype == TENON_DTYPE_BF16 && suits_tiles(s)) {
+      return run_conv_tiles(ctx, s, images_of(x), data_of<BFloat16>(weight), false,
+                            bias ? data_of<BFloat16>(bias) : nullptr, data_of<BFloat16>(out), err);
+    }
     if (x->dtype == TENON_DTYPE_BF16 && suits_bfloat16(s)) {
       return run_forward_bfloat16(ctx, s, data_of<BFloat16>(x), data_of<BFloat16>(weight),
                                   bias ? data_of<BFloat16>(bias) : nullptr, data_of<BFloat16>(out),
@@ -252,6 +280,10 @@ TENON_BOX_conv2d(conv2d_boxed, conv2d)
   }
   if (is_reduced_float(weight->dtype)) {
 #ifdef __AVX512F__
+    if (weight->dtype == TENON_DTYPE_BF16 && suits_turned_tiles(s)) {
+      return run_conv_tiles(ctx, whole_turned(s), images_of(grad_out), data_of<BFloat16>(weight),
+                            true, nullptr, data_of<BFloat16>(out), err);
+    }
     const bool enough = s.group_channels() >= 16 && s.group_filters() * s.taps() >= 16;
     if (weight->dtype == TENON_DTYPE_BF16 && enough && has_bfloat16_products()) {
       return run_input_grad<BFloat16>(ctx, s, images_of(grad_out), data_of<BFloat16>(weight),
@@ -291,6 +323,14 @@ TENON_BOX_conv2d_input_grad(conv2d_input_grad_boxed, conv2d_input_grad)
                                           data_of<T>(out), err);
     });
   }
+#ifdef __AVX512F__
+  if (x->dtype == TENON_DTYPE_BF16 && suits_tiles(s)) {
+    bool finite = false;
+    const tenon_status status = run_tiles_grad(ctx, s, images_of(grad_out), images_of(x),
+                                               data_of<BFloat16>(out), &finite, err);
+    if (status != TENON_OK || finite) return status;
+  }
+#endif
   if (grad_out->numel > 0 && (s.is_depthwise() || suits_winograd(s))) {
     Float32Call call(ctx, err);
     tenon_tensor* sums = call.argument(out);

@@ -8,6 +8,7 @@
 #include "conv_depthwise.hpp"
 #include "conv_depthwise_rows.hpp"
 #include "conv_direct.hpp"
+#include "conv_tiles.hpp"
 #include "conv_unroll.hpp"
 #include "conv_winograd.hpp"
 #include "gemm_tiles.hpp"

@@ -17,6 +17,7 @@ tenon_status run_forward_of(tenon_ctx* ctx, const ConvShapes& s, const Images& x
 template <>
 inline tenon_status run_forward_of(tenon_ctx* ctx, const ConvShapes& s, const Images& x,
                                    const BFloat16* weight, BFloat16* out, tenon_err* err) {
+  if (suits_tiles(s)) return run_conv_tiles(ctx, s, x, weight, false, nullptr, out, err);
   return run_forward_bfloat16(ctx, s, static_cast<const BFloat16*>(x.data), weight, nullptr, out,
                               err);
 }
@@ -80,6 +81,11 @@ inline Phase whole_across(const ConvShapes& s) {
 }
 inline ConvShapes whole_turned(const ConvShapes& s) {
   return turned_shapes(s, whole_down(s), whole_across(s));
+}
+
+// Is the gradient of the pixels one convolution, and one by tiles?
+inline bool suits_turned_tiles(const ConvShapes& s) {
+  return s.stride[0] == 1 && s.stride[1] == 1 && suits_tiles(whole_turned(s));
 }
 
 // Depthwise and of stride 1, one filter for each channel; `x` has the dtype of `grad`.
