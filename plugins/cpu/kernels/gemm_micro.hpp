@@ -6,6 +6,8 @@
 
 #include "gemm_formats.hpp"
 
+#include <algorithm>
+
 namespace tenon::cpu::TENON_CPU_ISA {
 
 // The register tile: accumulators, the vectors of B and one of A fill the registers. Of AVX-512
@@ -31,6 +33,10 @@ struct Ahead {
     }
   }
 };
+// Steps along k by which rows of a panel of B are asked for before they are multiplied: they come
+// from the second-level cache, whose rate the processor reaches only with more requests than it
+// makes by itself.
+inline constexpr int64_t kRowsAhead = 8;
 // At least so many, for a break in the multiplications costs as much as one step.
 inline constexpr int64_t kAheadSteps = 16;
 
@@ -91,13 +97,22 @@ template <class Format, int M, int V, class Element>
   }
   RowElements<Packed, M> elements(a, a_row, a_column);
   Ahead next = ahead;
-  for (int64_t p = 0; p < k;) {
-    next.ask();
-    for (const int64_t end = k - p < next.steps ? k : p + next.steps; p < end; ++p) {
+  const int64_t turn = std::max<int64_t>(0, k - kRowsAhead);
+  int64_t soon = kRowsAhead * b_row;
+  for (int64_t p = 0, asks = 0; p < k;) {
+    if (p == asks) {
+      next.ask();
+      asks = k - p < next.steps ? k : p + next.steps;
+    }
+    if (p == turn) soon = -turn * b_row;  // the first ones, which the next rows of A begin with
+    for (const int64_t end = p < turn ? std::min(asks, turn) : asks; p < end; ++p) {
       typename VectorOf<Packed>::type row[V];
 #pragma GCC unroll 4
       for (int v = 0; v < V; ++v) {
         row[v] = V == 1 ? read.load(b) : Lanes<Packed>::load_all(b + v * width);
+        if (V == kTileVectors<Packed> && v * kVectorBytes % 64 == 0) {
+          __builtin_prefetch(b + v * width + soon);
+        }
       }
 #pragma GCC unroll 16
       for (int i = 0; i < M; ++i) {
