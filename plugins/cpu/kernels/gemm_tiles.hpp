@@ -46,8 +46,10 @@ class Tiles {
       if (half >= side || half * (split_rows ? columns_ : rows_) * k < kSerialWork) break;
       side = half;
     }
-    count_ = items * down() * across();
-    work_ = work / (down() * across());
+    across_ = across();
+    tiles_ = down() * across_;
+    count_ = items * tiles_;
+    work_ = work / tiles_;
   }
   int64_t count() const { return count_; }
   int64_t work() const { return work_; }  // of one, in additions of vectors
@@ -55,14 +57,18 @@ class Tiles {
   int64_t columns() const { return columns_; }
 
   OutputTile at(int64_t t) const {
-    const int64_t tiles = down() * across();
-    OutputTile tile{t % tiles / across() * rows_, t % across() * columns_, 0, 0, 0, 0, 0};
-    tile.rows = std::min(rows_, m_ - tile.i);
-    tile.columns = std::min(columns_, n_ - tile.j);
-    int64_t item = t / tiles;
+    OutputTile tile{0, 0, rows_, columns_, 0, 0, 0};
+    int64_t item = t;
+    if (tiles_ > 1) {  // divisions take longer than small products
+      item = t / tiles_;
+      const int64_t within = t % tiles_;
+      tile.i = within / across_ * rows_, tile.j = within % across_ * columns_;
+      tile.rows = std::min(rows_, m_ - tile.i);
+      tile.columns = std::min(columns_, n_ - tile.j);
+    }
     for (int d = batch_.count - 1; d >= 0; --d) {
-      const int64_t index = item % batch_.extent[d];
-      item /= batch_.extent[d];
+      int64_t index = item;
+      if (d > 0) index = item % batch_.extent[d], item /= batch_.extent[d];
       tile.a += index * batch_.a[d];
       tile.b += index * batch_.b[d];
       tile.c += index * batch_.c[d];
@@ -74,7 +80,7 @@ class Tiles {
   int64_t down() const { return (m_ + rows_ - 1) / rows_; }
   int64_t across() const { return (n_ + columns_ - 1) / columns_; }
 
-  int64_t m_, n_, rows_, columns_, count_ = 0, work_ = 0;
+  int64_t m_, n_, rows_, columns_, across_ = 1, tiles_ = 1, count_ = 0, work_ = 0;
   const BatchOffsets& batch_;
 };
 
