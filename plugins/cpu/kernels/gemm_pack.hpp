@@ -205,16 +205,19 @@ PackedRows<T, BlockK> pack_rows(Plain<T>, Matrix<T> a, int64_t m, int64_t k, T* 
   if (lies_packed<BlockK, 1>(a, k)) return {a.data, false, a.row};
   const bool by_columns = a.column != 1 && a.row == 1;
   if (by_columns) {
-    for (int64_t i = 0; i < m; i += kTileRows) {
-      const int64_t rows = std::min<int64_t>(kTileRows, m - i);
-      T* tile = to + i * BlockK;
-      for (int64_t p = 0; p < k; ++p, tile += kTileRows) {
+    // Strips that together are whole cache lines of A, which is far from one step to the next.
+    constexpr int64_t together = 48;
+    static_assert(together % kTileRows == 0);
+    for (int64_t i = 0; i < m; i += together) {
+      const int64_t whole = std::min(together, m - i) / kTileRows * kTileRows;
+      const int64_t rest = std::min(together, m - i) - whole;
+      for (int64_t p = 0; p < k; ++p) {
         const T* from = a.data + i + p * a.column;
-        if (rows == kTileRows) {
-          std::copy_n(from, kTileRows, tile);
-        } else {
-          std::copy_n(from, rows, tile);
+        T* tile = to + i * BlockK + p * kTileRows;
+        for (int64_t r = 0; r < whole; r += kTileRows) {
+          std::memcpy(tile + r * BlockK, from + r, kTileRows * sizeof(T));
         }
+        if (rest > 0) std::copy_n(from + whole, rest, tile + whole * BlockK);
       }
     }
   } else if (a.column == 1) {
