@@ -42,6 +42,14 @@ SHAPES = [
     (5, 64, 192),
     (64, 80, 128),
     (70, 2100, 64),
+    (17, 60, 784),
+    (32, 145, 1600),
+    (50, 130, 65),
+    (64, 256, 784),
+    (60, 700, 800),
+    (130, 100, 64),
+    (600, 100, 500),
+    (850, 130, 400),
 ]
 DTYPES = ["float32", "float64", "bfloat16", "float16", "int8", "uint8", "int16", "int32", "int64"]
 
@@ -77,6 +85,21 @@ def test_matmul_at_the_edges_of_tiles(dtype, shape, transposed, device):
     got = got.to(tenon.float64).numpy() if "float" in dtype else got.numpy()
     # bfloat16 holds whole numbers to 256, and then rounds to eight bits.
     np.testing.assert_allclose(got, want, rtol=2**-8 if dtype == "bfloat16" else 0)
+
+
+@pytest.mark.parametrize("shape", [(20, 61, 1700), (64, 130, 300), (28, 700, 800)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
+def test_linear_with_few_rows_and_a_weight_that_lies_anyhow(dtype, shape, device):
+    """The transposed product: sums are added to the bias in several passes, past rows that skip."""
+    m, n, k = shape
+    rng = np.random.default_rng(n)
+    (a, x), (b, y), (c, bias) = (whole(rng, each, dtype) for each in ((m, k), (2 * n, k + 3), n))
+    x, y, bias = (each.to(device) for each in (x, y, bias))
+    for rows in (slice(0, n), slice(None, None, 2), slice(None, None, -2)):
+        want = a.astype(np.float64) @ b[rows, 3:].T.astype(np.float64) + c
+        got = tenon.linear(x, y[rows, 3:], bias).to("cpu").to(tenon.float64).numpy()
+        tolerance = {"bfloat16": 2**-8, "float16": 2**-10}.get(dtype, 0)
+        np.testing.assert_allclose(got, want, rtol=tolerance)
 
 
 @pytest.mark.parametrize("transposed", [False, True])

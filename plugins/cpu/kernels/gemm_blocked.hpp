@@ -15,10 +15,15 @@ namespace tenon::cpu::TENON_CPU_ISA {
 // passes.
 inline constexpr int64_t kBlockK = kVectorBytes == 64 ? 768 : 512;
 inline constexpr int64_t kBlockM = 32 * kTileRows;
+inline constexpr int64_t kMostBlockM = 2 * kBlockM;
 inline constexpr int64_t kBlockN = 512;
 
 // Columns of B that are packed together: for each block of them A is packed again.
 inline constexpr int64_t kBlocksN = 4 * kBlockN;
+
+// A smaller B is used where it lies: it fits a second-level cache, and packing it would cost more
+// than its rows being apart. AVX-512 comes with larger caches.
+inline constexpr int64_t kDirectBytes = (kVectorBytes == 64 ? 1024 : 192) * 1024;
 
 // A share of `count` stretches of memory, to be asked for in so many steps along k, a few lines at
 // a time.
@@ -148,12 +153,21 @@ void multiply_panel(int64_t m, int64_t columns, int64_t k, const Rows& a,
   }
 }
 
+// Rows of blocks of A of equal height, for passes of so many packed elements along k: what these
+// lack to kBlockK the block may have in rows.
+template <class Format>
+int64_t rows_of_block(int64_t m, int64_t step) {
+  const int64_t most = std::clamp(kBlockM * kBlockK / step, kBlockM, kMostBlockM);
+  const int64_t blocks = (m + most - 1) / most;
+  return std::min(rounded_up<kRowsOf<Format>>((m + blocks - 1) / blocks), most);
+}
+
 // A block of B serves several blocks of A; where there is but one of these, a panel is packed when
 // its turn comes and is still in the cache.
 template <class Format>
-int64_t columns_kept(int64_t m, int64_t n) {
+int64_t columns_kept(int64_t m, int64_t n, int64_t rows) {
   constexpr int64_t panel = kPanel<typename Format::Packed>;
-  return rounded_up<panel>(m <= kBlockM ? 1 : std::min(n, kBlocksN));
+  return rounded_up<panel>(m <= rows ? 1 : std::min(n, kBlocksN));
 }
 
 // A share of a packed panel.
@@ -167,9 +181,9 @@ Ahead packed_ahead(const Packed* panel, int64_t k, Share share) {
 template <class Format>
 int64_t blocked_bytes(int64_t m, int64_t n) {
   using Packed = typename Format::Packed;
-  const int64_t rows = rounded_up<kRowsOf<Format>>(std::min(m, kBlockM));
+  const int64_t rows = rounded_up<kRowsOf<Format>>(std::min(m, kMostBlockM));
   return (rows * (PackedRows<Packed, kBlockK>::kRowStride + Format::kStart) +
-          columns_kept<Format>(m, n) * kBlockK) *
+          columns_kept<Format>(m, n, kBlockM) * kBlockK) *
          static_cast<int64_t>(sizeof(Packed));
 }
 
@@ -186,14 +200,15 @@ void multiply_blocked(int64_t m, int64_t n, int64_t k, const Rows& a, const Pane
   const int64_t passes = (k + most - 1) / most;
   const int64_t step = rounded_up<depth * kStep<Format>>((k + passes - 1) / passes);
   Packed* packed_b = static_cast<Packed*>(memory);
-  const int64_t kept = columns_kept<Format>(m, n);
+  const int64_t rows_together = rows_of_block<Format>(m, (step + depth - 1) / depth);
+  const int64_t kept = columns_kept<Format>(m, n, rows_together);
   Packed* packed_a = packed_b + kept * kBlockK;
   for (int64_t jb = 0; jb < n; jb += kBlocksN) {
     const int64_t block_n = std::min(kBlocksN, n - jb);
     for (int64_t pb = 0; pb < k; pb += step) {
       const int64_t sources = std::min(step, k - pb), block_k = (sources + depth - 1) / depth;
-      for (int64_t ib = 0; ib < m; ib += kBlockM) {
-        const int64_t block_m = std::min(kBlockM, m - ib);
+      for (int64_t ib = 0; ib < m; ib += rows_together) {
+        const int64_t block_m = std::min(rows_together, m - ib);
         const auto rows = a.pack(ib, block_m, pb, sources, packed_a);
         for (int64_t j = 0; j < block_n; j += panel) {
           const int64_t columns = std::min(panel, block_n - j);

@@ -11,9 +11,6 @@ namespace tenon::cpu::TENON_CPU_ISA {
 
 // Up to this many rows, B is read once and not worth rearranging.
 inline constexpr int64_t kFewRows = 8;
-// A smaller B is used where it lies: it fits a second-level cache, and packing it would cost more
-// than its rows being apart. AVX-512 comes with larger caches.
-inline constexpr int64_t kDirectBytes = (kVectorBytes == 64 ? 1024 : 192) * 1024;
 inline constexpr int64_t kDirectVectors = kVectorBytes == 64 ? 64 : 8;
 
 // With fewer steps than this writing C takes longest: B is packed as a whole, which then stays in
@@ -98,6 +95,9 @@ void multiply_direct(int64_t m, int64_t n, int64_t k, Matrix<T> a, Matrix<T> b, 
                      bool accumulate, void* memory) {
   constexpr int64_t panel = kPanel<T>;
   const bool near = m * k * static_cast<int64_t>(sizeof(T)) < kDirectBytes;  // is A
+  // Where C is near as well, a shallow panel stays in the first-level cache while A passes by.
+  const bool by_panels =
+      near && k <= kShallow && m * n * static_cast<int64_t>(sizeof(T)) <= kDirectBytes;
   const bool packs = !reads_rows(n, b);
   const int64_t block = packs ? shallow_columns<T>(n, k) : n;
   T* packed = static_cast<T*>(memory);
@@ -107,14 +107,17 @@ void multiply_direct(int64_t m, int64_t n, int64_t k, Matrix<T> a, Matrix<T> b, 
       pack_panel(Plain<T>(), {b.data + j * b.column, b.row, b.column}, k, std::min(panel, end - j),
                  packed + (j - jb) * k);
     }
-    for (int64_t i = 0; i < m; i += kTileRows) {
+    const auto tile = [&](int64_t i, int64_t rows, int64_t j, Ahead next) {
+      run_tile<Plain<T>>(rows, std::min(panel, end - j), k, a.data + i * a.row, a.row, a.column,
+                         packs ? packed + (j - jb) * k : b.data + j, packs ? panel : b.row,
+                         MatrixTarget<T>{c, c_row}, i, j, accumulate, next, nullptr, packs);
+    };
+    for (int64_t j = jb; by_panels && j < end; j += panel) tile(0, m, j, {});
+    for (int64_t i = 0; !by_panels && i < m; i += kTileRows) {
       for (int64_t j = jb; j < end; j += panel) {
         Ahead next;
         if (!near) next = rows_ahead(a, i + kTileRows, kTileRows, k, {(j - jb) / panel, panels});
-        run_tile<Plain<T>>(std::min<int64_t>(kTileRows, m - i), std::min(panel, end - j), k,
-                           a.data + i * a.row, a.row, a.column,
-                           packs ? packed + (j - jb) * k : b.data + j, packs ? panel : b.row,
-                           MatrixTarget<T>{c, c_row}, i, j, accumulate, next, nullptr, packs);
+        tile(i, std::min<int64_t>(kTileRows, m - i), j, next);
       }
     }
   }
@@ -195,7 +198,7 @@ void multiply(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
   }
   switch (way_of<Format>(m, n, k, a, b)) {
     case Way::kTurned:
-      if constexpr (by_tiles<Format>) {
+      if constexpr (turns<Format>) {
         multiply_turned<Format>(m, n, k, a, b, c, c_row, accumulate, memory);
       }
       return;
