@@ -8,6 +8,7 @@
 #include "conv_shapes.hpp"
 #include "gemm_blocked.hpp"
 #include "kernel.hpp"
+#include "padded_planes.hpp"
 #include "parallel_memory.hpp"
 
 #include <utility>
@@ -189,7 +190,7 @@ void fill_row(const ConvShapes& s, const BlockParts<T>& parts,
     std::copy_n(pixels, n * parts.pixel, inside);
   } else {
     for (int64_t j = 0; j < n; ++j) {
-      std::copy_n(pixels + j * x.pixel, channels, inside + j * parts.pixel);
+      copy_every(pixels + j * x.pixel, 1, inside + j * parts.pixel, channels);
     }
   }
   std::fill(inside + n * parts.pixel, row + parts.row, T(0));

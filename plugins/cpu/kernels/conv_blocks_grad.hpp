@@ -22,7 +22,8 @@ void fill_grads(const FilterBlocks<T>& blocks, int64_t block, const Images& grad
       continue;
     }
     for (int64_t i = 0; i < results; ++i, at += grad.pixel) {
-      std::fill(std::copy_n(at, filters, to + i * row), to + i * row + width, T(0));
+      copy_every(at, 1, to + i * row, filters);
+      if (filters < width) std::fill(to + i * row + filters, to + i * row + width, T(0));
     }
   }
 }

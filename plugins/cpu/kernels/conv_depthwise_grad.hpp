@@ -6,26 +6,38 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// Adds up one band for U x K taps side by side, whose sums stay in registers.
-template <class T, int U, int K>
-void depthwise_grad_tile(const ConvShapes& s, const Bands<T>& bands, int64_t rows, const T* x,
-                         const T* grad, T* sums) {
+// Some results and what they see: elements from one row and column of taps, and of results, to the
+// next, for pixels and for gradients.
+struct GradSteps {
+  int64_t rows, columns;
+  int64_t tap_down, tap_across, down, across;
+  int64_t grad_down, grad_across;
+};
+
+// Adds up the results for U x K taps side by side, whose sums stay in registers. In place, what the
+// next row sees is asked for: the processor does not follow.
+template <class T, int U, int K, bool InPlace>
+void depthwise_grad_tile(const GradSteps& s, const T* x, const T* grad, T* sums) {
   using Vector = typename VectorOf<T>::type;
+  using Unaligned = typename VectorOf<T>::unaligned;
   constexpr int64_t width = kWidth<T>;
-  const int64_t step = s.stride[1] * width, down = s.stride[0] * bands.image_row;
   Vector sum[U][K];
 #pragma GCC unroll 16
   for (int t = 0; t < U * K; ++t) sum[t / K][t % K] = *reinterpret_cast<Vector*>(sums + t * width);
-  for (int64_t i = 0; i < rows; ++i, x += down) {
-    const T* from = x;
-    for (int64_t j = 0; j < s.columns; ++j, grad += width, from += step) {
-      const Vector g = *reinterpret_cast<const Vector*>(grad);
+  for (int64_t i = 0; i < s.rows; ++i, x += s.down, grad += s.grad_down) {
+    const T *from = x, *of = grad;
+    for (int64_t j = 0; j < s.columns; ++j, of += s.grad_across, from += s.across) {
+      if constexpr (InPlace) {
+        __builtin_prefetch(from + s.down + (U - 1) * s.tap_down, 0, 2);
+        __builtin_prefetch(of + s.grad_down, 0, 2);
+      }
+      const Vector g = *reinterpret_cast<const Unaligned*>(of);
 #pragma GCC unroll 16
       for (int u = 0; u < U; ++u) {
-        const T* row = from + u * bands.image_row;
+        const T* row = from + u * s.tap_down;
 #pragma GCC unroll 16
         for (int v = 0; v < K; ++v)
-          sum[u][v] += g * *reinterpret_cast<const Vector*>(row + v * width);
+          sum[u][v] += g * *reinterpret_cast<const Unaligned*>(row + v * s.tap_across);
       }
     }
   }
@@ -33,45 +45,99 @@ void depthwise_grad_tile(const ConvShapes& s, const Bands<T>& bands, int64_t row
   for (int t = 0; t < U * K; ++t) *reinterpret_cast<Vector*>(sums + t * width) = sum[t / K][t % K];
 }
 
-// Square kernels of K taps a side, without dilation; about nine sums at a time.
-template <class T, int K>
-void depthwise_grad_square(const ConvShapes& s, const Bands<T>& bands, int64_t rows, const T* x,
-                           const T* grad, T* sums) {
+// Rows [begin, end) of K taps, about nine sums at a time.
+template <class T, int K, bool InPlace>
+void depthwise_grad_rows(const ConvShapes&, const GradSteps& steps, int64_t begin, int64_t end,
+                         const T* x, const T* grad, T* sums) {
   constexpr int some = std::clamp(10 / K, 1, K);
-  x += bands.tap(s, 0, 0);
-  for (int u = 0; u + some <= K; u += some) {
-    depthwise_grad_tile<T, some, K>(s, bands, rows, x + u * bands.image_row, grad,
-                                    sums + u * K * kWidth<T>);
+  const auto tile = [&]<int U>() {
+    depthwise_grad_tile<T, U, K, InPlace>(steps, x + begin * steps.tap_down, grad,
+                                          sums + begin * K * kWidth<T>);
+    begin += U;
+  };
+  while (begin + some <= end) tile.template operator()<some>();
+  if constexpr (some > 2) {
+    if (begin + 2 <= end) tile.template operator()<2>();
   }
-  if constexpr (constexpr int rest = K % some; rest != 0) {
-    depthwise_grad_tile<T, rest, K>(s, bands, rows, x + (K - rest) * bands.image_row, grad,
-                                    sums + (K - rest) * K * kWidth<T>);
+  if constexpr (some > 1) {
+    if (begin < end) tile.template operator()<1>();
   }
 }
 
-// Any taps, one by one.
-template <class T>
-void depthwise_grad_any(const ConvShapes& s, const Bands<T>& bands, int64_t rows, const T* x,
-                        const T* grad, T* sums) {
-  for (int64_t u = 0; u < s.kernel[0]; ++u) {
-    for (int64_t v = 0; v < s.kernel[1]; ++v, sums += kWidth<T>) {
-      depthwise_grad_tile<T, 1, 1>(s, bands, rows, x + bands.tap(s, u, v), grad, sums);
+// Any number of taps in a row, one by one.
+template <class T, bool InPlace>
+void depthwise_grad_any(const ConvShapes& s, const GradSteps& steps, int64_t begin, int64_t end,
+                        const T* x, const T* grad, T* sums) {
+  for (int64_t u = begin; u < end; ++u) {
+    for (int64_t v = 0; v < s.kernel[1]; ++v) {
+      depthwise_grad_tile<T, 1, 1, InPlace>(steps, x + u * steps.tap_down + v * steps.tap_across,
+                                            grad, sums + (u * s.kernel[1] + v) * kWidth<T>);
     }
   }
 }
 
-template <class T>
+template <class T, bool InPlace>
 auto choose_depthwise_grad(const ConvShapes& s) {
-  const bool square = s.kernel[0] == s.kernel[1] && s.dilation[0] == 1 && s.dilation[1] == 1;
-  switch (square ? s.kernel[0] : 0) {
+  switch (s.kernel[1]) {
     case 3:
-      return depthwise_grad_square<T, 3>;
+      return depthwise_grad_rows<T, 3, InPlace>;
     case 5:
-      return depthwise_grad_square<T, 5>;
+      return depthwise_grad_rows<T, 5, InPlace>;
     case 7:
-      return depthwise_grad_square<T, 7>;
+      return depthwise_grad_rows<T, 7, InPlace>;
     default:
-      return depthwise_grad_any<T>;
+      return depthwise_grad_any<T, InPlace>;
+  }
+}
+
+// Rows [top, top + rows) of one filter's results where they and the pixels lie. Taps in the padding
+// are left out: rows of them, and one by one for results at either end of a row.
+template <class T, class Run>
+void depthwise_grad_in_place(const ConvShapes& s, const Run& run, const T* x, int64_t pixel,
+                             const T* grad, int64_t grad_pixel, int64_t top, int64_t rows,
+                             T* sums) {
+  using Vector = typename VectorOf<T>::type;
+  using Unaligned = typename VectorOf<T>::unaligned;
+  const auto [begin, end] = Whole(s);
+  GradSteps steps{1,
+                  end - begin,
+                  s.dilation[0] * s.width * pixel,
+                  s.dilation[1] * pixel,
+                  s.stride[0] * s.width * pixel,
+                  s.stride[1] * pixel,
+                  s.columns * grad_pixel,
+                  grad_pixel};
+  const auto down = [&](int64_t i) {
+    return Inside(i * s.stride[0] - s.padding[0], s.height, s.dilation[0], s.kernel[0]);
+  };
+  for (int64_t i = top; i < top + rows; i += steps.rows) {
+    const Inside seen = down(i);
+    const T* row = x + ((i * s.stride[0] - s.padding[0]) * s.width - s.padding[1]) * pixel;
+    const T* of = grad + i * s.columns * grad_pixel;
+    // Together with the rows after it that see as many rows of taps.
+    steps.rows = 1;
+    while (i + steps.rows < top + rows && down(i + steps.rows).begin == seen.begin &&
+           down(i + steps.rows).end == seen.end) {
+      ++steps.rows;
+    }
+    run(s, steps, seen.begin, seen.end, row + begin * steps.across, of + begin * grad_pixel, sums);
+    const auto at_end = [&](int64_t j) {
+      const Inside across(j * s.stride[1] - s.padding[1], s.width, s.dilation[1], s.kernel[1]);
+      for (int64_t r = 0; r < steps.rows; ++r) {
+        const T* from = row + r * steps.down + j * steps.across;
+        const Vector g =
+            *reinterpret_cast<const Unaligned*>(of + r * steps.grad_down + j * grad_pixel);
+        for (int64_t u = seen.begin; u < seen.end; ++u) {
+          for (int64_t v = across.begin; v < across.end; ++v) {
+            *reinterpret_cast<Vector*>(sums + (u * s.kernel[1] + v) * kWidth<T>) +=
+                g * *reinterpret_cast<const Unaligned*>(from + u * steps.tap_down +
+                                                        v * steps.tap_across);
+          }
+        }
+      }
+    };
+    for (int64_t j = 0; j < begin; ++j) at_end(j);
+    for (int64_t j = end; j < s.columns; ++j) at_end(j);
   }
 }
 
@@ -82,8 +148,10 @@ template <class T>
 tenon_status run_depthwise_grad(tenon_ctx* ctx, const ConvShapes& s, const ChannelReader<T>& grad,
                                 const ChannelReader<T>& x, T* weight, tenon_err* err) {
   constexpr int64_t width = kWidth<T>, most_bytes = 64 * 1024;  // of sums
-  const Bands<T> bands(s);
-  const auto run = choose_depthwise_grad<T>(s);
+  const bool reads = reads_in_place(s, x) && grad.in_place();
+  const Bands<T> bands(s, reads);
+  const auto run = choose_depthwise_grad<T, false>(s);
+  const auto run_in_place = choose_depthwise_grad<T, true>(s);
   const int64_t taps = s.taps(), filters = s.group_filters();
   const int64_t blocks = (s.channels + width - 1) / width, threads = host->thread_count();
   const int64_t results = bands.rows * s.columns, sums_size = filters * taps * width;
@@ -105,12 +173,27 @@ tenon_status run_depthwise_grad(tenon_ctx* ctx, const ConvShapes& s, const Chann
           const int64_t rows = bands.rows_of(s, band);
           for (int64_t block = begin; block < end; ++block) {
             const int64_t first = block * width, channels = std::min(width, s.channels - first);
-            read_band(s, bands, x, n, first, channels, band, image, own);
+            const bool in_place = reads && channels == width && filters == 1;
+            if (!in_place) read_band(s, bands, x, n, first, channels, band, image, own);
             for (int64_t m = 0; m < filters; ++m) {
+              T* sums = all + (block - begin) * sums_size + m * taps * width;
+              if (in_place) {
+                depthwise_grad_in_place(s, run_in_place, x.data() + x.at(n, first, 0), x.pixel(),
+                                        grad.data() + grad.at(n, first, 0), grad.pixel(),
+                                        band * bands.rows, rows, sums);
+                continue;
+              }
               grad.read(grad.at(n, first, band * results) + m * s.results(), channels, 1,
                         rows * s.columns, grads, bands.result, own + in);
-              run(s, bands, rows, image, grads,
-                  all + (block - begin) * sums_size + m * taps * width);
+              const GradSteps steps{rows,
+                                    s.columns,
+                                    s.dilation[0] * bands.image_row,
+                                    s.dilation[1] * width,
+                                    s.stride[0] * bands.image_row,
+                                    s.stride[1] * width,
+                                    s.columns * width,
+                                    width};
+              run(s, steps, 0, s.kernel[0], image + bands.tap(s, 0, 0), grads, sums);
             }
           }
         }
