@@ -128,9 +128,9 @@ struct Whole {
 
 // Are pixels worth reading in place? The results of short rows mostly are at one end.
 template <class T>
-bool reads_in_place(const ConvShapes& s, const ChannelReader<T>& x) {
+bool reads_in_place(const ConvShapes& s, const ChannelReader<T>& x, int64_t least) {
   const Whole whole(s);
-  return x.in_place() && whole.end - whole.begin >= 8;
+  return x.in_place() && whole.end - whole.begin >= least;
 }
 
 // Row i of results. Taps in the padding are left out: rows of them, and one by one for results at
@@ -237,7 +237,7 @@ tenon_status run_depthwise(tenon_ctx* ctx, const ConvShapes& s, const ChannelRea
                            const T* weight, const T* bias, const ChannelWriter<T>& out,
                            tenon_err* err) {
   constexpr int64_t width = kWidth<T>;
-  const bool reads = reads_in_place(s, x);
+  const bool reads = reads_in_place(s, x, 8);
   const Bands<T> bands(s, reads);
   DepthwiseTables<T> tables;
   tenon_status status = tables.make(ctx, s, bands, x.pixel(), weight, bias, err);

@@ -148,7 +148,7 @@ template <class T>
 tenon_status run_depthwise_grad(tenon_ctx* ctx, const ConvShapes& s, const ChannelReader<T>& grad,
                                 const ChannelReader<T>& x, T* weight, tenon_err* err) {
   constexpr int64_t width = kWidth<T>, most_bytes = 64 * 1024;  // of sums
-  const bool reads = reads_in_place(s, x) && grad.in_place();
+  const bool reads = reads_in_place(s, x, 4) && grad.in_place();
   const Bands<T> bands(s, reads);
   const auto run = choose_depthwise_grad<T, false>(s);
   const auto run_in_place = choose_depthwise_grad<T, true>(s);
