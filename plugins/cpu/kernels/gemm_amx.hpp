@@ -37,20 +37,12 @@ using ProcessorState = std::conditional_t<by_tiles<Format>, TileScope, Nothing>;
 // rows of A pass by it.
 inline constexpr int64_t kTilesK = 256;
 
-// Rows of C that will be written: lines asked for while the sums are multiplied, `count` rows at
-// each step along k.
-struct AwaitedRows {
-  const char* at = nullptr;
-  int64_t across = 0, lines = 0, count = 0;
-};
-
 // C[0..16 Down) x [0..16 Across) = A * B, plus C where `accumulate`. k and strides are in packed
 // elements, of which k is a multiple of 16.
 template <class Format, int Down, int Across>
 [[gnu::noinline]] void tile_kernel(int64_t k, const uint32_t* a, int64_t a_row, const uint32_t* b,
                                    int64_t b_row, typename Format::Sum* c, int64_t c_row,
-                                   bool accumulate, const Ahead& ahead,
-                                   const AwaitedRows& awaited) {
+                                   bool accumulate, const Ahead& ahead) {
   constexpr int64_t size = sizeof(uint32_t);
   const int64_t a_bytes = a_row * size, b_bytes = b_row * size, c_bytes = c_row * size;
   const auto each = [&](auto&& f) {
@@ -66,7 +58,6 @@ template <class Format, int Down, int Across>
   }
   Ahead next = ahead;
   int64_t pause = 0;
-  const char* row = awaited.at;
   for (int64_t p = 0; p < k; p += kStep<Format>) {
     load_tile<4>(b, b_bytes);
     stream_tile<6>(a, a_bytes);
@@ -75,9 +66,6 @@ template <class Format, int Down, int Across>
     if constexpr (Down > 1) stream_tile<7>(a + 16 * a_row, a_bytes);
     if (pause <= 0) next.ask(), pause += next.steps;
     pause -= kStep<Format>;
-    for (int64_t r = 0; r < awaited.count; ++r, row += awaited.across) {
-      for (int64_t l = 0; l < awaited.lines; ++l) __builtin_prefetch(row + 64 * l, 1);
-    }
     if constexpr (Across > 1) Format::template multiply<1, 6, 5>();
     if constexpr (Down > 1) Format::template multiply<2, 7, 4>();
     if constexpr (Down > 1 && Across > 1) Format::template multiply<3, 7, 5>();
@@ -101,7 +89,7 @@ void run_tiles(int64_t m, int64_t columns, int64_t k, const uint32_t* a, int64_t
                const uint32_t* b, int64_t b_row, const Target& target, int64_t i, int64_t j,
                bool accumulate, const AheadOf& ahead) {
   using Sum = typename Format::Sum;
-  constexpr int64_t most = 384, side = kRowsOf<Format>;
+  constexpr int64_t most = 256, side = kRowsOf<Format>;
   alignas(64) Sum sums[most * side];
   for (; m > most; m -= most, i += most, a += most * a_row) {
     run_tiles<Format>(most, columns, k, a, a_row, b, b_row, target, i, j, accumulate, ahead);
@@ -120,23 +108,16 @@ void run_tiles(int64_t m, int64_t columns, int64_t k, const uint32_t* a, int64_t
       const auto run = choose_tile_kernel<Format>(rows, columns);
       Ahead share = ahead(Share{r / side * parts + part, (m + side - 1) / side * parts});
       share.lines *= parts;  // in so much less time
-      AwaitedRows awaited;
-      if (last) {
-        const int64_t size = sizeof(Element), steps = some / kStep<Format>;
-        awaited = {reinterpret_cast<const char*>(target.at(j) + (i + r) * target.row),
-                   target.row * size, (columns * size + 63) / 64,
-                   steps > 0 ? (rows + steps - 1) / steps : 0};
-      }
       const uint32_t *left = a + r * a_row + p, *right = b + p * b_row;
       if constexpr (are_sums) {
         if (in_place && rows % 16 == 0) {
           run(some, left, a_row, right, b_row, target.at(j) + (i + r) * target.row, target.row,
-              accumulate || !first, share, awaited);
+              accumulate || !first, share);
           continue;
         }
       }
       Sum* own = sums + (parts > 1 ? r * side : 0);
-      run(some, left, a_row, right, b_row, own, side, !first, share, awaited);
+      run(some, left, a_row, right, b_row, own, side, !first, share);
       for (int64_t q = 0; last && q < columns;) {
         const int64_t length = std::min(columns - q, target.dense_from(j + q));
         for (int64_t s = 0; s < rows; ++s) {

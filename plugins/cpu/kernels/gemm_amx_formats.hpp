@@ -71,15 +71,14 @@ void pack_panel(BytesForTiles<L, R>, Matrix<R> b, int64_t k, int64_t n, uint32_t
 // stream have a few ways only.
 template <int64_t BlockK, class T>
 PackedRows<uint32_t, BlockK> pack_tile_rows(Matrix<T> a, int64_t m, int64_t k, uint32_t* to) {
-  constexpr int64_t size = sizeof(T), step = kTileBytes / size,
-                    row = PackedRows<uint32_t, BlockK>::kRowStride * 4 / size;
+  constexpr int64_t size = sizeof(T), step = kTileBytes / size;
   const int64_t lines = a.row * size / kTileBytes;
   if (k % step == 0 && m % kTileHeight == 0 && a.row * size % kTileBytes == 0 &&
       (lines % 2 == 1 || lines == 2) && lies_packed<BlockK, 4 / size>(a, k)) {
     return {reinterpret_cast<const uint32_t*>(a.data), false, a.row * size / 4};
   }
   T* elements = reinterpret_cast<T*>(to);
-  const int64_t end = rounded_up<step>(k);
+  const int64_t end = rounded_up<step>(k), row = (end / step | 1) * step;
   const bool turns = a.row == 1 && a.column != 1;
   if (turns) {
     using Bits = std::conditional_t<size == 1, uint8_t,
@@ -96,7 +95,7 @@ PackedRows<uint32_t, BlockK> pack_tile_rows(Matrix<T> a, int64_t m, int64_t k, u
     }
     std::fill_n(elements + k, end - k, T());
   }
-  return {to, false};
+  return {to, false, row * size / 4};
 }
 
 template <int64_t BlockK>
