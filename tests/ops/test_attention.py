@@ -18,6 +18,7 @@ SHAPES = {
     "small": ((2,), 5, 5, 4, 3),
     "ragged": ((1, 3), 50, 70, 17, 33),
     "several blocks": ((2, 2), 130, 150, 64, 64),
+    "many keys": ((2,), 70, 530, 48, 40),
     "fewer keys than rows": ((), 200, 90, 32, 96),
     "many batches": ((2, 9), 17, 33, 8, 8),
     "one key": ((3,), 97, 1, 80, 5),
@@ -170,19 +171,39 @@ def test_gradient_of_an_added_mask(shape, device):
     assert_near(got, want, "float64")
 
 
-def test_scores_beyond_the_range_of_exp(device):
-    arrays = operands("several blocks")
-    check([300 * arrays[0], *arrays[1:]], None, False, device, "float64")
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
+@pytest.mark.parametrize("shape", ["several blocks", "many keys"])
+def test_scores_beyond_the_range_of_exp(shape, dtype, device):
+    arrays = operands(shape)
+    check([300 * arrays[0], *arrays[1:]], None, False, device, dtype)
 
 
-def test_nan_stays_in_its_row(device):
-    query, key, value, _ = operands("small")
-    query[0, 2] = np.nan
-    out = numbers(
-        tenon.scaled_dot_product_attention(*(to_tensor(x, device) for x in (query, key, value)))
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+@pytest.mark.parametrize("shape", ["small", "many keys"])
+def test_nan_stays_in_its_row(shape, dtype, device):
+    arrays = operands(shape)[:3]
+    arrays[0][0, 2] = np.nan
+    out = tenon.scaled_dot_product_attention(
+        *(to_tensor(x, device).cast(getattr(tenon, dtype)) for x in arrays)
     )
-    assert np.isnan(out[0, 2]).all()
-    assert np.isfinite(np.delete(out.reshape(10, 3), 2, 0)).all()
+    out = numbers(out).reshape(-1, out.shape[-1])
+    assert np.isnan(out[2]).all()
+    assert np.isfinite(np.delete(out, 2, 0)).all()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+@pytest.mark.parametrize("rows", [1, 70])
+def test_scales_that_are_not_positive(rows, dtype, device):
+    query, key, value = (
+        to_tensor(x, device).cast(getattr(tenon, dtype)) for x in operands("many keys")[:3]
+    )
+    query = query[:, :rows]
+    attend = tenon.scaled_dot_product_attention
+    got, want = attend(query, key, value, scale=-0.5), attend(-query, key, value, scale=0.5)
+    np.testing.assert_allclose(numbers(got), numbers(want), rtol=2e-2, atol=1e-2)
+    mean = numbers(value).mean(-2, keepdims=True).repeat(rows, -2)
+    got = numbers(attend(query, key, value, scale=0.0))
+    np.testing.assert_allclose(got, mean, rtol=2e-2, atol=1e-3)
 
 
 @pytest.mark.parametrize("kind", MASKS)

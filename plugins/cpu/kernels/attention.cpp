@@ -5,15 +5,11 @@
 // arXiv:1805.02867).
 #include "attention_blocks.hpp"
 #include "attention_items.hpp"
+#include "attention_weights.hpp"
 #include "parallel_memory.hpp"
-#include "rows.hpp"
-#include "vector_math.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
-
-// A block of queries and scores stays in the first cache or close to it, keys and values stream.
-constexpr int64_t kRows = 48, kKeys = 128;
 
 template <class Format>
 struct Item {
@@ -32,6 +28,10 @@ class Forward {
   using Blocks = Layout<Format>;
 
  public:
+  // A block of queries and scores stays in the first cache or close to it, keys and values stream.
+  // Tiles take whole tiles of rows, and so little time that what is done once for a row counts.
+  static constexpr int64_t kRows = by_tiles<Format> ? 64 : 48, kKeys = by_tiles<Format> ? 256 : 128;
+
   Forward(const AttentionSizes& size, double scale, void* memory)
       : size_(size), scale_(static_cast<Sum>(scale)) {
     Carver carver(memory);
@@ -63,21 +63,21 @@ class Forward {
                                   item.query.column};
     Blocks::pack_left(query, rows, size_.features, query_, query_row);
     std::fill_n(sums_, rows * size_.values, Sum(0));
-    for (int64_t r = 0; r < rows; ++r) rows_[r] = {};
+    std::fill_n(top_, rows, kNothing);
+    std::fill_n(sum_, rows, Sum(0));
     const int64_t keys = size_.keys_until(i + rows);
     for (int64_t j = 0; j < keys; j += kKeys) {
       const int64_t columns = std::min(kKeys, keys - j);
       const Sight sight = {size_.causal ? i - j : Sight::kAll};
       multiply_scores<Format>(rows, columns, Blocks::depth_of(size_.features),
                               {query_, query_row, 1}, keys_from(j), {scores_, kScoresRow}, sight);
-      const MaskBlock<Source> mask = mask_at(item.mask, i, j);
-      for (int64_t r = 0; r < rows; ++r) add_scores(r, columns, mask, sight);
+      weigh_rows(rows, columns, mask_at(item.mask, i, j), sight);
       const Right<Format> values = {values_ + j / Format::kDepth * Blocks::right_row(size_.values),
                                     Blocks::right_row(size_.values), Blocks::kColumns};
-      multiply_seen<Format>(rows, size_.values, columns, weights(rows, columns), values,
-                            {sums_, size_.values}, sight);
+      multiply_seen<Format>(rows, size_.values, columns, weights(), values, {sums_, size_.values},
+                            sight);
     }
-    for (int64_t r = 0; r < rows; ++r) finish_row(item, i + r, r);
+    finish_rows(item, i, rows);
   }
 
   Right<Format> keys_from(int64_t j) const {
@@ -85,63 +85,78 @@ class Forward {
     return {keys_ + j / Blocks::kColumns * panel, Blocks::kColumns, panel};
   }
 
-  // A row of scores becomes weights relative to the largest score so far; what earlier blocks gave
-  // is made relative to it too.
-  void add_scores(int64_t r, int64_t columns, const MaskBlock<Source>& mask, Sight sight) {
-    Sum* x = scores_ + r * kScoresRow;
-    const int64_t seen = sight.columns_of_row(r, columns);
-    const int64_t whole = rounded_up<kWidth<Sum>>(seen);  // loops without a rest
-    std::fill(x + seen, x + std::max(columns, whole), Sum(0));
-    if (seen == 0) return;
-    scale_and_mask<Format>(x, seen, scale_, mask, r);
-    std::fill(x + seen, x + whole, kNothing);
-    Row& row = rows_[r];
-    const Sum top = std::max(row.top, max_row(x, seen));
-    const Sum base = top == kNothing ? Sum(0) : top;
-#pragma GCC ivdep
-    for (int64_t j = 0; j < whole; ++j) x[j] = weight_of(x[j] - base);
-    const Lanes<Sum> all(kWidth<Sum>);
-    typename VectorOf<Sum>::type sum{};
-    for (int64_t j = 0; j < whole; j += kWidth<Sum>) sum += all.load(x + j);
-    const Sum factor = weight_of(row.top - base);
-    row.sum = row.sum * factor + sum_of<Sum>(sum);
-    row.top = top;
-    if (factor != 1) {
-      Sum* sums = sums_ + r * size_.values;
-      for (int64_t j = 0; j < size_.values; ++j) sums[j] *= factor;
-    }
-  }
-
-  Left<Format> weights(int64_t rows, int64_t columns) {
-    if constexpr (Format::kDepth == 1) return {scores_, kScoresRow, 1};
-    const int64_t to_row = Blocks::left_row(kKeys);
+  // Scores become weights relative to the largest score of their row so far; what earlier blocks
+  // gave is made relative to it too.
+  void weigh_rows(int64_t rows, int64_t columns, const MaskBlock<Source>& mask, Sight sight) {
+    // Scores are scaled as they are read, or by a pass of their own, which masks too.
+    const bool passes = mask.keep.data || mask.added.data || !(scale_ > 0);
+    const Sum scale = passes ? Sum(1) : scale_;
+    Sum top[kRows], factor[kRows];
     for (int64_t r = 0; r < rows; ++r) {
-      Source* to = reinterpret_cast<Source*>(weights_ + r * to_row);
-      store<Format>(scores_ + r * kScoresRow, columns, to);
-      std::fill(to + columns, to + Blocks::depth_of(columns) * Format::kDepth, Source());
+      Sum* x = scores_ + r * kScoresRow;
+      const int64_t seen = sight.columns_of_row(r, columns);
+      const int64_t whole = rounded_up<kWidth<Sum>>(seen);  // loops without a rest
+      if (passes) scale_and_mask<Format>(x, seen, scale_, mask, r);
+      std::fill(x + seen, x + whole, kNothing);
+      top[r] = seen == 0 ? top_[r] : std::max(top_[r], largest_score(x, whole, scale));
     }
-    return {weights_, to_row, 1};
+#pragma GCC ivdep
+    for (int64_t r = 0; r < rows; ++r) {
+      factor[r] = top_[r] == top[r] ? Sum(1) : weight_of(top_[r] - top[r]);
+      top_[r] = top[r];
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t whole = rounded_up<kWidth<Sum>>(sight.columns_of_row(r, columns));
+      const Sum base = top_[r] == kNothing ? Sum(0) : top_[r];
+      sum_[r] = sum_[r] * factor[r] + weigh_row(r, columns, whole, scale, base);
+      if (factor[r] != 1) {
+        Sum* sums = sums_ + r * size_.values;
+        for (int64_t j = 0; j < size_.values; ++j) sums[j] *= factor[r];
+      }
+    }
   }
 
-  void finish_row(const Item<Format>& item, int64_t i, int64_t r) {
-    const Row& row = rows_[r];
-    const Sum scale = row.sum == 0 ? Sum(0) : Sum(1) / row.sum;
-    Sum* sums = sums_ + r * size_.values;
-    for (int64_t j = 0; j < size_.values; ++j) sums[j] *= scale;
-    store<Format>(sums, size_.values, item.out + i * size_.values);
-    item.logsumexp[i] = row.sum == 0 ? kNothing : row.top + math::log(row.sum);
+  // What is not seen weighs nothing.
+  Sum weigh_row(int64_t r, int64_t columns, int64_t whole, Sum scale, Sum base) {
+    Sum* x = scores_ + r * kScoresRow;
+    if constexpr (rounds_weights<Format>) {
+      Source* to = reinterpret_cast<Source*>(weights_ + r * Blocks::left_row(kKeys));
+      std::fill(to + whole, to + std::max(whole, Blocks::depth_of(columns) * Format::kDepth),
+                Source());
+      return weigh_scores(x, whole, scale, base, to);
+    } else {
+      std::fill(x + whole, x + std::max(whole, columns), Sum(0));
+      return weigh_scores(x, whole, scale, base);
+    }
+  }
+
+  Left<Format> weights() const {
+    if constexpr (rounds_weights<Format>) {
+      return {weights_, Blocks::left_row(kKeys), 1};
+    } else {
+      return {scores_, kScoresRow, 1};
+    }
+  }
+
+  void finish_rows(const Item<Format>& item, int64_t i, int64_t rows) {
+    for (int64_t r = 0; r < rows; ++r) {
+      const Sum scale = sum_[r] == 0 ? Sum(0) : Sum(1) / sum_[r];
+      Sum* sums = sums_ + r * size_.values;
+      for (int64_t j = 0; j < size_.values; ++j) sums[j] *= scale;
+      store<Format>(sums, size_.values, item.out + (i + r) * size_.values);
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      item.logsumexp[i + r] = sum_[r] == 0 ? kNothing : top_[r] + math::log(sum_[r]);
+    }
   }
 
   static constexpr Sum kNothing = -std::numeric_limits<Sum>::infinity();
-  struct Row {
-    Sum top = kNothing, sum = 0;
-  };
 
   const AttentionSizes& size_;
   Sum scale_;
   Packed *keys_, *values_, *query_, *weights_ = nullptr;
   Sum *scores_, *sums_;
-  Row rows_[kRows];
+  Sum top_[kRows], sum_[kRows];  // of each row: the largest score so far, and the sum of weights
   int64_t bytes_;
 };
 
@@ -153,6 +168,7 @@ tenon_status run(tenon_ctx* ctx, const tenon_tensor* query, const tenon_tensor* 
   using Sum = typename Format::Sum;
   const AttentionSizes size(query, value, causal);
   if (size.items == 0 || size.rows == 0) return TENON_OK;
+  constexpr int64_t kRows = Forward<Format>::kRows;
   // Every part lays out the keys and values for itself: no more parts than threads need.
   const int64_t blocks = (size.rows + kRows - 1) / kRows;
   const int64_t wanted = (4 * host->thread_count() + size.items - 1) / size.items;

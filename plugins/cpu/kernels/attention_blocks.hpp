@@ -85,7 +85,11 @@ struct Layout {
         copy_row(row, from.column, k, to);
       } else {
         Source* elements = reinterpret_cast<Source*>(to);
-        for (int64_t p = 0; p < k; ++p) elements[p] = row[p * from.column];
+        if (from.column == 1) {
+          std::copy_n(row, k, elements);
+        } else {
+          for (int64_t p = 0; p < k; ++p) elements[p] = row[p * from.column];
+        }
         std::fill(elements + k, elements + depth_of(k) * kDepth, Source());
       }
     }

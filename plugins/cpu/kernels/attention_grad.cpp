@@ -4,6 +4,7 @@
 // arXiv:2307.08691).
 #include "attention_blocks.hpp"
 #include "attention_items.hpp"
+#include "attention_weights.hpp"
 #include "parallel_memory.hpp"
 #include "rows.hpp"
 #include "vector_math.hpp"

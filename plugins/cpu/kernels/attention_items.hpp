@@ -5,7 +5,6 @@
 
 #include "gemm_pack.hpp"
 #include "kernel.hpp"
-#include "vector_math.hpp"
 
 #include <limits>
 
@@ -57,16 +56,6 @@ struct AttentionSizes {
   // Keys that some row before `end` sees.
   int64_t keys_until(int64_t end) const { return causal ? std::min(keys, end) : keys; }
 };
-
-// exp of a score beside the largest, of at most 0 but for rounding. What is no normal number is 0
-// beside the largest weight, which is 1; to compute it takes some processors a hundred times as
-// long.
-template <class Sum>
-TENON_INLINE Sum weight_of(Sum x) {
-  constexpr Sum lowest = sizeof(Sum) == 4 ? -87 : -708;
-  const Sum weight = math::exp(x < lowest ? lowest : x);
-  return x < lowest ? Sum(0) : weight;
-}
 
 // What a block of scores is blended with: nothing, truth values that keep, or numbers that are
 // added.
