@@ -182,9 +182,8 @@ void multiply_scores(int64_t rows, int64_t columns, int64_t k, Left<Format> a, R
   for (int64_t j = 0; j < columns; j += panel, b.data += b.panel) {
     const int64_t first = sight.first_row_of(j) / kRowsOf<Format> * kRowsOf<Format>;
     for (int64_t i = first; i < rows; i += kRowsOf<Format>) {
-      multiply_rows<Format>(std::min(kRowsOf<Format>, rows - i),
-                                         std::min(panel, columns - j), k, a.data + i * a.row, a.row,
-                                         a.column, b.data, b.row, c, i, j, false);
+      multiply_rows<Format>(std::min(kRowsOf<Format>, rows - i), std::min(panel, columns - j), k,
+                            a.data + i * a.row, a.row, a.column, b.data, b.row, c, i, j, false);
     }
   }
 }
@@ -199,9 +198,8 @@ void multiply_seen(int64_t rows, int64_t columns, int64_t k, Left<Format> a, Rig
       const int64_t count = std::min(kRowsOf<Format>, rows - i);
       const int64_t seen = sight.columns_of_row(i + count - 1, k);
       if (seen == 0) continue;
-      multiply_rows<Format>(count, std::min(panel, columns - j),
-                                         Layout<Format>::depth_of(seen), a.data + i * a.row, a.row,
-                                         a.column, b.data, b.row, c, i, j, true);
+      multiply_rows<Format>(count, std::min(panel, columns - j), Layout<Format>::depth_of(seen),
+                            a.data + i * a.row, a.row, a.column, b.data, b.row, c, i, j, true);
     }
   }
 }
@@ -214,13 +212,11 @@ void multiply_seeing(int64_t rows, int64_t columns, int64_t k, Left<Format> a, R
   const int64_t depth = Layout<Format>::depth_of(k);
   for (int64_t j = 0; j < columns; j += panel, b.data += b.panel) {
     for (int64_t i = 0; i < rows; i += kRowsOf<Format>) {
-      const int64_t first =
-          sight.first_row_of(i) / Format::kDepth / kStep<Format> * kStep<Format>;
+      const int64_t first = sight.first_row_of(i) / Format::kDepth / kStep<Format> * kStep<Format>;
       if (first >= depth) break;
-      multiply_rows<Format>(std::min(kRowsOf<Format>, rows - i),
-                                         std::min(panel, columns - j), depth - first,
-                                         a.data + i * a.row + first * a.column, a.row, a.column,
-                                         b.data + first * b.row, b.row, c, i, j, true);
+      multiply_rows<Format>(std::min(kRowsOf<Format>, rows - i), std::min(panel, columns - j),
+                            depth - first, a.data + i * a.row + first * a.column, a.row, a.column,
+                            b.data + first * b.row, b.row, c, i, j, true);
     }
   }
 }

@@ -200,7 +200,8 @@ class Backward {
       const int64_t row = Format::kDepth * Blocks::left_row(kKeys);
       Source* to = reinterpret_cast<Source*>(narrowed_);
       for (int64_t r = 0; r < rows; ++r) {
-        store<Format>(scores + r * kScoresRow, Blocks::depth_of(keys) * Format::kDepth, to + r * row);
+        store<Format>(scores + r * kScoresRow, Blocks::depth_of(keys) * Format::kDepth,
+                      to + r * row);
       }
       if constexpr (kTiles) {
         const int64_t column = Format::kDepth * Blocks::left_row(kRows);
