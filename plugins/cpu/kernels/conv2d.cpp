@@ -312,6 +312,14 @@ TENON_BOX_conv2d_input_grad(conv2d_input_grad_boxed, conv2d_input_grad)
                                  padding, padding_count, dilation, dilation_count, groups);
   const bool side_by_side =
       is_channels_last(*x) && is_channels_last(*grad_out) && s.sees_single_pixels();
+#ifdef __AVX512F__
+  if (x->dtype == TENON_DTYPE_BF16 && !side_by_side && suits_tiles(s)) {
+    bool finite = false;
+    const tenon_status status = run_tiles_grad(ctx, s, images_of(grad_out), images_of(x),
+                                               data_of<BFloat16>(out), &finite, err);
+    if (status != TENON_OK || finite) return status;
+  }
+#endif
   // 16-bit floats are products of pairs, or widened on their way; other ways would widen them
   // first.
   const int size = kDtypeSize[x->dtype];
@@ -323,14 +331,6 @@ TENON_BOX_conv2d_input_grad(conv2d_input_grad_boxed, conv2d_input_grad)
                                           data_of<T>(out), err);
     });
   }
-#ifdef __AVX512F__
-  if (x->dtype == TENON_DTYPE_BF16 && suits_tiles(s)) {
-    bool finite = false;
-    const tenon_status status = run_tiles_grad(ctx, s, images_of(grad_out), images_of(x),
-                                               data_of<BFloat16>(out), &finite, err);
-    if (status != TENON_OK || finite) return status;
-  }
-#endif
   if (grad_out->numel > 0 && (s.is_depthwise() || suits_winograd(s))) {
     Float32Call call(ctx, err);
     tenon_tensor* sums = call.argument(out);
