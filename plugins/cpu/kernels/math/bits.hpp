@@ -13,6 +13,7 @@
 #include <concepts>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 // A function that is not inlined keeps the loop around it scalar.
 #define TENON_INLINE [[gnu::always_inline]] inline
@@ -89,6 +90,16 @@ template <Float T, class... C>
 TENON_INLINE T polynomial(T x, T c0, C... rest) {
   const T square = x * x;
   return every_second(square, rest...) * x + every_second(square, c0, rest...);
+}
+
+// The same of an array of coefficients, for those that functions of lanes share.
+template <Float T, int... I>
+TENON_INLINE T polynomial_of(T x, const T* c, std::integer_sequence<int, I...>) {
+  return polynomial(x, c[I]...);
+}
+template <Float T, int N>
+TENON_INLINE T polynomial_of(T x, const T (&coefficients)[N]) {
+  return polynomial_of(x, coefficients, std::make_integer_sequence<int, N>());
 }
 
 // Adding `kRound` rounds to the nearest integer, which then sits in the low bits of the sum.

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The normal distribution of registers, and the error functions of eight doubles, in the forms of
-// special.hpp: tables of as many polynomials as in lanes_piecewise.hpp would take more permutations
-// than one long polynomial has terms.
+// The error functions and the normal distribution of registers: of floats by a polynomial for each
+// of up to 32 intervals; of doubles in the forms of special.hpp, since tables of as many
+// polynomials would take more permutations than one long polynomial has terms.
 #pragma once
 
 #include "math/lanes_exponential.hpp"
+#include "math/lanes_piecewise.hpp"
+#include "math/special.hpp"
 
 #ifdef TENON_HAS_LANES
+#include "math/lanes_error_table.hpp"
+
 namespace tenon::cpu::TENON_CPU_ISA::math {
 
 namespace detail {
@@ -20,27 +24,6 @@ TENON_INLINE Pack<V, K> gaussian(const Pack<V, K>& a, ElementOf<V> factor) {
   parts.r = subtract_product(multiply_subtract(a, a, square), factor, parts.r);
   return exp_of_parts(parts);
 }
-
-// -log(erfc(a)) / a up to where erf is 1, 2^-53.6 of erf.
-inline constexpr double kErfSlope[] = {
-    1.1283791670955126,      0.6366197723676117,      0.10277260330005565,
-    -0.0191284469629847,     -0.00020919523108815042, 0.001696210534761469,
-    -0.0005901468329387341,  2.595526553425187e-05,   6.428988272069037e-05,
-    -2.9323324101786672e-05, 2.795585018500586e-06,   3.564967850646423e-06,
-    -2.430021951245348e-06,  8.538548467344878e-07,   -1.7416166546323194e-07,
-    8.39692058036538e-09,    7.774978325898699e-09,   -3.151452387834743e-09,
-    6.808129551691087e-10,   -9.544753071243836e-11,  8.718099955595177e-12,
-    -4.753314607275949e-13,  1.179627518706606e-14};
-// erfc(a) exp(a^2) (1 + 2a) of (a - 4) / (a + 4), 2^-59.5.
-inline constexpr double kErfcScaled64[] = {
-    1.2329951186255526,      -0.13962111684056253,    0.015379652102619622,
-    0.06809705425469532,     -0.10103906603629771,    0.09373283499825637,
-    -0.06633036581236021,    0.03716751553897576,     -0.016197734056206958,
-    0.005031969964899847,    -0.0007577732992462071,  -0.0001992566256065345,
-    0.00015062172346981211,  -2.4399441966983723e-05, -1.1222182921771328e-05,
-    5.710196215644962e-06,   2.9416145464326976e-07,  -8.259657744655707e-07,
-    7.410599581849587e-08,   1.1033249191658841e-07,  -1.7470276447383846e-08,
-    -1.4070542091132818e-08, 1.6775057060854964e-09,  1.1982065597374228e-09};
 
 // erfc(a + a_low) for a + a_low = x sqrt(factor), with exp(-factor x^2) and a quotient in two
 // parts.
@@ -57,14 +40,40 @@ TENON_INLINE DoubleLanes<K> erfc_tail(const DoubleLanes<K>& a, const Low& a_low,
   return multiply_add(power, high, power * (lost * inverse));
 }
 
-// erf(z) / z of the square for |z| <= 1/2, 2^-57.8.
-inline constexpr double kErfSeries[] = {
-    1.1283791670955126,    -0.37612638903183465,   0.11283791670924813,
-    -0.026866170632715743, 0.00522397737032631,    -0.000854829752442909,
-    0.0001205332431647971, -1.484558382838669e-05, 1.472321638969146e-06};
+// erfc(a) exp(a^2) for a = factor b <= 10.4, without the rounding error of that product.
+template <int K>
+TENON_INLINE Lanes<K> erfc_scaled(const Lanes<K>& b, float factor) {
+  const auto index = octave_part<3>(multiply_add(b, factor, 1.0f));
+  const auto r = multiply_subtract(b, factor, look_up(kErfcScaled.centre, index));
+  return piecewise(kErfcScaled.coefficient, index, r);
+}
+
+// normal_cdf(x) by normal_cdf(-|x|).
+template <int K>
+TENON_INLINE Lanes<K> normal_cdf_of_tail(const Lanes<K>& tail, const Lanes<K>& x) {
+  return choose(sign_mask(x), tail, 1.0f - tail);
+}
+// Of any x, where exp(-x^2 / 2) is a factor of the tail.
+template <int K>
+TENON_INLINE Lanes<K> far_normal_cdf(const Lanes<K>& x) {
+  const auto a = at_most(absolute(x), 14.5f);
+  return normal_cdf_of_tail(gaussian(a, 0.5f) * (0.5f * erfc_scaled(a, 0.707106769f)), x);
+}
+// The multiple of 1/4 that is nearest to |x|, plus a number that leaves it the low bits.
+template <int K>
+TENON_INLINE Lanes<K> nearest_quarter(const Lanes<K>& x) {
+  return absolute(x) + kRound<float> / 4;
+}
 
 }  // namespace detail
 
+template <int K>
+TENON_INLINE Lanes<K> erf(const Lanes<K>& x) {
+  using namespace detail;
+  const auto a = at_most(absolute(x), 3.99f);
+  const auto index = octave_part<2>(at_least(a, kErfFirst));
+  return with_sign(piecewise(kErf.coefficient, index, a - look_up(kErf.centre, index)), x);
+}
 template <int K>
 TENON_INLINE DoubleLanes<K> erf(const DoubleLanes<K>& x) {
   using namespace detail;
@@ -72,6 +81,12 @@ TENON_INLINE DoubleLanes<K> erf(const DoubleLanes<K>& x) {
   return with_sign(scaled_expm1(-a * polynomial_of(a, kErfSlope), 1.0), x);
 }
 
+template <int K>
+TENON_INLINE Lanes<K> erfc(const Lanes<K>& x) {
+  using namespace detail;
+  const auto a = at_most(absolute(x), 10.3f), tail = gaussian(a, 1.0f) * erfc_scaled(a, 1.0f);
+  return choose(sign_mask(x), 2.0f - tail, tail);
+}
 // Next to 0 the quotient in the tail would lose digits.
 template <int K>
 TENON_INLINE DoubleLanes<K> erfc(const DoubleLanes<K>& x) {
@@ -81,6 +96,15 @@ TENON_INLINE DoubleLanes<K> erfc(const DoubleLanes<K>& x) {
   return choose(is_less(a, 0.5), small, choose(sign_mask(x), 2.0 - tail, tail));
 }
 
+template <int K>
+TENON_INLINE Lanes<K> normal_cdf(const Lanes<K>& x) {
+  using namespace detail;
+  const auto tail =
+      piecewise(kNormalTail, lane_bits(nearest_quarter(x)), above_nearest_multiple<2>(absolute(x)));
+  return unless_beyond([](const auto& v) { return nearest_quarter(v); },
+                       kRound<float> / 4 + kNormalTailLast, normal_cdf_of_tail(tail, x),
+                       [](const auto& v) { return far_normal_cdf(v); }, x);
+}
 template <int K>
 TENON_INLINE DoubleLanes<K> normal_cdf(const DoubleLanes<K>& x) {
   using namespace detail;

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "math/exponential.hpp"
-#include "math/lanes.hpp"
+#include "math/lanes_piecewise.hpp"
 
 #ifdef TENON_HAS_LANES
 namespace tenon::cpu::TENON_CPU_ISA::math {
@@ -129,6 +129,15 @@ TENON_INLINE Pack<V, K> scaled_expm1(const Pack<V, K>& x, ElementOf<V> factor) {
   return multiply_add(part, multiply_add(r * r, expm1_series(r), r), part - factor);
 }
 
+// exp(x) - 1 of any x.
+template <class V, int K>
+TENON_INLINE Pack<V, K> bounded_expm1(const Pack<V, K>& x) {
+  using T = ElementOf<V>;
+  constexpr T low = std::same_as<T, float> ? -20 : -40;
+  const auto half = scaled_expm1(at_least(at_most(x, kExpHigh<T>), low), T(0.5));
+  return with_sign(half + half, x);
+}
+
 }  // namespace detail
 
 template <class V, int K>
@@ -143,13 +152,26 @@ TENON_INLINE Pack<V, K> exp2(const Pack<V, K>& x) {
   return detail::exp2_of(x);
 }
 
-template <class V, int K>
-TENON_INLINE Pack<V, K> expm1(const Pack<V, K>& x) {
-  using T = detail::ElementOf<V>;
-  constexpr T low = std::same_as<T, float> ? -20 : -40;
-  const auto half =
-      detail::scaled_expm1(detail::at_least(detail::at_most(x, detail::kExpHigh<T>), low), T(0.5));
-  return detail::with_sign(half + half, x);
+// Where 2^n neither overflows nor is denormal. Both parts of ln(2) are positive and the last sum is
+// a difference, which keeps the sign of zero. (exp(r) - 1) / r has 2^-26.
+template <int K>
+TENON_INLINE Lanes<K> expm1(const Lanes<K>& x) {
+  using namespace detail;
+  const auto exponent = [](const auto& a) {
+    return multiply_add(a, kLog2E<float>, kRound<float>) - kRound<float>;
+  };
+  const auto n = exponent(x);
+  const auto r = subtract_product(n, 5.77e-8f, subtract_product(n, 0.693147123f, x));
+  const auto ratio =
+      horner(r, 1.0f, 0.49999997f, 0.16666543f, 0.0416672f, 0.008366539f, 0.0013882441f);
+  const auto part = scale_by(spread(1, x), n);
+  return unless_beyond(
+      exponent, 125.0f, multiply_subtract(part * r, ratio, 1.0f - part),
+      [](const auto& a) { return bounded_expm1(a); }, x);
+}
+template <int K>
+TENON_INLINE DoubleLanes<K> expm1(const DoubleLanes<K>& x) {
+  return detail::bounded_expm1(x);
 }
 
 // exp(-|x|) keeps the left tail and cannot overflow.

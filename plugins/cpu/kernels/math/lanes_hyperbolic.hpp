@@ -4,57 +4,94 @@
 
 #include "math/hyperbolic.hpp"
 #include "math/lanes_exponential.hpp"
+#include "math/lanes_piecewise.hpp"
 
 #ifdef TENON_HAS_LANES
+#include "math/lanes_hyperbolic_table.hpp"
+
 namespace tenon::cpu::TENON_CPU_ISA::math {
 
 namespace detail {
-
-// tanh(i/2), which is 1 from the last ones on.
-alignas(64) inline constexpr float kTanh[32] = {
-    0.0f,         0.462117165f, 0.761594176f, 0.905148268f, 0.964027584f, 0.986614287f,
-    0.995054781f, 0.998177886f, 0.999329329f, 0.999753237f, 0.999909222f, 0.999966621f,
-    0.999987721f, 0.99999547f,  0.999998331f, 0.999999404f, 0.999999762f, 0.99999994f,
-    0.99999994f,  1.0f,         1.0f,         1.0f,         1.0f,         1.0f,
-    1.0f,         1.0f,         1.0f,         1.0f,         1.0f,         1.0f,
-    1.0f,         1.0f};
 
 // Where the divisors of sinh and cosh are still far from overflow, and their quotients nothing.
 template <Float T>
 inline constexpr T kSteep = kHuge<T>* kHuge<T>;
 
-}  // namespace detail
-
 // With t = (exp(a) - 1) / 2, t + t / (2t + 1).
 template <class V, int K>
-TENON_INLINE Pack<V, K> sinh(const Pack<V, K>& x) {
-  using T = detail::ElementOf<V>;
-  const auto a = detail::at_most(detail::absolute(x), detail::kHyperbolicLimit<T>);
-  const auto half = detail::scaled_expm1(a, T(0.25)), t = half + half;
-  const auto bounded = detail::at_most(t, detail::kSteep<T>);
-  return detail::with_sign(t + detail::quotient(bounded, bounded + bounded + T(1)), x);
+TENON_INLINE Pack<V, K> sinh_by_exp(const Pack<V, K>& x) {
+  using T = ElementOf<V>;
+  const auto a = at_most(absolute(x), kHyperbolicLimit<T>);
+  const auto half = scaled_expm1(a, T(0.25)), t = half + half;
+  const auto bounded = at_most(t, kSteep<T>);
+  return with_sign(t + quotient(bounded, bounded + bounded + T(1)), x);
 }
-
 // With e = exp(a) / 2, e + 1 / (4e).
 template <class V, int K>
-TENON_INLINE Pack<V, K> cosh(const Pack<V, K>& x) {
-  using T = detail::ElementOf<V>;
-  auto parts = detail::exp_parts(detail::at_most(detail::absolute(x), detail::kHyperbolicLimit<T>));
+TENON_INLINE Pack<V, K> cosh_by_exp(const Pack<V, K>& x) {
+  using T = ElementOf<V>;
+  auto parts = exp_parts(at_most(absolute(x), kHyperbolicLimit<T>));
   parts.power = parts.power - T(1);
-  const auto e = detail::exp_of_parts(parts);
-  return e + detail::quotient(T(0.25), detail::at_most(e, detail::kSteep<T>));
+  const auto e = exp_of_parts(parts);
+  return e + quotient(T(0.25), at_most(e, kSteep<T>));
 }
 
-// tanh(c + r) = (tanh(c) + tanh(r)) / (1 + tanh(c) tanh(r)), with tanh(c) from a table and tanh(r)
-// = r / under, 2^-25.6.
+// x = c + r, |r| <= 1/4, where c is a multiple of 1/2: sinh and cosh of c come from tables, those
+// of r are polynomials, 2^-26 and 2^-29.
+template <int K>
+TENON_INLINE Lanes<K> nearest_half(const Lanes<K>& x) {
+  return (x + kRound<float> / 2) - kRound<float> / 2;
+}
+template <int K>
+TENON_INLINE LaneBits<K> number_of_half(const Lanes<K>& x) {
+  return lane_bits(x + kRound<float> / 2);
+}
+template <int K>
+TENON_INLINE Lanes<K> small_cosh_less_1(const Lanes<K>& square) {
+  return square * horner(square, 0.49999768f, 0.041787405f);
+}
+
+}  // namespace detail
+
+// The sign of zero is that of a difference.
+template <int K>
+TENON_INLINE Lanes<K> sinh(const Lanes<K>& x) {
+  using namespace detail;
+  const auto index = number_of_half(x);
+  const auto r = x - nearest_half(x), s = r * r;
+  const auto step = r * look_up(kCoshOfHalves, index);
+  const auto odd = multiply_add(step, s * horner(s, 0.16666633f, 0.008350604f), step);
+  const auto value = look_up(kMinusSinhOfHalves, index);
+  return unless_beyond([](const auto& v) { return nearest_half(v); }, kHyperbolicLast,
+                       odd - multiply_add(value, small_cosh_less_1(s), value),
+                       [](const auto& v) { return sinh_by_exp(v); }, x);
+}
+template <int K>
+TENON_INLINE DoubleLanes<K> sinh(const DoubleLanes<K>& x) {
+  return detail::sinh_by_exp(x);
+}
+
+template <int K>
+TENON_INLINE Lanes<K> cosh(const Lanes<K>& x) {
+  using namespace detail;
+  const auto index = number_of_half(x);
+  const auto r = x - nearest_half(x), s = r * r;
+  const auto value = look_up(kCoshOfHalves, index), step = r * look_up(kMinusSinhOfHalves, index);
+  return unless_beyond([](const auto& v) { return nearest_half(v); }, kHyperbolicLast,
+                       subtract_product(step, horner(s, 1.0f, 0.16666633f, 0.008350604f),
+                                        multiply_add(value, small_cosh_less_1(s), value)),
+                       [](const auto& v) { return cosh_by_exp(v); }, x);
+}
+template <int K>
+TENON_INLINE DoubleLanes<K> cosh(const DoubleLanes<K>& x) {
+  return detail::cosh_by_exp(x);
+}
+
 template <int K>
 TENON_INLINE Lanes<K> tanh(const Lanes<K>& x) {
   using namespace detail;
-  const auto a = at_most(absolute(x), 9.5f);
-  const auto sum = a + 0x1.8p22f, r = a - (sum - 0x1.8p22f);  // multiples of 1/2
-  const auto under = horner(r * r, 1.0f, 0.333329827f, -0.0220397413f);
-  const auto start = look_up(kTanh, lane_bits(sum));
-  return with_sign(quotient(multiply_add(start, under, r), multiply_add(start, r, under)), x);
+  const auto a = at_most(absolute(x), kTanhEnd);
+  return with_sign(piecewise(kTanh, octave_part<3>(a + kTanhShift), a), x);
 }
 // With t = (exp(2a) - 1) / 2, t / (t + 1).
 template <int K>

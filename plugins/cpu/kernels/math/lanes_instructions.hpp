@@ -286,6 +286,22 @@ TENON_INLINE Pack<V, K> polynomial_of(const Pack<V, K>& x, const ElementOf<V> (&
   return multiply_add(odd, x, even);
 }
 
+// Zero, denormal, very large, infinite, NaN or negative: whatever is not in [2^-96, 2^125].
+template <class V, int K>
+TENON_INLINE auto is_other_size(const Pack<V, K>& x) {
+  return each(
+      [](V a) {
+        using T = ElementOf<V>;
+        constexpr auto low = bits_of(T(0x1p-96f)), range = bits_of(T(0x1p125f)) - low;
+        const __m512i above = __m512i(WholeOf<V>(a) - ElementOf<WholeOf<V>>(low));
+        if constexpr (kIsSingle<V>)
+          return _mm512_cmpgt_epu32_mask(above, _mm512_set1_epi32(int(range)));
+        else
+          return _mm512_cmpgt_epu64_mask(above, _mm512_set1_epi64(int64_t(range)));
+      },
+      x);
+}
+
 // Roots, and quotients of doubles, by steps of Newton's iteration from rough inverses take less
 // than half of the time of the instructions for them.
 //

@@ -1,72 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
-// The error functions of sixteen floats, by a polynomial for each of 32 intervals, which the
-// exponent and the first bits of the mantissa number.
+// Polynomials on up to 32 intervals, whose coefficients are permuted out of two registers, and
+// functions that take another way for the rare arguments beyond them.
 #pragma once
 
-#include "math/lanes_error.hpp"
+#include "math/lanes.hpp"
 
 #ifdef TENON_HAS_LANES
-#include "math/lanes_piecewise_table.hpp"
+namespace tenon::cpu::TENON_CPU_ISA::math::detail {
 
-namespace tenon::cpu::TENON_CPU_ISA::math {
-
-namespace detail {
-
-// The number of the quarter of an octave where a >= 0 lies, counted from `first`; 0 below.
-template <int K>
-TENON_INLINE LaneBits<K> octave_quarter(int first, const Lanes<K>& a) {
-  return each(
-      [=](Integers number) {
-        const __m512i base = _mm512_set1_epi32(first);
-        return Integers(
-            _mm512_sub_epi32(_mm512_maskz_max_epi32(kAll<Floats>, __m512i(number), base), base));
-      },
-      shift_right<21>(a));
+// The exponent of a > 0 and so many first bits of its mantissa: intervals that divide octaves into
+// 2^kBits. As a number modulo 32, which is what look_up() takes.
+template <int kBits, int K>
+TENON_INLINE LaneBits<K> octave_part(const Lanes<K>& a) {
+  return shift_right<23 - kBits>(a);
 }
 
-// Of a number in interval `index`, at the distance r from its centre.
-template <int K>
-TENON_INLINE Lanes<K> piecewise(const Piecewise& table, const LaneBits<K>& index,
-                                const Lanes<K>& r) {
-  Lanes<K> result = look_up(table.coefficient[5], index);
-#pragma GCC unroll 5
-  for (int i = 4; i >= 0; --i)
-    result = multiply_add(result, r, look_up(table.coefficient[i], index));
+// The polynomial of interval `index` of x, coefficients from the constant term upwards.
+template <int kTerms, int K>
+TENON_INLINE Lanes<K> piecewise(const float (&coefficients)[kTerms][32], const LaneBits<K>& index,
+                                const Lanes<K>& x) {
+  Lanes<K> result = look_up(coefficients[kTerms - 1], index);
+#pragma GCC unroll 8
+  for (int i = kTerms - 2; i >= 0; --i)
+    result = multiply_add(result, x, look_up(coefficients[i], index));
   return result;
 }
 
-// erfc(a) exp(a^2) for a = factor b <= 10.4, without the rounding error of that product.
-template <int K>
-TENON_INLINE Lanes<K> erfc_scaled(const Lanes<K>& b, float factor) {
-  const LaneBits<K> index = shift_right<20>(multiply_add(b, factor, 1.0f));
-  return piecewise(kErfcScaled, index,
-                   multiply_subtract(b, factor, look_up(kErfcScaled.centre, index)));
+// What x is above the nearest multiple of 2^-kBits.
+template <int kBits, int K>
+TENON_INLINE Lanes<K> above_nearest_multiple(const Lanes<K>& x) {
+  return each(
+      [](Floats a) {
+        return Floats(
+            _mm512_maskz_reduce_ps(kAll<Floats>, a, kBits << 4 | _MM_FROUND_TO_NEAREST_INT));
+      },
+      x);
 }
 
-}  // namespace detail
-
+// Whether some |x| > limit, for results of arithmetic: of two operands one of which is NaN the
+// instruction takes the other, but not where a NaN from memory may signal.
 template <int K>
-TENON_INLINE Lanes<K> erf(const Lanes<K>& x) {
-  const Lanes<K> a = detail::at_most(detail::absolute(x), 3.99f);
-  const auto index = detail::octave_quarter(detail::kErfFirst, a);
-  const Lanes<K> r = a - detail::look_up(detail::kErf.centre, index);
-  return detail::with_sign(detail::piecewise(detail::kErf, index, r), x);
+TENON_INLINE bool is_any_beyond(const Lanes<K>& x, float limit) {
+  constexpr int largest_without_sign = 0b1011;
+  const auto larger = [](Floats a, Floats b) {
+    return Floats(_mm512_maskz_range_ps(kAll<Floats>, a, b, largest_without_sign));
+  };
+  Floats largest = larger(x.at[0], x.at[K - 1]);
+#pragma GCC unroll 4
+  for (int k = 1; k < K - 1; ++k) largest = larger(largest, x.at[k]);
+  return _mm512_cmp_ps_mask(largest, _mm512_set1_ps(limit), _CMP_GT_OQ) != 0;
+}
+template <class F, class Measure>
+[[gnu::noinline]] inline Floats with_far(F far, Measure measure, float limit, Floats near,
+                                         Floats x) {
+  const Floats measured = measure(Lanes<1>{x}).at[0];
+  const __mmask16 beyond =
+      _mm512_cmp_ps_mask(_mm512_abs_ps(measured), _mm512_set1_ps(limit), _CMP_GT_OQ);
+  return Floats(_mm512_mask_mov_ps(near, beyond, far(Lanes<1>{x}).at[0]));
+}
+// `near`, but far(x) where |measure(x)| > limit. It is a function, which is computed anew where the
+// limit is exceeded, so that its results need no registers.
+template <class Measure, int K, class F>
+TENON_INLINE Lanes<K> unless_beyond(Measure measure, float limit, const Lanes<K>& near, F far,
+                                    const Lanes<K>& x) {
+  if (is_any_beyond(measure(x), limit)) [[unlikely]] {
+    return each([=](Floats result, Floats a) { return with_far(far, measure, limit, result, a); },
+                near, x);
+  }
+  return near;
 }
 
-template <int K>
-TENON_INLINE Lanes<K> erfc(const Lanes<K>& x) {
-  const Lanes<K> a = detail::at_most(detail::absolute(x), 10.3f);
-  const Lanes<K> tail = detail::gaussian(a, 1.0f) * detail::erfc_scaled(a, 1.0f);
-  return detail::choose(detail::sign_mask(x), 2.0f - tail, tail);
-}
-
-template <int K>
-TENON_INLINE Lanes<K> normal_cdf(const Lanes<K>& x) {
-  const Lanes<K> a = detail::at_most(detail::absolute(x), 14.5f);
-  const Lanes<K> scaled = detail::erfc_scaled(a, 0.707106769f);
-  const Lanes<K> tail = detail::gaussian(a, 0.5f) * (0.5f * scaled);
-  return detail::choose(detail::sign_mask(x), tail, 1.0f - tail);
-}
-
-}  // namespace tenon::cpu::TENON_CPU_ISA::math
+}  // namespace tenon::cpu::TENON_CPU_ISA::math::detail
 #endif

@@ -204,22 +204,6 @@ alignas(64) inline constexpr T kCbrtPower[16] = {T(1), T(1.2599210498948732),
                                                  T(0), T(0),
                                                  T(0), T(0.7937005259840998)};
 
-// Zero, denormal, very large, infinite, NaN or negative: whatever is not in [2^-96, 2^125].
-template <class V, int K>
-TENON_INLINE auto is_other_root(const Pack<V, K>& x) {
-  return each(
-      [](V a) {
-        using T = ElementOf<V>;
-        constexpr auto low = bits_of(T(0x1p-96f)), range = bits_of(T(0x1p125f)) - low;
-        const __m512i above = __m512i(WholeOf<V>(a) - ElementOf<WholeOf<V>>(low));
-        if constexpr (kIsSingle<V>)
-          return _mm512_cmpgt_epu32_mask(above, _mm512_set1_epi32(int(range)));
-        else
-          return _mm512_cmpgt_epu64_mask(above, _mm512_set1_epi64(int64_t(range)));
-      },
-      x);
-}
-
 }  // namespace detail
 
 template <class V, int K>
@@ -290,14 +274,14 @@ template <class V, int K>
 TENON_INLINE Pack<V, K> sqrt(const Pack<V, K>& x) {
   using namespace detail;
   return corrected(
-      is_other_root(x), nearest_root(x),
+      is_other_size(x), nearest_root(x),
       [](MaskOf<V> mask, V result, V a) { return with_exact_root(mask, result, a); }, x);
 }
 template <class V, int K>
 TENON_INLINE Pack<V, K> half_power(const Pack<V, K>& x) {
   using namespace detail;
   return corrected(
-      is_other_root(x), nearest_root(x),
+      is_other_size(x), nearest_root(x),
       [](MaskOf<V> mask, V result, V a) {
         constexpr ElementOf<V> infinity = kInfinity<ElementOf<V>>;
         return with_exact_root(mask, result, V(a == -infinity ? infinity + V{} : a + 0));
