@@ -33,6 +33,9 @@ SETTLE = 0.03  # seconds for other libraries' idle threads to stop spinning: Ope
 # Seconds of work before a turn on several threads: the system may wake them on one processor, and takes a
 # while to part them.
 WAKE = 0.03
+# Seconds of a turn from which on a call is not preceded by another one, which would leave in the caches as much
+# as fits of what it reads. Without that, what a library finds there is what the others happened to leave.
+LONG = 0.1
 # Contestants that are other ways to call a library, or are found by it.
 WAYS = {"channels last": "torch", "onednn": "torch", "packed": "torch"}
 
@@ -99,11 +102,11 @@ def wake_threads(timer: timeit.Timer) -> None:
 def serve(connection, library: str, build: Build, options: argparse.Namespace) -> None:
     """The library's process: prepares cases and runs them, until told to stop."""
     start(library, options.threads)
-    turns = None
+    turns, seconds = None, 0.0
     while (request := connection.recv()) is not None:
         try:
             if isinstance(request, Case):
-                turns = None  # the last case's data
+                turns, seconds = None, 0.0  # the last case's data
                 gc.collect()
                 built = build(library, request, options)
                 if built is not None and not isinstance(built, Built):
@@ -113,9 +116,11 @@ def serve(connection, library: str, build: Build, options: argparse.Namespace) -
             else:
                 if options.threads > 1:
                     wake_threads(turns.timer)
-                elif request > 1:
+                elif seconds < LONG:
                     turns.timer.timeit(1)  # brings back what others drove out of the caches
-                connection.send(turns.run(request))
+                answer = turns.run(request)
+                seconds = answer[0]
+                connection.send(answer)
         except Exception:
             connection.send(traceback.format_exc())
 
