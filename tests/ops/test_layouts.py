@@ -101,6 +101,34 @@ def test_moments_of_columns(rows, columns, dtype):
     np.testing.assert_allclose(out.numpy(), want, 20 * tolerance, 20 * tolerance)
 
 
+# Rows in one task and in several, whole and in parts; few columns, more than are computed side by side.
+COLUMNS = [(300, 3), (16390, 40), (263, 300), (999, 1000), (260, 1025), (130, 4100), (5, 700, 300)]
+
+
+@pytest.mark.parametrize("shape", COLUMNS)
+def test_reductions_of_columns(shape):
+    array = numbers(shape, "float32") - 100  # whole numbers, whose sums are exact
+    wide = numbers((*shape[:-1], 2 * shape[-1]), "float32")
+    real = np.random.default_rng(1).standard_normal(shape, dtype=np.float32)
+    axis, before, results = len(shape) - 2, tenon.get_num_threads(), []
+    for threads in (1, 2, 3):
+        tenon.set_num_threads(threads)
+        try:
+            x = tenon.tensor(array)
+            np.testing.assert_array_equal(x.sum(axis).numpy(), array.sum(axis))
+            np.testing.assert_array_equal(tenon.max(x, axis).numpy(), array.max(axis))
+            np.testing.assert_array_equal((x == 7).any(axis).numpy(), (array == 7).any(axis))
+            np.testing.assert_array_equal(x.to(tenon.int32).sum(axis).numpy(), array.sum(axis))
+            spread = tenon.tensor(wide)[..., ::2]
+            np.testing.assert_array_equal(spread.sum(axis).numpy(), wide[..., ::2].sum(axis))
+            results.append(tenon.tensor(real).sum(axis).numpy())
+        finally:
+            tenon.set_num_threads(before)
+    np.testing.assert_allclose(results[0], real.sum(axis, dtype=np.float64), 1e-4, 1e-4)
+    for result in results[1:]:  # the order of additions does not depend on threads
+        np.testing.assert_array_equal(result, results[0])
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint64"])
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 def test_first_of_equals_at_every_place(name, dtype):

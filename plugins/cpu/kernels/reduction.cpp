@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
@@ -17,6 +18,8 @@ constexpr int64_t kColumns = 1024;          // outputs computed side by side, at
 constexpr int64_t kFewColumns = 256;        // and at least, if there are as many
 constexpr int64_t kColumnBlock = 128;       // rows reduced into one partial result
 constexpr int64_t kColumnSegment = 128 * kColumnBlock;
+constexpr int64_t kColumnTasks = 32;        // that rows are cut for, at most
+constexpr int64_t kLeastRows = 32;          // of one of them
 constexpr int64_t kStage = 2048;            // elements converted or gathered at a time
 constexpr int64_t kShortRow = 32;
 constexpr int64_t kRowCost = 16;            // of one row, in elements
@@ -211,6 +214,7 @@ class Reduction {
     char* partials = static_cast<char*>(scratch);
     std::atomic<bool> settled = false;  // the only output
     parallel(kept_total_ * segments, kRowSegment, [&](int64_t begin, int64_t end) {
+      alignas(64) char accumulator[kAccumulatorLimit];  // partials of several threads share cache lines
       for (int64_t i = begin; i < end; ++i) {
         char* const partial = partials + i * loops_.accumulator_size;
         if (settled.load(std::memory_order_relaxed)) {
@@ -219,8 +223,9 @@ class Reduction {
         }
         const int64_t from = i % segments * kRowSegment;
         reduce_row(data_ + Position(kept_, i / segments).offset(kept_, 0), from,
-                   std::min(from + kRowSegment, reduced_total_), partial);
-        if (kept_total_ == 1 && is_settled(partial)) settled.store(true, std::memory_order_relaxed);
+                   std::min(from + kRowSegment, reduced_total_), accumulator);
+        std::memcpy(partial, accumulator, static_cast<size_t>(loops_.accumulator_size));
+        if (kept_total_ == 1 && is_settled(accumulator)) settled.store(true, std::memory_order_relaxed);
       }
     });
     for (int64_t i = 0; i < kept_total_; ++i) {
@@ -278,21 +283,35 @@ class Reduction {
     }
   }
 
+  bool columns_are_staged() const { return widened_ || kept_.inner_stride(0) != size_; }
+
+  // Segments that rows are cut into, as tasks that threads share evenly: whole rows are longer runs of memory
+  // than shares of them. A function of the shape alone, since the order of additions depends on it.
+  int64_t column_segments(int64_t width) const {
+    const int64_t least = (reduced_total_ + kColumnSegment - 1) / kColumnSegment;
+    const int64_t groups = kept_total_ / width * ((width + kColumns - 1) / kColumns);
+    const int64_t wanted = std::min(kColumnTasks / groups, reduced_total_ * kept_total_ / kRowSegment);
+    const int64_t even = std::min(wanted, reduced_total_ / kLeastRows);
+    return std::max(least, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(even))));
+  }
+
   // Outputs side by side of one task: long runs of memory, but a share for every thread. How outputs are
   // grouped changes no result, unless their rows go through a stage, which then has room for four.
-  int64_t columns_together(int64_t width) const {
-    if (widened_ || kept_.inner_stride(0) != size_) return kStage / 4;
+  int64_t columns_together(int64_t width, int64_t segments) const {
+    if (columns_are_staged()) return kStage / 4;
+    if (segments > 1) return kColumns;
     const int64_t share = (width + host->thread_count() - 1) / host->thread_count();
     return std::clamp((share + 63) / 64 * 64, kFewColumns, kColumns);
   }
 
   tenon_status run_columns(tenon_ctx* ctx, tenon_err* err) {
     const int64_t width = kept_.inner_extent();
-    const int64_t together = columns_together(width);
+    const int64_t segments = column_segments(width);
+    const int64_t together = std::min(columns_together(width, segments), width);
     const int64_t blocks = (width + together - 1) / together;
     const int64_t groups = kept_total_ / width * blocks;
-    const int64_t segments = (reduced_total_ + kColumnSegment - 1) / kColumnSegment;
-    const int64_t partial_bytes = together * loops_.accumulator_size;
+    const auto first_of = [=, this](int64_t segment) { return reduced_total_ * segment / segments; };
+    const int64_t partial_bytes = (together * loops_.accumulator_size + 63) & ~int64_t{63};
     char* partials = nullptr;
     if (segments > 1) {
       void* scratch;
@@ -307,15 +326,15 @@ class Reduction {
     const auto place_of = [&](int64_t group) {
       return Position(kept_, group / blocks * width + group % blocks * together);
     };
-    const int64_t work = std::min(width, together) * std::min(reduced_total_, kColumnSegment);
+    const int64_t work = together * (reduced_total_ / segments);
     parallel(groups * segments, work, [&](int64_t begin, int64_t end) {
       alignas(64) char accumulators[kColumns * kAccumulatorLimit];
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t group = i / segments, from = i % segments * kColumnSegment;
+        const int64_t group = i / segments, segment = i % segments;
         const Position place = place_of(group);
         char* target = partials ? partials + i * partial_bytes : accumulators;
         reduce_columns(data_ + place.offset(kept_, 0), kept_.inner_stride(0), columns_of(group),
-                       from, std::min(from + kColumnSegment, reduced_total_), target);
+                       first_of(segment), first_of(segment + 1), target);
         if (!partials) {
           store(target, columns_of(group), out_ + place.offset(kept_, 1), kept_.inner_stride(1));
         }
