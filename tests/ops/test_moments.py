@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""var and logsumexp of tensors that lie in memory in another order than that of their axes."""
+"""var and logsumexp of tensors that lie in memory in another order than that of their axes, and what they and
+softmax make of numbers far apart."""
 
 import itertools
 
@@ -31,3 +32,50 @@ def test_permuted_axes(axis, dtype):
                 np.testing.assert_allclose(
                     got.to(tenon.float32).numpy(), want, rtol=tolerance, atol=tolerance
                 )
+
+
+# Where weights beside the largest stop being normal numbers.
+@pytest.mark.parametrize("dtype, lowest", [("float32", -87), ("float64", -708)])
+@pytest.mark.parametrize("n", [1, 2, 7, 16, 33, 255, 257, 800, 1100])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_weights_below_the_normal_numbers(axis, n, dtype, lowest):
+    rng = np.random.default_rng(n)
+    x = rng.standard_normal((5, n)).astype(dtype)
+    far = rng.choice([0, 0, lowest / 2, lowest - 10, lowest - 30, 4 * lowest, -np.inf], x.shape)
+    x = (x + far.astype(dtype)) - 1000
+    x[:, n // 2] = np.maximum(np.max(x, 1), -2000) + 1  # finite
+    exact = x.astype(np.longdouble) - x.max(1, keepdims=True)
+    powers = np.exp(exact)
+    total = powers.sum(1, keepdims=True)
+    ours = tenon.tensor(x if axis == 1 else np.ascontiguousarray(x.T))
+    got = tenon.softmax(ours, axis).numpy()
+    logs, sums = tenon.log_softmax(ours, axis).numpy(), tenon.logsumexp(ours, axis).numpy()
+    got, logs = (got, logs) if axis == 1 else (got.T, logs.T)
+    small = np.finfo(dtype)
+    np.testing.assert_allclose(got, powers / total, 100 * small.eps, 4 * small.tiny)
+    assert (got[exact < lowest - 1] == 0).all()
+    np.testing.assert_allclose(logs, exact - np.log(total), 8 * small.eps, 8 * small.eps)
+    want = np.log(total[:, 0]) + x.max(1)
+    np.testing.assert_allclose(sums, want, 8 * small.eps, 8 * small.eps)
+    # With d = log_softmax(x): g - exp(d) sum(g)
+    upstream = rng.standard_normal(x.shape).astype(dtype)
+    given = upstream if axis == 1 else np.ascontiguousarray(upstream.T)
+    x_ours = tenon.tensor(ours.numpy(), requires_grad=True)
+    (grad,) = tenon.grad(tenon.log_softmax(x_ours, axis), x_ours, tenon.tensor(given))
+    grad = grad.numpy() if axis == 1 else grad.numpy().T
+    want = upstream - powers / total * upstream.sum(1, keepdims=True)
+    np.testing.assert_allclose(grad, want, 1e-4 if dtype == "float32" else 1e-11, 2e-5)
+
+
+@pytest.mark.parametrize("n", [1, 5, 16, 70, 900])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_infinities_among_the_numbers(axis, n):
+    x = np.linspace(-300, 300, 4 * n, dtype=np.float32).reshape(4, n)
+    x[0] = -np.inf
+    x[1, n // 2] = np.inf
+    x[2, n - 1] = np.nan
+    ours = tenon.tensor(x if axis == 1 else np.ascontiguousarray(x.T))
+    sums, weights = tenon.logsumexp(ours, axis).numpy(), tenon.softmax(ours, axis).numpy()
+    assert sums[0] == -np.inf and sums[1] == np.inf and np.isnan(sums[2])
+    np.testing.assert_allclose(sums[3], np.logaddexp.reduce(x[3].astype(np.float64)), 1e-6)
+    assert np.isnan(weights if axis == 1 else weights.T)[:3].all()

@@ -37,6 +37,7 @@ inline Moments<T> moments_of(const T* x, int64_t n) {
     Moments<T> part;
     part.count = static_cast<T>(length);
     part.mean = sum_row<T>(length, [from](int64_t i) { return from[i]; }) / part.count;
+    ask_for_row(from + length, length);
     part.squares = sum_row<T>(length, [from, mean = part.mean](int64_t i) {
       const T distance = from[i] - mean;
       return distance * distance;

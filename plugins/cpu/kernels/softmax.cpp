@@ -2,7 +2,7 @@
 // softmax, log_softmax and their gradients, whole slices at a time: no temporaries.
 #include "kernel.hpp"
 #include "rows.hpp"
-#include "vector_math.hpp"
+#include "softmax_weight.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
@@ -15,14 +15,15 @@ constexpr int64_t kForwardWork = 8, kBackwardWork = 4;
 template <class T>
 void softmax_row(const T* x, T* out, int64_t n) {
   const T top = max_row(x, n);
-  map_row(x, out, n, [top](T each) { return math::exp(each - top); });
+  ask_for_row(x + n, n);
+  map_row(x, out, n, [top](T each) { return softmax_weight(each - top); });
   const T scale = T(1) / sum_row<T>(n, [out](int64_t i) { return out[i]; });
   for (int64_t i = 0; i < n; ++i) out[i] *= scale;
 }
 
 template <class T>
 T sum_of_powers(const T* x, T top, int64_t n) {
-  const auto power = [top](T each) { return math::exp(each - top); };
+  const auto power = [top](T each) { return softmax_weight(each - top); };
   // Of a short row as whole vectors, the last of which overlaps the one before: adding up would take the
   // last elements in ever smaller ones.
   constexpr int64_t kShort = 256;
@@ -46,6 +47,7 @@ void log_softmax_rows(const T* x, T* out, int64_t n, int64_t rows) {
     std::fill_n(shift, kTogether, T(1));
     for (int64_t r = 0; r < count; ++r) {
       top[r] = max_row(from + r * n, n);
+      ask_for_row(from + (r + 1) * n, n);
       shift[r] = sum_of_powers(from + r * n, top[r], n);
     }
     for (int64_t r = 0; r < kTogether; ++r) shift[r] = math::log(shift[r]);
@@ -71,7 +73,7 @@ void softmax_columns(const T* x, T* out, int64_t n, int64_t stride, int64_t colu
   std::fill_n(sum, columns, T(0));
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = 0; j < columns; ++j) {
-      const T e = math::exp(x[i * stride + j] - top[j]);
+      const T e = softmax_weight(x[i * stride + j] - top[j]);
       if (!Log) out[i * stride + j] = e;
       sum[j] += e;
     }
@@ -90,7 +92,7 @@ template <class T, bool Log>
 void grad_row(const T* grad, const T* y, T* out, int64_t n) {
   if constexpr (Log) {
     const T sum = sum_row<T>(n, [=](int64_t i) { return grad[i]; });
-    for (int64_t i = 0; i < n; ++i) out[i] = grad[i] - math::exp(y[i]) * sum;
+    for (int64_t i = 0; i < n; ++i) out[i] = grad[i] - softmax_weight(y[i]) * sum;
   } else {
     const T sum = sum_row<T>(n, [=](int64_t i) { return grad[i] * y[i]; });
     for (int64_t i = 0; i < n; ++i) out[i] = y[i] * (grad[i] - sum);
@@ -110,7 +112,7 @@ void grad_columns(const T* grad, const T* y, T* out, int64_t n, int64_t stride, 
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = 0; j < columns; ++j) {
       const int64_t at = i * stride + j;
-      out[at] = Log ? grad[at] - math::exp(y[at]) * sum[j] : y[at] * (grad[at] - sum[j]);
+      out[at] = Log ? grad[at] - softmax_weight(y[at]) * sum[j] : y[at] * (grad[at] - sum[j]);
     }
   }
 }

@@ -2,7 +2,7 @@
 // var and logsumexp over neighbouring axes; over others, they are lowered to sums.
 #include "kernel.hpp"
 #include "moments.hpp"
-#include "vector_math.hpp"
+#include "softmax_weight.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -145,7 +145,7 @@ tenon_status var(tenon_ctx* ctx, const tenon_tensor* x, const int64_t* axis, uin
 TENON_BOX_var(var_boxed, var)
 
     // What exp is taken relative to: 0 where the largest element is infinite, which makes -inf of
-    // nothing but -inf, and inf of an inf.
+    // nothing but -inf.
     template <class T>
     inline T anchor(T top) {
   return std::abs(top) == std::numeric_limits<T>::infinity() ? T(0) : top;
@@ -162,22 +162,23 @@ void run_logsumexp(const ReducedBlock& block, const T* x, T* out) {
       block, 8, kColumns,
       [=](int64_t i) {
         const T* row = x + i * n;
-        const T top = anchor(max_row(row, n));
-        const T sum = sum_row<T>(n, [=](int64_t j) { return math::exp(row[j] - top); });
+        const T top = max_row(row, n), base = anchor(top);
+        ask_for_row(row + n, n);
+        const T sum = sum_row<T>(n, [=](int64_t j) { return softmax_weight(row[j] - base); });
         out[i] = top + math::log(sum);
       },
       [=, stride = block.inner](int64_t offset, int64_t at, int64_t columns) {
         const T* from = x + offset;
-        T top[kColumns], sum[kColumns] = {};
+        T top[kColumns], base[kColumns], sum[kColumns] = {};
         std::copy_n(from, columns, top);
         for (int64_t i = 1; i < n; ++i) {
           for (int64_t j = 0; j < columns; ++j) {
             top[j] = from[i * stride + j] > top[j] ? from[i * stride + j] : top[j];
           }
         }
-        for (int64_t j = 0; j < columns; ++j) top[j] = anchor(top[j]);
+        for (int64_t j = 0; j < columns; ++j) base[j] = anchor(top[j]);
         for (int64_t i = 0; i < n; ++i) {
-          for (int64_t j = 0; j < columns; ++j) sum[j] += math::exp(from[i * stride + j] - top[j]);
+          for (int64_t j = 0; j < columns; ++j) sum[j] += softmax_weight(from[i * stride + j] - base[j]);
         }
         for (int64_t j = 0; j < columns; ++j) out[at + j] = top[j] + math::log(sum[j]);
       });
