@@ -12,9 +12,10 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
-// Elements of a tile: of a row of the output, a multiple of every register tile, and of the input. Longer
-// pieces of the input keep more of it on its way where it comes from memory.
-constexpr int64_t kTileRow = 64, kTileColumn = 128, kStreamedTileColumn = 256;
+// A tile: bytes of a row of the output, a multiple of every register tile, and elements of one of the input.
+// Where results go around the caches, longer pieces of the input keep more of it on its way from memory.
+constexpr int64_t kTileRowBytes = 512, kTileColumn = 64;
+constexpr int64_t kStreamedTileRow = 64, kStreamedTileColumn = 256, kPiecedTileColumn = 128;
 
 // Where rows of the output do not begin with a line of the caches, pieces of them are put together first: of as
 // many bytes, and a line more, since which whole lines a row has in a tile is its own.
@@ -38,8 +39,8 @@ class Copy {
     } else {
       streams_ = large && can_stream_tiles();
       pieces_ = large && !streams_ && axes_.extent[axes_.count - 1] * size_ >= kStreamBlock;
-      tile_column_ = streams_ ? kStreamedTileColumn : kTileColumn;
-      tile_row_ = pieces_ ? kPiece / size_ : kTileRow;
+      tile_column_ = streams_ ? kStreamedTileColumn : pieces_ ? kPiecedTileColumn : kTileColumn;
+      tile_row_ = streams_ ? kStreamedTileRow : pieces_ ? kPiece / size_ : kTileRowBytes / size_;
       const int64_t tiles = tiles_of(across_, tile_column_) * tiles_of(axes_.count - 1, tile_row_);
       const int64_t planes = total / (axes_.extent[across_] * axes_.extent[axes_.count - 1]);
       parallel(planes * tiles, 2 * tile_row_ * tile_column_, [&](int64_t begin, int64_t end) {
@@ -104,9 +105,9 @@ class Copy {
     from += i * axes_.stride[last][0] + j * size_;
     to += i * size_ + j * axes_.stride[across_][1];
     if (pieces_) return copy_pieces(from_ + from, to_ + to, i, j);
-    const auto transpose = streams_ ? transpose_bytes<true> : transpose_bytes<false>;
+    const auto transpose = streams_ ? transpose_bytes<Far::streamed> : transpose_bytes<Far::both>;
     transpose(size_, from_ + from, axes_.stride[last][0], to_ + to, axes_.stride[across_][1],
-              std::min(kTileRow, axes_.extent[last] - i),
+              std::min(tile_row_, axes_.extent[last] - i),
               std::min(tile_column_, axes_.extent[across_] - j));
   }
 
@@ -115,11 +116,11 @@ class Copy {
   void copy_pieces(const char* from, char* to, int64_t i, int64_t j) const {
     const int last = axes_.count - 1;
     constexpr int64_t stride = kPiece + kLine;
-    alignas(kLine) char pieces[kTileColumn * stride];
+    alignas(kLine) char pieces[kPiecedTileColumn * stride];
     const int64_t left = (axes_.extent[last] - i) * size_;
     const int64_t rows = std::min(tile_column_, axes_.extent[across_] - j);
-    transpose_bytes(size_, from, axes_.stride[last][0], pieces, stride,
-                    std::min(left, stride) / size_, rows);
+    transpose_bytes<Far::from>(size_, from, axes_.stride[last][0], pieces, stride,
+                               std::min(left, stride) / size_, rows);
     for (int64_t row = 0; row < rows; ++row, to += axes_.stride[across_][1]) {
       const int64_t to_line = -reinterpret_cast<intptr_t>(to) & (kLine - 1);
       const int64_t begin = i == 0 ? 0 : std::min(to_line, left);

@@ -170,9 +170,9 @@ class Walk {
       for (int i = 0; i < inputs_; ++i) {
         const Operand& operand = operands_[i];
         if (operand.tile < 0) continue;
-        transpose_bytes(operand.size, operand.data + position.offset(axes_, i),
-                        axes_.inner_stride(i), blocks.tiles[operand.tile],
-                        tile_columns_ * operand.size, columns, rows);
+        transpose_bytes<Far::from>(operand.size, operand.data + position.offset(axes_, i),
+                                   axes_.inner_stride(i), blocks.tiles[operand.tile],
+                                   tile_columns_ * operand.size, columns, rows);
       }
       compute_tile(blocks, position, rows, columns);
     }
@@ -199,7 +199,23 @@ class Walk {
                             : axes_.stride[across_][i];
       strides[i] = i == free_constant_ ? 0 : operand.block_size;
     }
-    run_pieces(data, strides, steps, columns, rows);
+    for (int64_t r = 0; r < rows; ++r) {
+      ask_ahead(data, steps, columns, rows - r);
+      run_pieces(data, strides, steps, columns, 1);
+    }
+  }
+
+  // Of operands whose rows are read and written where they lie, what comes two rows later: rows of tiles are too
+  // short for processors to guess the next.
+  [[gnu::always_inline]] void ask_ahead(char* const* data, const int64_t* steps, int64_t n, int64_t rows) const {
+    constexpr int64_t distance = 2;
+    if (rows <= distance) return;
+    for (int i = 0; i <= inputs_; ++i) {
+      const Operand& operand = operands_[i];
+      if (operand.tile >= 0 || operand.access == Access::constant) continue;
+      const char* const next = data[i] + distance * steps[i];
+      for (int64_t at = 0; at < n * operand.size; at += 64) __builtin_prefetch(next + at);
+    }
   }
 
   // Pieces of n elements whose operands lie `steps` bytes apart.

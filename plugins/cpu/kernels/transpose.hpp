@@ -4,6 +4,7 @@
 
 #include "dtypes.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -14,6 +15,11 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
+// What of a transposition may lie beyond the nearest caches: nothing, what is read, what is written as well; or
+// what is written goes around the caches, to whole lines of them. Rows lie apart and few lines of each are
+// touched at a time, so that processors guess neither: where it pays, the next ones are asked for.
+enum class Far { none, from, both, streamed };
+
 // A tile of as many rows as fill a register of kBytes, and 16 bytes of each. Loads put the pieces of rows that
 // lie kColumns apart side by side; interleaving pairs of registers within those pieces, log2(kColumns) times
 // over, is the rest of the transposition.
@@ -23,20 +29,34 @@ struct Tile {
   static constexpr int kRows = kBytes / sizeof(T), kColumns = kPiece / sizeof(T);
   typedef T Row __attribute__((vector_size(kBytes)));
 
-  // kStream: around the caches, to whole lines of them.
+  // Asks for what the tile below the one at column j of `from` touches. The tiles that share a line of `from`
+  // ask for some of its rows each. Inlined, or else compilers see nothing that it does and leave it out.
+  template <Far kFar>
+  [[gnu::always_inline]] static void ask_below(const T* from, int64_t from_stride, int64_t j, T* to, int64_t to_stride) {
+    constexpr int share = 64 / kPiece, rows = std::max(1, kRows / share);
+    const T* const below = from + (kRows + j / kColumns % share * rows) * from_stride + j;
+    for (int i = 0; kFar != Far::none && i < rows; ++i) __builtin_prefetch(below + i * from_stride);
+    for (int i = 0; kFar == Far::both && i < kColumns; ++i) __builtin_prefetch(to + i * to_stride + kRows, 1);
+  }
+
   template <bool kStream>
   static void transpose(const T* from, int64_t from_stride, T* to, int64_t to_stride) {
     Row rows[kColumns];
+#pragma GCC unroll 16
     for (int i = 0; i < kColumns; ++i) rows[i] = load(from + i * from_stride, kColumns * from_stride);
     const auto [low, high] = masks(std::make_integer_sequence<int, kRows>());
+#pragma GCC unroll 4
     for (int round = 1; round < kColumns; round *= 2) {
       Row next[kColumns];
+#pragma GCC unroll 8
       for (int i = 0; i < kColumns / 2; ++i) {
         next[2 * i] = __builtin_shuffle(rows[i], rows[i + kColumns / 2], low);
         next[2 * i + 1] = __builtin_shuffle(rows[i], rows[i + kColumns / 2], high);
       }
+#pragma GCC unroll 16
       for (int i = 0; i < kColumns; ++i) rows[i] = next[i];
     }
+#pragma GCC unroll 16
     for (int i = 0; i < kColumns; ++i) {
       T* row = to + i * to_stride;
 #if defined(__AVX512F__)
@@ -88,7 +108,7 @@ struct Tile {
 
 // to[j][i] = from[i][j] for a rows x columns block; strides in elements. What is left of the rows goes
 // through smaller registers.
-template <class T, bool kStream = false, int kBytes = kVectorBytes>
+template <class T, Far kFar = Far::none, int kBytes = kVectorBytes>
 void transpose_block(const T* from, int64_t from_stride, T* to, int64_t to_stride, int64_t rows,
                      int64_t columns) {
   if constexpr (kBytes < 16) {
@@ -101,14 +121,16 @@ void transpose_block(const T* from, int64_t from_stride, T* to, int64_t to_strid
     for (; i + Tile::kRows <= rows; i += Tile::kRows) {
       int64_t j = 0;
       for (; j + Tile::kColumns <= columns; j += Tile::kColumns) {
-        Tile::template transpose<kStream>(from + i * from_stride + j, from_stride,
-                                          to + j * to_stride + i, to_stride);
+        T* const tile = to + j * to_stride + i;
+        Tile::template ask_below<kFar>(from + i * from_stride, from_stride, j, tile, to_stride);
+        Tile::template transpose<kFar == Far::streamed>(from + i * from_stride + j, from_stride, tile,
+                                                        to_stride);
       }
       for (; j < columns; ++j) {
         for (int64_t k = i; k < i + Tile::kRows; ++k) to[j * to_stride + k] = from[k * from_stride + j];
       }
     }
-    transpose_block<T, false, kBytes / 2>(from + i * from_stride, from_stride, to + i, to_stride,
+    transpose_block<T, Far::none, kBytes / 2>(from + i * from_stride, from_stride, to + i, to_stride,
                                           rows - i, columns);
   }
 }
@@ -142,7 +164,7 @@ inline bool streams_transposed(const char* to, int64_t to_stride) {
 }
 
 // The same for elements of `size` bytes, up to 8, and strides in bytes.
-template <bool kStream = false>
+template <Far kFar = Far::none>
 inline void transpose_bytes(int size, const char* from, int64_t from_stride, char* to,
                             int64_t to_stride, int64_t rows, int64_t columns) {
   const auto run = [&]<class T>(Type<T>) {
@@ -150,10 +172,10 @@ inline void transpose_bytes(int size, const char* from, int64_t from_stride, cha
     // Rows that far apart meet in one set of the first-level cache, which holds eight of them. Where those of
     // `to` do as well, whole lines count for more.
     const bool narrow =
-        kVectorBytes == 64 && !kStream && from_stride % 4096 == 0 && to_stride % 4096 != 0;
+        kVectorBytes == 64 && kFar != Far::streamed && from_stride % 4096 == 0 && to_stride % 4096 != 0;
     const auto transpose = by_lines ? transpose_by_lines<T>
-                           : narrow ? transpose_block<T, false, 32>
-                                    : transpose_block<T, kStream>;
+                           : narrow ? transpose_block<T, kFar, 32>
+                                    : transpose_block<T, kFar>;
     transpose(reinterpret_cast<const T*>(from), from_stride / size, reinterpret_cast<T*>(to),
               to_stride / size, rows, columns);
   };
