@@ -54,9 +54,9 @@ struct ReadAhead {
 };
 
 // Asks for the row that is read next, or as much of it as processors have requests for, while another one that
-// is in cache is computed with.
+// is in cache is computed with. Inlined, or else compilers may see nothing that it does and leave it out.
 template <class T>
-inline void ask_for_row(const T* x, int64_t n) {
+[[gnu::always_inline]] inline void ask_for_row(const T* x, int64_t n) {
   const char* const from = reinterpret_cast<const char*>(x);
   const int64_t bytes = std::min<int64_t>(n * static_cast<int64_t>(sizeof(T)), 4096);
   for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(from + at);
