@@ -32,7 +32,8 @@ struct Tile {
   // Asks for what the tile below the one at column j of `from` touches. The tiles that share a line of `from`
   // ask for some of its rows each. Inlined, or else compilers see nothing that it does and leave it out.
   template <Far kFar>
-  [[gnu::always_inline]] static void ask_below(const T* from, int64_t from_stride, int64_t j, T* to, int64_t to_stride) {
+  [[gnu::always_inline]] static void ask_below(const T* from, int64_t from_stride, int64_t j,
+                                               T* to, int64_t to_stride) {
     constexpr int share = 64 / kPiece, rows = std::max(1, kRows / share);
     const T* const below = from + (kRows + j / kColumns % share * rows) * from_stride + j;
     for (int i = 0; kFar != Far::none && i < rows; ++i) __builtin_prefetch(below + i * from_stride);
