@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C header that kernels are written against: typed signatures, schema hashes, boxed wrappers.
+// The C headers that kernels are written against: typed signatures, schema hashes, boxed wrappers.
+// One for each operator file, so that a new operator compiles anew only what includes its family, and
+// one that includes them all. For the same reason they do not say on which line an operator stands.
 #include "emit/cpp_types.hpp"
 #include "emit/emit.hpp"
 #include "support/text.hpp"
@@ -30,7 +32,7 @@ std::string unboxed_arguments(const Operator& op) {
 
 std::string entry(const Operator& op) {
   std::string lower = c_prefix(op), upper = upper_case(lower);
-  return fill(R"(/* @origin@: @schema@
+  return fill(R"(/* @schema@
  * @summary@ */
 typedef tenon_status (*@lower@_fn_@op@)(@typed@);
 #define @upper@_HASH_@op@ UINT64_C(@hash@)
@@ -45,8 +47,7 @@ typedef tenon_status (*@lower@_fn_@op@)(@typed@);
    (score), 0, fn##_boxed, (tenon_typed_fn)(fn), 0}
 
 )",
-              {{"origin", op.where.origin()},
-               {"schema", op.schema()},
+              {{"schema", op.schema()},
                {"summary", op.summary()},
                {"lower", lower},
                {"upper", upper},
@@ -57,12 +58,32 @@ typedef tenon_status (*@lower@_fn_@op@)(@typed@);
                {"qualified", op.qualified_name()}});
 }
 
+std::string family_path(const Package& package, const std::string& file) {
+  return cat(package.name_space, "/signatures/", stem(file), ".h");
+}
+
+OutputFile family_file(const Package& package, const std::string& file) {
+  std::string guard = upper_case(cat(package.name_space, "_signatures_", stem(file), "_h_"));
+  std::string text = generated_line({file}, "/*");
+  text += cat("/* See ", package.name_space, "/op_signatures.h for what is defined. */\n");
+  text += cat("#ifndef ", guard, "\n#define ", guard, "\n\n#include <tenon/unbox.h>\n\n");
+  for (const Operator* op : package.in_file(file))
+    if (op->has_typed_form()) text += entry(*op);
+  return {family_path(package, file), cat(text, "#endif /* ", guard, " */\n")};
+}
+
 }  // namespace
 
 std::vector<OutputFile> emit_signatures_h(const Package& package, const EmitOptions&) {
-  std::string upper = upper_case(package.name_space);
+  std::vector<OutputFile> files;
+  std::string upper = upper_case(package.name_space), includes;
+  for (const std::string& file : package.files) {
+    files.push_back(family_file(package, file));
+    includes += cat("#include <", family_path(package, file), ">\n");
+  }
   std::string text = generated_line(package.files, "/*");
-  text += fill(R"(/* Kernels of namespace `@ns@`, in C11. For an operator `op`:
+  text += fill(R"(/* Kernels of namespace `@ns@`, in C11: all operators. Includes one header for each operator file,
+ * <@ns@/signatures/FILE.h>, which kernels of that file can do with. For an operator `op`:
  *
  *   @ns@_fn_op                 the signature of a typed kernel
  *   @NS@_BOX_op(fn_boxed, fn)  defines the boxed wrapper that every kernel needs
@@ -75,14 +96,12 @@ std::vector<OutputFile> emit_signatures_h(const Package& package, const EmitOpti
 #ifndef @NS@_OP_SIGNATURES_H_
 #define @NS@_OP_SIGNATURES_H_
 
-#include <tenon/unbox.h>
-
+@includes@
+#endif /* @NS@_OP_SIGNATURES_H_ */
 )",
-               {{"ns", package.name_space}, {"NS", upper}});
-  for (const Operator* op : package.emitted)
-    if (op->has_typed_form()) text += entry(*op);
-  text += cat("#endif /* ", upper, "_OP_SIGNATURES_H_ */\n");
-  return {{cat(package.name_space, "/op_signatures.h"), text}};
+               {{"ns", package.name_space}, {"NS", upper}, {"includes", includes}});
+  files.push_back({cat(package.name_space, "/op_signatures.h"), text});
+  return files;
 }
 
 }  // namespace tenon::codegen

@@ -5,6 +5,8 @@
 #include "math/arithmetic.hpp"
 #include "rows.hpp"
 
+#include <tenon/signatures/reduction.h>
+
 #include <limits>
 #include <utility>
 

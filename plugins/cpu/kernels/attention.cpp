@@ -8,6 +8,8 @@
 #include "attention_weights.hpp"
 #include "parallel_memory.hpp"
 
+#include <tenon/signatures/attention.h>
+
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 

@@ -9,6 +9,8 @@
 #include "rows.hpp"
 #include "vector_math.hpp"
 
+#include <tenon/signatures/attention.h>
+
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 

@@ -4,6 +4,8 @@
 #include "stream.hpp"
 #include "strided.hpp"
 
+#include <tenon/signatures/conversion.h>
+
 #include <bit>
 #include <cmath>
 #include <limits>

@@ -8,6 +8,8 @@
 #include "conv_tiles_grad.hpp"
 #include "conv_winograd_grad.hpp"
 
+#include <tenon/signatures/convolution.h>
+
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 

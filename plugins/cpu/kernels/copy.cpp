@@ -6,6 +6,8 @@
 #include "strided.hpp"
 #include "transpose.hpp"
 
+#include <tenon/signatures/conversion.h>
+
 #include <cstdlib>
 #include <cstring>
 

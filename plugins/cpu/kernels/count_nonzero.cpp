@@ -3,6 +3,8 @@
 #include "kernel.hpp"
 #include "reduction.hpp"
 
+#include <tenon/signatures/reduction.h>
+
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 

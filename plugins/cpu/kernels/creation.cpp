@@ -4,6 +4,8 @@
 #include "stream.hpp"
 #include "strided.hpp"
 
+#include <tenon/signatures/creation.h>
+
 #include <cstring>
 
 namespace tenon::cpu::TENON_CPU_ISA {

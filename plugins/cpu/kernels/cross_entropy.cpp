@@ -5,6 +5,8 @@
 #include "rows.hpp"
 #include "vector_math.hpp"
 
+#include <tenon/signatures/loss.h>
+
 #include <string_view>
 
 namespace tenon::cpu::TENON_CPU_ISA {

@@ -3,6 +3,8 @@
 #include "kernel.hpp"
 #include "positions.hpp"
 
+#include <tenon/signatures/indexing.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>

@@ -7,7 +7,6 @@
 #include "reduced_float.hpp"
 #include "table.hpp"
 
-#include <tenon/op_signatures.h>
 #include <tenon/tensor.hpp>
 
 #include <tuple>

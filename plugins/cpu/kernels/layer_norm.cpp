@@ -3,6 +3,8 @@
 #include "kernel.hpp"
 #include "moments.hpp"
 
+#include <tenon/signatures/normalization.h>
+
 #include <cmath>
 
 namespace tenon::cpu::TENON_CPU_ISA {

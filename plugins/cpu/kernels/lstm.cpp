@@ -5,6 +5,8 @@
 #include "kernel.hpp"
 #include "vector_math.hpp"
 
+#include <tenon/signatures/recurrent.h>
+
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 

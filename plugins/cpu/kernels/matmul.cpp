@@ -3,6 +3,8 @@
 #include "gemm.hpp"
 #include "kernel.hpp"
 
+#include <tenon/signatures/linalg.h>
+
 #include <cstring>
 
 namespace tenon::cpu::TENON_CPU_ISA {

@@ -2,6 +2,8 @@
 // Optimiser updates in one pass over memory. Called with the results in place of the arguments.
 #include "kernel.hpp"
 
+#include <tenon/signatures/optimizer.h>
+
 #include <cmath>
 
 namespace tenon::cpu::TENON_CPU_ISA {

@@ -8,6 +8,8 @@
 #include "plane_largest.hpp"
 #include "window.hpp"
 
+#include <tenon/signatures/pooling.h>
+
 #include <atomic>
 #include <limits>
 

@@ -5,6 +5,8 @@
 #include "kernel.hpp"
 #include "philox.hpp"
 
+#include <tenon/signatures/random.h>
+
 #include <cmath>
 
 namespace tenon::cpu::TENON_CPU_ISA {

@@ -2,6 +2,8 @@
 // cumsum and cumprod. Integers accumulate in int64, reduced floats in float32.
 #include "kernel.hpp"
 
+#include <tenon/signatures/scan_sort.h>
+
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 

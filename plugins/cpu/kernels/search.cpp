@@ -2,6 +2,8 @@
 // searchsorted: where elements would go in a sorted vector. NaN counts as the greatest.
 #include "kernel.hpp"
 
+#include <tenon/signatures/scan_sort.h>
+
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 

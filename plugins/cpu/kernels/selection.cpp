@@ -4,6 +4,8 @@
 #include "kernel.hpp"
 #include "lanes.hpp"
 
+#include <tenon/signatures/indexing.h>
+
 #include <bit>
 #include <cstring>
 #include <utility>

@@ -4,6 +4,8 @@
 #include "rows.hpp"
 #include "softmax_weight.hpp"
 
+#include <tenon/signatures/activation.h>
+
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 

@@ -9,6 +9,8 @@
 #include "transpose.hpp"
 #include "vector_sort.hpp"
 
+#include <tenon/signatures/scan_sort.h>
+
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 

@@ -4,6 +4,8 @@
 #include "moments.hpp"
 #include "softmax_weight.hpp"
 
+#include <tenon/signatures/reduction.h>
+
 #include <algorithm>
 #include <limits>
 
