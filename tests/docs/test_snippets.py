@@ -20,9 +20,14 @@ def python_blocks(page, count):
 
 
 def run(program, folder="."):
-    """What a program prints, in a process of its own."""
+    """What a program prints, in a process of its own, which finds modules where this one does."""
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", program],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert done.returncode == 0, f"{program}\n{done.stderr}"
     return done.stdout
