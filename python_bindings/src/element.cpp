@@ -8,6 +8,7 @@
 
 #include "errors.hpp"
 #include "runtime.hpp"
+#include "small_int.hpp"
 
 namespace tenon::python {
 namespace {
@@ -166,6 +167,8 @@ bool can_write(int32_t dtype) { return dtype <= TENON_DTYPE_I64 || dtype >= TENO
 bool write_element(void* memory, int32_t dtype, PyObject* number) {
   if (dtype == TENON_DTYPE_F32 && PyFloat_CheckExact(number)) [[likely]]
     return store(memory, static_cast<float>(PyFloat_AS_DOUBLE(number)));
+  if (int64_t value; dtype == TENON_DTYPE_I64 && small_int(number, value)) [[likely]]
+    return store(memory, value);
   switch (dtype) {
     case TENON_DTYPE_BOOL: {
       int truth = PyObject_IsTrue(number);

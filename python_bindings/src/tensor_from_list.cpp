@@ -54,7 +54,9 @@ Element classify(PyObject* object, NumberKind& kind) {
 
 // The items of a list, tuple or range; NULL with the Python error set.
 struct Items {
-  explicit Items(PyObject* sequence) : fast(PySequence_Fast(sequence, "expected a sequence")) {}
+  explicit Items(PyObject* sequence)
+      : fast(PyList_CheckExact(sequence) ? Py_NewRef(sequence)
+                                         : PySequence_Fast(sequence, "expected a sequence")) {}
   ~Items() { Py_XDECREF(fast); }
   Py_ssize_t count() const { return PySequence_Fast_GET_SIZE(fast); }
   PyObject* operator[](Py_ssize_t i) const { return PySequence_Fast_GET_ITEM(fast, i); }
@@ -71,6 +73,12 @@ bool guess_shape(PyObject* data, Shape& shape) {
   if (!items.fast) return false;
   shape.extents[shape.ndim++] = items.count();
   return items.count() == 0 || guess_shape(items[0], shape);
+}
+
+// A number as those before it, as nearly all are: nothing that its kind could change.
+bool is_known(PyObject* number, NumberKind kind) {
+  return (kind == NumberKind::kFloat && PyFloat_CheckExact(number)) ||
+         (kind >= NumberKind::kInt && PyLong_CheckExact(number));
 }
 
 // Check that all lists agree with the shape, and find the kind. Sets `mixed` and returns false if
@@ -101,14 +109,17 @@ bool examine(PyObject* data, const Shape& shape, int32_t axis, NumberKind& kind,
         PyExc_ValueError,
         "expected nested lists of equal length, got %zd elements beside lists of %lld",
         items.count(), static_cast<long long>(axis < shape.ndim ? shape.extents[axis] : 0));
-  for (Py_ssize_t i = 0; i < items.count(); ++i)
+  for (Py_ssize_t i = 0; i < items.count(); ++i) {
+    if (axis + 1 == shape.ndim && is_known(items[i], kind)) continue;
     if (!examine(items[i], shape, axis + 1, kind, mixed)) return false;
+  }
   return true;
 }
 
 bool write_number(char*& memory, int32_t dtype, uint32_t size, PyObject* number) {
   PyObject* owned = nullptr;
-  if (is_tensor(number)) number = owned = tensor_item(handle_of(number));
+  bool plain = PyFloat_CheckExact(number) || PyLong_CheckExact(number);
+  if (!plain && is_tensor(number)) number = owned = tensor_item(handle_of(number));
   bool ok = number && write_element(memory, dtype, number);
   Py_XDECREF(owned);
   memory += size;

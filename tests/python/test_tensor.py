@@ -49,6 +49,23 @@ def test_from_python_data(data, dtype, shape):
     assert x.size == x.numel() == int(np.prod(shape))
 
 
+@pytest.mark.parametrize(
+    ("data", "dtype"),
+    [
+        ([1, 2.5, 3], tenon.float32),
+        ([1.5, 2, 3j, 4.0], tenon.complex64),
+        ([True, 2, False], tenon.int64),
+        ([0, 2**29, 2**30, -(2**30), 2**63 - 1, -(2**63)], tenon.int64),
+        ([[1, 2], [3, 4.5]], tenon.float32),
+        ([1.5, tenon.tensor(2.5), np.float64(3.5)], tenon.float32),
+    ],
+)
+def test_numbers_of_different_kinds_in_a_list(data, dtype):
+    x = tenon.tensor(data)
+    assert x.dtype == dtype
+    assert x.tolist() == [x.item() if isinstance(x, tenon.Tensor) else x for x in data]
+
+
 @pytest.mark.parametrize("name", NUMPY_DTYPES)
 def test_arrays_keep_their_dtype_and_values(name):
     array = np.array([[0, 1, 2], [3, 4, 5]]).astype(name)
@@ -88,6 +105,9 @@ def test_special_values_survive_small_floats():
         ),
         ([300], {"dtype": "int8"}, OverflowError, "300 does not fit int8"),
         ([-1], {"dtype": "uint64"}, OverflowError, "-1 does not fit uint64"),
+        ([1, 2**63], {}, OverflowError, "9223372036854775808 does not fit int64"),
+        ([1.0, "a"], {}, TypeError, "expected numbers in nested lists, got str"),
+        ([[1.0], 2.0], {}, ValueError, "equal"),
         ([1], {"dtype": "float31"}, ValueError, "expected the name of a dtype"),
         ([1], {"dtype": 3}, TypeError, "expected a dtype"),
         ([1], {"device": 3}, TypeError, "expected a device"),
