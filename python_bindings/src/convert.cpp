@@ -4,10 +4,12 @@
 #include <algorithm>
 
 #include "call.hpp"
+#include "element.hpp"
 #include "errors.hpp"
 #include "runtime.hpp"
 #include "tensor_type.hpp"
 #include "types.hpp"
+#include "watched.hpp"
 
 namespace tenon::python {
 namespace {
@@ -101,7 +103,9 @@ Tensor tensor_from_data(PyObject* data, int32_t dtype, tenon_device_id device) {
     Tensor made = from_numbers(data, dtype);
     return made ? convert_tensor(made.get(), dtype, device) : Tensor();
   }
-  Tensor shared = shared_from_array(data);
+  Tensor copied = copy_of_small_buffer(data);
+  if (copied) return convert_tensor(copied.get(), dtype, device);
+  Tensor shared = PyErr_Occurred() ? Tensor() : shared_from_array(data);
   if (shared) return convert_tensor(shared.get(), dtype, device, true);
   if (PyErr_Occurred()) return {};
   Tensor made =
@@ -120,8 +124,24 @@ Tensor as_tensor(PyObject* data, int32_t dtype, tenon_device_id device) {
   return tensor_from_data(data, dtype, device);
 }
 
+// One element as often as `like` has elements.
+static Tensor repeat(tenon_tensor* element, const tenon_tensor* like) {
+  size_t ndim = static_cast<size_t>(like->ndim);
+  if (is_watched(element))
+    return TENON_CALL(expand, value_of(element), value_of(like->shape, ndim));
+  const int64_t strides[TENON_MAX_NDIM] = {};
+  ErrorSink err;
+  tenon_tensor* view;
+  tenon_status status = host->tensor_view(element, element->dtype, like->ndim, like->shape, strides,
+                                          0, &view, err);
+  if (status == TENON_OK) return Tensor::adopt(view);
+  raise(status, err);
+  return {};
+}
+
 bool copy_into(tenon_tensor* destination, tenon_tensor* source) {
   Tensor value = convert_tensor(source, destination->dtype, destination->device);
+  if (value && value->ndim == 0 && destination->ndim > 0) value = repeat(value.get(), destination);
   if (!value) return false;
   bool same_shape = value->ndim == destination->ndim &&
                     std::equal(value->shape, value->shape + value->ndim, destination->shape);
@@ -144,6 +164,11 @@ bool copy_into(tenon_tensor* destination, tenon_tensor* source) {
 bool copy_data_into(tenon_tensor* destination, PyObject* data) {
   if (is_tensor(data)) return copy_into(destination, handle_of(data));
   // Numbers take the destination's dtype at once, so that 300 into int8 is an error, not a wrap.
+  bool number = PyFloat_CheckExact(data) || PyLong_CheckExact(data);
+  if (number && can_write(destination->dtype)) {
+    Tensor source = tensor_of_number(data, destination->dtype);
+    return source && copy_into(destination, source.get());
+  }
   int32_t dtype = is_number_or_list(data) && destination->dtype != TENON_DTYPE_BOOL
                       ? destination->dtype
                       : kAnyDtype;

@@ -24,9 +24,16 @@ Tensor tensor_from_data(PyObject* data, int32_t dtype, tenon_device_id device);
 // `data` itself if it is a tensor, its memory if it is an array, a new tensor otherwise.
 Tensor as_tensor(PyObject* data, int32_t dtype, tenon_device_id device);
 
+// A Python float or int as a 0-d tensor of a dtype that can be written; on the host device.
+Tensor tensor_of_number(PyObject* number, int32_t dtype);
+
 // Nested lists, tuples and ranges of numbers; a lone number gives 0-d. `mixed`: set to true, with
 // an empty result and no error, if arrays or tensors with axes are among the elements.
 Tensor tensor_from_list(PyObject* data, int32_t dtype, bool& mixed);
+
+// A copy of a dense buffer of few bytes. Empty without an error: it is none, or a copy is not that
+// simple.
+Tensor copy_of_small_buffer(PyObject* exporter);
 
 // Zero-copy: the tensor holds the exporter of the buffer alive.
 Tensor tensor_from_buffer(PyObject* exporter);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon.tensor([[1, 2], [3, 4]]): find the shape, find the dtype, fill.
 #include <cstring>
+#include <utility>
 
 #include "argument_parser.hpp"
 #include "call.hpp"
@@ -162,6 +163,11 @@ Tensor make_host_tensor(int32_t dtype, int32_t ndim, const int64_t* shape) {
   if (status == TENON_OK) return Tensor::adopt(tensor);
   raise(status, err);
   return {};
+}
+
+Tensor tensor_of_number(PyObject* number, int32_t dtype) {
+  Tensor tensor = make_host_tensor(dtype, 0, nullptr);
+  return tensor && write_element(tensor->data, dtype, number) ? std::move(tensor) : Tensor();
 }
 
 Tensor tensor_from_list(PyObject* data, int32_t dtype, bool& mixed) {

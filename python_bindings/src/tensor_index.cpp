@@ -80,10 +80,23 @@ bool is_whole_mask(const tenon_tensor* tensor, PyObject* object) {
          std::equal(mask->shape, mask->shape + mask->ndim, tensor->shape);
 }
 
+// Positions along the first axis, as they stand.
+bool is_positions(const tenon_tensor* tensor, PyObject* object) {
+  if (!is_tensor(object)) return false;
+  const tenon_tensor* positions = handle_of(object);
+  return positions->dtype == TENON_DTYPE_I64 && positions->device == tensor->device &&
+         tensor->ndim > 0;
+}
+
 // Out of line, as its frame is large.
 [[gnu::noinline]] PyObject* read_key(tenon_tensor* tensor, PyObject* object) {
   if (is_whole_mask(tensor, object))
     return to_python(TENON_CALL(masked_select, value_of(tensor), value_of(handle_of(object))));
+  if (is_positions(tensor, object)) {
+    tenon_tensor* positions = handle_of(object);
+    return to_python(TENON_CALL(index, value_of(tensor), value_of(&positions, 1),
+                                value_of(int64_t{0})));
+  }
   Key key;
   if (!parse_key(tensor, object, key)) return nullptr;
   Tensor view = apply_basic(tensor, key.basic, is_watched(tensor));
@@ -151,6 +164,8 @@ PyObject* tensor_subscript(PyObject* self, PyObject* object) {
 Tensor value_for(tenon_tensor* tensor, PyObject* object) {
   if (is_tensor(object)) return convert_tensor(handle_of(object), tensor->dtype, tensor->device);
   bool number = PyLong_Check(object) || PyFloat_Check(object);
+  if (number && can_write(tensor->dtype) && tensor->device == host->device_host())
+    return tensor_of_number(object, tensor->dtype);
   Tensor value = as_tensor(object, number ? int32_t{tensor->dtype} : kAnyDtype, TENON_DEVICE_NONE);
   return value ? convert_tensor(value.get(), tensor->dtype, tensor->device) : Tensor();
 }
@@ -182,11 +197,23 @@ int assign_number(tenon_tensor* tensor, PyObject* object, PyObject* value) {
   return 1;
 }
 
+// x[a:b:c] = value, where no layer watches. 1: done, 0: not that simple, -1: Python error set.
+int assign_slice(tenon_tensor* tensor, PyObject* object, tenon_tensor* value) {
+  if (!PySlice_Check(object) || tensor->ndim == 0 || is_watched(tensor) || layers_of(value))
+    return 0;
+  PyObject* view = slice_first(tensor, object);
+  if (!view) return -1;
+  bool written = copy_into(handle_of(view), value);
+  Py_DECREF(view);
+  return written ? 1 : -1;
+}
+
 [[gnu::noinline]] int write_key(tenon_tensor* tensor, PyObject* object, PyObject* value_object) {
-  Key key;
-  if (!parse_key(tensor, object, key)) return -1;
   Tensor value = value_for(tensor, value_object);
   if (!value) return -1;
+  if (int done = assign_slice(tensor, object, value.get())) return done > 0 ? 0 : -1;
+  Key key;
+  if (!parse_key(tensor, object, key)) return -1;
   Tensor view = apply_basic(tensor, key.basic, is_watched(tensor) || layers_of(value.get()));
   if (!view) return -1;
   bool written = key.is_basic() ? copy_into(view.get(), value.get())

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Making tensors, asking them things, converting and copying them."""
 
+import array as c_array
 import copy
 import pickle
 
@@ -74,6 +75,36 @@ def test_arrays_keep_their_dtype_and_values(name):
     assert x.tolist() == array.tolist()
     array[0, 0] = 1
     assert x.tolist()[0][0] == 0  # a copy
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(6.0).reshape(2, 3),
+        np.arange(6.0).reshape(2, 3, order="F"),
+        np.arange(12)[::-2],
+        np.arange(3000.0),  # more than is copied as it is read
+        np.float32(2.5),
+        np.array(7),
+        np.zeros((0, 3), np.int8),
+        np.frombuffer(b"abcd", np.uint8),
+        c_array.array("i", [1, 2]),
+        b"ab",
+    ],
+    ids=lambda array: f"{type(array).__name__}-{np.shape(array)}",
+)
+def test_arrays_are_copied(array):
+    x = tenon.tensor(array)
+    expected = np.frombuffer(array, np.uint8) if isinstance(array, bytes) else np.asarray(array)
+    assert x.dtype == expected.dtype and x.shape == expected.shape
+    assert x.tolist() == expected.tolist()
+    x += 1  # also where the array is read-only
+    assert expected.tolist() != x.tolist() or x.size == 0
+
+
+def test_arrays_of_the_other_byte_order_are_refused():
+    with pytest.raises(ValueError, match="no dtype matches the array's element format >f"):
+        tenon.tensor(np.ones(3, ">f4"))
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e4m3", "float8_e5m2"])
