@@ -302,7 +302,12 @@ CONVOLUTIONS = {
     "depthwise, vectors of channels": ((2, 32, 11, 14), (32, 1, 3, 3), 1, 1, 1, 32),
     "depthwise, vectors of channels, stride": ((2, 35, 18, 29), (35, 1, 3, 3), 2, 1, 1, 35),
     "depthwise, vectors of channels, two filters each": (
-        (1, 33, 12, 27), (66, 1, 3, 5), [2, 1], [1, 2], [1, 2], 33
+        (1, 33, 12, 27),
+        (66, 1, 3, 5),
+        [2, 1],
+        [1, 2],
+        [1, 2],
+        33,
     ),
     "depthwise, vectors of channels, much padding": ((1, 16, 4, 12), (16, 1, 3, 3), 1, 4, 1, 16),
     "pointwise": ((2, 8, 7, 9), (5, 8, 1, 1), 1, 0, 1, 1),

@@ -55,7 +55,9 @@ def test_counts(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize("length", [1, 15, 16, 17, 31, 33, 63, 64, 65, 127, 129, 4096, 4097, 70_001])
+@pytest.mark.parametrize(
+    "length", [1, 15, 16, 17, 31, 33, 63, 64, 65, 127, 129, 4096, 4097, 70_001]
+)
 def test_extremes_meet_every_number(length, dtype):
     rng = np.random.default_rng(5)
     for name in ("max", "min"):

@@ -104,7 +104,7 @@ class Forward {
     }
 #pragma GCC ivdep
     for (int64_t r = 0; r < rows; ++r) {
-      factor[r] = top_[r] == top[r] ? Sum(1) : weight_of(top_[r] - top[r]);
+      factor[r] = top_[r] == top[r] ? Sum(1) : softmax_weight(top_[r] - top[r]);
       top_[r] = top[r];
     }
     for (int64_t r = 0; r < rows; ++r) {

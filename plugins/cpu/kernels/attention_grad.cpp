@@ -169,7 +169,7 @@ class Backward {
     const int64_t whole = rounded_up<kWidth<Sum>>(seen);  // loops without a rest
 #pragma GCC ivdep
     for (int64_t k = 0; k < whole; ++k) {
-      x[k] = weight_of(x[k] - logsumexp);
+      x[k] = softmax_weight(x[k] - logsumexp);
       slope[k] = x[k] * (slope[k] - delta);
     }
     const int64_t end = Blocks::depth_of(keys) * Format::kDepth;

@@ -3,22 +3,11 @@
 #pragma once
 
 #include "gemm_few_rows.hpp"
-#include "vector_math.hpp"
+#include "softmax_weight.hpp"
 
 #include <algorithm>
-#include <limits>
 
 namespace tenon::cpu::TENON_CPU_ISA {
-
-// exp of a score beside the largest, of at most 0 but for rounding. What is no normal number is 0
-// beside the largest weight, which is 1; to compute it takes some processors a hundred times as
-// long.
-template <class Sum>
-TENON_INLINE Sum weight_of(Sum x) {
-  constexpr Sum lowest = sizeof(Sum) == 4 ? -87 : -708;
-  const Sum weight = math::exp(x < lowest ? lowest : x);
-  return x < lowest ? Sum(0) : weight;
-}
 
 // Are weights rounded to pairs of 16 bits before they are multiplied?
 template <class Format>
@@ -51,7 +40,7 @@ Sum largest_score(const Sum* x, int64_t n, Sum scale) {
 template <class Sum>
 Sum weigh_scores(Sum* x, int64_t n, Sum scale, Sum largest) {
 #pragma GCC ivdep
-  for (int64_t j = 0; j < n; ++j) x[j] = weight_of(x[j] * scale - largest);
+  for (int64_t j = 0; j < n; ++j) x[j] = softmax_weight(x[j] * scale - largest);
   const Lanes<Sum> all(kWidth<Sum>);
   typename VectorOf<Sum>::type sum{};
   for (int64_t j = 0; j < n; j += kWidth<Sum>) sum += all.load(x + j);

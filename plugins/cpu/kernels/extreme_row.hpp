@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The largest or least number of a dense row of floats. A register is compared with the best so far, which
-// NaN never takes the lead of; whether there is NaN is asked of two registers at a time, which takes fewer
-// instructions than a choice that hands it on.
+// The largest or least number of a dense row of floats. A register is compared with the best so
+// far, which NaN never takes the lead of; whether there is NaN is asked of two registers at a time,
+// which takes fewer instructions than a choice that hands it on.
 #pragma once
 
 #include "lanes.hpp"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What softmax and its kin weigh a number with.
+// What softmax, attention and their kin weigh a number with.
 #pragma once
 
 #include "vector_math.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// exp(x) of a number beside the largest, which is at most 0 but for rounding. Where that is no normal number
-// it is 0: beside the largest weight, which is 1, it is below every rounding, and to compute with it takes some
-// processors a hundred times as long.
+// exp(x) of a number beside the largest, which is at most 0 but for rounding. Where that is no
+// normal number it is 0: beside the largest weight, which is 1, it is below every rounding, and to
+// compute with it takes some processors a hundred times as long.
 template <class T>
 TENON_INLINE T softmax_weight(T x) {
   constexpr T limit = math::kExpPlain<T>;
