@@ -49,6 +49,12 @@ class Forward {
 
   // Rows [begin, end) of an item.
   void run(const Item<Format>& item, int64_t begin, int64_t end) {
+    if constexpr (kMayReadInPlace) {
+      if (size_.rows <= kFewRows && item.query.column == 1 && item.key.column == 1 &&
+          item.value.column == 1) {
+        return run_few_rows(item);
+      }
+    }
     [[maybe_unused]] const ProcessorState<Format> state;
     const int64_t keys = size_.keys_until(end);
     Blocks::pack_transposed(item.key, size_.features, keys, keys_);
@@ -58,12 +64,58 @@ class Forward {
 
  private:
   static constexpr int64_t kScoresRow = kKeys + kWidth<Sum>;
+  // So few rows cost less than laying out keys and values for them. Weights have to be elements of
+  // the format.
+  static constexpr int64_t kFewRows = 4;
+  static constexpr bool kMayReadInPlace = std::is_same_v<Source, Sum> || rounds_weights<Format>;
 
   void run_rows(const Item<Format>& item, int64_t i, int64_t rows) {
     const int64_t query_row = Blocks::left_row(size_.features);
     const Matrix<Source> query = {item.query.data + i * item.query.row, item.query.row,
                                   item.query.column};
     Blocks::pack_left(query, rows, size_.features, query_, query_row);
+    run_blocks(
+        item, i, rows,
+        [&](int64_t j, int64_t columns, Sight sight) {
+          multiply_scores<Format>(rows, columns, Blocks::depth_of(size_.features),
+                                  {query_, query_row, 1}, keys_from(j), {scores_, kScoresRow},
+                                  sight);
+        },
+        [&](int64_t j, int64_t columns, Sight sight) {
+          const Right<Format> values = {
+              values_ + j / Format::kDepth * Blocks::right_row(size_.values),
+              Blocks::right_row(size_.values), Blocks::kColumns};
+          multiply_seen<Format>(rows, size_.values, columns, weights(), values,
+                                {sums_, size_.values}, sight);
+        });
+  }
+
+  // All rows of an item, with keys and values read once and where they lie.
+  void run_few_rows(const Item<Format>& item) {
+    const int64_t rows = size_.rows;
+    run_blocks(
+        item, 0, rows,
+        [&](int64_t j, int64_t columns, Sight sight) {
+          const Matrix<Source> keys = {item.key.data + j * item.key.row, 1, item.key.row};
+          multiply_dots<Format>(rows, sight.columns_of_row(rows - 1, columns), size_.features,
+                                item.query, keys, scores_, kScoresRow, false);
+        },
+        [&](int64_t j, int64_t columns, Sight sight) {
+          const Matrix<Source> values = {item.value.data + j * item.value.row, item.value.row, 1};
+          multiply_streams<Format>(rows, size_.values, sight.columns_of_row(rows - 1, columns),
+                                   weights_in_place(), values, sums_, size_.values, true);
+        });
+  }
+  Matrix<Source> weights_in_place() const {
+    const auto left = weights();
+    return {reinterpret_cast<const Source*>(left.data), left.row * Format::kDepth, 1};
+  }
+
+  // Rows [i, i + rows) against all keys that they see, some at a time. multiply_keys(j, columns,
+  // sight) gives the scores of keys [j, j + columns), multiply_values adds up values by weights.
+  template <class Keys, class Values>
+  void run_blocks(const Item<Format>& item, int64_t i, int64_t rows, Keys&& multiply_keys,
+                  Values&& multiply_values) {
     std::fill_n(sums_, rows * size_.values, Sum(0));
     std::fill_n(top_, rows, kNothing);
     std::fill_n(sum_, rows, Sum(0));
@@ -71,13 +123,9 @@ class Forward {
     for (int64_t j = 0; j < keys; j += kKeys) {
       const int64_t columns = std::min(kKeys, keys - j);
       const Sight sight = {size_.causal ? i - j : Sight::kAll};
-      multiply_scores<Format>(rows, columns, Blocks::depth_of(size_.features),
-                              {query_, query_row, 1}, keys_from(j), {scores_, kScoresRow}, sight);
+      multiply_keys(j, columns, sight);
       weigh_rows(rows, columns, mask_at(item.mask, i, j), sight);
-      const Right<Format> values = {values_ + j / Format::kDepth * Blocks::right_row(size_.values),
-                                    Blocks::right_row(size_.values), Blocks::kColumns};
-      multiply_seen<Format>(rows, size_.values, columns, weights(), values, {sums_, size_.values},
-                            sight);
+      multiply_values(j, columns, sight);
     }
     finish_rows(item, i, rows);
   }
