@@ -129,13 +129,13 @@ bool writes_directly(const Plan& plan, uint32_t traits, uint32_t index, const te
   return !clashes_with_inputs(plan, out);
 }
 
-// A new result lies row by row, unless the inputs of its shape lie densely in one other order of
-// the axes: then it lies as they do, and the call is one loop along memory. For kernels that write
-// any strides.
-void keep_layout(const Plan& plan, uint32_t traits, tenon_tensor& result) {
-  if (!(plan.op.def.flags & (TENON_OP_ELEMENTWISE | TENON_OP_CONVERT)) ||
-      !(traits & TENON_KERNEL_STRIDED_OUT))
-    return;
+// The input whose order of axes a new result takes: of an elementwise operator one of those that
+// have the result's shape, if these agree; else the first argument.
+const tenon_tensor* layout_of(const Plan& plan, const tenon_tensor& result) {
+  if (!(plan.op.def.flags & (TENON_OP_ELEMENTWISE | TENON_OP_CONVERT))) {
+    const tenon_tensor* first = plan.op.def.nparams > 0 ? as_tensor(plan.values[0]) : nullptr;
+    return first && first->ndim == result.ndim ? first : nullptr;
+  }
   const tenon_tensor* first = nullptr;
   bool alike = true;
   visit_tensors(plan.values, plan.op.def.nparams, [&](const tenon_tensor& input) {
@@ -143,11 +143,43 @@ void keep_layout(const Plan& plan, uint32_t traits, tenon_tensor& result) {
     if (!first) first = &input;
     alike &= std::equal(input.strides, input.strides + input.ndim, first->strides);
   });
-  if (!first || !alike || first->flags & TENON_TENSOR_CONTIGUOUS || may_overlap_itself(*first))
+  return alike ? first : nullptr;
+}
+
+// Strides of a dense tensor whose axes have the order that they have in `other`, outermost first.
+void strides_in_order_of(const tenon_tensor& other, const int64_t* shape, int64_t* strides) {
+  int32_t order[TENON_MAX_NDIM];
+  for (int32_t axis = 0; axis < other.ndim; ++axis) {
+    int32_t at = axis;
+    for (; at > 0 && other.strides[order[at - 1]] < other.strides[axis]; --at)
+      order[at] = order[at - 1];
+    order[at] = axis;
+  }
+  int64_t step = 1;
+  for (int32_t at = other.ndim - 1; at >= 0; --at) {
+    strides[order[at]] = step;
+    step *= shape[order[at]];
+  }
+}
+
+// A new result lies row by row, unless the input that it follows lies densely in another order of
+// the axes: then it has that order, and the call runs along memory. For kernels that write any
+// strides.
+void keep_layout(const Plan& plan, uint32_t traits, tenon_tensor& result) {
+  if (plan.op.def.flags & (TENON_OP_MATERIALIZE | TENON_OP_STRIDED) ||
+      !(traits & TENON_KERNEL_STRIDED_OUT) || result.numel == 0)
     return;
+  const tenon_tensor* first = layout_of(plan, result);
+  if (!first || first->flags & TENON_TENSOR_CONTIGUOUS || may_overlap_itself(*first)) return;
   Extent extent = extent_of(first->ndim, first->shape, first->strides);
   if (extent.low != 0 || extent.high + 1 != first->numel) return;
-  std::copy_n(first->strides, first->ndim, result.strides);
+  int64_t strides[TENON_MAX_NDIM];
+  strides_in_order_of(*first, result.shape, strides);
+  bool is_rows = true;
+  for (int32_t axis = 0; axis < result.ndim; ++axis)
+    is_rows &= result.shape[axis] == 1 || strides[axis] == result.strides[axis];
+  if (is_rows) return;
+  std::copy_n(strides, result.ndim, result.strides);
   result.flags &= ~uint16_t{TENON_TENSOR_CONTIGUOUS};
 }
 

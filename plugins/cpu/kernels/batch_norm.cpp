@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // batch_norm over [N, C, ...]: a task is one channel, or, where channels are innermost, a block of them.
+#include "channels_last.hpp"
 #include "kernel.hpp"
 #include "moments.hpp"
 
@@ -16,6 +17,7 @@ struct Channels {
   int64_t batch, count, size;  // x is [batch, count, size]
   explicit Channels(const tenon_tensor* x) : batch(x->shape[0]), count(x->shape[1]), size(1) {
     for (int i = 2; i < x->ndim; ++i) size *= x->shape[i];
+    if (is_channels_last(*x)) batch *= size, size = 1;
   }
   int64_t numel() const { return batch * size; }  // of one channel
 };
@@ -35,7 +37,9 @@ void for_channels(const Channels& channels, int64_t work, Planes planes, Columns
     });
     return;
   }
-  const int64_t together = columns_together(channels.count, kColumns);
+  const int64_t share = (channels.count + host->thread_count() - 1) / host->thread_count();
+  const int64_t together = channels.count < 128 ? std::max<int64_t>((share + 15) / 16 * 16, 16)
+                                                : columns_together(channels.count, kColumns);
   const int64_t blocks = (channels.count + together - 1) / together;
   parallel(blocks, channels.batch * together * work, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -47,6 +51,9 @@ void for_channels(const Channels& channels, int64_t work, Planes planes, Columns
 tenon_status batch_norm(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* weight,
                         const tenon_tensor* bias, double eps, tenon_tensor* out, tenon_tensor* mean,
                         tenon_tensor* var, tenon_err* err) {
+  if (is_channels_last(*x) && !takes_results_last(*out)) {
+    return run_channels_last(batch_norm, ctx, err, x, weight, bias, eps, out, mean, var);
+  }
   if (is_reduced_float(x->dtype)) {
     return run_as_float32(batch_norm, ctx, err, x, weight, bias, eps, out, mean, var);
   }
@@ -99,6 +106,10 @@ tenon_status batch_norm_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const
                              const tenon_tensor* weight, const tenon_tensor* mean,
                              const tenon_tensor* var, double eps, tenon_tensor* dx,
                              tenon_tensor* dweight, tenon_tensor* dbias, tenon_err* err) {
+  if (is_channels_last(*x) && !takes_results_last(*dx)) {
+    return run_channels_last(batch_norm_grad, ctx, err, grad_out, x, weight, mean, var, eps, dx,
+                             dweight, dbias);
+  }
   if (is_reduced_float(x->dtype)) {
     return run_as_float32(batch_norm_grad, ctx, err, grad_out, x, weight, mean, var, eps, dx,
                           dweight, dbias);
@@ -172,25 +183,43 @@ tenon_status batch_norm_inference(tenon_ctx* ctx, const tenon_tensor* x, const t
                                   const tenon_tensor* var, const tenon_tensor* weight,
                                   const tenon_tensor* bias, double eps, tenon_tensor* out,
                                   tenon_err* err) {
+  if (is_channels_last(*x) && !takes_results_last(*out)) {
+    return run_channels_last(batch_norm_inference, ctx, err, x, mean, var, weight, bias, eps, out);
+  }
   if (is_reduced_float(x->dtype)) {
     return run_as_float32(batch_norm_inference, ctx, err, x, mean, var, weight, bias, eps, out);
   }
   const Channels channels(x);
   const auto run = [&]<class T>(Type<T>) {
-    parallel(channels.batch * channels.count, 2 * channels.size, [&](int64_t begin, int64_t end) {
+    const int64_t count = channels.count, size = channels.size;
+    void* memory = nullptr;
+    const auto bytes = static_cast<uint64_t>(2 * count) * sizeof(T);
+    if (const tenon_status status = host->scratch(ctx, bytes, &memory, err); status != TENON_OK) {
+      return status;
+    }
+    T *scale = static_cast<T*>(memory), *shift = scale + count;
+    for (int64_t c = 0; c < count; ++c) {
+      scale[c] = value_or<T>(weight, c, 1) / std::sqrt(data_of<T>(var)[c] + static_cast<T>(eps));
+      shift[c] = value_or<T>(bias, c, 0) - data_of<T>(mean)[c] * scale[c];
+    }
+    // A plane at a time, or a row of all channels.
+    const int64_t row = size == 1 ? count : size;
+    parallel(channels.batch * count * size / row, 2 * row, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t c = i % channels.count;
-        const T scale =
-            value_or<T>(weight, c, 1) / std::sqrt(data_of<T>(var)[c] + static_cast<T>(eps));
-        const T shift = value_or<T>(bias, c, 0) - data_of<T>(mean)[c] * scale;
-        const T* from = data_of<T>(x) + i * channels.size;
-        T* to = data_of<T>(out) + i * channels.size;
-        for (int64_t j = 0; j < channels.size; ++j) to[j] = from[j] * scale + shift;
+        const T* from = data_of<T>(x) + i * row;
+        T* to = data_of<T>(out) + i * row;
+        if (size == 1) {
+          for (int64_t c = 0; c < count; ++c) to[c] = from[c] * scale[c] + shift[c];
+          continue;
+        }
+        const T factor = scale[i % count], offset = shift[i % count];
+        for (int64_t j = 0; j < size; ++j) to[j] = from[j] * factor + offset;
       }
     });
+    return tenon_status{TENON_OK};
   };
-  x->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
-  return TENON_OK;
+  if (channels.batch * channels.count * channels.size == 0) return TENON_OK;
+  return x->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
 }
 TENON_BOX_batch_norm_inference(batch_norm_inference_boxed, batch_norm_inference)
 
@@ -209,11 +238,38 @@ int32_t inference_fits(const tenon_value* args, uint32_t) {
   return 1;
 }
 
+// Images whose channels lie side by side are read as they are, if all of them do and the rest is in
+// rows.
+bool all_in_place(const tenon_value* args, int images, int count) {
+  for (int i = 0; i < count; ++i) {
+    if (args[i].tag != TENON_VALUE_TENSOR) continue;
+    const auto* each = static_cast<const tenon_tensor*>(args[i].v.p);
+    if (i < images ? !is_channels_last(*each) : !(each->flags & TENON_TENSOR_CONTIGUOUS)) {
+      return false;
+    }
+  }
+  return true;
+}
+int32_t takes_channels_last(const tenon_value* args, uint32_t) { return all_in_place(args, 1, 3); }
+int32_t grad_takes_channels_last(const tenon_value* args, uint32_t) {
+  return all_in_place(args, 2, 5);
+}
+int32_t inference_takes_channels_last(const tenon_value* args, uint32_t n) {
+  return inference_fits(args, n) && all_in_place(args, 1, 5);
+}
+
 const tenon_kernel_def kKernels[] = {
     TENON_KERNEL_batch_norm(batch_norm, nullptr, kFloats, 0, 0),
     TENON_KERNEL_batch_norm_grad(batch_norm_grad, nullptr, kFloats, 0, 0),
     with_can_run(TENON_KERNEL_batch_norm_inference(batch_norm_inference, nullptr, kFloats, 0, 0),
-                 inference_fits)};
+                 inference_fits),
+    with_can_run(TENON_KERNEL_batch_norm(batch_norm, nullptr, kFloats, kAnyStrides, 1),
+                 takes_channels_last),
+    with_can_run(TENON_KERNEL_batch_norm_grad(batch_norm_grad, nullptr, kFloats, kAnyStrides, 1),
+                 grad_takes_channels_last),
+    with_can_run(
+        TENON_KERNEL_batch_norm_inference(batch_norm_inference, nullptr, kFloats, kAnyStrides, 1),
+        inference_takes_channels_last)};
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A vector's worth of an image's channels, side by side for each pixel: read from images that hold
-// their channels apart or side by side, in any float dtype, and written to planes.
+// their channels apart or side by side, in any float dtype, and written to such.
 #pragma once
 
 #include "reduced_float.hpp"
@@ -162,6 +162,12 @@ struct Images {
   int64_t image, channel, pixel;
 };
 
+// Dense images of `channels` channels, in the dtype of others and lying as they do.
+inline Images images_like(const Images& x, const void* data, int64_t channels, int64_t pixels) {
+  const bool planes = x.pixel == 1;
+  return {data, x.dtype, channels * pixels, planes ? pixels : 1, planes ? 1 : channels};
+}
+
 // Blocks of channels as T, converted on the way.
 template <class T>
 class ChannelReader {
@@ -239,31 +245,47 @@ class ChannelReader {
   Images images_;
 };
 
-// Results from blocks of channels, to dense planes in their dtype.
+// Results from blocks of channels, to images in their dtype.
 template <class T>
 class ChannelWriter {
  public:
-  ChannelWriter(void* data, int dtype, int64_t pixels)
-      : data_(static_cast<char*>(data)), dtype_(dtype), pixels_(pixels) {}
+  ChannelWriter(void* data, const Images& layout)
+      : data_(static_cast<char*>(data)), size_(kDtypeSize[layout.dtype]), layout_(layout) {}
 
-  int64_t buffer(int64_t pixels) const { return is_reduced_float(dtype_) ? kWidth<T> * pixels : 0; }
-  // Asks for one of the lines that write() will fill, of which there are as many as vectors.
-  void ask(int64_t plane, int64_t planes_apart, int64_t first, int64_t vector) const {
-    constexpr int64_t width = kWidth<T>;
-    const int64_t at = (plane + vector % width * planes_apart) * pixels_ + first;
-    __builtin_prefetch(data_ + (at + vector / width * width) * kDtypeSize[dtype_], 1);
+  // Elements that write() needs for itself.
+  int64_t buffer(int64_t pixels) const {
+    return is_reduced_float(layout_.dtype) && layout_.pixel == 1 ? kWidth<T> * pixels : 0;
   }
-  // Pixels [first, first + pixels) of the planes plane, plane + planes_apart, ...
-  void write(const T* from, int64_t channels, int64_t plane, int64_t planes_apart, int64_t first,
-             int64_t pixels, T* buffer) const {
-    char* to = data_ + (plane * pixels_ + first) * kDtypeSize[dtype_];
-    const int64_t step = planes_apart * pixels_;
+  // Are pixels vectors of T? Those of an image, channels side by side, from a pixel on.
+  bool in_place() const { return !is_reduced_float(layout_.dtype) && layout_.pixel != 1; }
+  int64_t pixel() const { return layout_.pixel; }
+  T* at(int64_t image, int64_t channel, int64_t pixel) const {
+    return reinterpret_cast<T*>(place(image, channel, pixel));
+  }
+
+  // Asks for one of the lines that write() will fill in planes, of which there are as many as
+  // vectors.
+  void ask(int64_t image, int64_t channel, int64_t apart, int64_t first, int64_t vector) const {
+    constexpr int64_t width = kWidth<T>;
+    __builtin_prefetch(
+        place(image, channel + vector % width * apart, first + vector / width * width), 1);
+  }
+  // Pixels [first, first + pixels) of the channels channel, channel + apart, ...
+  void write(const T* from, int64_t channels, int64_t image, int64_t channel, int64_t apart,
+             int64_t first, int64_t pixels, T* buffer) const {
+    char* to = place(image, channel, first);
+    const int64_t step = apart * layout_.channel;
+    if (layout_.pixel != 1) {
+      for (int64_t i = 0; i < pixels; ++i, from += kWidth<T>, to += layout_.pixel * size_) {
+        write_pixel(from, channels, step, to);
+      }
+      return;
+    }
     if constexpr (std::is_same_v<T, float>) {
-      if (is_reduced_float(dtype_)) {
+      if (is_reduced_float(layout_.dtype)) {
         scatter_channels(from, channels, pixels, buffer, pixels);
-        const int64_t size = kDtypeSize[dtype_];
         for (int64_t c = 0; c < channels; ++c) {
-          narrow(dtype_, buffer + c * pixels, to + c * step * size, size, pixels);
+          narrow(layout_.dtype, buffer + c * pixels, to + c * step * size_, size_, pixels);
         }
         return;
       }
@@ -272,9 +294,28 @@ class ChannelWriter {
   }
 
  private:
+  char* place(int64_t image, int64_t channel, int64_t pixel) const {
+    return data_ +
+           (image * layout_.image + channel * layout_.channel + pixel * layout_.pixel) * size_;
+  }
+  void write_pixel(const T* from, int64_t channels, int64_t step, char* to) const {
+    if constexpr (std::is_same_v<T, float>) {
+      if (is_reduced_float(layout_.dtype)) {
+        return narrow(layout_.dtype, from, to, step * size_, channels);
+      }
+    }
+    T* pixel = reinterpret_cast<T*>(to);
+    if (step == 1 && channels == kWidth<T>) {
+      *reinterpret_cast<typename VectorOf<T>::unaligned*>(pixel) =
+          *reinterpret_cast<const typename VectorOf<T>::type*>(from);
+    } else {
+      for (int64_t c = 0; c < channels; ++c) pixel[c * step] = from[c];
+    }
+  }
+
   char* data_;
-  int dtype_;
-  int64_t pixels_;
+  int64_t size_;
+  Images layout_;
 };
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv2d and its gradients.
+#include "channels_last.hpp"
 #include "conv_blocks_grad.hpp"
 #include "conv_depthwise_grad.hpp"
 #include "conv_direct_grad.hpp"
@@ -103,7 +104,9 @@ int32_t grad_takes_channels_last(const tenon_value* args, uint32_t) {
   return (groups > 1 && is_channels_last(args[0], groups) &&
           std::all_of(stride, stride + args[3].aux, [](int64_t step) { return step == 1; })) ||
          is_pointwise(weight->shape, grad->dtype, grad->shape[2] * grad->shape[3], args) ||
-         reads_channels_last(weight->shape, grad->dtype, args, true, false) ||
+         (reads_channels_last(weight->shape, grad->dtype, args, true, false) &&
+          has_turned_phases(shapes_of(static_cast<const int64_t*>(args[2].v.p), weight->shape,
+                                      grad->shape, args))) ||
          (grad->dtype == TENON_DTYPE_BF16 &&
           suits_turned_tiles(shapes_of(static_cast<const int64_t*>(args[2].v.p), weight->shape,
                                        grad->shape, args)));
@@ -112,12 +115,12 @@ int32_t weight_grad_takes_channels_last(const tenon_value* args, uint32_t) {
   const int64_t groups = args[6].v.i;
   const auto* grad = static_cast<const tenon_tensor*>(args[0].v.p);
   const auto* x = static_cast<const tenon_tensor*>(args[1].v.p);
-  if (is_channels_last(args[0]) && is_channels_last(args[1]) &&
-      is_pointwise(static_cast<const int64_t*>(args[2].v.p), x->dtype,
-                   grad->shape[2] * grad->shape[3], args)) {
+  const auto* weight = static_cast<const int64_t*>(args[2].v.p);
+  const bool depthwise = groups > 1 && weight[1] == 1;
+  if (is_channels_last(args[0]) && is_channels_last(args[1]) && !depthwise &&
+      is_pointwise(weight, x->dtype, grad->shape[2] * grad->shape[3], args)) {
     return true;
   }
-  const auto* weight = static_cast<const int64_t*>(args[2].v.p);
   const auto readable = [](const tenon_value& value) {
     return is_channels_last(value) || is_dense(value);
   };
@@ -213,6 +216,10 @@ tenon_status conv2d(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* w
                     const int64_t* padding, uint64_t padding_count, const int64_t* dilation,
                     uint64_t dilation_count, int64_t groups, tenon_tensor* out, tenon_err* err) {
   if (out->numel == 0) return TENON_OK;
+  if (is_channels_last(*x) && !takes_results_last(*out)) {
+    return run_channels_last(conv2d, ctx, err, x, weight, bias, stride, stride_count, padding,
+                             padding_count, dilation, dilation_count, groups, out);
+  }
   const ConvShapes s = shapes_of(x->shape, weight->shape, out->shape, stride, stride_count, padding,
                                  padding_count, dilation, dilation_count, groups);
   if (s.is_depthwise()) {
@@ -234,7 +241,7 @@ tenon_status conv2d(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* w
   if (is_reduced_float(x->dtype)) {
 #ifdef __AVX512F__
     if (x->dtype == TENON_DTYPE_BF16 && suits_tiles(s)) {
-      return run_conv_tiles(ctx, s, images_of(x), data_of<BFloat16>(weight), false,
+      return run_conv_tiles(ctx, ConvPhases(s), images_of(x), data_of<BFloat16>(weight), false,
                             bias ? data_of<BFloat16>(bias) : nullptr, data_of<BFloat16>(out), err);
     }
     if (x->dtype == TENON_DTYPE_BF16 && suits_bfloat16(s)) {
@@ -261,6 +268,11 @@ TENON_BOX_conv2d(conv2d_boxed, conv2d)
                       const int64_t* dilation, uint64_t dilation_count, int64_t groups,
                       tenon_tensor* out, tenon_err* err) {
   if (out->numel == 0) return TENON_OK;
+  if (is_channels_last(*grad_out) && !takes_results_last(*out)) {
+    return run_channels_last(conv2d_input_grad, ctx, err, grad_out, weight, input_shape,
+                             input_shape_count, stride, stride_count, padding, padding_count,
+                             dilation, dilation_count, groups, out);
+  }
   const ConvShapes s = shapes_of(out->shape, weight->shape, grad_out->shape, stride, stride_count,
                                  padding, padding_count, dilation, dilation_count, groups);
   if (s.is_depthwise() && s.group_filters() == 1 && s.stride[0] == 1 && s.stride[1] == 1) {
@@ -283,7 +295,7 @@ TENON_BOX_conv2d(conv2d_boxed, conv2d)
   if (is_reduced_float(weight->dtype)) {
 #ifdef __AVX512F__
     if (weight->dtype == TENON_DTYPE_BF16 && suits_turned_tiles(s)) {
-      return run_conv_tiles(ctx, whole_turned(s), images_of(grad_out), data_of<BFloat16>(weight),
+      return run_conv_tiles(ctx, turned_phases(s), images_of(grad_out), data_of<BFloat16>(weight),
                             true, nullptr, data_of<BFloat16>(out), err);
     }
     const bool enough = s.group_channels() >= 16 && s.group_filters() * s.taps() >= 16;
@@ -369,10 +381,10 @@ TENON_BOX_conv2d_weight_grad(conv2d_weight_grad_boxed, conv2d_weight_grad)
         TENON_KERNEL_conv2d(conv2d, nullptr, kFloats, 0, 0),
         TENON_KERNEL_conv2d_input_grad(conv2d_input_grad, nullptr, kFloats, 0, 0),
         TENON_KERNEL_conv2d_weight_grad(conv2d_weight_grad, nullptr, kFloats, 0, 0),
-        with_can_run(TENON_KERNEL_conv2d(conv2d, nullptr, kFloats, TENON_KERNEL_STRIDED, 1),
+        with_can_run(TENON_KERNEL_conv2d(conv2d, nullptr, kFloats, kAnyStrides, 1),
                      takes_channels_last),
         with_can_run(TENON_KERNEL_conv2d_input_grad(conv2d_input_grad, nullptr, kFloats,
-                                                    TENON_KERNEL_STRIDED, 1),
+                                                    kAnyStrides, 1),
                      grad_takes_channels_last),
         with_can_run(TENON_KERNEL_conv2d_weight_grad(conv2d_weight_grad, nullptr, kFloats,
                                                      TENON_KERNEL_STRIDED, 1),

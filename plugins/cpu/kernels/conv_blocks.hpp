@@ -266,38 +266,68 @@ inline bool suits_blocks(const ConvShapes& s) {
   return !s.is_depthwise() && s.group_filters() >= 16 && s.depth() >= 16;
 }
 
-// out[image, group] = weight[group] * x[image, group], for dense results.
+// Pixels of results whose filters are vectors, `left` of them, to images that hold them side by
+// side.
 template <class T>
-tenon_status run_blocks(tenon_ctx* ctx, const ConvShapes& s, const Images& x, const T* weight,
+void put_pixels(const T* from, int64_t pixels, int64_t left, T* to, int64_t pixel) {
+  for (int64_t i = 0; i < pixels; ++i) copy_every(from + i * kWidth<T>, 1, to + i * pixel, left);
+}
+
+// out[image, group] = weight[group] * x[image, group], lying as x does. The weights of each phase
+// begin where all those before it end: [group][filter][channel][tap].
+template <class T>
+tenon_status run_blocks(tenon_ctx* ctx, const ConvPhases& phases, const Images& x, const T* weight,
                         const T* bias, T* out, tenon_err* err) {
   constexpr int64_t width = kWidth<T>;
-  const BlockParts<T> parts(s, 2 * host->thread_count() / s.groups, BlockParts<T>::kFilters);
-  const int64_t filters = s.group_filters(), depth = s.depth();
-  const FilterBlocks<T> blocks{filters, depth + 1};
-  const int64_t count = parts.stretches(s);
+  const ConvShapes& s = phases.frame;
+  const int64_t turns = phases.turns(), down = phases.step[0], across = phases.step[1];
+  const BlockParts<T> parts(s, 2 * host->thread_count() / s.groups, BlockParts<T>::kFilters * turns);
+  const int64_t filters = s.group_filters();
+  const Images results = images_like(x, out, s.filters, phases.height * phases.width);
+  struct Own {  // of a phase
+    FilterBlocks<T> blocks;
+    T* packed;
+    Stretches taps;
+  };
+  Own own_of[ConvPhases::kMost];
+  int64_t weights = 0, stretches = 0, depth = 0;
+  for (int64_t p = 0; p < phases.count; ++p) {
+    const ConvShapes& of = phases.parts[p].s;
+    const int64_t count = of.taps() > 0 ? parts.stretches(of) : 0;
+    own_of[p] = {{filters, of.depth() + 1}, nullptr, {nullptr, count, 0}};
+    if (count > 0) own_of[p].taps.length = of.depth() / count;
+    weights += s.groups * own_of[p].blocks.elements(), stretches += count, depth += of.depth();
+  }
   void* memory = nullptr;
-  const int64_t weights = s.groups * blocks.elements();
-  const tenon_status status = host->scratch(
-      ctx,
-      static_cast<uint64_t>(weights) * sizeof(T) + static_cast<uint64_t>(count) * sizeof(int64_t),
-      &memory, err);
+  const tenon_status status = host->scratch(ctx,
+                                            static_cast<uint64_t>(weights) * sizeof(T) +
+                                                static_cast<uint64_t>(stretches) * sizeof(int64_t),
+                                            &memory, err);
   if (status != TENON_OK) return status;
   T* packed = static_cast<T*>(memory);
   auto* offsets = reinterpret_cast<int64_t*>(packed + weights);
-  for (int64_t i = 0; i < count; ++i) offsets[i] = parts.stretch(s, i);
-  parallel(s.groups * blocks.count(), 4 * depth, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t g = i / blocks.count(), block = i % blocks.count();
-      pack_weight(s, blocks, block, weight + g * filters * depth,
-                  bias ? bias + g * filters : nullptr,
-                  packed + g * blocks.elements() + blocks.at(block));
+  for (int64_t p = 0; p < phases.count; ++p) {
+    const ConvPhases::Part& part = phases.parts[p];
+    const FilterBlocks<T>& blocks = own_of[p].blocks;
+    own_of[p].packed = packed, own_of[p].taps.offsets = offsets;
+    for (int64_t i = 0; i < own_of[p].taps.count; ++i) {
+      *offsets++ = parts.stretch(part.s, i) + part.shift[0] * parts.row + part.shift[1] * parts.pixel;
     }
-  });
-  const Stretches taps{offsets, count, depth / count};
-  const int64_t results = parts.results(s), pixels = (parts.elements() + 15) / 16 * 16;
+    const T* from = weight + part.taps_before * s.groups * s.group_channels() * filters;
+    parallel(s.groups * blocks.count(), 4 * part.s.depth(), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t g = i / blocks.count(), block = i % blocks.count();
+        pack_weight(part.s, blocks, block, from + g * filters * part.s.depth(),
+                    bias ? bias + g * filters : nullptr,
+                    packed + g * blocks.elements() + blocks.at(block));
+      }
+    });
+    packed += s.groups * blocks.elements();
+  }
+  const int64_t pixels = (parts.elements() + 15) / 16 * 16;
   return parallel_with_memory(
-      ctx, parts.count * s.groups, results * filters * depth / width,
-      (pixels + results * parts.kFilters) * static_cast<int64_t>(sizeof(T)), err,
+      ctx, parts.count * s.groups, parts.results(s) * filters * depth / width,
+      (pixels + parts.results(s) * turns * parts.kFilters) * static_cast<int64_t>(sizeof(T)), err,
       [&](int64_t item, void* own) {
         const auto part = parts.at(s, item / s.groups);
         const int64_t g = item % s.groups;
@@ -307,27 +337,50 @@ tenon_status run_blocks(tenon_ctx* ctx, const ConvShapes& s, const Images& x, co
             fill_row(s, parts, part, x, g, n, y, image);
           }
         }
-        const int64_t rows = part.images * part.rows, plane = rows * s.columns * width;
-        for (int64_t block = 0; block < blocks.count(); ++block) {
-          const int64_t vectors = blocks.vectors(block);
-          const T* b = packed + g * blocks.elements() + blocks.at(block);
-          const BlockSums<const T> start{b + depth * vectors * width, 0, width};
-          for (int64_t i = 0; i < rows; ++i) {
-            const T* from =
-                image + i / part.rows * parts.image + i % part.rows * s.stride[0] * parts.row;
-            for_tiles(s.columns, [&](int64_t j, int64_t n) {
-              choose_block_tile<T>(n, vectors)(taps, from + j * s.stride[1] * parts.pixel,
-                                               s.stride[1] * parts.pixel, 1, b, start,
-                                               {sums + (i * s.columns + j) * width, width, plane});
-            });
+        const int64_t top = part.top * down;
+        const int64_t rows = std::min(part.rows * down, phases.height - top);
+        const int64_t some = rows * phases.width, plane = part.images * some * width;
+        const int64_t blocks = own_of[0].blocks.count();
+        for (int64_t block = 0; block < blocks; ++block) {
+          const int64_t vectors = own_of[0].blocks.vectors(block), filter = block * parts.kFilters;
+          // Whole vectors of filters, side by side, go where they belong.
+          const bool direct = x.pixel != 1 && filters - filter >= vectors * width;
+          const auto result = [&](int64_t n, int64_t y) {
+            return out + (part.first + n) * results.image +
+                   (g * filters + filter) * results.channel +
+                   (top + y) * phases.width * results.pixel;
+          };
+          const int64_t pixel = direct ? results.pixel : width;
+          for (int64_t p = 0; p < phases.count; ++p) {
+            const ConvPhases::Part& phase = phases.parts[p];
+            const Own& of = own_of[p];
+            const T* b = of.packed + g * of.blocks.elements() + of.blocks.at(block);
+            const BlockSums<const T> start{b + phase.s.depth() * vectors * width, 0, width};
+            const int64_t of_image = std::min(part.rows, phase.s.rows - part.top);
+            for (int64_t i = 0; i < part.images * of_image; ++i) {
+              const int64_t n = i / of_image, y = i % of_image;
+              const T* from = image + n * parts.image + y * s.stride[0] * parts.row;
+              const int64_t row = phase.first[0] + y * down;
+              T* to = direct ? result(n, row) : sums + (n * some + row * phases.width) * width;
+              to += phase.first[1] * pixel;
+              for_tiles(phase.s.columns, [&](int64_t j, int64_t count) {
+                choose_block_tile<T>(count, vectors)(
+                    of.taps, from + j * s.stride[1] * parts.pixel, s.stride[1] * parts.pixel, 1, b,
+                    start, {to + j * across * pixel, across * pixel, direct ? width : plane});
+              });
+            }
           }
+          if (direct) continue;
           for (int64_t v = 0; v < vectors; ++v) {
-            const int64_t first = block * parts.kFilters + v * width;
+            const int64_t left = std::min(width, filters - filter - v * width);
             for (int64_t n = 0; n < part.images; ++n) {
-              const int64_t at = ((part.first + n) * s.groups + g) * filters + first;
-              scatter_channels(sums + v * plane + n * part.rows * s.columns * width,
-                               std::min(width, filters - first), part.rows * s.columns,
-                               out + at * s.results() + part.top * s.columns, s.results());
+              const T* from = sums + v * plane + n * some * width;
+              T* to = result(n, 0) + v * width * results.channel;
+              if (x.pixel == 1) {
+                scatter_channels(from, left, some, to, results.channel);
+              } else {
+                put_pixels(from, some, left, to, results.pixel);
+              }
             }
           }
         }

@@ -70,7 +70,7 @@ void read_band(const ConvShapes& s, const Bands<T>& bands, const ChannelReader<T
 // W results side by side: the sums of all taps.
 template <class T, int W>
 void depthwise_tile(int64_t taps, const int64_t* offsets, const T* x, int64_t step, const T* weight,
-                    const T* bias, T* out) {
+                    const T* bias, T* out, int64_t out_step) {
   using Vector = typename VectorOf<T>::type;
   constexpr int64_t width = kWidth<T>;
   const auto at = [](const T* from) {
@@ -86,7 +86,9 @@ void depthwise_tile(int64_t taps, const int64_t* offsets, const T* x, int64_t st
     for (int q = 0; q < W; ++q) sum[q] += w * at(from + q * step);
   }
 #pragma GCC unroll 8
-  for (int q = 0; q < W; ++q) *reinterpret_cast<Vector*>(out + q * width) = sum[q];
+  for (int q = 0; q < W; ++q) {
+    *reinterpret_cast<typename VectorOf<T>::unaligned*>(out + q * out_step) = sum[q];
+  }
 }
 
 // Tiles of W results; the last one of a row overlaps the one before.
@@ -100,7 +102,7 @@ void depthwise_band(const ConvShapes& s, const Bands<T>& bands, const int64_t* o
     for (int64_t j = 0; j < s.columns; j += W) {
       const int64_t at = std::min(j, s.columns - W);
       depthwise_tile<T, W>(s.taps(), offsets, from + at * step, step, weight, bias,
-                           to + at * kWidth<T>);
+                           to + at * kWidth<T>, kWidth<T>);
     }
   }
 }
@@ -133,11 +135,12 @@ bool reads_in_place(const ConvShapes& s, const ChannelReader<T>& x, int64_t leas
   return x.in_place() && whole.end - whole.begin >= least;
 }
 
-// Row i of results. Taps in the padding are left out: rows of them, and one by one for results at
-// either end. `ask(j)` is called for every result.
+// Row i of results, `out_step` elements apart, for `blocks` blocks of channels side by side. Taps in
+// the padding are left out: rows of them, and one by one for results at either end. `ask(j)` is
+// called for every result.
 template <class T, class Ask>
 void depthwise_row_in_place(const ConvShapes& s, const PixelsInPlace<T>& x, int64_t i,
-                            const T* weight, const T* bias, T* out, Ask&& ask) {
+                            int64_t blocks, const T* weight, T* out, int64_t out_step, Ask&& ask) {
   using Vector = typename VectorOf<T>::type;
   using Unaligned = typename VectorOf<T>::unaligned;
   constexpr int64_t width = kWidth<T>;
@@ -146,17 +149,21 @@ void depthwise_row_in_place(const ConvShapes& s, const PixelsInPlace<T>& x, int6
   const Inside down(y, s.height, s.dilation[0], s.kernel[0]);
   const auto [begin, end] = Whole(s);
   const T* row = x.first + (y * s.width - s.padding[1]) * x.pixel;
+  const int64_t bias = s.taps() * width, turned = bias + width;
   const auto at_end = [&](int64_t j) {
     ask(j);
     const Inside across(j * s.stride[1] - s.padding[1], s.width, s.dilation[1], taps);
-    Vector sum = *reinterpret_cast<const Vector*>(bias);
-    for (int64_t u = down.begin; u < down.end; ++u) {
-      for (int64_t t = u * taps + across.begin; t < u * taps + across.end; ++t) {
-        sum += *reinterpret_cast<const Vector*>(weight + t * width) *
-               *reinterpret_cast<const Unaligned*>(row + j * step + x.offsets[t]);
+    for (int64_t b = 0; b < blocks; ++b) {
+      const T *weights = weight + b * turned, *from = row + j * step + b * width;
+      Vector sum = *reinterpret_cast<const Vector*>(weights + bias);
+      for (int64_t u = down.begin; u < down.end; ++u) {
+        for (int64_t t = u * taps + across.begin; t < u * taps + across.end; ++t) {
+          sum += *reinterpret_cast<const Vector*>(weights + t * width) *
+                 *reinterpret_cast<const Unaligned*>(from + x.offsets[t]);
+        }
       }
+      *reinterpret_cast<Unaligned*>(out + j * out_step + b * width) = sum;
     }
-    *reinterpret_cast<Vector*>(out + j * width) = sum;
   };
   // The pixels that the next row of results will be the first to see: the processor does not
   // follow.
@@ -164,15 +171,18 @@ void depthwise_row_in_place(const ConvShapes& s, const PixelsInPlace<T>& x, int6
   const auto tiles = [&]<int W>(int64_t first, int64_t last) {
     for (int64_t j = first; j < last; j += W) {
       const int64_t at = std::min(j, last - W);
-      const T* from = row + at * step;
-      for (int64_t a = 0; a < s.stride[0]; ++a) {
-        for (int64_t b = 0; b < W * s.stride[1]; ++b) {
-          __builtin_prefetch(from + next + (a * s.width + b) * x.pixel, 0, 2);
-        }
-      }
       for (int64_t q = at; q < at + W; ++q) ask(q);
-      depthwise_tile<T, W>((down.end - down.begin) * taps, x.offsets + down.begin * taps, from,
-                           step, weight + down.begin * taps * width, bias, out + at * width);
+      for (int64_t block = 0; block < blocks; ++block) {
+        const T *from = row + at * step + block * width, *weights = weight + block * turned;
+        for (int64_t a = 0; a < s.stride[0]; ++a) {
+          for (int64_t b = 0; b < W * s.stride[1]; ++b) {
+            __builtin_prefetch(from + next + (a * s.width + b) * x.pixel, 0, 2);
+          }
+        }
+        depthwise_tile<T, W>((down.end - down.begin) * taps, x.offsets + down.begin * taps, from,
+                             step, weights + down.begin * taps * width, weights + bias,
+                             out + at * out_step + block * width, out_step);
+      }
     }
   };
   for (int64_t j = 0; j < begin; ++j) at_end(j);
@@ -246,34 +256,53 @@ tenon_status run_depthwise(tenon_ctx* ctx, const ConvShapes& s, const ChannelRea
                    : s.columns >= 7                     ? depthwise_band<T, 7>
                    : s.columns >= 4                     ? depthwise_band<T, 4>
                                                         : depthwise_band<T, 1>;
-  const int64_t blocks = (s.channels + width - 1) / width, filters = s.group_filters();
-  const int64_t turned = (s.taps() + 1) * width;
+  const int64_t filters = s.group_filters(), turned = (s.taps() + 1) * width;
+  // Where pixels of results are vectors, too, there is nothing to be put together: many channels of
+  // a pixel go at a time, as they lie in memory; some that do not fill a vector are left.
+  constexpr int64_t most = 16 * width;
+  const bool direct = reads && out.in_place() && filters == 1 && s.channels >= width;
+  const int64_t whole = direct ? s.channels / width * width : 0;
+  const int64_t parts = (whole + most - 1) / most;
+  const int64_t blocks = parts + (s.channels - whole + width - 1) / width;
   const int64_t in = x.buffer(bands.image / width), back = out.buffer(bands.rows * s.columns);
   return parallel_with_memory(
-      ctx, s.batch * blocks * bands.count, filters * (s.taps() + 8) * bands.rows * s.columns,
+      ctx, s.batch * blocks * bands.count,
+      filters * (s.taps() + 8) * bands.rows * s.columns * (direct ? 8 : 1),
       (bands.image + bands.result + in + back) * static_cast<int64_t>(sizeof(T)), err,
       [&](int64_t item, void* memory) {
         T* image = static_cast<T*>(memory);
         T *results = image + bands.image, *own = results + bands.result;
         // Blocks of one band after each other: their channels may share cache lines and pages.
-        const int64_t first = item % blocks * width, band = item / blocks % bands.count;
+        const int64_t block = item % blocks, band = item / blocks % bands.count;
         const int64_t n = item / blocks / bands.count, rows = bands.rows_of(s, band);
+        const int64_t first = block < parts ? block * most : whole + (block - parts) * width;
         const int64_t channels = std::min(width, s.channels - first);
         const bool in_place = reads && channels == width;
         const PixelsInPlace<T> pixels{x.data() + x.at(n, first, 0), x.pixel(), tables.in_place};
+        if (block < parts) {
+          for (int64_t i = band * bands.rows; i < band * bands.rows + rows; ++i) {
+            depthwise_row_in_place(s, pixels, i, std::min(most, whole - first) / width,
+                                   tables.filters + first / width * turned,
+                                   out.at(n, first, i * s.columns), out.pixel(), [](int64_t) {});
+          }
+          return;
+        }
         if (!in_place) read_band(s, bands, x, n, first, channels, band, image, own);
         for (int64_t m = 0; m < filters; ++m) {
           const T* weights = tables.filters + (first / width * filters + m) * turned;
           const T* biases = weights + s.taps() * width;
-          const int64_t plane = n * s.filters + first * filters + m;
-          const int64_t top = band * bands.rows;
+          const int64_t filter = first * filters + m, top = band * bands.rows;
           for (int64_t i = 0; in_place && i < rows; ++i) {
-            depthwise_row_in_place(
-                s, pixels, top + i, weights, biases, results + i * s.columns * width,
-                [&](int64_t j) { out.ask(plane, filters, top * s.columns, i * s.columns + j); });
+            depthwise_row_in_place(s, pixels, top + i, 1, weights,
+                                   results + i * s.columns * width, width, [&](int64_t j) {
+                                     if (out.pixel() != 1) return;
+                                     out.ask(n, filter, filters, top * s.columns,
+                                             i * s.columns + j);
+                                   });
           }
           if (!in_place) run(s, bands, tables.offsets, rows, image, weights, biases, results);
-          out.write(results, channels, plane, filters, top * s.columns, rows * s.columns, own + in);
+          out.write(results, channels, n, filter, filters, top * s.columns, rows * s.columns,
+                    own + in);
         }
       });
 }

@@ -90,12 +90,15 @@ auto choose_depthwise_grad(const ConvShapes& s) {
   }
 }
 
-// Rows [top, top + rows) of one filter's results where they and the pixels lie. Taps in the padding
-// are left out: rows of them, and one by one for results at either end of a row.
+// Rows [top, top + rows) of the results of `blocks` blocks of filters side by side, where they and
+// the pixels lie; so many columns at a time as stay in the first-level cache while the blocks pass
+// by. Taps in the padding are left out: rows of them, and one by one for results at either end of a
+// row.
 template <class T, class Run>
-void depthwise_grad_in_place(const ConvShapes& s, const Run& run, const T* x, int64_t pixel,
-                             const T* grad, int64_t grad_pixel, int64_t top, int64_t rows,
-                             T* sums) {
+void depthwise_grad_in_place(const ConvShapes& s, const Run& run, int64_t blocks, const T* x,
+                             int64_t pixel, const T* grad, int64_t grad_pixel, int64_t top,
+                             int64_t rows, T* sums) {
+  constexpr int64_t width = kWidth<T>, near = 24 * 1024 / kVectorBytes;  // of pixels and gradients
   using Vector = typename VectorOf<T>::type;
   using Unaligned = typename VectorOf<T>::unaligned;
   const auto [begin, end] = Whole(s);
@@ -120,18 +123,30 @@ void depthwise_grad_in_place(const ConvShapes& s, const Run& run, const T* x, in
            down(i + steps.rows).end == seen.end) {
       ++steps.rows;
     }
-    run(s, steps, seen.begin, seen.end, row + begin * steps.across, of + begin * grad_pixel, sums);
+    const int64_t of_column = (steps.rows * (s.stride[0] * s.stride[1] + 1) + s.kernel[0]) * blocks;
+    const int64_t some = std::max<int64_t>(8, near / of_column);
+    const int64_t chunks = std::max<int64_t>(1, (end - begin + some - 1) / some);
+    for (int64_t c = 0; c < chunks; ++c) {
+      const int64_t first = begin + (end - begin) * c / chunks;
+      steps.columns = begin + (end - begin) * (c + 1) / chunks - first;
+      for (int64_t b = 0; b < blocks; ++b) {
+        run(s, steps, seen.begin, seen.end, row + first * steps.across + b * width,
+            of + first * grad_pixel + b * width, sums + b * s.taps() * width);
+      }
+    }
     const auto at_end = [&](int64_t j) {
       const Inside across(j * s.stride[1] - s.padding[1], s.width, s.dilation[1], s.kernel[1]);
       for (int64_t r = 0; r < steps.rows; ++r) {
-        const T* from = row + r * steps.down + j * steps.across;
-        const Vector g =
-            *reinterpret_cast<const Unaligned*>(of + r * steps.grad_down + j * grad_pixel);
-        for (int64_t u = seen.begin; u < seen.end; ++u) {
-          for (int64_t v = across.begin; v < across.end; ++v) {
-            *reinterpret_cast<Vector*>(sums + (u * s.kernel[1] + v) * kWidth<T>) +=
-                g * *reinterpret_cast<const Unaligned*>(from + u * steps.tap_down +
-                                                        v * steps.tap_across);
+        for (int64_t b = 0; b < blocks; ++b) {
+          const T* from = row + r * steps.down + j * steps.across + b * width;
+          const Vector g = *reinterpret_cast<const Unaligned*>(of + r * steps.grad_down +
+                                                               j * grad_pixel + b * width);
+          for (int64_t u = seen.begin; u < seen.end; ++u) {
+            for (int64_t v = across.begin; v < across.end; ++v) {
+              *reinterpret_cast<Vector*>(sums + (b * s.taps() + u * s.kernel[1] + v) * width) +=
+                  g * *reinterpret_cast<const Unaligned*>(from + u * steps.tap_down +
+                                                          v * steps.tap_across);
+            }
           }
         }
       }
@@ -171,18 +186,22 @@ tenon_status run_depthwise_grad(tenon_ctx* ctx, const ConvShapes& s, const Chann
         for (int64_t item = 0; item < s.batch * bands.count; ++item) {
           const int64_t n = item / bands.count, band = item % bands.count;
           const int64_t rows = bands.rows_of(s, band);
-          for (int64_t block = begin; block < end; ++block) {
+          int64_t block = begin;
+          if (reads && filters == 1) {
+            // Those that fill their vectors.
+            const int64_t whole = std::min(end, s.channels / width) - begin, first = begin * width;
+            if (whole > 0) {
+              depthwise_grad_in_place(s, run_in_place, whole, x.data() + x.at(n, first, 0),
+                                      x.pixel(), grad.data() + grad.at(n, first, 0), grad.pixel(),
+                                      band * bands.rows, rows, all);
+              block += whole;
+            }
+          }
+          for (; block < end; ++block) {
             const int64_t first = block * width, channels = std::min(width, s.channels - first);
-            const bool in_place = reads && channels == width && filters == 1;
-            if (!in_place) read_band(s, bands, x, n, first, channels, band, image, own);
+            read_band(s, bands, x, n, first, channels, band, image, own);
             for (int64_t m = 0; m < filters; ++m) {
               T* sums = all + (block - begin) * sums_size + m * taps * width;
-              if (in_place) {
-                depthwise_grad_in_place(s, run_in_place, x.data() + x.at(n, first, 0), x.pixel(),
-                                        grad.data() + grad.at(n, first, 0), grad.pixel(),
-                                        band * bands.rows, rows, sums);
-                continue;
-              }
               grad.read(grad.at(n, first, band * results) + m * s.results(), channels, 1,
                         rows * s.columns, grads, bands.result, own + in);
               const GradSteps steps{rows,

@@ -39,7 +39,7 @@ void fill_results(const Results<T>& results, int64_t filters, int64_t n, const T
   }
 }
 
-// `out` has the dtype of x.
+// `out` has the dtype of x, and lies as it does.
 template <class T>
 tenon_status run_forward_depthwise(tenon_ctx* ctx, const ConvShapes& s, const Images& x,
                                    const T* weight, const T* bias, void* out, tenon_err* err) {
@@ -47,11 +47,11 @@ tenon_status run_forward_depthwise(tenon_ctx* ctx, const ConvShapes& s, const Im
     return run_depthwise_rows<T>(ctx, s, x, weight, bias, out, err);
   }
   return run_depthwise<T>(ctx, s, ChannelReader<T>(x), weight, bias,
-                          ChannelWriter<T>(out, x.dtype, s.results()), err);
+                          ChannelWriter<T>(out, images_like(x, out, s.filters, s.results())), err);
 }
 
 // out[image, group] = weight[group] * unrolled x[image, group], the images side by side. These are
-// dense unless the shapes suit blocks.
+// planes unless the shapes suit blocks; results lie as they do.
 template <class T>
 tenon_status run_forward(tenon_ctx* ctx, const ConvShapes& s, const Images& images, const T* weight,
                          const T* bias, T* out, tenon_err* err) {
@@ -62,7 +62,9 @@ tenon_status run_forward(tenon_ctx* ctx, const ConvShapes& s, const Images& imag
     const tenon_status status = run_winograd<T>(ctx, s, x, weight, false, bias, out, &finite, err);
     if (status != TENON_OK || finite) return status;
   }
-  if (suits_blocks(s)) return run_blocks<T>(ctx, s, images, weight, bias, out, err);
+  if (suits_blocks(s)) {
+    return run_blocks<T>(ctx, ConvPhases(s), images, weight, bias, out, err);
+  }
   if (is_direct<T>(s)) return run_forward_direct<T>(ctx, s, x, weight, bias, out, err);
   const int64_t filters = s.group_filters(), depth = s.depth();
   const BatchOffsets groups{

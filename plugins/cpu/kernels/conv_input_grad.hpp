@@ -17,7 +17,7 @@ tenon_status run_forward_of(tenon_ctx* ctx, const ConvShapes& s, const Images& x
 template <>
 inline tenon_status run_forward_of(tenon_ctx* ctx, const ConvShapes& s, const Images& x,
                                    const BFloat16* weight, BFloat16* out, tenon_err* err) {
-  if (suits_tiles(s)) return run_conv_tiles(ctx, s, x, weight, false, nullptr, out, err);
+  if (suits_tiles(s)) return run_conv_tiles(ctx, ConvPhases(s), x, weight, false, nullptr, out, err);
   return run_forward_bfloat16(ctx, s, static_cast<const BFloat16*>(x.data), weight, nullptr, out,
                               err);
 }
@@ -59,19 +59,6 @@ void turn_weight(const ConvShapes& s, const Phase& down, const Phase& across, co
   });
 }
 
-// The convolution that gives the pixels of a phase.
-inline ConvShapes turned_shapes(const ConvShapes& s, const Phase& down, const Phase& across) {
-  ConvShapes turn = s;
-  turn.channels = s.filters, turn.filters = s.channels;
-  turn.height = s.rows, turn.width = s.columns;
-  turn.rows = down.pixels, turn.columns = across.pixels;
-  turn.kernel[0] = down.taps, turn.kernel[1] = across.taps;
-  turn.stride[0] = turn.stride[1] = 1;
-  turn.padding[0] = down.padding, turn.padding[1] = across.padding;
-  turn.dilation[0] = down.dilation, turn.dilation[1] = across.dilation;
-  return turn;
-}
-
 // Without a stride all pixels are of one phase.
 inline Phase whole_down(const ConvShapes& s) {
   return Phase(0, s.height, s.kernel[0], 1, s.padding[0], s.dilation[0]);
@@ -83,9 +70,11 @@ inline ConvShapes whole_turned(const ConvShapes& s) {
   return turned_shapes(s, whole_down(s), whole_across(s));
 }
 
-// Is the gradient of the pixels one convolution, and one by tiles?
+// Do tiles give the gradient of the pixels, all phases together?
 inline bool suits_turned_tiles(const ConvShapes& s) {
-  return s.stride[0] == 1 && s.stride[1] == 1 && suits_tiles(whole_turned(s));
+  if (!has_turned_phases(s) || s.stride[1] > 2) return false;
+  const ConvPhases phases = turned_phases(s);
+  return phases.count == phases.turns() && suits_tiles(phases.frame);
 }
 
 // Depthwise and of stride 1, one filter for each channel; `x` has the dtype of `grad`.
@@ -170,8 +159,14 @@ class RowPhases {
   T* parts_;
 };
 
+// Do blocks give all phases of the pixels together?
+inline bool suits_block_phases(const ConvShapes& s) {
+  return has_turned_phases(s) && !s.is_depthwise() && s.group_channels() >= 16 &&
+         s.group_filters() * s.taps() >= 16;
+}
+
 // Strides cut the pixels into phases that see different taps, each a convolution of stride 1. The
-// gradients are dense unless the turned shapes suit blocks.
+// gradients are planes unless the turned shapes suit blocks; results lie as they do.
 template <class T>
 tenon_status run_input_grad(tenon_ctx* ctx, const ConvShapes& s, const Images& grad,
                             const T* weight, T* x, tenon_err* err) {
@@ -191,9 +186,23 @@ tenon_status run_input_grad(tenon_ctx* ctx, const ConvShapes& s, const Images& g
   void *turned = nullptr, *parts = nullptr;
   const auto weights = static_cast<uint64_t>(s.filters * s.depth());
   tenon_status status = host->scratch(ctx, weights * sizeof(T), &turned, err);
-  if (status == TENON_OK && !whole) {
+  if (status == TENON_OK && !whole && !(std::is_floating_point_v<T> && suits_block_phases(s))) {
     const auto numel = static_cast<uint64_t>(RowPhases<T>::count(s) * s.stride[1]);
     status = host->scratch(ctx, numel * sizeof(T), &parts, err);
+  }
+  if constexpr (std::is_floating_point_v<T>) {
+    if (!whole && status == TENON_OK && suits_block_phases(s)) {
+      const ConvPhases all = turned_phases(s);
+      for (int64_t p = 0; p < all.count; ++p) {
+        const auto& [first, before] = std::pair(all.parts[p].first, all.parts[p].taps_before);
+        turn_weight(s,
+                    Phase(first[0], s.height, s.kernel[0], s.stride[0], s.padding[0],
+                          s.dilation[0]),
+                    Phase(first[1], s.width, s.kernel[1], s.stride[1], s.padding[1], s.dilation[1]),
+                    weight, static_cast<T*>(turned) + before * s.filters * s.group_channels());
+      }
+      return run_blocks<T>(ctx, all, grad, static_cast<const T*>(turned), nullptr, x, err);
+    }
   }
   const RowPhases<T> phases(s, static_cast<T*>(parts));
   for (int64_t i = 0; i < s.stride[0]; ++i) {

@@ -25,12 +25,12 @@ inline bool suits_pointwise(const ConvShapes& s, int dtype) {
 
 template <class T>
 tenon_status pointwise_product(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<T> a,
-                               Matrix<T> b, T* c, bool accumulate, const BatchOffsets& batch,
-                               tenon_err* err) {
+                               Matrix<T> b, T* c, int64_t c_row, bool accumulate,
+                               const BatchOffsets& batch, tenon_err* err) {
   if constexpr (sizeof(T) == 2) {
-    return gemm_halves<T>(ctx, m, n, k, a, b, c, n, accumulate, batch, err);
+    return gemm_halves<T>(ctx, m, n, k, a, b, c, c_row, accumulate, batch, err);
   } else {
-    return gemm<T>(ctx, m, n, k, a, b, c, n, accumulate, batch, err);
+    return gemm<T>(ctx, m, n, k, a, b, c, c_row, accumulate, batch, err);
   }
 }
 
@@ -63,14 +63,29 @@ tenon_status gather_pixels(tenon_ctx* ctx, const ConvShapes& s, Images* x, tenon
       }
     }
   });
-  const int64_t results = s.results();
-  *x = {memory, from.dtype, s.channels * results, planes ? results : 1, planes ? 1 : s.channels};
+  *x = images_like(from, memory, s.channels, s.results());
   return TENON_OK;
 }
 
-// The opposite: dense planes of results to their pixels, among zeros.
+// The opposite: results, in planes or channels last, to their pixels, among zeros.
 template <class T>
-void spread_pixels(const ConvShapes& s, const T* from, T* x) {
+void spread_pixels(const ConvShapes& s, bool planes, const T* from, T* x) {
+  if (!planes) {
+    const int64_t channels = s.channels;
+    parallel(s.batch * s.height, s.width * channels, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t y = i % s.height, row = i / s.height * s.rows + y / s.stride[0];
+        T* to = x + i * s.width * channels;
+        std::fill_n(to, s.width * channels, T(0));
+        if (y % s.stride[0] != 0) continue;
+        for (int64_t j = 0; j < s.columns; ++j) {
+          std::copy_n(from + (row * s.columns + j) * channels, channels,
+                      to + j * s.stride[1] * channels);
+        }
+      }
+    });
+    return;
+  }
   parallel(s.batch * s.channels, s.pixels(), [&](int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; ++plane) {
       const T* row = from + plane * s.results();
@@ -84,8 +99,9 @@ void spread_pixels(const ConvShapes& s, const T* from, T* x) {
   });
 }
 
-// out[image, group] = weight[group] * x[image, group], and the bias. With `turned` the same for the
-// gradient of the pixels: s has its filters for channels, and the weight is read as its transpose.
+// out[image, group] = weight[group] * x[image, group], and the bias, lying as x does. With `turned`
+// the same for the gradient of the pixels: s has its filters for channels, and the weight is read
+// as its transpose.
 template <class T>
 tenon_status run_pointwise(tenon_ctx* ctx, ConvShapes s, Images x, const T* weight, bool turned,
                            const T* bias, T* out, tenon_err* err) {
@@ -96,6 +112,20 @@ tenon_status run_pointwise(tenon_ctx* ctx, ConvShapes s, Images x, const T* weig
     s = without_stride(s);
   }
   const int64_t pixels = s.pixels(), channels = s.group_channels(), filters = s.group_filters();
+  if (x.pixel != 1) {  // one product for all images
+    const int64_t all = s.batch * pixels;
+    if (bias) {
+      parallel(all, s.filters, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) std::copy_n(bias, s.filters, out + i * s.filters);
+      });
+    }
+    const BatchOffsets groups{1, {s.groups}, {channels}, {filters * channels}, {filters}};
+    const Matrix<T> of_weight =
+        turned ? Matrix<T>{weight, filters, 1} : Matrix<T>{weight, 1, channels};
+    return pointwise_product<T>(ctx, all, filters, channels,
+                                {static_cast<const T*>(x.data), x.pixel, 1}, of_weight, out,
+                                s.filters, bias != nullptr, groups, err);
+  }
   if (bias) {
     parallel(s.batch * s.filters, pixels, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
@@ -111,7 +141,7 @@ tenon_status run_pointwise(tenon_ctx* ctx, ConvShapes s, Images x, const T* weig
   const Matrix<T> of_weight =
       turned ? Matrix<T>{weight, 1, filters} : Matrix<T>{weight, channels, 1};
   return pointwise_product<T>(ctx, filters, pixels, channels, of_weight,
-                              {static_cast<const T*>(x.data), x.channel, x.pixel}, out,
+                              {static_cast<const T*>(x.data), x.channel, x.pixel}, out, pixels,
                               bias != nullptr, batch, err);
 }
 
@@ -128,7 +158,7 @@ tenon_status run_pointwise_input_grad(tenon_ctx* ctx, const ConvShapes& s, const
   if (status != TENON_OK) return status;
   T* seen = static_cast<T*>(memory);
   status = run_pointwise<T>(ctx, turn, grad, weight, true, nullptr, seen, err);
-  if (status == TENON_OK) spread_pixels(s, seen, x);
+  if (status == TENON_OK) spread_pixels(s, grad.pixel == 1, seen, x);
   return status;
 }
 
@@ -186,8 +216,8 @@ tenon_status run_pointwise_weight_grad(tenon_ctx* ctx, ConvShapes s, Images grad
     status = pointwise_product<T>(
         ctx, filters, channels, pixels,
         {static_cast<const T*>(grad.data) + n * grad.image, grad.channel, grad.pixel},
-        {static_cast<const T*>(x.data) + n * x.image, x.pixel, x.channel}, weight, n > 0, groups,
-        err);
+        {static_cast<const T*>(x.data) + n * x.image, x.pixel, x.channel}, weight, channels, n > 0,
+        groups, err);
   }
   return status;
 }

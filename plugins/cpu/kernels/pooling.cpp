@@ -2,6 +2,7 @@
 // Maximum and average over windows of images, and their gradients. One plane per task.
 #include "average_grad.hpp"
 #include "channel_windows.hpp"
+#include "channels_last.hpp"
 #include "kernel.hpp"
 #include "parallel_memory.hpp"
 #include "plane_folds.hpp"
@@ -85,6 +86,10 @@ int32_t takes_channels_last(const tenon_value* args, uint32_t) {
   const auto* x = static_cast<const tenon_tensor*>(args[0].v.p);
   return x->dtype == TENON_DTYPE_F32 || x->dtype == TENON_DTYPE_F64;
 }
+int32_t grads_and_places_last(const tenon_value* args, uint32_t n) {
+  return takes_channels_last(args, n) && is_channels_last(args[1]) &&
+         static_cast<const tenon_tensor*>(args[1].v.p)->dtype == TENON_DTYPE_I64;
+}
 
 // Planes that vectors of windows can be taken of; 32 bits hold a place of float32.
 bool suits_vectors(const Window& w, int dtype) {
@@ -105,6 +110,11 @@ tenon_status max_pool2d_with_indices(tenon_ctx* ctx, const tenon_tensor* x,
                           ceil_mode, values, indices);
   }
   if (values->numel == 0) return TENON_OK;
+  if (is_channels_last(*x) && !(takes_results_last(*values) && takes_results_last(*indices))) {
+    return run_channels_last(max_pool2d_with_indices, ctx, err, x, kernel_size, kernel_size_count,
+                             stride, stride_count, padding, padding_count, dilation,
+                             dilation_count, ceil_mode, values, indices);
+  }
   const Window w = window_of(x->shape, values->shape, kernel_size, kernel_size_count, stride,
                              stride_count, padding, padding_count, dilation, dilation_count);
   if (is_channels_last(*x)) {
@@ -140,6 +150,11 @@ TENON_BOX_max_pool2d_with_indices(max_pool2d_with_indices_boxed, max_pool2d_with
                           out);
   }
   if (out->numel == 0) return TENON_OK;
+  if (is_channels_last(*x) && !takes_results_last(*out)) {
+    return run_channels_last(max_pool2d, ctx, err, x, kernel_size, kernel_size_count, stride,
+                             stride_count, padding, padding_count, dilation, dilation_count,
+                             ceil_mode, out);
+  }
   const Window w = window_of(x->shape, out->shape, kernel_size, kernel_size_count, stride,
                              stride_count, padding, padding_count, dilation, dilation_count);
   if (is_channels_last(*x)) {
@@ -176,22 +191,37 @@ TENON_BOX_max_pool2d(max_pool2d_boxed, max_pool2d)
         "[N, C, H, W]");
   }
   if (out->numel == 0) return TENON_OK;
+  const bool last = is_channels_last(*grad_out);
+  if (last && !takes_results_last(*out)) {
+    return run_channels_last(max_pool2d_grad, ctx, err, grad_out, indices, shape, shape_count, out);
+  }
   const int64_t in = plane_size(grad_out), size = plane_size(out);
+  // One plane at a time, or so many channels side by side.
+  const int64_t channels = last ? out->shape[1] : 1, images = planes_of(out) / channels;
+  const int64_t together = std::min<int64_t>(channels, 16);
+  const int64_t blocks = (channels + together - 1) / together;
   std::atomic<bool> outside = false;
   with_real(out->dtype, [&]<class T>(Type<T>) {
     with_real(indices->dtype, [&]<class I>(Type<I>) {
-      parallel(planes_of(out), size + 2 * in, [&](int64_t begin, int64_t end) {
-        for (int64_t plane = begin; plane < end; ++plane) {
-          const T* grad = data_of<T>(grad_out) + plane * in;
-          const I* place = data_of<I>(indices) + plane * in;
-          T* to = data_of<T>(out) + plane * size;
-          std::fill_n(to, size, T(0));
+      parallel(images * blocks, (size + 2 * in) * together, [&](int64_t begin, int64_t end) {
+        for (int64_t item = begin; item < end; ++item) {
+          const int64_t image = item / blocks, first = item % blocks * together;
+          const int64_t some = std::min(together, channels - first);
+          const T* grad = data_of<T>(grad_out) + image * in * channels + first;
+          const I* place = data_of<I>(indices) + image * in * channels + first;
+          T* to = data_of<T>(out) + image * size * channels + first;
+          for (int64_t i = 0; i < (some == channels ? 1 : size); ++i) {
+            std::fill_n(to + i * channels, some == channels ? size * channels : some, T(0));
+          }
           for (int64_t i = 0; i < in; ++i) {
-            const auto at = static_cast<int64_t>(place[i]);
-            if (at < 0 || at >= size) {
-              outside.store(true, std::memory_order_relaxed);
-            } else {
-              to[at] = static_cast<T>(to[at] + grad[i]);
+            for (int64_t c = 0; c < some; ++c) {
+              const auto at = static_cast<int64_t>(place[i * channels + c]);
+              if (at < 0 || at >= size) {
+                outside.store(true, std::memory_order_relaxed);
+              } else {
+                T& pixel = to[at * channels + c];
+                pixel = static_cast<T>(pixel + grad[i * channels + c]);
+              }
             }
           }
         }
@@ -218,6 +248,11 @@ TENON_BOX_max_pool2d_grad(max_pool2d_grad_boxed, max_pool2d_grad)
                           stride_count, padding, padding_count, ceil_mode, count_include_pad, out);
   }
   if (out->numel == 0) return TENON_OK;
+  if (is_channels_last(*x) && !takes_results_last(*out)) {
+    return run_channels_last(avg_pool2d, ctx, err, x, kernel_size, kernel_size_count, stride,
+                             stride_count, padding, padding_count, ceil_mode, count_include_pad,
+                             out);
+  }
   const Window w = window_of(x->shape, out->shape, kernel_size, kernel_size_count, stride,
                              stride_count, padding, padding_count, nullptr, 0);
   if (is_channels_last(*x)) {
@@ -245,8 +280,19 @@ TENON_BOX_avg_pool2d(avg_pool2d_boxed, avg_pool2d)
                           padding_count, ceil_mode, count_include_pad, out);
   }
   if (out->numel == 0) return TENON_OK;
+  if (is_channels_last(*grad_out) && !takes_results_last(*out)) {
+    return run_channels_last(avg_pool2d_grad, ctx, err, grad_out, input_shape, input_shape_count,
+                             kernel_size, kernel_size_count, stride, stride_count, padding,
+                             padding_count, ceil_mode, count_include_pad, out);
+  }
   const Window w = window_of(out->shape, grad_out->shape, kernel_size, kernel_size_count, stride,
                              stride_count, padding, padding_count, nullptr, 0);
+  if (is_channels_last(*grad_out)) {
+    return with_vectors(out->dtype, [&]<class T>(Type<T>) {
+      return ChannelWindows<T>(w, out->shape[0], out->shape[1])
+          .average_grad(ctx, data_of<T>(grad_out), count_include_pad != 0, data_of<T>(out), err);
+    });
+  }
   return with_vectors(out->dtype, [&]<class T>(Type<T>) {
     return AverageGrad<T>(w, count_include_pad != 0, planes_of(out))
         .run(ctx, data_of<T>(grad_out), data_of<T>(out), err);
@@ -261,11 +307,16 @@ TENON_BOX_avg_pool2d_grad(avg_pool2d_grad_boxed, avg_pool2d_grad)
         TENON_KERNEL_avg_pool2d(avg_pool2d, nullptr, kFloats, 0, 0),
         TENON_KERNEL_avg_pool2d_grad(avg_pool2d_grad, nullptr, kFloats, 0, 0),
         with_can_run(TENON_KERNEL_max_pool2d_with_indices(max_pool2d_with_indices, nullptr, kReals,
-                                                          TENON_KERNEL_STRIDED, 1),
+                                                          kAnyStrides, 1),
                      takes_channels_last),
-        with_can_run(TENON_KERNEL_max_pool2d(max_pool2d, nullptr, kReals, TENON_KERNEL_STRIDED, 1),
+        with_can_run(TENON_KERNEL_max_pool2d(max_pool2d, nullptr, kReals, kAnyStrides, 1),
                      takes_channels_last),
-        with_can_run(TENON_KERNEL_avg_pool2d(avg_pool2d, nullptr, kFloats, TENON_KERNEL_STRIDED, 1),
+        with_can_run(TENON_KERNEL_max_pool2d_grad(max_pool2d_grad, nullptr, kReals, kAnyStrides, 1),
+                     grads_and_places_last),
+        with_can_run(TENON_KERNEL_avg_pool2d(avg_pool2d, nullptr, kFloats, kAnyStrides, 1),
+                     takes_channels_last),
+        with_can_run(TENON_KERNEL_avg_pool2d_grad(avg_pool2d_grad, nullptr, kFloats, kAnyStrides,
+                                                  1),
                      takes_channels_last)};
 
 }  // namespace

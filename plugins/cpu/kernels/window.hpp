@@ -56,16 +56,4 @@ struct Inside {
   }
 };
 
-// Whether images hold their channels side by side, without gaps.
-inline bool is_channels_last(const tenon_tensor& x) {
-  if (x.ndim != 4 || x.flags & TENON_TENSOR_CONTIGUOUS) return false;
-  return x.strides[1] == 1 && x.strides[3] == x.shape[1] &&
-         x.strides[2] == x.shape[3] * x.shape[1] && x.strides[0] == x.shape[2] * x.strides[2];
-}
-inline bool is_channels_last(const tenon_value& value, int64_t channels = -1) {
-  const auto* x = static_cast<const tenon_tensor*>(value.v.p);
-  return value.tag == TENON_VALUE_TENSOR && is_channels_last(*x) &&
-         (channels < 0 || x->shape[1] == channels);
-}
-
 }  // namespace tenon::cpu::TENON_CPU_ISA
