@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images whose channels lie last give images whose channels lie last, with the same numbers as planes."""
+"""Images whose channels lie last give such images, with the same numbers as planes."""
 
 import numpy as np
 import pytest
@@ -95,7 +95,9 @@ def test_convolutions(convolution, side, dtype):
     if dtype == "float32" and name in KEPT_GRADIENTS:
         assert is_channels_last(got)
     want = tenon.conv2d_weight_grad(grad, x, list(weight.shape), *settings)
-    got = tenon.conv2d_weight_grad(channels_last(grad), channels_last(x), list(weight.shape), *settings)
+    got = tenon.conv2d_weight_grad(
+        channels_last(grad), channels_last(x), list(weight.shape), *settings
+    )
     close(got, want, dtype)
     assert got.numpy().flags.c_contiguous if dtype != "bfloat16" else True
 
@@ -197,7 +199,12 @@ def test_empty_images():
 def test_parts_of_images():
     whole = channels_last(random((4, 32, 12, 12), "float32", 0))
     weight = random((16, 16, 3, 3), "float32", 1)
-    for part in (whole[1:3, :16], whole[:, :16], whole[:, 16:, 2:9], tenon.flip(whole[:, :16], [2])):
+    for part in (
+        whole[1:3, :16],
+        whole[:, :16],
+        whole[:, 16:, 2:9],
+        tenon.flip(whole[:, :16], [2]),
+    ):
         want = tenon.conv2d(tenon.tensor(np.ascontiguousarray(part.numpy())), weight)
         close(tenon.conv2d(part, weight), want, "float32")
     part = whole[1:3]

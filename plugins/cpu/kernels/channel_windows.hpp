@@ -93,8 +93,7 @@ class ChannelWindows {
               typename Vectors::Values sum = {};
               for (int64_t i = top; i < bottom; ++i) {
                 for (int64_t j = left; j < right; ++j) {
-                  const T share =
-                      T(1) / static_cast<T>(std::max<int64_t>(1, rows[i] * columns[j]));
+                  const T share = T(1) / static_cast<T>(std::max<int64_t>(1, rows[i] * columns[j]));
                   sum += Vectors::load(image + (i * w_.columns + j) * channels_ + c) * share;
                 }
               }

@@ -80,8 +80,7 @@ inline tenon_status run_channels_last(Kernel kernel, tenon_ctx* ctx, tenon_err* 
   ChannelsLastCall call(ctx, err);
   const std::tuple<Arguments...> laid_out{call.argument(arguments)...};
   if (call.status() != TENON_OK) return call.status();
-  return call.finish(
-      std::apply([&](auto... each) { return kernel(ctx, each..., err); }, laid_out));
+  return call.finish(std::apply([&](auto... each) { return kernel(ctx, each..., err); }, laid_out));
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

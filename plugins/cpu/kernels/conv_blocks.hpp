@@ -281,7 +281,8 @@ tenon_status run_blocks(tenon_ctx* ctx, const ConvPhases& phases, const Images& 
   constexpr int64_t width = kWidth<T>;
   const ConvShapes& s = phases.frame;
   const int64_t turns = phases.turns(), down = phases.step[0], across = phases.step[1];
-  const BlockParts<T> parts(s, 2 * host->thread_count() / s.groups, BlockParts<T>::kFilters * turns);
+  const BlockParts<T> parts(s, 2 * host->thread_count() / s.groups,
+                            BlockParts<T>::kFilters * turns);
   const int64_t filters = s.group_filters();
   const Images results = images_like(x, out, s.filters, phases.height * phases.width);
   struct Own {  // of a phase
@@ -311,7 +312,8 @@ tenon_status run_blocks(tenon_ctx* ctx, const ConvPhases& phases, const Images& 
     const FilterBlocks<T>& blocks = own_of[p].blocks;
     own_of[p].packed = packed, own_of[p].taps.offsets = offsets;
     for (int64_t i = 0; i < own_of[p].taps.count; ++i) {
-      *offsets++ = parts.stretch(part.s, i) + part.shift[0] * parts.row + part.shift[1] * parts.pixel;
+      *offsets++ =
+          parts.stretch(part.s, i) + part.shift[0] * parts.row + part.shift[1] * parts.pixel;
     }
     const T* from = weight + part.taps_before * s.groups * s.group_channels() * filters;
     parallel(s.groups * blocks.count(), 4 * part.s.depth(), [&](int64_t begin, int64_t end) {

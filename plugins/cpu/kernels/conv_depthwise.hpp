@@ -135,8 +135,8 @@ bool reads_in_place(const ConvShapes& s, const ChannelReader<T>& x, int64_t leas
   return x.in_place() && whole.end - whole.begin >= least;
 }
 
-// Row i of results, `out_step` elements apart, for `blocks` blocks of channels side by side. Taps in
-// the padding are left out: rows of them, and one by one for results at either end. `ask(j)` is
+// Row i of results, `out_step` elements apart, for `blocks` blocks of channels side by side. Taps
+// in the padding are left out: rows of them, and one by one for results at either end. `ask(j)` is
 // called for every result.
 template <class T, class Ask>
 void depthwise_row_in_place(const ConvShapes& s, const PixelsInPlace<T>& x, int64_t i,
@@ -293,8 +293,8 @@ tenon_status run_depthwise(tenon_ctx* ctx, const ConvShapes& s, const ChannelRea
           const T* biases = weights + s.taps() * width;
           const int64_t filter = first * filters + m, top = band * bands.rows;
           for (int64_t i = 0; in_place && i < rows; ++i) {
-            depthwise_row_in_place(s, pixels, top + i, 1, weights,
-                                   results + i * s.columns * width, width, [&](int64_t j) {
+            depthwise_row_in_place(s, pixels, top + i, 1, weights, results + i * s.columns * width,
+                                   width, [&](int64_t j) {
                                      if (out.pixel() != 1) return;
                                      out.ask(n, filter, filters, top * s.columns,
                                              i * s.columns + j);

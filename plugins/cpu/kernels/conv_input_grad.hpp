@@ -17,7 +17,8 @@ tenon_status run_forward_of(tenon_ctx* ctx, const ConvShapes& s, const Images& x
 template <>
 inline tenon_status run_forward_of(tenon_ctx* ctx, const ConvShapes& s, const Images& x,
                                    const BFloat16* weight, BFloat16* out, tenon_err* err) {
-  if (suits_tiles(s)) return run_conv_tiles(ctx, ConvPhases(s), x, weight, false, nullptr, out, err);
+  if (suits_tiles(s))
+    return run_conv_tiles(ctx, ConvPhases(s), x, weight, false, nullptr, out, err);
   return run_forward_bfloat16(ctx, s, static_cast<const BFloat16*>(x.data), weight, nullptr, out,
                               err);
 }
@@ -195,11 +196,10 @@ tenon_status run_input_grad(tenon_ctx* ctx, const ConvShapes& s, const Images& g
       const ConvPhases all = turned_phases(s);
       for (int64_t p = 0; p < all.count; ++p) {
         const auto& [first, before] = std::pair(all.parts[p].first, all.parts[p].taps_before);
-        turn_weight(s,
-                    Phase(first[0], s.height, s.kernel[0], s.stride[0], s.padding[0],
-                          s.dilation[0]),
-                    Phase(first[1], s.width, s.kernel[1], s.stride[1], s.padding[1], s.dilation[1]),
-                    weight, static_cast<T*>(turned) + before * s.filters * s.group_channels());
+        turn_weight(
+            s, Phase(first[0], s.height, s.kernel[0], s.stride[0], s.padding[0], s.dilation[0]),
+            Phase(first[1], s.width, s.kernel[1], s.stride[1], s.padding[1], s.dilation[1]), weight,
+            static_cast<T*>(turned) + before * s.filters * s.group_channels());
       }
       return run_blocks<T>(ctx, all, grad, static_cast<const T*>(turned), nullptr, x, err);
     }

@@ -61,7 +61,8 @@ struct TapPanels {
       for (int64_t r = 0; r < kSide; r += 2) {
         const BFloat16* row_of = first + r * all_taps * kSide;
         if (r < height) {
-          pair_rows(row_of, r + 1 < height ? row_of + all_taps * kSide : nullptr, kSide, to + r * 16);
+          pair_rows(row_of, r + 1 < height ? row_of + all_taps * kSide : nullptr, kSide,
+                    to + r * 16);
         } else {
           std::fill_n(to + r * 16, kSide, 0);
         }
@@ -125,8 +126,8 @@ struct PlaceRuns {
     int64_t image = first / flat.image(), y = first % flat.image() / flat.row(),
             x = first % flat.row();
     for (int64_t i = 0; i < kSide && image < s.batch;) {
-      const int64_t n = std::min(across * std::min(kSide - i, s.columns - x),
-                                 phases.width - across * x);
+      const int64_t n =
+          std::min(across * std::min(kSide - i, s.columns - x), phases.width - across * x);
       if (n > 0 && y < s.rows && top + y * down < phases.height) {
         const int64_t row = image * image_of + (top + y * down) * phases.width;
         runs[count++] = {row + across * (x - i), ~uint64_t{0} >> (64 - n) << (across * i)};
@@ -151,8 +152,10 @@ inline void round_places(const float* sums, const float* bias, uint16_t* to) {
 
 // 16 numbers each, in turns.
 inline void interleave(const uint16_t* even, const uint16_t* odd, uint16_t* to) {
-  const __m512i low = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(even)));
-  const __m512i high = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(odd)));
+  const __m512i low =
+      _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(even)));
+  const __m512i high =
+      _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(odd)));
   _mm512_store_si512(to, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
 }
 
@@ -195,8 +198,7 @@ inline void put_in_pixels(const PlaceRuns& places, const uint16_t* lines, int64_
     for (uint64_t left = places.runs[r].results; left != 0; left &= left - 1) {
       const int64_t i = __builtin_ctzll(left);
       const uint16_t* line = lines + (i % turns * kSide + i / turns) * kSide;
-      _mm512_mask_storeu_epi16(to + (places.runs[r].at + i) * pixel, some,
-                               _mm512_load_si512(line));
+      _mm512_mask_storeu_epi16(to + (places.runs[r].at + i) * pixel, some, _mm512_load_si512(line));
     }
   }
 }
@@ -238,10 +240,11 @@ inline tenon_status run_conv_tiles(tenon_ctx* ctx, const ConvPhases& phases, con
       }
     }
   }
-  status = parallel_with_memory(ctx, panels.blocks(), taps * kSide * kSide / 4, panels.line_bytes(),
-                                err, [&](int64_t i, void* own) {
-                                  panels.fill(i, order, weight, static_cast<BFloat16*>(own), packed);
-                                });
+  status =
+      parallel_with_memory(ctx, panels.blocks(), taps * kSide * kSide / 4, panels.line_bytes(), err,
+                           [&](int64_t i, void* own) {
+                             panels.fill(i, order, weight, static_cast<BFloat16*>(own), packed);
+                           });
   if (status != TENON_OK) return status;
   const int64_t blocks = s.groups * lines.blocks;
   status = parallel_with_memory(ctx, s.batch * blocks, s.pixels() * kSide / 4, lines.buffer_bytes(),

@@ -112,8 +112,8 @@ tenon_status max_pool2d_with_indices(tenon_ctx* ctx, const tenon_tensor* x,
   if (values->numel == 0) return TENON_OK;
   if (is_channels_last(*x) && !(takes_results_last(*values) && takes_results_last(*indices))) {
     return run_channels_last(max_pool2d_with_indices, ctx, err, x, kernel_size, kernel_size_count,
-                             stride, stride_count, padding, padding_count, dilation,
-                             dilation_count, ceil_mode, values, indices);
+                             stride, stride_count, padding, padding_count, dilation, dilation_count,
+                             ceil_mode, values, indices);
   }
   const Window w = window_of(x->shape, values->shape, kernel_size, kernel_size_count, stride,
                              stride_count, padding, padding_count, dilation, dilation_count);

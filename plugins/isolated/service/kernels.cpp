@@ -200,6 +200,11 @@ tenon_status build_kernels(Proxy& proxy, tenon_err* err) {
     tenon_kernel_def kernel = {};
     kernel.struct_size = sizeof kernel;
     kernel.traits = row.traits | (prepares ? kPrepared : 0);
+    // New results would lie as the first argument does, which would take a copy.
+    constexpr uint32_t kLaidOut =
+        TENON_OP_ELEMENTWISE | TENON_OP_CONVERT | TENON_OP_MATERIALIZE | TENON_OP_STRIDED;
+    if (!(host->op_def(op)->flags & kLaidOut) && !(row.traits & TENON_KERNEL_STRIDED_OUT))
+      kernel.traits &= ~uint32_t{TENON_KERNEL_STRIDED_OUT};
     kernel.op = described[i].op.c_str();
     kernel.dtype_mask = row.dtype_mask;
     kernel.score = row.flags & kRowCompiled ? std::numeric_limits<int32_t>::min() : row.score;
