@@ -5,11 +5,11 @@
 #include <vector>
 
 // Kernels that gain nothing from wider registers are compiled once and serve every instruction set.
-namespace tenon::cpu::baseline {
+namespace tenon::cpu::TENON_CPU_PLAINEST_ISA {
 #define TENON_CPU_TABLE(name) KernelList name();
 #include "shared_tables.inc"
 #undef TENON_CPU_TABLE
-}  // namespace tenon::cpu::baseline
+}  // namespace tenon::cpu::TENON_CPU_PLAINEST_ISA
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
@@ -27,7 +27,7 @@ void append_kernels(std::vector<tenon_kernel_def>& kernels) {
 #include <cpu/tables.inc>
 #include "tables.inc"
 #undef TENON_CPU_TABLE
-#define TENON_CPU_TABLE(name) append(baseline::name());
+#define TENON_CPU_TABLE(name) append(TENON_CPU_PLAINEST_ISA::name());
 #include "shared_tables.inc"
 #undef TENON_CPU_TABLE
 }

@@ -25,7 +25,7 @@ void append_kernels(std::vector<tenon_kernel_def>& kernels);
 
 namespace {
 
-bool supports_baseline() { return true; }
+[[maybe_unused]] bool supports_baseline() { return true; }
 
 #if defined(__x86_64__)
 // What -march=x86-64-v3 may use. The builtins also ask whether the system saves wide registers.
@@ -64,7 +64,9 @@ constexpr Isa kIsas[] = {
 #ifdef TENON_CPU_HAS_AVX2
     {"avx2", supports_avx2, avx2::append_kernels},
 #endif
+#ifdef TENON_CPU_HAS_BASELINE
     {"baseline", supports_baseline, baseline::append_kernels},
+#endif
 };
 
 }  // namespace
@@ -80,7 +82,8 @@ const Isa* choose_isa(const tenon_host* host, tenon_err* err) {
     usable += isa.name;
   }
   const std::string text =
-      "TENON_CPU_ISA: expected one of " + usable + " on this processor, got '" + wanted + "'";
+      any ? "this build has no kernels for this processor; build with TENON_CPU_ISAS=baseline"
+          : "TENON_CPU_ISA: expected one of " + usable + " on this processor, got '" + wanted + "'";
   host->fail(err, TENON_INVALID_ARGUMENT, 0, text.data(), text.size());
   return nullptr;
 }

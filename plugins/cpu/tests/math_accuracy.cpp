@@ -198,7 +198,9 @@ std::vector<Build> builds() {
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
     result.push_back({"avx2", tenon::cpu::avx2::math_functions()});
 #endif
+#ifdef TENON_CPU_HAS_BASELINE
   result.push_back({"baseline", tenon::cpu::baseline::math_functions()});
+#endif
   return result;
 }
 
