@@ -60,10 +60,15 @@ TEST_F(OpenclStream, RunsItsWorkInOrder) {
 TEST_F(OpenclStream, LaunchesDoNotWait) {
   tenon_stream stream = new_stream();
   tenon_event event = new_event();
-  slow_set(3, stream);
-  EXPECT_OK(async()->event_record(device_, event, stream, err));
-  EXPECT_EQ(is_done(event), 0);
-  EXPECT_OK(async()->event_sync(device_, event, err));
+  // On a busy machine the work may be done before this thread is asked again: not every time.
+  int32_t done = 1;
+  for (int attempt = 0; attempt < 20 && done; ++attempt) {
+    slow_set(3, stream);
+    EXPECT_OK(async()->event_record(device_, event, stream, err));
+    done = is_done(event);
+    EXPECT_OK(async()->event_sync(device_, event, err));
+  }
+  EXPECT_EQ(done, 0);
   EXPECT_EQ(is_done(event), 1);
 }
 
