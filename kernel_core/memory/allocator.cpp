@@ -16,13 +16,16 @@ bool is_small(uint64_t bytes, tenon_stream stream) { return bytes - 1 < kMaxClas
   if (bytes == 0 || device.id == TENON_DEVICE_META) return TENON_OK;
   DeviceMemory& memory = DeviceMemory::of(device);
   ThreadCache* cache = make_thread_cache(device, memory);
-  if (cache && is_small(bytes + head, stream)) {
-    TENON_TRY(cache->refill(bytes + head, err));
-    *out = cache->take(bytes, head);
-    return TENON_OK;
-  }
+  bool in_cache = cache && is_small(bytes + head, stream);
   if (cache) cache->drop_large();
-  TENON_TRY(memory.allocate(bytes + head, stream, out, err));
+  auto attempt = [&] {
+    return in_cache ? cache->refill(bytes + head, err)
+                    : memory.allocate(bytes + head, stream, out, err);
+  };
+  tenon_status status = attempt();
+  if (status == TENON_OUT_OF_MEMORY && memory.recall()) status = attempt();
+  if (status == TENON_OK && in_cache) *out = cache->take(bytes, head);
+  if (status != TENON_OK || in_cache) return status;
   if (!cache) return memory.usage().allocated(bytes), TENON_OK;
   cache->note_large(*out);
   cache->count_allocation(bytes);

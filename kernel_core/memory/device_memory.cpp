@@ -148,6 +148,15 @@ void DeviceMemory::give_chain(void* chain) noexcept {
   }
 }
 
+bool DeviceMemory::recall() noexcept {
+  bool is_any = false;
+  usage_.for_each(
+      [&](ThreadUsage& thread) { is_any |= static_cast<ThreadCache&>(thread).recall(); });
+  ThreadCache* own = find_thread_cache(device_);
+  if (own) is_any |= own->drain();
+  return is_any;
+}
+
 // ---- blocks ----
 
 uint64_t DeviceMemory::round_request(uint64_t bytes) const {

@@ -88,6 +88,10 @@ class DeviceMemory final : public DeviceResource {
   // The plugin's allocation that `data` lies in.
   tenon_status find_origin(const void* data, void** memory, uint64_t* bytes, tenon_err* err);
 
+  // Take back what the calling thread keeps for itself and other threads' large blocks, and ask
+  // them for the rest. Returns whether anything came back.
+  bool recall() noexcept;
+
   // Wait for pending blocks and give every unused segment back. Returns the bytes released.
   uint64_t trim() noexcept;
 

@@ -4,7 +4,6 @@
 #include "formats/json_writer.hpp"
 #include "kernel_core/abi/slots.hpp"
 #include "kernel_core/memory/device_memory.hpp"
-#include "kernel_core/memory/thread_cache.hpp"
 
 namespace tenon::core {
 namespace {
@@ -60,8 +59,9 @@ tenon_status memory_stats(tenon_device_id id, int32_t with_blocks, tenon_sink_fn
 tenon_status memory_trim(tenon_device_id id, uint64_t* released, tenon_err* err) try {
   Device* device;
   TENON_TRY(open_device(id, &device, err));
-  if (ThreadCache* cache = find_thread_cache(*device)) cache->drain();
-  *released = DeviceMemory::of(*device).trim();
+  DeviceMemory& memory = DeviceMemory::of(*device);
+  memory.recall();
+  *released = memory.trim();
   return TENON_OK;
 } catch (const std::bad_alloc&) {
   return fail_host_memory(err);

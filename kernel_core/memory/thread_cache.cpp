@@ -52,21 +52,19 @@ bool ThreadCache::give_large(void* data, uint64_t bytes) {
   // To one so large, a place of its own would cost others theirs.
   if (bytes > kMaxLargeBytes && (data != noted_ || memory_.changes() != changes_)) return false;
   poison(data, bytes);
-  large_ = data;
   large_bytes_ = bytes;
+  large_.store(data, std::memory_order_release);
   freed(bytes);  // not published: it is still the thread's, and likely to be in use again at once
   return true;
 }
 
 void ThreadCache::drop_large() {
-  if (large_) memory_.deallocate(std::exchange(large_, nullptr)), publish();
-  large_bytes_ = 0;
+  if (void* data = remove_large()) memory_.deallocate(data), publish();
 }
 
 tenon_status ThreadCache::refill(uint64_t bytes, tenon_err* err) {
   uint32_t size_class = class_of(bytes);
   List& list = lists_[size_class];
-  drop_large();
   return memory_.allocate_chain(size_class, &list.head, &list.count, err);
 }
 
@@ -76,15 +74,28 @@ void ThreadCache::spill(uint32_t size_class) {
   list.count = 0;
 }
 
-void ThreadCache::drain() {
+bool ThreadCache::drain() {
+  is_recalled_.store(false, std::memory_order_relaxed);
+  bool is_any = large_.load(std::memory_order_relaxed) != nullptr;
   drop_large();
-  for (uint32_t i = 0; i < kClassCount; ++i) spill(i);
+  for (uint32_t i = 0; i < kClassCount; ++i) {
+    is_any |= lists_[i].count > 0;
+    spill(i);
+  }
+  return is_any;
+}
+
+bool ThreadCache::recall() {
+  is_recalled_.store(true, std::memory_order_relaxed);
+  void* data = remove_large();
+  if (data) memory_.deallocate(data);
+  return data;
 }
 
 void ThreadCache::publish() { memory_.usage().publish(*this); }
 
 ThreadCache* make_thread_cache(Device& device, DeviceMemory& memory) {
-  if (ThreadCache* known = find_thread_cache(device)) return known;
+  if (ThreadCache* known = find_thread_cache(device)) return known->obey(), known;
   int8_t slot = device.cache_slot.load(std::memory_order_relaxed);
   if (slot == 0 || thread_is_ending) return nullptr;
   [[maybe_unused]] static thread_local ThreadEnd end;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The private half of the allocator: each thread's free blocks by size class, for devices whose
 // memory is the host's and whose work is synchronous. A block is taken and given back without a
-// lock and without an atomic read-modify-write.
+// lock and without an atomic read-modify-write. Where memory is short, other threads take the large
+// one, and ask for the small ones, which come when the thread is next at the device.
 #pragma once
 
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -53,11 +55,12 @@ class ThreadCache : public ThreadUsage {
 
   // The large block that the thread gave back last, if it has so many bytes; NULL: it has not.
   void* take_large(uint64_t bytes) {
-    if (bytes != large_bytes_ || !large_) return nullptr;
-    unpoison(large_, bytes);
+    if (bytes != large_bytes_) return nullptr;
+    void* data = remove_large();
+    if (!data) return nullptr;
+    unpoison(data, bytes);
     count_allocation(bytes);
-    large_bytes_ = 0;
-    return std::exchange(large_, nullptr);
+    return data;
   }
   // False: it is not to be held back.
   bool give_large(void* data, uint64_t bytes);
@@ -71,7 +74,15 @@ class ThreadCache : public ThreadUsage {
   tenon_status refill(uint64_t bytes, tenon_err* err);
   // Give all of a class back to the device.
   void spill(uint32_t size_class);
-  void drain();
+  // Give everything back. Returns whether there was anything.
+  bool drain();
+
+  // By any thread, with the mutex of the device's usage held. Returns whether anything came back.
+  bool recall();
+  void obey() {
+    if (is_recalled_.load(std::memory_order_relaxed)) [[unlikely]]
+      drain();
+  }
 
   void count_allocation(uint64_t bytes) {
     if (allocated(bytes)) publish();
@@ -87,10 +98,14 @@ class ThreadCache : public ThreadUsage {
     uint32_t limit = 0;  // class_limit, near at hand
   };
   [[gnu::cold]] void publish();
+  void* remove_large() {
+    return large_.load(std::memory_order_relaxed) ? large_.exchange(nullptr) : nullptr;
+  }
 
   List lists_[kClassCount];
-  void* large_ = nullptr;  // with the thread, though nobody uses it
-  uint64_t large_bytes_ = 0;
+  std::atomic<void*> large_{nullptr};  // with the thread, though nobody uses it
+  uint64_t large_bytes_ = 0;           // of it, or of the one that was last
+  std::atomic<bool> is_recalled_{false};
   void* noted_ = nullptr;  // which the device gave last
   uint64_t changes_ = 0;   // of the device's free blocks until then
   DeviceMemory& memory_;
