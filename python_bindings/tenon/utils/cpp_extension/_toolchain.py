@@ -56,8 +56,11 @@ def host():
 
 
 def sanitizer_flags():
-    """The host refuses a plugin that was built with another sanitizer than itself."""
+    """The host refuses a plugin that was built with another sanitizer than itself. Its own library
+    for extensions needs the runtime of what is built with AddressSanitizer too (TenonBuild.cmake)."""
     kind = host()["sanitizer"]
+    if kind == "address":
+        kind += ",undefined"
     return [] if kind == "none" else [f"-fsanitize={kind}"]
 
 
