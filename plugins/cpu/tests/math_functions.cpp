@@ -38,7 +38,6 @@ void run(F f, T* out, int64_t n, const X*... x) {
   math::call::NAME {}
 #define LANEWISE(NAME) math::lanewise([](auto v) { return math::NAME(v); })
 #define LANEWISE_2(NAME) math::lanewise([](auto v, auto w) { return math::NAME(v, w); })
-#define SCALAR_1(NAME) [](auto v) { return math::NAME(v); }
 #define SCALAR_2(NAME) [](auto v, auto w) { return math::NAME(v, w); }
 
 constexpr MathFunction kFunctions[] = {
@@ -69,7 +68,7 @@ constexpr MathFunction kFunctions[] = {
     UNARY("normal_cdf", LANEWISE(normal_cdf)),
     UNARY("normal_pdf", LANEWISE(normal_pdf)),
     UNARY("sigmoid", LANEWISE(sigmoid)),
-    UNARY("lgamma", SCALAR_1(lgamma)),
+    UNARY("lgamma", CALL(lgamma)),
     UNARY("digamma", CALL(digamma)),
     BINARY("pow", CALL(pow)),
     BINARY("atan2", LANEWISE_2(atan2)),

@@ -309,6 +309,7 @@ void expect_special_values() {
   SPECIAL_CALL(sqrt)
   SPECIAL_CALL(cbrt)
   SPECIAL_CALL(atanh)
+  SPECIAL_CALL(lgamma)
   SPECIAL_LANEWISE(expm1)
   SPECIAL_LANEWISE(asin)
   SPECIAL_LANEWISE(acos)

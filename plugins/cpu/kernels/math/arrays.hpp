@@ -8,6 +8,7 @@
 #include "math/complex.hpp"
 #include "math/gamma.hpp"
 #include "math/lanes_error.hpp"
+#include "math/lanes_gamma.hpp"
 #include "math/lanes_hyperbolic.hpp"
 #include "math/lanes_inverse_hyperbolic.hpp"
 #include "math/lanes_inverse_trigonometric.hpp"
@@ -79,12 +80,6 @@ inline void run_blocks(T* out, const T* x, int64_t n, IsPlain is_plain, Plain pl
   }
 TENON_ARRAY(digamma, is_positive_normal(v))
 
-inline void run_array(call::lgamma, float* out, int64_t n, const float* x) {  // double is libm's
-  detail::run_blocks(
-      out, x, n, [](float v) { return is_positive_normal(v); },
-      [](float v) { return plain_lgamma(v); }, [](float v) { return lgamma(v); });
-}
-
 // A function of one argument or several that takes a number or, where the instruction set has them,
 // lanes. By reference: copies of several registers may go through memory.
 template <class F>
@@ -117,7 +112,9 @@ inline auto with_second(const Lanewise<F>& f, Y second) {
 
 #ifdef TENON_HAS_LANES
 inline constexpr int kLaneRegisters = 4;
-inline constexpr int kPowerRegisters = 2;  // with more, intermediate results leave the registers
+// With more, results within the function leave the registers.
+template <Float T>
+inline constexpr int kPowerRegisters = std::same_as<T, float> ? 2 : 3;
 template <class F, Float T, std::same_as<T>... X>
 inline void run_array(const Lanewise<F>& f, T* out, int64_t n, const X*... x) {
   run_lanes<kLaneRegisters>(f, out, n, x...);
@@ -139,17 +136,25 @@ TENON_LANE_ARRAY(sqrt)
 TENON_LANE_ARRAY(sin)
 TENON_LANE_ARRAY(cos)
 TENON_LANE_ARRAY(tan)
+TENON_LANE_ARRAY(lgamma)
 #undef TENON_LANE_ARRAY
-
+// To a whole power the sign of x has no part in the function.
 template <Float T>
 inline void run_power_by(T* out, int64_t n, const T* x, T y) {
-  run_lanes<kPowerRegisters>([y](const auto& a) { return math::pow(a, detail::spread(y, a)); }, out,
-                             n, x);
+  const auto run = [=](auto f) { run_lanes<kPowerRegisters<T>>(f, out, n, x); };
+  const auto power = [y](const auto& a) { return math::pow(a, detail::spread(y, a)); };
+  if (std::fmod(y, T(2)) == 0) {
+    run([=](const auto& a) { return power(abs(a)); });
+  } else if (std::fabs(std::fmod(y, T(2))) == 1) {
+    run([=](const auto& a) { return detail::with_sign(power(abs(a)), a); });
+  } else {
+    run(power);
+  }
 }
 template <Float T>
 inline void run_array(call::pow, T* out, int64_t n, const T* x, const T* y) {
-  run_lanes<kPowerRegisters>([](const auto& a, const auto& b) { return math::pow(a, b); }, out, n,
-                             x, y);
+  run_lanes<kPowerRegisters<T>>([](const auto& a, const auto& b) { return math::pow(a, b); }, out,
+                                n, x, y);
 }
 template <Float T>
 inline void run_half_power(T* out, int64_t n, const T* x) {
@@ -164,6 +169,13 @@ TENON_ARRAY(log10, is_positive_normal(v))
 TENON_ARRAY(sin, detail::is_small_angle(v))
 TENON_ARRAY(cos, detail::is_small_angle(v))
 TENON_ARRAY(tan, detail::is_small_angle(v))
+
+// Of doubles it is libm's.
+inline void run_array(call::lgamma, float* out, int64_t n, const float* x) {
+  detail::run_blocks(
+      out, x, n, [](float v) { return is_positive_normal(v); },
+      [](float v) { return plain_lgamma(v); }, [](float v) { return lgamma(v); });
+}
 
 // Exponents beyond it overflow in the exact product of instruction sets without fused ones.
 template <Float T>

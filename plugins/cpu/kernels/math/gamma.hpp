@@ -80,7 +80,8 @@ TENON_INLINE float plain_lgamma(float argument) {
                                            -1.0 / 1680, 1.0 / 1188, -691.0 / 360360, 1.0 / 156);
   const double large = (z - 0.5) * plain_log(z) - z + (0.9189385332046727 + inverse * series);
   const double shift = plain_log(small ? p : 1.0);
-  return static_cast<float>(large - shift);
+  const bool zero = (argument == 1.0f) | (argument == 2.0f);
+  return zero ? 0.0f : static_cast<float>(large - shift);
 }
 
 // The reentrant form of libm: plain lgamma writes a global.

@@ -157,14 +157,17 @@ TENON_INLINE Pack<V, K> exp2(const Pack<V, K>& x) {
 template <int K>
 TENON_INLINE Lanes<K> expm1(const Lanes<K>& x) {
   using namespace detail;
-  const auto exponent = [](const auto& a) {
-    return multiply_add(a, kLog2E<float>, kRound<float>) - kRound<float>;
+  // The low bits of the sum are the exponent field of 2^n, which so is never denormal.
+  const auto sum = [](const auto& a) {
+    return multiply_add(a, kLog2E<float>, kRound<float> + Format<float>::kBias);
   };
-  const auto n = exponent(x);
+  const auto exponent = [sum](const auto& a) {
+    return sum(a) - (kRound<float> + Format<float>::kBias);
+  };
+  const auto n = exponent(x), part = shift_left<23>(sum(x));
   const auto r = subtract_product(n, 5.77e-8f, subtract_product(n, 0.693147123f, x));
   const auto ratio =
       horner(r, 1.0f, 0.49999997f, 0.16666543f, 0.0416672f, 0.008366539f, 0.0013882441f);
-  const auto part = scale_by(spread(1, x), n);
   return unless_beyond(
       exponent, 125.0f, multiply_subtract(part * r, ratio, 1.0f - part),
       [](const auto& a) { return bounded_expm1(a); }, x);

@@ -59,6 +59,7 @@ TENON_INSTRUCTION_1(rough_inverse_root, maskz_rsqrt14, kAll<V>, a)
 TENON_INSTRUCTION_1(exponent_of, maskz_getexp, kAll<V>, a)
 // x - floor(x); 0 of infinities.
 TENON_INSTRUCTION_1(fraction_of, maskz_reduce, kAll<V>, a, _MM_FROUND_TO_NEG_INF)
+TENON_INSTRUCTION_1(nearest_whole, maskz_roundscale, kAll<V>, a, _MM_FROUND_TO_NEAREST_INT)
 // In [1, 2). Zero and infinity have the mantissa 1 and the exponents -inf and inf; of negative
 // numbers it is NaN, or that of the number without its sign.
 TENON_INSTRUCTION_1(log_mantissa, maskz_getmant, kAll<V>, a, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_nan)
@@ -103,6 +104,11 @@ TENON_COMPARISON(is_unordered, _CMP_UNORD_Q)
 template <class V, int K>
 TENON_INLINE auto is_nan(const Pack<V, K>& x) {
   return is_unordered(x, x);
+}
+// Infinities are whole, and even.
+template <class V, int K>
+TENON_INLINE auto is_whole(const Pack<V, K>& x) {
+  return is_equal(nearest_whole(x), x);
 }
 // Bit 0, and the sign.
 template <class V, int K>
@@ -224,6 +230,12 @@ TENON_INLINE BitsOf<V, K> shift_right(const Pack<V, K>& x) {
       x);
 }
 
+template <int kBits, int K>
+TENON_INLINE Lanes<K> shift_left(const Lanes<K>& x) {
+  return each(
+      [](Floats a) { return Floats(_mm512_maskz_slli_epi32(kAll<Floats>, __m512i(a), kBits)); }, x);
+}
+
 // table[index % N] of as many elements as one register has or two.
 template <int N, int K>
 TENON_INLINE Lanes<K> look_up(const float (&table)[N], const Pack<Integers, K>& index) {
@@ -248,6 +260,35 @@ TENON_INLINE DoubleLanes<K> look_up(const double (&table)[N], const Pack<Longs, 
           return Doubles(_mm512_permutex2var_pd(low, __m512i(i), high));
       },
       index);
+}
+
+// x 2^-64 for 0 <= x < 2^64. Denormals are counted: they are integers times the smallest of them.
+template <int K>
+TENON_INLINE Lanes<K> lowered(const Lanes<K>& x) {
+  return each(
+      [](Floats a) {
+        const __mmask16 normal = _mm512_cmp_ps_mask(a, _mm512_set1_ps(0x1p-62f), _CMP_NLT_UQ);
+        const __m512i counted = _mm512_maskz_cvtps_epi32(static_cast<__mmask16>(~normal),
+                                                         Floats(a * _mm512_set1_ps(0x1p85f)));
+        return Floats(_mm512_mask_mul_ps(__m512(counted), normal, a, _mm512_set1_ps(0x1p-64f)));
+      },
+      x);
+}
+
+// Floats as two registers of doubles, and back.
+TENON_INLINE DoubleLanes<2> widened(Floats x) {
+  const auto half = [](__m256d bits) {
+    return Doubles(_mm512_maskz_cvtps_pd(kAll<Doubles>, _mm256_castpd_ps(bits)));
+  };
+  return {half(_mm512_maskz_extractf64x4_pd(__mmask8(15), __m512d(x), 0)),
+          half(_mm512_maskz_extractf64x4_pd(__mmask8(15), __m512d(x), 1))};
+}
+TENON_INLINE Floats narrowed(const DoubleLanes<2>& x) {
+  const auto half = [](Doubles part) {
+    return _mm256_castps_pd(_mm512_maskz_cvtpd_ps(kAll<Doubles>, part));
+  };
+  const __m512d low = _mm512_maskz_insertf64x4(kAll<Doubles>, __m512d{}, half(x.at[0]), 0);
+  return Floats(_mm512_maskz_insertf64x4(kAll<Doubles>, low, half(x.at[1]), 1));
 }
 
 // y in every lane of as many registers as x has.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Polynomials on up to 32 intervals, whose coefficients are permuted out of two registers, and
-// functions that take another way for the rare arguments beyond them.
+// Polynomials on up to 32 intervals, of doubles 16, whose coefficients are permuted out of two
+// registers, and functions that take another way for the rare arguments beyond them.
 #pragma once
 
 #include "math/lanes.hpp"
@@ -8,19 +8,27 @@
 #ifdef TENON_HAS_LANES
 namespace tenon::cpu::TENON_CPU_ISA::math::detail {
 
+// Coefficients by intervals, and the centres of these.
+template <class T, int kTerms>
+struct Piecewise {
+  static constexpr int kIntervals = 128 / sizeof(T);
+  alignas(64) T centre[kIntervals];
+  alignas(64) T coefficient[kTerms][kIntervals];  // of powers of the distance from the centre
+};
+
 // The exponent of a > 0 and so many first bits of its mantissa: intervals that divide octaves into
-// 2^kBits. As a number modulo 32, which is what look_up() takes.
-template <int kBits, int K>
-TENON_INLINE LaneBits<K> octave_part(const Lanes<K>& a) {
-  return shift_right<23 - kBits>(a);
+// 2^kBits. As a number modulo the entries of a table, which is what look_up() takes.
+template <int kBits, class V, int K>
+TENON_INLINE BitsOf<V, K> octave_part(const Pack<V, K>& a) {
+  return shift_right<Format<ElementOf<V>>::kMantissaBits - kBits>(a);
 }
 
 // The polynomial of interval `index` of x, coefficients from the constant term upwards.
-template <int kTerms, int K>
-TENON_INLINE Lanes<K> piecewise(const float (&coefficients)[kTerms][32], const LaneBits<K>& index,
-                                const Lanes<K>& x) {
-  Lanes<K> result = look_up(coefficients[kTerms - 1], index);
-#pragma GCC unroll 8
+template <int kTerms, int kIntervals, class V, int K>
+TENON_INLINE Pack<V, K> piecewise(const ElementOf<V> (&coefficients)[kTerms][kIntervals],
+                                  const BitsOf<V, K>& index, const Pack<V, K>& x) {
+  Pack<V, K> result = look_up(coefficients[kTerms - 1], index);
+#pragma GCC unroll 16
   for (int i = kTerms - 2; i >= 0; --i)
     result = multiply_add(result, x, look_up(coefficients[i], index));
   return result;
@@ -50,8 +58,10 @@ TENON_INLINE bool is_any_beyond(const Lanes<K>& x, float limit) {
   for (int k = 1; k < K - 1; ++k) largest = larger(largest, x.at[k]);
   return _mm512_cmp_ps_mask(largest, _mm512_set1_ps(limit), _CMP_GT_OQ) != 0;
 }
-template <class F, class Measure>
-[[gnu::noinline]] inline Floats with_far(F far, Measure measure, float limit, Floats near,
+// Near functions of numbers beyond the limit would make denormals, which take a hundred times as
+// long.
+template <class Far, class Measure>
+[[gnu::noinline]] inline Floats with_far(Far far, Measure measure, float limit, Floats near,
                                          Floats x) {
   const Floats measured = measure(Lanes<1>{x}).at[0];
   const __mmask16 beyond =
@@ -59,7 +69,8 @@ template <class F, class Measure>
   return Floats(_mm512_mask_mov_ps(near, beyond, far(Lanes<1>{x}).at[0]));
 }
 // `near`, but far(x) where |measure(x)| > limit. It is a function, which is computed anew where the
-// limit is exceeded, so that its results need no registers.
+// limit is exceeded, so that its results need no registers. `near` should be no denormal there:
+// these take a hundred times as long.
 template <class Measure, int K, class F>
 TENON_INLINE Lanes<K> unless_beyond(Measure measure, float limit, const Lanes<K>& near, F far,
                                     const Lanes<K>& x) {

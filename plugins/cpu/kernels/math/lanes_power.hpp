@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Powers and roots of registers.
 //
-// x^y = 2^(y log2(x)), with the logarithm by a table as in lanes_logarithm.hpp. y multiplies its
-// error: doubles have it in two parts; of floats, for large y, there is the function of numbers.
+// x^y is an exponential of y log(x), with the logarithm by a table as in lanes_logarithm.hpp. y
+// multiplies its error: doubles have it in two parts; floats with large y, or signs, are computed
+// in double.
 #pragma once
 
 #include "math/lanes_exponential.hpp"
@@ -14,9 +15,8 @@ namespace tenon::cpu::TENON_CPU_ISA::math {
 
 namespace detail {
 
-// c of intervals of mantissas, chosen such that sums of log2(c), or of its first part, and an
-// exponent are exact. Products of the mantissa and 1 / c are exact in two doubles in any case: with
-// few bits 1 / c leaves more of the logarithm to its table.
+// c of intervals of mantissas, chosen such that sums of log2(c), or of the first part of log(c),
+// and that of the exponent are exact.
 template <Float T>
 struct PowerTable;
 template <>
@@ -42,43 +42,49 @@ struct PowerTable<float> {
 };
 template <>
 struct PowerTable<double> {
+  // Multiples of 1/64, and of 1/32 where |r| may be above 1/32: r is exact.
   alignas(64) static constexpr double kInverse[16] = {
-      1.0,         0.9140625,   0.865234375, 0.8203125,   0.78125,     0.744140625,
-      0.7109375,   0.681640625, 0.65234375,  0.626953125, 0.603515625, 0.58203125,
-      0.560546875, 0.54296875,  0.525390625, 0.5};
-  alignas(64) static constexpr double kLog2[16] = {// multiples of 2^-40
-                                                   0.0,
-                                                   0.1296352804165508,
-                                                   0.20883711144506378,
-                                                   0.2857544823336866,
-                                                   0.3561438102251486,
-                                                   0.4263528125065932,
-                                                   0.4922053598011189,
-                                                   0.5529167737904572,
-                                                   0.6162957075257509,
-                                                   0.6735705128776317,
-                                                   0.7285369720957533,
-                                                   0.7808314795374827,
-                                                   0.8350930733240602,
-                                                   0.8810589272761717,
-                                                   0.9285376374436964,
-                                                   1.0};
-  alignas(64) static constexpr double kLog2Low[16] = {0.0,
-                                                      4.466345291637466e-14,
-                                                      -8.20902802038674e-14,
-                                                      1.9075301583480665e-13,
-                                                      1.266771905137232e-13,
-                                                      8.478351458871054e-14,
-                                                      1.8482976480732484e-13,
-                                                      -1.0945834064222337e-13,
-                                                      1.9686233709301554e-13,
-                                                      6.517101528203913e-14,
-                                                      -1.2786158699659166e-13,
-                                                      3.5576393345119293e-13,
-                                                      2.5195723462991853e-13,
-                                                      3.2082514048528274e-13,
-                                                      -3.2058435962162773e-13,
-                                                      0.0};
+      1.0,     0.90625, 0.875,    0.8125,   0.78125, 0.75,     0.71875, 0.6875,
+      0.65625, 0.625,   0.609375, 0.578125, 0.5625,  0.546875, 0.53125, 0.5};
+  // log(c), multiples of 2^-42, and what they lack.
+  alignas(64) static constexpr double kLog[16] = {0.0,
+                                                  0.09844007281321865,
+                                                  0.13353139262449076,
+                                                  0.20763936477828793,
+                                                  0.2468600779316148,
+                                                  0.28768207245184385,
+                                                  0.33024168687052224,
+                                                  0.3746934494413381,
+                                                  0.4212134650763346,
+                                                  0.4700036292456389,
+                                                  0.4953214372301318,
+                                                  0.5479651707155426,
+                                                  0.5753641449034603,
+                                                  0.603535021870357,
+                                                  0.6325225587434034,
+                                                  0.6931471805598903};
+  alignas(64) static constexpr double kLogLow[16] = {0.0,
+                                                     3.3871241029241416e-14,
+                                                     3.1859736349078334e-14,
+                                                     -4.3425422595242564e-14,
+                                                     -8.899851356560444e-14,
+                                                     -6.292357389008195e-14,
+                                                     5.4612144489920215e-14,
+                                                     7.260466149925637e-14,
+                                                     -3.1063837541003616e-14,
+                                                     9.667719603235566e-14,
+                                                     -1.0634899648532451e-13,
+                                                     -9.521443188786736e-14,
+                                                     1.0152652766306816e-13,
+                                                     -9.883674306179806e-14,
+                                                     1.0711543657844876e-13,
+                                                     5.497923018708371e-14};
+  static constexpr double kLn2 = 0.6931471805598903, kLn2Low = 5.497923018708371e-14;
+  // -2 (log(1 + r) - r + r^2 / 2) / r^3, 2^-53.8
+  static constexpr double kSeries[] = {
+      -0.6666666666666666,  0.49999999999999717, -0.40000000000044933, 0.3333333333561516,
+      -0.28571428432979523, 0.24999994399724962, -0.2222234179619961,  0.20005397044685894,
+      -0.1817236430353933,  0.14911579741492142};
   // Products with larger exponents would round the fraction of the power away.
   static constexpr double kLimit = 0x1p20;
 };
@@ -102,39 +108,72 @@ TENON_INLINE Lanes<K> small_power(const Lanes<K>& x, const Lanes<K>& y) {
   const auto slope = multiply_add(f, 0.240228862f, 0.693157346f);  // (2^f - 1) / f, 2^-24.2
   return scale_by(multiply_add(fraction * f, slope, fraction), power);
 }
-// log2(1 + r) = r (1 / ln(2) - r / (2 ln(2)) + r^2 p(r)): the first two terms, r and the products
-// in two parts, 2^-62.
+// log(x) in two parts, 2^-63: the first two terms of log(1 + r) = r - r^2 / 2 + ... and the sums
+// with log(2^e c) have an error each, which the second part gathers. It is NaN of 0 and infinity.
+template <int K>
+struct LogLanes {
+  DoubleLanes<K> high, low;
+};
+template <int K>
+TENON_INLINE LogLanes<K> log_in_two(const DoubleLanes<K>& x) {
+  using Table = PowerTable<double>;
+  const auto m = log_mantissa(x), e = exponent_of(x);
+  const auto index = interval_of(m);
+  const auto r = multiply_add(m, look_up(Table::kInverse, index), -1.0);
+  const auto start = multiply_add(e, Table::kLn2, look_up(Table::kLog, index));  // exact
+  const auto start_low = multiply_add(e, Table::kLn2Low, look_up(Table::kLogLow, index));
+  const auto near = start + r, near_low = (start - near) + r;
+  const auto half = r * -0.5, term = half * r, term_low = multiply_subtract(half, r, term);
+  const auto high = near + term, high_low = (near - high) + term;
+  const auto sum = (start_low + near_low) + (term_low + high_low);
+  return {high, multiply_add(term * r, polynomial_of(r, Table::kSeries), sum)};
+}
+// exp(high + low), where `low` is small or NaN: of infinities.
+template <int K>
+TENON_INLINE DoubleLanes<K> exp_in_two(const DoubleLanes<K>& high, const DoubleLanes<K>& low) {
+  auto parts = exp_parts(high);
+  parts.r = at_most(1.0, parts.r + low);
+  return exp_of_parts(parts);
+}
 template <int K>
 TENON_INLINE DoubleLanes<K> small_power(const DoubleLanes<K>& x, const DoubleLanes<K>& y) {
-  using Table = PowerTable<double>;
-  constexpr double first = 1.4426950408889634, first_low = 2.0355273740931033e-17;
-  const auto m = log_mantissa(x);
-  const auto index = interval_of(m);
-  const auto inverse = look_up(Table::kInverse, index), near = m * inverse;
-  const auto r = near - 1.0, r_low = multiply_subtract(m, inverse, near);
-  const auto p =
-      r * r *
-      horner(r, 0.4808983469629877, -0.36067376022224673, 0.28853900817841033, -0.2404491734592276,
-             0.2060992896801866, -0.18033689386838578, 0.16030168577673298, -0.14428987453574849,
-             0.13034459741773372, -0.10230554803972587);
-  const auto second = r * (-0.5 * first);
-  const auto second_low =
-      multiply_add(r_low, -0.5 * first,
-                   multiply_add(r, -0.5 * first_low, multiply_subtract(r, -0.5 * first, second)));
-  const auto terms = second + p, terms_low = (p - (terms - second)) + second_low;
-  const auto slope = terms + first, slope_low = (terms - (slope - first)) + terms_low + first_low;
-  const auto part = r * slope;
-  const auto part_low =
-      multiply_add(r, slope_low, multiply_add(r_low, slope, multiply_subtract(r, slope, part)));
-  const auto whole = exponent_of(x) + look_up(Table::kLog2, index), log = whole + part;
-  const auto log_low = (part - (log - whole)) + (part_low + look_up(Table::kLog2Low, index));
-  // y log2(x) is a multiple of 1/16 and f, which is NaN of infinities.
-  const auto product = y * log;
-  const auto sum = product + ExpTable<double>::kRound, power = sum - ExpTable<double>::kRound;
-  const auto product_low = multiply_add(y, log_low, multiply_subtract(y, log, product));
-  const auto f = at_most(1.0, (product - power) + product_low);
-  const auto fraction = look_up(ExpTable<double>::kFractions, lane_bits(sum));
-  return scale_by(multiply_add(fraction * f, exp2_slope(f), fraction), power);
+  const auto log = log_in_two(x);
+  const auto product = y * log.high;
+  return exp_in_two(product, multiply_add(y, log.low, multiply_subtract(y, log.high, product)));
+}
+
+// a^y for any y and a without sign, but of y = 0 and a = 1.
+TENON_INLINE DoubleLanes<1> any_magnitude(const DoubleLanes<1>& a, const DoubleLanes<1>& y) {
+  const auto log = log_in_two(a);
+  // Beyond +-800 the power is 0 or infinity, whatever is lost.
+  const auto all = y * log.high, product = at_least(at_most(all, 800.0), -800.0);
+  const auto rest = multiply_add(y, log.low, multiply_subtract(y, log.high, all));
+  return exp_in_two(product, choose(is_equal(all, product), rest, 0.0));
+}
+TENON_INLINE Lanes<1> any_magnitude(const Lanes<1>& a, const Lanes<1>& y) {
+  const auto large = is_less(spread(PowerTable<float>::kLimit, y), absolute(y));
+  const auto near = small_power(a, y);
+  if (!any(large)) return near;
+  const auto far = narrowed(math::exp(widened(y.at[0]) * math::log(widened(a.at[0]))));
+  return choose(large, Lanes<1>{far}, near);
+}
+
+// Of any x and y, as C has it.
+template <class V>
+[[gnu::noinline]] inline V with_any_power(MaskOf<V> mask, V result, V base, V exponent) {
+  using T = ElementOf<V>;
+  using Mask = MaskOf<V>;
+  const Pack<V, 1> x{base}, y{exponent}, a = absolute(x);
+  const Mask whole = is_whole(y).at[0], odd = whole & ~is_whole(y * T(0.5)).at[0];
+  const Mask is_one = is_equal(x, T(1)).at[0] | is_equal(y, T(0)).at[0];
+  const Mask is_unit = is_equal(a, T(1)).at[0] & ~is_nan(y).at[0];
+  const Mask has_none =
+      is_less(x, T(0)).at[0] & is_less(a, kInfinity<T>).at[0] & ~(whole | is_nan(y).at[0]);
+  const auto size = choose(Pack<Mask, 1>{is_unit}, T(1), any_magnitude(a, y));
+  const auto power = choose(Pack<Mask, 1>{odd}, with_sign(size, x), size);
+  const auto real = choose(Pack<Mask, 1>{has_none}, kNan<T>, power);
+  const auto all = choose(Pack<Mask, 1>{is_one}, T(1), real);
+  return choose(Pack<Mask, 1>{mask}, all, Pack<V, 1>{result}).at[0];
 }
 
 // Bases that are NaN or have a sign, -0 too; exponents that are 0 (of 0 and infinity as well),
@@ -209,10 +248,8 @@ alignas(64) inline constexpr T kCbrtPower[16] = {T(1), T(1.2599210498948732),
 template <class V, int K>
 TENON_INLINE Pack<V, K> pow(const Pack<V, K>& x, const Pack<V, K>& y) {
   using namespace detail;
-  using T = ElementOf<V>;
   const auto others = each([](V base, V exponent) { return is_other_power(base, exponent); }, x, y);
-  return unless(
-      others, small_power(x, y), [](T a, T b) { return math::pow(a, b); }, x, y);
+  return corrected(others, small_power(x, y), with_any_power<V>, x, y);
 }
 
 // Zero, infinity and NaN come out of the exponents.
