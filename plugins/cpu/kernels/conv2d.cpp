@@ -42,7 +42,7 @@ bool is_dense(const tenon_value& value) {
 }
 
 // Depthwise convolutions read channels side by side anyway, and those of single pixels are products
-// of matrices; blocks read either layout. What is filtered minimally is better off with a copy.
+// of matrices.
 // Arguments of all three end alike.
 bool is_pointwise(const int64_t* kernel, int dtype, int64_t results, const tenon_value* args) {
   const auto* padding = static_cast<const int64_t*>(args[4].v.p);
@@ -50,20 +50,13 @@ bool is_pointwise(const int64_t* kernel, int dtype, int64_t results, const tenon
          kDtypeSize[dtype] >= 2 &&
          std::all_of(padding, padding + args[4].aux, [](int64_t side) { return side == 0; });
 }
-// Blocks read either layout, and minimal filtering does for gradients of weights. `both`: channels
-// become filters, too.
-bool reads_channels_last(const int64_t* weight, int dtype, const tenon_value* args, bool both,
-                         bool filtered) {
+// Blocks and minimal filtering read either layout. `both`: channels become filters, too.
+bool reads_channels_last(const int64_t* weight, int dtype, const tenon_value* args, bool both) {
   ConvShapes s{};
   s.groups = args[6].v.i, s.filters = weight[0], s.channels = weight[1] * s.groups;
   s.kernel[0] = weight[2], s.kernel[1] = weight[3];
-  const auto ones = [&](int i) {
-    const auto* of = static_cast<const int64_t*>(args[i].v.p);
-    return std::all_of(of, of + args[i].aux, [](int64_t each) { return each == 1; });
-  };
   const bool real = dtype == TENON_DTYPE_F32 || dtype == TENON_DTYPE_F64;
-  const bool suits = suits_blocks(s) && (!both || s.group_channels() >= 16);
-  return real && suits && (filtered || !suits_filtering(s) || !ones(3) || !ones(5));
+  return real && suits_blocks(s) && (!both || s.group_channels() >= 16);
 }
 // Lines of bfloat16 are put together from either.
 ConvShapes shapes_of(const int64_t* image, const int64_t* weight, const int64_t* result,
@@ -91,7 +84,7 @@ int32_t takes_channels_last(const tenon_value* args, uint32_t) {
   const int64_t results = ((x->shape[2] - 1) / stride[0] + 1) * ((x->shape[3] - 1) / stride[1] + 1);
   return (groups > 1 && is_channels_last(args[0], groups)) ||
          is_pointwise(weight->shape, x->dtype, results, args) ||
-         reads_channels_last(weight->shape, x->dtype, args, false, false) ||
+         reads_channels_last(weight->shape, x->dtype, args, false) ||
          (x->dtype == TENON_DTYPE_BF16 &&
           suits_tiles(with_results(shapes_of(x->shape, weight->shape, x->shape, args))));
 }
@@ -104,7 +97,7 @@ int32_t grad_takes_channels_last(const tenon_value* args, uint32_t) {
   return (groups > 1 && is_channels_last(args[0], groups) &&
           std::all_of(stride, stride + args[3].aux, [](int64_t step) { return step == 1; })) ||
          is_pointwise(weight->shape, grad->dtype, grad->shape[2] * grad->shape[3], args) ||
-         (reads_channels_last(weight->shape, grad->dtype, args, true, false) &&
+         (reads_channels_last(weight->shape, grad->dtype, args, true) &&
           has_turned_phases(shapes_of(static_cast<const int64_t*>(args[2].v.p), weight->shape,
                                       grad->shape, args))) ||
          (grad->dtype == TENON_DTYPE_BF16 &&
@@ -125,7 +118,7 @@ int32_t weight_grad_takes_channels_last(const tenon_value* args, uint32_t) {
     return is_channels_last(value) || is_dense(value);
   };
   if (readable(args[0]) && readable(args[1]) && x->ndim == 4 && grad->ndim == 4 &&
-      (reads_channels_last(weight, x->dtype, args, false, true) ||
+      (reads_channels_last(weight, x->dtype, args, false) ||
        (x->dtype == TENON_DTYPE_BF16 &&
         suits_tiles(shapes_of(x->shape, weight, grad->shape, args))))) {
     return true;

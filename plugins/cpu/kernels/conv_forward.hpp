@@ -10,7 +10,7 @@
 #include "conv_direct.hpp"
 #include "conv_tiles.hpp"
 #include "conv_unroll.hpp"
-#include "conv_winograd.hpp"
+#include "conv_winograd_last.hpp"
 #include "gemm_tiles.hpp"
 #include "kernel.hpp"
 #include "parallel_memory.hpp"
@@ -57,9 +57,10 @@ tenon_status run_forward(tenon_ctx* ctx, const ConvShapes& s, const Images& imag
                          const T* bias, T* out, tenon_err* err) {
   const T* x = static_cast<const T*>(images.data);
   if (s.is_depthwise()) return run_forward_depthwise<T>(ctx, s, images, weight, bias, out, err);
-  if (suits_winograd(s) && images.pixel == 1) {
+  if (suits_winograd(s)) {
     bool finite = false;
-    const tenon_status status = run_winograd<T>(ctx, s, x, weight, false, bias, out, &finite, err);
+    const auto run = images.pixel == 1 ? run_winograd<T> : run_winograd_last<T>;
+    const tenon_status status = run(ctx, s, x, weight, false, bias, out, &finite, err);
     if (status != TENON_OK || finite) return status;
   }
   if (suits_blocks(s)) {

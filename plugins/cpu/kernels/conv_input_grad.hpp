@@ -177,10 +177,11 @@ tenon_status run_input_grad(tenon_ctx* ctx, const ConvShapes& s, const Images& g
       return run_depthwise_phases<T>(ctx, s, static_cast<const T*>(grad.data), weight, x, err);
     }
     const ConvShapes turn = whole_turned(s);
-    if (whole && suits_winograd(turn) && grad.pixel == 1) {
+    if (whole && suits_winograd(turn)) {
       bool finite = false;
-      const tenon_status status = run_winograd<T>(ctx, turn, static_cast<const T*>(grad.data),
-                                                  weight, true, nullptr, x, &finite, err);
+      const auto run = grad.pixel == 1 ? run_winograd<T> : run_winograd_last<T>;
+      const tenon_status status =
+          run(ctx, turn, static_cast<const T*>(grad.data), weight, true, nullptr, x, &finite, err);
       if (status != TENON_OK || finite) return status;
     }
   }

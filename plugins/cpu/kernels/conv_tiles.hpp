@@ -205,7 +205,7 @@ inline void put_in_pixels(const PlaceRuns& places, const uint16_t* lines, int64_
 
 // Enough channels to fill lines, and not too much between the results.
 inline bool suits_tiles(const ConvShapes& s) {
-  return has_bfloat16_tiles() && s.group_channels() >= 16 && s.group_filters() >= 16 &&
+  return has_bfloat16_tiles() && s.group_channels() >= 16 && s.group_filters() > 1 &&
          s.pixels() > 0 && s.batch * s.results() > 0 && !too_far_apart(s);
 }
 

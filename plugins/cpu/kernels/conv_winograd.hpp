@@ -116,10 +116,11 @@ void transform_tiles(const T (*d)[kTilesTogether], int64_t panel_size, int64_t p
   }
 }
 
-// G g G^T of the weights of one filter: [position][channel]. Kernels of channels lie `step` apart;
-// `turned`: with their taps in reverse.
+// G g G^T of the weights of one filter: [position][channel]. Kernels of channels lie `step` apart,
+// positions `position_step`; `turned`: with their taps in reverse.
 template <class T>
-void transform_weight(const T* weight, int64_t step, bool turned, int64_t channels, T* to) {
+void transform_weight(const T* weight, int64_t step, bool turned, int64_t channels, T* to,
+                      int64_t position_step) {
   using Vector = typename VectorOf<T>::type;
   using Unaligned = typename VectorOf<T>::unaligned;
   constexpr int64_t width = kWidth<T>;
@@ -133,7 +134,7 @@ void transform_weight(const T* weight, int64_t step, bool turned, int64_t channe
       return *reinterpret_cast<const Vector*>(taps + (turned ? 8 - t : t) * width);
     };
     const auto put = [&](int position, Vector value) {
-      T* row = to + position * channels + c;
+      T* row = to + position * position_step + c;
       if (count == width) {
         *reinterpret_cast<Unaligned*>(row) = value;
       } else {
@@ -283,7 +284,7 @@ tenon_status run_winograd(tenon_ctx* ctx, const ConvShapes& s, const T* x, const
     for (int64_t f = begin; f < end; ++f) {
       const int64_t of_group = f % filters * (turned ? 9 : channels * 9);
       transform_weight(weight + f / filters * filters * channels * 9 + of_group,
-                       turned ? filters * 9 : 9, turned, channels, weights + f * row);
+                       turned ? filters * 9 : 9, turned, channels, weights + f * row, channels);
     }
   });
   const WinogradTiles tiles(s);

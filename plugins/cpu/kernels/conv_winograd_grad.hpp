@@ -73,17 +73,17 @@ void read_window(const ChannelReader<T>& x, int64_t offset, int64_t channels, in
 template <class T>
 using VectorT = typename VectorOf<T>::type;
 
-// B^T d B of the 4 x 4 pixels at `from`.
+// B^T d B of the 4 x 4 pixels at `from`, whose rows and columns are so many elements apart.
 template <class T>
-[[gnu::always_inline]] inline void transform_pixels(const T* from, int64_t row, T* to,
-                                                    int64_t position) {
+[[gnu::always_inline]] inline void transform_pixels(const T* from, int64_t row, int64_t column,
+                                                    T* to, int64_t position) {
   VectorT<T> a[4][4];
 #pragma GCC unroll 4
   for (int j = 0; j < 4; ++j) {
     VectorT<T> d[4];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
-      d[i] = *reinterpret_cast<const VectorT<T>*>(from + i * row + j * kWidth<T>);
+      d[i] = *reinterpret_cast<const typename VectorOf<T>::unaligned*>(from + i * row + j * column);
     }
     a[0][j] = d[0] - d[2], a[1][j] = d[1] + d[2], a[2][j] = d[2] - d[1], a[3][j] = d[1] - d[3];
   }
@@ -148,7 +148,7 @@ void transform_block(const ConvShapes& s, const GradTiles<T>& tiles, int64_t blo
         if constexpr (Grads) {
           transform_grads(from, row, at, tiles.grads_at);
         } else {
-          transform_pixels(from, row, at, tiles.pixels_at);
+          transform_pixels(from, row, kWidth<T>, at, tiles.pixels_at);
         }
       }
     }
