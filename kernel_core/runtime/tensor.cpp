@@ -262,7 +262,7 @@ tenon_status slots::tensor_create(tenon_device_id id, int32_t dtype, int32_t ndi
     uint64_t from = base.byte_offset + static_cast<uint64_t>(into + first * size);
     if (from > storage->bytes || count * size > static_cast<int64_t>(storage->bytes - from))
       return fail_view(base, tensor, offset, err);
-    add_reference(storage->references);
+    increment(storage->references);
     const Device* device = find_device(base.device);
     if (device && device->opaque_memory) [[unlikely]]
       tensor->byte_offset = base.byte_offset + static_cast<uint64_t>(shift);

@@ -84,7 +84,7 @@ void destroy_tensor(TensorImpl* tensor) noexcept;
 
 // A locked instruction takes as long as twenty others. In a process of one thread, which glibc
 // tells from its making the second, plain ones count as well.
-inline void add_reference(std::atomic<uint32_t>& count) {
+inline void increment(std::atomic<uint32_t>& count) {
   if (__libc_single_threaded)
     count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   else
@@ -99,13 +99,13 @@ inline bool drop_reference(std::atomic<uint32_t>& count) {
   return false;
 }
 
-inline void retain(TensorImpl* tensor) { add_reference(tensor->references); }
+inline void retain(TensorImpl* tensor) { increment(tensor->references); }
 inline void release(TensorImpl* tensor) {
   if (drop_reference(tensor->references)) destroy_tensor(tensor);
 }
 
 inline void bump_version(TensorImpl* tensor) {
-  if (tensor->storage) tensor->storage->version.fetch_add(1, std::memory_order_relaxed);
+  if (tensor->storage) increment(tensor->storage->version);
 }
 
 // One owned reference; move-only.

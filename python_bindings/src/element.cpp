@@ -117,6 +117,8 @@ PyObject* list_of_axis(const tenon_tensor& tensor, int32_t axis, const char* mem
 }  // namespace
 
 PyObject* read_element(const void* memory, int32_t dtype) {
+  if (dtype == TENON_DTYPE_F32) [[likely]]
+    return PyFloat_FromDouble(load<float>(memory));
   switch (dtype) {
     case TENON_DTYPE_BOOL:
       return PyBool_FromLong(load<uint8_t>(memory));
@@ -144,8 +146,6 @@ PyObject* read_element(const void* memory, int32_t dtype) {
       return PyFloat_FromDouble(decode_small_float(load<uint16_t>(memory), 5, 10));
     case TENON_DTYPE_BF16:
       return PyFloat_FromDouble(decode_bfloat16(load<uint16_t>(memory)));
-    case TENON_DTYPE_F32:
-      return PyFloat_FromDouble(load<float>(memory));
     case TENON_DTYPE_F64:
       return PyFloat_FromDouble(load<double>(memory));
     case TENON_DTYPE_C64: {

@@ -93,20 +93,17 @@ tenon_device_id require_host_device() {
   return device;
 }
 
-bool is_host_memory(tenon_device_id device) {
-  static int8_t known[256];  // by device kind: 0 not asked yet, 1 yes, -1 no
-  int8_t& answer = known[TENON_DEVICE_KIND(device)];
-  if (answer == 0) {
-    tenon_device_info info = {};
-    info.struct_size = sizeof info;
-    ErrorSink err;
-    if (host->device_info(device, &info, err) != TENON_OK) {
-      host->err_clear(err);
-      return false;
-    }
-    answer = info.flags & TENON_DEVICE_HOST_MEMORY ? 1 : -1;
+bool ask_host_memory(tenon_device_id device) {
+  tenon_device_info info = {};
+  info.struct_size = sizeof info;
+  ErrorSink err;
+  if (host->device_info(device, &info, err) != TENON_OK) {
+    host->err_clear(err);
+    return false;
   }
-  return answer > 0;
+  bool answer = info.flags & TENON_DEVICE_HOST_MEMORY;
+  host_memory_kinds[TENON_DEVICE_KIND(device)] = answer ? 1 : -1;
+  return answer;
 }
 
 }  // namespace tenon::python

@@ -49,7 +49,12 @@ const tenon_autograd_api* require_autograd();
 tenon_device_id require_host_device();
 
 // True if the host may follow pointers of this device.
-bool is_host_memory(tenon_device_id device);
+inline int8_t host_memory_kinds[256];  // by device kind: 0 not asked yet, 1 yes, -1 no
+bool ask_host_memory(tenon_device_id device);
+inline bool is_host_memory(tenon_device_id device) {
+  int8_t known = host_memory_kinds[TENON_DEVICE_KIND(device)];
+  return known > 0 || (known == 0 && ask_host_memory(device));
+}
 
 // Collect what a host function writes to its sink.
 inline void append_to_string(void* user, const char* text, uint64_t bytes) {
