@@ -49,6 +49,23 @@ nb::object make_tensor(nb::handle data, nb::handle dtype, nb::handle device, boo
   return give(std::move(tensor));
 }
 
+// tensor() without names, as it is nearly always called; the general function reads the others.
+PyObject* general_tensor;
+
+PyObject* call_tensor(PyObject*, PyObject* const* arguments, Py_ssize_t count,
+                      PyObject* keyword_names) {
+  if (count == 1 && !keyword_names) [[likely]]
+    return to_python(tensor_from_data(*arguments, kAnyDtype, TENON_DEVICE_NONE));
+  return PyObject_Vectorcall(general_tensor, arguments, static_cast<size_t>(count), keyword_names);
+}
+
+PyMethodDef tensor_function = {
+    "tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_tensor)),
+    METH_FASTCALL | METH_KEYWORDS,
+    "tensor(data, dtype=None, device=None, requires_grad=False)\n--\n\n"
+    "A new tensor with the values of `data`: a number, nested lists, an array or a tensor. Python "
+    "floats become float32, ints int64; arrays keep their dtype."};
+
 nb::object asarray(nb::handle data, nb::handle dtype, nb::handle device, nb::handle copy) {
   Target target(dtype, device);
   if (copy.is(nb::bool_(true)))
@@ -107,11 +124,14 @@ nb::object rebuild(nb::handle type, nb::bytes bytes, nb::handle dtype, nb::tuple
 }  // namespace
 
 void add_conversion_functions(nb::module_& module) {
-  module.def("tensor", &make_tensor, nb::arg("data"), nb::arg("dtype").none() = nb::none(),
-             nb::arg("device").none() = nb::none(), nb::arg("requires_grad") = false,
-             "A new tensor with the values of `data`: a number, nested lists, an array or a "
-             "tensor. Python floats "
-             "become float32, ints int64; arrays keep their dtype.");
+  general_tensor = nb::cpp_function(&make_tensor, nb::name("tensor"), nb::arg("data"),
+                                    nb::arg("dtype").none() = nb::none(),
+                                    nb::arg("device").none() = nb::none(),
+                                    nb::arg("requires_grad") = false)
+                       .release()
+                       .ptr();
+  module.attr("tensor") = nb::steal(
+      PyCFunction_NewEx(&tensor_function, nullptr, nb::object(module.attr("__name__")).ptr()));
   module.def("asarray", &asarray, nb::arg("data"), nb::arg("dtype").none() = nb::none(),
              nb::kw_only(), nb::arg("device").none() = nb::none(),
              nb::arg("copy").none() = nb::none(),

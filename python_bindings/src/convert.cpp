@@ -93,15 +93,18 @@ Tensor convert_tensor(tenon_tensor* tensor, int32_t dtype, tenon_device_id devic
   return result;
 }
 
+// One that was just made, and nobody else has.
+static Tensor convert_made(Tensor made, int32_t dtype, tenon_device_id device) {
+  if (!made || (dtype == kAnyDtype && device == TENON_DEVICE_NONE)) return made;
+  return convert_tensor(made.get(), dtype, device);
+}
+
 Tensor tensor_from_data(PyObject* data, int32_t dtype, tenon_device_id device) {
   if (!ensure_loaded()) return {};
+  if (is_number_or_list(data)) return convert_made(from_numbers(data, dtype), dtype, device);
   if (is_tensor(data)) {
     Tensor source = view_without_history(handle_of(data));
     return source ? convert_tensor(source.get(), dtype, device, true) : Tensor();
-  }
-  if (is_number_or_list(data)) {
-    Tensor made = from_numbers(data, dtype);
-    return made ? convert_tensor(made.get(), dtype, device) : Tensor();
   }
   Tensor copied = copy_of_small_buffer(data);
   if (copied) return convert_tensor(copied.get(), dtype, device);

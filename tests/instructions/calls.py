@@ -23,6 +23,7 @@ STATEMENTS = [
     "x[0:1]",
     "m[0, 1:]",
     "x[0] = 1.0",
+    "x.shape",
     "m.T",
     "m.transpose()",
     "x.reshape(1, 1)",
@@ -30,6 +31,7 @@ STATEMENTS = [
     "x.unsqueeze(0)",
     "zeros(1)",
     "empty(1)",
+    "tensor([1.0])",
     "w + y",
 ]
 
@@ -42,7 +44,7 @@ def main() -> None:
         "y": tenon.tensor([2.0]),
         "w": tenon.tensor([1.0], requires_grad=True),
         "m": tenon.ones((2, 2)),
-        **{name: getattr(tenon, name) for name in ("exp", "zeros", "empty")},
+        **{name: getattr(tenon, name) for name in ("exp", "zeros", "empty", "tensor")},
     }
     gc.disable()  # it comes when it likes
     for statement in STATEMENTS:

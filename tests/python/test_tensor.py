@@ -3,6 +3,7 @@
 
 import array as c_array
 import copy
+import inspect
 import pickle
 
 import numpy as np
@@ -148,6 +149,35 @@ def test_special_values_survive_small_floats():
 def test_wrong_data_is_explained(data, keywords, error, text):
     with pytest.raises(error, match=text):
         tenon.tensor(data, **keywords)
+
+
+def test_the_function_reads_names_and_explains_what_it_takes():
+    assert str(inspect.signature(tenon.tensor)) == (
+        "(data, dtype=None, device=None, requires_grad=False)"
+    )
+    assert tenon.tensor(data=[1, 2], dtype=tenon.int8).dtype == tenon.int8
+    assert tenon.tensor([1.0], "float64", "cpu", True).requires_grad
+    x = tenon.tensor([1.0])
+    assert tenon.tensor(x).data_ptr() != x.data_ptr()
+    for wrong in ((), ([1], None, None, False, 2)):
+        with pytest.raises(TypeError, match="tensor"):
+            tenon.tensor(*wrong)
+    with pytest.raises(TypeError, match="tensor"):
+        tenon.tensor([1], kind=1)
+
+
+def test_shapes_are_those_of_the_tensor_asked():
+    shapes = [(i, j) for i in range(40) for j in range(5)]
+    shapes += [(), (0,), (1 << 40,), (1, 2, 3, 4, 5), (1, 2, 3, 4, 5, 6), (1,) * 32]
+    for shape in shapes * 2:
+        x = tenon.empty(shape, device="meta")
+        assert x.shape == shape
+        assert type(x.shape) is tuple
+    x = tenon.zeros((2, 3))
+    assert (x.shape, x.strides) == ((2, 3), (3, 1))
+    x.data = tenon.zeros((3, 2)).T[:1]
+    assert (x.shape, x.strides) == ((1, 3), (1, 2))
+    assert tenon.zeros((3, 1)).shape == (3, 1)  # the strides of the first, as a shape
 
 
 def test_lists_of_arrays_and_tensors():
