@@ -243,7 +243,7 @@ tenon_status call_composite(Operator& op, tenon_value* args, tenon_value* outs, 
   tenon_status status;
   if (op.views_first && !wanted && call_view(op, args, outs, err, &status)) return status;
   bool want_parts = wanted & ~layer_table.kernels.load(std::memory_order_relaxed);
-  if (!want_parts && op.can_infer() && !op.views_first && has_own_kernel(op, args, outs))
+  if (!want_parts && op.can_infer() && has_own_kernel(op, args, outs))
     return wanted ? enter_layer(wanted, op, args, op.def.nparams, outs, op.def.nouts, err)
                   : call_general(op, args, outs, err);
   tenon_value results[kMaxOutputs] = {};

@@ -68,8 +68,8 @@ struct tenon_op {
   uint32_t id;
   uint8_t is_defined;
   uint8_t tensor_params_only;  // every parameter is a plain Tensor that promotes and broadcasts
-  uint8_t views_first;  // one result: a view of the first parameter, the only Tensor, whatever its
-                        // dtype; of a composite where its rule says so
+  uint8_t views_first;  // one result, which may be a view of the first parameter, the only Tensor,
+                        // whatever its dtype: of a composite where its rule says so
   std::string name;
   const void* owner;
   std::string definer;  // "acme 1.4.2 (/path/libtenon_acme.so)", for messages

@@ -113,7 +113,7 @@ bool is_simple(const tenon_op_def& def) {
   return def.compute == TENON_COMPUTE_PROMOTE || def.compute == TENON_COMPUTE_PROMOTE_FLOAT;
 }
 
-bool is_plain_view(const tenon_op_def& def) {
+bool may_be_plain_view(const tenon_op_def& def) {
   auto is_tensor = [](const tenon_param_def& param) { return param.kind <= TENON_PARAM_TENSORS; };
   bool may_view = def.flags & TENON_OP_VIEW || (def.flags & TENON_OP_COMPOSITE && def.infer);
   return may_view && !(def.flags & TENON_OP_NO_GRAD) && def.compute == TENON_COMPUTE_FIRST &&
@@ -127,7 +127,7 @@ void define(Registry& self, Operator& op, const tenon_op_def& def, const void* o
   op.owner = owner;
   op.definer = definer;
   op.tensor_params_only = is_simple(def);
-  op.views_first = is_plain_view(def);
+  op.views_first = may_be_plain_view(def);
   op.is_defined = 1;
   for (auto& row : op.rows)
     if (CellRow* made = row.load(std::memory_order_acquire)) clear_row(*made);

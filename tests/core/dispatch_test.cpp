@@ -313,6 +313,11 @@ TEST_F(Dispatch, LowersThroughTheDecomposition) {
   EXPECT_THAT(values(call("fake::twice", {value(x)}).tensor.get()), ElementsAre(2, 4));
 }
 
+TEST_F(Dispatch, ADevicesKernelForTheWholeOfACompositeRunsInsteadOfItsParts) {
+  auto x = tensor({2}, {1, 2});  // the kernel copies, the parts would double
+  EXPECT_THAT(values(call("fake::whole", {value(x)}).tensor.get()), ElementsAre(1, 2));
+}
+
 TEST_F(Dispatch, MissingKernelsAndArgumentsAreNamed) {
   auto x = tensor({2}, {1, 2});
   EXPECT_THAT(call("fake::nowhere", {value(x)}).text,

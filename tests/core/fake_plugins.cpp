@@ -239,6 +239,8 @@ void install() {
                TENON_OP_DATA_DEPENDENT, nullptr),
         op_def("fake::twice", "fake::twice(Tensor x) -> Tensor", kOne, 1, TENON_OP_COMPOSITE,
                nullptr, decompose_twice),
+        op_def("fake::whole", "fake::whole(Tensor x) -> Tensor", kOne, 1, TENON_OP_COMPOSITE,
+               infer_same, decompose_twice),
         op_def("fake::doubled", "fake::doubled(Tensor x) -> Tensor", kOne, 1, 0, infer_same,
                decompose_twice),
         op_def("fake::nowhere", "fake::nowhere(Tensor x) -> Tensor", kOne, 1, 0, infer_same),
@@ -248,6 +250,8 @@ void install() {
     static const tenon_kernel_def kernels[] = {
         kernel_def("fake::add", add_kernel, kFloat, 0),
         kernel_def("fake::copy", copy_kernel, kAll,
+                   TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT),
+        kernel_def("fake::whole", copy_kernel, kAll,
                    TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT),
         kernel_def("fake::cast", cast_kernel, kAll, 0),
         kernel_def("fake::positive", positive_kernel, kFloat, 0),
