@@ -34,6 +34,21 @@ def test_permuted_axes(axis, dtype):
                 )
 
 
+# Around how many rows are taken together, and how long they may be for that.
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-6), ("float64", 1e-14)])
+@pytest.mark.parametrize("n", [1, 3, 15, 16, 17, 100, 127, 129, 511, 513, 1023, 1025, 4095, 4097])
+def test_softmax_of_several_rows(n, dtype, tolerance):
+    for rows in (1, 2, 3, 7, 8, 9, 15, 16, 17, 33):
+        x = np.random.default_rng(rows).standard_normal((rows, n)).astype(dtype)
+        x[rows // 2, n // 2] = 30
+        powers = np.exp(x - x.max(1, keepdims=True))
+        got = tenon.softmax(tenon.tensor(x), 1).numpy()
+        np.testing.assert_allclose(got, powers / powers.sum(1, keepdims=True), 10 * tolerance, 0)
+        x[rows - 1, n - 1] = np.nan
+        got = tenon.softmax(tenon.tensor(x), 1).numpy()
+        assert np.isnan(got[-1]).all() and np.isfinite(got[:-1]).all()
+
+
 # Where weights beside the largest stop being normal numbers.
 @pytest.mark.parametrize("dtype, lowest", [("float32", -87), ("float64", -708)])
 @pytest.mark.parametrize("n", [1, 2, 7, 16, 33, 255, 257, 800, 1100])

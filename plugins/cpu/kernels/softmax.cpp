@@ -14,13 +14,35 @@ constexpr int64_t kColumns = 64;  // slices along another axis than the last, si
 // Work of one element, in additions.
 constexpr int64_t kForwardWork = 8, kBackwardWork = 4;
 
+// Rows whose sums and divisions are waited for together.
+constexpr int64_t kTogether = 16;
+
+// Of short rows several at a time, step by step, as many as stay in the first-level cache: the last
+// vectors of a row overlap, and what was just written like that cannot be read back at once.
 template <class T>
-void softmax_row(const T* x, T* out, int64_t n) {
-  const T top = max_row(x, n);
-  ask_for_row(x + n, n);
-  map_row(x, out, n, [top](T each) { return softmax_weight(each - top); });
-  const T scale = T(1) / sum_row<T>(n, [out](int64_t i) { return out[i]; });
-  for (int64_t i = 0; i < n; ++i) out[i] *= scale;
+void softmax_rows(const T* x, T* out, int64_t n, int64_t rows) {
+  constexpr int64_t kNear = 16 * 1024 / sizeof(T);
+  const int64_t together = std::clamp<int64_t>(kNear / n, 1, kTogether);
+  T scale[kTogether];
+  for (int64_t first = 0; first < rows; first += together) {
+    const int64_t count = std::min(together, rows - first);
+    const T* from = x + first * n;
+    T* const to = out + first * n;
+    for (int64_t r = 0; r < count; ++r, from += n) {
+      const T top = max_row(from, n);
+      ask_for_row(from + n, n);
+      map_row(from, to + r * n, n, [top](T each) { return softmax_weight(each - top); });
+    }
+    std::fill_n(scale, kTogether, T(1));
+    for (int64_t r = 0; r < count; ++r) {
+      const T* weights = to + r * n;
+      scale[r] = sum_row<T>(n, [weights](int64_t i) { return weights[i]; });
+    }
+    for (int64_t r = 0; r < kTogether; ++r) scale[r] = T(1) / scale[r];
+    for (int64_t r = 0; r < count; ++r) {
+      map_row(to + r * n, to + r * n, n, [by = scale[r]](T each) { return each * by; });
+    }
+  }
 }
 
 template <class T>
@@ -40,7 +62,6 @@ T sum_of_powers(const T* x, T top, int64_t n) {
 // Several rows of n, so that their logarithms are taken together.
 template <class T>
 void log_softmax_rows(const T* x, T* out, int64_t n, int64_t rows) {
-  constexpr int64_t kTogether = 16;
   T top[kTogether], shift[kTogether];
   for (int64_t first = 0; first < rows; first += kTogether) {
     const int64_t count = std::min(kTogether, rows - first);
@@ -152,7 +173,7 @@ tenon_status forward(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, tenon_
         AxisView(x, axis), kForwardWork,
         [=](int64_t at, int64_t n, int64_t count) {
           if (Log) return log_softmax_rows(from + at, to + at, n, count);
-          for (int64_t i = 0; i < count; ++i) softmax_row(from + at + i * n, to + at + i * n, n);
+          softmax_rows(from + at, to + at, n, count);
         },
         [=](int64_t at, int64_t n, int64_t stride, int64_t columns) {
           softmax_columns<T, Log>(from + at, to + at, n, stride, columns);
