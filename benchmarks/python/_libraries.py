@@ -6,9 +6,9 @@
         compare("overhead", CASES, build, parser(__doc__).parse_args())
 
 In one process the thread pools of several libraries spin at each other's expense, their allocators share
-a heap, and some cannot be imported together. Here all others sleep while one is timed. `build` runs in
-the library's process and returns what to time, or None if the library lacks the case; what the call
-returns is compared with Tenon's before anything is timed.
+a heap, and some cannot be imported together. Here all others sleep while one is timed: a process answers
+when its own threads have come to rest. `build` runs in the library's process and returns what to time, or
+None if the library lacks the case; what the call returns is compared with Tenon's before anything is timed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ from collections.abc import Callable, Iterable
 from _protocol import Turns, interleave
 from _report import Report
 
-SETTLE = 0.03  # seconds for other libraries' idle threads to stop spinning: OpenBLAS's take 20 ms
+# Seconds between two looks whether a library's idle threads still spin, and of looking at most: OpenBLAS's spin
+# for 0.1 s after a call, those of Intel's OpenMP for 0.2 s.
+LOOK, PATIENCE = 0.01, 1.0
 # Seconds of work before a turn on several threads: the system may wake them on one processor, and takes a
 # while to part them.
 WAKE = 0.03
@@ -99,6 +101,17 @@ def wake_threads(timer: timeit.Timer) -> None:
         timer.timeit(1)
 
 
+def rest() -> None:
+    """Returns when this process uses no processor any more, but for the looking."""
+    deadline = time.perf_counter() + PATIENCE
+    used = time.process_time()
+    while time.perf_counter() < deadline:
+        time.sleep(LOOK)
+        before, used = used, time.process_time()
+        if used - before < LOOK / 10:
+            return
+
+
 def serve(connection, library: str, build: Build, options: argparse.Namespace) -> None:
     """The library's process: prepares cases and runs them, until told to stop."""
     start(library, options.threads)
@@ -112,7 +125,7 @@ def serve(connection, library: str, build: Build, options: argparse.Namespace) -
                 if built is not None and not isinstance(built, Built):
                     built = Built(timeit.Timer(built), built)
                 turns = built and Turns(built.timer)
-                connection.send((built and built.output and as_array(built.output()), bool(built)))
+                answer = built and built.output and as_array(built.output()), bool(built)
             else:
                 if options.threads > 1:
                     wake_threads(turns.timer)
@@ -120,7 +133,9 @@ def serve(connection, library: str, build: Build, options: argparse.Namespace) -
                     turns.timer.timeit(1)  # brings back what others drove out of the caches
                 answer = turns.run(request)
                 seconds = answer[0]
-                connection.send(answer)
+            if options.threads > 1:
+                rest()
+            connection.send(answer)
         except Exception:
             connection.send(traceback.format_exc())
 
@@ -137,7 +152,6 @@ class Library:
         self.child.start()
         theirs.close()
         self.process = self.child.pid
-        self.settle = SETTLE if options.threads > 1 else 0
 
     def ask(self, request):
         self.connection.send(request)
@@ -151,7 +165,6 @@ class Library:
         return self.ask(case)
 
     def run(self, count: int) -> tuple[float, float]:
-        time.sleep(self.settle)
         return self.ask(count)
 
     def stop(self) -> None:
