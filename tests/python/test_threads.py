@@ -7,6 +7,11 @@ import sys
 
 import pytest
 
+without_tsan = pytest.mark.skipif(
+    "tsan" in os.environ.get("LD_PRELOAD", ""),
+    reason="ThreadSanitizer has a thread of its own, and lets no child start any after a fork",
+)
+
 pytestmark = pytest.mark.skipif(
     not os.path.isdir("/proc/self/task"), reason="counts threads in /proc"
 )
@@ -47,6 +52,7 @@ def test_import_starts_no_thread():
     run("names, workers, total = threads(); assert total == 1, names", 3)
 
 
+@without_tsan
 def test_all_work_shares_the_workers():
     run("work(); names, workers, total = threads(); assert (workers, total) == (2, 3), names", 3)
 
@@ -55,6 +61,7 @@ def test_one_thread_means_one():
     run("work(); names, workers, total = threads(); assert (workers, total) == (0, 1), names", 1)
 
 
+@without_tsan
 def test_callers_on_other_threads_bring_no_workers():
     run(
         """
@@ -73,6 +80,7 @@ assert total == 3, names
     )
 
 
+@without_tsan
 def test_a_child_has_a_pool_of_its_own():
     run(
         """
