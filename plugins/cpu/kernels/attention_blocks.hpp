@@ -166,8 +166,8 @@ void multiply_rows(int64_t rows, int64_t columns, int64_t k, const typename Form
                    const typename Format::Packed* b, int64_t b_row, Target<Format> c, int64_t i,
                    int64_t j, bool accumulate) {
   if constexpr (by_tiles<Format>) {
-    run_tiles<Format>(rows, columns, k, a, a_row, b, b_row, c, i, j, accumulate,
-                      [](Share) { return Ahead{}; });
+    NothingBeside nothing;
+    run_tiles<Format>(rows, columns, k, a, a_row, b, b_row, c, i, j, accumulate, nothing);
   } else {
     run_tile<typename Format::Product>(rows, columns, k, a, a_row, a_column, b, b_row, c, i, j,
                                        accumulate);

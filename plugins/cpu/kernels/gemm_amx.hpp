@@ -20,15 +20,23 @@ struct Share {
 
 // Packed elements along k that a product takes at once. Operands of formats that multiply tiles are
 // filled up with zeros to a multiple.
+inline constexpr int64_t kTileStep = 16;
 template <class Format>
-inline constexpr int64_t kStep = by_tiles<Format> ? 16 : 1;
+inline constexpr int64_t kStep = by_tiles<Format> ? kTileStep : 1;
+
+// Rows and columns of C in four tiles.
+inline constexpr int64_t kTileSide = 32;
 
 // Rows of A that are multiplied together.
 template <class Format>
-inline constexpr int64_t kRowsOf = by_tiles<Format> ? 32 : kTileRows;
+inline constexpr int64_t kRowsOf = by_tiles<Format> ? kTileSide : kTileRows;
 
 // What a thread that multiplies has to hold.
 struct Nothing {};
+// Nothing to be done while tiles are multiplied.
+struct NothingBeside {
+  void piece() {}
+};
 #ifdef __AVX512F__
 template <class Format>
 using ProcessorState = std::conditional_t<by_tiles<Format>, TileScope, Nothing>;
@@ -37,12 +45,19 @@ using ProcessorState = std::conditional_t<by_tiles<Format>, TileScope, Nothing>;
 // rows of A pass by it.
 inline constexpr int64_t kTilesK = 256;
 
+// What vectors do while tiles are multiplied, which leaves them idle: a piece of it in each step,
+// so short that the processor sees the next multiplications before it is through.
+struct Beside {
+  void (*piece)(void*) = nullptr;
+  void* of = nullptr;
+};
+
 // C[0..16 Down) x [0..16 Across) = A * B, plus C where `accumulate`. k and strides are in packed
 // elements, of which k is a multiple of 16.
 template <class Format, int Down, int Across>
 [[gnu::noinline]] void tile_kernel(int64_t k, const uint32_t* a, int64_t a_row, const uint32_t* b,
                                    int64_t b_row, typename Format::Sum* c, int64_t c_row,
-                                   bool accumulate, const Ahead& ahead) {
+                                   bool accumulate, Beside beside = {}) {
   constexpr int64_t size = sizeof(uint32_t);
   const int64_t a_bytes = a_row * size, b_bytes = b_row * size, c_bytes = c_row * size;
   const auto each = [&](auto&& f) {
@@ -56,17 +71,14 @@ template <class Format, int Down, int Across>
   } else {
     each([&]<int T>(const auto*) { zero_tile<T>(); });
   }
-  Ahead next = ahead;
-  int64_t pause = 0;
   for (int64_t p = 0; p < k; p += kStep<Format>) {
     load_tile<4>(b, b_bytes);
     stream_tile<6>(a, a_bytes);
     if constexpr (Across > 1) load_tile<5>(b + 16, b_bytes);
     Format::template multiply<0, 6, 4>();
     if constexpr (Down > 1) stream_tile<7>(a + 16 * a_row, a_bytes);
-    if (pause <= 0) next.ask(), pause += next.steps;
-    pause -= kStep<Format>;
     if constexpr (Across > 1) Format::template multiply<1, 6, 5>();
+    if (beside.piece) beside.piece(beside.of);
     if constexpr (Down > 1) Format::template multiply<2, 7, 4>();
     if constexpr (Down > 1 && Across > 1) Format::template multiply<3, 7, 5>();
     a += kStep<Format>, b += kStep<Format> * b_row;
@@ -81,54 +93,102 @@ auto choose_tile_kernel(int64_t rows, int64_t columns) {
   return columns > 16 ? tile_kernel<Format, 1, 2> : tile_kernel<Format, 1, 1>;
 }
 
+// Rows of sums that go to their target while the next are multiplied, and another's pieces.
+template <class Target, class Sum, class Other>
+class SumsBeside {
+ public:
+  SumsBeside(const Target& target, int64_t j, int64_t columns, bool accumulate, Other& other)
+      : target_(target),
+        other_(other),
+        j_(j),
+        columns_(columns),
+        accumulate_(accumulate),
+        whole_(columns == kTileSide && !accumulate && target.dense_from(j) >= columns) {}
+
+  Beside beside() {
+    return {[](void* self) { static_cast<SumsBeside*>(self)->piece(); }, this};
+  }
+  // Rows [i, i + rows), kTileSide columns wide, over the next `steps` steps. What came before is
+  // done.
+  void begin(const Sum* sums, int64_t i, int64_t rows, int64_t steps) {
+    sums_ = sums, i_ = i, left_ = rows, at_once_ = steps > 0 ? (rows + steps - 1) / steps : rows;
+  }
+  void finish() { put_rows(left_); }
+
+ private:
+  void piece() {
+    if (left_ > 0) put_rows(std::min(at_once_, left_));
+    other_.piece();
+  }
+  void put_rows(int64_t count) {
+    left_ -= count;
+    if (whole_) {
+      auto* to = target_.at(j_) + i_ * target_.row;
+      for (i_ += count; count > 0; --count, to += target_.row, sums_ += kTileSide) {
+        put(target_, to, sums_, kTileSide, false);
+      }
+      return;
+    }
+    put_parts(count);
+  }
+  [[gnu::noinline]] void put_parts(int64_t count) {
+    for (; count > 0; --count, ++i_, sums_ += kTileSide) {
+      for (int64_t q = 0, length; q < columns_; q += length) {
+        length = std::min(columns_ - q, target_.dense_from(j_ + q));
+        put(target_, target_.at(j_ + q) + i_ * target_.row, sums_ + q, length, accumulate_);
+      }
+    }
+  }
+
+  const Target& target_;
+  Other& other_;
+  int64_t j_, columns_;
+  bool accumulate_, whole_;
+  const Sum* sums_ = nullptr;
+  int64_t i_ = 0, left_ = 0, at_once_ = 0;
+};
+
 // C = A B, or C += A B, of one panel, in rows [i, i + m) and columns [j, j + columns) of C. A has
-// whole tiles of rows. Sums that are not to be written yet, or not as they are, stay beside the
-// tiles. `ahead(Share)` is asked for the shares of the rows.
-template <class Format, class Target, class AheadOf>
+// whole tiles of rows. A piece of `other` is done in each step.
+template <class Format, class Target, class Other>
 void run_tiles(int64_t m, int64_t columns, int64_t k, const uint32_t* a, int64_t a_row,
                const uint32_t* b, int64_t b_row, const Target& target, int64_t i, int64_t j,
-               bool accumulate, const AheadOf& ahead) {
+               bool accumulate, Other& other) {
   using Sum = typename Format::Sum;
-  constexpr int64_t most = 256, side = kRowsOf<Format>;
+  constexpr int64_t most = 256, side = kTileSide;
   alignas(64) Sum sums[most * side];
-  for (; m > most; m -= most, i += most, a += most * a_row) {
-    run_tiles<Format>(most, columns, k, a, a_row, b, b_row, target, i, j, accumulate, ahead);
-  }
   using Element = std::remove_reference_t<decltype(*target.at(j))>;
   constexpr bool are_sums = !converts_sums<Target> && std::is_same_v<Element, Sum>;
   const bool in_place = are_sums && columns % 16 == 0 && target.dense_from(j) >= columns;
   const int64_t parts = std::max<int64_t>(1, (k + kTilesK - 1) / kTilesK);
   const int64_t step = rounded_up<kStep<Format>>((k + parts - 1) / parts);
-  int64_t p = 0, part = 0;
-  do {
-    const int64_t some = std::min(step, k - p);
-    const bool first = p == 0, last = p + some >= k;
-    for (int64_t r = 0; r < m; r += side) {
-      const int64_t rows = std::min(side, m - r);
-      const auto run = choose_tile_kernel<Format>(rows, columns);
-      Ahead share = ahead(Share{r / side * parts + part, (m + side - 1) / side * parts});
-      share.lines *= parts;  // in so much less time
-      const uint32_t *left = a + r * a_row + p, *right = b + p * b_row;
-      if constexpr (are_sums) {
-        if (in_place && rows % 16 == 0) {
-          run(some, left, a_row, right, b_row, target.at(j) + (i + r) * target.row, target.row,
-              accumulate || !first, share);
-          continue;
+  SumsBeside<Target, Sum, Other> later(target, j, columns, accumulate, other);
+  for (; m > 0; m -= most, i += most, a += most * a_row) {
+    const int64_t height = std::min(m, most);
+    int64_t p = 0;
+    do {
+      const int64_t some = std::min(step, k - p);
+      const bool first = p == 0, last = p + some >= k;
+      for (int64_t r = 0; r < height; r += side) {
+        const int64_t rows = std::min(side, height - r);
+        const auto run = choose_tile_kernel<Format>(rows, columns);
+        const uint32_t *left = a + r * a_row + p, *right = b + p * b_row;
+        if constexpr (are_sums) {
+          if (in_place && rows % 16 == 0) {
+            run(some, left, a_row, right, b_row, target.at(j) + (i + r) * target.row, target.row,
+                accumulate || !first, later.beside());
+            continue;
+          }
         }
+        Sum* own = sums + (parts > 1 ? r : r % (2 * side)) * side;
+        run(some, left, a_row, right, b_row, own, side, !first, later.beside());
+        later.finish();
+        if (last) later.begin(own, i + r, rows, some / kStep<Format>);
       }
-      Sum* own = sums + (parts > 1 ? r * side : 0);
-      run(some, left, a_row, right, b_row, own, side, !first, share);
-      for (int64_t q = 0; last && q < columns;) {
-        const int64_t length = std::min(columns - q, target.dense_from(j + q));
-        for (int64_t s = 0; s < rows; ++s) {
-          put(target, target.at(j + q) + (i + r + s) * target.row, own + s * side + q, length,
-              accumulate);
-        }
-        q += length;
-      }
-    }
-    p += step, ++part;
-  } while (p < k);
+      p += step;
+    } while (p < k);
+    later.finish();
+  }
 }
 
 #else

@@ -66,15 +66,14 @@ void pack_panel(BytesForTiles<L, R>, Matrix<R> b, int64_t k, int64_t n, uint32_t
   fill_step(to, (k + 3) / 4);
 }
 
-// Rows of tiles, where they lie if these are whole and read nothing but A. Rows that are a multiple
-// of a power of two apart would meet in few sets of the first-level cache, of which loads that
-// stream have a few ways only.
+// Rows of tiles, where they lie if these are whole and read nothing but A. Rows of two tiles that
+// are 2 KiB apart have no room in the first-level cache.
 template <int64_t BlockK, class T>
 PackedRows<uint32_t, BlockK> pack_tile_rows(Matrix<T> a, int64_t m, int64_t k, uint32_t* to) {
   constexpr int64_t size = sizeof(T), step = kTileBytes / size;
   const int64_t lines = a.row * size / kTileBytes;
   if (k % step == 0 && m % kTileHeight == 0 && a.row * size % kTileBytes == 0 &&
-      (lines % 2 == 1 || lines == 2) && lies_packed<BlockK, 4 / size>(a, k)) {
+      lines % 32 != 0 && lies_packed<BlockK, 4 / size>(a, k)) {
     return {reinterpret_cast<const uint32_t*>(a.data), false, a.row * size / 4};
   }
   T* elements = reinterpret_cast<T*>(to);

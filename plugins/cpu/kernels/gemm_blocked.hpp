@@ -4,7 +4,7 @@
 // B, fill a block of rows of A, and say where a column of C lies, has a product.
 #pragma once
 
-#include "gemm_amx.hpp"
+#include "gemm_amx_blocked.hpp"
 #include "gemm_pack.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -24,13 +24,6 @@ inline constexpr int64_t kBlocksN = 4 * kBlockN;
 // A smaller B is used where it lies: it fits a second-level cache, and packing it would cost more
 // than its rows being apart. AVX-512 comes with larger caches.
 inline constexpr int64_t kDirectBytes = (kVectorBytes == 64 ? 1024 : 192) * 1024;
-
-// Rows of blocks of A. Tiles multiply so fast that a second-level cache has to serve A and the
-// panel that passes by without waiting for the third, and leave room for the next panels.
-template <class Format>
-inline constexpr int64_t kLeastBlockRows = by_tiles<Format> ? 8 * kRowsOf<Format> : kBlockM;
-template <class Format>
-inline constexpr int64_t kMostBlockRows = by_tiles<Format> ? 8 * kRowsOf<Format> : kMostBlockM;
 
 // A share of `count` stretches of memory, to be asked for in so many steps along k, a few lines at
 // a time.
@@ -57,9 +50,6 @@ Ahead ahead_of(Matrix<T> b, int64_t k, int64_t n, Share share) {
   return {};
 }
 
-// Panels of a B in rows that are packed at once for tiles: half a kilobyte of a row of bfloat16.
-inline constexpr int64_t kPanelsTogether = 8;
-
 // A as a matrix in memory. Rows [i, i + m), columns [p, p + k), in sources.
 template <class Format>
 struct MatrixRows {
@@ -77,20 +67,6 @@ struct MatrixPanels {
   Matrix<typename Format::Right> b;
   void pack(int64_t p, int64_t k, int64_t j, int64_t n, typename Format::Packed* to) const {
     pack_panel(Format(), {b.data + p * b.row + j * b.column, b.row, b.column}, k, n, to);
-  }
-  // Panels that are packed at once: of a B in rows several, as a panel has but a line of each row,
-  // and the processor asks by itself only for lines that follow each other.
-  int64_t together() const { return by_tiles<Format> && b.column == 1 ? kPanelsTogether : 1; }
-  // Panels for n columns, `panel_size` elements apart.
-  void pack_several(int64_t p, int64_t k, int64_t j, int64_t n, typename Format::Packed* to,
-                    int64_t panel_size) const {
-    constexpr int64_t panel = kPanel<typename Format::Packed>, steps = kStep<Format>;
-    for (int64_t q = 0; q < k; q += steps * Format::kDepth, to += steps * panel) {
-      for (int64_t c = 0; c < n; c += panel) {
-        pack(p + q, std::min(steps * Format::kDepth, k - q), j + c, std::min(panel, n - c),
-             to + c / panel * panel_size);
-      }
-    }
   }
   // A share of what pack() will read, for one tile to ask for.
   Ahead ahead(int64_t p, int64_t k, int64_t j, int64_t n, Share share) const {
@@ -158,14 +134,29 @@ void run_tile(int64_t rows, int64_t columns, int64_t k, const typename Format::P
   }
 }
 
+// Asks for a little of `ahead` in each step of tiles.
+class AheadBeside {
+ public:
+  explicit AheadBeside(const Ahead& ahead) : ahead_(ahead) {}
+  void piece() {
+    if (pause_ <= 0) ahead_.ask(), pause_ += ahead_.steps;
+    pause_ -= kTileStep;
+  }
+
+ private:
+  Ahead ahead_;
+  int64_t pause_ = 0;
+};
+
 // Rows of packed A times one panel of B. `ahead(Share)` is what a share of the rows asks for.
 template <class Format, class Rows, class Target, class AheadOf>
 void multiply_panel(int64_t m, int64_t columns, int64_t k, const Rows& a,
                     const typename Format::Packed* b, const Target& c, int64_t i, int64_t j,
                     bool accumulate, const AheadOf& ahead) {
   if constexpr (by_tiles<Format>) {
+    AheadBeside asks(ahead(Share{0, 1}));
     run_tiles<Format>(m, columns, rounded_up<kStep<Format>>(k), a.data, a.stride, b,
-                      kPanel<uint32_t>, c, i, j, accumulate, ahead);
+                      kPanel<uint32_t>, c, i, j, accumulate, asks);
   } else {
     const int64_t tiles = (m + kTileRows - 1) / kTileRows;
     for (int64_t r = 0; r < m; r += kTileRows) {
@@ -179,21 +170,18 @@ void multiply_panel(int64_t m, int64_t columns, int64_t k, const Rows& a,
 
 // Rows of blocks of A of equal height, for passes of so many packed elements along k: what these
 // lack to kBlockK the block may have in rows.
-template <class Format>
-int64_t rows_of_block(int64_t m, int64_t step) {
-  const int64_t most =
-      std::clamp(kBlockM * kBlockK / step, kLeastBlockRows<Format>, kMostBlockRows<Format>);
+inline int64_t rows_of_block(int64_t m, int64_t step) {
+  const int64_t most = std::clamp(kBlockM * kBlockK / step, kBlockM, kMostBlockM);
   const int64_t blocks = (m + most - 1) / most;
-  return std::min(rounded_up<kRowsOf<Format>>((m + blocks - 1) / blocks), most);
+  return std::min(rounded_up<kTileRows>((m + blocks - 1) / blocks), most);
 }
 
 // A block of B serves several blocks of A; where there is but one of these, panels are packed when
 // their turn comes and are still in the cache.
-template <class Format>
+template <class Packed>
 int64_t columns_kept(int64_t m, int64_t n, int64_t rows) {
-  constexpr int64_t panel = kPanel<typename Format::Packed>;
-  constexpr int64_t at_once = by_tiles<Format> ? kPanelsTogether * panel : panel;
-  return rounded_up<panel>(std::min(n, m <= rows ? at_once : kBlocksN));
+  constexpr int64_t panel = kPanel<Packed>;
+  return rounded_up<panel>(std::min(n, m <= rows ? panel : kBlocksN));
 }
 
 // A share of a packed panel.
@@ -207,9 +195,10 @@ Ahead packed_ahead(const Packed* panel, int64_t k, Share share) {
 template <class Format>
 int64_t blocked_bytes(int64_t m, int64_t n) {
   using Packed = typename Format::Packed;
-  const int64_t rows = rounded_up<kRowsOf<Format>>(std::min(m, kMostBlockRows<Format>));
+  if constexpr (by_tiles<Format>) return blocked_tiles_bytes(m, kBlockK);
+  const int64_t rows = rounded_up<kTileRows>(std::min(m, kMostBlockM));
   return (rows * (PackedRows<Packed, kBlockK>::kRowStride + Format::kStart) +
-          columns_kept<Format>(m, n, kLeastBlockRows<Format>) * kBlockK) *
+          columns_kept<Packed>(m, n, kBlockM) * kBlockK) *
          static_cast<int64_t>(sizeof(Packed));
 }
 
@@ -218,19 +207,19 @@ template <class Format, class Rows, class Panels, class Target>
 void multiply_blocked(int64_t m, int64_t n, int64_t k, const Rows& a, const Panels& b,
                       const Target& c, bool accumulate, void* memory) {
   if (k == 0) return;
-  [[maybe_unused]] const ProcessorState<Format> state;
   using Packed = typename Format::Packed;
   constexpr int64_t panel = kPanel<Packed>, depth = Format::kDepth;
   // Passes over k of equal length.
   constexpr int64_t most = kBlockK * depth;
   const int64_t passes = (k + most - 1) / most;
   const int64_t step = rounded_up<depth * kStep<Format>>((k + passes - 1) / passes);
+  if constexpr (by_tiles<Format>) {
+    return multiply_blocked_tiles<Format>(m, n, k, step, a, b, c, accumulate, memory);
+  }
   Packed* packed_b = static_cast<Packed*>(memory);
-  const int64_t rows_together = rows_of_block<Format>(m, (step + depth - 1) / depth);
-  const int64_t kept = columns_kept<Format>(m, n, rows_together);
+  const int64_t rows_together = rows_of_block(m, (step + depth - 1) / depth);
+  const int64_t kept = columns_kept<Packed>(m, n, rows_together);
   Packed* packed_a = packed_b + kept * kBlockK;
-  int64_t at_once = panel;
-  if constexpr (requires { &Panels::together; }) at_once = std::min(kept, b.together() * panel);
   for (int64_t jb = 0; jb < n; jb += kBlocksN) {
     const int64_t block_n = std::min(kBlocksN, n - jb);
     for (int64_t pb = 0; pb < k; pb += step) {
@@ -241,19 +230,10 @@ void multiply_blocked(int64_t m, int64_t n, int64_t k, const Rows& a, const Pane
         for (int64_t j = 0; j < block_n; j += panel) {
           const int64_t columns = std::min(panel, block_n - j);
           Packed* to = packed_b + j % kept * kBlockK;
-          if (ib == 0 && at_once == panel) {
-            b.pack(pb, sources, jb + j, columns, to);
-          } else if (ib == 0 && j % at_once == 0) {
-            if constexpr (requires { &Panels::pack_several; }) {
-              b.pack_several(pb, sources, jb + j, std::min(at_once, block_n - j), to,
-                             panel * kBlockK);
-            }
-          }
+          if (ib == 0) b.pack(pb, sources, jb + j, columns, to);
           const auto ahead = [&](Share share) -> Ahead {
             const int64_t next = j + panel;
-            // Tiles are bound by loads, to which requests add: only for short stretches of memory.
-            const bool asks = !by_tiles<Format> || (ib == 0 && at_once == panel);
-            if (!asks || next >= block_n) return {};
+            if (next >= block_n) return {};
             if (ib > 0) return packed_ahead(packed_b + next * kBlockK, block_k, share);
             if constexpr (requires { &Panels::ahead; }) {
               return b.ahead(pb, sources, jb + next, std::min(panel, block_n - next), share);
