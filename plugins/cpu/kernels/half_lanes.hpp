@@ -19,6 +19,21 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
+#ifdef __AVX512F__
+// Floats whose upper halves are rounded to nearest even: what lies below half of the last place
+// that remains carries into it. Of NaN, which may so become infinite or zero, quiet ones.
+inline __m512i round_to_upper_half(__m512 x) {
+  constexpr __mmask16 all = 0xffff;
+  const __m512i bits = _mm512_castps_si512(x), half = _mm512_set1_epi32(0x7fff);
+  const __m512i below = _mm512_maskz_add_epi32(all, bits, half);
+  const __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
+  const __m512i nearest = _mm512_mask_add_epi32(below, odd, below, _mm512_set1_epi32(1));
+  const __m512i quiet_for_both_kinds = _mm512_set1_epi32(0x22);
+  return _mm512_castps_si512(
+      _mm512_fixupimm_ps(_mm512_castsi512_ps(nearest), x, quiet_for_both_kinds, 0));
+}
+#endif
+
 // A loop over T for `Half` in a table; none where the instruction set cannot convert registers.
 #ifdef TENON_HAS_HALF_LANES
 #define TENON_HALF_LOOP(LOOP, HALF) LOOP<HalfLanes<HALF>>
@@ -81,7 +96,8 @@ struct HalfLanes {
     if constexpr (std::is_same_v<Half, Float16>) {
       return Stored(_mm512_maskz_cvtps_ph(kAll, __m512(lanes), _MM_FROUND_TO_NEAREST_INT));
     } else {
-      return Stored(_mm512_maskz_cvtepi32_epi16(kAll, __m512i(rounded())));
+      const __m512i bits = round_to_upper_half(__m512(lanes));
+      return Stored(_mm512_maskz_cvtepi32_epi16(kAll, _mm512_maskz_srli_epi32(kAll, bits, 16)));
     }
   }
 #else
@@ -101,13 +117,13 @@ struct HalfLanes {
           _mm_packus_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1)));
     }
   }
-#endif
   // The upper halves of the lanes, to nearest even.
   Bits rounded() const {
     const Bits bits = reinterpret_cast<Bits>(lanes);
     const Bits nearest = bits + 0x7fffu + (bits >> 16 & 1u);
     return (lanes != lanes ? bits | 0x400000u : nearest) >> 16;
   }
+#endif
 };
 
 template <class Half>
