@@ -5,7 +5,7 @@
 // two for a quarter of it. The parts of pi are rounded down, which keeps the signs of zeros.
 #pragma once
 
-#include "math/lanes.hpp"
+#include "math/lanes_piecewise.hpp"
 #include "math/trigonometric.hpp"
 
 #ifdef TENON_HAS_LANES
@@ -58,34 +58,95 @@ TENON_INLINE Pack<V, K> small_cos(const Pack<V, K>& x) {
   return sin_of_half_turn(less_half_turns(x, (turns - kRound<T>)-T(0.5), T(1)), turns);
 }
 
-// tan(r) = over / under for |r| <= pi/4 and the square s of r; 2^-25, and sin and cos.
+// Of tan: sines and cosines of multiples of pi/N, of which N make half a turn. The zeros are such
+// that sums with them keep the sign of zero.
+template <Float T>
+struct TanTable;
+template <>
+struct TanTable<float> {
+  alignas(64) static constexpr float kSin[32] = {
+      -0.0f,       0.09801714f, 0.19509032f, 0.29028466f, 0.38268343f, 0.47139674f, 0.55557024f,
+      0.6343933f,  0.70710677f, 0.77301043f, 0.8314696f,  0.8819213f,  0.9238795f,  0.95694035f,
+      0.98078525f, 0.9951847f,  1.0f,        0.9951847f,  0.98078525f, 0.95694035f, 0.9238795f,
+      0.8819213f,  0.8314696f,  0.77301043f, 0.70710677f, 0.6343933f,  0.55557024f, 0.47139674f,
+      0.38268343f, 0.29028466f, 0.19509032f, 0.09801714f};
+  alignas(64) static constexpr float kCos[32] = {
+      1.0f,         0.9951847f,   0.98078525f,  0.95694035f,  0.9238795f,   0.8819213f,
+      0.8314696f,   0.77301043f,  0.70710677f,  0.6343933f,   0.55557024f,  0.47139674f,
+      0.38268343f,  0.29028466f,  0.19509032f,  0.09801714f,  0.0f,         -0.09801714f,
+      -0.19509032f, -0.29028466f, -0.38268343f, -0.47139674f, -0.55557024f, -0.6343933f,
+      -0.70710677f, -0.77301043f, -0.8314696f,  -0.8819213f,  -0.9238795f,  -0.95694035f,
+      -0.98078525f, -0.9951847f};
+  // (tan(r) / r - 1) / r^2 of r^2 for |r| <= pi/64, 2^-31 of tan
+  static constexpr float kSeries[] = {0.3333333f, 0.1334635f};
+};
+template <>
+struct TanTable<double> {
+  alignas(64) static constexpr double kSin[16] = {-0.0,
+                                                  0.19509032201612828,
+                                                  0.3826834323650898,
+                                                  0.5555702330196022,
+                                                  0.7071067811865476,
+                                                  0.8314696123025452,
+                                                  0.9238795325112867,
+                                                  0.9807852804032304,
+                                                  1.0,
+                                                  0.9807852804032304,
+                                                  0.9238795325112867,
+                                                  0.8314696123025452,
+                                                  0.7071067811865476,
+                                                  0.5555702330196022,
+                                                  0.3826834323650898,
+                                                  0.19509032201612828};
+  alignas(64) static constexpr double kCos[16] = {1.0,
+                                                  0.9807852804032304,
+                                                  0.9238795325112867,
+                                                  0.8314696123025452,
+                                                  0.7071067811865476,
+                                                  0.5555702330196022,
+                                                  0.3826834323650898,
+                                                  0.19509032201612828,
+                                                  0.0,
+                                                  -0.19509032201612828,
+                                                  -0.3826834323650898,
+                                                  -0.5555702330196022,
+                                                  -0.7071067811865476,
+                                                  -0.8314696123025452,
+                                                  -0.9238795325112867,
+                                                  -0.9807852804032304};
+  // |r| <= pi/32, 2^-55.7
+  static constexpr double kSeries[] = {0.3333333333333339, 0.1333333333302741, 0.053968256505939866,
+                                       0.02186875213364183, 0.008950360276072607};
+};
+template <Float T>
+inline constexpr T kTanSteps = 128 / sizeof(T);
+// The number of pi/N that is nearest to x, in the low bits of a sum.
+template <class V, int K>
+TENON_INLINE Pack<V, K> tan_steps(const Pack<V, K>& x) {
+  using T = ElementOf<V>;
+  return multiply_add(x, static_cast<T>(kTanSteps<T> * 0.3183098861837907), kRound<T>);
+}
+// x / y, 2 ulp.
 template <int K>
-TENON_INLINE Lanes<K> tan_over(const Lanes<K>& r, const Lanes<K>& s) {
-  return r * horner(s, 1.0f, -0.0958051851f);
+TENON_INLINE Lanes<K> near_quotient(const Lanes<K>& x, const Lanes<K>& y) {
+  const auto rough = rough_inverse(y), near = x * rough;
+  return multiply_add(near, subtract_product(y, rough, spread(1.0f, y)), near);
 }
 template <int K>
-TENON_INLINE Lanes<K> tan_under(const Lanes<K>& s) {
-  return horner(s, 1.0f, -0.429139203f, 0.00971806053f);
+TENON_INLINE DoubleLanes<K> near_quotient(const DoubleLanes<K>& x, const DoubleLanes<K>& y) {
+  return quotient(x, y);
 }
-template <int K>
-TENON_INLINE DoubleLanes<K> tan_over(const DoubleLanes<K>& r, const DoubleLanes<K>& s) {
-  return r * horner(s, 1.0, -0.16666666666666632, 0.008333333333322398, -0.00019841269829794068,
-                    2.755731368696052e-06, -2.5050757310494216e-08, 1.589674742430494e-10);
-}
-template <int K>
-TENON_INLINE DoubleLanes<K> tan_under(const DoubleLanes<K>& s) {
-  return horner(s, 1.0, -0.5, 0.041666666666666595, -0.0013888888888873017, 2.4801587288825957e-05,
-                -2.7557314171657323e-07, 2.0875699777398464e-09, -1.1358480101578055e-11);
-}
-// tan(r + pi/2) = -1 / tan(r)
+// With t = tan(r), (sin(c) + cos(c) t) / (cos(c) - sin(c) t) for the multiple c next to x = c + r.
 template <class V, int K>
 TENON_INLINE Pack<V, K> small_tan(const Pack<V, K>& x) {
   using T = ElementOf<V>;
-  const auto turns = multiply_add(x, static_cast<T>(0.6366197723675814), kRound<T>);
-  const auto r = less_half_turns(x, turns - kRound<T>, T(0.5));
-  const auto square = r * r, over = tan_over(r, square), under = tan_under(square);
-  const auto odd = is_odd(turns);
-  return flip_sign(quotient(choose(odd, under, over), choose(odd, over, under)), turns);
+  using Table = TanTable<T>;
+  const auto steps = tan_steps(x);
+  const auto r = less_half_turns(x, steps - kRound<T>, 1 / kTanSteps<T>), s = r * r;
+  const auto t = multiply_add(r * s, horner(s, Table::kSeries), r);
+  const auto sine = look_up(Table::kSin, lane_bits(steps));
+  const auto cosine = look_up(Table::kCos, lane_bits(steps));
+  return near_quotient(multiply_add(cosine, t, sine), subtract_product(sine, t, cosine));
 }
 
 // Lanes too large for these reductions.
@@ -112,8 +173,27 @@ inline double tan_of_large(double x) { return std::tan(x); }
   }
 TENON_LANE_ANGLE(sin)
 TENON_LANE_ANGLE(cos)
-TENON_LANE_ANGLE(tan)
 #undef TENON_LANE_ANGLE
+
+template <int K>
+TENON_INLINE Lanes<K> tan(const Lanes<K>& x) {
+  using namespace detail;
+  const auto whole = [](const auto& v) { return tan_steps(v) - kRound<float>; };
+  constexpr float limit = 10.0f * kAngleLimit<float>;
+  return unless_beyond(
+      whole, limit, small_tan(x),
+      [](const Lanes<1>& v) {
+        return Lanes<1>{number_by_number([](float a) { return tan_of_large(a); }, kAll<Floats>,
+                                         Floats{}, v.at[0])};
+      },
+      x);
+}
+template <int K>
+TENON_INLINE DoubleLanes<K> tan(const DoubleLanes<K>& x) {
+  using namespace detail;
+  return unless(
+      is_large_angle(x), small_tan(x), [](double a) { return tan_of_large(a); }, x);
+}
 
 }  // namespace tenon::cpu::TENON_CPU_ISA::math
 #endif
