@@ -75,7 +75,7 @@ def convolution(request):
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
-@pytest.mark.parametrize("side", [(14, 19), (33, 21)], ids=str)
+@pytest.mark.parametrize("side", [(14, 19), (33, 21), (7, 7), (5, 8)], ids=str)
 def test_convolutions(convolution, side, dtype):
     name, channels, filters, kernel, settings = convolution
     x = random((2, channels, *side), dtype, 0)
@@ -84,7 +84,8 @@ def test_convolutions(convolution, side, dtype):
     want = tenon.conv2d(x, weight, bias, *settings)
     got = tenon.conv2d(channels_last(x), weight, bias, *settings)
     close(got, want, dtype)
-    if dtype == "float32" and name in KEPT:
+    large = side[0] * side[1] > 128  # single pixels of fewer, in groups, are put into planes
+    if dtype == "float32" and name in KEPT and (large or "single" not in name):
         assert is_channels_last(got)
     for given in (tenon.empty(want.shape, dtype=want.dtype),
                   tenon.empty((*want.shape[:3], 2 * want.shape[3]), dtype=want.dtype)[..., ::2],
@@ -98,7 +99,7 @@ def test_convolutions(convolution, side, dtype):
     want = tenon.conv2d_input_grad(grad, weight, list(x.shape), *settings)
     got = tenon.conv2d_input_grad(channels_last(grad), weight, list(x.shape), *settings)
     close(got, want, dtype)
-    if dtype == "float32" and name in KEPT_GRADIENTS:
+    if dtype == "float32" and name in KEPT_GRADIENTS and (large or "single" not in name):
         assert is_channels_last(got)
     want = tenon.conv2d_weight_grad(grad, x, list(weight.shape), *settings)
     got = tenon.conv2d_weight_grad(

@@ -187,7 +187,9 @@ void depthwise_row_in_place(const ConvShapes& s, const PixelsInPlace<T>& x, int6
   };
   for (int64_t j = 0; j < begin; ++j) at_end(j);
   const int64_t n = end - begin;
-  if ((n + 7) / 8 * 8 <= (n + 5) / 6 * 6) {
+  if (n < 6) {
+    tiles.template operator()<4>(begin, end);
+  } else if (n >= 8 && (n + 7) / 8 * 8 <= (n + 5) / 6 * 6) {
     tiles.template operator()<8>(begin, end);
   } else {
     tiles.template operator()<6>(begin, end);
@@ -247,7 +249,10 @@ tenon_status run_depthwise(tenon_ctx* ctx, const ConvShapes& s, const ChannelRea
                            const T* weight, const T* bias, const ChannelWriter<T>& out,
                            tenon_err* err) {
   constexpr int64_t width = kWidth<T>;
-  const bool reads = reads_in_place(s, x, 8);
+  // Where pixels of results are vectors, too, there is nothing to be put together: many channels of
+  // a pixel go at a time, as they lie in memory; some that do not fill a vector are left.
+  const bool writes = out.in_place() && s.group_filters() == 1 && s.channels >= width;
+  const bool reads = reads_in_place(s, x, writes ? 4 : 8), direct = reads && writes;
   const Bands<T> bands(s, reads);
   DepthwiseTables<T> tables;
   tenon_status status = tables.make(ctx, s, bands, x.pixel(), weight, bias, err);
@@ -257,10 +262,7 @@ tenon_status run_depthwise(tenon_ctx* ctx, const ConvShapes& s, const ChannelRea
                    : s.columns >= 4                     ? depthwise_band<T, 4>
                                                         : depthwise_band<T, 1>;
   const int64_t filters = s.group_filters(), turned = (s.taps() + 1) * width;
-  // Where pixels of results are vectors, too, there is nothing to be put together: many channels of
-  // a pixel go at a time, as they lie in memory; some that do not fill a vector are left.
   constexpr int64_t most = 16 * width;
-  const bool direct = reads && out.in_place() && filters == 1 && s.channels >= width;
   const int64_t whole = direct ? s.channels / width * width : 0;
   const int64_t parts = (whole + most - 1) / most;
   const int64_t blocks = parts + (s.channels - whole + width - 1) / width;
