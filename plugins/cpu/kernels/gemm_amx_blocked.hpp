@@ -83,8 +83,8 @@ void multiply_blocked_tiles(int64_t m, int64_t n, int64_t k, int64_t step, const
         PanelBeside<Format, Panels> beside(b, pb, next < n ? sources : 0, next,
                                            std::min(panel, n - next),
                                            (block_m + kTileSide - 1) / kTileSide, later);
-        run_tiles<Format>(block_m, std::min(panel, n - j), block_k, rows.data, rows.stride,
-                          now, panel, c, ib, j, accumulate || pb > 0, beside);
+        run_tiles<Format>(block_m, std::min(panel, n - j), block_k, rows.data, rows.stride, now,
+                          panel, c, ib, j, accumulate || pb > 0, beside);
         beside.finish();
         std::swap(now, later);
       }

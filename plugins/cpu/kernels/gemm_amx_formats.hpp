@@ -72,16 +72,16 @@ template <int64_t BlockK, class T>
 PackedRows<uint32_t, BlockK> pack_tile_rows(Matrix<T> a, int64_t m, int64_t k, uint32_t* to) {
   constexpr int64_t size = sizeof(T), step = kTileBytes / size;
   const int64_t lines = a.row * size / kTileBytes;
-  if (k % step == 0 && m % kTileHeight == 0 && a.row * size % kTileBytes == 0 &&
-      lines % 32 != 0 && lies_packed<BlockK, 4 / size>(a, k)) {
+  if (k % step == 0 && m % kTileHeight == 0 && a.row * size % kTileBytes == 0 && lines % 32 != 0 &&
+      lies_packed<BlockK, 4 / size>(a, k)) {
     return {reinterpret_cast<const uint32_t*>(a.data), false, a.row * size / 4};
   }
   T* elements = reinterpret_cast<T*>(to);
   const int64_t end = rounded_up<step>(k), row = (end / step | 1) * step;
   const bool turns = a.row == 1 && a.column != 1;
   if (turns) {
-    using Bits = std::conditional_t<size == 1, uint8_t,
-                                    std::conditional_t<size == 2, uint16_t, uint32_t>>;
+    using Bits =
+        std::conditional_t<size == 1, uint8_t, std::conditional_t<size == 2, uint16_t, uint32_t>>;
     transpose_block(reinterpret_cast<const Bits*>(a.data), a.column,
                     reinterpret_cast<Bits*>(elements), row, k, m);
   }
