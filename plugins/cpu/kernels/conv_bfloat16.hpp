@@ -35,8 +35,8 @@ PackedRows<uint32_t, BlockK> pack_rows(ChannelPairs, Matrix<uint32_t> a, int64_t
 }
 template <int64_t BlockK>
 PackedRows<uint32_t, BlockK> pack_rows(ChannelTiles, Matrix<uint32_t> a, int64_t m, int64_t k,
-                                       uint32_t* to) {
-  return pack_tile_rows<BlockK>(a, m, k, to);
+                                       uint32_t* to, int64_t columns) {
+  return pack_tile_rows<BlockK>(a, m, k, to, columns);
 }
 
 // Unrolled images up to a whole step of the products.

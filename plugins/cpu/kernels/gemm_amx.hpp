@@ -37,6 +37,19 @@ struct Nothing {};
 struct NothingBeside {
   void piece() {}
 };
+// Memory that will be needed next, asked for a little in each step.
+class AheadBeside {
+ public:
+  explicit AheadBeside(const Ahead& ahead) : ahead_(ahead) {}
+  void piece() {
+    if (pause_ <= 0) ahead_.ask(), pause_ += ahead_.steps;
+    pause_ -= kTileStep;
+  }
+
+ private:
+  Ahead ahead_;
+  int64_t pause_ = 0;
+};
 #ifdef __AVX512F__
 template <class Format>
 using ProcessorState = std::conditional_t<by_tiles<Format>, TileScope, Nothing>;

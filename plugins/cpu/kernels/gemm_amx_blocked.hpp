@@ -62,6 +62,24 @@ class PanelBeside {
   uint32_t* to_;
 };
 
+// Columns that are dense along k are packed at once, which follows each of them: a piece has but a
+// line of each, for which the processor does not ask by itself.
+template <class Panels>
+bool packs_at_once(const Panels& b) {
+  if constexpr (requires { &Panels::are_columns_dense; }) return b.are_columns_dense();
+  return false;
+}
+// A panel that will be packed, asked for over all rows of A that are `pause` times kTileSide.
+template <class Panels>
+Ahead ahead_of_panel(const Panels& b, int64_t p, int64_t k, int64_t j, int64_t n, int64_t pause) {
+  if constexpr (requires { &Panels::are_columns_dense; }) {
+    Ahead ahead = b.ahead(p, k, j, n, {0, 1});
+    ahead.steps *= pause;
+    return ahead;
+  }
+  return {};
+}
+
 // C = A B, or C += A B, in passes over k of `step` sources. `memory` has blocked_tiles_bytes().
 template <class Format, class Rows, class Panels, class Target>
 void multiply_blocked_tiles(int64_t m, int64_t n, int64_t k, int64_t step, const Rows& a,
@@ -76,16 +94,25 @@ void multiply_blocked_tiles(int64_t m, int64_t n, int64_t k, int64_t step, const
     const int64_t block_k = rounded_up<kStep<Format>>((sources + depth - 1) / depth);
     for (int64_t ib = 0; ib < m; ib += rows_together) {
       const int64_t block_m = std::min(rows_together, m - ib);
-      const auto rows = a.pack(ib, block_m, pb, sources, packed_a);
+      const auto rows = a.pack(ib, block_m, pb, sources, packed_a, n);
       b.pack(pb, sources, 0, std::min(panel, n), now);
       for (int64_t j = 0; j < n; j += panel) {
-        const int64_t next = std::min(j + panel, n);
-        PanelBeside<Format, Panels> beside(b, pb, next < n ? sources : 0, next,
-                                           std::min(panel, n - next),
-                                           (block_m + kTileSide - 1) / kTileSide, later);
-        run_tiles<Format>(block_m, std::min(panel, n - j), block_k, rows.data, rows.stride, now,
-                          panel, c, ib, j, accumulate || pb > 0, beside);
-        beside.finish();
+        const int64_t next = std::min(j + panel, n), some = std::min(panel, n - next);
+        const auto multiply = [&](auto& beside) {
+          run_tiles<Format>(block_m, std::min(panel, n - j), block_k, rows.data, rows.stride, now,
+                            panel, c, ib, j, accumulate || pb > 0, beside);
+        };
+        const int64_t pause = (block_m + kTileSide - 1) / kTileSide;
+        if (some > 0 && packs_at_once(b)) {
+          AheadBeside asks(ahead_of_panel(b, pb, sources, next, some, pause));
+          multiply(asks);
+          b.pack(pb, sources, next, some, later);
+        } else {
+          PanelBeside<Format, Panels> packs(b, pb, some > 0 ? sources : 0, next, some, pause,
+                                            later);
+          multiply(packs);
+          packs.finish();
+        }
         std::swap(now, later);
       }
     }

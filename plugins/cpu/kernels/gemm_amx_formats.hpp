@@ -66,13 +66,17 @@ void pack_panel(BytesForTiles<L, R>, Matrix<R> b, int64_t k, int64_t n, uint32_t
   fill_step(to, (k + 3) / 4);
 }
 
-// Rows of tiles, where they lie if these are whole and read nothing but A. Rows of two tiles that
-// are 2 KiB apart have no room in the first-level cache.
+// Rows of tiles, where they lie if these are whole and read nothing but A. An even number of lines
+// apart, rows meet in few sets of the first-level cache, and 2 KiB apart two tiles have no room
+// there: unless so few columns of B are to come, rows are copied.
+inline constexpr int64_t kColumnsInPlace = 1024;
 template <int64_t BlockK, class T>
-PackedRows<uint32_t, BlockK> pack_tile_rows(Matrix<T> a, int64_t m, int64_t k, uint32_t* to) {
+PackedRows<uint32_t, BlockK> pack_tile_rows(Matrix<T> a, int64_t m, int64_t k, uint32_t* to,
+                                            int64_t columns) {
   constexpr int64_t size = sizeof(T), step = kTileBytes / size;
   const int64_t lines = a.row * size / kTileBytes;
-  if (k % step == 0 && m % kTileHeight == 0 && a.row * size % kTileBytes == 0 && lines % 32 != 0 &&
+  if (k % step == 0 && m % kTileHeight == 0 && a.row * size % kTileBytes == 0 &&
+      (lines % 2 == 1 || lines == 2 || (columns <= kColumnsInPlace && lines % 32 != 0)) &&
       lies_packed<BlockK, 4 / size>(a, k)) {
     return {reinterpret_cast<const uint32_t*>(a.data), false, a.row * size / 4};
   }
@@ -99,14 +103,14 @@ PackedRows<uint32_t, BlockK> pack_tile_rows(Matrix<T> a, int64_t m, int64_t k, u
 
 template <int64_t BlockK>
 PackedRows<uint32_t, BlockK> pack_rows(Bfloat16Tiles, Matrix<BFloat16> a, int64_t m, int64_t k,
-                                       uint32_t* to) {
-  return pack_tile_rows<BlockK>(a, m, k, to);
+                                       uint32_t* to, int64_t columns) {
+  return pack_tile_rows<BlockK>(a, m, k, to, columns);
 }
 
 template <int64_t BlockK, class L, class R>
 PackedRows<uint32_t, BlockK> pack_rows(BytesForTiles<L, R>, Matrix<L> a, int64_t m, int64_t k,
-                                       uint32_t* to) {
-  return pack_tile_rows<BlockK>(a, m, k, to);
+                                       uint32_t* to, int64_t columns) {
+  return pack_tile_rows<BlockK>(a, m, k, to, columns);
 }
 
 #endif

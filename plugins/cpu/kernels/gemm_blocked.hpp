@@ -50,14 +50,20 @@ Ahead ahead_of(Matrix<T> b, int64_t k, int64_t n, Share share) {
   return {};
 }
 
-// A as a matrix in memory. Rows [i, i + m), columns [p, p + k), in sources.
+// A as a matrix in memory. Rows [i, i + m), columns [p, p + k), in sources. Tiles multiply
+// them by so many columns of B.
 template <class Format>
 struct MatrixRows {
   Matrix<typename Format::Left> a;
   PackedRows<typename Format::Packed, kBlockK> pack(int64_t i, int64_t m, int64_t p, int64_t k,
-                                                    typename Format::Packed* to) const {
-    return pack_rows<kBlockK>(Format(), {a.data + i * a.row + p * a.column, a.row, a.column}, m, k,
-                              to);
+                                                    typename Format::Packed* to,
+                                                    [[maybe_unused]] int64_t columns = 0) const {
+    const Matrix<typename Format::Left> block{a.data + i * a.row + p * a.column, a.row, a.column};
+    if constexpr (by_tiles<Format>) {
+      return pack_rows<kBlockK>(Format(), block, m, k, to, columns);
+    } else {
+      return pack_rows<kBlockK>(Format(), block, m, k, to);
+    }
   }
 };
 
@@ -68,6 +74,7 @@ struct MatrixPanels {
   void pack(int64_t p, int64_t k, int64_t j, int64_t n, typename Format::Packed* to) const {
     pack_panel(Format(), {b.data + p * b.row + j * b.column, b.row, b.column}, k, n, to);
   }
+  bool are_columns_dense() const { return b.row == 1 && b.column != 1; }
   // A share of what pack() will read, for one tile to ask for.
   Ahead ahead(int64_t p, int64_t k, int64_t j, int64_t n, Share share) const {
     return ahead_of<Format::kDepth>(
@@ -133,20 +140,6 @@ void run_tile(int64_t rows, int64_t columns, int64_t k, const typename Format::P
     done += some;
   }
 }
-
-// Asks for a little of `ahead` in each step of tiles.
-class AheadBeside {
- public:
-  explicit AheadBeside(const Ahead& ahead) : ahead_(ahead) {}
-  void piece() {
-    if (pause_ <= 0) ahead_.ask(), pause_ += ahead_.steps;
-    pause_ -= kTileStep;
-  }
-
- private:
-  Ahead ahead_;
-  int64_t pause_ = 0;
-};
 
 // Rows of packed A times one panel of B. `ahead(Share)` is what a share of the rows asks for.
 template <class Format, class Rows, class Target, class AheadOf>
