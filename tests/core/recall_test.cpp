@@ -199,7 +199,9 @@ TEST(Recall, TakesNoBlockThatIsInUse) {
   std::thread recaller([&] {
     while (!is_done) {
       memory().recall();
-      EXPECT_GE(memory().usage().totals().current, 0);
+      // Bytes are exact only when no call is under way; blocks are never said to be fewer than live.
+      UsageTotals now = memory().usage().totals();
+      EXPECT_GE(now.allocations, now.frees);
     }
   });
   std::thread threads[3];
