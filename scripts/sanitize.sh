@@ -1,10 +1,16 @@
 #!/usr/bin/env bash
 # The tests under sanitizers: scripts/sanitize.sh asan | tsan
+# CPU kernels are compiled for one instruction set, as the builds for others are of the same sources and
+# take long: the widest that this processor has, or TENON_CPU_ISAS.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=$1
 
-scripts/build.sh "$preset"
+flags=" $(grep -m 1 '^flags' /proc/cpuinfo || true) "
+widest=baseline
+[[ $flags != *" avx2 "* ]] || widest=avx2
+[[ $flags != *" avx512vl "* ]] || widest=avx512
+scripts/build.sh "$preset" -DTENON_CPU_ISAS="${TENON_CPU_ISAS:-$widest}"
 build=$PWD/build/$preset
 export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1  # Python keeps memory at exit
 export UBSAN_OPTIONS=print_stacktrace=1
