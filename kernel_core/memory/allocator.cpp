@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel_core/memory/allocator.hpp"
 
+#include "kernel_core/abi/slots.hpp"
 #include "kernel_core/memory/device_memory.hpp"
 #include "kernel_core/memory/thread_cache.hpp"
 
@@ -23,7 +24,10 @@ bool is_small(uint64_t bytes, tenon_stream stream) { return bytes - 1 < kMaxClas
                     : memory.allocate(bytes + head, stream, out, err);
   };
   tenon_status status = attempt();
-  if (status == TENON_OUT_OF_MEMORY && memory.recall()) status = attempt();
+  if (status == TENON_OUT_OF_MEMORY && memory.recall()) {
+    slots::err_clear(err);  // or the next failure of whoever uses it again would be this one
+    status = attempt();
+  }
   if (status == TENON_OK && in_cache) *out = cache->take(bytes, head);
   if (status != TENON_OK || in_cache) return status;
   if (!cache) return memory.usage().allocated(bytes), TENON_OK;

@@ -15,6 +15,7 @@ inline void* take(Device& device, uint64_t bytes, tenon_stream stream = nullptr)
   tenon_err err;
   void* data = nullptr;
   EXPECT_EQ(allocate(device, bytes, stream, &data, &err), TENON_OK) << err.text;
+  EXPECT_EQ(err.code, TENON_OK) << err.text;  // also where it took two attempts
   return data;
 }
 
