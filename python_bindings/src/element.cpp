@@ -102,7 +102,8 @@ PyObject* list_of_axis(const tenon_tensor& tensor, int32_t axis, const char* mem
   if (axis == tensor.ndim) return read_element(memory, tensor.dtype);
   PyObject* list = PyList_New(tensor.shape[axis]);
   if (!list) return nullptr;
-  int64_t step = tensor.strides[axis] * static_cast<int64_t>(host->dtype_size(tensor.dtype));
+  // An empty tensor has no memory to step through.
+  int64_t step = tensor.numel == 0 ? 0 : tensor.strides[axis] * host->dtype_size(tensor.dtype);
   for (int64_t i = 0; i < tensor.shape[axis]; ++i, memory += step) {
     PyObject* item = list_of_axis(tensor, axis + 1, memory);
     if (!item) {

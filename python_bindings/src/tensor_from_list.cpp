@@ -53,6 +53,17 @@ Element classify(PyObject* object, NumberKind& kind) {
   return PyObject_CheckBuffer(object) ? Element::kArray : Element::kUnknown;
 }
 
+// Numbers and sequences of other classes than Python's own run code of the program when they are
+// read, which may take them out of the list that holds them.
+struct Held {
+  explicit Held(PyObject* object) : object(Py_NewRef(object)) {}
+  ~Held() { Py_DECREF(object); }
+  Held(const Held&) = delete;
+  PyObject* object;
+};
+
+bool is_plain(PyObject* number) { return PyFloat_CheckExact(number) || PyLong_CheckExact(number); }
+
 // The items of a list, tuple or range; NULL with the Python error set.
 struct Items {
   explicit Items(PyObject* sequence)
@@ -112,15 +123,15 @@ bool examine(PyObject* data, const Shape& shape, int32_t axis, NumberKind& kind,
         items.count(), static_cast<long long>(axis < shape.ndim ? shape.extents[axis] : 0));
   for (Py_ssize_t i = 0; i < items.count(); ++i) {
     if (axis + 1 == shape.ndim && is_known(items[i], kind)) continue;
-    if (!examine(items[i], shape, axis + 1, kind, mixed)) return false;
+    Held item(items[i]);
+    if (!examine(item.object, shape, axis + 1, kind, mixed)) return false;
   }
   return true;
 }
 
 bool write_number(char*& memory, int32_t dtype, uint32_t size, PyObject* number) {
   PyObject* owned = nullptr;
-  bool plain = PyFloat_CheckExact(number) || PyLong_CheckExact(number);
-  if (!plain && is_tensor(number)) number = owned = tensor_item(handle_of(number));
+  if (!is_plain(number) && is_tensor(number)) number = owned = tensor_item(handle_of(number));
   bool ok = number && write_element(memory, dtype, number);
   Py_XDECREF(owned);
   memory += size;
@@ -132,10 +143,18 @@ bool fill(PyObject* data, const Shape& shape, int32_t axis, int32_t dtype, uint3
   if (axis == shape.ndim) return write_number(memory, dtype, size, data);
   Items items(data);
   if (!items.fast) return false;
-  if (items.count() != shape.extents[axis])
-    return raise_error(PyExc_RuntimeError, "a list changed while it was read");
-  for (Py_ssize_t i = 0; i < items.count(); ++i)
-    if (!fill(items[i], shape, axis + 1, dtype, size, memory)) return false;
+  bool innermost = axis + 1 == shape.ndim;
+  for (Py_ssize_t i = 0; i < shape.extents[axis]; ++i) {
+    if (items.count() != shape.extents[axis])
+      return raise_error(PyExc_RuntimeError, "a list changed while it was read");
+    if (innermost && is_plain(items[i])) {
+      if (!write_element(memory, dtype, items[i])) return false;
+      memory += size;
+      continue;
+    }
+    Held item(items[i]);
+    if (!fill(item.object, shape, axis + 1, dtype, size, memory)) return false;
+  }
   return true;
 }
 

@@ -3,6 +3,7 @@
 
 import array as c_array
 import copy
+import gc
 import inspect
 import pickle
 
@@ -149,6 +150,46 @@ def test_special_values_survive_small_floats():
 def test_wrong_data_is_explained(data, keywords, error, text):
     with pytest.raises(error, match=text):
         tenon.tensor(data, **keywords)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("change", ["grow", "shrink", "replace"])
+def test_lists_that_change_while_they_are_read(change, depth):
+    """A number's class may bring a conversion of its own, which may do anything."""
+
+    class Number(int):
+        def __init__(self, value):
+            self.value = [float(value)] * 1000
+
+        def __float__(self):
+            if change == "grow":
+                inner.extend([2.0] * 1_000_000)
+            elif change == "shrink":
+                inner.clear()
+            else:
+                inner[1] = 7.0
+            gc.collect()
+            return self.value[-1]
+
+    inner = [1.0]
+    inner.append(Number(3))
+    inner.append(5.0)
+    data = inner if depth == 1 else [inner, [1.0, 2.0, 3.0]]
+    if change == "replace":
+        assert tenon.tensor(data).reshape((-1, 3)).tolist()[0] == [1, 3, 5]
+    else:
+        with pytest.raises(RuntimeError, match="a list changed while it was read"):
+            tenon.tensor(data)
+
+
+def test_lists_of_empty_tensors():
+    for shape in [(0,), (0, 3), (3, 0), (2, 0, 3), (4, 2, 0)]:
+        want = np.zeros(shape).tolist()
+        x = tenon.zeros(shape)
+        assert x.tolist() == want
+        assert (
+            x[::-1].tolist() == want and x[..., ::2].tolist() == np.zeros(shape)[..., ::2].tolist()
+        )
 
 
 def test_the_function_reads_names_and_explains_what_it_takes():
