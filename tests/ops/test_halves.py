@@ -19,7 +19,7 @@ SHAPES = [
     (70, 3),
     (300, 130),
 ]
-LENGTHS = [1, 7, 8, 9, 15, 16, 17, 31, 33, 64, 999, 40_000]
+LENGTHS = [0, 1, 7, 8, 9, 15, 16, 17, 31, 33, 64, 999, 40_000]
 OPERATORS = {
     "add": lambda x, y: x + y,
     "subtract": lambda x, y: x - y,
