@@ -107,7 +107,7 @@ struct Places {
   int64_t outer = 1, length = 1, inner = 1;  // x as [outer, length, inner]; length: the indexed axes
   int64_t count = 1;                         // elements of the broadcast index tensors
   int64_t ndim = 0;                          // axes of their shape
-  int64_t* blocks = nullptr;
+  const int64_t* blocks = nullptr;
 };
 
 tenon_status find_places(tenon_ctx* ctx, const char* op, const tenon_tensor* x,
@@ -126,23 +126,29 @@ tenon_status find_places(tenon_ctx* ctx, const char* op, const tenon_tensor* x,
       if (indices[k]->shape[i] != 1) extent = indices[k]->shape[i];
     }
   for (int64_t i = 0; i < out->ndim; ++i) out->count *= shape[i];
+  if (count == 1) return read_positions(ctx, op, indices[0], out->length, &out->blocks, err);
 
   void* memory;
   TRY(host->scratch(ctx, static_cast<uint64_t>(out->count) * sizeof(int64_t), &memory, err));
-  out->blocks = static_cast<int64_t*>(memory);
-  std::fill_n(out->blocks, out->count, int64_t{0});
+  auto* blocks = static_cast<int64_t*>(memory);
+  out->blocks = blocks;
+  std::fill_n(blocks, out->count, int64_t{0});
   for (uint64_t k = 0; k < count; ++k) {
     const int64_t extent = x->shape[axis + static_cast<int64_t>(k)];
     const int64_t* positions;
     TRY(read_positions(ctx, op, indices[k], extent, &positions, err));
-    // Walk the broadcast shape with this tensor's strides, 0 where it is repeated.
     const tenon_tensor* index = indices[k];
+    if (index->numel == out->count) {
+      for (int64_t n = 0; n < out->count; ++n) blocks[n] = blocks[n] * extent + positions[n];
+      continue;
+    }
+    // Walk the broadcast shape with this tensor's strides, 0 where it is repeated.
     int64_t at[TENON_MAX_NDIM] = {}, stride[TENON_MAX_NDIM] = {};
     for (int32_t i = 0; i < index->ndim; ++i)
       stride[out->ndim - index->ndim + i] = index->shape[i] == 1 ? 0 : index->strides[i];
     int64_t offset = 0;
     for (int64_t n = 0; n < out->count; ++n) {
-      out->blocks[n] = out->blocks[n] * extent + positions[offset];
+      blocks[n] = blocks[n] * extent + positions[offset];
       for (int64_t i = out->ndim - 1; i >= 0; --i) {
         offset += stride[i];
         if (++at[i] < shape[i]) break;
