@@ -7,8 +7,10 @@ import pytest
 import tenon
 
 DTYPES = ["uint8", "int16", "float32", "float64", "complex128"]
-# Around tiles of 64 x 128 and of 16-byte pieces; rows 4096 bytes apart, on one side and on both.
-SHAPES = [(3, 5), (17, 33), (64, 128), (65, 257), (129, 100), (64, 1024), (1024, 70), (1024, 1024)]
+# Around tiles of 64 x 128 and of 16-byte pieces; less than a tile on one side; rows 4096 bytes apart, on one
+# side and on both.
+SHAPES = [(3, 5), (17, 33), (9, 200), (200, 9), (64, 128), (65, 257), (129, 100), (127, 143)]
+SHAPES += [(64, 1024), (1024, 70), (1024, 1024)]
 
 
 def numbers(shape, dtype):

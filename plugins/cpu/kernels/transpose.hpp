@@ -107,32 +107,36 @@ struct Tile {
   }
 };
 
-// to[j][i] = from[i][j] for a rows x columns block; strides in elements. What is left of the rows goes
-// through smaller registers.
+// to[j][i] = from[i][j] for a rows x columns block; strides in elements. Columns that are left go through a tile
+// that overlaps the one before; so do rows, where lines need not be whole, unless smaller registers can take all
+// of them.
 template <class T, Far kFar = Far::none, int kBytes = kVectorBytes>
 void transpose_block(const T* from, int64_t from_stride, T* to, int64_t to_stride, int64_t rows,
                      int64_t columns) {
-  if constexpr (kBytes < 16) {
+  using Tile = Tile<T, std::max(kBytes, 16)>;
+  if (kBytes < 16 || columns < Tile::kColumns) {
     for (int64_t i = 0; i < rows; ++i) {
       for (int64_t j = 0; j < columns; ++j) to[j * to_stride + i] = from[i * from_stride + j];
     }
-  } else {
-    using Tile = Tile<T, kBytes>;
-    int64_t i = 0;
-    for (; i + Tile::kRows <= rows; i += Tile::kRows) {
-      int64_t j = 0;
-      for (; j + Tile::kColumns <= columns; j += Tile::kColumns) {
+  } else if constexpr (kBytes >= 16) {
+    const auto strip = [=](int64_t i) {
+      const auto transpose = [=](int64_t j) {
         T* const tile = to + j * to_stride + i;
         Tile::template ask_below<kFar>(from + i * from_stride, from_stride, j, tile, to_stride);
         Tile::template transpose<kFar == Far::streamed>(from + i * from_stride + j, from_stride, tile,
                                                         to_stride);
-      }
-      for (; j < columns; ++j) {
-        for (int64_t k = i; k < i + Tile::kRows; ++k) to[j * to_stride + k] = from[k * from_stride + j];
-      }
-    }
-    transpose_block<T, Far::none, kBytes / 2>(from + i * from_stride, from_stride, to + i, to_stride,
-                                          rows - i, columns);
+      };
+      int64_t j = 0;
+      for (; j + Tile::kColumns <= columns; j += Tile::kColumns) transpose(j);
+      if (j < columns) transpose(columns - Tile::kColumns);
+    };
+    int64_t i = 0;
+    for (; i + Tile::kRows <= rows; i += Tile::kRows) strip(i);
+    const int64_t left = rows - i;
+    if (left == 0) return;
+    if (kFar != Far::streamed && i > 0 && left * sizeof(T) % 16 != 0) return strip(rows - Tile::kRows);
+    transpose_block<T, Far::none, kBytes / 2>(from + i * from_stride, from_stride, to + i, to_stride, left,
+                                              columns);
   }
 }
 
