@@ -103,8 +103,12 @@ class Copy {
       from += index * axes_.stride[i][0];
       to += index * axes_.stride[i][1];
     }
-    const int64_t across = tiles_of(across_, tile_column_);
-    const int64_t i = tile / across * tile_row_, j = tile % across * tile_column_;
+    // To the caches one row of tiles after the other: so threads write rows of their own, as processors fetch ahead
+    // beyond the part of a row that one writes and would take it from the other.
+    const int64_t along = tiles_of(last, tile_row_), across = tiles_of(across_, tile_column_);
+    const bool by_rows = !streams_ && !pieces_;
+    const int64_t i = (by_rows ? tile % along : tile / across) * tile_row_;
+    const int64_t j = (by_rows ? tile / along : tile % across) * tile_column_;
     from += i * axes_.stride[last][0] + j * size_;
     to += i * size_ + j * axes_.stride[across_][1];
     if (pieces_) return copy_pieces(from_ + from, to_ + to, i, j);

@@ -148,7 +148,9 @@ class Walk {
     }
   }
 
-  // Compute tiles [begin, end) of the planes that the last axis and `across_` span.
+  // Compute tiles [begin, end) of the planes that the last axis and `across_` span, one row of tiles after the
+  // other: so threads write rows of their own, as processors fetch ahead beyond the part of a row that one writes
+  // and would take it from the other.
   void run_tiles(int64_t begin, int64_t end) const {
     Blocks blocks;
     fill_constants(blocks, tile_columns_);
@@ -163,8 +165,8 @@ class Walk {
         plane /= axes_.extent[i];
       }
       int64_t& row = position.index[across_];
-      row = tile % down * kTileRows;
-      position.index[last] = tile / down % along * tile_columns_;
+      row = tile / along % down * kTileRows;
+      position.index[last] = tile % along * tile_columns_;
       const int64_t rows = std::min(kTileRows, axes_.extent[across_] - row);
       const int64_t columns = std::min(tile_columns_, position.left_in_row(axes_));
       for (int i = 0; i < inputs_; ++i) {
