@@ -99,16 +99,17 @@ void Position::advance(const Axes& axes, int64_t n, int axis) {
 
 namespace {
 
-// Every `kStep`-th element: a step known to the compiler becomes shuffles of whole vectors. What comes some
-// steps later is asked for, as in ReadAhead (rows.hpp).
+// Every `kStep`-th element: a step known to the compiler becomes shuffles of whole vectors. In rows longer than a
+// page what comes some steps later is asked for, since processors' own guesses stop at each page.
 template <class T, int64_t kStep>
 void gather_row(T* to, const T* from, int64_t n) {
   constexpr int64_t together = 256 / sizeof(T), line = 64 / sizeof(T), ahead = 2048 / sizeof(T);
-  constexpr int64_t sign = kStep < 0 ? -1 : 1;
+  constexpr int64_t sign = kStep < 0 ? -1 : 1, bytes = sign * kStep * sizeof(T);
+  const bool asks = n * bytes > 4096;
   int64_t i = 0;
   for (; i + together <= n; i += together) {
     const T* const next = from + i * kStep + sign * ahead;
-    for (int64_t at = 0; at < together * kStep * sign; at += line) __builtin_prefetch(next + sign * at);
+    for (int64_t at = 0; asks && at < together * kStep * sign; at += line) __builtin_prefetch(next + sign * at);
     for (int64_t j = i; j < i + together; ++j) to[j] = from[j * kStep];
   }
   for (; i < n; ++i) to[i] = from[i * kStep];
