@@ -124,6 +124,78 @@ def test_any_and_all_look_far_enough(length, dtype):
         assert not tenon.tensor(x).all().item()
 
 
+# Around registers, steps of four of them, and two such steps side by side; any byte but 0 is true.
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "float32"])
+def test_any_and_all_of_short_rows(dtype):
+    lengths = [1, 7, 15, 16, 17, 31, 33, 63, 64, 65, 127, 129, 255, 257, 511, 513, 768, 1000]
+    values = [1, 2, 127] if dtype != "bool" else [1]
+    for length in lengths:
+        for value in values:
+            row = np.eye(length, dtype=dtype) * np.array(value).astype(dtype)
+            x = np.concatenate([row, np.zeros((2, length), dtype)])
+            ours = tenon.tensor(x)
+            np.testing.assert_array_equal(ours.any(1).numpy(), x.any(1))
+            np.testing.assert_array_equal(ours[:, ::-1].any(1).numpy(), x.any(1))
+            full = np.where(x, np.array(0, dtype), np.array(value, dtype))
+            np.testing.assert_array_equal(tenon.tensor(full).all(1).numpy(), full.all(1))
+            np.testing.assert_array_equal(tenon.tensor(full).T.all(0).numpy(), full.all(1))
+            if value > 1:
+                assert tenon.tensor(-full if dtype != "uint8" else full + 128).all(1).numpy()[-1]
+
+
+# Around registers, steps of four of them, and two such steps side by side.
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "float32", "float64", "bfloat16"])
+def test_rows_meet_every_number_once(dtype):
+    step = 256 // getattr(tenon, dtype).itemsize
+    lengths = {step * many + rest for many in (1, 2, 4, 6, 7, 12, 14) for rest in (-1, 0, 1)}
+    for length in sorted(lengths) + [13 * step + 5, 4096, 4097, 9000]:
+        x = np.arange(3 * length).reshape(3, length) % 3 - 1
+        x[1] = 1
+        x[2, length // 2 :] = 0
+        ours = tenon.cast(tenon.tensor(x), getattr(tenon, dtype))
+        sums = tenon.cast(ours, tenon.float32) if dtype == "bfloat16" else ours
+        np.testing.assert_array_equal(sums.sum(1).numpy(), x.sum(1))
+        np.testing.assert_array_equal(tenon.count_nonzero(ours, 1).numpy(), np.count_nonzero(x, 1))
+        for here in (0, length // 2 - 1, length // 2, length - 1):
+            x[0, here] = 5
+            x[1, here] = -5
+            ours = tenon.cast(tenon.tensor(x), getattr(tenon, dtype))
+            both = tenon.cast(ours.max(1), tenon.int64), tenon.cast(ours.min(1), tenon.int64)
+            np.testing.assert_array_equal(both[0].numpy(), x.max(1))
+            np.testing.assert_array_equal(both[1].numpy(), x.min(1))
+            x[0, here], x[1, here] = 0, 1
+
+
+# Steps of two, three and four elements, forward and backward, in halves and what is left of them.
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("length", [5, 127, 513, 1025, 2047, 2600])
+def test_rows_of_every_few_elements(length, dtype):
+    x = (np.arange(3 * 4 * length).reshape(3, 4 * length) * 7 % 251).astype(dtype)
+    for step in (2, 3, 4, 5, -1, -2):
+        np.testing.assert_array_equal(tenon.clone(tenon.tensor(x)[:, ::step]).numpy(), x[:, ::step])
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_indices_of_one_shape_and_of_several(dtype):
+    rng = np.random.default_rng(11)
+    x = rng.standard_normal((6, 7, 3))
+    a, b = rng.integers(-6, 6, (5, 4)).astype(dtype), rng.integers(-7, 7, (5, 4)).astype(dtype)
+    ours = tenon.tensor(x)
+    for first, second in ((a, b), (a, b[:1]), (a[:, :1], b[:1]), (a, b[0])):
+        got = ours[tenon.tensor(first), tenon.tensor(second)]
+        np.testing.assert_array_equal(got.numpy(), x[first, second])
+    for one in (a, a[0], a[:0], a % 6):
+        np.testing.assert_array_equal(ours[tenon.tensor(one)].numpy(), x[one])
+        np.testing.assert_array_equal(ours[:, tenon.tensor(one)].numpy(), x[:, one])
+        written, expected = tenon.tensor(x), x.copy()
+        written[tenon.tensor(one)] = 2.5
+        expected[one] = 2.5
+        np.testing.assert_array_equal(written.numpy(), expected)
+    for wrong in (6, -7):
+        with pytest.raises(IndexError, match="positions from -6 to 5"):
+            ours[tenon.tensor(np.array([0, wrong], dtype))]
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "int64", "uint64"])
 def test_gather_checks_every_block(dtype):
     rng = np.random.default_rng(3)

@@ -22,17 +22,17 @@ inline T extreme_row(const T* x, int64_t n) {
   typename L::Vector best[teams];
   for (int t = 0; t < teams; ++t) best[t] = L::load(x + t * L::count);
   auto nan = unordered(best[0], best[1]) | unordered(best[2], best[3]);
-  const ReadAhead<T> ahead{x};
-  for (int64_t i = step; i < n; i += step) {
-    const int64_t at = std::min(i, n - step);  // the last ones again
-    ahead(at, step);
+  const auto meet = [&](int64_t at) __attribute__((always_inline)) {
     typename L::Vector lanes[teams];
     for (int t = 0; t < teams; ++t) {
       lanes[t] = L::load(x + at + t * L::count);
       best[t] = (kLargest ? lanes[t] > best[t] : lanes[t] < best[t]) ? lanes[t] : best[t];
     }
     nan |= unordered(lanes[0], lanes[1]) | unordered(lanes[2], lanes[3]);
-  }
+  };
+  int64_t i = step;
+  if (n >= 12 * step) i = in_halves<step, true>(step, n, meet);
+  for (; i < n; i += step) meet(std::min(i, n - step));  // the last ones again
   if (is_any(nan)) return std::numeric_limits<T>::quiet_NaN();
   T each[step];
   for (int t = 0; t < teams; ++t) L::store(each + t * L::count, best[t]);

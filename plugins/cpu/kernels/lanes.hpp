@@ -117,20 +117,6 @@ inline uint64_t set_bytes(const uint8_t* bytes) {
 #endif
 }
 
-// How many of n bytes are not zero.
-inline int64_t count_set_bytes(const uint8_t* bytes, int64_t n) {
-  int64_t total = 0, i = 0;
-  for (; i + 64 <= n; i += 64) total += __builtin_popcountll(set_bytes(bytes + i));
-#if defined(__AVX512BW__)
-  const uint64_t rest = (uint64_t{1} << (n - i)) - 1;
-  const __m512i last = _mm512_maskz_loadu_epi8(rest, bytes + i);
-  return total + __builtin_popcountll(_mm512_test_epi8_mask(last, last));
-#else
-  for (; i < n; ++i) total += bytes[i] != 0;
-  return total;
-#endif
-}
-
 // Whether registers of elements of so many bytes can be packed.
 #if defined(__AVX512F__) || defined(__AVX2__)
 inline constexpr bool can_pack(int bytes) { return bytes == 4 || bytes == 8; }

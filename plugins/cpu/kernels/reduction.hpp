@@ -18,6 +18,7 @@
 // partition depends on the shape alone, so results do not depend on the number of threads.
 #pragma once
 
+#include "byte_rows.hpp"
 #include "dtypes.hpp"
 #include "elementwise.hpp"
 #include "extreme_row.hpp"
@@ -81,7 +82,6 @@ struct ReductionLoopsOf {
   static constexpr bool kCounts = requires(const Traits& traits, In x) { traits.holds(x); };
 
   static Acc fold(const Traits& traits, const In* x, int64_t n) {
-    const ReadAhead<In> ahead{x};
     if constexpr (kCounts) {
       const auto* bytes = reinterpret_cast<const uint8_t*>(x);
       if (sizeof(In) == 1 && traits.holds(In(1)) && traits.holds(In(128))) return count_set_bytes(bytes, n);
@@ -89,7 +89,7 @@ struct ReductionLoopsOf {
           sizeof(In) >= 8, uint64_t,
           std::conditional_t<sizeof(In) == 4, uint32_t,
                              std::conditional_t<sizeof(In) == 2, uint16_t, uint8_t>>>;
-      return count_row<Count>(n, [=](int64_t i) { return traits.holds(x[i]); }, ahead);
+      return count_row<Count>(n, [=](int64_t i) { return traits.holds(x[i]); });
     }
     if constexpr (requires { Traits::kLargest; } && std::is_floating_point_v<In>) {
       if (n >= kExtremeRow<In>) return extreme_row<Traits::kLargest>(x, n);
@@ -111,31 +111,38 @@ struct ReductionLoopsOf {
         return total;
       }
     }
-    if constexpr (kDecides && sizeof(In) > 1) {
+    if constexpr (kDecides && sizeof(In) == 1) {
+      if (!traits.map(In(0)) && traits.map(In(1)) && traits.map(In(128))) {
+        const auto* bytes = reinterpret_cast<const uint8_t*>(x);
+        return traits.combine(false, true) ? decide_of_bytes<false>(bytes, n) : decide_of_bytes<true>(bytes, n);
+      }
+    } else if constexpr (kDecides) {
       // Answers as wide as the elements, so that registers of one need not be taken together from
       // several of the other.
       using Answer = typename Lanes<In>::Index;
       const auto answer = [=](int64_t i) { return static_cast<Answer>(traits.map(x[i]) ? 1 : 0); };
       return (traits.combine(false, true)
-                  ? fold_row<Answer>(n, answer, [](Answer a, Answer b) -> Answer { return a | b; }, ahead)
-                  : fold_row<Answer>(n, answer, [](Answer a, Answer b) -> Answer { return a & b; }, ahead)) != 0;
+                  ? fold_row<Answer>(n, answer, [](Answer a, Answer b) -> Answer { return a | b; })
+                  : fold_row<Answer>(n, answer, [](Answer a, Answer b) -> Answer { return a & b; })) != 0;
     }
     return fold_row<Acc>(
         n, [=](int64_t i) -> Acc { return traits.map(x[i]); },
-        [=](Acc a, Acc b) -> Acc { return traits.combine(a, b); }, ahead);
+        [=](Acc a, Acc b) -> Acc { return traits.combine(a, b); });
   }
 
   [[gnu::noipa]] static void rows(const char* data, int64_t stride, int64_t count, int64_t n,
                                   char* accumulators, const tenon_value* attributes) {
     const Traits traits(attributes);
     Acc* result = reinterpret_cast<Acc*>(accumulators);
-    for (int64_t i = 0; i < count; ++i) {
-      result[i] = fold(traits, reinterpret_cast<const In*>(data + i * stride), n);
+    for (int64_t i = 0; i < count; ++i, data += stride) {
+      ask_for_pages(data + stride, n * static_cast<int64_t>(sizeof(In)));
+      result[i] = fold(traits, reinterpret_cast<const In*>(data), n);
     }
   }
 
   static void row(const char* data, int64_t n, char* accumulator, const tenon_value* attributes) {
-    rows(data, 0, 1, n, accumulator, attributes);  // which holds the one copy of these loops
+    // Which holds the one copy of these loops. What follows in memory is likely to be the next row.
+    rows(data, n * static_cast<int64_t>(sizeof(In)), 1, n, accumulator, attributes);
   }
 
   static void columns(const char* data, int64_t stride, int64_t rows, int64_t n,

@@ -36,22 +36,15 @@ inline T fold_lanes(T* lanes, Combine combine) {
   }
 }
 
-// What is told of each step of a long row, whose elements are read one after the other.
-struct NothingAhead {
-  void operator()(int64_t, int64_t) const {}
-};
-
-// Asks for what the loop over x reads some steps later: where elements come from memory, processors' own
-// guesses stop at each page, and a tenth to a quarter of the rate is lost.
-template <class T>
-struct ReadAhead {
-  const T* x;
-  static constexpr int64_t kDistance = 2048;  // bytes
-  void operator()(int64_t i, int64_t n) const {
-    const char* const from = reinterpret_cast<const char*>(x + i) + kDistance;
-    for (int64_t at = 0; at < n * static_cast<int64_t>(sizeof(T)); at += 64) __builtin_prefetch(from + at);
+// Asks for the first line of each page of what is read next: processors fetch ahead within pages only, and do so
+// from the first line on that they see asked for.
+inline void ask_for_pages(const char* from, int64_t bytes) {
+  constexpr uintptr_t page = 4096;
+  const auto begin = reinterpret_cast<uintptr_t>(from), end = begin + static_cast<uintptr_t>(bytes);
+  for (uintptr_t at = (begin + page - 1) & -page; at < end; at += page) {
+    __builtin_prefetch(reinterpret_cast<const void*>(at));
   }
-};
+}
 
 // Asks for the row that is read next, or as much of it as processors have requests for, while another one that
 // is in cache is computed with. Inlined, or else compilers may see nothing that it does and leave it out.
@@ -62,16 +55,36 @@ template <class T>
   for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(from + at);
 }
 
-template <int kLanes, class T, class Value, class Combine, class Ahead = NothingAhead>
-inline T fold_in_lanes(int64_t n, Value value, Combine combine, Ahead ahead = {}) {
+// step(i) for the steps of a row of n elements, `width` at a time from `begin` on, as long as whole ones are left.
+// Returns where they end. Long rows are read in two halves side by side, a step of each in turns: processors fetch
+// ahead of each, and where their guesses for one stop at a page those for the other go on.
+template <int64_t width, bool kLong, class Step>
+[[gnu::always_inline]] inline int64_t in_halves(int64_t begin, int64_t n, Step step) {
+  int64_t i = begin;
+  if constexpr (kLong) {
+    const int64_t half = (n - begin) / (2 * width) * width;
+    for (; i < begin + half; i += width) {
+      step(i);
+      step(half + i);
+    }
+    i += half;
+  }
+  for (; i + width <= n; i += width) step(i);
+  return i;
+}
+
+// Lanes that fill as many registers as hide the latency of what they wait for belong to a long row.
+template <int kLanes, class T>
+inline constexpr bool kLongRow = kLanes * sizeof(T) >= 256;
+
+template <int kLanes, class T, class Value, class Combine>
+inline T fold_in_lanes(int64_t n, Value value, Combine combine) {
   T lanes[kLanes];
   for (int l = 0; l < kLanes; ++l) lanes[l] = value(l);
-  int64_t i = kLanes;
-  for (; i + kLanes <= n; i += kLanes) {
-    ahead(i, kLanes);
+  const int64_t end = in_halves<kLanes, kLongRow<kLanes, T>>(kLanes, n, [&](int64_t i) {
     for (int l = 0; l < kLanes; ++l) lanes[l] = combine(lanes[l], value(i + l));
-  }
-  fold_tail<kLanes / 2>(lanes, i, n, value, combine);
+  });
+  fold_tail<kLanes / 2>(lanes, end, n, value, combine);
   return fold_lanes<kLanes>(lanes, combine);
 }
 
@@ -89,32 +102,31 @@ inline T select_of_lanes(const T* lanes, Combine combine) {
   }
 }
 
-template <int kLanes, class T, class Value, class Combine, class Ahead = NothingAhead>
-inline T select_in_lanes(int64_t n, Value value, Combine combine, Ahead ahead = {}) {
+template <int kLanes, class T, class Value, class Combine>
+inline T select_in_lanes(int64_t n, Value value, Combine combine) {
   T lanes[kLanes];
   for (int l = 0; l < kLanes; ++l) lanes[l] = value(l);
-  for (int64_t i = kLanes; i < n; i += kLanes) {
-    const int64_t at = std::min(i, n - kLanes);
-    ahead(at, kLanes);
-    if constexpr (kLanes * sizeof(T) >= 256) {  // long enough to be kept as a loop
-      for (int l = 0; l < kLanes; ++l) lanes[l] = combine(lanes[l], value(at + l));
+  const auto step = [&](int64_t i) {
+    if constexpr (kLongRow<kLanes, T>) {  // long enough to be kept as a loop
+      for (int l = 0; l < kLanes; ++l) lanes[l] = combine(lanes[l], value(i + l));
     } else {
 #pragma GCC unroll 1
-      for (int l = 0; l < kLanes; ++l) lanes[l] = combine(lanes[l], value(at + l));
+      for (int l = 0; l < kLanes; ++l) lanes[l] = combine(lanes[l], value(i + l));
     }
-  }
+  };
+  if (in_halves<kLanes, kLongRow<kLanes, T>>(kLanes, n, step) < n) step(n - kLanes);
   return select_of_lanes<kLanes>(lanes, combine);
 }
 
 // combine(...combine(value(0), value(1))..., value(n - 1)), n >= 1, in any order. Short rows have fewer
 // lanes, since adding those up takes as long as some of the elements.
-template <class T, class Value, class Combine, class Ahead = NothingAhead>
-inline T fold_row(int64_t n, Value value, Combine combine, Ahead ahead = {}) {
+template <class T, class Value, class Combine>
+inline T fold_row(int64_t n, Value value, Combine combine) {
   constexpr int lanes = kRowLanes<T>, few = std::max(lanes / 4, 4);
   const bool selects = combine(T(2), T(2)) == T(2);  // compilers know
   if (n >= (sizeof(T) == 1 ? 1 : 12) * lanes) {
-    return selects ? select_in_lanes<lanes, T>(n, value, combine, ahead)
-                   : fold_in_lanes<lanes, T>(n, value, combine, ahead);
+    return selects ? select_in_lanes<lanes, T>(n, value, combine)
+                   : fold_in_lanes<lanes, T>(n, value, combine);
   }
   if (n >= few) {
     return selects ? select_in_lanes<few, T>(n, value, combine)
@@ -148,20 +160,18 @@ inline void map_row(const T* x, T* out, int64_t n, F f) {
 
 // How many of n numbers `holds` is true of: counted in lanes as wide as they are, so that registers of one
 // need not be taken together from several of the other.
-template <class Count, class Holds, class Ahead>
-inline int64_t count_row(int64_t n, Holds holds, Ahead ahead) {
+template <class Count, class Holds>
+inline int64_t count_row(int64_t n, Holds holds) {
   constexpr int lanes = kRowLanes<Count>;
-  constexpr int64_t most = std::min<uint64_t>(std::numeric_limits<Count>::max(), 1 << 15);
+  constexpr int64_t most = std::min<uint64_t>(std::numeric_limits<Count>::max(), 1 << 15) * lanes;
   int64_t total = 0, i = 0;
   while (i + lanes <= n) {
     Count counts[lanes] = {};
-    const int64_t end = i + std::min((n - i) / lanes, most) * lanes;
-    for (; i < end; i += lanes) {
-      ahead(i, lanes);
+    i = in_halves<lanes, true>(i, std::min(n, i + most), [&](int64_t at) {
       for (int l = 0; l < lanes; ++l) {
-        counts[l] = static_cast<Count>(counts[l] + (holds(i + l) ? 1 : 0));
+        counts[l] = static_cast<Count>(counts[l] + (holds(at + l) ? 1 : 0));
       }
-    }
+    });
     for (int l = 0; l < lanes; ++l) total += static_cast<int64_t>(counts[l]);
   }
   for (; i < n; ++i) total += holds(i) ? 1 : 0;
