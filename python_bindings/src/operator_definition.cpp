@@ -119,6 +119,7 @@ bool attach(OperatorDefinition& self) {
   if (!attach_table(self.table, self.origin)) return false;
   self.is_attached = true;
   self.op = host->op_find(self.schema.name().c_str());
+  calls_of(self.op) = 0;
   return register_gradient(self);
 }
 
@@ -131,7 +132,7 @@ bool detach(OperatorDefinition& self) {
                        self.schema.name().c_str());
   calls = kCallsRefused;  // the GIL is free in between
   bool done = detach_table(self.plugin_name);
-  calls = 0;
+  calls = done ? kTakenOut : 0;
   if (done) self.is_attached = false;
   return done;
 }

@@ -77,12 +77,16 @@ bool set_outputs(const OperatorObject& self, PyObject* out, tenon_value* results
   return true;
 }
 
+PyObject* raise_gone(const OperatorObject& self) {
+  return raise_error(PyExc_LookupError,
+                     "operator %U: its plugin was unloaded or replaced; look the operator up again",
+                     self.name);
+}
+
 PyObject* call_now(const OperatorObject& self, PyObject* const* objects, size_t flags,
                    PyObject* keyword_names) {
   if (!self.is_current()) [[unlikely]]
-    return raise_error(
-        PyExc_LookupError,
-        "operator %U: its plugin was unloaded or replaced; look the operator up again", self.name);
+    return raise_gone(self);
   ParsedCall call;
   if (!parse_arguments(self, objects, PyVectorcall_NARGS(flags), keyword_names, call))
     return nullptr;
@@ -125,14 +129,21 @@ PyObject* operator_call(PyObject* callable, PyObject* const* objects, size_t fla
     if (Answer answer = call_with_integers(self, tensor, objects + first, count - first))
       return *answer;
   }
-  if (!self.def->self) [[likely]]
-    return call_now(self, objects, flags, keyword_names);
+  return call_now(self, objects, flags, keyword_names);
+}
+
+// The call of an operator that programs may define. It is counted before anything of the definition
+// is read, which another thread may be changing.
+PyObject* counted_call(PyObject* callable, PyObject* const* objects, size_t flags,
+                       PyObject* keyword_names) {
+  const OperatorObject& self = *as_operator(callable);
   if (*self.calls == kCallsRefused)
     return raise_error(PyExc_LookupError,
                        "operator %U is being defined anew on another thread; call it again",
                        self.name);
+  if (*self.calls == kTakenOut) return raise_gone(self);
   ++*self.calls;
-  PyObject* result = call_now(self, objects, flags, keyword_names);
+  PyObject* result = operator_call(callable, objects, flags, keyword_names);
   --*self.calls;
   return result;
 }
@@ -218,11 +229,13 @@ PyObject* make_operator(const tenon_op* op, CallForm form) {
   PyObject* object = operator_type.tp_alloc(&operator_type, 0);
   if (!object) return nullptr;
   OperatorObject& self = *as_operator(object);
-  self.vectorcall = operator_call;
+  bool is_own = std::strncmp(def->name, "tenon::", 7) == 0;  // which nobody else may define
+  self.vectorcall = is_own ? operator_call : counted_call;
   self.op = op;
   self.def = def;
   self.schema_hash = def->schema_hash;
   self.calls = &calls_of(op);
+  if (*self.calls == kTakenOut) *self.calls = 0;  // a plugin has defined it since
   self.form = form;
   self.result_count = def->nouts;
   self.returns_list = def->flags & TENON_OP_LIST_OUTPUT;

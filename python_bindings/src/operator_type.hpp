@@ -62,10 +62,10 @@ extern PyTypeObject operator_type;
 // reference. NULL without a Python error: there is none of that name.
 PyObject* find_operator(const char* name);
 
-// Calls under way of an operator that was made at run time (tenon_op_def.self), from Python on any
-// thread: while there are some it is not taken out. kCallsRefused while it is being taken out.
-// Guarded by the GIL.
-inline constexpr int kCallsRefused = -1;
+// Calls under way of an operator of a namespace where programs may define some, from Python on any
+// thread: while there are some it is not taken out. kCallsRefused while it is being taken out, and
+// kTakenOut from then until it is there again. Guarded by the GIL.
+inline constexpr int kCallsRefused = -1, kTakenOut = -2;
 int& calls_of(const tenon_op* op);
 
 // Give tenon.Tensor a method for every operator of namespace `tenon` that takes a tensor first.
