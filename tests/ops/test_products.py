@@ -294,6 +294,10 @@ CONVOLUTIONS = {
     "depthwise, two filters each": ((2, 6, 9, 35), (12, 1, 3, 5), 1, [1, 2], 1, 6),
     "depthwise, dilation": ((1, 3, 20, 20), (3, 1, 3, 3), 1, 2, 2, 3),
     "depthwise, wide": ((2, 3, 40, 37), (3, 1, 5, 5), 1, 2, 1, 3),
+    "depthwise, wide, part of a vector": ((2, 3, 12, 45), (3, 1, 3, 3), 1, 1, 1, 3),
+    "depthwise, wide, no padding": ((2, 3, 18, 34), (3, 1, 5, 5), 1, 0, 1, 3),
+    "depthwise, wide, much padding": ((1, 2, 10, 26), (2, 1, 3, 3), 1, [4, 3], 1, 2),
+    "depthwise, wide, one channel more": ((2, 15, 9, 32), (15, 1, 3, 3), 1, 1, 1, 15),
     "depthwise, wide, two filters each": ((1, 2, 30, 48), (4, 1, 7, 7), 1, 3, 1, 2),
     "depthwise, wide, stride 2": ((2, 3, 50, 63), (3, 1, 3, 3), 2, 1, 1, 3),
     "depthwise, wide, stride 2, two filters each": ((1, 2, 28, 61), (4, 1, 5, 5), 2, [0, 2], 1, 2),
@@ -333,6 +337,8 @@ CONVOLUTIONS = {
     "many filters, much padding": ((1, 40, 15, 9), (32, 40, 3, 3), 1, [2, 4], 1, 1),
     "many filters, small images": ((5, 33, 5, 3), (32, 33, 3, 3), 1, 1, 1, 1),
     "many filters, bands": ((2, 32, 30, 41), (34, 32, 3, 3), 1, 1, 1, 1),
+    "many filters, wide rows": ((2, 32, 5, 75), (33, 32, 3, 3), 1, 1, 1, 1),
+    "many filters, odd rows": ((1, 32, 9, 131), (32, 32, 3, 3), 1, [0, 3], 1, 1),
     "many filters, groups": ((2, 64, 12, 12), (70, 32, 3, 3), 1, 1, 1, 2),
     "blocks": ((2, 6, 17, 29), (17, 6, 5, 5), 1, 2, 1, 1),
     "blocks, several": ((3, 20, 9, 15), (65, 20, 3, 3), 1, [1, 0], 1, 1),
@@ -472,6 +478,19 @@ def test_weight_gradient_keeps_nan_and_infinity_in_their_taps(
     got = tenon.conv2d_weight_grad(*ours, shape).to("cpu").to(tenon.float32).numpy()
     want = np.full(shape, 100, np.float32)
     want[:, 7, corner and 2, corner and 2] = value
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("corner", [0, 29])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weight_gradient_of_planes_keeps_nan_and_infinity_in_their_taps(value, corner, device):
+    # Rows of gradients end within a vector, under which pixels go on.
+    x, g = np.ones((2, 3, 30, 30), np.float32), np.ones((2, 3, 28, 28), np.float32)
+    x[0, 1, corner, corner] = value
+    ours = (tenon.tensor(each, device=device) for each in (g, x))
+    got = tenon.conv2d_weight_grad(*ours, [3, 1, 3, 3], groups=3).to("cpu").numpy()
+    want = np.full((3, 1, 3, 3), 2 * 28 * 28, np.float32)
+    want[1, 0, corner and 2, corner and 2] = value
     np.testing.assert_array_equal(got, want)
 
 

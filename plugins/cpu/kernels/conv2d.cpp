@@ -3,6 +3,7 @@
 #include "channels_last.hpp"
 #include "conv_blocks_grad.hpp"
 #include "conv_depthwise_grad.hpp"
+#include "conv_depthwise_rows_grad.hpp"
 #include "conv_direct_grad.hpp"
 #include "conv_input_grad.hpp"
 #include "conv_pointwise.hpp"
@@ -135,6 +136,11 @@ tenon_status run_weight_grad_by_channels(tenon_ctx* ctx, const ConvShapes& s, Im
                                          const Images& x, T* weight, bool* done, tenon_err* err) {
   if (s.is_depthwise()) {
     *done = true;
+    if constexpr (Lanes<T>::kMasked) {
+      if (suits_depthwise_rows_grad<T>(s, grad, x)) {
+        return run_depthwise_rows_grad<T>(ctx, s, grad, x, weight, err);
+      }
+    }
     grad.channel *= s.group_filters();
     return run_depthwise_grad<T>(ctx, s, ChannelReader<T>(grad), ChannelReader<T>(x), weight, err);
   }
