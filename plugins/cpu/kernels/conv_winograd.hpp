@@ -40,12 +40,13 @@ class WinogradTiles {
       : across_((s.columns + 1) / 2), down_((s.rows + 1) / 2), count_(s.batch * across_ * down_) {}
   int64_t count() const { return count_; }
 
-  // f(run) for the tiles of a block; runs are no longer than `most`.
+  // f(run) for the tiles of a block; runs are no longer than `most`, and end at every `panel`
+  // tiles.
   template <class F>
-  void for_runs(int64_t first, int64_t count, int64_t most, F&& f) const {
+  void for_runs(int64_t first, int64_t count, int64_t most, int64_t panel, F&& f) const {
     for (int64_t at = 0; at < count;) {
       const int64_t tile = first + at, column = tile % across_;
-      const int64_t length = std::min({count - at, across_ - column, most});
+      const int64_t length = std::min({count - at, across_ - column, most, panel - at % panel});
       f(TileRun{tile / (across_ * down_), tile / across_ % down_, column, length, at});
       at += length;
     }
@@ -55,62 +56,123 @@ class WinogradTiles {
   int64_t across_, down_, count_;
 };
 
+template <class T>
+using VectorT = typename VectorOf<T>::type;
+
+// B^T d B of a vector of tiles or of channels: pixels(i, d) gives row i of d, store(q, x) takes
+// position q.
+template <class T, class Pixels, class Store>
+[[gnu::always_inline]] inline void transform_pixels(Pixels&& pixels, Store&& store) {
+  VectorT<T> a[4][4];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    VectorT<T> d[4];
+    pixels(i, d);
+    a[i][0] = d[0] - d[2], a[i][1] = d[1] + d[2], a[i][2] = d[2] - d[1], a[i][3] = d[1] - d[3];
+  }
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) {
+    store(j, a[0][j] - a[2][j]), store(4 + j, a[1][j] + a[2][j]);
+    store(8 + j, a[2][j] - a[1][j]), store(12 + j, a[1][j] - a[3][j]);
+  }
+}
+
+// The same from memory to memory, where rows and columns are so many elements apart.
+template <class T>
+[[gnu::always_inline]] inline void transform_pixels(const T* from, int64_t row, int64_t column,
+                                                    T* to, int64_t position) {
+  transform_pixels<T>(
+      [&](int i, VectorT<T>(&d)[4]) {
+#pragma GCC unroll 4
+        for (int j = 0; j < 4; ++j) d[j] = Lanes<T>::load_all(from + i * row + j * column);
+      },
+      [&](int q, VectorT<T> x) { *reinterpret_cast<VectorT<T>*>(to + q * position) = x; });
+}
+
+// A^T m A, and the bias: y[i][j] is result (i, j) of a vector of tiles or of filters. load(q) gives
+// position q. `*doubt` becomes NaN once there is an infinity or a NaN.
+template <class T, class Load>
+[[gnu::always_inline]] inline void transform_results(Load&& load, VectorT<T> bias,
+                                                     VectorT<T> (&y)[2][2], VectorT<T>* doubt) {
+  VectorT<T> a[2][4];
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) {
+    const VectorT<T> m[] = {load(j), load(4 + j), load(8 + j), load(12 + j)};
+    a[0][j] = m[0] + m[1] + m[2], a[1][j] = m[1] - m[2] - m[3];
+  }
+#pragma GCC unroll 2
+  for (int i = 0; i < 2; ++i) {
+    y[i][0] = a[i][0] + a[i][1] + a[i][2] + bias;
+    y[i][1] = a[i][1] - a[i][2] - a[i][3] + bias;
+    *doubt += (y[i][0] - y[i][0]) + (y[i][1] - y[i][1]);
+  }
+}
+template <class T>
+bool is_finite(VectorT<T> doubt) {
+  T sum = 0;
+  for (int l = 0; l < kWidth<T>; ++l) sum += doubt[l];
+  return sum == 0;
+}
+
+// Where tile `at` of a block lies in panels of so many elements.
+template <class T>
+int64_t in_panels(int64_t at, int64_t panel_size) {
+  return at / kPanel<T> * panel_size + at % kPanel<T>;
+}
+
+// Planes are a way apart and the processor does not look ahead: so many before they are needed.
+inline constexpr int64_t kPlanesAhead = 4;
+
+// The tiles of a run of all channels, at most a vector of tiles, which it takes masks to load.
+template <class T>
+void transform_run(const ConvShapes& s, const T* planes, const TileRun& run, T* to,
+                   int64_t position) {
+  constexpr int64_t width = kWidth<T>;
+  static constexpr T kOutside[2 * width + 2] = {};
+  const int64_t x = 2 * run.column - s.padding[1], count = 2 * run.length + 2;
+  const int64_t begin = std::max<int64_t>(0, -x), end = std::min(count, s.width - x);
+  const Lanes<T> tiles(run.length), low(begin, end), high(begin - width, end - width),
+      low2(begin - 2, end - 2), high2(begin - width - 2, end - width - 2);
+  const T* rows[4];
+  int64_t step[4];
+  for (int64_t i = 0; i < 4; ++i) {
+    const int64_t y = 2 * run.row + i - s.padding[0];
+    const bool outside = y < 0 || y >= s.height;
+    rows[i] = outside ? kOutside : planes + y * s.width + x;
+    step[i] = outside ? 0 : s.pixels();
+  }
+  for (int64_t c = 0; c < s.group_channels(); ++c, to += kPanel<T>) {
+    transform_pixels<T>(
+        [&](int i, VectorT<T>(&d)[4]) {
+          const T* from = rows[i] + c * step[i];
+          if (i >= 2) {  // the first ones are the last ones of the tiles above
+            for (int64_t j = 0; j < 2 * width; j += width) {
+              __builtin_prefetch(from + kPlanesAhead * step[i] + j);
+            }
+          }
+          const auto a = low.load(from), b = high.load(from + width);
+          const auto a2 = low2.load(from + 2), b2 = high2.load(from + width + 2);
+          d[0] = Halves<T>::even(a, b), d[1] = Halves<T>::odd(a, b);
+          d[2] = Halves<T>::even(a2, b2), d[3] = Halves<T>::odd(a2, b2);
+        },
+        [&](int q, VectorT<T> value) { tiles.store(to + q * position, value); });
+  }
+}
+
 // One channel of a run, d[4 i + j][tile]: pixel (i, j) of every tile, zeros outside of the image.
 template <class T>
 void load_tiles(const ConvShapes& s, const T* plane, const TileRun& run, T (*d)[kTilesTogether]) {
-  constexpr int64_t width = kWidth<T>;
-  const int64_t x = 2 * run.column - s.padding[1], count = 2 * run.length + 2;
+  const int64_t x = 2 * run.column - s.padding[1];
   for (int64_t i = 0; i < 4; ++i) {
     const int64_t y = 2 * run.row + i - s.padding[0];
     const bool outside = y < 0 || y >= s.height;
     const T* from = plane + y * s.width + x;
-    const int64_t begin = outside ? count : std::min(count, std::max<int64_t>(0, -x));
-    const int64_t end = outside ? 0 : std::min(count, s.width - x);
+    const int64_t begin = outside ? INT64_MAX : -x, end = s.width - x;
     T* to = d[4 * i] + run.at;
-    // The same pixels of a later channel: a plane away, where the processor does not look ahead.
-    for (int64_t j = 0; j < count; j += kWidth<T>) __builtin_prefetch(from + 2 * s.pixels() + j);
-    if constexpr (Lanes<T>::kMasked) {  // runs are at most one vector long
-      const Lanes<T> tiles(run.length);
-      const auto part = [&](int64_t first) {
-        return Lanes<T>(begin - first, end - first).load(from + first);
-      };
-      const auto low = part(0), high = part(width), low2 = part(2), high2 = part(width + 2);
-      tiles.store(to, Halves<T>::even(low, high));
-      tiles.store(to + kTilesTogether, Halves<T>::odd(low, high));
-      tiles.store(to + 2 * kTilesTogether, Halves<T>::even(low2, high2));
-      tiles.store(to + 3 * kTilesTogether, Halves<T>::odd(low2, high2));
-    } else {
-      for (int64_t j = 0; j < 4; ++j) {
-        for (int64_t t = 0; t < run.length; ++t) {
-          const int64_t at = 2 * t + j;
-          to[j * kTilesTogether + t] = at >= begin && at < end ? from[at] : T(0);
-        }
-      }
-    }
-  }
-}
-
-// B^T d B of one channel, to its row in the panels of every position.
-template <class T>
-void transform_tiles(const T (*d)[kTilesTogether], int64_t panel_size, int64_t position, T* to) {
-  constexpr int64_t panel = kPanel<T>;
-  for (int64_t p = 0; p < kTilesTogether / panel; ++p) {
-    T* row = to + p * panel_size;
-#pragma GCC ivdep
-    for (int64_t t = 0; t < panel; ++t) {
-      T a[4][4];
-#pragma GCC unroll 4
-      for (int j = 0; j < 4; ++j) {
-        const T d0 = d[j][p * panel + t], d1 = d[4 + j][p * panel + t],
-                d2 = d[8 + j][p * panel + t], d3 = d[12 + j][p * panel + t];
-        a[0][j] = d0 - d2, a[1][j] = d1 + d2, a[2][j] = d2 - d1, a[3][j] = d1 - d3;
-      }
-#pragma GCC unroll 4
-      for (int i = 0; i < 4; ++i) {
-        row[(4 * i) * position + t] = a[i][0] - a[i][2];
-        row[(4 * i + 1) * position + t] = a[i][1] + a[i][2];
-        row[(4 * i + 2) * position + t] = a[i][2] - a[i][1];
-        row[(4 * i + 3) * position + t] = a[i][1] - a[i][3];
+    for (int64_t j = 0; j < 4; ++j) {
+      for (int64_t t = 0; t < run.length; ++t) {
+        const int64_t at = 2 * t + j;
+        to[j * kTilesTogether + t] = at >= begin && at < end ? from[at] : T(0);
       }
     }
   }
@@ -157,56 +219,56 @@ void transform_weight(const T* weight, int64_t step, bool turned, int64_t channe
   }
 }
 
-// A^T m A of one filter, y[2 i + j][tile]: result (i, j) of every tile. Returns whether all are
-// finite.
+// Results of a vector of tiles to their places in a plane, of which `columns` side by side.
 template <class T>
-bool transform_results(const T* m, int64_t panel_size, int64_t position, T bias,
-                       T (*y)[kTilesTogether]) {
-  constexpr int64_t panel = kPanel<T>;
-  T doubt = 0;  // NaN once there is an infinity or a NaN
-  for (int64_t p = 0; p < kTilesTogether / panel; ++p) {
-    const T* row = m + p * panel_size;
-    T doubts[panel] = {};
-#pragma GCC ivdep
-    for (int64_t t = 0; t < panel; ++t) {
-      T a[2][4];
-#pragma GCC unroll 4
-      for (int j = 0; j < 4; ++j) {
-        const T m0 = row[j * position + t], m1 = row[(4 + j) * position + t],
-                m2 = row[(8 + j) * position + t], m3 = row[(12 + j) * position + t];
-        a[0][j] = m0 + m1 + m2, a[1][j] = m1 - m2 - m3;
-      }
-#pragma GCC unroll 2
-      for (int i = 0; i < 2; ++i) {
-        const T even = a[i][0] + a[i][1] + a[i][2] + bias;
-        const T odd = a[i][1] - a[i][2] - a[i][3] + bias;
-        y[2 * i][p * panel + t] = even;
-        y[2 * i + 1][p * panel + t] = odd;
-        doubts[t] += (even - even) + (odd - odd);
-      }
+[[gnu::always_inline]] inline void store_results(const ConvShapes& s, const VectorT<T> (&y)[2][2],
+                                                 int64_t rows, int64_t columns, T* to) {
+  constexpr int64_t width = kWidth<T>;
+  for (int64_t i = 0; i < rows; ++i, to += s.columns) {
+    const auto low = Halves<T>::low(y[i][0], y[i][1]), high = Halves<T>::high(y[i][0], y[i][1]);
+    if constexpr (Lanes<T>::kMasked) {
+      Lanes<T>(columns).store(to, low);
+      Lanes<T>(columns - width).store(to + width, high);
+    } else if (columns == 2 * width) {
+      Lanes<T>(width).store(to, low);
+      Lanes<T>(width).store(to + width, high);
+    } else {
+      for (int64_t j = 0; j < columns; ++j) to[j] = j < width ? low[j] : high[j - width];
     }
-    for (int64_t t = 0; t < panel; ++t) doubt += doubts[t];
   }
-  return doubt == 0;
 }
 
-// The results of a run to their places in one filter's plane.
+// A^T m A of a run of all filters, at most a vector of tiles, to the planes of its image. Returns
+// whether all are finite.
 template <class T>
-void store_tiles(const ConvShapes& s, const T (*y)[kTilesTogether], const TileRun& run, T* plane) {
+bool transform_results_of_run(const ConvShapes& s, const TileRun& run, const T* m, int64_t position,
+                              const T* bias, T* out) {
   constexpr int64_t width = kWidth<T>;
-  const int64_t count = std::min(2 * run.length, s.columns - 2 * run.column);
-  for (int64_t i = 0; i < 2 && 2 * run.row + i < s.rows; ++i) {
-    T* to = plane + (2 * run.row + i) * s.columns + 2 * run.column;
-    const T *even = y[2 * i] + run.at, *odd = y[2 * i + 1] + run.at;
+  const Lanes<T> tiles(run.length);
+  const int64_t rows = std::min<int64_t>(2, s.rows - 2 * run.row);
+  const int64_t columns = std::min(2 * run.length, s.columns - 2 * run.column);
+  T* to = out + 2 * run.row * s.columns + 2 * run.column;
+  VectorT<T> doubt = {};
+  typename Halves<T>::Index place{};
+  for (int l = 0; l < width; ++l) place[l] = l;
+  const auto behind = place >= static_cast<typename Halves<T>::Bits>(run.length);
+  // Where there are no masks, lanes behind a run hold what is none of its results.
+  const auto of_run = [&](VectorT<T> x) {
+    return Lanes<T>::kMasked ? x : behind ? VectorT<T>{} : x;
+  };
+  for (int64_t f = 0; f < s.group_filters(); ++f, m += kPanel<T>, to += s.results()) {
     if constexpr (Lanes<T>::kMasked) {
-      const Lanes<T> tiles(run.length);
-      const auto a = tiles.load(even), b = tiles.load(odd);
-      Lanes<T>(count).store(to, Halves<T>::low(a, b));
-      Lanes<T>(count - width).store(to + width, Halves<T>::high(a, b));
-    } else {
-      for (int64_t t = 0; t < count; ++t) to[t] = (t % 2 ? odd : even)[t / 2];
+      for (int64_t j = 0; j < 2 * width; j += width) {
+        __builtin_prefetch(to + kPlanesAhead * s.results() + j, 1);
+        __builtin_prefetch(to + kPlanesAhead * s.results() + s.columns + j, 1);
+      }
     }
+    VectorT<T> y[2][2];
+    transform_results<T>([&](int q) { return of_run(tiles.load(m + q * position)); },
+                         (bias ? bias[f] : T(0)) - VectorT<T>{}, y, &doubt);
+    store_results<T>(s, y, rows, columns, to);
   }
+  return is_finite<T>(doubt);
 }
 
 // One block of tiles of one group: `weights` are transformed, `memory` has winograd_bytes().
@@ -214,20 +276,31 @@ void store_tiles(const ConvShapes& s, const T (*y)[kTilesTogether], const TileRu
 template <class T>
 bool winograd_block(const ConvShapes& s, const WinogradTiles& tiles, int64_t first, const T* x,
                     const T* weights, const T* bias, T* out, void* memory) {
-  constexpr int64_t panel = kPanel<T>;
+  constexpr int64_t panel = kPanel<T>, width = kWidth<T>;
   const int64_t channels = s.group_channels(), filters = s.group_filters();
   const int64_t position_in = position_stride<T>(channels), row = weight_stride<T>(channels);
   const int64_t position_out = position_stride<T>(filters);
   const int64_t count = std::min(kTilesTogether, tiles.count() - first);
-  const int64_t most = Lanes<T>::kMasked ? kWidth<T> : kTilesTogether;
-  alignas(64) T buffer[kPositions][kTilesTogether] = {};
   T* panels_in = static_cast<T*>(memory);
   T* panels_out = panels_in + kPositions * position_in;
-  for (int64_t c = 0; c < channels; ++c) {
-    tiles.for_runs(first, count, most, [&](const TileRun& run) {
-      load_tiles(s, x + (run.image * s.channels + c) * s.pixels(), run, buffer);
+  if constexpr (Lanes<T>::kMasked) {
+    // Tiles that there are none of: their results are not looked at, yet not left to chance.
+    if (count < kTilesTogether) std::fill_n(panels_in, kPositions * position_in, T(0));
+    tiles.for_runs(first, count, width, panel, [&](const TileRun& run) {
+      transform_run(s, x + run.image * s.channels * s.pixels(), run,
+                    panels_in + in_panels<T>(run.at, channels * panel), position_in);
     });
-    transform_tiles<T>(buffer, channels * panel, position_in, panels_in + c * panel);
+  } else {
+    alignas(64) T buffer[kPositions][kTilesTogether] = {};
+    for (int64_t c = 0; c < channels; ++c) {
+      tiles.for_runs(first, count, kTilesTogether, kTilesTogether, [&](const TileRun& run) {
+        load_tiles(s, x + (run.image * s.channels + c) * s.pixels(), run, buffer);
+      });
+      for (int64_t t = 0; t < kTilesTogether; t += width) {
+        transform_pixels<T>(buffer[0] + t, 4 * kTilesTogether, kTilesTogether,
+                            panels_in + in_panels<T>(t, channels * panel) + c * panel, position_in);
+      }
+    }
   }
   for (int64_t q = 0; q < kPositions; ++q) {
     for (int64_t p = 0; p * panel < count; ++p) {
@@ -238,13 +311,11 @@ bool winograd_block(const ConvShapes& s, const WinogradTiles& tiles, int64_t fir
     }
   }
   bool finite = true;
-  for (int64_t f = 0; f < filters; ++f) {
-    finite &= transform_results<T>(panels_out + f * panel, filters * panel, position_out,
-                                   bias ? bias[f] : T(0), buffer);
-    tiles.for_runs(first, count, most, [&](const TileRun& run) {
-      store_tiles(s, buffer, run, out + (run.image * s.filters + f) * s.results());
-    });
-  }
+  tiles.for_runs(first, count, width, panel, [&](const TileRun& run) {
+    finite &=
+        transform_results_of_run(s, run, panels_out + in_panels<T>(run.at, filters * panel),
+                                 position_out, bias, out + run.image * s.filters * s.results());
+  });
   return finite;
 }
 

@@ -70,33 +70,6 @@ void read_window(const ChannelReader<T>& x, int64_t offset, int64_t channels, in
   }
 }
 
-template <class T>
-using VectorT = typename VectorOf<T>::type;
-
-// B^T d B of the 4 x 4 pixels at `from`, whose rows and columns are so many elements apart.
-template <class T>
-[[gnu::always_inline]] inline void transform_pixels(const T* from, int64_t row, int64_t column,
-                                                    T* to, int64_t position) {
-  VectorT<T> a[4][4];
-#pragma GCC unroll 4
-  for (int j = 0; j < 4; ++j) {
-    VectorT<T> d[4];
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {
-      d[i] = *reinterpret_cast<const typename VectorOf<T>::unaligned*>(from + i * row + j * column);
-    }
-    a[0][j] = d[0] - d[2], a[1][j] = d[1] + d[2], a[2][j] = d[2] - d[1], a[3][j] = d[1] - d[3];
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    const auto store = [&](int j, VectorT<T> x) {
-      *reinterpret_cast<VectorT<T>*>(to + (4 * i + j) * position) = x;
-    };
-    store(0, a[i][0] - a[i][2]), store(1, a[i][1] + a[i][2]);
-    store(2, a[i][2] - a[i][1]), store(3, a[i][1] - a[i][3]);
-  }
-}
-
 // G g G^T of the 2 x 2 gradients at `from`.
 template <class T>
 [[gnu::always_inline]] inline void transform_grads(const T* from, int64_t row, T* to,
@@ -203,9 +176,7 @@ bool transform_weight_grad(const GradTiles<T>& tiles, const T* sums, int64_t cha
       for (int t = 0; t < 9; ++t) *to++ = taps[t][l];
     }
   }
-  T sum = 0;
-  for (int l = 0; l < kWidth<T>; ++l) sum += doubt[l];
-  return sum == 0;
+  return is_finite<T>(doubt);
 }
 
 // The gradient of the weights of group g; returns whether all of it is finite. `memory`: sums, then

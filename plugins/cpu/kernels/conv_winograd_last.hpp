@@ -41,7 +41,7 @@ void transform_tiles_last(const ConvShapes& s, const FilteredBlocks<T>& blocks,
                           T* to) {
   constexpr int64_t width = kWidth<T>;
   const int64_t channels = s.group_channels(), pixel = s.channels, row = s.width * pixel;
-  tiles.for_runs(first, count, kTilesTogether, [&](const TileRun& run) {
+  tiles.for_runs(first, count, kTilesTogether, kTilesTogether, [&](const TileRun& run) {
     const int64_t top = 2 * run.row - s.padding[0];
     for (int64_t t = 0; t < run.length; ++t) {
       const int64_t left = 2 * (run.column + t) - s.padding[1];
@@ -79,7 +79,7 @@ bool transform_results_last(const ConvShapes& s, const FilteredBlocks<T>& blocks
   constexpr int64_t width = kWidth<T>;
   const int64_t filters = s.group_filters();
   Vector doubt = {};  // NaN once there is an infinity or a NaN
-  tiles.for_runs(first, count, kTilesTogether, [&](const TileRun& run) {
+  tiles.for_runs(first, count, kTilesTogether, kTilesTogether, [&](const TileRun& run) {
     for (int64_t f = 0; f < filters; f += width) {
       const int64_t some = std::min(width, filters - f);
       alignas(64) T shift[width] = {};
@@ -89,23 +89,9 @@ bool transform_results_last(const ConvShapes& s, const FilteredBlocks<T>& blocks
         const T* m = from + (run.at + t) * blocks.filters + f;
         const int64_t y = 2 * run.row, x = 2 * (run.column + t);
         T* to = out + ((run.image * s.rows + y) * s.columns + x) * s.filters + f;
-        Vector a[2][4];
-#pragma GCC unroll 4
-        for (int j = 0; j < 4; ++j) {
-          Vector of[4];
-#pragma GCC unroll 4
-          for (int i = 0; i < 4; ++i) {
-            of[i] = *reinterpret_cast<const Unaligned*>(m + (4 * i + j) * blocks.results_at);
-          }
-          a[0][j] = of[0] + of[1] + of[2], a[1][j] = of[1] - of[2] - of[3];
-        }
         Vector results[2][2];
-#pragma GCC unroll 2
-        for (int i = 0; i < 2; ++i) {
-          results[i][0] = a[i][0] + a[i][1] + a[i][2] + offset;
-          results[i][1] = a[i][1] - a[i][2] - a[i][3] + offset;
-          doubt += (results[i][0] - results[i][0]) + (results[i][1] - results[i][1]);
-        }
+        transform_results<T>([&](int q) { return Lanes<T>::load_all(m + q * blocks.results_at); },
+                             offset, results, &doubt);
         for (int64_t i = 0; i < 2 && y + i < s.rows; ++i) {
           for (int64_t j = 0; j < 2 && x + j < s.columns; ++j) {
             T* place = to + (i * s.columns + j) * s.filters;
@@ -119,9 +105,7 @@ bool transform_results_last(const ConvShapes& s, const FilteredBlocks<T>& blocks
       }
     }
   });
-  T sum = 0;
-  for (int l = 0; l < kWidth<T>; ++l) sum += doubt[l];
-  return sum == 0;
+  return is_finite<T>(doubt);
 }
 
 // run_winograd() for channels that lie last, in the images and in the results.
