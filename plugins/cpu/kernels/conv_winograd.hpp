@@ -39,6 +39,7 @@ class WinogradTiles {
   explicit WinogradTiles(const ConvShapes& s)
       : across_((s.columns + 1) / 2), down_((s.rows + 1) / 2), count_(s.batch * across_ * down_) {}
   int64_t count() const { return count_; }
+  int64_t across() const { return across_; }
 
   // f(run) for the tiles of a block; runs are no longer than `most`, and end at every `panel`
   // tiles.
@@ -162,13 +163,27 @@ void transform_run(const ConvShapes& s, const T* planes, const TileRun& run, T* 
 // One channel of a run, d[4 i + j][tile]: pixel (i, j) of every tile, zeros outside of the image.
 template <class T>
 void load_tiles(const ConvShapes& s, const T* plane, const TileRun& run, T (*d)[kTilesTogether]) {
-  const int64_t x = 2 * run.column - s.padding[1];
+  constexpr int64_t width = kWidth<T>;
+  const int64_t x = 2 * run.column - s.padding[1], count = 2 * run.length + 2;
   for (int64_t i = 0; i < 4; ++i) {
     const int64_t y = 2 * run.row + i - s.padding[0];
     const bool outside = y < 0 || y >= s.height;
     const T* from = plane + y * s.width + x;
-    const int64_t begin = outside ? INT64_MAX : -x, end = s.width - x;
+    const int64_t begin = outside ? count : std::min(count, std::max<int64_t>(0, -x));
+    const int64_t end = outside ? 0 : std::min(count, s.width - x);
     T* to = d[4 * i] + run.at;
+    if constexpr (Lanes<T>::kMasked) {  // runs are at most one vector long
+      const Lanes<T> tiles(run.length);
+      const auto part = [&](int64_t first) {
+        return Lanes<T>(begin - first, end - first).load(from + first);
+      };
+      const auto low = part(0), high = part(width), low2 = part(2), high2 = part(width + 2);
+      tiles.store(to, Halves<T>::even(low, high));
+      tiles.store(to + kTilesTogether, Halves<T>::odd(low, high));
+      tiles.store(to + 2 * kTilesTogether, Halves<T>::even(low2, high2));
+      tiles.store(to + 3 * kTilesTogether, Halves<T>::odd(low2, high2));
+      continue;
+    }
     for (int64_t j = 0; j < 4; ++j) {
       for (int64_t t = 0; t < run.length; ++t) {
         const int64_t at = 2 * t + j;
@@ -283,17 +298,22 @@ bool winograd_block(const ConvShapes& s, const WinogradTiles& tiles, int64_t fir
   const int64_t count = std::min(kTilesTogether, tiles.count() - first);
   T* panels_in = static_cast<T*>(memory);
   T* panels_out = panels_in + kPositions * position_in;
+  const bool by_runs = Lanes<T>::kMasked && 4 * tiles.across() > width;
   if constexpr (Lanes<T>::kMasked) {
     // Tiles that there are none of: their results are not looked at, yet not left to chance.
-    if (count < kTilesTogether) std::fill_n(panels_in, kPositions * position_in, T(0));
-    tiles.for_runs(first, count, width, panel, [&](const TileRun& run) {
-      transform_run(s, x + run.image * s.channels * s.pixels(), run,
-                    panels_in + in_panels<T>(run.at, channels * panel), position_in);
-    });
-  } else {
+    if (by_runs && count < kTilesTogether) std::fill_n(panels_in, kPositions * position_in, T(0));
+    if (by_runs) {
+      tiles.for_runs(first, count, width, panel, [&](const TileRun& run) {
+        transform_run(s, x + run.image * s.channels * s.pixels(), run,
+                      panels_in + in_panels<T>(run.at, channels * panel), position_in);
+      });
+    }
+  }
+  if (!by_runs) {  // vectors of tiles of several rows
+    constexpr int64_t most = Lanes<T>::kMasked ? width : kTilesTogether;
     alignas(64) T buffer[kPositions][kTilesTogether] = {};
     for (int64_t c = 0; c < channels; ++c) {
-      tiles.for_runs(first, count, kTilesTogether, kTilesTogether, [&](const TileRun& run) {
+      tiles.for_runs(first, count, most, kTilesTogether, [&](const TileRun& run) {
         load_tiles(s, x + (run.image * s.channels + c) * s.pixels(), run, buffer);
       });
       for (int64_t t = 0; t < kTilesTogether; t += width) {
