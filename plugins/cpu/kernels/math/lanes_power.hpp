@@ -308,6 +308,12 @@ TENON_INLINE Pack<V, K> sqrt(const Pack<V, K>& x) {
       is_other_size(x), nearest_root(x),
       [](MaskOf<V> mask, V result, V a) { return with_exact_root(mask, result, a); }, x);
 }
+// The unit that divides works beside the others: it takes one register of four.
+TENON_INLINE Lanes<4> sqrt(const Lanes<4>& x) {
+  const auto most = math::sqrt(Lanes<3>{x.at[0], x.at[1], x.at[2]});
+  const auto last = detail::exact_root(Lanes<1>{x.at[3]});
+  return {most.at[0], most.at[1], most.at[2], last.at[0]};
+}
 template <class V, int K>
 TENON_INLINE Pack<V, K> half_power(const Pack<V, K>& x) {
   using namespace detail;
