@@ -181,13 +181,16 @@ requires OfLanes<X, Y> TENON_INLINE auto choose(const Pack<Mask, K>& mask, const
       mask, x, y);
 }
 
-// f of numbers, where the mask is set.
+// f of numbers, where the mask is set; of others it is f(0), which takes a call no long way.
 template <class V, class F, class... X>
 [[gnu::noinline]] inline V number_by_number(F f, MaskOf<V> mask, V result, X... x) {
   constexpr int count = 64 / sizeof(ElementOf<V>);
   alignas(64) ElementOf<V> out[count], in[sizeof...(X)][count];
   int argument = 0;
-  (store_register(in[argument++], x), ...);
+  const auto masked = [mask](V number) {
+    return choose(Pack<MaskOf<V>, 1>{mask}, Pack<V, 1>{number}, Pack<V, 1>{}).at[0];
+  };
+  (store_register(in[argument++], masked(x)), ...);
 #pragma GCC ivdep
   for (int i = 0; i < count; ++i) {
     if constexpr (sizeof...(X) == 1)
