@@ -266,7 +266,21 @@ std::vector<T> edges() {
                            T(0x1p119),
                            T(0x1p121),
                            T(0x1p125),
-                           T(0x1p126)};
+                           T(0x1p126),
+                           T(5.8749995),
+                           T(5.875),
+                           T(6),
+                           T(9.18),
+                           T(9.2),
+                           T(10.04),
+                           T(12.93),
+                           T(12.95),
+                           T(13.13),
+                           T(13.15),
+                           T(14.1),
+                           T(14.6),
+                           T(5.88),
+                           T(5.93)};
   if constexpr (sizeof(T) == 8) {
     for (const T each : {0x1p-901, 0x1p-899, 0x1p899, 0x1p901, 1e149, 1e151, 1048576.0, 1048577.0,
                          4503599627370497.0, 9007199254740993.0, 1e300})
@@ -328,6 +342,8 @@ void expect_special_values() {
         [](Wider v) { return 1 / std::sqrt(v); });
   check("sigmoid", math::lanewise([](auto v) { return math::sigmoid(v); }),
         [](Wider v) { return 1 / (1 + std::exp(-v)); });
+  check("normal_pdf", math::lanewise([](auto v) { return math::normal_pdf(v); }),
+        [](Wider v) { return std::exp(-v * v / 2) / std::sqrt(8 * std::atan(Wider(1))); });
   check("normal_cdf", math::lanewise([](auto v) { return math::normal_cdf(v); }),
         [](Wider v) { return std::erfc(-v * std::sqrt(Wider(0.5L))) / 2; });
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The error functions and the normal distribution of registers: of floats by a polynomial for each
-// of up to 32 intervals; of doubles in the forms of special.hpp, since tables of as many
-// polynomials would take more permutations than one long polynomial has terms.
+// The error functions and the normal distribution of registers, by a polynomial for each of up to
+// 32 intervals, of doubles 16. What falls like exp(-x^2) has that as a factor where it is small.
 #pragma once
 
 #include "math/lanes_exponential.hpp"
@@ -17,16 +16,44 @@ namespace detail {
 
 // exp(-factor a^2), where the rounding error of a^2 counts in the far tail; `factor` is a power of
 // two.
-template <class V, int K>
-TENON_INLINE ExpLanes<Pack<V, K>> gaussian_parts(const Pack<V, K>& a, ElementOf<V> factor) {
+template <int K>
+TENON_INLINE DoubleLanes<K> gaussian(const DoubleLanes<K>& a, double factor) {
   const auto square = a * a;
   auto parts = exp_parts(square * -factor);
   parts.r = subtract_product(multiply_subtract(a, a, square), factor, parts.r);
-  return parts;
+  return exp_of_parts(parts);
 }
-template <class V, int K>
-TENON_INLINE Pack<V, K> gaussian(const Pack<V, K>& a, ElementOf<V> factor) {
-  return exp_of_parts(gaussian_parts(a, factor));
+// Of floats 2^(power + f), a multiple of 1/32 and the rest, since the logarithm of e in two parts
+// may have the factor.
+template <int K>
+struct GaussianLanes {
+  Lanes<K> fraction, power, f;
+};
+template <int K>
+TENON_INLINE GaussianLanes<K> gaussian_parts(const Lanes<K>& a, float factor) {
+  using Table = ExpTable<float>;
+  const float scale = -factor * kLog2E<float>, scale_low = -factor * 1.92596303e-8f;
+  const auto square = a * a, lost = multiply_subtract(a, a, square);
+  const auto sum = multiply_add(square, scale, Table::kRound), power = sum - Table::kRound;
+  const auto f = multiply_add(square, scale_low, multiply_subtract(square, scale, power));
+  return {look_up(Table::kFractions, lane_bits(sum)), power, multiply_add(lost, scale, f)};
+}
+template <int K>
+TENON_INLINE Lanes<K> gaussian_of_parts(const GaussianLanes<K>& parts) {
+  const auto& [fraction, power, f] = parts;
+  const auto slope = horner(f, 0.693147182f, 0.240226507f, 0.0555041097f);  // (2^f - 1) / f
+  return scale_by(multiply_add(fraction * f, slope, fraction), power);
+}
+template <int K>
+TENON_INLINE Lanes<K> gaussian(const Lanes<K>& a, float factor) {
+  return gaussian_of_parts(gaussian_parts(a, factor));
+}
+// The same times 2^64, for lowered(): denormals would take a hundred times as long.
+template <int K>
+TENON_INLINE Lanes<K> raised_gaussian(const Lanes<K>& a, float factor) {
+  auto parts = gaussian_parts(a, factor);
+  parts.power = parts.power + 64.0f;
+  return gaussian_of_parts(parts);
 }
 
 // erfc(a) exp(a^2) for a = factor b, up to where erfc is 0, without the rounding error of that
@@ -42,34 +69,43 @@ TENON_INLINE Pack<V, K> erfc_scaled(const Pack<V, K>& b, ElementOf<V> factor) {
   return piecewise(table.coefficient, index, r);
 }
 
-// normal_cdf(x) by normal_cdf(-|x|).
+// normal_cdf(x) by normal_cdf(-|x|), and erfc(x) by erfc(|x|).
 template <class V, int K>
 TENON_INLINE Pack<V, K> normal_cdf_of_tail(const Pack<V, K>& tail, const Pack<V, K>& x) {
   return choose(sign_mask(x), tail, ElementOf<V>(1) - tail);
 }
-// Where the density of the normal distribution is 0.
+template <class V, int K>
+TENON_INLINE Pack<V, K> erfc_of_tail(const Pack<V, K>& tail, const Pack<V, K>& x) {
+  return choose(sign_mask(x), ElementOf<V>(2) - tail, tail);
+}
+
+// Where erfc, normal_cdf and the density of the normal distribution are 0, and up to where those of
+// floats are no denormals.
+template <Float T>
+inline constexpr T kErfcEnd = std::same_as<T, float> ? T(10.3) : T(27.3);
 template <Float T>
 inline constexpr T kNormalEnd = std::same_as<T, float> ? T(14.5) : T(38.6);
-// Of any x, where exp(-x^2 / 2) is a factor of the tail. Numbers that are 2^64 times as large are
-// no denormals, of which several products would take long.
-template <class V, int K>
-TENON_INLINE Pack<V, K> far_normal_cdf(const Pack<V, K>& x) {
-  using T = ElementOf<V>;
-  const auto a = at_most(absolute(x), kNormalEnd<T>);
-  const auto half_scaled = T(0.5) * erfc_scaled(a, static_cast<T>(0.7071067811865476));
-  auto parts = gaussian_parts(a, T(0.5));
-  if constexpr (kIsSingle<V>) {
-    parts.power = parts.power + 64.0f;
-    return normal_cdf_of_tail(lowered(exp_of_parts(parts) * half_scaled), x);
-  } else {
-    return normal_cdf_of_tail(exp_of_parts(parts) * half_scaled, x);
-  }
-}
-// The multiple of 1/4 that is nearest to |x|, plus a number that leaves it the low bits.
+inline constexpr float kErfcNormal = 9.19f, kNormalCdfNormal = 12.94f, kNormalPdfNormal = 13.14f;
+
 template <int K>
-TENON_INLINE Lanes<K> nearest_quarter(const Lanes<K>& x) {
-  return absolute(x) + kRound<float> / 4;
+TENON_INLINE Lanes<K> far_erfc(const Lanes<K>& x) {
+  const auto a = at_most(absolute(x), kErfcEnd<float>);
+  return erfc_of_tail(lowered(raised_gaussian(a, 1.0f) * erfc_scaled(a, 1.0f)), x);
 }
+// By the polynomials of kNormalTail, of which those of far intervals lack a factor exp(-x^2 / 2).
+template <int K>
+TENON_INLINE Lanes<K> far_normal_cdf(const Lanes<K>& x) {
+  const auto a = at_most(absolute(x), kNormalEnd<float>);
+  const auto part = multiply_add(a, kNormalFarSlope, kNormalFarStart);
+  const auto index = lane_bits(at_most(a, part) + kRound<float> / 4);
+  const auto value = piecewise(kNormalTail, index, a - look_up(kNormalCentre, index));
+  const auto far = is_any_above(a, kNormalCdfNormal) ? lowered(raised_gaussian(a, 0.5f) * value)
+                                                     : gaussian(a, 0.5f) * value;
+  return normal_cdf_of_tail(choose(is_less(spread(kNormalTailEnd, a), a), far, value), x);
+}
+
+template <Float T>
+inline constexpr T kNormalPeak = static_cast<T>(0.3989422804014327);
 
 }  // namespace detail
 
@@ -83,38 +119,63 @@ TENON_INLINE Lanes<K> erf(const Lanes<K>& x) {
 template <int K>
 TENON_INLINE DoubleLanes<K> erf(const DoubleLanes<K>& x) {
   using namespace detail;
-  const auto a = at_most(absolute(x), 5.93);
-  return with_sign(scaled_expm1(-a * polynomial_of(a, kErfSlope), 1.0), x);
+  const auto a = at_most(absolute(x), 15.4 * kErfStep);
+  const auto index = lane_bits(multiply_add(a, 1 / kErfStep, kRound<double>));
+  return with_sign(piecewise(kErf64.coefficient, index, a - look_up(kErf64.centre, index)), x);
 }
 
-template <class V, int K>
-TENON_INLINE Pack<V, K> erfc(const Pack<V, K>& x) {
+template <int K>
+TENON_INLINE Lanes<K> erfc(const Lanes<K>& x) {
   using namespace detail;
-  using T = ElementOf<V>;
-  const auto a = at_most(absolute(x), kIsSingle<V> ? T(10.3) : T(27.3));
-  const auto tail = gaussian(a, T(1)) * erfc_scaled(a, T(1));
-  return choose(sign_mask(x), T(2) - tail, tail);
+  if (is_any_above(x, kErfcNormal)) [[unlikely]] {
+    return by_long_way([](const auto& v) { return far_erfc(v); }, x);
+  }
+  const auto a = at_most(absolute(x), kErfcNormal);
+  return erfc_of_tail(gaussian(a, 1.0f) * erfc_scaled(a, 1.0f), x);
+}
+template <int K>
+TENON_INLINE DoubleLanes<K> erfc(const DoubleLanes<K>& x) {
+  using namespace detail;
+  const auto a = at_most(absolute(x), kErfcEnd<double>);
+  return erfc_of_tail(gaussian(a, 1.0) * erfc_scaled(a, 1.0), x);
 }
 
+// Beyond kNormalTailEnd only numbers below 0 have another result than 1.
 template <int K>
 TENON_INLINE Lanes<K> normal_cdf(const Lanes<K>& x) {
   using namespace detail;
-  const auto tail =
-      piecewise(kNormalTail, lane_bits(nearest_quarter(x)), above_nearest_multiple<2>(absolute(x)));
-  return unless_beyond([](const auto& v) { return nearest_quarter(v); },
-                       kRound<float> / 4 + kNormalTailLast, normal_cdf_of_tail(tail, x),
-                       [](const auto& v) { return far_normal_cdf(v); }, x);
+  if (is_any_below(x, -kNormalTailEnd)) [[unlikely]] {
+    return by_long_way([](const auto& v) { return far_normal_cdf(v); }, x);
+  }
+  const auto a = at_most(absolute(x), kNormalTailEnd);
+  const auto index = lane_bits(a + kRound<float> / 4);
+  return normal_cdf_of_tail(piecewise(kNormalTail, index, above_nearest_multiple<2>(a)), x);
 }
 template <int K>
 TENON_INLINE DoubleLanes<K> normal_cdf(const DoubleLanes<K>& x) {
-  return detail::far_normal_cdf(x);
+  using namespace detail;
+  const auto a = at_most(absolute(x), kNormalEnd<double>);
+  const auto half_scaled = 0.5 * erfc_scaled(a, 0.7071067811865476);
+  return normal_cdf_of_tail(gaussian(a, 0.5) * half_scaled, x);
 }
 
-template <class V, int K>
-TENON_INLINE Pack<V, K> normal_pdf(const Pack<V, K>& x) {
-  using T = detail::ElementOf<V>;
-  const auto a = detail::at_most(detail::absolute(x), detail::kNormalEnd<T>);
-  return detail::gaussian(a, T(0.5)) * static_cast<T>(0.3989422804014327);
+template <int K>
+TENON_INLINE Lanes<K> normal_pdf(const Lanes<K>& x) {
+  using namespace detail;
+  if (is_any_beyond(x * x, kNormalPdfNormal * kNormalPdfNormal)) [[unlikely]] {
+    return by_long_way(
+        [](const auto& v) {
+          const auto a = at_most(absolute(v), kNormalEnd<float>);
+          return lowered(raised_gaussian(a, 0.5f) * kNormalPeak<float>);
+        },
+        x);
+  }
+  return gaussian(absolute(x), 0.5f) * kNormalPeak<float>;
+}
+template <int K>
+TENON_INLINE DoubleLanes<K> normal_pdf(const DoubleLanes<K>& x) {
+  using namespace detail;
+  return gaussian(at_most(absolute(x), kNormalEnd<double>), 0.5) * kNormalPeak<double>;
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA::math

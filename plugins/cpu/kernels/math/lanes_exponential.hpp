@@ -82,6 +82,12 @@ TENON_INLINE Pack<V, K> exp_of_parts(const ExpLanes<Pack<V, K>>& parts) {
   const auto series = multiply_add(r * r, exp_series(r), r);
   return scale_by(multiply_add(fraction, series, fraction), power);
 }
+// The same times 2^64, for lowered(): results that may be denormals would take a hundred times as
+// long.
+template <int K>
+TENON_INLINE Lanes<K> raised(const ExpLanes<Lanes<K>>& parts) {
+  return exp_of_parts(ExpLanes<Lanes<K>>{parts.fraction, parts.power + 64.0f, parts.r});
+}
 
 // 2^x for numbers that are not infinite; 2^-23.5 and 2^-56.
 template <int K>
@@ -177,13 +183,36 @@ TENON_INLINE DoubleLanes<K> expm1(const DoubleLanes<K>& x) {
   return detail::bounded_expm1(x);
 }
 
-// exp(-|x|) keeps the left tail and cannot overflow.
+namespace detail {
+
+// exp(-|x|) keeps the left tail and cannot overflow. `limit` bounds |x|.
 template <class V, int K>
-TENON_INLINE Pack<V, K> sigmoid(const Pack<V, K>& x) {
-  using T = detail::ElementOf<V>;
-  const auto a = detail::at_most(detail::absolute(x), -detail::kExpLow<T>);
-  const auto e = detail::exp_of_parts(detail::exp_parts(-a));
-  return detail::quotient(detail::choose(detail::sign_mask(x), e, T(1)), e + T(1));
+TENON_INLINE Pack<V, K> sigmoid_within(ElementOf<V> limit, const Pack<V, K>& x) {
+  const auto e = exp_of_parts(exp_parts(-at_most(absolute(x), limit)));
+  return quotient(choose(sign_mask(x), e, ElementOf<V>(1)), e + ElementOf<V>(1));
+}
+// Up to here exp(-x) is no denormal.
+inline constexpr float kExpNormal = 87.0f;
+// exp(x) where that may be a denormal.
+template <int K>
+TENON_INLINE Lanes<K> far_sigmoid(const Lanes<K>& x) {
+  const auto tail = lowered(raised(exp_parts(-at_most(absolute(x), -kExpLow<float>))));
+  return choose(is_less(x, -kExpNormal), tail, sigmoid_within(kExpNormal, x));
+}
+
+}  // namespace detail
+
+template <int K>
+TENON_INLINE Lanes<K> sigmoid(const Lanes<K>& x) {
+  using namespace detail;
+  if (is_any_below(x, -kExpNormal)) [[unlikely]] {
+    return by_long_way([](const auto& v) { return far_sigmoid(v); }, x);
+  }
+  return sigmoid_within(kExpNormal, x);
+}
+template <int K>
+TENON_INLINE DoubleLanes<K> sigmoid(const DoubleLanes<K>& x) {
+  return detail::sigmoid_within(-detail::kExpLow<double>, x);
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA::math

@@ -58,6 +58,30 @@ TENON_INLINE bool is_any_beyond(const Lanes<K>& x, float limit) {
   for (int k = 1; k < K - 1; ++k) largest = larger(largest, x.at[k]);
   return _mm512_cmp_ps_mask(largest, _mm512_set1_ps(limit), _CMP_GT_OQ) != 0;
 }
+// Whether some x > limit > 0, and some x < limit < 0, for any x, by their bits: a NaN may be taken
+// for such a number.
+template <int K>
+TENON_INLINE bool is_any_above(const Lanes<K>& x, float limit) {
+  __m512i largest = __m512i(x.at[0]);
+#pragma GCC unroll 4
+  for (int k = 1; k < K; ++k)
+    largest = _mm512_maskz_max_epi32(kAll<Floats>, largest, __m512i(x.at[k]));
+  return _mm512_cmpgt_epi32_mask(largest, _mm512_set1_epi32(std::bit_cast<int>(limit))) != 0;
+}
+template <int K>
+TENON_INLINE bool is_any_below(const Lanes<K>& x, float limit) {
+  __m512i largest = __m512i(x.at[0]);
+#pragma GCC unroll 4
+  for (int k = 1; k < K; ++k)
+    largest = _mm512_maskz_max_epu32(kAll<Floats>, largest, __m512i(x.at[k]));
+  return _mm512_cmpgt_epu32_mask(largest, _mm512_set1_epi32(std::bit_cast<int>(limit))) != 0;
+}
+// f(x) by a call, where some x is beyond a limit. Other numbers need the results of the short way:
+// an element has the same whatever stands beside it.
+template <class F, int K>
+[[gnu::noinline]] inline Lanes<K> by_long_way(F f, const Lanes<K>& x) {
+  return f(x);
+}
 // Near functions of numbers beyond the limit would make denormals, which take a hundred times as
 // long.
 template <class Far, class Measure>
