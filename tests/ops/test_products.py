@@ -131,6 +131,32 @@ def test_matmul_whose_last_tile_is_narrow(dtype, shape, transposed, device):
         tenon.set_num_threads(threads)
 
 
+@pytest.mark.parametrize(
+    "shape",
+    [(1, 300, 290, 310), (1, 70, 1100, 1000), (1, 1030, 90, 1700), (1, 1, 4100, 300)]
+    + [(1, 900, 1, 700), (3, 150, 170, 190), (5, 96, 96, 96)],
+    ids=str,
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16", "int8"])
+def test_matmul_for_any_number_of_threads(dtype, shape, device):
+    """C is cut into as many tiles as there are threads, and no element is left out."""
+    batch, m, n, k = shape
+    rng = np.random.default_rng(sum(shape))
+    a, x = whole(rng, (batch, m, k), dtype)
+    b, y = whole(rng, (batch, k, n), dtype)
+    x, y = x.to(device), y.to(device)
+    want = a.astype(np.float64) @ b.astype(np.float64)
+    threads = tenon.get_num_threads()
+    try:
+        for count in (1, 2, 3, 5, 8):
+            tenon.set_num_threads(count)
+            got = (tenon.matmul_integer if dtype == "int8" else tenon.matmul)(x, y).to("cpu")
+            tolerance = {"bfloat16": 2**-8, "float16": 2**-10}.get(dtype, 0)
+            np.testing.assert_allclose(got.to(tenon.float64).numpy(), want, rtol=tolerance)
+    finally:
+        tenon.set_num_threads(threads)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_matmul_of_reversed_and_repeated_rows(dtype, device):
     rng = np.random.default_rng(0)

@@ -170,7 +170,7 @@ tenon_status run_weight_grad(tenon_ctx* ctx, const ConvShapes& s, const Images& 
   T* turned = static_cast<T*>(memory);
   const BatchOffsets groups{
       1, {s.groups}, {s.group_channels() * s.pixels()}, {filters * s.results()}, {filters * depth}};
-  const Tiles tiles(Type<T>{}, depth, filters, sums, depth, filters, groups);
+  const Tiles tiles(Type<Plain<T>>{}, depth, filters, sums, depth, filters, groups);
   status = parallel_with_memory(
       ctx, tiles.count(), tiles.work(), blocked_bytes<Plain<T>>(tiles.rows(), tiles.columns()), err,
       [&](int64_t t, void* own) {

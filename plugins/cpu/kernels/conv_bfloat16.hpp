@@ -96,7 +96,7 @@ tenon_status run_forward_pairs(tenon_ctx* ctx, const ConvShapes& s, const BFloat
                             {filters * depth},
                             {pairs.group_channels() * s.pixels()},
                             {filters * s.results()}};
-  const Tiles tiles(Type<uint32_t>{}, filters, s.batch * s.results(), depth, filters, kBlockN,
+  const Tiles tiles(Type<Format>{}, filters, s.batch * s.results(), depth, filters, kBlockN,
                     groups);
   const int64_t packed = blocked_bytes<Format>(tiles.rows(), tiles.columns());
   const int64_t sums = tiles.rows() * tiles.columns() * static_cast<int64_t>(sizeof(float));

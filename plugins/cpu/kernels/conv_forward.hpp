@@ -70,7 +70,8 @@ tenon_status run_forward(tenon_ctx* ctx, const ConvShapes& s, const Images& imag
   const int64_t filters = s.group_filters(), depth = s.depth();
   const BatchOffsets groups{
       1, {s.groups}, {filters * depth}, {s.group_channels() * s.pixels()}, {filters * s.results()}};
-  const Tiles tiles(Type<T>{}, filters, s.batch * s.results(), depth, filters, kBlockN, groups);
+  const Tiles tiles(Type<Plain<T>>{}, filters, s.batch * s.results(), depth, filters, kBlockN,
+                    groups);
   return parallel_with_memory(
       ctx, tiles.count(), tiles.work(), blocked_bytes<Plain<T>>(tiles.rows(), tiles.columns()), err,
       [&](int64_t t, void* memory) {

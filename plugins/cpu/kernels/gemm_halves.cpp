@@ -51,14 +51,13 @@ template <class Format, class Target, class Half>
 tenon_status run(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<Half> a, Matrix<Half> b,
                  Half* c, int64_t c_row, bool accumulate, const BatchOffsets& batch,
                  tenon_err* err) {
-  using Packed = typename Format::Packed;
   // Are sums complete when they leave the registers?
   const bool at_once = 0 < k && k <= kBlockK * Format::kDepth && n > 1 &&
                        way_of<Format>(m, n, k, a, b) == Way::kBlocked;
   // Sums of a tile stay in the second-level cache, unless multiplying takes less time than packing.
   constexpr int64_t most_rows = by_tiles<Format> ? 4 * kBlockM : kBlockM,
                     most_columns = by_tiles<Format> ? kBlocksN : kBlockN;
-  const Tiles tiles(Type<Packed>{}, m, n, k, at_once ? m : most_rows, at_once ? n : most_columns,
+  const Tiles tiles(Type<Format>{}, m, n, k, at_once ? m : most_rows, at_once ? n : most_columns,
                     batch);
   const int64_t sums_bytes = at_once ? 0 : (tiles.rows() * tiles.columns() * 4 + 63) / 64 * 64;
   const int64_t bytes = sums_bytes + scratch_bytes<Format>(tiles.rows(), tiles.columns(), k);

@@ -14,7 +14,7 @@ tenon_status multiply_tiles(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k,
                             typename Format::Sum* c, int64_t c_row, bool accumulate,
                             const BatchOffsets& batch, tenon_err* err) {
   if (m == 0 || n == 0) return TENON_OK;
-  const Tiles tiles(Type<typename Format::Packed>{}, m, n, k, m, n, batch);
+  const Tiles tiles(Type<Format>{}, m, n, k, m, n, batch);
   const Way way = way_of<Format>(m, n, k, a, b);
   const bool packs = tiles.rows() < m || tiles.columns() < n || n == 1 || way == Way::kNarrow ||
                      way == Way::kPassing || way == Way::kBlocked || way == Way::kTurned ||

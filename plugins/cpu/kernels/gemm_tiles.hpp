@@ -4,7 +4,7 @@
 
 #include "dtypes.hpp"
 #include "gemm.hpp"
-#include "gemm_micro.hpp"
+#include "gemm_amx.hpp"
 
 #include <tenon/parallel.hpp>
 
@@ -19,32 +19,25 @@ struct OutputTile {
 
 class Tiles {
  public:
-  // Tiles of at most `most_rows` x `most_columns`, about two for each thread that the items of the
-  // batch alone leave idle.
-  template <class Packed>
-  Tiles(Type<Packed>, int64_t m, int64_t n, int64_t k, int64_t most_rows, int64_t most_columns,
+  // Equal tiles of at most `most_rows` x `most_columns`, both whole units. One for each thread that
+  // the items of the batch leave idle; two, where there are several, which may not come out even,
+  // or where C is all that takes long.
+  template <class Format>
+  Tiles(Type<Format>, int64_t m, int64_t n, int64_t k, int64_t most_rows, int64_t most_columns,
         const BatchOffsets& batch)
       : m_(m),
         n_(n),
-        rows_(std::min(m, most_rows)),
-        columns_(std::min(n, most_columns)),
+        rows_(part_of(m, (m + most_rows - 1) / most_rows, kRowsOf<Format>)),
+        columns_(part_of(n, (n + most_columns - 1) / most_columns, kPanel<typename Format::Packed>)),
         batch_(batch) {
     int64_t items = 1;
     for (int i = 0; i < batch.count; ++i) items *= batch.extent[i];
-    constexpr int64_t panel = kPanel<Packed>;
+    using Packed = typename Format::Packed;
     const int64_t work = std::max<int64_t>(1, m * n * k / kWidth<Packed>);
     const int64_t threads = host->thread_count();
-    const int64_t wanted = threads == 1 || items == 0 || items * work <= kSerialWork
-                               ? 1
-                               : (2 * threads + items - 1) / items;
-    while (down() * across() < wanted) {
-      // Halve the longer side, to a multiple of the register tile.
-      const bool split_rows = rows_ * 2 > columns_;
-      int64_t& side = split_rows ? rows_ : columns_;
-      const int64_t unit = split_rows ? kTileRows : panel;
-      const int64_t half = (side / 2 + unit - 1) / unit * unit;
-      if (half >= side || half * (split_rows ? columns_ : rows_) * k < kSerialWork) break;
-      side = half;
+    if (threads > 1 && items > 0 && items * work > kSerialWork) {
+      const int64_t wanted = items == 1 && k > kShortK ? threads : (2 * threads + items - 1) / items;
+      cut<Format>(std::clamp<int64_t>(m * n * k / kSerialWork, 1, wanted), k);
     }
     across_ = across();
     tiles_ = down() * across_;
@@ -77,6 +70,25 @@ class Tiles {
   }
 
  private:
+  static constexpr int64_t kShortK = 64;  // writing C takes longer than multiplying
+
+  // Each tile packs its columns of B for itself, while A is mostly read where it lies: columns are
+  // cut until tiles are half as wide as high. Where writing C takes longest it is rows that are cut.
+  template <class Format>
+  void cut(int64_t parts, int64_t k) {
+    parts = (parts + down() * across() - 1) / (down() * across());
+    int64_t beside = 1;
+    for (int64_t p = 2; p <= parts; ++p) {
+      const int64_t width = columns_ / p, height = rows_ / (parts / p);
+      if (parts % p == 0 && (k > kShortK ? 2 * width >= height : width >= 2 * height)) beside = p;
+    }
+    columns_ = part_of(columns_, beside, kPanel<typename Format::Packed>);
+    rows_ = part_of(rows_, parts / beside, kRowsOf<Format>);
+  }
+  // Whole units, unless that leaves it as it is.
+  static int64_t part_of(int64_t length, int64_t parts, int64_t unit) {
+    return std::min(length, ((length + parts - 1) / parts + unit - 1) / unit * unit);
+  }
   int64_t down() const { return (m_ + rows_ - 1) / rows_; }
   int64_t across() const { return (n_ + columns_ - 1) / columns_; }
 

@@ -14,6 +14,30 @@ inline int64_t threads_for(int64_t n, int64_t work) {
   return serial ? 1 : std::min<int64_t>(n, host->thread_count());
 }
 
+// Items [0, n) in equal parts, a thread's own to be taken first: where calls repeat, each thread
+// finds in its cache what it used the last time. Then it takes from threads that are behind.
+class SharedItems {
+ public:
+  SharedItems(int64_t n, int64_t threads) : n_(n), parts_(std::min(threads, kMostParts)) {}
+
+  // f(i) for items that are left, from those of thread `own` on.
+  template <class F>
+  void take(int64_t own, F&& f) {
+    for (int64_t p = 0; p < parts_; ++p) {
+      const int64_t part = (own + p) % parts_;
+      const int64_t begin = n_ * part / parts_, count = n_ * (part + 1) / parts_ - begin;
+      for (int64_t i; (i = taken_[part].fetch_add(1, std::memory_order_relaxed)) < count;) {
+        f(begin + i);
+      }
+    }
+  }
+
+ private:
+  static constexpr int64_t kMostParts = 64;  // further threads share one
+  int64_t n_, parts_;
+  std::atomic<int64_t> taken_[kMostParts] = {};
+};
+
 // f(i, memory) for i in [0, n), each costing `work` units, in any order. `memory` is
 // one of the thread_count() pieces at `pieces`, `stride` bytes apart, that no other f uses at the
 // same time.
@@ -24,12 +48,11 @@ inline void parallel_in_memory(void* pieces, int64_t stride, int64_t n, int64_t 
     for (int64_t i = 0; i < n; ++i) f(i, pieces);
     return;
   }
-  // One range for each thread; which items it does is settled as they go.
-  std::atomic<int64_t> next = 0;
+  SharedItems items(n, threads);
   const auto some = [&](int64_t first, int64_t last) {
     for (int64_t slot = first; slot < last; ++slot) {
       char* own = static_cast<char*>(pieces) + slot * stride;
-      for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < n;) f(i, own);
+      items.take(slot, [&](int64_t i) { f(i, own); });
     }
   };
   host->parallel_for(
