@@ -33,7 +33,9 @@ class Tiles {
     int64_t items = 1;
     for (int i = 0; i < batch.count; ++i) items *= batch.extent[i];
     using Packed = typename Format::Packed;
-    const int64_t work = std::max<int64_t>(1, m * n * k / kWidth<Packed>);
+    // Of a product with a vector, reading the matrix: an addition of floats takes 12 bytes.
+    const int64_t bytes = (m * k + k * n + m * n) * int64_t{sizeof(typename Format::Left)};
+    const int64_t work = std::max({int64_t{1}, m * n * k / kWidth<Packed>, bytes / 12});
     const int64_t threads = host->thread_count();
     if (threads > 1 && items > 0 && items * work > kSerialWork) {
       const int64_t wanted = items == 1 && k > kShortK ? threads : (2 * threads + items - 1) / items;
@@ -73,14 +75,15 @@ class Tiles {
   static constexpr int64_t kShortK = 64;  // writing C takes longer than multiplying
 
   // Each tile packs its columns of B for itself, while A is mostly read where it lies: columns are
-  // cut until tiles are half as wide as high. Where writing C takes longest it is rows that are cut.
+  // cut until tiles are half as wide as high. Where writing C takes longest it is rows that are cut:
+  // what a thread writes is the part of C that it will read, where that is read in equal parts.
   template <class Format>
   void cut(int64_t parts, int64_t k) {
     parts = (parts + down() * across() - 1) / (down() * across());
     int64_t beside = 1;
     for (int64_t p = 2; p <= parts; ++p) {
-      const int64_t width = columns_ / p, height = rows_ / (parts / p);
-      if (parts % p == 0 && (k > kShortK ? 2 * width >= height : width >= 2 * height)) beside = p;
+      const int64_t height = rows_ / (parts / p) * (k > kShortK ? 1 : 64);
+      if (parts % p == 0 && 2 * (columns_ / p) >= height) beside = p;
     }
     columns_ = part_of(columns_, beside, kPanel<typename Format::Packed>);
     rows_ = part_of(rows_, parts / beside, kRowsOf<Format>);
