@@ -23,7 +23,7 @@ namespace {
 
 constexpr int32_t kMaxThreads = 1024;
 constexpr int32_t kChunksPerThread = 4;  // enough to even out threads of unequal speed
-constexpr uint32_t kFirstClaim = 2;      // chunks; there are enough left to even out
+constexpr uint32_t kFirstClaim = 3;      // of them at most; there are enough left to even out
 // The gap between calls of an eager program.
 constexpr auto kSpinTime = std::chrono::microseconds(300);
 
@@ -138,10 +138,19 @@ uint32_t run_front() {
   }
 }
 
+// Chunks that a thread begins with: no more than leave as many for every other thread. Where there
+// are workers, or a region, the number of threads is decided.
+uint32_t first_claim(uint32_t chunks) {
+  auto threads = static_cast<uint32_t>(pool.threads.load(std::memory_order_relaxed));
+  return std::clamp(chunks / threads, 1u, kFirstClaim);
+}
+
 // The same from the back. Once the last one is said to be finished, the region may end.
 void run_back() {
-  uint64_t ticket = pool.region.ticket.fetch_add(kFirstClaim * kBack, std::memory_order_acquire);
-  uint32_t count = std::min(unclaimed(ticket), kFirstClaim);
+  // Should the region be another one by the time of the claim, it is a claim all the same.
+  uint32_t first = first_claim(field(pool.region.ticket.load(std::memory_order_relaxed), kChunks));
+  uint64_t ticket = pool.region.ticket.fetch_add(first * kBack, std::memory_order_acquire);
+  uint32_t count = std::min(unclaimed(ticket), first);
   while (count > 0) {
     run_chunks(field(ticket, kChunks) - field(ticket, kBack) - count, count);
     ticket = pool.region.ticket.fetch_add(kBack + count * kFinished, std::memory_order_acq_rel);
@@ -278,7 +287,7 @@ void run_region(const Split& split, tenon_range_fn fn, void* user, Failure* fail
   region.fn = fn;
   region.user = user;
   region.failure = failure;
-  uint32_t own = std::clamp(split.chunks - 1u, 1u, kFirstClaim);
+  uint32_t own = first_claim(split.chunks);
   // Publish with the first chunks claimed for the caller.
   region.ticket.exchange(split.chunks * kChunks + own * kFront, std::memory_order_seq_cst);
   if (pool.sleepers.load(std::memory_order_seq_cst) > 0) {

@@ -82,7 +82,7 @@ TEST_F(ThreadPool, KeepsToTheGrainAndSharesEvenly) {
       if (sizes.size() > 1) {
         EXPECT_GE(*least, grain);
       }
-      EXPECT_LE(*most, 2 * (*least + 128));  // a thread's first share is of two chunks
+      EXPECT_LE(*most, 3 * (*least + 128));  // a thread's first share is of three chunks at most
     }
   }
 }
@@ -157,6 +157,24 @@ TEST_F(ThreadPool, UsesSeveralThreads) {
     while (inside < 2 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
   });
   EXPECT_EQ(inside, 2);
+}
+
+TEST_F(ThreadPool, LeavesEveryThreadAChunkWhereThereAreAsMany) {
+  for (int threads : {3, 4, 7}) {
+    set_thread_count(threads);
+    for (int chunks : {threads, 2 * threads, 3 * threads}) {
+      // Shares of as many chunks wait for one another.
+      std::atomic<int> inside{0};
+      run(0, chunks, 1, [&](int64_t begin, int64_t end) {
+        EXPECT_EQ(end - begin, chunks / threads);
+        ++inside;
+        auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (inside < threads && std::chrono::steady_clock::now() < deadline)
+          std::this_thread::yield();
+      });
+      ASSERT_EQ(inside, threads);
+    }
+  }
 }
 
 TEST_F(ThreadPool, BeginsWithTheSameShareInEveryRegion) {
