@@ -145,10 +145,10 @@ uint32_t first_claim(uint32_t chunks) {
   return std::clamp(chunks / threads, 1u, kFirstClaim);
 }
 
-// The same from the back. Once the last one is said to be finished, the region may end.
-void run_back() {
-  // Should the region be another one by the time of the claim, it is a claim all the same.
-  uint32_t first = first_claim(field(pool.region.ticket.load(std::memory_order_relaxed), kChunks));
+// The same from the back. Once the last one is said to be finished, the region may end. `seen`: the
+// ticket that told of the work. Should the region be another one by now, it is a claim all the same.
+void run_back(uint64_t seen) {
+  uint32_t first = first_claim(field(seen, kChunks));
   uint64_t ticket = pool.region.ticket.fetch_add(first * kBack, std::memory_order_acquire);
   uint32_t count = std::min(unclaimed(ticket), first);
   while (count > 0) {
@@ -183,15 +183,17 @@ bool wanted() {
 }
 
 // Wait for work: awake for a while, since waking costs far more than a region, then asleep. Returns
-// when it was woken even if it came too late: where there was one region, more will follow.
-void wait_for_work() {
+// when it was woken even if it came too late: where there was one region, more will follow. The
+// ticket last seen: to read it again could move the line once more.
+uint64_t wait_for_work() {
   auto deadline = std::chrono::steady_clock::now() + kSpinTime;
   do {
     for (int i = 0; i < 64; ++i) {
-      if (unclaimed(pool.region.ticket.load(std::memory_order_relaxed)) > 0) return;
+      uint64_t ticket = pool.region.ticket.load(std::memory_order_relaxed);
+      if (unclaimed(ticket) > 0) return ticket;
       pause_briefly();
     }
-    if (wanted()) return;
+    if (wanted()) return pool.region.ticket.load(std::memory_order_relaxed);
   } while (std::chrono::steady_clock::now() < deadline);
   // Announce first, look again, then sleep: a caller publishes first and looks for sleepers after.
   pool.sleepers.fetch_add(1, std::memory_order_seq_cst);
@@ -199,14 +201,16 @@ void wait_for_work() {
   if (!wanted()) pool.wake.wait(seen, std::memory_order_seq_cst);
   pool.sleepers.fetch_sub(1, std::memory_order_seq_cst);
   leave_caller();
+  return pool.region.ticket.load(std::memory_order_relaxed);
 }
 
 void* worker_main(void*) {
   inside_region = true;  // whatever runs here is part of a region
   leave_caller();
+  uint64_t ticket = pool.region.ticket.load(std::memory_order_relaxed);
   while (!pool.stopping.load(std::memory_order_acquire)) {
-    run_back();
-    wait_for_work();
+    run_back(ticket);
+    ticket = wait_for_work();
   }
   pool.alive.fetch_sub(1, std::memory_order_release);
   return nullptr;
