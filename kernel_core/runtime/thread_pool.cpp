@@ -23,7 +23,7 @@ namespace {
 
 constexpr int32_t kMaxThreads = 1024;
 constexpr int32_t kChunksPerThread = 4;  // enough to even out threads of unequal speed
-constexpr uint32_t kFirstClaim = 3;      // of them at most; there are enough left to even out
+constexpr uint32_t kFirstClaim = 3;      // of them; the rest is there to even out
 // The gap between calls of an eager program.
 constexpr auto kSpinTime = std::chrono::microseconds(300);
 
@@ -33,6 +33,12 @@ inline void pause_briefly() {
 #elif defined(__aarch64__)
   asm volatile("yield");
 #endif
+}
+
+// A line that is read moves to who reads it. So whoever waits for another thread looks away
+// meanwhile for about as long as a line is on its way.
+inline void look_away() {
+  for (int i = 0; i < 4; ++i) pause_briefly();
 }
 
 // How a range is cut: `chunks` pieces of equal size, the first `longer` of them one unit longer.
@@ -45,9 +51,19 @@ struct Split {
   uint16_t unit;
   uint16_t chunks;
 
+  // In unsigned arithmetic, which may wrap: a range can be longer than INT64_MAX.
   uint64_t offset(uint32_t index) const {
     if (index == chunks) return range;
     return (index * units_each + std::min(index, longer)) * unit;
+  }
+  int64_t at(uint32_t index) const {
+    return static_cast<int64_t>(static_cast<uint64_t>(begin) + offset(index));
+  }
+  // Chunks [first, last), as a split of their own.
+  Split part(uint32_t first, uint32_t last) const {
+    return {at(first),  offset(last) - offset(first),
+            units_each, longer - std::min(longer, first),
+            unit,       static_cast<uint16_t>(last - first)};
   }
 };
 
@@ -67,31 +83,37 @@ struct Failure {
   std::exception_ptr exception;
 };
 
-// Note [One word, one line]
+// Note [One thread, one line]
 //
-// `ticket` holds the region's chunk count, how many of its chunks were claimed from the front and
-// from the back, and how many the workers have finished. Adding to either end claims chunks, and the
-// value returned says which, and whether there were any left. So a worker needs nothing but
-// the ticket to know that it holds work; and while it does, the region cannot end, hence the other
-// members keep still. A late worker claims a chunk that does not exist and leaves. The caller claims
-// from the front and workers from the back: each begins where it began in the last region of that
-// size, and finds in its cache what it touched then.
+// A region is cut into a share for each thread. A thread claims the chunks of its own share from
+// the front, then one chunk at a time from the back of others' shares, so that whoever is late is
+// waited for no longer than it takes to run what it has claimed. In every region of a size a thread
+// begins where it began in the last one, and finds in its cache what it touched then.
 //
-// A region costs as many times 50 to 100 ns as its cache lines move between processors. Hence all of
-// it is one line, and a worker says that a chunk is finished as it claims the next one.
-struct alignas(64) Region {
+// `ticket` holds how many chunks a share has, how many were claimed from either end, and how many
+// are finished. Adding to either end claims chunks, and the value returned says which, and whether
+// there were any left. So a thread needs nothing but the ticket to know that it holds work; and
+// while it does, the region cannot end, hence the other members keep still. Whoever comes late
+// claims a chunk that does not exist and leaves.
+//
+// A region costs as many times 50 to 100 ns as cache lines move between processors. Hence all that
+// a worker has to know is in the line it waits at, where it also says that a chunk is finished as
+// it claims the next one. That makes two moves, if nobody looks at the line in between.
+struct alignas(64) Share {
   std::atomic<uint64_t> ticket{0};
   Split split = {};
   tenon_range_fn fn = nullptr;
   void* user = nullptr;
   Failure* failure = nullptr;  // the caller's
+  // Another line: hardly ever written.
+  std::atomic<int32_t> is_asleep{0};  // its thread
 };
-static_assert(sizeof(Region) == 64);
+static_assert(offsetof(Share, is_asleep) == 64);
 
 // A ticket has four fields of 16 bits. A thread may add to one twice when no chunk is left.
 constexpr uint64_t kBack = 1, kFinished = kBack << 16, kChunks = kFinished << 16,
                    kFront = kChunks << 16;
-static_assert(kMaxThreads * (kChunksPerThread + 2 * kFirstClaim) < 1 << 16);
+static_assert(kChunksPerThread + (kMaxThreads + kFirstClaim) * 2 < 1 << 16);
 constexpr uint32_t field(uint64_t ticket, uint64_t unit) { return ticket / unit % (1 << 16); }
 constexpr uint32_t unclaimed(uint64_t ticket) {
   uint32_t chunks = field(ticket, kChunks), claimed = field(ticket, kFront) + field(ticket, kBack);
@@ -99,63 +121,59 @@ constexpr uint32_t unclaimed(uint64_t ticket) {
 }
 
 struct Pool {
-  Region region;
   // Of callers.
   alignas(64) std::atomic<bool> busy{false};  // a region is running or the pool is changing
-  std::atomic<int32_t> threads{0};            // 0: not decided yet
-  int32_t workers = 0;                        // started; guarded by busy
-  // Of waiting workers; hardly ever written.
-  alignas(64) std::atomic<int32_t> sleepers{0};
-  std::atomic<int32_t> wake{0};               // changes when sleepers are to look again
-  std::atomic<int32_t> caller_processor{-1};  // when it last woke or started workers
+  std::atomic<int32_t> sleepers{0};
+  int32_t workers = 0;  // started; guarded by busy
+  // Hardly ever written.
+  alignas(64) std::atomic<int32_t> threads{0};  // 0: not decided yet
+  std::atomic<int32_t> caller_processor{-1};    // when it last woke or started workers
   std::atomic<bool> stopping{false};
   std::atomic<int32_t> alive{0};  // workers that have not left their loop
+  // The caller's, then the workers'.
+  Share shares[kMaxThreads];
 };
 
 constinit Pool pool;
 constinit thread_local bool inside_region = false;
 
-// In unsigned arithmetic, which may wrap: a range can be longer than INT64_MAX.
-void run_chunks(uint32_t first, uint32_t count) {
-  const Region& region = pool.region;
-  uint64_t begin = static_cast<uint64_t>(region.split.begin);
+void run_chunks(const Share& share, uint32_t first, uint32_t count) {
   try {
-    region.fn(region.user, static_cast<int64_t>(begin + region.split.offset(first)),
-              static_cast<int64_t>(begin + region.split.offset(first + count)));
+    share.fn(share.user, share.split.at(first), share.split.at(first + count));
   } catch (...) {
-    if (!region.failure->is_taken.exchange(true))
-      region.failure->exception = std::current_exception();
+    if (!share.failure->is_taken.exchange(true))
+      share.failure->exception = std::current_exception();
   }
 }
 
-// Claim and run chunks from the front until none is left; returns how many.
-uint32_t run_front() {
-  for (uint32_t count = 0;; ++count) {
-    uint64_t ticket = pool.region.ticket.fetch_add(kFront, std::memory_order_acquire);
-    if (unclaimed(ticket) == 0) return count;
-    run_chunks(field(ticket, kFront), 1);
-    if (unclaimed(ticket) == 1) return count + 1;
-  }
-}
-
-// Chunks that a thread begins with: no more than leave as many for every other thread. Where there
-// are workers, or a region, the number of threads is decided.
-uint32_t first_claim(uint32_t chunks) {
-  auto threads = static_cast<uint32_t>(pool.threads.load(std::memory_order_relaxed));
-  return std::clamp(chunks / threads, 1u, kFirstClaim);
-}
-
-// The same from the back. Once the last one is said to be finished, the region may end. `seen`: the
-// ticket that told of the work. Should the region be another one by now, it is a claim all the same.
-void run_back(uint64_t seen) {
-  uint32_t first = first_claim(field(seen, kChunks));
-  uint64_t ticket = pool.region.ticket.fetch_add(first * kBack, std::memory_order_acquire);
-  uint32_t count = std::min(unclaimed(ticket), first);
+// Claim and run chunks of one's own share until none is left. Once the last one is said to be
+// finished, the region may end.
+void run_own(Share& share) {
+  uint64_t ticket = share.ticket.fetch_add(kFirstClaim * kFront, std::memory_order_acquire);
+  uint32_t count = std::min(unclaimed(ticket), kFirstClaim);
   while (count > 0) {
-    run_chunks(field(ticket, kChunks) - field(ticket, kBack) - count, count);
-    ticket = pool.region.ticket.fetch_add(kBack + count * kFinished, std::memory_order_acq_rel);
+    run_chunks(share, field(ticket, kFront), count);
+    ticket = share.ticket.fetch_add(kFront + count * kFinished, std::memory_order_acq_rel);
     count = std::min(unclaimed(ticket), 1u);
   }
+}
+
+// The same of another thread's. Should its region be another one by now, it is a claim all the
+// same.
+void run_others(Share& share) {
+  if (unclaimed(share.ticket.load(std::memory_order_relaxed)) == 0) return;
+  uint64_t ticket = share.ticket.fetch_add(kBack, std::memory_order_acquire);
+  while (unclaimed(ticket) > 0) {
+    run_chunks(share, field(ticket, kChunks) - field(ticket, kBack) - 1, 1);
+    ticket = share.ticket.fetch_add(kBack + kFinished, std::memory_order_acq_rel);
+  }
+}
+
+// Those that come after a thread's own first, as not all are to help the same one.
+void help_others(const Share& own, int32_t threads) {
+  auto index = static_cast<int32_t>(&own - pool.shares);
+  for (int32_t i = index + 1; i < threads; ++i) run_others(pool.shares[i]);
+  for (int32_t i = 0; i < index; ++i) run_others(pool.shares[i]);
 }
 
 // A worker may wake up on the caller's processor, though another one is idle, and the system lets
@@ -171,59 +189,69 @@ void leave_caller() {
     sched_setaffinity(0, sizeof allowed, &allowed);
 }
 
-void wake_workers(int32_t count) {
-  pool.wake.fetch_add(1, std::memory_order_seq_cst);
-  if (count >= pool.sleepers.load(std::memory_order_relaxed)) return pool.wake.notify_all();
-  for (; count > 0; --count) pool.wake.notify_one();
+void wake(Share& share) {
+  share.is_asleep.store(0, std::memory_order_relaxed);
+  share.is_asleep.notify_one();
 }
 
-bool wanted() {
-  return unclaimed(pool.region.ticket.load(std::memory_order_seq_cst)) > 0 ||
-         pool.stopping.load(std::memory_order_seq_cst);
+bool wanted(const Share& own) {
+  return unclaimed(own.ticket.load(std::memory_order_relaxed)) > 0 ||
+         pool.stopping.load(std::memory_order_relaxed);
+}
+
+// Whether the region ends before long. To look for chunks of others takes their lines from them,
+// for nothing if none is left.
+bool sees_end(const Share& own) {
+  for (int i = 0; i < 8; ++i) {
+    look_away();
+    uint64_t ticket = own.ticket.load(std::memory_order_relaxed);
+    if (field(ticket, kChunks) == 0 || unclaimed(ticket) > 0) return true;
+  }
+  return false;
 }
 
 // Wait for work: awake for a while, since waking costs far more than a region, then asleep. Returns
-// when it was woken even if it came too late: where there was one region, more will follow. The
-// ticket last seen: to read it again could move the line once more.
-uint64_t wait_for_work() {
+// when it was woken even if it came too late: where there was one region, more will follow.
+void wait_for_work(Share& own) {
   auto deadline = std::chrono::steady_clock::now() + kSpinTime;
   do {
     for (int i = 0; i < 64; ++i) {
-      uint64_t ticket = pool.region.ticket.load(std::memory_order_relaxed);
-      if (unclaimed(ticket) > 0) return ticket;
+      if (unclaimed(own.ticket.load(std::memory_order_relaxed)) > 0) return;
       pause_briefly();
     }
-    if (wanted()) return pool.region.ticket.load(std::memory_order_relaxed);
+    if (wanted(own)) return;
   } while (std::chrono::steady_clock::now() < deadline);
   // Announce first, look again, then sleep: a caller publishes first and looks for sleepers after.
-  pool.sleepers.fetch_add(1, std::memory_order_seq_cst);
-  int32_t seen = pool.wake.load(std::memory_order_seq_cst);
-  if (!wanted()) pool.wake.wait(seen, std::memory_order_seq_cst);
-  pool.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+  // Both change `sleepers`, so one of them comes second and sees what the other did before.
+  own.is_asleep.store(1, std::memory_order_relaxed);
+  pool.sleepers.fetch_add(1, std::memory_order_acq_rel);
+  if (!wanted(own)) own.is_asleep.wait(1, std::memory_order_relaxed);
+  own.is_asleep.store(0, std::memory_order_relaxed);
+  pool.sleepers.fetch_sub(1, std::memory_order_relaxed);
   leave_caller();
-  return pool.region.ticket.load(std::memory_order_relaxed);
 }
 
-void* worker_main(void*) {
+void* worker_main(void* share) {
   inside_region = true;  // whatever runs here is part of a region
   leave_caller();
-  uint64_t ticket = pool.region.ticket.load(std::memory_order_relaxed);
+  Share& own = *static_cast<Share*>(share);
   while (!pool.stopping.load(std::memory_order_acquire)) {
-    run_back(ticket);
-    ticket = wait_for_work();
+    run_own(own);
+    if (!sees_end(own)) help_others(own, pool.threads.load(std::memory_order_relaxed));
+    wait_for_work(own);
   }
   pool.alive.fetch_sub(1, std::memory_order_release);
   return nullptr;
 }
 
-bool start_worker() {
+bool start_worker(Share& share) {
   // Signals belong to the program's own threads.
   sigset_t all, previous;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &previous);
   pool.alive.fetch_add(1, std::memory_order_relaxed);
   pthread_t thread;
-  bool started = pthread_create(&thread, nullptr, worker_main, nullptr) == 0;
+  bool started = pthread_create(&thread, nullptr, worker_main, &share) == 0;
   if (started) {
     pthread_setname_np(thread, "tenon-worker");
     pthread_detach(thread);
@@ -237,7 +265,10 @@ bool start_worker() {
 // A forked child has the caller's thread only; its workers start anew when they are needed.
 void after_fork(void*, bool in_child) {
   if (!in_child) return;
-  pool.region.ticket.store(0, std::memory_order_relaxed);
+  for (int32_t i = 0; i <= pool.workers; ++i) {
+    pool.shares[i].ticket.store(0, std::memory_order_relaxed);
+    pool.shares[i].is_asleep.store(0, std::memory_order_relaxed);
+  }
   pool.busy.store(false, std::memory_order_relaxed);
   pool.stopping.store(false, std::memory_order_relaxed);
   pool.workers = 0;
@@ -253,7 +284,7 @@ void ensure_workers(int32_t threads) {
   if (pool.workers >= threads - 1) [[likely]]
     return;
   pool.caller_processor.store(sched_getcpu(), std::memory_order_relaxed);
-  while (pool.workers < threads - 1 && start_worker()) ++pool.workers;
+  while (pool.workers < threads - 1 && start_worker(pool.shares[pool.workers + 1])) ++pool.workers;
   if (pool.workers < threads - 1) {
     log(LogLevel::kWarning, "expected %d worker threads, the system gave %d; going on with those",
         threads - 1, pool.workers);
@@ -263,44 +294,51 @@ void ensure_workers(int32_t threads) {
 
 // With `busy` held.
 void stop_workers() {
-  pool.stopping.store(true, std::memory_order_seq_cst);
+  pool.stopping.store(true, std::memory_order_relaxed);
   while (pool.alive.load(std::memory_order_acquire) > 0) {
-    wake_workers(kMaxThreads);
+    for (int32_t i = 1; i <= pool.workers; ++i) wake(pool.shares[i]);
     std::this_thread::yield();
   }
   pool.stopping.store(false, std::memory_order_release);
   pool.workers = 0;
 }
 
-// The last chunks may be with workers. Usually they are about to finish; if one has lost its
+// The last chunks may be with other threads. Usually they are about to finish; if one has lost its
 // processor, give ours away.
-void wait_for_workers(uint32_t chunks) {
-  for (int spins = 0; field(pool.region.ticket.load(std::memory_order_acquire), kFinished) < chunks;
+void wait_for(const Share& share) {
+  uint32_t chunks = share.split.chunks;
+  for (int spins = 0; field(share.ticket.load(std::memory_order_acquire), kFinished) < chunks;
        ++spins) {
-    if (spins < 4096)
-      pause_briefly();
+    if (spins < 1024)
+      look_away();
     else
       std::this_thread::yield();
   }
 }
 
 // With `busy` held.
-void run_region(const Split& split, tenon_range_fn fn, void* user, Failure* failure) {
-  Region& region = pool.region;
-  region.split = split;
-  region.fn = fn;
-  region.user = user;
-  region.failure = failure;
-  uint32_t own = first_claim(split.chunks);
-  // Publish with the first chunks claimed for the caller.
-  region.ticket.exchange(split.chunks * kChunks + own * kFront, std::memory_order_seq_cst);
-  if (pool.sleepers.load(std::memory_order_seq_cst) > 0) {
-    pool.caller_processor.store(sched_getcpu(), std::memory_order_relaxed);
-    wake_workers(split.chunks - 1);
+void run_region(const Split& split, int32_t threads, tenon_range_fn fn, void* user,
+                Failure* failure) {
+  uint32_t count = std::min<uint32_t>(split.chunks, threads);
+  for (uint32_t i = count; i-- > 0;) {
+    Share& share = pool.shares[i];
+    share.split = split.part(split.chunks * i / count, split.chunks * (i + 1) / count);
+    share.fn = fn;
+    share.user = user;
+    share.failure = failure;
+    share.ticket.store(share.split.chunks * kChunks, std::memory_order_release);
   }
-  run_chunks(0, own);
-  own += run_front();
-  wait_for_workers(split.chunks - own);
+  if (pool.sleepers.fetch_add(0, std::memory_order_acq_rel) > 0) {
+    pool.caller_processor.store(sched_getcpu(), std::memory_order_relaxed);
+    for (uint32_t i = 1; i < count; ++i)
+      if (pool.shares[i].is_asleep.load(std::memory_order_relaxed)) wake(pool.shares[i]);
+  }
+  run_own(pool.shares[0]);
+  look_away();
+  help_others(pool.shares[0], static_cast<int32_t>(count));
+  for (uint32_t i = 0; i < count; ++i) wait_for(pool.shares[i]);
+  // The caller holds the lines now, and workers look for the end here.
+  for (uint32_t i = 1; i < count; ++i) pool.shares[i].ticket.store(0, std::memory_order_relaxed);
 }
 
 int32_t processor_count() {
@@ -336,7 +374,7 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, tenon_range_fn fn, 
   ensure_workers(threads);
   inside_region = true;
   Failure failure;
-  run_region(split_range(begin, range, least, threads), fn, user, &failure);
+  run_region(split_range(begin, range, least, threads), threads, fn, user, &failure);
   inside_region = false;
   pool.busy.store(false, std::memory_order_release);
   if (failure.exception) [[unlikely]]

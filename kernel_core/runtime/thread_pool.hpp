@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process's one thread pool. A region is a range cut into chunks; whoever is awake claims
-// chunks, the caller included, so a worker that comes late costs nothing but its share.
+// The process's one thread pool. A region is a range cut into chunks, an equal share of them for
+// each thread, the caller included. Who is done claims chunks of the others, so a worker that comes
+// late costs nothing but its share.
 #pragma once
 
 #include "kernel_core/abi/slots.hpp"
