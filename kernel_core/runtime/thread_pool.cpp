@@ -146,34 +146,29 @@ void run_chunks(const Share& share, uint32_t first, uint32_t count) {
   }
 }
 
-// Claim and run chunks of one's own share until none is left. Once the last one is said to be
-// finished, the region may end.
-void run_own(Share& share) {
-  uint64_t ticket = share.ticket.fetch_add(kFirstClaim * kFront, std::memory_order_acquire);
-  uint32_t count = std::min(unclaimed(ticket), kFirstClaim);
+// Claim and run chunks from one end of a share, the first `most` at once, until none is left. Once
+// the last one is said to be finished, the region may end. Should the share be of another region by
+// now, it is a claim all the same.
+void run_share(Share& share, uint64_t end, uint32_t most) {
+  uint64_t ticket = share.ticket.fetch_add(most * end, std::memory_order_acquire);
+  uint32_t count = std::min(unclaimed(ticket), most);
   while (count > 0) {
-    run_chunks(share, field(ticket, kFront), count);
-    ticket = share.ticket.fetch_add(kFront + count * kFinished, std::memory_order_acq_rel);
+    uint32_t behind = field(ticket, kChunks) - field(ticket, kBack) - count;
+    run_chunks(share, end == kFront ? field(ticket, kFront) : behind, count);
+    ticket = share.ticket.fetch_add(end + count * kFinished, std::memory_order_acq_rel);
     count = std::min(unclaimed(ticket), 1u);
   }
 }
 
-// The same of another thread's. Should its region be another one by now, it is a claim all the
-// same.
-void run_others(Share& share) {
-  if (unclaimed(share.ticket.load(std::memory_order_relaxed)) == 0) return;
-  uint64_t ticket = share.ticket.fetch_add(kBack, std::memory_order_acquire);
-  while (unclaimed(ticket) > 0) {
-    run_chunks(share, field(ticket, kChunks) - field(ticket, kBack) - 1, 1);
-    ticket = share.ticket.fetch_add(kBack + kFinished, std::memory_order_acq_rel);
-  }
-}
+void run_own(Share& share) { run_share(share, kFront, kFirstClaim); }
 
 // Those that come after a thread's own first, as not all are to help the same one.
 void help_others(const Share& own, int32_t threads) {
   auto index = static_cast<int32_t>(&own - pool.shares);
-  for (int32_t i = index + 1; i < threads; ++i) run_others(pool.shares[i]);
-  for (int32_t i = 0; i < index; ++i) run_others(pool.shares[i]);
+  for (int32_t n = 1; n < threads; ++n) {
+    Share& other = pool.shares[(index + n) % threads];
+    if (unclaimed(other.ticket.load(std::memory_order_relaxed)) > 0) run_share(other, kBack, 1);
+  }
 }
 
 // A worker may wake up on the caller's processor, though another one is idle, and the system lets
