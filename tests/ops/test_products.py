@@ -157,6 +157,28 @@ def test_matmul_for_any_number_of_threads(dtype, shape, device):
         tenon.set_num_threads(threads)
 
 
+@pytest.mark.parametrize("turned", ["neither", "left", "right"])
+@pytest.mark.parametrize("shape", [(520, 700, 3100), (1030, 1300, 70), (700, 4200, 1030)], ids=str)
+@pytest.mark.parametrize("dtype", ["bfloat16", "int8"])
+def test_matmul_whose_result_no_cache_keeps(dtype, shape, turned, device):
+    """C is written in the order of its rows, in passes over k and blocks of columns."""
+    m, n, k = shape
+    rng = np.random.default_rng(sum(shape))
+    a, x = whole(rng, (k, m) if turned == "left" else (m, k), dtype)
+    b, y = whole(rng, (n, k) if turned == "right" else (k, n), dtype)
+    a, x = (a.T, x.to(device).T) if turned == "left" else (a, x.to(device))
+    b, y = (b.T, y.to(device).T) if turned == "right" else (b, y.to(device))
+    threads = tenon.get_num_threads()
+    try:
+        tenon.set_num_threads(1)
+        got = (tenon.matmul_integer if dtype == "int8" else tenon.matmul)(x, y).to("cpu")
+    finally:
+        tenon.set_num_threads(threads)
+    tolerance = 2**-8 if dtype == "bfloat16" else 0
+    want = a.astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_allclose(got.to(tenon.float64).numpy(), want, rtol=tolerance)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_matmul_of_reversed_and_repeated_rows(dtype, device):
     rng = np.random.default_rng(0)

@@ -50,6 +50,10 @@ class AheadBeside {
   Ahead ahead_;
   int64_t pause_ = 0;
 };
+// The operand that is not worth room in the first-level cache, as the other one is used again
+// first.
+enum class Passing { kA, kB };
+
 #ifdef __AVX512F__
 template <class Format>
 using ProcessorState = std::conditional_t<by_tiles<Format>, TileScope, Nothing>;
@@ -65,9 +69,18 @@ struct Beside {
   void* of = nullptr;
 };
 
+template <int T, bool Passes>
+[[gnu::always_inline]] inline void load(const uint32_t* from, int64_t stride) {
+  if constexpr (Passes) {
+    stream_tile<T>(from, stride);
+  } else {
+    load_tile<T>(from, stride);
+  }
+}
+
 // C[0..16 Down) x [0..16 Across) = A * B, plus C where `accumulate`. k and strides are in packed
 // elements, of which k is a multiple of 16.
-template <class Format, int Down, int Across>
+template <class Format, Passing By, int Down, int Across>
 [[gnu::noinline]] void tile_kernel(int64_t k, const uint32_t* a, int64_t a_row, const uint32_t* b,
                                    int64_t b_row, typename Format::Sum* c, int64_t c_row,
                                    bool accumulate, Beside beside = {}) {
@@ -85,11 +98,11 @@ template <class Format, int Down, int Across>
     each([&]<int T>(const auto*) { zero_tile<T>(); });
   }
   for (int64_t p = 0; p < k; p += kStep<Format>) {
-    load_tile<4>(b, b_bytes);
-    stream_tile<6>(a, a_bytes);
-    if constexpr (Across > 1) load_tile<5>(b + 16, b_bytes);
+    load<4, By == Passing::kB>(b, b_bytes);
+    load<6, By == Passing::kA>(a, a_bytes);
+    if constexpr (Across > 1) load<5, By == Passing::kB>(b + 16, b_bytes);
     Format::template multiply<0, 6, 4>();
-    if constexpr (Down > 1) stream_tile<7>(a + 16 * a_row, a_bytes);
+    if constexpr (Down > 1) load<7, By == Passing::kA>(a + 16 * a_row, a_bytes);
     if constexpr (Across > 1) Format::template multiply<1, 6, 5>();
     if (beside.piece) beside.piece(beside.of);
     if constexpr (Down > 1) Format::template multiply<2, 7, 4>();
@@ -100,10 +113,12 @@ template <class Format, int Down, int Across>
 }
 
 // The kernel for up to 32 rows and columns.
-template <class Format>
+template <class Format, Passing By>
 auto choose_tile_kernel(int64_t rows, int64_t columns) {
-  if (rows > 16) return columns > 16 ? tile_kernel<Format, 2, 2> : tile_kernel<Format, 2, 1>;
-  return columns > 16 ? tile_kernel<Format, 1, 2> : tile_kernel<Format, 1, 1>;
+  if (rows > 16) {
+    return columns > 16 ? tile_kernel<Format, By, 2, 2> : tile_kernel<Format, By, 2, 1>;
+  }
+  return columns > 16 ? tile_kernel<Format, By, 1, 2> : tile_kernel<Format, By, 1, 1>;
 }
 
 // Rows of sums that go to their target while the next are multiplied, and another's pieces.
@@ -163,7 +178,7 @@ class SumsBeside {
 
 // C = A B, or C += A B, of one panel, in rows [i, i + m) and columns [j, j + columns) of C. A has
 // whole tiles of rows. A piece of `other` is done in each step.
-template <class Format, class Target, class Other>
+template <class Format, Passing By = Passing::kA, class Target, class Other>
 void run_tiles(int64_t m, int64_t columns, int64_t k, const uint32_t* a, int64_t a_row,
                const uint32_t* b, int64_t b_row, const Target& target, int64_t i, int64_t j,
                bool accumulate, Other& other) {
@@ -184,7 +199,7 @@ void run_tiles(int64_t m, int64_t columns, int64_t k, const uint32_t* a, int64_t
       const bool first = p == 0, last = p + some >= k;
       for (int64_t r = 0; r < height; r += side) {
         const int64_t rows = std::min(side, height - r);
-        const auto run = choose_tile_kernel<Format>(rows, columns);
+        const auto run = choose_tile_kernel<Format, By>(rows, columns);
         const uint32_t *left = a + r * a_row + p, *right = b + p * b_row;
         if constexpr (are_sums) {
           if (in_place && rows % 16 == 0) {

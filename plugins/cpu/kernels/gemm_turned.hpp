@@ -63,7 +63,7 @@ void multiply_turned_rows(int64_t rows, int64_t columns, int64_t steps,
                           bool near) {
   constexpr int64_t width = kPanel<typename Format::Packed>;
   if constexpr (by_tiles<Format>) {
-    choose_tile_kernel<typename Format::Swapped::Product>(rows, columns)(
+    choose_tile_kernel<typename Format::Swapped::Product, Passing::kA>(rows, columns)(
         steps, b, b_row, panel, width, sums, width, false, {});
   } else {
     // Rows from afar: as many as a first-level cache has room for where they are 4 KiB apart.
