@@ -124,10 +124,15 @@ int64_t in_panels(int64_t at, int64_t panel_size) {
 // Planes are a way apart and the processor does not look ahead: so many before they are needed.
 inline constexpr int64_t kPlanesAhead = 4;
 
-// The tiles of a run of all channels, at most a vector of tiles, which it takes masks to load.
+// A run fills part of a line of every position: so many channels or filters at a time stay in the
+// first-level cache until all runs of a block are through.
+inline constexpr int64_t kPlanesTogether = 8;
+
+// The tiles of a run of `channels` channels, at most a vector of tiles, which it takes masks to
+// load.
 template <class T>
-void transform_run(const ConvShapes& s, const T* planes, const TileRun& run, T* to,
-                   int64_t position) {
+void transform_run(const ConvShapes& s, const T* planes, int64_t channels, const TileRun& run,
+                   T* to, int64_t position) {
   constexpr int64_t width = kWidth<T>;
   static constexpr T kOutside[2 * width + 2] = {};
   const int64_t x = 2 * run.column - s.padding[1], count = 2 * run.length + 2;
@@ -142,7 +147,7 @@ void transform_run(const ConvShapes& s, const T* planes, const TileRun& run, T* 
     rows[i] = outside ? kOutside : planes + y * s.width + x;
     step[i] = outside ? 0 : s.pixels();
   }
-  for (int64_t c = 0; c < s.group_channels(); ++c, to += kPanel<T>) {
+  for (int64_t c = 0; c < channels; ++c, to += kPanel<T>) {
     transform_pixels<T>(
         [&](int i, VectorT<T>(&d)[4]) {
           const T* from = rows[i] + c * step[i];
@@ -253,11 +258,11 @@ template <class T>
   }
 }
 
-// A^T m A of a run of all filters, at most a vector of tiles, to the planes of its image. Returns
-// whether all are finite.
+// A^T m A of a run of `filters` filters, at most a vector of tiles, to the planes of its image.
+// Returns whether all are finite.
 template <class T>
-bool transform_results_of_run(const ConvShapes& s, const TileRun& run, const T* m, int64_t position,
-                              const T* bias, T* out) {
+bool transform_results_of_run(const ConvShapes& s, int64_t filters, const TileRun& run, const T* m,
+                              int64_t position, const T* bias, T* out) {
   constexpr int64_t width = kWidth<T>;
   const Lanes<T> tiles(run.length);
   const int64_t rows = std::min<int64_t>(2, s.rows - 2 * run.row);
@@ -271,7 +276,7 @@ bool transform_results_of_run(const ConvShapes& s, const TileRun& run, const T* 
   const auto of_run = [&](VectorT<T> x) {
     return Lanes<T>::kMasked ? x : behind ? VectorT<T>{} : x;
   };
-  for (int64_t f = 0; f < s.group_filters(); ++f, m += kPanel<T>, to += s.results()) {
+  for (int64_t f = 0; f < filters; ++f, m += kPanel<T>, to += s.results()) {
     if constexpr (Lanes<T>::kMasked) {
       for (int64_t j = 0; j < 2 * width; j += width) {
         __builtin_prefetch(to + kPlanesAhead * s.results() + j, 1);
@@ -302,10 +307,11 @@ bool winograd_block(const ConvShapes& s, const WinogradTiles& tiles, int64_t fir
   if constexpr (Lanes<T>::kMasked) {
     // Tiles that there are none of: their results are not looked at, yet not left to chance.
     if (by_runs && count < kTilesTogether) std::fill_n(panels_in, kPositions * position_in, T(0));
-    if (by_runs) {
+    for (int64_t c = 0; by_runs && c < channels; c += kPlanesTogether) {
       tiles.for_runs(first, count, width, panel, [&](const TileRun& run) {
-        transform_run(s, x + run.image * s.channels * s.pixels(), run,
-                      panels_in + in_panels<T>(run.at, channels * panel), position_in);
+        transform_run(s, x + (run.image * s.channels + c) * s.pixels(),
+                      std::min(kPlanesTogether, channels - c), run,
+                      panels_in + in_panels<T>(run.at, channels * panel) + c * panel, position_in);
       });
     }
   }
@@ -331,11 +337,14 @@ bool winograd_block(const ConvShapes& s, const WinogradTiles& tiles, int64_t fir
     }
   }
   bool finite = true;
-  tiles.for_runs(first, count, width, panel, [&](const TileRun& run) {
-    finite &=
-        transform_results_of_run(s, run, panels_out + in_panels<T>(run.at, filters * panel),
-                                 position_out, bias, out + run.image * s.filters * s.results());
-  });
+  for (int64_t f = 0; f < filters; f += kPlanesTogether) {
+    tiles.for_runs(first, count, width, panel, [&](const TileRun& run) {
+      finite &= transform_results_of_run(
+          s, std::min(kPlanesTogether, filters - f), run,
+          panels_out + in_panels<T>(run.at, filters * panel) + f * panel, position_out,
+          bias ? bias + f : nullptr, out + (run.image * s.filters + f) * s.results());
+    });
+  }
   return finite;
 }
 
