@@ -66,8 +66,11 @@ void multiply_turned_rows(int64_t rows, int64_t columns, int64_t steps,
     choose_tile_kernel<typename Format::Swapped::Product, Passing::kA>(rows, columns)(
         steps, b, b_row, panel, width, sums, width, false, {});
   } else {
-    // Rows from afar: as many as a first-level cache has room for where they are 4 KiB apart.
-    const int64_t together = near ? kTileRows : std::min(8, kTileRows);
+    // Rows from afar: as many micro-kernels' as a first-level cache has room for where they are
+    // 4 KiB apart, which is eight.
+    const int64_t micro =
+        vectors_for<typename Format::Packed>(columns) > 2 ? kTileRows / 2 : std::min(8, kTileRows);
+    const int64_t together = near ? kTileRows : 8 / micro * micro;
     for (int64_t r = 0; r < rows; r += together) {
       Ahead next;
       if (!near) {
