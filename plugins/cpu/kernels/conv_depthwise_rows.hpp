@@ -19,12 +19,6 @@ struct SeenPlane {
   int64_t row, height, width, top, left;
 };
 
-#ifdef __AVX512F__
-inline constexpr int kRegisters = 32;
-#else
-inline constexpr int kRegisters = 16;
-#endif
-
 // What the compiler takes for computed, and does not read from memory again.
 template <class Vector>
 [[gnu::always_inline]] inline Vector in_register(Vector x) {
@@ -36,14 +30,14 @@ template <class Vector>
 
 // R rows of results, a vector wide, of K x K taps. `pixels`: what the first tap of the first result
 // sees. Of the rows seen [begin, end) are pixels, and of the columns, where not all are, those in
-// the lanes `seen` from each column of taps.
+// the lanes `seen` from each column of taps; without masks all are, padding included.
 template <class T, int K, int R, bool All>
 void depthwise_rows_tile(const T* pixels, int64_t row, int64_t begin, int64_t end,
                          [[maybe_unused]] const Lanes<T>* seen, const T* weight, T bias, T* out,
                          int64_t out_row, int64_t columns) {
   using Vector = typename VectorOf<T>::type;
-  // Weights that fit beside the sums: else each is read for every row of results.
-  constexpr bool kept = K * K + R < kRegisters - 1;
+  // Weights that 32 registers hold beside the sums: else each is read for every row of results.
+  constexpr bool kept = kVectorBytes == 64 && K * K + R < 31;
   Vector sum[R], weights[kept ? K * K : 1];
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) sum[r] = bias - Vector{};
@@ -51,7 +45,7 @@ void depthwise_rows_tile(const T* pixels, int64_t row, int64_t begin, int64_t en
   for (int t = 0; kept && t < K * K; ++t) weights[t] = in_register(weight[t] - Vector{});
 #pragma GCC unroll 16
   for (int y = 0; y < R + K - 1; ++y) {
-    if (y < begin || y >= end) continue;
+    if (Lanes<T>::kMasked && (y < begin || y >= end)) continue;
 #pragma GCC unroll 8
     for (int v = 0; v < K; ++v) {
       const T* from = pixels + y * row + v;

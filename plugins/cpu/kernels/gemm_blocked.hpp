@@ -67,10 +67,23 @@ struct MatrixRows {
   }
 };
 
+// For so few rows of A, whole panels of B are not worth packing where its rows are near each other,
+// and do not meet in few sets of the second-level cache.
+inline constexpr int64_t kRowsInPlace = 96;
+inline constexpr int64_t kNearRow = 4096, kCollidingRow = 2048;  // bytes
+
 // B as a matrix in memory. Rows [p, p + k) and columns [j, j + n), in sources.
 template <class Format>
 struct MatrixPanels {
   Matrix<typename Format::Right> b;
+  // A panel that is used where it lies; without data if it is not.
+  Matrix<typename Format::Right> in_place(int64_t m, int64_t p, int64_t j, int64_t n) const {
+    const int64_t row = b.row * static_cast<int64_t>(sizeof(typename Format::Right));
+    const bool near = row > 0 && row <= kNearRow && row % kCollidingRow != 0;
+    if (m > kRowsInPlace || !near || b.column != 1 || n < kPanel<typename Format::Packed>)
+      return {};
+    return {b.data + p * b.row + j * b.column, b.row, b.column};
+  }
   void pack(int64_t p, int64_t k, int64_t j, int64_t n, typename Format::Packed* to) const {
     pack_panel(Format(), {b.data + p * b.row + j * b.column, b.row, b.column}, k, n, to);
   }
@@ -145,18 +158,18 @@ void run_tile(int64_t rows, int64_t columns, int64_t k, const typename Format::P
 template <class Format, class Rows, class Target, class AheadOf>
 void multiply_panel(int64_t m, int64_t columns, int64_t k, const Rows& a,
                     const typename Format::Packed* b, const Target& c, int64_t i, int64_t j,
-                    bool accumulate, const AheadOf& ahead) {
+                    bool accumulate, const AheadOf& ahead,
+                    int64_t b_row = kPanel<typename Format::Packed>) {
   if constexpr (by_tiles<Format>) {
     AheadBeside asks(ahead(Share{0, 1}));
-    run_tiles<Format>(m, columns, rounded_up<kStep<Format>>(k), a.data, a.stride, b,
-                      kPanel<uint32_t>, c, i, j, accumulate, asks);
+    run_tiles<Format>(m, columns, rounded_up<kStep<Format>>(k), a.data, a.stride, b, b_row, c, i, j,
+                      accumulate, asks);
   } else {
     const int64_t tiles = (m + kTileRows - 1) / kTileRows;
     for (int64_t r = 0; r < m; r += kTileRows) {
       run_tile<Format>(std::min<int64_t>(kTileRows, m - r), columns, k, a.from(r), a.row_stride(),
-                       a.column_stride(), b, kPanel<typename Format::Packed>, c, i + r, j,
-                       accumulate, ahead(Share{r / kTileRows, tiles}),
-                       Format::kStart ? a.starts + r : nullptr);
+                       a.column_stride(), b, b_row, c, i + r, j, accumulate,
+                       ahead(Share{r / kTileRows, tiles}), Format::kStart ? a.starts + r : nullptr);
     }
   }
 }
@@ -223,7 +236,13 @@ void multiply_blocked(int64_t m, int64_t n, int64_t k, const Rows& a, const Pane
         for (int64_t j = 0; j < block_n; j += panel) {
           const int64_t columns = std::min(panel, block_n - j);
           Packed* to = packed_b + j % kept * kBlockK;
-          if (ib == 0) b.pack(pb, sources, jb + j, columns, to);
+          const Packed* from = to;
+          int64_t from_row = panel;
+          if constexpr (std::is_same_v<Panels, MatrixPanels<Plain<Packed>>>) {
+            const auto there = b.in_place(m, pb, jb + j, columns);
+            if (there.data) from = there.data, from_row = there.row;
+          }
+          if (ib == 0 && from == to) b.pack(pb, sources, jb + j, columns, to);
           const auto ahead = [&](Share share) -> Ahead {
             const int64_t next = j + panel;
             if (next >= block_n) return {};
@@ -233,8 +252,8 @@ void multiply_blocked(int64_t m, int64_t n, int64_t k, const Rows& a, const Pane
             }
             return {};
           };
-          multiply_panel<Format>(block_m, columns, block_k, rows, to, c, ib, jb + j,
-                                 accumulate || pb > 0, ahead);
+          multiply_panel<Format>(block_m, columns, block_k, rows, from, c, ib, jb + j,
+                                 accumulate || pb > 0, ahead, from_row);
         }
       }
     }
