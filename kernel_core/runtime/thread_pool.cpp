@@ -130,11 +130,10 @@ struct Pool {
   std::atomic<int32_t> caller_processor{-1};    // when it last woke or started workers
   std::atomic<bool> stopping{false};
   std::atomic<int32_t> alive{0};  // workers that have not left their loop
-  // The caller's, then the workers'.
-  Share shares[kMaxThreads];
 };
 
 constinit Pool pool;
+constinit Share shares[kMaxThreads];  // the caller's, then the workers'
 constinit thread_local bool inside_region = false;
 
 void run_chunks(const Share& share, uint32_t first, uint32_t count) {
@@ -164,9 +163,9 @@ void run_own(Share& share) { run_share(share, kFront, kFirstClaim); }
 
 // Those that come after a thread's own first, as not all are to help the same one.
 void help_others(const Share& own, int32_t threads) {
-  auto index = static_cast<int32_t>(&own - pool.shares);
+  auto index = static_cast<int32_t>(&own - shares);
   for (int32_t n = 1; n < threads; ++n) {
-    Share& other = pool.shares[(index + n) % threads];
+    Share& other = shares[(index + n) % threads];
     if (unclaimed(other.ticket.load(std::memory_order_relaxed)) > 0) run_share(other, kBack, 1);
   }
 }
@@ -261,8 +260,8 @@ bool start_worker(Share& share) {
 void after_fork(void*, bool in_child) {
   if (!in_child) return;
   for (int32_t i = 0; i <= pool.workers; ++i) {
-    pool.shares[i].ticket.store(0, std::memory_order_relaxed);
-    pool.shares[i].is_asleep.store(0, std::memory_order_relaxed);
+    shares[i].ticket.store(0, std::memory_order_relaxed);
+    shares[i].is_asleep.store(0, std::memory_order_relaxed);
   }
   pool.busy.store(false, std::memory_order_relaxed);
   pool.stopping.store(false, std::memory_order_relaxed);
@@ -279,7 +278,7 @@ void ensure_workers(int32_t threads) {
   if (pool.workers >= threads - 1) [[likely]]
     return;
   pool.caller_processor.store(sched_getcpu(), std::memory_order_relaxed);
-  while (pool.workers < threads - 1 && start_worker(pool.shares[pool.workers + 1])) ++pool.workers;
+  while (pool.workers < threads - 1 && start_worker(shares[pool.workers + 1])) ++pool.workers;
   if (pool.workers < threads - 1) {
     log(LogLevel::kWarning, "expected %d worker threads, the system gave %d; going on with those",
         threads - 1, pool.workers);
@@ -291,7 +290,7 @@ void ensure_workers(int32_t threads) {
 void stop_workers() {
   pool.stopping.store(true, std::memory_order_relaxed);
   while (pool.alive.load(std::memory_order_acquire) > 0) {
-    for (int32_t i = 1; i <= pool.workers; ++i) wake(pool.shares[i]);
+    for (int32_t i = 1; i <= pool.workers; ++i) wake(shares[i]);
     std::this_thread::yield();
   }
   pool.stopping.store(false, std::memory_order_release);
@@ -316,7 +315,7 @@ void run_region(const Split& split, int32_t threads, tenon_range_fn fn, void* us
                 Failure* failure) {
   uint32_t count = std::min<uint32_t>(split.chunks, threads);
   for (uint32_t i = count; i-- > 0;) {
-    Share& share = pool.shares[i];
+    Share& share = shares[i];
     share.split = split.part(split.chunks * i / count, split.chunks * (i + 1) / count);
     share.fn = fn;
     share.user = user;
@@ -326,14 +325,14 @@ void run_region(const Split& split, int32_t threads, tenon_range_fn fn, void* us
   if (pool.sleepers.fetch_add(0, std::memory_order_acq_rel) > 0) {
     pool.caller_processor.store(sched_getcpu(), std::memory_order_relaxed);
     for (uint32_t i = 1; i < count; ++i)
-      if (pool.shares[i].is_asleep.load(std::memory_order_relaxed)) wake(pool.shares[i]);
+      if (shares[i].is_asleep.load(std::memory_order_relaxed)) wake(shares[i]);
   }
-  run_own(pool.shares[0]);
+  run_own(shares[0]);
   look_away();
-  help_others(pool.shares[0], static_cast<int32_t>(count));
-  for (uint32_t i = 0; i < count; ++i) wait_for(pool.shares[i]);
+  help_others(shares[0], static_cast<int32_t>(count));
+  for (uint32_t i = 0; i < count; ++i) wait_for(shares[i]);
   // The caller holds the lines now, and workers look for the end here.
-  for (uint32_t i = 1; i < count; ++i) pool.shares[i].ticket.store(0, std::memory_order_relaxed);
+  for (uint32_t i = 1; i < count; ++i) shares[i].ticket.store(0, std::memory_order_relaxed);
 }
 
 int32_t processor_count() {
