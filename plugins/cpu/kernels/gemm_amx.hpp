@@ -27,6 +27,9 @@ inline constexpr int64_t kStep = by_tiles<Format> ? kTileStep : 1;
 // Rows and columns of C in four tiles.
 inline constexpr int64_t kTileSide = 32;
 
+// What a second-level cache of 2 MiB keeps of a C, or of a block of B, beside what passes by.
+inline constexpr int64_t kKeptBytes = 1280 * 1024;
+
 // Rows of A that are multiplied together.
 template <class Format>
 inline constexpr int64_t kRowsOf = by_tiles<Format> ? kTileSide : kTileRows;

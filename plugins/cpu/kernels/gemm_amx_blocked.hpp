@@ -26,7 +26,6 @@ inline int64_t tiles_rows(int64_t m, int64_t steps) {
 // A C that no second-level cache keeps takes half as long to write in the order of its rows as
 // panel by panel, where every line is fetched for itself. Then it is a block of B that stays,
 // packed while the first rows of A are multiplied. There have to be enough others, and long ones.
-inline constexpr int64_t kKeptBytes = 1280 * 1024;  // of 2 MiB
 inline constexpr int64_t kManyRows = 16 * kTileSide;
 inline constexpr int64_t kLongBytes = 1024;
 

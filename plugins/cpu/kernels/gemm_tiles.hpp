@@ -28,7 +28,8 @@ class Tiles {
       : m_(m),
         n_(n),
         rows_(part_of(m, (m + most_rows - 1) / most_rows, kRowsOf<Format>)),
-        columns_(part_of(n, (n + most_columns - 1) / most_columns, kPanel<typename Format::Packed>)),
+        columns_(
+            part_of(n, (n + most_columns - 1) / most_columns, kPanel<typename Format::Packed>)),
         batch_(batch) {
     int64_t items = 1;
     for (int i = 0; i < batch.count; ++i) items *= batch.extent[i];
@@ -38,7 +39,8 @@ class Tiles {
     const int64_t work = std::max({int64_t{1}, m * n * k / kWidth<Packed>, bytes / 12});
     const int64_t threads = host->thread_count();
     if (threads > 1 && items > 0 && items * work > kSerialWork) {
-      const int64_t wanted = items == 1 && k > kShortK ? threads : (2 * threads + items - 1) / items;
+      const int64_t wanted =
+          items == 1 && k > kShortK ? threads : (2 * threads + items - 1) / items;
       cut<Format>(std::clamp<int64_t>(m * n * k / kSerialWork, 1, wanted), k);
     }
     across_ = across();
@@ -72,17 +74,23 @@ class Tiles {
   }
 
  private:
-  static constexpr int64_t kShortK = 64;  // writing C takes longer than multiplying
+  static constexpr int64_t kShortK = 64;            // writing C takes longer than multiplying
+  static constexpr int64_t kManySums = 512 * 1024;  // bytes; for fewer, packing B twice costs more
 
   // Each tile packs its columns of B for itself, while A is mostly read where it lies: columns are
-  // cut until tiles are half as wide as high. Where writing C takes longest it is rows that are cut:
-  // what a thread writes is the part of C that it will read, where that is read in equal parts.
+  // cut until tiles are half as wide as high. Where writing C takes longest it is rows that are
+  // cut: what a thread writes is the part of C that it will read, where that is read in equal
+  // parts. So they are, down to squares, where sums are longer than what they are of and caches
+  // keep them: side by side, threads would fetch lines that the other one writes next.
   template <class Format>
   void cut(int64_t parts, int64_t k) {
     parts = (parts + down() * across() - 1) / (down() * across());
+    const int64_t sums = rows_ * columns_ * int64_t{sizeof(typename Format::Sum)};
+    const bool keeps_sums =
+        by_tiles<Format> && Format::kDepth == 4 && sums > kManySums && sums <= parts * kKeptBytes;
     int64_t beside = 1;
     for (int64_t p = 2; p <= parts; ++p) {
-      const int64_t height = rows_ / (parts / p) * (k > kShortK ? 1 : 64);
+      const int64_t height = rows_ / (parts / p) * (k <= kShortK ? 64 : keeps_sums ? 2 : 1);
       if (parts % p == 0 && 2 * (columns_ / p) >= height) beside = p;
     }
     columns_ = part_of(columns_, beside, kPanel<typename Format::Packed>);
