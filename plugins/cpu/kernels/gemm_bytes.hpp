@@ -127,11 +127,13 @@ struct ByteQuads : Int16Pairs {
   static constexpr int kDepth = 4;
   static constexpr bool kStart = Start;
   [[gnu::always_inline]] static void add(Vector& sum, Operand a, Operand b) {
+    Vector result = sum;  // a local variable, for the reason given in Bfloat16Pairs::add
     if constexpr (LeftSigned) {
-      asm("vpdpbusd %1, %2, %0" : "+v"(sum) : "v"(a), "v"(b));
+      asm("vpdpbusd %1, %2, %0" : "+v"(result) : "v"(a), "v"(b));
     } else {
-      asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+      asm("vpdpbusd %2, %1, %0" : "+v"(result) : "v"(a), "v"(b));
     }
+    sum = result;
   }
 };
 

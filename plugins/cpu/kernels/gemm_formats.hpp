@@ -120,7 +120,11 @@ struct Bfloat16Pairs : Widened<BFloat16> {
   static constexpr int64_t kStreamRows = 2;
   [[gnu::always_inline]] static Operand spread(const uint32_t* a) { return *a - Operand{}; }
   [[gnu::always_inline]] static void add(Vector& sum, Operand a, Operand b) {
-    asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+    // The operand is a local variable: an array element that the statement wrote in place would stay
+    // in memory, because the compiler replaces arrays by registers only where assignments write them.
+    Vector result = sum;
+    asm("vdpbf16ps %2, %1, %0" : "+v"(result) : "v"(a), "v"(b));
+    sum = result;
   }
   [[gnu::always_inline]] static Operand operand(const BFloat16* from, int64_t count = kOperand) {
     return Operand(Lanes<uint16_t>(count).load(reinterpret_cast<const uint16_t*>(from)));
