@@ -5,7 +5,8 @@
 //   cpu_math_accuracy [--all] [--step N] [--samples N] [function...]
 //
 // float functions of one argument take every 251st bit pattern (--step), or with --all every one
-// (minutes for each); the others random arguments, half of any magnitude, half near 1. The
+// (minutes for each); the others random arguments, half of any magnitude, half near 1. Half of the
+// pairs for pow are chosen such that the power is neither 0 nor infinity. The
 // reference is libm in double for float and in long double (64-bit mantissa) for double. Fails
 // above 4 ulp, except for double lgamma and digamma, which lose digits near their zeros.
 #include "math_functions.hpp"
@@ -154,19 +155,50 @@ T sample(uint64_t index) {
     return std::bit_cast<double>(bits);
 }
 
+// A number in [-1, 1).
+double unit(uint64_t index) {
+  return static_cast<double>(static_cast<int64_t>(mixed(index))) * 0x1p-63;
+}
+
+template <class T>
+void sample_pair(uint64_t index, T& x, T& y) {
+  x = sample<T>(2 * index);
+  y = sample<T>(2 * index + 1);
+}
+
+// Random pairs seldom have a power between 0 and infinity. Of every four pairs two have one: their
+// exponents bring y log(x) into the range of exp, also for bases near 1, where exponents are large.
+template <class T>
+void sample_power(uint64_t index, T& x, T& y) {
+  sample_pair(index, x, y);
+  if (index % 4 == 0)
+    x = static_cast<T>(1 + std::ldexp(unit(index), -static_cast<int>(index / 4 % 40) - 1));
+  if (index % 4 == 1) x = std::fabs(x);
+  const double log = std::log(static_cast<double>(x));
+  if (index % 4 < 2 && log != 0 && std::isfinite(log)) {
+    const double limit = std::log(static_cast<double>(std::numeric_limits<T>::max()));
+    y = static_cast<T>(unit(index + 1) * limit / log);
+  }
+}
+
 struct Options {
   int64_t step = 251;
   int64_t samples = int64_t{1} << 21;
   std::vector<std::string> functions;
 };
 
+template <class T>
+auto pairs_of(const Reference& reference) {
+  const bool powers = std::strcmp(reference.name, "pow") == 0;
+  return [powers](int64_t i, T& x, T& y) {
+    (powers ? sample_power<T> : sample_pair<T>)(static_cast<uint64_t>(i), x, y);
+  };
+}
+
 Worst measure_single(const MathFunction& f, const Reference& reference, const Options& options) {
   if (f.arguments == 2)
     return measure<float, double>(f.single, reference.twice, options.samples,
-                                  [](int64_t i, float& x, float& y) {
-                                    x = sample<float>(2 * static_cast<uint64_t>(i));
-                                    y = sample<float>(2 * static_cast<uint64_t>(i) + 1);
-                                  });
+                                  pairs_of<float>(reference));
   const int64_t step = options.step;
   return measure<float, double>(f.single, reference.twice, (int64_t{1} << 32) / step,
                                 [step](int64_t i, float& x, float& y) {
@@ -177,10 +209,7 @@ Worst measure_single(const MathFunction& f, const Reference& reference, const Op
 
 Worst measure_twice(const MathFunction& f, const Reference& reference, const Options& options) {
   return measure<double, long double>(f.twice, reference.extended, options.samples,
-                                      [](int64_t i, double& x, double& y) {
-                                        x = sample<double>(2 * static_cast<uint64_t>(i));
-                                        y = sample<double>(2 * static_cast<uint64_t>(i) + 1);
-                                      });
+                                      pairs_of<double>(reference));
 }
 
 struct Build {

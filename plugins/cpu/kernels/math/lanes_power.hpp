@@ -110,6 +110,8 @@ TENON_INLINE Lanes<K> small_power(const Lanes<K>& x, const Lanes<K>& y) {
 }
 // log(x) in two parts, 2^-63: the first two terms of log(1 + r) = r - r^2 / 2 + ... and the sums
 // with log(2^e c) have an error each, which the second part gathers. It is NaN of 0 and infinity.
+// The series' further terms are added to the first part, and only the rounding error of that sum to
+// the second: |low| stays below an ulp of `high`, so that y * low is small for every y.
 template <int K>
 struct LogLanes {
   DoubleLanes<K> high, low;
@@ -124,9 +126,10 @@ TENON_INLINE LogLanes<K> log_in_two(const DoubleLanes<K>& x) {
   const auto start_low = multiply_add(e, Table::kLn2Low, look_up(Table::kLogLow, index));
   const auto near = start + r, near_low = (start - near) + r;
   const auto half = r * -0.5, term = half * r, term_low = multiply_subtract(half, r, term);
-  const auto high = near + term, high_low = (near - high) + term;
-  const auto sum = (start_low + near_low) + (term_low + high_low);
-  return {high, multiply_add(term * r, polynomial_of(r, Table::kSeries), sum)};
+  const auto first = near + term, first_low = (near - first) + term;
+  const auto series = term * r * polynomial_of(r, Table::kSeries);
+  const auto high = first + series, series_low = (first - high) + series;
+  return {high, ((start_low + near_low) + (term_low + first_low)) + series_low};
 }
 // exp(high + low), where `low` is small or NaN: of infinities.
 template <int K>
