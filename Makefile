@@ -1,7 +1,8 @@
 # make demo   builds Tenon, then trains on real data on two devices: the CPU and a vendor's plugin
 # make test   builds Tenon, then passes its tests
+# make check  builds Tenon, then passes the tests that the changed files can break
 # Both install what is missing first (Debian 12, Ubuntu 22.04 and 24.04).
-.PHONY: demo test build wheel bench asan tsan bootstrap clean help
+.PHONY: demo test check build wheel bench asan tsan bootstrap clean help
 
 BUILD  := build/release
 PYTHON := .venv/bin/python
@@ -21,6 +22,9 @@ demo: build
 
 test: build
 	@scripts/test.sh $(BUILD)
+
+check: bootstrap
+	@scripts/check.sh
 
 wheel: bootstrap
 	$(PYTHON) -m pip wheel --no-deps --no-build-isolation -w dist .

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Every test that needs no accelerator: C++ through CTest, then Python through pytest.
+# Every test that needs no accelerator: C++ through CTest, then Python through pytest, in one process for
+# each core (tests/conftest.py says how they are divided).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build/release}
@@ -25,11 +26,11 @@ export TENON_OVERRIDES=level1_half
 export TENON_FALLBACK=warn_once,level1=deny
 export TENON_BUILD_DIR=$PWD/$build
 export PYTHONPATH=$PWD/$build/python
-.venv/bin/python -m pytest -q tests "$@"
+.venv/bin/python -m pytest -q -n "$(nproc)" tests "$@"
 
 # On OpenCL, where there is a driver: one dtype, because every kernel is compiled first.
 if reason=$(.venv/bin/python -c 'import tenon; tenon.device("opencl")' 2>&1); then
-  TENON_TEST_DEVICES=opencl TENON_FALLBACK=deny .venv/bin/python -m pytest -q tests/ops -k float32
+  TENON_TEST_DEVICES=opencl TENON_FALLBACK=deny .venv/bin/python -m pytest -q -n "$(nproc)" tests/ops -k float32
 else
   echo "test.sh: operators on OpenCL skipped: ${reason##*$'\n'}"
 fi

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """TENON_TEST_DEVICES names the device kinds to test, "cpu" by default; TENON_TEST_PLUGINS libraries
-to load first."""
+to load first. TENON_TEST_EXHAUSTIVE=1 runs every case on every device."""
 
+import collections
 import os
 import sys
 from pathlib import Path
@@ -13,6 +14,30 @@ import tenon
 sys.path.insert(0, str(Path(__file__).parent))
 
 DEVICES = os.environ.get("TENON_TEST_DEVICES", "cpu").split(",")
+
+# The shapes in these files are chosen for the blocking of the CPU's kernels. Kernels of the test
+# devices have no blocks, and are slow: they run one case of so many. TENON_TEST_EXHAUSTIVE=1 runs all.
+CASES_PER_OTHER_DEVICE = {"test_products.py": 16, "test_attention.py": 4, "test_pooling.py": 4}
+
+
+def pytest_collection_modifyitems(config, items):
+    if os.environ.get("TENON_TEST_EXHAUSTIVE") == "1":
+        return
+    seen = collections.Counter()
+    kept, dropped = [], []
+    for item in items:
+        every = CASES_PER_OTHER_DEVICE.get(item.path.name, 1)
+        device = getattr(item, "callspec", None) and item.callspec.params.get("device", "cpu")
+        if every > 1 and device and not device.startswith("cpu"):
+            key = (item.path, item.originalname, device)
+            seen[key] += 1
+            if seen[key] % every != 1:
+                dropped.append(item)
+                continue
+        kept.append(item)
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = kept
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -591,7 +591,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_reference_counts_return(name):
+def test_reference_counts_return(name, frozen_heap):
     call = CASES[name]
     for _ in range(20):
         call()

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How pytest-xdist divides the tests among processes, where it runs them in several (scripts/test.sh
+starts one for each core), and what tests of several folders share."""
+
+import gc
+import zlib
+
+import pytest
+
+PARTS = 16  # of each file of tests/ops
+
+
+def unit_of(nodeid):
+    """The name of the tests that run in one process with the test `nodeid`.
+
+    Files of tests/ops hold thousands of independent cases, which are divided evenly. Elsewhere the
+    tests of a file share a fixture that is dear (a built extension, a loaded plugin) or a folder, so
+    they stay together; those of tests/packages share what they build and stay together as a folder."""
+    path = nodeid.split("::", 1)[0]
+    if path.startswith("tests/ops/"):
+        return f"{path} {zlib.crc32(nodeid.encode()) % PARTS}"
+    if path.startswith("tests/packages/"):
+        return "tests/packages"
+    return path
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByUnit(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return unit_of(nodeid)
+
+    return ByUnit(config, log)
+
+
+@pytest.fixture
+def frozen_heap():
+    """gc.collect() and gc.get_objects() see what the test makes, and not the hundred thousands of
+    objects that pytest keeps for its cases."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
