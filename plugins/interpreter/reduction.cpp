@@ -59,7 +59,7 @@ tenon_status run(const Reduction& op, const tenon_value* args, tenon_value* outs
   const tenon_value axes = op.axis < 0 ? call::kNone : args[op.axis];
   const bool keepdim = op.keepdim < 0 ? op.keeps : tenon_arg_bool(&args[op.keepdim]) != 0;
   uint32_t mask = 0;
-  TENON_RETURN_IF_FAILED(shapes::axis_mask(name, "axis", axes, x->ndim, &mask, err));
+  TENON_RETURN_IF_FAILED(shapes::reduction_mask(name, "axis", axes, x->ndim, &mask, err));
   int64_t n = 1;
   std::vector<int64_t> shape;
   for (int32_t i = 0; i < x->ndim; ++i) {

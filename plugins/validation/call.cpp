@@ -2,6 +2,7 @@
 #include "call.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "blame.hpp"
 #include "guarded_output.hpp"
@@ -31,6 +32,18 @@ class Watch {
 
  private:
   int32_t was_;
+};
+
+// A guarded call runs: see is_watching of the service.
+class Watching {
+ public:
+  Watching() : was_(std::exchange(state.is_watching, true)) {}
+  ~Watching() { state.is_watching = was_; }
+  Watching(const Watching&) = delete;
+  Watching& operator=(const Watching&) = delete;
+
+ private:
+  bool was_;
 };
 
 // A copy of the arguments in which make(tensor) stands for every tensor, and another device for the
@@ -172,6 +185,7 @@ class Call {
     }
     for (size_t i = 0; i < guarded_.size(); ++i)
       results.values[i] = as_value(Tensor::borrow(guarded_[i].tensor()).release());
+    Watching watching;
     below(results.values);
     err_.check(host->stream_sync(device_, host->stream_current(device_), err_));
   }

@@ -14,6 +14,7 @@ extern int32_t layer;  // its place; -1: it was never asked for
 struct State {
   tenon_validation_options options = {};
   uint64_t calls = 0;
+  bool is_watching = false;  // a guarded call of this thread runs
 };
 extern constinit thread_local State state;
 

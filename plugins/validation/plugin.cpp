@@ -55,12 +55,14 @@ void pop() {
 }
 
 uint64_t calls() { return state.calls; }
+int32_t is_watching() { return state.is_watching; }
 
 constexpr tenon_validation_api kService = {.struct_size = sizeof(tenon_validation_api),
                                            .version = TENON_VALIDATION_VERSION,
                                            .push = push,
                                            .pop = pop,
-                                           .calls = calls};
+                                           .calls = calls,
+                                           .is_watching = is_watching};
 
 // TENON_VALIDATE=1: on every thread, from the start.
 bool is_wanted_by_environment() {

@@ -20,7 +20,10 @@ inline T* data_of(const tenon_tensor* tensor) {
   return static_cast<T*>(tensor->data);
 }
 
-inline int64_t normalize_axis(int64_t axis, int ndim) { return axis < 0 ? axis + ndim : axis; }
+// A 0-d tensor counts as one with a single axis.
+inline int64_t normalize_axis(int64_t axis, int ndim) {
+  return axis < 0 ? axis + (ndim > 1 ? ndim : 1) : axis;
+}
 
 // A tensor seen as [outer, length, inner] around one axis; a 0-d tensor has length 1.
 struct AxisView {

@@ -26,8 +26,9 @@ inline tenon_status require_dtype(const Device& device, std::string_view op, int
                   ".to(float32)");
 }
 
+// A 0-d tensor counts as one with a single axis.
 inline int normalize_axis(int64_t axis, int ndim) {
-  return static_cast<int>(axis < 0 ? axis + ndim : axis);
+  return static_cast<int>(axis < 0 ? axis + (ndim > 1 ? ndim : 1) : axis);
 }
 
 }  // namespace tenon::kernel_c

@@ -9,7 +9,7 @@ namespace {
 tenon_status read_axes(const char* op, const tenon_value& axis, const tenon_tensor& x, Shape* axes,
                        int64_t* count, tenon_err* err) {
   uint32_t mask;
-  TENON_TRY(resolve_axes(op, axis, x.ndim, &mask, err));
+  TENON_TRY(resolve_reduced(op, axis, x.ndim, &mask, err));
   *count = 1;
   for (int32_t i = 0; i < x.ndim; ++i) {
     if (!(mask >> i & 1)) continue;

@@ -18,8 +18,9 @@ struct Around {
   }
 };
 
+// A 0-d tensor counts as one with a single axis.
 inline int64_t from_front(int64_t axis, const Tensor& x) {
-  return axis < 0 ? axis + x->ndim : axis;
+  return axis < 0 ? axis + (x->ndim > 1 ? x->ndim : 1) : axis;
 }
 
 // The device parameter of an operator that makes tensors.

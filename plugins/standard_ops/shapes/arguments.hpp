@@ -59,10 +59,24 @@ inline tenon_status resolve_axis(const char* op, int64_t axis, int32_t ndim, int
   return TENON_OK;
 }
 
+// The axis that an operator works along: 0 for a 0-d tensor, which counts as one of length 1.
+inline tenon_status resolve_axis_along(const char* op, int64_t axis, int32_t ndim, int32_t* out,
+                                       tenon_err* err) {
+  int64_t index = 0;
+  TENON_TRY(shapes::normalize_axis_along(op, "axis", axis, ndim, &index, err));
+  *out = static_cast<int32_t>(index);
+  return TENON_OK;
+}
+
 // Several different axes, as a bit mask. None at all means every axis.
 inline tenon_status resolve_axes(const char* op, const tenon_value& axes, int32_t ndim,
                                  uint32_t* mask, tenon_err* err) {
   return shapes::axis_mask(op, "axis", axes, ndim, mask, err);
+}
+// The axes of a reduction: a 0-d tensor may have 0 or -1 named, which reduces nothing.
+inline tenon_status resolve_reduced(const char* op, const tenon_value& axes, int32_t ndim,
+                                    uint32_t* mask, tenon_err* err) {
+  return shapes::reduction_mask(op, "axis", axes, ndim, mask, err);
 }
 
 inline tenon_status expect_ndim(const char* op, const char* name, const tenon_tensor& tensor,

@@ -20,7 +20,7 @@ tenon_status infer_extreme(const char* op, const tenon_value* args, tenon_meta* 
                            tenon_err* err) {
   const tenon_tensor& x = tensor_of(args[0]);
   uint32_t mask;
-  TENON_TRY(resolve_axes(op, args[1], x.ndim, &mask, err));
+  TENON_TRY(resolve_reduced(op, args[1], x.ndim, &mask, err));
   set_reduced(outs[0], x, mask, bool_of(args[2]), x.dtype);
   return expect_elements(op, x, mask, outs[0], err);
 }
@@ -34,7 +34,7 @@ tenon_status infer_position(const char* op, const tenon_value* args, tenon_meta*
     TENON_TRY(resolve_axes(op, args[1], x.ndim, &mask, err));
   } else {
     int32_t axis;
-    TENON_TRY(resolve_axis(op, int_of(args[1]), x.ndim, &axis, err));
+    TENON_TRY(resolve_axis_along(op, int_of(args[1]), x.ndim, &axis, err));
     mask = 1u << axis;
   }
   set_reduced(outs[0], x, mask, bool_of(args[2]), TENON_DTYPE_I64);

@@ -10,7 +10,7 @@ tenon_status infer_along(const char* op, const tenon_value* args, tenon_meta* ou
                          tenon_err* err) {
   const tenon_tensor& x = tensor_of(args[0]);
   int32_t axis;
-  TENON_TRY(resolve_axis(op, int_of(args[1]), x.ndim, &axis, err));
+  TENON_TRY(resolve_axis_along(op, int_of(args[1]), x.ndim, &axis, err));
   set_like(outs[0], x);
   return TENON_OK;
 }
@@ -53,13 +53,16 @@ TENON_INFER(topk) {
   const tenon_tensor& x = tensor_of(args[0]);
   int64_t count = int_of(args[1]);
   int32_t axis;
-  TENON_TRY(resolve_axis("topk", int_of(args[2]), x.ndim, &axis, err));
-  if (count < 0 || count > x.shape[axis])
+  TENON_TRY(resolve_axis_along("topk", int_of(args[2]), x.ndim, &axis, err));
+  if (x.ndim == 0 && count != 1)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "topk",
+                        "expected a count of 1 for a 0-d tensor, got %lld", ll(count));
+  if (x.ndim > 0 && (count < 0 || count > x.shape[axis]))
     return shapes::fail(err, TENON_INVALID_ARGUMENT, "topk",
                         "expected a count from 0 to %lld, the length of axis %d, got %lld",
                         ll(x.shape[axis]), axis, ll(count));
   set_like(outs[0], x);
-  outs[0].shape[axis] = count;
+  if (x.ndim > 0) outs[0].shape[axis] = count;
   set_new(outs[1], TENON_DTYPE_I64, {outs[0].shape, static_cast<size_t>(x.ndim)});
   return TENON_OK;
 }

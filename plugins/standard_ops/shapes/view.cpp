@@ -124,7 +124,7 @@ TENON_INFER(movedim) {
 TENON_INFER(squeeze) {
   const tenon_tensor& x = tensor_of(args[0]);
   uint32_t mask;
-  TENON_TRY(resolve_axes("squeeze", args[1], x.ndim, &mask, err));
+  TENON_TRY(resolve_reduced("squeeze", args[1], x.ndim, &mask, err));
   begin_view(outs[0], x);
   for (int32_t axis = 0; axis < x.ndim; ++axis) {
     bool named = mask >> axis & 1;
@@ -185,7 +185,7 @@ TENON_INFER(expand_reduced) {
   bool keepdim = bool_of(args[3]);
   uint32_t mask;
   TENON_TRY(
-      resolve_axes("expand_reduced", args[2], static_cast<int32_t>(shape.size()), &mask, err));
+      resolve_reduced("expand_reduced", args[2], static_cast<int32_t>(shape.size()), &mask, err));
   begin_view(outs[0], x);
   int32_t next = 0;
   for (int32_t axis = 0; axis < static_cast<int32_t>(shape.size()); ++axis) {
@@ -219,7 +219,7 @@ TENON_INFER(channel_view) {
 TENON_INFER(flip) {
   const tenon_tensor& x = tensor_of(args[0]);
   uint32_t mask;
-  TENON_TRY(resolve_axes("flip", args[1], x.ndim, &mask, err));
+  TENON_TRY(resolve_reduced("flip", args[1], x.ndim, &mask, err));
   begin_view(outs[0], x);
   for (int32_t axis = 0; axis < x.ndim; ++axis) {
     bool reversed = (mask >> axis & 1) && x.shape[axis] > 0;

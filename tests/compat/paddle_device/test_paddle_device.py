@@ -134,19 +134,25 @@ def test_memory_that_is_not_there_is_an_error():
     assert tenon.full([1 << 8], 1.0, device="standin").sum().item() == 256
 
 
+def wrong(values):
+    """On the device whose kernels do wrong."""
+    paddle.load_device_plugin(library("standin_wrong"))
+    return tenon.tensor(np.asarray(values), device="standin_wrong")
+
+
 @pytest.mark.parametrize(
     "call, text",
     [
-        (lambda: tenon.sin(on_device(X)), r"kernel sin \(float32\): the device is on fire"),
+        (lambda: tenon.sin(wrong(X)), r"kernel sin \(float32\): the device is on fire"),
         (
-            lambda: tenon.sin(on_device(X.astype(np.float64))),
+            lambda: tenon.sin(wrong(X.astype(np.float64))),
             r"kernel sin \(float64\): it returned without having asked for the memory of output 0",
         ),
         (
-            lambda: tenon.sin(on_device(X.astype(np.float16))),
+            lambda: tenon.sin(wrong(X.astype(np.float16))),
             r"expected output 0 with 12 elements of float16, got 12 of float32",
         ),
-        (lambda: tenon.cos(on_device(X)), r"the tensor has no memory; call Alloc before data\(\)"),
+        (lambda: tenon.cos(wrong(X)), r"the tensor has no memory; call Alloc before data\(\)"),
     ],
 )
 def test_kernels_that_do_wrong_are_errors(call, text):
@@ -189,7 +195,7 @@ def test_gradients_are_those_of_the_host():
 def test_what_became_of_each_kernel_can_be_asked():
     (plugin,) = (p for p in paddle.device_plugins() if p["device"] == "standin")
     kernels = {kernel["name"]: kernel for kernel in plugin["kernels"]}
-    assert plugin["registrations"] == 34 and len(kernels) == 19
+    assert plugin["registrations"] == 97 and len(kernels) == 47
     assert plugin["version"] == "0.1.1" and not plugin["streams"] and not plugin["refusals"]
     assert kernels["matmul"]["operator"] == "tenon::matmul, tenon::linear"
     assert kernels["argsort"]["state"] == "partly" and kernels["argsort"]["dtypes"] == ["int32"]
@@ -230,3 +236,22 @@ print("done")
 """
     code, out, err = run_python(program)
     assert (code, out.strip()) == (0, "done"), err
+
+
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (tenon.exp, "left 12 of 12 elements of result `out` unwritten"),
+        (tenon.log, "left 1 of 12 elements of result `out` unwritten, first element 11"),
+        (tenon.sqrt, "left 12 of 12 elements of result `out` unwritten"),
+        (tenon.sum, "wrote 44 bytes past the end of result `out`"),
+        (lambda x: tenon.exp(x, out=tenon.empty_like(x)), "left 12 of 12 elements"),
+        (lambda x: tenon.exp(x, out=x), "left 12 of 12 elements"),
+        (lambda x: tenon.exp(x, out=tenon.zeros([4, 3], device=x.device).mT), "left 12 of 12 elem"),
+    ],
+)
+def test_validation_tells_what_kernels_leave_unwritten(call, text):
+    x = wrong(np.abs(X))
+    with tenon.validation(), pytest.raises(tenon.InternalError, match=text) as caught:
+        call(x)
+    assert "standin_wrong" in str(caught.value)

@@ -10,11 +10,19 @@ import os as _os
 from tenon.compat.paddle._device import (
     _load_for_unknown_device,  # noqa: F401
     device_plugins,
+    kernel_table,
     load_all,
     load_device_plugin,
 )
 
-__all__ = ["device_plugins", "get_include", "get_lib", "load_all", "load_device_plugin"]
+__all__ = [
+    "device_plugins",
+    "get_include",
+    "get_lib",
+    "kernel_table",
+    "load_all",
+    "load_device_plugin",
+]
 
 _FOLDER = _os.path.dirname(_os.path.abspath(__file__))
 

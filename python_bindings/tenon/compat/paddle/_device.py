@@ -75,6 +75,13 @@ def device_plugins():
     return json.loads(_collect(lambda sink: _library().tenon_paddle_describe(sink, None))[1])
 
 
+def kernel_table():
+    """The kernels of Paddle that Tenon knows how to call: a list of dicts with kernel, operator,
+    signature (of the operator that the row was written for), and the dtypes in which both agree."""
+    sink = _library().tenon_paddle_describe_kernel_table
+    return json.loads(_collect(lambda out: sink(out, None))[1])
+
+
 @functools.cache
 def _library():
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "base", "libpaddle.so")
@@ -83,6 +90,8 @@ def _library():
     library.tenon_paddle_load_device_text.argtypes = [ctypes.c_char_p, _SINK, ctypes.c_void_p]
     library.tenon_paddle_describe.restype = None
     library.tenon_paddle_describe.argtypes = [_SINK, ctypes.c_void_p]
+    library.tenon_paddle_describe_kernel_table.restype = None
+    library.tenon_paddle_describe_kernel_table.argtypes = [_SINK, ctypes.c_void_p]
     return library
 
 

@@ -27,6 +27,10 @@ class MemorySource {
   virtual ~MemorySource() = default;
   virtual void* allocate(size_t bytes) = 0;  // throws
   virtual void deallocate(void* memory, size_t bytes, void* stream) noexcept = 0;
+  // Makes every element of new memory NaN, or a pattern that shows, and then the first bytes those
+  // of `like`, if it is not NULL. Throws.
+  virtual void mark_unwritten(void* memory, size_t bytes, const void* like, size_t like_bytes,
+                              void* stream) = 0;
 };
 
 // Memory that tensors share. `source` NULL: host memory; a borrowed one is not freed.
@@ -57,6 +61,10 @@ struct PD_Tensor {
   std::shared_ptr<tenon::paddle::Storage> storage;
   std::vector<std::vector<size_t>> lod;
   mutable bool was_used = false;  // somebody asked where its memory is
+  // Where the host wants the result and how much, if that is not the storage: while calls are
+  // validated, other memory starts as a copy of it, so that what is not written shows there too.
+  const void* destination = nullptr;
+  size_t destination_bytes = 0;
 
   int64_t numel() const;  // throws if it does not fit; 1 without dims
   void set_dims(const int64_t* first, int64_t count);
@@ -68,6 +76,7 @@ struct PD_DeviceContext {
   void* stream = nullptr;
   uint64_t seed = 0;
   uint64_t draws = 0;
+  bool marks_new_memory = false;  // a validated call
 };
 
 struct PD_Scalar {

@@ -9,8 +9,12 @@
 namespace tenon::paddle {
 
 Storage::Storage(MemorySource* from, size_t size, void* on_stream)
-    : data(nullptr), bytes(size), source(from), stream(on_stream), is_owned(true) {
-  if (bytes == 0) return;
+    // Kernels take a NULL pointer for a failure, so that no elements have an address as well.
+    : data(nullptr),
+      bytes(std::max<size_t>(size, 1)),
+      source(from),
+      stream(on_stream),
+      is_owned(true) {
   data = source ? source->allocate(bytes) : std::malloc(bytes);
   if (!data)
     throw Error(TENON_OUT_OF_MEMORY, "out of host memory: " + std::to_string(bytes) + " bytes");
@@ -40,6 +44,12 @@ const PD_Tensor& checked(const PD_Tensor* tensor) {
 }
 PD_Tensor& checked(PD_Tensor* tensor) {
   return const_cast<PD_Tensor&>(checked(static_cast<const PD_Tensor*>(tensor)));
+}
+
+// The address of elements that do not exist.
+void* no_elements() {
+  alignas(64) static char none[64];
+  return none;
 }
 
 int64_t element(const std::vector<int64_t>& list, size_t index, const char* what) {
@@ -73,7 +83,8 @@ void PD_Tensor::set_dims(const int64_t* first, int64_t count) {
 void* PD_Tensor::data() const {
   was_used = true;
   const size_t needed = bytes_of(*this, dtype);
-  if (needed == 0) return storage ? static_cast<char*>(storage->data) : nullptr;
+  if (needed == 0)
+    return storage && storage->data ? static_cast<char*>(storage->data) + offset : no_elements();
   if (!storage)
     throw Error(TENON_FAILED_PRECONDITION, "the tensor has no memory; call Alloc before data()");
   if (offset > storage->bytes || storage->bytes - offset < needed)
@@ -105,8 +116,11 @@ void* PD_DeviceContextAllocateTensor(const PD_DeviceContext* context, PD_Tensor*
     if (!fits) {
       t.storage = std::make_shared<Storage>(source, bytes, context ? context->stream : nullptr);
       t.offset = 0;
+      if (source && context->marks_new_memory && bytes > 0)
+        source->mark_unwritten(t.storage->data, bytes, t.destination,
+                               std::min(bytes, t.destination_bytes), context->stream);
     }
-    return t.storage->data ? static_cast<char*>(t.storage->data) + t.offset : nullptr;
+    return t.data();
   });
 }
 

@@ -21,7 +21,7 @@ const char* type_name(PD_KernelArgumentType type) {
 
 using Types = std::vector<PD_KernelArgumentType>;
 
-Types types_of(const std::vector<Argument>& arguments) {
+Types types_of(const Arguments& arguments) {
   Types types;
   for (const Argument& argument : arguments) types.push_back(argument.type);
   return types;
@@ -74,9 +74,9 @@ void bind_row(const Row& row,
   if (found == by_name.end()) return;
   KernelOutcome& outcome = *outcomes[row.kernel];
   auto binding = std::find_if(result.operators.begin(), result.operators.end(),
-                              [&](const auto& entry) { return entry.first == row.op; });
+                              [&](const auto& entry) { return entry.first == row.op->name; });
   if (binding == result.operators.end()) {
-    result.operators.emplace_back(row.op, OperatorBinding{});
+    result.operators.emplace_back(row.op->name, OperatorBinding{});
     binding = result.operators.end() - 1;
   }
   uint64_t mask = 0;
@@ -97,7 +97,7 @@ void bind_row(const Row& row,
       outcome.dtypes.push_back(dtype);
   }
   if (!mask) return;
-  outcome.op += (outcome.op.empty() ? "" : ", ") + std::string(row.op);
+  outcome.op += (outcome.op.empty() ? "" : ", ") + std::string(row.op->name);
   outcome.state = outcome.dtypes.size() == found->second.size() ? "mapped" : "partly";
   outcome.text = outcome.state == "mapped"
                      ? ""
@@ -105,7 +105,7 @@ void bind_row(const Row& row,
   tenon_kernel_def def = {};
   def.struct_size = sizeof def;
   def.traits = row.traits;
-  def.op = row.op;
+  def.op = row.op->name;
   def.dtype_mask = mask;
   def.can_run = row.can_run;
   result.defs.push_back(def);

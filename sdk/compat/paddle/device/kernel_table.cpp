@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table itself. To add a kernel, add its row: what Tenon calls it, and its arguments in
-// Paddle's order.
+// Paddle's order, each with the parameter of the operator that it is made of. An operator that is
+// new here goes into operators.hpp first.
 #include "device/kernel_table.hpp"
 
 #include <tenon/unbox.h>
@@ -11,22 +12,28 @@
 namespace tenon::paddle {
 namespace {
 
-// -- arguments, as the rows write them
-constexpr Argument tensor(int8_t index) { return {PD_ARG_TYPE_TENSOR, How::kTensor, index}; }
-constexpr Argument column(int8_t index) { return {PD_ARG_TYPE_TENSOR, How::kColumn, index}; }
-constexpr Argument number(int8_t index) { return {PD_ARG_TYPE_TENSOR, How::kNumber, index}; }
-constexpr Argument tensors(int8_t index) { return {PD_ARG_TYPE_LIST_TENSOR, How::kTensors, index}; }
+// -- arguments, as the rows write them: those made of a parameter name it
+using Text = std::string_view;
+constexpr Argument made_of(PD_KernelArgumentType type, How how, Text parameter) {
+  return {type, how, 0, parameter};
+}
+constexpr Argument tensor(Text name) { return made_of(PD_ARG_TYPE_TENSOR, How::kTensor, name); }
+constexpr Argument column(Text name) { return made_of(PD_ARG_TYPE_TENSOR, How::kColumn, name); }
+constexpr Argument number(Text name) { return made_of(PD_ARG_TYPE_TENSOR, How::kNumber, name); }
+constexpr Argument tensors(Text name) {
+  return made_of(PD_ARG_TYPE_LIST_TENSOR, How::kTensors, name);
+}
 constexpr Argument no_tensor() { return {PD_ARG_TYPE_OPTIONAL_TENSOR, How::kAbsent}; }
-constexpr Argument flag(int8_t index) { return {PD_ARG_TYPE_BOOL, How::kArgument, index}; }
+constexpr Argument flag(Text name) { return made_of(PD_ARG_TYPE_BOOL, How::kArgument, name); }
 constexpr Argument yes() { return {PD_ARG_TYPE_BOOL, How::kConstant, 1}; }
 constexpr Argument no() { return {PD_ARG_TYPE_BOOL, How::kConstant, 0}; }
-constexpr Argument integer(int8_t index) { return {PD_ARG_TYPE_INT32, How::kArgument, index}; }
+constexpr Argument integer(Text name) { return made_of(PD_ARG_TYPE_INT32, How::kArgument, name); }
 constexpr Argument constant(int8_t value) { return {PD_ARG_TYPE_INT32, How::kConstant, value}; }
-constexpr Argument axis(int8_t index) { return {PD_ARG_TYPE_INT32, How::kAxis, index}; }
-constexpr Argument scalar_axis(int8_t index) { return {PD_ARG_TYPE_SCALAR, How::kAxis, index}; }
-constexpr Argument axes(int8_t index) { return {PD_ARG_TYPE_INT_ARRAY, How::kAxes, index}; }
-constexpr Argument all_axes(int8_t index) { return {PD_ARG_TYPE_BOOL, How::kAllAxes, index}; }
-constexpr Argument scalar(int8_t index) { return {PD_ARG_TYPE_SCALAR, How::kArgument, index}; }
+constexpr Argument axis(Text name) { return made_of(PD_ARG_TYPE_INT32, How::kAxis, name); }
+constexpr Argument scalar_axis(Text name) { return made_of(PD_ARG_TYPE_SCALAR, How::kAxis, name); }
+constexpr Argument axes(Text name) { return made_of(PD_ARG_TYPE_INT_ARRAY, How::kAxes, name); }
+constexpr Argument all_axes(Text name) { return made_of(PD_ARG_TYPE_BOOL, How::kAllAxes, name); }
+constexpr Argument scalar(Text name) { return made_of(PD_ARG_TYPE_SCALAR, How::kArgument, name); }
 constexpr Argument out_dtype() { return {PD_ARG_TYPE_DATA_TYPE, How::kOutputDtype}; }
 constexpr Argument out_shape() { return {PD_ARG_TYPE_INT_ARRAY, How::kOutputShape}; }
 constexpr Argument seed() { return {PD_ARG_TYPE_INT32, How::kSeed}; }
@@ -51,11 +58,20 @@ constexpr uint64_t kFitsFloat = bit(TENON_DTYPE_BOOL) | bit(TENON_DTYPE_U8) | bi
 const tenon_tensor& arg(const tenon_value* args, int index) {
   return *tenon_arg_tensor(&args[index]);
 }
+// The value of an operator's parameter.
+template <const Operator& kOperator>
+const tenon_value& value(const tenon_value* args, auto name) {
+  constexpr int index = kOperator.find(name());
+  static_assert(index >= 0, "the operator has no parameter of this name");
+  return args[index];
+}
+#define TENON_PADDLE_VALUE(OP, NAME) value<op_##OP>(args, [] { return std::string_view(NAME); })
 
 // Sums over no axis, of a number or of nothing: crash or are undefined in existing plugins.
 int32_t can_reduce(const tenon_value* args, uint32_t) {
   const tenon_tensor& x = arg(args, 0);
-  const bool names_none = args[1].tag != TENON_VALUE_NONE && tenon_arg_count(&args[1]) == 0;
+  const tenon_value& axis = TENON_PADDLE_VALUE(sum, "axis");  // mean, max, min have it there too
+  const bool names_none = axis.tag != TENON_VALUE_NONE && tenon_arg_count(&axis) == 0;
   return x.ndim > 0 && x.numel > 0 && !names_none;
 }
 
@@ -71,8 +87,8 @@ int32_t can_multiply_matrices(const tenon_value* args, uint32_t) {
 }
 int32_t can_be_linear(const tenon_value* args, uint32_t) {
   const tenon_tensor &x = arg(args, 0), &weight = arg(args, 1);
-  return args[2].tag == TENON_VALUE_NONE && x.ndim == 2 && weight.ndim == 2 && x.numel > 0 &&
-         weight.numel > 0;
+  return TENON_PADDLE_VALUE(linear, "bias").tag == TENON_VALUE_NONE && x.ndim == 2 &&
+         weight.ndim == 2 && x.numel > 0 && weight.numel > 0;
 }
 
 int32_t can_join(const tenon_value* args, uint32_t) {
@@ -83,11 +99,16 @@ int32_t can_join(const tenon_value* args, uint32_t) {
 }
 
 int32_t has_no_weight_decay(const tenon_value* args, uint32_t) {
-  return tenon_arg_float(&args[3]) == 0;
+  return tenon_arg_float(&TENON_PADDLE_VALUE(sgd_update, "weight_decay")) == 0;
 }
 
+// The kernel makes one loss for each row: a sum or a mean of them is another operator's, and the
+// result that this operator has then is too small for what the kernel writes.
 int32_t can_cross_entropy(const tenon_value* args, uint32_t) {
-  return arg(args, 0).ndim == 2 && arg(args, 0).numel > 0 && arg(args, 1).dtype == TENON_DTYPE_I64;
+  const tenon_value& reduction = TENON_PADDLE_VALUE(softmax_cross_entropy, "reduction");
+  return arg(args, 0).ndim == 2 && arg(args, 0).numel > 0 &&
+         arg(args, 1).dtype == TENON_DTYPE_I64 &&
+         std::string_view(tenon_arg_string(&reduction), reduction.aux) == "none";
 }
 
 // Dense tensors are copied by the device; strides that go backwards do not exist in Paddle.
@@ -104,201 +125,259 @@ int32_t makes_something(const tenon_value* args, uint32_t) {
 }
 
 // -- rows
-Row unary(const char* name, uint64_t dtypes = kFloating) {
-  static std::deque<std::string> names;
-  names.push_back(std::string("tenon::") + name);
+constexpr Row unary(const char* name, const Operator& op) {
   return {.kernel = name,
-          .op = names.back().c_str(),
-          .inputs = {tensor(0)},
+          .op = &op,
+          .inputs = {tensor("x")},
           .attributes = {},
           .outputs = {out()},
-          .dtypes = dtypes};
+          .dtypes = kFloating};
 }
-Row binary(const char* name, const char* op, uint64_t dtypes = kFloating | kIntegers) {
+constexpr Row binary(const char* name, const Operator& op,
+                     uint64_t dtypes = kFloating | kIntegers) {
   return {.kernel = name,
-          .op = op,
-          .inputs = {tensor(0), tensor(1)},
+          .op = &op,
+          .inputs = {tensor("x"), tensor("y")},
           .attributes = {},
           .outputs = {out()},
           .traits = TENON_KERNEL_BROADCAST,
           .dtypes = dtypes};
 }
-Row reduction(const char* name, const char* op, uint64_t dtypes) {
+constexpr Row in_place(Row row) {
+  row.in_place = true;
+  return row;
+}
+constexpr Row reduction(const char* name, const Operator& op, uint64_t dtypes) {
   return {.kernel = name,
-          .op = op,
-          .inputs = {tensor(0)},
-          .attributes = {axes(1), flag(2)},
+          .op = &op,
+          .inputs = {tensor("x")},
+          .attributes = {axes("axis"), flag("keepdim")},
           .outputs = {out()},
           .dtypes = dtypes,
           .can_run = can_reduce};
 }
-Row reduction_raw(const char* name, const char* op, uint64_t dtypes) {
+constexpr Row reduction_raw(const char* name, const Operator& op, uint64_t dtypes) {
   Row row = reduction(name, op, dtypes);
-  row.attributes = {axes(1), flag(2), all_axes(1)};
+  row.attributes = {axes("axis"), flag("keepdim"), all_axes("axis")};
   return row;
 }
 // Gradients in terms of the result: Paddle's (out, out_grad) are Tenon's (grad_out, y) the other
 // way round.
-Row gradient_of_result(const char* name, const char* op) {
+constexpr Row gradient_of_result(const char* name, const Operator& op) {
   return {.kernel = name,
-          .op = op,
-          .inputs = {tensor(1), tensor(0)},
+          .op = &op,
+          .inputs = {tensor("y"), tensor("grad_out")},
           .attributes = {},
           .outputs = {out()},
           .dtypes = kFloating};
 }
 
-std::vector<Row> make_rows() {
-  Row add = binary("add", "tenon::add"), multiply = binary("multiply", "tenon::multiply");
-  add.in_place = multiply.in_place = true;
-  return {
-      // Arithmetic. Integers divide otherwise than in Tenon, and the extremes and order of floats
-      // have no rule
-      // for NaN in Paddle, so that kernels of that kind serve integers alone.
-      add,
-      multiply,
-      binary("subtract", "tenon::subtract"),
-      binary("divide", "tenon::divide", kFloating),
-      binary("maximum", "tenon::maximum", kIntegers),
-      binary("minimum", "tenon::minimum", kIntegers),
-      // Comparison. Equality of floats is approximate in existing plugins.
-      binary("equal", "tenon::equal", kExact),
-      binary("not_equal", "tenon::not_equal", kExact),
-      binary("less_than", "tenon::less", kFloating | kExact),
-      binary("less_equal", "tenon::less_equal", kFloating | kExact),
-      binary("greater_than", "tenon::greater", kFloating | kExact),
-      binary("greater_equal", "tenon::greater_equal", kFloating | kExact),
-      // Functions of one tensor, and the gradients of some.
-      unary("abs"),
-      unary("ceil"),
-      unary("cos"),
-      unary("exp"),
-      unary("floor"),
-      unary("log"),
-      unary("reciprocal"),
-      unary("relu"),
-      unary("rsqrt"),
-      unary("sigmoid"),
-      unary("sign"),
-      unary("silu"),
-      unary("sin"),
-      unary("sqrt"),
-      unary("square"),
-      unary("tanh"),
-      gradient_of_result("relu_grad", "tenon::relu_grad"),
-      gradient_of_result("sigmoid_grad", "tenon::sigmoid_grad"),
-      gradient_of_result("tanh_grad", "tenon::tanh_grad"),
-      // Reductions.
-      {.kernel = "sum",
-       .op = "tenon::sum",
-       .inputs = {tensor(0)},
-       .attributes = {axes(1), out_dtype(), flag(2)},
-       .outputs = {out()},
-       .dtypes = kFloating,  // how integers accumulate is the plugin's affair
-       .can_run = can_reduce},
-      {.kernel = "sum_raw",
-       .op = "tenon::sum",
-       .inputs = {tensor(0)},
-       .attributes = {axes(1), flag(2), all_axes(1), out_dtype()},
-       .outputs = {out()},
-       .dtypes = kFloating,  // how integers accumulate is the plugin's affair
-       .can_run = can_reduce},
-      reduction("mean", "tenon::mean", kFloating),
-      reduction_raw("mean_raw", "tenon::mean", kFloating),
-      reduction("max", "tenon::max", kIntegers),
-      reduction_raw("max_raw", "tenon::max", kIntegers),
-      reduction("min", "tenon::min", kIntegers),
-      reduction_raw("min_raw", "tenon::min", kIntegers),
-      // Along an axis.
-      {.kernel = "softmax",
-       .op = "tenon::softmax",
-       .inputs = {tensor(0)},
-       .attributes = {axis(1)},
-       .outputs = {out()},
-       .can_run = has_axis},
-      {.kernel = "softmax_grad",
-       .op = "tenon::softmax_grad",
-       .inputs = {tensor(1), tensor(0)},
-       .attributes = {axis(2)},
-       .outputs = {out()},
-       .can_run = has_axis},
-      {.kernel = "argsort",
-       .op = "tenon::sort_with_indices",
-       .inputs = {tensor(0)},
-       .attributes = {axis(1), flag(2), yes()},
-       .outputs = {out(0), out(1)},
-       .dtypes = kIntegers,
-       .can_run = has_axis},
-      {.kernel = "concat",
-       .op = "tenon::concat",
-       .inputs = {tensors(0)},
-       .attributes = {scalar_axis(1)},
-       .outputs = {out()},
-       .can_run = can_join},
-      // Matrices.
-      {.kernel = "matmul",
-       .op = "tenon::matmul",
-       .inputs = {tensor(0), tensor(1)},
-       .attributes = {no(), no()},
-       .outputs = {out()},
-       .can_run = can_multiply_matrices},
-      {.kernel = "matmul",
-       .op = "tenon::linear",
-       .inputs = {tensor(0), tensor(1)},
-       .attributes = {no(), yes()},
-       .outputs = {out()},
-       .can_run = can_be_linear},
-      // Dtype and layout.
-      {.kernel = "cast",
-       .op = "tenon::cast",
-       .inputs = {tensor(0)},
-       .attributes = {out_dtype()},
-       .outputs = {out()},
-       .dtypes = kFitsFloat},
-      {.kernel = "contiguous",
-       .op = "tenon::clone",
-       .inputs = {tensor(0)},
-       .attributes = {},
-       .outputs = {out()},
-       .traits = TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT,
-       .can_run = can_gather_strides},
-      // Made from nothing.
-      {.kernel = "full",
-       .op = "tenon::full",
-       .inputs = {},
-       .attributes = {out_shape(), scalar(1), out_dtype()},
-       .outputs = {out()},
-       .can_run = makes_something},
-      {.kernel = "fill",
-       .op = "tenon::full",
-       .inputs = {},
-       .attributes = {scalar(1)},
-       .outputs = {out()},
-       .can_run = makes_something},
-      {.kernel = "uniform",
-       .op = "tenon::uniform",
-       .inputs = {},
-       .attributes = {out_shape(), out_dtype(), scalar(1), scalar(2), seed()},
-       .outputs = {out()},
-       .traits = TENON_KERNEL_NONDETERMINISTIC,
-       .can_run = makes_something},
-      // Training.
-      {.kernel = "sgd",
-       .op = "tenon::sgd_update",
-       .inputs = {tensor(0), number(2), tensor(1), no_tensor()},
-       .attributes = {no()},
-       .outputs = {out(), no_out()},
-       .dtypes = kFloating,
-       .can_run = has_no_weight_decay,
-       .in_place = true},
-      {.kernel = "cross_entropy_with_softmax",
-       .op = "tenon::softmax_cross_entropy",
-       .inputs = {tensor(0), column(1)},
-       .attributes = {no(), yes(), yes(), integer(2), constant(1)},
-       .outputs = {scratch(), out()},
-       .can_run = can_cross_entropy},
+constexpr Row kRows[] = {
+    // Arithmetic. Integers divide otherwise than in Tenon, and the extremes and order of floats
+    // have no rule
+    // for NaN in Paddle, so that kernels of that kind serve integers alone.
+    in_place(binary("add", op_add)),
+    in_place(binary("multiply", op_multiply)),
+    binary("subtract", op_subtract),
+    binary("divide", op_divide, kFloating),
+    binary("maximum", op_maximum, kIntegers),
+    binary("minimum", op_minimum, kIntegers),
+    // Comparison. Equality of floats is approximate in existing plugins.
+    binary("equal", op_equal, kExact),
+    binary("not_equal", op_not_equal, kExact),
+    binary("less_than", op_less, kFloating | kExact),
+    binary("less_equal", op_less_equal, kFloating | kExact),
+    binary("greater_than", op_greater, kFloating | kExact),
+    binary("greater_equal", op_greater_equal, kFloating | kExact),
+    // Functions of one tensor, and the gradients of some.
+    unary("abs", op_abs),
+    unary("ceil", op_ceil),
+    unary("cos", op_cos),
+    unary("exp", op_exp),
+    unary("floor", op_floor),
+    unary("log", op_log),
+    unary("reciprocal", op_reciprocal),
+    unary("relu", op_relu),
+    unary("rsqrt", op_rsqrt),
+    unary("sigmoid", op_sigmoid),
+    unary("sign", op_sign),
+    unary("silu", op_silu),
+    unary("sin", op_sin),
+    unary("sqrt", op_sqrt),
+    unary("square", op_square),
+    unary("tanh", op_tanh),
+    gradient_of_result("relu_grad", op_relu_grad),
+    gradient_of_result("sigmoid_grad", op_sigmoid_grad),
+    gradient_of_result("tanh_grad", op_tanh_grad),
+    // Reductions.
+    {.kernel = "sum",
+     .op = &op_sum,
+     .inputs = {tensor("x")},
+     .attributes = {axes("axis"), out_dtype(), flag("keepdim")},
+     .outputs = {out()},
+     .dtypes = kFloating,  // how integers accumulate is the plugin's affair
+     .can_run = can_reduce},
+    {.kernel = "sum_raw",
+     .op = &op_sum,
+     .inputs = {tensor("x")},
+     .attributes = {axes("axis"), flag("keepdim"), all_axes("axis"), out_dtype()},
+     .outputs = {out()},
+     .dtypes = kFloating,  // how integers accumulate is the plugin's affair
+     .can_run = can_reduce},
+    reduction("mean", op_mean, kFloating),
+    reduction_raw("mean_raw", op_mean, kFloating),
+    reduction("max", op_max, kIntegers),
+    reduction_raw("max_raw", op_max, kIntegers),
+    reduction("min", op_min, kIntegers),
+    reduction_raw("min_raw", op_min, kIntegers),
+    // Along an axis.
+    {.kernel = "softmax",
+     .op = &op_softmax,
+     .inputs = {tensor("x")},
+     .attributes = {axis("axis")},
+     .outputs = {out()},
+     .can_run = has_axis},
+    {.kernel = "softmax_grad",
+     .op = &op_softmax_grad,
+     .inputs = {tensor("y"), tensor("grad_out")},
+     .attributes = {axis("axis")},
+     .outputs = {out()},
+     .can_run = has_axis},
+    {.kernel = "argsort",
+     .op = &op_sort_with_indices,
+     .inputs = {tensor("x")},
+     .attributes = {axis("axis"), flag("descending"), yes()},
+     .outputs = {out(0), out(1)},
+     .dtypes = kIntegers,
+     .can_run = has_axis},
+    {.kernel = "concat",
+     .op = &op_concat,
+     .inputs = {tensors("tensors")},
+     .attributes = {scalar_axis("axis")},
+     .outputs = {out()},
+     .can_run = can_join},
+    // Matrices.
+    {.kernel = "matmul",
+     .op = &op_matmul,
+     .inputs = {tensor("x"), tensor("y")},
+     .attributes = {no(), no()},
+     .outputs = {out()},
+     .can_run = can_multiply_matrices},
+    {.kernel = "matmul",
+     .op = &op_linear,
+     .inputs = {tensor("x"), tensor("weight")},
+     .attributes = {no(), yes()},
+     .outputs = {out()},
+     .settled = {"bias"},
+     .can_run = can_be_linear},
+    // Dtype and layout.
+    {.kernel = "cast",
+     .op = &op_cast,
+     .inputs = {tensor("x")},
+     .attributes = {out_dtype()},
+     .outputs = {out()},
+     .settled = {"dtype"},
+     .dtypes = kFitsFloat},
+    {.kernel = "contiguous",
+     .op = &op_clone,
+     .inputs = {tensor("x")},
+     .attributes = {},
+     .outputs = {out()},
+     .traits = TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT,
+     .can_run = can_gather_strides},
+    // Made from nothing.
+    {.kernel = "full",
+     .op = &op_full,
+     .inputs = {},
+     .attributes = {out_shape(), scalar("value"), out_dtype()},
+     .outputs = {out()},
+     .settled = {"shape", "dtype", "device"},
+     .can_run = makes_something},
+    {.kernel = "fill",
+     .op = &op_full,
+     .inputs = {},
+     .attributes = {scalar("value")},
+     .outputs = {out()},
+     .settled = {"shape", "dtype", "device"},
+     .can_run = makes_something},
+    {.kernel = "uniform",
+     .op = &op_uniform,
+     .inputs = {},
+     .attributes = {out_shape(), out_dtype(), scalar("low"), scalar("high"), seed()},
+     .outputs = {out()},
+     .settled = {"shape", "dtype", "device"},
+     .traits = TENON_KERNEL_NONDETERMINISTIC,
+     .can_run = makes_something},
+    // Training.
+    {.kernel = "sgd",
+     .op = &op_sgd_update,
+     .inputs = {tensor("param"), number("lr"), tensor("grad"), no_tensor()},
+     .attributes = {no()},
+     .outputs = {out(), no_out()},
+     .settled = {"weight_decay"},
+     .dtypes = kFloating,
+     .can_run = has_no_weight_decay,
+     .in_place = true},
+    {.kernel = "cross_entropy_with_softmax",
+     .op = &op_softmax_cross_entropy,
+     .inputs = {tensor("x"), column("target")},
+     .attributes = {no(), yes(), yes(), integer("ignore_index"), constant(1)},
+     .outputs = {scratch(), out()},
+     .settled = {"reduction"},
+     .can_run = can_cross_entropy},
+};
+
+// -- checks of the build: each parameter of a row's operator is accounted for
+
+constexpr bool names_all_parameters(const Row& row) {
+  const int count = row.op->parameter_count();
+  uint32_t named = 0;
+  auto name = [&](Text parameter) {
+    const int index = row.op->find(parameter);
+    if (index < 0 || index >= count) return false;
+    named |= 1u << index;
+    return true;
   };
+  for (const Arguments* list : {&row.inputs, &row.attributes, &row.outputs})
+    for (const Argument& argument : *list)
+      if (!argument.parameter.empty() && !name(argument.parameter)) return false;
+  for (Text parameter : row.settled)
+    if (!name(parameter)) return false;
+  return named == (1u << count) - 1;
 }
+
+struct RowName {
+  char text[32] = {};
+  constexpr explicit RowName(const char* name) {
+    for (size_t i = 0; name[i]; ++i) text[i] = name[i];
+  }
+};
+template <RowName kKernel, RowName kOperator, bool kNamesAll>
+struct CheckedRow {
+  static_assert(kNamesAll,
+                "a row of the kernel table (its kernel and its operator stand in the template's "
+                "name) names a parameter that the operator has not, or leaves one out: make a "
+                "kernel's argument of it, or decide on it in can_run and put it into `settled`");
+  static constexpr bool is_checked = true;
+};
+template <size_t... kIndex>
+constexpr bool check_rows(std::index_sequence<kIndex...>) {
+  return (CheckedRow<RowName(kRows[kIndex].kernel), RowName(kRows[kIndex].op->name),
+                     names_all_parameters(kRows[kIndex])>::is_checked &&
+          ...);
+}
+static_assert(check_rows(std::make_index_sequence<std::size(kRows)>()));
+
+// The rows with the positions of their parameters.
+constexpr auto kPlacedRows = [] {
+  auto rows = std::to_array(kRows);
+  for (Row& row : rows)
+    for (Arguments* list : {&row.inputs, &row.attributes, &row.outputs})
+      for (Argument& argument : *list)
+        if (!argument.parameter.empty())
+          argument.index = static_cast<int8_t>(row.op->find(argument.parameter));
+  return rows;
+}();
 
 struct Otherwise {
   const char* kernel;
@@ -324,10 +403,7 @@ constexpr Otherwise kOtherwise[] = {
 
 }  // namespace
 
-const std::vector<Row>& kernel_rows() {
-  static const std::vector<Row> rows = make_rows();
-  return rows;
-}
+std::span<const Row> kernel_rows() { return kPlacedRows; }
 
 const char* served_otherwise(const std::string& kernel) {
   for (const Otherwise& entry : kOtherwise)

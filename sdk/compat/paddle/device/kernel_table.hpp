@@ -3,12 +3,15 @@
 // operator's.
 #pragma once
 
+#include <algorithm>
 #include <array>
-#include <deque>
+#include <initializer_list>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "capi/objects.hpp"
+#include "device/operators.hpp"
 
 namespace tenon::paddle {
 
@@ -35,13 +38,39 @@ struct Argument {
   PD_KernelArgumentType type;
   How how;
   int8_t index = 0;
+  std::string_view parameter = {};  // of the operator, at `index`; empty if it is made of none
 };
+
+// A list that a constant of the program holds.
+template <typename T, size_t kCapacity>
+class ShortList {
+ public:
+  constexpr ShortList() = default;
+  constexpr ShortList(std::initializer_list<T> items) : size_(items.size()) {
+    std::copy(items.begin(), items.end(), items_.begin());
+  }
+  constexpr size_t size() const { return size_; }
+  constexpr const T* begin() const { return items_.data(); }
+  constexpr const T* end() const { return items_.data() + size_; }
+  constexpr T* begin() { return items_.data(); }
+  constexpr T* end() { return items_.data() + size_; }
+  constexpr const T& operator[](size_t index) const { return items_[index]; }
+
+ private:
+  std::array<T, kCapacity> items_{};
+  size_t size_ = 0;
+};
+using Arguments = ShortList<Argument, 8>;
 
 // One way for a kernel to serve an operator. Rows of one operator stand in order of preference.
 struct Row {
   const char* kernel;
-  const char* op;
-  std::vector<Argument> inputs, attributes, outputs;
+  const Operator* op;
+  Arguments inputs, attributes, outputs;
+  // Parameters of the operator that no argument is made of: the form of the results follows from
+  // them, or `can_run` accepts only the value that the kernel assumes. All others are arguments;
+  // the build checks it.
+  ShortList<std::string_view, 4> settled = {};
   uint32_t traits = 0;
   uint64_t dtypes = ~uint64_t{0};  // in which kernel and operator agree on every value
   // As in tenon_kernel_def: 0 declines what this kernel is known not to do, for any plugin.
@@ -49,7 +78,7 @@ struct Row {
   // The kernel may be given one of its inputs as output.
   bool in_place = false;
 };
-const std::vector<Row>& kernel_rows();
+std::span<const Row> kernel_rows();
 
 // Kernel names for which there is no row on purpose, and what serves instead. NULL: not among them.
 const char* served_otherwise(const std::string& kernel);

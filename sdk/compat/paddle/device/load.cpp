@@ -123,6 +123,20 @@ void tenon_paddle_describe(tenon_sink_fn sink, void* user) {
   sink(user, text.data(), text.size());
 }
 
+void tenon_paddle_describe_kernel_table(tenon_sink_fn sink, void* user) {
+  Json json;
+  json.open('[');
+  for (const Row& row : kernel_rows()) {
+    json.open('{').key("kernel").text(row.kernel).key("operator").text(row.op->name);
+    json.key("signature").text(std::string(row.op->signature)).key("dtypes").open('[');
+    for (int32_t dtype = 0; dtype < TENON_DTYPE_COUNT; ++dtype)
+      if (row.dtypes >> dtype & 1) json.text(tenon::host->dtype_name(dtype));
+    json.close(']').close('}');
+  }
+  const std::string text = json.close(']').take();
+  sink(user, text.data(), text.size());
+}
+
 extern "C" {
 // What the events are is C++ of another build, so they are not read; see docs/paddle_compat.md.
 PADDLE_API void profiler_add_runtime_trace_event(C_Profiler, void*) {}

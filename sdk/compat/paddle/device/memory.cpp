@@ -196,3 +196,15 @@ void tenon_device_s::deallocate(void* memory, size_t bytes, void* stream) noexce
                                   tenon::paddle::padded(*this, bytes));
   });
 }
+
+void tenon_device_s::mark_unwritten(void* memory, size_t bytes, const void* like, size_t like_bytes,
+                                    void* stream) {
+  // All bits set is NaN in every floating dtype, and -1 or the largest number in the others.
+  const std::vector<unsigned char> pattern(bytes, 0xff);
+  const auto on_stream = static_cast<C_Stream>(stream);
+  tenon::paddle::copy_memory(this, TENON_COPY_HOST_TO_DEVICE, memory, pattern.data(), bytes,
+                             on_stream);
+  if (like)
+    tenon::paddle::copy_memory(this, TENON_COPY_DEVICE_TO_DEVICE, memory, like, like_bytes,
+                               on_stream);
+}

@@ -30,6 +30,8 @@ struct tenon_device_s final : tenon::paddle::MemorySource {
 
   void* allocate(size_t bytes) override;
   void deallocate(void* memory, size_t bytes, void* stream) noexcept override;
+  void mark_unwritten(void* memory, size_t bytes, const void* like, size_t like_bytes,
+                      void* stream) override;
 };
 
 namespace tenon::paddle {

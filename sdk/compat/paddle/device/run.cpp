@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // One kernel call: Tenon's arguments become those of the kernel, and its results are checked.
+#include <tenon/services/validation.h>
 #include <tenon/unbox.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "device/plugin.hpp"
 
 namespace tenon::paddle {
 namespace {
+
+// Is this a validated call, in which a kernel's omissions are to show?
+bool is_validated() {
+  static const auto* validation = static_cast<const tenon_validation_api*>(
+      host->service_find(TENON_VALIDATION_SERVICE, TENON_VALIDATION_VERSION));
+  constexpr size_t kNeeded = offsetof(tenon_validation_api, is_watching) + sizeof(void*);
+  return validation && validation->struct_size >= kNeeded && validation->is_watching();
+}
 
 class KernelCall {
  public:
@@ -37,6 +47,7 @@ class KernelCall {
       return;
     call_.device.memory = device_;
     call_.device.stream = stream_of(device_, stream_);
+    call_.device.marks_new_memory = is_validated();
     for (const Argument& argument : row.inputs) call_.inputs.push_back(make_tensors(argument));
     for (const Argument& argument : row.attributes)
       call_.attributes.push_back(make_attribute(argument));
@@ -132,9 +143,12 @@ class KernelCall {
   PD_Tensor* make_output(const tenon_tensor& out) {
     PD_Tensor* made = describe(out);
     const bool is_input = !bound_->row->in_place && reads(out.data);
-    if (!is_input && out.flags & TENON_TENSOR_CONTIGUOUS)
-      made->storage =
-          std::make_shared<Storage>(out.data, out.numel * host->dtype_size(out.dtype), device_);
+    if (out.flags & TENON_TENSOR_CONTIGUOUS) {
+      made->destination = out.data;
+      made->destination_bytes = static_cast<size_t>(out.numel) * host->dtype_size(out.dtype);
+      if (!is_input)
+        made->storage = std::make_shared<Storage>(out.data, made->destination_bytes, device_);
+    }
     return made;
   }
   bool reads(const void* data) const {

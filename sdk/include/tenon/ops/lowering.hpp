@@ -374,7 +374,7 @@ inline tenon_status run(const Reduction& op, const tenon_value* args, tenon_valu
   if (!op.truth && op.out == Out::Accumulate) work = shapes::accumulate_dtype(work);
   uint32_t mask = 0;
   const tenon_value& axes = op.axis == ~uint32_t{0} ? none : args[op.axis];
-  TENON_RETURN_IF_FAILED(shapes::axis_mask(op.name, "axis", axes, x->ndim, &mask, err));
+  TENON_RETURN_IF_FAILED(shapes::reduction_mask(op.name, "axis", axes, x->ndim, &mask, err));
   const bool keepdim = op.keepdim != ~uint32_t{0} && tenon_arg_bool(&args[op.keepdim]);
   int64_t n = 1;
   std::vector<int64_t> shape;

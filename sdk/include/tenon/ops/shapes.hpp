@@ -151,6 +151,13 @@ inline tenon_status normalize_axis(const char* op, const char* name, int64_t axi
   return TENON_OK;
 }
 
+// The same for operators along an axis (scans, sorting, softmax, reductions): a 0-d tensor counts
+// as one with a single axis of length 1, as in NumPy and PyTorch. `*result` is 0 for it.
+inline tenon_status normalize_axis_along(const char* op, const char* name, int64_t axis,
+                                         int64_t ndim, int64_t* result, tenon_err* err) {
+  return normalize_axis(op, name, axis, ndim == 0 ? 1 : ndim, result, err);
+}
+
 // An int or int[] of axes as a mask of dimensions; none: all of them. No axis may come twice.
 inline tenon_status axis_mask(const char* op, const char* name, const tenon_value& axes,
                               int64_t ndim, uint32_t* mask, tenon_err* err) {
@@ -172,6 +179,14 @@ inline tenon_status axis_mask(const char* op, const char* name, const tenon_valu
   return TENON_OK;
 }
 
+// The same for reductions, which take 0 and -1 for an axis of a 0-d tensor.
+inline tenon_status reduction_mask(const char* op, const char* name, const tenon_value& axes,
+                                   int64_t ndim, uint32_t* mask, tenon_err* err) {
+  TENON_RETURN_IF_FAILED(axis_mask(op, name, axes, ndim == 0 ? 1 : ndim, mask, err));
+  if (ndim == 0) *mask = 0;
+  return TENON_OK;
+}
+
 // -- rules ------------------------------------------------------------------------------------
 
 inline void same(const tenon_value& x, tenon_meta& out) {
@@ -184,7 +199,7 @@ inline tenon_status reduce(const char* op, const tenon_value& x, const char* axi
   const tenon_tensor* t = tenon_arg_tensor(&x);
   int64_t ndim = t ? t->ndim : 0;
   uint32_t mask = 0;
-  TENON_RETURN_IF_FAILED(axis_mask(op, axis_name, axes, ndim, &mask, err));
+  TENON_RETURN_IF_FAILED(reduction_mask(op, axis_name, axes, ndim, &mask, err));
   out.ndim = 0;
   for (int64_t i = 0; i < ndim; ++i) {
     bool reduced = (mask >> i & 1) != 0;

@@ -28,9 +28,9 @@ inline std::optional<int> find_dtype(std::string_view name) {
 }
 
 // FNV-1a, 64 bits: the schema hash.
-inline uint64_t fnv1a(std::string_view text) {
+constexpr uint64_t fnv1a(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325u;
-  for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3u;
+  for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return hash;
 }
 

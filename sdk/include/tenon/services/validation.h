@@ -37,6 +37,9 @@ typedef struct tenon_validation_api {
   void (*pop)(void);
   /* Calls that this thread has had watched so far. */
   uint64_t (*calls)(void);
+  /* Not 0 while a watched call of this thread runs: memory that a device plugin then makes for a
+   * kernel should be filled as the results are, so that what is left unwritten shows. (appended) */
+  int32_t (*is_watching)(void);
 } tenon_validation_api;
 
 #ifdef __cplusplus

@@ -53,11 +53,24 @@ void SubtractKernel(const phi::Context& context, const phi::DenseTensor& x,
   for (int64_t i = 0; i < out->numel(); ++i) to[i] = T(0);
   Combine<T, T>(context, x, y, out, [](T a, T b) { return a - b; });
 }
-template <typename T>
-void LessThanKernel(const phi::Context& context, const phi::DenseTensor& x,
-                    const phi::DenseTensor& y, phi::DenseTensor* out) {
-  Combine<T, bool>(context, x, y, out, [](T a, T b) { return a < b; });
-}
+#define STANDIN_BINARY(NAME, RESULT, EXPRESSION)                                 \
+  template <typename T>                                                          \
+  void NAME##Kernel(const phi::Context& context, const phi::DenseTensor& x,      \
+                    const phi::DenseTensor& y, phi::DenseTensor* out) {          \
+    Combine<T, RESULT>(context, x, y, out, [](T a, T b) { return EXPRESSION; }); \
+  }
+STANDIN_BINARY(Divide, T, a / b)
+STANDIN_BINARY(Maximum, T, a < b ? b : a)
+STANDIN_BINARY(Minimum, T, b < a ? b : a)
+STANDIN_BINARY(Equal, bool, a == b)
+STANDIN_BINARY(NotEqual, bool, a != b)
+STANDIN_BINARY(LessThan, bool, a < b)
+STANDIN_BINARY(LessEqual, bool, a <= b)
+STANDIN_BINARY(GreaterThan, bool, a > b)
+STANDIN_BINARY(GreaterEqual, bool, a >= b)
+// Gradients in terms of the result.
+STANDIN_BINARY(SigmoidGrad, T, b* a*(T(1) - a))
+STANDIN_BINARY(TanhGrad, T, b*(T(1) - a * a))
 template <typename T>
 void ReluKernel(const phi::Context& context, const phi::DenseTensor& x, phi::DenseTensor* out) {
   T* to = context.Alloc<T>(out);
@@ -78,8 +91,20 @@ STANDIN_KERNEL(add, STANDIN, ALL_LAYOUT, standin::AddKernel, float, double, int3
                phi::dtype::float16) {}
 STANDIN_KERNEL(multiply, STANDIN, ALL_LAYOUT, standin::MultiplyKernel, float, double) {}
 STANDIN_KERNEL(subtract, STANDIN, ALL_LAYOUT, standin::SubtractKernel, float, double) {}
-STANDIN_KERNEL(less_than, STANDIN, ALL_LAYOUT, standin::LessThanKernel, float) {
-  kernel->OutputAt(0).SetDataType(phi::DataType::BOOL);
-}
+STANDIN_KERNEL(divide, STANDIN, ALL_LAYOUT, standin::DivideKernel, float, double) {}
+STANDIN_KERNEL(maximum, STANDIN, ALL_LAYOUT, standin::MaximumKernel, float, int32_t) {}
+STANDIN_KERNEL(minimum, STANDIN, ALL_LAYOUT, standin::MinimumKernel, float, int32_t) {}
+#define STANDIN_COMPARISON(NAME, KERNEL)                                             \
+  STANDIN_KERNEL(NAME, STANDIN, ALL_LAYOUT, standin::KERNEL, float, int32_t, bool) { \
+    kernel->OutputAt(0).SetDataType(phi::DataType::BOOL);                            \
+  }
+STANDIN_COMPARISON(equal, EqualKernel)
+STANDIN_COMPARISON(not_equal, NotEqualKernel)
+STANDIN_COMPARISON(less_than, LessThanKernel)
+STANDIN_COMPARISON(less_equal, LessEqualKernel)
+STANDIN_COMPARISON(greater_than, GreaterThanKernel)
+STANDIN_COMPARISON(greater_equal, GreaterEqualKernel)
+STANDIN_KERNEL(sigmoid_grad, STANDIN, ALL_LAYOUT, standin::SigmoidGradKernel, float, double) {}
+STANDIN_KERNEL(tanh_grad, STANDIN, ALL_LAYOUT, standin::TanhGradKernel, float, double) {}
 STANDIN_KERNEL(relu, STANDIN, ALL_LAYOUT, standin::ReluKernel, float) {}
 STANDIN_KERNEL(relu_grad, STANDIN, ALL_LAYOUT, standin::ReluGradKernel, float) {}

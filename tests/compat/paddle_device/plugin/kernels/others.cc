@@ -2,6 +2,7 @@
 #include <paddle/phi/capi/all.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace standin {
 
@@ -85,25 +86,41 @@ void UniformKernel(const phi::Context& context, const phi::IntArray&, phi::DataT
   }
 }
 
-// Kernels that do wrong: each serves a dtype of its own of a unary operator.
-template <typename T>
-void WrongKernel(const phi::Context& context, const phi::DenseTensor& x, phi::DenseTensor* out);
-template <>
-void WrongKernel<float>(const phi::Context&, const phi::DenseTensor&, phi::DenseTensor*) {
-  throw std::runtime_error("the device is on fire");
-}
-template <>
-void WrongKernel<double>(const phi::Context&, const phi::DenseTensor&, phi::DenseTensor*) {}
-template <>
-void WrongKernel<phi::dtype::float16>(const phi::Context& context, const phi::DenseTensor&,
-                                      phi::DenseTensor* out) {
-  context.Alloc<float>(out);
+template <typename T, typename To>
+void CopyAs(const phi::Context& context, const phi::DenseTensor& x, phi::DenseTensor* out) {
+  To* to = context.Alloc<To>(out);
+  for (int64_t i = 0; i < x.numel(); ++i) to[i] = static_cast<To>(x.data<T>()[i]);
 }
 template <typename T>
-void NoMemoryKernel(const phi::Context&, const phi::DenseTensor&, phi::DenseTensor*) {
-  phi::DenseTensor none;
-  none.Resize({3});
-  none.data<T>()[0] = T(1);
+void CastKernel(const phi::Context& context, const phi::DenseTensor& x, phi::DataType dtype,
+                phi::DenseTensor* out) {
+  PD_CHECK(dtype == out->dtype(), "cast to ", dtype, " into ", out->dtype());
+  if (dtype == phi::DataType::FLOAT32) return CopyAs<T, float>(context, x, out);
+  if (dtype == phi::DataType::FLOAT64) return CopyAs<T, double>(context, x, out);
+  if (dtype == phi::DataType::INT32) return CopyAs<T, int32_t>(context, x, out);
+  if (dtype == phi::DataType::BOOL) return CopyAs<T, bool>(context, x, out);
+  PD_THROW("no such cast");
+}
+
+// One loss for each row, whatever room its output has: as existing kernels do it.
+template <typename T>
+void CrossEntropyKernel(const phi::Context& context, const phi::DenseTensor& logits,
+                        const phi::DenseTensor& label, bool soft_label, bool use_softmax, bool,
+                        int ignore_index, int axis, phi::DenseTensor* softmax,
+                        phi::DenseTensor* loss) {
+  const int64_t rows = logits.dims()[0], classes = logits.dims()[1];
+  PD_CHECK(!soft_label && use_softmax && axis == 1 && label.numel() == rows);
+  T *weights = context.Alloc<T>(softmax), *losses = context.Alloc<T>(loss);
+  for (int64_t row = 0; row < rows; ++row) {
+    const T* x = logits.data<T>() + row * classes;
+    const T largest = *std::max_element(x, x + classes);
+    T sum = T(0);
+    for (int64_t i = 0; i < classes; ++i) sum += std::exp(x[i] - largest);
+    for (int64_t i = 0; i < classes; ++i)
+      weights[row * classes + i] = std::exp(x[i] - largest) / sum;
+    const int64_t target = label.data<int64_t>()[row];
+    losses[row] = target == ignore_index ? T(0) : std::log(sum) + largest - x[target];
+  }
 }
 
 }  // namespace standin
@@ -116,8 +133,8 @@ STANDIN_KERNEL(full, STANDIN, ALL_LAYOUT, standin::FullKernel, float, int64_t,
 STANDIN_KERNEL(sgd, STANDIN, ALL_LAYOUT, standin::SgdKernel, float) {}
 STANDIN_KERNEL(contiguous, STANDIN, ALL_LAYOUT, standin::ContiguousKernel, float, int64_t) {}
 STANDIN_KERNEL(uniform, STANDIN, ALL_LAYOUT, standin::UniformKernel, float) {}
-STANDIN_KERNEL(sin, STANDIN, ALL_LAYOUT, standin::WrongKernel, float, double, phi::dtype::float16) {
-}
-STANDIN_KERNEL(cos, STANDIN, ALL_LAYOUT, standin::NoMemoryKernel, float) {}
+STANDIN_KERNEL(cast, STANDIN, ALL_LAYOUT, standin::CastKernel, float, int16_t, bool) {}
+STANDIN_KERNEL(cross_entropy_with_softmax, STANDIN, ALL_LAYOUT, standin::CrossEntropyKernel, float,
+               double) {}
 // No operator of Tenon's.
 STANDIN_KERNEL(accuracy, STANDIN, ALL_LAYOUT, standin::ContiguousKernel, float) {}

@@ -39,6 +39,41 @@ void MeanKernel(const phi::Context& context, const phi::DenseTensor& x, const ph
 }
 
 template <typename T>
+void ReduceTo(const phi::Context& context, const phi::DenseTensor& x, const phi::IntArray& axes,
+              bool want_largest, phi::DenseTensor* out) {
+  T* to = context.Alloc<T>(out);
+  std::fill(to, to + out->numel(),
+            want_largest ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max());
+  const auto dims = x.dims();
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    T& result = to[Target(dims, axes.GetData(), i)];
+    result = want_largest ? std::max(result, x.data<T>()[i]) : std::min(result, x.data<T>()[i]);
+  }
+}
+template <typename T>
+void MaxKernel(const phi::Context& context, const phi::DenseTensor& x, const phi::IntArray& axes,
+               bool, phi::DenseTensor* out) {
+  ReduceTo<T>(context, x, axes, true, out);
+}
+template <typename T>
+void MinKernel(const phi::Context& context, const phi::DenseTensor& x, const phi::IntArray& axes,
+               bool, phi::DenseTensor* out) {
+  ReduceTo<T>(context, x, axes, false, out);
+}
+
+template <typename T>
+void SoftmaxGradKernel(const phi::Context& context, const phi::DenseTensor& out,
+                       const phi::DenseTensor& out_grad, int axis, phi::DenseTensor* x_grad) {
+  PD_CHECK(axis >= 0, "axis ", axis);
+  const auto dims = out.dims();
+  std::vector<T> sums(out.numel(), T(0));
+  const T *y = out.data<T>(), *dy = out_grad.data<T>();
+  T* to = context.Alloc<T>(x_grad);
+  for (int64_t i = 0; i < out.numel(); ++i) sums[Target(dims, {axis}, i)] += y[i] * dy[i];
+  for (int64_t i = 0; i < out.numel(); ++i) to[i] = y[i] * (dy[i] - sums[Target(dims, {axis}, i)]);
+}
+
+template <typename T>
 void SoftmaxKernel(const phi::Context& context, const phi::DenseTensor& x, int axis,
                    phi::DenseTensor* out) {
   PD_CHECK(axis >= 0, "axis ", axis);
@@ -57,24 +92,29 @@ void SoftmaxKernel(const phi::Context& context, const phi::DenseTensor& x, int a
   for (int64_t i = 0; i < x.numel(); ++i) to[i] /= sums[Target(dims, axes, i)];
 }
 
-// Stable, ascending or descending, along the last axis.
+// Stable, ascending or descending.
 template <typename T>
 void ArgsortKernel(const phi::Context& context, const phi::DenseTensor& x, int axis,
                    bool descending, bool stable, phi::DenseTensor* out, phi::DenseTensor* indices) {
   const auto dims = x.dims();
-  PD_CHECK(axis + 1 == static_cast<int>(dims.size()) && stable, "only along the last axis, got ",
-           axis);
+  PD_CHECK(axis >= 0 && axis < static_cast<int>(dims.size()) && stable, "axis ", axis);
   T* values = context.Alloc<T>(out);
   int64_t* from = context.Alloc<int64_t>(indices);
-  const int64_t length = dims.back();
+  const int64_t length = dims[axis];
+  int64_t inner = 1;
+  for (size_t i = axis + 1; i < dims.size(); ++i) inner *= dims[i];
+  std::vector<int64_t> order(length);
   for (int64_t row = 0; row < x.numel() / length; ++row) {
-    const T* first = x.data<T>() + row * length;
-    int64_t* order = from + row * length;
+    const int64_t start = row / inner * inner * length + row % inner;
+    const T* first = x.data<T>() + start;
     for (int64_t i = 0; i < length; ++i) order[i] = i;
-    std::stable_sort(order, order + length, [&](int64_t a, int64_t b) {
-      return descending ? first[a] > first[b] : first[a] < first[b];
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      return descending ? first[a * inner] > first[b * inner] : first[a * inner] < first[b * inner];
     });
-    for (int64_t i = 0; i < length; ++i) values[row * length + i] = first[order[i]];
+    for (int64_t i = 0; i < length; ++i) {
+      values[start + i * inner] = first[order[i] * inner];
+      from[start + i * inner] = order[i];
+    }
   }
 }
 
@@ -83,6 +123,9 @@ void ArgsortKernel(const phi::Context& context, const phi::DenseTensor& x, int a
 #define STANDIN_KERNEL(...) PD_BUILD_PHI_KERNEL(__VA_ARGS__)
 STANDIN_KERNEL(sum, STANDIN, ALL_LAYOUT, standin::SumKernel, float, double) {}
 STANDIN_KERNEL(mean, STANDIN, ALL_LAYOUT, standin::MeanKernel, float, double) {}
+STANDIN_KERNEL(max, STANDIN, ALL_LAYOUT, standin::MaxKernel, float, int32_t) {}
+STANDIN_KERNEL(min, STANDIN, ALL_LAYOUT, standin::MinKernel, float, int32_t) {}
+STANDIN_KERNEL(softmax_grad, STANDIN, ALL_LAYOUT, standin::SoftmaxGradKernel, float) {}
 STANDIN_KERNEL(softmax, STANDIN, ALL_LAYOUT, standin::SoftmaxKernel, float) {}
 STANDIN_KERNEL(argsort, STANDIN, ALL_LAYOUT, standin::ArgsortKernel, float, int32_t) {
   kernel->OutputAt(1).SetDataType(phi::DataType::INT64);

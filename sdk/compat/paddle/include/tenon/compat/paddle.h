@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * tenon/compat/paddle.h - what libpaddle.so offers to programs: device plugins written for PaddlePaddle.
- * The Python package tenon.compat.paddle calls these two. C11 and C++20. */
+ * The Python package tenon.compat.paddle calls these. C11 and C++20. */
 #ifndef TENON_COMPAT_PADDLE_H_
 #define TENON_COMPAT_PADDLE_H_
 
@@ -23,6 +23,9 @@ TENON_EXPORT tenon_status tenon_paddle_load_device_text(const char* path, tenon_
  *   [{"device", "path", "version", "registrations", "streams", "kernels":
  *     [{"name", "state": "mapped" | "partly" | "refused" | "unused", "operator", "dtypes", "text"}]}] */
 TENON_EXPORT void tenon_paddle_describe(tenon_sink_fn sink, void* user);
+
+/* JSON: the kernels that Tenon knows how to call: [{"kernel", "operator", "signature", "dtypes"}]. */
+TENON_EXPORT void tenon_paddle_describe_kernel_table(tenon_sink_fn sink, void* user);
 
 #ifdef __cplusplus
 } /* extern "C" */
