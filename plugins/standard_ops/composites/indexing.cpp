@@ -9,7 +9,7 @@ TENON_DECOMPOSE(take_along_axis) {
   Tensor x = operand(scope, args[0]), index = operand(scope, args[1]);
   if (!scope.ok()) return scope.status();
   int32_t axis;
-  TENON_TRY(resolve_axis("take_along_axis", int_of(args[2]), x->ndim, &axis, err));
+  TENON_TRY(resolve_axis_along("take_along_axis", int_of(args[2]), x->ndim, &axis, err));
   if (index->ndim != x->ndim)
     return shapes::fail(err, TENON_INVALID_ARGUMENT, "take_along_axis",
                         "expected an index with the %d axes of x, got shape %s", x->ndim,

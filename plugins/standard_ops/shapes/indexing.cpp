@@ -52,7 +52,7 @@ tenon_status expect_dtype_of(const char* op, const char* name, const tenon_tenso
 tenon_status expect_places(const char* op, const tenon_tensor& x, const tenon_tensor& index,
                            int64_t axis_argument, tenon_err* err) {
   int32_t axis;
-  TENON_TRY(resolve_axis(op, axis_argument, x.ndim, &axis, err));
+  TENON_TRY(resolve_axis_along(op, axis_argument, x.ndim, &axis, err));
   bool fits = index.ndim == x.ndim;
   for (int32_t i = 0; fits && i < x.ndim; ++i) fits = i == axis || index.shape[i] <= x.shape[i];
   if (fits) return TENON_OK;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each row of the kernel table, with every value of each attribute, against the processor."""
 
+import functools
 import itertools
 import pathlib
 import shutil
@@ -42,6 +43,14 @@ def operator(name, *arrays, **attributes):
         return getattr(tenon, name)(*values, **attributes)
 
     return call
+
+
+def concat(axis, tensor):
+    return tenon.concat([tensor(X), tensor(X * 2), tensor(P)], axis)
+
+
+def full(value, dtype, tensor):
+    return tenon.full([2, 3], value, dtype=dtype, device=tensor.device)
 
 
 def gradient(name, x, weights, **attributes):
@@ -88,27 +97,18 @@ CASES = {
         for axis in range(-3, 3)
         for descending in (False, True)
     ],
-    "concat": [
-        (lambda axis: lambda tensor: tenon.concat([tensor(X), tensor(X * 2), tensor(P)], axis))(
-            axis
-        )
-        for axis in range(-3, 3)
-    ],
+    "concat": [functools.partial(concat, axis) for axis in range(-3, 3)],
     "matmul": [operator("matmul", M, M.T.copy()), operator("matmul", M.T.copy(), M)],
     "linear": [operator("linear", M, M, None)],
     "cast": [
-        (lambda array, dtype: lambda tensor: tenon.cast(tensor(array), dtype))(array, dtype)
+        operator("cast", array, dtype)
         for array in (X, B, N.astype(np.int16))
         for dtype in (tenon.float64, tenon.int32, tenon.float32, tenon.bool)
         if tenon.tensor(array).dtype != dtype
     ],
     "clone": [lambda tensor: tenon.clone(tensor(X).permute(2, 0, 1))],
     "full": [
-        (
-            lambda value, dtype: (
-                lambda tensor: tenon.full([2, 3], value, dtype=dtype, device=tensor.device)
-            )
-        )(value, dtype)
+        functools.partial(full, value, dtype)
         for value, dtype in [(7, "int64"), (True, "int64"), (-0.5, "float32"), (3, "float32")]
     ],
     "sgd_update": [

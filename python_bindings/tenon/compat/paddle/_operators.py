@@ -6,30 +6,35 @@ import json
 import os
 import re
 import types
+import warnings
 
 import tenon
 from tenon import _core
 from tenon.compat.paddle._device import _EXCEPTIONS, _SINK, _collect, _library
 
 
-def load_op_library(path, name=None, lazy=False):
+def load_op_library(path, name=None):
     """Load a library of custom operators and return a module of functions, one for each.
 
     An earlier library of the same `name` (default: the file's) is replaced; an operator that another
-    library has registered is refused. `lazy` leaves unresolved symbols to their first call, which
-    ends the process."""
+    library has registered is refused. A function that the library calls and nothing defines is a
+    warning here and an error when it is called, and so is a shape or dtype function that does not
+    fit its operator: that one is left off."""
     path = os.path.realpath(os.fspath(path))
     name = os.path.splitext(os.path.basename(path))[0] if name is None else name
     identifier = re.sub(r"[^a-z0-9_]", "_", name.lower())
     _core.load()
     status, text = _collect(
-        lambda sink: _load_function()(os.fsencode(path), identifier.encode(), int(lazy), sink, None)
+        lambda sink: _load_function()(os.fsencode(path), identifier.encode(), sink, None)
     )
     if status != 0:
         raise _EXCEPTIONS.get(status, RuntimeError)(f"{path}: {text}")
     module = types.ModuleType(name, f"Custom operators of {path}.")
     module.__file__ = path
-    for op in json.loads(text):
+    described = json.loads(text)
+    for warning in described["warnings"]:
+        warnings.warn(f"{path}: {warning}", stacklevel=2)
+    for op in described["operators"]:
         setattr(module, op["name"], _function(op))
     return module
 
@@ -42,7 +47,6 @@ def _load_function():
     function.argtypes = [
         ctypes.c_char_p,
         ctypes.c_char_p,
-        ctypes.c_int32,
         _SINK,
         ctypes.c_void_p,
     ]
@@ -112,7 +116,8 @@ def _grouped(outputs, given, results):
             parts, results = results[:count], results[count:]
             if target:
                 parts = [tenon.clone(part, out=to) for part, to in zip(parts, target)]
-            grouped.append(parts)
+            is_absent = output["written"] in given and target is None
+            grouped.append(None if is_absent else parts)
         elif output["written"] in given and target is None or not results:
             grouped.append(None)
         else:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One call of an author's kernel.
+#include <paddle/common/enforce.h>
 #include <tenon/services/autograd.h>
 
 #include <algorithm>
@@ -61,8 +62,8 @@ std::string form(const tenon_tensor& tensor) {
 class Call {
  public:
   Call(const Declaration& op, const std::vector<uint32_t>& counts, const tenon_value* args,
-       std::span<Tensor> outs)
-      : op_(op), counts_(counts), args_(args), outs_(outs) {}
+       std::span<Tensor> outs, bool has_open_extents)
+      : op_(op), counts_(counts), args_(args), outs_(outs), has_open_extents_(has_open_extents) {}
 
   void run() {
     set_inputs();
@@ -75,6 +76,7 @@ class Call {
                                                   : std::span<const Tensor>());
       op_.info.kernel.run(&context_);
       std::vector<Tensor> results = take_results();
+      keep_reassigned();
       context_ = {};
       for (size_t k = 0; k < results.size(); ++k) store(results[k], *places_[k]);
       results.clear();
@@ -103,9 +105,30 @@ class Call {
     for (size_t i = 0; i < op_.inputs.size(); ++i) {
       size_t k = 0;
       set_input(context_.inputs[i], op_.inputs[i], args_[i], [&](tenon_tensor* tensor) {
-        return wrap(written[i].empty() ? Tensor::borrow(tensor) : written[i][k++]);
+        if (written[i].empty()) return wrap(Tensor::borrow(tensor));
+        started_.push_back({i, k, written[i][k]});
+        return wrap(written[i][k++]);
       });
     }
+  }
+
+  // A kernel may have given a written argument another tensor instead of other values.
+  void keep_reassigned() {
+    for (auto& [input, index, start] : started_) {
+      pd::Tensor now = written_tensor(input, index);
+      if (now.defined() && now.impl()->handle && now.impl()->handle->data == start->data &&
+          now.impl()->handle->dtype == start->dtype)
+        continue;
+      Tensor made = handle_of(now, "an input that is written in place");
+      expect_form(*made.get(), *start.get(), ", the form of the input that is written in place");
+      copy(start, made);
+    }
+  }
+  pd::Tensor written_tensor(size_t input, size_t index) const {
+    const auto& given = context_.inputs[input];
+    const Name& name = op_.inputs[input];
+    if (name.is_list) return name.is_optional ? (*given.maybe_list)[index] : given.list[index];
+    return name.is_optional ? *given.maybe_value : given.value;
   }
 
   // The tensor that stands for a written argument while the kernel runs.
@@ -184,27 +207,88 @@ class Call {
       return;
     }
     if (result->data == place->data && share_storage(result.get(), place.get())) return;
-    if (result->dtype != place->dtype || result->ndim != place->ndim ||
-        !std::equal(result->shape, result->shape + result->ndim, place->shape))
-      throw Error(
-          TENON_INTERNAL,
-          "its kernel made a " + form(*result.get()) + ", expected " + form(*place.get()) +
-              (op_.info.infer_shape.run ? " as its shape function says"
-                                        : ", the form of its input; set a shape function "
-                                          "with SetInferShapeFn") +
-              (op_.info.infer_dtype.run ? "" : " (and no SetInferDtypeFn: the input's dtype)"));
+    if (has_open_extents_ && fills_open_extents(*result.get(), *place.get())) {
+      give_memory(result, place);
+      return;
+    }
+    expect_form(
+        *result.get(), *place.get(),
+        std::string(op_.info.infer_shape.run ? " as its shape function says"
+                                             : ", the form of its input; set a shape function with "
+                                               "SetInferShapeFn") +
+            (op_.info.infer_dtype.run ? "" : " (and no SetInferDtypeFn: the input's dtype)"));
     copy(place, result);
+  }
+
+  static void expect_form(const tenon_tensor& made, const tenon_tensor& expected,
+                          const std::string& why) {
+    if (made.dtype != expected.dtype || !same_shape(made, expected))
+      throw Error(TENON_INTERNAL,
+                  "its kernel made a " + form(made) + ", expected " + form(expected) + why);
+  }
+  static bool same_shape(const tenon_tensor& a, const tenon_tensor& b) {
+    return a.ndim == b.ndim && std::equal(a.shape, a.shape + a.ndim, b.shape);
+  }
+
+  // An extent that the shape function left open is 0 in the place: of dtype and rank it spoke.
+  static bool fills_open_extents(const tenon_tensor& made, const tenon_tensor& place) {
+    if (made.dtype != place.dtype || made.ndim != place.ndim || same_shape(made, place))
+      return false;
+    for (int32_t axis = 0; axis < made.ndim; ++axis)
+      if (place.shape[axis] != 0 && place.shape[axis] != made.shape[axis]) return false;
+    return true;
+  }
+  // The place becomes the result's own tensor, or a copy where others hold it.
+  static void give_memory(const Tensor& result, const Tensor& place) {
+    ErrorSink err;
+    const bool is_shared = host->tensor_storage_use_count(result.get()) > 1;
+    err.check(host->tensor_assign(place.get(), (is_shared ? clone(result) : result).get(), err));
   }
 
   const Declaration& op_;
   const std::vector<uint32_t>& counts_;
   const tenon_value* args_;
   std::span<Tensor> outs_;
+  const bool has_open_extents_;
+  struct Started {
+    size_t input, index;
+    Tensor tensor;
+  };
+  std::vector<Started> started_;  // what stands for the arguments that are written in place
   ::paddle::CustomOpKernelContext context_;
   std::vector<Tensor*> places_;                          // of results that are not written in place
   std::vector<Tensor> fresh_;                            // the same, as they were before the call
   std::vector<std::pair<Tensor, Tensor>> written_back_;  // from, to
 };
+
+tenon_status status_of(::common::ErrorCode code) {
+  switch (code) {
+    case ::common::ErrorCode::INVALID_ARGUMENT:
+      return TENON_INVALID_ARGUMENT;
+    case ::common::ErrorCode::NOT_FOUND:
+      return TENON_NOT_FOUND;
+    case ::common::ErrorCode::OUT_OF_RANGE:
+      return TENON_OUT_OF_RANGE;
+    case ::common::ErrorCode::ALREADY_EXISTS:
+      return TENON_ALREADY_EXISTS;
+    case ::common::ErrorCode::RESOURCE_EXHAUSTED:
+      return TENON_OUT_OF_MEMORY;
+    case ::common::ErrorCode::PRECONDITION_NOT_MET:
+      return TENON_FAILED_PRECONDITION;
+    case ::common::ErrorCode::PERMISSION_DENIED:
+      return TENON_PERMISSION_DENIED;
+    case ::common::ErrorCode::EXECUTION_TIMEOUT:
+      return TENON_DEADLINE_EXCEEDED;
+    case ::common::ErrorCode::UNIMPLEMENTED:
+      return TENON_UNSUPPORTED;
+    case ::common::ErrorCode::UNAVAILABLE:
+      return TENON_UNAVAILABLE;
+    case ::common::ErrorCode::FATAL:
+      return TENON_INTERNAL;
+    default:
+      return TENON_UNKNOWN;
+  }
+}
 
 // Hand a kernel's own tensor over as result `index` of a data-dependent operator.
 void give(tenon_ctx* ctx, uint32_t index, const Tensor& result, const ErrorSink& err) {
@@ -223,11 +307,13 @@ void give(tenon_ctx* ctx, uint32_t index, const Tensor& result, const ErrorSink&
 }  // namespace
 
 void call_kernel(const Declaration& op, const std::vector<uint32_t>& counts,
-                 const tenon_value* args, std::span<Tensor> outs) {
+                 const tenon_value* args, std::span<Tensor> outs, bool has_open_extents) {
   try {
-    Call(op, counts, args, outs).run();
+    Call(op, counts, args, outs, has_open_extents).run();
   } catch (const Error& error) {
     throw Error(error.code(), "[" + op.info.name + "] " + error.what());
+  } catch (const ::common::enforce::EnforceNotMet& error) {
+    throw Error(status_of(error.code()), "[" + op.info.name + "] " + error.what());
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
@@ -246,7 +332,7 @@ tenon_status kernel_entry(tenon_ctx* ctx, const tenon_value* args, uint32_t, ten
     if (definition.can_infer())
       for (uint32_t k = 0; k < nouts; ++k)
         results[k] = Tensor::borrow(static_cast<tenon_tensor*>(outs[k].v.p));
-    call_kernel(definition.op(), definition.counts(), args, results);
+    call_kernel(definition.op(), definition.counts(), args, results, definition.has_open_extents());
     if (definition.can_infer()) return;
     ErrorSink err;
     for (uint32_t k = 0; k < nouts; ++k) give(ctx, k, results[k], err);

@@ -189,6 +189,23 @@ int Declaration::find_input(const Name& name) const {
   return -1;
 }
 
+int Declaration::find_written(size_t input) const {
+  for (size_t j = 0; j < written_input.size(); ++j)
+    if (written_input[j] == static_cast<int>(input)) return static_cast<int>(j);
+  return -1;
+}
+
+int find_differentiated(const Name& output, const std::vector<Name>& inputs) {
+  for (int fewer : {1, 0}) {
+    if (fewer == 0 && !output.is_new) break;
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i].base == output.base && inputs[i].gradients + fewer == output.gradients &&
+          !inputs[i].is_new)
+        return static_cast<int>(i);
+  }
+  return -1;
+}
+
 int Declaration::find_attribute(const std::string& name) const {
   for (size_t i = 0; i < attributes.size(); ++i)
     if (attributes[i].name == name) return static_cast<int>(i);
@@ -235,20 +252,24 @@ Declaration::Declaration(const ::paddle::OpMetaInfo& registered) : info(register
   kernel.attributes(false);
   if (!info.kernel.returns_outputs) kernel.outputs();
   kernel.end();
-  if (info.infer_shape.run) {
-    FunctionCheck shape(*this, "its shape function", info.infer_shape.parameters,
-                        info.infer_shape.count);
-    shape.inputs();
-    shape.attributes(true);
-    shape.end();
-  }
-  if (info.infer_dtype.run) {
-    FunctionCheck dtype(*this, "its dtype function", info.infer_dtype.parameters,
-                        info.infer_dtype.count);
-    dtype.inputs();
-    dtype.attributes(true);
-    dtype.end();
-  }
+  // Calls with data can do without these two functions: their results are what the kernel made.
+  auto leave_off_unless_fitting = [&](const char* what, auto& function) {
+    if (!function.run) return;
+    try {
+      FunctionCheck check(*this, what, function.parameters, function.count);
+      check.inputs();
+      check.attributes(true);
+      check.end();
+    } catch (const Error& error) {
+      warnings.push_back(std::string(error.what()) +
+                         "; the function is left off: results have the form that the kernel "
+                         "gives them, and none on meta");
+      function = {};
+      lacks_infer = true;
+    }
+  };
+  leave_off_unless_fitting("its shape function", info.infer_shape);
+  leave_off_unless_fitting("its dtype function", info.infer_dtype);
 }
 
 }  // namespace tenon::paddle

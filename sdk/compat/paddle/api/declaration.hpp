@@ -30,11 +30,12 @@ struct Name {
   bool is_gradient_of(const Name& other) const {
     return base == other.base && gradients == other.gradients + 1 && !is_new;
   }
-  // The gradient of `other`, which a gradient operator makes: it may be called new.
-  bool is_result_for(const Name& other) const {
-    return is_gradient_of(other) || (is_new && base == other.base && gradients == other.gradients);
-  }
 };
+
+// The one of `inputs` that a gradient operator's output is the gradient of; -1: none. An output
+// that is called new is one whose plain name another tensor has already: New(Grad("Out")) is the
+// gradient of "Out" beside the input Grad("Out"). New("Out") means the same.
+int find_differentiated(const Name& output, const std::vector<Name>& inputs);
 
 enum class AttributeType {
   kBool,
@@ -66,14 +67,20 @@ struct Declaration {
   std::vector<Name> inputs;
   std::vector<Attribute> attributes;
   std::vector<Name> outputs;
-  std::vector<int> written_input;         // by output: the input it is written over, or -1
-  bool is_variable = false;               // the number of result tensors depends on the arguments
-  bool is_in_place = false;               // every output is written over an input
+  std::vector<int> written_input;  // by output: the input it is written over, or -1
+  bool is_variable = false;        // the number of result tensors depends on the arguments
+  bool is_in_place = false;        // every output is written over an input
+  // A shape or dtype function was given and does not fit: see `warnings`. Nothing is known of
+  // results before the kernel has run, not even by default.
+  bool lacks_infer = false;
+  std::vector<std::string> warnings;
   const Declaration* forward = nullptr;   // whose gradient this is
   const Declaration* gradient = nullptr;  // NULL: none
 
   int find_input(const Name& name) const;
   int find_attribute(const std::string& name) const;
+  // The output that is written over this input, or -1.
+  int find_written(size_t input) const;
 };
 
 const char* attribute_type_name(AttributeType type);  // "std::vector<int>"

@@ -41,9 +41,7 @@ tenon_status infer_entry(const tenon_value* args, uint32_t, tenon_meta* outs, ui
 int model_input(const Declaration& op, size_t output) {
   if (op.written_input[output] >= 0) return op.written_input[output];
   if (!op.forward) return op.inputs.size() == 1 && !op.inputs[0].is_optional ? 0 : -1;
-  for (size_t i = 0; i < op.inputs.size(); ++i)
-    if (op.outputs[output].is_result_for(op.inputs[i])) return static_cast<int>(i);
-  return -1;
+  return find_differentiated(op.outputs[output], op.inputs);
 }
 
 std::string number(size_t value) { return std::to_string(value); }
@@ -150,6 +148,7 @@ std::string Definition::schema_text() const {
 bool Definition::find_can_infer() const {
   for (size_t j = 0; j < op_.outputs.size(); ++j) {
     bool is_written = op_.written_input[j] >= 0;
+    if (op_.lacks_infer && !is_written) return false;
     bool has_shape = op_.info.infer_shape.run && !is_written;
     bool has_dtype = op_.info.infer_dtype.run && !is_written;
     int model = model_input(op_, j);
@@ -159,6 +158,19 @@ bool Definition::find_can_infer() const {
     if (!(has_shape || has_model) || !(has_dtype || has_model)) return false;
   }
   return true;
+}
+
+// A result whose extents the kernel decides takes its place only where the kernel runs.
+void Definition::expect_processor(const tenon_value* args, const std::string& output,
+                                  size_t axis) const {
+  for (size_t i = 0; i < op_.inputs.size(); ++i)
+    for (tenon_tensor* tensor : tensors_of(args[i]))
+      if (tensor && tensor->device != host->device_host())
+        throw Error(TENON_UNSUPPORTED,
+                    "[" + op_.info.name + "] the extent of axis " + number(axis) + " of `" +
+                        output +
+                        "` is known only when the kernel has run (its shape function "
+                        "gives -1), and kernels run on the processor; call it with tensors there");
 }
 
 void Definition::infer(const tenon_value* args, tenon_meta* outs) const {
@@ -205,11 +217,17 @@ void Definition::infer(const tenon_value* args, tenon_meta* outs) const {
       meta.ndim = static_cast<int32_t>(sizes.size());
       meta.dtype = dtype ? static_cast<uint8_t>(dtype_id(*dtype)) : like[k]->dtype;
       for (size_t axis = 0; axis < sizes.size(); ++axis) {
-        if (sizes[axis] < 0)
+        if (sizes[axis] < -1)
           throw Error(TENON_INVALID_ARGUMENT, "its shape function gave an extent of " +
                                                   std::to_string(sizes[axis]) + " for `" +
-                                                  op_.outputs[j].text + "`");
-        meta.shape[axis] = sizes[axis];
+                                                  op_.outputs[j].text +
+                                                  "`, expected at least 0, or -1 where only the "
+                                                  "kernel knows");
+        if (sizes[axis] == -1) {
+          expect_processor(args, op_.outputs[j].text, axis);
+          has_open_extents_.store(true, std::memory_order_relaxed);
+        }
+        meta.shape[axis] = std::max<int64_t>(sizes[axis], 0);
       }
     }
   }
@@ -224,11 +242,11 @@ std::vector<uint32_t> count_results(const Declaration& op, const tenon_value* ar
     const Name& output = op.outputs[j];
     const tenon_value* subject = nullptr;
     if (op.written_input[j] >= 0) subject = &args[op.written_input[j]];
-    for (size_t i = 0; op.forward && !subject && i < op.inputs.size(); ++i)
-      if (output.is_result_for(op.inputs[i])) subject = &args[i];
+    if (op.forward && !subject)
+      if (int own = find_differentiated(output, op.inputs); own >= 0) subject = &args[own];
     if (op.forward && forward_args && !subject)
-      for (size_t i = 0; i < op.forward->inputs.size(); ++i)
-        if (output.is_result_for(op.forward->inputs[i])) subject = &forward_args[i];
+      if (int its = find_differentiated(output, op.forward->inputs); its >= 0)
+        subject = &forward_args[its];
     uint32_t count = 1;
     if (subject && (output.is_list || output.is_optional || op.written_input[j] >= 0))
       count = static_cast<uint32_t>(tensors_of(*subject).size());

@@ -4,6 +4,8 @@
 #include <tenon/services/autograd.h>
 #include <tenon/ops.hpp>
 
+#include <algorithm>
+
 #include "api/arguments.hpp"
 
 namespace tenon::paddle {
@@ -69,9 +71,10 @@ class Backward {
                end = rule_.forward.offset(source.index + 1);
       for (uint32_t k = begin; k < end; ++k)
         list.push_back(source.kind == Source::kResult ? outs_[k] : gradient_of(k));
-      if (rule_.gradient.inputs[i].is_list)
+      const Name& name = rule_.gradient.inputs[i];
+      if (name.is_list && !(name.is_optional && list.empty()))
         values_.push_back(list_value(list));
-      else if (list.empty())
+      else if (list.empty())  // an absent list is none, as it was for the operator
         values_.push_back({TENON_VALUE_NONE, 0, {.i = 0}});
       else
         values_.push_back({TENON_VALUE_TENSOR, 0, {.p = list[0]}});
@@ -153,8 +156,13 @@ tenon_status backward_entry(const tenon_host*, const tenon_value* args, uint32_t
 }
 
 Source find_source(const Declaration& op, const Declaration& gradient, const Name& name) {
+  // An input that is written in place is its result by then: the author's kernel shares its memory.
   for (size_t i = 0; i < op.inputs.size(); ++i)
-    if (op.inputs[i].is(name)) return {Source::kArgument, i};
+    if (op.inputs[i].is(name)) {
+      const int written = op.find_written(i);
+      return written < 0 ? Source{Source::kArgument, i}
+                         : Source{Source::kResult, static_cast<size_t>(written)};
+    }
   for (size_t j = 0; j < op.outputs.size(); ++j)
     if (op.outputs[j].is(name)) return {Source::kResult, j};
   for (size_t j = 0; j < op.outputs.size(); ++j)
@@ -193,12 +201,20 @@ Rule::Rule(const Definition& definition)
     attributes.push_back(static_cast<size_t>(index));
   }
   for (const Name& name : gradient.outputs) {
-    size_t input = 0;
-    while (input < op.inputs.size() && !name.is_result_for(op.inputs[input])) ++input;
-    if (input == op.inputs.size())
+    const int found = find_differentiated(name, op.inputs);
+    if (found < 0)
       throw Error(TENON_INVALID_ARGUMENT, "operator `" + gradient.info.name + "`: output \"" +
                                               name.text + "\" is the gradient of no input of `" +
                                               op.info.name + "`");
+    const auto input = static_cast<size_t>(found);
+    const auto other = std::find(differentiated.begin(), differentiated.end(), input);
+    if (other != differentiated.end())
+      throw Error(TENON_INVALID_ARGUMENT,
+                  "operator `" + gradient.info.name + "`: outputs \"" +
+                      gradient.outputs[static_cast<size_t>(other - differentiated.begin())].text +
+                      "\" and \"" + name.text + "\" are both the gradient of input \"" +
+                      op.inputs[input].text + "\" of `" + op.info.name +
+                      "`, expected one for each input");
     differentiated.push_back(input);
     table.diff_args |= uint64_t{1} << input;
     // Of a list or an optional argument it must be known how many tensors it was.

@@ -7,9 +7,11 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "api/definition.hpp"
 #include "api/gradient.hpp"
+#include "api/missing_functions.hpp"
 #include "api/registry.hpp"
 
 namespace tenon::paddle {
@@ -55,6 +57,7 @@ struct Library {
   std::vector<std::string> operators;  // as registered
   std::deque<Declaration> declarations;
   std::vector<std::string> plugins;  // attached for it, first the library's own
+  std::vector<std::string> warnings;
 };
 
 struct Libraries {
@@ -86,6 +89,7 @@ void declare(Library& library) {
     Declaration* before = nullptr;
     for (const ::paddle::OpMetaInfo& info : PD_GetOpMetaInfoMap().at(name)) {
       Declaration& op = library.declarations.emplace_back(info);
+      library.warnings.insert(library.warnings.end(), op.warnings.begin(), op.warnings.end());
       op.forward = before;
       if (before) before->gradient = &op;
       before = &op;
@@ -159,11 +163,15 @@ std::string describe(const Name& name, int written) {
 }
 
 std::string describe(const Library& library) {
-  std::string text = "[";
+  std::string text = "{\"warnings\":[";
+  for (size_t i = 0; i < library.warnings.size(); ++i)
+    text += (i ? "," : "") + quoted(library.warnings[i]);
+  text += "],\"operators\":[";
+  bool is_first = true;
   for (const Declaration& op : library.declarations) {
     if (op.forward) continue;
-    text += (text.size() > 1 ? "," : "") + std::string("{\"name\":") + quoted(op.info.name) +
-            ",\"operator\":" + quoted(op.operator_name) + ",\"inputs\":[";
+    text += (std::exchange(is_first, false) ? "" : ",") + std::string("{\"name\":") +
+            quoted(op.info.name) + ",\"operator\":" + quoted(op.operator_name) + ",\"inputs\":[";
     for (size_t i = 0; i < op.inputs.size(); ++i)
       text += (i ? "," : "") + describe(op.inputs[i], -1);
     text += "],\"attributes\":[";
@@ -175,10 +183,26 @@ std::string describe(const Library& library) {
       text += (j ? "," : "") + describe(op.outputs[j], op.written_input[j]);
     text += "]}";
   }
-  return text + "]";
+  return text + "]}";
 }
 
-const Library& load(const std::string& path, const std::string& name, bool lazy) {
+// Functions for devices that the build has no code for may be missing.
+void open_library(Library& library) {
+  if (dlopen(library.path.c_str(), RTLD_NOW | RTLD_LOCAL)) return;
+  const std::string failure = dlerror();
+  void* handle = nullptr;
+  if (failure.find("undefined symbol") != failure.npos)
+    handle = dlopen(library.path.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  if (!handle) throw Error(TENON_NOT_FOUND, failure);
+  std::string names;
+  for (const std::string& name : bind_missing_functions(handle))
+    names += (names.empty() ? "" : ", ") + name;
+  if (!names.empty())
+    library.warnings.push_back("no library defines functions that it calls: " + names +
+                               "; a call of one will be an error");
+}
+
+const Library& load(const std::string& path, const std::string& name) {
   Libraries& all = libraries();
   std::lock_guard lock(all.mutex);
   auto known = all.by_name.find(name);
@@ -201,10 +225,9 @@ const Library& load(const std::string& path, const std::string& name, bool lazy)
     forget(known->second->operators);
     all.by_name.erase(known);
   }
-  void* handle = dlopen(path.c_str(), (lazy ? RTLD_LAZY : RTLD_NOW) | RTLD_LOCAL);
-  if (!handle) throw Error(TENON_NOT_FOUND, dlerror());
   auto* library = new Library{.name = name, .path = path};
   try {
+    open_library(*library);
     check_faults(path);
     declare(*library);
     attach(*library);
@@ -245,12 +268,11 @@ const tenon_op* find_operator(const Declaration& op, const std::vector<uint32_t>
 // description of its operators as JSON, or what is wrong. An earlier library of that name
 // ([a-z0-9_]*) is replaced. `path` is absolute.
 extern "C" PADDLE_API tenon_status tenon_paddle_load_operators(const char* path, const char* name,
-                                                               int32_t lazy, tenon_sink_fn sink,
-                                                               void* user) {
+                                                               tenon_sink_fn sink, void* user) {
   using namespace tenon::paddle;
   ErrorSink err;
   std::string text;
-  tenon_status status = guard(err, [&] { text = describe(load(path, name, lazy != 0)); });
+  tenon_status status = guard(err, [&] { text = describe(load(path, name)); });
   if (status != TENON_OK) text = tenon::host->err_text(err);
   sink(user, text.data(), text.size());
   return status;

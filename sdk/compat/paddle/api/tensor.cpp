@@ -222,7 +222,9 @@ void* Tensor::read(DataType expected) const {
                                          phi::DataTypeToString(dtype()) + ", got one for " +
                                          phi::DataTypeToString(expected) +
                                          "; choose T by PD_DISPATCH_..._TYPES, or cast the tensor");
-  return impl_->handle->data;
+  // A tensor of no elements has an address as well: kernels take NULL for a failure.
+  alignas(64) static char none[64];
+  return impl_->handle->data ? impl_->handle->data : none;
 }
 
 void* Tensor::write(DataType dtype, const Place* place) {
@@ -241,6 +243,9 @@ void* Tensor::write(DataType dtype, const Place* place) {
     throw Error(TENON_INVALID_ARGUMENT, "mutable_data(place): the tensor is on " +
                                             this->place().DebugString() + ", not on " +
                                             place->DebugString() + "; use copy_to");
+  } else if (this->dtype() != dtype) {
+    // Memory of another dtype is replaced: what is written next are elements of T.
+    impl.handle = tenon::paddle::create(impl.handle->device, dtype, shape());
   }
   return read(dtype);
 }

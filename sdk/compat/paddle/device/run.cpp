@@ -14,7 +14,7 @@ namespace {
 
 // Is this a validated call, in which a kernel's omissions are to show?
 bool is_validated() {
-  static const auto* validation = static_cast<const tenon_validation_api*>(
+  const auto* validation = static_cast<const tenon_validation_api*>(
       host->service_find(TENON_VALIDATION_SERVICE, TENON_VALIDATION_VERSION));
   constexpr size_t kNeeded = offsetof(tenon_validation_api, is_watching) + sizeof(void*);
   return validation && validation->struct_size >= kNeeded && validation->is_watching();

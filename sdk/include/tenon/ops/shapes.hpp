@@ -155,6 +155,9 @@ inline tenon_status normalize_axis(const char* op, const char* name, int64_t axi
 // as one with a single axis of length 1, as in NumPy and PyTorch. `*result` is 0 for it.
 inline tenon_status normalize_axis_along(const char* op, const char* name, int64_t axis,
                                          int64_t ndim, int64_t* result, tenon_err* err) {
+  if (ndim == 0 && axis != 0 && axis != -1)
+    return fail(err, TENON_OUT_OF_RANGE, op, "expected %s 0 or -1 for a 0-d tensor, got %lld", name,
+                static_cast<long long>(axis));
   return normalize_axis(op, name, axis, ndim == 0 ? 1 : ndim, result, err);
 }
 
@@ -182,8 +185,14 @@ inline tenon_status axis_mask(const char* op, const char* name, const tenon_valu
 // The same for reductions, which take 0 and -1 for an axis of a 0-d tensor.
 inline tenon_status reduction_mask(const char* op, const char* name, const tenon_value& axes,
                                    int64_t ndim, uint32_t* mask, tenon_err* err) {
-  TENON_RETURN_IF_FAILED(axis_mask(op, name, axes, ndim == 0 ? 1 : ndim, mask, err));
-  if (ndim == 0) *mask = 0;
+  if (ndim > 0 || axes.tag == TENON_VALUE_NONE) return axis_mask(op, name, axes, ndim, mask, err);
+  const int64_t* list = tenon_arg_ints(&axes);
+  for (uint64_t i = 0; i < tenon_arg_count(&axes); ++i) {
+    int64_t axis = 0;
+    TENON_RETURN_IF_FAILED(normalize_axis_along(op, name, list[i], 0, &axis, err));
+  }
+  TENON_RETURN_IF_FAILED(axis_mask(op, name, axes, 1, mask, err));  // no axis twice
+  *mask = 0;
   return TENON_OK;
 }
 

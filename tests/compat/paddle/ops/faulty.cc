@@ -29,6 +29,12 @@ PD_BUILD_GRAD_OP(pd_faulty)
     .SetKernelFn(PD_KERNEL(Same));
 #elif FAULT == 6
 PYBIND11_MODULE(mixed, m) { m.def("same", &Same); }
+#elif FAULT == 7
+PD_BUILD_OP(pd_faulty).Inputs({"X"}).Outputs({"Out"}).SetKernelFn(PD_KERNEL(Same));
+PD_BUILD_GRAD_OP(pd_faulty)
+    .Inputs({paddle::Grad("Out")})
+    .Outputs({paddle::Grad("X"), paddle::New("X")})
+    .SetKernelFn(PD_KERNEL(Same));
 #elif FAULT == 5
 std::vector<paddle::Tensor> MissingFunction(const paddle::Tensor& x);
 PD_BUILD_OP(pd_faulty).Inputs({"X"}).Outputs({"Out"}).SetKernelFn(PD_KERNEL(MissingFunction));

@@ -33,8 +33,8 @@ def load(
     """Compile `sources` and return a module of their operators. Built anew only what changed; a
     second call after a change replaces the operators of the first.
 
-    Symbols that nothing defines are an error here. `extra_ldflags=["-Wl,-z,undefs"]` leaves them to
-    their first call, which ends the process."""
+    Functions that nothing defines, as those for devices that the build leaves out, are named in a
+    warning, and calling one is an error. `extra_ldflags=["-Wl,-z,defs"]` makes them errors here."""
     from tenon.utils.cpp_extension import build_library
 
     sources = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
@@ -51,7 +51,7 @@ def load(
         verbose=verbose,
         plugin=False,
     )
-    return load_op_library(path, name, lazy=_leaves_undefined(ldflags))
+    return load_op_library(path, name)
 
 
 def get_build_directory(verbose=False):
@@ -78,11 +78,8 @@ def _cflags(extra):
 
 
 def _ldflags():
-    return ["-Wl,--no-undefined", "-l:libpaddle.so", f"-Wl,-rpath,{get_lib()}"]
-
-
-def _leaves_undefined(ldflags):
-    return any("undefs" in flag or "unresolved-symbols" in flag for flag in ldflags)
+    # Bound at the first call: see load.
+    return ["-Wl,-z,undefs,-z,lazy", "-l:libpaddle.so", f"-Wl,-rpath,{get_lib()}"]
 
 
 def _library_name(name):

@@ -6,6 +6,7 @@
 // docs/paddle_compat.md.
 #pragma once
 
+#include <paddle/common/enforce.h>
 #include <paddle/common/exception.h>
 #include <paddle/phi/api/ext/dispatch.h>
 #include <paddle/phi/api/ext/op_meta_info.h>

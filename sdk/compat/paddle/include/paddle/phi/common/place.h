@@ -108,6 +108,14 @@ enum class PlaceType {
 };
 PADDLE_API Place ConvertToPlace(PlaceType type);
 
+// Whatever the number of the device.
+inline bool operator==(const Place& place, PlaceType type) {
+  return place.GetType() == ConvertToPlace(type).GetType();
+}
+inline bool operator==(PlaceType type, const Place& place) { return place == type; }
+inline bool operator!=(const Place& place, PlaceType type) { return !(place == type); }
+inline bool operator!=(PlaceType type, const Place& place) { return !(place == type); }
+
 namespace platform {
 using Place = phi::Place;
 using CPUPlace = phi::CPUPlace;

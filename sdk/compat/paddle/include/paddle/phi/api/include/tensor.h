@@ -115,7 +115,8 @@ class PADDLE_API Tensor final {
   }
   const void* data() const { return read(DataType::UNDEFINED); }
   void* data() { return read(DataType::UNDEFINED); }
-  // As data(), after memory was allocated where there is none yet, for elements of T.
+  // As data(), after memory for elements of T was allocated, where there is none yet or the tensor
+  // has another dtype, which T then replaces.
   template <typename T>
   T* mutable_data() {
     return static_cast<T*>(write(phi::CppTypeToDataType<T>::Type(), nullptr));
