@@ -53,7 +53,6 @@ def test_new_of_a_gradient_is_the_gradient_of_the_output(ops):
     (second,) = autograd.grad(first.sum(), [x])
     t = np.tanh(X)
     np.testing.assert_allclose(second.numpy(), -2 * t * (1 - t * t))
-    assert autograd.gradgradcheck(ops.pd_new_tanh, leaf(X))
 
 
 def test_second_gradients_keep_no_memory(ops):

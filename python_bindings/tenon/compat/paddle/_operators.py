@@ -105,7 +105,9 @@ def _grouped(outputs, given, results):
     """Flat results by outputs: a tensor, a list or None for each. What is written in place is copied
     into the arguments, which take the results' places."""
     results, grouped = list(results), []
-    rest = len(results) - sum(1 for output in outputs if not output["list"])
+    rest = len(results) - sum(
+        1 for o in outputs if not o["list"] and given.get(o["written"], o) is not None
+    )
     rest -= sum(
         len(given[o["written"]] or ()) for o in outputs if o["list"] and o["written"] in given
     )

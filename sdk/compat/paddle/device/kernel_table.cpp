@@ -91,6 +91,12 @@ int32_t can_be_linear(const tenon_value* args, uint32_t) {
          weight.ndim == 2 && x.numel > 0 && weight.numel > 0;
 }
 
+// Paddle has no dtype for some of ours, which a tensor may still be cast to.
+int32_t can_cast(const tenon_value* args, uint32_t) {
+  const auto dtype = static_cast<int32_t>(tenon_arg_int(&TENON_PADDLE_VALUE(cast, "dtype")));
+  return to_paddle_dtype(dtype) != UNDEFINED;
+}
+
 int32_t can_join(const tenon_value* args, uint32_t) {
   const auto* list = tenon_arg_tensors(&args[0]);
   for (uint64_t i = 0; i < tenon_arg_count(&args[0]); ++i)
@@ -106,6 +112,8 @@ int32_t has_no_weight_decay(const tenon_value* args, uint32_t) {
 // result that this operator has then is too small for what the kernel writes.
 int32_t can_cross_entropy(const tenon_value* args, uint32_t) {
   const tenon_value& reduction = TENON_PADDLE_VALUE(softmax_cross_entropy, "reduction");
+  const int64_t ignored = tenon_arg_int(&TENON_PADDLE_VALUE(softmax_cross_entropy, "ignore_index"));
+  if (ignored != static_cast<int32_t>(ignored)) return 0;  // the kernel's is an int
   return arg(args, 0).ndim == 2 && arg(args, 0).numel > 0 &&
          arg(args, 1).dtype == TENON_DTYPE_I64 &&
          std::string_view(tenon_arg_string(&reduction), reduction.aux) == "none";
@@ -277,7 +285,8 @@ constexpr Row kRows[] = {
      .attributes = {out_dtype()},
      .outputs = {out()},
      .settled = {"dtype"},
-     .dtypes = kFitsFloat},
+     .dtypes = kFitsFloat,
+     .can_run = can_cast},
     {.kernel = "contiguous",
      .op = &op_clone,
      .inputs = {tensor("x")},
