@@ -72,6 +72,8 @@ TENON_DECOMPOSE(topk) {
   Scope scope(err);
   int64_t count = int_of(args[1]), axis = int_of(args[2]);
   auto sorted = ops::sort_with_indices(scope, args[0], axis, bool_of(args[3]));
+  if (!scope.ok()) return scope.status();
+  if (sorted.values->ndim == 0) return finish(scope, outs, sorted.values, sorted.indices);
   return finish(scope, outs, ops::clone(scope, ops::narrow(scope, sorted.values, axis, 0, count)),
                 ops::clone(scope, ops::narrow(scope, sorted.indices, axis, 0, count)));
 }

@@ -103,6 +103,7 @@ Tensor placed(Scope& scope, int64_t opcode, const Tensor& x, const Around& aroun
 Tensor element_rows(Scope& scope, const Tensor& x, const Tensor& index, int64_t axis) {
   if (!scope.ok()) return {};
   const size_t ndim = static_cast<size_t>(x->ndim);
+  if (ndim == 0) return vector_of(scope, positions(scope, index, 1));
   Places places;
   for (size_t i = 0; i < ndim; ++i) {
     const bool along = static_cast<int64_t>(i) == axis;
