@@ -10,8 +10,8 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
-// Most parts that rows are cut into where sums over them are needed. A function of the shape alone, so
-// that the order of additions is too.
+// Most parts that rows are cut into where sums over them are needed. A function of the shape alone,
+// so that the order of additions is too.
 constexpr int64_t kParts = 16;
 
 template <class T>
@@ -30,18 +30,19 @@ T inverse_deviation(const Moments<T>& moments, double eps) {
   return T(1) / std::sqrt(moments.squares / moments.count + static_cast<T>(eps));
 }
 
-// out = x * scale + shift, then the affine part.
+// out = (x - mean) * scale, then the affine part. The difference comes first: x * scale - mean *
+// scale would cancel, and return the rounding error of a large mean, times the scale, for equal
+// elements.
 template <class T>
-void normalize_row(const T* x, T scale, T shift, const T* weight, const T* bias, T* out,
-                   int64_t n) {
+void normalize_row(const T* x, T mean, T scale, const T* weight, const T* bias, T* out, int64_t n) {
   if (weight && bias) {
-    for (int64_t i = 0; i < n; ++i) out[i] = (x[i] * scale + shift) * weight[i] + bias[i];
+    for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - mean) * scale * weight[i] + bias[i];
   } else if (weight) {
-    for (int64_t i = 0; i < n; ++i) out[i] = (x[i] * scale + shift) * weight[i];
+    for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - mean) * scale * weight[i];
   } else if (bias) {
-    for (int64_t i = 0; i < n; ++i) out[i] = (x[i] * scale + shift) + bias[i];
+    for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - mean) * scale + bias[i];
   } else {
-    for (int64_t i = 0; i < n; ++i) out[i] = x[i] * scale + shift;
+    for (int64_t i = 0; i < n; ++i) out[i] = (x[i] - mean) * scale;
   }
 }
 
@@ -60,7 +61,7 @@ tenon_status layer_norm(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tenso
         const T* row = data_of<T>(x) + i * n;
         const Moments<T> moments = moments_of(row, n);
         const T scale = inverse_deviation(moments, eps);
-        normalize_row(row, scale, -moments.mean * scale, w, b, data_of<T>(out) + i * n, n);
+        normalize_row(row, moments.mean, scale, w, b, data_of<T>(out) + i * n, n);
       }
     });
   };
@@ -69,35 +70,38 @@ tenon_status layer_norm(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tenso
 }
 TENON_BOX_layer_norm(layer_norm_boxed, layer_norm)
 
-// With g = upstream(i), the gradient of y = x * scale + shift: dx = scale (g - mean(g) - y mean(g y)).
-template <class T, class Upstream>
-void spread_grad(const T* x, T scale, T shift, Upstream upstream, const T* grad, T* dx, T* dweight,
-                 T* dbias, int64_t n) {
+    // With g = upstream(i), the gradient of y = (x - center) * scale: dx = scale (g - mean(g) - y
+    // mean(g y)).
+    template <class T, class Upstream>
+    void spread_grad(const T* x, T center, T scale, Upstream upstream, const T* grad, T* dx,
+                     T* dweight, T* dbias, int64_t n) {
   const T count = static_cast<T>(n);
   const T sum = sum_row<T>(n, upstream) / count;
   const T projection =
-      sum_row<T>(n, [=](int64_t i) { return upstream(i) * (x[i] * scale + shift); }) / count;
+      sum_row<T>(n, [=](int64_t i) { return upstream(i) * ((x[i] - center) * scale); }) / count;
 #pragma GCC ivdep  // more arrays than compilers compare at run time
   for (int64_t i = 0; i < n; ++i) {
-    const T y = x[i] * scale + shift, g = grad[i];
+    const T y = (x[i] - center) * scale, g = grad[i];
     dweight[i] += g * y;
     dbias[i] += g;
     dx[i] = scale * (upstream(i) - sum - y * projection);
   }
 }
 
-// One row, with y = (x - mean) * scale. dweight and dbias, sums over rows of grad * y and grad, are added
-// to.
+// One row, with y = (x - mean) * scale. dweight and dbias, sums over rows of grad * y and grad, are
+// added to.
 template <class T>
 void grad_row(const T* grad, const T* x, const T* weight, double eps, T* dx, T* dweight, T* dbias,
               int64_t n) {
   const Moments<T> moments = moments_of(x, n);
-  const T scale = inverse_deviation(moments, eps), shift = -moments.mean * scale;
+  const T center = moments.mean, scale = inverse_deviation(moments, eps);
   if (weight) {
-    spread_grad(x, scale, shift, [=](int64_t i) { return grad[i] * weight[i]; }, grad, dx, dweight,
-                dbias, n);
+    spread_grad(
+        x, center, scale, [=](int64_t i) { return grad[i] * weight[i]; }, grad, dx, dweight, dbias,
+        n);
   } else {
-    spread_grad(x, scale, shift, [=](int64_t i) { return grad[i]; }, grad, dx, dweight, dbias, n);
+    spread_grad(
+        x, center, scale, [=](int64_t i) { return grad[i]; }, grad, dx, dweight, dbias, n);
   }
 }
 
@@ -112,13 +116,14 @@ tenon_status layer_norm_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const
   const int64_t n = row_length(x, normalized_ndim);
   if (n == 0) return TENON_OK;
   const int64_t rows = x->numel / n;
-  const int64_t parts = std::clamp<int64_t>(rows * n / kSerialWork, 1, std::min(kParts, std::max<int64_t>(rows, 1)));
+  const int64_t parts =
+      std::clamp<int64_t>(rows * n / kSerialWork, 1, std::min(kParts, std::max<int64_t>(rows, 1)));
   const auto run = [&]<class T>(Type<T>) -> tenon_status {
     // Each part has its own sums; the first ones are the results.
     void* memory = nullptr;
     if (parts > 1) {
-      const tenon_status status = host->scratch(
-          ctx, static_cast<uint64_t>(2 * (parts - 1) * n) * sizeof(T), &memory, err);
+      const tenon_status status =
+          host->scratch(ctx, static_cast<uint64_t>(2 * (parts - 1) * n) * sizeof(T), &memory, err);
       if (status != TENON_OK) return status;
     }
     const auto sums_of = [&](int64_t part, int which) {
@@ -149,8 +154,8 @@ tenon_status layer_norm_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const
 }
 TENON_BOX_layer_norm_grad(layer_norm_grad_boxed, layer_norm_grad)
 
-tenon_status rms_norm(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* weight, double eps,
-                      tenon_tensor* out, tenon_err* err) {
+    tenon_status rms_norm(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* weight,
+                          double eps, tenon_tensor* out, tenon_err* err) {
   if (is_reduced_float(x->dtype)) {
     return run_as_float32(rms_norm, ctx, err, x, weight, eps, out);
   }
@@ -160,9 +165,10 @@ tenon_status rms_norm(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor*
     parallel(x->numel / n, 3 * n, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const T* row = data_of<T>(x) + i * n;
-        const T mean = sum_row<T>(n, [row](int64_t j) { return row[j] * row[j]; }) / static_cast<T>(n);
+        const T mean =
+            sum_row<T>(n, [row](int64_t j) { return row[j] * row[j]; }) / static_cast<T>(n);
         const T scale = T(1) / std::sqrt(mean + static_cast<T>(eps));
-        normalize_row(row, scale, T(0), optional_data<T>(weight), static_cast<const T*>(nullptr),
+        normalize_row(row, T(0), scale, optional_data<T>(weight), static_cast<const T*>(nullptr),
                       data_of<T>(out) + i * n, n);
       }
     });
@@ -172,8 +178,8 @@ tenon_status rms_norm(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor*
 }
 TENON_BOX_rms_norm(rms_norm_boxed, rms_norm)
 
-// A composite: nobody has compared its arguments.
-int32_t rms_norm_fits(const tenon_value* args, uint32_t) {
+    // A composite: nobody has compared its arguments.
+    int32_t rms_norm_fits(const tenon_value* args, uint32_t) {
   const auto* x = static_cast<const tenon_tensor*>(args[0].v.p);
   if (args[0].tag != TENON_VALUE_TENSOR || x->ndim == 0) return 0;
   if (args[1].tag == TENON_VALUE_NONE) return 1;
