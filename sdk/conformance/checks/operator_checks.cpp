@@ -5,6 +5,7 @@
 
 #include "operators/compare.hpp"
 #include "operators/shims.hpp"
+#include "operators/special.hpp"
 #include "operators/subjects.hpp"
 #include "operators/values.hpp"
 
@@ -23,7 +24,8 @@ bool fits(const Sample& sample, int32_t dtype) {
 
 // One call, compared. False: not to be compared, because it left the device or makes no sense.
 bool compare_call(Engine& engine, const Sample& sample, int32_t dtype,
-                  Layout layout = Layout::kContiguous, Range range = Range::kSmall) {
+                  Layout layout = Layout::kContiguous, Range range = Range::kSmall,
+                  const Closeness* closeness = nullptr) {
   if (!fits(sample, dtype)) return false;
   Session& session = engine.session();
   std::string what = text(sample.text, ", ", dtype_name(dtype), ", ", layout_name(layout));
@@ -37,7 +39,8 @@ bool compare_call(Engine& engine, const Sample& sample, int32_t dtype,
                       text("code ", got.status, " (", status_name(got.status), "): ", got.error)))
     return true;
   for (size_t i = 0; i < want.outs.size(); ++i) {
-    std::string problem = difference(engine, want.outs[i], got.outs[i]);
+    std::string problem = closeness ? difference(engine, want.outs[i], got.outs[i], *closeness)
+                                    : difference(engine, want.outs[i], got.outs[i]);
     if (!session.expect(problem.empty(), what + ": the CPU's answer", problem)) break;
   }
   return true;
@@ -69,6 +72,42 @@ void empty(Session& session) { compare_all(session, SampleKind::kEmpty); }
 void zero_dim(Session& session) { compare_all(session, SampleKind::kZeroDim); }
 void strided(Session& session) {
   compare_all(session, SampleKind::kGeneral, {std::begin(kOddLayouts), std::end(kOddLayouts)});
+}
+
+// Zeros of both signs, ties, tails, subnormal numbers, NaN with payloads.
+void compare_special(const Subject& subject, Engine& engine) {
+  static constexpr Closeness kUnknown{
+      .relative = 1e-3, .keeps_subnormal = false, .keeps_zero_sign = false};
+  std::vector<int32_t> dtypes = {subject.dtypes[0]};
+  for (int32_t dtype : subject.dtypes)
+    if (dtype == TENON_DTYPE_F64 && dtype != dtypes[0]) dtypes.push_back(dtype);
+  for (const Sample& sample : samples_of(subject.op, SampleKind::kSpecial))
+    for (int32_t dtype : dtypes) {
+      if (!is_floating(dtype) || engine.session().subject_failed()) continue;
+      const SpecialRule* rule = special_rule(function_of(sample));
+      compare_call(engine, sample, dtype, Layout::kContiguous, Range::kSmall,
+                   rule ? &rule->closeness : &kUnknown);
+    }
+}
+
+void special(Session& session) {
+  Engine engine(session);
+  for_each_subject(engine, Route::kNative,
+                   [&](const Subject& subject) { compare_special(subject, engine); });
+}
+
+void large(Session& session) {
+  Engine engine(session);
+  for_each_subject(engine, Route::kNative, [&](const Subject& subject) {
+    for (const Sample& sample : samples_of(subject.op, SampleKind::kLarge)) {
+      try {
+        compare_call(engine, sample, subject.dtypes[0]);
+      } catch (const NoRoom&) {
+        session.note(sample.text + ": no room on the device");
+      }
+      if (session.subject_failed()) return;
+    }
+  });
 }
 
 void broadcast(Session& session) {
@@ -111,14 +150,16 @@ void lowered(Session& session) {
       compare_samples(subject, engine, SampleKind::kGeneral,
                       {Layout::kTransposed, Layout::kReversed, Layout::kRepeated});
     if (!session.subject_failed()) compare_dtypes(subject, engine);
+    if (!session.subject_failed()) compare_special(subject, engine);
   });
 }
 
 // The first sample that runs on the device, with its arguments and its answer on the CPU.
 bool first_running(
     Engine& engine, const Subject& subject,
-    const std::function<void(const Sample&, Arguments&, const Answer& on_cpu)>& body) {
-  for (const Sample& sample : samples_of(subject.op, SampleKind::kGeneral)) {
+    const std::function<void(const Sample&, Arguments&, const Answer& on_cpu)>& body,
+    SampleKind kind = SampleKind::kGeneral) {
+  for (const Sample& sample : samples_of(subject.op, kind)) {
     engine.session().step(sample.text);
     Arguments made = make_arguments(engine, sample, subject.dtypes[0]);
     Answer want = engine.call(sample.op, made.cpu);
@@ -162,7 +203,7 @@ void bounds(Session& session) {
   Engine engine(session);
   for_each_subject(engine, Route::kNative, [&](const Subject& subject) {
     if (subject.def().flags & (TENON_OP_DATA_DEPENDENT | TENON_OP_COMPOSITE)) return;
-    first_running(engine, subject, [&](const Sample& sample, Arguments& made, const Answer& want) {
+    auto look = [&](const Sample& sample, Arguments& made, const Answer& want) {
       Tensors given, rooms;
       for (const Tensor& out : want.outs) {
         rooms.push_back(guarded_room(engine, out));
@@ -185,7 +226,9 @@ void bounds(Session& session) {
           break;
         }
       }
-    });
+    };
+    first_running(engine, subject, look);
+    if (!session.subject_failed()) first_running(engine, subject, look, SampleKind::kOdd);
   });
 }
 
@@ -358,6 +401,14 @@ const Checks& operator_checks() {
        empty},
       {"ops.nan", "NaN and infinity go the way of IEEE 754.", kSection,
        "maximum, minimum, max and min pass NaN on; compile without fast-math", kNeeds, nan},
+      {"ops.special", "Ties, tails, subnormal numbers and zeros of both signs go the way of IEEE 754.",
+       kSection,
+       "round to even, keep the sign of zero and subnormal numbers, and look at what the function "
+       "does far from 0; compile without fast-math",
+       kNeeds, special},
+      {"ops.large", "Results are right up to 2^24 elements and one more.", kSection,
+       "look at counters of 16 and 24 bits, at the number of work groups, and at the last block",
+       kNeeds, large},
       {"ops.strided", "Layouts do not matter.", "abi.h section 6, TENON_KERNEL_STRIDED",
        "read strides, which count elements and may be negative, or do not claim STRIDED", kNeeds,
        strided},

@@ -15,7 +15,7 @@ struct Check {
   const char* section;  // where tenon/abi.h says so
   const char* hint;     // how to fix it, where a failure does not say it better
   const char* needs;    // checks without which this one says nothing, separated by spaces
-  void (*run)(Session&);
+  void (*run)(Session&);  // NULL: fails by what was seen during the others
 };
 
 inline std::string_view family_of(std::string_view id) { return id.substr(0, id.find('.')); }
@@ -43,5 +43,6 @@ const Checks& operator_checks();
 const Checks& gradient_checks();
 const Checks& thread_checks();
 const Checks& performance_checks();
+const Checks& process_checks();
 
 }  // namespace tenon::kit

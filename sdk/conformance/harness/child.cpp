@@ -19,6 +19,7 @@
 
 #include "harness/message.hpp"
 #include "harness/session.hpp"
+#include "subject/watch.hpp"
 
 namespace tenon::kit {
 namespace {
@@ -36,12 +37,13 @@ double seconds_since(Clock::time_point start) {
 
 // The child's whole life. Ends with _exit: no destructor of a plugin runs behind the last check.
 [[noreturn]] void live(const Check& check, const std::string& path, double limit,
-                       const std::set<std::string>& skipped, int pipe, int output) {
+                       const std::set<std::string>& skipped, int pipe, int output, int errors) {
   ::setpgid(0, 0);  // so that helpers of a check that hangs die with it
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::dup2(output, STDOUT_FILENO);
-  ::dup2(output, STDERR_FILENO);
+  ::dup2(errors, STDERR_FILENO);
   Session session(check, path, limit, skipped, pipe);
+  start_watching(session);
   try {
     check.run(session);
     session.done();
@@ -102,6 +104,10 @@ class Listener {
         break;
       case kNoteMessage:
         result_.notes.push_back(message.field(0));
+        break;
+      case kViolationMessage:
+        result_.violations.push_back(
+            {message.field(0), {"", message.field(1), message.field(2), message.field(3)}});
         break;
       case kDoneMessage:
         done = true;
@@ -197,12 +203,13 @@ Result run_in_child(const Check& check, const std::string& path, double limit,
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();
     FILE* output = std::tmpfile();
-    if (!output) std::abort();
+    FILE* errors = std::tmpfile();
+    if (!output || !errors) std::abort();
     std::fflush(nullptr);
     pid_t child = ::fork();
     if (child == 0) {
       ::close(ends[0]);
-      live(check, path, limit, skipped, ends[1], ::fileno(output));
+      live(check, path, limit, skipped, ends[1], ::fileno(output), ::fileno(errors));
     }
     ::close(ends[1]);
     Listener listener(result, on_step);
@@ -219,9 +226,10 @@ Result run_in_child(const Check& check, const std::string& path, double limit,
       result.outcome = Outcome::kFailed;
       result.failures.push_back(failure);
     }
-    if (result.outcome == Outcome::kFailed && result.output.empty())
-      result.output = tail(::fileno(output));
+    for (int file : {::fileno(output), ::fileno(errors)})
+      if (std::string printed = tail(file); result.output.empty()) result.output = printed;
     std::fclose(output);
+    std::fclose(errors);
     if (failure.got.empty() || listener.subject.empty()) break;
     // The same again, without the subject that killed it; those before it have been told.
     skipped.insert(listener.subject);

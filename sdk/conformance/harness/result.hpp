@@ -29,14 +29,21 @@ struct Figure {
   double value = 0;
 };
 
+// What a call changed in the process, seen while a check ran: a failure of the check `id`.
+struct Violation {
+  std::string id;
+  Failure failure;
+};
+
 struct Result {
   std::string id;
   Outcome outcome = Outcome::kPassed;
   std::string why;  // of kAbsent and kNotRun
   std::vector<Failure> failures;
+  std::vector<Violation> violations;
   std::vector<Figure> figures;
   std::vector<std::string> notes;
-  std::string output;  // the end of what the plugin printed, when the check failed
+  std::string output;  // the end of what the plugin printed
   double seconds = 0;
 };
 

@@ -38,6 +38,29 @@ Result summarize(const char* id, Reason reason, const std::vector<Result>& resul
   return summary;
 }
 
+// What other checks saw calls change.
+Result gather(const Check& check, const std::vector<Result>& results) {
+  Result gathered;
+  gathered.id = check.id;
+  for (const Result& result : results)
+    for (const Violation& violation : result.violations) {
+      if (violation.id != check.id) continue;
+      gathered.outcome = Outcome::kFailed;
+      Failure failure = violation.failure;
+      bool is_known = false;
+      for (Failure& told : gathered.failures) {
+        if (told.expected != failure.expected) continue;
+        is_known = true;
+        ++told.count;
+      }
+      if (is_known) continue;
+      failure.got += text(" (during ", result.id, ")");
+      gathered.failures.push_back(std::move(failure));
+      if (gathered.output.empty()) gathered.output = result.output;
+    }
+  return gathered;
+}
+
 }  // namespace
 
 std::vector<Result> run_checks(const Options& options, Progress& progress) {
@@ -53,7 +76,9 @@ std::vector<Result> run_checks(const Options& options, Progress& progress) {
     progress.started(check->id, ++number, static_cast<int>(selected.size()));
     Result result;
     std::string need = unmet_need(*check, outcomes);
-    if (need.empty()) {
+    if (!check->run) {
+      result = gather(*check, results);
+    } else if (need.empty()) {
       result = run_in_child(*check, options.plugin, options.time_limit, tainted,
                             [&](const std::string& step) { progress.step(step); });
     } else {

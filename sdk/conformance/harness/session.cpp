@@ -40,6 +40,11 @@ void Session::fail(const std::string& expected, const std::string& got, const st
     send(kFailureMessage, {subject_, "", "", ""});
 }
 
+void Session::violate(const std::string& id, const std::string& expected, const std::string& got,
+                      const std::string& fix) {
+  send(kViolationMessage, {id, expected, got, fix});
+}
+
 void Session::absent(const std::string& why) {
   send(kAbsentMessage, {why});
   throw Stop{};

@@ -49,6 +49,9 @@ class Session {
                const std::string& fix = "") {
     if (!expect(holds, expected, got, fix)) throw Stop{};
   }
+  // A call changed the process. Fails the check of that name, not this one.
+  void violate(const std::string& id, const std::string& expected, const std::string& got,
+               const std::string& fix);
   [[noreturn]] void absent(const std::string& why);
 
   void figure(const std::string& name, double value, const std::string& unit);

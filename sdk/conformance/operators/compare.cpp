@@ -38,14 +38,77 @@ std::string text_of(const std::vector<int64_t>& shape) {
   return result + ")";
 }
 
-}  // namespace
+// The smallest normal number and the smallest of all.
+struct Least {
+  double normal, subnormal;
+};
+Least least(int32_t dtype) {
+  switch (dtype) {
+    case TENON_DTYPE_F16:
+      return {0x1p-14, 0x1p-24};
+    case TENON_DTYPE_BF16:
+      return {0x1p-126, 0x1p-133};
+    case TENON_DTYPE_F32:
+      return {0x1p-126, 0x1p-149};
+    default:
+      return {0x1p-1022, 0x0.0000000000001p-1022};
+  }
+}
 
-std::string difference(Engine& engine, const Tensor& want, const Tensor& got) {
+std::string element_text(size_t i, size_t count, double expected, double got) {
+  std::ostringstream exact;
+  exact.precision(9);
+  exact << "element " << i << " of " << count << ": expected " << expected << ", got " << got;
+  return exact.str();
+}
+
+// Dtype, shape and device; empty if they are right.
+std::string difference_of_kind(Engine& engine, const Tensor& want, const Tensor& got) {
   if (want->dtype != got->dtype)
     return text("dtype ", dtype_name(got->dtype), " instead of ", dtype_name(want->dtype));
   if (shape_of(want) != shape_of(got))
     return text("shape ", text_of(shape_of(got)), " instead of ", text_of(shape_of(want)));
   if (got->device != engine.device()) return "a result that is not on the device";
+  return "";
+}
+
+// Most results are the CPU's to the last bit, and large ones are quickly compared so.
+bool are_same_bytes(Engine& engine, const Tensor& want, const Tensor& got) {
+  Tensor here = engine.on(engine.cpu(), got), right = engine.on(engine.cpu(), want);
+  size_t bytes = static_cast<size_t>(want->numel) * real_host()->dtype_size(want->dtype);
+  return bytes == 0 || std::memcmp(here->data, right->data, bytes) == 0;
+}
+
+}  // namespace
+
+std::string difference(Engine& engine, const Tensor& want, const Tensor& got,
+                       const Closeness& closeness) {
+  if (!is_floating(want->dtype)) return difference(engine, want, got);
+  if (std::string problem = difference_of_kind(engine, want, got); !problem.empty()) return problem;
+  if (are_same_bytes(engine, want, got)) return "";
+  std::vector<double> expected = numbers(engine, want), found = numbers(engine, got);
+  double relative = closeness.relative;
+  if (want->dtype == TENON_DTYPE_F64) relative *= 1e-5;
+  if (want->dtype != TENON_DTYPE_F64 && want->dtype != TENON_DTYPE_F32)
+    relative = relative > 0 ? tolerance(want->dtype) : 0;
+  // What is rounded twice may be off by one of the smallest steps.
+  Least step = least(want->dtype);
+  double absolute = closeness.keeps_subnormal ? (relative > 0 ? step.subnormal : 0) : step.normal;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    double a = expected[i], b = found[i];
+    if (std::isnan(a) && std::isnan(b)) continue;
+    bool is_close = a == b || (std::isfinite(a) && std::isfinite(b) &&
+                               std::abs(a - b) <= relative * std::abs(a) + absolute);
+    bool is_other_zero =
+        closeness.keeps_zero_sign && a == 0 && b == 0 && std::signbit(a) != std::signbit(b);
+    if (!is_close || is_other_zero) return element_text(i, expected.size(), a, b);
+  }
+  return "";
+}
+
+std::string difference(Engine& engine, const Tensor& want, const Tensor& got) {
+  if (std::string problem = difference_of_kind(engine, want, got); !problem.empty()) return problem;
+  if (are_same_bytes(engine, want, got)) return "";
   double allowed = tolerance(want->dtype);
   if (allowed == 0) {  // by their bytes: int64 has more digits than double
     Tensor here = engine.on(engine.cpu(), got), right = engine.on(engine.cpu(), want);
@@ -76,12 +139,7 @@ std::string difference(Engine& engine, const Tensor& want, const Tensor& got) {
     if (a == b) continue;
     bool is_close = std::isfinite(a) && std::isfinite(b) &&
                     std::abs(a - b) <= allowed * (std::abs(a) + 0.2 * scale);
-    if (!is_close) {
-      std::ostringstream exact;
-      exact.precision(9);
-      exact << "element " << i << " of " << expected.size() << ": expected " << a << ", got " << b;
-      return exact.str();
-    }
+    if (!is_close) return element_text(i, expected.size(), a, b);
   }
   return "";
 }

@@ -5,6 +5,7 @@
 
 #include <tenon/tensor.hpp>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,11 @@
 #include "subject/plugin.hpp"
 
 namespace tenon::kit {
+
+class ShimmedPlugin;
+
+// Thrown where a tensor does not fit into the device.
+struct NoRoom {};
 
 using Values = std::vector<tenon_value>;
 using Tensors = std::vector<Tensor>;
@@ -29,9 +35,10 @@ struct Answer {
 
 class Engine {
  public:
-  // Loads the standard operators, the CPU and the plugin. `attached`: a table to use in place of
-  // the plugin's own. Ends the check as absent if there is no device.
+  // Loads the standard operators, the CPU and the plugin, whose functions and kernels are watched.
+  // `attached`: a table to use in place of the plugin's own. Ends the check as absent if there is no device.
   explicit Engine(Session&, const tenon_plugin* attached = nullptr);
+  ~Engine();
 
   tenon_device_id device() const { return device_; }
   tenon_device_id cpu() const { return cpu_; }
@@ -52,6 +59,7 @@ class Engine {
   Session& session_;
   tenon_device_id device_ = 0, cpu_ = 0;
   const tenon_op* cast_ = nullptr;
+  std::unique_ptr<ShimmedPlugin> shimmed_;
 };
 
 std::vector<int64_t> shape_of(const Tensor&);

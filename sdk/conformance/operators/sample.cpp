@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "operators/sample_table.hpp"
+#include "operators/special.hpp"
 #include "subject/plugin.hpp"
 
 namespace tenon::kit {
@@ -171,6 +172,24 @@ std::vector<std::string> elementwise_lines(const char* name, const tenon_op_def&
       lines.push_back(over(domains[0], {"[5]", "[3,5]", "[1,5]"}));
       lines.push_back(over(domains[0], {"[2,3,1,5]", "[1,3,4,1]", "[4,5]"}));
       break;
+    case SampleKind::kSpecial: {
+      if (kNoNan.count(name) && !special_rule(name)) break;
+      const SpecialRule* rule = special_rule(name);
+      const bool is_plain = def.compute != TENON_COMPUTE_FIRST && !(def.flags & TENON_OP_INTERNAL);
+      const bool is_open = is_plain && def.nparams == 1 && domains == "xu";
+      if (!rule && !is_open) break;
+      const char domain = rule ? rule->domain : 'v';
+      size_t count = special_numbers(domain).size();
+      lines.push_back(over(domain, {text("[", domain == 'y' ? count * count : count, "]")}));
+      break;
+    }
+    case SampleKind::kOdd:
+      for (const char* shape : {"[1]", "[2]", "[3]", "[5]", "[7]", "[9]", "[15]", "[17]", "[31]"})
+        lines.push_back(over(domains[0], {shape}));
+      break;
+    case SampleKind::kLarge:
+      for (const char* shape : {"[65535]", "[65536]", "[65537]"}) lines.push_back(over('l', {shape}));
+      break;
   }
   return lines;
 }
@@ -197,6 +216,7 @@ std::vector<Sample> samples_of(const tenon_op* op, SampleKind kind) {
   std::vector<std::string> lines;
   auto [first, last] = table(kind).equal_range(name);
   for (; first != last; ++first) lines.push_back(first->second);
+  for (std::string& line : primitive_lines(name, kind)) lines.push_back(line);
   // Masks of elementwise operators of a FIRST compute dtype are written out in the table.
   if (is_elementwise(def) && (lines.empty() || kind != SampleKind::kGeneral))
     for (std::string& line : elementwise_lines(name.c_str(), def, kind)) lines.push_back(line);

@@ -7,6 +7,8 @@
 //   s[3,4]    the same, all different
 //   n[3,4]    the same, with NaN, infinities and zeros of both signs
 //   m[3,4]    the same, with NaN and nothing else of the kind
+//   z t p v y[99]  the same, with special numbers: operators/special.hpp
+//   l[65537]  the same, quickly made
 //   b[3,4]    bool        i[3,4]<5  int64, from 0 to 4        f[3,4]  float32, whatever is tested
 //   {x[2] x[3]}  a list of tensors     (1,2)  integers     2  2.5  true  none  'text'
 //   T D       the dtype under test; the device
@@ -39,7 +41,16 @@ struct Sample {
 };
 
 // What a check wants to see samples of.
-enum class SampleKind { kGeneral, kNan, kEmpty, kZeroDim, kBroadcast };
+enum class SampleKind {
+  kGeneral,
+  kNan,
+  kEmpty,
+  kZeroDim,
+  kBroadcast,
+  kSpecial,  // numbers at which functions go wrong: operators/special.hpp
+  kOdd,      // a few elements, and never a multiple of a vector's
+  kLarge     // around powers of two
+};
 
 // Samples of an operator: from the table, or, for elementwise operators, made from its definition.
 // Empty: the kit cannot call it.

@@ -53,6 +53,11 @@ constexpr const char* kGeneral[] = {
     "scatter_add x[3,4] i[2,4]<3 x[2,4] 0", "scatter x[4] i[1]<4 x[1] 0", "nonzero b[4,5]",
     "masked_select x[4,5] b[4,5]", "masked_select x[5] b[4,5]", "masked_scatter x[4,5] b[4,5] x[20]", "embedding x[5,3] i[2,4]<5 none",
     "embedding x[5,3] i[7]<5 1", "embedding_grad x[4,3] i[4]<6 (6,3) none", "one_hot i[5]<4 4",
+    // Primitives, with the opcodes that every dtype has
+    "primitive_copy x[3,5] T", "primitive_copy x[65] T", "primitive_unary u[33,5] 0", "primitive_binary x[33] u[33] 12",
+    "primitive_compare u[33] x[33] 2", "primitive_select b[33] x[33] u[33]", "primitive_reduce s[3,5,2] 2",
+    "primitive_reduce s[1,33,1] 3", "primitive_contract x[2,3,4] x[2,4,5]", "primitive_gather x[5,3] i[7]<5",
+    "primitive_scatter x[5,3] i[1]<5 x[1,3] 0", "primitive_iota 9 2 3 T D",
     "masked_fill x[5,7] b[5,7] 2", "allclose x[9] x[9]", "where b[33,5] x[33,5] u[33,5]", "where b[64] x[64] x[64]",
     // Convolution, pooling
     "conv2d u[2,3,7,6] u[4,3,3,3] u[4] (1,1) (1,1)", "conv2d u[1,2,6,6] u[3,2,2,3] none (2,1) (0,0)",
@@ -111,6 +116,37 @@ constexpr const char* kBroadcast[] = {
     "matmul x[2,1,3,4] x[1,3,4,2]", "lerp x[4,3] x[3] u[4,1]",
 };
 
+constexpr const char* kSpecial[] = {
+    "clone z[196]", "contiguous z[196]", "where b[196] z[196] z[196]", "primitive_copy z[196] T",
+    "primitive_select b[196] z[196] z[196]",
+};
+
+constexpr const char* kOdd[] = {
+    "clone x[7]", "clone x[1]", "clone x[3,3]", "cast x[7] T", "primitive_copy x[7] T", "primitive_copy x[3,5] T",
+    "primitive_select b[7] x[7] x[7]", "primitive_reduce x[7,3,1] 0", "primitive_reduce x[1,3,7] 2",
+    "primitive_contract x[1,7,3] x[1,3,1]", "primitive_gather x[5,1] i[7]<5", "primitive_gather x[5,7] i[1]<5",
+    "primitive_scatter x[7,1] i[1]<7 x[1,1] 0", "primitive_iota 7 2 3 T D", "sum x[7,3] (1) false",
+    "max s[7,3] (1) false", "cumsum x[7] 0 false", "matmul x[7,3] x[3,1]", "matmul x[1,5] x[5,7]",
+    "softmax u[1,7] -1", "concat {x[3] x[4]} 0", "index_select x[4,1] i[7]<4 0", "gather x[7,2] i[7,1]<2 1",
+    "where b[7] x[7] u[7]", "full (7) 3 T D", "arange 0 7 1 T D", "tril x[7,1] 0", "sort s[7] 0 false",
+    "conv2d u[1,1,3,9] u[1,1,3,3] none (1,1) (0,0)", "layer_norm x[1,7] x[7] u[7] 1 0.001",
+};
+
+// The first with blocks of a device's work items in mind, the last with counters of 16 and 24 bits
+// and the digits of float32.
+constexpr const char* kLarge[] = {
+    "clone l[65535]", "clone l[65536]", "clone l[65537]", "clone l[16777215]", "clone l[16777217]",
+    "primitive_copy l[65537] T", "primitive_copy l[16777217] T", "cast l[65537] T",
+    "add l[16777217] l[16777217]", "primitive_binary l[1048577] l[1048577] 0",
+    "primitive_select b[65537] l[65537] l[65537]", "primitive_reduce l[3,65537,1] 2", "primitive_reduce l[1,3,65537] 0",
+    "primitive_reduce l[65537,3,1] 0", "primitive_gather l[65537,1] i[65537]<65537",
+    "primitive_contract l[1,257,33] l[1,33,257]", "primitive_iota 65537 0 1 T D",
+    "sum l[65537] none false", "sum l[3,65537] (0) false", "max l[65537,3] (1) false", "cumsum l[3,65537] 0 false",
+    "matmul l[257,33] l[33,257]", "softmax l[3,65537] -1", "concat {l[65535] l[65537]} 0",
+    "index_select l[65537] i[65537]<65537 0", "where b[65537] l[65537] l[65537]", "full (65537) 3 T D",
+    "arange 0 65537 1 T D",
+};
+
 // clang-format on
 
 }  // namespace
@@ -127,6 +163,12 @@ std::vector<const char*> sample_lines(SampleKind kind) {
       return {std::begin(kZeroDim), std::end(kZeroDim)};
     case SampleKind::kBroadcast:
       return {std::begin(kBroadcast), std::end(kBroadcast)};
+    case SampleKind::kSpecial:
+      return {std::begin(kSpecial), std::end(kSpecial)};
+    case SampleKind::kOdd:
+      return {std::begin(kOdd), std::end(kOdd)};
+    case SampleKind::kLarge:
+      return {std::begin(kLarge), std::end(kLarge)};
   }
   return {};
 }

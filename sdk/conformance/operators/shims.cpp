@@ -8,6 +8,8 @@
 #include <cstring>
 #include <utility>
 
+#include "subject/watch.hpp"
+
 namespace tenon::kit {
 namespace {
 
@@ -16,6 +18,7 @@ constexpr size_t kMaxKernels = 1024;
 
 std::atomic<KernelForm> form{KernelForm::kTyped};
 std::array<tenon_kernel_def, kMaxKernels> originals;
+std::array<WatchedFunction, kMaxKernels> functions;
 std::array<std::atomic<bool>, kMaxKernels> was_called;
 
 template <size_t Index>
@@ -23,12 +26,14 @@ tenon_status shim(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, tenon
                   uint32_t nouts, tenon_err* err) {
   const tenon_kernel_def& original = originals[Index];
   was_called[Index] = true;
+  Watch watch(functions[Index]);
   const tenon_host* host = real_host();
   const tenon_op_def* def = host->op_def(host->ctx_op(ctx));
   bool is_typed = form == KernelForm::kTyped && original.typed && def->invoke &&
                   original.schema_hash == def->schema_hash;
-  if (is_typed) return def->invoke(original.typed, ctx, args, nargs, outs, nouts, err);
-  return original.boxed(ctx, args, nargs, outs, nouts, err);
+  return watch.status(is_typed
+                          ? def->invoke(original.typed, ctx, args, nargs, outs, nouts, err)
+                          : original.boxed(ctx, args, nargs, outs, nouts, err));
 }
 
 template <size_t... Index>
@@ -62,6 +67,7 @@ ShimmedPlugin::ShimmedPlugin(Session& session, const tenon_plugin& original)
   table_.struct_size = sizeof table_;
   for (size_t i = 0; i < kernels_.size(); ++i) {
     originals[i] = kernels_[i];
+    functions[i].name = originals[i].op;
     kernels_[i].struct_size = sizeof kernels_[i];
     kernels_[i].boxed = kShims[i];
     kernels_[i].typed = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plugin's table with the kit between the host and each kernel: it chooses the form in which a
-// kernel is called, and sees which are.
+// kernel is called, sees which are, and watches what they change in the process.
 #pragma once
 
 #include <string>

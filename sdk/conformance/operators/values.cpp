@@ -7,6 +7,8 @@
 #include <limits>
 #include <numeric>
 
+#include "operators/special.hpp"
+
 namespace tenon::kit {
 namespace {
 
@@ -33,6 +35,16 @@ int64_t product(const std::vector<int64_t>& shape) {
 
 std::vector<double> floats(const TensorSpec& spec, bool is_first, Random& random) {
   std::vector<double> values(static_cast<size_t>(product(spec.shape)));
+  if (spec.domain == 'l') {  // neighbours differ, and so do elements a power of two apart
+    for (size_t i = 0; i < values.size(); ++i) values[i] = 0.25 + double(i * 37 % 1009) / 512;
+    return values;
+  }
+  if (std::strchr("ztpvy", spec.domain)) {
+    const std::vector<double>& special = special_numbers(spec.domain);
+    size_t pace = spec.domain == 'y' && !is_first ? special.size() : 1;
+    for (size_t i = 0; i < values.size(); ++i) values[i] = special[i / pace % special.size()];
+    return values;
+  }
   std::vector<size_t> order(values.size());
   std::iota(order.begin(), order.end(), 0);
   for (size_t i = order.size(); i > 1; --i)

@@ -5,7 +5,17 @@
 
 #include <cstddef>
 
+#include "subject/guarded.hpp"
+#include "subject/watch.hpp"
+
 namespace tenon::kit {
+namespace {
+
+// Loading runs code of the plugin, too: constructors of static objects, and what -ffast-math links.
+WatchedFunction loading{"loading the library"}, asking{"tenon_plugin_query"},
+    unloading{"unloading the library"};
+
+}  // namespace
 
 const tenon_host* real_host() {
   static const tenon_host* host = tenon_host_get(TENON_ABI_EPOCH);
@@ -49,7 +59,11 @@ std::string describe(tenon_status status, const Error& error) {
 
 void* Plugin::map(Session& session, const std::string& path) {
   session.step("dlopen");
-  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* library = nullptr;
+  {
+    Watch watch(loading);
+    library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
   if (!library) {
     const char* reason = ::dlerror();
     session.require(false, "the system can load the library", reason ? reason : "no reason",
@@ -65,13 +79,21 @@ Plugin::Plugin(Session& session, const tenon_host* host) : session_(session) {
                   "build it with tenon_add_plugin(), and mark the function TENON_EXPORT");
   session.step("tenon_plugin_query");
   Error error;
-  table_ = query(TENON_ABI_EPOCH, TENON_ABI_EPOCH, host, error);
-  session.require(table_, "tenon_plugin_query returns a table", "NULL: " + error.text());
+  const tenon_plugin* table = nullptr;
+  {
+    Watch watch(asking);
+    table = query(TENON_ABI_EPOCH, TENON_ABI_EPOCH, host, error);
+  }
+  session.require(table, "tenon_plugin_query returns a table", "NULL: " + error.text());
+  table_ = guarded(*table);
 }
 
 void Plugin::close() {
   session_.step("dlclose");
-  ::dlclose(library_);
+  {
+    Watch watch(unloading);
+    ::dlclose(library_);
+  }
   library_ = nullptr;
   table_ = nullptr;
 }

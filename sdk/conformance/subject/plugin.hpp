@@ -45,7 +45,7 @@ class Plugin {
 
   void close();  // unmaps it
 
-  const tenon_plugin* table() const { return table_; }
+  const tenon_plugin* table() const { return table_; }  // watched: subject/guarded.hpp
   void* library() const { return library_; }
   bool has_device() const;
   const tenon_device_api& api() const;  // ends the check as absent if there is none
