@@ -135,9 +135,9 @@ constexpr const char* kOdd[] = {
 // The first with blocks of a device's work items in mind, the last with counters of 16 and 24 bits
 // and the digits of float32.
 constexpr const char* kLarge[] = {
-    "clone l[65535]", "clone l[65536]", "clone l[65537]", "clone l[16777215]", "clone l[16777217]",
+    "clone l[65535]", "clone l[65536]", "clone l[65537]", "clone l[1048577]", "clone l[16777217]",
     "primitive_copy l[65537] T", "primitive_copy l[16777217] T", "cast l[65537] T",
-    "add l[16777217] l[16777217]", "primitive_binary l[1048577] l[1048577] 0",
+    "add l[4194305] l[4194305]", "primitive_binary l[1048577] l[1048577] 0",
     "primitive_select b[65537] l[65537] l[65537]", "primitive_reduce l[3,65537,1] 2", "primitive_reduce l[1,3,65537] 0",
     "primitive_reduce l[65537,3,1] 0", "primitive_gather l[65537,1] i[65537]<65537",
     "primitive_contract l[1,257,33] l[1,33,257]", "primitive_iota 65537 0 1 T D",

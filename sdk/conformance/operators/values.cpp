@@ -33,10 +33,17 @@ int64_t product(const std::vector<int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
 }
 
+// Neighbours differ, and so do elements a power of two apart. Sums of 2^18 are exact in float32.
+template <class Value>
+void fill_large(Value* values, size_t count) {
+  for (size_t i = 0, step = 0; i < count; ++i, step = (step + 37) % 61)
+    values[i] = static_cast<Value>(1 + double(step)) / 8;
+}
+
 std::vector<double> floats(const TensorSpec& spec, bool is_first, Random& random) {
   std::vector<double> values(static_cast<size_t>(product(spec.shape)));
-  if (spec.domain == 'l') {  // neighbours differ, and so do elements a power of two apart
-    for (size_t i = 0; i < values.size(); ++i) values[i] = 0.25 + double(i * 37 % 1009) / 512;
+  if (spec.domain == 'l') {
+    fill_large(values.data(), values.size());
     return values;
   }
   if (std::strchr("ztpvy", spec.domain)) {
@@ -117,6 +124,11 @@ Tensor make_source(Engine& engine, const TensorSpec& spec, int32_t dtype, Range 
     return engine.cast(to_tensor(engine, TENON_DTYPE_I64, spec.shape, whole), TENON_DTYPE_BOOL);
   }
   if (spec.domain == 'f') dtype = TENON_DTYPE_F32;
+  if (spec.domain == 'l' && dtype == TENON_DTYPE_F32) {
+    Tensor tensor = engine.create(engine.cpu(), dtype, spec.shape);
+    fill_large(static_cast<float*>(tensor->data), static_cast<size_t>(tensor->numel));
+    return tensor;
+  }
   if (is_integer(dtype))
     return engine.cast(to_tensor(engine, TENON_DTYPE_I64, spec.shape,
                                  integers(spec, dtype, range, is_first, random)),

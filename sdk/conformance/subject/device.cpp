@@ -34,6 +34,10 @@ std::vector<tenon_device_info> Device::enumerate(Plugin& plugin) {
 
 Device::Device(Plugin& plugin, uint32_t index)
     : plugin_(plugin), session_(plugin.session()), api_(plugin.api()) {
+  // Without the group that a check is about there is no need to open the device, which may take long.
+  for (int group = 0; group < TENON_GROUP_COUNT; ++group)
+    if (family_of(session_.check().id) == Plugin::group_name(group))
+      plugin.need_group<char>(group);
   std::vector<tenon_device_info> infos = enumerate(plugin);
   if (index >= infos.size())
     session_.absent(text("there is no device ", index, " on this machine"));

@@ -17,6 +17,11 @@ tenon_kernel_def& Tables::kernel(const char* op) {
                        [&](const auto& row) { return !std::strcmp(row.op, op); });
 }
 
+void Tables::add_kernel(const tenon_kernel_def& row) {
+  kernels[kKernelCount] = row;
+  plugin.nkernels = kKernelCount + 1;
+}
+
 namespace {
 
 void select(int fault) {
