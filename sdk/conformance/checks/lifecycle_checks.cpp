@@ -13,7 +13,7 @@ namespace tenon::kit {
 namespace {
 
 constexpr int kCycles = 100, kWarmup = 10;
-constexpr double kBudget = 10;  // seconds for all cycles, on a device that is slow to open
+constexpr double kBudget = 5;            // seconds for all cycles, on a device that is slow to open
 constexpr int64_t kMaxGrowth = 4 << 20;  // bytes over all cycles
 
 bool can_unload(const tenon_plugin& table) {

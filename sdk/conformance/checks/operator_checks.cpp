@@ -153,10 +153,9 @@ void lowered(Session& session) {
 }
 
 // The first sample that runs on the device, with its arguments and its answer on the CPU.
-bool first_running(
-    Engine& engine, const Subject& subject,
-    const std::function<void(const Sample&, Arguments&, const Answer& on_cpu)>& body,
-    SampleKind kind = SampleKind::kGeneral) {
+bool first_running(Engine& engine, const Subject& subject,
+                   const std::function<void(const Sample&, Arguments&, const Answer& on_cpu)>& body,
+                   SampleKind kind = SampleKind::kGeneral) {
   for (const Sample& sample : samples_of(subject.op, kind)) {
     engine.session().step(sample.text);
     Arguments made = make_arguments(engine, sample, subject.dtypes[0]);
@@ -399,8 +398,8 @@ const Checks& operator_checks() {
        empty},
       {"ops.nan", "NaN and infinity go the way of IEEE 754.", kSection,
        "maximum, minimum, max and min pass NaN on; compile without fast-math", kNeeds, nan},
-      {"ops.special", "Ties, tails, subnormal numbers and zeros of both signs go the way of IEEE 754.",
-       kSection,
+      {"ops.special",
+       "Ties, tails, subnormal numbers and zeros of both signs go the way of IEEE 754.", kSection,
        "round to even, keep the sign of zero and subnormal numbers, and look at what the function "
        "does far from 0; compile without fast-math",
        kNeeds, special},

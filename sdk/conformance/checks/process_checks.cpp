@@ -67,9 +67,8 @@ void held(Session& session) {
   Plugin plugin(session);
   Device::enumerate(plugin);
   double start = now();
-  call_tables(plugin);  // what libraries below it set up once
-  call_tables(plugin);
-  const int rounds = now() - start > 2 ? 1 : kRounds;  // opening may take its time
+  call_tables(plugin);                                 // what libraries below it set up once
+  const int rounds = now() - start > 1 ? 1 : kRounds;  // opening may take its time
   Holdings before = holdings();
   for (int i = 0; i < rounds; ++i) call_tables(plugin);
   int threads = settled_threads(before.threads);

@@ -19,6 +19,7 @@
 
 #include "harness/message.hpp"
 #include "harness/session.hpp"
+#include "subject/device.hpp"
 #include "subject/watch.hpp"
 
 namespace tenon::kit {
@@ -26,24 +27,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kMaxRestarts = 16;          // a plugin that dies everywhere need not do so 300 times
-constexpr int kMaxSteps = 60;             // time limits that a whole check may take
-constexpr size_t kMaxOutputBytes = 2000;  // of what the plugin printed
-constexpr int kUncaught = 112;            // exit code of a check that a C++ exception ended
+constexpr int kMaxRestarts = 16;           // a plugin that dies everywhere need not do so 300 times
+constexpr int kMaxSteps = 60;              // time limits that a whole check may take
+constexpr size_t kMaxOutputBytes = 2000;   // of what the plugin printed
+constexpr int kMaxEndMilliseconds = 5000;  // for closing devices, at the end
+constexpr int kUncaught = 112;             // exit code of a check that a C++ exception ended
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// The child's whole life. Ends with _exit: no destructor of a plugin runs behind the last check.
-[[noreturn]] void live(const Check& check, const std::string& path, double limit,
-                       const std::set<std::string>& skipped, int pipe, int output, int errors) {
-  ::setpgid(0, 0);  // so that helpers of a check that hangs die with it
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  ::dup2(output, STDOUT_FILENO);
-  ::dup2(errors, STDERR_FILENO);
-  Session session(check, path, limit, skipped, pipe);
-  start_watching(session);
+// One check, with what it ends by told.
+void perform(const Check& check, Session& session) {
   try {
     check.run(session);
     session.done();
@@ -58,6 +53,51 @@ double seconds_since(Clock::time_point start) {
     std::fflush(nullptr);
     ::_exit(kUncaught);
   }
+}
+
+// The child's whole life. Ends with _exit: no destructor of a plugin runs behind the last check.
+void settle_in(int output, int errors) {
+  ::setpgid(0, 0);  // so that helpers of a check that hangs die with it
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::dup2(output, STDOUT_FILENO);
+  ::dup2(errors, STDERR_FILENO);
+}
+
+[[noreturn]] void live(const Check& check, const std::string& path, double limit,
+                       const std::set<std::string>& skipped, int pipe, int output, int errors) {
+  settle_in(output, errors);
+  Session session(check, path, limit, skipped, pipe);
+  start_watching(session);
+  perform(check, session);
+  std::fflush(nullptr);
+  ::_exit(0);
+}
+
+// One line from the parent; empty at its end.
+std::string read_line(int pipe) {
+  std::string line;
+  for (char c; ::read(pipe, &c, 1) == 1; line += c)
+    if (c == '\n') return line;
+  return "";
+}
+
+// The life of a process that runs the checks it is told of.
+[[noreturn]] void live_long(const std::string& path, double limit, int commands, int pipe,
+                            int output, int errors) {
+  settle_in(output, errors);
+  share_devices();
+  const Check* last = nullptr;
+  for (std::string line; !(line = read_line(commands)).empty();) {
+    Message command = decode(line);
+    for (const Check& check : all_checks())
+      if (command.field(0) == check.id) last = &check;
+    std::set<std::string> skipped(command.fields.begin() + 1, command.fields.end());
+    Session session(*last, path, limit, std::move(skipped), pipe);
+    start_watching(session);
+    perform(*last, session);
+    stop_watching();
+  }
+  close_shared_devices();
   std::fflush(nullptr);
   ::_exit(0);
 }
@@ -104,6 +144,10 @@ class Listener {
         break;
       case kNoteMessage:
         result_.notes.push_back(message.field(0));
+        break;
+      case kOpenMessage:
+        result_.open_seconds =
+            std::max(result_.open_seconds, std::strtod(message.field(0).c_str(), nullptr));
         break;
       case kViolationMessage:
         result_.violations.push_back(
@@ -193,43 +237,88 @@ Failure judge(int status, bool in_time, double limit, const Listener& listener) 
 
 }  // namespace
 
+void ChildProcess::start(const std::string& path, double limit, const Check* only,
+                         const std::set<std::string>& skipped) {
+  int to_parent[2], to_child[2];
+  if (::pipe2(to_parent, O_CLOEXEC) != 0 || ::pipe2(to_child, O_CLOEXEC) != 0) std::abort();
+  output_ = std::tmpfile();
+  errors_ = std::tmpfile();
+  if (!output_ || !errors_) std::abort();
+  std::fflush(nullptr);
+  pid_ = ::fork();
+  if (pid_ == 0) {
+    ::close(to_parent[0]);
+    ::close(to_child[1]);
+    int output = ::fileno(output_), errors = ::fileno(errors_);
+    if (only) live(*only, path, limit, skipped, to_parent[1], output, errors);
+    live_long(path, limit, to_child[0], to_parent[1], output, errors);
+  }
+  ::close(to_parent[1]);
+  ::close(to_child[0]);
+  messages_ = to_parent[0];
+  commands_ = to_child[1];
+}
+
+void ChildProcess::tell(const Check& check, const std::set<std::string>& skipped) {
+  std::string command = text("C\t", check.id);
+  for (const std::string& subject : skipped) command += "\t" + subject;
+  command += "\n";
+  auto before = ::signal(SIGPIPE, SIG_IGN);  // it may have ended; then its messages end, too
+  if (::write(commands_, command.data(), command.size()) < 0) std::clearerr(output_);
+  ::signal(SIGPIPE, before);
+}
+
+int ChildProcess::stop(bool by_force) {
+  int status = 0;
+  if (pid_ > 0) {
+    if (by_force) ::kill(-pid_, SIGKILL);
+    if (by_force) ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, &status, 0);
+    ::kill(-pid_, SIGKILL);
+  }
+  pid_ = -1;
+  for (int pipe : {commands_, messages_})
+    if (pipe >= 0) ::close(pipe);
+  commands_ = messages_ = -1;
+  return status;
+}
+
+void ChildProcess::end() {
+  if (pid_ > 0) {
+    ::close(std::exchange(commands_, -1));  // it closes its devices, then its messages end
+    pollfd waiting{messages_, POLLIN, 0};
+    ::poll(&waiting, 1, kMaxEndMilliseconds);
+    stop(true);
+  }
+  for (FILE** file : {&output_, &errors_})
+    if (*file) std::fclose(std::exchange(*file, nullptr));
+}
+
 Result run_in_child(const Check& check, const std::string& path, double limit,
                     std::set<std::string> skipped,
-                    const std::function<void(const std::string&)>& on_step) {
+                    const std::function<void(const std::string&)>& on_step, ChildProcess* kept) {
   Result result;
   result.id = check.id;
   const auto start = Clock::now();
   for (int restart = 0; restart <= kMaxRestarts; ++restart) {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();
-    FILE* output = std::tmpfile();
-    FILE* errors = std::tmpfile();
-    if (!output || !errors) std::abort();
-    std::fflush(nullptr);
-    pid_t child = ::fork();
-    if (child == 0) {
-      ::close(ends[0]);
-      live(check, path, limit, skipped, ends[1], ::fileno(output), ::fileno(errors));
-    }
-    ::close(ends[1]);
+    ChildProcess own;
+    ChildProcess& process = kept ? *kept : own;
+    if (process.pid_ < 0) process.start(path, limit, kept ? nullptr : &check, skipped);
+    if (kept) process.tell(check, skipped);
     Listener listener(result, on_step);
-    bool in_time = child > 0 && listen(ends[0], limit, listener);
-    ::close(ends[0]);
+    bool in_time = process.pid_ > 0 && listen(process.messages_, limit, listener);
     // A child that said everything may still be in a plugin's destructor: it has had its time.
-    int status = 0;
-    if (!in_time || listener.done) ::kill(-child, SIGKILL);
-    if (!in_time || listener.done) ::kill(child, SIGKILL);
-    ::waitpid(child, &status, 0);
-    ::kill(-child, SIGKILL);
+    bool goes_on = kept && listener.done;
+    int status = goes_on ? 0 : process.stop(!in_time || listener.done);
     Failure failure = judge(status, in_time, limit, listener);
     if (!failure.got.empty()) {
       result.outcome = Outcome::kFailed;
       result.failures.push_back(failure);
     }
-    for (int file : {::fileno(output), ::fileno(errors)})
-      if (std::string printed = tail(file); result.output.empty()) result.output = printed;
-    std::fclose(output);
-    std::fclose(errors);
+    for (FILE* file : {process.output_, process.errors_})
+      if (std::string printed = tail(::fileno(file)); result.output.empty())
+        result.output = printed;
+    if (!goes_on) process.end();
     if (failure.got.empty() || listener.subject.empty()) break;
     // The same again, without the subject that killed it; those before it have been told.
     skipped.insert(listener.subject);

@@ -45,6 +45,7 @@ struct Result {
   std::vector<std::string> notes;
   std::string output;  // the end of what the plugin printed
   double seconds = 0;
+  double open_seconds = 0;  // the longest that opening the device took
 };
 
 const char* outcome_name(Outcome);

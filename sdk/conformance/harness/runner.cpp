@@ -38,6 +38,24 @@ Result summarize(const char* id, Reason reason, const std::vector<Result>& resul
   return summary;
 }
 
+constexpr double kSlowOpen = 0.5;  // seconds
+
+// Checks of one kind can share a process, and an open device: those that call the plugin's tables,
+// and those that call operators through the host. Others need a process without either.
+enum class Kind { kAlone, kTables, kOperators };
+Kind kind_of(std::string_view id) {
+  static const std::set<std::string_view> kTables = {"memory", "async",   "pool",
+                                                     "graph",  "profile", "compile"};
+  if (id == "ops.typed") return Kind::kAlone;  // its host has other tables
+  if (kTables.count(family_of(id)) || id == "faults.oom" || id == "faults.error_text" ||
+      id == "faults.zero_bytes" || id.substr(0, 16) == "skew.understand_")
+    return Kind::kTables;
+  if (id == "perf.copy" || id == "perf.allocate") return Kind::kTables;
+  return family_of(id) == "ops" || family_of(id) == "perf" || family_of(id) == "gradients"
+             ? Kind::kOperators
+             : Kind::kAlone;
+}
+
 // What other checks saw calls change.
 Result gather(const Check& check, const std::vector<Result>& results) {
   Result gathered;
@@ -71,6 +89,9 @@ std::vector<Result> run_checks(const Options& options, Progress& progress) {
   std::vector<Result> results;
   std::map<std::string, Outcome> outcomes;
   std::set<std::string> tainted;  // operators that failed one check: others would only repeat it
+  ChildProcess kept;
+  Kind kept_kind = Kind::kAlone;
+  bool is_slow = false;
   int number = 0;
   for (const Check* check : selected) {
     progress.started(check->id, ++number, static_cast<int>(selected.size()));
@@ -79,8 +100,15 @@ std::vector<Result> run_checks(const Options& options, Progress& progress) {
     if (!check->run) {
       result = gather(*check, results);
     } else if (need.empty()) {
-      result = run_in_child(*check, options.plugin, options.time_limit, tainted,
-                            [&](const std::string& step) { progress.step(step); });
+      // A device may be one process's alone: there are never two that have it open.
+      Kind kind = is_slow ? kind_of(check->id) : Kind::kAlone;
+      if (kind != kept_kind) kept.end();
+      kept_kind = kind;
+      result = run_in_child(
+          *check, options.plugin, options.time_limit, tainted,
+          [&](const std::string& step) { progress.step(step); },
+          kind == Kind::kAlone ? nullptr : &kept);
+      is_slow |= result.open_seconds > kSlowOpen;
     } else {
       result.id = check->id;
       result.outcome = Outcome::kNotRun;

@@ -50,6 +50,8 @@ void Session::absent(const std::string& why) {
   throw Stop{};
 }
 
+void Session::opened(double seconds) { send(kOpenMessage, {text(seconds)}); }
+
 void Session::figure(const std::string& name, double value, const std::string& unit) {
   send(kFigureMessage, {name, text(value), unit});
 }

@@ -54,6 +54,7 @@ class Session {
                const std::string& fix);
   [[noreturn]] void absent(const std::string& why);
 
+  void opened(double seconds);  // the device, in so long
   void figure(const std::string& name, double value, const std::string& unit);
   void note(const std::string& text);
   void done();

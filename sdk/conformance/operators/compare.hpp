@@ -10,8 +10,8 @@ namespace tenon::kit {
 
 // How close each element must come to the CPU's, by itself.
 struct Closeness {
-  double relative;        // for float32; float64 must come closer
-  bool keeps_subnormal;   // otherwise numbers below the normal ones count as 0
+  double relative;       // for float32; float64 must come closer
+  bool keeps_subnormal;  // otherwise numbers below the normal ones count as 0
   bool keeps_zero_sign;
 };
 

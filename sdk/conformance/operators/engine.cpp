@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "operators/shims.hpp"
+#include "subject/device.hpp"
 
 namespace tenon::kit {
 namespace {
@@ -15,12 +16,19 @@ void append(void* user, const char* text, uint64_t bytes) {
 }  // namespace
 
 Engine::Engine(Session& session, const tenon_plugin* attached) : session_(session) {
+  static const Engine* first = nullptr;  // whose devices a shared process goes on using
+  if (first && are_devices_shared() && !attached) {
+    device_ = first->device_;
+    cpu_ = first->cpu_;
+    cast_ = first->cast_;
+    return;
+  }
   attach(real_host());
   std::string kind;
   {
     Plugin plugin(session);
     kind = plugin.api().kind;
-    if (!attached) shimmed_ = std::make_unique<ShimmedPlugin>(session, *plugin.table());
+    if (!attached) shimmed_ = std::make_shared<ShimmedPlugin>(session, *plugin.table());
   }
   Error error;
   auto check = [&](tenon_status status, const std::string& what) {
@@ -37,9 +45,9 @@ Engine::Engine(Session& session, const tenon_plugin* attached) : session_(sessio
   check(host->fallback_set_policy("deny", error), "the fallback policy can be set");
   cast_ = host->op_find("cast");
   session_.require(cast_, "the operators of the plugin standard_ops", "no operator `cast`");
+  if (!are_devices_shared() || attached) return;
+  first = new Engine(*this);  // never freed: the host keeps the table
 }
-
-Engine::~Engine() = default;
 
 Answer Engine::call(const tenon_op* op, Values args, const Tensors& given) {
   Answer answer;

@@ -36,9 +36,9 @@ struct Answer {
 class Engine {
  public:
   // Loads the standard operators, the CPU and the plugin, whose functions and kernels are watched.
-  // `attached`: a table to use in place of the plugin's own. Ends the check as absent if there is no device.
+  // `attached`: a table to use in place of the plugin's own. Ends the check as absent if there is
+  // no device.
   explicit Engine(Session&, const tenon_plugin* attached = nullptr);
-  ~Engine();
 
   tenon_device_id device() const { return device_; }
   tenon_device_id cpu() const { return cpu_; }
@@ -59,7 +59,7 @@ class Engine {
   Session& session_;
   tenon_device_id device_ = 0, cpu_ = 0;
   const tenon_op* cast_ = nullptr;
-  std::unique_ptr<ShimmedPlugin> shimmed_;
+  std::shared_ptr<ShimmedPlugin> shimmed_;
 };
 
 std::vector<int64_t> shape_of(const Tensor&);

@@ -188,7 +188,8 @@ std::vector<std::string> elementwise_lines(const char* name, const tenon_op_def&
         lines.push_back(over(domains[0], {shape}));
       break;
     case SampleKind::kLarge:
-      for (const char* shape : {"[65535]", "[65536]", "[65537]"}) lines.push_back(over('l', {shape}));
+      for (const char* shape : {"[65535]", "[65536]", "[65537]"})
+        lines.push_back(over('l', {shape}));
       break;
   }
   return lines;

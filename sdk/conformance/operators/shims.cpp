@@ -31,9 +31,8 @@ tenon_status shim(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, tenon
   const tenon_op_def* def = host->op_def(host->ctx_op(ctx));
   bool is_typed = form == KernelForm::kTyped && original.typed && def->invoke &&
                   original.schema_hash == def->schema_hash;
-  return watch.status(is_typed
-                          ? def->invoke(original.typed, ctx, args, nargs, outs, nouts, err)
-                          : original.boxed(ctx, args, nargs, outs, nouts, err));
+  return watch.status(is_typed ? def->invoke(original.typed, ctx, args, nargs, outs, nouts, err)
+                               : original.boxed(ctx, args, nargs, outs, nouts, err));
 }
 
 template <size_t... Index>

@@ -19,13 +19,20 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // As float64: the last ones are subnormal in float32, and around its smallest normal number.
 constexpr double kMagnitudes[] = {
-    0.0, 0.25, 0.5, 0.49999997, 0.50000006, 0.75, 0.99999994, 1.0, 1.0000001, 1.5, 1.75, 2.0, 2.5,
-    3.0, 3.5, 3.9, 3.92, 4.0, 4.1, 4.5, 5.0, 5.5, 6.0, 6.5, 7.0, 8.0, 8.5, 9.0, 9.1, 9.5, 10.0, 10.1,
-    12.0, 15.0, 18.0, 20.0, 26.0, 27.0, 30.0, 40.0, 50.0, 60.0, 80.0, 86.0, 87.0, 88.0, 88.5, 89.0,
-    90.0, 100.0, 103.0, 105.0, 126.0, 127.5, 128.0, 149.0, 150.0, 200.0, 500.0, 709.0, 710.0, 745.0,
-    746.0, 1000.0, 4096.0, 32768.5, 65504.0, 65536.0, 1048576.5, 2097151.5, 4194303.5, 8388607.5,
-    8388608.0, 16777215.0, 16777216.0, 1e10, 1e15, 1e20, 1e30, 3e38, 0.1, 0.01, 1e-3, 1e-4, 1e-5,
-    1e-7, 1e-10, 1e-20, 1e-30, 1.1754945e-38, 1.1754944e-38, 1.1754942e-38, 1e-40, 1.4012985e-45};
+    0.0,           0.25,      0.5,          0.49999997, 0.50000006, 0.75,          0.99999994,
+    1.0,           1.0000001, 1.5,          1.75,       2.0,        2.5,           3.0,
+    3.5,           3.9,       3.92,         4.0,        4.1,        4.5,           5.0,
+    5.5,           6.0,       6.5,          7.0,        8.0,        8.5,           9.0,
+    9.1,           9.5,       10.0,         10.1,       12.0,       15.0,          18.0,
+    20.0,          26.0,      27.0,         30.0,       40.0,       50.0,          60.0,
+    80.0,          86.0,      87.0,         88.0,       88.5,       89.0,          90.0,
+    100.0,         103.0,     105.0,        126.0,      127.5,      128.0,         149.0,
+    150.0,         200.0,     500.0,        709.0,      710.0,      745.0,         746.0,
+    1000.0,        4096.0,    32768.5,      65504.0,    65536.0,    1048576.5,     2097151.5,
+    4194303.5,     8388607.5, 8388608.0,    16777215.0, 16777216.0, 1e10,          1e15,
+    1e20,          1e30,      3e38,         0.1,        0.01,       1e-3,          1e-4,
+    1e-5,          1e-7,      1e-10,        1e-20,      1e-30,      1.1754945e-38, 1.1754944e-38,
+    1.1754942e-38, 1e-40,     1.4012985e-45};
 
 std::vector<double> with_both_signs(double least, double most) {
   std::vector<double> numbers;
@@ -150,9 +157,9 @@ const std::vector<double>& special_numbers(char domain) {
     made['p'] = with_both_signs(0, kInf);
     std::erase_if(made['p'], [](double value) { return std::signbit(value) || value == 0; });
     made['v'] = with_both_signs(1e-3, 200);
-    made['y'] = {0.0,  -0.0, 0.5,    -0.5,  1.0,  -1.0,  1.5,           2.0,    -2.5,
-                 3.0,  -3.0, 100.25, 1e-3,  1e10, -1e20, 1.1754944e-38, 1e-40,  -1.4012985e-45,
-                 3e38, 7.0,  -3e38};
+    made['y'] = {0.0,   -0.0,          0.5,   -0.5,           1.0,    -1.0, 1.5,
+                 2.0,   -2.5,          3.0,   -3.0,           100.25, 1e-3, 1e10,
+                 -1e20, 1.1754944e-38, 1e-40, -1.4012985e-45, 3e38,   7.0,  -3e38};
     add_infinities_and_nan(made['y']);
     return made;
   }();
@@ -167,7 +174,8 @@ const SpecialRule* special_rule(const std::string& function) {
 
 std::string function_of(const Sample& sample) {
   std::string name = sample.text.substr(0, sample.text.find(' '));
-  auto* number = sample.arguments.empty() ? nullptr : std::get_if<int64_t>(&sample.arguments.back());
+  auto* number =
+      sample.arguments.empty() ? nullptr : std::get_if<int64_t>(&sample.arguments.back());
   for (const Opcode& opcode : opcodes(name))
     if (number && *number == opcode.number) return opcode.function;
   return name;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers at which functions go wrong: zeros of both signs, ties, tails, subnormal numbers, NaN with
-// payloads; and how close a result must come there.
+// Numbers at which functions go wrong: zeros of both signs, ties, tails, subnormal numbers, NaN
+// with payloads; and how close a result must come there.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace tenon::kit {
 
-// The numbers of a domain: 'z' all, 't' those whose sine is no matter of argument reduction, 'p' the
-// positive ones, 'v' finite ones of moderate size, 'y' few enough for all pairs of them.
+// The numbers of a domain: 'z' all, 't' those whose sine is no matter of argument reduction, 'p'
+// the positive ones, 'v' finite ones of moderate size, 'y' few enough for all pairs of them.
 const std::vector<double>& special_numbers(char domain);
 
 // How a function behaves at them; NULL: nothing is known of it.

@@ -16,9 +16,9 @@ namespace {
 // The level that a check counts for; -1: for none.
 int level_of(std::string_view id) {
   static const std::map<std::string_view, int> families = {
-      {"static", 0}, {"lifecycle", 0}, {"skew", 0},      {"faults", 0}, {"memory", 0},
-      {"run", 0},    {"process", 0},   {"ops", 1},       {"gradients", 1}, {"async", 2},  {"threads", 2},
-      {"graph", 3},  {"profile", 3},   {"collective", 3}};
+      {"static", 0},  {"lifecycle", 0}, {"skew", 0},    {"faults", 0},    {"memory", 0},
+      {"run", 0},     {"process", 0},   {"ops", 1},     {"gradients", 1}, {"async", 2},
+      {"threads", 2}, {"graph", 3},     {"profile", 3}, {"collective", 3}};
   if (id == "ops.breadth") return 2;
   auto found = families.find(family_of(id));
   return found == families.end() ? -1 : found->second;

@@ -1,9 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "subject/device.hpp"
 
+#include <map>
 #include <utility>
 
+#include "subject/process.hpp"
+
 namespace tenon::kit {
+namespace {
+
+struct SharedDevices {
+  bool are_shared = false;
+  const tenon_device_api* api = nullptr;
+  std::map<uint32_t, tenon_device> idle;  // open, and used by nothing now
+};
+SharedDevices shared;
+
+}  // namespace
+
+void share_devices() { shared.are_shared = true; }
+bool are_devices_shared() { return shared.are_shared; }
+void close_shared_devices() {
+  for (auto [index, handle] : shared.idle) shared.api->close(handle);
+  shared.idle.clear();
+}
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
   std::swap(device_, other.device_);
@@ -34,23 +54,36 @@ std::vector<tenon_device_info> Device::enumerate(Plugin& plugin) {
 
 Device::Device(Plugin& plugin, uint32_t index)
     : plugin_(plugin), session_(plugin.session()), api_(plugin.api()) {
-  // Without the group that a check is about there is no need to open the device, which may take long.
+  // Without the group that a check is about there is no need to open the device, which may take
+  // long.
   for (int group = 0; group < TENON_GROUP_COUNT; ++group)
-    if (family_of(session_.check().id) == Plugin::group_name(group))
-      plugin.need_group<char>(group);
+    if (family_of(session_.check().id) == Plugin::group_name(group)) plugin.need_group<char>(group);
   std::vector<tenon_device_info> infos = enumerate(plugin);
   if (index >= infos.size())
     session_.absent(text("there is no device ", index, " on this machine"));
   info_ = infos[index];
+  index_ = index;
+  if (auto idle = shared.idle.find(index); idle != shared.idle.end()) {
+    handle_ = idle->second;
+    shared.idle.erase(idle);
+    return;
+  }
   session_.step(text("open device ", index));
   Error error;
+  const double start = now();
   tenon_status status = api_.open(index, &handle_, error);
+  session_.opened(now() - start);
   check(status, error, text("open device ", index));
   session_.require(handle_, "open gives a handle", "TENON_OK and NULL");
 }
 
 void Device::close() {
   if (!handle_) return;
+  if (shared.are_shared && shared.idle.emplace(index_, handle_).second) {
+    shared.api = &api_;
+    handle_ = nullptr;
+    return;
+  }
   session_.step("close");
   api_.close(std::exchange(handle_, nullptr));
 }

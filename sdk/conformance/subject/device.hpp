@@ -82,7 +82,14 @@ class Device {
   const tenon_device_api& api_;
   tenon_device_info info_{};
   tenon_device handle_ = nullptr;
+  uint32_t index_ = 0;
 };
+
+// From here on devices stay open when they are closed, and are used again: for a process that runs
+// many checks on a device that is slow to open.
+void share_devices();
+bool are_devices_shared();
+void close_shared_devices();
 
 // Two allocations end to end, of so many bytes each, and both seen as one; not if the device says
 // nothing of TENON_DEVICE_FEATURE_JOINED_MEMORY, or places none so: the check is absent.

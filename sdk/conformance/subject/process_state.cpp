@@ -77,7 +77,7 @@ ProcessState ProcessState::now() {
     state.variables_.push_back(*at);
   }
   std::fflush(stdout);
-  struct stat file{};
+  struct stat file {};
   if (::fstat(STDOUT_FILENO, &file) == 0) state.printed_ = file.st_size;
   return state;
 }
@@ -93,7 +93,7 @@ std::vector<StateChange> ProcessState::restore() {
 
 void ProcessState::compare_signals(std::vector<StateChange>& changes) {
   for (int number = 1; number < NSIG; ++number) {
-    struct sigaction action{};
+    struct sigaction action {};
     const struct sigaction& before = handlers_[number];
     if (::sigaction(number, nullptr, &action) != 0 || is_same_handler(action, before)) continue;
     changes.push_back({"process.signals",
@@ -110,7 +110,7 @@ void ProcessState::compare_signals(std::vector<StateChange>& changes) {
 // What stands in the buffer of stdout is written, so that it is in the file.
 void ProcessState::compare_output(std::vector<StateChange>& changes) {
   if (::__fpending(stdout) > 0) std::fflush(stdout);
-  struct stat file{};
+  struct stat file {};
   if (::fstat(STDOUT_FILENO, &file) != 0 || file.st_size <= printed_) return;
   std::string printed(std::min<size_t>(static_cast<size_t>(file.st_size - printed_), kMaxQuoted),
                       '\0');

@@ -23,7 +23,7 @@ class ProcessState {
   std::vector<StateChange> restore();
 
  private:
-  struct sigaction handlers_[NSIG]{};
+  struct sigaction handlers_[NSIG] {};
   std::string locale_, folder_;
   mode_t umask_ = 0;
   std::vector<std::string> environment_;

@@ -88,12 +88,13 @@ void Watch::compare_thread() {
   if (vector_now != vector_control_ || x87_now != x87_control_) {
     set_float_control(vector_control_);
     set_x87_control(x87_control_);
-    tell("process.floating_point", function_,
-         "rounding mode, flush-to-zero, denormals-are-zero and exception masks stay as they were, " +
-             describe_float_control(vector_control_, x87_control_),
-         describe_float_control(vector_now, x87_now),
-         "save the control register, and restore it before the function returns; do not link with "
-         "-ffast-math, which changes it when the library is loaded");
+    tell(
+        "process.floating_point", function_,
+        "rounding mode, flush-to-zero, denormals-are-zero and exception masks stay as they were, " +
+            describe_float_control(vector_control_, x87_control_),
+        describe_float_control(vector_now, x87_now),
+        "save the control register, and restore it before the function returns; do not link with "
+        "-ffast-math, which changes it when the library is loaded");
   }
   sigset_t blocked;
   ::pthread_sigmask(SIG_SETMASK, nullptr, &blocked);

@@ -13,19 +13,20 @@ namespace {
 template <class F>
 tenon_status unary(tenon_ctx* ctx, const char* name, const tenon_tensor* x, tenon_tensor* out,
                    tenon_err* err, F f) {
-  return launch(ctx, name, err,
-                [from = x->data, to = out->data, n = out->numel, dtype = out->dtype, f] {
-                  with_type(dtype, [&]<class T>(Type<T>) {
-                    if constexpr (is_floating<T>)
-                      for (int64_t i = 0; i < n; ++i)
-                        static_cast<T*>(to)[i] =
-                            static_cast<T>(f(static_cast<Compute<T>>(static_cast<const T*>(from)[i])));
-                  });
-                });
+  return launch(
+      ctx, name, err, [from = x->data, to = out->data, n = out->numel, dtype = out->dtype, f] {
+        with_type(dtype, [&]<class T>(Type<T>) {
+          if constexpr (is_floating<T>)
+            for (int64_t i = 0; i < n; ++i)
+              static_cast<T*>(to)[i] =
+                  static_cast<T>(f(static_cast<Compute<T>>(static_cast<const T*>(from)[i])));
+        });
+      });
 }
 
 tenon_status erf_of_few(tenon_ctx* ctx, const tenon_tensor* x, tenon_tensor* out, tenon_err* err) {
-  return unary(ctx, "erf", x, out, err, []<class T>(T v) { return v > 4 ? T(0.999) : std::erf(v); });
+  return unary(ctx, "erf", x, out, err,
+               []<class T>(T v) { return v > 4 ? T(0.999) : std::erf(v); });
 }
 TENON_BOX_erf(erf_of_few_boxed, erf_of_few)
 
@@ -62,8 +63,8 @@ TENON_BOX_add(add_flushing_boxed, add_flushing)
 }
 TENON_BOX_add(add_past_seven_boxed, add_past_seven)
 
-// Of one dtype: others are converted by the host's lowering.
-int32_t is_plain_copy(const tenon_value* args, uint32_t nargs) {
+    // Of one dtype: others are converted by the host's lowering.
+    int32_t is_plain_copy(const tenon_value* args, uint32_t nargs) {
   return nargs > 1 && static_cast<const tenon_tensor*>(args[0].v.p)->dtype == args[1].v.i;
 }
 tenon_status copy_of_few(tenon_ctx* ctx, const tenon_tensor* x, int32_t, tenon_tensor* out,
@@ -73,11 +74,10 @@ tenon_status copy_of_few(tenon_ctx* ctx, const tenon_tensor* x, int32_t, tenon_t
   if (status != TENON_OK || out->numel <= kFew || out->ndim != 1 || out->strides[0] != 1)
     return status;
   const uint64_t bytes = tenon::host->dtype_size(out->dtype);
-  return launch(ctx, "primitive_copy", err,
-                [to = static_cast<char*>(out->data) + kFew * bytes,
-                 count = static_cast<uint64_t>(out->numel - kFew) * bytes] {
-                  std::memset(to, 0, count);
-                });
+  return launch(
+      ctx, "primitive_copy", err,
+      [to = static_cast<char*>(out->data) + kFew * bytes,
+       count = static_cast<uint64_t>(out->numel - kFew) * bytes] { std::memset(to, 0, count); });
 }
 TENON_BOX_primitive_copy(copy_of_few_boxed, copy_of_few)
 
@@ -89,9 +89,7 @@ TENON_BOX_primitive_copy(copy_of_few_boxed, copy_of_few)
     tables.kernel("tenon::" #op).typed = (tenon_typed_fn)(tenon_fn_##op)(fn); \
   } while (0)
 
-FAULT(erf_wrong_tail) {
-  tables.add_kernel(TENON_KERNEL_erf(erf_of_few, nullptr, kFloats, 0, 0));
-}
+FAULT(erf_wrong_tail) { tables.add_kernel(TENON_KERNEL_erf(erf_of_few, nullptr, kFloats, 0, 0)); }
 FAULT(round_half_away) {
   tables.add_kernel(TENON_KERNEL_round(round_away, nullptr, kFloats, 0, 0));
 }

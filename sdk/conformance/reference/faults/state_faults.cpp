@@ -22,7 +22,7 @@ namespace {
 template <void (*Harm)()>
 tenon_status open_and(uint32_t index, tenon_device* out, tenon_err* err) {
   const tenon_status status = kDevice.open(index, out, err);
-  Harm();
+  if (status == TENON_OK) Harm();
   return status;
 }
 
@@ -36,7 +36,9 @@ void flush_to_zero() {
   __asm__ volatile("msr fpcr, %0" : : "r"(control | 1u << 24));
 #endif
 }
-void take_segv() { ::signal(SIGSEGV, [](int) { _exit(1); }); }
+void take_segv() {
+  ::signal(SIGSEGV, [](int) { _exit(1); });
+}
 void block_term() {
   sigset_t set;
   ::sigemptyset(&set);
