@@ -94,3 +94,20 @@ def test_infinities_among_the_numbers(axis, n):
     assert sums[0] == -np.inf and sums[1] == np.inf and np.isnan(sums[2])
     np.testing.assert_allclose(sums[3], np.logaddexp.reduce(x[3].astype(np.float64)), 1e-6)
     assert np.isnan(weights if axis == 1 else weights.T)[:3].all()
+
+
+@pytest.mark.parametrize("n", [1, 3, 5, 7, 100, 5000])
+@pytest.mark.parametrize(
+    "dtype, value",
+    [("float32", 1e6 + 0.1), ("float32", 1000.33), ("float64", 4.57e21), ("float64", 0.1)],
+)
+def test_equal_elements_are_normalised_to_zero(dtype, value, n):
+    """Their distance from the mean is zero, however far from zero the mean is."""
+    row = tenon.full((3, n), value, dtype=dtype)
+    np.testing.assert_array_equal(tenon.var(row, 1).numpy(), 0)
+    np.testing.assert_array_equal(tenon.layer_norm(row).numpy(), 0)
+    np.testing.assert_array_equal(tenon.group_norm(row.reshape(3, 1, n), 1).numpy(), 0)
+    for x in (row.T, row.reshape(1, 3, n)):  # channels side by side, and one after another
+        out, mean, var = tenon.batch_norm(x)
+        np.testing.assert_array_equal(out.numpy(), 0)
+        np.testing.assert_array_equal(var.numpy(), 0)

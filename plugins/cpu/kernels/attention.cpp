@@ -7,6 +7,7 @@
 #include "attention_items.hpp"
 #include "attention_weights.hpp"
 #include "parallel_memory.hpp"
+#include "trace.hpp"
 
 #include <tenon/signatures/attention.h>
 
@@ -226,6 +227,7 @@ tenon_status run(tenon_ctx* ctx, const tenon_tensor* query, const tenon_tensor* 
   const int64_t work = size.rows * size.keys * (size.features + size.values) /
                        (parts * kWidth<Sum> * (causal ? 2 : 1));
   const int64_t bytes = Forward<Format>(size, scale, nullptr).bytes();
+  trace("attention", Format::kName);
   return parallel_with_memory(
       ctx, size.items * parts, work, bytes, err, [&](int64_t t, void* memory) {
         const int64_t i = t / parts, part = parts - 1 - t % parts;  // the longest first

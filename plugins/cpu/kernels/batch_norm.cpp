@@ -73,11 +73,11 @@ tenon_status batch_norm(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tenso
           }
           data_of<T>(mean)[c] = moments.mean;
           data_of<T>(var)[c] = moments.squares / moments.count;
-          const T scale = scale_of(c);
-          const T shift = value_or<T>(bias, c, 0) - moments.mean * scale;
+          // The difference comes first: x * scale - mean * scale would cancel where the mean is large.
+          const T scale = scale_of(c), center = moments.mean, shift = value_or<T>(bias, c, 0);
           for (int64_t n = 0; n < channels.batch; ++n) {
             const int64_t at = (n * channels.count + c) * channels.size;
-            for (int64_t i = at; i < at + channels.size; ++i) to[i] = from[i] * scale + shift;
+            for (int64_t i = at; i < at + channels.size; ++i) to[i] = (from[i] - center) * scale + shift;
           }
         },
         [&](int64_t first, int64_t count) {
@@ -87,11 +87,13 @@ tenon_status batch_norm(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tenso
             data_of<T>(mean)[first + j] = moments.mean[j];
             data_of<T>(var)[first + j] = moments.squares[j] / static_cast<T>(channels.batch);
             scale[j] = scale_of(first + j);
-            shift[j] = value_or<T>(bias, first + j, 0) - moments.mean[j] * scale[j];
+            shift[j] = value_or<T>(bias, first + j, 0);
           }
           for (int64_t n = 0; n < channels.batch; ++n) {
             const int64_t at = n * channels.count + first;
-            for (int64_t j = 0; j < count; ++j) to[at + j] = from[at + j] * scale[j] + shift[j];
+            for (int64_t j = 0; j < count; ++j) {
+              to[at + j] = (from[at + j] - moments.mean[j]) * scale[j] + shift[j];
+            }
           }
         });
   };
@@ -138,11 +140,11 @@ tenon_status batch_norm_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const
           data_of<T>(dbias)[c] = sum;
           const T factor = value_or<T>(weight, c, 1) * scale;
           const T slope = factor * scale * projection * share;
-          const T offset = factor * sum * share - slope * center;
+          const T offset = factor * sum * share;
           for (int64_t n = 0; n < channels.batch; ++n) {
             const int64_t at = (n * channels.count + c) * channels.size;
             for (int64_t i = at; i < at + channels.size; ++i) {
-              to[i] = factor * grad[i] - slope * from[i] - offset;
+              to[i] = factor * grad[i] - slope * (from[i] - center) - offset;
             }
           }
         },
@@ -164,12 +166,12 @@ tenon_status batch_norm_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const
             data_of<T>(dbias)[first + j] = sum[j];
             factor[j] = value_or<T>(weight, first + j, 1) * scale;
             slope[j] = factor[j] * scale * projection[j] * share;
-            offset[j] = factor[j] * sum[j] * share - slope[j] * center[j];
+            offset[j] = factor[j] * sum[j] * share;
           }
           for (int64_t n = 0; n < channels.batch; ++n) {
             const int64_t at = n * channels.count + first;
             for (int64_t j = 0; j < count; ++j) {
-              to[at + j] = factor[j] * grad[at + j] - slope[j] * from[at + j] - offset[j];
+              to[at + j] = factor[j] * grad[at + j] - slope[j] * (from[at + j] - center[j]) - offset[j];
             }
           }
         });

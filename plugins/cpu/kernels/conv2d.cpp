@@ -9,6 +9,7 @@
 #include "conv_pointwise.hpp"
 #include "conv_tiles_grad.hpp"
 #include "conv_winograd_grad.hpp"
+#include "trace.hpp"
 
 #include <tenon/signatures/convolution.h>
 
@@ -225,6 +226,7 @@ tenon_status conv2d(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* w
     Float32Call call(ctx, err);
     const tenon_tensor *w = call.argument(weight), *b = call.argument(bias);
     if (call.status() != TENON_OK) return call.status();
+    trace("conv2d", "depthwise");
     const auto run = [&]<class T>(Type<T>) {
       return run_forward_depthwise<T>(ctx, s, images_of(x), data_of<T>(w),
                                       b ? data_of<T>(b) : nullptr, out->data, err);
@@ -232,6 +234,7 @@ tenon_status conv2d(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* w
     return x->dtype == TENON_DTYPE_F64 ? run(Type<double>{}) : run(Type<float>{});
   }
   if ((is_channels_last(*x) && s.sees_single_pixels()) || suits_pointwise(s, x->dtype)) {
+    trace("conv2d", "pointwise GEMM");
     return with_float(x->dtype, [&]<class T>(Type<T>) {
       return run_pointwise<T>(ctx, s, images_of(x), data_of<T>(weight), false,
                               bias ? data_of<T>(bias) : nullptr, data_of<T>(out), err);
@@ -240,10 +243,12 @@ tenon_status conv2d(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* w
   if (is_reduced_float(x->dtype)) {
 #ifdef __AVX512F__
     if (x->dtype == TENON_DTYPE_BF16 && suits_tiles(s)) {
+      trace("conv2d", "AMX");
       return run_conv_tiles(ctx, ConvPhases(s), images_of(x), data_of<BFloat16>(weight), false,
                             bias ? data_of<BFloat16>(bias) : nullptr, data_of<BFloat16>(out), err);
     }
     if (x->dtype == TENON_DTYPE_BF16 && suits_bfloat16(s)) {
+      trace("conv2d", "AVX512-BF16");
       return run_forward_bfloat16(ctx, s, data_of<BFloat16>(x), data_of<BFloat16>(weight),
                                   bias ? data_of<BFloat16>(bias) : nullptr, data_of<BFloat16>(out),
                                   err);

@@ -14,6 +14,7 @@
 #include "gemm_tiles.hpp"
 #include "kernel.hpp"
 #include "parallel_memory.hpp"
+#include "trace.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
@@ -58,15 +59,21 @@ tenon_status run_forward(tenon_ctx* ctx, const ConvShapes& s, const Images& imag
   const T* x = static_cast<const T*>(images.data);
   if (s.is_depthwise()) return run_forward_depthwise<T>(ctx, s, images, weight, bias, out, err);
   if (suits_winograd(s)) {
+    trace("conv2d", "Winograd");
     bool finite = false;
     const auto run = images.pixel == 1 ? run_winograd<T> : run_winograd_last<T>;
     const tenon_status status = run(ctx, s, x, weight, false, bias, out, &finite, err);
     if (status != TENON_OK || finite) return status;
   }
   if (suits_blocks(s)) {
+    trace("conv2d", "channel blocks");
     return run_blocks<T>(ctx, ConvPhases(s), images, weight, bias, out, err);
   }
-  if (is_direct<T>(s)) return run_forward_direct<T>(ctx, s, x, weight, bias, out, err);
+  if (is_direct<T>(s)) {
+    trace("conv2d", "direct");
+    return run_forward_direct<T>(ctx, s, x, weight, bias, out, err);
+  }
+  trace("conv2d", "im2col GEMM");
   const int64_t filters = s.group_filters(), depth = s.depth();
   const BatchOffsets groups{
       1, {s.groups}, {filters * depth}, {s.group_channels() * s.pixels()}, {filters * s.results()}};

@@ -12,6 +12,7 @@ namespace tenon::cpu::TENON_CPU_ISA {
 #ifdef __AVX512F__
 
 struct Bfloat16Tiles : Bfloat16Pairs {
+  static constexpr const char* kName = "AMX";
   using Product = Bfloat16Tiles;
   using Swapped = Bfloat16Tiles;
   static constexpr bool kTiles = true;
@@ -44,6 +45,7 @@ struct ByteTiles : Int16Pairs {
 // Few rows are dot products of vectors, others go by tiles.
 template <class L, class R>
 struct BytesForTiles : BytesAsQuads<L, R> {
+  static constexpr const char* kName = "AMX";
   using Product = ByteTiles<L, R>;
   using Swapped = BytesForTiles<R, L>;
   static constexpr bool kTiles = true;

@@ -11,6 +11,7 @@ namespace tenon::cpu::TENON_CPU_ISA {
 
 // Two int16 along k in 32 bits, lower index first.
 struct Int16Pairs {
+  static constexpr const char* kName = "int16 pairs";
   using Packed = uint32_t;
   using Sum = int32_t;
   using Vector = VectorOf<int32_t>::type;
@@ -141,6 +142,7 @@ struct ByteQuads : Int16Pairs {
 // start from what a column of zeros, so moved, would add to them: A stays as it is.
 template <class L, class R>
 struct BytesAsQuads : BytesAsPairs<L, R> {
+  static constexpr const char* kName = "AVX512-VNNI";
   static constexpr bool kMoves = std::is_same_v<L, R>;
   static constexpr uint32_t kZero = kMoves ? 0x80808080 : 0;
   using Product = ByteQuads<std::is_signed_v<L>, kMoves>;

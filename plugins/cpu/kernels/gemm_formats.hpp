@@ -2,6 +2,7 @@
 // How products multiply: which elements the operands have, what they are packed into, and what one
 // step of the sums is. A format says:
 //
+//   kName        which arithmetic it is, for trace.hpp
 //   Left, Right  elements of A and B as they lie in memory
 //   Packed       elements after packing, each of kDepth sources along k
 //   Sum          elements of C
@@ -40,6 +41,7 @@ template <class T>
 
 template <class T>
 struct Plain {
+  static constexpr const char* kName = "native";
   using Left = T;
   using Right = T;
   using Packed = T;
@@ -71,6 +73,7 @@ struct Plain {
 // Half is Float16 or BFloat16, multiplied as float32.
 template <class Half>
 struct Widened : Plain<float> {
+  static constexpr const char* kName = "float32";
   using Left = Half;
   using Right = Half;
   using Product = Plain<float>;
@@ -111,6 +114,7 @@ struct Widened : Plain<float> {
 // Two bfloat16 along k in 32 bits, lower index first; sums in float32. Needs AVX512-BF16, which the
 // build does not ask of the processor: hence the instruction by name. Whoever uses it has asked.
 struct Bfloat16Pairs : Widened<BFloat16> {
+  static constexpr const char* kName = "AVX512-BF16";
   using Packed = uint32_t;
   using Product = Bfloat16Pairs;
   using Swapped = Bfloat16Pairs;

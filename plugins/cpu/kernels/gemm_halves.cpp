@@ -52,8 +52,9 @@ tenon_status run(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<Half> a
                  Half* c, int64_t c_row, bool accumulate, const BatchOffsets& batch,
                  tenon_err* err) {
   // Are sums complete when they leave the registers?
-  const bool at_once = 0 < k && k <= kBlockK * Format::kDepth && n > 1 &&
-                       way_of<Format>(m, n, k, a, b) == Way::kBlocked;
+  const Way way = way_of<Format>(m, n, k, a, b);
+  const bool at_once = 0 < k && k <= kBlockK * Format::kDepth && n > 1 && way == Way::kBlocked;
+  trace("matmul", Format::kName, name_of(way));
   // Sums of a tile stay in the second-level cache, unless multiplying takes less time than packing.
   constexpr int64_t most_rows = by_tiles<Format> ? 4 * kBlockM : kBlockM,
                     most_columns = by_tiles<Format> ? kBlocksN : kBlockN;

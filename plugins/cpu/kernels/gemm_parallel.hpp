@@ -5,6 +5,7 @@
 #include "gemm_serial.hpp"
 #include "gemm_tiles.hpp"
 #include "parallel_memory.hpp"
+#include "trace.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
@@ -16,6 +17,7 @@ tenon_status multiply_tiles(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k,
   if (m == 0 || n == 0) return TENON_OK;
   const Tiles tiles(Type<Format>{}, m, n, k, m, n, batch);
   const Way way = way_of<Format>(m, n, k, a, b);
+  trace("matmul", Format::kName, name_of(way));
   const bool packs = tiles.rows() < m || tiles.columns() < n || n == 1 || way == Way::kNarrow ||
                      way == Way::kPassing || way == Way::kBlocked || way == Way::kTurned ||
                      (way == Way::kDirect && !reads_rows(n, b));

@@ -42,6 +42,11 @@ bool reads_rows(int64_t n, Matrix<T> b) {
 }
 
 enum class Way { kTurned, kDots, kStreams, kNarrow, kDirect, kPassing, kBlocked };
+inline const char* name_of(Way way) {
+  constexpr const char* names[] = {"transposed", "dot products",  "rows of B", "narrow C",
+                                   "unpacked",   "few rows of A", "blocked"};
+  return names[static_cast<int>(way)];
+}
 
 // Are packed elements those that lie in memory?
 template <class Format>
