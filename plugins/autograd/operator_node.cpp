@@ -34,6 +34,22 @@ const char* argument_name(const Node& node, uint32_t index) {
       short_name(operator_name(node)));
 }
 
+[[gnu::cold]] tenon_status fail_complex(const Node& node, tenon_err* err) {
+  return fail(err, TENON_UNSUPPORTED,
+              "[%s] gradients do not pass through complex tensors; expected real operands and "
+              "results; compute on the real and imaginary parts, or detach() before",
+              short_name(operator_name(node)));
+}
+
+// Rules are written for real numbers: with others they may fail, each in its own words.
+[[gnu::cold]] bool has_complex_input(Node& node) {
+  for (uint32_t i = 0; i < node.nedges; ++i) {
+    const Shape* shape = node.shape_of(node.edges()[i]);
+    if (shape && is_complex(shape->dtype)) return true;
+  }
+  return false;
+}
+
 // What the rule is called with. Temporaries live until it returns.
 struct Unpacked {
   tenon_value args[kMaxArguments];
@@ -192,6 +208,10 @@ tenon_status backward(Node& node, Run& run, tenon_err* err) {
     status = guarded(err, [] { throw; });
   }
   if (status != TENON_OK) [[unlikely]] {
+    if (has_complex_input(node)) {
+      host->err_clear(err);
+      return fail_complex(node, err);
+    }
     add_context(err, "gradient of [%s]", short_name(info.name));
     return status;
   }
@@ -238,11 +258,7 @@ tenon_status backward_without_rule(Node& node, Run&, tenon_err* err) {
 }
 
 tenon_status backward_of_complex(Node& node, Run&, tenon_err* err) {
-  return fail(err, TENON_UNSUPPORTED,
-              "[%s] gradients do not pass through complex tensors; expected real operands and "
-              "results; compute on the "
-              "real and imaginary parts, or detach() before",
-              short_name(operator_name(node)));
+  return fail_complex(node, err);
 }
 void clear_nothing(Node&) {}
 

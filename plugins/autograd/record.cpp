@@ -272,10 +272,19 @@ tenon_status keep_outputs(const RecordedCall& call, uint64_t mask, Node& node, t
   return TENON_OK;
 }
 
-// Keeps nothing and leads nowhere: backward fails when it comes here.
+// Keeps nothing, and fails when a gradient has to pass. It has its edges all the same: a pass that
+// is restricted to some inputs finds through them that these lie behind it.
 Node* new_dead_end(const NodeType& type, const RecordedCall& call, tenon_err* err) {
-  Node* node = new_node(type, &call.info, call.nouts, 0, 0);
-  if (!node) fail_memory(err);
+  constexpr uint64_t no_shapes = ~uint64_t{0};
+  Measure measure;
+  put_edges(measure, call, no_shapes);
+  Node* node = new_node(type, &call.info, call.nouts, measure.edges, measure.tail);
+  if (!node) {
+    fail_memory(err);
+    return nullptr;
+  }
+  Fill fill(*node, static_cast<char*>(node->payload()));
+  put_edges(fill, call, no_shapes);
   return node;
 }
 

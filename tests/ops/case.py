@@ -19,14 +19,19 @@ class Case:
     kwargs: dict[str, Any] = field(default_factory=dict)
     # NumPy's answer for the same arguments: an array, or a tuple for several results.
     reference: Callable | None = None
-    # Positions of the arguments to differentiate; None: every floating array.
+    # Positions of the arguments to differentiate, twice; None: every floating array. Fewer need a
+    # reason, which is not that the gradient is wrong.
     grad: tuple[int, ...] | None = None
-    second: bool = True  # differentiate twice, too
+    why: str = ""
     smooth: int | None = None  # how many of its results, from the first, have gradients; None: all
     dtype: str | None = None  # of the result, where the usual rules do not say it
     rtol: float = 1e-12  # in float64; other dtypes widen it
     atol: float = 1e-12
     label: str = ""
+
+    def __post_init__(self):
+        if (self.grad is None) == bool(self.why):
+            raise ValueError(f"{self}: expected a reason in `why` if and only if `grad` is given")
 
     def __str__(self):
         return self.op + (f"-{self.label}" if self.label else "")

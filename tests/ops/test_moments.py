@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tenon
 
+INF = float("inf")
 AXES = [None, 0, 1, -1, [0, 1], [1, 2], [0, 2], [0, 1, 2]]
 
 
@@ -111,3 +112,41 @@ def test_equal_elements_are_normalised_to_zero(dtype, value, n):
         out, mean, var = tenon.batch_norm(x)
         np.testing.assert_array_equal(out.numpy(), 0)
         np.testing.assert_array_equal(var.numpy(), 0)
+
+
+# Where squares, sums and distances overflow: inf if the variance does, never NaN of finite numbers.
+LARGE = {
+    "the square": ([1.0, -1e-38, 1e-38], INF),
+    "the sum": ([1.0, 1.0, 1.0, 1.0], 0.0),
+    "the distance": ([3.0, -3.0, 3.0, -3.0, 3.0], INF),
+}
+
+
+@pytest.mark.parametrize("repeats", [1, 1500, 30000])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype, unit", [("float32", 1e38), ("float64", 5e307)])
+@pytest.mark.parametrize("name", LARGE)
+def test_variance_of_large_numbers(name, dtype, unit, axis, repeats):
+    values, want = LARGE[name]
+    row = np.tile(np.array(values, dtype) * dtype_of(dtype, unit), repeats)
+    x = tenon.tensor(np.stack([row] * 3, 1 - axis))
+    got = [tenon.var(x, axis).tolist(), tenon.std(x, axis).tolist()]
+    if name == "the sum" and repeats > 1:  # the square of the mean's rounding error may overflow
+        assert not np.isnan(got).any()
+    else:
+        assert got == [[want] * 3] * 2
+    if want == INF:
+        assert tenon.var(x).item() == INF
+
+
+def dtype_of(dtype, value):
+    return np.dtype(dtype).type(value)
+
+
+@pytest.mark.parametrize("special", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("place", [0, 130, 9999])
+def test_variance_of_infinities_and_nan_is_nan(place, special):
+    x = np.ones((10000, 2), np.float32)
+    x[place] = special
+    assert np.isnan(tenon.var(tenon.tensor(x), 0).numpy()).all()
+    assert np.isnan(tenon.var(tenon.tensor(x[:, 0])).numpy())

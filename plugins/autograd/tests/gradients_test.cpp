@@ -33,6 +33,59 @@ TEST(Gradients, WalkOnlyWhatLeadsToTheInputs) {
       fails_with([&] { gradients(y * y, {x}); }, "a second time"));  // y's node ran just now
 }
 
+// A gradient that is left out because one path cannot be differentiated would be a wrong one.
+TEST(Gradients, FailWhereAPathHasNoRule) {
+  Tensor x = parameter({2});
+  const char* no_rule = "[probe::opaque] has no gradient";
+  for (uint32_t flags : {0u, uint32_t{TENON_BACKWARD_ALLOW_UNUSED}}) {
+    EXPECT_TRUE(fails_with(
+        [&] {
+          gradients(x * x + call("probe::opaque", {x}), {x}, flags);
+        },
+        no_rule));
+    EXPECT_TRUE(fails_with([&] { gradients(call("probe::opaque", {x * x}), {x}, flags); }, no_rule));
+    EXPECT_TRUE(fails_with(
+        [&] {
+          Tensor inner = call("probe::opaque", {x});
+          gradients(call("exp", {call("probe::opaque", {inner})}) + x, {x}, flags);
+        },
+        no_rule));
+  }
+  Tensor written = vector({0}), in_place = x * x;
+  call_into(written, "probe::opaque", {x});
+  call_on(in_place, "probe::opaque", {});
+  EXPECT_TRUE(fails_with([&] { gradients(in_place + x, {x}); }, no_rule));
+  EXPECT_TRUE(fails_with([&] { gradients(written + x, {x}); }, no_rule));
+}
+
+TEST(Gradients, PassByWhatHasNoRuleAndNoPartInThem) {
+  Tensor x = parameter({2}), w = parameter({3});
+  Tensor opaque = call("probe::opaque", {x * w});
+  EXPECT_EQ(values(gradients(opaque * opaque, {opaque})[0]), Values{12});
+  EXPECT_EQ(values(gradients(x * x + detach(opaque), {x})[0]), Values{4});
+  // A comparison has no gradient on purpose.
+  Tensor larger = call("cast", {call("less", {w, opaque}), dtype(TENON_DTYPE_F32)});
+  EXPECT_EQ(values(gradients(x * x * larger, {x})[0]), Values{4});
+  Tensor unused = call("probe::opaque", {w});
+  EXPECT_FALSE(gradients(x * x, {w}, TENON_BACKWARD_ALLOW_UNUSED)[0]);
+  EXPECT_TRUE(fails_with([&] { gradients(x * x, {w}); }, "the outputs do not depend on inputs[0]"));
+}
+
+TEST(Gradients, FailWhereAPathIsComplex) {
+  Tensor x = parameter({2, 3});
+  Tensor z = call("cast", {x, dtype(TENON_DTYPE_C64)});
+  for (const char* part : {"real", "imag", "abs"}) {
+    Tensor y = sum(call(part, {call("multiply", {z, z})}));
+    for (uint32_t flags : {0u, uint32_t{TENON_BACKWARD_ALLOW_UNUSED}}) {
+      EXPECT_TRUE(fails_with([&] { gradients(y + sum(x), {x}, flags); },
+                             "gradients do not pass through complex tensors"));
+      EXPECT_TRUE(fails_with([&] { gradients(y, {x}, flags); },
+                             "gradients do not pass through complex tensors"));
+    }
+    EXPECT_TRUE(fails_with([&] { backward(y); }, "gradients do not pass through complex tensors"));
+  }
+}
+
 TEST(Gradients, StopAtTheInput) {
   Tensor x = parameter({2});
   Tensor y = x * x;

@@ -7,7 +7,23 @@
 
 #include <tenon/parallel.hpp>
 
+#include <cmath>
+#include <limits>
+
 namespace tenon::cpu::TENON_CPU_ISA {
+
+template <class T>
+inline bool is_finite(T x) {
+  return std::abs(x) <= std::numeric_limits<T>::max();
+}
+
+// The mean of two parts, of which the other has `share` of all elements. Where the distance between
+// them overflows the mean does not, and another part must not find NaN there.
+template <class T>
+inline T moved_mean(T mean, T other, T share) {
+  const T distance = other - mean;
+  return is_finite(distance) ? mean + distance * share : mean * (T(1) - share) + other * share;
+}
 
 template <class T>
 struct Moments {
@@ -16,12 +32,15 @@ struct Moments {
   T squares = 0;  // sum of (x - mean)^2
 
   void merge(const Moments& other) {
+    if (count == T(0)) {  // a mean of nothing has no distance, and the square of one may overflow
+      *this = other;
+      return;
+    }
     const T total = count + other.count;
-    if (total == T(0)) return;
     const T distance = other.mean - mean;
     const T share = other.count / total;
     squares += other.squares + distance * distance * count * share;
-    mean += distance * share;
+    mean = moved_mean(mean, other.mean, share);
     count = total;
   }
 };
@@ -37,6 +56,10 @@ inline Moments<T> moments_of(const T* x, int64_t n) {
     Moments<T> part;
     part.count = static_cast<T>(length);
     part.mean = sum_row<T>(length, [from](int64_t i) { return from[i]; }) / part.count;
+    if (!is_finite(part.mean)) [[unlikely]] {  // the sum may overflow where the mean does not
+      const T scale = T(1) / part.count;
+      part.mean = sum_row<T>(length, [from, scale](int64_t i) { return from[i] * scale; });
+    }
     ask_for_row(from + length, length);
     part.squares = sum_row<T>(length, [from, mean = part.mean](int64_t i) {
       const T distance = from[i] - mean;
@@ -67,7 +90,17 @@ struct ColumnMoments {
       const T* from = x + at * stride;
       T part_mean[Columns] = {}, part_squares[Columns] = {};
       add_rows(from, length, stride, columns, part_mean, [](T value, int64_t) { return value; });
-      for (int64_t j = 0; j < columns; ++j) part_mean[j] /= static_cast<T>(length);
+      const T scale = T(1) / static_cast<T>(length);
+      bool overflows = false;
+      for (int64_t j = 0; j < columns; ++j) {
+        part_mean[j] /= static_cast<T>(length);
+        overflows |= !is_finite(part_mean[j]);
+      }
+      if (overflows) [[unlikely]] {  // the sum may overflow where the mean does not
+        std::fill_n(part_mean, columns, T(0));
+        add_rows(from, length, stride, columns, part_mean,
+                 [scale](T value, int64_t) { return value * scale; });
+      }
       add_rows(from, length, stride, columns, part_squares, [&](T value, int64_t j) {
         const T distance = value - part_mean[j];
         return distance * distance;
@@ -75,8 +108,9 @@ struct ColumnMoments {
       const T before = static_cast<T>(at), share = static_cast<T>(length) / static_cast<T>(at + length);
       for (int64_t j = 0; j < columns; ++j) {
         const T distance = part_mean[j] - mean[j];
-        squares[j] += part_squares[j] + distance * distance * before * share;
-        mean[j] += distance * share;
+        // The square of a distance from a mean of nothing may overflow.
+        squares[j] += part_squares[j] + (at > 0 ? distance * distance * before * share : T(0));
+        mean[j] = moved_mean(mean[j], part_mean[j], share);
       }
     }
   }

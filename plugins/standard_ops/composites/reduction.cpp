@@ -19,6 +19,18 @@ tenon_status read_axes(const char* op, const tenon_value& axis, const tenon_tens
   return TENON_OK;
 }
 
+// The mean over `axes`, kept, of `count` elements each. The sum of large numbers may overflow where
+// their mean does not, so that it is one of numbers divided by a power of two, which is exact; reduced
+// floats are added up in float32.
+Tensor safe_mean(Scope& scope, const Tensor& x, const Shape& axes, int64_t count) {
+  const int32_t dtype = x->dtype;
+  if ((dtype != TENON_DTYPE_F32 && dtype != TENON_DTYPE_F64) || count < 2)
+    return ops::mean(scope, x, axes, true);
+  const double scale = std::exp2(std::ceil(std::log2(static_cast<double>(count))));
+  Tensor total = ops::sum(scope, ops::multiply(scope, x, 1 / scale), axes, true);
+  return ops::multiply(scope, total, scale / static_cast<double>(count));
+}
+
 Tensor drop_axes(Scope& scope, const Tensor& x, const Shape& axes, bool keepdim) {
   return keepdim ? x : ops::squeeze(scope, x, axes);
 }
@@ -33,7 +45,7 @@ TENON_DECOMPOSE(var) {
   int64_t count;
   TENON_TRY(read_axes("var", args[1], *x.get(), &axes, &count, err));
   double correction = float_of(args[2]);
-  Tensor away = ops::subtract(scope, x, ops::mean(scope, x, axes, true));
+  Tensor away = ops::subtract(scope, x, safe_mean(scope, x, axes, count));
   Tensor total = ops::sum(scope, ops::square(scope, away), axes, bool_of(args[3]));
   return finish(scope, outs,
                 ops::divide(scope, total, std::max(static_cast<double>(count) - correction, 0.0)));

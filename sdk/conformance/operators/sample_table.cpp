@@ -15,11 +15,11 @@ constexpr const char* kGeneral[] = {
     "clip u[5,7] -0.3 0.4", "clip u[5,7] none 0.4", "pow x[33] 3", "pow x[33] 2.5", "pow x[5,3] x[5,3]",
     "leaky_relu u[33,5] 0.1", "elu u[33,5] 1.5", "celu u[33,5] 1.5", "relu6 u[33,5]", "selu u[33,5]",
     "gelu u[33,5] true", "gelu u[33,5] false", "mish u[33,5]", "glu u[4,6] -1", "softplus u[33,5] 1.5",
-    "tanhshrink u[33]", "nan_to_num n[19] 0.0 none none", "frac u[33]", "positive u[33]",
+    "tanhshrink u[33]", "nan_to_num n[19] 0.0 none none", "polygamma 1 x[33]", "polygamma 2 x[5,3]", "flat_pow x[33] 2.5", "frac u[33]", "positive u[33]",
     // Reductions
     "sum x[3,5] none false", "sum x[3,5] (1) true", "sum x[4,3,5] (0,2) false", "sum x[1025] none false",
     "sum x[3,5] (0) false", "mean x[3,5] none false", "mean x[4,3,5] (1) true",
-    "mean x[3,5] (0) false", "prod x[3,3] none false", "prod x[2,3,4] (-1) false",
+    "mean x[3,5] (0) false", "prod x[3,3] none false", "prod x[2,3,4] (-1) false", "prod_of_others u[2,3,4] (0,2)",
     "max s[3,5] none false", "max s[4,3,5] (1) false", "min s[3,5] (0) true", "min s[33] none false",
     "any b[3,5] (1) false", "any x[3,5] none false", "all b[3,5] (0) false", "all x[3,5] none true",
     "count_nonzero b[3,5] (1) false", "argmax s[3,5] 1 false", "argmax s[33] none false",
@@ -29,7 +29,7 @@ constexpr const char* kGeneral[] = {
     "softmax u[5,7] -1", "softmax u[3,5,4] 1", "log_softmax u[5,7] -1", "log_softmax u[5,7] 0",
     "softmax_grad u[5,7] x[5,7] -1", "log_softmax_grad u[5,7] u[5,7] -1",
     // Scan, sort
-    "cumsum x[4,7] 1 false", "cumsum x[4,7] 0 true", "cumprod x[2,4] -1", "diff x[4,5] -1",
+    "cumsum x[4,7] 1 false", "cumsum x[4,7] 0 true", "cumprod x[2,4] -1", "cumprod_grad u[2,4] u[2,4] u[2,4] 1", "diff x[4,5] -1",
     "sort_with_indices s[4,7] 1 false", "sort_with_indices s[33] 0 true", "sort s[4,7] 0 false",
     "argsort s[4,7] -1 true", "topk s[4,9] 3 1 true", "topk s[17] 5 0 false",
     "searchsorted x[0] s[5] false",

@@ -56,9 +56,7 @@ UNARY = {
     "contiguous": (lambda x: x, -3, 3),
     "clone": (lambda x: x, -3, 3),
 }
-# A second derivative that is zero everywhere says nothing; digamma has no derivative here.
-FLAT = {"floor", "ceil", "round", "trunc", "sign", "lgamma"}
-BOOLEAN = {"isnan", "isinf", "isfinite", "signbit", "logical_not", "imag"}
+BOOLEAN = {"isnan", "isinf", "isfinite", "signbit", "logical_not"}
 
 
 def sigmoid(x):
@@ -83,6 +81,31 @@ def softmax(x, axis=-1):
     e = np.exp(x - x.max(axis=axis, keepdims=True))
     return e / e.sum(axis=axis, keepdims=True)
 
+
+# By order, at 0.5, 1, 2.5, -0.3 and -2.75, from 50 digits.
+POLYGAMMA = {
+    1: [
+        4.934802200544679,
+        1.6449340668482264,
+        0.49035775610023485,
+        13.945160267805722,
+        19.433868949488463,
+    ],
+    2: [
+        -16.82879664423432,
+        -2.4041138063191885,
+        -0.2362040516417274,
+        67.63908119988317,
+        -124.11765305971518,
+    ],
+    3: [
+        97.40909103400244,
+        6.493939402266829,
+        0.22390584881725206,
+        766.6198904191685,
+        1558.4897512832936,
+    ],
+}
 
 # Points far from every kink.
 _points = np.array([[-3.7, -2.2, -1.3, -0.7, -0.2], [0.3, 0.8, 1.4, 2.6, 4.1]])
@@ -161,6 +184,9 @@ BITWISE = {
     "bitwise_or": np.bitwise_or,
     "bitwise_xor": np.bitwise_xor,
 }
+# Why a case has no gradient.
+TRUTH = "its results are truth values"
+STEPS = "it is a step function: its gradient is zero where there is one"
 NOT_DIFFERENTIABLE = {"nextafter"}
 
 _bounds = (normal(4, low=-1, high=-0.3), normal(3, 1, low=0.3, high=1))
@@ -170,14 +196,20 @@ CASES = [
             name,
             (normal(3, 4, low=low, high=high),),
             reference=function,
-            second=name not in FLAT,
             grad=() if name in BOOLEAN else None,
+            why=TRUTH if name in BOOLEAN else "",
             rtol=1e-10,
         )
         for name, (function, low, high) in UNARY.items()
     ),
     *(
-        Case(name, (x, y), reference=function, grad=() if name in NOT_DIFFERENTIABLE else None)
+        Case(
+            name,
+            (x, y),
+            reference=function,
+            grad=() if name in NOT_DIFFERENTIABLE else None,
+            why=STEPS if name in NOT_DIFFERENTIABLE else "",
+        )
         for name, (function, x, y) in BINARY.items()
     ),
     *(
@@ -187,6 +219,7 @@ CASES = [
             reference=function,
             label="broadcast",
             grad=() if name in NOT_DIFFERENTIABLE else None,
+            why=STEPS if name in NOT_DIFFERENTIABLE else "",
         )
         for name, (function, x, y) in (
             (name, (function, x, y[:1, :2] if y.ndim == 2 else y[:1]))
@@ -213,7 +246,7 @@ CASES = [
         "bitwise_right_shift", (integers(-99, 99, 3), integers(0, 5, 3)), reference=np.right_shift
     ),
     Case("pow", (normal(3, 4), 3), reference=np.power, label="int exponent"),
-    Case("pow", (normal(3, 4), 0), reference=np.power, label="zero exponent", second=False),
+    Case("pow", (normal(3, 4), 0), reference=np.power, label="zero exponent"),
     Case("pow", (normal(3, 4, low=0.5, high=2), 2.5), reference=np.power, label="float exponent"),
     Case("pow", (2.0, normal(3)), reference=np.power, label="number base"),
     Case(
@@ -230,12 +263,21 @@ CASES = [
         reference=lambda x: np.array(
             [-1.9635100260214235, -0.5772156649015329, 0.7031566406452432]
         ),
-        grad=(),
         rtol=1e-9,
+    ),
+    *(
+        Case(
+            "polygamma",
+            (n, np.array([0.5, 1.0, 2.5, -0.3, -2.75])),
+            reference=lambda n, x: np.array(POLYGAMMA[n]),
+            label=f"order {n}",
+            rtol=1e-11,
+        )
+        for n in (1, 2, 3)
     ),
     Case("clip", (spread(3, 4), *_bounds), reference=np.clip),
     Case("clip", (spread(3, 4), -0.31, 0.33), reference=np.clip, label="numbers"),
-    Case("clip", (spread(3, 4), None, 0.33), reference=np.clip, label="above", grad=(0,)),
+    Case("clip", (spread(3, 4), None, 0.33), reference=np.clip, label="above"),
     Case("clip", (spread(3, 4), -0.31), reference=lambda x, low: np.maximum(x, low), label="below"),
     Case(
         "lerp", (normal(3, 4), normal(3, 4), normal(4)), reference=lambda x, y, w: x + w * (y - x)
@@ -249,20 +291,29 @@ CASES = [
         (np.array([1.0, 2, np.nan, np.inf]), np.array([1 + 1e-9, 2.1, np.nan, np.inf])),
         reference=np.isclose,
         grad=(),
+        why=TRUTH,
     ),
     Case(
         "allclose",
         (normal(3), normal(3)),
         reference=lambda x, y: np.asarray(np.allclose(x, y)),
         grad=(),
+        why=TRUTH,
     ),
     Case(
         "cast",
         (normal(3, 4) * 4, "int32"),
         reference=lambda x, d: x.astype(d),
         grad=(),
+        why="its results are integers",
         dtype="int32",
     ),
-    Case("stop_gradient", (normal(3),), reference=lambda x: x, grad=()),
+    Case(
+        "stop_gradient",
+        (normal(3),),
+        reference=lambda x: x,
+        grad=(),
+        why="its gradient is not that of its values, which is its purpose",
+    ),
     *ACTIVATIONS,
 ]

@@ -75,6 +75,7 @@ _forms = [
     ("keepdim", (), {"axis": [1], "keepdim": True}),
 ]
 _ties = np.array([[1.0, 3.0, 3.0], [2.0, 2.0, 2.0], [5.0, 1.0, 5.0]])
+_zeros = np.array([[1.0, 0.0, 3.0], [0.0, 0.0, 2.0], [4.0, 5.0, 6.0]])
 _nan = np.array([[1.0, np.nan, 3.0], [2.0, 0.0, 1.0]])
 
 CASES = [
@@ -98,29 +99,73 @@ CASES = [
     Case("mean", (integers(0, 9, 3, 4), 0), reference=reduced(np.mean), label="int"),
     Case(
         "prod",
-        (np.array([[1.0, 0.0, 3.0], [0.0, 0.0, 2.0], [4.0, 5.0, 6.0]]), 1),
+        (_zeros, 1),
         reference=reduced(np.prod),
         label="zeros",
-        second=False,
     ),
-    Case("max", (_nan, 1), reference=reduced(np.max), label="nan", grad=()),
-    Case("min", (_nan, 1), reference=reduced(np.min), label="nan", grad=()),
+    *(
+        Case("prod", (np.array(x), *args), reference=reduced(np.prod), label=f"zeros in {label}")
+        for label, x, args in (
+            ("one", [0.0, 2.0, 3.0], ()),
+            ("two", [0.0, 0.0, 3.0], ()),
+            ("three", [0.0, 2.0, 0.0, 0.0], ()),
+            ("all axes", [[1.0, 0.0, 3.0], [4.0, 5.0, 6.0]], ()),
+            ("columns", _zeros, (0, True)),
+            ("outer axes", np.stack([_zeros, _zeros + 1]), ([0, 2],)),
+        )
+    ),
+    Case(
+        "max",
+        (_nan, 1),
+        reference=reduced(np.max),
+        label="nan",
+        grad=(),
+        why="differences with NaN are NaN",
+    ),
+    Case(
+        "min",
+        (_nan, 1),
+        reference=reduced(np.min),
+        label="nan",
+        grad=(),
+        why="differences with NaN are NaN",
+    ),
     Case("max", (integers(-9, 9, 3, 4, dtype=np.int8), 1), reference=reduced(np.max), label="int8"),
-    Case("sum", (np.zeros((0, 3)), 0), reference=reduced(np.sum), label="empty", grad=()),
-    Case("prod", (np.zeros((0, 3)), 0), reference=reduced(np.prod), label="empty", grad=()),
+    Case("sum", (np.zeros((0, 3)), 0), reference=reduced(np.sum), label="empty"),
+    Case("prod", (np.zeros((0, 3)), 0), reference=reduced(np.prod), label="empty"),
     Case(
         "count_nonzero",
         (integers(0, 2, 3, 4), 1),
         reference=lambda x, a: np.count_nonzero(x, axis=a),
     ),
-    Case("argmax", (_ties, 1), reference=lambda x, a: np.argmax(x, a), grad=()),
-    Case("argmin", (_ties, 0), reference=lambda x, a: np.argmin(x, a), grad=()),
-    Case("argmax", (_nan,), reference=lambda x: np.asarray(np.argmax(x)), grad=(), label="nan"),
+    Case(
+        "argmax",
+        (_ties, 1),
+        reference=lambda x, a: np.argmax(x, a),
+        grad=(),
+        why="its results are positions",
+    ),
+    Case(
+        "argmin",
+        (_ties, 0),
+        reference=lambda x, a: np.argmin(x, a),
+        grad=(),
+        why="its results are positions",
+    ),
+    Case(
+        "argmax",
+        (_nan,),
+        reference=lambda x: np.asarray(np.argmax(x)),
+        grad=(),
+        why="its results are positions",
+        label="nan",
+    ),
     Case(
         "argmin",
         (_nan, 1, True),
         reference=lambda x, a, k: np.argmin(x, a, keepdims=k),
         grad=(),
+        why="its results are positions",
         label="nan",
     ),
     *(
@@ -133,8 +178,8 @@ CASES = [
             "norm",
             (spread(3, 4) + 0.013, float(order), *args),
             reference=norm(order),
-            second=order not in (0,),
             grad=() if order == 0 else None,
+            why="it is a step function" if order == 0 else "",
             label=f"{order}-{len(args)}",
             rtol=1e-10,
         )
@@ -155,20 +200,35 @@ CASES = [
         label="int32",
     ),
     Case("cumprod", (normal(3, 4, low=0.5, high=2), 1), reference=along(np.cumprod)),
+    Case("cumprod", (_zeros, 1), reference=along(np.cumprod), label="zeros"),
+    Case("cumprod", (_zeros, 0), reference=along(np.cumprod), label="zeros in columns"),
     Case("diff", (normal(3, 4),), reference=along(lambda x, axis: np.diff(x, axis=axis))),
     *(
-        Case("sort_with_indices", (x, *args), reference=sorted_with_indices, label=label, grad=grad)
-        for label, x, args, grad in (
-            ("rows", spread(3, 5), (), None),
-            ("columns", spread(3, 5), (0,), None),
-            ("descending", spread(3, 5), (1, True), None),
-            ("ties", _ties, (1,), ()),
-            ("descending ties", _ties, (1, True), ()),
-            ("nan", _nan, (1,), ()),
+        Case(
+            "sort_with_indices",
+            (x, *args),
+            reference=sorted_with_indices,
+            label=label,
+            grad=() if why else None,
+            why=why,
+        )
+        for label, x, args, why in (
+            ("rows", spread(3, 5), (), ""),
+            ("columns", spread(3, 5), (0,), ""),
+            ("descending", spread(3, 5), (1, True), ""),
+            ("ties", _ties, (1,), "steps change the order of equal elements"),
+            ("descending ties", _ties, (1, True), "steps change the order of equal elements"),
+            ("nan", _nan, (1,), "differences with NaN are NaN"),
         )
     ),
     Case("sort", (spread(3, 5), 0), reference=along(np.sort)),
-    Case("argsort", (spread(3, 5),), reference=along(np.argsort), grad=()),
+    Case(
+        "argsort",
+        (spread(3, 5),),
+        reference=along(np.argsort),
+        grad=(),
+        why="its results are positions",
+    ),
     Case("topk", (spread(3, 5), 2), reference=topk),
     Case("topk", (spread(3, 5), 2, 0, False), reference=topk, label="smallest"),
     Case(
@@ -176,11 +236,13 @@ CASES = [
         (np.array([1.0, 3.0, 3.0, 7.0]), np.array([[0.0, 3.0], [5.0, 9.0]])),
         reference=np.searchsorted,
         grad=(),
+        why="its results are positions",
     ),
     Case(
         "searchsorted",
         (np.array([1.0, 3.0, 3.0, 7.0]), np.array([0.0, 3.0, 5.0, 9.0]), True),
         grad=(),
+        why="its results are positions",
         reference=lambda s, v, r: np.searchsorted(s, v, side="right"),
         label="right",
     ),

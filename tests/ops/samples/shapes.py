@@ -63,7 +63,7 @@ VIEWS = [
         reference=lambda x, *_: x[:, ::-2],
         label="backwards",
     ),
-    Case("slice", (normal(4, 5), [0], [3], [1]), reference=sliced, label="empty", grad=()),
+    Case("slice", (normal(4, 5), [0], [3], [1]), reference=sliced, label="empty"),
     Case("narrow", (normal(4, 5), 1, -3, 2), reference=lambda x, a, s, n: x[:, 2:4]),
     Case("select", (normal(4, 5), 1, -2), reference=lambda x, a, i: x[:, i]),
     Case("flip", (normal(4, 5), [1]), reference=lambda x, a: np.flip(x, tuple(a))),
@@ -86,7 +86,6 @@ JOINS = [
         ([integers(0, 9, 2), normal(2)],),
         reference=np.concatenate,
         label="promote",
-        grad=(),
     ),
     Case("stack", ([normal(2, 3), normal(2, 3)], 1), reference=np.stack),
     Case(
@@ -131,16 +130,17 @@ def full(shape, value, dtype=None):
     )
 
 
+CONSTANT = "its results are constants"
 CREATION = [
     Case("full", ([2, 3], 1.5), reference=full),
     Case("full", ([2, 3], 4), reference=full, label="int"),
     Case("full", ([], True), reference=full, label="bool"),
     Case("full", ([2], 3), {"dtype": "float64"}, full, label="dtype"),
-    Case("full_like", (normal(2, 3), 4), reference=np.full_like, grad=()),
+    Case("full_like", (normal(2, 3), 4), reference=np.full_like, grad=(), why=CONSTANT),
     Case("zeros", ([2, 3],), reference=lambda s: np.zeros(s, np.float32)),
     Case("ones", ([2, 3],), {"dtype": "int16"}, lambda s, dtype: np.ones(s, dtype)),
-    Case("zeros_like", (normal(2, 3),), reference=np.zeros_like, grad=()),
-    Case("ones_like", (integers(0, 9, 2),), reference=np.ones_like, grad=()),
+    Case("zeros_like", (normal(2, 3),), reference=np.zeros_like, grad=(), why=CONSTANT),
+    Case("ones_like", (integers(0, 9, 2),), reference=np.ones_like, grad=(), why=CONSTANT),
     Case("arange", (5,), reference=np.arange),
     Case("arange", (1, 8, 3), reference=np.arange, label="step"),
     Case("arange", (3, -3, -2), reference=np.arange, label="backwards"),

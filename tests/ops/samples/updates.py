@@ -45,22 +45,45 @@ def adagrad(p, g, v, lr=0.01, eps=1e-10, weight_decay=0.0):
 
 _p, _g, _m, _v = normal(3, 4), normal(3, 4), normal(3, 4), normal(3, 4, low=0.1, high=1)
 
+STEP = "a step of an optimizer is no part of what it optimizes"
+
 CASES = [
-    Case("sgd_update", (_p, _g), {"lr": 0.1}, sgd, grad=()),
-    Case("sgd_update", (_p, _g), {"lr": 0.1, "weight_decay": 0.2}, sgd, grad=(), label="decay"),
-    Case("momentum_update", (_p, _g, _m), {"lr": 0.1, "weight_decay": 0.2}, momentum, grad=()),
+    Case("sgd_update", (_p, _g), {"lr": 0.1}, sgd, grad=(), why=STEP),
+    Case(
+        "sgd_update",
+        (_p, _g),
+        {"lr": 0.1, "weight_decay": 0.2},
+        sgd,
+        grad=(),
+        why=STEP,
+        label="decay",
+    ),
+    Case(
+        "momentum_update",
+        (_p, _g, _m),
+        {"lr": 0.1, "weight_decay": 0.2},
+        momentum,
+        grad=(),
+        why=STEP,
+    ),
     Case(
         "momentum_update",
         (_p, _g, _m),
         {"lr": 0.1, "dampening": 0.3, "nesterov": True},
         momentum,
         grad=(),
+        why=STEP,
         label="nesterov",
     ),
     Case(
-        "adam_update", (_p, _g, _m, _v), {"step": 3, "lr": 0.1, "weight_decay": 0.2}, adam, grad=()
+        "adam_update",
+        (_p, _g, _m, _v),
+        {"step": 3, "lr": 0.1, "weight_decay": 0.2},
+        adam,
+        grad=(),
+        why=STEP,
     ),
-    Case("adamw_update", (_p, _g, _m, _v), {"step": 3, "lr": 0.1}, adamw, grad=()),
-    Case("rmsprop_update", (_p, _g, _v), {"weight_decay": 0.2}, rmsprop, grad=()),
-    Case("adagrad_update", (_p, _g, _v), {"weight_decay": 0.2}, adagrad, grad=()),
+    Case("adamw_update", (_p, _g, _m, _v), {"step": 3, "lr": 0.1}, adamw, grad=(), why=STEP),
+    Case("rmsprop_update", (_p, _g, _v), {"weight_decay": 0.2}, rmsprop, grad=(), why=STEP),
+    Case("adagrad_update", (_p, _g, _v), {"weight_decay": 0.2}, adagrad, grad=(), why=STEP),
 ]
