@@ -23,4 +23,4 @@ ctest --test-dir "$build" --output-on-failure -j 2
 # runtime does not find the function that throws. What it says as it ends the process is not captured.
 runtime="$(g++ -print-file-name="lib$preset.so") $(g++ -print-file-name=libstdc++.so)"
 LD_PRELOAD="$runtime" PYTHONPATH="$build/python" TENON_BUILD_DIR="$build" \
-  .venv/bin/python -m pytest -q --capture=sys tests/python tests/ops "${@:2}"
+  .venv/bin/python -m pytest -q --capture=sys tests/python tests/ops tests/fuzz "${@:2}"

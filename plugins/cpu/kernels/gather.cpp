@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One element for each position: gather, scatter, scatter_add.
+#include "host_number.hpp"
 #include "kernel.hpp"
 #include "positions.hpp"
 
@@ -91,9 +92,7 @@ tenon_status scatter_with(tenon_ctx* ctx, const char* op, const tenon_tensor* x,
     const T* from = data_of<T>(source);
     T number{};
     if (source->dtype != x->dtype) {  // a number given for the source
-      number = source->dtype == TENON_DTYPE_F32    ? static_cast<T>(*data_of<float>(source))
-               : source->dtype == TENON_DTYPE_BOOL ? static_cast<T>(*data_of<bool>(source))
-                                                   : static_cast<T>(*data_of<int64_t>(source));
+      number = host_number<T>(source);
       from = &number;
     }
     const int64_t step = source->ndim == 0 && index->ndim != 0 ? 0 : 1;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Slices and blocks picked and placed by positions: index_select, index_add, index, index_put, embedding.
+#include "host_number.hpp"
 #include "kernel.hpp"
 #include "positions.hpp"
 
@@ -220,15 +221,6 @@ void put(const tenon_tensor* x, const Places& places, BroadcastValue value, cons
   (void)x;
 }
 
-// A number given for `value` arrives as int64, float32 or bool, whatever x holds.
-tenon_value number_in(const tenon_tensor* scalar) {
-  switch (scalar->dtype) {
-    case TENON_DTYPE_F32: return {TENON_VALUE_FLOAT, 0, {.f = *data_of<float>(scalar)}};
-    case TENON_DTYPE_BOOL: return {TENON_VALUE_BOOL, 0, {.i = *data_of<uint8_t>(scalar)}};
-    default: return {TENON_VALUE_INT, 0, {.i = *data_of<int64_t>(scalar)}};
-  }
-}
-
 tenon_status index_put(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* const* indices,
                        uint64_t count, const tenon_tensor* value, int64_t axis, int32_t accumulate,
                        tenon_tensor* out, tenon_err* err) {
@@ -241,7 +233,7 @@ tenon_status index_put(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor
   const BroadcastValue walk(x, value, places, indices, count, axis);
   with_type(x->dtype, [&]<class T>(Type<T>) {
     if (value->dtype != x->dtype) {
-      const T number = scalar_as<T>(number_in(value));
+      const T number = host_number<T>(value);
       put(x, places, walk, &number, accumulate, data_of<T>(out));
     } else {
       put(x, places, walk, data_of<T>(value), accumulate, data_of<T>(out));

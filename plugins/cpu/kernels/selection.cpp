@@ -187,6 +187,11 @@ tenon_status compress(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor*
                        "[compress] expected a mask of the %lld elements of x, got %lld",
                        static_cast<long long>(x->numel), static_cast<long long>(mask->numel));
   }
+  // The dispatcher checks no argument of an operator whose shape depends on data.
+  if (mask->dtype != TENON_DTYPE_BOOL) {
+    return fail_format(err, TENON_TYPE_MISMATCH, "[compress] expected mask of dtype bool, got %s",
+                       host->dtype_name(mask->dtype));
+  }
   Starts starts;
   tenon_status status = starts.count(ctx, mask, err);
   if (status != TENON_OK) return status;

@@ -41,6 +41,10 @@ TENON_DECOMPOSE(masked_select) {
   Scope scope(err);
   Tensor x = operand(scope, args[0]), mask = operand(scope, args[1]);
   if (!scope.ok()) return scope.status();
+  if (mask->dtype != TENON_DTYPE_BOOL)
+    return shapes::fail(err, TENON_TYPE_MISMATCH, "masked_select",
+                        "expected mask of dtype bool, got %s; compare it, as by mask != 0",
+                        host->dtype_name(mask->dtype));
   if (sizes_of(x) != sizes_of(mask)) {
     std::vector<Tensor> both = ops::broadcast_tensors(scope, {x, mask});
     if (!scope.ok()) return scope.status();

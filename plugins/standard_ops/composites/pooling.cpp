@@ -132,6 +132,14 @@ tenon_status read_output_size(const char* op, const Tensor& x, Ints size, int64_
                       shape_text(*x.get()).c_str());
 }
 
+// The places of a result are counted one by one on the host: one that no memory holds is refused
+// before that.
+bool fits(Scope& scope, const Tensor& x, const int64_t size[2]) {
+  if (size[0] > x->shape[2] || size[1] > x->shape[3])
+    ops::empty(scope, {x->shape[0], x->shape[1], size[0], size[1]}, x->dtype, x->device);
+  return scope.ok();
+}
+
 // First and last element (excluded) of window `i` of `count`.
 std::pair<int64_t, int64_t> adaptive_range(int64_t i, int64_t count, int64_t extent) {
   return {i * extent / count, ((i + 1) * extent + count - 1) / count};
@@ -150,6 +158,7 @@ TENON_DECOMPOSE(adaptive_avg_pool2d) {
   if (!scope.ok()) return scope.status();
   int64_t size[2];
   TENON_TRY(read_output_size("adaptive_avg_pool2d", x, ints_of(args[1]), size, err));
+  if (!fits(scope, x, size)) return scope.status();
   if (size[0] == 1 && size[1] == 1) return finish(scope, outs, ops::mean(scope, x, {2, 3}, true));
   if (divides(x, size))
     return finish(scope, outs,
@@ -173,6 +182,7 @@ TENON_DECOMPOSE(adaptive_max_pool2d) {
   if (!scope.ok()) return scope.status();
   int64_t size[2];
   TENON_TRY(read_output_size("adaptive_max_pool2d", x, ints_of(args[1]), size, err));
+  if (!fits(scope, x, size)) return scope.status();
   if (divides(x, size))
     return finish(scope, outs,
                   ops::max_pool2d(scope, x, {x->shape[2] / size[0], x->shape[3] / size[1]}));
@@ -236,6 +246,7 @@ TENON_DECOMPOSE(interpolate2d) {
   std::string_view mode = text_of(args[2]);
   int64_t size[2];
   TENON_TRY(read_output_size(op, x, ints_of(args[1]), size, err));
+  if (!fits(scope, x, size)) return scope.status();
   if (mode != "nearest" && mode != "bilinear")
     return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
                         "expected mode 'nearest' or 'bilinear', got '%.*s'",

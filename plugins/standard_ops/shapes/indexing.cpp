@@ -42,7 +42,11 @@ tenon_status set_indexed(const char* op, const tenon_value* args, int64_t axis_a
 
 tenon_status expect_dtype_of(const char* op, const char* name, const tenon_tensor& value,
                              const tenon_tensor& x, tenon_err* err) {
-  if (value.dtype == x.dtype || value.flags & TENON_TENSOR_HOST_SCALAR) return TENON_OK;
+  const auto is_complex = [](const tenon_tensor& tensor) {
+    return tensor.dtype == TENON_DTYPE_C64 || tensor.dtype == TENON_DTYPE_C128;
+  };
+  const bool number = value.flags & TENON_TENSOR_HOST_SCALAR;
+  if (value.dtype == x.dtype || (number && (is_complex(x) || !is_complex(value)))) return TENON_OK;
   return shapes::fail(err, TENON_TYPE_MISMATCH, op,
                       "expected %s of dtype %s, got %s; convert it with cast", name,
                       host->dtype_name(x.dtype), host->dtype_name(value.dtype));

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Python numbers in place of tensors that are not promoted, such as the source of scatter.
+#pragma once
+
+#include "kernel.hpp"
+
+namespace tenon::cpu::TENON_CPU_ISA {
+
+// The number in a 0-d tensor of host memory. It arrives as bool, int64, float32 or complex64, or in
+// a wider dtype of the same kind, whatever the other tensors hold.
+template <class T>
+T host_number(const tenon_tensor* scalar) {
+  double parts[2] = {};
+  switch (scalar->dtype) {
+    case TENON_DTYPE_BOOL:
+      return scalar_as<T>({TENON_VALUE_BOOL, 0, {.i = *data_of<uint8_t>(scalar)}});
+    case TENON_DTYPE_F32:
+      return scalar_as<T>({TENON_VALUE_FLOAT, 0, {.f = *data_of<float>(scalar)}});
+    case TENON_DTYPE_F64:
+      return scalar_as<T>({TENON_VALUE_FLOAT, 0, {.f = *data_of<double>(scalar)}});
+    case TENON_DTYPE_C64:
+      parts[0] = data_of<float>(scalar)[0], parts[1] = data_of<float>(scalar)[1];
+      return scalar_as<T>({TENON_VALUE_COMPLEX, 0, {.p = parts}});
+    case TENON_DTYPE_C128:
+      parts[0] = data_of<double>(scalar)[0], parts[1] = data_of<double>(scalar)[1];
+      return scalar_as<T>({TENON_VALUE_COMPLEX, 0, {.p = parts}});
+    default:
+      return scalar_as<T>({TENON_VALUE_INT, 0, {.i = *data_of<int64_t>(scalar)}});
+  }
+}
+
+}  // namespace tenon::cpu::TENON_CPU_ISA

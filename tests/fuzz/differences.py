@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Known differences: what differs on purpose, and why. A mismatch without a row here fails."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Difference:
+    operators: str  # a regular expression for the whole name
+    oracles: str  # the same for the oracle
+    reason: str  # "differs on purpose, because ..."
+    dtypes: str = ".*"  # for all dtypes of the tensors, with commas between
+    detail: str = ""  # occurs in what differs
+    values: str = ""  # occurs in the program that shows it
+
+    def explains(self, mismatch):
+        return (
+            re.fullmatch(self.operators, mismatch.op) is not None
+            and re.fullmatch(self.oracles, mismatch.oracle) is not None
+            and re.fullmatch(self.dtypes, ",".join(mismatch.dtypes)) is not None
+            and re.search(self.detail, mismatch.detail) is not None
+            and re.search(self.values, mismatch.script.partition("print")[2]) is not None
+        )
+
+
+DIFFERENCES = (
+    Difference(
+        "log_softmax",
+        "numpy",
+        "differs on purpose, because next to inf every logarithm is NaN, as in PyTorch; SciPy has "
+        "-inf",
+        detail="nan",
+    ),
+    Difference(
+        "max_pool2d_with_indices",
+        "torch",
+        "differs on purpose, because the index is that of the first NaN; PyTorch has the last "
+        "one's",
+        detail="^result 1|instead of",
+    ),
+    Difference(
+        "cumprod",
+        "gradient|second_gradient",
+        "differs on purpose, because the gradient is documented to be NaN where a factor is zero",
+        detail="nan instead of",
+    ),
+    Difference(
+        "tanhshrink",
+        "wide|numpy|torch|recording",
+        "differs on purpose, because x - tanh(x) is what it is defined as, and cancels next to 0",
+    ),
+    Difference(
+        "digamma",
+        "wide|numpy|torch|device .*|isa .*",
+        "differs on purpose, because digits are lost next to its negative zeros (docs/accuracy.md)",
+    ),
+    Difference(
+        "scaled_dot_product_attention",
+        "layout|wide|torch|recording",
+        "differs on purpose, because values next to the largest number overflow before the "
+        "division by the sum of weights, where the order of sums decides",
+        detail=r"inf instead of -?[0-9.]+e\+|e\+[0-9]+ instead of -?inf",
+    ),
+    Difference(
+        "gelu|silu",
+        "torch",
+        "differs on purpose, because Tenon keeps digits of small results that PyTorch loses "
+        "(docs/accuracy.md)",
+        detail=r"e-[0-9]+ instead of|instead of -?0.0000|instead of -?0.0 ",
+    ),
+    Difference(
+        "pow",
+        "numpy",
+        "differs on purpose, because pow(-inf, 0.5) is inf by C's Annex F; NumPy takes a root "
+        "there",
+        detail="inf instead of nan",
+    ),
+    Difference(
+        "lstm_recurrence",
+        "wide|recording",
+        "differs on purpose, because gates below the normal numbers keep few digits",
+        detail=r"e-(3[6-9]|4[0-9]|30[5-9]) instead of",
+    ),
+    Difference(
+        "copysign",
+        "numpy|torch",
+        "differs on purpose, because NaN has no sign that every dtype and conversion keeps",
+        detail="^-?([0-9.e+-]+|inf) instead of",
+        values="nan",
+    ),
+    Difference(
+        "batch_norm_inference",
+        "wide|numpy|torch|recording|layout",
+        "differs on purpose, because scale and shift are folded: next to infinite ones other results "
+        "are NaN",
+        detail="nan|inf",
+        values="inf",
+    ),
+    Difference(
+        "conv1d|conv2d",
+        "torch",
+        "differs on purpose, because without input channels every output channel is 0; PyTorch "
+        "has none",
+        detail="^shape",
+    ),
+    Difference(
+        "binary_cross_entropy.*|.*_loss|cross_entropy|kl_div",
+        "wide|numpy|torch|recording",
+        "differs on purpose, because the sum before a mean overflows in its dtype, as in PyTorch",
+        detail="inf instead of",
+    ),
+    Difference(
+        "copysign",
+        "gradient|second_gradient",
+        "differs on purpose, because |x| has no derivative at 0, where the gradient has the sign "
+        "of y",
+    ),
+    Difference(
+        "sigmoid|silu",
+        "numpy|torch",
+        "differs on purpose, because Tenon keeps results below the normal numbers that peers flush",
+        detail=r"e-3[01][0-9] instead of -?0.0",
+    ),
+    Difference(
+        "hardswish",
+        "torch",
+        "differs on purpose, because x below -3 gives 0, also where x is -inf; PyTorch multiplies",
+        detail="0.0 instead of nan",
+    ),
+    Difference(
+        "adaptive_avg_pool2d|avg_pool.d|mean|var|std|group_norm|layer_norm|batch_norm",
+        "wide|numpy|torch",
+        "differs on purpose, because a sum that the accumulator does not hold overflows before the "
+        "division, as in NumPy and PyTorch",
+        detail="inf instead of",
+    ),
+)
+
+
+def explanation(mismatch):
+    """The row that explains a mismatch, or None."""
+    return next((row for row in DIFFERENCES if row.explains(mismatch)), None)
