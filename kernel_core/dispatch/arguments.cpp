@@ -21,8 +21,23 @@ constexpr int32_t kPlainTags[] = {-1,
                                   TENON_VALUE_DEVICE,
                                   TENON_VALUE_INTS,
                                   TENON_VALUE_FLOATS};
+
+// The index of the first NULL in a list of tensors; its length if there is none.
+uint32_t first_null(const tenon_value& list) {
+  auto* tensors = static_cast<tenon_tensor* const*>(list.v.p);
+  uint32_t i = 0;
+  while (i < list.aux && tensors && tensors[i]) ++i;
+  return i;
+}
+
+// A NULL handle, or a list that holds one: no kernel, shape rule or layer expects that.
+bool has_null(const tenon_value& value, int32_t kind) {
+  return kind == TENON_PARAM_TENSOR ? !value.v.p : first_null(value) != value.aux;
+}
+
 bool is_plain(const tenon_value& value, const tenon_param_def& param) {
-  if (value.tag == kPlainTags[param.kind]) return value.v.p || param.kind != TENON_PARAM_TENSOR;
+  if (value.tag == kPlainTags[param.kind])
+    return param.kind > TENON_PARAM_TENSORS || !has_null(value, param.kind);
   if (value.tag == TENON_VALUE_NONE) return param.flags & TENON_PARAM_FLAG_OPTIONAL;
   return (param.kind == TENON_PARAM_SCALAR || param.kind == TENON_PARAM_TENSOR) &&
          is_scalar_tag(value.tag);
@@ -36,7 +51,7 @@ bool accept_value(const tenon_param_def& param, tenon_value& value, int64_t& int
     case TENON_PARAM_TENSOR:
       return (value.tag == TENON_VALUE_TENSOR && value.v.p) || is_scalar_tag(value.tag);
     case TENON_PARAM_TENSORS:
-      return value.tag == TENON_VALUE_TENSORS;
+      return value.tag == TENON_VALUE_TENSORS && !has_null(value, param.kind);
     case TENON_PARAM_INT:
       return value.tag == TENON_VALUE_INT;
     case TENON_PARAM_FLOAT:
@@ -90,12 +105,18 @@ tenon_status complete_arguments(const Operator& op, tenon_value* args, uint32_t 
       return fail(err, TENON_TYPE_MISMATCH, "[%s] argument `%s` is missing; the signature is %s",
                   short_name(op), param.name, op.def.schema);
     }
-    if (!is_plain(out.values[i], param) && !accept_value(param, out.values[i], out.integers[i]))
-        [[unlikely]]
+    if (is_plain(out.values[i], param) || accept_value(param, out.values[i], out.integers[i]))
+        [[likely]]
+      continue;
+    if (param.kind == TENON_PARAM_TENSORS && out.values[i].tag == TENON_VALUE_TENSORS)
       return fail(err, TENON_TYPE_MISMATCH,
-                  "[%s] argument `%s`: expected %s, got %s; the signature is %s", short_name(op),
-                  param.name, param_kind_name(param.kind), value_kind_name(out.values[i].tag),
-                  op.def.schema);
+                  "[%s] argument `%s`: expected a Tensor at every index of the list, got none at "
+                  "index %u; the signature is %s",
+                  short_name(op), param.name, first_null(out.values[i]), op.def.schema);
+    return fail(err, TENON_TYPE_MISMATCH,
+                "[%s] argument `%s`: expected %s, got %s; the signature is %s", short_name(op),
+                param.name, param_kind_name(param.kind), value_kind_name(out.values[i].tag),
+                op.def.schema);
   }
   return TENON_OK;
 }

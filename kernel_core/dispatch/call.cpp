@@ -152,6 +152,13 @@ tenon_status make_views(Plan& plan, tenon_value* results) {
     if (meta.kind == TENON_META_VIEW) {
       tenon_tensor* base =
           meta.view_of < plan.op.def.nparams ? as_tensor(plan.args[meta.view_of]) : nullptr;
+      if (!base && meta.view_of < plan.op.def.nparams && is_scalar_tag(plan.args[meta.view_of].tag))
+        return fail(
+            plan.err, TENON_TYPE_MISMATCH,
+            "[%s] argument `%s`: expected a Tensor, whose memory the result shares, got %s; "
+            "convert it with tensor(...)",
+            short_name(plan.op), plan.op.def.params[meta.view_of].name,
+            value_kind_name(plan.args[meta.view_of].tag));
       if (!base)
         return fail(plan.err, TENON_INTERNAL,
                     "[%s] its shape rule names argument %u as base, which is no tensor",
@@ -237,6 +244,13 @@ bool has_own_kernel(Operator& op, const tenon_value* args, tenon_value* outs) {
   return cell->route == Route::kNative || cell->route == Route::kChoose;
 }
 
+// The error of a part names the part: the caller called the whole, and reads that name first.
+[[gnu::cold]] tenon_status fail_part(const Operator& op, tenon_status status, tenon_err* err) {
+  std::string name = "[" + std::string(short_name(op)) + "]";
+  if (err && !err->text.starts_with(name)) add_context(err, "%s", name.c_str());
+  return status;
+}
+
 // Composites are taken apart above the layers, which then see the parts.
 tenon_status call_composite(Operator& op, tenon_value* args, tenon_value* outs, tenon_err* err) {
   uint8_t wanted = wanted_layers(args, op.def.nparams, outs, op.def.nouts, enabled_layers());
@@ -250,7 +264,7 @@ tenon_status call_composite(Operator& op, tenon_value* args, tenon_value* outs, 
   status = op.decompose(args, results, err);
   if (status != TENON_OK) {
     drop_results(results, op.def.nouts);
-    return status;
+    return fail_part(op, status, err);
   }
   for (uint32_t i = 0; i < op.def.nouts; ++i) {
     if (outs[i].tag == TENON_VALUE_NONE) {
@@ -261,7 +275,7 @@ tenon_status call_composite(Operator& op, tenon_value* args, tenon_value* outs, 
     tenon_value from[2] = {results[i], {}}, to[1] = {outs[i]};
     status = slots::op_call(materialize_operator(), from, 1, to, 1, err);
     drop_results(results + i, 1);
-    if (status != TENON_OK) return status;
+    if (status != TENON_OK) return fail_part(op, status, err);
   }
   return TENON_OK;
 }

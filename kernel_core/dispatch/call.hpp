@@ -46,6 +46,9 @@ tenon_status find_call_device(Plan& plan);
 tenon_status find_compute_dtype(Plan& plan);
 tenon_status find_output_shapes(Plan& plan);
 tenon_status check_given_outputs(const Plan& plan);
+// Whether a result of this shape and dtype may be written into `out`.
+tenon_status check_output_fits(const Plan& plan, const tenon_tensor& out, int32_t ndim,
+                               const int64_t* shape, int32_t dtype);
 
 // Run one native kernel: inputs and outputs brought into the form that its traits ask for.
 tenon_status run_native(Plan& plan, const Resolution& kernel);
@@ -76,7 +79,7 @@ tenon_status copy_bytes(tenon_tensor* destination, const tenon_tensor* source, t
 void drop_results(tenon_value* results, uint32_t count, const tenon_value* given = nullptr);
 
 int32_t output_dtype(const Operator& op, int32_t compute);
-// "float32, float64"
+// "one of float32, float64", "any dtype but bool": what an error says was expected.
 std::string dtype_list(uint64_t mask);
 
 // "[acme::scale] the kernel of plugin acme for cpu", for messages.

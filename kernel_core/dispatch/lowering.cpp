@@ -78,9 +78,7 @@ tenon_status write_back(Device& host, tenon_tensor* destination, tenon_tensor* s
 tenon_status return_result(const Plan& plan, Device& host, uint32_t index, tenon_tensor* result,
                            uint64_t* bytes) {
   if (tenon_tensor* given = as_tensor(plan.outs[index])) {
-    if (!same_shape(*given, result->ndim, result->shape))
-      return fail(plan.err, TENON_INVALID_ARGUMENT, "[%s] expected an output of shape %s, got %s",
-                  short_name(plan.op), shape_text(*result).c_str(), shape_text(*given).c_str());
+    TENON_TRY(check_output_fits(plan, *given, result->ndim, result->shape, result->dtype));
     TENON_TRY(write_back(host, given, result, bytes, plan.err));
     bump_version(impl(given));
     return TENON_OK;

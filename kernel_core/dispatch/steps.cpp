@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What must be known about a call before a kernel can run: device, compute dtype, output shapes.
 #include <algorithm>
+#include <bit>
 
 #include "kernel_core/abi/slots.hpp"
 #include "kernel_core/dispatch/call.hpp"
@@ -16,9 +17,17 @@ int32_t output_dtype(const Operator& op, int32_t compute) {
 }
 
 std::string dtype_list(uint64_t mask) {
-  std::string text;
-  for (int32_t dtype = 0; dtype < TENON_DTYPE_COUNT; ++dtype)
-    if (mask >> dtype & 1) text += (text.empty() ? "" : ", ") + std::string(dtype_name(dtype));
+  // A short list of what is missing is easier to read than a long list of what is there.
+  constexpr uint64_t kAll = (uint64_t{1} << TENON_DTYPE_COUNT) - 1;
+  bool few_missing = (mask & kAll) != kAll && std::popcount(~mask & kAll) <= 2;
+  uint64_t named = few_missing ? ~mask & kAll : mask & kAll;
+  std::string text = few_missing ? "any dtype but " : "one of ";
+  const char* separator = "";
+  for (int32_t dtype = 0; dtype < TENON_DTYPE_COUNT; ++dtype) {
+    if (!(named >> dtype & 1)) continue;
+    text += std::string(separator) + dtype_name(dtype);
+    separator = few_missing ? " and " : ", ";
+  }
   return text;
 }
 
@@ -86,9 +95,8 @@ tenon_status find_compute_dtype(Plan& plan) {
       compute = TENON_DTYPE_F32;
   }
   if (!(op.def.dtype_mask >> compute & 1))
-    return fail(plan.err, TENON_TYPE_MISMATCH,
-                "[%s] expected one of %s, got %s; convert with .to(dtype)", short_name(op),
-                dtype_list(op.def.dtype_mask).c_str(), dtype_name(compute));
+    return fail(plan.err, TENON_TYPE_MISMATCH, "[%s] expected %s, got %s; convert with .to(dtype)",
+                short_name(op), dtype_list(op.def.dtype_mask).c_str(), dtype_name(compute));
   plan.compute = compute;
   return TENON_OK;
 }
@@ -190,17 +198,24 @@ tenon_status check_given_outputs(const Plan& plan) {
       return fail(
           plan.err, TENON_INVALID_ARGUMENT,
           "[%s] elements of the output share memory (it was expanded); write into a clone()", name);
-    if (!plan.has_metas) continue;
+    if (!plan.has_metas) continue;  // checked when the result is there
     const tenon_meta& meta = plan.metas[i];
-    if (!same_shape(*out, meta.ndim, meta.shape))
-      return fail(plan.err, TENON_INVALID_ARGUMENT, "[%s] expected an output of shape %s, got %s",
-                  name, shape_text(meta.ndim, meta.shape).c_str(), shape_text(*out).c_str());
-    if (dtype_class(meta.dtype) > dtype_class(out->dtype))
-      return fail(plan.err, TENON_TYPE_MISMATCH,
-                  "[%s] the result is %s and does not fit an output of dtype %s; convert the "
-                  "result instead",
-                  name, dtype_name(meta.dtype), dtype_name(out->dtype));
+    TENON_TRY(check_output_fits(plan, *out, meta.ndim, meta.shape, meta.dtype));
   }
+  return TENON_OK;
+}
+
+tenon_status check_output_fits(const Plan& plan, const tenon_tensor& out, int32_t ndim,
+                               const int64_t* shape, int32_t dtype) {
+  const char* name = short_name(plan.op);
+  if (!same_shape(out, ndim, shape))
+    return fail(plan.err, TENON_INVALID_ARGUMENT, "[%s] expected an output of shape %s, got %s",
+                name, shape_text(ndim, shape).c_str(), shape_text(out).c_str());
+  if (dtype_class(dtype) > dtype_class(out.dtype))
+    return fail(plan.err, TENON_TYPE_MISMATCH,
+                "[%s] the result is %s and does not fit an output of dtype %s; convert the "
+                "result instead",
+                name, dtype_name(dtype), dtype_name(out.dtype));
   return TENON_OK;
 }
 

@@ -133,6 +133,9 @@ tenon_status deliver(const Plan& plan, tenon_value* results) {
     }
     tenon_tensor* result = as_tensor(results[i]);
     if (result != given) {
+      // Without a shape rule the result says only now whether the output fits.
+      if (status == TENON_OK && !plan.has_metas)
+        status = check_output_fits(plan, *given, result->ndim, result->shape, result->dtype);
       if (status == TENON_OK) status = copy_into(given, result, plan.err);
       release(impl(result));
     }

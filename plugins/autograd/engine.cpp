@@ -316,8 +316,23 @@ tenon_status Run::finish_leaves(tenon_err* err) {
 // -- service functions
 // -----------------------------------------------------------------------------------
 
+namespace {
+
+// What a caller forgot to make: only gradients may be NULL.
+tenon_status check_tensors(const char* function, const char* list, tenon_tensor* const* tensors,
+                           uint32_t n, tenon_err* err) {
+  for (uint32_t i = 0; i < n; ++i)
+    if (!tensors[i])
+      return fail(err, TENON_TYPE_MISMATCH, "%s: expected a tensor for %s[%u], got none", function,
+                  list, i);
+  return TENON_OK;
+}
+
+}  // namespace
+
 tenon_status backward(tenon_tensor* const* outputs, tenon_tensor* const* grads, uint32_t n,
                       uint32_t flags, tenon_err* err) {
+  TENON_TRY(check_tensors("backward", "outputs", outputs, n, err));
   try {
     RecordingScope recording(flags & TENON_BACKWARD_CREATE_GRAPH);
     Run run(flags);
@@ -332,6 +347,8 @@ tenon_status backward(tenon_tensor* const* outputs, tenon_tensor* const* grads, 
 tenon_status gradients(tenon_tensor* const* outputs, tenon_tensor* const* grads, uint32_t n,
                        tenon_tensor* const* inputs, uint32_t ninputs, tenon_tensor** results,
                        uint32_t flags, tenon_err* err) {
+  TENON_TRY(check_tensors("gradients", "outputs", outputs, n, err));
+  TENON_TRY(check_tensors("gradients", "inputs", inputs, ninputs, err));
   try {
     RecordingScope recording(flags & TENON_BACKWARD_CREATE_GRAPH);
     Run run(flags);

@@ -36,22 +36,39 @@ const char* kind_text(int32_t kind) {
   }
 }
 
+bool wants_numbers(int32_t kind) {
+  constexpr uint32_t kKinds = 1u << TENON_PARAM_INT | 1u << TENON_PARAM_FLOAT |
+                              1u << TENON_PARAM_BOOL | 1u << TENON_PARAM_SCALAR |
+                              1u << TENON_PARAM_INTS | 1u << TENON_PARAM_FLOATS;
+  return kKinds >> kind & 1;
+}
+
 }  // namespace
 
 bool wrong_type(const OperatorObject& self, const Parameter& parameter, PyObject* got) {
+  return wrong_item(self, parameter, got, got, -1);
+}
+
+bool wrong_item(const OperatorObject& self, const Parameter& parameter, PyObject* got,
+                PyObject* item, Py_ssize_t index) {
   if (PyErr_Occurred()) return false;
   const char* fix = "";
   bool wants_tensor = parameter.kind == TENON_PARAM_TENSOR || parameter.kind == TENON_PARAM_TENSORS;
-  if (wants_tensor && (PyList_Check(got) || PyTuple_Check(got) || PyObject_CheckBuffer(got)))
+  if (wants_tensor && (PyList_Check(item) || PyTuple_Check(item) || PyNumber_Check(item) ||
+                       PyObject_CheckBuffer(item)))
     fix = "; convert it with tenon.tensor(...)";
-  else if (is_tensor(got) &&
-           (parameter.kind == TENON_PARAM_INT || parameter.kind == TENON_PARAM_FLOAT))
+  else if (is_tensor(item) && wants_numbers(parameter.kind))
     fix = "; read its value with .item()";
-  return raise_error(PyExc_TypeError,
-                     "%U(): argument '%U': expected %s%s, got %s%s\n  signature: %s", self.name,
-                     parameter.name, kind_text(parameter.kind),
-                     parameter.flags & TENON_PARAM_FLAG_OPTIONAL ? " or None" : "", type_name(got),
-                     fix, self.schema());
+  PyObject* place = index < 0
+                        ? PyUnicode_FromString("")
+                        : PyUnicode_FromFormat(" with %s at index %zd", type_name(item), index);
+  if (!place) return false;
+  raise_error(PyExc_TypeError, "%U(): argument '%U': expected %s%s, got %s%U%s\n  signature: %s",
+              self.name, parameter.name, kind_text(parameter.kind),
+              parameter.flags & TENON_PARAM_FLAG_OPTIONAL ? " or None" : "", type_name(got), place,
+              fix, self.schema());
+  Py_DECREF(place);
+  return false;
 }
 
 bool wrong_call(const OperatorObject& self, const char* problem, PyObject* name) {
@@ -61,9 +78,9 @@ bool wrong_call(const OperatorObject& self, const char* problem, PyObject* name)
 
 // Spellings of other libraries, named in the error so that the fix is obvious.
 bool unknown_keyword(const OperatorObject& self, PyObject* name) {
-  static constexpr const char* kSpellings[][2] = {
-      {"dim", "axis"}, {"dims", "axes"}, {"dims", "axis"}, {"keepdims", "keepdim"},
-      {"input", "x"},  {"other", "y"},   {"size", "shape"}};
+  static constexpr const char* kSpellings[][2] = {{"dim", "axis"},  {"dims", "axes"},
+                                                  {"dims", "axis"}, {"input", "x"},
+                                                  {"other", "y"},   {"size", "shape"}};
   for (const auto& [foreign, own] : kSpellings) {
     if (PyUnicode_CompareWithASCIIString(name, foreign) != 0) continue;
     for (uint32_t i = 0; i < self.parameter_count; ++i)

@@ -131,14 +131,9 @@ bool box_tensors(PyObject* const* items, Py_ssize_t count, tenon_value& value,
   auto* list = static_cast<tenon_tensor**>(arena.take(count));
   if (!list) return false;
   for (Py_ssize_t i = 0; i < count; ++i) {
-    if (is_tensor(items[i])) {
-      list[i] = handle_of(items[i]);
-      arena.work += list[i]->numel;
-    } else if (items[i] == Py_None) {
-      list[i] = nullptr;
-    } else {
-      return false;
-    }
+    if (!is_tensor(items[i])) return false;
+    list[i] = handle_of(items[i]);
+    arena.work += list[i]->numel;
   }
   value = {TENON_VALUE_TENSORS, static_cast<uint32_t>(count), {.p = list}};
   return true;
@@ -155,6 +150,36 @@ bool box_list(int32_t kind, PyObject* const* items, Py_ssize_t count, const Oper
     default:
       return box_tensors(items, count, value, arena);
   }
+}
+
+bool is_list_kind(int32_t kind) {
+  return kind == TENON_PARAM_INTS || kind == TENON_PARAM_FLOATS || kind == TENON_PARAM_TENSORS;
+}
+
+bool is_item(int32_t kind, PyObject* object) {
+  int64_t integer;
+  double number;
+  return kind == TENON_PARAM_TENSORS ? is_tensor(object)
+         : kind == TENON_PARAM_INTS  ? box_int(object, integer)
+                                     : box_float(object, number);
+}
+
+// What is wrong with a list is nearly always one item of it, which the error then names.
+[[gnu::cold]] bool wrong_list(const OperatorObject& self, const Parameter& parameter,
+                              PyObject* const* items, Py_ssize_t count, PyObject* list) {
+  bool is_spread = !list && (PyList_Check(items[0]) || PyTuple_Check(items[0]));
+  for (Py_ssize_t i = 0; i < count && !is_spread && !PyErr_Occurred(); ++i)
+    if (!is_item(parameter.kind, items[i]))
+      return wrong_item(self, parameter, list ? list : items[i], items[i], list ? i : -1);
+  return wrong_type(self, parameter, list ? list : items[count - 1]);
+}
+
+[[gnu::cold]] bool wrong_argument(const OperatorObject& self, const Parameter& parameter,
+                                  PyObject* object) {
+  bool is_list = is_list_kind(parameter.kind) && (PyList_Check(object) || PyTuple_Check(object));
+  if (!is_list || PyErr_Occurred()) return wrong_type(self, parameter, object);
+  return wrong_list(self, parameter, PySequence_Fast_ITEMS(object),
+                    PySequence_Fast_GET_SIZE(object), object);
 }
 
 // A lone number is a list of one.
@@ -241,7 +266,7 @@ bool box_argument(const OperatorObject& self, const Parameter& parameter, PyObje
     default:
       ok = box_list_argument(parameter.kind, object, self, value, arena);
   }
-  return ok || wrong_type(self, parameter, object);
+  return ok || wrong_argument(self, parameter, object);
 }
 
 // An integer, or a lone one for a list, as most of what is no tensor. False: box_argument knows.
@@ -270,11 +295,19 @@ int find_parameter(const OperatorObject& self, PyObject* name) {
   return -1;
 }
 
+// `keepdims` is what the array API calls keepdim.
+[[gnu::cold]] int find_other_spelling(const OperatorObject& self, PyObject* name) {
+  if (PyUnicode_CompareWithASCIIString(name, "keepdims") != 0) return -1;
+  static PyObject* const own = PyUnicode_InternFromString("keepdim");
+  return own ? find_parameter(self, own) : -1;
+}
+
 bool parse_keywords(const OperatorObject& self, PyObject* const* objects, PyObject* names,
                     uint64_t& given, ParsedCall& call) {
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(names); ++k) {
     PyObject* name = PyTuple_GET_ITEM(names, k);
     int i = find_parameter(self, name);
+    if (i < 0) i = find_other_spelling(self, name);
     if (i < 0) {
       if (PyUnicode_CompareWithASCIIString(name, "out") != 0) return unknown_keyword(self, name);
       if (objects[k] != Py_None) call.out = objects[k];
@@ -375,7 +408,7 @@ bool parse_arguments(const OperatorObject& self, PyObject* const* objects, Py_ss
     const Parameter& parameter = self.parameters[count];
     if (!box_list(parameter.kind, objects + count, positional - count, self, call.values[count],
                   call.arena))
-      return wrong_type(self, parameter, objects[positional - 1]);
+      return wrong_list(self, parameter, objects + count, positional - count, nullptr);
     call.count = count + 1;
   }
   bool all_positional = !keyword_names && !(self.required >> call.count);

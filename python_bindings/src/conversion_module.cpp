@@ -104,6 +104,12 @@ nb::object from_dlpack(nb::handle producer, nb::handle device, nb::handle copy) 
 // What pickle and deepcopy call.
 nb::object rebuild(nb::handle type, nb::bytes bytes, nb::handle dtype, nb::tuple shape,
                    nb::handle device, bool requires_grad) {
+  if (!PyType_Check(type.ptr()) ||
+      !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()), &tensor_type)) {
+    raise_error(PyExc_TypeError, "expected tenon.Tensor or a subclass of it in a pickle, got %R",
+                type.ptr());
+    throw nb::python_error();
+  }
   Target target(dtype, device);
   std::vector<int64_t> extents;
   for (nb::handle extent : shape) extents.push_back(nb::cast<int64_t>(extent));

@@ -261,6 +261,21 @@ PyObject* tensor_dlpack_device(PyObject* self, PyObject*) {
   return Py_BuildValue("(ii)", tensor->dl_device_type, tensor->dl_device_id);
 }
 
+namespace {
+
+// Two integers, which DLPack's devices and versions are. False: TypeError set.
+bool read_pair(PyObject* pair, const char* name, const char* meaning, int& first, int& second) {
+  if (PyTuple_Check(pair) && PyTuple_GET_SIZE(pair) == 2 &&
+      PyArg_ParseTuple(pair, "ii", &first, &second))
+    return true;
+  PyErr_Clear();
+  return raise_error(PyExc_TypeError,
+                     "__dlpack__(): argument '%s': expected None or a tuple %s, got %R", name,
+                     meaning, pair);
+}
+
+}  // namespace
+
 PyObject* tensor_dlpack(PyObject* self, PyObject* arguments, PyObject* keywords) {
   static const char* names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
   PyObject *stream = Py_None, *max_version = Py_None, *dl_device = Py_None, *copy = Py_None;
@@ -275,7 +290,14 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* arguments, PyObject* keywords)
     return raise_error(PyExc_BufferError,
                        "cannot share a tensor that requires grad; use .detach()");
   int type = tensor->dl_device_type, index = tensor->dl_device_id;
-  if (dl_device != Py_None && !PyArg_ParseTuple(dl_device, "ii", &type, &index)) return nullptr;
+  int major = 0, minor = 0;
+  if (dl_device != Py_None &&
+      !read_pair(dl_device, "dl_device", "(device type, index), as __dlpack_device__() gives", type,
+                 index))
+    return nullptr;
+  if (max_version != Py_None &&
+      !read_pair(max_version, "max_version", "(major, minor)", major, minor))
+    return nullptr;
   Tensor shared = Tensor::borrow(tensor);
   bool moved = type != tensor->dl_device_type || index != tensor->dl_device_id;
   if (moved) {
@@ -295,9 +317,6 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* arguments, PyObject* keywords)
     tenon_status status = host->device_sync(shared->device, err);
     if (status != TENON_OK) return raise(status, err);
   }
-  int major = 0, minor = 0;
-  if (max_version != Py_None && !PyArg_ParseTuple(max_version, "ii", &major, &minor))
-    return nullptr;
   return major >= 1 ? versioned_capsule(shared.get(), moved || copy == Py_True)
                     : plain_capsule(shared.get());
 }

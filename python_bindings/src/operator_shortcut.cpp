@@ -2,6 +2,7 @@
 #include "operator_shortcut.hpp"
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 
 #include "call.hpp"
@@ -52,6 +53,15 @@ inline bool box_integers(PyObject* const* objects, Py_ssize_t count, int64_t* ro
   return true;
 }
 
+// The error of a part names the part: the caller called the whole, and reads that name first.
+[[gnu::cold]] void name_whole(const tenon_op_def& def, tenon_err* err) {
+  std::string_view name = def.name, own = "tenon::";
+  if (name.starts_with(own)) name.remove_prefix(own.size());
+  std::string prefix = "[" + std::string(name) + "]";
+  if (!std::string_view(host->err_text(err)).starts_with(prefix))
+    host->err_context(err, prefix.data(), prefix.size());
+}
+
 // What the parts of a composite give, which call operators themselves.
 inline Answer run_parts(const tenon_op_def& def, const tenon_value* values, int64_t work) {
   if (work >= kReleaseGilElements) return std::nullopt;
@@ -62,6 +72,7 @@ inline Answer run_parts(const tenon_op_def& def, const tenon_value* values, int6
   if (status == TENON_OK) [[likely]]
     return wrap(tensor);
   host->tensor_release(tensor);
+  name_whole(def, err);
   return raise(status, err);
 }
 

@@ -85,7 +85,8 @@ PyObject* get_transposed(PyObject* self, void*) {
 PyObject* get_matrix_transposed(PyObject* self, void*) {
   tenon_tensor* tensor = handle_of(self);
   if (tensor->ndim < 2)
-    return raise_error(PyExc_ValueError, "mT: expected at least 2 axes, got %d", tensor->ndim);
+    // An AttributeError, so that hasattr() answers that a vector has none.
+    return raise_error(PyExc_AttributeError, "mT: expected at least 2 axes, got %d", tensor->ndim);
   int64_t axes[TENON_MAX_NDIM];
   for (int32_t axis = 0; axis < tensor->ndim; ++axis) axes[axis] = axis;
   std::swap(axes[tensor->ndim - 1], axes[tensor->ndim - 2]);

@@ -228,23 +228,49 @@ Tensor tensor_from_raw_buffer(PyObject* exporter, int32_t dtype, PyObject* shape
   }
   int64_t size = host->dtype_size(dtype), extents[TENON_MAX_NDIM], count = 1;
   int64_t available = byte_offset < 0 ? -1 : held->buffer.len - byte_offset;
-  if (available < 0) return refuse_import(held, "the offset lies outside the buffer", "");
+  auto refuse = [&](const char* format, auto... values) {
+    raise_error(PyExc_ValueError, format, values...);
+    PyBuffer_Release(&held->buffer);
+    delete held;
+    return Tensor();
+  };
+  const long long length = held->buffer.len;
+  if (available < 0)
+    return refuse(
+        "frombuffer(): expected an offset from 0 to %lld, the bytes of the buffer, got %lld",
+        length, static_cast<long long>(byte_offset));
   int32_t ndim = 1;
   if (shape == Py_None) {
+    if (available % size)
+      return refuse(
+          "frombuffer(): expected a multiple of %lld bytes, the size of a %s, got %lld; pass a "
+          "part of "
+          "the buffer, or a shape",
+          static_cast<long long>(size), host->dtype_name(dtype), static_cast<long long>(available));
     extents[0] = count = available / size;
   } else {
     PyObject* items = PySequence_Tuple(shape);
-    ndim = items ? static_cast<int32_t>(PyTuple_GET_SIZE(items)) : 0;
-    for (int32_t axis = 0; items && axis < ndim && axis < TENON_MAX_NDIM; ++axis) {
+    Py_ssize_t given = items ? PyTuple_GET_SIZE(items) : 0;
+    bool is_shape = items && given <= TENON_MAX_NDIM;
+    ndim = is_shape ? static_cast<int32_t>(given) : 0;
+    for (int32_t axis = 0; axis < ndim && is_shape; ++axis) {
       extents[axis] = PyLong_AsLongLong(PyTuple_GET_ITEM(items, axis));
-      if (extents[axis] < 0 || __builtin_mul_overflow(count, extents[axis], &count))
-        count = INT64_MAX / 32;
+      is_shape = extents[axis] >= 0;
+      if (!is_shape || __builtin_mul_overflow(count, extents[axis], &count)) count = INT64_MAX / 32;
     }
     Py_XDECREF(items);
-    if (PyErr_Occurred() || ndim > TENON_MAX_NDIM) return refuse_import(held, "not a shape", "");
+    PyErr_Clear();
+    if (!is_shape)
+      return refuse(
+          "frombuffer(): expected a shape of at most %d integers that are not negative, got %R",
+          TENON_MAX_NDIM, shape);
   }
   if (count * size > available)
-    return refuse_import(held, "the shape needs more bytes than the buffer has", "");
+    return refuse(
+        "frombuffer(): expected a buffer with %lld bytes from byte %lld on for the shape %R "
+        "of %s, got %lld",
+        static_cast<long long>(count * size), static_cast<long long>(byte_offset), shape,
+        host->dtype_name(dtype), static_cast<long long>(available));
   char* data = static_cast<char*>(held->buffer.buf) + byte_offset;
   if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(size > 8 ? 8 : size))
     return refuse_import(held, "the memory at the offset is not aligned", "");

@@ -38,6 +38,13 @@ PyObject* format(PyObject* self, PyObject* specification) {
     PyObject* text = PyObject_Str(self);
     PyObject* result = text ? PyObject_Format(text, specification) : nullptr;
     Py_XDECREF(text);
+    if (!result && PyErr_ExceptionMatches(PyExc_ValueError)) {
+      PyErr_Clear();
+      return raise_error(PyExc_TypeError,
+                         "a tensor of %d axes is formatted as text, which format %R does not fit; "
+                         "format its numbers, those of .tolist()",
+                         handle_of(self)->ndim, specification);
+    }
     return result;
   }
   PyObject* number = tensor_item(handle_of(self));
@@ -47,6 +54,20 @@ PyObject* format(PyObject* self, PyObject* specification) {
 }
 
 // -- conversion -----------------------------------------------------------------------------------
+
+// The error says why the name is no device; that it is no dtype either may be the news. False.
+[[gnu::cold]] bool neither_dtype_nor_device(PyObject* name) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  raise_error(type,
+              "to(): expected the name of a dtype, such as 'float32', or of a device, got %R: %S",
+              name, value);
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(traceback);
+  return false;
+}
 
 // One positional argument of to(): a dtype, a device, the name of either, or a tensor to agree
 // with.
@@ -60,7 +81,7 @@ bool read_target(PyObject* target, int32_t& dtype, tenon_device_id& device) {
     const char* name = PyUnicode_AsUTF8(target);
     if (!name) return false;
     int32_t named = host->dtype_find(name);
-    if (named < 0) return to_device_id(target, device);
+    if (named < 0) return to_device_id(target, device) || neither_dtype_nor_device(target);
     dtype = named;
     return true;
   }
@@ -194,6 +215,14 @@ PyObject* array_namespace(PyObject*, PyObject* arguments, PyObject* keywords) {
   if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|$O:__array_namespace__",
                                    const_cast<char**>(names), &version))
     return nullptr;
+  // docs/array_api.md says what is missing. A version may be named here once all of it is there.
+  if (version != Py_None)
+    return raise_error(
+        PyExc_ValueError,
+        "expected no api_version, got %R: tenon follows the array API standard without "
+        "conforming to a version of it yet (docs/array_api.md says what is missing); "
+        "call __array_namespace__() for the functions that there are",
+        version);
   return PyImport_ImportModule("tenon");
 }
 

@@ -201,6 +201,9 @@ void add_types(nb::module_& module) {
         return nb::make_tuple(self.type(), nb::make_tuple(self.attr("name")));
       });
   dtype.attr("__module__") = "tenon";
+  module.def("_promote", [](const DType& a, const DType& b) {
+    return nb::steal(dtype_object(host->dtype_promote(a.id, b.id)));
+  });
   dtype_type = reinterpret_cast<PyTypeObject*>(dtype.ptr());
 
   nb::class_<Device> device(module, "device", "Where a tensor's memory is and its operators run.");

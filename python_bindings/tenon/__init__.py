@@ -85,6 +85,16 @@ _LAZY = {
 }
 
 
+_LAZY.update(
+    dict.fromkeys(
+        "astype broadcast_arrays broadcast_shapes broadcast_to can_cast expand_dims finfo iinfo isdtype isin "
+        "matrix_transpose moveaxis permute_dims result_type take unique_all unique_counts "
+        "unique_inverse unique_values unstack __array_namespace_info__".split(),
+        "_array_api",
+    )
+)
+
+
 def __getattr__(name):
     if name in _SUBMODULES:
         return _importlib.import_module(f"tenon.{name}")
@@ -99,7 +109,10 @@ def __getattr__(name):
         try:
             value = _core.operator(name)
         except AttributeError:
-            raise AttributeError(f"module 'tenon' has no attribute '{name}'") from None
+            from tenon._suggestions import did_you_mean
+
+            hint = did_you_mean(name, __dir__())
+            raise AttributeError(f"module 'tenon' has no attribute '{name}'{hint}") from None
     globals()[name] = value
     return value
 

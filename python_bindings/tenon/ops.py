@@ -9,6 +9,7 @@ fails, the error says why.
 import json
 
 from tenon import _core
+from tenon._suggestions import did_you_mean
 
 __all__ = ["load", "names"]
 
@@ -38,7 +39,8 @@ class _Namespace:
         try:
             return _core.operator(f"{self._name}::{name}")
         except AttributeError:
-            raise AttributeError(f"there is no operator {self._name}::{name}") from None
+            hint = did_you_mean(name, dir(self))
+            raise AttributeError(f"there is no operator {self._name}::{name}{hint}") from None
 
     def __dir__(self):
         prefix = f"{self._name}::"
@@ -96,7 +98,8 @@ def __getattr__(name):
         if found:
             return _Namespace(name)
         raise AttributeError(
-            f"there is no operator tenon::{name}, and no known plugin or package of namespace {name}"
+            f"there is no operator tenon::{name}, and no known plugin or package of namespace "
+            f"{name}{did_you_mean(name, __dir__())}"
         )
     return getattr(_Namespace("tenon"), name)
 

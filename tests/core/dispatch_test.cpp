@@ -22,6 +22,7 @@ using fake::value;
 using fake::values;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 struct Dispatch : testing::Test {
   void SetUp() override {
@@ -251,6 +252,47 @@ TEST_F(Dispatch, DataDependentKernelsAllocateTheirOutput) {
   auto result = call("fake::positive", {value(x)});
   ASSERT_EQ(result.status, TENON_OK) << result.text;
   EXPECT_THAT(values(result.tensor.get()), ElementsAre(2, 4));
+}
+
+TEST_F(Dispatch, DataDependentResultsAreCheckedAgainstGivenOutputs) {
+  auto x = tensor({4}, {-1, 2, -3, 4}), fits = tensor({2}, {0, 0}),
+       memory = tensor({4}, {7, 7, 7, 7});
+  ASSERT_EQ(call("fake::positive", {value(x)}, fits.get()).status, TENON_OK);
+  EXPECT_THAT(values(fits.get()), ElementsAre(2, 4));
+  int64_t one = 1, stride = 1;
+  tenon_tensor* part;
+  ASSERT_EQ(
+      slots::tensor_view_of(memory.get(), TENON_DTYPE_F32, 1, &one, &stride, 0, &part, nullptr),
+      TENON_OK);
+  TensorRef held(impl(part));
+  auto result = call("fake::positive", {value(x)}, part);
+  EXPECT_EQ(result.status, TENON_INVALID_ARGUMENT);
+  EXPECT_THAT(result.text, HasSubstr("expected an output of shape (2,), got (1,)"));
+  EXPECT_THAT(values(memory.get()), ElementsAre(7, 7, 7, 7));
+}
+
+TEST_F(Dispatch, ListsOfTensorsHoldNoNull) {
+  auto x = tensor({1}, {1}), y = tensor({1}, {2});
+  tenon_tensor* list[2] = {x.get(), y.get()};
+  tenon_value argument{TENON_VALUE_TENSORS, 2, {.p = list}};
+  EXPECT_THAT(values(call("fake::ends", {argument}).tensor.get()), ElementsAre(3));
+  list[1] = nullptr;
+  auto result = call("fake::ends", {argument});
+  EXPECT_EQ(result.status, TENON_TYPE_MISMATCH);
+  EXPECT_THAT(result.text, HasSubstr("argument `tensors`: expected a Tensor at every index of the "
+                                     "list, got none at index 1"));
+}
+
+TEST_F(Dispatch, ErrorsOfPartsNameTheComposite) {
+  auto x = tensor({2}, {1, 2});
+  fake::kernels_fail = true;
+  EXPECT_THAT(call("fake::twice", {value(x)}).text, StartsWith("[fake::twice] > [fake::add]"));
+}
+
+TEST_F(Dispatch, ViewsOfNumbersAreRefused) {
+  auto result = call("fake::reversed", {number(1)});
+  EXPECT_EQ(result.status, TENON_TYPE_MISMATCH);
+  EXPECT_THAT(result.text, HasSubstr("[fake::reversed] argument `x`: expected a Tensor"));
 }
 
 TEST_F(Dispatch, MetaTensorsHaveShapesOnly) {

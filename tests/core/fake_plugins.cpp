@@ -170,10 +170,19 @@ tenon_status decompose_twice(tenon_ctx*, const tenon_value* args, uint32_t, teno
   return slots::op_call(add, sum, 2, outs, 1, err);
 }
 
+tenon_status decompose_ends(tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs,
+                            uint32_t, tenon_err* err) {
+  auto* list = static_cast<tenon_tensor* const*>(args[0].v.p);
+  tenon_value sum[2] = {tensor_value(list[0]), tensor_value(list[args[0].aux - 1])};
+  static Operator* const add = find_operator("fake::add");
+  return slots::op_call(add, sum, 2, outs, 1, err);
+}
+
 constexpr uint32_t kElement = TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST;
 constexpr tenon_param_def kPair[] = {{"x", TENON_PARAM_TENSOR, kElement, {}},
                                      {"y", TENON_PARAM_TENSOR, kElement, {}}};
 constexpr tenon_param_def kOne[] = {{"x", TENON_PARAM_TENSOR, 0, {}}};
+constexpr tenon_param_def kList[] = {{"tensors", TENON_PARAM_TENSORS, 0, {}}};
 constexpr tenon_param_def kCast[] = {{"x", TENON_PARAM_TENSOR, 0, {}},
                                      {"dtype", TENON_PARAM_DTYPE, 0, {}}};
 constexpr tenon_param_def kDefaults[] = {
@@ -239,6 +248,8 @@ void install() {
                TENON_OP_DATA_DEPENDENT, nullptr),
         op_def("fake::twice", "fake::twice(Tensor x) -> Tensor", kOne, 1, TENON_OP_COMPOSITE,
                nullptr, decompose_twice),
+        op_def("fake::ends", "fake::ends(Tensor[] tensors) -> Tensor", kList, 1, TENON_OP_COMPOSITE,
+               nullptr, decompose_ends),
         op_def("fake::whole", "fake::whole(Tensor x) -> Tensor", kOne, 1, TENON_OP_COMPOSITE,
                infer_same, decompose_twice),
         op_def("fake::doubled", "fake::doubled(Tensor x) -> Tensor", kOne, 1, 0, infer_same,

@@ -26,7 +26,13 @@ def to_tensor(array, device, **options):
 
 
 def arguments(case, device, dtype="float64", place=to_tensor):
-    args = [map_arrays(lambda a: place(a, device), as_dtype(value, dtype)) for value in case.args]
+    def place_as(array):
+        if dtype == "bfloat16" and array.dtype.kind == "f":  # which NumPy does not have
+            return place(array, device, dtype=tenon.bfloat16)
+        return place(array, device)
+
+    array_dtype = "float32" if dtype == "bfloat16" else dtype
+    args = [map_arrays(place_as, as_dtype(value, array_dtype)) for value in case.args]
     kwargs = {
         name: map_arrays(lambda a: place(a, device), value) for name, value in case.kwargs.items()
     }
@@ -81,11 +87,15 @@ def dtype_name(tensor):
     return str(tensor.dtype).removeprefix("tenon.")
 
 
+def to_numpy(tensor):
+    """The values of a tensor; those of bfloat16, which NumPy does not have, as float32."""
+    tensor = tensor.to("cpu")
+    return (tensor.to(tenon.float32) if tensor.dtype == tenon.bfloat16 else tensor).numpy()
+
+
 def assert_close(case, got, want):
     assert tuple(got.shape) == want.shape, f"expected shape {want.shape}, got {tuple(got.shape)}"
-    values = (
-        got.to("cpu").numpy() if dtype_name(got) != "bfloat16" else got.to("cpu").float().numpy()
-    )
+    values = to_numpy(got)
     slack = TOLERANCE.get(dtype_name(got), 0.0)
     np.testing.assert_allclose(
         values.astype(np.float64) if values.dtype.kind == "f" else values,

@@ -16,6 +16,7 @@ from running import (
     results_of,
     run,
     skip_unserved,
+    to_numpy,
     to_tensor,
 )
 from samples import CASES
@@ -37,8 +38,8 @@ def test_equals_numpy(case, dtype, device):
         assert_close(case, got, want)
 
 
-def on_meta(array, device):
-    return to_tensor(array, "cpu").to("meta")
+def on_meta(array, device, **options):
+    return to_tensor(array, "cpu", **options).to("meta")
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -55,37 +56,56 @@ def test_meta_says_the_same_shapes(case):
         assert str(got.device).startswith("meta")
 
 
-def transposed(array, device):
+def transposed(array, device, **options):
     """Stored with its axes reversed."""
-    return to_tensor(array.T, device).permute()
+    return to_tensor(array.T, device, **options).permute()
 
 
-def reversed_gaps(array, device):
+def reversed_gaps(array, device, **options):
     """Every second element of something longer, read backwards."""
     if array.ndim == 0:
-        return to_tensor(array, device)
+        return to_tensor(array, device, **options)
     storage = np.zeros(tuple(2 * n for n in array.shape), array.dtype)
     key = tuple(slice(None, None, 2) for _ in array.shape)
     storage[key] = np.flip(array)
-    tensor = to_tensor(storage, device)
+    tensor = to_tensor(storage, device, **options)
     return tenon.flip(tensor[key])
 
 
+def skip_without_floats(case, dtype, device):
+    if dtype == "bfloat16":
+        skip_unserved(device, dtype)
+        if not has_floats(case):
+            pytest.skip("nothing of it is floating: float64 has tested it")
+
+
+def has_floats(case):
+    return any(
+        is_floating(each)
+        for value in case.args
+        for each in (value if isinstance(value, list) else [value])
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
 @pytest.mark.parametrize("layout", [transposed, reversed_gaps], ids=["transposed", "gaps"])
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_layout_of_inputs_does_not_matter(case, layout, device):
+def test_layout_of_inputs_does_not_matter(case, layout, dtype, device):
     if case.op == "view":
         pytest.skip("a view needs memory that fits")
     if not any(has_tensors(value) for value in arguments(case, device)[0]):
         pytest.skip("no tensors")
-    for got, want in zip(run(case, device, place=layout), run(case, device)):
-        assert_close(case, got, want.to("cpu").numpy())
+    skip_without_floats(case, dtype, device)
+    for got, want in zip(run(case, device, dtype, layout), run(case, device, dtype)):
+        assert_close(case, got, to_numpy(want))
 
 
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
 @pytest.mark.parametrize("case", REFERENCED, ids=str)
-def test_writes_into_given_outputs(case, device):
-    wanted = run(case, device)
-    args, kwargs = arguments(case, device)
+def test_writes_into_given_outputs(case, dtype, device):
+    skip_without_floats(case, dtype, device)
+    wanted = run(case, device, dtype)
+    args, kwargs = arguments(case, device, dtype)
     function = getattr(tenon, case.op)
     if isinstance(function(*args, **kwargs), (tuple, list)) and not hasattr(
         function(*args, **kwargs), "_fields"
@@ -99,21 +119,23 @@ def test_writes_into_given_outputs(case, device):
     )
     function(*args, **kwargs, out=outs if len(outs) > 1 else outs[0])
     for got, want in zip(outs, wanted):
-        assert_close(case, got, want.to("cpu").numpy())
+        assert_close(case, got, to_numpy(want))
 
 
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
 @pytest.mark.parametrize("case", REFERENCED, ids=str)
-def test_in_place_equals_functional(case, device):
+def test_in_place_equals_functional(case, dtype, device):
+    skip_without_floats(case, dtype, device)
     function = getattr(tenon, case.op + "_", None)
-    args, kwargs = arguments(case, device)
-    want = run(case, device)
+    args, kwargs = arguments(case, device, dtype)
+    want = run(case, device, dtype)
     if function is None or len(want) != 1 or not args or not isinstance(args[0], tenon.Tensor):
         pytest.skip("no in-place form")
     if tuple(args[0].shape) != tuple(want[0].shape) or args[0].dtype != want[0].dtype:
         pytest.skip("the result does not fit")
     result = function(*args, **kwargs)
     assert result is args[0]
-    assert_close(case, args[0], want[0].to("cpu").numpy())
+    assert_close(case, args[0], to_numpy(want[0]))
 
 
 HALF = [
@@ -133,16 +155,11 @@ HALF = [
 @pytest.mark.parametrize("case", HALF, ids=str)
 def test_half_precision_is_close(case, dtype, device):
     skip_unserved(device, dtype)
-
-    def place(array, device):
-        tensor = to_tensor(array, device)
-        return tensor.to(getattr(tenon, dtype)) if array.dtype.kind == "f" else tensor
-
-    for got, want in zip(run(case, device, place=place), reference(case)):
+    for got, want in zip(run(case, device, dtype), reference(case)):
         want = np.asarray(want)
         if want.dtype.kind != "f":
             continue
         assert dtype_name(got) == dtype
         scale = max(1.0, float(np.abs(want).max(initial=0)))
-        values = got.to("cpu").to(tenon.float32).numpy()
+        values = to_numpy(got)
         np.testing.assert_allclose(values, want, atol=2 * TOLERANCE[dtype] * scale, rtol=0)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors longer than the blocks, tiles and lanes that kernels work in, in every layout, with one thread and
-more on the CPU."""
+more on the CPU; and tensors larger than the caches, in every layout. Those of more than 2^31 elements are in
+test_huge_tensors.py."""
 
 import numpy as np
 import pytest
@@ -39,16 +40,20 @@ def array_of(dtype, *shape, seed=0):
     return rng.normal(size=shape).astype(dtype)
 
 
-# How a ROWS x COLUMNS tensor lies within a larger one: the larger one's shape, and the way back.
-LAYOUTS = {
-    "contiguous": ((ROWS, COLUMNS), lambda x: x),
-    "transposed": ((COLUMNS, ROWS), lambda x: x.T),
-    "every second": ((ROWS, 2 * COLUMNS), lambda x: x[:, ::2]),
-    "every third": ((ROWS, 3 * COLUMNS), lambda x: x[:, ::3]),
-    "every fifth": ((ROWS, 5 * COLUMNS), lambda x: x[:, ::5]),
-    "part": ((ROWS + 2, COLUMNS + 3), lambda x: x[1:-1, 2:-1]),
-    "transposed part": ((COLUMNS + 3, ROWS + 2), lambda x: x[2:-1, 1:-1].T),
-}
+def layouts(rows, columns):
+    """How a rows x columns tensor lies within a larger one: the larger one's shape, and the way back."""
+    return {
+        "contiguous": ((rows, columns), lambda x: x),
+        "transposed": ((columns, rows), lambda x: x.T),
+        "every second": ((rows, 2 * columns), lambda x: x[:, ::2]),
+        "every third": ((rows, 3 * columns), lambda x: x[:, ::3]),
+        "every fifth": ((rows, 5 * columns), lambda x: x[:, ::5]),
+        "part": ((rows + 2, columns + 3), lambda x: x[1:-1, 2:-1]),
+        "transposed part": ((columns + 3, rows + 2), lambda x: x[2:-1, 1:-1].T),
+    }
+
+
+LAYOUTS = layouts(ROWS, COLUMNS)
 
 
 def to_tensor(array):
@@ -336,3 +341,36 @@ def test_sums_over_rows_do_not_depend_on_threads(dtype, columns):
     tenon.set_num_threads(before)
     for one, two in zip(*sums):
         np.testing.assert_array_equal(one, two)
+
+
+# Larger than the caches, and than what kernels keep of them for blocks: 4.4 million elements.
+LARGE = layouts(1531, 2903)
+
+
+@pytest.mark.parametrize("layout", LARGE)
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
+def test_tensors_larger_than_the_caches(layout, dtype):
+    shape, view = LARGE[layout]
+    whole = np.resize(array_of(dtype, 100_003), shape)
+    array, x = view(whole), view(to_tensor(whole))
+    equal = np.testing.assert_array_equal
+    equal(tenon.clone(x).numpy(), array)
+    equal((x + x[:1]).numpy(), array + array[:1])
+    equal((x < x[:, :1]).numpy(), array < array[:, :1])
+    equal(tenon.where(x > 1, x, 1).numpy(), np.where(array > 1, array, array.dtype.type(1)))
+    equal(x.to("float64").numpy(), array.astype("float64"))
+    rows = np.arange(array.shape[0] - 1, -1, -3)
+    equal(tenon.index_select(x, to_tensor(rows), 0).numpy(), array[rows])
+    equal(tenon.concat([x, x[:7]], 0).numpy(), np.concatenate([array, array[:7]]))
+    equal(x[x > 2].numpy(), array[array > 2])
+    equal(tenon.sort(x[:97], 1).numpy(), np.sort(array[:97], 1))
+    wide = array.astype("float64")
+    for axis in (0, 1, None):
+        equal(x.max(axis).numpy(), array.max(axis))
+        equal(x.argmax(axis).numpy(), array.argmax(axis))
+        got = x.sum(axis).numpy().astype("float64")
+        bound = 2e-3 if dtype == "float16" else 1e-5
+        assert (np.abs(got - wide.sum(axis)) <= bound * np.abs(wide).sum(axis)).all()
+    got = tenon.cumsum(x[:97], 1).to("float64").numpy()
+    slack = {"float16": 1e-3, "float32": 1e-5}.get(dtype, 1e-12) * np.abs(wide[:97]).sum()
+    np.testing.assert_allclose(got, np.cumsum(wide[:97], 1), atol=slack, rtol=0)

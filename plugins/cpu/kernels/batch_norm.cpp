@@ -7,6 +7,7 @@
 #include <tenon/signatures/normalization.h>
 
 #include <cmath>
+#include <limits>
 
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
@@ -59,6 +60,11 @@ tenon_status batch_norm(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tenso
   }
   const Channels channels(x);
   const auto run = [&]<class T>(Type<T>) {
+    if (channels.numel() == 0) {  // nothing has no mean
+      std::fill_n(data_of<T>(mean), channels.count, std::numeric_limits<T>::quiet_NaN());
+      std::fill_n(data_of<T>(var), channels.count, std::numeric_limits<T>::quiet_NaN());
+      return;
+    }
     const T* from = data_of<T>(x);
     T* to = data_of<T>(out);
     const auto scale_of = [&](int64_t c) {
@@ -118,6 +124,11 @@ tenon_status batch_norm_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const
   }
   const Channels channels(x);
   const auto run = [&]<class T>(Type<T>) {
+    if (channels.numel() == 0) {  // sums over nothing
+      std::fill_n(data_of<T>(dweight), channels.count, T(0));
+      std::fill_n(data_of<T>(dbias), channels.count, T(0));
+      return;
+    }
     const T *grad = data_of<T>(grad_out), *from = data_of<T>(x);
     T* to = data_of<T>(dx);
     const auto scale_of = [&](int64_t c) {

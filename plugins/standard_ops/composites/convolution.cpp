@@ -116,6 +116,7 @@ TENON_DECOMPOSE(conv_transpose2d) {
         "%s and %s and %lld groups",
         shape_text(*x.get()).c_str(), shape_text(*weight.get()).c_str(), ll(groups));
   Shape image = {x->shape[0], weight->shape[1] * groups, 0, 0};
+  int64_t zeros[2];  // rows and columns behind the image
   for (size_t side = 0; side < 2; ++side) {
     if (output_padding[side] >= std::max(stride[side], dilation[side]))
       return shapes::fail(
@@ -124,7 +125,12 @@ TENON_DECOMPOSE(conv_transpose2d) {
           ll(output_padding[side]), ll(stride[side]), ll(dilation[side]));
     image[side + 2] = (x->shape[side + 2] - 1) * stride[side] - 2 * padding[side] +
                       dilation[side] * (weight->shape[side + 2] - 1) + output_padding[side] + 1;
+    // conv2d of the result has as many rows as `x` only if output_padding is below the stride. A
+    // row of zeros behind `x` adds a stride to the result, and nothing else.
+    zeros[side] = output_padding[side] / stride[side];
   }
+  if (zeros[0] + zeros[1] > 0)
+    x = ops::pad_constant(scope, x, {0, 0, 0, 0, 0, zeros[0], 0, zeros[1]}, 0);
   Tensor result = ops::conv2d_input_grad(scope, x, weight, image, IntList(stride, 2),
                                          IntList(padding, 2), IntList(dilation, 2), groups);
   if (bias) result = ops::add(scope, result, ops::channel_view(scope, bias, 4));

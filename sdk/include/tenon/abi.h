@@ -141,7 +141,8 @@ enum {
   TENON_VALUE_TENSOR = 7,  /* v.p, a tenon_tensor* */
   TENON_VALUE_INTS = 100,  /* v.p, const int64_t*;       aux elements */
   TENON_VALUE_STRING = 101,  /* v.p, const char* UTF-8;  aux bytes, no NUL needed */
-  TENON_VALUE_TENSORS = 102, /* v.p, tenon_tensor* const*; aux elements; NULL elements allowed */
+  TENON_VALUE_TENSORS = 102, /* v.p, tenon_tensor* const*; aux elements. Gradients of a list may have NULL
+                              * elements; op_call refuses them in arguments */
   TENON_VALUE_FLOATS = 103,  /* v.p, const double*;      aux elements */
   TENON_VALUE_COMPLEX = 104  /* v.p, const double[2] */
 };
