@@ -47,6 +47,8 @@ void check_keys_of_kind(const Operator& op) {
   }
   if (op.signature.list_result() && !op.is_composite())
     refuse(op, "a Tensor[] result is for `kind: composite`");
+  if (op.dtypes.float32_interior && !has_decompose)
+    refuse(op, "`dtypes.interior` is about a decomposition, and it has none");
   if (op.data_dependent() && op.kind != OperatorKind::Kernel && !op.is_composite())
     refuse(op, "`data_dependent` is for `kind: kernel`");
 }
@@ -70,7 +72,8 @@ void check_generated_kernel(const Operator& op) {
   if (op.reduction && op.shape->params.size() < 2 && op.signature.find_param("axis") < 0)
     refuse(op, "a reduction needs a parameter `axis`");
   OutDtype::Rule out = op.dtypes.outs[0].rule;
-  if (op.is_elementwise() && (out == OutDtype::Param || out == OutDtype::Native))
+  if (op.is_elementwise() &&
+      (out == OutDtype::Float || out == OutDtype::Param || out == OutDtype::Native))
     refuse(op, "elementwise results are `same`, `bool`, `real`, `int64` or `accumulate`");
   for (const ScalarCase& scalar_case : op.cases) check_case(op, scalar_case);
   if (op.reduction) check_reduction(op);

@@ -7,7 +7,6 @@
 namespace tenon::codegen {
 namespace {
 
-constexpr const char* kWideIntegers = "std::conditional_t<std::is_integral_v<T>, int64_t, T>";
 
 // Partial results: wide integers where results are, otherwise the elements' own type.
 std::string accumulator_type(const Operator& op, const CheckedReduction& reduction) {
@@ -16,7 +15,9 @@ std::string accumulator_type(const Operator& op, const CheckedReduction& reducti
     case OutDtype::Int64:
       return "int64_t";
     case OutDtype::Accumulate:
-      return kWideIntegers;
+      return "accumulate_t<T>";
+    case OutDtype::Float:  // means of integers: float32 would lose their last digits
+      return "std::conditional_t<std::is_integral_v<T>, double, T>";
     case OutDtype::Real:
       return "decltype(math::real(T()))";
     default:
@@ -28,6 +29,8 @@ std::string result_type(const Operator& op) {
   switch (op.dtypes.outs[0].rule) {
     case OutDtype::Bool:
       return "bool";
+    case OutDtype::Float:
+      return "inexact_t<T>";
     default:
       return "Acc";
   }

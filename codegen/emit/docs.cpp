@@ -26,7 +26,9 @@ std::string dtype_text(const Operator& op) {
     case OutDtype::Real:
       return text + "; complex gives real";
     case OutDtype::Accumulate:
-      return text + "; bool and integers give int64";
+      return text + "; bool and signed integers give int64, unsigned ones uint64";
+    case OutDtype::Float:
+      return text + "; bool and integers give float32";
     default:
       return text;
   }

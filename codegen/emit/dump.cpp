@@ -40,7 +40,7 @@ const char* compute_name(Compute compute) {
 
 std::string out_name(const OutDtype& out) {
   static constexpr const char* names[] = {"same",       "bool",  "int64", "real",
-                                          "accumulate", "param", "native"};
+                                          "accumulate", "float", "param", "native"};
   return out.rule == OutDtype::Param ? cat("param(", out.param, ")") : names[out.rule];
 }
 
@@ -72,6 +72,7 @@ std::string entry(const Operator& op) {
       {"list_result", json_bool(op.signature.list_result())},
       {"compute", json_quoted(compute_name(op.dtypes.compute))},
       {"dtypes", json_strings(dtype_names(op.dtypes.allow))},
+      {"interior", op.dtypes.float32_interior ? json_quoted("float32") : "null"},
       {"out_dtypes",
        json_list(op.dtypes.outs, [](const OutDtype& out) { return json_quoted(out_name(out)); })},
       {"shape", shape_name(op)},

@@ -21,6 +21,8 @@ std::string result_element(const OutDtype& out) {
       return "::tenon::real_t<T>";
     case OutDtype::Accumulate:
       return "::tenon::accumulate_t<T>";
+    case OutDtype::Float:
+      return "::tenon::inexact_t<T>";
     default:
       return "";
   }

@@ -68,6 +68,8 @@ const char* out_name(OutDtype::Rule rule) {
       return "Real";
     case OutDtype::Accumulate:
       return "Accumulate";
+    case OutDtype::Float:
+      return "Float";
     default:
       return "Same";
   }

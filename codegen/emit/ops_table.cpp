@@ -88,8 +88,29 @@ std::string out_names_row(const Operator& op) {
   return join(op.signature.results, ", ", [](const Result& r) { return quoted(r.name); });
 }
 
+// Around a decomposition that computes smaller floats in float32.
+std::string interior_function(const Operator& op) {
+  if (!op.dtypes.float32_interior) return "";
+  const InteriorRule rule = op.interior_rule();
+  return fill(R"(tenon_status decompose_@op@_in_float32(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs,
+    tenon_value* outs, uint32_t nouts, tenon_err* err) {
+  static constexpr interior::Rule rule = {@tensors@, @rounded@, @first@};
+  return interior::in_float32(rule, args, nargs, outs, nouts, err,
+      [&](const tenon_value* wide) { return decompose_@op@(ctx, wide, nargs, outs, nouts, err); });
+}
+)",
+              {{"op", op.name},
+               {"tensors", hex64(rule.tensors)},
+               {"rounded", hex64(rule.rounded)},
+               {"first", rule.first ? "true" : "false"}});
+}
+
+std::string decompose_name(const Operator& op) {
+  if (!has_decomposition(op)) return "nullptr";
+  return cat("decompose_", op.name, op.dtypes.float32_interior ? "_in_float32" : "");
+}
+
 std::string row(const Operator& op) {
-  bool decomposes = has_decomposition(op);
   return fill(R"(    {  // @origin@
         .struct_size = sizeof(tenon_op_def),
         .flags = @flags@,
@@ -129,7 +150,7 @@ std::string row(const Operator& op) {
                {"mask", hex64(op.dtypes.allow)},
                {"op", op.name},
                {"infer", infer_function_name(op)},
-               {"decompose", decomposes ? "decompose_" + op.name : "nullptr"},
+               {"decompose", decompose_name(op)},
                {"invoke", op.has_typed_form() ? invoke_name(op) : "nullptr"}});
 }
 
@@ -161,15 +182,19 @@ const char* package_origin(const Package& package) {
 
 OutputFile table_file(const Package& package, const EmitOptions& options) {
   std::string body, rows;
+  bool interiors = false;
   std::map<std::string, std::string> trampolines;
   for (const Operator* op : package.emitted) {
     body += cat("// ", op->where.origin(), "\n", params_table(*op), "const char* const outs_",
-                op->name, "[] = {", out_names_row(*op), "};\n", shape_rule_function(*op));
+                op->name, "[] = {", out_names_row(*op), "};\n", shape_rule_function(*op),
+                interior_function(*op));
+    interiors = interiors || op->dtypes.float32_interior;
     if (op->has_typed_form()) trampolines.emplace(invoke_name(*op), invoke_function(*op));
     rows += row(*op);
   }
   std::string invokes = join(trampolines, "\n", [](const auto& entry) { return entry.second; });
   std::string text = generated_line(package.files);
+  if (interiors) text += "#include <tenon/ops/interior.hpp>\n";
   text += fill(R"(#include <tenon/ops/shapes.hpp>
 #include <tenon/unbox.h>
 

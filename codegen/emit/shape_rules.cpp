@@ -50,6 +50,8 @@ std::string out_dtype(const Operator& op, const OutDtype& out) {
       return "shapes::real_dtype(compute)";
     case OutDtype::Accumulate:
       return "shapes::accumulate_dtype(compute)";
+    case OutDtype::Float:
+      return "shapes::float_dtype(compute)";
     case OutDtype::Param:
       return cat("shapes::dtype_or(", argument(op, out.param), ", compute)");
     case OutDtype::Native:

@@ -349,8 +349,12 @@ ScalarValue check_case(const Operator& op, const ScalarCase& scalar_case) {
 
 CheckedReduction check_reduction(const Operator& op) {
   const Reduction& reduction = *op.reduction;
+  // Partial results of `out: float` are floating whatever the elements are.
+  const bool inexact = op.dtypes.outs[0].rule == OutDtype::Float;
+  const DtypeMask integers = integer_dtypes() | bool_dtypes();
   auto checker = [&](const char* part) {
-    return Checker(op, op.dtypes.allow, cat("reduce.", part));
+    return Checker(op, inexact ? op.dtypes.allow & ~integers : op.dtypes.allow,
+                   cat("reduce.", part));
   };
   CheckedReduction result;
   Type element{Type::Element, true};

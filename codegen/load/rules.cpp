@@ -29,13 +29,14 @@ const Param& require_param(const Operator& op, const std::string& name, ParamKin
 }
 
 OutDtype parse_out(const std::string& text, const Location& where, const Operator& op) {
-  static const std::vector<std::string> known = {"same",       "bool",         "int64", "real",
-                                                 "accumulate", "param(dtype)", "native"};
+  static const std::vector<std::string> known = {
+      "same", "bool", "int64", "real", "accumulate", "float", "param(dtype)", "native"};
   if (text == "same") return {OutDtype::Same, ""};
   if (text == "bool") return {OutDtype::Bool, ""};
   if (text == "int64") return {OutDtype::Int64, ""};
   if (text == "real") return {OutDtype::Real, ""};
   if (text == "accumulate") return {OutDtype::Accumulate, ""};
+  if (text == "float") return {OutDtype::Float, ""};
   if (text == "native") return {OutDtype::Native, ""};
   if (text.rfind("param(", 0) == 0 && text.back() == ')') {
     std::string name = trimmed(text.substr(6, text.size() - 7));
@@ -114,7 +115,8 @@ DtypeRules read_dtype_rules(const YamlEntry& entry, const Operator& op) {
   bool promoted_given = false;
   if (YAML::Node node = entry.find("dtypes")) {
     YamlEntry map(node, op.file, "dtypes");
-    std::vector<std::string> known = {"compute", "allow", "out", "promote"};
+    std::vector<std::string> known = {"compute", "allow", "out", "promote", "interior"};
+    const auto parameters = static_cast<std::ptrdiff_t>(known.size());
     for (const Param& param : op.signature.params)
       if (param.holds_tensors()) known.push_back(param.name);
     map.check_keys(known);
@@ -126,6 +128,12 @@ DtypeRules read_dtype_rules(const YamlEntry& entry, const Operator& op) {
     if (rules.outs_given)
       for (const auto& [text, where] : map.scalars(map.find("out"), "dtypes.out"))
         rules.outs.push_back(parse_out(text, where, op));
+    if (map.has("interior")) {
+      if (map.text("interior") != "float32")
+        throw Error(map.where("interior"), cat("dtypes.interior: expected float32, got `",
+                                               map.text("interior"), "`"));
+      rules.float32_interior = true;
+    }
     if (map.has("promote")) {
       promoted_given = true;
       for (const auto& [name, where] : map.scalars(map.find("promote"), "dtypes.promote")) {
@@ -134,7 +142,8 @@ DtypeRules read_dtype_rules(const YamlEntry& entry, const Operator& op) {
       }
     }
     for (const auto& [key, value] : map.items()) {
-      if (std::find(known.begin(), known.begin() + 4, key) != known.begin() + 4) continue;
+      const auto rules_end = known.begin() + parameters;
+      if (std::find(known.begin(), rules_end, key) != rules_end) continue;
       rules.checked[key] =
           parse_dtype_class(map.scalar(value, key), map.location(value), "dtypes." + key);
     }

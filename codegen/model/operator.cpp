@@ -44,6 +44,18 @@ bool Operator::uses_broadcast_rule() const {
   return out == OutDtype::Same || out == OutDtype::Bool || out == OutDtype::Real;
 }
 
+InteriorRule Operator::interior_rule() const {
+  InteriorRule rule;
+  for (size_t i = 0; i < signature.params.size(); ++i)
+    if (signature.params[i].is_tensor() && !dtypes.checked.count(signature.params[i].name))
+      rule.tensors |= uint64_t{1} << i;
+  for (size_t i = 0; i < signature.results.size(); ++i)
+    if (dtypes.outs[i].rule == OutDtype::Same) rule.rounded |= uint64_t{1} << i;
+  // Without a shape rule there is no kernel, and the parts decide on the dtype: they promote.
+  rule.first = shape.has_value() && dtypes.compute == Compute::First;
+  return rule;
+}
+
 bool Operator::has_in_place_form() const {
   if (!has_out_form() || signature.results.size() != 1 || signature.params.empty()) return false;
   if (!signature.params[0].is_tensor() || signature.params[0].optional) return false;

@@ -23,7 +23,7 @@ const char* yaml_name(OperatorKind kind);
 enum class Compute { First = 0, Promote = 1, PromoteFloat = 2, Output = 3 };
 
 struct OutDtype {
-  enum Rule { Same, Bool, Int64, Real, Accumulate, Param, Native };
+  enum Rule { Same, Bool, Int64, Real, Accumulate, Float, Param, Native };
   Rule rule = Same;
   std::string param;  // with Param
 };
@@ -35,7 +35,14 @@ struct DtypeRules {
   bool outs_given = false;            // `out` was written: a native shape rule does not decide
   std::vector<std::string> promoted;  // tensor parameters converted to the compute dtype
   std::map<std::string, DtypeMask> checked;  // tensor parameters held to a class
+  bool float32_interior = false;  // the decomposition computes smaller floats in float32
   bool is_promoted(const std::string& name) const;
+};
+
+// Mirrors tenon::interior::Rule.
+struct InteriorRule {
+  uint64_t tensors = 0, rounded = 0;
+  bool first = false;
 };
 
 struct ShapeRule {
@@ -110,6 +117,8 @@ struct Operator {
   // Results may be written over arguments: element i depends on elements i alone.
   bool may_alias() const { return is_elementwise() || has_tag("elementwise"); }
   bool data_dependent() const { return has_tag("data_dependent"); }
+  // What tenon/ops/interior.hpp must know of an operator with `interior: float32`.
+  InteriorRule interior_rule() const;
   // Shape and dtype follow TENON_SHAPE_BROADCAST, so that no shape function is needed.
   bool uses_broadcast_rule() const;
   // A kernel may be written for it, with the schema's own C signature.

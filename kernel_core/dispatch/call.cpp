@@ -70,7 +70,12 @@ bool call_fast(Operator& op, const Operands& seen, const tenon_value* args, teno
     for (uint32_t i = 0; i < nparams; ++i) {
       values[i] = args[i];
       if (args[i].tag == TENON_VALUE_TENSOR) continue;
-      if (promote_weak(dtype, scalar_class(args[i].tag)) != dtype) return false;
+      if (args[i].tag == TENON_VALUE_FLOAT) {
+        if (dtype_class(dtype) < DtypeClass::kFloating) return false;
+      } else if (promote_weak(dtype, scalar_class(args[i].tag)) != dtype ||
+                 !holds_number(dtype, args[i])) {
+        return false;
+      }
       scalars[i].set(args[i], dtype, *device);
       values[i] = tensor_value(&scalars[i].view);
     }

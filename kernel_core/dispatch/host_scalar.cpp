@@ -36,21 +36,11 @@ void write_scalar(const tenon_value& value, int32_t dtype, void* out) {
     integer = value.v.i;
     real = static_cast<double>(integer);
   }
+  if (is_integer_dtype(dtype))  // the low bytes come first
+    return void(std::memcpy(out, &integer, kDtypes[dtype].size));
   switch (dtype) {
     case TENON_DTYPE_BOOL:
       return store<uint8_t>(out, real != 0 || imaginary != 0);
-    case TENON_DTYPE_U8:
-    case TENON_DTYPE_I8:
-      return store(out, static_cast<int8_t>(integer));
-    case TENON_DTYPE_U16:
-    case TENON_DTYPE_I16:
-      return store(out, static_cast<int16_t>(integer));
-    case TENON_DTYPE_U32:
-    case TENON_DTYPE_I32:
-      return store(out, static_cast<int32_t>(integer));
-    case TENON_DTYPE_U64:
-    case TENON_DTYPE_I64:
-      return store(out, integer);
     case TENON_DTYPE_F8E4M3:
       return store(out, Float8E4M3(static_cast<float>(real)));
     case TENON_DTYPE_F8E5M2:

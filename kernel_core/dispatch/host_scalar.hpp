@@ -3,6 +3,7 @@
 #pragma once
 
 #include <tenon/abi.h>
+#include <tenon/integer_range.hpp>
 
 #include "kernel_core/runtime/device.hpp"
 #include "kernel_core/types/dtype.hpp"

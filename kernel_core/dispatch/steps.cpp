@@ -88,6 +88,10 @@ tenon_status find_compute_dtype(Plan& plan) {
       DtypeClass number = scalar_class(plan.args[i].tag);
       // Among numbers alone: bool, int64, float32.
       compute = promote_weak(compute < 0 ? TENON_DTYPE_BOOL : compute, number);
+      // A comparison has an answer also where the other side cannot be that number.
+      if (op.def.out_dtype == TENON_OUT_BOOL && compute != TENON_DTYPE_U64 &&
+          !holds_number(compute, plan.args[i]))
+        compute = TENON_DTYPE_I64;
     }
     if (compute < 0) compute = TENON_DTYPE_F32;
     if (op.def.compute == TENON_COMPUTE_PROMOTE_FLOAT &&
@@ -113,6 +117,9 @@ tenon_status wrap_scalars(Plan& plan) {
     int32_t dtype = op.def.params[i].flags & TENON_PARAM_FLAG_PROMOTE && plan.compute >= 0
                         ? plan.compute
                         : promote_weak(TENON_DTYPE_BOOL, scalar_class(plan.args[i].tag));
+    if (!holds_number(dtype, plan.args[i]))
+      return fail(plan.err, TENON_INVALID_ARGUMENT, "[%s] %s", short_name(op),
+                  out_of_integer_range(dtype, dtype_name(dtype), plan.args[i].v.i).c_str());
     HostScalar& scalar = plan.scalars[plan.scalar_count++];
     scalar.set(plan.args[i], dtype, *plan.device);
     plan.own_values()[i] = tensor_value(&scalar.view);

@@ -21,6 +21,8 @@ lowering::Out out_of(const codegen::OutDtype& rule) {
       return lowering::Out::Real;
     case codegen::OutDtype::Accumulate:
       return lowering::Out::Accumulate;
+    case codegen::OutDtype::Float:
+      return lowering::Out::Float;
     default:
       return lowering::Out::Same;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 #include <tenon/ops/expression.hpp>
+#include <tenon/ops/interior.hpp>
 
 #include <support/text.hpp>
 
@@ -61,6 +62,8 @@ int32_t out_dtype(const codegen::Operator& op, const OutDtype& out, const tenon_
       return shapes::real_dtype(compute);
     case OutDtype::Accumulate:
       return shapes::accumulate_dtype(compute);
+    case OutDtype::Float:
+      return shapes::float_dtype(compute);
     case OutDtype::Param:
       return shapes::dtype_or(argument(op, args, out.param), compute);
     default:
@@ -119,31 +122,43 @@ tenon_status infer(const tenon_value* args, uint32_t nargs, tenon_meta* outs, ui
   });
 }
 
-tenon_status decompose(const tenon_value* args, uint32_t, tenon_value* outs, uint32_t nouts,
+// By the expression of `decompose`.
+static tenon_status run_steps(const Definition& definition, const tenon_value* args,
+                              tenon_value* outs, uint32_t nouts, tenon_err* err) {
+  Scope scope(err);
+  const Surroundings around{args};
+  Evaluation evaluation(scope, around);
+  evaluation.run_steps(*definition.decompose);
+  const Item result = evaluation.evaluate(definition.decompose->result);
+  const bool is_list = definition.op->signature.list_result();
+  if (nouts == 1 && !is_list) {
+    Tensor tensor = evaluation.tensor(result);
+    if (scope.ok()) outs[0] = owned(std::move(tensor));
+    return scope.status();
+  }
+  std::vector<Tensor> tensors = evaluation.tensors(result);
+  if (!scope.ok()) return scope.status();
+  if (is_list) expression::give_list(outs[0], tensors);
+  for (uint32_t i = 0; !is_list && i < nouts; ++i) outs[i] = owned(std::move(tensors[i]));
+  return scope.status();
+}
+
+tenon_status decompose(const tenon_value* args, uint32_t nargs, tenon_value* outs, uint32_t nouts,
                        tenon_err* err, void* self) {
   const auto& definition = *static_cast<const Definition*>(self);
   return guarded(definition, err, [&]() -> tenon_status {
     Scope scope(err);
     Depth depth(scope, 1);
     if (!depth) return scope.status();
-    if (!definition.decompose)
-      return definition.elementwise ? run(*definition.elementwise, args, outs, err)
-                                    : run(*definition.reduction, args, outs, err);
-    const Surroundings around{args};
-    Evaluation evaluation(scope, around);
-    evaluation.run_steps(*definition.decompose);
-    const Item result = evaluation.evaluate(definition.decompose->result);
-    const bool is_list = definition.op->signature.list_result();
-    if (nouts == 1 && !is_list) {
-      Tensor tensor = evaluation.tensor(result);
-      if (scope.ok()) outs[0] = owned(std::move(tensor));
-      return scope.status();
-    }
-    std::vector<Tensor> tensors = evaluation.tensors(result);
-    if (!scope.ok()) return scope.status();
-    if (is_list) expression::give_list(outs[0], tensors);
-    for (uint32_t i = 0; !is_list && i < nouts; ++i) outs[i] = owned(std::move(tensors[i]));
-    return scope.status();
+    const auto run_parts = [&](const tenon_value* values) {
+      if (definition.decompose) return run_steps(definition, values, outs, nouts, err);
+      return definition.elementwise ? run(*definition.elementwise, values, outs, err)
+                                    : run(*definition.reduction, values, outs, err);
+    };
+    if (!definition.op->dtypes.float32_interior) return run_parts(args);
+    const codegen::InteriorRule rule = definition.op->interior_rule();
+    return interior::in_float32({rule.tensors, rule.rounded, rule.first}, args, nargs, outs, nouts,
+                                err, run_parts);
   });
 }
 

@@ -3,6 +3,8 @@
 
 #include <support/text.hpp>
 
+#include <tenon/ops/interior.hpp>
+
 #include "elementwise.hpp"
 
 namespace tenon::interpreter {
@@ -40,6 +42,8 @@ Reduction reduction_of(const codegen::Operator& op) {
   result.compute = static_cast<int32_t>(op.dtypes.compute);
   result.out = out_of(op.dtypes.outs[0]);
   result.truth = checked.truth;
+  result.plain_sum =
+      *combine == "sum" && checked.map.form == codegen::ScalarValue::Variable;
   result.combine = std::make_shared<Callee>("tenon::" + *combine, 0);
   if (checked.init) result.init = codes_of(op, *checked.init);
   result.map = codes_of(op, checked.map);
@@ -54,8 +58,7 @@ tenon_status run(const Reduction& op, const tenon_value* args, tenon_value* outs
   if (!x) return shapes::fail(err, TENON_TYPE_MISMATCH, name, "expected a tensor, got a number");
   const int32_t compute = lowering::compute_dtype(args, 1, op.compute);
   // Elements are widened before they are mapped, unless the map asks about them (x != 0).
-  int32_t work = primitive::work_dtype(compute);
-  if (!op.truth && op.out == lowering::Out::Accumulate) work = shapes::accumulate_dtype(work);
+  const int32_t work = lowering::partial_dtype(op.out, op.truth, op.plain_sum, compute);
   const tenon_value axes = op.axis < 0 ? call::kNone : args[op.axis];
   const bool keepdim = op.keepdim < 0 ? op.keeps : tenon_arg_bool(&args[op.keepdim]) != 0;
   uint32_t mask = 0;
@@ -83,6 +86,11 @@ tenon_status run(const Reduction& op, const tenon_value* args, tenon_value* outs
     tenon_value reduced = call::kNone;
     if (!op.combine->run(scope, values, 3, &reduced, 1)) return scope.status();
     around.partial = Tensor::adopt(static_cast<tenon_tensor*>(reduced.v.p));
+  }
+  if (op.out == lowering::Out::Float) {
+    around.work = primitive::work_dtype(lowering::out_dtype(op.out, compute));
+    if (around.partial.tensor->dtype != around.work)
+      around.partial.tensor = interior::cast(scope, around.partial.tensor, around.work);
   }
   return give_result(scope, ScalarRun(op.finish, around).result(), shape,
                      lowering::out_dtype(op.out, compute), x->device, outs);

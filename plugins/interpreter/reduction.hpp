@@ -16,6 +16,7 @@ struct Reduction {
   int32_t compute = 0;
   lowering::Out out = lowering::Out::Same;
   bool truth = false;  // partial results are bools
+  bool plain_sum = false;  // of the elements as they are
   std::shared_ptr<Callee> combine;
   std::optional<ScalarCodes> init;
   ScalarCodes map, finish;

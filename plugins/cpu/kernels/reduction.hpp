@@ -23,6 +23,7 @@
 #include "elementwise.hpp"
 #include "extreme_row.hpp"
 #include "lanes.hpp"
+#include "result_types.hpp"
 #include "rows.hpp"
 #include "table.hpp"
 
@@ -98,7 +99,7 @@ struct ReductionLoopsOf {
       if (traits.combine(3, 3) == 6 && traits.map(1) == 1) {
         return count_set_bytes(reinterpret_cast<const uint8_t*>(x), n);
       }
-    } else if constexpr (std::is_integral_v<In> && sizeof(In) <= 2 && std::is_same_v<Acc, int64_t>) {
+    } else if constexpr (std::is_integral_v<In> && sizeof(In) <= 2 && std::is_integral_v<Acc> && sizeof(Acc) == 8) {
       if (traits.combine(3, 3) == 6 && traits.map(3) == 3) {
         // So many small integers fit a sum of 32 bits, of which a register holds twice as many.
         Acc total = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cumsum and cumprod. Integers accumulate in int64, reduced floats in float32.
+// cumsum and cumprod. Integers accumulate in int64 or uint64, reduced floats in float32.
 #include "kernel.hpp"
+#include "result_types.hpp"
 
 #include <tenon/signatures/scan_sort.h>
 
@@ -71,10 +72,7 @@ void scan(const tenon_tensor* x, int64_t axis, bool reverse, tenon_tensor* out, 
 template <class Combine>
 void scan_any(const tenon_tensor* x, int64_t axis, bool reverse, tenon_tensor* out, Combine combine) {
   with_type(x->dtype, [&]<class T>(Type<T>) {
-    if constexpr (std::is_integral_v<T>)
-      scan<T, int64_t>(x, axis, reverse, out, combine);
-    else
-      scan<T, T>(x, axis, reverse, out, combine);
+    scan<T, accumulate_t<T>>(x, axis, reverse, out, combine);
   });
 }
 

@@ -90,10 +90,14 @@ struct Call {
     return {&op, variant << 3 | uint64_t{plan.unit_step} << 2 | uint64_t{partial} << 1 | combine};
   }
 
-  // The type of partial results: wide integers where the results are.
-  const char* accumulator() const {
+  // The type of partial results: wide integers where the results are, and for a floating result of
+  // integers a type that holds their digits, if the device has one.
+  const char* accumulator(const Device& device) const {
     if (op.truth) return "tk_u8";
-    return out->dtype == TENON_DTYPE_I64 ? "tk_i64" : dtype_text(x->dtype).compute;
+    const bool widens = out->dtype == TENON_DTYPE_I64 || out->dtype == TENON_DTYPE_U64;
+    if (widens || is_floating(x->dtype) || !is_floating(out->dtype))
+      return dtype_text(widens ? out->dtype : x->dtype).compute;
+    return device.has(TENON_DTYPE_F64) ? "tk_f64" : "tk_f32";
   }
 
   Source source(const Device& device, bool partial, bool combine) const {
@@ -105,7 +109,7 @@ struct Call {
     } else {
       // Expressions convert to T; from here on that is the type of partial results. Elements are
       // widened before they are mapped.
-      text.add("typedef T E;\n").define("A", accumulator()).define("T", "A");
+      text.add("typedef T E;\n").define("A", accumulator(device)).define("T", "A");
       if (op.init) text.define("HAS_INIT", 1);
       if (op.init) text.add("TK_FUNCTION A initial() { return " + std::string(op.init) + "; }\n");
       text.add("TK_FUNCTION A map_element(E element, tk_i64 e_i) { " +

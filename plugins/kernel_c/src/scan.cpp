@@ -33,7 +33,7 @@ tenon_status scan(const Operation& operation, tenon_ctx* ctx, const tenon_tensor
       [&] {
         SourceText text(*device, std::string(operation.name) + "_" + suffix(x->dtype));
         text.memory("IN_", x->dtype).memory("OUT_", out->dtype);
-        text.define("A", is_integer(out->dtype) ? "tk_i64" : dtype_text(out->dtype).compute);
+        text.define("A", dtype_text(out->dtype).compute);
         text.define("OPERATION", operation.sign).define("START", operation.start);
         if (groups) text.define("GROUP", group);
         return std::move(text.add(piece::scan)).finish();

@@ -2,6 +2,8 @@
 // Attention from matrix products and softmax.
 #include <limits>
 
+#include <tenon/ops/interior.hpp>
+
 #include "composites/compose.hpp"
 #include "shapes/infer.hpp"
 
@@ -135,9 +137,17 @@ TENON_DECOMPOSE(scaled_dot_product_attention) {
                        with_batch(scope, value, batch), mask, causal, scale);
     return finish(scope, outs, std::move(result.out));
   }
-  Tensor weights = weights_of(scope, {query, key, mask, causal, scale}).weights;
+  // Scores of smaller floats are kept in float32, as the kernels of attention keep them.
+  const int32_t dtype = query->dtype;
+  query = interior::widened(scope, query);
+  Tensor weights = weights_of(scope, {query, interior::widened(scope, key),
+                                      interior::widened(scope, mask), causal, scale})
+                       .weights;
   weights = ops::dropout(scope, weights, dropout, true);
-  return finish(scope, outs, ops::matmul(scope, weights, value));
+  Tensor result = ops::matmul(scope, weights, interior::widened(scope, value));
+  if (scope.ok() && result->dtype == TENON_DTYPE_F32 && interior::is_narrow_float(dtype))
+    result = ops::cast(scope, result, dtype);
+  return finish(scope, outs, result);
 }
 
 TENON_DECOMPOSE(attention) {

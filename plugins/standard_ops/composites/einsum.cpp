@@ -2,6 +2,8 @@
 // Einstein summation: parse the equation, then contract the operands one after another with matmul.
 #include <map>
 
+#include <tenon/ops/interior.hpp>
+
 #include "composites/compose.hpp"
 
 namespace tenon::standard_ops {
@@ -226,6 +228,12 @@ TENON_DECOMPOSE(einsum) {
     output = implicit_output(terms);
   }
 
+  // One contraction adds up in float32 by itself; of several, what is in between is kept there too.
+  int32_t dtype = operands[0]->dtype;
+  for (const tenon_tensor* operand : operands) dtype = host->dtype_promote(dtype, operand->dtype);
+  if (terms.size() > 2)
+    for (Term& term : terms) term.tensor = interior::widened(scope, term.tensor);
+
   for (Term& term : terms) take_diagonals(scope, term);
   Contraction contraction(scope, extents);
   Term result = std::move(terms[0]);
@@ -237,7 +245,10 @@ TENON_DECOMPOSE(einsum) {
   }
   if (!scope.ok()) return scope.status();
   sum_out(scope, result, output);
-  return finish(scope, outs, in_order(scope, result, output));
+  Tensor ordered = in_order(scope, result, output);
+  // Sums of integers are wider than their products.
+  if (scope.ok() && ordered->dtype != dtype) ordered = ops::cast(scope, ordered, dtype);
+  return finish(scope, outs, ordered);
 }
 
 }  // namespace tenon::standard_ops

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Element-by-element operators that depend on limits of the dtype.
+#include <cmath>
 #include <limits>
 
 #include "composites/compose.hpp"
@@ -18,19 +19,85 @@ double largest_finite(int32_t dtype) {
   }
 }
 
+Tensor real_nan_to_num(Scope& scope, const Tensor& x, double nan, const tenon_value& posinf,
+                       const tenon_value& neginf) {
+  if (!scope.ok()) return {};
+  double infinity = std::numeric_limits<double>::infinity(), largest = largest_finite(x->dtype);
+  double above = is_none(posinf) ? largest : float_of(posinf);
+  double below = is_none(neginf) ? -largest : float_of(neginf);
+  Tensor result = ops::where(scope, ops::isnan(scope, x), nan, x);
+  result = ops::where(scope, ops::equal(scope, x, infinity), above, result);
+  return ops::where(scope, ops::equal(scope, x, -infinity), below, result);
+}
+
+// What rounding to nearest must know of a binary floating format.
+struct Format {
+  int mantissa_bits, least_exponent;  // of normal numbers
+};
+
+Format format_of(int32_t dtype) {
+  switch (dtype) {
+    case TENON_DTYPE_F8E4M3: return {3, -6};
+    case TENON_DTYPE_F8E5M2: return {2, -14};
+    case TENON_DTYPE_F16: return {10, -14};
+    default: return {7, -126};  // bfloat16
+  }
+}
+
+// The neighbour of `x` towards `y`, both of the same narrow float `dtype`, computed in float32: a
+// step that is just above half the distance to the next number, and rounds to it (Rump, Zimmermann,
+// Boldo and Melquiond, 2009, "Computing predecessor and successor in rounding to nearest").
+Tensor narrow_nextafter(Scope& scope, Tensor x, Tensor y, int32_t dtype) {
+  const Format format = format_of(dtype);
+  const double unit = std::ldexp(1.0, -format.mantissa_bits - 1);
+  const double least = std::ldexp(1.0, format.least_exponent - format.mantissa_bits);
+  x = ops::cast(scope, x, TENON_DTYPE_F32);
+  y = ops::cast(scope, y, TENON_DTYPE_F32);
+  Tensor size = ops::multiply(scope, ops::abs(scope, x), unit * (1 + 2 * unit));
+  Tensor step = ops::copysign(scope, ops::maximum(scope, size, least), ops::subtract(scope, y, x));
+  Tensor moved = ops::add(scope, x, step);
+  // To zero from below is -0; from infinity the largest number is next.
+  moved = ops::where(scope, ops::equal(scope, moved, 0), ops::multiply(scope, x, 0.0), moved);
+  moved = ops::where(scope, ops::isinf(scope, x),
+                     ops::copysign(scope, largest_finite(dtype), x), moved);
+  moved = ops::where(scope, ops::equal(scope, x, y), y, moved);
+  moved = ops::where(scope, ops::isnan(scope, x), x,
+                     ops::where(scope, ops::isnan(scope, y), y, moved));
+  return ops::cast(scope, moved, dtype);
+}
+
 }  // namespace
 
 TENON_DECOMPOSE(nan_to_num) {
   Scope scope(err);
   Tensor x = operand(scope, args[0]);
   if (!scope.ok()) return scope.status();
-  if (!(shapes::bit(x->dtype) & shapes::kFloats)) return finish(scope, outs, ops::clone(scope, x));
-  double infinity = std::numeric_limits<double>::infinity(), largest = largest_finite(x->dtype);
-  double posinf = is_none(args[2]) ? largest : float_of(args[2]);
-  double neginf = is_none(args[3]) ? -largest : float_of(args[3]);
-  Tensor result = ops::where(scope, ops::isnan(scope, x), float_of(args[1]), x);
-  result = ops::where(scope, ops::equal(scope, x, infinity), posinf, result);
-  return finish(scope, outs, ops::where(scope, ops::equal(scope, x, -infinity), neginf, result));
+  const double nan = float_of(args[1]);
+  if (shapes::bit(x->dtype) & shapes::kFloats)
+    return finish(scope, outs, real_nan_to_num(scope, x, nan, args[2], args[3]));
+  if (!(shapes::bit(x->dtype) & shapes::kComplex))
+    return finish(scope, outs, ops::clone(scope, x));
+  Tensor real = real_nan_to_num(scope, ops::real(scope, x), nan, args[2], args[3]);
+  Tensor imag = real_nan_to_num(scope, ops::imag(scope, x), nan, args[2], args[3]);
+  double unit[2] = {0, 1};
+  const tenon_value i = {TENON_VALUE_COMPLEX, 0, {.p = unit}};
+  return finish(scope, outs, ops::add(scope, real, ops::multiply(scope, imag, i)));
+}
+
+TENON_DECOMPOSE(nextafter) {
+  Scope scope(err);
+  const int32_t dtype = shapes::promoted_dtype(args, {0, 1});
+  if (!(shapes::bit(dtype) & shapes::kFloats))
+    return shapes::fail(err, TENON_TYPE_MISMATCH, "nextafter",
+                        "expected floating numbers, got %s; convert with .to(dtype)",
+                        host->dtype_name(dtype));
+  const bool narrow = dtype >= TENON_DTYPE_F8E4M3 && dtype <= TENON_DTYPE_BF16;
+  if (!narrow) return finish(scope, outs, ops::wide_nextafter(scope, args[0], args[1]));
+  auto plain = [&](const tenon_value& value) {
+    return ops::cast(scope, ops::stop_gradient(scope, operand(scope, value)), dtype);
+  };
+  Tensor x = plain(args[0]), y = plain(args[1]);
+  return finish(scope, outs, narrow_nextafter(scope, x, y, dtype));
 }
 
 }  // namespace tenon::standard_ops

@@ -1,8 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Indexing operators made of index_select, index_put and gather.
-#include "composites/compose.hpp"
+#include "composites/domain.hpp"
 
 namespace tenon::standard_ops {
+
+TENON_DECOMPOSE(one_hot) {
+  Scope scope(err);
+  Tensor indices = operand(scope, args[0]);
+  if (!scope.ok()) return scope.status();
+  const int64_t count = int_of(args[1]);
+  if (count < 0)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "one_hot",
+                        "expected a count of at least 0, got %lld", ll(count));
+  TENON_TRY(expect_between(TENON_OUT_OF_RANGE, "one_hot", "indices", indices, 0, static_cast<double>(count - 1), err));
+  Tensor numbers =
+      ops::arange(scope, count, std::nullopt, 1, TENON_DTYPE_I64, indices->device);
+  Tensor hit = ops::equal(scope, ops::unsqueeze(scope, indices, {-1}), numbers);
+  return finish(scope, outs, ops::cast(scope, hit, TENON_DTYPE_I64));
+}
 
 TENON_DECOMPOSE(take_along_axis) {
   Scope scope(err);

@@ -20,6 +20,21 @@ TENON_DECOMPOSE(dot) {
   return finish(scope, outs, ops::matmul(scope, x, y));
 }
 
+// The first operand is conjugated, as the standard says. Integers keep their dtype, as products of
+// matrices do, although `sum` widens them.
+TENON_DECOMPOSE(vecdot) {
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]), y = operand(scope, args[1]);
+  if (!scope.ok()) return scope.status();
+  const int32_t dtype = host->dtype_promote(x->dtype, y->dtype);
+  if (dtype == TENON_DTYPE_BOOL)
+    return shapes::fail(err, TENON_TYPE_MISMATCH, "vecdot",
+                        "expected numbers, got bool; convert with .to(dtype)");
+  if (shapes::bit(x->dtype) & shapes::kComplex) x = ops::conj(scope, x);
+  Tensor total = ops::sum(scope, ops::multiply(scope, x, y), {int_of(args[2])});
+  return finish(scope, outs, scope.ok() && total->dtype != dtype ? ops::cast(scope, total, dtype) : total);
+}
+
 TENON_DECOMPOSE(outer) {
   Scope scope(err);
   Tensor x = operand(scope, args[0]), y = operand(scope, args[1]);

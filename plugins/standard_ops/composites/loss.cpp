@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Losses over classes, and the gated activation that shares their slicing.
+#include <tenon/ops/interior.hpp>
+
 #include "composites/compose.hpp"
 
 namespace tenon::standard_ops {
@@ -76,9 +78,10 @@ tenon_status fail_outside(const char* op, const Tensor& x, const Targets& target
 }
 
 // What each element weighs: its class's weight, and nothing where it does not count.
-Tensor weights_of(Scope& scope, const Tensor& x, const Targets& targets, const Tensor& weight) {
-  if (!weight) return ops::cast(scope, targets.counts, x->dtype);
-  Tensor classes = ops::squeeze(scope, targets.places, {class_axis(x)});
+Tensor weights_of(Scope& scope, const Tensor& loss, int64_t axis, const Targets& targets,
+                  const Tensor& weight) {
+  if (!weight) return scope.ok() ? ops::cast(scope, targets.counts, loss->dtype) : Tensor();
+  Tensor classes = ops::squeeze(scope, targets.places, {axis});
   return ops::multiply(scope, ops::index_select(scope, weight, classes), targets.counts);
 }
 
@@ -92,6 +95,11 @@ Tensor reduce(Scope& scope, const Tensor& loss, const Tensor& weight, Reduction 
   if (reduction == Reduction::kNone) return loss;
   Tensor total = ops::sum(scope, loss);
   return reduction == Reduction::kSum ? total : ops::divide(scope, total, ops::sum(scope, weight));
+}
+
+// A loss that was computed in float32, in the dtype of its arguments.
+Tensor rounded(Scope& scope, const Tensor& loss, int32_t dtype) {
+  return scope.ok() && loss->dtype != dtype ? ops::cast(scope, loss, dtype) : loss;
 }
 
 tenon_status expect_classes(const char* op, const Tensor& x, const Tensor& target, tenon_err* err) {
@@ -128,11 +136,15 @@ TENON_DECOMPOSE(nll_loss) {
   Tensor loss = picked_loss(scope, x, class_axis(x), targets);
   if (scope.status() == TENON_OUT_OF_RANGE)
     return fail_outside("nll_loss", x, targets, int_of(args[3]), err);
+  if (!scope.ok()) return scope.status();
+  // What was picked is summed in float32, so that many losses do not leave a smaller dtype's range.
+  const int32_t dtype = weight ? host->dtype_promote(x->dtype, weight->dtype) : x->dtype;
+  loss = interior::widened(scope, loss);
   if (reduction != Reduction::kMean && !weight)
-    return finish(scope, outs, reduce(scope, loss, {}, reduction));
-  Tensor weights = weights_of(scope, x, targets, weight);
+    return finish(scope, outs, rounded(scope, reduce(scope, loss, {}, reduction), dtype));
+  Tensor weights = weights_of(scope, loss, class_axis(x), targets, interior::widened(scope, weight));
   if (weight) loss = ops::multiply(scope, loss, weights);
-  return finish(scope, outs, reduce(scope, loss, weights, reduction));
+  return finish(scope, outs, rounded(scope, reduce(scope, loss, weights, reduction), dtype));
 }
 
 TENON_DECOMPOSE(softmax_cross_entropy) {
@@ -222,20 +234,28 @@ TENON_DECOMPOSE(cross_entropy) {
   if (!soft && !weight && smoothing == 0)
     return finish(scope, outs,
                   ops::softmax_cross_entropy(scope, x, target, ignore, text_of(args[4])));
-  Tensor logs = ops::log_softmax(scope, x, class_axis(x));
+  int32_t dtype = x->dtype;
+  for (const Tensor& other : {soft ? target : Tensor(), weight})
+    if (other && other->dtype > TENON_DTYPE_I64) dtype = host->dtype_promote(dtype, other->dtype);
+  weight = interior::widened(scope, weight);
+  Tensor logs = ops::log_softmax(scope, interior::widened(scope, x), class_axis(x));
   if (!scope.ok()) return scope.status();
-  if (soft)
-    return finish(scope, outs,
-                  soft_cross_entropy(scope, logs, target, weight, smoothing, reduction));
+  if (soft) {
+    target = interior::widened(scope, target);
+    return finish(
+        scope, outs,
+        rounded(scope, soft_cross_entropy(scope, logs, target, weight, smoothing, reduction),
+                dtype));
+  }
   Tensor hard =
       ops::nll_loss(scope, logs, target, weight, ignore, smoothing > 0 ? "none" : text_of(args[4]));
-  if (smoothing == 0) return finish(scope, outs, hard);
+  if (smoothing == 0) return finish(scope, outs, rounded(scope, hard, dtype));
 
   Targets targets = read_targets(scope, logs, target, ignore);
   Tensor even = uniform_loss(scope, logs, weight, ops::cast(scope, targets.counts, logs->dtype));
   Tensor loss = ops::lerp(scope, hard, even, smoothing);
-  return finish(scope, outs,
-                reduce(scope, loss, weights_of(scope, logs, targets, weight), reduction));
+  Tensor weights = weights_of(scope, logs, class_axis(logs), targets, weight);
+  return finish(scope, outs, rounded(scope, reduce(scope, loss, weights, reduction), dtype));
 }
 
 TENON_DECOMPOSE(glu) {

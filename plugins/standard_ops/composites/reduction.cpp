@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions, sorting and random choice made of simpler reductions.
+// Reductions and sorting made of simpler reductions.
 #include "composites/compose.hpp"
 
 namespace tenon::standard_ops {
@@ -80,6 +80,47 @@ TENON_DECOMPOSE(logsumexp) {
   return finish(scope, outs, drop_axes(scope, result, axes, bool_of(args[2])));
 }
 
+// sum(|x|^p)^(1/p), with elements divided by one of them, the largest or for negative p the
+// smallest, so that no power leaves the range of the dtype, as LAPACK's nrm2 does for p = 2. The
+// divisor is a constant to gradients: the norm does not depend on it.
+static Tensor power_norm(Scope& scope, const Tensor& magnitudes, double p, const Shape& axes) {
+  Tensor fixed = ops::stop_gradient(scope, magnitudes);
+  Tensor unit = p > 0 ? ops::max(scope, fixed, axes, true) : ops::min(scope, fixed, axes, true);
+  Tensor usable = ops::logical_and(scope, ops::isfinite(scope, unit), ops::greater(scope, unit, 0));
+  unit = ops::where(scope, usable, unit, 1.0);
+  Tensor powers = ops::flat_pow(scope, ops::divide(scope, magnitudes, unit), p);
+  Tensor total = ops::sum(scope, powers, axes, true);
+  return ops::multiply(scope, ops::flat_pow(scope, total, 1 / p), unit);
+}
+
+TENON_DECOMPOSE(norm) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]);
+  if (!scope.ok()) return scope.status();
+  const double p = float_of(args[1]);
+  const OptionalInts axis = optional_ints(args[2]);
+  const bool keepdim = bool_of(args[3]);
+  if (p == 0)
+    return finish(scope, outs,
+                  ops::cast(scope, ops::count_nonzero(scope, x, axis, keepdim), x->dtype));
+  if (shapes::bit(x->dtype) & shapes::kComplex) x = ops::abs(scope, x);
+  if (p == 2) return finish(scope, outs, ops::norm2(scope, x, axis, keepdim));
+  Tensor magnitudes = ops::abs(scope, x);
+  if (p == 1) return finish(scope, outs, ops::sum(scope, magnitudes, axis, keepdim));
+  if (p == kInfinity) return finish(scope, outs, ops::max(scope, magnitudes, axis, keepdim));
+  if (p == -kInfinity) return finish(scope, outs, ops::min(scope, magnitudes, axis, keepdim));
+  Shape axes;
+  int64_t count;
+  TENON_TRY(read_axes("norm", args[2], *x.get(), &axes, &count, err));
+  if (count == 0) {  // there is no largest element to divide by
+    Tensor total = ops::sum(scope, ops::pow(scope, magnitudes, p), axis, keepdim);
+    return finish(scope, outs, ops::pow(scope, total, 1 / p));
+  }
+  return finish(scope, outs,
+                drop_axes(scope, power_norm(scope, magnitudes, p, axes), axes, keepdim));
+}
+
 TENON_DECOMPOSE(topk) {
   Scope scope(err);
   int64_t count = int_of(args[1]), axis = int_of(args[2]);
@@ -97,42 +138,6 @@ TENON_DECOMPOSE(searchsorted) {
   Tensor before = bool_of(args[2]) ? ops::less_equal(scope, args[0], column)
                                    : ops::less(scope, args[0], column);
   return finish(scope, outs, ops::sum(scope, before, {-1}));
-}
-
-// Independent draws compare a uniform number with the running sum of probabilities. Draws without
-// replacement take the largest of log(weight) + Gumbel noise, which orders like successive draws.
-TENON_DECOMPOSE(multinomial) {
-  Scope scope(err);
-  Tensor weights = operand(scope, args[0]);
-  if (!scope.ok()) return scope.status();
-  int64_t count = int_of(args[1]);
-  if (weights->ndim < 1 || weights->shape[weights->ndim - 1] < 1 || count < 0)
-    return shapes::fail(
-        err, TENON_INVALID_ARGUMENT, "multinomial",
-        "expected weights along a last axis and a count of at least 0, got shape %s and %lld",
-        shape_text(*weights.get()).c_str(), ll(count));
-  Shape shape = sizes_of(weights);
-  int64_t classes = shape.back();
-  if (bool_of(args[2])) {
-    Tensor bounds = ops::cumsum(scope, weights, -1);
-    shape.back() = count;
-    Tensor draws = ops::uniform(scope, shape, 0.0, 1.0, weights->dtype, weights->device);
-    draws = ops::multiply(scope, draws, ops::narrow(scope, bounds, -1, classes - 1, 1));
-    Tensor passed = ops::less_equal(scope, ops::unsqueeze(scope, bounds, {-2}),
-                                    ops::unsqueeze(scope, draws, {-1}));
-    // Rounding may carry a draw past the last bound.
-    return finish(scope, outs,
-                  ops::clip(scope, ops::sum(scope, passed, {-1}), nullptr, classes - 1));
-  }
-  if (count > classes)
-    return shapes::fail(
-        err, TENON_INVALID_ARGUMENT, "multinomial",
-        "expected at most %lld draws without replacement, got %lld; pass replacement=true",
-        ll(classes), ll(count));
-  Tensor noise = ops::uniform(scope, shape, 0.0, 1.0, weights->dtype, weights->device);
-  noise = ops::negative(scope, ops::log(scope, ops::negative(scope, ops::log(scope, noise))));
-  Tensor order = ops::add(scope, ops::log(scope, weights), noise);
-  return finish(scope, outs, ops::topk(scope, order, count, -1).indices);
 }
 
 }  // namespace tenon::standard_ops

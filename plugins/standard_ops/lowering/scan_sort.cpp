@@ -30,9 +30,11 @@ tenon_status scan_along(int64_t opcode, const tenon_value* args, bool reverse, t
   if (!scope.ok()) return scope.status();
   const int32_t dtype = shapes::accumulate_dtype(x->dtype);
   const Around around(x, from_front(int_of(args[1]), x));
-  Tensor work = primitive::copy(scope, x, primitive::work_dtype(dtype));
+  const bool integer = dtype <= TENON_DTYPE_I64;
+  Tensor work = primitive::wrap_to_dtype(
+      scope, x, integer ? int32_t{TENON_DTYPE_I64} : primitive::work_dtype(dtype));
   work = primitive::reshape(scope, work, {around.outer, around.length, around.inner});
-  Tensor result = primitive::to_dtype(scope, scan(scope, opcode, work, reverse), dtype);
+  Tensor result = primitive::wrap_to_dtype(scope, scan(scope, opcode, work, reverse), dtype);
   return finish(scope, outs, primitive::reshape(scope, result, sizes_of(x)));
 }
 

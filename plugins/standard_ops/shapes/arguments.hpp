@@ -4,6 +4,7 @@
 // lists are expected.
 #pragma once
 
+#include <tenon/integer_range.hpp>
 #include <tenon/ops/shapes.hpp>
 #include <tenon/plugin.hpp>
 
@@ -49,6 +50,17 @@ inline std::string shape_text(const tenon_tensor& tensor) { return list_text(sha
 
 // printf has no int64_t.
 inline long long ll(int64_t value) { return value; }
+
+// A whole number that becomes an element: `dtype` must hold it.
+inline tenon_status expect_integer(const char* op, int32_t dtype, int64_t value, tenon_err* err) {
+  if (holds_integer(dtype, value)) return TENON_OK;
+  return shapes::fail(err, TENON_INVALID_ARGUMENT, op, "%s",
+                      out_of_integer_range(dtype, host->dtype_name(dtype), value).c_str());
+}
+
+// A number of any kind that becomes an element. Floats are cut to whole numbers, as NumPy does.
+tenon_status expect_element(const char* op, int32_t dtype, const tenon_value& value,
+                            tenon_err* err);
 
 // An axis as the caller names it, possibly counted from the end, to [0, ndim).
 inline tenon_status resolve_axis(const char* op, int64_t axis, int32_t ndim, int32_t* out,

@@ -63,9 +63,27 @@ int64_t count_floats(double start, double stop, double step) {
 
 }  // namespace
 
+tenon_status expect_element(const char* op, int32_t dtype, const tenon_value& value,
+                            tenon_err* err) {
+  if (!is_integer_dtype(dtype)) return TENON_OK;
+  if (value.tag != TENON_VALUE_FLOAT)
+    return value.tag == TENON_VALUE_INT ? expect_integer(op, dtype, value.v.i, err) : TENON_OK;
+  const double number = std::trunc(value.v.f);
+  // 2^63 and more fit uint64 alone, and need no check of digits that a double does not have.
+  if (dtype == TENON_DTYPE_U64 && number >= 0x1p63 && number < 0x1p64) return TENON_OK;
+  if (number >= -0x1p63 && number < 0x1p63 &&
+      holds_integer(dtype, static_cast<int64_t>(number)))
+    return TENON_OK;
+  return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                      "expected a value that %s holds, got %g; convert to a dtype that holds it",
+                      host->dtype_name(dtype), value.v.f);
+}
+
 TENON_INFER(full) {
   TENON_TRY(expect_shape("full", ints_of(args[0]), err));
-  set_new(outs[0], dtype_or(args[2], dtype_of_number(args[1])), ints_of(args[0]));
+  const int32_t dtype = dtype_or(args[2], dtype_of_number(args[1]));
+  TENON_TRY(expect_element("full", dtype, args[1], err));
+  set_new(outs[0], dtype, ints_of(args[0]));
   return TENON_OK;
 }
 
@@ -89,7 +107,16 @@ TENON_INFER(arange) {
     return shapes::fail(err, TENON_INVALID_ARGUMENT, "arange",
                         "expected a countable range, got %g to %g by %g", float_of(start),
                         float_of(stop), float_of(step));
-  set_new(outs[0], dtype_or(args[3], floating ? TENON_DTYPE_F32 : TENON_DTYPE_I64), {&count, 1});
+  const int32_t dtype = dtype_or(args[3], floating ? TENON_DTYPE_F32 : TENON_DTYPE_I64);
+  if (count > 0 && floating) {
+    const double first = float_of(start), last = first + static_cast<double>(count - 1) * float_of(step);
+    for (double number : {first, last})
+      TENON_TRY(expect_element("arange", dtype, {TENON_VALUE_FLOAT, 0, {.f = number}}, err));
+  } else if (count > 0) {
+    TENON_TRY(expect_integer("arange", dtype, int_of(start), err));
+    TENON_TRY(expect_integer("arange", dtype, int_of(start) + (count - 1) * int_of(step), err));
+  }
+  set_new(outs[0], dtype, {&count, 1});
   return TENON_OK;
 }
 
@@ -114,7 +141,10 @@ TENON_INFER(randint) {
                         "expected low < high, got %lld and %lld", ll(int_of(args[0])),
                         ll(int_of(args[1])));
   TENON_TRY(expect_shape("randint", ints_of(args[2]), err));
-  set_new(outs[0], dtype_or(args[3], TENON_DTYPE_I64), ints_of(args[2]));
+  const int32_t dtype = dtype_or(args[3], TENON_DTYPE_I64);
+  TENON_TRY(expect_integer("randint", dtype, int_of(args[0]), err));
+  TENON_TRY(expect_integer("randint", dtype, int_of(args[1]) - 1, err));
+  set_new(outs[0], dtype, ints_of(args[2]));
   return TENON_OK;
 }
 

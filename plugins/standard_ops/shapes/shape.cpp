@@ -35,6 +35,7 @@ TENON_INFER(pad_constant) {
     return shapes::fail(err, TENON_INVALID_ARGUMENT, "pad",
                         "expected two numbers for each of %d axes, got %s", x.ndim,
                         list_text(padding).c_str());
+  TENON_TRY(expect_element("pad", x.dtype, args[2], err));
   begin_new(outs[0], x.dtype);
   for (int32_t axis = 0; axis < x.ndim; ++axis) {
     int64_t before = padding[2 * static_cast<size_t>(axis)],

@@ -63,7 +63,8 @@ using arithmetic_t =
     std::conditional_t<(dtype_of<T> >= TENON_DTYPE_F8E4M3 && dtype_of<T> <= TENON_DTYPE_BF16), float,
                        std::remove_const_t<T>>;
 
-// Results of operators whose dtype follows from the compute dtype: `out: real`, `out: accumulate`.
+// Results of operators whose dtype follows from the compute dtype: `out: real`, `out: accumulate`,
+// `out: float`.
 template <class T>
 struct RealOf {
   using type = T;
@@ -75,7 +76,12 @@ struct RealOf<std::complex<T>> {
 template <class T>
 using real_t = typename RealOf<T>::type;
 template <class T>
-using accumulate_t = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
+using accumulate_t =
+    std::conditional_t<!std::is_integral_v<T>, T,
+                       std::conditional_t<std::is_signed_v<T> || std::is_same_v<T, bool>, int64_t,
+                                          uint64_t>>;
+template <class T>
+using inexact_t = std::conditional_t<std::is_integral_v<T>, float, T>;
 
 // f.operator()<T>() for the one of Types whose dtype this is: dispatch<float, double>(dtype, f).
 template <class... Types, class F>

@@ -232,7 +232,7 @@ inline tenon_status give(Scope& scope, Value value, const std::vector<int64_t>& 
   if (static_cast<size_t>(result->ndim) != shape.size() ||
       !std::equal(shape.begin(), shape.end(), result->shape))
     result = primitive::copy(scope, primitive::expand(scope, result, shape), dtype);
-  result = primitive::to_dtype(scope, result, dtype);
+  result = primitive::wrap_to_dtype(scope, result, dtype);
   if (!scope.ok()) return scope.status();
   outs[0] = {TENON_VALUE_TENSOR, 0, {.p = result.release()}};
   return TENON_OK;
@@ -240,7 +240,7 @@ inline tenon_status give(Scope& scope, Value value, const std::vector<int64_t>& 
 
 // -- elementwise operators ----------------------------------------------------------------------
 
-enum class Out : uint8_t { Same, Bool, Int64, Real, Accumulate };
+enum class Out : uint8_t { Same, Bool, Int64, Real, Accumulate, Float };
 
 inline int32_t out_dtype(Out out, int32_t compute) {
   switch (out) {
@@ -252,6 +252,8 @@ inline int32_t out_dtype(Out out, int32_t compute) {
       return shapes::real_dtype(compute);
     case Out::Accumulate:
       return shapes::accumulate_dtype(compute);
+    case Out::Float:
+      return shapes::float_dtype(compute);
     default:
       return compute;
   }
@@ -361,6 +363,18 @@ inline Tensor reduced_in_middle(Scope& scope, const Tensor& x, uint32_t mask) {
   return primitive::reshape(scope, moved, {outer * inner, n, 1});
 }
 
+// The dtype of partial results. Integers add up and multiply in int64, which devices need anyway:
+// the bits are those of uint64. For a mean that is exact where float32 is not; integers of 64 bits,
+// whose sums may not fit, are averaged in float32.
+inline int32_t partial_dtype(Out out, bool truth, bool plain_sum, int32_t compute) {
+  const int32_t work = primitive::work_dtype(compute);
+  if (truth || compute > TENON_DTYPE_I64) return work;
+  if (out == Out::Accumulate) return TENON_DTYPE_I64;
+  if (out != Out::Float) return work;
+  const bool wide = compute == TENON_DTYPE_I64 || compute == TENON_DTYPE_U64;
+  return plain_sum && !wide ? int32_t{TENON_DTYPE_I64} : int32_t{TENON_DTYPE_F32};
+}
+
 inline tenon_status run(const Reduction& op, const tenon_value* args, tenon_value* outs,
                         tenon_err* err) try {
   Scope scope(err);
@@ -370,8 +384,9 @@ inline tenon_status run(const Reduction& op, const tenon_value* args, tenon_valu
   const int32_t compute = compute_dtype(args, 1, op.compute);
   const int32_t result_dtype = out_dtype(op.out, compute);
   // Elements are widened before they are mapped, unless the map asks about them (x != 0).
-  int32_t work = primitive::work_dtype(compute);
-  if (!op.truth && op.out == Out::Accumulate) work = shapes::accumulate_dtype(work);
+  const bool plain_sum =
+      op.opcode == TENON_REDUCTION_SUM && op.map.count == 1 && op.map.steps[0].what == Do::Input;
+  const int32_t work = partial_dtype(op.out, op.truth, plain_sum, compute);
   uint32_t mask = 0;
   const tenon_value& axes = op.axis == ~uint32_t{0} ? none : args[op.axis];
   TENON_RETURN_IF_FAILED(shapes::reduction_mask(op.name, "axis", axes, x->ndim, &mask, err));
@@ -395,6 +410,10 @@ inline tenon_status run(const Reduction& op, const tenon_value* args, tenon_valu
     Tensor mapped = Run(op.map, around).result().tensor;
     Tensor reduced = primitive::reduce(scope, op.opcode, reduced_in_middle(scope, mapped, mask));
     around.partial = primitive::reshape(scope, reduced, shape);
+  }
+  if (op.out == Out::Float) {
+    around.work = primitive::work_dtype(result_dtype);
+    around.partial.tensor = primitive::to_dtype(scope, around.partial.tensor, around.work);
   }
   Value result = Run(op.finish, around).result();
   return give(scope, std::move(result), shape, result_dtype, x->device, outs);

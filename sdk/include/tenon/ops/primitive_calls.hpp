@@ -120,6 +120,18 @@ inline Tensor to_dtype(Scope& scope, const Tensor& x, int32_t dtype) {
   return !scope.ok() || x->dtype == dtype ? x : copy(scope, x, dtype);
 }
 
+// The same; int64 and uint64 are each other's bits, so that devices need not serve uint64.
+inline Tensor wrap_to_dtype(Scope& scope, const Tensor& x, int32_t dtype) {
+  const bool same_bits = scope.ok() && ((x->dtype == TENON_DTYPE_I64 && dtype == TENON_DTYPE_U64) ||
+                                        (x->dtype == TENON_DTYPE_U64 && dtype == TENON_DTYPE_I64));
+  if (!same_bits) return to_dtype(scope, x, dtype);
+  tenon_tensor* bits = nullptr;
+  if (!scope.check(host->tensor_view(x.get(), dtype, x->ndim, x->shape, x->strides, 0, &bits,
+                                     scope.err())))
+    return {};
+  return Tensor::adopt(bits);
+}
+
 inline int64_t count_of(const std::vector<int64_t>& shape) {
   int64_t count = 1;
   for (int64_t extent : shape) count *= extent;

@@ -53,8 +53,13 @@ static_assert(kComplex == (bit(TENON_DTYPE_C64) | bit(TENON_DTYPE_C128)));
 constexpr int32_t float_dtype(int32_t dtype) {
   return dtype <= TENON_DTYPE_I64 ? TENON_DTYPE_F32 : dtype;
 }
-// bool and integers become int64.
+constexpr bool is_unsigned(int32_t dtype) {
+  return dtype == TENON_DTYPE_U8 || dtype == TENON_DTYPE_U16 || dtype == TENON_DTYPE_U32 ||
+         dtype == TENON_DTYPE_U64;
+}
+// Of sums and products: bool and signed integers become int64, unsigned ones uint64.
 constexpr int32_t accumulate_dtype(int32_t dtype) {
+  if (is_unsigned(dtype)) return TENON_DTYPE_U64;
   return dtype <= TENON_DTYPE_I64 ? TENON_DTYPE_I64 : dtype;
 }
 constexpr int32_t real_dtype(int32_t dtype) {

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random choice: uniform numbers compared with probabilities. The numbers are float32 or float64
+// whatever the dtype of the probabilities, since those of smaller floats are too coarse: float16 has
+// none between 0 and 6e-8, and most of its numbers below 1 lie 5e-4 apart.
+#include <cmath>
+#include <limits>
+
+#include "composites/domain.hpp"
+
+namespace tenon::standard_ops {
+namespace {
+
+// Probabilities and weights as the floats that they are compared in.
+Tensor in_wide_floats(Scope& scope, const Tensor& x) {
+  if (!scope.ok() || x->dtype == TENON_DTYPE_F32 || x->dtype == TENON_DTYPE_F64) return x;
+  return ops::cast(scope, x, TENON_DTYPE_F32);
+}
+
+tenon_status expect_real(const char* op, const char* what, const Tensor& x, tenon_err* err) {
+  if (!(shapes::bit(x->dtype) & shapes::kComplex)) return TENON_OK;
+  return shapes::fail(err, TENON_TYPE_MISMATCH, op, "expected real %s, got %s", what,
+                      host->dtype_name(x->dtype));
+}
+
+// Weights are proportional to probabilities: finite, not negative, and enough of them above zero.
+tenon_status expect_weights(const Tensor& weights, int64_t needed, tenon_err* err) {
+  return for_each_row(weights, err, [&](std::span<const double> row) -> tenon_status {
+    int64_t positive = 0;
+    for (double weight : row) {
+      if (!(weight >= 0 && std::isfinite(weight)))
+        return shapes::fail(err, TENON_INVALID_ARGUMENT, "multinomial",
+                            "expected finite weights of at least 0, got %g", weight);
+      positive += weight > 0;
+    }
+    if (positive >= std::max<int64_t>(needed, 1)) return TENON_OK;
+    if (positive == 0)
+      return shapes::fail(err, TENON_INVALID_ARGUMENT, "multinomial",
+                          "expected weights of which one at least is above 0, got zeros alone");
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "multinomial",
+                        "expected at least %lld weights above 0 for as many draws without "
+                        "replacement, got %lld; pass replacement=true",
+                        ll(needed), ll(positive));
+  });
+}
+
+// A uniform number below the sum of all weights falls into the share of one of them. Kept below the
+// sum, it never falls behind the last weight that is not zero; rounding might carry it there.
+Tensor draw_with_replacement(Scope& scope, const Tensor& weights, int64_t count) {
+  if (!scope.ok()) return {};
+  Shape shape = sizes_of(weights);
+  const int64_t classes = shape.back();
+  shape.back() = count;
+  Tensor bounds = ops::cumsum(scope, weights, -1);
+  Tensor total = ops::narrow(scope, bounds, -1, classes - 1, 1);
+  Tensor draws = ops::uniform(scope, shape, 0.0, 1.0, weights->dtype, weights->device);
+  draws = ops::minimum(scope, ops::multiply(scope, draws, total),
+                       ops::nextafter(scope, total, 0.0));
+  Tensor passed = ops::less_equal(scope, ops::unsqueeze(scope, bounds, {-2}),
+                                  ops::unsqueeze(scope, draws, {-1}));
+  // Weights of no meaning, which devices do not report, give some position nevertheless.
+  return ops::clip(scope, ops::sum(scope, passed, {-1}), nullptr, classes - 1);
+}
+
+// The largest of log(weight) + Gumbel noise order like successive draws (Vieira, 2014). A uniform
+// number of zero would be noise of -inf, which is what weights of zero get.
+Tensor draw_without_replacement(Scope& scope, const Tensor& weights, int64_t count) {
+  if (!scope.ok()) return {};
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  Tensor noise =
+      ops::uniform(scope, sizes_of(weights), 0.0, 1.0, weights->dtype, weights->device);
+  noise = ops::maximum(scope, noise, 0x1p-25);
+  noise = ops::negative(scope, ops::log(scope, ops::negative(scope, ops::log(scope, noise))));
+  Tensor order = ops::add(scope, ops::log(scope, weights), noise);
+  order = ops::where(scope, ops::greater(scope, weights, 0), order, -kInfinity);
+  return ops::topk(scope, order, count, -1).indices;
+}
+
+}  // namespace
+
+TENON_DECOMPOSE(randperm) {
+  Scope scope(err);
+  const int64_t count = int_of(args[0]);
+  const int32_t dtype = is_none(args[1]) ? int32_t{TENON_DTYPE_I64} : static_cast<int32_t>(args[1].v.i);
+  if (count < 0)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "randperm",
+                        "expected a count of at least 0, got %lld", ll(count));
+  TENON_TRY(expect_integer("randperm", dtype, count - 1, err));
+  const int32_t device = tenon_arg_id(&args[2]);
+  Tensor order = ops::argsort(
+      scope, ops::uniform(scope, {count}, 0.0, 1.0, TENON_DTYPE_F64, device), -1);
+  return finish(scope, outs, ops::cast(scope, order, dtype));
+}
+
+TENON_DECOMPOSE(bernoulli) {
+  Scope scope(err);
+  Tensor p = operand(scope, args[0]);
+  if (!scope.ok()) return scope.status();
+  TENON_TRY(expect_real("bernoulli", "probabilities", p, err));
+  TENON_TRY(expect_between(TENON_INVALID_ARGUMENT, "bernoulli", "probabilities", p, 0, 1, err));
+  Tensor wide = in_wide_floats(scope, ops::stop_gradient(scope, p));
+  if (!scope.ok()) return scope.status();
+  Tensor draws = ops::uniform(scope, sizes_of(p), 0.0, 1.0, wide->dtype, wide->device);
+  return finish(scope, outs, ops::cast(scope, ops::less(scope, draws, wide), p->dtype));
+}
+
+TENON_DECOMPOSE(multinomial) {
+  Scope scope(err);
+  Tensor weights = operand(scope, args[0]);
+  if (!scope.ok()) return scope.status();
+  const int64_t count = int_of(args[1]);
+  const bool replacement = bool_of(args[2]);
+  if (weights->ndim < 1 || weights->shape[weights->ndim - 1] < 1 || count < 0)
+    return shapes::fail(
+        err, TENON_INVALID_ARGUMENT, "multinomial",
+        "expected weights along a last axis and a count of at least 0, got shape %s and %lld",
+        shape_text(*weights.get()).c_str(), ll(count));
+  const int64_t classes = weights->shape[weights->ndim - 1];
+  if (!replacement && count > classes)
+    return shapes::fail(
+        err, TENON_INVALID_ARGUMENT, "multinomial",
+        "expected at most %lld draws without replacement, got %lld; pass replacement=true",
+        ll(classes), ll(count));
+  TENON_TRY(expect_real("multinomial", "weights", weights, err));
+  TENON_TRY(expect_weights(weights, replacement ? 1 : count, err));
+  Tensor wide = in_wide_floats(scope, ops::stop_gradient(scope, weights));
+  return finish(scope, outs, replacement ? draw_with_replacement(scope, wide, count)
+                                         : draw_without_replacement(scope, wide, count));
+}
+
+}  // namespace tenon::standard_ops

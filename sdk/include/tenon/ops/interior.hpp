@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decompositions that compute float16, bfloat16 and float8 in float32 (`dtypes: {interior: float32}`):
+// tensors are converted before the first step and results rounded once, after the last. So what an
+// operator is made of gives what a kernel for the whole gives, which has no other choice.
+#pragma once
+
+#include <tenon/unbox.h>
+#include <tenon/ops/call.hpp>
+#include <tenon/ops/primitive_calls.hpp>
+
+#include <algorithm>
+
+namespace tenon::interior {
+
+struct Rule {
+  uint64_t tensors;  // bit of every tensor parameter that is computed with
+  uint64_t rounded;  // bit of every result that has the operator's own dtype
+  bool first;        // that is the first tensor's dtype, otherwise what all of them promote to
+};
+
+using primitive::is_narrow_float;
+
+// `x` in another dtype. Layers see the conversion, so gradients pass through it.
+inline Tensor cast(Scope& scope, const TensorArg& x, int32_t dtype) {
+  static constinit call::Operator op("cast");
+  tenon_value args[] = {x.value(), call::boxed_dtype(dtype)};
+  return call::result(scope, op, args, 2);
+}
+
+// `x`, in float32 if it is narrower.
+inline Tensor widened(Scope& scope, const Tensor& x) {
+  if (!scope.ok() || !x || !is_narrow_float(x->dtype)) return x;
+  return cast(scope, x, TENON_DTYPE_F32);
+}
+
+// `decompose(args)` with narrow floats in `args` converted. It sets `outs`.
+template <class Decompose>
+tenon_status in_float32(const Rule& rule, const tenon_value* args, uint32_t nargs,
+                        tenon_value* outs, uint32_t nouts, tenon_err* err, Decompose&& decompose) {
+  constexpr uint32_t kMostParams = 32;
+  int32_t dtype = -1;
+  uint64_t narrow = 0;
+  for (uint32_t i = 0; i < nargs; ++i) {
+    if (!(rule.tensors >> i & 1) || args[i].tag != TENON_VALUE_TENSOR) continue;
+    const int32_t own = tenon_arg_tensor(&args[i])->dtype;
+    if (is_narrow_float(own)) narrow |= uint64_t{1} << i;
+    if (dtype < 0)
+      dtype = own;
+    else if (!rule.first && own != dtype)
+      dtype = host->dtype_promote(dtype, own);
+  }
+  if (!narrow) return decompose(args);
+
+  Scope scope(err);
+  tenon_value wide[kMostParams];
+  Tensor held[kMostParams];
+  std::copy_n(args, nargs, wide);
+  for (uint32_t i = 0; i < nargs; ++i) {
+    if (!(narrow >> i & 1)) continue;
+    held[i] = cast(scope, args[i], TENON_DTYPE_F32);
+    wide[i] = TensorArg(held[i]).value();
+  }
+  if (!scope.ok()) return scope.status();
+  if (const tenon_status status = decompose(wide); status != TENON_OK) return status;
+  for (uint32_t i = 0; i < nouts && is_narrow_float(dtype); ++i) {
+    if (!(rule.rounded >> i & 1) || outs[i].tag != TENON_VALUE_TENSOR) continue;
+    if (tenon_arg_tensor(&outs[i])->dtype != TENON_DTYPE_F32) continue;
+    Tensor rounded = cast(scope, outs[i], dtype);
+    if (!scope.ok()) return scope.status();
+    Tensor::adopt(static_cast<tenon_tensor*>(outs[i].v.p));  // let go
+    outs[i] = {TENON_VALUE_TENSOR, 0, {.p = rounded.release()}};
+  }
+  return TENON_OK;
+}
+
+}  // namespace tenon::interior
