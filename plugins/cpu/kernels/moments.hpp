@@ -25,6 +25,15 @@ inline T moved_mean(T mean, T other, T share) {
   return is_finite(distance) ? mean + distance * share : mean * (T(1) - share) + other * share;
 }
 
+// Are squared distances no larger than the rounding error of the mean explains? So they are where all
+// elements are nearly equal, and far from zero; then the mean is worth a correction by the mean of the
+// distances from it (Chan, Golub and LeVeque 1983, the corrected two-pass algorithm).
+template <class T>
+inline bool are_rounding(T squares, T mean, T count) {
+  const T error = 64 * std::numeric_limits<T>::epsilon() * mean;
+  return squares > T(0) && squares <= count * error * error;
+}
+
 template <class T>
 struct Moments {
   T count = 0;
@@ -61,10 +70,18 @@ inline Moments<T> moments_of(const T* x, int64_t n) {
       part.mean = sum_row<T>(length, [from, scale](int64_t i) { return from[i] * scale; });
     }
     ask_for_row(from + length, length);
-    part.squares = sum_row<T>(length, [from, mean = part.mean](int64_t i) {
-      const T distance = from[i] - mean;
-      return distance * distance;
-    });
+    const auto squares = [&] {
+      return sum_row<T>(length, [from, mean = part.mean](int64_t i) {
+        const T distance = from[i] - mean;
+        return distance * distance;
+      });
+    };
+    part.squares = squares();
+    if (are_rounding(part.squares, part.mean, part.count)) [[unlikely]] {
+      part.mean += sum_row<T>(length, [from, mean = part.mean](int64_t i) { return from[i] - mean; }) /
+                   part.count;
+      part.squares = squares();
+    }
     result.merge(part);
   }
   return result;
@@ -101,10 +118,23 @@ struct ColumnMoments {
         add_rows(from, length, stride, columns, part_mean,
                  [scale](T value, int64_t) { return value * scale; });
       }
-      add_rows(from, length, stride, columns, part_squares, [&](T value, int64_t j) {
+      const auto square = [&](T value, int64_t j) {
         const T distance = value - part_mean[j];
         return distance * distance;
-      });
+      };
+      add_rows(from, length, stride, columns, part_squares, square);
+      bool rounding = false;
+      for (int64_t j = 0; j < columns; ++j) {
+        rounding |= are_rounding(part_squares[j], part_mean[j], static_cast<T>(length));
+      }
+      if (rounding) [[unlikely]] {
+        T distances[Columns] = {};
+        add_rows(from, length, stride, columns, distances,
+                 [&](T value, int64_t j) { return value - part_mean[j]; });
+        for (int64_t j = 0; j < columns; ++j) part_mean[j] += distances[j] * scale;
+        std::fill_n(part_squares, columns, T(0));
+        add_rows(from, length, stride, columns, part_squares, square);
+      }
       const T before = static_cast<T>(at), share = static_cast<T>(length) / static_cast<T>(at + length);
       for (int64_t j = 0; j < columns; ++j) {
         const T distance = part_mean[j] - mean[j];
