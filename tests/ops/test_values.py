@@ -155,11 +155,13 @@ HALF = [
 @pytest.mark.parametrize("case", HALF, ids=str)
 def test_half_precision_is_close(case, dtype, device):
     skip_unserved(device, dtype)
-    for got, want in zip(run(case, device, dtype), reference(case)):
+    for i, (got, want) in enumerate(zip(run(case, device, dtype), reference(case))):
         want = np.asarray(want)
         if want.dtype.kind != "f":
             continue
-        assert dtype_name(got) == dtype
+        # Statistics, which have no gradients, are kept in float32.
+        is_result = case.smooth is None or i < case.smooth
+        assert dtype_name(got) == (dtype if is_result else "float32")
         scale = max(1.0, float(np.abs(want).max(initial=0)))
         values = to_numpy(got)
         np.testing.assert_allclose(values, want, atol=2 * TOLERANCE[dtype] * scale, rtol=0)

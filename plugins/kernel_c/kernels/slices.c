@@ -64,7 +64,7 @@
 TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(STORAGE, out),
 #ifdef NORM
                       TK_BUFFER(STORAGE, weight), TK_BUFFER(STORAGE, bias),
-                      TK_BUFFER(STORAGE, means), TK_BUFFER(STORAGE, variances), T eps,
+                      TK_BUFFER(COMPUTE, means), TK_BUFFER(COMPUTE, variances), T eps,
 #endif
                       tk_i64 stretches, tk_i64 stretch_step, tk_i64 length, tk_i64 step,
                       tk_i64 inner, tk_i64 slice_step, tk_i64 inner_step, tk_i64 slices) {
@@ -76,8 +76,8 @@ TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(STORAGE, out),
 #ifdef NORM
   TK_BIND(STORAGE, weight);
   TK_BIND(STORAGE, bias);
-  TK_BIND(STORAGE, means);
-  TK_BIND(STORAGE, variances);
+  TK_BIND(COMPUTE, means);
+  TK_BIND(COMPUTE, variances);
 #endif
 #ifdef GROUP
   for (tk_i64 slice = tk_group_id(0); slice < slices; slice += tk_group_count(0)) {
@@ -97,8 +97,8 @@ TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(STORAGE, out),
     const T slope = scale * WEIGHT(slice), start = BIAS(slice) - mean * slope;
     FOR_SLICE(k) WRITE(k, ELEMENT(k) * slope + start);
     if (FIRST == 0) {
-      means[slice] = STORE((COMPUTE)mean);
-      variances[slice] = STORE((COMPUTE)variance);
+      means[slice] = (COMPUTE)mean;
+      variances[slice] = (COMPUTE)variance;
     }
 #else
     FOR_SLICE(k) WRITE(k, (ELEMENT(k) - mean) * scale * WEIGHT(k) + BIAS(k));

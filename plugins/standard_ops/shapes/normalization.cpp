@@ -48,6 +48,15 @@ tenon_status expect_like(const char* op, const tenon_tensor& grad_out, const ten
 
 }  // namespace
 
+namespace {
+
+// Statistics of smaller floats are float32: the variance of numbers around 300 leaves float16.
+int32_t statistics_dtype(int32_t dtype) {
+  return dtype < TENON_DTYPE_F32 ? int32_t{TENON_DTYPE_F32} : dtype;
+}
+
+}  // namespace
+
 TENON_INFER(batch_norm) {
   const tenon_tensor& x = tensor_of(args[0]);
   Ints channels;
@@ -55,8 +64,8 @@ TENON_INFER(batch_norm) {
   TENON_TRY(expect_parameter("batch_norm", "weight", args[1], channels, x.dtype, err));
   TENON_TRY(expect_parameter("batch_norm", "bias", args[2], channels, x.dtype, err));
   set_like(outs[0], x);
-  set_new(outs[1], x.dtype, channels);
-  set_new(outs[2], x.dtype, channels);
+  set_new(outs[1], statistics_dtype(x.dtype), channels);
+  set_new(outs[2], statistics_dtype(x.dtype), channels);
   return TENON_OK;
 }
 
@@ -67,8 +76,9 @@ TENON_INFER(batch_norm_grad) {
   TENON_TRY(expect_channels(op, x, &channels, err));
   TENON_TRY(expect_like(op, tensor_of(args[0]), x, err));
   TENON_TRY(expect_parameter(op, "weight", args[2], channels, x.dtype, err));
-  TENON_TRY(expect_parameter(op, "mean", args[3], channels, x.dtype, err));
-  TENON_TRY(expect_parameter(op, "var", args[4], channels, x.dtype, err));
+  const int32_t statistics = statistics_dtype(x.dtype);
+  TENON_TRY(expect_parameter(op, "mean", args[3], channels, statistics, err));
+  TENON_TRY(expect_parameter(op, "var", args[4], channels, statistics, err));
   set_like(outs[0], x);
   set_new(outs[1], x.dtype, channels);
   set_new(outs[2], x.dtype, channels);
