@@ -32,15 +32,32 @@ Tensor shared_from_array(PyObject* data) {
   return result;
 }
 
+// The common dtype of the tensors in nested lists, kAnyDtype if there is none; false if there are
+// numbers or arrays of others beside them.
+bool find_common_dtype(PyObject* data, int32_t& dtype) {
+  if (is_tensor(data)) {
+    const int32_t own = handle_of(data)->dtype;
+    dtype = dtype == kAnyDtype ? own : host->dtype_promote(dtype, own);
+    return true;
+  }
+  if (!PyList_Check(data) && !PyTuple_Check(data)) return false;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(data); ++i)
+    if (!find_common_dtype(PySequence_Fast_GET_ITEM(data, i), dtype)) return false;
+  return true;
+}
+
 // Lists that hold arrays: NumPy knows how to join them, and it is imported, or there were no
-// arrays.
+// arrays. Of tensors alone, Tenon's promotion says the dtype: NumPy's makes float64 of int64 and
+// float32.
 Tensor from_mixed_list(PyObject* data) {
+  int32_t dtype = kAnyDtype;
+  if (!find_common_dtype(data, dtype)) dtype = kAnyDtype;
   PyObject* numpy = PyImport_ImportModule("numpy");
   PyObject* array = numpy ? PyObject_CallMethod(numpy, "array", "O", data) : nullptr;
   Tensor result = array ? tensor_from_buffer(array) : Tensor();
   Py_XDECREF(array);
   Py_XDECREF(numpy);
-  return result;
+  return result ? convert_tensor(result.get(), dtype, TENON_DEVICE_NONE) : Tensor();
 }
 
 bool is_number_or_list(PyObject* data) {

@@ -466,3 +466,13 @@ def test_asarray_shares_where_it_can():
     assert tenon.asarray(array).data_ptr() == array.ctypes.data
     assert tenon.asarray(array, copy=True).data_ptr() != array.ctypes.data
     assert tenon.asarray([1, 2]).tolist() == [1, 2]
+
+
+def test_lists_of_tensors_promote_like_operators():
+    """NumPy, which joins them, makes float64 of int64 and float32."""
+    whole, real = tenon.tensor([1]), tenon.tensor([2.0])
+    for parts in ([whole, real], [[whole, real]], [whole, whole], [real, real.to("float64")]):
+        flat = parts[0] if isinstance(parts[0], list) else parts
+        assert tenon.tensor(parts).dtype == (flat[0] + flat[1]).dtype
+    assert tenon.tensor([whole, real]).tolist() == [[1.0], [2.0]]
+    assert tenon.tensor([whole, real], dtype="float64").dtype == tenon.float64
