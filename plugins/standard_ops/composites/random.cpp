@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random choice: uniform numbers compared with probabilities. The numbers are float32 or float64
-// whatever the dtype of the probabilities, since those of smaller floats are too coarse: float16 has
-// none between 0 and 6e-8, and most of its numbers below 1 lie 5e-4 apart.
+// whatever the dtype of the probabilities, since those of smaller floats are too coarse: float16
+// has none between 0 and 6e-8, and most of its numbers below 1 lie 5e-4 apart.
 #include <cmath>
 #include <limits>
 
@@ -53,8 +53,8 @@ Tensor draw_with_replacement(Scope& scope, const Tensor& weights, int64_t count)
   Tensor bounds = ops::cumsum(scope, weights, -1);
   Tensor total = ops::narrow(scope, bounds, -1, classes - 1, 1);
   Tensor draws = ops::uniform(scope, shape, 0.0, 1.0, weights->dtype, weights->device);
-  draws = ops::minimum(scope, ops::multiply(scope, draws, total),
-                       ops::nextafter(scope, total, 0.0));
+  draws =
+      ops::minimum(scope, ops::multiply(scope, draws, total), ops::nextafter(scope, total, 0.0));
   Tensor passed = ops::less_equal(scope, ops::unsqueeze(scope, bounds, {-2}),
                                   ops::unsqueeze(scope, draws, {-1}));
   // Weights of no meaning, which devices do not report, give some position nevertheless.
@@ -66,8 +66,7 @@ Tensor draw_with_replacement(Scope& scope, const Tensor& weights, int64_t count)
 Tensor draw_without_replacement(Scope& scope, const Tensor& weights, int64_t count) {
   if (!scope.ok()) return {};
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  Tensor noise =
-      ops::uniform(scope, sizes_of(weights), 0.0, 1.0, weights->dtype, weights->device);
+  Tensor noise = ops::uniform(scope, sizes_of(weights), 0.0, 1.0, weights->dtype, weights->device);
   noise = ops::maximum(scope, noise, 0x1p-25);
   noise = ops::negative(scope, ops::log(scope, ops::negative(scope, ops::log(scope, noise))));
   Tensor order = ops::add(scope, ops::log(scope, weights), noise);
@@ -80,15 +79,32 @@ Tensor draw_without_replacement(Scope& scope, const Tensor& weights, int64_t cou
 TENON_DECOMPOSE(randperm) {
   Scope scope(err);
   const int64_t count = int_of(args[0]);
-  const int32_t dtype = is_none(args[1]) ? int32_t{TENON_DTYPE_I64} : static_cast<int32_t>(args[1].v.i);
+  const int32_t dtype =
+      is_none(args[1]) ? int32_t{TENON_DTYPE_I64} : static_cast<int32_t>(args[1].v.i);
   if (count < 0)
     return shapes::fail(err, TENON_INVALID_ARGUMENT, "randperm",
                         "expected a count of at least 0, got %lld", ll(count));
   TENON_TRY(expect_integer("randperm", dtype, count - 1, err));
   const int32_t device = tenon_arg_id(&args[2]);
-  Tensor order = ops::argsort(
-      scope, ops::uniform(scope, {count}, 0.0, 1.0, TENON_DTYPE_F64, device), -1);
+  Tensor order =
+      ops::argsort(scope, ops::uniform(scope, {count}, 0.0, 1.0, TENON_DTYPE_F64, device), -1);
   return finish(scope, outs, ops::cast(scope, order, dtype));
+}
+
+TENON_DECOMPOSE(dropout) {
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]);
+  if (!scope.ok()) return scope.status();
+  const double p = float_of(args[1]);
+  if (!(p >= 0 && p <= 1))
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "dropout",
+                        "expected a probability from 0 to 1, got %g", p);
+  if (!bool_of(args[2]) || p == 0) return finish(scope, outs, x);
+  if (p == 1) return finish(scope, outs, ops::where(scope, false, x, 0));
+  Tensor draws = ops::uniform(scope, sizes_of(x), 0.0, 1.0, TENON_DTYPE_F32, x->device);
+  Tensor kept = ops::multiply(scope, x, 1 / (1 - p));
+  return finish(scope, outs,
+                ops::where(scope, ops::greater_equal(scope, draws, p), kept, 0));
 }
 
 TENON_DECOMPOSE(bernoulli) {
@@ -123,8 +139,9 @@ TENON_DECOMPOSE(multinomial) {
   TENON_TRY(expect_real("multinomial", "weights", weights, err));
   TENON_TRY(expect_weights(weights, replacement ? 1 : count, err));
   Tensor wide = in_wide_floats(scope, ops::stop_gradient(scope, weights));
-  return finish(scope, outs, replacement ? draw_with_replacement(scope, wide, count)
-                                         : draw_without_replacement(scope, wide, count));
+  return finish(scope, outs,
+                replacement ? draw_with_replacement(scope, wide, count)
+                            : draw_without_replacement(scope, wide, count));
 }
 
 }  // namespace tenon::standard_ops

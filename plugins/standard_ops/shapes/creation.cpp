@@ -71,8 +71,7 @@ tenon_status expect_element(const char* op, int32_t dtype, const tenon_value& va
   const double number = std::trunc(value.v.f);
   // 2^63 and more fit uint64 alone, and need no check of digits that a double does not have.
   if (dtype == TENON_DTYPE_U64 && number >= 0x1p63 && number < 0x1p64) return TENON_OK;
-  if (number >= -0x1p63 && number < 0x1p63 &&
-      holds_integer(dtype, static_cast<int64_t>(number)))
+  if (number >= -0x1p63 && number < 0x1p63 && holds_integer(dtype, static_cast<int64_t>(number)))
     return TENON_OK;
   return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
                       "expected a value that %s holds, got %g; convert to a dtype that holds it",
@@ -109,7 +108,8 @@ TENON_INFER(arange) {
                         float_of(stop), float_of(step));
   const int32_t dtype = dtype_or(args[3], floating ? TENON_DTYPE_F32 : TENON_DTYPE_I64);
   if (count > 0 && floating) {
-    const double first = float_of(start), last = first + static_cast<double>(count - 1) * float_of(step);
+    const double first = float_of(start),
+                 last = first + static_cast<double>(count - 1) * float_of(step);
     for (double number : {first, last})
       TENON_TRY(expect_element("arange", dtype, {TENON_VALUE_FLOAT, 0, {.f = number}}, err));
   } else if (count > 0) {
@@ -132,6 +132,25 @@ TENON_INFER(eye) {
   TENON_TRY(expect_size("eye", "rows", shape[0], err));
   TENON_TRY(expect_size("eye", "columns", shape[1], err));
   set_new(outs[0], dtype_or(args[3], TENON_DTYPE_F32), shape);
+  return TENON_OK;
+}
+
+TENON_INFER(uniform) {
+  const double low = float_of(args[1]), high = float_of(args[2]);
+  TENON_TRY(expect_shape("uniform", ints_of(args[0]), err));
+  if (!(low <= high && std::isfinite(low) && std::isfinite(high)))
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "uniform",
+                        "expected finite bounds with low <= high, got %g and %g", low, high);
+  set_new(outs[0], dtype_or(args[3], TENON_DTYPE_F32), ints_of(args[0]));
+  return TENON_OK;
+}
+
+TENON_INFER(normal) {
+  TENON_TRY(expect_shape("normal", ints_of(args[0]), err));
+  if (!(float_of(args[2]) >= 0))
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "normal",
+                        "expected std of at least 0, got %g", float_of(args[2]));
+  set_new(outs[0], dtype_or(args[3], TENON_DTYPE_F32), ints_of(args[0]));
   return TENON_OK;
 }
 
