@@ -20,7 +20,8 @@ std::string out_type(const Operator& op) {
     case OutDtype::Real:
       return "R";
     case OutDtype::Accumulate:
-      return "std::conditional_t<!std::is_integral_v<T>, T, std::conditional_t<std::is_signed_v<T> || "
+      return "std::conditional_t<!std::is_integral_v<T>, T, std::conditional_t<std::is_signed_v<T> "
+             "|| "
              "std::is_same_v<T, bool>, int64_t, uint64_t>>";
     default:
       return "T";

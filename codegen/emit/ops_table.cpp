@@ -92,17 +92,18 @@ std::string out_names_row(const Operator& op) {
 std::string interior_function(const Operator& op) {
   if (!op.dtypes.float32_interior) return "";
   const InteriorRule rule = op.interior_rule();
-  return fill(R"(tenon_status decompose_@op@_in_float32(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs,
+  return fill(
+      R"(tenon_status decompose_@op@_in_float32(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs,
     tenon_value* outs, uint32_t nouts, tenon_err* err) {
   static constexpr interior::Rule rule = {@tensors@, @rounded@, @first@};
   return interior::in_float32(rule, args, nargs, outs, nouts, err,
       [&](const tenon_value* wide) { return decompose_@op@(ctx, wide, nargs, outs, nouts, err); });
 }
 )",
-              {{"op", op.name},
-               {"tensors", hex64(rule.tensors)},
-               {"rounded", hex64(rule.rounded)},
-               {"first", rule.first ? "true" : "false"}});
+      {{"op", op.name},
+       {"tensors", hex64(rule.tensors)},
+       {"rounded", hex64(rule.rounded)},
+       {"first", rule.first ? "true" : "false"}});
 }
 
 std::string decompose_name(const Operator& op) {
@@ -185,9 +186,9 @@ OutputFile table_file(const Package& package, const EmitOptions& options) {
   bool interiors = false;
   std::map<std::string, std::string> trampolines;
   for (const Operator* op : package.emitted) {
-    body += cat("// ", op->where.origin(), "\n", params_table(*op), "const char* const outs_",
-                op->name, "[] = {", out_names_row(*op), "};\n", shape_rule_function(*op),
-                interior_function(*op));
+    body +=
+        cat("// ", op->where.origin(), "\n", params_table(*op), "const char* const outs_", op->name,
+            "[] = {", out_names_row(*op), "};\n", shape_rule_function(*op), interior_function(*op));
     interiors = interiors || op->dtypes.float32_interior;
     if (op->has_typed_form()) trampolines.emplace(invoke_name(*op), invoke_function(*op));
     rows += row(*op);

@@ -29,8 +29,8 @@ const Param& require_param(const Operator& op, const std::string& name, ParamKin
 }
 
 OutDtype parse_out(const std::string& text, const Location& where, const Operator& op) {
-  static const std::vector<std::string> known = {
-      "same", "bool", "int64", "real", "accumulate", "float", "param(dtype)", "native"};
+  static const std::vector<std::string> known = {"same",       "bool",  "int64",        "real",
+                                                 "accumulate", "float", "param(dtype)", "native"};
   if (text == "same") return {OutDtype::Same, ""};
   if (text == "bool") return {OutDtype::Bool, ""};
   if (text == "int64") return {OutDtype::Int64, ""};
@@ -130,8 +130,8 @@ DtypeRules read_dtype_rules(const YamlEntry& entry, const Operator& op) {
         rules.outs.push_back(parse_out(text, where, op));
     if (map.has("interior")) {
       if (map.text("interior") != "float32")
-        throw Error(map.where("interior"), cat("dtypes.interior: expected float32, got `",
-                                               map.text("interior"), "`"));
+        throw Error(map.where("interior"),
+                    cat("dtypes.interior: expected float32, got `", map.text("interior"), "`"));
       rules.float32_interior = true;
     }
     if (map.has("promote")) {

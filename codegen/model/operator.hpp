@@ -35,7 +35,7 @@ struct DtypeRules {
   bool outs_given = false;            // `out` was written: a native shape rule does not decide
   std::vector<std::string> promoted;  // tensor parameters converted to the compute dtype
   std::map<std::string, DtypeMask> checked;  // tensor parameters held to a class
-  bool float32_interior = false;  // the decomposition computes smaller floats in float32
+  bool float32_interior = false;             // the decomposition computes smaller floats in float32
   bool is_promoted(const std::string& name) const;
 };
 

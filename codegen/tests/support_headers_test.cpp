@@ -97,6 +97,10 @@ TEST_F(SupportHeaders, DtypesOfResults) {
   EXPECT_EQ(shapes::float_dtype(TENON_DTYPE_I64), TENON_DTYPE_F32);
   EXPECT_EQ(shapes::float_dtype(TENON_DTYPE_BF16), TENON_DTYPE_BF16);
   EXPECT_EQ(shapes::accumulate_dtype(TENON_DTYPE_BOOL), TENON_DTYPE_I64);
+  EXPECT_EQ(shapes::accumulate_dtype(TENON_DTYPE_I8), TENON_DTYPE_I64);
+  EXPECT_EQ(shapes::accumulate_dtype(TENON_DTYPE_U8), TENON_DTYPE_U64);
+  EXPECT_EQ(shapes::accumulate_dtype(TENON_DTYPE_U64), TENON_DTYPE_U64);
+  EXPECT_EQ(shapes::accumulate_dtype(TENON_DTYPE_F16), TENON_DTYPE_F16);
   EXPECT_EQ(shapes::real_dtype(TENON_DTYPE_C128), TENON_DTYPE_F64);
   EXPECT_EQ(shapes::check_dtype("gather", "index", args[2], shapes::kIntegers, "integer", nullptr),
             TENON_TYPE_MISMATCH);

@@ -142,7 +142,7 @@ tenon_status backward_norm(const tenon_host*, [[maybe_unused]] const tenon_value
   return TENON_OK;
 }
 
-// input.yaml:91
+// input.yaml:106
 tenon_status backward_embed(const tenon_host*, [[maybe_unused]] const tenon_value* args, uint32_t,
     [[maybe_unused]] tenon_tensor* const* outs, tenon_tensor* const* grad_outs, uint32_t, uint64_t needs,
     tenon_value* grad_args, tenon_err* err) {
@@ -151,7 +151,7 @@ tenon_status backward_embed(const tenon_host*, [[maybe_unused]] const tenon_valu
   const TensorArg weight(args[0]);
   const Tensor dout = Tensor::borrow(grad_outs[0]);
   Tensor gradient_weight;
-  if (needs & 1) {  // input.yaml:97
+  if (needs & 1) {  // input.yaml:112
     gradient_weight = tenon::ops::multiply(scope, tenon::ops::full(scope, expression::shape_of(weight), 1, expression::dtype_of(dout), expression::device_of_any(grad_outs, 1)), dout);
   }
   if (!scope.ok()) return scope.status();

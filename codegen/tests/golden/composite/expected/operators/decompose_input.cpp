@@ -42,7 +42,16 @@ tenon_status decompose_norm(tenon_ctx*, [[maybe_unused]] const tenon_value* args
   return expression::give(scope, outs, {expression::tensor(scope, x), expression::tensor(scope, expression::fold_multiply(scope, x, eps, tenon::ops::multiply)), (!expression::present(weight) ? expression::tensor(scope, x) : expression::tensor(scope, expression::fold_multiply(scope, x, weight, tenon::ops::multiply)))});
 }
 
-// input.yaml:89
+// input.yaml:90
+tenon_status decompose_steps(tenon_ctx*, [[maybe_unused]] const tenon_value* args, uint32_t, tenon_value* outs,
+    uint32_t, tenon_err* err) {
+  Scope scope(err);
+  const TensorArg x(args[0]);
+  const TensorArg weight(args[2]);
+  return expression::give(scope, outs, {(!expression::present(weight) ? expression::tensor(scope, expression::fold_add(scope, expression::fold_multiply(scope, x, x, tenon::ops::multiply), x, tenon::ops::add)) : expression::tensor(scope, expression::fold_add(scope, expression::fold_multiply(scope, x, weight, tenon::ops::multiply), x, tenon::ops::add)))});
+}
+
+// input.yaml:104
 tenon_status decompose_norm_only(tenon_ctx*, [[maybe_unused]] const tenon_value* args, uint32_t, tenon_value* outs,
     uint32_t, tenon_err* err) {
   Scope scope(err);

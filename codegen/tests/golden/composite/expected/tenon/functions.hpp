@@ -122,6 +122,24 @@ inline void norm_grad_out(const Tensor& dx, const Tensor& dweight, TensorArg dy,
   norm_grad_out(scope, dx, dweight, dy, dm, x, weight, var, eps);
   scope.done();
 }
+inline Tensor steps(TensorArg x, TensorArg index, TensorArg weight = nullptr) {
+  call::Throwing scope;
+  return scope.done(steps(scope, x, index, weight));
+}
+inline void steps_out(const Tensor& out, TensorArg x, TensorArg index, TensorArg weight = nullptr) {
+  call::Throwing scope;
+  steps_out(scope, out, x, index, weight);
+  scope.done();
+}
+inline StatisticsResult statistics(TensorArg x, TensorArg weight) {
+  call::Throwing scope;
+  return scope.done(statistics(scope, x, weight));
+}
+inline void statistics_out(const Tensor& out, const Tensor& var, TensorArg x, TensorArg weight) {
+  call::Throwing scope;
+  statistics_out(scope, out, var, x, weight);
+  scope.done();
+}
 inline Tensor norm_only(TensorArg x) {
   call::Throwing scope;
   return scope.done(norm_only(scope, x));

@@ -157,6 +157,34 @@ inline void norm_grad_out(Scope& scope, const Tensor& dx, const Tensor& dweight,
 }
 
 // input.yaml:85
+// Two steps, in float32 for smaller floats.
+inline constinit call::Operator operator_steps{"tenon::steps"};
+inline Tensor steps(Scope& scope, TensorArg x, TensorArg index, TensorArg weight = nullptr) {
+  tenon_value args[] = {x.value(), index.value(), weight.value()};
+  return call::result(scope, operator_steps, args, 3);
+}
+inline void steps_out(Scope& scope, const Tensor& out, TensorArg x, TensorArg index, TensorArg weight = nullptr) {
+  tenon_value args[] = {x.value(), index.value(), weight.value()};
+  call::into<1>(scope, operator_steps, args, 3, {out.get()});
+}
+
+// input.yaml:92
+// C++, of the first tensor's dtype; one result has its own.
+inline constinit call::Operator operator_statistics{"tenon::statistics"};
+struct StatisticsResult {
+  Tensor out, var;
+};
+inline StatisticsResult statistics(Scope& scope, TensorArg x, TensorArg weight) {
+  tenon_value args[] = {x.value(), weight.value()};
+  auto tensors = call::results<2>(scope, operator_statistics, args, 2);
+  return {std::move(tensors[0]), std::move(tensors[1])};
+}
+inline void statistics_out(Scope& scope, const Tensor& out, const Tensor& var, TensorArg x, TensorArg weight) {
+  tenon_value args[] = {x.value(), weight.value()};
+  call::into<2>(scope, operator_statistics, args, 2, {out.get(), var.get()});
+}
+
+// input.yaml:100
 // The first result of norm.
 inline constinit call::Operator operator_norm_only{"tenon::norm_only"};
 inline Tensor norm_only(Scope& scope, TensorArg x) {
@@ -168,7 +196,7 @@ inline void norm_only_out(Scope& scope, const Tensor& out, TensorArg x) {
   call::into<1>(scope, operator_norm_only, args, 1, {out.get()});
 }
 
-// input.yaml:91
+// input.yaml:106
 // A gradient that needs a shape only.
 inline constinit call::Operator operator_embed{"tenon::embed"};
 inline Tensor embed(Scope& scope, TensorArg weight, TensorArg index) {

@@ -12,7 +12,7 @@ namespace {
 template <class T>
 struct Sum {
   using In = T;
-  using Acc = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
+  using Acc = accumulate_t<T>;
   using Out = Acc;
   explicit Sum(const tenon_value*) {}
   Acc init() const { return Acc(0); }
