@@ -42,8 +42,7 @@ Reduction reduction_of(const codegen::Operator& op) {
   result.compute = static_cast<int32_t>(op.dtypes.compute);
   result.out = out_of(op.dtypes.outs[0]);
   result.truth = checked.truth;
-  result.plain_sum =
-      *combine == "sum" && checked.map.form == codegen::ScalarValue::Variable;
+  result.plain_sum = *combine == "sum" && checked.map.form == codegen::ScalarValue::Variable;
   result.combine = std::make_shared<Callee>("tenon::" + *combine, 0);
   if (checked.init) result.init = codes_of(op, *checked.init);
   result.map = codes_of(op, checked.map);

@@ -15,7 +15,7 @@ struct Reduction {
   bool keeps = false;           // without a parameter
   int32_t compute = 0;
   lowering::Out out = lowering::Out::Same;
-  bool truth = false;  // partial results are bools
+  bool truth = false;      // partial results are bools
   bool plain_sum = false;  // of the elements as they are
   std::shared_ptr<Callee> combine;
   std::optional<ScalarCodes> init;

@@ -10,8 +10,8 @@
 
 namespace tenon::standard_ops {
 
-// An error with `code` unless every element of `x` is in [low, high]: "expected `what` from 0 to 1, got 2".
-// NaN is not.
+// An error with `code` unless every element of `x` is in [low, high]: "expected `what` from 0 to 1,
+// got 2". NaN is not.
 tenon_status expect_between(tenon_status code, const char* op, const char* what, const Tensor& x,
                             double low, double high, tenon_err* err);
 

@@ -12,9 +12,9 @@ TENON_DECOMPOSE(one_hot) {
   if (count < 0)
     return shapes::fail(err, TENON_INVALID_ARGUMENT, "one_hot",
                         "expected a count of at least 0, got %lld", ll(count));
-  TENON_TRY(expect_between(TENON_OUT_OF_RANGE, "one_hot", "indices", indices, 0, static_cast<double>(count - 1), err));
-  Tensor numbers =
-      ops::arange(scope, count, std::nullopt, 1, TENON_DTYPE_I64, indices->device);
+  TENON_TRY(expect_between(TENON_OUT_OF_RANGE, "one_hot", "indices", indices, 0,
+                           static_cast<double>(count - 1), err));
+  Tensor numbers = ops::arange(scope, count, std::nullopt, 1, TENON_DTYPE_I64, indices->device);
   Tensor hit = ops::equal(scope, ops::unsqueeze(scope, indices, {-1}), numbers);
   return finish(scope, outs, ops::cast(scope, hit, TENON_DTYPE_I64));
 }

@@ -32,7 +32,8 @@ TENON_DECOMPOSE(vecdot) {
                         "expected numbers, got bool; convert with .to(dtype)");
   if (shapes::bit(x->dtype) & shapes::kComplex) x = ops::conj(scope, x);
   Tensor total = ops::sum(scope, ops::multiply(scope, x, y), {int_of(args[2])});
-  return finish(scope, outs, scope.ok() && total->dtype != dtype ? ops::cast(scope, total, dtype) : total);
+  return finish(scope, outs,
+                scope.ok() && total->dtype != dtype ? ops::cast(scope, total, dtype) : total);
 }
 
 TENON_DECOMPOSE(outer) {

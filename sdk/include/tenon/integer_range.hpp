@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which whole numbers an integer dtype holds. Numbers of a program that do not fit are errors rather
-// than wrapped.
+// Which whole numbers an integer dtype holds. Numbers of a program that do not fit are errors
+// rather than wrapped.
 #pragma once
 
 #include <tenon/abi.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decompositions that compute float16, bfloat16 and float8 in float32 (`dtypes: {interior: float32}`):
-// tensors are converted before the first step and results rounded once, after the last. So what an
-// operator is made of gives what a kernel for the whole gives, which has no other choice.
+// Decompositions that compute float16, bfloat16 and float8 in float32 (`dtypes: {interior:
+// float32}`): tensors are converted before the first step and results rounded once, after the last.
+// So what an operator is made of gives what a kernel for the whole gives, which has no other
+// choice.
 #pragma once
 
 #include <tenon/unbox.h>

@@ -126,8 +126,8 @@ inline Tensor wrap_to_dtype(Scope& scope, const Tensor& x, int32_t dtype) {
                                         (x->dtype == TENON_DTYPE_U64 && dtype == TENON_DTYPE_I64));
   if (!same_bits) return to_dtype(scope, x, dtype);
   tenon_tensor* bits = nullptr;
-  if (!scope.check(host->tensor_view(x.get(), dtype, x->ndim, x->shape, x->strides, 0, &bits,
-                                     scope.err())))
+  if (!scope.check(
+          host->tensor_view(x.get(), dtype, x->ndim, x->shape, x->strides, 0, &bits, scope.err())))
     return {};
   return Tensor::adopt(bits);
 }
