@@ -38,12 +38,10 @@ TEST(Gradients, FailWhereAPathHasNoRule) {
   Tensor x = parameter({2});
   const char* no_rule = "[probe::opaque] has no gradient";
   for (uint32_t flags : {0u, uint32_t{TENON_BACKWARD_ALLOW_UNUSED}}) {
-    EXPECT_TRUE(fails_with(
-        [&] {
-          gradients(x * x + call("probe::opaque", {x}), {x}, flags);
-        },
-        no_rule));
-    EXPECT_TRUE(fails_with([&] { gradients(call("probe::opaque", {x * x}), {x}, flags); }, no_rule));
+    EXPECT_TRUE(
+        fails_with([&] { gradients(x * x + call("probe::opaque", {x}), {x}, flags); }, no_rule));
+    EXPECT_TRUE(
+        fails_with([&] { gradients(call("probe::opaque", {x * x}), {x}, flags); }, no_rule));
     EXPECT_TRUE(fails_with(
         [&] {
           Tensor inner = call("probe::opaque", {x});

@@ -19,8 +19,7 @@ Tensor zeta(Scope& scope, const ZetaSeries& series, const Tensor& a, const Tenso
   };
   Tensor sum = power(a);
   const double steps = std::ceil(series.reach);
-  for (double k = 1; k < steps; ++k)
-    sum = ops::add(scope, sum, power(ops::add(scope, a, k)));
+  for (double k = 1; k < steps; ++k) sum = ops::add(scope, sum, power(ops::add(scope, a, k)));
   Tensor z = ops::add(scope, a, steps), ratio = ops::divide(scope, series.scale, z);
   Tensor square = ops::multiply(scope, ratio, ratio), correction;
   for (size_t j = series.coefficient.size(); j-- > 0;) {
@@ -42,8 +41,7 @@ TENON_DECOMPOSE(polygamma) {
   if (!scope.ok()) return scope.status();
   if (n == 0) return finish(scope, outs, ops::digamma(scope, given));
   const int32_t dtype = shapes::float_dtype(given->dtype);
-  Tensor x = ops::cast(scope, given,
-                       dtype == TENON_DTYPE_F64 ? TENON_DTYPE_F64 : TENON_DTYPE_F32);
+  Tensor x = ops::cast(scope, given, dtype == TENON_DTYPE_F64 ? TENON_DTYPE_F64 : TENON_DTYPE_F32);
   const ZetaSeries series(static_cast<double>(n) + 1);
   const bool odd = n % 2 != 0;
   const double mirror = odd ? 1 : -1;
@@ -54,13 +52,14 @@ TENON_DECOMPOSE(polygamma) {
   Tensor r = ops::subtract(scope, x, ops::round(scope, x)), pole = ops::equal(scope, r, 0.0);
   Tensor positive = ops::where(scope, negative, 1.0, x);
   Tensor unit = ops::where(scope, pole, 1.0, ops::abs(scope, r));
-  Tensor values = zeta(scope, series,
-                       ops::stack(scope, {positive, ops::add(scope, r, 1.0),
-                                          ops::subtract(scope, 1.0, r),
-                                          ops::subtract(scope, 1.0, x)}),
-                       ops::stack(scope, {positive, unit, unit, unit}));
+  Tensor values =
+      zeta(scope, series,
+           ops::stack(scope, {positive, ops::add(scope, r, 1.0), ops::subtract(scope, 1.0, r),
+                              ops::subtract(scope, 1.0, x)}),
+           ops::stack(scope, {positive, unit, unit, unit}));
   const auto value = [&](int64_t i) { return ops::select(scope, values, 0, i); };
-  Tensor below = ops::add(scope, value(1), ops::where(scope, ops::less(scope, r, 0.0), mirror, 1.0));
+  Tensor below =
+      ops::add(scope, value(1), ops::where(scope, ops::less(scope, r, 0.0), mirror, 1.0));
   below = ops::add(scope, below,
                    ops::multiply(scope, ops::subtract(scope, value(2), value(3)), mirror));
   Tensor sum = ops::where(scope, negative, below, value(0));

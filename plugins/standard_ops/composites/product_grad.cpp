@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What gradients of products are made of. There is no division by an element: these are products and
-// sums alone, so that gradients of any order are right where elements are zero.
+// What gradients of products are made of. There is no division by an element: these are products
+// and sums alone, so that gradients of any order are right where elements are zero.
 #include "composites/compose.hpp"
 
 namespace tenon::standard_ops {
@@ -30,8 +30,8 @@ Tensor interleaved(Scope& scope, const Tensor& even, const Tensor& odd, int64_t 
   return ops::narrow(scope, both, 1, 0, n);
 }
 
-// Of x [rows, n]: for each element the product of all others in its row. The others of an element are
-// its neighbour in a pair and the others of that pair among all pairs.
+// Of x [rows, n]: for each element the product of all others in its row. The others of an element
+// are its neighbour in a pair and the others of that pair among all pairs.
 Tensor others(Scope& scope, const Tensor& x) {
   if (!scope.ok()) return {};
   const int64_t n = x->shape[1];
@@ -40,12 +40,12 @@ Tensor others(Scope& scope, const Tensor& x) {
   Tensor even = ops::select(scope, pairs, 2, 0), odd = ops::select(scope, pairs, 2, 1);
   if (n == 2) return interleaved(scope, odd, even, n);
   Tensor outside = others(scope, ops::multiply(scope, even, odd));
-  return interleaved(scope, ops::multiply(scope, outside, odd),
-                     ops::multiply(scope, outside, even), n);
+  return interleaved(scope, ops::multiply(scope, outside, odd), ops::multiply(scope, outside, even),
+                     n);
 }
 
-// The solution of y[i] = value[i] + factor[i] * y[i + 1], [rows, n], where y[n] = 0. Two steps are one
-// of the same form, from each second element to the next.
+// The solution of y[i] = value[i] + factor[i] * y[i + 1], [rows, n], where y[n] = 0. Two steps are
+// one of the same form, from each second element to the next.
 Tensor recurrence(Scope& scope, const Tensor& factor, const Tensor& value) {
   if (!scope.ok()) return {};
   const int64_t n = value->shape[1];
@@ -53,9 +53,8 @@ Tensor recurrence(Scope& scope, const Tensor& factor, const Tensor& value) {
   Tensor factors = in_pairs(scope, factor, 0), values = in_pairs(scope, value, 0);
   Tensor factor0 = ops::select(scope, factors, 2, 0), factor1 = ops::select(scope, factors, 2, 1);
   Tensor value0 = ops::select(scope, values, 2, 0), value1 = ops::select(scope, values, 2, 1);
-  Tensor even =
-      recurrence(scope, ops::multiply(scope, factor0, factor1),
-                 ops::add(scope, value0, ops::multiply(scope, factor0, value1)));
+  Tensor even = recurrence(scope, ops::multiply(scope, factor0, factor1),
+                           ops::add(scope, value0, ops::multiply(scope, factor0, value1)));
   Tensor next = ops::pad_constant(scope, even, {0, 0, -1, 1});
   Tensor odd = ops::add(scope, value1, ops::multiply(scope, factor1, next));
   return interleaved(scope, even, odd, n);
