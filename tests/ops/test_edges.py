@@ -352,3 +352,20 @@ def test_the_gradient_of_gelu_keeps_the_digits_of_its_tail(device, approximate):
     # The argument of the sigmoid is rounded; a device without normal_pdf rounds the square, too.
     ulps = 8 if str(device) == "cpu" and not approximate else 400
     np.testing.assert_allclose(grad.to("cpu").numpy(), want, rtol=ulps * 2.0**-23)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [(0.5, 5, 1), (0, 2.5, 1), (0, 3, 0.5), (5.5, 1, -2), (1, 10, 3), (10, 1, -4)],
+    ids=str,
+)
+def test_ranges_of_mixed_numbers(numbers, device):
+    np.testing.assert_allclose(tenon.arange(*numbers, device=device).tolist(), np.arange(*numbers))
+
+
+def test_ranges_of_large_integers(device):
+    skip_unserved(device, "int64")
+    assert tenon.arange(2**60, 2**60 + 3, device=device).tolist() == [2**60 + i for i in range(3)]
+    assert tenon.arange(-(2**60), 2**60, 2**59 + 1, device=device).tolist() == list(
+        range(-(2**60), 2**60, 2**59 + 1)
+    )

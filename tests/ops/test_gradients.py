@@ -123,3 +123,53 @@ def test_second_derivative(case, device):
         curvature = along(tenon.grad(total, inputs, allow_unused=True), second)
     ahead, behind = (slope(leaves(function.moved(second, s))).item() for s in (STEP, -STEP))
     assert_matches(curvature, (ahead - behind) / (2 * STEP), abs(ahead) * 1e-3)
+
+
+def every_second(x):
+    """The same numbers with others between them: what a view shows of it has a rule's gradient."""
+    return tenon.select(tenon.stack([x, x], -1), -1, 0)
+
+
+@pytest.mark.parametrize("case", CASES_WITH_GRADIENTS, ids=str)
+def test_gradient_of_strided_arguments(case, device):
+    function = Function(case, device)
+    directions = [function.direction() for _ in range(2)]
+    found = []
+    for place in (lambda x: x, every_second):
+        inputs = leaves(function.point)
+        total = function([place(x) for x in inputs])
+        grads = tenon.grad(total, inputs, allow_unused=True)
+        found.append([along(grads, direction) for direction in directions])
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-9, atol=1e-9)
+
+
+def test_equal_operands_share_the_gradient(device):
+    for name, x_part, y_part in (("maximum", 0.0, 3.0), ("minimum", 3.0, 0.0)):
+        x, y = leaves(tenon.tensor(v, device=device) for v in ([1.0, 2.0, 3.0], [1.0, 5.0, 3.0]))
+        weights = tenon.tensor([2.0, 3.0, 5.0], dtype=tenon.float64, device=device)
+        result = (getattr(tenon, name)(x, y) * weights).sum()
+        for grad, part in zip(tenon.grad(result, [x, y]), (x_part, y_part)):
+            assert grad.tolist() == [1.0, part, 2.5]
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_equal_extremes_share_the_gradient(name, device):
+    sign = 1.0 if name == "max" else -1.0
+    (x,) = leaves([tenon.tensor([[3.0, 5.0, 5.0], [7.0, 7.0, 7.0]], device=device) * sign])
+    weights = tenon.tensor([4.0, 9.0], dtype=tenon.float64, device=device)
+    (grad,) = tenon.grad((getattr(tenon, name)(x, 1) * weights).sum(), [x])
+    assert grad.tolist() == [[0.0, 2.0, 2.0], [3.0, 3.0, 3.0]]
+
+
+# The sums over rows are made in parts, which are added up.
+@pytest.mark.parametrize("shape", [(3, 50), (700, 90), (3000, 64)], ids=str)
+def test_layer_norm_parameters_of_many_rows(shape, device):
+    rng = np.random.default_rng(5)
+    x, upstream = rng.standard_normal(shape), rng.standard_normal(shape)
+    parameters = [tenon.ones(shape[1:], dtype=tenon.float64, device=device) for _ in range(2)]
+    parameters = leaves(parameters)
+    result = tenon.layer_norm(tenon.tensor(x, device=device), *parameters)
+    got = tenon.grad((result * tenon.tensor(upstream, device=device)).sum(), parameters)
+    normalized = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
+    for grad, want in zip(got, ((normalized * upstream).sum(0), upstream.sum(0))):
+        np.testing.assert_allclose(grad.to("cpu").numpy(), want, rtol=1e-9, atol=1e-9)

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 import tenon
+from running import to_tensor
 
 INF = float("inf")
 AXES = [None, 0, 1, -1, [0, 1], [1, 2], [0, 2], [0, 1, 2]]
@@ -150,3 +151,17 @@ def test_variance_of_infinities_and_nan_is_nan(place, special):
     x[place] = special
     assert np.isnan(tenon.var(tenon.tensor(x), 0).numpy()).all()
     assert np.isnan(tenon.var(tenon.tensor(x[:, 0])).numpy())
+
+
+# Rows are taken in blocks of 4096, long ones in segments.
+@pytest.mark.parametrize("length", [4095, 4096, 4097, 8192, 65536, 300_000])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_variance_of_long_rows(rows, length, device):
+    array = np.random.default_rng(3).standard_normal((rows, length)) + 10
+    for x, axis in ((to_tensor(array, device), -1), (to_tensor(array, device), None)):
+        np.testing.assert_allclose(
+            tenon.var(x, axis).to("cpu").numpy(), array.var(axis), rtol=1e-10
+        )
+        np.testing.assert_allclose(
+            tenon.std(x, axis).to("cpu").numpy(), array.std(axis), rtol=1e-10
+        )

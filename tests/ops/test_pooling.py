@@ -21,6 +21,8 @@ POOLINGS = {
     "side by side, no padding": ((1, 7, 6, 20), 3, 1, 0, 1, False),
     "many taps": ((1, 3, 9, 19), 5, 1, 2, 1, False),
     "many taps, no padding": ((1, 2, 9, 30), [4, 5], 1, 0, 1, False),
+    "tiles down, overlapping across": ((1, 3, 10, 20), [2, 3], 2, 0, 1, True),
+    "tiles across, overlapping down": ((1, 3, 10, 20), [3, 2], 2, 0, 1, True),
     "gaps between": ((1, 3, 14, 20), 2, 3, 0, 1, False),
     "bands": ((1, 3, 70, 130), 3, 2, 1, 1, False),
     "bands, no padding": ((1, 2, 130, 70), 2, 2, 0, 1, False),

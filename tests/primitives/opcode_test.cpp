@@ -5,6 +5,7 @@
 #include <tenon/ops/primitive_calls.hpp>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 
 namespace tenon {
@@ -221,6 +222,60 @@ TEST_F(Primitives, UnknownOpcodesAreRefused) {
       EXPECT_NE(nullptr, std::strstr(host->err_text(err_), "opcode")) << host->err_text(err_);
       host->err_clear(err_);
     }
+}
+
+TEST_F(Primitives, ShapesThatDoNotFitAreRefused) {
+  Tensor vector = tensor<float>(TENON_DTYPE_F32, {2}, {0, 1});
+  Tensor matrix = tensor<float>(TENON_DTYPE_F32, {2, 1}, {0, 1});
+  Tensor wide = tensor<float>(TENON_DTYPE_F32, {1, 2}, {0, 1});
+  Tensor batch = tensor<float>(TENON_DTYPE_F32, {1, 2, 1}, {0, 1});
+  Tensor batches = tensor<float>(TENON_DTYPE_F32, {2, 1, 1}, {0, 1});
+  Tensor index = tensor<int64_t>(TENON_DTYPE_I64, {2}, {0, 1});
+  Tensor indices = tensor<int64_t>(TENON_DTYPE_I64, {2, 1}, {0, 1});
+  Tensor small = tensor<int32_t>(TENON_DTYPE_I32, {2}, {0, 1});
+  using namespace primitive;
+  const int64_t add = TENON_SCATTER_ADD, sum = TENON_REDUCTION_SUM;
+  const std::vector<std::pair<const char*, std::function<void(Scope&)>>> calls = {
+      {"index vector of int64", [&](Scope& s) { gather(s, matrix, small); }},
+      {"index vector of int64", [&](Scope& s) { gather(s, matrix, indices); }},
+      {"[n, inner]", [&](Scope& s) { gather(s, vector, index); }},
+      {"index vector of int64", [&](Scope& s) { scatter(s, add, matrix, small, matrix); }},
+      {"expected a source of shape (2, 1)",
+       [&](Scope& s) { scatter(s, add, matrix, index, wide); }},
+      {"expected a source of shape (2, 1)",
+       [&](Scope& s) { scatter(s, add, matrix, index, indices); }},
+      {"[n, inner]", [&](Scope& s) { scatter(s, add, vector, index, matrix); }},
+      {"expected [batch, m, k] and [batch, k, n]", [&](Scope& s) { contract(s, batch, batch); }},
+      {"expected [batch, m, k] and [batch, k, n]", [&](Scope& s) { contract(s, batch, batches); }},
+      {"[batch, m, k]", [&](Scope& s) { contract(s, matrix, batch); }},
+      {"[batch, k, n]", [&](Scope& s) { contract(s, batch, matrix); }},
+      {"[outer, n, inner]", [&](Scope& s) { reduce(s, sum, matrix); }},
+      {"count of at least 0, got -1", [&](Scope& s) { iota(s, -1, 0, 1, TENON_DTYPE_I64, cpu_); }},
+      {"count of at least 0, got -1", [&](Scope& s) { random(s, -1, cpu_); }},
+  };
+  for (const auto& [text, call] : calls) {
+    Scope scope(err_);
+    call(scope);
+    EXPECT_FALSE(scope.ok()) << text;
+    EXPECT_NE(nullptr, std::strstr(host->err_text(err_), text)) << host->err_text(err_);
+    host->err_clear(err_);
+  }
+}
+
+TEST_F(Primitives, ProductsOfTwoDtypesHaveTheWiderOne) {
+  Tensor x = tensor<int32_t>(TENON_DTYPE_I32, {1, 1, 2}, {1, 2});
+  Tensor y = tensor<double>(TENON_DTYPE_F64, {1, 2, 1}, {0.5, 4});
+  Scope scope(err_);
+  Tensor product = primitive::contract(scope, x, y);
+  ASSERT_TRUE(scope.ok()) << host->err_text(err_);
+  EXPECT_EQ(TENON_DTYPE_F64, product->dtype);
+  EXPECT_EQ(8.5, at<double>(product, 0));
+  x = tensor<double>(TENON_DTYPE_F64, {1, 1, 2}, {0.5, 4});
+  y = tensor<int32_t>(TENON_DTYPE_I32, {1, 2, 1}, {1, 2});
+  product = primitive::contract(scope, x, y);
+  ASSERT_TRUE(scope.ok()) << host->err_text(err_);
+  EXPECT_EQ(TENON_DTYPE_F64, product->dtype);
+  EXPECT_EQ(8.5, at<double>(product, 0));
 }
 
 }  // namespace

@@ -196,3 +196,12 @@ def test_copies_that_are_lowered_can_be_validated():
         x[:, 1].copy_(tenon.ones([4], device=DEVICE))
         assert tenon.cumsum(x, 0).tolist() == [[0.0, i] for i in (1.0, 2.0, 3.0, 4.0)]
     assert watched.calls < 100
+
+
+def test_like_functions_go_to_the_device_that_is_named():
+    x = tenon.zeros([2], device=DEVICE)
+    for here in ("cpu", DEVICE):
+        full = tenon.full_like(x, 3.0, device=here)
+        assert full.device == tenon.device(here)
+        assert full.tolist() == [3.0, 3.0]
+    assert tenon.full_like(x, 3.0).device == x.device

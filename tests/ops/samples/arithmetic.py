@@ -278,11 +278,18 @@ CASES = [
     Case("clip", (spread(3, 4), *_bounds), reference=np.clip),
     Case("clip", (spread(3, 4), -0.31, 0.33), reference=np.clip, label="numbers"),
     Case("clip", (spread(3, 4), None, 0.33), reference=np.clip, label="above"),
+    Case("clip", (spread(3, 4), None, spread(4) + 0.03), reference=np.clip, label="above a tensor"),
     Case("clip", (spread(3, 4), -0.31), reference=lambda x, low: np.maximum(x, low), label="below"),
     Case(
         "lerp", (normal(3, 4), normal(3, 4), normal(4)), reference=lambda x, y, w: x + w * (y - x)
     ),
     Case("where", (booleans(3, 4), normal(4), normal(3, 1)), reference=np.where),
+    Case(
+        "masked_fill",
+        (normal(3, 4), booleans(4), normal(3, 1)),
+        reference=lambda x, m, v: np.where(m, v, x),
+        label="a tensor",
+    ),
     Case(
         "masked_fill", (normal(3, 4), booleans(4), 2.0), reference=lambda x, m, v: np.where(m, v, x)
     ),

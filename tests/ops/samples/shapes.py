@@ -65,6 +65,7 @@ VIEWS = [
     ),
     Case("slice", (normal(4, 5), [0], [3], [1]), reference=sliced, label="empty"),
     Case("narrow", (normal(4, 5), 1, -3, 2), reference=lambda x, a, s, n: x[:, 2:4]),
+    Case("narrow", (normal(4, 5), 0, 0, 3), reference=lambda x, a, s, n: x[:3], label="first"),
     Case("select", (normal(4, 5), 1, -2), reference=lambda x, a, i: x[:, i]),
     Case("flip", (normal(4, 5), [1]), reference=lambda x, a: np.flip(x, tuple(a))),
     Case("flip", (normal(4, 5),), reference=np.flip, label="all"),
