@@ -2,7 +2,7 @@
 # make test   builds Tenon, then passes its tests
 # make check  builds Tenon, then passes the tests that the changed files can break
 # Both install what is missing first (Debian 12, Ubuntu 22.04 and 24.04).
-.PHONY: demo test check build wheel bench asan tsan bootstrap clean help
+.PHONY: demo test check build wheel bench mutation asan tsan bootstrap clean help
 
 BUILD  := build/release
 PYTHON := .venv/bin/python
@@ -31,6 +31,10 @@ wheel: bootstrap
 
 bench: build
 	benchmarks/run
+
+# Nightly: counts how many of 200 small wrong changes the tests notice (tests/mutation).
+mutation: bootstrap
+	$(PYTHON) tests/mutation/run --jobs $(shell nproc)
 
 asan tsan: bootstrap
 	@scripts/sanitize.sh $@
