@@ -7,17 +7,22 @@ import zlib
 
 import pytest
 
-PARTS = 16  # of each file of tests/ops
+# Files of thousands of independent cases, which are divided into so many parts.
+DIVIDED = {
+    f"tests/ops/test_{name}.py"
+    for name in ("values", "products", "gradients", "attention", "pooling")
+}
+PARTS = 16
 
 
 def unit_of(nodeid):
     """The name of the tests that run in one process with the test `nodeid`.
 
-    Files of tests/ops hold thousands of independent cases, which are divided evenly. Elsewhere the
-    tests of a file share a fixture that is dear (a built extension, a loaded plugin) or a folder, so
-    they stay together; those of tests/packages share what they build and stay together as a folder."""
+    The tests of a file stay together, because they may share a fixture that is dear (a built
+    extension) or can be made only once in a process (a loaded plugin), except in DIVIDED; those of
+    tests/packages share what they build and stay together as a folder."""
     path = nodeid.split("::", 1)[0]
-    if path.startswith("tests/ops/"):
+    if path in DIVIDED:
         return f"{path} {zlib.crc32(nodeid.encode()) % PARTS}"
     if path.startswith("tests/packages/"):
         return "tests/packages"
