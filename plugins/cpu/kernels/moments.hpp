@@ -31,7 +31,8 @@ inline T moved_mean(T mean, T other, T share) {
 template <class T>
 inline bool are_rounding(T squares, T mean, T count) {
   const T error = 64 * std::numeric_limits<T>::epsilon() * mean;
-  return squares > T(0) && squares <= count * error * error;
+  // Squares that overflow explain nothing, and distances may overflow where they do.
+  return squares > T(0) && is_finite(squares) && squares <= count * error * error;
 }
 
 template <class T>
@@ -131,7 +132,11 @@ struct ColumnMoments {
         T distances[Columns] = {};
         add_rows(from, length, stride, columns, distances,
                  [&](T value, int64_t j) { return value - part_mean[j]; });
-        for (int64_t j = 0; j < columns; ++j) part_mean[j] += distances[j] * scale;
+        for (int64_t j = 0; j < columns; ++j) {
+          if (are_rounding(part_squares[j], part_mean[j], static_cast<T>(length))) {
+            part_mean[j] += distances[j] * scale;
+          }
+        }
         std::fill_n(part_squares, columns, T(0));
         add_rows(from, length, stride, columns, part_squares, square);
       }
