@@ -35,5 +35,3 @@ else
   echo "test.sh: operators on OpenCL skipped: ${reason##*$'\n'}"
 fi
 
-# Paths that have become slow are a warning here; a nightly run fails for them.
-benchmarks/run guard
