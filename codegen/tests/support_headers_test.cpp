@@ -65,16 +65,20 @@ TEST_F(SupportHeaders, ReduceKeepsOrDropsAxes) {
 TEST_F(SupportHeaders, ReduceRefusesWrongAxes) {
   FakeTensor x({2, 3}), scalar({});
   tenon_meta out{};
-  Ints far = {2}, twice = {1, -1}, zero = {0};
+  Ints far = {2}, twice = {1, -1}, zero = {0}, one = {1};
   EXPECT_EQ(shapes::reduce("sum", x.value(), "axis", ints(far), false, out, nullptr),
             TENON_OUT_OF_RANGE);
   EXPECT_EQ(last_error, "[sum] expected axis in [-2, 2) for 2 dimensions, got 2");
   EXPECT_EQ(shapes::reduce("sum", x.value(), "axis", ints(twice), false, out, nullptr),
             TENON_INVALID_ARGUMENT);
   EXPECT_EQ(last_error, "[sum] expected different axes in axis, got 1 twice");
+  // A 0-d tensor counts as one with a single axis, which a reduction may name.
   EXPECT_EQ(shapes::reduce("sum", scalar.value(), "axis", ints(zero), false, out, nullptr),
+            TENON_OK);
+  EXPECT_EQ(out.ndim, 0);
+  EXPECT_EQ(shapes::reduce("sum", scalar.value(), "axis", ints(one), false, out, nullptr),
             TENON_OUT_OF_RANGE);
-  EXPECT_EQ(last_error, "[sum] expected no axis for a 0-d tensor, got 0");
+  EXPECT_EQ(last_error, "[sum] expected axis 0 or -1 for a 0-d tensor, got 1");
 }
 
 TEST_F(SupportHeaders, BroadcastNamesWhatDoesNotFit) {
