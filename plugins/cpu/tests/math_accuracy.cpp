@@ -5,10 +5,11 @@
 //   cpu_math_accuracy [--all] [--step N] [--samples N] [function...]
 //
 // float functions of one argument take every 251st bit pattern (--step), or with --all every one
-// (minutes for each); the others random arguments, half of any magnitude, half near 1. Half of the
-// pairs for pow are chosen such that the power is neither 0 nor infinity. The
-// reference is libm in double for float and in long double (64-bit mantissa) for double. Fails
-// above 4 ulp, except for double lgamma and digamma, which lose digits near their zeros.
+// (minutes for each); the others random arguments, some of them next to the points where functions
+// change their form (sample). Half of the pairs for pow are chosen such that the power is neither 0
+// nor infinity. The reference is libm in double for float and in long double (64-bit mantissa) for
+// double. Fails above 4 ulp, except for double lgamma and digamma, which lose digits near their
+// zeros.
 #include "math_functions.hpp"
 
 #include <algorithm>
@@ -144,40 +145,62 @@ uint64_t mixed(uint64_t x) {  // splitmix64
   return x ^ (x >> 31);
 }
 
-template <class T>
-T sample(uint64_t index) {
-  const uint64_t bits = mixed(index);
-  if (index & 2)
-    return static_cast<T>(static_cast<int64_t>(bits >> 1) - (int64_t{1} << 62)) * T(0x1p-58);
-  if constexpr (sizeof(T) == 4)
-    return std::bit_cast<float>(static_cast<uint32_t>(bits));
-  else
-    return std::bit_cast<double>(bits);
-}
-
 // A number in [-1, 1).
 double unit(uint64_t index) {
   return static_cast<double>(static_cast<int64_t>(mixed(index))) * 0x1p-63;
 }
 
+// Of four arguments one has any bits, one lies in [-16, 16), one has any magnitude from 2^-40 to
+// 2^11, where functions are neither a constant nor their argument, and one lies next to a point at
+// which functions change their form: a small multiple of 1/4, log(2) / 2 or pi / 4.
+template <class T>
+T sample(uint64_t index) {
+  const uint64_t bits = mixed(index), choice = mixed(~index);
+  switch (choice % 4) {
+    case 0:
+      if constexpr (sizeof(T) == 4)
+        return std::bit_cast<float>(static_cast<uint32_t>(bits));
+      else
+        return std::bit_cast<double>(bits);
+    case 1:
+      return static_cast<T>(16 * unit(index));
+    case 2: {
+      const int exponent = static_cast<int>(choice / 4 % 51) - 40;
+      const double size = std::ldexp(1 + std::fabs(unit(index)), exponent);
+      return static_cast<T>(choice >> 63 ? -size : size);
+    }
+    default: {
+      constexpr double steps[] = {0.25, 0.34657359027997265, 0.78539816339744831};
+      const double point = steps[choice / 4 % 3] * (static_cast<int>(choice / 16 % 65) - 32);
+      return static_cast<T>(point + std::ldexp(unit(index), -static_cast<int>(choice / 2048 % 52)));
+    }
+  }
+}
+
+// Of every four pairs one has numbers of nearly the same size.
 template <class T>
 void sample_pair(uint64_t index, T& x, T& y) {
   x = sample<T>(2 * index);
   y = sample<T>(2 * index + 1);
+  if (index % 4 == 2) {
+    const int distance = static_cast<int>(mixed(index) % 60);
+    y = static_cast<T>(x * (1 + std::ldexp(unit(~index), 4 - distance)));
+  }
 }
 
-// Random pairs seldom have a power between 0 and infinity. Of every four pairs two have one: their
-// exponents bring y log(x) into the range of exp, also for bases near 1, where exponents are large.
+// Random pairs seldom have a power between 0 and infinity. Of every four pairs two have one, or a
+// denormal one: their exponents bring y log(x) into the range of exp, also for bases near 1, where
+// exponents are large.
 template <class T>
 void sample_power(uint64_t index, T& x, T& y) {
   sample_pair(index, x, y);
   if (index % 4 == 0)
-    x = static_cast<T>(1 + std::ldexp(unit(index), -static_cast<int>(index / 4 % 40) - 1));
+    x = static_cast<T>(1 + std::ldexp(unit(index), -static_cast<int>(index / 4 % 52) - 1));
   if (index % 4 == 1) x = std::fabs(x);
   const double log = std::log(static_cast<double>(x));
   if (index % 4 < 2 && log != 0 && std::isfinite(log)) {
-    const double limit = std::log(static_cast<double>(std::numeric_limits<T>::max()));
-    y = static_cast<T>(unit(index + 1) * limit / log);
+    constexpr int lowest = std::numeric_limits<T>::min_exponent - std::numeric_limits<T>::digits;
+    y = static_cast<T>(unit(index + 1) * lowest * 0.6931471805599453 / log);
   }
 }
 

@@ -532,6 +532,50 @@ TEST(VectorMath, DigammaKeepsItsDigitsNextToItsZero) {
   }
 }
 
+// The largest error of powers next to the largest and the smallest number, for bases in [1/2, 2]:
+// there an exponent multiplies the error of the logarithm most.
+template <class T, class R>
+double worst_of_large_exponents() {
+  const MathFunctions functions = math_functions();
+  const MathFunction* pow = std::find_if(functions.begin, functions.end, [](const MathFunction& f) {
+    return std::strcmp(f.name, "pow") == 0;
+  });
+  constexpr int64_t count = 100'000;
+  std::vector<T> x(count), y(count), out(count);
+  for (int64_t i = 0; i < count; ++i) {
+    const double log = (static_cast<double>(i) + 0.5) * 2 / count - 1;
+    const double power = (i % 2 == 0 ? 1 : -1) * (0.95 + 0.05 * static_cast<double>(i % 101) / 101);
+    x[i] = static_cast<T>(std::exp2(log));
+    y[i] = static_cast<T>(power * std::numeric_limits<T>::max_exponent / std::log2(x[i]));
+  }
+  if constexpr (std::is_same_v<T, float>)
+    pow->single(x.data(), y.data(), out.data(), count);
+  else
+    pow->twice(x.data(), y.data(), out.data(), count);
+  double worst = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const R want = std::pow(static_cast<R>(x[i]), static_cast<R>(y[i]));
+    worst =
+        std::max({worst, ulp_distance(out[i], want), ulp_distance(math::pow(x[i], y[i]), want)});
+  }
+  return worst;
+}
+
+TEST(VectorMath, LargeExponentsOfPowKeepTheDigits) {
+  EXPECT_LE((worst_of_large_exponents<float, double>()), 3.0);
+  EXPECT_LE((worst_of_large_exponents<double, long double>()), 3.0);
+}
+
+// Below 1/2 erf is no difference from 1: the error of an exponential would be all of its error.
+TEST(VectorMath, ErfOfSmallDoubles) {
+  double worst = 0;
+  for (int i = 1; i < 1'000'000; ++i) {
+    const double x = i * 0.6e-6;
+    worst = std::max(worst, ulp_distance(math::erf(x), std::erf(static_cast<long double>(x))));
+  }
+  EXPECT_LE(worst, 3.0);
+}
+
 TEST(VectorMath, DigammaKnownValues) {
   EXPECT_NEAR(math::digamma(1.0), -0.5772156649015329, 1e-13);
   EXPECT_NEAR(math::digamma(0.5), -1.9635100260214235, 1e-13);

@@ -97,7 +97,7 @@ TENON_DECOMPOSE(prod_of_others) {
   if (!scope.ok()) return scope.status();
   if (x->numel == 0) return finish(scope, outs, ops::clone(scope, x));
   uint32_t mask;
-  TENON_TRY(resolve_axes("prod", args[1], x->ndim, &mask, err));
+  TENON_TRY(resolve_reduced("prod", args[1], x->ndim, &mask, err));
   const Rows rows(x, mask);
   Tensor wide = as_dtype(scope, x, work_dtype(x->dtype));
   Tensor result = rows.joined(scope, others(scope, rows.split(scope, wide)));

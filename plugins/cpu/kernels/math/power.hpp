@@ -24,22 +24,30 @@ TENON_INLINE TwoParts<T> quick_two_sum(T a, T b) {
   return {sum, b - (sum - a)};
 }
 
-// log2((1 + s) / (1 - s)) = 2/ln(2) (s + s^3/3 + ...): the terms from s^3 on, t = s^2; 2^-36 of s.
-TENON_INLINE TwoParts<float> log2_series(float s, float, float t) {
-  return {s * t * polynomial(t, 0.9617967f, 0.57708287f, 0.41170624f, 0.3402207f), 0.0f};
+// The terms of the series below from s^5 on, over s^5; the logarithm errs by 2^-36 or 2^-64.8 of s.
+TENON_INLINE float log2_tail(float t) {
+  return polynomial(t, 0.57708287f, 0.41170624f, 0.3402207f);
 }
-// Here the term of s^3 needs two parts as well; 2^-64.8. `s_low` is what s lacks.
-TENON_INLINE TwoParts<double> log2_series(double s, double s_low, double t) {
-  const double t_low = product_error(s, s, t) + 2.0 * s * s_low;
-  const double cube = s * t;
-  const double cube_low = product_error(s, t, cube) + s * t_low + s_low * t;
-  constexpr double factor = 0.9617966939259756, factor_low = 5.0577616648125907e-17;
-  const double high = cube * factor;
-  const double low = product_error(cube, factor, high) + cube * factor_low + cube_low * factor;
-  const double rest =
-      polynomial(t, 0.577078016355618, 0.4121985830919542, 0.3205989022710365, 0.2623077013444299,
-                 0.22198398780757278, 0.19125538916468526, 0.19038334315866395);
-  return {high, low + cube * t * rest};
+TENON_INLINE double log2_tail(double t) {
+  return polynomial(t, 0.577078016355618, 0.4121985830919542, 0.3205989022710365,
+                    0.2623077013444299, 0.22198398780757278, 0.19125538916468526,
+                    0.19038334315866395);
+}
+// log2((1 + s) / (1 - s)) = 2/ln(2) (s + s^3/3 + ...): the terms from s^3 on, t = s^2. `s_low` is
+// what s lacks. The term of s^3 needs two parts: its rounding error alone, times the largest y, is
+// 6 ulp.
+template <Float T>
+TENON_INLINE TwoParts<T> log2_series(T s, T s_low, T t) {
+  constexpr TwoParts<T> factor =  // 2 / (3 ln(2))
+      std::same_as<T, float>
+          ? TwoParts<T>{0.961796701f, -7.02846181e-09f}
+          : TwoParts<T>{static_cast<T>(0.9617966939259756), static_cast<T>(5.0577616648125907e-17)};
+  const T t_low = product_error(s, s, t) + 2 * s * s_low;
+  const T cube = s * t;
+  const T cube_low = product_error(s, t, cube) + s * t_low + s_low * t;
+  const T high = cube * factor.high;
+  const T low = product_error(cube, factor.high, high) + cube * factor.low + cube_low * factor.high;
+  return {high, low + cube * t * log2_tail(t)};
 }
 
 // log2(2^e (1 + r))

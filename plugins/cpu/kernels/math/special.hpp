@@ -10,6 +10,16 @@ namespace tenon::cpu::TENON_CPU_ISA::math {
 
 namespace detail {
 
+// erf(a) / a of the square, on [0, 1/2], 2^-29.5 and 2^-57.8.
+TENON_INLINE float erf_series(float s) {
+  return polynomial(s, 1.12837911f, -0.376126081f, 0.112828225f, -0.0267571844f, 0.00471799029f);
+}
+inline constexpr double kErfSeries[] = {
+    1.1283791670955126,    -0.37612638903183465,   0.11283791670924813,
+    -0.026866170632715743, 0.00522397737032631,    -0.000854829752442909,
+    0.0001205332431647971, -1.484558382838669e-05, 1.472321638969146e-06};
+TENON_INLINE double erf_series(double s) { return polynomial_of(s, kErfSeries); }
+
 // erf(a) = 1 - 2^(-a p(a)) for a up to where erf is 1 to the last bit: p is -log2(erfc(a)) / a,
 // whose polynomial has 2^-27.9 of erf. Fused, neither the exponent nor its fraction is rounded
 // twice.
@@ -38,18 +48,10 @@ inline constexpr double kErfSlope[] = {
     -4.753314607275949e-13,  1.179627518706606e-14};
 TENON_INLINE double erf_positive(double a) {
   a = at_most(a, 5.93);
-  return -expm1_scaled(-a * polynomial_of(a, kErfSlope), 0);
+  const double rest = -expm1_scaled(-a * polynomial_of(a, kErfSlope), 0);
+  // Where expm1 is not near -1, its error and that of its argument would add up to 4 ulp.
+  return a < 0.5 ? a * erf_series(a * a) : rest;
 }
-
-// erf(a) / a of the square, on [0, 1/2], 2^-29.5 and 2^-57.8.
-TENON_INLINE float erf_series(float s) {
-  return polynomial(s, 1.12837911f, -0.376126081f, 0.112828225f, -0.0267571844f, 0.00471799029f);
-}
-inline constexpr double kErfSeries[] = {
-    1.1283791670955126,    -0.37612638903183465,   0.11283791670924813,
-    -0.026866170632715743, 0.00522397737032631,    -0.000854829752442909,
-    0.0001205332431647971, -1.484558382838669e-05, 1.472321638969146e-06};
-TENON_INLINE double erf_series(double s) { return polynomial_of(s, kErfSeries); }
 
 // erfc(a) exp(a^2) (1 + 2a) for t = (a - K) / (a + K), a form of Shepherd and Laframboise,
 // "Chebyshev Approximation of (1 + 2x) exp(x^2) erfc x" (1981). K = 3, 2^-29.
