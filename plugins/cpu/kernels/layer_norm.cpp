@@ -178,7 +178,7 @@ TENON_BOX_layer_norm_grad(layer_norm_grad_boxed, layer_norm_grad)
 }
 TENON_BOX_rms_norm(rms_norm_boxed, rms_norm)
 
-    // A composite: nobody has compared its arguments.
+    // A composite: its arguments have not been compared before.
     int32_t rms_norm_fits(const tenon_value* args, uint32_t) {
   const auto* x = static_cast<const tenon_tensor*>(args[0].v.p);
   if (args[0].tag != TENON_VALUE_TENSOR || x->ndim == 0) return 0;

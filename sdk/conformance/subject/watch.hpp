@@ -14,9 +14,9 @@
 
 namespace tenon::kit {
 
-// From here on calls are watched, and what they change is told to this session. The state of the
+// From here on calls are watched, and what they change is told to `watched`. The state of the
 // process at this moment is the right one.
-void start_watching(Session&);
+void start_watching(Session& watched);
 void stop_watching();  // for measurements
 
 // One function of the plugin. Static: one object for each.
