@@ -123,7 +123,8 @@ KernelList @kind@_@stem@_kernels() { return kKernels; }
 }  // namespace tenon::cpu::TENON_CPU_ISA
 )",
                      {{"kind", kind},
-                      {"header", kind == "reduction" ? "half_reduction" : kind},
+                      {"header",
+                       kind == "reduction" ? "reduce/low_precision" : "elementwise/elementwise"},
                       {"body", body},
                       {"rows", rows},
                       {"stem", stem(file)}});

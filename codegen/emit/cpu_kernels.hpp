@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU kernels that follow from scalar expressions. What they include and how they are built is said
-// in plugins/cpu/kernels/elementwise.hpp and reduction.hpp.
+// in plugins/cpu/kernels/elementwise/elementwise.hpp and reduce/reduction.hpp.
 #pragma once
 
 #include <string>

@@ -32,7 +32,7 @@ LEFT_OUT = re.compile(r"_table\.hpp$|/math/|amx|/isa\.hpp$|/table\.(cpp|hpp)$|ke
 # Sources that serve such processors alone, by names that do not say so. They are drawn, and not chosen.
 OTHER_PROCESSORS = re.compile(r"/conv_tiles|/conv_flat")
 GROUPS = (
-    Group("kernel", ("plugins/cpu/kernels/*.cpp", "plugins/cpu/kernels/*.hpp"), 0.35, 3, 1),
+    Group("kernel", ("plugins/cpu/kernels/**/*.cpp", "plugins/cpu/kernels/**/*.hpp"), 0.35, 3, 1),
     Group("gradient", (f"{GENERATED}/autograd/rules.cpp",), 0.2, 1000, 1, True),
     Group("expression", (f"{GENERATED}/cpu/elementwise_*.cpp", f"{GENERATED}/cpu/reduction_*.cpp"),
           0.1, 10, 1),

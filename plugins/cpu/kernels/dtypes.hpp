@@ -2,7 +2,7 @@
 // Element types of C++ for the dtype ids, and the choice between them at run time.
 #pragma once
 
-#include "isa.hpp"
+#include "simd/isa.hpp"
 
 #include <tenon/abi.h>
 

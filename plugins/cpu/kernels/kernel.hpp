@@ -4,7 +4,7 @@
 
 #include "dtypes.hpp"
 #include <tenon/parallel.hpp>
-#include "reduced_float.hpp"
+#include "elementwise/low_precision.hpp"
 #include "table.hpp"
 
 #include <tenon/tensor.hpp>

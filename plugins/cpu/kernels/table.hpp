@@ -2,7 +2,7 @@
 // What every file of kernels hands to the plugin: a list of kernel definitions.
 #pragma once
 
-#include "isa.hpp"
+#include "simd/isa.hpp"
 
 #include <tenon/abi.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isa.hpp"
 
-#include "amx.hpp"
+#include "gemm/amx.hpp"
 
 #include <cstdlib>
 #include <string>

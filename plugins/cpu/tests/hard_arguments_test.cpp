@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arguments at which functions of registers would be wrong first: chosen, not random.
-#include "vector_math.hpp"
+#include "simd/vector_math.hpp"
 
 #include <gtest/gtest.h>
 

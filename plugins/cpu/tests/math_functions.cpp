@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "math_functions.hpp"
 
-#include "vector_math.hpp"
+#include "simd/vector_math.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions against libm in a wider type: error in units of the last place over all magnitudes,
 // and the values at the edges.
-#include "vector_math.hpp"
+#include "simd/vector_math.hpp"
 #include "math_functions.hpp"
 
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@
 // logical shifts.
 #pragma once
 
-#include "isa.hpp"
+#include "simd/isa.hpp"
 
 #include <bit>
 #include <concepts>

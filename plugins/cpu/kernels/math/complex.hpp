@@ -2,7 +2,7 @@
 // The functions that make sense for complex numbers.
 #pragma once
 
-#include "isa.hpp"
+#include "simd/isa.hpp"
 
 #include <cmath>
 #include <complex>

@@ -2,7 +2,7 @@
 // Tables of hyperbolic functions on intervals. Computed with 16 digits.
 #pragma once
 
-#include "isa.hpp"
+#include "simd/isa.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA::math::detail {
 

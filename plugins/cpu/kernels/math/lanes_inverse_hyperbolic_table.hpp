@@ -3,7 +3,7 @@
 // two bits of the mantissa, modulo 32, number them. Computed with 16 digits.
 #pragma once
 
-#include "isa.hpp"
+#include "simd/isa.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA::math::detail {
 

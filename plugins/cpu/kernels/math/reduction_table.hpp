@@ -4,7 +4,7 @@
 // and NaN. Two arrays, because the vector gather takes a scale of 8 bytes but not of 16.
 #pragma once
 
-#include "isa.hpp"
+#include "simd/isa.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA::math::detail {
 

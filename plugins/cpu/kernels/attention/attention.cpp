@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// attention, a block of queries against a block of keys at a time (Dao, 2023, "FlashAttention-2",
+// arXiv:2307.08691): scores stay in the cache, and a row's softmax is put together as its blocks
+// come (Milakov and Gimelshein, 2018, "Online normalizer calculation for softmax",
+// arXiv:1805.02867).
+#include "attention/blocks.hpp"
+#include "attention/items.hpp"
+#include "attention/weights.hpp"
+#include "parallel_memory.hpp"
+#include "trace.hpp"
+
+#include <tenon/signatures/attention.h>
+
+namespace tenon::cpu::TENON_CPU_ISA {
+namespace {
+
+template <class Format>
+struct Item {
+  using Source = typename Format::Left;
+  Matrix<Source> query, key, value;
+  MaskBlock<Source> mask;
+  Source* out;
+  typename Format::Sum* logsumexp;
+};
+
+template <class Format>
+class Forward {
+  using Source = typename Format::Left;
+  using Packed = typename Format::Packed;
+  using Sum = typename Format::Sum;
+  using Blocks = Layout<Format>;
+
+ public:
+  // A block of queries and scores stays in the first cache or close to it, keys and values stream.
+  // Tiles take whole tiles of rows, and so little time that what is done once for a row counts.
+  static constexpr int64_t kRows = by_tiles<Format> ? 64 : 48, kKeys = by_tiles<Format> ? 256 : 128;
+
+  Forward(const AttentionSizes& size, double scale, void* memory)
+      : size_(size), scale_(static_cast<Sum>(scale)) {
+    Carver carver(memory);
+    keys_ = carver.take<Packed>(Blocks::panels_size(size.features, rounded_up<kKeys>(size.keys)));
+    values_ = carver.take<Packed>(Blocks::depth_of(size.keys) * Blocks::right_row(size.values));
+    query_ = carver.take<Packed>(kRows * Blocks::left_row(size.features));
+    scores_ = carver.take<Sum>(kRows * kScoresRow);
+    if (Format::kDepth > 1) weights_ = carver.take<Packed>(kRows * Blocks::left_row(kKeys));
+    sums_ = carver.take<Sum>(kRows * size.values);
+    bytes_ = carver.bytes();
+  }
+  int64_t bytes() const { return bytes_; }
+
+  // Rows [begin, end) of an item.
+  void run(const Item<Format>& item, int64_t begin, int64_t end) {
+    if constexpr (kMayReadInPlace) {
+      if (size_.rows <= kFewRows && item.query.column == 1 && item.key.column == 1 &&
+          item.value.column == 1) {
+        return run_few_rows(item);
+      }
+    }
+    [[maybe_unused]] const ProcessorState<Format> state;
+    const int64_t keys = size_.keys_until(end);
+    Blocks::pack_transposed(item.key, size_.features, keys, keys_);
+    Blocks::pack_right(item.value, keys, size_.values, values_, Blocks::right_row(size_.values));
+    for (int64_t i = begin; i < end; i += kRows) run_rows(item, i, std::min(kRows, end - i));
+  }
+
+ private:
+  static constexpr int64_t kScoresRow = kKeys + kWidth<Sum>;
+  // So few rows cost less than laying out keys and values for them. Weights have to be elements of
+  // the format.
+  static constexpr int64_t kFewRows = 4;
+  static constexpr bool kMayReadInPlace = std::is_same_v<Source, Sum> || rounds_weights<Format>;
+
+  void run_rows(const Item<Format>& item, int64_t i, int64_t rows) {
+    const int64_t query_row = Blocks::left_row(size_.features);
+    const Matrix<Source> query = {item.query.data + i * item.query.row, item.query.row,
+                                  item.query.column};
+    Blocks::pack_left(query, rows, size_.features, query_, query_row);
+    run_blocks(
+        item, i, rows,
+        [&](int64_t j, int64_t columns, Sight sight) {
+          multiply_scores<Format>(rows, columns, Blocks::depth_of(size_.features),
+                                  {query_, query_row, 1}, keys_from(j), {scores_, kScoresRow},
+                                  sight);
+        },
+        [&](int64_t j, int64_t columns, Sight sight) {
+          const Right<Format> values = {
+              values_ + j / Format::kDepth * Blocks::right_row(size_.values),
+              Blocks::right_row(size_.values), Blocks::kColumns};
+          multiply_seen<Format>(rows, size_.values, columns, weights(), values,
+                                {sums_, size_.values}, sight);
+        });
+  }
+
+  // All rows of an item, with keys and values read once and where they lie.
+  void run_few_rows(const Item<Format>& item) {
+    const int64_t rows = size_.rows;
+    run_blocks(
+        item, 0, rows,
+        [&](int64_t j, int64_t columns, Sight sight) {
+          const Matrix<Source> keys = {item.key.data + j * item.key.row, 1, item.key.row};
+          multiply_dots<Format>(rows, sight.columns_of_row(rows - 1, columns), size_.features,
+                                item.query, keys, scores_, kScoresRow, false);
+        },
+        [&](int64_t j, int64_t columns, Sight sight) {
+          const Matrix<Source> values = {item.value.data + j * item.value.row, item.value.row, 1};
+          multiply_streams<Format>(rows, size_.values, sight.columns_of_row(rows - 1, columns),
+                                   weights_in_place(), values, sums_, size_.values, true);
+        });
+  }
+  Matrix<Source> weights_in_place() const {
+    const auto left = weights();
+    return {reinterpret_cast<const Source*>(left.data), left.row * Format::kDepth, 1};
+  }
+
+  // Rows [i, i + rows) against all keys that they see, some at a time. multiply_keys(j, columns,
+  // sight) gives the scores of keys [j, j + columns), multiply_values adds up values by weights.
+  template <class Keys, class Values>
+  void run_blocks(const Item<Format>& item, int64_t i, int64_t rows, Keys&& multiply_keys,
+                  Values&& multiply_values) {
+    std::fill_n(sums_, rows * size_.values, Sum(0));
+    std::fill_n(top_, rows, kNothing);
+    std::fill_n(sum_, rows, Sum(0));
+    const int64_t keys = size_.keys_until(i + rows);
+    for (int64_t j = 0; j < keys; j += kKeys) {
+      const int64_t columns = std::min(kKeys, keys - j);
+      const Sight sight = {size_.causal ? i - j : Sight::kAll};
+      multiply_keys(j, columns, sight);
+      weigh_rows(rows, columns, mask_at(item.mask, i, j), sight);
+      multiply_values(j, columns, sight);
+    }
+    finish_rows(item, i, rows);
+  }
+
+  Right<Format> keys_from(int64_t j) const {
+    const int64_t panel = Blocks::kColumns * Blocks::depth_of(size_.features);
+    return {keys_ + j / Blocks::kColumns * panel, Blocks::kColumns, panel};
+  }
+
+  // Scores become weights relative to the largest score of their row so far; what earlier blocks
+  // gave is made relative to it too.
+  void weigh_rows(int64_t rows, int64_t columns, const MaskBlock<Source>& mask, Sight sight) {
+    // Scores are scaled as they are read, or by a pass of their own, which masks too.
+    const bool passes = mask.keep.data || mask.added.data || !(scale_ > 0);
+    const Sum scale = passes ? Sum(1) : scale_;
+    Sum top[kRows], factor[kRows];
+    for (int64_t r = 0; r < rows; ++r) {
+      Sum* x = scores_ + r * kScoresRow;
+      const int64_t seen = sight.columns_of_row(r, columns);
+      const int64_t whole = rounded_up<kWidth<Sum>>(seen);  // loops without a rest
+      if (passes) scale_and_mask<Format>(x, seen, scale_, mask, r);
+      std::fill(x + seen, x + whole, kNothing);
+      top[r] = seen == 0 ? top_[r] : std::max(top_[r], largest_score(x, whole, scale));
+    }
+#pragma GCC ivdep
+    for (int64_t r = 0; r < rows; ++r) {
+      factor[r] = top_[r] == top[r] ? Sum(1) : softmax_weight(top_[r] - top[r]);
+      top_[r] = top[r];
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t whole = rounded_up<kWidth<Sum>>(sight.columns_of_row(r, columns));
+      const Sum base = top_[r] == kNothing ? Sum(0) : top_[r];
+      sum_[r] = sum_[r] * factor[r] + weigh_row(r, columns, whole, scale, base);
+      if (factor[r] != 1) {
+        Sum* sums = sums_ + r * size_.values;
+        for (int64_t j = 0; j < size_.values; ++j) sums[j] *= factor[r];
+      }
+    }
+  }
+
+  // What is not seen weighs nothing.
+  Sum weigh_row(int64_t r, int64_t columns, int64_t whole, Sum scale, Sum base) {
+    Sum* x = scores_ + r * kScoresRow;
+    if constexpr (rounds_weights<Format>) {
+      Source* to = reinterpret_cast<Source*>(weights_ + r * Blocks::left_row(kKeys));
+      std::fill(to + whole, to + std::max(whole, Blocks::depth_of(columns) * Format::kDepth),
+                Source());
+      return weigh_scores(x, whole, scale, base, to);
+    } else {
+      std::fill(x + whole, x + std::max(whole, columns), Sum(0));
+      return weigh_scores(x, whole, scale, base);
+    }
+  }
+
+  Left<Format> weights() const {
+    if constexpr (rounds_weights<Format>) {
+      return {weights_, Blocks::left_row(kKeys), 1};
+    } else {
+      return {scores_, kScoresRow, 1};
+    }
+  }
+
+  void finish_rows(const Item<Format>& item, int64_t i, int64_t rows) {
+    for (int64_t r = 0; r < rows; ++r) {
+      const Sum scale = sum_[r] == 0 ? Sum(0) : Sum(1) / sum_[r];
+      Sum* sums = sums_ + r * size_.values;
+      for (int64_t j = 0; j < size_.values; ++j) sums[j] *= scale;
+      store<Format>(sums, size_.values, item.out + (i + r) * size_.values);
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      item.logsumexp[i + r] = sum_[r] == 0 ? kNothing : top_[r] + math::log(sum_[r]);
+    }
+  }
+
+  static constexpr Sum kNothing = -std::numeric_limits<Sum>::infinity();
+
+  const AttentionSizes& size_;
+  Sum scale_;
+  Packed *keys_, *values_, *query_, *weights_ = nullptr;
+  Sum *scores_, *sums_;
+  Sum top_[kRows], sum_[kRows];  // of each row: the largest score so far, and the sum of weights
+  int64_t bytes_;
+};
+
+template <class Format>
+tenon_status run(tenon_ctx* ctx, const tenon_tensor* query, const tenon_tensor* key,
+                 const tenon_tensor* value, const tenon_tensor* mask, bool causal, double scale,
+                 tenon_tensor* out, tenon_tensor* logsumexp, tenon_err* err) {
+  using Source = typename Format::Left;
+  using Sum = typename Format::Sum;
+  const AttentionSizes size(query, value, causal);
+  if (size.items == 0 || size.rows == 0) return TENON_OK;
+  constexpr int64_t kRows = Forward<Format>::kRows;
+  // Every part lays out the keys and values for itself: no more parts than threads need.
+  const int64_t blocks = (size.rows + kRows - 1) / kRows;
+  const int64_t wanted = (4 * host->thread_count() + size.items - 1) / size.items;
+  const int64_t parts = host->thread_count() == 1 ? 1 : std::min(blocks, wanted);
+  const int64_t work = size.rows * size.keys * (size.features + size.values) /
+                       (parts * kWidth<Sum> * (causal ? 2 : 1));
+  const int64_t bytes = Forward<Format>(size, scale, nullptr).bytes();
+  trace("attention", Format::kName);
+  return parallel_with_memory(
+      ctx, size.items * parts, work, bytes, err, [&](int64_t t, void* memory) {
+        const int64_t i = t / parts, part = parts - 1 - t % parts;  // the longest first
+        const Item<Format> item = {item_matrix<Source>(query, query, i),
+                                   item_matrix<Source>(key, query, i),
+                                   item_matrix<Source>(value, query, i),
+                                   mask_of_item<Source>(mask, query, i),
+                                   data_of<Source>(out) + i * size.rows * size.values,
+                                   data_of<Sum>(logsumexp) + i * size.rows};
+        Forward<Format>(size, scale, memory)
+            .run(item, blocks * part / parts * kRows,
+                 std::min(size.rows, blocks * (part + 1) / parts * kRows));
+      });
+}
+
+tenon_status attention(tenon_ctx* ctx, const tenon_tensor* query, const tenon_tensor* key,
+                       const tenon_tensor* value, const tenon_tensor* mask, int32_t causal,
+                       double scale, tenon_tensor* out, tenon_tensor* logsumexp, tenon_err* err) {
+  const auto as = [&]<class Format>(Type<Format>) {
+    return run<Format>(ctx, query, key, value, mask, causal != 0, scale, out, logsumexp, err);
+  };
+  if (query->dtype >= TENON_DTYPE_F16) return with_attention_format(query->dtype, as);
+  return run_as_float32(attention, ctx, err, query, key, value, mask, causal, scale, out,
+                        logsumexp);
+}
+TENON_BOX_attention(attention_boxed, attention)
+
+    const tenon_kernel_def kKernels[] = {
+        TENON_KERNEL_attention(attention, nullptr, kAttentionInPlace, TENON_KERNEL_STRIDED, 0),
+        TENON_KERNEL_attention(attention, nullptr, kAttentionConverted, 0, 0)};
+
+}  // namespace
+
+KernelList attention_kernels() { return kKernels; }
+
+}  // namespace tenon::cpu::TENON_CPU_ISA

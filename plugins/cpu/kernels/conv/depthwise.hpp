@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// Depthwise convolutions: every filter sees one channel. Images are cut into bands of rows of a
+// vector's worth of channels, which lie side by side, with padding: a pixel is a register, whatever
+// the kernel, stride and width. Images that lie like that are read in place.
+#pragma once
+
+#include "conv/nchw16c_layout.hpp"
+#include "conv/shapes.hpp"
+#include "parallel_memory.hpp"
+
+namespace tenon::cpu::TENON_CPU_ISA {
+
+// How images are cut into bands; the last one may be shorter. A padded row is a whole row of the
+// image between zeros; results begin at its pixel `skip`.
+template <class T>
+struct Bands {
+  static constexpr int64_t kBytes = 160 * 1024;  // of a band and its results: they stay in cache
+  static constexpr int64_t kNear = 16 * 1024;    // of results, where no pixels are copied
+  int64_t rows, count;                           // rows of results in a band; bands in an image
+  int64_t left, skip;     // zeros before a row; pixels before the first that a tap sees
+  int64_t image_row;      // elements of a padded row
+  int64_t image, result;  // elements of a padded band and of its results
+
+  explicit Bands(const ConvShapes& s, bool in_place = false)
+      : left(std::max<int64_t>(0, s.padding[1])), skip(left - s.padding[1]) {
+    const int64_t seen = (s.columns - 1) * s.stride[1] + (s.kernel[1] - 1) * s.dilation[1] + 1;
+    image_row = std::max(left + s.width, skip + seen) * kWidth<T>;
+    const int64_t result_row = s.columns * kWidth<T>;
+    const int64_t first = rows_seen(s, 1) * image_row + result_row;
+    const int64_t most = kBytes / static_cast<int64_t>(sizeof(T));
+    rows =
+        std::clamp<int64_t>(1 + (most - first) / (s.stride[0] * image_row + result_row), 1, s.rows);
+    if (in_place) rows = std::clamp<int64_t>(kNear / (result_row * sizeof(T)), 1, rows);
+    count = (s.rows + rows - 1) / rows;
+    image = rows_seen(s, rows) * image_row;
+    result = rows * s.columns * kWidth<T>;
+  }
+  static int64_t rows_seen(const ConvShapes& s, int64_t rows) {
+    return (rows - 1) * s.stride[0] + (s.kernel[0] - 1) * s.dilation[0] + 1;
+  }
+  // Where tap (u, v) of the first result lies in a band.
+  int64_t tap(const ConvShapes& s, int64_t u, int64_t v) const {
+    return u * s.dilation[0] * image_row + (skip + v * s.dilation[1]) * kWidth<T>;
+  }
+  int64_t rows_of(const ConvShapes& s, int64_t band) const {
+    return std::min(rows, s.rows - band * rows);
+  }
+};
+
+// The pixels that a band of results sees, with zeros around.
+template <class T>
+void read_band(const ConvShapes& s, const Bands<T>& bands, const ChannelReader<T>& x, int64_t image,
+               int64_t channel, int64_t channels, int64_t band, T* to, T* buffer) {
+  const int64_t seen = Bands<T>::rows_seen(s, bands.rows_of(s, band));
+  const int64_t top = band * bands.rows * s.stride[0] - s.padding[0];
+  const int64_t begin = std::clamp<int64_t>(-top, 0, seen);
+  const int64_t end = std::clamp<int64_t>(s.height - top, begin, seen);
+  const int64_t first = bands.left * kWidth<T>, last = first + s.width * kWidth<T>;
+  clear(to, to + begin * bands.image_row);
+  clear(to + end * bands.image_row, to + seen * bands.image_row);
+  for (T* row = to + begin * bands.image_row; row < to + end * bands.image_row;
+       row += bands.image_row) {
+    clear(row, row + first);
+    clear(row + last, row + bands.image_row);
+  }
+  x.read(x.at(image, channel, (top + begin) * s.width), channels, end - begin, s.width,
+         to + begin * bands.image_row + first, bands.image_row, buffer);
+}
+
+// W results side by side: the sums of all taps.
+template <class T, int W>
+void depthwise_tile(int64_t taps, const int64_t* offsets, const T* x, int64_t step, const T* weight,
+                    const T* bias, T* out, int64_t out_step) {
+  using Vector = typename VectorOf<T>::type;
+  constexpr int64_t width = kWidth<T>;
+  const auto at = [](const T* from) {
+    return Vector(*reinterpret_cast<const typename VectorOf<T>::unaligned*>(from));
+  };
+  Vector sum[W];
+#pragma GCC unroll 8
+  for (int q = 0; q < W; ++q) sum[q] = at(bias);
+  for (int64_t t = 0; t < taps; ++t) {
+    const T* from = x + offsets[t];
+    const Vector w = at(weight + t * width);
+#pragma GCC unroll 8
+    for (int q = 0; q < W; ++q) sum[q] += w * at(from + q * step);
+  }
+#pragma GCC unroll 8
+  for (int q = 0; q < W; ++q) {
+    *reinterpret_cast<typename VectorOf<T>::unaligned*>(out + q * out_step) = sum[q];
+  }
+}
+
+// Tiles of W results; the last one of a row overlaps the one before.
+template <class T, int W>
+void depthwise_band(const ConvShapes& s, const Bands<T>& bands, const int64_t* offsets,
+                    int64_t rows, const T* x, const T* weight, const T* bias, T* out) {
+  const int64_t step = s.stride[1] * kWidth<T>;
+  for (int64_t i = 0; i < rows; ++i) {
+    const T* from = x + i * s.stride[0] * bands.image_row;
+    T* to = out + i * s.columns * kWidth<T>;
+    for (int64_t j = 0; j < s.columns; j += W) {
+      const int64_t at = std::min(j, s.columns - W);
+      depthwise_tile<T, W>(s.taps(), offsets, from + at * step, step, weight, bias,
+                           to + at * kWidth<T>, kWidth<T>);
+    }
+  }
+}
+
+// A block of channels of an image where it lies: pixels are `pixel` elements apart, and tap t is
+// offsets[t] behind the first one.
+template <class T>
+struct PixelsInPlace {
+  const T* first;
+  int64_t pixel;
+  const int64_t* offsets;
+};
+
+// The results of a row that see all columns of taps.
+struct Whole {
+  int64_t begin, end;
+  explicit Whole(const ConvShapes& s) {
+    const int64_t last = (s.kernel[1] - 1) * s.dilation[1] - s.padding[1];
+    const Inside left(-s.padding[1], s.width, s.stride[1], s.columns);
+    const Inside right(last, s.width, s.stride[1], s.columns);
+    begin = std::min(std::max(left.begin, right.begin), s.columns);
+    end = std::max(begin, std::min(left.end, right.end));
+  }
+};
+
+// Are pixels worth reading in place? The results of short rows mostly are at one end.
+template <class T>
+bool reads_in_place(const ConvShapes& s, const ChannelReader<T>& x, int64_t least) {
+  const Whole whole(s);
+  return x.in_place() && whole.end - whole.begin >= least;
+}
+
+// Row i of results, `out_step` elements apart, for `blocks` blocks of channels side by side. Taps
+// in the padding are left out: rows of them, and one by one for results at either end. `ask(j)` is
+// called for every result.
+template <class T, class Ask>
+void depthwise_row_in_place(const ConvShapes& s, const PixelsInPlace<T>& x, int64_t i,
+                            int64_t blocks, const T* weight, T* out, int64_t out_step, Ask&& ask) {
+  using Vector = typename VectorOf<T>::type;
+  using Unaligned = typename VectorOf<T>::unaligned;
+  constexpr int64_t width = kWidth<T>;
+  const int64_t y = i * s.stride[0] - s.padding[0], taps = s.kernel[1];
+  const int64_t step = s.stride[1] * x.pixel;
+  const Inside down(y, s.height, s.dilation[0], s.kernel[0]);
+  const auto [begin, end] = Whole(s);
+  const T* row = x.first + (y * s.width - s.padding[1]) * x.pixel;
+  const int64_t bias = s.taps() * width, turned = bias + width;
+  const auto at_end = [&](int64_t j) {
+    ask(j);
+    const Inside across(j * s.stride[1] - s.padding[1], s.width, s.dilation[1], taps);
+    for (int64_t b = 0; b < blocks; ++b) {
+      const T *weights = weight + b * turned, *from = row + j * step + b * width;
+      Vector sum = *reinterpret_cast<const Vector*>(weights + bias);
+      for (int64_t u = down.begin; u < down.end; ++u) {
+        for (int64_t t = u * taps + across.begin; t < u * taps + across.end; ++t) {
+          sum += *reinterpret_cast<const Vector*>(weights + t * width) *
+                 *reinterpret_cast<const Unaligned*>(from + x.offsets[t]);
+        }
+      }
+      *reinterpret_cast<Unaligned*>(out + j * out_step + b * width) = sum;
+    }
+  };
+  // The pixels that the next row of results will be the first to see: the processor does not
+  // follow.
+  const int64_t next = ((s.kernel[0] - 1) * s.dilation[0] + 1) * s.width * x.pixel;
+  const auto tiles = [&]<int W>(int64_t first, int64_t last) {
+    for (int64_t j = first; j < last; j += W) {
+      const int64_t at = std::min(j, last - W);
+      for (int64_t q = at; q < at + W; ++q) ask(q);
+      for (int64_t block = 0; block < blocks; ++block) {
+        const T *from = row + at * step + block * width, *weights = weight + block * turned;
+        for (int64_t a = 0; a < s.stride[0]; ++a) {
+          for (int64_t b = 0; b < W * s.stride[1]; ++b) {
+            __builtin_prefetch(from + next + (a * s.width + b) * x.pixel, 0, 2);
+          }
+        }
+        depthwise_tile<T, W>((down.end - down.begin) * taps, x.offsets + down.begin * taps, from,
+                             step, weights + down.begin * taps * width, weights + bias,
+                             out + at * out_step + block * width, out_step);
+      }
+    }
+  };
+  for (int64_t j = 0; j < begin; ++j) at_end(j);
+  const int64_t n = end - begin;
+  if (n < 6) {
+    tiles.template operator()<4>(begin, end);
+  } else if (n >= 8 && (n + 7) / 8 * 8 <= (n + 5) / 6 * 6) {
+    tiles.template operator()<8>(begin, end);
+  } else {
+    tiles.template operator()<6>(begin, end);
+  }
+  for (int64_t j = end; j < s.columns; ++j) at_end(j);
+}
+
+// The weights and biases of all filters, channels side by side. For each block of channels and each
+// filter of a channel: a vector for every tap, then one of biases.
+template <class T>
+void turn_filters(const ConvShapes& s, const T* weight, const T* bias, T* to) {
+  constexpr int64_t width = kWidth<T>;
+  const int64_t taps = s.taps(), filters = s.group_filters();
+  for (int64_t first = 0; first < s.channels; first += width) {
+    const int64_t channels = std::min(width, s.channels - first);
+    for (int64_t m = 0; m < filters; ++m, to += (taps + 1) * width) {
+      clear(to, to + (taps + 1) * width);
+      for (int64_t c = 0; c < channels; ++c) {
+        const int64_t f = (first + c) * filters + m;
+        for (int64_t t = 0; t < taps; ++t) to[t * width + c] = weight[f * taps + t];
+        if (bias) to[taps * width + c] = bias[f];
+      }
+    }
+  }
+}
+
+// What all threads read: turned filters, and where every tap lies in a band and in an image.
+template <class T>
+struct DepthwiseTables {
+  T* filters;
+  int64_t *offsets, *in_place;
+
+  tenon_status make(tenon_ctx* ctx, const ConvShapes& s, const Bands<T>& bands, int64_t pixel,
+                    const T* weight, const T* bias, tenon_err* err) {
+    const int64_t blocks = (s.channels + kWidth<T> - 1) / kWidth<T>;
+    const int64_t numel = blocks * s.group_filters() * (s.taps() + 1) * kWidth<T>;
+    const auto bytes = static_cast<uint64_t>(numel) * sizeof(T);
+    void* memory = nullptr;
+    const tenon_status status = host->scratch(
+        ctx, bytes + 2 * static_cast<uint64_t>(s.taps()) * sizeof(int64_t), &memory, err);
+    if (status != TENON_OK) return status;
+    filters = static_cast<T*>(memory);
+    offsets = reinterpret_cast<int64_t*>(static_cast<char*>(memory) + bytes);
+    turn_filters(s, weight, bias, filters);
+    in_place = offsets + s.taps();
+    for (int64_t t = 0; t < s.taps(); ++t) {
+      const int64_t u = t / s.kernel[1], v = t % s.kernel[1];
+      offsets[t] = bands.tap(s, u, v);
+      in_place[t] = (u * s.dilation[0] * s.width + v * s.dilation[1]) * pixel;
+    }
+    return TENON_OK;
+  }
+};
+
+template <class T>
+tenon_status run_depthwise(tenon_ctx* ctx, const ConvShapes& s, const ChannelReader<T>& x,
+                           const T* weight, const T* bias, const ChannelWriter<T>& out,
+                           tenon_err* err) {
+  constexpr int64_t width = kWidth<T>;
+  // Where pixels of results are vectors, too, there is nothing to be put together: many channels of
+  // a pixel go at a time, as they lie in memory; some that do not fill a vector are left.
+  const bool writes = out.in_place() && s.group_filters() == 1 && s.channels >= width;
+  const bool reads = reads_in_place(s, x, writes ? 4 : 8), direct = reads && writes;
+  const Bands<T> bands(s, reads);
+  DepthwiseTables<T> tables;
+  tenon_status status = tables.make(ctx, s, bands, x.pixel(), weight, bias, err);
+  if (status != TENON_OK) return status;
+  const auto run = s.columns >= 8 && s.columns % 8 == 0 ? depthwise_band<T, 8>
+                   : s.columns >= 7                     ? depthwise_band<T, 7>
+                   : s.columns >= 4                     ? depthwise_band<T, 4>
+                                                        : depthwise_band<T, 1>;
+  const int64_t filters = s.group_filters(), turned = (s.taps() + 1) * width;
+  constexpr int64_t most = 16 * width;
+  const int64_t whole = direct ? s.channels / width * width : 0;
+  const int64_t parts = (whole + most - 1) / most;
+  const int64_t blocks = parts + (s.channels - whole + width - 1) / width;
+  const int64_t in = x.buffer(bands.image / width), back = out.buffer(bands.rows * s.columns);
+  return parallel_with_memory(
+      ctx, s.batch * blocks * bands.count,
+      filters * (s.taps() + 8) * bands.rows * s.columns * (direct ? 8 : 1),
+      (bands.image + bands.result + in + back) * static_cast<int64_t>(sizeof(T)), err,
+      [&](int64_t item, void* memory) {
+        T* image = static_cast<T*>(memory);
+        T *results = image + bands.image, *own = results + bands.result;
+        // Blocks of one band after each other: their channels may share cache lines and pages.
+        const int64_t block = item % blocks, band = item / blocks % bands.count;
+        const int64_t n = item / blocks / bands.count, rows = bands.rows_of(s, band);
+        const int64_t first = block < parts ? block * most : whole + (block - parts) * width;
+        const int64_t channels = std::min(width, s.channels - first);
+        const bool in_place = reads && channels == width;
+        const PixelsInPlace<T> pixels{x.data() + x.at(n, first, 0), x.pixel(), tables.in_place};
+        if (block < parts) {
+          for (int64_t i = band * bands.rows; i < band * bands.rows + rows; ++i) {
+            depthwise_row_in_place(s, pixels, i, std::min(most, whole - first) / width,
+                                   tables.filters + first / width * turned,
+                                   out.at(n, first, i * s.columns), out.pixel(), [](int64_t) {});
+          }
+          return;
+        }
+        if (!in_place) read_band(s, bands, x, n, first, channels, band, image, own);
+        for (int64_t m = 0; m < filters; ++m) {
+          const T* weights = tables.filters + (first / width * filters + m) * turned;
+          const T* biases = weights + s.taps() * width;
+          const int64_t filter = first * filters + m, top = band * bands.rows;
+          for (int64_t i = 0; in_place && i < rows; ++i) {
+            depthwise_row_in_place(s, pixels, top + i, 1, weights, results + i * s.columns * width,
+                                   width, [&](int64_t j) {
+                                     if (out.pixel() != 1) return;
+                                     out.ask(n, filter, filters, top * s.columns,
+                                             i * s.columns + j);
+                                   });
+          }
+          if (!in_place) run(s, bands, tables.offsets, rows, image, weights, biases, results);
+          out.write(results, channels, n, filter, filters, top * s.columns, rows * s.columns,
+                    own + in);
+        }
+      });
+}
+
+}  // namespace tenon::cpu::TENON_CPU_ISA

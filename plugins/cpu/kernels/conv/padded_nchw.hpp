@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Channels of one image with zeros, or another number, around, cut by columns so that those a
+// stride apart lie side by side: a vector of results reads a vector of pixels under every tap.
+#pragma once
+
+#include "simd/shuffles.hpp"
+#include "pool/window.hpp"
+
+#include <algorithm>
+
+namespace tenon::cpu::TENON_CPU_ISA {
+
+// to[i] = from[step * i]; nothing beyond the last element is read or written.
+template <class T>
+[[gnu::always_inline]] inline void copy_every(const T* from, int64_t step, T* to, int64_t n) {
+  using Unaligned = typename VectorOf<T>::unaligned;
+  constexpr int64_t width = kWidth<T>;
+  if (step <= 2 && n >= width) {
+    for (int64_t i = 0; i < n; i += width) {
+      const int64_t at = std::min(i, n - width);  // the last vector overlaps the one before
+      *reinterpret_cast<Unaligned*>(to + at) =
+          step == 1 ? *reinterpret_cast<const Unaligned*>(from + at)
+                    : Unaligned(Halves<T>::every_second(from + 2 * at));
+    }
+  } else if (step == 1) {
+    if constexpr (Lanes<T>::kMasked) {
+      const Lanes<T> lanes(n);
+      lanes.store(to, lanes.load(from));
+    } else {
+      for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+    }
+  } else if (Lanes<T>::kMasked && step == 2) {
+    const Lanes<T> low(2 * n - 1), high(2 * n - 1 - width);
+    Lanes<T>(n).store(to, Halves<T>::even(low.load(from), high.load(from + width)));
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i * step];
+  }
+}
+
+template <class T>
+class PaddedPlanes {
+ public:
+  explicit PaddedPlanes(const Window& s)
+      : s_(s),
+        rows_((s.rows - 1) * s.stride[0] + (s.kernel[0] - 1) * s.dilation[0] + 1),
+        part_((s.columns - 1) + (s.kernel[1] - 1) * s.dilation[1] / s.stride[1] + 1) {}
+
+  // Of `channels` planes, and a vector that may be read past the end.
+  int64_t count(int64_t channels) const { return channels * plane() + 2 * kWidth<T>; }
+  int64_t row() const { return part_ * s_.stride[1]; }
+
+  // Where column v of the taps begins in a row.
+  int64_t across(int64_t v) const {
+    const int64_t x = v * s_.dilation[1];
+    return x % s_.stride[1] * part_ + x / s_.stride[1];
+  }
+  // Where tap (u, v) of channel c begins for the first result.
+  int64_t offset(int64_t c, int64_t u, int64_t v) const {
+    return c * plane() + u * s_.dilation[0] * row() + across(v);
+  }
+
+  // What stays around the pixels however often these are filled in.
+  void clear(int64_t channels, T* to, T outside = T(0)) const {
+    std::fill_n(to, count(channels), outside);
+  }
+
+  void fill(const T* image, int64_t channels, T* to) const {
+    const int64_t step = s_.stride[1];
+    const int64_t first = std::max<int64_t>(0, s_.padding[0]);
+    const int64_t last = std::min(rows_, s_.height + s_.padding[0]);
+    for (int64_t r = 0; r < step; ++r) {
+      const Inside inside(r - s_.padding[1], s_.width, step, part_);
+      const int64_t n = inside.end - inside.begin;
+      const T* from = image + r - s_.padding[1] + inside.begin * step;
+      T* part = to + r * part_ + inside.begin;
+      for (int64_t c = 0; n > 0 && c < channels; ++c) {
+        for (int64_t y = first; y < last; ++y) {
+          copy_every(from + c * s_.height * s_.width + (y - s_.padding[0]) * s_.width, step,
+                     part + c * plane() + y * row(), n);
+        }
+      }
+    }
+  }
+
+ private:
+  int64_t plane() const { return rows_ * row(); }
+  const Window& s_;
+  int64_t rows_, part_;  // rows of a plane; columns of one part of a row
+};
+
+}  // namespace tenon::cpu::TENON_CPU_ISA

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Minimal filtering of images that hold their channels side by side, and so do those of the
+// results: transforms take a vector of channels at a time where they lie, and the products are
+// tiles times filters.
+#pragma once
+
+#include "conv/winograd_grad.hpp"
+
+namespace tenon::cpu::TENON_CPU_ISA {
+
+// How a block of tiles lies in memory, elements from one to the next: pixels as [position][tile]
+// [channel], results as [position][tile][filter], and the weights of all blocks in panels,
+// [position][panel][channel][kPanel filters]. No step is a power of two: else all positions would
+// meet in one set of the cache.
+template <class T>
+struct FilteredBlocks {
+  int64_t channels, filters;      // of a tile
+  int64_t pixels_at, results_at;  // of a position
+  int64_t panel, weights_at;      // of a panel, and of its position
+  int64_t panels;
+
+  explicit FilteredBlocks(const ConvShapes& s)
+      : channels(whole(s.group_channels()) + kWidth<T>),
+        filters(whole(s.group_filters()) + kWidth<T>),
+        pixels_at(kTilesTogether * channels + 3 * kWidth<T>),
+        results_at(kTilesTogether * filters + 3 * kWidth<T>),
+        panel(s.group_channels() * kPanel<T>),
+        panels((s.group_filters() + kPanel<T> - 1) / kPanel<T>) {
+    weights_at = panels * panel + 3 * kWidth<T>;
+  }
+  static int64_t whole(int64_t n) { return (n + kWidth<T> - 1) / kWidth<T> * kWidth<T>; }
+  int64_t bytes() const {
+    return kPositions * (pixels_at + results_at) * static_cast<int64_t>(sizeof(T));
+  }
+};
+
+// B^T d B of the tiles of a block. `x` is the first channel of the group.
+template <class T>
+void transform_tiles_last(const ConvShapes& s, const FilteredBlocks<T>& blocks,
+                          const WinogradTiles& tiles, int64_t first, int64_t count, const T* x,
+                          T* to) {
+  constexpr int64_t width = kWidth<T>;
+  const int64_t channels = s.group_channels(), pixel = s.channels, row = s.width * pixel;
+  tiles.for_runs(first, count, kTilesTogether, kTilesTogether, [&](const TileRun& run) {
+    const int64_t top = 2 * run.row - s.padding[0];
+    for (int64_t t = 0; t < run.length; ++t) {
+      const int64_t left = 2 * (run.column + t) - s.padding[1];
+      const T* from = x + run.image * s.pixels() * pixel + top * row + left * pixel;
+      T* at = to + (run.at + t) * blocks.channels;
+      const bool inside = top >= 0 && top + 4 <= s.height && left >= 0 && left + 4 <= s.width;
+      const int64_t whole = inside ? channels / width * width : 0;
+      for (int64_t c = 0; c < whole; c += width) {
+        transform_pixels(from + c, row, pixel, at + c, blocks.pixels_at);
+      }
+      for (int64_t c = whole; c < channels; c += width) {
+        alignas(64) T patch[16 * width] = {};
+        for (int64_t i = 0; i < 4; ++i) {
+          for (int64_t j = 0; j < 4; ++j) {
+            const int64_t y = top + i, z = left + j;
+            if (y < 0 || y >= s.height || z < 0 || z >= s.width) continue;
+            copy_every(from + i * row + j * pixel + c, 1, patch + (4 * i + j) * width,
+                       std::min(width, channels - c));
+          }
+        }
+        transform_pixels<T>(patch, 4 * width, width, at + c, blocks.pixels_at);
+      }
+    }
+  });
+}
+
+// A^T m A of the tiles of a block, and the bias. Returns whether all are finite. `out` is the first
+// filter of the group.
+template <class T>
+bool transform_results_last(const ConvShapes& s, const FilteredBlocks<T>& blocks,
+                            const WinogradTiles& tiles, int64_t first, int64_t count, const T* from,
+                            const T* bias, T* out) {
+  using Vector = VectorT<T>;
+  using Unaligned = typename VectorOf<T>::unaligned;
+  constexpr int64_t width = kWidth<T>;
+  const int64_t filters = s.group_filters();
+  Vector doubt = {};  // NaN once there is an infinity or a NaN
+  tiles.for_runs(first, count, kTilesTogether, kTilesTogether, [&](const TileRun& run) {
+    for (int64_t f = 0; f < filters; f += width) {
+      const int64_t some = std::min(width, filters - f);
+      alignas(64) T shift[width] = {};
+      if (bias) std::copy_n(bias + f, some, shift);
+      const Vector offset = *reinterpret_cast<const Vector*>(shift);
+      for (int64_t t = 0; t < run.length; ++t) {
+        const T* m = from + (run.at + t) * blocks.filters + f;
+        const int64_t y = 2 * run.row, x = 2 * (run.column + t);
+        T* to = out + ((run.image * s.rows + y) * s.columns + x) * s.filters + f;
+        Vector results[2][2];
+        transform_results<T>([&](int q) { return Lanes<T>::load_all(m + q * blocks.results_at); },
+                             offset, results, &doubt);
+        for (int64_t i = 0; i < 2 && y + i < s.rows; ++i) {
+          for (int64_t j = 0; j < 2 && x + j < s.columns; ++j) {
+            T* place = to + (i * s.columns + j) * s.filters;
+            if (some == width) {
+              *reinterpret_cast<Unaligned*>(place) = results[i][j];
+            } else {
+              std::copy_n(reinterpret_cast<const T*>(&results[i][j]), some, place);
+            }
+          }
+        }
+      }
+    }
+  });
+  return is_finite<T>(doubt);
+}
+
+// run_winograd() for channels that lie last, in the images and in the results.
+template <class T>
+tenon_status run_winograd_last(tenon_ctx* ctx, const ConvShapes& s, const T* x, const T* weight,
+                               bool turned, const T* bias, T* out, bool* finite, tenon_err* err) {
+  const FilteredBlocks<T> blocks(s);
+  const int64_t filters = s.group_filters(), channels = s.group_channels();
+  const int64_t of_group = kPositions * blocks.weights_at;
+  void* memory = nullptr;
+  const auto bytes = static_cast<uint64_t>(s.groups * of_group) * sizeof(T);
+  if (const tenon_status status = host->scratch(ctx, bytes, &memory, err); status != TENON_OK) {
+    return status;
+  }
+  T* weights = static_cast<T*>(memory);
+  parallel(s.channels, filters * kPositions * 2, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t group = i / channels, c = i % channels;
+      const int64_t step = turned ? 9 : channels * 9;  // from one filter to the next
+      const T* from = weight + group * filters * channels * 9 + c * (turned ? filters * 9 : 9);
+      for (int64_t p = 0; p < blocks.panels; ++p) {
+        const int64_t f = p * kPanel<T>;
+        transform_weight(from + f * step, step, turned, std::min<int64_t>(kPanel<T>, filters - f),
+                         weights + group * of_group + p * blocks.panel + c * kPanel<T>,
+                         blocks.weights_at);
+      }
+    }
+  });
+  const WinogradTiles tiles(s);
+  const int64_t count = (tiles.count() + kTilesTogether - 1) / kTilesTogether;
+  std::atomic<bool> all_finite = true;
+  const tenon_status status = parallel_with_memory(
+      ctx, s.groups * count, filters * channels * kTilesTogether, blocks.bytes(), err,
+      [&](int64_t item, void* own) {
+        const int64_t g = item / count, first = item % count * kTilesTogether;
+        const int64_t some = std::min(kTilesTogether, tiles.count() - first);
+        T *pixels = static_cast<T*>(own), *results = pixels + kPositions * blocks.pixels_at;
+        transform_tiles_last(s, blocks, tiles, first, some, x + g * channels, pixels);
+        if (filters % kWidth<T> != 0) {  // lanes that no product gives
+          std::fill_n(results, kPositions * blocks.results_at, T(0));
+        }
+        for (int64_t q = 0; q < kPositions; ++q) {
+          for (int64_t p = 0; p < blocks.panels; ++p) {
+            const int64_t f = p * kPanel<T>;
+            run_tile<Plain<T>>(
+                some, std::min<int64_t>(kPanel<T>, filters - f), channels,
+                pixels + q * blocks.pixels_at, blocks.channels, 1,
+                weights + g * of_group + q * blocks.weights_at + p * blocks.panel, kPanel<T>,
+                MatrixTarget<T>{results + q * blocks.results_at + f, blocks.filters}, 0, 0, false);
+          }
+        }
+        if (!transform_results_last(s, blocks, tiles, first, some, results,
+                                    bias ? bias + g * filters : nullptr, out + g * filters)) {
+          all_finite.store(false, std::memory_order_relaxed);
+        }
+      });
+  *finite = all_finite.load(std::memory_order_relaxed);
+  return status;
+}
+
+}  // namespace tenon::cpu::TENON_CPU_ISA

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conversion between any two dtypes, from and to any strides.
+#include "kernel.hpp"
+#include "simd/non_temporal.hpp"
+#include "elementwise/strided.hpp"
+
+#include <tenon/signatures/conversion.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace tenon::cpu::TENON_CPU_ISA {
+namespace {
+
+constexpr int64_t kBlock = 512;
+
+template <class T>
+constexpr bool is_complex_type = requires { typename T::value_type; };
+
+template <class To, class From>
+inline To convert(From x) {
+  if constexpr (std::is_same_v<To, From>) {
+    return x;
+  } else if constexpr (std::is_same_v<To, bool>) {
+    return x != From(0);
+  } else if constexpr (is_complex_type<From>) {
+    if constexpr (is_complex_type<To>) {
+      return To(static_cast<typename To::value_type>(x.real()),
+                static_cast<typename To::value_type>(x.imag()));
+    } else {
+      return convert<To>(x.real());
+    }
+  } else if constexpr (is_complex_type<To>) {
+    return To(static_cast<typename To::value_type>(x));
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && sizeof(To) < 4) {
+    return static_cast<To>(static_cast<int32_t>(x));
+  } else if constexpr (std::is_floating_point_v<From> && std::is_unsigned_v<To>) {
+    // Through the signed type, so that negative numbers wrap with every instruction set.
+    constexpr From limit = 9223372036854775808.0;
+    const To high = static_cast<To>(static_cast<int64_t>(x - limit)) + (To{1} << (sizeof(To) * 8 - 1));
+    return sizeof(To) == 8 && x >= limit ? high : static_cast<To>(static_cast<int64_t>(x));
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+// float32 on the way to a smaller float: cut off, with a sticky last bit, so that the second rounding
+// gives what one rounding would have given.
+template <class From>
+inline float convert_to_odd(From x) {
+  const double wide = convert<double>(x);
+  const float nearest = static_cast<float>(wide);
+  const uint32_t bits = std::bit_cast<uint32_t>(nearest);
+  const bool rounded_up = std::fabs(static_cast<double>(nearest)) > std::fabs(wide);
+  const bool inexact = static_cast<double>(nearest) != wide && wide == wide;
+  return std::bit_cast<float>(inexact ? (bits - rounded_up) | 1u : bits);
+}
+
+// The count by value: a store of bytes could change one that a lambda refers to.
+template <class From, class To, class F>
+inline void convert_each(const From* from, To* to, int64_t n, F f) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) to[i] = f(from[i]);
+}
+
+// n dense elements, not to where others are still to be read; reduced floats are float32 here.
+void convert_block(int from_dtype, const char* from, int to_dtype, bool to_reduced, char* to,
+                   int64_t n) {
+  // A boolean is the byte 0 or 1, which converts in vectors.
+  if (from_dtype == TENON_DTYPE_BOOL) from_dtype = TENON_DTYPE_U8;
+  with_type(from_dtype, [&]<class From>(Type<From>) {
+    const From* x = reinterpret_cast<const From*>(from);
+    if (to_reduced) {
+      convert_each(x, reinterpret_cast<float*>(to), n, convert_to_odd<From>);
+      return;
+    }
+    with_type(to_dtype, [&]<class To>(Type<To>) {
+      convert_each(x, reinterpret_cast<To*>(to), n, convert<To, From>);
+    });
+  });
+}
+
+// The rows of x and out, one after the other, each in blocks unless it is converted where it lies.
+class Cast {
+ public:
+  Cast(const tenon_tensor* x, const tenon_tensor* out)
+      : axes_(broadcast_axes(&x, 1, out)), x_(data_of<char>(x)), out_(data_of<char>(out)),
+        from_(x->dtype), to_(out->dtype), from_reduced_(is_reduced_float(from_)),
+        to_reduced_(is_reduced_float(to_)), from_size_(kDtypeSize[from_]), to_size_(kDtypeSize[to_]) {
+    const bool dense_out = axes_.inner_stride(1) == to_size_;
+    const bool streams =
+        pays_to_stream(out->numel * to_size_, out->numel * (from_size_ + to_size_)) && dense_out &&
+        axes_.inner_extent() * to_size_ >= kStreamBlock;
+    finish_ = streams ? Finish::stream : dense_out ? Finish::none : Finish::scatter;
+    // Conversions of reduced floats are to and from float32, and those from them take any stride.
+    const bool one_step = from_reduced_ ? to_ == TENON_DTYPE_F32
+                                        : axes_.inner_stride(0) == from_size_ &&
+                                              (!to_reduced_ || from_ == TENON_DTYPE_F32);
+    longest_ = one_step && finish_ == Finish::none ? std::numeric_limits<int64_t>::max() : kBlock;
+  }
+
+  void run(int64_t begin, int64_t end) const {
+    Position position(axes_, begin);
+    for (int64_t at = begin; at < end;) {
+      const int64_t n = std::min({end - at, longest_, position.left_in_row(axes_)});
+      block(x_ + position.offset(axes_, 0), out_ + position.offset(axes_, 1), n);
+      position.advance(axes_, n);
+      at += n;
+    }
+    if (finish_ == Finish::stream) stream_end();
+  }
+
+ private:
+  // What remains to be done with a converted block.
+  enum class Finish { none, scatter, stream };
+
+  void block(const char* x, char* out, int64_t n) const {
+    alignas(64) char source[kBlock * 16], floats[kBlock * 4], target[kBlock * 16];
+    char* const to = finish_ == Finish::none ? out : target;
+    if (from_reduced_) {
+      float* wide = reinterpret_cast<float*>(to_ == TENON_DTYPE_F32 ? to : floats);
+      widen(from_, x, axes_.inner_stride(0), wide, n);
+      x = reinterpret_cast<const char*>(wide);
+    } else if (axes_.inner_stride(0) != from_size_) {
+      copy_row(source, from_size_, x, axes_.inner_stride(0), n, from_size_);
+      x = source;
+    }
+    const int from = from_reduced_ ? TENON_DTYPE_F32 : from_;
+    if (to_reduced_ && from != TENON_DTYPE_F32) {
+      convert_block(from, x, to_, true, floats, n);
+      x = floats;
+    }
+    if (to_reduced_) {
+      narrow(to_, reinterpret_cast<const float*>(x), to, to_size_, n);
+    } else if (x != to) {
+      convert_block(from, x, to_, false, to, n);
+    }
+    if (finish_ == Finish::scatter) {
+      copy_row(out, axes_.inner_stride(1), to, to_size_, n, to_size_);
+    } else if (finish_ == Finish::stream) {
+      stream_copy(out, to, n * to_size_);
+    }
+  }
+
+  Axes axes_;
+  const char* x_;
+  char* out_;
+  int from_, to_;
+  bool from_reduced_, to_reduced_;
+  int from_size_, to_size_;
+  Finish finish_;
+  int64_t longest_;  // elements converted at a time
+};
+
+tenon_status cast(tenon_ctx*, const tenon_tensor* x, int32_t, tenon_tensor* out, tenon_err*) {
+  if (out->numel == 0) return TENON_OK;
+  const Cast work(x, out);
+  parallel(out->numel, 2, [&](int64_t begin, int64_t end) { work.run(begin, end); });
+  return TENON_OK;
+}
+TENON_BOX_cast(cast_boxed, cast)
+
+const tenon_kernel_def kKernels[] = {
+    TENON_KERNEL_cast(cast, nullptr, kAllDtypes, kAnyStrides | TENON_KERNEL_HOST_SCALARS, 0)};
+
+}  // namespace
+
+KernelList cast_kernels() { return kKernels; }
+
+}  // namespace tenon::cpu::TENON_CPU_ISA

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "elementwise/low_precision.hpp"
+
+#include "simd/low_precision.hpp"
+
+namespace tenon::cpu::TENON_CPU_ISA {
+namespace {
+
+template <class T>
+void widen_as(const char* from, int64_t stride, float* to, int64_t n) {
+  if (stride == static_cast<int64_t>(sizeof(T))) {
+    const T* dense = reinterpret_cast<const T*>(from);
+    for (int64_t i = 0; i < n; ++i) to[i] = dense[i];
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = *reinterpret_cast<const T*>(from + i * stride);
+  }
+}
+
+template <class T>
+void narrow_as(const float* from, char* to, int64_t stride, int64_t n) {
+  if (stride == static_cast<int64_t>(sizeof(T))) {
+    T* dense = reinterpret_cast<T*>(to);
+    for (int64_t i = 0; i < n; ++i) dense[i] = T(from[i]);
+  } else {
+    for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(to + i * stride) = T(from[i]);
+  }
+}
+
+#ifdef __F16C__
+// Sixteen or eight at a time by instruction; returns how many were done.
+int64_t widen_half(const char* from, float* to, int64_t n) {
+  int64_t i = 0;
+#ifdef __AVX512F__
+  for (; i + 16 <= n; i += 16) {
+    const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + 2 * i));
+    _mm512_storeu_ps(to + i, _mm512_maskz_cvtph_ps(0xffff, half));
+  }
+#endif
+  for (; i + 8 <= n; i += 8) {
+    const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + 2 * i));
+    _mm256_storeu_ps(to + i, _mm256_cvtph_ps(half));
+  }
+  return i;
+}
+int64_t narrow_half(const float* from, char* to, int64_t n) {
+  int64_t i = 0;
+#ifdef __AVX512F__
+  for (; i + 16 <= n; i += 16) {
+    const __m256i half =
+        _mm512_maskz_cvtps_ph(0xffff, _mm512_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + 2 * i), half);
+  }
+#endif
+  for (; i + 8 <= n; i += 8) {
+    const __m128i half = _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 2 * i), half);
+  }
+  return i;
+}
+#else
+int64_t widen_half(const char*, float*, int64_t) { return 0; }
+int64_t narrow_half(const float*, char*, int64_t) { return 0; }
+#endif
+
+#ifdef __AVX512BW__
+// 32 at a time: the pack takes quarters of both registers in turn.
+int64_t narrow_bfloat(const float* from, char* to, int64_t n) {
+  const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+  const auto upper = [](const float* at) {
+    return _mm512_maskz_srli_epi32(0xffff, round_to_upper_half(_mm512_loadu_ps(at)), 16);
+  };
+  int64_t i = 0;
+  for (; i + 32 <= n; i += 32) {
+    const __m512i packed = _mm512_packus_epi32(upper(from + i), upper(from + i + 16));
+    _mm512_storeu_si512(to + 2 * i, _mm512_maskz_permutexvar_epi64(0xff, order, packed));
+  }
+  return i;
+}
+#else
+int64_t narrow_bfloat(const float*, char*, int64_t) { return 0; }
+#endif
+
+}  // namespace
+
+void widen(int dtype, const char* from, int64_t stride, float* to, int64_t n) {
+  switch (dtype) {
+    case TENON_DTYPE_F16: {
+      const int64_t done = stride == 2 ? widen_half(from, to, n) : 0;
+      return widen_as<Float16>(from + done * stride, stride, to + done, n - done);
+    }
+    case TENON_DTYPE_BF16:
+      return widen_as<BFloat16>(from, stride, to, n);
+    case TENON_DTYPE_F8E4M3:
+      return widen_as<Float8E4M3>(from, stride, to, n);
+    default:
+      return widen_as<Float8E5M2>(from, stride, to, n);
+  }
+}
+
+void narrow(int dtype, const float* from, char* to, int64_t stride, int64_t n) {
+  switch (dtype) {
+    case TENON_DTYPE_F16: {
+      const int64_t done = stride == 2 ? narrow_half(from, to, n) : 0;
+      return narrow_as<Float16>(from + done, to + done * stride, stride, n - done);
+    }
+    case TENON_DTYPE_BF16: {
+      const int64_t done = stride == 2 ? narrow_bfloat(from, to, n) : 0;
+      return narrow_as<BFloat16>(from + done, to + done * stride, stride, n - done);
+    }
+    case TENON_DTYPE_F8E4M3:
+      return narrow_as<Float8E4M3>(from, to, stride, n);
+    default:
+      return narrow_as<Float8E5M2>(from, to, stride, n);
+  }
+}
+
+float widen_one(int dtype, const void* from) {
+  float result;
+  widen(dtype, static_cast<const char*>(from), 0, &result, 1);
+  return result;
+}
+
+void narrow_one(int dtype, float x, void* to) { narrow(dtype, &x, static_cast<char*>(to), 0, 1); }
+
+}  // namespace tenon::cpu::TENON_CPU_ISA

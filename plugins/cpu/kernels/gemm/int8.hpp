@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// Formats of products of 8-bit integers, L and R being int8_t or uint8_t, with sums in int32.
+#pragma once
+
+#include "gemm/small_m.hpp"
+#include "gemm/pack.hpp"
+
+#include <type_traits>
+
+namespace tenon::cpu::TENON_CPU_ISA {
+
+// Two int16 along k in 32 bits, lower index first.
+struct Int16Pairs {
+  static constexpr const char* kName = "int16 pairs";
+  using Packed = uint32_t;
+  using Sum = int32_t;
+  using Vector = VectorOf<int32_t>::type;
+  using Operand = VectorOf<uint32_t>::type;
+  static constexpr int kDepth = 2;
+  static constexpr bool kStart = false;
+  [[gnu::always_inline]] static Operand spread(const uint32_t* a) { return *a - Operand{}; }
+  [[gnu::always_inline]] static void add(Vector& sum, Operand a, Operand b) {
+#if defined(__AVX512F__)
+    sum += Vector(_mm512_madd_epi16(__m512i(a), __m512i(b)));
+#elif defined(__AVX2__)
+    sum += Vector(_mm256_madd_epi16(__m256i(a), __m256i(b)));
+#elif defined(__SSE2__)
+    sum += Vector(_mm_madd_epi16(__m128i(a), __m128i(b)));
+#else
+    sum +=
+        (Vector(a) << 16 >> 16) * (Vector(b) << 16 >> 16) + (Vector(a) >> 16) * (Vector(b) >> 16);
+#endif
+  }
+};
+
+// Bytes widened to 16 bits, whose products by pairs any instruction set adds up exactly.
+template <class L, class R>
+struct BytesAsPairs : Int16Pairs {
+  using Left = L;
+  using Right = R;
+  using Product = Int16Pairs;
+  using Swapped = BytesAsPairs<R, L>;
+  static constexpr int kOperand = kWidth<int16_t>;
+  static constexpr int64_t kStreamRows = 2;
+  template <class T>
+  static int32_t value(T source) {
+    return source;
+  }
+  template <class T>
+  [[gnu::always_inline]] static Operand operand(const T* from,
+                                                [[maybe_unused]] int64_t count = kOperand) {
+    typedef T Bytes __attribute__((vector_size(kOperand), aligned(1), may_alias));
+#ifdef __AVX512F__
+    const Bytes bytes = Bytes(_mm256_maskz_loadu_epi8(Lanes<int16_t>::below(count), from));
+#else
+    const Bytes bytes = *reinterpret_cast<const Bytes*>(from);
+#endif
+    return Operand(__builtin_convertvector(bytes, VectorOf<int16_t>::type));
+  }
+  [[gnu::always_inline]] static Vector elements(const R* from,
+                                                [[maybe_unused]] int64_t count = 64) {
+    typedef R Bytes __attribute__((vector_size(kWidth<int32_t>), aligned(1), may_alias));
+#ifdef __AVX512F__
+    const Bytes bytes = Bytes(_mm_maskz_loadu_epi8(Lanes<int32_t>::below(count), from));
+#else
+    const Bytes bytes = *reinterpret_cast<const Bytes*>(from);
+#endif
+    return __builtin_convertvector(bytes, Vector);
+  }
+  [[gnu::always_inline]] static void dot(Vector& sum, Operand x, Operand y) { add(sum, x, y); }
+};
+
+template <class L, class R>
+void pack_panel(BytesAsPairs<L, R>, Matrix<R> b, int64_t k, int64_t n, uint32_t* to) {
+  constexpr int64_t panel = kPanel<uint32_t>;
+  const int64_t pairs = (k + 1) / 2;
+  if (n < panel) std::fill_n(to, pairs * panel, 0);
+  if (b.row == 1 && b.column != 1) {
+    pack_columns<uint32_t>(pairs, n, to,
+                           [&](int64_t j, int64_t p, int64_t count, uint32_t* column) {
+                             const int64_t sources = std::min(2 * count, k - 2 * p);
+                             auto* halves = reinterpret_cast<uint16_t*>(column);
+                             halves[2 * count - 1] = 0;
+                             const R* from = b.data + j * b.column + 2 * p;
+                             for (int64_t s = 0; s < sources; ++s)
+                               halves[s] = static_cast<uint16_t>(from[s]);
+                           });
+    return;
+  }
+  const auto row = [&](int64_t p, auto&& pair) {
+    const R* from = b.data + 2 * p * b.row;
+    if (b.column == 1) {
+      for (int64_t j = 0; j < n; ++j) to[p * panel + j] = pair(from + j);
+    } else {
+      for (int64_t j = 0; j < n; ++j) to[p * panel + j] = pair(from + j * b.column);
+    }
+  };
+  for (int64_t p = 0; p < k / 2; ++p) {
+    row(p, [&](const R* at) {
+      return pair_of(static_cast<uint16_t>(at[0]), static_cast<uint16_t>(at[b.row]));
+    });
+  }
+  if (k % 2) row(k / 2, [&](const R* at) { return pair_of(static_cast<uint16_t>(at[0]), 0); });
+}
+
+template <int64_t BlockK, class L, class R>
+PackedRows<uint32_t, BlockK> pack_rows(BytesAsPairs<L, R>, Matrix<L> a, int64_t m, int64_t k,
+                                       uint32_t* to) {
+  using Rows = PackedRows<uint32_t, BlockK>;
+  for (int64_t i = 0; i < m; ++i) {
+    const L* row = a.data + i * a.row;
+    auto* halves = reinterpret_cast<uint16_t*>(to + i * Rows::kRowStride);
+    if (a.column == 1) {
+      for (int64_t p = 0; p < k; ++p) halves[p] = static_cast<uint16_t>(row[p]);
+    } else {
+      for (int64_t p = 0; p < k; ++p) halves[p] = static_cast<uint16_t>(row[p * a.column]);
+    }
+    if (k % 2) halves[k] = 0;
+  }
+  return {to, false};
+}
+
+#ifdef __AVX512F__
+// Four bytes along k in 32 bits, lowest index first, for AVX512-VNNI, which the build does not ask
+// of the processor: hence the instruction by name. It multiplies an unsigned byte by a signed one.
+template <bool LeftSigned, bool Start>
+struct ByteQuads : Int16Pairs {
+  static constexpr int kDepth = 4;
+  static constexpr bool kStart = Start;
+  [[gnu::always_inline]] static void add(Vector& sum, Operand a, Operand b) {
+    Vector result = sum;  // a local variable, for the reason given in Bfloat16Pairs::add
+    if constexpr (LeftSigned) {
+      asm("vpdpbusd %1, %2, %0" : "+v"(result) : "v"(a), "v"(b));
+    } else {
+      asm("vpdpbusd %2, %1, %0" : "+v"(result) : "v"(a), "v"(b));
+    }
+    sum = result;
+  }
+};
+
+// If both sides are signed or both are not, the right one moves by 128 to the other kind, and sums
+// start from what a column of zeros, so moved, would add to them: A stays as it is.
+template <class L, class R>
+struct BytesAsQuads : BytesAsPairs<L, R> {
+  static constexpr const char* kName = "AVX512-VNNI";
+  static constexpr bool kMoves = std::is_same_v<L, R>;
+  static constexpr uint32_t kZero = kMoves ? 0x80808080 : 0;
+  using Product = ByteQuads<std::is_signed_v<L>, kMoves>;
+  using Swapped = BytesAsQuads<R, L>;
+  static constexpr int kDepth = 4;
+  static constexpr bool kStart = kMoves;
+  using Operand = VectorOf<uint32_t>::type;
+  static constexpr int kOperand = kWidth<uint8_t>;
+  template <class T>
+  [[gnu::always_inline]] static Operand operand(const T* from, int64_t count = kOperand) {
+    return Operand(Lanes<uint8_t>(count).load(reinterpret_cast<const uint8_t*>(from)));
+  }
+  [[gnu::always_inline]] static void dot(VectorOf<int32_t>::type& sum, Operand x, Operand y) {
+    Product::add(sum, x, y ^ kZero);
+  }
+};
+
+// Up to four rows of up to 32 bytes, `stride` apart, as one row of quads; the rest reads as zeros.
+// The bits of `flip` change.
+inline void interleave_rows(const void* first, int64_t stride, int64_t rows, int64_t n,
+                            uint32_t* to, uint32_t flip) {
+  // Pairs of column j lie in the 128 bits 2 (s / 2) + j / 16 of `low` or, from j % 16 = 8, `high`.
+  static constexpr Order first_half = Order::from(
+                             [](int l) { return l / 2 % 8 + l % 2 * 16 + l / 16 * 32; }),
+                         second_half = Order::from(
+                             [](int l) { return 8 + l / 2 % 8 + l % 2 * 16 + l / 16 * 32; });
+  const auto row = [&](int s) {
+    const auto some = static_cast<__mmask32>(Lanes<uint8_t>::below(n));
+    return s < rows ? _mm256_maskz_loadu_epi8(some, static_cast<const char*>(first) + s * stride)
+                    : __m256i{};
+  };
+  const auto both = [](__m256i low, __m256i high) {
+    return _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(low), high, 1);
+  };
+  const __m512i even = both(row(0), row(2)), odd = both(row(1), row(3)),
+                low = _mm512_maskz_unpacklo_epi8(~__mmask64{0}, even, odd),
+                high = _mm512_maskz_unpackhi_epi8(~__mmask64{0}, even, odd);
+  using Vector = VectorOf<uint32_t>::type;
+  _mm512_store_si512(to, __m512i(Vector(first_half(low, high)) ^ flip));
+  _mm512_store_si512(to + 16, __m512i(Vector(second_half(low, high)) ^ flip));
+}
+
+// A panel of quads along k; the bits of `flip` change.
+template <class R>
+void pack_quads(Matrix<R> b, int64_t k, int64_t n, uint32_t* to, uint32_t flip) {
+  constexpr int64_t panel = kPanel<uint32_t>;
+  if (b.row == 1 && b.column != 1) return transpose_panel(b.data, b.column, k, n, to, flip);
+  for (int64_t p = 0; p < k; p += 4, to += panel) {
+    const R* from = b.data + p * b.row;
+    const int64_t rows = std::min<int64_t>(4, k - p);
+    if (b.column == 1) {
+      interleave_rows(from, b.row, rows, n, to, flip);
+    } else {
+      R gathered[4][panel];
+      for (int64_t s = 0; s < rows; ++s) {
+        for (int64_t j = 0; j < n; ++j) gathered[s][j] = from[s * b.row + j * b.column];
+      }
+      interleave_rows(gathered, panel, rows, n, to, flip);
+    }
+  }
+}
+
+template <class L, class R>
+void pack_panel(BytesAsQuads<L, R>, Matrix<R> b, int64_t k, int64_t n, uint32_t* to) {
+  pack_quads(b, k, n, to, BytesAsQuads<L, R>::kZero);
+}
+
+// For each row what a column of zeros that has moved adds to its sums, negated.
+template <class Format, class Rows>
+void find_starts(const Rows& rows, int64_t m, int64_t quads, int32_t* starts) {
+  using Sum = VectorOf<int32_t>::type;
+  const typename Format::Operand zeros{};
+  for (int64_t i = 0; rows.by_columns && i < m; i += kTileRows) {
+    Sum sum{};
+    for (int64_t p = 0; p < quads; ++p) {
+      Format::dot(sum, Lanes<uint32_t>(kTileRows).load(rows.from(i) + p * kTileRows), zeros);
+    }
+    Lanes<int32_t>(std::min<int64_t>(kTileRows, m - i)).store(starts + i, -sum);
+  }
+  for (int64_t i = 0; !rows.by_columns && i < m; ++i) {
+    Sum sum{};
+    for (int64_t p = 0; p < quads; p += 16) {
+      Format::dot(sum, Lanes<uint32_t>(quads - p).load(rows.from(i) + p), zeros);
+    }
+    starts[i] = -sum_of<int32_t>(sum);
+  }
+}
+
+template <int64_t BlockK, class L, class R>
+PackedRows<uint32_t, BlockK> pack_rows(BytesAsQuads<L, R>, Matrix<L> a, int64_t m, int64_t k,
+                                       uint32_t* to) {
+  using Format = BytesAsQuads<L, R>;
+  using Rows = PackedRows<uint32_t, BlockK>;
+  Rows rows{to, a.column != 1 && a.row == 1};
+  if (lies_packed<BlockK, 4>(a, k)) {
+    rows.data = reinterpret_cast<const uint32_t*>(a.data), rows.stride = a.row / 4;
+  } else if (rows.by_columns) {
+    for (int64_t i = 0; i < m; i += kTileRows) {
+      const int64_t n = std::min<int64_t>(kTileRows, m - i);
+      uint32_t* tile = to + i * BlockK;
+      alignas(64) uint32_t quads[kPanel<uint32_t>];
+      for (int64_t p = 0; p < k; p += 4, tile += kTileRows) {
+        interleave_rows(a.data + i + p * a.column, a.column, std::min<int64_t>(4, k - p), n, quads,
+                        0);
+        std::copy_n(quads, kTileRows, tile);
+      }
+    }
+  } else {
+    for (int64_t i = 0; i < m; ++i) {
+      const L* row = a.data + i * a.row;
+      L* bytes = reinterpret_cast<L*>(to + i * Rows::kRowStride);
+      if (a.column == 1) {
+        std::memcpy(bytes, row, static_cast<size_t>(k));
+      } else {
+        for (int64_t p = 0; p < k; ++p) bytes[p] = row[p * a.column];
+      }
+      for (int64_t p = k; p % 4 != 0; ++p) bytes[p] = 0;
+    }
+  }
+  if constexpr (Format::kMoves) {
+    auto* starts = reinterpret_cast<int32_t*>(to + (m + kTileRows - 1) / kTileRows * kTileRows *
+                                                       Rows::kRowStride);
+    find_starts<Format>(rows, m, (k + 3) / 4, starts);
+    rows.starts = starts;  // behind the last row
+  }
+  return rows;
+}
+#endif
+
+}  // namespace tenon::cpu::TENON_CPU_ISA

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products whose tiles run on the pool.
+#pragma once
+
+#include "gemm/serial.hpp"
+#include "gemm/partition.hpp"
+#include "parallel_memory.hpp"
+#include "trace.hpp"
+
+namespace tenon::cpu::TENON_CPU_ISA {
+
+template <class Format>
+tenon_status multiply_tiles(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k,
+                            Matrix<typename Format::Left> a, Matrix<typename Format::Right> b,
+                            typename Format::Sum* c, int64_t c_row, bool accumulate,
+                            const BatchOffsets& batch, tenon_err* err) {
+  if (m == 0 || n == 0) return TENON_OK;
+  const Tiles tiles(Type<Format>{}, m, n, k, m, n, batch);
+  const Way way = way_of<Format>(m, n, k, a, b);
+  trace("matmul", Format::kName, name_of(way));
+  const bool packs = tiles.rows() < m || tiles.columns() < n || n == 1 || way == Way::kNarrow ||
+                     way == Way::kPassing || way == Way::kBlocked || way == Way::kTurned ||
+                     (way == Way::kDirect && !reads_rows(n, b));
+  const int64_t bytes = packs ? scratch_bytes<Format>(tiles.rows(), tiles.columns(), k) : 0;
+  return parallel_with_memory(
+      ctx, tiles.count(), tiles.work(), bytes, err, [&](int64_t t, void* memory) {
+        const OutputTile tile = tiles.at(t);
+        multiply<Format>(tile.rows, tile.columns, k,
+                         {a.data + tile.a + tile.i * a.row, a.row, a.column},
+                         {b.data + tile.b + tile.j * b.column, b.row, b.column},
+                         c + tile.c + tile.i * c_row + tile.j, c_row, accumulate, memory);
+      });
+}
+
+}  // namespace tenon::cpu::TENON_CPU_ISA

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// One element for each position: gather, scatter, scatter_add.
+#include "host_number.hpp"
+#include "kernel.hpp"
+#include "index/indices.hpp"
+
+#include <tenon/signatures/indexing.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+namespace tenon::cpu::TENON_CPU_ISA {
+namespace {
+
+// f(n, offset) for the elements n of `index` from `begin` to `end` in row-major order, with the offset in
+// the contiguous `x` of the element at its coordinates and at positions[n - begin] along `axis`.
+template <class F>
+void for_each_place(const tenon_tensor* x, const tenon_tensor* index, int64_t axis, const int64_t* positions,
+                    int64_t begin, int64_t end, F&& f) {
+  if (begin == end) return;  // extents may be 0
+  const int last = index->ndim - 1;
+  if (last < 0) return f(begin, int64_t{0});
+  int64_t at[TENON_MAX_NDIM] = {}, stride[TENON_MAX_NDIM] = {};
+  int64_t offset = 0, rest = begin;
+  for (int i = last; i >= 0; --i) {
+    stride[i] = i == axis ? 0 : x->strides[i];
+    at[i] = rest % index->shape[i];
+    rest /= index->shape[i];
+    offset += at[i] * stride[i];
+  }
+  const int64_t along = x->strides[axis], step = stride[last];
+  for (int64_t n = begin; n < end;) {
+    const int64_t row = std::min(end - n, index->shape[last] - at[last]);
+    for (int64_t j = 0; j < row; ++j) f(n + j, offset + j * step + positions[n + j - begin] * along);
+    n += row;
+    // On to the start of the next row.
+    offset -= at[last] * step;
+    at[last] = 0;
+    for (int i = last - 1; i >= 0; --i) {
+      offset += stride[i];
+      if (++at[i] < index->shape[i]) break;
+      offset -= stride[i] * index->shape[i];
+      at[i] = 0;
+    }
+  }
+}
+
+int64_t length_of(const tenon_tensor* x, int64_t axis) { return x->ndim > 0 ? x->shape[axis] : 1; }
+
+tenon_status gather(tenon_ctx*, const tenon_tensor* x, const tenon_tensor* index, int64_t axis,
+                    tenon_tensor* out, tenon_err* err) {
+  axis = normalize_axis(axis, x->ndim);
+  std::atomic<bool> outside = false;
+  const int64_t length = length_of(x, axis);
+  with_index_type(index, [&]<class P>(const P* positions) {
+    with_size(kDtypeSize[x->dtype], [&]<class T>(Type<T>) {
+      parallel(index->numel, 4, [&](int64_t begin, int64_t end) {
+        // Positions are checked while they are in cache: there are as many as elements.
+        int64_t room[kPositionBlock];
+        for (int64_t at = begin; at < end; at += kPositionBlock) {
+          const int64_t count = std::min(kPositionBlock, end - at);
+          const int64_t* block = checked_positions(positions + at, count, length, room);
+          if (!block) {
+            outside = true;
+            return;
+          }
+          for_each_place(x, index, axis, block, at, at + count,
+                         [to = data_of<T>(out), from = data_of<T>(x)](int64_t n, int64_t offset) {
+                           to[n] = from[offset];
+                         });
+        }
+      });
+    });
+  });
+  return outside ? fail_positions("gather", index, length, err) : TENON_OK;
+}
+TENON_BOX_gather(gather_boxed, gather)
+
+// out = x, then out[place] = combine(out[place], source) in order, on one thread: places may repeat.
+template <class Combine>
+tenon_status scatter_with(tenon_ctx* ctx, const char* op, const tenon_tensor* x, const tenon_tensor* index,
+                          const tenon_tensor* source, int64_t axis, tenon_tensor* out, tenon_err* err,
+                          Combine combine) {
+  axis = normalize_axis(axis, x->ndim);
+  const int64_t* positions;
+  tenon_status status = read_positions(ctx, op, index, length_of(x, axis), &positions, err);
+  if (status != TENON_OK || out->numel == 0) return status;
+  if (out->data != x->data)
+    std::memcpy(out->data, x->data, static_cast<size_t>(x->numel) * kDtypeSize[x->dtype]);
+  with_type(x->dtype, [&]<class T>(Type<T>) {
+    const T* from = data_of<T>(source);
+    T number{};
+    if (source->dtype != x->dtype) {  // a number given for the source
+      number = host_number<T>(source);
+      from = &number;
+    }
+    const int64_t step = source->ndim == 0 && index->ndim != 0 ? 0 : 1;
+    T* to = data_of<T>(out);
+    for_each_place(x, index, axis, positions, 0, index->numel,
+                   [&](int64_t n, int64_t offset) { combine(to[offset], from[n * step]); });
+  });
+  return TENON_OK;
+}
+
+tenon_status scatter(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
+                     const tenon_tensor* source, int64_t axis, tenon_tensor* out, tenon_err* err) {
+  if (is_reduced_float(x->dtype)) return run_as_float32(scatter, ctx, err, x, index, source, axis, out);
+  return scatter_with(ctx, "scatter", x, index, source, axis, out, err,
+                      []<class T>(T& to, const T& from) { to = from; });
+}
+TENON_BOX_scatter(scatter_boxed, scatter)
+
+tenon_status scatter_add(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
+                         const tenon_tensor* source, int64_t axis, tenon_tensor* out, tenon_err* err) {
+  if (is_reduced_float(x->dtype)) return run_as_float32(scatter_add, ctx, err, x, index, source, axis, out);
+  return scatter_with(ctx, "scatter_add", x, index, source, axis, out, err,
+                      []<class T>(T& to, const T& from) { to = static_cast<T>(to + from); });
+}
+TENON_BOX_scatter_add(scatter_add_boxed, scatter_add)
+
+const tenon_kernel_def kKernels[] = {
+    TENON_KERNEL_gather(gather, nullptr, kAllDtypes, 0, 0),
+    TENON_KERNEL_scatter(scatter, nullptr, kAllDtypes, TENON_KERNEL_HOST_SCALARS, 0),
+    TENON_KERNEL_scatter_add(scatter_add, nullptr, kReals | kComplexes, TENON_KERNEL_HOST_SCALARS, 0)};
+
+}  // namespace
+
+KernelList gather_kernels() { return kKernels; }
+
+}  // namespace tenon::cpu::TENON_CPU_ISA

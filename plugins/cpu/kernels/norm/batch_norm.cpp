@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// batch_norm over [N, C, ...]: a task is one channel, or, where channels are innermost, a block of them.
+#include "conv/nhwc.hpp"
+#include "kernel.hpp"
+#include "norm/moments.hpp"
+
+#include <tenon/signatures/normalization.h>
+
+#include <cmath>
+#include <limits>
+
+namespace tenon::cpu::TENON_CPU_ISA {
+namespace {
+
+constexpr int64_t kColumns = 256;  // side by side, at most
+
+struct Channels {
+  int64_t batch, count, size;  // x is [batch, count, size]
+  explicit Channels(const tenon_tensor* x) : batch(x->shape[0]), count(x->shape[1]), size(1) {
+    for (int i = 2; i < x->ndim; ++i) size *= x->shape[i];
+    if (is_channels_last(*x)) batch *= size, size = 1;
+  }
+  int64_t numel() const { return batch * size; }  // of one channel
+};
+
+template <class T>
+T value_or(const tenon_tensor* tensor, int64_t i, T otherwise) {
+  return tensor ? data_of<T>(tensor)[i] : otherwise;
+}
+
+// planes(c) for every channel, or columns(first, count) for blocks of channels if each has one element
+// per item of the batch.
+template <class Planes, class Columns>
+void for_channels(const Channels& channels, int64_t work, Planes planes, Columns columns) {
+  if (channels.size > 1) {
+    parallel(channels.count, channels.numel() * work, [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c) planes(c);
+    });
+    return;
+  }
+  const int64_t share = (channels.count + host->thread_count() - 1) / host->thread_count();
+  const int64_t together = channels.count < 128 ? std::max<int64_t>((share + 15) / 16 * 16, 16)
+                                                : columns_together(channels.count, kColumns);
+  const int64_t blocks = (channels.count + together - 1) / together;
+  parallel(blocks, channels.batch * together * work, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      columns(i * together, std::min(together, channels.count - i * together));
+    }
+  });
+}
+
+tenon_status batch_norm(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* weight,
+                        const tenon_tensor* bias, double eps, tenon_tensor* out, tenon_tensor* mean,
+                        tenon_tensor* var, tenon_err* err) {
+  if (is_channels_last(*x) && !takes_results_last(*out)) {
+    return run_channels_last(batch_norm, ctx, err, x, weight, bias, eps, out, mean, var);
+  }
+  if (is_reduced_float(x->dtype)) {
+    return run_as_float32(batch_norm, ctx, err, x, weight, bias, eps, out, mean, var);
+  }
+  const Channels channels(x);
+  const auto run = [&]<class T>(Type<T>) {
+    if (channels.numel() == 0) {  // nothing has no mean
+      std::fill_n(data_of<T>(mean), channels.count, std::numeric_limits<T>::quiet_NaN());
+      std::fill_n(data_of<T>(var), channels.count, std::numeric_limits<T>::quiet_NaN());
+      return;
+    }
+    const T* from = data_of<T>(x);
+    T* to = data_of<T>(out);
+    const auto scale_of = [&](int64_t c) {
+      return value_or<T>(weight, c, 1) / std::sqrt(data_of<T>(var)[c] + static_cast<T>(eps));
+    };
+    for_channels(
+        channels, 4,
+        [&](int64_t c) {
+          Moments<T> moments;
+          for (int64_t n = 0; n < channels.batch; ++n) {
+            moments.merge(moments_of(from + (n * channels.count + c) * channels.size, channels.size));
+          }
+          data_of<T>(mean)[c] = moments.mean;
+          data_of<T>(var)[c] = moments.squares / moments.count;
+          // The difference comes first: x * scale - mean * scale would cancel where the mean is large.
+          const T scale = scale_of(c), center = moments.mean, shift = value_or<T>(bias, c, 0);
+          for (int64_t n = 0; n < channels.batch; ++n) {
+            const int64_t at = (n * channels.count + c) * channels.size;
+            for (int64_t i = at; i < at + channels.size; ++i) to[i] = (from[i] - center) * scale + shift;
+          }
+        },
+        [&](int64_t first, int64_t count) {
+          const ColumnMoments<T, kColumns> moments(from + first, channels.batch, channels.count, count);
+          T scale[kColumns], shift[kColumns];
+          for (int64_t j = 0; j < count; ++j) {
+            data_of<T>(mean)[first + j] = moments.mean[j];
+            data_of<T>(var)[first + j] = moments.squares[j] / static_cast<T>(channels.batch);
+            scale[j] = scale_of(first + j);
+            shift[j] = value_or<T>(bias, first + j, 0);
+          }
+          for (int64_t n = 0; n < channels.batch; ++n) {
+            const int64_t at = n * channels.count + first;
+            for (int64_t j = 0; j < count; ++j) {
+              to[at + j] = (from[at + j] - moments.mean[j]) * scale[j] + shift[j];
+            }
+          }
+        });
+  };
+  x->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
+  return TENON_OK;
+}
+TENON_BOX_batch_norm(batch_norm_boxed, batch_norm)
+
+// With y = (x - mean) * scale: dweight = sum(grad y), dbias = sum(grad),
+// dx = weight scale (grad - dbias / n - y dweight / n).
+tenon_status batch_norm_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_tensor* x,
+                             const tenon_tensor* weight, const tenon_tensor* mean,
+                             const tenon_tensor* var, double eps, tenon_tensor* dx,
+                             tenon_tensor* dweight, tenon_tensor* dbias, tenon_err* err) {
+  if (is_channels_last(*x) && !takes_results_last(*dx)) {
+    return run_channels_last(batch_norm_grad, ctx, err, grad_out, x, weight, mean, var, eps, dx,
+                             dweight, dbias);
+  }
+  if (is_reduced_float(x->dtype)) {
+    return run_as_float32(batch_norm_grad, ctx, err, grad_out, x, weight, mean, var, eps, dx,
+                          dweight, dbias);
+  }
+  const Channels channels(x);
+  const auto run = [&]<class T>(Type<T>) {
+    if (channels.numel() == 0) {  // sums over nothing
+      std::fill_n(data_of<T>(dweight), channels.count, T(0));
+      std::fill_n(data_of<T>(dbias), channels.count, T(0));
+      return;
+    }
+    const T *grad = data_of<T>(grad_out), *from = data_of<T>(x);
+    T* to = data_of<T>(dx);
+    const auto scale_of = [&](int64_t c) {
+      return T(1) / std::sqrt(data_of<T>(var)[c] + static_cast<T>(eps));
+    };
+    const T share = T(1) / static_cast<T>(std::max<int64_t>(channels.numel(), 1));
+    for_channels(
+        channels, 6,
+        [&](int64_t c) {
+          const T center = data_of<T>(mean)[c], scale = scale_of(c);
+          T sum = 0, projection = 0;
+          for (int64_t n = 0; n < channels.batch; ++n) {
+            const int64_t at = (n * channels.count + c) * channels.size;
+            const T *g = grad + at, *xs = from + at;
+            sum += sum_row<T>(channels.size, [=](int64_t i) { return g[i]; });
+            projection += sum_row<T>(channels.size, [=](int64_t i) { return g[i] * (xs[i] - center); });
+          }
+          projection *= scale;
+          data_of<T>(dweight)[c] = projection;
+          data_of<T>(dbias)[c] = sum;
+          const T factor = value_or<T>(weight, c, 1) * scale;
+          const T slope = factor * scale * projection * share;
+          const T offset = factor * sum * share;
+          for (int64_t n = 0; n < channels.batch; ++n) {
+            const int64_t at = (n * channels.count + c) * channels.size;
+            for (int64_t i = at; i < at + channels.size; ++i) {
+              to[i] = factor * grad[i] - slope * (from[i] - center) - offset;
+            }
+          }
+        },
+        [&](int64_t first, int64_t count) {
+          T sum[kColumns] = {}, projection[kColumns] = {}, center[kColumns];
+          std::copy_n(data_of<T>(mean) + first, count, center);
+          for (int64_t n = 0; n < channels.batch; ++n) {
+            const int64_t at = n * channels.count + first;
+            for (int64_t j = 0; j < count; ++j) {
+              sum[j] += grad[at + j];
+              projection[j] += grad[at + j] * (from[at + j] - center[j]);
+            }
+          }
+          T factor[kColumns], slope[kColumns], offset[kColumns];
+          for (int64_t j = 0; j < count; ++j) {
+            const T scale = scale_of(first + j);
+            projection[j] *= scale;
+            data_of<T>(dweight)[first + j] = projection[j];
+            data_of<T>(dbias)[first + j] = sum[j];
+            factor[j] = value_or<T>(weight, first + j, 1) * scale;
+            slope[j] = factor[j] * scale * projection[j] * share;
+            offset[j] = factor[j] * sum[j] * share;
+          }
+          for (int64_t n = 0; n < channels.batch; ++n) {
+            const int64_t at = n * channels.count + first;
+            for (int64_t j = 0; j < count; ++j) {
+              to[at + j] = factor[j] * grad[at + j] - slope[j] * (from[at + j] - center[j]) - offset[j];
+            }
+          }
+        });
+  };
+  x->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
+  return TENON_OK;
+}
+TENON_BOX_batch_norm_grad(batch_norm_grad_boxed, batch_norm_grad)
+
+tenon_status batch_norm_inference(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* mean,
+                                  const tenon_tensor* var, const tenon_tensor* weight,
+                                  const tenon_tensor* bias, double eps, tenon_tensor* out,
+                                  tenon_err* err) {
+  if (is_channels_last(*x) && !takes_results_last(*out)) {
+    return run_channels_last(batch_norm_inference, ctx, err, x, mean, var, weight, bias, eps, out);
+  }
+  if (is_reduced_float(x->dtype)) {
+    return run_as_float32(batch_norm_inference, ctx, err, x, mean, var, weight, bias, eps, out);
+  }
+  const Channels channels(x);
+  const auto run = [&]<class T>(Type<T>) {
+    const int64_t count = channels.count, size = channels.size;
+    void* memory = nullptr;
+    const auto bytes = static_cast<uint64_t>(2 * count) * sizeof(T);
+    if (const tenon_status status = host->scratch(ctx, bytes, &memory, err); status != TENON_OK) {
+      return status;
+    }
+    T *scale = static_cast<T*>(memory), *shift = scale + count;
+    for (int64_t c = 0; c < count; ++c) {
+      scale[c] = value_or<T>(weight, c, 1) / std::sqrt(data_of<T>(var)[c] + static_cast<T>(eps));
+      shift[c] = value_or<T>(bias, c, 0) - data_of<T>(mean)[c] * scale[c];
+    }
+    // A plane at a time, or a row of all channels.
+    const int64_t row = size == 1 ? count : size;
+    parallel(channels.batch * count * size / row, 2 * row, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const T* from = data_of<T>(x) + i * row;
+        T* to = data_of<T>(out) + i * row;
+        if (size == 1) {
+          for (int64_t c = 0; c < count; ++c) to[c] = from[c] * scale[c] + shift[c];
+          continue;
+        }
+        const T factor = scale[i % count], offset = shift[i % count];
+        for (int64_t j = 0; j < size; ++j) to[j] = from[j] * factor + offset;
+      }
+    });
+    return tenon_status{TENON_OK};
+  };
+  if (channels.batch * channels.count * channels.size == 0) return TENON_OK;
+  return x->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
+}
+TENON_BOX_batch_norm_inference(batch_norm_inference_boxed, batch_norm_inference)
+
+// A composite: nobody has compared its arguments.
+int32_t inference_fits(const tenon_value* args, uint32_t) {
+  const auto* x = static_cast<const tenon_tensor*>(args[0].v.p);
+  if (args[0].tag != TENON_VALUE_TENSOR || x->ndim < 2) return 0;
+  for (int i = 1; i < 5; ++i) {
+    if (i >= 3 && args[i].tag == TENON_VALUE_NONE) continue;
+    const auto* each = static_cast<const tenon_tensor*>(args[i].v.p);
+    if (args[i].tag != TENON_VALUE_TENSOR || each->dtype != x->dtype || each->ndim != 1 ||
+        each->shape[0] != x->shape[1]) {
+      return 0;
+    }
+  }
+  return 1;
+}
+
+// Images whose channels lie side by side are read as they are, if all of them do and the rest is in
+// rows.
+bool all_in_place(const tenon_value* args, int images, int count) {
+  for (int i = 0; i < count; ++i) {
+    if (args[i].tag != TENON_VALUE_TENSOR) continue;
+    const auto* each = static_cast<const tenon_tensor*>(args[i].v.p);
+    if (i < images ? !is_channels_last(*each) : !(each->flags & TENON_TENSOR_CONTIGUOUS)) {
+      return false;
+    }
+  }
+  return true;
+}
+int32_t takes_channels_last(const tenon_value* args, uint32_t) { return all_in_place(args, 1, 3); }
+int32_t grad_takes_channels_last(const tenon_value* args, uint32_t) {
+  return all_in_place(args, 2, 5);
+}
+int32_t inference_takes_channels_last(const tenon_value* args, uint32_t n) {
+  return inference_fits(args, n) && all_in_place(args, 1, 5);
+}
+
+const tenon_kernel_def kKernels[] = {
+    TENON_KERNEL_batch_norm(batch_norm, nullptr, kFloats, 0, 0),
+    TENON_KERNEL_batch_norm_grad(batch_norm_grad, nullptr, kFloats, 0, 0),
+    with_can_run(TENON_KERNEL_batch_norm_inference(batch_norm_inference, nullptr, kFloats, 0, 0),
+                 inference_fits),
+    with_can_run(TENON_KERNEL_batch_norm(batch_norm, nullptr, kFloats, kAnyStrides, 1),
+                 takes_channels_last),
+    with_can_run(TENON_KERNEL_batch_norm_grad(batch_norm_grad, nullptr, kFloats, kAnyStrides, 1),
+                 grad_takes_channels_last),
+    with_can_run(
+        TENON_KERNEL_batch_norm_inference(batch_norm_inference, nullptr, kFloats, kAnyStrides, 1),
+        inference_takes_channels_last)};
+
+}  // namespace
+
+KernelList batch_norm_kernels() { return kKernels; }
+
+}  // namespace tenon::cpu::TENON_CPU_ISA

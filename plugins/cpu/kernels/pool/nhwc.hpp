@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Windows over images whose channels lie side by side, and so do those of the results: a vector of
+// channels at a time.
+#pragma once
+
+#include "parallel_memory.hpp"
+#include "pool/window.hpp"
+#include "pool/vectors.hpp"
+
+#include <limits>
+
+namespace tenon::cpu::TENON_CPU_ISA {
+
+template <class T>
+class ChannelWindows {
+ public:
+  ChannelWindows(const Window& w, int64_t images, int64_t channels)
+      : w_(w), images_(images), channels_(channels) {}
+
+  tenon_status largest(tenon_ctx* ctx, const T* x, T* values, tenon_err* err) const {
+    const auto fold = [&](const Taps& taps, int64_t, int64_t, const T* first, int64_t, T* to,
+                          int64_t*) {
+      by_vectors<kWindowLanes<T>>(channels_, [&]<int Lanes>(int64_t c) {
+        using Vectors = WindowVectors<T, Lanes>;
+        auto largest =
+            taps.count > 0 ? Vectors::load(first + c) : lowest<T>() - typename Vectors::Values{};
+        for (int64_t t = 1; t < taps.count; ++t) {
+          largest = larger(largest, Vectors::load(first + taps.elements[t] + c));
+        }
+        Vectors::store(to + c, largest);
+      });
+    };
+    return run(ctx, x, values, nullptr, err, fold);
+  }
+
+  tenon_status largest(tenon_ctx* ctx, const T* x, T* values, int64_t* indices,
+                       tenon_err* err) const {
+    using Place = typename WindowVectors<T, 1>::Place;
+    const auto fold = [&](const Taps& taps, int64_t, int64_t, const T* first, int64_t place, T* to,
+                          int64_t* places) {
+      by_vectors<kWindowLanes<T>>(channels_, [&]<int Lanes>(int64_t c) {
+        using Vectors = WindowVectors<T, Lanes>;
+        typename Vectors::Largest largest{lowest<T>() - typename Vectors::Values{},
+                                          typename Vectors::Places{}};
+        if (taps.count > 0) {
+          largest = {Vectors::load(first + c),
+                     static_cast<Place>(place) - typename Vectors::Places{}};
+        }
+        for (int64_t t = 1; t < taps.count; ++t) {
+          largest.see(Vectors::load(first + taps.elements[t] + c),
+                      static_cast<Place>(place + taps.pixels[t]) - typename Vectors::Places{});
+        }
+        largest.store(to + c, places + c);
+      });
+    };
+    return run(ctx, x, values, indices, err, fold);
+  }
+
+  tenon_status average(tenon_ctx* ctx, const T* x, bool count_padding, T* out,
+                       tenon_err* err) const {
+    const auto fold = [&](const Taps& taps, int64_t i, int64_t j, const T* first, int64_t, T* to,
+                          int64_t*) {
+      const int64_t count = counted(w_, 0, i, count_padding) * counted(w_, 1, j, count_padding);
+      const T share = T(1) / static_cast<T>(std::max<int64_t>(1, count));
+      by_vectors<kWindowLanes<T>>(channels_, [&]<int Lanes>(int64_t c) {
+        using Vectors = WindowVectors<T, Lanes>;
+        typename Vectors::Values sum = {};
+        for (int64_t t = 0; t < taps.count; ++t) sum += Vectors::load(first + taps.elements[t] + c);
+        Vectors::store(to + c, sum * share);
+      });
+    };
+    return run(ctx, x, out, nullptr, err, fold);
+  }
+
+  // Every pixel is a sum over the windows that it is in, of their shares.
+  tenon_status average_grad(tenon_ctx* ctx, const T* grad, bool count_padding, T* out,
+                            tenon_err* err) const {
+    const int64_t row = w_.width * channels_;
+    return parallel_with_memory(
+        ctx, images_ * w_.height, row / kWindowLanes<T> * 8,
+        (w_.rows + w_.columns) * static_cast<int64_t>(sizeof(int64_t)), err,
+        [&](int64_t item, void* memory) {
+          auto *rows = static_cast<int64_t*>(memory), *columns = rows + w_.rows;
+          const auto [top, bottom] = windows_of(0, item % w_.height);
+          for (int64_t i = top; i < bottom; ++i) rows[i] = counted(w_, 0, i, count_padding);
+          for (int64_t j = 0; j < w_.columns; ++j) columns[j] = counted(w_, 1, j, count_padding);
+          const T* image = grad + item / w_.height * w_.rows * w_.columns * channels_;
+          for (int64_t x = 0; x < w_.width; ++x) {
+            const auto [left, right] = windows_of(1, x);
+            T* to = out + item * row + x * channels_;
+            by_vectors<kWindowLanes<T>>(channels_, [&]<int Lanes>(int64_t c) {
+              using Vectors = WindowVectors<T, Lanes>;
+              typename Vectors::Values sum = {};
+              for (int64_t i = top; i < bottom; ++i) {
+                for (int64_t j = left; j < right; ++j) {
+                  const T share = T(1) / static_cast<T>(std::max<int64_t>(1, rows[i] * columns[j]));
+                  sum += Vectors::load(image + (i * w_.columns + j) * channels_ + c) * share;
+                }
+              }
+              Vectors::store(to + c, sum);
+            });
+          }
+        });
+  }
+
+ private:
+  // The windows that a pixel is in, along one axis. Not dilated.
+  struct Windows {
+    int64_t begin, end;
+  };
+  Windows windows_of(int axis, int64_t pixel) const {
+    const int64_t at = pixel + w_.padding[axis];
+    const int64_t begin = at < w_.kernel[axis] ? 0 : (at - w_.kernel[axis]) / w_.stride[axis] + 1;
+    return {begin, std::min(axis == 0 ? w_.rows : w_.columns, at / w_.stride[axis] + 1)};
+  }
+
+  // What one window sees, counted from its first element: in pixels and in elements.
+  struct Taps {
+    int64_t *pixels, *elements;
+    int64_t rows = 0, columns = 0, count = 0;
+
+    void see(const Window& w, int64_t channels, const Span& down, const Span& across) {
+      if (down.count == rows && across.count == columns) return;  // but for the edges all are alike
+      rows = down.count, columns = across.count, count = rows * columns;
+      for (int64_t t = 0; t < count; ++t) {
+        pixels[t] = t / columns * w.dilation[0] * w.width + t % columns * w.dilation[1];
+        elements[t] = pixels[t] * channels;
+      }
+    }
+  };
+
+  // fold(taps, i, j, first, place, values, indices): window (i, j), whose first element of channel
+  // 0 is `first` and the pixel `place` of its image, for all channels.
+  template <class Fold>
+  tenon_status run(tenon_ctx* ctx, const T* x, T* values, int64_t* indices, tenon_err* err,
+                   Fold&& fold) const {
+    const int64_t taps_size = w_.kernel[0] * w_.kernel[1];
+    return parallel_with_memory(
+        ctx, images_ * w_.rows, w_.columns * channels_ * taps_size / kWindowLanes<T> * 2,
+        2 * taps_size * static_cast<int64_t>(sizeof(int64_t)), err,
+        [&](int64_t item, void* memory) {
+          Taps taps{static_cast<int64_t*>(memory), static_cast<int64_t*>(memory) + taps_size};
+          const int64_t i = item % w_.rows;
+          const T* image = x + item / w_.rows * w_.height * w_.width * channels_;
+          const Span down(w_, 0, i);
+          int64_t at = item * w_.columns * channels_;
+          for (int64_t j = 0; j < w_.columns; ++j, at += channels_) {
+            const Span across(w_, 1, j);
+            taps.see(w_, channels_, down, across);
+            const int64_t place = down.first * w_.width + across.first;
+            fold(taps, i, j, image + place * channels_, place, values + at, indices + at);
+          }
+        });
+  }
+
+  const Window w_;
+  int64_t images_, channels_;
+};
+
+}  // namespace tenon::cpu::TENON_CPU_ISA

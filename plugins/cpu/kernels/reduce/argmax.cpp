@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// argmax and argmin: the first of equals, and the first NaN before everything else.
+#include "kernel.hpp"
+#include "simd/lanes.hpp"
+#include "math/arithmetic.hpp"
+#include "reduce/rows.hpp"
+
+#include <tenon/signatures/reduction.h>
+
+#include <limits>
+#include <utility>
+
+namespace tenon::cpu::TENON_CPU_ISA {
+namespace {
+
+constexpr int64_t kColumns = 64;
+constexpr int64_t kBlock = 4096;       // of small integers
+constexpr int64_t kSegment = 1 << 16;  // of one long row, for one task; places in one fit 32 bits
+
+// a comes before b.
+template <bool Max, class T>
+inline bool wins(T a, T b) {
+  const bool better = Max ? a > b : a < b;
+  return better | ((a != a) & (b == b));
+}
+
+template <bool Max, class T>
+inline T better_of(T a, T b) {
+  return Max ? math::max(a, b) : math::min(a, b);
+}
+
+// The first place of `value`, which is among the n elements.
+template <class T>
+int64_t place_of(const T* x, int64_t n, T value) {
+  int64_t i = 0;
+  if (value != value) {
+    while (x[i] == x[i]) ++i;
+    return i;
+  }
+  // Whether it is in a group is found in vectors, one element at a time only within its group.
+  constexpr int group = 128 / sizeof(T);
+  for (; i + group <= n; i += group) {
+    using Found = std::conditional_t<std::is_floating_point_v<T>, typename Lanes<T>::Index, T>;
+    Found found = 0;
+    for (int l = 0; l < group; ++l) found = static_cast<Found>(found | (x[i + l] == value));
+    if (found) break;
+  }
+  while (!(x[i] == value)) ++i;
+  return i;
+}
+
+// The least or greatest lane, in every lane. The shuffles are constants, each half as far as the
+// last.
+template <bool Max, int kDistance, class Vector>
+inline Vector best_lane(Vector lanes) {
+  if constexpr (kDistance == 0) {
+    return lanes;
+  } else {
+    using L = Lanes<std::remove_cvref_t<decltype(lanes[0])>>;
+    const Vector other = [lanes]<int... I>(std::integer_sequence<int, I...>) {
+      return __builtin_shuffle(lanes, typename L::Indices{(I ^ kDistance)...});
+    }
+    (std::make_integer_sequence<int, L::count>{});
+    return best_lane<Max, kDistance / 2>((Max ? other > lanes : other < lanes) ? other : lanes);
+  }
+}
+
+// The best of each lane so far, and in which register it was; and whether it met NaN, which leads
+// nothing.
+template <bool Max, class T>
+struct LaneWinners {
+  using L = Lanes<T>;
+  typename L::Vector best;
+  typename L::Indices first = {};  // number of the register's first element
+  typename L::Indices nan = {};
+
+  void meet(typename L::Vector lanes, typename L::Indices at) {
+    const typename L::Indices leads = Max ? lanes > best : lanes < best;
+    if constexpr (std::is_floating_point_v<T>) nan |= lanes != lanes;
+    best = leads ? lanes : best;
+    first = leads ? at : first;
+  }
+  // Of the same lanes at other places: the earlier of equals.
+  void meet(const LaneWinners& other) {
+    const auto better = Max ? other.best > best : other.best < best;
+    const auto leads = better | ((other.best == best) & (other.first < first));
+    best = leads ? other.best : best;
+    first = leads ? other.first : first;
+    nan |= other.nan;
+  }
+};
+
+// Value and place in one pass over a register of elements of 4 or 8 bytes or more, in teams of
+// lanes that need not wait for each other.
+template <bool Max, int teams, class T>
+int64_t winner_in_lanes(const T* x, int64_t n) {
+  using L = Lanes<T>;
+  constexpr int width = L::count;
+  LaneWinners<Max, T> winners[teams];
+  const auto all = [](int64_t i) {
+    return static_cast<typename L::Index>(i) - typename L::Indices{};
+  };
+  for (int t = 0; t < teams; ++t) winners[t].best = L::load(x + t * width);
+  // A team counts registers as if it were the first: one count for all.
+  int64_t i = 0;
+  typename L::Indices at = {};
+  for (; i + teams * width <= n; i += teams * width, at += teams * width) {
+    for (int t = 0; t < teams; ++t) winners[t].meet(L::load(x + i + t * width), at);
+  }
+  for (int t = 1; t < teams; ++t) winners[t].first += t * width;
+  for (; i + width <= n; i += width) winners[0].meet(L::load(x + i), all(i));
+  // Again some that were met before.
+  if (i < n) winners[teams - 1].meet(L::load(x + n - width), all(n - width));
+  for (int t = 1; t < teams; ++t) winners[0].meet(winners[t]);
+  if constexpr (std::is_floating_point_v<T>) {
+    if (chosen_bits(winners[0].nan) != 0)
+      return place_of(x, n, std::numeric_limits<T>::quiet_NaN());
+  }
+  const typename L::Vector top = best_lane<Max, width / 2>(winners[0].best);
+  const typename L::Indices places = winners[0].first + L::counting();
+  constexpr auto none = std::numeric_limits<typename L::Index>::max();
+  return best_lane<false, width / 2>(winners[0].best == top ? places
+                                                            : none - typename L::Indices{})[0];
+}
+
+// Of at most kSegment elements. The winner of a block of small integers is found without its place;
+// only the block that takes the lead is searched.
+template <bool Max, class T>
+int64_t winner_of_segment(const T* x, int64_t n) {
+  if constexpr (sizeof(T) >= 4) {
+    constexpr int64_t width = Lanes<T>::count;
+    if (n >= 16 * width) return winner_in_lanes<Max, 4>(x, n);
+    if (n >= width) return winner_in_lanes<Max, 1>(x, n);
+  }
+  int64_t lead = 0;
+  T best = x[0];
+  for (int64_t at = 0; at < n; at += kBlock) {
+    const int64_t length = std::min(kBlock, n - at);
+    const T* block = x + at;
+    const T candidate = fold_row<T>(
+        length, [block](int64_t i) { return block[i]; }, better_of<Max, T>);
+    if (at > 0 && !wins<Max>(candidate, best)) continue;
+    best = candidate;
+    lead = at;
+  }
+  return lead + place_of(x + lead, std::min(kBlock, n - lead), best);
+}
+
+template <bool Max, class T>
+int64_t winner_of_row(const T* x, int64_t n) {
+  int64_t lead = winner_of_segment<Max>(x, std::min(kSegment, n));
+  for (int64_t at = kSegment; at < n; at += kSegment) {
+    const int64_t place = at + winner_of_segment<Max>(x + at, std::min(kSegment, n - at));
+    if (wins<Max>(x[place], x[lead])) lead = place;
+  }
+  return lead;
+}
+
+template <bool Max, class T>
+void winners_of_columns(const T* x, int64_t* out, int64_t n, int64_t stride, int64_t columns) {
+  T best[kColumns];
+  for (int64_t j = 0; j < columns; ++j) {
+    best[j] = x[j];
+    out[j] = 0;
+  }
+  for (int64_t i = 1; i < n; ++i) {
+    const T* row = x + i * stride;
+    for (int64_t j = 0; j < columns; ++j) {
+      const bool leads = wins<Max>(row[j], best[j]);
+      best[j] = leads ? row[j] : best[j];
+      out[j] = leads ? i : out[j];
+    }
+  }
+}
+
+// One row by segments, whose winners then meet in order.
+template <bool Max, class T>
+tenon_status winner_of_long_row(tenon_ctx* ctx, const T* x, int64_t n, int64_t* out,
+                                tenon_err* err) {
+  const int64_t segments = (n + kSegment - 1) / kSegment;
+  void* memory;
+  const tenon_status status =
+      host->scratch(ctx, static_cast<uint64_t>(segments) * sizeof(int64_t), &memory, err);
+  if (status != TENON_OK) return status;
+  auto* places = static_cast<int64_t*>(memory);
+  parallel(segments, kSegment, [=](int64_t begin, int64_t end) {
+    for (int64_t s = begin; s < end; ++s) {
+      const int64_t from = s * kSegment;
+      places[s] = from + winner_of_segment<Max>(x + from, std::min(kSegment, n - from));
+    }
+  });
+  *out = places[0];
+  for (int64_t s = 1; s < segments; ++s) {
+    if (wins<Max>(x[places[s]], x[*out])) *out = places[s];
+  }
+  return TENON_OK;
+}
+
+template <bool Max>
+tenon_status position_of(tenon_ctx* ctx, const tenon_tensor* x, const tenon_value* axis,
+                         int32_t keepdim, tenon_tensor* out, tenon_err* err) {
+  if (is_reduced_float(x->dtype)) {
+    return run_as_float32(position_of<Max>, ctx, err, x, axis, keepdim, out);
+  }
+  if (out->numel == 0) return TENON_OK;
+  AxisView view(x, axis && axis->tag == TENON_VALUE_INT ? axis->v.i : 0);
+  if (!axis || axis->tag == TENON_VALUE_NONE) view.outer = view.inner = 1, view.length = x->numel;
+  if (view.length == 0) {
+    return fail_format(err, TENON_INVALID_ARGUMENT,
+                       "[%s] expected at least one element to choose from, got none",
+                       Max ? "argmax" : "argmin");
+  }
+  tenon_status status = TENON_OK;
+  const int dtype = x->dtype == TENON_DTYPE_BOOL ? int{TENON_DTYPE_U8} : x->dtype;
+  with_type(dtype, [&]<class T>(Type<T>) {
+    if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
+      const T* from = data_of<T>(x);
+      auto* to = data_of<int64_t>(out);
+      if (view.inner == 1 && view.outer == 1 && view.length > kSegment) {
+        status = winner_of_long_row<Max>(ctx, from, view.length, to, err);
+      } else if (view.inner == 1) {
+        parallel(view.outer, view.length, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            to[i] = winner_of_row<Max>(from + i * view.length, view.length);
+          }
+        });
+      } else {
+        const int64_t blocks = (view.inner + kColumns - 1) / kColumns;
+        parallel(view.outer * blocks, view.length * kColumns, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            const int64_t outer = i / blocks, column = i % blocks * kColumns;
+            winners_of_columns<Max>(from + outer * view.length * view.inner + column,
+                                    to + outer * view.inner + column, view.length, view.inner,
+                                    std::min(kColumns, view.inner - column));
+          }
+        });
+      }
+    }
+  });
+  return status;
+}
+
+tenon_status argmax(tenon_ctx* ctx, const tenon_tensor* x, const tenon_value* axis, int32_t keepdim,
+                    tenon_tensor* out, tenon_err* err) {
+  return position_of<true>(ctx, x, axis, keepdim, out, err);
+}
+TENON_BOX_argmax(argmax_boxed, argmax)
+
+    tenon_status argmin(tenon_ctx* ctx, const tenon_tensor* x, const tenon_value* axis,
+                        int32_t keepdim, tenon_tensor* out, tenon_err* err) {
+  return position_of<false>(ctx, x, axis, keepdim, out, err);
+}
+TENON_BOX_argmin(argmin_boxed, argmin)
+
+    const tenon_kernel_def kKernels[] = {
+        TENON_KERNEL_argmax(argmax, nullptr, kReals | kBool, 0, 0),
+        TENON_KERNEL_argmin(argmin, nullptr, kReals | kBool, 0, 0)};
+
+}  // namespace
+
+KernelList arg_extreme_kernels() { return kKernels; }
+
+}  // namespace tenon::cpu::TENON_CPU_ISA

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver of generated reductions, and the loops that it makes of an operator's traits.
+//
+// tenon-codegen writes one struct per operator and element type:
+//
+//   struct SumF32 {
+//     using In = float; using Acc = float; using Out = float;
+//     explicit SumF32(const tenon_value* attributes);
+//     Acc init() const;                  // left out where there is no identity (max)
+//     Acc map(In x) const;
+//     Acc combine(Acc a, Acc b) const;   // associative and commutative up to rounding
+//     Out finish(Acc a, int64_t n) const;
+//     static constexpr bool kLargest;    // only where the largest, or else the least, is all there is to it
+//     bool holds(In x) const;            // only where those are counted of which it is true
+//   };
+//
+// Sums are blocked: lanes, then blocks, then segments, so that errors grow slowly with the length. The
+// partition depends on the shape alone, so results do not depend on the number of threads.
+#pragma once
+
+#include "reduce/bool_rows.hpp"
+#include "dtypes.hpp"
+#include "elementwise/elementwise.hpp"
+#include "reduce/argmax_row.hpp"
+#include "simd/lanes.hpp"
+#include "result_types.hpp"
+#include "reduce/rows.hpp"
+#include "table.hpp"
+
+#include <tenon/abi.h>
+
+namespace tenon::cpu::TENON_CPU_ISA {
+
+// The loops of a reduction. Accumulators are opaque to the driver.
+struct ReductionLoops {
+  int accumulator_size;
+  // One accumulator from n >= 1 dense elements.
+  void (*row)(const char* x, int64_t n, char* accumulator, const tenon_value* attributes);
+  // `rows` accumulators, each from n >= 1 dense elements; rows are `stride` bytes apart.
+  void (*rows)(const char* x, int64_t stride, int64_t rows, int64_t n, char* accumulators,
+               const tenon_value* attributes);
+  // n accumulators from rows >= 1 rows of n elements, `stride` bytes apart.
+  void (*columns)(const char* x, int64_t stride, int64_t rows, int64_t n, char* accumulators,
+                  const tenon_value* attributes);
+  void (*merge)(char* accumulators, const char* others, int64_t n, const tenon_value* attributes);
+  void (*finish)(const char* accumulators, char* out, int64_t n, int64_t count,
+                 const tenon_value* attributes);
+  void (*empty)(char* accumulator, const tenon_value* attributes);  // NULL: there is no identity
+  // Whether nothing that follows can change the accumulator. NULL: something always can.
+  bool (*settled)(const char* accumulator, const tenon_value* attributes);
+};
+
+struct ReductionKernel {
+  const char* op;
+  uint32_t axis_argument;  // index of `axis` in the arguments: INT, INTS or NONE
+  uint32_t attributes;     // index of the first attribute
+  uint64_t dtype_mask;
+  const ReductionLoops*
+      loops[TENON_DTYPE_SLOTS];  // by input dtype; reduced floats without take float32's
+};
+
+tenon_status run_reduction(const ReductionKernel& kernel, tenon_ctx* ctx, const tenon_value* args,
+                           uint32_t nargs, tenon_value* outs, tenon_err* err);
+
+constexpr tenon_kernel_def reduction_kernel(const ReductionKernel& kernel, tenon_boxed_fn run) {
+  return {.struct_size = sizeof(tenon_kernel_def),
+          .traits = TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT | TENON_KERNEL_HOST_SCALARS,
+          .op = kernel.op,
+          .dtype_mask = kernel.dtype_mask,
+          .boxed = run};
+}
+
+template <class Traits>
+struct ReductionLoopsOf {
+  static constexpr int64_t kNarrowSum = 1 << 15;
+  using In = typename Traits::In;
+  using Acc = typename Traits::Acc;
+  using Out = typename Traits::Out;
+  // True or false, of elements that are asked one by one.
+  static constexpr bool kDecides = std::is_same_v<Acc, bool> && std::is_arithmetic_v<In>;
+
+  // Numbers of which a question is asked; or booleans, which are added up.
+  static constexpr bool kCounts = requires(const Traits& traits, In x) { traits.holds(x); };
+
+  static Acc fold(const Traits& traits, const In* x, int64_t n) {
+    if constexpr (kCounts) {
+      const auto* bytes = reinterpret_cast<const uint8_t*>(x);
+      if (sizeof(In) == 1 && traits.holds(In(1)) && traits.holds(In(128))) return count_set_bytes(bytes, n);
+      using Count = std::conditional_t<
+          sizeof(In) >= 8, uint64_t,
+          std::conditional_t<sizeof(In) == 4, uint32_t,
+                             std::conditional_t<sizeof(In) == 2, uint16_t, uint8_t>>>;
+      return count_row<Count>(n, [=](int64_t i) { return traits.holds(x[i]); });
+    }
+    if constexpr (requires { Traits::kLargest; } && std::is_floating_point_v<In>) {
+      if (n >= kExtremeRow<In>) return extreme_row<Traits::kLargest>(x, n);
+    }
+    if constexpr (std::is_same_v<In, bool> && std::is_same_v<Acc, int64_t>) {
+      if (traits.combine(3, 3) == 6 && traits.map(1) == 1) {
+        return count_set_bytes(reinterpret_cast<const uint8_t*>(x), n);
+      }
+    } else if constexpr (std::is_integral_v<In> && sizeof(In) <= 2 && std::is_integral_v<Acc> && sizeof(Acc) == 8) {
+      if (traits.combine(3, 3) == 6 && traits.map(3) == 3) {
+        // So many small integers fit a sum of 32 bits, of which a register holds twice as many.
+        Acc total = 0;
+        for (int64_t done = 0; done < n; done += kNarrowSum) {
+          const In* from = x + done;
+          total += fold_row<int32_t>(
+              std::min(n - done, kNarrowSum), [from](int64_t i) { return int32_t{from[i]}; },
+              [](int32_t a, int32_t b) { return a + b; });
+        }
+        return total;
+      }
+    }
+    if constexpr (kDecides && sizeof(In) == 1) {
+      if (!traits.map(In(0)) && traits.map(In(1)) && traits.map(In(128))) {
+        const auto* bytes = reinterpret_cast<const uint8_t*>(x);
+        return traits.combine(false, true) ? decide_of_bytes<false>(bytes, n) : decide_of_bytes<true>(bytes, n);
+      }
+    } else if constexpr (kDecides) {
+      // Answers as wide as the elements, so that registers of one need not be taken together from
+      // several of the other.
+      using Answer = typename Lanes<In>::Index;
+      const auto answer = [=](int64_t i) { return static_cast<Answer>(traits.map(x[i]) ? 1 : 0); };
+      return (traits.combine(false, true)
+                  ? fold_row<Answer>(n, answer, [](Answer a, Answer b) -> Answer { return a | b; })
+                  : fold_row<Answer>(n, answer, [](Answer a, Answer b) -> Answer { return a & b; })) != 0;
+    }
+    return fold_row<Acc>(
+        n, [=](int64_t i) -> Acc { return traits.map(x[i]); },
+        [=](Acc a, Acc b) -> Acc { return traits.combine(a, b); });
+  }
+
+  [[gnu::noipa]] static void rows(const char* data, int64_t stride, int64_t count, int64_t n,
+                                  char* accumulators, const tenon_value* attributes) {
+    const Traits traits(attributes);
+    Acc* result = reinterpret_cast<Acc*>(accumulators);
+    for (int64_t i = 0; i < count; ++i, data += stride) {
+      ask_for_pages(data + stride, n * static_cast<int64_t>(sizeof(In)));
+      result[i] = fold(traits, reinterpret_cast<const In*>(data), n);
+    }
+  }
+
+  static void row(const char* data, int64_t n, char* accumulator, const tenon_value* attributes) {
+    // Which holds the one copy of these loops. What follows in memory is likely to be the next row.
+    rows(data, n * static_cast<int64_t>(sizeof(In)), 1, n, accumulator, attributes);
+  }
+
+  static void columns(const char* data, int64_t stride, int64_t rows, int64_t n,
+                      char* accumulators, const tenon_value* attributes) {
+    const Traits traits(attributes);
+    Acc* result = reinterpret_cast<Acc*>(accumulators);
+    const auto at = [&](int64_t row) { return reinterpret_cast<const In*>(data + row * stride); };
+    const In* first = at(0);
+    for (int64_t j = 0; j < n; ++j) result[j] = traits.map(first[j]);
+    int64_t i = 1;
+    for (; i + 4 <= rows; i += 4) {
+      const In *a = at(i), *b = at(i + 1), *c = at(i + 2), *d = at(i + 3);
+#pragma GCC ivdep
+      for (int64_t j = 0; j < n; ++j) {
+        const Acc left = traits.combine(traits.map(a[j]), traits.map(b[j]));
+        const Acc right = traits.combine(traits.map(c[j]), traits.map(d[j]));
+        result[j] = traits.combine(result[j], traits.combine(left, right));
+      }
+    }
+    for (; i < rows; ++i) {
+      const In* a = at(i);
+#pragma GCC ivdep
+      for (int64_t j = 0; j < n; ++j) result[j] = traits.combine(result[j], traits.map(a[j]));
+    }
+  }
+
+  static void merge(char* accumulators, const char* others, int64_t n,
+                    const tenon_value* attributes) {
+    const Traits traits(attributes);
+    Acc* a = reinterpret_cast<Acc*>(accumulators);
+    const Acc* b = reinterpret_cast<const Acc*>(others);
+    for (int64_t j = 0; j < n; ++j) a[j] = traits.combine(a[j], b[j]);
+  }
+
+  static void finish(const char* accumulators, char* out, int64_t n, int64_t count,
+                     const tenon_value* attributes) {
+    const Traits traits(attributes);
+    const Acc* a = reinterpret_cast<const Acc*>(accumulators);
+    Out* result = reinterpret_cast<Out*>(out);
+    for (int64_t j = 0; j < n; ++j) result[j] = static_cast<Out>(traits.finish(a[j], count));
+  }
+
+  static void empty(char* accumulator, const tenon_value* attributes) {
+    if constexpr (requires(const Traits& traits) { traits.init(); }) {
+      *reinterpret_cast<Acc*>(accumulator) = Traits(attributes).init();
+    }
+  }
+
+  static bool settled(const char* accumulator, const tenon_value* attributes) {
+    const Traits traits(attributes);
+    const Acc a = *reinterpret_cast<const Acc*>(accumulator);
+    if constexpr (std::is_same_v<Acc, bool>) {
+      return traits.combine(a, false) == a && traits.combine(a, true) == a;
+    }
+    return false;
+  }
+
+  static constexpr bool kHasIdentity = requires(const Traits& traits) { traits.init(); };
+};
+
+template <class Traits>
+inline constexpr ReductionLoops reduction_loops = {
+    .accumulator_size = sizeof(typename Traits::Acc),
+    .row = ReductionLoopsOf<Traits>::row,
+    .rows = ReductionLoopsOf<Traits>::rows,
+    .columns = ReductionLoopsOf<Traits>::columns,
+    .merge = ReductionLoopsOf<Traits>::merge,
+    .finish = ReductionLoopsOf<Traits>::finish,
+    .empty = ReductionLoopsOf<Traits>::kHasIdentity ? ReductionLoopsOf<Traits>::empty : nullptr,
+    .settled =
+        std::is_same_v<typename Traits::Acc, bool> ? ReductionLoopsOf<Traits>::settled : nullptr};
+
+}  // namespace tenon::cpu::TENON_CPU_ISA

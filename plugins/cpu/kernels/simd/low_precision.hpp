@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Registers of float32 that are float16 or bfloat16 in memory. Loops of cheap operators are
+// generated for them as for any number: blocks of float32 in between would take twice as long as
+// the conversions.
+#pragma once
+
+#include "simd/isa.hpp"
+
+#include <tenon/reduced_float.hpp>
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#if defined(__AVX2__) && defined(__F16C__)
+#define TENON_HAS_HALF_LANES 1
+#include <immintrin.h>
+#endif
+
+namespace tenon::cpu::TENON_CPU_ISA {
+
+#ifdef __AVX512F__
+// Floats whose upper halves are rounded to nearest even: what lies below half of the last place
+// that remains carries into it. Of NaN, which may so become infinite or zero, quiet ones.
+inline __m512i round_to_upper_half(__m512 x) {
+  constexpr __mmask16 all = 0xffff;
+  const __m512i bits = _mm512_castps_si512(x), half = _mm512_set1_epi32(0x7fff);
+  const __m512i below = _mm512_maskz_add_epi32(all, bits, half);
+  const __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
+  const __m512i nearest = _mm512_mask_add_epi32(below, odd, below, _mm512_set1_epi32(1));
+  const __m512i quiet_for_both_kinds = _mm512_set1_epi32(0x22);
+  return _mm512_castps_si512(
+      _mm512_fixupimm_ps(_mm512_castsi512_ps(nearest), x, quiet_for_both_kinds, 0));
+}
+#endif
+
+// A loop over T for `Half` in a table; none where the instruction set cannot convert registers.
+#ifdef TENON_HAS_HALF_LANES
+#define TENON_HALF_LOOP(LOOP, HALF) LOOP<HalfLanes<HALF>>
+#else
+#define TENON_HALF_LOOP(LOOP, HALF) nullptr
+#endif
+
+#ifdef TENON_HAS_HALF_LANES
+
+template <class Half>
+struct HalfLanes {
+  typedef float Lanes __attribute__((vector_size(kVectorBytes)));
+  typedef uint32_t Bits __attribute__((vector_size(kVectorBytes)));
+  typedef uint16_t Stored __attribute__((vector_size(kVectorBytes / 2)));
+  static constexpr int count = kVectorBytes / sizeof(float);
+
+  Lanes lanes;
+
+  HalfLanes() = default;
+  HalfLanes(Lanes from) : lanes(from) {}
+  template <class Number>
+  requires std::is_arithmetic_v<Number>
+  explicit HalfLanes(Number x) : lanes(static_cast<float>(x) - Lanes{}) {}
+
+  static HalfLanes load(const uint16_t* from) {
+    Stored stored;
+    std::memcpy(&stored, from, sizeof stored);
+    return widened(stored);
+  }
+  void store(uint16_t* to) const {
+    const Stored stored = narrowed();
+    std::memcpy(to, &stored, sizeof stored);
+  }
+  // One element in every lane.
+  static HalfLanes repeat(const uint16_t* from) { return widened(*from - Stored{}); }
+  // n elements, fewer than a register's.
+  static HalfLanes load_part(const uint16_t* from, int64_t n) {
+    uint16_t part[count] = {};
+    std::memcpy(part, from, static_cast<size_t>(n) * sizeof(uint16_t));
+    return load(part);
+  }
+  void store_part(uint16_t* to, int64_t n) const {
+    const Stored stored = narrowed();
+    std::memcpy(to, &stored, static_cast<size_t>(n) * sizeof(uint16_t));
+  }
+
+ private:
+#ifdef __AVX512F__
+  // With the lanes chosen, by a mask, g++ 12 does not warn of its own headers.
+  static constexpr __mmask16 kAll = 0xffff;
+  static HalfLanes widened(Stored stored) {
+    if constexpr (std::is_same_v<Half, Float16>) {
+      return Lanes(_mm512_maskz_cvtph_ps(kAll, __m256i(stored)));
+    } else {
+      return Lanes(
+          _mm512_maskz_slli_epi32(kAll, _mm512_maskz_cvtepu16_epi32(kAll, __m256i(stored)), 16));
+    }
+  }
+  Stored narrowed() const {
+    if constexpr (std::is_same_v<Half, Float16>) {
+      return Stored(_mm512_maskz_cvtps_ph(kAll, __m512(lanes), _MM_FROUND_TO_NEAREST_INT));
+    } else {
+      const __m512i bits = round_to_upper_half(__m512(lanes));
+      return Stored(_mm512_maskz_cvtepi32_epi16(kAll, _mm512_maskz_srli_epi32(kAll, bits, 16)));
+    }
+  }
+#else
+  static HalfLanes widened(Stored stored) {
+    if constexpr (std::is_same_v<Half, Float16>) {
+      return Lanes(_mm256_cvtph_ps(__m128i(stored)));
+    } else {
+      return Lanes(_mm256_slli_epi32(_mm256_cvtepu16_epi32(__m128i(stored)), 16));
+    }
+  }
+  Stored narrowed() const {
+    if constexpr (std::is_same_v<Half, Float16>) {
+      return Stored(_mm256_cvtps_ph(__m256(lanes), _MM_FROUND_TO_NEAREST_INT));
+    } else {
+      const __m256i bits = __m256i(rounded());
+      return Stored(
+          _mm_packus_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1)));
+    }
+  }
+  // The upper halves of the lanes, to nearest even.
+  Bits rounded() const {
+    const Bits bits = reinterpret_cast<Bits>(lanes);
+    const Bits nearest = bits + 0x7fffu + (bits >> 16 & 1u);
+    return (lanes != lanes ? bits | 0x400000u : nearest) >> 16;
+  }
+#endif
+};
+
+template <class Half>
+inline HalfLanes<Half> operator-(HalfLanes<Half> x) {
+  return -x.lanes;
+}
+#define TENON_OPERATOR(SIGN)                                                   \
+  template <class Half>                                                        \
+  inline HalfLanes<Half> operator SIGN(HalfLanes<Half> x, HalfLanes<Half> y) { \
+    return x.lanes SIGN y.lanes;                                               \
+  }
+TENON_OPERATOR(+)
+TENON_OPERATOR(-)
+TENON_OPERATOR(*)
+TENON_OPERATOR(/)
+#undef TENON_OPERATOR
+// A comparison has an answer in each lane.
+#define TENON_OPERATOR(SIGN)                                        \
+  template <class Half>                                             \
+  inline auto operator SIGN(HalfLanes<Half> x, HalfLanes<Half> y) { \
+    return x.lanes SIGN y.lanes;                                    \
+  }
+TENON_OPERATOR(<)
+TENON_OPERATOR(>)
+TENON_OPERATOR(<=)
+TENON_OPERATOR(>=)
+#undef TENON_OPERATOR
+
+namespace math {
+
+template <class Answers, class Half>
+inline HalfLanes<Half> select(Answers condition, HalfLanes<Half> x, HalfLanes<Half> y) {
+  return condition ? x.lanes : y.lanes;
+}
+template <class Half>
+inline HalfLanes<Half> min(HalfLanes<Half> x, HalfLanes<Half> y) {
+  return x.lanes != x.lanes ? x.lanes : x.lanes < y.lanes ? x.lanes : y.lanes;
+}
+template <class Half>
+inline HalfLanes<Half> max(HalfLanes<Half> x, HalfLanes<Half> y) {
+  return x.lanes != x.lanes ? x.lanes : x.lanes > y.lanes ? x.lanes : y.lanes;
+}
+template <class Half>
+inline HalfLanes<Half> abs(HalfLanes<Half> x) {
+  using Lanes = typename HalfLanes<Half>::Lanes;
+  using Bits = typename HalfLanes<Half>::Bits;
+  return reinterpret_cast<Lanes>(reinterpret_cast<Bits>(x.lanes) & 0x7fffffffu);
+}
+template <class Half>
+inline HalfLanes<Half> real(HalfLanes<Half> x) {
+  return x;
+}
+
+}  // namespace math
+
+// out[i] = f(in[i]...), a register at a time. The last elements are computed first, since `out` may
+// be an input, and stored last, over some that came out the same.
+template <class Half, class F, class... In>
+requires(std::is_same_v<In, HalfLanes<Half>>&&...) inline void run_dense(HalfLanes<Half>* out,
+                                                                         int64_t n, F f,
+                                                                         const In*... in) {
+  constexpr int count = HalfLanes<Half>::count;
+  uint16_t* to = reinterpret_cast<uint16_t*>(out);
+  if (n < count) {
+    if (n == 0) return;  // empty tensors have no memory to copy from
+    return HalfLanes<Half>(f(In::load_part(reinterpret_cast<const uint16_t*>(in), n)...))
+        .store_part(to, n);
+  }
+  const HalfLanes<Half> last = f(In::load(reinterpret_cast<const uint16_t*>(in) + n - count)...);
+  for (int64_t i = 0; i + count <= n; i += count) {
+    HalfLanes<Half>(f(In::load(reinterpret_cast<const uint16_t*>(in) + i)...)).store(to + i);
+  }
+  last.store(to + n - count);
+}
+
+// The element that goes with every other.
+template <class Half>
+inline HalfLanes<Half> repeated(const HalfLanes<Half>* from) {
+  return HalfLanes<Half>::repeat(reinterpret_cast<const uint16_t*>(from));
+}
+#endif
+
+}  // namespace tenon::cpu::TENON_CPU_ISA
