@@ -9,7 +9,7 @@ import tenon
 
 PATH = (
     pathlib.Path(os.environ.get("TENON_BUILD_DIR", "build/release"))
-    / "sdk/conformance/reference/libtenon_reference.so"
+    / "conformance/reference/libtenon_reference.so"
 ).absolute()
 
 needs_reference = pytest.mark.skipif(
