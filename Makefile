@@ -1,8 +1,11 @@
 # make demo   builds Tenon, then trains on real data on two devices: the CPU and a vendor's plugin
 # make test   builds Tenon, then passes its tests
 # make check  builds Tenon, then passes the tests that the changed files can break
-# Both install what is missing first (Debian 12, Ubuntu 22.04 and 24.04).
-.PHONY: demo test check build wheel bench mutation asan tsan bootstrap clean help
+# make lint   checks the format and the types of every file; make format formats them
+# make docs   builds the site into build/site
+# make nightly  runs what takes hours, or the stages that STAGES names; scripts/nightly.sh lists them
+# All install what is missing first (Debian 12, Ubuntu 22.04 and 24.04).
+.PHONY: demo test check lint format docs nightly build wheel bench mutation asan tsan bootstrap clean help
 
 BUILD  := build/release
 PYTHON := .venv/bin/python
@@ -26,13 +29,25 @@ test: build
 check: bootstrap
 	@scripts/check.sh
 
+lint: bootstrap
+	@scripts/lint.sh
+
+format: bootstrap
+	@scripts/lint.sh --fix
+
+docs: build
+	@scripts/docs.sh $(BUILD)
+
+nightly:
+	@scripts/nightly.sh $(STAGES)
+
 wheel: bootstrap
 	$(PYTHON) -m pip wheel --no-deps --no-build-isolation -w dist .
 
 bench: build
 	benchmarks/run
 
-# Nightly: counts how many of 200 small wrong changes the tests notice (tests/mutation).
+# Counts how many of 200 small wrong changes the tests notice (tests/mutation).
 mutation: bootstrap
 	$(PYTHON) tests/mutation/run --jobs $(shell nproc)
 

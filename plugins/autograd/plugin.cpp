@@ -65,7 +65,7 @@ constexpr tenon_plugin kPlugin = {
     .struct_size = sizeof(tenon_plugin),
     .revision = TENON_ABI_REVISION,
     .name = "autograd",
-    .version = "0.1.0",
+    .version = TENON_PLUGIN_VERSION,
     .vendor = "Tenon",
     .start = start,
 };

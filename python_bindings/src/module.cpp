@@ -15,6 +15,7 @@ namespace nb = nanobind;
 
 NB_MODULE(_core, module) {
   using namespace tenon::python;
+  module.attr("__version__") = TENON_VERSION;
   nb::set_leak_warnings(false);  // dtypes, devices and operators live as long as the process
   if (!tenon::attach(tenon_host_get(TENON_ABI_EPOCH)))
     throw nb::import_error(

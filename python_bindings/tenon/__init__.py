@@ -17,6 +17,7 @@ from tenon._core import (
     OutOfMemoryError,
     PolicyError,
     Stream,
+    __version__,
     asarray,
     bfloat16,
     bool,
@@ -50,8 +51,6 @@ from tenon._core import (
     uint32,
     uint64,
 )
-
-__version__ = "0.1.0"
 
 e = 2.718281828459045
 inf = float("inf")

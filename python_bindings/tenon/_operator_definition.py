@@ -20,7 +20,7 @@ __all__ = ["KernelHandle", "kernel", "op"]
 _ARGUMENT, _RESULT, _GRADIENT, _OUTPUTS, _NEEDS = range(5)
 
 _lock = threading.RLock()  # one definition at a time
-_definitions = {}  # full name -> _Definition
+_definitions: dict[str, _Definition] = {}  # by full name
 
 
 class _Signature:

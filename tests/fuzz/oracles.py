@@ -20,7 +20,7 @@ from .report import mismatch
 # Their elements are not specified.
 UNSPECIFIED = {"empty", "empty_like"}
 # Refusals that a user can act on. Everything else is a fault.
-REFUSALS = (ValueError, TypeError, IndexError, NotImplementedError, OverflowError)
+REFUSALS: tuple = (ValueError, TypeError, IndexError, NotImplementedError, OverflowError)
 REFUSALS += (tenon.OutOfMemoryError, tenon.NotFoundError, tenon.DeviceError)
 
 

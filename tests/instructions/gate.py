@@ -31,7 +31,8 @@ HEADER = """\
 
 def instructions(dump: str) -> tuple[int, int]:
     """Of one dump: those that the objects in question ran themselves, without kernels and with them."""
-    objects, path, inclusive = {}, "", False
+    objects: dict[str, str] = {}
+    path, inclusive = "", False
     total = kernels = 0
     for line in dump.splitlines():
         if line.startswith(("ob=", "cob=")):  # a callee's object is named where it is called

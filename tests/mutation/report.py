@@ -21,10 +21,11 @@ def shortened(before: str, after: str, width: int = 60) -> tuple[str, str]:
         first += 1
     start = max(0, first - width // 3)
     dots = "…" if start else ""
-    return tuple(
+    first_text, second_text = (
         dots + text[start : start + width] + ("…" if len(text) > start + width else "")
         for text in (before, after)
     )
+    return first_text, second_text
 
 
 def cell(text: str) -> str:

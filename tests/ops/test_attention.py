@@ -178,7 +178,9 @@ def test_gradient_of_an_added_mask(shape, device):
 @pytest.mark.parametrize("shape", ["several blocks", "many keys"])
 def test_scores_beyond_the_range_of_exp(shape, dtype, device):
     if dtype == "bfloat16" and device != "cpu":
-        pytest.skip("made of other operators, which round scores: by more than 1, such as these are")
+        pytest.skip(
+            "made of other operators, which round scores: by more than 1, such as these are"
+        )
     arrays = operands(shape)
     check([300 * arrays[0], *arrays[1:]], None, False, device, dtype)
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tenon
 
-PRODUCTS = {
+PRODUCTS: dict[str, list] = {
     "linear": [
         ((1, 1, 0), (0, 0)),
         ((2, 3, 0), (4, 0)),

@@ -24,7 +24,7 @@ constexpr tenon_plugin kPlugin = {
     .struct_size = sizeof(tenon_plugin),
     .revision = TENON_ABI_REVISION,
     .name = "isolated",
-    .version = "0.1.0",
+    .version = TENON_PLUGIN_VERSION,
     .vendor = "Tenon",
     .start = start,
 };

@@ -28,7 +28,7 @@ const tenon_plugin& complete() {
                                 .revision = TENON_ABI_REVISION,
                                 .features = 0,
                                 .name = "kernel_c",
-                                .version = "0.1.0",
+                                .version = TENON_PLUGIN_VERSION,
                                 .vendor = "Tenon",
                                 .device = nullptr,
                                 .ops = nullptr,

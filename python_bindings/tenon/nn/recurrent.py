@@ -25,6 +25,8 @@ class _Weights(Module):
 
     gates = 1
     states = 1  # tensors that pass from step to step
+    input_size: int
+    hidden_size: int
 
     def _add_weights(self, inputs: int, suffix: str, bias: bool, options: dict[str, Any]) -> None:
         rows = self.gates * self.hidden_size
@@ -34,7 +36,7 @@ class _Weights(Module):
         for name, shape in shapes.items():
             setattr(self, name + suffix, Parameter(tenon.empty(shape, **options)))
 
-    def _weights(self, suffix: str = "") -> list[Tensor | None]:
+    def _weights(self, suffix: str = "") -> list[Any]:
         names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
         return [getattr(self, name + suffix, None) for name in names]
 
@@ -44,7 +46,7 @@ class _Weights(Module):
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
 
-    def _scan(self, x: Tensor, state: State, *weights: Tensor | None) -> tuple[Tensor, State]:
+    def _scan(self, x: Tensor, state: State, *weights: Any) -> tuple[Tensor, State]:
         """The results of every step, and the state after the last."""
         w_ih, w_hh, b_ih, b_hh = weights
         projected = F.linear(x, w_ih, b_ih)  # for all steps at once
@@ -182,7 +184,7 @@ class _LSTMRule:
     gates = 4
     states = 2
 
-    def _scan(self, x: Tensor, state: State, *weights: Tensor | None) -> tuple[Tensor, State]:
+    def _scan(self, x: Tensor, state: State, *weights: Any) -> tuple[Tensor, State]:
         w_ih, w_hh, b_ih, b_hh = weights
         projected = F.linear(x, w_ih, None if b_ih is None else b_ih + b_hh)
         out, cells, _ = tenon.lstm_recurrence(projected, w_hh, *state)
@@ -191,6 +193,7 @@ class _LSTMRule:
 
 class _GRURule:
     gates = 3
+    hidden_size: int
 
     def _step(self, x: Tensor, hidden: Tensor, before: Tensor) -> Tensor:
         size = self.hidden_size

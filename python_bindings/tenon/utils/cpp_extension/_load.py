@@ -3,13 +3,14 @@
 
 import hashlib
 import os
+from typing import Any
 
 from tenon import _core, plugins
 
 from . import _cache
 from ._cache import build_library, check_name, locked
 
-_loaded = {}  # name -> Extension
+_loaded: dict[str, Any] = {}  # name -> Extension
 
 
 class Extension:

@@ -6,7 +6,9 @@ import os
 import pytest
 import tenon
 
-LIBRARY = os.environ.get("ACME_PLUGIN", os.path.join(os.path.dirname(__file__), "..", "build", "libtenon_acme.so"))
+LIBRARY = os.environ.get(
+    "ACME_PLUGIN", os.path.join(os.path.dirname(__file__), "..", "build", "libtenon_acme.so")
+)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# What takes hours: scripts/nightly.sh [STAGE ...], or make nightly STAGES="clang aarch64"
+# Without a stage all of them run. Each stage installs what it needs, writes build/nightly/STAGE.log and
+# goes on to the next; a table at the end says which passed. The exit status is 1 if one failed.
+#
+#   exhaustive  make test with every case on every device
+#   large       tensors of more than 2^31 elements (16 GiB of memory)
+#   guard       ratios between Tenon's own paths; wants a quiet machine
+#   mutation    counts how many small wrong changes the tests notice
+#   fuzz        the differential fuzzer for NIGHTLY_FUZZ_MINUTES (60), with a new seed every day
+#   asan, tsan  the tests under sanitizers
+#   gcc, clang  the tests of a build by g++ 13 or later and by clang
+#   aarch64     cross-built, the C++ tests run by qemu
+#   tidy        clang-tidy over the core and the plugins
+set -euo pipefail
+cd "$(dirname "$0")/.."
+all=(exhaustive large guard mutation fuzz asan tsan gcc clang aarch64 tidy)
+
+install() {
+  local missing=() package sudo=""
+  for package in "$@"; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  [ "$(id -u)" = 0 ] || sudo=sudo
+  $sudo apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "${missing[@]}"
+}
+
+# The newest compiler that the system's packages have, from `least` on: newest_package g++- 13 16
+newest_package() {
+  local version
+  for ((version = $3; version >= $2; version--)); do
+    if apt-cache show "$1$version" > /dev/null 2>&1; then echo "$1$version"; return; fi
+  done
+  echo "expected a package $1$2 or newer; this system has none" >&2
+  return 1
+}
+
+# Builds with another compiler and runs the C++ tests and those of operators and bindings.
+test_compiler() {  # name of the build, C compiler, C++ compiler
+  # Presets name their build folder, so this one is given instead.
+  cmake -S . -B "build/$1" -G Ninja -DCMAKE_BUILD_TYPE=Release -DPython_EXECUTABLE="$PWD/.venv/bin/python" \
+    -DCMAKE_C_COMPILER="$2" -DCMAKE_CXX_COMPILER="$3"
+  cmake --build "build/$1" -j "${NIGHTLY_JOBS:-$(nproc)}"
+  # Budgets of instructions are those of one compiler.
+  ctest --test-dir "build/$1" --output-on-failure -j "$(nproc)" -E instructions
+  TENON_BUILD_DIR="$PWD/build/$1" PYTHONPATH="$PWD/build/$1/python" TENON_TEST_DEVICES=cpu \
+    .venv/bin/python -m pytest -q -n "$(nproc)" tests/ops tests/python
+}
+
+stage_exhaustive() { TENON_TEST_EXHAUSTIVE=1 make test; }
+stage_large() {
+  make build
+  TENON_TEST_LARGE=1 PYTHONPATH=build/release/python .venv/bin/python -m pytest -q tests/python/test_huge_tensors.py
+}
+stage_guard() { make build; benchmarks/run guard --strict; }
+stage_mutation() { make mutation; }
+stage_fuzz() {
+  make build
+  TENON_BUILD_DIR=$PWD/build/release PYTHONPATH=build/release/python .venv/bin/python -m tests.fuzz \
+    --seed "$(date +%Y%m%d)" --minutes "${NIGHTLY_FUZZ_MINUTES:-60}"
+}
+stage_asan() { make asan; }
+stage_tsan() { make tsan; }
+stage_gcc() {
+  local package
+  package=$(newest_package g++- 13 20)
+  install "$package"
+  test_compiler gcc "${package/g++/gcc}" "$package"
+}
+stage_clang() {
+  install clang
+  test_compiler clang clang clang++
+}
+stage_aarch64() { scripts/aarch64.sh; }
+stage_tidy() {
+  install clang-tidy
+  make build
+  git ls-files 'kernel_core/*.cpp' 'plugins/autograd/*.cpp' 'plugins/standard_ops/*.cpp' |
+    grep -v /tests/ | xargs -n 1 -P "$(nproc)" clang-tidy -p build/release --quiet --warnings-as-errors='bugprone-*'
+}
+
+if [ "${1:-}" = --stage ]; then  # in a process of its own, so that `set -e` holds in it
+  "stage_$2"
+  exit
+fi
+
+chosen=("$@")
+[ ${#chosen[@]} -gt 0 ] || chosen=("${all[@]}")
+for stage in "${chosen[@]}"; do
+  [[ " ${all[*]} " == *" $stage "* ]] || { echo "nightly: expected stages among: ${all[*]}; got '$stage'" >&2; exit 2; }
+done
+
+scripts/bootstrap.sh
+mkdir -p build/nightly
+failed=0 table=()
+for stage in "${chosen[@]}"; do
+  echo "== $stage (build/nightly/$stage.log)"
+  began=$SECONDS result=passed
+  bash scripts/nightly.sh --stage "$stage" > "build/nightly/$stage.log" 2>&1 || {
+    result=FAILED failed=1
+    tail -n 20 "build/nightly/$stage.log"
+  }
+  table+=("$(printf '%-11s %-7s %5d min' "$stage" "$result" $(((SECONDS - began + 59) / 60)))")
+done
+echo
+printf '%s\n' "${table[@]}"
+exit $failed
