@@ -12,7 +12,7 @@
 
 namespace tenon::cpu {
 
-// kernels/table.cpp, once for each instruction set.
+// kernels/table.cpp.in, once for each instruction set.
 namespace baseline {
 void append_kernels(std::vector<tenon_kernel_def>& kernels);
 }

@@ -5,6 +5,7 @@
 
 #include "gemm/amx_formats.hpp"
 #include "gemm/blocked.hpp"
+#include "gemm/low_precision.hpp"
 #include "gemm/small_m.hpp"
 #include "kernel.hpp"
 

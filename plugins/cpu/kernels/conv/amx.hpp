@@ -6,6 +6,7 @@
 
 #include "conv/lines.hpp"
 #include "gemm/amx_formats.hpp"
+#include "gemm/low_precision.hpp"
 #include "kernel.hpp"
 #include "parallel_memory.hpp"
 

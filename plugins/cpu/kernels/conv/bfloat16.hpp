@@ -4,7 +4,7 @@
 #pragma once
 
 #include "conv/im2col.hpp"
-#include "gemm/gemm.hpp"
+#include "gemm/low_precision.hpp"
 #include "gemm/amx_formats.hpp"
 #include "gemm/partition.hpp"
 #include "kernel.hpp"

@@ -6,7 +6,7 @@
 
 #include "conv/shapes.hpp"
 #include "gemm/blocked.hpp"
-#include "simd/shuffles.hpp"
+#include "conv/shuffles.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 

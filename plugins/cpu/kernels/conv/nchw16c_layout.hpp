@@ -4,7 +4,7 @@
 #pragma once
 
 #include "elementwise/low_precision.hpp"
-#include "simd/shuffles.hpp"
+#include "conv/shuffles.hpp"
 
 #include <algorithm>
 #include <type_traits>

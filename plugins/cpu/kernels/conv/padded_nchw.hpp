@@ -3,7 +3,7 @@
 // stride apart lie side by side: a vector of results reads a vector of pixels under every tap.
 #pragma once
 
-#include "simd/shuffles.hpp"
+#include "conv/shuffles.hpp"
 #include "pool/window.hpp"
 
 #include <algorithm>

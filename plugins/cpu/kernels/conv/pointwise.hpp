@@ -6,7 +6,7 @@
 
 #include "conv/nchw16c_layout.hpp"
 #include "conv/shapes.hpp"
-#include "gemm/gemm.hpp"
+#include "gemm/low_precision.hpp"
 #include "kernel.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {

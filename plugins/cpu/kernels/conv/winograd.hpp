@@ -8,7 +8,7 @@
 #include "conv/shapes.hpp"
 #include "gemm/blocked.hpp"
 #include "parallel_memory.hpp"
-#include "simd/shuffles.hpp"
+#include "conv/shuffles.hpp"
 #include "simd/transpose.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {

@@ -38,18 +38,6 @@ template <class T>
 void gemm_padded(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, const T* b,
                  int64_t b_row, T* c, int64_t c_row, bool accumulate);
 
-// Does the processor have dot products of bfloat16, and the build AVX-512?
-bool has_bfloat16_products();
-// And may they go by tiles (amx.hpp)?
-bool has_bfloat16_tiles();
-
-// gemm of Float16 and BFloat16, converted as they are read or, where the processor has dot products
-// of bfloat16, multiplied by these. Sums are float32, rounded once.
-template <class Half>
-tenon_status gemm_halves(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<Half> a,
-                         Matrix<Half> b, Half* c, int64_t c_row, bool accumulate,
-                         const BatchOffsets& batch, tenon_err* err);
-
 // The product of 8-bit integers, L and R being int8_t or uint8_t, with sums in int32, which wrap.
 template <class L, class R>
 tenon_status gemm_bytes(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<L> a, Matrix<R> b,

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of 16-bit floats.
+#include "gemm/low_precision.hpp"
+
 #include "gemm/amx_formats.hpp"
 #include "gemm/parallel.hpp"
 

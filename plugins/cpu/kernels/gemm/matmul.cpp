@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // matmul, matmul_integer and linear: batches, broadcasting and dtypes around gemm.
-#include "gemm/gemm.hpp"
+#include "gemm/low_precision.hpp"
 #include "kernel.hpp"
 
 #include <tenon/signatures/linalg.h>

@@ -9,7 +9,7 @@
 #include "kernel.hpp"
 #include "math/gamma.hpp"
 
-namespace tenon::cpu::TENON_CPU_ISA {
+namespace tenon::cpu::TENON_CPU_ONCE {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -111,4 +111,4 @@ TENON_BOX_polygamma(polygamma_boxed, polygamma)
 
 KernelList polygamma_kernels() { return kKernels; }
 
-}  // namespace tenon::cpu::TENON_CPU_ISA
+}  // namespace tenon::cpu::TENON_CPU_ONCE

@@ -9,7 +9,7 @@
 
 #include <cmath>
 
-namespace tenon::cpu::TENON_CPU_ISA {
+namespace tenon::cpu::TENON_CPU_ONCE {
 namespace {
 
 double unit64(uint32_t low, uint32_t high) {  // 53 bits, in [0, 1)
@@ -114,4 +114,4 @@ const tenon_kernel_def kKernels[] = {
 
 KernelList random_kernels() { return kKernels; }
 
-}  // namespace tenon::cpu::TENON_CPU_ISA
+}  // namespace tenon::cpu::TENON_CPU_ONCE

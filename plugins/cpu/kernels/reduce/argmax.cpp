@@ -258,6 +258,6 @@ TENON_BOX_argmin(argmin_boxed, argmin)
 
 }  // namespace
 
-KernelList arg_extreme_kernels() { return kKernels; }
+KernelList argmax_kernels() { return kKernels; }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

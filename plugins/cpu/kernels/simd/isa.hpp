@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel sources are compiled once per instruction set, each time into a namespace named after it. The
-// build sets TENON_CPU_ISA to baseline, avx2 or avx512; sources compiled once are baseline.
+// Kernel sources are compiled per instruction set, each time into a namespace named after it: the build
+// sets TENON_CPU_ISA to baseline, avx2 or avx512.
 #pragma once
 
 #ifndef TENON_CPU_ISA
 #define TENON_CPU_ISA baseline
 #endif
+
+// The namespace of files that the build compiles once, for the first instruction set only. They write
+// `namespace tenon::cpu::TENON_CPU_ONCE` instead of `namespace tenon::cpu::TENON_CPU_ISA`; CMake finds
+// them by this line. It is for kernels that copy memory, compare, or call scalar functions: wider
+// registers gain nothing there.
+#define TENON_CPU_ONCE TENON_CPU_ISA
 
 namespace tenon::cpu::TENON_CPU_ISA {
 

@@ -4,7 +4,7 @@
 
 #include <tenon/signatures/scan_sort.h>
 
-namespace tenon::cpu::TENON_CPU_ISA {
+namespace tenon::cpu::TENON_CPU_ONCE {
 namespace {
 
 template <class T>
@@ -47,4 +47,4 @@ TENON_BOX_searchsorted(searchsorted_boxed, searchsorted)
 
 KernelList search_kernels() { return kKernels; }
 
-}  // namespace tenon::cpu::TENON_CPU_ISA
+}  // namespace tenon::cpu::TENON_CPU_ONCE
