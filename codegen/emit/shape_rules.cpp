@@ -63,9 +63,7 @@ std::string out_dtype(const Operator& op, const OutDtype& out) {
 std::string shape_statement(const Operator& op, size_t result) {
   const ShapeRule& rule = *op.shape;
   std::string name = quoted(op.name), out = cat("outs[", result, "]");
-  auto attempt = [](const std::string& call) {
-    return cat("  TENON_RETURN_IF_FAILED(", call, ");\n");
-  };
+  auto attempt = [](const std::string& call) { return cat("  TENON_TRY(", call, ");\n"); };
   switch (rule.kind) {
     case ShapeRule::Broadcast:
       return attempt(cat("shapes::broadcast(", name, ", {",
@@ -105,9 +103,9 @@ std::string shape_rule_function(const Operator& op) {
   if (!is_generated(op)) return "";
   std::string body;
   for (const auto& [param, mask] : op.dtypes.checked)
-    body += cat("  TENON_RETURN_IF_FAILED(shapes::check_dtype(", quoted(op.name), ", ",
-                quoted(param), ", ", argument(op, param), ", UINT64_C(", hex64(mask), "), ",
-                quoted(describe(mask)), ", err));\n");
+    body += cat("  TENON_TRY(shapes::check_dtype(", quoted(op.name), ", ", quoted(param), ", ",
+                argument(op, param), ", UINT64_C(", hex64(mask), "), ", quoted(describe(mask)),
+                ", err));\n");
   body += cat("  [[maybe_unused]] const int32_t compute = ", compute_dtype(op), ";\n");
   for (size_t i = 0; i < op.signature.results.size(); ++i) {
     std::string out = cat("outs[", i, "]"), dtype = out_dtype(op, op.dtypes.outs[i]);
@@ -118,8 +116,8 @@ std::string shape_rule_function(const Operator& op) {
   if (op.shape->kind == ShapeRule::Native) {
     std::string call = cat("infer_", op.name, "(args, nargs, outs, nouts, err)");
     // What `out` says holds whatever the hand-written function thinks.
-    body += op.dtypes.outs_given ? cat("  TENON_RETURN_IF_FAILED(", call, ");\n")
-                                 : cat("  return ", call, ";\n");
+    body +=
+        op.dtypes.outs_given ? cat("  TENON_TRY(", call, ");\n") : cat("  return ", call, ";\n");
     for (size_t i = 0; op.dtypes.outs_given && i < op.dtypes.outs.size(); ++i)
       if (op.dtypes.outs[i].rule != OutDtype::Native)
         body += cat("  outs[", i, "].dtype = static_cast<uint8_t>(",

@@ -56,7 +56,7 @@ TEST_F(SupportHeaders, ReduceKeepsOrDropsAxes) {
   EXPECT_EQ(shape_of(out), Ints({3}));
   ASSERT_EQ(shapes::reduce("sum", x.value(), "axis", ints(axes), true, out, nullptr), TENON_OK);
   EXPECT_EQ(shape_of(out), Ints({1, 3, 1}));
-  ASSERT_EQ(shapes::reduce("sum", x.value(), "axis", call::kNone, false, out, nullptr), TENON_OK);
+  ASSERT_EQ(shapes::reduce("sum", x.value(), "axis", kNoValue, false, out, nullptr), TENON_OK);
   EXPECT_EQ(shape_of(out), Ints({}));
   ASSERT_EQ(shapes::reduce("sum", x.value(), "axis", ints({}), false, out, nullptr), TENON_OK);
   EXPECT_EQ(shape_of(out), Ints({2, 3, 4}));
@@ -83,7 +83,7 @@ TEST_F(SupportHeaders, ReduceRefusesWrongAxes) {
 
 TEST_F(SupportHeaders, BroadcastNamesWhatDoesNotFit) {
   FakeTensor x({2, 1, 4}), y({3, 1}), bad({2, 3});
-  tenon_value a = x.value(), b = y.value(), c = bad.value(), none = call::kNone;
+  tenon_value a = x.value(), b = y.value(), c = bad.value(), none = kNoValue;
   tenon_meta out{};
   ASSERT_EQ(shapes::broadcast("where", {&a, &none, &b}, out, nullptr), TENON_OK);
   EXPECT_EQ(shape_of(out), Ints({2, 3, 4}));
@@ -95,7 +95,7 @@ TEST_F(SupportHeaders, BroadcastNamesWhatDoesNotFit) {
 
 TEST_F(SupportHeaders, DtypesOfResults) {
   FakeTensor i({2}, TENON_DTYPE_I32), f({2}, TENON_DTYPE_F64);
-  tenon_value args[] = {call::kNone, i.value(), f.value()};
+  tenon_value args[] = {kNoValue, i.value(), f.value()};
   EXPECT_EQ(shapes::first_dtype(args, 3), TENON_DTYPE_I32);
   EXPECT_EQ(shapes::promoted_dtype(args, {0, 1, 2}), TENON_DTYPE_F64);
   EXPECT_EQ(shapes::float_dtype(TENON_DTYPE_I64), TENON_DTYPE_F32);

@@ -32,12 +32,6 @@ double tolerance(int32_t dtype) {
   }
 }
 
-std::string text_of(const std::vector<int64_t>& shape) {
-  std::string result = "(";
-  for (size_t i = 0; i < shape.size(); ++i) result += (i ? ", " : "") + std::to_string(shape[i]);
-  return result + ")";
-}
-
 // The smallest normal number and the smallest of all.
 struct Least {
   double normal, subnormal;
@@ -67,7 +61,7 @@ std::string difference_of_kind(Engine& engine, const Tensor& want, const Tensor&
   if (want->dtype != got->dtype)
     return text("dtype ", dtype_name(got->dtype), " instead of ", dtype_name(want->dtype));
   if (shape_of(want) != shape_of(got))
-    return text("shape ", text_of(shape_of(got)), " instead of ", text_of(shape_of(want)));
+    return text("shape ", list_text(shape_of(got)), " instead of ", list_text(shape_of(want)));
   if (got->device != engine.device()) return "a result that is not on the device";
   return "";
 }

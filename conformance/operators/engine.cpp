@@ -51,8 +51,8 @@ Engine::Engine(Session& session, const tenon_plugin* attached) : session_(sessio
 
 Answer Engine::call(const tenon_op* op, Values args, const Tensors& given) {
   Answer answer;
-  Values outs(host->op_def(op)->nouts, tenon_value{TENON_VALUE_NONE, 0, {.i = 0}});
-  for (size_t i = 0; i < given.size() && i < outs.size(); ++i) outs[i] = tensor_value(given[i]);
+  Values outs(host->op_def(op)->nouts, kNoValue);
+  for (size_t i = 0; i < given.size() && i < outs.size(); ++i) outs[i] = boxed(given[i].get());
   Error error;
   answer.status = host->op_call(op, args.data(), static_cast<uint32_t>(args.size()), outs.data(),
                                 static_cast<uint32_t>(outs.size()), error);
@@ -109,7 +109,7 @@ Tensor Engine::on(tenon_device_id device, const Tensor& source) {
 
 Tensor Engine::cast(const Tensor& on_cpu, int32_t dtype) {
   if (on_cpu->dtype == dtype) return on_cpu;
-  Answer answer = call(cast_, {tensor_value(on_cpu), {TENON_VALUE_DTYPE, 0, {.i = dtype}}});
+  Answer answer = call(cast_, {boxed(on_cpu.get()), boxed_dtype(dtype)});
   session_.require(answer.ok(), text("the CPU converts to ", dtype_name(dtype)), answer.error);
   return answer.outs[0];
 }

@@ -70,8 +70,4 @@ bool is_complex(int32_t dtype);
 bool is_integer(int32_t dtype);  // not bool
 inline bool in_mask(uint64_t mask, int32_t dtype) { return mask >> dtype & 1; }
 
-inline tenon_value tensor_value(const Tensor& tensor) {
-  return {TENON_VALUE_TENSOR, 0, {.p = tensor.get()}};
-}
-
 }  // namespace tenon::kit

@@ -236,8 +236,8 @@ Arguments make_arguments(Engine& engine, const Sample& sample, int32_t dtype, La
   for (const Argument& argument : sample.arguments) {
     if (auto* spec = std::get_if<TensorSpec>(&argument)) {
       add_tensor(*spec);
-      made.cpu.push_back(tensor_value(made.sources.back()));
-      made.device.push_back(tensor_value(made.tensors.back()));
+      made.cpu.push_back(boxed(made.sources.back().get()));
+      made.device.push_back(boxed(made.tensors.back().get()));
     } else if (auto* specs = std::get_if<std::vector<TensorSpec>>(&argument)) {
       auto& on_cpu = made.tensor_lists.emplace_back();
       auto& on_device = made.tensor_lists.emplace_back();
@@ -247,27 +247,27 @@ Arguments make_arguments(Engine& engine, const Sample& sample, int32_t dtype, La
         on_device.push_back(made.tensors.back().get());
       }
       uint32_t count = static_cast<uint32_t>(specs->size());
-      made.cpu.push_back({TENON_VALUE_TENSORS, count, {.p = on_cpu.data()}});
-      made.device.push_back({TENON_VALUE_TENSORS, count, {.p = on_device.data()}});
+      made.cpu.push_back(boxed(on_cpu.data(), count));
+      made.device.push_back(boxed(on_device.data(), count));
     } else if (auto* whole = std::get_if<int64_t>(&argument)) {
-      add({TENON_VALUE_INT, 0, {.i = *whole}});
+      add(boxed(*whole));
     } else if (auto* number = std::get_if<double>(&argument)) {
-      add({TENON_VALUE_FLOAT, 0, {.f = *number}});
+      add(boxed(*number));
     } else if (auto* truth = std::get_if<bool>(&argument)) {
-      add({TENON_VALUE_BOOL, 0, {.i = *truth}});
+      add(boxed(*truth));
     } else if (auto* words = std::get_if<std::string>(&argument)) {
       std::string& kept = made.texts.emplace_back(*words);
-      add({TENON_VALUE_STRING, static_cast<uint32_t>(kept.size()), {.p = kept.data()}});
+      add(boxed(std::string_view(kept)));
     } else if (auto* list = std::get_if<std::vector<int64_t>>(&argument)) {
       auto& kept = made.lists.emplace_back(*list);
-      add({TENON_VALUE_INTS, static_cast<uint32_t>(kept.size()), {.p = kept.data()}});
+      add(boxed(kept.data(), kept.size()));
     } else if (std::holds_alternative<TestedDtype>(argument)) {
-      add({TENON_VALUE_DTYPE, 0, {.i = dtype}});
+      add(boxed_dtype(dtype));
     } else if (std::holds_alternative<TestedDevice>(argument)) {
-      made.cpu.push_back({TENON_VALUE_DEVICE, 0, {.i = engine.cpu()}});
-      made.device.push_back({TENON_VALUE_DEVICE, 0, {.i = engine.device()}});
+      made.cpu.push_back(boxed_device(engine.cpu()));
+      made.device.push_back(boxed_device(engine.device()));
     } else {
-      add({TENON_VALUE_NONE, 0, {.i = 0}});
+      add(kNoValue);
     }
   }
   return made;

@@ -55,8 +55,7 @@ bool accept_value(const tenon_param_def& param, tenon_value& value, int64_t& int
     case TENON_PARAM_INT:
       return value.tag == TENON_VALUE_INT;
     case TENON_PARAM_FLOAT:
-      if (value.tag == TENON_VALUE_INT)
-        value = {TENON_VALUE_FLOAT, 0, {.f = static_cast<double>(value.v.i)}};
+      if (value.tag == TENON_VALUE_INT) value = boxed(static_cast<double>(value.v.i));
       return value.tag == TENON_VALUE_FLOAT;
     case TENON_PARAM_BOOL:
       return value.tag == TENON_VALUE_BOOL;
@@ -100,7 +99,7 @@ tenon_status complete_arguments(const Operator& op, tenon_value* args, uint32_t 
     } else if (param.flags & TENON_PARAM_FLAG_HAS_DEFAULT) {
       out.values[i] = param.default_value;
     } else if (param.flags & TENON_PARAM_FLAG_OPTIONAL) {
-      out.values[i] = {TENON_VALUE_NONE, 0, {.i = 0}};
+      out.values[i] = kNoValue;
     } else {
       return fail(err, TENON_TYPE_MISMATCH, "[%s] argument `%s` is missing; the signature is %s",
                   short_name(op), param.name, op.def.schema);

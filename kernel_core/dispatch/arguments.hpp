@@ -2,6 +2,8 @@
 // From what a caller passed to what the schema says: defaults filled in, kinds checked.
 #pragma once
 
+#include <tenon/value.hpp>
+
 #include "kernel_core/dispatch/operator.hpp"
 #include "kernel_core/types/status.hpp"
 
@@ -28,10 +30,6 @@ const char* param_kind_name(int32_t kind);
 inline tenon_tensor* as_tensor(const tenon_value& value) {
   return value.tag == TENON_VALUE_TENSOR ? static_cast<tenon_tensor*>(value.v.p) : nullptr;
 }
-inline tenon_value tensor_value(tenon_tensor* tensor) {
-  return {TENON_VALUE_TENSOR, 0, {.p = tensor}};
-}
-
 // All tensors among the values, also those in lists.
 template <class Visit>
 [[gnu::always_inline]] inline void visit_tensors(const tenon_value* values, uint32_t count,

@@ -77,7 +77,7 @@ bool call_fast(Operator& op, const Operands& seen, const tenon_value* args, teno
         return false;
       }
       scalars[i].set(args[i], dtype, *device);
-      values[i] = tensor_value(&scalars[i].view);
+      values[i] = boxed(&scalars[i].view);
     }
   }
 
@@ -86,7 +86,7 @@ bool call_fast(Operator& op, const Operands& seen, const tenon_value* args, teno
   if (outs[0].tag == TENON_VALUE_NONE) {
     *status = create_tensor(*device, out_dtype, first.ndim, first.shape, &created, err);
     if (*status != TENON_OK) return true;
-    outs[0] = tensor_value(created);
+    outs[0] = boxed(created);
   } else {
     const tenon_tensor* out = as_tensor(outs[0]);
     constexpr uint16_t kLayout = TENON_TENSOR_CONTIGUOUS | TENON_TENSOR_READONLY;
@@ -129,7 +129,7 @@ bool call_view(const Operator& op, const tenon_value* args, tenon_value* outs, t
       slots::tensor_view_of(base, meta.dtype, meta.ndim, meta.shape, meta.strides, meta.offset,
                             &view, nullptr) != TENON_OK)
     return false;
-  outs[0] = tensor_value(view);
+  outs[0] = boxed(view);
   return true;
 }
 
@@ -173,11 +173,11 @@ tenon_status make_views(Plan& plan, tenon_value* results) {
                                                   meta.strides, meta.offset, &view, plan.err);
       if (status != TENON_OK) return fail_rule(plan, status);  // rules may lie
       if (plan.op.def.flags & TENON_OP_NO_GRAD) view->flags &= ~uint16_t{TENON_TENSOR_FOLLOWS_BASE};
-      results[i] = tensor_value(view);
+      results[i] = boxed(view);
     } else {
       TensorImpl* created;
       TENON_TRY(create_tensor(*plan.device, meta.dtype, meta.ndim, meta.shape, &created, plan.err));
-      results[i] = tensor_value(created);
+      results[i] = boxed(created);
     }
   }
   return TENON_OK;

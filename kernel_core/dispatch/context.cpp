@@ -50,7 +50,7 @@ tenon_status output_alloc(tenon_ctx* ctx, uint32_t index, int32_t dtype, int32_t
   TENON_TRY(count_elements(ndim, shape, &numel, err));
   TensorImpl* tensor;
   TENON_TRY(create_tensor(ctx->device, dtype, ndim, shape, &tensor, err));
-  ctx->outs[index] = {TENON_VALUE_TENSOR, 0, {.p = static_cast<tenon_tensor*>(tensor)}};
+  ctx->outs[index] = boxed(static_cast<tenon_tensor*>(tensor));
   *out = tensor;
   return TENON_OK;
 }

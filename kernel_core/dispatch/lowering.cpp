@@ -87,7 +87,7 @@ tenon_status return_result(const Plan& plan, Device& host, uint32_t index, tenon
   TENON_TRY(create_tensor(*plan.device, result->dtype, result->ndim, result->shape,
                           created.receive(), plan.err));
   TENON_TRY(write_back(host, created.get(), result, bytes, plan.err));
-  plan.outs[index] = tensor_value(created.take());
+  plan.outs[index] = boxed(created.take());
   return TENON_OK;
 }
 
@@ -111,8 +111,7 @@ tenon_status run_lowered(Plan& plan) {
   // makes them on the call's device, also where only an output says which that is.
   std::copy_n(plan.args, plan.op.def.nparams, args);
   for (uint32_t i = 0; i < plan.op.def.nparams && plan.op.def.compute == TENON_COMPUTE_OUTPUT; ++i)
-    if (plan.op.def.params[i].kind == TENON_PARAM_DEVICE)
-      args[i] = {TENON_VALUE_DEVICE, 0, {.i = plan.device->id}};
+    if (plan.op.def.params[i].kind == TENON_PARAM_DEVICE) args[i] = boxed_device(plan.device->id);
   tenon_status status = plan.op.decompose(args, results, plan.err);
   if (status != TENON_OK) {
     add_context(plan.err, "[%s] decomposed on %s", short_name(plan.op), plan.device->name);
@@ -139,7 +138,7 @@ tenon_status run_on_host(Plan& plan, const Resolution& cell) {
     if (tenon_tensor* tensor = as_tensor(args[i])) {
       tenon_tensor* copy = nullptr;
       TENON_TRY(copies.bring(tensor, &copy));
-      args[i] = tensor_value(copy);
+      args[i] = boxed(copy);
     } else if (args[i].tag == TENON_VALUE_TENSORS) {
       auto* list = static_cast<tenon_tensor* const*>(args[i].v.p);
       auto& copied = lists.emplace_back(list, list + args[i].aux);

@@ -211,7 +211,7 @@ tenon_status run_native(Plan& plan, const Resolution& kernel) {
     status = create_tensor(*plan.device, meta.dtype, meta.ndim, meta.shape, &created, plan.err);
     if (status != TENON_OK) break;
     keep_layout(plan, kernel.traits, *created);
-    results[i] = tensor_value(created);
+    results[i] = boxed(created);
   }
   if (status == TENON_OK) {
     tenon_ctx ctx(&op, *plan.device, results, op.def.nouts);

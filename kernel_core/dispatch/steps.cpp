@@ -122,7 +122,7 @@ tenon_status wrap_scalars(Plan& plan) {
                   out_of_integer_range(dtype, dtype_name(dtype), plan.args[i].v.i).c_str());
     HostScalar& scalar = plan.scalars[plan.scalar_count++];
     scalar.set(plan.args[i], dtype, *plan.device);
-    plan.own_values()[i] = tensor_value(&scalar.view);
+    plan.own_values()[i] = boxed(&scalar.view);
   }
   return TENON_OK;
 }

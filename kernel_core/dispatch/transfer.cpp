@@ -68,7 +68,7 @@ tenon_status copy_bytes(tenon_tensor* destination, const tenon_tensor* source, t
 tenon_status materialize(tenon_tensor* tensor, TensorRef* out, tenon_err* err) {
   Operator* op = materialize_operator();
   TENON_TRY(need(op, "makes tensors contiguous", err));
-  tenon_value args[1] = {tensor_value(tensor)}, outs[1] = {};
+  tenon_value args[1] = {boxed(tensor)}, outs[1] = {};
   TENON_TRY(call_kernel(*op, args, outs, err));
   *out = TensorRef(impl(as_tensor(outs[0])));
   return TENON_OK;
@@ -77,7 +77,7 @@ tenon_status materialize(tenon_tensor* tensor, TensorRef* out, tenon_err* err) {
 tenon_status convert(tenon_tensor* tensor, int32_t dtype, TensorRef* out, tenon_err* err) {
   Operator* op = convert_operator();
   TENON_TRY(need(op, "converts dtypes", err));
-  tenon_value args[2] = {tensor_value(tensor), {TENON_VALUE_DTYPE, 0, {.i = dtype}}}, outs[1] = {};
+  tenon_value args[2] = {boxed(tensor), boxed_dtype(dtype)}, outs[1] = {};
   TENON_TRY(call_kernel(*op, args, outs, err));
   *out = TensorRef(impl(as_tensor(outs[0])));
   return TENON_OK;
@@ -96,7 +96,7 @@ tenon_status copy_into(tenon_tensor* destination, tenon_tensor* source, tenon_er
   if (source->device == destination->device) {
     Operator* op = materialize_operator();
     TENON_TRY(need(op, "copies strided tensors", err));
-    tenon_value args[1] = {tensor_value(source)}, outs[1] = {tensor_value(destination)};
+    tenon_value args[1] = {boxed(source)}, outs[1] = {boxed(destination)};
     return call_kernel(*op, args, outs, err);
   }
   // Dense on its own device, then across, then spread out there.

@@ -61,13 +61,4 @@ bool may_overlap_itself(const tenon_tensor& tensor) {
   return false;
 }
 
-std::string shape_text(int32_t ndim, const int64_t* shape) {
-  std::string text = "(";
-  for (int32_t axis = 0; axis < ndim; ++axis) {
-    if (axis) text += ", ";
-    text += std::to_string(shape[axis]);
-  }
-  return text + (ndim == 1 ? ",)" : ")");
-}
-
 }  // namespace tenon::core

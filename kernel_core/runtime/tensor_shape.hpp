@@ -3,8 +3,7 @@
 #pragma once
 
 #include <tenon/abi.h>
-
-#include <string>
+#include <tenon/text.hpp>
 
 #include "kernel_core/types/status.hpp"
 
@@ -53,11 +52,5 @@ Extent extent_of(int32_t ndim, const int64_t* shape, const int64_t* strides);
 
 // Whether two indices may address one element (a broadcast dimension, say).
 bool may_overlap_itself(const tenon_tensor& tensor);
-
-// "(3, 4)"
-std::string shape_text(int32_t ndim, const int64_t* shape);
-inline std::string shape_text(const tenon_tensor& tensor) {
-  return shape_text(tensor.ndim, tensor.shape);
-}
 
 }  // namespace tenon::core

@@ -2,7 +2,7 @@
 // Errors inside the core: a status code returned, text in the sink that the caller passed down.
 #pragma once
 
-#include <tenon/abi.h>
+#include <tenon/try.h>
 
 #include <string>
 
@@ -32,10 +32,3 @@ namespace tenon::core {
 [[gnu::cold]] tenon_status fail_host_memory(tenon_err* err);
 
 }  // namespace tenon::core
-
-// Return early with the status of a failed call.
-#define TENON_TRY(expression)                                                        \
-  do {                                                                               \
-    if (tenon_status tenon_try_ = (expression); tenon_try_ != TENON_OK) [[unlikely]] \
-      return tenon_try_;                                                             \
-  } while (0)

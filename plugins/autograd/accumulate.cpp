@@ -21,12 +21,13 @@ tenon_status sum_to_shape(Tensor& gradient, const Form& form, const char* operat
     }
   }
   if (!fits)
-    return fail(err, TENON_INVALID_ARGUMENT,
-                "gradient of [%s]: expected shape %s or one that broadcasting made of it, got %s; "
-                "return a gradient of "
-                "the input's shape",
-                operation, shape_text(form.ndim, form.sizes).c_str(),
-                shape_text(gradient->ndim, gradient->shape).c_str());
+    return fail_format(
+        err, TENON_INVALID_ARGUMENT,
+        "gradient of [%s]: expected shape %s or one that broadcasting made of it, got %s; "
+        "return a gradient of "
+        "the input's shape",
+        operation, shape_text(form.ndim, form.sizes).c_str(),
+        shape_text(gradient->ndim, gradient->shape).c_str());
   // Axes that broadcasting added go with the sum, if it is over no others.
   bool keeps_axes = count != static_cast<uint32_t>(extra);
   if (count) {

@@ -169,7 +169,7 @@ tenon_status record_call(const CustomCall& call, const Custom& custom, tenon_err
         is_written(call, call.outputs[k]))
       TENON_TRY(check_writable(call.name, call.outputs[k], true, err));
   Node* node = new_custom_node(call, variables, custom);
-  if (!node) return fail_memory(err);
+  if (!node) return fail_host_memory(err);
   return attach_outputs(call, *node, err);
 }
 
@@ -180,14 +180,15 @@ tenon_status record(const char* name, tenon_tensor* const* inputs, uint32_t ninp
                     tenon_custom_backward_fn backward, void* user, tenon_drop_fn drop,
                     tenon_err* err) {
   if (!name || !backward || noutputs == 0 || noutputs > kMaxOutputs)
-    return fail(err, TENON_INVALID_ARGUMENT,
-                "record: expected a name, a backward function and 1 to %u outputs, got %u outputs",
-                kMaxOutputs, noutputs);
+    return fail_format(
+        err, TENON_INVALID_ARGUMENT,
+        "record: expected a name, a backward function and 1 to %u outputs, got %u outputs",
+        kMaxOutputs, noutputs);
   try {
     return record_call({name, inputs, ninputs, outputs, noutputs}, {backward, user, drop, nullptr},
                        err);
   } catch (const std::bad_alloc&) {
-    return fail_memory(err);
+    return fail_host_memory(err);
   }
 }
 
@@ -197,7 +198,7 @@ tenon_status saved_create(tenon_tensor* tensor, int32_t is_output, tenon_saved**
   if (tensor && is_output) TENON_TRY(alias(tensor, &kept, err));
   auto* saved = new (std::nothrow) tenon_saved{std::move(kept), is_output ? tensor : nullptr,
                                                tensor ? host->tensor_version(tensor) : 0};
-  if (!saved) return fail_memory(err);
+  if (!saved) return fail_host_memory(err);
   *out = saved;
   return TENON_OK;
 }
@@ -209,11 +210,12 @@ tenon_status saved_unpack(tenon_saved* saved, tenon_tensor** out, tenon_err* err
   }
   uint32_t found = host->tensor_version(saved->tensor.get());
   if (found != saved->version)
-    return fail(err, TENON_FAILED_PRECONDITION,
-                "gradient of [%s]: a tensor saved for backward was modified in place: expected "
-                "version %u, found version "
-                "%u; use the out-of-place form of the operator that modified it, or save a clone()",
-                running ? running->name() : "a custom function", saved->version, found);
+    return fail_format(
+        err, TENON_FAILED_PRECONDITION,
+        "gradient of [%s]: a tensor saved for backward was modified in place: expected "
+        "version %u, found version "
+        "%u; use the out-of-place form of the operator that modified it, or save a clone()",
+        running ? running->name() : "a custom function", saved->version, found);
   Tensor result = saved->tensor;
   if (saved->output && running && is_recording()) {
     const tenon_tensor** outputs = custom_of(*running).outputs();

@@ -62,11 +62,12 @@ tenon_status Run::claim(Node& node, tenon_err* err) {
   if (node.run.compare_exchange_strong(idle, id_, std::memory_order_acquire,
                                        std::memory_order_relaxed))
     return TENON_OK;
-  return fail(err, TENON_FAILED_PRECONDITION,
-              "[%s] is being differentiated already: another thread runs backward through the same "
-              "graph, or a hook "
-              "started a backward through the graph it was called for; let one finish first",
-              short_name(node.name()));
+  return fail_format(
+      err, TENON_FAILED_PRECONDITION,
+      "[%s] is being differentiated already: another thread runs backward through the same "
+      "graph, or a hook "
+      "started a backward through the graph it was called for; let one finish first",
+      short_name(node.name()));
 }
 
 // The claim lasts until the end of the pass.
@@ -150,7 +151,7 @@ tenon_status Run::restrict_to(tenon_tensor* const* outputs, uint32_t n, tenon_te
     Variable* variable;
     TENON_TRY(current_variable(inputs[i], &variable, err));
     if (!variable)
-      return fail(
+      return fail_format(
           err, TENON_FAILED_PRECONDITION,
           "gradients: inputs[%u] does not require grad; set requires_grad before it is used", i);
     add_capture(*variable);
@@ -176,30 +177,32 @@ tenon_status Run::seed(tenon_tensor* output, tenon_tensor* gradient, uint32_t in
   Variable* variable;
   TENON_TRY(current_variable(output, &variable, err));
   if (!variable)
-    return fail(err, TENON_FAILED_PRECONDITION,
-                "backward: outputs[%u] does not require grad and was not computed from a tensor "
-                "that does; check that "
-                "recording was on, and that requires_grad was set before the computation",
-                index);
+    return fail_format(
+        err, TENON_FAILED_PRECONDITION,
+        "backward: outputs[%u] does not require grad and was not computed from a tensor "
+        "that does; check that "
+        "recording was on, and that requires_grad was set before the computation",
+        index);
   Tensor seed;
   if (gradient) {
     Form expected = {output->ndim, gradient->dtype, output->shape};
     if (!has_form(*gradient, expected) || gradient->device != output->device)
-      return fail(err, TENON_INVALID_ARGUMENT,
-                  "backward: expected for outputs[%u] a gradient of its shape %s on its device, "
-                  "got shape %s",
-                  index, shape_text(output->ndim, output->shape).c_str(),
-                  shape_text(gradient->ndim, gradient->shape).c_str());
+      return fail_format(
+          err, TENON_INVALID_ARGUMENT,
+          "backward: expected for outputs[%u] a gradient of its shape %s on its device, "
+          "got shape %s",
+          index, shape_text(output->ndim, output->shape).c_str(),
+          shape_text(gradient->ndim, gradient->shape).c_str());
     seed = Tensor::borrow(gradient);
     TENON_TRY(fit(seed, {output->ndim, output->dtype, output->shape}, "backward", err));
   } else {
     if (output->numel != 1 || is_complex(output->dtype))
-      return fail(err, TENON_INVALID_ARGUMENT,
-                  "backward: outputs[%u] has shape %s and dtype %s; expected one real number, or a "
-                  "gradient to start "
-                  "from; reduce it, for example with sum(), or pass a gradient of its shape",
-                  index, shape_text(output->ndim, output->shape).c_str(),
-                  host->dtype_name(output->dtype));
+      return fail_format(
+          err, TENON_INVALID_ARGUMENT,
+          "backward: outputs[%u] has shape %s and dtype %s; expected one real number, or a "
+          "gradient to start "
+          "from; reduce it, for example with sum(), or pass a gradient of its shape",
+          index, shape_text(output->ndim, output->shape).c_str(), host->dtype_name(output->dtype));
     TENON_TRY(full(output->ndim, output->shape, 1.0, output->dtype, output->device, &seed, err));
   }
   if (is_restricted_ && !is_needed(*variable)) return TENON_OK;
@@ -274,11 +277,12 @@ tenon_status Run::visit(Node& node, tenon_err* err) {
     if (!goes_on) return TENON_OK;
   }
   if (node.flags & Node::kCleared)
-    return fail(err, TENON_FAILED_PRECONDITION,
-                "backward through the graph a second time: what [%s] had saved was freed by the "
-                "first; pass "
-                "retain_graph=true to every backward but the last",
-                short_name(node.name()));
+    return fail_format(
+        err, TENON_FAILED_PRECONDITION,
+        "backward through the graph a second time: what [%s] had saved was freed by the "
+        "first; pass "
+        "retain_graph=true to every backward but the last",
+        short_name(node.name()));
   TENON_TRY(node.type->backward(node, *this, err));
   bool keeps = flags_ & (TENON_BACKWARD_RETAIN_GRAPH | TENON_BACKWARD_CREATE_GRAPH) ||
                node.flags & Node::kKeepsNothing;
@@ -323,8 +327,8 @@ tenon_status check_tensors(const char* function, const char* list, tenon_tensor*
                            uint32_t n, tenon_err* err) {
   for (uint32_t i = 0; i < n; ++i)
     if (!tensors[i])
-      return fail(err, TENON_TYPE_MISMATCH, "%s: expected a tensor for %s[%u], got none", function,
-                  list, i);
+      return fail_format(err, TENON_TYPE_MISMATCH, "%s: expected a tensor for %s[%u], got none",
+                         function, list, i);
   return TENON_OK;
 }
 
@@ -340,7 +344,7 @@ tenon_status backward(tenon_tensor* const* outputs, tenon_tensor* const* grads, 
       TENON_TRY(run.seed(outputs[i], grads ? grads[i] : nullptr, i, err));
     return run.execute(err);
   } catch (const std::bad_alloc&) {
-    return fail_memory(err);
+    return fail_host_memory(err);
   }
 }
 
@@ -360,10 +364,11 @@ tenon_status gradients(tenon_tensor* const* outputs, tenon_tensor* const* grads,
     for (uint32_t i = 0; i < ninputs; ++i) {
       tenon_tensor* sum = run.captured(variable_of(inputs[i]));
       if (!sum && !(flags & TENON_BACKWARD_ALLOW_UNUSED))
-        return fail(err, TENON_FAILED_PRECONDITION,
-                    "gradients: the outputs do not depend on inputs[%u]; pass allow_unused=true if "
-                    "that is expected",
-                    i);
+        return fail_format(
+            err, TENON_FAILED_PRECONDITION,
+            "gradients: the outputs do not depend on inputs[%u]; pass allow_unused=true if "
+            "that is expected",
+            i);
       found[i] = Tensor::borrow(sum);
       if (sum && sum->layers & place.bit && !(flags & TENON_BACKWARD_CREATE_GRAPH))
         TENON_TRY(alias(sum, &found[i], err));
@@ -371,7 +376,7 @@ tenon_status gradients(tenon_tensor* const* outputs, tenon_tensor* const* grads,
     for (uint32_t i = 0; i < ninputs; ++i) results[i] = found[i].release();
     return TENON_OK;
   } catch (const std::bad_alloc&) {
-    return fail_memory(err);
+    return fail_host_memory(err);
   }
 }
 

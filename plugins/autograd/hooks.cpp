@@ -45,13 +45,14 @@ tenon_status run_hooks(Variable& variable, Tensor& gradient, tenon_err* err) {
     if (!replacement) continue;
     Tensor owned = Tensor::adopt(replacement);
     if (!fits(*owned.get(), *gradient.get()))
-      return fail(err, TENON_INVALID_ARGUMENT,
-                  "hook on the gradient of a result of [%s]: expected a replacement of shape %s "
-                  "and dtype %s on the "
-                  "same device, got shape %s and dtype %s",
-                  variable.node().name(), shape_text(gradient->ndim, gradient->shape).c_str(),
-                  host->dtype_name(gradient->dtype), shape_text(owned->ndim, owned->shape).c_str(),
-                  host->dtype_name(owned->dtype));
+      return fail_format(
+          err, TENON_INVALID_ARGUMENT,
+          "hook on the gradient of a result of [%s]: expected a replacement of shape %s "
+          "and dtype %s on the "
+          "same device, got shape %s and dtype %s",
+          variable.node().name(), shape_text(gradient->ndim, gradient->shape).c_str(),
+          host->dtype_name(gradient->dtype), shape_text(owned->ndim, owned->shape).c_str(),
+          host->dtype_name(owned->dtype));
     gradient = std::move(owned);
   }
   return TENON_OK;
@@ -63,12 +64,12 @@ tenon_status hook_add(tenon_tensor* tensor, tenon_grad_hook_fn call, void* user,
   Variable* variable;
   TENON_TRY(current_variable(tensor, &variable, err));
   if (!variable)
-    return fail(
+    return fail_format(
         err, TENON_FAILED_PRECONDITION,
         "a hook needs a tensor that requires grad, got one that does not; set requires_grad first");
   try {
     Attachment* attachment = attachment_of(*variable);
-    if (!attachment) return fail_memory(err);
+    if (!attachment) return fail_host_memory(err);
     attachment->hooks.reserve(attachment->hooks.size() + 1);
     uint64_t fresh = last_id.fetch_add(1, std::memory_order_relaxed) + 1;
     auto hook = std::make_shared<Hook>(fresh, call, user, nullptr);
@@ -77,7 +78,7 @@ tenon_status hook_add(tenon_tensor* tensor, tenon_grad_hook_fn call, void* user,
     *id = fresh;
     return TENON_OK;
   } catch (const std::bad_alloc&) {
-    return fail_memory(err);
+    return fail_host_memory(err);
   }
 }
 
@@ -93,8 +94,9 @@ tenon_status hook_remove(tenon_tensor* tensor, uint64_t id, tenon_err* err) {
       return TENON_OK;
     }
   }
-  return fail(err, TENON_NOT_FOUND, "no hook with id %llu on this tensor; was it removed already?",
-              static_cast<unsigned long long>(id));
+  return fail_format(err, TENON_NOT_FOUND,
+                     "no hook with id %llu on this tensor; was it removed already?",
+                     static_cast<unsigned long long>(id));
 }
 
 }  // namespace tenon::autograd

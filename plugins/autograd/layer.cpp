@@ -53,7 +53,7 @@ bool can_have_history(const tenon_value& out) {
 void drop_results(tenon_value* outs, uint32_t nouts) {
   for (uint32_t k = 0; k < nouts; ++k) {
     if (outs[k].tag == TENON_VALUE_TENSOR) host->tensor_release(as_tensor(outs[k]));
-    outs[k] = {TENON_VALUE_NONE, 0, {.i = 0}};
+    outs[k] = kNoValue;
   }
 }
 
@@ -144,7 +144,7 @@ bool is_argument(const tenon_tensor* tensor, const tenon_value* args, uint32_t n
   if (inputs.needs) {
     node = record_call(
         {info, kept.args, nargs, outs, nouts, inputs.needs, inputs.variables, kept.versions}, err);
-    if (!node) return fail_memory(err);
+    if (!node) return fail_host_memory(err);
     retain(*node);
   }
   tenon_status status = TENON_OK;
@@ -170,11 +170,12 @@ tenon_status layer_call(void*, const tenon_op* op, tenon_value* args, uint32_t n
                         tenon_value* outs, uint32_t nouts, tenon_err* err) {
   const OperatorInfo* info = operator_info(op);
   if (!info) [[unlikely]]
-    return fail_memory(err);
+    return fail_host_memory(err);
   if (nouts > kMaxResults || nargs > kMaxArguments) [[unlikely]]
-    return fail(err, TENON_UNSUPPORTED,
-                "[%s] gradients: expected at most %u arguments and %u results, got %u and %u",
-                short_name(info->name), kMaxArguments, kMaxResults, nargs, nouts);
+    return fail_format(
+        err, TENON_UNSUPPORTED,
+        "[%s] gradients: expected at most %u arguments and %u results, got %u and %u",
+        short_name(info->name), kMaxArguments, kMaxResults, nargs, nouts);
   for (uint32_t k = 0; k < nouts; ++k)
     if (outs[k].tag != TENON_VALUE_NONE) return call_into(*info, args, nargs, outs, nouts, err);
 
@@ -191,7 +192,7 @@ tenon_status layer_call(void*, const tenon_op* op, tenon_value* args, uint32_t n
                        err);
   if (!node) [[unlikely]] {
     drop_results(outs, nouts);
-    return err && host->err_code(err) != TENON_OK ? host->err_code(err) : fail_memory(err);
+    return err && host->err_code(err) != TENON_OK ? host->err_code(err) : fail_host_memory(err);
   }
   uint32_t holders = 0;
   for (uint32_t k = 0; k < nouts; ++k) {

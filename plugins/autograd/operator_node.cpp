@@ -25,7 +25,7 @@ const char* argument_name(const Node& node, uint32_t index) {
 
 [[gnu::cold]] tenon_status fail_stale(const Node& node, const char* what, const char* name,
                                       uint32_t expected, uint32_t found, tenon_err* err) {
-  return fail(
+  return fail_format(
       err, TENON_FAILED_PRECONDITION,
       "gradient of [%s]: %s `%s` was modified in place after the call: expected version %u, found "
       "version %u; "
@@ -35,10 +35,11 @@ const char* argument_name(const Node& node, uint32_t index) {
 }
 
 [[gnu::cold]] tenon_status fail_complex(const Node& node, tenon_err* err) {
-  return fail(err, TENON_UNSUPPORTED,
-              "[%s] gradients do not pass through complex tensors; expected real operands and "
-              "results; compute on the real and imaginary parts, or detach() before",
-              short_name(operator_name(node)));
+  return fail_format(
+      err, TENON_UNSUPPORTED,
+      "[%s] gradients do not pass through complex tensors; expected real operands and "
+      "results; compute on the real and imaginary parts, or detach() before",
+      short_name(operator_name(node)));
 }
 
 // Rules are written for real numbers: with others they may fail, each in its own words.
@@ -103,7 +104,7 @@ tenon_status unpack_shapes(uint32_t index, const tenon_value& value, Unpacked& i
 
 tenon_status unpack_arguments(Node& node, Unpacked& in, tenon_err* err) {
   uint32_t nargs = info_of(node).nparams;
-  for (uint32_t i = node.nvalues; i < nargs; ++i) in.args[i] = {TENON_VALUE_NONE, 0, {.i = 0}};
+  for (uint32_t i = node.nvalues; i < nargs; ++i) in.args[i] = kNoValue;
   for (uint32_t i = 0; i < node.nvalues; ++i) {
     const tenon_value& value = values_of(node)[i];
     switch (value.tag) {
@@ -111,7 +112,7 @@ tenon_status unpack_arguments(Node& node, Unpacked& in, tenon_err* err) {
         uint32_t found = host->tensor_version(as_tensor(value));
         if (found != value.aux) [[unlikely]]
           return fail_stale(node, "argument", argument_name(node, i), value.aux, found, err);
-        in.args[i] = tensor_value(as_tensor(value));
+        in.args[i] = boxed(as_tensor(value));
         break;
       }
       case TENON_VALUE_TENSORS:
@@ -120,7 +121,7 @@ tenon_status unpack_arguments(Node& node, Unpacked& in, tenon_err* err) {
       case kShapeOnly: {
         tenon_tensor* tensor;
         TENON_TRY(stand_in(*static_cast<const Shape*>(value.v.p), in, &tensor, err));
-        in.args[i] = tensor_value(tensor);
+        in.args[i] = boxed(tensor);
         break;
       }
       case kShapesOnly:
@@ -163,7 +164,7 @@ tenon_status unpack_outputs(Node& node, bool with_history, Unpacked& in, tenon_e
 // Releases what the rule returned and nobody took.
 struct GradArguments {
   explicit GradArguments(uint32_t count) : count(count) {
-    for (uint32_t i = 0; i < count; ++i) values[i] = {TENON_VALUE_NONE, 0, {.i = 0}};
+    for (uint32_t i = 0; i < count; ++i) values[i] = kNoValue;
   }
   ~GradArguments() {
     for (uint32_t i = 0; i < count; ++i) {
@@ -250,7 +251,7 @@ void clear(Node& node) {
 }
 
 tenon_status backward_without_rule(Node& node, Run&, tenon_err* err) {
-  return fail(
+  return fail_format(
       err, TENON_UNSUPPORTED,
       "[%s] has no gradient; expected a `grad` entry in its definition, or a rule registered with "
       "autograd->rule_register; if no gradient should pass here, call it on detach()ed tensors",

@@ -19,8 +19,8 @@ class LazyOperator {
     if (!op) [[unlikely]] {
       op = find();
       if (!op)
-        return fail(err, TENON_NOT_FOUND,
-                    "autograd needs the operator `%s`; load the plugin standard_ops", name_);
+        return fail_format(err, TENON_NOT_FOUND,
+                           "autograd needs the operator `%s`; load the plugin standard_ops", name_);
       op_.store(op, std::memory_order_relaxed);
     }
     return host->op_call(op, args, nargs, out, 1, err);
@@ -54,11 +54,6 @@ constinit LazyOperator reshape_operator("reshape");
 constinit LazyOperator full_operator("full");
 constinit LazyOperator convert_operator("cast", TENON_OP_CONVERT);
 constinit LazyOperator materialize_operator("clone", TENON_OP_MATERIALIZE);
-
-tenon_value ints(const int64_t* values, uint32_t count) {
-  return {TENON_VALUE_INTS, count, {.p = const_cast<int64_t*>(values)}};
-}
-tenon_value number(double value) { return {TENON_VALUE_FLOAT, 0, {.f = value}}; }
 
 // Of a few elements on the host a call costs many times what it does: those are done here.
 constexpr uint64_t kFewBytes = 1024;
@@ -98,31 +93,30 @@ tenon_status full_few(int32_t ndim, const int64_t* shape, double value, int32_t 
 }  // namespace
 
 tenon_status add(const Tensor& x, const Tensor& y, Tensor* out, tenon_err* err) {
-  tenon_value args[] = {tensor_value(x.get()), tensor_value(y.get())};
+  tenon_value args[] = {boxed(x.get()), boxed(y.get())};
   return add_operator.call_new(args, 2, out, err);
 }
 
 tenon_status add_into(tenon_tensor* sum, const Tensor& x, tenon_err* err) {
-  tenon_value args[] = {tensor_value(sum), tensor_value(x.get())};
-  tenon_value out = tensor_value(sum);
+  tenon_value args[] = {boxed(sum), boxed(x.get())};
+  tenon_value out = boxed(sum);
   return add_operator.call(args, 2, &out, err);
 }
 
 tenon_status sum(const Tensor& x, const int64_t* axes, uint32_t count, bool keepdim, Tensor* out,
                  tenon_err* err) {
-  tenon_value args[] = {
-      tensor_value(x.get()), ints(axes, count), {TENON_VALUE_BOOL, 0, {.i = keepdim}}};
+  tenon_value args[] = {boxed(x.get()), boxed(axes, count), boxed(keepdim)};
   return sum_operator.call_new(args, 3, out, err);
 }
 
 tenon_status reshape(const Tensor& x, int32_t ndim, const int64_t* shape, Tensor* out,
                      tenon_err* err) {
-  tenon_value args[] = {tensor_value(x.get()), ints(shape, static_cast<uint32_t>(ndim))};
+  tenon_value args[] = {boxed(x.get()), boxed(shape, static_cast<uint32_t>(ndim))};
   return reshape_operator.call_new(args, 2, out, err);
 }
 
 tenon_status convert(const Tensor& x, int32_t dtype, Tensor* out, tenon_err* err) {
-  tenon_value args[] = {tensor_value(x.get()), {TENON_VALUE_DTYPE, 0, {.i = dtype}}};
+  tenon_value args[] = {boxed(x.get()), boxed_dtype(dtype)};
   return convert_operator.call_new(args, 2, out, err);
 }
 
@@ -130,13 +124,13 @@ tenon_status clone(const Tensor& x, Tensor* out, tenon_err* err) {
   *out = {};
   TENON_TRY(clone_few(*x.get(), out, err));
   if (*out) return TENON_OK;
-  tenon_value args[] = {tensor_value(x.get())};
+  tenon_value args[] = {boxed(x.get())};
   return materialize_operator.call_new(args, 1, out, err);
 }
 
 tenon_status copy_into(tenon_tensor* destination, const Tensor& x, tenon_err* err) {
-  tenon_value args[] = {tensor_value(x.get())};
-  tenon_value out = tensor_value(destination);
+  tenon_value args[] = {boxed(x.get())};
+  tenon_value out = boxed(destination);
   return materialize_operator.call(args, 1, &out, err);
 }
 
@@ -145,19 +139,16 @@ tenon_status full(int32_t ndim, const int64_t* shape, double value, int32_t dtyp
   *out = {};
   TENON_TRY(full_few(ndim, shape, value, dtype, device, out, err));
   if (*out) return TENON_OK;
-  tenon_value args[] = {ints(shape, static_cast<uint32_t>(ndim)),
-                        number(value),
-                        {TENON_VALUE_DTYPE, 0, {.i = dtype}},
-                        {TENON_VALUE_DEVICE, 0, {.i = device}}};
+  tenon_value args[] = {boxed(shape, static_cast<uint32_t>(ndim)), boxed(value), boxed_dtype(dtype),
+                        boxed_device(device)};
   return full_operator.call_new(args, 4, out, err);
 }
 
 tenon_status fill(tenon_tensor* destination, double value, tenon_err* err) {
-  tenon_value args[] = {ints(destination->shape, static_cast<uint32_t>(destination->ndim)),
-                        number(value),
-                        {TENON_VALUE_DTYPE, 0, {.i = destination->dtype}},
-                        {TENON_VALUE_DEVICE, 0, {.i = destination->device}}};
-  tenon_value out = tensor_value(destination);
+  tenon_value args[] = {boxed(destination->shape, static_cast<uint32_t>(destination->ndim)),
+                        boxed(value), boxed_dtype(destination->dtype),
+                        boxed_device(destination->device)};
+  tenon_value out = boxed(destination);
   return full_operator.call(args, 4, &out, err);
 }
 

@@ -51,8 +51,8 @@ constexpr tenon_layer_def kLayer = {
 tenon_status start(const tenon_host*, tenon_err* err) {
   place.slot = host->ext_register("autograd", drop_slot);
   if (place.slot < 0)
-    return fail(err, TENON_OUT_OF_RANGE,
-                "autograd: all extension slots of tensors are taken by other services");
+    return fail_format(err, TENON_OUT_OF_RANGE,
+                       "autograd: all extension slots of tensors are taken by other services");
   place.layer = host->layer_register(&kLayer, err);
   if (place.layer < 0) return host->err_code(err);
   place.bit = static_cast<uint8_t>(1u << place.layer);

@@ -162,12 +162,12 @@ template <class Pass>
   tenon_value kept = value;
   switch (value.tag) {
     case TENON_VALUE_TENSOR:
-      kept = {TENON_VALUE_NONE, 0, {.i = 0}};
+      kept = kNoValue;
       if (is_shape)
         kept = {kShapeOnly, 0, {.p = put_shape(pass, static_cast<const tenon_tensor*>(value.v.p))}};
       break;
     case TENON_VALUE_TENSORS:
-      kept = {TENON_VALUE_NONE, 0, {.i = 0}};
+      kept = kNoValue;
       if (is_read || is_shape) kept = is_read ? put_list(pass, value) : put_shapes(pass, value);
       break;
     case TENON_VALUE_STRING:
@@ -238,7 +238,7 @@ Node* record_plain(const RecordedCall& call, uint32_t nvalues, uint64_t reads, u
       host->tensor_retain(tensor);
       values[i].aux = host->tensor_version(tensor);
     } else {
-      values[i] = {TENON_VALUE_NONE, 0, {.i = 0}};
+      values[i] = kNoValue;
     }
   }
   return node;
@@ -280,7 +280,7 @@ Node* new_dead_end(const NodeType& type, const RecordedCall& call, tenon_err* er
   put_edges(measure, call, no_shapes);
   Node* node = new_node(type, &call.info, call.nouts, measure.edges, measure.tail);
   if (!node) {
-    fail_memory(err);
+    fail_host_memory(err);
     return nullptr;
   }
   Fill fill(*node, static_cast<char*>(node->payload()));
@@ -305,7 +305,7 @@ Node* record_call(const RecordedCall& call, tenon_err* err) {
   Node* node = call.versions ? nullptr : record_plain(call, nvalues, arguments, fixed);
   if (!node) node = record_measured(call, nvalues, arguments, fixed);
   if (!node) {
-    fail_memory(err);
+    fail_host_memory(err);
     return nullptr;
   }
   node->nvalues = static_cast<uint8_t>(nvalues);

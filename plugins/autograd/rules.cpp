@@ -155,8 +155,9 @@ tenon_status rule_register(const tenon_grad_rule* rule, tenon_err* err) {
   if (!rule || rule->struct_size < offsetof(tenon_grad_rule, backward) + sizeof(void*) ||
       !rule->op || rule->flags & ~uint32_t{TENON_GRAD_RULE_REPLACE} ||
       !(has_backward(rule) || rule->flags & TENON_GRAD_RULE_REPLACE))
-    return fail(err, TENON_INVALID_ARGUMENT,
-                "a gradient rule needs struct_size, op, known flags and a backward function");
+    return fail_format(
+        err, TENON_INVALID_ARGUMENT,
+        "a gradient rule needs struct_size, op, known flags and a backward function");
   try {
     Registry& self = registry();
     std::lock_guard lock(self.mutex);
@@ -173,7 +174,7 @@ tenon_status rule_register(const tenon_grad_rule* rule, tenon_err* err) {
       publish(self, id, describe(self, op));
     return TENON_OK;
   } catch (const std::bad_alloc&) {
-    return fail_memory(err);
+    return fail_host_memory(err);
   }
 }
 

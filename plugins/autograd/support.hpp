@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every file of this plugin needs: its place in the host, and failures with text.
+// What every file of this plugin needs: its slot and layer in the host, and questions about
+// tensors.
 #pragma once
 
 #include <tenon/services/autograd.h>
 #include <tenon/tensor.hpp>
-
-#include <string>
 
 namespace tenon::autograd {
 
@@ -20,28 +19,12 @@ inline Place place;
 inline constexpr uint32_t kMaxArguments = 64;  // masks in tenon_grad_rule have a bit for each
 inline constexpr uint32_t kMaxResults = 8;
 
-// Record a failure and return its code. Messages say what was expected, what was got, how to fix
-// it.
-[[gnu::format(printf, 3, 4)]] [[gnu::cold]] tenon_status fail(tenon_err* err, tenon_status code,
-                                                              const char* format, ...);
-[[gnu::cold]] tenon_status fail_memory(tenon_err* err);
-
-// Put "context > " in front of the failure recorded.
-[[gnu::format(printf, 2, 3)]] [[gnu::cold]] void add_context(tenon_err* err, const char* format,
-                                                             ...);
-
-std::string shape_text(int32_t ndim, const int64_t* shape);
-
 // "add" for "tenon::add"; other namespaces stay: how messages name an operator.
 const char* short_name(const char* name);
 
 inline tenon_tensor* as_tensor(const tenon_value& value) {
   return value.tag == TENON_VALUE_TENSOR ? static_cast<tenon_tensor*>(value.v.p) : nullptr;
 }
-inline tenon_value tensor_value(tenon_tensor* tensor) {
-  return {TENON_VALUE_TENSOR, 0, {.p = tensor}};
-}
-
 // Is `tensor` a view that has its base's history until it has one of its own?
 inline bool follows_base(const tenon_tensor& tensor) {
   return tensor.flags & TENON_TENSOR_FOLLOWS_BASE;
@@ -76,9 +59,3 @@ class RecordingScope {
 inline bool is_recording() { return host->layer_enabled(place.layer); }
 
 }  // namespace tenon::autograd
-
-#define TENON_TRY(expression)                                                        \
-  do {                                                                               \
-    if (tenon_status tenon_try_ = (expression); tenon_try_ != TENON_OK) [[unlikely]] \
-      return tenon_try_;                                                             \
-  } while (0)

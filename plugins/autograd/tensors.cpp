@@ -30,23 +30,25 @@ tenon_status set_requires_grad(tenon_tensor* tensor, int32_t on, tenon_err* err)
   if (!variable && !on) return TENON_OK;
   if (variable && !variable->node().is_leaf()) {
     if (on) return TENON_OK;
-    return fail(err, TENON_FAILED_PRECONDITION,
-                "requires_grad can be turned off for leaf tensors only, this is a result of [%s]; "
-                "use detach()",
-                short_name(variable->node().name()));
+    return fail_format(
+        err, TENON_FAILED_PRECONDITION,
+        "requires_grad can be turned off for leaf tensors only, this is a result of [%s]; "
+        "use detach()",
+        short_name(variable->node().name()));
   }
   if (on && !is_differentiable(tensor->dtype))
-    return fail(err, TENON_TYPE_MISMATCH,
-                "requires_grad: expected a floating dtype, got %s; convert the tensor first",
-                host->dtype_name(tensor->dtype));
+    return fail_format(err, TENON_TYPE_MISMATCH,
+                       "requires_grad: expected a floating dtype, got %s; convert the tensor first",
+                       host->dtype_name(tensor->dtype));
   if (on && is_complex(tensor->dtype))
-    return fail(err, TENON_UNSUPPORTED,
-                "requires_grad: gradients of complex tensors are not supported, got %s; keep the "
-                "real and imaginary parts "
-                "in tensors of their own",
-                host->dtype_name(tensor->dtype));
+    return fail_format(
+        err, TENON_UNSUPPORTED,
+        "requires_grad: gradients of complex tensors are not supported, got %s; keep the "
+        "real and imaginary parts "
+        "in tensors of their own",
+        host->dtype_name(tensor->dtype));
   variable = leaf_of(tensor);
-  if (!variable) return fail_memory(err);
+  if (!variable) return fail_host_memory(err);
   variable->attachment->takes_grad.store(on != 0, std::memory_order_relaxed);
   host->tensor_set_layer(tensor, place.layer, on != 0);
   if (follows_base(*tensor)) mark_view(tensor, *variable);
@@ -67,19 +69,21 @@ tenon_tensor* grad(const tenon_tensor* tensor) {
 
 tenon_status set_grad(tenon_tensor* tensor, tenon_tensor* grad, tenon_err* err) {
   if (grad == tensor && grad)
-    return fail(err, TENON_INVALID_ARGUMENT, "set_grad: a tensor cannot be its own gradient");
+    return fail_format(err, TENON_INVALID_ARGUMENT,
+                       "set_grad: a tensor cannot be its own gradient");
   if (grad && (grad->ndim != tensor->ndim || grad->dtype != tensor->dtype ||
                grad->device != tensor->device ||
                !std::equal(tensor->shape, tensor->shape + tensor->ndim, grad->shape)))
-    return fail(err, TENON_INVALID_ARGUMENT,
-                "set_grad: expected a gradient of shape %s and dtype %s on the tensor's device, "
-                "got shape %s and dtype %s",
-                shape_text(tensor->ndim, tensor->shape).c_str(), host->dtype_name(tensor->dtype),
-                shape_text(grad->ndim, grad->shape).c_str(), host->dtype_name(grad->dtype));
+    return fail_format(
+        err, TENON_INVALID_ARGUMENT,
+        "set_grad: expected a gradient of shape %s and dtype %s on the tensor's device, "
+        "got shape %s and dtype %s",
+        shape_text(tensor->ndim, tensor->shape).c_str(), host->dtype_name(tensor->dtype),
+        shape_text(grad->ndim, grad->shape).c_str(), host->dtype_name(grad->dtype));
   if (!grad && !variable_in_slot(tensor)) return TENON_OK;
   Variable* variable = leaf_of(tensor);
   Attachment* attachment = variable ? attachment_of(*variable) : nullptr;
-  if (!attachment) return fail_memory(err);
+  if (!attachment) return fail_host_memory(err);
   if (grad) host->tensor_retain(grad);
   host->tensor_release(attachment->grad.exchange(grad, std::memory_order_acq_rel));
   return TENON_OK;
@@ -96,11 +100,11 @@ tenon_status retain_grad(tenon_tensor* tensor, tenon_err* err) {
   Variable* variable;
   TENON_TRY(current_variable(tensor, &variable, err));
   if (!variable)
-    return fail(err, TENON_FAILED_PRECONDITION,
-                "retain_grad needs a tensor that requires grad, got one that does not; set "
-                "requires_grad first");
+    return fail_format(err, TENON_FAILED_PRECONDITION,
+                       "retain_grad needs a tensor that requires grad, got one that does not; set "
+                       "requires_grad first");
   if (variable->node().is_leaf()) return TENON_OK;
-  if (!attachment_of(*variable)) return fail_memory(err);
+  if (!attachment_of(*variable)) return fail_host_memory(err);
   variable->flags |= Variable::kRetainsGrad;
   return TENON_OK;
 }

@@ -58,7 +58,7 @@ void break_cycles(const tenon_tensor* written) {
 
 tenon_status write_base(tenon_tensor* view, tenon_tensor* base, Variable* of_view, tenon_err* err) {
   Node* node = new_write(*view, *base, variable_of(base), of_view);
-  if (!node) return fail_memory(err);
+  if (!node) return fail_host_memory(err);
   retain(*node);
   replace_history(base, node->variables());
   // The view holds one handle on its base; whoever owns the base holds another.
@@ -97,7 +97,7 @@ tenon_status renew(tenon_tensor* view, Variable** out, tenon_err* err) {
   }
   TENON_TRY(check_window("view", *view, *base, WindowUse::kRead, err));
   Node* node = new_take(*view, *base, of_base);
-  if (!node) return fail_memory(err);
+  if (!node) return fail_host_memory(err);
   retain(*node);
   *out = node->variables();
   mark_view(view, **out);
@@ -122,28 +122,31 @@ tenon_status check_writable(const char* operation, tenon_tensor* tensor, bool is
                             tenon_err* err) {
   if (Variable* variable = variable_of(tensor)) {
     if (variable->node().is_leaf())
-      return fail(err, TENON_FAILED_PRECONDITION,
-                  "[%s] a leaf tensor that requires grad is modified in place; expected a tensor "
-                  "computed from others, "
-                  "or recording turned off; update parameters inside no_grad(), or use the "
-                  "out-of-place form",
-                  operation);
+      return fail_format(
+          err, TENON_FAILED_PRECONDITION,
+          "[%s] a leaf tensor that requires grad is modified in place; expected a tensor "
+          "computed from others, "
+          "or recording turned off; update parameters inside no_grad(), or use the "
+          "out-of-place form",
+          operation);
     if (!is_argument)
-      return fail(err, TENON_FAILED_PRECONDITION,
-                  "[%s] the output given already has a gradient history; expected a tensor without "
-                  "one; pass a "
-                  "detach()ed tensor, or use the form that returns its result",
-                  operation);
+      return fail_format(
+          err, TENON_FAILED_PRECONDITION,
+          "[%s] the output given already has a gradient history; expected a tensor without "
+          "one; pass a "
+          "detach()ed tensor, or use the form that returns its result",
+          operation);
   }
   tenon_tensor* base = host->tensor_base(tensor);
   if (!base) return TENON_OK;
   Variable* of_base = variable_of(base);
   if (of_base && of_base->node().is_leaf())
-    return fail(err, TENON_FAILED_PRECONDITION,
-                "[%s] a view of a leaf tensor that requires grad is modified in place; expected a "
-                "view of a tensor "
-                "computed from others, or recording turned off; update parameters inside no_grad()",
-                operation);
+    return fail_format(
+        err, TENON_FAILED_PRECONDITION,
+        "[%s] a view of a leaf tensor that requires grad is modified in place; expected a "
+        "view of a tensor "
+        "computed from others, or recording turned off; update parameters inside no_grad()",
+        operation);
   return check_window(operation, *tensor, *base, WindowUse::kWrite, err);
 }
 

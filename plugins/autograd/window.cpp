@@ -187,7 +187,7 @@ tenon_status apply(Map map, Node& node, const Tensor& in, Tensor* out, tenon_err
   Variable* input = is_recording() ? variable_of(in.get()) : nullptr;
   if (!input) return TENON_OK;
   Node* recorded = new_map_node(map, node, input);
-  if (!recorded) return fail_memory(err);
+  if (!recorded) return fail_host_memory(err);
   retain(*recorded);
   attach(out->get(), recorded->variables());
   return TENON_OK;
@@ -281,11 +281,12 @@ tenon_status check_window(const char* operation, const tenon_tensor& view, const
   else if (!is_injective(view, use))
     reason = "some of its elements share memory";
   if (!reason) return TENON_OK;
-  return fail(err, TENON_UNSUPPORTED,
-              "[%s] gradients cannot follow writes through this view: %s; use the out-of-place "
-              "form, or take the view "
-              "again after the write",
-              operation, reason);
+  return fail_format(
+      err, TENON_UNSUPPORTED,
+      "[%s] gradients cannot follow writes through this view: %s; use the out-of-place "
+      "form, or take the view "
+      "again after the write",
+      operation, reason);
 }
 
 Node* new_take(const tenon_tensor& view, const tenon_tensor& base, Variable* of_base,

@@ -92,7 +92,7 @@ Item on_lists(Sign sign, const tenon_value& a, const tenon_value& b) {
   } else {
     equal = expression::equal(expression::arg_ints(a), expression::arg_ints(b));
   }
-  return call::boxed(equal == (sign == Sign::kEqual));
+  return tenon::boxed(equal == (sign == Sign::kEqual));
 }
 
 bool fails_as_complex(Scope& scope, const tenon_value& value) {
@@ -117,23 +117,23 @@ struct Ints {
 
 template <double (*function)(double)>
 Item of_number(Scope&, const Items& items) {
-  return call::boxed(function(number_at(items, 0)));
+  return tenon::boxed(function(number_at(items, 0)));
 }
 template <int64_t (*function)(int64_t, int64_t)>
 Item of_ints(Scope&, const Items& items) {
-  return call::boxed(function(int_at(items, 0), int_at(items, 1)));
+  return tenon::boxed(function(int_at(items, 0), int_at(items, 1)));
 }
 template <double (*function)(double, double)>
 Item of_numbers(Scope&, const Items& items) {
-  return call::boxed(function(number_at(items, 0), number_at(items, 1)));
+  return tenon::boxed(function(number_at(items, 0), number_at(items, 1)));
 }
 template <bool (*function)(int32_t)>
 Item of_dtype(Scope&, const Items& items) {
-  return call::boxed(function(dtype_at(items, 0)));
+  return tenon::boxed(function(dtype_at(items, 0)));
 }
 template <double (*function)(int32_t)>
 Item number_of_dtype(Scope&, const Items& items) {
-  return call::boxed(function(dtype_at(items, 0)));
+  return tenon::boxed(function(dtype_at(items, 0)));
 }
 
 bool fails_as_too_long(Scope& scope, int64_t length) {
@@ -161,7 +161,8 @@ const std::map<std::string, HostFunction>& functions() {
   using I = int64_t;
   static const std::map<std::string, HostFunction> table = {
       {"floordiv", of_ints<expression::floor_divide>},
-      {"int", [](Scope&, const Items& x) -> Item { return call::boxed(rounded(number_at(x, 0))); }},
+      {"int",
+       [](Scope&, const Items& x) -> Item { return tenon::boxed(rounded(number_at(x, 0))); }},
       {"sqrt", of_number<std::sqrt>},
       {"exp", of_number<std::exp>},
       {"log", of_number<std::log>},
@@ -173,8 +174,8 @@ const std::map<std::string, HostFunction>& functions() {
       {"lgamma", of_number<std::lgamma>},
       {"floor", of_number<std::floor>},
       {"ceil", of_number<std::ceil>},
-      {"len", [](Scope&, const Items& x) -> Item { return call::boxed(length(boxed(x[0]))); }},
-      {"prod", [](Scope&, const Items& x) -> Item { return call::boxed(product(Ints(x[0]))); }},
+      {"len", [](Scope&, const Items& x) -> Item { return tenon::boxed(length(boxed(x[0]))); }},
+      {"prod", [](Scope&, const Items& x) -> Item { return tenon::boxed(product(Ints(x[0]))); }},
       {"range",
        [](Scope& scope, const Items& x) -> Item {
          const I begin = int_at(x, 0), end = int_at(x, 1);
@@ -204,7 +205,7 @@ const std::map<std::string, HostFunction>& functions() {
        }},
       {"contains",
        [](Scope&, const Items& x) -> Item {
-         return call::boxed(expression::contains(Ints(x[0]), int_at(x, 1)));
+         return tenon::boxed(expression::contains(Ints(x[0]), int_at(x, 1)));
        }},
       {"axes",
        [](Scope& scope, const Items& x) -> Item {
@@ -230,11 +231,11 @@ const std::map<std::string, HostFunction>& functions() {
       {"is_bool", of_dtype<expression::is_bool>},
       {"promote",
        [](Scope&, const Items& x) -> Item {
-         return call::boxed_dtype(expression::promote(dtype_at(x, 0), dtype_at(x, 1)));
+         return boxed_dtype(expression::promote(dtype_at(x, 0), dtype_at(x, 1)));
        }},
       {"real_dtype",
        [](Scope&, const Items& x) -> Item {
-         return call::boxed_dtype(expression::real_dtype(dtype_at(x, 0)));
+         return boxed_dtype(expression::real_dtype(dtype_at(x, 0)));
        }},
       {"epsilon", number_of_dtype<expression::epsilon>},
       {"lowest", number_of_dtype<expression::lowest>},
@@ -254,7 +255,7 @@ HostFunction host_function(const std::string& name, bool integers) {
   if (integers && name == "abs")
     return [](Scope&, const Items& x) -> Item {
       const int64_t number = int_at(x, 0);
-      return call::boxed(number < 0 ? wrapped(-bits(number)) : number);
+      return tenon::boxed(number < 0 ? wrapped(-bits(number)) : number);
     };
   auto found = functions().find(name);
   return found == functions().end() ? nullptr : found->second;
@@ -277,9 +278,9 @@ Sign sign_of(const std::string& text, bool unary) {
 Item apply(Scope& scope, Sign sign, ValueType::Base, const Item& item) {
   const tenon_value a = boxed(item);
   if (fails_as_complex(scope, a)) return none();
-  if (sign == Sign::kNot) return call::boxed(a.v.i == 0);
-  if (sign == Sign::kInvert) return call::boxed(~a.v.i);
-  return is_float(a) ? call::boxed(-a.v.f) : call::boxed(wrapped(-bits(a.v.i)));
+  if (sign == Sign::kNot) return tenon::boxed(a.v.i == 0);
+  if (sign == Sign::kInvert) return tenon::boxed(~a.v.i);
+  return is_float(a) ? tenon::boxed(-a.v.f) : tenon::boxed(wrapped(-bits(a.v.i)));
 }
 
 Item apply(Scope& scope, Sign sign, ValueType::Base type, const Item& left, const Item& right) {
@@ -287,15 +288,15 @@ Item apply(Scope& scope, Sign sign, ValueType::Base type, const Item& left, cons
   if (fails_as_complex(scope, a) || fails_as_complex(scope, b)) return none();
   if (is_list(a) || is_list(b)) return on_lists(sign, a, b);
   if (a.tag == TENON_VALUE_STRING && b.tag == TENON_VALUE_STRING)
-    return call::boxed((expression::arg_string(a) == expression::arg_string(b)) ==
-                       (sign == Sign::kEqual));
-  if (sign == Sign::kAnd || sign == Sign::kOr) return call::boxed(b.v.i != 0);
+    return tenon::boxed((expression::arg_string(a) == expression::arg_string(b)) ==
+                        (sign == Sign::kEqual));
+  if (sign == Sign::kAnd || sign == Sign::kOr) return tenon::boxed(b.v.i != 0);
   const bool floats = is_float(a) || is_float(b);
   const double x = ScalarArg(a).number(), y = ScalarArg(b).number();
   if (type == ValueType::Bool)
-    return call::boxed(floats ? compared(sign, x, y) : compared(sign, a.v.i, b.v.i));
-  if (floats || sign == Sign::kDivide) return call::boxed(on_floats(sign, x, y));
-  return call::boxed(on_integers(sign, a.v.i, b.v.i));
+    return tenon::boxed(floats ? compared(sign, x, y) : compared(sign, a.v.i, b.v.i));
+  if (floats || sign == Sign::kDivide) return tenon::boxed(on_floats(sign, x, y));
+  return tenon::boxed(on_integers(sign, a.v.i, b.v.i));
 }
 
 }  // namespace tenon::interpreter

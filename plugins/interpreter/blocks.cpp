@@ -214,7 +214,7 @@ tenon_status run_in_blocks(const Elementwise& op, const tenon_value* args, tenon
     if (!space.add(tensor, *out))
       return shapes::fail(err, TENON_INVALID_ARGUMENT, op.name.c_str(),
                           "expected a tensor that broadcasts to %s, got %s",
-                          shapes::text_of(out).c_str(), shapes::text_of(tensor).c_str());
+                          shape_text(*out).c_str(), shape_text(*tensor).c_str());
   }
   if (!space.add(out, *out)) return TENON_INTERNAL;
   space.set_shape(*out);

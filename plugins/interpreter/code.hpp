@@ -57,7 +57,7 @@ struct Code {
   Sign sign = Sign::kNone;                       // Arithmetic; IsNone: kEqual or kNotEqual
   Fold fold = Fold::kNone;                       // OperatorCall
   uint32_t results = 1;                          // OperatorCall
-  tenon_value constant = call::kNone;            // Constant; text lies in `text`
+  tenon_value constant = kNoValue;               // Constant; text lies in `text`
   std::shared_ptr<const std::string> text;       // of a constant
   HostFunction function = nullptr;               // HostCall
   std::shared_ptr<Callee> callee;                // OperatorCall

@@ -26,22 +26,22 @@ Fold fold_of(const codegen::Operator& op) {
 void set_constant(Code& code, const codegen::Node& node) {
   switch (code.type) {
     case ValueType::Int:
-      code.constant = call::boxed(node.integer);
+      code.constant = tenon::boxed(node.integer);
       break;
     case ValueType::Float:
-      code.constant = call::boxed(!node.is_infinity_or_nan() ? node.number
-                                  : node.text == "inf" ? std::numeric_limits<double>::infinity()
-                                                       : std::numeric_limits<double>::quiet_NaN());
+      code.constant = tenon::boxed(!node.is_infinity_or_nan() ? node.number
+                                   : node.text == "inf" ? std::numeric_limits<double>::infinity()
+                                                        : std::numeric_limits<double>::quiet_NaN());
       break;
     case ValueType::Bool:
-      code.constant = call::boxed(node.boolean);
+      code.constant = tenon::boxed(node.boolean);
       break;
     case ValueType::String:
       code.text = std::make_shared<const std::string>(node.text);
-      code.constant = call::boxed(std::string_view(*code.text));
+      code.constant = tenon::boxed(std::string_view(*code.text));
       break;
     case ValueType::Dtype:
-      code.constant = call::boxed_dtype(*codegen::find_dtype(node.text));
+      code.constant = boxed_dtype(*codegen::find_dtype(node.text));
       break;
     default:
       break;

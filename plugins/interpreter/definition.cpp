@@ -35,16 +35,16 @@ void check_needs_no_compiler(const codegen::Operator& op) {
 }
 
 tenon_value default_of(const codegen::Param& param) {
-  if (!param.default_value) return call::kNone;
+  if (!param.default_value) return kNoValue;
   struct Boxer {
-    tenon_value operator()(codegen::NoneValue) const { return call::kNone; }
-    tenon_value operator()(bool truth) const { return call::boxed(truth); }
-    tenon_value operator()(int64_t number) const { return call::boxed(number); }
-    tenon_value operator()(double number) const { return call::boxed(number); }
+    tenon_value operator()(codegen::NoneValue) const { return kNoValue; }
+    tenon_value operator()(bool truth) const { return tenon::boxed(truth); }
+    tenon_value operator()(int64_t number) const { return tenon::boxed(number); }
+    tenon_value operator()(double number) const { return tenon::boxed(number); }
     tenon_value operator()(const std::string& text) const {
-      return call::boxed(std::string_view(text));
+      return tenon::boxed(std::string_view(text));
     }
-    tenon_value operator()(codegen::DtypeValue dtype) const { return call::boxed_dtype(dtype.id); }
+    tenon_value operator()(codegen::DtypeValue dtype) const { return boxed_dtype(dtype.id); }
     tenon_value operator()(const std::vector<int64_t>& list) const { return IntList(list).value(); }
     tenon_value operator()(const std::vector<double>& list) const {
       return FloatList(list).value();

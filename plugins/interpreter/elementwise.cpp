@@ -65,7 +65,7 @@ tenon_status run(const Elementwise& op, const tenon_value* args, tenon_value* ou
     if (op.tensors >> i & 1 && args[i].tag == TENON_VALUE_TENSOR) {
       const tenon_tensor* tensor = tenon_arg_tensor(&args[i]);
       device = tensor->device;
-      TENON_RETURN_IF_FAILED(shapes::broadcast_with(op.name.c_str(), tensor, meta, err));
+      TENON_TRY(shapes::broadcast_with(op.name.c_str(), tensor, meta, err));
     }
   const int32_t compute = lowering::compute_dtype(args, op.promoted, op.compute);
   const Elementwise::Case* one = op.case_of(compute);

@@ -121,7 +121,7 @@ Item Evaluation::variable(const Code& code) {
         return TensorArg(gradient).value();
       // Of results that feed one gradient together; the rule keeps these.
       static Callee& zeros = *new Callee("tenon::zeros_like", 0);
-      tenon_value arg = TensorArg(around_.outs[code.index]).value(), out = call::kNone;
+      tenon_value arg = TensorArg(around_.outs[code.index]).value(), out = kNoValue;
       if (!zeros.run(scope_, &arg, 1, &out, 1)) return none();
       return Tensor::adopt(static_cast<tenon_tensor*>(out.v.p));
     }
@@ -165,7 +165,7 @@ Item Evaluation::operator_call(const Code& code) {
   if (!scope_.ok()) return none();
   // Numbers stay numbers, so that they do not take part in promotion.
   if (numbers) return folded(code.fold, args[0], args[nargs > 1 ? 1 : 0]).value();
-  for (uint32_t i = 0; i < code.results; ++i) outs[i] = call::kNone;
+  for (uint32_t i = 0; i < code.results; ++i) outs[i] = kNoValue;
   Depth depth(scope_, 20);
   if (!depth || !code.callee->run(scope_, args, nargs, outs, code.results)) return none();
   return adopt_results(code, outs);
@@ -201,11 +201,11 @@ Item Evaluation::fact(const Code& code) {
     case Code::Fact::kShape:
       return expression::shape_of(x).vector();
     case Code::Fact::kNdim:
-      return call::boxed(expression::ndim_of(x));
+      return tenon::boxed(expression::ndim_of(x));
     case Code::Fact::kNumel:
-      return call::boxed(expression::numel_of(x));
+      return tenon::boxed(expression::numel_of(x));
     case Code::Fact::kDtype:
-      return call::boxed_dtype(expression::dtype_of(x));
+      return boxed_dtype(expression::dtype_of(x));
     case Code::Fact::kDevice:
       return call::boxed_device(expression::device_of(x));
   }
@@ -220,8 +220,8 @@ Item Evaluation::element(const Code& code) {
   if (code.type == ValueType::Tensor)
     return expression::at(scope_, expression::arg_tensors(value), index);
   if (code.type == ValueType::Float)
-    return call::boxed(expression::at(scope_, expression::arg_floats(value), index));
-  return call::boxed(expression::at(scope_, expression::arg_ints(value), index));
+    return tenon::boxed(expression::at(scope_, expression::arg_floats(value), index));
+  return tenon::boxed(expression::at(scope_, expression::arg_ints(value), index));
 }
 
 Item Evaluation::is_none(const Code& code) {
@@ -229,7 +229,7 @@ Item Evaluation::is_none(const Code& code) {
   const tenon_value value = boxed(item);
   const bool absent =
       value.tag == TENON_VALUE_NONE || (value.tag == TENON_VALUE_TENSORS && value.aux == 0);
-  return call::boxed(absent == (code.sign == Sign::kEqual));
+  return tenon::boxed(absent == (code.sign == Sign::kEqual));
 }
 
 }  // namespace tenon::interpreter

@@ -79,7 +79,7 @@ tenon_status set_shape(const codegen::Operator& op, const tenon_value* args, ten
     case ShapeRule::Broadcast:
       out.ndim = 0;
       for (const std::string& param : rule.params)
-        TENON_RETURN_IF_FAILED(
+        TENON_TRY(
             shapes::broadcast_with(name, tenon_arg_tensor(&argument(op, args, param)), out, err));
       return TENON_OK;
     case ShapeRule::Same:
@@ -87,7 +87,7 @@ tenon_status set_shape(const codegen::Operator& op, const tenon_value* args, ten
       return TENON_OK;
     case ShapeRule::Reduce: {
       const bool has_axis = rule.params.size() > 1, has_keepdim = rule.params.size() > 2;
-      const tenon_value axes = has_axis ? argument(op, args, rule.params[1]) : call::kNone;
+      const tenon_value axes = has_axis ? argument(op, args, rule.params[1]) : kNoValue;
       const bool keepdim =
           has_keepdim ? tenon_arg_bool(&argument(op, args, rule.params[2])) != 0 : rule.keepdim;
       return shapes::reduce(name, argument(op, args, rule.params[0]),
@@ -110,13 +110,12 @@ tenon_status infer(const tenon_value* args, uint32_t nargs, tenon_meta* outs, ui
   return guarded(definition, err, [&] {
     const codegen::Operator& op = *definition.op;
     for (const auto& [param, mask] : op.dtypes.checked)
-      TENON_RETURN_IF_FAILED(shapes::check_dtype(op.name.c_str(), param.c_str(),
-                                                 argument(op, args, param), mask,
-                                                 codegen::describe(mask).c_str(), err));
+      TENON_TRY(shapes::check_dtype(op.name.c_str(), param.c_str(), argument(op, args, param), mask,
+                                    codegen::describe(mask).c_str(), err));
     const int32_t compute = compute_dtype(op, args, nargs);
     for (uint32_t i = 0; i < nouts; ++i) {
       shapes::set_new(outs[i], out_dtype(op, op.dtypes.outs[i], args, compute));
-      TENON_RETURN_IF_FAILED(set_shape(op, args, outs[i], err));
+      TENON_TRY(set_shape(op, args, outs[i], err));
     }
     return tenon_status{TENON_OK};
   });

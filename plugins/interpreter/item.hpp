@@ -29,6 +29,6 @@ inline tenon_value boxed(const Item& item) {
   }
 }
 
-inline Item none() { return call::kNone; }
+inline Item none() { return kNoValue; }
 
 }  // namespace tenon::interpreter

@@ -19,7 +19,7 @@ tenon_status load(const char* const* paths, uint32_t npaths, tenon_sink_fn defin
     for (const std::string& name : names) defined(user, name.data(), name.size());
   return status;
 } catch (const std::bad_alloc&) {
-  return fail(err, TENON_OUT_OF_MEMORY, "out of host memory");
+  return fail_host_memory(err);
 } catch (const std::exception& error) {
   return fail(err, TENON_INTERNAL, error.what());
 }

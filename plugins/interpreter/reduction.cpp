@@ -58,10 +58,10 @@ tenon_status run(const Reduction& op, const tenon_value* args, tenon_value* outs
   const int32_t compute = lowering::compute_dtype(args, 1, op.compute);
   // Elements are widened before they are mapped, unless the map asks about them (x != 0).
   const int32_t work = lowering::partial_dtype(op.out, op.truth, op.plain_sum, compute);
-  const tenon_value axes = op.axis < 0 ? call::kNone : args[op.axis];
+  const tenon_value axes = op.axis < 0 ? kNoValue : args[op.axis];
   const bool keepdim = op.keepdim < 0 ? op.keeps : tenon_arg_bool(&args[op.keepdim]) != 0;
   uint32_t mask = 0;
-  TENON_RETURN_IF_FAILED(shapes::reduction_mask(name, "axis", axes, x->ndim, &mask, err));
+  TENON_TRY(shapes::reduction_mask(name, "axis", axes, x->ndim, &mask, err));
   int64_t n = 1;
   std::vector<int64_t> shape;
   for (int32_t i = 0; i < x->ndim; ++i) {
@@ -81,8 +81,8 @@ tenon_status run(const Reduction& op, const tenon_value* args, tenon_value* outs
     if (!scope.ok()) return scope.status();
     if (mapped.is_number())
       mapped = filled(scope, {x->shape, x->shape + x->ndim}, mapped.number, work, x->device);
-    tenon_value values[3] = {TensorArg(mapped.tensor).value(), axes, call::boxed(keepdim)};
-    tenon_value reduced = call::kNone;
+    tenon_value values[3] = {TensorArg(mapped.tensor).value(), axes, tenon::boxed(keepdim)};
+    tenon_value reduced = kNoValue;
     if (!op.combine->run(scope, values, 3, &reduced, 1)) return scope.status();
     around.partial = Tensor::adopt(static_cast<tenon_tensor*>(reduced.v.p));
   }

@@ -121,7 +121,7 @@ Value ScalarRun::compute(const ScalarCode& code, tenon_tensor* out) {
     case ScalarStep::Bool:
       return ScalarArg(step.integer != 0);
     case ScalarStep::Text:
-      return ScalarArg(call::boxed(std::string_view(step.text)));
+      return ScalarArg(tenon::boxed(std::string_view(step.text)));
     case ScalarStep::Lowest:
     case ScalarStep::Highest:
       return lowering::limit(step.form == ScalarStep::Highest, around_.work);
@@ -200,7 +200,7 @@ bool ScalarRun::fits(const tenon_tensor* out, const Value& a, const Value& b) co
 Tensor converted(Scope& scope, const Tensor& x, int32_t dtype) {
   if (!scope.ok() || x->dtype == dtype) return x;
   static Callee& cast = *new Callee("tenon::cast", 0);
-  tenon_value args[2] = {TensorArg(x).value(), call::boxed_dtype(dtype)}, out = call::kNone;
+  tenon_value args[2] = {TensorArg(x).value(), boxed_dtype(dtype)}, out = kNoValue;
   if (!cast.run(scope, args, 2, &out, 1)) return {};
   return Tensor::adopt(static_cast<tenon_tensor*>(out.v.p));
 }
@@ -209,8 +209,8 @@ Tensor filled(Scope& scope, const std::vector<int64_t>& shape, const tenon_value
               int32_t dtype, tenon_device_id device) {
   static Callee& full = *new Callee("tenon::full", 0);
   tenon_value args[4] = {IntList(shape).value(), lowering::number_for(number, dtype).value(),
-                         call::boxed_dtype(dtype), call::boxed_device(device)};
-  tenon_value out = call::kNone;
+                         boxed_dtype(dtype), call::boxed_device(device)};
+  tenon_value out = kNoValue;
   if (!full.run(scope, args, 4, &out, 1)) return {};
   return Tensor::adopt(static_cast<tenon_tensor*>(out.v.p));
 }
@@ -228,7 +228,7 @@ tenon_status give_result(Scope& scope, Value value, const std::vector<int64_t>& 
   if (!same || host->tensor_use_count(result.get()) > 1) {
     const Tensor source = same ? result : primitive::expand(scope, result, shape);
     static Callee& clone = *new Callee("tenon::clone", 0);
-    tenon_value arg = TensorArg(source).value(), copy = call::kNone;
+    tenon_value arg = TensorArg(source).value(), copy = kNoValue;
     if (!clone.run(scope, &arg, 1, &copy, 1)) return scope.status();
     result = Tensor::adopt(static_cast<tenon_tensor*>(copy.v.p));
   }

@@ -21,7 +21,6 @@ constexpr uint32_t kMaxOutputs = 8;
 tenon_tensor* as_tensor(const tenon_value& value) {
   return value.tag == TENON_VALUE_TENSOR ? static_cast<tenon_tensor*>(value.v.p) : nullptr;
 }
-tenon_value as_value(tenon_tensor* tensor) { return {TENON_VALUE_TENSOR, 0, {.p = tensor}}; }
 
 // Calls of this thread in this scope are watched, or are not.
 class Watch {
@@ -68,7 +67,7 @@ struct Arguments {
           if (element) element = replace(element);
         value.v.p = copied.data();
       } else if (def.params[i].kind == TENON_PARAM_DEVICE && def.compute == TENON_COMPUTE_OUTPUT) {
-        value = {TENON_VALUE_DEVICE, 0, {.i = device}};
+        value = boxed_device(device);
       }
     }
   }
@@ -84,7 +83,7 @@ struct Results {
 
 class Call {
  public:
-  Call(const tenon_op* op, tenon_value* args, tenon_value* outs, const Failing& err)
+  Call(const tenon_op* op, tenon_value* args, tenon_value* outs, const ErrorSink& err)
       : op_(op), def_(*host->op_def(op)), args_(args), outs_(outs), err_(err) {
     for (uint32_t i = 0; i < def_.nparams; ++i) {
       if (tenon_tensor* tensor = as_tensor(args[i])) inputs_.push_back(tensor);
@@ -151,7 +150,7 @@ class Call {
     Arguments meta(def_, args_, TENON_DEVICE_META, [](tenon_tensor* tensor) {
       return create(TENON_DEVICE_META, tensor->dtype, tensor->ndim, tensor->shape);
     });
-    Failing ignored;
+    ErrorSink ignored;
     Results results;
     if (host->op_call_below(layer, op_, meta.values.data(), def_.nparams, results.values,
                             def_.nouts, ignored) != TENON_OK)
@@ -181,10 +180,10 @@ class Call {
     if (guarded_.empty()) {
       for (uint32_t i = 0; i < def_.nouts; ++i)
         if (tenon_tensor* given = as_tensor(outs_[i]))
-          results.values[i] = as_value(Tensor::borrow(given).release());
+          results.values[i] = boxed(Tensor::borrow(given).release());
     }
     for (size_t i = 0; i < guarded_.size(); ++i)
-      results.values[i] = as_value(Tensor::borrow(guarded_[i].tensor()).release());
+      results.values[i] = boxed(Tensor::borrow(guarded_[i].tensor()).release());
     Watching watching;
     below(results.values);
     err_.check(host->stream_sync(device_, host->stream_current(device_), err_));
@@ -221,7 +220,7 @@ class Call {
            (is_before ? "the start of " : "the end of ") + result_name(i) +
            ", first at byte offset " + std::to_string(stray->first) +
            "; expected writes to offsets 0 to " + std::to_string(bytes) + " of " +
-           host->dtype_name(out->dtype) + " " + shape_text(out) +
+           host->dtype_name(out->dtype) + " " + shape_text(*out) +
            ": check its loop against out->numel");
     }
   }
@@ -276,10 +275,10 @@ class Call {
         host->op_call(op_, there.values.data(), def_.nparams, expected.values, def_.nouts, err_));
     for (uint32_t i = 0; i < def_.nouts; ++i) {
       tenon_tensor *got = as_tensor(results.values[i]), *right = as_tensor(expected.values[i]);
-      if (got->dtype != right->dtype || shape_text(got) != shape_text(right))
+      if (got->dtype != right->dtype || shape_text(*got) != shape_text(*right))
         fail("gave " + result_name(i) + " as " + host->dtype_name(got->dtype) + " " +
-             shape_text(got) + "; expected " + host->dtype_name(right->dtype) + " " +
-             shape_text(right) + ", as on the host");
+             shape_text(*got) + "; expected " + host->dtype_name(right->dtype) + " " +
+             shape_text(*right) + ", as on the host");
       const auto& options = state.options;
       if (auto found = find_difference(got, right, options.rtol, options.atol))
         fail("differs from the host at element " + std::to_string(found->index) + " of " +
@@ -302,7 +301,7 @@ class Call {
   const tenon_op_def& def_;
   tenon_value* args_;
   tenon_value* outs_;
-  const Failing& err_;
+  const ErrorSink& err_;
   std::vector<tenon_tensor*> inputs_;
   tenon_device_id device_ = TENON_DEVICE_NONE;
   std::vector<GuardedOutput> guarded_;
@@ -313,7 +312,7 @@ class Call {
 tenon_status layer_call(void*, const tenon_op* op, tenon_value* args, uint32_t, tenon_value* outs,
                         uint32_t, tenon_err* err) {
   return guarded(err, [&] {
-    Failing local;
+    ErrorSink local;
     Call(op, args, outs, local).run();
   });
 }

@@ -26,7 +26,7 @@ GuardedOutput::GuardedOutput(tenon_device_id device, const tenon_tensor& like, u
   int64_t step = 1;
   for (int32_t axis = like.ndim; axis-- > 0; step *= std::max<int64_t>(like.shape[axis], 1))
     strides[axis] = step;
-  Failing err;
+  ErrorSink err;
   tenon_tensor* view = nullptr;
   err.check(host->tensor_view(room_.get(), like.dtype, like.ndim, like.shape, strides,
                               kBandBytes / host->dtype_size(like.dtype), &view, err));

@@ -10,7 +10,7 @@ struct Ends {
 };
 
 Ends ends_of(tenon_tensor* tensor, int64_t offset, void* memory, int64_t bytes) {
-  Failing err;
+  ErrorSink err;
   const int64_t one = 1;
   tenon_tensor *view = nullptr, *wrapped = nullptr;
   err.check(host->tensor_view(tensor, TENON_DTYPE_U8, 1, &bytes, &one, offset, &view, err));
@@ -35,7 +35,7 @@ void read_bytes(tenon_tensor* tensor, int64_t offset, void* into, int64_t bytes)
     std::memcpy(into, static_cast<const char*>(tensor->data) + offset, static_cast<size_t>(bytes));
     return;
   }
-  Failing err;
+  ErrorSink err;
   Ends ends = ends_of(tensor, offset, into, bytes);
   err.check(host->tensor_copy(ends.host_side.get(), ends.device.get(), err));
 }
@@ -46,20 +46,20 @@ void write_bytes(tenon_tensor* tensor, int64_t offset, const void* from, int64_t
     std::memcpy(static_cast<char*>(tensor->data) + offset, from, static_cast<size_t>(bytes));
     return;
   }
-  Failing err;
+  ErrorSink err;
   Ends ends = ends_of(tensor, offset, const_cast<void*>(from), bytes);
   err.check(host->tensor_copy(ends.device.get(), ends.host_side.get(), err));
 }
 
 Tensor create(tenon_device_id device, int32_t dtype, int32_t ndim, const int64_t* shape) {
-  Failing err;
+  ErrorSink err;
   tenon_tensor* created = nullptr;
   err.check(host->tensor_create(device, dtype, ndim, shape, &created, err));
   return Tensor::adopt(created);
 }
 
 Tensor copy_to(tenon_device_id device, tenon_tensor* tensor) {
-  Failing err;
+  ErrorSink err;
   Tensor copy = create(device, tensor->dtype, tensor->ndim, tensor->shape);
   err.check(host->tensor_copy(copy.get(), tensor, err));
   return copy;
@@ -75,13 +75,6 @@ std::vector<unsigned char> elements_of(tenon_tensor* tensor) {
   std::vector<unsigned char> elements(static_cast<size_t>(bytes));
   read_bytes(tensor, 0, elements.data(), bytes);
   return elements;
-}
-
-std::string shape_text(const tenon_tensor* tensor) {
-  std::string text = "(";
-  for (int32_t axis = 0; axis < tensor->ndim; ++axis)
-    text += (axis ? ", " : "") + std::to_string(tensor->shape[axis]);
-  return text + (tensor->ndim == 1 ? ",)" : ")");
 }
 
 }  // namespace tenon::validation

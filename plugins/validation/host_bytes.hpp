@@ -8,24 +8,6 @@
 
 namespace tenon::validation {
 
-// Throws the failure that a call into the host has reported.
-class Failing {
- public:
-  Failing() : err_(host->err_create()) {
-    if (!err_) throw std::bad_alloc();
-  }
-  ~Failing() { host->err_destroy(err_); }
-  Failing(const Failing&) = delete;
-
-  operator tenon_err*() const { return err_; }
-  void check(tenon_status status) const {
-    if (status != TENON_OK) throw Error(status, host->err_text(err_));
-  }
-
- private:
-  tenon_err* err_;
-};
-
 bool is_host_memory(tenon_device_id device);
 
 // `offset` counts bytes from the tensor's first element; both may lie anywhere in its storage.
@@ -39,7 +21,5 @@ std::vector<unsigned char> elements_of(tenon_tensor* tensor);
 Tensor create(tenon_device_id device, int32_t dtype, int32_t ndim, const int64_t* shape);
 // A dense copy on `device`.
 Tensor copy_to(tenon_device_id device, tenon_tensor* tensor);
-
-std::string shape_text(const tenon_tensor* tensor);
 
 }  // namespace tenon::validation

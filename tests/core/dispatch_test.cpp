@@ -73,11 +73,13 @@ TEST_F(Dispatch, ViewsOfKnownShapeRememberTheRoot) {
   auto x = tensor({4}, {1, 2, 3, 4});
   int64_t two = 2, stride = 1;
   tenon_tensor *middle, *last;
-  ASSERT_EQ(slots::tensor_view_of(x.get(), TENON_DTYPE_F32, 1, &two, &stride, 1, &middle, nullptr), TENON_OK);
+  ASSERT_EQ(slots::tensor_view_of(x.get(), TENON_DTYPE_F32, 1, &two, &stride, 1, &middle, nullptr),
+            TENON_OK);
   TensorRef first_view(impl(middle));
   EXPECT_EQ(slots::tensor_base(middle), x.get());
   EXPECT_THAT(values(impl(middle)), ElementsAre(2, 3));
-  ASSERT_EQ(slots::tensor_view_of(middle, TENON_DTYPE_F32, 1, &two, &stride, 1, &last, nullptr), TENON_OK);
+  ASSERT_EQ(slots::tensor_view_of(middle, TENON_DTYPE_F32, 1, &two, &stride, 1, &last, nullptr),
+            TENON_OK);
   TensorRef second_view(impl(last));
   EXPECT_EQ(slots::tensor_base(last), x.get());
   EXPECT_THAT(values(impl(last)), ElementsAre(3, 4));
@@ -90,7 +92,8 @@ TEST_F(Dispatch, OtherMemoryMakesAViewNone) {
   auto x = tensor({4}, {1, 2, 3, 4}), y = tensor({2}, {5, 6});
   int64_t two = 2, stride = 1;
   tenon_tensor* view;
-  ASSERT_EQ(slots::tensor_view_of(x.get(), TENON_DTYPE_F32, 1, &two, &stride, 1, &view, nullptr), TENON_OK);
+  ASSERT_EQ(slots::tensor_view_of(x.get(), TENON_DTYPE_F32, 1, &two, &stride, 1, &view, nullptr),
+            TENON_OK);
   TensorRef owner(impl(view));
   ASSERT_EQ(slots::tensor_assign(view, y.get(), nullptr), TENON_OK);
   EXPECT_EQ(slots::tensor_base(view), nullptr);
@@ -104,12 +107,14 @@ TEST_F(Dispatch, ViewsStayWithTheMemoryThatTheirBaseHad) {
   auto x = tensor({4}, {1, 2, 3, 4}), y = tensor({2}, {5, 6});
   int64_t two = 2, stride = 1;
   tenon_tensor *view, *further;
-  ASSERT_EQ(slots::tensor_view_of(x.get(), TENON_DTYPE_F32, 1, &two, &stride, 1, &view, nullptr), TENON_OK);
+  ASSERT_EQ(slots::tensor_view_of(x.get(), TENON_DTYPE_F32, 1, &two, &stride, 1, &view, nullptr),
+            TENON_OK);
   TensorRef owner(impl(view));
   ASSERT_EQ(slots::tensor_assign(x.get(), y.get(), nullptr), TENON_OK);
   EXPECT_EQ(slots::tensor_base(view), nullptr);
   EXPECT_THAT(values(impl(view)), ElementsAre(2, 3));
-  ASSERT_EQ(slots::tensor_view_of(view, TENON_DTYPE_F32, 1, &two, &stride, 0, &further, nullptr), TENON_OK);
+  ASSERT_EQ(slots::tensor_view_of(view, TENON_DTYPE_F32, 1, &two, &stride, 0, &further, nullptr),
+            TENON_OK);
   TensorRef second(impl(further));
   EXPECT_EQ(slots::tensor_base(further), view);
 }
@@ -119,8 +124,8 @@ TEST_F(Dispatch, WrappedMemoryEndsWhereAddressesDo) {
   constexpr int64_t kHuge = int64_t{1} << 62;
   int64_t shape[] = {3}, strides[] = {kHuge};
   tenon_tensor* wrapped;
-  EXPECT_NE(slots::tensor_wrap(slots::device_host(), TENON_DTYPE_F32, 1, shape, strides, memory, 0, nullptr, nullptr,
-                               &wrapped, nullptr),
+  EXPECT_NE(slots::tensor_wrap(slots::device_host(), TENON_DTYPE_F32, 1, shape, strides, memory, 0,
+                               nullptr, nullptr, &wrapped, nullptr),
             TENON_OK);
 }
 
@@ -216,7 +221,7 @@ TEST_F(Dispatch, ShiftedOverlapIsComputedAside) {
   ASSERT_EQ(slots::tensor_view(x.get(), TENON_DTYPE_F32, 1, &three, &one, 1, &high, nullptr),
             TENON_OK);
   TensorRef hold_low{impl(low)}, hold_high{impl(high)};
-  auto result = call("fake::add", {tensor_value(low), number(10)}, high);
+  auto result = call("fake::add", {tenon::boxed(low), number(10)}, high);
   ASSERT_EQ(result.status, TENON_OK) << result.text;
   EXPECT_THAT(values(x.get()), ElementsAre(1, 11, 12, 13));
 }

@@ -173,7 +173,7 @@ tenon_status decompose_twice(tenon_ctx*, const tenon_value* args, uint32_t, teno
 tenon_status decompose_ends(tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs,
                             uint32_t, tenon_err* err) {
   auto* list = static_cast<tenon_tensor* const*>(args[0].v.p);
-  tenon_value sum[2] = {tensor_value(list[0]), tensor_value(list[args[0].aux - 1])};
+  tenon_value sum[2] = {tenon::boxed(list[0]), tenon::boxed(list[args[0].aux - 1])};
   static Operator* const add = find_operator("fake::add");
   return slots::op_call(add, sum, 2, outs, 1, err);
 }
@@ -305,7 +305,7 @@ std::vector<float> values(tenon_tensor* tensor) {
 Result call(const char* name, std::vector<tenon_value> args, tenon_tensor* out) {
   tenon_err err;
   tenon_value outs[1] = {};
-  if (out) outs[0] = tensor_value(out);
+  if (out) outs[0] = tenon::boxed(out);
   tenon_status status = slots::op_call(find_operator(name), args.data(),
                                        static_cast<uint32_t>(args.size()), outs, 1, &err);
   Result result{status, {}, err.text};

@@ -33,10 +33,10 @@ tenon::core::TensorRef tensor(std::initializer_list<int64_t> shape,
 std::vector<float> values(tenon_tensor* tensor);
 
 inline tenon_value value(const tenon::core::TensorRef& tensor) {
-  return tenon::core::tensor_value(tensor.get());
+  return tenon::boxed(tensor.get());
 }
-inline tenon_value number(double x) { return {TENON_VALUE_FLOAT, 0, {.f = x}}; }
-inline tenon_value number(int x) { return {TENON_VALUE_INT, 0, {.i = x}}; }
+inline tenon_value number(double x) { return tenon::boxed(x); }
+inline tenon_value number(int x) { return tenon::boxed(x); }
 
 // Calls an operator with one result; the error text comes out in `text`.
 struct Result {

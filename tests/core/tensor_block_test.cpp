@@ -33,16 +33,18 @@ struct TensorBlock : testing::Test {
   TensorRef view(const TensorRef& of) {
     tenon_tensor* made = nullptr;
     int64_t shape = 1, stride = 1;
-    EXPECT_EQ(slots::tensor_view_of(of.get(), TENON_DTYPE_F32, 1, &shape, &stride, 0, &made, nullptr),
-              TENON_OK);
+    EXPECT_EQ(
+        slots::tensor_view_of(of.get(), TENON_DTYPE_F32, 1, &shape, &stride, 0, &made, nullptr),
+        TENON_OK);
     return TensorRef(impl(made));
   }
   // Of its second element; keeps the storage and not the tensor.
   TensorRef storage_view(const TensorRef& of) {
     TensorRef made;
     int64_t shape = 1, stride = 1;
-    EXPECT_EQ(create_view(*of.get(), TENON_DTYPE_F32, 1, &shape, &stride, 1, made.receive(), nullptr),
-              TENON_OK);
+    EXPECT_EQ(
+        create_view(*of.get(), TENON_DTYPE_F32, 1, &shape, &stride, 1, made.receive(), nullptr),
+        TENON_OK);
     return made;
   }
   void assign(const TensorRef& to, const TensorRef& from) {
@@ -90,7 +92,9 @@ TEST_F(TensorBlock, LivesAsLongAsAViewOfIt) {
         other = make({size}, device);
         if (device == &host) std::memset(other->data, 0, static_cast<size_t>(size) * 4);
       }
-      if (device == &host) EXPECT_EQ(static_cast<float*>(kept->data)[0], 7);
+      if (device == &host) {
+        EXPECT_EQ(static_cast<float*>(kept->data)[0], 7);
+      }
       for (TensorRef& other : others) other = {};
       kept = {};
       EXPECT_EQ(bytes_in_use(*device), before);
@@ -144,9 +148,9 @@ TEST_F(TensorBlock, WrapsForeignMemoryAndDropsItOnce) {
   float data[4] = {1, 2, 3, 4};
   int64_t shape = 4;
   tenon_tensor* made = nullptr;
-  ASSERT_EQ(slots::tensor_wrap(host.id, TENON_DTYPE_F32, 1, &shape, nullptr, data, 0,
-                               [](void* count) { ++*static_cast<int*>(count); }, &dropped, &made,
-                               nullptr),
+  ASSERT_EQ(slots::tensor_wrap(
+                host.id, TENON_DTYPE_F32, 1, &shape, nullptr, data, 0,
+                [](void* count) { ++*static_cast<int*>(count); }, &dropped, &made, nullptr),
             TENON_OK);
   TensorRef tensor{impl(made)};
   EXPECT_EQ(slots::tensor_storage_use_count(made), 1u);
@@ -159,9 +163,9 @@ TEST_F(TensorBlock, WrapsForeignMemoryAndDropsItOnce) {
   EXPECT_EQ(dropped, 1);
   shape = INT64_MAX / 32;
   int64_t too_far = 1000;  // is refused, and nothing is dropped
-  EXPECT_NE(slots::tensor_wrap(host.id, TENON_DTYPE_F32, 1, &shape, &too_far, data, 0,
-                               [](void* count) { ++*static_cast<int*>(count); }, &dropped, &made,
-                               nullptr),
+  EXPECT_NE(slots::tensor_wrap(
+                host.id, TENON_DTYPE_F32, 1, &shape, &too_far, data, 0,
+                [](void* count) { ++*static_cast<int*>(count); }, &dropped, &made, nullptr),
             TENON_OK);
   tensor = {};
   EXPECT_EQ(dropped, 1);

@@ -326,7 +326,7 @@ void call_kernel(const Declaration& op, const std::vector<uint32_t>& counts,
 
 tenon_status kernel_entry(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs,
                           uint32_t nouts, tenon_err* sink) {
-  return guard(sink, [&] {
+  return guarded(sink, [&] {
     const auto& definition = *static_cast<const Definition*>(host->op_def(host->ctx_op(ctx))->self);
     std::vector<Tensor> results(nouts);
     if (definition.can_infer())
@@ -341,7 +341,7 @@ tenon_status kernel_entry(tenon_ctx* ctx, const tenon_value* args, uint32_t, ten
 
 tenon_status counting_entry(const tenon_value* args, uint32_t nargs, tenon_value* outs, uint32_t,
                             tenon_err* sink, void* self) {
-  return guard(sink, [&] {
+  return guarded(sink, [&] {
     const Declaration& op = static_cast<const Definition*>(self)->op();
     std::vector<uint32_t> counts = count_results(op, args);
     uint32_t total = 0;

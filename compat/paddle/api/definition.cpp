@@ -34,7 +34,7 @@ const char* schema_type(AttributeType type) {
 
 tenon_status infer_entry(const tenon_value* args, uint32_t, tenon_meta* outs, uint32_t,
                          tenon_err* err, void* self) {
-  return guard(err, [&] { static_cast<const Definition*>(self)->infer(args, outs); });
+  return guarded(err, [&] { static_cast<const Definition*>(self)->infer(args, outs); });
 }
 
 // The input that an output has shape and dtype of, where no function says them; -1: none.

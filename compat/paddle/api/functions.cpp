@@ -37,7 +37,7 @@ tenon::TensorArg number_beside(const Tensor& tensor, const Scalar& scalar) {
     auto value = scalar.to<complex128>();
     parts[0] = value.real;
     parts[1] = value.imag;
-    return tenon_value{TENON_VALUE_COMPLEX, 0, {.p = parts}};
+    return tenon::boxed_complex(parts);
   }
   if (tensor.dtype() == DataType::BOOL) return scalar.to<bool>();
   if (is_integer(tensor.dtype())) return scalar.to<int64_t>();

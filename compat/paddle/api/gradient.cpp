@@ -34,9 +34,7 @@ struct Rule {
   tenon_grad_rule table = {};
 };
 
-tenon_value list_value(std::vector<tenon_tensor*>& list) {
-  return {TENON_VALUE_TENSORS, static_cast<uint32_t>(list.size()), {.p = list.data()}};
-}
+tenon_value list_value(std::vector<tenon_tensor*>& list) { return boxed(list.data(), list.size()); }
 
 // One run of a rule: the arguments of the gradient operator and what it made.
 class Backward {
@@ -75,9 +73,9 @@ class Backward {
       if (name.is_list && !(name.is_optional && list.empty()))
         values_.push_back(list_value(list));
       else if (list.empty())  // an absent list is none, as it was for the operator
-        values_.push_back({TENON_VALUE_NONE, 0, {.i = 0}});
+        values_.push_back(kNoValue);
       else
-        values_.push_back({TENON_VALUE_TENSOR, 0, {.p = list[0]}});
+        values_.push_back(boxed(list[0]));
     }
     for (size_t index : rule_.attributes)
       values_.push_back(args_[rule_.forward.op().inputs.size() + index]);
@@ -95,7 +93,7 @@ class Backward {
 
   void call_operator() {
     const tenon_op* op = find_operator(rule_.gradient, counts_);
-    std::vector<tenon_value> outs(total_, tenon_value{TENON_VALUE_NONE, 0, {.i = 0}});
+    std::vector<tenon_value> outs(total_, kNoValue);
     ErrorSink err;
     err.check(host->op_call(op, values_.data(), static_cast<uint32_t>(values_.size()), outs.data(),
                             total_, err));
@@ -125,13 +123,13 @@ class Backward {
       size_t input = rule_.differentiated[g];
       if (!(needs >> input & 1) || counts_[g] == 0) continue;
       if (!rule_.forward.op().inputs[input].is_list) {
-        grad_args[input] = {TENON_VALUE_TENSOR, 0, {.p = results_[at].release()}};
+        grad_args[input] = boxed(results_[at].release());
         continue;
       }
       tenon_tensor** list = host->list_create(counts_[g]);
       if (!list) throw std::bad_alloc();
       for (uint32_t k = 0; k < counts_[g]; ++k) list[k] = results_[at + k].release();
-      grad_args[input] = {TENON_VALUE_TENSORS, counts_[g], {.p = list}};
+      grad_args[input] = boxed(list, counts_[g]);
     }
   }
 
@@ -150,7 +148,7 @@ class Backward {
 tenon_status backward_entry(const tenon_host*, const tenon_value* args, uint32_t,
                             tenon_tensor* const* outs, tenon_tensor* const* grad_outs, uint32_t,
                             uint64_t needs, tenon_value* grad_args, tenon_err* err, void* self) {
-  return guard(err, [&] {
+  return guarded(err, [&] {
     Backward(*static_cast<const Rule*>(self), args, outs, grad_outs).run(needs, grad_args);
   });
 }

@@ -272,7 +272,7 @@ extern "C" PADDLE_API tenon_status tenon_paddle_load_operators(const char* path,
   using namespace tenon::paddle;
   ErrorSink err;
   std::string text;
-  tenon_status status = guard(err, [&] { text = describe(load(path, name)); });
+  tenon_status status = guarded(err, [&] { text = describe(load(path, name)); });
   if (status != TENON_OK) text = tenon::host->err_text(err);
   sink(user, text.data(), text.size());
   return status;

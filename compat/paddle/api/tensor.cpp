@@ -40,12 +40,6 @@ Tensor create(tenon_device_id device, pd::DataType dtype, const std::vector<int6
   return Tensor::adopt(created);
 }
 
-std::string shape_text(const std::vector<int64_t>& shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
-}
-
 }  // namespace
 
 int32_t dtype_id(pd::DataType dtype) {
@@ -283,7 +277,7 @@ Tensor Tensor::reshape(const IntArray& shape) const {
   if (known != self->numel)
     throw Error(TENON_INVALID_ARGUMENT, "reshape: expected a shape of " +
                                             std::to_string(self->numel) + " elements, got " +
-                                            tenon::paddle::shape_text(shape.GetData()));
+                                            tenon::list_text(shape.GetData()));
   std::vector<int64_t> strides(sizes.size(), 1);
   for (size_t axis = sizes.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * sizes[axis];
   ErrorSink err;
@@ -307,11 +301,10 @@ void Tensor::copy_(const Tensor& source, const Place& place, bool blocking) {
     return;
   }
   if (shape() != source.shape() || dtype() != source.dtype())
-    throw Error(TENON_INVALID_ARGUMENT, "copy_: expected a source of shape " +
-                                            tenon::paddle::shape_text(shape()) + " and " +
-                                            phi::DataTypeToString(dtype()) + ", got " +
-                                            tenon::paddle::shape_text(source.shape()) + " and " +
-                                            phi::DataTypeToString(source.dtype()));
+    throw Error(TENON_INVALID_ARGUMENT,
+                "copy_: expected a source of shape " + tenon::list_text(shape()) + " and " +
+                    phi::DataTypeToString(dtype()) + ", got " + tenon::list_text(source.shape()) +
+                    " and " + phi::DataTypeToString(source.dtype()));
   ErrorSink err;
   err.check(tenon::host->tensor_copy(impl_->handle.get(), handle_of(source).get(), err));
   tenon::host->tensor_bump_version(impl_->handle.get());

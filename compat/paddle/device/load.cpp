@@ -89,7 +89,7 @@ void load_device(const std::string& path) {
 using namespace tenon::paddle;
 
 tenon_status tenon_paddle_load_device(const char* path, tenon_err* err) {
-  const tenon_status status = guard(err, [&] {
+  const tenon_status status = tenon::guarded(err, [&] {
     char* resolved = path ? realpath(path, nullptr) : nullptr;
     if (!resolved) throw Error(TENON_NOT_FOUND, "there is no such file");
     const std::string absolute = resolved;

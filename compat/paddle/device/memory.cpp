@@ -81,7 +81,7 @@ bool overlap(const void* a, const void* b, size_t bytes) {
 tenon_status alloc(tenon_device device, const tenon_alloc_request* request, void** out,
                    tenon_err* err) {
   TENON_CHECK_UNDERSTOOD(host, request, 0, err);
-  return guard(err, [&] {
+  return guarded(err, [&] {
     if (!has_kind(device->plugin->slots(), request->kind))
       throw Error(TENON_UNSUPPORTED,
                   device->plugin->kind() + ": the plugin has no " +
@@ -104,7 +104,7 @@ tenon_status alloc(tenon_device device, const tenon_alloc_request* request, void
 }
 
 void release(tenon_device device, void* memory, uint64_t, tenon_stream stream) {
-  const tenon_status status = guard(nullptr, [&] {
+  const tenon_status status = guarded(nullptr, [&] {
     Piece piece;
     {
       std::lock_guard lock(pieces_mutex);
@@ -150,7 +150,7 @@ void copy_memory(tenon_device device, int32_t direction, void* dst, const void* 
 
 tenon_status copy(tenon_device device, const tenon_copy_request* request, tenon_err* err) {
   TENON_CHECK_UNDERSTOOD(host, request, 0, err);
-  return guard(err, [&] {
+  return guarded(err, [&] {
     copy_memory(device, request->direction, request->dst, request->src, request->bytes,
                 stream_of(device, request->stream));
     finish_call(device, request->stream);
@@ -160,7 +160,7 @@ tenon_status copy(tenon_device device, const tenon_copy_request* request, tenon_
 tenon_status fill(tenon_device device, void* dst, uint64_t offset, uint64_t bytes,
                   const void* pattern, uint32_t pattern_bytes, tenon_stream stream,
                   tenon_err* err) {
-  return guard(err, [&] {
+  return guarded(err, [&] {
     if (bytes == 0) return;
     char* at = static_cast<char*>(dst) + offset;
     const auto* first = static_cast<const unsigned char*>(pattern);
@@ -190,7 +190,7 @@ void* tenon_device_s::allocate(size_t bytes) {
 }
 
 void tenon_device_s::deallocate(void* memory, size_t bytes, void* stream) noexcept {
-  tenon::paddle::guard(nullptr, [&] {
+  tenon::guarded(nullptr, [&] {
     tenon::paddle::sync_stream(this, static_cast<C_Stream>(stream));
     tenon::paddle::deallocate_raw(this, TENON_ALLOC_DEVICE, memory,
                                   tenon::paddle::padded(*this, bytes));

@@ -92,7 +92,7 @@ bool DevicePlugin::probe_streams(tenon_device_s& device) {
 
 tenon_status DevicePlugin::enumerate(tenon_device_info* out, uint32_t capacity, uint32_t* count,
                                      tenon_err* err) {
-  return guard(err, [&] {
+  return guarded(err, [&] {
     for (uint32_t i = 0; i < capacity && i < devices_.size(); ++i) {
       out[i] = {};
       out[i].struct_size = sizeof(tenon_device_info);
@@ -109,7 +109,7 @@ tenon_status DevicePlugin::enumerate(tenon_device_info* out, uint32_t capacity, 
 }
 
 tenon_status DevicePlugin::open(uint32_t index, tenon_device* out, tenon_err* err) {
-  return guard(err, [&] {
+  return guarded(err, [&] {
     if (index >= devices_.size())
       throw Error(TENON_NOT_FOUND,
                   kind() + ": there are " + std::to_string(devices_.size()) + " devices");

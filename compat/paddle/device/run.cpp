@@ -195,9 +195,9 @@ class KernelCall {
       case How::kArgument:
         return number_attribute(argument.type, args_[index]);
       case How::kConstant:
-        return number_attribute(argument.type, {TENON_VALUE_INT, 0, {.i = index}});
+        return number_attribute(argument.type, boxed(index));
       case How::kAxis:
-        return number_attribute(argument.type, {TENON_VALUE_INT, 0, {.i = axis(index)}});
+        return number_attribute(argument.type, boxed(axis(index)));
       case How::kAxes:
         return PD_IntArray{axes(index)};
       case How::kAllAxes:
@@ -329,7 +329,7 @@ class KernelCall {
 
 tenon_status run_kernel(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, tenon_value* outs,
                         uint32_t nouts, tenon_err* err) {
-  return guard(err, [&] { KernelCall(ctx, args, nargs, outs, nouts).run(); });
+  return guarded(err, [&] { KernelCall(ctx, args, nargs, outs, nouts).run(); });
 }
 
 }  // namespace tenon::paddle

@@ -27,13 +27,13 @@ void finish_call(tenon_device device, tenon_stream stream) {
 }
 
 tenon_status sync(tenon_device device, tenon_stream stream, tenon_err* err) {
-  return guard(err, [&] { sync_stream(device, stream ? stream_of(device, stream) : nullptr); });
+  return guarded(err, [&] { sync_stream(device, stream ? stream_of(device, stream) : nullptr); });
 }
 
 namespace {
 
 tenon_status stream_create(tenon_device device, int32_t, tenon_stream* out, tenon_err* err) {
-  return guard(err, [&] {
+  return guarded(err, [&] {
     C_Stream stream = nullptr;
     TENON_PADDLE_CALL(device, create_stream, &device->handle, &stream);
     if (!stream)
@@ -43,14 +43,14 @@ tenon_status stream_create(tenon_device device, int32_t, tenon_stream* out, teno
 }
 
 void stream_destroy(tenon_device device, tenon_stream stream) {
-  guard(nullptr, [&] {
+  guarded(nullptr, [&] {
     sync_stream(device, stream_of(device, stream));
     TENON_PADDLE_CALL(device, destroy_stream, &device->handle, stream_of(device, stream));
   });
 }
 
 tenon_status event_create(tenon_device device, uint32_t, tenon_event* out, tenon_err* err) {
-  return guard(err, [&] {
+  return guarded(err, [&] {
     C_Event event = nullptr;
     TENON_PADDLE_CALL(device, create_event, &device->handle, &event);
     *out = new tenon_event_s{event, false};
@@ -58,7 +58,7 @@ tenon_status event_create(tenon_device device, uint32_t, tenon_event* out, tenon
 }
 
 void event_destroy(tenon_device device, tenon_event event) {
-  guard(nullptr, [&] {
+  guarded(nullptr, [&] {
     if (event->is_recorded)
       TENON_PADDLE_CALL(device, synchronize_event, &device->handle, event->handle);
     TENON_PADDLE_CALL(device, destroy_event, &device->handle, event->handle);
@@ -68,7 +68,7 @@ void event_destroy(tenon_device device, tenon_event event) {
 
 tenon_status event_record(tenon_device device, tenon_event event, tenon_stream stream,
                           tenon_err* err) {
-  return guard(err, [&] {
+  return guarded(err, [&] {
     TENON_PADDLE_CALL(device, record_event, &device->handle, stream_of(device, stream),
                       event->handle);
     event->is_recorded = true;
@@ -77,7 +77,7 @@ tenon_status event_record(tenon_device device, tenon_event event, tenon_stream s
 
 tenon_status stream_wait(tenon_device device, tenon_stream stream, tenon_event event,
                          tenon_err* err) {
-  return guard(err, [&] {
+  return guarded(err, [&] {
     if (!event->is_recorded) return;
     if (device->plugin->slots().stream_wait_event)
       TENON_PADDLE_CALL(device, stream_wait_event, &device->handle, stream_of(device, stream),
@@ -88,7 +88,7 @@ tenon_status stream_wait(tenon_device device, tenon_stream stream, tenon_event e
 }
 
 tenon_status event_query(tenon_device device, tenon_event event, int32_t* done, tenon_err* err) {
-  return guard(err, [&] {
+  return guarded(err, [&] {
     int32_t is_done = 1;
     if (event->is_recorded) {
       if (device->plugin->slots().query_event) {
@@ -103,7 +103,7 @@ tenon_status event_query(tenon_device device, tenon_event event, int32_t* done, 
 }
 
 tenon_status event_sync(tenon_device device, tenon_event event, tenon_err* err) {
-  return guard(err, [&] {
+  return guarded(err, [&] {
     if (event->is_recorded)
       TENON_PADDLE_CALL(device, synchronize_event, &device->handle, event->handle);
   });

@@ -2,8 +2,8 @@
 // What hand-written kernels share: signatures, error texts, reduced floats by way of float32.
 #pragma once
 
-#include "dtypes.hpp"
 #include <tenon/parallel.hpp>
+#include "dtypes.hpp"
 #include "elementwise/low_precision.hpp"
 #include "table.hpp"
 
@@ -63,9 +63,6 @@ constexpr tenon_kernel_def with_can_run(tenon_kernel_def kernel,
   return kernel;
 }
 
-[[gnu::format(printf, 3, 4)]] [[gnu::cold]]
-tenon_status fail_format(tenon_err* err, tenon_status code, const char* format, ...);
-
 }  // namespace tenon::cpu
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -74,7 +71,8 @@ namespace tenon::cpu::TENON_CPU_ISA {
 class Float32Call {
  public:
   Float32Call(tenon_ctx* ctx, tenon_err* err) : ctx_(ctx), err_(err) {}
-  // What to pass to the kernel: inputs converted, outputs to be converted by finish(), all else as is.
+  // What to pass to the kernel: inputs converted, outputs to be converted by finish(), all else as
+  // is.
   const tenon_tensor* argument(const tenon_tensor* input);
   tenon_tensor* argument(tenon_tensor* output);
   template <class T>

@@ -49,7 +49,7 @@ tenon_status Server::call(Reader& in, Writer& out) {
     tenon_tensor* tensor = nullptr;
     status = arguments.read_tensor(in, &tensor, err_);
     if (status != TENON_OK) return status;
-    outs[i] = {TENON_VALUE_TENSOR, 0, {.p = tensor}};
+    outs[i] = boxed(tensor);
   }
   status = host->op_call(op, arguments.values(), arguments.count(), outs, nouts, err_);
   if (status != TENON_OK) return status;

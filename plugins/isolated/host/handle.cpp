@@ -78,7 +78,7 @@ tenon_status prepare_handles(const char* device_kind, tenon_err* err) {
 }
 
 tenon_status find_handle(tenon_device_id device, tenon_device* out, tenon_err* err) {
-  tenon_value argument = {TENON_VALUE_DEVICE, 0, {.i = device}}, result = {};
+  tenon_value argument = boxed_device(device), result = {};
   const tenon_status status = host->op_call(host->op_find(kName), &argument, 1, &result, 1, err);
   if (status != TENON_OK) return status;
   host->tensor_release(static_cast<tenon_tensor*>(result.v.p));

@@ -156,7 +156,7 @@ tenon_status load_isolated(const tenon_isolated_request* request, tenon_err* err
   all.proxies.push_back(std::move(proxy));
   return TENON_OK;
 } catch (const std::bad_alloc&) {
-  return fail(err, TENON_OUT_OF_MEMORY, "out of host memory");
+  return fail_host_memory(err);
 } catch (const std::exception& error) {
   return fail(err, TENON_INTERNAL, std::string("isolated: ") + error.what());
 }

@@ -91,7 +91,7 @@ std::shared_ptr<Process> Process::start(tenon_err* err) try {
   }
   return self;
 } catch (const std::bad_alloc&) {
-  fail(err, TENON_OUT_OF_MEMORY, "out of host memory");
+  fail_host_memory(err);
   return nullptr;
 } catch (const std::system_error& error) {
   fail(err, TENON_UNAVAILABLE, std::string("isolated: cannot start a thread: ") + error.what());

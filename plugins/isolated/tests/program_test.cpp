@@ -73,7 +73,7 @@ Tensor order(float number) {
 // Empty, or why it failed.
 std::string negate(const Tensor& x) {
   Error err;
-  tenon_value argument = {TENON_VALUE_TENSOR, 0, {.p = x.get()}}, result = {};
+  tenon_value argument = boxed(x.get()), result = {};
   if (host->op_call(host->op_find("negative"), &argument, 1, &result, 1, err.handle) != TENON_OK)
     return err.text();
   host->tensor_release(static_cast<tenon_tensor*>(result.v.p));

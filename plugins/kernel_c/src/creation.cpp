@@ -77,7 +77,7 @@ tenon_status progression(tenon_ctx* ctx, const char* op, bool integers, const te
   return launch.run(kernel, out->numel);
 }
 
-constexpr tenon_value kZero = {TENON_VALUE_INT, 0, {.i = 0}};
+constexpr tenon_value kZero = boxed(0);
 
 tenon_status arange(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
                     tenon_err* err) {
@@ -95,7 +95,7 @@ tenon_status linspace(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_v
   const bool endpoint = args[3].v.i;
   const int64_t intervals = endpoint ? count - 1 : count;
   const double step = intervals > 0 ? (stop - start) / static_cast<double>(intervals) : 0.0;
-  const auto number = [](double x) { return tenon_value{TENON_VALUE_FLOAT, 0, {.f = x}}; };
+  const auto number = [](double x) { return boxed(x); };
   return progression(ctx, "linspace", false, number(start), number(step), number(stop),
                      endpoint && count > 1 ? count - 1 : -1, tenon_out_tensor(&outs[0]), err);
 }
@@ -119,7 +119,7 @@ tenon_status eye(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value*
             .finish();
       },
       &kernel, err));
-  const tenon_value one = {TENON_VALUE_INT, 0, {.i = 1}};
+  const tenon_value one = boxed(1);
   Launch launch(ctx, *device, err);
   launch.buffer(out);
   launch.value(element_of(kZero, out->dtype).bytes, bytes);

@@ -4,6 +4,7 @@
 #include "dtypes.hpp"
 
 #include <tenon/unbox.h>
+#include <tenon/value.hpp>
 
 #include <cstring>
 
@@ -88,13 +89,13 @@ Element element_of(const tenon_tensor* host_scalar, int dtype) {
     return element;
   }
   // A number given for a tensor arrives as int64, float32 or bool.
-  tenon_value value = {TENON_VALUE_INT, 0, {.i = 0}};
+  tenon_value value = boxed(0);
   switch (host_scalar->dtype) {
     case TENON_DTYPE_F32:
-      value = {TENON_VALUE_FLOAT, 0, {.f = *static_cast<const float*>(data)}};
+      value = boxed(*static_cast<const float*>(data));
       break;
     case TENON_DTYPE_BOOL:
-      value = {TENON_VALUE_BOOL, 0, {.i = *static_cast<const uint8_t*>(data)}};
+      value = boxed(*static_cast<const uint8_t*>(data) != 0);
       break;
     default:
       value.v.i = *static_cast<const int64_t*>(data);

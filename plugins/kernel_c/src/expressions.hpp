@@ -6,6 +6,7 @@
 #include "table.hpp"
 
 #include <tenon/unbox.h>
+#include <tenon/value.hpp>
 
 namespace tenon::kernel_c {
 
@@ -60,11 +61,11 @@ struct ReductionOp {
 tenon_status run_reduction(const ReductionOp& op, tenon_ctx* ctx, const tenon_value* args,
                            tenon_value* outs, tenon_err* err);
 
-// -- numbers computed from attributes
-// -------------------------------------------------------------------
-inline tenon_value number(double value) { return {TENON_VALUE_FLOAT, 0, {.f = value}}; }
-inline tenon_value number(int64_t value) { return {TENON_VALUE_INT, 0, {.i = value}}; }
-inline tenon_value number(bool value) { return {TENON_VALUE_BOOL, 0, {.i = value}}; }
+// -- numbers computed from attributes -------------------------------------------------------------
+template <class Number>
+tenon_value number(Number value) {
+  return boxed(value);
+}
 inline tenon_value number(const tenon_value& value) { return value; }
 inline double attribute_float(const tenon_value& value) { return tenon_arg_float(&value); }
 inline int64_t attribute_int(const tenon_value& value) {

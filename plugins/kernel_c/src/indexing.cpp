@@ -13,7 +13,7 @@
 namespace tenon::kernel_c {
 namespace {
 
-constexpr tenon_value kZero = {TENON_VALUE_INT, 0, {.i = 0}};
+constexpr tenon_value kZero = boxed(0);
 constexpr uint64_t kMoved = kAllDtypes;
 
 bool is_host_scalar(const tenon_tensor* tensor) { return tensor->flags & TENON_TENSOR_HOST_SCALAR; }

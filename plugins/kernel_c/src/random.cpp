@@ -35,7 +35,7 @@ tenon_status draw(const char* name, const char* kind, int per_block, tenon_ctx* 
   Launch launch(ctx, *device, err);
   launch.buffer(out);
   const int wide = f64 ? TENON_DTYPE_F64 : TENON_DTYPE_F32;
-  put(launch, [&](double value) { launch.number(wide, {TENON_VALUE_FLOAT, 0, {.f = value}}); });
+  put(launch, [&](double value) { launch.number(wide, boxed(value)); });
   launch.value(seed);
   launch.value(offset);
   launch.value(blocks);
@@ -55,7 +55,7 @@ tenon_status uniform(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_va
     wide(low);
     wide(high - low);
     const double last = std::nextafter(static_cast<float>(high), static_cast<float>(low));
-    launch.number(out->dtype, {TENON_VALUE_FLOAT, 0, {.f = last}});
+    launch.number(out->dtype, boxed(last));
     launch.value(int32_t{low < high});
   });
 }

@@ -61,7 +61,7 @@ tenon_status run_slices(Kind kind, const Slices& slices, const Norm* norm, tenon
   if (norm) {
     for (const tenon_tensor* tensor : {norm->weight, norm->bias, norm->mean, norm->variance})
       launch.buffer(tensor ? tensor : out);  // what is absent is not touched
-    launch.number(x->dtype, {TENON_VALUE_FLOAT, 0, {.f = norm->eps}});
+    launch.number(x->dtype, boxed(norm->eps));
   }
   for (int64_t value : {slices.stretches, slices.stretch_step, slices.length, slices.step,
                         slices.inner, slices.slice_step, slices.inner_step, slices.count})

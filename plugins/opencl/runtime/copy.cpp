@@ -23,7 +23,7 @@ tenon_status copy_host(tenon_device device, const tenon_copy_request* request, b
   const char* host_side = to_device ? static_cast<const char*>(request->src) + request->src_offset
                                     : static_cast<char*>(request->dst) + request->dst_offset;
   Place place;
-  OPENCL_TRY(
+  TENON_TRY(
       to_device
           ? locate(device, request->dst, request->dst_offset, request->bytes, what, &place, err)
           : locate(device, request->src, request->src_offset, request->bytes, what, &place, err));
@@ -60,8 +60,8 @@ cl_int copy_piece(tenon_stream_s& stream, const Place& to, const Place& from, ui
 tenon_status copy_device(tenon_device device, const tenon_copy_request* request, tenon_err* err) {
   uint64_t bytes = request->bytes;
   Place to, from;
-  OPENCL_TRY(locate(device, request->dst, request->dst_offset, bytes, "copy to", &to, err));
-  OPENCL_TRY(locate(device, request->src, request->src_offset, bytes, "copy from", &from, err));
+  TENON_TRY(locate(device, request->dst, request->dst_offset, bytes, "copy to", &to, err));
+  TENON_TRY(locate(device, request->src, request->src_offset, bytes, "copy from", &from, err));
   tenon_stream_s& stream = stream_of(device, request->stream);
   uint64_t distance = to.offset > from.offset ? to.offset - from.offset : from.offset - to.offset;
   if (to.memory == from.memory && distance == 0) return TENON_OK;
@@ -132,7 +132,7 @@ tenon_status fill(tenon_device device, void* dst, uint64_t offset, uint64_t byte
   }
   if (bytes == 0) return TENON_OK;
   Place place;
-  OPENCL_TRY(locate(device, dst, offset, bytes, "fill", &place, err));
+  TENON_TRY(locate(device, dst, offset, bytes, "fill", &place, err));
   if (place.offset % pattern_bytes)
     return fill_by_copy(device, place, bytes, pattern, pattern_bytes, stream, err);
   cl_int error = submit(stream_of(device, stream), {TENON_PROFILE_FILL, bytes, "fill"},

@@ -21,14 +21,14 @@ void put(char* to, size_t room, const std::string& text) {
 }
 
 tenon_status find_all(std::vector<Found>* out, tenon_err* err) {
-  OPENCL_TRY(load_driver(err));
+  TENON_TRY(load_driver(err));
   return find_devices(out, err);
 }
 
 tenon_status enumerate(tenon_device_info* out, uint32_t capacity, uint32_t* count,
                        tenon_err* err) try {
   std::vector<Found> found;
-  OPENCL_TRY(find_all(&found, err));
+  TENON_TRY(find_all(&found, err));
   for (uint32_t i = 0; i < found.size() && i < capacity; ++i) {
     cl_device_id device = found[i].device;
     // DLPack has a number for OpenCL, but means a cl_mem by the data pointer; ours is an address.
@@ -72,7 +72,7 @@ void describe(tenon_device device, const Found& found) {
 
 tenon_status open(uint32_t index, tenon_device* out, tenon_err* err) try {
   std::vector<Found> found;
-  OPENCL_TRY(find_all(&found, err));
+  TENON_TRY(find_all(&found, err));
   if (index >= found.size()) {
     return fail(err, TENON_NOT_FOUND, "open: expected an index below %zu, got %u", found.size(),
                 index);
@@ -89,8 +89,8 @@ tenon_status open(uint32_t index, tenon_device* out, tenon_err* err) try {
   cl_int error;
   device->context = cl.CreateContext(nullptr, 1, &device->id, nullptr, nullptr, &error);
   if (error) return fail_driver(err, error, "open: create a context");
-  OPENCL_TRY(create_queue(device.get(), device->synchronous, err));
-  OPENCL_TRY(create_queue(device.get(), device->service, err));
+  TENON_TRY(create_queue(device.get(), device->synchronous, err));
+  TENON_TRY(create_queue(device.get(), device->service, err));
   *out = device.release();
   return TENON_OK;
 } catch (const std::bad_alloc&) {

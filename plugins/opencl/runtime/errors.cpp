@@ -2,28 +2,9 @@
 #include "errors.hpp"
 
 #include <cstdarg>
-#include <cstdio>
 
 namespace opencl {
 namespace {
-
-// Room for a compiler's message; longer texts are cut.
-struct Text {
-  char data[4096];
-  int bytes = 0;
-
-  [[gnu::format(printf, 2, 0)]] void append_list(const char* format, va_list args) {
-    int room = static_cast<int>(sizeof data) - bytes;
-    int wanted = std::vsnprintf(data + bytes, static_cast<size_t>(room), format, args);
-    if (wanted > 0) bytes += wanted < room ? wanted : room - 1;
-  }
-  [[gnu::format(printf, 2, 3)]] void append(const char* format, ...) {
-    va_list args;
-    va_start(args, format);
-    append_list(format, args);
-    va_end(args);
-  }
-};
 
 tenon_status code_of(cl_int error) {
   switch (error) {
@@ -34,7 +15,7 @@ tenon_status code_of(cl_int error) {
     case CL_DEVICE_NOT_AVAILABLE:
     case CL_COMPILER_NOT_AVAILABLE:
       return TENON_UNAVAILABLE;
-    case CL_BUILD_PROGRAM_FAILURE:  // of a source that somebody gave us, or its kernel's arguments
+    case CL_BUILD_PROGRAM_FAILURE:  // of the caller's source, or of its kernel's arguments
     case CL_INVALID_ARG_VALUE:
     case CL_INVALID_ARG_SIZE:
     case CL_INVALID_MEM_OBJECT:
@@ -47,40 +28,40 @@ tenon_status code_of(cl_int error) {
 }  // namespace
 
 tenon_status fail(tenon_err* err, tenon_status code, const char* format, ...) {
-  Text text;
+  ::tenon::TextBuffer text;
   text.append("opencl: ");
   va_list args;
   va_start(args, format);
   text.append_list(format, args);
   va_end(args);
-  host->fail(err, code, 0, text.data, static_cast<uint64_t>(text.bytes));
+  host->fail(err, code, 0, text.text().data(), text.text().size());
   return code;
 }
 
 tenon_status fail_driver(tenon_err* err, cl_int error, const char* format, ...) {
-  Text text;
+  ::tenon::TextBuffer text;
   text.append("opencl: ");
   va_list args;
   va_start(args, format);
   text.append_list(format, args);
   va_end(args);
   text.append(": %s (%d)", error_name(error), error);
-  host->fail(err, code_of(error), error, text.data, static_cast<uint64_t>(text.bytes));
+  host->fail(err, code_of(error), error, text.text().data(), text.text().size());
   return code_of(error);
 }
 
 tenon_status fail_host_memory(tenon_err* err) {
-  return fail(err, TENON_OUT_OF_MEMORY, "the host's memory is exhausted");
+  return fail(err, TENON_OUT_OF_MEMORY, "out of host memory");
 }
 
 void log_info(const char* format, ...) {
-  Text text;
+  ::tenon::TextBuffer text;
   text.append("opencl: ");
   va_list args;
   va_start(args, format);
   text.append_list(format, args);
   va_end(args);
-  host->log(1, text.data, static_cast<uint64_t>(text.bytes));
+  host->log(1, text.text().data(), text.text().size());
 }
 
 const char* error_name(cl_int error) {

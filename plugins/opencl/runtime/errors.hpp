@@ -27,10 +27,4 @@ const char* error_name(cl_int error);
 
 [[gnu::format(printf, 1, 2)]] void log_info(const char* format, ...);
 
-// Return from the enclosing function unless the status is OK.
-#define OPENCL_TRY(expression)                                                    \
-  do {                                                                            \
-    if (tenon_status status_ = (expression); status_ != TENON_OK) return status_; \
-  } while (0)
-
 }  // namespace opencl

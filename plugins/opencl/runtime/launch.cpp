@@ -22,7 +22,7 @@ tenon_status set_buffer(tenon_device device, const tenon_kernel_s& kernel, uint3
   if (arg.p) {
     char what[48];
     std::snprintf(what, sizeof what, "launch: argument %u", index);
-    OPENCL_TRY(locate(device, arg.p, arg.offset, 0, what, &place, err));
+    TENON_TRY(locate(device, arg.p, arg.offset, 0, what, &place, err));
   }
   cl_ulong offset = place.offset;
   cl_int error = cl.SetKernelArg(kernel.kernel, (*position)++, sizeof(cl_mem), &place.memory);
@@ -39,7 +39,7 @@ tenon_status set_arguments(tenon_device device, const tenon_kernel_s& kernel,
   for (uint32_t i = 0; i < request.nargs; ++i) {
     const tenon_launch_arg& arg = request.args[i];
     if (arg.kind == TENON_LAUNCH_BUFFER) {
-      OPENCL_TRY(set_buffer(device, kernel, i, arg, &position, err));
+      TENON_TRY(set_buffer(device, kernel, i, arg, &position, err));
       continue;
     }
     if (arg.kind != TENON_LAUNCH_VALUE || arg.bytes > 64 || !arg.p)
@@ -91,9 +91,9 @@ tenon_status kernel_launch(tenon_device device, const tenon_launch_request* requ
         "launch of %s: expected arguments that make %u of OpenCL's (a buffer makes two), got %u",
         kernel.name.c_str(), kernel.arguments, count);
   size_t global[3], local[3];
-  OPENCL_TRY(read_grid(kernel, *request, global, local, err));
+  TENON_TRY(read_grid(kernel, *request, global, local, err));
   std::lock_guard lock(kernel.mutex);
-  OPENCL_TRY(set_arguments(device, kernel, *request, err));
+  TENON_TRY(set_arguments(device, kernel, *request, err));
   cl_int error =
       submit(stream_of(device, request->stream), {TENON_PROFILE_KERNEL, 0, kernel.name.c_str()},
              [&](cl_command_queue queue, cl_event* event) {

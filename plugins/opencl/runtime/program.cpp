@@ -89,7 +89,7 @@ tenon_status program_create(tenon_device device, const tenon_program_request* re
 
   result->program = program_from_binary(device, read_cached_binary(key));
   if (!result->program) {
-    OPENCL_TRY(program_from_source(device, source, request->name, &result->program, err));
+    TENON_TRY(program_from_source(device, source, request->name, &result->program, err));
     write_cached_binary(key, binary_of(result->program));
   }
   *out = result.release();

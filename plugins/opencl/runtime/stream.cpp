@@ -136,7 +136,7 @@ namespace {
 tenon_status stream_create(tenon_device device, int32_t, tenon_stream* out, tenon_err* err) try {
   auto stream = std::make_unique<tenon_stream_s>();
   stream->handle = stream.get();
-  OPENCL_TRY(create_queue(device, *stream, err));
+  TENON_TRY(create_queue(device, *stream, err));
   std::lock_guard lock(device->streams_mutex);
   try {
     device->streams.push_back(stream.get());

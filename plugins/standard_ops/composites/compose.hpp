@@ -53,7 +53,7 @@ inline Tensor full_with(Scope& scope, const Tensor& like, Ints shape, ScalarArg 
 template <class... Tensors>
 tenon_status finish(const Scope& scope, tenon_value* outs, Tensors... results) {
   if (!scope.ok()) return scope.status();
-  ((*outs++ = {TENON_VALUE_TENSOR, 0, {.p = results.release()}}), ...);
+  ((*outs++ = boxed(results.release())), ...);
   return TENON_OK;
 }
 
@@ -63,7 +63,7 @@ inline tenon_status finish_list(const Scope& scope, tenon_value* outs,
   uint32_t count = static_cast<uint32_t>(results.size());
   tenon_tensor** list = host->list_create(count);
   for (uint32_t i = 0; i < count; ++i) list[i] = results[i].release();
-  outs[0] = {TENON_VALUE_TENSORS, count, {.p = list}};
+  outs[0] = boxed(list, count);
   return TENON_OK;
 }
 

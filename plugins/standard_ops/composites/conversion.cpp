@@ -74,7 +74,7 @@ TENON_DECOMPOSE(zeros) {
                                 static_cast<int32_t>(shape.size()), shape.data(), &created, err));
   if (numel > 0)
     std::memset(created->data, 0, static_cast<size_t>(numel) * host->dtype_size(created->dtype));
-  outs[0] = {TENON_VALUE_TENSOR, 0, {.p = created}};
+  outs[0] = boxed(created);
   return TENON_OK;
 }
 
@@ -90,7 +90,7 @@ TENON_DECOMPOSE(empty) {
   tenon_tensor* created;
   TENON_TRY(host->tensor_create(device, shapes::dtype_or(args[1], TENON_DTYPE_F32),
                                 static_cast<int32_t>(shape.size()), shape.data(), &created, err));
-  outs[0] = {TENON_VALUE_TENSOR, 0, {.p = created}};
+  outs[0] = boxed(created);
   return TENON_OK;
 }
 

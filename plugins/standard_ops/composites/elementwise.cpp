@@ -10,12 +10,18 @@ namespace {
 
 double largest_finite(int32_t dtype) {
   switch (dtype) {
-    case TENON_DTYPE_F8E4M3: return 448.0;
-    case TENON_DTYPE_F8E5M2: return 57344.0;
-    case TENON_DTYPE_F16: return 65504.0;
-    case TENON_DTYPE_BF16: return 0x1.fep127;
-    case TENON_DTYPE_F64: return std::numeric_limits<double>::max();
-    default: return std::numeric_limits<float>::max();
+    case TENON_DTYPE_F8E4M3:
+      return 448.0;
+    case TENON_DTYPE_F8E5M2:
+      return 57344.0;
+    case TENON_DTYPE_F16:
+      return 65504.0;
+    case TENON_DTYPE_BF16:
+      return 0x1.fep127;
+    case TENON_DTYPE_F64:
+      return std::numeric_limits<double>::max();
+    default:
+      return std::numeric_limits<float>::max();
   }
 }
 
@@ -37,10 +43,14 @@ struct Format {
 
 Format format_of(int32_t dtype) {
   switch (dtype) {
-    case TENON_DTYPE_F8E4M3: return {3, -6};
-    case TENON_DTYPE_F8E5M2: return {2, -14};
-    case TENON_DTYPE_F16: return {10, -14};
-    default: return {7, -126};  // bfloat16
+    case TENON_DTYPE_F8E4M3:
+      return {3, -6};
+    case TENON_DTYPE_F8E5M2:
+      return {2, -14};
+    case TENON_DTYPE_F16:
+      return {10, -14};
+    default:
+      return {7, -126};  // bfloat16
   }
 }
 
@@ -58,11 +68,11 @@ Tensor narrow_nextafter(Scope& scope, Tensor x, Tensor y, int32_t dtype) {
   Tensor moved = ops::add(scope, x, step);
   // To zero from below is -0; from infinity the largest number is next.
   moved = ops::where(scope, ops::equal(scope, moved, 0), ops::multiply(scope, x, 0.0), moved);
-  moved = ops::where(scope, ops::isinf(scope, x),
-                     ops::copysign(scope, largest_finite(dtype), x), moved);
+  moved = ops::where(scope, ops::isinf(scope, x), ops::copysign(scope, largest_finite(dtype), x),
+                     moved);
   moved = ops::where(scope, ops::equal(scope, x, y), y, moved);
-  moved = ops::where(scope, ops::isnan(scope, x), x,
-                     ops::where(scope, ops::isnan(scope, y), y, moved));
+  moved =
+      ops::where(scope, ops::isnan(scope, x), x, ops::where(scope, ops::isnan(scope, y), y, moved));
   return ops::cast(scope, moved, dtype);
 }
 
@@ -75,12 +85,11 @@ TENON_DECOMPOSE(nan_to_num) {
   const double nan = float_of(args[1]);
   if (shapes::bit(x->dtype) & shapes::kFloats)
     return finish(scope, outs, real_nan_to_num(scope, x, nan, args[2], args[3]));
-  if (!(shapes::bit(x->dtype) & shapes::kComplex))
-    return finish(scope, outs, ops::clone(scope, x));
+  if (!(shapes::bit(x->dtype) & shapes::kComplex)) return finish(scope, outs, ops::clone(scope, x));
   Tensor real = real_nan_to_num(scope, ops::real(scope, x), nan, args[2], args[3]);
   Tensor imag = real_nan_to_num(scope, ops::imag(scope, x), nan, args[2], args[3]);
   double unit[2] = {0, 1};
-  const tenon_value i = {TENON_VALUE_COMPLEX, 0, {.p = unit}};
+  const tenon_value i = boxed_complex(unit);
   return finish(scope, outs, ops::add(scope, real, ops::multiply(scope, imag, i)));
 }
 

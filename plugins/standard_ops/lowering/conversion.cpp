@@ -16,7 +16,7 @@ TENON_DECOMPOSE(clone) {
   Scope scope(err);
   const Tensor x = operand(scope, args[0]);
   if (!scope.ok()) return scope.status();
-  tenon_value values[] = {{TENON_VALUE_TENSOR, 0, {.p = x.get()}}, call::boxed_dtype(x->dtype)};
+  tenon_value values[] = {boxed(x.get()), boxed_dtype(x->dtype)};
   copy.run(scope, values, 2, outs, 1);
   return scope.status();
 }

@@ -44,7 +44,7 @@ inline Tensor part(Scope& scope, const Tensor& x, int64_t axis, int64_t begin, i
 inline void write(Scope& scope, const Tensor& x, const Tensor& to) {
   static constinit call::Operator clone("clone");
   if (!scope.ok()) return;
-  tenon_value args[] = {{TENON_VALUE_TENSOR, 0, {.p = x.get()}}};
+  tenon_value args[] = {boxed(x.get())};
   call::into<1>(scope, clone, args, 1, {to.get()});
 }
 

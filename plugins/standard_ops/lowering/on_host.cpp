@@ -45,7 +45,7 @@ tenon_status run(const char* name, const Call (&calls)[N], const tenon_value* ar
   if (opcode < 0 || opcode >= static_cast<int64_t>(N))
     return shapes::fail(err, TENON_UNSUPPORTED, name, "expected an opcode from 0 to %zu, got %lld",
                         N - 1, ll(opcode));
-  tenon_value values[2] = {args[0], nargs > 1 ? args[1] : call::kNone};
+  tenon_value values[2] = {args[0], nargs > 1 ? args[1] : kNoValue};
   return calls[opcode](values, nargs, outs, err);
 }
 

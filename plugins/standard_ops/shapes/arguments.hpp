@@ -13,8 +13,6 @@
 #include <string>
 #include <string_view>
 
-#define TENON_TRY TENON_RETURN_IF_FAILED
-
 namespace tenon::standard_ops {
 
 using Ints = std::span<const int64_t>;
@@ -42,11 +40,6 @@ inline std::string_view text_of(const tenon_value& value) {
 inline Ints shape_of(const tenon_tensor& tensor) {
   return {tensor.shape, static_cast<size_t>(tensor.ndim)};
 }
-
-inline std::string list_text(Ints values) {
-  return shapes::text_of(static_cast<int64_t>(values.size()), values.data());
-}
-inline std::string shape_text(const tenon_tensor& tensor) { return list_text(shape_of(tensor)); }
 
 // printf has no int64_t.
 inline long long ll(int64_t value) { return value; }

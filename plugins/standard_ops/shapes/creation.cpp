@@ -87,7 +87,7 @@ TENON_INFER(full) {
 }
 
 TENON_INFER(arange) {
-  const tenon_value zero = {TENON_VALUE_INT, 0, {.i = 0}};
+  const tenon_value zero = boxed(0);
   bool only_stop = is_none(args[1]);
   const tenon_value& start = only_stop ? zero : args[0];
   const tenon_value& stop = only_stop ? args[0] : args[1];
@@ -111,7 +111,7 @@ TENON_INFER(arange) {
     const double first = float_of(start),
                  last = first + static_cast<double>(count - 1) * float_of(step);
     for (double number : {first, last})
-      TENON_TRY(expect_element("arange", dtype, {TENON_VALUE_FLOAT, 0, {.f = number}}, err));
+      TENON_TRY(expect_element("arange", dtype, boxed(number), err));
   } else if (count > 0) {
     TENON_TRY(expect_integer("arange", dtype, int_of(start), err));
     TENON_TRY(expect_integer("arange", dtype, int_of(start) + (count - 1) * int_of(step), err));
@@ -148,8 +148,8 @@ TENON_INFER(uniform) {
 TENON_INFER(normal) {
   TENON_TRY(expect_shape("normal", ints_of(args[0]), err));
   if (!(float_of(args[2]) >= 0))
-    return shapes::fail(err, TENON_INVALID_ARGUMENT, "normal",
-                        "expected std of at least 0, got %g", float_of(args[2]));
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "normal", "expected std of at least 0, got %g",
+                        float_of(args[2]));
   set_new(outs[0], dtype_or(args[3], TENON_DTYPE_F32), ints_of(args[0]));
   return TENON_OK;
 }

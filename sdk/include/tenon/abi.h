@@ -30,6 +30,13 @@
  *       [init]           only from inside tenon_plugin_query or tenon_plugin.start
  *   - A function that returns tenon_status reports text through the `tenon_err*` it was given, by
  *     host->fail. On failure, out parameters are untouched.
+ *   - A call into a plugin leaves the process as it was. On return these are what they were before:
+ *     the floating-point environment (rounding mode, flush-to-zero, denormals-are-zero), signal
+ *     handlers and blocked signals, the locale, the working directory, the umask and the environment
+ *     variables. A call prints nothing to the standard output; messages go to host->log. Threads and
+ *     file descriptors that `open` or `stream_create` made end with `close` and `stream_destroy`;
+ *     what a plugin sets up once, at its first call, it may keep until it is unloaded. The
+ *     conformance kit checks each of these (`process.*`).
  */
 #ifndef TENON_ABI_H_
 #define TENON_ABI_H_
@@ -168,7 +175,7 @@ typedef struct tenon_tensor {
   /* -- end of DLTensor -- */
   uint16_t flags;         /* TENON_TENSOR_* */
   uint8_t dtype;          /* TENON_DTYPE_* */
-  uint8_t layers;         /* bit i set: layer i wants to see calls that take this tensor (section 6) */
+  uint8_t layers;         /* bit i set: calls that take this tensor go through layer i (section 6) */
   tenon_device_id device;
   uint16_t reserved;
   int64_t numel;
@@ -463,7 +470,7 @@ enum {
 /* A device kind. Eight functions are required; groups are optional, each all or nothing.
  *
  * Order: work on one stream runs in order; different streams are unordered unless an event links
- * them; a call with stream == NULL has, for everyone who looks, finished when it returns. "Current
+ * them; a call with stream == NULL has finished when it returns, as seen from every thread and stream. "Current
  * device" does not exist: every call names its device. */
 typedef struct tenon_device_api {
   uint32_t struct_size;
@@ -940,7 +947,7 @@ typedef void (*tenon_drop_fn)(void* user);
   X(tenon_status, memory_origin, (const tenon_tensor*, void** memory, uint64_t* bytes, uint64_t* offset, \
                                   tenon_err*))                                                     \
   /* Hold the memory of recorded work, which runs again and again (group `graph`). From begin to end,   \
-   * whatever is allocated for or used by work on `stream` is noted; once released it is given to nobody \
+   * whatever is allocated for or used by work on `stream` is noted; once released it is not used again \
    * until memory_hold_release. `end` fails if not everything could be noted: drop the recording then. */ \
   X(tenon_status, memory_hold_begin, (tenon_device_id, tenon_stream, uint64_t* hold, tenon_err*))  \
   X(tenon_status, memory_hold_end, (tenon_device_id, uint64_t hold, tenon_err*))                   \

@@ -21,6 +21,25 @@ class Error : public std::runtime_error {
   tenon_status code_;
 };
 
+// An error sink for calls that are made where no caller passed one. What they report is thrown.
+class ErrorSink {
+ public:
+  ErrorSink() : err_(host->err_create()) {
+    if (!err_) throw std::bad_alloc();
+  }
+  ~ErrorSink() { host->err_destroy(err_); }
+  ErrorSink(const ErrorSink&) = delete;
+  ErrorSink& operator=(const ErrorSink&) = delete;
+
+  operator tenon_err*() const { return err_; }
+  void check(tenon_status status) const {
+    if (status != TENON_OK) throw Error(status, host->err_text(err_));
+  }
+
+ private:
+  tenon_err* err_;
+};
+
 // Runs f(); what it throws becomes a status and a text. Nothing is thrown across the ABI.
 template <class F>
 tenon_status guarded(tenon_err* err, F&& f) noexcept {
@@ -30,7 +49,7 @@ tenon_status guarded(tenon_err* err, F&& f) noexcept {
   } catch (const Error& error) {
     return fail(err, error.code(), error.what());
   } catch (const std::bad_alloc&) {
-    return fail(err, TENON_OUT_OF_MEMORY, "out of host memory");
+    return fail_host_memory(err);
   } catch (const std::out_of_range& error) {
     return fail(err, TENON_OUT_OF_RANGE, error.what());
   } catch (const std::logic_error& error) {  // invalid_argument, domain_error, length_error

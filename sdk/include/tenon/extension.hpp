@@ -34,8 +34,8 @@
 //   m.def<F>(signature).grad<G>()  F stands for the whole operator, and G is its gradient
 //   .kernel<F>(device)             F computes on a device's memory
 //
-// Without .like, .shape or .elementwise nobody knows the result's shape before it is there: such
-// operators return their own tensors, and cannot run on the device `meta`.
+// Without .like, .shape or .elementwise the shape of the result is not known before the function
+// has run: such operators return tensors of their own, and cannot run on the device `meta`.
 //
 // Parameters: those of the signature, in its order, by value or const reference.
 //
@@ -65,7 +65,7 @@
 #include <tenon/extension/cpu_note.hpp>
 #include <tenon/extension/operators.hpp>
 
-// What the build says: the plugin's name and version.
+// The build defines the name and the version of the plugin.
 #ifndef TENON_PLUGIN_NAME
 #error "build this with tenon.utils.cpp_extension, which says the name and version of the plugin"
 #endif

@@ -60,8 +60,8 @@ TENON_ELEMENT_TYPE(std::complex<double>, C128)
 // What to compute in: float for float16, bfloat16 and the float8 types, otherwise the type itself.
 template <class T>
 using arithmetic_t =
-    std::conditional_t<(dtype_of<T> >= TENON_DTYPE_F8E4M3 && dtype_of<T> <= TENON_DTYPE_BF16), float,
-                       std::remove_const_t<T>>;
+    std::conditional_t<(dtype_of<T> >= TENON_DTYPE_F8E4M3 && dtype_of<T> <= TENON_DTYPE_BF16),
+                       float, std::remove_const_t<T>>;
 
 // Results of operators whose dtype follows from the compute dtype: `out: real`, `out: accumulate`,
 // `out: float`.
@@ -76,10 +76,9 @@ struct RealOf<std::complex<T>> {
 template <class T>
 using real_t = typename RealOf<T>::type;
 template <class T>
-using accumulate_t =
-    std::conditional_t<!std::is_integral_v<T>, T,
-                       std::conditional_t<std::is_signed_v<T> || std::is_same_v<T, bool>, int64_t,
-                                          uint64_t>>;
+using accumulate_t = std::conditional_t<
+    !std::is_integral_v<T>, T,
+    std::conditional_t<std::is_signed_v<T> || std::is_same_v<T, bool>, int64_t, uint64_t>>;
 template <class T>
 using inexact_t = std::conditional_t<std::is_integral_v<T>, float, T>;
 
@@ -145,7 +144,8 @@ class View : public TensorView {
   T* data() const { return static_cast<T*>(tensor()->data); }
   T* begin() const { return data(); }
   T* end() const { return data() + size(); }
-  // The i-th element of a contiguous tensor; kernels get no others unless they ask for strides.
+  // The i-th element of a contiguous tensor. Kernels get other tensors only if they declare
+  // TENON_KERNEL_STRIDED.
   T& operator[](int64_t i) const { return data()[i]; }
   // One index for each axis, by strides.
   template <class... Index>
@@ -159,7 +159,7 @@ class View : public TensorView {
 
 // -- the call -------------------------------------------------------------------------------------
 
-// What a kernel may ask of the call that it runs in. Valid until the kernel returns.
+// Services of the host for the call that a kernel runs in. Valid until the kernel returns.
 class KernelContext {
  public:
   KernelContext(tenon_ctx* ctx, tenon_err* err) : ctx_(ctx), err_(err) {}
@@ -182,7 +182,8 @@ class KernelContext {
     return static_cast<T*>(memory);
   }
 
-  // Result `index` of a data-dependent operator, whose shape only the kernel knows.
+  // Allocates result `index` of a data-dependent operator, whose shape is known to the kernel
+  // alone.
   template <class T>
   View<T> allocate(uint32_t index, std::span<const int64_t> shape) const {
     tenon_tensor* out = nullptr;

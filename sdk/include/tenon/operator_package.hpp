@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the generated plugin of an operator package stands on. Written by tenon_add_operators(); the
-// build defines TENON_PACKAGE_NAME, TENON_PACKAGE_VERSION and TENON_PACKAGE_VENDOR.
+// Support for the generated plugin of an operator package, which is written by
+// tenon_add_operators(); the build defines TENON_PACKAGE_NAME, TENON_PACKAGE_VERSION and
+// TENON_PACKAGE_VENDOR.
 #pragma once
 
 #include <tenon/services/autograd.h>
@@ -9,8 +10,8 @@
 namespace tenon {
 
 // Hands gradient rules to the autograd service, from the plugin's start(). Operators load before
-// services, so the service may have to be loaded now; where there is none, nobody asks for
-// gradients. The rules stay for the life of the process.
+// services, so the service may have to be loaded now; where there is none, no gradients are
+// computed. The rules stay for the life of the process.
 inline tenon_status register_gradients(const tenon_grad_rule* rules, uint32_t count,
                                        tenon_err* err) {
   const auto find = [] {

@@ -6,9 +6,9 @@
 //   schema.fill(def);
 //
 // The grammar is that of `sig` in operator files (share/tenon/opdefs/README.md), and so are
-// canonical text and hash: this is the parser that tenon-codegen itself uses. It is for everyone
-// who makes operators at run time and for tools that read signatures: plugins, language bindings,
-// programs. Header-only, C++20, the standard library alone; nothing of the host is called.
+// canonical text and hash: this is the parser that tenon-codegen itself uses. It is for
+// plugins, language bindings and programs that define operators at run time, and for tools that
+// read signatures. Header-only, C++20, the standard library alone; nothing of the host is called.
 // Thread-safe as const objects are.
 #pragma once
 

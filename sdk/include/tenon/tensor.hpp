@@ -2,28 +2,14 @@
 // Owning tensor handle and error scope: the C++20 sugar that operator calls are written in.
 #pragma once
 
-#include <tenon/abi.h>
+#include <tenon/status.hpp>
+#include <tenon/value.hpp>
 
 #include <cstring>
 #include <string_view>
 #include <utility>
 
 namespace tenon {
-
-// The host of this library or program. Set once, by TENON_PLUGIN (plugin.hpp) or tenon::attach().
-// Hidden visibility gives every plugin its own copy.
-inline const tenon_host* host = nullptr;
-
-// For programs that link libtenon. Returns false if the library does not speak this epoch.
-inline bool attach(const tenon_host* table) {
-  host = table;
-  return table != nullptr;
-}
-
-inline tenon_status fail(tenon_err* err, tenon_status code, std::string_view text) {
-  host->fail(err, code, 0, text.data(), text.size());
-  return code;
-}
 
 // One reference to a tensor; may be empty. Copy retains, destruction releases.
 class Tensor {
@@ -53,8 +39,8 @@ class Tensor {
 
   tenon_tensor* get() const { return handle_; }
   tenon_tensor* release() { return std::exchange(handle_, nullptr); }
-  // A tensor that a failed call did not make reads as one element without memory, so that code may go
-  // on to the end of its steps and ask the scope there.
+  // A tensor that a failed call did not make reads as one element without memory, so that code may
+  // run to the end of its calls and check the scope there.
   tenon_tensor* operator->() const { return handle_ ? handle_ : &nothing_.tensor; }
   explicit operator bool() const { return handle_ != nullptr; }
 
@@ -74,8 +60,9 @@ class Tensor {
 };
 inline constinit Tensor::Nothing Tensor::nothing_;
 
-// A run of operator calls that stops at the first failure. After one, every further call made in the
-// scope does nothing and returns an empty Tensor, so that expressions need no checks in between:
+// A run of operator calls that stops at the first failure. After one, every further call made in
+// the scope does nothing and returns an empty Tensor, so that expressions need no checks in
+// between:
 //
 //   Scope scope(err);
 //   Tensor y = ops::mul(scope, ops::sin(scope, x), 2.0);
@@ -102,16 +89,14 @@ class Scope {
 class TensorArg {
  public:
   TensorArg(const Tensor& tensor) : TensorArg(tensor.get()) {}
-  TensorArg(tenon_tensor* tensor) {
-    value_.tag = tensor ? TENON_VALUE_TENSOR : TENON_VALUE_NONE;
-    value_.aux = 0;
-    value_.v.p = tensor;
+  TensorArg(tenon_tensor* tensor) : value_(boxed(tensor)) {
+    if (!tensor) value_.tag = TENON_VALUE_NONE;
   }
   TensorArg(std::nullptr_t) : TensorArg(static_cast<tenon_tensor*>(nullptr)) {}
-  TensorArg(double number) { value_ = {TENON_VALUE_FLOAT, 0, {.f = number}}; }
-  TensorArg(int64_t number) { value_ = {TENON_VALUE_INT, 0, {.i = number}}; }
+  TensorArg(double number) : value_(boxed(number)) {}
+  TensorArg(int64_t number) : value_(boxed(number)) {}
   TensorArg(int number) : TensorArg(static_cast<int64_t>(number)) {}
-  TensorArg(bool truth) { value_ = {TENON_VALUE_BOOL, 0, {.i = truth}}; }
+  TensorArg(bool truth) : value_(boxed(truth)) {}
   TensorArg(const tenon_value& value) : value_(value) {}
   const tenon_value& value() const { return value_; }
 

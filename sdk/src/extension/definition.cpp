@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint64_t kEveryDtype = (uint64_t{1} << TENON_DTYPE_COUNT) - 1;
 
-// What a function may take for a parameter of each kind.
+// The C++ types that a function may take for a parameter of each kind.
 const char* types_for(int32_t kind) {
   switch (kind) {
     case TENON_PARAM_TENSOR:

@@ -24,7 +24,7 @@ struct Described {
   // The only tensor parameter is a Tensor[].
   bool takes_list() const;
 
-  // Decides what the operator is. Once, when everything has been said.
+  // Decides what the operator is. Called once, when its definition is complete.
   void finish();
 
   Schema schema;

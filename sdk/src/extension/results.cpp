@@ -22,8 +22,8 @@ void check_tensors(const Tensor* tensors, size_t count) {
                                       std::to_string(k) + "; expected one with a value");
 }
 
-// A result of its own, even if the function returned an argument or a view of one: that one has a
-// history already, and writes to it are not writes to this.
+// The result is a tensor of its own, even if the function returned an argument or a view of one: an
+// argument has a gradient history already, and writes to it must not change the result.
 Tensor apart_from_arguments(Tensor tensor, const Call& call) {
   const void* storage = host->tensor_storage(tensor.get());
   auto shares = [&](const tenon_tensor* other) {
@@ -39,7 +39,7 @@ Tensor apart_from_arguments(Tensor tensor, const Call& call) {
   return tensor;
 }
 
-// What the shape rule promised must be there.
+// Checks that a result has the shape and dtype that the shape rule gave.
 void check_shapes(const Tensor* tensors, const Described& op, const Call& call, uint32_t nouts) {
   std::vector<tenon_meta> metas(nouts);
   tenon_err* err = call::Frame::here()->err();
@@ -53,30 +53,27 @@ void check_shapes(const Tensor* tensors, const Described& op, const Call& call, 
         std::equal(got->shape, got->shape + got->ndim, expected.shape))
       continue;
     throw Error(TENON_INTERNAL, "result " + std::to_string(k) + ": expected " +
-                                    shapes::text_of(expected.ndim, expected.shape) + " " +
+                                    shape_text(expected.ndim, expected.shape) + " " +
                                     host->dtype_name(expected.dtype) +
                                     " by the shape rule, the function returned " +
-                                    shapes::text_of(got.get()) + " " +
-                                    host->dtype_name(got->dtype));
+                                    shape_text(*got.get()) + " " + host->dtype_name(got->dtype));
   }
 }
 
-tenon_value tensor_value(Tensor&& tensor) {
-  return {TENON_VALUE_TENSOR, 0, {.p = tensor.release()}};
-}
+tenon_value tensor_value(Tensor&& tensor) { return boxed(tensor.release()); }
 
 tenon_value list_value(Tensor* tensors, size_t count) {
   tenon_tensor** list = host->list_create(static_cast<uint32_t>(count));
   if (!list) throw std::bad_alloc();
   for (size_t i = 0; i < count; ++i) list[i] = tensors[i].release();
-  return {TENON_VALUE_TENSORS, static_cast<uint32_t>(count), {.p = list}};
+  return boxed(list, count);
 }
 
 void release(tenon_value& value) {
   if (value.tag == TENON_VALUE_TENSOR) host->tensor_release(static_cast<tenon_tensor*>(value.v.p));
   if (value.tag == TENON_VALUE_TENSORS)
     host->list_release(static_cast<tenon_tensor**>(value.v.p), value.aux);
-  value = call::kNone;
+  value = kNoValue;
 }
 
 tenon_status name_failure(const char* name, tenon_err* err) {
@@ -90,7 +87,7 @@ tenon_status run(const char* name, tenon_err* err, call::Frame::Place place, voi
                  void* data) noexcept {
   call::Frame frame(err, place);
   if (guarded(err, [&] { body(data); }) != TENON_OK) return name_failure(name, err);
-  frame.forgive();
+  frame.clear_failure();
   return TENON_OK;
 }
 
@@ -98,7 +95,7 @@ tenon_status run_kernel(tenon_ctx* ctx, tenon_err* err, void (*body)(void*), voi
   call::Frame frame(err, call::Frame::kInKernel);
   if (guarded(err, [&] { body(data); }) != TENON_OK) [[unlikely]]
     return name_failure(host->op_def(host->ctx_op(ctx))->name, err);
-  frame.forgive();
+  frame.clear_failure();
   return TENON_OK;
 }
 
@@ -187,13 +184,13 @@ void give_metas(const Meta* metas, size_t count, const Call& call, tenon_meta* o
 }
 
 tenon_value boxed_gradient(Tensor&& gradient) {
-  return gradient ? tensor_value(std::move(gradient)) : call::kNone;
+  return gradient ? tensor_value(std::move(gradient)) : kNoValue;
 }
 tenon_value boxed_gradient(std::optional<Tensor>&& gradient) {
-  return gradient ? boxed_gradient(std::move(*gradient)) : call::kNone;
+  return gradient ? boxed_gradient(std::move(*gradient)) : kNoValue;
 }
 tenon_value boxed_gradient(std::vector<Tensor>&& gradients) {
-  return gradients.empty() ? call::kNone : list_value(gradients.data(), gradients.size());
+  return gradients.empty() ? kNoValue : list_value(gradients.data(), gradients.size());
 }
 
 void give_gradients(tenon_value* gradients, size_t count, const Described& op,

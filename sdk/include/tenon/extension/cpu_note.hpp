@@ -29,7 +29,7 @@
 #define TENON_NOTE_FMA ""
 #endif
 
-// SSE3 stands for itself: without it, nothing above the baseline was asked for.
+// SSE3 stands for itself: without it, the compiler targets the baseline.
 #if defined(__x86_64__) && defined(__SSE3__)
 #define TENON_NOTE_CPU                                                                         \
   ",\"cpu\":[\"sse3\"" TENON_NOTE_AVX2 TENON_NOTE_FMA TENON_NOTE_AVX512 TENON_NOTE_AVX512_MORE \

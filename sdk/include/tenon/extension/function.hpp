@@ -254,7 +254,7 @@ tenon_status backward(const tenon_host*, const tenon_value* args, uint32_t nargs
         continue;
       }
       tenon_tensor* tensor = i < nouts ? grad_outs[i] : outs[i - nouts - nargs];
-      values[i] = {tensor ? TENON_VALUE_TENSOR : TENON_VALUE_NONE, 0, {.p = tensor}};
+      values[i] = tensor ? boxed(tensor) : kNoValue;
     }
     give_gradients_of(Invoke<F>::with(Call{values, static_cast<uint32_t>(kArguments)}), op,
                       grad_args);

@@ -42,13 +42,7 @@ class List {
   const T& operator[](uint64_t i) const { return data_[i]; }
   std::vector<T> vector() const { return {begin(), end()}; }
 
-  tenon_value value() const {
-    tenon_value value;
-    value.tag = std::is_same_v<T, double> ? TENON_VALUE_FLOATS : TENON_VALUE_INTS;
-    value.aux = static_cast<uint32_t>(size_);
-    value.v.p = const_cast<T*>(data_);
-    return value;
-  }
+  tenon_value value() const { return boxed(data_, size_); }
 
  private:
   const T* data_ = nullptr;
@@ -80,17 +74,8 @@ class OptionalList {
 
   tenon_value value() const {
     tenon_value value = list_.value();
-    if (form_ == kNone) value = {TENON_VALUE_NONE, 0, {.i = 0}};
-    if (form_ == kLone) {
-      value.aux = 0;
-      if constexpr (std::is_same_v<T, double>) {
-        value.tag = TENON_VALUE_FLOAT;
-        value.v.f = lone_;
-      } else {
-        value.tag = TENON_VALUE_INT;
-        value.v.i = lone_;
-      }
-    }
+    if (form_ == kNone) value = kNoValue;
+    if (form_ == kLone) value = boxed(lone_);
     return value;
   }
 
@@ -106,10 +91,10 @@ using OptionalFloats = OptionalList<double>;
 // A number that keeps its kind: int, float or bool.
 class ScalarArg {
  public:
-  ScalarArg(double number) : value_{TENON_VALUE_FLOAT, 0, {.f = number}} {}
-  ScalarArg(int64_t number) : value_{TENON_VALUE_INT, 0, {.i = number}} {}
+  ScalarArg(double number) : value_(boxed(number)) {}
+  ScalarArg(int64_t number) : value_(boxed(number)) {}
   ScalarArg(int number) : ScalarArg(static_cast<int64_t>(number)) {}
-  ScalarArg(bool truth) : value_{TENON_VALUE_BOOL, 0, {.i = truth}} {}
+  ScalarArg(bool truth) : value_(boxed(truth)) {}
   ScalarArg(const tenon_value& value) : value_(value) {}
   const tenon_value& value() const { return value_; }
   bool is_float() const { return value_.tag == TENON_VALUE_FLOAT || is_complex(); }
@@ -136,13 +121,7 @@ class TensorList {
 
   uint64_t size() const { return size_; }
   tenon_tensor* operator[](uint64_t i) const { return data_[i]; }
-  tenon_value value() const {
-    tenon_value value;
-    value.tag = TENON_VALUE_TENSORS;
-    value.aux = static_cast<uint32_t>(size_);
-    value.v.p = const_cast<tenon_tensor**>(data_);
-    return value;
-  }
+  tenon_value value() const { return boxed(data_, size_); }
 
  private:
   static_assert(sizeof(Tensor) == sizeof(tenon_tensor*));
@@ -151,8 +130,6 @@ class TensorList {
 };
 
 namespace call {
-
-constexpr tenon_value kNone{TENON_VALUE_NONE, 0, {.i = 0}};
 
 // An operator found by name at its first call; operators live as long as the host.
 class Operator {
@@ -186,7 +163,7 @@ class Operator {
 template <size_t N>
 std::array<Tensor, N> results(Scope& scope, Operator& op, tenon_value* args, uint32_t nargs) {
   tenon_value outs[N];
-  for (tenon_value& out : outs) out = kNone;
+  for (tenon_value& out : outs) out = kNoValue;
   std::array<Tensor, N> tensors;
   if (op.run(scope, args, nargs, outs, N))
     for (size_t i = 0; i < N; ++i)
@@ -195,13 +172,13 @@ std::array<Tensor, N> results(Scope& scope, Operator& op, tenon_value* args, uin
 }
 
 inline Tensor result(Scope& scope, Operator& op, tenon_value* args, uint32_t nargs) {
-  tenon_value out = kNone;
+  tenon_value out = kNoValue;
   if (!op.run(scope, args, nargs, &out, 1)) return {};
   return Tensor::adopt(static_cast<tenon_tensor*>(out.v.p));
 }
 
 inline std::vector<Tensor> list(Scope& scope, Operator& op, tenon_value* args, uint32_t nargs) {
-  tenon_value out = kNone;
+  tenon_value out = kNoValue;
   std::vector<Tensor> tensors;
   if (!op.run(scope, args, nargs, &out, 1)) return tensors;
   tenon_tensor** array = static_cast<tenon_tensor**>(out.v.p);
@@ -215,30 +192,18 @@ template <size_t N>
 void into(Scope& scope, Operator& op, tenon_value* args, uint32_t nargs,
           const std::array<tenon_tensor*, N>& tensors) {
   tenon_value outs[N];
-  for (size_t i = 0; i < N; ++i) outs[i] = {TENON_VALUE_TENSOR, 0, {.p = tensors[i]}};
+  for (size_t i = 0; i < N; ++i) outs[i] = boxed(tensors[i]);
   op.run(scope, args, nargs, outs, N);
 }
 
-inline tenon_value boxed(int64_t number) { return {TENON_VALUE_INT, 0, {.i = number}}; }
-inline tenon_value boxed(double number) { return {TENON_VALUE_FLOAT, 0, {.f = number}}; }
-inline tenon_value boxed(bool truth) { return {TENON_VALUE_BOOL, 0, {.i = truth}}; }
-inline tenon_value boxed(std::string_view text) {
-  return {TENON_VALUE_STRING,
-          static_cast<uint32_t>(text.size()),
-          {.p = const_cast<char*>(text.data())}};
-}
+// Generated functions box every argument as call::boxed(argument).
+using ::tenon::boxed;
+using ::tenon::boxed_device;
+using ::tenon::boxed_dtype;
 inline tenon_value boxed(const ScalarArg& scalar) { return scalar.value(); }
 template <class T>
 tenon_value boxed(const std::optional<T>& value) {
-  return value ? boxed(*value) : kNone;
+  return value ? boxed(*value) : kNoValue;
 }
-// dtype and device ids; negative: none.
-inline tenon_value boxed_dtype(int32_t id) {
-  return id < 0 ? kNone : tenon_value{TENON_VALUE_DTYPE, 0, {.i = id}};
-}
-inline tenon_value boxed_device(int32_t id) {
-  return id < 0 || id == TENON_DEVICE_NONE ? kNone : tenon_value{TENON_VALUE_DEVICE, 0, {.i = id}};
-}
-
 }  // namespace call
 }  // namespace tenon

@@ -62,7 +62,7 @@ inline OptionalFloats optional_floats(const tenon_value& value) {
 inline const tenon_tensor* handle(const TensorArg& x) { return tenon_arg_tensor(&x.value()); }
 inline bool present(const TensorArg& x) { return x.value().tag != TENON_VALUE_NONE; }
 
-// A tensor where a number will not do.
+// A tensor, for operators that take no number.
 inline Tensor tensor(Scope& scope, const TensorArg& x) {
   const tenon_value& value = x.value();
   if (value.tag == TENON_VALUE_TENSOR) return Tensor::borrow(static_cast<tenon_tensor*>(value.v.p));
@@ -97,7 +97,7 @@ inline int32_t dtype_of(const TensorArg& x) {
 inline int32_t device_of(const TensorArg& x) {
   return handle(x) ? handle(x)->device : int32_t{host->device_host()};
 }
-// The device of a gradient that is there.
+// The device of the first gradient that is not absent.
 inline int32_t device_of_any(tenon_tensor* const* tensors, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i)
     if (tensors[i]) return tensors[i]->device;
@@ -154,18 +154,17 @@ Operand fold_divide(Scope& scope, const TensorArg& x, const TensorArg& y, Call c
 // Set boxed results to the tensors, if nothing failed.
 inline tenon_status give(Scope& scope, tenon_value* outs, std::initializer_list<Tensor> results) {
   if (!scope.ok()) return scope.status();
-  for (const Tensor& result : results)
-    *outs++ = {TENON_VALUE_TENSOR, 0, {.p = Tensor(result).release()}};
+  for (const Tensor& result : results) *outs++ = boxed(Tensor(result).release());
   return TENON_OK;
 }
 // A gradient, unless it is zero.
 inline void give_gradient(tenon_value& out, Tensor gradient) {
-  if (gradient) out = {TENON_VALUE_TENSOR, 0, {.p = gradient.release()}};
+  if (gradient) out = boxed(gradient.release());
 }
 inline void give_list(tenon_value& out, const std::vector<Tensor>& tensors) {
   tenon_tensor** array = host->list_create(static_cast<uint32_t>(tensors.size()));
   for (size_t i = 0; i < tensors.size(); ++i) array[i] = Tensor(tensors[i]).release();
-  out = {TENON_VALUE_TENSORS, static_cast<uint32_t>(tensors.size()), {.p = array}};
+  out = boxed(array, tensors.size());
 }
 
 }  // namespace tenon::expression

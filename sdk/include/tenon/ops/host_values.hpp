@@ -88,7 +88,7 @@ inline std::vector<int64_t> reversed(const IntList& list) {
   std::reverse(result.begin(), result.end());
   return result;
 }
-// Positions are clamped, as in Python's slices; negative ones count from the end.
+// Indices are clamped, as in Python's slices; negative ones count from the end.
 inline int64_t clamped(const IntList& list, int64_t index) {
   int64_t size = len(list);
   return std::clamp<int64_t>(index < 0 ? index + size : index, 0, size);

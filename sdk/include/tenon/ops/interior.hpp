@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decompositions that compute float16, bfloat16 and float8 in float32 (`dtypes: {interior:
 // float32}`): tensors are converted before the first step and results rounded once, after the last.
-// So what an operator is made of gives what a kernel for the whole gives, which has no other
-// choice.
+// The decomposition then gives the result of a kernel for the whole operator, which rounds once.
 #pragma once
 
 #include <tenon/unbox.h>
@@ -68,8 +67,8 @@ tenon_status in_float32(const Rule& rule, const tenon_value* args, uint32_t narg
     if (tenon_arg_tensor(&outs[i])->dtype != TENON_DTYPE_F32) continue;
     Tensor rounded = cast(scope, outs[i], dtype);
     if (!scope.ok()) return scope.status();
-    Tensor::adopt(static_cast<tenon_tensor*>(outs[i].v.p));  // let go
-    outs[i] = {TENON_VALUE_TENSOR, 0, {.p = rounded.release()}};
+    Tensor::adopt(static_cast<tenon_tensor*>(outs[i].v.p));  // releases the wide result
+    outs[i] = boxed(rounded.release());
   }
   return TENON_OK;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How operators defined by a scalar expression run on primitives. tenon-codegen writes each
-// expression as a short program; here it is run, one primitive for each step that differs from
-// element to element. Numbers stay numbers for as long as they meet no tensor.
+// expression as a short program; here the program is run, one primitive for each step
+// whose value differs between elements. Numbers are computed here until a step combines them with a
+// tensor.
 #pragma once
 
 #include <tenon/ops/primitive_calls.hpp>
@@ -45,7 +46,7 @@ struct Program {
 // A tensor, or a number if there is none.
 struct Value {
   Tensor tensor;
-  tenon_value number = call::kNone;
+  tenon_value number = kNoValue;
   Value(Tensor x) : tensor(std::move(x)) {}
   Value(const ScalarArg& x) : number(x.value()) {}
   bool is_number() const { return !tensor; }
@@ -145,7 +146,7 @@ class Run {
   Value value(uint32_t index) {
     if (!known_[index]) known_[index].emplace(compute(program_.steps[index]));
     Value result = *known_[index];
-    // The last reader takes it, so that memory is free as soon as possible.
+    // The last reader moves it out, so that its memory is freed as soon as possible.
     if (readers_[index] > 0 && --readers_[index] == 0) known_[index].reset();
     return result;
   }
@@ -234,7 +235,7 @@ inline tenon_status give(Scope& scope, Value value, const std::vector<int64_t>& 
     result = primitive::copy(scope, primitive::expand(scope, result, shape), dtype);
   result = primitive::wrap_to_dtype(scope, result, dtype);
   if (!scope.ok()) return scope.status();
-  outs[0] = {TENON_VALUE_TENSOR, 0, {.p = result.release()}};
+  outs[0] = boxed(result.release());
   return TENON_OK;
 }
 
@@ -309,7 +310,7 @@ inline tenon_status run(const Elementwise& op, const tenon_value* args, tenon_va
     if (op.tensors >> i & 1 && args[i].tag == TENON_VALUE_TENSOR) {
       const tenon_tensor* tensor = tenon_arg_tensor(&args[i]);
       device = tensor->device;
-      TENON_RETURN_IF_FAILED(shapes::broadcast_with(op.name, tensor, meta, err));
+      TENON_TRY(shapes::broadcast_with(op.name, tensor, meta, err));
     }
   const int32_t compute = compute_dtype(args, op.promoted, op.compute);
   for (uint32_t i = 0; i < op.ncases; ++i) {
@@ -334,7 +335,7 @@ struct Reduction {
   Out out;
   uint8_t opcode;  // TENON_REDUCTION_
   bool truth;      // partial results are bools
-  Program init;    // no steps: nothing cannot be reduced
+  Program init;    // without steps: an empty tensor cannot be reduced
   Program map, finish;
 };
 
@@ -378,7 +379,7 @@ inline int32_t partial_dtype(Out out, bool truth, bool plain_sum, int32_t comput
 inline tenon_status run(const Reduction& op, const tenon_value* args, tenon_value* outs,
                         tenon_err* err) try {
   Scope scope(err);
-  const tenon_value none = call::kNone;
+  const tenon_value none = kNoValue;
   const tenon_tensor* x = tenon_arg_tensor(&args[0]);
   if (!x) return shapes::fail(err, TENON_TYPE_MISMATCH, op.name, "expected a tensor, got a number");
   const int32_t compute = compute_dtype(args, 1, op.compute);
@@ -389,7 +390,7 @@ inline tenon_status run(const Reduction& op, const tenon_value* args, tenon_valu
   const int32_t work = partial_dtype(op.out, op.truth, plain_sum, compute);
   uint32_t mask = 0;
   const tenon_value& axes = op.axis == ~uint32_t{0} ? none : args[op.axis];
-  TENON_RETURN_IF_FAILED(shapes::reduction_mask(op.name, "axis", axes, x->ndim, &mask, err));
+  TENON_TRY(shapes::reduction_mask(op.name, "axis", axes, x->ndim, &mask, err));
   const bool keepdim = op.keepdim != ~uint32_t{0} && tenon_arg_bool(&args[op.keepdim]);
   int64_t n = 1;
   std::vector<int64_t> shape;

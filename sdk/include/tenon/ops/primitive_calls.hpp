@@ -105,8 +105,8 @@ inline Tensor expand(Scope& scope, const Tensor& x, const std::vector<int64_t>& 
   return view(scope, x, shape, strides);
 }
 
-// -- what kernels need not serve
-// --------------------------------------------------------------------
+// -- dtypes that kernels need not support
+// ------------------------------------------------------------
 
 // float16, bfloat16 and float8 are computed in float32.
 constexpr bool is_narrow_float(int32_t dtype) {
@@ -120,7 +120,7 @@ inline Tensor to_dtype(Scope& scope, const Tensor& x, int32_t dtype) {
   return !scope.ok() || x->dtype == dtype ? x : copy(scope, x, dtype);
 }
 
-// The same; int64 and uint64 are each other's bits, so that devices need not serve uint64.
+// The same; int64 and uint64 are each other's bits, so that devices need not support uint64.
 inline Tensor wrap_to_dtype(Scope& scope, const Tensor& x, int32_t dtype) {
   const bool same_bits = scope.ok() && ((x->dtype == TENON_DTYPE_I64 && dtype == TENON_DTYPE_U64) ||
                                         (x->dtype == TENON_DTYPE_U64 && dtype == TENON_DTYPE_I64));

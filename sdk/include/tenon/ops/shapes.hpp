@@ -7,15 +7,8 @@
 #include <tenon/tensor.hpp>
 
 #include <cstdarg>
-#include <cstdio>
 #include <initializer_list>
 #include <string>
-
-#define TENON_RETURN_IF_FAILED(expression)                                    \
-  do {                                                                        \
-    if (tenon_status tenon_status_ = (expression); tenon_status_ != TENON_OK) \
-      return tenon_status_;                                                   \
-  } while (0)
 
 namespace tenon::shapes {
 
@@ -24,22 +17,14 @@ namespace tenon::shapes {
                                                                      tenon_status code,
                                                                      const char* op,
                                                                      const char* format, ...) {
-  char text[512];
-  int used = std::snprintf(text, sizeof text, "[%s] ", op);
+  TextBuffer text;
+  text.append("[%s] ", op);
   va_list arguments;
   va_start(arguments, format);
-  std::vsnprintf(text + used, sizeof text - static_cast<size_t>(used), format, arguments);
+  text.append_list(format, arguments);
   va_end(arguments);
-  return tenon::fail(err, code, text);
+  return tenon::fail(err, code, text.text());
 }
-
-// "(2, 3)": shapes in messages.
-inline std::string text_of(int64_t ndim, const int64_t* sizes) {
-  std::string text = "(";
-  for (int64_t i = 0; i < ndim; ++i) text += (i ? ", " : "") + std::to_string(sizes[i]);
-  return text + (ndim == 1 ? ",)" : ")");
-}
-inline std::string text_of(const tenon_tensor* t) { return text_of(t->ndim, t->shape); }
 
 // -- dtypes -----------------------------------------------------------------------------------
 
@@ -106,9 +91,9 @@ inline tenon_status check_dtype(const char* op, const char* name, const tenon_va
         err, TENON_TYPE_MISMATCH, op, "expected %s of dtype %s, got %s; convert it with cast()",
         name, expected, host->dtype_name(t->dtype)));
   };
-  TENON_RETURN_IF_FAILED(check(tenon_arg_tensor(&value)));
+  TENON_TRY(check(tenon_arg_tensor(&value)));
   for (uint32_t j = 0; value.tag == TENON_VALUE_TENSORS && j < value.aux; ++j)
-    TENON_RETURN_IF_FAILED(check(tenon_arg_tensors(&value)[j]));
+    TENON_TRY(check(tenon_arg_tensors(&value)[j]));
   return TENON_OK;
 }
 
@@ -177,7 +162,7 @@ inline tenon_status axis_mask(const char* op, const char* name, const tenon_valu
   const int64_t* list = tenon_arg_ints(&axes);
   for (uint64_t i = 0; i < tenon_arg_count(&axes); ++i) {
     int64_t axis = 0;
-    TENON_RETURN_IF_FAILED(normalize_axis(op, name, list[i], ndim, &axis, err));
+    TENON_TRY(normalize_axis(op, name, list[i], ndim, &axis, err));
     uint32_t bit = uint32_t{1} << axis;
     if (*mask & bit)
       return fail(err, TENON_INVALID_ARGUMENT, op, "expected different axes in %s, got %lld twice",
@@ -194,9 +179,9 @@ inline tenon_status reduction_mask(const char* op, const char* name, const tenon
   const int64_t* list = tenon_arg_ints(&axes);
   for (uint64_t i = 0; i < tenon_arg_count(&axes); ++i) {
     int64_t axis = 0;
-    TENON_RETURN_IF_FAILED(normalize_axis_along(op, name, list[i], 0, &axis, err));
+    TENON_TRY(normalize_axis_along(op, name, list[i], 0, &axis, err));
   }
-  TENON_RETURN_IF_FAILED(axis_mask(op, name, axes, 1, mask, err));  // no axis twice
+  TENON_TRY(axis_mask(op, name, axes, 1, mask, err));  // no axis twice
   *mask = 0;
   return TENON_OK;
 }
@@ -213,7 +198,7 @@ inline tenon_status reduce(const char* op, const tenon_value& x, const char* axi
   const tenon_tensor* t = tenon_arg_tensor(&x);
   int64_t ndim = t ? t->ndim : 0;
   uint32_t mask = 0;
-  TENON_RETURN_IF_FAILED(reduction_mask(op, axis_name, axes, ndim, &mask, err));
+  TENON_TRY(reduction_mask(op, axis_name, axes, ndim, &mask, err));
   out.ndim = 0;
   for (int64_t i = 0; i < ndim; ++i) {
     bool reduced = (mask >> i & 1) != 0;
@@ -226,11 +211,11 @@ inline tenon_status of(const char* op, const char* name, const tenon_value& size
                        tenon_err* err) {
   const int64_t* list = tenon_arg_ints(&sizes);
   int64_t ndim = static_cast<int64_t>(tenon_arg_count(&sizes));
-  TENON_RETURN_IF_FAILED(check_ndim(op, ndim, err));
+  TENON_TRY(check_ndim(op, ndim, err));
   for (int64_t i = 0; i < ndim; ++i)
     if (list[i] < 0)
       return fail(err, TENON_INVALID_ARGUMENT, op, "expected sizes >= 0 in %s, got %s", name,
-                  text_of(ndim, list).c_str());
+                  shape_text(ndim, list).c_str());
   set_shape(out, ndim, list);
   return TENON_OK;
 }
@@ -248,8 +233,8 @@ inline tenon_status broadcast_with(const char* op, const tenon_tensor* t, tenon_
       return fail(
           err, TENON_INVALID_ARGUMENT, op,
           "expected shapes that broadcast, got %s and %s: %lld against %lld, %d from the end",
-          text_of(out.ndim, out.shape).c_str(), text_of(t).c_str(), static_cast<long long>(a),
-          static_cast<long long>(b), i);
+          shape_text(out.ndim, out.shape).c_str(), shape_text(*t).c_str(),
+          static_cast<long long>(a), static_cast<long long>(b), i);
     shape[ndim - i] = a == 1 ? b : a;
   }
   set_shape(out, ndim, shape);
@@ -260,7 +245,7 @@ inline tenon_status broadcast(const char* op, std::initializer_list<const tenon_
                               tenon_meta& out, tenon_err* err) {
   out.ndim = 0;
   for (const tenon_value* operand : operands)
-    TENON_RETURN_IF_FAILED(broadcast_with(op, tenon_arg_tensor(operand), out, err));
+    TENON_TRY(broadcast_with(op, tenon_arg_tensor(operand), out, err));
   return TENON_OK;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic on tensors as it is written: `x * g + 1`, `-x`, `x += y`. Each is the operator of that
+// Arithmetic operators on tensors: `x * g + 1`, `-x`, `x += y`. Each is the operator of that
 // name (add, subtract, multiply, divide, negative, less, ...), with its promotion and broadcasting,
 // and throws tenon::Error if that fails. Included by tenon/functions.hpp.
 #pragma once

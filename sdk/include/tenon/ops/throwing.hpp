@@ -11,7 +11,8 @@ namespace tenon {
 
 namespace call {
 
-// The call from the host that this thread is in; calls made meanwhile report to its error sink.
+// The call from the host that this thread runs; operator calls that it makes report to its error
+// sink.
 class Frame {
  public:
   enum Place {
@@ -30,14 +31,14 @@ class Frame {
   static Frame* here() { return current; }
   tenon_err* err() const { return err_; }
 
-  // Before each call. A failure that is still noted was caught, and forgiven.
+  // Before each call. A failure that is still noted was caught by the function: it is cleared.
   void prepare() {
-    if (failed_) forgive();
+    if (failed_) clear_failure();
     if (place_ == kInKernel) leave_layers();
   }
   void note_failure() { failed_ = true; }
-  // What the function has got over must not be told when it returns.
-  void forgive() {
+  // A failure that the function has handled must not be reported when it returns.
+  void clear_failure() {
     if (failed_) host->err_clear(err_);
     failed_ = false;
   }

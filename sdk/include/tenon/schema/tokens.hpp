@@ -127,7 +127,8 @@ inline std::vector<Token> tokenize(std::string_view text) {
   return tokens;
 }
 
-// A stream over one text. Who wants another exception than SchemaError overrides `raise`.
+// A stream over one text. A subclass that throws another exception than SchemaError overrides
+// `raise`.
 class TokenStream {
  public:
   explicit TokenStream(std::string_view text) : tokens_(tokenize(text)) {}

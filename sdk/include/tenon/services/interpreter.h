@@ -6,7 +6,7 @@
  *   host->plugin_load("<prefix>/plugins/on_demand/libtenon_interpreter.so", err);
  *   const tenon_interpreter_api* interpreter = host->service_find("interpreter", 1);
  *
- * The plugin is loaded by whoever wants it; hosts do not load it by themselves. */
+ * A program that uses the service loads the plugin; hosts do not load it by themselves. */
 #ifndef TENON_SERVICES_INTERPRETER_H_
 #define TENON_SERVICES_INTERPRETER_H_
 
@@ -23,12 +23,13 @@ typedef struct tenon_interpreter_api {
   uint32_t struct_size;
   uint32_t version;
   /* Define the operators of files that share one namespace; they may call each other and every
-   * operator that is loaded. All are defined or none. A file that was loaded before is replaced as a
-   * whole: calls that run, and graphs that were recorded, go on with the operators they began with.
+   * operator that is loaded. All are defined or none. A file that was loaded before is replaced as
+   * a whole: calls that run, and graphs that were recorded, go on with the operators they began
+   * with.
    *
    *   paths    UTF-8, absolute or relative to the current folder
    *   defined  receives the qualified name of each operator that was defined ("acme::swiglu"), one
-   *            call each; NULL: nobody asks
+   *            call each; NULL: not reported
    *
    * TENON_INVALID_ARGUMENT: mistakes in the files, each as a line "file:line: text".
    * TENON_ALREADY_EXISTS: an operator of that name is defined elsewhere. Any thread,

@@ -22,7 +22,7 @@ typedef struct tenon_isolated_request {
   uint32_t reserved;
   const char* path; /* of the plugin */
   /* (optional) Folders where the process looks for operators, and for kernels of others for the
-   * device, besides those that every host knows; separated by ':'. */
+   * device, besides the folders that every host searches; separated by ':'. */
   const char* folders;
   /* A process that leaves one request unanswered for so long is ended; 0: the default, 300 s or
    * TENON_ISOLATED_DEADLINE (seconds). */

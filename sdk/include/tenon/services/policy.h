@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Service "policy", version 1: what a site demands of a plugin's file before it is opened.
+ * Service "policy", version 1: what a site requires of a plugin's file before the file is opened.
  *
  * The host asks it if TENON_PLUGIN_POLICY is set to anything but `any`. Only a plugin in the host's
- * own folder is believed; without one, nothing is loaded. */
+ * own folder is trusted; without one, no plugin is loaded. */
 #ifndef TENON_SERVICES_POLICY_H_
 #define TENON_SERVICES_POLICY_H_
 

@@ -131,7 +131,7 @@ tenon_status rule_full([[maybe_unused]] const tenon_value* args, [[maybe_unused]
     tenon_meta* outs, [[maybe_unused]] uint32_t nouts, [[maybe_unused]] tenon_err* err) {
   [[maybe_unused]] const int32_t compute = shapes::first_dtype(args, 4);
   shapes::set_new(outs[0], shapes::dtype_or(args[2], compute));
-  TENON_RETURN_IF_FAILED(shapes::of("full", "shape", args[0], outs[0], err));
+  TENON_TRY(shapes::of("full", "shape", args[0], outs[0], err));
   return TENON_OK;
 }
 // input.yaml:53
@@ -199,7 +199,7 @@ tenon_status rule_statistics([[maybe_unused]] const tenon_value* args, [[maybe_u
   [[maybe_unused]] const int32_t compute = shapes::first_dtype(args, 2);
   shapes::set_new(outs[0], compute);
   shapes::set_new(outs[1], compute);
-  TENON_RETURN_IF_FAILED(infer_statistics(args, nargs, outs, nouts, err));
+  TENON_TRY(infer_statistics(args, nargs, outs, nouts, err));
   outs[0].dtype = static_cast<uint8_t>(compute);
   return TENON_OK;
 }
@@ -222,7 +222,7 @@ const tenon_param_def params_embed[] = {
 const char* const outs_embed[] = {"out"};
 tenon_status rule_embed([[maybe_unused]] const tenon_value* args, [[maybe_unused]] uint32_t nargs,
     tenon_meta* outs, [[maybe_unused]] uint32_t nouts, [[maybe_unused]] tenon_err* err) {
-  TENON_RETURN_IF_FAILED(shapes::check_dtype("embed", "index", args[1], UINT64_C(0x1fe), "integer", err));
+  TENON_TRY(shapes::check_dtype("embed", "index", args[1], UINT64_C(0x1fe), "integer", err));
   [[maybe_unused]] const int32_t compute = shapes::first_dtype(args, 2);
   shapes::set_new(outs[0], compute);
   return infer_embed(args, nargs, outs, nouts, err);

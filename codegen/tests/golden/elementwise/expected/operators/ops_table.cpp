@@ -76,10 +76,10 @@ const tenon_param_def params_where[] = {
 const char* const outs_where[] = {"out"};
 tenon_status rule_where([[maybe_unused]] const tenon_value* args, [[maybe_unused]] uint32_t nargs,
     tenon_meta* outs, [[maybe_unused]] uint32_t nouts, [[maybe_unused]] tenon_err* err) {
-  TENON_RETURN_IF_FAILED(shapes::check_dtype("where", "condition", args[0], UINT64_C(0x1), "bool", err));
+  TENON_TRY(shapes::check_dtype("where", "condition", args[0], UINT64_C(0x1), "bool", err));
   [[maybe_unused]] const int32_t compute = shapes::promoted_dtype(args, {1, 2});
   shapes::set_new(outs[0], compute);
-  TENON_RETURN_IF_FAILED(shapes::broadcast("where", {&args[0], &args[1], &args[2]}, outs[0], err));
+  TENON_TRY(shapes::broadcast("where", {&args[0], &args[1], &args[2]}, outs[0], err));
   return TENON_OK;
 }
 // input.yaml:46

@@ -81,7 +81,7 @@ tenon_status rule_sum([[maybe_unused]] const tenon_value* args, [[maybe_unused]]
     tenon_meta* outs, [[maybe_unused]] uint32_t nouts, [[maybe_unused]] tenon_err* err) {
   [[maybe_unused]] const int32_t compute = shapes::first_dtype(args, 3);
   shapes::set_new(outs[0], shapes::accumulate_dtype(compute));
-  TENON_RETURN_IF_FAILED(shapes::reduce("sum", args[0], "axis", args[1], tenon_arg_bool(&args[2]) != 0, outs[0], err));
+  TENON_TRY(shapes::reduce("sum", args[0], "axis", args[1], tenon_arg_bool(&args[2]) != 0, outs[0], err));
   return TENON_OK;
 }
 // input.yaml:15
@@ -95,7 +95,7 @@ tenon_status rule_mean([[maybe_unused]] const tenon_value* args, [[maybe_unused]
     tenon_meta* outs, [[maybe_unused]] uint32_t nouts, [[maybe_unused]] tenon_err* err) {
   [[maybe_unused]] const int32_t compute = shapes::float_dtype(shapes::promoted_dtype(args, {0}));
   shapes::set_new(outs[0], compute);
-  TENON_RETURN_IF_FAILED(shapes::reduce("mean", args[0], "axis", args[1], tenon_arg_bool(&args[2]) != 0, outs[0], err));
+  TENON_TRY(shapes::reduce("mean", args[0], "axis", args[1], tenon_arg_bool(&args[2]) != 0, outs[0], err));
   return TENON_OK;
 }
 // input.yaml:23
@@ -122,7 +122,7 @@ tenon_status rule_any([[maybe_unused]] const tenon_value* args, [[maybe_unused]]
     tenon_meta* outs, [[maybe_unused]] uint32_t nouts, [[maybe_unused]] tenon_err* err) {
   [[maybe_unused]] const int32_t compute = shapes::first_dtype(args, 3);
   shapes::set_new(outs[0], TENON_DTYPE_BOOL);
-  TENON_RETURN_IF_FAILED(shapes::reduce("any", args[0], "axis", args[1], tenon_arg_bool(&args[2]) != 0, outs[0], err));
+  TENON_TRY(shapes::reduce("any", args[0], "axis", args[1], tenon_arg_bool(&args[2]) != 0, outs[0], err));
   return TENON_OK;
 }
 // input.yaml:40
@@ -164,7 +164,7 @@ const tenon_param_def params_scatter[] = {
 const char* const outs_scatter[] = {"out"};
 tenon_status rule_scatter([[maybe_unused]] const tenon_value* args, [[maybe_unused]] uint32_t nargs,
     tenon_meta* outs, [[maybe_unused]] uint32_t nouts, [[maybe_unused]] tenon_err* err) {
-  TENON_RETURN_IF_FAILED(shapes::check_dtype("scatter", "index", args[1], UINT64_C(0x1fe), "integer", err));
+  TENON_TRY(shapes::check_dtype("scatter", "index", args[1], UINT64_C(0x1fe), "integer", err));
   [[maybe_unused]] const int32_t compute = shapes::first_dtype(args, 4);
   shapes::set_new(outs[0], compute);
   shapes::same(args[0], outs[0]);
@@ -201,7 +201,7 @@ tenon_status rule_full([[maybe_unused]] const tenon_value* args, [[maybe_unused]
     tenon_meta* outs, [[maybe_unused]] uint32_t nouts, [[maybe_unused]] tenon_err* err) {
   [[maybe_unused]] const int32_t compute = shapes::first_dtype(args, 4);
   shapes::set_new(outs[0], shapes::dtype_or(args[2], compute));
-  TENON_RETURN_IF_FAILED(shapes::of("full", "shape", args[0], outs[0], err));
+  TENON_TRY(shapes::of("full", "shape", args[0], outs[0], err));
   return TENON_OK;
 }
 // input.yaml:85

@@ -59,7 +59,7 @@ tenon_status rule_swiglu([[maybe_unused]] const tenon_value* args, [[maybe_unuse
     tenon_meta* outs, [[maybe_unused]] uint32_t nouts, [[maybe_unused]] tenon_err* err) {
   [[maybe_unused]] const int32_t compute = shapes::float_dtype(shapes::promoted_dtype(args, {0, 1}));
   shapes::set_new(outs[0], compute);
-  TENON_RETURN_IF_FAILED(shapes::broadcast("swiglu", {&args[0], &args[1]}, outs[0], err));
+  TENON_TRY(shapes::broadcast("swiglu", {&args[0], &args[1]}, outs[0], err));
   return TENON_OK;
 }
 // input.yaml:15
@@ -89,11 +89,11 @@ const tenon_param_def params_pick[] = {
 const char* const outs_pick[] = {"values", "count"};
 tenon_status rule_pick([[maybe_unused]] const tenon_value* args, [[maybe_unused]] uint32_t nargs,
     tenon_meta* outs, [[maybe_unused]] uint32_t nouts, [[maybe_unused]] tenon_err* err) {
-  TENON_RETURN_IF_FAILED(shapes::check_dtype("pick", "index", args[1], UINT64_C(0x100), "int64", err));
+  TENON_TRY(shapes::check_dtype("pick", "index", args[1], UINT64_C(0x100), "int64", err));
   [[maybe_unused]] const int32_t compute = shapes::first_dtype(args, 10);
   shapes::set_new(outs[0], shapes::real_dtype(compute));
   shapes::set_new(outs[1], TENON_DTYPE_I64);
-  TENON_RETURN_IF_FAILED(infer_pick(args, nargs, outs, nouts, err));
+  TENON_TRY(infer_pick(args, nargs, outs, nouts, err));
   outs[0].dtype = static_cast<uint8_t>(shapes::real_dtype(compute));
   outs[1].dtype = static_cast<uint8_t>(TENON_DTYPE_I64);
   return TENON_OK;
