@@ -2,7 +2,7 @@
 """Guides in docs/, followed command by command in an environment of their own.
 
 Blocks marked `sh` and `python` run in order in one folder; `cd` carries over. Those marked `diff` are
-applied. `pip install tenon` is what this stands in for: the environment sees the package that was
+applied, and those with a title, as `yaml title="acme.yaml"`, are written to that file. `pip install tenon` is what this stands in for: the environment sees the package that was
 built.
 """
 
@@ -72,9 +72,17 @@ class Reader:
                 file.write(f"#!/bin/sh\n{body}\n")
             os.chmod(path, 0o755)
 
-    def follow(self, page):
-        """Run every block of a page of docs/; the first that fails is an error with what it printed."""
-        for language, text in blocks(page):
+    def follow(self, page, one_program=False):
+        """Run every block of a page of docs/; the first that fails is an error with what it printed.
+
+        With `one_program`, Python blocks without a command between them run in one process.
+        """
+        for name, text in re.findall(
+            r'^```\w+ title="([\w.]+)"\n(.*?)^```', read(page), re.M | re.S
+        ):
+            with open(f"{self.folder}/{name}", "w", encoding="utf-8") as file:
+                file.write(text)
+        for language, text in joined(blocks(page)) if one_program else blocks(page):
             began = time.monotonic()
             if language == "sh":
                 lines = [line for line in text.splitlines() if line != "pip install tenon"]
@@ -99,6 +107,20 @@ class Reader:
                     self.folder = file.read().strip()
 
 
-def blocks(page, languages="sh|python|diff"):
+def joined(found):
+    """Blocks with each run of Python blocks as one."""
+    result = []
+    for language, text in found:
+        if result and language == result[-1][0] == "python":
+            text = f"{result.pop()[1]}\n{text}"
+        result.append((language, text))
+    return result
+
+
+def read(page):
     with open(os.path.join(ROOT, "docs", page), encoding="utf-8") as file:
-        return re.findall(rf"^```({languages})\n(.*?)^```", file.read(), re.M | re.S)
+        return file.read()
+
+
+def blocks(page, languages="sh|python|diff"):
+    return re.findall(rf"^```({languages})\n(.*?)^```", read(page), re.M | re.S)

@@ -10,6 +10,8 @@ from guide import BUILD, blocks
 from tenon.utils.cpp_extension import is_build_available
 
 FASTCPU = f"{BUILD}/tests/plugins/libraries/libtenon_fastcpu.so"
+LEVEL1 = f"{BUILD}/tests/primitives/libtenon_level1.so"
+REFERENCE = f"{BUILD}/conformance/reference/libtenon_reference.so"
 STANDIN = f"{BUILD}/tests/compat/paddle_device/libraries/libstandin.so"
 
 
@@ -66,6 +68,27 @@ def test_a_device_plugin_for_paddle():
     assert path in snippet
     printed = run(snippet.replace(path, STANDIN).replace("custom_cpu", "standin"))
     assert "softmax" in printed and "standin" in printed
+
+
+@pytest.mark.skipif(not os.path.exists(LEVEL1), reason="TENON_BUILD_DIR is not set")
+def test_an_isolated_plugin():
+    (snippet,) = python_blocks("isolated.md", 1)
+    snippet = snippet.replace("libtenon_acme.so", os.path.abspath(LEVEL1)).replace("acme", "level1")
+    assert "level1" in run(f"import tenon\n{snippet}\nprint(x.device)")
+
+
+@pytest.mark.skipif(not os.path.exists(REFERENCE), reason="TENON_BUILD_DIR is not set")
+def test_a_recorded_graph():
+    (snippet,) = python_blocks("runtime.md", 1)
+    prelude = f"""
+import tenon
+tenon.load_plugin({os.path.abspath(REFERENCE)!r})
+x = tenon.zeros(2, device="reference")
+batch = tenon.tensor([1.0, 2.0], device="reference")
+step = lambda x: x * 2.0
+"""
+    printed = run(prelude + snippet.replace("acme", "reference") + "\nprint(loss.cpu().tolist())")
+    assert printed == "[2.0, 4.0]\n"
 
 
 CUSTOM_RELU = """

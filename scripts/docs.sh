@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Builds the site into build/site: pages of docs/, and references generated from the build, the headers and
+# the operator definitions. Fails on a page that nothing links to and on a link that leads nowhere.
+#   scripts/docs.sh [BUILD]; then open build/site/index.html
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=$PWD/${1:-build/release}
+environment=build/docs-venv
+
+stamp=$(cat requirements/docs.txt <(.venv/bin/python --version) | sha256sum | cut -c1-16)
+if [ "$(cat $environment/stamp 2>/dev/null)" != "$stamp" ]; then
+  echo "docs: creating $environment"
+  rm -rf $environment
+  .venv/bin/python -m venv $environment
+  $environment/bin/python -m pip install -q --disable-pip-version-check -r requirements/docs.txt
+  echo "$stamp" > $environment/stamp
+fi
+
+PYTHONPATH=$build/python:scripts $environment/bin/python -m site_pages --build "$build" --out build/docs
+NO_MKDOCS_2_WARNING=1 $environment/bin/mkdocs build --quiet --strict --config-file build/docs/mkdocs.yml
+PYTHONPATH=scripts $environment/bin/python -m site_pages.check_site build/site
+echo "docs: build/site/index.html"

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The navigation of the site. A page that no section names is an error."""
+
+WRITTEN = {
+    "Home": ["index.md"],
+    "Tutorial": [
+        "tutorial/index.md",
+        "tutorial/tensors.md",
+        "tutorial/gradients.md",
+        "tutorial/digits.md",
+        "tutorial/operator.md",
+        "tutorial/kernel.md",
+        "tutorial/device.md",
+    ],
+    "Guides": {
+        "Coming from": ["from_pytorch.md", "from_paddle.md", "array_api.md"],
+        "Operators": [
+            "operators.md",
+            "python_operators.md",
+            "cpp_extension.md",
+            "operator_files.md",
+            "overrides.md",
+            "paddle_compat.md",
+        ],
+        "Devices": [
+            "vendors.md",
+            "primitives.md",
+            "conformance.md",
+            "kernel_c.md",
+            "opencl.md",
+            "isolated.md",
+        ],
+        "How it works": ["architecture.md", "plugins.md", "runtime.md", "autograd.md"],
+    },
+    "Reference": {
+        "Operators": "reference/operators/",
+        "Python": "reference/python/",
+        "C ABI and C++": "reference/headers/",
+        "Notation": ["reference/operator_definitions.md"],
+    },
+    "Performance": ["performance.md", "performance/", "accuracy.md", "support.md"],
+    "Project": [
+        "project/changelog.md",
+        "project/contributing.md",
+        "dependencies.md",
+        "project/security.md",
+        "project/conduct.md",
+        {"Decisions": "decisions/"},
+        {"In the source tree": "project/"},
+    ],
+}
+
+
+def names(item) -> list[str]:
+    """The pages that a part of WRITTEN names one by one."""
+    if isinstance(item, str):
+        return [] if item.endswith("/") else [item]
+    return [
+        name for part in (item.values() if isinstance(item, dict) else item) for name in names(part)
+    ]
+
+
+def tree(pages) -> list:
+    """The `nav` of MkDocs for these pages."""
+    named = set(names(WRITTEN))
+    if missing := named - set(pages):
+        raise SystemExit(f"navigation: expected pages {', '.join(sorted(missing))}, found none")
+    used = set(named)
+
+    def take(item) -> list:
+        if isinstance(item, dict):
+            return [{title: take(part)} for title, part in item.items()]
+        if isinstance(item, list):
+            return [entry for part in item for entry in take(part)]
+        if not item.endswith("/"):
+            return [item]
+        found = {page for page in pages if page.startswith(item)} - used
+        used.update(found)
+        return sorted(found, key=lambda page: (not page.endswith("/index.md"), page))
+
+    result = take(WRITTEN)
+    if rest := set(pages) - used:
+        raise SystemExit(
+            f"navigation: no section has {', '.join(sorted(rest))}; add them to navigation.py"
+        )
+    return result

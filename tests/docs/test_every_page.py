@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every page with programs has a test that runs them, and every decision says what became of it."""
+
+import pathlib
+import re
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+# Pages with commands or programs, and the test that runs them.
+TESTED = {
+    "cpp_extension.md": "test_cpp_extension_guide.py",
+    "from_paddle.md": "test_tutorial.py",
+    "from_pytorch.md": "test_tutorial.py",
+    "index.md": "test_tutorial.py",
+    "isolated.md": "test_snippets.py",
+    "operator_files.md": "test_snippets.py",
+    "operators.md": "test_operator_guide.py",
+    "overrides.md": "test_snippets.py",
+    "paddle_compat.md": "test_snippets.py",
+    "python_operators.md": "test_python_operators.py",
+    "runtime.md": "test_snippets.py",
+    "vendors.md": "test_vendor_guide.py",
+}
+NOT_RUN = {
+    "array_api.md": "its commands need the test suite of the standard, which is no package",
+}
+
+
+def pages():
+    return sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+
+
+def test_every_page_with_programs_is_tested():
+    unknown = []
+    for page in pages():
+        programs = re.search(r"^```(?:python|sh)$", (DOCS / page).read_text(encoding="utf-8"), re.M)
+        if programs and page not in TESTED | NOT_RUN and not page.startswith("tutorial/"):
+            unknown.append(page)
+    assert unknown == [], "name the test that runs the programs of these pages in TESTED"
+
+
+@pytest.mark.parametrize("page", TESTED)
+def test_the_test_reads_the_page(page):
+    test = pathlib.Path(__file__).parent / TESTED[page]
+    assert page in test.read_text(encoding="utf-8")
+
+
+def test_decisions_have_a_status():
+    numbers = [int(path.name[:4]) for path in (DOCS / "decisions").glob("[0-9]*.md")]
+    assert len(numbers) == len(set(numbers))
+    for path in (DOCS / "decisions").glob("[0-9]*.md"):
+        text = path.read_text(encoding="utf-8")
+        assert re.match(rf"# {int(path.name[:4])}\. ", text), path.name
+        # A page without the line is accepted.
+        if superseded := re.search(r"^Status: superseded by \[[^]]+\]\(([^)]+)\)", text, re.M):
+            later = path.parent / superseded[1]
+            assert f"({path.name})" in later.read_text(encoding="utf-8"), path.name
+
+
+def test_the_plot_of_calls_is_that_of_the_table():
+    scripts = ROOT / "scripts" / "site_pages" / "calls_plot.py"
+    scope: dict = {"__file__": str(scripts), "__name__": "calls_plot"}
+    exec(compile(scripts.read_text(encoding="utf-8"), str(scripts), "exec"), scope)
+    drawn = scope["drawn"]((DOCS / "performance.md").read_text(encoding="utf-8"))
+    plot = (DOCS / "images" / "calls.svg").read_text(encoding="utf-8")
+    assert drawn == plot, "run scripts/site_pages/calls_plot.py"
