@@ -9,6 +9,8 @@ import html
 import pathlib
 import re
 
+from . import slots
+
 BANNER = re.compile(r"^(?:/\*|//) *[=-]{4,} *(.*?) *[=-]{3,}")
 NAMED = (
     r"typedef struct (\w+)",
@@ -132,7 +134,9 @@ def page(file: pathlib.Path, include: str) -> str:
             continue
         if comment:
             out += [prose(comment), ""]
-        if code:
+        if slots.is_table(code):
+            out += slots.rendered(code)
+        elif code:
             out += [f"```{language}", without_body(code), "```", ""]
         first = False
     return "\n".join(out)

@@ -78,6 +78,35 @@ struct Pair {  // two
     )
 
 
+def test_a_table_of_functions_has_an_entry_for_each():
+    from site_pages.slots import rendered
+
+    table = r"""#define TENON_HOST_SLOTS(X) \
+  /* -- errors ----- */ \
+  /* Records `text*`; the first \
+   * one wins. */ \
+  X(void, fail, (tenon_err*, int32_t code)) \
+  X(void, clear, (void))"""
+    assert rendered(table) == [
+        "**Errors**",
+        "",
+        "### host->fail",
+        "",
+        "```c",
+        "void (*fail)(tenon_err*, int32_t code);",
+        "```",
+        "",
+        "Records `text*`; the first one wins.",
+        "",
+        "### host->clear",
+        "",
+        "```c",
+        "void (*clear)(void);",
+        "```",
+        "",
+    ]
+
+
 def test_long_signatures_have_a_line_for_each_parameter():
     from site_pages.python_reference import wrapped
 
