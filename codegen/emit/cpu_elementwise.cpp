@@ -59,8 +59,8 @@ bool is_array_call(const ScalarValue& value, const std::vector<Param>& params) {
 }
 
 // Sums, products and quotients of functions that the CPU has for registers of lanes
-// (math/lanes.hpp).
-bool is_lanewise(const ScalarValue& value, bool& calls) {
+// (math/vec.hpp).
+bool is_vectorized(const ScalarValue& value, bool& calls) {
   static const std::set<std::string> functions = {
       "exp",  "exp2",    "expm1", "log",        "log2",      "log10", "log1p", "sin",
       "cos",  "tan",     "asin",  "acos",       "atan",      "atan2", "sinh",  "cosh",
@@ -77,12 +77,12 @@ bool is_lanewise(const ScalarValue& value, bool& calls) {
   if (value.form == ScalarValue::Unary && value.text != "-") return false;
   calls = calls || (is_call && value.type.varying && value.text != "abs" && value.text != "max");
   for (const ScalarValue& child : value.children)
-    if (!is_lanewise(child, calls)) return false;
+    if (!is_vectorized(child, calls)) return false;
   return true;
 }
 
 // Of one element, in additions. Of dearer operators the conversions are a small part.
-constexpr int kMostHalfCost = 4;
+constexpr int kMaxLowPrecisionCost = 4;
 
 // One pass over the elements. A choice that does not depend on them is made outside.
 std::string run_statement(const ScalarValue& value, const std::string& types,
@@ -100,15 +100,15 @@ std::string run_statement(const ScalarValue& value, const std::string& types,
     return cat(indent, "run_loop<", types, ">(data, strides, n, math::call::", value.text,
                "{});\n");
   bool calls = false;
-  const bool lanewise = !names.integers && is_lanewise(value, calls) && calls;
+  const bool vectorized = !names.integers && is_vectorized(value, calls) && calls;
   std::vector<std::string> declared;
   for (size_t i = 0; i < param_types.size(); ++i)
-    declared.push_back(cat(lanewise ? "const auto&" : param_types[i],
+    declared.push_back(cat(vectorized ? "const auto&" : param_types[i],
                            scalar_reads(value, params[i].name) ? " " + params[i].name : ""));
   const std::string function =
       cat("[=](", join(declared, ", "), ") { return ", scalar_cpp_as_element(value, names), "; }");
   return cat(indent, "run_loop<", types, ">(data, strides, n, ",
-             lanewise ? cat("math::lanewise(", function, ")") : function, ");\n");
+             vectorized ? cat("math::vectorized(", function, ")") : function, ");\n");
 }
 
 std::string loop(const Operator& op, size_t index) {
@@ -154,9 +154,9 @@ DtypeMask reduced_loop_dtypes(const Operator& op) {
   DtypeMask found = 0;
   for (const ScalarCase& scalar_case : op.cases) {
     const ScalarValue value = check_case(op, scalar_case);
-    if (scalar_cost(value) <= kMostHalfCost && is_half_arithmetic(value)) found |= scalar_case.mask;
+    if (scalar_cost(value) <= kMaxLowPrecisionCost && is_low_precision_arithmetic(value)) found |= scalar_case.mask;
   }
-  return found & reduced & half_dtypes();
+  return found & reduced & low_precision_dtypes();
 }
 
 // The tensor whose dtype is the compute dtype.
@@ -186,8 +186,8 @@ std::string definition(const Operator& op) {
     if (i == op.cases.size()) return "nullptr";
     if (type) return cat(loop_name(op, i), "<", type, ">");
     if (is_choice(check_case(op, op.cases[i])))
-      return cat(loop_name(op, i), half_dtypes() >> dtype & 1 ? "<uint16_t>" : "<uint8_t>");
-    return cat("TENON_HALF_LOOP(", loop_name(op, i), ", ", half_type(dtype), ")");
+      return cat(loop_name(op, i), low_precision_dtypes() >> dtype & 1 ? "<uint16_t>" : "<uint8_t>");
+    return cat("TENON_LOW_PRECISION_LOOP(", loop_name(op, i), ", ", low_precision_type(dtype), ")");
   };
   return text +
          fill(R"(const ElementwiseKernel kernel_@op@ = {

@@ -54,13 +54,13 @@ DtypeMask cpu_loop_dtypes(DtypeMask mask) {
   return loops;
 }
 
-DtypeMask half_dtypes() {
+DtypeMask low_precision_dtypes() {
   return DtypeMask{1} << TENON_DTYPE_F16 | DtypeMask{1} << TENON_DTYPE_BF16;
 }
 
-const char* half_type(int dtype) { return dtype == TENON_DTYPE_F16 ? "Float16" : "BFloat16"; }
+const char* low_precision_type(int dtype) { return dtype == TENON_DTYPE_F16 ? "Float16" : "BFloat16"; }
 
-bool is_half_arithmetic(const ScalarValue& value) {
+bool is_low_precision_arithmetic(const ScalarValue& value) {
   static const std::set<std::string> functions = {"abs", "min", "max"};
   static const std::set<std::string> signs = {"+", "-", "*", "/", "<", ">", "<=", ">="};
   switch (value.form) {
@@ -82,7 +82,7 @@ bool is_half_arithmetic(const ScalarValue& value) {
     default:
       return !value.type.varying;
   }
-  return std::all_of(value.children.begin(), value.children.end(), is_half_arithmetic);
+  return std::all_of(value.children.begin(), value.children.end(), is_low_precision_arithmetic);
 }
 
 std::string cpu_file(const std::string& file, const std::string& kind,

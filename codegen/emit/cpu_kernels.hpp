@@ -14,12 +14,12 @@ namespace tenon::codegen {
 // The C++ type of the elements of a dtype; nullptr for reduced floats, which have no loops of their
 // own.
 const char* cpu_element_type(int dtype);
-// The reduced floats that registers can be converted from and to (half_lanes.hpp), and their C++
+// The reduced floats that registers can be converted from and to (simd/low_precision.hpp), and their C++
 // types.
-DtypeMask half_dtypes();
-const char* half_type(int dtype);
+DtypeMask low_precision_dtypes();
+const char* low_precision_type(int dtype);
 // Whether registers of halves know every step of an expression.
-bool is_half_arithmetic(const ScalarValue& value);
+bool is_low_precision_arithmetic(const ScalarValue& value);
 // The dtypes that loops are made for: reduced floats run through float32's.
 DtypeMask cpu_loop_dtypes(DtypeMask mask);
 

@@ -53,7 +53,7 @@ std::string method(const Operator& op, const std::string& head,
 std::string extreme(const CheckedReduction& reduction) {
   const auto op = reducing_operator(reduction);
   if (reduction.map.form != ScalarValue::Variable || (op != "max" && op != "min")) return "";
-  return cat("  static constexpr bool kLargest = ", op == "max" ? "true" : "false", ";\n");
+  return cat("  static constexpr bool kIsMax = ", op == "max" ? "true" : "false", ";\n");
 }
 
 std::string traits(const Operator& op) {
@@ -104,15 +104,15 @@ DtypeMask half_loop_dtypes(const Operator& op) {
   CheckedReduction reduction = check_reduction(op);
   const OutDtype::Rule out = op.dtypes.outs[0].rule;
   if (reduction.truth || out == OutDtype::Int64 || out == OutDtype::Real) return 0;
-  if (!is_half_arithmetic(reduction.map) || !is_half_arithmetic(reduction.combine)) return 0;
-  return op.dtypes.allow & half_dtypes();
+  if (!is_low_precision_arithmetic(reduction.map) || !is_low_precision_arithmetic(reduction.combine)) return 0;
+  return op.dtypes.allow & low_precision_dtypes();
 }
 
 std::string definition(const Operator& op) {
   auto loops_of = [&](int dtype) {
     const char* type = cpu_element_type(dtype);
     if (!type)
-      return cat("TENON_HALF_REDUCTION(", camel_case(op.name), ", ", half_type(dtype), ")");
+      return cat("TENON_LOW_PRECISION_REDUCTION(", camel_case(op.name), ", ", low_precision_type(dtype), ")");
     return cat("&reduction_loops<", camel_case(op.name), "<", type, ">>");
   };
   return traits(op) +

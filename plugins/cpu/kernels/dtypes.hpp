@@ -15,7 +15,7 @@ namespace tenon::cpu {
 inline constexpr uint8_t kDtypeSize[TENON_DTYPE_SLOTS] = {1, 1, 1, 2, 2, 4, 4, 8, 8,
                                                           1, 1, 2, 2, 4, 8, 8, 16};
 
-inline bool is_reduced_float(int dtype) {
+inline bool is_low_precision(int dtype) {
   return dtype >= TENON_DTYPE_F8E4M3 && dtype <= TENON_DTYPE_BF16;
 }
 inline bool is_complex(int dtype) {

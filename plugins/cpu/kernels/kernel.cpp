@@ -17,7 +17,7 @@ tenon_tensor* Float32Call::copy_of(const tenon_tensor* tensor) {
 }
 
 const tenon_tensor* Float32Call::argument(const tenon_tensor* tensor) {
-  if (!tensor || !is_reduced_float(tensor->dtype)) return tensor;
+  if (!tensor || !is_low_precision(tensor->dtype)) return tensor;
   tenon_tensor* copy = copy_of(tensor);
   if (status_ == TENON_OK) {
     const char* from = data_of<char>(tensor);
@@ -30,7 +30,7 @@ const tenon_tensor* Float32Call::argument(const tenon_tensor* tensor) {
 }
 
 tenon_tensor* Float32Call::argument(tenon_tensor* tensor) {
-  if (!tensor || !is_reduced_float(tensor->dtype)) return tensor;
+  if (!tensor || !is_low_precision(tensor->dtype)) return tensor;
   outputs_[count_] = tensor;
   return copy_of(tensor);
 }

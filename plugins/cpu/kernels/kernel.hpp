@@ -85,18 +85,18 @@ class Float32Call {
  private:
   tenon_tensor* copy_of(const tenon_tensor* tensor);
 
-  static constexpr int kMost = 12;
+  static constexpr int kMaxTensors = 12;
   tenon_ctx* ctx_;
   tenon_err* err_;
   tenon_status status_ = TENON_OK;
   int count_ = 0;
-  tenon_tensor copies_[kMost];
-  tenon_tensor* outputs_[kMost] = {};
+  tenon_tensor copies_[kMaxTensors];
+  tenon_tensor* outputs_[kMaxTensors] = {};
 };
 
 // Run a typed kernel that serves float32 on tensors of reduced floats, all of them contiguous:
 //
-//   if (is_reduced_float(x->dtype)) return run_as_float32(softmax, ctx, err, x, axis, out);
+//   if (is_low_precision(x->dtype)) return run_as_float32(softmax, ctx, err, x, axis, out);
 template <class Kernel, class... Arguments>
 inline tenon_status run_as_float32(Kernel kernel, tenon_ctx* ctx, tenon_err* err,
                                    Arguments... arguments) {

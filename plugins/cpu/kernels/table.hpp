@@ -24,11 +24,11 @@ struct KernelList {
 // Bits for the dtype_mask of a kernel.
 inline constexpr uint64_t dtype_bit(int dtype) { return uint64_t{1} << dtype; }
 inline constexpr uint64_t kAllDtypes = (uint64_t{1} << TENON_DTYPE_COUNT) - 1;
-inline constexpr uint64_t kReducedFloats =
+inline constexpr uint64_t kLowPrecision =
     dtype_bit(TENON_DTYPE_F8E4M3) | dtype_bit(TENON_DTYPE_F8E5M2) | dtype_bit(TENON_DTYPE_F16) |
     dtype_bit(TENON_DTYPE_BF16);
 inline constexpr uint64_t kFloats =
-    kReducedFloats | dtype_bit(TENON_DTYPE_F32) | dtype_bit(TENON_DTYPE_F64);
+    kLowPrecision | dtype_bit(TENON_DTYPE_F32) | dtype_bit(TENON_DTYPE_F64);
 inline constexpr uint64_t kComplexes = dtype_bit(TENON_DTYPE_C64) | dtype_bit(TENON_DTYPE_C128);
 inline constexpr uint64_t kIntegers = dtype_bit(TENON_DTYPE_F8E4M3) - dtype_bit(TENON_DTYPE_U8);
 inline constexpr uint64_t kBool = dtype_bit(TENON_DTYPE_BOOL);

@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#ifdef TENON_HAS_LANES
+#ifdef TENON_HAS_VEC512
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
@@ -43,7 +43,7 @@ TEST(HardArguments, RootsNextToNumbersHalfwayBetweenNeighbours) {
   const std::vector<double> x = hard_radicands();
   ASSERT_GT(x.size(), 500u);
   std::vector<double> out(x.size());
-  math::run_array(math::lanewise([](auto v) { return math::sqrt(v); }), out.data(),
+  math::run_array(math::vectorized([](auto v) { return math::sqrt(v); }), out.data(),
                   static_cast<int64_t>(x.size()), x.data());
   for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(out[i], std::sqrt(x[i])) << x[i];
 }

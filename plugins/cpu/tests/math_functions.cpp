@@ -36,42 +36,42 @@ void run(F f, T* out, int64_t n, const X*... x) {
 // Functions with loops of their own, with lanes, and of one element.
 #define CALL(NAME) \
   math::call::NAME {}
-#define LANEWISE(NAME) math::lanewise([](auto v) { return math::NAME(v); })
-#define LANEWISE_2(NAME) math::lanewise([](auto v, auto w) { return math::NAME(v, w); })
+#define VECTORIZED(NAME) math::vectorized([](auto v) { return math::NAME(v); })
+#define VECTORIZED_2(NAME) math::vectorized([](auto v, auto w) { return math::NAME(v, w); })
 #define SCALAR_2(NAME) [](auto v, auto w) { return math::NAME(v, w); }
 
 constexpr MathFunction kFunctions[] = {
     UNARY("exp", CALL(exp)),
     UNARY("exp2", CALL(exp2)),
-    UNARY("expm1", LANEWISE(expm1)),
+    UNARY("expm1", VECTORIZED(expm1)),
     UNARY("log", CALL(log)),
     UNARY("log2", CALL(log2)),
     UNARY("log10", CALL(log10)),
     UNARY("log1p", CALL(log1p)),
     UNARY("sqrt", CALL(sqrt)),
-    UNARY("rsqrt", LANEWISE(rsqrt)),
+    UNARY("rsqrt", VECTORIZED(rsqrt)),
     UNARY("cbrt", CALL(cbrt)),
     UNARY("sin", CALL(sin)),
     UNARY("cos", CALL(cos)),
     UNARY("tan", CALL(tan)),
-    UNARY("asin", LANEWISE(asin)),
-    UNARY("acos", LANEWISE(acos)),
-    UNARY("atan", LANEWISE(atan)),
-    UNARY("sinh", LANEWISE(sinh)),
-    UNARY("cosh", LANEWISE(cosh)),
-    UNARY("tanh", LANEWISE(tanh)),
-    UNARY("asinh", LANEWISE(asinh)),
-    UNARY("acosh", LANEWISE(acosh)),
+    UNARY("asin", VECTORIZED(asin)),
+    UNARY("acos", VECTORIZED(acos)),
+    UNARY("atan", VECTORIZED(atan)),
+    UNARY("sinh", VECTORIZED(sinh)),
+    UNARY("cosh", VECTORIZED(cosh)),
+    UNARY("tanh", VECTORIZED(tanh)),
+    UNARY("asinh", VECTORIZED(asinh)),
+    UNARY("acosh", VECTORIZED(acosh)),
     UNARY("atanh", CALL(atanh)),
-    UNARY("erf", LANEWISE(erf)),
-    UNARY("erfc", LANEWISE(erfc)),
-    UNARY("normal_cdf", LANEWISE(normal_cdf)),
-    UNARY("normal_pdf", LANEWISE(normal_pdf)),
-    UNARY("sigmoid", LANEWISE(sigmoid)),
+    UNARY("erf", VECTORIZED(erf)),
+    UNARY("erfc", VECTORIZED(erfc)),
+    UNARY("normal_cdf", VECTORIZED(normal_cdf)),
+    UNARY("normal_pdf", VECTORIZED(normal_pdf)),
+    UNARY("sigmoid", VECTORIZED(sigmoid)),
     UNARY("lgamma", CALL(lgamma)),
     UNARY("digamma", CALL(digamma)),
     BINARY("pow", CALL(pow)),
-    BINARY("atan2", LANEWISE_2(atan2)),
+    BINARY("atan2", VECTORIZED_2(atan2)),
     BINARY("hypot", SCALAR_2(hypot)),
 };
 

@@ -144,7 +144,7 @@ TEST(VectorMath, AnElementHasOneResultWhereverItStands) {
 }
 
 // Loops over lanes have tables where single calls have longer polynomials.
-#ifdef TENON_HAS_LANES
+#ifdef TENON_HAS_VEC512
 constexpr bool kLanes = true;
 #else
 constexpr bool kLanes = false;
@@ -311,8 +311,8 @@ void expect_special_values() {
     }
   };
 #define SPECIAL_CALL(NAME) check(#NAME, math::call::NAME{}, [](Wider v) { return std::NAME(v); });
-#define SPECIAL_LANEWISE(NAME)                                       \
-  check(#NAME, math::lanewise([](auto v) { return math::NAME(v); }), \
+#define SPECIAL_VECTORIZED(NAME)                                       \
+  check(#NAME, math::vectorized([](auto v) { return math::NAME(v); }), \
         [](Wider v) { return std::NAME(v); });
   SPECIAL_CALL(exp)
   SPECIAL_CALL(exp2)
@@ -327,24 +327,24 @@ void expect_special_values() {
   SPECIAL_CALL(cbrt)
   SPECIAL_CALL(atanh)
   SPECIAL_CALL(lgamma)
-  SPECIAL_LANEWISE(expm1)
-  SPECIAL_LANEWISE(asin)
-  SPECIAL_LANEWISE(acos)
-  SPECIAL_LANEWISE(atan)
-  SPECIAL_LANEWISE(tanh)
-  SPECIAL_LANEWISE(sinh)
-  SPECIAL_LANEWISE(cosh)
-  SPECIAL_LANEWISE(asinh)
-  SPECIAL_LANEWISE(acosh)
-  SPECIAL_LANEWISE(erf)
-  SPECIAL_LANEWISE(erfc)
-  check("rsqrt", math::lanewise([](auto v) { return math::rsqrt(v); }),
+  SPECIAL_VECTORIZED(expm1)
+  SPECIAL_VECTORIZED(asin)
+  SPECIAL_VECTORIZED(acos)
+  SPECIAL_VECTORIZED(atan)
+  SPECIAL_VECTORIZED(tanh)
+  SPECIAL_VECTORIZED(sinh)
+  SPECIAL_VECTORIZED(cosh)
+  SPECIAL_VECTORIZED(asinh)
+  SPECIAL_VECTORIZED(acosh)
+  SPECIAL_VECTORIZED(erf)
+  SPECIAL_VECTORIZED(erfc)
+  check("rsqrt", math::vectorized([](auto v) { return math::rsqrt(v); }),
         [](Wider v) { return 1 / std::sqrt(v); });
-  check("sigmoid", math::lanewise([](auto v) { return math::sigmoid(v); }),
+  check("sigmoid", math::vectorized([](auto v) { return math::sigmoid(v); }),
         [](Wider v) { return 1 / (1 + std::exp(-v)); });
-  check("normal_pdf", math::lanewise([](auto v) { return math::normal_pdf(v); }),
+  check("normal_pdf", math::vectorized([](auto v) { return math::normal_pdf(v); }),
         [](Wider v) { return std::exp(-v * v / 2) / std::sqrt(8 * std::atan(Wider(1))); });
-  check("normal_cdf", math::lanewise([](auto v) { return math::normal_cdf(v); }),
+  check("normal_cdf", math::vectorized([](auto v) { return math::normal_cdf(v); }),
         [](Wider v) { return std::erfc(-v * std::sqrt(Wider(0.5L))) / 2; });
 }
 TEST(VectorMath, ArraysHaveTheSpecialValuesOfLibm) {
@@ -385,7 +385,7 @@ TEST(VectorMath, ArraysOfTwoArgumentsHaveTheSpecialValuesOfC) {
   expect_values_of_two<double, long double>("atan2", std::atan2);
 }
 
-#ifdef TENON_HAS_LANES
+#ifdef TENON_HAS_VEC512
 // Roots are rounded to nearest: numbers next to squares, and of every exponent.
 template <class T>
 void expect_nearest_roots() {
@@ -395,7 +395,7 @@ void expect_nearest_roots() {
     const T square = number * number, scale = std::ldexp(T(1), static_cast<int>(i % 250) - 125);
     x.push_back((i % 3 == 0 ? square : std::nextafter(square, T(i % 3 == 1 ? 0 : 9))) * scale);
   }
-  math::run_array(math::lanewise([](auto v) { return math::sqrt(v); }), out.data(), 4096, x.data());
+  math::run_array(math::vectorized([](auto v) { return math::sqrt(v); }), out.data(), 4096, x.data());
   for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(out[i], std::sqrt(x[i])) << x[i];
 }
 TEST(VectorMath, RootsAreRoundedToNearest) {

@@ -5,8 +5,8 @@
 // arXiv:1805.02867).
 #include "attention/blocks.hpp"
 #include "attention/items.hpp"
-#include "attention/weights.hpp"
-#include "parallel_memory.hpp"
+#include "attention/softmax.hpp"
+#include "parallel_scratch.hpp"
 #include "trace.hpp"
 
 #include <tenon/signatures/attention.h>
@@ -37,14 +37,14 @@ class Forward {
 
   Forward(const AttentionSizes& size, double scale, void* memory)
       : size_(size), scale_(static_cast<Sum>(scale)) {
-    Carver carver(memory);
-    keys_ = carver.take<Packed>(Blocks::panels_size(size.features, rounded_up<kKeys>(size.keys)));
-    values_ = carver.take<Packed>(Blocks::depth_of(size.keys) * Blocks::right_row(size.values));
-    query_ = carver.take<Packed>(kRows * Blocks::left_row(size.features));
-    scores_ = carver.take<Sum>(kRows * kScoresRow);
-    if (Format::kDepth > 1) weights_ = carver.take<Packed>(kRows * Blocks::left_row(kKeys));
-    sums_ = carver.take<Sum>(kRows * size.values);
-    bytes_ = carver.bytes();
+    ScratchLayout layout(memory);
+    keys_ = layout.take<Packed>(Blocks::panels_size(size.features, rounded_up<kKeys>(size.keys)));
+    values_ = layout.take<Packed>(Blocks::depth_of(size.keys) * Blocks::right_row(size.values));
+    query_ = layout.take<Packed>(kRows * Blocks::left_row(size.features));
+    scores_ = layout.take<Sum>(kRows * kScoresRow);
+    if (Format::kDepth > 1) probs_ = layout.take<Packed>(kRows * Blocks::left_row(kKeys));
+    acc_ = layout.take<Sum>(kRows * size.values);
+    bytes_ = layout.bytes();
   }
   int64_t bytes() const { return bytes_; }
 
@@ -68,7 +68,7 @@ class Forward {
   // So few rows cost less than laying out keys and values for them. Weights have to be elements of
   // the format.
   static constexpr int64_t kFewRows = 4;
-  static constexpr bool kMayReadInPlace = std::is_same_v<Source, Sum> || rounds_weights<Format>;
+  static constexpr bool kMayReadInPlace = std::is_same_v<Source, Sum> || rounds_probs<Format>;
 
   void run_rows(const Item<Format>& item, int64_t i, int64_t rows) {
     const int64_t query_row = Blocks::left_row(size_.features);
@@ -77,17 +77,17 @@ class Forward {
     Blocks::pack_left(query, rows, size_.features, query_, query_row);
     run_blocks(
         item, i, rows,
-        [&](int64_t j, int64_t columns, Sight sight) {
+        [&](int64_t j, int64_t columns, CausalMask causal_mask) {
           multiply_scores<Format>(rows, columns, Blocks::depth_of(size_.features),
                                   {query_, query_row, 1}, keys_from(j), {scores_, kScoresRow},
-                                  sight);
+                                  causal_mask);
         },
-        [&](int64_t j, int64_t columns, Sight sight) {
+        [&](int64_t j, int64_t columns, CausalMask causal_mask) {
           const Right<Format> values = {
               values_ + j / Format::kDepth * Blocks::right_row(size_.values),
               Blocks::right_row(size_.values), Blocks::kColumns};
-          multiply_seen<Format>(rows, size_.values, columns, weights(), values,
-                                {sums_, size_.values}, sight);
+          multiply_visible_columns<Format>(rows, size_.values, columns, probs(), values,
+                                {acc_, size_.values}, causal_mask);
         });
   }
 
@@ -96,19 +96,19 @@ class Forward {
     const int64_t rows = size_.rows;
     run_blocks(
         item, 0, rows,
-        [&](int64_t j, int64_t columns, Sight sight) {
+        [&](int64_t j, int64_t columns, CausalMask causal_mask) {
           const Matrix<Source> keys = {item.key.data + j * item.key.row, 1, item.key.row};
-          multiply_dots<Format>(rows, sight.columns_of_row(rows - 1, columns), size_.features,
+          multiply_dots<Format>(rows, causal_mask.columns_of_row(rows - 1, columns), size_.features,
                                 item.query, keys, scores_, kScoresRow, false);
         },
-        [&](int64_t j, int64_t columns, Sight sight) {
+        [&](int64_t j, int64_t columns, CausalMask causal_mask) {
           const Matrix<Source> values = {item.value.data + j * item.value.row, item.value.row, 1};
-          multiply_streams<Format>(rows, size_.values, sight.columns_of_row(rows - 1, columns),
-                                   weights_in_place(), values, sums_, size_.values, true);
+          multiply_streams<Format>(rows, size_.values, causal_mask.columns_of_row(rows - 1, columns),
+                                   probs_in_place(), values, acc_, size_.values, true);
         });
   }
-  Matrix<Source> weights_in_place() const {
-    const auto left = weights();
+  Matrix<Source> probs_in_place() const {
+    const auto left = probs();
     return {reinterpret_cast<const Source*>(left.data), left.row * Format::kDepth, 1};
   }
 
@@ -117,16 +117,16 @@ class Forward {
   template <class Keys, class Values>
   void run_blocks(const Item<Format>& item, int64_t i, int64_t rows, Keys&& multiply_keys,
                   Values&& multiply_values) {
-    std::fill_n(sums_, rows * size_.values, Sum(0));
-    std::fill_n(top_, rows, kNothing);
-    std::fill_n(sum_, rows, Sum(0));
+    std::fill_n(acc_, rows * size_.values, Sum(0));
+    std::fill_n(row_max_, rows, kMinusInfinity);
+    std::fill_n(row_sum_, rows, Sum(0));
     const int64_t keys = size_.keys_until(i + rows);
     for (int64_t j = 0; j < keys; j += kKeys) {
       const int64_t columns = std::min(kKeys, keys - j);
-      const Sight sight = {size_.causal ? i - j : Sight::kAll};
-      multiply_keys(j, columns, sight);
-      weigh_rows(rows, columns, mask_at(item.mask, i, j), sight);
-      multiply_values(j, columns, sight);
+      const CausalMask causal_mask = {size_.causal ? i - j : CausalMask::kAll};
+      multiply_keys(j, columns, causal_mask);
+      exp_rows(rows, columns, mask_at(item.mask, i, j), causal_mask);
+      multiply_values(j, columns, causal_mask);
     }
     finish_rows(item, i, rows);
   }
@@ -138,52 +138,52 @@ class Forward {
 
   // Scores become weights relative to the largest score of their row so far; what earlier blocks
   // gave is made relative to it too.
-  void weigh_rows(int64_t rows, int64_t columns, const MaskBlock<Source>& mask, Sight sight) {
+  void exp_rows(int64_t rows, int64_t columns, const MaskBlock<Source>& mask, CausalMask causal_mask) {
     // Scores are scaled as they are read, or by a pass of their own, which masks too.
     const bool passes = mask.keep.data || mask.added.data || !(scale_ > 0);
     const Sum scale = passes ? Sum(1) : scale_;
-    Sum top[kRows], factor[kRows];
+    Sum row_max[kRows], factor[kRows];
     for (int64_t r = 0; r < rows; ++r) {
       Sum* x = scores_ + r * kScoresRow;
-      const int64_t seen = sight.columns_of_row(r, columns);
-      const int64_t whole = rounded_up<kWidth<Sum>>(seen);  // loops without a rest
-      if (passes) scale_and_mask<Format>(x, seen, scale_, mask, r);
-      std::fill(x + seen, x + whole, kNothing);
-      top[r] = seen == 0 ? top_[r] : std::max(top_[r], largest_score(x, whole, scale));
+      const int64_t visible = causal_mask.columns_of_row(r, columns);
+      const int64_t whole = rounded_up<kWidth<Sum>>(visible);  // loops without a rest
+      if (passes) scale_and_mask<Format>(x, visible, scale_, mask, r);
+      std::fill(x + visible, x + whole, kMinusInfinity);
+      row_max[r] = visible == 0 ? row_max_[r] : std::max(row_max_[r], max_score(x, whole, scale));
     }
 #pragma GCC ivdep
     for (int64_t r = 0; r < rows; ++r) {
-      factor[r] = top_[r] == top[r] ? Sum(1) : softmax_weight(top_[r] - top[r]);
-      top_[r] = top[r];
+      factor[r] = row_max_[r] == row_max[r] ? Sum(1) : softmax_exp(row_max_[r] - row_max[r]);
+      row_max_[r] = row_max[r];
     }
     for (int64_t r = 0; r < rows; ++r) {
-      const int64_t whole = rounded_up<kWidth<Sum>>(sight.columns_of_row(r, columns));
-      const Sum base = top_[r] == kNothing ? Sum(0) : top_[r];
-      sum_[r] = sum_[r] * factor[r] + weigh_row(r, columns, whole, scale, base);
+      const int64_t whole = rounded_up<kWidth<Sum>>(causal_mask.columns_of_row(r, columns));
+      const Sum base = row_max_[r] == kMinusInfinity ? Sum(0) : row_max_[r];
+      row_sum_[r] = row_sum_[r] * factor[r] + exp_row(r, columns, whole, scale, base);
       if (factor[r] != 1) {
-        Sum* sums = sums_ + r * size_.values;
-        for (int64_t j = 0; j < size_.values; ++j) sums[j] *= factor[r];
+        Sum* acc = acc_ + r * size_.values;
+        for (int64_t j = 0; j < size_.values; ++j) acc[j] *= factor[r];
       }
     }
   }
 
   // What is not seen weighs nothing.
-  Sum weigh_row(int64_t r, int64_t columns, int64_t whole, Sum scale, Sum base) {
+  Sum exp_row(int64_t r, int64_t columns, int64_t whole, Sum scale, Sum base) {
     Sum* x = scores_ + r * kScoresRow;
-    if constexpr (rounds_weights<Format>) {
-      Source* to = reinterpret_cast<Source*>(weights_ + r * Blocks::left_row(kKeys));
+    if constexpr (rounds_probs<Format>) {
+      Source* to = reinterpret_cast<Source*>(probs_ + r * Blocks::left_row(kKeys));
       std::fill(to + whole, to + std::max(whole, Blocks::depth_of(columns) * Format::kDepth),
                 Source());
-      return weigh_scores(x, whole, scale, base, to);
+      return exp_scores(x, whole, scale, base, to);
     } else {
       std::fill(x + whole, x + std::max(whole, columns), Sum(0));
-      return weigh_scores(x, whole, scale, base);
+      return exp_scores(x, whole, scale, base);
     }
   }
 
-  Left<Format> weights() const {
-    if constexpr (rounds_weights<Format>) {
-      return {weights_, Blocks::left_row(kKeys), 1};
+  Left<Format> probs() const {
+    if constexpr (rounds_probs<Format>) {
+      return {probs_, Blocks::left_row(kKeys), 1};
     } else {
       return {scores_, kScoresRow, 1};
     }
@@ -191,23 +191,23 @@ class Forward {
 
   void finish_rows(const Item<Format>& item, int64_t i, int64_t rows) {
     for (int64_t r = 0; r < rows; ++r) {
-      const Sum scale = sum_[r] == 0 ? Sum(0) : Sum(1) / sum_[r];
-      Sum* sums = sums_ + r * size_.values;
-      for (int64_t j = 0; j < size_.values; ++j) sums[j] *= scale;
-      store<Format>(sums, size_.values, item.out + (i + r) * size_.values);
+      const Sum scale = row_sum_[r] == 0 ? Sum(0) : Sum(1) / row_sum_[r];
+      Sum* acc = acc_ + r * size_.values;
+      for (int64_t j = 0; j < size_.values; ++j) acc[j] *= scale;
+      store<Format>(acc, size_.values, item.out + (i + r) * size_.values);
     }
     for (int64_t r = 0; r < rows; ++r) {
-      item.logsumexp[i + r] = sum_[r] == 0 ? kNothing : top_[r] + math::log(sum_[r]);
+      item.logsumexp[i + r] = row_sum_[r] == 0 ? kMinusInfinity : row_max_[r] + math::log(row_sum_[r]);
     }
   }
 
-  static constexpr Sum kNothing = -std::numeric_limits<Sum>::infinity();
+  static constexpr Sum kMinusInfinity = -std::numeric_limits<Sum>::infinity();
 
   const AttentionSizes& size_;
   Sum scale_;
-  Packed *keys_, *values_, *query_, *weights_ = nullptr;
-  Sum *scores_, *sums_;
-  Sum top_[kRows], sum_[kRows];  // of each row: the largest score so far, and the sum of weights
+  Packed *keys_, *values_, *query_, *probs_ = nullptr;
+  Sum *scores_, *acc_;
+  Sum row_max_[kRows], row_sum_[kRows];  // of each row: the largest score so far, and the sum of weights
   int64_t bytes_;
 };
 
@@ -228,7 +228,7 @@ tenon_status run(tenon_ctx* ctx, const tenon_tensor* query, const tenon_tensor* 
                        (parts * kWidth<Sum> * (causal ? 2 : 1));
   const int64_t bytes = Forward<Format>(size, scale, nullptr).bytes();
   trace("attention", Format::kName);
-  return parallel_with_memory(
+  return parallel_for_with_scratch(
       ctx, size.items * parts, work, bytes, err, [&](int64_t t, void* memory) {
         const int64_t i = t / parts, part = parts - 1 - t % parts;  // the longest first
         const Item<Format> item = {item_matrix<Source>(query, query, i),
@@ -256,7 +256,7 @@ tenon_status attention(tenon_ctx* ctx, const tenon_tensor* query, const tenon_te
 TENON_BOX_attention(attention_boxed, attention)
 
     const tenon_kernel_def kKernels[] = {
-        TENON_KERNEL_attention(attention, nullptr, kAttentionInPlace, TENON_KERNEL_STRIDED, 0),
+        TENON_KERNEL_attention(attention, nullptr, kAttentionDirect, TENON_KERNEL_STRIDED, 0),
         TENON_KERNEL_attention(attention, nullptr, kAttentionConverted, 0, 0)};
 
 }  // namespace

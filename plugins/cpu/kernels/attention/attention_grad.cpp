@@ -4,8 +4,8 @@
 // arXiv:2307.08691).
 #include "attention/blocks.hpp"
 #include "attention/items.hpp"
-#include "attention/weights.hpp"
-#include "parallel_memory.hpp"
+#include "attention/softmax.hpp"
+#include "parallel_scratch.hpp"
 #include "reduce/rows.hpp"
 #include "simd/vector_math.hpp"
 
@@ -44,24 +44,24 @@ class Backward {
  public:
   Backward(const AttentionSizes& size, double scale, void* memory)
       : size_(size), scale_(static_cast<Sum>(scale)) {
-    Carver carver(memory);
-    query_ = take_rows(carver, size.features);
-    grad_ = take_rows(carver, size.values);
-    logsumexp_ = carver.take<Sum>(size.rows);
-    delta_ = carver.take<Sum>(size.rows);
-    keys_across_ = carver.take<Packed>(Blocks::panels_size(size.features, kKeys));
-    values_across_ = carver.take<Packed>(Blocks::panels_size(size.values, kKeys));
-    keys_ = carver.take<Packed>(kKeys / Format::kDepth * Blocks::right_row(size.features));
-    weights_ = carver.take<Sum>(kRows * kScoresRow);
-    slopes_ = carver.take<Sum>(kRows * kScoresRow);
+    ScratchLayout layout(memory);
+    query_ = take_rows(layout, size.features);
+    grad_ = take_rows(layout, size.values);
+    logsumexp_ = layout.take<Sum>(size.rows);
+    delta_ = layout.take<Sum>(size.rows);
+    keys_across_ = layout.take<Packed>(Blocks::panels_size(size.features, kKeys));
+    values_across_ = layout.take<Packed>(Blocks::panels_size(size.values, kKeys));
+    keys_ = layout.take<Packed>(kKeys / Format::kDepth * Blocks::right_row(size.features));
+    probs_ = layout.take<Sum>(kRows * kScoresRow);
+    dscores_ = layout.take<Sum>(kRows * kScoresRow);
     if (kPairs) {
-      narrowed_ = carver.take<Packed>(kRows * Blocks::left_row(kKeys));
-      turned_ = carver.take<Packed>(kTiles ? kKeys * Blocks::left_row(kRows)
+      rounded_ = layout.take<Packed>(kRows * Blocks::left_row(kKeys));
+      transposed_ = layout.take<Packed>(kTiles ? kKeys * Blocks::left_row(kRows)
                                            : kRows / Format::kDepth * kKeys);
     }
-    dkey_ = carver.take<Sum>(kKeys * size.features);
-    dvalue_ = carver.take<Sum>(kKeys * size.values);
-    bytes_ = carver.bytes();
+    dkey_ = layout.take<Sum>(kKeys * size.features);
+    dvalue_ = layout.take<Sum>(kKeys * size.values);
+    bytes_ = layout.bytes();
   }
   int64_t bytes() const { return bytes_; }
 
@@ -88,13 +88,13 @@ class Backward {
     }
   };
 
-  Rows take_rows(Carver& carver, int64_t width) {
+  Rows take_rows(ScratchLayout& layout, int64_t width) {
     Rows rows;
     rows.right_row = Blocks::right_row(width);
     rows.left_row = kPairs ? Blocks::left_row(width) : rows.right_row;
-    rows.right = carver.take<Packed>(Blocks::depth_of(size_.rows) * rows.right_row);
+    rows.right = layout.take<Packed>(Blocks::depth_of(size_.rows) * rows.right_row);
     const int64_t count = kTiles ? rounded_up<kRowsOf<Format>>(size_.rows) : size_.rows;
-    rows.left = kPairs ? carver.take<Packed>(count * rows.left_row) : rows.right;
+    rows.left = kPairs ? layout.take<Packed>(count * rows.left_row) : rows.right;
     return rows;
   }
 
@@ -137,23 +137,23 @@ class Backward {
   }
 
   void run_block(const Item<Format>& item, int64_t i, int64_t rows, int64_t j, int64_t keys) {
-    const Sight sight = {size_.causal ? i - j : Sight::kAll};
+    const CausalMask causal_mask = {size_.causal ? i - j : CausalMask::kAll};
     multiply_scores<Format>(rows, keys, Blocks::depth_of(size_.features), query_.left_at(i),
-                            across(keys_across_, size_.features), {weights_, kScoresRow}, sight);
+                            across(keys_across_, size_.features), {probs_, kScoresRow}, causal_mask);
     multiply_scores<Format>(rows, keys, Blocks::depth_of(size_.values), grad_.left_at(i),
-                            across(values_across_, size_.values), {slopes_, kScoresRow}, sight);
+                            across(values_across_, size_.values), {dscores_, kScoresRow}, causal_mask);
     const MaskBlock<Source> mask = mask_at(item.mask, i, j);
-    for (int64_t r = 0; r < rows; ++r) weigh_row(i, r, keys, mask, sight);
-    narrow_scores(weights_, rows, keys);
-    multiply_seeing<Format>(keys, size_.values, rows, turned(weights_), grad_.right_at(i),
-                            {dvalue_, size_.values}, sight);
-    narrow_scores(slopes_, rows, keys);
-    multiply_seeing<Format>(keys, size_.features, rows, turned(slopes_), query_.right_at(i),
-                            {dkey_, size_.features}, sight);
+    for (int64_t r = 0; r < rows; ++r) exp_row(i, r, keys, mask, causal_mask);
+    narrow_scores(probs_, rows, keys);
+    multiply_visible_rows<Format>(keys, size_.values, rows, transposed(probs_), grad_.right_at(i),
+                            {dvalue_, size_.values}, causal_mask);
+    narrow_scores(dscores_, rows, keys);
+    multiply_visible_rows<Format>(keys, size_.features, rows, transposed(dscores_), query_.right_at(i),
+                            {dkey_, size_.features}, causal_mask);
     const int64_t key_row = Blocks::right_row(size_.features);
-    multiply_seen<Format>(rows, size_.features, keys, straight(slopes_),
+    multiply_visible_columns<Format>(rows, size_.features, keys, straight(dscores_),
                           {keys_, key_row, Blocks::kColumns},
-                          {item.dquery + i * size_.features, size_.features}, sight);
+                          {item.dquery + i * size_.features, size_.features}, causal_mask);
   }
 
   Right<Format> across(const Packed* panels, int64_t k) const {
@@ -161,36 +161,36 @@ class Backward {
   }
 
   // A row of scores becomes weights, one of their gradients that of the scores.
-  void weigh_row(int64_t i, int64_t r, int64_t keys, const MaskBlock<Source>& mask, Sight sight) {
-    Sum *x = weights_ + r * kScoresRow, *slope = slopes_ + r * kScoresRow;
-    const int64_t seen = sight.columns_of_row(r, keys);
-    scale_and_mask<Format>(x, seen, scale_, mask, r);
+  void exp_row(int64_t i, int64_t r, int64_t keys, const MaskBlock<Source>& mask, CausalMask causal_mask) {
+    Sum *x = probs_ + r * kScoresRow, *dscore = dscores_ + r * kScoresRow;
+    const int64_t visible = causal_mask.columns_of_row(r, keys);
+    scale_and_mask<Format>(x, visible, scale_, mask, r);
     const Sum logsumexp = logsumexp_[i + r], delta = delta_[i + r];
-    const int64_t whole = rounded_up<kWidth<Sum>>(seen);  // loops without a rest
+    const int64_t whole = rounded_up<kWidth<Sum>>(visible);  // loops without a rest
 #pragma GCC ivdep
     for (int64_t k = 0; k < whole; ++k) {
-      x[k] = softmax_weight(x[k] - logsumexp);
-      slope[k] = x[k] * (slope[k] - delta);
+      x[k] = softmax_exp(x[k] - logsumexp);
+      dscore[k] = x[k] * (dscore[k] - delta);
     }
     const int64_t end = Blocks::depth_of(keys) * Format::kDepth;
-    std::fill(x + seen, x + end, Sum(0));
-    std::fill(slope + seen, slope + end, Sum(0));
+    std::fill(x + visible, x + end, Sum(0));
+    std::fill(dscore + visible, dscore + end, Sum(0));
   }
 
   // A block of scores as a left operand, and its transpose as one; both after narrow_scores().
   Left<Format> straight(const Sum* scores) const {
     if constexpr (kPairs) {
-      return {narrowed_, Blocks::left_row(kKeys), 1};
+      return {rounded_, Blocks::left_row(kKeys), 1};
     } else {
       return {scores, kScoresRow, 1};
     }
   }
 
-  Left<Format> turned(const Sum* scores) const {
+  Left<Format> transposed(const Sum* scores) const {
     if constexpr (kTiles) {
-      return {turned_, Blocks::left_row(kRows), 1};
+      return {transposed_, Blocks::left_row(kRows), 1};
     } else if constexpr (kPairs) {
-      return {turned_, 1, kKeys};
+      return {transposed_, 1, kKeys};
     } else {
       return {scores, 1, kScoresRow};
     }
@@ -200,23 +200,23 @@ class Backward {
   void narrow_scores(const Sum* scores, int64_t rows, int64_t keys) {
     if constexpr (kPairs) {
       const int64_t row = Format::kDepth * Blocks::left_row(kKeys);
-      Source* to = reinterpret_cast<Source*>(narrowed_);
+      Source* to = reinterpret_cast<Source*>(rounded_);
       for (int64_t r = 0; r < rows; ++r) {
         store<Format>(scores + r * kScoresRow, Blocks::depth_of(keys) * Format::kDepth,
                       to + r * row);
       }
       if constexpr (kTiles) {
         const int64_t column = Format::kDepth * Blocks::left_row(kRows);
-        uint16_t* turned = reinterpret_cast<uint16_t*>(turned_);
-        transpose_block(reinterpret_cast<const uint16_t*>(to), row, turned, column, rows, keys);
+        uint16_t* transposed = reinterpret_cast<uint16_t*>(transposed_);
+        transpose_block(reinterpret_cast<const uint16_t*>(to), row, transposed, column, rows, keys);
         for (int64_t k = 0; k < keys; ++k) {
-          std::fill(turned + k * column + rows,
-                    turned + k * column + Blocks::depth_of(rows) * Format::kDepth, 0);
+          std::fill(transposed + k * column + rows,
+                    transposed + k * column + Blocks::depth_of(rows) * Format::kDepth, 0);
         }
       } else {
         for (int64_t r = 0; r < rows; r += 2, to += 2 * row) {
           Blocks::pair_rows(to, r + 1 == rows ? nullptr : to + row, 1, keys,
-                            turned_ + r / 2 * kKeys);
+                            transposed_ + r / 2 * kKeys);
         }
       }
     }
@@ -225,8 +225,8 @@ class Backward {
   const AttentionSizes& size_;
   Sum scale_;
   Rows query_, grad_;
-  Packed *keys_across_, *values_across_, *keys_, *narrowed_ = nullptr, *turned_ = nullptr;
-  Sum *logsumexp_, *delta_, *weights_, *slopes_, *dkey_, *dvalue_;
+  Packed *keys_across_, *values_across_, *keys_, *rounded_ = nullptr, *transposed_ = nullptr;
+  Sum *logsumexp_, *delta_, *probs_, *dscores_, *dkey_, *dvalue_;
   int64_t bytes_;
 };
 
@@ -293,7 +293,7 @@ tenon_status run(tenon_ctx* ctx, const Arguments& args, bool causal, double scal
                        (parts * kWidth<Sum> * (causal ? 2 : 1));
   const int64_t bytes = Backward<Format>(size, scale, nullptr).bytes();
   const tenon_status status =
-      parallel_with_memory(ctx, size.items * parts, work, bytes, err, [&](int64_t t, void* memory) {
+      parallel_for_with_scratch(ctx, size.items * parts, work, bytes, err, [&](int64_t t, void* memory) {
         const int64_t part = t % parts;
         Backward<Format>(size, scale, memory)
             .run(item_of<Format>(args, size, t / parts, sums + t * query_size),
@@ -322,7 +322,7 @@ tenon_status attention_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const 
 TENON_BOX_attention_grad(attention_grad_boxed, attention_grad)
 
     const tenon_kernel_def kKernels[] = {
-        TENON_KERNEL_attention_grad(attention_grad, nullptr, kAttentionInPlace,
+        TENON_KERNEL_attention_grad(attention_grad, nullptr, kAttentionDirect,
                                     TENON_KERNEL_STRIDED, 0),
         TENON_KERNEL_attention_grad(attention_grad, nullptr, kAttentionConverted, 0, 0)};
 

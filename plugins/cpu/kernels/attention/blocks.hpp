@@ -12,13 +12,13 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 
 // What the kernels read where it lies; other dtypes are converted to float32 first.
-inline constexpr uint64_t kAttentionInPlace =
+inline constexpr uint64_t kAttentionDirect =
     dtype_bit(TENON_DTYPE_F16) | dtype_bit(TENON_DTYPE_BF16) | dtype_bit(TENON_DTYPE_F32) |
     dtype_bit(TENON_DTYPE_F64);
 inline constexpr uint64_t kAttentionConverted =
     dtype_bit(TENON_DTYPE_F8E4M3) | dtype_bit(TENON_DTYPE_F8E5M2);
 
-// f(Type<Format>()) with the format of products for one of kAttentionInPlace.
+// f(Type<Format>()) with the format of products for one of kAttentionDirect.
 template <class F>
 tenon_status with_attention_format(int dtype, F&& f) {
   if (dtype == TENON_DTYPE_F64) return f(Type<Plain<double>>{});
@@ -32,7 +32,7 @@ tenon_status with_attention_format(int dtype, F&& f) {
 }
 
 // Which scores of a block are seen: row r sees columns up to r + shift.
-struct Sight {
+struct CausalMask {
   int64_t shift;
   static constexpr int64_t kAll = INT64_MAX / 2;
 
@@ -44,9 +44,9 @@ struct Sight {
 
 // Parts of one piece of scratch memory, each aligned to a cache line. Without memory it only
 // counts.
-class Carver {
+class ScratchLayout {
  public:
-  explicit Carver(void* memory) : memory_(static_cast<char*>(memory)) {}
+  explicit ScratchLayout(void* memory) : memory_(static_cast<char*>(memory)) {}
   template <class T>
   T* take(int64_t count) {
     T* part = memory_ ? reinterpret_cast<T*>(memory_ + bytes_) : nullptr;
@@ -178,10 +178,10 @@ void multiply_rows(int64_t rows, int64_t columns, int64_t k, const typename Form
 // c = a b for scores: tiles that nobody sees are left out. k in packed elements.
 template <class Format>
 void multiply_scores(int64_t rows, int64_t columns, int64_t k, Left<Format> a, Right<Format> b,
-                     Target<Format> c, Sight sight) {
+                     Target<Format> c, CausalMask causal_mask) {
   constexpr int64_t panel = Layout<Format>::kColumns;
   for (int64_t j = 0; j < columns; j += panel, b.data += b.panel) {
-    const int64_t first = sight.first_row_of(j) / kRowsOf<Format> * kRowsOf<Format>;
+    const int64_t first = causal_mask.first_row_of(j) / kRowsOf<Format> * kRowsOf<Format>;
     for (int64_t i = first; i < rows; i += kRowsOf<Format>) {
       multiply_rows<Format>(std::min(kRowsOf<Format>, rows - i), std::min(panel, columns - j), k,
                             a.data + i * a.row, a.row, a.column, b.data, b.row, c, i, j, false);
@@ -191,15 +191,15 @@ void multiply_scores(int64_t rows, int64_t columns, int64_t k, Left<Format> a, R
 
 // c += a b, where a is a block of rows x k scores: of a row only what it sees.
 template <class Format>
-void multiply_seen(int64_t rows, int64_t columns, int64_t k, Left<Format> a, Right<Format> b,
-                   Target<Format> c, Sight sight) {
+void multiply_visible_columns(int64_t rows, int64_t columns, int64_t k, Left<Format> a, Right<Format> b,
+                   Target<Format> c, CausalMask causal_mask) {
   constexpr int64_t panel = Layout<Format>::kColumns;
   for (int64_t j = 0; j < columns; j += panel, b.data += b.panel) {
     for (int64_t i = 0; i < rows; i += kRowsOf<Format>) {
       const int64_t count = std::min(kRowsOf<Format>, rows - i);
-      const int64_t seen = sight.columns_of_row(i + count - 1, k);
-      if (seen == 0) continue;
-      multiply_rows<Format>(count, std::min(panel, columns - j), Layout<Format>::depth_of(seen),
+      const int64_t visible = causal_mask.columns_of_row(i + count - 1, k);
+      if (visible == 0) continue;
+      multiply_rows<Format>(count, std::min(panel, columns - j), Layout<Format>::depth_of(visible),
                             a.data + i * a.row, a.row, a.column, b.data, b.row, c, i, j, true);
     }
   }
@@ -207,13 +207,13 @@ void multiply_seen(int64_t rows, int64_t columns, int64_t k, Left<Format> a, Rig
 
 // c += a b, where a is the transpose of a block of k x rows scores: of a column only who sees it.
 template <class Format>
-void multiply_seeing(int64_t rows, int64_t columns, int64_t k, Left<Format> a, Right<Format> b,
-                     Target<Format> c, Sight sight) {
+void multiply_visible_rows(int64_t rows, int64_t columns, int64_t k, Left<Format> a, Right<Format> b,
+                     Target<Format> c, CausalMask causal_mask) {
   constexpr int64_t panel = Layout<Format>::kColumns;
   const int64_t depth = Layout<Format>::depth_of(k);
   for (int64_t j = 0; j < columns; j += panel, b.data += b.panel) {
     for (int64_t i = 0; i < rows; i += kRowsOf<Format>) {
-      const int64_t first = sight.first_row_of(i) / Format::kDepth / kStep<Format> * kStep<Format>;
+      const int64_t first = causal_mask.first_row_of(i) / Format::kDepth / kStep<Format> * kStep<Format>;
       if (first >= depth) break;
       multiply_rows<Format>(std::min(kRowsOf<Format>, rows - i), std::min(panel, columns - j),
                             depth - first, a.data + i * a.row + first * a.column, a.row, a.column,

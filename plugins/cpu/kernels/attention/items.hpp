@@ -70,17 +70,17 @@ template <class Format>
 void scale_and_mask(typename Format::Sum* x, int64_t n, typename Format::Sum scale,
                     const MaskBlock<typename Format::Left>& mask, int64_t row) {
   using Sum = typename Format::Sum;
-  constexpr Sum nothing = -std::numeric_limits<Sum>::infinity();
+  constexpr Sum minus_infinity = -std::numeric_limits<Sum>::infinity();
   if (mask.added.data) {
     const auto* added = mask.added.data + row * mask.added.row;
     const int64_t step = mask.added.column;
     if constexpr (!std::is_same_v<typename Format::Left, Sum>) {
-      constexpr int64_t most = 128;
-      alignas(64) Sum wide[most];
-      for (int64_t j = 0; j < n; j += most) {
-        const int64_t some = std::min(most, n - j);
-        widen_row(added + j * step, step, some, wide);
-        for (int64_t q = 0; q < some; ++q) x[j + q] = x[j + q] * scale + wide[q];
+      constexpr int64_t block = 128;
+      alignas(64) Sum wide[block];
+      for (int64_t j = 0; j < n; j += block) {
+        const int64_t count = std::min(block, n - j);
+        widen_row(added + j * step, step, count, wide);
+        for (int64_t q = 0; q < count; ++q) x[j + q] = x[j + q] * scale + wide[q];
       }
     } else if (step == 1) {
       for (int64_t j = 0; j < n; ++j) x[j] = x[j] * scale + added[j];
@@ -92,10 +92,10 @@ void scale_and_mask(typename Format::Sum* x, int64_t n, typename Format::Sum sca
     const int64_t step = mask.keep.column;
     if (step == 1) {
 #pragma GCC ivdep  // bytes may alias anything
-      for (int64_t j = 0; j < n; ++j) x[j] = keep[j] != 0 ? x[j] * scale : nothing;
+      for (int64_t j = 0; j < n; ++j) x[j] = keep[j] != 0 ? x[j] * scale : minus_infinity;
     } else {
 #pragma GCC ivdep
-      for (int64_t j = 0; j < n; ++j) x[j] = keep[j * step] != 0 ? x[j] * scale : nothing;
+      for (int64_t j = 0; j < n; ++j) x[j] = keep[j * step] != 0 ? x[j] * scale : minus_infinity;
     }
   } else {
     for (int64_t j = 0; j < n; ++j) x[j] *= scale;

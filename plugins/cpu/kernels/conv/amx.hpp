@@ -8,7 +8,7 @@
 #include "gemm/amx_formats.hpp"
 #include "gemm/low_precision.hpp"
 #include "kernel.hpp"
-#include "parallel_memory.hpp"
+#include "parallel_scratch.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
@@ -242,13 +242,13 @@ inline tenon_status run_conv_tiles(tenon_ctx* ctx, const ConvPhases& phases, con
     }
   }
   status =
-      parallel_with_memory(ctx, panels.blocks(), taps * kSide * kSide / 4, panels.line_bytes(), err,
+      parallel_for_with_scratch(ctx, panels.blocks(), taps * kSide * kSide / 4, panels.line_bytes(), err,
                            [&](int64_t i, void* own) {
                              panels.fill(i, order, weight, static_cast<BFloat16*>(own), packed);
                            });
   if (status != TENON_OK) return status;
   const int64_t blocks = s.groups * lines.blocks;
-  status = parallel_with_memory(ctx, s.batch * blocks, s.pixels() * kSide / 4, lines.buffer_bytes(),
+  status = parallel_for_with_scratch(ctx, s.batch * blocks, s.pixels() * kSide / 4, lines.buffer_bytes(),
                                 err, [&](int64_t i, void* own) {
                                   lines.fill(x, i / blocks, i % blocks, static_cast<BFloat16*>(own),
                                              reinterpret_cast<BFloat16*>(pixels));
@@ -272,7 +272,7 @@ inline tenon_status run_conv_tiles(tenon_ctx* ctx, const ConvPhases& phases, con
   const int64_t work = flat.count() * filters * s.group_channels() * taps / 16 / (slices * kinds);
   const Images results = images_like(x, out, s.filters, phases.height * phases.width);
   const bool planes = results.pixel == 1;
-  return parallel_with_memory(
+  return parallel_for_with_scratch(
       ctx, s.groups * kinds * slices, work, sums_bytes, err, [&](int64_t item, void* own) {
         const TileScope tiles;
         const Share share{item % slices, slices};

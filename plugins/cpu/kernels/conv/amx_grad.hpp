@@ -154,14 +154,14 @@ inline tenon_status run_tiles_grad(tenon_ctx* ctx, const ConvShapes& s, const Im
   auto* const pixels = static_cast<BFloat16*>(memory);
   auto* const grads = reinterpret_cast<uint16_t*>(static_cast<char*>(memory) + lines.bytes());
   const int64_t blocks = s.groups * lines.blocks;
-  status = parallel_with_memory(ctx, s.batch * blocks, s.pixels() * kSide / 4, lines.buffer_bytes(),
+  status = parallel_for_with_scratch(ctx, s.batch * blocks, s.pixels() * kSide / 4, lines.buffer_bytes(),
                                 err, [&](int64_t i, void* own) {
                                   lines.fill(x, i / blocks, i % blocks, static_cast<BFloat16*>(own),
                                              pixels);
                                 });
   if (status != TENON_OK) return status;
   const int64_t some_filters = (s.filters + kSide - 1) / kSide;
-  status = parallel_with_memory(ctx, s.batch * some_filters, s.results() * kSide / 4,
+  status = parallel_for_with_scratch(ctx, s.batch * some_filters, s.results() * kSide / 4,
                                 planes.buffer_bytes(), err, [&](int64_t i, void* own) {
                                   planes.fill(grad, i / some_filters, i % some_filters * kSide,
                                               static_cast<uint16_t*>(own), grads);
@@ -176,7 +176,7 @@ inline tenon_status run_tiles_grad(tenon_ctx* ctx, const ConvShapes& s, const Im
   const int64_t sums_bytes = taps * slice * kSide * static_cast<int64_t>(sizeof(float));
   const int64_t work = flat.count() * slice * taps * 2;
   std::atomic<bool> all_finite = true;
-  status = parallel_with_memory(
+  status = parallel_for_with_scratch(
       ctx, blocks * slices, work, sums_bytes + pairs.bytes(), err, [&](int64_t item, void* own) {
         const TileScope tiles;
         float* const sums = static_cast<float*>(own);

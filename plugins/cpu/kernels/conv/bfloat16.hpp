@@ -8,7 +8,7 @@
 #include "gemm/amx_formats.hpp"
 #include "gemm/partition.hpp"
 #include "kernel.hpp"
-#include "parallel_memory.hpp"
+#include "parallel_scratch.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
@@ -100,7 +100,7 @@ tenon_status run_forward_pairs(tenon_ctx* ctx, const ConvShapes& s, const BFloat
                     groups);
   const int64_t packed = blocked_bytes<Format>(tiles.rows(), tiles.columns());
   const int64_t sums = tiles.rows() * tiles.columns() * static_cast<int64_t>(sizeof(float));
-  return parallel_with_memory(
+  return parallel_for_with_scratch(
       ctx, tiles.count(), tiles.work(), packed + sums, err, [&](int64_t t, void* own) {
         const OutputTile tile = tiles.at(t);
         float* sum = reinterpret_cast<float*>(static_cast<char*>(own) + packed);

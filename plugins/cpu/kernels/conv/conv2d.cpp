@@ -172,7 +172,7 @@ tenon_status run_weight_grad(tenon_ctx* ctx, const ConvShapes& s, const Images& 
   const BatchOffsets groups{
       1, {s.groups}, {s.group_channels() * s.pixels()}, {filters * s.results()}, {filters * depth}};
   const Tiles tiles(Type<Plain<T>>{}, depth, filters, sums, depth, filters, groups);
-  status = parallel_with_memory(
+  status = parallel_for_with_scratch(
       ctx, tiles.count(), tiles.work(), blocked_bytes<Plain<T>>(tiles.rows(), tiles.columns()), err,
       [&](int64_t t, void* own) {
         const OutputTile tile = tiles.at(t);
@@ -240,7 +240,7 @@ tenon_status conv2d(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* w
                               bias ? data_of<T>(bias) : nullptr, data_of<T>(out), err);
     });
   }
-  if (is_reduced_float(x->dtype)) {
+  if (is_low_precision(x->dtype)) {
 #ifdef __AVX512F__
     if (x->dtype == TENON_DTYPE_BF16 && suits_tiles(s)) {
       trace("conv2d", "AMX");
@@ -296,7 +296,7 @@ TENON_BOX_conv2d(conv2d_boxed, conv2d)
                                          data_of<T>(out), err);
     });
   }
-  if (is_reduced_float(weight->dtype)) {
+  if (is_low_precision(weight->dtype)) {
 #ifdef __AVX512F__
     if (weight->dtype == TENON_DTYPE_BF16 && suits_turned_tiles(s)) {
       return run_conv_tiles(ctx, turned_phases(s), images_of(grad_out), data_of<BFloat16>(weight),
@@ -362,7 +362,7 @@ TENON_BOX_conv2d_input_grad(conv2d_input_grad_boxed, conv2d_input_grad)
         out->dtype == TENON_DTYPE_F64 ? run(Type<double>{}) : run(Type<float>{});
     if (status != TENON_OK || done) return call.finish(status);
   }
-  if (is_reduced_float(x->dtype)) {
+  if (is_low_precision(x->dtype)) {
     return run_as_float32(conv2d_weight_grad, ctx, err, grad_out, x, weight_shape,
                           weight_shape_count, stride, stride_count, padding, padding_count,
                           dilation, dilation_count, groups, out);

@@ -6,7 +6,7 @@
 
 #include "conv/nchw16c_layout.hpp"
 #include "conv/shapes.hpp"
-#include "parallel_memory.hpp"
+#include "parallel_scratch.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
@@ -267,7 +267,7 @@ tenon_status run_depthwise(tenon_ctx* ctx, const ConvShapes& s, const ChannelRea
   const int64_t parts = (whole + most - 1) / most;
   const int64_t blocks = parts + (s.channels - whole + width - 1) / width;
   const int64_t in = x.buffer(bands.image / width), back = out.buffer(bands.rows * s.columns);
-  return parallel_with_memory(
+  return parallel_for_with_scratch(
       ctx, s.batch * blocks * bands.count,
       filters * (s.taps() + 8) * bands.rows * s.columns * (direct ? 8 : 1),
       (bands.image + bands.result + in + back) * static_cast<int64_t>(sizeof(T)), err,

@@ -173,7 +173,7 @@ tenon_status run_depthwise_grad(tenon_ctx* ctx, const ConvShapes& s, const Chann
   const int64_t fit = most_bytes / (sums_size * static_cast<int64_t>(sizeof(T)));
   const int64_t together = std::clamp<int64_t>(fit, 1, (blocks + threads - 1) / threads);
   const int64_t in = x.buffer(bands.image / width);
-  return parallel_with_memory(
+  return parallel_for_with_scratch(
       ctx, (blocks + together - 1) / together,
       together * s.batch * filters * (taps + 8) * s.results(),
       (together * sums_size + bands.image + bands.result + in + grad.buffer(results)) *

@@ -6,7 +6,7 @@
 
 #include "conv/shapes.hpp"
 #include "conv/padded_nchw.hpp"
-#include "parallel_memory.hpp"
+#include "parallel_scratch.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
@@ -103,7 +103,7 @@ tenon_status run_depthwise_phases(tenon_ctx* ctx, const ConvShapes& s, const T* 
   }
   const int64_t pad = padded.count(1), planes = s.batch * s.channels;
   const int64_t together = std::clamp<int64_t>(planes / (8 * host->thread_count()), 1, 32);
-  return parallel_with_memory(
+  return parallel_for_with_scratch(
       ctx, (planes + together - 1) / together,
       together * (s.taps() * s.results() + 2 * s.pixels()) / kWidth<T>,
       pad * static_cast<int64_t>(sizeof(T)), err, [&](int64_t item, void* own) {

@@ -7,7 +7,7 @@
 
 #include "conv/nchw16c_layout.hpp"
 #include "conv/padded_nchw.hpp"
-#include "parallel_memory.hpp"
+#include "parallel_scratch.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
@@ -141,10 +141,10 @@ tenon_status run_depthwise_rows(tenon_ctx* ctx, const ConvShapes& s, const Image
   const auto lines = [&](int64_t pixels_of) { return (pixels_of * size / 64 + tiles) / tiles; };
   const int64_t from_lines = (lines(s.pixels()) + filters - 1) / filters;
   const int64_t to_lines = lines(s.results());
-  const bool reduced = is_reduced_float(x.dtype);
+  const bool reduced = is_low_precision(x.dtype);
   const int64_t staged = reduced ? rounded_up<kWidth<T>>(s.pixels()) : 0;
   const int64_t staged_results = reduced ? s.results() : 0;
-  return parallel_with_memory(
+  return parallel_for_with_scratch(
       ctx, (planes + together - 1) / together,
       together * filters * s.taps() * s.results() / kWidth<T>,
       (pad + staged + staged_results) * static_cast<int64_t>(sizeof(T)), err,

@@ -105,13 +105,13 @@ tenon_status run_depthwise_rows_grad(tenon_ctx* ctx, const ConvShapes& s, const 
   const int64_t fit = most_bytes / (sums_size * static_cast<int64_t>(sizeof(T)));
   const int64_t together =
       std::clamp<int64_t>(fit, 1, (s.channels + 2 * threads - 1) / (2 * threads));
-  const bool reduced = is_reduced_float(x.dtype);
+  const bool reduced = is_low_precision(x.dtype);
   const int64_t staged = reduced ? rounded_up<width>(s.pixels()) : 0;
   const int64_t staged_grads = reduced ? rounded_up<width>(s.results()) : 0;
   // Lines of the next plane that every row of a tile asks for.
   const int64_t tiles = (s.columns + width - 1) / width * s.height;
   const auto lines = [&](int64_t pixels) { return (pixels * size / 64 + tiles - 1) / tiles; };
-  return parallel_with_memory(
+  return parallel_for_with_scratch(
       ctx, (s.channels + together - 1) / together,
       together * s.batch * filters * taps * s.results() / width,
       (together * sums_size + staged + staged_grads) * static_cast<int64_t>(sizeof(T)), err,

@@ -6,7 +6,7 @@
 #include "conv/im2col.hpp"
 #include "kernel.hpp"
 #include "conv/padded_nchw.hpp"
-#include "parallel_memory.hpp"
+#include "parallel_scratch.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
@@ -105,7 +105,7 @@ tenon_status run_forward_direct(tenon_ctx* ctx, const ConvShapes& s, const T* x,
   if (status != TENON_OK) return status;
   const int64_t filters = s.group_filters(), channels = s.group_channels();
   const int64_t bytes = padded.count(channels) * static_cast<int64_t>(sizeof(T));
-  return parallel_with_memory(
+  return parallel_for_with_scratch(
       ctx, s.batch * s.groups, filters * s.depth() * s.results() / kWidth<T>, bytes, err,
       [&](int64_t item, void* memory) {
         T* planes = static_cast<T*>(memory);

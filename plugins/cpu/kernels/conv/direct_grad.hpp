@@ -117,7 +117,7 @@ tenon_status run_direct_grad(tenon_ctx* ctx, const ConvShapes& s, const T* grad,
   status = host->scratch(ctx, static_cast<uint64_t>(parts.count * numel) * sizeof(T), &memory, err);
   if (status != TENON_OK) return status;
   T* sums = static_cast<T*>(memory);
-  status = parallel_with_memory(
+  status = parallel_for_with_scratch(
       ctx, parts.count * s.groups, parts.images * filters * s.depth() * parts.filter / kWidth<T>,
       parts.bytes(), err, [&](int64_t item, void* own) {
         const int64_t part = item / s.groups, group = item % s.groups;

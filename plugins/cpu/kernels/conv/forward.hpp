@@ -13,7 +13,7 @@
 #include "conv/winograd_nhwc.hpp"
 #include "gemm/partition.hpp"
 #include "kernel.hpp"
-#include "parallel_memory.hpp"
+#include "parallel_scratch.hpp"
 #include "trace.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -79,7 +79,7 @@ tenon_status run_forward(tenon_ctx* ctx, const ConvShapes& s, const Images& imag
       1, {s.groups}, {filters * depth}, {s.group_channels() * s.pixels()}, {filters * s.results()}};
   const Tiles tiles(Type<Plain<T>>{}, filters, s.batch * s.results(), depth, filters, kBlockN,
                     groups);
-  return parallel_with_memory(
+  return parallel_for_with_scratch(
       ctx, tiles.count(), tiles.work(), blocked_bytes<Plain<T>>(tiles.rows(), tiles.columns()), err,
       [&](int64_t t, void* memory) {
         const OutputTile tile = tiles.at(t);

@@ -134,7 +134,7 @@ class RowPhases {
   tenon_status place(tenon_ctx* ctx, int64_t first_row, const Phase& down, T* x,
                      tenon_err* err) const {
     const int64_t stride = s_.stride[1];
-    return parallel_with_memory(
+    return parallel_for_with_scratch(
         ctx, s_.batch * s_.channels, down.pixels * s_.width,
         stride * static_cast<int64_t>(sizeof(T*)), err, [&](int64_t plane, void* memory) {
           const T** phases = static_cast<const T**>(memory);

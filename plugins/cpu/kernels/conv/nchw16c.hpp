@@ -9,7 +9,7 @@
 #include "gemm/blocked.hpp"
 #include "kernel.hpp"
 #include "conv/padded_nchw.hpp"
-#include "parallel_memory.hpp"
+#include "parallel_scratch.hpp"
 
 #include <utility>
 
@@ -327,7 +327,7 @@ tenon_status run_blocks(tenon_ctx* ctx, const ConvPhases& phases, const Images& 
     packed += s.groups * blocks.elements();
   }
   const int64_t pixels = (parts.elements() + 15) / 16 * 16;
-  return parallel_with_memory(
+  return parallel_for_with_scratch(
       ctx, parts.count * s.groups, parts.results(s) * filters * depth / width,
       (pixels + parts.results(s) * turns * parts.kFilters) * static_cast<int64_t>(sizeof(T)), err,
       [&](int64_t item, void* own) {

@@ -176,11 +176,11 @@ class ChannelReader {
 
   // Elements that read() needs for itself.
   int64_t buffer(int64_t pixels) const {
-    return is_reduced_float(images_.dtype) && images_.pixel == 1 ? kWidth<T> * pixels : 0;
+    return is_low_precision(images_.dtype) && images_.pixel == 1 ? kWidth<T> * pixels : 0;
   }
 
   // Are pixels vectors of T already?
-  bool in_place() const { return !is_reduced_float(images_.dtype) && images_.pixel != 1; }
+  bool in_place() const { return !is_low_precision(images_.dtype) && images_.pixel != 1; }
   const T* data() const { return static_cast<const T*>(images_.data); }
   int64_t pixel() const { return images_.pixel; }
 
@@ -206,7 +206,7 @@ class ChannelReader {
     const T* plane = reinterpret_cast<const T*>(from);
     int64_t step = images_.channel;
     if constexpr (std::is_same_v<T, float>) {
-      if (is_reduced_float(images_.dtype)) {
+      if (is_low_precision(images_.dtype)) {
         const int64_t size = kDtypeSize[images_.dtype];
         for (int64_t c = 0; c < channels; ++c) {
           widen(images_.dtype, from + c * step * size, size, buffer + c * rows * length,
@@ -226,7 +226,7 @@ class ChannelReader {
     using Vector = typename VectorOf<T>::type;
     using Unaligned = typename VectorOf<T>::unaligned;
     if (channels < width) *reinterpret_cast<Vector*>(to) = Vector{};
-    if (!is_reduced_float(images_.dtype)) {
+    if (!is_low_precision(images_.dtype)) {
       if (channels == width) {
         *reinterpret_cast<Vector*>(to) = *reinterpret_cast<const Unaligned*>(from);
       } else {
@@ -254,10 +254,10 @@ class ChannelWriter {
 
   // Elements that write() needs for itself.
   int64_t buffer(int64_t pixels) const {
-    return is_reduced_float(layout_.dtype) && layout_.pixel == 1 ? kWidth<T> * pixels : 0;
+    return is_low_precision(layout_.dtype) && layout_.pixel == 1 ? kWidth<T> * pixels : 0;
   }
   // Are pixels vectors of T? Those of an image, channels side by side, from a pixel on.
-  bool in_place() const { return !is_reduced_float(layout_.dtype) && layout_.pixel != 1; }
+  bool in_place() const { return !is_low_precision(layout_.dtype) && layout_.pixel != 1; }
   int64_t pixel() const { return layout_.pixel; }
   T* at(int64_t image, int64_t channel, int64_t pixel) const {
     return reinterpret_cast<T*>(place(image, channel, pixel));
@@ -282,7 +282,7 @@ class ChannelWriter {
       return;
     }
     if constexpr (std::is_same_v<T, float>) {
-      if (is_reduced_float(layout_.dtype)) {
+      if (is_low_precision(layout_.dtype)) {
         scatter_channels(from, channels, pixels, buffer, pixels);
         for (int64_t c = 0; c < channels; ++c) {
           narrow(layout_.dtype, buffer + c * pixels, to + c * step * size_, size_, pixels);
@@ -300,7 +300,7 @@ class ChannelWriter {
   }
   void write_pixel(const T* from, int64_t channels, int64_t step, char* to) const {
     if constexpr (std::is_same_v<T, float>) {
-      if (is_reduced_float(layout_.dtype)) {
+      if (is_low_precision(layout_.dtype)) {
         return narrow(layout_.dtype, from, to, step * size_, channels);
       }
     }

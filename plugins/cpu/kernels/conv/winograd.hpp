@@ -7,7 +7,7 @@
 
 #include "conv/shapes.hpp"
 #include "gemm/blocked.hpp"
-#include "parallel_memory.hpp"
+#include "parallel_scratch.hpp"
 #include "conv/shuffles.hpp"
 #include "simd/transpose.hpp"
 
@@ -390,7 +390,7 @@ tenon_status run_winograd(tenon_ctx* ctx, const ConvShapes& s, const T* x, const
   const WinogradTiles tiles(s);
   const int64_t blocks = (tiles.count() + kTilesTogether - 1) / kTilesTogether;
   std::atomic<bool> all_finite = true;
-  const tenon_status status = parallel_with_memory(
+  const tenon_status status = parallel_for_with_scratch(
       ctx, s.groups * blocks, filters * channels * kTilesTogether, winograd_bytes<T>(s), err,
       [&](int64_t item, void* own) {
         const int64_t g = item / blocks;

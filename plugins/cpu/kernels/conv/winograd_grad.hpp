@@ -191,7 +191,7 @@ bool winograd_grad_group(const ConvShapes& s, const GradTiles<T>& tiles, int64_t
   T* grads = pixels + kPositions * tiles.pixels_at;
   for (int64_t block = 0; block < tiles.blocks; ++block) {
     const int64_t of_pixels = tiles.channels / width;
-    parallel_in_memory(own, stride, of_pixels + tiles.vectors, tiles.tiles() * 64,
+    parallel_for_in_slots(own, stride, of_pixels + tiles.vectors, tiles.tiles() * 64,
                        [&](int64_t i, void* own) {
                          T* to = static_cast<T*>(own);
                          if (i < of_pixels) {

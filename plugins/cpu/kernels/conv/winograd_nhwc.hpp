@@ -137,7 +137,7 @@ tenon_status run_winograd_last(tenon_ctx* ctx, const ConvShapes& s, const T* x, 
   const WinogradTiles tiles(s);
   const int64_t count = (tiles.count() + kTilesTogether - 1) / kTilesTogether;
   std::atomic<bool> all_finite = true;
-  const tenon_status status = parallel_with_memory(
+  const tenon_status status = parallel_for_with_scratch(
       ctx, s.groups * count, filters * channels * kTilesTogether, blocks.bytes(), err,
       [&](int64_t item, void* own) {
         const int64_t g = item / count, first = item % count * kTilesTogether;

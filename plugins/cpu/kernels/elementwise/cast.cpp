@@ -65,13 +65,13 @@ inline void convert_each(const From* from, To* to, int64_t n, F f) {
 }
 
 // n dense elements, not to where others are still to be read; reduced floats are float32 here.
-void convert_block(int from_dtype, const char* from, int to_dtype, bool to_reduced, char* to,
+void convert_block(int from_dtype, const char* from, int to_dtype, bool to_low_precision, char* to,
                    int64_t n) {
   // A boolean is the byte 0 or 1, which converts in vectors.
   if (from_dtype == TENON_DTYPE_BOOL) from_dtype = TENON_DTYPE_U8;
   with_type(from_dtype, [&]<class From>(Type<From>) {
     const From* x = reinterpret_cast<const From*>(from);
-    if (to_reduced) {
+    if (to_low_precision) {
       convert_each(x, reinterpret_cast<float*>(to), n, convert_to_odd<From>);
       return;
     }
@@ -86,39 +86,39 @@ class Cast {
  public:
   Cast(const tenon_tensor* x, const tenon_tensor* out)
       : axes_(broadcast_axes(&x, 1, out)), x_(data_of<char>(x)), out_(data_of<char>(out)),
-        from_(x->dtype), to_(out->dtype), from_reduced_(is_reduced_float(from_)),
-        to_reduced_(is_reduced_float(to_)), from_size_(kDtypeSize[from_]), to_size_(kDtypeSize[to_]) {
+        from_(x->dtype), to_(out->dtype), from_low_precision_(is_low_precision(from_)),
+        to_low_precision_(is_low_precision(to_)), from_size_(kDtypeSize[from_]), to_size_(kDtypeSize[to_]) {
     const bool dense_out = axes_.inner_stride(1) == to_size_;
-    const bool streams =
-        pays_to_stream(out->numel * to_size_, out->numel * (from_size_ + to_size_)) && dense_out &&
-        axes_.inner_extent() * to_size_ >= kStreamBlock;
-    finish_ = streams ? Finish::stream : dense_out ? Finish::none : Finish::scatter;
+    const bool non_temporal =
+        use_non_temporal(out->numel * to_size_, out->numel * (from_size_ + to_size_)) && dense_out &&
+        axes_.inner_extent() * to_size_ >= kNonTemporalBlock;
+    finish_ = non_temporal ? Finish::non_temporal : dense_out ? Finish::none : Finish::scatter;
     // Conversions of reduced floats are to and from float32, and those from them take any stride.
-    const bool one_step = from_reduced_ ? to_ == TENON_DTYPE_F32
+    const bool one_step = from_low_precision_ ? to_ == TENON_DTYPE_F32
                                         : axes_.inner_stride(0) == from_size_ &&
-                                              (!to_reduced_ || from_ == TENON_DTYPE_F32);
-    longest_ = one_step && finish_ == Finish::none ? std::numeric_limits<int64_t>::max() : kBlock;
+                                              (!to_low_precision_ || from_ == TENON_DTYPE_F32);
+    max_run_ = one_step && finish_ == Finish::none ? std::numeric_limits<int64_t>::max() : kBlock;
   }
 
   void run(int64_t begin, int64_t end) const {
-    Position position(axes_, begin);
+    StridedIterator position(axes_, begin);
     for (int64_t at = begin; at < end;) {
-      const int64_t n = std::min({end - at, longest_, position.left_in_row(axes_)});
+      const int64_t n = std::min({end - at, max_run_, position.left_in_row(axes_)});
       block(x_ + position.offset(axes_, 0), out_ + position.offset(axes_, 1), n);
       position.advance(axes_, n);
       at += n;
     }
-    if (finish_ == Finish::stream) stream_end();
+    if (finish_ == Finish::non_temporal) non_temporal_fence();
   }
 
  private:
   // What remains to be done with a converted block.
-  enum class Finish { none, scatter, stream };
+  enum class Finish { none, scatter, non_temporal };
 
   void block(const char* x, char* out, int64_t n) const {
-    alignas(64) char source[kBlock * 16], floats[kBlock * 4], target[kBlock * 16];
-    char* const to = finish_ == Finish::none ? out : target;
-    if (from_reduced_) {
+    alignas(64) char source[kBlock * 16], floats[kBlock * 4], converted[kBlock * 16];
+    char* const to = finish_ == Finish::none ? out : converted;
+    if (from_low_precision_) {
       float* wide = reinterpret_cast<float*>(to_ == TENON_DTYPE_F32 ? to : floats);
       widen(from_, x, axes_.inner_stride(0), wide, n);
       x = reinterpret_cast<const char*>(wide);
@@ -126,20 +126,20 @@ class Cast {
       copy_row(source, from_size_, x, axes_.inner_stride(0), n, from_size_);
       x = source;
     }
-    const int from = from_reduced_ ? TENON_DTYPE_F32 : from_;
-    if (to_reduced_ && from != TENON_DTYPE_F32) {
+    const int from = from_low_precision_ ? TENON_DTYPE_F32 : from_;
+    if (to_low_precision_ && from != TENON_DTYPE_F32) {
       convert_block(from, x, to_, true, floats, n);
       x = floats;
     }
-    if (to_reduced_) {
+    if (to_low_precision_) {
       narrow(to_, reinterpret_cast<const float*>(x), to, to_size_, n);
     } else if (x != to) {
       convert_block(from, x, to_, false, to, n);
     }
     if (finish_ == Finish::scatter) {
       copy_row(out, axes_.inner_stride(1), to, to_size_, n, to_size_);
-    } else if (finish_ == Finish::stream) {
-      stream_copy(out, to, n * to_size_);
+    } else if (finish_ == Finish::non_temporal) {
+      non_temporal_copy(out, to, n * to_size_);
     }
   }
 
@@ -147,10 +147,10 @@ class Cast {
   const char* x_;
   char* out_;
   int from_, to_;
-  bool from_reduced_, to_reduced_;
+  bool from_low_precision_, to_low_precision_;
   int from_size_, to_size_;
   Finish finish_;
-  int64_t longest_;  // elements converted at a time
+  int64_t max_run_;  // elements converted at a time
 };
 
 tenon_status cast(tenon_ctx*, const tenon_tensor* x, int32_t, tenon_tensor* out, tenon_err*) {

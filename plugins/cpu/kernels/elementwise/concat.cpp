@@ -30,7 +30,7 @@ void interleave(char* to, const char* first, const char* second, int64_t n, int6
 // One after the other, shared among threads by where they go.
 void append(const tenon_tensor* const* tensors, char* to, int64_t bytes, int64_t size) {
   constexpr int64_t kLine = 64;
-  const bool streams = pays_to_stream(bytes, 2 * bytes);
+  const bool non_temporal = use_non_temporal(bytes, 2 * bytes);
   parallel((bytes + kLine - 1) / kLine, kLine / 4, [=](int64_t first, int64_t last) {
     int64_t at = first * kLine, start = 0;
     const int64_t end = std::min(last * kLine, bytes);
@@ -38,8 +38,8 @@ void append(const tenon_tensor* const* tensors, char* to, int64_t bytes, int64_t
       const int64_t length = tensors[t]->numel * size;
       if (const int64_t n = std::min(end, start + length) - at; n > 0) {
         const char* from = data_of<char>(tensors[t]) + (at - start);
-        if (streams) {
-          stream_copy(to + at, from, n);
+        if (non_temporal) {
+          non_temporal_copy(to + at, from, n);
         } else {
           std::memcpy(to + at, from, static_cast<size_t>(n));
         }
@@ -47,7 +47,7 @@ void append(const tenon_tensor* const* tensors, char* to, int64_t bytes, int64_t
       }
       start += length;
     }
-    if (streams) stream_end();
+    if (non_temporal) non_temporal_fence();
   });
 }
 

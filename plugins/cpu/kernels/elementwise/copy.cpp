@@ -18,7 +18,7 @@ namespace {
 // A tile: bytes of a row of the output, a multiple of every register tile, and elements of one of the input.
 // Where results go around the caches, longer pieces of the input keep more of it on its way from memory.
 constexpr int64_t kTileRowBytes = 512, kTileColumn = 64;
-constexpr int64_t kStreamedTileRow = 64, kStreamedTileColumn = 256, kPiecedTileColumn = 128;
+constexpr int64_t kNonTemporalTileRow = 64, kNonTemporalTileColumn = 256, kPiecedTileColumn = 128;
 
 // Where rows of the output do not begin with a line of the caches, pieces of them are put together first: of as
 // many bytes, and a line more, since which whole lines a row has in a tile is its own.
@@ -34,21 +34,21 @@ class Copy {
   }
 
   void run(int64_t total) {
-    const bool large = pays_to_stream(total * size_, 2 * total * size_);
+    const bool large = use_non_temporal(total * size_, 2 * total * size_);
     if (across_ < 0) {
-      streams_ = large && axes_.inner_extent() * size_ >= kStreamBlock &&
+      non_temporal_ = large && axes_.inner_extent() * size_ >= kNonTemporalBlock &&
                  axes_.inner_stride(0) == size_ && axes_.inner_stride(1) == size_;
       parallel(total, 1, [&](int64_t begin, int64_t end) { copy_rows(begin, end); });
     } else {
-      streams_ = large && can_stream_tiles();
-      pieces_ = large && !streams_ && axes_.extent[axes_.count - 1] * size_ >= kStreamBlock;
-      tile_column_ = streams_ ? kStreamedTileColumn : pieces_ ? kPiecedTileColumn : kTileColumn;
-      tile_row_ = streams_ ? kStreamedTileRow : pieces_ ? kPiece / size_ : kTileRowBytes / size_;
+      non_temporal_ = large && can_store_tiles_non_temporal();
+      pieces_ = large && !non_temporal_ && axes_.extent[axes_.count - 1] * size_ >= kNonTemporalBlock;
+      tile_column_ = non_temporal_ ? kNonTemporalTileColumn : pieces_ ? kPiecedTileColumn : kTileColumn;
+      tile_row_ = non_temporal_ ? kNonTemporalTileRow : pieces_ ? kPiece / size_ : kTileRowBytes / size_;
       const int64_t tiles = tiles_of(across_, tile_column_) * tiles_of(axes_.count - 1, tile_row_);
-      const int64_t planes = total / (axes_.extent[across_] * axes_.extent[axes_.count - 1]);
-      parallel(planes * tiles, 2 * tile_row_ * tile_column_, [&](int64_t begin, int64_t end) {
+      const int64_t slices = total / (axes_.extent[across_] * axes_.extent[axes_.count - 1]);
+      parallel(slices * tiles, 2 * tile_row_ * tile_column_, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) copy_tile(i / tiles, i % tiles);
-        if (streams_ || pieces_) stream_end();
+        if (non_temporal_ || pieces_) non_temporal_fence();
       });
     }
   }
@@ -67,52 +67,52 @@ class Copy {
   }
 
   // Every row of a tile begins with a line of the caches.
-  bool can_stream_tiles() const {
+  bool can_store_tiles_non_temporal() const {
     const int last = axes_.count - 1;
-    bool result = streams_transposed(to_, 0);
-    for (int i = 0; i < last; ++i) result &= streams_transposed(nullptr, axes_.stride[i][1]);
+    bool result = can_transpose_non_temporal(to_, 0);
+    for (int i = 0; i < last; ++i) result &= can_transpose_non_temporal(nullptr, axes_.stride[i][1]);
     return result;
   }
 
   int64_t tiles_of(int axis, int64_t size) const { return (axes_.extent[axis] + size - 1) / size; }
 
   void copy_rows(int64_t begin, int64_t end) const {
-    Position position(axes_, begin);
+    StridedIterator position(axes_, begin);
     for (int64_t at = begin; at < end;) {
       const int64_t n = std::min(end - at, position.left_in_row(axes_));
       char* to = to_ + position.offset(axes_, 1);
       const char* from = from_ + position.offset(axes_, 0);
-      if (streams_) {
-        stream_copy(to, from, n * size_);
+      if (non_temporal_) {
+        non_temporal_copy(to, from, n * size_);
       } else {
         copy_row(to, axes_.inner_stride(1), from, axes_.inner_stride(0), n, size_);
       }
       position.advance(axes_, n);
       at += n;
     }
-    if (streams_) stream_end();
+    if (non_temporal_) non_temporal_fence();
   }
 
-  void copy_tile(int64_t plane, int64_t tile) const {
+  void copy_tile(int64_t slice, int64_t tile) const {
     const int last = axes_.count - 1;
     int64_t from = 0, to = 0;
     for (int i = last - 1; i >= 0; --i) {
       if (i == across_) continue;
-      const int64_t index = plane % axes_.extent[i];
-      plane /= axes_.extent[i];
+      const int64_t index = slice % axes_.extent[i];
+      slice /= axes_.extent[i];
       from += index * axes_.stride[i][0];
       to += index * axes_.stride[i][1];
     }
     // To the caches one row of tiles after the other: so threads write rows of their own, as processors fetch ahead
     // beyond the part of a row that one writes and would take it from the other.
     const int64_t along = tiles_of(last, tile_row_), across = tiles_of(across_, tile_column_);
-    const bool by_rows = !streams_ && !pieces_;
+    const bool by_rows = !non_temporal_ && !pieces_;
     const int64_t i = (by_rows ? tile % along : tile / across) * tile_row_;
     const int64_t j = (by_rows ? tile / along : tile % across) * tile_column_;
     from += i * axes_.stride[last][0] + j * size_;
     to += i * size_ + j * axes_.stride[across_][1];
     if (pieces_) return copy_pieces(from_ + from, to_ + to, i, j);
-    const auto transpose = streams_ ? transpose_bytes<Far::streamed> : transpose_bytes<Far::both>;
+    const auto transpose = non_temporal_ ? transpose_bytes<Prefetch::non_temporal> : transpose_bytes<Prefetch::both>;
     transpose(size_, from_ + from, axes_.stride[last][0], to_ + to, axes_.stride[across_][1],
               std::min(tile_row_, axes_.extent[last] - i),
               std::min(tile_column_, axes_.extent[across_] - j));
@@ -126,13 +126,13 @@ class Copy {
     alignas(kLine) char pieces[kPiecedTileColumn * stride];
     const int64_t left = (axes_.extent[last] - i) * size_;
     const int64_t rows = std::min(tile_column_, axes_.extent[across_] - j);
-    transpose_bytes<Far::from>(size_, from, axes_.stride[last][0], pieces, stride,
+    transpose_bytes<Prefetch::source>(size_, from, axes_.stride[last][0], pieces, stride,
                                std::min(left, stride) / size_, rows);
     for (int64_t row = 0; row < rows; ++row, to += axes_.stride[across_][1]) {
       const int64_t to_line = -reinterpret_cast<intptr_t>(to) & (kLine - 1);
       const int64_t begin = i == 0 ? 0 : std::min(to_line, left);
       const int64_t end = std::min(kPiece + to_line, left);
-      stream_copy(to + begin, pieces + row * stride + begin, end - begin);
+      non_temporal_copy(to + begin, pieces + row * stride + begin, end - begin);
     }
   }
 
@@ -142,7 +142,7 @@ class Copy {
   int size_;
   int across_ = -1;
   int64_t tile_column_ = 0, tile_row_ = 0;
-  bool streams_ = false;  // to whole lines
+  bool non_temporal_ = false;  // to whole lines
   bool pieces_ = false;   // to rows that do not begin with one
 };
 

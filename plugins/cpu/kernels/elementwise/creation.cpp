@@ -13,7 +13,7 @@ namespace {
 
 // The bytes of one element of `dtype`.
 void store_scalar(const tenon_value& value, int dtype, void* to) {
-  if (is_reduced_float(dtype)) {
+  if (is_low_precision(dtype)) {
     narrow_one(dtype, scalar_as<float>(value), to);
     return;
   }
@@ -29,19 +29,19 @@ tenon_status full(tenon_ctx*, const int64_t*, uint64_t, const tenon_value* value
   alignas(16) char element[16];
   store_scalar(*value, out->dtype, element);
   const int size = kDtypeSize[out->dtype];
-  const bool streams = out->numel * size >= kStreamBytes;
+  const bool non_temporal = out->numel * size >= kNonTemporalBytes;
   parallel(out->numel, 1, [&](int64_t begin, int64_t end) {
     char* to = data_of<char>(out) + begin * size;
     static constexpr char zeros[16] = {};
     if (std::memcmp(element, zeros, static_cast<size_t>(size)) == 0) {
       std::memset(to, 0, static_cast<size_t>((end - begin) * size));
-    } else if (streams) {
-      alignas(64) char block[kStreamBlock];
-      copy_row(block, size, element, 0, kStreamBlock / size, size);
-      for (int64_t bytes = (end - begin) * size; bytes > 0; bytes -= kStreamBlock, to += kStreamBlock) {
-        stream_copy(to, block, std::min(bytes, kStreamBlock));
+    } else if (non_temporal) {
+      alignas(64) char block[kNonTemporalBlock];
+      copy_row(block, size, element, 0, kNonTemporalBlock / size, size);
+      for (int64_t bytes = (end - begin) * size; bytes > 0; bytes -= kNonTemporalBlock, to += kNonTemporalBlock) {
+        non_temporal_copy(to, block, std::min(bytes, kNonTemporalBlock));
       }
-      stream_end();
+      non_temporal_fence();
     } else {
       copy_row(to, size, element, 0, end - begin, size);
     }
@@ -56,7 +56,7 @@ template <class F>
 void generate(const tenon_tensor* out, const F& function) {
   parallel(out->numel, 2, [&, out](int64_t begin, int64_t end) {
     const F f = function;
-    if (is_reduced_float(out->dtype)) {
+    if (is_low_precision(out->dtype)) {
       const int size = kDtypeSize[out->dtype];
       for (int64_t i = begin; i < end; ++i) {
         narrow_one(out->dtype, static_cast<float>(f(i)), data_of<char>(out) + i * size);

@@ -14,22 +14,22 @@ namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
 // Bytes of an operand that are staged at a time: several blocks fit the first-level cache.
-constexpr int64_t kBlockBytes = kStreamBlock;
+constexpr int64_t kBlockBytes = kNonTemporalBlock;
 // Rows shorter than this are staged several at a time.
 constexpr int64_t kShortRow = 64;
 // Inputs whose dense axis is not that of the output are transposed, a tile at a time.
 constexpr int64_t kTileRows = 64, kTileBytes = 512;  // of a row, at most those of a block
-constexpr int64_t kLeastTiled = 16;                  // elements of a row
-constexpr int kMostTiled = 3;
+constexpr int64_t kMinTiled = 16;                  // elements of a row
+constexpr int kMaxTiled = 3;
 
 // How one operand reaches the loop.
 enum class Access {
-  linear,    // dense over the whole walk
+  contiguous,  // dense over the whole walk
   row,       // dense within a row
   repeated,  // one value within a row
   constant,  // one value
   staged,    // through a block, because of its strides or its dtype
-  streamed,  // an output too large for the caches: through a block and around them
+  non_temporal,  // an output too large for the caches: through a block and around them
 };
 
 struct Operand {
@@ -45,20 +45,20 @@ struct Operand {
 // Memory of one thread's part of a walk.
 struct Blocks {
   alignas(64) char staged[kMaxOperands][kBlockBytes];
-  alignas(64) char tiles[kMostTiled][kTileRows * kTileBytes];
+  alignas(64) char tiles[kMaxTiled][kTileRows * kTileBytes];
   alignas(64) char narrowed[kBlockBytes];
 };
 
 // One call: the operands, the axes they are walked along, the loop.
-class Walk {
+class StridedLoop {
  public:
-  Walk(const ElementwiseKernel& kernel, const tenon_value* args, const tenon_tensor* out)
+  StridedLoop(const ElementwiseKernel& kernel, const tenon_value* args, const tenon_tensor* out)
       : inputs_(static_cast<int>(kernel.inputs)), attributes_(args + kernel.inputs) {
     const tenon_tensor* tensors[kMaxOperands];
     for (int i = 0; i < inputs_; ++i) tensors[i] = static_cast<const tenon_tensor*>(args[i].v.p);
     tensors[inputs_] = out;
     const int dtype = tensors[kernel.dtype_input]->dtype;
-    const bool widen = is_reduced_float(dtype) && !kernel.loops[dtype];
+    const bool widen = is_low_precision(dtype) && !kernel.loops[dtype];
     loop_ = kernel.loops[widen ? TENON_DTYPE_F32 : dtype];
     axes_ = broadcast_axes(tensors, inputs_, out);
     by_rows_ = axes_.inner_extent() >= kShortRow || axes_.count <= 1;
@@ -68,13 +68,13 @@ class Walk {
       operand.data = static_cast<char*>(tensors[i]->data);
       operand.dtype = tensors[i]->dtype;
       operand.size = kDtypeSize[operand.dtype];
-      operand.widened = widen && is_reduced_float(operand.dtype);
+      operand.widened = widen && is_low_precision(operand.dtype);
       operand.block_size = operand.widened ? 4 : operand.size;
     }
     find_tiles();
     for (int i = 0; i <= inputs_; ++i) operands_[i].access = access_of(i);
     choose_constants();
-    choose_stream(out->numel);
+    choose_non_temporal(out->numel);
   }
 
   bool has_loop() const { return loop_ != nullptr; }
@@ -96,30 +96,30 @@ class Walk {
   void run(int64_t begin, int64_t end) const {
     Blocks blocks;
     fill_constants(blocks, end - begin);
-    Position position(axes_, begin);
-    if (in_place_) return run_in_place(blocks, position, begin, end);
+    StridedIterator position(axes_, begin);
+    if (unstaged_) return run_unstaged(blocks, position, begin, end);
     for (int64_t at = begin; at < end;) {
       int64_t n = end - at;
-      n = std::min(n, longest_);
+      n = std::min(n, max_run_);
       if (by_rows_) n = std::min(n, position.left_in_row(axes_));
       compute(blocks, position, at, 0, n);
       at += n;
       if (by_rows_) {
         position.advance(axes_, n);
       } else if (at < end) {
-        position = Position(axes_, at);
+        position = StridedIterator(axes_, at);
       }
     }
-    if (operands_[inputs_].access == Access::streamed) stream_end();
+    if (operands_[inputs_].access == Access::non_temporal) non_temporal_fence();
   }
 
   // The same where no operand but constants goes through a block: operands are found once for many
   // pieces of one length, which are rows or lie within one, and stepped.
-  void run_in_place(Blocks& blocks, Position position, int64_t begin, int64_t end) const {
+  void run_unstaged(Blocks& blocks, StridedIterator position, int64_t begin, int64_t end) const {
     const int last = axes_.count - 1;
     for (int64_t at = begin; at < end;) {
       const int64_t left = by_rows_ ? std::min(end - at, position.left_in_row(axes_)) : end - at;
-      const int64_t n = std::min(left, longest_);
+      const int64_t n = std::min(left, max_run_);
       const bool whole_rows = by_rows_ && last > 0 && n == axes_.extent[last];
       const int64_t pieces =
           whole_rows ? std::min((end - at) / n, axes_.extent[last - 1] - position.index[last - 1])
@@ -130,7 +130,7 @@ class Walk {
         const Operand& operand = operands_[i];
         const bool constant = operand.access == Access::constant;
         data[i] = constant                           ? blocks.staged[i]
-                  : operand.access == Access::linear ? operand.data + at * operand.size
+                  : operand.access == Access::contiguous ? operand.data + at * operand.size
                                                      : operand.data + position.offset(axes_, i);
         strides[i] =
             operand.access == Access::repeated || i == free_constant_ ? 0 : operand.block_size;
@@ -157,7 +157,7 @@ class Walk {
     const int last = axes_.count - 1;
     const int64_t down = tiles_along(across_, kTileRows), along = tiles_along(last, tile_columns_);
     for (int64_t tile = begin; tile < end; ++tile) {
-      Position position(axes_, 0);
+      StridedIterator position(axes_, 0);
       int64_t plane = tile / (down * along);
       for (int i = last - 1; i >= 0; --i) {
         if (i == across_) continue;
@@ -172,7 +172,7 @@ class Walk {
       for (int i = 0; i < inputs_; ++i) {
         const Operand& operand = operands_[i];
         if (operand.tile < 0) continue;
-        transpose_bytes<Far::from>(operand.size, operand.data + position.offset(axes_, i),
+        transpose_bytes<Prefetch::source>(operand.size, operand.data + position.offset(axes_, i),
                                    axes_.inner_stride(i), blocks.tiles[operand.tile],
                                    tile_columns_ * operand.size, columns, rows);
       }
@@ -181,7 +181,7 @@ class Walk {
   }
 
   // The rows of a tile from `position` on: operands that need no staging are found once and stepped.
-  void compute_tile(Blocks& blocks, Position position, int64_t rows, int64_t columns) const {
+  void compute_tile(Blocks& blocks, StridedIterator position, int64_t rows, int64_t columns) const {
     if (stages_) {
       for (int64_t r = 0; r < rows; ++r, ++position.index[across_]) {
         compute(blocks, position, 0, r, columns);
@@ -202,14 +202,14 @@ class Walk {
       strides[i] = i == free_constant_ ? 0 : operand.block_size;
     }
     for (int64_t r = 0; r < rows; ++r) {
-      ask_ahead(data, steps, columns, rows - r);
+      prefetch_rows(data, steps, columns, rows - r);
       run_pieces(data, strides, steps, columns, 1);
     }
   }
 
   // Of operands whose rows are read and written where they lie, what comes two rows later: rows of tiles are too
   // short for processors to guess the next.
-  [[gnu::always_inline]] void ask_ahead(char* const* data, const int64_t* steps, int64_t n, int64_t rows) const {
+  [[gnu::always_inline]] void prefetch_rows(char* const* data, const int64_t* steps, int64_t n, int64_t rows) const {
     constexpr int64_t distance = 2;
     if (rows <= distance) return;
     for (int i = 0; i <= inputs_; ++i) {
@@ -230,7 +230,7 @@ class Walk {
   }
 
   // n elements from `position` on, the `at`-th of the walk, in row `tile_row` of the tiles.
-  void compute(Blocks& blocks, const Position& position, int64_t at, int64_t tile_row,
+  void compute(Blocks& blocks, const StridedIterator& position, int64_t at, int64_t tile_row,
                int64_t n) const {
     char* data[kMaxOperands];
     int64_t strides[kMaxOperands];
@@ -242,7 +242,7 @@ class Walk {
                            : blocks.tiles[operand.tile] + tile_row * tile_columns_ * operand.size;
       strides[i] = operand.block_size;
       switch (operand.access) {
-        case Access::linear: data[i] = operand.data + at * operand.size; break;
+        case Access::contiguous: data[i] = operand.data + at * operand.size; break;
         case Access::row:
           data[i] = tiled ? tiled : operand.data + position.offset(axes_, i);
           break;
@@ -250,7 +250,7 @@ class Walk {
           data[i] = operand.data + position.offset(axes_, i);
           strides[i] = 0;
           break;
-        case Access::streamed: data[i] = block; break;
+        case Access::non_temporal: data[i] = block; break;
         case Access::constant:
           data[i] = block;
           if (i == free_constant_) strides[i] = 0;
@@ -270,12 +270,12 @@ class Walk {
     char* result = blocks.staged[inputs_];
     if (out.access == Access::staged) {
       transfer<false>(inputs_, position, n, result);
-    } else if (out.access == Access::streamed) {
+    } else if (out.access == Access::non_temporal) {
       if (out.widened) {
         narrow(out.dtype, reinterpret_cast<float*>(result), blocks.narrowed, out.size, n);
         result = blocks.narrowed;
       }
-      stream_copy(out.data + position.offset(axes_, inputs_), result, n * out.size);
+      non_temporal_copy(out.data + position.offset(axes_, inputs_), result, n * out.size);
     }
   }
 
@@ -286,9 +286,9 @@ class Walk {
   // Inputs that are dense along one axis, while the output is walked along another.
   void find_tiles() {
     const int last = axes_.count - 1;
-    if (last < 1 || axes_.inner_extent() < kLeastTiled) return;
+    if (last < 1 || axes_.inner_extent() < kMinTiled) return;
     int count = 0;
-    for (int i = 0; i < inputs_ && count < kMostTiled; ++i) {
+    for (int i = 0; i < inputs_ && count < kMaxTiled; ++i) {
       Operand& operand = operands_[i];
       const int64_t inner = axes_.inner_stride(i);
       if (inner == 0 || inner == operand.size || operand.size > 8) continue;
@@ -307,7 +307,7 @@ class Walk {
     if (i < inputs_ && axes_.is_constant(i)) return Access::constant;
     if (operand.widened) return Access::staged;
     if (operand.tile >= 0) return Access::row;
-    if (across_ < 0 && axes_.is_linear(i, operand.size)) return Access::linear;
+    if (across_ < 0 && axes_.is_contiguous(i, operand.size)) return Access::contiguous;
     if (by_rows_ && axes_.inner_stride(i) == operand.size) return Access::row;
     return Access::staged;
   }
@@ -330,28 +330,28 @@ class Walk {
     for (int i = 0; i <= inputs_; ++i) {
       const Access access = operands_[i].access;
       stages_ |= access == Access::staged || (access == Access::constant && i != free_constant_);
-      in_place_ &= access != Access::staged;
+      unstaged_ &= access != Access::staged;
       widest = std::max(widest, operands_[i].block_size);
     }
     block_ = kBlockBytes / widest;
     tile_columns_ = kTileBytes / widest;
-    if (stages_) longest_ = block_;
+    if (stages_) max_run_ = block_;
   }
 
   // Not for short rows, which share cache lines, nor for a result in place of an input, which is in cache.
-  void choose_stream(int64_t total) {
+  void choose_non_temporal(int64_t total) {
     Operand& out = operands_[inputs_];
     int64_t bytes = total * out.size;
     for (int i = 0; i < inputs_; ++i) {
       if (operands_[i].data == out.data) return;
       if (operands_[i].access != Access::constant) bytes += total * operands_[i].size;
     }
-    if (!pays_to_stream(total * out.size, bytes) || across_ >= 0 || !by_rows_) return;
-    if (axes_.inner_extent() * out.size < kStreamBlock) return;
+    if (!use_non_temporal(total * out.size, bytes) || across_ >= 0 || !by_rows_) return;
+    if (axes_.inner_extent() * out.size < kNonTemporalBlock) return;
     if (axes_.inner_stride(inputs_) != out.size) return;
-    out.access = Access::streamed;
-    in_place_ = false;
-    longest_ = block_;
+    out.access = Access::non_temporal;
+    unstaged_ = false;
+    max_run_ = block_;
   }
 
   void fill_constants(Blocks& blocks, int64_t n) const {
@@ -372,9 +372,9 @@ class Walk {
 
   // n elements from `position` on between an operand and its block.
   template <bool Gather>
-  void transfer(int i, const Position& position, int64_t n, char* block) const {
+  void transfer(int i, const StridedIterator& position, int64_t n, char* block) const {
     if (by_rows_) return transfer_row<Gather>(i, position, n, block);
-    for (Position at = position; n > 0;) {
+    for (StridedIterator at = position; n > 0;) {
       const int64_t part = std::min(n, at.left_in_row(axes_));
       transfer_row<Gather>(i, at, part, block);
       block += part * operands_[i].block_size;
@@ -384,7 +384,7 @@ class Walk {
   }
 
   template <bool Gather>
-  void transfer_row(int i, const Position& position, int64_t n, char* block) const {
+  void transfer_row(int i, const StridedIterator& position, int64_t n, char* block) const {
     const Operand& operand = operands_[i];
     const int64_t stride = axes_.inner_stride(i);
     char* memory = operand.data + position.offset(axes_, i);
@@ -407,23 +407,23 @@ class Walk {
   Axes axes_;
   bool by_rows_;
   bool stages_ = false;     // some operand goes through a block
-  bool in_place_ = true;    // none but constants does
+  bool unstaged_ = true;    // none but constants does
   int64_t block_;           // elements of a block
-  int64_t longest_ = std::numeric_limits<int64_t>::max();  // elements of one call of the loop
+  int64_t max_run_ = std::numeric_limits<int64_t>::max();  // elements of one call of the loop
   int free_constant_ = -1;  // the input that the loop reads without a stride
   int across_ = -1;         // the axis along which tiled inputs are dense
   int64_t tile_columns_;
   Operand operands_[kMaxOperands];
 };
 
-[[gnu::noinline]] tenon_status run_walk(const ElementwiseKernel& kernel, const tenon_value* args,
+[[gnu::noinline]] tenon_status run_strided(const ElementwiseKernel& kernel, const tenon_value* args,
                                         const tenon_tensor* out, tenon_err* err) {
   if (out->numel == 0) return TENON_OK;
-  const Walk walk(kernel, args, out);
-  if (!walk.has_loop()) {
+  const StridedLoop loop(kernel, args, out);
+  if (!loop.has_loop()) {
     return fail(err, TENON_UNSUPPORTED, "this elementwise kernel has no loop for the dtype given");
   }
-  walk.run_parallel(out->numel, kernel.cost);
+  loop.run_parallel(out->numel, kernel.cost);
   return TENON_OK;
 }
 
@@ -454,7 +454,7 @@ tenon_status run_elementwise(const ElementwiseKernel& kernel, tenon_ctx*, const 
     loop(data, strides, n, args + inputs);
     return TENON_OK;
   }
-  return run_walk(kernel, args, out, err);
+  return run_strided(kernel, args, out, err);
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

@@ -3,7 +3,7 @@
 //
 // tenon-codegen writes one loop per operator and element type, over dense memory; broadcasting,
 // strides, reduced floats and threads are handled here, once, for all of them. Reduced floats have
-// loops where the conversions would take longest (half_lanes.hpp); else blocks of them are
+// loops where the conversions would take longest (simd/low_precision.hpp); else blocks of them are
 // converted to float32 and run through its loop.
 #pragma once
 
@@ -105,7 +105,7 @@ inline math::PowerBy<T> with_second(math::call::pow, T y) {
 }
 template <math::Float T>
 inline auto with_first(math::call::pow, T x) {
-  return with_first(math::lanewise([](const auto& base, const auto& y) { return math::pow(base, y); }), x);
+  return with_first(math::vectorized([](const auto& base, const auto& y) { return math::pow(base, y); }), x);
 }
 
 template <class Out, class In, class F>

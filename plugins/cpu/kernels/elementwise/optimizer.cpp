@@ -20,7 +20,7 @@ void update(const tenon_tensor* param, int64_t work, F&& f) {
 
 tenon_status sgd_update(tenon_ctx* ctx, const tenon_tensor* param, const tenon_tensor* grad, double lr,
                         double weight_decay, tenon_tensor* new_param, tenon_err* err) {
-  if (is_reduced_float(param->dtype))
+  if (is_low_precision(param->dtype))
     return run_as_float32(sgd_update, ctx, err, param, grad, lr, weight_decay, new_param);
   update(param, 2, [&]<class T>(Type<T>, int64_t begin, int64_t end) {
     const T *p = data_of<T>(param), *g = data_of<T>(grad), rate = static_cast<T>(lr), decay = static_cast<T>(weight_decay);
@@ -36,7 +36,7 @@ tenon_status momentum_update(tenon_ctx* ctx, const tenon_tensor* param, const te
                              const tenon_tensor* velocity, double lr, double momentum, double dampening,
                              double weight_decay, int32_t nesterov, tenon_tensor* new_param,
                              tenon_tensor* new_velocity, tenon_err* err) {
-  if (is_reduced_float(param->dtype))
+  if (is_low_precision(param->dtype))
     return run_as_float32(momentum_update, ctx, err, param, grad, velocity, lr, momentum, dampening, weight_decay,
                           nesterov, new_param, new_velocity);
   update(param, 4, [&]<class T>(Type<T>, int64_t begin, int64_t end) {
@@ -63,7 +63,7 @@ tenon_status adam(tenon_ctx* ctx, const tenon_tensor* param, const tenon_tensor*
                   const tenon_tensor* v, int64_t step, double lr, double beta1, double beta2, double eps,
                   double weight_decay, tenon_tensor* new_param, tenon_tensor* new_m, tenon_tensor* new_v,
                   tenon_err* err) {
-  if (is_reduced_float(param->dtype))
+  if (is_low_precision(param->dtype))
     return run_as_float32(adam<kDecoupled>, ctx, err, param, grad, m, v, step, lr, beta1, beta2, eps, weight_decay,
                           new_param, new_m, new_v);
   if (step < 1)
@@ -99,7 +99,7 @@ TENON_BOX_adamw_update(adamw_update_boxed, adamw_update)
 tenon_status rmsprop_update(tenon_ctx* ctx, const tenon_tensor* param, const tenon_tensor* grad,
                             const tenon_tensor* v, double lr, double alpha, double eps, double weight_decay,
                             tenon_tensor* new_param, tenon_tensor* new_v, tenon_err* err) {
-  if (is_reduced_float(param->dtype))
+  if (is_low_precision(param->dtype))
     return run_as_float32(rmsprop_update, ctx, err, param, grad, v, lr, alpha, eps, weight_decay, new_param, new_v);
   update(param, 10, [&]<class T>(Type<T>, int64_t begin, int64_t end) {
     const T *p = data_of<T>(param), *g = data_of<T>(grad), *v_from = data_of<T>(v);
@@ -121,7 +121,7 @@ TENON_BOX_rmsprop_update(rmsprop_update_boxed, rmsprop_update)
 tenon_status adagrad_update(tenon_ctx* ctx, const tenon_tensor* param, const tenon_tensor* grad,
                             const tenon_tensor* v, double lr, double eps, double weight_decay,
                             tenon_tensor* new_param, tenon_tensor* new_v, tenon_err* err) {
-  if (is_reduced_float(param->dtype))
+  if (is_low_precision(param->dtype))
     return run_as_float32(adagrad_update, ctx, err, param, grad, v, lr, eps, weight_decay, new_param, new_v);
   update(param, 10, [&]<class T>(Type<T>, int64_t begin, int64_t end) {
     const T *p = data_of<T>(param), *g = data_of<T>(grad), *v_from = data_of<T>(v);

@@ -40,7 +40,7 @@ void Axes::merge() {
   if (count > 0) count = last + 1;
 }
 
-bool Axes::is_linear(int operand, int64_t size) const {
+bool Axes::is_contiguous(int operand, int64_t size) const {
   for (int i = count - 1; i >= 0; --i) {
     if (stride[i][operand] != size) return false;
     size *= extent[i];
@@ -74,20 +74,20 @@ Axes broadcast_axes(const tenon_tensor* const* inputs, int count, const tenon_te
   return axes;
 }
 
-Position::Position(const Axes& axes, int64_t linear) {
+StridedIterator::StridedIterator(const Axes& axes, int64_t linear) {
   for (int i = axes.count - 1; i >= 0; --i) {
     index[i] = linear % axes.extent[i];
     linear /= axes.extent[i];
   }
 }
 
-int64_t Position::offset(const Axes& axes, int operand) const {
+int64_t StridedIterator::offset(const Axes& axes, int operand) const {
   int64_t result = 0;
   for (int i = 0; i < axes.count; ++i) result += index[i] * axes.stride[i][operand];
   return result;
 }
 
-void Position::advance(const Axes& axes, int64_t n, int axis) {
+void StridedIterator::advance(const Axes& axes, int64_t n, int axis) {
   int i = axis;
   if (i < 0) return;
   index[i] += n;
@@ -105,11 +105,11 @@ template <class T, int64_t kStep>
 void gather_row(T* to, const T* from, int64_t n) {
   constexpr int64_t together = 256 / sizeof(T), line = 64 / sizeof(T), ahead = 2048 / sizeof(T);
   constexpr int64_t sign = kStep < 0 ? -1 : 1, bytes = sign * kStep * sizeof(T);
-  const bool asks = n * bytes > 4096;
+  const bool prefetches = n * bytes > 4096;
   int64_t i = 0;
   for (; i + together <= n; i += together) {
     const T* const next = from + i * kStep + sign * ahead;
-    for (int64_t at = 0; asks && at < together * kStep * sign; at += line) __builtin_prefetch(next + sign * at);
+    for (int64_t at = 0; prefetches && at < together * kStep * sign; at += line) __builtin_prefetch(next + sign * at);
     for (int64_t j = i; j < i + together; ++j) to[j] = from[j * kStep];
   }
   for (; i < n; ++i) to[i] = from[i * kStep];

@@ -26,7 +26,7 @@ struct Axes {
   void order_by(int operand);
   void merge();
   // True if `operand` lies as densely as the walk itself, with elements of `size` bytes.
-  bool is_linear(int operand, int64_t size) const;
+  bool is_contiguous(int operand, int64_t size) const;
   bool is_constant(int operand) const;
   int64_t inner_extent() const { return count > 0 ? extent[count - 1] : 1; }
   int64_t inner_stride(int operand) const { return count > 0 ? stride[count - 1][operand] : 0; }
@@ -36,11 +36,11 @@ struct Axes {
 Axes broadcast_axes(const tenon_tensor* const* inputs, int count, const tenon_tensor* out);
 
 // A place in a walk along axes.
-struct Position {
+struct StridedIterator {
   int64_t index[TENON_MAX_NDIM];
 
   // The `linear`-th element in row-major order.
-  Position(const Axes& axes, int64_t linear);
+  StridedIterator(const Axes& axes, int64_t linear);
   int64_t offset(const Axes& axes, int operand) const;
   // Forward by `n` along an axis, or where that ends to the start of what follows, but not beyond.
   void advance(const Axes& axes, int64_t n, int axis);

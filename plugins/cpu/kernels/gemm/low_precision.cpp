@@ -64,7 +64,7 @@ tenon_status run(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<Half> a
                     batch);
   const int64_t sums_bytes = at_once ? 0 : (tiles.rows() * tiles.columns() * 4 + 63) / 64 * 64;
   const int64_t bytes = sums_bytes + scratch_bytes<Format>(tiles.rows(), tiles.columns(), k);
-  return parallel_with_memory(
+  return parallel_for_with_scratch(
       ctx, tiles.count(), tiles.work(), bytes, err, [&](int64_t t, void* memory) {
         const OutputTile tile = tiles.at(t);
         const Matrix<Half> left{a.data + tile.a + tile.i * a.row, a.row, a.column},

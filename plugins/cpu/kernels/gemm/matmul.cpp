@@ -183,7 +183,7 @@ tenon_status multiply(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor*
     default:
       break;
   }
-  if (is_reduced_float(x->dtype)) {
+  if (is_low_precision(x->dtype)) {
     return run_as_float32(multiply<Transposed>, ctx, err, x, y, bias, out);
   }
   switch (kDtypeSize[x->dtype]) {  // signed integers wrap to the same bits

@@ -4,7 +4,7 @@
 
 #include "gemm/serial.hpp"
 #include "gemm/partition.hpp"
-#include "parallel_memory.hpp"
+#include "parallel_scratch.hpp"
 #include "trace.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -22,7 +22,7 @@ tenon_status multiply_tiles(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k,
                      way == Way::kPassing || way == Way::kBlocked || way == Way::kTurned ||
                      (way == Way::kDirect && !reads_rows(n, b));
   const int64_t bytes = packs ? scratch_bytes<Format>(tiles.rows(), tiles.columns(), k) : 0;
-  return parallel_with_memory(
+  return parallel_for_with_scratch(
       ctx, tiles.count(), tiles.work(), bytes, err, [&](int64_t t, void* memory) {
         const OutputTile tile = tiles.at(t);
         multiply<Format>(tile.rows, tile.columns, k,

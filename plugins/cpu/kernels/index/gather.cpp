@@ -16,7 +16,7 @@ namespace {
 // f(n, offset) for the elements n of `index` from `begin` to `end` in row-major order, with the offset in
 // the contiguous `x` of the element at its coordinates and at positions[n - begin] along `axis`.
 template <class F>
-void for_each_place(const tenon_tensor* x, const tenon_tensor* index, int64_t axis, const int64_t* positions,
+void for_each_indexed(const tenon_tensor* x, const tenon_tensor* index, int64_t axis, const int64_t* offsets,
                     int64_t begin, int64_t end, F&& f) {
   if (begin == end) return;  // extents may be 0
   const int last = index->ndim - 1;
@@ -32,7 +32,7 @@ void for_each_place(const tenon_tensor* x, const tenon_tensor* index, int64_t ax
   const int64_t along = x->strides[axis], step = stride[last];
   for (int64_t n = begin; n < end;) {
     const int64_t row = std::min(end - n, index->shape[last] - at[last]);
-    for (int64_t j = 0; j < row; ++j) f(n + j, offset + j * step + positions[n + j - begin] * along);
+    for (int64_t j = 0; j < row; ++j) f(n + j, offset + j * step + offsets[n + j - begin] * along);
     n += row;
     // On to the start of the next row.
     offset -= at[last] * step;
@@ -53,19 +53,19 @@ tenon_status gather(tenon_ctx*, const tenon_tensor* x, const tenon_tensor* index
   axis = normalize_axis(axis, x->ndim);
   std::atomic<bool> outside = false;
   const int64_t length = length_of(x, axis);
-  with_index_type(index, [&]<class P>(const P* positions) {
+  with_index_type(index, [&]<class P>(const P* offsets) {
     with_size(kDtypeSize[x->dtype], [&]<class T>(Type<T>) {
       parallel(index->numel, 4, [&](int64_t begin, int64_t end) {
         // Positions are checked while they are in cache: there are as many as elements.
-        int64_t room[kPositionBlock];
-        for (int64_t at = begin; at < end; at += kPositionBlock) {
-          const int64_t count = std::min(kPositionBlock, end - at);
-          const int64_t* block = checked_positions(positions + at, count, length, room);
+        int64_t buffer[kIndexBlock];
+        for (int64_t at = begin; at < end; at += kIndexBlock) {
+          const int64_t count = std::min(kIndexBlock, end - at);
+          const int64_t* block = checked_indices(offsets + at, count, length, buffer);
           if (!block) {
             outside = true;
             return;
           }
-          for_each_place(x, index, axis, block, at, at + count,
+          for_each_indexed(x, index, axis, block, at, at + count,
                          [to = data_of<T>(out), from = data_of<T>(x)](int64_t n, int64_t offset) {
                            to[n] = from[offset];
                          });
@@ -73,7 +73,7 @@ tenon_status gather(tenon_ctx*, const tenon_tensor* x, const tenon_tensor* index
       });
     });
   });
-  return outside ? fail_positions("gather", index, length, err) : TENON_OK;
+  return outside ? fail_indices("gather", index, length, err) : TENON_OK;
 }
 TENON_BOX_gather(gather_boxed, gather)
 
@@ -83,8 +83,8 @@ tenon_status scatter_with(tenon_ctx* ctx, const char* op, const tenon_tensor* x,
                           const tenon_tensor* source, int64_t axis, tenon_tensor* out, tenon_err* err,
                           Combine combine) {
   axis = normalize_axis(axis, x->ndim);
-  const int64_t* positions;
-  tenon_status status = read_positions(ctx, op, index, length_of(x, axis), &positions, err);
+  const int64_t* offsets;
+  tenon_status status = read_indices(ctx, op, index, length_of(x, axis), &offsets, err);
   if (status != TENON_OK || out->numel == 0) return status;
   if (out->data != x->data)
     std::memcpy(out->data, x->data, static_cast<size_t>(x->numel) * kDtypeSize[x->dtype]);
@@ -97,7 +97,7 @@ tenon_status scatter_with(tenon_ctx* ctx, const char* op, const tenon_tensor* x,
     }
     const int64_t step = source->ndim == 0 && index->ndim != 0 ? 0 : 1;
     T* to = data_of<T>(out);
-    for_each_place(x, index, axis, positions, 0, index->numel,
+    for_each_indexed(x, index, axis, offsets, 0, index->numel,
                    [&](int64_t n, int64_t offset) { combine(to[offset], from[n * step]); });
   });
   return TENON_OK;
@@ -105,7 +105,7 @@ tenon_status scatter_with(tenon_ctx* ctx, const char* op, const tenon_tensor* x,
 
 tenon_status scatter(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
                      const tenon_tensor* source, int64_t axis, tenon_tensor* out, tenon_err* err) {
-  if (is_reduced_float(x->dtype)) return run_as_float32(scatter, ctx, err, x, index, source, axis, out);
+  if (is_low_precision(x->dtype)) return run_as_float32(scatter, ctx, err, x, index, source, axis, out);
   return scatter_with(ctx, "scatter", x, index, source, axis, out, err,
                       []<class T>(T& to, const T& from) { to = from; });
 }
@@ -113,7 +113,7 @@ TENON_BOX_scatter(scatter_boxed, scatter)
 
 tenon_status scatter_add(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
                          const tenon_tensor* source, int64_t axis, tenon_tensor* out, tenon_err* err) {
-  if (is_reduced_float(x->dtype)) return run_as_float32(scatter_add, ctx, err, x, index, source, axis, out);
+  if (is_low_precision(x->dtype)) return run_as_float32(scatter_add, ctx, err, x, index, source, axis, out);
   return scatter_with(ctx, "scatter_add", x, index, source, axis, out, err,
                       []<class T>(T& to, const T& from) { to = static_cast<T>(to + from); });
 }

@@ -21,13 +21,13 @@ void copy_all(const tenon_tensor* from, tenon_tensor* to) {
 
 // to[o, j] = from[o, positions[j]] for blocks of `block` bytes: one element each, or runs of them.
 void pick_blocks(const char* from, char* to, int64_t outer, int64_t length, int64_t count, int64_t block,
-                 const int64_t* positions) {
+                 const int64_t* offsets) {
   // pick(i, slice, places, n): blocks i to i + n of `to`, from the places of one outer index.
-  const auto walk = [=](int64_t begin, int64_t end, auto pick) {
+  const auto for_runs = [=](int64_t begin, int64_t end, auto pick) {
     int64_t o = begin / count, j = begin % count;
     for (int64_t i = begin; i < end;) {
       const int64_t n = std::min(end - i, count - j);
-      pick(i, o * length, positions + j, n);
+      pick(i, o * length, offsets + j, n);
       i += n;
       ++o;
       j = 0;
@@ -35,9 +35,9 @@ void pick_blocks(const char* from, char* to, int64_t outer, int64_t length, int6
   };
   if (block > 8 || (block & (block - 1)) != 0) {
     parallel(outer * count, block / 8 + 1, [=](int64_t begin, int64_t end) {
-      walk(begin, end, [=](int64_t i, int64_t slice, const int64_t* places, int64_t n) {
+      for_runs(begin, end, [=](int64_t i, int64_t slice, const int64_t* run, int64_t n) {
         for (int64_t k = 0; k < n; ++k) {
-          std::memcpy(to + (i + k) * block, from + (slice + places[k]) * block,
+          std::memcpy(to + (i + k) * block, from + (slice + run[k]) * block,
                       static_cast<size_t>(block));
         }
       });
@@ -46,10 +46,10 @@ void pick_blocks(const char* from, char* to, int64_t outer, int64_t length, int6
   }
   with_size(static_cast<int>(block), [&]<class T>(Type<T>) {
     parallel(outer * count, 2, [=](int64_t begin, int64_t end) {
-      walk(begin, end, [=](int64_t i, int64_t slice, const int64_t* places, int64_t n) {
+      for_runs(begin, end, [=](int64_t i, int64_t slice, const int64_t* run, int64_t n) {
         const T* source = reinterpret_cast<const T*>(from) + slice;
         T* target = reinterpret_cast<T*>(to) + i;
-        for (int64_t k = 0; k < n; ++k) target[k] = source[places[k]];
+        for (int64_t k = 0; k < n; ++k) target[k] = source[run[k]];
       });
     });
   });
@@ -58,32 +58,32 @@ void pick_blocks(const char* from, char* to, int64_t outer, int64_t length, int6
 tenon_status index_select(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index, int64_t axis,
                           tenon_tensor* out, tenon_err* err) {
   const AxisView view(x, axis);
-  const int64_t* positions;
-  TRY(read_positions(ctx, "index_select", index, view.length, &positions, err));
+  const int64_t* offsets;
+  TRY(read_indices(ctx, "index_select", index, view.length, &offsets, err));
   if (out->numel > 0)
     pick_blocks(data_of<char>(x), data_of<char>(out), view.outer, view.length, index->numel,
-                view.inner * kDtypeSize[x->dtype], positions);
+                view.inner * kDtypeSize[x->dtype], offsets);
   return TENON_OK;
 }
 TENON_BOX_index_select(index_select_boxed, index_select)
 
 tenon_status embedding(tenon_ctx* ctx, const tenon_tensor* weight, const tenon_tensor* indices,
                        const tenon_value*, tenon_tensor* out, tenon_err* err) {
-  const int64_t* positions;
-  TRY(read_positions(ctx, "embedding", indices, weight->shape[0], &positions, err));
+  const int64_t* offsets;
+  TRY(read_indices(ctx, "embedding", indices, weight->shape[0], &offsets, err));
   if (out->numel > 0)
     pick_blocks(data_of<char>(weight), data_of<char>(out), 1, weight->shape[0], indices->numel,
-                AxisView(weight, 0).inner * kDtypeSize[weight->dtype], positions);
+                AxisView(weight, 0).inner * kDtypeSize[weight->dtype], offsets);
   return TENON_OK;
 }
 TENON_BOX_embedding(embedding_boxed, embedding)
 
 tenon_status index_add(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
                        const tenon_tensor* source, int64_t axis, tenon_tensor* out, tenon_err* err) {
-  if (is_reduced_float(x->dtype)) return run_as_float32(index_add, ctx, err, x, index, source, axis, out);
+  if (is_low_precision(x->dtype)) return run_as_float32(index_add, ctx, err, x, index, source, axis, out);
   const AxisView view(x, axis);
-  const int64_t* positions;
-  TRY(read_positions(ctx, "index_add", index, view.length, &positions, err));
+  const int64_t* offsets;
+  TRY(read_indices(ctx, "index_add", index, view.length, &offsets, err));
   copy_all(x, out);
   const int64_t count = index->numel;
   with_type(x->dtype, [&]<class T>(Type<T>) {
@@ -93,7 +93,7 @@ tenon_status index_add(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor
     parallel(view.outer, count * view.inner, [&](int64_t begin, int64_t end) {
       for (int64_t o = begin; o < end; ++o)
         for (int64_t j = 0; j < count; ++j) {
-          T* slice = to + (o * view.length + positions[j]) * view.inner;
+          T* slice = to + (o * view.length + offsets[j]) * view.inner;
           const T* added = from + (o * count + j) * view.inner;
           for (int64_t i = 0; i < view.inner; ++i) slice[i] = static_cast<T>(slice[i] + added[i]);
         }
@@ -104,15 +104,15 @@ tenon_status index_add(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor
 TENON_BOX_index_add(index_add_boxed, index_add)
 
 // Where each element of the broadcast index tensors lies within the indexed axes of x, in blocks.
-struct Places {
+struct IndexedBlocks {
   int64_t outer = 1, length = 1, inner = 1;  // x as [outer, length, inner]; length: the indexed axes
   int64_t count = 1;                         // elements of the broadcast index tensors
   int64_t ndim = 0;                          // axes of their shape
   const int64_t* blocks = nullptr;
 };
 
-tenon_status find_places(tenon_ctx* ctx, const char* op, const tenon_tensor* x,
-                         const tenon_tensor* const* indices, uint64_t count, int64_t axis, Places* out,
+tenon_status resolve_indices(tenon_ctx* ctx, const char* op, const tenon_tensor* x,
+                         const tenon_tensor* const* indices, uint64_t count, int64_t axis, IndexedBlocks* out,
                          tenon_err* err) {
   axis = normalize_axis(axis, x->ndim);
   const int64_t last = axis + static_cast<int64_t>(count);
@@ -127,7 +127,7 @@ tenon_status find_places(tenon_ctx* ctx, const char* op, const tenon_tensor* x,
       if (indices[k]->shape[i] != 1) extent = indices[k]->shape[i];
     }
   for (int64_t i = 0; i < out->ndim; ++i) out->count *= shape[i];
-  if (count == 1) return read_positions(ctx, op, indices[0], out->length, &out->blocks, err);
+  if (count == 1) return read_indices(ctx, op, indices[0], out->length, &out->blocks, err);
 
   void* memory;
   TRY(host->scratch(ctx, static_cast<uint64_t>(out->count) * sizeof(int64_t), &memory, err));
@@ -136,11 +136,11 @@ tenon_status find_places(tenon_ctx* ctx, const char* op, const tenon_tensor* x,
   std::fill_n(blocks, out->count, int64_t{0});
   for (uint64_t k = 0; k < count; ++k) {
     const int64_t extent = x->shape[axis + static_cast<int64_t>(k)];
-    const int64_t* positions;
-    TRY(read_positions(ctx, op, indices[k], extent, &positions, err));
+    const int64_t* offsets;
+    TRY(read_indices(ctx, op, indices[k], extent, &offsets, err));
     const tenon_tensor* index = indices[k];
     if (index->numel == out->count) {
-      for (int64_t n = 0; n < out->count; ++n) blocks[n] = blocks[n] * extent + positions[n];
+      for (int64_t n = 0; n < out->count; ++n) blocks[n] = blocks[n] * extent + offsets[n];
       continue;
     }
     // Walk the broadcast shape with this tensor's strides, 0 where it is repeated.
@@ -149,7 +149,7 @@ tenon_status find_places(tenon_ctx* ctx, const char* op, const tenon_tensor* x,
       stride[out->ndim - index->ndim + i] = index->shape[i] == 1 ? 0 : index->strides[i];
     int64_t offset = 0;
     for (int64_t n = 0; n < out->count; ++n) {
-      blocks[n] = blocks[n] * extent + positions[offset];
+      blocks[n] = blocks[n] * extent + offsets[offset];
       for (int64_t i = out->ndim - 1; i >= 0; --i) {
         offset += stride[i];
         if (++at[i] < shape[i]) break;
@@ -163,11 +163,11 @@ tenon_status find_places(tenon_ctx* ctx, const char* op, const tenon_tensor* x,
 
 tenon_status index(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* const* indices, uint64_t count,
                    int64_t axis, tenon_tensor* out, tenon_err* err) {
-  Places places;
-  TRY(find_places(ctx, "index", x, indices, count, axis, &places, err));
+  IndexedBlocks indexed;
+  TRY(resolve_indices(ctx, "index", x, indices, count, axis, &indexed, err));
   if (out->numel > 0)
-    pick_blocks(data_of<char>(x), data_of<char>(out), places.outer, places.length, places.count,
-                places.inner * kDtypeSize[x->dtype], places.blocks);
+    pick_blocks(data_of<char>(x), data_of<char>(out), indexed.outer, indexed.length, indexed.count,
+                indexed.inner * kDtypeSize[x->dtype], indexed.blocks);
   return TENON_OK;
 }
 TENON_BOX_index(index_boxed, index)
@@ -175,16 +175,16 @@ TENON_BOX_index(index_boxed, index)
 // Offsets into `value`, which broadcasts to [outer..., places..., inner...], for every element there.
 class BroadcastValue {
  public:
-  BroadcastValue(const tenon_tensor* x, const tenon_tensor* value, const Places& places,
+  BroadcastValue(const tenon_tensor* x, const tenon_tensor* value, const IndexedBlocks& indexed,
                  const tenon_tensor* const* indices, uint64_t count, int64_t axis) {
     axis = normalize_axis(axis, x->ndim);
     for (int64_t i = 0; i < axis; ++i) shape_[ndim_++] = x->shape[i];
     const int64_t joint = ndim_;
-    for (int64_t i = 0; i < places.ndim; ++i) shape_[ndim_++] = 1;
+    for (int64_t i = 0; i < indexed.ndim; ++i) shape_[ndim_++] = 1;
     for (uint64_t k = 0; k < count; ++k)
       for (int32_t i = 0; i < indices[k]->ndim; ++i)
         if (indices[k]->shape[i] != 1)
-          shape_[joint + places.ndim - indices[k]->ndim + i] = indices[k]->shape[i];
+          shape_[joint + indexed.ndim - indices[k]->ndim + i] = indices[k]->shape[i];
     for (int64_t i = axis + static_cast<int64_t>(count); i < x->ndim; ++i) shape_[ndim_++] = x->shape[i];
     for (int32_t i = 0; i < value->ndim; ++i)
       stride_[ndim_ - value->ndim + i] = value->shape[i] == 1 ? 0 : value->strides[i];
@@ -205,13 +205,13 @@ class BroadcastValue {
 };
 
 template <class T>
-void put(const tenon_tensor* x, const Places& places, BroadcastValue value, const T* from, bool accumulate,
+void put(const tenon_tensor* x, const IndexedBlocks& indexed, BroadcastValue value, const T* from, bool accumulate,
          T* to) {
   // In order, on one thread: positions may repeat, and the last value written wins.
-  for (int64_t o = 0; o < places.outer; ++o)
-    for (int64_t n = 0; n < places.count; ++n) {
-      T* block = to + (o * places.length + places.blocks[n]) * places.inner;
-      for (int64_t i = 0; i < places.inner; ++i, value.next()) {
+  for (int64_t o = 0; o < indexed.outer; ++o)
+    for (int64_t n = 0; n < indexed.count; ++n) {
+      T* block = to + (o * indexed.length + indexed.blocks[n]) * indexed.inner;
+      for (int64_t i = 0; i < indexed.inner; ++i, value.next()) {
         if (accumulate)
           block[i] = static_cast<T>(block[i] + from[value.offset()]);
         else
@@ -224,19 +224,19 @@ void put(const tenon_tensor* x, const Places& places, BroadcastValue value, cons
 tenon_status index_put(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* const* indices,
                        uint64_t count, const tenon_tensor* value, int64_t axis, int32_t accumulate,
                        tenon_tensor* out, tenon_err* err) {
-  if (is_reduced_float(x->dtype))
+  if (is_low_precision(x->dtype))
     return run_as_float32(index_put, ctx, err, x, indices, count, value, axis, accumulate, out);
-  Places places;
-  TRY(find_places(ctx, "index_put", x, indices, count, axis, &places, err));
+  IndexedBlocks indexed;
+  TRY(resolve_indices(ctx, "index_put", x, indices, count, axis, &indexed, err));
   copy_all(x, out);
-  if (places.outer * places.count * places.inner == 0) return TENON_OK;
-  const BroadcastValue walk(x, value, places, indices, count, axis);
+  if (indexed.outer * indexed.count * indexed.inner == 0) return TENON_OK;
+  const BroadcastValue broadcast(x, value, indexed, indices, count, axis);
   with_type(x->dtype, [&]<class T>(Type<T>) {
     if (value->dtype != x->dtype) {
       const T number = host_number<T>(value);
-      put(x, places, walk, &number, accumulate, data_of<T>(out));
+      put(x, indexed, broadcast, &number, accumulate, data_of<T>(out));
     } else {
-      put(x, places, walk, data_of<T>(value), accumulate, data_of<T>(out));
+      put(x, indexed, broadcast, data_of<T>(value), accumulate, data_of<T>(out));
     }
   });
   return TENON_OK;

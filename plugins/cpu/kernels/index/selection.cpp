@@ -2,7 +2,7 @@
 // Elements that are set: where they are (nonzero), and the elements of another tensor there
 // (compress). Segments are counted, then each writes where the counts before it end.
 #include "kernel.hpp"
-#include "simd/lanes.hpp"
+#include "simd/vec.hpp"
 
 #include <tenon/signatures/indexing.h>
 
@@ -23,13 +23,13 @@ struct Flags {
   const T* from;
   uint64_t word(int64_t at, int64_t count) const {
     if constexpr (sizeof(T) == 1) {
-      if (count == kWord) return set_bytes(reinterpret_cast<const uint8_t*>(from + at));
+      if (count == kWord) return nonzero_bits(reinterpret_cast<const uint8_t*>(from + at));
     }
     if constexpr (std::is_arithmetic_v<T> && sizeof(T) >= 4) {
       if (count == kWord) {
         uint64_t bits = 0;
-        for (int i = 0; i < kWord; i += Lanes<T>::count)
-          bits |= uint64_t{chosen_bits(Lanes<T>::load(from + at + i) != T{})} << i;
+        for (int i = 0; i < kWord; i += Vec<T>::count)
+          bits |= uint64_t{mask_bits(Vec<T>::load(from + at + i) != T{})} << i;
         return bits;
       }
     }
@@ -39,27 +39,27 @@ struct Flags {
     } else {
       for (int64_t i = 0; i < count; ++i) flags[i] = from[at + i] != T{};
     }
-    return set_bytes(flags);
+    return nonzero_bits(flags);
   }
 };
 
 // Of reduced floats all bits but the sign count.
 template <class Bits>
-struct ReducedFloatFlags {
+struct LowPrecisionFlags {
   const Bits* from;
   uint64_t word(int64_t at, int64_t count) const {
     uint8_t flags[kWord] = {};
     constexpr Bits magnitude = static_cast<Bits>(~Bits{0}) >> 1;
     for (int64_t i = 0; i < count; ++i) flags[i] = (from[at + i] & magnitude) != 0;
-    return set_bytes(flags);
+    return nonzero_bits(flags);
   }
 };
 
 template <class F>
 void with_flags(const tenon_tensor* x, F&& f) {
-  if (is_reduced_float(x->dtype)) {
-    if (kDtypeSize[x->dtype] == 1) return f(ReducedFloatFlags<uint8_t>{data_of<uint8_t>(x)});
-    return f(ReducedFloatFlags<uint16_t>{data_of<uint16_t>(x)});
+  if (is_low_precision(x->dtype)) {
+    if (kDtypeSize[x->dtype] == 1) return f(LowPrecisionFlags<uint8_t>{data_of<uint8_t>(x)});
+    return f(LowPrecisionFlags<uint16_t>{data_of<uint16_t>(x)});
   }
   with_type(x->dtype, [&]<class T>(Type<T>) {
     using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
@@ -119,13 +119,13 @@ T* write_each(uint64_t bits, T* to, F f) {
 // The same where vectors(i) is a register of what belongs to the bits from i on. What is written
 // ends before `limit`, but may for a while lie beyond what is kept.
 template <class T, class Vectors, class F>
-T* write_packed(uint64_t bits, T* to, const T* limit, Vectors vectors, F f) {
-  constexpr int width = Lanes<T>::count;
+T* write_compressed(uint64_t bits, T* to, const T* limit, Vectors vectors, F f) {
+  constexpr int width = Vec<T>::count;
   if (limit - to < kWord + width) return write_each(bits, to, f);
   for (int i = 0; i < kWord; i += width) {
-    const auto chosen = static_cast<uint32_t>(bits >> i & ((uint64_t{1} << width) - 1));
-    Lanes<T>::store(to, packed(vectors(i), chosen));
-    to += std::popcount(chosen);
+    const auto mask = static_cast<uint32_t>(bits >> i & ((uint64_t{1} << width) - 1));
+    Vec<T>::store(to, compressed(vectors(i), mask));
+    to += std::popcount(mask);
   }
   return to;
 }
@@ -139,9 +139,9 @@ template <class T>
 T* write_widened(uint64_t bits, T* to, const T* limit, const T* from) {
   if (limit - to < kWord + 16) return write_each(bits, to, [from](int i) { return from[i]; });
   for (int i = 0; i < kWord; i += 16) {
-    const auto chosen = static_cast<__mmask16>(bits >> i);
-    const auto pack = [chosen](__m512i lanes) {
-      return _mm512_maskz_compress_epi32(chosen, lanes);
+    const auto mask = static_cast<__mmask16>(bits >> i);
+    const auto pack = [mask](__m512i lanes) {
+      return _mm512_maskz_compress_epi32(mask, lanes);
     };
     constexpr __mmask16 all = 0xffff;  // without masks these functions warn of their own registers
     if constexpr (sizeof(T) == 1) {
@@ -155,7 +155,7 @@ T* write_widened(uint64_t bits, T* to, const T* limit, const T* from) {
           reinterpret_cast<__m256i*>(to),
           _mm512_maskz_cvtepi32_epi16(all, pack(_mm512_maskz_cvtepu16_epi32(all, part))));
     }
-    to += std::popcount(static_cast<uint32_t>(chosen));
+    to += std::popcount(static_cast<uint32_t>(mask));
   }
   return to;
 }
@@ -170,9 +170,9 @@ T* compress_word(uint64_t bits, int64_t count, const T* from, T* to, const T* li
     std::memcpy(to, from, kWord * sizeof(T));
     return to + kWord;
   }
-  if constexpr (can_pack(sizeof(T))) {
-    return write_packed(
-        bits, to, limit, [from](int i) { return Lanes<T>::load(from + i); }, each);
+  if constexpr (can_compress(sizeof(T))) {
+    return write_compressed(
+        bits, to, limit, [from](int i) { return Vec<T>::load(from + i); }, each);
   }
 #ifdef __AVX512F__
   if constexpr (sizeof(T) <= 2) return write_widened(bits, to, limit, from);
@@ -224,9 +224,9 @@ TENON_BOX_compress(compress_boxed, compress)
   const int64_t* limit;
   void write(int64_t at, uint64_t bits) {
     const auto each = [at](int i) { return at + i; };
-    if constexpr (can_pack(sizeof(int64_t))) {
-      const auto counted = Lanes<int64_t>::counting() + at;
-      to = write_packed(
+    if constexpr (can_compress(sizeof(int64_t))) {
+      const auto counted = Vec<int64_t>::iota() + at;
+      to = write_compressed(
           bits, to, limit, [=](int i) { return counted + i; }, each);
     } else {
       to = write_each(bits, to, each);
@@ -271,15 +271,15 @@ class Rows {
 
   // Row and column in turns. Registers of them may for a while lie beyond what is kept.
   void write_pairs(int64_t column, uint64_t bits) {
-    if constexpr (can_pack(sizeof(int64_t))) {
-      constexpr int width = Lanes<int64_t>::count, kFew = 8;
+    if constexpr (can_compress(sizeof(int64_t))) {
+      constexpr int width = Vec<int64_t>::count, kFew = 8;
       if (std::popcount(bits) > kFew && limit_ - to_ >= 2 * (kWord + width)) {
-        const auto row = outer_[0] - typename Lanes<int64_t>::Vector{};
+        const auto row = outer_[0] - typename Vec<int64_t>::Vector{};
         for (int i = 0; i < kWord; i += width) {
-          const auto chosen = static_cast<uint32_t>(bits >> i & ((uint64_t{1} << width) - 1));
-          const auto columns = packed(Lanes<int64_t>::counting() + (column + i), chosen);
+          const auto mask = static_cast<uint32_t>(bits >> i & ((uint64_t{1} << width) - 1));
+          const auto columns = compressed(Vec<int64_t>::iota() + (column + i), mask);
           store_in_turns(row, columns, std::make_integer_sequence<int, width>());
-          to_ += 2 * std::popcount(chosen);
+          to_ += 2 * std::popcount(mask);
         }
         return;
       }
@@ -292,10 +292,10 @@ class Rows {
   }
   template <class Vector, int... I>
   void store_in_turns(Vector even, Vector odd, std::integer_sequence<int, I...>) {
-    using Indices = typename Lanes<int64_t>::Indices;
+    using Indices = typename Vec<int64_t>::Indices;
     constexpr int width = sizeof...(I);
-    Lanes<int64_t>::store(to_, __builtin_shuffle(even, odd, Indices{(I / 2 + I % 2 * width)...}));
-    Lanes<int64_t>::store(
+    Vec<int64_t>::store(to_, __builtin_shuffle(even, odd, Indices{(I / 2 + I % 2 * width)...}));
+    Vec<int64_t>::store(
         to_ + width, __builtin_shuffle(even, odd, Indices{((width + I) / 2 + I % 2 * width)...}));
   }
 

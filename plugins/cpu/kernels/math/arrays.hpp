@@ -7,13 +7,13 @@
 #include "math/arithmetic.hpp"
 #include "math/complex.hpp"
 #include "math/gamma.hpp"
-#include "math/lanes_error.hpp"
-#include "math/lanes_gamma.hpp"
-#include "math/lanes_hyperbolic.hpp"
-#include "math/lanes_inverse_hyperbolic.hpp"
-#include "math/lanes_inverse_trigonometric.hpp"
-#include "math/lanes_power.hpp"
-#include "math/lanes_trigonometric.hpp"
+#include "math/vec_error.hpp"
+#include "math/vec_gamma.hpp"
+#include "math/vec_hyperbolic.hpp"
+#include "math/vec_inverse_hyperbolic.hpp"
+#include "math/vec_inverse_trigonometric.hpp"
+#include "math/vec_power.hpp"
+#include "math/vec_trigonometric.hpp"
 #include "math/power.hpp"
 #include "math/trigonometric.hpp"
 
@@ -83,7 +83,7 @@ TENON_ARRAY(digamma, is_positive_normal(v))
 // A function of one argument or several that takes a number or, where the instruction set has them,
 // lanes. By reference: copies of several registers may go through memory.
 template <class F>
-struct Lanewise {
+struct Vectorized {
   F function;
   template <class... X>
   TENON_INLINE auto operator()(const X&... x) const {
@@ -91,58 +91,58 @@ struct Lanewise {
   }
 };
 template <class F>
-TENON_INLINE Lanewise<F> lanewise(F function) {
+TENON_INLINE Vectorized<F> vectorized(F function) {
   return {function};
 }
 namespace detail {
 template <Float T>
-TENON_INLINE T spread(T y, T) {
+TENON_INLINE T broadcast_like(T y, T) {
   return y;
 }
 }  // namespace detail
 // f with one argument given.
 template <class F, class Y>
-inline auto with_first(const Lanewise<F>& f, Y first) {
-  return lanewise([=](const auto& x) { return f(detail::spread(first, x), x); });
+inline auto with_first(const Vectorized<F>& f, Y first) {
+  return vectorized([=](const auto& x) { return f(detail::broadcast_like(first, x), x); });
 }
 template <class F, class Y>
-inline auto with_second(const Lanewise<F>& f, Y second) {
-  return lanewise([=](const auto& x) { return f(x, detail::spread(second, x)); });
+inline auto with_second(const Vectorized<F>& f, Y second) {
+  return vectorized([=](const auto& x) { return f(x, detail::broadcast_like(second, x)); });
 }
 
-#ifdef TENON_HAS_LANES
-inline constexpr int kLaneRegisters = 4;
+#ifdef TENON_HAS_VEC512
+inline constexpr int kUnroll = 4;
 // With more, results within the function leave the registers.
 template <Float T>
-inline constexpr int kPowerRegisters = std::same_as<T, float> ? 2 : 3;
+inline constexpr int kPowerUnroll = std::same_as<T, float> ? 2 : 3;
 template <class F, Float T, std::same_as<T>... X>
-inline void run_array(const Lanewise<F>& f, T* out, int64_t n, const X*... x) {
-  run_lanes<kLaneRegisters>(f, out, n, x...);
+inline void run_array(const Vectorized<F>& f, T* out, int64_t n, const X*... x) {
+  run_vectorized<kUnroll>(f, out, n, x...);
 }
-#define TENON_LANE_ARRAY(NAME)                                                         \
+#define TENON_VEC_ARRAY(NAME)                                                         \
   template <Float T>                                                                   \
   inline void run_array(call::NAME, T* out, int64_t n, const T* x) {                   \
-    run_lanes<kLaneRegisters>([](const auto& v) { return math::NAME(v); }, out, n, x); \
+    run_vectorized<kUnroll>([](const auto& v) { return math::NAME(v); }, out, n, x); \
   }
-TENON_LANE_ARRAY(exp)
-TENON_LANE_ARRAY(exp2)
-TENON_LANE_ARRAY(log)
-TENON_LANE_ARRAY(log2)
-TENON_LANE_ARRAY(log10)
-TENON_LANE_ARRAY(log1p)
-TENON_LANE_ARRAY(atanh)
-TENON_LANE_ARRAY(cbrt)
-TENON_LANE_ARRAY(sqrt)
-TENON_LANE_ARRAY(sin)
-TENON_LANE_ARRAY(cos)
-TENON_LANE_ARRAY(tan)
-TENON_LANE_ARRAY(lgamma)
-#undef TENON_LANE_ARRAY
+TENON_VEC_ARRAY(exp)
+TENON_VEC_ARRAY(exp2)
+TENON_VEC_ARRAY(log)
+TENON_VEC_ARRAY(log2)
+TENON_VEC_ARRAY(log10)
+TENON_VEC_ARRAY(log1p)
+TENON_VEC_ARRAY(atanh)
+TENON_VEC_ARRAY(cbrt)
+TENON_VEC_ARRAY(sqrt)
+TENON_VEC_ARRAY(sin)
+TENON_VEC_ARRAY(cos)
+TENON_VEC_ARRAY(tan)
+TENON_VEC_ARRAY(lgamma)
+#undef TENON_VEC_ARRAY
 // To a whole power the sign of x has no part in the function.
 template <Float T>
 inline void run_power_by(T* out, int64_t n, const T* x, T y) {
-  const auto run = [=](auto f) { run_lanes<kPowerRegisters<T>>(f, out, n, x); };
-  const auto power = [y](const auto& a) { return math::pow(a, detail::spread(y, a)); };
+  const auto run = [=](auto f) { run_vectorized<kPowerUnroll<T>>(f, out, n, x); };
+  const auto power = [y](const auto& a) { return math::pow(a, detail::broadcast_like(y, a)); };
   if (std::fmod(y, T(2)) == 0) {
     run([=](const auto& a) { return power(abs(a)); });
   } else if (std::fabs(std::fmod(y, T(2))) == 1) {
@@ -153,12 +153,12 @@ inline void run_power_by(T* out, int64_t n, const T* x, T y) {
 }
 template <Float T>
 inline void run_array(call::pow, T* out, int64_t n, const T* x, const T* y) {
-  run_lanes<kPowerRegisters<T>>([](const auto& a, const auto& b) { return math::pow(a, b); }, out,
+  run_vectorized<kPowerUnroll<T>>([](const auto& a, const auto& b) { return math::pow(a, b); }, out,
                                 n, x, y);
 }
 template <Float T>
 inline void run_half_power(T* out, int64_t n, const T* x) {
-  run_lanes<kLaneRegisters>([](const auto& v) { return math::half_power(v); }, out, n, x);
+  run_vectorized<kUnroll>([](const auto& v) { return math::half_power(v); }, out, n, x);
 }
 #else
 TENON_ARRAY(exp, detail::absolute(v) <= kExpPlain<T>)

@@ -91,7 +91,7 @@ class Polygamma {
 
 tenon_status polygamma(tenon_ctx* ctx, int64_t n, const tenon_tensor* x, tenon_tensor* out,
                        tenon_err* err) {
-  if (is_reduced_float(x->dtype)) return run_as_float32(polygamma, ctx, err, n, x, out);
+  if (is_low_precision(x->dtype)) return run_as_float32(polygamma, ctx, err, n, x, out);
   const Polygamma function(n);
   const auto run = [&]<class T>(T) {
     parallel(x->numel, 256, [&](int64_t begin, int64_t end) {

@@ -88,9 +88,9 @@ TENON_INLINE T exp2_in_two(T high, T low) {
 
 // Of numbers that are not negative.
 template <Float T>
-TENON_INLINE bool is_whole(T a) {
-  constexpr T all_whole = static_cast<T>(uint64_t{1} << Format<T>::kMantissaBits);
-  return (a >= all_whole) | ((a + all_whole) - all_whole == a);
+TENON_INLINE bool is_integer(T a) {
+  constexpr T all_integer = static_cast<T>(uint64_t{1} << Format<T>::kMantissaBits);
+  return (a >= all_integer) | ((a + all_integer) - all_integer == a);
 }
 
 // x^y by log2(x), for y log2(x) that is not NaN.
@@ -121,8 +121,8 @@ TENON_INLINE T pow(T x, T y) {
   const bool finite = (a > 0) & (a < kInfinity<T>);
   log.high = finite ? log.high : (a == 0 ? -kInfinity<T> : a);
   const T magnitude = detail::power_of_log(log, y);
-  const bool whole = detail::is_whole(size);
-  const bool odd = whole & !detail::is_whole(size * T(0.5));
+  const bool whole = detail::is_integer(size);
+  const bool odd = whole & !detail::is_integer(size * T(0.5));
   T result = (a == 1) & (y == y) ? T(1) : magnitude;  // (-1)^inf is 1
   result = detail::is_negative(x) & odd ? -result : result;
   result = (x < 0) & !whole & (a < kInfinity<T>) ? kNan<T> : result;

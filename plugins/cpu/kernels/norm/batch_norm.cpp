@@ -30,16 +30,16 @@ T value_or(const tenon_tensor* tensor, int64_t i, T otherwise) {
 
 // planes(c) for every channel, or columns(first, count) for blocks of channels if each has one element
 // per item of the batch.
-template <class Planes, class Columns>
-void for_channels(const Channels& channels, int64_t work, Planes planes, Columns columns) {
+template <class PerChannel, class Columns>
+void for_channels(const Channels& channels, int64_t work, PerChannel per_channel, Columns columns) {
   if (channels.size > 1) {
     parallel(channels.count, channels.numel() * work, [&](int64_t begin, int64_t end) {
-      for (int64_t c = begin; c < end; ++c) planes(c);
+      for (int64_t c = begin; c < end; ++c) per_channel(c);
     });
     return;
   }
-  const int64_t share = (channels.count + host->thread_count() - 1) / host->thread_count();
-  const int64_t together = channels.count < 128 ? std::max<int64_t>((share + 15) / 16 * 16, 16)
+  const int64_t per_thread = (channels.count + host->thread_count() - 1) / host->thread_count();
+  const int64_t together = channels.count < 128 ? std::max<int64_t>((per_thread + 15) / 16 * 16, 16)
                                                 : columns_together(channels.count, kColumns);
   const int64_t blocks = (channels.count + together - 1) / together;
   parallel(blocks, channels.batch * together * work, [&](int64_t begin, int64_t end) {
@@ -55,7 +55,7 @@ tenon_status batch_norm(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tenso
   if (is_channels_last(*x) && !takes_results_last(*out)) {
     return run_channels_last(batch_norm, ctx, err, x, weight, bias, eps, out, mean, var);
   }
-  if (is_reduced_float(x->dtype)) {
+  if (is_low_precision(x->dtype)) {
     return run_as_float32(batch_norm, ctx, err, x, weight, bias, eps, out, mean, var);
   }
   const Channels channels(x);
@@ -118,7 +118,7 @@ tenon_status batch_norm_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const
     return run_channels_last(batch_norm_grad, ctx, err, grad_out, x, weight, mean, var, eps, dx,
                              dweight, dbias);
   }
-  if (is_reduced_float(x->dtype)) {
+  if (is_low_precision(x->dtype)) {
     return run_as_float32(batch_norm_grad, ctx, err, grad_out, x, weight, mean, var, eps, dx,
                           dweight, dbias);
   }
@@ -134,7 +134,7 @@ tenon_status batch_norm_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const
     const auto scale_of = [&](int64_t c) {
       return T(1) / std::sqrt(data_of<T>(var)[c] + static_cast<T>(eps));
     };
-    const T share = T(1) / static_cast<T>(std::max<int64_t>(channels.numel(), 1));
+    const T inverse_count = T(1) / static_cast<T>(std::max<int64_t>(channels.numel(), 1));
     for_channels(
         channels, 6,
         [&](int64_t c) {
@@ -150,12 +150,12 @@ tenon_status batch_norm_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const
           data_of<T>(dweight)[c] = projection;
           data_of<T>(dbias)[c] = sum;
           const T factor = value_or<T>(weight, c, 1) * scale;
-          const T slope = factor * scale * projection * share;
-          const T offset = factor * sum * share;
+          const T x_scale = factor * scale * projection * inverse_count;
+          const T offset = factor * sum * inverse_count;
           for (int64_t n = 0; n < channels.batch; ++n) {
             const int64_t at = (n * channels.count + c) * channels.size;
             for (int64_t i = at; i < at + channels.size; ++i) {
-              to[i] = factor * grad[i] - slope * (from[i] - center) - offset;
+              to[i] = factor * grad[i] - x_scale * (from[i] - center) - offset;
             }
           }
         },
@@ -169,20 +169,20 @@ tenon_status batch_norm_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const
               projection[j] += grad[at + j] * (from[at + j] - center[j]);
             }
           }
-          T factor[kColumns], slope[kColumns], offset[kColumns];
+          T factor[kColumns], x_scale[kColumns], offset[kColumns];
           for (int64_t j = 0; j < count; ++j) {
             const T scale = scale_of(first + j);
             projection[j] *= scale;
             data_of<T>(dweight)[first + j] = projection[j];
             data_of<T>(dbias)[first + j] = sum[j];
             factor[j] = value_or<T>(weight, first + j, 1) * scale;
-            slope[j] = factor[j] * scale * projection[j] * share;
-            offset[j] = factor[j] * sum[j] * share;
+            x_scale[j] = factor[j] * scale * projection[j] * inverse_count;
+            offset[j] = factor[j] * sum[j] * inverse_count;
           }
           for (int64_t n = 0; n < channels.batch; ++n) {
             const int64_t at = n * channels.count + first;
             for (int64_t j = 0; j < count; ++j) {
-              to[at + j] = factor[j] * grad[at + j] - slope[j] * (from[at + j] - center[j]) - offset[j];
+              to[at + j] = factor[j] * grad[at + j] - x_scale[j] * (from[at + j] - center[j]) - offset[j];
             }
           }
         });
@@ -199,7 +199,7 @@ tenon_status batch_norm_inference(tenon_ctx* ctx, const tenon_tensor* x, const t
   if (is_channels_last(*x) && !takes_results_last(*out)) {
     return run_channels_last(batch_norm_inference, ctx, err, x, mean, var, weight, bias, eps, out);
   }
-  if (is_reduced_float(x->dtype)) {
+  if (is_low_precision(x->dtype)) {
     return run_as_float32(batch_norm_inference, ctx, err, x, mean, var, weight, bias, eps, out);
   }
   const Channels channels(x);
@@ -263,11 +263,11 @@ bool all_in_place(const tenon_value* args, int images, int count) {
   }
   return true;
 }
-int32_t takes_channels_last(const tenon_value* args, uint32_t) { return all_in_place(args, 1, 3); }
-int32_t grad_takes_channels_last(const tenon_value* args, uint32_t) {
+int32_t accepts_nhwc(const tenon_value* args, uint32_t) { return all_in_place(args, 1, 3); }
+int32_t grad_accepts_nhwc(const tenon_value* args, uint32_t) {
   return all_in_place(args, 2, 5);
 }
-int32_t inference_takes_channels_last(const tenon_value* args, uint32_t n) {
+int32_t inference_accepts_nhwc(const tenon_value* args, uint32_t n) {
   return inference_fits(args, n) && all_in_place(args, 1, 5);
 }
 
@@ -277,12 +277,12 @@ const tenon_kernel_def kKernels[] = {
     with_can_run(TENON_KERNEL_batch_norm_inference(batch_norm_inference, nullptr, kFloats, 0, 0),
                  inference_fits),
     with_can_run(TENON_KERNEL_batch_norm(batch_norm, nullptr, kFloats, kAnyStrides, 1),
-                 takes_channels_last),
+                 accepts_nhwc),
     with_can_run(TENON_KERNEL_batch_norm_grad(batch_norm_grad, nullptr, kFloats, kAnyStrides, 1),
-                 grad_takes_channels_last),
+                 grad_accepts_nhwc),
     with_can_run(
         TENON_KERNEL_batch_norm_inference(batch_norm_inference, nullptr, kFloats, kAnyStrides, 1),
-        inference_takes_channels_last)};
+        inference_accepts_nhwc)};
 
 }  // namespace
 

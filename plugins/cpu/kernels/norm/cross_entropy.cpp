@@ -166,7 +166,7 @@ tenon_status softmax_cross_entropy(tenon_ctx* ctx, const tenon_tensor* x,
                                    const tenon_tensor* target, int64_t ignore_index,
                                    const char* reduction, uint64_t reduction_bytes,
                                    tenon_tensor* out, tenon_err* err) {
-  if (is_reduced_float(x->dtype)) {
+  if (is_low_precision(x->dtype)) {
     return run_as_float32(softmax_cross_entropy, ctx, err, x, target, ignore_index, reduction,
                           reduction_bytes, out);
   }
@@ -200,7 +200,7 @@ TENON_BOX_softmax_cross_entropy(softmax_cross_entropy_boxed, softmax_cross_entro
                                const tenon_tensor* target, int64_t ignore_index,
                                const char* reduction, uint64_t reduction_bytes, tenon_tensor* out,
                                tenon_err* err) {
-  if (is_reduced_float(x->dtype)) {
+  if (is_low_precision(x->dtype)) {
     return run_as_float32(softmax_cross_entropy_grad, ctx, err, grad_out, x, target, ignore_index,
                           reduction, reduction_bytes, out);
   }

@@ -49,7 +49,7 @@ void normalize_row(const T* x, T mean, T scale, const T* weight, const T* bias, 
 tenon_status layer_norm(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* weight,
                         const tenon_tensor* bias, int64_t normalized_ndim, double eps,
                         tenon_tensor* out, tenon_err* err) {
-  if (is_reduced_float(x->dtype)) {
+  if (is_low_precision(x->dtype)) {
     return run_as_float32(layer_norm, ctx, err, x, weight, bias, normalized_ndim, eps, out);
   }
   const int64_t n = row_length(x, normalized_ndim);
@@ -109,7 +109,7 @@ tenon_status layer_norm_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const
                              const tenon_tensor* weight, int64_t normalized_ndim, double eps,
                              tenon_tensor* dx, tenon_tensor* dweight, tenon_tensor* dbias,
                              tenon_err* err) {
-  if (is_reduced_float(x->dtype)) {
+  if (is_low_precision(x->dtype)) {
     return run_as_float32(layer_norm_grad, ctx, err, grad_out, x, weight, normalized_ndim, eps, dx,
                           dweight, dbias);
   }
@@ -156,7 +156,7 @@ TENON_BOX_layer_norm_grad(layer_norm_grad_boxed, layer_norm_grad)
 
     tenon_status rms_norm(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* weight,
                           double eps, tenon_tensor* out, tenon_err* err) {
-  if (is_reduced_float(x->dtype)) {
+  if (is_low_precision(x->dtype)) {
     return run_as_float32(rms_norm, ctx, err, x, weight, eps, out);
   }
   if (out->numel == 0) return TENON_OK;

@@ -20,16 +20,16 @@ inline bool is_finite(T x) {
 // The mean of two parts, of which the other has `share` of all elements. Where the distance between
 // them overflows the mean does not, and another part must not find NaN there.
 template <class T>
-inline T moved_mean(T mean, T other, T share) {
+inline T merged_mean(T mean, T other, T fraction) {
   const T distance = other - mean;
-  return is_finite(distance) ? mean + distance * share : mean * (T(1) - share) + other * share;
+  return is_finite(distance) ? mean + distance * fraction : mean * (T(1) - fraction) + other * fraction;
 }
 
 // Are squared distances no larger than the rounding error of the mean explains? So they are where all
 // elements are nearly equal, and far from zero; then the mean is worth a correction by the mean of the
 // distances from it (Chan, Golub and LeVeque 1983, the corrected two-pass algorithm).
 template <class T>
-inline bool are_rounding(T squares, T mean, T count) {
+inline bool is_rounding_error(T squares, T mean, T count) {
   const T error = 64 * std::numeric_limits<T>::epsilon() * mean;
   // Squares that overflow explain nothing, and distances may overflow where they do.
   return squares > T(0) && is_finite(squares) && squares <= count * error * error;
@@ -48,9 +48,9 @@ struct Moments {
     }
     const T total = count + other.count;
     const T distance = other.mean - mean;
-    const T share = other.count / total;
-    squares += other.squares + distance * distance * count * share;
-    mean = moved_mean(mean, other.mean, share);
+    const T fraction = other.count / total;
+    squares += other.squares + distance * distance * count * fraction;
+    mean = merged_mean(mean, other.mean, fraction);
     count = total;
   }
 };
@@ -70,7 +70,7 @@ inline Moments<T> moments_of(const T* x, int64_t n) {
       const T scale = T(1) / part.count;
       part.mean = sum_row<T>(length, [from, scale](int64_t i) { return from[i] * scale; });
     }
-    ask_for_row(from + length, length);
+    prefetch_row(from + length, length);
     const auto squares = [&] {
       return sum_row<T>(length, [from, mean = part.mean](int64_t i) {
         const T distance = from[i] - mean;
@@ -78,7 +78,7 @@ inline Moments<T> moments_of(const T* x, int64_t n) {
       });
     };
     part.squares = squares();
-    if (are_rounding(part.squares, part.mean, part.count)) [[unlikely]] {
+    if (is_rounding_error(part.squares, part.mean, part.count)) [[unlikely]] {
       part.mean += sum_row<T>(length, [from, mean = part.mean](int64_t i) { return from[i] - mean; }) /
                    part.count;
       part.squares = squares();
@@ -90,8 +90,8 @@ inline Moments<T> moments_of(const T* x, int64_t n) {
 
 // Columns side by side that one task takes: long runs of memory, but a share for every thread.
 inline int64_t columns_together(int64_t width, int64_t most) {
-  const int64_t share = (width + host->thread_count() - 1) / host->thread_count();
-  return std::clamp<int64_t>((share + 63) / 64 * 64, 64, most);
+  const int64_t fraction = (width + host->thread_count() - 1) / host->thread_count();
+  return std::clamp<int64_t>((fraction + 63) / 64 * 64, 64, most);
 }
 
 // Of up to `Columns` columns side by side, whose rows are `stride` apart.
@@ -126,26 +126,26 @@ struct ColumnMoments {
       add_rows(from, length, stride, columns, part_squares, square);
       bool rounding = false;
       for (int64_t j = 0; j < columns; ++j) {
-        rounding |= are_rounding(part_squares[j], part_mean[j], static_cast<T>(length));
+        rounding |= is_rounding_error(part_squares[j], part_mean[j], static_cast<T>(length));
       }
       if (rounding) [[unlikely]] {
         T distances[Columns] = {};
         add_rows(from, length, stride, columns, distances,
                  [&](T value, int64_t j) { return value - part_mean[j]; });
         for (int64_t j = 0; j < columns; ++j) {
-          if (are_rounding(part_squares[j], part_mean[j], static_cast<T>(length))) {
+          if (is_rounding_error(part_squares[j], part_mean[j], static_cast<T>(length))) {
             part_mean[j] += distances[j] * scale;
           }
         }
         std::fill_n(part_squares, columns, T(0));
         add_rows(from, length, stride, columns, part_squares, square);
       }
-      const T before = static_cast<T>(at), share = static_cast<T>(length) / static_cast<T>(at + length);
+      const T before = static_cast<T>(at), fraction = static_cast<T>(length) / static_cast<T>(at + length);
       for (int64_t j = 0; j < columns; ++j) {
         const T distance = part_mean[j] - mean[j];
         // The square of a distance from a mean of nothing may overflow.
-        squares[j] += part_squares[j] + (at > 0 ? distance * distance * before * share : T(0));
-        mean[j] = moved_mean(mean[j], part_mean[j], share);
+        squares[j] += part_squares[j] + (at > 0 ? distance * distance * before * fraction : T(0));
+        mean[j] = merged_mean(mean[j], part_mean[j], fraction);
       }
     }
   }

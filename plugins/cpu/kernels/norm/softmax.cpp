@@ -2,7 +2,7 @@
 // softmax, log_softmax and their gradients, whole slices at a time: no temporaries.
 #include "kernel.hpp"
 #include "reduce/rows.hpp"
-#include "norm/softmax_weight.hpp"
+#include "norm/softmax_exp.hpp"
 
 #include <tenon/signatures/activation.h>
 
@@ -29,9 +29,9 @@ void softmax_rows(const T* x, T* out, int64_t n, int64_t rows) {
     const T* from = x + first * n;
     T* const to = out + first * n;
     for (int64_t r = 0; r < count; ++r, from += n) {
-      const T top = max_row(from, n);
-      ask_for_row(from + n, n);
-      map_row(from, to + r * n, n, [top](T each) { return softmax_weight(each - top); });
+      const T max_value = max_row(from, n);
+      prefetch_row(from + n, n);
+      map_row(from, to + r * n, n, [max_value](T each) { return softmax_exp(each - max_value); });
     }
     std::fill_n(scale, kTogether, T(1));
     for (int64_t r = 0; r < count; ++r) {
@@ -46,15 +46,15 @@ void softmax_rows(const T* x, T* out, int64_t n, int64_t rows) {
 }
 
 template <class T>
-T sum_of_powers(const T* x, T top, int64_t n) {
-  const auto power = [top](T each) { return softmax_weight(each - top); };
+T sum_of_exps(const T* x, T max_value, int64_t n) {
+  const auto power = [max_value](T each) { return softmax_exp(each - max_value); };
   // Of a short row as whole vectors, the last of which overlaps the one before: adding up would take the
   // last elements in ever smaller ones.
   constexpr int64_t kShort = 256;
   if (n <= kShort) {
-    T powers[kShort];
-    map_row(x, powers, n, power);
-    return sum_row<T>(n, [&powers](int64_t i) { return powers[i]; });
+    T exps[kShort];
+    map_row(x, exps, n, power);
+    return sum_row<T>(n, [&exps](int64_t i) { return exps[i]; });
   }
   return sum_row<T>(n, [=](int64_t i) { return power(x[i]); });
 }
@@ -62,21 +62,21 @@ T sum_of_powers(const T* x, T top, int64_t n) {
 // Several rows of n, so that their logarithms are taken together.
 template <class T>
 void log_softmax_rows(const T* x, T* out, int64_t n, int64_t rows) {
-  T top[kTogether], shift[kTogether];
+  T max_value[kTogether], shift[kTogether];
   for (int64_t first = 0; first < rows; first += kTogether) {
     const int64_t count = std::min(kTogether, rows - first);
     const T* from = x + first * n;
     T* to = out + first * n;
     std::fill_n(shift, kTogether, T(1));
     for (int64_t r = 0; r < count; ++r) {
-      top[r] = max_row(from + r * n, n);
-      ask_for_row(from + (r + 1) * n, n);
-      shift[r] = sum_of_powers(from + r * n, top[r], n);
+      max_value[r] = max_row(from + r * n, n);
+      prefetch_row(from + (r + 1) * n, n);
+      shift[r] = sum_of_exps(from + r * n, max_value[r], n);
     }
     for (int64_t r = 0; r < kTogether; ++r) shift[r] = math::log(shift[r]);
     for (int64_t r = 0; r < count; ++r) {
       const T* row = from + r * n;
-      const T high = top[r], rest = shift[r];
+      const T high = max_value[r], rest = shift[r];
       for (int64_t i = 0; i < n; ++i) to[r * n + i] = (row[i] - high) - rest;
     }
   }
@@ -85,18 +85,18 @@ void log_softmax_rows(const T* x, T* out, int64_t n, int64_t rows) {
 // `columns` slices whose elements are `stride` apart.
 template <class T, bool Log>
 void softmax_columns(const T* x, T* out, int64_t n, int64_t stride, int64_t columns) {
-  T top[kColumns], sum[kColumns];
-  for (int64_t j = 0; j < columns; ++j) top[j] = x[j];
+  T max_value[kColumns], sum[kColumns];
+  for (int64_t j = 0; j < columns; ++j) max_value[j] = x[j];
   for (int64_t i = 1; i < n; ++i) {
     for (int64_t j = 0; j < columns; ++j) {
       const T value = x[i * stride + j];
-      top[j] = value > top[j] ? value : top[j];
+      max_value[j] = value > max_value[j] ? value : max_value[j];
     }
   }
   std::fill_n(sum, columns, T(0));
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = 0; j < columns; ++j) {
-      const T e = softmax_weight(x[i * stride + j] - top[j]);
+      const T e = softmax_exp(x[i * stride + j] - max_value[j]);
       if (!Log) out[i * stride + j] = e;
       sum[j] += e;
     }
@@ -105,7 +105,7 @@ void softmax_columns(const T* x, T* out, int64_t n, int64_t stride, int64_t colu
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = 0; j < columns; ++j) {
       T& to = out[i * stride + j];
-      to = Log ? (x[i * stride + j] - top[j]) - sum[j] : to * sum[j];
+      to = Log ? (x[i * stride + j] - max_value[j]) - sum[j] : to * sum[j];
     }
   }
 }
@@ -115,7 +115,7 @@ template <class T, bool Log>
 void grad_row(const T* grad, const T* y, T* out, int64_t n) {
   if constexpr (Log) {
     const T sum = sum_row<T>(n, [=](int64_t i) { return grad[i]; });
-    for (int64_t i = 0; i < n; ++i) out[i] = grad[i] - softmax_weight(y[i]) * sum;
+    for (int64_t i = 0; i < n; ++i) out[i] = grad[i] - softmax_exp(y[i]) * sum;
   } else {
     const T sum = sum_row<T>(n, [=](int64_t i) { return grad[i] * y[i]; });
     for (int64_t i = 0; i < n; ++i) out[i] = y[i] * (grad[i] - sum);
@@ -135,7 +135,7 @@ void grad_columns(const T* grad, const T* y, T* out, int64_t n, int64_t stride, 
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = 0; j < columns; ++j) {
       const int64_t at = i * stride + j;
-      out[at] = Log ? grad[at] - softmax_weight(y[at]) * sum[j] : y[at] * (grad[at] - sum[j]);
+      out[at] = Log ? grad[at] - softmax_exp(y[at]) * sum[j] : y[at] * (grad[at] - sum[j]);
     }
   }
 }
@@ -165,7 +165,7 @@ void for_slices(const AxisView& view, int64_t work, Rows rows, Columns columns) 
 template <bool Log>
 tenon_status forward(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, tenon_tensor* out,
                      tenon_err* err) {
-  if (is_reduced_float(x->dtype)) return run_as_float32(forward<Log>, ctx, err, x, axis, out);
+  if (is_low_precision(x->dtype)) return run_as_float32(forward<Log>, ctx, err, x, axis, out);
   const auto run = [&]<class T>(Type<T>) {
     const T* from = data_of<T>(x);
     T* to = data_of<T>(out);
@@ -186,7 +186,7 @@ tenon_status forward(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, tenon_
 template <bool Log>
 tenon_status backward(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_tensor* y,
                       int64_t axis, tenon_tensor* out, tenon_err* err) {
-  if (is_reduced_float(y->dtype)) {
+  if (is_low_precision(y->dtype)) {
     return run_as_float32(backward<Log>, ctx, err, grad_out, y, axis, out);
   }
   const auto run = [&]<class T>(Type<T>) {

@@ -15,56 +15,56 @@ void max_window(const Window& w, const Span& down, const Span& across, const T* 
     *index = 0;
     return;
   }
-  int64_t place = down.first * w.width + across.first;
-  T best = x[place];
+  int64_t best_index = down.first * w.width + across.first;
+  T best = x[best_index];
   for (int64_t y = down.first; y < down.end; y += w.dilation[0]) {
     const T* row = x + y * w.width;
     for (int64_t z = across.first; z < across.end; z += w.dilation[1]) {
       const bool leads = !(row[z] <= best) & (best == best);
       best = leads ? row[z] : best;
-      place = leads ? y * w.width + z : place;
+      best_index = leads ? y * w.width + z : best_index;
     }
   }
   *value = best;
-  *index = place;
+  *index = best_index;
 }
 
 // Every window has to see a pixel.
 template <class T>
-tenon_status largest_of_planes(tenon_ctx* ctx, const PlaneWindows<T>& windows, const T* x,
+tenon_status max_pool_nchw(tenon_ctx* ctx, const NchwWindows<T>& windows, const T* x,
                                T* values, int64_t* indices, tenon_err* err) {
   const Window& w = windows.window();
-  using Place = typename WindowVectors<T, 1>::Place;
+  using Index = typename WindowVec<T, 1>::Index;
   // The first pixel inside the image that each column of windows sees.
   const auto prepare = [&](void* memory) {
     for (int64_t j = 0; j < w.columns; ++j) {
-      static_cast<Place*>(memory)[j] = static_cast<Place>(Span(w, 1, j).first);
+      static_cast<Index*>(memory)[j] = static_cast<Index>(Span(w, 1, j).first);
     }
   };
-  const auto fold = [&]<int Step, int Count>(const auto& taps, const auto& rows,
+  const auto reduce = [&]<int Step, int Count>(const auto& taps, const auto& rows,
                                              const void* memory) {
-    by_vectors<kWindowLanes<T>>(w.columns, [&]<int Lanes>(int64_t j) {
-      using Vectors = WindowVectors<T, Lanes>;
-      using Places = typename Vectors::Places;
-      const Places first = Vectors::load_places(static_cast<const Place*>(memory) + j);
+    by_vectors<kWindowWidth<T>>(w.columns, [&]<int Width>(int64_t j) {
+      using Vectors = WindowVec<T, Width>;
+      using Indices = typename Vectors::Indices;
+      const Indices first = Vectors::load_indices(static_cast<const Index*>(memory) + j);
       const int64_t left = j * w.stride[1] - w.padding[1];
-      const Places across = Vectors::counted() * static_cast<Place>(w.stride[1]);
+      const Indices across = Vectors::iota() * static_cast<Index>(w.stride[1]);
       for (int64_t i = 0; i < rows.count; ++i) {
         const T* from = rows.pixels + i * rows.down + j * Step;
         const int64_t top = (rows.first + i) * w.stride[0] - w.padding[0];
-        const auto seen = static_cast<Place>(Span(w, 0, rows.first + i).first * w.width);
-        const Places at = across + static_cast<Place>(top * w.width + left);
-        typename Vectors::Largest largest{lowest<T>() - typename Vectors::Values{}, first + seen};
-        PlaneWindows<T>::template for_taps<Count>(taps, [&](int64_t t) {
-          largest.see(Vectors::template load_every<Step>(from + taps.offsets[t]),
-                      at + static_cast<Place>(taps.pixels[t]));
+        const auto seen = static_cast<Index>(Span(w, 0, rows.first + i).first * w.width);
+        const Indices at = across + static_cast<Index>(top * w.width + left);
+        typename Vectors::ArgmaxVec maximum{lowest<T>() - typename Vectors::Values{}, first + seen};
+        NchwWindows<T>::template for_taps<Count>(taps, [&](int64_t t) {
+          maximum.update(Vectors::template load_every<Step>(from + taps.offsets[t]),
+                      at + static_cast<Index>(taps.pixels[t]));
         });
         const int64_t to = rows.result + i * w.columns + j;
-        largest.store(values + to, indices + to);
+        maximum.store(values + to, indices + to);
       }
     });
   };
-  return windows.run(ctx, x, lowest<T>(), prepare, fold, err);
+  return windows.run(ctx, x, lowest<T>(), prepare, reduce, err);
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

@@ -3,7 +3,7 @@
 // in, of their shares; pixels a stride apart are in windows side by side, and so make vectors.
 #pragma once
 
-#include "parallel_memory.hpp"
+#include "parallel_scratch.hpp"
 #include "pool/window.hpp"
 #include "pool/vectors.hpp"
 
@@ -23,28 +23,28 @@ class AverageGrad {
   tenon_status run(tenon_ctx* ctx, const T* grad, T* out, tenon_err* err) const {
     const int64_t results = w_.rows * w_.columns, size = w_.height * w_.width;
     const int64_t together = std::clamp<int64_t>(planes_ / (8 * host->thread_count()), 1, 32);
-    return parallel_with_memory(
+    return parallel_for_with_scratch(
         ctx, (planes_ + together - 1) / together,
-        together * (2 * results + size) / kWindowLanes<T> * 4,
+        together * (2 * results + size) / kWindowWidth<T> * 4,
         (2 * w_.rows + 1) * row_ * static_cast<int64_t>(sizeof(T)), err,
         [&](int64_t item, void* memory) {
           T* parts = static_cast<T*>(memory);
-          T *shares = parts + w_.rows * row_, *sums = shares + w_.rows * row_;
-          std::fill(parts, shares, T(0));  // windows that do not exist, on either side
+          T *inverse_counts = parts + w_.rows * row_, *sums = inverse_counts + w_.rows * row_;
+          std::fill(parts, inverse_counts, T(0));  // windows that do not exist, on either side
           for (int64_t i = 0; i < w_.rows; ++i) {
             const int64_t rows = counted(w_, 0, i, count_padding_);
             for (int64_t j = 0; j < w_.columns; ++j) {
               const int64_t count = rows * counted(w_, 1, j, count_padding_);
-              shares[i * row_ + j] = T(1) / static_cast<T>(std::max<int64_t>(1, count));
+              inverse_counts[i * row_ + j] = T(1) / static_cast<T>(std::max<int64_t>(1, count));
             }
           }
           for (int64_t p = item * together; p < std::min(planes_, (item + 1) * together); ++p) {
             for (int64_t i = 0; i < w_.rows; ++i) {
               const T* from = grad + p * results + i * w_.columns;
-              by_vectors<kWindowLanes<T>>(w_.columns, [&]<int Lanes>(int64_t j) {
-                using Vectors = WindowVectors<T, Lanes>;
+              by_vectors<kWindowWidth<T>>(w_.columns, [&]<int Width>(int64_t j) {
+                using Vectors = WindowVec<T, Width>;
                 Vectors::store(parts + i * row_ + before_ + j,
-                               Vectors::load(from + j) * Vectors::load(shares + i * row_ + j));
+                               Vectors::load(from + j) * Vectors::load(inverse_counts + i * row_ + j));
               });
             }
             add_windows(parts, sums, out + p * size);
@@ -61,8 +61,8 @@ class AverageGrad {
       const T* rows = parts + begin * row_;
       int64_t count = std::max<int64_t>(0, end - begin);
       if (count > 3) {  // first the rows, then the columns of their sum
-        by_vectors<kWindowLanes<T>>(row_, [&]<int Lanes>(int64_t j) {
-          WindowVectors<T, Lanes>::store(sums + j, sum_of<Lanes>(rows + j, count, 1));
+        by_vectors<kWindowWidth<T>>(row_, [&]<int Width>(int64_t j) {
+          WindowVec<T, Width>::store(sums + j, sum_of<Width>(rows + j, count, 1));
         });
         rows = sums, count = 1;
       }
@@ -78,11 +78,11 @@ class AverageGrad {
   }
 
   // Of `count` rows, and of `taps` windows each: the one at `from` and those before it.
-  template <int Lanes>
+  template <int Width>
   [[gnu::always_inline]] auto sum_of(const T* from, int64_t count, int64_t taps) const {
-    typename WindowVectors<T, Lanes>::Values sum = {};
+    typename WindowVec<T, Width>::Values sum = {};
     for (int64_t i = 0; i < count; ++i) {
-      for (int64_t a = 0; a < taps; ++a) sum += WindowVectors<T, Lanes>::load(from + i * row_ - a);
+      for (int64_t a = 0; a < taps; ++a) sum += WindowVec<T, Width>::load(from + i * row_ - a);
     }
     return sum;
   }
@@ -99,19 +99,19 @@ class AverageGrad {
     };
     if constexpr (Stride == 1) {
       const T* from = windows(0);
-      by_vectors<kWindowLanes<T>>(w_.width, [&]<int Lanes>(int64_t j) {
-        WindowVectors<T, Lanes>::store(to + j, sum_of<Lanes>(from + j, count, w_.kernel[1]));
+      by_vectors<kWindowWidth<T>>(w_.width, [&]<int Width>(int64_t j) {
+        WindowVec<T, Width>::store(to + j, sum_of<Width>(from + j, count, w_.kernel[1]));
       });
     } else if constexpr (Stride == 2) {
       const T *even = windows(0), *odd = windows(1);
       const int64_t of_even = Single ? 1 : taps(0), of_odd = Single ? 1 : taps(1);
-      by_vectors<kWindowLanes<T>>(w_.width / 2, [&]<int Lanes>(int64_t b) {
-        using Vectors = WindowVectors<T, Lanes>;
+      by_vectors<kWindowWidth<T>>(w_.width / 2, [&]<int Width>(int64_t b) {
+        using Vectors = WindowVec<T, Width>;
         if constexpr (Single) {
           Vectors::store_zipped(to + 2 * b, Vectors::load(even + b), Vectors::load(odd + b));
         } else {
-          Vectors::store_zipped(to + 2 * b, sum_of<Lanes>(even + b, count, of_even),
-                                sum_of<Lanes>(odd + b, count, of_odd));
+          Vectors::store_zipped(to + 2 * b, sum_of<Width>(even + b, count, of_even),
+                                sum_of<Width>(odd + b, count, of_odd));
         }
       });
       if (const int64_t last = w_.width - 1; last % 2 == 0) {

@@ -5,21 +5,21 @@
 #pragma once
 
 #include "conv/padded_nchw.hpp"
-#include "parallel_memory.hpp"
+#include "parallel_scratch.hpp"
 #include "pool/vectors.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
 template <class T>
-class PlaneWindows {
+class NchwWindows {
  public:
-  PlaneWindows(const Window& w, int64_t planes) : w_(w), planes_(planes) {
+  NchwWindows(const Window& w, int64_t planes) : w_(w), planes_(planes) {
     const int64_t down = (w.kernel[0] - 1) * w.dilation[0] + 1;
     const int64_t across = (w.columns - 1) * w.stride[1] + (w.kernel[1] - 1) * w.dilation[1] + 1;
     const bool inside = w.padding[0] == 0 && w.padding[1] == 0 && across <= w.width &&
                         (w.rows - 1) * w.stride[0] + down <= w.height;
-    as_they_are_ = inside && (w.stride[1] == 1 || (w.stride[1] == 2 && taps() <= 4));
-    row_ = as_they_are_ ? w.width : PaddedPlanes<T>(w).row();
+    unpadded_ = inside && (w.stride[1] == 1 || (w.stride[1] == 2 && taps() <= 4));
+    row_ = unpadded_ ? w.width : PaddedPlanes<T>(w).row();
     const int64_t most = kBandBytes / (row_ * static_cast<int64_t>(sizeof(T)));
     rows_ = std::clamp<int64_t>(1 + (most - down) / w.stride[0], 1, w.rows);
   }
@@ -52,8 +52,8 @@ class PlaneWindows {
 
   // fold<Step, Count>(taps, rows, memory): `memory` is what prepare(memory) filled in, an element
   // of 8 bytes for each column of windows.
-  template <class Prepare, class Fold>
-  tenon_status run(tenon_ctx* ctx, const T* x, T outside, Prepare&& prepare, Fold&& fold,
+  template <class Prepare, class Reduce>
+  tenon_status run(tenon_ctx* ctx, const T* x, T outside, Prepare&& prepare, Reduce&& reduce,
                    tenon_err* err) const {
     void* shared = nullptr;
     const int64_t shared_size = 2 * taps() + w_.columns;
@@ -70,32 +70,32 @@ class PlaneWindows {
     for (int64_t t = 0; t < taps(); ++t) {
       const int64_t u = t / w_.kernel[1], v = t % w_.kernel[1];
       all.pixels[t] = u * w_.dilation[0] * w_.width + v * w_.dilation[1];
-      all.offsets[t] = as_they_are_ ? all.pixels[t] : padded.offset(0, u, v);
+      all.offsets[t] = unpadded_ ? all.pixels[t] : padded.offset(0, u, v);
     }
-    const auto fold_rows = [&](const Rows& rows) {
-      if (as_they_are_ && w_.stride[1] == 2) {
-        taps() == 4 ? fold.template operator()<2, 4>(all, rows, prepared)
-                    : fold.template operator()<2, 0>(all, rows, prepared);
+    const auto reduce_rows = [&](const Rows& rows) {
+      if (unpadded_ && w_.stride[1] == 2) {
+        taps() == 4 ? reduce.template operator()<2, 4>(all, rows, prepared)
+                    : reduce.template operator()<2, 0>(all, rows, prepared);
       } else {
-        taps() == 9 ? fold.template operator()<1, 9>(all, rows, prepared)
-                    : fold.template operator()<1, 0>(all, rows, prepared);
+        taps() == 9 ? reduce.template operator()<1, 9>(all, rows, prepared)
+                    : reduce.template operator()<1, 0>(all, rows, prepared);
       }
     };
     const int64_t results = w_.rows * w_.columns, size = w_.height * w_.width;
     // Some planes at a time: what lies outside of them is written once.
     const int64_t together = std::clamp<int64_t>(planes_ / (8 * host->thread_count()), 1, 32);
-    const int64_t band_size = as_they_are_ ? 0 : padded.count(1);
+    const int64_t band_size = unpadded_ ? 0 : padded.count(1);
     const auto work = [&](int64_t item, void* memory) {
       T* band = static_cast<T*>(memory);
       const int64_t last = std::min(planes_, (item + 1) * together);
-      if (!as_they_are_ && rows_ == w_.rows) padded.clear(1, band, outside);
+      if (!unpadded_ && rows_ == w_.rows) padded.clear(1, band, outside);
       for (int64_t p = item * together; p < last; ++p) {
         const T* plane = x + p * size;
         for (int64_t top = 0; top < w_.rows; top += rows_) {
           const int64_t down = w_.stride[0] * row_;
           Rows rows{top, std::min(rows_, w_.rows - top), plane + top * down, down,
                     p * results + top * w_.columns};
-          if (!as_they_are_) {
+          if (!unpadded_) {
             Window part = w_;
             part.rows = rows.count;
             part.padding[0] = w_.padding[0] - top * w_.stride[0];
@@ -104,12 +104,12 @@ class PlaneWindows {
             pixels.fill(plane, 1, band);
             rows.pixels = band;
           }
-          fold_rows(rows);
+          reduce_rows(rows);
         }
       }
     };
-    return parallel_with_memory(ctx, (planes_ + together - 1) / together,
-                                together * results * (taps() + 4) / kWindowLanes<T> * 2,
+    return parallel_for_with_scratch(ctx, (planes_ + together - 1) / together,
+                                together * results * (taps() + 4) / kWindowWidth<T> * 2,
                                 band_size * static_cast<int64_t>(sizeof(T)), err, work);
   }
 
@@ -120,7 +120,7 @@ class PlaneWindows {
 
   const Window w_;
   int64_t planes_, rows_, row_;  // rows_: of windows in a band; row_: elements of one row of pixels
-  bool as_they_are_;
+  bool unpadded_;
 };
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

@@ -3,7 +3,7 @@
 // channels at a time.
 #pragma once
 
-#include "parallel_memory.hpp"
+#include "parallel_scratch.hpp"
 #include "pool/window.hpp"
 #include "pool/vectors.hpp"
 
@@ -12,72 +12,72 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 
 template <class T>
-class ChannelWindows {
+class NhwcWindows {
  public:
-  ChannelWindows(const Window& w, int64_t images, int64_t channels)
+  NhwcWindows(const Window& w, int64_t images, int64_t channels)
       : w_(w), images_(images), channels_(channels) {}
 
-  tenon_status largest(tenon_ctx* ctx, const T* x, T* values, tenon_err* err) const {
-    const auto fold = [&](const Taps& taps, int64_t, int64_t, const T* first, int64_t, T* to,
+  tenon_status maximum(tenon_ctx* ctx, const T* x, T* values, tenon_err* err) const {
+    const auto reduce = [&](const Taps& taps, int64_t, int64_t, const T* first, int64_t, T* to,
                           int64_t*) {
-      by_vectors<kWindowLanes<T>>(channels_, [&]<int Lanes>(int64_t c) {
-        using Vectors = WindowVectors<T, Lanes>;
-        auto largest =
+      by_vectors<kWindowWidth<T>>(channels_, [&]<int Width>(int64_t c) {
+        using Vectors = WindowVec<T, Width>;
+        auto maximum =
             taps.count > 0 ? Vectors::load(first + c) : lowest<T>() - typename Vectors::Values{};
         for (int64_t t = 1; t < taps.count; ++t) {
-          largest = larger(largest, Vectors::load(first + taps.elements[t] + c));
+          maximum = max_or_nan(maximum, Vectors::load(first + taps.elements[t] + c));
         }
-        Vectors::store(to + c, largest);
+        Vectors::store(to + c, maximum);
       });
     };
-    return run(ctx, x, values, nullptr, err, fold);
+    return run(ctx, x, values, nullptr, err, reduce);
   }
 
-  tenon_status largest(tenon_ctx* ctx, const T* x, T* values, int64_t* indices,
+  tenon_status maximum(tenon_ctx* ctx, const T* x, T* values, int64_t* indices,
                        tenon_err* err) const {
-    using Place = typename WindowVectors<T, 1>::Place;
-    const auto fold = [&](const Taps& taps, int64_t, int64_t, const T* first, int64_t place, T* to,
-                          int64_t* places) {
-      by_vectors<kWindowLanes<T>>(channels_, [&]<int Lanes>(int64_t c) {
-        using Vectors = WindowVectors<T, Lanes>;
-        typename Vectors::Largest largest{lowest<T>() - typename Vectors::Values{},
-                                          typename Vectors::Places{}};
+    using Index = typename WindowVec<T, 1>::Index;
+    const auto reduce = [&](const Taps& taps, int64_t, int64_t, const T* first, int64_t index, T* to,
+                          int64_t* index_out) {
+      by_vectors<kWindowWidth<T>>(channels_, [&]<int Width>(int64_t c) {
+        using Vectors = WindowVec<T, Width>;
+        typename Vectors::ArgmaxVec maximum{lowest<T>() - typename Vectors::Values{},
+                                          typename Vectors::Indices{}};
         if (taps.count > 0) {
-          largest = {Vectors::load(first + c),
-                     static_cast<Place>(place) - typename Vectors::Places{}};
+          maximum = {Vectors::load(first + c),
+                     static_cast<Index>(index) - typename Vectors::Indices{}};
         }
         for (int64_t t = 1; t < taps.count; ++t) {
-          largest.see(Vectors::load(first + taps.elements[t] + c),
-                      static_cast<Place>(place + taps.pixels[t]) - typename Vectors::Places{});
+          maximum.update(Vectors::load(first + taps.elements[t] + c),
+                      static_cast<Index>(index + taps.pixels[t]) - typename Vectors::Indices{});
         }
-        largest.store(to + c, places + c);
+        maximum.store(to + c, index_out + c);
       });
     };
-    return run(ctx, x, values, indices, err, fold);
+    return run(ctx, x, values, indices, err, reduce);
   }
 
   tenon_status average(tenon_ctx* ctx, const T* x, bool count_padding, T* out,
                        tenon_err* err) const {
-    const auto fold = [&](const Taps& taps, int64_t i, int64_t j, const T* first, int64_t, T* to,
+    const auto reduce = [&](const Taps& taps, int64_t i, int64_t j, const T* first, int64_t, T* to,
                           int64_t*) {
       const int64_t count = counted(w_, 0, i, count_padding) * counted(w_, 1, j, count_padding);
-      const T share = T(1) / static_cast<T>(std::max<int64_t>(1, count));
-      by_vectors<kWindowLanes<T>>(channels_, [&]<int Lanes>(int64_t c) {
-        using Vectors = WindowVectors<T, Lanes>;
+      const T inverse_count = T(1) / static_cast<T>(std::max<int64_t>(1, count));
+      by_vectors<kWindowWidth<T>>(channels_, [&]<int Width>(int64_t c) {
+        using Vectors = WindowVec<T, Width>;
         typename Vectors::Values sum = {};
         for (int64_t t = 0; t < taps.count; ++t) sum += Vectors::load(first + taps.elements[t] + c);
-        Vectors::store(to + c, sum * share);
+        Vectors::store(to + c, sum * inverse_count);
       });
     };
-    return run(ctx, x, out, nullptr, err, fold);
+    return run(ctx, x, out, nullptr, err, reduce);
   }
 
   // Every pixel is a sum over the windows that it is in, of their shares.
   tenon_status average_grad(tenon_ctx* ctx, const T* grad, bool count_padding, T* out,
                             tenon_err* err) const {
     const int64_t row = w_.width * channels_;
-    return parallel_with_memory(
-        ctx, images_ * w_.height, row / kWindowLanes<T> * 8,
+    return parallel_for_with_scratch(
+        ctx, images_ * w_.height, row / kWindowWidth<T> * 8,
         (w_.rows + w_.columns) * static_cast<int64_t>(sizeof(int64_t)), err,
         [&](int64_t item, void* memory) {
           auto *rows = static_cast<int64_t*>(memory), *columns = rows + w_.rows;
@@ -88,13 +88,13 @@ class ChannelWindows {
           for (int64_t x = 0; x < w_.width; ++x) {
             const auto [left, right] = windows_of(1, x);
             T* to = out + item * row + x * channels_;
-            by_vectors<kWindowLanes<T>>(channels_, [&]<int Lanes>(int64_t c) {
-              using Vectors = WindowVectors<T, Lanes>;
+            by_vectors<kWindowWidth<T>>(channels_, [&]<int Width>(int64_t c) {
+              using Vectors = WindowVec<T, Width>;
               typename Vectors::Values sum = {};
               for (int64_t i = top; i < bottom; ++i) {
                 for (int64_t j = left; j < right; ++j) {
-                  const T share = T(1) / static_cast<T>(std::max<int64_t>(1, rows[i] * columns[j]));
-                  sum += Vectors::load(image + (i * w_.columns + j) * channels_ + c) * share;
+                  const T inverse_count = T(1) / static_cast<T>(std::max<int64_t>(1, rows[i] * columns[j]));
+                  sum += Vectors::load(image + (i * w_.columns + j) * channels_ + c) * inverse_count;
                 }
               }
               Vectors::store(to + c, sum);
@@ -119,7 +119,7 @@ class ChannelWindows {
     int64_t *pixels, *elements;
     int64_t rows = 0, columns = 0, count = 0;
 
-    void see(const Window& w, int64_t channels, const Span& down, const Span& across) {
+    void update(const Window& w, int64_t channels, const Span& down, const Span& across) {
       if (down.count == rows && across.count == columns) return;  // but for the edges all are alike
       rows = down.count, columns = across.count, count = rows * columns;
       for (int64_t t = 0; t < count; ++t) {
@@ -131,12 +131,12 @@ class ChannelWindows {
 
   // fold(taps, i, j, first, place, values, indices): window (i, j), whose first element of channel
   // 0 is `first` and the pixel `place` of its image, for all channels.
-  template <class Fold>
+  template <class Reduce>
   tenon_status run(tenon_ctx* ctx, const T* x, T* values, int64_t* indices, tenon_err* err,
-                   Fold&& fold) const {
+                   Reduce&& reduce) const {
     const int64_t taps_size = w_.kernel[0] * w_.kernel[1];
-    return parallel_with_memory(
-        ctx, images_ * w_.rows, w_.columns * channels_ * taps_size / kWindowLanes<T> * 2,
+    return parallel_for_with_scratch(
+        ctx, images_ * w_.rows, w_.columns * channels_ * taps_size / kWindowWidth<T> * 2,
         2 * taps_size * static_cast<int64_t>(sizeof(int64_t)), err,
         [&](int64_t item, void* memory) {
           Taps taps{static_cast<int64_t*>(memory), static_cast<int64_t*>(memory) + taps_size};
@@ -146,9 +146,9 @@ class ChannelWindows {
           int64_t at = item * w_.columns * channels_;
           for (int64_t j = 0; j < w_.columns; ++j, at += channels_) {
             const Span across(w_, 1, j);
-            taps.see(w_, channels_, down, across);
-            const int64_t place = down.first * w_.width + across.first;
-            fold(taps, i, j, image + place * channels_, place, values + at, indices + at);
+            taps.update(w_, channels_, down, across);
+            const int64_t index = down.first * w_.width + across.first;
+            reduce(taps, i, j, image + index * channels_, index, values + at, indices + at);
           }
         });
   }

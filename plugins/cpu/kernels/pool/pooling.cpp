@@ -4,7 +4,7 @@
 #include "pool/nhwc.hpp"
 #include "conv/nhwc.hpp"
 #include "kernel.hpp"
-#include "parallel_memory.hpp"
+#include "parallel_scratch.hpp"
 #include "pool/separable.hpp"
 #include "pool/argmax_nchw.hpp"
 #include "pool/window.hpp"
@@ -34,8 +34,8 @@ Window window_of(const int64_t* image, const int64_t* result, const int64_t* ker
 }
 
 // see(result, value, place) for all windows, one by one.
-template <class T, class See>
-void for_windows(const Window& w, int64_t planes, const T* x, See&& see) {
+template <class T, class Update>
+void for_windows(const Window& w, int64_t planes, const T* x, Update&& update) {
   const int64_t results = w.rows * w.columns;
   parallel(planes, 4 * results * w.kernel[0] * w.kernel[1], [&](int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; ++plane) {
@@ -44,9 +44,9 @@ void for_windows(const Window& w, int64_t planes, const T* x, See&& see) {
         const Span down(w, 0, i);
         for (int64_t j = 0; j < w.columns; ++j) {
           T value;
-          int64_t place;
-          max_window(w, down, Span(w, 1, j), x + plane * w.height * w.width, &value, &place);
-          see(at++, value, place);
+          int64_t index;
+          max_window(w, down, Span(w, 1, j), x + plane * w.height * w.width, &value, &index);
+          update(at++, value, index);
         }
       }
     }
@@ -54,7 +54,7 @@ void for_windows(const Window& w, int64_t planes, const T* x, See&& see) {
 }
 
 // Whether every window sees a pixel.
-bool all_see(const Window& w) {
+bool all_windows_see_a_pixel(const Window& w) {
   for (int axis = 0; axis < 2; ++axis) {
     for (int64_t i = 0; i < (axis == 0 ? w.rows : w.columns); ++i) {
       if (Span(w, axis, i).count == 0) return false;
@@ -81,20 +81,20 @@ tenon_status with_vectors(int dtype, F&& f) {
 }
 
 // Others are made contiguous first.
-int32_t takes_channels_last(const tenon_value* args, uint32_t) {
+int32_t accepts_nhwc(const tenon_value* args, uint32_t) {
   if (!is_channels_last(args[0])) return false;
   const auto* x = static_cast<const tenon_tensor*>(args[0].v.p);
   return x->dtype == TENON_DTYPE_F32 || x->dtype == TENON_DTYPE_F64;
 }
-int32_t grads_and_places_last(const tenon_value* args, uint32_t n) {
-  return takes_channels_last(args, n) && is_channels_last(args[1]) &&
+int32_t grads_and_indices_nhwc(const tenon_value* args, uint32_t n) {
+  return accepts_nhwc(args, n) && is_channels_last(args[1]) &&
          static_cast<const tenon_tensor*>(args[1].v.p)->dtype == TENON_DTYPE_I64;
 }
 
 // Planes that vectors of windows can be taken of; 32 bits hold a place of float32.
 bool suits_vectors(const Window& w, int dtype) {
   return (dtype == TENON_DTYPE_F32 || dtype == TENON_DTYPE_F64) &&
-         w.height * w.width <= std::numeric_limits<int32_t>::max() && all_see(w);
+         w.height * w.width <= std::numeric_limits<int32_t>::max() && all_windows_see_a_pixel(w);
 }
 
 tenon_status max_pool2d_with_indices(tenon_ctx* ctx, const tenon_tensor* x,
@@ -104,7 +104,7 @@ tenon_status max_pool2d_with_indices(tenon_ctx* ctx, const tenon_tensor* x,
                                      const int64_t* dilation, uint64_t dilation_count,
                                      int32_t ceil_mode, tenon_tensor* values, tenon_tensor* indices,
                                      tenon_err* err) {
-  if (is_reduced_float(x->dtype)) {
+  if (is_low_precision(x->dtype)) {
     return run_as_float32(max_pool2d_with_indices, ctx, err, x, kernel_size, kernel_size_count,
                           stride, stride_count, padding, padding_count, dilation, dilation_count,
                           ceil_mode, values, indices);
@@ -119,21 +119,21 @@ tenon_status max_pool2d_with_indices(tenon_ctx* ctx, const tenon_tensor* x,
                              stride_count, padding, padding_count, dilation, dilation_count);
   if (is_channels_last(*x)) {
     return with_vectors(x->dtype, [&]<class T>(Type<T>) {
-      return ChannelWindows<T>(w, x->shape[0], x->shape[1])
-          .largest(ctx, data_of<T>(x), data_of<T>(values), data_of<int64_t>(indices), err);
+      return NhwcWindows<T>(w, x->shape[0], x->shape[1])
+          .maximum(ctx, data_of<T>(x), data_of<T>(values), data_of<int64_t>(indices), err);
     });
   }
   if (suits_vectors(w, x->dtype)) {
     return with_vectors(x->dtype, [&]<class T>(Type<T>) {
-      return largest_of_planes<T>(ctx, PlaneWindows<T>(w, planes_of(x)), data_of<T>(x),
+      return max_pool_nchw<T>(ctx, NchwWindows<T>(w, planes_of(x)), data_of<T>(x),
                                   data_of<T>(values), data_of<int64_t>(indices), err);
     });
   }
   with_real(x->dtype, [&]<class T>(Type<T>) {
     T* to = data_of<T>(values);
-    int64_t* places = data_of<int64_t>(indices);
+    int64_t* index_data = data_of<int64_t>(indices);
     for_windows(w, planes_of(x), data_of<T>(x),
-                [&](int64_t at, T value, int64_t place) { to[at] = value, places[at] = place; });
+                [&](int64_t at, T value, int64_t index) { to[at] = value, index_data[at] = index; });
   });
   return TENON_OK;
 }
@@ -144,7 +144,7 @@ TENON_BOX_max_pool2d_with_indices(max_pool2d_with_indices_boxed, max_pool2d_with
                uint64_t kernel_size_count, const int64_t* stride, uint64_t stride_count,
                const int64_t* padding, uint64_t padding_count, const int64_t* dilation,
                uint64_t dilation_count, int32_t ceil_mode, tenon_tensor* out, tenon_err* err) {
-  if (is_reduced_float(x->dtype)) {
+  if (is_low_precision(x->dtype)) {
     return run_as_float32(max_pool2d, ctx, err, x, kernel_size, kernel_size_count, stride,
                           stride_count, padding, padding_count, dilation, dilation_count, ceil_mode,
                           out);
@@ -159,13 +159,13 @@ TENON_BOX_max_pool2d_with_indices(max_pool2d_with_indices_boxed, max_pool2d_with
                              stride_count, padding, padding_count, dilation, dilation_count);
   if (is_channels_last(*x)) {
     return with_vectors(x->dtype, [&]<class T>(Type<T>) {
-      return ChannelWindows<T>(w, x->shape[0], x->shape[1])
-          .largest(ctx, data_of<T>(x), data_of<T>(out), err);
+      return NhwcWindows<T>(w, x->shape[0], x->shape[1])
+          .maximum(ctx, data_of<T>(x), data_of<T>(out), err);
     });
   }
   if (x->dtype == TENON_DTYPE_F32 || x->dtype == TENON_DTYPE_F64) {
     return with_vectors(x->dtype, [&]<class T>(Type<T>) {
-      return largest_of_planes<T>(ctx, w, planes_of(x), data_of<T>(x), data_of<T>(out), err);
+      return max_pool_nchw<T>(ctx, w, planes_of(x), data_of<T>(x), data_of<T>(out), err);
     });
   }
   with_real(x->dtype, [&]<class T>(Type<T>) {
@@ -180,7 +180,7 @@ TENON_BOX_max_pool2d(max_pool2d_boxed, max_pool2d)
     tenon_status
     max_pool2d_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_tensor* indices,
                     const int64_t* shape, uint64_t shape_count, tenon_tensor* out, tenon_err* err) {
-  if (is_reduced_float(out->dtype)) {
+  if (is_low_precision(out->dtype)) {
     return run_as_float32(max_pool2d_grad, ctx, err, grad_out, indices, shape, shape_count, out);
   }
   if (out->ndim != 4 || grad_out->ndim != 4 || planes_of(out) != planes_of(grad_out) ||
@@ -208,14 +208,14 @@ TENON_BOX_max_pool2d(max_pool2d_boxed, max_pool2d)
           const int64_t image = item / blocks, first = item % blocks * together;
           const int64_t some = std::min(together, channels - first);
           const T* grad = data_of<T>(grad_out) + image * in * channels + first;
-          const I* place = data_of<I>(indices) + image * in * channels + first;
+          const I* index = data_of<I>(indices) + image * in * channels + first;
           T* to = data_of<T>(out) + image * size * channels + first;
           for (int64_t i = 0; i < (some == channels ? 1 : size); ++i) {
             std::fill_n(to + i * channels, some == channels ? size * channels : some, T(0));
           }
           for (int64_t i = 0; i < in; ++i) {
             for (int64_t c = 0; c < some; ++c) {
-              const auto at = static_cast<int64_t>(place[i * channels + c]);
+              const auto at = static_cast<int64_t>(index[i * channels + c]);
               if (at < 0 || at >= size) {
                 outside.store(true, std::memory_order_relaxed);
               } else {
@@ -243,7 +243,7 @@ TENON_BOX_max_pool2d_grad(max_pool2d_grad_boxed, max_pool2d_grad)
                uint64_t kernel_size_count, const int64_t* stride, uint64_t stride_count,
                const int64_t* padding, uint64_t padding_count, int32_t ceil_mode,
                int32_t count_include_pad, tenon_tensor* out, tenon_err* err) {
-  if (is_reduced_float(x->dtype)) {
+  if (is_low_precision(x->dtype)) {
     return run_as_float32(avg_pool2d, ctx, err, x, kernel_size, kernel_size_count, stride,
                           stride_count, padding, padding_count, ceil_mode, count_include_pad, out);
   }
@@ -257,12 +257,12 @@ TENON_BOX_max_pool2d_grad(max_pool2d_grad_boxed, max_pool2d_grad)
                              stride_count, padding, padding_count, nullptr, 0);
   if (is_channels_last(*x)) {
     return with_vectors(x->dtype, [&]<class T>(Type<T>) {
-      return ChannelWindows<T>(w, x->shape[0], x->shape[1])
+      return NhwcWindows<T>(w, x->shape[0], x->shape[1])
           .average(ctx, data_of<T>(x), count_include_pad != 0, data_of<T>(out), err);
     });
   }
   return with_vectors(x->dtype, [&]<class T>(Type<T>) {
-    return average_of_planes<T>(ctx, w, planes_of(x), data_of<T>(x), count_include_pad != 0,
+    return average_pool_nchw<T>(ctx, w, planes_of(x), data_of<T>(x), count_include_pad != 0,
                                 data_of<T>(out), err);
   });
 }
@@ -274,7 +274,7 @@ TENON_BOX_avg_pool2d(avg_pool2d_boxed, avg_pool2d)
                     uint64_t kernel_size_count, const int64_t* stride, uint64_t stride_count,
                     const int64_t* padding, uint64_t padding_count, int32_t ceil_mode,
                     int32_t count_include_pad, tenon_tensor* out, tenon_err* err) {
-  if (is_reduced_float(out->dtype)) {
+  if (is_low_precision(out->dtype)) {
     return run_as_float32(avg_pool2d_grad, ctx, err, grad_out, input_shape, input_shape_count,
                           kernel_size, kernel_size_count, stride, stride_count, padding,
                           padding_count, ceil_mode, count_include_pad, out);
@@ -289,7 +289,7 @@ TENON_BOX_avg_pool2d(avg_pool2d_boxed, avg_pool2d)
                              stride_count, padding, padding_count, nullptr, 0);
   if (is_channels_last(*grad_out)) {
     return with_vectors(out->dtype, [&]<class T>(Type<T>) {
-      return ChannelWindows<T>(w, out->shape[0], out->shape[1])
+      return NhwcWindows<T>(w, out->shape[0], out->shape[1])
           .average_grad(ctx, data_of<T>(grad_out), count_include_pad != 0, data_of<T>(out), err);
     });
   }
@@ -308,16 +308,16 @@ TENON_BOX_avg_pool2d_grad(avg_pool2d_grad_boxed, avg_pool2d_grad)
         TENON_KERNEL_avg_pool2d_grad(avg_pool2d_grad, nullptr, kFloats, 0, 0),
         with_can_run(TENON_KERNEL_max_pool2d_with_indices(max_pool2d_with_indices, nullptr, kReals,
                                                           kAnyStrides, 1),
-                     takes_channels_last),
+                     accepts_nhwc),
         with_can_run(TENON_KERNEL_max_pool2d(max_pool2d, nullptr, kReals, kAnyStrides, 1),
-                     takes_channels_last),
+                     accepts_nhwc),
         with_can_run(TENON_KERNEL_max_pool2d_grad(max_pool2d_grad, nullptr, kReals, kAnyStrides, 1),
-                     grads_and_places_last),
+                     grads_and_indices_nhwc),
         with_can_run(TENON_KERNEL_avg_pool2d(avg_pool2d, nullptr, kFloats, kAnyStrides, 1),
-                     takes_channels_last),
+                     accepts_nhwc),
         with_can_run(TENON_KERNEL_avg_pool2d_grad(avg_pool2d_grad, nullptr, kFloats, kAnyStrides,
                                                   1),
-                     takes_channels_last)};
+                     accepts_nhwc)};
 
 }  // namespace
 

@@ -3,16 +3,16 @@
 // vectors along the rows of the plane, then the columns of the line that this gives.
 #pragma once
 
-#include "parallel_memory.hpp"
+#include "parallel_scratch.hpp"
 #include "pool/window.hpp"
 #include "pool/vectors.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
 template <class T>
-class PlaneFolds {
+class SeparableReduction {
  public:
-  PlaneFolds(const Window& w, int64_t planes) : w_(w), planes_(planes) {
+  SeparableReduction(const Window& w, int64_t planes) : w_(w), planes_(planes) {
     const bool covered = w.rows * w.stride[0] == w.height && w.columns * w.stride[1] == w.width;
     are_tiles_ = covered && w.padding[0] == 0 && w.padding[1] == 0 &&
                  (w.kernel[0] - 1) * w.dilation[0] < w.stride[0] &&
@@ -32,23 +32,23 @@ class PlaneFolds {
 
   // out = finish(row, column, folded) for vectors of windows from `column` of `row` on, whose
   // elements `fold` puts together two by two. `outside`: what the padding holds.
-  template <class Fold, class Finish>
-  tenon_status run(tenon_ctx* ctx, const T* x, T outside, T* out, Fold&& fold, Finish&& finish,
+  template <class Reduce, class Finish>
+  tenon_status run(tenon_ctx* ctx, const T* x, T outside, T* out, Reduce&& reduce, Finish&& finish,
                    tenon_err* err) const {
     const int64_t results = w_.rows * w_.columns, size = w_.height * w_.width;
-    return parallel_with_memory(
-        ctx, planes_, (size + results) * (w_.kernel[0] + w_.kernel[1]) / kWindowLanes<T>,
+    return parallel_for_with_scratch(
+        ctx, planes_, (size + results) * (w_.kernel[0] + w_.kernel[1]) / kWindowWidth<T>,
         rows_ * line_ * static_cast<int64_t>(sizeof(T)), err, [&](int64_t plane, void* memory) {
           T* lines = static_cast<T*>(memory);
           if (!are_tiles_) std::fill_n(lines, rows_ * line_, outside);
           for (int64_t top = 0; top < w_.rows; top += rows_) {
             const int64_t rows = std::min(rows_, w_.rows - top);
-            fold_rows(x + plane * size, top, rows, outside, lines + w_.padding[1], fold);
+            reduce_rows(x + plane * size, top, rows, outside, lines + w_.padding[1], reduce);
             T* to = out + plane * results + top * w_.columns;
             for (int64_t i = 0; i < (are_tiles_ ? 1 : rows); ++i) {
-              fold_columns(lines + i * line_, (are_tiles_ ? rows : 1) * w_.columns,
-                           to + i * w_.columns, fold,
-                           [&](int64_t j, auto folded) { return finish(top + i, j, folded); });
+              reduce_columns(lines + i * line_, (are_tiles_ ? rows : 1) * w_.columns,
+                           to + i * w_.columns, reduce,
+                           [&](int64_t j, auto reduced) { return finish(top + i, j, reduced); });
             }
           }
         });
@@ -58,9 +58,9 @@ class PlaneFolds {
   static constexpr int64_t kBandBytes = 12 * 1024;  // of lines: with what they are of, in cache
 
   // The rows of windows [top, top + rows) to lines.
-  template <class Fold>
-  void fold_rows(const T* plane, int64_t top, int64_t rows, T outside, T* lines,
-                 Fold&& fold) const {
+  template <class Reduce>
+  void reduce_rows(const T* plane, int64_t top, int64_t rows, T outside, T* lines,
+                 Reduce&& reduce) const {
     const int64_t reach = (w_.kernel[0] - 1) * w_.dilation[0], stride = w_.stride[0];
     const Inside upper(-w_.padding[0], w_.height, stride, w_.rows);
     const Inside lower(reach - w_.padding[0], w_.height, stride, w_.rows);
@@ -74,57 +74,57 @@ class PlaneFolds {
         case 0:
           return std::fill_n(to, w_.width, outside), void();
         case 2:
-          return fold_lines<2>(from, n, 2, to, fold);
+          return reduce_lines<2>(from, n, 2, to, reduce);
         case 3:
-          return fold_lines<3>(from, n, 3, to, fold);
+          return reduce_lines<3>(from, n, 3, to, reduce);
         default:
-          return fold_lines<0>(from, n, down.count, to, fold);
+          return reduce_lines<0>(from, n, down.count, to, reduce);
       }
     };
     for (int64_t i = 0; i < begin; ++i) some(i, 1);
     // Whole windows are all alike: where rows are short, many at a time.
-    const int64_t together = w_.width <= 2 * kWindowLanes<T> ? end - begin : 1;
+    const int64_t together = w_.width <= 2 * kWindowWidth<T> ? end - begin : 1;
     for (int64_t i = begin; i < end; i += together) some(i, together);
     for (int64_t i = end; i < rows; ++i) some(i, 1);
   }
 
   // n rows of windows of `count` rows of pixels each; Count, if that is known.
-  template <int Count, class Fold>
-  void fold_lines(const T* from, int64_t n, int64_t count, T* to, Fold&& fold) const {
+  template <int Count, class Reduce>
+  void reduce_lines(const T* from, int64_t n, int64_t count, T* to, Reduce&& reduce) const {
     const int64_t step = w_.dilation[0] * w_.width, down = w_.stride[0] * w_.width;
-    by_vectors<kWindowLanes<T>>(w_.width, [&]<int Lanes>(int64_t j) {
-      using Vectors = WindowVectors<T, Lanes>;
+    by_vectors<kWindowWidth<T>>(w_.width, [&]<int Width>(int64_t j) {
+      using Vectors = WindowVec<T, Width>;
       const T* first = from + j;
       for (int64_t i = 0; i < n; ++i, first += down) {
-        auto folded = Vectors::load(first);
+        auto reduced = Vectors::load(first);
         for (int64_t u = 1; u < (Count ? Count : count); ++u) {
-          folded = fold(folded, Vectors::load(first + u * step));
+          reduced = reduce(reduced, Vectors::load(first + u * step));
         }
-        Vectors::store(to + i * line_ + j, folded);
+        Vectors::store(to + i * line_ + j, reduced);
       }
     });
   }
 
-  template <class Fold, class Finish>
-  void fold_columns(const T* line, int64_t n, T* out, Fold&& fold, Finish&& finish) const {
+  template <class Reduce, class Finish>
+  void reduce_columns(const T* line, int64_t n, T* out, Reduce&& reduce, Finish&& finish) const {
     const int64_t step = w_.dilation[1];
-    const auto fold_by = [&]<int Lanes, int Step>(int64_t j, const T* from) {
-      using Vectors = WindowVectors<T, Lanes>;
-      auto folded = Vectors::template load_every<Step>(from);
+    const auto reduce_step = [&]<int Width, int Step>(int64_t j, const T* from) {
+      using Vectors = WindowVec<T, Width>;
+      auto reduced = Vectors::template load_every<Step>(from);
       for (int64_t v = 1; v < w_.kernel[1]; ++v) {
-        folded = fold(folded, Vectors::template load_every<Step>(from + v * step));
+        reduced = reduce(reduced, Vectors::template load_every<Step>(from + v * step));
       }
-      Vectors::store(out + j, finish(j, folded));
+      Vectors::store(out + j, finish(j, reduced));
     };
     if (w_.stride[1] == 1) {
-      by_vectors<kWindowLanes<T>>(
-          n, [&]<int Lanes>(int64_t j) { fold_by.template operator()<Lanes, 1>(j, line + j); });
+      by_vectors<kWindowWidth<T>>(
+          n, [&]<int Width>(int64_t j) { reduce_step.template operator()<Width, 1>(j, line + j); });
     } else if (w_.stride[1] == 2) {
-      by_vectors<kWindowLanes<T>>(
-          n, [&]<int Lanes>(int64_t j) { fold_by.template operator()<Lanes, 2>(j, line + 2 * j); });
+      by_vectors<kWindowWidth<T>>(
+          n, [&]<int Width>(int64_t j) { reduce_step.template operator()<Width, 2>(j, line + 2 * j); });
     } else {
       for (int64_t j = 0; j < n; ++j) {
-        fold_by.template operator()<1, 1>(j, line + j * w_.stride[1]);
+        reduce_step.template operator()<1, 1>(j, line + j * w_.stride[1]);
       }
     }
   }
@@ -135,22 +135,22 @@ class PlaneFolds {
 };
 
 template <class T>
-tenon_status largest_of_planes(tenon_ctx* ctx, const Window& w, int64_t planes, const T* x,
+tenon_status max_pool_nchw(tenon_ctx* ctx, const Window& w, int64_t planes, const T* x,
                                T* values, tenon_err* err) {
-  return PlaneFolds<T>(w, planes).run(
-      ctx, x, lowest<T>(), values, [](auto a, auto b) { return larger(a, b); },
-      [](int64_t, int64_t, auto largest) { return largest; }, err);
+  return SeparableReduction<T>(w, planes).run(
+      ctx, x, lowest<T>(), values, [](auto a, auto b) { return max_or_nan(a, b); },
+      [](int64_t, int64_t, auto maximum) { return maximum; }, err);
 }
 
 template <class T>
-tenon_status average_of_planes(tenon_ctx* ctx, const Window& w, int64_t planes, const T* x,
+tenon_status average_pool_nchw(tenon_ctx* ctx, const Window& w, int64_t planes, const T* x,
                                bool count_padding, T* out, tenon_err* err) {
-  const PlaneFolds<T> folds(w, planes);
+  const SeparableReduction<T> reduction(w, planes);
   const auto add = [](auto a, auto b) { return a + b; };
-  if (folds.are_tiles()) {
-    const T share = T(1) / static_cast<T>(w.kernel[0] * w.kernel[1]);
-    return folds.run(
-        ctx, x, T(0), out, add, [&](int64_t, int64_t, auto sum) { return sum * share; }, err);
+  if (reduction.are_tiles()) {
+    const T inverse_count = T(1) / static_cast<T>(w.kernel[0] * w.kernel[1]);
+    return reduction.run(
+        ctx, x, T(0), out, add, [&](int64_t, int64_t, auto sum) { return sum * inverse_count; }, err);
   }
   // The share of an element in windows that count so many rows.
   void* memory = nullptr;
@@ -158,18 +158,18 @@ tenon_status average_of_planes(tenon_ctx* ctx, const Window& w, int64_t planes, 
   if (const tenon_status status = host->scratch(ctx, bytes, &memory, err); status != TENON_OK) {
     return status;
   }
-  T* shares = static_cast<T*>(memory);
+  T* inverse_counts = static_cast<T*>(memory);
   for (int64_t rows = 0; rows <= w.kernel[0]; ++rows) {
     for (int64_t j = 0; j < w.columns; ++j) {
       const int64_t count = rows * counted(w, 1, j, count_padding);
-      shares[rows * w.columns + j] = T(1) / static_cast<T>(std::max<int64_t>(1, count));
+      inverse_counts[rows * w.columns + j] = T(1) / static_cast<T>(std::max<int64_t>(1, count));
     }
   }
-  return folds.run(
+  return reduction.run(
       ctx, x, T(0), out, add,
       [&](int64_t i, int64_t j, auto sum) {
-        constexpr int lanes = sizeof sum / sizeof(T);
-        return sum * WindowVectors<T, lanes>::load(shares +
+        constexpr int width = sizeof sum / sizeof(T);
+        return sum * WindowVec<T, width>::load(inverse_counts +
                                                    counted(w, 0, i, count_padding) * w.columns + j);
       },
       err);

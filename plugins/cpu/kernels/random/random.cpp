@@ -30,7 +30,7 @@ void fill(tenon_ctx* ctx, const tenon_tensor* out, int64_t work, Part part) {
       const int64_t first = block * kPerBlock, last = std::min(out->numel, first + kPerBlock);
       for (int64_t e = first; e < last; ++e) {
         const T value = part(bits, static_cast<int>(e - first));
-        if (is_reduced_float(out->dtype)) {
+        if (is_low_precision(out->dtype)) {
           if constexpr (std::is_same_v<T, float>) narrow_one(out->dtype, value, data_of<char>(out) + e * size);
         } else {
           data_of<T>(out)[e] = value;

@@ -114,7 +114,7 @@ void step_back(const StepOfItem<T>& s, const T* dh, T* dc, T* dx, int64_t n) {
 tenon_status lstm_recurrence(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* weight,
                              const tenon_tensor* h, const tenon_tensor* c, tenon_tensor* out,
                              tenon_tensor* cells, tenon_tensor* gates, tenon_err* err) {
-  if (is_reduced_float(x->dtype)) {
+  if (is_low_precision(x->dtype)) {
     return run_as_float32(lstm_recurrence, ctx, err, x, weight, h, c, out, cells, gates);
   }
   const Sizes size(out);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // argmax and argmin: the first of equals, and the first NaN before everything else.
 #include "kernel.hpp"
-#include "simd/lanes.hpp"
+#include "simd/vec.hpp"
 #include "math/arithmetic.hpp"
 #include "reduce/rows.hpp"
 
@@ -18,20 +18,20 @@ constexpr int64_t kBlock = 4096;       // of small integers
 constexpr int64_t kSegment = 1 << 16;  // of one long row, for one task; places in one fit 32 bits
 
 // a comes before b.
-template <bool Max, class T>
-inline bool wins(T a, T b) {
-  const bool better = Max ? a > b : a < b;
+template <bool kIsMax, class T>
+inline bool precedes(T a, T b) {
+  const bool better = kIsMax ? a > b : a < b;
   return better | ((a != a) & (b == b));
 }
 
-template <bool Max, class T>
-inline T better_of(T a, T b) {
-  return Max ? math::max(a, b) : math::min(a, b);
+template <bool kIsMax, class T>
+inline T max_or_min(T a, T b) {
+  return kIsMax ? math::max(a, b) : math::min(a, b);
 }
 
 // The first place of `value`, which is among the n elements.
 template <class T>
-int64_t place_of(const T* x, int64_t n, T value) {
+int64_t index_of(const T* x, int64_t n, T value) {
   int64_t i = 0;
   if (value != value) {
     while (x[i] == x[i]) ++i;
@@ -40,7 +40,7 @@ int64_t place_of(const T* x, int64_t n, T value) {
   // Whether it is in a group is found in vectors, one element at a time only within its group.
   constexpr int group = 128 / sizeof(T);
   for (; i + group <= n; i += group) {
-    using Found = std::conditional_t<std::is_floating_point_v<T>, typename Lanes<T>::Index, T>;
+    using Found = std::conditional_t<std::is_floating_point_v<T>, typename Vec<T>::Index, T>;
     Found found = 0;
     for (int l = 0; l < group; ++l) found = static_cast<Found>(found | (x[i + l] == value));
     if (found) break;
@@ -51,38 +51,38 @@ int64_t place_of(const T* x, int64_t n, T value) {
 
 // The least or greatest lane, in every lane. The shuffles are constants, each half as far as the
 // last.
-template <bool Max, int kDistance, class Vector>
-inline Vector best_lane(Vector lanes) {
+template <bool kIsMax, int kDistance, class Vector>
+inline Vector reduce_lanes(Vector values) {
   if constexpr (kDistance == 0) {
-    return lanes;
+    return values;
   } else {
-    using L = Lanes<std::remove_cvref_t<decltype(lanes[0])>>;
-    const Vector other = [lanes]<int... I>(std::integer_sequence<int, I...>) {
-      return __builtin_shuffle(lanes, typename L::Indices{(I ^ kDistance)...});
+    using L = Vec<std::remove_cvref_t<decltype(values[0])>>;
+    const Vector other = [values]<int... I>(std::integer_sequence<int, I...>) {
+      return __builtin_shuffle(values, typename L::Indices{(I ^ kDistance)...});
     }
     (std::make_integer_sequence<int, L::count>{});
-    return best_lane<Max, kDistance / 2>((Max ? other > lanes : other < lanes) ? other : lanes);
+    return reduce_lanes<kIsMax, kDistance / 2>((kIsMax ? other > values : other < values) ? other : values);
   }
 }
 
 // The best of each lane so far, and in which register it was; and whether it met NaN, which leads
 // nothing.
-template <bool Max, class T>
-struct LaneWinners {
-  using L = Lanes<T>;
+template <bool kIsMax, class T>
+struct VecArgmax {
+  using L = Vec<T>;
   typename L::Vector best;
   typename L::Indices first = {};  // number of the register's first element
   typename L::Indices nan = {};
 
-  void meet(typename L::Vector lanes, typename L::Indices at) {
-    const typename L::Indices leads = Max ? lanes > best : lanes < best;
-    if constexpr (std::is_floating_point_v<T>) nan |= lanes != lanes;
-    best = leads ? lanes : best;
+  void update(typename L::Vector values, typename L::Indices at) {
+    const typename L::Indices leads = kIsMax ? values > best : values < best;
+    if constexpr (std::is_floating_point_v<T>) nan |= values != values;
+    best = leads ? values : best;
     first = leads ? at : first;
   }
   // Of the same lanes at other places: the earlier of equals.
-  void meet(const LaneWinners& other) {
-    const auto better = Max ? other.best > best : other.best < best;
+  void update(const VecArgmax& other) {
+    const auto better = kIsMax ? other.best > best : other.best < best;
     const auto leads = better | ((other.best == best) & (other.first < first));
     best = leads ? other.best : best;
     first = leads ? other.first : first;
@@ -92,72 +92,72 @@ struct LaneWinners {
 
 // Value and place in one pass over a register of elements of 4 or 8 bytes or more, in teams of
 // lanes that need not wait for each other.
-template <bool Max, int teams, class T>
-int64_t winner_in_lanes(const T* x, int64_t n) {
-  using L = Lanes<T>;
+template <bool kIsMax, int kUnroll, class T>
+int64_t argmax_vectorized(const T* x, int64_t n) {
+  using L = Vec<T>;
   constexpr int width = L::count;
-  LaneWinners<Max, T> winners[teams];
+  VecArgmax<kIsMax, T> partial[kUnroll];
   const auto all = [](int64_t i) {
     return static_cast<typename L::Index>(i) - typename L::Indices{};
   };
-  for (int t = 0; t < teams; ++t) winners[t].best = L::load(x + t * width);
+  for (int t = 0; t < kUnroll; ++t) partial[t].best = L::load(x + t * width);
   // A team counts registers as if it were the first: one count for all.
   int64_t i = 0;
   typename L::Indices at = {};
-  for (; i + teams * width <= n; i += teams * width, at += teams * width) {
-    for (int t = 0; t < teams; ++t) winners[t].meet(L::load(x + i + t * width), at);
+  for (; i + kUnroll * width <= n; i += kUnroll * width, at += kUnroll * width) {
+    for (int t = 0; t < kUnroll; ++t) partial[t].update(L::load(x + i + t * width), at);
   }
-  for (int t = 1; t < teams; ++t) winners[t].first += t * width;
-  for (; i + width <= n; i += width) winners[0].meet(L::load(x + i), all(i));
+  for (int t = 1; t < kUnroll; ++t) partial[t].first += t * width;
+  for (; i + width <= n; i += width) partial[0].update(L::load(x + i), all(i));
   // Again some that were met before.
-  if (i < n) winners[teams - 1].meet(L::load(x + n - width), all(n - width));
-  for (int t = 1; t < teams; ++t) winners[0].meet(winners[t]);
+  if (i < n) partial[kUnroll - 1].update(L::load(x + n - width), all(n - width));
+  for (int t = 1; t < kUnroll; ++t) partial[0].update(partial[t]);
   if constexpr (std::is_floating_point_v<T>) {
-    if (chosen_bits(winners[0].nan) != 0)
-      return place_of(x, n, std::numeric_limits<T>::quiet_NaN());
+    if (mask_bits(partial[0].nan) != 0)
+      return index_of(x, n, std::numeric_limits<T>::quiet_NaN());
   }
-  const typename L::Vector top = best_lane<Max, width / 2>(winners[0].best);
-  const typename L::Indices places = winners[0].first + L::counting();
+  const typename L::Vector top = reduce_lanes<kIsMax, width / 2>(partial[0].best);
+  const typename L::Indices indices = partial[0].first + L::iota();
   constexpr auto none = std::numeric_limits<typename L::Index>::max();
-  return best_lane<false, width / 2>(winners[0].best == top ? places
+  return reduce_lanes<false, width / 2>(partial[0].best == top ? indices
                                                             : none - typename L::Indices{})[0];
 }
 
 // Of at most kSegment elements. The winner of a block of small integers is found without its place;
 // only the block that takes the lead is searched.
-template <bool Max, class T>
-int64_t winner_of_segment(const T* x, int64_t n) {
+template <bool kIsMax, class T>
+int64_t argmax_segment(const T* x, int64_t n) {
   if constexpr (sizeof(T) >= 4) {
-    constexpr int64_t width = Lanes<T>::count;
-    if (n >= 16 * width) return winner_in_lanes<Max, 4>(x, n);
-    if (n >= width) return winner_in_lanes<Max, 1>(x, n);
+    constexpr int64_t width = Vec<T>::count;
+    if (n >= 16 * width) return argmax_vectorized<kIsMax, 4>(x, n);
+    if (n >= width) return argmax_vectorized<kIsMax, 1>(x, n);
   }
-  int64_t lead = 0;
+  int64_t index_of_best = 0;
   T best = x[0];
   for (int64_t at = 0; at < n; at += kBlock) {
     const int64_t length = std::min(kBlock, n - at);
     const T* block = x + at;
-    const T candidate = fold_row<T>(
-        length, [block](int64_t i) { return block[i]; }, better_of<Max, T>);
-    if (at > 0 && !wins<Max>(candidate, best)) continue;
+    const T candidate = reduce_row<T>(
+        length, [block](int64_t i) { return block[i]; }, max_or_min<kIsMax, T>);
+    if (at > 0 && !precedes<kIsMax>(candidate, best)) continue;
     best = candidate;
-    lead = at;
+    index_of_best = at;
   }
-  return lead + place_of(x + lead, std::min(kBlock, n - lead), best);
+  return index_of_best + index_of(x + index_of_best, std::min(kBlock, n - index_of_best), best);
 }
 
-template <bool Max, class T>
-int64_t winner_of_row(const T* x, int64_t n) {
-  int64_t lead = winner_of_segment<Max>(x, std::min(kSegment, n));
+template <bool kIsMax, class T>
+int64_t argmax_row(const T* x, int64_t n) {
+  int64_t index_of_best = argmax_segment<kIsMax>(x, std::min(kSegment, n));
   for (int64_t at = kSegment; at < n; at += kSegment) {
-    const int64_t place = at + winner_of_segment<Max>(x + at, std::min(kSegment, n - at));
-    if (wins<Max>(x[place], x[lead])) lead = place;
+    const int64_t index = at + argmax_segment<kIsMax>(x + at, std::min(kSegment, n - at));
+    if (precedes<kIsMax>(x[index], x[index_of_best])) index_of_best = index;
   }
-  return lead;
+  return index_of_best;
 }
 
-template <bool Max, class T>
-void winners_of_columns(const T* x, int64_t* out, int64_t n, int64_t stride, int64_t columns) {
+template <bool kIsMax, class T>
+void argmax_columns(const T* x, int64_t* out, int64_t n, int64_t stride, int64_t columns) {
   T best[kColumns];
   for (int64_t j = 0; j < columns; ++j) {
     best[j] = x[j];
@@ -166,7 +166,7 @@ void winners_of_columns(const T* x, int64_t* out, int64_t n, int64_t stride, int
   for (int64_t i = 1; i < n; ++i) {
     const T* row = x + i * stride;
     for (int64_t j = 0; j < columns; ++j) {
-      const bool leads = wins<Max>(row[j], best[j]);
+      const bool leads = precedes<kIsMax>(row[j], best[j]);
       best[j] = leads ? row[j] : best[j];
       out[j] = leads ? i : out[j];
     }
@@ -174,33 +174,33 @@ void winners_of_columns(const T* x, int64_t* out, int64_t n, int64_t stride, int
 }
 
 // One row by segments, whose winners then meet in order.
-template <bool Max, class T>
-tenon_status winner_of_long_row(tenon_ctx* ctx, const T* x, int64_t n, int64_t* out,
+template <bool kIsMax, class T>
+tenon_status argmax_long_row(tenon_ctx* ctx, const T* x, int64_t n, int64_t* out,
                                 tenon_err* err) {
   const int64_t segments = (n + kSegment - 1) / kSegment;
   void* memory;
   const tenon_status status =
       host->scratch(ctx, static_cast<uint64_t>(segments) * sizeof(int64_t), &memory, err);
   if (status != TENON_OK) return status;
-  auto* places = static_cast<int64_t*>(memory);
+  auto* indices = static_cast<int64_t*>(memory);
   parallel(segments, kSegment, [=](int64_t begin, int64_t end) {
     for (int64_t s = begin; s < end; ++s) {
       const int64_t from = s * kSegment;
-      places[s] = from + winner_of_segment<Max>(x + from, std::min(kSegment, n - from));
+      indices[s] = from + argmax_segment<kIsMax>(x + from, std::min(kSegment, n - from));
     }
   });
-  *out = places[0];
+  *out = indices[0];
   for (int64_t s = 1; s < segments; ++s) {
-    if (wins<Max>(x[places[s]], x[*out])) *out = places[s];
+    if (precedes<kIsMax>(x[indices[s]], x[*out])) *out = indices[s];
   }
   return TENON_OK;
 }
 
-template <bool Max>
-tenon_status position_of(tenon_ctx* ctx, const tenon_tensor* x, const tenon_value* axis,
+template <bool kIsMax>
+tenon_status arg_reduce(tenon_ctx* ctx, const tenon_tensor* x, const tenon_value* axis,
                          int32_t keepdim, tenon_tensor* out, tenon_err* err) {
-  if (is_reduced_float(x->dtype)) {
-    return run_as_float32(position_of<Max>, ctx, err, x, axis, keepdim, out);
+  if (is_low_precision(x->dtype)) {
+    return run_as_float32(arg_reduce<kIsMax>, ctx, err, x, axis, keepdim, out);
   }
   if (out->numel == 0) return TENON_OK;
   AxisView view(x, axis && axis->tag == TENON_VALUE_INT ? axis->v.i : 0);
@@ -208,7 +208,7 @@ tenon_status position_of(tenon_ctx* ctx, const tenon_tensor* x, const tenon_valu
   if (view.length == 0) {
     return fail_format(err, TENON_INVALID_ARGUMENT,
                        "[%s] expected at least one element to choose from, got none",
-                       Max ? "argmax" : "argmin");
+                       kIsMax ? "argmax" : "argmin");
   }
   tenon_status status = TENON_OK;
   const int dtype = x->dtype == TENON_DTYPE_BOOL ? int{TENON_DTYPE_U8} : x->dtype;
@@ -217,11 +217,11 @@ tenon_status position_of(tenon_ctx* ctx, const tenon_tensor* x, const tenon_valu
       const T* from = data_of<T>(x);
       auto* to = data_of<int64_t>(out);
       if (view.inner == 1 && view.outer == 1 && view.length > kSegment) {
-        status = winner_of_long_row<Max>(ctx, from, view.length, to, err);
+        status = argmax_long_row<kIsMax>(ctx, from, view.length, to, err);
       } else if (view.inner == 1) {
         parallel(view.outer, view.length, [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i) {
-            to[i] = winner_of_row<Max>(from + i * view.length, view.length);
+            to[i] = argmax_row<kIsMax>(from + i * view.length, view.length);
           }
         });
       } else {
@@ -229,7 +229,7 @@ tenon_status position_of(tenon_ctx* ctx, const tenon_tensor* x, const tenon_valu
         parallel(view.outer * blocks, view.length * kColumns, [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i) {
             const int64_t outer = i / blocks, column = i % blocks * kColumns;
-            winners_of_columns<Max>(from + outer * view.length * view.inner + column,
+            argmax_columns<kIsMax>(from + outer * view.length * view.inner + column,
                                     to + outer * view.inner + column, view.length, view.inner,
                                     std::min(kColumns, view.inner - column));
           }
@@ -242,13 +242,13 @@ tenon_status position_of(tenon_ctx* ctx, const tenon_tensor* x, const tenon_valu
 
 tenon_status argmax(tenon_ctx* ctx, const tenon_tensor* x, const tenon_value* axis, int32_t keepdim,
                     tenon_tensor* out, tenon_err* err) {
-  return position_of<true>(ctx, x, axis, keepdim, out, err);
+  return arg_reduce<true>(ctx, x, axis, keepdim, out, err);
 }
 TENON_BOX_argmax(argmax_boxed, argmax)
 
     tenon_status argmin(tenon_ctx* ctx, const tenon_tensor* x, const tenon_value* axis,
                         int32_t keepdim, tenon_tensor* out, tenon_err* err) {
-  return position_of<false>(ctx, x, axis, keepdim, out, err);
+  return arg_reduce<false>(ctx, x, axis, keepdim, out, err);
 }
 TENON_BOX_argmin(argmin_boxed, argmin)
 

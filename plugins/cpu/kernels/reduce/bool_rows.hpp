@@ -2,7 +2,7 @@
 // What dense rows of bytes hold that are true where they are not zero: whether any is, whether all are, how many.
 #pragma once
 
-#include "simd/lanes.hpp"
+#include "simd/vec.hpp"
 #include "reduce/rows.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -10,8 +10,8 @@ namespace tenon::cpu::TENON_CPU_ISA {
 // Whether all of n >= 1 bytes are not zero, or else whether any is. Registers are joined bit by bit, or the
 // least of each lane is kept, and the question is asked once.
 template <bool kAll>
-inline bool decide_of_bytes(const uint8_t* x, int64_t n) {
-  using L = Lanes<uint8_t>;
+inline bool any_or_all_bytes(const uint8_t* x, int64_t n) {
+  using L = Vec<uint8_t>;
   constexpr int64_t width = L::count, together = 4 * width;
   if (n < width) {
     int64_t i = 0;
@@ -24,26 +24,26 @@ inline bool decide_of_bytes(const uint8_t* x, int64_t n) {
   };
   const auto at = [x](int64_t i) { return L::load(x + i); };
   L::Vector joined = at(n - width);
-  int64_t i = in_halves<together, true>(0, n, [&](int64_t k) {
+  int64_t i = run_two_streams<together, true>(0, n, [&](int64_t k) {
     joined = join(joined, join(join(at(k), at(k + width)), join(at(k + 2 * width), at(k + 3 * width))));
   });
-  i = in_halves<width, false>(i, n, [&](int64_t k) { joined = join(joined, at(k)); });
-  typedef Lanes<int64_t>::Indices Words;
+  i = run_two_streams<width, false>(i, n, [&](int64_t k) { joined = join(joined, at(k)); });
+  typedef Vec<int64_t>::Indices Words;
   const Words words = kAll ? reinterpret_cast<Words>(joined == 0) : reinterpret_cast<Words>(joined);
-  return (chosen_bits(words != 0) != 0) != kAll;
+  return (mask_bits(words != 0) != 0) != kAll;
 }
 
 // How many of n bytes are not zero.
-inline int64_t count_set_bytes(const uint8_t* bytes, int64_t n) {
+inline int64_t count_nonzero_bytes(const uint8_t* bytes, int64_t n) {
   constexpr int64_t word = 64, together = 4 * word;
   int64_t total = 0, i = 0;
-  const auto count = [&](int64_t at) { total += __builtin_popcountll(set_bytes(bytes + at)); };
+  const auto count = [&](int64_t at) { total += __builtin_popcountll(nonzero_bits(bytes + at)); };
   if (n >= 4 * together) {
-    i = in_halves<together, true>(0, n, [&](int64_t at) {
+    i = run_two_streams<together, true>(0, n, [&](int64_t at) {
       for (int64_t k = at; k < at + together; k += word) count(k);
     });
   }
-  i = in_halves<word, false>(i, n, count);
+  i = run_two_streams<word, false>(i, n, count);
 #if defined(__AVX512BW__)
   const uint64_t rest = (uint64_t{1} << (n - i)) - 1;
   const __m512i last = _mm512_maskz_loadu_epi8(rest, bytes + i);

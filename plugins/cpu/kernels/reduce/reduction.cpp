@@ -88,7 +88,7 @@ class Reduction {
     alignas(64) char accumulator[kAccumulatorLimit];
     loops_.empty(accumulator, attributes_);
     for (int64_t i = 0; i < kept_total_; ++i) {
-      store(accumulator, 1, out_ + Position(kept_, i).offset(kept_, 1), 0);
+      store(accumulator, 1, out_ + StridedIterator(kept_, i).offset(kept_, 1), 0);
     }
     return TENON_OK;
   }
@@ -97,7 +97,7 @@ class Reduction {
   void store(const char* accumulators, int64_t n, char* out, int64_t stride) const {
     alignas(64) char results[kColumns * 16];
     loops_.finish(accumulators, results, n, reduced_total_, attributes_);
-    if (is_reduced_float(out_dtype_)) {
+    if (is_low_precision(out_dtype_)) {
       narrow(out_dtype_, reinterpret_cast<const float*>(results), out, stride, n);
     } else {
       copy_row(out, stride, results, out_size_, n, out_size_);
@@ -128,7 +128,7 @@ class Reduction {
     alignas(64) char staged[kStage * 16];
     alignas(64) char partial[kAccumulatorLimit];
     const bool dense_rows = !widened_ && (reduced_.count == 0 || reduced_.inner_stride(0) == size_);
-    Position position(reduced_, begin);
+    StridedIterator position(reduced_, begin);
     for (int64_t at = begin; at < end;) {
       const int64_t in_row = std::min(end - at, position.left_in_row(reduced_));
       int64_t n = std::min(in_row, kRowBlock);
@@ -168,7 +168,7 @@ class Reduction {
     parallel(kept_total_, length + kRowCost, [&](int64_t begin, int64_t end) {
       alignas(64) char staged[kStage * 16];
       alignas(64) char accumulators[kColumns * kAccumulatorLimit];
-      Position position(kept_, begin);
+      StridedIterator position(kept_, begin);
       for (int64_t at = begin; at < end;) {
         const int64_t n = std::min({end - at, most, position.left_in_row(kept_)});
         const char* x = data_ + position.offset(kept_, 0);
@@ -198,7 +198,7 @@ class Reduction {
     if (segments == 1 || kept_total_ >= 64) {
       parallel(kept_total_, reduced_total_, [&](int64_t begin, int64_t end) {
         alignas(64) char accumulator[kAccumulatorLimit];
-        Position position(kept_, begin);
+        StridedIterator position(kept_, begin);
         for (int64_t i = begin; i < end; ++i, position.advance(kept_, 1)) {
           reduce_row(data_ + position.offset(kept_, 0), 0, reduced_total_, accumulator);
           store(accumulator, 1, out_ + position.offset(kept_, 1), out_size_);
@@ -222,7 +222,7 @@ class Reduction {
           continue;
         }
         const int64_t from = i % segments * kRowSegment;
-        reduce_row(data_ + Position(kept_, i / segments).offset(kept_, 0), from,
+        reduce_row(data_ + StridedIterator(kept_, i / segments).offset(kept_, 0), from,
                    std::min(from + kRowSegment, reduced_total_), accumulator);
         std::memcpy(partial, accumulator, static_cast<size_t>(loops_.accumulator_size));
         if (kept_total_ == 1 && is_settled(accumulator)) settled.store(true, std::memory_order_relaxed);
@@ -231,7 +231,7 @@ class Reduction {
     for (int64_t i = 0; i < kept_total_; ++i) {
       char* row = partials + i * segments * loops_.accumulator_size;
       merge_segments(row, loops_.accumulator_size, segments, 1);
-      store(row, 1, out_ + Position(kept_, i).offset(kept_, 1), out_size_);
+      store(row, 1, out_ + StridedIterator(kept_, i).offset(kept_, 1), out_size_);
     }
     return TENON_OK;
   }
@@ -255,8 +255,8 @@ class Reduction {
     const int64_t row_stride = reduced_.inner_stride(0);
     const bool direct = !widened_ && stride == size_;
     // Few columns, rows end to end: take several rows as one, and add up its parts afterwards.
-    const int64_t fold = direct && row_stride == n * size_ ? kFewColumns / n : 1;
-    Position position(reduced_, begin);
+    const int64_t rows_per_step = direct && row_stride == n * size_ ? kFewColumns / n : 1;
+    StridedIterator position(reduced_, begin);
     for (int64_t at = begin; at < end;) {
       int64_t rows = std::min(end - at, position.left_in_row(reduced_));
       const char* x = base + position.offset(reduced_, 0);
@@ -266,11 +266,11 @@ class Reduction {
           stage(x + i * row_stride, stride, n, staged + i * n * stage_size_);
         }
         loops_.columns(staged, n * stage_size_, rows, n, partial, attributes_);
-      } else if (fold > 1 && rows >= fold) {
-        const int64_t folded = std::min(rows / fold, kColumnBlock);
-        rows = folded * fold;
-        loops_.columns(x, row_stride * fold, folded, n * fold, partial, attributes_);
-        for (int64_t i = 1; i < fold; ++i) {
+      } else if (rows_per_step > 1 && rows >= rows_per_step) {
+        const int64_t steps = std::min(rows / rows_per_step, kColumnBlock);
+        rows = steps * rows_per_step;
+        loops_.columns(x, row_stride * rows_per_step, steps, n * rows_per_step, partial, attributes_);
+        for (int64_t i = 1; i < rows_per_step; ++i) {
           loops_.merge(partial, partial + i * n * loops_.accumulator_size, n, attributes_);
         }
       } else {
@@ -311,39 +311,39 @@ class Reduction {
     const int64_t blocks = (width + together - 1) / together;
     const int64_t groups = kept_total_ / width * blocks;
     const auto first_of = [=, this](int64_t segment) { return reduced_total_ * segment / segments; };
-    const int64_t partial_bytes = (together * loops_.accumulator_size + 63) & ~int64_t{63};
+    const int64_t partial_size = (together * loops_.accumulator_size + 63) & ~int64_t{63};
     char* partials = nullptr;
     if (segments > 1) {
       void* scratch;
       const tenon_status status =
-          host->scratch(ctx, static_cast<uint64_t>(groups * segments * partial_bytes), &scratch, err);
+          host->scratch(ctx, static_cast<uint64_t>(groups * segments * partial_size), &scratch, err);
       if (status != TENON_OK) return status;
       partials = static_cast<char*>(scratch);
     }
     const auto columns_of = [&](int64_t group) {
       return std::min(together, width - group % blocks * together);
     };
-    const auto place_of = [&](int64_t group) {
-      return Position(kept_, group / blocks * width + group % blocks * together);
+    const auto start_of = [&](int64_t group) {
+      return StridedIterator(kept_, group / blocks * width + group % blocks * together);
     };
     const int64_t work = together * (reduced_total_ / segments);
     parallel(groups * segments, work, [&](int64_t begin, int64_t end) {
       alignas(64) char accumulators[kColumns * kAccumulatorLimit];
       for (int64_t i = begin; i < end; ++i) {
         const int64_t group = i / segments, segment = i % segments;
-        const Position place = place_of(group);
-        char* target = partials ? partials + i * partial_bytes : accumulators;
-        reduce_columns(data_ + place.offset(kept_, 0), kept_.inner_stride(0), columns_of(group),
+        const StridedIterator position = start_of(group);
+        char* target = partials ? partials + i * partial_size : accumulators;
+        reduce_columns(data_ + position.offset(kept_, 0), kept_.inner_stride(0), columns_of(group),
                        first_of(segment), first_of(segment + 1), target);
         if (!partials) {
-          store(target, columns_of(group), out_ + place.offset(kept_, 1), kept_.inner_stride(1));
+          store(target, columns_of(group), out_ + position.offset(kept_, 1), kept_.inner_stride(1));
         }
       }
     });
     for (int64_t group = 0; partials && group < groups; ++group) {
-      char* first = partials + group * segments * partial_bytes;
-      merge_segments(first, partial_bytes, segments, columns_of(group));
-      store(first, columns_of(group), out_ + place_of(group).offset(kept_, 1),
+      char* first = partials + group * segments * partial_size;
+      merge_segments(first, partial_size, segments, columns_of(group));
+      store(first, columns_of(group), out_ + start_of(group).offset(kept_, 1),
             kept_.inner_stride(1));
     }
     return TENON_OK;
@@ -384,12 +384,12 @@ tenon_status run_reduction(const ReductionKernel& kernel, tenon_ctx* ctx, const 
   const auto* out = static_cast<const tenon_tensor*>(outs[0].v.p);
   const tenon_value* attributes = args + kernel.attributes;
   const int dtype = x->dtype;
-  const bool widens = is_reduced_float(dtype) && !kernel.loops[dtype];
+  const bool widens = is_low_precision(dtype) && !kernel.loops[dtype];
   const ReductionLoops* loops = kernel.loops[widens ? TENON_DTYPE_F32 : dtype];
   if (!loops) return fail(err, TENON_UNSUPPORTED, "this reduction has no loop for the dtype given");
 
   // A short dense tensor reduced to one number: nothing to plan.
-  if (out->numel == 1 && x->numel > 0 && x->numel <= kRowBlock && !is_reduced_float(dtype) &&
+  if (out->numel == 1 && x->numel > 0 && x->numel <= kRowBlock && !is_low_precision(dtype) &&
       (x->flags & TENON_TENSOR_CONTIGUOUS)) [[likely]] {
     alignas(64) char accumulator[kAccumulatorLimit];
     loops->row(static_cast<const char*>(x->data), x->numel, accumulator, attributes);

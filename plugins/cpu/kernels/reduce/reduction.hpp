@@ -10,7 +10,7 @@
 //     Acc map(In x) const;
 //     Acc combine(Acc a, Acc b) const;   // associative and commutative up to rounding
 //     Out finish(Acc a, int64_t n) const;
-//     static constexpr bool kLargest;    // only where the largest, or else the least, is all there is to it
+//     static constexpr bool kIsMax;    // only where the largest, or else the least, is all there is to it
 //     bool holds(In x) const;            // only where those are counted of which it is true
 //   };
 //
@@ -21,8 +21,8 @@
 #include "reduce/bool_rows.hpp"
 #include "dtypes.hpp"
 #include "elementwise/elementwise.hpp"
-#include "reduce/argmax_row.hpp"
-#include "simd/lanes.hpp"
+#include "reduce/min_max_row.hpp"
+#include "simd/vec.hpp"
 #include "result_types.hpp"
 #include "reduce/rows.hpp"
 #include "table.hpp"
@@ -85,19 +85,19 @@ struct ReductionLoopsOf {
   static Acc fold(const Traits& traits, const In* x, int64_t n) {
     if constexpr (kCounts) {
       const auto* bytes = reinterpret_cast<const uint8_t*>(x);
-      if (sizeof(In) == 1 && traits.holds(In(1)) && traits.holds(In(128))) return count_set_bytes(bytes, n);
+      if (sizeof(In) == 1 && traits.holds(In(1)) && traits.holds(In(128))) return count_nonzero_bytes(bytes, n);
       using Count = std::conditional_t<
           sizeof(In) >= 8, uint64_t,
           std::conditional_t<sizeof(In) == 4, uint32_t,
                              std::conditional_t<sizeof(In) == 2, uint16_t, uint8_t>>>;
       return count_row<Count>(n, [=](int64_t i) { return traits.holds(x[i]); });
     }
-    if constexpr (requires { Traits::kLargest; } && std::is_floating_point_v<In>) {
-      if (n >= kExtremeRow<In>) return extreme_row<Traits::kLargest>(x, n);
+    if constexpr (requires { Traits::kIsMax; } && std::is_floating_point_v<In>) {
+      if (n >= kMinMaxRow<In>) return min_max_row<Traits::kIsMax>(x, n);
     }
     if constexpr (std::is_same_v<In, bool> && std::is_same_v<Acc, int64_t>) {
       if (traits.combine(3, 3) == 6 && traits.map(1) == 1) {
-        return count_set_bytes(reinterpret_cast<const uint8_t*>(x), n);
+        return count_nonzero_bytes(reinterpret_cast<const uint8_t*>(x), n);
       }
     } else if constexpr (std::is_integral_v<In> && sizeof(In) <= 2 && std::is_integral_v<Acc> && sizeof(Acc) == 8) {
       if (traits.combine(3, 3) == 6 && traits.map(3) == 3) {
@@ -105,7 +105,7 @@ struct ReductionLoopsOf {
         Acc total = 0;
         for (int64_t done = 0; done < n; done += kNarrowSum) {
           const In* from = x + done;
-          total += fold_row<int32_t>(
+          total += reduce_row<int32_t>(
               std::min(n - done, kNarrowSum), [from](int64_t i) { return int32_t{from[i]}; },
               [](int32_t a, int32_t b) { return a + b; });
         }
@@ -115,18 +115,18 @@ struct ReductionLoopsOf {
     if constexpr (kDecides && sizeof(In) == 1) {
       if (!traits.map(In(0)) && traits.map(In(1)) && traits.map(In(128))) {
         const auto* bytes = reinterpret_cast<const uint8_t*>(x);
-        return traits.combine(false, true) ? decide_of_bytes<false>(bytes, n) : decide_of_bytes<true>(bytes, n);
+        return traits.combine(false, true) ? any_or_all_bytes<false>(bytes, n) : any_or_all_bytes<true>(bytes, n);
       }
     } else if constexpr (kDecides) {
       // Answers as wide as the elements, so that registers of one need not be taken together from
       // several of the other.
-      using Answer = typename Lanes<In>::Index;
-      const auto answer = [=](int64_t i) { return static_cast<Answer>(traits.map(x[i]) ? 1 : 0); };
+      using Mask = typename Vec<In>::Index;
+      const auto truth = [=](int64_t i) { return static_cast<Mask>(traits.map(x[i]) ? 1 : 0); };
       return (traits.combine(false, true)
-                  ? fold_row<Answer>(n, answer, [](Answer a, Answer b) -> Answer { return a | b; })
-                  : fold_row<Answer>(n, answer, [](Answer a, Answer b) -> Answer { return a & b; })) != 0;
+                  ? reduce_row<Mask>(n, truth, [](Mask a, Mask b) -> Mask { return a | b; })
+                  : reduce_row<Mask>(n, truth, [](Mask a, Mask b) -> Mask { return a & b; })) != 0;
     }
-    return fold_row<Acc>(
+    return reduce_row<Acc>(
         n, [=](int64_t i) -> Acc { return traits.map(x[i]); },
         [=](Acc a, Acc b) -> Acc { return traits.combine(a, b); });
   }
@@ -136,7 +136,7 @@ struct ReductionLoopsOf {
     const Traits traits(attributes);
     Acc* result = reinterpret_cast<Acc*>(accumulators);
     for (int64_t i = 0; i < count; ++i, data += stride) {
-      ask_for_pages(data + stride, n * static_cast<int64_t>(sizeof(In)));
+      prefetch_pages(data + stride, n * static_cast<int64_t>(sizeof(In)));
       result[i] = fold(traits, reinterpret_cast<const In*>(data), n);
     }
   }

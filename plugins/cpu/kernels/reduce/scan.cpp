@@ -78,14 +78,14 @@ void scan_any(const tenon_tensor* x, int64_t axis, bool reverse, tenon_tensor* o
 
 tenon_status cumsum(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, int32_t reverse, tenon_tensor* out,
                     tenon_err* err) {
-  if (is_reduced_float(x->dtype)) return run_as_float32(cumsum, ctx, err, x, axis, reverse, out);
+  if (is_low_precision(x->dtype)) return run_as_float32(cumsum, ctx, err, x, axis, reverse, out);
   scan_any(x, axis, reverse, out, [](auto a, auto b) { return a + b; });
   return TENON_OK;
 }
 TENON_BOX_cumsum(cumsum_boxed, cumsum)
 
 tenon_status cumprod(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, tenon_tensor* out, tenon_err* err) {
-  if (is_reduced_float(x->dtype)) return run_as_float32(cumprod, ctx, err, x, axis, out);
+  if (is_low_precision(x->dtype)) return run_as_float32(cumprod, ctx, err, x, axis, out);
   scan_any(x, axis, false, out, [](auto a, auto b) { return a * b; });
   return TENON_OK;
 }

@@ -2,7 +2,7 @@
 // var and logsumexp over neighbouring axes; over others, they are lowered to sums.
 #include "kernel.hpp"
 #include "norm/moments.hpp"
-#include "norm/softmax_weight.hpp"
+#include "norm/softmax_exp.hpp"
 
 #include <tenon/signatures/reduction.h>
 
@@ -17,14 +17,14 @@ constexpr int64_t kSegment = 1 << 16;  // of one long row, for one task
 
 // x as [outer, length, inner] around the reduced axes, in the order of the axes or as they lie in
 // memory.
-struct ReducedBlock {
+struct ReducedView {
   int64_t outer = 1, length = 1, inner = 1;
   bool neighbours = true;
   bool dense = true;  // no element is left out, whatever the order of the axes
   bool keeps_order =
       true;  // axes that are not reduced lie in memory as they do in a contiguous result
 
-  ReducedBlock(const tenon_tensor* x, const int64_t* axes, uint64_t count, bool all,
+  ReducedView(const tenon_tensor* x, const int64_t* axes, uint64_t count, bool all,
                bool in_memory) {
     uint32_t reduced = 0;
     for (uint64_t i = 0; i < count; ++i) reduced |= 1u << normalize_axis(axes[i], x->ndim);
@@ -58,7 +58,7 @@ struct ReducedBlock {
 };
 
 // `axis` as it came: NONE, INT or INTS. An empty list is left to the lowering.
-ReducedBlock block_of(const tenon_value* args, bool in_memory) {
+ReducedView block_of(const tenon_value* args, bool in_memory) {
   const auto* x = static_cast<const tenon_tensor*>(args[0].v.p);
   const tenon_value& axis = args[1];
   if (axis.tag == TENON_VALUE_INT) return {x, &axis.v.i, 1, false, in_memory};
@@ -75,16 +75,16 @@ int32_t neighbours(const tenon_value* args, uint32_t) {
 // Tensors whose axes were permuted are read as they lie.
 int32_t neighbours_in_memory(const tenon_value* args, uint32_t) {
   const auto* x = static_cast<const tenon_tensor*>(args[0].v.p);
-  if (x->flags & TENON_TENSOR_CONTIGUOUS || x->numel == 0 || is_reduced_float(x->dtype)) return 0;
+  if (x->flags & TENON_TENSOR_CONTIGUOUS || x->numel == 0 || is_low_precision(x->dtype)) return 0;
   if (is_empty_list(args[1])) return 0;
-  const ReducedBlock block = block_of(args, true);
+  const ReducedView block = block_of(args, true);
   return block.dense && block.neighbours && block.keeps_order;
 }
 
 // rows(i) for every slice along the last axes, columns(offset, at, count) for blocks of others,
 // where `offset` is that of the block in x and `at` that in out.
 template <class Rows, class Columns>
-void for_slices(const ReducedBlock& block, int64_t work, int64_t most, Rows rows, Columns columns) {
+void for_slices(const ReducedView& block, int64_t work, int64_t most, Rows rows, Columns columns) {
   if (block.inner == 1) {
     parallel(block.outer, block.length * work, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) rows(i);
@@ -103,7 +103,7 @@ void for_slices(const ReducedBlock& block, int64_t work, int64_t most, Rows rows
 }
 
 template <class T>
-tenon_status run_var(tenon_ctx* ctx, const ReducedBlock& block, const T* x, double correction,
+tenon_status run_var(tenon_ctx* ctx, const ReducedView& block, const T* x, double correction,
                      T* out, tenon_err* err) {
   const T divisor = static_cast<T>(std::max(static_cast<double>(block.length) - correction, 0.0));
   const int64_t n = block.length;
@@ -135,11 +135,11 @@ tenon_status run_var(tenon_ctx* ctx, const ReducedBlock& block, const T* x, doub
 
 tenon_status var(tenon_ctx* ctx, const tenon_tensor* x, const int64_t* axis, uint64_t axis_count,
                  double correction, int32_t keepdim, tenon_tensor* out, tenon_err* err) {
-  if (is_reduced_float(x->dtype)) {
+  if (is_low_precision(x->dtype)) {
     return run_as_float32(var, ctx, err, x, axis, axis_count, correction, keepdim, out);
   }
   if (out->numel == 0) return TENON_OK;
-  const ReducedBlock block(x, axis, axis_count, axis == nullptr, true);
+  const ReducedView block(x, axis, axis_count, axis == nullptr, true);
   return x->dtype == TENON_DTYPE_F32
              ? run_var(ctx, block, data_of<float>(x), correction, data_of<float>(out), err)
              : run_var(ctx, block, data_of<double>(x), correction, data_of<double>(out), err);
@@ -149,12 +149,12 @@ TENON_BOX_var(var_boxed, var)
     // What exp is taken relative to: 0 where the largest element is infinite, which makes -inf of
     // nothing but -inf.
     template <class T>
-    inline T anchor(T top) {
-  return std::abs(top) == std::numeric_limits<T>::infinity() ? T(0) : top;
+    inline T anchor(T max_value) {
+  return std::abs(max_value) == std::numeric_limits<T>::infinity() ? T(0) : max_value;
 }
 
 template <class T>
-void run_logsumexp(const ReducedBlock& block, const T* x, T* out) {
+void run_logsumexp(const ReducedView& block, const T* x, T* out) {
   const int64_t n = block.length;
   if (n == 0) {
     std::fill_n(out, block.outer * block.inner, -std::numeric_limits<T>::infinity());
@@ -164,35 +164,35 @@ void run_logsumexp(const ReducedBlock& block, const T* x, T* out) {
       block, 8, kColumns,
       [=](int64_t i) {
         const T* row = x + i * n;
-        const T top = max_row(row, n), base = anchor(top);
-        ask_for_row(row + n, n);
-        const T sum = sum_row<T>(n, [=](int64_t j) { return softmax_weight(row[j] - base); });
-        out[i] = top + math::log(sum);
+        const T max_value = max_row(row, n), base = anchor(max_value);
+        prefetch_row(row + n, n);
+        const T sum = sum_row<T>(n, [=](int64_t j) { return softmax_exp(row[j] - base); });
+        out[i] = max_value + math::log(sum);
       },
       [=, stride = block.inner](int64_t offset, int64_t at, int64_t columns) {
         const T* from = x + offset;
-        T top[kColumns], base[kColumns], sum[kColumns] = {};
-        std::copy_n(from, columns, top);
+        T max_value[kColumns], base[kColumns], sum[kColumns] = {};
+        std::copy_n(from, columns, max_value);
         for (int64_t i = 1; i < n; ++i) {
           for (int64_t j = 0; j < columns; ++j) {
-            top[j] = from[i * stride + j] > top[j] ? from[i * stride + j] : top[j];
+            max_value[j] = from[i * stride + j] > max_value[j] ? from[i * stride + j] : max_value[j];
           }
         }
-        for (int64_t j = 0; j < columns; ++j) base[j] = anchor(top[j]);
+        for (int64_t j = 0; j < columns; ++j) base[j] = anchor(max_value[j]);
         for (int64_t i = 0; i < n; ++i) {
-          for (int64_t j = 0; j < columns; ++j) sum[j] += softmax_weight(from[i * stride + j] - base[j]);
+          for (int64_t j = 0; j < columns; ++j) sum[j] += softmax_exp(from[i * stride + j] - base[j]);
         }
-        for (int64_t j = 0; j < columns; ++j) out[at + j] = top[j] + math::log(sum[j]);
+        for (int64_t j = 0; j < columns; ++j) out[at + j] = max_value[j] + math::log(sum[j]);
       });
 }
 
 tenon_status logsumexp(tenon_ctx* ctx, const tenon_tensor* x, const int64_t* axis,
                        uint64_t axis_count, int32_t keepdim, tenon_tensor* out, tenon_err* err) {
-  if (is_reduced_float(x->dtype)) {
+  if (is_low_precision(x->dtype)) {
     return run_as_float32(logsumexp, ctx, err, x, axis, axis_count, keepdim, out);
   }
   if (out->numel == 0) return TENON_OK;
-  const ReducedBlock block(x, axis, axis_count, axis == nullptr, true);
+  const ReducedView block(x, axis, axis_count, axis == nullptr, true);
   x->dtype == TENON_DTYPE_F32 ? run_logsumexp(block, data_of<float>(x), data_of<float>(out))
                               : run_logsumexp(block, data_of<double>(x), data_of<double>(out));
   return TENON_OK;

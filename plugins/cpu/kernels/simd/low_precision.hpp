@@ -13,7 +13,7 @@
 #include <type_traits>
 
 #if defined(__AVX2__) && defined(__F16C__)
-#define TENON_HAS_HALF_LANES 1
+#define TENON_HAS_LOW_PRECISION_VEC 1
 #include <immintrin.h>
 #endif
 
@@ -34,31 +34,31 @@ inline __m512i round_to_upper_half(__m512 x) {
 }
 #endif
 
-// A loop over T for `Half` in a table; none where the instruction set cannot convert registers.
-#ifdef TENON_HAS_HALF_LANES
-#define TENON_HALF_LOOP(LOOP, HALF) LOOP<HalfLanes<HALF>>
+// A loop over T for `Element` in a table; none where the instruction set cannot convert registers.
+#ifdef TENON_HAS_LOW_PRECISION_VEC
+#define TENON_LOW_PRECISION_LOOP(LOOP, ELEMENT) LOOP<LowPrecisionVec<ELEMENT>>
 #else
-#define TENON_HALF_LOOP(LOOP, HALF) nullptr
+#define TENON_LOW_PRECISION_LOOP(LOOP, ELEMENT) nullptr
 #endif
 
-#ifdef TENON_HAS_HALF_LANES
+#ifdef TENON_HAS_LOW_PRECISION_VEC
 
-template <class Half>
-struct HalfLanes {
-  typedef float Lanes __attribute__((vector_size(kVectorBytes)));
+template <class Element>
+struct LowPrecisionVec {
+  typedef float Vector __attribute__((vector_size(kVectorBytes)));
   typedef uint32_t Bits __attribute__((vector_size(kVectorBytes)));
   typedef uint16_t Stored __attribute__((vector_size(kVectorBytes / 2)));
   static constexpr int count = kVectorBytes / sizeof(float);
 
-  Lanes lanes;
+  Vector values;
 
-  HalfLanes() = default;
-  HalfLanes(Lanes from) : lanes(from) {}
+  LowPrecisionVec() = default;
+  LowPrecisionVec(Vector from) : values(from) {}
   template <class Number>
   requires std::is_arithmetic_v<Number>
-  explicit HalfLanes(Number x) : lanes(static_cast<float>(x) - Lanes{}) {}
+  explicit LowPrecisionVec(Number x) : values(static_cast<float>(x) - Vector{}) {}
 
-  static HalfLanes load(const uint16_t* from) {
+  static LowPrecisionVec load(const uint16_t* from) {
     Stored stored;
     std::memcpy(&stored, from, sizeof stored);
     return widened(stored);
@@ -68,9 +68,9 @@ struct HalfLanes {
     std::memcpy(to, &stored, sizeof stored);
   }
   // One element in every lane.
-  static HalfLanes repeat(const uint16_t* from) { return widened(*from - Stored{}); }
+  static LowPrecisionVec repeat(const uint16_t* from) { return widened(*from - Stored{}); }
   // n elements, fewer than a register's.
-  static HalfLanes load_part(const uint16_t* from, int64_t n) {
+  static LowPrecisionVec load_part(const uint16_t* from, int64_t n) {
     uint16_t part[count] = {};
     std::memcpy(part, from, static_cast<size_t>(n) * sizeof(uint16_t));
     return load(part);
@@ -84,33 +84,33 @@ struct HalfLanes {
 #ifdef __AVX512F__
   // With the lanes chosen, by a mask, g++ 12 does not warn of its own headers.
   static constexpr __mmask16 kAll = 0xffff;
-  static HalfLanes widened(Stored stored) {
-    if constexpr (std::is_same_v<Half, Float16>) {
-      return Lanes(_mm512_maskz_cvtph_ps(kAll, __m256i(stored)));
+  static LowPrecisionVec widened(Stored stored) {
+    if constexpr (std::is_same_v<Element, Float16>) {
+      return Vector(_mm512_maskz_cvtph_ps(kAll, __m256i(stored)));
     } else {
-      return Lanes(
+      return Vector(
           _mm512_maskz_slli_epi32(kAll, _mm512_maskz_cvtepu16_epi32(kAll, __m256i(stored)), 16));
     }
   }
   Stored narrowed() const {
-    if constexpr (std::is_same_v<Half, Float16>) {
-      return Stored(_mm512_maskz_cvtps_ph(kAll, __m512(lanes), _MM_FROUND_TO_NEAREST_INT));
+    if constexpr (std::is_same_v<Element, Float16>) {
+      return Stored(_mm512_maskz_cvtps_ph(kAll, __m512(values), _MM_FROUND_TO_NEAREST_INT));
     } else {
-      const __m512i bits = round_to_upper_half(__m512(lanes));
+      const __m512i bits = round_to_upper_half(__m512(values));
       return Stored(_mm512_maskz_cvtepi32_epi16(kAll, _mm512_maskz_srli_epi32(kAll, bits, 16)));
     }
   }
 #else
-  static HalfLanes widened(Stored stored) {
-    if constexpr (std::is_same_v<Half, Float16>) {
-      return Lanes(_mm256_cvtph_ps(__m128i(stored)));
+  static LowPrecisionVec widened(Stored stored) {
+    if constexpr (std::is_same_v<Element, Float16>) {
+      return Vector(_mm256_cvtph_ps(__m128i(stored)));
     } else {
-      return Lanes(_mm256_slli_epi32(_mm256_cvtepu16_epi32(__m128i(stored)), 16));
+      return Vector(_mm256_slli_epi32(_mm256_cvtepu16_epi32(__m128i(stored)), 16));
     }
   }
   Stored narrowed() const {
-    if constexpr (std::is_same_v<Half, Float16>) {
-      return Stored(_mm256_cvtps_ph(__m256(lanes), _MM_FROUND_TO_NEAREST_INT));
+    if constexpr (std::is_same_v<Element, Float16>) {
+      return Stored(_mm256_cvtps_ph(__m256(values), _MM_FROUND_TO_NEAREST_INT));
     } else {
       const __m256i bits = __m256i(rounded());
       return Stored(
@@ -119,21 +119,21 @@ struct HalfLanes {
   }
   // The upper halves of the lanes, to nearest even.
   Bits rounded() const {
-    const Bits bits = reinterpret_cast<Bits>(lanes);
+    const Bits bits = reinterpret_cast<Bits>(values);
     const Bits nearest = bits + 0x7fffu + (bits >> 16 & 1u);
-    return (lanes != lanes ? bits | 0x400000u : nearest) >> 16;
+    return (values != values ? bits | 0x400000u : nearest) >> 16;
   }
 #endif
 };
 
-template <class Half>
-inline HalfLanes<Half> operator-(HalfLanes<Half> x) {
-  return -x.lanes;
+template <class Element>
+inline LowPrecisionVec<Element> operator-(LowPrecisionVec<Element> x) {
+  return -x.values;
 }
 #define TENON_OPERATOR(SIGN)                                                   \
-  template <class Half>                                                        \
-  inline HalfLanes<Half> operator SIGN(HalfLanes<Half> x, HalfLanes<Half> y) { \
-    return x.lanes SIGN y.lanes;                                               \
+  template <class Element>                                                        \
+  inline LowPrecisionVec<Element> operator SIGN(LowPrecisionVec<Element> x, LowPrecisionVec<Element> y) { \
+    return x.values SIGN y.values;                                               \
   }
 TENON_OPERATOR(+)
 TENON_OPERATOR(-)
@@ -142,9 +142,9 @@ TENON_OPERATOR(/)
 #undef TENON_OPERATOR
 // A comparison has an answer in each lane.
 #define TENON_OPERATOR(SIGN)                                        \
-  template <class Half>                                             \
-  inline auto operator SIGN(HalfLanes<Half> x, HalfLanes<Half> y) { \
-    return x.lanes SIGN y.lanes;                                    \
+  template <class Element>                                             \
+  inline auto operator SIGN(LowPrecisionVec<Element> x, LowPrecisionVec<Element> y) { \
+    return x.values SIGN y.values;                                    \
   }
 TENON_OPERATOR(<)
 TENON_OPERATOR(>)
@@ -154,26 +154,26 @@ TENON_OPERATOR(>=)
 
 namespace math {
 
-template <class Answers, class Half>
-inline HalfLanes<Half> select(Answers condition, HalfLanes<Half> x, HalfLanes<Half> y) {
-  return condition ? x.lanes : y.lanes;
+template <class Answers, class Element>
+inline LowPrecisionVec<Element> select(Answers condition, LowPrecisionVec<Element> x, LowPrecisionVec<Element> y) {
+  return condition ? x.values : y.values;
 }
-template <class Half>
-inline HalfLanes<Half> min(HalfLanes<Half> x, HalfLanes<Half> y) {
-  return x.lanes != x.lanes ? x.lanes : x.lanes < y.lanes ? x.lanes : y.lanes;
+template <class Element>
+inline LowPrecisionVec<Element> min(LowPrecisionVec<Element> x, LowPrecisionVec<Element> y) {
+  return x.values != x.values ? x.values : x.values < y.values ? x.values : y.values;
 }
-template <class Half>
-inline HalfLanes<Half> max(HalfLanes<Half> x, HalfLanes<Half> y) {
-  return x.lanes != x.lanes ? x.lanes : x.lanes > y.lanes ? x.lanes : y.lanes;
+template <class Element>
+inline LowPrecisionVec<Element> max(LowPrecisionVec<Element> x, LowPrecisionVec<Element> y) {
+  return x.values != x.values ? x.values : x.values > y.values ? x.values : y.values;
 }
-template <class Half>
-inline HalfLanes<Half> abs(HalfLanes<Half> x) {
-  using Lanes = typename HalfLanes<Half>::Lanes;
-  using Bits = typename HalfLanes<Half>::Bits;
-  return reinterpret_cast<Lanes>(reinterpret_cast<Bits>(x.lanes) & 0x7fffffffu);
+template <class Element>
+inline LowPrecisionVec<Element> abs(LowPrecisionVec<Element> x) {
+  using Vector = typename LowPrecisionVec<Element>::Vector;
+  using Bits = typename LowPrecisionVec<Element>::Bits;
+  return reinterpret_cast<Vector>(reinterpret_cast<Bits>(x.values) & 0x7fffffffu);
 }
-template <class Half>
-inline HalfLanes<Half> real(HalfLanes<Half> x) {
+template <class Element>
+inline LowPrecisionVec<Element> real(LowPrecisionVec<Element> x) {
   return x;
 }
 
@@ -181,28 +181,28 @@ inline HalfLanes<Half> real(HalfLanes<Half> x) {
 
 // out[i] = f(in[i]...), a register at a time. The last elements are computed first, since `out` may
 // be an input, and stored last, over some that came out the same.
-template <class Half, class F, class... In>
-requires(std::is_same_v<In, HalfLanes<Half>>&&...) inline void run_dense(HalfLanes<Half>* out,
+template <class Element, class F, class... In>
+requires(std::is_same_v<In, LowPrecisionVec<Element>>&&...) inline void run_dense(LowPrecisionVec<Element>* out,
                                                                          int64_t n, F f,
                                                                          const In*... in) {
-  constexpr int count = HalfLanes<Half>::count;
+  constexpr int count = LowPrecisionVec<Element>::count;
   uint16_t* to = reinterpret_cast<uint16_t*>(out);
   if (n < count) {
     if (n == 0) return;  // empty tensors have no memory to copy from
-    return HalfLanes<Half>(f(In::load_part(reinterpret_cast<const uint16_t*>(in), n)...))
+    return LowPrecisionVec<Element>(f(In::load_part(reinterpret_cast<const uint16_t*>(in), n)...))
         .store_part(to, n);
   }
-  const HalfLanes<Half> last = f(In::load(reinterpret_cast<const uint16_t*>(in) + n - count)...);
+  const LowPrecisionVec<Element> last = f(In::load(reinterpret_cast<const uint16_t*>(in) + n - count)...);
   for (int64_t i = 0; i + count <= n; i += count) {
-    HalfLanes<Half>(f(In::load(reinterpret_cast<const uint16_t*>(in) + i)...)).store(to + i);
+    LowPrecisionVec<Element>(f(In::load(reinterpret_cast<const uint16_t*>(in) + i)...)).store(to + i);
   }
   last.store(to + n - count);
 }
 
 // The element that goes with every other.
-template <class Half>
-inline HalfLanes<Half> repeated(const HalfLanes<Half>* from) {
-  return HalfLanes<Half>::repeat(reinterpret_cast<const uint16_t*>(from));
+template <class Element>
+inline LowPrecisionVec<Element> repeated(const LowPrecisionVec<Element>* from) {
+  return LowPrecisionVec<Element>::repeat(reinterpret_cast<const uint16_t*>(from));
 }
 #endif
 

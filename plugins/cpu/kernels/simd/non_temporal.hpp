@@ -16,19 +16,19 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 
 // A large last-level cache.
-inline constexpr int64_t kStreamBytes = 32 << 20;
+inline constexpr int64_t kNonTemporalBytes = 32 << 20;
 
 // Whether streaming pays for a call that writes `written` of the bytes that it touches: a result that takes
 // less than half of the cache stays there although more than the cache is read.
-inline bool pays_to_stream(int64_t written, int64_t touched) {
-  return touched >= kStreamBytes && written >= kStreamBytes / 2;
+inline bool use_non_temporal(int64_t written, int64_t touched) {
+  return touched >= kNonTemporalBytes && written >= kNonTemporalBytes / 2;
 }
 
 // Bytes of a block that is computed in the first-level cache and then streamed.
-inline constexpr int64_t kStreamBlock = 4096;
+inline constexpr int64_t kNonTemporalBlock = 4096;
 
-// memcpy to such a result. Whoever streamed calls stream_end() before other threads read.
-inline void stream_copy(char* to, const char* from, int64_t bytes) {
+// memcpy to such a result. Whoever streamed calls non_temporal_fence() before other threads read.
+inline void non_temporal_copy(char* to, const char* from, int64_t bytes) {
 #ifdef __SSE2__
   constexpr int64_t line = 64;
   const int64_t head = -reinterpret_cast<intptr_t>(to) & (line - 1);
@@ -51,7 +51,7 @@ inline void stream_copy(char* to, const char* from, int64_t bytes) {
   std::memcpy(to, from, static_cast<size_t>(bytes));
 }
 
-inline void stream_end() {
+inline void non_temporal_fence() {
 #ifdef __SSE2__
   _mm_sfence();
 #endif

@@ -18,7 +18,7 @@ namespace tenon::cpu::TENON_CPU_ISA {
 // What of a transposition may lie beyond the nearest caches: nothing, what is read, what is written as well; or
 // what is written goes around the caches, to whole lines of them. Rows lie apart and few lines of each are
 // touched at a time, so that processors guess neither: where it pays, the next ones are asked for.
-enum class Far { none, from, both, streamed };
+enum class Prefetch { none, source, both, non_temporal };
 
 // A tile of as many rows as fill a register of kBytes, and 16 bytes of each. Loads put the pieces of rows that
 // lie kColumns apart side by side; interleaving pairs of registers within those pieces, log2(kColumns) times
@@ -31,16 +31,16 @@ struct Tile {
 
   // Asks for what the tile below the one at column j of `from` touches. The tiles that share a line of `from`
   // ask for some of its rows each. Inlined, or else compilers see nothing that it does and leave it out.
-  template <Far kFar>
-  [[gnu::always_inline]] static void ask_below(const T* from, int64_t from_stride, int64_t j,
+  template <Prefetch kPrefetch>
+  [[gnu::always_inline]] static void prefetch_below(const T* from, int64_t from_stride, int64_t j,
                                                T* to, int64_t to_stride) {
     constexpr int share = 64 / kPiece, rows = std::max(1, kRows / share);
     const T* const below = from + (kRows + j / kColumns % share * rows) * from_stride + j;
-    for (int i = 0; kFar != Far::none && i < rows; ++i) __builtin_prefetch(below + i * from_stride);
-    for (int i = 0; kFar == Far::both && i < kColumns; ++i) __builtin_prefetch(to + i * to_stride + kRows, 1);
+    for (int i = 0; kPrefetch != Prefetch::none && i < rows; ++i) __builtin_prefetch(below + i * from_stride);
+    for (int i = 0; kPrefetch == Prefetch::both && i < kColumns; ++i) __builtin_prefetch(to + i * to_stride + kRows, 1);
   }
 
-  template <bool kStream>
+  template <bool kNonTemporal>
   static void transpose(const T* from, int64_t from_stride, T* to, int64_t to_stride) {
     Row rows[kColumns];
 #pragma GCC unroll 16
@@ -61,7 +61,7 @@ struct Tile {
     for (int i = 0; i < kColumns; ++i) {
       T* row = to + i * to_stride;
 #if defined(__AVX512F__)
-      if constexpr (kStream && kBytes == 64) {
+      if constexpr (kNonTemporal && kBytes == 64) {
         _mm512_stream_si512(reinterpret_cast<__m512i*>(row), reinterpret_cast<__m512i>(rows[i]));
         continue;
       }
@@ -110,7 +110,7 @@ struct Tile {
 // to[j][i] = from[i][j] for a rows x columns block; strides in elements. Columns that are left go through a tile
 // that overlaps the one before; so do rows, where lines need not be whole, unless smaller registers can take all
 // of them.
-template <class T, Far kFar = Far::none, int kBytes = kVectorBytes>
+template <class T, Prefetch kPrefetch = Prefetch::none, int kBytes = kVectorBytes>
 void transpose_block(const T* from, int64_t from_stride, T* to, int64_t to_stride, int64_t rows,
                      int64_t columns) {
   using Tile = Tile<T, std::max(kBytes, 16)>;
@@ -119,11 +119,11 @@ void transpose_block(const T* from, int64_t from_stride, T* to, int64_t to_strid
       for (int64_t j = 0; j < columns; ++j) to[j * to_stride + i] = from[i * from_stride + j];
     }
   } else if constexpr (kBytes >= 16) {
-    const auto strip = [=](int64_t i) {
+    const auto transpose_rows = [=](int64_t i) {
       const auto transpose = [=](int64_t j) {
         T* const tile = to + j * to_stride + i;
-        Tile::template ask_below<kFar>(from + i * from_stride, from_stride, j, tile, to_stride);
-        Tile::template transpose<kFar == Far::streamed>(from + i * from_stride + j, from_stride, tile,
+        Tile::template prefetch_below<kPrefetch>(from + i * from_stride, from_stride, j, tile, to_stride);
+        Tile::template transpose<kPrefetch == Prefetch::non_temporal>(from + i * from_stride + j, from_stride, tile,
                                                         to_stride);
       };
       int64_t j = 0;
@@ -131,11 +131,11 @@ void transpose_block(const T* from, int64_t from_stride, T* to, int64_t to_strid
       if (j < columns) transpose(columns - Tile::kColumns);
     };
     int64_t i = 0;
-    for (; i + Tile::kRows <= rows; i += Tile::kRows) strip(i);
+    for (; i + Tile::kRows <= rows; i += Tile::kRows) transpose_rows(i);
     const int64_t left = rows - i;
     if (left == 0) return;
-    if (kFar != Far::streamed && i > 0 && left * sizeof(T) % 16 != 0) return strip(rows - Tile::kRows);
-    transpose_block<T, Far::none, kBytes / 2>(from + i * from_stride, from_stride, to + i, to_stride, left,
+    if (kPrefetch != Prefetch::non_temporal && i > 0 && left * sizeof(T) % 16 != 0) return transpose_rows(rows - Tile::kRows);
+    transpose_block<T, Prefetch::none, kBytes / 2>(from + i * from_stride, from_stride, to + i, to_stride, left,
                                               columns);
   }
 }
@@ -164,12 +164,12 @@ void transpose_by_lines(const T* from, int64_t from_stride, T* to, int64_t to_st
 }
 
 // Whether a transposition to `to` may go around the caches: in registers that are lines of them.
-inline bool streams_transposed(const char* to, int64_t to_stride) {
+inline bool can_transpose_non_temporal(const char* to, int64_t to_stride) {
   return kVectorBytes == 64 && (reinterpret_cast<intptr_t>(to) | to_stride) % 64 == 0;
 }
 
 // The same for elements of `size` bytes, up to 8, and strides in bytes.
-template <Far kFar = Far::none>
+template <Prefetch kPrefetch = Prefetch::none>
 inline void transpose_bytes(int size, const char* from, int64_t from_stride, char* to,
                             int64_t to_stride, int64_t rows, int64_t columns) {
   const auto run = [&]<class T>(Type<T>) {
@@ -177,10 +177,10 @@ inline void transpose_bytes(int size, const char* from, int64_t from_stride, cha
     // Rows that far apart meet in one set of the first-level cache, which holds eight of them. Where those of
     // `to` do as well, whole lines count for more.
     const bool narrow =
-        kVectorBytes == 64 && kFar != Far::streamed && from_stride % 4096 == 0 && to_stride % 4096 != 0;
+        kVectorBytes == 64 && kPrefetch != Prefetch::non_temporal && from_stride % 4096 == 0 && to_stride % 4096 != 0;
     const auto transpose = by_lines ? transpose_by_lines<T>
-                           : narrow ? transpose_block<T, kFar, 32>
-                                    : transpose_block<T, kFar>;
+                           : narrow ? transpose_block<T, kPrefetch, 32>
+                                    : transpose_block<T, kPrefetch>;
     transpose(reinterpret_cast<const T*>(from), from_stride / size, reinterpret_cast<T*>(to),
               to_stride / size, rows, columns);
   };

@@ -20,7 +20,7 @@ bool precedes(T a, T b) {
 
 tenon_status searchsorted(tenon_ctx* ctx, const tenon_tensor* sorted, const tenon_tensor* values,
                           int32_t right, tenon_tensor* out, tenon_err* err) {
-  if (is_reduced_float(sorted->dtype))
+  if (is_low_precision(sorted->dtype))
     return run_as_float32(searchsorted, ctx, err, sorted, values, right, out);
   with_type(sorted->dtype, [&]<class T>(Type<T>) {
     if constexpr (std::is_arithmetic_v<T>) {

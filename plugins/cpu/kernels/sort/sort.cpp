@@ -3,7 +3,7 @@
 // descending, as NumPy has it. Elements become integers in their order (sort_keys.hpp), together
 // with their places where those are asked for or tell equal elements apart.
 #include "kernel.hpp"
-#include "parallel_memory.hpp"
+#include "parallel_scratch.hpp"
 #include "reduce/rows.hpp"
 #include "sort/sort_keys.hpp"
 #include "simd/transpose.hpp"
@@ -17,47 +17,47 @@ namespace {
 // What is wanted of every lane: its first `keep` elements in order, and where they were.
 struct Order {
   int64_t keep;
-  bool descending, values, places;
+  bool descending, values, indices;
 };
 
 template <class T>
-void write_row(const T* x, const int64_t* words, int place_bits, const Order& order, T* values,
-               int64_t* places) {
-  const int64_t mask = (int64_t{1} << place_bits) - 1;
+void write_row(const T* x, const int64_t* words, int index_bits, const Order& order, T* values,
+               int64_t* indices) {
+  const int64_t mask = (int64_t{1} << index_bits) - 1;
   if (order.values) {
     for (int64_t k = 0; k < order.keep; ++k) values[k] = x[words[k] & mask];
   }
-  if (order.places) {
-    for (int64_t k = 0; k < order.keep; ++k) places[k] = words[k] & mask;
+  if (order.indices) {
+    for (int64_t k = 0; k < order.keep; ++k) indices[k] = words[k] & mask;
   }
 }
 
 // One dense row. `room` holds 2 * n + kSortMargin words.
 template <class T>
-void order_row(const T* x, int64_t n, const Order& order, T* values, int64_t* places,
-               int64_t* room) {
+void order_row(const T* x, int64_t n, const Order& order, T* values, int64_t* indices,
+               int64_t* buffer) {
   using Key = typename SortKeys<T>::Key;
   const SortKeys<T> keys{x, n, order.descending};
-  if (!order.places && order.keep == n) {
-    Key* sorted = reinterpret_cast<Key*>(room);
+  if (!order.indices && order.keep == n) {
+    Key* sorted = reinterpret_cast<Key*>(buffer);
     if (keys.write(sorted)) {
       VectorSort<Key>::sort(sorted, sorted + n, n);
       keys.read(sorted, values);
       return;
     }
   }
-  const PlacedKeys<T> placed(keys, room);
-  if (order.keep == 1 && placed.is_exact()) {
-    room[0] = fold_row<int64_t>(
-        n, [room](int64_t i) { return room[i]; },
+  const IndexedKeys<T> keyed(keys, buffer);
+  if (order.keep == 1 && keyed.is_exact()) {
+    buffer[0] = reduce_row<int64_t>(
+        n, [buffer](int64_t i) { return buffer[i]; },
         [](int64_t a, int64_t b) { return a < b ? a : b; });
-  } else if (order.keep == n || !placed.is_exact()) {
-    VectorSort<int64_t>::sort(room, room + n, n, placed.place_bits());
-    placed.order_by_rest(room);
+  } else if (order.keep == n || !keyed.is_exact()) {
+    VectorSort<int64_t>::sort(buffer, buffer + n, n, keyed.index_bits());
+    keyed.order_by_lost_bits(buffer);
   } else {
-    VectorSort<int64_t>::select(room, room + n, n, order.keep);
+    VectorSort<int64_t>::select(buffer, buffer + n, n, order.keep);
   }
-  write_row(x, room, placed.place_bits(), order, values, places);
+  write_row(x, buffer, keyed.index_bits(), order, values, indices);
 }
 
 // to[j][i] = from[i][j]; strides in elements.
@@ -74,48 +74,48 @@ void transpose(const T* from, int64_t from_stride, T* to, int64_t to_stride, int
 constexpr int64_t kTogether = 16;
 
 template <class T>
-tenon_status order_lanes(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, const Order& order,
-                         tenon_tensor* values, tenon_tensor* places, tenon_err* err) {
+tenon_status order_axis(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, const Order& order,
+                         tenon_tensor* values, tenon_tensor* indices, tenon_err* err) {
   const AxisView view(x, axis);
   const int64_t n = view.length, keep = order.keep, inner = view.inner;
-  const int64_t room = (2 * n + kSortMargin) * static_cast<int64_t>(sizeof(int64_t));
+  const int64_t buffer = (2 * n + kSortMargin) * static_cast<int64_t>(sizeof(int64_t));
   const T* from = data_of<T>(x);
   T* to = values ? data_of<T>(values) : nullptr;
-  int64_t* at = places ? data_of<int64_t>(places) : nullptr;
+  int64_t* at = indices ? data_of<int64_t>(indices) : nullptr;
   if (inner == 1) {
-    return parallel_with_memory(ctx, view.outer, n * 8, room, err, [=](int64_t row, void* memory) {
+    return parallel_for_with_scratch(ctx, view.outer, n * 8, buffer, err, [=](int64_t row, void* memory) {
       order_row(from + row * n, n, order, to ? to + row * keep : nullptr,
                 at ? at + row * keep : nullptr, static_cast<int64_t*>(memory));
     });
   }
   const int64_t groups = (inner + kTogether - 1) / kTogether;
   const int64_t bytes =
-      room + kTogether * (n + keep) * static_cast<int64_t>(sizeof(T) + sizeof(int64_t));
-  return parallel_with_memory(
+      buffer + kTogether * (n + keep) * static_cast<int64_t>(sizeof(T) + sizeof(int64_t));
+  return parallel_for_with_scratch(
       ctx, view.outer * groups, kTogether * n * 8, bytes, err, [=](int64_t item, void* memory) {
-        const int64_t outer = item / groups, lane = item % groups * kTogether;
-        const int64_t lanes = std::min(kTogether, inner - lane);
+        const int64_t outer = item / groups, column = item % groups * kTogether;
+        const int64_t columns = std::min(kTogether, inner - column);
         auto* words = static_cast<int64_t*>(memory);
-        int64_t* row_places = words + 2 * n + kSortMargin;
-        T* rows = reinterpret_cast<T*>(row_places + kTogether * keep);
+        int64_t* row_indices = words + 2 * n + kSortMargin;
+        T* rows = reinterpret_cast<T*>(row_indices + kTogether * keep);
         T* row_values = rows + kTogether * n;
-        transpose(from + outer * n * inner + lane, inner, rows, n, n, lanes);
-        for (int64_t i = 0; i < lanes; ++i) {
-          order_row(rows + i * n, n, order, row_values + i * keep, row_places + i * keep, words);
+        transpose(from + outer * n * inner + column, inner, rows, n, n, columns);
+        for (int64_t i = 0; i < columns; ++i) {
+          order_row(rows + i * n, n, order, row_values + i * keep, row_indices + i * keep, words);
         }
-        const int64_t first = outer * keep * inner + lane;
-        if (to) transpose(row_values, keep, to + first, inner, lanes, keep);
-        if (at) transpose(row_places, keep, at + first, inner, lanes, keep);
+        const int64_t first = outer * keep * inner + column;
+        if (to) transpose(row_values, keep, to + first, inner, columns, keep);
+        if (at) transpose(row_indices, keep, at + first, inner, columns, keep);
       });
 }
 
 tenon_status order(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, const Order& order,
-                   tenon_tensor* values, tenon_tensor* places, tenon_err* err) {
+                   tenon_tensor* values, tenon_tensor* indices, tenon_err* err) {
   if (x->numel == 0 || order.keep == 0) return TENON_OK;
   tenon_status status = TENON_OK;
   with_type(x->dtype, [&]<class T>(Type<T>) {
     if constexpr (std::is_arithmetic_v<T>) {
-      status = order_lanes<T>(ctx, x, axis, order, values, places, err);
+      status = order_axis<T>(ctx, x, axis, order, values, indices, err);
     }
   });
   return status;
@@ -124,7 +124,7 @@ tenon_status order(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, const Or
 tenon_status sort_with_indices(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis,
                                int32_t descending, tenon_tensor* values, tenon_tensor* indices,
                                tenon_err* err) {
-  if (is_reduced_float(x->dtype)) {
+  if (is_low_precision(x->dtype)) {
     return run_as_float32(sort_with_indices, ctx, err, x, axis, descending, values, indices);
   }
   const Order all{AxisView(x, axis).length, descending != 0, true, true};
@@ -134,7 +134,7 @@ TENON_BOX_sort_with_indices(sort_with_indices_boxed, sort_with_indices)
 
     tenon_status sort(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, int32_t descending,
                       tenon_tensor* out, tenon_err* err) {
-  if (is_reduced_float(x->dtype)) return run_as_float32(sort, ctx, err, x, axis, descending, out);
+  if (is_low_precision(x->dtype)) return run_as_float32(sort, ctx, err, x, axis, descending, out);
   const Order all{AxisView(x, axis).length, descending != 0, true, false};
   return order(ctx, x, axis, all, out, nullptr, err);
 }
@@ -142,7 +142,7 @@ TENON_BOX_sort(sort_boxed, sort)
 
     tenon_status argsort(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, int32_t descending,
                          tenon_tensor* out, tenon_err* err) {
-  if (is_reduced_float(x->dtype))
+  if (is_low_precision(x->dtype))
     return run_as_float32(argsort, ctx, err, x, axis, descending, out);
   const Order all{AxisView(x, axis).length, descending != 0, false, true};
   return order(ctx, x, axis, all, nullptr, out, err);
@@ -152,7 +152,7 @@ TENON_BOX_argsort(argsort_boxed, argsort)
     tenon_status
     topk(tenon_ctx* ctx, const tenon_tensor* x, int64_t count, int64_t axis, int32_t largest,
          tenon_tensor* values, tenon_tensor* indices, tenon_err* err) {
-  if (is_reduced_float(x->dtype)) {
+  if (is_low_precision(x->dtype)) {
     return run_as_float32(topk, ctx, err, x, count, axis, largest, values, indices);
   }
   return order(ctx, x, axis, {count, largest != 0, true, true}, values, indices, err);

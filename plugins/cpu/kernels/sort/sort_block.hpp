@@ -6,7 +6,7 @@
 // Types", 2021, do so too).
 #pragma once
 
-#include "simd/lanes.hpp"
+#include "simd/vec.hpp"
 
 #include <array>
 #include <bit>
@@ -49,7 +49,7 @@ inline constexpr int kLog = std::bit_width(static_cast<unsigned>(kOf)) - 1;
 template <class K, int kRows>
 class SortBlock {
  public:
-  static constexpr int kCapacity = kRows * Lanes<K>::count;
+  static constexpr int kCapacity = kRows * Vec<K>::count;
 
   // n <= kCapacity keys.
   static void sort(K* keys, int64_t n) {
@@ -63,7 +63,7 @@ class SortBlock {
   }
 
  private:
-  using L = Lanes<K>;
+  using L = Vec<K>;
   using Vector = typename L::Vector;
   using Indices = typename L::Indices;
   static constexpr int kLanes = L::count;
@@ -78,9 +78,9 @@ class SortBlock {
 
   // Lane i of the result is lane i ^ kDistance.
   template <int kDistance>
-  [[gnu::always_inline]] static Vector partners(Vector lanes) {
+  [[gnu::always_inline]] static Vector partners(Vector x) {
     return [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
-      return __builtin_shuffle(lanes, Indices{(I ^ kDistance)...});
+      return __builtin_shuffle(x, Indices{(I ^ kDistance)...});
     }
     (std::make_integer_sequence<int, kLanes>{});
   }
@@ -107,8 +107,8 @@ class SortBlock {
     // The second group from its end, beside the first from its start.
     unrolled<kRows / 2>([&](auto row) __attribute__((always_inline)) {
       Vector &top = rows_[row], &bottom = rows_[kRows - 1 - row];
-      const Vector turned = partners<2 * kWidth - 1>(bottom);
-      const Vector low = lesser(top, turned), high = greater(top, turned);
+      const Vector reversed = partners<2 * kWidth - 1>(bottom);
+      const Vector low = lesser(top, reversed), high = greater(top, reversed);
       top = by_bit<kWidth>(low, high);
       bottom = partners<2 * kWidth - 1>(by_bit<kWidth>(high, low));
     });

@@ -15,7 +15,7 @@ namespace tenon::cpu::TENON_CPU_ISA {
 // The bits of a float as an integer in its order, and back: magnitudes of negative numbers are
 // turned round.
 template <class Bits>
-inline Bits turned(Bits bits) {
+inline Bits to_ordered(Bits bits) {
   return bits ^ ((bits >> (sizeof(Bits) * 8 - 1)) & std::numeric_limits<Bits>::max());
 }
 
@@ -30,7 +30,7 @@ struct SortKeys {
   // Equal elements have one key, and so have all NaN.
   Key key(int64_t i, Key flip) const {
     if constexpr (std::is_floating_point_v<T>) {
-      const Key bits = turned(std::bit_cast<Key>(x[i] + T(0)));  // -0.0 + 0.0 is 0.0
+      const Key bits = to_ordered(std::bit_cast<Key>(x[i] + T(0)));  // -0.0 + 0.0 is 0.0
       return (x[i] != x[i] ? std::numeric_limits<Key>::max() : bits) ^ flip;
     } else if constexpr (std::is_unsigned_v<T> && sizeof(T) == sizeof(Key)) {
       return static_cast<Key>(x[i]) ^ std::numeric_limits<Key>::min() ^ flip;
@@ -48,7 +48,7 @@ struct SortKeys {
       for (int64_t i = 0; i < count; ++i) {
         const Key bits = std::bit_cast<Key>(x[i]);
         lost |= (x[i] != x[i] ? 1 : 0) | (bits == std::numeric_limits<Key>::min() ? 1 : 0);
-        keys[i] = turned(bits) ^ turn;
+        keys[i] = to_ordered(bits) ^ turn;
       }
       return lost == 0;
     }
@@ -60,7 +60,7 @@ struct SortKeys {
     for (int64_t i = 0; i < count; ++i) {
       const Key bits = keys[i] ^ turn;
       if constexpr (std::is_floating_point_v<T>) {
-        values[i] = std::bit_cast<T>(turned(bits));
+        values[i] = std::bit_cast<T>(to_ordered(bits));
       } else if constexpr (std::is_unsigned_v<T> && sizeof(T) == sizeof(Key)) {
         values[i] = static_cast<T>(bits ^ std::numeric_limits<Key>::min());
       } else {
@@ -74,47 +74,47 @@ struct SortKeys {
 // 8 bytes that differ by too much lose their last bits; words that then have one key are ordered
 // afterwards.
 template <class T>
-class PlacedKeys {
+class IndexedKeys {
  public:
   using Key = typename SortKeys<T>::Key;
 
-  PlacedKeys(const SortKeys<T>& keys, int64_t* words) : keys_(keys) {
+  IndexedKeys(const SortKeys<T>& keys, int64_t* words) : keys_(keys) {
     const int64_t n = keys.count;
     const Key flip = keys.flip();
     if constexpr (sizeof(Key) == 4) {
-      place_bits_ = 32;
+      index_bits_ = 32;
       for (int64_t i = 0; i < n; ++i) words[i] = int64_t{keys.key(i, flip)} << 32 | i;
     } else {
-      place_bits_ = static_cast<int>(std::bit_width(static_cast<uint64_t>(n - 1)));
-      Key least = std::numeric_limits<Key>::max(), most = std::numeric_limits<Key>::min();
+      index_bits_ = static_cast<int>(std::bit_width(static_cast<uint64_t>(n - 1)));
+      Key min_key = std::numeric_limits<Key>::max(), max_key = std::numeric_limits<Key>::min();
       for (int64_t i = 0; i < n; ++i) {
         words[i] = keys.key(i, flip);
-        least = std::min(least, words[i]);
-        most = std::max(most, words[i]);
+        min_key = std::min(min_key, words[i]);
+        max_key = std::max(max_key, words[i]);
       }
-      const auto range = static_cast<uint64_t>(most) - static_cast<uint64_t>(least);
-      lost_bits_ = std::max(0, static_cast<int>(std::bit_width(range)) + place_bits_ - 63);
+      const auto range = static_cast<uint64_t>(max_key) - static_cast<uint64_t>(min_key);
+      lost_bits_ = std::max(0, static_cast<int>(std::bit_width(range)) + index_bits_ - 63);
       for (int64_t i = 0; i < n; ++i) {
-        const uint64_t above = static_cast<uint64_t>(words[i]) - static_cast<uint64_t>(least);
-        words[i] = static_cast<int64_t>(above >> lost_bits_ << place_bits_) | i;
+        const uint64_t above = static_cast<uint64_t>(words[i]) - static_cast<uint64_t>(min_key);
+        words[i] = static_cast<int64_t>(above >> lost_bits_ << index_bits_) | i;
       }
     }
   }
-  int place_bits() const { return place_bits_; }
+  int index_bits() const { return index_bits_; }
   bool is_exact() const { return lost_bits_ == 0; }
 
   // Sorted words whose keys are equal as far as they go, by what was lost.
-  void order_by_rest(int64_t* words) const {
+  void order_by_lost_bits(int64_t* words) const {
     if (is_exact()) return;
     const Key flip = keys_.flip();
-    const int64_t mask = (int64_t{1} << place_bits_) - 1;
+    const int64_t mask = (int64_t{1} << index_bits_) - 1;
     const auto precedes = [&](int64_t a, int64_t b) {
       const Key first = keys_.key(a & mask, flip), second = keys_.key(b & mask, flip);
       return first != second ? first < second : a < b;
     };
     for (int64_t i = 0; i < keys_.count;) {
       int64_t end = i + 1;
-      while (end < keys_.count && words[end] >> place_bits_ == words[i] >> place_bits_) ++end;
+      while (end < keys_.count && words[end] >> index_bits_ == words[i] >> index_bits_) ++end;
       if (end - i > 1) std::sort(words + i, words + end, precedes);
       i = end;
     }
@@ -122,7 +122,7 @@ class PlacedKeys {
 
  private:
   const SortKeys<T>& keys_;
-  int place_bits_ = 0, lost_bits_ = 0;
+  int index_bits_ = 0, lost_bits_ = 0;
 };
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

@@ -23,12 +23,12 @@ class VectorSort {
  public:
   // `room` holds n + kSortMargin keys. As far as their last `sorted_bits` go, keys are in order
   // already; that helps where sorting is by digits.
-  static void sort(K* keys, K* room, int64_t n, [[maybe_unused]] int sorted_bits = 0) {
-    sort_part(keys, room, n, 2 * std::bit_width(static_cast<uint64_t>(n)));
+  static void sort(K* keys, K* buffer, int64_t n, [[maybe_unused]] int sorted_bits = 0) {
+    sort_part(keys, buffer, n, 2 * std::bit_width(static_cast<uint64_t>(n)));
   }
 
   // The least `keep` keys, sorted, in front of the others.
-  static void select(K* keys, K* room, int64_t n, int64_t keep) {
+  static void select(K* keys, K* buffer, int64_t n, int64_t keep) {
     // Keys before `begin` are in front, those from `end` on are not.
     int64_t begin = 0, end = n;
     for (int rounds = 2 * std::bit_width(static_cast<uint64_t>(n)); end - begin > kBlock;
@@ -39,7 +39,7 @@ class VectorSort {
       }
       const int64_t rank = (keep - begin) * kSample / (end - begin);
       const K pivot = quantile(keys + begin, end - begin, rank);
-      const auto [split, done] = partition(keys + begin, room, end - begin, pivot);
+      const auto [split, done] = partition(keys + begin, buffer, end - begin, pivot);
       if (begin + split >= keep) {
         end = begin + split;
         if (begin + done < keep) break;  // what is left to choose from is equal
@@ -48,11 +48,11 @@ class VectorSort {
       }
     }
     if (end - begin <= kBlock) sort_block(keys + begin, end - begin);
-    sort(keys, room, std::min(keep, end));
+    sort(keys, buffer, std::min(keep, end));
   }
 
  private:
-  using L = Lanes<K>;
+  using L = Vec<K>;
   static constexpr int kLanes = L::count;
   static constexpr int64_t kBlock = SortBlock<K, 16>::kCapacity;
   static constexpr int kSample = 32;
@@ -65,11 +65,11 @@ class VectorSort {
     SortBlock<K, 16>::sort(keys, n);
   }
 
-  static void sort_part(K* keys, K* room, int64_t n, int depth) {
+  static void sort_part(K* keys, K* buffer, int64_t n, int depth) {
     while (n > kBlock) {
       if (depth-- == 0) return std::sort(keys, keys + n);  // pivots were bad too often
-      const auto [split, done] = partition(keys, room, n, middle(keys, n));
-      sort_part(keys + split, room, n - split, depth);
+      const auto [split, done] = partition(keys, buffer, n, middle(keys, n));
+      sort_part(keys + split, buffer, n - split, depth);
       n = done;
     }
     if (n > 1) sort_block(keys, n);
@@ -105,25 +105,25 @@ class VectorSort {
     int64_t split;  // keys before it are at most the pivot, those from it on greater
     int64_t done;   // from here to `split` all are the pivot
   };
-  static Split partition(K* keys, K* room, int64_t n, K pivot) {
-    const int64_t split = move_greater<false>(keys, room, n, pivot);
+  static Split partition(K* keys, K* buffer, int64_t n, K pivot) {
+    const int64_t split = move_greater<false>(keys, buffer, n, pivot);
     if (split < n) return {split, split};
     // The pivot is the greatest key: it may be most of them.
-    return {n, move_greater<true>(keys, room, n, pivot)};
+    return {n, move_greater<true>(keys, buffer, n, pivot)};
   }
 
   // Keys greater than the pivot, or not less, to the end; returns how many are in front.
   template <bool kOrEqual>
-  static int64_t move_greater(K* keys, K* room, int64_t n, K pivot) {
+  static int64_t move_greater(K* keys, K* buffer, int64_t n, K pivot) {
     const typename L::Vector pivots = pivot - typename L::Vector{};
     constexpr uint32_t all = (uint64_t{1} << kLanes) - 1;
-    K *front = keys, *back = room;
+    K *front = keys, *back = buffer;
     int64_t i = 0;
     for (; i + kLanes <= n; i += kLanes) {
-      const typename L::Vector lanes = L::load(keys + i);
-      const uint32_t behind = chosen_bits(kOrEqual ? lanes >= pivots : lanes > pivots);
-      L::store(front, packed(lanes, ~behind & all));
-      L::store(back, packed(lanes, behind));
+      const typename L::Vector x = L::load(keys + i);
+      const uint32_t behind = mask_bits(kOrEqual ? x >= pivots : x > pivots);
+      L::store(front, compressed(x, ~behind & all));
+      L::store(back, compressed(x, behind));
       const int count = std::popcount(behind);
       front += kLanes - count;
       back += count;
@@ -136,7 +136,7 @@ class VectorSort {
       front += !behind;
       back += behind;
     }
-    std::copy(room, back, front);
+    std::copy(buffer, back, front);
     return front - keys;
   }
 };
@@ -146,14 +146,14 @@ class VectorSort {
 template <class K>
 class VectorSort {
  public:
-  static void sort(K* keys, K* room, int64_t n, int sorted_bits = 0) {
+  static void sort(K* keys, K* buffer, int64_t n, int sorted_bits = 0) {
     if (n < kRadixLength) return std::sort(keys, keys + n);
     constexpr int digits = sizeof(K);
     int64_t counts[digits][256] = {};
     for (int64_t i = 0; i < n; ++i) {
       for (int d = 0; d < digits; ++d) ++counts[d][digit(keys[i], d)];
     }
-    K *from = keys, *to = room;
+    K *from = keys, *to = buffer;
     for (int d = sorted_bits / 8; d < digits; ++d) {
       int64_t* const start = counts[d];
       if (start[digit(from[0], d)] == n) continue;  // all have it

@@ -3,11 +3,11 @@
 #pragma once
 
 #include "math/gamma.hpp"
-#include "math/lanes_logarithm.hpp"
-#include "math/lanes_piecewise.hpp"
+#include "math/vec_logarithm.hpp"
+#include "math/vec_piecewise.hpp"
 
-#ifdef TENON_HAS_LANES
-#include "math/lanes_gamma_table.hpp"
+#ifdef TENON_HAS_VEC512
+#include "math/vec_gamma_table.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA::math {
 
@@ -15,12 +15,12 @@ namespace detail {
 
 // log(x) - less
 template <int K>
-TENON_INLINE DoubleLanes<K> log_less(const DoubleLanes<K>& x, const DoubleLanes<K>& less) {
+TENON_INLINE DoubleVecs<K> log_less(const DoubleVecs<K>& x, const DoubleVecs<K>& less) {
   constexpr auto& table = kLn<double>;
   const auto m = log_mantissa(x);
   const auto index = interval_of(m);
-  const auto r = multiply_add(m, look_up(table.inverse, index), -1.0);
-  const auto start = multiply_add(exponent_of(x), table.octave, look_up(table.value, index));
+  const auto r = multiply_add(m, lookup(table.inverse, index), -1.0);
+  const auto start = multiply_add(exponent_of(x), table.octave, lookup(table.value, index));
   return multiply_add(r, horner(r, table.series), start - less);
 }
 
@@ -28,36 +28,36 @@ TENON_INLINE DoubleLanes<K> log_less(const DoubleLanes<K>& x, const DoubleLanes<
 // below 1/2, lgamma(x) = lgamma(x + 1) - log(x); from 8 on by Stirling's series, as
 // (x - 1/2) (log(x) - 1) + log(2 pi) / 2 - 1/2 + ..., where less cancels.
 template <int K>
-TENON_INLINE DoubleLanes<K> lgamma_of_positive(const DoubleLanes<K>& x) {
+TENON_INLINE DoubleVecs<K> lgamma_of_positive(const DoubleVecs<K>& x) {
   const auto small = is_less(x, 0.5), middle = is_less(x, 8.0);
-  const auto log = log_less(x, choose(middle, 0.0, spread(1.0, x)));
+  const auto log = log_less(x, blend(middle, 0.0, broadcast_like(1.0, x)));
 
-  const auto u = choose(small, x + 1.0, x);
+  const auto u = blend(small, x + 1.0, x);
   const auto index = octave_part<2>(u);
-  const auto distance = u - look_up(kGammaRatio.centre, index);
+  const auto distance = u - lookup(kGammaRatio.centre, index);
   const auto ratio = piecewise(kGammaRatio.coefficient, index, distance);
   const auto product = multiply_add((u - 1.0) * (u - 2.0), ratio, 0.0);  // +0 of both zeros
-  const auto low = choose(small, product - log, product);
+  const auto low = blend(small, product - log, product);
 
   const auto divisor = at_most(x, 0x1p1000);
-  const auto rough = near_inverse(divisor);
-  const auto inverse = multiply_add(rough, subtract_product(divisor, rough, spread(1.0, x)), rough);
+  const auto rough = reciprocal28(divisor);
+  const auto inverse = multiply_add(rough, subtract_product(divisor, rough, broadcast_like(1.0, x)), rough);
   const auto series =
       multiply_add(inverse, horner(inverse * inverse, kStirling), 0.41893853320467274);
-  return choose(middle, low, multiply_add(x - 0.5, log, series));
+  return blend(middle, low, multiply_add(x - 0.5, log, series));
 }
 
 }  // namespace detail
 
 // Of negative numbers it is libm's.
 template <int K>
-TENON_INLINE DoubleLanes<K> lgamma(const DoubleLanes<K>& x) {
+TENON_INLINE DoubleVecs<K> lgamma(const DoubleVecs<K>& x) {
   return detail::unless(
       detail::sign_mask(x), detail::lgamma_of_positive(x), [](double a) { return math::lgamma(a); },
       x);
 }
 template <int K>
-TENON_INLINE Lanes<K> lgamma(const Lanes<K>& x) {
+TENON_INLINE FloatVecs<K> lgamma(const FloatVecs<K>& x) {
   using namespace detail;
   return each([](Floats a) { return narrowed(math::lgamma(widened(a))); }, x);
 }

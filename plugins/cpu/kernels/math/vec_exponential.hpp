@@ -7,9 +7,9 @@
 #pragma once
 
 #include "math/exponential.hpp"
-#include "math/lanes_piecewise.hpp"
+#include "math/vec_piecewise.hpp"
 
-#ifdef TENON_HAS_LANES
+#ifdef TENON_HAS_VEC512
 namespace tenon::cpu::TENON_CPU_ISA::math {
 
 namespace detail {
@@ -54,30 +54,30 @@ struct ExpTable<double> {
 
 // 2^floor(power) is left to vscalef.
 template <class X>
-struct ExpLanes {
+struct VecExp {
   X fraction, power, r;
 };
 template <class V, int K>
-TENON_INLINE ExpLanes<Pack<V, K>> exp_parts(const Pack<V, K>& x) {
+TENON_INLINE VecExp<Pack<V, K>> exp_parts(const Pack<V, K>& x) {
   using Table = ExpTable<ElementOf<V>>;
   const auto sum = multiply_add(x, kLog2E<ElementOf<V>>, Table::kRound);
   const auto power = sum - Table::kRound;
   const auto r = subtract_product(power, Table::kLn2Low, subtract_product(power, Table::kLn2, x));
-  return {look_up(Table::kFractions, lane_bits(sum)), power, r};
+  return {lookup(Table::kFractions, as_bits(sum)), power, r};
 }
 // (exp(r) - 1 - r) / r^2 next to 0: 2^-24 of exp, and 2^-56.
 template <int K>
-TENON_INLINE Lanes<K> exp_series(const Lanes<K>& r) {
+TENON_INLINE FloatVecs<K> exp_series(const FloatVecs<K>& r) {
   return horner(r, 0.500002444f, 0.166667148f);
 }
 template <int K>
-TENON_INLINE DoubleLanes<K> exp_series(const DoubleLanes<K>& r) {
+TENON_INLINE DoubleVecs<K> exp_series(const DoubleVecs<K>& r) {
   return horner(r, 0.5000000000000006, 0.16666666664326535, 0.041666666659398, 0.008333474709555025,
                 0.0013889133473187065);
 }
 // 2^floor(power) fraction exp(r). vscalef rounds down and rounds denormals once.
 template <class V, int K>
-TENON_INLINE Pack<V, K> exp_of_parts(const ExpLanes<Pack<V, K>>& parts) {
+TENON_INLINE Pack<V, K> exp_of_parts(const VecExp<Pack<V, K>>& parts) {
   const auto& [fraction, power, r] = parts;
   const auto series = multiply_add(r * r, exp_series(r), r);
   return scale_by(multiply_add(fraction, series, fraction), power);
@@ -85,13 +85,13 @@ TENON_INLINE Pack<V, K> exp_of_parts(const ExpLanes<Pack<V, K>>& parts) {
 // The same times 2^64, for lowered(): results that may be denormals would take a hundred times as
 // long.
 template <int K>
-TENON_INLINE Lanes<K> raised(const ExpLanes<Lanes<K>>& parts) {
-  return exp_of_parts(ExpLanes<Lanes<K>>{parts.fraction, parts.power + 64.0f, parts.r});
+TENON_INLINE FloatVecs<K> raised(const VecExp<FloatVecs<K>>& parts) {
+  return exp_of_parts(VecExp<FloatVecs<K>>{parts.fraction, parts.power + 64.0f, parts.r});
 }
 
 // 2^x for numbers that are not infinite; 2^-23.5 and 2^-56.
 template <int K>
-TENON_INLINE Lanes<K> exp2_of(const Lanes<K>& x) {
+TENON_INLINE FloatVecs<K> exp2_of(const FloatVecs<K>& x) {
   const auto f = fraction_of(x);
   return scale_by(
       horner(f, 1.0f, 0.693151295f, 0.240164593f, 0.0557995141f, 0.00901748147f, 0.00186695147f),
@@ -99,26 +99,26 @@ TENON_INLINE Lanes<K> exp2_of(const Lanes<K>& x) {
 }
 // (2^f - 1) / f for |f| <= 1/32, 2^-56.9
 template <int K>
-TENON_INLINE DoubleLanes<K> exp2_slope(const DoubleLanes<K>& f) {
+TENON_INLINE DoubleVecs<K> exp2_slope(const DoubleVecs<K>& f) {
   return horner(f, 0.693147180559947, 0.2402265069591011, 0.05550410865156988, 0.00961812910564693,
                 0.0013333824108052198, 0.00015403819899783707);
 }
 template <int K>
-TENON_INLINE DoubleLanes<K> exp2_of(const DoubleLanes<K>& number) {
+TENON_INLINE DoubleVecs<K> exp2_of(const DoubleVecs<K>& number) {
   using Table = ExpTable<double>;
   const auto x = at_least(at_most(number, 1025.0), -1076.0);
   const auto sum = x + Table::kRound, power = sum - Table::kRound, f = x - power;
-  const auto fraction = look_up(Table::kFractions, lane_bits(sum));
+  const auto fraction = lookup(Table::kFractions, as_bits(sum));
   return scale_by(multiply_add(fraction * f, exp2_slope(f), fraction), power);
 }
 
 // (exp(r) - 1 - r) / r^2 for |r| <= ln(2)/2, 2^-28 and 2^-57.9.
 template <int K>
-TENON_INLINE Lanes<K> expm1_series(const Lanes<K>& r) {
+TENON_INLINE FloatVecs<K> expm1_series(const FloatVecs<K>& r) {
   return horner(r, 0.49999994f, 0.166665152f, 0.041668456f, 0.00836941879f, 0.00138131436f);
 }
 template <int K>
-TENON_INLINE DoubleLanes<K> expm1_series(const DoubleLanes<K>& r) {
+TENON_INLINE DoubleVecs<K> expm1_series(const DoubleVecs<K>& r) {
   return horner(r, 0.5000000000000006, 0.16666666666666685, 0.04166666666657363,
                 0.008333333333314518, 0.0013888888932379428, 0.00019841269903148978,
                 2.4801504444629062e-05, 2.7557227867106585e-06, 2.762632713708709e-07,
@@ -131,7 +131,7 @@ TENON_INLINE Pack<V, K> scaled_expm1(const Pack<V, K>& x, ElementOf<V> factor) {
   const auto n = multiply_add(x, kLog2E<T>, kRound<T>) - kRound<T>;
   const auto r =
       subtract_product(n, ExpTable<T>::kLn2Low, subtract_product(n, ExpTable<T>::kLn2, x));
-  const auto part = scale_by(spread(factor, x), n);
+  const auto part = scale_by(broadcast_like(factor, x), n);
   return multiply_add(part, multiply_add(r * r, expm1_series(r), r), part - factor);
 }
 
@@ -161,7 +161,7 @@ TENON_INLINE Pack<V, K> exp2(const Pack<V, K>& x) {
 // Where 2^n neither overflows nor is denormal. Both parts of ln(2) are positive and the last sum is
 // a difference, which keeps the sign of zero. (exp(r) - 1) / r has 2^-26.
 template <int K>
-TENON_INLINE Lanes<K> expm1(const Lanes<K>& x) {
+TENON_INLINE FloatVecs<K> expm1(const FloatVecs<K>& x) {
   using namespace detail;
   // The low bits of the sum are the exponent field of 2^n, which so is never denormal.
   const auto sum = [](const auto& a) {
@@ -179,7 +179,7 @@ TENON_INLINE Lanes<K> expm1(const Lanes<K>& x) {
       [](const auto& a) { return bounded_expm1(a); }, x);
 }
 template <int K>
-TENON_INLINE DoubleLanes<K> expm1(const DoubleLanes<K>& x) {
+TENON_INLINE DoubleVecs<K> expm1(const DoubleVecs<K>& x) {
   return detail::bounded_expm1(x);
 }
 
@@ -189,29 +189,29 @@ namespace detail {
 template <class V, int K>
 TENON_INLINE Pack<V, K> sigmoid_within(ElementOf<V> limit, const Pack<V, K>& x) {
   const auto e = exp_of_parts(exp_parts(-at_most(absolute(x), limit)));
-  return quotient(choose(sign_mask(x), e, ElementOf<V>(1)), e + ElementOf<V>(1));
+  return quotient(blend(sign_mask(x), e, ElementOf<V>(1)), e + ElementOf<V>(1));
 }
 // Up to here exp(-x) is no denormal.
 inline constexpr float kExpNormal = 87.0f;
 // exp(x) where that may be a denormal.
 template <int K>
-TENON_INLINE Lanes<K> far_sigmoid(const Lanes<K>& x) {
+TENON_INLINE FloatVecs<K> tail_sigmoid(const FloatVecs<K>& x) {
   const auto tail = lowered(raised(exp_parts(-at_most(absolute(x), -kExpLow<float>))));
-  return choose(is_less(x, -kExpNormal), tail, sigmoid_within(kExpNormal, x));
+  return blend(is_less(x, -kExpNormal), tail, sigmoid_within(kExpNormal, x));
 }
 
 }  // namespace detail
 
 template <int K>
-TENON_INLINE Lanes<K> sigmoid(const Lanes<K>& x) {
+TENON_INLINE FloatVecs<K> sigmoid(const FloatVecs<K>& x) {
   using namespace detail;
   if (is_any_below(x, -kExpNormal)) [[unlikely]] {
-    return by_long_way([](const auto& v) { return far_sigmoid(v); }, x);
+    return call_slow_path([](const auto& v) { return tail_sigmoid(v); }, x);
   }
   return sigmoid_within(kExpNormal, x);
 }
 template <int K>
-TENON_INLINE DoubleLanes<K> sigmoid(const DoubleLanes<K>& x) {
+TENON_INLINE DoubleVecs<K> sigmoid(const DoubleVecs<K>& x) {
   return detail::sigmoid_within(-detail::kExpLow<double>, x);
 }
 

@@ -10,7 +10,7 @@ namespace tenon::cpu::TENON_CPU_ISA {
 // normal number it is 0: beside the largest weight, which is 1, it is below every rounding, and to
 // compute with it takes some processors a hundred times as long.
 template <class T>
-TENON_INLINE T softmax_weight(T x) {
+TENON_INLINE T softmax_exp(T x) {
   constexpr T limit = math::kExpPlain<T>;
   const T weight = math::plain_exp(math::detail::clamp(x, -limit, limit));
   return x < -limit ? T(0) : weight;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instructions for every register of a pack, of floats and of doubles alike; lanes.hpp includes it.
+// Instructions for every register of a pack, of floats and of doubles alike; vec.hpp includes it.
 #pragma once
 
-#include "math/lanes.hpp"
+#include "math/vec.hpp"
 
-#ifdef TENON_HAS_LANES
+#ifdef TENON_HAS_VEC512
 namespace tenon::cpu::TENON_CPU_ISA::math::detail {
 
 // With the lanes chosen, by a mask, g++ 12 does not warn of its own headers.
@@ -42,24 +42,24 @@ TENON_INLINE void store_register(double* to, Doubles x, __mmask8 mask) {
   }
 #define TENON_INSTRUCTION_2(NAME, ...)                                           \
   template <class X, class Y>                                                    \
-  requires OfLanes<X, Y> TENON_INLINE auto NAME(const X& x, const Y& y) {        \
+  requires HasVecs<X, Y> TENON_INLINE auto NAME(const X& x, const Y& y) {        \
     return each([](auto a, decltype(a) b) { TENON_EITHER(__VA_ARGS__); }, x, y); \
   }
 #define TENON_INSTRUCTION_3(NAME, ...)                                                             \
   template <class X, class Y, class Z>                                                             \
-  requires OfLanes<X, Y, Z> TENON_INLINE auto NAME(const X& x, const Y& y, const Z& z) {           \
+  requires HasVecs<X, Y, Z> TENON_INLINE auto NAME(const X& x, const Y& y, const Z& z) {           \
     return each([](auto a, decltype(a) b, decltype(a) c) { TENON_EITHER(__VA_ARGS__); }, x, y, z); \
   }
 
 TENON_INSTRUCTION_1(absolute, abs, a)
 TENON_INSTRUCTION_1(exact_root, maskz_sqrt, kAll<V>, a)
 // 2^-14
-TENON_INSTRUCTION_1(rough_inverse, maskz_rcp14, kAll<V>, a)
-TENON_INSTRUCTION_1(rough_inverse_root, maskz_rsqrt14, kAll<V>, a)
+TENON_INSTRUCTION_1(reciprocal14, maskz_rcp14, kAll<V>, a)
+TENON_INSTRUCTION_1(rsqrt14, maskz_rsqrt14, kAll<V>, a)
 TENON_INSTRUCTION_1(exponent_of, maskz_getexp, kAll<V>, a)
 // x - floor(x); 0 of infinities.
 TENON_INSTRUCTION_1(fraction_of, maskz_reduce, kAll<V>, a, _MM_FROUND_TO_NEG_INF)
-TENON_INSTRUCTION_1(nearest_whole, maskz_roundscale, kAll<V>, a, _MM_FROUND_TO_NEAREST_INT)
+TENON_INSTRUCTION_1(round_to_integer, maskz_roundscale, kAll<V>, a, _MM_FROUND_TO_NEAREST_INT)
 // In [1, 2). Zero and infinity have the mantissa 1 and the exponents -inf and inf; of negative
 // numbers it is NaN, or that of the number without its sign.
 TENON_INSTRUCTION_1(log_mantissa, maskz_getmant, kAll<V>, a, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_nan)
@@ -81,13 +81,13 @@ TENON_INSTRUCTION_3(subtract_product, fnmadd, a, b, c)
 #undef TENON_EITHER
 
 template <class V, int K>
-TENON_INLINE BitsOf<V, K> lane_bits(const Pack<V, K>& x) {
-  return each([](V a) { return WholeOf<V>(a); }, x);
+TENON_INLINE BitsOf<V, K> as_bits(const Pack<V, K>& x) {
+  return each([](V a) { return IntegerOf<V>(a); }, x);
 }
 
 #define TENON_COMPARISON(NAME, PREDICATE)                                 \
   template <class X, class Y>                                             \
-  requires OfLanes<X, Y> TENON_INLINE auto NAME(const X& x, const Y& y) { \
+  requires HasVecs<X, Y> TENON_INLINE auto NAME(const X& x, const Y& y) { \
     return each(                                                          \
         [](auto a, decltype(a) b) {                                       \
           if constexpr (kIsSingle<decltype(a)>)                           \
@@ -107,8 +107,8 @@ TENON_INLINE auto is_nan(const Pack<V, K>& x) {
 }
 // Infinities are whole, and even.
 template <class V, int K>
-TENON_INLINE auto is_whole(const Pack<V, K>& x) {
-  return is_equal(nearest_whole(x), x);
+TENON_INLINE auto is_integer(const Pack<V, K>& x) {
+  return is_equal(round_to_integer(x), x);
 }
 // Bit 0, and the sign.
 template <class V, int K>
@@ -170,7 +170,7 @@ TENON_INLINE bool any(const Pack<Mask, K>& mask) {
 
 // x where the mask is set, else y.
 template <class Mask, int K, class X, class Y>
-requires OfLanes<X, Y> TENON_INLINE auto choose(const Pack<Mask, K>& mask, const X& x, const Y& y) {
+requires HasVecs<X, Y> TENON_INLINE auto blend(const Pack<Mask, K>& mask, const X& x, const Y& y) {
   return each(
       [](Mask m, auto a, decltype(a) b) {
         if constexpr (kIsSingle<decltype(a)>)
@@ -183,12 +183,12 @@ requires OfLanes<X, Y> TENON_INLINE auto choose(const Pack<Mask, K>& mask, const
 
 // f of numbers, where the mask is set; of others it is f(0), which takes a call no long way.
 template <class V, class F, class... X>
-[[gnu::noinline]] inline V number_by_number(F f, MaskOf<V> mask, V result, X... x) {
+[[gnu::noinline]] inline V scalar_fallback(F f, MaskOf<V> mask, V result, X... x) {
   constexpr int count = 64 / sizeof(ElementOf<V>);
   alignas(64) ElementOf<V> out[count], in[sizeof...(X)][count];
   int argument = 0;
   const auto masked = [mask](V number) {
-    return choose(Pack<MaskOf<V>, 1>{mask}, Pack<V, 1>{number}, Pack<V, 1>{}).at[0];
+    return blend(Pack<MaskOf<V>, 1>{mask}, Pack<V, 1>{number}, Pack<V, 1>{}).at[0];
   };
   (store_register(in[argument++], masked(x)), ...);
 #pragma GCC ivdep
@@ -218,7 +218,7 @@ template <class Mask, class V, int K, class F, class... X>
 TENON_INLINE Pack<V, K> unless(const Pack<Mask, K>& mask, const Pack<V, K>& result, F f,
                                const X&... x) {
   return corrected(
-      mask, result, [f](Mask m, V r, auto... v) { return number_by_number(f, m, r, v...); }, x...);
+      mask, result, [f](Mask m, V r, auto... v) { return scalar_fallback(f, m, r, v...); }, x...);
 }
 
 template <int kBits, class V, int K>
@@ -234,14 +234,14 @@ TENON_INLINE BitsOf<V, K> shift_right(const Pack<V, K>& x) {
 }
 
 template <int kBits, int K>
-TENON_INLINE Lanes<K> shift_left(const Lanes<K>& x) {
+TENON_INLINE FloatVecs<K> shift_left(const FloatVecs<K>& x) {
   return each(
       [](Floats a) { return Floats(_mm512_maskz_slli_epi32(kAll<Floats>, __m512i(a), kBits)); }, x);
 }
 
 // table[index % N] of as many elements as one register has or two.
 template <int N, int K>
-TENON_INLINE Lanes<K> look_up(const float (&table)[N], const Pack<Integers, K>& index) {
+TENON_INLINE FloatVecs<K> lookup(const float (&table)[N], const Pack<Integers, K>& index) {
   const Floats low = _mm512_load_ps(table), high = _mm512_load_ps(table + N - 16);
   return each(
       [=](Integers i) {
@@ -253,7 +253,7 @@ TENON_INLINE Lanes<K> look_up(const float (&table)[N], const Pack<Integers, K>& 
       index);
 }
 template <int N, int K>
-TENON_INLINE DoubleLanes<K> look_up(const double (&table)[N], const Pack<Longs, K>& index) {
+TENON_INLINE DoubleVecs<K> lookup(const double (&table)[N], const Pack<Longs, K>& index) {
   const Doubles low = _mm512_load_pd(table), high = _mm512_load_pd(table + N - 8);
   return each(
       [=](Longs i) {
@@ -267,7 +267,7 @@ TENON_INLINE DoubleLanes<K> look_up(const double (&table)[N], const Pack<Longs, 
 
 // x 2^-64 for 0 <= x < 2^64. Denormals are counted: they are integers times the smallest of them.
 template <int K>
-TENON_INLINE Lanes<K> lowered(const Lanes<K>& x) {
+TENON_INLINE FloatVecs<K> lowered(const FloatVecs<K>& x) {
   return each(
       [](Floats a) {
         const __mmask16 normal = _mm512_cmp_ps_mask(a, _mm512_set1_ps(0x1p-62f), _CMP_NLT_UQ);
@@ -279,14 +279,14 @@ TENON_INLINE Lanes<K> lowered(const Lanes<K>& x) {
 }
 
 // Floats as two registers of doubles, and back.
-TENON_INLINE DoubleLanes<2> widened(Floats x) {
+TENON_INLINE DoubleVecs<2> widened(Floats x) {
   const auto half = [](__m256d bits) {
     return Doubles(_mm512_maskz_cvtps_pd(kAll<Doubles>, _mm256_castpd_ps(bits)));
   };
   return {half(_mm512_maskz_extractf64x4_pd(__mmask8(15), __m512d(x), 0)),
           half(_mm512_maskz_extractf64x4_pd(__mmask8(15), __m512d(x), 1))};
 }
-TENON_INLINE Floats narrowed(const DoubleLanes<2>& x) {
+TENON_INLINE Floats narrowed(const DoubleVecs<2>& x) {
   const auto half = [](Doubles part) {
     return _mm256_castps_pd(_mm512_maskz_cvtpd_ps(kAll<Doubles>, part));
   };
@@ -296,7 +296,7 @@ TENON_INLINE Floats narrowed(const DoubleLanes<2>& x) {
 
 // y in every lane of as many registers as x has.
 template <class T, class V, int K>
-TENON_INLINE Pack<V, K> spread(T y, const Pack<V, K>&) {
+TENON_INLINE Pack<V, K> broadcast_like(T y, const Pack<V, K>&) {
   return each([=](int) { return broadcast<V>(y); }, Pack<int, K>{});
 }
 
@@ -312,7 +312,7 @@ TENON_INLINE Pack<V, K> horner(const Pack<V, K>& x, ElementOf<V> c0, ElementOf<V
 
 template <class V, int K, int N>
 TENON_INLINE Pack<V, K> horner(const Pack<V, K>& x, const ElementOf<V> (&coefficients)[N]) {
-  Pack<V, K> result = spread(coefficients[N - 1], x);
+  Pack<V, K> result = broadcast_like(coefficients[N - 1], x);
 #pragma GCC unroll 16
   for (int i = N - 2; i >= 0; --i) result = multiply_add(result, x, coefficients[i]);
   return result;
@@ -322,7 +322,7 @@ template <class V, int K, int N>
 TENON_INLINE Pack<V, K> polynomial_of(const Pack<V, K>& x, const ElementOf<V> (&coefficients)[N]) {
   constexpr int last_odd = N - 1 - N % 2, last_even = N - 2 + N % 2;
   const auto square = x * x;
-  Pack<V, K> odd = spread(coefficients[last_odd], x), even = spread(coefficients[last_even], x);
+  Pack<V, K> odd = broadcast_like(coefficients[last_odd], x), even = broadcast_like(coefficients[last_even], x);
 #pragma GCC unroll 16
   for (int i = last_odd - 2; i > 0; i -= 2) odd = multiply_add(odd, square, coefficients[i]);
 #pragma GCC unroll 16
@@ -337,7 +337,7 @@ TENON_INLINE auto is_other_size(const Pack<V, K>& x) {
       [](V a) {
         using T = ElementOf<V>;
         constexpr auto low = bits_of(T(0x1p-96f)), range = bits_of(T(0x1p125f)) - low;
-        const __m512i above = __m512i(WholeOf<V>(a) - ElementOf<WholeOf<V>>(low));
+        const __m512i above = __m512i(IntegerOf<V>(a) - ElementOf<IntegerOf<V>>(low));
         if constexpr (kIsSingle<V>)
           return _mm512_cmpgt_epu32_mask(above, _mm512_set1_epi32(int(range)));
         else
@@ -351,41 +351,41 @@ TENON_INLINE auto is_other_size(const Pack<V, K>& x) {
 //
 // 1 / y, 2^-28.
 template <int K>
-TENON_INLINE DoubleLanes<K> near_inverse(const DoubleLanes<K>& y) {
-  const auto rough = rough_inverse(y);
-  return multiply_add(rough, subtract_product(y, rough, spread(1, y)), rough);
+TENON_INLINE DoubleVecs<K> reciprocal28(const DoubleVecs<K>& y) {
+  const auto rough = reciprocal14(y);
+  return multiply_add(rough, subtract_product(y, rough, broadcast_like(1, y)), rough);
 }
 // x / y, 0.6 ulp, where 1 / y is a normal number and x is not nearly denormal.
 template <class X, int K>
-TENON_INLINE DoubleLanes<K> quotient(const X& x, const DoubleLanes<K>& y) {
-  const auto inverse = near_inverse(y), near = x * inverse;
+TENON_INLINE DoubleVecs<K> quotient(const X& x, const DoubleVecs<K>& y) {
+  const auto inverse = reciprocal28(y), near = x * inverse;
   return subtract_product(inverse, multiply_subtract(y, near, x), near);
 }
 template <class X, int K>
-TENON_INLINE Lanes<K> quotient(const X& x, const Lanes<K>& y) {
+TENON_INLINE FloatVecs<K> quotient(const X& x, const FloatVecs<K>& y) {
   return x / y;
 }
 // sqrt(x), 0.6 ulp, of numbers in [1e-30, 1e36], or negative.
 template <class V, int K>
-TENON_INLINE Pack<V, K> root_by(const Pack<V, K>& rough_inverse, const Pack<V, K>& x) {
-  const auto start = x * rough_inverse, half = rough_inverse * 0.5f;
+TENON_INLINE Pack<V, K> root_by(const Pack<V, K>& reciprocal14, const Pack<V, K>& x) {
+  const auto start = x * reciprocal14, half = reciprocal14 * 0.5f;
   const auto better = multiply_add(half, subtract_product(start, start, x), start);
   if constexpr (kIsSingle<V>) {
     return better;
   } else {
-    const auto lost = subtract_product(start, half, spread(0.5, x));
+    const auto lost = subtract_product(start, half, broadcast_like(0.5, x));
     return multiply_add(multiply_add(half, lost, half), subtract_product(better, better, x),
                         better);
   }
 }
 template <class V, int K>
 TENON_INLINE Pack<V, K> root_of_positive(const Pack<V, K>& x) {
-  return root_by(rough_inverse_root(x), x);
+  return root_by(rsqrt14(x), x);
 }
 // Of 0, too.
 template <class V, int K>
 TENON_INLINE Pack<V, K> root(const Pack<V, K>& x) {
-  return root_by(at_most(rough_inverse_root(x), 1e20f), x);
+  return root_by(at_most(rsqrt14(x), 1e20f), x);
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA::math::detail

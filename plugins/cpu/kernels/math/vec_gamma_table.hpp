@@ -2,9 +2,9 @@
 // Polynomials of the logarithm of the gamma function on intervals. Computed with 48 digits.
 #pragma once
 
-#include "math/lanes_piecewise.hpp"
+#include "math/vec_piecewise.hpp"
 
-#ifdef TENON_HAS_LANES
+#ifdef TENON_HAS_VEC512
 namespace tenon::cpu::TENON_CPU_ISA::math::detail {
 
 // Of lgamma(u) / ((u - 1) (u - 2)) in quarters of octaves of u from 1/2 to 8; 2^-56.

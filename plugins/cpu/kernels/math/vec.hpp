@@ -14,7 +14,7 @@
 #include "math/bits.hpp"
 
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
-#define TENON_HAS_LANES 1
+#define TENON_HAS_VEC512 1
 
 #include <immintrin.h>
 
@@ -37,13 +37,13 @@ struct RegisterOf;
 template <>
 struct RegisterOf<float> {
   using Type = Floats;
-  using Whole = Integers;
+  using Integer = Integers;
   using Mask = __mmask16;
 };
 template <>
 struct RegisterOf<double> {
   using Type = Doubles;
-  using Whole = Longs;
+  using Integer = Longs;
   using Mask = __mmask8;
 };
 
@@ -55,26 +55,26 @@ struct Pack {
   Register at[K];
 };
 template <Float T, int K>
-using LanesOf = Pack<typename detail::RegisterOf<T>::Type, K>;
+using VecsOf = Pack<typename detail::RegisterOf<T>::Type, K>;
 template <int K>
-using Lanes = LanesOf<float, K>;
+using FloatVecs = VecsOf<float, K>;
 template <int K>
-using DoubleLanes = LanesOf<double, K>;
+using DoubleVecs = VecsOf<double, K>;
 
 namespace detail {
 
 template <class Register>
 using ElementOf = std::remove_cvref_t<decltype(std::declval<Register>()[0])>;
 template <class Register>
-using WholeOf = typename RegisterOf<ElementOf<Register>>::Whole;
+using IntegerOf = typename RegisterOf<ElementOf<Register>>::Integer;
 template <class Register>
 using MaskOf = typename RegisterOf<ElementOf<Register>>::Mask;
 template <class Register>
 inline constexpr bool kIsSingle = sizeof(ElementOf<Register>) == 4;
 template <class Register, int K>
-using BitsOf = Pack<WholeOf<Register>, K>;
+using BitsOf = Pack<IntegerOf<Register>, K>;
 template <int K>
-using LaneBits = Pack<Integers, K>;
+using IntVecs = Pack<Integers, K>;
 
 // The registers of an operand; a number has none and goes with any of them.
 template <class X>
@@ -82,9 +82,9 @@ inline constexpr int kRegisters = 0;
 template <class Register, int K>
 inline constexpr int kRegisters<Pack<Register, K>> = K;
 template <class... X>
-inline constexpr int kMostRegisters = std::max({kRegisters<X>...});
+inline constexpr int kMaxRegisters = std::max({kRegisters<X>...});
 template <class... X>
-concept OfLanes = kMostRegisters<X...> >
+concept HasVecs = kMaxRegisters<X...> >
 0;
 
 // Of operands, the type of the first register of floating-point numbers.
@@ -125,7 +125,7 @@ TENON_INLINE auto each_part(F f, const X&... x) {
 // f of every register.
 template <class F, class... X>
 TENON_INLINE auto each(F f, const X&... x) {
-  constexpr int K = kMostRegisters<X...>;
+  constexpr int K = kMaxRegisters<X...>;
   return [&]<int... I>(std::integer_sequence<int, I...>) {
     return Pack<decltype(each_part<0>(f, x...)), K>{each_part<I>(f, x...)...};
   }
@@ -136,7 +136,7 @@ TENON_INLINE auto each(F f, const X&... x) {
 
 #define TENON_OPERATOR(SIGN)                                                               \
   template <class X, class Y>                                                              \
-  requires detail::OfLanes<X, Y> TENON_INLINE auto operator SIGN(const X& x, const Y& y) { \
+  requires detail::HasVecs<X, Y> TENON_INLINE auto operator SIGN(const X& x, const Y& y) { \
     return detail::each([](auto a, decltype(a) b) { return a SIGN b; }, x, y);             \
   }
 TENON_OPERATOR(+)
@@ -151,7 +151,7 @@ TENON_INLINE Pack<V, K> operator-(const Pack<V, K>& x) {
 
 }  // namespace tenon::cpu::TENON_CPU_ISA::math
 
-#include "math/lanes_instructions.hpp"
+#include "math/vec_instructions.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA::math {
 
@@ -162,15 +162,15 @@ TENON_INLINE Pack<V, K> abs(const Pack<V, K>& x) {
 // NaN if either is.
 template <class V, int K>
 TENON_INLINE Pack<V, K> max(const Pack<V, K>& x, const Pack<V, K>& y) {
-  return detail::choose(detail::is_equal(y, y), detail::at_least(x, y), y);
+  return detail::blend(detail::is_equal(y, y), detail::at_least(x, y), y);
 }
 template <class V, int K>
 TENON_INLINE Pack<V, K> max(const Pack<V, K>& x, detail::ElementOf<V> y) {
-  return math::max(x, detail::spread(y, x));
+  return math::max(x, detail::broadcast_like(y, x));
 }
 template <class V, int K>
 TENON_INLINE Pack<V, K> max(detail::ElementOf<V> x, const Pack<V, K>& y) {
-  return math::max(detail::spread(x, y), y);
+  return math::max(detail::broadcast_like(x, y), y);
 }
 
 namespace detail {
@@ -181,11 +181,11 @@ TENON_INLINE void run_registers(F f, T* out, const X*... x) {
   constexpr int count = 64 / sizeof(T);
   const auto load = [](const T* from) {
     return [&]<int... I>(std::integer_sequence<int, I...>) {
-      return LanesOf<T, K>{load_register(from + count * I)...};
+      return VecsOf<T, K>{load_register(from + count * I)...};
     }
     (std::make_integer_sequence<int, K>{});
   };
-  const LanesOf<T, K> result = f(load(x)...);
+  const VecsOf<T, K> result = f(load(x)...);
 #pragma GCC unroll 4
   for (int k = 0; k < K; ++k) store_register(out + count * k, result.at[k]);
 }
@@ -194,7 +194,7 @@ TENON_INLINE void run_registers(F f, T* out, const X*... x) {
 
 // out[i] = f(x[i]...), K registers at a time. The last elements take the same way as the others.
 template <int K, Float T, class F, std::same_as<T>... X>
-[[gnu::flatten]] inline void run_lanes(F f, T* out, int64_t n, const X*... x) {
+[[gnu::flatten]] inline void run_vectorized(F f, T* out, int64_t n, const X*... x) {
   constexpr int count = 64 / sizeof(T);
   int64_t i = 0;
 #pragma GCC unroll 1
@@ -203,7 +203,7 @@ template <int K, Float T, class F, std::same_as<T>... X>
   for (; i < n; i += count) {
     const auto rest = static_cast<typename detail::RegisterOf<T>::Mask>(
         (1u << std::min<int64_t>(n - i, count)) - 1);
-    const LanesOf<T, 1> result = f(LanesOf<T, 1>{detail::load_register(x + i, rest)}...);
+    const VecsOf<T, 1> result = f(VecsOf<T, 1>{detail::load_register(x + i, rest)}...);
     detail::store_register(out + i, result.at[0], rest);
   }
 }

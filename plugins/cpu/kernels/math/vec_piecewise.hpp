@@ -3,9 +3,9 @@
 // registers, and functions that take another way for the rare arguments beyond them.
 #pragma once
 
-#include "math/lanes.hpp"
+#include "math/vec.hpp"
 
-#ifdef TENON_HAS_LANES
+#ifdef TENON_HAS_VEC512
 namespace tenon::cpu::TENON_CPU_ISA::math::detail {
 
 // Coefficients by intervals, and the centres of these.
@@ -17,7 +17,7 @@ struct Piecewise {
 };
 
 // The exponent of a > 0 and so many first bits of its mantissa: intervals that divide octaves into
-// 2^kBits. As a number modulo the entries of a table, which is what look_up() takes.
+// 2^kBits. As a number modulo the entries of a table, which is what lookup() takes.
 template <int kBits, class V, int K>
 TENON_INLINE BitsOf<V, K> octave_part(const Pack<V, K>& a) {
   return shift_right<Format<ElementOf<V>>::kMantissaBits - kBits>(a);
@@ -27,16 +27,16 @@ TENON_INLINE BitsOf<V, K> octave_part(const Pack<V, K>& a) {
 template <int kTerms, int kIntervals, class V, int K>
 TENON_INLINE Pack<V, K> piecewise(const ElementOf<V> (&coefficients)[kTerms][kIntervals],
                                   const BitsOf<V, K>& index, const Pack<V, K>& x) {
-  Pack<V, K> result = look_up(coefficients[kTerms - 1], index);
+  Pack<V, K> result = lookup(coefficients[kTerms - 1], index);
 #pragma GCC unroll 16
   for (int i = kTerms - 2; i >= 0; --i)
-    result = multiply_add(result, x, look_up(coefficients[i], index));
+    result = multiply_add(result, x, lookup(coefficients[i], index));
   return result;
 }
 
 // What x is above the nearest multiple of 2^-kBits.
 template <int kBits, int K>
-TENON_INLINE Lanes<K> above_nearest_multiple(const Lanes<K>& x) {
+TENON_INLINE FloatVecs<K> above_nearest_multiple(const FloatVecs<K>& x) {
   return each(
       [](Floats a) {
         return Floats(
@@ -48,58 +48,58 @@ TENON_INLINE Lanes<K> above_nearest_multiple(const Lanes<K>& x) {
 // Whether some |x| > limit, for results of arithmetic: of two operands one of which is NaN the
 // instruction takes the other, but not where a NaN from memory may signal.
 template <int K>
-TENON_INLINE bool is_any_beyond(const Lanes<K>& x, float limit) {
-  constexpr int largest_without_sign = 0b1011;
-  const auto larger = [](Floats a, Floats b) {
-    return Floats(_mm512_maskz_range_ps(kAll<Floats>, a, b, largest_without_sign));
+TENON_INLINE bool is_any_beyond(const FloatVecs<K>& x, float limit) {
+  constexpr int kMaxMagnitude = 0b1011;
+  const auto max_magnitude = [](Floats a, Floats b) {
+    return Floats(_mm512_maskz_range_ps(kAll<Floats>, a, b, kMaxMagnitude));
   };
-  Floats largest = larger(x.at[0], x.at[K - 1]);
+  Floats maximum = max_magnitude(x.at[0], x.at[K - 1]);
 #pragma GCC unroll 4
-  for (int k = 1; k < K - 1; ++k) largest = larger(largest, x.at[k]);
-  return _mm512_cmp_ps_mask(largest, _mm512_set1_ps(limit), _CMP_GT_OQ) != 0;
+  for (int k = 1; k < K - 1; ++k) maximum = max_magnitude(maximum, x.at[k]);
+  return _mm512_cmp_ps_mask(maximum, _mm512_set1_ps(limit), _CMP_GT_OQ) != 0;
 }
 // Whether some x > limit > 0, and some x < limit < 0, for any x, by their bits: a NaN may be taken
 // for such a number.
 template <int K>
-TENON_INLINE bool is_any_above(const Lanes<K>& x, float limit) {
-  __m512i largest = __m512i(x.at[0]);
+TENON_INLINE bool is_any_above(const FloatVecs<K>& x, float limit) {
+  __m512i maximum = __m512i(x.at[0]);
 #pragma GCC unroll 4
   for (int k = 1; k < K; ++k)
-    largest = _mm512_maskz_max_epi32(kAll<Floats>, largest, __m512i(x.at[k]));
-  return _mm512_cmpgt_epi32_mask(largest, _mm512_set1_epi32(std::bit_cast<int>(limit))) != 0;
+    maximum = _mm512_maskz_max_epi32(kAll<Floats>, maximum, __m512i(x.at[k]));
+  return _mm512_cmpgt_epi32_mask(maximum, _mm512_set1_epi32(std::bit_cast<int>(limit))) != 0;
 }
 template <int K>
-TENON_INLINE bool is_any_below(const Lanes<K>& x, float limit) {
-  __m512i largest = __m512i(x.at[0]);
+TENON_INLINE bool is_any_below(const FloatVecs<K>& x, float limit) {
+  __m512i maximum = __m512i(x.at[0]);
 #pragma GCC unroll 4
   for (int k = 1; k < K; ++k)
-    largest = _mm512_maskz_max_epu32(kAll<Floats>, largest, __m512i(x.at[k]));
-  return _mm512_cmpgt_epu32_mask(largest, _mm512_set1_epi32(std::bit_cast<int>(limit))) != 0;
+    maximum = _mm512_maskz_max_epu32(kAll<Floats>, maximum, __m512i(x.at[k]));
+  return _mm512_cmpgt_epu32_mask(maximum, _mm512_set1_epi32(std::bit_cast<int>(limit))) != 0;
 }
 // f(x) by a call, where some x is beyond a limit. Other numbers need the results of the short way:
 // an element has the same whatever stands beside it.
 template <class F, int K>
-[[gnu::noinline]] inline Lanes<K> by_long_way(F f, const Lanes<K>& x) {
+[[gnu::noinline]] inline FloatVecs<K> call_slow_path(F f, const FloatVecs<K>& x) {
   return f(x);
 }
 // Near functions of numbers beyond the limit would make denormals, which take a hundred times as
 // long.
-template <class Far, class Measure>
-[[gnu::noinline]] inline Floats with_far(Far far, Measure measure, float limit, Floats near,
+template <class Tail, class Measure>
+[[gnu::noinline]] inline Floats blend_tail(Tail tail, Measure measure, float limit, Floats near,
                                          Floats x) {
-  const Floats measured = measure(Lanes<1>{x}).at[0];
+  const Floats measured = measure(FloatVecs<1>{x}).at[0];
   const __mmask16 beyond =
       _mm512_cmp_ps_mask(_mm512_abs_ps(measured), _mm512_set1_ps(limit), _CMP_GT_OQ);
-  return Floats(_mm512_mask_mov_ps(near, beyond, far(Lanes<1>{x}).at[0]));
+  return Floats(_mm512_mask_mov_ps(near, beyond, tail(FloatVecs<1>{x}).at[0]));
 }
 // `near`, but far(x) where |measure(x)| > limit. It is a function, which is computed anew where the
 // limit is exceeded, so that its results need no registers. `near` should be no denormal there:
 // these take a hundred times as long.
 template <class Measure, int K, class F>
-TENON_INLINE Lanes<K> unless_beyond(Measure measure, float limit, const Lanes<K>& near, F far,
-                                    const Lanes<K>& x) {
+TENON_INLINE FloatVecs<K> unless_beyond(Measure measure, float limit, const FloatVecs<K>& near, F tail,
+                                    const FloatVecs<K>& x) {
   if (is_any_beyond(measure(x), limit)) [[unlikely]] {
-    return each([=](Floats result, Floats a) { return with_far(far, measure, limit, result, a); },
+    return each([=](Floats result, Floats a) { return blend_tail(tail, measure, limit, result, a); },
                 near, x);
   }
   return near;

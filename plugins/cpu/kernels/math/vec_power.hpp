@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Powers and roots of registers.
 //
-// x^y is an exponential of y log(x), with the logarithm by a table as in lanes_logarithm.hpp. y
+// x^y is an exponential of y log(x), with the logarithm by a table as in vec_logarithm.hpp. y
 // multiplies its error: doubles have it in two parts; floats with large y, or signs, are computed
 // in double.
 #pragma once
 
-#include "math/lanes_exponential.hpp"
-#include "math/lanes_logarithm.hpp"
+#include "math/vec_exponential.hpp"
+#include "math/vec_logarithm.hpp"
 #include "math/power.hpp"
 
-#ifdef TENON_HAS_LANES
+#ifdef TENON_HAS_VEC512
 namespace tenon::cpu::TENON_CPU_ISA::math {
 
 namespace detail {
@@ -92,19 +92,19 @@ struct PowerTable<double> {
 // Of positive x, zero and infinity, y up to kLimit and not both zero; NaN of negative x and of NaN.
 // Here log2(x) = whole + rest, where |rest| < 1/20 has an error of 2^-29.
 template <int K>
-TENON_INLINE Lanes<K> small_power(const Lanes<K>& x, const Lanes<K>& y) {
+TENON_INLINE FloatVecs<K> small_power(const FloatVecs<K>& x, const FloatVecs<K>& y) {
   using Table = PowerTable<float>;
   const auto m = log_mantissa(x);
   const auto index = interval_of(m);
-  const auto r = multiply_add(m, look_up(Table::kInverse, index), -1.0f);
-  const auto whole = exponent_of(x) + look_up(Table::kLog2, index);
+  const auto r = multiply_add(m, lookup(Table::kInverse, index), -1.0f);
+  const auto whole = exponent_of(x) + lookup(Table::kLog2, index);
   const auto rest =
       r * horner(r, 1.44269502f, -0.721350074f, 0.481056303f, -0.353966206f);  // 2^-31.8
   // y log2(x) is a multiple of 1/32 and f, which is NaN of infinities.
   const auto sum = multiply_add(y, rest, y * whole) + ExpTable<float>::kRound;
   const auto power = sum - ExpTable<float>::kRound;
   const auto f = at_most(1.0f, multiply_add(y, rest, multiply_subtract(y, whole, power)));
-  const auto fraction = look_up(ExpTable<float>::kFractions, lane_bits(sum));
+  const auto fraction = lookup(ExpTable<float>::kFractions, as_bits(sum));
   const auto slope = multiply_add(f, 0.240228862f, 0.693157346f);  // (2^f - 1) / f, 2^-24.2
   return scale_by(multiply_add(fraction * f, slope, fraction), power);
 }
@@ -113,17 +113,17 @@ TENON_INLINE Lanes<K> small_power(const Lanes<K>& x, const Lanes<K>& y) {
 // The series' further terms are added to the first part, and only the rounding error of that sum to
 // the second: |low| stays below an ulp of `high`, so that y * low is small for every y.
 template <int K>
-struct LogLanes {
-  DoubleLanes<K> high, low;
+struct VecLog {
+  DoubleVecs<K> high, low;
 };
 template <int K>
-TENON_INLINE LogLanes<K> log_in_two(const DoubleLanes<K>& x) {
+TENON_INLINE VecLog<K> log_in_two(const DoubleVecs<K>& x) {
   using Table = PowerTable<double>;
   const auto m = log_mantissa(x), e = exponent_of(x);
   const auto index = interval_of(m);
-  const auto r = multiply_add(m, look_up(Table::kInverse, index), -1.0);
-  const auto start = multiply_add(e, Table::kLn2, look_up(Table::kLog, index));  // exact
-  const auto start_low = multiply_add(e, Table::kLn2Low, look_up(Table::kLogLow, index));
+  const auto r = multiply_add(m, lookup(Table::kInverse, index), -1.0);
+  const auto start = multiply_add(e, Table::kLn2, lookup(Table::kLog, index));  // exact
+  const auto start_low = multiply_add(e, Table::kLn2Low, lookup(Table::kLogLow, index));
   const auto near = start + r, near_low = (start - near) + r;
   const auto half = r * -0.5, term = half * r, term_low = multiply_subtract(half, r, term);
   const auto first = near + term, first_low = (near - first) + term;
@@ -133,32 +133,32 @@ TENON_INLINE LogLanes<K> log_in_two(const DoubleLanes<K>& x) {
 }
 // exp(high + low), where `low` is small or NaN: of infinities.
 template <int K>
-TENON_INLINE DoubleLanes<K> exp_in_two(const DoubleLanes<K>& high, const DoubleLanes<K>& low) {
+TENON_INLINE DoubleVecs<K> exp_in_two(const DoubleVecs<K>& high, const DoubleVecs<K>& low) {
   auto parts = exp_parts(high);
   parts.r = at_most(1.0, parts.r + low);
   return exp_of_parts(parts);
 }
 template <int K>
-TENON_INLINE DoubleLanes<K> small_power(const DoubleLanes<K>& x, const DoubleLanes<K>& y) {
+TENON_INLINE DoubleVecs<K> small_power(const DoubleVecs<K>& x, const DoubleVecs<K>& y) {
   const auto log = log_in_two(x);
   const auto product = y * log.high;
   return exp_in_two(product, multiply_add(y, log.low, multiply_subtract(y, log.high, product)));
 }
 
 // a^y for any y and a without sign, but of y = 0 and a = 1.
-TENON_INLINE DoubleLanes<1> any_magnitude(const DoubleLanes<1>& a, const DoubleLanes<1>& y) {
+TENON_INLINE DoubleVecs<1> any_magnitude(const DoubleVecs<1>& a, const DoubleVecs<1>& y) {
   const auto log = log_in_two(a);
   // Beyond +-800 the power is 0 or infinity, whatever is lost.
   const auto all = y * log.high, product = at_least(at_most(all, 800.0), -800.0);
   const auto rest = multiply_add(y, log.low, multiply_subtract(y, log.high, all));
-  return exp_in_two(product, choose(is_equal(all, product), rest, 0.0));
+  return exp_in_two(product, blend(is_equal(all, product), rest, 0.0));
 }
-TENON_INLINE Lanes<1> any_magnitude(const Lanes<1>& a, const Lanes<1>& y) {
-  const auto large = is_less(spread(PowerTable<float>::kLimit, y), absolute(y));
+TENON_INLINE FloatVecs<1> any_magnitude(const FloatVecs<1>& a, const FloatVecs<1>& y) {
+  const auto large = is_less(broadcast_like(PowerTable<float>::kLimit, y), absolute(y));
   const auto near = small_power(a, y);
   if (!any(large)) return near;
-  const auto far = narrowed(math::exp(widened(y.at[0]) * math::log(widened(a.at[0]))));
-  return choose(large, Lanes<1>{far}, near);
+  const auto tail = narrowed(math::exp(widened(y.at[0]) * math::log(widened(a.at[0]))));
+  return blend(large, FloatVecs<1>{tail}, near);
 }
 
 // Of any x and y, as C has it.
@@ -167,16 +167,16 @@ template <class V>
   using T = ElementOf<V>;
   using Mask = MaskOf<V>;
   const Pack<V, 1> x{base}, y{exponent}, a = absolute(x);
-  const Mask whole = is_whole(y).at[0], odd = whole & ~is_whole(y * T(0.5)).at[0];
+  const Mask whole = is_integer(y).at[0], odd = whole & ~is_integer(y * T(0.5)).at[0];
   const Mask is_one = is_equal(x, T(1)).at[0] | is_equal(y, T(0)).at[0];
   const Mask is_unit = is_equal(a, T(1)).at[0] & ~is_nan(y).at[0];
   const Mask has_none =
       is_less(x, T(0)).at[0] & is_less(a, kInfinity<T>).at[0] & ~(whole | is_nan(y).at[0]);
-  const auto size = choose(Pack<Mask, 1>{is_unit}, T(1), any_magnitude(a, y));
-  const auto power = choose(Pack<Mask, 1>{odd}, with_sign(size, x), size);
-  const auto real = choose(Pack<Mask, 1>{has_none}, kNan<T>, power);
-  const auto all = choose(Pack<Mask, 1>{is_one}, T(1), real);
-  return choose(Pack<Mask, 1>{mask}, all, Pack<V, 1>{result}).at[0];
+  const auto size = blend(Pack<Mask, 1>{is_unit}, T(1), any_magnitude(a, y));
+  const auto power = blend(Pack<Mask, 1>{odd}, with_sign(size, x), size);
+  const auto real = blend(Pack<Mask, 1>{has_none}, kNan<T>, power);
+  const auto all = blend(Pack<Mask, 1>{is_one}, T(1), real);
+  return blend(Pack<Mask, 1>{mask}, all, Pack<V, 1>{result}).at[0];
 }
 
 // Bases that are NaN or have a sign, -0 too; exponents that are 0 (of 0 and infinity as well),
@@ -186,7 +186,7 @@ TENON_INLINE MaskOf<V> is_other_power(V x, V y) {
   using T = ElementOf<V>;
   constexpr int nan_or_sign = 0x01 | 0x04 | 0x10 | 0x40 | 0x80;
   // Without sign, and 0 becomes the largest.
-  const __m512i size = __m512i(2 * WholeOf<V>(y) - 1);
+  const __m512i size = __m512i(2 * IntegerOf<V>(y) - 1);
   constexpr auto most = 2 * bits_of(PowerTable<T>::kLimit) - 1;
   if constexpr (kIsSingle<V>)
     return static_cast<__mmask16>(_mm512_fpclass_ps_mask(x, nan_or_sign) |
@@ -265,8 +265,8 @@ TENON_INLINE Pack<V, K> cbrt(const Pack<V, K>& x) {
   const auto third = multiply_add(exponent, static_cast<T>(1.0 / 3), kRound<T>) - kRound<T>;
   const auto remainder = subtract_product(third, T(3), exponent + kRound<T>);
   const auto index = interval_of(m);
-  const auto c = look_up(kCbrtPower<T>, lane_bits(remainder)) * look_up(Table::kRoot, index);
-  const auto r = multiply_add(m, look_up(Table::kInverse, index), T(-1));
+  const auto c = lookup(kCbrtPower<T>, as_bits(remainder)) * lookup(Table::kRoot, index);
+  const auto r = multiply_add(m, lookup(Table::kInverse, index), T(-1));
   return with_sign(scale_by(multiply_add(c, r * horner(r, Table::kSeries), c), third), x);
 }
 
@@ -278,17 +278,17 @@ namespace detail {
 // than 2^-50 ulp, and the few roots that are as near to such a number are tests.
 template <class V, int K>
 TENON_INLINE Pack<V, K> nearest_root(const Pack<V, K>& x) {
-  const auto rough = rough_inverse_root(x), start = x * rough, half = rough * 0.5f;
+  const auto rough = rsqrt14(x), start = x * rough, half = rough * 0.5f;
   const auto last = [&x](const auto& near, const auto& half_inverse) {
     return multiply_add(subtract_product(near, near, x), half_inverse, near);
   };
-  const auto lost = subtract_product(start, half, spread(0.5f, x));
+  const auto lost = subtract_product(start, half, broadcast_like(0.5f, x));
   const auto better = multiply_add(start, lost, start),
              half_inverse = multiply_add(half, lost, half);
   if constexpr (kIsSingle<V>) {
     return last(better, half_inverse);
   } else {
-    const auto rest = subtract_product(better, half_inverse, spread(0.5, x));
+    const auto rest = subtract_product(better, half_inverse, broadcast_like(0.5, x));
     return last(multiply_add(better, rest, better), multiply_add(half_inverse, rest, half_inverse));
   }
 }
@@ -312,9 +312,9 @@ TENON_INLINE Pack<V, K> sqrt(const Pack<V, K>& x) {
       [](MaskOf<V> mask, V result, V a) { return with_exact_root(mask, result, a); }, x);
 }
 // The unit that divides works beside the others: it takes one register of four.
-TENON_INLINE Lanes<4> sqrt(const Lanes<4>& x) {
-  const auto most = math::sqrt(Lanes<3>{x.at[0], x.at[1], x.at[2]});
-  const auto last = detail::exact_root(Lanes<1>{x.at[3]});
+TENON_INLINE FloatVecs<4> sqrt(const FloatVecs<4>& x) {
+  const auto most = math::sqrt(FloatVecs<3>{x.at[0], x.at[1], x.at[2]});
+  const auto last = detail::exact_root(FloatVecs<1>{x.at[3]});
   return {most.at[0], most.at[1], most.at[2], last.at[0]};
 }
 template <class V, int K>
@@ -334,10 +334,10 @@ template <class V, int K>
 TENON_INLINE Pack<V, K> rsqrt(const Pack<V, K>& x) {
   using namespace detail;
   const auto better = [&x](const auto& rough) {
-    const auto lost = at_most(1, subtract_product(x * rough, rough, spread(1, x)));
+    const auto lost = at_most(1, subtract_product(x * rough, rough, broadcast_like(1, x)));
     return multiply_add(rough * 0.5f, lost, rough);
   };
-  const auto once = better(rough_inverse_root(x));
+  const auto once = better(rsqrt14(x));
   if constexpr (kIsSingle<V>)
     return once;
   else

@@ -3,9 +3,9 @@
 // such that the constant term is nearly a float. Computed with 40 digits, kNormalTail with 16.
 #pragma once
 
-#include "math/lanes_piecewise.hpp"
+#include "math/vec_piecewise.hpp"
 
-#ifdef TENON_HAS_LANES
+#ifdef TENON_HAS_VEC512
 namespace tenon::cpu::TENON_CPU_ISA::math::detail {
 
 // Of erf in quarters of octaves, up to where it is 1; 2^-24. The exponent and the first two bits of

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "gemm/small_m.hpp"
-#include "norm/softmax_weight.hpp"
+#include "norm/softmax_exp.hpp"
 
 #include <algorithm>
 
@@ -11,11 +11,11 @@ namespace tenon::cpu::TENON_CPU_ISA {
 
 // Are weights rounded to pairs of 16 bits before they are multiplied?
 template <class Format>
-inline constexpr bool rounds_weights = Format::kDepth > 1;
+inline constexpr bool rounds_probs = Format::kDepth > 1;
 
 // The largest of n scores times `scale`. n is a multiple of a vector.
 template <class Sum>
-Sum largest_score(const Sum* x, int64_t n, Sum scale) {
+Sum max_score(const Sum* x, int64_t n, Sum scale) {
   using Vector = typename VectorOf<Sum>::type;
   constexpr int64_t width = kWidth<Sum>;
   const auto at = [=](int64_t j) { return Lanes<Sum>::load_all(x + j) * scale; };
@@ -27,20 +27,20 @@ Sum largest_score(const Sum* x, int64_t n, Sum scale) {
   }
   if (j < n) first = larger(first, at(j));
   first = larger(first, second);
-  alignas(kVectorBytes) Sum lanes[width];
-  Lanes<Sum>(width).store(lanes, first);
+  alignas(kVectorBytes) Sum partial[width];
+  Lanes<Sum>(width).store(partial, first);
 #pragma GCC unroll 6
   for (int half = width / 2; half > 0; half /= 2) {
-    for (int l = 0; l < half; ++l) lanes[l] = std::max(lanes[l], lanes[l + half]);
+    for (int l = 0; l < half; ++l) partial[l] = std::max(partial[l], partial[l + half]);
   }
-  return lanes[0];
+  return partial[0];
 }
 
 // Weights take the place of n scores. Returns their sum. n is a multiple of a vector.
 template <class Sum>
-Sum weigh_scores(Sum* x, int64_t n, Sum scale, Sum largest) {
+Sum exp_scores(Sum* x, int64_t n, Sum scale, Sum largest) {
 #pragma GCC ivdep
-  for (int64_t j = 0; j < n; ++j) x[j] = softmax_weight(x[j] * scale - largest);
+  for (int64_t j = 0; j < n; ++j) x[j] = softmax_exp(x[j] * scale - largest);
   const Lanes<Sum> all(kWidth<Sum>);
   typename VectorOf<Sum>::type sum{};
   for (int64_t j = 0; j < n; j += kWidth<Sum>) sum += all.load(x + j);
@@ -50,19 +50,19 @@ Sum weigh_scores(Sum* x, int64_t n, Sum scale, Sum largest) {
 #ifdef __AVX512F__
 // The same, rounded to bfloat16 beside the scores: 2^x of a polynomial, 2^-18.5, does for 8 bits.
 // Needs AVX512-BF16.
-inline float weigh_scores(const float* x, int64_t n, float scale, float largest, BFloat16* to) {
+inline float exp_scores(const float* x, int64_t n, float scale, float largest, BFloat16* to) {
   using Vector = VectorOf<float>::type;
   constexpr float log2e = 1.44269504f, lowest = -125.0f;
   const float factor = scale * log2e, base = largest * log2e;
-  const auto weights = [=](int64_t j) {
+  const auto probs = [=](int64_t j) {
     const Vector power = Lanes<float>::load_all(x + j) * factor - base;
     const __m512 whole = _mm512_maskz_roundscale_ps(0xffff, __m512(power), 0);
     const Vector r = power - Vector(whole);
     const Vector part = ((0.0095701f * r + 0.05591786f) * r + 0.24024744f) * (r * r) +
                         (0.6931218f * r + 0.9999993f);
     // Not less, so that NaN stays.
-    const __mmask16 seen = _mm512_cmp_ps_mask(__m512(power), _mm512_set1_ps(lowest), _CMP_NLT_UQ);
-    return Vector(_mm512_maskz_scalef_ps(seen, __m512(part), whole));
+    const __mmask16 visible = _mm512_cmp_ps_mask(__m512(power), _mm512_set1_ps(lowest), _CMP_NLT_UQ);
+    return Vector(_mm512_maskz_scalef_ps(visible, __m512(part), whole));
   };
   Vector first{}, second{};
   const auto store = [=](int64_t j, Vector w) {
@@ -72,12 +72,12 @@ inline float weigh_scores(const float* x, int64_t n, float scale, float largest,
   };
   int64_t j = 0;
   for (; j + 16 < n; j += 32) {
-    const Vector a = weights(j), b = weights(j + 16);
+    const Vector a = probs(j), b = probs(j + 16);
     first += a, second += b;
     store(j, a), store(j + 16, b);
   }
   if (j < n) {
-    const Vector a = weights(j);
+    const Vector a = probs(j);
     first += a;
     store(j, a);
   }

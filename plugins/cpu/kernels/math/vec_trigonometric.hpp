@@ -5,10 +5,10 @@
 // two for a quarter of it. The parts of pi are rounded down, which keeps the signs of zeros.
 #pragma once
 
-#include "math/lanes_piecewise.hpp"
+#include "math/vec_piecewise.hpp"
 #include "math/trigonometric.hpp"
 
-#ifdef TENON_HAS_LANES
+#ifdef TENON_HAS_VEC512
 namespace tenon::cpu::TENON_CPU_ISA::math {
 
 namespace detail {
@@ -22,11 +22,11 @@ inline constexpr double kPiParts<double>[3] = {3.141592653589793, 1.224646799147
 
 // sin(r) / r of |r| <= pi/2 and its square, 2^-27 and 2^-61.7.
 template <int K>
-TENON_INLINE Lanes<K> sin_ratio(const Lanes<K>& s) {
+TENON_INLINE FloatVecs<K> sin_ratio(const FloatVecs<K>& s) {
   return horner(s, 1.0f, -0.166666597f, 0.00833306834f, -0.000198096546f, 2.60572824e-06f);
 }
 template <int K>
-TENON_INLINE DoubleLanes<K> sin_ratio(const DoubleLanes<K>& s) {
+TENON_INLINE DoubleVecs<K> sin_ratio(const DoubleVecs<K>& s) {
   return horner(s, 1.0, -0.16666666666666666, 0.008333333333333194, -0.00019841269841209183,
                 2.7557319211130833e-06, -2.5052106872195023e-08, 1.605893967455772e-10,
                 -7.642990653935168e-13, 2.721165970097353e-15);
@@ -128,12 +128,12 @@ TENON_INLINE Pack<V, K> tan_steps(const Pack<V, K>& x) {
 }
 // x / y, 2 ulp.
 template <int K>
-TENON_INLINE Lanes<K> near_quotient(const Lanes<K>& x, const Lanes<K>& y) {
-  const auto rough = rough_inverse(y), near = x * rough;
-  return multiply_add(near, subtract_product(y, rough, spread(1.0f, y)), near);
+TENON_INLINE FloatVecs<K> near_quotient(const FloatVecs<K>& x, const FloatVecs<K>& y) {
+  const auto rough = reciprocal14(y), near = x * rough;
+  return multiply_add(near, subtract_product(y, rough, broadcast_like(1.0f, y)), near);
 }
 template <int K>
-TENON_INLINE DoubleLanes<K> near_quotient(const DoubleLanes<K>& x, const DoubleLanes<K>& y) {
+TENON_INLINE DoubleVecs<K> near_quotient(const DoubleVecs<K>& x, const DoubleVecs<K>& y) {
   return quotient(x, y);
 }
 // With t = tan(r), (sin(c) + cos(c) t) / (cos(c) - sin(c) t) for the multiple c next to x = c + r.
@@ -144,15 +144,15 @@ TENON_INLINE Pack<V, K> small_tan(const Pack<V, K>& x) {
   const auto steps = tan_steps(x);
   const auto r = less_half_turns(x, steps - kRound<T>, 1 / kTanSteps<T>), s = r * r;
   const auto t = multiply_add(r * s, horner(s, Table::kSeries), r);
-  const auto sine = look_up(Table::kSin, lane_bits(steps));
-  const auto cosine = look_up(Table::kCos, lane_bits(steps));
+  const auto sine = lookup(Table::kSin, as_bits(steps));
+  const auto cosine = lookup(Table::kCos, as_bits(steps));
   return near_quotient(multiply_add(cosine, t, sine), subtract_product(sine, t, cosine));
 }
 
-// Lanes too large for these reductions.
+// FloatVecs too large for these reductions.
 template <class V, int K>
 TENON_INLINE auto is_large_angle(const Pack<V, K>& x) {
-  return is_less(spread(kAngleLimit<ElementOf<V>>, x), absolute(x));
+  return is_less(broadcast_like(kAngleLimit<ElementOf<V>>, x), absolute(x));
 }
 TENON_INLINE float sin_of_large(float x) { return sin_of(reduce_large(x)); }
 TENON_INLINE float cos_of_large(float x) { return cos_of(reduce_large(x)); }
@@ -163,7 +163,7 @@ inline double tan_of_large(double x) { return std::tan(x); }
 
 }  // namespace detail
 
-#define TENON_LANE_ANGLE(NAME)                              \
+#define TENON_VEC_ANGLE(NAME)                              \
   template <class V, int K>                                 \
   TENON_INLINE Pack<V, K> NAME(const Pack<V, K>& x) {       \
     using T = detail::ElementOf<V>;                         \
@@ -171,25 +171,25 @@ inline double tan_of_large(double x) { return std::tan(x); }
         detail::is_large_angle(x), detail::small_##NAME(x), \
         [](T a) { return detail::NAME##_of_large(a); }, x); \
   }
-TENON_LANE_ANGLE(sin)
-TENON_LANE_ANGLE(cos)
-#undef TENON_LANE_ANGLE
+TENON_VEC_ANGLE(sin)
+TENON_VEC_ANGLE(cos)
+#undef TENON_VEC_ANGLE
 
 template <int K>
-TENON_INLINE Lanes<K> tan(const Lanes<K>& x) {
+TENON_INLINE FloatVecs<K> tan(const FloatVecs<K>& x) {
   using namespace detail;
   const auto whole = [](const auto& v) { return tan_steps(v) - kRound<float>; };
   constexpr float limit = 10.0f * kAngleLimit<float>;
   return unless_beyond(
       whole, limit, small_tan(x),
-      [](const Lanes<1>& v) {
-        return Lanes<1>{number_by_number([](float a) { return tan_of_large(a); }, kAll<Floats>,
+      [](const FloatVecs<1>& v) {
+        return FloatVecs<1>{scalar_fallback([](float a) { return tan_of_large(a); }, kAll<Floats>,
                                          Floats{}, v.at[0])};
       },
       x);
 }
 template <int K>
-TENON_INLINE DoubleLanes<K> tan(const DoubleLanes<K>& x) {
+TENON_INLINE DoubleVecs<K> tan(const DoubleVecs<K>& x) {
   using namespace detail;
   return unless(
       is_large_angle(x), small_tan(x), [](double a) { return tan_of_large(a); }, x);

@@ -4,11 +4,11 @@
 #pragma once
 
 #include "math/hyperbolic.hpp"
-#include "math/lanes_logarithm.hpp"
-#include "math/lanes_piecewise.hpp"
+#include "math/vec_logarithm.hpp"
+#include "math/vec_piecewise.hpp"
 
-#ifdef TENON_HAS_LANES
-#include "math/lanes_inverse_hyperbolic_table.hpp"
+#ifdef TENON_HAS_VEC512
+#include "math/vec_inverse_hyperbolic_table.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA::math {
 
@@ -25,17 +25,17 @@ TENON_INLINE Pack<V, K> small_asinh(const Pack<V, K>& x) {
 // log(1 + y) of y >= 0, or log(2 x) where x is so large that y may have overflowed.
 template <class V, int K>
 TENON_INLINE Pack<V, K> log1p_or_log2x(const Pack<V, K>& y, const Pack<V, K>& x) {
-  const auto huge = is_less(spread(kHuge<ElementOf<V>>, x), x);
-  const auto sum = y + 1, u = choose(huge, x, sum);
-  return log_of_sum(u, choose(huge, 0, y - (sum - 1)),
-                    exponent_of(u) + choose(huge, 1, Pack<V, K>{}));
+  const auto huge = is_less(broadcast_like(kHuge<ElementOf<V>>, x), x);
+  const auto sum = y + 1, u = blend(huge, x, sum);
+  return log_of_sum(u, blend(huge, 0, y - (sum - 1)),
+                    exponent_of(u) + blend(huge, 1, Pack<V, K>{}));
 }
 
 template <class V, int K>
 TENON_INLINE Pack<V, K> asinh_by_log(const Pack<V, K>& x) {
   using T = ElementOf<V>;
   constexpr T limit = std::same_as<T, float> ? T(1e18) : T(1e150);
-  const auto huge = is_less(spread(limit, x), absolute(x));
+  const auto huge = is_less(broadcast_like(limit, x), absolute(x));
   return unless(
       huge, small_asinh(x), [](T v) { return math::asinh(v); }, x);
 }
@@ -43,21 +43,21 @@ template <class V, int K>
 TENON_INLINE Pack<V, K> acosh_by_log(const Pack<V, K>& x) {
   using T = ElementOf<V>;
   const auto t = x - 1, y = t + root(t * (x + 1));
-  return choose(is_less(x, T(1)), kNan<T>, log1p_or_log2x(y, x));
+  return blend(is_less(x, T(1)), kNan<T>, log1p_or_log2x(y, x));
 }
 // log((1 + a) / (1 - a)) / 2
 template <class V, int K>
 TENON_INLINE Pack<V, K> atanh_by_log(const Pack<V, K>& x) {
   using T = ElementOf<V>;
   const auto a = absolute(x), divisor = T(1) - a;
-  const auto ratio = choose(is_equal(divisor, T(0)), kInfinity<T>, quotient(a + a, divisor));
+  const auto ratio = blend(is_equal(divisor, T(0)), kInfinity<T>, quotient(a + a, divisor));
   return with_sign(T(0.5) * log_of_one_and(ratio), x);
 }
 
 }  // namespace detail
 
 template <int K>
-TENON_INLINE Lanes<K> asinh(const Lanes<K>& x) {
+TENON_INLINE FloatVecs<K> asinh(const FloatVecs<K>& x) {
   using namespace detail;
   const auto shifted = [](const auto& v) { return absolute(v) + kAreaShift; };
   const auto near = piecewise(kAsinh, octave_part<2>(shifted(x)), absolute(x));
@@ -66,12 +66,12 @@ TENON_INLINE Lanes<K> asinh(const Lanes<K>& x) {
       [](const auto& v) { return asinh_by_log(v); }, x);
 }
 template <int K>
-TENON_INLINE DoubleLanes<K> asinh(const DoubleLanes<K>& x) {
+TENON_INLINE DoubleVecs<K> asinh(const DoubleVecs<K>& x) {
   return detail::asinh_by_log(x);
 }
 
 template <int K>
-TENON_INLINE Lanes<K> acosh(const Lanes<K>& x) {
+TENON_INLINE FloatVecs<K> acosh(const FloatVecs<K>& x) {
   using namespace detail;
   const auto shifted = [](const auto& v) { return (v - 1.0f) + kAreaShift; };
   const auto t = x - 1.0f;
@@ -80,22 +80,22 @@ TENON_INLINE Lanes<K> acosh(const Lanes<K>& x) {
       shifted, kAreaShift + kAreaEnd, near, [](const auto& v) { return acosh_by_log(v); }, x);
 }
 template <int K>
-TENON_INLINE DoubleLanes<K> acosh(const DoubleLanes<K>& x) {
+TENON_INLINE DoubleVecs<K> acosh(const DoubleVecs<K>& x) {
   return detail::acosh_by_log(x);
 }
 
 // 1 - a as the largest number below 1 less a: that of 0 belongs to the octave below 1.
 template <int K>
-TENON_INLINE Lanes<K> atanh(const Lanes<K>& x) {
+TENON_INLINE FloatVecs<K> atanh(const FloatVecs<K>& x) {
   using namespace detail;
   const auto a = absolute(x);
   const auto index = octave_part<2>(0.99999994f - a);
-  const auto near = piecewise(kAtanh, index, a - look_up(kAtanhCentre, index));
+  const auto near = piecewise(kAtanh, index, a - lookup(kAtanhCentre, index));
   return unless_beyond([](const auto& v) { return absolute(v) + 1.0f; }, 1.0f + kAtanhEnd,
                        with_sign(near, x), [](const auto& v) { return atanh_by_log(v); }, x);
 }
 template <int K>
-TENON_INLINE DoubleLanes<K> atanh(const DoubleLanes<K>& x) {
+TENON_INLINE DoubleVecs<K> atanh(const DoubleVecs<K>& x) {
   return detail::atanh_by_log(x);
 }
 

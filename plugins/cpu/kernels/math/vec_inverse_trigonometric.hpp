@@ -6,9 +6,9 @@
 #pragma once
 
 #include "math/inverse_trigonometric.hpp"
-#include "math/lanes_piecewise.hpp"
+#include "math/vec_piecewise.hpp"
 
-#ifdef TENON_HAS_LANES
+#ifdef TENON_HAS_VEC512
 namespace tenon::cpu::TENON_CPU_ISA::math {
 
 namespace detail {
@@ -83,7 +83,7 @@ alignas(64) inline constexpr float kArc[6][32] = {
      -0.06945658f,   -0.030590864f,  -0.0048906105f, -0.000945117f}};
 // With pi/2 - atan(1/a), 2^-30.
 template <int K>
-TENON_INLINE Lanes<K> far_atan(const Lanes<K>& x) {
+TENON_INLINE FloatVecs<K> tail_atan(const FloatVecs<K>& x) {
   const auto z = 1.0f / absolute(x);
   const auto arc = multiply_add(z, (z * z - 3.0f) * 0.333333343f, kHalfPiHigh<float>);
   return with_sign(arc, x);
@@ -135,7 +135,7 @@ alignas(64) inline constexpr double kArcOfEighths[16] = {0.0,
 
 // atan(z) of |z| <= 0.063, 2^-62.
 template <int K>
-TENON_INLINE DoubleLanes<K> small_arc(const DoubleLanes<K>& z) {
+TENON_INLINE DoubleVecs<K> small_arc(const DoubleVecs<K>& z) {
   const auto square = z * z;
   const auto series = horner(square, -0.3333333333333315, 0.19999999999340118, -0.14285713519575569,
                              0.1111072281965134, -0.09001492470140728);
@@ -144,18 +144,18 @@ TENON_INLINE DoubleLanes<K> small_arc(const DoubleLanes<K>& z) {
 
 // atan(low / high) for 0 <= low <= high. With low = c high and no error c may be rough.
 template <int K>
-TENON_INLINE DoubleLanes<K> arc_of(const DoubleLanes<K>& low, const DoubleLanes<K>& high) {
+TENON_INLINE DoubleVecs<K> arc_of(const DoubleVecs<K>& low, const DoubleVecs<K>& high) {
   constexpr double round = kRound<double> / 8;
-  const auto sum = multiply_add(low, rough_inverse(high), round), c = sum - round;
+  const auto sum = multiply_add(low, reciprocal14(high), round), c = sum - round;
   const auto rest = small_arc(quotient(subtract_product(c, high, low), multiply_add(c, low, high)));
-  return look_up(kArcOfEighths, lane_bits(sum)) + rest;
+  return lookup(kArcOfEighths, as_bits(sum)) + rest;
 }
 template <int K>
-TENON_INLINE Lanes<K> arc_of(const Lanes<K>& low, const Lanes<K>& high) {
-  const auto rough = rough_inverse(high);
+TENON_INLINE FloatVecs<K> arc_of(const FloatVecs<K>& low, const FloatVecs<K>& high) {
+  const auto rough = reciprocal14(high);
   const auto ratio =
-      low * multiply_add(rough, subtract_product(high, rough, spread(1.0f, high)), rough);
-  return piecewise(kArcOfRatio, lane_bits(multiply_add(ratio, 31.0f, kRound<float>)), ratio);
+      low * multiply_add(rough, subtract_product(high, rough, broadcast_like(1.0f, high)), rough);
+  return piecewise(kArcOfRatio, as_bits(multiply_add(ratio, 31.0f, kRound<float>)), ratio);
 }
 // y - x where the mask is set, else x.
 template <class V, int K>
@@ -168,28 +168,28 @@ TENON_INLINE Pack<V, K> subtract_from(ElementOf<V> y, const Pack<MaskOf<V>, K>& 
         else
           return V(_mm512_mask_sub_pd(a, m, b, a));
       },
-      mask, x, spread(y, x));
+      mask, x, broadcast_like(y, x));
 }
 
 // Where the quotient needs care or has none: NaN and numbers that are infinite, very large or
 // small.
 template <int K>
-TENON_INLINE auto is_other_ratio(const Lanes<K>&, const Lanes<K>& high) {
+TENON_INLINE auto is_other_ratio(const FloatVecs<K>&, const FloatVecs<K>& high) {
   return is_other_size(high);
 }
 template <int K>
-TENON_INLINE auto is_other_ratio(const DoubleLanes<K>& low, const DoubleLanes<K>& high) {
+TENON_INLINE auto is_other_ratio(const DoubleVecs<K>& low, const DoubleVecs<K>& high) {
   return each([](__mmask8 a, __mmask8 b) { return static_cast<__mmask8>(a | b); },
               is_less(low, 0x1p-900), is_other_size(high));
 }
 
 // asin(z) / z of |z| <= 1/2 and its square, 2^-27 and 2^-59.8, less 1 and divided by the square.
 template <int K>
-TENON_INLINE Lanes<K> asin_series(const Lanes<K>& square) {
+TENON_INLINE FloatVecs<K> asin_series(const FloatVecs<K>& square) {
   return horner(square, 0.166667521f, 0.0749530867f, 0.0454693027f, 0.0241838023f, 0.0421602763f);
 }
 template <int K>
-TENON_INLINE DoubleLanes<K> asin_series(const DoubleLanes<K>& square) {
+TENON_INLINE DoubleVecs<K> asin_series(const DoubleVecs<K>& square) {
   return horner(square, 0.16666666666666763, 0.07499999999970265, 0.04464285717511644,
                 0.03038194268385142, 0.02237221565323116, 0.01735160022439929, 0.013980959821642509,
                 0.011397789500416866, 0.010786452954607164, 0.003683329050303211,
@@ -198,33 +198,33 @@ TENON_INLINE DoubleLanes<K> asin_series(const DoubleLanes<K>& square) {
 // asin(a) of a <= 1/2; of others, which `half` < 1/4 tells, it is pi/2 - 2 asin(sqrt(half)).
 template <class V, int K>
 TENON_INLINE Pack<V, K> half_less_half(const Pack<V, K>& a) {
-  return subtract_product(a, 0.5f, spread(0.5f, a));
+  return subtract_product(a, 0.5f, broadcast_like(0.5f, a));
 }
 template <class V, int K>
 TENON_INLINE Pack<V, K> arc_sine(const Pack<V, K>& a, const Pack<V, K>& half,
                                  const Pack<MaskOf<V>, K>& large) {
-  const auto square = choose(large, half, a * a), z = choose(large, root(half), a);
+  const auto square = blend(large, half, a * a), z = blend(large, root(half), a);
   return multiply_add(z * square, asin_series(square), z);
 }
 
 }  // namespace detail
 
 template <int K>
-TENON_INLINE Lanes<K> atan(const Lanes<K>& x) {
+TENON_INLINE FloatVecs<K> atan(const FloatVecs<K>& x) {
   using namespace detail;
   const auto shifted = [](const auto& v) { return absolute(v) + kArcShift; };
   const auto near = piecewise(kArc, octave_part<2>(shifted(x)), absolute(x));
   return unless_beyond(
-      shifted, kArcShift + kArcEnd, with_sign(near, x), [](const auto& v) { return far_atan(v); },
+      shifted, kArcShift + kArcEnd, with_sign(near, x), [](const auto& v) { return tail_atan(v); },
       x);
 }
 template <int K>
-TENON_INLINE DoubleLanes<K> atan(const DoubleLanes<K>& x) {
+TENON_INLINE DoubleVecs<K> atan(const DoubleVecs<K>& x) {
   using namespace detail;
   const auto a = at_most(absolute(x), 0x1p60);
-  const auto steep = is_less(spread(1.0, x), a);
-  const auto r = arc_of(choose(steep, 1.0, a), choose(steep, a, 1.0));
-  return with_sign(choose(steep, kHalfPiHigh<double> - r, r), x);
+  const auto steep = is_less(broadcast_like(1.0, x), a);
+  const auto r = arc_of(blend(steep, 1.0, a), blend(steep, a, 1.0));
+  return with_sign(blend(steep, kHalfPiHigh<double> - r, r), x);
 }
 
 template <class V, int K>
@@ -246,30 +246,30 @@ TENON_INLINE Pack<V, K> asin(const Pack<V, K>& x) {
   const auto a = absolute(x), half = half_less_half(a);
   const auto large = is_less(half, T(0.25));
   const auto small = arc_sine(a, half, large);
-  return with_sign(choose(large, subtract_product(small, T(2), spread(kHalfPiHigh<T>, x)), small),
+  return with_sign(blend(large, subtract_product(small, T(2), broadcast_like(kHalfPiHigh<T>, x)), small),
                    x);
 }
 
 // acos(a) / sqrt(1 - a), 2^-24.
 template <int K>
-TENON_INLINE Lanes<K> acos(const Lanes<K>& x) {
+TENON_INLINE FloatVecs<K> acos(const FloatVecs<K>& x) {
   using namespace detail;
   const auto a = absolute(x);
   const auto ratio = horner(a, 1.57079637f, -0.21460323f, 0.0890382901f, -0.0504916646f,
                             0.0317277834f, -0.0182411894f, 0.00746931229f, -0.00148214889f);
   const auto angle = root(1.0f - a) * ratio;
-  return choose(sign_mask(x), 3.14159274f - angle, angle);
+  return blend(sign_mask(x), 3.14159274f - angle, angle);
 }
 // pi/2 - asin(x)
 template <int K>
-TENON_INLINE DoubleLanes<K> acos(const DoubleLanes<K>& x) {
+TENON_INLINE DoubleVecs<K> acos(const DoubleVecs<K>& x) {
   using namespace detail;
   constexpr double half_pi = kHalfPiHigh<double>;
   const auto a = absolute(x), half = half_less_half(a);
   const auto large = is_less(half, 0.25);
   const auto small = arc_sine(a, half, large), twice = small + small;
-  const auto end = choose(sign_mask(x), 2 * half_pi - twice, twice);
-  return choose(large, end, half_pi - with_sign(small, x));
+  const auto end = blend(sign_mask(x), 2 * half_pi - twice, twice);
+  return blend(large, end, half_pi - with_sign(small, x));
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA::math

@@ -9,16 +9,16 @@
 namespace tenon::cpu {
 
 // Threads that are worth their while for n items of `work` units (parallel.hpp).
-inline int64_t threads_for(int64_t n, int64_t work) {
+inline int64_t workers_for(int64_t n, int64_t work) {
   const bool serial = n <= 1 || n <= kSerialWork / std::max<int64_t>(work, 1);
   return serial ? 1 : std::min<int64_t>(n, host->thread_count());
 }
 
 // Items [0, n) in equal parts, a thread's own to be taken first: where calls repeat, each thread
 // finds in its cache what it used the last time. Then it takes from threads that are behind.
-class SharedItems {
+class WorkQueue {
  public:
-  SharedItems(int64_t n, int64_t threads) : n_(n), parts_(std::min(threads, kMostParts)) {}
+  WorkQueue(int64_t n, int64_t threads) : n_(n), parts_(std::min(threads, kMaxParts)) {}
 
   // f(i) for items that are left, from those of thread `own` on.
   template <class F>
@@ -33,25 +33,25 @@ class SharedItems {
   }
 
  private:
-  static constexpr int64_t kMostParts = 64;  // further threads share one
+  static constexpr int64_t kMaxParts = 64;  // further threads share one
   int64_t n_, parts_;
-  std::atomic<int64_t> taken_[kMostParts] = {};
+  std::atomic<int64_t> taken_[kMaxParts] = {};
 };
 
 // f(i, memory) for i in [0, n), each costing `work` units, in any order. `memory` is
 // one of the thread_count() pieces at `pieces`, `stride` bytes apart, that no other f uses at the
 // same time.
 template <class F>
-inline void parallel_in_memory(void* pieces, int64_t stride, int64_t n, int64_t work, F&& f) {
-  const int64_t threads = threads_for(n, work);
+inline void parallel_for_in_slots(void* scratch, int64_t stride, int64_t n, int64_t work, F&& f) {
+  const int64_t threads = workers_for(n, work);
   if (threads == 1) {
-    for (int64_t i = 0; i < n; ++i) f(i, pieces);
+    for (int64_t i = 0; i < n; ++i) f(i, scratch);
     return;
   }
-  SharedItems items(n, threads);
+  WorkQueue items(n, threads);
   const auto some = [&](int64_t first, int64_t last) {
     for (int64_t slot = first; slot < last; ++slot) {
-      char* own = static_cast<char*>(pieces) + slot * stride;
+      char* own = static_cast<char*>(scratch) + slot * stride;
       items.take(slot, [&](int64_t i) { f(i, own); });
     }
   };
@@ -65,17 +65,17 @@ inline void parallel_in_memory(void* pieces, int64_t stride, int64_t n, int64_t 
 
 // The same with `bytes` of scratch for each thread, aligned to a cache line.
 template <class F>
-inline tenon_status parallel_with_memory(tenon_ctx* ctx, int64_t n, int64_t work, int64_t bytes,
+inline tenon_status parallel_for_with_scratch(tenon_ctx* ctx, int64_t n, int64_t work, int64_t bytes,
                                          tenon_err* err, F&& f) {
   const int64_t stride = (bytes + 63) & ~int64_t{63};
   void* memory = nullptr;
   if (bytes > 0) {
-    const auto total = static_cast<uint64_t>(stride * threads_for(n, work));
+    const auto total = static_cast<uint64_t>(stride * workers_for(n, work));
     if (const tenon_status status = host->scratch(ctx, total, &memory, err); status != TENON_OK) {
       return status;
     }
   }
-  parallel_in_memory(memory, stride, n, work, f);
+  parallel_for_in_slots(memory, stride, n, work, f);
   return TENON_OK;
 }
 

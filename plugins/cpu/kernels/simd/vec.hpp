@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lanes of a register by name: which of them a comparison chose, and the chosen ones brought
+// Vec of a register by name: which of them a comparison chose, and the chosen ones brought
 // together.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace tenon::cpu::TENON_CPU_ISA {
 
 // A register of T, and what comparing two of them gives.
 template <class T>
-struct Lanes {
+struct Vec {
   static constexpr int count = kVectorBytes / static_cast<int>(sizeof(T));
   using Index =
       std::conditional_t<sizeof(T) == 8, int64_t,
@@ -31,8 +31,8 @@ struct Lanes {
     std::memcpy(&result, from, sizeof result);
     return result;
   }
-  static void store(T* to, Vector lanes) { std::memcpy(to, &lanes, sizeof lanes); }
-  static Indices counting() {
+  static void store(T* to, Vector x) { std::memcpy(to, &x, sizeof x); }
+  static Indices iota() {
     Indices result;
     for (int i = 0; i < count; ++i) result[i] = static_cast<Index>(i);
     return result;
@@ -41,24 +41,24 @@ struct Lanes {
 
 // Bit i: lane i of a comparison of elements of 4 or 8 bytes is true.
 template <class Indices>
-inline uint32_t chosen_bits(Indices chosen) {
-  constexpr bool wide = sizeof(chosen[0]) == 8;
+inline uint32_t mask_bits(Indices mask) {
+  constexpr bool wide = sizeof(mask[0]) == 8;
 #if defined(__AVX512F__)
-  const __m512i bits = reinterpret_cast<__m512i>(chosen);
+  const __m512i bits = reinterpret_cast<__m512i>(mask);
   if constexpr (wide) return _mm512_movepi64_mask(bits);
   return _mm512_movepi32_mask(bits);
 #elif defined(__AVX__)
-  const __m256i bits = reinterpret_cast<__m256i>(chosen);
+  const __m256i bits = reinterpret_cast<__m256i>(mask);
   return static_cast<uint32_t>(wide ? _mm256_movemask_pd(_mm256_castsi256_pd(bits))
                                     : _mm256_movemask_ps(_mm256_castsi256_ps(bits)));
 #elif defined(__SSE2__)
-  const __m128i bits = reinterpret_cast<__m128i>(chosen);
+  const __m128i bits = reinterpret_cast<__m128i>(mask);
   return static_cast<uint32_t>(wide ? _mm_movemask_pd(_mm_castsi128_pd(bits))
                                     : _mm_movemask_ps(_mm_castsi128_ps(bits)));
 #else
   uint32_t result = 0;
-  for (size_t i = 0; i < sizeof chosen / sizeof chosen[0]; ++i)
-    result |= uint32_t{chosen[i] != 0} << i;
+  for (size_t i = 0; i < sizeof mask / sizeof mask[0]; ++i)
+    result |= uint32_t{mask[i] != 0} << i;
   return result;
 #endif
 }
@@ -74,12 +74,12 @@ inline auto unordered(Vector a, Vector b) {
     return _mm512_cmp_ps_mask(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b), _CMP_UNORD_Q);
   }
 #elif defined(__AVX__)
-  using Answer = typename Lanes<std::remove_cvref_t<decltype(a[0])>>::Indices;
+  using Mask = typename Vec<std::remove_cvref_t<decltype(a[0])>>::Indices;
   if constexpr (wide) {
-    return reinterpret_cast<Answer>(
+    return reinterpret_cast<Mask>(
         _mm256_cmp_pd(reinterpret_cast<__m256d>(a), reinterpret_cast<__m256d>(b), _CMP_UNORD_Q));
   } else {
-    return reinterpret_cast<Answer>(
+    return reinterpret_cast<Mask>(
         _mm256_cmp_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b), _CMP_UNORD_Q));
   }
 #else
@@ -88,17 +88,17 @@ inline auto unordered(Vector a, Vector b) {
 }
 
 // Whether an answer of unordered() is true anywhere.
-template <class Answer>
-inline bool is_any(Answer answer) {
-  if constexpr (std::is_integral_v<Answer>) {
+template <class Mask>
+inline bool any_of(Mask answer) {
+  if constexpr (std::is_integral_v<Mask>) {
     return answer != 0;
   } else {
-    return chosen_bits(answer) != 0;
+    return mask_bits(answer) != 0;
   }
 }
 
 // Bit i: byte i of 64 is not zero.
-inline uint64_t set_bytes(const uint8_t* bytes) {
+inline uint64_t nonzero_bits(const uint8_t* bytes) {
 #if defined(__AVX512BW__)
   const __m512i all = _mm512_loadu_si512(bytes);
   return _mm512_test_epi8_mask(all, all);
@@ -119,16 +119,16 @@ inline uint64_t set_bytes(const uint8_t* bytes) {
 
 // Whether registers of elements of so many bytes can be packed.
 #if defined(__AVX512F__) || defined(__AVX2__)
-inline constexpr bool can_pack(int bytes) { return bytes == 4 || bytes == 8; }
+inline constexpr bool can_compress(int bytes) { return bytes == 4 || bytes == 8; }
 #else
-inline constexpr bool can_pack(int) { return false; }
+inline constexpr bool can_compress(int) { return false; }
 #endif
 
 #if !defined(__AVX512F__) && defined(__AVX2__)
 // For every choice of eight lanes of 4 bytes, their numbers in order.
-struct PackingOrders {
+struct CompressOrders {
   alignas(64) uint8_t of[256][8] = {};
-  constexpr PackingOrders() {
+  constexpr CompressOrders() {
     for (int choice = 0; choice < 256; ++choice) {
       for (int lane = 0, at = 0; lane < 8; ++lane) {
         if (choice >> lane & 1) of[choice][at++] = static_cast<uint8_t>(lane);
@@ -136,30 +136,30 @@ struct PackingOrders {
     }
   }
 };
-inline constexpr PackingOrders kPackingOrders;
-// Lanes of 8 bytes as pairs of 4.
+inline constexpr CompressOrders kCompressOrders;
+// Vec of 8 bytes as pairs of 4.
 inline constexpr uint8_t kPairs[16] = {0x00, 0x03, 0x0c, 0x0f, 0x30, 0x33, 0x3c, 0x3f,
                                        0xc0, 0xc3, 0xcc, 0xcf, 0xf0, 0xf3, 0xfc, 0xff};
 #endif
 
 // The chosen lanes first, in order; what the others hold is undefined.
 template <class Vector>
-inline Vector packed(Vector lanes, uint32_t chosen) {
-  constexpr bool wide = sizeof(lanes[0]) == 8;
+inline Vector compressed(Vector x, uint32_t mask) {
+  constexpr bool wide = sizeof(x[0]) == 8;
 #if defined(__AVX512F__)
-  const __m512i bits = reinterpret_cast<__m512i>(lanes);
+  const __m512i bits = reinterpret_cast<__m512i>(x);
   if constexpr (wide) {
     return reinterpret_cast<Vector>(
-        _mm512_maskz_compress_epi64(static_cast<__mmask8>(chosen), bits));
+        _mm512_maskz_compress_epi64(static_cast<__mmask8>(mask), bits));
   }
   return reinterpret_cast<Vector>(
-      _mm512_maskz_compress_epi32(static_cast<__mmask16>(chosen), bits));
+      _mm512_maskz_compress_epi32(static_cast<__mmask16>(mask), bits));
 #elif defined(__AVX2__)
-  const uint8_t* order = kPackingOrders.of[wide ? kPairs[chosen] : chosen];
+  const uint8_t* order = kCompressOrders.of[wide ? kPairs[mask] : mask];
   const __m256i places =
       _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(order)));
   return reinterpret_cast<Vector>(
-      _mm256_permutevar8x32_epi32(reinterpret_cast<__m256i>(lanes), places));
+      _mm256_permutevar8x32_epi32(reinterpret_cast<__m256i>(x), places));
 #else
   static_assert(wide && !wide, "no instructions to pack with");
 #endif

@@ -6,10 +6,10 @@
 // Near 1 log(2^e c) is 0: c is 1 above, and below e is -1 and c is 2.
 #pragma once
 
-#include "math/lanes.hpp"
+#include "math/vec.hpp"
 
-#ifdef TENON_HAS_LANES
-#include "math/lanes_logarithm_table.hpp"
+#ifdef TENON_HAS_VEC512
+#include "math/vec_logarithm_table.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA::math {
 
@@ -25,14 +25,14 @@ TENON_INLINE BitsOf<V, K> interval_of(const Pack<V, K>& m) {
 template <class Table, class V, int K>
 TENON_INLINE Pack<V, K> log_of_parts(const Table& table, const Pack<V, K>& e,
                                      const BitsOf<V, K>& index, const Pack<V, K>& r) {
-  const auto start = multiply_add(e, table.octave, look_up(table.value, index));
+  const auto start = multiply_add(e, table.octave, lookup(table.value, index));
   return multiply_add(r, horner(r, table.series), start);
 }
 template <class Table, class V, int K>
 TENON_INLINE Pack<V, K> log_by(const Table& table, const Pack<V, K>& x) {
   const auto m = log_mantissa(x);
   const auto index = interval_of(m);
-  const auto r = multiply_add(m, look_up(table.inverse, index), -1);
+  const auto r = multiply_add(m, lookup(table.inverse, index), -1);
   return log_of_parts(table, exponent_of(x), index, r);
 }
 
@@ -41,11 +41,11 @@ template <class V, int K>
 TENON_INLINE Pack<V, K> inverse_octave(const Pack<V, K>& u) {
   return each(
       [](V number) {
-        using Whole = WholeOf<V>;
+        using Integer = IntegerOf<V>;
         constexpr auto exponent = bits_of(kInfinity<ElementOf<V>>);
         constexpr auto smallest = bits_of(std::numeric_limits<ElementOf<V>>::min());
-        constexpr auto twice = ElementOf<Whole>(exponent - smallest);
-        return V(twice - (Whole(number) & ElementOf<Whole>(exponent)));
+        constexpr auto twice = ElementOf<Integer>(exponent - smallest);
+        return V(twice - (Integer(number) & ElementOf<Integer>(exponent)));
       },
       u);
 }
@@ -57,7 +57,7 @@ TENON_INLINE Pack<V, K> log_of_sum(const Pack<V, K>& u, const Pack<V, K>& lost,
   using T = ElementOf<V>;
   const auto m = log_mantissa(u);
   const auto index = interval_of(m);
-  const auto inverse = look_up(kLn<T>.inverse, index), r = multiply_add(m, inverse, -1);
+  const auto inverse = lookup(kLn<T>.inverse, index), r = multiply_add(m, inverse, -1);
   // r + lost * 2^-e / c, but not where u is infinite.
   const auto exact = each(
       [](MaskOf<V> mask, V a, V b, V c) {
