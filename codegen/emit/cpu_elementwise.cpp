@@ -58,7 +58,7 @@ bool is_array_call(const ScalarValue& value, const std::vector<Param>& params) {
   return true;
 }
 
-// Sums, products and quotients of functions that the CPU has for registers of lanes
+// Sums, products and quotients of functions that the CPU has as vectorised loops
 // (math/vec.hpp).
 bool is_vectorized(const ScalarValue& value, bool& calls) {
   static const std::set<std::string> functions = {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python numbers in place of tensors that are not promoted, such as the source of scatter.
+// Reads Python numbers that are passed where an operator takes a tensor and promotes nothing, such
+// as the source of scatter.
 #pragma once
 
 #include "kernel.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// The number in a 0-d tensor of host memory. It arrives as bool, int64, float32 or complex64, or in
-// a wider dtype of the same kind, whatever the other tensors hold.
+// Converts the number in a 0-d tensor of host memory to T. The tensor has dtype bool, int64,
+// float32 or complex64, or a wider dtype of the same kind; it need not match the other tensors.
 template <class T>
 T host_number(const tenon_tensor* scalar) {
   double parts[2] = {};

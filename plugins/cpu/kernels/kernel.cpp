@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel.hpp"
 
-
 namespace tenon::cpu::TENON_CPU_ISA {
 
 tenon_tensor* Float32Call::copy_of(const tenon_tensor* tensor) {

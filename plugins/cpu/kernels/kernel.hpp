@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What hand-written kernels share: signatures, error texts, reduced floats by way of float32.
+// Helpers of hand-written kernels: typed access to tensors, error texts, and the detour of low
+// precision dtypes through float32.
 #pragma once
 
 #include <tenon/parallel.hpp>
@@ -56,7 +57,7 @@ inline T scalar_as(const tenon_value& value) {
   }
 }
 
-// A kernel that looks at its arguments before it is chosen.
+// The kernel is chosen only for calls whose arguments `can_run` accepts.
 constexpr tenon_kernel_def with_can_run(tenon_kernel_def kernel,
                                         int32_t (*can_run)(const tenon_value*, uint32_t)) {
   kernel.can_run = can_run;
@@ -67,12 +68,13 @@ constexpr tenon_kernel_def with_can_run(tenon_kernel_def kernel,
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// Float32 copies, in scratch memory, of the tensors of one call that hold reduced floats.
+// Holds float32 copies, in scratch memory, of the tensors of one call that have a low precision
+// dtype.
 class Float32Call {
  public:
   Float32Call(tenon_ctx* ctx, tenon_err* err) : ctx_(ctx), err_(err) {}
-  // What to pass to the kernel: inputs converted, outputs to be converted by finish(), all else as
-  // is.
+  // Returns the tensor to pass to the kernel. Inputs are converted at once, outputs by finish();
+  // every other argument is passed on unchanged.
   const tenon_tensor* argument(const tenon_tensor* input);
   tenon_tensor* argument(tenon_tensor* output);
   template <class T>
@@ -94,9 +96,9 @@ class Float32Call {
   tenon_tensor* outputs_[kMaxTensors] = {};
 };
 
-// Run a typed kernel that serves float32 on tensors of reduced floats, all of them contiguous:
+// Runs a typed kernel for float32 on contiguous tensors of a low precision dtype. Usage:
 //
-//   if (is_low_precision(x->dtype)) return run_as_float32(softmax, ctx, err, x, axis, out);
+// if (is_low_precision(x->dtype)) return run_as_float32(softmax, ctx, err, x, axis, out);
 template <class Kernel, class... Arguments>
 inline tenon_status run_as_float32(Kernel kernel, tenon_ctx* ctx, tenon_err* err,
                                    Arguments... arguments) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loop on the pool whose threads each have memory of their own for the length of the call.
+// A parallel loop in which each worker slot has scratch memory of its own. At most one thread runs
+// in a slot at a time.
 #pragma once
 
 #include <tenon/parallel.hpp>
@@ -8,19 +9,20 @@
 
 namespace tenon::cpu {
 
-// Threads that are worth their while for n items of `work` units (parallel.hpp).
+// The number of worker slots that n items of `work` units each are worth (tenon/parallel.hpp).
 inline int64_t workers_for(int64_t n, int64_t work) {
   const bool serial = n <= 1 || n <= kSerialWork / std::max<int64_t>(work, 1);
   return serial ? 1 : std::min<int64_t>(n, host->thread_count());
 }
 
-// Items [0, n) in equal parts, a thread's own to be taken first: where calls repeat, each thread
-// finds in its cache what it used the last time. Then it takes from threads that are behind.
+// Divides items [0, n) into one contiguous part per worker slot. A worker first runs its own part,
+// which its caches hold where the same call is repeated, and then steals items from the parts of
+// others.
 class WorkQueue {
  public:
   WorkQueue(int64_t n, int64_t threads) : n_(n), parts_(std::min(threads, kMaxParts)) {}
 
-  // f(i) for items that are left, from those of thread `own` on.
+  // Calls f(i) for each item that no worker has claimed yet, beginning with part `own`.
   template <class F>
   void take(int64_t own, F&& f) {
     for (int64_t p = 0; p < parts_; ++p) {
@@ -38,9 +40,9 @@ class WorkQueue {
   std::atomic<int64_t> taken_[kMaxParts] = {};
 };
 
-// f(i, memory) for i in [0, n), each costing `work` units, in any order. `memory` is
-// one of the thread_count() pieces at `pieces`, `stride` bytes apart, that no other f uses at the
-// same time.
+// Calls f(i, memory) for i in [0, n), in any order; each call costs `work` units. `memory` is the
+// part of `pieces` that belongs to the worker slot, `stride` bytes from the next; no other call
+// uses it at the same time.
 template <class F>
 inline void parallel_for_in_slots(void* scratch, int64_t stride, int64_t n, int64_t work, F&& f) {
   const int64_t threads = workers_for(n, work);
@@ -63,10 +65,10 @@ inline void parallel_for_in_slots(void* scratch, int64_t stride, int64_t n, int6
       const_cast<void*>(static_cast<const void*>(&some)));
 }
 
-// The same with `bytes` of scratch for each thread, aligned to a cache line.
+// Allocates the scratch memory as well: `bytes` for each worker slot, aligned to a cache line.
 template <class F>
-inline tenon_status parallel_for_with_scratch(tenon_ctx* ctx, int64_t n, int64_t work, int64_t bytes,
-                                         tenon_err* err, F&& f) {
+inline tenon_status parallel_for_with_scratch(tenon_ctx* ctx, int64_t n, int64_t work,
+                                              int64_t bytes, tenon_err* err, F&& f) {
   const int64_t stride = (bytes + 63) & ~int64_t{63};
   void* memory = nullptr;
   if (bytes > 0) {

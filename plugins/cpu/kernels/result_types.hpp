@@ -8,13 +8,13 @@
 
 namespace tenon::cpu {
 
-// Sums and products: bool and signed integers in int64, unsigned ones in uint64.
+// Sums and products accumulate bool and signed integers in int64, unsigned integers in uint64.
 template <class T>
 using accumulate_t = std::conditional_t<
     !std::is_integral_v<T>, T,
     std::conditional_t<std::is_signed_v<T> || std::is_same_v<T, bool>, int64_t, uint64_t>>;
 
-// Means: bool and integers in float32.
+// Means of bool and integers are float32.
 template <class T>
 using inexact_t = std::conditional_t<std::is_integral_v<T>, float, T>;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every file of kernels hands to the plugin: a list of kernel definitions.
+// The list of kernel definitions that each file of kernels returns.
 #pragma once
 
 #include "simd/isa.hpp"
@@ -24,9 +24,9 @@ struct KernelList {
 // Bits for the dtype_mask of a kernel.
 inline constexpr uint64_t dtype_bit(int dtype) { return uint64_t{1} << dtype; }
 inline constexpr uint64_t kAllDtypes = (uint64_t{1} << TENON_DTYPE_COUNT) - 1;
-inline constexpr uint64_t kLowPrecision =
-    dtype_bit(TENON_DTYPE_F8E4M3) | dtype_bit(TENON_DTYPE_F8E5M2) | dtype_bit(TENON_DTYPE_F16) |
-    dtype_bit(TENON_DTYPE_BF16);
+inline constexpr uint64_t kLowPrecision = dtype_bit(TENON_DTYPE_F8E4M3) |
+                                          dtype_bit(TENON_DTYPE_F8E5M2) |
+                                          dtype_bit(TENON_DTYPE_F16) | dtype_bit(TENON_DTYPE_BF16);
 inline constexpr uint64_t kFloats =
     kLowPrecision | dtype_bit(TENON_DTYPE_F32) | dtype_bit(TENON_DTYPE_F64);
 inline constexpr uint64_t kComplexes = dtype_bit(TENON_DTYPE_C64) | dtype_bit(TENON_DTYPE_C128);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // TENON_CPU_TRACE=1 writes one line to stderr for each GEMM, convolution and attention: the
-// operator and the algorithm that was chosen for it. Tests hold the choices by it, and users see
-// which kernel ran.
+// operator and the algorithm that was chosen. Tests check the choice by these lines.
 #pragma once
 
 #include <cstdio>

@@ -13,7 +13,7 @@ namespace {
 bool allowed = false;
 
 #if defined(__x86_64__) && defined(__linux__)
-// Linux saves tiles only for processes that have asked.
+// Linux saves AMX tile registers only for processes that have requested them.
 bool request_tiles() {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;

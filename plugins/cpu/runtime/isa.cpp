@@ -46,7 +46,7 @@ bool supports_avx512() {
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 #ifdef TENON_CPU_HAS_AVX512
-// The same kernels, some of which multiply tiles.
+// The same kernels, of which some multiply with AMX tiles.
 bool supports_amx() { return supports_avx512() && processor_has_tiles(); }
 void append_amx_kernels(std::vector<tenon_kernel_def>& kernels) {
   allow_tiles();

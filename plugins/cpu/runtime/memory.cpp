@@ -29,13 +29,13 @@ bool is_mapped(uint64_t bytes) { return bytes >= kHugePage; }
 
 constexpr int kMapping = MAP_PRIVATE | MAP_ANONYMOUS;
 
-// Where blocks of more than one huge page go: each begins where the one before it ended, so that the
-// host can use them as one piece of memory that grows. Those of one huge page hold small blocks, stay
-// long and would only be in the way.
+// Where the next block of more than one huge page is mapped: behind the block before, so that the
+// host can join the two into one growing piece of memory. Blocks of one huge page hold small
+// allocations for a long time and are mapped elsewhere.
 std::atomic<uintptr_t> growing_end{0};
 
-// An address with room behind it, as much as any machine has memory; nothing is kept there, so another
-// mapping may come first. 0: the address space is limited.
+// Finds an address with free address space behind it, as much as the memory of any machine. The
+// space is not reserved, so another mapping may take it. Returns 0 if the address space is limited.
 uintptr_t find_room() {
   constexpr uint64_t kRoom = uint64_t{1} << 40;
   void* room = mmap(nullptr, kRoom, PROT_NONE, kMapping | MAP_NORESERVE, -1, 0);
@@ -95,7 +95,7 @@ void unmap_huge(void* memory, uint64_t bytes) {
   growing_end.compare_exchange_strong(end, begin, std::memory_order_relaxed);  // what was last
 }
 
-// Call f(begin, end) on pieces of [0, bytes).
+// Calls f(begin, end) in parallel on pieces of [0, bytes).
 template <class F>
 void in_pieces(uint64_t bytes, F&& f) {
   const auto total = static_cast<int64_t>(bytes);
@@ -176,7 +176,8 @@ tenon_status fill(tenon_device, void* dst, uint64_t offset, uint64_t bytes, cons
     });
     return TENON_OK;
   }
-  // Pieces begin anywhere: a block of 16 bytes rotated to the place where each begins.
+  // A piece may begin anywhere: its first 16 bytes are the pattern, rotated to where the piece
+  // begins.
   in_pieces(bytes, [=](int64_t begin, int64_t end) {
     char block[16];
     for (int i = 0; i < 16; ++i) block[i] = unit[(begin + i) % pattern_bytes];

@@ -395,7 +395,8 @@ void expect_nearest_roots() {
     const T square = number * number, scale = std::ldexp(T(1), static_cast<int>(i % 250) - 125);
     x.push_back((i % 3 == 0 ? square : std::nextafter(square, T(i % 3 == 1 ? 0 : 9))) * scale);
   }
-  math::run_array(math::vectorized([](auto v) { return math::sqrt(v); }), out.data(), 4096, x.data());
+  math::run_array(math::vectorized([](auto v) { return math::sqrt(v); }), out.data(), 4096,
+                  x.data());
   for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(out[i], std::sqrt(x[i])) << x[i];
 }
 TEST(VectorMath, RootsAreRoundedToNearest) {

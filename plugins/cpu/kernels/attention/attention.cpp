@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention, a block of queries against a block of keys at a time (Dao, 2023, "FlashAttention-2",
-// arXiv:2307.08691): scores stay in the cache, and a row's softmax is put together as its blocks
-// come (Milakov and Gimelshein, 2018, "Online normalizer calculation for softmax",
-// arXiv:1805.02867).
+// Attention by FlashAttention-2 (Dao, 2023, arXiv:2307.08691): loop order blocks of queries, then
+// blocks of keys. The scores of a block stay in cache, and the softmax of a row is updated block by
+// block (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018,
+// arXiv:1805.02867). Up to kFewRows queries read keys and values directly, without packing.
 #include "attention/blocks.hpp"
 #include "attention/items.hpp"
 #include "attention/softmax.hpp"
@@ -31,8 +31,9 @@ class Forward {
   using Blocks = Layout<Format>;
 
  public:
-  // A block of queries and scores stays in the first cache or close to it, keys and values stream.
-  // Tiles take whole tiles of rows, and so little time that what is done once for a row counts.
+  // A block of queries and scores stays in or near the first-level cache while keys and values are
+  // streamed. AMX processes whole tiles of rows, and is so fast that the work per row outside of
+  // the GEMMs counts: its blocks are larger.
   static constexpr int64_t kRows = by_tiles<Format> ? 64 : 48, kKeys = by_tiles<Format> ? 256 : 128;
 
   Forward(const AttentionSizes& size, double scale, void* memory)
@@ -65,8 +66,8 @@ class Forward {
 
  private:
   static constexpr int64_t kScoresRow = kKeys + kWidth<Sum>;
-  // So few rows cost less than laying out keys and values for them. Weights have to be elements of
-  // the format.
+  // For so few rows, packing keys and values would take longer than the products. The probabilities
+  // have to be elements of the format.
   static constexpr int64_t kFewRows = 4;
   static constexpr bool kMayReadInPlace = std::is_same_v<Source, Sum> || rounds_probs<Format>;
 
@@ -87,11 +88,11 @@ class Forward {
               values_ + j / Format::kDepth * Blocks::right_row(size_.values),
               Blocks::right_row(size_.values), Blocks::kColumns};
           multiply_visible_columns<Format>(rows, size_.values, columns, probs(), values,
-                                {acc_, size_.values}, causal_mask);
+                                           {acc_, size_.values}, causal_mask);
         });
   }
 
-  // All rows of an item, with keys and values read once and where they lie.
+  // All rows of an item, where keys and values are read once and without packing.
   void run_few_rows(const Item<Format>& item) {
     const int64_t rows = size_.rows;
     run_blocks(
@@ -103,8 +104,9 @@ class Forward {
         },
         [&](int64_t j, int64_t columns, CausalMask causal_mask) {
           const Matrix<Source> values = {item.value.data + j * item.value.row, item.value.row, 1};
-          multiply_streams<Format>(rows, size_.values, causal_mask.columns_of_row(rows - 1, columns),
-                                   probs_in_place(), values, acc_, size_.values, true);
+          multiply_streams<Format>(rows, size_.values,
+                                   causal_mask.columns_of_row(rows - 1, columns), probs_in_place(),
+                                   values, acc_, size_.values, true);
         });
   }
   Matrix<Source> probs_in_place() const {
@@ -112,8 +114,9 @@ class Forward {
     return {reinterpret_cast<const Source*>(left.data), left.row * Format::kDepth, 1};
   }
 
-  // Rows [i, i + rows) against all keys that they see, some at a time. multiply_keys(j, columns,
-  // sight) gives the scores of keys [j, j + columns), multiply_values adds up values by weights.
+  // Rows [i, i + rows) against all keys visible to them, block by block. multiply_keys(j, columns,
+  // causal_mask) computes the scores of keys [j, j + columns), multiply_values accumulates the
+  // values weighted by the probabilities.
   template <class Keys, class Values>
   void run_blocks(const Item<Format>& item, int64_t i, int64_t rows, Keys&& multiply_keys,
                   Values&& multiply_values) {
@@ -136,10 +139,12 @@ class Forward {
     return {keys_ + j / Blocks::kColumns * panel, Blocks::kColumns, panel};
   }
 
-  // Scores become weights relative to the largest score of their row so far; what earlier blocks
-  // gave is made relative to it too.
-  void exp_rows(int64_t rows, int64_t columns, const MaskBlock<Source>& mask, CausalMask causal_mask) {
-    // Scores are scaled as they are read, or by a pass of their own, which masks too.
+  // Replaces scores by exp(score - row_max), where row_max is the maximum of the row so far; the
+  // accumulators of earlier blocks are rescaled to the new maximum.
+  void exp_rows(int64_t rows, int64_t columns, const MaskBlock<Source>& mask,
+                CausalMask causal_mask) {
+    // Without a mask the scores are scaled as they are read; otherwise a separate pass scales and
+    // masks them.
     const bool passes = mask.keep.data || mask.added.data || !(scale_ > 0);
     const Sum scale = passes ? Sum(1) : scale_;
     Sum row_max[kRows], factor[kRows];
@@ -167,7 +172,7 @@ class Forward {
     }
   }
 
-  // What is not seen weighs nothing.
+  // The probabilities of hidden keys are 0.
   Sum exp_row(int64_t r, int64_t columns, int64_t whole, Sum scale, Sum base) {
     Sum* x = scores_ + r * kScoresRow;
     if constexpr (rounds_probs<Format>) {
@@ -197,7 +202,8 @@ class Forward {
       store<Format>(acc, size_.values, item.out + (i + r) * size_.values);
     }
     for (int64_t r = 0; r < rows; ++r) {
-      item.logsumexp[i + r] = row_sum_[r] == 0 ? kMinusInfinity : row_max_[r] + math::log(row_sum_[r]);
+      item.logsumexp[i + r] =
+          row_sum_[r] == 0 ? kMinusInfinity : row_max_[r] + math::log(row_sum_[r]);
     }
   }
 
@@ -207,7 +213,8 @@ class Forward {
   Sum scale_;
   Packed *keys_, *values_, *query_, *probs_ = nullptr;
   Sum *scores_, *acc_;
-  Sum row_max_[kRows], row_sum_[kRows];  // of each row: the largest score so far, and the sum of weights
+  Sum row_max_[kRows],
+      row_sum_[kRows];  // of each row: maximum of the scores so far, sum of exp(score - maximum)
   int64_t bytes_;
 };
 
@@ -220,7 +227,7 @@ tenon_status run(tenon_ctx* ctx, const tenon_tensor* query, const tenon_tensor* 
   const AttentionSizes size(query, value, causal);
   if (size.items == 0 || size.rows == 0) return TENON_OK;
   constexpr int64_t kRows = Forward<Format>::kRows;
-  // Every part lays out the keys and values for itself: no more parts than threads need.
+  // Every part packs the keys and values itself, so there are no more parts than threads need.
   const int64_t blocks = (size.rows + kRows - 1) / kRows;
   const int64_t wanted = (4 * host->thread_count() + size.items - 1) / size.items;
   const int64_t parts = host->thread_count() == 1 ? 1 : std::min(blocks, wanted);

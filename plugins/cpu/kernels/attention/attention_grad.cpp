@@ -14,11 +14,12 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
-// Two blocks of scores and the keys and values of one stay in the second cache, queries stream.
+// Two blocks of scores and the keys and values of one block stay in the second-level cache; queries
+// are streamed.
 constexpr int64_t kRows = 96, kKeys = 96;
 
-// Most parts that the keys are cut into, each with sums of its own for the query. A function of the
-// shape alone, so that the order of additions is too.
+// The most parts that the keys are divided into, each with accumulators of its own for dquery. The
+// number depends on the shape alone, since it determines the order of additions.
 constexpr int64_t kParts = 8;
 
 template <class Format>
@@ -57,7 +58,7 @@ class Backward {
     if (kPairs) {
       rounded_ = layout.take<Packed>(kRows * Blocks::left_row(kKeys));
       transposed_ = layout.take<Packed>(kTiles ? kKeys * Blocks::left_row(kRows)
-                                           : kRows / Format::kDepth * kKeys);
+                                               : kRows / Format::kDepth * kKeys);
     }
     dkey_ = layout.take<Sum>(kKeys * size.features);
     dvalue_ = layout.take<Sum>(kKeys * size.values);
@@ -65,7 +66,7 @@ class Backward {
   }
   int64_t bytes() const { return bytes_; }
 
-  // What the blocks of keys [begin, end) give.
+  // Computes dkey and dvalue of the blocks of keys [begin, end), and their part of dquery.
   void run(const Item<Format>& item, int64_t begin, int64_t end) {
     [[maybe_unused]] const ProcessorState<Format> state;
     std::fill_n(item.dquery, size_.rows * size_.features, Sum(0));
@@ -78,7 +79,8 @@ class Backward {
  private:
   static constexpr int64_t kScoresRow = kKeys + kWidth<Sum>;
 
-  // Rows in both layouts, which are one for elements by themselves.
+  // Rows packed as left and as right operand of a GEMM, which is one layout for formats without
+  // pairs.
   struct Rows {
     Packed *left, *right;
     int64_t left_row, right_row;
@@ -107,7 +109,7 @@ class Backward {
     lay_out(item.query, size_.features, query_);
     lay_out(item.grad_out, size_.values, grad_);
     for (int64_t i = 0; i < size_.rows; ++i) {
-      // A row with nothing to see has weights exp(x - inf).
+      // For a row without visible keys logsumexp is -inf; with +inf all its probabilities become 0.
       const Sum logsumexp = item.logsumexp[i * item.logsumexp_stride];
       logsumexp_[i] = logsumexp == -std::numeric_limits<Sum>::infinity() ? -logsumexp : logsumexp;
       const Source *grad = item.grad_out.data + i * item.grad_out.row,
@@ -139,29 +141,32 @@ class Backward {
   void run_block(const Item<Format>& item, int64_t i, int64_t rows, int64_t j, int64_t keys) {
     const CausalMask causal_mask = {size_.causal ? i - j : CausalMask::kAll};
     multiply_scores<Format>(rows, keys, Blocks::depth_of(size_.features), query_.left_at(i),
-                            across(keys_across_, size_.features), {probs_, kScoresRow}, causal_mask);
+                            across(keys_across_, size_.features), {probs_, kScoresRow},
+                            causal_mask);
     multiply_scores<Format>(rows, keys, Blocks::depth_of(size_.values), grad_.left_at(i),
-                            across(values_across_, size_.values), {dscores_, kScoresRow}, causal_mask);
+                            across(values_across_, size_.values), {dscores_, kScoresRow},
+                            causal_mask);
     const MaskBlock<Source> mask = mask_at(item.mask, i, j);
     for (int64_t r = 0; r < rows; ++r) exp_row(i, r, keys, mask, causal_mask);
     narrow_scores(probs_, rows, keys);
     multiply_visible_rows<Format>(keys, size_.values, rows, transposed(probs_), grad_.right_at(i),
-                            {dvalue_, size_.values}, causal_mask);
+                                  {dvalue_, size_.values}, causal_mask);
     narrow_scores(dscores_, rows, keys);
-    multiply_visible_rows<Format>(keys, size_.features, rows, transposed(dscores_), query_.right_at(i),
-                            {dkey_, size_.features}, causal_mask);
+    multiply_visible_rows<Format>(keys, size_.features, rows, transposed(dscores_),
+                                  query_.right_at(i), {dkey_, size_.features}, causal_mask);
     const int64_t key_row = Blocks::right_row(size_.features);
-    multiply_visible_columns<Format>(rows, size_.features, keys, straight(dscores_),
-                          {keys_, key_row, Blocks::kColumns},
-                          {item.dquery + i * size_.features, size_.features}, causal_mask);
+    multiply_visible_columns<Format>(
+        rows, size_.features, keys, straight(dscores_), {keys_, key_row, Blocks::kColumns},
+        {item.dquery + i * size_.features, size_.features}, causal_mask);
   }
 
   Right<Format> across(const Packed* panels, int64_t k) const {
     return {panels, Blocks::kColumns, Blocks::kColumns * Blocks::depth_of(k)};
   }
 
-  // A row of scores becomes weights, one of their gradients that of the scores.
-  void exp_row(int64_t i, int64_t r, int64_t keys, const MaskBlock<Source>& mask, CausalMask causal_mask) {
+  // Replaces a row of scores by its probabilities P, and a row of dP by dS = P * (dP - delta).
+  void exp_row(int64_t i, int64_t r, int64_t keys, const MaskBlock<Source>& mask,
+               CausalMask causal_mask) {
     Sum *x = probs_ + r * kScoresRow, *dscore = dscores_ + r * kScoresRow;
     const int64_t visible = causal_mask.columns_of_row(r, keys);
     scale_and_mask<Format>(x, visible, scale_, mask, r);
@@ -177,7 +182,8 @@ class Backward {
     std::fill(dscore + visible, dscore + end, Sum(0));
   }
 
-  // A block of scores as a left operand, and its transpose as one; both after narrow_scores().
+  // A block of scores, and its transpose, as the left operand of a GEMM; both after
+  // narrow_scores().
   Left<Format> straight(const Sum* scores) const {
     if constexpr (kPairs) {
       return {rounded_, Blocks::left_row(kKeys), 1};
@@ -196,7 +202,8 @@ class Backward {
     }
   }
 
-  // Pairs along a row of scores, and pairs of rows: tiles take these along a row of the transpose.
+  // Rounds scores to pairs along a row, and to pairs of rows for the transpose; AMX takes the
+  // latter along a row of the transpose.
   void narrow_scores(const Sum* scores, int64_t rows, int64_t keys) {
     if constexpr (kPairs) {
       const int64_t row = Format::kDepth * Blocks::left_row(kKeys);
@@ -292,8 +299,8 @@ tenon_status run(tenon_ctx* ctx, const Arguments& args, bool causal, double scal
   const int64_t work = size.rows * size.keys * (3 * size.features + 2 * size.values) /
                        (parts * kWidth<Sum> * (causal ? 2 : 1));
   const int64_t bytes = Backward<Format>(size, scale, nullptr).bytes();
-  const tenon_status status =
-      parallel_for_with_scratch(ctx, size.items * parts, work, bytes, err, [&](int64_t t, void* memory) {
+  const tenon_status status = parallel_for_with_scratch(
+      ctx, size.items * parts, work, bytes, err, [&](int64_t t, void* memory) {
         const int64_t part = t % parts;
         Backward<Format>(size, scale, memory)
             .run(item_of<Format>(args, size, t / parts, sums + t * query_size),
@@ -322,8 +329,8 @@ tenon_status attention_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const 
 TENON_BOX_attention_grad(attention_grad_boxed, attention_grad)
 
     const tenon_kernel_def kKernels[] = {
-        TENON_KERNEL_attention_grad(attention_grad, nullptr, kAttentionDirect,
-                                    TENON_KERNEL_STRIDED, 0),
+        TENON_KERNEL_attention_grad(attention_grad, nullptr, kAttentionDirect, TENON_KERNEL_STRIDED,
+                                    0),
         TENON_KERNEL_attention_grad(attention_grad, nullptr, kAttentionConverted, 0, 0)};
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How attention lays out blocks of its matrices for the micro-kernels, and products of these that
-// leave out what a causal mask hides.
+// Packs blocks of the matrices of attention for the micro-kernels of GEMM, and multiplies them,
+// leaving out what a causal mask hides.
 #pragma once
 
 #include "gemm/amx_formats.hpp"
@@ -11,14 +11,14 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// What the kernels read where it lies; other dtypes are converted to float32 first.
+// Dtypes that the kernels read directly; others are converted to float32 first.
 inline constexpr uint64_t kAttentionDirect =
     dtype_bit(TENON_DTYPE_F16) | dtype_bit(TENON_DTYPE_BF16) | dtype_bit(TENON_DTYPE_F32) |
     dtype_bit(TENON_DTYPE_F64);
 inline constexpr uint64_t kAttentionConverted =
     dtype_bit(TENON_DTYPE_F8E4M3) | dtype_bit(TENON_DTYPE_F8E5M2);
 
-// f(Type<Format>()) with the format of products for one of kAttentionDirect.
+// Calls f with the GEMM format of one of kAttentionDirect.
 template <class F>
 tenon_status with_attention_format(int dtype, F&& f) {
   if (dtype == TENON_DTYPE_F64) return f(Type<Plain<double>>{});
@@ -31,7 +31,7 @@ tenon_status with_attention_format(int dtype, F&& f) {
   return f(Type<Plain<float>>{});
 }
 
-// Which scores of a block are seen: row r sees columns up to r + shift.
+// The causal mask of a block of scores: row r sees columns up to r + shift.
 struct CausalMask {
   int64_t shift;
   static constexpr int64_t kAll = INT64_MAX / 2;
@@ -42,8 +42,8 @@ struct CausalMask {
   int64_t first_row_of(int64_t column) const { return std::max<int64_t>(0, column - shift); }
 };
 
-// Parts of one piece of scratch memory, each aligned to a cache line. Without memory it only
-// counts.
+// Divides one allocation of scratch memory into parts aligned to cache lines. Without memory it
+// only counts the bytes.
 class ScratchLayout {
  public:
   explicit ScratchLayout(void* memory) : memory_(static_cast<char*>(memory)) {}
@@ -60,8 +60,8 @@ class ScratchLayout {
   int64_t bytes_ = 0;
 };
 
-// The layouts of a block for products of `Format`. Left operands are rows, each an element spread
-// over a vector at a time; right operands are rows of whole panels.
+// Packed layouts of a block for a GEMM format. Left operands are rows, whose elements are
+// broadcast; right operands are rows of panels.
 template <class Format>
 struct Layout {
   using Source = typename Format::Left;
@@ -78,7 +78,7 @@ struct Layout {
   }
   static int64_t right_row(int64_t n) { return rounded_up<kColumns>(n) + kWidth<Packed>; }
 
-  // Rows of `from`, multiplied along their elements.
+  // Packs rows of `from` as left operand.
   static void pack_left(Matrix<Source> from, int64_t rows, int64_t k, Packed* to, int64_t to_row) {
     for (int64_t i = 0; i < rows; ++i, to += to_row) {
       const Source* row = from.data + i * from.row;
@@ -96,7 +96,7 @@ struct Layout {
     }
   }
 
-  // Rows of `from`, each multiplied as a whole.
+  // Packs rows of `from` as right operand.
   static void pack_right(Matrix<Source> from, int64_t k, int64_t n, Packed* to, int64_t to_row) {
     for (int64_t p = 0; p < k; p += kDepth, to += to_row) {
       const Source* row = from.data + p * from.row;
@@ -175,7 +175,7 @@ void multiply_rows(int64_t rows, int64_t columns, int64_t k, const typename Form
   }
 }
 
-// c = a b for scores: tiles that nobody sees are left out. k in packed elements.
+// c = a b for scores; register tiles that the causal mask hides are skipped. k in packed elements.
 template <class Format>
 void multiply_scores(int64_t rows, int64_t columns, int64_t k, Left<Format> a, Right<Format> b,
                      Target<Format> c, CausalMask causal_mask) {
@@ -189,10 +189,10 @@ void multiply_scores(int64_t rows, int64_t columns, int64_t k, Left<Format> a, R
   }
 }
 
-// c += a b, where a is a block of rows x k scores: of a row only what it sees.
+// c += a b, where a is a block of rows x k scores: of each row only the visible columns.
 template <class Format>
-void multiply_visible_columns(int64_t rows, int64_t columns, int64_t k, Left<Format> a, Right<Format> b,
-                   Target<Format> c, CausalMask causal_mask) {
+void multiply_visible_columns(int64_t rows, int64_t columns, int64_t k, Left<Format> a,
+                              Right<Format> b, Target<Format> c, CausalMask causal_mask) {
   constexpr int64_t panel = Layout<Format>::kColumns;
   for (int64_t j = 0; j < columns; j += panel, b.data += b.panel) {
     for (int64_t i = 0; i < rows; i += kRowsOf<Format>) {
@@ -205,15 +205,17 @@ void multiply_visible_columns(int64_t rows, int64_t columns, int64_t k, Left<For
   }
 }
 
-// c += a b, where a is the transpose of a block of k x rows scores: of a column only who sees it.
+// c += a b, where a is the transpose of a block of k x rows scores: of each column only the rows
+// that see it.
 template <class Format>
-void multiply_visible_rows(int64_t rows, int64_t columns, int64_t k, Left<Format> a, Right<Format> b,
-                     Target<Format> c, CausalMask causal_mask) {
+void multiply_visible_rows(int64_t rows, int64_t columns, int64_t k, Left<Format> a,
+                           Right<Format> b, Target<Format> c, CausalMask causal_mask) {
   constexpr int64_t panel = Layout<Format>::kColumns;
   const int64_t depth = Layout<Format>::depth_of(k);
   for (int64_t j = 0; j < columns; j += panel, b.data += b.panel) {
     for (int64_t i = 0; i < rows; i += kRowsOf<Format>) {
-      const int64_t first = causal_mask.first_row_of(i) / Format::kDepth / kStep<Format> * kStep<Format>;
+      const int64_t first =
+          causal_mask.first_row_of(i) / Format::kDepth / kStep<Format> * kStep<Format>;
       if (first >= depth) break;
       multiply_rows<Format>(std::min(kRowsOf<Format>, rows - i), std::min(panel, columns - j),
                             depth - first, a.data + i * a.row + first * a.column, a.row, a.column,
@@ -222,7 +224,7 @@ void multiply_visible_rows(int64_t rows, int64_t columns, int64_t k, Left<Format
   }
 }
 
-// Sums as elements of a result.
+// Converts accumulators to elements of the result.
 template <class Format, class T, class Sum>
 void store(const Sum* from, int64_t n, T* to) {
   if constexpr (std::is_same_v<T, Sum>) {

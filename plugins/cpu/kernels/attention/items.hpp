@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The items of a batch of attention: their sizes, where their matrices and masks lie, and what a
-// mask does to scores.
+// The items of a batch of attention: sizes, addresses of their matrices and masks, and masking of
+// scores.
 #pragma once
 
 #include "gemm/pack.hpp"
@@ -10,8 +10,8 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// Strides of 0 along axes that broadcast. `inner` axes of `tensor` belong to an item; those before
-// them line up with the axes of `query` before its last two, over which items are counted.
+// The offset of an item in a tensor that may broadcast (stride 0). The last `inner` axes of
+// `tensor` belong to an item; those before align with the axes of `query` before its last two.
 inline int64_t item_offset(const tenon_tensor* tensor, int inner, const tenon_tensor* query,
                            int64_t item) {
   const int outer = query->ndim - 2, missing = outer - (tensor->ndim - inner);
@@ -53,19 +53,19 @@ struct AttentionSizes {
         features(query->shape[query->ndim - 1]),
         values(value->shape[value->ndim - 1]),
         causal(causal_) {}
-  // Keys that some row before `end` sees.
+  // The number of keys visible to any row before `end`.
   int64_t keys_until(int64_t end) const { return causal ? std::min(keys, end) : keys; }
 };
 
-// What a block of scores is blended with: nothing, truth values that keep, or numbers that are
-// added.
+// The mask of a block of scores: none, bool (true keeps a score), or numbers that are added.
 template <class T>
 struct MaskBlock {
-  Matrix<uint8_t> keep{};  // as bytes: loops over bool stay scalar
+  Matrix<uint8_t> keep{};  // uint8: compilers do not vectorise loops over bool
   Matrix<T> added{};
 };
 
-// Row `row` of a block of scores: scaled, added to or -inf where the mask says so.
+// Scales row `row` of a block of scores and applies the mask: adds numbers, or sets hidden scores
+// to -inf.
 template <class Format>
 void scale_and_mask(typename Format::Sum* x, int64_t n, typename Format::Sum scale,
                     const MaskBlock<typename Format::Left>& mask, int64_t row) {

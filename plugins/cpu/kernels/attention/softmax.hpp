@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The weights of a row of scores beside the largest: exp(score - largest), and their sum.
+// Maximum of a row of scores, exp(score - maximum), and the sum of these: the steps of the online
+// softmax.
 #pragma once
 
 #include "gemm/small_m.hpp"
@@ -9,11 +10,11 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// Are weights rounded to pairs of 16 bits before they are multiplied?
+// Whether probabilities are rounded to pairs of 16-bit floats before they are multiplied.
 template <class Format>
 inline constexpr bool rounds_probs = Format::kDepth > 1;
 
-// The largest of n scores times `scale`. n is a multiple of a vector.
+// The maximum of n scores times `scale`. n is a multiple of the vector width.
 template <class Sum>
 Sum max_score(const Sum* x, int64_t n, Sum scale) {
   using Vector = typename VectorOf<Sum>::type;
@@ -36,7 +37,8 @@ Sum max_score(const Sum* x, int64_t n, Sum scale) {
   return partial[0];
 }
 
-// Weights take the place of n scores. Returns their sum. n is a multiple of a vector.
+// Replaces n scores by exp(score - largest) and returns the sum. n is a multiple of the vector
+// width.
 template <class Sum>
 Sum exp_scores(Sum* x, int64_t n, Sum scale, Sum largest) {
 #pragma GCC ivdep
@@ -48,8 +50,8 @@ Sum exp_scores(Sum* x, int64_t n, Sum scale, Sum largest) {
 }
 
 #ifdef __AVX512F__
-// The same, rounded to bfloat16 beside the scores: 2^x of a polynomial, 2^-18.5, does for 8 bits.
-// Needs AVX512-BF16.
+// The same, rounded to bfloat16 into `to`. 2^x comes from a polynomial with an error of 2^-18.5,
+// which is enough for 8 bits. Needs AVX512-BF16.
 inline float exp_scores(const float* x, int64_t n, float scale, float largest, BFloat16* to) {
   using Vector = VectorOf<float>::type;
   constexpr float log2e = 1.44269504f, lowest = -125.0f;
@@ -61,7 +63,8 @@ inline float exp_scores(const float* x, int64_t n, float scale, float largest, B
     const Vector part = ((0.0095701f * r + 0.05591786f) * r + 0.24024744f) * (r * r) +
                         (0.6931218f * r + 0.9999993f);
     // Not less, so that NaN stays.
-    const __mmask16 visible = _mm512_cmp_ps_mask(__m512(power), _mm512_set1_ps(lowest), _CMP_NLT_UQ);
+    const __mmask16 visible =
+        _mm512_cmp_ps_mask(__m512(power), _mm512_set1_ps(lowest), _CMP_NLT_UQ);
     return Vector(_mm512_maskz_scalef_ps(visible, __m512(part), whole));
   };
   Vector first{}, second{};

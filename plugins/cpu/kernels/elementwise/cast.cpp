@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversion between any two dtypes, from and to any strides.
+// cast: conversion between any two dtypes, with any strides. Loop order: rows of the result, in
+// blocks of kBlock elements that pass through gather, widen, convert, narrow and scatter as needed.
 #include "kernel.hpp"
 #include "simd/non_temporal.hpp"
 #include "elementwise/strided.hpp"
@@ -16,7 +17,9 @@ namespace {
 constexpr int64_t kBlock = 512;
 
 template <class T>
-constexpr bool is_complex_type = requires { typename T::value_type; };
+constexpr bool is_complex_type = requires {
+  typename T::value_type;
+};
 
 template <class To, class From>
 inline To convert(From x) {
@@ -38,15 +41,18 @@ inline To convert(From x) {
   } else if constexpr (std::is_floating_point_v<From> && std::is_unsigned_v<To>) {
     // Through the signed type, so that negative numbers wrap with every instruction set.
     constexpr From limit = 9223372036854775808.0;
-    const To high = static_cast<To>(static_cast<int64_t>(x - limit)) + (To{1} << (sizeof(To) * 8 - 1));
+    const To high =
+        static_cast<To>(static_cast<int64_t>(x - limit)) + (To{1} << (sizeof(To) * 8 - 1));
     return sizeof(To) == 8 && x >= limit ? high : static_cast<To>(static_cast<int64_t>(x));
   } else {
     return static_cast<To>(x);
   }
 }
 
-// float32 on the way to a smaller float: cut off, with a sticky last bit, so that the second rounding
-// gives what one rounding would have given.
+// Rounds to float32 by "round to odd": the result is truncated and its last bit set if the
+// conversion was inexact. Rounding that to a narrower float gives the correctly rounded result
+// (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using
+// rounding to odd", 2008).
 template <class From>
 inline float convert_to_odd(From x) {
   const double wide = convert<double>(x);
@@ -57,17 +63,19 @@ inline float convert_to_odd(From x) {
   return std::bit_cast<float>(inexact ? (bits - rounded_up) | 1u : bits);
 }
 
-// The count by value: a store of bytes could change one that a lambda refers to.
+// `n` is passed by value: compilers have to assume that a store of bytes changes a captured
+// reference.
 template <class From, class To, class F>
 inline void convert_each(const From* from, To* to, int64_t n, F f) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) to[i] = f(from[i]);
 }
 
-// n dense elements, not to where others are still to be read; reduced floats are float32 here.
+// Converts n dense elements; `to` must not overlap elements that are still to be read. Low
+// precision floats are float32 here.
 void convert_block(int from_dtype, const char* from, int to_dtype, bool to_low_precision, char* to,
                    int64_t n) {
-  // A boolean is the byte 0 or 1, which converts in vectors.
+  // A bool is the byte 0 or 1, and uint8 converts in vectors.
   if (from_dtype == TENON_DTYPE_BOOL) from_dtype = TENON_DTYPE_U8;
   with_type(from_dtype, [&]<class From>(Type<From>) {
     const From* x = reinterpret_cast<const From*>(from);
@@ -81,22 +89,30 @@ void convert_block(int from_dtype, const char* from, int to_dtype, bool to_low_p
   });
 }
 
-// The rows of x and out, one after the other, each in blocks unless it is converted where it lies.
+// One cast: the rows of x and out in order, each in blocks unless it can be converted directly.
 class Cast {
  public:
   Cast(const tenon_tensor* x, const tenon_tensor* out)
-      : axes_(broadcast_axes(&x, 1, out)), x_(data_of<char>(x)), out_(data_of<char>(out)),
-        from_(x->dtype), to_(out->dtype), from_low_precision_(is_low_precision(from_)),
-        to_low_precision_(is_low_precision(to_)), from_size_(kDtypeSize[from_]), to_size_(kDtypeSize[to_]) {
+      : axes_(broadcast_axes(&x, 1, out)),
+        x_(data_of<char>(x)),
+        out_(data_of<char>(out)),
+        from_(x->dtype),
+        to_(out->dtype),
+        from_low_precision_(is_low_precision(from_)),
+        to_low_precision_(is_low_precision(to_)),
+        from_size_(kDtypeSize[from_]),
+        to_size_(kDtypeSize[to_]) {
     const bool dense_out = axes_.inner_stride(1) == to_size_;
     const bool non_temporal =
-        use_non_temporal(out->numel * to_size_, out->numel * (from_size_ + to_size_)) && dense_out &&
-        axes_.inner_extent() * to_size_ >= kNonTemporalBlock;
+        use_non_temporal(out->numel * to_size_, out->numel * (from_size_ + to_size_)) &&
+        dense_out && axes_.inner_extent() * to_size_ >= kNonTemporalBlock;
     finish_ = non_temporal ? Finish::non_temporal : dense_out ? Finish::none : Finish::scatter;
-    // Conversions of reduced floats are to and from float32, and those from them take any stride.
-    const bool one_step = from_low_precision_ ? to_ == TENON_DTYPE_F32
-                                        : axes_.inner_stride(0) == from_size_ &&
-                                              (!to_low_precision_ || from_ == TENON_DTYPE_F32);
+    // Low precision floats are converted from and to float32, and their widening accepts any
+    // stride.
+    const bool one_step = from_low_precision_
+                              ? to_ == TENON_DTYPE_F32
+                              : axes_.inner_stride(0) == from_size_ &&
+                                    (!to_low_precision_ || from_ == TENON_DTYPE_F32);
     max_run_ = one_step && finish_ == Finish::none ? std::numeric_limits<int64_t>::max() : kBlock;
   }
 
@@ -112,7 +128,7 @@ class Cast {
   }
 
  private:
-  // What remains to be done with a converted block.
+  // What happens to a converted block.
   enum class Finish { none, scatter, non_temporal };
 
   void block(const char* x, char* out, int64_t n) const {
@@ -161,8 +177,8 @@ tenon_status cast(tenon_ctx*, const tenon_tensor* x, int32_t, tenon_tensor* out,
 }
 TENON_BOX_cast(cast_boxed, cast)
 
-const tenon_kernel_def kKernels[] = {
-    TENON_KERNEL_cast(cast, nullptr, kAllDtypes, kAnyStrides | TENON_KERNEL_HOST_SCALARS, 0)};
+    const tenon_kernel_def kKernels[] = {
+        TENON_KERNEL_cast(cast, nullptr, kAllDtypes, kAnyStrides | TENON_KERNEL_HOST_SCALARS, 0)};
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors joined along an axis.
+// concat: joins tensors along an axis. Loop order: bands of kStretch rows of the result, and within
+// a band tensor by tensor, while the band is in cache.
 #include "kernel.hpp"
 #include "simd/non_temporal.hpp"
 #include "elementwise/strided.hpp"
@@ -11,10 +12,10 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
-// Rows written by all tensors before the next ones are: while they are in cache.
+// Rows of a band: all tensors write them before the next band begins.
 constexpr int64_t kStretch = 1024;
 
-// Two tensors whose elements alternate.
+// Interleaves two tensors of one element per row.
 void interleave(char* to, const char* first, const char* second, int64_t n, int64_t size) {
   with_size(static_cast<int>(size), [=]<class T>(Type<T>) {
     T* pairs = reinterpret_cast<T*>(to);
@@ -27,7 +28,7 @@ void interleave(char* to, const char* first, const char* second, int64_t n, int6
   });
 }
 
-// One after the other, shared among threads by where they go.
+// Copies whole tensors one after the other. Threads divide the result, not the tensors.
 void append(const tenon_tensor* const* tensors, char* to, int64_t bytes, int64_t size) {
   constexpr int64_t kLine = 64;
   const bool non_temporal = use_non_temporal(bytes, 2 * bytes);
@@ -91,7 +92,7 @@ tenon_status concat(tenon_ctx*, const tenon_tensor* const* tensors, uint64_t ten
 }
 TENON_BOX_concat(concat_boxed, concat)
 
-const tenon_kernel_def kKernels[] = {TENON_KERNEL_concat(concat, nullptr, kAllDtypes, 0, 0)};
+    const tenon_kernel_def kKernels[] = {TENON_KERNEL_concat(concat, nullptr, kAllDtypes, 0, 0)};
 
 }  // namespace
 

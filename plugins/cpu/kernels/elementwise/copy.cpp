@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between any strides: memcpy where it can be, tiles transposed in registers where the two sides
-// run along different axes.
+// clone: copies between any strides. Uses memcpy for dense rows, and transposes tiles in registers
+// where the two sides are dense along different axes.
 #include "conv/nhwc.hpp"
 #include "kernel.hpp"
 #include "simd/non_temporal.hpp"
@@ -15,20 +15,22 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
-// A tile: bytes of a row of the output, a multiple of every register tile, and elements of one of the input.
-// Where results go around the caches, longer pieces of the input keep more of it on its way from memory.
+// The size of a tile: bytes of an output row, a multiple of every register tile, and elements of an
+// input row. With non-temporal stores, longer runs of the input keep more loads in flight.
 constexpr int64_t kTileRowBytes = 512, kTileColumn = 64;
 constexpr int64_t kNonTemporalTileRow = 64, kNonTemporalTileColumn = 256, kPiecedTileColumn = 128;
 
-// Where rows of the output do not begin with a line of the caches, pieces of them are put together first: of as
-// many bytes, and a line more, since which whole lines a row has in a tile is its own.
+// Where rows of the output are not aligned to cache lines, pieces of this size are first assembled
+// in a buffer. A piece has one line more, since each row of a tile has its own alignment.
 constexpr int64_t kLine = 64, kPiece = 512;
 
 // One copy: operand 0 is read, operand 1 written.
 class Copy {
  public:
   Copy(const tenon_tensor* x, const tenon_tensor* out)
-      : axes_(broadcast_axes(&x, 1, out)), from_(data_of<char>(x)), to_(data_of<char>(out)),
+      : axes_(broadcast_axes(&x, 1, out)),
+        from_(data_of<char>(x)),
+        to_(data_of<char>(out)),
         size_(kDtypeSize[out->dtype]) {
     find_transposition();
   }
@@ -37,13 +39,18 @@ class Copy {
     const bool large = use_non_temporal(total * size_, 2 * total * size_);
     if (across_ < 0) {
       non_temporal_ = large && axes_.inner_extent() * size_ >= kNonTemporalBlock &&
-                 axes_.inner_stride(0) == size_ && axes_.inner_stride(1) == size_;
+                      axes_.inner_stride(0) == size_ && axes_.inner_stride(1) == size_;
       parallel(total, 1, [&](int64_t begin, int64_t end) { copy_rows(begin, end); });
     } else {
       non_temporal_ = large && can_store_tiles_non_temporal();
-      pieces_ = large && !non_temporal_ && axes_.extent[axes_.count - 1] * size_ >= kNonTemporalBlock;
-      tile_column_ = non_temporal_ ? kNonTemporalTileColumn : pieces_ ? kPiecedTileColumn : kTileColumn;
-      tile_row_ = non_temporal_ ? kNonTemporalTileRow : pieces_ ? kPiece / size_ : kTileRowBytes / size_;
+      pieces_ =
+          large && !non_temporal_ && axes_.extent[axes_.count - 1] * size_ >= kNonTemporalBlock;
+      tile_column_ = non_temporal_ ? kNonTemporalTileColumn
+                     : pieces_     ? kPiecedTileColumn
+                                   : kTileColumn;
+      tile_row_ = non_temporal_ ? kNonTemporalTileRow
+                  : pieces_     ? kPiece / size_
+                                : kTileRowBytes / size_;
       const int64_t tiles = tiles_of(across_, tile_column_) * tiles_of(axes_.count - 1, tile_row_);
       const int64_t slices = total / (axes_.extent[across_] * axes_.extent[axes_.count - 1]);
       parallel(slices * tiles, 2 * tile_row_ * tile_column_, [&](int64_t begin, int64_t end) {
@@ -66,11 +73,12 @@ class Copy {
     }
   }
 
-  // Every row of a tile begins with a line of the caches.
+  // Whether every row of a tile begins at a cache line.
   bool can_store_tiles_non_temporal() const {
     const int last = axes_.count - 1;
     bool result = can_transpose_non_temporal(to_, 0);
-    for (int i = 0; i < last; ++i) result &= can_transpose_non_temporal(nullptr, axes_.stride[i][1]);
+    for (int i = 0; i < last; ++i)
+      result &= can_transpose_non_temporal(nullptr, axes_.stride[i][1]);
     return result;
   }
 
@@ -103,8 +111,9 @@ class Copy {
       from += index * axes_.stride[i][0];
       to += index * axes_.stride[i][1];
     }
-    // To the caches one row of tiles after the other: so threads write rows of their own, as processors fetch ahead
-    // beyond the part of a row that one writes and would take it from the other.
+    // Ordinary stores go row of tiles by row of tiles, so that each thread writes rows of its own:
+    // prefetchers run past the end of a partial row and would pull lines that another thread
+    // writes.
     const int64_t along = tiles_of(last, tile_row_), across = tiles_of(across_, tile_column_);
     const bool by_rows = !non_temporal_ && !pieces_;
     const int64_t i = (by_rows ? tile % along : tile / across) * tile_row_;
@@ -112,14 +121,16 @@ class Copy {
     from += i * axes_.stride[last][0] + j * size_;
     to += i * size_ + j * axes_.stride[across_][1];
     if (pieces_) return copy_pieces(from_ + from, to_ + to, i, j);
-    const auto transpose = non_temporal_ ? transpose_bytes<Prefetch::non_temporal> : transpose_bytes<Prefetch::both>;
+    const auto transpose =
+        non_temporal_ ? transpose_bytes<Prefetch::non_temporal> : transpose_bytes<Prefetch::both>;
     transpose(size_, from_ + from, axes_.stride[last][0], to_ + to, axes_.stride[across_][1],
               std::min(tile_row_, axes_.extent[last] - i),
               std::min(tile_column_, axes_.extent[across_] - j));
   }
 
-  // The tile that begins with element i of rows from the j-th on: each from its first whole line to the first
-  // of the next tile, but the ends of rows as they are.
+  // Copies the tile that begins with element i of rows j and following through a buffer. Each row
+  // is written from its first whole cache line up to the first line of the next tile; the ends of
+  // rows are written as they are.
   void copy_pieces(const char* from, char* to, int64_t i, int64_t j) const {
     const int last = axes_.count - 1;
     constexpr int64_t stride = kPiece + kLine;
@@ -127,7 +138,7 @@ class Copy {
     const int64_t left = (axes_.extent[last] - i) * size_;
     const int64_t rows = std::min(tile_column_, axes_.extent[across_] - j);
     transpose_bytes<Prefetch::source>(size_, from, axes_.stride[last][0], pieces, stride,
-                               std::min(left, stride) / size_, rows);
+                                      std::min(left, stride) / size_, rows);
     for (int64_t row = 0; row < rows; ++row, to += axes_.stride[across_][1]) {
       const int64_t to_line = -reinterpret_cast<intptr_t>(to) & (kLine - 1);
       const int64_t begin = i == 0 ? 0 : std::min(to_line, left);
@@ -142,8 +153,8 @@ class Copy {
   int size_;
   int across_ = -1;
   int64_t tile_column_ = 0, tile_row_ = 0;
-  bool non_temporal_ = false;  // to whole lines
-  bool pieces_ = false;   // to rows that do not begin with one
+  bool non_temporal_ = false;  // rows are aligned to cache lines
+  bool pieces_ = false;        // rows are not aligned
 };
 
 tenon_status clone(tenon_ctx*, const tenon_tensor* x, tenon_tensor* out, tenon_err*) {
@@ -157,8 +168,8 @@ tenon_status clone(tenon_ctx*, const tenon_tensor* x, tenon_tensor* out, tenon_e
 }
 TENON_BOX_clone(clone_boxed, clone)
 
-const tenon_kernel_def kKernels[] = {
-    TENON_KERNEL_clone(clone, nullptr, kAllDtypes, kAnyStrides | TENON_KERNEL_HOST_SCALARS, 0)};
+    const tenon_kernel_def kKernels[] = {
+        TENON_KERNEL_clone(clone, nullptr, kAllDtypes, kAnyStrides | TENON_KERNEL_HOST_SCALARS, 0)};
 
 }  // namespace
 

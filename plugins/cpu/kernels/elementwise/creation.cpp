@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors made of numbers: full, arange, linspace, eye.
+// full, arange, linspace and eye: one pass of stores over the result, with non-temporal stores
+// where it exceeds the caches.
 #include "kernel.hpp"
 #include "simd/non_temporal.hpp"
 #include "elementwise/strided.hpp"
@@ -11,7 +12,7 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
-// The bytes of one element of `dtype`.
+// Writes one element of `dtype`.
 void store_scalar(const tenon_value& value, int dtype, void* to) {
   if (is_low_precision(dtype)) {
     narrow_one(dtype, scalar_as<float>(value), to);
@@ -38,7 +39,8 @@ tenon_status full(tenon_ctx*, const int64_t*, uint64_t, const tenon_value* value
     } else if (non_temporal) {
       alignas(64) char block[kNonTemporalBlock];
       copy_row(block, size, element, 0, kNonTemporalBlock / size, size);
-      for (int64_t bytes = (end - begin) * size; bytes > 0; bytes -= kNonTemporalBlock, to += kNonTemporalBlock) {
+      for (int64_t bytes = (end - begin) * size; bytes > 0;
+           bytes -= kNonTemporalBlock, to += kNonTemporalBlock) {
         non_temporal_copy(to, block, std::min(bytes, kNonTemporalBlock));
       }
       non_temporal_fence();
@@ -50,10 +52,10 @@ tenon_status full(tenon_ctx*, const int64_t*, uint64_t, const tenon_value* value
 }
 TENON_BOX_full(full_boxed, full)
 
-// out[i] = f(i), with f returning double, or an integer for integer dtypes. Each thread has its own f: what
-// it holds could be changed by a store through a reference, as far as compilers know.
-template <class F>
-void generate(const tenon_tensor* out, const F& function) {
+    // out[i] = f(i), where f returns double, or an integer for integer dtypes. Each thread has a
+    // copy of f: compilers have to assume that a store changes what a reference points to.
+    template <class F>
+    void generate(const tenon_tensor* out, const F& function) {
   parallel(out->numel, 2, [&, out](int64_t begin, int64_t end) {
     const F f = function;
     if (is_low_precision(out->dtype)) {
@@ -77,7 +79,7 @@ tenon_status arange(tenon_ctx*, const tenon_value* start, const tenon_value* sto
   const tenon_value& first = stop && stop->tag != TENON_VALUE_NONE ? *start : zero;
   if (first.tag != TENON_VALUE_FLOAT && step->tag != TENON_VALUE_FLOAT) {
     const int64_t a = first.v.i, d = step->v.i;
-    if (d == 1) {  // spares a product of 64 bits, which few processors have in vectors
+    if (d == 1) {  // no 64-bit multiplication, which few processors have for vectors
       generate(out, [=](int64_t i) { return a + i; });
     } else {
       generate(out, [=](int64_t i) { return a + i * d; });
@@ -91,8 +93,8 @@ tenon_status arange(tenon_ctx*, const tenon_value* start, const tenon_value* sto
 }
 TENON_BOX_arange(arange_boxed, arange)
 
-tenon_status linspace(tenon_ctx*, double start, double stop, int64_t num, int32_t endpoint,
-                      int32_t, int32_t, tenon_tensor* out, tenon_err*) {
+    tenon_status linspace(tenon_ctx*, double start, double stop, int64_t num, int32_t endpoint,
+                          int32_t, int32_t, tenon_tensor* out, tenon_err*) {
   const int64_t intervals = endpoint ? num - 1 : num;
   const double step = intervals > 0 ? (stop - start) / static_cast<double>(intervals) : 0.0;
   // The last number exactly.
@@ -103,8 +105,8 @@ tenon_status linspace(tenon_ctx*, double start, double stop, int64_t num, int32_
 }
 TENON_BOX_linspace(linspace_boxed, linspace)
 
-tenon_status eye(tenon_ctx*, int64_t, const tenon_value*, int64_t offset, int32_t, int32_t,
-                 tenon_tensor* out, tenon_err*) {
+    tenon_status eye(tenon_ctx*, int64_t, const tenon_value*, int64_t offset, int32_t, int32_t,
+                     tenon_tensor* out, tenon_err*) {
   const int size = kDtypeSize[out->dtype];
   const int64_t rows = out->shape[0], columns = out->shape[1];
   offset = std::clamp(offset, -rows, columns);
@@ -119,11 +121,11 @@ tenon_status eye(tenon_ctx*, int64_t, const tenon_value*, int64_t offset, int32_
 }
 TENON_BOX_eye(eye_boxed, eye)
 
-const tenon_kernel_def kKernels[] = {
-    TENON_KERNEL_full(full, nullptr, kAllDtypes, 0, 0),
-    TENON_KERNEL_arange(arange, nullptr, kReals | kComplexes, 0, 0),
-    TENON_KERNEL_linspace(linspace, nullptr, kReals | kComplexes, 0, 0),
-    TENON_KERNEL_eye(eye, nullptr, kAllDtypes, 0, 0)};
+    const tenon_kernel_def kKernels[] = {
+        TENON_KERNEL_full(full, nullptr, kAllDtypes, 0, 0),
+        TENON_KERNEL_arange(arange, nullptr, kReals | kComplexes, 0, 0),
+        TENON_KERNEL_linspace(linspace, nullptr, kReals | kComplexes, 0, 0),
+        TENON_KERNEL_eye(eye, nullptr, kAllDtypes, 0, 0)};
 
 }  // namespace
 

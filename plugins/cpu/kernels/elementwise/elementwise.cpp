@@ -13,22 +13,22 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
-// Bytes of an operand that are staged at a time: several blocks fit the first-level cache.
+// The size of a staging block: the blocks of all operands fit into the first-level cache.
 constexpr int64_t kBlockBytes = kNonTemporalBlock;
 // Rows shorter than this are staged several at a time.
 constexpr int64_t kShortRow = 64;
-// Inputs whose dense axis is not that of the output are transposed, a tile at a time.
+// Inputs that are dense along another axis than the output are transposed, one tile at a time.
 constexpr int64_t kTileRows = 64, kTileBytes = 512;  // of a row, at most those of a block
-constexpr int64_t kMinTiled = 16;                  // elements of a row
+constexpr int64_t kMinTiled = 16;                    // elements of a row
 constexpr int kMaxTiled = 3;
 
-// How one operand reaches the loop.
+// How the loop accesses an operand.
 enum class Access {
-  contiguous,  // dense over the whole walk
-  row,       // dense within a row
-  repeated,  // one value within a row
-  constant,  // one value
-  staged,    // through a block, because of its strides or its dtype
+  contiguous,    // dense over the whole walk
+  row,           // dense within a row
+  repeated,      // one value within a row
+  constant,      // one value
+  staged,        // through a block, because of its strides or its dtype
   non_temporal,  // an output too large for the caches: through a block and around them
 };
 
@@ -42,14 +42,14 @@ struct Operand {
   int tile = -1;   // which tile holds it
 };
 
-// Memory of one thread's part of a walk.
+// Buffers of one task.
 struct Blocks {
   alignas(64) char staged[kMaxOperands][kBlockBytes];
   alignas(64) char tiles[kMaxTiled][kTileRows * kTileBytes];
   alignas(64) char narrowed[kBlockBytes];
 };
 
-// One call: the operands, the axes they are walked along, the loop.
+// One call of a kernel: its operands, the axes to iterate over, and the loop.
 class StridedLoop {
  public:
   StridedLoop(const ElementwiseKernel& kernel, const tenon_value* args, const tenon_tensor* out)
@@ -80,7 +80,8 @@ class StridedLoop {
   bool has_loop() const { return loop_ != nullptr; }
 
   void run_parallel(int64_t total, int64_t cost) const {
-    for (int i = 0; i <= inputs_; ++i) cost += operands_[i].widened;  // each conversion is one more pass
+    for (int i = 0; i <= inputs_; ++i)
+      cost += operands_[i].widened;  // each conversion is one more pass
     if (across_ < 0) {
       parallel(total, cost, [&](int64_t begin, int64_t end) { run(begin, end); });
       return;
@@ -113,8 +114,9 @@ class StridedLoop {
     if (operands_[inputs_].access == Access::non_temporal) non_temporal_fence();
   }
 
-  // The same where no operand but constants goes through a block: operands are found once for many
-  // pieces of one length, which are rows or lie within one, and stepped.
+  // The same where only constants go through a block. The pointers of the operands are computed
+  // once for many runs of equal length, which are rows or parts of one row, and then advanced by
+  // constant steps.
   void run_unstaged(Blocks& blocks, StridedIterator position, int64_t begin, int64_t end) const {
     const int last = axes_.count - 1;
     for (int64_t at = begin; at < end;) {
@@ -129,9 +131,9 @@ class StridedLoop {
       for (int i = 0; i <= inputs_; ++i) {
         const Operand& operand = operands_[i];
         const bool constant = operand.access == Access::constant;
-        data[i] = constant                           ? blocks.staged[i]
+        data[i] = constant                               ? blocks.staged[i]
                   : operand.access == Access::contiguous ? operand.data + at * operand.size
-                                                     : operand.data + position.offset(axes_, i);
+                                                         : operand.data + position.offset(axes_, i);
         strides[i] =
             operand.access == Access::repeated || i == free_constant_ ? 0 : operand.block_size;
         steps[i] = constant     ? 0
@@ -148,9 +150,9 @@ class StridedLoop {
     }
   }
 
-  // Compute tiles [begin, end) of the planes that the last axis and `across_` span, one row of tiles after the
-  // other: so threads write rows of their own, as processors fetch ahead beyond the part of a row that one writes
-  // and would take it from the other.
+  // Computes tiles [begin, end) of the matrices that the last axis and `across_` span. Loop order:
+  // row of tiles by row of tiles, so that each thread writes rows of its own; prefetchers run past
+  // the end of a partial row and would pull lines that another thread writes.
   void run_tiles(int64_t begin, int64_t end) const {
     Blocks blocks;
     fill_constants(blocks, tile_columns_);
@@ -173,14 +175,15 @@ class StridedLoop {
         const Operand& operand = operands_[i];
         if (operand.tile < 0) continue;
         transpose_bytes<Prefetch::source>(operand.size, operand.data + position.offset(axes_, i),
-                                   axes_.inner_stride(i), blocks.tiles[operand.tile],
-                                   tile_columns_ * operand.size, columns, rows);
+                                          axes_.inner_stride(i), blocks.tiles[operand.tile],
+                                          tile_columns_ * operand.size, columns, rows);
       }
       compute_tile(blocks, position, rows, columns);
     }
   }
 
-  // The rows of a tile from `position` on: operands that need no staging are found once and stepped.
+  // Computes the rows of a tile. Pointers of operands that need no staging are computed once and
+  // then advanced.
   void compute_tile(Blocks& blocks, StridedIterator position, int64_t rows, int64_t columns) const {
     if (stages_) {
       for (int64_t r = 0; r < rows; ++r, ++position.index[across_]) {
@@ -196,9 +199,7 @@ class StridedLoop {
       data[i] = tiled      ? blocks.tiles[operand.tile]
                 : constant ? blocks.staged[i]
                            : operand.data + position.offset(axes_, i);
-      steps[i] = tiled      ? tile_columns_ * operand.size
-                 : constant ? 0
-                            : axes_.stride[across_][i];
+      steps[i] = tiled ? tile_columns_ * operand.size : constant ? 0 : axes_.stride[across_][i];
       strides[i] = i == free_constant_ ? 0 : operand.block_size;
     }
     for (int64_t r = 0; r < rows; ++r) {
@@ -207,9 +208,10 @@ class StridedLoop {
     }
   }
 
-  // Of operands whose rows are read and written where they lie, what comes two rows later: rows of tiles are too
-  // short for processors to guess the next.
-  [[gnu::always_inline]] void prefetch_rows(char* const* data, const int64_t* steps, int64_t n, int64_t rows) const {
+  // Prefetches the rows two steps ahead of operands that are accessed directly: rows of tiles are
+  // too short for the hardware prefetcher.
+  [[gnu::always_inline]] void prefetch_rows(char* const* data, const int64_t* steps, int64_t n,
+                                            int64_t rows) const {
     constexpr int64_t distance = 2;
     if (rows <= distance) return;
     for (int i = 0; i <= inputs_; ++i) {
@@ -242,7 +244,9 @@ class StridedLoop {
                            : blocks.tiles[operand.tile] + tile_row * tile_columns_ * operand.size;
       strides[i] = operand.block_size;
       switch (operand.access) {
-        case Access::contiguous: data[i] = operand.data + at * operand.size; break;
+        case Access::contiguous:
+          data[i] = operand.data + at * operand.size;
+          break;
         case Access::row:
           data[i] = tiled ? tiled : operand.data + position.offset(axes_, i);
           break;
@@ -250,7 +254,9 @@ class StridedLoop {
           data[i] = operand.data + position.offset(axes_, i);
           strides[i] = 0;
           break;
-        case Access::non_temporal: data[i] = block; break;
+        case Access::non_temporal:
+          data[i] = block;
+          break;
         case Access::constant:
           data[i] = block;
           if (i == free_constant_) strides[i] = 0;
@@ -283,7 +289,7 @@ class StridedLoop {
     return (axes_.extent[axis] + size - 1) / size;
   }
 
-  // Inputs that are dense along one axis, while the output is walked along another.
+  // Finds inputs that are dense along one axis while the output is dense along another.
   void find_tiles() {
     const int last = axes_.count - 1;
     if (last < 1 || axes_.inner_extent() < kMinTiled) return;
@@ -292,7 +298,8 @@ class StridedLoop {
       Operand& operand = operands_[i];
       const int64_t inner = axes_.inner_stride(i);
       if (inner == 0 || inner == operand.size || operand.size > 8) continue;
-      for (int axis = across_ < 0 ? 0 : across_; axis < (across_ < 0 ? last : across_ + 1); ++axis) {
+      for (int axis = across_ < 0 ? 0 : across_; axis < (across_ < 0 ? last : across_ + 1);
+           ++axis) {
         if (axes_.stride[axis][i] != operand.size || axes_.extent[axis] < 4) continue;
         operand.tile = count++;
         across_ = axis;
@@ -312,8 +319,8 @@ class StridedLoop {
     return Access::staged;
   }
 
-  // Of two inputs, one that is constant, or is within rows, costs nothing; others are spread over a
-  // block.
+  // A binary loop reads one operand of stride 0 without cost; every other constant is copied over a
+  // whole block.
   void choose_constants() {
     if (inputs_ == 2) {
       for (int i = 1; i >= 0 && free_constant_ < 0; --i) {
@@ -338,7 +345,8 @@ class StridedLoop {
     if (stages_) max_run_ = block_;
   }
 
-  // Not for short rows, which share cache lines, nor for a result in place of an input, which is in cache.
+  // Chooses non-temporal stores for large results. Short rows share cache lines, and a result that
+  // overwrites an input is in cache: both use ordinary stores.
   void choose_non_temporal(int64_t total) {
     Operand& out = operands_[inputs_];
     int64_t bytes = total * out.size;
@@ -406,9 +414,9 @@ class StridedLoop {
   ElementwiseLoop loop_;
   Axes axes_;
   bool by_rows_;
-  bool stages_ = false;     // some operand goes through a block
-  bool unstaged_ = true;    // none but constants does
-  int64_t block_;           // elements of a block
+  bool stages_ = false;                                    // some operand goes through a block
+  bool unstaged_ = true;                                   // none but constants does
+  int64_t block_;                                          // elements of a block
   int64_t max_run_ = std::numeric_limits<int64_t>::max();  // elements of one call of the loop
   int free_constant_ = -1;  // the input that the loop reads without a stride
   int across_ = -1;         // the axis along which tiled inputs are dense
@@ -417,7 +425,7 @@ class StridedLoop {
 };
 
 [[gnu::noinline]] tenon_status run_strided(const ElementwiseKernel& kernel, const tenon_value* args,
-                                        const tenon_tensor* out, tenon_err* err) {
+                                           const tenon_tensor* out, tenon_err* err) {
   if (out->numel == 0) return TENON_OK;
   const StridedLoop loop(kernel, args, out);
   if (!loop.has_loop()) {
@@ -431,7 +439,7 @@ class StridedLoop {
 
 tenon_status run_elementwise(const ElementwiseKernel& kernel, tenon_ctx*, const tenon_value* args,
                              uint32_t, tenon_value* outs, tenon_err* err) {
-  // Nearly every small call: dense operands of one size, perhaps a number. Nothing to plan.
+  // The fast path of nearly every small call: dense operands of one size, possibly with one number.
   const auto* out = static_cast<const tenon_tensor*>(outs[0].v.p);
   const int64_t n = out->numel;
   const uint32_t inputs = kernel.inputs;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The driver of generated elementwise kernels.
 //
-// tenon-codegen writes one loop per operator and element type, over dense memory; broadcasting,
-// strides, reduced floats and threads are handled here, once, for all of them. Reduced floats have
-// loops where the conversions would take longest (simd/low_precision.hpp); else blocks of them are
-// converted to float32 and run through its loop.
+// tenon-codegen writes one loop per operator and element type, over dense memory. This driver
+// handles broadcasting, strides, low precision dtypes and threads for all of them. Where the
+// conversions would take longest, float16 and bfloat16 have loops of their own
+// (simd/low_precision.hpp); otherwise blocks are converted to float32 and processed by its loop.
 #pragma once
 
 #include "dtypes.hpp"
@@ -55,8 +55,8 @@ inline int64_t attribute_int(const tenon_value& value) {
 }
 inline bool attribute_bool(const tenon_value& value) { return value.v.i != 0; }
 
-// A boolean beside wider elements is read as the byte that it is and compared, a form of condition that
-// compilers widen in vector loops.
+// A bool next to wider elements is loaded as its byte and compared with 0: compilers vectorise this
+// form of the condition.
 template <bool kAsByte, class T>
 inline T load(const T* from) {
   if constexpr (kAsByte && std::is_same_v<T, bool>) {
@@ -66,7 +66,8 @@ inline T load(const T* from) {
   }
 }
 
-// out[i] = f(in[i]...). `ivdep`: an output that is an input is written after it was read.
+// out[i] = f(in[i]...). `ivdep` is correct although the output may be an input: each element is
+// written after it was read.
 template <class Out, class... In, class F>
 inline void run_dense(Out* out, int64_t n, F f, const In*... in) {
   constexpr bool is_logic = std::is_same_v<Out, bool> && sizeof...(In) == 2;
@@ -74,7 +75,7 @@ inline void run_dense(Out* out, int64_t n, F f, const In*... in) {
   for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(load<!is_logic>(in + i)...));
 }
 
-// Functions that have loops of their own.
+// Functions for which math/arrays.hpp has a loop over arrays.
 template <class F, class Out, class... In>
 concept HasArrayLoop = requires(F f, Out* out, const In*... in) {
   math::run_array(f, out, int64_t{}, in...);
@@ -84,13 +85,13 @@ inline void run_dense(Out* out, int64_t n, F f, const In*... in) {
   math::run_array(f, out, n, in...);
 }
 
-// The element that goes with every other.
+// Reads an operand of stride 0.
 template <class T>
 inline T repeated(const T* from) {
   return *from;
 }
 
-// f with one argument given.
+// Binds one argument of f.
 template <class F, class Y>
 inline auto with_second(F f, Y y) {
   return [f, y](auto x) { return f(x, y); };
@@ -105,7 +106,8 @@ inline math::PowerBy<T> with_second(math::call::pow, T y) {
 }
 template <math::Float T>
 inline auto with_first(math::call::pow, T x) {
-  return with_first(math::vectorized([](const auto& base, const auto& y) { return math::pow(base, y); }), x);
+  return with_first(
+      math::vectorized([](const auto& base, const auto& y) { return math::pow(base, y); }), x);
 }
 
 template <class Out, class In, class F>
@@ -137,7 +139,7 @@ inline void run_loop_of(char* const* data, const int64_t*, int64_t n, F f) {
   (std::index_sequence_for<Rest...>());
 }
 
-// What generated loops call.
+// The entry point of generated loops.
 template <class Out, class... In, class F>
 inline void run_loop(char* const* data, const int64_t* byte_strides, int64_t n, F f) {
   run_loop_of<Out, In...>(data, byte_strides, n, f);

@@ -27,7 +27,8 @@ void narrow_as(const float* from, char* to, int64_t stride, int64_t n) {
 }
 
 #ifdef __F16C__
-// Sixteen or eight at a time by instruction; returns how many were done.
+// Convert 16 or 8 elements per instruction. They return the number of elements done; the caller
+// converts the rest.
 int64_t widen_half(const char* from, float* to, int64_t n) {
   int64_t i = 0;
 #ifdef __AVX512F__
@@ -63,7 +64,8 @@ int64_t narrow_half(const float*, char*, int64_t) { return 0; }
 #endif
 
 #ifdef __AVX512BW__
-// 32 at a time: the pack takes quarters of both registers in turn.
+// Converts 32 elements at a time. The pack instruction interleaves quarters of both registers,
+// which the permutation undoes.
 int64_t narrow_bfloat(const float* from, char* to, int64_t n) {
   const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
   const auto upper = [](const float* at) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of reduced floats to float32 and back, by the processor's own instructions where it has some.
+// Converts blocks of low precision floats to float32 and back, with the conversion instructions of
+// the processor where it has them.
 #pragma once
 
 #include "dtypes.hpp"

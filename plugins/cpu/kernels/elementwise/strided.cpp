@@ -99,8 +99,9 @@ void StridedIterator::advance(const Axes& axes, int64_t n, int axis) {
 
 namespace {
 
-// Every `kStep`-th element: a step known to the compiler becomes shuffles of whole vectors. In rows longer than a
-// page what comes some steps later is asked for, since processors' own guesses stop at each page.
+// Copies every kStep-th element to dense memory. A step known at compile time becomes shuffles of
+// whole vectors. Rows longer than a page are prefetched, since hardware prefetchers stop at page
+// boundaries.
 template <class T, int64_t kStep>
 void gather_row(T* to, const T* from, int64_t n) {
   constexpr int64_t together = 256 / sizeof(T), line = 64 / sizeof(T), ahead = 2048 / sizeof(T);
@@ -109,7 +110,8 @@ void gather_row(T* to, const T* from, int64_t n) {
   int64_t i = 0;
   for (; i + together <= n; i += together) {
     const T* const next = from + i * kStep + sign * ahead;
-    for (int64_t at = 0; prefetches && at < together * kStep * sign; at += line) __builtin_prefetch(next + sign * at);
+    for (int64_t at = 0; prefetches && at < together * kStep * sign; at += line)
+      __builtin_prefetch(next + sign * at);
     for (int64_t j = i; j < i + together; ++j) to[j] = from[j * kStep];
   }
   for (; i < n; ++i) to[i] = from[i * kStep];
@@ -119,11 +121,16 @@ template <class T>
 void gather_row(T* to, const char* from, int64_t stride, int64_t n) {
   const T* elements = reinterpret_cast<const T*>(from);
   switch (stride) {
-    case -static_cast<int64_t>(sizeof(T)): return gather_row<T, -1>(to, elements, n);
-    case 2 * sizeof(T): return gather_row<T, 2>(to, elements, n);
-    case 3 * sizeof(T): return gather_row<T, 3>(to, elements, n);
-    case 4 * sizeof(T): return gather_row<T, 4>(to, elements, n);
-    default: break;
+    case -static_cast<int64_t>(sizeof(T)):
+      return gather_row<T, -1>(to, elements, n);
+    case 2 * sizeof(T):
+      return gather_row<T, 2>(to, elements, n);
+    case 3 * sizeof(T):
+      return gather_row<T, 3>(to, elements, n);
+    case 4 * sizeof(T):
+      return gather_row<T, 4>(to, elements, n);
+    default:
+      break;
   }
   int64_t i = 0;
   for (; i + 4 <= n; i += 4, from += 4 * stride) {

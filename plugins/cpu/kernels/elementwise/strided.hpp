@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Iteration over tensors of any strides: axes merged and ordered, positions turned into offsets, rows
-// copied between strides.
+// Iteration over tensors of any strides: axes are ordered and merged, multi-dimensional indices are
+// converted to offsets, and rows are copied between strides.
 #pragma once
 
 #include "dtypes.hpp"
@@ -13,7 +13,7 @@ namespace tenon::cpu::TENON_CPU_ISA {
 
 inline constexpr int kMaxOperands = 8;
 
-// The axes that several tensors are walked along together, innermost last. Strides are in bytes.
+// The axes of an iteration over several tensors, innermost last. Strides are in bytes.
 struct Axes {
   int count = 0;
   int operands = 0;
@@ -22,10 +22,12 @@ struct Axes {
 
   // Append one axis; extents of 1 vanish.
   void push(int64_t length, const int64_t* strides);
-  // Put axes with large strides of `operand` outside, then merge axes that are walked as one.
+  // order_by() puts axes with large strides of `operand` outside; merge() joins neighbouring axes
+  // that all operands step through uniformly.
   void order_by(int operand);
   void merge();
-  // True if `operand` lies as densely as the walk itself, with elements of `size` bytes.
+  // Whether the elements of `operand`, of `size` bytes, are contiguous in the order of the
+  // iteration.
   bool is_contiguous(int operand, int64_t size) const;
   bool is_constant(int operand) const;
   int64_t inner_extent() const { return count > 0 ? extent[count - 1] : 1; }
@@ -35,14 +37,15 @@ struct Axes {
 // Axes over `out`, to which `inputs` are broadcast. Operands: the inputs, then out.
 Axes broadcast_axes(const tenon_tensor* const* inputs, int count, const tenon_tensor* out);
 
-// A place in a walk along axes.
+// A position of the iteration: one index per axis.
 struct StridedIterator {
   int64_t index[TENON_MAX_NDIM];
 
   // The `linear`-th element in row-major order.
   StridedIterator(const Axes& axes, int64_t linear);
   int64_t offset(const Axes& axes, int operand) const;
-  // Forward by `n` along an axis, or where that ends to the start of what follows, but not beyond.
+  // Advances by `n` along an axis, and carries into the next outer axis at its end. `n` must not
+  // reach beyond that end.
   void advance(const Axes& axes, int64_t n, int axis);
   void advance(const Axes& axes, int64_t n) { advance(axes, n, axes.count - 1); }
   int64_t left_in_row(const Axes& axes) const {

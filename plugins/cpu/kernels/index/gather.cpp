@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One element for each position: gather, scatter, scatter_add.
+// gather, scatter and scatter_add: one element per index. gather runs in parallel over the elements
+// of the index tensor; the scatters run on one thread and in order, since indices may repeat.
 #include "host_number.hpp"
 #include "kernel.hpp"
 #include "index/indices.hpp"
@@ -13,11 +14,12 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
-// f(n, offset) for the elements n of `index` from `begin` to `end` in row-major order, with the offset in
-// the contiguous `x` of the element at its coordinates and at positions[n - begin] along `axis`.
+// Calls f(n, offset) for the elements n of `index` in [begin, end), in row-major order. `offset` is
+// that of the element of the contiguous `x` with the same coordinates, except for offsets[n -
+// begin] along `axis`.
 template <class F>
-void for_each_indexed(const tenon_tensor* x, const tenon_tensor* index, int64_t axis, const int64_t* offsets,
-                    int64_t begin, int64_t end, F&& f) {
+void for_each_indexed(const tenon_tensor* x, const tenon_tensor* index, int64_t axis,
+                      const int64_t* offsets, int64_t begin, int64_t end, F&& f) {
   if (begin == end) return;  // extents may be 0
   const int last = index->ndim - 1;
   if (last < 0) return f(begin, int64_t{0});
@@ -56,7 +58,8 @@ tenon_status gather(tenon_ctx*, const tenon_tensor* x, const tenon_tensor* index
   with_index_type(index, [&]<class P>(const P* offsets) {
     with_size(kDtypeSize[x->dtype], [&]<class T>(Type<T>) {
       parallel(index->numel, 4, [&](int64_t begin, int64_t end) {
-        // Positions are checked while they are in cache: there are as many as elements.
+        // The indices are checked block by block while they are in cache, since there are as many
+        // as elements.
         int64_t buffer[kIndexBlock];
         for (int64_t at = begin; at < end; at += kIndexBlock) {
           const int64_t count = std::min(kIndexBlock, end - at);
@@ -66,9 +69,9 @@ tenon_status gather(tenon_ctx*, const tenon_tensor* x, const tenon_tensor* index
             return;
           }
           for_each_indexed(x, index, axis, block, at, at + count,
-                         [to = data_of<T>(out), from = data_of<T>(x)](int64_t n, int64_t offset) {
-                           to[n] = from[offset];
-                         });
+                           [to = data_of<T>(out), from = data_of<T>(x)](int64_t n, int64_t offset) {
+                             to[n] = from[offset];
+                           });
         }
       });
     });
@@ -77,11 +80,12 @@ tenon_status gather(tenon_ctx*, const tenon_tensor* x, const tenon_tensor* index
 }
 TENON_BOX_gather(gather_boxed, gather)
 
-// out = x, then out[place] = combine(out[place], source) in order, on one thread: places may repeat.
-template <class Combine>
-tenon_status scatter_with(tenon_ctx* ctx, const char* op, const tenon_tensor* x, const tenon_tensor* index,
-                          const tenon_tensor* source, int64_t axis, tenon_tensor* out, tenon_err* err,
-                          Combine combine) {
+    // out = x, then out[index] = combine(out[index], source) in order, on one thread, since indices
+    // may repeat.
+    template <class Combine>
+    tenon_status scatter_with(tenon_ctx* ctx, const char* op, const tenon_tensor* x,
+                              const tenon_tensor* index, const tenon_tensor* source, int64_t axis,
+                              tenon_tensor* out, tenon_err* err, Combine combine) {
   axis = normalize_axis(axis, x->ndim);
   const int64_t* offsets;
   tenon_status status = read_indices(ctx, op, index, length_of(x, axis), &offsets, err);
@@ -91,38 +95,42 @@ tenon_status scatter_with(tenon_ctx* ctx, const char* op, const tenon_tensor* x,
   with_type(x->dtype, [&]<class T>(Type<T>) {
     const T* from = data_of<T>(source);
     T number{};
-    if (source->dtype != x->dtype) {  // a number given for the source
+    if (source->dtype != x->dtype) {  // the source is a number
       number = host_number<T>(source);
       from = &number;
     }
     const int64_t step = source->ndim == 0 && index->ndim != 0 ? 0 : 1;
     T* to = data_of<T>(out);
     for_each_indexed(x, index, axis, offsets, 0, index->numel,
-                   [&](int64_t n, int64_t offset) { combine(to[offset], from[n * step]); });
+                     [&](int64_t n, int64_t offset) { combine(to[offset], from[n * step]); });
   });
   return TENON_OK;
 }
 
 tenon_status scatter(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
                      const tenon_tensor* source, int64_t axis, tenon_tensor* out, tenon_err* err) {
-  if (is_low_precision(x->dtype)) return run_as_float32(scatter, ctx, err, x, index, source, axis, out);
+  if (is_low_precision(x->dtype))
+    return run_as_float32(scatter, ctx, err, x, index, source, axis, out);
   return scatter_with(ctx, "scatter", x, index, source, axis, out, err,
                       []<class T>(T& to, const T& from) { to = from; });
 }
 TENON_BOX_scatter(scatter_boxed, scatter)
 
-tenon_status scatter_add(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
-                         const tenon_tensor* source, int64_t axis, tenon_tensor* out, tenon_err* err) {
-  if (is_low_precision(x->dtype)) return run_as_float32(scatter_add, ctx, err, x, index, source, axis, out);
+    tenon_status
+    scatter_add(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
+                const tenon_tensor* source, int64_t axis, tenon_tensor* out, tenon_err* err) {
+  if (is_low_precision(x->dtype))
+    return run_as_float32(scatter_add, ctx, err, x, index, source, axis, out);
   return scatter_with(ctx, "scatter_add", x, index, source, axis, out, err,
                       []<class T>(T& to, const T& from) { to = static_cast<T>(to + from); });
 }
 TENON_BOX_scatter_add(scatter_add_boxed, scatter_add)
 
-const tenon_kernel_def kKernels[] = {
-    TENON_KERNEL_gather(gather, nullptr, kAllDtypes, 0, 0),
-    TENON_KERNEL_scatter(scatter, nullptr, kAllDtypes, TENON_KERNEL_HOST_SCALARS, 0),
-    TENON_KERNEL_scatter_add(scatter_add, nullptr, kReals | kComplexes, TENON_KERNEL_HOST_SCALARS, 0)};
+    const tenon_kernel_def kKernels[] = {
+        TENON_KERNEL_gather(gather, nullptr, kAllDtypes, 0, 0),
+        TENON_KERNEL_scatter(scatter, nullptr, kAllDtypes, TENON_KERNEL_HOST_SCALARS, 0),
+        TENON_KERNEL_scatter_add(scatter_add, nullptr, kReals | kComplexes,
+                                 TENON_KERNEL_HOST_SCALARS, 0)};
 
 }  // namespace
 

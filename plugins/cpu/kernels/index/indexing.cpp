@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slices and blocks picked and placed by positions: index_select, index_add, index, index_put, embedding.
+// index_select, index_add, index, index_put and embedding: contiguous blocks of the inner axes are
+// copied or added, one block per index.
 #include "host_number.hpp"
 #include "kernel.hpp"
 #include "index/indices.hpp"
@@ -11,7 +12,7 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
-#define TRY(expression)                                              \
+#define TRY(expression) \
   if (tenon_status status_ = (expression); status_ != TENON_OK) return status_
 
 void copy_all(const tenon_tensor* from, tenon_tensor* to) {
@@ -19,10 +20,11 @@ void copy_all(const tenon_tensor* from, tenon_tensor* to) {
     std::memcpy(to->data, from->data, static_cast<size_t>(to->numel) * kDtypeSize[to->dtype]);
 }
 
-// to[o, j] = from[o, positions[j]] for blocks of `block` bytes: one element each, or runs of them.
-void pick_blocks(const char* from, char* to, int64_t outer, int64_t length, int64_t count, int64_t block,
-                 const int64_t* offsets) {
-  // pick(i, slice, places, n): blocks i to i + n of `to`, from the places of one outer index.
+// to[o, j] = from[o, offsets[j]] for blocks of `block` bytes, each one element or more.
+void pick_blocks(const char* from, char* to, int64_t outer, int64_t length, int64_t count,
+                 int64_t block, const int64_t* offsets) {
+  // Calls pick(i, slice, run, n) for runs of blocks [i, i + n) of `to` that share an outer index;
+  // `run` points to their offsets.
   const auto for_runs = [=](int64_t begin, int64_t end, auto pick) {
     int64_t o = begin / count, j = begin % count;
     for (int64_t i = begin; i < end;) {
@@ -55,8 +57,8 @@ void pick_blocks(const char* from, char* to, int64_t outer, int64_t length, int6
   });
 }
 
-tenon_status index_select(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index, int64_t axis,
-                          tenon_tensor* out, tenon_err* err) {
+tenon_status index_select(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
+                          int64_t axis, tenon_tensor* out, tenon_err* err) {
   const AxisView view(x, axis);
   const int64_t* offsets;
   TRY(read_indices(ctx, "index_select", index, view.length, &offsets, err));
@@ -67,8 +69,8 @@ tenon_status index_select(tenon_ctx* ctx, const tenon_tensor* x, const tenon_ten
 }
 TENON_BOX_index_select(index_select_boxed, index_select)
 
-tenon_status embedding(tenon_ctx* ctx, const tenon_tensor* weight, const tenon_tensor* indices,
-                       const tenon_value*, tenon_tensor* out, tenon_err* err) {
+    tenon_status embedding(tenon_ctx* ctx, const tenon_tensor* weight, const tenon_tensor* indices,
+                           const tenon_value*, tenon_tensor* out, tenon_err* err) {
   const int64_t* offsets;
   TRY(read_indices(ctx, "embedding", indices, weight->shape[0], &offsets, err));
   if (out->numel > 0)
@@ -78,9 +80,11 @@ tenon_status embedding(tenon_ctx* ctx, const tenon_tensor* weight, const tenon_t
 }
 TENON_BOX_embedding(embedding_boxed, embedding)
 
-tenon_status index_add(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
-                       const tenon_tensor* source, int64_t axis, tenon_tensor* out, tenon_err* err) {
-  if (is_low_precision(x->dtype)) return run_as_float32(index_add, ctx, err, x, index, source, axis, out);
+    tenon_status
+    index_add(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
+              const tenon_tensor* source, int64_t axis, tenon_tensor* out, tenon_err* err) {
+  if (is_low_precision(x->dtype))
+    return run_as_float32(index_add, ctx, err, x, index, source, axis, out);
   const AxisView view(x, axis);
   const int64_t* offsets;
   TRY(read_indices(ctx, "index_add", index, view.length, &offsets, err));
@@ -89,7 +93,7 @@ tenon_status index_add(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor
   with_type(x->dtype, [&]<class T>(Type<T>) {
     T* to = data_of<T>(out);
     const T* from = data_of<T>(source);
-    // Positions may repeat, so one thread adds all slices of an outer index.
+    // Indices may repeat, so one thread adds all slices of an outer index.
     parallel(view.outer, count * view.inner, [&](int64_t begin, int64_t end) {
       for (int64_t o = begin; o < end; ++o)
         for (int64_t j = 0; j < count; ++j) {
@@ -103,17 +107,18 @@ tenon_status index_add(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor
 }
 TENON_BOX_index_add(index_add_boxed, index_add)
 
-// Where each element of the broadcast index tensors lies within the indexed axes of x, in blocks.
-struct IndexedBlocks {
-  int64_t outer = 1, length = 1, inner = 1;  // x as [outer, length, inner]; length: the indexed axes
-  int64_t count = 1;                         // elements of the broadcast index tensors
-  int64_t ndim = 0;                          // axes of their shape
+    // The broadcast index tensors, combined into one offset, in blocks, into the indexed axes of x.
+    struct IndexedBlocks {
+  int64_t outer = 1, length = 1,
+          inner = 1;  // x as [outer, length, inner]; length: the indexed axes
+  int64_t count = 1;  // elements of the broadcast index tensors
+  int64_t ndim = 0;   // axes of their shape
   const int64_t* blocks = nullptr;
 };
 
 tenon_status resolve_indices(tenon_ctx* ctx, const char* op, const tenon_tensor* x,
-                         const tenon_tensor* const* indices, uint64_t count, int64_t axis, IndexedBlocks* out,
-                         tenon_err* err) {
+                             const tenon_tensor* const* indices, uint64_t count, int64_t axis,
+                             IndexedBlocks* out, tenon_err* err) {
   axis = normalize_axis(axis, x->ndim);
   const int64_t last = axis + static_cast<int64_t>(count);
   for (int64_t i = 0; i < x->ndim; ++i)
@@ -143,7 +148,7 @@ tenon_status resolve_indices(tenon_ctx* ctx, const char* op, const tenon_tensor*
       for (int64_t n = 0; n < out->count; ++n) blocks[n] = blocks[n] * extent + offsets[n];
       continue;
     }
-    // Walk the broadcast shape with this tensor's strides, 0 where it is repeated.
+    // Iterates over the broadcast shape with the strides of this tensor, 0 where it is broadcast.
     int64_t at[TENON_MAX_NDIM] = {}, stride[TENON_MAX_NDIM] = {};
     for (int32_t i = 0; i < index->ndim; ++i)
       stride[out->ndim - index->ndim + i] = index->shape[i] == 1 ? 0 : index->strides[i];
@@ -161,8 +166,8 @@ tenon_status resolve_indices(tenon_ctx* ctx, const char* op, const tenon_tensor*
   return TENON_OK;
 }
 
-tenon_status index(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* const* indices, uint64_t count,
-                   int64_t axis, tenon_tensor* out, tenon_err* err) {
+tenon_status index(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* const* indices,
+                   uint64_t count, int64_t axis, tenon_tensor* out, tenon_err* err) {
   IndexedBlocks indexed;
   TRY(resolve_indices(ctx, "index", x, indices, count, axis, &indexed, err));
   if (out->numel > 0)
@@ -172,8 +177,9 @@ tenon_status index(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* co
 }
 TENON_BOX_index(index_boxed, index)
 
-// Offsets into `value`, which broadcasts to [outer..., places..., inner...], for every element there.
-class BroadcastValue {
+    // Iterates over [outer..., index..., inner...] and gives the offsets into `value`, which
+    // broadcasts to this shape.
+    class BroadcastValue {
  public:
   BroadcastValue(const tenon_tensor* x, const tenon_tensor* value, const IndexedBlocks& indexed,
                  const tenon_tensor* const* indices, uint64_t count, int64_t axis) {
@@ -185,7 +191,8 @@ class BroadcastValue {
       for (int32_t i = 0; i < indices[k]->ndim; ++i)
         if (indices[k]->shape[i] != 1)
           shape_[joint + indexed.ndim - indices[k]->ndim + i] = indices[k]->shape[i];
-    for (int64_t i = axis + static_cast<int64_t>(count); i < x->ndim; ++i) shape_[ndim_++] = x->shape[i];
+    for (int64_t i = axis + static_cast<int64_t>(count); i < x->ndim; ++i)
+      shape_[ndim_++] = x->shape[i];
     for (int32_t i = 0; i < value->ndim; ++i)
       stride_[ndim_ - value->ndim + i] = value->shape[i] == 1 ? 0 : value->strides[i];
   }
@@ -201,13 +208,14 @@ class BroadcastValue {
 
  private:
   int64_t ndim_ = 0, offset_ = 0;
-  int64_t shape_[2 * TENON_MAX_NDIM] = {}, stride_[2 * TENON_MAX_NDIM] = {}, at_[2 * TENON_MAX_NDIM] = {};
+  int64_t shape_[2 * TENON_MAX_NDIM] = {}, stride_[2 * TENON_MAX_NDIM] = {},
+                     at_[2 * TENON_MAX_NDIM] = {};
 };
 
 template <class T>
-void put(const tenon_tensor* x, const IndexedBlocks& indexed, BroadcastValue value, const T* from, bool accumulate,
-         T* to) {
-  // In order, on one thread: positions may repeat, and the last value written wins.
+void put(const tenon_tensor* x, const IndexedBlocks& indexed, BroadcastValue value, const T* from,
+         bool accumulate, T* to) {
+  // In order and on one thread: indices may repeat, and the last value written wins.
   for (int64_t o = 0; o < indexed.outer; ++o)
     for (int64_t n = 0; n < indexed.count; ++n) {
       T* block = to + (o * indexed.length + indexed.blocks[n]) * indexed.inner;
@@ -243,12 +251,12 @@ tenon_status index_put(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor
 }
 TENON_BOX_index_put(index_put_boxed, index_put)
 
-const tenon_kernel_def kKernels[] = {
-    TENON_KERNEL_index_select(index_select, nullptr, kAllDtypes, 0, 0),
-    TENON_KERNEL_embedding(embedding, nullptr, kAllDtypes, 0, 0),
-    TENON_KERNEL_index_add(index_add, nullptr, kReals | kComplexes, 0, 0),
-    TENON_KERNEL_index(index, nullptr, kAllDtypes, 0, 0),
-    TENON_KERNEL_index_put(index_put, nullptr, kAllDtypes, TENON_KERNEL_HOST_SCALARS, 0)};
+    const tenon_kernel_def kKernels[] = {
+        TENON_KERNEL_index_select(index_select, nullptr, kAllDtypes, 0, 0),
+        TENON_KERNEL_embedding(embedding, nullptr, kAllDtypes, 0, 0),
+        TENON_KERNEL_index_add(index_add, nullptr, kReals | kComplexes, 0, 0),
+        TENON_KERNEL_index(index, nullptr, kAllDtypes, 0, 0),
+        TENON_KERNEL_index_put(index_put, nullptr, kAllDtypes, TENON_KERNEL_HOST_SCALARS, 0)};
 
 }  // namespace
 

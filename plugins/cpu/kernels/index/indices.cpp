@@ -8,17 +8,19 @@ namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
 template <class T>
-tenon_status fail_outside(const char* op, const T* from, int64_t count, int64_t length, tenon_err* err) {
+tenon_status fail_outside(const char* op, const T* from, int64_t count, int64_t length,
+                          tenon_err* err) {
   int64_t i = 0;
   while (i < count - 1 && signed_index(from[i]) >= -length && signed_index(from[i]) < length) ++i;
-  return fail_format(err, TENON_OUT_OF_RANGE, "[%s] expected positions from %lld to %lld, got %lld", op,
-                     static_cast<long long>(-length), static_cast<long long>(length - 1),
+  return fail_format(err, TENON_OUT_OF_RANGE, "[%s] expected positions from %lld to %lld, got %lld",
+                     op, static_cast<long long>(-length), static_cast<long long>(length - 1),
                      static_cast<long long>(from[i]));
 }
 
 }  // namespace
 
-tenon_status fail_indices(const char* op, const tenon_tensor* index, int64_t length, tenon_err* err) {
+tenon_status fail_indices(const char* op, const tenon_tensor* index, int64_t length,
+                          tenon_err* err) {
   tenon_status status = TENON_OK;
   with_index_type(index, [&]<class P>(const P* from) {
     status = fail_outside(op, from, index->numel, length, err);
@@ -27,7 +29,7 @@ tenon_status fail_indices(const char* op, const tenon_tensor* index, int64_t len
 }
 
 tenon_status read_indices(tenon_ctx* ctx, const char* op, const tenon_tensor* index, int64_t length,
-                            const int64_t** out, tenon_err* err) {
+                          const int64_t** out, tenon_err* err) {
   tenon_status status = TENON_OK;
   with_type(index->dtype, [&]<class T>(Type<T>) {
     if constexpr (std::is_integral_v<T>) {
@@ -64,7 +66,8 @@ tenon_status read_indices(tenon_ctx* ctx, const char* op, const tenon_tensor* in
       }
       *out = offsets;
     } else {
-      status = fail_format(err, TENON_OUT_OF_RANGE, "[%s] expected positions of an integer dtype", op);
+      status =
+          fail_format(err, TENON_OUT_OF_RANGE, "[%s] expected positions of an integer dtype", op);
     }
   });
   return status;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer tensors that name positions: read, checked against an axis and counted from its start.
+// Reads index tensors: checks the indices against the length of an axis and makes negative ones
+// count from the end.
 #pragma once
 
 #include "kernel.hpp"
@@ -9,16 +10,16 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// The elements of `index`, a contiguous tensor of any integer dtype, as offsets from 0 to `length` - 1:
-// its own memory if that holds them so, else scratch memory of the call. Negative positions count from
-// the end.
+// Returns the elements of `index`, a contiguous tensor of any integer dtype, as offsets in [0,
+// length): in its own memory if that already holds them, otherwise in scratch memory of the call.
+// Negative indices count from the end.
 tenon_status read_indices(tenon_ctx* ctx, const char* op, const tenon_tensor* index, int64_t length,
-                            const int64_t** out, tenon_err* err);
+                          const int64_t** out, tenon_err* err);
 
-// The same a block at a time, for those who read each position once.
+// The block size of kernels that check the indices block by block, as they use them.
 inline constexpr int64_t kIndexBlock = 2048;
 
-// f(const P* positions), for an index tensor of any integer dtype.
+// Calls f(const P* indices) with the element type of the index tensor.
 template <class F>
 inline void with_index_type(const tenon_tensor* index, F&& f) {
   with_type(index->dtype, [&]<class P>(Type<P>) {
@@ -26,16 +27,19 @@ inline void with_index_type(const tenon_tensor* index, F&& f) {
   });
 }
 
-// Above int64's range, an unsigned position is as far outside as a negative one.
+// Converts an index to int64; an unsigned index above the range of int64 becomes its maximum, which
+// is out of range for every axis.
 template <class P>
 inline int64_t signed_index(P x) {
   const auto offset = static_cast<int64_t>(x);
   return std::is_unsigned_v<P> && offset < 0 ? std::numeric_limits<int64_t>::max() : offset;
 }
 
-// `count` positions as offsets, in their own memory or in `room`; NULL if any is outside.
+// Returns `count` indices as offsets, in their own memory or in `buffer`; NULL if any is out of
+// range.
 template <class P>
-inline const int64_t* checked_indices(const P* from, int64_t count, int64_t length, int64_t* buffer) {
+inline const int64_t* checked_indices(const P* from, int64_t count, int64_t length,
+                                      int64_t* buffer) {
   int64_t min_index = 0, max_index = -1;
   for (int64_t i = 0; i < count; ++i) {
     min_index = std::min(min_index, signed_index(from[i]));
@@ -52,7 +56,8 @@ inline const int64_t* checked_indices(const P* from, int64_t count, int64_t leng
   return buffer;
 }
 
-// The error of an index tensor of which a position is outside.
-tenon_status fail_indices(const char* op, const tenon_tensor* index, int64_t length, tenon_err* err);
+// Reports the first index that is out of range.
+tenon_status fail_indices(const char* op, const tenon_tensor* index, int64_t length,
+                          tenon_err* err);
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

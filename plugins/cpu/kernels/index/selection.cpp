@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements that are set: where they are (nonzero), and the elements of another tensor there
-// (compress). Segments are counted, then each writes where the counts before it end.
+// nonzero and compress. Two passes: the first counts the nonzero elements of each segment, a prefix
+// sum gives where each segment writes, and the second pass writes. Flags are read as words of 64
+// bits; vectors of results are compressed by these.
 #include "kernel.hpp"
 #include "simd/vec.hpp"
 
@@ -16,8 +17,8 @@ namespace {
 constexpr int64_t kSegment = 1 << 14;
 constexpr int64_t kWord = 64;  // elements whose flags are the bits of one word
 
-// The flags of a tensor's elements, 64 at a time. -0.0 is zero: floating and complex elements are
-// compared as numbers.
+// Reads whether elements are nonzero, 64 at a time. -0.0 is zero, so floating and complex elements
+// are compared as numbers.
 template <class T>
 struct Flags {
   const T* from;
@@ -43,7 +44,7 @@ struct Flags {
   }
 };
 
-// Of reduced floats all bits but the sign count.
+// Low precision floats are nonzero if any bit but the sign is set.
 template <class Bits>
 struct LowPrecisionFlags {
   const Bits* from;
@@ -73,7 +74,7 @@ void for_words(const Flags& flags, int64_t begin, int64_t end, F f) {
   for (int64_t at = begin; at < end; at += kWord) f(at, flags.word(at, std::min(kWord, end - at)));
 }
 
-// How many elements before each segment are set; the last entry is the whole count.
+// The number of nonzero elements before each segment; the last entry is the total.
 class Starts {
  public:
   tenon_status count(tenon_ctx* ctx, const tenon_tensor* x, tenon_err* err) {
@@ -109,15 +110,16 @@ class Starts {
   int64_t segments_ = 0;
 };
 
-// Where f(i) of a set bit i goes, one at a time.
+// Writes f(i) for each set bit i, one at a time, and returns the end.
 template <class T, class F>
 T* write_each(uint64_t bits, T* to, F f) {
   for (; bits != 0; bits &= bits - 1) *to++ = f(std::countr_zero(bits));
   return to;
 }
 
-// The same where vectors(i) is a register of what belongs to the bits from i on. What is written
-// ends before `limit`, but may for a while lie beyond what is kept.
+// The same for whole registers: vectors(i) holds the results for bits i and following. A store
+// writes a whole register, whose end is overwritten by the next; nothing is written at or after
+// `limit`.
 template <class T, class Vectors, class F>
 T* write_compressed(uint64_t bits, T* to, const T* limit, Vectors vectors, F f) {
   constexpr int width = Vec<T>::count;
@@ -134,15 +136,13 @@ T* write_compressed(uint64_t bits, T* to, const T* limit, Vectors vectors, F f) 
 // -----------------------------------------------------------------------------------------
 
 #ifdef __AVX512F__
-// Elements of 1 and 2 bytes are packed as ones of 4.
+// Elements of 1 and 2 bytes are widened to 4 bytes for the compress instruction.
 template <class T>
 T* write_widened(uint64_t bits, T* to, const T* limit, const T* from) {
   if (limit - to < kWord + 16) return write_each(bits, to, [from](int i) { return from[i]; });
   for (int i = 0; i < kWord; i += 16) {
     const auto mask = static_cast<__mmask16>(bits >> i);
-    const auto pack = [mask](__m512i lanes) {
-      return _mm512_maskz_compress_epi32(mask, lanes);
-    };
+    const auto pack = [mask](__m512i lanes) { return _mm512_maskz_compress_epi32(mask, lanes); };
     constexpr __mmask16 all = 0xffff;  // without masks these functions warn of their own registers
     if constexpr (sizeof(T) == 1) {
       const __m128i part = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i));
@@ -234,7 +234,7 @@ TENON_BOX_compress(compress_boxed, compress)
   }
 };
 
-// Coordinates in a tensor of several axes, a row of it at a time.
+// Writes the coordinates of nonzero elements of a tensor of several axes, row by row.
 class Rows {
  public:
   Rows(const tenon_tensor* x, int64_t* to, const int64_t* limit)
@@ -269,7 +269,8 @@ class Rows {
     }
   }
 
-  // Row and column in turns. Registers of them may for a while lie beyond what is kept.
+  // Writes pairs of row and column. A store writes whole registers, whose end is overwritten by the
+  // next.
   void write_pairs(int64_t column, uint64_t bits) {
     if constexpr (can_compress(sizeof(int64_t))) {
       constexpr int width = Vec<int64_t>::count, kFew = 8;

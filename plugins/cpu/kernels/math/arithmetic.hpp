@@ -145,9 +145,9 @@ inline T round(T x) {  // halves to even
   return x;
 }
 
-// -- minimum and maximum: min and max hand on NaN, fmin and fmax prefer a number -----------------------------
-// In two selections, which compilers turn into an instruction and a blend; one selection by two
-// conditions becomes branches.
+// min and max propagate NaN, fmin and fmax prefer a number. The functions are written as two
+// selections, which compilers turn into an instruction and a blend; one selection by two conditions
+// becomes branches.
 template <Number T>
 inline T min(T x, T y) {
   const T lesser = x < y ? x : y;  // y if either is NaN

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that are faster over whole arrays than element by element, for operators that are
-// nothing but one of them: the arguments of a block decide which loop it takes. An element has the
-// same result in either.
+// Functions that are faster over whole arrays than element by element, for operators that consist
+// of one of them: the arguments of a block decide which loop it takes. An element has the same
+// result in either loop.
 #pragma once
 
 #include "math/arithmetic.hpp"
@@ -21,7 +21,7 @@
 
 namespace tenon::cpu::TENON_CPU_ISA::math {
 
-// The functions as types, which generated loops name.
+// The functions as types, for generated loops.
 namespace call {
 #define TENON_CALL(NAME)                         \
   struct NAME {                                  \
@@ -50,7 +50,7 @@ TENON_CALL(digamma)
 
 namespace detail {
 
-// Blocks stay in the first-level cache between the look at the arguments and the loop.
+// A block stays in the first-level cache between the check of its arguments and the loop.
 inline constexpr int64_t kArrayBlock = 256;
 
 template <Float T, class IsPlain, class Plain, class Any>
@@ -80,8 +80,8 @@ inline void run_blocks(T* out, const T* x, int64_t n, IsPlain is_plain, Plain pl
   }
 TENON_ARRAY(digamma, is_positive_normal(v))
 
-// A function of one argument or several that takes a number or, where the instruction set has them,
-// lanes. By reference: copies of several registers may go through memory.
+// A function of one or more arguments that accepts scalars or, with AVX-512, packs of registers.
+// Arguments are passed by reference: copies of several registers may go through memory.
 template <class F>
 struct Vectorized {
   F function;
@@ -100,7 +100,7 @@ TENON_INLINE T broadcast_like(T y, T) {
   return y;
 }
 }  // namespace detail
-// f with one argument given.
+// Binds one argument of f.
 template <class F, class Y>
 inline auto with_first(const Vectorized<F>& f, Y first) {
   return vectorized([=](const auto& x) { return f(detail::broadcast_like(first, x), x); });
@@ -112,16 +112,16 @@ inline auto with_second(const Vectorized<F>& f, Y second) {
 
 #ifdef TENON_HAS_VEC512
 inline constexpr int kUnroll = 4;
-// With more, results within the function leave the registers.
+// With more registers, intermediate results are spilled.
 template <Float T>
 inline constexpr int kPowerUnroll = std::same_as<T, float> ? 2 : 3;
 template <class F, Float T, std::same_as<T>... X>
 inline void run_array(const Vectorized<F>& f, T* out, int64_t n, const X*... x) {
   run_vectorized<kUnroll>(f, out, n, x...);
 }
-#define TENON_VEC_ARRAY(NAME)                                                         \
-  template <Float T>                                                                   \
-  inline void run_array(call::NAME, T* out, int64_t n, const T* x) {                   \
+#define TENON_VEC_ARRAY(NAME)                                                        \
+  template <Float T>                                                                 \
+  inline void run_array(call::NAME, T* out, int64_t n, const T* x) {                 \
     run_vectorized<kUnroll>([](const auto& v) { return math::NAME(v); }, out, n, x); \
   }
 TENON_VEC_ARRAY(exp)
@@ -154,7 +154,7 @@ inline void run_power_by(T* out, int64_t n, const T* x, T y) {
 template <Float T>
 inline void run_array(call::pow, T* out, int64_t n, const T* x, const T* y) {
   run_vectorized<kPowerUnroll<T>>([](const auto& a, const auto& b) { return math::pow(a, b); }, out,
-                                n, x, y);
+                                  n, x, y);
 }
 template <Float T>
 inline void run_half_power(T* out, int64_t n, const T* x) {
@@ -181,9 +181,8 @@ inline void run_array(call::lgamma, float* out, int64_t n, const float* x) {
 template <Float T>
 inline constexpr T kPowerPlain = std::same_as<T, float> ? T(1e30) : T(1e290);
 
-// Positive bases and exponents that are not huge need none of the special values of pow. Logarithm
-// and power in loops of their own: together they are more work in flight than the processor looks
-// ahead.
+// Positive bases with exponents of moderate size need none of the special cases of pow. Logarithm
+// and power have loops of their own: together they exceed the reorder buffer of the processor.
 template <Float T, class Exponent>
 inline void run_power_block(T* out, int64_t n, const T* x, Exponent exponent) {
   detail::Bits<T> special = 0;
@@ -227,7 +226,8 @@ inline void run_half_power(T* out, int64_t n, const T* x) {
 #endif
 #undef TENON_ARRAY
 
-// x to one power. Small ones are products and roots, which are as exact and cost next to nothing.
+// x to a constant power. Small integer powers and the square root are as exact as pow and cost next
+// to nothing.
 template <Float T>
 struct PowerBy {
   T exponent;

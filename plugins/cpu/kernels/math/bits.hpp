@@ -92,7 +92,7 @@ TENON_INLINE T polynomial(T x, T c0, C... rest) {
   return every_second(square, rest...) * x + every_second(square, c0, rest...);
 }
 
-// The same of an array of coefficients, for those that functions of lanes share.
+// The same with an array of coefficients, which the vectorised functions share.
 template <Float T, int... I>
 TENON_INLINE T polynomial_of(T x, const T* c, std::integer_sequence<int, I...>) {
   return polynomial(x, c[I]...);

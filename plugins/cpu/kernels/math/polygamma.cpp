@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Derivatives of digamma: psi^(n)(x) = (-1)^(n + 1) n! zeta(n + 1, x), with the Hurwitz zeta function.
+// Derivatives of digamma: psi^(n)(x) = (-1)^(n + 1) n! zeta(n + 1, x), with the Hurwitz zeta
+// function.
 #include <tenon/signatures/elementwise_functions.h>
 #include <tenon/zeta_series.hpp>
 
@@ -18,8 +19,7 @@ class Polygamma {
  public:
   explicit Polygamma(int64_t n) : series_(static_cast<double>(n) + 1), n_(n), odd_(n % 2 != 0) {
     long double product = 1;
-    for (int64_t k = 2; k <= n && k <= kLastFactorial; ++k)
-      product *= static_cast<long double>(k);
+    for (int64_t k = 2; k <= n && k <= kLastFactorial; ++k) product *= static_cast<long double>(k);
     factorial_ = static_cast<double>(product);
     int sign;
     const auto s = static_cast<long double>(n + 1);
@@ -47,8 +47,8 @@ class Polygamma {
     if (!(std::abs(r) <= 0.5)) return r;  // x is infinite or NaN
     const double unit = std::abs(r), mirror = odd_ ? 1.0 : -1.0;
     const double middle = r > 0 ? 1.0 : mirror;
-    return scaled(unit, middle + zeta(1 + r, unit) +
-                            mirror * (zeta(1 - r, unit) - zeta(1 - x, unit)));
+    return scaled(unit,
+                  middle + zeta(1 + r, unit) + mirror * (zeta(1 - r, unit) - zeta(1 - x, unit)));
   }
 
   // unit^s * zeta(s, a): in units of the largest term nothing overflows.
@@ -104,8 +104,7 @@ tenon_status polygamma(tenon_ctx* ctx, int64_t n, const tenon_tensor* x, tenon_t
 }
 TENON_BOX_polygamma(polygamma_boxed, polygamma)
 
-    const tenon_kernel_def kKernels[] = {
-        TENON_KERNEL_polygamma(polygamma, nullptr, kFloats, 0, 0)};
+    const tenon_kernel_def kKernels[] = {TENON_KERNEL_polygamma(polygamma, nullptr, kFloats, 0, 0)};
 
 }  // namespace
 

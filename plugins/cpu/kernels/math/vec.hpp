@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registers of sixteen floats or eight doubles of AVX-512, for functions that look tables up.
+// Packs of AVX-512 registers, of sixteen floats or eight doubles each, for functions with table
+// lookup.
 //
-// Compilers make gathers of tables; a table that fits in two registers one instruction permutes
-// (vpermi2ps, vpermi2pd). With such tables polynomials are short, and the operations that know
-// exponents (vgetexp, vgetmant, vscalef) give special values their results without selections.
-// Several registers go through a function side by side: one after the other, the schedulers fill
-// with instructions that wait for the one before.
+// A table that fits into two registers is read by one permutation (vpermi2ps, vpermi2pd) instead of
+// a gather. With such tables polynomials are short, and the instructions for exponents (vgetexp,
+// vgetmant, vscalef) give the results of special values without selections. Several registers go
+// through a function together, which hides the latency of its instructions.
 //
-// Other instruction sets, and functions inside of larger kernels, use the functions of one
-// argument, which differ by an ulp or two.
+// Other instruction sets, and functions inside larger kernels, use the scalar functions, which
+// differ by one or two ulp.
 #pragma once
 
 #include "math/bits.hpp"
@@ -31,7 +31,7 @@ using Doubles [[gnu::vector_size(64)]] = double;
 using Integers [[gnu::vector_size(64)]] = int;
 using Longs [[gnu::vector_size(64)]] = long long;
 
-// What goes with a register of T.
+// The integer register and the mask that belong to a register of T.
 template <class T>
 struct RegisterOf;
 template <>
@@ -76,7 +76,7 @@ using BitsOf = Pack<IntegerOf<Register>, K>;
 template <int K>
 using IntVecs = Pack<Integers, K>;
 
-// The registers of an operand; a number has none and goes with any of them.
+// The number of registers of an operand; a number has none and combines with any.
 template <class X>
 inline constexpr int kRegisters = 0;
 template <class Register, int K>
@@ -87,7 +87,7 @@ template <class... X>
 concept HasVecs = kMaxRegisters<X...> >
 0;
 
-// Of operands, the type of the first register of floating-point numbers.
+// The first floating-point register type among the operands.
 template <class... X>
 struct CommonRegister {
   using Type = void;
@@ -122,7 +122,7 @@ TENON_INLINE auto each_part(F f, const X&... x) {
   return f(part<typename CommonRegister<X...>::Type, I>(x)...);
 }
 
-// f of every register.
+// Applies f to every register of the packs.
 template <class F, class... X>
 TENON_INLINE auto each(F f, const X&... x) {
   constexpr int K = kMaxRegisters<X...>;
@@ -175,7 +175,7 @@ TENON_INLINE Pack<V, K> max(detail::ElementOf<V> x, const Pack<V, K>& y) {
 
 namespace detail {
 
-// f of K registers of every x, from element i on.
+// Applies f to K registers of each x, from element i on.
 template <int K, Float T, class F, class... X>
 TENON_INLINE void run_registers(F f, T* out, const X*... x) {
   constexpr int count = 64 / sizeof(T);
@@ -192,7 +192,8 @@ TENON_INLINE void run_registers(F f, T* out, const X*... x) {
 
 }  // namespace detail
 
-// out[i] = f(x[i]...), K registers at a time. The last elements take the same way as the others.
+// out[i] = f(x[i]...), K registers at a time. The last elements are processed by the same function
+// under a mask.
 template <int K, Float T, class F, std::same_as<T>... X>
 [[gnu::flatten]] inline void run_vectorized(F f, T* out, int64_t n, const X*... x) {
   constexpr int count = 64 / sizeof(T);

@@ -100,7 +100,7 @@ TENON_INLINE FloatVecs<K> tail_normal_cdf(const FloatVecs<K>& x) {
   const auto index = as_bits(at_most(a, part) + kRound<float> / 4);
   const auto value = piecewise(kNormalTail, index, a - lookup(kNormalCentre, index));
   const auto tail = is_any_above(a, kNormalCdfNormal) ? lowered(raised_gaussian(a, 0.5f) * value)
-                                                     : gaussian(a, 0.5f) * value;
+                                                      : gaussian(a, 0.5f) * value;
   return normal_cdf_of_tail(blend(is_less(broadcast_like(kNormalTailEnd, a), a), tail, value), x);
 }
 

@@ -41,7 +41,8 @@ TENON_INLINE DoubleVecs<K> lgamma_of_positive(const DoubleVecs<K>& x) {
 
   const auto divisor = at_most(x, 0x1p1000);
   const auto rough = reciprocal28(divisor);
-  const auto inverse = multiply_add(rough, subtract_product(divisor, rough, broadcast_like(1.0, x)), rough);
+  const auto inverse =
+      multiply_add(rough, subtract_product(divisor, rough, broadcast_like(1.0, x)), rough);
   const auto series =
       multiply_add(inverse, horner(inverse * inverse, kStirling), 0.41893853320467274);
   return blend(middle, low, multiply_add(x - 0.5, log, series));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instructions for every register of a pack, of floats and of doubles alike; vec.hpp includes it.
+// Instructions on packs of registers of float and double; vec.hpp includes this file.
 #pragma once
 
 #include "math/vec.hpp"
@@ -7,7 +7,8 @@
 #ifdef TENON_HAS_VEC512
 namespace tenon::cpu::TENON_CPU_ISA::math::detail {
 
-// With the lanes chosen, by a mask, g++ 12 does not warn of its own headers.
+// The masked forms, with all elements selected: g++ 12 warns of uninitialised values in its own
+// headers for the others.
 template <class Register>
 inline constexpr MaskOf<Register> kAll = static_cast<MaskOf<Register>>(-1);
 
@@ -181,7 +182,8 @@ requires HasVecs<X, Y> TENON_INLINE auto blend(const Pack<Mask, K>& mask, const 
       mask, x, y);
 }
 
-// f of numbers, where the mask is set; of others it is f(0), which takes a call no long way.
+// Computes f element by element where the mask is set. The other elements compute f(0), which is
+// fast.
 template <class V, class F, class... X>
 [[gnu::noinline]] inline V scalar_fallback(F f, MaskOf<V> mask, V result, X... x) {
   constexpr int count = 64 / sizeof(ElementOf<V>);
@@ -203,8 +205,8 @@ template <class V, class F, class... X>
   else
     return _mm512_mask_load_pd(result, mask, out);
 }
-// `result`, but where some lane of the mask is set f of the mask, the result and x: for arguments
-// that are rare. A result that were assigned to would go through memory.
+// Returns `result`; if any bit of the mask is set, f(mask, result, x...) instead. For arguments
+// that are rare. Assigning to a result would move it through memory.
 template <class Mask, class V, int K, class F, class... X>
 TENON_INLINE Pack<V, K> corrected(const Pack<Mask, K>& mask, const Pack<V, K>& result, F f,
                                   const X&... x) {
@@ -213,7 +215,7 @@ TENON_INLINE Pack<V, K> corrected(const Pack<Mask, K>& mask, const Pack<V, K>& r
   }
   return result;
 }
-// With f of the numbers of x where the mask is set.
+// Returns `result`, with f(x...) computed element by element where the mask is set.
 template <class Mask, class V, int K, class F, class... X>
 TENON_INLINE Pack<V, K> unless(const Pack<Mask, K>& mask, const Pack<V, K>& result, F f,
                                const X&... x) {
@@ -239,7 +241,7 @@ TENON_INLINE FloatVecs<K> shift_left(const FloatVecs<K>& x) {
       [](Floats a) { return Floats(_mm512_maskz_slli_epi32(kAll<Floats>, __m512i(a), kBits)); }, x);
 }
 
-// table[index % N] of as many elements as one register has or two.
+// table[index % N], where the table fits into one register or two.
 template <int N, int K>
 TENON_INLINE FloatVecs<K> lookup(const float (&table)[N], const Pack<Integers, K>& index) {
   const Floats low = _mm512_load_ps(table), high = _mm512_load_ps(table + N - 16);
@@ -294,7 +296,7 @@ TENON_INLINE Floats narrowed(const DoubleVecs<2>& x) {
   return Floats(_mm512_maskz_insertf64x4(kAll<Doubles>, low, half(x.at[1]), 1));
 }
 
-// y in every lane of as many registers as x has.
+// Broadcasts y to as many registers as x has.
 template <class T, class V, int K>
 TENON_INLINE Pack<V, K> broadcast_like(T y, const Pack<V, K>&) {
   return each([=](int) { return broadcast<V>(y); }, Pack<int, K>{});
@@ -322,7 +324,8 @@ template <class V, int K, int N>
 TENON_INLINE Pack<V, K> polynomial_of(const Pack<V, K>& x, const ElementOf<V> (&coefficients)[N]) {
   constexpr int last_odd = N - 1 - N % 2, last_even = N - 2 + N % 2;
   const auto square = x * x;
-  Pack<V, K> odd = broadcast_like(coefficients[last_odd], x), even = broadcast_like(coefficients[last_even], x);
+  Pack<V, K> odd = broadcast_like(coefficients[last_odd], x),
+             even = broadcast_like(coefficients[last_even], x);
 #pragma GCC unroll 16
   for (int i = last_odd - 2; i > 0; i -= 2) odd = multiply_add(odd, square, coefficients[i]);
 #pragma GCC unroll 16
@@ -330,7 +333,7 @@ TENON_INLINE Pack<V, K> polynomial_of(const Pack<V, K>& x, const ElementOf<V> (&
   return multiply_add(odd, x, even);
 }
 
-// Zero, denormal, very large, infinite, NaN or negative: whatever is not in [2^-96, 2^125].
+// Whether x is not in [2^-96, 2^125]: zero, denormal, very large, infinite, NaN or negative.
 template <class V, int K>
 TENON_INLINE auto is_other_size(const Pack<V, K>& x) {
   return each(
@@ -346,10 +349,10 @@ TENON_INLINE auto is_other_size(const Pack<V, K>& x) {
       x);
 }
 
-// Roots, and quotients of doubles, by steps of Newton's iteration from rough inverses take less
-// than half of the time of the instructions for them.
+// Square roots, and quotients of doubles, by Newton's iteration from approximate reciprocals take
+// less than half of the time of the instructions for them.
 //
-// 1 / y, 2^-28.
+// 1 / y with an error of 2^-28.
 template <int K>
 TENON_INLINE DoubleVecs<K> reciprocal28(const DoubleVecs<K>& y) {
   const auto rough = reciprocal14(y);

@@ -246,8 +246,8 @@ TENON_INLINE Pack<V, K> asin(const Pack<V, K>& x) {
   const auto a = absolute(x), half = half_less_half(a);
   const auto large = is_less(half, T(0.25));
   const auto small = arc_sine(a, half, large);
-  return with_sign(blend(large, subtract_product(small, T(2), broadcast_like(kHalfPiHigh<T>, x)), small),
-                   x);
+  return with_sign(
+      blend(large, subtract_product(small, T(2), broadcast_like(kHalfPiHigh<T>, x)), small), x);
 }
 
 // acos(a) / sqrt(1 - a), 2^-24.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Polynomials on up to 32 intervals, of doubles 16, whose coefficients are permuted out of two
-// registers, and functions that take another way for the rare arguments beyond them.
+// Piecewise polynomials on up to 32 intervals (16 for double), whose coefficients are permuted out
+// of two registers, and slow paths for the rare arguments outside of the intervals.
 #pragma once
 
 #include "math/vec.hpp"
@@ -8,7 +8,7 @@
 #ifdef TENON_HAS_VEC512
 namespace tenon::cpu::TENON_CPU_ISA::math::detail {
 
-// Coefficients by intervals, and the centres of these.
+// The coefficients of each interval, and the centres of the intervals.
 template <class T, int kTerms>
 struct Piecewise {
   static constexpr int kIntervals = 128 / sizeof(T);
@@ -34,7 +34,7 @@ TENON_INLINE Pack<V, K> piecewise(const ElementOf<V> (&coefficients)[kTerms][kIn
   return result;
 }
 
-// What x is above the nearest multiple of 2^-kBits.
+// x minus the nearest multiple of 2^-kBits.
 template <int kBits, int K>
 TENON_INLINE FloatVecs<K> above_nearest_multiple(const FloatVecs<K>& x) {
   return each(
@@ -76,8 +76,8 @@ TENON_INLINE bool is_any_below(const FloatVecs<K>& x, float limit) {
     maximum = _mm512_maskz_max_epu32(kAll<Floats>, maximum, __m512i(x.at[k]));
   return _mm512_cmpgt_epu32_mask(maximum, _mm512_set1_epi32(std::bit_cast<int>(limit))) != 0;
 }
-// f(x) by a call, where some x is beyond a limit. Other numbers need the results of the short way:
-// an element has the same whatever stands beside it.
+// Calls f(x) out of line where some x is beyond a limit. The other elements keep the results of the
+// fast path, so that an element has the same result whatever its neighbours are.
 template <class F, int K>
 [[gnu::noinline]] inline FloatVecs<K> call_slow_path(F f, const FloatVecs<K>& x) {
   return f(x);
@@ -86,7 +86,7 @@ template <class F, int K>
 // long.
 template <class Tail, class Measure>
 [[gnu::noinline]] inline Floats blend_tail(Tail tail, Measure measure, float limit, Floats near,
-                                         Floats x) {
+                                           Floats x) {
   const Floats measured = measure(FloatVecs<1>{x}).at[0];
   const __mmask16 beyond =
       _mm512_cmp_ps_mask(_mm512_abs_ps(measured), _mm512_set1_ps(limit), _CMP_GT_OQ);
@@ -96,11 +96,12 @@ template <class Tail, class Measure>
 // limit is exceeded, so that its results need no registers. `near` should be no denormal there:
 // these take a hundred times as long.
 template <class Measure, int K, class F>
-TENON_INLINE FloatVecs<K> unless_beyond(Measure measure, float limit, const FloatVecs<K>& near, F tail,
-                                    const FloatVecs<K>& x) {
+TENON_INLINE FloatVecs<K> unless_beyond(Measure measure, float limit, const FloatVecs<K>& near,
+                                        F tail, const FloatVecs<K>& x) {
   if (is_any_beyond(measure(x), limit)) [[unlikely]] {
-    return each([=](Floats result, Floats a) { return blend_tail(tail, measure, limit, result, a); },
-                near, x);
+    return each(
+        [=](Floats result, Floats a) { return blend_tail(tail, measure, limit, result, a); }, near,
+        x);
   }
   return near;
 }

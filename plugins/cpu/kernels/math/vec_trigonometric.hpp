@@ -163,7 +163,7 @@ inline double tan_of_large(double x) { return std::tan(x); }
 
 }  // namespace detail
 
-#define TENON_VEC_ANGLE(NAME)                              \
+#define TENON_VEC_ANGLE(NAME)                               \
   template <class V, int K>                                 \
   TENON_INLINE Pack<V, K> NAME(const Pack<V, K>& x) {       \
     using T = detail::ElementOf<V>;                         \
@@ -184,7 +184,7 @@ TENON_INLINE FloatVecs<K> tan(const FloatVecs<K>& x) {
       whole, limit, small_tan(x),
       [](const FloatVecs<1>& v) {
         return FloatVecs<1>{scalar_fallback([](float a) { return tan_of_large(a); }, kAll<Floats>,
-                                         Floats{}, v.at[0])};
+                                            Floats{}, v.at[0])};
       },
       x);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// batch_norm over [N, C, ...]: a task is one channel, or, where channels are innermost, a block of them.
+// batch_norm over [N, C, ...], its gradient, and inference. A task is one channel in NCHW, a block
+// of channels in NHWC, whose rows are then processed one after the other.
 #include "conv/nhwc.hpp"
 #include "kernel.hpp"
 #include "norm/moments.hpp"
@@ -28,8 +29,8 @@ T value_or(const tenon_tensor* tensor, int64_t i, T otherwise) {
   return tensor ? data_of<T>(tensor)[i] : otherwise;
 }
 
-// planes(c) for every channel, or columns(first, count) for blocks of channels if each has one element
-// per item of the batch.
+// Calls per_channel(c) for every channel, or columns(first, count) for blocks of channels if the
+// channels are innermost.
 template <class PerChannel, class Columns>
 void for_channels(const Channels& channels, int64_t work, PerChannel per_channel, Columns columns) {
   if (channels.size > 1) {
@@ -60,7 +61,7 @@ tenon_status batch_norm(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tenso
   }
   const Channels channels(x);
   const auto run = [&]<class T>(Type<T>) {
-    if (channels.numel() == 0) {  // nothing has no mean
+    if (channels.numel() == 0) {  // the mean of no elements is NaN
       std::fill_n(data_of<T>(mean), channels.count, std::numeric_limits<T>::quiet_NaN());
       std::fill_n(data_of<T>(var), channels.count, std::numeric_limits<T>::quiet_NaN());
       return;
@@ -75,19 +76,23 @@ tenon_status batch_norm(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tenso
         [&](int64_t c) {
           Moments<T> moments;
           for (int64_t n = 0; n < channels.batch; ++n) {
-            moments.merge(moments_of(from + (n * channels.count + c) * channels.size, channels.size));
+            moments.merge(
+                moments_of(from + (n * channels.count + c) * channels.size, channels.size));
           }
           data_of<T>(mean)[c] = moments.mean;
           data_of<T>(var)[c] = moments.squares / moments.count;
-          // The difference comes first: x * scale - mean * scale would cancel where the mean is large.
+          // The difference comes first: x * scale - mean * scale would cancel where the mean is
+          // large.
           const T scale = scale_of(c), center = moments.mean, shift = value_or<T>(bias, c, 0);
           for (int64_t n = 0; n < channels.batch; ++n) {
             const int64_t at = (n * channels.count + c) * channels.size;
-            for (int64_t i = at; i < at + channels.size; ++i) to[i] = (from[i] - center) * scale + shift;
+            for (int64_t i = at; i < at + channels.size; ++i)
+              to[i] = (from[i] - center) * scale + shift;
           }
         },
         [&](int64_t first, int64_t count) {
-          const ColumnMoments<T, kColumns> moments(from + first, channels.batch, channels.count, count);
+          const ColumnMoments<T, kColumns> moments(from + first, channels.batch, channels.count,
+                                                   count);
           T scale[kColumns], shift[kColumns];
           for (int64_t j = 0; j < count; ++j) {
             data_of<T>(mean)[first + j] = moments.mean[j];
@@ -108,12 +113,13 @@ tenon_status batch_norm(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tenso
 }
 TENON_BOX_batch_norm(batch_norm_boxed, batch_norm)
 
-// With y = (x - mean) * scale: dweight = sum(grad y), dbias = sum(grad),
-// dx = weight scale (grad - dbias / n - y dweight / n).
-tenon_status batch_norm_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_tensor* x,
-                             const tenon_tensor* weight, const tenon_tensor* mean,
-                             const tenon_tensor* var, double eps, tenon_tensor* dx,
-                             tenon_tensor* dweight, tenon_tensor* dbias, tenon_err* err) {
+    // With y = (x - mean) * scale: dweight = sum(grad y), dbias = sum(grad),
+    // dx = weight scale (grad - dbias / n - y dweight / n).
+    tenon_status
+    batch_norm_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_tensor* x,
+                    const tenon_tensor* weight, const tenon_tensor* mean, const tenon_tensor* var,
+                    double eps, tenon_tensor* dx, tenon_tensor* dweight, tenon_tensor* dbias,
+                    tenon_err* err) {
   if (is_channels_last(*x) && !takes_results_last(*dx)) {
     return run_channels_last(batch_norm_grad, ctx, err, grad_out, x, weight, mean, var, eps, dx,
                              dweight, dbias);
@@ -124,7 +130,7 @@ tenon_status batch_norm_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const
   }
   const Channels channels(x);
   const auto run = [&]<class T>(Type<T>) {
-    if (channels.numel() == 0) {  // sums over nothing
+    if (channels.numel() == 0) {  // empty sums
       std::fill_n(data_of<T>(dweight), channels.count, T(0));
       std::fill_n(data_of<T>(dbias), channels.count, T(0));
       return;
@@ -144,7 +150,8 @@ tenon_status batch_norm_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const
             const int64_t at = (n * channels.count + c) * channels.size;
             const T *g = grad + at, *xs = from + at;
             sum += sum_row<T>(channels.size, [=](int64_t i) { return g[i]; });
-            projection += sum_row<T>(channels.size, [=](int64_t i) { return g[i] * (xs[i] - center); });
+            projection +=
+                sum_row<T>(channels.size, [=](int64_t i) { return g[i] * (xs[i] - center); });
           }
           projection *= scale;
           data_of<T>(dweight)[c] = projection;
@@ -182,7 +189,8 @@ tenon_status batch_norm_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const
           for (int64_t n = 0; n < channels.batch; ++n) {
             const int64_t at = n * channels.count + first;
             for (int64_t j = 0; j < count; ++j) {
-              to[at + j] = factor[j] * grad[at + j] - x_scale[j] * (from[at + j] - center[j]) - offset[j];
+              to[at + j] =
+                  factor[j] * grad[at + j] - x_scale[j] * (from[at + j] - center[j]) - offset[j];
             }
           }
         });
@@ -192,10 +200,10 @@ tenon_status batch_norm_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const
 }
 TENON_BOX_batch_norm_grad(batch_norm_grad_boxed, batch_norm_grad)
 
-tenon_status batch_norm_inference(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* mean,
-                                  const tenon_tensor* var, const tenon_tensor* weight,
-                                  const tenon_tensor* bias, double eps, tenon_tensor* out,
-                                  tenon_err* err) {
+    tenon_status
+    batch_norm_inference(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* mean,
+                         const tenon_tensor* var, const tenon_tensor* weight,
+                         const tenon_tensor* bias, double eps, tenon_tensor* out, tenon_err* err) {
   if (is_channels_last(*x) && !takes_results_last(*out)) {
     return run_channels_last(batch_norm_inference, ctx, err, x, mean, var, weight, bias, eps, out);
   }
@@ -215,7 +223,7 @@ tenon_status batch_norm_inference(tenon_ctx* ctx, const tenon_tensor* x, const t
       scale[c] = value_or<T>(weight, c, 1) / std::sqrt(data_of<T>(var)[c] + static_cast<T>(eps));
       shift[c] = value_or<T>(bias, c, 0) - data_of<T>(mean)[c] * scale[c];
     }
-    // A plane at a time, or a row of all channels.
+    // One channel of one image at a time, or one row of all channels.
     const int64_t row = size == 1 ? count : size;
     parallel(channels.batch * count * size / row, 2 * row, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
@@ -236,8 +244,8 @@ tenon_status batch_norm_inference(tenon_ctx* ctx, const tenon_tensor* x, const t
 }
 TENON_BOX_batch_norm_inference(batch_norm_inference_boxed, batch_norm_inference)
 
-// A composite: nobody has compared its arguments.
-int32_t inference_fits(const tenon_value* args, uint32_t) {
+    // A composite operator: its arguments have not been checked yet.
+    int32_t inference_fits(const tenon_value* args, uint32_t) {
   const auto* x = static_cast<const tenon_tensor*>(args[0].v.p);
   if (args[0].tag != TENON_VALUE_TENSOR || x->ndim < 2) return 0;
   for (int i = 1; i < 5; ++i) {
@@ -251,8 +259,8 @@ int32_t inference_fits(const tenon_value* args, uint32_t) {
   return 1;
 }
 
-// Images whose channels lie side by side are read as they are, if all of them do and the rest is in
-// rows.
+// Whether all images are NHWC and all other tensors contiguous, so that the kernel can read them
+// directly.
 bool all_in_place(const tenon_value* args, int images, int count) {
   for (int i = 0; i < count; ++i) {
     if (args[i].tag != TENON_VALUE_TENSOR) continue;
@@ -264,9 +272,7 @@ bool all_in_place(const tenon_value* args, int images, int count) {
   return true;
 }
 int32_t accepts_nhwc(const tenon_value* args, uint32_t) { return all_in_place(args, 1, 3); }
-int32_t grad_accepts_nhwc(const tenon_value* args, uint32_t) {
-  return all_in_place(args, 2, 5);
-}
+int32_t grad_accepts_nhwc(const tenon_value* args, uint32_t) { return all_in_place(args, 2, 5); }
 int32_t inference_accepts_nhwc(const tenon_value* args, uint32_t n) {
   return inference_fits(args, n) && all_in_place(args, 1, 5);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax_cross_entropy and its gradient: the softmax is never stored, the gradient is written
-// once.
+// softmax_cross_entropy and its gradient. Per row: the maximum, then the sum of exponentials; the
+// softmax is never stored, and the gradient is written once. Where classes are not innermost,
+// kColumns adjacent rows advance together.
 #include "kernel.hpp"
 #include "reduce/rows.hpp"
 #include "simd/vector_math.hpp"
@@ -238,7 +239,7 @@ TENON_BOX_softmax_cross_entropy(softmax_cross_entropy_boxed, softmax_cross_entro
 }
 TENON_BOX_softmax_cross_entropy_grad(softmax_cross_entropy_grad_boxed, softmax_cross_entropy_grad)
 
-// A composite: nobody has promoted or compared its arguments.
+// A composite operator: its arguments have not been promoted or checked yet.
 int32_t grad_fits(const tenon_value* args, uint32_t) {
   for (int i = 0; i < 3; ++i) {
     if (args[i].tag != TENON_VALUE_TENSOR) return 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// layer_norm and rms_norm, a row at a time, and the gradient of layer_norm.
+// layer_norm, its gradient, and rms_norm. Each row is processed while it is in cache: moments first
+// (norm/moments.hpp), then the affine map.
 #include "kernel.hpp"
 #include "norm/moments.hpp"
 
@@ -10,8 +11,8 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
-// Most parts that rows are cut into where sums over them are needed. A function of the shape alone,
-// so that the order of additions is too.
+// The most parts that the rows are divided into where a sum over rows is needed. The number of
+// parts depends on the shape alone, since it determines the order of additions.
 constexpr int64_t kParts = 16;
 
 template <class T>
@@ -30,9 +31,9 @@ T inverse_deviation(const Moments<T>& moments, double eps) {
   return T(1) / std::sqrt(moments.squares / moments.count + static_cast<T>(eps));
 }
 
-// out = (x - mean) * scale, then the affine part. The difference comes first: x * scale - mean *
-// scale would cancel, and return the rounding error of a large mean, times the scale, for equal
-// elements.
+// out = (x - mean) * scale * weight + bias. The subtraction comes first: x * scale - mean * scale
+// would cancel and leave the rounding error of a large mean, times the scale, where all elements
+// are equal.
 template <class T>
 void normalize_row(const T* x, T mean, T scale, const T* weight, const T* bias, T* out, int64_t n) {
   if (weight && bias) {
@@ -88,8 +89,8 @@ TENON_BOX_layer_norm(layer_norm_boxed, layer_norm)
   }
 }
 
-// One row, with y = (x - mean) * scale. dweight and dbias, sums over rows of grad * y and grad, are
-// added to.
+// The gradient of one row, with y = (x - mean) * scale. dweight and dbias are sums over rows of
+// grad * y and of grad; this row is added to them.
 template <class T>
 void grad_row(const T* grad, const T* x, const T* weight, double eps, T* dx, T* dweight, T* dbias,
               int64_t n) {
@@ -178,7 +179,7 @@ TENON_BOX_layer_norm_grad(layer_norm_grad_boxed, layer_norm_grad)
 }
 TENON_BOX_rms_norm(rms_norm_boxed, rms_norm)
 
-    // A composite: its arguments have not been compared before.
+    // A composite operator: its arguments have not been checked yet.
     int32_t rms_norm_fits(const tenon_value* args, uint32_t) {
   const auto* x = static_cast<const tenon_tensor*>(args[0].v.p);
   if (args[0].tag != TENON_VALUE_TENSOR || x->ndim == 0) return 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mean and squared distances from it, in one pass over memory: blocks that fit the first-level cache are
-// read twice, and their results merged.
+// Mean and sum of squared deviations, in one pass over memory. Blocks that fit the first-level
+// cache are read twice (two-pass algorithm) and their results merged pairwise (Chan, Golub and
+// LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979).
 #pragma once
 
 #include "reduce/rows.hpp"
@@ -17,21 +18,23 @@ inline bool is_finite(T x) {
   return std::abs(x) <= std::numeric_limits<T>::max();
 }
 
-// The mean of two parts, of which the other has `share` of all elements. Where the distance between
-// them overflows the mean does not, and another part must not find NaN there.
+// Merges two means, where `other` belongs to a `fraction` of all elements. Where the difference of
+// the means overflows, the weighted sum does not.
 template <class T>
 inline T merged_mean(T mean, T other, T fraction) {
   const T distance = other - mean;
-  return is_finite(distance) ? mean + distance * fraction : mean * (T(1) - fraction) + other * fraction;
+  return is_finite(distance) ? mean + distance * fraction
+                             : mean * (T(1) - fraction) + other * fraction;
 }
 
-// Are squared distances no larger than the rounding error of the mean explains? So they are where all
-// elements are nearly equal, and far from zero; then the mean is worth a correction by the mean of the
-// distances from it (Chan, Golub and LeVeque 1983, the corrected two-pass algorithm).
+// Whether the squared deviations can be explained by the rounding error of the mean. This is so
+// where all elements are nearly equal and far from zero; the mean is then corrected by the mean of
+// the deviations from it (the corrected two-pass algorithm of Chan, Golub and LeVeque, "Algorithms
+// for computing the sample variance", 1983).
 template <class T>
 inline bool is_rounding_error(T squares, T mean, T count) {
   const T error = 64 * std::numeric_limits<T>::epsilon() * mean;
-  // Squares that overflow explain nothing, and distances may overflow where they do.
+  // Deviations may overflow where their squares do, so an infinite sum says nothing.
   return squares > T(0) && is_finite(squares) && squares <= count * error * error;
 }
 
@@ -42,7 +45,8 @@ struct Moments {
   T squares = 0;  // sum of (x - mean)^2
 
   void merge(const Moments& other) {
-    if (count == T(0)) {  // a mean of nothing has no distance, and the square of one may overflow
+    if (count ==
+        T(0)) {  // the difference to an empty mean is meaningless, and its square may overflow
       *this = other;
       return;
     }
@@ -55,7 +59,7 @@ struct Moments {
   }
 };
 
-// Of one dense row.
+// The moments of one dense row.
 template <class T>
 inline Moments<T> moments_of(const T* x, int64_t n) {
   constexpr int64_t block = 4096;
@@ -79,8 +83,9 @@ inline Moments<T> moments_of(const T* x, int64_t n) {
     };
     part.squares = squares();
     if (is_rounding_error(part.squares, part.mean, part.count)) [[unlikely]] {
-      part.mean += sum_row<T>(length, [from, mean = part.mean](int64_t i) { return from[i] - mean; }) /
-                   part.count;
+      part.mean +=
+          sum_row<T>(length, [from, mean = part.mean](int64_t i) { return from[i] - mean; }) /
+          part.count;
       part.squares = squares();
     }
     result.merge(part);
@@ -88,13 +93,15 @@ inline Moments<T> moments_of(const T* x, int64_t n) {
   return result;
 }
 
-// Columns side by side that one task takes: long runs of memory, but a share for every thread.
+// The number of adjacent columns of one task: long runs of memory, but at least one task per
+// thread.
 inline int64_t columns_together(int64_t width, int64_t most) {
   const int64_t fraction = (width + host->thread_count() - 1) / host->thread_count();
   return std::clamp<int64_t>((fraction + 63) / 64 * 64, 64, most);
 }
 
-// Of up to `Columns` columns side by side, whose rows are `stride` apart.
+// The moments of up to `Columns` adjacent columns, whose rows are `stride` apart. Loop order:
+// blocks of rows, and within a block row by row over all columns.
 template <class T, int Columns>
 struct ColumnMoments {
   T mean[Columns], squares[Columns];
@@ -140,10 +147,11 @@ struct ColumnMoments {
         std::fill_n(part_squares, columns, T(0));
         add_rows(from, length, stride, columns, part_squares, square);
       }
-      const T before = static_cast<T>(at), fraction = static_cast<T>(length) / static_cast<T>(at + length);
+      const T before = static_cast<T>(at),
+              fraction = static_cast<T>(length) / static_cast<T>(at + length);
       for (int64_t j = 0; j < columns; ++j) {
         const T distance = part_mean[j] - mean[j];
-        // The square of a distance from a mean of nothing may overflow.
+        // Before the first block the mean is 0, and the square of its difference may overflow.
         squares[j] += part_squares[j] + (at > 0 ? distance * distance * before * fraction : T(0));
         mean[j] = merged_mean(mean[j], part_mean[j], fraction);
       }
@@ -151,14 +159,15 @@ struct ColumnMoments {
   }
 
  private:
-  // sum[j] += f(x[i][j], j), four rows at a time, so that sums are seldom written.
+  // sum[j] += f(x[i][j], j), four rows at a time, so that the sums are stored less often.
   template <class F>
   static void add_rows(const T* x, int64_t rows, int64_t stride, int64_t columns, T* sum, F f) {
     int64_t i = 0;
     for (; i + 4 <= rows; i += 4) {
       const T *a = x + i * stride, *b = a + stride, *c = b + stride, *d = c + stride;
 #pragma GCC ivdep
-      for (int64_t j = 0; j < columns; ++j) sum[j] += (f(a[j], j) + f(b[j], j)) + (f(c[j], j) + f(d[j], j));
+      for (int64_t j = 0; j < columns; ++j)
+        sum[j] += (f(a[j], j) + f(b[j], j)) + (f(c[j], j) + f(d[j], j));
     }
     for (; i < rows; ++i) {
       const T* a = x + i * stride;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax, log_softmax and their gradients, whole slices at a time: no temporaries.
+// softmax, log_softmax and their gradients without temporary tensors. A row is processed in three
+// passes while it is in cache: maximum, exponentials and their sum, scaling. Along another axis
+// than the last, kColumns adjacent slices advance together, row by row.
 #include "kernel.hpp"
 #include "reduce/rows.hpp"
 #include "norm/softmax_exp.hpp"
@@ -9,16 +11,17 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
-constexpr int64_t kColumns = 64;  // slices along another axis than the last, side by side
+constexpr int64_t kColumns = 64;  // adjacent slices along another axis than the last
 
 // Work of one element, in additions.
 constexpr int64_t kForwardWork = 8, kBackwardWork = 4;
 
-// Rows whose sums and divisions are waited for together.
+// The number of rows whose sums and divisions are computed together.
 constexpr int64_t kTogether = 16;
 
-// Of short rows several at a time, step by step, as many as stay in the first-level cache: the last
-// vectors of a row overlap, and what was just written like that cannot be read back at once.
+// Short rows are processed several at a time, pass by pass, as many as stay in the first-level
+// cache: the last vectors of a row overlap, and a load that overlaps a recent store cannot be
+// forwarded and stalls.
 template <class T>
 void softmax_rows(const T* x, T* out, int64_t n, int64_t rows) {
   constexpr int64_t kNear = 16 * 1024 / sizeof(T);
@@ -48,8 +51,8 @@ void softmax_rows(const T* x, T* out, int64_t n, int64_t rows) {
 template <class T>
 T sum_of_exps(const T* x, T max_value, int64_t n) {
   const auto power = [max_value](T each) { return softmax_exp(each - max_value); };
-  // Of a short row as whole vectors, the last of which overlaps the one before: adding up would take the
-  // last elements in ever smaller ones.
+  // Short rows compute the exponentials as whole vectors, of which the last overlaps the one
+  // before: the sum alone would process the last elements in ever narrower vectors.
   constexpr int64_t kShort = 256;
   if (n <= kShort) {
     T exps[kShort];
@@ -59,7 +62,7 @@ T sum_of_exps(const T* x, T max_value, int64_t n) {
   return sum_row<T>(n, [=](int64_t i) { return power(x[i]); });
 }
 
-// Several rows of n, so that their logarithms are taken together.
+// Several rows of n elements, so that their logarithms are computed as one vector.
 template <class T>
 void log_softmax_rows(const T* x, T* out, int64_t n, int64_t rows) {
   T max_value[kTogether], shift[kTogether];
@@ -82,7 +85,7 @@ void log_softmax_rows(const T* x, T* out, int64_t n, int64_t rows) {
   }
 }
 
-// `columns` slices whose elements are `stride` apart.
+// softmax of `columns` slices whose elements are `stride` apart.
 template <class T, bool Log>
 void softmax_columns(const T* x, T* out, int64_t n, int64_t stride, int64_t columns) {
   T max_value[kColumns], sum[kColumns];
@@ -140,8 +143,8 @@ void grad_columns(const T* grad, const T* y, T* out, int64_t n, int64_t stride, 
   }
 }
 
-// rows(offset, length, count) for slices along the last axis, columns(offset, length, stride, count) for blocks
-// of slices along another.
+// rows(offset, length, count) for slices along the last axis, columns(offset, length, stride,
+// count) for blocks of slices along another.
 template <class Rows, class Columns>
 void for_slices(const AxisView& view, int64_t work, Rows rows, Columns columns) {
   if (view.length == 0) return;
@@ -207,7 +210,7 @@ tenon_status backward(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_
   return TENON_OK;
 }
 
-// The gradients are composites: nothing has promoted or compared their arguments.
+// The gradients are composite operators: their arguments have not been promoted or checked yet.
 int32_t grad_fits(const tenon_value* args, uint32_t) {
   const auto* grad = static_cast<const tenon_tensor*>(args[0].v.p);
   const auto* y = static_cast<const tenon_tensor*>(args[1].v.p);
@@ -222,30 +225,31 @@ tenon_status softmax(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, tenon_
 }
 TENON_BOX_softmax(softmax_boxed, softmax)
 
-tenon_status log_softmax(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, tenon_tensor* out,
-                         tenon_err* err) {
+    tenon_status log_softmax(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, tenon_tensor* out,
+                             tenon_err* err) {
   return forward<true>(ctx, x, axis, out, err);
 }
 TENON_BOX_log_softmax(log_softmax_boxed, log_softmax)
 
-tenon_status softmax_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_tensor* y,
-                          int64_t axis, tenon_tensor* out, tenon_err* err) {
+    tenon_status softmax_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_tensor* y,
+                              int64_t axis, tenon_tensor* out, tenon_err* err) {
   return backward<false>(ctx, grad_out, y, axis, out, err);
 }
 TENON_BOX_softmax_grad(softmax_grad_boxed, softmax_grad)
 
-tenon_status log_softmax_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_tensor* y,
-                              int64_t axis, tenon_tensor* out, tenon_err* err) {
+    tenon_status
+    log_softmax_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_tensor* y,
+                     int64_t axis, tenon_tensor* out, tenon_err* err) {
   return backward<true>(ctx, grad_out, y, axis, out, err);
 }
 TENON_BOX_log_softmax_grad(log_softmax_grad_boxed, log_softmax_grad)
 
-const tenon_kernel_def kKernels[] = {
-    TENON_KERNEL_softmax(softmax, nullptr, kFloats, 0, 0),
-    TENON_KERNEL_log_softmax(log_softmax, nullptr, kFloats, 0, 0),
-    with_can_run(TENON_KERNEL_softmax_grad(softmax_grad, nullptr, kFloats, 0, 0), grad_fits),
-    with_can_run(TENON_KERNEL_log_softmax_grad(log_softmax_grad, nullptr, kFloats, 0, 0),
-                 grad_fits)};
+    const tenon_kernel_def kKernels[] = {
+        TENON_KERNEL_softmax(softmax, nullptr, kFloats, 0, 0),
+        TENON_KERNEL_log_softmax(log_softmax, nullptr, kFloats, 0, 0),
+        with_can_run(TENON_KERNEL_softmax_grad(softmax_grad, nullptr, kFloats, 0, 0), grad_fits),
+        with_can_run(TENON_KERNEL_log_softmax_grad(log_softmax_grad, nullptr, kFloats, 0, 0),
+                     grad_fits)};
 
 }  // namespace
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the largest elements of windows over planes lie.
+// max_pool2d_with_indices of NCHW images: the maximum of each window and its index.
 #pragma once
 
 #include "pool/nchw.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// One window, wherever it lies.
+// The maximum of one window, with all checks.
 template <class T>
 void max_window(const Window& w, const Span& down, const Span& across, const T* x, T* value,
                 int64_t* index) {
@@ -29,20 +29,20 @@ void max_window(const Window& w, const Span& down, const Span& across, const T* 
   *index = best_index;
 }
 
-// Every window has to see a pixel.
+// Requires that every window contains a pixel.
 template <class T>
-tenon_status max_pool_nchw(tenon_ctx* ctx, const NchwWindows<T>& windows, const T* x,
-                               T* values, int64_t* indices, tenon_err* err) {
+tenon_status max_pool_nchw(tenon_ctx* ctx, const NchwWindows<T>& windows, const T* x, T* values,
+                           int64_t* indices, tenon_err* err) {
   const Window& w = windows.window();
   using Index = typename WindowVec<T, 1>::Index;
-  // The first pixel inside the image that each column of windows sees.
+  // The first pixel inside the image of each column of windows.
   const auto prepare = [&](void* memory) {
     for (int64_t j = 0; j < w.columns; ++j) {
       static_cast<Index*>(memory)[j] = static_cast<Index>(Span(w, 1, j).first);
     }
   };
   const auto reduce = [&]<int Step, int Count>(const auto& taps, const auto& rows,
-                                             const void* memory) {
+                                               const void* memory) {
     by_vectors<kWindowWidth<T>>(w.columns, [&]<int Width>(int64_t j) {
       using Vectors = WindowVec<T, Width>;
       using Indices = typename Vectors::Indices;
@@ -57,7 +57,7 @@ tenon_status max_pool_nchw(tenon_ctx* ctx, const NchwWindows<T>& windows, const 
         typename Vectors::ArgmaxVec maximum{lowest<T>() - typename Vectors::Values{}, first + seen};
         NchwWindows<T>::template for_taps<Count>(taps, [&](int64_t t) {
           maximum.update(Vectors::template load_every<Step>(from + taps.offsets[t]),
-                      at + static_cast<Index>(taps.pixels[t]));
+                         at + static_cast<Index>(taps.pixels[t]));
         });
         const int64_t to = rows.result + i * w.columns + j;
         maximum.store(values + to, indices + to);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of averages over windows of planes. Every pixel is a sum over the windows that it is
-// in, of their shares; pixels a stride apart are in windows side by side, and so make vectors.
+// Gradient of average pooling of NCHW images. The gradient of a pixel is the sum, over the windows
+// that contain it, of their gradient divided by their count. Pixels one stride apart are in
+// adjacent windows, so that vectors of windows give vectors of pixels.
 #pragma once
 
 #include "parallel_scratch.hpp"
@@ -43,8 +44,9 @@ class AverageGrad {
               const T* from = grad + p * results + i * w_.columns;
               by_vectors<kWindowWidth<T>>(w_.columns, [&]<int Width>(int64_t j) {
                 using Vectors = WindowVec<T, Width>;
-                Vectors::store(parts + i * row_ + before_ + j,
-                               Vectors::load(from + j) * Vectors::load(inverse_counts + i * row_ + j));
+                Vectors::store(
+                    parts + i * row_ + before_ + j,
+                    Vectors::load(from + j) * Vectors::load(inverse_counts + i * row_ + j));
               });
             }
             add_windows(parts, sums, out + p * size);
@@ -77,7 +79,7 @@ class AverageGrad {
     }
   }
 
-  // Of `count` rows, and of `taps` windows each: the one at `from` and those before it.
+  // The sum over `count` rows and `taps` windows of each: the one at `from` and those before it.
   template <int Width>
   [[gnu::always_inline]] auto sum_of(const T* from, int64_t count, int64_t taps) const {
     typename WindowVec<T, Width>::Values sum = {};
@@ -87,8 +89,8 @@ class AverageGrad {
     return sum;
   }
 
-  // One row of pixels. Pixel j + stride * b is in window q + b, under tap r, and in those before;
-  // in no other if Single.
+  // One row of pixels. Pixel j + stride * b is in window q + b, under tap r, and in windows before
+  // it; if Single, in no other.
   template <int Stride, bool Single>
   void add_row(const T* rows, int64_t count, T* to) const {
     const int64_t stride = Stride ? Stride : w_.stride[1];

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows over planes, a vector of windows side by side at a time. Planes are copied in bands of
-// rows, with their padding and so that pixels a stride apart lie side by side, unless they can be
-// read as they are.
+// NchwWindows: loop over windows of NCHW images, one vector of adjacent windows at a time. Loop
+// order: images and channels, bands of rows, rows of windows, vectors of windows, taps. Bands are
+// copied with their padding, and so that pixels one stride apart are adjacent, unless the image can
+// be read directly.
 #pragma once
 
 #include "conv/padded_nchw.hpp"
@@ -24,13 +25,13 @@ class NchwWindows {
     rows_ = std::clamp<int64_t>(1 + (most - down) / w.stride[0], 1, w.rows);
   }
 
-  // Where the taps of a window lie: in what is read, and in pixels of the image.
+  // The taps of a window: their offsets in the band that is read, and in pixels of the image.
   struct Taps {
     int64_t count;
     int64_t *offsets, *pixels;
   };
-  // Some rows of the windows of a plane: what the first tap of the first one sees, elements from
-  // one to the next, and where their results go.
+  // Consecutive rows of windows of one channel: the pixel of the first tap of the first window, the
+  // number of elements from one row to the next, and where the results go.
   struct Rows {
     int64_t first, count;
     const T* pixels;
@@ -39,7 +40,7 @@ class NchwWindows {
 
   const Window& window() const { return w_; }
 
-  // All taps; Count of them, if that is known.
+  // Calls f(t) for all taps; Count is their number if it is known at compile time.
   template <int Count, class F>
   [[gnu::always_inline]] static void for_taps(const Taps& taps, F&& f) {
     if constexpr (Count > 0) {
@@ -82,7 +83,7 @@ class NchwWindows {
       }
     };
     const int64_t results = w_.rows * w_.columns, size = w_.height * w_.width;
-    // Some planes at a time: what lies outside of them is written once.
+    // Several channels per task: the padding of the band is written once.
     const int64_t together = std::clamp<int64_t>(planes_ / (8 * host->thread_count()), 1, 32);
     const int64_t band_size = unpadded_ ? 0 : padded.count(1);
     const auto work = [&](int64_t item, void* memory) {
@@ -109,12 +110,12 @@ class NchwWindows {
       }
     };
     return parallel_for_with_scratch(ctx, (planes_ + together - 1) / together,
-                                together * results * (taps() + 4) / kWindowWidth<T> * 2,
-                                band_size * static_cast<int64_t>(sizeof(T)), err, work);
+                                     together * results * (taps() + 4) / kWindowWidth<T> * 2,
+                                     band_size * static_cast<int64_t>(sizeof(T)), err, work);
   }
 
  private:
-  static constexpr int64_t kBandBytes = 16 * 1024;  // half of a first-level cache
+  static constexpr int64_t kBandBytes = 16 * 1024;  // half of the first-level cache
 
   int64_t taps() const { return w_.kernel[0] * w_.kernel[1]; }
 

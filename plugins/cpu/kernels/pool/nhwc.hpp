@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows over images whose channels lie side by side, and so do those of the results: a vector of
-// channels at a time.
+// NhwcWindows: pooling of NHWC images. Loop order: images, rows of windows, windows, vectors of
+// channels, taps.
 #pragma once
 
 #include "parallel_scratch.hpp"
@@ -19,7 +19,7 @@ class NhwcWindows {
 
   tenon_status maximum(tenon_ctx* ctx, const T* x, T* values, tenon_err* err) const {
     const auto reduce = [&](const Taps& taps, int64_t, int64_t, const T* first, int64_t, T* to,
-                          int64_t*) {
+                            int64_t*) {
       by_vectors<kWindowWidth<T>>(channels_, [&]<int Width>(int64_t c) {
         using Vectors = WindowVec<T, Width>;
         auto maximum =
@@ -36,19 +36,19 @@ class NhwcWindows {
   tenon_status maximum(tenon_ctx* ctx, const T* x, T* values, int64_t* indices,
                        tenon_err* err) const {
     using Index = typename WindowVec<T, 1>::Index;
-    const auto reduce = [&](const Taps& taps, int64_t, int64_t, const T* first, int64_t index, T* to,
-                          int64_t* index_out) {
+    const auto reduce = [&](const Taps& taps, int64_t, int64_t, const T* first, int64_t index,
+                            T* to, int64_t* index_out) {
       by_vectors<kWindowWidth<T>>(channels_, [&]<int Width>(int64_t c) {
         using Vectors = WindowVec<T, Width>;
         typename Vectors::ArgmaxVec maximum{lowest<T>() - typename Vectors::Values{},
-                                          typename Vectors::Indices{}};
+                                            typename Vectors::Indices{}};
         if (taps.count > 0) {
           maximum = {Vectors::load(first + c),
                      static_cast<Index>(index) - typename Vectors::Indices{}};
         }
         for (int64_t t = 1; t < taps.count; ++t) {
           maximum.update(Vectors::load(first + taps.elements[t] + c),
-                      static_cast<Index>(index + taps.pixels[t]) - typename Vectors::Indices{});
+                         static_cast<Index>(index + taps.pixels[t]) - typename Vectors::Indices{});
         }
         maximum.store(to + c, index_out + c);
       });
@@ -59,7 +59,7 @@ class NhwcWindows {
   tenon_status average(tenon_ctx* ctx, const T* x, bool count_padding, T* out,
                        tenon_err* err) const {
     const auto reduce = [&](const Taps& taps, int64_t i, int64_t j, const T* first, int64_t, T* to,
-                          int64_t*) {
+                            int64_t*) {
       const int64_t count = counted(w_, 0, i, count_padding) * counted(w_, 1, j, count_padding);
       const T inverse_count = T(1) / static_cast<T>(std::max<int64_t>(1, count));
       by_vectors<kWindowWidth<T>>(channels_, [&]<int Width>(int64_t c) {
@@ -72,7 +72,8 @@ class NhwcWindows {
     return run(ctx, x, out, nullptr, err, reduce);
   }
 
-  // Every pixel is a sum over the windows that it is in, of their shares.
+  // The gradient of a pixel is the sum, over the windows that contain it, of their gradient divided
+  // by their count.
   tenon_status average_grad(tenon_ctx* ctx, const T* grad, bool count_padding, T* out,
                             tenon_err* err) const {
     const int64_t row = w_.width * channels_;
@@ -93,8 +94,10 @@ class NhwcWindows {
               typename Vectors::Values sum = {};
               for (int64_t i = top; i < bottom; ++i) {
                 for (int64_t j = left; j < right; ++j) {
-                  const T inverse_count = T(1) / static_cast<T>(std::max<int64_t>(1, rows[i] * columns[j]));
-                  sum += Vectors::load(image + (i * w_.columns + j) * channels_ + c) * inverse_count;
+                  const T inverse_count =
+                      T(1) / static_cast<T>(std::max<int64_t>(1, rows[i] * columns[j]));
+                  sum +=
+                      Vectors::load(image + (i * w_.columns + j) * channels_ + c) * inverse_count;
                 }
               }
               Vectors::store(to + c, sum);
@@ -104,7 +107,7 @@ class NhwcWindows {
   }
 
  private:
-  // The windows that a pixel is in, along one axis. Not dilated.
+  // The windows that contain a pixel, along one axis, without dilation.
   struct Windows {
     int64_t begin, end;
   };
@@ -114,7 +117,7 @@ class NhwcWindows {
     return {begin, std::min(axis == 0 ? w_.rows : w_.columns, at / w_.stride[axis] + 1)};
   }
 
-  // What one window sees, counted from its first element: in pixels and in elements.
+  // The elements of one window, relative to its first: in pixels and in elements.
   struct Taps {
     int64_t *pixels, *elements;
     int64_t rows = 0, columns = 0, count = 0;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maximum and average over windows of images, and their gradients. One plane per task.
+// Max and average pooling of images, and their gradients. The loops are chosen by layout and dtype:
+// NHWC images use NhwcWindows; NCHW images of float32 and float64 use SeparableReduction
+// (max_pool2d, avg_pool2d) or NchwWindows (with indices); other dtypes use a scalar loop over
+// windows.
 #include "pool/average_grad.hpp"
 #include "pool/nhwc.hpp"
 #include "conv/nhwc.hpp"
@@ -33,7 +36,7 @@ Window window_of(const int64_t* image, const int64_t* result, const int64_t* ker
   return w;
 }
 
-// see(result, value, place) for all windows, one by one.
+// Calls update(result, value, index) for all windows, one by one.
 template <class T, class Update>
 void for_windows(const Window& w, int64_t planes, const T* x, Update&& update) {
   const int64_t results = w.rows * w.columns;
@@ -53,7 +56,7 @@ void for_windows(const Window& w, int64_t planes, const T* x, Update&& update) {
   });
 }
 
-// Whether every window sees a pixel.
+// Whether every window contains a pixel of the image.
 bool all_windows_see_a_pixel(const Window& w) {
   for (int axis = 0; axis < 2; ++axis) {
     for (int64_t i = 0; i < (axis == 0 ? w.rows : w.columns); ++i) {
@@ -66,7 +69,7 @@ bool all_windows_see_a_pixel(const Window& w) {
 int64_t planes_of(const tenon_tensor* image) { return image->shape[0] * image->shape[1]; }
 int64_t plane_size(const tenon_tensor* image) { return image->shape[2] * image->shape[3]; }
 
-// Call f with the element type of a dtype that is real and not reduced.
+// Calls f with the element type of a real dtype that is not low precision.
 template <class F>
 void with_real(int dtype, F&& f) {
   with_type(dtype, [&]<class T>(Type<T> type) {
@@ -74,13 +77,13 @@ void with_real(int dtype, F&& f) {
   });
 }
 
-// f's result with the element type of a dtype that vectors exist for.
+// Returns the result of f with the element type of a dtype that has vectors.
 template <class F>
 tenon_status with_vectors(int dtype, F&& f) {
   return dtype == TENON_DTYPE_F32 ? f(Type<float>{}) : f(Type<double>{});
 }
 
-// Others are made contiguous first.
+// Whether the kernel reads NHWC images directly; others are made contiguous first.
 int32_t accepts_nhwc(const tenon_value* args, uint32_t) {
   if (!is_channels_last(args[0])) return false;
   const auto* x = static_cast<const tenon_tensor*>(args[0].v.p);
@@ -91,7 +94,7 @@ int32_t grads_and_indices_nhwc(const tenon_value* args, uint32_t n) {
          static_cast<const tenon_tensor*>(args[1].v.p)->dtype == TENON_DTYPE_I64;
 }
 
-// Planes that vectors of windows can be taken of; 32 bits hold a place of float32.
+// Whether vectors of windows can be used: an index of a float32 image has to fit 32 bits.
 bool suits_vectors(const Window& w, int dtype) {
   return (dtype == TENON_DTYPE_F32 || dtype == TENON_DTYPE_F64) &&
          w.height * w.width <= std::numeric_limits<int32_t>::max() && all_windows_see_a_pixel(w);
@@ -126,14 +129,15 @@ tenon_status max_pool2d_with_indices(tenon_ctx* ctx, const tenon_tensor* x,
   if (suits_vectors(w, x->dtype)) {
     return with_vectors(x->dtype, [&]<class T>(Type<T>) {
       return max_pool_nchw<T>(ctx, NchwWindows<T>(w, planes_of(x)), data_of<T>(x),
-                                  data_of<T>(values), data_of<int64_t>(indices), err);
+                              data_of<T>(values), data_of<int64_t>(indices), err);
     });
   }
   with_real(x->dtype, [&]<class T>(Type<T>) {
     T* to = data_of<T>(values);
     int64_t* index_data = data_of<int64_t>(indices);
-    for_windows(w, planes_of(x), data_of<T>(x),
-                [&](int64_t at, T value, int64_t index) { to[at] = value, index_data[at] = index; });
+    for_windows(w, planes_of(x), data_of<T>(x), [&](int64_t at, T value, int64_t index) {
+      to[at] = value, index_data[at] = index;
+    });
   });
   return TENON_OK;
 }
@@ -196,7 +200,7 @@ TENON_BOX_max_pool2d(max_pool2d_boxed, max_pool2d)
     return run_channels_last(max_pool2d_grad, ctx, err, grad_out, indices, shape, shape_count, out);
   }
   const int64_t in = plane_size(grad_out), size = plane_size(out);
-  // One plane at a time, or so many channels side by side.
+  // One channel at a time (NCHW), or this many channels side by side (NHWC).
   const int64_t channels = last ? out->shape[1] : 1, images = planes_of(out) / channels;
   const int64_t together = std::min<int64_t>(channels, 16);
   const int64_t blocks = (channels + together - 1) / together;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows over planes whose elements may be folded in any order: the rows of a window first, in
-// vectors along the rows of the plane, then the columns of the line that this gives.
+// SeparableReduction: pooling of NCHW images by an operation that may be applied in any order (max,
+// sum). It first reduces the rows of each window into lines, in vectors along the image row, and
+// then the columns of these lines.
 #pragma once
 
 #include "parallel_scratch.hpp"
@@ -17,7 +18,7 @@ class SeparableReduction {
     are_tiles_ = covered && w.padding[0] == 0 && w.padding[1] == 0 &&
                  (w.kernel[0] - 1) * w.dilation[0] < w.stride[0] &&
                  (w.kernel[1] - 1) * w.dilation[1] < w.stride[1];
-    // Planes end to end are one.
+    // Consecutive channels can be treated as one tall image.
     while (are_tiles_ && planes_ % 2 == 0 && planes_ >= 32 * host->thread_count() &&
            w_.height * w_.width * static_cast<int64_t>(sizeof(T)) < kBandBytes) {
       planes_ /= 2, w_.height *= 2, w_.rows *= 2;
@@ -27,11 +28,11 @@ class SeparableReduction {
     rows_ = std::clamp<int64_t>(kBandBytes / (line_ * static_cast<int64_t>(sizeof(T))), 1, w_.rows);
   }
 
-  // Whether windows lie side by side and cover their planes: rows of results then are one run.
+  // Whether windows cover the image without overlap: rows of results are then one contiguous run.
   bool are_tiles() const { return are_tiles_; }
 
-  // out = finish(row, column, folded) for vectors of windows from `column` of `row` on, whose
-  // elements `fold` puts together two by two. `outside`: what the padding holds.
+  // out = finish(row, column, reduced) for vectors of windows from `column` of `row` on, where
+  // `reduce` combines two vectors. `outside` is the value of the padding.
   template <class Reduce, class Finish>
   tenon_status run(tenon_ctx* ctx, const T* x, T outside, T* out, Reduce&& reduce, Finish&& finish,
                    tenon_err* err) const {
@@ -47,8 +48,8 @@ class SeparableReduction {
             T* to = out + plane * results + top * w_.columns;
             for (int64_t i = 0; i < (are_tiles_ ? 1 : rows); ++i) {
               reduce_columns(lines + i * line_, (are_tiles_ ? rows : 1) * w_.columns,
-                           to + i * w_.columns, reduce,
-                           [&](int64_t j, auto reduced) { return finish(top + i, j, reduced); });
+                             to + i * w_.columns, reduce,
+                             [&](int64_t j, auto reduced) { return finish(top + i, j, reduced); });
             }
           }
         });
@@ -57,10 +58,10 @@ class SeparableReduction {
  private:
   static constexpr int64_t kBandBytes = 12 * 1024;  // of lines: with what they are of, in cache
 
-  // The rows of windows [top, top + rows) to lines.
+  // Reduces the rows of windows [top, top + rows) into lines.
   template <class Reduce>
   void reduce_rows(const T* plane, int64_t top, int64_t rows, T outside, T* lines,
-                 Reduce&& reduce) const {
+                   Reduce&& reduce) const {
     const int64_t reach = (w_.kernel[0] - 1) * w_.dilation[0], stride = w_.stride[0];
     const Inside upper(-w_.padding[0], w_.height, stride, w_.rows);
     const Inside lower(reach - w_.padding[0], w_.height, stride, w_.rows);
@@ -82,13 +83,14 @@ class SeparableReduction {
       }
     };
     for (int64_t i = 0; i < begin; ++i) some(i, 1);
-    // Whole windows are all alike: where rows are short, many at a time.
+    // Windows inside the image need no check; where rows are short, many are processed per call.
     const int64_t together = w_.width <= 2 * kWindowWidth<T> ? end - begin : 1;
     for (int64_t i = begin; i < end; i += together) some(i, together);
     for (int64_t i = end; i < rows; ++i) some(i, 1);
   }
 
-  // n rows of windows of `count` rows of pixels each; Count, if that is known.
+  // n rows of windows of `count` rows of pixels each; Count is that number if it is known at
+  // compile time.
   template <int Count, class Reduce>
   void reduce_lines(const T* from, int64_t n, int64_t count, T* to, Reduce&& reduce) const {
     const int64_t step = w_.dilation[0] * w_.width, down = w_.stride[0] * w_.width;
@@ -120,8 +122,9 @@ class SeparableReduction {
       by_vectors<kWindowWidth<T>>(
           n, [&]<int Width>(int64_t j) { reduce_step.template operator()<Width, 1>(j, line + j); });
     } else if (w_.stride[1] == 2) {
-      by_vectors<kWindowWidth<T>>(
-          n, [&]<int Width>(int64_t j) { reduce_step.template operator()<Width, 2>(j, line + 2 * j); });
+      by_vectors<kWindowWidth<T>>(n, [&]<int Width>(int64_t j) {
+        reduce_step.template operator()<Width, 2>(j, line + 2 * j);
+      });
     } else {
       for (int64_t j = 0; j < n; ++j) {
         reduce_step.template operator()<1, 1>(j, line + j * w_.stride[1]);
@@ -135,8 +138,8 @@ class SeparableReduction {
 };
 
 template <class T>
-tenon_status max_pool_nchw(tenon_ctx* ctx, const Window& w, int64_t planes, const T* x,
-                               T* values, tenon_err* err) {
+tenon_status max_pool_nchw(tenon_ctx* ctx, const Window& w, int64_t planes, const T* x, T* values,
+                           tenon_err* err) {
   return SeparableReduction<T>(w, planes).run(
       ctx, x, lowest<T>(), values, [](auto a, auto b) { return max_or_nan(a, b); },
       [](int64_t, int64_t, auto maximum) { return maximum; }, err);
@@ -150,9 +153,10 @@ tenon_status average_pool_nchw(tenon_ctx* ctx, const Window& w, int64_t planes, 
   if (reduction.are_tiles()) {
     const T inverse_count = T(1) / static_cast<T>(w.kernel[0] * w.kernel[1]);
     return reduction.run(
-        ctx, x, T(0), out, add, [&](int64_t, int64_t, auto sum) { return sum * inverse_count; }, err);
+        ctx, x, T(0), out, add, [&](int64_t, int64_t, auto sum) { return sum * inverse_count; },
+        err);
   }
-  // The share of an element in windows that count so many rows.
+  // The reciprocal of the number of counted elements, by the number of counted rows.
   void* memory = nullptr;
   const auto bytes = static_cast<uint64_t>((w.kernel[0] + 1) * w.columns) * sizeof(T);
   if (const tenon_status status = host->scratch(ctx, bytes, &memory, err); status != TENON_OK) {
@@ -170,7 +174,7 @@ tenon_status average_pool_nchw(tenon_ctx* ctx, const Window& w, int64_t planes, 
       [&](int64_t i, int64_t j, auto sum) {
         constexpr int width = sizeof sum / sizeof(T);
         return sum * WindowVec<T, width>::load(inverse_counts +
-                                                   counted(w, 0, i, count_padding) * w.columns + j);
+                                               counted(w, 0, i, count_padding) * w.columns + j);
       },
       err);
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectors that windows are folded in: of windows side by side or, where channels lie side by side,
-// of channels.
+// Vectors of pooling: of adjacent windows (NCHW), or of channels (NHWC).
 #pragma once
 
 #include "simd/isa.hpp"
@@ -16,7 +15,7 @@ namespace tenon::cpu::TENON_CPU_ISA {
 template <class T>
 inline constexpr bool kHasWindowVectors = std::is_same_v<T, float> || std::is_same_v<T, double>;
 
-// The larger of each two, or the first NaN.
+// Elementwise maximum; the first NaN wins.
 template <class Values>
 [[gnu::always_inline]] inline Values max_or_nan(Values best, Values value) {
   return (~(value <= best) & (best == best)) ? value : best;
@@ -32,7 +31,7 @@ struct WindowVec {
 
   static Values load(const T* from) { return *reinterpret_cast<const Unaligned*>(from); }
   static void store(T* to, Values values) { *reinterpret_cast<Unaligned*>(to) = values; }
-  // Elements `Step` apart, 1 or 2; nothing beyond the last of them is read.
+  // Loads elements `Step` (1 or 2) apart; nothing beyond the last of them is read.
   template <int Step>
   static Values load_every(const T* from) {
     if constexpr (Step == 1) return load(from);
@@ -40,7 +39,7 @@ struct WindowVec {
     for (int l = 0; l < Width; ++l) even[l] = 2 * l < Width ? 2 * l : 2 * l + 1;
     return __builtin_shuffle(load(from), load(from + Width - 1), even);
   }
-  // The elements of two vectors in turns.
+  // Stores two vectors interleaved.
   static void store_zipped(T* to, Values even, Values odd) {
     if constexpr (Width == 1) {
       to[0] = even[0], to[1] = odd[0];
@@ -62,7 +61,7 @@ struct WindowVec {
     return result;
   }
 
-  // The largest so far and where it lies: the first of equal elements wins, and the first NaN over
+  // Running maximum and its index: of equal elements the first wins, and the first NaN wins over
   // everything.
   struct ArgmaxVec {
     Values best;
@@ -79,8 +78,8 @@ struct WindowVec {
   };
 };
 
-// f<Width>(first) for vectors of the elements [0, n): as wide as fit, the last one overlapping the
-// one before.
+// Calls f<Width>(first) for vectors that cover elements [0, n): as wide as possible, the last one
+// overlapping the one before.
 template <int Width, class F>
 [[gnu::always_inline]] inline void by_vectors(int64_t n, F&& f) {
   if (n >= Width) {
@@ -90,7 +89,7 @@ template <int Width, class F>
   }
 }
 
-// What a window of nothing but padding has as its largest element.
+// The maximum of a window that lies in the padding entirely.
 template <class T>
 constexpr T lowest() {
   using Limits = std::numeric_limits<T>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows that slide over the height and width of images: convolution and pooling.
+// Windows that slide over the height and width of an image: convolution and pooling.
 #pragma once
 
 #include "simd/isa.hpp"
@@ -23,8 +23,8 @@ inline void read_pair(const int64_t* list, uint64_t count, int64_t otherwise, in
   pair[1] = count > 1 && list ? list[1] : pair[0];
 }
 
-// The elements of window i along one axis that lie inside the image: first, first + dilation, ... <
-// end.
+// The elements of window i along one axis that lie inside the image: first, first + dilation, ...,
+// < end.
 struct Span {
   int64_t first, end, count;
   Span(const Window& w, int axis, int64_t i) {
@@ -36,8 +36,8 @@ struct Span {
   }
 };
 
-// The elements that an average over window i counts along one axis: those inside the image, or with
-// its padding as well.
+// The number of elements that an average over window i divides by, along one axis: those inside the
+// image, or with its padding as well.
 inline int64_t counted(const Window& w, int axis, int64_t i, bool count_padding) {
   const int64_t length = axis == 0 ? w.height : w.width;
   const int64_t first = i * w.stride[axis] - w.padding[axis], end = first + w.kernel[axis];

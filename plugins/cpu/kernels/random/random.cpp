@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// uniform, normal and randint from Philox blocks. A block of 128 bits serves four float32 numbers, or
-// two of the wider types; element e takes its part of block e / 4 or e / 2, so results do not depend on
-// how threads divide the work.
+// uniform, normal and randint from Philox4x32-10 (random/philox.hpp). A block of 128 bits gives
+// four float32 numbers or two of a wider type; element e uses block e / 4 or e / 2, so results do
+// not depend on how threads divide the work.
 #include "kernel.hpp"
 #include "random/philox.hpp"
 
@@ -31,7 +31,8 @@ void fill(tenon_ctx* ctx, const tenon_tensor* out, int64_t work, Part part) {
       for (int64_t e = first; e < last; ++e) {
         const T value = part(bits, static_cast<int>(e - first));
         if (is_low_precision(out->dtype)) {
-          if constexpr (std::is_same_v<T, float>) narrow_one(out->dtype, value, data_of<char>(out) + e * size);
+          if constexpr (std::is_same_v<T, float>)
+            narrow_one(out->dtype, value, data_of<char>(out) + e * size);
         } else {
           data_of<T>(out)[e] = value;
         }
@@ -40,17 +41,19 @@ void fill(tenon_ctx* ctx, const tenon_tensor* out, int64_t work, Part part) {
   });
 }
 
-tenon_status uniform(tenon_ctx* ctx, const int64_t*, uint64_t, double low, double high, int32_t, int32_t,
-                     tenon_tensor* out, tenon_err*) {
+tenon_status uniform(tenon_ctx* ctx, const int64_t*, uint64_t, double low, double high, int32_t,
+                     int32_t, tenon_tensor* out, tenon_err*) {
   const double width = high - low;
   if (out->dtype == TENON_DTYPE_F64) {
     fill<2, double>(ctx, out, 16, [=](const auto& bits, int i) {
-      return low + width * unit64(bits[static_cast<size_t>(2 * i)], bits[static_cast<size_t>(2 * i + 1)]);
+      return low +
+             width * unit64(bits[static_cast<size_t>(2 * i)], bits[static_cast<size_t>(2 * i + 1)]);
     });
   } else {
     // Rounding must not lift a number to `high`.
-    const float last = low < high ? std::nextafter(static_cast<float>(high), static_cast<float>(low))
-                                  : static_cast<float>(high);
+    const float last = low < high
+                           ? std::nextafter(static_cast<float>(high), static_cast<float>(low))
+                           : static_cast<float>(high);
     fill<4, float>(ctx, out, 8, [=](const auto& bits, int i) {
       const float x = static_cast<float>(low + width * unit32(bits[static_cast<size_t>(i)]));
       return low < high ? std::min(x, last) : x;
@@ -60,17 +63,18 @@ tenon_status uniform(tenon_ctx* ctx, const int64_t*, uint64_t, double low, doubl
 }
 TENON_BOX_uniform(uniform_boxed, uniform)
 
-// Box and Muller: two uniform numbers, the first not 0, make two normal ones.
-double normal_part(double u, double angle, bool second) {
+    // Box-Muller transform: two uniform numbers, the first not 0, give two normal ones.
+    double normal_part(double u, double angle, bool second) {
   const double radius = std::sqrt(-2.0 * std::log(1.0 - u));
   const double turn = 6.283185307179586 * angle;
   return radius * (second ? std::sin(turn) : std::cos(turn));
 }
 
-tenon_status normal(tenon_ctx* ctx, const int64_t*, uint64_t, double mean, double std, int32_t, int32_t,
-                    tenon_tensor* out, tenon_err* err) {
+tenon_status normal(tenon_ctx* ctx, const int64_t*, uint64_t, double mean, double std, int32_t,
+                    int32_t, tenon_tensor* out, tenon_err* err) {
   if (!(std >= 0))
-    return fail_format(err, TENON_INVALID_ARGUMENT, "[normal] expected std of at least 0, got %g", std);
+    return fail_format(err, TENON_INVALID_ARGUMENT, "[normal] expected std of at least 0, got %g",
+                       std);
   if (out->dtype == TENON_DTYPE_F64) {
     fill<2, double>(ctx, out, 64, [=](const auto& bits, int i) {
       return mean + std * normal_part(unit64(bits[0], bits[1]), unit64(bits[2], bits[3]), i == 1);
@@ -78,25 +82,30 @@ tenon_status normal(tenon_ctx* ctx, const int64_t*, uint64_t, double mean, doubl
   } else {
     fill<4, float>(ctx, out, 64, [=](const auto& bits, int i) {
       const size_t pair = static_cast<size_t>(i & ~1);
-      return static_cast<float>(mean + std * normal_part(unit32(bits[pair]), unit32(bits[pair + 1]), i & 1));
+      return static_cast<float>(
+          mean + std * normal_part(unit32(bits[pair]), unit32(bits[pair + 1]), i & 1));
     });
   }
   return TENON_OK;
 }
 TENON_BOX_normal(normal_boxed, normal)
 
-tenon_status randint(tenon_ctx* ctx, int64_t low, int64_t high, const int64_t*, uint64_t, int32_t, int32_t,
-                     tenon_tensor* out, tenon_err* err) {
+    tenon_status randint(tenon_ctx* ctx, int64_t low, int64_t high, const int64_t*, uint64_t,
+                         int32_t, int32_t, tenon_tensor* out, tenon_err* err) {
   if (low >= high && out->numel > 0)
-    return fail_format(err, TENON_INVALID_ARGUMENT, "[randint] expected low < high, got %lld and %lld",
+    return fail_format(err, TENON_INVALID_ARGUMENT,
+                       "[randint] expected low < high, got %lld and %lld",
                        static_cast<long long>(low), static_cast<long long>(high));
   const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   with_type(out->dtype, [&]<class T>(Type<T>) {
     if constexpr (std::is_integral_v<T>) {
       fill<2, T>(ctx, out, 16, [=](const auto& bits, int i) {
-        const uint64_t word = uint64_t{bits[static_cast<size_t>(2 * i + 1)]} << 32 | bits[static_cast<size_t>(2 * i)];
-        // The high half of word * range; its bias is at most range / 2^64.
-        const uint64_t picked = static_cast<uint64_t>((static_cast<unsigned __int128>(word) * range) >> 64);
+        const uint64_t word =
+            uint64_t{bits[static_cast<size_t>(2 * i + 1)]} << 32 | bits[static_cast<size_t>(2 * i)];
+        // Multiplication and shift (Lemire, "Fast Random Integer Generation in an Interval", 2019,
+        // without rejection): the upper 64 bits of word * range. The bias is at most range / 2^64.
+        const uint64_t picked =
+            static_cast<uint64_t>((static_cast<unsigned __int128>(word) * range) >> 64);
         return static_cast<T>(static_cast<uint64_t>(low) + picked);
       });
     }
@@ -105,10 +114,9 @@ tenon_status randint(tenon_ctx* ctx, int64_t low, int64_t high, const int64_t*, 
 }
 TENON_BOX_randint(randint_boxed, randint)
 
-const tenon_kernel_def kKernels[] = {
-    TENON_KERNEL_uniform(uniform, nullptr, kFloats, 0, 0),
-    TENON_KERNEL_normal(normal, nullptr, kFloats, 0, 0),
-    TENON_KERNEL_randint(randint, nullptr, kIntegers, 0, 0)};
+    const tenon_kernel_def kKernels[] = {TENON_KERNEL_uniform(uniform, nullptr, kFloats, 0, 0),
+                                         TENON_KERNEL_normal(normal, nullptr, kFloats, 0, 0),
+                                         TENON_KERNEL_randint(randint, nullptr, kIntegers, 0, 0)};
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// lstm_recurrence and its gradient. Threads share the batch, not the steps, so that none waits for
-// another between steps.
+// lstm_recurrence and its gradient. Loop order: threads divide the batch, and each runs all steps
+// of its part, so that no synchronisation is needed between steps. The backward pass runs the steps
+// in reverse and computes dweight by one GEMM over all steps at the end.
 #include "gemm/gemm.hpp"
 #include "kernel.hpp"
 #include "simd/vector_math.hpp"
@@ -10,11 +11,11 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
-// The weight is used at every step: it is laid out once, in panels of this many columns, zeros past
-// the last, which gemm takes as they are. They are as wide as the widest of its tiles.
+// The weight is packed once for all steps, in panels of this many columns that are padded with
+// zeros; gemm_padded() reads them directly. A panel is as wide as the widest micro-kernel.
 constexpr int64_t kPanel = kVectorBytes == 64 ? 64 : 32;
 
-// Fewer items of the batch than this are not worth a thread.
+// A thread gets at least this many items of the batch.
 constexpr int64_t kLeastRows = 8;
 
 struct Sizes {
@@ -24,7 +25,8 @@ struct Sizes {
   int64_t gates() const { return 4 * features; }
 };
 
-// What one item's step needs of the forward pass, and the gradients that arrive from outside.
+// Inputs of the backward step of one item: activations of the forward pass and gradients of the
+// outputs.
 template <class T>
 struct StepOfItem {
   const T *gates, *cells, *c_before;
@@ -66,7 +68,7 @@ tenon_status lay_out(tenon_ctx* ctx, Matrix<T> from, int64_t rows, int64_t colum
   return TENON_OK;
 }
 
-// f(first, count) for parts of the batch, on threads of their own if `work` for all is worth it.
+// Calls f(first, count) for parts of the batch, in parallel if `work` is large enough.
 template <class F>
 void for_parts_of_batch(int64_t batch, int64_t work, F&& f) {
   const int64_t most = work > kSerialWork ? host->thread_count() : 1;
@@ -79,7 +81,8 @@ void for_parts_of_batch(int64_t batch, int64_t work, F&& f) {
   });
 }
 
-// The gates of one item, activated in place, and the state they make of `c`.
+// Applies the activations to the gates of one item, in place, and computes the new cell state from
+// `c`.
 template <class T>
 void activate(T* gates, const T* c, T* cells, T* out, int64_t n) {
   T *input = gates, *forget = gates + n, *cell = gates + 2 * n, *output = gates + 3 * n;
@@ -93,7 +96,8 @@ void activate(T* gates, const T* c, T* cells, T* out, int64_t n) {
   }
 }
 
-// dx from the gradients of the state, of which dc becomes that of the step before.
+// Computes dx from the gradients of the state; dc becomes the gradient of the cell state of the
+// step before.
 template <class T>
 void step_back(const StepOfItem<T>& s, const T* dh, T* dc, T* dx, int64_t n) {
 #pragma GCC ivdep
@@ -194,7 +198,8 @@ TENON_BOX_lstm_recurrence(lstm_recurrence_boxed, lstm_recurrence)
 }
 TENON_BOX_lstm_recurrence_grad(lstm_recurrence_grad_boxed, lstm_recurrence_grad)
 
-    // The gradient has more tensors than Float32Call holds: its parts serve reduced floats.
+    // The gradient has more tensors than Float32Call holds. For low precision dtypes the operator
+    // is decomposed.
     constexpr uint64_t kInPlace = dtype_bit(TENON_DTYPE_F32) | dtype_bit(TENON_DTYPE_F64);
 
 const tenon_kernel_def kKernels[] = {

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// argmax and argmin: the first of equals, and the first NaN before everything else.
+// argmax and argmin. Of equal elements the first wins, and the first NaN wins over everything.
+//
+// Innermost axis: one pass with a vector of running maxima and the vector of their indices; small
+// integers find the maximum of each block first and then search the block. Other axes: columns side
+// by side. Long single rows are divided into segments for threads.
 #include "kernel.hpp"
 #include "simd/vec.hpp"
 #include "math/arithmetic.hpp"
@@ -15,7 +19,7 @@ namespace {
 
 constexpr int64_t kColumns = 64;
 constexpr int64_t kBlock = 4096;       // of small integers
-constexpr int64_t kSegment = 1 << 16;  // of one long row, for one task; places in one fit 32 bits
+constexpr int64_t kSegment = 1 << 16;  // of one long row, for one task; its indices fit 32 bits
 
 // a comes before b.
 template <bool kIsMax, class T>
@@ -29,7 +33,7 @@ inline T max_or_min(T a, T b) {
   return kIsMax ? math::max(a, b) : math::min(a, b);
 }
 
-// The first place of `value`, which is among the n elements.
+// The first index of `value`, which is one of the n elements.
 template <class T>
 int64_t index_of(const T* x, int64_t n, T value) {
   int64_t i = 0;
@@ -37,7 +41,7 @@ int64_t index_of(const T* x, int64_t n, T value) {
     while (x[i] == x[i]) ++i;
     return i;
   }
-  // Whether it is in a group is found in vectors, one element at a time only within its group.
+  // Vectors test whole groups; only the group that holds the value is searched element by element.
   constexpr int group = 128 / sizeof(T);
   for (; i + group <= n; i += group) {
     using Found = std::conditional_t<std::is_floating_point_v<T>, typename Vec<T>::Index, T>;
@@ -49,8 +53,8 @@ int64_t index_of(const T* x, int64_t n, T value) {
   return i;
 }
 
-// The least or greatest lane, in every lane. The shuffles are constants, each half as far as the
-// last.
+// Reduces a register by max or min; every element of the result is the maximum. Each step shuffles
+// by half the distance of the step before.
 template <bool kIsMax, int kDistance, class Vector>
 inline Vector reduce_lanes(Vector values) {
   if constexpr (kDistance == 0) {
@@ -61,12 +65,13 @@ inline Vector reduce_lanes(Vector values) {
       return __builtin_shuffle(values, typename L::Indices{(I ^ kDistance)...});
     }
     (std::make_integer_sequence<int, L::count>{});
-    return reduce_lanes<kIsMax, kDistance / 2>((kIsMax ? other > values : other < values) ? other : values);
+    return reduce_lanes<kIsMax, kDistance / 2>((kIsMax ? other > values : other < values) ? other
+                                                                                          : values);
   }
 }
 
-// The best of each lane so far, and in which register it was; and whether it met NaN, which leads
-// nothing.
+// The running maximum of each vector element and the offset of the register that it came from. NaN
+// never becomes the maximum; it is recorded in a mask.
 template <bool kIsMax, class T>
 struct VecArgmax {
   using L = Vec<T>;
@@ -80,7 +85,8 @@ struct VecArgmax {
     best = leads ? values : best;
     first = leads ? at : first;
   }
-  // Of the same lanes at other places: the earlier of equals.
+  // Merges the running maxima of another range: of equal elements the one with the smaller index
+  // wins.
   void update(const VecArgmax& other) {
     const auto better = kIsMax ? other.best > best : other.best < best;
     const auto leads = better | ((other.best == best) & (other.first < first));
@@ -90,8 +96,7 @@ struct VecArgmax {
   }
 };
 
-// Value and place in one pass over a register of elements of 4 or 8 bytes or more, in teams of
-// lanes that need not wait for each other.
+// Value and index in one pass, for elements of 4 or 8 bytes, in kUnroll independent vectors.
 template <bool kIsMax, int kUnroll, class T>
 int64_t argmax_vectorized(const T* x, int64_t n) {
   using L = Vec<T>;
@@ -101,7 +106,7 @@ int64_t argmax_vectorized(const T* x, int64_t n) {
     return static_cast<typename L::Index>(i) - typename L::Indices{};
   };
   for (int t = 0; t < kUnroll; ++t) partial[t].best = L::load(x + t * width);
-  // A team counts registers as if it were the first: one count for all.
+  // All unrolled vectors share one counter; their offsets are added afterwards.
   int64_t i = 0;
   typename L::Indices at = {};
   for (; i + kUnroll * width <= n; i += kUnroll * width, at += kUnroll * width) {
@@ -109,22 +114,21 @@ int64_t argmax_vectorized(const T* x, int64_t n) {
   }
   for (int t = 1; t < kUnroll; ++t) partial[t].first += t * width;
   for (; i + width <= n; i += width) partial[0].update(L::load(x + i), all(i));
-  // Again some that were met before.
+  // The last register overlaps elements that were processed before.
   if (i < n) partial[kUnroll - 1].update(L::load(x + n - width), all(n - width));
   for (int t = 1; t < kUnroll; ++t) partial[0].update(partial[t]);
   if constexpr (std::is_floating_point_v<T>) {
-    if (mask_bits(partial[0].nan) != 0)
-      return index_of(x, n, std::numeric_limits<T>::quiet_NaN());
+    if (mask_bits(partial[0].nan) != 0) return index_of(x, n, std::numeric_limits<T>::quiet_NaN());
   }
   const typename L::Vector top = reduce_lanes<kIsMax, width / 2>(partial[0].best);
   const typename L::Indices indices = partial[0].first + L::iota();
   constexpr auto none = std::numeric_limits<typename L::Index>::max();
   return reduce_lanes<false, width / 2>(partial[0].best == top ? indices
-                                                            : none - typename L::Indices{})[0];
+                                                               : none - typename L::Indices{})[0];
 }
 
-// Of at most kSegment elements. The winner of a block of small integers is found without its place;
-// only the block that takes the lead is searched.
+// argmax of at most kSegment elements. Small integers find the maximum of a block without its
+// index; only the block with the new maximum is searched.
 template <bool kIsMax, class T>
 int64_t argmax_segment(const T* x, int64_t n) {
   if constexpr (sizeof(T) >= 4) {
@@ -173,10 +177,9 @@ void argmax_columns(const T* x, int64_t* out, int64_t n, int64_t stride, int64_t
   }
 }
 
-// One row by segments, whose winners then meet in order.
+// One long row: threads process segments, whose results are merged in order.
 template <bool kIsMax, class T>
-tenon_status argmax_long_row(tenon_ctx* ctx, const T* x, int64_t n, int64_t* out,
-                                tenon_err* err) {
+tenon_status argmax_long_row(tenon_ctx* ctx, const T* x, int64_t n, int64_t* out, tenon_err* err) {
   const int64_t segments = (n + kSegment - 1) / kSegment;
   void* memory;
   const tenon_status status =
@@ -198,7 +201,7 @@ tenon_status argmax_long_row(tenon_ctx* ctx, const T* x, int64_t n, int64_t* out
 
 template <bool kIsMax>
 tenon_status arg_reduce(tenon_ctx* ctx, const tenon_tensor* x, const tenon_value* axis,
-                         int32_t keepdim, tenon_tensor* out, tenon_err* err) {
+                        int32_t keepdim, tenon_tensor* out, tenon_err* err) {
   if (is_low_precision(x->dtype)) {
     return run_as_float32(arg_reduce<kIsMax>, ctx, err, x, axis, keepdim, out);
   }
@@ -230,8 +233,8 @@ tenon_status arg_reduce(tenon_ctx* ctx, const tenon_tensor* x, const tenon_value
           for (int64_t i = begin; i < end; ++i) {
             const int64_t outer = i / blocks, column = i % blocks * kColumns;
             argmax_columns<kIsMax>(from + outer * view.length * view.inner + column,
-                                    to + outer * view.inner + column, view.length, view.inner,
-                                    std::min(kColumns, view.inner - column));
+                                   to + outer * view.inner + column, view.length, view.inner,
+                                   std::min(kColumns, view.inner - column));
           }
         });
       }

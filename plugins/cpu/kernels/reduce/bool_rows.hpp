@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What dense rows of bytes hold that are true where they are not zero: whether any is, whether all are, how many.
+// any, all and the count of nonzero elements of dense rows of bytes.
 #pragma once
 
 #include "simd/vec.hpp"
@@ -7,8 +7,8 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// Whether all of n >= 1 bytes are not zero, or else whether any is. Registers are joined bit by bit, or the
-// least of each lane is kept, and the question is asked once.
+// Whether all of n >= 1 bytes are nonzero, or whether any is. Registers are combined by `or` (any)
+// or by the minimum (all), and tested once at the end.
 template <bool kAll>
 inline bool any_or_all_bytes(const uint8_t* x, int64_t n) {
   using L = Vec<uint8_t>;
@@ -25,7 +25,8 @@ inline bool any_or_all_bytes(const uint8_t* x, int64_t n) {
   const auto at = [x](int64_t i) { return L::load(x + i); };
   L::Vector joined = at(n - width);
   int64_t i = run_two_streams<together, true>(0, n, [&](int64_t k) {
-    joined = join(joined, join(join(at(k), at(k + width)), join(at(k + 2 * width), at(k + 3 * width))));
+    joined =
+        join(joined, join(join(at(k), at(k + width)), join(at(k + 2 * width), at(k + 3 * width))));
   });
   i = run_two_streams<width, false>(i, n, [&](int64_t k) { joined = join(joined, at(k)); });
   typedef Vec<int64_t>::Indices Words;
@@ -33,7 +34,7 @@ inline bool any_or_all_bytes(const uint8_t* x, int64_t n) {
   return (mask_bits(words != 0) != 0) != kAll;
 }
 
-// How many of n bytes are not zero.
+// Counts the nonzero bytes.
 inline int64_t count_nonzero_bytes(const uint8_t* bytes, int64_t n) {
   constexpr int64_t word = 64, together = 4 * word;
   int64_t total = 0, i = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// count_nonzero: a reduction that asks, instead of a tensor of booleans and its sum.
+// count_nonzero as one reduction, instead of a bool tensor and its sum.
 #include "kernel.hpp"
 #include "reduce/reduction.hpp"
 
@@ -21,7 +21,8 @@ struct Count {
   Out finish(Acc a, int64_t) const { return a; }
 };
 
-// Reduced floats as the bits that they are: all but the sign make a number other than 0.
+// Low precision floats are tested by their bits: a number is nonzero if any bit but the sign is
+// set.
 template <class Bits>
 struct CountFloats : Count<Bits> {
   using Count<Bits>::Count;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops of reductions over float16 and bfloat16, in registers of float32 (simd/low_precision.hpp).
+// Loops of reductions over float16 and bfloat16. Elements are widened in registers
+// (simd/low_precision.hpp) and accumulated in float32.
 #pragma once
 
 #include "simd/low_precision.hpp"
@@ -7,16 +8,17 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// The loops of `Traits` for `Element`; none where the instruction set cannot convert registers.
+// The loops of TRAITS for ELEMENT; nullptr where the instruction set cannot convert registers.
 #ifdef TENON_HAS_LOW_PRECISION_VEC
-#define TENON_LOW_PRECISION_REDUCTION(TRAITS, ELEMENT) &low_precision_reduction_loops<TRAITS, ELEMENT>
+#define TENON_LOW_PRECISION_REDUCTION(TRAITS, ELEMENT) \
+  &low_precision_reduction_loops<TRAITS, ELEMENT>
 #else
 #define TENON_LOW_PRECISION_REDUCTION(TRAITS, ELEMENT) nullptr
 #endif
 
 #ifdef TENON_HAS_LOW_PRECISION_VEC
 
-// Accumulators are float32 ones, as for blocks of converted elements.
+// Accumulators are float32, as for blocks of converted elements.
 template <template <class> class Traits, class Element>
 struct LowPrecisionReductionLoops {
   using V = LowPrecisionVec<Element>;
@@ -29,7 +31,7 @@ struct LowPrecisionReductionLoops {
     return n < count ? V::load_part(x, n) : V::load(x);
   }
 
-  // One accumulator of the lanes, of which only the first n count.
+  // Reduces the first n elements of a register.
   static float reduce_lanes(const Narrow& traits, V x, int64_t n) {
     float result = x.values[0];
     for (int64_t i = 1; i < n; ++i) result = traits.combine(result, x.values[i]);
@@ -54,14 +56,14 @@ struct LowPrecisionReductionLoops {
         for (int t = 0; t < kUnroll; ++t)
           partial[t] = traits.combine(partial[t], traits.map(V::load(x + i + t * count)));
       }
-      total =
-          traits.combine(traits.combine(partial[0], partial[1]), traits.combine(partial[2], partial[3]));
+      total = traits.combine(traits.combine(partial[0], partial[1]),
+                             traits.combine(partial[2], partial[3]));
     }
-    for (; i + count <= n; i += count)
-      total = traits.combine(total, traits.map(V::load(x + i)));
+    for (; i + count <= n; i += count) total = traits.combine(total, traits.map(V::load(x + i)));
     const float result = reduce_lanes(narrow, total);
     if (i == n) return result;
-    return narrow.combine(result, reduce_lanes(narrow, traits.map(V::load_part(x + i, n - i)), n - i));
+    return narrow.combine(result,
+                          reduce_lanes(narrow, traits.map(V::load_part(x + i, n - i)), n - i));
   }
 
   static void row(const char* data, int64_t n, char* accumulator, const tenon_value* attributes) {
@@ -74,7 +76,7 @@ struct LowPrecisionReductionLoops {
       row(data + i * stride, n, accumulators + i * sizeof(float), attributes);
   }
 
-  // kWidth registers side by side, the last of which has `last` lanes that count.
+  // Reduces kWidth adjacent registers of columns; the last has `last` valid elements.
   template <int kWidth>
   static void columns_unrolled(const Wide& traits, const char* data, int64_t stride, int64_t rows,
                                float* result, int64_t last) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The largest or least number of a dense row of floats. A register is compared with the best so
-// far, which NaN never takes the lead of; whether there is NaN is asked of two registers at a time,
-// which takes fewer instructions than a choice that hands it on.
+// Maximum or minimum of a dense row of floats, NaN if any element is NaN. Four running vectors
+// ignore NaN; a separate mask records whether any was seen, which takes fewer instructions than a
+// selection that propagates NaN.
 #pragma once
 
 #include "simd/vec.hpp"
@@ -9,11 +9,11 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// Elements that it takes.
+// The least number of elements that it can process.
 template <class T>
 inline constexpr int64_t kMinMaxRow = 4 * Vec<T>::count;
 
-// The largest or least of n floats, NaN if any is.
+// The maximum or minimum of n >= kMinMaxRow floats, NaN if any is.
 template <bool kIsMax, class T>
 inline T min_max_row(const T* x, int64_t n) {
   using L = Vec<T>;

@@ -12,18 +12,18 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
-constexpr int64_t kRowBlock = 4096;         // elements reduced into one partial result
+constexpr int64_t kRowBlock = 4096;              // elements reduced into one partial result
 constexpr int64_t kRowSegment = 16 * kRowBlock;  // elements reduced by one task
-constexpr int64_t kColumns = 1024;          // outputs computed side by side, at most
-constexpr int64_t kFewColumns = 256;        // and at least, if there are as many
-constexpr int64_t kColumnBlock = 128;       // rows reduced into one partial result
+constexpr int64_t kColumns = 1024;               // outputs computed side by side, at most
+constexpr int64_t kFewColumns = 256;             // and at least, if there are as many
+constexpr int64_t kColumnBlock = 128;            // rows reduced into one partial result
 constexpr int64_t kColumnSegment = 128 * kColumnBlock;
-constexpr int64_t kColumnTasks = 32;        // that rows are cut for, at most
-constexpr int64_t kLeastRows = 32;          // of one of them
-constexpr int64_t kStage = 2048;            // elements converted or gathered at a time
+constexpr int64_t kColumnTasks = 32;  // that rows are cut for, at most
+constexpr int64_t kLeastRows = 32;    // of one of them
+constexpr int64_t kStage = 2048;      // elements converted or gathered at a time
 constexpr int64_t kShortRow = 32;
-constexpr int64_t kRowCost = 16;            // of one row, in elements
-constexpr int kAccumulatorLimit = 16;       // bytes
+constexpr int64_t kRowCost = 16;       // of one row, in elements
+constexpr int kAccumulatorLimit = 16;  // bytes
 
 class Reduction {
  public:
@@ -69,8 +69,8 @@ class Reduction {
   }
 
  private:
-  // Side by side wins if neighbours in memory belong to different outputs, or if there is so little to
-  // reduce for each that a loop over it does not pay.
+  // Columns are reduced side by side if neighbours in memory belong to different outputs, or if the
+  // reduced axis is too short for a loop over it.
   bool columns_are_better() const {
     if (kept_.count == 0) return false;
     if (reduced_.count == 0) return true;
@@ -81,9 +81,10 @@ class Reduction {
 
   tenon_status fill_empty(tenon_err* err) {
     if (!loops_.empty) {
-      return fail(err, TENON_INVALID_ARGUMENT,
-                  "expected at least one element to reduce, got an axis of length 0; this reduction "
-                  "has no value for nothing");
+      return fail(
+          err, TENON_INVALID_ARGUMENT,
+          "expected at least one element to reduce, got an axis of length 0; this reduction "
+          "has no value for nothing");
     }
     alignas(64) char accumulator[kAccumulatorLimit];
     loops_.empty(accumulator, attributes_);
@@ -93,7 +94,7 @@ class Reduction {
     return TENON_OK;
   }
 
-  // Accumulators to n outputs that are `stride` bytes apart.
+  // Writes n accumulators to outputs that are `stride` bytes apart.
   void store(const char* accumulators, int64_t n, char* out, int64_t stride) const {
     alignas(64) char results[kColumns * 16];
     loops_.finish(accumulators, results, n, reduced_total_, attributes_);
@@ -104,7 +105,7 @@ class Reduction {
     }
   }
 
-  // n elements, `stride` bytes apart, as the loops want them.
+  // Gathers n elements that are `stride` bytes apart and widens them if needed.
   void stage(const char* from, int64_t stride, int64_t n, char* to) const {
     if (widened_) {
       widen(dtype_, from, stride, reinterpret_cast<float*>(to), n);
@@ -136,8 +137,7 @@ class Reduction {
       if (!dense_rows || (in_row < kShortRow && in_row < end - at)) {
         n = 0;
         while (n < std::min(end - at, kStage)) {
-          const int64_t part =
-              std::min({end - at - n, kStage - n, position.left_in_row(reduced_)});
+          const int64_t part = std::min({end - at - n, kStage - n, position.left_in_row(reduced_)});
           stage(base + position.offset(reduced_, 0), reduced_.inner_stride(0), part,
                 staged + n * stage_size_);
           position.advance(reduced_, part);
@@ -160,7 +160,7 @@ class Reduction {
 
   bool rows_are_dense() const { return !widened_ && reduced_.inner_stride(0) == size_; }
 
-  // Many rows per call of the loop, brought together first if they are not dense.
+  // Processes many rows per call of the loop; rows that are not dense are gathered first.
   void run_short_rows() {
     const bool dense = rows_are_dense();
     const int64_t length = reduced_total_;
@@ -214,7 +214,8 @@ class Reduction {
     char* partials = static_cast<char*>(scratch);
     std::atomic<bool> settled = false;  // the only output
     parallel(kept_total_ * segments, kRowSegment, [&](int64_t begin, int64_t end) {
-      alignas(64) char accumulator[kAccumulatorLimit];  // partials of several threads share cache lines
+      alignas(
+          64) char accumulator[kAccumulatorLimit];  // partials of several threads share cache lines
       for (int64_t i = begin; i < end; ++i) {
         char* const partial = partials + i * loops_.accumulator_size;
         if (settled.load(std::memory_order_relaxed)) {
@@ -225,7 +226,8 @@ class Reduction {
         reduce_row(data_ + StridedIterator(kept_, i / segments).offset(kept_, 0), from,
                    std::min(from + kRowSegment, reduced_total_), accumulator);
         std::memcpy(partial, accumulator, static_cast<size_t>(loops_.accumulator_size));
-        if (kept_total_ == 1 && is_settled(accumulator)) settled.store(true, std::memory_order_relaxed);
+        if (kept_total_ == 1 && is_settled(accumulator))
+          settled.store(true, std::memory_order_relaxed);
       }
     });
     for (int64_t i = 0; i < kept_total_; ++i) {
@@ -254,7 +256,8 @@ class Reduction {
     alignas(64) char partial[kColumns * kAccumulatorLimit];
     const int64_t row_stride = reduced_.inner_stride(0);
     const bool direct = !widened_ && stride == size_;
-    // Few columns, rows end to end: take several rows as one, and add up its parts afterwards.
+    // Few columns in consecutive rows: several rows are treated as one wide row, whose parts are
+    // merged afterwards.
     const int64_t rows_per_step = direct && row_stride == n * size_ ? kFewColumns / n : 1;
     StridedIterator position(reduced_, begin);
     for (int64_t at = begin; at < end;) {
@@ -269,7 +272,8 @@ class Reduction {
       } else if (rows_per_step > 1 && rows >= rows_per_step) {
         const int64_t steps = std::min(rows / rows_per_step, kColumnBlock);
         rows = steps * rows_per_step;
-        loops_.columns(x, row_stride * rows_per_step, steps, n * rows_per_step, partial, attributes_);
+        loops_.columns(x, row_stride * rows_per_step, steps, n * rows_per_step, partial,
+                       attributes_);
         for (int64_t i = 1; i < rows_per_step; ++i) {
           loops_.merge(partial, partial + i * n * loops_.accumulator_size, n, attributes_);
         }
@@ -285,18 +289,21 @@ class Reduction {
 
   bool columns_are_staged() const { return widened_ || kept_.inner_stride(0) != size_; }
 
-  // Segments that rows are cut into, as tasks that threads share evenly: whole rows are longer runs of memory
-  // than shares of them. A function of the shape alone, since the order of additions depends on it.
+  // The number of segments that the rows are divided into, as tasks for threads: whole rows are
+  // longer runs of memory than parts of rows. It depends on the shape alone, since it determines
+  // the order of additions.
   int64_t column_segments(int64_t width) const {
     const int64_t least = (reduced_total_ + kColumnSegment - 1) / kColumnSegment;
     const int64_t groups = kept_total_ / width * ((width + kColumns - 1) / kColumns);
-    const int64_t wanted = std::min(kColumnTasks / groups, reduced_total_ * kept_total_ / kRowSegment);
+    const int64_t wanted =
+        std::min(kColumnTasks / groups, reduced_total_ * kept_total_ / kRowSegment);
     const int64_t even = std::min(wanted, reduced_total_ / kLeastRows);
     return std::max(least, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(even))));
   }
 
-  // Outputs side by side of one task: long runs of memory, but a share for every thread. How outputs are
-  // grouped changes no result, unless their rows go through a stage, which then has room for four.
+  // The number of columns of one task: long runs of memory, but at least one task per thread. The
+  // grouping of columns changes no result, unless their rows are staged; the staging buffer then
+  // holds four rows.
   int64_t columns_together(int64_t width, int64_t segments) const {
     if (columns_are_staged()) return kStage / 4;
     if (segments > 1) return kColumns;
@@ -310,13 +317,15 @@ class Reduction {
     const int64_t together = std::min(columns_together(width, segments), width);
     const int64_t blocks = (width + together - 1) / together;
     const int64_t groups = kept_total_ / width * blocks;
-    const auto first_of = [=, this](int64_t segment) { return reduced_total_ * segment / segments; };
+    const auto first_of = [=, this](int64_t segment) {
+      return reduced_total_ * segment / segments;
+    };
     const int64_t partial_size = (together * loops_.accumulator_size + 63) & ~int64_t{63};
     char* partials = nullptr;
     if (segments > 1) {
       void* scratch;
-      const tenon_status status =
-          host->scratch(ctx, static_cast<uint64_t>(groups * segments * partial_size), &scratch, err);
+      const tenon_status status = host->scratch(
+          ctx, static_cast<uint64_t>(groups * segments * partial_size), &scratch, err);
       if (status != TENON_OK) return status;
       partials = static_cast<char*>(scratch);
     }

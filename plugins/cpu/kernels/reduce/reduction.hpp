@@ -10,12 +10,13 @@
 //     Acc map(In x) const;
 //     Acc combine(Acc a, Acc b) const;   // associative and commutative up to rounding
 //     Out finish(Acc a, int64_t n) const;
-//     static constexpr bool kIsMax;    // only where the largest, or else the least, is all there is to it
-//     bool holds(In x) const;            // only where those are counted of which it is true
+//     static constexpr bool kIsMax;    // only where the largest, or else the least, is all there
+//     is to it bool holds(In x) const;            // only where those are counted of which it is
+//     true
 //   };
 //
-// Sums are blocked: lanes, then blocks, then segments, so that errors grow slowly with the length. The
-// partition depends on the shape alone, so results do not depend on the number of threads.
+// Sums are blocked: accumulators, then blocks, then segments, so that errors grow slowly with length.
+// The partition depends on the shape alone, so results do not depend on the number of threads.
 #pragma once
 
 #include "reduce/bool_rows.hpp"
@@ -76,16 +77,17 @@ struct ReductionLoopsOf {
   using In = typename Traits::In;
   using Acc = typename Traits::Acc;
   using Out = typename Traits::Out;
-  // True or false, of elements that are asked one by one.
+  // The accumulator is bool: any, all.
   static constexpr bool kDecides = std::is_same_v<Acc, bool> && std::is_arithmetic_v<In>;
 
-  // Numbers of which a question is asked; or booleans, which are added up.
+  // The reduction counts elements for which `holds` is true.
   static constexpr bool kCounts = requires(const Traits& traits, In x) { traits.holds(x); };
 
   static Acc fold(const Traits& traits, const In* x, int64_t n) {
     if constexpr (kCounts) {
       const auto* bytes = reinterpret_cast<const uint8_t*>(x);
-      if (sizeof(In) == 1 && traits.holds(In(1)) && traits.holds(In(128))) return count_nonzero_bytes(bytes, n);
+      if (sizeof(In) == 1 && traits.holds(In(1)) && traits.holds(In(128)))
+        return count_nonzero_bytes(bytes, n);
       using Count = std::conditional_t<
           sizeof(In) >= 8, uint64_t,
           std::conditional_t<sizeof(In) == 4, uint32_t,
@@ -99,9 +101,11 @@ struct ReductionLoopsOf {
       if (traits.combine(3, 3) == 6 && traits.map(1) == 1) {
         return count_nonzero_bytes(reinterpret_cast<const uint8_t*>(x), n);
       }
-    } else if constexpr (std::is_integral_v<In> && sizeof(In) <= 2 && std::is_integral_v<Acc> && sizeof(Acc) == 8) {
+    } else if constexpr (std::is_integral_v<In> && sizeof(In) <= 2 && std::is_integral_v<Acc> &&
+                         sizeof(Acc) == 8) {
       if (traits.combine(3, 3) == 6 && traits.map(3) == 3) {
-        // So many small integers fit a sum of 32 bits, of which a register holds twice as many.
+        // This many small integers cannot overflow a 32-bit sum, of which a register holds twice as
+        // many.
         Acc total = 0;
         for (int64_t done = 0; done < n; done += kNarrowSum) {
           const In* from = x + done;
@@ -115,11 +119,11 @@ struct ReductionLoopsOf {
     if constexpr (kDecides && sizeof(In) == 1) {
       if (!traits.map(In(0)) && traits.map(In(1)) && traits.map(In(128))) {
         const auto* bytes = reinterpret_cast<const uint8_t*>(x);
-        return traits.combine(false, true) ? any_or_all_bytes<false>(bytes, n) : any_or_all_bytes<true>(bytes, n);
+        return traits.combine(false, true) ? any_or_all_bytes<false>(bytes, n)
+                                           : any_or_all_bytes<true>(bytes, n);
       }
     } else if constexpr (kDecides) {
-      // Answers as wide as the elements, so that registers of one need not be taken together from
-      // several of the other.
+      // The truth values are as wide as the elements, so that vectors need no narrowing.
       using Mask = typename Vec<In>::Index;
       const auto truth = [=](int64_t i) { return static_cast<Mask>(traits.map(x[i]) ? 1 : 0); };
       return (traits.combine(false, true)
@@ -142,12 +146,13 @@ struct ReductionLoopsOf {
   }
 
   static void row(const char* data, int64_t n, char* accumulator, const tenon_value* attributes) {
-    // Which holds the one copy of these loops. What follows in memory is likely to be the next row.
+    // rows() has the only copy of these loops. The memory that follows is likely to be the next
+    // row.
     rows(data, n * static_cast<int64_t>(sizeof(In)), 1, n, accumulator, attributes);
   }
 
-  static void columns(const char* data, int64_t stride, int64_t rows, int64_t n,
-                      char* accumulators, const tenon_value* attributes) {
+  static void columns(const char* data, int64_t stride, int64_t rows, int64_t n, char* accumulators,
+                      const tenon_value* attributes) {
     const Traits traits(attributes);
     Acc* result = reinterpret_cast<Acc*>(accumulators);
     const auto at = [&](int64_t row) { return reinterpret_cast<const In*>(data + row * stride); };

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums and extremes of dense rows, in independent lanes, so that they vectorise and round well.
+// Reductions of one dense row in independent accumulators. Loop order: the row is read in steps as
+// wide as all accumulators; at the end these are combined pairwise. Independent accumulators
+// vectorise, hide the latency of an addition, and round better than one running sum.
 #pragma once
 
 #include "simd/isa.hpp"
@@ -11,11 +13,12 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// Independent lanes of a long row: enough to hide the latency of an addition.
+// The number of accumulators of a long row: enough to hide the latency of an addition.
 template <class T>
 inline constexpr int kRowAccumulators = sizeof(T) <= 8 ? 256 / sizeof(T) : 8;
 
-// The last elements, fewer than 2 * kWidth, into the first lanes: in steps whose length the compiler knows.
+// Adds the last elements, fewer than 2 * kWidth, to the first accumulators, in steps whose length
+// the compiler knows.
 template <int kWidth, class T, class Value, class Combine>
 inline void reduce_tail(T* acc, int64_t i, int64_t n, Value value, Combine combine) {
   if (n - i >= kWidth) {
@@ -25,7 +28,7 @@ inline void reduce_tail(T* acc, int64_t i, int64_t n, Value value, Combine combi
   if constexpr (kWidth > 1) reduce_tail<kWidth / 2>(acc, i, n, value, combine);
 }
 
-// Vec into the first one, pairwise.
+// Combines the accumulators pairwise.
 template <int kWidth, class T, class Combine>
 inline T reduce_pairwise(T* acc, Combine combine) {
   if constexpr (kWidth == 1) {
@@ -36,8 +39,8 @@ inline T reduce_pairwise(T* acc, Combine combine) {
   }
 }
 
-// Asks for the first line of each page of what is read next: processors fetch ahead within pages only, and do so
-// from the first line on that they see asked for.
+// Prefetches the first line of each page that is read next: hardware prefetchers stop at page
+// boundaries and start again at the first access to a page.
 inline void prefetch_pages(const char* from, int64_t bytes) {
   constexpr uintptr_t page = 4096;
   const auto begin = reinterpret_cast<uintptr_t>(from), end = begin + static_cast<uintptr_t>(bytes);
@@ -46,8 +49,9 @@ inline void prefetch_pages(const char* from, int64_t bytes) {
   }
 }
 
-// Asks for the row that is read next, or as much of it as processors have requests for, while another one that
-// is in cache is computed with. Inlined, or else compilers may see nothing that it does and leave it out.
+// Prefetches the row that is read next, up to the number of requests that processors keep in
+// flight, while another row is processed in cache. The function is inlined, because compilers
+// otherwise remove it as a function without effect.
 template <class T>
 [[gnu::always_inline]] inline void prefetch_row(const T* x, int64_t n) {
   const char* const from = reinterpret_cast<const char*>(x);
@@ -55,9 +59,9 @@ template <class T>
   for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(from + at);
 }
 
-// step(i) for the steps of a row of n elements, `width` at a time from `begin` on, as long as whole ones are left.
-// Returns where they end. Long rows are read in two halves side by side, a step of each in turns: processors fetch
-// ahead of each, and where their guesses for one stop at a page those for the other go on.
+// Calls step(i) for i = begin, begin + width, ... as long as whole steps are left, and returns
+// where they end. Long rows are read as two streams, the first and the second half, alternately:
+// where the hardware prefetcher stops at a page of one stream, it goes on with the other.
 template <int64_t width, bool kLong, class Step>
 [[gnu::always_inline]] inline int64_t run_two_streams(int64_t begin, int64_t n, Step step) {
   int64_t i = begin;
@@ -73,7 +77,7 @@ template <int64_t width, bool kLong, class Step>
   return i;
 }
 
-// Vec that fill as many registers as hide the latency of what they wait for belong to a long row.
+// Whether the accumulators fill enough registers to hide the latency of their operation.
 template <int kAccumulators, class T>
 inline constexpr bool kLongRow = kAccumulators * sizeof(T) >= 256;
 
@@ -81,15 +85,17 @@ template <int kAccumulators, class T, class Value, class Combine>
 inline T reduce_vectorized(int64_t n, Value value, Combine combine) {
   T acc[kAccumulators];
   for (int l = 0; l < kAccumulators; ++l) acc[l] = value(l);
-  const int64_t end = run_two_streams<kAccumulators, kLongRow<kAccumulators, T>>(kAccumulators, n, [&](int64_t i) {
-    for (int l = 0; l < kAccumulators; ++l) acc[l] = combine(acc[l], value(i + l));
-  });
+  const int64_t end =
+      run_two_streams<kAccumulators, kLongRow<kAccumulators, T>>(kAccumulators, n, [&](int64_t i) {
+        for (int l = 0; l < kAccumulators; ++l) acc[l] = combine(acc[l], value(i + l));
+      });
   reduce_tail<kAccumulators / 2>(acc, end, n, value, combine);
   return reduce_pairwise<kAccumulators>(acc, combine);
 }
 
-// The same for selections (max, min, or), which may meet an element twice: the last lanes overlap those
-// before them. Loops are kept as loops, since compilers vectorise selections in no other form.
+// The same for idempotent operations (max, min, or), which may combine an element twice: the last
+// step overlaps the one before. `unroll 1` keeps the loops, because compilers vectorise selections
+// in no other form.
 template <int kWidth, class T, class Combine>
 inline T select_pairwise(const T* acc, Combine combine) {
   if constexpr (kWidth == 1) {
@@ -114,16 +120,17 @@ inline T select_vectorized(int64_t n, Value value, Combine combine) {
       for (int l = 0; l < kAccumulators; ++l) acc[l] = combine(acc[l], value(i + l));
     }
   };
-  if (run_two_streams<kAccumulators, kLongRow<kAccumulators, T>>(kAccumulators, n, step) < n) step(n - kAccumulators);
+  if (run_two_streams<kAccumulators, kLongRow<kAccumulators, T>>(kAccumulators, n, step) < n)
+    step(n - kAccumulators);
   return select_pairwise<kAccumulators>(acc, combine);
 }
 
-// combine(...combine(value(0), value(1))..., value(n - 1)), n >= 1, in any order. Short rows have fewer
-// lanes, since adding those up takes as long as some of the elements.
+// Combines value(0), ..., value(n - 1), n >= 1, in an order that depends on n alone. Short rows use
+// fewer accumulators, since combining many of these takes as long as some of the elements.
 template <class T, class Value, class Combine>
 inline T reduce_row(int64_t n, Value value, Combine combine) {
   constexpr int width = kRowAccumulators<T>, narrow = std::max(width / 4, 4);
-  const bool selects = combine(T(2), T(2)) == T(2);  // compilers know
+  const bool selects = combine(T(2), T(2)) == T(2);  // folded at compile time
   if (n >= (sizeof(T) == 1 ? 1 : 12) * width) {
     return selects ? select_vectorized<width, T>(n, value, combine)
                    : reduce_vectorized<width, T>(n, value, combine);
@@ -142,8 +149,8 @@ inline T sum_row(int64_t n, Value value) {
   return n > 0 ? reduce_row<T>(n, value, [](T a, T b) { return a + b; }) : T(0);
 }
 
-// out[i] = f(x[i]), for functions that are dear element by element: the last elements of a row go through
-// f as a whole vector, which overlaps those before them. `out` may be x.
+// out[i] = f(x[i]), for functions that are expensive element by element: the last elements of a row
+// are computed as a whole vector, which overlaps the one before. `out` may be x.
 template <class T, class F>
 inline void map_row(const T* x, T* out, int64_t n, F f) {
   constexpr int width = 64 / sizeof(T);
@@ -158,12 +165,13 @@ inline void map_row(const T* x, T* out, int64_t n, F f) {
   std::copy_n(last, width, out + n - width);
 }
 
-// How many of n numbers `holds` is true of: counted in lanes as wide as they are, so that registers of one
-// need not be taken together from several of the other.
+// Counts for how many of n numbers `holds` is true, in counters as wide as the numbers, so that
+// vectors need no narrowing or widening.
 template <class Count, class Holds>
 inline int64_t count_row(int64_t n, Holds holds) {
   constexpr int width = kRowAccumulators<Count>;
-  constexpr int64_t max_run = std::min<uint64_t>(std::numeric_limits<Count>::max(), 1 << 15) * width;
+  constexpr int64_t max_run =
+      std::min<uint64_t>(std::numeric_limits<Count>::max(), 1 << 15) * width;
   int64_t total = 0, i = 0;
   while (i + width <= n) {
     Count counts[width] = {};
@@ -178,10 +186,11 @@ inline int64_t count_row(int64_t n, Holds holds) {
   return total;
 }
 
-// Ignores NaN, unless all are.
+// The maximum of a row, ignoring NaN unless all elements are NaN.
 template <class T>
 inline T max_row(const T* x, int64_t n) {
-  return reduce_row<T>(n, [x](int64_t i) { return x[i]; }, [](T a, T b) { return a > b ? a : b; });
+  return reduce_row<T>(
+      n, [x](int64_t i) { return x[i]; }, [](T a, T b) { return a > b ? a : b; });
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

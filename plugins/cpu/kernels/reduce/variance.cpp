@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// var and logsumexp over neighbouring axes; over others, they are lowered to sums.
+// var and logsumexp over adjacent axes; over other axes these operators are lowered to sums. var
+// merges the moments of blocks (norm/moments.hpp); logsumexp takes the maximum first and then the
+// sum of exponentials relative to it.
 #include "kernel.hpp"
 #include "norm/moments.hpp"
 #include "norm/softmax_exp.hpp"
@@ -13,10 +15,10 @@ namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
 constexpr int64_t kColumns = 64, kMomentColumns = 256;  // side by side, at most
-constexpr int64_t kSegment = 1 << 16;  // of one long row, for one task
+constexpr int64_t kSegment = 1 << 16;                   // of one long row, for one task
 
-// x as [outer, length, inner] around the reduced axes, in the order of the axes or as they lie in
-// memory.
+// A view of x as [outer, length, inner] around the reduced axes, in the order of the axes or in the
+// order of memory.
 struct ReducedView {
   int64_t outer = 1, length = 1, inner = 1;
   bool neighbours = true;
@@ -25,7 +27,7 @@ struct ReducedView {
       true;  // axes that are not reduced lie in memory as they do in a contiguous result
 
   ReducedView(const tenon_tensor* x, const int64_t* axes, uint64_t count, bool all,
-               bool in_memory) {
+              bool in_memory) {
     uint32_t reduced = 0;
     for (uint64_t i = 0; i < count; ++i) reduced |= 1u << normalize_axis(axes[i], x->ndim);
     if (all) reduced = ~0u;
@@ -57,7 +59,7 @@ struct ReducedView {
   }
 };
 
-// `axis` as it came: NONE, INT or INTS. An empty list is left to the lowering.
+// Reads `axis`: NONE, INT or INTS. An empty list is left to the lowering.
 ReducedView block_of(const tenon_value* args, bool in_memory) {
   const auto* x = static_cast<const tenon_tensor*>(args[0].v.p);
   const tenon_value& axis = args[1];
@@ -72,7 +74,7 @@ int32_t neighbours(const tenon_value* args, uint32_t) {
   if (args[1].tag != TENON_VALUE_INTS) return 1;
   return !is_empty_list(args[1]) && block_of(args, false).neighbours;
 }
-// Tensors whose axes were permuted are read as they lie.
+// Tensors with permuted axes are read in the order of memory.
 int32_t neighbours_in_memory(const tenon_value* args, uint32_t) {
   const auto* x = static_cast<const tenon_tensor*>(args[0].v.p);
   if (x->flags & TENON_TENSOR_CONTIGUOUS || x->numel == 0 || is_low_precision(x->dtype)) return 0;
@@ -146,8 +148,8 @@ tenon_status var(tenon_ctx* ctx, const tenon_tensor* x, const int64_t* axis, uin
 }
 TENON_BOX_var(var_boxed, var)
 
-    // What exp is taken relative to: 0 where the largest element is infinite, which makes -inf of
-    // nothing but -inf.
+    // The number that is subtracted before exp: 0 where the maximum is infinite, so that -inf -
+    // (-inf) does not become NaN.
     template <class T>
     inline T anchor(T max_value) {
   return std::abs(max_value) == std::numeric_limits<T>::infinity() ? T(0) : max_value;
@@ -175,12 +177,14 @@ void run_logsumexp(const ReducedView& block, const T* x, T* out) {
         std::copy_n(from, columns, max_value);
         for (int64_t i = 1; i < n; ++i) {
           for (int64_t j = 0; j < columns; ++j) {
-            max_value[j] = from[i * stride + j] > max_value[j] ? from[i * stride + j] : max_value[j];
+            max_value[j] =
+                from[i * stride + j] > max_value[j] ? from[i * stride + j] : max_value[j];
           }
         }
         for (int64_t j = 0; j < columns; ++j) base[j] = anchor(max_value[j]);
         for (int64_t i = 0; i < n; ++i) {
-          for (int64_t j = 0; j < columns; ++j) sum[j] += softmax_exp(from[i * stride + j] - base[j]);
+          for (int64_t j = 0; j < columns; ++j)
+            sum[j] += softmax_exp(from[i * stride + j] - base[j]);
         }
         for (int64_t j = 0; j < columns; ++j) out[at + j] = max_value[j] + math::log(sum[j]);
       });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registers of float32 that are float16 or bfloat16 in memory. Loops of cheap operators are
-// generated for them as for any number: blocks of float32 in between would take twice as long as
-// the conversions.
+// LowPrecisionVec: a register of float32 whose elements are float16 or bfloat16 in memory. Loops of
+// cheap operators are instantiated with it: converting blocks to float32 first would take twice as
+// long as the conversions in registers.
 #pragma once
 
 #include "simd/isa.hpp"
@@ -20,8 +20,8 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 
 #ifdef __AVX512F__
-// Floats whose upper halves are rounded to nearest even: what lies below half of the last place
-// that remains carries into it. Of NaN, which may so become infinite or zero, quiet ones.
+// Rounds float32 to bfloat16, to nearest even, and leaves the result in the upper 16 bits. NaN
+// becomes a quiet NaN, since rounding its mantissa could make it infinite.
 inline __m512i round_to_upper_half(__m512 x) {
   constexpr __mmask16 all = 0xffff;
   const __m512i bits = _mm512_castps_si512(x), half = _mm512_set1_epi32(0x7fff);
@@ -34,7 +34,7 @@ inline __m512i round_to_upper_half(__m512 x) {
 }
 #endif
 
-// A loop over T for `Element` in a table; none where the instruction set cannot convert registers.
+// An entry of a table of loops; nullptr where the instruction set cannot convert registers.
 #ifdef TENON_HAS_LOW_PRECISION_VEC
 #define TENON_LOW_PRECISION_LOOP(LOOP, ELEMENT) LOOP<LowPrecisionVec<ELEMENT>>
 #else
@@ -67,9 +67,9 @@ struct LowPrecisionVec {
     const Stored stored = narrowed();
     std::memcpy(to, &stored, sizeof stored);
   }
-  // One element in every lane.
+  // Broadcasts one element.
   static LowPrecisionVec repeat(const uint16_t* from) { return widened(*from - Stored{}); }
-  // n elements, fewer than a register's.
+  // Loads n elements, fewer than a register holds.
   static LowPrecisionVec load_part(const uint16_t* from, int64_t n) {
     uint16_t part[count] = {};
     std::memcpy(part, from, static_cast<size_t>(n) * sizeof(uint16_t));
@@ -82,7 +82,8 @@ struct LowPrecisionVec {
 
  private:
 #ifdef __AVX512F__
-  // With the lanes chosen, by a mask, g++ 12 does not warn of its own headers.
+  // The masked forms, with all elements selected: g++ 12 warns of uninitialised values in its own
+  // headers for the others.
   static constexpr __mmask16 kAll = 0xffff;
   static LowPrecisionVec widened(Stored stored) {
     if constexpr (std::is_same_v<Element, Float16>) {
@@ -117,7 +118,7 @@ struct LowPrecisionVec {
           _mm_packus_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1)));
     }
   }
-  // The upper halves of the lanes, to nearest even.
+  // Rounds to nearest even and keeps the upper 16 bits of each element.
   Bits rounded() const {
     const Bits bits = reinterpret_cast<Bits>(values);
     const Bits nearest = bits + 0x7fffu + (bits >> 16 & 1u);
@@ -130,21 +131,22 @@ template <class Element>
 inline LowPrecisionVec<Element> operator-(LowPrecisionVec<Element> x) {
   return -x.values;
 }
-#define TENON_OPERATOR(SIGN)                                                   \
-  template <class Element>                                                        \
-  inline LowPrecisionVec<Element> operator SIGN(LowPrecisionVec<Element> x, LowPrecisionVec<Element> y) { \
-    return x.values SIGN y.values;                                               \
+#define TENON_OPERATOR(SIGN)                                                  \
+  template <class Element>                                                    \
+  inline LowPrecisionVec<Element> operator SIGN(LowPrecisionVec<Element> x,   \
+                                                LowPrecisionVec<Element> y) { \
+    return x.values SIGN y.values;                                            \
   }
 TENON_OPERATOR(+)
 TENON_OPERATOR(-)
 TENON_OPERATOR(*)
 TENON_OPERATOR(/)
 #undef TENON_OPERATOR
-// A comparison has an answer in each lane.
-#define TENON_OPERATOR(SIGN)                                        \
-  template <class Element>                                             \
+// A comparison returns a mask with one element per element of the operands.
+#define TENON_OPERATOR(SIGN)                                                          \
+  template <class Element>                                                            \
   inline auto operator SIGN(LowPrecisionVec<Element> x, LowPrecisionVec<Element> y) { \
-    return x.values SIGN y.values;                                    \
+    return x.values SIGN y.values;                                                    \
   }
 TENON_OPERATOR(<)
 TENON_OPERATOR(>)
@@ -155,7 +157,8 @@ TENON_OPERATOR(>=)
 namespace math {
 
 template <class Answers, class Element>
-inline LowPrecisionVec<Element> select(Answers condition, LowPrecisionVec<Element> x, LowPrecisionVec<Element> y) {
+inline LowPrecisionVec<Element> select(Answers condition, LowPrecisionVec<Element> x,
+                                       LowPrecisionVec<Element> y) {
   return condition ? x.values : y.values;
 }
 template <class Element>
@@ -179,12 +182,11 @@ inline LowPrecisionVec<Element> real(LowPrecisionVec<Element> x) {
 
 }  // namespace math
 
-// out[i] = f(in[i]...), a register at a time. The last elements are computed first, since `out` may
-// be an input, and stored last, over some that came out the same.
+// out[i] = f(in[i]...), one register at a time. The last elements are computed first, since `out`
+// may be one of the inputs, and stored last, in a register that overlaps the one before.
 template <class Element, class F, class... In>
-requires(std::is_same_v<In, LowPrecisionVec<Element>>&&...) inline void run_dense(LowPrecisionVec<Element>* out,
-                                                                         int64_t n, F f,
-                                                                         const In*... in) {
+requires(std::is_same_v<In, LowPrecisionVec<Element>>&&...) inline void run_dense(
+    LowPrecisionVec<Element>* out, int64_t n, F f, const In*... in) {
   constexpr int count = LowPrecisionVec<Element>::count;
   uint16_t* to = reinterpret_cast<uint16_t*>(out);
   if (n < count) {
@@ -192,9 +194,11 @@ requires(std::is_same_v<In, LowPrecisionVec<Element>>&&...) inline void run_dens
     return LowPrecisionVec<Element>(f(In::load_part(reinterpret_cast<const uint16_t*>(in), n)...))
         .store_part(to, n);
   }
-  const LowPrecisionVec<Element> last = f(In::load(reinterpret_cast<const uint16_t*>(in) + n - count)...);
+  const LowPrecisionVec<Element> last =
+      f(In::load(reinterpret_cast<const uint16_t*>(in) + n - count)...);
   for (int64_t i = 0; i + count <= n; i += count) {
-    LowPrecisionVec<Element>(f(In::load(reinterpret_cast<const uint16_t*>(in) + i)...)).store(to + i);
+    LowPrecisionVec<Element>(f(In::load(reinterpret_cast<const uint16_t*>(in) + i)...))
+        .store(to + i);
   }
   last.store(to + n - count);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing around the caches. An ordinary store first reads the line that it will overwrite. Where a call
-// touches more memory than the caches hold, stores that do not are a quarter to a half faster; where all
-// of it fits they lose, and the next call finds nothing in cache.
+// Non-temporal stores, which bypass the caches. An ordinary store first reads the line that it
+// overwrites. Where a call touches more memory than the caches hold, non-temporal stores are a
+// quarter to a half faster; where its memory fits into the caches they are slower, and the next
+// call finds nothing in cache.
 #pragma once
 
 #include "simd/isa.hpp"
@@ -15,19 +16,19 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// A large last-level cache.
+// The assumed size of the last-level cache.
 inline constexpr int64_t kNonTemporalBytes = 32 << 20;
 
-// Whether streaming pays for a call that writes `written` of the bytes that it touches: a result that takes
-// less than half of the cache stays there although more than the cache is read.
+// Whether to use non-temporal stores in a call that writes `written` of the `touched` bytes. A
+// result below half of the cache stays there even though more than the cache is read.
 inline bool use_non_temporal(int64_t written, int64_t touched) {
   return touched >= kNonTemporalBytes && written >= kNonTemporalBytes / 2;
 }
 
-// Bytes of a block that is computed in the first-level cache and then streamed.
+// The size of the blocks that are computed in the first-level cache before they are written.
 inline constexpr int64_t kNonTemporalBlock = 4096;
 
-// memcpy to such a result. Whoever streamed calls non_temporal_fence() before other threads read.
+// memcpy by non-temporal stores. Call non_temporal_fence() before another thread reads the result.
 inline void non_temporal_copy(char* to, const char* from, int64_t bytes) {
 #ifdef __SSE2__
   constexpr int64_t line = 64;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transposition of blocks, in registers.
+// Transposes blocks of a matrix in registers.
 #pragma once
 
 #include "dtypes.hpp"
@@ -15,36 +15,41 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// What of a transposition may lie beyond the nearest caches: nothing, what is read, what is written as well; or
-// what is written goes around the caches, to whole lines of them. Rows lie apart and few lines of each are
-// touched at a time, so that processors guess neither: where it pays, the next ones are asked for.
+// Which side of a transposition is prefetched because it lies beyond the second-level cache: none,
+// the source, or both; or the destination is written by non-temporal stores of whole cache lines.
+// Few lines of each row are touched at a time, so the hardware prefetcher does not detect the
+// pattern.
 enum class Prefetch { none, source, both, non_temporal };
 
-// A tile of as many rows as fill a register of kBytes, and 16 bytes of each. Loads put the pieces of rows that
-// lie kColumns apart side by side; interleaving pairs of registers within those pieces, log2(kColumns) times
-// over, is the rest of the transposition.
+// A tile: as many rows as elements fit into a register of kBytes, and 16 bytes of each row. Loads
+// combine 16-byte pieces of rows that are kColumns apart; log2(kColumns) rounds of interleaving
+// pairs of registers complete the transposition.
 template <class T, int kBytes>
 struct Tile {
   static constexpr int kPiece = 16;
   static constexpr int kRows = kBytes / sizeof(T), kColumns = kPiece / sizeof(T);
   typedef T Row __attribute__((vector_size(kBytes)));
 
-  // Asks for what the tile below the one at column j of `from` touches. The tiles that share a line of `from`
-  // ask for some of its rows each. Inlined, or else compilers see nothing that it does and leave it out.
+  // Prefetches the tile below the one at column j of `from`. Tiles that share a cache line of
+  // `from` prefetch different rows. The function is inlined, because compilers otherwise remove it
+  // as a function without effect.
   template <Prefetch kPrefetch>
   [[gnu::always_inline]] static void prefetch_below(const T* from, int64_t from_stride, int64_t j,
-                                               T* to, int64_t to_stride) {
+                                                    T* to, int64_t to_stride) {
     constexpr int share = 64 / kPiece, rows = std::max(1, kRows / share);
     const T* const below = from + (kRows + j / kColumns % share * rows) * from_stride + j;
-    for (int i = 0; kPrefetch != Prefetch::none && i < rows; ++i) __builtin_prefetch(below + i * from_stride);
-    for (int i = 0; kPrefetch == Prefetch::both && i < kColumns; ++i) __builtin_prefetch(to + i * to_stride + kRows, 1);
+    for (int i = 0; kPrefetch != Prefetch::none && i < rows; ++i)
+      __builtin_prefetch(below + i * from_stride);
+    for (int i = 0; kPrefetch == Prefetch::both && i < kColumns; ++i)
+      __builtin_prefetch(to + i * to_stride + kRows, 1);
   }
 
   template <bool kNonTemporal>
   static void transpose(const T* from, int64_t from_stride, T* to, int64_t to_stride) {
     Row rows[kColumns];
 #pragma GCC unroll 16
-    for (int i = 0; i < kColumns; ++i) rows[i] = load(from + i * from_stride, kColumns * from_stride);
+    for (int i = 0; i < kColumns; ++i)
+      rows[i] = load(from + i * from_stride, kColumns * from_stride);
     const auto [low, high] = masks(std::make_integer_sequence<int, kRows>());
 #pragma GCC unroll 4
     for (int round = 1; round < kColumns; round *= 2) {
@@ -71,7 +76,8 @@ struct Tile {
   }
 
  private:
-  // Pieces `step` elements apart. The masks cost less than insertions, which wait for the unit that shuffles.
+  // Combines pieces that are `step` elements apart. Masked broadcasts are cheaper than insertions,
+  // which compete with the shuffles for one port.
   static Row load(const T* from, [[maybe_unused]] int64_t step) {
     Row result;
 #if defined(__AVX512F__)
@@ -93,7 +99,9 @@ struct Tile {
     return result;
   }
 #if defined(__AVX2__)
-  static __m128i piece(const T* from) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)); }
+  static __m128i piece(const T* from) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  }
 #endif
 
   struct Masks {
@@ -107,9 +115,10 @@ struct Tile {
   }
 };
 
-// to[j][i] = from[i][j] for a rows x columns block; strides in elements. Columns that are left go through a tile
-// that overlaps the one before; so do rows, where lines need not be whole, unless smaller registers can take all
-// of them.
+// to[j][i] = from[i][j] for a block of rows x columns; strides in elements. Loop order: bands of
+// tile rows, then tiles along the columns. The last columns use a tile that overlaps the one
+// before, and so do the last rows, unless whole lines are written or a narrower register fits the
+// remaining rows.
 template <class T, Prefetch kPrefetch = Prefetch::none, int kBytes = kVectorBytes>
 void transpose_block(const T* from, int64_t from_stride, T* to, int64_t to_stride, int64_t rows,
                      int64_t columns) {
@@ -122,9 +131,10 @@ void transpose_block(const T* from, int64_t from_stride, T* to, int64_t to_strid
     const auto transpose_rows = [=](int64_t i) {
       const auto transpose = [=](int64_t j) {
         T* const tile = to + j * to_stride + i;
-        Tile::template prefetch_below<kPrefetch>(from + i * from_stride, from_stride, j, tile, to_stride);
-        Tile::template transpose<kPrefetch == Prefetch::non_temporal>(from + i * from_stride + j, from_stride, tile,
-                                                        to_stride);
+        Tile::template prefetch_below<kPrefetch>(from + i * from_stride, from_stride, j, tile,
+                                                 to_stride);
+        Tile::template transpose<kPrefetch == Prefetch::non_temporal>(from + i * from_stride + j,
+                                                                      from_stride, tile, to_stride);
       };
       int64_t j = 0;
       for (; j + Tile::kColumns <= columns; j += Tile::kColumns) transpose(j);
@@ -134,14 +144,15 @@ void transpose_block(const T* from, int64_t from_stride, T* to, int64_t to_strid
     for (; i + Tile::kRows <= rows; i += Tile::kRows) transpose_rows(i);
     const int64_t left = rows - i;
     if (left == 0) return;
-    if (kPrefetch != Prefetch::non_temporal && i > 0 && left * sizeof(T) % 16 != 0) return transpose_rows(rows - Tile::kRows);
-    transpose_block<T, Prefetch::none, kBytes / 2>(from + i * from_stride, from_stride, to + i, to_stride, left,
-                                              columns);
+    if (kPrefetch != Prefetch::non_temporal && i > 0 && left * sizeof(T) % 16 != 0)
+      return transpose_rows(rows - Tile::kRows);
+    transpose_block<T, Prefetch::none, kBytes / 2>(from + i * from_stride, from_stride, to + i,
+                                                   to_stride, left, columns);
   }
 }
 
-// The same where the rows of `to` meet in a few sets of the first-level cache: cache lines that take several
-// registers are put together before they are written.
+// The same where the rows of `to` fall into few sets of the first-level cache: cache lines that
+// take several registers are assembled in a buffer before they are written.
 template <class T>
 void transpose_by_lines(const T* from, int64_t from_stride, T* to, int64_t to_stride, int64_t rows,
                         int64_t columns) {
@@ -153,17 +164,20 @@ void transpose_by_lines(const T* from, int64_t from_stride, T* to, int64_t to_st
     for (; j + width <= columns; j += width) {
       alignas(64) T lines[width * line];
       for (int k = 0; k < line; k += Tile::kRows) {
-        Tile::template transpose<false>(from + (i + k) * from_stride + j, from_stride,
-                                        lines + k, line);
+        Tile::template transpose<false>(from + (i + k) * from_stride + j, from_stride, lines + k,
+                                        line);
       }
-      for (int k = 0; k < width; ++k) std::memcpy(to + (j + k) * to_stride + i, lines + k * line, 64);
+      for (int k = 0; k < width; ++k)
+        std::memcpy(to + (j + k) * to_stride + i, lines + k * line, 64);
     }
-    transpose_block(from + i * from_stride + j, from_stride, to + j * to_stride + i, to_stride, line, columns - j);
+    transpose_block(from + i * from_stride + j, from_stride, to + j * to_stride + i, to_stride,
+                    line, columns - j);
   }
   transpose_block(from + i * from_stride, from_stride, to + i, to_stride, rows - i, columns);
 }
 
-// Whether a transposition to `to` may go around the caches: in registers that are lines of them.
+// Whether a transposition to `to` can use non-temporal stores: a register has to be a whole,
+// aligned cache line.
 inline bool can_transpose_non_temporal(const char* to, int64_t to_stride) {
   return kVectorBytes == 64 && (reinterpret_cast<intptr_t>(to) | to_stride) % 64 == 0;
 }
@@ -174,10 +188,10 @@ inline void transpose_bytes(int size, const char* from, int64_t from_stride, cha
                             int64_t to_stride, int64_t rows, int64_t columns) {
   const auto run = [&]<class T>(Type<T>) {
     const bool by_lines = kVectorBytes < 64 && to_stride % 1024 == 0;
-    // Rows that far apart meet in one set of the first-level cache, which holds eight of them. Where those of
-    // `to` do as well, whole lines count for more.
-    const bool narrow =
-        kVectorBytes == 64 && kPrefetch != Prefetch::non_temporal && from_stride % 4096 == 0 && to_stride % 4096 != 0;
+    // Rows that far apart meet in one set of the first-level cache, which holds eight of them.
+    // Where those of `to` do as well, whole lines count for more.
+    const bool narrow = kVectorBytes == 64 && kPrefetch != Prefetch::non_temporal &&
+                        from_stride % 4096 == 0 && to_stride % 4096 != 0;
     const auto transpose = by_lines ? transpose_by_lines<T>
                            : narrow ? transpose_block<T, kPrefetch, 32>
                                     : transpose_block<T, kPrefetch>;
@@ -185,10 +199,14 @@ inline void transpose_bytes(int size, const char* from, int64_t from_stride, cha
               to_stride / size, rows, columns);
   };
   switch (size) {
-    case 1: return run(Type<uint8_t>{});
-    case 2: return run(Type<uint16_t>{});
-    case 4: return run(Type<uint32_t>{});
-    default: return run(Type<uint64_t>{});
+    case 1:
+      return run(Type<uint8_t>{});
+    case 2:
+      return run(Type<uint16_t>{});
+    case 4:
+      return run(Type<uint32_t>{});
+    default:
+      return run(Type<uint64_t>{});
   }
 }
 

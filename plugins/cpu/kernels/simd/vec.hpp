@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vec of a register by name: which of them a comparison chose, and the chosen ones brought
-// together.
+// Vec<T>: a SIMD register of T, with the operations that the vector types of the compiler lack:
+// masks of comparisons as bits, and compression (moving selected elements to the front).
 #pragma once
 
 #include "simd/isa.hpp"
@@ -15,7 +15,7 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// A register of T, and what comparing two of them gives.
+// The register type of T, and the integer vector that a comparison of two such registers returns.
 template <class T>
 struct Vec {
   static constexpr int count = kVectorBytes / static_cast<int>(sizeof(T));
@@ -39,7 +39,7 @@ struct Vec {
   }
 };
 
-// Bit i: lane i of a comparison of elements of 4 or 8 bytes is true.
+// Returns the result of a comparison of elements of 4 or 8 bytes as bits: bit i is element i.
 template <class Indices>
 inline uint32_t mask_bits(Indices mask) {
   constexpr bool wide = sizeof(mask[0]) == 8;
@@ -57,21 +57,23 @@ inline uint32_t mask_bits(Indices mask) {
                                     : _mm_movemask_ps(_mm_castsi128_ps(bits)));
 #else
   uint32_t result = 0;
-  for (size_t i = 0; i < sizeof mask / sizeof mask[0]; ++i)
-    result |= uint32_t{mask[i] != 0} << i;
+  for (size_t i = 0; i < sizeof mask / sizeof mask[0]; ++i) result |= uint32_t{mask[i] != 0} << i;
   return result;
 #endif
 }
 
-// Where either of two registers of floats is NaN; several answers are joined by |.
+// Compares two registers of floats: true where either element is NaN. Results can be combined with
+// |.
 template <class Vector>
 inline auto unordered(Vector a, Vector b) {
   [[maybe_unused]] constexpr bool wide = sizeof(a[0]) == 8;
 #if defined(__AVX512F__)
   if constexpr (wide) {
-    return _mm512_cmp_pd_mask(reinterpret_cast<__m512d>(a), reinterpret_cast<__m512d>(b), _CMP_UNORD_Q);
+    return _mm512_cmp_pd_mask(reinterpret_cast<__m512d>(a), reinterpret_cast<__m512d>(b),
+                              _CMP_UNORD_Q);
   } else {
-    return _mm512_cmp_ps_mask(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b), _CMP_UNORD_Q);
+    return _mm512_cmp_ps_mask(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b),
+                              _CMP_UNORD_Q);
   }
 #elif defined(__AVX__)
   using Mask = typename Vec<std::remove_cvref_t<decltype(a[0])>>::Indices;
@@ -87,7 +89,7 @@ inline auto unordered(Vector a, Vector b) {
 #endif
 }
 
-// Whether an answer of unordered() is true anywhere.
+// Whether the result of unordered() is true for any element.
 template <class Mask>
 inline bool any_of(Mask answer) {
   if constexpr (std::is_integral_v<Mask>) {
@@ -97,7 +99,7 @@ inline bool any_of(Mask answer) {
   }
 }
 
-// Bit i: byte i of 64 is not zero.
+// Returns a word whose bit i says that byte i of 64 is not zero.
 inline uint64_t nonzero_bits(const uint8_t* bytes) {
 #if defined(__AVX512BW__)
   const __m512i all = _mm512_loadu_si512(bytes);
@@ -117,7 +119,7 @@ inline uint64_t nonzero_bits(const uint8_t* bytes) {
 #endif
 }
 
-// Whether registers of elements of so many bytes can be packed.
+// Whether the instruction set can compress registers of elements of this size.
 #if defined(__AVX512F__) || defined(__AVX2__)
 inline constexpr bool can_compress(int bytes) { return bytes == 4 || bytes == 8; }
 #else
@@ -125,7 +127,8 @@ inline constexpr bool can_compress(int) { return false; }
 #endif
 
 #if !defined(__AVX512F__) && defined(__AVX2__)
-// For every choice of eight lanes of 4 bytes, their numbers in order.
+// For each mask of eight elements of 4 bytes: the indices of the selected elements, in order. AVX2
+// has no compress instruction; a permutation by this table takes its place.
 struct CompressOrders {
   alignas(64) uint8_t of[256][8] = {};
   constexpr CompressOrders() {
@@ -137,23 +140,22 @@ struct CompressOrders {
   }
 };
 inline constexpr CompressOrders kCompressOrders;
-// Vec of 8 bytes as pairs of 4.
+// Masks of four elements of 8 bytes as masks of eight elements of 4.
 inline constexpr uint8_t kPairs[16] = {0x00, 0x03, 0x0c, 0x0f, 0x30, 0x33, 0x3c, 0x3f,
                                        0xc0, 0xc3, 0xcc, 0xcf, 0xf0, 0xf3, 0xfc, 0xff};
 #endif
 
-// The chosen lanes first, in order; what the others hold is undefined.
+// Moves the elements selected by `mask` to the front, in order. The remaining elements are
+// undefined.
 template <class Vector>
 inline Vector compressed(Vector x, uint32_t mask) {
   constexpr bool wide = sizeof(x[0]) == 8;
 #if defined(__AVX512F__)
   const __m512i bits = reinterpret_cast<__m512i>(x);
   if constexpr (wide) {
-    return reinterpret_cast<Vector>(
-        _mm512_maskz_compress_epi64(static_cast<__mmask8>(mask), bits));
+    return reinterpret_cast<Vector>(_mm512_maskz_compress_epi64(static_cast<__mmask8>(mask), bits));
   }
-  return reinterpret_cast<Vector>(
-      _mm512_maskz_compress_epi32(static_cast<__mmask16>(mask), bits));
+  return reinterpret_cast<Vector>(_mm512_maskz_compress_epi32(static_cast<__mmask16>(mask), bits));
 #elif defined(__AVX2__)
   const uint8_t* order = kCompressOrders.of[wide ? kPairs[mask] : mask];
   const __m256i places =

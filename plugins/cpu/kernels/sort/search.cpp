@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// searchsorted: where elements would go in a sorted vector. NaN counts as the greatest.
+// searchsorted: one binary search per element. NaN is greater than every number.
 #include "kernel.hpp"
 
 #include <tenon/signatures/scan_sort.h>

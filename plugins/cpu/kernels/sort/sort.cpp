@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// sort, argsort, sort_with_indices, topk: stable, with NaN last in ascending order and first in
-// descending, as NumPy has it. Elements become integers in their order (sort_keys.hpp), together
-// with their places where those are asked for or tell equal elements apart.
+// sort, argsort, sort_with_indices and topk. All are stable; NaN is last in ascending order and
+// first in descending order, as in NumPy. Elements are mapped to integers with the same order
+// (sort_keys.hpp). Where indices are wanted or needed for stability, key and index are packed into
+// one 64-bit word, so that no two words are equal and an unstable sort of words suffices.
 #include "kernel.hpp"
 #include "parallel_scratch.hpp"
 #include "reduce/rows.hpp"
@@ -14,7 +15,7 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
-// What is wanted of every lane: its first `keep` elements in order, and where they were.
+// The result of each slice: the first `keep` elements in order, and their indices.
 struct Order {
   int64_t keep;
   bool descending, values, indices;
@@ -32,7 +33,7 @@ void write_row(const T* x, const int64_t* words, int index_bits, const Order& or
   }
 }
 
-// One dense row. `room` holds 2 * n + kSortMargin words.
+// Sorts one dense row. `buffer` holds 2 * n + kSortMargin words.
 template <class T>
 void order_row(const T* x, int64_t n, const Order& order, T* values, int64_t* indices,
                int64_t* buffer) {
@@ -69,13 +70,13 @@ void transpose(const T* from, int64_t from_stride, T* to, int64_t to_stride, int
                   to_stride * static_cast<int64_t>(sizeof(T)), rows, columns);
 }
 
-// Rows along another axis than the last are brought together as many at a time as share cache
-// lines.
+// Slices along another axis than the last are transposed into rows, as many at a time as share
+// cache lines.
 constexpr int64_t kTogether = 16;
 
 template <class T>
 tenon_status order_axis(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, const Order& order,
-                         tenon_tensor* values, tenon_tensor* indices, tenon_err* err) {
+                        tenon_tensor* values, tenon_tensor* indices, tenon_err* err) {
   const AxisView view(x, axis);
   const int64_t n = view.length, keep = order.keep, inner = view.inner;
   const int64_t buffer = (2 * n + kSortMargin) * static_cast<int64_t>(sizeof(int64_t));
@@ -83,10 +84,11 @@ tenon_status order_axis(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, con
   T* to = values ? data_of<T>(values) : nullptr;
   int64_t* at = indices ? data_of<int64_t>(indices) : nullptr;
   if (inner == 1) {
-    return parallel_for_with_scratch(ctx, view.outer, n * 8, buffer, err, [=](int64_t row, void* memory) {
-      order_row(from + row * n, n, order, to ? to + row * keep : nullptr,
-                at ? at + row * keep : nullptr, static_cast<int64_t*>(memory));
-    });
+    return parallel_for_with_scratch(
+        ctx, view.outer, n * 8, buffer, err, [=](int64_t row, void* memory) {
+          order_row(from + row * n, n, order, to ? to + row * keep : nullptr,
+                    at ? at + row * keep : nullptr, static_cast<int64_t*>(memory));
+        });
   }
   const int64_t groups = (inner + kTogether - 1) / kTogether;
   const int64_t bytes =

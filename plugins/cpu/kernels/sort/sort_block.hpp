@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block of keys sorted in registers, without a branch. The registers are the rows of a matrix:
-// its columns are sorted by Batcher's odd-even merge sort (Knuth, The Art of Computer Programming
-// 3, 5.2.2 M), which needs no shuffles, and then merged by bitonic merges, two, four, ... columns
-// at a time (Blacher, Giesen and Kuehne, "Fast and Robust Vectorized In-Place Sorting of Primitive
-// Types", 2021, do so too).
+// Sorts a block of keys in registers, without a branch. The registers are the rows of a matrix:
+// Batcher's odd-even merge sort (Knuth, The Art of Computer Programming 3, 5.2.2 M) sorts its
+// columns without shuffles, and bitonic merges then merge two, four, ... columns (Blacher, Giesen
+// and Kuehne, "Fast and Robust Vectorized In-Place Sorting of Primitive Types", 2021).
 #pragma once
 
 #include "simd/vec.hpp"
@@ -24,7 +23,7 @@ template <int kCount, class F>
   (std::make_integer_sequence<int, kCount>{});
 }
 
-// The comparisons of Batcher's network for `kRows`, a power of two.
+// The compare-exchange pairs of Batcher's network for `kRows`, a power of two.
 template <int kRows>
 struct BatcherNetwork {
   int count = 0;
@@ -76,7 +75,7 @@ class SortBlock {
     rows_[high] = greater(a, b);
   }
 
-  // Lane i of the result is lane i ^ kDistance.
+  // Element i of the result is element i ^ kDistance.
   template <int kDistance>
   [[gnu::always_inline]] static Vector partners(Vector x) {
     return [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
@@ -84,7 +83,7 @@ class SortBlock {
     }
     (std::make_integer_sequence<int, kLanes>{});
   }
-  // `a` in lanes whose number has no bit `kBit`, `b` in the others.
+  // Takes elements of `a` where bit kBit of the index is 0, of `b` elsewhere.
   template <int kBit>
   [[gnu::always_inline]] static Vector by_bit(Vector a, Vector b) {
     return [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
@@ -145,7 +144,7 @@ class SortBlock {
     });
   }
 
-  // Beyond the end are keys that belong at the end.
+  // Pads the block with the greatest key.
   [[gnu::always_inline]] void load(const K* keys, int64_t n) {
     const Vector last = std::numeric_limits<K>::max() - Vector{};
     unrolled<kRows>([&](auto row) __attribute__((always_inline)) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements as signed integers in their order, and those with the places of the elements.
+// Maps elements to signed integers with the same order, and packs them with the indices of the
+// elements.
 #pragma once
 
 #include "simd/isa.hpp"
@@ -12,8 +13,8 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// The bits of a float as an integer in its order, and back: magnitudes of negative numbers are
-// turned round.
+// Maps the bits of a float to an integer with the same order, and back: the magnitude bits of
+// negative numbers are inverted.
 template <class Bits>
 inline Bits to_ordered(Bits bits) {
   return bits ^ ((bits >> (sizeof(Bits) * 8 - 1)) & std::numeric_limits<Bits>::max());
@@ -40,7 +41,7 @@ struct SortKeys {
   }
   Key flip() const { return descending ? Key{-1} : Key{0}; }
 
-  // Keys from which elements can be made again. False: some cannot, NaN and -0.0.
+  // Writes keys that can be mapped back to elements. Returns false if some cannot: NaN and -0.0.
   bool write(Key* keys) const {
     const Key turn = flip();
     if constexpr (std::is_floating_point_v<T>) {
@@ -70,9 +71,9 @@ struct SortKeys {
   }
 };
 
-// Words of a key, above, and a place: no two are equal, and where keys are, places decide. Keys of
-// 8 bytes that differ by too much lose their last bits; words that then have one key are ordered
-// afterwards.
+// Words with the key in the upper bits and the index in the lower bits. No two are equal, and equal
+// keys are ordered by index. Keys of 8 bytes whose range leaves too few bits for the index lose
+// their lowest bits; words whose keys then coincide are ordered afterwards.
 template <class T>
 class IndexedKeys {
  public:
@@ -103,7 +104,7 @@ class IndexedKeys {
   int index_bits() const { return index_bits_; }
   bool is_exact() const { return lost_bits_ == 0; }
 
-  // Sorted words whose keys are equal as far as they go, by what was lost.
+  // Orders runs of sorted words with equal truncated keys by their full keys.
   void order_by_lost_bits(int64_t* words) const {
     if (is_exact()) return;
     const Key flip = keys_.flip();

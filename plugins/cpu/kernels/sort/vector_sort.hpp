@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorting and selecting of signed integers of 4 and 8 bytes: quicksort that partitions registers by
-// packing their lanes (Bramas, arXiv:1704.08579), down to blocks that are sorted in registers
-// (sort_block.hpp). Where registers cannot be packed, by digits (radix sort, Knuth 3, 5.2.5). Not
-// stable: keys that are equal cannot be told apart.
+// Sorts signed integers of 4 and 8 bytes, or selects the smallest. With AVX2 and AVX-512: quicksort
+// whose partition step compresses registers (Bramas, "A Novel Hybrid Quicksort Algorithm Vectorized
+// using AVX-512 on Intel Skylake", 2017, arXiv:1704.08579), down to blocks that sorting networks
+// order in registers (sort_block.hpp). Otherwise: least significant digit radix sort (Knuth, The
+// Art of Computer Programming 3, 5.2.5). The sort is not stable, which is no loss, since equal keys
+// are indistinguishable.
 #pragma once
 
 #include "sort/sort_block.hpp"
@@ -13,7 +15,7 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// Keys that the functions below need room for, beside n.
+// The number of keys by which a buffer has to exceed n.
 inline constexpr int64_t kSortMargin = 64;
 
 #if defined(__AVX2__)
@@ -27,7 +29,7 @@ class VectorSort {
     sort_part(keys, buffer, n, 2 * std::bit_width(static_cast<uint64_t>(n)));
   }
 
-  // The least `keep` keys, sorted, in front of the others.
+  // Moves the `keep` smallest keys to the front and sorts them (quickselect).
   static void select(K* keys, K* buffer, int64_t n, int64_t keep) {
     // Keys before `begin` are in front, those from `end` on are not.
     int64_t begin = 0, end = n;
@@ -84,8 +86,9 @@ class VectorSort {
     return sample[std::min<int64_t>(rank, kSample - 1)];
   }
 
-  // A key near the middle: in a long row that of a sample, in a short one, where a sample would
-  // take longer than it saves, a median of medians of three, lane by lane (Tukey's ninther).
+  // Chooses a pivot near the median: in a long row the median of a sample; in a short row, where a
+  // sample would take longer than it saves, the median of medians of three in vectors (Tukey's
+  // ninther).
   static K middle(const K* keys, int64_t n) {
     if (n >= kLong) return quantile(keys, n, kSample / 2);
     const auto three = [](auto a, auto b, auto c) {
@@ -112,7 +115,8 @@ class VectorSort {
     return {n, move_greater<true>(keys, buffer, n, pivot)};
   }
 
-  // Keys greater than the pivot, or not less, to the end; returns how many are in front.
+  // Moves the keys greater than the pivot (kOrEqual: or equal) to the end, and returns the number
+  // of the others.
   template <bool kOrEqual>
   static int64_t move_greater(K* keys, K* buffer, int64_t n, K pivot) {
     const typename L::Vector pivots = pivot - typename L::Vector{};

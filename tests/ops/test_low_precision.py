@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""float16 and bfloat16 in registers: what float32 gives, rounded once, by every loop."""
+"""float16 and bfloat16 loops in registers: the result of float32, rounded once."""
 
 import numpy as np
 import pytest
