@@ -10,11 +10,14 @@ namespace tenon::core {
 
 #if defined(__x86_64__)
 
-#define TENON_CPU_FEATURES(X)                                                                     \
-  X("sse3")                                                                                       \
-  X("ssse3") X("sse4.1") X("sse4.2") X("popcnt") X("aes") X("pclmul") X("avx") X("avx2") X("fma") \
-      X("bmi") X("bmi2") X("avx512f") X("avx512bw") X("avx512cd") X("avx512dq") X("avx512vl")     \
-          X("avx512vbmi") X("avx512vnni") X("avx512bf16")
+// One family of instructions a line.
+// clang-format off
+#define TENON_CPU_FEATURES(X) \
+  X("sse3") X("ssse3") X("sse4.1") X("sse4.2") \
+  X("popcnt") X("aes") X("pclmul") X("avx") X("avx2") X("fma") X("bmi") X("bmi2") \
+  X("avx512f") X("avx512bw") X("avx512cd") X("avx512dq") X("avx512vl") \
+  X("avx512vbmi") X("avx512vnni") X("avx512bf16")
+// clang-format on
 
 bool cpu_has(std::string_view feature) {
   __builtin_cpu_init();

@@ -6,11 +6,12 @@
 
 namespace tenon::kernel_c {
 
-#define TENON_KERNEL_C_LISTS(X)                                                                 \
-  X(generated)                                                                                  \
-  X(copy)                                                                                       \
-  X(creation) X(reduction) X(matmul) X(scan) X(indexing) X(random) X(nonzero) X(sort) X(slices) \
-      X(optimizer) X(pooling)
+// The formatter gives this list another layout at every run.
+// clang-format off
+#define TENON_KERNEL_C_LISTS(X) \
+  X(generated) X(copy) X(creation) X(reduction) X(matmul) X(scan) X(indexing) \
+  X(random) X(nonzero) X(sort) X(slices) X(optimizer) X(pooling)
+// clang-format on
 
 #define TENON_KERNEL_C_DECLARE(name) KernelList name##_kernels();
 TENON_KERNEL_C_LISTS(TENON_KERNEL_C_DECLARE)
