@@ -29,6 +29,6 @@ cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DTENON_BUILD_PYTHON=
   -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ \
   -DCMAKE_FIND_ROOT_PATH="$sysroot/usr;/usr/aarch64-linux-gnu" -DCMAKE_LIBRARY_ARCHITECTURE=aarch64-linux-gnu \
   -DCMAKE_CROSSCOMPILING_EMULATOR="qemu-aarch64;-L;/usr/aarch64-linux-gnu;-E;LD_LIBRARY_PATH=$libraries"
-cmake --build "$build" -j "$jobs"
+scripts/compile.sh "$build" -j "$jobs"
 # valgrind does not run under qemu, so that the tests of instructions are left out.
 QEMU_LD_PREFIX=/usr/aarch64-linux-gnu ctest --test-dir "$build" --output-on-failure -j "$(nproc)" -E instructions

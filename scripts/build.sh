@@ -14,5 +14,4 @@ jobs=$(( cores < memory_jobs ? cores : memory_jobs ))
 cmake --preset "$preset" -DPython_EXECUTABLE="$PWD/.venv/bin/python" "${options[@]}" > "/tmp/tenon-configure.$$" 2>&1 || {
   cat "/tmp/tenon-configure.$$"; rm -f "/tmp/tenon-configure.$$"; exit 1; }
 rm -f "/tmp/tenon-configure.$$"
-# ccache needs no preprocessor where the compiler lists what it read, as Ninja has it do.
-CCACHE_DEPEND=1 cmake --build "build/$preset" -j "$jobs"
+scripts/compile.sh "build/$preset" -j "$jobs"

@@ -9,7 +9,7 @@ sdk=$PWD/build/sdk
 rm -rf "$sdk"
 cmake --install "$build" --prefix "$sdk" > /dev/null
 cmake -S examples/custom_device -B build/custom_device -G Ninja -DCMAKE_PREFIX_PATH="$sdk" > /dev/null
-cmake --build build/custom_device
+scripts/compile.sh build/custom_device
 
 export PYTHONPATH=$PWD/$build/python
 echo

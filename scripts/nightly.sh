@@ -42,7 +42,7 @@ test_compiler() {  # name of the build, C compiler, C++ compiler
   # Presets name their build folder, so this one is given instead.
   cmake -S . -B "build/$1" -G Ninja -DCMAKE_BUILD_TYPE=Release -DPython_EXECUTABLE="$PWD/.venv/bin/python" \
     -DCMAKE_C_COMPILER="$2" -DCMAKE_CXX_COMPILER="$3"
-  cmake --build "build/$1" -j "${NIGHTLY_JOBS:-$(nproc)}"
+  scripts/compile.sh "build/$1" -j "${NIGHTLY_JOBS:-$(nproc)}"
   # Budgets of instructions are those of one compiler.
   ctest --test-dir "build/$1" --output-on-failure -j "$(nproc)" -E instructions
   TENON_BUILD_DIR="$PWD/build/$1" PYTHONPATH="$PWD/build/$1/python" TENON_TEST_DEVICES=cpu \

@@ -15,7 +15,7 @@ rm -rf "$sdk"
 cmake --install "$build" --prefix "$sdk" > /dev/null
 for folder in examples/custom_device sdk/templates/device; do
   cmake -S "$folder" -B "build/$(basename "$folder")" -G Ninja -DCMAKE_PREFIX_PATH="$sdk" > /dev/null
-  cmake --build "build/$(basename "$folder")"
+  scripts/compile.sh "build/$(basename "$folder")"
 done
 export TENON_TEST_PLUGINS=$PWD/build/custom_device/libtenon_toy.so:$PWD/build/device/libtenon_acme.so
 export TENON_TEST_DEVICES=cpu,toy,acme,level1

@@ -18,8 +18,10 @@
 
 # Where the sources of the processor's loops lie: elementwise and reduction drivers, vector maths.
 get_filename_component(_tenon_loops_dir "${CMAKE_CURRENT_LIST_DIR}/../../../share/tenon/loops" ABSOLUTE)
-# What IEEE 754 code may assume, as in the CPU plugin.
-set(_tenon_loops_flags -O3 -fno-tree-pre -fno-thread-jumps -fno-math-errno -fno-trapping-math -fwrapv -ffp-contract=fast -Wno-psabi)
+# What IEEE 754 code may assume, as in the CPU plugin. GCC alone has the first three; intrinsics of its
+# versions before 13 are said to read uninitialised registers (GCC bug 105593).
+set(_tenon_loops_flags -O3 -fno-math-errno -fno-trapping-math -fwrapv -ffp-contract=fast)
+set(_tenon_loops_flags_gnu -fno-tree-pre -fno-thread-jumps -Wno-psabi -Wno-maybe-uninitialized)
 
 # Runs tenon-codegen now. `files` receives what it wrote, with full paths.
 function(_tenon_generate_now name out files)
@@ -83,7 +85,7 @@ function(_tenon_add_device_sources name language device)
   target_sources(${name} PRIVATE ${arg_${language}_SOURCES})
   string(TOUPPER ${device} upper)
   target_compile_definitions(${name} PRIVATE TENON_WITH_${upper})
-  # As an option, because older CMake knows the standard and not that these compilers have it.
+  # As an option, because older versions of CMake do not pass this standard to these compilers.
   target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:${language}>:-std=c++20>)
   set_target_properties(${name} PROPERTIES ${language}_VISIBILITY_PRESET hidden)
   if(language STREQUAL "CUDA")
@@ -121,9 +123,12 @@ function(_tenon_add_operators name)
     file(GLOB drivers "${_tenon_loops_dir}/*/*.cpp")
     list(APPEND loops ${drivers})
     set_property(SOURCE ${loops} PROPERTY COMPILE_OPTIONS ${_tenon_loops_flags})
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      set_property(SOURCE ${loops} APPEND PROPERTY COMPILE_OPTIONS ${_tenon_loops_flags_gnu})
+    endif()
     list(APPEND sources ${loops})
   endif()
-  # Strict warnings of the package are about its own sources.
+  # Strict warnings of the package are meant for its own sources.
   set_property(SOURCE ${sources} APPEND PROPERTY COMPILE_OPTIONS -Wno-missing-field-initializers)
   tenon_add_plugin(${name} VERSION ${arg_VERSION} KIND operators NAMESPACES ${package_namespace}
     KERNELS_FOR ${package_devices} REQUIRES_CPU ${arg_REQUIRES_CPU} LINK ${arg_LINK}

@@ -102,13 +102,14 @@ TENON_PLUGIN_NOTE(\"@name@\", \"@arg_VERSION@\", \"@json_c@\");
     LINK_DEPENDS "${dir}/exports.map")
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     _tenon_plugin_flags(flags compile_gnu)
-    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${flags}>)
+    target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${flags}>")
   endif()
   # The export list is what lets the library be unmapped again: without it, inline functions of the
   # C++ library are exported, the process binds to them, and they pin it.
   _tenon_plugin_flags(flags link)
   target_link_options(${name} PRIVATE "-Wl,--version-script=${dir}/exports.map" ${flags})
-  # Better an error here than at somebody's first call. Sanitizer runtimes are found at load time.
+  # A missing symbol is an error of the build and not of the first call. Sanitizer runtimes are found
+  # when the program is loaded.
   if(NOT TENON_SANITIZE AND NOT "${CMAKE_C_FLAGS} ${CMAKE_CXX_FLAGS}" MATCHES "-fsanitize=")
     _tenon_plugin_flags(flags link_unsanitized)
     target_link_options(${name} PRIVATE ${flags})

@@ -13,8 +13,9 @@ struct Meta {
   std::vector<int64_t> shape;
   int32_t dtype = -1;
 
-  Meta(std::vector<int64_t> shape, int32_t dtype = -1) : shape(std::move(shape)), dtype(dtype) {}
-  // As this tensor.
+  Meta(std::vector<int64_t> sizes, int32_t dtype_id = -1)
+      : shape(std::move(sizes)), dtype(dtype_id) {}
+  // The shape and dtype of this tensor.
   Meta(const Tensor& like) : shape(like->shape, like->shape + like->ndim), dtype(like->dtype) {}
 };
 
