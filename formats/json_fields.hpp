@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads a little JSON: one object of strings, booleans and lists of strings. Other values are legal
-// and skipped, so that newer writers may write more than this reader knows.
+// and skipped, so that newer writers may add members.
 #pragma once
 
 #include <map>

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The model as JSON, for tests and tools that enumerate operators.
 #include "emit/emit.hpp"
+#include "formats/json_writer.hpp"
 #include "support/text.hpp"
 
 namespace tenon::codegen {
 namespace {
 
+// A JSON string literal, quotes included.
+std::string json_quoted(std::string_view text) {
+  JsonWriter json;
+  json.string("", text);
+  return json.text();
+}
 template <class Range, class Function>
 std::string json_list(const Range& range, Function text_of) {
   return "[" + join(range, ", ", text_of) + "]";

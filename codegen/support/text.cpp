@@ -56,25 +56,6 @@ std::string quoted(std::string_view text) {
   return result + "\"";
 }
 
-std::string json_quoted(std::string_view text) {
-  std::string result = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else if (c == '\n') {
-      result += "\\n";
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char buffer[8];
-      std::snprintf(buffer, sizeof buffer, "\\u%04x", c);
-      result += buffer;
-    } else {
-      result += c;
-    }
-  }
-  return result + "\"";
-}
-
 std::string camel_case(std::string_view snake_case) {
   std::string result;
   bool up = true;

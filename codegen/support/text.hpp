@@ -38,8 +38,6 @@ std::string fill(std::string_view text, Values values);
 
 // A C string literal, quotes included.
 std::string quoted(std::string_view text);
-// A JSON string literal, quotes included.
-std::string json_quoted(std::string_view text);
 
 std::string camel_case(std::string_view snake_case);
 std::string upper_case(std::string_view text);

@@ -47,7 +47,7 @@ Level judge_level(const std::vector<Result>& results) {
       if (level_of(check.id) != wanted) continue;
       auto found = by_id.find(check.id);
       if (found == by_id.end()) {
-        hold_against(check.id, "was not asked for");
+        hold_against(check.id, "was not selected");
       } else if (found->second->outcome == Outcome::kAbsent) {
         if (!may_be_absent(check.id, wanted))
           hold_against(check.id, "absent: " + found->second->why);

@@ -22,14 +22,14 @@ struct Level {
 Level judge_level(const std::vector<Result>& results);
 std::string level_name(int level);  // "L2"; "none"
 
-// Tells of the run as it goes, one line for each family on a terminal.
+// Prints progress while checks run, one line for each family on a terminal.
 std::unique_ptr<Progress> make_progress(bool verbose);
 void print_summary(const Options&, const std::vector<Result>&, const Level&);
 
 std::string to_json(const Options&, const std::vector<Result>&, const Level&);
 std::string to_junit(const Options&, const std::vector<Result>&);
 
-// Writes `<library>.level.json`. Empty, or what went wrong.
+// Writes `<library>.level.json`. Returns the text of an error; empty if there was none.
 std::string write_stamp(const Options&, const Level&);
 std::string write_file(const std::string& path, const std::string& text);
 

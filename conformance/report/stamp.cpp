@@ -25,6 +25,9 @@ std::string write_stamp(const Options& options, const Level& level) {
   std::ifstream file(options.plugin, std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   if (bytes.empty()) return options.plugin + " cannot be read";
+  const std::optional<std::string> digest = sha256(bytes);
+  if (!digest)
+    return "the stamp needs OpenSSL's libcrypto.so.3, which cannot be loaded; install libssl3";
   std::time_t now = std::time(nullptr);
   char date[16];
   std::strftime(date, sizeof date, "%Y-%m-%d", std::gmtime(&now));
@@ -33,7 +36,7 @@ std::string write_stamp(const Options& options, const Level& level) {
     json.string("level", level_name(level.reached));
     json.string("kit", kKitVersion);
     json.string("date", date);
-    json.string("sha256", sha256(bytes));
+    json.string("sha256", *digest);
   });
   return write_file(options.plugin + ".level.json", json.text() + "\n");
 }

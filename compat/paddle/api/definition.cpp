@@ -152,7 +152,7 @@ bool Definition::find_can_infer() const {
     bool has_shape = op_.info.infer_shape.run && !is_written;
     bool has_dtype = op_.info.infer_dtype.run && !is_written;
     int model = model_input(op_, j);
-    // One tensor of a list says nothing about a result that is no list.
+    // One tensor of a list does not determine a result that is no list.
     bool has_model =
         model >= 0 && op_.inputs[static_cast<size_t>(model)].is_list == op_.outputs[j].is_list;
     if (!(has_shape || has_model) || !(has_dtype || has_model)) return false;

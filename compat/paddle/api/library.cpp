@@ -13,6 +13,7 @@
 #include "api/gradient.hpp"
 #include "api/missing_functions.hpp"
 #include "api/registry.hpp"
+#include "formats/json_writer.hpp"
 
 namespace tenon::paddle {
 namespace {
@@ -145,45 +146,48 @@ void check_faults(const std::string& path) {
   if (!text.empty()) throw Error(TENON_ALREADY_EXISTS, text);
 }
 
-// -- what the bindings are told
+// -- the description that the bindings read
 
-std::string quoted(const std::string& text) {
-  std::string result = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    if (static_cast<unsigned char>(c) >= ' ') result += c;
-  }
-  return result + "\"";
+void describe(JsonWriter& json, const Name& name, int written) {
+  json.object("", [&] {
+    json.string("name", name.identifier);
+    json.boolean("list", name.is_list);
+    json.boolean("optional", name.is_optional);
+    json.number("written", written);
+  });
 }
 
-std::string describe(const Name& name, int written) {
-  return "{\"name\":" + quoted(name.identifier) + ",\"list\":" + (name.is_list ? "true" : "false") +
-         ",\"optional\":" + (name.is_optional ? "true" : "false") +
-         ",\"written\":" + std::to_string(written) + "}";
+void describe(JsonWriter& json, const Declaration& op) {
+  json.object("", [&] {
+    json.string("name", op.info.name);
+    json.string("operator", op.operator_name);
+    json.array("inputs", [&] {
+      for (const Name& input : op.inputs) describe(json, input, -1);
+    });
+    json.array("attributes", [&] {
+      for (const auto& attribute : op.attributes)
+        json.object("", [&] {
+          json.string("name", attribute.identifier);
+          json.string("type", attribute_type_name(attribute.type));
+        });
+    });
+    json.array("outputs", [&] {
+      for (size_t j = 0; j < op.outputs.size(); ++j)
+        describe(json, op.outputs[j], op.written_input[j]);
+    });
+  });
 }
 
 std::string describe(const Library& library) {
-  std::string text = "{\"warnings\":[";
-  for (size_t i = 0; i < library.warnings.size(); ++i)
-    text += (i ? "," : "") + quoted(library.warnings[i]);
-  text += "],\"operators\":[";
-  bool is_first = true;
-  for (const Declaration& op : library.declarations) {
-    if (op.forward) continue;
-    text += (std::exchange(is_first, false) ? "" : ",") + std::string("{\"name\":") +
-            quoted(op.info.name) + ",\"operator\":" + quoted(op.operator_name) + ",\"inputs\":[";
-    for (size_t i = 0; i < op.inputs.size(); ++i)
-      text += (i ? "," : "") + describe(op.inputs[i], -1);
-    text += "],\"attributes\":[";
-    for (size_t i = 0; i < op.attributes.size(); ++i)
-      text += (i ? "," : "") + std::string("{\"name\":") + quoted(op.attributes[i].identifier) +
-              ",\"type\":" + quoted(attribute_type_name(op.attributes[i].type)) + "}";
-    text += "],\"outputs\":[";
-    for (size_t j = 0; j < op.outputs.size(); ++j)
-      text += (j ? "," : "") + describe(op.outputs[j], op.written_input[j]);
-    text += "]}";
-  }
-  return text + "]}";
+  JsonWriter json;
+  json.object("", [&] {
+    json.strings("warnings", library.warnings);
+    json.array("operators", [&] {
+      for (const Declaration& op : library.declarations)
+        if (!op.forward) describe(json, op);
+    });
+  });
+  return json.text();
 }
 
 // Functions for devices that the build has no code for may be missing.

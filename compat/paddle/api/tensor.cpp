@@ -364,7 +364,7 @@ Tensor from_blob(void* data, const std::vector<int64_t>& shape, DataType dtype, 
     if (!owner->deleter) return;
     try {
       owner->deleter(owner->data);
-    } catch (...) {  // on whatever thread the last view dies: nobody could catch it
+    } catch (...) {  // the last view may end on any thread, where no code would catch it
       std::abort();
     }
   };

@@ -60,7 +60,7 @@ struct PD_Tensor {
   size_t offset = 0;  // bytes
   std::shared_ptr<tenon::paddle::Storage> storage;
   std::vector<std::vector<size_t>> lod;
-  mutable bool was_used = false;  // somebody asked where its memory is
+  mutable bool was_used = false;  // its address was read
   // Where the host wants the result and how much, if that is not the storage: while calls are
   // validated, other memory starts as a copy of it, so that what is not written shows there too.
   const void* destination = nullptr;

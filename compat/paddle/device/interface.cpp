@@ -50,8 +50,8 @@ void check_layout(Buffer& buffer) {
       std::find_if(words.rbegin(), words.rend(), [](uint64_t word) { return word != kUntouched; });
   const size_t touched = static_cast<size_t>(words.rend() - end);
   if (touched > kWords) refuse_layout("got one of at least " + std::to_string(touched * 8));
-  // Cleared from the start to before the end: nobody sets all functions and all reserved words one
-  // by one.
+  // Cleared from the start to before the end: no plugin sets all functions and all reserved words
+  // one by one.
   const auto first_untouched =
       static_cast<size_t>(std::find(words.begin(), words.end(), kUntouched) - words.begin());
   if (first_untouched == touched && touched < kWords &&

@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <memory>
 
-#include "device/json.hpp"
 #include "device/plugin.hpp"
 
 namespace tenon::paddle {
@@ -116,25 +115,28 @@ tenon_status tenon_paddle_load_device_text(const char* path, tenon_sink_fn sink,
 
 void tenon_paddle_describe(tenon_sink_fn sink, void* user) {
   std::lock_guard lock(loaded().mutex);
-  Json json;
-  json.open('[');
-  for (const auto& plugin : loaded().plugins) json.raw(plugin->describe());
-  const std::string text = json.close(']').take();
-  sink(user, text.data(), text.size());
+  tenon::JsonWriter json;
+  json.array("", [&] {
+    for (const auto& plugin : loaded().plugins) plugin->describe(json);
+  });
+  sink(user, json.text().data(), json.text().size());
 }
 
 void tenon_paddle_describe_kernel_table(tenon_sink_fn sink, void* user) {
-  Json json;
-  json.open('[');
-  for (const Row& row : kernel_rows()) {
-    json.open('{').key("kernel").text(row.kernel).key("operator").text(row.op->name);
-    json.key("signature").text(std::string(row.op->signature)).key("dtypes").open('[');
-    for (int32_t dtype = 0; dtype < TENON_DTYPE_COUNT; ++dtype)
-      if (row.dtypes >> dtype & 1) json.text(tenon::host->dtype_name(dtype));
-    json.close(']').close('}');
-  }
-  const std::string text = json.close(']').take();
-  sink(user, text.data(), text.size());
+  tenon::JsonWriter json;
+  json.array("", [&] {
+    for (const Row& row : kernel_rows())
+      json.object("", [&] {
+        json.string("kernel", row.kernel);
+        json.string("operator", row.op->name);
+        json.string("signature", row.op->signature);
+        json.array("dtypes", [&] {
+          for (int32_t dtype = 0; dtype < TENON_DTYPE_COUNT; ++dtype)
+            if (row.dtypes >> dtype & 1) json.string("", tenon::host->dtype_name(dtype));
+        });
+      });
+  });
+  sink(user, json.text().data(), json.text().size());
 }
 
 extern "C" {

@@ -6,8 +6,6 @@
 #include <cstdio>
 #include <cstring>
 
-#include "device/json.hpp"
-
 namespace tenon::paddle {
 namespace {
 
@@ -163,22 +161,27 @@ const BoundKernel* DevicePlugin::kernel_for(const tenon_op* op, int32_t dtype) c
   return bound.row ? &bound : nullptr;
 }
 
-std::string DevicePlugin::describe() const {
-  Json json;
-  json.open('{').key("device").text(kind()).key("path").text(path_).key("version").text(
-      filled_.version);
-  json.key("registrations").number(registrations_.size());
-  json.key("streams").raw(has_streams_ ? "true" : "false");
-  json.key("refusals").open('[');
-  for (const std::string& refusal : bindings_.refusals) json.text(refusal);
-  json.close(']').key("kernels").open('[');
-  for (const KernelOutcome& outcome : bindings_.outcomes) {
-    json.open('{').key("name").text(outcome.name).key("state").text(outcome.state);
-    json.key("operator").text(outcome.op).key("dtypes").open('[');
-    for (int32_t dtype : outcome.dtypes) json.text(host->dtype_name(dtype));
-    json.close(']').key("text").text(outcome.text).close('}');
-  }
-  return json.close(']').close('}').take();
+void DevicePlugin::describe(JsonWriter& json) const {
+  json.object("", [&] {
+    json.string("device", kind());
+    json.string("path", path_);
+    json.string("version", filled_.version);
+    json.number("registrations", registrations_.size());
+    json.boolean("streams", has_streams_);
+    json.strings("refusals", bindings_.refusals);
+    json.array("kernels", [&] {
+      for (const KernelOutcome& outcome : bindings_.outcomes)
+        json.object("", [&] {
+          json.string("name", outcome.name);
+          json.string("state", outcome.state);
+          json.string("operator", outcome.op);
+          json.array("dtypes", [&] {
+            for (int32_t dtype : outcome.dtypes) json.string("", host->dtype_name(dtype));
+          });
+          json.string("text", outcome.text);
+        });
+    });
+  });
 }
 
 }  // namespace tenon::paddle

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loaded device plugin: its interface, its devices, and the tables that the host knows it by.
+// A loaded device plugin: its interface, its devices, and the tables that it gives to the host.
 #pragma once
 
 #include <atomic>
@@ -12,6 +12,7 @@
 #include "capi/objects.hpp"
 #include "device/interface.hpp"
 #include "device/kernel_table.hpp"
+#include "formats/json_writer.hpp"
 
 namespace tenon::paddle {
 class DevicePlugin;
@@ -50,7 +51,7 @@ class DevicePlugin {
   const std::string& path() const { return path_; }
   const C_DeviceInterface& slots() const { return filled_.slots; }
   const BoundKernel* kernel_for(const tenon_op* op, int32_t dtype) const;
-  std::string describe() const;
+  void describe(JsonWriter& json) const;
 
   // What tells one plugin's functions from another's: see slots.cpp.
   tenon_status enumerate(tenon_device_info* out, uint32_t capacity, uint32_t* count,

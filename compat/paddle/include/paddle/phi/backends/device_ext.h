@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C interface of custom-device plugins: what InitPlugin fills. Binary layout of 920 bytes (since
-// March 2024); the asserts at the end hold it.
+// The C interface of custom-device plugins: what InitPlugin fills. Binary layout of 920 bytes
+// (since March 2024); the asserts at the end hold it.
 //
 // Every function returns C_SUCCESS or another C_Status. A slot left NULL is absent; "(required)"
 // marks those without which a plugin is refused. `device` is one long-lived object per device:
@@ -79,7 +79,7 @@ typedef struct {
 } C_CCLRootId;
 
 typedef struct C_DeviceInterface {
-  size_t size;  // sizeof(C_DeviceInterface) as the host knows it, before InitPlugin
+  size_t size;  // sizeof(C_DeviceInterface) of the host, before InitPlugin
 
   // -- device
   C_Status (*initialize)();
@@ -193,7 +193,7 @@ typedef struct CustomRuntimeVersion {
 } CustomRuntimeVersion;
 
 typedef struct CustomRuntimeParams {
-  size_t size;                   // sizeof(CustomRuntimeParams) as the host knows it
+  size_t size;                   // sizeof(CustomRuntimeParams) of the host
   C_DeviceInterface* interface;  // the host's; InitPlugin fills it
   CustomRuntimeVersion version;  // PADDLE_CUSTOM_RUNTIME_CHECK_VERSION fills it
   const char* device_type;       // "custom_cpu"; NULL after InitPlugin: the plugin declined
