@@ -112,7 +112,7 @@ Parsed parse_options(int count, char** arguments, Options& options) {
   if (!::realpath(arguments[optind], real))
     return refuse(std::string(arguments[optind]) + ": " + std::strerror(errno));
   options.plugin = real;
-  // A stamp speaks for the whole plugin.
+  // A stamp describes the whole plugin.
   if (options.stamp && !options.only.empty())
     return refuse("--stamp needs every check, not --only");
   return Parsed::kRun;

@@ -11,7 +11,7 @@ struct Options {
   std::string plugin;             // real path
   std::vector<std::string> only;  // patterns like async.*
   std::string json, junit;        // files to write; "-": standard output
-  int level = -1;                 // asked for; -1: whatever is reached
+  int level = -1;                 // required; -1: any level passes
   double time_limit = 60;         // seconds for each step of a check
   bool stamp = false, list = false, verbose = false;
 };

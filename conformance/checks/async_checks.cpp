@@ -266,7 +266,7 @@ void free_in_flight(Session& session) {
     device.copy(kept, 0, doomed, 0, kWorkBytes, stream);
     device.fill(doomed, 0x0f, stream);
     doomed.release(stream);
-    // Somebody else asks for memory at once, and writes to it.
+    // Memory is allocated again at once, and written.
     std::vector<Buffer> fresh;
     for (int i = 0; i < 3; ++i) {
       fresh.push_back(device.alloc(kWorkBytes, other));

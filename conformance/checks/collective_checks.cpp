@@ -229,7 +229,7 @@ void broadcast(Session& session) {
 void send_recv(Session& session) {
   Plugin plugin(session);
   Ranks ranks(plugin);
-  if (ranks.size() < 2) session.absent("one rank has nobody to send to");
+  if (ranks.size() < 2) session.absent("a single rank has no other rank to send to");
   ranks.each("send to the next rank, recv from the one before", [](Rank& rank) {
     int32_t next = (rank.rank + 1) % rank.size, before = (rank.rank + rank.size - 1) % rank.size;
     Bytes mine = pattern(kCount, static_cast<uint32_t>(rank.rank));
@@ -256,9 +256,9 @@ void send_recv(Session& session) {
 void abort(Session& session) {
   Plugin plugin(session);
   Ranks ranks(plugin);
-  if (ranks.size() < 2) session.absent("one rank has nobody to wait for");
+  if (ranks.size() < 2) session.absent("a single rank has no other rank to wait for");
   ranks.each("comm_abort while a rank waits in recv: ABORTED", [](Rank& rank) {
-    if (rank.rank != 0) {  // nobody sends; the others' communicators end, too
+    if (rank.rank != 0) {  // no rank sends; the communicators of the other ranks end, too
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
       rank.api->comm_abort(rank.device->handle(), rank.comm);
       return;

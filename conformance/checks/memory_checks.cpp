@@ -248,7 +248,7 @@ const Checks& memory_checks() {
        distinct},
       {"memory.joined", "Allocations that lie end to end can be used as one.",
        "abi.h section 5, TENON_DEVICE_FEATURE_JOINED_MEMORY",
-       "without the feature bit nobody uses two allocations as one",
+       "without the feature bit, two allocations are never used as one",
        "lifecycle.sync memory.copy_grid memory.copy_d2d memory.fill_grid memory.overlap", joined},
       {"memory.leak", "What is freed is freed.", "abi.h section 5, free", "",
        "lifecycle.sync memory.copy_grid memory.fill_grid async.null_stream", leak},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hosts of other versions: older ones with a shorter table, newer ones with a longer one, and
-// requests with features that nobody knows yet.
+// requests with features that no revision defines yet.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>

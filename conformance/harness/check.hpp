@@ -10,11 +10,11 @@ namespace tenon::kit {
 class Session;
 
 struct Check {
-  const char* id;         // "memory.overlap": family, then name
-  const char* asserts;    // what a plugin that passes does
-  const char* section;    // where tenon/abi.h says so
-  const char* hint;       // how to fix it, where a failure does not say it better
-  const char* needs;      // checks without which this one says nothing, separated by spaces
+  const char* id;       // "memory.overlap": family, then name
+  const char* asserts;  // what a plugin that passes does
+  const char* section;  // where tenon/abi.h says so
+  const char* hint;     // how to fix it, where a failure does not say it better
+  const char* needs;    // checks that must pass for this one to mean anything, separated by spaces
   void (*run)(Session&);  // NULL: fails by what was seen during the others
 };
 

@@ -206,7 +206,7 @@ bool listen(int pipe, double limit, Listener& listener) {
     ssize_t got = ::read(pipe, buffer, sizeof buffer);
     if (got <= 0) return true;
     listener.hear(buffer, static_cast<size_t>(got));
-    // A thread or helper of the plugin may hold the pipe open: nobody waits for it.
+    // A thread or helper of the plugin may hold the pipe open: the kit does not wait for it.
     if (listener.done) return true;
   }
 }

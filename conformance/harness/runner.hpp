@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All checks that were asked for, one after the other.
+// Runs the selected checks, one after the other.
 #pragma once
 
 #include "harness/result.hpp"

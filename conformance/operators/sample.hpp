@@ -40,7 +40,7 @@ struct Sample {
   std::vector<Argument> arguments;
 };
 
-// What a check wants to see samples of.
+// The kinds of samples that checks use.
 enum class SampleKind {
   kGeneral,
   kNan,

@@ -24,7 +24,7 @@ class Buffer {
   ~Buffer() { release(nullptr); }
 
   void release(tenon_stream stream);    // now, in the order of `stream`
-  void disown() { memory_ = nullptr; }  // somebody else gives it back
+  void disown() { memory_ = nullptr; }  // other code frees the memory
   void* memory() const { return memory_; }
   uint64_t bytes() const { return bytes_; }
 

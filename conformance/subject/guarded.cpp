@@ -42,7 +42,7 @@ struct Slot<Member> {
   }
 };
 
-// As much of the original as there is, and as this program knows.
+// The members of the original table, up to the last that this program was compiled with.
 template <class Table>
 void copy(const Table* from, Table& to) {
   std::memcpy(&to, from, std::min<size_t>(from->struct_size, sizeof to));

@@ -40,7 +40,7 @@ class Plugin {
   ~Plugin() = default;  // stays mapped: see close()
   Plugin(const Plugin&) = delete;
 
-  // The library alone, not asked for anything.
+  // The library, opened but not queried.
   static void* map(Session&, const std::string& path);
 
   void close();  // unmaps it

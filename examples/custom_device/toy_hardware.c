@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The make-believe accelerator. Board addresses lie in a reserved window without access rights; the
+ * The simulated accelerator. Board addresses lie in a reserved window without access rights; the
  * cells behind them are mapped elsewhere, and only the functions here know where. */
 #define _GNU_SOURCE
 #include "toy_hardware.h"

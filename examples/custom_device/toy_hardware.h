@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The make-believe accelerator and its driver: the part that a vendor already has. Two boards with
+ * The simulated accelerator and its driver: the part that a vendor already has. Two boards with
  * 1 GiB each, whose addresses mean nothing to the host: touching one from host code is a
  * segmentation fault, and the driver refuses host addresses. Replace this by your driver's header.
  */
@@ -15,7 +15,7 @@ enum { TOY_BOARDS = 2 };
 /* What the driver returns: 0, or one of its own numbers. */
 enum { TOY_SUCCESS = 0, TOY_ERROR_MEMORY = 2, TOY_ERROR_ADDRESS = 719, TOY_ERROR_POWER = 999 };
 
-/* As often off as on: the board stays on for as long as somebody uses it. */
+/* Calls are counted: the board stays on until it was switched off as often as on. */
 int toy_power_on(uint32_t board);
 void toy_power_off(uint32_t board);
 

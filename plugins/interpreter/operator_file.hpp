@@ -23,7 +23,7 @@ class OperatorFile {
   const std::vector<std::unique_ptr<Definition>>& definitions() const { return definitions_; }
 
   tenon_status attach(tenon_err* err) const;
-  // Fine as well if somebody else unloaded it.
+  // Succeeds as well if the file was unloaded already.
   tenon_status detach(tenon_err* err) const;
 
  private:

@@ -25,7 +25,7 @@ std::string own_library() {
 
 std::string writer_of(const std::string& path, const struct stat& own) {
   struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return "nobody knows whom: it cannot be examined";
+  if (::stat(path.c_str(), &status) != 0) return "an unknown user: it cannot be examined";
   if (status.st_uid != 0 && status.st_uid != ::geteuid() && status.st_uid != own.st_uid)
     return "its owner, user " + std::to_string(status.st_uid);
   if (status.st_mode & S_IWOTH) return "everyone";
@@ -53,9 +53,9 @@ std::string foreign_writer(const std::string& path) {
   fs::path real = fs::canonical(path, error);
   struct stat own {};
   std::string library = own_library();
-  if (error || ::stat(library.c_str(), &own) != 0) return "nobody knows whom";
+  if (error || ::stat(library.c_str(), &own) != 0) return "an unknown user";
   for (fs::path at = real;; at = at.parent_path()) {
-    // Whoever can rename things in a folder above this library can replace it.
+    // A user who can rename entries of a folder above this library can replace it.
     bool is_above_us =
         at != real && (library.starts_with(at.string() + "/") || at == at.root_path());
     std::string writer = is_above_us ? "" : writer_of(at, own);

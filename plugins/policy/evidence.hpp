@@ -16,7 +16,7 @@ std::string read_file(const std::string& path);
 std::string own_folder();
 
 // Who could change the file, or put another in its place, who could not change this library as
-// well; empty: nobody. The host asks the same of the plugins themselves
+// well; empty: no other user. The host makes the same check of the plugins themselves
 // (kernel_core/plugin/trust.cpp).
 std::string foreign_writer(const std::string& path);
 

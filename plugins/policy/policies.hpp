@@ -12,7 +12,7 @@ namespace tenon::policy {
 // The lock lists the digest of the file.
 tenon_status check_pinned(const std::string& path, tenon_err* err);
 
-// Somebody whose key is known has signed the file.
+// The file is signed with one of the keys that the site trusts.
 tenon_status check_signed(const std::string& path, tenon_err* err);
 
 }  // namespace tenon::policy

@@ -73,7 +73,7 @@ struct Arguments {
   }
 };
 
-// Results that nobody has taken yet.
+// Results that were not handed to the caller yet.
 struct Results {
   tenon_value values[kMaxOutputs] = {};
   ~Results() {
@@ -140,8 +140,8 @@ class Call {
     err_.check(host->op_call_below(layer, op_, args_, def_.nparams, outs, def_.nouts, err_));
   }
 
-  // Results without data, by the operator's own rule. Empty: only a kernel knows, or the call is
-  // wrong and says so itself.
+  // Results without data, by the operator's own rule. Empty: only a kernel gives the shape, or the
+  // call is wrong and says so itself.
   std::vector<Tensor> describe_results() {
     bool says_where = !inputs_.empty();
     for (uint32_t i = 0; i < def_.nparams; ++i)

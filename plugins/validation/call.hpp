@@ -8,9 +8,9 @@
 
 namespace tenon::validation {
 
-extern int32_t layer;  // its place; -1: it was never asked for
+extern int32_t layer;  // its id; -1: validation was never enabled
 
-// What this thread asked for last.
+// The mode that this thread set last.
 struct State {
   tenon_validation_options options = {};
   uint64_t calls = 0;

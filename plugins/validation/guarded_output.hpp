@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A result between two bands of memory that nobody may touch, filled with a byte that the kernel
+// A result between two bands of memory that no kernel may touch, filled with a byte that the kernel
 // should replace.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole plugin at a glance: one service, and a layer once it is asked for.
+// The plugin: one service, and a layer from the first time that validation is enabled.
 #include <tenon/plugin.hpp>
 
 #include <cstdlib>

@@ -178,7 +178,7 @@ def test_a_namespace_that_cannot_be_loaded_says_why_when_it_is_named(rich_folder
     environment = site("refused", f"{rich_folder}/libtenon_rich.so", with_epoch(7))
     text = building.python(
         "import tenon\n"
-        "print(tenon.ones(2).sum().item())\n"  # nobody named it, and everything else works
+        "print(tenon.ones(2).sum().item())\n"  # the program does not name it, and everything else works
         "try: tenon.ops.rich\n"
         "except AttributeError as error: print(error); print(type(error.__cause__).__name__)",
         **environment,
@@ -187,7 +187,7 @@ def test_a_namespace_that_cannot_be_loaded_says_why_when_it_is_named(rich_folder
     assert "epoch" in text and "7" in text
 
 
-def test_a_namespace_that_nobody_defines():
+def test_a_namespace_that_no_plugin_defines():
     with pytest.raises(AttributeError, match="no known plugin or package of namespace nonsense"):
         tenon.ops.nonsense  # noqa: B018
 

@@ -10,7 +10,7 @@ from plugin_support import copy_plugin
 
 @pytest.fixture
 def folder():
-    """A folder that the host trusts. Temporary ones lie in /tmp, where everybody may rename things."""
+    """A folder that the host trusts. Temporary ones lie in /tmp, where every user may rename entries."""
     path = tempfile.mkdtemp(prefix="test-", dir=os.path.dirname(tenon.sdk_path()))
     os.chmod(path, 0o755)
     yield path

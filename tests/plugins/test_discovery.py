@@ -101,7 +101,7 @@ def test_entry_points_that_are_wrong_are_passed_over(folder):
 
 
 def test_the_systems_folder_is_known():
-    # In a mount namespace of its own, so that nobody else sees the folder.
+    # In a mount namespace of its own, so that no other process sees the folder.
     script = f"""
     set -e
     mount -t tmpfs none /mnt; mkdir /mnt/upper /mnt/work
@@ -120,7 +120,7 @@ def test_the_systems_folder_is_known():
 
 
 def test_tenon_is_reserved_for_the_hosts_own(folder):
-    """The namespace: operators of the host's own, and nobody else's under its name."""
+    """The namespace: operators of the host's own, and no other plugin's under its name."""
     compiler = shutil.which(os.environ.get("CXX", "c++"))
     if not compiler:
         pytest.skip("needs a compiler")

@@ -43,7 +43,7 @@ def test_own_plugins_are_part_of_the_host():
     assert (code, out) == (0, "2.0\n")
 
 
-def test_the_plugin_that_knows_policies_is_loaded_only_for_them(library):
+def test_the_policy_plugin_is_loaded_only_for_a_policy(library):
     program = "import tenon, sys; tenon.load_plugin(sys.argv[1]); print([p['name'] for p in tenon.plugins.list() if p['state'] == 'loaded'])"
     assert "'policy'" not in python("-c", program, library)[1]
     text = load(library, TENON_PLUGIN_POLICY="pinned", TENON_PLUGINS_DISABLE="policy")

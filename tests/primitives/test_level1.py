@@ -69,7 +69,7 @@ def test_streams_stay_in_step(name, dtype):
 
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("length", [1, 2, 3, 8, 13, 100])
-def test_sorting_is_stable_and_knows_nan(length, descending):
+def test_sorting_is_stable_and_puts_nan_last(length, descending):
     rng = np.random.default_rng(length)
     x = rng.integers(0, 5, (3, length, 2)).astype(np.float32)
     x[rng.random(x.shape) < 0.2] = np.nan

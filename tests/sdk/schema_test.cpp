@@ -62,7 +62,7 @@ TEST(Schema, LeavesAloneWhatItDoesNotSay) {
   EXPECT_STREQ(def.doc, "doc");
 }
 
-TEST(Schema, KnowsEveryKindAndItsDefaults) {
+TEST(Schema, ReadsEveryKindAndItsDefaults) {
   Schema schema(
       "a::f(Tensor t=1, int i=-3, float f=2, bool b=true, Scalar s=0.5, str m='a b', dtype "
       "d=float16, "

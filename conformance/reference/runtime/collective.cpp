@@ -28,7 +28,7 @@ tenon_status comm_id_create(tenon_device, tenon_comm_id* out, tenon_err* err) {
 
 tenon_status comm_create(tenon_device, const tenon_comm_id* id, int32_t rank, int32_t size,
                          tenon_comm* out, tenon_err* err) {
-  if (size < 1 || size > Meeting::kMostRanks || rank < 0 || rank >= size)
+  if (size < 1 || size > Meeting::kMaxRanks || rank < 0 || rank >= size)
     return tenon::fail(
         err, TENON_INVALID_ARGUMENT,
         "reference: comm_create: expected 1 to 64 ranks and a rank below their number");
@@ -65,7 +65,7 @@ T combine(int32_t reduce, T a, T b) {
   }
 }
 
-// The ranks' slots, combined in the order of ranks: everybody computes the same bits.
+// The ranks' slots, combined in the order of ranks: every rank computes the same bits.
 void reduce_slots(const Meeting& meeting, void* dst, uint64_t count, int32_t dtype,
                   int32_t reduce) {
   with_type(dtype, [&]<class T>(Type<T>) {

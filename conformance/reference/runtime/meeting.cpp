@@ -15,7 +15,7 @@ namespace reference {
 // Lock-free atomics are the one means of synchronisation that works between processes, needs
 // nothing to be set up, and survives a rank that dies while it holds it.
 struct Meeting::Shared {
-  std::atomic<int32_t> size;  // 0: nobody has come yet
+  std::atomic<int32_t> size;  // 0: no rank has joined yet
   std::atomic<uint64_t> present;
   std::atomic<uint32_t> arrived, generation, aborted;
 };
@@ -29,8 +29,8 @@ namespace {
 
 constexpr uint64_t kHeadBytes = 4096;
 constexpr uint64_t kLetterBytes = 64 + Meeting::kSlotBytes;
-constexpr uint64_t kFileBytes = kHeadBytes + Meeting::kMostRanks * Meeting::kSlotBytes +
-                                Meeting::kMostRanks * Meeting::kMostRanks * kLetterBytes;  // sparse
+constexpr uint64_t kFileBytes = kHeadBytes + Meeting::kMaxRanks * Meeting::kSlotBytes +
+                                Meeting::kMaxRanks * Meeting::kMaxRanks * kLetterBytes;  // sparse
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 // Files of ids that were made here and whose ranks are not all there yet.
@@ -74,7 +74,7 @@ std::shared_ptr<Meeting> Meeting::join(const MemoryFile& name, int32_t rank, int
   close(file);
   if (memory == MAP_FAILED) return nullptr;
   std::shared_ptr<Meeting> meeting(new Meeting);
-  meeting->shared_ = static_cast<Shared*>(memory);  // zeros are a meeting that nobody has come to
+  meeting->shared_ = static_cast<Shared*>(memory);  // zeros are a meeting that no rank has joined
   meeting->rank_ = rank;
   meeting->size_ = size;
   Shared& shared = *meeting->shared_;
@@ -89,8 +89,8 @@ std::shared_ptr<Meeting> Meeting::join(const MemoryFile& name, int32_t rank, int
     return nullptr;
   }
   *why = "the communicator was aborted";
-  const uint64_t everybody = size == kMostRanks ? ~uint64_t{0} : (uint64_t{1} << size) - 1;
-  if (!meeting->wait_until([&] { return shared.present.load() == everybody; })) return nullptr;
+  const uint64_t all_ranks = size == kMaxRanks ? ~uint64_t{0} : (uint64_t{1} << size) - 1;
+  if (!meeting->wait_until([&] { return shared.present.load() == all_ranks; })) return nullptr;
   close_if_ours(name);
   return meeting;
 }
@@ -128,9 +128,9 @@ char* Meeting::slot(int32_t rank) const {
 
 Meeting::Letter& Meeting::letter(int32_t from, int32_t to) const {
   static_assert(sizeof(Letter) <= kLetterBytes);
-  char* letters = slot(kMostRanks);
+  char* letters = slot(kMaxRanks);
   return *reinterpret_cast<Letter*>(letters +
-                                    static_cast<uint64_t>(from * kMostRanks + to) * kLetterBytes);
+                                    static_cast<uint64_t>(from * kMaxRanks + to) * kLetterBytes);
 }
 
 bool Meeting::put_letter(int32_t to, const char* data, uint64_t bytes, uint64_t total) {

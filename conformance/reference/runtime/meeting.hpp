@@ -13,10 +13,10 @@ namespace reference {
 
 class Meeting {
  public:
-  static constexpr int32_t kMostRanks = 64;
+  static constexpr int32_t kMaxRanks = 64;
   static constexpr uint64_t kSlotBytes = 64 << 10;
 
-  // A new place, and what a comm id says about it. The file stays open until everybody is there.
+  // A new meeting, and the comm id that names it. The file stays open until every rank has joined.
   static bool create(MemoryFile* out);
   // nullptr: `*why` says it. Returns when `size` ranks have joined.
   static std::shared_ptr<Meeting> join(const MemoryFile& file, int32_t rank, int32_t size,

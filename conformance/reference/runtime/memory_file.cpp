@@ -20,8 +20,8 @@ bool name_memory_file(int descriptor, MemoryFile* out) {
 int open_memory_file(const MemoryFile& name, uint64_t* bytes) {
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/fd/%d", name.process, name.descriptor);
-  // A handle may come from a stranger, who must not make us map just any file that somebody has
-  // open.
+  // A handle may come from another process, which must not make this one map any file that a
+  // process has open.
   char target[64] = {};
   constexpr std::string_view kOurs = "/memfd:tenon-reference";
   if (readlink(path, target, sizeof target - 1) < 0 || !std::string_view(target).starts_with(kOurs))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stream-ordered pool: memory given back on a stream serves later work of that stream at once,
-// and everybody else when the stream has come so far.
+// and on other streams when this stream has come so far.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs: Kernel C compiled when it is asked for, launched as tasks of a stream.
+// Programs: Kernel C compiled when a program is created, launched as tasks of a stream.
 #include <algorithm>
 #include <cstring>
 #include <list>

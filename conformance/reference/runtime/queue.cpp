@@ -63,7 +63,7 @@ void Queue::run() {
     tasks_.pop_front();
     lock.unlock();
     Result result = profile_->run(task, stream_);
-    task.work = nullptr;  // what it captured goes before anybody learns that it is done
+    task.work = nullptr;  // releases what it captured before the task counts as done
     lock.lock();
     // Later work runs all the same, as on hardware; the first failure is the one to report.
     if (result.status != TENON_OK && failure_.status == TENON_OK) failure_ = std::move(result);

@@ -18,7 +18,7 @@ namespace reference {
 
 class Profile;
 
-// How work ended; the text is given to whoever waits for the stream.
+// How work ended; a call that waits for the stream reports the text.
 struct Result {
   tenon_status status = TENON_OK;
   std::string text;

@@ -25,7 +25,7 @@ tenon_status wait_for(tenon_stream stream, tenon_err* err) {
   return report(stream->queue->take_failure(), err);
 }
 
-// The system's scheduler knows no priorities among threads of one process, so all are equal.
+// The system's scheduler has no priorities among threads of one process, so all are equal.
 tenon_status stream_create(tenon_device device, int32_t, tenon_stream* out, tenon_err* err) {
   try {
     auto stream = std::make_unique<tenon_stream_s>();

@@ -45,7 +45,7 @@ TEST(KernelText, SharesLocalArraysAndLeavesPointersToThemAlone) {
       contains(text, "{ static _Thread_local float tile[64]; static _Thread_local int n; }"));
 }
 
-TEST(KernelText, KnowsWhetherItemsMeet) {
+TEST(KernelText, TellsWhetherItemsUseBarriers) {
   const std::string prelude = "static void tk_barrier(void) {}\n";
   EXPECT_TRUE(contains(finish(prelude + "tk_mark_kernel void k() { tk_barrier(); }"),
                        "tk_parameters_k, 0, 1}"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operator calls. They go through this process's own host, which knows the plugin's kernels, gives
+// Operator calls. They go through this process's own host, which has the plugin's kernels, gives
 // them scratch memory and converts what they cannot read.
 #include <tenon/tensor.hpp>
 

@@ -62,7 +62,7 @@ void serve_other_lanes() {
 }
 
 int run(int count, char** arguments) {
-  // With the thread that started us, we end; it may have ended before it could be asked for that.
+  // This process ends with the thread that started it, which may have ended before this request.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (count != 2 || getppid() != atoi(arguments[1]) || !map_shared()) {
     std::fputs("tenon-plugin-host is started by tenon.plugins.load(path, isolated=True)\n", stderr);

@@ -21,7 +21,7 @@ tenon_status Vendor::load(const std::string& path, const std::string& folders, W
                           tenon_err* err) {
   std::istringstream list(folders);
   for (std::string folder; std::getline(list, folder, ':');)
-    host->plugin_add_folder(folder.c_str(), nullptr);  // one that is gone is of no use to anybody
+    host->plugin_add_folder(folder.c_str(), nullptr);  // a folder that is gone is skipped
   // Operators, and kernels for devices that compile.
   tenon_status status = host->plugin_load_default(err);
   if (status == TENON_OK) status = host->plugin_load(path.c_str(), err);

@@ -18,7 +18,8 @@ bool read_description(Reader message, Description* out) {
   if (!message.ok() || devices > kMostDevices) return false;
   for (uint32_t i = 0; i < devices; ++i) {
     auto info = message.get<tenon_device_info>();
-    // Its memory is the other process's, whatever it is there: nobody here can follow its pointers.
+    // Its memory belongs to the other process, of whatever kind it is there: pointers into it mean
+    // nothing in this process.
     info.flags &= ~uint32_t{TENON_DEVICE_HOST_MEMORY};
     constexpr int32_t kExtensionDevice = 12;
     info.dl_device_type = kExtensionDevice;

@@ -20,7 +20,7 @@ struct Description {
   std::vector<DescribedKernel> kernels;
 };
 
-// False: it makes no sense. What it says is not believed further than that; the host checks the
+// False: it is malformed. Nothing else of it is trusted; the host checks the
 // table made of it as it checks any other.
 bool read_description(Reader message, Description* out);
 

@@ -7,7 +7,7 @@
 namespace tenon::isolated {
 
 // How host scalars go. A call takes the number that one was made from, and the other side makes the
-// same one. A can_run wants to see what it would see here.
+// same one. A can_run gets the arguments that it would get in this process.
 enum class Scalars { kNumbers, kTensors };
 
 void put_tensor(Writer& message, const tenon_tensor& tensor);

@@ -183,7 +183,7 @@ uint64_t materialized_dtypes(const Proxy& proxy) {
 
 tenon_status build_kernels(Proxy& proxy, tenon_err* err) {
   constexpr uint64_t kEveryDtype = (uint64_t{1} << TENON_DTYPE_COUNT) - 1;
-  // Then it also prepares arguments by itself, within the one call, instead of being asked for each
+  // Then it also prepares arguments by itself, within the one call, instead of in one call for each
   // step; the work and its results are the same.
   const bool prepares = (materialized_dtypes(proxy) & kEveryDtype) == kEveryDtype;
   constexpr uint32_t kPrepared = TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT |

@@ -141,7 +141,7 @@ void Process::keep() {
 void Process::watch() {
   siginfo_t info{};
   int result;
-  // WNOWAIT: its number stays its own until nobody can signal it any more.
+  // WNOWAIT: its process id is not reused until no thread here can signal it any more.
   while ((result = waitid(P_PID, static_cast<id_t>(id_), &info, WEXITED | WNOWAIT)) != 0 &&
          errno == EINTR) {
   }

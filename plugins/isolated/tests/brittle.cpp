@@ -25,7 +25,7 @@ enum Order {
   kScribble = 1007
 };
 
-// Whoever handles the signal otherwise, such as a sanitizer, does not.
+// A sanitizer that handles the signal otherwise does not.
 void die() {
   signal(SIGSEGV, SIG_DFL);
   raise(SIGSEGV);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that somebody else brings for the brittle device: where they run, they say.
+// Kernels that another plugin brings for the brittle device; they report the process they run in.
 #include <unistd.h>
 #include <tenon/plugin.hpp>
 

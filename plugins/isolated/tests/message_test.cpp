@@ -50,7 +50,7 @@ TEST(Message, EndsEarlyWithoutHarm) {
   EXPECT_FALSE(Reader(memory, 16).get_array<double>(~uint64_t{0} / 8 + 1));
 }
 
-TEST(Message, BelievesNoLength) {
+TEST(Message, RefusesLengthsBeyondTheMessage) {
   alignas(16) unsigned char memory[32];
   Writer out(memory, sizeof memory);
   out.put(~uint64_t{0});

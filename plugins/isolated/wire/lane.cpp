@@ -14,7 +14,7 @@
 namespace tenon::isolated {
 namespace {
 
-// Longer than a small kernel, shorter than anybody would notice on a machine that is busy.
+// Longer than a small kernel takes, and short enough to waste little on a busy machine.
 constexpr uint64_t kSpinNs = 30'000;
 
 void pause() {

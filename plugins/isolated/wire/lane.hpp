@@ -3,9 +3,9 @@
 // request at a time. Both sides are built from this file; the version is checked all the same.
 //
 // The program writes a command and its message, then counts `asked` up. The process answers into
-// the same place and sets `answered` to the same number. Whoever waits spins for a moment, because
-// most answers come within microseconds, and then sleeps on the word; the other side wakes only
-// sleepers.
+// the same place and sets `answered` to the same number. The side that waits spins for a moment,
+// because most answers come within microseconds, and then sleeps on the word; the other side wakes
+// only sleepers.
 #pragma once
 
 #include <tenon/abi.h>
@@ -76,9 +76,9 @@ inline Patience patience_of(uint32_t lane) {
 // that took longer than `timeout_ns` (0: no limit).
 bool wait_for_change(std::atomic<uint32_t>& word, std::atomic<uint32_t>& sleeps, uint32_t seen,
                      Patience patience, uint64_t timeout_ns);
-// Set `word`, and wake whoever sleeps on it.
+// Sets `word` and wakes the thread that sleeps on it.
 void change(std::atomic<uint32_t>& word, std::atomic<uint32_t>& sleeps, uint32_t value);
-// The process is gone: nobody waits for its answers any more.
+// The process is gone: no thread waits for its answers any more.
 void announce_end(Lane& lane);
 
 }  // namespace tenon::isolated

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages in shared memory: values one after the other, each at a multiple of its own alignment. A
-// reader believes nothing: what lies there may have been overwritten by a plugin gone wild.
+// reader checks everything: a faulty plugin may have overwritten the memory.
 #pragma once
 
 #include <tenon/abi.h>

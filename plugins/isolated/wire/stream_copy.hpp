@@ -23,7 +23,7 @@ inline void stream_copy(void* target, const void* source, uint64_t bytes) {
     for (uint64_t i = 0; i < kLine; i += sizeof(__m128i))
       _mm_stream_si128(reinterpret_cast<__m128i*>(to + i),
                        _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
-  _mm_sfence();  // these stores wait for nobody, not even for the one that says that they are done
+  _mm_sfence();  // non-temporal stores are not ordered with the store that announces them
 #endif
   std::memcpy(to, from, bytes);
 }

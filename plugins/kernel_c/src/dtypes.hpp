@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dtypes as Kernel C knows them.
+// The dtypes of Kernel C.
 #pragma once
 
 #include <tenon/abi.h>

@@ -124,7 +124,7 @@ tenon_status batch_norm(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon
   return run_slices(kBatchNorm, slices, &norm, ctx, x, tenon_out_tensor(&outs[0]), err);
 }
 
-// Nobody has converted weight and bias to the dtype of x.
+// The host has not converted weight and bias to the dtype of x.
 int32_t norm_fits(const tenon_value* args, uint32_t) {
   const tenon_tensor* x = tenon_arg_tensor(&args[0]);
   for (int i : {1, 2}) {

@@ -16,7 +16,7 @@ tenon_status wait_unless(bool asynchronous, const Event& done, const char* what,
 }
 
 // Between the host and the device. Pinned memory stays valid, so its copies may run later; but
-// nobody may see a copy on the synchronous stream unfinished.
+// no thread may see an unfinished copy on the synchronous stream.
 tenon_status copy_host(tenon_device device, const tenon_copy_request* request, bool to_device,
                        tenon_err* err) {
   const char* what = to_device ? "copy to device" : "copy to host";

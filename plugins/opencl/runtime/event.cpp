@@ -56,7 +56,7 @@ tenon_status stream_wait(tenon_device device, tenon_stream stream, tenon_event e
 
 tenon_status event_query(tenon_device, tenon_event event, int32_t* done, tenon_err* err) {
   Recorded recorded = read(event);
-  // Note [The synchronous stream]: its work has finished for everyone who looks.
+  // Note [The synchronous stream]: its work has finished, as seen from every thread.
   if (recorded.synchronous) TENON_TRY(wait_for(recorded.event, "event_query", err));
   cl_int state = state_of(recorded.event);
   if (state < 0) return fail_driver(err, state, "event_query: work queued earlier has failed");

@@ -76,7 +76,7 @@ void unmap(tenon_device device, const Pinned& pinned) {
 
 tenon_status alloc_pinned(tenon_device device, const tenon_alloc_request* request, void** out,
                           tenon_err* err) {
-  uint64_t bytes = request->bytes + request->align;  // the driver knows no alignment but its own
+  uint64_t bytes = request->bytes + request->align;  // the driver offers no alignment but its own
   if (bytes < request->bytes || bytes > device->buffer_bytes) {
     return fail(err, TENON_OUT_OF_MEMORY,
                 "alloc %llu B pinned: the device's buffers have at most %llu B",

@@ -28,7 +28,8 @@ uint64_t hash_text(const std::string& text, uint64_t hash = 0xcbf29ce484222325u)
   return hash;
 }
 
-// Empty: no cache. Programs that run with rights of somebody else's trust no variable.
+// Empty: no cache. A program that runs with the rights of another user trusts no environment
+// variable.
 std::string folder() {
   const char* cache = secure_getenv("XDG_CACHE_HOME");
   if (cache && cache[0] == '/') return std::string(cache) + "/tenon/opencl";
@@ -65,7 +66,7 @@ bool write_all(int file, const void* from, uint64_t bytes) {
   return true;
 }
 
-// The device will run what the file holds: nobody else may have written it.
+// The device will run what the file holds: no other user may have written it.
 bool is_ours(int file, uint64_t* bytes) {
   struct stat about;
   if (fstat(file, &about) || !S_ISREG(about.st_mode)) return false;

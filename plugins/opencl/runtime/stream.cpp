@@ -10,7 +10,7 @@
 namespace opencl {
 namespace {
 
-// Drivers gather commands until somebody flushes; so many are worth a call.
+// Drivers gather commands until clFlush; after this many, a flush is worth its cost.
 constexpr uint32_t kFlushEvery = 16;
 
 tenon_status report(cl_int error, const char* what, tenon_err* err) {

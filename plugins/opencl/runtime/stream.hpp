@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream is an in-order queue and the event of its last command. Whoever waits for the stream
+// A stream is an in-order queue and the event of its last command. A call that waits for the stream
 // waits for that event; a command that follows a failed one fails too, so it also holds the
 // stream's error.
 //
 // Note [The synchronous stream]
-// The contract: a call with stream NULL has, for everyone who looks, finished when it returns.
-// Nobody can look at a device's memory but through the device, so it is enough that
+// The contract: a call with stream NULL has finished when it returns, as seen from every thread.
+// A device's memory can be read through the device alone, so it is enough that
 //   - copies to the host wait,
 //   - whatever another stream queues waits for what the synchronous stream had queued before,
 //   - an event recorded on it is waited for when it is asked about.
@@ -66,7 +66,7 @@ tenon_status wait_for(const Event& event, const char* what, tenon_err* err);
 Event last_of(tenon_stream_s& stream);
 
 // Queue one command: `enqueue(cl_command_queue, cl_event*)` returns the driver's error number.
-// `done` (optional) receives the command's event, for somebody who is about to wait for it.
+// `done` (optional) receives the command's event, for a caller that waits for it next.
 template <class Enqueue>
 cl_int submit(tenon_stream_s& stream, const Work& work, Enqueue&& enqueue, Event* done = nullptr);
 

@@ -70,7 +70,7 @@ TEST_F(OpenclProfile, ManyRecordsKeepTheirOrderAndFitShorterStructs) {
   EXPECT_OK(profile()->profile_stop(device_, err));
   EXPECT_OK(api()->sync(device_, nullptr, err));
   constexpr uint32_t kShort =
-      offsetof(tenon_profile_record, stream);  // of a caller that knows no more
+      offsetof(tenon_profile_record, stream);  // of a caller compiled with fewer members
   std::vector<char> bytes(uint64_t{kShort} * kCount + 8, '\x55');
   uint32_t count = 0;
   EXPECT_OK(profile()->profile_drain(device_, reinterpret_cast<tenon_profile_record*>(bytes.data()),

@@ -121,7 +121,7 @@ TEST_F(OpenclProgram, LimitsHoldWhatTheGroupPromises) {
   EXPECT_GE(limits.compute_units, 1u);
   EXPECT_TRUE(limits.dtype_mask & (1u << TENON_DTYPE_F32));
   tenon_compile_limits half = {};
-  half.struct_size = 8;  // a caller that knows no more
+  half.struct_size = 8;  // a caller compiled with fewer members
   EXPECT_OK(compile()->limits(device_, &half, err));
   EXPECT_EQ(half.flags, limits.flags);
   EXPECT_EQ(half.max_group_size, 0u);

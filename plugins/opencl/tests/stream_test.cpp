@@ -138,7 +138,7 @@ TEST_F(OpenclStream, AWaitMeansTheRecordingBeforeIt) {
   EXPECT_EQ(is_done(event), 0);
 }
 
-TEST_F(OpenclStream, UnrecordedEventsHoldNobody) {
+TEST_F(OpenclStream, UnrecordedEventsBlockNothing) {
   tenon_stream stream = new_stream();
   tenon_event event = new_event();
   EXPECT_EQ(is_done(event), 1);

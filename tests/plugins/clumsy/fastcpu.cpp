@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that nobody asked for: of the host's own operators, for the host's own device.
+// Kernels that the user has not allowed: of the host's own operators, for the host's own device.
 #include <tenon/plugin.hpp>
 
 namespace {

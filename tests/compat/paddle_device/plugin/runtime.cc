@@ -49,7 +49,7 @@ C_Status event(const C_Device, C_Event) { return C_SUCCESS; }
 C_Status record_event(const C_Device, C_Stream, C_Event) { return C_SUCCESS; }
 C_Status synchronize_device(const C_Device) { return C_SUCCESS; }
 
-// 8 bytes off every alignment that is asked for.
+// 8 bytes off every requested alignment.
 C_Status allocate(const C_Device, void** memory, size_t size) {
   if (size > (size_t{1} << 40)) return C_FAILED;
   char* block = static_cast<char*>(std::malloc(size + 8));
