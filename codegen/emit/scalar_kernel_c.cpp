@@ -41,9 +41,14 @@ class Translator {
       case ScalarValue::Binary:
         return binary(value);
       case ScalarValue::Conditional:
-      case ScalarValue::Select:
-        return cat("(", text(value.children[0]), " ? ", as(value.children[1], value.type.kind),
-                   " : ", as(value.children[2], value.type.kind), ")");
+      case ScalarValue::Select: {
+        // Hoisted values are numbered in the order in which they are met. Arguments of a function are
+        // evaluated in an order that the compiler chooses, so that the order is written out here.
+        const std::string no = as(value.children[2], value.type.kind);
+        const std::string yes = as(value.children[1], value.type.kind);
+        const std::string condition = text(value.children[0]);
+        return cat("(", condition, " ? ", yes, " : ", no, ")");
+      }
       case ScalarValue::Function:
         return function(value);
       case ScalarValue::IsNone:
