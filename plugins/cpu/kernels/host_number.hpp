@@ -20,10 +20,12 @@ T host_number(const tenon_tensor* scalar) {
     case TENON_DTYPE_F64:
       return scalar_as<T>({TENON_VALUE_FLOAT, 0, {.f = *data_of<double>(scalar)}});
     case TENON_DTYPE_C64:
-      parts[0] = data_of<float>(scalar)[0], parts[1] = data_of<float>(scalar)[1];
+      parts[0] = data_of<float>(scalar)[0];
+      parts[1] = data_of<float>(scalar)[1];
       return scalar_as<T>({TENON_VALUE_COMPLEX, 0, {.p = parts}});
     case TENON_DTYPE_C128:
-      parts[0] = data_of<double>(scalar)[0], parts[1] = data_of<double>(scalar)[1];
+      parts[0] = data_of<double>(scalar)[0];
+      parts[1] = data_of<double>(scalar)[1];
       return scalar_as<T>({TENON_VALUE_COMPLEX, 0, {.p = parts}});
     default:
       return scalar_as<T>({TENON_VALUE_INT, 0, {.i = *data_of<int64_t>(scalar)}});

@@ -24,7 +24,8 @@ Sum max_score(const Sum* x, int64_t n, Sum scale) {
   Vector first = at(0), second = first;
   int64_t j = width;
   for (; j + width < n; j += 2 * width) {
-    first = larger(first, at(j)), second = larger(second, at(j + width));
+    first = larger(first, at(j));
+    second = larger(second, at(j + width));
   }
   if (j < n) first = larger(first, at(j));
   first = larger(first, second);
@@ -76,8 +77,10 @@ inline float exp_scores(const float* x, int64_t n, float scale, float largest, B
   int64_t j = 0;
   for (; j + 16 < n; j += 32) {
     const Vector a = probs(j), b = probs(j + 16);
-    first += a, second += b;
-    store(j, a), store(j + 16, b);
+    first += a;
+    second += b;
+    store(j, a);
+    store(j + 16, b);
   }
   if (j < n) {
     const Vector a = probs(j);

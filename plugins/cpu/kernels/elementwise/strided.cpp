@@ -138,7 +138,10 @@ void gather_row(T* to, const char* from, int64_t stride, int64_t n) {
     const T b = *reinterpret_cast<const T*>(from + stride);
     const T c = *reinterpret_cast<const T*>(from + 2 * stride);
     const T d = *reinterpret_cast<const T*>(from + 3 * stride);
-    to[i] = a, to[i + 1] = b, to[i + 2] = c, to[i + 3] = d;
+    to[i] = a;
+    to[i + 1] = b;
+    to[i + 2] = c;
+    to[i + 3] = d;
   }
   for (; i < n; ++i, from += stride) to[i] = *reinterpret_cast<const T*>(from);
 }

@@ -19,7 +19,10 @@ struct Channels {
   int64_t batch, count, size;  // x is [batch, count, size]
   explicit Channels(const tenon_tensor* x) : batch(x->shape[0]), count(x->shape[1]), size(1) {
     for (int i = 2; i < x->ndim; ++i) size *= x->shape[i];
-    if (is_channels_last(*x)) batch *= size, size = 1;
+    if (is_channels_last(*x)) {
+      batch *= size;
+      size = 1;
+    }
   }
   int64_t numel() const { return batch * size; }  // of one channel
 };

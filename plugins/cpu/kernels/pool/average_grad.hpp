@@ -66,7 +66,8 @@ class AverageGrad {
         by_vectors<kWindowWidth<T>>(row_, [&]<int Width>(int64_t j) {
           WindowVec<T, Width>::store(sums + j, sum_of<Width>(rows + j, count, 1));
         });
-        rows = sums, count = 1;
+        rows = sums;
+        count = 1;
       }
       const bool single = count == 1 && w_.kernel[1] == w_.stride[1];
       if (w_.stride[1] == 1) {

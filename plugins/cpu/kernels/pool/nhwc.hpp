@@ -124,7 +124,9 @@ class NhwcWindows {
 
     void update(const Window& w, int64_t channels, const Span& down, const Span& across) {
       if (down.count == rows && across.count == columns) return;  // but for the edges all are alike
-      rows = down.count, columns = across.count, count = rows * columns;
+      rows = down.count;
+      columns = across.count;
+      count = rows * columns;
       for (int64_t t = 0; t < count; ++t) {
         pixels[t] = t / columns * w.dilation[0] * w.width + t % columns * w.dilation[1];
         elements[t] = pixels[t] * channels;

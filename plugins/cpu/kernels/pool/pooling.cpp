@@ -25,8 +25,10 @@ Window window_of(const int64_t* image, const int64_t* result, const int64_t* ker
                  const int64_t* padding, uint64_t padding_count, const int64_t* dilation,
                  uint64_t dilation_count) {
   Window w;
-  w.height = image[2], w.width = image[3];
-  w.rows = result[2], w.columns = result[3];
+  w.height = image[2];
+  w.width = image[3];
+  w.rows = result[2];
+  w.columns = result[3];
   read_pair(kernel, kernel_count, 1, w.kernel);
   // Without a stride (or with an empty list), windows lie side by side.
   read_pair(stride, stride_count, w.kernel[0], w.stride);
@@ -136,7 +138,8 @@ tenon_status max_pool2d_with_indices(tenon_ctx* ctx, const tenon_tensor* x,
     T* to = data_of<T>(values);
     int64_t* index_data = data_of<int64_t>(indices);
     for_windows(w, planes_of(x), data_of<T>(x), [&](int64_t at, T value, int64_t index) {
-      to[at] = value, index_data[at] = index;
+      to[at] = value;
+      index_data[at] = index;
     });
   });
   return TENON_OK;

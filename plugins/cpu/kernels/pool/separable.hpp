@@ -21,7 +21,9 @@ class SeparableReduction {
     // Consecutive channels can be treated as one tall image.
     while (are_tiles_ && planes_ % 2 == 0 && planes_ >= 32 * host->thread_count() &&
            w_.height * w_.width * static_cast<int64_t>(sizeof(T)) < kBandBytes) {
-      planes_ /= 2, w_.height *= 2, w_.rows *= 2;
+      planes_ /= 2;
+      w_.height *= 2;
+      w_.rows *= 2;
     }
     const int64_t seen = (w.columns - 1) * w.stride[1] + (w.kernel[1] - 1) * w.dilation[1] + 1;
     line_ = are_tiles_ ? w.width : std::max(seen, w.padding[1] + w.width);

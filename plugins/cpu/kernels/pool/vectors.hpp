@@ -42,7 +42,8 @@ struct WindowVec {
   // Stores two vectors interleaved.
   static void store_zipped(T* to, Values even, Values odd) {
     if constexpr (Width == 1) {
-      to[0] = even[0], to[1] = odd[0];
+      to[0] = even[0];
+      to[1] = odd[0];
     } else {
       Indices low, high;
       for (int l = 0; l < Width; ++l) low[l] = l / 2 + l % 2 * Width, high[l] = low[l] + Width / 2;

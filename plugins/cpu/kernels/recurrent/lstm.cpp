@@ -140,7 +140,8 @@ tenon_status lstm_recurrence(tenon_ctx* ctx, const tenon_tensor* x, const tenon_
         for (int64_t i = 0; i < count; ++i) {
           activate(gate + i * wide, c_before + i * n, cell + i * n, state + i * n, n);
         }
-        h_before = state, c_before = cell;
+        h_before = state;
+        c_before = cell;
       }
     });
     return TENON_OK;

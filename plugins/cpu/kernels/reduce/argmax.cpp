@@ -207,7 +207,10 @@ tenon_status arg_reduce(tenon_ctx* ctx, const tenon_tensor* x, const tenon_value
   }
   if (out->numel == 0) return TENON_OK;
   AxisView view(x, axis && axis->tag == TENON_VALUE_INT ? axis->v.i : 0);
-  if (!axis || axis->tag == TENON_VALUE_NONE) view.outer = view.inner = 1, view.length = x->numel;
+  if (!axis || axis->tag == TENON_VALUE_NONE) {
+    view.outer = view.inner = 1;
+    view.length = x->numel;
+  }
   if (view.length == 0) {
     return fail_format(err, TENON_INVALID_ARGUMENT,
                        "[%s] expected at least one element to choose from, got none",

@@ -46,7 +46,9 @@ inline void non_temporal_copy(char* to, const char* from, int64_t bytes) {
       }
 #endif
     }
-    to += at, from += at, bytes -= at;
+    to += at;
+    from += at;
+    bytes -= at;
   }
 #endif
   std::memcpy(to, from, static_cast<size_t>(bytes));
