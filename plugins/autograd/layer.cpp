@@ -58,12 +58,15 @@ void drop_results(tenon_value* outs, uint32_t nouts) {
 }
 
 // Is the result a part of one argument, so that where it lies says all that its gradient reads? Of
-// a view of the whole the operator's own gradient is another view, and cheaper.
+// a view of the whole the operator's own gradient is another view, and cheaper. A built-in view
+// that has an axis more than its base and fewer elements is made of windows, which may overlap:
+// their gradients have to be added, and the operator's own gradient does that.
 bool shows_a_part(const OperatorInfo& info, uint64_t needs, const tenon_value* args,
                   const tenon_value* outs) {
   if (!info.is_plain_view || needs != 1) return false;
   const tenon_tensor *from = as_tensor(args[0]), *part = as_tensor(outs[0]);
-  return from && part->numel < from->numel && from->flags & TENON_TENSOR_CONTIGUOUS;
+  return from && part->numel < from->numel && part->ndim <= from->ndim &&
+         from->flags & TENON_TENSOR_CONTIGUOUS;
 }
 
 // Free a node that no tensor could take.

@@ -55,3 +55,19 @@ def test_losses_have_their_curvature_at_the_target(name):
     assert first.tolist() == [0.0, 0.5, 1.0, -1.0]
     (second,) = tenon.grad(first.sum(), [x])
     assert second.tolist() == [1.0, 1.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("size, step, dilation", [(2, 2, 2), (2, 3, 3), (3, 2, 2), (2, 1, 5)])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_dilated_windows_that_meet(axis, size, step, dilation):
+    """Windows of few elements in all may share some: their gradients are added."""
+    x = tenon.zeros((7, 9), dtype="float64").requires_grad_()
+    windows = tenon.sliding_window(x, axis, size, step, dilation)
+    weights = np.random.default_rng(1).standard_normal(tuple(windows.shape))
+    (gradient,) = tenon.grad((windows * tenon.tensor(weights)).sum(), [x])
+    want = np.zeros((7, 9))
+    for w in range(windows.shape[axis]):
+        for k in range(size):
+            row = np.moveaxis(want, axis, 0)[w * step + k * dilation]
+            row += np.moveaxis(weights, axis, 0)[w][..., k]
+    np.testing.assert_allclose(gradient.numpy(), want, 1e-12, 1e-12)
