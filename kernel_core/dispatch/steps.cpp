@@ -107,6 +107,16 @@ tenon_status find_compute_dtype(Plan& plan) {
 
 namespace {
 
+// The dtype of a number given for a parameter that is not promoted: bool, int64, float32 or
+// complex64; in a call that computes with float64 or complex128 one of double width, so that no
+// digits are lost (docs/decisions/0056-numbers-beside-double-tensors.md).
+int32_t dtype_of_number(int32_t compute, DtypeClass number) {
+  const bool wide = compute == TENON_DTYPE_F64 || compute == TENON_DTYPE_C128;
+  if (wide && number == DtypeClass::kFloating) return TENON_DTYPE_F64;
+  if (wide && number == DtypeClass::kComplex) return TENON_DTYPE_C128;
+  return promote_weak(TENON_DTYPE_BOOL, number);
+}
+
 tenon_status wrap_scalars(Plan& plan) {
   Operator& op = plan.op;
   for (uint32_t i = 0; i < op.def.nparams; ++i) {
@@ -116,7 +126,7 @@ tenon_status wrap_scalars(Plan& plan) {
                   short_name(op), std::size(plan.scalars));
     int32_t dtype = op.def.params[i].flags & TENON_PARAM_FLAG_PROMOTE && plan.compute >= 0
                         ? plan.compute
-                        : promote_weak(TENON_DTYPE_BOOL, scalar_class(plan.args[i].tag));
+                        : dtype_of_number(plan.compute, scalar_class(plan.args[i].tag));
     if (!holds_number(dtype, plan.args[i]))
       return fail(plan.err, TENON_INVALID_ARGUMENT, "[%s] %s", short_name(op),
                   out_of_integer_range(dtype, dtype_name(dtype), plan.args[i].v.i).c_str());

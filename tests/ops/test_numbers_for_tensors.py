@@ -26,6 +26,20 @@ def test_numbers_written_into_real_tensors(name, dtype):
     x, index = tenon.zeros((3,), dtype=dtype), tenon.tensor([1])
     for number in (2.0, 3, True):
         assert CALLS[name](x, index, number).tolist() == [0, number, 0]
-    text = rf"expected (source|value) of dtype {dtype}, got complex64"
+    complex_dtype = "complex128" if dtype == "float64" else "complex64"
+    text = rf"expected (source|value) of dtype {dtype}, got {complex_dtype}"
     with pytest.raises(TypeError, match=text):
         CALLS[name](x, index, 1j)
+
+
+@pytest.mark.parametrize("name", [*CALLS, "masked_scatter"])
+def test_numbers_beside_doubles_keep_their_digits(name, device):
+    """They passed through float32: 0.585 became 0.5849999785."""
+    calls = {**CALLS, "masked_scatter": lambda x, i, v: tenon.masked_scatter(x, i == 1, v)}
+    index = tenon.tensor([0, 1, 0] if name == "masked_scatter" else [1], device=device)
+    for dtype, numbers in {"float64": [0.585], "complex128": [0.585, 0.1 + 0.7j]}.items():
+        x = tenon.zeros((3,), dtype=dtype, device=device)
+        for number in numbers:
+            for recorded in {False, dtype == "float64"}:
+                result = calls[name](x.detach().requires_grad_(recorded), index, number)
+                assert result.dtype == x.dtype and result.tolist() == [0, number, 0]

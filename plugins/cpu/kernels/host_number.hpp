@@ -8,7 +8,7 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 
 // Converts the number in a 0-d tensor of host memory to T. The tensor has dtype bool, int64,
-// float32 or complex64, or a wider dtype of the same kind; it need not match the other tensors.
+// float32 or complex64; beside float64 and complex128 tensors it has float64 or complex128.
 template <class T>
 T host_number(const tenon_tensor* scalar) {
   double parts[2] = {};

@@ -88,11 +88,25 @@ Element element_of(const tenon_tensor* host_scalar, int dtype) {
     std::memcpy(element.bytes, data, dtype_text(dtype).bytes);
     return element;
   }
-  // A number given for a tensor arrives as int64, float32 or bool.
+  // A number given for a tensor arrives as bool, int64, float32 or complex64, beside float64 and
+  // complex128 tensors as float64 or complex128.
   tenon_value value = boxed(0);
+  double parts[2];
   switch (host_scalar->dtype) {
     case TENON_DTYPE_F32:
       value = boxed(*static_cast<const float*>(data));
+      break;
+    case TENON_DTYPE_F64:
+      value = boxed(*static_cast<const double*>(data));
+      break;
+    case TENON_DTYPE_C64:
+      parts[0] = static_cast<const float*>(data)[0], parts[1] = static_cast<const float*>(data)[1];
+      value = {TENON_VALUE_COMPLEX, 0, {.p = parts}};
+      break;
+    case TENON_DTYPE_C128:
+      parts[0] = static_cast<const double*>(data)[0];
+      parts[1] = static_cast<const double*>(data)[1];
+      value = {TENON_VALUE_COMPLEX, 0, {.p = parts}};
       break;
     case TENON_DTYPE_BOOL:
       value = boxed(*static_cast<const uint8_t*>(data) != 0);

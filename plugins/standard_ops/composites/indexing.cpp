@@ -78,8 +78,12 @@ TENON_DECOMPOSE(compress) {
 
 TENON_DECOMPOSE(masked_scatter) {
   Scope scope(err);
-  Tensor x = operand(scope, args[0]), mask = operand(scope, args[1]),
-         source = operand(scope, args[2]);
+  Tensor x = operand(scope, args[0]), mask = operand(scope, args[1]);
+  if (!scope.ok()) return scope.status();
+  // A number is written in the dtype of x: on the way through float32 it would lose digits.
+  Tensor source = args[2].tag == TENON_VALUE_TENSOR
+                      ? operand(scope, args[2])
+                      : ops::full(scope, IntList(), ScalarArg(args[2]), x->dtype, x->device);
   if (!scope.ok()) return scope.status();
   Shape shape = sizes_of(x);
   Tensor where = places(scope, ops::expand(scope, mask, shape));
