@@ -209,7 +209,9 @@ Tensor resize_nearest(Scope& scope, const Tensor& x, int axis, int64_t count) {
   return ops::index_select(scope, x, int_tensor(scope, positions, x->device), axis);
 }
 
-// Weighs the two neighbours of every new position.
+// (1 - w) * first + w * second of the two neighbours of every new position. first + w * (second -
+// first) would be NaN beside an infinite neighbour of weight 0, and lose digits where second is
+// small beside first. w is below 1: only the second neighbour can have no weight.
 Tensor resize_linear(Scope& scope, const Tensor& x, int axis, int64_t count, bool align_corners) {
   if (!scope.ok()) return {};
   int64_t extent = x->shape[axis];
@@ -222,18 +224,23 @@ Tensor resize_linear(Scope& scope, const Tensor& x, int axis, int64_t count, boo
   } else {
     double pace = static_cast<double>(extent) / static_cast<double>(count);
     at = ops::subtract(scope, ops::multiply(scope, ops::add(scope, at, 0.5), pace), 0.5);
-    at = ops::clip(scope, at, 0.0, static_cast<double>(extent - 1));
   }
-  Tensor low = ops::clip(scope, ops::floor(scope, at), 0.0,
-                         static_cast<double>(std::max<int64_t>(extent - 2, 0)));
-  Tensor weight = ops::cast(scope, ops::subtract(scope, at, low), x->dtype);
+  at = ops::clip(scope, at, 0.0, static_cast<double>(extent - 1));
+  Tensor low = ops::floor(scope, at);
   Shape beside(static_cast<size_t>(x->ndim), 1);
   beside[static_cast<size_t>(axis)] = count;
-  weight = ops::reshape(scope, weight, beside);
+  auto weight_of = [&](const Tensor& weight) {
+    return ops::reshape(scope, ops::cast(scope, weight, x->dtype), beside);
+  };
+  Tensor weight = ops::subtract(scope, at, low);
+  Tensor first_weight = weight_of(ops::subtract(scope, 1.0, weight));
+  Tensor second_weight = weight_of(weight);
   Tensor first = ops::cast(scope, low, TENON_DTYPE_I64);
   Tensor second = ops::clip(scope, ops::add(scope, first, 1), nullptr, extent - 1);
-  return ops::lerp(scope, ops::index_select(scope, x, first, axis),
-                   ops::index_select(scope, x, second, axis), weight);
+  Tensor beyond = ops::multiply(scope, ops::index_select(scope, x, second, axis), second_weight);
+  beyond = ops::where(scope, ops::equal(scope, second_weight, 0), 0, beyond);
+  return ops::add(
+      scope, ops::multiply(scope, ops::index_select(scope, x, first, axis), first_weight), beyond);
 }
 
 }  // namespace
@@ -251,6 +258,11 @@ TENON_DECOMPOSE(interpolate2d) {
     return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
                         "expected mode 'nearest' or 'bilinear', got '%.*s'",
                         static_cast<int>(mode.size()), mode.data());
+  if (mode == "bilinear" && x->dtype <= TENON_DTYPE_I64)
+    return shapes::fail(err, TENON_TYPE_MISMATCH, op,
+                        "expected a floating x for mode 'bilinear', got %s; convert it with "
+                        ".to(float32), or use mode 'nearest'",
+                        host->dtype_name(x->dtype));
   for (int side = 0; side < 2; ++side)
     x = mode == "nearest" ? resize_nearest(scope, x, 2 + side, size[side])
                           : resize_linear(scope, x, 2 + side, size[side], bool_of(args[3]));

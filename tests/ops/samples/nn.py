@@ -85,10 +85,11 @@ def resize(x, size, mode="nearest", align_corners=False):
             at = np.arange(count) * ((extent - 1) / (count - 1) if count > 1 else 0)
         else:
             at = np.clip((np.arange(count) + 0.5) * extent / count - 0.5, 0, extent - 1)
-        low = np.clip(np.floor(at).astype(int), 0, max(extent - 2, 0))
+        low = np.floor(np.minimum(at, extent - 1)).astype(int)
         weight = (at - low).reshape([-1 if i == axis else 1 for i in range(4)])
-        high = np.minimum(low + 1, extent - 1)
-        x = np.take(x, low, axis) * (1 - weight) + np.take(x, high, axis) * weight
+        high = np.take(x, np.minimum(low + 1, extent - 1), axis)
+        # A neighbour of weight 0 is left out, even if it is infinite.
+        x = np.take(x, low, axis) * (1 - weight) + np.where(weight == 0, 0, high * weight)
     return x
 
 
