@@ -271,3 +271,45 @@ def test_dropout_keeps_the_mean(device):
 @pytest.mark.parametrize("isa", INSTRUCTION_SETS)
 def test_every_instruction_set(isa):
     run_with_instruction_set(isa, __file__, "results_and_gradients")
+
+
+HUGE = {"float16": -6e4, "bfloat16": -9.4e29, "float32": -1e30, "float64": -1e300}
+
+
+@pytest.mark.parametrize("dtype", HUGE)
+@pytest.mark.parametrize("rows, keys", [(1, 1), (3, 1), (3, 70), (60, 70), (70, 300)])
+@pytest.mark.parametrize("kind", ["huge", "smallest"])
+def test_masks_that_add_huge_numbers(kind, rows, keys, dtype, device):
+    """Where all keys of a row have the mask they count alike, or by their scores if these still show;
+    where some have none, these count alone. Factors that are rounded one by one leave NaN."""
+    skip_unserved(device, dtype)
+    finfo = {"float16": -65504.0, "bfloat16": -3.3895313892515355e38}
+    smallest = finfo.get(dtype) or float(np.finfo(dtype).min)
+    fill = HUGE[dtype] if kind == "huge" else smallest
+    rng = np.random.default_rng(2)
+    arrays = [rng.standard_normal((2, n, 10)) for n in (rows, keys, keys)]
+    query, key, value = tensors(arrays, device, dtype)
+    mask = np.where(rng.random((rows, keys)) > 0.5, fill, 0.0)
+    mask[0] = fill
+    added = tensors([mask], device, dtype)[0]
+    got = numbers(tenon.scaled_dot_product_attention(query, key, value, added))
+    wide = np.float64 if dtype == "float64" else np.float32
+    scores = numbers(query) @ across(numbers(key)) / np.sqrt(10)
+    scores = (scores.astype(wide) + numbers(added).astype(wide)).astype(np.float64)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    want = weights / weights.sum(-1, keepdims=True) @ numbers(value)
+    slack = {"float64": 1e-9, "float32": 1e-4, "float16": 5e-3, "bfloat16": 3e-2}[dtype]
+    np.testing.assert_allclose(got, want, rtol=slack, atol=slack)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+@pytest.mark.parametrize("keys", [1, 40])
+def test_huge_scores(keys, dtype, device):
+    """Equal scores of any size count alike, although the scale is no power of two."""
+    skip_unserved(device, dtype)
+    query = tenon.full((3, 10), 1e14, dtype=dtype, device=device)
+    key = tenon.full((keys, 10), 1e14, dtype=dtype, device=device)
+    value = tenon.full((keys, 4), 3.0, dtype=dtype, device=device)
+    assert (
+        numbers(tenon.scaled_dot_product_attention(query, key, value)).tolist() == [[3.0] * 4] * 3
+    )

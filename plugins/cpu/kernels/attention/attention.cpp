@@ -139,14 +139,22 @@ class Forward {
     return {keys_ + j / Blocks::kColumns * panel, Blocks::kColumns, panel};
   }
 
-  // Replaces scores by exp(score - row_max), where row_max is the maximum of the row so far; the
+  // Without a mask the scores are scaled as exp is computed; otherwise a separate pass scales and
+  // masks them before that.
+  bool scales_first(const MaskBlock<Source>& mask) const {
+    return mask.keep.data || mask.added.data || !(scale_ > 0);
+  }
+  // The scale that scores still need when exp is computed.
+  Sum scale_left(const MaskBlock<Source>& mask) const {
+    return scales_first(mask) ? Sum(1) : scale_;
+  }
+
+  // Replaces scores by exp((score - row_max) * scale), where row_max is the maximum of the row so far; the
   // accumulators of earlier blocks are rescaled to the new maximum.
   void exp_rows(int64_t rows, int64_t columns, const MaskBlock<Source>& mask,
                 CausalMask causal_mask) {
-    // Without a mask the scores are scaled as they are read; otherwise a separate pass scales and
-    // masks them.
-    const bool passes = mask.keep.data || mask.added.data || !(scale_ > 0);
-    const Sum scale = passes ? Sum(1) : scale_;
+    const bool passes = scales_first(mask);
+    const Sum scale = scale_left(mask);
     Sum row_max[kRows], factor[kRows];
     for (int64_t r = 0; r < rows; ++r) {
       Sum* x = scores_ + r * kScoresRow;
@@ -154,11 +162,12 @@ class Forward {
       const int64_t whole = rounded_up<kWidth<Sum>>(visible);  // loops without a rest
       if (passes) scale_and_mask<Format>(x, visible, scale_, mask, r);
       std::fill(x + visible, x + whole, kMinusInfinity);
-      row_max[r] = visible == 0 ? row_max_[r] : std::max(row_max_[r], max_score(x, whole, scale));
+      row_max[r] = visible == 0 ? row_max_[r] : std::max(row_max_[r], max_score(x, whole));
     }
 #pragma GCC ivdep
     for (int64_t r = 0; r < rows; ++r) {
-      factor[r] = row_max_[r] == row_max[r] ? Sum(1) : softmax_exp(row_max_[r] - row_max[r]);
+      factor[r] =
+          row_max_[r] == row_max[r] ? Sum(1) : softmax_exp((row_max_[r] - row_max[r]) * scale);
       row_max_[r] = row_max[r];
     }
     for (int64_t r = 0; r < rows; ++r) {
@@ -201,9 +210,10 @@ class Forward {
       for (int64_t j = 0; j < size_.values; ++j) acc[j] *= scale;
       store<Format>(acc, size_.values, item.out + (i + r) * size_.values);
     }
+    const Sum scale = scale_left(item.mask);
     for (int64_t r = 0; r < rows; ++r) {
       item.logsumexp[i + r] =
-          row_sum_[r] == 0 ? kMinusInfinity : row_max_[r] + math::log(row_sum_[r]);
+          row_sum_[r] == 0 ? kMinusInfinity : row_max_[r] * scale + math::log(row_sum_[r]);
     }
   }
 

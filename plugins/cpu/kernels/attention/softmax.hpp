@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maximum of a row of scores, exp(score - maximum), and the sum of these: the steps of the online
-// softmax.
+// Maximum of a row of scores, exp((score - maximum) * scale), and the sum of these: the steps of
+// the online softmax. The difference comes first, and is exactly 0 for the maximum: in
+// score * scale - maximum * scale a rounding of the products remains, which leaves the range of
+// exp where a mask adds numbers such as -1e30.
 #pragma once
 
 #include "gemm/small_m.hpp"
@@ -14,12 +16,12 @@ namespace tenon::cpu::TENON_CPU_ISA {
 template <class Format>
 inline constexpr bool rounds_probs = Format::kDepth > 1;
 
-// The maximum of n scores times `scale`. n is a multiple of the vector width.
+// The maximum of n scores. n is a multiple of the vector width.
 template <class Sum>
-Sum max_score(const Sum* x, int64_t n, Sum scale) {
+Sum max_score(const Sum* x, int64_t n) {
   using Vector = typename VectorOf<Sum>::type;
   constexpr int64_t width = kWidth<Sum>;
-  const auto at = [=](int64_t j) { return Lanes<Sum>::load_all(x + j) * scale; };
+  const auto at = [=](int64_t j) { return Lanes<Sum>::load_all(x + j); };
   const auto larger = [](Vector a, Vector b) { return a > b ? a : b; };
   Vector first = at(0), second = first;
   int64_t j = width;
@@ -38,12 +40,12 @@ Sum max_score(const Sum* x, int64_t n, Sum scale) {
   return partial[0];
 }
 
-// Replaces n scores by exp(score - largest) and returns the sum. n is a multiple of the vector
+// Replaces n scores by exp((score - largest) * scale) and returns the sum. n is a multiple of the vector
 // width.
 template <class Sum>
 Sum exp_scores(Sum* x, int64_t n, Sum scale, Sum largest) {
 #pragma GCC ivdep
-  for (int64_t j = 0; j < n; ++j) x[j] = softmax_exp(x[j] * scale - largest);
+  for (int64_t j = 0; j < n; ++j) x[j] = softmax_exp((x[j] - largest) * scale);
   const Lanes<Sum> all(kWidth<Sum>);
   typename VectorOf<Sum>::type sum{};
   for (int64_t j = 0; j < n; j += kWidth<Sum>) sum += all.load(x + j);
@@ -56,9 +58,9 @@ Sum exp_scores(Sum* x, int64_t n, Sum scale, Sum largest) {
 inline float exp_scores(const float* x, int64_t n, float scale, float largest, BFloat16* to) {
   using Vector = VectorOf<float>::type;
   constexpr float log2e = 1.44269504f, lowest = -125.0f;
-  const float factor = scale * log2e, base = largest * log2e;
+  const float factor = scale * log2e;
   const auto probs = [=](int64_t j) {
-    const Vector power = Lanes<float>::load_all(x + j) * factor - base;
+    const Vector power = (Lanes<float>::load_all(x + j) - largest) * factor;
     const __m512 whole = _mm512_maskz_roundscale_ps(0xffff, __m512(power), 0);
     const Vector r = power - Vector(whole);
     const Vector part = ((0.0095701f * r + 0.05591786f) * r + 0.24024744f) * (r * r) +
