@@ -144,9 +144,9 @@ TENON_DECOMPOSE(smooth_l1_loss) {
   Tensor d = ops::subtract(scope, args[0], args[1]), size = ops::abs(scope, d);
   Tensor loss = size;
   if (beta > 0)
-    loss = two_parts(scope, size, beta,
-                     ops::multiply(scope, ops::multiply(scope, d, d), 0.5 / beta),
-                     ops::subtract(scope, size, beta * 0.5));
+    loss =
+        two_parts(scope, size, beta, ops::multiply(scope, ops::multiply(scope, d, d), 0.5 / beta),
+                  ops::subtract(scope, size, beta * 0.5));
   return finish(scope, outs, ops::reduce_loss(scope, loss, text_of(args[2])));
 }
 
@@ -154,14 +154,14 @@ TENON_DECOMPOSE(huber_loss) {
   Scope scope(err);
   const double delta = float_of(args[3]);
   if (!(delta > 0))
-    return shapes::fail(err, TENON_INVALID_ARGUMENT, "huber_loss",
-                        "expected delta above 0, got %g", delta);
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "huber_loss", "expected delta above 0, got %g",
+                        delta);
   Tensor d = ops::subtract(scope, args[0], args[1]), size = ops::abs(scope, d);
   Tensor far = ops::multiply(scope, ops::subtract(scope, size, delta * 0.5), delta);
   Tensor near = ops::multiply(scope, ops::multiply(scope, d, d), 0.5);
-  return finish(scope, outs,
-                ops::reduce_loss(scope, two_parts(scope, size, delta, near, far),
-                                 text_of(args[2])));
+  return finish(
+      scope, outs,
+      ops::reduce_loss(scope, two_parts(scope, size, delta, near, far), text_of(args[2])));
 }
 
 TENON_DECOMPOSE(nll_loss) {
@@ -240,7 +240,8 @@ Tensor soft_cross_entropy(Scope& scope, const Tensor& logs, Tensor target, const
   return reduction == Reduction::kSum ? ops::sum(scope, loss) : ops::mean(scope, loss);
 }
 
-// The uniform part of smoothed targets: every class's log-probability, weighed.
+// The uniform part of smoothed targets: every class's log-probability, weighed. 0 where the target
+// does not count, even if a log-probability is infinite there.
 Tensor uniform_loss(Scope& scope, const Tensor& logs, const Tensor& weight, const Tensor& counted) {
   int64_t axis = class_axis(logs), classes = logs->shape[axis];
   Tensor parts = logs;
@@ -248,7 +249,7 @@ Tensor uniform_loss(Scope& scope, const Tensor& logs, const Tensor& weight, cons
     parts = ops::multiply(scope, logs,
                           logs->ndim > 1 ? ops::channel_view(scope, weight, logs->ndim) : weight);
   Tensor total = ops::negative(scope, ops::sum(scope, parts, {axis}));
-  return ops::divide(scope, ops::multiply(scope, total, counted), classes);
+  return ops::where(scope, counted, ops::divide(scope, total, classes), 0);
 }
 
 }  // namespace
@@ -293,8 +294,10 @@ TENON_DECOMPOSE(cross_entropy) {
   if (smoothing == 0) return finish(scope, outs, rounded(scope, hard, dtype));
 
   Targets targets = read_targets(scope, logs, target, ignore);
-  Tensor even = uniform_loss(scope, logs, weight, ops::cast(scope, targets.counts, logs->dtype));
-  Tensor loss = ops::lerp(scope, hard, even, smoothing);
+  Tensor even = uniform_loss(scope, logs, weight, targets.counts);
+  // Not hard + smoothing * (even - hard): that is NaN where both are infinite.
+  Tensor loss = ops::multiply(scope, even, smoothing);
+  if (smoothing < 1) loss = ops::add(scope, ops::multiply(scope, hard, 1 - smoothing), loss);
   Tensor weights = weights_of(scope, logs, class_axis(logs), targets, weight);
   return finish(scope, outs, rounded(scope, reduce(scope, loss, weights, reduction), dtype));
 }
