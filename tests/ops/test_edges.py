@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scalars, empty tensors, special values, integers and refusals."""
 
+import decimal
 import math
 
 import numpy as np
@@ -369,3 +370,22 @@ def test_ranges_of_large_integers(device):
     assert tenon.arange(-(2**60), 2**60, 2**59 + 1, device=device).tolist() == list(
         range(-(2**60), 2**60, 2**59 + 1)
     )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_tanhshrink_keeps_the_digits_of_its_small_results(dtype, device):
+    """Next to 0 it is x**3 / 3, which the difference of x and tanh(x) does not show."""
+    points = [1e-10, 1e-5, 1e-3, 0.01, 0.1, 0.3, 0.7, 0.9, 0.99999, 1.0, 1.0001, 1.5, 3.0, 20.0]
+    x = np.array([s * p for p in points for s in (-1, 1)], dtype)
+
+    def exact(v):
+        with decimal.localcontext() as context:
+            context.prec = 60
+            power = (decimal.Decimal(float(v)) * 2).exp()
+            return float(decimal.Decimal(float(v)) - (power - 1) / (power + 1))
+
+    result = tenon.tanhshrink(to_tensor(x, device)).to("cpu").numpy()
+    want = np.array([exact(v) for v in x])
+    np.testing.assert_allclose(result, want, rtol=6 * np.finfo(dtype).eps)
+    special = tenon.tanhshrink(tenon.tensor([0.0, math.inf, -math.inf, math.nan], device=device))
+    np.testing.assert_array_equal(special.to("cpu").numpy(), [0.0, math.inf, -math.inf, math.nan])

@@ -46,7 +46,6 @@ NOT_SCALED = {
     "allclose": "a matter of tolerance, not of rounding",
     "nextafter": "its result belongs to a dtype; test_nextafter",
     "frac": "discontinuous, and exact",
-    "tanhshrink": "x - tanh(x) cancels near 0 in every dtype",
     "one_hot": "no floats",
     "nan_to_num": "limits belong to a dtype",
 }
