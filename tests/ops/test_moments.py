@@ -165,3 +165,19 @@ def test_variance_of_long_rows(rows, length, device):
         np.testing.assert_allclose(
             tenon.std(x, axis).to("cpu").numpy(), array.std(axis), rtol=1e-10
         )
+
+
+def test_batch_norm_inference_takes_the_difference_first():
+    """x * scale - mean * scale cancels where the mean is large, and is NaN where the scale is infinite. The
+    kernel and the parts, which run where gradients are recorded, agree."""
+    x = tenon.tensor([[1e6 + 0.5, 1.0, 5.0], [1e6 - 0.5, -1.0, 7.0]])
+    mean, var = tenon.tensor([1e6, 0.0, 5.0]), tenon.tensor([0.25, 1.0, INF])
+    weight, bias = tenon.tensor([1.0, INF, 2.0]), tenon.tensor([0.0, 1.0, 3.0])
+    want = [[1.0, INF, 3.0], [-1.0, -INF, 3.0]]
+    for shape in ([2, 3], [2, 3, 1], [2, 3, 1, 1]):
+        image = x.reshape(shape).detach()
+        for recorded in (False, True):
+            result = tenon.batch_norm_inference(
+                image.requires_grad_(recorded), mean, var, weight, bias, 0.0
+            )
+            assert result.detach().reshape([2, 3]).tolist() == want

@@ -96,12 +96,12 @@ TENON_DECOMPOSE(batch_norm_inference) {
           err, TENON_INVALID_ARGUMENT, "batch_norm_inference",
           "expected x [batch, channels, ...] and one number per channel, got shapes %s and %s",
           shape_text(*x.get()).c_str(), shape_text(*parameter->get()).c_str());
-  // One multiplication and one addition for each element of x.
+  // The difference comes first: x * scale - mean * scale would cancel where the mean is large, and
+  // be NaN where the scale is infinite.
   Tensor scale = ops::rsqrt(scope, ops::add(scope, var, float_of(args[5])));
   if (weight) scale = ops::multiply(scope, scale, weight);
-  Tensor shift = ops::negative(scope, ops::multiply(scope, mean, scale));
-  if (bias) shift = ops::add(scope, shift, bias);
-  return finish(scope, outs, scale_channels(scope, x, scale, shift));
+  x = ops::subtract(scope, x, ops::channel_view(scope, mean, x->ndim));
+  return finish(scope, outs, scale_channels(scope, x, scale, bias));
 }
 
 TENON_DECOMPOSE(layer_norm) {

@@ -221,10 +221,13 @@ TENON_BOX_batch_norm_grad(batch_norm_grad_boxed, batch_norm_grad)
     if (const tenon_status status = host->scratch(ctx, bytes, &memory, err); status != TENON_OK) {
       return status;
     }
+    // The difference comes first: x * scale - mean * scale would cancel where the mean is large,
+    // and be NaN where the scale is infinite.
+    const T* center = data_of<T>(mean);
     T *scale = static_cast<T*>(memory), *shift = scale + count;
     for (int64_t c = 0; c < count; ++c) {
       scale[c] = value_or<T>(weight, c, 1) / std::sqrt(data_of<T>(var)[c] + static_cast<T>(eps));
-      shift[c] = value_or<T>(bias, c, 0) - data_of<T>(mean)[c] * scale[c];
+      shift[c] = value_or<T>(bias, c, 0);
     }
     // One channel of one image at a time, or one row of all channels.
     const int64_t row = size == 1 ? count : size;
@@ -233,11 +236,11 @@ TENON_BOX_batch_norm_grad(batch_norm_grad_boxed, batch_norm_grad)
         const T* from = data_of<T>(x) + i * row;
         T* to = data_of<T>(out) + i * row;
         if (size == 1) {
-          for (int64_t c = 0; c < count; ++c) to[c] = from[c] * scale[c] + shift[c];
+          for (int64_t c = 0; c < count; ++c) to[c] = (from[c] - center[c]) * scale[c] + shift[c];
           continue;
         }
-        const T factor = scale[i % count], offset = shift[i % count];
-        for (int64_t j = 0; j < size; ++j) to[j] = from[j] * factor + offset;
+        const T middle = center[i % count], factor = scale[i % count], offset = shift[i % count];
+        for (int64_t j = 0; j < size; ++j) to[j] = (from[j] - middle) * factor + offset;
       }
     });
     return tenon_status{TENON_OK};
