@@ -27,10 +27,12 @@ class Group:
 
 
 # Not drawn from: tables of numbers, vector instructions that this library's own C++ tests measure in
-# units of the last place (math/), and code for matrix tiles, which few processors have.
-LEFT_OUT = re.compile(r"_table\.hpp$|/math/|amx|/isa\.hpp$|/table\.(cpp|hpp)$|kernels/kernel\.cpp$")
+# units of the last place (headers of math/), and code for matrix tiles, which few processors have.
+LEFT_OUT = re.compile(
+    r"_table\.hpp$|/math/.*\.hpp$|amx|/isa\.hpp$|/table\.(cpp|hpp)$|kernels/kernel\.cpp$"
+)
 # Sources that serve such processors alone, by names that do not say so. They are drawn, and not chosen.
-OTHER_PROCESSORS = re.compile(r"/conv_tiles|/conv_flat")
+OTHER_PROCESSORS = re.compile(r"/conv/flat")
 GROUPS = (
     Group("kernel", ("plugins/cpu/kernels/**/*.cpp", "plugins/cpu/kernels/**/*.hpp"), 0.35, 3, 1),
     Group("gradient", (f"{GENERATED}/autograd/rules.cpp",), 0.2, 1000, 1, True),
