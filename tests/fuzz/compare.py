@@ -134,9 +134,20 @@ def _normalised(call, *names):
     return _largest(call, "x", *names) * weight / np.sqrt(eps)
 
 
+def _attended(call):
+    """Rounding of the scores, which the exponential makes relative to the result."""
+    scores = _largest(call, "query") * _largest(call, "key")
+    query, mask = call.arguments["query"], call.arguments.get("mask")
+    scores *= max(1.0, float(query.values.shape[-1])) if query.values.ndim else 1.0
+    scores *= 1.0 if call.arguments.get("scale") is None else abs(call.arguments["scale"])
+    if mask is not None and mask.dtype != "bool":
+        added = np.abs(mask.values[np.isfinite(mask.values)])
+        scores += float(np.max(added[added < 1e4], initial=0.0))
+    return (1.0 + scores) * _largest(call, "value")
+
+
 # Operators whose definition cancels: the absolute size of what their steps round.
 CANCELS = {
-    "tanhshrink": lambda call: _largest(call, "x"),
     "layer_norm": _normalised,
     "group_norm": _normalised,
     "batch_norm": _normalised,
@@ -147,6 +158,11 @@ CANCELS = {
     "logaddexp": lambda call: _largest(call, "x", "y"),
     "logsumexp": lambda call: 1.0 + _largest(call, "x"),
     "log_softmax": lambda call: 1.0,  # the sum next to its largest term, which is 1
+    "cross_entropy": lambda call: max(1.0, _largest(call, "weight")),  # the same
+    "scaled_dot_product_attention": _attended,
+    "adam_update": lambda call: _largest(call, "param"),
+    "adamw_update": lambda call: _largest(call, "param"),
+    "rmsprop_update": lambda call: _largest(call, "param"),
     "arange": lambda call: _largest(call, "start", "stop"),
     "linspace": lambda call: _largest(call, "start", "stop"),
 }

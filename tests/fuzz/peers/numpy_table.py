@@ -53,7 +53,7 @@ NUMPY = {
     "log_sigmoid": "sp.log_expit(x)",
     "softmax": "sp.softmax(x, axis)",
     "log_softmax": "sp.log_softmax(x, axis)",
-    "logsumexp": "sp.logsumexp(x, axis, keepdims=keepdim) if x.ndim else x",
+    "logsumexp": "sp.logsumexp(x, axis, keepdims=keepdim) if x.ndim and axis != [] else x",
     "xlogy": "sp.xlogy(x, y)",
     "sum": "np.sum(x, axis, keepdims=keepdim)",
     "mean": "np.mean(x, axis, keepdims=keepdim)",
@@ -67,10 +67,13 @@ NUMPY = {
     "argmin": "np.argmin(x, axis, keepdims=keepdim)",
     "var": "np.var(x, axis, ddof=correction, keepdims=keepdim)",
     "std": "np.std(x, axis, ddof=correction, keepdims=keepdim)",
-    "cumsum": "np.flip(np.cumsum(np.flip(x, axis), axis), axis) if reverse else np.cumsum(x, axis)",
-    "cumprod": "np.cumprod(x, axis)",
+    "cumsum": (
+        "(np.flip(np.cumsum(np.flip(x, axis), axis), axis) if reverse else np.cumsum(x, axis))"
+        ".reshape(x.shape)"
+    ),
+    "cumprod": "np.cumprod(x, axis).reshape(x.shape)",
     "diff": "np.diff(x, axis=axis)",
-    "argsort": "np.argsort(x, axis, stable=True) if not descending else None",
+    "argsort": ("np.argsort(x, axis, stable=True).reshape(x.shape) if not descending else None"),
     "searchsorted": "np.searchsorted(sorted, values, 'right' if right else 'left')",
     "linear": "x @ weight.T if bias is None else x @ weight.T + bias",
     "matmul_integer": "np.matmul(x.astype(np.int32), y.astype(np.int32))",
