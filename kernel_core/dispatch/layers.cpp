@@ -39,7 +39,11 @@ int32_t layer_register(const tenon_layer_def* def, tenon_err* err) {
   for (int32_t i = 0; i < count; ++i)  // a plugin that is loaded again takes its old place
     if (std::string_view(layer_table.defs[i].name) == def->name) id = i;
   if (id == kMaxLayers) {
-    core::fail(err, TENON_OUT_OF_RANGE, "layer %s: all %d places are taken", def->name, kMaxLayers);
+    core::fail(
+        err, TENON_OUT_OF_RANGE,
+        "layer %s: expected at most %d layers, and that many are registered; run without one "
+        "of the plugins that register a layer",
+        def->name, kMaxLayers);
     return -1;
   }
   uint8_t bit = static_cast<uint8_t>(1u << id);

@@ -38,7 +38,7 @@ void allow_overrides(const std::string& plugin, bool allowed);
 // What there is to say about a plugin's kernels besides their number.
 struct KernelReport {
   uint32_t overrides = 0, held_back = 0;
-  std::vector<std::string> unknown_operators;  // kernels of operators that nobody has defined
+  std::vector<std::string> unknown_operators;  // kernels of operators that are not defined
 };
 KernelReport report_kernels(const void* owner);
 

@@ -25,7 +25,7 @@ bool is_small(uint64_t bytes, tenon_stream stream) { return bytes - 1 < kMaxClas
   };
   tenon_status status = attempt();
   if (status == TENON_OUT_OF_MEMORY && memory.recall()) {
-    slots::err_clear(err);  // or the next failure of whoever uses it again would be this one
+    slots::err_clear(err);  // otherwise the caller's next use of `err` would report this failure
     status = attempt();
   }
   if (status == TENON_OK && in_cache) *out = cache->take(bytes, head);

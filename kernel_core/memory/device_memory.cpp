@@ -186,7 +186,7 @@ tenon_status DeviceMemory::take_block(uint64_t bytes, tenon_stream stream, Block
   used_.reserve_one();
   Arena& arena = arena_of(stream);
   Block* block = (bytes <= kSmallRequest ? arena.small : arena.large).find(bytes);
-  // An uncut handle may be larger than what was asked for, but not by much.
+  // A handle cannot be split; it may exceed the request by a quarter at most.
   if (block && device_.opaque_memory && block->bytes > bytes + bytes / 4) block = nullptr;
   if (!block) TENON_TRY(grow(arena, bytes, &block, err));
   *out = use_block(block, bytes);
@@ -239,7 +239,8 @@ void DeviceMemory::absorb_next(Block* block) noexcept {
   drop_block(next);
 }
 
-// A block that nobody uses and that is in no bin goes into one, with its free neighbours.
+// Merges an unused block that is in no bin with its free neighbours, and puts the result into a
+// bin.
 Block* DeviceMemory::join_free(Block* block) noexcept {
   FreeBins& bins = bins_of(*block->segment);
   if (device_.host_memory) poison(block->data, block->bytes);

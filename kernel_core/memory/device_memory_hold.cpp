@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of recorded work. Such work runs again whenever its owner likes, so a block that it uses
-// is free only when the recording is gone: until then nobody may be given it, not even the stream
-// that it was allocated for.
+// is free only when the recording is gone. Until then no request may get it, not even one of the
+// stream that it was allocated for.
 #include <algorithm>
 
 #include "kernel_core/abi/slots.hpp"

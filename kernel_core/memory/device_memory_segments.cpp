@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Raw memory: when it is asked for, how much at a time, when it goes back.
+// Segments of raw device memory: when they are allocated, their sizes, and when they are released.
 #include <algorithm>
 #include <bit>
 
@@ -30,7 +30,7 @@ tenon_status DeviceMemory::grow(Arena& arena, uint64_t bytes, Block** out, tenon
     if ((*out = arena.small.find(bytes))) return TENON_OK;
   }
   uint64_t size = segment_bytes(bytes);
-  // Segments that nobody uses are exchanged for one of their joint size: reserved grows only by
+  // Unused segments are exchanged for one of their joint size: reserved grows only by
   // what is missing. Of several there remains one, so the exchanges come to an end. Not while work
   // is being recorded: it may not free.
   bool recording = device_.recordings.load(std::memory_order_relaxed) > 0;

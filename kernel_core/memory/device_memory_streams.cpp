@@ -89,7 +89,7 @@ void DeviceMemory::poll_pending(bool wait) noexcept {
   }
 }
 
-// The stream has finished: nobody need wait for it any more.
+// The stream has finished, so its blocks need no wait any more.
 void DeviceMemory::drop_uses(tenon_stream stream) noexcept {
   used_.for_each([&](Block& block) {
     for (StreamUse** link = &block.uses; *link;) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells AddressSanitizer which bytes of cached host memory nobody may touch. Without it: nothing.
+// Marks bytes of cached host memory as inaccessible for AddressSanitizer; does nothing without it.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,7 @@ class ThreadCache : public ThreadUsage {
   explicit ThreadCache(DeviceMemory& memory);
   ~ThreadCache();  // gives everything back
 
-  // NULL: the class is empty. `head` bytes in front of those that are asked for are not counted.
+  // NULL: the class is empty. `head` bytes precede the requested ones and are not counted.
   void* take(uint64_t bytes, uint64_t head = 0) {
     List& list = lists_[class_of(bytes + head)];
     void* data = list.head;
@@ -103,7 +103,7 @@ class ThreadCache : public ThreadUsage {
   }
 
   List lists_[kClassCount];
-  std::atomic<void*> large_{nullptr};  // with the thread, though nobody uses it
+  std::atomic<void*> large_{nullptr};  // an unused block that the thread keeps
   uint64_t large_bytes_ = 0;           // of it, or of the one that was last
   std::atomic<bool> is_recalled_{false};
   void* noted_ = nullptr;  // which the device gave last

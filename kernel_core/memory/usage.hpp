@@ -14,13 +14,13 @@ namespace tenon::core {
 inline constexpr int64_t kDrift = 2 << 20;
 
 struct UsageTotals {
-  int64_t current = 0;  // bytes asked for and not given back
+  int64_t current = 0;  // bytes requested and not yet freed
   int64_t peak = 0;
   uint64_t allocations = 0;
   uint64_t frees = 0;
 };
 
-// Written by its thread alone, with plain loads and stores; read by whoever asks.
+// Only its own thread writes it, with plain loads and stores; any thread may read it.
 class ThreadUsage {
  public:
   // Whether it is time to publish.
@@ -41,7 +41,7 @@ class ThreadUsage {
 
  private:
   friend class Usage;
-  // Release: whoever sees that a block was freed sees everything done to it before.
+  // Release: a thread that sees the block freed also sees every write to it before.
   static void bump(std::atomic<uint64_t>& counter) {
     counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }

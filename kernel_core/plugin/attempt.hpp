@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happened to every plugin that somebody tried to load or unload.
+// The outcome of every attempt to load or unload a plugin.
 #pragma once
 
 #include "kernel_core/plugin/refusal.hpp"

@@ -124,7 +124,7 @@ Refusal Loader::try_candidate(size_t index) {
 }
 
 // The namespace is the host's own plugins'. Where it has none that define it, because a program
-// contains the host and loads its plugins by their paths, it is anybody's.
+// contains the host and loads its plugins by their paths, every plugin may define it.
 bool Loader::may_define_tenon(const FileIdentity& file) {
   add_known_folders();
   auto is_claim = [](const Candidate& other) {
@@ -150,7 +150,7 @@ void Loader::try_candidates(PluginKind kind) {
     if (kind == PluginKind::kDevice && !manifest.is_eager) continue;
     if (kind == PluginKind::kKernels && !provides_loaded_device(manifest.kernels_for)) continue;
     if (candidates_[i].was_tried) continue;
-    // Everybody wants these, and nobody will name them and so get the error: say it once.
+    // These plugins load without being named, so no caller gets the error: log it once.
     if (Refusal refusal = try_candidate(i); refusal && refusal.reason != Reason::kDisabled)
       log(LogLevel::kWarning, "%s [%s]", refusal.text.c_str(), reason_name(refusal.reason));
   }

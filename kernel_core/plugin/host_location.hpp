@@ -25,7 +25,7 @@ const HostLocation& host_location();
 
 // Existing folders with the host's own plugins.
 std::vector<std::string> own_plugin_folders();
-// Whoever can change a file there can change the host as well.
+// A user who can change a file there can change the host as well.
 bool is_in_own_folder(const std::string& path);
 
 }  // namespace tenon::core

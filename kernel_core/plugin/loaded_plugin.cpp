@@ -40,7 +40,7 @@ Refusal open_and_query(LoadedPlugin& plugin) {
 
 Refusal publish(LoadedPlugin& plugin) {
   tenon_err err;
-  // TENON_ALREADY_EXISTS: somebody else has it; anything else is the plugin's own fault.
+  // TENON_ALREADY_EXISTS: another plugin has it. Any other status is a fault of this plugin.
   auto refuse = [&](tenon_status status, Reason conflict) -> Refusal {
     Reason reason = status == TENON_ALREADY_EXISTS ? conflict : Reason::kBadTable;
     return {Stage::kPublish, reason, "plugin " + plugin.origin() + ": " + err.text, ""};

@@ -70,7 +70,7 @@ Refusal Loader::attach(const tenon_plugin* table, const std::string& origin) {
     plugin->manifest.epoch_min = plugin->manifest.epoch_max = TENON_ABI_EPOCH;
     plugin->manifest.is_attached = true;
     if (Refusal refusal = check_name(plugin->file, plugin->manifest)) return refusal;
-    return bring_in(std::move(plugin));
+    return load_plugin(std::move(plugin));
   }();
   if (Refusal refusal = record(std::move(attempt))) return refusal;
   load_kernels_for_loaded_devices();
@@ -103,7 +103,7 @@ Refusal Loader::load_file(const std::string& path, Trust trust, Attempt& attempt
   attempt.version = plugin->manifest.version;
   if (Refusal refusal = check_note(file.path, plugin->manifest)) return refusal;
   if (Refusal refusal = check_name(file, plugin->manifest)) return refusal;
-  return bring_in(std::move(plugin));
+  return load_plugin(std::move(plugin));
 }
 
 Refusal Loader::check_name(const FileIdentity& file, const Manifest& manifest) const {
@@ -125,8 +125,9 @@ Refusal Loader::check_name(const FileIdentity& file, const Manifest& manifest) c
   return accepted();
 }
 
-// From the first instruction of the plugin on. Refused: nothing of it stays.
-Refusal Loader::bring_in(std::unique_ptr<LoadedPlugin> plugin) {
+// Opens, publishes and starts the plugin. This is the first step that runs code of the plugin. If
+// it refuses, nothing of the plugin stays.
+Refusal Loader::load_plugin(std::unique_ptr<LoadedPlugin> plugin) {
   Manifest& manifest = plugin->manifest;
   manifest.may_define_tenon = may_define_tenon(plugin->file);
   bool defines_tenon = manifest.may_define_tenon && overlaps(manifest.namespaces, {"tenon"});
@@ -135,7 +136,7 @@ Refusal Loader::bring_in(std::unique_ptr<LoadedPlugin> plugin) {
   in_progress_.push_back(plugin.get());
   Refusal refusal = open_and_query(*plugin);
   if (!refusal) refusal = publish(*plugin);
-  if (!refusal && (refusal = start(*plugin))) take_back(std::move(plugin), refusal);
+  if (!refusal && (refusal = start(*plugin))) roll_back(std::move(plugin), refusal);
   in_progress_.pop_back();
   if (refusal) return refusal;
   log(LogLevel::kDebug, "loaded plugin %s", plugin->origin().c_str());
@@ -151,9 +152,9 @@ Refusal Loader::bring_in(std::unique_ptr<LoadedPlugin> plugin) {
   return accepted();
 }
 
-// After a failed start. What start() did before it failed may hold the plugin: then it must stay
-// mapped.
-void Loader::take_back(std::unique_ptr<LoadedPlugin> plugin, Refusal& refusal) {
+// Undoes a failed start. What start() did before it failed may still refer to the plugin, which
+// then must stay mapped.
+void Loader::roll_back(std::unique_ptr<LoadedPlugin> plugin, Refusal& refusal) {
   Refusal held = unpublish(*plugin);
   if (!held) held = check_leases(*plugin);
   if (!held) held = check_attached(*plugin);
@@ -162,7 +163,7 @@ void Loader::take_back(std::unique_ptr<LoadedPlugin> plugin, Refusal& refusal) {
   stranded_.push_back(std::move(plugin));
 }
 
-// What was attached is only as alive as the library that its code lies in.
+// An attached plugin is valid only as long as the library that contains its code is mapped.
 Refusal Loader::check_attached(const LoadedPlugin& plugin) const {
   for (const auto& other : plugins_) {
     Dl_info info{};
@@ -205,7 +206,7 @@ Refusal Loader::unload(const std::string& name) {
             leaving_->origin() + " is being unloaded: one at a time", ""};
   Attempt attempt{.path = plugin->file.path, .name = name, .version = plugin->manifest.version};
   leaving_ = plugin;
-  attempt.outcome = take_out(*plugin);
+  attempt.outcome = unload_plugin(*plugin);
   leaving_ = nullptr;
   attempt.outcome.stage = Stage::kUnload;
   if (attempt.outcome) return record(std::move(attempt));
@@ -223,12 +224,13 @@ Refusal Loader::unload(const std::string& name) {
   return accepted();
 }
 
-// Everything but unmapping it. Refused: it goes on as if nothing had been asked.
-Refusal Loader::take_out(LoadedPlugin& plugin) {
+// Does everything but unmap the plugin. If it refuses, the plugin stays loaded as before.
+Refusal Loader::unload_plugin(LoadedPlugin& plugin) {
   if (Refusal refusal = check_leases(plugin)) return refusal;
   if (Refusal refusal = check_attached(plugin)) return refusal;
   if (Refusal refusal = stop(plugin)) return refusal;
-  // Kernels from source keep programs on every device that compiles: they let go, and begin anew.
+  // Plugins with kernels in source form keep compiled programs on every device that compiles. They
+  // are stopped, which releases these programs, and started again.
   std::vector<LoadedPlugin*> borrowers;
   for (size_t i = 0; i < plugins_.size(); ++i) {  // by index: a plugin that stops may load another
     LoadedPlugin* other = plugins_[i].get();

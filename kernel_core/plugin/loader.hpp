@@ -50,9 +50,9 @@ class Loader {
   Refusal record(Attempt attempt);
   Refusal load_file(const std::string& path, Trust trust, Attempt& attempt);
   Refusal check_name(const FileIdentity& file, const Manifest& manifest) const;
-  Refusal bring_in(std::unique_ptr<LoadedPlugin> plugin);
-  void take_back(std::unique_ptr<LoadedPlugin> plugin, Refusal& refusal);
-  Refusal take_out(LoadedPlugin& plugin);
+  Refusal load_plugin(std::unique_ptr<LoadedPlugin> plugin);
+  void roll_back(std::unique_ptr<LoadedPlugin> plugin, Refusal& refusal);
+  Refusal unload_plugin(LoadedPlugin& plugin);
   Refusal check_attached(const LoadedPlugin& plugin) const;
   bool may_define_tenon(const FileIdentity& file);
   Refusal check_policy(const FileIdentity& file);

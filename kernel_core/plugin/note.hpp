@@ -27,7 +27,7 @@ struct Manifest {
   bool is_eager = false;                 // a device that is loaded at start, not at first use
   bool is_attached = false;  // there is no file, so no note, and nothing that the table is held to
   bool needs_consent = false;     // to kernels of others' operators on others' devices
-  bool may_define_tenon = false;  // what is in the namespace tenon is its own, or nobody's
+  bool may_define_tenon = false;  // it may define symbols in namespace tenon
 };
 
 // Plugin names, namespaces and device kinds all look alike: [a-z][a-z0-9_]*

@@ -12,7 +12,7 @@
 namespace tenon::core {
 
 // What the site demands of a file's bytes before it is opened. The host's own plugins are part of
-// the host, which nobody checks either.
+// the host, which is not checked either.
 Refusal Loader::check_policy(const FileIdentity& file) {
   const char* policy = ::secure_getenv("TENON_PLUGIN_POLICY");
   if (!policy || !*policy || std::string_view(policy) == "any" || is_in_own_folder(file.path))

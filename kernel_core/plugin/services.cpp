@@ -15,7 +15,7 @@ namespace {
 // name and is used again.
 struct Service {
   std::string name;
-  std::atomic<const void*> table{nullptr};  // NULL: nobody offers it
+  std::atomic<const void*> table{nullptr};  // NULL: no plugin offers it
   std::atomic<uint32_t> version{0};
   std::atomic<bool> is_handed_out{false};
   const void* owner = nullptr;  // this and below: with the mutex held

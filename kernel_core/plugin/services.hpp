@@ -27,7 +27,7 @@ class StartScope {
 const std::string& starting_origin();
 
 std::vector<std::string> services_of(const void* owner);
-// Those of them that somebody has asked for: their table may be in use for as long as the process
+// Those of them that were requested: their table may be in use for as long as the process
 // runs.
 std::vector<std::string> services_handed_out(const void* owner);
 void remove_services(const void* owner);

@@ -31,7 +31,7 @@ std::string find_fault(const Manifest& manifest, tenon_kernel_def& kernel, const
     return tables.has_device() ? ""
                                : "it names no device, and this plugin provides none; set `device`";
   bool is_own = tables.has_device() && std::strcmp(kernel.device, tables.device.kind) == 0;
-  // One's own operator may have kernels for anybody's device: nothing there is overridden by it.
+  // A plugin may bring kernels of its own operators for any device: they override no other kernel.
   for (const tenon_op_def& op : tables.ops) is_own |= std::strcmp(op.name, kernel.op) == 0;
   const auto& declared = manifest.kernels_for;
   if (!is_own && !manifest.is_attached &&

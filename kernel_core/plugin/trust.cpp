@@ -20,7 +20,7 @@ Refusal refuse(Reason reason, std::string text, std::string fix) {
   return {Stage::kTrust, reason, std::move(text), std::move(fix)};
 }
 
-// Who besides root, the user and the host's owner can write here; empty: nobody.
+// The user besides root, the effective user and the host's owner who can write here, or empty.
 std::string foreign_writer(const struct stat& status) {
   const HostLocation& host = host_location();
   bool owner_is_ours = status.st_uid == 0 || status.st_uid == ::geteuid() ||
@@ -33,7 +33,7 @@ std::string foreign_writer(const struct stat& status) {
 }
 
 Refusal check_folder(const std::string& folder) {
-  // Whoever can rename things here can also replace the host: this folder decides nothing more.
+  // A user who can rename files here can also replace the host, so this folder needs no check.
   if (host_location().is_below(folder)) return accepted();
   struct stat status {};
   if (::stat(folder.c_str(), &status) != 0)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // First stage: may this file be loaded at all? A plugin runs inside the process with all its
-// rights, so nobody may be able to change its file who could not change the process anyway: that is
-// root, the effective user, and whoever can change the host library itself.
+// rights, so only users who can change the process anyway may be able to change its file: root, the
+// effective user, and users who can change the host library.
 //
 // This says where a plugin comes from. It is no sandbox.
 #pragma once

@@ -22,7 +22,7 @@ struct DeviceResource {
   virtual void release_all() = 0;
   // The device was closed and is open again, perhaps as one of other properties.
   virtual void reopened() {}
-  // The stream is about to be destroyed; nobody may refer to it any more.
+  // The stream is about to be destroyed; no reference to it may remain.
   virtual void forget_stream(tenon_stream) {}
 };
 
@@ -87,7 +87,7 @@ tenon_status add_device_kind(const tenon_device_api* api, const void* owner, uin
 struct KindView {
   std::string_view name;  // empty: there is no such kind
   bool compiles;          // it has the optional group `compile`
-  const void* owner;      // whose kernels alone may run on it; NULL: anybody's
+  const void* owner;      // only this plugin's kernels may run on it; NULL: those of all plugins
 };
 KindView view_device_kind(uint32_t kind);
 
@@ -97,8 +97,8 @@ KindView view_device_kind(uint32_t kind);
 // into the plugin is under way.
 tenon_status remove_device_kind(uint32_t kind, tenon_err* err);
 
-// Asked for a kind that is unknown; may load a plugin that provides it. TENON_NOT_FOUND and no
-// text: nobody provides it. Set by the loader.
+// Called for an unknown kind; may load a plugin that provides it. It returns TENON_NOT_FOUND
+// without a text if no plugin provides it. The loader sets it.
 extern std::atomic<tenon_status (*)(const char* kind, tenon_err*)> device_kind_loader;
 
 // The outcome of a call into a plugin, with "acme:0 > alloc" in front of the text, and a text if

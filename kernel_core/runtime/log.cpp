@@ -49,7 +49,8 @@ void log_text(LogLevel level, std::string_view text) noexcept {
   size = std::clamp(size, 0, static_cast<int>(sizeof line) - 2);
   std::replace(line, line + size, '\n', ' ');
   line[size] = '\n';
-  if (write(STDERR_FILENO, line, static_cast<size_t>(size) + 1) < 0) return;  // nobody left to tell
+  if (write(STDERR_FILENO, line, static_cast<size_t>(size) + 1) < 0)
+    return;  // there is no other way to report
 }
 
 void log(LogLevel level, const char* format, ...) noexcept {

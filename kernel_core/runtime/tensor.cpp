@@ -101,7 +101,7 @@ void free_block(Storage& own) {
   give_block(tensor);
 }
 
-// Nobody uses the storage any more.
+// Ends a storage whose last reference is gone.
 [[gnu::noinline]] void end_storage(Storage& storage) noexcept {
   if (storage.device && !storage.has_data)
     deallocate(*storage.device, storage.data, storage.bytes, storage.stream);
@@ -305,7 +305,7 @@ void destroy_tensor(TensorImpl* tensor) noexcept {
   if (kept & (1u << kBaseSlot)) release(static_cast<TensorImpl*>(tensor->extensions[kBaseSlot]));
   Storage *storage = tensor->storage, &own = tensor->own;
   if (storage == &own) {
-    // Nobody else counts holders while it is in use. From here on the block is the storage's.
+    // No other thread counts holders while it is in use. The storage owns the block from here on.
     own.block_holders.store(1, std::memory_order_relaxed);
     if (!drop_reference(own.references)) return;
     return own.has_data ? free_block(own) : end_storage(own);

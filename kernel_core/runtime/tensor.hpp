@@ -90,7 +90,7 @@ inline void increment(std::atomic<uint32_t>& count) {
   else
     count.fetch_add(1, std::memory_order_relaxed);
 }
-// True: it was the last one. Its holder needs no read-modify-write: nobody else can be counting.
+// True: it was the last one. Its holder needs no read-modify-write, as no other thread can count.
 inline bool drop_reference(std::atomic<uint32_t>& count) {
   uint32_t before = count.load(std::memory_order_acquire);
   if (before == 1) return true;

@@ -104,9 +104,14 @@ tenon_status tensor_assign(tenon_tensor* tensor, tenon_tensor* source, tenon_err
   std::swap(to->extensions[kBaseSlot], fresh->extensions[kBaseSlot]);
   fresh->has_extensions = to->has_extensions & kBase;
   to->has_extensions &= ~kBase;
-  if (fresh_inline) to->shape = to->inline_dims, to->strides = to->inline_dims + to->ndim;
-  if (to_inline)
-    fresh->shape = fresh->inline_dims, fresh->strides = fresh->inline_dims + fresh->ndim;
+  if (fresh_inline) {
+    to->shape = to->inline_dims;
+    to->strides = to->inline_dims + to->ndim;
+  }
+  if (to_inline) {
+    fresh->shape = fresh->inline_dims;
+    fresh->strides = fresh->inline_dims + fresh->ndim;
+  }
   release(fresh);
   return TENON_OK;
 }

@@ -35,9 +35,9 @@ inline void pause_briefly() {
 #endif
 }
 
-// A line that is read moves to who reads it. So whoever waits for another thread looks away
-// meanwhile for about as long as a line is on its way.
-inline void look_away() {
+// Reading a cache line moves it to the reading processor. A thread that waits for another one
+// therefore pauses between two reads for about as long as such a move takes.
+inline void pause_between_reads() {
   for (int i = 0; i < 4; ++i) pause_briefly();
 }
 
@@ -83,23 +83,25 @@ struct Failure {
   std::exception_ptr exception;
 };
 
-// Note [One thread, one line]
+// Note [One cache line per worker slot]
 //
-// A region is cut into a share for each thread. A thread claims the chunks of its own share from
-// the front, then one chunk at a time from the back of others' shares, so that whoever is late is
-// waited for no longer than it takes to run what it has claimed. In every region of a size a thread
-// begins where it began in the last one, and finds in its cache what it touched then.
+// parallel_for cuts a range into chunks and gives each thread's worker slot an equal number of
+// them. A thread claims the chunks of its own slot from the front. Then it steals chunks from the
+// back of other slots, one at a time, so that the caller never waits longer for a late thread than
+// that thread's claimed chunks take. Calls with equal ranges give a thread the same chunks first,
+// so its cache still holds the data of the previous call.
 //
-// `ticket` holds how many chunks a share has, how many were claimed from either end, and how many
-// are finished. Adding to either end claims chunks, and the value returned says which, and whether
-// there were any left. So a thread needs nothing but the ticket to know that it holds work; and
-// while it does, the region cannot end, hence the other members keep still. Whoever comes late
-// claims a chunk that does not exist and leaves.
+// `ticket` counts the chunks of a slot, those claimed from either end, and those finished. A thread
+// claims chunks by adding to one end, and the former value tells it which chunks these are and
+// whether any were left. The ticket alone thus proves that a thread holds work. The call cannot
+// return while a thread holds work, so the slot's other members do not change meanwhile. A thread
+// that comes too late claims a chunk that does not exist, and leaves.
 //
-// A region costs as many times 50 to 100 ns as cache lines move between processors. Hence all that
-// a worker has to know is in the line it waits at, where it also says that a chunk is finished as
-// it claims the next one. That makes two moves, if nobody looks at the line in between.
-struct alignas(64) Share {
+// Each move of a cache line between processors costs 50 to 100 ns, and these moves are most of what
+// parallel_for costs. Everything a worker needs is therefore in the line on which it waits, and it
+// reports a finished chunk there with the same addition that claims the next one. That takes two
+// moves if no other thread reads the line in between.
+struct alignas(64) WorkerSlot {
   std::atomic<uint64_t> ticket{0};
   Split split = {};
   tenon_range_fn fn = nullptr;
@@ -108,7 +110,7 @@ struct alignas(64) Share {
   // Another line: hardly ever written.
   std::atomic<int32_t> is_asleep{0};  // its thread
 };
-static_assert(offsetof(Share, is_asleep) == 64);
+static_assert(offsetof(WorkerSlot, is_asleep) == 64);
 
 // A ticket has four fields of 16 bits. A thread may add to one twice when no chunk is left.
 constexpr uint64_t kBack = 1, kFinished = kBack << 16, kChunks = kFinished << 16,
@@ -122,7 +124,7 @@ constexpr uint32_t unclaimed(uint64_t ticket) {
 
 struct Pool {
   // Of callers.
-  alignas(64) std::atomic<bool> busy{false};  // a region is running or the pool is changing
+  alignas(64) std::atomic<bool> busy{false};  // parallel_for is running, or the pool is changing
   std::atomic<int32_t> sleepers{0};
   int32_t workers = 0;  // started; guarded by busy
   // Hardly ever written.
@@ -133,40 +135,40 @@ struct Pool {
 };
 
 constinit Pool pool;
-constinit Share shares[kMaxThreads];  // the caller's, then the workers'
-constinit thread_local bool inside_region = false;
+constinit WorkerSlot worker_slots[kMaxThreads];  // the caller's, then the workers'
+constinit thread_local bool inside_parallel_for = false;
 
-void run_chunks(const Share& share, uint32_t first, uint32_t count) {
+void run_chunks(const WorkerSlot& slot, uint32_t first, uint32_t count) {
   try {
-    share.fn(share.user, share.split.at(first), share.split.at(first + count));
+    slot.fn(slot.user, slot.split.at(first), slot.split.at(first + count));
   } catch (...) {
-    if (!share.failure->is_taken.exchange(true))
-      share.failure->exception = std::current_exception();
+    if (!slot.failure->is_taken.exchange(true)) slot.failure->exception = std::current_exception();
   }
 }
 
-// Claim and run chunks from one end of a share, the first `most` at once, until none is left. Once
-// the last one is said to be finished, the region may end. Should the share be of another region by
-// now, it is a claim all the same.
-void run_share(Share& share, uint64_t end, uint32_t most) {
-  uint64_t ticket = share.ticket.fetch_add(most * end, std::memory_order_acquire);
+// Claims chunks from one end of a slot and runs them until none is left; the first claim takes up
+// to `most` chunks. parallel_for may return as soon as the last chunk is reported finished. If the
+// slot belongs to a later call of parallel_for by then, the claim is valid for that call.
+void run_chunks_of(WorkerSlot& slot, uint64_t end, uint32_t most) {
+  uint64_t ticket = slot.ticket.fetch_add(most * end, std::memory_order_acquire);
   uint32_t count = std::min(unclaimed(ticket), most);
   while (count > 0) {
     uint32_t behind = field(ticket, kChunks) - field(ticket, kBack) - count;
-    run_chunks(share, end == kFront ? field(ticket, kFront) : behind, count);
-    ticket = share.ticket.fetch_add(end + count * kFinished, std::memory_order_acq_rel);
+    run_chunks(slot, end == kFront ? field(ticket, kFront) : behind, count);
+    ticket = slot.ticket.fetch_add(end + count * kFinished, std::memory_order_acq_rel);
     count = std::min(unclaimed(ticket), 1u);
   }
 }
 
-void run_own(Share& share) { run_share(share, kFront, kFirstClaim); }
+void run_own_chunks(WorkerSlot& slot) { run_chunks_of(slot, kFront, kFirstClaim); }
 
-// Those that come after a thread's own first, as not all are to help the same one.
-void help_others(const Share& own, int32_t threads) {
-  auto index = static_cast<int32_t>(&own - shares);
+// Steals from the slots that follow the thread's own first, so that the threads that have finished
+// do not all steal from one slot.
+void steal_chunks(const WorkerSlot& own, int32_t threads) {
+  auto index = static_cast<int32_t>(&own - worker_slots);
   for (int32_t n = 1; n < threads; ++n) {
-    Share& other = shares[(index + n) % threads];
-    if (unclaimed(other.ticket.load(std::memory_order_relaxed)) > 0) run_share(other, kBack, 1);
+    WorkerSlot& other = worker_slots[(index + n) % threads];
+    if (unclaimed(other.ticket.load(std::memory_order_relaxed)) > 0) run_chunks_of(other, kBack, 1);
   }
 }
 
@@ -183,30 +185,31 @@ void leave_caller() {
     sched_setaffinity(0, sizeof allowed, &allowed);
 }
 
-void wake(Share& share) {
-  share.is_asleep.store(0, std::memory_order_relaxed);
-  share.is_asleep.notify_one();
+void wake(WorkerSlot& slot) {
+  slot.is_asleep.store(0, std::memory_order_relaxed);
+  slot.is_asleep.notify_one();
 }
 
-bool wanted(const Share& own) {
+bool wanted(const WorkerSlot& own) {
   return unclaimed(own.ticket.load(std::memory_order_relaxed)) > 0 ||
          pool.stopping.load(std::memory_order_relaxed);
 }
 
-// Whether the region ends before long. To look for chunks of others takes their lines from them,
-// for nothing if none is left.
-bool sees_end(const Share& own) {
+// True if this parallel_for ends soon or has new work for the slot. Stealing reads the cache lines
+// of other slots, which slows their threads down, and finds nothing when no chunk is left.
+bool ends_soon(const WorkerSlot& own) {
   for (int i = 0; i < 8; ++i) {
-    look_away();
+    pause_between_reads();
     uint64_t ticket = own.ticket.load(std::memory_order_relaxed);
     if (field(ticket, kChunks) == 0 || unclaimed(ticket) > 0) return true;
   }
   return false;
 }
 
-// Wait for work: awake for a while, since waking costs far more than a region, then asleep. Returns
-// when it was woken even if it came too late: where there was one region, more will follow.
-void wait_for_work(Share& own) {
+// Waits for work: it spins for a while, because waking a thread costs far more than parallel_for,
+// and then sleeps. It returns after each wake-up, even if no work is left, because another call of
+// parallel_for is likely to follow soon.
+void wait_for_work(WorkerSlot& own) {
   auto deadline = std::chrono::steady_clock::now() + kSpinTime;
   do {
     for (int i = 0; i < 64; ++i) {
@@ -215,8 +218,9 @@ void wait_for_work(Share& own) {
     }
     if (wanted(own)) return;
   } while (std::chrono::steady_clock::now() < deadline);
-  // Announce first, look again, then sleep: a caller publishes first and looks for sleepers after.
-  // Both change `sleepers`, so one of them comes second and sees what the other did before.
+  // The worker announces that it sleeps, checks for work again, and then sleeps. A caller publishes
+  // its work first and checks for sleepers afterwards. Both modify `sleepers`, so the second of
+  // them sees what the first did before.
   own.is_asleep.store(1, std::memory_order_relaxed);
   pool.sleepers.fetch_add(1, std::memory_order_acq_rel);
   if (!wanted(own)) own.is_asleep.wait(1, std::memory_order_relaxed);
@@ -225,27 +229,27 @@ void wait_for_work(Share& own) {
   leave_caller();
 }
 
-void* worker_main(void* share) {
-  inside_region = true;  // whatever runs here is part of a region
+void* worker_main(void* slot) {
+  inside_parallel_for = true;  // a worker runs chunks only
   leave_caller();
-  Share& own = *static_cast<Share*>(share);
+  WorkerSlot& own = *static_cast<WorkerSlot*>(slot);
   while (!pool.stopping.load(std::memory_order_acquire)) {
-    run_own(own);
-    if (!sees_end(own)) help_others(own, pool.threads.load(std::memory_order_relaxed));
+    run_own_chunks(own);
+    if (!ends_soon(own)) steal_chunks(own, pool.threads.load(std::memory_order_relaxed));
     wait_for_work(own);
   }
   pool.alive.fetch_sub(1, std::memory_order_release);
   return nullptr;
 }
 
-bool start_worker(Share& share) {
+bool start_worker(WorkerSlot& slot) {
   // Signals belong to the program's own threads.
   sigset_t all, previous;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &previous);
   pool.alive.fetch_add(1, std::memory_order_relaxed);
   pthread_t thread;
-  bool started = pthread_create(&thread, nullptr, worker_main, &share) == 0;
+  bool started = pthread_create(&thread, nullptr, worker_main, &slot) == 0;
   if (started) {
     pthread_setname_np(thread, "tenon-worker");
     pthread_detach(thread);
@@ -260,8 +264,8 @@ bool start_worker(Share& share) {
 void after_fork(void*, bool in_child) {
   if (!in_child) return;
   for (int32_t i = 0; i <= pool.workers; ++i) {
-    shares[i].ticket.store(0, std::memory_order_relaxed);
-    shares[i].is_asleep.store(0, std::memory_order_relaxed);
+    worker_slots[i].ticket.store(0, std::memory_order_relaxed);
+    worker_slots[i].is_asleep.store(0, std::memory_order_relaxed);
   }
   pool.busy.store(false, std::memory_order_relaxed);
   pool.stopping.store(false, std::memory_order_relaxed);
@@ -278,7 +282,7 @@ void ensure_workers(int32_t threads) {
   if (pool.workers >= threads - 1) [[likely]]
     return;
   pool.caller_processor.store(sched_getcpu(), std::memory_order_relaxed);
-  while (pool.workers < threads - 1 && start_worker(shares[pool.workers + 1])) ++pool.workers;
+  while (pool.workers < threads - 1 && start_worker(worker_slots[pool.workers + 1])) ++pool.workers;
   if (pool.workers < threads - 1) {
     log(LogLevel::kWarning, "expected %d worker threads, the system gave %d; going on with those",
         threads - 1, pool.workers);
@@ -290,49 +294,49 @@ void ensure_workers(int32_t threads) {
 void stop_workers() {
   pool.stopping.store(true, std::memory_order_relaxed);
   while (pool.alive.load(std::memory_order_acquire) > 0) {
-    for (int32_t i = 1; i <= pool.workers; ++i) wake(shares[i]);
+    for (int32_t i = 1; i <= pool.workers; ++i) wake(worker_slots[i]);
     std::this_thread::yield();
   }
   pool.stopping.store(false, std::memory_order_release);
   pool.workers = 0;
 }
 
-// The last chunks may be with other threads. Usually they are about to finish; if one has lost its
-// processor, give ours away.
-void wait_for(const Share& share) {
-  uint32_t chunks = share.split.chunks;
-  for (int spins = 0; field(share.ticket.load(std::memory_order_acquire), kFinished) < chunks;
+// Waits until the chunks of a slot that other threads claimed are finished. Usually that takes a
+// moment. If such a thread lost its processor, the caller yields its own.
+void wait_until_finished(const WorkerSlot& slot) {
+  uint32_t chunks = slot.split.chunks;
+  for (int spins = 0; field(slot.ticket.load(std::memory_order_acquire), kFinished) < chunks;
        ++spins) {
     if (spins < 1024)
-      look_away();
+      pause_between_reads();
     else
       std::this_thread::yield();
   }
 }
 
 // With `busy` held.
-void run_region(const Split& split, int32_t threads, tenon_range_fn fn, void* user,
-                Failure* failure) {
+void run_parallel(const Split& split, int32_t threads, tenon_range_fn fn, void* user,
+                  Failure* failure) {
   uint32_t count = std::min<uint32_t>(split.chunks, threads);
   for (uint32_t i = count; i-- > 0;) {
-    Share& share = shares[i];
-    share.split = split.part(split.chunks * i / count, split.chunks * (i + 1) / count);
-    share.fn = fn;
-    share.user = user;
-    share.failure = failure;
-    share.ticket.store(share.split.chunks * kChunks, std::memory_order_release);
+    WorkerSlot& slot = worker_slots[i];
+    slot.split = split.part(split.chunks * i / count, split.chunks * (i + 1) / count);
+    slot.fn = fn;
+    slot.user = user;
+    slot.failure = failure;
+    slot.ticket.store(slot.split.chunks * kChunks, std::memory_order_release);
   }
   if (pool.sleepers.fetch_add(0, std::memory_order_acq_rel) > 0) {
     pool.caller_processor.store(sched_getcpu(), std::memory_order_relaxed);
     for (uint32_t i = 1; i < count; ++i)
-      if (shares[i].is_asleep.load(std::memory_order_relaxed)) wake(shares[i]);
+      if (worker_slots[i].is_asleep.load(std::memory_order_relaxed)) wake(worker_slots[i]);
   }
-  run_own(shares[0]);
-  look_away();
-  help_others(shares[0], static_cast<int32_t>(count));
-  for (uint32_t i = 0; i < count; ++i) wait_for(shares[i]);
-  // The caller holds the lines now, and workers look for the end here.
-  for (uint32_t i = 1; i < count; ++i) shares[i].ticket.store(0, std::memory_order_relaxed);
+  run_own_chunks(worker_slots[0]);
+  pause_between_reads();
+  steal_chunks(worker_slots[0], static_cast<int32_t>(count));
+  for (uint32_t i = 0; i < count; ++i) wait_until_finished(worker_slots[i]);
+  // The workers read the end of the call from their tickets; the caller holds these lines by now.
+  for (uint32_t i = 1; i < count; ++i) worker_slots[i].ticket.store(0, std::memory_order_relaxed);
 }
 
 int32_t processor_count() {
@@ -361,15 +365,15 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, tenon_range_fn fn, 
   if (begin >= end) return;
   uint64_t range = static_cast<uint64_t>(end) - static_cast<uint64_t>(begin);
   uint64_t least = static_cast<uint64_t>(std::max<int64_t>(grain, 1));
-  if (range / 2 < least || inside_region) return fn(user, begin, end);
+  if (range / 2 < least || inside_parallel_for) return fn(user, begin, end);
   int32_t threads = thread_count();
   if (threads == 1 || pool.busy.exchange(true, std::memory_order_acquire))
     return fn(user, begin, end);
   ensure_workers(threads);
-  inside_region = true;
+  inside_parallel_for = true;
   Failure failure;
-  run_region(split_range(begin, range, least, threads), threads, fn, user, &failure);
-  inside_region = false;
+  run_parallel(split_range(begin, range, least, threads), threads, fn, user, &failure);
+  inside_parallel_for = false;
   pool.busy.store(false, std::memory_order_release);
   if (failure.exception) [[unlikely]]
     std::rethrow_exception(failure.exception);
@@ -386,7 +390,7 @@ int32_t thread_count() {
 }
 
 void set_thread_count(int32_t count) {
-  if (inside_region)
+  if (inside_parallel_for)
     return log(LogLevel::kWarning, "set_thread_count(%d) inside a parallel region is ignored",
                count);
   while (pool.busy.exchange(true, std::memory_order_acquire)) std::this_thread::yield();

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process's one thread pool. A region is a range cut into chunks, an equal share of them for
-// each thread, the caller included. Who is done claims chunks of the others, so a worker that comes
-// late costs nothing but its share.
+// The process's one thread pool. parallel_for cuts a range into chunks and gives each thread, the
+// caller included, an equal number of them. A thread that has finished its own steals chunks from
+// the others, so the caller does not wait for a worker that starts late.
 #pragma once
 
 #include "kernel_core/abi/slots.hpp"
 
 namespace tenon::core {
 
-// Run fn over [begin, end) in chunks of at least `grain`. Serial if the range is shorter than two
-// grains, inside another region, or while another thread is running one: it never waits for a turn.
+// Runs fn over [begin, end) in chunks of at least `grain`. It runs serially if the range is shorter
+// than two grains, inside another parallel_for, and while another thread runs a parallel_for: a
+// caller never waits for the pool.
 using slots::parallel_for;
 
-// Threads that a region may use, the caller included. From TENON_NUM_THREADS, else the processors
-// this process may run on.
+// Threads that parallel_for may use, the caller included: TENON_NUM_THREADS, or else the number of
+// processors that this process may run on.
 using slots::thread_count;
 
-// Values below 1 mean 1. Ends the workers of the old count; ignored inside a region.
+// Values below 1 mean 1. Ends the workers of the old count; ignored inside parallel_for.
 using slots::set_thread_count;
 
 }  // namespace tenon::core

@@ -88,10 +88,10 @@ TEST_F(ThreadPool, KeepsToTheGrainAndSharesEvenly) {
 }
 
 TEST_F(ThreadPool, SurvivesTheWidestRange) {
-  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
-  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
   std::atomic<uint64_t> sum{0};
-  run(kLeast, kMost, 1, [&](int64_t begin, int64_t end) {
+  run(kMin, kMax, 1, [&](int64_t begin, int64_t end) {
     sum += static_cast<uint64_t>(end) - static_cast<uint64_t>(begin);
   });
   EXPECT_EQ(sum, UINT64_MAX);
