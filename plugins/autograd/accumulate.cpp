@@ -45,7 +45,7 @@ tenon_status sum_to_shape(Tensor& gradient, const Form& form, const char* operat
 
 bool is_dense(const tenon_tensor& tensor) { return tensor.flags & TENON_TENSOR_CONTIGUOUS; }
 
-// A tensor fit to be a .grad: dense and nobody else's, with a history only if that is wanted.
+// Makes a tensor that can be a .grad: dense, not shared, and without a history unless requested.
 tenon_status make_own(Tensor& gradient, bool creates_graph, tenon_err* err) {
   bool has_history = gradient->layers & place.bit;
   uint64_t bytes = static_cast<uint64_t>(gradient->numel) * host->dtype_size(gradient->dtype);
@@ -95,9 +95,9 @@ tenon_status add_to(tenon_tensor*& sum, bool& is_own, Tensor gradient, bool crea
 
 tenon_status accumulate_grad(std::atomic<tenon_tensor*>& grad, Tensor gradient, bool creates_graph,
                              tenon_err* err) {
-  // Whoever adds takes the sum away meanwhile; a thread that finds the place empty puts its
-  // gradient there, and one that comes back to a taken place adds again. No lock is held while an
-  // operator runs.
+  // A thread that adds exchanges the sum for NULL meanwhile. A thread that finds NULL stores its
+  // gradient, and one that finds another sum when it stores its own adds again. No lock is held
+  // while an operator runs.
   Tensor found = Tensor::adopt(grad.exchange(nullptr, std::memory_order_acq_rel));
   if (!found) TENON_TRY(make_own(gradient, creates_graph, err));
   bool is_first = true;

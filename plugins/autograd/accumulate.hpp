@@ -26,7 +26,7 @@ inline bool has_form(const tenon_tensor& tensor, const Form& form) {
 // `operation` is what made the gradient.
 tenon_status fit(Tensor& gradient, const Form& form, const char* operation, tenon_err* err);
 
-// A sum under construction. `is_own`: made here, so that nobody else sees it change.
+// Adds to a partial sum. `is_own`: the sum was made here, so it may be changed in place.
 tenon_status add_to(tenon_tensor*& sum, bool& is_own, Tensor gradient, bool creates_graph,
                     tenon_err* err);
 

@@ -33,7 +33,7 @@ Run::Lists& Run::spare_lists() {
 }
 
 Run::Run(uint32_t flags) : id_(next_run()), flags_(flags) {
-  Lists& spare = spare_lists();  // none, if a hook in another pass asked for this one
+  Lists& spare = spare_lists();  // empty if a hook of another pass started this one
   heap_.swap(spare.heap);
   roots_.swap(spare.roots);
 }

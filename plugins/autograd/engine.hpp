@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One backward pass, on the thread that asked for it: from outputs down the levels of the graph.
+// One backward pass, on the calling thread: from the outputs down the levels of the graph.
 #pragma once
 
 #include <unordered_map>

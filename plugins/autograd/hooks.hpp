@@ -22,7 +22,7 @@ struct Hook {
 
 struct Attachment {
   std::atomic<tenon_tensor*> grad{nullptr};  // owned
-  std::atomic<bool> takes_grad{true};        // false: nobody can see .grad, or wants it
+  std::atomic<bool> takes_grad{true};        // false: .grad is not reachable or not wanted
   std::vector<std::shared_ptr<Hook>> hooks;  // in the order of their making
 };
 

@@ -5,8 +5,8 @@
 
 #include "operator_node.hpp"
 #include "operators.hpp"
+#include "view_nodes.hpp"
 #include "views.hpp"
-#include "window.hpp"
 
 namespace tenon::autograd {
 namespace {
@@ -189,7 +189,7 @@ tenon_status layer_call(void*, const tenon_op* op, tenon_value* args, uint32_t n
 
   Node* node;
   if (shows_a_part(*info, inputs.needs, args, outs))
-    node = new_take(*as_tensor(outs[0]), *as_tensor(args[0]), inputs.variables[0], info);
+    node = new_view_node(*as_tensor(outs[0]), *as_tensor(args[0]), inputs.variables[0], info);
   else
     node = record_call({*info, args, nargs, outs, nouts, inputs.needs, inputs.variables, nullptr},
                        err);

@@ -160,7 +160,7 @@ Node* new_node(const NodeType& type, const void* detail, uint32_t noutputs, uint
 }
 
 void release(Node& node) {
-  // The last holder needs no read-modify-write: nobody else can be counting.
+  // The last holder needs no read-modify-write, as no other thread can count.
   if (node.references.load(std::memory_order_acquire) == 1 ||
       node.references.fetch_sub(1, std::memory_order_acq_rel) == 1)
     destroy(node);

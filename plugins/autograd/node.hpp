@@ -30,7 +30,7 @@ struct Variable {
   uint32_t version;
   uint16_t words;  // of 8 bytes, from the node to here
   uint8_t flags;
-  bool sum_is_own;  // `arriving` was made by the engine: nobody else sees it
+  bool sum_is_own;  // the engine made `arriving` and may change it in place
 
   Node& node() { return *reinterpret_cast<Node*>(reinterpret_cast<uint64_t*>(this) - words); }
 };

@@ -161,7 +161,7 @@ tenon_status unpack_outputs(Node& node, bool with_history, Unpacked& in, tenon_e
   return TENON_OK;
 }
 
-// Releases what the rule returned and nobody took.
+// Releases the gradients that the rule returned and that were not delivered.
 struct GradArguments {
   explicit GradArguments(uint32_t count) : count(count) {
     for (uint32_t i = 0; i < count; ++i) values[i] = kNoValue;

@@ -49,7 +49,7 @@ struct RecordedCall {
   const uint32_t* versions;  // (optional) [i]: what argument i had before the call
 };
 
-// Node for the call, without references: whoever attaches its variables adds them. NULL: it failed.
+// A node for the call, without references; attaching its variables adds them. NULL: it failed.
 Node* record_call(const RecordedCall& call, tenon_err* err);
 
 // `storage` was overwritten: if `node` keeps a tensor on it, let go of that; it can never be used.

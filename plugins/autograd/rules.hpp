@@ -20,7 +20,7 @@ struct OperatorInfo {
   uint32_t nparams;
   bool has_tensors;    // some parameter is a tensor or a list of them
   bool keeps_values;   // backward reads some argument: saved, shape only, or an attribute
-  bool is_plain_view;  // a VIEW whose gradient nobody has defined otherwise
+  bool is_plain_view;  // a VIEW without a gradient rule of its own
 
   // What the gradients of the arguments in `needs` read, out of what the rule saves at most.
   uint64_t arguments_read(uint64_t needs) const {

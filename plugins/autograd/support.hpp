@@ -37,7 +37,7 @@ inline bool is_complex(int32_t dtype) {
   return dtype == TENON_DTYPE_C64 || dtype == TENON_DTYPE_C128;
 }
 
-// True if whoever asks holds the only way to this memory: a write to it is seen by nobody else.
+// True if the caller holds the only reference to this memory, so that no other tensor sees writes.
 inline bool is_unshared(const tenon_tensor* tensor) {
   if (host->tensor_use_count(tensor) != 1 || tensor->flags & TENON_TENSOR_READONLY) return false;
   const tenon_tensor* base = host->tensor_base(tensor);

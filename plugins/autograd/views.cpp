@@ -6,7 +6,7 @@
 
 #include "hooks.hpp"
 #include "operator_node.hpp"
-#include "window.hpp"
+#include "view_nodes.hpp"
 
 namespace tenon::autograd {
 namespace {
@@ -25,7 +25,8 @@ void replace_history(tenon_tensor* tensor, Variable* fresh) {
   if (old) release(old->node());
 }
 
-// Of a storage, in Node::rid_of. Two that share one leave a cycle unbroken at worst.
+// A hash of a storage, for Node::rid_of. If two storages have the same hash, a cycle may remain,
+// which is a leak and no more.
 uint16_t mark_of(const void* storage) {
   auto address = reinterpret_cast<uintptr_t>(storage) >> 6;
   return static_cast<uint16_t>((address ^ address >> 16) | 1);
@@ -57,11 +58,11 @@ void break_cycles(const tenon_tensor* written) {
 }
 
 tenon_status write_base(tenon_tensor* view, tenon_tensor* base, Variable* of_view, tenon_err* err) {
-  Node* node = new_write(*view, *base, variable_of(base), of_view);
+  Node* node = new_view_write_node(*view, *base, variable_of(base), of_view);
   if (!node) return fail_host_memory(err);
   retain(*node);
   replace_history(base, node->variables());
-  // The view holds one handle on its base; whoever owns the base holds another.
+  // The view holds one handle on its base, and the owner of the base holds another.
   if (host->tensor_use_count(base) > 2) break_cycles(base);
   return TENON_OK;
 }
@@ -95,8 +96,8 @@ tenon_status renew(tenon_tensor* view, Variable** out, tenon_err* err) {
     *out = nullptr;
     return TENON_OK;
   }
-  TENON_TRY(check_window("view", *view, *base, WindowUse::kRead, err));
-  Node* node = new_take(*view, *base, of_base);
+  TENON_TRY(check_view("view", *view, *base, ViewUse::kRead, err));
+  Node* node = new_view_node(*view, *base, of_base);
   if (!node) return fail_host_memory(err);
   retain(*node);
   *out = node->variables();
@@ -147,7 +148,7 @@ tenon_status check_writable(const char* operation, tenon_tensor* tensor, bool is
         "view of a tensor "
         "computed from others, or recording turned off; update parameters inside no_grad()",
         operation);
-  return check_window(operation, *tensor, *base, WindowUse::kWrite, err);
+  return check_view(operation, *tensor, *base, ViewUse::kWrite, err);
 }
 
 tenon_status set_history(tenon_tensor* tensor, Variable* fresh, tenon_err* err) {

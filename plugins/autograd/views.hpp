@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views and writes. A write into a view changes its base, and a write into a base changes its
-// views:
+// Views, and writes into views. A write into a view changes its base, and a write into a base
+// changes its views:
 //
-//   base' = write(base, view')     the base's new history; `view'` is the result that was written
-//   view' = take(base')            a view's new history, made when the view is next used
+//   base' = slice_scatter(base, view')   new history of the base; `view'` is the tensor written
+//   view' = slice(base')                 new history of a view, made when the view is next used
 //
-// Both are linear maps between a base and the window that a view shows of it, and so are their
-// gradients; what the operator that made the view was does not matter.
+// Both maps are linear and depend only on the layout of the view in its base, whichever operator
+// made the view. Their gradients are maps of the same kind: the backward of slice writes the
+// gradient into a base of zeros, and the backward of slice_scatter zeroes the slice in the gradient
+// of the base and slices the gradient of the view.
 #pragma once
 
 #include "node.hpp"
@@ -24,7 +26,7 @@ inline tenon_status current_variable(tenon_tensor* tensor, Variable** out, tenon
   return current_view_variable(tensor, out, err);
 }
 
-// Does the tensor's history come from its base when it is next asked for?
+// True if the tensor takes its history from its base at its next use.
 inline bool inherits_history(const tenon_tensor* tensor) {
   if (!follows_base(*tensor) || tensor->layers & place.bit) return false;
   const tenon_tensor* base = host->tensor_base(tensor);
