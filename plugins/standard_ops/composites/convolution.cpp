@@ -14,7 +14,7 @@ struct Sizes {
   int64_t groups = 1;
   int64_t n, c, h, w, o, oh, ow;
 
-  int64_t positions() const { return n * oh * ow; }
+  int64_t output_pixels() const { return n * oh * ow; }
   int64_t depth() const { return c / groups * window.size[0] * window.size[1]; }
   int64_t filters() const { return o / groups; }
 };
@@ -39,14 +39,14 @@ Tensor window_rows(Scope& scope, const Tensor& x, const Sizes& s) {
       ops::reshape(scope, windows,
                    {s.n, s.groups, s.c / s.groups, s.oh, s.ow, s.window.size[0], s.window.size[1]});
   windows = ops::permute(scope, windows, {1, 0, 3, 4, 2, 5, 6});
-  return ops::reshape(scope, windows, {s.groups, s.positions(), s.depth()});
+  return ops::reshape(scope, windows, {s.groups, s.output_pixels(), s.depth()});
 }
 
 // [N, O, OH, OW] to [G, N * OH * OW, Og] and back.
 Tensor result_rows(Scope& scope, const Tensor& out, const Sizes& s) {
   Tensor apart = ops::reshape(scope, out, {s.n, s.groups, s.filters(), s.oh, s.ow});
   return ops::reshape(scope, ops::permute(scope, apart, {1, 0, 3, 4, 2}),
-                      {s.groups, s.positions(), s.filters()});
+                      {s.groups, s.output_pixels(), s.filters()});
 }
 Tensor rows_to_result(Scope& scope, const Tensor& rows, const Sizes& s) {
   Tensor apart = ops::reshape(scope, rows, {s.groups, s.n, s.oh, s.ow, s.filters()});

@@ -45,8 +45,8 @@ TENON_DECOMPOSE(take_along_axis) {
 
 namespace {
 
-// Places of a mask in the flattened tensor.
-Tensor places(Scope& scope, const Tensor& mask) {
+// The flat indices at which a mask is true.
+Tensor flat_indices(Scope& scope, const Tensor& mask) {
   return ops::select(scope, ops::nonzero(scope, ops::reshape(scope, mask, {-1})), 1, 0);
 }
 
@@ -63,7 +63,8 @@ TENON_DECOMPOSE(masked_select) {
   if (sizes_of(x) != sizes_of(mask)) {
     std::vector<Tensor> both = ops::broadcast_tensors(scope, {x, mask});
     if (!scope.ok()) return scope.status();
-    x = both[0], mask = both[1];
+    x = both[0];
+    mask = both[1];
   }
   return finish(scope, outs, ops::compress(scope, x, mask));
 }
@@ -73,7 +74,7 @@ TENON_DECOMPOSE(compress) {
   Tensor x = operand(scope, args[0]), mask = operand(scope, args[1]);
   if (!scope.ok()) return scope.status();
   Tensor flat = ops::reshape(scope, x, {-1});
-  return finish(scope, outs, ops::index_select(scope, flat, places(scope, mask), 0));
+  return finish(scope, outs, ops::index_select(scope, flat, flat_indices(scope, mask), 0));
 }
 
 TENON_DECOMPOSE(masked_scatter) {
@@ -86,7 +87,7 @@ TENON_DECOMPOSE(masked_scatter) {
                       : ops::full(scope, IntList(), ScalarArg(args[2]), x->dtype, x->device);
   if (!scope.ok()) return scope.status();
   Shape shape = sizes_of(x);
-  Tensor where = places(scope, ops::expand(scope, mask, shape));
+  Tensor where = flat_indices(scope, ops::expand(scope, mask, shape));
   if (!scope.ok()) return scope.status();
   int64_t count = where->shape[0];
   if (source->numel < count)

@@ -29,7 +29,7 @@ int64_t class_axis(const Tensor& x) { return x->ndim > 1 ? 1 : 0; }
 
 struct Targets {
   Tensor numbers;  // as they were given, in int64
-  Tensor places;   // what to gather with, classes' axis kept with length 1
+  Tensor indices;  // what to gather with, classes' axis kept with length 1
   Tensor counts;   // true where the target is not the ignored one
 };
 
@@ -81,13 +81,13 @@ tenon_status fail_outside(const char* op, const Tensor& x, const Targets& target
 Tensor weights_of(Scope& scope, const Tensor& loss, int64_t axis, const Targets& targets,
                   const Tensor& weight) {
   if (!weight) return scope.ok() ? ops::cast(scope, targets.counts, loss->dtype) : Tensor();
-  Tensor classes = ops::squeeze(scope, targets.places, {axis});
+  Tensor classes = ops::squeeze(scope, targets.indices, {axis});
   return ops::multiply(scope, ops::index_select(scope, weight, classes), targets.counts);
 }
 
 // -x at the targets, 0 where they do not count (even if x is infinite there).
 Tensor picked_loss(Scope& scope, const Tensor& x, int64_t axis, const Targets& targets) {
-  Tensor picked = ops::squeeze(scope, ops::gather(scope, x, targets.places, axis), {axis});
+  Tensor picked = ops::squeeze(scope, ops::gather(scope, x, targets.indices, axis), {axis});
   return ops::where(scope, targets.counts, ops::negative(scope, picked), 0);
 }
 

@@ -47,9 +47,9 @@ TENON_DECOMPOSE(max_pool2d_with_indices) {
   TENON_TRY(count_windows("max_pool2d", window, shape_of(*x.get()), counts, err));
   Tensor windows = all_windows(scope, pad_image(scope, x, window, lowest_of(x->dtype)), window);
   windows = ops::flatten(scope, windows, 4, 5);
-  Tensor place = ops::argmax(scope, windows, -1);
-  Tensor values = ops::gather(scope, windows, ops::unsqueeze(scope, place, {-1}), -1);
-  // From the place in the window to the place in the image.
+  Tensor index = ops::argmax(scope, windows, -1);
+  Tensor values = ops::gather(scope, windows, ops::unsqueeze(scope, index, {-1}), -1);
+  // From the index in the window to the index in the image.
   auto along = [&](int side, const Tensor& inside) {
     Tensor origin =
         ops::multiply(scope, ramp(scope, counts[side], 2 + side, x->device), window.stride[side]);
@@ -61,8 +61,8 @@ TENON_DECOMPOSE(max_pool2d_with_indices) {
       at = ops::maximum(scope, at, ops::remainder(scope, at, window.dilation[side]));
     return at;
   };
-  Tensor row = along(0, ops::floor_divide(scope, place, window.size[1]));
-  Tensor column = along(1, ops::remainder(scope, place, window.size[1]));
+  Tensor row = along(0, ops::floor_divide(scope, index, window.size[1]));
+  Tensor column = along(1, ops::remainder(scope, index, window.size[1]));
   Tensor indices = ops::add(scope, ops::multiply(scope, row, x->shape[3]), column);
   return finish(scope, outs, ops::squeeze(scope, values, {-1}), indices);
 }
@@ -132,8 +132,8 @@ tenon_status read_output_size(const char* op, const Tensor& x, Ints size, int64_
                       shape_text(*x.get()).c_str());
 }
 
-// The places of a result are counted one by one on the host: one that no memory holds is refused
-// before that.
+// The host enumerates the indices of a result one by one. This allocates a result that is larger
+// than its input first, so that a result too large for memory fails before that loop.
 bool fits(Scope& scope, const Tensor& x, const int64_t size[2]) {
   if (size[0] > x->shape[2] || size[1] > x->shape[3])
     ops::empty(scope, {x->shape[0], x->shape[1], size[0], size[1]}, x->dtype, x->device);

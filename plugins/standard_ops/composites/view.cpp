@@ -117,7 +117,7 @@ TENON_DECOMPOSE(sliding_window_grad) {
   TENON_TRY(resolve_axis("sliding_window", int_of(args[2]), base->ndim, &axis, err));
   int64_t size = int_of(args[3]), step = int_of(args[4]), dilation = int_of(args[5]);
   int64_t reach = (grad_out->shape[axis] - 1) * step + 1;
-  // Element k of all windows at once: those places are all different.
+  // Element k of all windows at once: no two of these elements share memory.
   for (int64_t k = 0; k < size && scope.ok() && grad_out->shape[axis] > 0; ++k) {
     Tensor place = ops::slice(scope, base, {axis}, {k * dilation}, {k * dilation + reach}, {step});
     ops::add_(scope, place, ops::select(scope, grad_out, -1, k));

@@ -37,8 +37,8 @@ TENON_DECOMPOSE(linspace) {
                 work = primitive::work_dtype(dtype);
   Tensor numbers = primitive::iota(scope, count, start, step, work, device);
   if (to_the_end && count > 1) {  // the last number exactly
-    Tensor places = primitive::iota(scope, count, 0, 1, TENON_DTYPE_I64, device);
-    Tensor before = less(scope, places, count - 1);
+    Tensor indices = primitive::iota(scope, count, 0, 1, TENON_DTYPE_I64, device);
+    Tensor before = less(scope, indices, count - 1);
     numbers = primitive::select(scope, before, numbers,
                                 lowering::number_for(ScalarArg(stop).value(), work).value());
   }

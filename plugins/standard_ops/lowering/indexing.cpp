@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that picks or places by positions, through primitive_gather and primitive_scatter on
-// rows.
+// Gather and scatter operators, decomposed into primitive_gather and primitive_scatter on rows.
 #include "lowering/lower.hpp"
 
 namespace tenon::standard_ops {
 namespace {
 
-// Row numbers that grow axis by axis, and which of them are inside every axis.
-struct Places {
+// Row indices, computed axis by axis, and a mask of those in range on every axis.
+struct RowIndices {
   Tensor rows, inside;
 };
 
-// Positions along an axis of `length`, counted from the front.
-Places positions(Scope& scope, const Tensor& index, int64_t length) {
+// Indices along an axis of `length`; negative ones count from the end.
+RowIndices indices_along(Scope& scope, const Tensor& index, int64_t length) {
   Tensor at = primitive::to_dtype(scope, index, TENON_DTYPE_I64);
   at = primitive::select(scope, less(scope, at, 0), add(scope, at, length), at);
   Tensor inside = both(scope, less(scope, -1, at), less(scope, at, length));
@@ -20,10 +19,11 @@ Places positions(Scope& scope, const Tensor& index, int64_t length) {
 }
 
 // One more axis: rows = rows * length + at.
-Places with_axis(Scope& scope, const Places& places, const Places& at, int64_t length) {
-  if (!places.rows) return at;
-  return {add(scope, multiply(scope, places.rows, length), at.rows),
-          places.inside ? both(scope, places.inside, at.inside) : at.inside};
+RowIndices with_axis(Scope& scope, const RowIndices& row_indices, const RowIndices& at,
+                     int64_t length) {
+  if (!row_indices.rows) return at;
+  return {add(scope, multiply(scope, row_indices.rows, length), at.rows),
+          row_indices.inside ? both(scope, row_indices.inside, at.inside) : at.inside};
 }
 
 // 0, 1, ... along one axis of `ndim`.
@@ -35,28 +35,31 @@ Tensor coordinates(Scope& scope, int64_t length, size_t axis, size_t ndim, tenon
 }
 
 // As a vector. A row that is not inside becomes -1, which kernels report.
-Tensor vector_of(Scope& scope, const Places& places) {
-  Tensor rows = primitive::select(scope, places.inside, places.rows, -1);
+Tensor vector_of(Scope& scope, const RowIndices& row_indices) {
+  Tensor rows = primitive::select(scope, row_indices.inside, row_indices.rows, -1);
   return scope.ok() ? primitive::reshape(scope, rows, {rows->numel}) : rows;
 }
 
-// The same places in every outer index: rows of [outer * length, inner].
-Tensor rows_in(Scope& scope, const Places& places, const Around& around, tenon_device_id device) {
-  if (around.outer == 1 || !scope.ok()) return vector_of(scope, places);
-  const size_t ndim = static_cast<size_t>(places.rows->ndim) + 1;
+// The same row indices in every outer index: rows of [outer * length, inner].
+Tensor rows_in(Scope& scope, const RowIndices& row_indices, const Around& around,
+               tenon_device_id device) {
+  if (around.outer == 1 || !scope.ok()) return vector_of(scope, row_indices);
+  const size_t ndim = static_cast<size_t>(row_indices.rows->ndim) + 1;
   Tensor outer = coordinates(scope, around.outer, 0, ndim, device);
-  Places all = {add(scope, multiply(scope, outer, around.length), places.rows), places.inside};
+  RowIndices all = {add(scope, multiply(scope, outer, around.length), row_indices.rows),
+                    row_indices.inside};
   return vector_of(scope, all);
 }
 
 // numpy's x[..., i0, i1, ...] as rows: where the index tensors, broadcast together, point.
-Places joint_places(Scope& scope, const tenon_value& indices, const Tensor& x, int64_t axis) {
-  Places places;
+RowIndices joint_indices(Scope& scope, const tenon_value& indices, const Tensor& x, int64_t axis) {
+  RowIndices row_indices;
   for (tenon_tensor* index : tensors_of(indices)) {
     const int64_t length = x->shape[axis++];
-    places = with_axis(scope, places, positions(scope, Tensor::borrow(index), length), length);
+    row_indices =
+        with_axis(scope, row_indices, indices_along(scope, Tensor::borrow(index), length), length);
   }
-  return places;
+  return row_indices;
 }
 
 Tensor as_rows(Scope& scope, const Tensor& x, const Around& around) {
@@ -71,13 +74,13 @@ Tensor gathered(Scope& scope, const Tensor& x, const Tensor& rows) {
   return primitive::to_dtype(scope, result, x->dtype);
 }
 
-Tensor picked(Scope& scope, const Tensor& x, const Around& around, const Places& places,
+Tensor picked(Scope& scope, const Tensor& x, const Around& around, const RowIndices& row_indices,
               int64_t axis, int64_t axes) {
-  Tensor rows = rows_in(scope, places, around, x->device);
+  Tensor rows = rows_in(scope, row_indices, around, x->device);
   Tensor result = gathered(scope, as_rows(scope, x, around), rows);
   if (!scope.ok()) return {};
   Shape shape = {x->shape, x->shape + axis};
-  for (int64_t extent : shape_of(*places.rows.get())) shape.push_back(extent);
+  for (int64_t extent : shape_of(*row_indices.rows.get())) shape.push_back(extent);
   shape.insert(shape.end(), x->shape + axis + axes, x->shape + x->ndim);
   return primitive::reshape(scope, result, shape);
 }
@@ -103,17 +106,17 @@ Tensor placed(Scope& scope, int64_t opcode, const Tensor& x, const Around& aroun
 Tensor element_rows(Scope& scope, const Tensor& x, const Tensor& index, int64_t axis) {
   if (!scope.ok()) return {};
   const size_t ndim = static_cast<size_t>(x->ndim);
-  if (ndim == 0) return vector_of(scope, positions(scope, index, 1));
-  Places places;
+  if (ndim == 0) return vector_of(scope, indices_along(scope, index, 1));
+  RowIndices row_indices;
   for (size_t i = 0; i < ndim; ++i) {
     const bool along = static_cast<int64_t>(i) == axis;
     Tensor at = along ? Tensor() : coordinates(scope, index->shape[i], i, ndim, x->device);
-    places =
-        with_axis(scope, places,
-                  along ? positions(scope, index, x->shape[i]) : Places{at, less(scope, -1, at)},
-                  x->shape[i]);
+    row_indices = with_axis(
+        scope, row_indices,
+        along ? indices_along(scope, index, x->shape[i]) : RowIndices{at, less(scope, -1, at)},
+        x->shape[i]);
   }
-  return vector_of(scope, places);
+  return vector_of(scope, row_indices);
 }
 
 tenon_status scatter_elements(int64_t opcode, const tenon_value* args, tenon_value* outs,
@@ -135,7 +138,7 @@ TENON_DECOMPOSE(index_select) {
   const int64_t axis = from_front(int_of(args[2]), x);
   Around around(x, axis);
   return finish(scope, outs,
-                picked(scope, x, around, positions(scope, index, around.length), axis, 1));
+                picked(scope, x, around, indices_along(scope, index, around.length), axis, 1));
 }
 
 TENON_DECOMPOSE(index) {
@@ -145,7 +148,7 @@ TENON_DECOMPOSE(index) {
   const int64_t axis = from_front(int_of(args[2]), x), axes = args[1].aux;
   return finish(
       scope, outs,
-      picked(scope, x, Around(x, axis, axes), joint_places(scope, args[1], x, axis), axis, axes));
+      picked(scope, x, Around(x, axis, axes), joint_indices(scope, args[1], x, axis), axis, axes));
 }
 
 TENON_DECOMPOSE(index_add) {
@@ -155,7 +158,7 @@ TENON_DECOMPOSE(index_add) {
   if (!scope.ok()) return scope.status();
   const int64_t axis = from_front(int_of(args[3]), x);
   Around around(x, axis);
-  Tensor rows = rows_in(scope, positions(scope, index, around.length), around, x->device);
+  Tensor rows = rows_in(scope, indices_along(scope, index, around.length), around, x->device);
   return finish(scope, outs,
                 placed(scope, TENON_SCATTER_ADD, x, around, rows, args[2], sizes_of(source)));
 }
@@ -166,11 +169,11 @@ TENON_DECOMPOSE(index_put) {
   if (!scope.ok()) return scope.status();
   const int64_t axis = from_front(int_of(args[3]), x), axes = args[1].aux;
   Around around(x, axis, axes);
-  Places places = joint_places(scope, args[1], x, axis);
-  Tensor rows = rows_in(scope, places, around, x->device);
+  RowIndices row_indices = joint_indices(scope, args[1], x, axis);
+  Tensor rows = rows_in(scope, row_indices, around, x->device);
   if (!scope.ok()) return scope.status();
   Shape shape = {x->shape, x->shape + axis};
-  for (int64_t extent : shape_of(*places.rows.get())) shape.push_back(extent);
+  for (int64_t extent : shape_of(*row_indices.rows.get())) shape.push_back(extent);
   shape.insert(shape.end(), x->shape + axis + axes, x->shape + x->ndim);
   return finish(scope, outs,
                 placed(scope, bool_of(args[4]) ? TENON_SCATTER_ADD : TENON_SCATTER_ASSIGN, x,
@@ -208,12 +211,12 @@ TENON_DECOMPOSE(nonzero) {
   Tensor last = ops::to_device(scope, part(scope, ranks, 0, count - 1, 1), host->device_host());
   if (!scope.ok()) return scope.status();
   const int64_t total = *static_cast<const int64_t*>(last->data);
-  Tensor places = primitive::select(scope, mask, add(scope, ranks, -1), total);
+  Tensor destinations = primitive::select(scope, mask, add(scope, ranks, -1), total);
   Tensor numbers = primitive::iota(scope, count, 0, 1, TENON_DTYPE_I64, x->device);
   Tensor found =
       primitive::scatter(scope, TENON_SCATTER_ASSIGN,
                          primitive::full(scope, {total + 1, 1}, 0, TENON_DTYPE_I64, x->device),
-                         places, primitive::reshape(scope, numbers, {count, 1}));
+                         destinations, primitive::reshape(scope, numbers, {count, 1}));
   found = primitive::contiguous(scope, part(scope, found, 0, 0, total));
   Tensor result = empty(scope, {total, ndim}, TENON_DTYPE_I64, x->device);
   for (int64_t axis = ndim - 1; axis >= 0 && total > 0; --axis) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// argmax and argmin: the smallest position at which the extreme stands; and digamma, which no
-// mathematical library has.
+// argmax and argmin, which return the smallest index of the maximum or minimum; and digamma, which
+// is missing from the mathematical libraries of devices.
 #include <numbers>
 
 #include "lowering/lower.hpp"
@@ -8,8 +8,8 @@
 namespace tenon::standard_ops {
 namespace {
 
-tenon_status position_of(int64_t opcode, const tenon_value* args, tenon_value* outs,
-                         tenon_err* err) {
+tenon_status arg_reduce(int64_t opcode, const tenon_value* args, tenon_value* outs,
+                        tenon_err* err) {
   Scope scope(err);
   Tensor x = operand(scope, args[0]);
   if (!scope.ok()) return scope.status();
@@ -23,24 +23,24 @@ tenon_status position_of(int64_t opcode, const tenon_value* args, tenon_value* o
   }
   if (x->numel == 0)
     return finish(scope, outs, primitive::full(scope, shape, 0, TENON_DTYPE_I64, x->device));
-  Tensor lanes = primitive::to_dtype(scope, x, primitive::work_dtype(x->dtype));
-  lanes = primitive::reshape(scope, lanes, {around.outer, around.length, around.inner});
-  Tensor extreme = primitive::reshape(scope, primitive::reduce(scope, opcode, lanes),
-                                      {around.outer, 1, around.inner});
-  Tensor here = primitive::compare(scope, TENON_COMPARE_EQUAL, lanes, extreme);
-  if (is_floating(x->dtype)) here = either(scope, here, is_nan(scope, lanes));
-  Tensor places = primitive::iota(scope, around.length, 0, 1, TENON_DTYPE_I64, x->device);
-  places = primitive::select(scope, here, primitive::reshape(scope, places, {1, around.length, 1}),
-                             around.length);
+  Tensor values = primitive::to_dtype(scope, x, primitive::work_dtype(x->dtype));
+  values = primitive::reshape(scope, values, {around.outer, around.length, around.inner});
+  Tensor result = primitive::reshape(scope, primitive::reduce(scope, opcode, values),
+                                     {around.outer, 1, around.inner});
+  Tensor is_result = primitive::compare(scope, TENON_COMPARE_EQUAL, values, result);
+  if (is_floating(x->dtype)) is_result = either(scope, is_result, is_nan(scope, values));
+  Tensor indices = primitive::iota(scope, around.length, 0, 1, TENON_DTYPE_I64, x->device);
+  indices = primitive::select(
+      scope, is_result, primitive::reshape(scope, indices, {1, around.length, 1}), around.length);
   return finish(
       scope, outs,
-      primitive::reshape(scope, primitive::reduce(scope, TENON_REDUCTION_MIN, places), shape));
+      primitive::reshape(scope, primitive::reduce(scope, TENON_REDUCTION_MIN, indices), shape));
 }
 
 }  // namespace
 
-TENON_DECOMPOSE(argmax) { return position_of(TENON_REDUCTION_MAX, args, outs, err); }
-TENON_DECOMPOSE(argmin) { return position_of(TENON_REDUCTION_MIN, args, outs, err); }
+TENON_DECOMPOSE(argmax) { return arg_reduce(TENON_REDUCTION_MAX, args, outs, err); }
+TENON_DECOMPOSE(argmin) { return arg_reduce(TENON_REDUCTION_MIN, args, outs, err); }
 
 // Reflected to positive numbers, moved to where the asymptotic series is exact.
 TENON_DECOMPOSE(digamma) {

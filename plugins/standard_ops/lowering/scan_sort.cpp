@@ -6,7 +6,7 @@
 
 namespace tenon::standard_ops {
 
-// After step d every element holds what the 2 d elements up to it come to.
+// Hillis-Steele scan: after step d every element holds the reduction of the 2 d elements up to it.
 Tensor scan(Scope& scope, int64_t opcode, Tensor x, bool reverse) {
   const int64_t n = scope.ok() ? x->shape[1] : 0;
   for (int64_t d = 1; d < n && scope.ok(); d *= 2) {
@@ -42,10 +42,10 @@ tenon_status scan_along(int64_t opcode, const tenon_value* args, bool reverse, t
 // ----
 
 struct Entries {
-  Tensor keys, places;
+  Tensor keys, indices;
 };
 
-// Does a key of `x` come before that of `y`, whatever their places? NaN is the largest.
+// True where a key of `x` sorts before that of `y`, without regard to indices. NaN is the largest.
 Tensor precedes(Scope& scope, const Tensor& x, const Tensor& y) {
   Tensor below = less(scope, x, y);
   if (!scope.ok() || !is_floating(x->dtype)) return below;
@@ -57,8 +57,8 @@ Tensor precedes(Scope& scope, const Tensor& x, const Tensor& y) {
 // `mirrored`.
 Entries exchange(Scope& scope, const Entries& entries, int64_t half, bool mirrored,
                  bool descending) {
-  const int64_t lanes = entries.keys->shape[0], n = entries.keys->shape[1];
-  const Shape blocks = {lanes, n / (2 * half), 2, half};
+  const int64_t rows = entries.keys->shape[0], n = entries.keys->shape[1];
+  const Shape blocks = {rows, n / (2 * half), 2, half};
   auto halves = [&](const Tensor& x, int64_t which) {
     Tensor side = part(scope, primitive::reshape(scope, x, blocks), 2, which, 1);
     return mirrored && which == 1 ? part(scope, side, 3, half - 1, half, -1) : side;
@@ -67,11 +67,11 @@ Entries exchange(Scope& scope, const Entries& entries, int64_t half, bool mirror
     return primitive::contiguous(scope, halves(x, which));
   };
   Tensor a = dense(entries.keys, 0), b = dense(entries.keys, 1);
-  Tensor at_a = dense(entries.places, 0), at_b = dense(entries.places, 1);
+  Tensor index_a = dense(entries.indices, 0), index_b = dense(entries.indices, 1);
   Tensor first = descending ? precedes(scope, a, b) : precedes(scope, b, a);
   Tensor second = descending ? precedes(scope, b, a) : precedes(scope, a, b);
   Tensor tie = primitive::compare(scope, TENON_COMPARE_EQUAL, first, second);
-  Tensor swap = either(scope, first, both(scope, tie, less(scope, at_b, at_a)));
+  Tensor swap = either(scope, first, both(scope, tie, less(scope, index_b, index_a)));
   auto exchanged = [&](const Tensor& x, const Tensor& of_a, const Tensor& of_b) {
     if (!scope.ok()) return Tensor();
     Tensor result = empty(scope, sizes_of(x), x->dtype, x->device);
@@ -79,27 +79,27 @@ Entries exchange(Scope& scope, const Entries& entries, int64_t half, bool mirror
     write(scope, primitive::select(scope, swap, of_a, of_b), halves(result, 1));
     return result;
   };
-  return {exchanged(entries.keys, a, b), exchanged(entries.places, at_a, at_b)};
+  return {exchanged(entries.keys, a, b), exchanged(entries.indices, index_a, index_b)};
 }
 
-// What stands behind every element of a lane: the last key there is, at a later place.
+// The padding of a row: the key that sorts last; its index is larger than those of all elements.
 ScalarArg last_key(int32_t dtype, bool descending) {
   if (!is_floating(dtype) || descending) return lowering::limit(!descending, dtype);
   return std::nan("");
 }
 
-// x [lanes, n] in order.
+// Sorts each row of x [rows, n].
 Entries sorted(Scope& scope, const Tensor& x, bool descending) {
   if (!scope.ok()) return {};
-  const int64_t lanes = x->shape[0], n = x->shape[1];
+  const int64_t rows = x->shape[0], n = x->shape[1];
   int64_t whole = 1;
   while (whole < n) whole *= 2;
   Entries entries = {x, primitive::iota(scope, whole, 0, 1, TENON_DTYPE_I64, x->device)};
-  entries.places =
-      primitive::contiguous(scope, primitive::expand(scope, entries.places, {lanes, whole}));
+  entries.indices =
+      primitive::contiguous(scope, primitive::expand(scope, entries.indices, {rows, whole}));
   if (whole > n) {
     entries.keys =
-        primitive::full(scope, {lanes, whole}, last_key(x->dtype, descending), x->dtype, x->device);
+        primitive::full(scope, {rows, whole}, last_key(x->dtype, descending), x->dtype, x->device);
     if (scope.ok()) write(scope, x, part(scope, entries.keys, 1, 0, n));
   }
   for (int64_t block = 2; block <= whole && scope.ok(); block *= 2)
@@ -122,17 +122,17 @@ TENON_DECOMPOSE(sort_with_indices) {
   if (x->numel == 0)
     return finish(scope, outs, primitive::full(scope, sizes_of(x), 0, dtype, x->device),
                   primitive::full(scope, sizes_of(x), 0, TENON_DTYPE_I64, x->device));
-  // Lanes become rows.
-  const Shape lanes_of_x = {around.outer, around.length, around.inner};
+  // The sorted axis becomes the last one.
+  const Shape axes_of_x = {around.outer, around.length, around.inner};
   auto exchange_axes = [&](const Tensor& tensor) {
     if (!scope.ok()) return Tensor();
     return primitive::view(scope, tensor, {tensor->shape[0], tensor->shape[2], tensor->shape[1]},
                            {tensor->strides[0], tensor->strides[2], tensor->strides[1]});
   };
-  Tensor lanes = primitive::to_dtype(scope, x, primitive::work_dtype(dtype));
-  lanes = exchange_axes(primitive::reshape(scope, lanes, lanes_of_x));
+  Tensor values = primitive::to_dtype(scope, x, primitive::work_dtype(dtype));
+  values = exchange_axes(primitive::reshape(scope, values, axes_of_x));
   Entries entries =
-      sorted(scope, primitive::reshape(scope, lanes, {around.outer * around.inner, around.length}),
+      sorted(scope, primitive::reshape(scope, values, {around.outer * around.inner, around.length}),
              bool_of(args[2]));
   auto as_x = [&](const Tensor& rows, int32_t wanted) {
     Tensor kept = primitive::contiguous(scope, part(scope, rows, 1, 0, around.length));
@@ -140,7 +140,7 @@ TENON_DECOMPOSE(sort_with_indices) {
         exchange_axes(primitive::reshape(scope, kept, {around.outer, around.inner, around.length}));
     return primitive::reshape(scope, primitive::to_dtype(scope, moved, wanted), sizes_of(x));
   };
-  return finish(scope, outs, as_x(entries.keys, dtype), as_x(entries.places, TENON_DTYPE_I64));
+  return finish(scope, outs, as_x(entries.keys, dtype), as_x(entries.indices, TENON_DTYPE_I64));
 }
 
 }  // namespace tenon::standard_ops

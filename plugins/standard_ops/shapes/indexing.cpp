@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements picked and placed by tensors of positions.
+// Shape rules of gather and scatter operators, whose indices are tensors.
 #include "shapes/infer.hpp"
 
 namespace tenon::standard_ops {
@@ -52,7 +52,7 @@ tenon_status expect_dtype_of(const char* op, const char* name, const tenon_tenso
                       host->dtype_name(x.dtype), host->dtype_name(value.dtype));
 }
 
-// `index` must name places in `x`: as many axes, and none longer outside `axis`.
+// `index` must index `x`: as many axes, and none longer outside `axis`.
 tenon_status expect_places(const char* op, const tenon_tensor& x, const tenon_tensor& index,
                            int64_t axis_argument, tenon_err* err) {
   int32_t axis;
