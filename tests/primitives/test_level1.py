@@ -205,3 +205,13 @@ def test_like_functions_go_to_the_device_that_is_named():
         assert full.device == tenon.device(here)
         assert full.tolist() == [3.0, 3.0]
     assert tenon.full_like(x, 3.0).device == x.device
+
+
+def test_nan_is_the_largest_number_to_search():
+    """Comparisons with NaN are false: counting the smaller elements alone puts it first."""
+    nan = float("nan")
+    for device in ("cpu", "level1"):
+        numbers = tenon.tensor([1.0, 2.0, nan], device=device)
+        values = tenon.tensor([nan, 2.0, 0.0, float("inf")], device=device)
+        assert tenon.searchsorted(numbers, values).tolist() == [2, 1, 0, 2]
+        assert tenon.searchsorted(numbers, values, True).tolist() == [3, 2, 0, 2]

@@ -217,13 +217,13 @@ Tensor resize_linear(Scope& scope, const Tensor& x, int axis, int64_t count, boo
   int64_t extent = x->shape[axis];
   tenon_device_id device = x->device;
   Tensor at = ops::arange(scope, count, std::nullopt, 1, TENON_DTYPE_F64, device);
+  // Multiplied before the division: where the grids coincide, no rounding is left as a weight.
   if (align_corners) {
-    double pace =
-        count > 1 ? static_cast<double>(extent - 1) / static_cast<double>(count - 1) : 0.0;
-    at = ops::multiply(scope, at, pace);
+    at = ops::multiply(scope, at, static_cast<double>(extent - 1));
+    at = ops::divide(scope, at, static_cast<double>(std::max<int64_t>(count - 1, 1)));
   } else {
-    double pace = static_cast<double>(extent) / static_cast<double>(count);
-    at = ops::subtract(scope, ops::multiply(scope, ops::add(scope, at, 0.5), pace), 0.5);
+    at = ops::multiply(scope, ops::add(scope, at, 0.5), static_cast<double>(extent));
+    at = ops::subtract(scope, ops::divide(scope, at, static_cast<double>(count)), 0.5);
   }
   at = ops::clip(scope, at, 0.0, static_cast<double>(extent - 1));
   Tensor low = ops::floor(scope, at);

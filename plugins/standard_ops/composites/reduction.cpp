@@ -20,8 +20,8 @@ tenon_status read_axes(const char* op, const tenon_value& axis, const tenon_tens
 }
 
 // The mean over `axes`, kept, of `count` elements each. The sum of large numbers may overflow where
-// their mean does not, so that it is one of numbers divided by a power of two, which is exact; reduced
-// floats are added up in float32.
+// their mean does not, so that it is one of numbers divided by a power of two, which is exact;
+// reduced floats are added up in float32.
 Tensor safe_mean(Scope& scope, const Tensor& x, const Shape& axes, int64_t count) {
   const int32_t dtype = x->dtype;
   if ((dtype != TENON_DTYPE_F32 && dtype != TENON_DTYPE_F64) || count < 2)
@@ -131,12 +131,19 @@ TENON_DECOMPOSE(topk) {
                 ops::clone(scope, ops::narrow(scope, sorted.indices, axis, 0, count)));
 }
 
-// Counts the smaller elements: slow, but made of what every device has.
+// Counts the smaller elements: slow, but made of what every device has. NaN is the largest number.
 TENON_DECOMPOSE(searchsorted) {
   Scope scope(err);
+  const bool right = bool_of(args[2]);
   Tensor column = ops::unsqueeze(scope, operand(scope, args[1]), {-1});
-  Tensor before = bool_of(args[2]) ? ops::less_equal(scope, args[0], column)
-                                   : ops::less(scope, args[0], column);
+  Tensor before =
+      right ? ops::less_equal(scope, args[0], column) : ops::less(scope, args[0], column);
+  if (scope.ok() && column->dtype >= TENON_DTYPE_F8E4M3) {
+    Tensor last = ops::isnan(scope, column);
+    if (!right)
+      last = ops::logical_and(scope, last, ops::logical_not(scope, ops::isnan(scope, args[0])));
+    before = ops::logical_or(scope, before, last);
+  }
   return finish(scope, outs, ops::sum(scope, before, {-1}));
 }
 

@@ -82,7 +82,7 @@ def resize(x, size, mode="nearest", align_corners=False):
             x = np.take(x, [i * extent // count for i in range(count)], axis)
             continue
         if align_corners:
-            at = np.arange(count) * ((extent - 1) / (count - 1) if count > 1 else 0)
+            at = np.arange(count) * (extent - 1) / max(count - 1, 1)
         else:
             at = np.clip((np.arange(count) + 0.5) * extent / count - 0.5, 0, extent - 1)
         low = np.floor(np.minimum(at, extent - 1)).astype(int)
