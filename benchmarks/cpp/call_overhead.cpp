@@ -35,8 +35,10 @@ struct Setup {
     add = tenon::host->op_find("add");
     // The library is loaded already; asking it again for its table finds the kernel itself.
     void* library = dlopen(TENON_PLUGIN_DIR "/libtenon_cpu.so", RTLD_NOW | RTLD_NOLOAD);
-    auto query = reinterpret_cast<tenon_plugin_query_fn>(library ? dlsym(library, "tenon_plugin_query") : nullptr);
-    const tenon_plugin* plugin = query ? query(TENON_ABI_EPOCH, TENON_ABI_EPOCH, tenon::host, err) : nullptr;
+    auto query = reinterpret_cast<tenon_plugin_query_fn>(
+        library ? dlsym(library, "tenon_plugin_query") : nullptr);
+    const tenon_plugin* plugin =
+        query ? query(TENON_ABI_EPOCH, TENON_ABI_EPOCH, tenon::host, err) : nullptr;
     for (uint32_t i = 0; plugin && i < plugin->nkernels; ++i)
       if (std::strcmp(plugin->kernels[i].op, "tenon::add") == 0) kernel = &plugin->kernels[i];
     if (!kernel || !add) {

@@ -154,7 +154,8 @@ DtypeMask reduced_loop_dtypes(const Operator& op) {
   DtypeMask found = 0;
   for (const ScalarCase& scalar_case : op.cases) {
     const ScalarValue value = check_case(op, scalar_case);
-    if (scalar_cost(value) <= kMaxLowPrecisionCost && is_low_precision_arithmetic(value)) found |= scalar_case.mask;
+    if (scalar_cost(value) <= kMaxLowPrecisionCost && is_low_precision_arithmetic(value))
+      found |= scalar_case.mask;
   }
   return found & reduced & low_precision_dtypes();
 }
@@ -186,7 +187,8 @@ std::string definition(const Operator& op) {
     if (i == op.cases.size()) return "nullptr";
     if (type) return cat(loop_name(op, i), "<", type, ">");
     if (is_choice(check_case(op, op.cases[i])))
-      return cat(loop_name(op, i), low_precision_dtypes() >> dtype & 1 ? "<uint16_t>" : "<uint8_t>");
+      return cat(loop_name(op, i),
+                 low_precision_dtypes() >> dtype & 1 ? "<uint16_t>" : "<uint8_t>");
     return cat("TENON_LOW_PRECISION_LOOP(", loop_name(op, i), ", ", low_precision_type(dtype), ")");
   };
   return text +

@@ -58,7 +58,9 @@ DtypeMask low_precision_dtypes() {
   return DtypeMask{1} << TENON_DTYPE_F16 | DtypeMask{1} << TENON_DTYPE_BF16;
 }
 
-const char* low_precision_type(int dtype) { return dtype == TENON_DTYPE_F16 ? "Float16" : "BFloat16"; }
+const char* low_precision_type(int dtype) {
+  return dtype == TENON_DTYPE_F16 ? "Float16" : "BFloat16";
+}
 
 bool is_low_precision_arithmetic(const ScalarValue& value) {
   static const std::set<std::string> functions = {"abs", "min", "max"};
@@ -104,7 +106,8 @@ std::string cpu_file(const std::string& file, const std::string& kind,
     rows +=
         cat("    ", kind, "_kernel(kernel_", kernel.op->name, ", run_", kernel.op->name, "),\n");
   }
-  return text + fill(R"(#include "@header@.hpp"
+  return text +
+         fill(R"(#include "@header@.hpp"
 
 #include <limits>
 #include <string_view>
@@ -122,12 +125,11 @@ KernelList @kind@_@stem@_kernels() { return kKernels; }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA
 )",
-                     {{"kind", kind},
-                      {"header",
-                       kind == "reduction" ? "reduce/low_precision" : "elementwise/elementwise"},
-                      {"body", body},
-                      {"rows", rows},
-                      {"stem", stem(file)}});
+              {{"kind", kind},
+               {"header", kind == "reduction" ? "reduce/low_precision" : "elementwise/elementwise"},
+               {"body", body},
+               {"rows", rows},
+               {"stem", stem(file)}});
 }
 
 std::vector<OutputFile> emit_cpu_kernels(const Package& package, const EmitOptions&) {

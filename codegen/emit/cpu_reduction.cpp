@@ -7,7 +7,6 @@
 namespace tenon::codegen {
 namespace {
 
-
 // Partial results: wide integers where results are, otherwise the elements' own type.
 std::string accumulator_type(const Operator& op, const CheckedReduction& reduction) {
   if (reduction.truth) return "bool";
@@ -104,7 +103,9 @@ DtypeMask half_loop_dtypes(const Operator& op) {
   CheckedReduction reduction = check_reduction(op);
   const OutDtype::Rule out = op.dtypes.outs[0].rule;
   if (reduction.truth || out == OutDtype::Int64 || out == OutDtype::Real) return 0;
-  if (!is_low_precision_arithmetic(reduction.map) || !is_low_precision_arithmetic(reduction.combine)) return 0;
+  if (!is_low_precision_arithmetic(reduction.map) ||
+      !is_low_precision_arithmetic(reduction.combine))
+    return 0;
   return op.dtypes.allow & low_precision_dtypes();
 }
 
@@ -112,7 +113,8 @@ std::string definition(const Operator& op) {
   auto loops_of = [&](int dtype) {
     const char* type = cpu_element_type(dtype);
     if (!type)
-      return cat("TENON_LOW_PRECISION_REDUCTION(", camel_case(op.name), ", ", low_precision_type(dtype), ")");
+      return cat("TENON_LOW_PRECISION_REDUCTION(", camel_case(op.name), ", ",
+                 low_precision_type(dtype), ")");
     return cat("&reduction_loops<", camel_case(op.name), "<", type, ">>");
   };
   return traits(op) +

@@ -9,7 +9,8 @@ const std::vector<EmitterRow>& emitters() {
   static const std::vector<EmitterRow> table = {
       {"ops-hpp", "<ns>/ops.hpp: C++ operator functions", emit_ops_hpp},
       {"functions-hpp", "<ns>/functions.hpp: the same, throwing", emit_functions_hpp},
-      {"signatures-h", "<ns>/op_signatures.h, <ns>/signatures/*.h: C signatures of kernels", emit_signatures_h},
+      {"signatures-h", "<ns>/op_signatures.h, <ns>/signatures/*.h: C signatures of kernels",
+       emit_signatures_h},
       {"ops-table", "operators/*.cpp: tenon_op_def tables, shape rules, decompositions",
        emit_ops_table},
       {"cpu-kernels", "cpu/{elementwise,reduction}_*.cpp: CPU loops from `expr` and `reduce`",

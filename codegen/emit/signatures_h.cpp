@@ -82,7 +82,8 @@ std::vector<OutputFile> emit_signatures_h(const Package& package, const EmitOpti
     includes += cat("#include <", family_path(package, file), ">\n");
   }
   std::string text = generated_line(package.files, "/*");
-  text += fill(R"(/* Kernels of namespace `@ns@`, in C11: all operators. Includes one header for each operator file,
+  text += fill(
+      R"(/* Kernels of namespace `@ns@`, in C11: all operators. Includes one header for each operator file,
  * <@ns@/signatures/FILE.h>, which kernels of that file can do with. For an operator `op`:
  *
  *   @ns@_fn_op                 the signature of a typed kernel
@@ -99,7 +100,7 @@ std::vector<OutputFile> emit_signatures_h(const Package& package, const EmitOpti
 @includes@
 #endif /* @NS@_OP_SIGNATURES_H_ */
 )",
-               {{"ns", package.name_space}, {"NS", upper}, {"includes", includes}});
+      {{"ns", package.name_space}, {"NS", upper}, {"includes", includes}});
   files.push_back({cat(package.name_space, "/op_signatures.h"), text});
   return files;
 }

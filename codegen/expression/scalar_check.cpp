@@ -35,8 +35,7 @@ const char* name_of(const Type& type) {
 
 class Checker {
  public:
-  Checker(const Operator& op, DtypeMask mask, std::string key)
-      : mask_(mask), key_(std::move(key)) {
+  Checker(const Operator& op, DtypeMask mask, std::string key) : mask_(mask), key_(std::move(key)) {
     int attribute = 0;
     for (const Param& param : op.signature.params)
       if (!param.holds_tensors()) bind_attribute(param, attribute++);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "harness/text.hpp"
 #include "formats/json_writer.hpp"
+#include "harness/text.hpp"
 #include "report/report.hpp"
 
 namespace tenon::kit {

@@ -130,12 +130,12 @@ nb::object rebuild(nb::handle type, nb::bytes bytes, nb::handle dtype, nb::tuple
 }  // namespace
 
 void add_conversion_functions(nb::module_& module) {
-  general_tensor = nb::cpp_function(&make_tensor, nb::name("tensor"), nb::arg("data"),
-                                    nb::arg("dtype").none() = nb::none(),
-                                    nb::arg("device").none() = nb::none(),
-                                    nb::arg("requires_grad") = false)
-                       .release()
-                       .ptr();
+  general_tensor =
+      nb::cpp_function(&make_tensor, nb::name("tensor"), nb::arg("data"),
+                       nb::arg("dtype").none() = nb::none(), nb::arg("device").none() = nb::none(),
+                       nb::arg("requires_grad") = false)
+          .release()
+          .ptr();
   module.attr("tensor") = nb::steal(
       PyCFunction_NewEx(&tensor_function, nullptr, nb::object(module.attr("__name__")).ptr()));
   module.def("asarray", &asarray, nb::arg("data"), nb::arg("dtype").none() = nb::none(),

@@ -152,8 +152,8 @@ static Tensor repeat(tenon_tensor* element, const tenon_tensor* like) {
   const int64_t strides[TENON_MAX_NDIM] = {};
   ErrorSink err;
   tenon_tensor* view;
-  tenon_status status = host->tensor_view(element, element->dtype, like->ndim, like->shape, strides,
-                                          0, &view, err);
+  tenon_status status =
+      host->tensor_view(element, element->dtype, like->ndim, like->shape, strides, 0, &view, err);
   if (status == TENON_OK) return Tensor::adopt(view);
   raise(status, err);
   return {};

@@ -129,7 +129,8 @@ void load_isolated_plugin(const char* path, const char* folders, double deadline
       host->service_find(TENON_ISOLATED_SERVICE, TENON_ISOLATED_VERSION));
   if (!isolated)
     throw std::runtime_error(
-        "isolation needs the isolated plugin, which is not loaded; tenon.plugins.doctor() says why");
+        "isolation needs the isolated plugin, which is not loaded; tenon.plugins.doctor() says "
+        "why");
   constexpr double kMost = 1e9;
   if (!(deadline >= 0 && deadline <= kMost))
     throw nb::value_error("deadline: expected a number of seconds, or None for the default");
@@ -207,8 +208,8 @@ void add_system_functions(nb::module_& module) {
       nb::arg("device").none() = none);
   module.def("plugin_describe", &plugin_describe, nb::arg("load_default") = true);
   module.def("plugin_load", &load_plugin, nb::arg("path"), nb::arg("load_default") = true);
-  module.def("plugin_load_isolated", &load_isolated_plugin, nb::arg("path"),
-             nb::arg("folders"), nb::arg("deadline"));
+  module.def("plugin_load_isolated", &load_isolated_plugin, nb::arg("path"), nb::arg("folders"),
+             nb::arg("deadline"));
   module.def("plugin_unload", &unload_plugin, nb::arg("name"));
   module.def("plugin_allow_overrides", &allow_overrides, nb::arg("name"), nb::arg("allowed"));
   module.def("plugin_add_folder", &add_plugin_folder, nb::arg("path"));

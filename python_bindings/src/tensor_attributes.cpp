@@ -41,7 +41,8 @@ PyObject* tuple_of(const int64_t* numbers, int32_t count) {
   for (int32_t i = 0; i < count; ++i)
     hash = (hash ^ static_cast<uint64_t>(numbers[i])) * 0x9e3779b97f4a7c15;
   auto& place = places[hash >> 58];
-  if (!place.tuple || place.count != count || !std::equal(numbers, numbers + count, place.numbers)) {
+  if (!place.tuple || place.count != count ||
+      !std::equal(numbers, numbers + count, place.numbers)) {
     PyObject* tuple = new_tuple_of(numbers, count);
     if (!tuple) return nullptr;
     std::copy(numbers, numbers + count, place.numbers);

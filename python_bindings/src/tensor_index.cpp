@@ -94,8 +94,8 @@ bool is_positions(const tenon_tensor* tensor, PyObject* object) {
     return to_python(TENON_CALL(masked_select, value_of(tensor), value_of(handle_of(object))));
   if (is_positions(tensor, object)) {
     tenon_tensor* positions = handle_of(object);
-    return to_python(TENON_CALL(index, value_of(tensor), value_of(&positions, 1),
-                                value_of(int64_t{0})));
+    return to_python(
+        TENON_CALL(index, value_of(tensor), value_of(&positions, 1), value_of(int64_t{0})));
   }
   Key key;
   if (!parse_key(tensor, object, key)) return nullptr;

@@ -9,8 +9,8 @@ TENON_EXPORT const tenon_host* tenon_host_get(uint32_t epoch) {
   return 0;
 }
 
-TENON_EXPORT const tenon_plugin* tenon_plugin_query(uint32_t host_min, uint32_t host_max, const tenon_host* host,
-                                                    tenon_err* err) {
+TENON_EXPORT const tenon_plugin* tenon_plugin_query(uint32_t host_min, uint32_t host_max,
+                                                    const tenon_host* host, tenon_err* err) {
   (void)host_min, (void)host_max, (void)host, (void)err;
   return 0;
 }

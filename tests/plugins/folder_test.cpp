@@ -2,8 +2,8 @@
 // Plugins in folders: known by their notes, loaded when wanted.
 #include <sys/stat.h>
 
-#include "kernel_core/abi/slots.hpp"
 #include "formats/json_fields.hpp"
+#include "kernel_core/abi/slots.hpp"
 #include "kernel_core/types/status.hpp"
 #include "support.hpp"
 

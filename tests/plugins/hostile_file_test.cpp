@@ -6,8 +6,8 @@
 
 #include <random>
 
-#include "kernel_core/plugin/note.hpp"
 #include "formats/json_fields.hpp"
+#include "kernel_core/plugin/note.hpp"
 #include "support.hpp"
 
 namespace tenon::test {

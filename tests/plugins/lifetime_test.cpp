@@ -130,7 +130,8 @@ TEST(Unload, OfALibraryThatTheSystemKeepsIsReported) {
   ASSERT_TRUE(is_ok(load(plugin_path("rival"))));
   ASSERT_TRUE(is_ok(unload("rival")));
   ASSERT_TRUE(is_mapped("libtenon_rival"));
-  EXPECT_NE(describe().find(R"({"state":"resident","name":"rival","version":"","path":)"), std::string::npos);
+  EXPECT_NE(describe().find(R"({"state":"resident","name":"rival","version":"","path":)"),
+            std::string::npos);
   EXPECT_TRUE(
       is_refused(load(scratch.copy("rival", "rebuilt.so")), "NAME_TAKEN", "restart the process"));
   EXPECT_TRUE(is_ok(load(plugin_path("rival"))));

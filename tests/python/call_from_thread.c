@@ -32,7 +32,8 @@ static void* run(void* user) {
     }
     host->tensor_release(x);
   }
-  if (host->err_code(err) != TENON_OK) strncpy(call->error, host->err_text(err), sizeof call->error - 1);
+  if (host->err_code(err) != TENON_OK)
+    strncpy(call->error, host->err_text(err), sizeof call->error - 1);
   host->err_destroy(err);
   return NULL;
 }

@@ -21,8 +21,9 @@ void swiglu_grad_kernel(const T* x, const T* g, const T* dout, T* dx, T* dg, int
 std::vector<paddle::Tensor> SwigluForward(const paddle::Tensor& x, const paddle::Tensor& g) {
   auto out = paddle::empty_like(x);
   PD_DISPATCH_FLOATING_TYPES(x.type(), "swiglu", ([&] {
-    swiglu_kernel<data_t>(x.data<data_t>(), g.data<data_t>(), out.data<data_t>(), x.numel());
-  }));
+                               swiglu_kernel<data_t>(x.data<data_t>(), g.data<data_t>(),
+                                                     out.data<data_t>(), x.numel());
+                             }));
   return {out};
 }
 
@@ -30,9 +31,10 @@ std::vector<paddle::Tensor> SwigluBackward(const paddle::Tensor& x, const paddle
                                            const paddle::Tensor& dout) {
   auto dx = paddle::empty_like(x), dg = paddle::empty_like(g);
   PD_DISPATCH_FLOATING_TYPES(x.type(), "swiglu_grad", ([&] {
-    swiglu_grad_kernel<data_t>(x.data<data_t>(), g.data<data_t>(), dout.data<data_t>(),
-                               dx.data<data_t>(), dg.data<data_t>(), x.numel());
-  }));
+                               swiglu_grad_kernel<data_t>(x.data<data_t>(), g.data<data_t>(),
+                                                          dout.data<data_t>(), dx.data<data_t>(),
+                                                          dg.data<data_t>(), x.numel());
+                             }));
   return {dx, dg};
 }
 

@@ -41,10 +41,34 @@ static void tk_barrier(void) {
   tk_here = mine;
 }
 
-static inline tk_u32 tk_f32_bits(tk_f32 x) { union { tk_f32 f; tk_u32 u; } v = {x}; return v.u; }
-static inline tk_f32 tk_bits_f32(tk_u32 x) { union { tk_u32 u; tk_f32 f; } v = {x}; return v.f; }
-static inline tk_u64 tk_f64_bits(tk_f64 x) { union { tk_f64 f; tk_u64 u; } v = {x}; return v.u; }
-static inline tk_f64 tk_bits_f64(tk_u64 x) { union { tk_u64 u; tk_f64 f; } v = {x}; return v.f; }
+static inline tk_u32 tk_f32_bits(tk_f32 x) {
+  union {
+    tk_f32 f;
+    tk_u32 u;
+  } v = {x};
+  return v.u;
+}
+static inline tk_f32 tk_bits_f32(tk_u32 x) {
+  union {
+    tk_u32 u;
+    tk_f32 f;
+  } v = {x};
+  return v.f;
+}
+static inline tk_u64 tk_f64_bits(tk_f64 x) {
+  union {
+    tk_f64 f;
+    tk_u64 u;
+  } v = {x};
+  return v.u;
+}
+static inline tk_f64 tk_bits_f64(tk_u64 x) {
+  union {
+    tk_u64 u;
+    tk_f64 f;
+  } v = {x};
+  return v.f;
+}
 
 static inline tk_f32 tk_f16_to_f32(tk_u16 x) {
   tk_u32 sign = (tk_u32)(x & 0x8000u) << 16, size = x & 0x7fffu;
@@ -72,15 +96,15 @@ static inline tk_u32 tk_atomic_cas_u32(tk_u32* p, tk_u32 expected, tk_u32 desire
   return expected;
 }
 /* The others, by trying again. */
-#define TK_ATOMIC(name, type, memory, from, to, result)                                \
-  static inline type name(type* p, type v) {                                           \
-    memory old = __atomic_load_n((memory*)p, __ATOMIC_RELAXED);                        \
-    for (;;) {                                                                         \
-      type before = from(old);                                                         \
+#define TK_ATOMIC(name, type, memory, from, to, result)                                  \
+  static inline type name(type* p, type v) {                                             \
+    memory old = __atomic_load_n((memory*)p, __ATOMIC_RELAXED);                          \
+    for (;;) {                                                                           \
+      type before = from(old);                                                           \
       if (__atomic_compare_exchange_n((memory*)p, &old, to(result), 0, __ATOMIC_RELAXED, \
-                                      __ATOMIC_RELAXED))                               \
-        return before;                                                                 \
-    }                                                                                  \
+                                      __ATOMIC_RELAXED))                                 \
+        return before;                                                                   \
+    }                                                                                    \
   }
 TK_ATOMIC(tk_atomic_add_f32, tk_f32, tk_u32, tk_bits_f32, tk_f32_bits, before + v)
 TK_ATOMIC(tk_atomic_max_i32, tk_i32, tk_i32, , , before > v ? before : v)
@@ -88,7 +112,8 @@ TK_ATOMIC(tk_atomic_min_i32, tk_i32, tk_i32, , , before < v ? before : v)
 TK_ATOMIC(tk_atomic_max_u32, tk_u32, tk_u32, , , before > v ? before : v)
 TK_ATOMIC(tk_atomic_min_u32, tk_u32, tk_u32, , , before < v ? before : v)
 
-#define TK_MATH(name, type) _Generic((type), float: __builtin_##name##f, default: __builtin_##name)
+#define TK_MATH(name, type) \
+  _Generic((type), float : __builtin_##name##f, default : __builtin_##name)
 #define exp(x) TK_MATH(exp, x)(x)
 #define exp2(x) TK_MATH(exp2, x)(x)
 #define expm1(x) TK_MATH(expm1, x)(x)

@@ -83,10 +83,11 @@ class Definition {
   Definition(const Definition&) = delete;
 
  private:
-  static constexpr tenon_param_def kParams[] = {
-      {.name = "x", .kind = TENON_PARAM_TENSOR},
-      {.name = "unused", .kind = TENON_PARAM_INT, .flags = TENON_PARAM_FLAG_HAS_DEFAULT,
-       .default_value = {TENON_VALUE_INT, 0, {.i = 0}}}};
+  static constexpr tenon_param_def kParams[] = {{.name = "x", .kind = TENON_PARAM_TENSOR},
+                                                {.name = "unused",
+                                                 .kind = TENON_PARAM_INT,
+                                                 .flags = TENON_PARAM_FLAG_HAS_DEFAULT,
+                                                 .default_value = {TENON_VALUE_INT, 0, {.i = 0}}}};
   static constexpr const char* kResults[] = {"out"};
   tenon_op_def op;
   tenon_plugin table;
@@ -130,8 +131,11 @@ TEST(MadeAtRunTime, DefinitionsAndRulesGetTheirSelfAndMayBeReplaced) {
                                         .flags = TENON_GRAD_RULE_REPLACE,
                                         .op = "made::scale"};
   set_rule(kNone);
-  EXPECT_TRUE(fails_with([&] { backward(sum(call("made::scale", {x, 1}))); },
-                         "[made::scale] has no gradient"));
+  EXPECT_TRUE(fails_with(
+      [&] {
+        backward(sum(call("made::scale", {x, 1})));
+      },
+      "[made::scale] has no gradient"));
 }
 
 TEST(MadeAtRunTime, RulesNeedABackwardFunctionAndKnownFlags) {

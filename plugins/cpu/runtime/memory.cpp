@@ -47,7 +47,8 @@ uintptr_t find_room() {
 // Map `length` bytes exactly at `address`; NULL: that is not possible.
 void* map_at(uintptr_t address, uint64_t length) {
   void* wanted = reinterpret_cast<void*>(address);
-  void* memory = mmap(wanted, length, PROT_READ | PROT_WRITE, kMapping | MAP_FIXED_NOREPLACE, -1, 0);
+  void* memory =
+      mmap(wanted, length, PROT_READ | PROT_WRITE, kMapping | MAP_FIXED_NOREPLACE, -1, 0);
   if (memory == wanted) return memory;
   if (memory != MAP_FAILED) munmap(memory, length);  // a kernel that takes the address for a wish
   return nullptr;
@@ -169,7 +170,8 @@ tenon_status fill(tenon_device, void* dst, uint64_t offset, uint64_t bytes, cons
   }
   char* to = static_cast<char*>(dst) + offset;
   const char* unit = static_cast<const char*>(pattern);
-  const bool uniform = std::all_of(unit, unit + pattern_bytes, [&](char c) { return c == unit[0]; });
+  const bool uniform =
+      std::all_of(unit, unit + pattern_bytes, [&](char c) { return c == unit[0]; });
   if (uniform) {
     in_pieces(bytes, [=](int64_t begin, int64_t end) {
       std::memset(to + begin, unit[0], static_cast<size_t>(end - begin));

@@ -29,8 +29,7 @@ tenon_plugin table = {
 }  // namespace tenon::cpu
 
 // Not TENON_PLUGIN(table): the kernels are chosen when the plugin is loaded.
-extern "C" TENON_EXPORT const tenon_plugin* tenon_plugin_query(uint32_t host_min,
-                                                               uint32_t host_max,
+extern "C" TENON_EXPORT const tenon_plugin* tenon_plugin_query(uint32_t host_min, uint32_t host_max,
                                                                const tenon_host* host,
                                                                tenon_err* err) {
   using namespace tenon::cpu;

@@ -103,8 +103,7 @@ TENON_DECOMPOSE(dropout) {
   if (p == 1) return finish(scope, outs, ops::where(scope, false, x, 0));
   Tensor draws = ops::uniform(scope, sizes_of(x), 0.0, 1.0, TENON_DTYPE_F32, x->device);
   Tensor kept = ops::multiply(scope, x, 1 / (1 - p));
-  return finish(scope, outs,
-                ops::where(scope, ops::greater_equal(scope, draws, p), kept, 0));
+  return finish(scope, outs, ops::where(scope, ops::greater_equal(scope, draws, p), kept, 0));
 }
 
 TENON_DECOMPOSE(bernoulli) {

@@ -54,13 +54,13 @@ struct ReducedFloat {
     // Round to nearest even: normal numbers by adding half a unit less the even bit...
     const uint32_t odd = (magnitude >> kShift) & 1;
     const uint32_t normal = (magnitude + ((1u << (kShift - 1)) - 1) + odd -
-                             (static_cast<uint32_t>(127 - kBias) << 23)) >> kShift;
+                             (static_cast<uint32_t>(127 - kBias) << 23)) >>
+                            kShift;
     // ... and denormal ones by the addition of a number whose unit is the smallest denormal.
     const float magic =
         std::bit_cast<float>(static_cast<uint32_t>(127 + 23 + 1 - kBias - Mantissa) << 23);
-    const uint32_t denormal =
-        std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + magic) -
-        std::bit_cast<uint32_t>(magic);
+    const uint32_t denormal = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + magic) -
+                              std::bit_cast<uint32_t>(magic);
     uint32_t result = magnitude < (static_cast<uint32_t>(128 - kBias) << 23) ? denormal : normal;
     result = result > kLargest ? kLargest + 1 : result;
     result = magnitude > 0x7f800000u ? (Finite ? kMagnitude : kInfinity | (1u << (Mantissa - 1)))

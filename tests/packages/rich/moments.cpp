@@ -9,7 +9,8 @@ tenon_status infer_moments(const tenon_value* args, uint32_t, tenon_meta* outs, 
                            tenon_err* err) {
   const tenon_tensor* x = tenon_arg_tensor(&args[0]);
   if (x->ndim == 0)
-    return tenon::shapes::fail(err, TENON_INVALID_ARGUMENT, "moments", "expected at least one axis");
+    return tenon::shapes::fail(err, TENON_INVALID_ARGUMENT, "moments",
+                               "expected at least one axis");
   for (int i = 0; i < 2; ++i) {
     outs[i].ndim = x->ndim - 1;
     for (int axis = 0; axis < x->ndim - 1; ++axis) outs[i].shape[axis] = x->shape[axis];

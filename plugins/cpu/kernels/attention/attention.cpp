@@ -270,11 +270,11 @@ tenon_status attention(tenon_ctx* ctx, const tenon_tensor* query, const tenon_te
   return run_as_float32(attention, ctx, err, query, key, value, mask, causal, scale, out,
                         logsumexp);
 }
-TENON_BOX_attention(attention_boxed, attention)
+TENON_BOX_attention(attention_boxed, attention);
 
-    const tenon_kernel_def kKernels[] = {
-        TENON_KERNEL_attention(attention, nullptr, kAttentionDirect, TENON_KERNEL_STRIDED, 0),
-        TENON_KERNEL_attention(attention, nullptr, kAttentionConverted, 0, 0)};
+const tenon_kernel_def kKernels[] = {
+    TENON_KERNEL_attention(attention, nullptr, kAttentionDirect, TENON_KERNEL_STRIDED, 0),
+    TENON_KERNEL_attention(attention, nullptr, kAttentionConverted, 0, 0)};
 
 }  // namespace
 

@@ -326,12 +326,11 @@ tenon_status attention_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const 
   return run_as_float32(attention_grad, ctx, err, grad_out, query, key, value, mask, out, logsumexp,
                         causal, scale, dquery, dkey, dvalue);
 }
-TENON_BOX_attention_grad(attention_grad_boxed, attention_grad)
+TENON_BOX_attention_grad(attention_grad_boxed, attention_grad);
 
-    const tenon_kernel_def kKernels[] = {
-        TENON_KERNEL_attention_grad(attention_grad, nullptr, kAttentionDirect, TENON_KERNEL_STRIDED,
-                                    0),
-        TENON_KERNEL_attention_grad(attention_grad, nullptr, kAttentionConverted, 0, 0)};
+const tenon_kernel_def kKernels[] = {
+    TENON_KERNEL_attention_grad(attention_grad, nullptr, kAttentionDirect, TENON_KERNEL_STRIDED, 0),
+    TENON_KERNEL_attention_grad(attention_grad, nullptr, kAttentionConverted, 0, 0)};
 
 }  // namespace
 

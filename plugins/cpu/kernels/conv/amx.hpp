@@ -241,14 +241,15 @@ inline tenon_status run_conv_tiles(tenon_ctx* ctx, const ConvPhases& phases, con
       }
     }
   }
-  status =
-      parallel_for_with_scratch(ctx, panels.blocks(), taps * kSide * kSide / 4, panels.line_bytes(), err,
-                           [&](int64_t i, void* own) {
-                             panels.fill(i, order, weight, static_cast<BFloat16*>(own), packed);
-                           });
+  status = parallel_for_with_scratch(ctx, panels.blocks(), taps * kSide * kSide / 4,
+                                     panels.line_bytes(), err, [&](int64_t i, void* own) {
+                                       panels.fill(i, order, weight, static_cast<BFloat16*>(own),
+                                                   packed);
+                                     });
   if (status != TENON_OK) return status;
   const int64_t blocks = s.groups * lines.blocks;
-  status = parallel_for_with_scratch(ctx, s.batch * blocks, s.pixels() * kSide / 4, lines.buffer_bytes(),
+  status =
+      parallel_for_with_scratch(ctx, s.batch * blocks, s.pixels() * kSide / 4, lines.buffer_bytes(),
                                 err, [&](int64_t i, void* own) {
                                   lines.fill(x, i / blocks, i % blocks, static_cast<BFloat16*>(own),
                                              reinterpret_cast<BFloat16*>(pixels));

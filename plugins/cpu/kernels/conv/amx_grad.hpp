@@ -154,18 +154,18 @@ inline tenon_status run_tiles_grad(tenon_ctx* ctx, const ConvShapes& s, const Im
   auto* const pixels = static_cast<BFloat16*>(memory);
   auto* const grads = reinterpret_cast<uint16_t*>(static_cast<char*>(memory) + lines.bytes());
   const int64_t blocks = s.groups * lines.blocks;
-  status = parallel_for_with_scratch(ctx, s.batch * blocks, s.pixels() * kSide / 4, lines.buffer_bytes(),
-                                err, [&](int64_t i, void* own) {
-                                  lines.fill(x, i / blocks, i % blocks, static_cast<BFloat16*>(own),
-                                             pixels);
-                                });
+  status = parallel_for_with_scratch(ctx, s.batch * blocks, s.pixels() * kSide / 4,
+                                     lines.buffer_bytes(), err, [&](int64_t i, void* own) {
+                                       lines.fill(x, i / blocks, i % blocks,
+                                                  static_cast<BFloat16*>(own), pixels);
+                                     });
   if (status != TENON_OK) return status;
   const int64_t some_filters = (s.filters + kSide - 1) / kSide;
   status = parallel_for_with_scratch(ctx, s.batch * some_filters, s.results() * kSide / 4,
-                                planes.buffer_bytes(), err, [&](int64_t i, void* own) {
-                                  planes.fill(grad, i / some_filters, i % some_filters * kSide,
-                                              static_cast<uint16_t*>(own), grads);
-                                });
+                                     planes.buffer_bytes(), err, [&](int64_t i, void* own) {
+                                       planes.fill(grad, i / some_filters, i % some_filters * kSide,
+                                                   static_cast<uint16_t*>(own), grads);
+                                     });
   if (status != TENON_OK) return status;
 
   // A block of channels, and of filters so many that there is enough to share out.

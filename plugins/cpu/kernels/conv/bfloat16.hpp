@@ -4,8 +4,8 @@
 #pragma once
 
 #include "conv/im2col.hpp"
-#include "gemm/low_precision.hpp"
 #include "gemm/amx_formats.hpp"
+#include "gemm/low_precision.hpp"
 #include "gemm/partition.hpp"
 #include "kernel.hpp"
 #include "parallel_scratch.hpp"
@@ -104,11 +104,10 @@ tenon_status run_forward_pairs(tenon_ctx* ctx, const ConvShapes& s, const BFloat
       ctx, tiles.count(), tiles.work(), packed + sums, err, [&](int64_t t, void* own) {
         const OutputTile tile = tiles.at(t);
         float* sum = reinterpret_cast<float*>(static_cast<char*>(own) + packed);
-        multiply_blocked<Format>(
-            tile.rows, tile.columns, depth,
-            MatrixRows<Format>{{weights + tile.a + tile.i * depth, depth, 1}},
-            PairPanels<Format>{{pairs, images + tile.b, tile.j}},
-            MatrixTarget<float>{sum, tile.columns}, false, own);
+        multiply_blocked<Format>(tile.rows, tile.columns, depth,
+                                 MatrixRows<Format>{{weights + tile.a + tile.i * depth, depth, 1}},
+                                 PairPanels<Format>{{pairs, images + tile.b, tile.j}},
+                                 MatrixTarget<float>{sum, tile.columns}, false, own);
         const Results<BFloat16> results(s, out + tile.c + tile.i * s.results(), tile.j);
         const int64_t first = tile.c / s.results() + tile.i;
         for (int64_t j = 0, run; j < tile.columns; j += run) {

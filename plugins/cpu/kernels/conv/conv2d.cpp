@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv2d and its gradients.
-#include "conv/nhwc.hpp"
-#include "conv/nchw16c_grad.hpp"
+#include "conv/amx_grad.hpp"
 #include "conv/depthwise_grad.hpp"
 #include "conv/depthwise_rows_grad.hpp"
 #include "conv/direct_grad.hpp"
 #include "conv/input_grad.hpp"
+#include "conv/nchw16c_grad.hpp"
+#include "conv/nhwc.hpp"
 #include "conv/pointwise.hpp"
-#include "conv/amx_grad.hpp"
 #include "conv/winograd_grad.hpp"
 #include "trace.hpp"
 
@@ -263,14 +263,15 @@ tenon_status conv2d(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* w
   };
   return x->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
 }
-TENON_BOX_conv2d(conv2d_boxed, conv2d)
+TENON_BOX_conv2d(conv2d_boxed, conv2d);
 
-    tenon_status
-    conv2d_input_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_tensor* weight,
-                      const int64_t* input_shape, uint64_t input_shape_count, const int64_t* stride,
-                      uint64_t stride_count, const int64_t* padding, uint64_t padding_count,
-                      const int64_t* dilation, uint64_t dilation_count, int64_t groups,
-                      tenon_tensor* out, tenon_err* err) {
+tenon_status conv2d_input_grad(tenon_ctx* ctx, const tenon_tensor* grad_out,
+                               const tenon_tensor* weight, const int64_t* input_shape,
+                               uint64_t input_shape_count, const int64_t* stride,
+                               uint64_t stride_count, const int64_t* padding,
+                               uint64_t padding_count, const int64_t* dilation,
+                               uint64_t dilation_count, int64_t groups, tenon_tensor* out,
+                               tenon_err* err) {
   if (out->numel == 0) return TENON_OK;
   if (is_channels_last(*grad_out) && !takes_results_last(*out)) {
     return run_channels_last(conv2d_input_grad, ctx, err, grad_out, weight, input_shape,
@@ -317,14 +318,14 @@ TENON_BOX_conv2d(conv2d_boxed, conv2d)
   };
   return weight->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
 }
-TENON_BOX_conv2d_input_grad(conv2d_input_grad_boxed, conv2d_input_grad)
+TENON_BOX_conv2d_input_grad(conv2d_input_grad_boxed, conv2d_input_grad);
 
-    tenon_status
-    conv2d_weight_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_tensor* x,
-                       const int64_t* weight_shape, uint64_t weight_shape_count,
-                       const int64_t* stride, uint64_t stride_count, const int64_t* padding,
-                       uint64_t padding_count, const int64_t* dilation, uint64_t dilation_count,
-                       int64_t groups, tenon_tensor* out, tenon_err* err) {
+tenon_status conv2d_weight_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_tensor* x,
+                                const int64_t* weight_shape, uint64_t weight_shape_count,
+                                const int64_t* stride, uint64_t stride_count,
+                                const int64_t* padding, uint64_t padding_count,
+                                const int64_t* dilation, uint64_t dilation_count, int64_t groups,
+                                tenon_tensor* out, tenon_err* err) {
   if (out->numel == 0) return TENON_OK;
   const ConvShapes s = shapes_of(x->shape, out->shape, grad_out->shape, stride, stride_count,
                                  padding, padding_count, dilation, dilation_count, groups);
@@ -379,20 +380,20 @@ TENON_BOX_conv2d_input_grad(conv2d_input_grad_boxed, conv2d_input_grad)
   };
   return x->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
 }
-TENON_BOX_conv2d_weight_grad(conv2d_weight_grad_boxed, conv2d_weight_grad)
+TENON_BOX_conv2d_weight_grad(conv2d_weight_grad_boxed, conv2d_weight_grad);
 
-    const tenon_kernel_def kKernels[] = {
-        TENON_KERNEL_conv2d(conv2d, nullptr, kFloats, 0, 0),
-        TENON_KERNEL_conv2d_input_grad(conv2d_input_grad, nullptr, kFloats, 0, 0),
-        TENON_KERNEL_conv2d_weight_grad(conv2d_weight_grad, nullptr, kFloats, 0, 0),
-        with_can_run(TENON_KERNEL_conv2d(conv2d, nullptr, kFloats, kAnyStrides, 1),
-                     takes_channels_last),
-        with_can_run(TENON_KERNEL_conv2d_input_grad(conv2d_input_grad, nullptr, kFloats,
-                                                    kAnyStrides, 1),
-                     grad_takes_channels_last),
-        with_can_run(TENON_KERNEL_conv2d_weight_grad(conv2d_weight_grad, nullptr, kFloats,
-                                                     TENON_KERNEL_STRIDED, 1),
-                     weight_grad_takes_channels_last)};
+const tenon_kernel_def kKernels[] = {
+    TENON_KERNEL_conv2d(conv2d, nullptr, kFloats, 0, 0),
+    TENON_KERNEL_conv2d_input_grad(conv2d_input_grad, nullptr, kFloats, 0, 0),
+    TENON_KERNEL_conv2d_weight_grad(conv2d_weight_grad, nullptr, kFloats, 0, 0),
+    with_can_run(TENON_KERNEL_conv2d(conv2d, nullptr, kFloats, kAnyStrides, 1),
+                 takes_channels_last),
+    with_can_run(
+        TENON_KERNEL_conv2d_input_grad(conv2d_input_grad, nullptr, kFloats, kAnyStrides, 1),
+        grad_takes_channels_last),
+    with_can_run(TENON_KERNEL_conv2d_weight_grad(conv2d_weight_grad, nullptr, kFloats,
+                                                 TENON_KERNEL_STRIDED, 1),
+                 weight_grad_takes_channels_last)};
 
 }  // namespace
 

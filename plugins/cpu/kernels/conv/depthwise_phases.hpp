@@ -4,8 +4,8 @@
 // together on their way to memory.
 #pragma once
 
-#include "conv/shapes.hpp"
 #include "conv/padded_nchw.hpp"
+#include "conv/shapes.hpp"
 #include "parallel_scratch.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "conv/im2col.hpp"
-#include "kernel.hpp"
 #include "conv/padded_nchw.hpp"
+#include "kernel.hpp"
 #include "parallel_scratch.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {

@@ -3,13 +3,13 @@
 // panel by panel.
 #pragma once
 
+#include "conv/amx.hpp"
 #include "conv/bfloat16.hpp"
-#include "conv/nchw16c.hpp"
 #include "conv/depthwise.hpp"
 #include "conv/depthwise_rows.hpp"
 #include "conv/direct.hpp"
-#include "conv/amx.hpp"
 #include "conv/im2col.hpp"
+#include "conv/nchw16c.hpp"
 #include "conv/winograd_nhwc.hpp"
 #include "gemm/partition.hpp"
 #include "kernel.hpp"

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "conv/shapes.hpp"
-#include "gemm/blocked.hpp"
 #include "conv/shuffles.hpp"
+#include "gemm/blocked.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 

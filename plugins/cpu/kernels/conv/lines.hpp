@@ -2,8 +2,8 @@
 // Flat images of bfloat16 in lines of 32 channels: a cache line for each pixel.
 #pragma once
 
-#include "conv/nchw16c_layout.hpp"
 #include "conv/flat.hpp"
+#include "conv/nchw16c_layout.hpp"
 #include "gemm/pack.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {

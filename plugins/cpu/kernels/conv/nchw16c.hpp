@@ -5,10 +5,10 @@
 #pragma once
 
 #include "conv/nchw16c_layout.hpp"
+#include "conv/padded_nchw.hpp"
 #include "conv/shapes.hpp"
 #include "gemm/blocked.hpp"
 #include "kernel.hpp"
-#include "conv/padded_nchw.hpp"
 #include "parallel_scratch.hpp"
 
 #include <utility>

@@ -3,8 +3,8 @@
 // their channels apart or side by side, in any float dtype, and written to such.
 #pragma once
 
-#include "elementwise/low_precision.hpp"
 #include "conv/shuffles.hpp"
+#include "elementwise/low_precision.hpp"
 
 #include <algorithm>
 #include <type_traits>

@@ -6,9 +6,9 @@
 #pragma once
 
 #include "conv/shapes.hpp"
+#include "conv/shuffles.hpp"
 #include "gemm/blocked.hpp"
 #include "parallel_scratch.hpp"
-#include "conv/shuffles.hpp"
 #include "simd/transpose.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {

@@ -191,20 +191,20 @@ bool winograd_grad_group(const ConvShapes& s, const GradTiles<T>& tiles, int64_t
   T* grads = pixels + kPositions * tiles.pixels_at;
   for (int64_t block = 0; block < tiles.blocks; ++block) {
     const int64_t of_pixels = tiles.channels / width;
-    parallel_for_in_slots(own, stride, of_pixels + tiles.vectors, tiles.tiles() * 64,
-                       [&](int64_t i, void* own) {
-                         T* to = static_cast<T*>(own);
-                         if (i < of_pixels) {
-                           transform_block<T, false>(s, tiles, block, x, g * channels + i * width,
-                                                     std::min(width, channels - i * width),
-                                                     tiles.pixels(pixels, i), to);
-                         } else {
-                           i -= of_pixels;
-                           transform_block<T, true>(s, tiles, block, grad, g * filters + i * width,
-                                                    std::min(width, filters - i * width),
-                                                    grads + i * tiles.tiles() * width, to);
-                         }
-                       });
+    parallel_for_in_slots(
+        own, stride, of_pixels + tiles.vectors, tiles.tiles() * 64, [&](int64_t i, void* own) {
+          T* to = static_cast<T*>(own);
+          if (i < of_pixels) {
+            transform_block<T, false>(s, tiles, block, x, g * channels + i * width,
+                                      std::min(width, channels - i * width),
+                                      tiles.pixels(pixels, i), to);
+          } else {
+            i -= of_pixels;
+            transform_block<T, true>(s, tiles, block, grad, g * filters + i * width,
+                                     std::min(width, filters - i * width),
+                                     grads + i * tiles.tiles() * width, to);
+          }
+        });
     parallel(kPositions * tiles.panels, tiles.tiles() * filters * 2,
              [&](int64_t begin, int64_t end) {
                for (int64_t i = begin; i < end; ++i) {

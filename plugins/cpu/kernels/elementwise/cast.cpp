@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // cast: conversion between any two dtypes, with any strides. Loop order: rows of the result, in
 // blocks of kBlock elements that pass through gather, widen, convert, narrow and scatter as needed.
+#include "elementwise/strided.hpp"
 #include "kernel.hpp"
 #include "simd/non_temporal.hpp"
-#include "elementwise/strided.hpp"
 
 #include <tenon/signatures/conversion.h>
 
@@ -175,10 +175,10 @@ tenon_status cast(tenon_ctx*, const tenon_tensor* x, int32_t, tenon_tensor* out,
   parallel(out->numel, 2, [&](int64_t begin, int64_t end) { work.run(begin, end); });
   return TENON_OK;
 }
-TENON_BOX_cast(cast_boxed, cast)
+TENON_BOX_cast(cast_boxed, cast);
 
-    const tenon_kernel_def kKernels[] = {
-        TENON_KERNEL_cast(cast, nullptr, kAllDtypes, kAnyStrides | TENON_KERNEL_HOST_SCALARS, 0)};
+const tenon_kernel_def kKernels[] = {
+    TENON_KERNEL_cast(cast, nullptr, kAllDtypes, kAnyStrides | TENON_KERNEL_HOST_SCALARS, 0)};
 
 }  // namespace
 

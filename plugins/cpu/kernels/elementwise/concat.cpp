@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // concat: joins tensors along an axis. Loop order: bands of kStretch rows of the result, and within
 // a band tensor by tensor, while the band is in cache.
+#include "elementwise/strided.hpp"
 #include "kernel.hpp"
 #include "simd/non_temporal.hpp"
-#include "elementwise/strided.hpp"
 
 #include <tenon/signatures/shape.h>
 
@@ -90,9 +90,9 @@ tenon_status concat(tenon_ctx*, const tenon_tensor* const* tensors, uint64_t ten
   });
   return TENON_OK;
 }
-TENON_BOX_concat(concat_boxed, concat)
+TENON_BOX_concat(concat_boxed, concat);
 
-    const tenon_kernel_def kKernels[] = {TENON_KERNEL_concat(concat, nullptr, kAllDtypes, 0, 0)};
+const tenon_kernel_def kKernels[] = {TENON_KERNEL_concat(concat, nullptr, kAllDtypes, 0, 0)};
 
 }  // namespace
 

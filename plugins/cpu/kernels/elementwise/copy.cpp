@@ -2,9 +2,9 @@
 // clone: copies between any strides. Uses memcpy for dense rows, and transposes tiles in registers
 // where the two sides are dense along different axes.
 #include "conv/nhwc.hpp"
+#include "elementwise/strided.hpp"
 #include "kernel.hpp"
 #include "simd/non_temporal.hpp"
-#include "elementwise/strided.hpp"
 #include "simd/transpose.hpp"
 
 #include <tenon/signatures/conversion.h>
@@ -166,10 +166,10 @@ tenon_status clone(tenon_ctx*, const tenon_tensor* x, tenon_tensor* out, tenon_e
   Copy(x, out).run(out->numel);
   return TENON_OK;
 }
-TENON_BOX_clone(clone_boxed, clone)
+TENON_BOX_clone(clone_boxed, clone);
 
-    const tenon_kernel_def kKernels[] = {
-        TENON_KERNEL_clone(clone, nullptr, kAllDtypes, kAnyStrides | TENON_KERNEL_HOST_SCALARS, 0)};
+const tenon_kernel_def kKernels[] = {
+    TENON_KERNEL_clone(clone, nullptr, kAllDtypes, kAnyStrides | TENON_KERNEL_HOST_SCALARS, 0)};
 
 }  // namespace
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // full, arange, linspace and eye: one pass of stores over the result, with non-temporal stores
 // where it exceeds the caches.
+#include "elementwise/strided.hpp"
 #include "kernel.hpp"
 #include "simd/non_temporal.hpp"
-#include "elementwise/strided.hpp"
 
 #include <tenon/signatures/creation.h>
 
@@ -50,12 +50,12 @@ tenon_status full(tenon_ctx*, const int64_t*, uint64_t, const tenon_value* value
   });
   return TENON_OK;
 }
-TENON_BOX_full(full_boxed, full)
+TENON_BOX_full(full_boxed, full);
 
-    // out[i] = f(i), where f returns double, or an integer for integer dtypes. Each thread has a
-    // copy of f: compilers have to assume that a store changes what a reference points to.
-    template <class F>
-    void generate(const tenon_tensor* out, const F& function) {
+// out[i] = f(i), where f returns double, or an integer for integer dtypes. Each thread has a
+// copy of f: compilers have to assume that a store changes what a reference points to.
+template <class F>
+void generate(const tenon_tensor* out, const F& function) {
   parallel(out->numel, 2, [&, out](int64_t begin, int64_t end) {
     const F f = function;
     if (is_low_precision(out->dtype)) {
@@ -91,10 +91,10 @@ tenon_status arange(tenon_ctx*, const tenon_value* start, const tenon_value* sto
   }
   return TENON_OK;
 }
-TENON_BOX_arange(arange_boxed, arange)
+TENON_BOX_arange(arange_boxed, arange);
 
-    tenon_status linspace(tenon_ctx*, double start, double stop, int64_t num, int32_t endpoint,
-                          int32_t, int32_t, tenon_tensor* out, tenon_err*) {
+tenon_status linspace(tenon_ctx*, double start, double stop, int64_t num, int32_t endpoint, int32_t,
+                      int32_t, tenon_tensor* out, tenon_err*) {
   const int64_t intervals = endpoint ? num - 1 : num;
   const double step = intervals > 0 ? (stop - start) / static_cast<double>(intervals) : 0.0;
   // The last number exactly.
@@ -103,10 +103,10 @@ TENON_BOX_arange(arange_boxed, arange)
   });
   return TENON_OK;
 }
-TENON_BOX_linspace(linspace_boxed, linspace)
+TENON_BOX_linspace(linspace_boxed, linspace);
 
-    tenon_status eye(tenon_ctx*, int64_t, const tenon_value*, int64_t offset, int32_t, int32_t,
-                     tenon_tensor* out, tenon_err*) {
+tenon_status eye(tenon_ctx*, int64_t, const tenon_value*, int64_t offset, int32_t, int32_t,
+                 tenon_tensor* out, tenon_err*) {
   const int size = kDtypeSize[out->dtype];
   const int64_t rows = out->shape[0], columns = out->shape[1];
   offset = std::clamp(offset, -rows, columns);
@@ -119,13 +119,13 @@ TENON_BOX_linspace(linspace_boxed, linspace)
   }
   return TENON_OK;
 }
-TENON_BOX_eye(eye_boxed, eye)
+TENON_BOX_eye(eye_boxed, eye);
 
-    const tenon_kernel_def kKernels[] = {
-        TENON_KERNEL_full(full, nullptr, kAllDtypes, 0, 0),
-        TENON_KERNEL_arange(arange, nullptr, kReals | kComplexes, 0, 0),
-        TENON_KERNEL_linspace(linspace, nullptr, kReals | kComplexes, 0, 0),
-        TENON_KERNEL_eye(eye, nullptr, kAllDtypes, 0, 0)};
+const tenon_kernel_def kKernels[] = {
+    TENON_KERNEL_full(full, nullptr, kAllDtypes, 0, 0),
+    TENON_KERNEL_arange(arange, nullptr, kReals | kComplexes, 0, 0),
+    TENON_KERNEL_linspace(linspace, nullptr, kReals | kComplexes, 0, 0),
+    TENON_KERNEL_eye(eye, nullptr, kAllDtypes, 0, 0)};
 
 }  // namespace
 

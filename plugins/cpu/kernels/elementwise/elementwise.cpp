@@ -3,8 +3,8 @@
 
 #include <tenon/parallel.hpp>
 #include "elementwise/low_precision.hpp"
-#include "simd/non_temporal.hpp"
 #include "elementwise/strided.hpp"
+#include "simd/non_temporal.hpp"
 #include "simd/transpose.hpp"
 
 #include <algorithm>

@@ -9,8 +9,8 @@
 
 #include "dtypes.hpp"
 #include "simd/low_precision.hpp"
-#include "table.hpp"
 #include "simd/vector_math.hpp"
+#include "table.hpp"
 
 #include <tenon/abi.h>
 

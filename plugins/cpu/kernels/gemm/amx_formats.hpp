@@ -4,8 +4,8 @@
 #pragma once
 
 #include "gemm/amx_micro_kernel.hpp"
-#include "gemm/int8.hpp"
 #include "gemm/bfloat16_pairs.hpp"
+#include "gemm/int8.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 

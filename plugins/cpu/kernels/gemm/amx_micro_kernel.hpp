@@ -4,8 +4,8 @@
 #pragma once
 
 #include "gemm/amx.hpp"
-#include "gemm/micro_kernel.hpp"
 #include "gemm/epilogue.hpp"
+#include "gemm/micro_kernel.hpp"
 
 #include <algorithm>
 

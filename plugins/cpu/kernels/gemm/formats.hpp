@@ -16,8 +16,8 @@
 //   kTiles       (optional) the processor multiplies whole tiles: gemm_amx.hpp
 #pragma once
 
-#include "gemm/vectors.hpp"
 #include "elementwise/low_precision.hpp"
+#include "gemm/vectors.hpp"
 
 #include <bit>
 #include <cstdint>
@@ -30,7 +30,9 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 
 template <class Format>
-inline constexpr bool by_tiles = requires { Format::kTiles; };
+inline constexpr bool by_tiles = requires {
+  Format::kTiles;
+};
 
 // A vector of sums to elements of C.
 template <class T>

@@ -2,8 +2,8 @@
 // Formats of products of 8-bit integers, L and R being int8_t or uint8_t, with sums in int32.
 #pragma once
 
-#include "gemm/small_m.hpp"
 #include "gemm/pack.hpp"
+#include "gemm/small_m.hpp"
 
 #include <type_traits>
 

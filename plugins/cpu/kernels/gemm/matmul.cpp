@@ -212,34 +212,34 @@ tenon_status matmul_integer(tenon_ctx* ctx, const tenon_tensor* x, const tenon_t
   };
   return x->dtype == TENON_DTYPE_I8 ? with_right(Type<int8_t>{}) : with_right(Type<uint8_t>{});
 }
-TENON_BOX_matmul_integer(matmul_integer_boxed, matmul_integer)
+TENON_BOX_matmul_integer(matmul_integer_boxed, matmul_integer);
 
-    // The kernels for strided operands serve the dtypes that gemm reads in place; the others
-    // convert or separate their operands first, which is simpler from contiguous ones.
-    constexpr uint64_t kConverted = dtype_bit(TENON_DTYPE_F8E4M3) |
-                                    dtype_bit(TENON_DTYPE_F8E5M2) | kComplexes;
+// The kernels for strided operands serve the dtypes that gemm reads in place; the others
+// convert or separate their operands first, which is simpler from contiguous ones.
+constexpr uint64_t kConverted =
+    dtype_bit(TENON_DTYPE_F8E4M3) | dtype_bit(TENON_DTYPE_F8E5M2) | kComplexes;
 constexpr uint64_t kInPlace = (kIntegers | kFloats) & ~kConverted;
 
 tenon_status matmul(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* y, tenon_tensor* out,
                     tenon_err* err) {
   return multiply<false>(ctx, x, y, nullptr, out, err);
 }
-TENON_BOX_matmul(matmul_boxed, matmul)
+TENON_BOX_matmul(matmul_boxed, matmul);
 
-    tenon_status linear(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* weight,
-                        const tenon_tensor* bias, tenon_tensor* out, tenon_err* err) {
+tenon_status linear(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* weight,
+                    const tenon_tensor* bias, tenon_tensor* out, tenon_err* err) {
   return multiply<true>(ctx, x, weight, bias, out, err);
 }
-TENON_BOX_linear(linear_boxed, linear)
+TENON_BOX_linear(linear_boxed, linear);
 
-    const tenon_kernel_def kKernels[] = {
-        TENON_KERNEL_matmul(matmul, nullptr, kInPlace, TENON_KERNEL_STRIDED, 0),
-        TENON_KERNEL_matmul(matmul, nullptr, kConverted, 0, 0),
-        TENON_KERNEL_matmul_integer(matmul_integer, nullptr,
-                                    dtype_bit(TENON_DTYPE_I8) | dtype_bit(TENON_DTYPE_U8),
-                                    TENON_KERNEL_STRIDED, 0),
-        TENON_KERNEL_linear(linear, nullptr, kInPlace, TENON_KERNEL_STRIDED, 0),
-        TENON_KERNEL_linear(linear, nullptr, kConverted, 0, 0)};
+const tenon_kernel_def kKernels[] = {
+    TENON_KERNEL_matmul(matmul, nullptr, kInPlace, TENON_KERNEL_STRIDED, 0),
+    TENON_KERNEL_matmul(matmul, nullptr, kConverted, 0, 0),
+    TENON_KERNEL_matmul_integer(matmul_integer, nullptr,
+                                dtype_bit(TENON_DTYPE_I8) | dtype_bit(TENON_DTYPE_U8),
+                                TENON_KERNEL_STRIDED, 0),
+    TENON_KERNEL_linear(linear, nullptr, kInPlace, TENON_KERNEL_STRIDED, 0),
+    TENON_KERNEL_linear(linear, nullptr, kConverted, 0, 0)};
 
 }  // namespace
 

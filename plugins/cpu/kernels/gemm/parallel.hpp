@@ -2,8 +2,8 @@
 // Products whose tiles run on the pool.
 #pragma once
 
-#include "gemm/serial.hpp"
 #include "gemm/partition.hpp"
+#include "gemm/serial.hpp"
 #include "parallel_scratch.hpp"
 #include "trace.hpp"
 

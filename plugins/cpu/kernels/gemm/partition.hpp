@@ -3,8 +3,8 @@
 #pragma once
 
 #include "dtypes.hpp"
-#include "gemm/gemm.hpp"
 #include "gemm/amx_micro_kernel.hpp"
+#include "gemm/gemm.hpp"
 
 #include <tenon/parallel.hpp>
 

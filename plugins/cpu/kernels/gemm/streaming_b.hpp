@@ -33,7 +33,8 @@ void multiply_passing(int64_t m, int64_t n, int64_t k, Matrix<typename Format::L
     const int64_t columns = std::min(kBlockN, n - jb);
     for (int64_t pb = 0; pb < k; pb += step) {
       const int64_t sources = std::min(step, k - pb);
-      const auto rows = MatrixRows<Format>{a}.pack(0, m, pb, sources, packed + kPassingBlock, columns);
+      const auto rows =
+          MatrixRows<Format>{a}.pack(0, m, pb, sources, packed + kPassingBlock, columns);
       for (int64_t p = 0; p < sources; p += together) {
         for (int64_t j = 0; j < columns; j += panel) {
           panels.pack(pb + p, std::min(together, sources - p), jb + j, std::min(panel, columns - j),
@@ -49,10 +50,10 @@ void multiply_passing(int64_t m, int64_t n, int64_t k, Matrix<typename Format::L
                                std::min(kBlockN, n - next_n),
                                {j / panel, (columns + panel - 1) / panel});
         }
-        multiply_panel<Product>(m, std::min(panel, columns - j), (sources + depth - 1) / depth, rows,
-                                packed + j * kPassingK, MatrixTarget<typename Format::Sum>{c, c_row},
-                                0, jb + j, accumulate || pb > 0,
-                                [&](Share share) { return share.part == 0 ? ahead : Ahead{}; });
+        multiply_panel<Product>(
+            m, std::min(panel, columns - j), (sources + depth - 1) / depth, rows,
+            packed + j * kPassingK, MatrixTarget<typename Format::Sum>{c, c_row}, 0, jb + j,
+            accumulate || pb > 0, [&](Share share) { return share.part == 0 ? ahead : Ahead{}; });
       }
     }
   }

@@ -2,8 +2,8 @@
 // gather, scatter and scatter_add: one element per index. gather runs in parallel over the elements
 // of the index tensor; the scatters run on one thread and in order, since indices may repeat.
 #include "host_number.hpp"
-#include "kernel.hpp"
 #include "index/indices.hpp"
+#include "kernel.hpp"
 
 #include <tenon/signatures/indexing.h>
 
@@ -78,14 +78,14 @@ tenon_status gather(tenon_ctx*, const tenon_tensor* x, const tenon_tensor* index
   });
   return outside ? fail_indices("gather", index, length, err) : TENON_OK;
 }
-TENON_BOX_gather(gather_boxed, gather)
+TENON_BOX_gather(gather_boxed, gather);
 
-    // out = x, then out[index] = combine(out[index], source) in order, on one thread, since indices
-    // may repeat.
-    template <class Combine>
-    tenon_status scatter_with(tenon_ctx* ctx, const char* op, const tenon_tensor* x,
-                              const tenon_tensor* index, const tenon_tensor* source, int64_t axis,
-                              tenon_tensor* out, tenon_err* err, Combine combine) {
+// out = x, then out[index] = combine(out[index], source) in order, on one thread, since indices
+// may repeat.
+template <class Combine>
+tenon_status scatter_with(tenon_ctx* ctx, const char* op, const tenon_tensor* x,
+                          const tenon_tensor* index, const tenon_tensor* source, int64_t axis,
+                          tenon_tensor* out, tenon_err* err, Combine combine) {
   axis = normalize_axis(axis, x->ndim);
   const int64_t* offsets;
   tenon_status status = read_indices(ctx, op, index, length_of(x, axis), &offsets, err);
@@ -114,23 +114,23 @@ tenon_status scatter(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* 
   return scatter_with(ctx, "scatter", x, index, source, axis, out, err,
                       []<class T>(T& to, const T& from) { to = from; });
 }
-TENON_BOX_scatter(scatter_boxed, scatter)
+TENON_BOX_scatter(scatter_boxed, scatter);
 
-    tenon_status
-    scatter_add(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
-                const tenon_tensor* source, int64_t axis, tenon_tensor* out, tenon_err* err) {
+tenon_status scatter_add(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
+                         const tenon_tensor* source, int64_t axis, tenon_tensor* out,
+                         tenon_err* err) {
   if (is_low_precision(x->dtype))
     return run_as_float32(scatter_add, ctx, err, x, index, source, axis, out);
   return scatter_with(ctx, "scatter_add", x, index, source, axis, out, err,
                       []<class T>(T& to, const T& from) { to = static_cast<T>(to + from); });
 }
-TENON_BOX_scatter_add(scatter_add_boxed, scatter_add)
+TENON_BOX_scatter_add(scatter_add_boxed, scatter_add);
 
-    const tenon_kernel_def kKernels[] = {
-        TENON_KERNEL_gather(gather, nullptr, kAllDtypes, 0, 0),
-        TENON_KERNEL_scatter(scatter, nullptr, kAllDtypes, TENON_KERNEL_HOST_SCALARS, 0),
-        TENON_KERNEL_scatter_add(scatter_add, nullptr, kReals | kComplexes,
-                                 TENON_KERNEL_HOST_SCALARS, 0)};
+const tenon_kernel_def kKernels[] = {
+    TENON_KERNEL_gather(gather, nullptr, kAllDtypes, 0, 0),
+    TENON_KERNEL_scatter(scatter, nullptr, kAllDtypes, TENON_KERNEL_HOST_SCALARS, 0),
+    TENON_KERNEL_scatter_add(scatter_add, nullptr, kReals | kComplexes, TENON_KERNEL_HOST_SCALARS,
+                             0)};
 
 }  // namespace
 

@@ -2,8 +2,8 @@
 // index_select, index_add, index, index_put and embedding: contiguous blocks of the inner axes are
 // copied or added, one block per index.
 #include "host_number.hpp"
-#include "kernel.hpp"
 #include "index/indices.hpp"
+#include "kernel.hpp"
 
 #include <tenon/signatures/indexing.h>
 
@@ -67,10 +67,10 @@ tenon_status index_select(tenon_ctx* ctx, const tenon_tensor* x, const tenon_ten
                 view.inner * kDtypeSize[x->dtype], offsets);
   return TENON_OK;
 }
-TENON_BOX_index_select(index_select_boxed, index_select)
+TENON_BOX_index_select(index_select_boxed, index_select);
 
-    tenon_status embedding(tenon_ctx* ctx, const tenon_tensor* weight, const tenon_tensor* indices,
-                           const tenon_value*, tenon_tensor* out, tenon_err* err) {
+tenon_status embedding(tenon_ctx* ctx, const tenon_tensor* weight, const tenon_tensor* indices,
+                       const tenon_value*, tenon_tensor* out, tenon_err* err) {
   const int64_t* offsets;
   TRY(read_indices(ctx, "embedding", indices, weight->shape[0], &offsets, err));
   if (out->numel > 0)
@@ -78,11 +78,11 @@ TENON_BOX_index_select(index_select_boxed, index_select)
                 AxisView(weight, 0).inner * kDtypeSize[weight->dtype], offsets);
   return TENON_OK;
 }
-TENON_BOX_embedding(embedding_boxed, embedding)
+TENON_BOX_embedding(embedding_boxed, embedding);
 
-    tenon_status
-    index_add(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
-              const tenon_tensor* source, int64_t axis, tenon_tensor* out, tenon_err* err) {
+tenon_status index_add(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
+                       const tenon_tensor* source, int64_t axis, tenon_tensor* out,
+                       tenon_err* err) {
   if (is_low_precision(x->dtype))
     return run_as_float32(index_add, ctx, err, x, index, source, axis, out);
   const AxisView view(x, axis);
@@ -105,10 +105,10 @@ TENON_BOX_embedding(embedding_boxed, embedding)
   });
   return TENON_OK;
 }
-TENON_BOX_index_add(index_add_boxed, index_add)
+TENON_BOX_index_add(index_add_boxed, index_add);
 
-    // The broadcast index tensors, combined into one offset, in blocks, into the indexed axes of x.
-    struct IndexedBlocks {
+// The broadcast index tensors, combined into one offset, in blocks, into the indexed axes of x.
+struct IndexedBlocks {
   int64_t outer = 1, length = 1,
           inner = 1;  // x as [outer, length, inner]; length: the indexed axes
   int64_t count = 1;  // elements of the broadcast index tensors
@@ -175,11 +175,11 @@ tenon_status index(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* co
                 indexed.inner * kDtypeSize[x->dtype], indexed.blocks);
   return TENON_OK;
 }
-TENON_BOX_index(index_boxed, index)
+TENON_BOX_index(index_boxed, index);
 
-    // Iterates over [outer..., index..., inner...] and gives the offsets into `value`, which
-    // broadcasts to this shape.
-    class BroadcastValue {
+// Iterates over [outer..., index..., inner...] and gives the offsets into `value`, which
+// broadcasts to this shape.
+class BroadcastValue {
  public:
   BroadcastValue(const tenon_tensor* x, const tenon_tensor* value, const IndexedBlocks& indexed,
                  const tenon_tensor* const* indices, uint64_t count, int64_t axis) {
@@ -249,14 +249,14 @@ tenon_status index_put(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor
   });
   return TENON_OK;
 }
-TENON_BOX_index_put(index_put_boxed, index_put)
+TENON_BOX_index_put(index_put_boxed, index_put);
 
-    const tenon_kernel_def kKernels[] = {
-        TENON_KERNEL_index_select(index_select, nullptr, kAllDtypes, 0, 0),
-        TENON_KERNEL_embedding(embedding, nullptr, kAllDtypes, 0, 0),
-        TENON_KERNEL_index_add(index_add, nullptr, kReals | kComplexes, 0, 0),
-        TENON_KERNEL_index(index, nullptr, kAllDtypes, 0, 0),
-        TENON_KERNEL_index_put(index_put, nullptr, kAllDtypes, TENON_KERNEL_HOST_SCALARS, 0)};
+const tenon_kernel_def kKernels[] = {
+    TENON_KERNEL_index_select(index_select, nullptr, kAllDtypes, 0, 0),
+    TENON_KERNEL_embedding(embedding, nullptr, kAllDtypes, 0, 0),
+    TENON_KERNEL_index_add(index_add, nullptr, kReals | kComplexes, 0, 0),
+    TENON_KERNEL_index(index, nullptr, kAllDtypes, 0, 0),
+    TENON_KERNEL_index_put(index_put, nullptr, kAllDtypes, TENON_KERNEL_HOST_SCALARS, 0)};
 
 }  // namespace
 

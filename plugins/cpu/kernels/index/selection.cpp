@@ -213,13 +213,13 @@ tenon_status compress(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor*
   });
   return TENON_OK;
 }
-TENON_BOX_compress(compress_boxed, compress)
+TENON_BOX_compress(compress_boxed, compress);
 
-    // -- nonzero
-    // ------------------------------------------------------------------------------------------
+// -- nonzero
+// ------------------------------------------------------------------------------------------
 
-    // Positions in a vector.
-    struct Line {
+// Positions in a vector.
+struct Line {
   int64_t* to;
   const int64_t* limit;
   void write(int64_t at, uint64_t bits) {
@@ -331,11 +331,10 @@ tenon_status nonzero(tenon_ctx* ctx, const tenon_tensor* x, tenon_err* err) {
   });
   return TENON_OK;
 }
-TENON_BOX_nonzero(nonzero_boxed, nonzero)
+TENON_BOX_nonzero(nonzero_boxed, nonzero);
 
-    const tenon_kernel_def kKernels[] = {
-        TENON_KERNEL_nonzero(nonzero, nullptr, kAllDtypes, 0, 0),
-        TENON_KERNEL_compress(compress, nullptr, kAllDtypes, 0, 0)};
+const tenon_kernel_def kKernels[] = {TENON_KERNEL_nonzero(nonzero, nullptr, kAllDtypes, 0, 0),
+                                     TENON_KERNEL_compress(compress, nullptr, kAllDtypes, 0, 0)};
 
 }  // namespace
 

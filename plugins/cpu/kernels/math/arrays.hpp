@@ -7,6 +7,8 @@
 #include "math/arithmetic.hpp"
 #include "math/complex.hpp"
 #include "math/gamma.hpp"
+#include "math/power.hpp"
+#include "math/trigonometric.hpp"
 #include "math/vec_error.hpp"
 #include "math/vec_gamma.hpp"
 #include "math/vec_hyperbolic.hpp"
@@ -14,8 +16,6 @@
 #include "math/vec_inverse_trigonometric.hpp"
 #include "math/vec_power.hpp"
 #include "math/vec_trigonometric.hpp"
-#include "math/power.hpp"
-#include "math/trigonometric.hpp"
 
 #include <algorithm>
 

@@ -12,9 +12,11 @@ namespace tenon::cpu::TENON_CPU_ISA::math {
 template <class T>
 using Complex = std::complex<T>;
 
-#define TENON_COMPLEX_UNARY(NAME) \
-  template <class T>              \
-  inline Complex<T> NAME(Complex<T> x) { return std::NAME(x); }
+#define TENON_COMPLEX_UNARY(NAME)        \
+  template <class T>                     \
+  inline Complex<T> NAME(Complex<T> x) { \
+    return std::NAME(x);                 \
+  }
 TENON_COMPLEX_UNARY(exp)
 TENON_COMPLEX_UNARY(log)
 TENON_COMPLEX_UNARY(log10)

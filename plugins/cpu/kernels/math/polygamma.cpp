@@ -102,9 +102,9 @@ tenon_status polygamma(tenon_ctx* ctx, int64_t n, const tenon_tensor* x, tenon_t
   x->dtype == TENON_DTYPE_F32 ? run(float()) : run(double());
   return TENON_OK;
 }
-TENON_BOX_polygamma(polygamma_boxed, polygamma)
+TENON_BOX_polygamma(polygamma_boxed, polygamma);
 
-    const tenon_kernel_def kKernels[] = {TENON_KERNEL_polygamma(polygamma, nullptr, kFloats, 0, 0)};
+const tenon_kernel_def kKernels[] = {TENON_KERNEL_polygamma(polygamma, nullptr, kFloats, 0, 0)};
 
 }  // namespace
 

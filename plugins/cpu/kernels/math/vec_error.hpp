@@ -3,9 +3,9 @@
 // 32 intervals, of doubles 16. What falls like exp(-x^2) has that as a factor where it is small.
 #pragma once
 
+#include "math/special.hpp"
 #include "math/vec_exponential.hpp"
 #include "math/vec_piecewise.hpp"
-#include "math/special.hpp"
 
 #ifdef TENON_HAS_VEC512
 #include "math/vec_error_table.hpp"

@@ -6,9 +6,9 @@
 // in double.
 #pragma once
 
+#include "math/power.hpp"
 #include "math/vec_exponential.hpp"
 #include "math/vec_logarithm.hpp"
-#include "math/power.hpp"
 
 #ifdef TENON_HAS_VEC512
 namespace tenon::cpu::TENON_CPU_ISA::math {

@@ -5,8 +5,8 @@
 // two for a quarter of it. The parts of pi are rounded down, which keeps the signs of zeros.
 #pragma once
 
-#include "math/vec_piecewise.hpp"
 #include "math/trigonometric.hpp"
+#include "math/vec_piecewise.hpp"
 
 #ifdef TENON_HAS_VEC512
 namespace tenon::cpu::TENON_CPU_ISA::math {

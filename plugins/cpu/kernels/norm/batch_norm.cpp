@@ -114,15 +114,14 @@ tenon_status batch_norm(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tenso
   x->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
   return TENON_OK;
 }
-TENON_BOX_batch_norm(batch_norm_boxed, batch_norm)
+TENON_BOX_batch_norm(batch_norm_boxed, batch_norm);
 
-    // With y = (x - mean) * scale: dweight = sum(grad y), dbias = sum(grad),
-    // dx = weight scale (grad - dbias / n - y dweight / n).
-    tenon_status
-    batch_norm_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_tensor* x,
-                    const tenon_tensor* weight, const tenon_tensor* mean, const tenon_tensor* var,
-                    double eps, tenon_tensor* dx, tenon_tensor* dweight, tenon_tensor* dbias,
-                    tenon_err* err) {
+// With y = (x - mean) * scale: dweight = sum(grad y), dbias = sum(grad),
+// dx = weight scale (grad - dbias / n - y dweight / n).
+tenon_status batch_norm_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_tensor* x,
+                             const tenon_tensor* weight, const tenon_tensor* mean,
+                             const tenon_tensor* var, double eps, tenon_tensor* dx,
+                             tenon_tensor* dweight, tenon_tensor* dbias, tenon_err* err) {
   if (is_channels_last(*x) && !takes_results_last(*dx)) {
     return run_channels_last(batch_norm_grad, ctx, err, grad_out, x, weight, mean, var, eps, dx,
                              dweight, dbias);
@@ -201,12 +200,12 @@ TENON_BOX_batch_norm(batch_norm_boxed, batch_norm)
   x->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
   return TENON_OK;
 }
-TENON_BOX_batch_norm_grad(batch_norm_grad_boxed, batch_norm_grad)
+TENON_BOX_batch_norm_grad(batch_norm_grad_boxed, batch_norm_grad);
 
-    tenon_status
-    batch_norm_inference(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* mean,
-                         const tenon_tensor* var, const tenon_tensor* weight,
-                         const tenon_tensor* bias, double eps, tenon_tensor* out, tenon_err* err) {
+tenon_status batch_norm_inference(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* mean,
+                                  const tenon_tensor* var, const tenon_tensor* weight,
+                                  const tenon_tensor* bias, double eps, tenon_tensor* out,
+                                  tenon_err* err) {
   if (is_channels_last(*x) && !takes_results_last(*out)) {
     return run_channels_last(batch_norm_inference, ctx, err, x, mean, var, weight, bias, eps, out);
   }
@@ -248,10 +247,10 @@ TENON_BOX_batch_norm_grad(batch_norm_grad_boxed, batch_norm_grad)
   if (channels.batch * channels.count * channels.size == 0) return TENON_OK;
   return x->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
 }
-TENON_BOX_batch_norm_inference(batch_norm_inference_boxed, batch_norm_inference)
+TENON_BOX_batch_norm_inference(batch_norm_inference_boxed, batch_norm_inference);
 
-    // A composite operator: its arguments have not been checked yet.
-    int32_t inference_fits(const tenon_value* args, uint32_t) {
+// A composite operator: its arguments have not been checked yet.
+int32_t inference_fits(const tenon_value* args, uint32_t) {
   const auto* x = static_cast<const tenon_tensor*>(args[0].v.p);
   if (args[0].tag != TENON_VALUE_TENSOR || x->ndim < 2) return 0;
   for (int i = 1; i < 5; ++i) {

@@ -194,13 +194,13 @@ tenon_status softmax_cross_entropy(tenon_ctx* ctx, const tenon_tensor* x,
   };
   return x->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
 }
-TENON_BOX_softmax_cross_entropy(softmax_cross_entropy_boxed, softmax_cross_entropy)
+TENON_BOX_softmax_cross_entropy(softmax_cross_entropy_boxed, softmax_cross_entropy);
 
-    tenon_status
-    softmax_cross_entropy_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_tensor* x,
-                               const tenon_tensor* target, int64_t ignore_index,
-                               const char* reduction, uint64_t reduction_bytes, tenon_tensor* out,
-                               tenon_err* err) {
+tenon_status softmax_cross_entropy_grad(tenon_ctx* ctx, const tenon_tensor* grad_out,
+                                        const tenon_tensor* x, const tenon_tensor* target,
+                                        int64_t ignore_index, const char* reduction,
+                                        uint64_t reduction_bytes, tenon_tensor* out,
+                                        tenon_err* err) {
   if (is_low_precision(x->dtype)) {
     return run_as_float32(softmax_cross_entropy_grad, ctx, err, grad_out, x, target, ignore_index,
                           reduction, reduction_bytes, out);
@@ -237,7 +237,7 @@ TENON_BOX_softmax_cross_entropy(softmax_cross_entropy_boxed, softmax_cross_entro
   x->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
   return TENON_OK;
 }
-TENON_BOX_softmax_cross_entropy_grad(softmax_cross_entropy_grad_boxed, softmax_cross_entropy_grad)
+TENON_BOX_softmax_cross_entropy_grad(softmax_cross_entropy_grad_boxed, softmax_cross_entropy_grad);
 
 // A composite operator: its arguments have not been promoted or checked yet.
 int32_t grad_fits(const tenon_value* args, uint32_t) {

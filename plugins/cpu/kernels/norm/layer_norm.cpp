@@ -69,13 +69,13 @@ tenon_status layer_norm(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tenso
   x->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
   return TENON_OK;
 }
-TENON_BOX_layer_norm(layer_norm_boxed, layer_norm)
+TENON_BOX_layer_norm(layer_norm_boxed, layer_norm);
 
-    // With g = upstream(i), the gradient of y = (x - center) * scale: dx = scale (g - mean(g) - y
-    // mean(g y)).
-    template <class T, class Upstream>
-    void spread_grad(const T* x, T center, T scale, Upstream upstream, const T* grad, T* dx,
-                     T* dweight, T* dbias, int64_t n) {
+// With g = upstream(i), the gradient of y = (x - center) * scale: dx = scale (g - mean(g) - y
+// mean(g y)).
+template <class T, class Upstream>
+void spread_grad(const T* x, T center, T scale, Upstream upstream, const T* grad, T* dx, T* dweight,
+                 T* dbias, int64_t n) {
   const T count = static_cast<T>(n);
   const T sum = sum_row<T>(n, upstream) / count;
   const T projection =
@@ -153,10 +153,10 @@ tenon_status layer_norm_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const
   };
   return x->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
 }
-TENON_BOX_layer_norm_grad(layer_norm_grad_boxed, layer_norm_grad)
+TENON_BOX_layer_norm_grad(layer_norm_grad_boxed, layer_norm_grad);
 
-    tenon_status rms_norm(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* weight,
-                          double eps, tenon_tensor* out, tenon_err* err) {
+tenon_status rms_norm(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* weight, double eps,
+                      tenon_tensor* out, tenon_err* err) {
   if (is_low_precision(x->dtype)) {
     return run_as_float32(rms_norm, ctx, err, x, weight, eps, out);
   }
@@ -177,10 +177,10 @@ TENON_BOX_layer_norm_grad(layer_norm_grad_boxed, layer_norm_grad)
   x->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
   return TENON_OK;
 }
-TENON_BOX_rms_norm(rms_norm_boxed, rms_norm)
+TENON_BOX_rms_norm(rms_norm_boxed, rms_norm);
 
-    // A composite operator: its arguments have not been checked yet.
-    int32_t rms_norm_fits(const tenon_value* args, uint32_t) {
+// A composite operator: its arguments have not been checked yet.
+int32_t rms_norm_fits(const tenon_value* args, uint32_t) {
   const auto* x = static_cast<const tenon_tensor*>(args[0].v.p);
   if (args[0].tag != TENON_VALUE_TENSOR || x->ndim == 0) return 0;
   if (args[1].tag == TENON_VALUE_NONE) return 1;

@@ -3,8 +3,8 @@
 // passes while it is in cache: maximum, exponentials and their sum, scaling. Along another axis
 // than the last, kColumns adjacent slices advance together, row by row.
 #include "kernel.hpp"
-#include "reduce/rows.hpp"
 #include "norm/softmax_exp.hpp"
+#include "reduce/rows.hpp"
 
 #include <tenon/signatures/activation.h>
 
@@ -223,33 +223,32 @@ tenon_status softmax(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, tenon_
                      tenon_err* err) {
   return forward<false>(ctx, x, axis, out, err);
 }
-TENON_BOX_softmax(softmax_boxed, softmax)
+TENON_BOX_softmax(softmax_boxed, softmax);
 
-    tenon_status log_softmax(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, tenon_tensor* out,
-                             tenon_err* err) {
+tenon_status log_softmax(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, tenon_tensor* out,
+                         tenon_err* err) {
   return forward<true>(ctx, x, axis, out, err);
 }
-TENON_BOX_log_softmax(log_softmax_boxed, log_softmax)
+TENON_BOX_log_softmax(log_softmax_boxed, log_softmax);
 
-    tenon_status softmax_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_tensor* y,
-                              int64_t axis, tenon_tensor* out, tenon_err* err) {
+tenon_status softmax_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_tensor* y,
+                          int64_t axis, tenon_tensor* out, tenon_err* err) {
   return backward<false>(ctx, grad_out, y, axis, out, err);
 }
-TENON_BOX_softmax_grad(softmax_grad_boxed, softmax_grad)
+TENON_BOX_softmax_grad(softmax_grad_boxed, softmax_grad);
 
-    tenon_status
-    log_softmax_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_tensor* y,
-                     int64_t axis, tenon_tensor* out, tenon_err* err) {
+tenon_status log_softmax_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_tensor* y,
+                              int64_t axis, tenon_tensor* out, tenon_err* err) {
   return backward<true>(ctx, grad_out, y, axis, out, err);
 }
-TENON_BOX_log_softmax_grad(log_softmax_grad_boxed, log_softmax_grad)
+TENON_BOX_log_softmax_grad(log_softmax_grad_boxed, log_softmax_grad);
 
-    const tenon_kernel_def kKernels[] = {
-        TENON_KERNEL_softmax(softmax, nullptr, kFloats, 0, 0),
-        TENON_KERNEL_log_softmax(log_softmax, nullptr, kFloats, 0, 0),
-        with_can_run(TENON_KERNEL_softmax_grad(softmax_grad, nullptr, kFloats, 0, 0), grad_fits),
-        with_can_run(TENON_KERNEL_log_softmax_grad(log_softmax_grad, nullptr, kFloats, 0, 0),
-                     grad_fits)};
+const tenon_kernel_def kKernels[] = {
+    TENON_KERNEL_softmax(softmax, nullptr, kFloats, 0, 0),
+    TENON_KERNEL_log_softmax(log_softmax, nullptr, kFloats, 0, 0),
+    with_can_run(TENON_KERNEL_softmax_grad(softmax_grad, nullptr, kFloats, 0, 0), grad_fits),
+    with_can_run(TENON_KERNEL_log_softmax_grad(log_softmax_grad, nullptr, kFloats, 0, 0),
+                 grad_fits)};
 
 }  // namespace
 

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "parallel_scratch.hpp"
-#include "pool/window.hpp"
 #include "pool/vectors.hpp"
+#include "pool/window.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "parallel_scratch.hpp"
-#include "pool/window.hpp"
 #include "pool/vectors.hpp"
+#include "pool/window.hpp"
 
 #include <limits>
 

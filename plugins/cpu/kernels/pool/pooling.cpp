@@ -3,13 +3,13 @@
 // NHWC images use NhwcWindows; NCHW images of float32 and float64 use SeparableReduction
 // (max_pool2d, avg_pool2d) or NchwWindows (with indices); other dtypes use a scalar loop over
 // windows.
-#include "pool/average_grad.hpp"
-#include "pool/nhwc.hpp"
 #include "conv/nhwc.hpp"
 #include "kernel.hpp"
 #include "parallel_scratch.hpp"
-#include "pool/separable.hpp"
 #include "pool/argmax_nchw.hpp"
+#include "pool/average_grad.hpp"
+#include "pool/nhwc.hpp"
+#include "pool/separable.hpp"
 #include "pool/window.hpp"
 
 #include <tenon/signatures/pooling.h>
@@ -144,13 +144,13 @@ tenon_status max_pool2d_with_indices(tenon_ctx* ctx, const tenon_tensor* x,
   });
   return TENON_OK;
 }
-TENON_BOX_max_pool2d_with_indices(max_pool2d_with_indices_boxed, max_pool2d_with_indices)
+TENON_BOX_max_pool2d_with_indices(max_pool2d_with_indices_boxed, max_pool2d_with_indices);
 
-    tenon_status
-    max_pool2d(tenon_ctx* ctx, const tenon_tensor* x, const int64_t* kernel_size,
-               uint64_t kernel_size_count, const int64_t* stride, uint64_t stride_count,
-               const int64_t* padding, uint64_t padding_count, const int64_t* dilation,
-               uint64_t dilation_count, int32_t ceil_mode, tenon_tensor* out, tenon_err* err) {
+tenon_status max_pool2d(tenon_ctx* ctx, const tenon_tensor* x, const int64_t* kernel_size,
+                        uint64_t kernel_size_count, const int64_t* stride, uint64_t stride_count,
+                        const int64_t* padding, uint64_t padding_count, const int64_t* dilation,
+                        uint64_t dilation_count, int32_t ceil_mode, tenon_tensor* out,
+                        tenon_err* err) {
   if (is_low_precision(x->dtype)) {
     return run_as_float32(max_pool2d, ctx, err, x, kernel_size, kernel_size_count, stride,
                           stride_count, padding, padding_count, dilation, dilation_count, ceil_mode,
@@ -182,11 +182,11 @@ TENON_BOX_max_pool2d_with_indices(max_pool2d_with_indices_boxed, max_pool2d_with
   });
   return TENON_OK;
 }
-TENON_BOX_max_pool2d(max_pool2d_boxed, max_pool2d)
+TENON_BOX_max_pool2d(max_pool2d_boxed, max_pool2d);
 
-    tenon_status
-    max_pool2d_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const tenon_tensor* indices,
-                    const int64_t* shape, uint64_t shape_count, tenon_tensor* out, tenon_err* err) {
+tenon_status max_pool2d_grad(tenon_ctx* ctx, const tenon_tensor* grad_out,
+                             const tenon_tensor* indices, const int64_t* shape,
+                             uint64_t shape_count, tenon_tensor* out, tenon_err* err) {
   if (is_low_precision(out->dtype)) {
     return run_as_float32(max_pool2d_grad, ctx, err, grad_out, indices, shape, shape_count, out);
   }
@@ -243,13 +243,12 @@ TENON_BOX_max_pool2d(max_pool2d_boxed, max_pool2d)
   }
   return TENON_OK;
 }
-TENON_BOX_max_pool2d_grad(max_pool2d_grad_boxed, max_pool2d_grad)
+TENON_BOX_max_pool2d_grad(max_pool2d_grad_boxed, max_pool2d_grad);
 
-    tenon_status
-    avg_pool2d(tenon_ctx* ctx, const tenon_tensor* x, const int64_t* kernel_size,
-               uint64_t kernel_size_count, const int64_t* stride, uint64_t stride_count,
-               const int64_t* padding, uint64_t padding_count, int32_t ceil_mode,
-               int32_t count_include_pad, tenon_tensor* out, tenon_err* err) {
+tenon_status avg_pool2d(tenon_ctx* ctx, const tenon_tensor* x, const int64_t* kernel_size,
+                        uint64_t kernel_size_count, const int64_t* stride, uint64_t stride_count,
+                        const int64_t* padding, uint64_t padding_count, int32_t ceil_mode,
+                        int32_t count_include_pad, tenon_tensor* out, tenon_err* err) {
   if (is_low_precision(x->dtype)) {
     return run_as_float32(avg_pool2d, ctx, err, x, kernel_size, kernel_size_count, stride,
                           stride_count, padding, padding_count, ceil_mode, count_include_pad, out);
@@ -273,14 +272,14 @@ TENON_BOX_max_pool2d_grad(max_pool2d_grad_boxed, max_pool2d_grad)
                                 data_of<T>(out), err);
   });
 }
-TENON_BOX_avg_pool2d(avg_pool2d_boxed, avg_pool2d)
+TENON_BOX_avg_pool2d(avg_pool2d_boxed, avg_pool2d);
 
-    tenon_status
-    avg_pool2d_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, const int64_t* input_shape,
-                    uint64_t input_shape_count, const int64_t* kernel_size,
-                    uint64_t kernel_size_count, const int64_t* stride, uint64_t stride_count,
-                    const int64_t* padding, uint64_t padding_count, int32_t ceil_mode,
-                    int32_t count_include_pad, tenon_tensor* out, tenon_err* err) {
+tenon_status avg_pool2d_grad(tenon_ctx* ctx, const tenon_tensor* grad_out,
+                             const int64_t* input_shape, uint64_t input_shape_count,
+                             const int64_t* kernel_size, uint64_t kernel_size_count,
+                             const int64_t* stride, uint64_t stride_count, const int64_t* padding,
+                             uint64_t padding_count, int32_t ceil_mode, int32_t count_include_pad,
+                             tenon_tensor* out, tenon_err* err) {
   if (is_low_precision(out->dtype)) {
     return run_as_float32(avg_pool2d_grad, ctx, err, grad_out, input_shape, input_shape_count,
                           kernel_size, kernel_size_count, stride, stride_count, padding,
@@ -305,26 +304,25 @@ TENON_BOX_avg_pool2d(avg_pool2d_boxed, avg_pool2d)
         .run(ctx, data_of<T>(grad_out), data_of<T>(out), err);
   });
 }
-TENON_BOX_avg_pool2d_grad(avg_pool2d_grad_boxed, avg_pool2d_grad)
+TENON_BOX_avg_pool2d_grad(avg_pool2d_grad_boxed, avg_pool2d_grad);
 
-    const tenon_kernel_def kKernels[] = {
-        TENON_KERNEL_max_pool2d_with_indices(max_pool2d_with_indices, nullptr, kReals, 0, 0),
-        TENON_KERNEL_max_pool2d(max_pool2d, nullptr, kReals, 0, 0),
-        TENON_KERNEL_max_pool2d_grad(max_pool2d_grad, nullptr, kReals, 0, 0),
-        TENON_KERNEL_avg_pool2d(avg_pool2d, nullptr, kFloats, 0, 0),
-        TENON_KERNEL_avg_pool2d_grad(avg_pool2d_grad, nullptr, kFloats, 0, 0),
-        with_can_run(TENON_KERNEL_max_pool2d_with_indices(max_pool2d_with_indices, nullptr, kReals,
-                                                          kAnyStrides, 1),
-                     accepts_nhwc),
-        with_can_run(TENON_KERNEL_max_pool2d(max_pool2d, nullptr, kReals, kAnyStrides, 1),
-                     accepts_nhwc),
-        with_can_run(TENON_KERNEL_max_pool2d_grad(max_pool2d_grad, nullptr, kReals, kAnyStrides, 1),
-                     grads_and_indices_nhwc),
-        with_can_run(TENON_KERNEL_avg_pool2d(avg_pool2d, nullptr, kFloats, kAnyStrides, 1),
-                     accepts_nhwc),
-        with_can_run(TENON_KERNEL_avg_pool2d_grad(avg_pool2d_grad, nullptr, kFloats, kAnyStrides,
-                                                  1),
-                     accepts_nhwc)};
+const tenon_kernel_def kKernels[] = {
+    TENON_KERNEL_max_pool2d_with_indices(max_pool2d_with_indices, nullptr, kReals, 0, 0),
+    TENON_KERNEL_max_pool2d(max_pool2d, nullptr, kReals, 0, 0),
+    TENON_KERNEL_max_pool2d_grad(max_pool2d_grad, nullptr, kReals, 0, 0),
+    TENON_KERNEL_avg_pool2d(avg_pool2d, nullptr, kFloats, 0, 0),
+    TENON_KERNEL_avg_pool2d_grad(avg_pool2d_grad, nullptr, kFloats, 0, 0),
+    with_can_run(TENON_KERNEL_max_pool2d_with_indices(max_pool2d_with_indices, nullptr, kReals,
+                                                      kAnyStrides, 1),
+                 accepts_nhwc),
+    with_can_run(TENON_KERNEL_max_pool2d(max_pool2d, nullptr, kReals, kAnyStrides, 1),
+                 accepts_nhwc),
+    with_can_run(TENON_KERNEL_max_pool2d_grad(max_pool2d_grad, nullptr, kReals, kAnyStrides, 1),
+                 grads_and_indices_nhwc),
+    with_can_run(TENON_KERNEL_avg_pool2d(avg_pool2d, nullptr, kFloats, kAnyStrides, 1),
+                 accepts_nhwc),
+    with_can_run(TENON_KERNEL_avg_pool2d_grad(avg_pool2d_grad, nullptr, kFloats, kAnyStrides, 1),
+                 accepts_nhwc)};
 
 }  // namespace
 

@@ -61,10 +61,10 @@ tenon_status uniform(tenon_ctx* ctx, const int64_t*, uint64_t, double low, doubl
   }
   return TENON_OK;
 }
-TENON_BOX_uniform(uniform_boxed, uniform)
+TENON_BOX_uniform(uniform_boxed, uniform);
 
-    // Box-Muller transform: two uniform numbers, the first not 0, give two normal ones.
-    double normal_part(double u, double angle, bool second) {
+// Box-Muller transform: two uniform numbers, the first not 0, give two normal ones.
+double normal_part(double u, double angle, bool second) {
   const double radius = std::sqrt(-2.0 * std::log(1.0 - u));
   const double turn = 6.283185307179586 * angle;
   return radius * (second ? std::sin(turn) : std::cos(turn));
@@ -88,10 +88,10 @@ tenon_status normal(tenon_ctx* ctx, const int64_t*, uint64_t, double mean, doubl
   }
   return TENON_OK;
 }
-TENON_BOX_normal(normal_boxed, normal)
+TENON_BOX_normal(normal_boxed, normal);
 
-    tenon_status randint(tenon_ctx* ctx, int64_t low, int64_t high, const int64_t*, uint64_t,
-                         int32_t, int32_t, tenon_tensor* out, tenon_err* err) {
+tenon_status randint(tenon_ctx* ctx, int64_t low, int64_t high, const int64_t*, uint64_t, int32_t,
+                     int32_t, tenon_tensor* out, tenon_err* err) {
   if (low >= high && out->numel > 0)
     return fail_format(err, TENON_INVALID_ARGUMENT,
                        "[randint] expected low < high, got %lld and %lld",
@@ -112,11 +112,11 @@ TENON_BOX_normal(normal_boxed, normal)
   });
   return TENON_OK;
 }
-TENON_BOX_randint(randint_boxed, randint)
+TENON_BOX_randint(randint_boxed, randint);
 
-    const tenon_kernel_def kKernels[] = {TENON_KERNEL_uniform(uniform, nullptr, kFloats, 0, 0),
-                                         TENON_KERNEL_normal(normal, nullptr, kFloats, 0, 0),
-                                         TENON_KERNEL_randint(randint, nullptr, kIntegers, 0, 0)};
+const tenon_kernel_def kKernels[] = {TENON_KERNEL_uniform(uniform, nullptr, kFloats, 0, 0),
+                                     TENON_KERNEL_normal(normal, nullptr, kFloats, 0, 0),
+                                     TENON_KERNEL_randint(randint, nullptr, kIntegers, 0, 0)};
 
 }  // namespace
 

@@ -148,15 +148,15 @@ tenon_status lstm_recurrence(tenon_ctx* ctx, const tenon_tensor* x, const tenon_
   };
   return x->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
 }
-TENON_BOX_lstm_recurrence(lstm_recurrence_boxed, lstm_recurrence)
+TENON_BOX_lstm_recurrence(lstm_recurrence_boxed, lstm_recurrence);
 
-    tenon_status
-    lstm_recurrence_grad(tenon_ctx* ctx, const tenon_tensor* grad_out,
-                         const tenon_tensor* grad_cells, const tenon_tensor* grad_gates,
-                         const tenon_tensor* weight, const tenon_tensor* h, const tenon_tensor* c,
-                         const tenon_tensor* out, const tenon_tensor* cells,
-                         const tenon_tensor* gates, tenon_tensor* dx, tenon_tensor* dweight,
-                         tenon_tensor* dh, tenon_tensor* dc, tenon_err* err) {
+tenon_status lstm_recurrence_grad(tenon_ctx* ctx, const tenon_tensor* grad_out,
+                                  const tenon_tensor* grad_cells, const tenon_tensor* grad_gates,
+                                  const tenon_tensor* weight, const tenon_tensor* h,
+                                  const tenon_tensor* c, const tenon_tensor* out,
+                                  const tenon_tensor* cells, const tenon_tensor* gates,
+                                  tenon_tensor* dx, tenon_tensor* dweight, tenon_tensor* dh,
+                                  tenon_tensor* dc, tenon_err* err) {
   const Sizes size(out);
   const auto run = [&]<class T>(Type<T>) -> tenon_status {
     const int64_t n = size.features, wide = size.gates();
@@ -197,11 +197,11 @@ TENON_BOX_lstm_recurrence(lstm_recurrence_boxed, lstm_recurrence)
   };
   return out->dtype == TENON_DTYPE_F32 ? run(Type<float>{}) : run(Type<double>{});
 }
-TENON_BOX_lstm_recurrence_grad(lstm_recurrence_grad_boxed, lstm_recurrence_grad)
+TENON_BOX_lstm_recurrence_grad(lstm_recurrence_grad_boxed, lstm_recurrence_grad);
 
-    // The gradient has more tensors than Float32Call holds. For low precision dtypes the operator
-    // is decomposed.
-    constexpr uint64_t kInPlace = dtype_bit(TENON_DTYPE_F32) | dtype_bit(TENON_DTYPE_F64);
+// The gradient has more tensors than Float32Call holds. For low precision dtypes the operator
+// is decomposed.
+constexpr uint64_t kInPlace = dtype_bit(TENON_DTYPE_F32) | dtype_bit(TENON_DTYPE_F64);
 
 const tenon_kernel_def kKernels[] = {
     TENON_KERNEL_lstm_recurrence(lstm_recurrence, nullptr, kFloats, 0, 0),

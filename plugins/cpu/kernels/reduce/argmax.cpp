@@ -5,9 +5,9 @@
 // integers find the maximum of each block first and then search the block. Other axes: columns side
 // by side. Long single rows are divided into segments for threads.
 #include "kernel.hpp"
-#include "simd/vec.hpp"
 #include "math/arithmetic.hpp"
 #include "reduce/rows.hpp"
+#include "simd/vec.hpp"
 
 #include <tenon/signatures/reduction.h>
 
@@ -250,17 +250,16 @@ tenon_status argmax(tenon_ctx* ctx, const tenon_tensor* x, const tenon_value* ax
                     tenon_tensor* out, tenon_err* err) {
   return arg_reduce<true>(ctx, x, axis, keepdim, out, err);
 }
-TENON_BOX_argmax(argmax_boxed, argmax)
+TENON_BOX_argmax(argmax_boxed, argmax);
 
-    tenon_status argmin(tenon_ctx* ctx, const tenon_tensor* x, const tenon_value* axis,
-                        int32_t keepdim, tenon_tensor* out, tenon_err* err) {
+tenon_status argmin(tenon_ctx* ctx, const tenon_tensor* x, const tenon_value* axis, int32_t keepdim,
+                    tenon_tensor* out, tenon_err* err) {
   return arg_reduce<false>(ctx, x, axis, keepdim, out, err);
 }
-TENON_BOX_argmin(argmin_boxed, argmin)
+TENON_BOX_argmin(argmin_boxed, argmin);
 
-    const tenon_kernel_def kKernels[] = {
-        TENON_KERNEL_argmax(argmax, nullptr, kReals | kBool, 0, 0),
-        TENON_KERNEL_argmin(argmin, nullptr, kReals | kBool, 0, 0)};
+const tenon_kernel_def kKernels[] = {TENON_KERNEL_argmax(argmax, nullptr, kReals | kBool, 0, 0),
+                                     TENON_KERNEL_argmin(argmin, nullptr, kReals | kBool, 0, 0)};
 
 }  // namespace
 

@@ -2,8 +2,8 @@
 // any, all and the count of nonzero elements of dense rows of bytes.
 #pragma once
 
-#include "simd/vec.hpp"
 #include "reduce/rows.hpp"
+#include "simd/vec.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 

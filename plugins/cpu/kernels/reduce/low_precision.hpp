@@ -3,8 +3,8 @@
 // (simd/low_precision.hpp) and accumulated in float32.
 #pragma once
 
-#include "simd/low_precision.hpp"
 #include "reduce/reduction.hpp"
+#include "simd/low_precision.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 

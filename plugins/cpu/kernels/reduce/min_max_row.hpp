@@ -4,8 +4,8 @@
 // selection that propagates NaN.
 #pragma once
 
-#include "simd/vec.hpp"
 #include "reduce/rows.hpp"
+#include "simd/vec.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 

@@ -19,13 +19,13 @@
 // The partition depends on the shape alone, so results do not depend on the number of threads.
 #pragma once
 
-#include "reduce/bool_rows.hpp"
 #include "dtypes.hpp"
 #include "elementwise/elementwise.hpp"
+#include "reduce/bool_rows.hpp"
 #include "reduce/min_max_row.hpp"
-#include "simd/vec.hpp"
-#include "result_types.hpp"
 #include "reduce/rows.hpp"
+#include "result_types.hpp"
+#include "simd/vec.hpp"
 #include "table.hpp"
 
 #include <tenon/abi.h>

@@ -4,8 +4,8 @@
 // vectorise, hide the latency of an addition, and round better than one running sum.
 #pragma once
 
-#include "simd/isa.hpp"
 #include "math/arithmetic.hpp"
+#include "simd/isa.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -88,18 +88,18 @@ tenon_status cumsum(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, int32_t
   scan_any(x, axis, reverse, out, [](auto a, auto b) { return a + b; });
   return TENON_OK;
 }
-TENON_BOX_cumsum(cumsum_boxed, cumsum)
+TENON_BOX_cumsum(cumsum_boxed, cumsum);
 
-    tenon_status cumprod(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, tenon_tensor* out,
-                         tenon_err* err) {
+tenon_status cumprod(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, tenon_tensor* out,
+                     tenon_err* err) {
   if (is_low_precision(x->dtype)) return run_as_float32(cumprod, ctx, err, x, axis, out);
   scan_any(x, axis, false, out, [](auto a, auto b) { return a * b; });
   return TENON_OK;
 }
-TENON_BOX_cumprod(cumprod_boxed, cumprod)
+TENON_BOX_cumprod(cumprod_boxed, cumprod);
 
-    const tenon_kernel_def kKernels[] = {TENON_KERNEL_cumsum(cumsum, nullptr, kAllDtypes, 0, 0),
-                                         TENON_KERNEL_cumprod(cumprod, nullptr, kAllDtypes, 0, 0)};
+const tenon_kernel_def kKernels[] = {TENON_KERNEL_cumsum(cumsum, nullptr, kAllDtypes, 0, 0),
+                                     TENON_KERNEL_cumprod(cumprod, nullptr, kAllDtypes, 0, 0)};
 
 }  // namespace
 

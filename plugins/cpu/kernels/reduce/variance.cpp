@@ -146,12 +146,12 @@ tenon_status var(tenon_ctx* ctx, const tenon_tensor* x, const int64_t* axis, uin
              ? run_var(ctx, block, data_of<float>(x), correction, data_of<float>(out), err)
              : run_var(ctx, block, data_of<double>(x), correction, data_of<double>(out), err);
 }
-TENON_BOX_var(var_boxed, var)
+TENON_BOX_var(var_boxed, var);
 
-    // The number that is subtracted before exp: 0 where the maximum is infinite, so that -inf -
-    // (-inf) does not become NaN.
-    template <class T>
-    inline T anchor(T max_value) {
+// The number that is subtracted before exp: 0 where the maximum is infinite, so that -inf -
+// (-inf) does not become NaN.
+template <class T>
+inline T anchor(T max_value) {
   return std::abs(max_value) == std::numeric_limits<T>::infinity() ? T(0) : max_value;
 }
 
@@ -201,15 +201,15 @@ tenon_status logsumexp(tenon_ctx* ctx, const tenon_tensor* x, const int64_t* axi
                               : run_logsumexp(block, data_of<double>(x), data_of<double>(out));
   return TENON_OK;
 }
-TENON_BOX_logsumexp(logsumexp_boxed, logsumexp)
+TENON_BOX_logsumexp(logsumexp_boxed, logsumexp);
 
-    const tenon_kernel_def kKernels[] = {
-        with_can_run(TENON_KERNEL_var(var, nullptr, kFloats, 0, 0), neighbours),
-        with_can_run(TENON_KERNEL_logsumexp(logsumexp, nullptr, kFloats, 0, 0), neighbours),
-        with_can_run(TENON_KERNEL_var(var, nullptr, kFloats, TENON_KERNEL_STRIDED, 1),
-                     neighbours_in_memory),
-        with_can_run(TENON_KERNEL_logsumexp(logsumexp, nullptr, kFloats, TENON_KERNEL_STRIDED, 1),
-                     neighbours_in_memory)};
+const tenon_kernel_def kKernels[] = {
+    with_can_run(TENON_KERNEL_var(var, nullptr, kFloats, 0, 0), neighbours),
+    with_can_run(TENON_KERNEL_logsumexp(logsumexp, nullptr, kFloats, 0, 0), neighbours),
+    with_can_run(TENON_KERNEL_var(var, nullptr, kFloats, TENON_KERNEL_STRIDED, 1),
+                 neighbours_in_memory),
+    with_can_run(TENON_KERNEL_logsumexp(logsumexp, nullptr, kFloats, TENON_KERNEL_STRIDED, 1),
+                 neighbours_in_memory)};
 
 }  // namespace
 

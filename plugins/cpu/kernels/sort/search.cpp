@@ -38,10 +38,10 @@ tenon_status searchsorted(tenon_ctx* ctx, const tenon_tensor* sorted, const teno
   });
   return TENON_OK;
 }
-TENON_BOX_searchsorted(searchsorted_boxed, searchsorted)
+TENON_BOX_searchsorted(searchsorted_boxed, searchsorted);
 
-    const tenon_kernel_def kKernels[] = {
-        TENON_KERNEL_searchsorted(searchsorted, nullptr, kReals, 0, 0)};
+const tenon_kernel_def kKernels[] = {
+    TENON_KERNEL_searchsorted(searchsorted, nullptr, kReals, 0, 0)};
 
 }  // namespace
 

@@ -6,8 +6,8 @@
 #include "kernel.hpp"
 #include "parallel_scratch.hpp"
 #include "reduce/rows.hpp"
-#include "sort/sort_keys.hpp"
 #include "simd/transpose.hpp"
+#include "sort/sort_keys.hpp"
 #include "sort/vector_sort.hpp"
 
 #include <tenon/signatures/scan_sort.h>
@@ -132,40 +132,39 @@ tenon_status sort_with_indices(tenon_ctx* ctx, const tenon_tensor* x, int64_t ax
   const Order all{AxisView(x, axis).length, descending != 0, true, true};
   return order(ctx, x, axis, all, values, indices, err);
 }
-TENON_BOX_sort_with_indices(sort_with_indices_boxed, sort_with_indices)
+TENON_BOX_sort_with_indices(sort_with_indices_boxed, sort_with_indices);
 
-    tenon_status sort(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, int32_t descending,
-                      tenon_tensor* out, tenon_err* err) {
+tenon_status sort(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, int32_t descending,
+                  tenon_tensor* out, tenon_err* err) {
   if (is_low_precision(x->dtype)) return run_as_float32(sort, ctx, err, x, axis, descending, out);
   const Order all{AxisView(x, axis).length, descending != 0, true, false};
   return order(ctx, x, axis, all, out, nullptr, err);
 }
-TENON_BOX_sort(sort_boxed, sort)
+TENON_BOX_sort(sort_boxed, sort);
 
-    tenon_status argsort(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, int32_t descending,
-                         tenon_tensor* out, tenon_err* err) {
+tenon_status argsort(tenon_ctx* ctx, const tenon_tensor* x, int64_t axis, int32_t descending,
+                     tenon_tensor* out, tenon_err* err) {
   if (is_low_precision(x->dtype))
     return run_as_float32(argsort, ctx, err, x, axis, descending, out);
   const Order all{AxisView(x, axis).length, descending != 0, false, true};
   return order(ctx, x, axis, all, nullptr, out, err);
 }
-TENON_BOX_argsort(argsort_boxed, argsort)
+TENON_BOX_argsort(argsort_boxed, argsort);
 
-    tenon_status
-    topk(tenon_ctx* ctx, const tenon_tensor* x, int64_t count, int64_t axis, int32_t largest,
-         tenon_tensor* values, tenon_tensor* indices, tenon_err* err) {
+tenon_status topk(tenon_ctx* ctx, const tenon_tensor* x, int64_t count, int64_t axis,
+                  int32_t largest, tenon_tensor* values, tenon_tensor* indices, tenon_err* err) {
   if (is_low_precision(x->dtype)) {
     return run_as_float32(topk, ctx, err, x, count, axis, largest, values, indices);
   }
   return order(ctx, x, axis, {count, largest != 0, true, true}, values, indices, err);
 }
-TENON_BOX_topk(topk_boxed, topk)
+TENON_BOX_topk(topk_boxed, topk);
 
-    const tenon_kernel_def kKernels[] = {
-        TENON_KERNEL_sort_with_indices(sort_with_indices, nullptr, kReals | kBool, 0, 0),
-        TENON_KERNEL_sort(sort, nullptr, kReals | kBool, 0, 0),
-        TENON_KERNEL_argsort(argsort, nullptr, kReals | kBool, 0, 0),
-        TENON_KERNEL_topk(topk, nullptr, kReals | kBool, 0, 0)};
+const tenon_kernel_def kKernels[] = {
+    TENON_KERNEL_sort_with_indices(sort_with_indices, nullptr, kReals | kBool, 0, 0),
+    TENON_KERNEL_sort(sort, nullptr, kReals | kBool, 0, 0),
+    TENON_KERNEL_argsort(argsort, nullptr, kReals | kBool, 0, 0),
+    TENON_KERNEL_topk(topk, nullptr, kReals | kBool, 0, 0)};
 
 }  // namespace
 

@@ -27,16 +27,17 @@ extern "C" {
  *   needs      bit i: a gradient for argument i is wanted.
  *   grad_args  NONE on entry; set to an owned tensor, or left NONE for "zero". For a Tensor[]
  *              argument: TENSORS with an array from host->list_create. */
-typedef tenon_status (*tenon_backward_fn)(const tenon_host*, const tenon_value* args, uint32_t nargs,
-                                          tenon_tensor* const* outs, tenon_tensor* const* grad_outs,
-                                          uint32_t nouts, uint64_t needs, tenon_value* grad_args,
-                                          tenon_err*);
+typedef tenon_status (*tenon_backward_fn)(const tenon_host*, const tenon_value* args,
+                                          uint32_t nargs, tenon_tensor* const* outs,
+                                          tenon_tensor* const* grad_outs, uint32_t nouts,
+                                          uint64_t needs, tenon_value* grad_args, tenon_err*);
 
 /* The same, with the rule's `self`, for rules made at run time. */
-typedef tenon_status (*tenon_backward_self_fn)(const tenon_host*, const tenon_value* args, uint32_t nargs,
-                                               tenon_tensor* const* outs, tenon_tensor* const* grad_outs,
-                                               uint32_t nouts, uint64_t needs, tenon_value* grad_args,
-                                               tenon_err*, void* self);
+typedef tenon_status (*tenon_backward_self_fn)(const tenon_host*, const tenon_value* args,
+                                               uint32_t nargs, tenon_tensor* const* outs,
+                                               tenon_tensor* const* grad_outs, uint32_t nouts,
+                                               uint64_t needs, tenon_value* grad_args, tenon_err*,
+                                               void* self);
 
 /* The differentiation rule of one operator. Lives as long as the process: recorded calls point at it. */
 typedef struct tenon_grad_rule {
@@ -62,8 +63,8 @@ enum {
 };
 
 /* Receives a gradient; may set `*replacement` to an owned tensor to be used instead. */
-typedef tenon_status (*tenon_grad_hook_fn)(void* user, tenon_tensor* grad, tenon_tensor** replacement,
-                                           tenon_err*);
+typedef tenon_status (*tenon_grad_hook_fn)(void* user, tenon_tensor* grad,
+                                           tenon_tensor** replacement, tenon_err*);
 /* Backward of a custom function: as many `grad_inputs` as record() was given inputs, owned or NULL. */
 typedef tenon_status (*tenon_custom_backward_fn)(void* user, tenon_tensor* const* grad_outputs,
                                                  uint32_t noutputs, tenon_tensor** grad_inputs,
@@ -71,8 +72,9 @@ typedef tenon_status (*tenon_custom_backward_fn)(void* user, tenon_tensor* const
 
 enum {
   TENON_BACKWARD_RETAIN_GRAPH = 1, /* keep saved tensors, so that backward may run again */
-  TENON_BACKWARD_CREATE_GRAPH = 2, /* record the backward pass itself, for higher derivatives; implies RETAIN */
-  TENON_BACKWARD_ALLOW_UNUSED = 4  /* grad(): NULL for inputs that the outputs do not depend on */
+  TENON_BACKWARD_CREATE_GRAPH =
+      2, /* record the backward pass itself, for higher derivatives; implies RETAIN */
+  TENON_BACKWARD_ALLOW_UNUSED = 4 /* grad(): NULL for inputs that the outputs do not depend on */
 };
 
 typedef struct tenon_saved tenon_saved; /* a tensor kept for backward, with the version it had */
@@ -87,7 +89,7 @@ typedef struct tenon_autograd_api {
   /* Leaves only, floating or complex dtypes only. */
   tenon_status (*set_requires_grad)(tenon_tensor*, int32_t on, tenon_err*);
   int32_t (*is_leaf)(const tenon_tensor*);
-  tenon_tensor* (*grad)(const tenon_tensor*);                          /* borrowed or NULL */
+  tenon_tensor* (*grad)(const tenon_tensor*);                              /* borrowed or NULL */
   tenon_status (*set_grad)(tenon_tensor*, tenon_tensor* grad, tenon_err*); /* NULL clears */
   const char* (*grad_fn)(const tenon_tensor*); /* operator that made it; NULL for leaves */
   tenon_status (*retain_grad)(tenon_tensor*, tenon_err*);
@@ -97,7 +99,7 @@ typedef struct tenon_autograd_api {
                            uint64_t* id, tenon_err*);
   tenon_status (*hook_remove)(tenon_tensor*, uint64_t id, tenon_err*);
   /* -- engine --------------------------------------------------------------------------------- */
-  int32_t (*enabled)(void); /* is recording on for this thread? */
+  int32_t (*enabled)(void);           /* is recording on for this thread? */
   int32_t (*set_enabled)(int32_t on); /* returns the previous state */
   /* Accumulate into the .grad of leaves (and retained tensors). grads[i] NULL: ones, for a tensor of
    * one element only. */

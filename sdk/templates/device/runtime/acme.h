@@ -20,11 +20,13 @@ struct tenon_device_s {
 extern const tenon_device_api acme_device_api; /* runtime/device.c */
 
 /* runtime/memory.c */
-tenon_status acme_alloc(tenon_device device, const tenon_alloc_request* request, void** out, tenon_err* err);
+tenon_status acme_alloc(tenon_device device, const tenon_alloc_request* request, void** out,
+                        tenon_err* err);
 void acme_free(tenon_device device, void* memory, uint64_t bytes, tenon_stream stream);
 tenon_status acme_copy(tenon_device device, const tenon_copy_request* request, tenon_err* err);
-tenon_status acme_fill(tenon_device device, void* dst, uint64_t offset, uint64_t bytes, const void* pattern,
-                       uint32_t pattern_bytes, tenon_stream stream, tenon_err* err);
+tenon_status acme_fill(tenon_device device, void* dst, uint64_t offset, uint64_t bytes,
+                       const void* pattern, uint32_t pattern_bytes, tenon_stream stream,
+                       tenon_err* err);
 
 /* kernels/primitives.c, built with ACME_KERNELS */
 extern const tenon_kernel_def acme_kernels[];

@@ -8,7 +8,8 @@ static struct tenon_device_s devices[DEVICE_COUNT];
 
 /* Called before anything else. Driver absent: fail with a text that says what to install, and the
  * plugin is refused with it. Driver present and no hardware: report zero devices. */
-static tenon_status enumerate(tenon_device_info* out, uint32_t capacity, uint32_t* count, tenon_err* err) {
+static tenon_status enumerate(tenon_device_info* out, uint32_t capacity, uint32_t* count,
+                              tenon_err* err) {
   (void)err;
   for (uint32_t i = 0; i < DEVICE_COUNT && i < capacity; ++i) {
     out[i] = (tenon_device_info){

@@ -8,14 +8,17 @@
 #include "acme.h"
 
 /* Raw memory only: caching, reuse and a second try after TENON_OUT_OF_MEMORY are the host's. */
-tenon_status acme_alloc(tenon_device device, const tenon_alloc_request* request, void** out, tenon_err* err) {
+tenon_status acme_alloc(tenon_device device, const tenon_alloc_request* request, void** out,
+                        tenon_err* err) {
   (void)device;
   TENON_CHECK_UNDERSTOOD(acme_host, request, 0, err);
   if (request->kind != TENON_ALLOC_DEVICE)
-    return acme_fail(err, TENON_UNSUPPORTED, "acme: expected TENON_ALLOC_DEVICE; there is no other memory");
+    return acme_fail(err, TENON_UNSUPPORTED,
+                     "acme: expected TENON_ALLOC_DEVICE; there is no other memory");
   uint64_t rounded = (request->bytes + request->align - 1) / request->align * request->align;
   void* memory = rounded < request->bytes ? NULL : aligned_alloc(request->align, rounded);
-  if (!memory) return acme_fail(err, TENON_OUT_OF_MEMORY, "acme: the device has not enough memory left");
+  if (!memory)
+    return acme_fail(err, TENON_OUT_OF_MEMORY, "acme: the device has not enough memory left");
   *out = memory;
   return TENON_OK;
 }
@@ -41,11 +44,13 @@ tenon_status acme_copy(tenon_device device, const tenon_copy_request* request, t
   return acme_fail(err, TENON_INVALID_ARGUMENT, "acme: copy: unknown direction");
 }
 
-tenon_status acme_fill(tenon_device device, void* dst, uint64_t offset, uint64_t bytes, const void* pattern,
-                       uint32_t pattern_bytes, tenon_stream stream, tenon_err* err) {
+tenon_status acme_fill(tenon_device device, void* dst, uint64_t offset, uint64_t bytes,
+                       const void* pattern, uint32_t pattern_bytes, tenon_stream stream,
+                       tenon_err* err) {
   (void)device, (void)stream;
   if (pattern_bytes == 0 || bytes % pattern_bytes != 0)
-    return acme_fail(err, TENON_INVALID_ARGUMENT, "acme: fill: expected a whole number of patterns");
+    return acme_fail(err, TENON_INVALID_ARGUMENT,
+                     "acme: fill: expected a whole number of patterns");
   for (uint64_t done = 0; done < bytes; done += pattern_bytes)
     memcpy((char*)dst + offset + done, pattern, pattern_bytes);
   return TENON_OK;

@@ -30,11 +30,12 @@ static tenon_plugin plugin = {
     .stop = stop,
 };
 
-TENON_EXPORT const tenon_plugin* tenon_plugin_query(uint32_t host_min, uint32_t host_max, const tenon_host* host,
-                                                    tenon_err* err) {
+TENON_EXPORT const tenon_plugin* tenon_plugin_query(uint32_t host_min, uint32_t host_max,
+                                                    const tenon_host* host, tenon_err* err) {
   acme_host = host;
   if (host_min > TENON_ABI_EPOCH || host_max < TENON_ABI_EPOCH) {
-    acme_fail(err, TENON_UNSUPPORTED, "acme: built for another ABI epoch; update this plugin or Tenon");
+    acme_fail(err, TENON_UNSUPPORTED,
+              "acme: built for another ABI epoch; update this plugin or Tenon");
     return NULL;
   }
 #ifdef ACME_KERNELS
