@@ -88,7 +88,7 @@ def test_algorithm_of_matmul_by_shape(isa):
         "tenon.ones((1, 512)) @ tenon.ones((512, 512)).T",
         "tenon.ones((1024, 1024)) @ tenon.ones((1024, 1024))",
     ]
-    names = ["rows of B", "dot products", "blocked"]
+    names = ["streamed B", "dot products", "blocked"]
     for line, name in zip(served_by(isa, *calls), names):
         assert line == [f"matmul: native, {name}"]
 
@@ -107,7 +107,7 @@ def test_algorithm_of_convolution(isa):
         # images, weight, dtype, stride, padding, groups, algorithm
         ((1, 64, 56, 56), (64, 64, 3, 3), "float32", 1, 1, 1, "Winograd"),
         ((1, 64, 28, 28), (64, 64, 1, 1), "float32", 1, 0, 1, "pointwise GEMM"),
-        ((1, 64, 28, 28), (64, 64, 3, 3), "float32", 2, 1, 1, "channel blocks"),
+        ((1, 64, 28, 28), (64, 64, 3, 3), "float32", 2, 1, 1, "nChw16c"),
         ((1, 64, 28, 28), (64, 1, 3, 3), "float32", 1, 1, 64, "depthwise"),
     ]
     bfloat16 = [

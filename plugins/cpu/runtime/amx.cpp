@@ -28,8 +28,8 @@ bool processor_has_tiles() {
 #if defined(__x86_64__) && defined(__linux__)
   unsigned a, b, c, d;
   if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return false;
-  constexpr unsigned kBfloat16 = 1u << 22, kTiles = 1u << 24, kBytes = 1u << 25;
-  constexpr unsigned needed = kBfloat16 | kTiles | kBytes;
+  constexpr unsigned kBfloat16 = 1u << 22, kAmx = 1u << 24, kBytes = 1u << 25;
+  constexpr unsigned needed = kBfloat16 | kAmx | kBytes;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & needed) != needed) return false;
   unsigned low, high;
   asm("xgetbv" : "=a"(low), "=d"(high) : "c"(0));

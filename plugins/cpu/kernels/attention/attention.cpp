@@ -2,7 +2,7 @@
 // Attention by FlashAttention-2 (Dao, 2023, arXiv:2307.08691): loop order blocks of queries, then
 // blocks of keys. The scores of a block stay in cache, and the softmax of a row is updated block by
 // block (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018,
-// arXiv:1805.02867). Up to kFewRows queries read keys and values directly, without packing.
+// arXiv:1805.02867). Up to kSmallM queries read keys and values directly, without packing.
 #include "attention/blocks.hpp"
 #include "attention/items.hpp"
 #include "attention/softmax.hpp"
@@ -20,21 +20,21 @@ struct Item {
   Matrix<Source> query, key, value;
   MaskBlock<Source> mask;
   Source* out;
-  typename Format::Sum* logsumexp;
+  typename Format::Accumulator* logsumexp;
 };
 
 template <class Format>
 class Forward {
   using Source = typename Format::Left;
   using Packed = typename Format::Packed;
-  using Sum = typename Format::Sum;
+  using Sum = typename Format::Accumulator;
   using Blocks = Layout<Format>;
 
  public:
   // A block of queries and scores stays in or near the first-level cache while keys and values are
   // streamed. AMX processes whole tiles of rows, and is so fast that the work per row outside of
   // the GEMMs counts: its blocks are larger.
-  static constexpr int64_t kRows = by_tiles<Format> ? 64 : 48, kKeys = by_tiles<Format> ? 256 : 128;
+  static constexpr int64_t kRows = uses_amx<Format> ? 64 : 48, kKeys = uses_amx<Format> ? 256 : 128;
 
   Forward(const AttentionSizes& size, double scale, void* memory)
       : size_(size), scale_(static_cast<Sum>(scale)) {
@@ -52,7 +52,7 @@ class Forward {
   // Rows [begin, end) of an item.
   void run(const Item<Format>& item, int64_t begin, int64_t end) {
     if constexpr (kMayReadInPlace) {
-      if (size_.rows <= kFewRows && item.query.column == 1 && item.key.column == 1 &&
+      if (size_.rows <= kSmallM && item.query.column == 1 && item.key.column == 1 &&
           item.value.column == 1) {
         return run_few_rows(item);
       }
@@ -68,7 +68,7 @@ class Forward {
   static constexpr int64_t kScoresRow = kKeys + kWidth<Sum>;
   // For so few rows, packing keys and values would take longer than the products. The probabilities
   // have to be elements of the format.
-  static constexpr int64_t kFewRows = 4;
+  static constexpr int64_t kSmallM = 4;
   static constexpr bool kMayReadInPlace = std::is_same_v<Source, Sum> || rounds_probs<Format>;
 
   void run_rows(const Item<Format>& item, int64_t i, int64_t rows) {
@@ -104,9 +104,9 @@ class Forward {
         },
         [&](int64_t j, int64_t columns, CausalMask causal_mask) {
           const Matrix<Source> values = {item.value.data + j * item.value.row, item.value.row, 1};
-          multiply_streams<Format>(rows, size_.values,
-                                   causal_mask.columns_of_row(rows - 1, columns), probs_in_place(),
-                                   values, acc_, size_.values, true);
+          multiply_stream_b<Format>(rows, size_.values,
+                                    causal_mask.columns_of_row(rows - 1, columns), probs_in_place(),
+                                    values, acc_, size_.values, true);
         });
   }
   Matrix<Source> probs_in_place() const {
@@ -233,7 +233,7 @@ tenon_status run(tenon_ctx* ctx, const tenon_tensor* query, const tenon_tensor* 
                  const tenon_tensor* value, const tenon_tensor* mask, bool causal, double scale,
                  tenon_tensor* out, tenon_tensor* logsumexp, tenon_err* err) {
   using Source = typename Format::Left;
-  using Sum = typename Format::Sum;
+  using Sum = typename Format::Accumulator;
   const AttentionSizes size(query, value, causal);
   if (size.items == 0 || size.rows == 0) return TENON_OK;
   constexpr int64_t kRows = Forward<Format>::kRows;

@@ -25,7 +25,7 @@ constexpr int64_t kParts = 8;
 template <class Format>
 struct Item {
   using Source = typename Format::Left;
-  using Sum = typename Format::Sum;
+  using Sum = typename Format::Accumulator;
   Matrix<Source> query, key, value, grad_out, out;
   MaskBlock<Source> mask;
   const Sum* logsumexp;
@@ -38,9 +38,9 @@ template <class Format>
 class Backward {
   using Source = typename Format::Left;
   using Packed = typename Format::Packed;
-  using Sum = typename Format::Sum;
+  using Sum = typename Format::Accumulator;
   using Blocks = Layout<Format>;
-  static constexpr bool kPairs = Format::kDepth > 1, kTiles = by_tiles<Format>;
+  static constexpr bool kPairs = Format::kDepth > 1, kAmx = uses_amx<Format>;
 
  public:
   Backward(const AttentionSizes& size, double scale, void* memory)
@@ -57,8 +57,8 @@ class Backward {
     dscores_ = layout.take<Sum>(kRows * kScoresRow);
     if (kPairs) {
       rounded_ = layout.take<Packed>(kRows * Blocks::left_row(kKeys));
-      transposed_ = layout.take<Packed>(kTiles ? kKeys * Blocks::left_row(kRows)
-                                               : kRows / Format::kDepth * kKeys);
+      transposed_ = layout.take<Packed>(kAmx ? kKeys * Blocks::left_row(kRows)
+                                             : kRows / Format::kDepth * kKeys);
     }
     dkey_ = layout.take<Sum>(kKeys * size.features);
     dvalue_ = layout.take<Sum>(kKeys * size.values);
@@ -95,7 +95,7 @@ class Backward {
     rows.right_row = Blocks::right_row(width);
     rows.left_row = kPairs ? Blocks::left_row(width) : rows.right_row;
     rows.right = layout.take<Packed>(Blocks::depth_of(size_.rows) * rows.right_row);
-    const int64_t count = kTiles ? rounded_up<kRowsOf<Format>>(size_.rows) : size_.rows;
+    const int64_t count = kAmx ? rounded_up<kRowsOf<Format>>(size_.rows) : size_.rows;
     rows.left = kPairs ? layout.take<Packed>(count * rows.left_row) : rows.right;
     return rows;
   }
@@ -193,7 +193,7 @@ class Backward {
   }
 
   Left<Format> transposed(const Sum* scores) const {
-    if constexpr (kTiles) {
+    if constexpr (kAmx) {
       return {transposed_, Blocks::left_row(kRows), 1};
     } else if constexpr (kPairs) {
       return {transposed_, 1, kKeys};
@@ -212,7 +212,7 @@ class Backward {
         store<Format>(scores + r * kScoresRow, Blocks::depth_of(keys) * Format::kDepth,
                       to + r * row);
       }
-      if constexpr (kTiles) {
+      if constexpr (kAmx) {
         const int64_t column = Format::kDepth * Blocks::left_row(kRows);
         uint16_t* transposed = reinterpret_cast<uint16_t*>(transposed_);
         transpose_block(reinterpret_cast<const uint16_t*>(to), row, transposed, column, rows, keys);
@@ -239,9 +239,9 @@ class Backward {
 
 // dquery = scale * (the sum of its parts)
 template <class Format>
-void finish_query(typename Format::Sum* sums, int64_t parts, const AttentionSizes& size,
+void finish_query(typename Format::Accumulator* sums, int64_t parts, const AttentionSizes& size,
                   double scale, typename Format::Left* dquery) {
-  using Sum = typename Format::Sum;
+  using Sum = typename Format::Accumulator;
   const int64_t n = size.features, item = size.rows * n;
   parallel(size.items * size.rows, n * (parts + 1), [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -262,9 +262,9 @@ struct Arguments {
 
 template <class Format>
 Item<Format> item_of(const Arguments& args, const AttentionSizes& size, int64_t i,
-                     typename Format::Sum* dquery) {
+                     typename Format::Accumulator* dquery) {
   using Source = typename Format::Left;
-  using Sum = typename Format::Sum;
+  using Sum = typename Format::Accumulator;
   const tenon_tensor* query = args.query;
   return {item_matrix<Source>(query, query, i),
           item_matrix<Source>(args.key, query, i),
@@ -282,7 +282,7 @@ Item<Format> item_of(const Arguments& args, const AttentionSizes& size, int64_t 
 template <class Format>
 tenon_status run(tenon_ctx* ctx, const Arguments& args, bool causal, double scale, tenon_err* err) {
   using Source = typename Format::Left;
-  using Sum = typename Format::Sum;
+  using Sum = typename Format::Accumulator;
   const AttentionSizes size(args.query, args.value, causal);
   if (size.items == 0) return TENON_OK;
   const int64_t blocks = (size.keys + kKeys - 1) / kKeys;

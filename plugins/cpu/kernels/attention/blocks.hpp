@@ -24,8 +24,8 @@ tenon_status with_attention_format(int dtype, F&& f) {
   if (dtype == TENON_DTYPE_F64) return f(Type<Plain<double>>{});
   if (dtype == TENON_DTYPE_F16) return f(Type<Widened<Float16>>{});
 #ifdef __AVX512F__
-  if (dtype == TENON_DTYPE_BF16 && has_bfloat16_tiles()) return f(Type<Bfloat16Tiles>{});
-  if (dtype == TENON_DTYPE_BF16 && has_bfloat16_products()) return f(Type<Bfloat16Pairs>{});
+  if (dtype == TENON_DTYPE_BF16 && has_amx_bf16()) return f(Type<Bfloat16Tiles>{});
+  if (dtype == TENON_DTYPE_BF16 && has_avx512_bf16()) return f(Type<Bfloat16Pairs>{});
 #endif
   if (dtype == TENON_DTYPE_BF16) return f(Type<Widened<BFloat16>>{});
   return f(Type<Plain<float>>{});
@@ -66,8 +66,8 @@ template <class Format>
 struct Layout {
   using Source = typename Format::Left;
   using Packed = typename Format::Packed;
-  using Sum = typename Format::Sum;
-  static constexpr int64_t kDepth = Format::kDepth, kColumns = kPanel<Packed>;
+  using Sum = typename Format::Accumulator;
+  static constexpr int64_t kDepth = Format::kDepth, kColumns = kNR<Packed>;
 
   static int64_t depth_of(int64_t k) {
     return rounded_up<kStep<Format>>((k + kDepth - 1) / kDepth);
@@ -158,17 +158,17 @@ struct Right {
 };
 
 template <class Format>
-using Target = MatrixTarget<typename Format::Sum>;
+using Epilogue = MatrixEpilogue<typename Format::Accumulator>;
 
 // Up to kRowsOf rows of a block times one panel.
 template <class Format>
 void multiply_rows(int64_t rows, int64_t columns, int64_t k, const typename Format::Packed* a,
                    int64_t a_row, [[maybe_unused]] int64_t a_column,
-                   const typename Format::Packed* b, int64_t b_row, Target<Format> c, int64_t i,
+                   const typename Format::Packed* b, int64_t b_row, Epilogue<Format> c, int64_t i,
                    int64_t j, bool accumulate) {
-  if constexpr (by_tiles<Format>) {
-    NothingBeside nothing;
-    run_tiles<Format>(rows, columns, k, a, a_row, b, b_row, c, i, j, accumulate, nothing);
+  if constexpr (uses_amx<Format>) {
+    NothingInterleaved nothing;
+    run_amx_tiles<Format>(rows, columns, k, a, a_row, b, b_row, c, i, j, accumulate, nothing);
   } else {
     run_tile<typename Format::Product>(rows, columns, k, a, a_row, a_column, b, b_row, c, i, j,
                                        accumulate);
@@ -178,7 +178,7 @@ void multiply_rows(int64_t rows, int64_t columns, int64_t k, const typename Form
 // c = a b for scores; register tiles that the causal mask hides are skipped. k in packed elements.
 template <class Format>
 void multiply_scores(int64_t rows, int64_t columns, int64_t k, Left<Format> a, Right<Format> b,
-                     Target<Format> c, CausalMask causal_mask) {
+                     Epilogue<Format> c, CausalMask causal_mask) {
   constexpr int64_t panel = Layout<Format>::kColumns;
   for (int64_t j = 0; j < columns; j += panel, b.data += b.panel) {
     const int64_t first = causal_mask.first_row_of(j) / kRowsOf<Format> * kRowsOf<Format>;
@@ -192,7 +192,7 @@ void multiply_scores(int64_t rows, int64_t columns, int64_t k, Left<Format> a, R
 // c += a b, where a is a block of rows x k scores: of each row only the visible columns.
 template <class Format>
 void multiply_visible_columns(int64_t rows, int64_t columns, int64_t k, Left<Format> a,
-                              Right<Format> b, Target<Format> c, CausalMask causal_mask) {
+                              Right<Format> b, Epilogue<Format> c, CausalMask causal_mask) {
   constexpr int64_t panel = Layout<Format>::kColumns;
   for (int64_t j = 0; j < columns; j += panel, b.data += b.panel) {
     for (int64_t i = 0; i < rows; i += kRowsOf<Format>) {
@@ -209,7 +209,7 @@ void multiply_visible_columns(int64_t rows, int64_t columns, int64_t k, Left<For
 // that see it.
 template <class Format>
 void multiply_visible_rows(int64_t rows, int64_t columns, int64_t k, Left<Format> a,
-                           Right<Format> b, Target<Format> c, CausalMask causal_mask) {
+                           Right<Format> b, Epilogue<Format> c, CausalMask causal_mask) {
   constexpr int64_t panel = Layout<Format>::kColumns;
   const int64_t depth = Layout<Format>::depth_of(k);
   for (int64_t j = 0; j < columns; j += panel, b.data += b.panel) {
@@ -230,7 +230,7 @@ void store(const Sum* from, int64_t n, T* to) {
   if constexpr (std::is_same_v<T, Sum>) {
     std::copy_n(from, n, to);
   } else if constexpr (Format::kDepth > 1) {
-    put(MatrixTarget<T>{to, 0}, to, from, n, false);
+    store_run(MatrixEpilogue<T>{to, 0}, to, from, n, false);
   } else {
     constexpr int dtype = std::is_same_v<T, Float16> ? TENON_DTYPE_F16 : TENON_DTYPE_BF16;
     narrow(dtype, from, reinterpret_cast<char*>(to), sizeof(T), n);

@@ -67,9 +67,9 @@ struct MaskBlock {
 // Scales row `row` of a block of scores and applies the mask: adds numbers, or sets hidden scores
 // to -inf.
 template <class Format>
-void scale_and_mask(typename Format::Sum* x, int64_t n, typename Format::Sum scale,
+void scale_and_mask(typename Format::Accumulator* x, int64_t n, typename Format::Accumulator scale,
                     const MaskBlock<typename Format::Left>& mask, int64_t row) {
-  using Sum = typename Format::Sum;
+  using Sum = typename Format::Accumulator;
   constexpr Sum minus_infinity = -std::numeric_limits<Sum>::infinity();
   if (mask.added.data) {
     const auto* added = mask.added.data + row * mask.added.row;

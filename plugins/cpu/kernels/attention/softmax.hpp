@@ -21,7 +21,7 @@ template <class Sum>
 Sum max_score(const Sum* x, int64_t n) {
   using Vector = typename VectorOf<Sum>::type;
   constexpr int64_t width = kWidth<Sum>;
-  const auto at = [=](int64_t j) { return Lanes<Sum>::load_all(x + j); };
+  const auto at = [=](int64_t j) { return VecMask<Sum>::load_all(x + j); };
   const auto larger = [](Vector a, Vector b) { return a > b ? a : b; };
   Vector first = at(0), second = first;
   int64_t j = width;
@@ -32,7 +32,7 @@ Sum max_score(const Sum* x, int64_t n) {
   if (j < n) first = larger(first, at(j));
   first = larger(first, second);
   alignas(kVectorBytes) Sum partial[width];
-  Lanes<Sum>(width).store(partial, first);
+  VecMask<Sum>(width).store(partial, first);
 #pragma GCC unroll 6
   for (int half = width / 2; half > 0; half /= 2) {
     for (int l = 0; l < half; ++l) partial[l] = std::max(partial[l], partial[l + half]);
@@ -46,7 +46,7 @@ template <class Sum>
 Sum exp_scores(Sum* x, int64_t n, Sum scale, Sum largest) {
 #pragma GCC ivdep
   for (int64_t j = 0; j < n; ++j) x[j] = softmax_exp((x[j] - largest) * scale);
-  const Lanes<Sum> all(kWidth<Sum>);
+  const VecMask<Sum> all(kWidth<Sum>);
   typename VectorOf<Sum>::type sum{};
   for (int64_t j = 0; j < n; j += kWidth<Sum>) sum += all.load(x + j);
   return sum_of<Sum>(sum);
@@ -60,7 +60,7 @@ inline float exp_scores(const float* x, int64_t n, float scale, float largest, B
   constexpr float log2e = 1.44269504f, lowest = -125.0f;
   const float factor = scale * log2e;
   const auto probs = [=](int64_t j) {
-    const Vector power = (Lanes<float>::load_all(x + j) - largest) * factor;
+    const Vector power = (VecMask<float>::load_all(x + j) - largest) * factor;
     const __m512 whole = _mm512_maskz_roundscale_ps(0xffff, __m512(power), 0);
     const Vector r = power - Vector(whole);
     const Vector part = ((0.0095701f * r + 0.05591786f) * r + 0.24024744f) * (r * r) +

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of bfloat16 by matrix tiles that read the images, flat and in lines of 32 channels,
-// where they lie: 32 pixels under one tap are two tiles of A, whatever the tap. Tiles of B are
-// weights, rearranged for the call.
+// bfloat16 convolutions on AMX. The images are flat (flat.hpp), with lines of 32 channels per
+// pixel, so that under each tap 32 pixels are two tiles of A in place. Tiles of B are weights,
+// which are rearranged for each call.
 #pragma once
 
 #include "conv/lines.hpp"
@@ -14,15 +14,15 @@ namespace tenon::cpu::TENON_CPU_ISA {
 
 #ifdef __AVX512F__
 
-// Weights as panels of B: [group][32 columns][32 rows][tap] with pairs of rows in each, the taps in
-// a given order. Rows are channels and columns filters, or where they are turned, for the gradient
-// of the pixels, the other way round.
+// Weights as panels of B: [group][32 columns][32 rows][tap], each with pairs of rows, taps in a
+// given order. Rows are channels and columns are filters; for the input gradient, whose weights are
+// transposed, it is the other way round.
 struct TapPanels {
-  static constexpr int64_t kCount = kSide / 2 * kSide;  // of one tap, in pairs
+  static constexpr int64_t kCount = kSide / 2 * kSide;  // Pairs of one tap.
   int64_t groups, rows, columns, taps, all_taps, row_blocks, column_blocks;
-  bool turned;
+  bool transposed;
 
-  TapPanels(const ConvPhases& phases, bool is_turned)
+  TapPanels(const ConvPhases& phases, bool is_transposed)
       : groups(phases.frame.groups),
         rows(phases.frame.group_channels()),
         columns(phases.frame.group_filters()),
@@ -30,11 +30,11 @@ struct TapPanels {
         all_taps(phases.taps),
         row_blocks((rows + kSide - 1) / kSide),
         column_blocks((columns + kSide - 1) / kSide),
-        turned(is_turned) {}
+        transposed(is_transposed) {}
 
-  int64_t panel() const { return row_blocks * taps * kCount; }  // of 32 columns of a group
+  int64_t panel() const { return row_blocks * taps * kCount; }  // Pairs of 32 columns of a group.
   int64_t count() const { return groups * column_blocks * panel(); }
-  // What fill() needs for itself.
+  // Bytes of the buffer that fill() needs.
   int64_t line_bytes() const {
     return kSide * all_taps * kSide * static_cast<int64_t>(sizeof(BFloat16));
   }
@@ -46,7 +46,7 @@ struct TapPanels {
                   group = i / row_blocks / column_blocks;
     const int64_t height = std::min(kSide, rows - row), width = std::min(kSide, columns - column);
     const BFloat16* from = weight + group * rows * columns * all_taps;
-    if (turned) {
+    if (transposed) {
       from += (row * columns + column) * all_taps;
       for (int64_t r = 0; r < height; ++r) {
         transpose_lines(from + r * columns * all_taps, all_taps, width, all_taps,
@@ -72,20 +72,20 @@ struct TapPanels {
   }
 };
 
-// sums = A B, or += A B: 32 pixels, and 16 or 32 filters. A step are the 32 channels of a line
-// under one tap, whose pixels are `offsets` bytes away; then come those of the next line, `across`
-// bytes on, and the panel of its taps, panel_across further.
+// Computes accumulators = A B or += A B for 32 pixels and 16 or 32 filters. One step covers the 32
+// channels of a line under one tap, whose pixels are `offsets` bytes away. The next line is
+// `across` bytes further, and the panel of its taps panel_across further.
 template <int Across>
 [[gnu::noinline]] void multiply_taps(int64_t blocks, int64_t taps, const char* pixels,
                                      int64_t across, const int64_t* offsets, const uint32_t* panel,
-                                     int64_t panel_across, float* sums, bool accumulate) {
+                                     int64_t panel_across, float* accumulators, bool accumulate) {
   using Format = Bfloat16Tiles;
   constexpr int64_t row = kSide * sizeof(float), half = 16 * kTileBytes;
   const auto each = [&](auto&& f) {
-    f.template operator()<0>(sums);
-    if constexpr (Across > 1) f.template operator()<1>(sums + 16);
-    f.template operator()<2>(sums + 16 * kSide);
-    if constexpr (Across > 1) f.template operator()<3>(sums + 16 * kSide + 16);
+    f.template operator()<0>(accumulators);
+    if constexpr (Across > 1) f.template operator()<1>(accumulators + 16);
+    f.template operator()<2>(accumulators + 16 * kSide);
+    if constexpr (Across > 1) f.template operator()<3>(accumulators + 16 * kSide + 16);
   };
   if (accumulate) {
     each([&]<int T>(const float* at) { load_tile<T>(at, row); });
@@ -109,18 +109,18 @@ template <int Across>
   each([&]<int T>(float* at) { store_tile<T>(at, row); });
 }
 
-// Results that 32 places of flat images hold, as runs of them that lie side by side in a row: one
-// for each place, or two, those of the phases across.
-struct PlaceRuns {
+// The results at 32 indices of flat images, as runs of adjacent results in a row. There is one run
+// for each index, or two if the phases alternate across columns.
+struct IndexRuns {
   struct Run {
-    int64_t at;        // of the first of place 0, were it in this run, counted in pixels
-    uint64_t results;  // which of those behind it there are
+    int64_t at;        // Pixel of the first result at index 0, as if it belonged to this run.
+    uint64_t results;  // A bit for each result of the run that exists.
   };
   Run runs[kSide];
   int64_t count = 0;
 
-  // Rows of results of phases whose first one is row `top`; images are `image_of` pixels apart.
-  PlaceRuns(const ConvPhases& phases, const FlatImages& flat, int64_t first, int64_t top,
+  // `top` is the first row of the results of the phases; images are `image_of` pixels apart.
+  IndexRuns(const ConvPhases& phases, const FlatImages& flat, int64_t first, int64_t top,
             int64_t image_of) {
     const ConvShapes& s = phases.frame;
     const int64_t down = phases.step[0], across = phases.step[1];
@@ -139,19 +139,19 @@ struct PlaceRuns {
   }
 };
 
-// Sums of 32 places and a bias, rounded once: lines of 32 filters.
-inline void round_places(const float* sums, const float* bias, uint16_t* to) {
+// Adds the bias to the accumulators of 32 indices and rounds them once, to lines of 32 filters.
+inline void round_indices(const float* accumulators, const float* bias, uint16_t* to) {
   const __m512 low = _mm512_load_ps(bias), high = _mm512_load_ps(bias + 16);
   for (int64_t i = 0; i < kSide; ++i) {
-    const __m512 first = _mm512_load_ps(sums + i * kSide) + low,
-                 second = _mm512_load_ps(sums + i * kSide + 16) + high;
+    const __m512 first = _mm512_load_ps(accumulators + i * kSide) + low,
+                 second = _mm512_load_ps(accumulators + i * kSide + 16) + high;
     __m512i both;
     asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(both) : "v"(first), "v"(second));
     _mm512_store_si512(to + i * kSide, both);
   }
 }
 
-// 16 numbers each, in turns.
+// Interleaves 16 elements of each.
 inline void interleave(const uint16_t* even, const uint16_t* odd, uint16_t* to) {
   const __m512i low =
       _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(even)));
@@ -160,65 +160,70 @@ inline void interleave(const uint16_t* even, const uint16_t* odd, uint16_t* to) 
   _mm512_store_si512(to, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
 }
 
-// Lines of places to planes `plane` elements apart; of `turns` phases across, 1 or 2.
-inline void put_in_planes(const PlaceRuns& places, const uint16_t* lines, int64_t turns,
-                          int64_t filters, BFloat16* to, int64_t plane) {
+// Stores lines of results to NCHW planes, `plane` elements apart; `transposes` is the number of
+// phases across columns, 1 or 2.
+inline void store_nchw(const IndexRuns& indices, const uint16_t* lines, int64_t transposes,
+                       int64_t filters, BFloat16* to, int64_t plane) {
   using Turn = Tile<uint16_t, 64>;
-  alignas(64) uint16_t turned[2][kSide * kSide];
-  for (int64_t p = 0; p < turns; ++p) {
+  alignas(64) uint16_t transposed[2][kSide * kSide];
+  for (int64_t p = 0; p < transposes; ++p) {
     for (int64_t f = 0; f < kSide; f += Turn::kColumns) {
-      Turn::transpose<false>(lines + p * kSide * kSide + f, kSide, turned[p] + f * kSide, kSide);
+      Turn::transpose<false>(lines + p * kSide * kSide + f, kSide, transposed[p] + f * kSide,
+                             kSide);
     }
   }
-  const auto put = [&](const uint16_t* row, BFloat16* at, int half) {
-    for (int64_t r = 0; r < places.count; ++r) {
-      const auto some = static_cast<__mmask32>(places.runs[r].results >> (32 * half));
-      _mm512_mask_storeu_epi16(at + places.runs[r].at + 32 * half, some, _mm512_load_si512(row));
+  const auto store_run = [&](const uint16_t* row, BFloat16* at, int half) {
+    for (int64_t r = 0; r < indices.count; ++r) {
+      const auto some = static_cast<__mmask32>(indices.runs[r].results >> (32 * half));
+      _mm512_mask_storeu_epi16(at + indices.runs[r].at + 32 * half, some, _mm512_load_si512(row));
     }
   };
   for (int64_t f = 0; f < filters; ++f) {
-    if (turns == 1) {
-      put(turned[0] + f * kSide, to + f * plane, 0);
+    if (transposes == 1) {
+      store_run(transposed[0] + f * kSide, to + f * plane, 0);
       continue;
     }
     alignas(64) uint16_t both[2 * kSide];
 #pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
       uint16_t* row = both + half * kSide;
-      interleave(turned[0] + f * kSide + half * 16, turned[1] + f * kSide + half * 16, row);
-      put(row, to + f * plane, half);
+      interleave(transposed[0] + f * kSide + half * 16, transposed[1] + f * kSide + half * 16, row);
+      store_run(row, to + f * plane, half);
     }
   }
 }
 
-// To images that hold their filters side by side, pixels `pixel` elements apart.
-inline void put_in_pixels(const PlaceRuns& places, const uint16_t* lines, int64_t turns,
-                          int64_t filters, BFloat16* to, int64_t pixel) {
-  const auto some = static_cast<__mmask32>(Lanes<uint16_t>(filters).mask());
-  for (int64_t r = 0; r < places.count; ++r) {
-    for (uint64_t left = places.runs[r].results; left != 0; left &= left - 1) {
+// Stores lines of results to NHWC images, whose pixels are `pixel` elements apart.
+inline void store_nhwc(const IndexRuns& indices, const uint16_t* lines, int64_t transposes,
+                       int64_t filters, BFloat16* to, int64_t pixel) {
+  const auto some = static_cast<__mmask32>(VecMask<uint16_t>(filters).mask());
+  for (int64_t r = 0; r < indices.count; ++r) {
+    for (uint64_t left = indices.runs[r].results; left != 0; left &= left - 1) {
       const int64_t i = __builtin_ctzll(left);
-      const uint16_t* line = lines + (i % turns * kSide + i / turns) * kSide;
-      _mm512_mask_storeu_epi16(to + (places.runs[r].at + i) * pixel, some, _mm512_load_si512(line));
+      const uint16_t* line = lines + (i % transposes * kSide + i / transposes) * kSide;
+      _mm512_mask_storeu_epi16(to + (indices.runs[r].at + i) * pixel, some,
+                               _mm512_load_si512(line));
     }
   }
 }
 
-// Enough channels to fill lines, and not too much between the results.
-inline bool suits_tiles(const ConvShapes& s) {
-  return has_bfloat16_tiles() && s.group_channels() >= 16 && s.group_filters() > 1 &&
-         s.pixels() > 0 && s.batch * s.results() > 0 && !too_far_apart(s);
+// True if there are enough channels to fill lines, and if the flat images have few gaps between
+// results.
+inline bool suits_amx(const ConvShapes& s) {
+  return has_amx_bf16() && s.group_channels() >= 16 && s.group_filters() > 1 && s.pixels() > 0 &&
+         s.batch * s.results() > 0 && !too_far_apart(s);
 }
 
-// out[image, group] = weight[group] * x[image, group] + bias, lying as x does. `turned` weights are
-// those of the convolution that these are the gradient of; phases across are one or two.
-inline tenon_status run_conv_tiles(tenon_ctx* ctx, const ConvPhases& phases, const Images& x,
-                                   const BFloat16* weight, bool turned, const BFloat16* bias,
-                                   BFloat16* out, tenon_err* err) {
+// Computes out[image, group] = weight[group] * x[image, group] + bias in the layout of x. With
+// `transposed`, the weights are those of the convolution whose input gradient this is. There are
+// one or two phases across columns.
+inline tenon_status run_conv_amx(tenon_ctx* ctx, const ConvPhases& phases, const Images& x,
+                                 const BFloat16* weight, bool transposed, const BFloat16* bias,
+                                 BFloat16* out, tenon_err* err) {
   const ConvShapes& s = phases.frame;
   const FlatImages flat(s);
   const ChannelLines lines(s, flat);
-  const TapPanels panels(phases, turned);
+  const TapPanels panels(phases, transposed);
   const int64_t taps = panels.taps, filters = s.group_filters(), across = panels.column_blocks;
   const int64_t list_bytes = rounded_up<64>(taps * static_cast<int64_t>(sizeof(int64_t)));
   const int64_t panel_bytes = panels.count() * static_cast<int64_t>(sizeof(uint32_t));
@@ -256,68 +261,70 @@ inline tenon_status run_conv_tiles(tenon_ctx* ctx, const ConvPhases& phases, con
                                 });
   if (status != TENON_OK) return status;
 
-  // Panels of some filters stay in the second-level cache while all pixels pass by. Of these as
-  // many channels at a time as leave the sums in the first: where more of a panel streams through
-  // it, storing the sums takes longer than a second pass over them.
-  constexpr int64_t kPanelBytes = 640 * 1024, kNearBytes = 40 * 1024;
-  constexpr int64_t size = sizeof(uint32_t), kSums = kSide * kSide;
+  // The panels of some filters stay in the L2 cache while all pixels stream past them. Only as many
+  // channels are multiplied at once as leave the accumulators in L1: if a longer panel streams
+  // through L1, storing the accumulators takes longer than a second pass over them.
+  constexpr int64_t kPanelBytes = 640 * 1024, kL2Bytes = 40 * 1024;
+  constexpr int64_t size = sizeof(uint32_t), kAccumulators = kSide * kSide;
   const int64_t some = std::clamp<int64_t>(kPanelBytes / (panels.panel() * size), 1, across);
-  const int64_t near = std::max<int64_t>(1, kNearBytes / (taps * TapPanels::kCount * size));
+  const int64_t near = std::max<int64_t>(1, kL2Bytes / (taps * TapPanels::kCount * size));
   const int64_t passes = (lines.blocks + near - 1) / near,
                 step = (lines.blocks + passes - 1) / passes;
-  const int64_t kinds = (across + some - 1) / some, places = (flat.count() + kSide - 1) / kSide;
+  const int64_t kinds = (across + some - 1) / some, indices = (flat.count() + kSide - 1) / kSide;
   const int64_t threads = host->thread_count();
   const int64_t slices =
-      threads == 1 ? 1 : std::clamp<int64_t>(4 * threads / (kinds * s.groups), 1, places);
-  const int64_t sums_bytes = (passes > 1 ? some : 1) * phases.count * kSums * sizeof(float);
+      threads == 1 ? 1 : std::clamp<int64_t>(4 * threads / (kinds * s.groups), 1, indices);
+  const int64_t accumulators_bytes =
+      (passes > 1 ? some : 1) * phases.count * kAccumulators * sizeof(float);
   const int64_t work = flat.count() * filters * s.group_channels() * taps / 16 / (slices * kinds);
   const Images results = images_like(x, out, s.filters, phases.height * phases.width);
   const bool planes = results.pixel == 1;
   return parallel_for_with_scratch(
-      ctx, s.groups * kinds * slices, work, sums_bytes, err, [&](int64_t item, void* own) {
+      ctx, s.groups * kinds * slices, work, accumulators_bytes, err, [&](int64_t item, void* own) {
         const TileScope tiles;
-        const Share share{item % slices, slices};
+        const Chunk chunk{item % slices, slices};
         const int64_t group = item / slices / kinds, first = item / slices % kinds * some,
                       last = std::min(across, first + some);
         const char* image = pixels + group * lines.blocks * lines.block() * kTileBytes;
-        const int64_t end = Share{share.part + 1, slices}.begin(places);
-        for (int64_t place = share.begin(places); place < end; ++place) {
+        const int64_t end = Chunk{chunk.part + 1, slices}.begin(indices);
+        for (int64_t index = chunk.begin(indices); index < end; ++index) {
           const auto runs_of = [&](int64_t top) {
-            return PlaceRuns(phases, flat, place * kSide, top,
+            return IndexRuns(phases, flat, index * kSide, top,
                              planes ? results.image : phases.height * phases.width);
           };
-          const PlaceRuns first_runs = runs_of(0);
+          const IndexRuns first_runs = runs_of(0);
           if (first_runs.count == 0) continue;
           for (int64_t b = 0; b < lines.blocks; b += step) {
             const int64_t count = std::min(step, lines.blocks - b);
             for (int64_t f = first; f < last; ++f) {
-              float* sums =
-                  static_cast<float*>(own) + (passes > 1 ? f - first : 0) * phases.count * kSums;
+              float* accumulators = static_cast<float*>(own) +
+                                    (passes > 1 ? f - first : 0) * phases.count * kAccumulators;
               const int64_t left = std::min(kSide, filters - f * kSide);
               const uint32_t* panel =
                   packed + (group * across + f) * panels.panel() + b * taps * TapPanels::kCount;
               const auto run = left > 16 ? multiply_taps<2> : multiply_taps<1>;
               for (int64_t p = 0; p < phases.count; ++p) {
                 const ConvPhases::Part& part = phases.parts[p];
-                run(count, part.s.taps(), image + (b * lines.block() + place * kSide) * kTileBytes,
+                run(count, part.s.taps(), image + (b * lines.block() + index * kSide) * kTileBytes,
                     lines.block() * kTileBytes, offsets + part.taps_before,
                     panel + part.taps_before * TapPanels::kCount, taps * TapPanels::kCount,
-                    sums + p * kSums, b > 0);
+                    accumulators + p * kAccumulators, b > 0);
               }
               if (b + count < lines.blocks) continue;
               const int64_t filter = group * filters + f * kSide;
               alignas(64) float shift[kSide] = {};
               for (int64_t i = 0; bias && i < left; ++i) shift[i] = bias[filter + i];
-              alignas(64) uint16_t rounded[2 * kSums];
+              alignas(64) uint16_t rounded[2 * kAccumulators];
               for (int64_t p = 0; p < phases.count; p += phases.step[1]) {
                 const int64_t top = phases.parts[p].first[0];
                 for (int64_t q = 0; q < phases.step[1]; ++q) {
-                  round_places(sums + (p + q) * kSums, shift, rounded + q * kSums);
+                  round_indices(accumulators + (p + q) * kAccumulators, shift,
+                                rounded + q * kAccumulators);
                 }
-                const PlaceRuns runs = top == 0 ? first_runs : runs_of(top);
-                const auto put = planes ? put_in_planes : put_in_pixels;
-                put(runs, rounded, phases.step[1], left, out + filter * results.channel,
-                    planes ? results.channel : results.pixel);
+                const IndexRuns runs = top == 0 ? first_runs : runs_of(top);
+                const auto store_run = planes ? store_nchw : store_nhwc;
+                store_run(runs, rounded, phases.step[1], left, out + filter * results.channel,
+                          planes ? results.channel : results.pixel);
               }
             }
           }
@@ -326,7 +333,7 @@ inline tenon_status run_conv_tiles(tenon_ctx* ctx, const ConvPhases& phases, con
 }
 
 #else
-inline bool suits_tiles(const ConvShapes&) { return false; }
+inline bool suits_amx(const ConvShapes&) { return false; }
 #endif
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

@@ -31,7 +31,7 @@ ConvShapes shapes_of(const int64_t* image, const int64_t* weight, const int64_t*
   return flattened(s);
 }
 
-// Images as the kernels below take them: dense, or with the channels of a pixel side by side.
+// Describes images for the kernels: dense NCHW or NHWC.
 Images images_of(const tenon_tensor* x) {
   const int64_t channels = x->shape[1], pixels = x->shape[2] * x->shape[3];
   if (x->flags & TENON_TENSOR_CONTIGUOUS) return dense_images(x->data, x->dtype, channels, pixels);
@@ -43,16 +43,15 @@ bool is_dense(const tenon_value& value) {
          static_cast<const tenon_tensor*>(value.v.p)->flags & TENON_TENSOR_CONTIGUOUS;
 }
 
-// Depthwise convolutions read channels side by side anyway, and those of single pixels are products
-// of matrices.
-// Arguments of all three end alike.
+// Depthwise convolutions read NHWC in any case, and pointwise convolutions are GEMMs. The arguments
+// of all three operators end alike.
 bool is_pointwise(const int64_t* kernel, int dtype, int64_t results, const tenon_value* args) {
   const auto* padding = static_cast<const int64_t*>(args[4].v.p);
-  return kernel[2] == 1 && kernel[3] == 1 && results >= kFewestPointwise &&
-         kDtypeSize[dtype] >= 2 &&
+  return kernel[2] == 1 && kernel[3] == 1 && results >= kMinPointwise && kDtypeSize[dtype] >= 2 &&
          std::all_of(padding, padding + args[4].aux, [](int64_t side) { return side == 0; });
 }
-// Blocks and minimal filtering read either layout. `both`: channels become filters, too.
+// True if nChw16c blocks or Winograd read either layout. `both` says that channels become filters,
+// too.
 bool reads_channels_last(const int64_t* weight, int dtype, const tenon_value* args, bool both) {
   ConvShapes s{};
   s.groups = args[6].v.i, s.filters = weight[0], s.channels = weight[1] * s.groups;
@@ -60,7 +59,7 @@ bool reads_channels_last(const int64_t* weight, int dtype, const tenon_value* ar
   const bool real = dtype == TENON_DTYPE_F32 || dtype == TENON_DTYPE_F64;
   return real && suits_blocks(s) && (!both || s.group_channels() >= 16);
 }
-// Lines of bfloat16 are put together from either.
+// bfloat16 lines are packed from either layout.
 ConvShapes shapes_of(const int64_t* image, const int64_t* weight, const int64_t* result,
                      const tenon_value* args) {
   const auto list = [&](int i) { return static_cast<const int64_t*>(args[i].v.p); };
@@ -88,7 +87,7 @@ int32_t takes_channels_last(const tenon_value* args, uint32_t) {
          is_pointwise(weight->shape, x->dtype, results, args) ||
          reads_channels_last(weight->shape, x->dtype, args, false) ||
          (x->dtype == TENON_DTYPE_BF16 &&
-          suits_tiles(with_results(shapes_of(x->shape, weight->shape, x->shape, args))));
+          suits_amx(with_results(shapes_of(x->shape, weight->shape, x->shape, args))));
 }
 int32_t grad_takes_channels_last(const tenon_value* args, uint32_t) {
   const int64_t groups = args[6].v.i;
@@ -100,11 +99,11 @@ int32_t grad_takes_channels_last(const tenon_value* args, uint32_t) {
           std::all_of(stride, stride + args[3].aux, [](int64_t step) { return step == 1; })) ||
          is_pointwise(weight->shape, grad->dtype, grad->shape[2] * grad->shape[3], args) ||
          (reads_channels_last(weight->shape, grad->dtype, args, true) &&
-          has_turned_phases(shapes_of(static_cast<const int64_t*>(args[2].v.p), weight->shape,
-                                      grad->shape, args))) ||
+          has_transposed_phases(shapes_of(static_cast<const int64_t*>(args[2].v.p), weight->shape,
+                                          grad->shape, args))) ||
          (grad->dtype == TENON_DTYPE_BF16 &&
-          suits_turned_tiles(shapes_of(static_cast<const int64_t*>(args[2].v.p), weight->shape,
-                                       grad->shape, args)));
+          suits_transposed_amx(shapes_of(static_cast<const int64_t*>(args[2].v.p), weight->shape,
+                                         grad->shape, args)));
 }
 int32_t weight_grad_takes_channels_last(const tenon_value* args, uint32_t) {
   const int64_t groups = args[6].v.i;
@@ -122,7 +121,7 @@ int32_t weight_grad_takes_channels_last(const tenon_value* args, uint32_t) {
   if (readable(args[0]) && readable(args[1]) && x->ndim == 4 && grad->ndim == 4 &&
       (reads_channels_last(weight, x->dtype, args, false) ||
        (x->dtype == TENON_DTYPE_BF16 &&
-        suits_tiles(shapes_of(x->shape, weight, grad->shape, args))))) {
+        suits_amx(shapes_of(x->shape, weight, grad->shape, args))))) {
     return true;
   }
   const bool first = is_channels_last(args[0], groups), second = is_channels_last(args[1], groups);
@@ -130,14 +129,14 @@ int32_t weight_grad_takes_channels_last(const tenon_value* args, uint32_t) {
          (second || (is_dense(args[1]) && x->ndim == 4 && x->shape[1] == groups));
 }
 
-// In the ways that read blocks of channels, whatever the images hold; `*done` tells whether one of
-// them gave the results.
+// Uses the algorithms that read nChw16c blocks, whatever the layout of the images. `*done` tells
+// whether one of them computed the results.
 template <class T>
 tenon_status run_weight_grad_by_channels(tenon_ctx* ctx, const ConvShapes& s, Images grad,
                                          const Images& x, T* weight, bool* done, tenon_err* err) {
   if (s.is_depthwise()) {
     *done = true;
-    if constexpr (Lanes<T>::kMasked) {
+    if constexpr (VecMask<T>::kMasked) {
       if (suits_depthwise_rows_grad<T>(s, grad, x)) {
         return run_depthwise_rows_grad<T>(ctx, s, grad, x, weight, err);
       }
@@ -150,14 +149,15 @@ tenon_status run_weight_grad_by_channels(tenon_ctx* ctx, const ConvShapes& s, Im
                               err);
 }
 
-// weight[group]^T = unrolled x[group] * grad[group]^T, over all images at once; then turned.
-// Images are dense unless the shapes suit blocks.
+// Computes weight[group]^T = im2col(x[group]) * grad[group]^T over all images at once and then
+// transposes it. Images are dense unless the shapes suit nChw16c blocks.
 template <class T>
 tenon_status run_weight_grad(tenon_ctx* ctx, const ConvShapes& s, const Images& grads,
                              const Images& images, T* weight, tenon_err* err) {
   const T *grad = static_cast<const T*>(grads.data), *x = static_cast<const T*>(images.data);
-  const int64_t filters = s.group_filters(), depth = s.depth(), sums = s.batch * s.results();
-  if (sums == 0) return std::fill_n(weight, s.filters * depth, T(0)), TENON_OK;
+  const int64_t filters = s.group_filters(), depth = s.depth(),
+                accumulators = s.batch * s.results();
+  if (accumulators == 0) return std::fill_n(weight, s.filters * depth, T(0)), TENON_OK;
   void* memory = nullptr;
   tenon_status status;
   if (suits_blocks(s)) return run_blocks_grad<T>(ctx, s, grads, images, weight, err);
@@ -168,18 +168,19 @@ tenon_status run_weight_grad(tenon_ctx* ctx, const ConvShapes& s, const Images& 
   }
   status = host->scratch(ctx, static_cast<uint64_t>(s.filters * depth) * sizeof(T), &memory, err);
   if (status != TENON_OK) return status;
-  T* turned = static_cast<T*>(memory);
+  T* transposed = static_cast<T*>(memory);
   const BatchOffsets groups{
       1, {s.groups}, {s.group_channels() * s.pixels()}, {filters * s.results()}, {filters * depth}};
-  const Tiles tiles(Type<Plain<T>>{}, depth, filters, sums, depth, filters, groups);
+  const Tiles tiles(Type<Plain<T>>{}, depth, filters, accumulators, depth, filters, groups);
   status = parallel_for_with_scratch(
       ctx, tiles.count(), tiles.work(), blocked_bytes<Plain<T>>(tiles.rows(), tiles.columns()), err,
       [&](int64_t t, void* own) {
         const OutputTile tile = tiles.at(t);
         multiply_blocked<Plain<T>>(
-            tile.rows, tile.columns, sums, ImageRows<T>(s, x + tile.a, tile.i),
+            tile.rows, tile.columns, accumulators, ImageRows<T>(s, x + tile.a, tile.i),
             Results<const T>(s, grad + tile.b + tile.j * s.results(), 0),
-            MatrixTarget<T>{turned + tile.c + tile.i * filters + tile.j, filters}, false, own);
+            MatrixEpilogue<T>{transposed + tile.c + tile.i * filters + tile.j, filters}, false,
+            own);
       });
   if (status != TENON_OK) return status;
   using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
@@ -188,7 +189,7 @@ tenon_status run_weight_grad(tenon_ctx* ctx, const ConvShapes& s, const Images& 
   parallel(s.groups * bands, side * depth, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t f = i % bands * side, group = i / bands * filters * depth;
-      transpose_block<Bits>(reinterpret_cast<const Bits*>(turned + group + f), filters,
+      transpose_block<Bits>(reinterpret_cast<const Bits*>(transposed + group + f), filters,
                             reinterpret_cast<Bits*>(weight + group + f * depth), depth, depth,
                             std::min<int64_t>(side, filters - f));
     }
@@ -196,7 +197,7 @@ tenon_status run_weight_grad(tenon_ctx* ctx, const ConvShapes& s, const Images& 
   return TENON_OK;
 }
 
-// f's result with the element type of a float dtype.
+// Calls f with the element type of a float dtype.
 template <class F>
 tenon_status with_float(int dtype, F&& f) {
   switch (dtype) {
@@ -242,10 +243,10 @@ tenon_status conv2d(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* w
   }
   if (is_low_precision(x->dtype)) {
 #ifdef __AVX512F__
-    if (x->dtype == TENON_DTYPE_BF16 && suits_tiles(s)) {
+    if (x->dtype == TENON_DTYPE_BF16 && suits_amx(s)) {
       trace("conv2d", "AMX");
-      return run_conv_tiles(ctx, ConvPhases(s), images_of(x), data_of<BFloat16>(weight), false,
-                            bias ? data_of<BFloat16>(bias) : nullptr, data_of<BFloat16>(out), err);
+      return run_conv_amx(ctx, ConvPhases(s), images_of(x), data_of<BFloat16>(weight), false,
+                          bias ? data_of<BFloat16>(bias) : nullptr, data_of<BFloat16>(out), err);
     }
     if (x->dtype == TENON_DTYPE_BF16 && suits_bfloat16(s)) {
       trace("conv2d", "AVX512-BF16");
@@ -299,12 +300,12 @@ tenon_status conv2d_input_grad(tenon_ctx* ctx, const tenon_tensor* grad_out,
   }
   if (is_low_precision(weight->dtype)) {
 #ifdef __AVX512F__
-    if (weight->dtype == TENON_DTYPE_BF16 && suits_turned_tiles(s)) {
-      return run_conv_tiles(ctx, turned_phases(s), images_of(grad_out), data_of<BFloat16>(weight),
-                            true, nullptr, data_of<BFloat16>(out), err);
+    if (weight->dtype == TENON_DTYPE_BF16 && suits_transposed_amx(s)) {
+      return run_conv_amx(ctx, transposed_phases(s), images_of(grad_out), data_of<BFloat16>(weight),
+                          true, nullptr, data_of<BFloat16>(out), err);
     }
     const bool enough = s.group_channels() >= 16 && s.group_filters() * s.taps() >= 16;
-    if (weight->dtype == TENON_DTYPE_BF16 && enough && has_bfloat16_products()) {
+    if (weight->dtype == TENON_DTYPE_BF16 && enough && has_avx512_bf16()) {
       return run_input_grad<BFloat16>(ctx, s, images_of(grad_out), data_of<BFloat16>(weight),
                                       data_of<BFloat16>(out), err);
     }
@@ -332,14 +333,14 @@ tenon_status conv2d_weight_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, co
   const bool side_by_side =
       is_channels_last(*x) && is_channels_last(*grad_out) && s.sees_single_pixels();
 #ifdef __AVX512F__
-  if (x->dtype == TENON_DTYPE_BF16 && !side_by_side && suits_tiles(s)) {
+  if (x->dtype == TENON_DTYPE_BF16 && !side_by_side && suits_amx(s)) {
     bool finite = false;
-    const tenon_status status = run_tiles_grad(ctx, s, images_of(grad_out), images_of(x),
-                                               data_of<BFloat16>(out), &finite, err);
+    const tenon_status status = run_weight_grad_amx(ctx, s, images_of(grad_out), images_of(x),
+                                                    data_of<BFloat16>(out), &finite, err);
     if (status != TENON_OK || finite) return status;
   }
 #endif
-  // 16-bit floats are products of pairs, or widened on their way; other ways would widen them
+  // 16-bit floats multiply as pairs or are widened by im2col; other algorithms would widen them
   // first.
   const int size = kDtypeSize[x->dtype];
   const bool products =
@@ -352,12 +353,12 @@ tenon_status conv2d_weight_grad(tenon_ctx* ctx, const tenon_tensor* grad_out, co
   }
   if (grad_out->numel > 0 && (s.is_depthwise() || suits_winograd(s))) {
     Float32Call call(ctx, err);
-    tenon_tensor* sums = call.argument(out);
+    tenon_tensor* accumulators = call.argument(out);
     if (call.status() != TENON_OK) return call.status();
     bool done = false;
     const auto run = [&]<class T>(Type<T>) {
       return run_weight_grad_by_channels<T>(ctx, s, images_of(grad_out), images_of(x),
-                                            data_of<T>(sums), &done, err);
+                                            data_of<T>(accumulators), &done, err);
     };
     const tenon_status status =
         out->dtype == TENON_DTYPE_F64 ? run(Type<double>{}) : run(Type<float>{});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depthwise convolutions: every filter sees one channel. Images are cut into bands of rows of a
-// vector's worth of channels, which lie side by side, with padding: a pixel is a register, whatever
-// the kernel, stride and width. Images that lie like that are read in place.
+// Depthwise convolutions: each filter reads one channel. Images are divided into bands of rows of
+// one vector of channels, stored channels-last and padded. A pixel is then one register, whatever
+// the kernel size, stride and width. NHWC images are read in place.
 #pragma once
 
 #include "conv/nchw16c_layout.hpp"
@@ -10,16 +10,17 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// How images are cut into bands; the last one may be shorter. A padded row is a whole row of the
-// image between zeros; results begin at its pixel `skip`.
+// The division of images into bands; the last band may be shorter. A padded row is a whole row of
+// the image between zeros; results begin at its pixel `skip`.
 template <class T>
 struct Bands {
-  static constexpr int64_t kBytes = 160 * 1024;  // of a band and its results: they stay in cache
-  static constexpr int64_t kNear = 16 * 1024;    // of results, where no pixels are copied
-  int64_t rows, count;                           // rows of results in a band; bands in an image
-  int64_t left, skip;     // zeros before a row; pixels before the first that a tap sees
-  int64_t image_row;      // elements of a padded row
-  int64_t image, result;  // elements of a padded band and of its results
+  // Bytes of a band and its results, which stay in the cache.
+  static constexpr int64_t kBytes = 160 * 1024;
+  static constexpr int64_t kL2Bytes = 16 * 1024;  // Bytes of results if pixels are not copied.
+  int64_t rows, count;    // Rows of results in a band, and bands in an image.
+  int64_t left, skip;     // Zeros before a row, and pixels before the first one that a tap reads.
+  int64_t image_row;      // Elements of a padded row.
+  int64_t image, result;  // Elements of a padded band and of its results.
 
   explicit Bands(const ConvShapes& s, bool in_place = false)
       : left(std::max<int64_t>(0, s.padding[1])), skip(left - s.padding[1]) {
@@ -27,10 +28,10 @@ struct Bands {
     image_row = std::max(left + s.width, skip + seen) * kWidth<T>;
     const int64_t result_row = s.columns * kWidth<T>;
     const int64_t first = rows_seen(s, 1) * image_row + result_row;
-    const int64_t most = kBytes / static_cast<int64_t>(sizeof(T));
-    rows =
-        std::clamp<int64_t>(1 + (most - first) / (s.stride[0] * image_row + result_row), 1, s.rows);
-    if (in_place) rows = std::clamp<int64_t>(kNear / (result_row * sizeof(T)), 1, rows);
+    const int64_t limit = kBytes / static_cast<int64_t>(sizeof(T));
+    rows = std::clamp<int64_t>(1 + (limit - first) / (s.stride[0] * image_row + result_row), 1,
+                               s.rows);
+    if (in_place) rows = std::clamp<int64_t>(kL2Bytes / (result_row * sizeof(T)), 1, rows);
     count = (s.rows + rows - 1) / rows;
     image = rows_seen(s, rows) * image_row;
     result = rows * s.columns * kWidth<T>;
@@ -38,7 +39,7 @@ struct Bands {
   static int64_t rows_seen(const ConvShapes& s, int64_t rows) {
     return (rows - 1) * s.stride[0] + (s.kernel[0] - 1) * s.dilation[0] + 1;
   }
-  // Where tap (u, v) of the first result lies in a band.
+  // Offset in a band of the pixel under tap (u, v) for the first result.
   int64_t tap(const ConvShapes& s, int64_t u, int64_t v) const {
     return u * s.dilation[0] * image_row + (skip + v * s.dilation[1]) * kWidth<T>;
   }
@@ -47,7 +48,7 @@ struct Bands {
   }
 };
 
-// The pixels that a band of results sees, with zeros around.
+// Copies the pixels under a band of results, padded with zeros.
 template <class T>
 void read_band(const ConvShapes& s, const Bands<T>& bands, const ChannelReader<T>& x, int64_t image,
                int64_t channel, int64_t channels, int64_t band, T* to, T* buffer) {
@@ -67,7 +68,7 @@ void read_band(const ConvShapes& s, const Bands<T>& bands, const ChannelReader<T
          to + begin * bands.image_row + first, bands.image_row, buffer);
 }
 
-// W results side by side: the sums of all taps.
+// Computes W adjacent results over all taps.
 template <class T, int W>
 void depthwise_tile(int64_t taps, const int64_t* offsets, const T* x, int64_t step, const T* weight,
                     const T* bias, T* out, int64_t out_step) {
@@ -76,22 +77,22 @@ void depthwise_tile(int64_t taps, const int64_t* offsets, const T* x, int64_t st
   const auto at = [](const T* from) {
     return Vector(*reinterpret_cast<const typename VectorOf<T>::unaligned*>(from));
   };
-  Vector sum[W];
+  Vector acc[W];
 #pragma GCC unroll 8
-  for (int q = 0; q < W; ++q) sum[q] = at(bias);
+  for (int q = 0; q < W; ++q) acc[q] = at(bias);
   for (int64_t t = 0; t < taps; ++t) {
     const T* from = x + offsets[t];
     const Vector w = at(weight + t * width);
 #pragma GCC unroll 8
-    for (int q = 0; q < W; ++q) sum[q] += w * at(from + q * step);
+    for (int q = 0; q < W; ++q) acc[q] += w * at(from + q * step);
   }
 #pragma GCC unroll 8
   for (int q = 0; q < W; ++q) {
-    *reinterpret_cast<typename VectorOf<T>::unaligned*>(out + q * out_step) = sum[q];
+    *reinterpret_cast<typename VectorOf<T>::unaligned*>(out + q * out_step) = acc[q];
   }
 }
 
-// Tiles of W results; the last one of a row overlaps the one before.
+// Divides a row into tiles of W results; the last tile overlaps the one before.
 template <class T, int W>
 void depthwise_band(const ConvShapes& s, const Bands<T>& bands, const int64_t* offsets,
                     int64_t rows, const T* x, const T* weight, const T* bias, T* out) {
@@ -107,8 +108,8 @@ void depthwise_band(const ConvShapes& s, const Bands<T>& bands, const int64_t* o
   }
 }
 
-// A block of channels of an image where it lies: pixels are `pixel` elements apart, and tap t is
-// offsets[t] behind the first one.
+// A block of channels of an image in place: pixels are `pixel` elements apart, and tap t is
+// offsets[t] behind the first tap.
 template <class T>
 struct PixelsInPlace {
   const T* first;
@@ -116,7 +117,7 @@ struct PixelsInPlace {
   const int64_t* offsets;
 };
 
-// The results of a row that see all columns of taps.
+// The results of a row for which no column of taps is in the padding.
 struct Whole {
   int64_t begin, end;
   explicit Whole(const ConvShapes& s) {
@@ -128,19 +129,21 @@ struct Whole {
   }
 };
 
-// Are pixels worth reading in place? The results of short rows mostly are at one end.
+// True if reading pixels in place pays off. In short rows most results are at an end, where taps
+// are in the padding.
 template <class T>
 bool reads_in_place(const ConvShapes& s, const ChannelReader<T>& x, int64_t least) {
   const Whole whole(s);
   return x.in_place() && whole.end - whole.begin >= least;
 }
 
-// Row i of results, `out_step` elements apart, for `blocks` blocks of channels side by side. Taps
-// in the padding are left out: rows of them, and one by one for results at either end. `ask(j)` is
-// called for every result.
-template <class T, class Ask>
+// Computes row i of the results, `out_step` elements apart, for `blocks` adjacent blocks of
+// channels. Taps in the padding are left out: rows of taps, and single taps for results at either
+// end. Calls `issue(j)` for each result, to prefetch.
+template <class T, class Issue>
 void depthwise_row_in_place(const ConvShapes& s, const PixelsInPlace<T>& x, int64_t i,
-                            int64_t blocks, const T* weight, T* out, int64_t out_step, Ask&& ask) {
+                            int64_t blocks, const T* weight, T* out, int64_t out_step,
+                            Issue&& issue) {
   using Vector = typename VectorOf<T>::type;
   using Unaligned = typename VectorOf<T>::unaligned;
   constexpr int64_t width = kWidth<T>;
@@ -149,31 +152,31 @@ void depthwise_row_in_place(const ConvShapes& s, const PixelsInPlace<T>& x, int6
   const Inside down(y, s.height, s.dilation[0], s.kernel[0]);
   const auto [begin, end] = Whole(s);
   const T* row = x.first + (y * s.width - s.padding[1]) * x.pixel;
-  const int64_t bias = s.taps() * width, turned = bias + width;
+  const int64_t bias = s.taps() * width, transposed = bias + width;
   const auto at_end = [&](int64_t j) {
-    ask(j);
+    issue(j);
     const Inside across(j * s.stride[1] - s.padding[1], s.width, s.dilation[1], taps);
     for (int64_t b = 0; b < blocks; ++b) {
-      const T *weights = weight + b * turned, *from = row + j * step + b * width;
-      Vector sum = *reinterpret_cast<const Vector*>(weights + bias);
+      const T *weights = weight + b * transposed, *from = row + j * step + b * width;
+      Vector acc = *reinterpret_cast<const Vector*>(weights + bias);
       for (int64_t u = down.begin; u < down.end; ++u) {
         for (int64_t t = u * taps + across.begin; t < u * taps + across.end; ++t) {
-          sum += *reinterpret_cast<const Vector*>(weights + t * width) *
+          acc += *reinterpret_cast<const Vector*>(weights + t * width) *
                  *reinterpret_cast<const Unaligned*>(from + x.offsets[t]);
         }
       }
-      *reinterpret_cast<Unaligned*>(out + j * out_step + b * width) = sum;
+      *reinterpret_cast<Unaligned*>(out + j * out_step + b * width) = acc;
     }
   };
-  // The pixels that the next row of results will be the first to see: the processor does not
-  // follow.
+  // Prefetches the pixels that the next row of results is the first to read; the hardware
+  // prefetcher does not follow them.
   const int64_t next = ((s.kernel[0] - 1) * s.dilation[0] + 1) * s.width * x.pixel;
   const auto tiles = [&]<int W>(int64_t first, int64_t last) {
     for (int64_t j = first; j < last; j += W) {
       const int64_t at = std::min(j, last - W);
-      for (int64_t q = at; q < at + W; ++q) ask(q);
+      for (int64_t q = at; q < at + W; ++q) issue(q);
       for (int64_t block = 0; block < blocks; ++block) {
-        const T *from = row + at * step + block * width, *weights = weight + block * turned;
+        const T *from = row + at * step + block * width, *weights = weight + block * transposed;
         for (int64_t a = 0; a < s.stride[0]; ++a) {
           for (int64_t b = 0; b < W * s.stride[1]; ++b) {
             __builtin_prefetch(from + next + (a * s.width + b) * x.pixel, 0, 2);
@@ -197,10 +200,10 @@ void depthwise_row_in_place(const ConvShapes& s, const PixelsInPlace<T>& x, int6
   for (int64_t j = end; j < s.columns; ++j) at_end(j);
 }
 
-// The weights and biases of all filters, channels side by side. For each block of channels and each
-// filter of a channel: a vector for every tap, then one of biases.
+// Arranges the weights and biases of all filters channels-last. For each block of channels and each
+// filter of a channel there is a vector for each tap, then a vector of biases.
 template <class T>
-void turn_filters(const ConvShapes& s, const T* weight, const T* bias, T* to) {
+void transpose_filters(const ConvShapes& s, const T* weight, const T* bias, T* to) {
   constexpr int64_t width = kWidth<T>;
   const int64_t taps = s.taps(), filters = s.group_filters();
   for (int64_t first = 0; first < s.channels; first += width) {
@@ -216,7 +219,7 @@ void turn_filters(const ConvShapes& s, const T* weight, const T* bias, T* to) {
   }
 }
 
-// What all threads read: turned filters, and where every tap lies in a band and in an image.
+// Read by all threads: the arranged filters, and the offset of each tap in a band and in an image.
 template <class T>
 struct DepthwiseTables {
   T* filters;
@@ -233,7 +236,7 @@ struct DepthwiseTables {
     if (status != TENON_OK) return status;
     filters = static_cast<T*>(memory);
     offsets = reinterpret_cast<int64_t*>(static_cast<char*>(memory) + bytes);
-    turn_filters(s, weight, bias, filters);
+    transpose_filters(s, weight, bias, filters);
     in_place = offsets + s.taps();
     for (int64_t t = 0; t < s.taps(); ++t) {
       const int64_t u = t / s.kernel[1], v = t % s.kernel[1];
@@ -249,8 +252,8 @@ tenon_status run_depthwise(tenon_ctx* ctx, const ConvShapes& s, const ChannelRea
                            const T* weight, const T* bias, const ChannelWriter<T>& out,
                            tenon_err* err) {
   constexpr int64_t width = kWidth<T>;
-  // Where pixels of results are vectors, too, there is nothing to be put together: many channels of
-  // a pixel go at a time, as they lie in memory; some that do not fill a vector are left.
+  // If a pixel of the results is whole vectors as well, many channels of a pixel are computed at a
+  // time, in memory order; channels that do not fill a vector remain.
   const bool writes = out.in_place() && s.group_filters() == 1 && s.channels >= width;
   const bool reads = reads_in_place(s, x, writes ? 4 : 8), direct = reads && writes;
   const Bands<T> bands(s, reads);
@@ -261,10 +264,10 @@ tenon_status run_depthwise(tenon_ctx* ctx, const ConvShapes& s, const ChannelRea
                    : s.columns >= 7                     ? depthwise_band<T, 7>
                    : s.columns >= 4                     ? depthwise_band<T, 4>
                                                         : depthwise_band<T, 1>;
-  const int64_t filters = s.group_filters(), turned = (s.taps() + 1) * width;
-  constexpr int64_t most = 16 * width;
+  const int64_t filters = s.group_filters(), transposed = (s.taps() + 1) * width;
+  constexpr int64_t limit = 16 * width;
   const int64_t whole = direct ? s.channels / width * width : 0;
-  const int64_t parts = (whole + most - 1) / most;
+  const int64_t parts = (whole + limit - 1) / limit;
   const int64_t blocks = parts + (s.channels - whole + width - 1) / width;
   const int64_t in = x.buffer(bands.image / width), back = out.buffer(bands.rows * s.columns);
   return parallel_for_with_scratch(
@@ -274,32 +277,33 @@ tenon_status run_depthwise(tenon_ctx* ctx, const ConvShapes& s, const ChannelRea
       [&](int64_t item, void* memory) {
         T* image = static_cast<T*>(memory);
         T *results = image + bands.image, *own = results + bands.result;
-        // Blocks of one band after each other: their channels may share cache lines and pages.
+        // Consecutive items are blocks of one band, because their channels may share cache lines
+        // and pages.
         const int64_t block = item % blocks, band = item / blocks % bands.count;
         const int64_t n = item / blocks / bands.count, rows = bands.rows_of(s, band);
-        const int64_t first = block < parts ? block * most : whole + (block - parts) * width;
+        const int64_t first = block < parts ? block * limit : whole + (block - parts) * width;
         const int64_t channels = std::min(width, s.channels - first);
         const bool in_place = reads && channels == width;
         const PixelsInPlace<T> pixels{x.data() + x.at(n, first, 0), x.pixel(), tables.in_place};
         if (block < parts) {
           for (int64_t i = band * bands.rows; i < band * bands.rows + rows; ++i) {
-            depthwise_row_in_place(s, pixels, i, std::min(most, whole - first) / width,
-                                   tables.filters + first / width * turned,
+            depthwise_row_in_place(s, pixels, i, std::min(limit, whole - first) / width,
+                                   tables.filters + first / width * transposed,
                                    out.at(n, first, i * s.columns), out.pixel(), [](int64_t) {});
           }
           return;
         }
         if (!in_place) read_band(s, bands, x, n, first, channels, band, image, own);
         for (int64_t m = 0; m < filters; ++m) {
-          const T* weights = tables.filters + (first / width * filters + m) * turned;
+          const T* weights = tables.filters + (first / width * filters + m) * transposed;
           const T* biases = weights + s.taps() * width;
           const int64_t filter = first * filters + m, top = band * bands.rows;
           for (int64_t i = 0; in_place && i < rows; ++i) {
             depthwise_row_in_place(s, pixels, top + i, 1, weights, results + i * s.columns * width,
                                    width, [&](int64_t j) {
                                      if (out.pixel() != 1) return;
-                                     out.ask(n, filter, filters, top * s.columns,
-                                             i * s.columns + j);
+                                     out.issue(n, filter, filters, top * s.columns,
+                                               i * s.columns + j);
                                    });
           }
           if (!in_place) run(s, bands, tables.offsets, rows, image, weights, biases, results);

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of the weights of depthwise convolutions, a vector's worth of channels at a time.
+// Weight gradients of depthwise convolutions, one vector of channels at a time.
 #pragma once
 
 #include "conv/depthwise.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// Some results and what they see: elements from one row and column of taps, and of results, to the
-// next, for pixels and for gradients.
+// A range of results and the steps, in elements, from one row and column of taps, and of results,
+// to the next, for pixels and for gradients.
 struct GradSteps {
   int64_t rows, columns;
   int64_t tap_down, tap_across, down, across;
   int64_t grad_down, grad_across;
 };
 
-// Adds up the results for U x K taps side by side, whose sums stay in registers. In place, what the
-// next row sees is asked for: the processor does not follow.
+// Accumulates the gradients of U x K adjacent taps in registers. In place, it prefetches what the
+// next row reads, because the hardware prefetcher does not follow.
 template <class T, int U, int K, bool InPlace>
-void depthwise_grad_tile(const GradSteps& s, const T* x, const T* grad, T* sums) {
+void depthwise_grad_tile(const GradSteps& s, const T* x, const T* grad, T* accumulators) {
   using Vector = typename VectorOf<T>::type;
   using Unaligned = typename VectorOf<T>::unaligned;
   constexpr int64_t width = kWidth<T>;
-  Vector sum[U][K];
+  Vector acc[U][K];
 #pragma GCC unroll 16
-  for (int t = 0; t < U * K; ++t) sum[t / K][t % K] = *reinterpret_cast<Vector*>(sums + t * width);
+  for (int t = 0; t < U * K; ++t)
+    acc[t / K][t % K] = *reinterpret_cast<Vector*>(accumulators + t * width);
   for (int64_t i = 0; i < s.rows; ++i, x += s.down, grad += s.grad_down) {
     const T *from = x, *of = grad;
     for (int64_t j = 0; j < s.columns; ++j, of += s.grad_across, from += s.across) {
@@ -37,22 +38,23 @@ void depthwise_grad_tile(const GradSteps& s, const T* x, const T* grad, T* sums)
         const T* row = from + u * s.tap_down;
 #pragma GCC unroll 16
         for (int v = 0; v < K; ++v)
-          sum[u][v] += g * *reinterpret_cast<const Unaligned*>(row + v * s.tap_across);
+          acc[u][v] += g * *reinterpret_cast<const Unaligned*>(row + v * s.tap_across);
       }
     }
   }
 #pragma GCC unroll 16
-  for (int t = 0; t < U * K; ++t) *reinterpret_cast<Vector*>(sums + t * width) = sum[t / K][t % K];
+  for (int t = 0; t < U * K; ++t)
+    *reinterpret_cast<Vector*>(accumulators + t * width) = acc[t / K][t % K];
 }
 
-// Rows [begin, end) of K taps, about nine sums at a time.
+// Rows [begin, end) of K taps, about nine accumulators at a time.
 template <class T, int K, bool InPlace>
 void depthwise_grad_rows(const ConvShapes&, const GradSteps& steps, int64_t begin, int64_t end,
-                         const T* x, const T* grad, T* sums) {
+                         const T* x, const T* grad, T* accumulators) {
   constexpr int some = std::clamp(10 / K, 1, K);
   const auto tile = [&]<int U>() {
     depthwise_grad_tile<T, U, K, InPlace>(steps, x + begin * steps.tap_down, grad,
-                                          sums + begin * K * kWidth<T>);
+                                          accumulators + begin * K * kWidth<T>);
     begin += U;
   };
   while (begin + some <= end) tile.template operator()<some>();
@@ -67,11 +69,11 @@ void depthwise_grad_rows(const ConvShapes&, const GradSteps& steps, int64_t begi
 // Any number of taps in a row, one by one.
 template <class T, bool InPlace>
 void depthwise_grad_any(const ConvShapes& s, const GradSteps& steps, int64_t begin, int64_t end,
-                        const T* x, const T* grad, T* sums) {
+                        const T* x, const T* grad, T* accumulators) {
   for (int64_t u = begin; u < end; ++u) {
     for (int64_t v = 0; v < s.kernel[1]; ++v) {
       depthwise_grad_tile<T, 1, 1, InPlace>(steps, x + u * steps.tap_down + v * steps.tap_across,
-                                            grad, sums + (u * s.kernel[1] + v) * kWidth<T>);
+                                            grad, accumulators + (u * s.kernel[1] + v) * kWidth<T>);
     }
   }
 }
@@ -90,15 +92,16 @@ auto choose_depthwise_grad(const ConvShapes& s) {
   }
 }
 
-// Rows [top, top + rows) of the results of `blocks` blocks of filters side by side, where they and
-// the pixels lie; so many columns at a time as stay in the first-level cache while the blocks pass
-// by. Taps in the padding are left out: rows of them, and one by one for results at either end of a
-// row.
+// Rows [top, top + rows) of the results of `blocks` adjacent blocks of filters, with results and
+// pixels in place. It divides the columns so that a part stays in the L1 cache while all blocks
+// stream past it. Taps in the padding are left out: rows of taps, and single taps for results at
+// either end.
 template <class T, class Run>
 void depthwise_grad_in_place(const ConvShapes& s, const Run& run, int64_t blocks, const T* x,
                              int64_t pixel, const T* grad, int64_t grad_pixel, int64_t top,
-                             int64_t rows, T* sums) {
-  constexpr int64_t width = kWidth<T>, near = 24 * 1024 / kVectorBytes;  // of pixels and gradients
+                             int64_t rows, T* accumulators) {
+  // Bytes of pixels and gradients.
+  constexpr int64_t width = kWidth<T>, near = 24 * 1024 / kVectorBytes;
   using Vector = typename VectorOf<T>::type;
   using Unaligned = typename VectorOf<T>::unaligned;
   const auto [begin, end] = Whole(s);
@@ -117,7 +120,7 @@ void depthwise_grad_in_place(const ConvShapes& s, const Run& run, int64_t blocks
     const Inside seen = down(i);
     const T* row = x + ((i * s.stride[0] - s.padding[0]) * s.width - s.padding[1]) * pixel;
     const T* of = grad + i * s.columns * grad_pixel;
-    // Together with the rows after it that see as many rows of taps.
+    // Takes the following rows that read as many rows of taps in the same call.
     steps.rows = 1;
     while (i + steps.rows < top + rows && down(i + steps.rows).begin == seen.begin &&
            down(i + steps.rows).end == seen.end) {
@@ -131,7 +134,7 @@ void depthwise_grad_in_place(const ConvShapes& s, const Run& run, int64_t blocks
       steps.columns = begin + (end - begin) * (c + 1) / chunks - first;
       for (int64_t b = 0; b < blocks; ++b) {
         run(s, steps, seen.begin, seen.end, row + first * steps.across + b * width,
-            of + first * grad_pixel + b * width, sums + b * s.taps() * width);
+            of + first * grad_pixel + b * width, accumulators + b * s.taps() * width);
       }
     }
     const auto at_end = [&](int64_t j) {
@@ -143,7 +146,8 @@ void depthwise_grad_in_place(const ConvShapes& s, const Run& run, int64_t blocks
                                                                j * grad_pixel + b * width);
           for (int64_t u = seen.begin; u < seen.end; ++u) {
             for (int64_t v = across.begin; v < across.end; ++v) {
-              *reinterpret_cast<Vector*>(sums + (b * s.taps() + u * s.kernel[1] + v) * width) +=
+              *reinterpret_cast<Vector*>(accumulators +
+                                         (b * s.taps() + u * s.kernel[1] + v) * width) +=
                   g * *reinterpret_cast<const Unaligned*>(from + u * steps.tap_down +
                                                           v * steps.tap_across);
             }
@@ -156,39 +160,39 @@ void depthwise_grad_in_place(const ConvShapes& s, const Run& run, int64_t blocks
   }
 }
 
-// Threads share the channels: each adds up all images of its own. Its blocks of a band follow each
-// other: where channels lie side by side, they share pages and pairs of cache lines. `grad` steps
+// Threads divide the channels: each accumulates all images for its own. Consecutive tasks are
+// blocks of one band, because in NHWC they share pages and pairs of cache lines. `grad` iterates
 // over the filters of a channel.
 template <class T>
 tenon_status run_depthwise_grad(tenon_ctx* ctx, const ConvShapes& s, const ChannelReader<T>& grad,
                                 const ChannelReader<T>& x, T* weight, tenon_err* err) {
-  constexpr int64_t width = kWidth<T>, most_bytes = 64 * 1024;  // of sums
+  constexpr int64_t width = kWidth<T>, max_bytes = 64 * 1024;  // Bytes of accumulators.
   const bool reads = reads_in_place(s, x, 4) && grad.in_place();
   const Bands<T> bands(s, reads);
   const auto run = choose_depthwise_grad<T, false>(s);
   const auto run_in_place = choose_depthwise_grad<T, true>(s);
   const int64_t taps = s.taps(), filters = s.group_filters();
   const int64_t blocks = (s.channels + width - 1) / width, threads = host->thread_count();
-  const int64_t results = bands.rows * s.columns, sums_size = filters * taps * width;
-  const int64_t fit = most_bytes / (sums_size * static_cast<int64_t>(sizeof(T)));
+  const int64_t results = bands.rows * s.columns, accumulators_size = filters * taps * width;
+  const int64_t fit = max_bytes / (accumulators_size * static_cast<int64_t>(sizeof(T)));
   const int64_t together = std::clamp<int64_t>(fit, 1, (blocks + threads - 1) / threads);
   const int64_t in = x.buffer(bands.image / width);
   return parallel_for_with_scratch(
       ctx, (blocks + together - 1) / together,
       together * s.batch * filters * (taps + 8) * s.results(),
-      (together * sums_size + bands.image + bands.result + in + grad.buffer(results)) *
+      (together * accumulators_size + bands.image + bands.result + in + grad.buffer(results)) *
           static_cast<int64_t>(sizeof(T)),
-      err, [&](int64_t share, void* memory) {
-        T *all = static_cast<T*>(memory), *image = all + together * sums_size;
+      err, [&](int64_t chunk, void* memory) {
+        T *all = static_cast<T*>(memory), *image = all + together * accumulators_size;
         T *grads = image + bands.image, *own = grads + bands.result;
-        const int64_t begin = share * together, end = std::min(blocks, begin + together);
-        std::fill_n(all, together * sums_size, T(0));
+        const int64_t begin = chunk * together, end = std::min(blocks, begin + together);
+        std::fill_n(all, together * accumulators_size, T(0));
         for (int64_t item = 0; item < s.batch * bands.count; ++item) {
           const int64_t n = item / bands.count, band = item % bands.count;
           const int64_t rows = bands.rows_of(s, band);
           int64_t block = begin;
           if (reads && filters == 1) {
-            // Those that fill their vectors.
+            // Blocks that are whole vectors.
             const int64_t whole = std::min(end, s.channels / width) - begin, first = begin * width;
             if (whole > 0) {
               depthwise_grad_in_place(s, run_in_place, whole, x.data() + x.at(n, first, 0),
@@ -201,7 +205,7 @@ tenon_status run_depthwise_grad(tenon_ctx* ctx, const ConvShapes& s, const Chann
             const int64_t first = block * width, channels = std::min(width, s.channels - first);
             read_band(s, bands, x, n, first, channels, band, image, own);
             for (int64_t m = 0; m < filters; ++m) {
-              T* sums = all + (block - begin) * sums_size + m * taps * width;
+              T* accumulators = all + (block - begin) * accumulators_size + m * taps * width;
               grad.read(grad.at(n, first, band * results) + m * s.results(), channels, 1,
                         rows * s.columns, grads, bands.result, own + in);
               const GradSteps steps{rows,
@@ -212,14 +216,14 @@ tenon_status run_depthwise_grad(tenon_ctx* ctx, const ConvShapes& s, const Chann
                                     s.stride[1] * width,
                                     s.columns * width,
                                     width};
-              run(s, steps, 0, s.kernel[0], image + bands.tap(s, 0, 0), grads, sums);
+              run(s, steps, 0, s.kernel[0], image + bands.tap(s, 0, 0), grads, accumulators);
             }
           }
         }
         for (int64_t c = begin * width; c < std::min(end * width, s.channels); ++c) {
-          const T* sums = all + (c / width - begin) * sums_size + c % width;
+          const T* accumulators = all + (c / width - begin) * accumulators_size + c % width;
           T* to = weight + c * filters * taps;
-          for (int64_t t = 0; t < filters * taps; ++t) to[t] = sums[t * width];
+          for (int64_t t = 0; t < filters * taps; ++t) to[t] = accumulators[t * width];
         }
       });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Input gradients of depthwise convolutions whose results are two columns apart: even and odd
-// pixels see different taps. Both are summed up from the same gradients, a vector each, and put
-// together on their way to memory.
+// Input gradients of depthwise convolutions with a stride of 2 across columns. Even and odd pixels
+// read different taps; both are accumulated from the same vectors of gradients and interleaved when
+// they are stored.
 #pragma once
 
 #include "conv/padded_nchw.hpp"
@@ -10,8 +10,8 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// The taps that the pixels of one phase see: the gradient under each, counted from that of the
-// first result, and its place among the weights.
+// The taps that the pixels of one phase read: the offset of the gradient under each tap from that
+// of the first result, and the index of its weight.
 struct PhaseTaps {
   struct Tap {
     int64_t offset, weight;
@@ -20,7 +20,7 @@ struct PhaseTaps {
   int64_t count;
 };
 
-// One row of pixels; `grads` are those of the first results that it may see.
+// Computes one row of pixels; `grads` are the gradients of the first results that it may read.
 template <class T>
 void depthwise_phases_row(const PhaseTaps& even, const PhaseTaps& odd, const T* grads,
                           const T* weight, T* to, int64_t n) {
@@ -28,12 +28,12 @@ void depthwise_phases_row(const PhaseTaps& even, const PhaseTaps& odd, const T* 
   using Unaligned = typename VectorOf<T>::unaligned;
   constexpr int64_t width = kWidth<T>;
   const auto sum_of = [&](const PhaseTaps& taps, int64_t b) {
-    Vector sum{};
+    Vector acc{};
     for (int64_t t = 0; t < taps.count; ++t) {
-      const auto [offset, place] = taps.first[t];
-      sum += weight[place] * *reinterpret_cast<const Unaligned*>(grads + offset + b);
+      const auto [offset, index] = taps.first[t];
+      acc += weight[index] * *reinterpret_cast<const Unaligned*>(grads + offset + b);
     }
-    return sum;
+    return acc;
   };
   for (int64_t b = 0; 2 * b < n; b += width) {
     const Vector a = sum_of(even, b), c = sum_of(odd, b);
@@ -42,9 +42,9 @@ void depthwise_phases_row(const PhaseTaps& even, const PhaseTaps& odd, const T* 
     if (left >= 2 * width) {
       *reinterpret_cast<Unaligned*>(to + 2 * b) = low;
       *reinterpret_cast<Unaligned*>(to + 2 * b + width) = high;
-    } else if constexpr (Lanes<T>::kMasked) {
-      Lanes<T>(left).store(to + 2 * b, low);
-      Lanes<T>(left - width).store(to + 2 * b + width, high);
+    } else if constexpr (VecMask<T>::kMasked) {
+      VecMask<T>(left).store(to + 2 * b, low);
+      VecMask<T>(left - width).store(to + 2 * b + width, high);
     } else {
       for (int64_t j = 0; j < left; ++j) to[2 * b + j] = j < width ? low[j] : high[j - width];
     }
@@ -55,7 +55,7 @@ inline bool suits_depthwise_phases(const ConvShapes& s) {
   return s.is_depthwise() && s.group_filters() == 1 && s.stride[1] == 2;
 }
 
-// For dense planes.
+// For dense NCHW planes.
 template <class T>
 tenon_status run_depthwise_phases(tenon_ctx* ctx, const ConvShapes& s, const T* grad,
                                   const T* weight, T* x, tenon_err* err) {
@@ -63,7 +63,7 @@ tenon_status run_depthwise_phases(tenon_ctx* ctx, const ConvShapes& s, const T* 
     return Phase(i, axis == 0 ? s.height : s.width, s.kernel[axis], s.stride[axis], s.padding[axis],
                  s.dilation[axis]);
   };
-  // The gradients that all phases see, as results of single taps.
+  // The gradients that all phases read, described as results of single taps.
   Window seen{s.rows, s.columns, 1, 1, {1, 1}, {1, 1}, {0, 0}, {1, 1}};
   for (int axis = 0; axis < 2; ++axis) {
     int64_t last = 0;
@@ -76,7 +76,7 @@ tenon_status run_depthwise_phases(tenon_ctx* ctx, const ConvShapes& s, const T* 
     (axis == 0 ? seen.rows : seen.columns) = seen.padding[axis] + last + 1;
   }
   const PaddedPlanes<T> padded(seen);
-  // Taps by phases down, then across; each tap is in one of them.
+  // Taps by phases of rows, then of columns; each tap belongs to one phase.
   void* memory = nullptr;
   const auto taps_bytes = static_cast<uint64_t>(s.taps()) * sizeof(PhaseTaps::Tap);
   const auto bytes = taps_bytes + 2 * static_cast<uint64_t>(s.stride[0]) * sizeof(PhaseTaps);

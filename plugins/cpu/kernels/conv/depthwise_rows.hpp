@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depthwise convolutions of stride 1 over wide images: a vector of results of one row at a time,
-// straight from planes, where they lie or, without masks for what is left out, with padding. Rows
-// of results stay in registers while the rows of pixels pass by, so that a pixel is read once for
-// each column of taps.
+// Depthwise convolutions of stride 1 over wide images: computes a vector of results of one row at a
+// time directly from NCHW planes. With masks the planes are read in place, otherwise they are
+// padded. Rows of results stay in registers while rows of pixels stream past them, so that a pixel
+// is read once for each column of taps.
 #pragma once
 
 #include "conv/nchw16c_layout.hpp"
@@ -11,7 +11,7 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// Pixels, the first of which is `top` rows and `left` columns behind the first tap of the first
+// Pixels, of which the first is `top` rows and `left` columns behind the first tap of the first
 // result.
 template <class T>
 struct SeenPlane {
@@ -19,7 +19,7 @@ struct SeenPlane {
   int64_t row, height, width, top, left;
 };
 
-// What the compiler takes for computed, and does not read from memory again.
+// Makes the compiler treat a value as computed, so that it does not read it from memory again.
 template <class Vector>
 [[gnu::always_inline]] inline Vector in_register(Vector x) {
 #if defined(__x86_64__)
@@ -28,48 +28,49 @@ template <class Vector>
   return x;
 }
 
-// R rows of results, a vector wide, of K x K taps. `pixels`: what the first tap of the first result
-// sees. Of the rows seen [begin, end) are pixels, and of the columns, where not all are, those in
-// the lanes `seen` from each column of taps; without masks all are, padding included.
+// Computes R rows of results, one vector wide, for K x K taps. `pixels` is under the first tap of
+// the first result. Of the rows under the taps, [begin, end) exist. Unless All, the masks `seen`
+// select the columns that exist for each column of taps; without masks all exist, padding included.
 template <class T, int K, int R, bool All>
 void depthwise_rows_tile(const T* pixels, int64_t row, int64_t begin, int64_t end,
-                         [[maybe_unused]] const Lanes<T>* seen, const T* weight, T bias, T* out,
+                         [[maybe_unused]] const VecMask<T>* seen, const T* weight, T bias, T* out,
                          int64_t out_row, int64_t columns) {
   using Vector = typename VectorOf<T>::type;
-  // Weights that 32 registers hold beside the sums: else each is read for every row of results.
+  // True if 32 registers hold the weights beside the accumulators; otherwise each weight is read
+  // for each row of results.
   constexpr bool kept = kVectorBytes == 64 && K * K + R < 31;
-  Vector sum[R], weights[kept ? K * K : 1];
+  Vector acc[R], weights[kept ? K * K : 1];
 #pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) sum[r] = bias - Vector{};
+  for (int r = 0; r < R; ++r) acc[r] = bias - Vector{};
 #pragma GCC unroll 32
   for (int t = 0; kept && t < K * K; ++t) weights[t] = in_register(weight[t] - Vector{});
 #pragma GCC unroll 16
   for (int y = 0; y < R + K - 1; ++y) {
-    if (Lanes<T>::kMasked && (y < begin || y >= end)) continue;
+    if (VecMask<T>::kMasked && (y < begin || y >= end)) continue;
 #pragma GCC unroll 8
     for (int v = 0; v < K; ++v) {
       const T* from = pixels + y * row + v;
-      const Vector x = All ? Lanes<T>::load_all(from) : seen[v].load(from);
+      const Vector x = All ? VecMask<T>::load_all(from) : seen[v].load(from);
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         if (r > y || y >= r + K) continue;
         const int t = (y - r) * K + v;
-        sum[r] += kept ? weights[t] * x : weight[t] * x;
+        acc[r] += kept ? weights[t] * x : weight[t] * x;
       }
     }
   }
-  const Lanes<T> lanes(columns);
+  const VecMask<T> mask(columns);
 #pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) lanes.store(out + r * out_row, sum[r]);
+  for (int r = 0; r < R; ++r) mask.store(out + r * out_row, acc[r]);
 }
 
-// What the next plane reads and writes, to be asked for meanwhile: tiles leave no time to look
-// ahead. Every tile asks for some lines.
-struct PlaneAhead {
+// A plan that prefetches what the next plane reads and writes. A tile is too short for the hardware
+// prefetcher, so each tile prefetches some cache lines.
+struct PlanePrefetch {
   const char *from, *to;
   int64_t from_lines, to_lines;
 
-  void ask() {
+  void issue() {
     for (int64_t l = 0; l < from_lines; ++l, from += 64) __builtin_prefetch(from, 0, 2);
     for (int64_t l = 0; l < to_lines; ++l, to += 64) __builtin_prefetch(to, 1, 2);
   }
@@ -77,49 +78,50 @@ struct PlaneAhead {
 
 template <class T, int K>
 void depthwise_rows_plane(const ConvShapes& s, const SeenPlane<T>& x, const T* weight, T bias,
-                          T* out, PlaneAhead ahead) {
+                          T* out, PlanePrefetch prefetch) {
   constexpr int64_t width = kWidth<T>;
-  constexpr int most = kVectorBytes == 64 ? 8 : 4;
+  constexpr int limit = kVectorBytes == 64 ? 8 : 4;
   for (int64_t j = 0; j < s.columns; j += width) {
     // The last tile of a row or column overlaps the one before.
     const int64_t at = std::max<int64_t>(0, std::min<int64_t>(j, s.columns - width));
-    const int64_t left = at - x.left;  // column of pixels
-    Lanes<T> seen[K];
-    if constexpr (Lanes<T>::kMasked) {
-      for (int v = 0; v < K; ++v) seen[v] = Lanes<T>(-left - v, x.width - left - v);
+    const int64_t left = at - x.left;  // Column of the pixel.
+    VecMask<T> seen[K];
+    if constexpr (VecMask<T>::kMasked) {
+      for (int v = 0; v < K; ++v) seen[v] = VecMask<T>(-left - v, x.width - left - v);
     }
     const auto tiles = [&]<int R, bool All>() {
       for (int64_t i = 0; i < s.rows; i += R) {
         const int64_t down = std::min(i, s.rows - R), top = down - x.top;
-        ahead.ask();
+        prefetch.issue();
         depthwise_rows_tile<T, K, R, All>(x.pixels + top * x.row + left, x.row, -top,
                                           x.height - top, seen, weight, bias,
                                           out + down * s.columns + at, s.columns, s.columns - at);
       }
     };
     const auto rows = [&]<bool All>() {
-      if (s.rows % most == 0 || s.rows >= 4 * most) {
-        tiles.template operator()<most, All>();
+      if (s.rows % limit == 0 || s.rows >= 4 * limit) {
+        tiles.template operator()<limit, All>();
       } else if (s.rows >= 4) {
         tiles.template operator()<4, All>();
       } else {
         tiles.template operator()<1, All>();
       }
     };
-    if (!Lanes<T>::kMasked || (left >= 0 && left + K - 1 + width <= x.width)) {
+    if (!VecMask<T>::kMasked || (left >= 0 && left + K - 1 + width <= x.width)) {
       rows.template operator()<true>();
     } else {
-      rows.template operator()<!Lanes<T>::kMasked>();
+      rows.template operator()<!VecMask<T>::kMasked>();
     }
   }
 }
 
-// Where rows fill their vectors well, and planes are large enough to be worth padding one by one.
+// True if rows fill their vectors well and planes are large enough to pad them one by one.
 template <class T>
 bool suits_depthwise_rows(const ConvShapes& s, const Images& x) {
   const int64_t vectors = (s.columns + kWidth<T> - 1) / kWidth<T>;
   return x.pixel == 1 && s.results() >= 128 &&
-         (Lanes<T>::kMasked || s.columns >= kWidth<T>)&&5 * s.columns >= 4 * vectors * kWidth<T> &&
+         (VecMask<T>::kMasked || s.columns >= kWidth<T>)&&5 * s.columns >=
+             4 * vectors * kWidth<T> &&
          s.kernel[0] == s.kernel[1] && (s.kernel[0] == 3 || s.kernel[0] == 5 || s.kernel[0] == 7) &&
          s.stride[0] == 1 && s.stride[1] == 1 && s.dilation[0] == 1 && s.dilation[1] == 1;
 }
@@ -132,8 +134,8 @@ tenon_status run_depthwise_rows(tenon_ctx* ctx, const ConvShapes& s, const Image
   const auto plane = s.kernel[0] == 3   ? depthwise_rows_plane<T, 3>
                      : s.kernel[0] == 5 ? depthwise_rows_plane<T, 5>
                                         : depthwise_rows_plane<T, 7>;
-  // Some planes at a time, whose zeros, if they need any, are written once.
-  constexpr bool in_place = Lanes<T>::kMasked;
+  // A few planes at a time; their zeros, where needed, are written once.
+  constexpr bool in_place = VecMask<T>::kMasked;
   const int64_t pad = in_place ? 0 : padded.count(1), planes = s.batch * s.channels;
   const int64_t together = std::clamp<int64_t>(planes / (8 * host->thread_count()), 1, 32);
   const int64_t filters = s.group_filters(), size = kDtypeSize[x.dtype];

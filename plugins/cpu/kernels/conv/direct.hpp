@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of few filters: unrolling an image would cost more than the product. The planes of a
-// group are copied once, with their padding; every tap then is a shift.
+// Direct convolutions of few filters, for which im2col would cost more than the product. The planes
+// of a group are copied once, with their padding; each tap is then a shift.
 #pragma once
 
 #include "conv/im2col.hpp"
@@ -10,18 +10,19 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// M filters, R rows of results, one vector of columns: sums in registers over all taps.
+// M filters, R rows of results, one vector of columns: accumulators stay in registers over all
+// taps.
 template <class T, int M, int R>
 void direct_tile(int64_t taps, const int64_t* offsets, const T* planes, int64_t down,
                  const T* weight, const T* bias, T* out, int64_t filter, int64_t row,
                  int64_t columns) {
   using Vector = typename VectorOf<T>::type;
   using Unaligned = typename VectorOf<T>::unaligned;
-  Vector sum[M][R];
+  Vector acc[M][R];
 #pragma GCC unroll 8
   for (int m = 0; m < M; ++m) {
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) sum[m][r] = (bias ? bias[m] : T(0)) - Vector{};
+    for (int r = 0; r < R; ++r) acc[m][r] = (bias ? bias[m] : T(0)) - Vector{};
   }
   for (int64_t t = 0; t < taps; ++t) {
     const T* from = planes + offsets[t];
@@ -32,7 +33,7 @@ void direct_tile(int64_t taps, const int64_t* offsets, const T* planes, int64_t 
     for (int m = 0; m < M; ++m) {
       const T factor = weight[m * taps + t];
 #pragma GCC unroll 8
-      for (int r = 0; r < R; ++r) sum[m][r] += factor * pixels[r];
+      for (int r = 0; r < R; ++r) acc[m][r] += factor * pixels[r];
     }
   }
 #pragma GCC unroll 8
@@ -40,10 +41,10 @@ void direct_tile(int64_t taps, const int64_t* offsets, const T* planes, int64_t 
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       T* to = out + m * filter + r * row;
-      if (Lanes<T>::kMasked || columns >= kWidth<T>) {
-        Lanes<T>(columns).store(to, sum[m][r]);
+      if (VecMask<T>::kMasked || columns >= kWidth<T>) {
+        VecMask<T>(columns).store(to, acc[m][r]);
       } else {
-        for (int64_t j = 0; j < columns; ++j) to[j] = sum[m][r][j];
+        for (int64_t j = 0; j < columns; ++j) to[j] = acc[m][r][j];
       }
     }
   }
@@ -73,15 +74,15 @@ void direct_filters(const ConvShapes& s, const PaddedPlanes<T>& padded, const in
   }
 }
 
-// Few filters against planes that stay in the second-level cache: see this file's head.
+// True for few filters and planes that stay in the L2 cache.
 template <class T>
 bool is_direct(const ConvShapes& s) {
-  constexpr int64_t most_filters = 16, most_bytes = 512 * 1024;
-  return s.group_filters() <= most_filters && s.columns >= kWidth<T> / 2 && s.depth() > 0 &&
-         PaddedPlanes<T>(s).count(s.group_channels()) * sizeof(T) <= most_bytes;
+  constexpr int64_t max_filters = 16, max_bytes = 512 * 1024;
+  return s.group_filters() <= max_filters && s.columns >= kWidth<T> / 2 && s.depth() > 0 &&
+         PaddedPlanes<T>(s).count(s.group_channels()) * sizeof(T) <= max_bytes;
 }
 
-// Where every tap of a group begins in its padded planes.
+// Offsets of each tap of a group in the padded planes.
 template <class T>
 tenon_status tap_offsets(tenon_ctx* ctx, const ConvShapes& s, const PaddedPlanes<T>& padded,
                          int64_t** out, tenon_err* err) {

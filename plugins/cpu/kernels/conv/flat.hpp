@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images with zeros around them, all their pixels in one row: pixel (y, x) of image n at
-// (n * rows + y) * columns + x. Every tap sees the pixels of all results at one distance, and so is
-// a matrix that lies in memory already. Between two rows, and two images, there are as many zeros
-// as the taps need on one side: those behind a row are those before the next one. Of a strided
-// convolution there are several rows, of the pixels that are a stride apart, each for the taps that
-// see them.
+// Flat images: zero-padded images whose pixels form one row, pixel (y, x) of image n at index (n *
+// rows + y) * columns + x. Each tap then reads the pixels of all results at a single offset, and
+// the operand of the GEMM is a matrix in place. Between two rows, and two images, there are as many
+// zeros as the taps need on one side: the zeros behind a row also precede the next one. A strided
+// convolution has several such rows, one for each residue of the pixel index modulo the stride, and
+// each serves the taps that read it.
 #pragma once
 
 #include "conv/shapes.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// One axis of the images. Tap t sees pixel first(t) + stride * i for result i; in part part(t) of
-// the pixels that is number shift(t) + i.
+// One axis of the images. For result i, tap t reads pixel first(t) + stride * i; within part
+// part(t) of the pixels its index is shift(t) + i.
 struct FlatAxis {
   int64_t pixels, results, kernel, stride, padding, dilation;
-  int64_t parts, reach, length;  // length: of a row of the part, zeros included
+  int64_t parts, reach, length;  // length: of a row of the part, zeros included.
 
   FlatAxis(const Window& s, int axis)
       : pixels(axis == 0 ? s.height : s.width),
@@ -33,11 +33,11 @@ struct FlatAxis {
   }
   int64_t part(int64_t tap) const { return tap % (stride / std::gcd(stride, dilation)); }
   int64_t shift(int64_t tap) const { return tap * dilation / stride; }
-  // The pixel that is number i of a part.
+  // The pixel at index i of a part.
   int64_t pixel(int64_t part, int64_t i) const {
     return i * stride + part * dilation % stride - padding;
   }
-  // The pixels of a part that there are, and that are seen.
+  // The pixels of a part that exist and are read.
   int64_t begin(int64_t part) const {
     return std::max<int64_t>(0, (stride - 1 - pixel(part, 0)) / stride);
   }
@@ -56,18 +56,18 @@ struct FlatImages {
   int64_t parts() const { return down.parts * across.parts; }
   int64_t row() const { return across.length; }
   int64_t image() const { return down.length * across.length; }
-  // Of all results, and what lies between them.
+  // Number of indices: all results and the gaps between them.
   int64_t count() const { return batch * image(); }
-  // How far taps see beyond the place of a result.
+  // How far taps read beyond the index of a result.
   int64_t reach() const { return down.reach * across.length + across.reach; }
   int64_t part(int64_t u, int64_t v) const { return down.part(u) * across.parts + across.part(v); }
   int64_t shift(int64_t u, int64_t v) const { return down.shift(u) * row() + across.shift(v); }
 
-  // The first place of a part that has a pixel, and the one behind the last.
-  struct Places {
+  // The first index of a part that has a pixel, and the index behind the last one.
+  struct Indices {
     int64_t first, last;
   };
-  Places places(int64_t part) const {
+  Indices indices(int64_t part) const {
     const int64_t of_rows = part / across.parts, of_columns = part % across.parts;
     return {down.begin(of_rows) * row() + across.begin(of_columns),
             (down.end(of_rows) - 1) * row() + across.end(of_columns)};
@@ -77,14 +77,14 @@ struct FlatImages {
     return down.begin(of_rows) < down.end(of_rows) &&
            across.begin(of_columns) < across.end(of_columns);
   }
-  // f(at, y, x, n) for the pixels of a part that are seen, in rows [y, end) of an image: n pixels
-  // of one row, from x on and a stride apart, whose places are `at` and those behind it.
+  // Calls f(at, y, x, n) for the pixels of a part that are read in rows [y, end) of an image: n
+  // pixels of one row, starting at x and a stride apart, at consecutive indices from `at`.
   template <class F>
   void for_runs(int64_t part, int64_t y, int64_t end, F&& f) const {
     const int64_t of_rows = part / across.parts, of_columns = part % across.parts;
     const int64_t first = across.begin(of_columns), n = across.end(of_columns) - first;
     if (n <= 0) return;
-    const auto number = [&](int64_t row) {  // of the first pixel that is not above this row
+    const auto number = [&](int64_t row) {  // Index of the first pixel that is not above this row.
       return std::max<int64_t>(0, (row - down.pixel(of_rows, 0) + down.stride - 1) / down.stride);
     };
     const int64_t last = std::min(down.end(of_rows), number(end));
@@ -94,7 +94,7 @@ struct FlatImages {
   }
 };
 
-// Does more lie between the results than there are of them?
+// True if the gaps between the results are larger than the results.
 inline bool too_far_apart(const ConvShapes& s) {
   return FlatImages(s).count() > 2 * s.batch * s.results();
 }

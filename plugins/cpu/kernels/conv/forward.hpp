@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions: the way that suits the shape, or as matrix products over images that are unrolled
-// panel by panel.
+// Forward convolution: chooses the algorithm that suits the shape; the general one is a GEMM with
+// implicit im2col.
 #pragma once
 
 #include "conv/amx.hpp"
@@ -18,16 +18,16 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// The float dtype that T is.
+// The dtype of the C++ type T.
 template <class T>
 inline constexpr int kDtypeOf = std::is_same_v<T, float> ? TENON_DTYPE_F32 : TENON_DTYPE_F64;
 
-// Dense images [image, channel, pixel].
+// Dense NCHW images.
 inline Images dense_images(const void* data, int dtype, int64_t channels, int64_t pixels) {
   return {data, dtype, channels * pixels, pixels, 1};
 }
 
-// Every result of `filters` filters, among n results from the first one on, starts as the bias.
+// Initialises `filters` filters of n results, from the first result on, with the bias.
 template <class T>
 void fill_results(const Results<T>& results, int64_t filters, int64_t n, const T* bias) {
   for (int64_t j = 0; j < n;) {
@@ -40,7 +40,7 @@ void fill_results(const Results<T>& results, int64_t filters, int64_t n, const T
   }
 }
 
-// `out` has the dtype of x, and lies as it does.
+// `out` has the dtype and the layout of x.
 template <class T>
 tenon_status run_forward_depthwise(tenon_ctx* ctx, const ConvShapes& s, const Images& x,
                                    const T* weight, const T* bias, void* out, tenon_err* err) {
@@ -51,8 +51,8 @@ tenon_status run_forward_depthwise(tenon_ctx* ctx, const ConvShapes& s, const Im
                           ChannelWriter<T>(out, images_like(x, out, s.filters, s.results())), err);
 }
 
-// out[image, group] = weight[group] * unrolled x[image, group], the images side by side. These are
-// planes unless the shapes suit blocks; results lie as they do.
+// Computes out[image, group] = weight[group] * im2col(x[image, group]), with the images side by
+// side. The images are NCHW unless the shapes suit nChw16c blocks; results have the same layout.
 template <class T>
 tenon_status run_forward(tenon_ctx* ctx, const ConvShapes& s, const Images& images, const T* weight,
                          const T* bias, T* out, tenon_err* err) {
@@ -66,7 +66,7 @@ tenon_status run_forward(tenon_ctx* ctx, const ConvShapes& s, const Images& imag
     if (status != TENON_OK || finite) return status;
   }
   if (suits_blocks(s)) {
-    trace("conv2d", "channel blocks");
+    trace("conv2d", "nChw16c");
     return run_blocks<T>(ctx, ConvPhases(s), images, weight, bias, out, err);
   }
   if (is_direct<T>(s)) {
@@ -77,7 +77,7 @@ tenon_status run_forward(tenon_ctx* ctx, const ConvShapes& s, const Images& imag
   const int64_t filters = s.group_filters(), depth = s.depth();
   const BatchOffsets groups{
       1, {s.groups}, {filters * depth}, {s.group_channels() * s.pixels()}, {filters * s.results()}};
-  const Tiles tiles(Type<Plain<T>>{}, filters, s.batch * s.results(), depth, filters, kBlockN,
+  const Tiles tiles(Type<Plain<T>>{}, filters, s.batch * s.results(), depth, filters, kBlockColumns,
                     groups);
   return parallel_for_with_scratch(
       ctx, tiles.count(), tiles.work(), blocked_bytes<Plain<T>>(tiles.rows(), tiles.columns()), err,

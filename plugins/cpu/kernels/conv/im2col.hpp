@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images unrolled on their way into a matrix product, so that the unrolled matrix never lies in
-// memory as a whole. Row (c, u, v) of it holds, for every result of every image, the pixel under
-// tap (u, v) of channel c.
+// Implicit im2col: the panels of a GEMM are gathered from the images as they are packed, so that
+// the im2col matrix never exists in memory. Row (c, u, v) of that matrix holds, for each result of
+// each image, the pixel under tap (u, v) of channel c.
 #pragma once
 
 #include "conv/shapes.hpp"
@@ -10,15 +10,15 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// Results side by side in one row of one image: `length` of them.
+// Adjacent results in one row of one image: `length` of them.
 template <class T>
 struct ImageRun {
-  const T* image;  // its first channel
-  int64_t y, x;    // of the pixel under tap (0, 0) of the first result; negative in the padding
+  const T* image;  // Its first channel.
+  int64_t y, x;    // The pixel under tap (0, 0) of the first result; negative in the padding.
   int64_t length;
 };
 
-// The results [j, j + n) of all images, as runs; `f(run, offset)`.
+// Calls f(run, offset) for the results [j, j + n) of all images, as runs.
 template <class T, class F>
 void for_runs(const ConvShapes& s, const T* images, int64_t j, int64_t n, F&& f) {
   int64_t image = j / s.results(), i = j % s.results() / s.columns, column = j % s.columns;
@@ -32,7 +32,7 @@ void for_runs(const ConvShapes& s, const T* images, int64_t j, int64_t n, F&& f)
   }
 }
 
-// A tap of a channel: a row of the unrolled matrix.
+// A tap of a channel: a row of the im2col matrix.
 struct Tap {
   int64_t c, u, v;
   Tap(const ConvShapes& s, int64_t row)
@@ -45,7 +45,7 @@ struct Tap {
   }
 };
 
-// The pixels of a run under one tap; zeros outside of the image.
+// Copies the pixels of a run under one tap; zeros outside of the image.
 template <class T>
 [[gnu::always_inline]] inline void copy_run(const ConvShapes& s, const ImageRun<T>& run,
                                             const Tap& tap, T* to) {
@@ -70,20 +70,20 @@ template <class T>
   std::fill(to + inside.end, to + run.length, T(0));
 }
 
-// The unrolled matrix as B: k runs over (channel, tap), columns are results.
+// The im2col matrix as operand B: k runs over (channel, tap), columns are results.
 template <class T>
 class ImagePanels {
  public:
-  // From column `first` on.
+  // Starts at column `first`.
   ImagePanels(const ConvShapes& s, const T* images, int64_t first)
       : s_(s), images_(images), first_(first) {}
 
   void pack(int64_t p, int64_t k, int64_t j, int64_t n, T* to) const {
-    constexpr int64_t panel = kPanel<T>;
+    constexpr int64_t panel = kNR<T>;
     j += first_;
     if (n < panel) std::fill_n(to, k * panel, T(0));
-    if constexpr (Lanes<T>::kMasked) {
-      if (s_.stride[1] <= 2 && s_.kernel[1] <= kMostTaps) return pack_masked(p, k, j, n, to);
+    if constexpr (VecMask<T>::kMasked) {
+      if (s_.stride[1] <= 2 && s_.kernel[1] <= kMaxTaps) return pack_masked(p, k, j, n, to);
     }
     for_runs(s_, images_, j, n, [&](const ImageRun<T>& run, int64_t at) {
       Tap tap(s_, p);
@@ -93,9 +93,9 @@ class ImagePanels {
 
  private:
   using Vector = typename VectorOf<T>::type;
-  static constexpr int64_t kMostTaps = 16;  // of one row of the kernel, whose masks are kept
+  static constexpr int64_t kMaxTaps = 16;  // Taps of one kernel row for which masks are kept.
 
-  // By masks, a vector at a time: most of a panel are rows that are not whole vectors long.
+  // Packs by masked loads, one vector at a time. Most rows of a panel are not whole vectors.
   void pack_masked(int64_t p, int64_t k, int64_t j, int64_t n, T* to) const {
     for_runs(s_, images_, j, n, [&](const ImageRun<T>& whole, int64_t at) {
       for (int64_t done = 0; done < whole.length; done += kWidth<T>) {
@@ -110,10 +110,11 @@ class ImagePanels {
     });
   }
 
-  // Pixels `Step` apart from `from` on, `run.length` of them, those at [0, width - x) of the image.
+  // Gathers pixels `Step` apart, `run.length` of them; those outside [0, width - x) of the image
+  // are zeros.
   template <int Step>
   struct Pixels {
-    Lanes<T> first, second;
+    VecMask<T> first, second;
     Pixels() = default;
     Pixels(int64_t begin, int64_t end)
         : first(begin, end), second(begin - kWidth<T>, end - kWidth<T>) {}
@@ -128,10 +129,10 @@ class ImagePanels {
 
   template <int Step>
   void pack_vector(int64_t p, int64_t k, const ImageRun<T>& run, T* to) const {
-    constexpr int64_t panel = kPanel<T>;
-    const Lanes<T> all(run.length);
+    constexpr int64_t panel = kNR<T>;
+    const VecMask<T> all(run.length);
     const int64_t length = (run.length - 1) * Step + 1;
-    Pixels<Step> inside[kMostTaps];
+    Pixels<Step> inside[kMaxTaps];
     for (int64_t v = 0; v < s_.kernel[1]; ++v) {
       const int64_t x = run.x + v * s_.dilation[1];
       inside[v] = Pixels<Step>(-x, std::min(length, s_.width - x));
@@ -145,7 +146,8 @@ class ImagePanels {
         for (int64_t v = tap.v; v < last; ++v, ++q) all.store(to + q * panel, Vector{});
       } else {
         const T* from = run.image + (tap.c * s_.height + y) * s_.width + run.x;
-        // The same row of a later channel: a plane away, where the processor does not look ahead.
+        // Prefetches the same row of a later channel, which is one plane away, where the hardware
+        // prefetcher does not follow.
         __builtin_prefetch(from + 2 * s_.pixels());
         if (Step > 1) __builtin_prefetch(from + 2 * s_.pixels() + kWidth<T>);
         for (int64_t v = tap.v; v < last; ++v, ++q) {
@@ -162,16 +164,16 @@ class ImagePanels {
   int64_t first_;
 };
 
-// The unrolled matrix as A: rows are (channel, tap), k runs over results.
+// The im2col matrix as operand A: rows are (channel, tap), k runs over results.
 template <class T>
 class ImageRows {
  public:
-  // From row `first` on.
+  // Starts at row `first`.
   ImageRows(const ConvShapes& s, const T* images, int64_t first)
       : s_(s), images_(images), first_(first) {}
 
-  PackedRows<T, kBlockK> pack(int64_t i, int64_t m, int64_t p, int64_t k, T* to) const {
-    using Rows = PackedRows<T, kBlockK>;
+  PackedRows<T, kKC> pack(int64_t i, int64_t m, int64_t p, int64_t k, T* to) const {
+    using Rows = PackedRows<T, kKC>;
     for_runs(s_, images_, p, k, [&](const ImageRun<T>& run, int64_t at) {
       Tap tap(s_, first_ + i);
       for (int64_t r = 0; r < m; ++r, tap.next(s_)) {
@@ -187,13 +189,13 @@ class ImageRows {
   int64_t first_;
 };
 
-// Results of a convolution, [image, filter, row, column], with the results of all images side by
-// side: as C in the order of its rows and columns, or transposed as B.
+// The results [image, filter, row, column] of a convolution as one matrix, with the results of all
+// images side by side: as C, or transposed as B.
 template <class T>
 struct Results {
-  T* out;              // the first filter of the first image
-  int64_t row, image;  // elements from one filter and one image to the next
-  int64_t first;       // columns count from this result on
+  T* out;              // The first filter of the first image.
+  int64_t row, image;  // Elements from one filter and one image to the next.
+  int64_t first;       // Column 0 is this result.
 
   Results(const ConvShapes& s, T* from, int64_t first_result)
       : out(from), row(s.results()), image(s.filters * s.results()), first(first_result) {}
@@ -206,7 +208,7 @@ struct Results {
     for (int64_t done = 0; done < k;) {
       const int64_t run = std::min(k - done, dense_from(p + done));
       pack_panel(Plain<Element>(), {at(p + done) + j * row, 1, row}, run, n,
-                 to + done * kPanel<Element>);
+                 to + done * kNR<Element>);
       done += run;
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of the inputs of convolutions, which are convolutions themselves: one, or where there
-// is a stride one for each phase of the pixels.
+// Input gradients of convolutions. They are convolutions themselves: a single one or, with a
+// stride, one for each phase of the pixels.
 #pragma once
 
 #include "conv/depthwise_phases.hpp"
@@ -17,8 +17,7 @@ tenon_status run_forward_of(tenon_ctx* ctx, const ConvShapes& s, const Images& x
 template <>
 inline tenon_status run_forward_of(tenon_ctx* ctx, const ConvShapes& s, const Images& x,
                                    const BFloat16* weight, BFloat16* out, tenon_err* err) {
-  if (suits_tiles(s))
-    return run_conv_tiles(ctx, ConvPhases(s), x, weight, false, nullptr, out, err);
+  if (suits_amx(s)) return run_conv_amx(ctx, ConvPhases(s), x, weight, false, nullptr, out, err);
   return run_forward_bfloat16(ctx, s, static_cast<const BFloat16*>(x.data), weight, nullptr, out,
                               err);
 }
@@ -26,9 +25,9 @@ inline tenon_status run_forward_of(tenon_ctx* ctx, const ConvShapes& s, const Im
 
 // The weights of a phase as filters of channels: [group, channel, filter of the group, tap, tap].
 template <class T>
-void turn_weight(const ConvShapes& s, const Phase& down, const Phase& across, const T* weight,
-                 T* to) {
-  // A filter's channels lie side by side: some at a time are read while their lines are near.
+void transpose_weight(const ConvShapes& s, const Phase& down, const Phase& across, const T* weight,
+                      T* to) {
+  // The channels of a filter are adjacent: this many are read while their cache lines are present.
   constexpr int64_t some = 16;
   const int64_t taps = down.taps * across.taps, filters = s.group_filters();
   parallel((s.channels + some - 1) / some, some * filters * taps, [&](int64_t begin, int64_t end) {
@@ -43,7 +42,7 @@ void turn_weight(const ConvShapes& s, const Phase& down, const Phase& across, co
         for (int64_t c = 0; c < channels; ++c) {
           const T* from = first[c] + f * s.depth();
           T* row = to + ((i * some + c) * filters + f) * taps;
-          if (taps == 9 && s.taps() == 9) {  // all of the most common kernel
+          if (taps == 9 && s.taps() == 9) {  // All taps of the most common kernel.
 #pragma GCC unroll 9
             for (int t = 0; t < 9; ++t) row[t] = from[8 - t];
             continue;
@@ -60,41 +59,42 @@ void turn_weight(const ConvShapes& s, const Phase& down, const Phase& across, co
   });
 }
 
-// Without a stride all pixels are of one phase.
+// Without a stride all pixels belong to one phase.
 inline Phase whole_down(const ConvShapes& s) {
   return Phase(0, s.height, s.kernel[0], 1, s.padding[0], s.dilation[0]);
 }
 inline Phase whole_across(const ConvShapes& s) {
   return Phase(0, s.width, s.kernel[1], 1, s.padding[1], s.dilation[1]);
 }
-inline ConvShapes whole_turned(const ConvShapes& s) {
-  return turned_shapes(s, whole_down(s), whole_across(s));
+inline ConvShapes whole_transposed(const ConvShapes& s) {
+  return transposed_shapes(s, whole_down(s), whole_across(s));
 }
 
-// Do tiles give the gradient of the pixels, all phases together?
-inline bool suits_turned_tiles(const ConvShapes& s) {
-  if (!has_turned_phases(s) || s.stride[1] > 2) return false;
-  const ConvPhases phases = turned_phases(s);
-  return phases.count == phases.turns() && suits_tiles(phases.frame);
+// True if AMX computes the input gradient, all phases together.
+inline bool suits_transposed_amx(const ConvShapes& s) {
+  if (!has_transposed_phases(s) || s.stride[1] > 2) return false;
+  const ConvPhases phases = transposed_phases(s);
+  return phases.count == phases.transposes() && suits_amx(phases.frame);
 }
 
-// Depthwise and of stride 1, one filter for each channel; `x` has the dtype of `grad`.
+// Depthwise with stride 1 and one filter for each channel; `x` has the dtype of `grad`.
 template <class T>
 tenon_status run_depthwise_input_grad(tenon_ctx* ctx, const ConvShapes& s, const Images& grad,
                                       const T* weight, void* x, tenon_err* err) {
   const auto bytes = static_cast<uint64_t>(s.filters * s.taps()) * sizeof(T);
-  void* turned = nullptr;
-  if (const tenon_status status = host->scratch(ctx, bytes, &turned, err); status != TENON_OK) {
+  void* transposed = nullptr;
+  if (const tenon_status status = host->scratch(ctx, bytes, &transposed, err); status != TENON_OK) {
     return status;
   }
-  turn_weight(s, whole_down(s), whole_across(s), weight, static_cast<T*>(turned));
-  return run_forward_depthwise<T>(ctx, whole_turned(s), grad, static_cast<const T*>(turned),
+  transpose_weight(s, whole_down(s), whole_across(s), weight, static_cast<T*>(transposed));
+  return run_forward_depthwise<T>(ctx, whole_transposed(s), grad, static_cast<const T*>(transposed),
                                   nullptr, x, err);
 }
 
-// One row of the pixels of all phases across; a phase that no tap sees is null, and becomes zeros.
+// Interleaves one row of the pixels of all phases across columns; a phase that no tap reads is null
+// and becomes zeros.
 template <class T, int Stride>
-void place_row(const T* const* phases, int64_t width, int64_t stride, T* to) {
+void index_row(const T* const* phases, int64_t width, int64_t stride, T* to) {
   if constexpr (Stride == 2) {
     const int64_t whole = width / 2;
     if (phases[0] && phases[1]) {
@@ -114,7 +114,7 @@ void place_row(const T* const* phases, int64_t width, int64_t stride, T* to) {
   }
 }
 
-// The phases of an input's gradient across the columns, for the rows of one phase down.
+// The phases of an input gradient across columns, for the rows of one phase.
 template <class T>
 class RowPhases {
  public:
@@ -130,8 +130,8 @@ class RowPhases {
   }
   T* part(int64_t j) const { return parts_ + j * count(s_); }
 
-  // All of them to their places in x.
-  tenon_status place(tenon_ctx* ctx, int64_t first_row, const Phase& down, T* x,
+  // Stores all phases to x.
+  tenon_status index(tenon_ctx* ctx, int64_t first_row, const Phase& down, T* x,
                      tenon_err* err) const {
     const int64_t stride = s_.stride[1];
     return parallel_for_with_scratch(
@@ -144,8 +144,8 @@ class RowPhases {
           }
           for (int64_t a = 0; a < down.pixels; ++a) {
             T* to = x + plane * s_.pixels() + (first_row + a * s_.stride[0]) * s_.width;
-            stride == 2 ? place_row<T, 2>(phases, s_.width, stride, to)
-                        : place_row<T, 0>(phases, s_.width, stride, to);
+            stride == 2 ? index_row<T, 2>(phases, s_.width, stride, to)
+                        : index_row<T, 0>(phases, s_.width, stride, to);
             for (int64_t j = 0; j < stride; ++j) {
               if (phases[j]) phases[j] += columns(j);
             }
@@ -160,14 +160,15 @@ class RowPhases {
   T* parts_;
 };
 
-// Do blocks give all phases of the pixels together?
+// True if nChw16c blocks compute all phases of the pixels together.
 inline bool suits_block_phases(const ConvShapes& s) {
-  return has_turned_phases(s) && !s.is_depthwise() && s.group_channels() >= 16 &&
+  return has_transposed_phases(s) && !s.is_depthwise() && s.group_channels() >= 16 &&
          s.group_filters() * s.taps() >= 16;
 }
 
-// Strides cut the pixels into phases that see different taps, each a convolution of stride 1. The
-// gradients are planes unless the turned shapes suit blocks; results lie as they do.
+// A stride divides the pixels into phases that read different taps, and each is a convolution of
+// stride 1. The gradients are NCHW unless the transposed shapes suit nChw16c blocks; results have
+// the same layout.
 template <class T>
 tenon_status run_input_grad(tenon_ctx* ctx, const ConvShapes& s, const Images& grad,
                             const T* weight, T* x, tenon_err* err) {
@@ -176,7 +177,7 @@ tenon_status run_input_grad(tenon_ctx* ctx, const ConvShapes& s, const Images& g
     if (suits_depthwise_phases(s) && grad.pixel == 1 && s.results() > 0) {
       return run_depthwise_phases<T>(ctx, s, static_cast<const T*>(grad.data), weight, x, err);
     }
-    const ConvShapes turn = whole_turned(s);
+    const ConvShapes turn = whole_transposed(s);
     if (whole && suits_winograd(turn)) {
       bool finite = false;
       const auto run = grad.pixel == 1 ? run_winograd<T> : run_winograd_last<T>;
@@ -185,24 +186,24 @@ tenon_status run_input_grad(tenon_ctx* ctx, const ConvShapes& s, const Images& g
       if (status != TENON_OK || finite) return status;
     }
   }
-  void *turned = nullptr, *parts = nullptr;
+  void *transposed = nullptr, *parts = nullptr;
   const auto weights = static_cast<uint64_t>(s.filters * s.depth());
-  tenon_status status = host->scratch(ctx, weights * sizeof(T), &turned, err);
+  tenon_status status = host->scratch(ctx, weights * sizeof(T), &transposed, err);
   if (status == TENON_OK && !whole && !(std::is_floating_point_v<T> && suits_block_phases(s))) {
     const auto numel = static_cast<uint64_t>(RowPhases<T>::count(s) * s.stride[1]);
     status = host->scratch(ctx, numel * sizeof(T), &parts, err);
   }
   if constexpr (std::is_floating_point_v<T>) {
     if (!whole && status == TENON_OK && suits_block_phases(s)) {
-      const ConvPhases all = turned_phases(s);
+      const ConvPhases all = transposed_phases(s);
       for (int64_t p = 0; p < all.count; ++p) {
         const auto& [first, before] = std::pair(all.parts[p].first, all.parts[p].taps_before);
-        turn_weight(
+        transpose_weight(
             s, Phase(first[0], s.height, s.kernel[0], s.stride[0], s.padding[0], s.dilation[0]),
             Phase(first[1], s.width, s.kernel[1], s.stride[1], s.padding[1], s.dilation[1]), weight,
-            static_cast<T*>(turned) + before * s.filters * s.group_channels());
+            static_cast<T*>(transposed) + before * s.filters * s.group_channels());
       }
-      return run_blocks<T>(ctx, all, grad, static_cast<const T*>(turned), nullptr, x, err);
+      return run_blocks<T>(ctx, all, grad, static_cast<const T*>(transposed), nullptr, x, err);
     }
   }
   const RowPhases<T> phases(s, static_cast<T*>(parts));
@@ -211,12 +212,12 @@ tenon_status run_input_grad(tenon_ctx* ctx, const ConvShapes& s, const Images& g
     for (int64_t j = 0; j < s.stride[1] && status == TENON_OK; ++j) {
       const Phase across = phases.across(j);
       if (down.pixels == 0 || across.pixels == 0 || down.taps == 0 || across.taps == 0) continue;
-      const ConvShapes turn = turned_shapes(s, down, across);
-      turn_weight(s, down, across, weight, static_cast<T*>(turned));
-      status = run_forward_of<T>(ctx, turn, grad, static_cast<T*>(turned),
+      const ConvShapes turn = transposed_shapes(s, down, across);
+      transpose_weight(s, down, across, weight, static_cast<T*>(transposed));
+      status = run_forward_of<T>(ctx, turn, grad, static_cast<T*>(transposed),
                                  whole ? x : phases.part(j), err);
     }
-    if (status == TENON_OK && !whole) status = phases.place(ctx, i, down, x, err);
+    if (status == TENON_OK && !whole) status = phases.index(ctx, i, down, x, err);
   }
   return status;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flat images of bfloat16 in lines of 32 channels: a cache line for each pixel.
+// Flat bfloat16 images in lines of 32 channels: one cache line for each pixel.
 #pragma once
 
 #include "conv/flat.hpp"
@@ -10,11 +10,11 @@ namespace tenon::cpu::TENON_CPU_ISA {
 
 #ifdef __AVX512F__
 
-// Channels of a line; and the side of what four matrix tiles sum up.
+// Channels of a line, and rows and columns of four AMX accumulators.
 inline constexpr int64_t kSide = 32;
 inline constexpr int64_t kLineBytes = kSide * sizeof(BFloat16);
 
-// to[j * 32 + i] = from[i * stride + j] for up to 32 rows; zeros for those that there are not.
+// to[j * 32 + i] = from[i * stride + j] for up to 32 rows; missing rows are zeros.
 inline void transpose_lines(const BFloat16* from, int64_t stride, int64_t rows, int64_t columns,
                             BFloat16* to) {
   using Turn = Tile<uint16_t, 64>;
@@ -23,19 +23,19 @@ inline void transpose_lines(const BFloat16* from, int64_t stride, int64_t rows, 
   auto* lines = reinterpret_cast<uint16_t*>(to);
   if (rows == kSide && columns >= some) {
     for (int64_t j = 0; j < columns; j += some) {
-      const int64_t at = std::min(j, columns - some);  // the last tile overlaps the one before
+      const int64_t at = std::min(j, columns - some);  // The last tile overlaps the one before.
       Turn::transpose<false>(source + at, stride, lines + at * kSide, kSide);
     }
     return;
   }
-  alignas(64) uint16_t block[kSide * some] = {}, turned[kSide * some];
+  alignas(64) uint16_t block[kSide * some] = {}, transposed[kSide * some];
   for (int64_t j = 0; j < columns; j += some) {
     const int64_t count = std::min(some, columns - j);
     for (int64_t i = 0; i < rows; ++i) {
       for (int64_t q = 0; q < count; ++q) block[i * some + q] = source[i * stride + j + q];
     }
-    Turn::transpose<false>(block, some, turned, kSide);
-    std::copy_n(turned, count * kSide, lines + j * kSide);
+    Turn::transpose<false>(block, some, transposed, kSide);
+    std::copy_n(transposed, count * kSide, lines + j * kSide);
   }
 }
 
@@ -43,7 +43,7 @@ inline void transpose_lines(const BFloat16* from, int64_t stride, int64_t rows, 
 struct ChannelLines {
   const ConvShapes& s;
   const FlatImages& flat;
-  int64_t blocks, length;  // of channels of a group; of a row, in lines
+  int64_t blocks, length;  // Blocks of channels of a group; length of a row in lines.
 
   ChannelLines(const ConvShapes& shapes, const FlatImages& images)
       : s(shapes),
@@ -53,11 +53,11 @@ struct ChannelLines {
 
   int64_t block() const { return flat.parts() * length; }
   int64_t bytes() const { return s.groups * blocks * block() * kLineBytes; }
-  // What fill() needs for itself: rows whose pixels and channels change places at a time.
+  // Rows for which fill() needs a buffer to transpose pixels and channels.
   int64_t rows() const { return std::clamp<int64_t>(512 / s.width, 1, s.height); }
   int64_t buffer_bytes() const { return rows() * s.width * kLineBytes; }
 
-  // The pixels of one image, 32 channels of them, in whatever part they belong to.
+  // Stores 32 channels of the pixels of one image to the parts to which they belong.
   void fill(const Images& x, int64_t image, int64_t i, BFloat16* lines, BFloat16* to) const {
     const int64_t group = i / blocks, c = i % blocks * kSide;
     const int64_t channels = std::min(kSide, s.group_channels() - c);
@@ -70,8 +70,8 @@ struct ChannelLines {
       clear(to + p * length * kSide, flat.image(), flat.image() + behind);
     }
     if (x.pixel != 1) {
-      const Lanes<uint16_t> some(channels);
-      return place(from, x.pixel, 0, s.height, to,
+      const VecMask<uint16_t> some(channels);
+      return index(from, x.pixel, 0, s.height, to,
                    [&](const BFloat16* pixels, int64_t n, auto* at) {
                      const auto* each = reinterpret_cast<const uint16_t*>(pixels);
                      for (int64_t j = 0; j < n; ++j)
@@ -79,17 +79,17 @@ struct ChannelLines {
                    });
     }
     if (s.stride[1] == 1 && s.width >= 8 && channels == kSide) {
-      return place(from, 1, 0, s.height, to, [&](const BFloat16* pixels, int64_t n, auto* at) {
+      return index(from, 1, 0, s.height, to, [&](const BFloat16* pixels, int64_t n, auto* at) {
         transpose_lines(pixels, x.channel, kSide, n, reinterpret_cast<BFloat16*>(at));
       });
     }
     for (int64_t y = 0; y < s.height; y += rows()) {
       const int64_t end = std::min(s.height, y + rows());
       transpose_lines(from + y * s.width, x.channel, channels, (end - y) * s.width, lines);
-      place(lines, kSide, y, end, to, [&](const BFloat16* pixels, int64_t n, auto* at) {
+      index(lines, kSide, y, end, to, [&](const BFloat16* pixels, int64_t n, auto* at) {
         const auto* each = reinterpret_cast<const uint16_t*>(pixels);
         for (int64_t j = 0; j < n; ++j) {
-          at[j] = Lanes<uint16_t>::load_all(each + j * s.stride[1] * kSide);
+          at[j] = VecMask<uint16_t>::load_all(each + j * s.stride[1] * kSide);
         }
       });
     }
@@ -100,13 +100,13 @@ struct ChannelLines {
   static void clear(BFloat16* lines, int64_t begin, int64_t end) {
     std::fill(reinterpret_cast<Line*>(lines) + begin, reinterpret_cast<Line*>(lines) + end, Line{});
   }
-  // copy(from, n, to) for the runs of pixels in rows [y, end), and zeros between; `from` is row y,
-  // its pixels `step` apart.
+  // Calls copy(from, n, to) for the runs of pixels in rows [y, end) and writes zeros between them;
+  // `from` points to row y, whose pixels are `step` apart.
   template <class F>
-  void place(const BFloat16* from, int64_t step, int64_t y, int64_t end, BFloat16* to,
+  void index(const BFloat16* from, int64_t step, int64_t y, int64_t end, BFloat16* to,
              F&& copy) const {
     for (int64_t p = 0; p < flat.parts(); ++p, to += length * kSide) {
-      const auto [first, last] = flat.places(p);
+      const auto [first, last] = flat.indices(p);
       flat.for_runs(p, y, end, [&](int64_t at, int64_t row, int64_t x, int64_t n) {
         clear(to, at == first ? 0 : at - (flat.row() - n), at);
         copy(from + ((row - y) * s.width + x) * step, n, reinterpret_cast<Line*>(to) + at);

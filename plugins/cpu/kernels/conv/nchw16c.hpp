@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions as products that read images in place: parts of them are copied once, with their
-// padding and the channels of a pixel side by side; a tile is some pixels, or some channels, times
-// two vectors of filters. Nothing is unrolled, and every tap is a shift.
+// Direct convolutions on nChw16c blocks: parts of the images are copied once, padded and with the
+// channels of a pixel adjacent. A register tile is some pixels, or some channels, times two vectors
+// of filters. There is no im2col; each tap is a shift.
 #pragma once
 
 #include "conv/nchw16c_layout.hpp"
@@ -15,41 +15,44 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// Rows of a tile: their sums, two vectors of filters and one pixel fill the registers.
+// Rows of a register tile: the accumulators, two vectors of filters and one broadcast pixel fill
+// the registers.
 inline constexpr int kBlockRows = kVectorBytes == 64 ? 14 : 6;
 inline constexpr int kBlockVectors = 2;
 
-// Parts of sums whose left operands lie in different places, `length` products each.
-struct Stretches {
+// Segments of a sum whose left operands are at different places, with `length` products each.
+struct Segments {
   const int64_t* offsets;
   int64_t count, length;
 };
 
-// Where the sums of a tile begin or end: elements from one row and one vector to the next.
+// Where the accumulators of a tile begin or end, in elements from one row and one vector to the
+// next.
 template <class T>
-struct BlockSums {
+struct BlockAccumulators {
   T* at;
   int64_t row, vector;
 };
 
-// sums[M][V] = from + the products of M elements of `a`, a_row apart and a_step further at each
-// step, with rows of V vectors that lie end to end.
+// Computes accumulators[M][V] = from + the products of M elements of `a`, a_row apart and a_step
+// further at each step, with rows of V adjacent vectors.
 template <class T, int M, int V>
-[[gnu::noinline]] void block_tile(const Stretches& parts, const T* a, int64_t a_row, int64_t a_step,
-                                  const T* b, BlockSums<const T> from, BlockSums<T> to) {
+[[gnu::noinline]] void block_tile(const Segments& parts, const T* a, int64_t a_row, int64_t a_step,
+                                  const T* b, BlockAccumulators<const T> from,
+                                  BlockAccumulators<T> to) {
   using Vector = typename VectorOf<T>::type;
   using Unaligned = typename VectorOf<T>::unaligned;
   constexpr int width = kWidth<T>, bases = (M + 2) / 3;
-  Vector sum[M][V];
+  Vector acc[M][V];
 #pragma GCC unroll 16
   for (int m = 0; m < M; ++m) {
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
-      sum[m][v] = *reinterpret_cast<const Unaligned*>(from.at + m * from.row + v * from.vector);
+      acc[m][v] = *reinterpret_cast<const Unaligned*>(from.at + m * from.row + v * from.vector);
     }
   }
   for (int64_t s = 0; s < parts.count; ++s) {
-    // An address holds up to two steps of a row: every third row has a pointer.
+    // An address can express up to two row steps, so every third row has a pointer.
     const T* base[bases];
 #pragma GCC unroll 16
     for (int i = 0; i < bases; ++i) base[i] = a + parts.offsets[s] + 3 * i * a_row;
@@ -61,7 +64,7 @@ template <class T, int M, int V>
       for (int m = 0; m < M; ++m) {
         const T element = base[m / 3][m % 3 * a_row];
 #pragma GCC unroll 2
-        for (int v = 0; v < V; ++v) sum[m][v] += element * row[v];
+        for (int v = 0; v < V; ++v) acc[m][v] += element * row[v];
       }
 #pragma GCC unroll 16
       for (int i = 0; i < bases; ++i) base[i] += a_step;
@@ -71,16 +74,16 @@ template <class T, int M, int V>
   for (int m = 0; m < M; ++m) {
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
-      *reinterpret_cast<Unaligned*>(to.at + m * to.row + v * to.vector) = sum[m][v];
+      *reinterpret_cast<Unaligned*>(to.at + m * to.row + v * to.vector) = acc[m][v];
     }
   }
 }
 
 template <class T>
-using BlockTile = void (*)(const Stretches&, const T*, int64_t, int64_t, const T*,
-                           BlockSums<const T>, BlockSums<T>);
+using BlockTile = void (*)(const Segments&, const T*, int64_t, int64_t, const T*,
+                           BlockAccumulators<const T>, BlockAccumulators<T>);
 
-// The kernel of `rows` rows, at most kBlockRows, and one or two vectors.
+// Returns the kernel for `rows` rows, at most kBlockRows, and one or two vectors.
 template <class T>
 BlockTile<T> choose_block_tile(int64_t rows, int64_t vectors) {
   static constexpr auto of = []<int... M>(std::integer_sequence<int, M...>) {
@@ -93,35 +96,37 @@ BlockTile<T> choose_block_tile(int64_t rows, int64_t vectors) {
   return of.tiles[vectors - 1][rows - 1];
 }
 
-// f(first, rows) for `n` rows in tiles of about the same size.
+// Calls f(first, rows) for `n` rows in tiles of similar size.
 template <class F>
 void for_tiles(int64_t n, F&& f) {
   const int64_t tiles = (n + kBlockRows - 1) / kBlockRows;
   for (int64_t i = 0; i < tiles; ++i) f(n * i / tiles, n * (i + 1) / tiles - n * i / tiles);
 }
 
-// How images are cut into parts: some rows of the results of one, or some whole images. Elements of
-// a part are [image, row, column, channel] of one group.
+// The division of images into parts: some rows of the results of one image, or some whole images.
+// Elements of a part are [image, row, column, channel] of one group.
 template <class T>
 struct BlockParts {
-  static constexpr int64_t kBytes = 384 * 1024;  // of a part and its results: they stay in cache
+  // Bytes of a part and its results, which stay in the cache.
+  static constexpr int64_t kBytes = 384 * 1024;
   static constexpr int64_t kFilters = kBlockVectors * kWidth<T>;
 
-  int64_t pixel, row, image;    // elements from one to the next
-  int64_t rows, bands, images;  // rows of results in a band, bands of an image, images in a part
+  int64_t pixel, row, image;    // Elements from one to the next.
+  int64_t rows, bands, images;  // Rows of results in a band, bands of an image, images in a part.
   int64_t count;
 
-  // At least so many of them, if there are as many rows; with the results of so many filters.
+  // Creates at least `least` parts, if there are as many rows; a part includes the results of
+  // `filters` filters.
   BlockParts(const ConvShapes& s, int64_t least, int64_t filters) {
     constexpr int64_t size = sizeof(T);
     const int64_t channels = s.group_channels();
-    // Pixels side by side are read together, and must not meet in one set of the cache.
+    // Adjacent pixels are read together and must not share one set of the cache.
     pixel = channels + (channels * size % 1024 == 0 ? 64 / size : 0);
     row = ((s.columns - 1) * s.stride[1] + (s.kernel[1] - 1) * s.dilation[1] + 1) * pixel;
     const int64_t results = s.columns * filters, once = rows_seen(s, 0) * row;
-    const int64_t most = (kBytes / size - once) / (s.stride[0] * row + results);
+    const int64_t limit = (kBytes / size - once) / (s.stride[0] * row + results);
     const int64_t wanted = std::max<int64_t>(1, s.batch * s.rows / std::max<int64_t>(1, least));
-    rows = std::clamp<int64_t>(std::min(most, wanted), 1, s.rows);
+    rows = std::clamp<int64_t>(std::min(limit, wanted), 1, s.rows);
     bands = (s.rows + rows - 1) / rows;
     rows = (s.rows + bands - 1) / bands;
     image = rows_seen(s, rows) * row;
@@ -136,9 +141,9 @@ struct BlockParts {
   int64_t elements() const { return images * image + kWidth<T>; }
   int64_t results(const ConvShapes& s) const { return images * rows * s.columns; }
 
-  // One of them.
+  // One part.
   struct Part {
-    int64_t first, images, top, rows;  // images, and rows of results
+    int64_t first, images, top, rows;  // Images, and rows of results.
   };
   Part at(const ConvShapes& s, int64_t i) const {
     if (bands == 1) {
@@ -147,19 +152,19 @@ struct BlockParts {
     const int64_t top = i % bands * rows;
     return {i / bands, 1, top, std::min(rows, s.rows - top)};
   }
-  // How many stretches the pixels under all taps are: those of one row of the kernel, channels and
-  // all, are side by side where nothing lies between. And where one begins.
-  int64_t stretches(const ConvShapes& s) const {
+  // The number of segments that the pixels under all taps form, and where each begins. The pixels
+  // of one kernel row, with all channels, are adjacent if there is no gap between them.
+  int64_t segments(const ConvShapes& s) const {
     const bool joined = s.dilation[1] == 1 && pixel == s.group_channels();
     return joined ? s.kernel[0] : s.taps();
   }
-  int64_t stretch(const ConvShapes& s, int64_t i) const {
-    const int64_t tap = i * (s.taps() / stretches(s));
+  int64_t segment(const ConvShapes& s, int64_t i) const {
+    const int64_t tap = i * (s.taps() / segments(s));
     return tap / s.kernel[1] * s.dilation[0] * row + tap % s.kernel[1] * s.dilation[1] * pixel;
   }
 };
 
-// Row y of the pixels that an image of a part sees, of one group.
+// Copies row y of the pixels that an image of a part reads, for one group.
 template <class T>
 void fill_row(const ConvShapes& s, const BlockParts<T>& parts,
               const typename BlockParts<T>::Part& part, const Images& x, int64_t group,
@@ -183,9 +188,9 @@ void fill_row(const ConvShapes& s, const BlockParts<T>& parts,
     for (int64_t c = 0; c < whole; c += kWidth<T>) {
       gather_channels(pixels + c * x.channel, x.channel, kWidth<T>, n, inside + c, parts.pixel);
     }
-    transpose_bytes(size, reinterpret_cast<const char*>(pixels + whole * x.channel),
-                    x.channel * size, reinterpret_cast<char*>(inside + whole), parts.pixel * size,
-                    channels - whole, n);
+    transpose_int8(size, reinterpret_cast<const char*>(pixels + whole * x.channel),
+                   x.channel * size, reinterpret_cast<char*>(inside + whole), parts.pixel * size,
+                   channels - whole, n);
   } else if (x.pixel == parts.pixel) {
     std::copy_n(pixels, n * parts.pixel, inside);
   } else {
@@ -196,7 +201,7 @@ void fill_row(const ConvShapes& s, const BlockParts<T>& parts,
   std::fill(inside + n * parts.pixel, row + parts.row, T(0));
 }
 
-// Filters in blocks of two vectors, the last one perhaps of one: [block][row][filter].
+// Filters in blocks of two vectors, of which the last may have one: [block][row][filter].
 template <class T>
 struct FilterBlocks {
   static constexpr int64_t kFilters = BlockParts<T>::kFilters;
@@ -210,17 +215,19 @@ struct FilterBlocks {
   int64_t at(int64_t block) const { return block * kFilters * rows; }
 };
 
-// f(first, n, turned, row): weights of a vector of filters in their order, some at a time and
-// filter by filter in `turned`; row(i) is the place of weight i among [u, v, channel].
+// Calls f(first, n, transposed, row) for the weights of a vector of filters, several at a time and
+// filter by filter in `transposed`; row(i) is the index of weight i in [u, v, channel].
 template <class T, class F>
 void by_taps(const ConvShapes& s, F&& f) {
   constexpr int64_t some = 64;
-  alignas(64) T turned[some * kWidth<T>] = {};
+  alignas(64) T transposed[some * kWidth<T>] = {};
   const auto row = [&](int64_t i) { return i % s.taps() * s.group_channels() + i / s.taps(); };
-  for (int64_t k = 0; k < s.depth(); k += some) f(k, std::min(some, s.depth() - k), turned, row);
+  for (int64_t k = 0; k < s.depth(); k += some)
+    f(k, std::min(some, s.depth() - k), transposed, row);
 }
 
-// The weights of a group by rows of taps and channels, [u, v, channel], and a last one of biases.
+// Arranges the weights of a group in rows of taps and channels, [u, v, channel], with a last row of
+// biases.
 template <class T>
 void pack_weight(const ConvShapes& s, const FilterBlocks<T>& blocks, int64_t block, const T* weight,
                  const T* bias, T* to) {
@@ -229,11 +236,11 @@ void pack_weight(const ConvShapes& s, const FilterBlocks<T>& blocks, int64_t blo
   for (int64_t v = 0; v < blocks.vectors(block); ++v, to += width) {
     const int64_t first = block * blocks.kFilters + v * width;
     const int64_t filters = std::min(width, blocks.filters - first);
-    by_taps<T>(s, [&](int64_t k, int64_t n, T* turned, auto place) {
-      transpose_bytes(size, reinterpret_cast<const char*>(weight + first * depth + k), depth * size,
-                      reinterpret_cast<char*>(turned), width * size, filters, n);
+    by_taps<T>(s, [&](int64_t k, int64_t n, T* transposed, auto index) {
+      transpose_int8(size, reinterpret_cast<const char*>(weight + first * depth + k), depth * size,
+                     reinterpret_cast<char*>(transposed), width * size, filters, n);
       for (int64_t i = 0; i < n; ++i) {
-        std::copy_n(turned + i * width, width, to + place(k + i) * row);
+        std::copy_n(transposed + i * width, width, to + index(k + i) * row);
       }
     });
     for (int64_t f = 0; f < width; ++f) {
@@ -242,7 +249,7 @@ void pack_weight(const ConvShapes& s, const FilterBlocks<T>& blocks, int64_t blo
   }
 }
 
-// The opposite.
+// The inverse of pack_weight().
 template <class T>
 void unpack_weight(const ConvShapes& s, const FilterBlocks<T>& blocks, int64_t block, const T* from,
                    T* weight) {
@@ -250,59 +257,59 @@ void unpack_weight(const ConvShapes& s, const FilterBlocks<T>& blocks, int64_t b
   const int64_t depth = s.depth(), row = blocks.vectors(block) * width;
   for (int64_t v = 0; v < blocks.vectors(block); ++v, from += width) {
     const int64_t first = block * blocks.kFilters + v * width;
-    by_taps<T>(s, [&](int64_t k, int64_t n, T* turned, auto place) {
+    by_taps<T>(s, [&](int64_t k, int64_t n, T* transposed, auto index) {
       for (int64_t i = 0; i < n; ++i) {
-        std::copy_n(from + place(k + i) * row, width, turned + i * width);
+        std::copy_n(from + index(k + i) * row, width, transposed + i * width);
       }
-      transpose_bytes(size, reinterpret_cast<const char*>(turned), width * size,
-                      reinterpret_cast<char*>(weight + first * depth + k), depth * size, n,
-                      std::min(width, blocks.filters - first));
+      transpose_int8(size, reinterpret_cast<const char*>(transposed), width * size,
+                     reinterpret_cast<char*>(weight + first * depth + k), depth * size, n,
+                     std::min(width, blocks.filters - first));
     });
   }
 }
 
-// Enough filters to fill a vector, and more of a sum than a tile costs by itself.
+// True if there are enough filters to fill a vector, and if a sum is long enough to outweigh the
+// fixed cost of a tile.
 inline bool suits_blocks(const ConvShapes& s) {
   return !s.is_depthwise() && s.group_filters() >= 16 && s.depth() >= 16;
 }
 
-// Pixels of results whose filters are vectors, `left` of them, to images that hold them side by
-// side.
+// Stores `left` pixels of results, whose filters are vectors, to NHWC images.
 template <class T>
-void put_pixels(const T* from, int64_t pixels, int64_t left, T* to, int64_t pixel) {
+void store_pixels(const T* from, int64_t pixels, int64_t left, T* to, int64_t pixel) {
   for (int64_t i = 0; i < pixels; ++i) copy_every(from + i * kWidth<T>, 1, to + i * pixel, left);
 }
 
-// out[image, group] = weight[group] * x[image, group], lying as x does. The weights of each phase
-// begin where all those before it end: [group][filter][channel][tap].
+// Computes out[image, group] = weight[group] * x[image, group] in the layout of x. The weights of
+// each phase follow those of the phases before: [group][filter][channel][tap].
 template <class T>
 tenon_status run_blocks(tenon_ctx* ctx, const ConvPhases& phases, const Images& x, const T* weight,
                         const T* bias, T* out, tenon_err* err) {
   constexpr int64_t width = kWidth<T>;
   const ConvShapes& s = phases.frame;
-  const int64_t turns = phases.turns(), down = phases.step[0], across = phases.step[1];
+  const int64_t transposes = phases.transposes(), down = phases.step[0], across = phases.step[1];
   const BlockParts<T> parts(s, 2 * host->thread_count() / s.groups,
-                            BlockParts<T>::kFilters * turns);
+                            BlockParts<T>::kFilters * transposes);
   const int64_t filters = s.group_filters();
   const Images results = images_like(x, out, s.filters, phases.height * phases.width);
-  struct Own {  // of a phase
+  struct Own {  // Of one phase.
     FilterBlocks<T> blocks;
     T* packed;
-    Stretches taps;
+    Segments taps;
   };
-  Own own_of[ConvPhases::kMost];
-  int64_t weights = 0, stretches = 0, depth = 0;
+  Own own_of[ConvPhases::kMax];
+  int64_t weights = 0, segments = 0, depth = 0;
   for (int64_t p = 0; p < phases.count; ++p) {
     const ConvShapes& of = phases.parts[p].s;
-    const int64_t count = of.taps() > 0 ? parts.stretches(of) : 0;
+    const int64_t count = of.taps() > 0 ? parts.segments(of) : 0;
     own_of[p] = {{filters, of.depth() + 1}, nullptr, {nullptr, count, 0}};
     if (count > 0) own_of[p].taps.length = of.depth() / count;
-    weights += s.groups * own_of[p].blocks.elements(), stretches += count, depth += of.depth();
+    weights += s.groups * own_of[p].blocks.elements(), segments += count, depth += of.depth();
   }
   void* memory = nullptr;
   const tenon_status status = host->scratch(ctx,
                                             static_cast<uint64_t>(weights) * sizeof(T) +
-                                                static_cast<uint64_t>(stretches) * sizeof(int64_t),
+                                                static_cast<uint64_t>(segments) * sizeof(int64_t),
                                             &memory, err);
   if (status != TENON_OK) return status;
   T* packed = static_cast<T*>(memory);
@@ -313,7 +320,7 @@ tenon_status run_blocks(tenon_ctx* ctx, const ConvPhases& phases, const Images& 
     own_of[p].packed = packed, own_of[p].taps.offsets = offsets;
     for (int64_t i = 0; i < own_of[p].taps.count; ++i) {
       *offsets++ =
-          parts.stretch(part.s, i) + part.shift[0] * parts.row + part.shift[1] * parts.pixel;
+          parts.segment(part.s, i) + part.shift[0] * parts.row + part.shift[1] * parts.pixel;
     }
     const T* from = weight + part.taps_before * s.groups * s.group_channels() * filters;
     parallel(s.groups * blocks.count(), 4 * part.s.depth(), [&](int64_t begin, int64_t end) {
@@ -329,11 +336,11 @@ tenon_status run_blocks(tenon_ctx* ctx, const ConvPhases& phases, const Images& 
   const int64_t pixels = (parts.elements() + 15) / 16 * 16;
   return parallel_for_with_scratch(
       ctx, parts.count * s.groups, parts.results(s) * filters * depth / width,
-      (pixels + parts.results(s) * turns * parts.kFilters) * static_cast<int64_t>(sizeof(T)), err,
-      [&](int64_t item, void* own) {
+      (pixels + parts.results(s) * transposes * parts.kFilters) * static_cast<int64_t>(sizeof(T)),
+      err, [&](int64_t item, void* own) {
         const auto part = parts.at(s, item / s.groups);
         const int64_t g = item % s.groups;
-        T *image = static_cast<T*>(own), *sums = image + pixels;
+        T *image = static_cast<T*>(own), *accumulators = image + pixels;
         for (int64_t n = 0; n < part.images; ++n) {
           for (int64_t y = 0; y < parts.rows_seen(s, part.rows); ++y) {
             fill_row(s, parts, part, x, g, n, y, image);
@@ -345,7 +352,7 @@ tenon_status run_blocks(tenon_ctx* ctx, const ConvPhases& phases, const Images& 
         const int64_t blocks = own_of[0].blocks.count();
         for (int64_t block = 0; block < blocks; ++block) {
           const int64_t vectors = own_of[0].blocks.vectors(block), filter = block * parts.kFilters;
-          // Whole vectors of filters, side by side, go where they belong.
+          // Whole vectors of filters of NHWC results are stored directly.
           const bool direct = x.pixel != 1 && filters - filter >= vectors * width;
           const auto result = [&](int64_t n, int64_t y) {
             return out + (part.first + n) * results.image +
@@ -357,13 +364,14 @@ tenon_status run_blocks(tenon_ctx* ctx, const ConvPhases& phases, const Images& 
             const ConvPhases::Part& phase = phases.parts[p];
             const Own& of = own_of[p];
             const T* b = of.packed + g * of.blocks.elements() + of.blocks.at(block);
-            const BlockSums<const T> start{b + phase.s.depth() * vectors * width, 0, width};
+            const BlockAccumulators<const T> start{b + phase.s.depth() * vectors * width, 0, width};
             const int64_t of_image = std::min(part.rows, phase.s.rows - part.top);
             for (int64_t i = 0; i < part.images * of_image; ++i) {
               const int64_t n = i / of_image, y = i % of_image;
               const T* from = image + n * parts.image + y * s.stride[0] * parts.row;
               const int64_t row = phase.first[0] + y * down;
-              T* to = direct ? result(n, row) : sums + (n * some + row * phases.width) * width;
+              T* to =
+                  direct ? result(n, row) : accumulators + (n * some + row * phases.width) * width;
               to += phase.first[1] * pixel;
               for_tiles(phase.s.columns, [&](int64_t j, int64_t count) {
                 choose_block_tile<T>(count, vectors)(
@@ -376,12 +384,12 @@ tenon_status run_blocks(tenon_ctx* ctx, const ConvPhases& phases, const Images& 
           for (int64_t v = 0; v < vectors; ++v) {
             const int64_t left = std::min(width, filters - filter - v * width);
             for (int64_t n = 0; n < part.images; ++n) {
-              const T* from = sums + v * plane + n * some * width;
+              const T* from = accumulators + v * plane + n * some * width;
               T* to = result(n, 0) + v * width * results.channel;
               if (x.pixel == 1) {
                 scatter_channels(from, left, some, to, results.channel);
               } else {
-                put_pixels(from, some, left, to, results.pixel);
+                store_pixels(from, some, left, to, results.pixel);
               }
             }
           }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of weights as products that read images in place: a tile is some channels under a tap
-// times two vectors of filters, summed over the results of a part of the images.
+// Weight gradients on nChw16c blocks: a register tile is some channels under a tap times two
+// vectors of filters, accumulated over the results of a part of the images.
 #pragma once
 
 #include "conv/nchw16c.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// The gradients of an image's results, for one block of filters.
+// Copies the gradients of the results of an image, for one block of filters.
 template <class T>
 void fill_grads(const FilterBlocks<T>& blocks, int64_t block, const Images& grad, const T* from,
                 int64_t results, T* to) {
@@ -28,26 +28,26 @@ void fill_grads(const FilterBlocks<T>& blocks, int64_t block, const Images& grad
   }
 }
 
-// weight[group] = grad[group] * x[group] under every tap, over the results of all images.
+// Computes weight[group] = grad[group] * x[group] under each tap, over the results of all images.
 template <class T>
 tenon_status run_blocks_grad(tenon_ctx* ctx, const ConvShapes& s, const Images& grad,
                              const Images& x, T* weight, tenon_err* err) {
   constexpr int64_t width = kWidth<T>;
   const int64_t filters = s.group_filters(), depth = s.depth();
   const BlockParts<T> parts(s, 1, filters);
-  const FilterBlocks<T> grads{filters, parts.results(s)}, sums{filters, depth};
+  const FilterBlocks<T> grads{filters, parts.results(s)}, accumulators{filters, depth};
   const int64_t pixels = (parts.elements() + 15) / 16 * 16, rows = parts.images * parts.rows;
   void* memory = nullptr;
   const auto bytes =
-      static_cast<uint64_t>(pixels + grads.elements() + sums.elements()) * sizeof(T) +
+      static_cast<uint64_t>(pixels + grads.elements() + accumulators.elements()) * sizeof(T) +
       static_cast<uint64_t>(rows) * sizeof(int64_t);
   if (const tenon_status status = host->scratch(ctx, bytes, &memory, err); status != TENON_OK) {
     return status;
   }
   T *of_x = static_cast<T*>(memory), *of_grad = of_x + pixels;
   T* of_weight = of_grad + grads.elements();
-  auto* offsets = reinterpret_cast<int64_t*>(of_weight + sums.elements());
-  const int64_t stretches = parts.stretches(s), together = depth / stretches;
+  auto* offsets = reinterpret_cast<int64_t*>(of_weight + accumulators.elements());
+  const int64_t segments = parts.segments(s), together = depth / segments;
   for (int64_t g = 0; g < s.groups; ++g) {
     for (int64_t p = 0; p < parts.count; ++p) {
       const auto part = parts.at(s, p);
@@ -71,27 +71,29 @@ tenon_status run_blocks_grad(tenon_ctx* ctx, const ConvShapes& s, const Images& 
                          of_grad + grads.at(block) + n * of_image * grads.vectors(block) * width);
             }
           });
-      const Stretches all{offsets, part.images * part.rows, s.columns};
-      parallel(grads.count() * stretches, part.images * of_image * together * 2,
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t i = begin; i < end; ++i) {
-                   const int64_t block = i / stretches, stretch = i % stretches;
-                   const int64_t vectors = grads.vectors(block), row = vectors * width;
-                   const T* a = of_x + parts.stretch(s, stretch);
-                   for_tiles(together, [&](int64_t k, int64_t n) {
-                     alignas(64) static constexpr T kZeros[BlockParts<T>::kFilters] = {};
-                     T* to = of_weight + sums.at(block) + (stretch * together + k) * row;
-                     const BlockSums<const T> none{kZeros, 0, width}, before{to, row, width};
-                     choose_block_tile<T>(n, vectors)(all, a + k, 1, s.stride[1] * parts.pixel,
-                                                      of_grad + grads.at(block),
-                                                      p == 0 ? none : before, {to, row, width});
-                   });
-                 }
-               });
+      const Segments all{offsets, part.images * part.rows, s.columns};
+      parallel(
+          grads.count() * segments, part.images * of_image * together * 2,
+          [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) {
+              const int64_t block = i / segments, segment = i % segments;
+              const int64_t vectors = grads.vectors(block), row = vectors * width;
+              const T* a = of_x + parts.segment(s, segment);
+              for_tiles(together, [&](int64_t k, int64_t n) {
+                alignas(64) static constexpr T kZeros[BlockParts<T>::kFilters] = {};
+                T* to = of_weight + accumulators.at(block) + (segment * together + k) * row;
+                const BlockAccumulators<const T> none{kZeros, 0, width}, before{to, row, width};
+                choose_block_tile<T>(n, vectors)(all, a + k, 1, s.stride[1] * parts.pixel,
+                                                 of_grad + grads.at(block), p == 0 ? none : before,
+                                                 {to, row, width});
+              });
+            }
+          });
     }
-    parallel(sums.count(), depth * 4, [&](int64_t begin, int64_t end) {
+    parallel(accumulators.count(), depth * 4, [&](int64_t begin, int64_t end) {
       for (int64_t block = begin; block < end; ++block) {
-        unpack_weight(s, sums, block, of_weight + sums.at(block), weight + g * filters * depth);
+        unpack_weight(s, accumulators, block, of_weight + accumulators.at(block),
+                      weight + g * filters * depth);
       }
     });
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vector's worth of an image's channels, side by side for each pixel: read from images that hold
-// their channels apart or side by side, in any float dtype, and written to such.
+// Conversion between images and nChw16c blocks, which hold one vector of channels for each pixel.
+// Images are NCHW or NHWC in any float dtype.
 #pragma once
 
 #include "conv/shuffles.hpp"
@@ -11,33 +11,31 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// A few pixels of a vector's worth of channels: 16 bytes of each channel. Pieces of 16 bytes are
-// put into registers and taken out by loads and stores; within them, pixels and channels change
-// places.
+// Transposes a few pixels of one vector of channels: 16 bytes of each channel. Loads and stores of
+// 16 bytes gather and scatter the pieces; shuffles transpose pixels and channels within them.
 template <class T>
 struct ChannelTile {
   using Vector = typename VectorOf<T>::type;
   typedef T Piece __attribute__((vector_size(16), aligned(sizeof(T)), may_alias));
   static constexpr int kPixels = 16 / sizeof(T), kPieces = kVectorBytes / 16;
 
-  // to[p * row + c] = from[c * step + p]; channels from `channels` on, where All is false, become
-  // zeros.
+  // to[p * row + c] = from[c * step + p]; unless All, channels from `channels` on become zeros.
   template <bool All>
   [[gnu::always_inline]] static void gather(const T* from, int64_t step, int64_t channels, T* to,
                                             int64_t row) {
     Vector rows[kPixels];
 #pragma GCC unroll 4
     for (int r = 0; r < kPixels; ++r) {
-      const auto piece = [&](int q) {
+      const auto advance = [&](int q) {
         const int c = r + q * kPixels;
         return All || c < channels ? *reinterpret_cast<const Piece*>(from + c * step) : Piece{};
       };
       if constexpr (kPieces == 4) {
-        rows[r] = join(join(piece(0), piece(1)), join(piece(2), piece(3)));
+        rows[r] = join(join(advance(0), advance(1)), join(advance(2), advance(3)));
       } else if constexpr (kPieces == 2) {
-        rows[r] = join(piece(0), piece(1));
+        rows[r] = join(advance(0), advance(1));
       } else {
-        rows[r] = piece(0);
+        rows[r] = advance(0);
       }
     }
     turn(rows);
@@ -68,7 +66,7 @@ struct ChannelTile {
   }
 
  private:
-  // Row i and row i + kPixels / 2 interleaved in each piece, log2(kPixels) times over.
+  // Interleaves row i with row i + kPixels / 2 in each piece, log2(kPixels) times.
   static void turn(Vector (&rows)[kPixels]) {
 #pragma GCC unroll 2
     for (int round = 1; round < kPixels; round *= 2) {
@@ -105,7 +103,7 @@ struct ChannelTile {
   }
 };
 
-// to[p * row + c] = from[c * step + p], in vectors whose lanes from `channels` on become zeros.
+// to[p * row + c] = from[c * step + p], in vectors whose elements from `channels` on become zeros.
 template <class T>
 void gather_channels(const T* from, int64_t step, int64_t channels, int64_t pixels, T* to,
                      int64_t row = kWidth<T>) {
@@ -121,14 +119,14 @@ void gather_channels(const T* from, int64_t step, int64_t channels, int64_t pixe
   }
   const auto tiles = [&]<bool All>() {
     for (int64_t p = 0; p < pixels; p += some) {
-      const int64_t at = std::min(p, pixels - some);  // the last tile overlaps the one before
+      const int64_t at = std::min(p, pixels - some);  // The last tile overlaps the one before.
       Tile::template gather<All>(from + at, step, channels, to + at * row, row);
     }
   };
   channels == width ? tiles.template operator()<true>() : tiles.template operator()<false>();
 }
 
-// to[c * step + p] = from[p][c], `from` in vectors.
+// to[c * step + p] = from[p][c], where `from` holds vectors.
 template <class T>
 void scatter_channels(const T* from, int64_t channels, int64_t pixels, T* to, int64_t step) {
   using Tile = ChannelTile<T>;
@@ -148,48 +146,48 @@ void scatter_channels(const T* from, int64_t channels, int64_t pixels, T* to, in
   channels == width ? tiles.template operator()<true>() : tiles.template operator()<false>();
 }
 
-// Whole vectors of zeros.
+// Writes whole vectors of zeros.
 template <class T>
 void clear(T* from, T* to) {
   using Vector = typename VectorOf<T>::type;
   for (; from < to; from += kWidth<T>) *reinterpret_cast<Vector*>(from) = Vector{};
 }
 
-// Images in memory. Steps are in elements; either pixels or channels are side by side.
+// Images in memory. Steps are in elements; either pixels (NCHW) or channels (NHWC) are adjacent.
 struct Images {
   const void* data;
   int dtype;
   int64_t image, channel, pixel;
 };
 
-// Dense images of `channels` channels, in the dtype of others and lying as they do.
+// Dense images of `channels` channels, in the dtype and layout of `x`.
 inline Images images_like(const Images& x, const void* data, int64_t channels, int64_t pixels) {
   const bool planes = x.pixel == 1;
   return {data, x.dtype, channels * pixels, planes ? pixels : 1, planes ? 1 : channels};
 }
 
-// Blocks of channels as T, converted on the way.
+// Reads blocks of channels and converts them to T.
 template <class T>
 class ChannelReader {
  public:
   explicit ChannelReader(const Images& images) : images_(images) {}
 
-  // Elements that read() needs for itself.
+  // Elements of the buffer that read() needs.
   int64_t buffer(int64_t pixels) const {
     return is_low_precision(images_.dtype) && images_.pixel == 1 ? kWidth<T> * pixels : 0;
   }
 
-  // Are pixels vectors of T already?
+  // True if pixels are vectors of T in place.
   bool in_place() const { return !is_low_precision(images_.dtype) && images_.pixel != 1; }
   const T* data() const { return static_cast<const T*>(images_.data); }
   int64_t pixel() const { return images_.pixel; }
 
-  // Elements from the first of all to a pixel.
+  // Offset of a pixel in elements.
   int64_t at(int64_t image, int64_t channel, int64_t pixel) const {
     return image * images_.image + channel * images_.channel + pixel * images_.pixel;
   }
-  // rows * length pixels of `channels` channels: `length` vectors to the beginning of each `row`
-  // elements of `to`.
+  // Reads rows * length pixels of `channels` channels: `length` vectors to the beginning of each
+  // `row` elements of `to`.
   void read(int64_t offset, int64_t channels, int64_t rows, int64_t length, T* to, int64_t row,
             T* buffer) const {
     const char* from = static_cast<const char*>(images_.data) + offset * kDtypeSize[images_.dtype];
@@ -197,7 +195,8 @@ class ChannelReader {
       const int64_t step = images_.pixel * kDtypeSize[images_.dtype];
       for (int64_t i = 0; i < rows; ++i) {
         for (int64_t j = 0; j < length; ++j, from += step) {
-          __builtin_prefetch(from + 16 * step);  // too far apart for the processor to look ahead
+          // The next channel is too far away for the hardware prefetcher.
+          __builtin_prefetch(from + 16 * step);
           copy_pixel(from, channels, to + i * row + j * kWidth<T>);
         }
       }
@@ -245,35 +244,34 @@ class ChannelReader {
   Images images_;
 };
 
-// Results from blocks of channels, to images in their dtype.
+// Writes blocks of channels of results to images in their dtype.
 template <class T>
 class ChannelWriter {
  public:
   ChannelWriter(void* data, const Images& layout)
       : data_(static_cast<char*>(data)), size_(kDtypeSize[layout.dtype]), layout_(layout) {}
 
-  // Elements that write() needs for itself.
+  // Elements of the buffer that write() needs.
   int64_t buffer(int64_t pixels) const {
     return is_low_precision(layout_.dtype) && layout_.pixel == 1 ? kWidth<T> * pixels : 0;
   }
-  // Are pixels vectors of T? Those of an image, channels side by side, from a pixel on.
+  // True if pixels are vectors of T in place.
   bool in_place() const { return !is_low_precision(layout_.dtype) && layout_.pixel != 1; }
   int64_t pixel() const { return layout_.pixel; }
   T* at(int64_t image, int64_t channel, int64_t pixel) const {
-    return reinterpret_cast<T*>(place(image, channel, pixel));
+    return reinterpret_cast<T*>(index(image, channel, pixel));
   }
 
-  // Asks for one of the lines that write() will fill in planes, of which there are as many as
-  // vectors.
-  void ask(int64_t image, int64_t channel, int64_t apart, int64_t first, int64_t vector) const {
+  // Prefetches one of the cache lines that write() fills in planes; there are as many as vectors.
+  void issue(int64_t image, int64_t channel, int64_t apart, int64_t first, int64_t vector) const {
     constexpr int64_t width = kWidth<T>;
     __builtin_prefetch(
-        place(image, channel + vector % width * apart, first + vector / width * width), 1);
+        index(image, channel + vector % width * apart, first + vector / width * width), 1);
   }
-  // Pixels [first, first + pixels) of the channels channel, channel + apart, ...
+  // Writes pixels [first, first + pixels) of the channels channel, channel + apart, ...
   void write(const T* from, int64_t channels, int64_t image, int64_t channel, int64_t apart,
              int64_t first, int64_t pixels, T* buffer) const {
-    char* to = place(image, channel, first);
+    char* to = index(image, channel, first);
     const int64_t step = apart * layout_.channel;
     if (layout_.pixel != 1) {
       for (int64_t i = 0; i < pixels; ++i, from += kWidth<T>, to += layout_.pixel * size_) {
@@ -294,7 +292,7 @@ class ChannelWriter {
   }
 
  private:
-  char* place(int64_t image, int64_t channel, int64_t pixel) const {
+  char* index(int64_t image, int64_t channel, int64_t pixel) const {
     return data_ +
            (image * layout_.image + channel * layout_.channel + pixel * layout_.pixel) * size_;
   }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images that hold their channels side by side. Kernels that read them so write their results so,
-// too: the host allocates new ones like that (decision 40), and what a caller gives that lies
-// otherwise is copied into at the end.
+// NHWC images. Kernels that read NHWC write NHWC: the host allocates new results in the layout of
+// the input (decision 40), and results that a caller supplies in another layout are written through
+// a copy.
 #pragma once
 
 #include "kernel.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// All elements between any two strides, on all threads (copy.cpp).
+// Copies all elements between any two sets of strides, on all threads (elementwise/copy.cpp).
 void copy_strided(const tenon_tensor* x, tenon_tensor* out);
 
-// Whether images hold their channels side by side, without gaps.
+// True if images are dense NHWC.
 inline bool is_channels_last(const tenon_tensor& x) {
   if (x.ndim != 4 || x.flags & TENON_TENSOR_CONTIGUOUS) return false;
   return x.strides[1] == 1 && x.strides[3] == x.shape[1] &&
@@ -23,14 +23,14 @@ inline bool is_channels_last(const tenon_value& value, int64_t channels = -1) {
          (channels < 0 || x->shape[1] == channels);
 }
 
-// Whether results can be written with their channels side by side. Of one channel, or one pixel,
-// those lie in rows.
+// True if results can be written as NHWC. With one channel or one pixel, NCHW and NHWC are the same
+// layout, and rows are used.
 inline bool takes_results_last(const tenon_tensor& out) {
   const bool either = out.shape[1] == 1 || out.shape[2] * out.shape[3] == 1;
   return is_channels_last(out) || (either && out.flags & TENON_TENSOR_CONTIGUOUS);
 }
 
-// Copies, with their channels side by side, for the results of one call that lie otherwise.
+// NHWC copies of the results of one call that have another layout.
 class ChannelsLastCall {
  public:
   ChannelsLastCall(tenon_ctx* ctx, tenon_err* err) : ctx_(ctx), err_(err) {}
@@ -73,7 +73,7 @@ class ChannelsLastCall {
   Copy copies_[2];
 };
 
-// Run a typed kernel on results that it can write with their channels side by side.
+// Runs a typed kernel on results that it can write as NHWC.
 template <class Kernel, class... Arguments>
 inline tenon_status run_channels_last(Kernel kernel, tenon_ctx* ctx, tenon_err* err,
                                       Arguments... arguments) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channels of one image with zeros, or another number, around, cut by columns so that those a
-// stride apart lie side by side: a vector of results reads a vector of pixels under every tap.
+// Channels of one image, padded with zeros or another number, and with columns a stride apart made
+// adjacent, so that a vector of results reads a vector of pixels under each tap.
 #pragma once
 
 #include "conv/shuffles.hpp"
@@ -10,28 +10,28 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// to[i] = from[step * i]; nothing beyond the last element is read or written.
+// to[i] = from[step * i]; reads and writes nothing beyond the last element.
 template <class T>
 [[gnu::always_inline]] inline void copy_every(const T* from, int64_t step, T* to, int64_t n) {
   using Unaligned = typename VectorOf<T>::unaligned;
   constexpr int64_t width = kWidth<T>;
   if (step <= 2 && n >= width) {
     for (int64_t i = 0; i < n; i += width) {
-      const int64_t at = std::min(i, n - width);  // the last vector overlaps the one before
+      const int64_t at = std::min(i, n - width);  // The last vector overlaps the one before.
       *reinterpret_cast<Unaligned*>(to + at) =
           step == 1 ? *reinterpret_cast<const Unaligned*>(from + at)
                     : Unaligned(Halves<T>::every_second(from + 2 * at));
     }
   } else if (step == 1) {
-    if constexpr (Lanes<T>::kMasked) {
-      const Lanes<T> lanes(n);
-      lanes.store(to, lanes.load(from));
+    if constexpr (VecMask<T>::kMasked) {
+      const VecMask<T> mask(n);
+      mask.store(to, mask.load(from));
     } else {
       for (int64_t i = 0; i < n; ++i) to[i] = from[i];
     }
-  } else if (Lanes<T>::kMasked && step == 2) {
-    const Lanes<T> low(2 * n - 1), high(2 * n - 1 - width);
-    Lanes<T>(n).store(to, Halves<T>::even(low.load(from), high.load(from + width)));
+  } else if (VecMask<T>::kMasked && step == 2) {
+    const VecMask<T> low(2 * n - 1), high(2 * n - 1 - width);
+    VecMask<T>(n).store(to, Halves<T>::even(low.load(from), high.load(from + width)));
   } else {
     for (int64_t i = 0; i < n; ++i) to[i] = from[i * step];
   }
@@ -45,7 +45,7 @@ class PaddedPlanes {
         rows_((s.rows - 1) * s.stride[0] + (s.kernel[0] - 1) * s.dilation[0] + 1),
         part_((s.columns - 1) + (s.kernel[1] - 1) * s.dilation[1] / s.stride[1] + 1) {}
 
-  // Of `channels` planes, and a vector that may be read past the end.
+  // Elements of `channels` planes, plus a vector that may be read past the end.
   int64_t count(int64_t channels) const { return channels * plane() + 2 * kWidth<T>; }
   int64_t row() const { return part_ * s_.stride[1]; }
 
@@ -59,7 +59,7 @@ class PaddedPlanes {
     return c * plane() + u * s_.dilation[0] * row() + across(v);
   }
 
-  // What stays around the pixels however often these are filled in.
+  // Writes the padding, which stays valid however often pixels are filled in.
   void clear(int64_t channels, T* to, T outside = T(0)) const {
     std::fill_n(to, count(channels), outside);
   }
@@ -85,7 +85,7 @@ class PaddedPlanes {
  private:
   int64_t plane() const { return rows_ * row(); }
   const Window& s_;
-  int64_t rows_, part_;  // rows of a plane; columns of one part of a row
+  int64_t rows_, part_;  // Rows of a plane, and columns of one part of a row.
 };
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of single pixels as products of matrices that lie in memory already: images whose
-// channels are side by side are [pixel, channel], others [channel, pixel]. Where there is a stride,
-// the pixels that are seen are put side by side first.
+// 1 x 1 convolutions as GEMMs on the images in place: NHWC images are [pixel, channel], NCHW images
+// [channel, pixel]. With a stride, the pixels that are read are first copied together.
 #pragma once
 
 #include "conv/nchw16c_layout.hpp"
@@ -11,15 +10,14 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// Enough pixels to fill the panels of one image's product; without them images are better off side
-// by side.
-inline constexpr int64_t kFewestPointwise = 128;
+// Enough pixels to fill the panels of the GEMM of one image; with fewer, NHWC is faster.
+inline constexpr int64_t kMinPointwise = 128;
 
-// 16-bit floats are products of pairs, or widened on their way: the other ways would widen them
-// first. Those serve small planes of others better.
+// 16-bit floats multiply as pairs or are widened by packing, where other algorithms would widen
+// them first. Other dtypes with small planes are faster with other algorithms.
 inline bool suits_pointwise(const ConvShapes& s, int dtype) {
   const bool single = (s.is_pointwise() || s.is_strided_pointwise()) && !s.is_depthwise();
-  const int64_t fewest = kDtypeSize[dtype] == 2 ? kFewestPointwise : 4 * kFewestPointwise;
+  const int64_t fewest = kDtypeSize[dtype] == 2 ? kMinPointwise : 4 * kMinPointwise;
   return single && kDtypeSize[dtype] >= 2 && s.results() >= fewest;
 }
 
@@ -28,13 +26,13 @@ tenon_status pointwise_product(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, 
                                Matrix<T> b, T* c, int64_t c_row, bool accumulate,
                                const BatchOffsets& batch, tenon_err* err) {
   if constexpr (sizeof(T) == 2) {
-    return gemm_halves<T>(ctx, m, n, k, a, b, c, c_row, accumulate, batch, err);
+    return gemm_low_precision<T>(ctx, m, n, k, a, b, c, c_row, accumulate, batch, err);
   } else {
     return gemm<T>(ctx, m, n, k, a, b, c, c_row, accumulate, batch, err);
   }
 }
 
-// The pixels of x that a strided convolution sees, in the same layout.
+// Copies the pixels of x that a strided convolution reads, in the same layout.
 template <class T>
 tenon_status gather_pixels(tenon_ctx* ctx, const ConvShapes& s, Images* x, tenon_err* err) {
   void* memory = nullptr;
@@ -67,9 +65,9 @@ tenon_status gather_pixels(tenon_ctx* ctx, const ConvShapes& s, Images* x, tenon
   return TENON_OK;
 }
 
-// The opposite: results, in planes or channels last, to their pixels, among zeros.
+// The inverse: stores results, NCHW or NHWC, to their pixels, among zeros.
 template <class T>
-void spread_pixels(const ConvShapes& s, bool planes, const T* from, T* x) {
+void scatter_pixels(const ConvShapes& s, bool planes, const T* from, T* x) {
   if (!planes) {
     const int64_t channels = s.channels;
     parallel(s.batch * s.height, s.width * channels, [&](int64_t begin, int64_t end) {
@@ -99,11 +97,11 @@ void spread_pixels(const ConvShapes& s, bool planes, const T* from, T* x) {
   });
 }
 
-// out[image, group] = weight[group] * x[image, group], and the bias, lying as x does. With `turned`
-// the same for the gradient of the pixels: s has its filters for channels, and the weight is read
-// as its transpose.
+// Computes out[image, group] = weight[group] * x[image, group], plus the bias, in the layout of x.
+// With `transposed` it computes the input gradient: s has its filters as channels, and the weight
+// is read as its transpose.
 template <class T>
-tenon_status run_pointwise(tenon_ctx* ctx, ConvShapes s, Images x, const T* weight, bool turned,
+tenon_status run_pointwise(tenon_ctx* ctx, ConvShapes s, Images x, const T* weight, bool transposed,
                            const T* bias, T* out, tenon_err* err) {
   if (s.is_strided_pointwise()) {
     if (const tenon_status status = gather_pixels<T>(ctx, s, &x, err); status != TENON_OK) {
@@ -112,7 +110,7 @@ tenon_status run_pointwise(tenon_ctx* ctx, ConvShapes s, Images x, const T* weig
     s = without_stride(s);
   }
   const int64_t pixels = s.pixels(), channels = s.group_channels(), filters = s.group_filters();
-  if (x.pixel != 1) {  // one product for all images
+  if (x.pixel != 1) {  // One GEMM for all images.
     const int64_t all = s.batch * pixels;
     if (bias) {
       parallel(all, s.filters, [&](int64_t begin, int64_t end) {
@@ -121,7 +119,7 @@ tenon_status run_pointwise(tenon_ctx* ctx, ConvShapes s, Images x, const T* weig
     }
     const BatchOffsets groups{1, {s.groups}, {channels}, {filters * channels}, {filters}};
     const Matrix<T> of_weight =
-        turned ? Matrix<T>{weight, filters, 1} : Matrix<T>{weight, 1, channels};
+        transposed ? Matrix<T>{weight, filters, 1} : Matrix<T>{weight, 1, channels};
     return pointwise_product<T>(ctx, all, filters, channels,
                                 {static_cast<const T*>(x.data), x.pixel, 1}, of_weight, out,
                                 s.filters, bias != nullptr, groups, err);
@@ -139,13 +137,13 @@ tenon_status run_pointwise(tenon_ctx* ctx, ConvShapes s, Images x, const T* weig
                            {x.image, channels * x.channel},
                            {s.filters * pixels, filters * pixels}};
   const Matrix<T> of_weight =
-      turned ? Matrix<T>{weight, 1, filters} : Matrix<T>{weight, channels, 1};
+      transposed ? Matrix<T>{weight, 1, filters} : Matrix<T>{weight, channels, 1};
   return pointwise_product<T>(ctx, filters, pixels, channels, of_weight,
                               {static_cast<const T*>(x.data), x.channel, x.pixel}, out, pixels,
                               bias != nullptr, batch, err);
 }
 
-// The gradient of the pixels.
+// The input gradient.
 template <class T>
 tenon_status run_pointwise_input_grad(tenon_ctx* ctx, const ConvShapes& s, const Images& grad,
                                       const T* weight, T* x, tenon_err* err) {
@@ -158,11 +156,11 @@ tenon_status run_pointwise_input_grad(tenon_ctx* ctx, const ConvShapes& s, const
   if (status != TENON_OK) return status;
   T* seen = static_cast<T*>(memory);
   status = run_pointwise<T>(ctx, turn, grad, weight, true, nullptr, seen, err);
-  if (status == TENON_OK) spread_pixels(s, grad.pixel == 1, seen, x);
+  if (status == TENON_OK) scatter_pixels(s, grad.pixel == 1, seen, x);
   return status;
 }
 
-// The same numbers with their channels side by side: one matrix for all images.
+// Converts to NHWC: one matrix for all images.
 template <class T>
 tenon_status with_channels_last(tenon_ctx* ctx, const ConvShapes& s, int64_t channels, Images* x,
                                 tenon_err* err) {
@@ -177,24 +175,26 @@ tenon_status with_channels_last(tenon_ctx* ctx, const ConvShapes& s, int64_t cha
   parallel(s.batch * parts, some * channels / 4, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t image = i / parts * x->image, first = i % parts * some;
-      transpose_bytes(size, static_cast<const char*>(x->data) + (image + first) * size,
-                      x->channel * size,
-                      static_cast<char*>(memory) + (image + first * channels) * size,
-                      channels * size, channels, std::min(some, s.pixels() - first));
+      transpose_int8(size, static_cast<const char*>(x->data) + (image + first) * size,
+                     x->channel * size,
+                     static_cast<char*>(memory) + (image + first * channels) * size,
+                     channels * size, channels, std::min(some, s.pixels() - first));
     }
   });
   *x = {memory, x->dtype, x->image, 1, channels};
   return TENON_OK;
 }
 
-// Enough pixels of each image for a product of its own, enough sums for a product to be what costs.
+// True if each image has enough pixels for a GEMM of its own, and if the number of products
+// outweighs the overhead of a GEMM.
 inline bool suits_pointwise_grad(const ConvShapes& s) {
-  return s.sees_single_pixels() && s.results() >= kFewestPointwise && s.group_filters() >= 16 &&
+  return s.sees_single_pixels() && s.results() >= kMinPointwise && s.group_filters() >= 16 &&
          s.group_channels() >= 16;
 }
 
-// weight[group] = grad[group] * x[group], over the pixels of all images: one product where they are
-// rows of one matrix, else one for each image. Sums of 16-bit floats would be rounded in between.
+// Computes weight[group] = grad[group] * x[group] over the pixels of all images: one GEMM if they
+// are rows of one matrix, otherwise one for each image. Accumulators of 16-bit floats would be
+// rounded between images.
 template <class T>
 tenon_status run_pointwise_weight_grad(tenon_ctx* ctx, ConvShapes s, Images grad, Images x,
                                        T* weight, tenon_err* err) {

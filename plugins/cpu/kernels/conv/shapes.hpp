@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The extents of a convolution, and of the convolutions that its gradient is made of.
+// The extents of a convolution, and of the convolutions that compute its gradients.
 #pragma once
 
 #include "pool/window.hpp"
@@ -16,23 +16,23 @@ struct ConvShapes : Window {
   int64_t depth() const { return group_channels() * taps(); }
   int64_t pixels() const { return height * width; }
   int64_t results() const { return rows * columns; }
-  // Every filter sees one channel.
+  // Each filter reads one channel.
   bool is_depthwise() const { return groups > 1 && channels == groups; }
-  // The image already is the matrix that it would be unrolled into.
+  // The image is its own im2col matrix.
   bool is_pointwise() const { return sees_single_pixels() && stride[0] == 1 && stride[1] == 1; }
-  // Some of its pixels are.
+  // Some pixels of the image are its im2col matrix.
   bool is_strided_pointwise() const { return sees_single_pixels() && !is_pointwise(); }
   bool sees_single_pixels() const { return taps() == 1 && padding[0] == 0 && padding[1] == 0; }
 };
 
-// The pointwise convolution over the pixels that a strided one sees.
+// The pointwise convolution over the pixels that a strided one reads.
 inline ConvShapes without_stride(ConvShapes s) {
   s.height = s.rows, s.width = s.columns;
   s.stride[0] = s.stride[1] = 1;
   return s;
 }
 
-// A channel of a pointwise convolution as a single row: longer runs.
+// A channel of a pointwise convolution as a single row, for longer runs.
 inline ConvShapes flattened(ConvShapes s) {
   if (s.is_pointwise()) {
     s.width = s.columns = s.pixels();
@@ -41,8 +41,8 @@ inline ConvShapes flattened(ConvShapes s) {
   return s;
 }
 
-// One axis of an input's gradient: the pixels y = first + stride * a see the taps start + step * t,
-// and are a convolution of the results' gradient with those taps in reverse.
+// One axis of an input gradient: the pixels y = first + stride * a read the taps start + step * t.
+// They are a convolution of the output gradient with those taps in reverse.
 struct Phase {
   int64_t start, step, taps, pixels, padding, dilation;
 
@@ -58,8 +58,8 @@ struct Phase {
   }
 };
 
-// The convolution that gives the pixels of a phase of its input's gradient.
-inline ConvShapes turned_shapes(const ConvShapes& s, const Phase& down, const Phase& across) {
+// The convolution that computes the pixels of a phase of the input gradient.
+inline ConvShapes transposed_shapes(const ConvShapes& s, const Phase& down, const Phase& across) {
   ConvShapes turn = s;
   turn.channels = s.filters, turn.filters = s.channels;
   turn.height = s.rows, turn.width = s.columns;
@@ -71,35 +71,36 @@ inline ConvShapes turned_shapes(const ConvShapes& s, const Phase& down, const Ph
   return turn;
 }
 
-// Convolutions over the same images whose results take turns: one, or the phases of the gradient of
-// a strided one's input. What they see, all or some of, are the taps of `frame`.
+// Convolutions over the same images with interleaved results: a single one, or the phases of the
+// input gradient of a strided convolution. They read some or all of the taps of `frame`.
 struct ConvPhases {
-  static constexpr int64_t kMost = 16;
+  static constexpr int64_t kMax = 16;
   struct Part {
     ConvShapes s;
-    int64_t first[2];          // row and column of its first result
-    int64_t shift[2];          // its first tap, among those of the frame
-    int64_t tap, tap_step[2];  // its first tap among the weights', and from one to the next
-    int64_t taps_before;       // of the parts before
+    int64_t first[2];  // Row and column of its first result.
+    int64_t shift[2];  // Its first tap, among those of the frame.
+    // Its first tap among those of the weights, and the step from one to the next.
+    int64_t tap, tap_step[2];
+    int64_t taps_before;  // Taps of the parts before.
   };
   ConvShapes frame;
-  int64_t height, width;  // of all results
-  int64_t step[2];        // from one result of a part to the next
-  int64_t taps;           // of the weights; of all parts fewer where some have no pixels
+  int64_t height, width;  // Extents of all results.
+  int64_t step[2];        // From one result of a part to the next.
+  int64_t taps;  // Taps of the weights; the parts have fewer in total if some have no pixels.
   int64_t count = 0;
-  Part parts[kMost];
+  Part parts[kMax];
 
   ConvPhases() = default;
   explicit ConvPhases(const ConvShapes& s)
       : frame(s), height(s.rows), width(s.columns), step{1, 1}, taps(s.taps()), count(1) {
     parts[0] = {s, {0, 0}, {0, 0}, 0, {s.kernel[1], 1}, 0};
   }
-  int64_t turns() const { return step[0] * step[1]; }
+  int64_t transposes() const { return step[0] * step[1]; }
   int64_t seen_taps() const { return parts[count - 1].taps_before + parts[count - 1].s.taps(); }
 };
 
-// Those of an input's gradient, without those of no pixels.
-inline ConvPhases turned_phases(const ConvShapes& s) {
+// The phases of an input gradient, without those that have no pixels.
+inline ConvPhases transposed_phases(const ConvShapes& s) {
   ConvPhases all;
   ConvShapes& frame = all.frame;
   frame = s;
@@ -133,7 +134,7 @@ inline ConvPhases turned_phases(const ConvShapes& s) {
       const Phase down = phase(0, i), across = phase(1, j);
       if (down.pixels == 0 || across.pixels == 0) continue;
       ConvPhases::Part& part = all.parts[all.count++];
-      part = {turned_shapes(s, down, across),
+      part = {transposed_shapes(s, down, across),
               {i, j},
               {frame.padding[0] - down.padding, frame.padding[1] - across.padding},
               (down.start + (down.taps - 1) * down.step) * s.kernel[1] + across.start +
@@ -145,9 +146,9 @@ inline ConvPhases turned_phases(const ConvShapes& s) {
   }
   return all;
 }
-// Are there few enough?
-inline bool has_turned_phases(const ConvShapes& s) {
-  return s.stride[0] * s.stride[1] <= ConvPhases::kMost;
+// True if there are few enough phases.
+inline bool has_transposed_phases(const ConvShapes& s) {
+  return s.stride[0] * s.stride[1] <= ConvPhases::kMax;
 }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

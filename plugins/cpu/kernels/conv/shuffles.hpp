@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements of two vectors taken apart and put together.
+// De-interleaves and interleaves elements of two vectors.
 #pragma once
 
 #include "gemm/micro_kernel.hpp"
@@ -8,8 +8,8 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// Of a sequence of two vectors: every other element (even, odd); and two such halves as one
-// sequence again (low, high).
+// Of a sequence of two vectors: every other element (even, odd), and the interleaved sequence of
+// two such vectors (low, high).
 template <class T>
 struct Halves {
   using Vector = typename VectorOf<T>::type;
@@ -19,7 +19,7 @@ struct Halves {
 
   static Vector even(Vector low, Vector high) { return __builtin_shuffle(low, high, each(0)); }
   static Vector odd(Vector low, Vector high) { return __builtin_shuffle(low, high, each(1)); }
-  // from[0], from[2], ...; nothing beyond the last of them is read.
+  // Loads from[0], from[2], ...; reads nothing beyond the last of them.
   static Vector every_second(const T* from) {
     using Unaligned = typename VectorOf<T>::unaligned;
     const auto* low = reinterpret_cast<const Unaligned*>(from);

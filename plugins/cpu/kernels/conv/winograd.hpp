@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of 3 x 3 and stride 1 by minimal filtering, F(2 x 2, 3 x 3) (Lavin and Gray, 2016,
-// "Fast Algorithms for Convolutional Neural Networks"): tiles of 4 x 4 pixels give 2 x 2 results by
-// 16 products where the sums have 36. Its transforms only add, and halve weights: no less exact
-// than the plain sum.
+// Winograd convolution F(2 x 2, 3 x 3) for 3 x 3 kernels with stride 1 (Lavin and Gray, "Fast
+// Algorithms for Convolutional Neural Networks", 2016): a tile of 4 x 4 pixels gives 2 x 2 results
+// with 16 products instead of 36. Its transforms only add, and halve weights, so it is as exact as
+// the direct sum.
 #pragma once
 
 #include "conv/shapes.hpp"
@@ -13,12 +13,12 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-inline constexpr int kPositions = 16;          // of a tile, after the transform
-inline constexpr int64_t kTilesTogether = 64;  // in one block; a multiple of every panel
+inline constexpr int kPositions = 16;          // Positions of a tile after the transform.
+inline constexpr int64_t kTilesTogether = 64;  // Tiles in one block; a multiple of every panel.
 
-// Elements from one position to the next, for a block of tiles of `rows` channels or filters; and
-// from one filter's transformed weights to the next. Not powers of two: else all would meet in one
-// set of the cache.
+// Elements from one position to the next, for a block of tiles of `rows` channels or filters, and
+// from the transformed weights of one filter to the next. They are not powers of two, so that
+// positions use different sets of the cache.
 template <class T>
 int64_t position_stride(int64_t rows) {
   return rows * kTilesTogether + 3 * kWidth<T>;
@@ -28,10 +28,10 @@ int64_t weight_stride(int64_t channels) {
   return kPositions * channels + kWidth<T>;
 }
 
-// Tiles side by side in one row of one image.
+// Adjacent tiles in one row of one image.
 struct TileRun {
-  int64_t image, row, column;  // of the first tile
-  int64_t length, at;          // at: place in the block
+  int64_t image, row, column;  // Of the first tile.
+  int64_t length, at;          // at: index in the block.
 };
 
 class WinogradTiles {
@@ -41,13 +41,13 @@ class WinogradTiles {
   int64_t count() const { return count_; }
   int64_t across() const { return across_; }
 
-  // f(run) for the tiles of a block; runs are no longer than `most`, and end at every `panel`
-  // tiles.
+  // Calls f(run) for the tiles of a block; runs have at most `limit` tiles and end at each multiple
+  // of `panel` tiles.
   template <class F>
-  void for_runs(int64_t first, int64_t count, int64_t most, int64_t panel, F&& f) const {
+  void for_runs(int64_t first, int64_t count, int64_t limit, int64_t panel, F&& f) const {
     for (int64_t at = 0; at < count;) {
       const int64_t tile = first + at, column = tile % across_;
-      const int64_t length = std::min({count - at, across_ - column, most, panel - at % panel});
+      const int64_t length = std::min({count - at, across_ - column, limit, panel - at % panel});
       f(TileRun{tile / (across_ * down_), tile / across_ % down_, column, length, at});
       at += length;
     }
@@ -60,8 +60,8 @@ class WinogradTiles {
 template <class T>
 using VectorT = typename VectorOf<T>::type;
 
-// B^T d B of a vector of tiles or of channels: pixels(i, d) gives row i of d, store(q, x) takes
-// position q.
+// Computes B^T d B for a vector of tiles or of channels: pixels(i, d) reads row i of d, store(q, x)
+// receives position q.
 template <class T, class Pixels, class Store>
 [[gnu::always_inline]] inline void transform_pixels(Pixels&& pixels, Store&& store) {
   VectorT<T> a[4][4];
@@ -78,20 +78,20 @@ template <class T, class Pixels, class Store>
   }
 }
 
-// The same from memory to memory, where rows and columns are so many elements apart.
+// The same from memory to memory, with the given distances of rows and columns.
 template <class T>
 [[gnu::always_inline]] inline void transform_pixels(const T* from, int64_t row, int64_t column,
                                                     T* to, int64_t position) {
   transform_pixels<T>(
       [&](int i, VectorT<T>(&d)[4]) {
 #pragma GCC unroll 4
-        for (int j = 0; j < 4; ++j) d[j] = Lanes<T>::load_all(from + i * row + j * column);
+        for (int j = 0; j < 4; ++j) d[j] = VecMask<T>::load_all(from + i * row + j * column);
       },
       [&](int q, VectorT<T> x) { *reinterpret_cast<VectorT<T>*>(to + q * position) = x; });
 }
 
-// A^T m A, and the bias: y[i][j] is result (i, j) of a vector of tiles or of filters. load(q) gives
-// position q. `*doubt` becomes NaN once there is an infinity or a NaN.
+// Computes A^T m A plus the bias: y[i][j] is result (i, j) of a vector of tiles or of filters.
+// load(q) reads position q. `*doubt` becomes NaN if there is an infinity or NaN.
 template <class T, class Load>
 [[gnu::always_inline]] inline void transform_results(Load&& load, VectorT<T> bias,
                                                      VectorT<T> (&y)[2][2], VectorT<T>* doubt) {
@@ -110,26 +110,25 @@ template <class T, class Load>
 }
 template <class T>
 bool is_finite(VectorT<T> doubt) {
-  T sum = 0;
-  for (int l = 0; l < kWidth<T>; ++l) sum += doubt[l];
-  return sum == 0;
+  T acc = 0;
+  for (int l = 0; l < kWidth<T>; ++l) acc += doubt[l];
+  return acc == 0;
 }
 
-// Where tile `at` of a block lies in panels of so many elements.
+// Where tile `at` of a block is stored in panels.
 template <class T>
 int64_t in_panels(int64_t at, int64_t panel_size) {
-  return at / kPanel<T> * panel_size + at % kPanel<T>;
+  return at / kNR<T> * panel_size + at % kNR<T>;
 }
 
-// Planes are a way apart and the processor does not look ahead: so many before they are needed.
-inline constexpr int64_t kPlanesAhead = 4;
+// Planes are too far apart for the hardware prefetcher: this many are prefetched ahead.
+inline constexpr int64_t kPrefetchPlanes = 4;
 
-// A run fills part of a line of every position: so many channels or filters at a time stay in the
-// first-level cache until all runs of a block are through.
+// A run fills part of a cache line at each position. This many channels or filters at a time stay
+// in the L1 cache until all runs of a block are complete.
 inline constexpr int64_t kPlanesTogether = 8;
 
-// The tiles of a run of `channels` channels, at most a vector of tiles, which it takes masks to
-// load.
+// Transforms a run of `channels` channels, at most one vector of tiles; this needs masked loads.
 template <class T>
 void transform_run(const ConvShapes& s, const T* planes, int64_t channels, const TileRun& run,
                    T* to, int64_t position) {
@@ -137,7 +136,7 @@ void transform_run(const ConvShapes& s, const T* planes, int64_t channels, const
   static constexpr T kOutside[2 * width + 2] = {};
   const int64_t x = 2 * run.column - s.padding[1], count = 2 * run.length + 2;
   const int64_t begin = std::max<int64_t>(0, -x), end = std::min(count, s.width - x);
-  const Lanes<T> tiles(run.length), low(begin, end), high(begin - width, end - width),
+  const VecMask<T> tiles(run.length), low(begin, end), high(begin - width, end - width),
       low2(begin - 2, end - 2), high2(begin - width - 2, end - width - 2);
   const T* rows[4];
   int64_t step[4];
@@ -147,13 +146,13 @@ void transform_run(const ConvShapes& s, const T* planes, int64_t channels, const
     rows[i] = outside ? kOutside : planes + y * s.width + x;
     step[i] = outside ? 0 : s.pixels();
   }
-  for (int64_t c = 0; c < channels; ++c, to += kPanel<T>) {
+  for (int64_t c = 0; c < channels; ++c, to += kNR<T>) {
     transform_pixels<T>(
         [&](int i, VectorT<T>(&d)[4]) {
           const T* from = rows[i] + c * step[i];
-          if (i >= 2) {  // the first ones are the last ones of the tiles above
+          if (i >= 2) {  // The first two rows are the last two of the tiles above.
             for (int64_t j = 0; j < 2 * width; j += width) {
-              __builtin_prefetch(from + kPlanesAhead * step[i] + j);
+              __builtin_prefetch(from + kPrefetchPlanes * step[i] + j);
             }
           }
           const auto a = low.load(from), b = high.load(from + width);
@@ -165,7 +164,8 @@ void transform_run(const ConvShapes& s, const T* planes, int64_t channels, const
   }
 }
 
-// One channel of a run, d[4 i + j][tile]: pixel (i, j) of every tile, zeros outside of the image.
+// Loads one channel of a run, d[4 i + j][tile]: pixel (i, j) of each tile, zeros outside of the
+// image.
 template <class T>
 void load_tiles(const ConvShapes& s, const T* plane, const TileRun& run, T (*d)[kTilesTogether]) {
   constexpr int64_t width = kWidth<T>;
@@ -177,10 +177,10 @@ void load_tiles(const ConvShapes& s, const T* plane, const TileRun& run, T (*d)[
     const int64_t begin = outside ? count : std::min(count, std::max<int64_t>(0, -x));
     const int64_t end = outside ? 0 : std::min(count, s.width - x);
     T* to = d[4 * i] + run.at;
-    if constexpr (Lanes<T>::kMasked) {  // runs are at most one vector long
-      const Lanes<T> tiles(run.length);
+    if constexpr (VecMask<T>::kMasked) {  // Runs are at most one vector long.
+      const VecMask<T> tiles(run.length);
       const auto part = [&](int64_t first) {
-        return Lanes<T>(begin - first, end - first).load(from + first);
+        return VecMask<T>(begin - first, end - first).load(from + first);
       };
       const auto low = part(0), high = part(width), low2 = part(2), high2 = part(width + 2);
       tiles.store(to, Halves<T>::even(low, high));
@@ -198,10 +198,10 @@ void load_tiles(const ConvShapes& s, const T* plane, const TileRun& run, T (*d)[
   }
 }
 
-// G g G^T of the weights of one filter: [position][channel]. Kernels of channels lie `step` apart,
-// positions `position_step`; `turned`: with their taps in reverse.
+// Computes G g G^T for the weights of one filter: [position][channel]. Kernels of channels are
+// `step` apart, positions `position_step`; `transposed` reverses the taps.
 template <class T>
-void transform_weight(const T* weight, int64_t step, bool turned, int64_t channels, T* to,
+void transform_weight(const T* weight, int64_t step, bool transposed, int64_t channels, T* to,
                       int64_t position_step) {
   using Vector = typename VectorOf<T>::type;
   using Unaligned = typename VectorOf<T>::unaligned;
@@ -209,13 +209,13 @@ void transform_weight(const T* weight, int64_t step, bool turned, int64_t channe
   alignas(64) T taps[9 * width] = {};
   for (int64_t c = 0; c < channels; c += width) {
     const int64_t count = std::min(width, channels - c);
-    transpose_bytes(sizeof(T), reinterpret_cast<const char*>(weight + c * step),
-                    step * static_cast<int64_t>(sizeof(T)), reinterpret_cast<char*>(taps),
-                    width * static_cast<int64_t>(sizeof(T)), count, 9);
+    transpose_int8(sizeof(T), reinterpret_cast<const char*>(weight + c * step),
+                   step * static_cast<int64_t>(sizeof(T)), reinterpret_cast<char*>(taps),
+                   width * static_cast<int64_t>(sizeof(T)), count, 9);
     const auto tap = [&](int t) {
-      return *reinterpret_cast<const Vector*>(taps + (turned ? 8 - t : t) * width);
+      return *reinterpret_cast<const Vector*>(taps + (transposed ? 8 - t : t) * width);
     };
-    const auto put = [&](int position, Vector value) {
+    const auto store_run = [&](int position, Vector value) {
       T* row = to + position * position_step + c;
       if (count == width) {
         *reinterpret_cast<Unaligned*>(row) = value;
@@ -232,55 +232,55 @@ void transform_weight(const T* weight, int64_t step, bool turned, int64_t channe
     }
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
-      put(4 * i, a[i][0]), put(4 * i + 3, a[i][2]);
-      put(4 * i + 1, (a[i][0] + a[i][1] + a[i][2]) * T(0.5));
-      put(4 * i + 2, (a[i][0] - a[i][1] + a[i][2]) * T(0.5));
+      store_run(4 * i, a[i][0]), store_run(4 * i + 3, a[i][2]);
+      store_run(4 * i + 1, (a[i][0] + a[i][1] + a[i][2]) * T(0.5));
+      store_run(4 * i + 2, (a[i][0] - a[i][1] + a[i][2]) * T(0.5));
     }
   }
 }
 
-// Results of a vector of tiles to their places in a plane, of which `columns` side by side.
+// Stores the results of a vector of tiles to a plane, `columns` of them adjacent.
 template <class T>
 [[gnu::always_inline]] inline void store_results(const ConvShapes& s, const VectorT<T> (&y)[2][2],
                                                  int64_t rows, int64_t columns, T* to) {
   constexpr int64_t width = kWidth<T>;
   for (int64_t i = 0; i < rows; ++i, to += s.columns) {
     const auto low = Halves<T>::low(y[i][0], y[i][1]), high = Halves<T>::high(y[i][0], y[i][1]);
-    if constexpr (Lanes<T>::kMasked) {
-      Lanes<T>(columns).store(to, low);
-      Lanes<T>(columns - width).store(to + width, high);
+    if constexpr (VecMask<T>::kMasked) {
+      VecMask<T>(columns).store(to, low);
+      VecMask<T>(columns - width).store(to + width, high);
     } else if (columns == 2 * width) {
-      Lanes<T>(width).store(to, low);
-      Lanes<T>(width).store(to + width, high);
+      VecMask<T>(width).store(to, low);
+      VecMask<T>(width).store(to + width, high);
     } else {
       for (int64_t j = 0; j < columns; ++j) to[j] = j < width ? low[j] : high[j - width];
     }
   }
 }
 
-// A^T m A of a run of `filters` filters, at most a vector of tiles, to the planes of its image.
-// Returns whether all are finite.
+// Computes A^T m A for a run of `filters` filters, at most one vector of tiles, and stores it to
+// the planes of the image. Returns whether all are finite.
 template <class T>
 bool transform_results_of_run(const ConvShapes& s, int64_t filters, const TileRun& run, const T* m,
                               int64_t position, const T* bias, T* out) {
   constexpr int64_t width = kWidth<T>;
-  const Lanes<T> tiles(run.length);
+  const VecMask<T> tiles(run.length);
   const int64_t rows = std::min<int64_t>(2, s.rows - 2 * run.row);
   const int64_t columns = std::min(2 * run.length, s.columns - 2 * run.column);
   T* to = out + 2 * run.row * s.columns + 2 * run.column;
   VectorT<T> doubt = {};
-  typename Halves<T>::Index place{};
-  for (int l = 0; l < width; ++l) place[l] = l;
-  const auto behind = place >= static_cast<typename Halves<T>::Bits>(run.length);
-  // Where there are no masks, lanes behind a run hold what is none of its results.
+  typename Halves<T>::Index index{};
+  for (int l = 0; l < width; ++l) index[l] = l;
+  const auto behind = index >= static_cast<typename Halves<T>::Bits>(run.length);
+  // Without masks, elements behind the run are not results and are ignored.
   const auto of_run = [&](VectorT<T> x) {
-    return Lanes<T>::kMasked ? x : behind ? VectorT<T>{} : x;
+    return VecMask<T>::kMasked ? x : behind ? VectorT<T>{} : x;
   };
-  for (int64_t f = 0; f < filters; ++f, m += kPanel<T>, to += s.results()) {
-    if constexpr (Lanes<T>::kMasked) {
+  for (int64_t f = 0; f < filters; ++f, m += kNR<T>, to += s.results()) {
+    if constexpr (VecMask<T>::kMasked) {
       for (int64_t j = 0; j < 2 * width; j += width) {
-        __builtin_prefetch(to + kPlanesAhead * s.results() + j, 1);
-        __builtin_prefetch(to + kPlanesAhead * s.results() + s.columns + j, 1);
+        __builtin_prefetch(to + kPrefetchPlanes * s.results() + j, 1);
+        __builtin_prefetch(to + kPrefetchPlanes * s.results() + s.columns + j, 1);
       }
     }
     VectorT<T> y[2][2];
@@ -291,21 +291,21 @@ bool transform_results_of_run(const ConvShapes& s, int64_t filters, const TileRu
   return is_finite<T>(doubt);
 }
 
-// One block of tiles of one group: `weights` are transformed, `memory` has winograd_bytes().
-// Returns whether all results are finite.
+// Computes one block of tiles of one group: `weights` are transformed, `memory` has
+// winograd_bytes(). Returns whether all results are finite.
 template <class T>
 bool winograd_block(const ConvShapes& s, const WinogradTiles& tiles, int64_t first, const T* x,
                     const T* weights, const T* bias, T* out, void* memory) {
-  constexpr int64_t panel = kPanel<T>, width = kWidth<T>;
+  constexpr int64_t panel = kNR<T>, width = kWidth<T>;
   const int64_t channels = s.group_channels(), filters = s.group_filters();
   const int64_t position_in = position_stride<T>(channels), row = weight_stride<T>(channels);
   const int64_t position_out = position_stride<T>(filters);
   const int64_t count = std::min(kTilesTogether, tiles.count() - first);
   T* panels_in = static_cast<T*>(memory);
   T* panels_out = panels_in + kPositions * position_in;
-  const bool by_runs = Lanes<T>::kMasked && 4 * tiles.across() > width;
-  if constexpr (Lanes<T>::kMasked) {
-    // Tiles that there are none of: their results are not looked at, yet not left to chance.
+  const bool by_runs = VecMask<T>::kMasked && 4 * tiles.across() > width;
+  if constexpr (VecMask<T>::kMasked) {
+    // The results of missing tiles are not read, but their inputs are initialised.
     if (by_runs && count < kTilesTogether) std::fill_n(panels_in, kPositions * position_in, T(0));
     for (int64_t c = 0; by_runs && c < channels; c += kPlanesTogether) {
       tiles.for_runs(first, count, width, panel, [&](const TileRun& run) {
@@ -315,11 +315,11 @@ bool winograd_block(const ConvShapes& s, const WinogradTiles& tiles, int64_t fir
       });
     }
   }
-  if (!by_runs) {  // vectors of tiles of several rows
-    constexpr int64_t most = Lanes<T>::kMasked ? width : kTilesTogether;
+  if (!by_runs) {  // Vectors of tiles of several rows.
+    constexpr int64_t limit = VecMask<T>::kMasked ? width : kTilesTogether;
     alignas(64) T buffer[kPositions][kTilesTogether] = {};
     for (int64_t c = 0; c < channels; ++c) {
-      tiles.for_runs(first, count, most, kTilesTogether, [&](const TileRun& run) {
+      tiles.for_runs(first, count, limit, kTilesTogether, [&](const TileRun& run) {
         load_tiles(s, x + (run.image * s.channels + c) * s.pixels(), run, buffer);
       });
       for (int64_t t = 0; t < kTilesTogether; t += width) {
@@ -333,7 +333,7 @@ bool winograd_block(const ConvShapes& s, const WinogradTiles& tiles, int64_t fir
       T* to = panels_out + q * position_out + p * filters * panel;
       run_tile<Plain<T>>(filters, panel, channels, weights + q * channels, row, 1,
                          panels_in + q * position_in + p * channels * panel, panel,
-                         MatrixTarget<T>{to, panel}, 0, 0, false);
+                         MatrixEpilogue<T>{to, panel}, 0, 0, false);
     }
   }
   bool finite = true;
@@ -355,25 +355,25 @@ int64_t winograd_bytes(const ConvShapes& s) {
          static_cast<int64_t>(sizeof(T));
 }
 
-// Where it pays: enough filters and channels to outweigh the transforms.
-inline bool suits_filtering(const ConvShapes& s) {
+// True if there are enough filters and channels to outweigh the transforms.
+inline bool is_large_enough_for_winograd(const ConvShapes& s) {
   return s.kernel[0] == 3 && s.kernel[1] == 3 && s.group_channels() >= 32 &&
          s.group_filters() >= 32;
 }
 inline bool suits_winograd(const ConvShapes& s) {
-  return suits_filtering(s) && s.stride[0] == 1 && s.stride[1] == 1 && s.dilation[0] == 1 &&
-         s.dilation[1] == 1 && s.batch * s.results() >= kTilesTogether;
+  return is_large_enough_for_winograd(s) && s.stride[0] == 1 && s.stride[1] == 1 &&
+         s.dilation[0] == 1 && s.dilation[1] == 1 && s.batch * s.results() >= kTilesTogether;
 }
 
-// By minimal filtering. With `turned` for the gradient of an input: s has its filters for channels,
-// and the weight is read with both changed places and taps in reverse. `*finite` tells whether the
-// results may stand: an infinity or a NaN spreads over its tile, where the plain sum keeps it in
-// its window.
+// Winograd convolution. With `transposed` it computes the input gradient: s has its filters as
+// channels, and the weight is read with channels and filters exchanged and taps in reverse.
+// `*finite` tells whether the results are valid: an infinity or NaN spreads over its tile, where
+// the direct sum keeps it in its window.
 template <class T>
 tenon_status run_winograd(tenon_ctx* ctx, const ConvShapes& s, const T* x, const T* weight,
-                          bool turned, const T* bias, T* out, bool* finite, tenon_err* err) {
+                          bool transposed, const T* bias, T* out, bool* finite, tenon_err* err) {
   const int64_t filters = s.group_filters(), channels = s.group_channels();
-  const int64_t row = weight_stride<T>(channels), numel = filters * row;  // of one group
+  const int64_t row = weight_stride<T>(channels), numel = filters * row;  // Elements of one group.
   void* memory = nullptr;
   const auto bytes = static_cast<uint64_t>(s.groups * numel) * sizeof(T);
   if (const tenon_status status = host->scratch(ctx, bytes, &memory, err); status != TENON_OK) {
@@ -382,9 +382,10 @@ tenon_status run_winograd(tenon_ctx* ctx, const ConvShapes& s, const T* x, const
   T* weights = static_cast<T*>(memory);
   parallel(s.filters, channels * kPositions * 2, [&](int64_t begin, int64_t end) {
     for (int64_t f = begin; f < end; ++f) {
-      const int64_t of_group = f % filters * (turned ? 9 : channels * 9);
+      const int64_t of_group = f % filters * (transposed ? 9 : channels * 9);
       transform_weight(weight + f / filters * filters * channels * 9 + of_group,
-                       turned ? filters * 9 : 9, turned, channels, weights + f * row, channels);
+                       transposed ? filters * 9 : 9, transposed, channels, weights + f * row,
+                       channels);
     }
   });
   const WinogradTiles tiles(s);

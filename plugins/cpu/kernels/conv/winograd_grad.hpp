@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of the weights of 3 x 3 convolutions by minimal filtering, F(3 x 3, 2 x 2) (Lavin and
-// Gray, 2016, "Fast Algorithms for Convolutional Neural Networks"): what a tile of 2 x 2 results
-// adds to 3 x 3 taps takes 16 products instead of 36, of the same transformed pixels as the
-// convolution itself. The sums over tiles are matrix products, one for each of the 16 positions;
-// images and gradients are transformed with channels side by side.
+// Winograd weight gradients F(3 x 3, 2 x 2) of 3 x 3 convolutions (Lavin and Gray, "Fast Algorithms
+// for Convolutional Neural Networks", 2016): a tile of 2 x 2 results contributes to 3 x 3 taps with
+// 16 products instead of 36, from the same transformed pixels as the convolution. The sums over
+// tiles are GEMMs, one for each of the 16 positions; images and gradients are transformed channels-
+// last.
 #pragma once
 
 #include "conv/nchw16c_layout.hpp"
@@ -11,46 +11,48 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// How tiles are worked through: a block is some rows of tiles of an image, or some whole images.
-// For each position it becomes two matrices, pixels in panels [panel][tile][kPanel channels] and
-// gradients in vectors [vector][tile][kWidth filters].
+// The order of the tiles: a block is some rows of tiles of an image, or some whole images. For each
+// position it becomes two matrices, pixels in panels [panel][tile][kNR channels] and gradients in
+// vectors [vector][tile][kWidth filters].
 template <class T>
 struct GradTiles {
-  int64_t across, down;         // tiles of an image
-  int64_t rows, bands;          // rows of tiles in a band; bands in an image
-  int64_t images, blocks;       // images in a block; blocks
-  int64_t panels, vectors;      // of channels; of filters
-  int64_t channels;             // in whole vectors
-  int64_t image_row, image;     // elements of a padded row and of a band of pixels
-  int64_t pixels_at, grads_at;  // elements from one position to the next
+  int64_t across, down;         // Tiles of an image.
+  int64_t rows, bands;          // Rows of tiles in a band; bands in an image.
+  int64_t images, blocks;       // Images in a block; number of blocks.
+  int64_t panels, vectors;      // Panels of channels; vectors of filters.
+  int64_t channels;             // Rounded up to whole vectors.
+  int64_t image_row, image;     // Elements of a padded row and of a band of pixels.
+  int64_t pixels_at, grads_at;  // Elements from one position to the next.
 
   explicit GradTiles(const ConvShapes& s) : across((s.columns + 1) / 2), down((s.rows + 1) / 2) {
     constexpr int64_t width = kWidth<T>;
-    // Large matrices of sums are to be read and written seldom.
-    const int64_t most = s.group_channels() * s.group_filters() >= 128 * 128 ? 256 : 128;
-    rows = std::clamp<int64_t>(most / across, 1, down);
+    // A block is larger if the matrices of accumulators are large, so that they are read and
+    // written less often.
+    const int64_t limit = s.group_channels() * s.group_filters() >= 128 * 128 ? 256 : 128;
+    rows = std::clamp<int64_t>(limit / across, 1, down);
     bands = (down + rows - 1) / rows;
-    images = std::clamp<int64_t>(most / (across * down), 1, s.batch);
+    images = std::clamp<int64_t>(limit / (across * down), 1, s.batch);
     blocks = bands > 1 ? s.batch * bands : (s.batch + images - 1) / images;
-    panels = (s.group_channels() + kPanel<T> - 1) / kPanel<T>;
+    panels = (s.group_channels() + kNR<T> - 1) / kNR<T>;
     vectors = (s.group_filters() + width - 1) / width;
     channels = (s.group_channels() + width - 1) / width * width;
     image_row = (2 * across + 2) * width;
     image = (2 * rows + 2) * image_row;
-    // Not powers of two: else all positions would meet in one set of the cache.
-    pixels_at = panels * tiles() * kPanel<T> + 3 * width;
+    // Not powers of two, so that positions use different sets of the cache.
+    pixels_at = panels * tiles() * kNR<T> + 3 * width;
     grads_at = vectors * tiles() * width + 3 * width;
   }
   int64_t tiles() const { return images * rows * across; }
-  int64_t sums() const { return vectors * kWidth<T> * channels; }  // of one position
+  // Accumulators of one position.
+  int64_t accumulators() const { return vectors * kWidth<T> * channels; }
   T* pixels(T* to, int64_t vector) const {
-    constexpr int64_t together = kTileVectors<T>;
-    return to + vector / together * tiles() * kPanel<T> + vector % together * kWidth<T>;
+    constexpr int64_t together = kNRVectors<T>;
+    return to + vector / together * tiles() * kNR<T> + vector % together * kWidth<T>;
   }
 };
 
-// Rows [first, first + rows) of a vector of channels, columns from `left` on: `length` vectors
-// each, zeros outside of the image.
+// Copies rows [first, first + rows) of a vector of channels, `length` vectors each from column
+// `left` on, with zeros outside of the image.
 template <class T>
 void read_window(const ChannelReader<T>& x, int64_t offset, int64_t channels, int64_t height,
                  int64_t width, int64_t first, int64_t rows, int64_t left, int64_t length, T* to,
@@ -70,7 +72,7 @@ void read_window(const ChannelReader<T>& x, int64_t offset, int64_t channels, in
   }
 }
 
-// G g G^T of the 2 x 2 gradients at `from`.
+// Computes G g G^T for the 2 x 2 gradients at `from`.
 template <class T>
 [[gnu::always_inline]] inline void transform_grads(const T* from, int64_t row, T* to,
                                                    int64_t position) {
@@ -91,12 +93,13 @@ template <class T>
   }
 }
 
-// The tiles of one block for a vector of channels: pixels or, where `Grads`, gradients of results.
+// Transforms the tiles of one block for a vector of channels: pixels or, if `Grads`, output
+// gradients.
 template <class T, bool Grads>
 void transform_block(const ConvShapes& s, const GradTiles<T>& tiles, int64_t block,
                      const ChannelReader<T>& x, int64_t channel, int64_t channels, T* to,
                      T* memory) {
-  constexpr int64_t side = Grads ? 2 : 4, step = Grads ? kWidth<T> : kPanel<T>;
+  constexpr int64_t side = Grads ? 2 : 4, step = Grads ? kWidth<T> : kNR<T>;
   const int64_t length = 2 * tiles.across + side - 2, row = length * kWidth<T>;
   const int64_t band = block % tiles.bands;
   const int64_t first = tiles.bands > 1 ? block / tiles.bands : block * tiles.images;
@@ -128,27 +131,28 @@ void transform_block(const ConvShapes& s, const GradTiles<T>& tiles, int64_t blo
   }
 }
 
-// One panel of channels at one position: sums += grads^T * pixels.
+// One panel of channels at one position: accumulators += grads^T * pixels.
 template <class T>
 void multiply_position(const GradTiles<T>& tiles, int64_t panel, const T* pixels, const T* grads,
-                       T* sums, bool accumulate) {
+                       T* accumulators, bool accumulate) {
   constexpr int64_t width = kWidth<T>;
   constexpr int64_t some = std::min<int64_t>(width, kVectorBytes == 64 ? 8 : 4);
-  const int64_t columns = std::min<int64_t>(kPanel<T>, tiles.channels - panel * kPanel<T>);
-  const T* b = pixels + panel * tiles.tiles() * kPanel<T>;
-  const MatrixTarget<T> target{sums, tiles.channels};
+  const int64_t columns = std::min<int64_t>(kNR<T>, tiles.channels - panel * kNR<T>);
+  const T* b = pixels + panel * tiles.tiles() * kNR<T>;
+  const MatrixEpilogue<T> epilogue{accumulators, tiles.channels};
   for (int64_t f = 0; f < tiles.vectors * width; f += some) {
     const T* a = grads + f / width * tiles.tiles() * width + f % width;
-    run_tile<Plain<T>>(some, columns, tiles.tiles(), a, 1, width, b, kPanel<T>, target, f,
-                       panel * kPanel<T>, accumulate);
+    run_tile<Plain<T>>(some, columns, tiles.tiles(), a, 1, width, b, kNR<T>, epilogue, f,
+                       panel * kNR<T>, accumulate);
   }
 }
 
-// A^T m A of one filter, from sums [position][channel] to [channel][3][3]. Returns whether all are
-// finite.
+// Computes A^T m A for one filter, from accumulators [position][channel] to [channel][3][3].
+// Returns whether all are finite.
 template <class T>
-bool transform_weight_grad(const GradTiles<T>& tiles, const T* sums, int64_t channels, T* to) {
-  VectorT<T> doubt = {};  // NaN once there is an infinity or a NaN
+bool transform_weight_grad(const GradTiles<T>& tiles, const T* accumulators, int64_t channels,
+                           T* to) {
+  VectorT<T> doubt = {};  // Becomes NaN if there is an infinity or NaN.
   for (int64_t c = 0; c < channels; c += kWidth<T>) {
     VectorT<T> a[3][4];
 #pragma GCC unroll 4
@@ -156,7 +160,8 @@ bool transform_weight_grad(const GradTiles<T>& tiles, const T* sums, int64_t cha
       VectorT<T> m[4];
 #pragma GCC unroll 4
       for (int i = 0; i < 4; ++i) {
-        m[i] = *reinterpret_cast<const VectorT<T>*>(sums + (4 * i + j) * tiles.sums() + c);
+        m[i] = *reinterpret_cast<const VectorT<T>*>(accumulators +
+                                                    (4 * i + j) * tiles.accumulators() + c);
       }
       a[0][j] = m[0] + m[1] + m[2], a[1][j] = m[1] - m[2], a[2][j] = m[1] + m[2] - m[3];
     }
@@ -179,15 +184,15 @@ bool transform_weight_grad(const GradTiles<T>& tiles, const T* sums, int64_t cha
   return is_finite<T>(doubt);
 }
 
-// The gradient of the weights of group g; returns whether all of it is finite. `memory`: sums, then
-// pixels, then gradients; `own`: `stride` bytes for each thread.
+// Computes the weight gradient of group g and returns whether all of it is finite. `memory` holds
+// accumulators, then pixels, then gradients; `own` has `stride` bytes for each thread.
 template <class T>
 bool winograd_grad_group(const ConvShapes& s, const GradTiles<T>& tiles, int64_t g,
                          const ChannelReader<T>& grad, const ChannelReader<T>& x, T* weight,
                          T* memory, void* own, int64_t stride) {
   constexpr int64_t width = kWidth<T>;
   const int64_t channels = s.group_channels(), filters = s.group_filters();
-  T *sums = memory, *pixels = sums + kPositions * tiles.sums();
+  T *accumulators = memory, *pixels = accumulators + kPositions * tiles.accumulators();
   T* grads = pixels + kPositions * tiles.pixels_at;
   for (int64_t block = 0; block < tiles.blocks; ++block) {
     const int64_t of_pixels = tiles.channels / width;
@@ -210,7 +215,8 @@ bool winograd_grad_group(const ConvShapes& s, const GradTiles<T>& tiles, int64_t
                for (int64_t i = begin; i < end; ++i) {
                  const int64_t q = i / tiles.panels;
                  multiply_position(tiles, i % tiles.panels, pixels + q * tiles.pixels_at,
-                                   grads + q * tiles.grads_at, sums + q * tiles.sums(), block > 0);
+                                   grads + q * tiles.grads_at,
+                                   accumulators + q * tiles.accumulators(), block > 0);
                }
              });
   }
@@ -218,7 +224,7 @@ bool winograd_grad_group(const ConvShapes& s, const GradTiles<T>& tiles, int64_t
   parallel(filters, channels * 2, [&](int64_t begin, int64_t end) {
     for (int64_t f = begin; f < end; ++f) {
       T* to = weight + (g * filters + f) * channels * 9;
-      if (!transform_weight_grad(tiles, sums + f * tiles.channels, channels, to)) {
+      if (!transform_weight_grad(tiles, accumulators + f * tiles.channels, channels, to)) {
         all_finite.store(false, std::memory_order_relaxed);
       }
     }
@@ -226,12 +232,12 @@ bool winograd_grad_group(const ConvShapes& s, const GradTiles<T>& tiles, int64_t
   return all_finite.load(std::memory_order_relaxed);
 }
 
-// `*finite` tells whether the results may stand, as for run_winograd().
+// `*finite` tells whether the results are valid, as for run_winograd().
 template <class T>
 tenon_status run_winograd_grad(tenon_ctx* ctx, const ConvShapes& s, const ChannelReader<T>& grad,
                                const ChannelReader<T>& x, T* weight, bool* finite, tenon_err* err) {
   const GradTiles<T> tiles(s);
-  const int64_t shared = kPositions * (tiles.sums() + tiles.pixels_at + tiles.grads_at);
+  const int64_t shared = kPositions * (tiles.accumulators() + tiles.pixels_at + tiles.grads_at);
   const int64_t own = tiles.image + std::max(x.buffer(s.width), grad.buffer(s.columns));
   const int64_t stride = (own * static_cast<int64_t>(sizeof(T)) + 63) & ~int64_t{63};
   void *memory = nullptr, *buffers = nullptr;

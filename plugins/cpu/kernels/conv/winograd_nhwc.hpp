@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Minimal filtering of images that hold their channels side by side, and so do those of the
-// results: transforms take a vector of channels at a time where they lie, and the products are
-// tiles times filters.
+// Winograd convolution of NHWC images to NHWC results: the transforms take a vector of channels at
+// a time in place, and the GEMMs multiply tiles by filters.
 #pragma once
 
 #include "conv/winograd_grad.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// How a block of tiles lies in memory, elements from one to the next: pixels as [position][tile]
-// [channel], results as [position][tile][filter], and the weights of all blocks in panels,
-// [position][panel][channel][kPanel filters]. No step is a power of two: else all positions would
-// meet in one set of the cache.
+// Layout of a block of tiles: pixels are [position][tile][channel], results
+// [position][tile][filter], and the weights of all blocks are panels,
+// [position][panel][channel][kNR filters]. No step is a power of two, so that positions use
+// different sets of the cache.
 template <class T>
 struct FilteredBlocks {
-  int64_t channels, filters;      // of a tile
-  int64_t pixels_at, results_at;  // of a position
-  int64_t panel, weights_at;      // of a panel, and of its position
+  int64_t channels, filters;      // Elements of a tile.
+  int64_t pixels_at, results_at;  // Elements of a position.
+  int64_t panel, weights_at;      // Elements of a panel, and of the weights of a position.
   int64_t panels;
 
   explicit FilteredBlocks(const ConvShapes& s)
@@ -24,8 +23,8 @@ struct FilteredBlocks {
         filters(whole(s.group_filters()) + kWidth<T>),
         pixels_at(kTilesTogether * channels + 3 * kWidth<T>),
         results_at(kTilesTogether * filters + 3 * kWidth<T>),
-        panel(s.group_channels() * kPanel<T>),
-        panels((s.group_filters() + kPanel<T> - 1) / kPanel<T>) {
+        panel(s.group_channels() * kNR<T>),
+        panels((s.group_filters() + kNR<T> - 1) / kNR<T>) {
     weights_at = panels * panel + 3 * kWidth<T>;
   }
   static int64_t whole(int64_t n) { return (n + kWidth<T> - 1) / kWidth<T> * kWidth<T>; }
@@ -34,7 +33,7 @@ struct FilteredBlocks {
   }
 };
 
-// B^T d B of the tiles of a block. `x` is the first channel of the group.
+// Computes B^T d B for the tiles of a block. `x` is the first channel of the group.
 template <class T>
 void transform_tiles_last(const ConvShapes& s, const FilteredBlocks<T>& blocks,
                           const WinogradTiles& tiles, int64_t first, int64_t count, const T* x,
@@ -68,8 +67,8 @@ void transform_tiles_last(const ConvShapes& s, const FilteredBlocks<T>& blocks,
   });
 }
 
-// A^T m A of the tiles of a block, and the bias. Returns whether all are finite. `out` is the first
-// filter of the group.
+// Computes A^T m A for the tiles of a block, plus the bias. Returns whether all are finite. `out`
+// is the first filter of the group.
 template <class T>
 bool transform_results_last(const ConvShapes& s, const FilteredBlocks<T>& blocks,
                             const WinogradTiles& tiles, int64_t first, int64_t count, const T* from,
@@ -78,7 +77,7 @@ bool transform_results_last(const ConvShapes& s, const FilteredBlocks<T>& blocks
   using Unaligned = typename VectorOf<T>::unaligned;
   constexpr int64_t width = kWidth<T>;
   const int64_t filters = s.group_filters();
-  Vector doubt = {};  // NaN once there is an infinity or a NaN
+  Vector doubt = {};  // Becomes NaN if there is an infinity or NaN.
   tiles.for_runs(first, count, kTilesTogether, kTilesTogether, [&](const TileRun& run) {
     for (int64_t f = 0; f < filters; f += width) {
       const int64_t some = std::min(width, filters - f);
@@ -90,15 +89,15 @@ bool transform_results_last(const ConvShapes& s, const FilteredBlocks<T>& blocks
         const int64_t y = 2 * run.row, x = 2 * (run.column + t);
         T* to = out + ((run.image * s.rows + y) * s.columns + x) * s.filters + f;
         Vector results[2][2];
-        transform_results<T>([&](int q) { return Lanes<T>::load_all(m + q * blocks.results_at); },
+        transform_results<T>([&](int q) { return VecMask<T>::load_all(m + q * blocks.results_at); },
                              offset, results, &doubt);
         for (int64_t i = 0; i < 2 && y + i < s.rows; ++i) {
           for (int64_t j = 0; j < 2 && x + j < s.columns; ++j) {
-            T* place = to + (i * s.columns + j) * s.filters;
+            T* index = to + (i * s.columns + j) * s.filters;
             if (some == width) {
-              *reinterpret_cast<Unaligned*>(place) = results[i][j];
+              *reinterpret_cast<Unaligned*>(index) = results[i][j];
             } else {
-              std::copy_n(reinterpret_cast<const T*>(&results[i][j]), some, place);
+              std::copy_n(reinterpret_cast<const T*>(&results[i][j]), some, index);
             }
           }
         }
@@ -108,10 +107,11 @@ bool transform_results_last(const ConvShapes& s, const FilteredBlocks<T>& blocks
   return is_finite<T>(doubt);
 }
 
-// run_winograd() for channels that lie last, in the images and in the results.
+// run_winograd() for NHWC images and results.
 template <class T>
 tenon_status run_winograd_last(tenon_ctx* ctx, const ConvShapes& s, const T* x, const T* weight,
-                               bool turned, const T* bias, T* out, bool* finite, tenon_err* err) {
+                               bool transposed, const T* bias, T* out, bool* finite,
+                               tenon_err* err) {
   const FilteredBlocks<T> blocks(s);
   const int64_t filters = s.group_filters(), channels = s.group_channels();
   const int64_t of_group = kPositions * blocks.weights_at;
@@ -124,12 +124,12 @@ tenon_status run_winograd_last(tenon_ctx* ctx, const ConvShapes& s, const T* x, 
   parallel(s.channels, filters * kPositions * 2, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t group = i / channels, c = i % channels;
-      const int64_t step = turned ? 9 : channels * 9;  // from one filter to the next
-      const T* from = weight + group * filters * channels * 9 + c * (turned ? filters * 9 : 9);
+      const int64_t step = transposed ? 9 : channels * 9;  // From one filter to the next.
+      const T* from = weight + group * filters * channels * 9 + c * (transposed ? filters * 9 : 9);
       for (int64_t p = 0; p < blocks.panels; ++p) {
-        const int64_t f = p * kPanel<T>;
-        transform_weight(from + f * step, step, turned, std::min<int64_t>(kPanel<T>, filters - f),
-                         weights + group * of_group + p * blocks.panel + c * kPanel<T>,
+        const int64_t f = p * kNR<T>;
+        transform_weight(from + f * step, step, transposed, std::min<int64_t>(kNR<T>, filters - f),
+                         weights + group * of_group + p * blocks.panel + c * kNR<T>,
                          blocks.weights_at);
       }
     }
@@ -144,17 +144,18 @@ tenon_status run_winograd_last(tenon_ctx* ctx, const ConvShapes& s, const T* x, 
         const int64_t some = std::min(kTilesTogether, tiles.count() - first);
         T *pixels = static_cast<T*>(own), *results = pixels + kPositions * blocks.pixels_at;
         transform_tiles_last(s, blocks, tiles, first, some, x + g * channels, pixels);
-        if (filters % kWidth<T> != 0) {  // lanes that no product gives
+        if (filters % kWidth<T> != 0) {  // Elements for which there is no product.
           std::fill_n(results, kPositions * blocks.results_at, T(0));
         }
         for (int64_t q = 0; q < kPositions; ++q) {
           for (int64_t p = 0; p < blocks.panels; ++p) {
-            const int64_t f = p * kPanel<T>;
+            const int64_t f = p * kNR<T>;
             run_tile<Plain<T>>(
-                some, std::min<int64_t>(kPanel<T>, filters - f), channels,
+                some, std::min<int64_t>(kNR<T>, filters - f), channels,
                 pixels + q * blocks.pixels_at, blocks.channels, 1,
-                weights + g * of_group + q * blocks.weights_at + p * blocks.panel, kPanel<T>,
-                MatrixTarget<T>{results + q * blocks.results_at + f, blocks.filters}, 0, 0, false);
+                weights + g * of_group + q * blocks.weights_at + p * blocks.panel, kNR<T>,
+                MatrixEpilogue<T>{results + q * blocks.results_at + f, blocks.filters}, 0, 0,
+                false);
           }
         }
         if (!transform_results_last(s, blocks, tiles, first, some, results,

@@ -122,7 +122,7 @@ class Copy {
     to += i * size_ + j * axes_.stride[across_][1];
     if (pieces_) return copy_pieces(from_ + from, to_ + to, i, j);
     const auto transpose =
-        non_temporal_ ? transpose_bytes<Prefetch::non_temporal> : transpose_bytes<Prefetch::both>;
+        non_temporal_ ? transpose_int8<Prefetch::non_temporal> : transpose_int8<Prefetch::both>;
     transpose(size_, from_ + from, axes_.stride[last][0], to_ + to, axes_.stride[across_][1],
               std::min(tile_row_, axes_.extent[last] - i),
               std::min(tile_column_, axes_.extent[across_] - j));
@@ -137,8 +137,8 @@ class Copy {
     alignas(kLine) char pieces[kPiecedTileColumn * stride];
     const int64_t left = (axes_.extent[last] - i) * size_;
     const int64_t rows = std::min(tile_column_, axes_.extent[across_] - j);
-    transpose_bytes<Prefetch::source>(size_, from, axes_.stride[last][0], pieces, stride,
-                                      std::min(left, stride) / size_, rows);
+    transpose_int8<Prefetch::source>(size_, from, axes_.stride[last][0], pieces, stride,
+                                     std::min(left, stride) / size_, rows);
     for (int64_t row = 0; row < rows; ++row, to += axes_.stride[across_][1]) {
       const int64_t to_line = -reinterpret_cast<intptr_t>(to) & (kLine - 1);
       const int64_t begin = i == 0 ? 0 : std::min(to_line, left);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix tiles (Intel AMX): registers of 16 rows of 64 bytes, and their products. The build does
-// not ask them of the processor: hence the instructions by name. Whoever uses them has asked.
+// Intel AMX: eight tile registers of 16 rows of 64 bytes, and the instructions that multiply them.
+// The build does not assume AMX, so inline assembly names the instructions. A caller must check
+// has_tiles() first.
 #pragma once
 
 #include "simd/isa.hpp"
@@ -9,15 +10,17 @@
 
 namespace tenon::cpu {
 
-// Does the processor multiply tiles of bfloat16 and of bytes, and does the system save them?
+// True if the processor multiplies tiles of bfloat16 and of int8, and the operating system saves
+// tile registers.
 bool processor_has_tiles();
 
-// Tiles may be used: where TENON_CPU_ISA names another instruction set, they may not.
+// Permits tiles. They stay forbidden where TENON_CPU_ISA selects another instruction set.
 void allow_tiles();
 
-// Are tiles there, allowed, and has the system granted them to this process? It is asked at the
-// first product that could use them, not when the plugin is loaded: they make the frames of signals
-// longer, whose alternate stacks have to have room for them from then on.
+// True if tiles exist, are permitted, and the operating system has granted them to this process.
+// The process requests them at the first matmul that can use them and not when the plugin is
+// loaded, because the grant enlarges every signal frame: an alternate signal stack needs more room
+// from then on.
 bool has_tiles();
 
 }  // namespace tenon::cpu
@@ -26,9 +29,9 @@ bool has_tiles();
 namespace tenon::cpu::TENON_CPU_ISA {
 
 inline constexpr int64_t kTileHeight = 16;
-inline constexpr int64_t kTileBytes = 64;  // of one row
+inline constexpr int64_t kTileBytes = 64;  // Bytes of one row.
 
-// Eight tiles, all of them whole.
+// Configures eight whole tiles.
 struct alignas(64) TileConfiguration {
   uint8_t palette = 1, start_row = 0, reserved[14] = {};
   uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
@@ -36,8 +39,8 @@ struct alignas(64) TileConfiguration {
 };
 inline constexpr TileConfiguration kWholeTiles{};
 
-// The calling thread has tiles as long as this lives. Then they are given back: a thread with tiles
-// in use is dearer to switch to.
+// Configures the tiles of the calling thread for the lifetime of this object and releases them
+// afterwards, because a thread with tiles in use costs more to switch to.
 class TileScope {
  public:
   TileScope() { asm volatile("ldtilecfg %0" : : "m"(kWholeTiles)); }
@@ -50,12 +53,12 @@ template <int T>
 [[gnu::always_inline]] inline void zero_tile() {
   asm volatile("tilezero %%tmm%c0" : : "i"(T));
 }
-// Rows are `stride` bytes apart.
+// Loads tile T; rows are `stride` bytes apart.
 template <int T>
 [[gnu::always_inline]] inline void load_tile(const void* from, int64_t stride) {
   asm volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(from), "r"(stride), "i"(T) : "memory");
 }
-// The same for what is not worth room in the first-level cache.
+// Loads tile T with a hint that the data are not worth room in the L1 cache.
 template <int T>
 [[gnu::always_inline]] inline void stream_tile(const void* from, int64_t stride) {
   asm volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" : : "r"(from), "r"(stride), "i"(T) : "memory");

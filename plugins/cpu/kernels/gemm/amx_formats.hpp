@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats whose products go by matrix tiles, and their operands: whole steps of tiles, filled up
-// with zeros, as whatever else were there could be a NaN.
+// Formats for AMX and the packing of their operands. Operands are padded with zeros to whole AMX
+// steps, because any other padding could be NaN.
 #pragma once
 
 #include "gemm/amx_micro_kernel.hpp"
@@ -15,18 +15,18 @@ struct Bfloat16Tiles : Bfloat16Pairs {
   static constexpr const char* kName = "AMX";
   using Product = Bfloat16Tiles;
   using Swapped = Bfloat16Tiles;
-  static constexpr bool kTiles = true;
+  static constexpr bool kAmx = true;
   template <int C, int A, int B>
   [[gnu::always_inline]] static void multiply() {
     asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(C), "i"(A), "i"(B));
   }
 };
 
-// Any signs: nothing moves.
+// AMX multiplies int8 and uint8 in all four combinations, so no operand needs an offset.
 template <class L, class R>
-struct ByteTiles : Int16Pairs {
+struct Int8AmxTiles : Int16Pairs {
   static constexpr int kDepth = 4;
-  static constexpr bool kTiles = true;
+  static constexpr bool kAmx = true;
   template <int C, int A, int B>
   [[gnu::always_inline]] static void multiply() {
     constexpr bool left = std::is_signed_v<L>, right = std::is_signed_v<R>;
@@ -42,18 +42,18 @@ struct ByteTiles : Int16Pairs {
   }
 };
 
-// Few rows are dot products of vectors, others go by tiles.
+// Few rows use vector dot products; more rows use AMX.
 template <class L, class R>
-struct BytesForTiles : BytesAsQuads<L, R> {
+struct Int8Amx : Int8Quads<L, R> {
   static constexpr const char* kName = "AMX";
-  using Product = ByteTiles<L, R>;
-  using Swapped = BytesForTiles<R, L>;
-  static constexpr bool kTiles = true;
+  using Product = Int8AmxTiles<L, R>;
+  using Swapped = Int8Amx<R, L>;
+  static constexpr bool kAmx = true;
 };
 
-// Zeros behind the last step of a panel.
+// Writes the zeros that follow the last step of a panel.
 inline void fill_step(uint32_t* panel, int64_t steps) {
-  constexpr int64_t row = kPanel<uint32_t>;
+  constexpr int64_t row = kNR<uint32_t>;
   std::fill(panel + steps * row, panel + rounded_up<kStep<Bfloat16Tiles>>(steps) * row, 0);
 }
 
@@ -63,29 +63,29 @@ inline void pack_panel(Bfloat16Tiles, Matrix<BFloat16> b, int64_t k, int64_t n, 
 }
 
 template <class L, class R>
-void pack_panel(BytesForTiles<L, R>, Matrix<R> b, int64_t k, int64_t n, uint32_t* to) {
+void pack_panel(Int8Amx<L, R>, Matrix<R> b, int64_t k, int64_t n, uint32_t* to) {
   pack_quads(b, k, n, to, 0);
   fill_step(to, (k + 3) / 4);
 }
 
-// Rows of tiles, where they lie if these are whole and read nothing but A. An even number of lines
-// apart, rows meet in few sets of the first-level cache, and 2 KiB apart two tiles have no room
-// there: unless so few columns of B are to come, rows are copied.
+// Rows of A are read in place if they form whole tiles, so that no load leaves A. Rows whose
+// distance is an even number of cache lines share few sets of the L1 cache, and at 2 KiB two tiles
+// do not fit. Such rows are copied unless B has at most this many columns.
 inline constexpr int64_t kColumnsInPlace = 1024;
-template <int64_t BlockK, class T>
-PackedRows<uint32_t, BlockK> pack_tile_rows(Matrix<T> a, int64_t m, int64_t k, uint32_t* to,
-                                            int64_t columns) {
+template <int64_t KC, class T>
+PackedRows<uint32_t, KC> pack_tile_rows(Matrix<T> a, int64_t m, int64_t k, uint32_t* to,
+                                        int64_t columns) {
   constexpr int64_t size = sizeof(T), step = kTileBytes / size;
   const int64_t lines = a.row * size / kTileBytes;
   if (k % step == 0 && m % kTileHeight == 0 && a.row * size % kTileBytes == 0 &&
       (lines % 2 == 1 || lines == 2 || (columns <= kColumnsInPlace && lines % 32 != 0)) &&
-      lies_packed<BlockK, 4 / size>(a, k)) {
+      is_packed<KC, 4 / size>(a, k)) {
     return {reinterpret_cast<const uint32_t*>(a.data), false, a.row * size / 4};
   }
   T* elements = reinterpret_cast<T*>(to);
   const int64_t end = rounded_up<step>(k), row = (end / step | 1) * step;
-  const bool turns = a.row == 1 && a.column != 1;
-  if (turns) {
+  const bool transposes = a.row == 1 && a.column != 1;
+  if (transposes) {
     using Bits =
         std::conditional_t<size == 1, uint8_t, std::conditional_t<size == 2, uint16_t, uint32_t>>;
     transpose_block(reinterpret_cast<const Bits*>(a.data), a.column,
@@ -96,23 +96,23 @@ PackedRows<uint32_t, BlockK> pack_tile_rows(Matrix<T> a, int64_t m, int64_t k, u
     if (a.column == 1) {
       std::copy_n(from, k, elements);
     } else {
-      for (int64_t p = 0; !turns && p < k; ++p) elements[p] = from[p * a.column];
+      for (int64_t p = 0; !transposes && p < k; ++p) elements[p] = from[p * a.column];
     }
     std::fill_n(elements + k, end - k, T());
   }
   return {to, false, row * size / 4};
 }
 
-template <int64_t BlockK>
-PackedRows<uint32_t, BlockK> pack_rows(Bfloat16Tiles, Matrix<BFloat16> a, int64_t m, int64_t k,
-                                       uint32_t* to, int64_t columns) {
-  return pack_tile_rows<BlockK>(a, m, k, to, columns);
+template <int64_t KC>
+PackedRows<uint32_t, KC> pack_rows(Bfloat16Tiles, Matrix<BFloat16> a, int64_t m, int64_t k,
+                                   uint32_t* to, int64_t columns) {
+  return pack_tile_rows<KC>(a, m, k, to, columns);
 }
 
-template <int64_t BlockK, class L, class R>
-PackedRows<uint32_t, BlockK> pack_rows(BytesForTiles<L, R>, Matrix<L> a, int64_t m, int64_t k,
-                                       uint32_t* to, int64_t columns) {
-  return pack_tile_rows<BlockK>(a, m, k, to, columns);
+template <int64_t KC, class L, class R>
+PackedRows<uint32_t, KC> pack_rows(Int8Amx<L, R>, Matrix<L> a, int64_t m, int64_t k, uint32_t* to,
+                                   int64_t columns) {
+  return pack_tile_rows<KC>(a, m, k, to, columns);
 }
 
 #endif

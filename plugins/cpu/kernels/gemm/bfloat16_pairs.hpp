@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands of products of bfloat16 by pairs along k.
+// Packing of bfloat16 operands in pairs along k.
 #pragma once
 
 #include "gemm/pack.hpp"
@@ -8,11 +8,12 @@ namespace tenon::cpu::TENON_CPU_ISA {
 
 #ifdef __AVX512F__
 
-// Two rows of up to 32 elements as one row of pairs; no second: zeros.
+// Interleaves two rows of up to 32 elements as one row of pairs. Without a second row, zeros take
+// its place.
 inline void pair_rows(const BFloat16* first, const BFloat16* second, int64_t n, uint32_t* to) {
   static constexpr Order first_half = Order::from([](int l) { return l / 2 + l % 2 * 32; }),
                          second_half = Order::from([](int l) { return 16 + l / 2 + l % 2 * 32; });
-  const auto some = Lanes<uint16_t>::below(n);
+  const auto some = VecMask<uint16_t>::below(n);
   const __m512i x = _mm512_maskz_loadu_epi16(some, first),
                 y = second ? _mm512_maskz_loadu_epi16(some, second) : __m512i{};
   _mm512_store_si512(to, first_half(x, y));
@@ -20,7 +21,7 @@ inline void pair_rows(const BFloat16* first, const BFloat16* second, int64_t n, 
 }
 
 inline void pack_panel(Bfloat16Pairs, Matrix<BFloat16> b, int64_t k, int64_t n, uint32_t* to) {
-  constexpr int64_t panel = kPanel<uint32_t>;
+  constexpr int64_t panel = kNR<uint32_t>;
   if (b.row == 1 && b.column != 1) return transpose_panel(b.data, 2 * b.column, 2 * k, n, to);
   BFloat16 gathered[2][panel];
   for (int64_t p = 0; p < k; p += 2, to += panel) {
@@ -34,19 +35,19 @@ inline void pack_panel(Bfloat16Pairs, Matrix<BFloat16> b, int64_t k, int64_t n, 
   }
 }
 
-template <int64_t BlockK>
-PackedRows<uint32_t, BlockK> pack_rows(Bfloat16Pairs, Matrix<BFloat16> a, int64_t m, int64_t k,
-                                       uint32_t* to) {
-  using Rows = PackedRows<uint32_t, BlockK>;
-  if (lies_packed<BlockK, 2>(a, k)) {
+template <int64_t KC>
+PackedRows<uint32_t, KC> pack_rows(Bfloat16Pairs, Matrix<BFloat16> a, int64_t m, int64_t k,
+                                   uint32_t* to) {
+  using Rows = PackedRows<uint32_t, KC>;
+  if (is_packed<KC, 2>(a, k)) {
     return {reinterpret_cast<const uint32_t*>(a.data), false, a.row / 2};
   }
   const bool by_columns = a.column != 1 && a.row == 1;
   if (by_columns) {
-    for (int64_t i = 0; i < m; i += kTileRows) {
-      const int64_t rows = std::min<int64_t>(kTileRows, m - i);
-      uint32_t* tile = to + i * BlockK;
-      for (int64_t p = 0; p < k; p += 2, tile += kTileRows) {
+    for (int64_t i = 0; i < m; i += kMR) {
+      const int64_t rows = std::min<int64_t>(kMR, m - i);
+      uint32_t* tile = to + i * KC;
+      for (int64_t p = 0; p < k; p += 2, tile += kMR) {
         const BFloat16 *first = a.data + i + p * a.column, *second = first + a.column;
         const bool odd = p + 1 == k;
         for (int64_t r = 0; r < rows; ++r) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goto's order of loops (Goto and van de Geijn, 2008, "Anatomy of High-Performance Matrix
-// Multiplication") over operands that need not be matrices in memory: whoever can fill a panel of
-// B, fill a block of rows of A, and say where a column of C lies, has a product.
+// Blocked GEMM with the loop order of Goto and van de Geijn ("Anatomy of High-Performance Matrix
+// Multiplication", 2008). The operands need not be matrices in memory: a caller supplies functions
+// that pack a panel of B, pack a block of rows of A, and locate a column of C. Convolutions use
+// this for implicit im2col.
 #pragma once
 
 #include "gemm/amx_blocked.hpp"
@@ -9,233 +10,234 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// Blocks, in packed elements: a panel of B streams from the second-level cache, where a block of A
-// stays with it; a block of B is in the third; the block of C between passes over k is as near as
-// they leave room for. AVX-512 comes with second-level caches that hold longer rows, which save
-// passes.
-inline constexpr int64_t kBlockK = kVectorBytes == 64 ? 768 : 512;
-inline constexpr int64_t kBlockM = 32 * kTileRows;
-inline constexpr int64_t kMostBlockM = 2 * kBlockM;
-inline constexpr int64_t kBlockN = 512;
+// Block sizes in packed elements. A panel of B streams from the L2 cache, which also holds the
+// block of A (MC x KC); the block of B (KC x NC) stays in L3. C is read again in each pass over k,
+// from the cache that has room left. Processors with AVX-512 have larger L2 caches and use a larger
+// KC, which saves passes.
+inline constexpr int64_t kKC = kVectorBytes == 64 ? 768 : 512;
+inline constexpr int64_t kMC = 32 * kMR;
+inline constexpr int64_t kMaxMC = 2 * kMC;
+inline constexpr int64_t kBlockColumns = 512;
 
-// Columns of B that are packed together: for each block of them A is packed again.
-inline constexpr int64_t kBlocksN = 4 * kBlockN;
+// Columns of B that are packed in one block. A is packed again for each block.
+inline constexpr int64_t kNC = 4 * kBlockColumns;
 
-// A smaller B is used where it lies: it fits a second-level cache, and packing it would cost more
-// than its rows being apart. AVX-512 comes with larger caches.
-inline constexpr int64_t kDirectBytes = (kVectorBytes == 64 ? 1024 : 192) * 1024;
+// A smaller B is used without packing: it fits the L2 cache, and packing would cost more than the
+// distance between its rows does. Processors with AVX-512 have larger caches.
+inline constexpr int64_t kUnpackedBytes = (kVectorBytes == 64 ? 1024 : 192) * 1024;
 
-// A share of `count` stretches of memory, to be asked for in so many steps along k, a few lines at
-// a time.
-inline Ahead share_ahead(const void* at, int64_t count, int64_t length, int64_t across,
-                         int64_t steps, Share share) {
-  const int64_t total = count * length, begin = share.begin(total);
-  const int64_t lines = share.length(total) / 64 + 1;
-  const int64_t pause = std::max(kAheadSteps, 8 * steps / lines);
+// Plans the prefetch of one chunk of `count` segments of memory, `length` bytes each and `across`
+// bytes apart, spread over `steps` steps along k.
+inline PrefetchPlan prefetch_chunk(const void* at, int64_t count, int64_t length, int64_t across,
+                                   int64_t steps, Chunk chunk) {
+  const int64_t total = count * length, begin = chunk.begin(total);
+  const int64_t lines = chunk.length(total) / 64 + 1;
+  const int64_t interval = std::max(kPrefetchSteps, 8 * steps / lines);
   return {static_cast<const char*>(at) + begin / length * across,
           begin % length,
           length,
           across,
-          (lines * pause + steps - 1) / steps,
-          pause};
+          (lines * interval + steps - 1) / steps,
+          interval};
 }
 
-// A share of k x n sources, `Depth` of them in a step.
+// Plans the prefetch of one chunk of k x n sources; a step consumes `Depth` sources.
 template <int64_t Depth, class T>
-Ahead ahead_of(Matrix<T> b, int64_t k, int64_t n, Share share) {
+PrefetchPlan prefetch_of(Matrix<T> b, int64_t k, int64_t n, Chunk chunk) {
   constexpr int64_t size = sizeof(T);
   const int64_t steps = (k + Depth - 1) / Depth;
-  if (b.row == 1) return share_ahead(b.data, n, size * k, size * b.column, steps, share);
-  if (b.column == 1) return share_ahead(b.data, k, size * n, size * b.row, steps, share);
+  if (b.row == 1) return prefetch_chunk(b.data, n, size * k, size * b.column, steps, chunk);
+  if (b.column == 1) return prefetch_chunk(b.data, k, size * n, size * b.row, steps, chunk);
   return {};
 }
 
-// A as a matrix in memory. Rows [i, i + m), columns [p, p + k), in sources. Tiles multiply
-// them by so many columns of B.
+// A as a matrix in memory: packs rows [i, i + m) and columns [p, p + k), counted in sources. With
+// AMX, these rows multiply `columns` columns of B.
 template <class Format>
 struct MatrixRows {
   Matrix<typename Format::Left> a;
-  PackedRows<typename Format::Packed, kBlockK> pack(int64_t i, int64_t m, int64_t p, int64_t k,
-                                                    typename Format::Packed* to,
-                                                    [[maybe_unused]] int64_t columns = 0) const {
+  PackedRows<typename Format::Packed, kKC> pack(int64_t i, int64_t m, int64_t p, int64_t k,
+                                                typename Format::Packed* to,
+                                                [[maybe_unused]] int64_t columns = 0) const {
     const Matrix<typename Format::Left> block{a.data + i * a.row + p * a.column, a.row, a.column};
-    if constexpr (by_tiles<Format>) {
-      return pack_rows<kBlockK>(Format(), block, m, k, to, columns);
+    if constexpr (uses_amx<Format>) {
+      return pack_rows<kKC>(Format(), block, m, k, to, columns);
     } else {
-      return pack_rows<kBlockK>(Format(), block, m, k, to);
+      return pack_rows<kKC>(Format(), block, m, k, to);
     }
   }
 };
 
-// For so few rows of A, whole panels of B are not worth packing where its rows are near each other,
-// and do not meet in few sets of the second-level cache.
+// Up to this many rows of A, panels of B are used in place if their rows are close to each other
+// and do not collide in few sets of the L2 cache.
 inline constexpr int64_t kRowsInPlace = 96;
-inline constexpr int64_t kNearRow = 4096, kCollidingRow = 2048;  // bytes
+inline constexpr int64_t kMaxInPlaceRow = 4096, kConflictRow = 2048;  // Both in bytes.
 
-// B as a matrix in memory. Rows [p, p + k) and columns [j, j + n), in sources.
+// B as a matrix in memory: rows [p, p + k) and columns [j, j + n), counted in sources.
 template <class Format>
 struct MatrixPanels {
   Matrix<typename Format::Right> b;
-  // A panel that is used where it lies; without data if it is not.
+  // Returns a panel that can be used in place; its data are null if the panel must be packed.
   Matrix<typename Format::Right> in_place(int64_t m, int64_t p, int64_t j, int64_t n) const {
     const int64_t row = b.row * static_cast<int64_t>(sizeof(typename Format::Right));
-    const bool near = row > 0 && row <= kNearRow && row % kCollidingRow != 0;
-    if (m > kRowsInPlace || !near || b.column != 1 || n < kPanel<typename Format::Packed>)
-      return {};
+    const bool near = row > 0 && row <= kMaxInPlaceRow && row % kConflictRow != 0;
+    if (m > kRowsInPlace || !near || b.column != 1 || n < kNR<typename Format::Packed>) return {};
     return {b.data + p * b.row + j * b.column, b.row, b.column};
   }
   void pack(int64_t p, int64_t k, int64_t j, int64_t n, typename Format::Packed* to) const {
     pack_panel(Format(), {b.data + p * b.row + j * b.column, b.row, b.column}, k, n, to);
   }
   bool are_columns_dense() const { return b.row == 1 && b.column != 1; }
-  // A share of what pack() will read, for one tile to ask for.
-  Ahead ahead(int64_t p, int64_t k, int64_t j, int64_t n, Share share) const {
-    return ahead_of<Format::kDepth>(
+  // Plans the prefetch of one chunk of what pack() reads, for one register tile to issue.
+  PrefetchPlan prefetch(int64_t p, int64_t k, int64_t j, int64_t n, Chunk chunk) const {
+    return prefetch_of<Format::kDepth>(
         Matrix<typename Format::Right>{b.data + p * b.row + j * b.column, b.row, b.column}, k, n,
-        share);
+        chunk);
   }
 };
 
-// Vectors of the widest tile for so many columns.
+// Vectors of the widest register tile for `columns` columns.
 template <class Packed>
 constexpr int vectors_for(int64_t columns) {
   const int64_t vectors = (columns + kWidth<Packed> - 1) / kWidth<Packed>;
-  return vectors >= kTileVectors<Packed> ? kTileVectors<Packed> : vectors >= 2 ? 2 : 1;
+  return vectors >= kNRVectors<Packed> ? kNRVectors<Packed> : vectors >= 2 ? 2 : 1;
 }
 
-// A tile of C: rows of packed A times one panel of B. `padded`: rows of B go on to the end of a
-// vector.
-template <class Format, class Target>
+// Computes one tile of C: rows of packed A times one panel of B. `padded` says that each row of B
+// has room for whole vectors.
+template <class Format, class Epilogue>
 void run_tile(int64_t rows, int64_t columns, int64_t k, const typename Format::Packed* a,
               int64_t a_row, int64_t a_column, const typename Format::Packed* b, int64_t b_row,
-              const Target& target, int64_t i, int64_t j, bool accumulate, Ahead ahead = {},
-              const int32_t* starts = nullptr, bool padded = true) {
+              const Epilogue& epilogue, int64_t i, int64_t j, bool accumulate,
+              PrefetchPlan prefetch = {}, const int32_t* starts = nullptr, bool padded = true) {
   using Packed = typename Format::Packed;
-  using Sum = typename Format::Sum;
-  constexpr int64_t width = kWidth<Sum>, panel = kPanel<Packed>;
-  alignas(64) Sum tile[kTileRows * panel];
+  using Accumulator = typename Format::Accumulator;
+  constexpr int64_t width = kWidth<Accumulator>, panel = kNR<Packed>;
+  alignas(64) Accumulator tile[kMR * panel];
   for (int64_t done = 0; done < columns;) {
     const int64_t left = columns - done;
     const int vectors = vectors_for<Packed>(padded || left < width ? left : left / width * width);
     const int64_t some = std::min(left, vectors * width), last = some - (vectors - 1) * width;
-    const bool in_place = !converts_sums<Target> && target.dense_from(j + done) >= some &&
-                          (Lanes<Sum>::kMasked || last == width);
-    const auto multiply = [&]<class Element>(int64_t r, Element* to, int64_t to_row, int64_t lanes,
+    const bool in_place = !converts_accumulators<Epilogue> &&
+                          epilogue.dense_from(j + done) >= some &&
+                          (VecMask<Accumulator>::kMasked || last == width);
+    const auto multiply = [&]<class Element>(int64_t r, Element* to, int64_t to_row, int64_t mask,
                                              bool add) {
-      const auto micro = vectors == kTileVectors<Packed>
-                             ? choose_micro<Format, kTileVectors<Packed>, Element>(rows - r)
+      const auto micro = vectors == kNRVectors<Packed>
+                             ? choose_micro<Format, kNRVectors<Packed>, Element>(rows - r)
                          : vectors == 2 ? choose_micro<Format, 2, Element>(rows - r)
                                         : choose_micro<Format, 1, Element>(rows - r);
-      micro.run(k, a + r * a_row, a_row, a_column, b + done, b_row, to, to_row, lanes, add, ahead,
+      micro.run(k, a + r * a_row, a_row, a_column, b + done, b_row, to, to_row, mask, add, prefetch,
                 Format::kStart ? starts + r : nullptr);
       return micro.rows;
     };
     for (int64_t r = 0, count = 0; r < rows; r += count) {
-      if constexpr (!converts_sums<Target>) {
+      if constexpr (!converts_accumulators<Epilogue>) {
         if (in_place) {
-          count =
-              multiply(r, target.at(j + done) + (i + r) * target.row, target.row, last, accumulate);
+          count = multiply(r, epilogue.at(j + done) + (i + r) * epilogue.row, epilogue.row, last,
+                           accumulate);
         }
       }
       if (!in_place) {
         count = multiply(r, tile, panel, padded ? width : last, false);
         for (int64_t q = 0; q < some;) {
-          const int64_t run = std::min(some - q, target.dense_from(j + done + q));
+          const int64_t run = std::min(some - q, epilogue.dense_from(j + done + q));
           for (int64_t s = 0; s < count; ++s) {
-            put(target, target.at(j + done + q) + (i + r + s) * target.row, tile + s * panel + q,
-                run, accumulate);
+            store_run(epilogue, epilogue.at(j + done + q) + (i + r + s) * epilogue.row,
+                      tile + s * panel + q, run, accumulate);
           }
           q += run;
         }
       }
-      ahead = {};
+      prefetch = {};
     }
     done += some;
   }
 }
 
-// Rows of packed A times one panel of B. `ahead(Share)` is what a share of the rows asks for.
-template <class Format, class Rows, class Target, class AheadOf>
+// Multiplies rows of packed A by one panel of B. `prefetch(Chunk)` returns the plan that a chunk of
+// the rows issues.
+template <class Format, class Rows, class Epilogue, class PrefetchOf>
 void multiply_panel(int64_t m, int64_t columns, int64_t k, const Rows& a,
-                    const typename Format::Packed* b, const Target& c, int64_t i, int64_t j,
-                    bool accumulate, const AheadOf& ahead,
-                    int64_t b_row = kPanel<typename Format::Packed>) {
-  if constexpr (by_tiles<Format>) {
-    AheadBeside asks(ahead(Share{0, 1}));
-    run_tiles<Format>(m, columns, rounded_up<kStep<Format>>(k), a.data, a.stride, b, b_row, c, i, j,
-                      accumulate, asks);
+                    const typename Format::Packed* b, const Epilogue& c, int64_t i, int64_t j,
+                    bool accumulate, const PrefetchOf& prefetch,
+                    int64_t b_row = kNR<typename Format::Packed>) {
+  if constexpr (uses_amx<Format>) {
+    InterleavedPrefetch next_prefetch(prefetch(Chunk{0, 1}));
+    run_amx_tiles<Format>(m, columns, rounded_up<kStep<Format>>(k), a.data, a.stride, b, b_row, c,
+                          i, j, accumulate, next_prefetch);
   } else {
-    const int64_t tiles = (m + kTileRows - 1) / kTileRows;
-    for (int64_t r = 0; r < m; r += kTileRows) {
-      run_tile<Format>(std::min<int64_t>(kTileRows, m - r), columns, k, a.from(r), a.row_stride(),
+    const int64_t tiles = (m + kMR - 1) / kMR;
+    for (int64_t r = 0; r < m; r += kMR) {
+      run_tile<Format>(std::min<int64_t>(kMR, m - r), columns, k, a.from(r), a.row_stride(),
                        a.column_stride(), b, b_row, c, i + r, j, accumulate,
-                       ahead(Share{r / kTileRows, tiles}), Format::kStart ? a.starts + r : nullptr);
+                       prefetch(Chunk{r / kMR, tiles}), Format::kStart ? a.starts + r : nullptr);
     }
   }
 }
 
-// Rows of blocks of A of equal height, for passes of so many packed elements along k: what these
-// lack to kBlockK the block may have in rows.
-inline int64_t rows_of_block(int64_t m, int64_t step) {
-  const int64_t most = std::clamp(kBlockM * kBlockK / step, kBlockM, kMostBlockM);
-  const int64_t blocks = (m + most - 1) / most;
-  return std::min(rounded_up<kTileRows>((m + blocks - 1) / blocks), most);
+// MC for equal blocks of A, for passes of `step` packed elements along k. If a pass is shorter than
+// kKC, the block has more rows instead.
+inline int64_t mc_for(int64_t m, int64_t step) {
+  const int64_t limit = std::clamp(kMC * kKC / step, kMC, kMaxMC);
+  const int64_t blocks = (m + limit - 1) / limit;
+  return std::min(rounded_up<kMR>((m + blocks - 1) / blocks), limit);
 }
 
-// A block of B serves several blocks of A; where there is but one of these, panels are packed when
-// their turn comes and are still in the cache.
+// A block of B serves several blocks of A. If A has only one block, each panel is packed right
+// before its use and is then still in the cache.
 template <class Packed>
-int64_t columns_kept(int64_t m, int64_t n, int64_t rows) {
-  constexpr int64_t panel = kPanel<Packed>;
-  return rounded_up<panel>(std::min(n, m <= rows ? panel : kBlocksN));
+int64_t packed_columns(int64_t m, int64_t n, int64_t rows) {
+  constexpr int64_t panel = kNR<Packed>;
+  return rounded_up<panel>(std::min(n, m <= rows ? panel : kNC));
 }
 
-// A share of a packed panel.
+// Plans the prefetch of one chunk of a packed panel.
 template <class Packed>
-Ahead packed_ahead(const Packed* panel, int64_t k, Share share) {
-  constexpr int64_t row = kPanel<Packed> * static_cast<int64_t>(sizeof(Packed));
-  return share_ahead(panel, 1, k * row, 0, k, share);
+PrefetchPlan prefetch_packed(const Packed* panel, int64_t k, Chunk chunk) {
+  constexpr int64_t row = kNR<Packed> * static_cast<int64_t>(sizeof(Packed));
+  return prefetch_chunk(panel, 1, k * row, 0, k, chunk);
 }
 
-// Bytes that multiply_blocked() packs into.
+// Bytes that multiply_blocked() needs for packing.
 template <class Format>
 int64_t blocked_bytes(int64_t m, int64_t n) {
   using Packed = typename Format::Packed;
-  if constexpr (by_tiles<Format>) return blocked_tiles_bytes(m, kBlockK);
-  const int64_t rows = rounded_up<kTileRows>(std::min(m, kMostBlockM));
-  return (rows * (PackedRows<Packed, kBlockK>::kRowStride + Format::kStart) +
-          columns_kept<Packed>(m, n, kBlockM) * kBlockK) *
+  if constexpr (uses_amx<Format>) return blocked_amx_bytes(m, kKC);
+  const int64_t rows = rounded_up<kMR>(std::min(m, kMaxMC));
+  return (rows * (PackedRows<Packed, kKC>::kRowStride + Format::kStart) +
+          packed_columns<Packed>(m, n, kMC) * kKC) *
          static_cast<int64_t>(sizeof(Packed));
 }
 
-// C = A B, or C += A B. `memory` has blocked_bytes() bytes and is aligned to a cache line.
-template <class Format, class Rows, class Panels, class Target>
+// Computes C = A B or C += A B. `memory` has blocked_bytes() bytes and is aligned to a cache line.
+template <class Format, class Rows, class Panels, class Epilogue>
 void multiply_blocked(int64_t m, int64_t n, int64_t k, const Rows& a, const Panels& b,
-                      const Target& c, bool accumulate, void* memory) {
+                      const Epilogue& c, bool accumulate, void* memory) {
   if (k == 0) return;
   using Packed = typename Format::Packed;
-  constexpr int64_t panel = kPanel<Packed>, depth = Format::kDepth;
-  // Passes over k of equal length.
-  constexpr int64_t most = kBlockK * depth;
-  const int64_t passes = (k + most - 1) / most;
+  constexpr int64_t panel = kNR<Packed>, depth = Format::kDepth;
+  // Divides k into passes of equal length.
+  constexpr int64_t limit = kKC * depth;
+  const int64_t passes = (k + limit - 1) / limit;
   const int64_t step = rounded_up<depth * kStep<Format>>((k + passes - 1) / passes);
-  if constexpr (by_tiles<Format>) {
-    return multiply_blocked_tiles<Format>(m, n, k, step, a, b, c, accumulate, memory);
+  if constexpr (uses_amx<Format>) {
+    return multiply_blocked_amx<Format>(m, n, k, step, a, b, c, accumulate, memory);
   }
   Packed* packed_b = static_cast<Packed*>(memory);
-  const int64_t rows_together = rows_of_block(m, (step + depth - 1) / depth);
-  const int64_t kept = columns_kept<Packed>(m, n, rows_together);
-  Packed* packed_a = packed_b + kept * kBlockK;
-  for (int64_t jb = 0; jb < n; jb += kBlocksN) {
-    const int64_t block_n = std::min(kBlocksN, n - jb);
+  const int64_t rows_together = mc_for(m, (step + depth - 1) / depth);
+  const int64_t kept = packed_columns<Packed>(m, n, rows_together);
+  Packed* packed_a = packed_b + kept * kKC;
+  for (int64_t jb = 0; jb < n; jb += kNC) {
+    const int64_t nc = std::min(kNC, n - jb);
     for (int64_t pb = 0; pb < k; pb += step) {
-      const int64_t sources = std::min(step, k - pb), block_k = (sources + depth - 1) / depth;
+      const int64_t sources = std::min(step, k - pb), kc = (sources + depth - 1) / depth;
       for (int64_t ib = 0; ib < m; ib += rows_together) {
-        const int64_t block_m = std::min(rows_together, m - ib);
-        const auto rows = a.pack(ib, block_m, pb, sources, packed_a);
-        for (int64_t j = 0; j < block_n; j += panel) {
-          const int64_t columns = std::min(panel, block_n - j);
-          Packed* to = packed_b + j % kept * kBlockK;
+        const int64_t mc = std::min(rows_together, m - ib);
+        const auto rows = a.pack(ib, mc, pb, sources, packed_a);
+        for (int64_t j = 0; j < nc; j += panel) {
+          const int64_t columns = std::min(panel, nc - j);
+          Packed* to = packed_b + j % kept * kKC;
           const Packed* from = to;
           int64_t from_row = panel;
           if constexpr (std::is_same_v<Panels, MatrixPanels<Plain<Packed>>>) {
@@ -243,17 +245,17 @@ void multiply_blocked(int64_t m, int64_t n, int64_t k, const Rows& a, const Pane
             if (there.data) from = there.data, from_row = there.row;
           }
           if (ib == 0 && from == to) b.pack(pb, sources, jb + j, columns, to);
-          const auto ahead = [&](Share share) -> Ahead {
+          const auto prefetch = [&](Chunk chunk) -> PrefetchPlan {
             const int64_t next = j + panel;
-            if (next >= block_n) return {};
-            if (ib > 0) return packed_ahead(packed_b + next * kBlockK, block_k, share);
-            if constexpr (requires { &Panels::ahead; }) {
-              return b.ahead(pb, sources, jb + next, std::min(panel, block_n - next), share);
+            if (next >= nc) return {};
+            if (ib > 0) return prefetch_packed(packed_b + next * kKC, kc, chunk);
+            if constexpr (requires { &Panels::prefetch; }) {
+              return b.prefetch(pb, sources, jb + next, std::min(panel, nc - next), chunk);
             }
             return {};
           };
-          multiply_panel<Format>(block_m, columns, block_k, rows, from, c, ib, jb + j,
-                                 accumulate || pb > 0, ahead, from_row);
+          multiply_panel<Format>(mc, columns, kc, rows, from, c, ib, jb + j, accumulate || pb > 0,
+                                 prefetch, from_row);
         }
       }
     }

@@ -8,15 +8,15 @@ namespace tenon::cpu::TENON_CPU_ISA {
 template <class T>
 tenon_status gemm(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<T> a, Matrix<T> b, T* c,
                   int64_t c_row, bool accumulate, const BatchOffsets& batch, tenon_err* err) {
-  return multiply_tiles<Plain<T>>(ctx, m, n, k, a, b, c, c_row, accumulate, batch, err);
+  return multiply_parallel<Plain<T>>(ctx, m, n, k, a, b, c, c_row, accumulate, batch, err);
 }
 
 template <class T>
 void gemm_padded(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, const T* b,
                  int64_t b_row, T* c, int64_t c_row, bool accumulate) {
-  for (int64_t j = 0; j < n; j += kPanel<T>) {
-    run_tile<Plain<T>>(m, std::min(kPanel<T>, n - j), k, a, a_row, 1, b + j, b_row,
-                       MatrixTarget<T>{c, c_row}, 0, j, accumulate);
+  for (int64_t j = 0; j < n; j += kNR<T>) {
+    run_tile<Plain<T>>(m, std::min(kNR<T>, n - j), k, a, a_row, 1, b + j, b_row,
+                       MatrixEpilogue<T>{c, c_row}, 0, j, accumulate);
   }
 }
 template void gemm_padded<float>(int64_t, int64_t, int64_t, const float*, int64_t, const float*,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of 8-bit integers.
+// GEMM of 8-bit integers.
 #include "gemm/amx_formats.hpp"
 
 #include "gemm/parallel.hpp"
@@ -13,7 +13,7 @@ namespace tenon::cpu::TENON_CPU_ISA {
 #ifdef __AVX512F__
 namespace {
 
-bool has_byte_products() {
+bool has_vnni() {
   static const bool has = [] {
     unsigned a, b, c, d;
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & (1u << 11));  // AVX512-VNNI
@@ -25,27 +25,27 @@ bool has_byte_products() {
 #endif
 
 template <class L, class R>
-tenon_status gemm_bytes(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<L> a, Matrix<R> b,
-                        int32_t* c, int64_t c_row, const BatchOffsets& batch, tenon_err* err) {
+tenon_status gemm_int8(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<L> a, Matrix<R> b,
+                       int32_t* c, int64_t c_row, const BatchOffsets& batch, tenon_err* err) {
 #ifdef __AVX512F__
-  if (has_byte_products() && has_tiles()) {
-    return multiply_tiles<BytesForTiles<L, R>>(ctx, m, n, k, a, b, c, c_row, false, batch, err);
+  if (has_vnni() && has_tiles()) {
+    return multiply_parallel<Int8Amx<L, R>>(ctx, m, n, k, a, b, c, c_row, false, batch, err);
   }
-  if (has_byte_products()) {
-    return multiply_tiles<BytesAsQuads<L, R>>(ctx, m, n, k, a, b, c, c_row, false, batch, err);
+  if (has_vnni()) {
+    return multiply_parallel<Int8Quads<L, R>>(ctx, m, n, k, a, b, c, c_row, false, batch, err);
   }
 #endif
-  return multiply_tiles<BytesAsPairs<L, R>>(ctx, m, n, k, a, b, c, c_row, false, batch, err);
+  return multiply_parallel<Int8Pairs<L, R>>(ctx, m, n, k, a, b, c, c_row, false, batch, err);
 }
 
-#define TENON_GEMM_BYTES(L, R)                                                              \
-  template tenon_status gemm_bytes<L, R>(tenon_ctx*, int64_t, int64_t, int64_t, Matrix<L>,  \
-                                         Matrix<R>, int32_t*, int64_t, const BatchOffsets&, \
-                                         tenon_err*);
-TENON_GEMM_BYTES(int8_t, int8_t)
-TENON_GEMM_BYTES(int8_t, uint8_t)
-TENON_GEMM_BYTES(uint8_t, int8_t)
-TENON_GEMM_BYTES(uint8_t, uint8_t)
-#undef TENON_GEMM_BYTES
+#define TENON_GEMM_INT8(L, R)                                                              \
+  template tenon_status gemm_int8<L, R>(tenon_ctx*, int64_t, int64_t, int64_t, Matrix<L>,  \
+                                        Matrix<R>, int32_t*, int64_t, const BatchOffsets&, \
+                                        tenon_err*);
+TENON_GEMM_INT8(int8_t, int8_t)
+TENON_GEMM_INT8(int8_t, uint8_t)
+TENON_GEMM_INT8(uint8_t, int8_t)
+TENON_GEMM_INT8(uint8_t, uint8_t)
+#undef TENON_GEMM_INT8
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

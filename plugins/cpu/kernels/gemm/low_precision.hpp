@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products of float16 and bfloat16.
+// GEMM of float16 and bfloat16.
 #pragma once
 
 #include "gemm/gemm.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// Does the processor have dot products of bfloat16, and the build AVX-512?
-bool has_bfloat16_products();
-// And may they go by tiles (amx.hpp)?
-bool has_bfloat16_tiles();
+// True if the processor has AVX512-BF16 and the build has AVX-512.
+bool has_avx512_bf16();
+// True if AMX may multiply bfloat16 (amx.hpp).
+bool has_amx_bf16();
 
-// gemm of Float16 and BFloat16, converted as they are read or, where the processor has dot products
-// of bfloat16, multiplied by these. Sums are float32, rounded once.
-template <class Half>
-tenon_status gemm_halves(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<Half> a,
-                         Matrix<Half> b, Half* c, int64_t c_row, bool accumulate,
-                         const BatchOffsets& batch, tenon_err* err);
+// GEMM of Float16 and BFloat16. Elements are converted to float32 as they are read, or multiplied
+// by AVX512-BF16 or AMX where the processor has them. Accumulators are float32 and are rounded
+// once.
+template <class T16>
+tenon_status gemm_low_precision(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<T16> a,
+                                Matrix<T16> b, T16* c, int64_t c_row, bool accumulate,
+                                const BatchOffsets& batch, tenon_err* err);
 
 }  // namespace tenon::cpu::TENON_CPU_ISA

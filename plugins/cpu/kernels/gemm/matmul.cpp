@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul, matmul_integer and linear: batches, broadcasting and dtypes around gemm.
+// matmul, matmul_integer and linear: batch axes, broadcasting and dtypes around GEMM.
 #include "gemm/low_precision.hpp"
 #include "kernel.hpp"
 
@@ -10,7 +10,7 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
-// The product as matrices, whatever the operands' axes: out[batch] = x[batch] * y[batch].
+// The operands as matrices, whatever their axes: out[batch] = x[batch] y[batch].
 struct Product {
   int64_t m, n, k;
   int64_t x_row, x_column, y_row, y_column, out_row;
@@ -24,7 +24,7 @@ int64_t stride_from_end(const tenon_tensor* t, int i) {
   return i < t->ndim && t->shape[t->ndim - 1 - i] != 1 ? t->strides[t->ndim - 1 - i] : 0;
 }
 
-// `transposed`: y is [n, k], as a weight of linear.
+// `transposed` says that y is [n, k], as the weight of linear is.
 Product product_of(const tenon_tensor* x, const tenon_tensor* y, bool transposed) {
   Product p;
   const bool row = x->ndim == 1, column = y->ndim == 1;
@@ -42,7 +42,7 @@ Product product_of(const tenon_tensor* x, const tenon_tensor* y, bool transposed
   }
   p.out_row = p.n;
 
-  // Batch axes from the innermost outwards; out is contiguous.
+  // Collects batch axes from the innermost outwards; out is contiguous.
   const int skip_x = row ? 1 : 2, skip_y = column ? 1 : 2;
   const int axes = std::max(x->ndim - skip_x, y->ndim - skip_y);
   int64_t out_stride = p.m * p.n;
@@ -53,7 +53,8 @@ Product product_of(const tenon_tensor* x, const tenon_tensor* y, bool transposed
     const int64_t length = smaller == 0 ? 0 : extent;
     const int64_t x_stride = stride_from_end(x, i + skip_x);
     const int64_t y_stride = stride_from_end(y, i + skip_y);
-    // A batch against one matrix is a taller matrix, if its rows go on at the same pace.
+    // A batch times a single matrix is one taller matrix if the stride continues from the last row
+    // of an item to the first row of the next.
     if (p.batch.count == 0 && y_stride == 0 && !row &&
         (x_stride == p.m * p.x_row || length == 1 || p.m == 1)) {
       if (p.m == 1 && length != 1) p.x_row = x_stride;
@@ -70,7 +71,7 @@ Product product_of(const tenon_tensor* x, const tenon_tensor* y, bool transposed
     }
     out_stride *= length;
   }
-  // gemm wants the outermost first.
+  // GEMM expects the outermost axis first.
   BatchOffsets& batch = p.batch;
   std::reverse(batch.extent, batch.extent + batch.count);
   std::reverse(batch.a, batch.a + batch.count);
@@ -79,7 +80,7 @@ Product product_of(const tenon_tensor* x, const tenon_tensor* y, bool transposed
   return p;
 }
 
-// Every row of out starts as the bias.
+// Initialises every row of out with the bias.
 template <class T>
 void fill_rows(const tenon_tensor* out, const tenon_tensor* bias) {
   const int64_t n = bias->numel, stride = n > 1 ? bias->strides[bias->ndim - 1] : 0;
@@ -100,17 +101,17 @@ tenon_status run(tenon_ctx* ctx, const Product& p, const tenon_tensor* x, const 
                  p.batch, err);
 }
 
-template <class Half>
-tenon_status run_halves(tenon_ctx* ctx, const Product& p, const tenon_tensor* x,
-                        const tenon_tensor* y, const tenon_tensor* bias, const tenon_tensor* out,
-                        tenon_err* err) {
-  if (bias) fill_rows<Half>(out, bias);
-  return gemm_halves<Half>(ctx, p.m, p.n, p.k, {data_of<Half>(x), p.x_row, p.x_column},
-                           {data_of<Half>(y), p.y_row, p.y_column}, data_of<Half>(out), p.out_row,
-                           bias != nullptr, p.batch, err);
+template <class T16>
+tenon_status run_low_precision(tenon_ctx* ctx, const Product& p, const tenon_tensor* x,
+                               const tenon_tensor* y, const tenon_tensor* bias,
+                               const tenon_tensor* out, tenon_err* err) {
+  if (bias) fill_rows<T16>(out, bias);
+  return gemm_low_precision<T16>(ctx, p.m, p.n, p.k, {data_of<T16>(x), p.x_row, p.x_column},
+                                 {data_of<T16>(y), p.y_row, p.y_column}, data_of<T16>(out),
+                                 p.out_row, bias != nullptr, p.batch, err);
 }
 
-// (a + ib)(c + id) by four real products on separated parts.
+// Computes (a + ib)(c + id) by four real GEMMs on separated real and imaginary parts.
 template <class T>
 tenon_status run_complex(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* y,
                          const tenon_tensor* bias, tenon_tensor* out, bool transposed,
@@ -177,16 +178,16 @@ tenon_status multiply(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor*
     case TENON_DTYPE_C128:
       return run_complex<double>(ctx, x, y, bias, out, Transposed, err);
     case TENON_DTYPE_F16:
-      return run_halves<Float16>(ctx, product_of(x, y, Transposed), x, y, bias, out, err);
+      return run_low_precision<Float16>(ctx, product_of(x, y, Transposed), x, y, bias, out, err);
     case TENON_DTYPE_BF16:
-      return run_halves<BFloat16>(ctx, product_of(x, y, Transposed), x, y, bias, out, err);
+      return run_low_precision<BFloat16>(ctx, product_of(x, y, Transposed), x, y, bias, out, err);
     default:
       break;
   }
   if (is_low_precision(x->dtype)) {
     return run_as_float32(multiply<Transposed>, ctx, err, x, y, bias, out);
   }
-  switch (kDtypeSize[x->dtype]) {  // signed integers wrap to the same bits
+  switch (kDtypeSize[x->dtype]) {  // Signed integers wrap to the same bits.
     case 1:
       return as(Type<uint8_t>{});
     case 2:
@@ -203,9 +204,9 @@ tenon_status matmul_integer(tenon_ctx* ctx, const tenon_tensor* x, const tenon_t
   const Product p = product_of(x, y, false);
   if (out->numel == 0) return TENON_OK;
   const auto as = [&]<class L, class R>(Type<L>, Type<R>) {
-    return gemm_bytes<L, R>(ctx, p.m, p.n, p.k, {data_of<L>(x), p.x_row, p.x_column},
-                            {data_of<R>(y), p.y_row, p.y_column}, data_of<int32_t>(out), p.out_row,
-                            p.batch, err);
+    return gemm_int8<L, R>(ctx, p.m, p.n, p.k, {data_of<L>(x), p.x_row, p.x_column},
+                           {data_of<R>(y), p.y_row, p.y_column}, data_of<int32_t>(out), p.out_row,
+                           p.batch, err);
   };
   const auto with_right = [&]<class L>(Type<L> left) {
     return y->dtype == TENON_DTYPE_I8 ? as(left, Type<int8_t>{}) : as(left, Type<uint8_t>{});
@@ -214,8 +215,8 @@ tenon_status matmul_integer(tenon_ctx* ctx, const tenon_tensor* x, const tenon_t
 }
 TENON_BOX_matmul_integer(matmul_integer_boxed, matmul_integer);
 
-// The kernels for strided operands serve the dtypes that gemm reads in place; the others
-// convert or separate their operands first, which is simpler from contiguous ones.
+// The kernels for strided operands serve the dtypes that GEMM reads in place. The other dtypes are
+// converted or separated first, which is simpler for contiguous operands.
 constexpr uint64_t kConverted =
     dtype_bit(TENON_DTYPE_F8E4M3) | dtype_bit(TENON_DTYPE_F8E5M2) | kComplexes;
 constexpr uint64_t kInPlace = (kIntegers | kFloats) & ~kConverted;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands of a matrix product in the order in which its micro-kernel reads them.
+// Packing: copies operands of a GEMM into the order in which the micro-kernel reads them.
 #pragma once
 
 #include "gemm/gemm.hpp"
@@ -12,13 +12,14 @@
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
-// Two 16-bit sources as one packed element.
+// Combines two 16-bit sources into one packed element.
 inline uint32_t pair_of(uint16_t first, uint16_t second) {
   return first | static_cast<uint32_t>(second) << 16;
 }
 
 #ifdef __AVX512F__
-// 16-bit elements of two vectors, element l being the of(l)-th of both.
+// A permutation of the 16-bit elements of two vectors: element l of the result is element of(l) of
+// the pair.
 struct Order {
   alignas(64) uint16_t of[32];
   template <class F>
@@ -32,8 +33,9 @@ struct Order {
   }
 };
 
-// Up to 16 rows of 64 bytes, `from_stride` bytes apart, as up to 16 rows of 16 elements: two rounds
-// within 128 bits, two of 128 bits. What is not there reads as zeros; the bits of `flip` change.
+// Transposes up to 16 rows of 64 bytes, `from_stride` bytes apart, to up to 16 rows of 16 elements:
+// two rounds of shuffles within 128-bit lanes and two of whole lanes. Missing elements read as
+// zeros; `flip` is XORed into the bits.
 inline void transpose_16(const void* from, int64_t from_stride, int64_t rows, int64_t bytes,
                          uint32_t* to, int64_t to_stride, uint32_t flip) {
   __m512i row[16], next[16];
@@ -42,9 +44,10 @@ inline void transpose_16(const void* from, int64_t from_stride, int64_t rows, in
 #pragma GCC unroll 16
     for (int i = 0; i < 16; ++i) row[i] = _mm512_loadu_si512(first + i * from_stride);
   } else {
-    const auto some = Lanes<uint8_t>::below(bytes);
+    const auto some = VecMask<uint8_t>::below(bytes);
 #pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i) {  // no masks for what is not there: faults are slow to suppress
+    // Missing rows are zeros without a masked load, because suppressed faults are slow.
+    for (int i = 0; i < 16; ++i) {
       row[i] = __m512i{};
       if (i < rows) row[i] = _mm512_maskz_loadu_epi8(some, first + i * from_stride);
     }
@@ -67,7 +70,7 @@ inline void transpose_16(const void* from, int64_t from_stride, int64_t rows, in
     }
   }
 #pragma GCC unroll 4
-  for (int q = 0; q < 4; ++q) {  // part l of row[4 g + q] is of column 4 l + q
+  for (int q = 0; q < 4; ++q) {  // Lane l of row[4 g + q] belongs to column 4 l + q.
     const __m512i even0 = _mm512_maskz_shuffle_i32x4(0xffff, row[q], row[4 + q], 0x88),
                   odd0 = _mm512_maskz_shuffle_i32x4(0xffff, row[q], row[4 + q], 0xdd),
                   even1 = _mm512_maskz_shuffle_i32x4(0xffff, row[8 + q], row[12 + q], 0x88),
@@ -86,12 +89,12 @@ inline void transpose_16(const void* from, int64_t from_stride, int64_t rows, in
 }
 #endif
 
-// A panel of 32-bit elements from n columns that are dense along k, `stride` bytes apart, of
-// `bytes` bytes each: whole elements, where the instruction set has no masks.
+// Packs a panel of 32-bit elements from n columns that are dense along k, `stride` bytes apart and
+// `bytes` bytes long. Without masks, `bytes` counts whole elements.
 template <class Packed = uint32_t>
 void transpose_panel(const void* from, int64_t stride, int64_t bytes, int64_t n, uint32_t* to,
                      [[maybe_unused]] uint32_t flip = 0) {
-  constexpr int64_t panel = kPanel<Packed>;
+  constexpr int64_t panel = kNR<Packed>;
 #ifdef __AVX512F__
   for (int64_t q = 0; q < bytes; q += 64) {
     for (int64_t j = 0; j < panel; j += 16) {
@@ -105,15 +108,15 @@ void transpose_panel(const void* from, int64_t stride, int64_t bytes, int64_t n,
 #endif
 }
 
-// A panel of B: k x n sources as dense rows of kPanel packed elements, the rest zeros.
+// Packs a panel of B: k x n sources become dense rows of kNR packed elements, padded with zeros.
 template <class T>
 void pack_panel(Plain<T>, Matrix<T> b, int64_t k, int64_t n, T* to) {
-  constexpr int64_t panel = kPanel<T>;
+  constexpr int64_t panel = kNR<T>;
   if (n < panel) std::fill_n(to, k * panel, T(0));
   if (b.column == 1 && n == panel) {
-    const Lanes<T> all(kWidth<T>);
+    const VecMask<T> all(kWidth<T>);
     for (int64_t p = 0; p < k; ++p) {
-      for (int v = 0; v < kTileVectors<T>; ++v) {
+      for (int v = 0; v < kNRVectors<T>; ++v) {
         all.store(to + p * panel + v * kWidth<T>, all.load(b.data + p * b.row + v * kWidth<T>));
       }
     }
@@ -135,34 +138,34 @@ void pack_panel(Plain<T>, Matrix<T> b, int64_t k, int64_t n, T* to) {
   }
 }
 
-// A panel of B whose columns are dense along k: read(j, p, count, to) writes `count` packed
-// elements of column j, from the p-th on.
+// Packs a panel of B whose columns are dense along k: read(j, p, count, to) writes `count` packed
+// elements of column j, starting with the p-th.
 template <class Packed, class Read>
 void pack_columns(int64_t k, int64_t n, Packed* to, Read&& read) {
-  constexpr int64_t panel = kPanel<Packed>, most = 64, stride = most + 64 / sizeof(Packed);
+  constexpr int64_t panel = kNR<Packed>, limit = 64, stride = limit + 64 / sizeof(Packed);
   alignas(64) Packed columns[panel * stride];
-  for (int64_t p = 0; p < k; p += most) {
-    const int64_t count = std::min(most, k - p);
+  for (int64_t p = 0; p < k; p += limit) {
+    const int64_t count = std::min(limit, k - p);
     for (int64_t j = 0; j < n; ++j) read(j, p, count, columns + j * stride);
     transpose_panel<Packed>(columns, 4 * stride, 4 * count, n,
                             reinterpret_cast<uint32_t*>(to + p * panel));
   }
 }
 
-// n sources, `stride` apart, as float32.
-template <class Half>
-void widen_row(const Half* from, int64_t stride, int64_t n, float* to) {
-  using Format = Widened<Half>;
+// Converts n sources, `stride` apart, to float32.
+template <class T16>
+void widen_row(const T16* from, int64_t stride, int64_t n, float* to) {
+  using Format = Widened<T16>;
   int64_t i = 0;
   for (; stride == 1 && i + Format::kOperand <= n; i += Format::kOperand) {
-    Lanes<float>(Format::kOperand).store(to + i, Format::operand(from + i));
+    VecMask<float>(Format::kOperand).store(to + i, Format::operand(from + i));
   }
   for (; i < n; ++i) to[i] = from[i * stride];
 }
 
-template <class Half>
-void pack_panel(Widened<Half>, Matrix<Half> b, int64_t k, int64_t n, float* to) {
-  constexpr int64_t panel = kPanel<float>;
+template <class T16>
+void pack_panel(Widened<T16>, Matrix<T16> b, int64_t k, int64_t n, float* to) {
+  constexpr int64_t panel = kNR<float>;
   if (n < panel) std::fill_n(to, k * panel, 0.0f);
   if (b.row == 1 && b.column != 1) {
     pack_columns<float>(k, n, to, [&](int64_t j, int64_t p, int64_t count, float* column) {
@@ -173,51 +176,52 @@ void pack_panel(Widened<Half>, Matrix<Half> b, int64_t k, int64_t n, float* to) 
   }
 }
 
-// How a block of A lies once packed: columns of kTileRows elements if A is dense along columns,
-// else rows. A row is not a power of two long: rows go to different sets of the cache.
-template <class Packed, int64_t BlockK>
+// Layout of a packed block of A: strips of kMR rows stored column by column if A is dense along
+// columns, otherwise rows. The row stride is not a power of two, so that rows use different sets of
+// the cache.
+template <class Packed, int64_t KC>
 struct PackedRows {
-  static constexpr int64_t kRowStride = BlockK + 64 / static_cast<int64_t>(sizeof(Packed));
+  static constexpr int64_t kRowStride = KC + 64 / static_cast<int64_t>(sizeof(Packed));
   const Packed* data;
   bool by_columns;
-  int64_t stride = kRowStride;  // of rows, which may be those of A itself
+  int64_t stride = kRowStride;  // Stride of rows, which may be the rows of A itself.
   const int32_t* starts = nullptr;
 
-  const Packed* from(int64_t i) const {  // i is a multiple of kTileRows
-    return data + i * (by_columns ? BlockK : stride);
+  const Packed* from(int64_t i) const {  // i is a multiple of kMR.
+    return data + i * (by_columns ? KC : stride);
   }
   int64_t row_stride() const { return by_columns ? 1 : stride; }
-  int64_t column_stride() const { return by_columns ? kTileRows : 1; }
+  int64_t column_stride() const { return by_columns ? kMR : 1; }
 };
 
-// May rows of A be read where they lie, Depth sources as one packed element? They should not be
-// farther apart than packed ones would be.
-template <int64_t BlockK, int64_t Depth, class T>
-bool lies_packed(Matrix<T> a, int64_t k) {
-  return a.column == 1 && k % Depth == 0 && a.row % Depth == 0 &&
-         std::abs(a.row) <= Depth * BlockK &&
+// True if rows of A can be read in place, with Depth sources as one packed element. They must not
+// be farther apart than packed rows are.
+template <int64_t KC, int64_t Depth, class T>
+bool is_packed(Matrix<T> a, int64_t k) {
+  return a.column == 1 && k % Depth == 0 && a.row % Depth == 0 && std::abs(a.row) <= Depth * KC &&
          reinterpret_cast<uintptr_t>(a.data) % (Depth * sizeof(T)) == 0;
 }
 
-template <int64_t BlockK, class T>
-PackedRows<T, BlockK> pack_rows(Plain<T>, Matrix<T> a, int64_t m, int64_t k, T* to) {
-  using Rows = PackedRows<T, BlockK>;
-  if (lies_packed<BlockK, 1>(a, k)) return {a.data, false, a.row};
+template <int64_t KC, class T>
+PackedRows<T, KC> pack_rows(Plain<T>, Matrix<T> a, int64_t m, int64_t k, T* to) {
+  using Rows = PackedRows<T, KC>;
+  if (is_packed<KC, 1>(a, k)) return {a.data, false, a.row};
   const bool by_columns = a.column != 1 && a.row == 1;
   if (by_columns) {
-    // Strips that together are whole cache lines of A, which is far from one step to the next.
+    // Strips that together span whole cache lines of A, because consecutive columns of A are far
+    // apart.
     constexpr int64_t together = 48;
-    static_assert(together % kTileRows == 0);
+    static_assert(together % kMR == 0);
     for (int64_t i = 0; i < m; i += together) {
-      const int64_t whole = std::min(together, m - i) / kTileRows * kTileRows;
+      const int64_t whole = std::min(together, m - i) / kMR * kMR;
       const int64_t rest = std::min(together, m - i) - whole;
       for (int64_t p = 0; p < k; ++p) {
         const T* from = a.data + i + p * a.column;
-        T* tile = to + i * BlockK + p * kTileRows;
-        for (int64_t r = 0; r < whole; r += kTileRows) {
-          std::memcpy(tile + r * BlockK, from + r, kTileRows * sizeof(T));
+        T* tile = to + i * KC + p * kMR;
+        for (int64_t r = 0; r < whole; r += kMR) {
+          std::memcpy(tile + r * KC, from + r, kMR * sizeof(T));
         }
-        if (rest > 0) std::copy_n(from + whole, rest, tile + whole * BlockK);
+        if (rest > 0) std::copy_n(from + whole, rest, tile + whole * KC);
       }
     }
   } else if (a.column == 1) {
@@ -231,15 +235,14 @@ PackedRows<T, BlockK> pack_rows(Plain<T>, Matrix<T> a, int64_t m, int64_t k, T* 
   return {to, by_columns};
 }
 
-template <int64_t BlockK, class Half>
-PackedRows<float, BlockK> pack_rows(Widened<Half>, Matrix<Half> a, int64_t m, int64_t k,
-                                    float* to) {
-  using Rows = PackedRows<float, BlockK>;
+template <int64_t KC, class T16>
+PackedRows<float, KC> pack_rows(Widened<T16>, Matrix<T16> a, int64_t m, int64_t k, float* to) {
+  using Rows = PackedRows<float, KC>;
   const bool by_columns = a.column != 1 && a.row == 1;
-  for (int64_t i = 0; by_columns && i < m; i += kTileRows) {
-    const int64_t rows = std::min<int64_t>(kTileRows, m - i);
+  for (int64_t i = 0; by_columns && i < m; i += kMR) {
+    const int64_t rows = std::min<int64_t>(kMR, m - i);
     for (int64_t p = 0; p < k; ++p) {
-      widen_row(a.data + i + p * a.column, 1, rows, to + i * BlockK + p * kTileRows);
+      widen_row(a.data + i + p * a.column, 1, rows, to + i * KC + p * kMR);
     }
   }
   for (int64_t i = 0; !by_columns && i < m; ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products whose tiles run on the pool.
+// GEMM whose tiles run on the thread pool.
 #pragma once
 
 #include "gemm/partition.hpp"
@@ -10,17 +10,18 @@
 namespace tenon::cpu::TENON_CPU_ISA {
 
 template <class Format>
-tenon_status multiply_tiles(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k,
-                            Matrix<typename Format::Left> a, Matrix<typename Format::Right> b,
-                            typename Format::Sum* c, int64_t c_row, bool accumulate,
-                            const BatchOffsets& batch, tenon_err* err) {
+tenon_status multiply_parallel(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k,
+                               Matrix<typename Format::Left> a, Matrix<typename Format::Right> b,
+                               typename Format::Accumulator* c, int64_t c_row, bool accumulate,
+                               const BatchOffsets& batch, tenon_err* err) {
   if (m == 0 || n == 0) return TENON_OK;
   const Tiles tiles(Type<Format>{}, m, n, k, m, n, batch);
-  const Way way = way_of<Format>(m, n, k, a, b);
-  trace("matmul", Format::kName, name_of(way));
-  const bool packs = tiles.rows() < m || tiles.columns() < n || n == 1 || way == Way::kNarrow ||
-                     way == Way::kPassing || way == Way::kBlocked || way == Way::kTurned ||
-                     (way == Way::kDirect && !reads_rows(n, b));
+  const Algorithm algorithm = choose_algorithm<Format>(m, n, k, a, b);
+  trace("matmul", Format::kName, name_of(algorithm));
+  const bool packs = tiles.rows() < m || tiles.columns() < n || n == 1 ||
+                     algorithm == Algorithm::kSmallN || algorithm == Algorithm::kStreamBlocks ||
+                     algorithm == Algorithm::kBlocked || algorithm == Algorithm::kTransposed ||
+                     (algorithm == Algorithm::kDirect && !reads_rows(n, b));
   const int64_t bytes = packs ? scratch_bytes<Format>(tiles.rows(), tiles.columns(), k) : 0;
   return parallel_for_with_scratch(
       ctx, tiles.count(), tiles.work(), bytes, err, [&](int64_t t, void* memory) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiler's vector types, as wide as the registers, and parts of them in memory.
+// The compiler's vector types, as wide as the registers, and masked loads and stores.
 #pragma once
 
 #include "simd/isa.hpp"
@@ -29,43 +29,44 @@ struct VectorOf {
 
 #ifdef __AVX512F__
 template <int Bytes>
-struct MaskOf;
+struct MaskBits;
 template <>
-struct MaskOf<1> {
+struct MaskBits<1> {
   using type = __mmask64;
 };
 template <>
-struct MaskOf<2> {
+struct MaskBits<2> {
   using type = __mmask32;
 };
 template <>
-struct MaskOf<4> {
+struct MaskBits<4> {
   using type = __mmask16;
 };
 template <>
-struct MaskOf<8> {
+struct MaskBits<8> {
   using type = __mmask8;
 };
 #endif
 
-// Some lanes of a vector in memory: the first `count`, or those from `begin` to `end`; the others
-// read as zeros. Where the instruction set has no masks, it is always whole vectors: callers
-// provide the room.
+// A mask for the first `count` elements of a vector in memory, or for elements [begin, end); the
+// others read as zeros. Without masks in the instruction set, loads and stores are whole vectors,
+// and callers provide the room.
 template <class T>
-class Lanes {
+class VecMask {
  public:
   using Vector = typename VectorOf<T>::type;
   using Unaligned = typename VectorOf<T>::unaligned;
-  // A whole vector, without a mask: those take the place of a multiplication.
+  // Loads a whole vector without a mask: setting up a mask takes an issue slot from a
+  // multiplication.
   [[gnu::always_inline]] static Vector load_all(const T* from) {
     return *reinterpret_cast<const Unaligned*>(from);
   }
 #ifdef __AVX512F__
-  using Mask = typename MaskOf<sizeof(T)>::type;
+  using Mask = typename MaskBits<sizeof(T)>::type;
   static constexpr bool kMasked = true;
-  Lanes() = default;
-  explicit Lanes(int64_t count) : mask_(below(count)) {}
-  Lanes(int64_t begin, int64_t end) : mask_(below(end) & ~below(begin)) {}
+  VecMask() = default;
+  explicit VecMask(int64_t count) : mask_(below(count)) {}
+  VecMask(int64_t begin, int64_t end) : mask_(below(end) & ~below(begin)) {}
   static Mask below(int64_t count) {
     if (count <= 0) return 0;
     return static_cast<Mask>(count >= kWidth<T> ? ~uint64_t{0} : (uint64_t{1} << count) - 1);
@@ -88,8 +89,8 @@ class Lanes {
   Mask mask_;
 #else
   static constexpr bool kMasked = false;
-  Lanes() = default;
-  explicit Lanes(int64_t) {}
+  VecMask() = default;
+  explicit VecMask(int64_t) {}
   [[gnu::always_inline]] Vector load(const T* from) const { return load_all(from); }
   [[gnu::always_inline]] void store(T* to, Vector x) const {
     *reinterpret_cast<Unaligned*>(to) = x;

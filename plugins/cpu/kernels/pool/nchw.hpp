@@ -21,8 +21,8 @@ class NchwWindows {
                         (w.rows - 1) * w.stride[0] + down <= w.height;
     unpadded_ = inside && (w.stride[1] == 1 || (w.stride[1] == 2 && taps() <= 4));
     row_ = unpadded_ ? w.width : PaddedPlanes<T>(w).row();
-    const int64_t most = kBandBytes / (row_ * static_cast<int64_t>(sizeof(T)));
-    rows_ = std::clamp<int64_t>(1 + (most - down) / w.stride[0], 1, w.rows);
+    const int64_t limit = kBandBytes / (row_ * static_cast<int64_t>(sizeof(T)));
+    rows_ = std::clamp<int64_t>(1 + (limit - down) / w.stride[0], 1, w.rows);
   }
 
   // The taps of a window: their offsets in the band that is read, and in pixels of the image.

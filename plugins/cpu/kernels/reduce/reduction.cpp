@@ -19,7 +19,7 @@ constexpr int64_t kFewColumns = 256;             // and at least, if there are a
 constexpr int64_t kColumnBlock = 128;            // rows reduced into one partial result
 constexpr int64_t kColumnSegment = 128 * kColumnBlock;
 constexpr int64_t kColumnTasks = 32;  // that rows are cut for, at most
-constexpr int64_t kLeastRows = 32;    // of one of them
+constexpr int64_t kMinRows = 32;      // of one of them
 constexpr int64_t kStage = 2048;      // elements converted or gathered at a time
 constexpr int64_t kShortRow = 32;
 constexpr int64_t kRowCost = 16;       // of one row, in elements
@@ -297,7 +297,7 @@ class Reduction {
     const int64_t groups = kept_total_ / width * ((width + kColumns - 1) / kColumns);
     const int64_t wanted =
         std::min(kColumnTasks / groups, reduced_total_ * kept_total_ / kRowSegment);
-    const int64_t even = std::min(wanted, reduced_total_ / kLeastRows);
+    const int64_t even = std::min(wanted, reduced_total_ / kMinRows);
     return std::max(least, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(even))));
   }
 
