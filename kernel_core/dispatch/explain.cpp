@@ -43,8 +43,8 @@ tenon_status op_explain(const tenon_op* handle, tenon_device_id device_id, int32
       json.string("policy",
                   kPolicies[static_cast<int>(fallback_policy(*op, device_kind_name(kind)))]);
     json.array("kernels", [&] {
-      for (bool held_back : {false, true})
-        for (const Kernel* kernel : kernels_for(*op, kind, dtype, held_back))
+      for (KernelState state : {KernelState::kUsed, KernelState::kOptional, KernelState::kHeldBack})
+        for (const Kernel* kernel : kernels_for(*op, kind, dtype, state))
           json.object("", [&] {
             json.string("plugin", kernel->plugin);
             json.string("for", kernel->device_kind);
@@ -53,7 +53,8 @@ tenon_status op_explain(const tenon_op* handle, tenon_device_id device_id, int32
             json.boolean("typed",
                          kernel->def.typed && kernel->def.schema_hash == op->def.schema_hash);
             json.boolean("override", kernel->is_override);
-            json.boolean("held_back", held_back);
+            json.boolean("held_back", state == KernelState::kHeldBack);
+            json.boolean("optional", state == KernelState::kOptional);
           });
     });
     json.boolean("has_decomposition", op->can_decompose());

@@ -22,7 +22,10 @@ struct Kernel {
   std::string plugin;  // for explanations
   std::string op;
   std::string device_kind;
-  bool is_override;  // of another plugin's operator on another plugin's device: needs consent
+  bool is_override;        // of another plugin's operator on another plugin's device: needs consent
+  bool is_optional;        // runs only where it is chosen, or once the user names its plugin
+  const tenon_op* target;  // the operator
+  std::string origin;      // of the plugin: "acme 1.4.2 (/path/libtenon_acme.so)"
 };
 
 // How a cell is served.

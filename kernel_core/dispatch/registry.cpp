@@ -45,11 +45,19 @@ struct Registry {
   std::vector<Spare> spares;
   std::map<std::string, bool> consents;  // by plugin; "*": the others
 
-  bool is_held_back(const Kernel& kernel) const {
+  std::atomic<uint64_t> generation{0};  // of what cells may hold
+
+  // "*" is consent to overrides. It does not choose optional kernels: that takes the plugin's name.
+  KernelState state_of(const Kernel& kernel) const {
     auto consent = consents.find(kernel.plugin);
+    if (kernel.is_optional && consent != consents.end() && consent->second)
+      return KernelState::kUsed;
     if (consent == consents.end()) consent = consents.find("*");
-    return kernel.is_override && (consent == consents.end() || !consent->second);
+    const bool is_allowed = consent != consents.end() && consent->second;
+    if (kernel.is_override && !is_allowed) return KernelState::kHeldBack;
+    return kernel.is_optional ? KernelState::kOptional : KernelState::kUsed;
   }
+  bool is_used(const Kernel& kernel) const { return state_of(kernel) == KernelState::kUsed; }
 };
 
 Registry& registry() {
@@ -86,6 +94,7 @@ void clear_row(CellRow& row) {
 
 void clear_all_rows(Registry& self) {
   for (CellRow* row : self.rows) clear_row(*row);
+  self.generation.fetch_add(1, std::memory_order_release);
 }
 
 tenon_status check_definition(const tenon_op_def& def, tenon_err* err) {
@@ -150,7 +159,7 @@ bool kind_has_parts(Registry& self, const Operator& of, uint32_t kind, int32_t d
   bool wants_primitives = of.def.flags & TENON_OP_TO_PRIMITIVES;
   for (auto& [op, kernels] : self.kernels)
     for (auto& kernel : kernels)
-      if (serves(*kernel, view) && !self.is_held_back(*kernel) &&
+      if (serves(*kernel, view) && self.is_used(*kernel) &&
           (!wants_primitives ||
            (op->def.flags & TENON_OP_PRIMITIVE && kernel->def.dtype_mask >> dtype & 1)))
         return true;
@@ -158,14 +167,14 @@ bool kind_has_parts(Registry& self, const Operator& of, uint32_t kind, int32_t d
 }
 
 std::vector<const Kernel*> candidates(Registry& self, const Operator& op, uint32_t kind,
-                                      int32_t dtype, bool held_back = false) {
+                                      int32_t dtype, KernelState state = KernelState::kUsed) {
   std::vector<const Kernel*> found;
   auto position = self.kernels.find(&op);
   if (position == self.kernels.end()) return found;
   const KindView view = view_device_kind(kind);
   for (auto& kernel : position->second)
     if (serves(*kernel, view) && (kernel->def.dtype_mask >> dtype & 1) &&
-        self.is_held_back(*kernel) == held_back)
+        self.state_of(*kernel) == state)
       found.push_back(kernel.get());
   auto comes_first = [](const Kernel* a, const Kernel* b) {
     bool a_is_compiled = a->device_kind == TENON_DEVICE_COMPILED,
@@ -224,11 +233,12 @@ const Resolution* resolution_of(Registry::Answers& answers, const Operator& op,
   return &kept(answers.resolutions, answer);
 }
 
-bool is_override(const PluginTable& table, std::string_view op, std::string_view device_kind) {
+// A kernel of another plugin's operator on another plugin's device.
+bool is_for_others(const PluginTable& table, std::string_view op, std::string_view device_kind) {
   std::string_view space = op.substr(0, op.find("::"));
   const auto& own = table.namespaces;
   bool is_own = space != "tenon" && std::find(own.begin(), own.end(), space) != own.end();
-  return table.needs_consent && !is_own && device_kind != table.device_kind;
+  return !is_own && device_kind != table.device_kind;
 }
 
 // A kernel that returned, after its plugin went, as the same bytes at the same place.
@@ -279,11 +289,14 @@ tenon_status registry_add(const PluginTable& table, const void* owner, tenon_err
   for (const tenon_kernel_def& def : table.kernels) {
     Operator* op = entry_for(self, qualified(def.op));
     std::string device_kind = def.device ? def.device : table.device_kind;
-    Kernel wanted{def, owner, table.name, op->name, device_kind, false};
+    Kernel wanted{def, owner, table.name, op->name, device_kind, false, false, op, {}};
     auto kernel = take_retired(self, wanted);
     if (!kernel) kernel = std::make_unique<Kernel>(std::move(wanted));
     kernel->owner = owner;
-    kernel->is_override = is_override(table, op->name, device_kind);
+    const bool for_others = is_for_others(table, op->name, device_kind);
+    kernel->is_override = table.needs_consent && for_others;
+    kernel->is_optional = table.is_optional && for_others;
+    kernel->origin = table.origin;
     self.kernels[op].push_back(std::move(kernel));
   }
   // With kernels any cell may have a better answer: a lowering may become native, a host run a
@@ -337,7 +350,7 @@ KernelReport report_kernels(const void* owner) {
     for (auto& kernel : kernels) {
       if (kernel->owner != owner) continue;
       report.overrides += kernel->is_override;
-      report.held_back += self.is_held_back(*kernel);
+      report.held_back += self.state_of(*kernel) == KernelState::kHeldBack;
       if (!op->is_defined) report.unknown_operators.push_back(op->name);
     }
   return report;
@@ -363,11 +376,26 @@ Operator* convert_operator() { return registry().convert.load(std::memory_order_
 Operator* materialize_operator() { return registry().materialize.load(std::memory_order_acquire); }
 
 std::vector<const Kernel*> kernels_for(const Operator& op, uint32_t kind, int32_t dtype,
-                                       bool held_back) {
+                                       KernelState state) {
   Registry& self = registry();
   std::lock_guard lock(self.mutex);
-  return candidates(self, op, kind, dtype, held_back);
+  return candidates(self, op, kind, dtype, state);
 }
+
+std::vector<const Resolution*> resolutions_for(Operator& op, uint32_t kind, int32_t dtype,
+                                               KernelState state) {
+  resolve(op, kind, dtype);  // there is a cell from here on
+  Registry& self = registry();
+  std::lock_guard lock(self.mutex);
+  CellRow* row = op.rows[kind].load(std::memory_order_acquire);
+  Registry::Answers& answers = self.answers[&(*row)[dtype]];
+  std::vector<const Resolution*> found;
+  for (const Kernel* kernel : candidates(self, op, kind, dtype, state))
+    found.push_back(resolution_of(answers, op, *kernel));
+  return found;
+}
+
+uint64_t kernel_generation() { return registry().generation.load(std::memory_order_acquire); }
 
 std::vector<const Resolution*> answers_for(const Operator& op, uint32_t kind) {
   Registry& self = registry();

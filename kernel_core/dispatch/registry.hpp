@@ -21,6 +21,7 @@ struct PluginTable {
   std::string origin = name;                     // "acme 1.4.2 (/path/libtenon_acme.so)"
   std::span<const std::string> namespaces = {};  // its own operators' ...
   bool needs_consent = false;                    // ... for kernels of others' on others' devices
+  bool is_optional = false;                      // those kernels run only where they are chosen
 };
 
 // Add every operator and kernel of a plugin, or none. A second definition of an operator with the
@@ -51,9 +52,20 @@ Operator* operator_at(uint32_t id);
 Operator* convert_operator();
 Operator* materialize_operator();
 
-// Kernels that may serve a cell, best score first; or those that would if they were not held back.
+// Whether the dispatcher uses a kernel: an optional one waits until the user names its plugin, an
+// override of a plugin that is not Tenon's is held back until then.
+enum class KernelState : uint8_t { kUsed, kOptional, kHeldBack };
+
+// The kernels of a cell that are in this state, best score first.
 std::vector<const Kernel*> kernels_for(const Operator& op, uint32_t device_kind, int32_t dtype,
-                                       bool held_back = false);
+                                       KernelState state = KernelState::kUsed);
+
+// The same as answers that a call can be given. They are never freed.
+std::vector<const Resolution*> resolutions_for(Operator& op, uint32_t device_kind, int32_t dtype,
+                                               KernelState state);
+
+// Counts the changes after which another kernel may serve a call.
+uint64_t kernel_generation();
 
 // Every answer that was ever given for an operator on a device kind, candidates included: they
 // count calls, and cells forget them when a plugin comes or goes.

@@ -21,6 +21,7 @@ void write_note(JsonWriter& json, const FileIdentity& file, const Manifest& mani
   json.strings("kernels_for", manifest.kernels_for);
   json.strings("cpu", manifest.cpu);
   json.boolean("eager", manifest.is_eager);
+  json.boolean("optional", manifest.is_optional);
 }
 
 }  // namespace

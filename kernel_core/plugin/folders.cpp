@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "kernel_core/dispatch/candidates.hpp"
 #include "kernel_core/plugin/host_location.hpp"
 #include "kernel_core/plugin/loader.hpp"
 #include "kernel_core/runtime/log.hpp"
@@ -33,6 +34,7 @@ bool overlaps(const std::vector<std::string>& a, const std::vector<std::string>&
 }
 
 Loader::Loader() {
+  register_candidates_service();
   for (const std::string& name : list_from_environment("TENON_OVERRIDES", ','))
     allow_overrides(name, true);
 }

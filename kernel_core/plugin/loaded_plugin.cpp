@@ -49,6 +49,7 @@ Refusal publish(LoadedPlugin& plugin) {
   table.origin = plugin.origin();
   table.namespaces = plugin.manifest.namespaces;
   table.needs_consent = plugin.manifest.needs_consent;
+  table.is_optional = plugin.manifest.is_optional;
   tenon_status status = registry_add(table, &plugin, &err);
   if (status != TENON_OK) return refuse(status, Reason::kOpConflict);
   if (plugin.tables.has_device()) {

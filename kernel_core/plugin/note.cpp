@@ -60,6 +60,7 @@ Refusal take_lists(const std::string& path, JsonFields& fields, Manifest& manife
   manifest.kernels_for = fields.lists["kernels_for"];
   manifest.cpu = fields.lists["cpu"];
   manifest.is_eager = fields.flags["eager"];
+  manifest.is_optional = fields.flags["optional"];
   for (const auto* names : {&manifest.devices, &manifest.namespaces, &manifest.kernels_for})
     for (const std::string& name : *names)
       if (!is_plugin_name(name) && name != TENON_DEVICE_COMPILED)

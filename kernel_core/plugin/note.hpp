@@ -25,6 +25,7 @@ struct Manifest {
   std::vector<std::string> kernels_for;  // device kinds of others for which it brings kernels
   std::vector<std::string> cpu;          // processor features that it needs
   bool is_eager = false;                 // a device that is loaded at start, not at first use
+  bool is_optional = false;              // its kernels for others run only where they are chosen
   bool is_attached = false;  // there is no file, so no note, and nothing that the table is held to
   bool needs_consent = false;     // to kernels of others' operators on others' devices
   bool may_define_tenon = false;  // it may define symbols in namespace tenon

@@ -36,4 +36,5 @@ NB_MODULE(_core, module) {
   add_collective_type(module);
   add_definition_types(module);
   add_validation_functions(module);
+  add_autotune_functions(module);
 }

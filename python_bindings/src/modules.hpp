@@ -16,5 +16,6 @@ void add_ipc_functions(nanobind::module_& module);          // ipc_module.cpp
 void add_collective_type(nanobind::module_& module);        // collective_module.cpp
 void add_definition_types(nanobind::module_& module);       // definition_module.cpp
 void add_validation_functions(nanobind::module_& module);   // validation_module.cpp
+void add_autotune_functions(nanobind::module_& module);     // autotune_module.cpp
 
 }  // namespace tenon::python

@@ -66,6 +66,7 @@ _SUBMODULES = frozenset(
 _LAZY = {
     "Function": "autograd",
     "Graph": "_graph",
+    "autotune": "_autotune",
     "enable_grad": "autograd",
     "fallback": "_fallback",
     "fallback_report": "_fallback",

@@ -74,10 +74,18 @@ def list():
 
 def explain(op, device=None, dtype=None):
     """What would run operator `op` on `device` for `dtype`, and why: every kernel that is there for it,
-    with its plugin, score and state."""
+    with its plugin, score and state; and what autotuning has chosen, with the measured times."""
     name = getattr(op, "full_name", op)
     report = json.loads(_core.explain(name, device, dtype))
     _judge(report)
+    decisions = [
+        decision
+        for decision in json.loads(_core.autotune_report())["decisions"]
+        if (decision["op"], decision["dtype"]) == (report["op"], report["dtype"])
+        and decision["device"].split()[0] == report["device"].split(":")[0]
+    ]
+    if decisions:
+        report["autotune"] = decisions
     return _Report(report)
 
 
@@ -92,6 +100,14 @@ def _judge(report):
                 f"or TENON_OVERRIDES={name}"
             )
             continue
+        if kernel["optional"]:
+            kernel["state"] = (
+                f"optional: runs where tenon.autotune chooses it, or always with "
+                f"tenon.plugins.allow_overrides('{name}') or TENON_OVERRIDES={name}"
+            )
+            if problem := _core.library_problem(name):
+                kernel["state"] += f"; {problem}"
+            continue
         if last:
             kernel["state"] = f"not reached: {last} comes before and never declines"
         elif kernel["may_decline"]:
@@ -101,7 +117,11 @@ def _judge(report):
                 "runs" if kernel is report["kernels"][0] else "runs if all before decline"
             )
             last = name
-    ready = [kernel for kernel in report.get("kernels", ()) if not kernel["held_back"]]
+    ready = [
+        kernel
+        for kernel in report.get("kernels", ())
+        if not kernel["held_back"] and not kernel["optional"]
+    ]
     if len(ready) > 1:
         first, second = ready[:2]
         if first["for"] != second["for"]:

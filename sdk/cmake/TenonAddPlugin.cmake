@@ -7,6 +7,7 @@
 #   [KERNELS_FOR <device kinds>]            devices of others for which it brings kernels of others' operators
 #   [REQUIRES_CPU <features>]               e.g. avx2; the host refuses it elsewhere
 #   [EAGER]                                 a device that every program needs at start, not at first use
+#   [OPTIONAL]                              its KERNELS_FOR others run only where autotuning or the user chooses them
 #   [LINK <libraries>]
 #   [OUTPUT_DIRECTORY <folder>])            default: TENON_PLUGIN_OUTPUT_DIR, or the current binary folder
 #
@@ -34,7 +35,7 @@ function(_tenon_plugin_flags result key)
 endfunction()
 
 # What the note says, as JSON; the text that the loader reads.
-function(_tenon_note_json result kind eager)
+function(_tenon_note_json result kind eager optional)
   set(json "{\"kind\":\"${kind}\"")
   foreach(pair "devices=DEVICES" "namespaces=NAMESPACES" "kernels_for=KERNELS_FOR" "cpu=REQUIRES_CPU")
     string(REPLACE "=" ";" pair "${pair}")
@@ -48,6 +49,9 @@ function(_tenon_note_json result kind eager)
   if(eager)
     string(APPEND json ",\"eager\":true")
   endif()
+  if(optional)
+    string(APPEND json ",\"optional\":true")
+  endif()
   string(APPEND json "}")
   string(LENGTH "${json}" length)
   if(length GREATER 431)
@@ -57,7 +61,7 @@ function(_tenon_note_json result kind eager)
 endfunction()
 
 function(tenon_add_plugin name)
-  cmake_parse_arguments(arg "EAGER" "VERSION;KIND;OUTPUT_DIRECTORY"
+  cmake_parse_arguments(arg "EAGER;OPTIONAL" "VERSION;KIND;OUTPUT_DIRECTORY"
     "SOURCES;DEVICES;NAMESPACES;KERNELS_FOR;REQUIRES_CPU;LINK" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "tenon_add_plugin(${name}): unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
@@ -74,7 +78,7 @@ function(tenon_add_plugin name)
     message(FATAL_ERROR "tenon_add_plugin(${name}): expected KIND device, operators, kernels or service, "
                         "got ${arg_KIND}")
   endif()
-  _tenon_note_json(json "${arg_KIND}" "${arg_EAGER}")
+  _tenon_note_json(json "${arg_KIND}" "${arg_EAGER}" "${arg_OPTIONAL}")
   string(REPLACE "\"" "\\\"" json_c "${json}")
 
   # The note and the list of exports. The note compiles as C and as C++.

@@ -52,8 +52,13 @@ def describe(report):
         traits += ["may decline"] if kernel["may_decline"] else []
         label = "kernels" if number == 0 else ""
         traits += ["override"] if kernel["override"] else []
+        traits += ["optional"] if kernel["optional"] else []
         yield f"  {label:<12} of {kernel['plugin']}: {', '.join(traits)}"
         yield f"               {kernel['state']}"
+    for decision in report.get("autotune", ()):
+        times = ", ".join(f"{name} {time} us" for name, time in decision["microseconds"].items())
+        yield f"  autotune     {decision['call']}: {decision['chosen']}"
+        yield f"               {decision['why']} ({decision['source']}: {times})"
     if "why" in report:
         yield f"  why          {report['why']}"
     if route != "view" and not report.get("kernels"):
