@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a compiled program exports, for the device process: its kernels, and where a thread finds
+// its indices.
+#pragma once
+
+namespace simulated {
+
+struct Dim3 {
+  unsigned x, y, z;
+};
+
+// The built-in variables of one thread.
+struct ThreadIndex {
+  Dim3 thread, block, block_dim, grid_dim;
+  char* dynamic_shared;
+};
+
+struct KernelEntry {
+  const char* name;  // nullptr ends the table
+  void (*call)(void** arguments);
+  const unsigned* parameter_bytes;
+  unsigned parameters;
+};
+
+// Exported as `simulated_program`.
+struct Program {
+  const char* architecture;  // "sm_90", "gfx90a"
+  // Shared memory of a block is a static variable, so only one launch runs at a time.
+  bool has_shared_memory;
+  unsigned warp_size;
+  const KernelEntry* kernels;
+};
+
+}  // namespace simulated
+
+// Offered to programs by the device process.
+extern "C" {
+// Not thread_local, which would call a function for each access, because it may have a constructor.
+extern __thread simulated::ThreadIndex* simulated_here __attribute__((tls_model("initial-exec")));
+
+// Waits for the other threads of the block that have not ended. `value` is added up over them;
+// returns the sum.
+unsigned simulated_block_barrier(unsigned value);
+// Waits for the threads of the warp in `mask` that have not ended, and posts up to 16 bytes to
+// them.
+void simulated_warp_barrier(unsigned long long mask, const void* value, unsigned bytes);
+// What lane `lane` posted at the last barrier, or nullptr if that thread has ended.
+const void* simulated_warp_value(unsigned lane);
+unsigned simulated_lane();
+// The lanes of the warp whose threads have not ended.
+unsigned long long simulated_active_lanes();
+// Ends the launch with an error number of the driver.
+[[noreturn]] void simulated_stop(int error);
+}
