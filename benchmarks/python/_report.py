@@ -49,7 +49,7 @@ def parser(
 
 
 def peers(options: argparse.Namespace) -> list[str]:
-    """The peers asked for that are installed."""
+    """The requested peers that are installed."""
     asked = [name for name in options.peers.split(",") if name]
     return [name for name in asked if version(name)]
 

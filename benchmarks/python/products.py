@@ -396,7 +396,7 @@ def attention_cases(quick):
 
 
 def selected():
-    """The operations and the runs by column, of cases that are asked for, in a fixed order."""
+    """The operations and the runs by column, of the requested cases, in a fixed order."""
     every = matrix_cases, convolution_cases, other_convolution_cases, pooling_cases, attention_cases
     for cases in every:
         for group, name, *case in cases(options.quick):
@@ -405,7 +405,7 @@ def selected():
 
 
 def build(library, case, options):
-    """In the library's process, which makes the cases in the order in which it is asked for them."""
+    """In the library's process, which makes the cases in the order of the requests."""
     *_, runs = next(each for each in remaining if each[:2] == (case.group, case.name))
     run = runs.get(library)
     return run and Built(timeit.Timer(run), lambda: numbers(run()))

@@ -155,9 +155,9 @@ void run(Session& session) {
     if (!session.expect(scaled[i] == x[i] * factor, text("element ", i, ": ", x[i] * factor),
                         text(scaled[i])))
       return;
-  Buffer places = device.alloc(8 * 3 * 2 * 4);
-  program.launch("where", {buffer_arg(places)}, 2, 3, 2, 4);
-  std::vector<int32_t> found = values<int32_t>(device, places);
+  Buffer offsets = device.alloc(8 * 3 * 2 * 4);
+  program.launch("where", {buffer_arg(offsets)}, 2, 3, 2, 4);
+  std::vector<int32_t> found = values<int32_t>(device, offsets);
   for (int32_t i = 0; i < 48; ++i) {
     int32_t expected = i % 8 + 100 * (i / 8 % 3) + 10000 * (i / 24);
     if (!session.expect(found[static_cast<size_t>(i)] == expected,

@@ -92,7 +92,7 @@ bool are_devices_shared();
 void close_shared_devices();
 
 // Two allocations end to end, of so many bytes each, and both seen as one; not if the device says
-// nothing of TENON_DEVICE_FEATURE_JOINED_MEMORY, or places none so: the check is absent.
+// nothing of TENON_DEVICE_FEATURE_JOINED_MEMORY, or allocates none that way: the check is absent.
 struct Joined {
   Joined(Device& device, uint64_t bytes);
   ~Joined() { whole.disown(); }

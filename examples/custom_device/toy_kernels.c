@@ -271,16 +271,16 @@ static int32_t can_index(const tenon_value* args, uint32_t nargs) {
 }
 
 /* For each element of `index`: where in `x` the position that it holds leads, along `axis`. Written
- * to `places`, which is scratch memory of the board: the host takes it back after the call. */
-static tenon_status find_places(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
-                                int64_t axis, int64_t** places, tenon_err* err) {
+ * to `offsets`, which is scratch memory of the board: the host takes it back after the call. */
+static tenon_status find_offsets(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
+                                 int64_t axis, int64_t** offsets, tenon_err* err) {
   void* scratch = NULL;
-  const uint64_t bytes = sizeof **places * (uint64_t)(index->numel + 1);
+  const uint64_t bytes = sizeof **offsets * (uint64_t)(index->numel + 1);
   const tenon_status status = toy_host->scratch(ctx, bytes, &scratch, err);
   if (status != TENON_OK) return status;
-  *places = toy_core_view(scratch, bytes);
+  *offsets = toy_core_view(scratch, bytes);
   const int64_t* const positions = core_view(index, err);
-  if (!*places || !positions) return TENON_INTERNAL;
+  if (!*offsets || !positions) return TENON_INTERNAL;
   if (axis < 0) axis += x->ndim;
   int64_t strides[TENON_MAX_NDIM];
   for (int32_t d = 0; d < x->ndim; ++d) strides[d] = d == axis ? 0 : x->strides[d];
@@ -289,7 +289,7 @@ static tenon_status find_places(tenon_ctx* ctx, const tenon_tensor* x, const ten
     const int64_t position = positions[i] < 0 ? positions[i] + x->shape[axis] : positions[i];
     if (position < 0 || position >= x->shape[axis])
       return toy_fail(err, TENON_OUT_OF_RANGE, 0, "toy: a position lies outside its axis");
-    (*places)[i] = w.offset + position * x->strides[axis];
+    (*offsets)[i] = w.offset + position * x->strides[axis];
     step(&w, index->ndim, index->shape, strides);
   }
   return TENON_OK;
@@ -297,13 +297,13 @@ static tenon_status find_places(tenon_ctx* ctx, const tenon_tensor* x, const ten
 
 static tenon_status toy_gather(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
                                int64_t axis, tenon_tensor* out, tenon_err* err) {
-  int64_t* places;
-  const tenon_status status = find_places(ctx, x, index, axis, &places, err);
+  int64_t* offsets;
+  const tenon_status status = find_offsets(ctx, x, index, axis, &offsets, err);
   if (status != TENON_OK) return status;
   const float* const from = core_view(x, err);
   float* const to = core_view(out, err);
   if (!from || !to) return TENON_INTERNAL;
-  for (int64_t i = 0; i < index->numel; ++i) to[i] = from[places[i]];
+  for (int64_t i = 0; i < index->numel; ++i) to[i] = from[offsets[i]];
   return TENON_OK;
 }
 TENON_BOX_gather(toy_gather_boxed, toy_gather);
@@ -311,15 +311,15 @@ TENON_BOX_gather(toy_gather_boxed, toy_gather);
 static tenon_status toy_scatter_add(tenon_ctx* ctx, const tenon_tensor* x,
                                     const tenon_tensor* index, const tenon_tensor* source,
                                     int64_t axis, tenon_tensor* out, tenon_err* err) {
-  int64_t* places;
-  const tenon_status status = find_places(ctx, x, index, axis, &places, err);
+  int64_t* offsets;
+  const tenon_status status = find_offsets(ctx, x, index, axis, &offsets, err);
   if (status != TENON_OK) return status;
   const float* const from = core_view(x, err);
   const float* const more = core_view(source, err);
   float* const to = core_view(out, err);
   if (!from || !more || !to) return TENON_INTERNAL;
   memmove(to, from, sizeof *to * (size_t)out->numel);
-  for (int64_t i = 0; i < index->numel; ++i) to[places[i]] += more[source->numel == 1 ? 0 : i];
+  for (int64_t i = 0; i < index->numel; ++i) to[offsets[i]] += more[source->numel == 1 ? 0 : i];
   return TENON_OK;
 }
 TENON_BOX_scatter_add(toy_scatter_add_boxed, toy_scatter_add);

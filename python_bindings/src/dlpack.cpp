@@ -222,7 +222,8 @@ Tensor import_capsule(PyObject* capsule) {
   }
   if (PyCapsule_IsValid(capsule, kName))
     return import_managed<Managed>(capsule, kName, kUsedName, 0);
-  raise_error(PyExc_TypeError, "expected a DLPack capsule that nobody has taken, got %R", capsule);
+  raise_error(PyExc_TypeError, "expected a DLPack capsule that no consumer has taken, got %R",
+              capsule);
   return {};
 }
 

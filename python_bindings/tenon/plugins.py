@@ -172,7 +172,7 @@ def remarks(entry):
         )
     if unknown := entry.get("unknown_operators"):
         yield (
-            f"kernels for operators that nobody has defined: {', '.join(sorted(set(unknown)))}; load "
+            f"kernels for operators that no package has defined: {', '.join(sorted(set(unknown)))}; load "
             "the plugin that defines them, or correct their names"
         )
 

@@ -8,7 +8,7 @@ string(REGEX MATCH "#define TENON_ABI_REVISION ([0-9]+)u" line "${text}")
 math(EXPR next "${CMAKE_MATCH_1} + 1")
 string(REPLACE "${line}" "#define TENON_ABI_REVISION ${next}u" grown "${text}")
 string(REPLACE "\n\nstruct tenon_host {" " \\\n  X(int32_t, of_tomorrow, (int32_t))\n\nstruct tenon_host {" grown "${grown}")
-# Two members of the device table change places: what no revision may do.
+# Two members of the device table are swapped, which no revision may do.
 string(REGEX REPLACE "(  void \\(\\*close\\)[^;]*;)(.*)(  tenon_status \\(\\*sync\\)[^;]*;)" "\\3\\2\\1" broken "${text}")
 foreach(state grown broken)
   if("${${state}}" STREQUAL "${text}")

@@ -18,7 +18,7 @@ target_include_directories(tenon_grown BEFORE PRIVATE "${header_as_grown}" "${PR
 target_link_libraries(tenon_grown PRIVATE Tenon::sdk Threads::Threads ${CMAKE_DL_LIBS})
 target_link_options(tenon_grown PRIVATE "-Wl,--version-script=${PROJECT_SOURCE_DIR}/kernel_core/exports.map" -Wl,-z,now)
 
-# No internal symbol has a name that anybody could have used: more than any renaming does.
+# Internal symbols get names that no plugin can know, which changes more than any renaming.
 set(nameless "${CMAKE_CURRENT_BINARY_DIR}/nameless/libtenon.so")
 add_custom_command(OUTPUT "${nameless}"
   COMMAND "${CMAKE_COMMAND}" -E make_directory "${CMAKE_CURRENT_BINARY_DIR}/nameless"

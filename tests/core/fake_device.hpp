@@ -50,7 +50,7 @@ struct FakeState {
   uint64_t opened = 0;
   uint64_t closed = 0;
   uint64_t trims = 0;
-  uint64_t pool_kept = 0;  // bytes that the pool holds and nobody uses
+  uint64_t pool_kept = 0;  // bytes that the pool holds and that are not in use
   uint64_t quiesced = 0;
   tenon_stream freed_on = nullptr;      // stream of the last pool_free
   tenon_stream allocated_on = nullptr;  // and of the last alloc or pool_alloc

@@ -218,7 +218,7 @@ void expect_holds(const char* kind, bool with_pool) {
   err = {};
   EXPECT_EQ(slots::memory_hold_end(device.id, hold, &err), TENON_FAILED_PRECONDITION);
 
-  // All released, and the stream goes: what the recording uses is given to nobody.
+  // All released, and the stream goes: what the recording uses is not reused.
   for (auto [data, bytes] :
        {std::pair{before, 5000}, {input, 7000}, {result, 11000}, {bystander, 9000}})
     deallocate(device, data, static_cast<uint64_t>(bytes), data == input ? nullptr : stream);

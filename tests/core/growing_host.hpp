@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A host whose memory comes end to end, as from a range of addresses that was set aside for it.
-// What nobody writes takes no room.
+// Pages that are never written take no memory.
 #pragma once
 
 #include <sys/mman.h>

@@ -182,7 +182,7 @@ TEST(Recall, TakesNoBlockThatIsInUse) {
       seed = seed * 1664525 + 1013904223;
       auto& one = held[(seed >> 8) % kHeld];
       if (one.data) {
-        EXPECT_EQ(one.data[0], one.value);  // nobody else's
+        EXPECT_EQ(one.data[0], one.value);  // not shared
         EXPECT_EQ(one.data[one.bytes / 4 - 1], one.value);
         void* given = one.bytes == 3000 ? passed.exchange(one.data) : one.data;
         deallocate(device(), given, one.bytes, nullptr);

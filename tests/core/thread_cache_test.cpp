@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The large block that a thread holds back: whom it serves, and that it is in nobody's way.
+// The large block that a thread holds back: which requests it serves, and that it does not keep memory from other threads.
 #include <gtest/gtest.h>
 
 #include <sys/wait.h>
@@ -178,7 +178,7 @@ TEST(LargeBlock, StaysOneThreadsAmongSeveral) {
       auto* data = static_cast<uint32_t*>(take(device(), bytes));
       data[0] = seed;
       data[bytes / 4 - 1] = seed;
-      EXPECT_EQ(data[0], seed);  // nobody else's
+      EXPECT_EQ(data[0], seed);  // not shared
       EXPECT_EQ(data[bytes / 4 - 1], seed);
       void* given = data;
       if (bytes == 40 * kMiB) given = passed.exchange(data);

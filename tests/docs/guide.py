@@ -26,7 +26,7 @@ needs_build = pytest.mark.skipif(
 
 
 class Reader:
-    """Somebody with `tenon` and nothing of this test's, in a folder that plugins may lie in."""
+    """A user who has `tenon` and no file of this test, in a folder that may hold plugins."""
 
     def __init__(self, name):
         home = os.path.join(BUILD, name)

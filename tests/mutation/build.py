@@ -182,29 +182,29 @@ class Copy:
 
     def blamed(self, mutants: list[Mutant], log: str) -> set:
         """The mutants on lines that the compiler's errors name, or else of files that they name."""
-        places, context = set(), []
+        lines, context = set(), []
         for line in log.splitlines():
             place = re.match(r"(\S+?):(\d+):\d+: (?:fatal )?(error:|  required from)", line)
             inlined = re.search(r" at (\S+?):(\d+):\d+[,:]?$", line)
             if place and place.group(3) == "error:":
                 # An error in a header of the system is blamed on what called it.
-                places |= set(self.of_copy([place.groups()[:2]]) or self.of_copy(context))
+                lines |= set(self.of_copy([place.groups()[:2]]) or self.of_copy(context))
                 context = []
             elif found_at := place or inlined:
                 context.append(found_at.groups()[:2])
             elif line.startswith(("In function", "In member", "In static", "[")):
                 context = []
         found, unexplained = set(), set()
-        for file, line in places:
+        for file, line in lines:
             here = [m for m in mutants if m.file == file and self.covers(m, line)]
             found |= {m.number for m in here}
             if not here:
                 unexplained.add(file)
         return found or {m.number for m in mutants if m.file in unexplained}
 
-    def of_copy(self, places) -> list:
+    def of_copy(self, lines) -> list:
         """Those of the files and lines that belong to the copy, as its own names."""
-        found = [((self.tree / name).resolve(), int(line)) for name, line in places]
+        found = [((self.tree / name).resolve(), int(line)) for name, line in lines]
         return [(str(p.relative_to(self.root)), n) for p, n in found if p.is_relative_to(self.root)]
 
     def covers(self, mutant: Mutant, line: int) -> bool:

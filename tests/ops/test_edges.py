@@ -283,13 +283,13 @@ def test_max_pool_over_ties_and_special_values(width, kernel, padding, stride, d
     x = rng.integers(-3, 3, (1, 2, 6, width)).astype(np.float64)  # the first of equals wins
     x[rng.random(x.shape) < 0.03] = np.nan
     x[rng.random(x.shape) < 0.2] = -np.inf
-    want, places = max_pool2d(x, kernel, stride, padding)
+    want, argmax = max_pool2d(x, kernel, stride, padding)
     for dtype in ("float32", "float64"):
         skip_unserved(device, dtype)
         tensor = to_tensor(x.astype(dtype), device)
         got, indices = tenon.max_pool2d_with_indices(tensor, kernel, stride, padding)
         np.testing.assert_array_equal(got.to("cpu").numpy(), want)
-        np.testing.assert_array_equal(indices.to("cpu").numpy(), places)
+        np.testing.assert_array_equal(indices.to("cpu").numpy(), argmax)
 
 
 def test_stop_gradient(device):

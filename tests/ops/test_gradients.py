@@ -32,17 +32,17 @@ class Function:
         self.case, self.device = case, device
         self.rng = np.random.default_rng(7)
         self.args, self.kwargs = arguments(case, device)
-        self.places = []
+        self.slots = []
         for i in differentiable(case):
             if isinstance(self.args[i], list):
-                self.places += [(i, k) for k in range(len(self.args[i]))]
+                self.slots += [(i, k) for k in range(len(self.args[i]))]
             else:
-                self.places.append((i, None))
-        self.point = [self.get(place) for place in self.places]
+                self.slots.append((i, None))
+        self.point = [self.get(slot) for slot in self.slots]
         self.weights = None
 
-    def get(self, place):
-        i, k = place
+    def get(self, slot):
+        i, k = slot
         return self.args[i] if k is None else self.args[i][k]
 
     def tensor(self, array, **options):
@@ -53,7 +53,7 @@ class Function:
 
     def __call__(self, tensors):
         args = [list(value) if isinstance(value, list) else value for value in self.args]
-        for (i, k), tensor in zip(self.places, tensors):
+        for (i, k), tensor in zip(self.slots, tensors):
             if k is None:
                 args[i] = tensor
             else:
@@ -135,9 +135,9 @@ def test_gradient_of_strided_arguments(case, device):
     function = Function(case, device)
     directions = [function.direction() for _ in range(2)]
     found = []
-    for place in (lambda x: x, every_second):
+    for slot in (lambda x: x, every_second):
         inputs = leaves(function.point)
-        total = function([place(x) for x in inputs])
+        total = function([slot(x) for x in inputs])
         grads = tenon.grad(total, inputs, allow_unused=True)
         found.append([along(grads, direction) for direction in directions])
     np.testing.assert_allclose(found[1], found[0], rtol=1e-9, atol=1e-9)

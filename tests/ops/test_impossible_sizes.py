@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results that no memory holds are refused at once, before their places are counted."""
+"""Results that no memory holds are refused at once, before their elements are counted."""
 
 import pytest
 import tenon

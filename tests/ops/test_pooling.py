@@ -77,9 +77,9 @@ def test_largest(pooling, dtype, device):
         return
     want = max_pool2d(x, *settings)
     for each in layouts:
-        got, places = tenon.max_pool2d_with_indices(each, *settings)
+        got, argmax = tenon.max_pool2d_with_indices(each, *settings)
         np.testing.assert_array_equal(numbers(got), want[0])
-        np.testing.assert_array_equal(numbers(places), want[1])
+        np.testing.assert_array_equal(numbers(argmax), want[1])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bfloat16"])
@@ -111,11 +111,11 @@ def test_gradient_of_largest(pooling, dtype, device):
         pytest.skip("windows of nothing but padding")
     x[rng.random(x.shape) < 0.02] = np.nan
     x[rng.random(x.shape) < 0.2] = -np.inf
-    values, places = max_pool2d(x, *settings)
+    values, argmax = max_pool2d(x, *settings)
     grad = rng.integers(-4, 4, values.shape).astype(np.float64)
     want = np.zeros_like(x).reshape(*x.shape[:2], -1)
     n, c = np.indices(values.shape)[:2]
-    np.add.at(want, (n, c, places), grad)
+    np.add.at(want, (n, c, argmax), grad)
     tensor, grads = (
         tenon.tensor(each, device=device).to(getattr(tenon, dtype)) for each in (x, grad)
     )

@@ -47,17 +47,17 @@ def assert_same(got, want):
 def assert_sorted(x):
     for axis in range(x.ndim):
         for descending in (False, True):
-            places = order(x, axis, descending)
-            want = np.take_along_axis(x, places, axis)
+            indices = order(x, axis, descending)
+            want = np.take_along_axis(x, indices, axis)
             both = tenon.sort_with_indices(tenon.tensor(x), axis, descending)
             assert_same(both[0], want)
-            assert_same(both[1], places)
+            assert_same(both[1], indices)
             assert_same(tenon.sort(tenon.tensor(x), axis, descending), want)
-            assert_same(tenon.argsort(tenon.tensor(x), axis, descending), places)
+            assert_same(tenon.argsort(tenon.tensor(x), axis, descending), indices)
             for count in {0, 1, x.shape[axis] // 2} if x.size else {0}:
                 most = tenon.topk(tenon.tensor(x), count, axis, descending)
                 assert_same(most[0], np.take(want, range(count), axis))
-                assert_same(most[1], np.take(places, range(count), axis))
+                assert_same(most[1], np.take(indices, range(count), axis))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

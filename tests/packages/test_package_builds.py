@@ -69,7 +69,7 @@ def test_a_missing_function_is_a_link_error_that_names_it():
     source = copy_of("rival", folder)
     with open(f"{source}/rival.yaml", "a") as file:
         file.write(
-            "\n- op: lost\n  doc: Nobody wrote it.\n  sig: (Tensor x) -> Tensor\n  kind: kernel\n"
+            "\n- op: lost\n  doc: It has no kernel.\n  sig: (Tensor x) -> Tensor\n  kind: kernel\n"
             "  shape: same(x)\n  kernels: {cpu: float32}\n"
         )
     code, text = building.configure(source, f"{folder}/build")

@@ -167,7 +167,7 @@ def test_claiming_a_namespace_is_no_consent(folder, space):
 def test_kernels_of_operators_that_nobody_defines_are_reported():
     code, out, _ = command("plugins", "list", "--plugin", CLUMSY)
     assert code == 0
-    assert "clumsy: kernels for operators that nobody has defined: clumsy::mistyped" in out
+    assert "clumsy: kernels for operators that no package has defined: clumsy::mistyped" in out
     _, out, _ = command("plugins", "doctor", CLUMSY)
     assert "clumsy::mistyped; load the plugin that defines them, or correct their names" in out
 

@@ -170,9 +170,9 @@ def test_pooling(channels, dtype):
             given = tenon.empty(want.shape, dtype=want.dtype)
             pool(last.detach(), *lists, out=given)
             close(given, want, dtype)
-        values, places = tenon.max_pool2d_with_indices(channels_last(x), *lists)
-        assert is_channels_last(values) and is_channels_last(places)
-        for a, b in zip((values, places), tenon.max_pool2d_with_indices(x, *lists)):
+        values, indices = tenon.max_pool2d_with_indices(channels_last(x), *lists)
+        assert is_channels_last(values) and is_channels_last(indices)
+        for a, b in zip((values, indices), tenon.max_pool2d_with_indices(x, *lists)):
             np.testing.assert_array_equal(a.numpy(), b.numpy())
 
 

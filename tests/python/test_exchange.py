@@ -169,7 +169,7 @@ def test_dlpack_capsules():
     capsule = x.__dlpack__(max_version=(1, 0))
     assert "dltensor_versioned" in repr(capsule)
     tenon.from_dlpack(capsule)
-    with pytest.raises(TypeError, match="nobody has taken"):
+    with pytest.raises(TypeError, match="no consumer has taken"):
         tenon.from_dlpack(capsule)
     copied = tenon.from_dlpack(x.__dlpack__(copy=True))
     assert copied.data_ptr() != x.data_ptr()

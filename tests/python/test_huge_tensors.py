@@ -2,7 +2,7 @@
 """Tensors of more than 2^31 elements, whose indices an int32 cannot hold: one test for each family
 of operators.
 
-They need up to 16 GiB of memory and minutes, so they run only if asked for:
+They need up to 16 GiB of memory and minutes, so they run only on request:
 
     TENON_TEST_LARGE=1 python -m pytest -q tests/python/test_huge_tensors.py
 """
@@ -136,11 +136,11 @@ def test_scans():
     # Sums are int64, or float32 on the way: of every eighth element, they fit the memory.
     array = np.zeros(N, np.uint8)
     x = tenon.from_numpy(array)[7::8]
-    places = [5, 2**28 - 2, 2**28 - 1, 2**28, x.size - 1]
-    array[7::8][places] = 1
+    at_indices = [5, 2**28 - 2, 2**28 - 1, 2**28, x.size - 1]
+    array[7::8][at_indices] = 1
     sums = tenon.cumsum(x, 0).numpy()
-    np.testing.assert_array_equal(np.flatnonzero(np.diff(sums, prepend=0)), places)
-    assert sums[-1] == len(places)
+    np.testing.assert_array_equal(np.flatnonzero(np.diff(sums, prepend=0)), at_indices)
+    assert sums[-1] == len(at_indices)
 
 
 def test_joins():
@@ -171,35 +171,37 @@ def test_picks():
     array = bytes_of(N)
     x = tenon.from_numpy(array)
     rng = np.random.default_rng(1)
-    places = np.concatenate([rng.integers(-N, N, 1000), [2**31 - 1, 2**31, N - 1, -N]])
-    at = tenon.from_numpy(places)
-    np.testing.assert_array_equal(x[at].numpy(), array[places])
-    np.testing.assert_array_equal(tenon.index_select(x, at, 0).numpy(), array[places])
-    np.testing.assert_array_equal(tenon.gather(x, at, 0).numpy(), array[places])
-    x[at] = tenon.full(places.shape, 255, dtype="uint8")
-    assert (array[places] == 255).all() and np.count_nonzero(array == 255) == len(set(places % N))
+    at_indices = np.concatenate([rng.integers(-N, N, 1000), [2**31 - 1, 2**31, N - 1, -N]])
+    at = tenon.from_numpy(at_indices)
+    np.testing.assert_array_equal(x[at].numpy(), array[at_indices])
+    np.testing.assert_array_equal(tenon.index_select(x, at, 0).numpy(), array[at_indices])
+    np.testing.assert_array_equal(tenon.gather(x, at, 0).numpy(), array[at_indices])
+    x[at] = tenon.full(at_indices.shape, 255, dtype="uint8")
+    assert (array[at_indices] == 255).all() and np.count_nonzero(array == 255) == len(
+        set(at_indices % N)
+    )
 
 
 def test_picks_of_rows():
     array = bytes_of(ROWS * COLUMNS).reshape(ROWS, COLUMNS)
     x = tenon.from_numpy(array)
-    places = np.random.default_rng(1).permutation(ROWS)
-    picked = tenon.index_select(x, tenon.from_numpy(places), 0)
+    at_indices = np.random.default_rng(1).permutation(ROWS)
+    picked = tenon.index_select(x, tenon.from_numpy(at_indices), 0)
     for begin in range(0, ROWS, 8192):
-        want = array[places[begin : begin + 8192]]
+        want = array[at_indices[begin : begin + 8192]]
         np.testing.assert_array_equal(picked[begin : begin + 8192].numpy(), want)
 
 
 def test_selection():
     array = np.zeros(N, np.uint8)
-    places = np.array([3, 2**31 - 1, 2**31, N - 2])
-    array[places] = [1, 2, 3, 4]
+    at_indices = np.array([3, 2**31 - 1, 2**31, N - 2])
+    array[at_indices] = [1, 2, 3, 4]
     x = tenon.from_numpy(array)
-    assert tenon.nonzero(x).reshape(-1).tolist() == places.tolist()
+    assert tenon.nonzero(x).reshape(-1).tolist() == at_indices.tolist()
     mask = x != 0
     assert x[mask].tolist() == [1, 2, 3, 4]
     x[mask] = tenon.tensor([5, 6, 7, 8], dtype="uint8")
-    assert array[places].tolist() == [5, 6, 7, 8]
+    assert array[at_indices].tolist() == [5, 6, 7, 8]
     check(x[tenon.logical_not(mask)], lambda i, k: np.zeros(k - i, np.uint8))
 
 

@@ -140,9 +140,9 @@ def test_writing(case, kind):
         value = -np.arange(1, (target.shape[-1] if target.ndim else 1) + 1, dtype=np.float32)
         if target.ndim == 0:
             value = value[0]
-    # Which of several values wins at a repeated position is nobody's promise.
-    places = np.arange(array.size).reshape(array.shape)[key]
-    if kind != "number" and np.unique(places).size != places.size:
+    # It is not specified which of several values wins at a repeated position.
+    at_indices = np.arange(array.size).reshape(array.shape)[key]
+    if kind != "number" and np.unique(at_indices).size != at_indices.size:
         return
     x, expected = tenon.tensor(array), array.copy()
     expected[key] = value

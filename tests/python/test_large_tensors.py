@@ -204,12 +204,12 @@ def test_sorts(length, dtype, descending, threads):
     elif dtype != "bool":
         array[0] %= 2
     x = to_tensor(array)
-    values, places = (each.numpy() for each in tenon.sort_with_indices(x, 1, descending))
+    values, indices = (each.numpy() for each in tenon.sort_with_indices(x, 1, descending))
     if descending:  # equal elements keep their order
         want = length - 1 - np.argsort(array[:, ::-1], 1, kind="stable")[:, ::-1]
     else:
         want = np.argsort(array, 1, kind="stable")
-    np.testing.assert_array_equal(places, want)
+    np.testing.assert_array_equal(indices, want)
     np.testing.assert_array_equal(values, np.take_along_axis(array, want, 1))
     columns = tenon.sort_with_indices(to_tensor(np.ascontiguousarray(array.T)), 0, descending)
     np.testing.assert_array_equal(columns[1].numpy(), want.T)
@@ -225,15 +225,15 @@ def test_picks(dtype, threads):
     np.testing.assert_array_equal(
         tenon.index_select(x, to_tensor(columns), 1).numpy(), array[:, columns]
     )
-    places = rng.integers(0, COLUMNS, (ROWS, 50))
+    indices = rng.integers(0, COLUMNS, (ROWS, 50))
     np.testing.assert_array_equal(
-        tenon.gather(x, to_tensor(places), 1).numpy(),
-        np.take_along_axis(array, places, 1),
+        tenon.gather(x, to_tensor(indices), 1).numpy(),
+        np.take_along_axis(array, indices, 1),
     )
-    places = rng.integers(-ROWS, ROWS, (9, COLUMNS))
+    indices = rng.integers(-ROWS, ROWS, (9, COLUMNS))
     np.testing.assert_array_equal(
-        tenon.gather(x, to_tensor(places), 0).numpy(),
-        np.take_along_axis(array, places, 0),
+        tenon.gather(x, to_tensor(indices), 0).numpy(),
+        np.take_along_axis(array, indices, 0),
     )
 
 

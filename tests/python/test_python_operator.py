@@ -605,7 +605,7 @@ def test_the_process_ends_quietly():
 
 
 def test_a_failing_shape_rule_may_be_asked_twice():
-    """Validation asks it before the call does; the error of the first time is in nobody's way."""
+    """Validation asks it before the call does; the error of the first time does not stay."""
     code = """
 import tenon
 

@@ -105,7 +105,7 @@ def test_devices_do_not_share_streams():
 
 
 def test_memory_waits_for_the_stream_that_uses_it():
-    # Freed on the host while the stream still has to read it: nobody else may get it before.
+    # Freed on the host while the stream still has to read it: no other tensor may get it before.
     stream = tenon.Stream(DEVICE)
     for _ in range(20):
         x = tenon.tensor(np.full(100_000, 3, np.float32)).to(DEVICE)

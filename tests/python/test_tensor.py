@@ -452,7 +452,7 @@ def test_tensor_constructor():
     with pytest.raises(TypeError):
         tenon.Tensor([1], [2])
     with pytest.raises(TypeError):
-        tenon.Tensor.x = 1  # the type is shared by everybody
+        tenon.Tensor.x = 1  # all users share the type
 
 
 def test_array_namespace():

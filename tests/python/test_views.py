@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""View operators: asked for their shape rule alone, or called where a layer watches, all the same."""
+"""View operators give the same results by their shape rule alone and under a layer."""
 
 import inspect
 

@@ -263,9 +263,9 @@ class KernelCall {
   void deliver(int index, const PD_Tensor& made) {
     const tenon_tensor& out = output(index);
     if (!made.was_used)
-      throw Error(TENON_INTERNAL,
-                  what() + ": it returned without having asked for the memory of output " +
-                      std::to_string(index));
+      throw Error(TENON_INTERNAL, what() +
+                                      ": it returned without requesting the memory of output " +
+                                      std::to_string(index));
     if (to_tenon_dtype(made.dtype) != out.dtype || made.numel() != out.numel)
       throw Error(TENON_INTERNAL,
                   what() + ": expected output " + std::to_string(index) + " with " +

@@ -17,7 +17,7 @@ FAULT(note_name_mismatch) { tables.plugin.name = "somebody_else"; }
 
 FAULT(reads_past_host_table) {
   const tenon_host* volatile table = tenon::host;
-  if (!table->plugin_attach) tables.plugin.vendor = "Nobody";  // since revision 1
+  if (!table->plugin_attach) tables.plugin.vendor = "No one";  // since revision 1
 }
 
 FAULT(ignores_understand_alloc) {

@@ -30,7 +30,7 @@ Result Profile::run(Task& task, tenon_stream stream) {
   };
   std::snprintf(record.name, sizeof record.name, "%s", task.name);
   std::lock_guard lock(mutex_);
-  if (records_.size() == kMost) records_.pop_front();
+  if (records_.size() == kMax) records_.pop_front();
   records_.push_back(record);
   return result;
 }

@@ -29,7 +29,7 @@ class Profile {
 
  private:
   // A program that forgets to drain must not eat the host's memory: the oldest records go first.
-  static constexpr size_t kMost = 1 << 18;
+  static constexpr size_t kMax = 1 << 18;
 
   const uint64_t origin_;
   std::atomic<bool> on_{false};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a stream is made of: an in-order queue with a worker thread, and tickets, which are places
+// What a stream is made of: an in-order queue with a worker thread, and tickets, which are positions
 // in it. Everything that waits (events, syncs, memory given back on a stream) waits for a ticket.
 #pragma once
 

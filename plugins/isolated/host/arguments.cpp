@@ -29,7 +29,7 @@ Arguments::~Arguments() {
 
 tenon_status Arguments::read(Reader& message, tenon_err* err) {
   count_ = message.get<uint32_t>();
-  if (count_ > kMost) return fail_message(err);
+  if (count_ > kMax) return fail_message(err);
   for (uint32_t i = 0; i < count_; ++i)
     if (const tenon_status status = read_value(message, &values_[i], err); status != TENON_OK)
       return status;

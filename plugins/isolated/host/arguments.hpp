@@ -29,9 +29,9 @@ class Arguments {
   tenon_status wrap(const TensorHead& head, const int64_t* shape, const int64_t* strides,
                     tenon_tensor** out, tenon_err* err);
 
-  static constexpr uint32_t kMost = 32;
+  static constexpr uint32_t kMax = 32;
   const OpenDevice* device_;
-  tenon_value values_[kMost];
+  tenon_value values_[kMax];
   uint32_t count_ = 0;
   std::vector<tenon_tensor*> tensors_;
   std::deque<tenon_tensor> scalars_;  // numbers where a tensor could be; no tensors of the host's

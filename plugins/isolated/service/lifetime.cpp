@@ -34,8 +34,8 @@ tenon_status default_deadline(uint64_t* ns, tenon_err* err) {
   }
   char* end;
   const double seconds = strtod(text, &end);
-  constexpr double kMost = 1e9;
-  if (*end || !(seconds > 0 && seconds <= kMost))
+  constexpr double kMax = 1e9;
+  if (*end || !(seconds > 0 && seconds <= kMax))
     return fail(
         err, TENON_INVALID_ARGUMENT,
         std::string("TENON_ISOLATED_DEADLINE: expected a number of seconds, got '") + text + "'");

@@ -37,7 +37,7 @@ typedef struct {
 } tk_layout;
 
 /* Where element `index` of a shape lies. */
-TK_FUNCTION tk_i64 layout_place(tk_i64 index, int rank, tk_layout shape, tk_layout strides) {
+TK_FUNCTION tk_i64 layout_offset(tk_i64 index, int rank, tk_layout shape, tk_layout strides) {
   tk_i64 place = 0;
   for (int d = rank - 1; d > 0; --d) {
     place += index % shape.v[d] * strides.v[d];

@@ -24,8 +24,8 @@ TK_KERNEL void KERNEL(PARAMETERS) {
   BIND;
   FOR_EACH(job, batches * m * n) {
     const tk_i64 b = job / (m * n), i = job / n % m, j = job % n;
-    const tk_i64 x_base = layout_place(b, BATCH_RANK, batch_shape, x_batch);
-    const tk_i64 y_base = layout_place(b, BATCH_RANK, batch_shape, y_batch);
+    const tk_i64 x_base = layout_offset(b, BATCH_RANK, batch_shape, x_batch);
+    const tk_i64 y_base = layout_offset(b, BATCH_RANK, batch_shape, y_batch);
     T sums[8] = {0, 0, 0, 0, 0, 0, 0, 0};
     tk_i64 p = 0;
     for (; p + 8 <= k; p += 8)
@@ -51,8 +51,8 @@ TK_KERNEL void KERNEL(PARAMETERS) {
     const tk_i64 i0 = job / across % down * ROWS, j0 = job % across * COLUMNS;
     const int rows = m - i0 < ROWS ? (int)(m - i0) : ROWS;
     const int columns = n - j0 < COLUMNS ? (int)(n - j0) : COLUMNS;
-    const tk_i64 x_base = layout_place(b, BATCH_RANK, batch_shape, x_batch);
-    const tk_i64 y_base = layout_place(b, BATCH_RANK, batch_shape, y_batch);
+    const tk_i64 x_base = layout_offset(b, BATCH_RANK, batch_shape, x_batch);
+    const tk_i64 y_base = layout_offset(b, BATCH_RANK, batch_shape, y_batch);
     for (int i = 0; i < ROWS; ++i)
       for (int j = 0; j < COLUMNS; ++j) sums[i][j] = 0;
     for (tk_i64 p0 = 0; p0 < k; p0 += TERMS) {
@@ -105,8 +105,8 @@ TK_KERNEL void KERNEL(PARAMETERS) {
   for (tk_i64 job = tk_group_id(0); job < batches * down * across; job += tk_group_count(0)) {
     const tk_i64 b = job / (down * across);
     const tk_i64 i0 = job / across % down * BLOCK, j0 = job % across * BLOCK;
-    const tk_i64 x_base = layout_place(b, BATCH_RANK, batch_shape, x_batch);
-    const tk_i64 y_base = layout_place(b, BATCH_RANK, batch_shape, y_batch);
+    const tk_i64 x_base = layout_offset(b, BATCH_RANK, batch_shape, x_batch);
+    const tk_i64 y_base = layout_offset(b, BATCH_RANK, batch_shape, y_batch);
     T sums[4][4];
     for (int i = 0; i < 4; ++i)
       for (int j = 0; j < 4; ++j) sums[i][j] = 0;

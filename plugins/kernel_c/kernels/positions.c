@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Positions given by the caller, made safe: places[i] is where along an axis of `length`, or -1 for
+/* Positions given by the caller, made safe: linear[i] is where along an axis of `length`, or -1 for
  * a position outside, which reads zero and writes nothing. */
-#define SPOT(position)                                       \
+#define NORMALIZED(position)                                 \
   ((position) >= -length && (position) < length              \
        ? ((position) < 0 ? (position) + length : (position)) \
        : -1)
@@ -18,21 +18,21 @@ TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, index), TK_BUFFER(tk_i64, found), tk_i6
   TK_BIND(tk_i64, found);
   found[0] = 0;
   for (tk_i64 i = 0; i < count; ++i)
-    if (SPOT(INDEX(i)) < 0) {
+    if (NORMALIZED(INDEX(i)) < 0) {
       found[0] = 1;
       found[1] = (tk_i64)index[i];
       break;
     }
 }
-#else /* places[i] = places[i] * length + position, for the broadcast of several index tensors */
-TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, index), TK_BUFFER(tk_i64, places), tk_i64 length,
+#else /* linear[i] = linear[i] * length + position, for the broadcast of several index tensors */
+TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, index), TK_BUFFER(tk_i64, linear), tk_i64 length,
                       tk_i32 first, tk_layout shape, tk_layout strides, tk_i64 count) {
   TK_BIND(STORAGE, index);
-  TK_BIND(tk_i64, places);
+  TK_BIND(tk_i64, linear);
   FOR_EACH(i, count) {
-    const tk_i64 position = INDEX(layout_place(i, RANK, shape, strides));
-    const tk_i64 spot = SPOT(position), before = first ? 0 : places[i];
-    places[i] = spot < 0 || before < 0 ? -1 : before * length + spot;
+    const tk_i64 position = INDEX(layout_offset(i, RANK, shape, strides));
+    const tk_i64 normalized = NORMALIZED(position), before = first ? 0 : linear[i];
+    linear[i] = normalized < 0 || before < 0 ? -1 : before * length + normalized;
   }
 }
 #endif

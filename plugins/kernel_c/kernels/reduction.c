@@ -32,8 +32,8 @@ TK_KERNEL void KERNEL(TK_BUFFER(A, partials), TK_BUFFER(OUT_STORAGE, out), tk_i6
 #define RESULT(o, job, a) out[o] = OUT_STORE(OUT_CONVERT(finish(a, count)))
 #endif
 
-#define KEPT_PLACE(o) layout_place(o, KEPT_RANK, kept_shape, kept_strides)
-#define REDUCED_PLACE(r) layout_place(r, REDUCED_RANK, reduced_shape, reduced_strides)
+#define KEPT_PLACE(o) layout_offset(o, KEPT_RANK, kept_shape, kept_strides)
+#define REDUCED_PLACE(r) layout_offset(r, REDUCED_RANK, reduced_shape, reduced_strides)
 
 TK_KERNEL void KERNEL(TK_BUFFER(IN_STORAGE, x),
 #ifdef PARTIAL

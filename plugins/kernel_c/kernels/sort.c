@@ -3,7 +3,7 @@
  * insertion, then passes merge two runs each. Every element finds its own place, by counting those
  * of the other run that come before it, so a pass is as parallel as there are elements.
  *
- * What is sorted are places (int64 along the axis), lane by lane: places[lane * length + k]. */
+ * What is sorted are linear (int64 along the axis), lane by lane: linear[lane * length + k]. */
 #ifdef T_FLOAT
 #define PRECEDES(a, b) ((a) < (b) || ((b) != (b) && (a) == (a))) /* NaN is the largest */
 #else
@@ -18,10 +18,10 @@
 #define LANE_BASE(lane) ((lane) / inner * length * inner + (lane) % inner)
 
 #if defined(RUNS)
-TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(tk_i64, places), tk_i64 length, tk_i64 inner,
+TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(tk_i64, linear), tk_i64 length, tk_i64 inner,
                       tk_i64 runs, tk_i64 lanes) {
   TK_BIND(STORAGE, x);
-  TK_BIND(tk_i64, places);
+  TK_BIND(tk_i64, linear);
   FOR_EACH(job, lanes * runs) {
     const tk_i64 lane = job / runs, begin = job % runs * RUN, base = LANE_BASE(lane);
     const int run = length - begin < RUN ? (int)(length - begin) : RUN;
@@ -37,7 +37,7 @@ TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(tk_i64, places), tk_i64 l
       keys[at] = key;
       sorted[at] = begin + i;
     }
-    for (int i = 0; i < run; ++i) places[lane * length + begin + i] = sorted[i];
+    for (int i = 0; i < run; ++i) linear[lane * length + begin + i] = sorted[i];
   }
 }
 
@@ -90,16 +90,16 @@ TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(tk_i64, from), TK_BUFFER(
 }
 
 #else /* the `keep` first of each lane, in the layout of the results */
-TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(tk_i64, places), TK_BUFFER(STORAGE, values),
+TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(tk_i64, linear), TK_BUFFER(STORAGE, values),
                       TK_BUFFER(tk_i64, indices), tk_i64 length, tk_i64 inner, tk_i64 keep,
                       tk_i64 count) {
   TK_BIND(STORAGE, x);
-  TK_BIND(tk_i64, places);
+  TK_BIND(tk_i64, linear);
   TK_BIND(STORAGE, values);
   TK_BIND(tk_i64, indices);
   FOR_EACH(e, count) {
     const tk_i64 i = e % inner, k = e / inner % keep, lane = e / inner / keep * inner + i;
-    const tk_i64 place = places[lane * length + k];
+    const tk_i64 place = linear[lane * length + k];
     values[e] = x[LANE_BASE(lane) + place * inner];
     indices[e] = place;
   }

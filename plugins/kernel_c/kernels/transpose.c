@@ -14,8 +14,8 @@ TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(STORAGE, out), tk_i64 row
   FOR_EACH(job, count * down * across) {
     const tk_i64 other = job / (down * across), i0 = job / across % down * SIDE,
                  j0 = job % across * SIDE;
-    const tk_i64 from = layout_place(other, RANK, shape, s_x) + i0 + j0 * x_column;
-    const tk_i64 to = layout_place(other, RANK, shape, s_out) + i0 * out_row + j0;
+    const tk_i64 from = layout_offset(other, RANK, shape, s_x) + i0 + j0 * x_column;
+    const tk_i64 to = layout_offset(other, RANK, shape, s_out) + i0 * out_row + j0;
     const tk_i64 height = rows - i0 < SIDE ? rows - i0 : SIDE,
                  width = columns - j0 < SIDE ? columns - j0 : SIDE;
     for (tk_i64 i = 0; i < height; ++i)
@@ -26,8 +26,8 @@ TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(STORAGE, out), tk_i64 row
   for (tk_i64 job = tk_group_id(0); job < count * down * across; job += tk_group_count(0)) {
     const tk_i64 other = job / (down * across), i0 = job / across % down * SIDE,
                  j0 = job % across * SIDE;
-    const tk_i64 from = layout_place(other, RANK, shape, s_x) + i0 + j0 * x_column;
-    const tk_i64 to = layout_place(other, RANK, shape, s_out) + i0 * out_row + j0;
+    const tk_i64 from = layout_offset(other, RANK, shape, s_x) + i0 + j0 * x_column;
+    const tk_i64 to = layout_offset(other, RANK, shape, s_out) + i0 * out_row + j0;
     if (i0 + fast < rows && j0 + slow < columns)
       tile[slow][fast] = x[from + fast + slow * x_column];
     tk_barrier();

@@ -68,30 +68,30 @@ struct Choice {
 // Their addresses are keys.
 constexpr char kPick[] = "PICK", kPut[] = "PUT", kGather[] = "GATHER", kScatter[] = "SCATTER";
 
-// out[o, n, i] = x[o, places[n], i]
+// out[o, n, i] = x[o, linear[n], i]
 tenon_status pick(const char* op, tenon_ctx* ctx, const tenon_tensor* x,
                   const tenon_tensor* const* indices, uint64_t count, int64_t axis,
                   tenon_tensor* out, tenon_err* err) {
   Device* device;
   TRY(device_of(out, &device, err));
   axis = normalize_axis(axis, x->ndim);
-  Places places;
-  TRY(find_places(ctx, *device, op, x, indices, count, axis, &places, err));
+  LinearIndices linear;
+  TRY(linear_indices(ctx, *device, op, x, indices, count, axis, &linear, err));
   if (out->numel == 0) return TENON_OK;
   const AxisView view(x, axis, static_cast<int64_t>(count));
   tenon_kernel kernel;
   TRY((Choice{kPick, x->dtype}.kernel(*device, &kernel, err)));
   Launch launch(ctx, *device, err);
   launch.buffer(x);
-  launch.buffer(places.places);
+  launch.buffer(linear.linear);
   launch.buffer(out);
   launch.value(element_of(kZero, x->dtype).bytes, dtype_text(x->dtype).bytes);
-  for (int64_t value : {view.length, view.inner, places.count, view.outer}) launch.value(value);
-  return device->host_like() ? launch.run(kernel, view.outer * places.count, view.inner)
+  for (int64_t value : {view.length, view.inner, linear.count, view.outer}) launch.value(value);
+  return device->host_like() ? launch.run(kernel, view.outer * linear.count, view.inner)
                              : launch.run(kernel, out->numel);
 }
 
-// out = x, then out[o, places[n], i] = or += value[o, n, i]
+// out = x, then out[o, linear[n], i] = or += value[o, n, i]
 tenon_status put(const char* op, tenon_ctx* ctx, const tenon_tensor* x,
                  const tenon_tensor* const* indices, uint64_t count, const tenon_tensor* value,
                  int64_t axis, bool add, tenon_tensor* out, tenon_err* err) {
@@ -99,17 +99,17 @@ tenon_status put(const char* op, tenon_ctx* ctx, const tenon_tensor* x,
   TRY(device_of(out, &device, err));
   if (add) TRY(require_dtype(*device, op, out->dtype, err));
   axis = normalize_axis(axis, x->ndim);
-  Places places;
-  TRY(find_places(ctx, *device, op, x, indices, count, axis, &places, err));
+  LinearIndices linear;
+  TRY(linear_indices(ctx, *device, op, x, indices, count, axis, &linear, err));
   TRY(copy_elements(ctx, x, out, err));
   const AxisView view(x, axis, static_cast<int64_t>(count));
-  const int64_t written = view.lanes() * places.count;
+  const int64_t written = view.lanes() * linear.count;
   if (written == 0 || out->numel == 0) return TENON_OK;
 
-  // `value` broadcasts to [outer axes, axes of the places, inner axes].
+  // `value` broadcasts to [outer axes, axes of the linear, inner axes].
   int64_t shape[2 * TENON_MAX_NDIM];
   int64_t* end = std::copy_n(x->shape, axis, shape);
-  end = std::copy_n(places.shape, places.ndim, end);
+  end = std::copy_n(linear.shape, linear.ndim, end);
   end = std::copy(x->shape + axis + static_cast<int64_t>(count), x->shape + x->ndim, end);
   Layout layout(static_cast<int>(end - shape), shape);
   const bool number = is_host_scalar(value);
@@ -128,15 +128,15 @@ tenon_status put(const char* op, tenon_ctx* ctx, const tenon_tensor* x,
   TRY(choice.kernel(*device, &kernel, err));
   Launch launch(ctx, *device, err);
   launch.buffer(out);
-  launch.buffer(places.places);
+  launch.buffer(linear.linear);
   if (number)
     launch.value(element_of(value, out->dtype).bytes, dtype_text(out->dtype).bytes);
   else
     launch.buffer(value);
   launch.value(number ? LayoutValue{} : layout.shape_value());
   launch.value(number ? LayoutValue{} : layout.strides_value(0));
-  for (int64_t v : {view.length, view.inner, places.count, view.outer}) launch.value(v);
-  if (add && !choice.atomic) return launch.run(kernel, view.lanes(), places.count);
+  for (int64_t v : {view.length, view.inner, linear.count, view.outer}) launch.value(v);
+  if (add && !choice.atomic) return launch.run(kernel, view.lanes(), linear.count);
   return launch.run(kernel, written);
 }
 
@@ -175,15 +175,15 @@ tenon_status index_put(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_
 }
 
 // One place for each element of `index`; x is walked by the shape of `index`, but not along `axis`.
-struct Walk {
-  Places places;
+struct AxisIndices {
+  LinearIndices linear;
   Layout layout{0, nullptr};
   int64_t along = 0;  // stride of the axis
 
   tenon_status prepare(const char* op, tenon_ctx* ctx, Device& device, const tenon_tensor* x,
                        const tenon_tensor* index, int64_t axis, tenon_err* err) {
     axis = normalize_axis(axis, x->ndim);
-    TRY(find_places(ctx, device, op, x, &index, 1, axis, &places, err));
+    TRY(linear_indices(ctx, device, op, x, &index, 1, axis, &linear, err));
     layout.rank = index->ndim;
     layout.tensors = 2;
     for (int i = 0; i < index->ndim; ++i) {
@@ -207,19 +207,19 @@ tenon_status gather(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_val
   tenon_tensor* out = tenon_out_tensor(&outs[0]);
   Device* device;
   TRY(device_of(out, &device, err));
-  Walk walk;
-  TRY(walk.prepare("gather", ctx, *device, x, index, args[2].v.i, err));
+  AxisIndices axis_indices;
+  TRY(axis_indices.prepare("gather", ctx, *device, x, index, args[2].v.i, err));
   if (out->numel == 0) return TENON_OK;
   tenon_kernel kernel;
-  TRY((Choice{kGather, x->dtype, walk.layout.launch_rank()}.kernel(*device, &kernel, err)));
+  TRY((Choice{kGather, x->dtype, axis_indices.layout.launch_rank()}.kernel(*device, &kernel, err)));
   Launch launch(ctx, *device, err);
   launch.buffer(x);
-  launch.buffer(walk.places.places);
+  launch.buffer(axis_indices.linear.linear);
   launch.buffer(out);
   launch.value(element_of(kZero, x->dtype).bytes, dtype_text(x->dtype).bytes);
-  launch.value(walk.layout.shape_value());
-  launch.value(walk.layout.strides_value(0));
-  launch.value(walk.along);
+  launch.value(axis_indices.layout.shape_value());
+  launch.value(axis_indices.layout.strides_value(0));
+  launch.value(axis_indices.along);
   launch.value(out->numel);
   return launch.run(kernel, out->numel, 4);
 }
@@ -232,26 +232,28 @@ tenon_status scatter_with(const char* op, bool add, tenon_ctx* ctx, const tenon_
   Device* device;
   TRY(device_of(out, &device, err));
   if (add) TRY(require_dtype(*device, op, out->dtype, err));
-  Walk walk;
-  TRY(walk.prepare(op, ctx, *device, x, index, args[3].v.i, err));
+  AxisIndices axis_indices;
+  TRY(axis_indices.prepare(op, ctx, *device, x, index, args[3].v.i, err));
   TRY(copy_elements(ctx, x, out, err));
   if (index->numel == 0 || out->numel == 0) return TENON_OK;
   const AxisView view(index, normalize_axis(args[3].v.i, x->ndim));
-  Choice choice{kScatter, out->dtype, walk.layout.launch_rank(), add, is_host_scalar(source)};
+  Choice choice{kScatter, out->dtype, axis_indices.layout.launch_rank(), add,
+                is_host_scalar(source)};
   if (add) choice.atomic = atomic_add(*device, out->dtype, view.lanes());
   tenon_kernel kernel;
   TRY(choice.kernel(*device, &kernel, err));
   Launch launch(ctx, *device, err);
   launch.buffer(out);
-  launch.buffer(walk.places.places);
+  launch.buffer(axis_indices.linear.linear);
   if (choice.number)
     launch.value(element_of(source, out->dtype).bytes, dtype_text(out->dtype).bytes);
   else
     launch.buffer(source);
-  launch.value(walk.layout.shape_value());
-  launch.value(walk.layout.strides_value(0));
+  launch.value(axis_indices.layout.shape_value());
+  launch.value(axis_indices.layout.strides_value(0));
   const int64_t step = source->ndim == 0 && index->ndim != 0 ? 0 : 1;
-  for (int64_t v : {step, walk.along, view.length, view.inner, view.lanes()}) launch.value(v);
+  for (int64_t v : {step, axis_indices.along, view.length, view.inner, view.lanes()})
+    launch.value(v);
   return choice.atomic ? launch.run(kernel, index->numel)
                        : launch.run(kernel, view.lanes(), view.length);
 }

@@ -9,7 +9,7 @@
 namespace tenon::kernel_c {
 
 void Launch::buffer(const tenon_tensor* tensor, int64_t elements) {
-  assert(count_ < kMost);
+  assert(count_ < kMax);
   const int64_t bytes = elements * dtype_text(tensor->dtype).bytes;
   tenon_launch_arg& arg = args_[count_++];
   arg = {TENON_LAUNCH_BUFFER, 0, tensor->data, tensor->byte_offset};
@@ -20,13 +20,13 @@ void Launch::buffer(const tenon_tensor* tensor, int64_t elements) {
 }
 
 void Launch::buffer(void* scratch) {
-  assert(count_ < kMost);
+  assert(count_ < kMax);
   args_[count_++] = {TENON_LAUNCH_BUFFER, 0, scratch, 0};
 }
 
 void Launch::value(const void* data, uint32_t bytes) {
   const uint32_t place = (used_ + 15) & ~15u;
-  assert(count_ < kMost && place + bytes <= kValueBytes);
+  assert(count_ < kMax && place + bytes <= kValueBytes);
   std::memcpy(values_ + place, data, bytes);
   args_[count_++] = {TENON_LAUNCH_VALUE, bytes, values_ + place, 0};
   used_ = place + bytes;

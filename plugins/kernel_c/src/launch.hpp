@@ -37,14 +37,14 @@ class Launch {
                            const uint32_t (&size)[3]);
 
  private:
-  static constexpr uint32_t kMost = 40;
+  static constexpr uint32_t kMax = 40;
   static constexpr uint32_t kValueBytes = 1024;
 
   tenon_ctx* ctx_;
   Device& device_;
   tenon_err* err_;
   uint32_t count_ = 0, used_ = 0;
-  tenon_launch_arg args_[kMost];
+  tenon_launch_arg args_[kMax];
   alignas(16) char values_[kValueBytes];
 };
 

@@ -11,12 +11,12 @@
 namespace tenon::kernel_c {
 namespace {
 
-bool checks_positions(const Device& device) {
+bool checks_indices(const Device& device) {
   const char* wish = std::getenv("TENON_KERNEL_C_CHECK");
   return wish && *wish ? *wish == '1' : device.host_like();
 }
 
-SourceText positions_source(const Device& device, const char* name, int dtype) {
+SourceText indices_source(const Device& device, const char* name, int dtype) {
   SourceText text(device, std::string(name) + "_" + suffix(dtype));
   text.define("STORAGE", dtype_text(dtype).storage);
   if (dtype == TENON_DTYPE_U64) text.define("UNSIGNED", 1);
@@ -30,7 +30,7 @@ tenon_status check(tenon_ctx* ctx, Device& device, const char* op, const tenon_t
   TRY(device.kernel(
       {&family, index->dtype},
       [&] {
-        return std::move(positions_source(device, "check_positions", index->dtype)
+        return std::move(indices_source(device, "check_positions", index->dtype)
                              .define("CHECK", 1)
                              .add(piece::positions))
             .finish();
@@ -67,9 +67,9 @@ tenon_status read_back(const Device& device, void* scratch, int64_t* out, int64_
   return TENON_OK;
 }
 
-tenon_status find_places(tenon_ctx* ctx, Device& device, const char* op, const tenon_tensor* x,
-                         const tenon_tensor* const* indices, uint64_t count, int64_t axis,
-                         Places* out, tenon_err* err) {
+tenon_status linear_indices(tenon_ctx* ctx, Device& device, const char* op, const tenon_tensor* x,
+                            const tenon_tensor* const* indices, uint64_t count, int64_t axis,
+                            LinearIndices* out, tenon_err* err) {
   static constexpr char family = 0;
   axis = normalize_axis(axis, x->ndim);
   for (uint64_t k = 0; k < count; ++k) out->ndim = std::max(out->ndim, indices[k]->ndim);
@@ -85,12 +85,11 @@ tenon_status find_places(tenon_ctx* ctx, Device& device, const char* op, const t
   }
   for (int32_t i = 0; i < out->ndim; ++i) out->count *= out->shape[i];
   TRY(host->scratch(ctx, static_cast<uint64_t>(std::max<int64_t>(out->count, 1)) * sizeof(int64_t),
-                    &out->places, err));
+                    &out->linear, err));
   for (uint64_t k = 0; k < count; ++k) {
     const tenon_tensor* index = indices[k];
     const int64_t length = x->ndim ? x->shape[axis + static_cast<int64_t>(k)] : 1;
-    if (index->numel > 0 && checks_positions(device))
-      TRY(check(ctx, device, op, index, length, err));
+    if (index->numel > 0 && checks_indices(device)) TRY(check(ctx, device, op, index, length, err));
     if (out->count == 0) continue;
     Layout layout(out->ndim, out->shape);
     layout.add(index);
@@ -105,7 +104,7 @@ tenon_status find_places(tenon_ctx* ctx, Device& device, const char* op, const t
     TRY(device.kernel(
         {&family, static_cast<uint64_t>(index->dtype) << 4 | static_cast<uint64_t>(rank)},
         [&] {
-          return std::move(positions_source(device, "positions", index->dtype)
+          return std::move(indices_source(device, "positions", index->dtype)
                                .define("RANK", rank)
                                .add(piece::positions))
               .finish();
@@ -113,7 +112,7 @@ tenon_status find_places(tenon_ctx* ctx, Device& device, const char* op, const t
         &kernel, err));
     Launch launch(ctx, device, err);
     launch.buffer(index);
-    launch.buffer(out->places);
+    launch.buffer(out->linear);
     launch.value(length);
     launch.value(int32_t{k == 0});
     launch.value(layout.shape_value());

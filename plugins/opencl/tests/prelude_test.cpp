@@ -41,14 +41,14 @@ TEST_F(OpenclPrelude, TypesHaveTheirSizes) {
 
 TEST_F(OpenclPrelude, ItemsKnowWhereTheyAre) {
   tenon_program program = build(R"(
-    TK_KERNEL void places(TK_BUFFER(tk_i64, out)) {
+    TK_KERNEL void linear(TK_BUFFER(tk_i64, out)) {
       TK_BIND(tk_i64, out);
       tk_i64 at = tk_global_id(0) + tk_global_size(0) * (tk_global_id(1) + tk_global_size(1) * tk_global_id(2));
       out[at] = tk_group_id(0) + 10 * tk_local_id(1) + 100 * tk_group_count(2) + 1000 * tk_local_size(0);
     })");
   void* out = allocate(8 * 4 * 3 * 2 * 8);
   std::vector<tenon_launch_arg> args = {buffer(out)};
-  tenon_launch_request request = request_for(kernel(program, "places"), args, 2, 2);
+  tenon_launch_request request = request_for(kernel(program, "linear"), args, 2, 2);
   request.groups[2] = 2;
   request.group_size[1] = 3;
   EXPECT_OK(compile()->kernel_launch(device_, &request, err));

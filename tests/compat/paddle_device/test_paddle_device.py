@@ -148,7 +148,7 @@ def wrong(values):
         (lambda: tenon.sin(wrong(X)), r"kernel sin \(float32\): the device is on fire"),
         (
             lambda: tenon.sin(wrong(X.astype(np.float64))),
-            r"kernel sin \(float64\): it returned without having asked for the memory of output 0",
+            r"kernel sin \(float64\): it returned without requesting the memory of output 0",
         ),
         (
             lambda: tenon.sin(wrong(X.astype(np.float16))),

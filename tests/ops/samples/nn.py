@@ -33,7 +33,7 @@ def max_pool2d(x, size, stride=None, padding=0, dilation=1, ceil_mode=False):
         x, size, pair(stride or size), pair(padding), pair(dilation), ceil_mode
     )
     values = np.empty((*x.shape[:2], len(rows), len(columns)), x.dtype)
-    places = np.empty(values.shape, np.int64)
+    indices = np.empty(values.shape, np.int64)
     h, w = x.shape[2:]
     for i, ys in enumerate(rows):
         for j, xs in enumerate(columns):
@@ -41,8 +41,8 @@ def max_pool2d(x, size, stride=None, padding=0, dilation=1, ceil_mode=False):
             flat = np.array([y * w + v for y, v in inside])
             seen = x.reshape(*x.shape[:2], -1)[:, :, flat]
             values[:, :, i, j] = seen.max(-1)
-            places[:, :, i, j] = flat[seen.argmax(-1)]
-    return values, places
+            indices[:, :, i, j] = flat[seen.argmax(-1)]
+    return values, indices
 
 
 def avg_pool2d(x, size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):

@@ -54,7 +54,7 @@ void scale(KernelContext& context, View<const T> x, double by, View<T> out) {
 }
 Tensor scale_grad(const Tensor& dout, Unread, double by) { return dout * by; }
 
-// Several results, any dtype; the gradients of results that nobody used are absent.
+// Several results, any dtype; the gradients of unused results are absent.
 void bounds(TensorView x, Tensor& low, Tensor& high) {
   dispatch<float, double>(x.dtype(), [&]<class T>() {
     View<const T> from(x);
@@ -84,7 +84,7 @@ std::vector<Tensor> twice_each(const std::vector<Tensor>& list) {
   return results;
 }
 
-// The whole operator is a function: nobody knows its shape before, and its gradient is its own.
+// The whole operator is a function: its shape is not known before the call, and it has its own gradient.
 Tensor doubled(const Tensor& x) { return x * 2; }
 Tensor doubled_grad(const Tensor& dout, const ShapeOnly& x) {
   const IntList shape(x->shape, static_cast<uint64_t>(x->ndim));

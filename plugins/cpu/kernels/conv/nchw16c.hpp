@@ -20,7 +20,7 @@ namespace tenon::cpu::TENON_CPU_ISA {
 inline constexpr int kBlockRows = kVectorBytes == 64 ? 14 : 6;
 inline constexpr int kBlockVectors = 2;
 
-// Segments of a sum whose left operands are at different places, with `length` products each.
+// Segments of a sum whose left operands are at different addresses, with `length` products each.
 struct Segments {
   const int64_t* offsets;
   int64_t count, length;

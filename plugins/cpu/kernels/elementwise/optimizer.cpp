@@ -79,16 +79,16 @@ tenon_status adam(tenon_ctx* ctx, const tenon_tensor* param, const tenon_tensor*
             *v_from = data_of<T>(v);
     T *to = data_of<T>(new_param), *m_to = data_of<T>(new_m), *v_to = data_of<T>(new_v);
     const T b1 = static_cast<T>(beta1), b2 = static_cast<T>(beta2),
-            rest1 = static_cast<T>(1 - beta1), rest2 = static_cast<T>(1 - beta2),
-            rate = static_cast<T>(lr / correction1),
+            one_minus_beta1 = static_cast<T>(1 - beta1),
+            one_minus_beta2 = static_cast<T>(1 - beta2), rate = static_cast<T>(lr / correction1),
             scale = static_cast<T>(1 / std::sqrt(correction2)), small = static_cast<T>(eps),
             decay = static_cast<T>(kDecoupled ? 0.0 : weight_decay),
             shrink = static_cast<T>(kDecoupled ? 1 - lr * weight_decay : 1.0);
 #pragma GCC ivdep
     for (int64_t i = begin; i < end; ++i) {
       const T slope = g[i] + p[i] * decay;
-      const T mean = m_from[i] * b1 + slope * rest1;
-      const T square = v_from[i] * b2 + slope * slope * rest2;
+      const T mean = m_from[i] * b1 + slope * one_minus_beta1;
+      const T square = v_from[i] * b2 + slope * slope * one_minus_beta2;
       m_to[i] = mean;
       v_to[i] = square;
       to[i] = p[i] * shrink - rate * mean / (std::sqrt(square) * scale + small);

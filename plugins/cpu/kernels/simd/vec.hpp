@@ -158,10 +158,10 @@ inline Vector compressed(Vector x, uint32_t mask) {
   return reinterpret_cast<Vector>(_mm512_maskz_compress_epi32(static_cast<__mmask16>(mask), bits));
 #elif defined(__AVX2__)
   const uint8_t* order = kCompressOrders.of[wide ? kPairs[mask] : mask];
-  const __m256i places =
+  const __m256i shuffle =
       _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(order)));
   return reinterpret_cast<Vector>(
-      _mm256_permutevar8x32_epi32(reinterpret_cast<__m256i>(x), places));
+      _mm256_permutevar8x32_epi32(reinterpret_cast<__m256i>(x), shuffle));
 #else
   static_assert(wide && !wide, "no instructions to pack with");
 #endif
