@@ -57,7 +57,10 @@ std::string elementwise(const Operator& op) {
   for (const Param& param : op.signature.params) {
     if (!param.is_tensor()) continue;
     bool own = op.dtypes.checked.count(param.name) != 0;
-    if (!found && !own) found = true, dtype_input = inputs;
+    if (!found && !own) {
+      found = true;
+      dtype_input = inputs;
+    }
     names += cat(inputs ? ", " : "", "{", quoted(param.name), ", ", own ? 1 : 0, "}");
     ++inputs;
   }

@@ -176,13 +176,16 @@ std::string declare_attributes(const Signature& signature, const ScalarValue& va
     std::string type, read_text;
     switch (param.kind) {
       case ParamKind::Int:
-        type = "int64_t", read_text = cat("attribute_int(", source, ")");
+        type = "int64_t";
+        read_text = cat("attribute_int(", source, ")");
         break;
       case ParamKind::Float:
-        type = "double", read_text = cat("attribute_float(", source, ")");
+        type = "double";
+        read_text = cat("attribute_float(", source, ")");
         break;
       case ParamKind::Bool:
-        type = "bool", read_text = cat("attribute_bool(", source, ")");
+        type = "bool";
+        read_text = cat("attribute_bool(", source, ")");
         break;
       case ParamKind::String:
         type = "std::string_view";

@@ -106,7 +106,10 @@ void clock(Session& session) {
     if (!session.expect(i == 0 || ticks > last_device, "the device's clock goes forward",
                         text(ticks, " after ", last_device)))
       return;
-    if (i == 0) first_host = host, first_device = ticks;
+    if (i == 0) {
+      first_host = host;
+      first_device = ticks;
+    }
     last_device = ticks;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }

@@ -234,7 +234,11 @@ tenon_status slots::tensor_create(tenon_device_id id, int32_t dtype, int32_t ndi
     bits |= size | numel | (stride + kSmall / 2);
   }
   if (bits >= kSmall && !is_sound(*tensor, offset)) return fail_view(base, tensor, offset, err);
-  if (numel == 0) gaps = 0, offset = 0;  // no element could be outside
+  // no element could be outside
+  if (numel == 0) {
+    gaps = 0;
+    offset = 0;
+  }
   // From the lowest element to the highest.
   int64_t first = offset, count = static_cast<int64_t>(numel);
   if (gaps != 0) {

@@ -77,10 +77,14 @@ inline bool read_slice(PyObject* object, int64_t whole, Slice& slice) {
     return slice = any, is_read;
   }
   auto clamp = [whole](int64_t bound) {
-    if (bound < 0) bound += whole, bound = bound < 0 ? 0 : bound;
+    if (bound < 0) {
+      bound += whole;
+      bound = bound < 0 ? 0 : bound;
+    }
     return bound < whole ? bound : whole;
   };
-  start = clamp(start), stop = clamp(stop);
+  start = clamp(start);
+  stop = clamp(stop);
   slice = {start, stop, 1, start < stop ? stop - start : 0};
   return true;
 }

@@ -24,8 +24,11 @@ from tenon import nn, optim
 def threads():
     names = []
     for task in os.listdir("/proc/self/task"):
-        with open(f"/proc/self/task/{task}/comm") as file:
-            names.append(file.read().strip())
+        try:
+            with open(f"/proc/self/task/{task}/comm") as file:
+                names.append(file.read().strip())
+        except FileNotFoundError:  # the thread ended after it was listed
+            pass
     return sorted(names)[-8:], sum(name == "tenon-worker" for name in names), len(names)
 
 def work():

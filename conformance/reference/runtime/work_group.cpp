@@ -84,10 +84,14 @@ void run_groups(const KernelEntry& kernel, void* const* arguments, const uint32_
   item.barrier = fibers_needed ? fiber_barrier : no_barrier;
   std::vector<Fiber> fibers(fibers_needed ? size_t{size[0]} * size[1] * size[2] : 0);
   for_each(groups, [&](uint32_t gx, uint32_t gy, uint32_t gz) {
-    item.group[0] = gx, item.group[1] = gy, item.group[2] = gz;
+    item.group[0] = gx;
+    item.group[1] = gy;
+    item.group[2] = gz;
     size_t next = 0;
     for_each(size, [&](uint32_t x, uint32_t y, uint32_t z) {
-      item.local[0] = x, item.local[1] = y, item.local[2] = z;
+      item.local[0] = x;
+      item.local[1] = y;
+      item.local[2] = z;
       if (!fibers_needed) return kernel.call(&item, arguments);
       Fiber& fiber = fibers[next++];
       fiber.item = item;

@@ -100,7 +100,8 @@ Element element_of(const tenon_tensor* host_scalar, int dtype) {
       value = boxed(*static_cast<const double*>(data));
       break;
     case TENON_DTYPE_C64:
-      parts[0] = static_cast<const float*>(data)[0], parts[1] = static_cast<const float*>(data)[1];
+      parts[0] = static_cast<const float*>(data)[0];
+      parts[1] = static_cast<const float*>(data)[1];
       value = {TENON_VALUE_COMPLEX, 0, {.p = parts}};
       break;
     case TENON_DTYPE_C128:

@@ -49,10 +49,12 @@ struct Plan {
         mode = kColumnBlocks;
         jobs = (outputs + kColumns - 1) / kColumns;
       }
-      wanted = units * 4, least = 16384;
+      wanted = units * 4;
+      least = 16384;
     } else {
       if (count >= 128 && !(columns && outputs >= 4096)) mode = kGroups;
-      wanted = units * 8, least = mode == kGroups ? 4096 : 256;
+      wanted = units * 8;
+      least = mode == kGroups ? 4096 : 256;
     }
     splits = std::clamp<int64_t>(wanted / std::max<int64_t>(jobs, 1), 1,
                                  std::max<int64_t>(count / least, 1));

@@ -22,7 +22,10 @@ TENON_DECOMPOSE(reshape) {
   Scope scope(err);
   Tensor made;  // of a number
   tenon_tensor* x = optional_tensor(args[0]);
-  if (!x) made = operand(scope, args[0]), x = made.get();
+  if (!x) {
+    made = operand(scope, args[0]);
+    x = made.get();
+  }
   if (!scope.ok()) return scope.status();
   Ints wanted = ints_of(args[1]);
   int64_t shape[TENON_MAX_NDIM];

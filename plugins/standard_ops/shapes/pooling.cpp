@@ -16,7 +16,8 @@ tenon_status shape_of_largest(const tenon_value* args, int64_t shape[4], tenon_e
   TENON_TRY(read_pooling(op, args, 1, &window, err));
   TENON_TRY(read_pair(op, "dilation", ints_of(args[4]), 1, window.dilation, err));
   window.ceil_mode = bool_of(args[5]);
-  shape[0] = x.shape[0], shape[1] = x.shape[1];
+  shape[0] = x.shape[0];
+  shape[1] = x.shape[1];
   return count_windows(op, window, shape_of(x), shape + 2, err);
 }
 

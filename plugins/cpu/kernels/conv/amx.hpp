@@ -133,7 +133,8 @@ struct IndexRuns {
         const int64_t row = image * image_of + (top + y * down) * phases.width;
         runs[count++] = {row + across * (x - i), ~uint64_t{0} >> (64 - n) << (across * i)};
       }
-      i += flat.row() - x, x = 0;
+      i += flat.row() - x;
+      x = 0;
       if (++y == flat.down.length) y = 0, ++image;
     }
   }

@@ -21,9 +21,15 @@ ConvShapes shapes_of(const int64_t* image, const int64_t* weight, const int64_t*
                      uint64_t padding_count, const int64_t* dilation, uint64_t dilation_count,
                      int64_t groups) {
   ConvShapes s;
-  s.batch = image[0], s.channels = image[1], s.height = image[2], s.width = image[3];
-  s.filters = weight[0], s.kernel[0] = weight[2], s.kernel[1] = weight[3];
-  s.rows = result[2], s.columns = result[3];
+  s.batch = image[0];
+  s.channels = image[1];
+  s.height = image[2];
+  s.width = image[3];
+  s.filters = weight[0];
+  s.kernel[0] = weight[2];
+  s.kernel[1] = weight[3];
+  s.rows = result[2];
+  s.columns = result[3];
   s.groups = groups;
   read_pair(stride, stride_count, 1, s.stride);
   read_pair(padding, padding_count, 0, s.padding);
@@ -54,8 +60,11 @@ bool is_pointwise(const int64_t* kernel, int dtype, int64_t results, const tenon
 // too.
 bool reads_channels_last(const int64_t* weight, int dtype, const tenon_value* args, bool both) {
   ConvShapes s{};
-  s.groups = args[6].v.i, s.filters = weight[0], s.channels = weight[1] * s.groups;
-  s.kernel[0] = weight[2], s.kernel[1] = weight[3];
+  s.groups = args[6].v.i;
+  s.filters = weight[0];
+  s.channels = weight[1] * s.groups;
+  s.kernel[0] = weight[2];
+  s.kernel[1] = weight[3];
   const bool real = dtype == TENON_DTYPE_F32 || dtype == TENON_DTYPE_F64;
   return real && suits_blocks(s) && (!both || s.group_channels() >= 16);
 }
@@ -72,7 +81,8 @@ ConvShapes with_results(ConvShapes s) {
                s.stride[axis] +
            1;
   };
-  s.rows = results(s.height, 0), s.columns = results(s.width, 1);
+  s.rows = results(s.height, 0);
+  s.columns = results(s.width, 1);
   return s;
 }
 int32_t takes_channels_last(const tenon_value* args, uint32_t) {

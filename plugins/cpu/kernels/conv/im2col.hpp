@@ -27,7 +27,8 @@ void for_runs(const ConvShapes& s, const T* images, int64_t j, int64_t n, F&& f)
     f(ImageRun<T>{images + image * s.channels * s.pixels(), i * s.stride[0] - s.padding[0],
                   column * s.stride[1] - s.padding[1], length},
       at);
-    at += length, column = 0;
+    at += length;
+    column = 0;
     if (++i == s.rows) i = 0, ++image;
   }
 }

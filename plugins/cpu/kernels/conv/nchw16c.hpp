@@ -304,7 +304,9 @@ tenon_status run_blocks(tenon_ctx* ctx, const ConvPhases& phases, const Images& 
     const int64_t count = of.taps() > 0 ? parts.segments(of) : 0;
     own_of[p] = {{filters, of.depth() + 1}, nullptr, {nullptr, count, 0}};
     if (count > 0) own_of[p].taps.length = of.depth() / count;
-    weights += s.groups * own_of[p].blocks.elements(), segments += count, depth += of.depth();
+    weights += s.groups * own_of[p].blocks.elements();
+    segments += count;
+    depth += of.depth();
   }
   void* memory = nullptr;
   const tenon_status status = host->scratch(ctx,
@@ -317,7 +319,8 @@ tenon_status run_blocks(tenon_ctx* ctx, const ConvPhases& phases, const Images& 
   for (int64_t p = 0; p < phases.count; ++p) {
     const ConvPhases::Part& part = phases.parts[p];
     const FilterBlocks<T>& blocks = own_of[p].blocks;
-    own_of[p].packed = packed, own_of[p].taps.offsets = offsets;
+    own_of[p].packed = packed;
+    own_of[p].taps.offsets = offsets;
     for (int64_t i = 0; i < own_of[p].taps.count; ++i) {
       *offsets++ =
           parts.segment(part.s, i) + part.shift[0] * parts.row + part.shift[1] * parts.pixel;

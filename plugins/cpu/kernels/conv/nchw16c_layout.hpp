@@ -211,7 +211,8 @@ class ChannelReader {
           widen(images_.dtype, from + c * step * size, size, buffer + c * rows * length,
                 rows * length);
         }
-        plane = buffer, step = rows * length;
+        plane = buffer;
+        step = rows * length;
       }
     }
     for (int64_t i = 0; i < rows; ++i) {

@@ -38,7 +38,8 @@ class ChannelsLastCall {
   tenon_tensor* argument(tenon_tensor* out) {
     if (out->ndim != 4 || takes_results_last(*out)) return out;
     Copy& copy = copies_[count_++];
-    copy.tensor = *out, copy.result = out;
+    copy.tensor = *out;
+    copy.result = out;
     const int64_t channels = out->shape[1], row = out->shape[3] * channels;
     const int64_t strides[] = {out->shape[2] * row, 1, row, channels};
     std::copy_n(strides, 4, copy.strides);

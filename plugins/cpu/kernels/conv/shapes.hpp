@@ -27,7 +27,8 @@ struct ConvShapes : Window {
 
 // The pointwise convolution over the pixels that a strided one reads.
 inline ConvShapes without_stride(ConvShapes s) {
-  s.height = s.rows, s.width = s.columns;
+  s.height = s.rows;
+  s.width = s.columns;
   s.stride[0] = s.stride[1] = 1;
   return s;
 }
@@ -49,7 +50,8 @@ struct Phase {
   Phase(int64_t first, int64_t extent, int64_t kernel, int64_t stride, int64_t padding_of,
         int64_t dilation_of) {
     const int64_t common = std::gcd(stride, dilation_of);
-    step = stride / common, dilation = dilation_of / common;
+    step = stride / common;
+    dilation = dilation_of / common;
     pixels = extent > first ? (extent - first + stride - 1) / stride : 0;
     start = 0;
     while (start < step && (first + padding_of - start * dilation_of) % stride != 0) ++start;
@@ -61,13 +63,19 @@ struct Phase {
 // The convolution that computes the pixels of a phase of the input gradient.
 inline ConvShapes transposed_shapes(const ConvShapes& s, const Phase& down, const Phase& across) {
   ConvShapes turn = s;
-  turn.channels = s.filters, turn.filters = s.channels;
-  turn.height = s.rows, turn.width = s.columns;
-  turn.rows = down.pixels, turn.columns = across.pixels;
-  turn.kernel[0] = down.taps, turn.kernel[1] = across.taps;
+  turn.channels = s.filters;
+  turn.filters = s.channels;
+  turn.height = s.rows;
+  turn.width = s.columns;
+  turn.rows = down.pixels;
+  turn.columns = across.pixels;
+  turn.kernel[0] = down.taps;
+  turn.kernel[1] = across.taps;
   turn.stride[0] = turn.stride[1] = 1;
-  turn.padding[0] = down.padding, turn.padding[1] = across.padding;
-  turn.dilation[0] = down.dilation, turn.dilation[1] = across.dilation;
+  turn.padding[0] = down.padding;
+  turn.padding[1] = across.padding;
+  turn.dilation[0] = down.dilation;
+  turn.dilation[1] = across.dilation;
   return turn;
 }
 
@@ -104,9 +112,13 @@ inline ConvPhases transposed_phases(const ConvShapes& s) {
   ConvPhases all;
   ConvShapes& frame = all.frame;
   frame = s;
-  frame.channels = s.filters, frame.filters = s.channels;
-  frame.height = s.rows, frame.width = s.columns;
-  all.height = s.height, all.width = s.width, all.taps = s.taps();
+  frame.channels = s.filters;
+  frame.filters = s.channels;
+  frame.height = s.rows;
+  frame.width = s.columns;
+  all.height = s.height;
+  all.width = s.width;
+  all.taps = s.taps();
   int64_t before = 0;
   const auto phase = [&](int axis, int64_t i) {
     return Phase(i, axis == 0 ? s.height : s.width, s.kernel[axis], s.stride[axis], s.padding[axis],

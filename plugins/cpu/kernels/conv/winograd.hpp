@@ -69,7 +69,10 @@ template <class T, class Pixels, class Store>
   for (int i = 0; i < 4; ++i) {
     VectorT<T> d[4];
     pixels(i, d);
-    a[i][0] = d[0] - d[2], a[i][1] = d[1] + d[2], a[i][2] = d[2] - d[1], a[i][3] = d[1] - d[3];
+    a[i][0] = d[0] - d[2];
+    a[i][1] = d[1] + d[2];
+    a[i][2] = d[2] - d[1];
+    a[i][3] = d[1] - d[3];
   }
 #pragma GCC unroll 4
   for (int j = 0; j < 4; ++j) {
@@ -99,7 +102,8 @@ template <class T, class Load>
 #pragma GCC unroll 4
   for (int j = 0; j < 4; ++j) {
     const VectorT<T> m[] = {load(j), load(4 + j), load(8 + j), load(12 + j)};
-    a[0][j] = m[0] + m[1] + m[2], a[1][j] = m[1] - m[2] - m[3];
+    a[0][j] = m[0] + m[1] + m[2];
+    a[1][j] = m[1] - m[2] - m[3];
   }
 #pragma GCC unroll 2
   for (int i = 0; i < 2; ++i) {
@@ -157,8 +161,10 @@ void transform_run(const ConvShapes& s, const T* planes, int64_t channels, const
           }
           const auto a = low.load(from), b = high.load(from + width);
           const auto a2 = low2.load(from + 2), b2 = high2.load(from + width + 2);
-          d[0] = Halves<T>::even(a, b), d[1] = Halves<T>::odd(a, b);
-          d[2] = Halves<T>::even(a2, b2), d[3] = Halves<T>::odd(a2, b2);
+          d[0] = Halves<T>::even(a, b);
+          d[1] = Halves<T>::odd(a, b);
+          d[2] = Halves<T>::even(a2, b2);
+          d[3] = Halves<T>::odd(a2, b2);
         },
         [&](int q, VectorT<T> value) { tiles.store(to + q * position, value); });
   }
@@ -227,8 +233,10 @@ void transform_weight(const T* weight, int64_t step, bool transposed, int64_t ch
 #pragma GCC unroll 3
     for (int j = 0; j < 3; ++j) {
       const Vector g0 = tap(j), g1 = tap(3 + j), g2 = tap(6 + j);
-      a[0][j] = g0, a[3][j] = g2;
-      a[1][j] = (g0 + g1 + g2) * T(0.5), a[2][j] = (g0 - g1 + g2) * T(0.5);
+      a[0][j] = g0;
+      a[3][j] = g2;
+      a[1][j] = (g0 + g1 + g2) * T(0.5);
+      a[2][j] = (g0 - g1 + g2) * T(0.5);
     }
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {

@@ -81,7 +81,10 @@ template <class T>
   for (int j = 0; j < 2; ++j) {
     const auto g0 = *reinterpret_cast<const VectorT<T>*>(from + j * kWidth<T>);
     const auto g1 = *reinterpret_cast<const VectorT<T>*>(from + row + j * kWidth<T>);
-    a[0][j] = g0, a[1][j] = (g0 + g1) * T(0.5), a[2][j] = (g0 - g1) * T(0.5), a[3][j] = g1;
+    a[0][j] = g0;
+    a[1][j] = (g0 + g1) * T(0.5);
+    a[2][j] = (g0 - g1) * T(0.5);
+    a[3][j] = g1;
   }
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
@@ -163,7 +166,9 @@ bool transform_weight_grad(const GradTiles<T>& tiles, const T* accumulators, int
         m[i] = *reinterpret_cast<const VectorT<T>*>(accumulators +
                                                     (4 * i + j) * tiles.accumulators() + c);
       }
-      a[0][j] = m[0] + m[1] + m[2], a[1][j] = m[1] - m[2], a[2][j] = m[1] + m[2] - m[3];
+      a[0][j] = m[0] + m[1] + m[2];
+      a[1][j] = m[1] - m[2];
+      a[2][j] = m[1] + m[2] - m[3];
     }
     alignas(64) T taps[9][kWidth<T>];
 #pragma GCC unroll 3

@@ -78,7 +78,8 @@ class InterleavedPack {
   static constexpr int64_t kSources = kStep<Format> * Format::kDepth;
   [[gnu::noinline]] void pack() {
     panels_.pack(p_, std::min(kSources, end_ - p_), j_, n_, to_);
-    p_ += kSources, to_ += kStep<Format> * kNR<uint32_t>;
+    p_ += kSources;
+    to_ += kStep<Format> * kNR<uint32_t>;
   }
 
   const Panels& panels_;

@@ -113,7 +113,8 @@ template <class Format, Streamed By, int Down, int Across>
     if (interleaved.advance) interleaved.advance(interleaved.of);
     if constexpr (Down > 1) Format::template multiply<2, 7, 4>();
     if constexpr (Down > 1 && Across > 1) Format::template multiply<3, 7, 5>();
-    a += kStep<Format>, b += kStep<Format> * b_row;
+    a += kStep<Format>;
+    b += kStep<Format> * b_row;
   }
   each([&]<int T>(auto* at) { store_tile<T>(at, c_bytes); });
 }

@@ -29,7 +29,8 @@ inline void pack_panel(Bfloat16Pairs, Matrix<BFloat16> b, int64_t k, int64_t n, 
     if (b.column != 1) {
       for (int64_t j = 0; j < n; ++j) gathered[0][j] = first[j * b.column];
       for (int64_t j = 0; second && j < n; ++j) gathered[1][j] = second[j * b.column];
-      first = gathered[0], second = second ? gathered[1] : nullptr;
+      first = gathered[0];
+      second = second ? gathered[1] : nullptr;
     }
     pair_rows(first, second, n, to);
   }

@@ -242,7 +242,10 @@ void multiply_blocked(int64_t m, int64_t n, int64_t k, const Rows& a, const Pane
           int64_t from_row = panel;
           if constexpr (std::is_same_v<Panels, MatrixPanels<Plain<Packed>>>) {
             const auto there = b.in_place(m, pb, jb + j, columns);
-            if (there.data) from = there.data, from_row = there.row;
+            if (there.data) {
+              from = there.data;
+              from_row = there.row;
+            }
           }
           if (ib == 0 && from == to) b.pack(pb, sources, jb + j, columns, to);
           const auto prefetch = [&](Chunk chunk) -> PrefetchPlan {

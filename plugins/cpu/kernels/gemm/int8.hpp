@@ -242,7 +242,8 @@ PackedRows<uint32_t, KC> pack_rows(Int8Quads<L, R>, Matrix<L> a, int64_t m, int6
   using Rows = PackedRows<uint32_t, KC>;
   Rows rows{to, a.column != 1 && a.row == 1};
   if (is_packed<KC, 4>(a, k)) {
-    rows.data = reinterpret_cast<const uint32_t*>(a.data), rows.stride = a.row / 4;
+    rows.data = reinterpret_cast<const uint32_t*>(a.data);
+    rows.stride = a.row / 4;
   } else if (rows.by_columns) {
     for (int64_t i = 0; i < m; i += kMR) {
       const int64_t n = std::min<int64_t>(kMR, m - i);

@@ -29,7 +29,10 @@ struct PrefetchPlan {
     for (int64_t l = 0; l < lines; ++l) {
       __builtin_prefetch(at + offset);
       offset += 64;
-      if (offset >= length) offset -= length, at += across;
+      if (offset >= length) {
+        offset -= length;
+        at += across;
+      }
     }
   }
 };

@@ -59,13 +59,17 @@ class Tiles {
     if (tiles_ > 1) {  // Small products skip the divisions, which would dominate their time.
       item = t / tiles_;
       const int64_t within = t % tiles_;
-      tile.i = within / across_ * rows_, tile.j = within % across_ * columns_;
+      tile.i = within / across_ * rows_;
+      tile.j = within % across_ * columns_;
       tile.rows = std::min(rows_, m_ - tile.i);
       tile.columns = std::min(columns_, n_ - tile.j);
     }
     for (int d = batch_.count - 1; d >= 0; --d) {
       int64_t index = item;
-      if (d > 0) index = item % batch_.extent[d], item /= batch_.extent[d];
+      if (d > 0) {
+        index = item % batch_.extent[d];
+        item /= batch_.extent[d];
+      }
       tile.a += index * batch_.a[d];
       tile.b += index * batch_.b[d];
       tile.c += index * batch_.c[d];
