@@ -5,6 +5,7 @@
 # The type check reads the stubs of the operators, which the build generates.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+unset PYTHONPATH  # mypy would check the installed package instead of the one here
 
 if [ "${1:-}" = --fix ]; then
   .venv/bin/ruff check --quiet --fix . || true  # what it cannot fix is reported below
