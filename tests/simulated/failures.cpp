@@ -70,21 +70,19 @@ uint64_t environment(const char* name, uint64_t otherwise) {
 
 }  // namespace simulated
 
-#define EXPORT [[gnu::visibility("default")]]
-
-EXPORT void simulated_fail(const char* name, uint64_t n, int error, uint64_t times) {
+void simulated_fail(const char* name, uint64_t n, int error, uint64_t times) {
   auto& all = simulated::failures();
   std::lock_guard lock(all.mutex);
   all.add(name, n, error, times);
 }
 
-EXPORT void simulated_forget_failures() {
+void simulated_forget_failures() {
   auto& all = simulated::failures();
   std::lock_guard lock(all.mutex);
   all.rules.clear();
 }
 
-EXPORT uint64_t simulated_calls(const char* name) {
+uint64_t simulated_calls(const char* name) {
   auto& all = simulated::failures();
   std::lock_guard lock(all.mutex);
   if (!name) return all.all_calls;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failures on demand, and counts of calls. Every library of the simulator has its own.
+// Failures on demand, and counts of calls, of all libraries of the simulator.
 //
 // SIMULATED_FAIL="cuMemAlloc_v2:3:2,kernel:10:700" lets the third call of cuMemAlloc_v2 return
 // error 2, and the tenth kernel end with error 700. "name:n:error:times" lets `times` calls from

@@ -321,3 +321,17 @@ Error ipc_close(void* memory) {
 SIMULATED_EXPORT void* simulated_access(const void* memory, size_t bytes) {
   return simulated::access(memory, bytes);
 }
+
+// For the other libraries of the simulator: queues a function of the host, which also becomes part
+// of graphs, and destroys its argument when the last of them does not need it any more.
+SIMULATED_EXPORT int simulated_enqueue(void* handle, void (*call)(void*), void* user,
+                                       void (*destroy)(void*)) {
+  using namespace simulated;
+  std::shared_ptr<void> argument(user, destroy);
+  std::shared_ptr<Stream> stream;
+  TRY(find_stream(handle, &stream));
+  return stream->submit([argument, call]() -> Error {
+    call(argument.get());
+    return error::SUCCESS;
+  });
+}
