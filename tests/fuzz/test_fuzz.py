@@ -42,6 +42,17 @@ def oracles_of(found):
     return {m.oracle for m in found}
 
 
+def test_tensors_stay_small():
+    """The weight gradient of no channels was drawn with 35 million elements."""
+    operators = table()
+    for name in ("conv2d_weight_grad", "conv2d_input_grad", "conv2d", "conv_transpose2d"):
+        rng = np.random.default_rng(1)
+        for _ in range(300):
+            call = draw_call(rng, operators[name], large=True)
+            sizes = [a.values.size for a in call.arguments.values() if isinstance(a, Array)]
+            assert max(sizes) <= 2**22, (name, sizes)
+
+
 def test_a_wrong_kernel_is_found():
     kernel = "handle = tenon.kernel('tenon::tanh', 'cpu', dtypes='float32')"
     found = faulty(kernel + "(lambda x: numpy.tanh(x.numpy()) * numpy.float32(1.00001))", ("tanh",))

@@ -6,9 +6,9 @@ from __future__ import annotations
 # Around the lengths of vectors, with tails; 0 and 1 come apart from them.
 EXTENTS = [2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65]
 LONG = [129, 257, 1000, 4099]
-_MOST_ELEMENTS = 20000
+_MAX_ELEMENTS = 20000
 # The product of all letters of a template: about as many multiplications.
-_MOST_WORK = 2_000_000
+_MAX_WORK = 2_000_000
 
 
 def draw_extent(rng, large):
@@ -32,7 +32,7 @@ def draw_shape(rng, large=False, least=0, most=4):
 def limited(shape):
     """The shape with its longest extents shortened until it has few enough elements."""
     shape = list(shape)
-    while _count(shape) > _MOST_ELEMENTS:
+    while _count(shape) > _MAX_ELEMENTS:
         longest = shape.index(max(shape))
         shape[longest] = shape[longest] // 2 + 1
     return tuple(shape)
@@ -68,8 +68,11 @@ def from_templates(rng, templates, large=False, **fixed):
             name: sum((_token(rng, t, letters, large and attempt < 8) for t in text.split()), ())
             for name, text in templates.items()
         }
-        work = _count(e for v in letters.values() for e in (v if isinstance(v, tuple) else (v,)))
-        if work <= _MOST_WORK and all(_count(s) <= _MOST_ELEMENTS for s in shapes.values()):
+        extents = [e for v in letters.values() for e in (v if isinstance(v, tuple) else (v,))]
+        # An extent of 0 counts as 1: a rule may derive a shape without that axis from the letters.
+        work = _count(max(e, 1) for e in extents)
+        sizes = [_count(max(e, 1) for e in shape) for shape in shapes.values()]
+        if work <= _MAX_WORK and max(sizes, default=0) <= _MAX_ELEMENTS:
             break
     return shapes, letters
 
