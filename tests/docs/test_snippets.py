@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Snippets of pages that are no guides: each runs with what its page speaks of in place."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -54,6 +55,21 @@ def test_explaining_an_override():
         part = part.strip(",")
         assert part in printed[at:]
         at = printed.index(part, at) + len(part)
+
+
+@pytest.mark.skipif(not os.path.exists(FASTCPU), reason="TENON_BUILD_DIR is not set")
+def test_autotuning():
+    (snippet,) = python_blocks("autotuning.md", 1)
+    prelude = f"""
+import tenon
+tenon.load_plugin({os.path.abspath(FASTCPU)!r})
+tenon.plugins.allow_overrides("fastcpu")
+model, x = tenon.nn.ReLU(), tenon.ones(4, 2)
+"""
+    (decision,) = ast.literal_eval(
+        run(prelude + snippet + "print(tenon.autotune.report()['decisions'])")
+    )
+    assert decision["op"] == "tenon::relu"
 
 
 def test_validation():
