@@ -233,7 +233,8 @@ Outcome build(const Compilation& request, const Options& options, std::string* i
   const DeviceSource device = read_device_source(read_file(plain));
   const fs::path finished = work.path / "finished.cpp";
   const std::string table = kernel_table(device, request.expressions, options.architecture);
-  if (!write_file(finished, device.text + table)) return Outcome::kNoCompiler;
+  if (!write_file(finished, shared_section(device) + device.text + table))
+    return Outcome::kNoCompiler;
   words = {compiler()};
   for (const std::string& flag : words_of(SIMULATED_FLAGS)) words.push_back(flag);
   words.insert(words.end(), {request.is_hip ? "-DSIMULATED_WARP=64" : "-DSIMULATED_WARP=32",

@@ -27,6 +27,8 @@ struct Program {
   const char* architecture;  // "sm_90", "gfx90a"
   // Shared memory of a block is a static variable, so only one launch runs at a time.
   bool has_shared_memory;
+  // Where these variables are, if known; they are filled with a pattern before each block.
+  char *shared_begin, *shared_end;
   unsigned warp_size;
   const KernelEntry* kernels;
 };

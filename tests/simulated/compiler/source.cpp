@@ -111,7 +111,7 @@ DeviceSource read_device_source(const std::string& preprocessed) {
   bool in_template = false;
   for (std::string_view token; !(token = tokens.next()).empty(); before = token) {
     if (token == "extern") extern_at = tokens.begin();
-    if (token == "template") in_template = true;
+    if (token == "template") in_template = result.has_templates = true;
     if (token == ";" || token == "}") in_template = false;
     if (token == "__shared__") {
       std::string replacement;
@@ -136,8 +136,19 @@ DeviceSource read_device_source(const std::string& preprocessed) {
   return result;
 }
 
+// One section for all variables in shared memory, so that they are found. The compiler allows no
+// such section for those of templates.
+std::string shared_section(const DeviceSource& source) {
+  if (!source.has_shared_memory || source.has_templates) return "";
+  return R"(#undef __shared__
+#define __shared__ static __attribute__((section("simulated_shared")))
+extern char __start_simulated_shared[], __stop_simulated_shared[];
+)";
+}
+
 std::string kernel_table(const DeviceSource& source, const std::vector<std::string>& expressions,
                          const std::string& architecture) {
+  const bool finds_shared = source.has_shared_memory && !source.has_templates;
   std::string text = "\nstatic const simulated::KernelEntry simulated_kernels[] = {\n";
   auto add = [&](const std::string& expression) {
     text += "  SIMULATED_KERNEL((" + expression + "), \"" + expression + "\"),\n";
@@ -148,7 +159,8 @@ std::string kernel_table(const DeviceSource& source, const std::vector<std::stri
   text +=
       "extern \"C\" __attribute__((visibility(\"default\"))) const simulated::Program "
       "simulated_program = {\"" +
-      architecture + "\", " + (source.has_shared_memory ? "true" : "false") +
+      architecture + "\", " + (source.has_shared_memory ? "true" : "false") + ", " +
+      (finds_shared ? "__start_simulated_shared, __stop_simulated_shared" : "nullptr, nullptr") +
       ", SIMULATED_WARP, simulated_kernels};\n";
   return text;
 }

@@ -12,9 +12,13 @@ struct DeviceSource {
   std::string text;
   std::vector<std::string> kernels;  // not templates; those come from name expressions
   bool has_shared_memory = false;
+  bool has_templates = false;
 };
 
 DeviceSource read_device_source(const std::string& preprocessed);
+
+// What comes before the text.
+std::string shared_section(const DeviceSource& source);
 
 // The table of kernels, which follows the text. `expressions` name instances of templates.
 std::string kernel_table(const DeviceSource& source, const std::vector<std::string>& expressions,

@@ -198,6 +198,11 @@ bool Runner::release_warp() {
 
 void Runner::run_block(unsigned x, unsigned y, unsigned z) {
   char* shared = shared_.data() + (64 - reinterpret_cast<uintptr_t>(shared_.data()) % 64) % 64;
+  // What a block finds there is undefined; NaN in every floating type shows that it was used.
+  std::memset(shared, 0xff, launch_.shared_bytes);
+  if (launch_.shared_begin)
+    std::memset(launch_.shared_begin, 0xff,
+                static_cast<size_t>(launch_.shared_end - launch_.shared_begin));
   const unsigned* size = launch_.block;
   for (unsigned i = 0; i < count_; ++i) {
     Thread& thread = threads_[i];

@@ -14,6 +14,7 @@ struct Launch {
   void** arguments;
   unsigned grid[3], block[3];
   unsigned shared_bytes, warp_size;
+  char *shared_begin, *shared_end;  // variables in shared memory
 };
 
 // Where and why a kernel was stopped.

@@ -130,7 +130,9 @@ int launch(Channel& request) {
                      .grid = {request.grid[0], request.grid[1], request.grid[2]},
                      .block = {request.block[0], request.block[1], request.block[2]},
                      .shared_bytes = request.shared_bytes,
-                     .warp_size = kernel->owner->program->warp_size};
+                     .warp_size = kernel->owner->program->warp_size,
+                     .shared_begin = kernel->owner->program->shared_begin,
+                     .shared_end = kernel->owner->program->shared_end};
   std::unique_lock lock(kernel->owner->one_launch, std::defer_lock);
   if (kernel->owner->program->has_shared_memory) lock.lock();
   const Stop stop = run(run_this);

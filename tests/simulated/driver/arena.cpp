@@ -13,21 +13,23 @@ namespace simulated {
 namespace {
 
 // The device process maps the same addresses, so they must be free in both. Programs, libraries and
-// stacks lie at 0x5500... and above 0x7e00...; which of these ranges a sanitizer leaves free
-// depends on the sanitizer.
-constexpr uint64_t kCandidates[] = {uint64_t{0x20} << 40, uint64_t{0x01} << 40};
-constexpr uint64_t kStep = uint64_t{64} << 30;
-constexpr int kSteps = 8;
+// stacks lie at 0x5500... and above 0x7e00...; ThreadSanitizer leaves only the lowest addresses free,
+// AddressSanitizer only high ones.
+#if defined(__SANITIZE_THREAD__)
+constexpr uint64_t kFirst = uint64_t{0x20} << 32;
+#else
+constexpr uint64_t kFirst = uint64_t{0x20} << 40;
+#endif
+constexpr uint64_t kStep = uint64_t{16} << 30;
+constexpr int kSteps = 20;
 
 void* reserve(uint64_t bytes) {
-  for (uint64_t candidate : kCandidates) {
-    for (int step = 0; step < kSteps; ++step) {
-      auto* wanted = reinterpret_cast<void*>(candidate + static_cast<uint64_t>(step) * kStep);
-      void* got = mmap(wanted, bytes, PROT_NONE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-      if (got == wanted) return got;
-      if (got != MAP_FAILED) munmap(got, bytes);
-    }
+  for (int step = 0; step < kSteps; ++step) {
+    auto* wanted = reinterpret_cast<void*>(kFirst + static_cast<uint64_t>(step) * kStep);
+    void* got = mmap(wanted, bytes, PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (got == wanted) return got;
+    if (got != MAP_FAILED) munmap(got, bytes);
   }
   std::fprintf(stderr, "simulated: no addresses are free for %llu bytes of memory\n",
                static_cast<unsigned long long>(bytes));

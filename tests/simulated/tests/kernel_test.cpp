@@ -109,6 +109,22 @@ TEST_F(Kernels, MixBarriersOfWarpsAndBlocks) {
   EXPECT_EQ(got[warp], 1 + 1000 * static_cast<int>(warp));
 }
 
+TEST_F(Kernels, FindNothingInSharedMemory) {
+  FunctionHandle read = kernel(load(R"(
+    extern "C" __global__ void read(int* out) {
+      __shared__ int before[2];
+      extern __shared__ int dynamic[];
+      out[2 * blockIdx.x] = before[0];
+      out[2 * blockIdx.x + 1] = dynamic[0];
+      before[0] = dynamic[0] = 1;
+    })"),
+                               "read");
+  int* out = alloc<int>(4);
+  void* parameters[] = {&out};
+  ASSERT_EQ(launch(read, 2, 1, 1, 1, 1, 1, 16, nullptr, parameters, nullptr), 0);
+  EXPECT_EQ(download(out, 4), (std::vector<int>{-1, -1, -1, -1}));
+}
+
 TEST_F(Kernels, TakeDynamicSharedMemory) {
   FunctionHandle reverse = kernel(load(R"(
     extern "C" __global__ void reverse(int* x) {
