@@ -8,6 +8,7 @@ packages=(g++ cmake ninja-build ccache git binutils libyaml-cpp-dev libboost-dev
           libgtest-dev libbenchmark-dev openssl python3-dev python3-venv
           valgrind  # counts instructions, for tests of what a call costs
           patch  # tests of the vendors' guide apply its changes
+          libopenblas0-pthread  # tests of linear algebra
           abigail-tools  # abidiff, for a guard of the contract
           opencl-c-headers ocl-icd-libopencl1 pocl-opencl-icd)  # OpenCL: to build the plugin; a driver for tests
 missing=()

@@ -326,12 +326,18 @@ bool stays(Engine& engine, const tenon_op* op, int32_t dtype) {
   return true;
 }
 
+// Factorizations of matrices have no decomposition, so primitives alone cannot keep them on the
+// device.
+bool needs_own_kernel(const tenon_op_def& def) {
+  return !def.decompose && !def.decompose_self && !(def.flags & TENON_OP_PRIMITIVE);
+}
+
 void coverage(Session& session) {
   Engine engine(session);
   subjects(engine);  // absent without kernels
   const tenon_host* host = real_host();
   int counts[3] = {};
-  std::vector<std::string> left, unsampled;
+  std::vector<std::string> left, without_kernel, unsampled;
   for (uint32_t id = 0; id < host->op_count(); ++id) {
     const tenon_op* op = host->op_at(id);
     if (!op || !host->op_def(op)) continue;
@@ -347,7 +353,8 @@ void coverage(Session& session) {
       std::string route = engine.route(op, dtype);
       bool is_host = route == "host" || route == "none" || !stays(engine, op, dtype);
       ++counts[is_host ? 2 : route == "lowered"];
-      if (is_host) left.push_back(name + " " + dtype_name(dtype));
+      if (is_host)
+        (needs_own_kernel(def) ? without_kernel : left).push_back(name + " " + dtype_name(dtype));
     }
   }
   session.begin("");
@@ -356,6 +363,11 @@ void coverage(Session& session) {
   session.figure("operators on the host", counts[2], "");
   if (!unsampled.empty())
     session.note("operators that the kit has no samples of: " + join(unsampled, unsampled.size()));
+  if (!without_kernel.empty())
+    session.note(
+        "operators without a decomposition, which need a kernel of the device's own or run on the "
+        "host: " +
+        join(without_kernel, without_kernel.size()));
   if (!left.empty())  // no fault: what the device leaves to the host keeps it from a level
     session.absent(text(left.size(), " run on the host: ", join(left, 12),
                         "; provide the primitives (tenon/primitives.h), or the group `compile`"));
@@ -418,7 +430,8 @@ const Checks& operator_checks() {
       {"ops.lowered", "Operators that are made of others are right, too.",
        "abi.h section 6, tenon_op_def.decompose", "a primitive that they use is wrong", kNeeds,
        lowered},
-      {"ops.coverage", "No operator of float32, int64 or bool needs the host.",
+      {"ops.coverage",
+       "No operator of float32, int64 or bool that has a decomposition needs the host.",
        "abi.h section 6, Tenon's primitives", "", kNeeds, coverage},
       {"ops.breadth", "A 16-bit floating dtype and int32 are there.", "abi.h section 6, dtype_mask",
        "", kNeeds, breadth},

@@ -4,6 +4,7 @@ from tenon import collective as collective
 from tenon import data as data
 from tenon import io as io
 from tenon import ipc as ipc
+from tenon import linalg as linalg
 from tenon import memory as memory
 from tenon import nn as nn
 from tenon import ops as ops

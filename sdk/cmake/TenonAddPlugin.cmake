@@ -8,6 +8,10 @@
 #   [REQUIRES_CPU <features>]               e.g. avx2; the host refuses it elsewhere
 #   [EAGER]                                 a device that every program needs at start, not at first use
 #   [OPTIONAL]                              its KERNELS_FOR others run only where autotuning or the user chooses them
+#   [OPENS <libraries>]                     libraries of which it opens one at run time; `tenon plugins doctor` warns
+#                                           where there is none. A path is looked for in the folders above the plugin
+#   [OPENS_VARIABLE <name>]                 environment variable that names one instead
+#   [OPENS_HINT <text>]                     what to install
 #   [LINK <libraries>]
 #   [OUTPUT_DIRECTORY <folder>])            default: TENON_PLUGIN_OUTPUT_DIR, or the current binary folder
 #
@@ -60,9 +64,20 @@ function(_tenon_note_json result kind eager optional)
   set(${result} "${json}" PARENT_SCOPE)
 endfunction()
 
+# What the manifest says of libraries that are opened at run time. The loader does not read it.
+function(_tenon_opens_json result)
+  set(${result} "" PARENT_SCOPE)
+  if(arg_OPENS)
+    list(JOIN arg_OPENS "\",\"" joined)
+    set(${result}
+      ",\"opens\":{\"any_of\":[\"${joined}\"],\"variable\":\"${arg_OPENS_VARIABLE}\",\"hint\":\"${arg_OPENS_HINT}\"}"
+      PARENT_SCOPE)
+  endif()
+endfunction()
+
 function(tenon_add_plugin name)
-  cmake_parse_arguments(arg "EAGER;OPTIONAL" "VERSION;KIND;OUTPUT_DIRECTORY"
-    "SOURCES;DEVICES;NAMESPACES;KERNELS_FOR;REQUIRES_CPU;LINK" ${ARGN})
+  cmake_parse_arguments(arg "EAGER;OPTIONAL" "VERSION;KIND;OUTPUT_DIRECTORY;OPENS_VARIABLE;OPENS_HINT"
+    "SOURCES;DEVICES;NAMESPACES;KERNELS_FOR;REQUIRES_CPU;LINK;OPENS" ${ARGN})
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "tenon_add_plugin(${name}): unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -80,6 +95,7 @@ function(tenon_add_plugin name)
   endif()
   _tenon_note_json(json "${arg_KIND}" "${arg_EAGER}" "${arg_OPTIONAL}")
   string(REPLACE "\"" "\\\"" json_c "${json}")
+  _tenon_opens_json(opens)
 
   # The note and the list of exports. The note compiles as C and as C++.
   get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
@@ -128,7 +144,7 @@ TENON_PLUGIN_NOTE(\"@name@\", \"@arg_VERSION@\", \"@json_c@\");
   set(manifest "${arg_OUTPUT_DIRECTORY}/${name}.tenon.json")
   set_target_properties(${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${arg_OUTPUT_DIRECTORY}")
   file(GENERATE OUTPUT "${manifest}" CONTENT
-    "{\"name\":\"${name}\",\"version\":\"${arg_VERSION}\",\"library\":\"libtenon_${name}.so\",\"epoch\":1,\"note\":${json}}\n")
+    "{\"name\":\"${name}\",\"version\":\"${arg_VERSION}\",\"library\":\"libtenon_${name}.so\",\"epoch\":1,\"note\":${json}${opens}}\n")
 
   if(TENON_INSTALL_PLUGIN_DIR)
     install(TARGETS ${name} LIBRARY DESTINATION "${TENON_INSTALL_PLUGIN_DIR}")

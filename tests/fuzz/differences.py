@@ -230,6 +230,51 @@ DIFFERENCES = (
         "differs on purpose, because a number that an integer dtype does not hold has no defined "
         "conversion",
     ),
+    # Linear algebra.
+    Difference(
+        "cholesky|eigh|eigvalsh",
+        "gradient|second_gradient",
+        "differs on purpose, because the gradient is that of a function of symmetric matrices, half of "
+        "it in each triangle; only one triangle is read, and differences see that",
+    ),
+    Difference(
+        "svd",
+        "gradient|second_gradient",
+        "differs on purpose, because vectors beyond the singular values, and those of equal values, "
+        "are arbitrary",
+    ),
+    Difference(
+        "eigh?|eigvals|svd|pinv|qr|cond",
+        ".*",
+        "differs on purpose, because signs of vectors, vectors of close values, and inverses of values "
+        "next to the cutoff are decided by rounding; test_linalg.py compares products of factors",
+        detail="(?!derivative)",
+    ),
+    Difference(
+        "lstsq",
+        ".*",
+        "differs on purpose, because residuals of equations that have a solution are rounding errors",
+        detail="e-|0.0 instead of|instead of 0.0",
+    ),
+    Difference(
+        "cross",
+        "wide|numpy",
+        "differs on purpose, because two products are subtracted, each of which overflows, or cancels",
+    ),
+    Difference(
+        "multi_dot",
+        ".*",
+        "differs on purpose, because the order of the products, and of their sums, is chosen by the "
+        "work that they take, and partial results overflow",
+        detail="nan|inf",
+    ),
+    Difference(
+        "cdist",
+        "wide",
+        "differs on purpose, because squares below the smallest number are zero, and those above the "
+        "largest one infinite, as in norm",
+        detail="0.0 instead of|e-|inf instead of",
+    ),
 )
 
 

@@ -3,6 +3,8 @@
 
 import decimal
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -319,6 +321,9 @@ def test_every_operator_is_tested():
         name.removeprefix("tenon::") for name in tenon.ops.names() if name.startswith("tenon::")
     }
     public = {name for name in public if hasattr(tenon, name)}
+    # Operators that take neither small floats nor integers, and need LAPACK, have no samples.
+    source = Path(__file__).with_name("test_linalg.py").read_text()
+    elsewhere |= {name for name in public if re.search(rf"\btenon\.{name}\b|\"{name}\":", source)}
     assert public - tested - elsewhere == set()
 
 

@@ -17,6 +17,7 @@ from plugin_support import (
     with_epoch,
 )
 from tenon.cli.plugins import reasons
+from tenon.cli.plugins.missing import unopened_libraries
 
 FAULTY = os.path.join(FAULTY_PLUGINS, "libtenon_faulty.so")
 needs_faulty = pytest.mark.skipif(
@@ -54,6 +55,27 @@ def test_all_is_well():
     assert found["cpu"]["state"] == "ok" and found["cpu"]["warnings"] == []
     code, out, _ = command("plugins", "doctor")
     assert code == 0 and "0 refused" in out.splitlines()[-1]
+
+
+def test_absent_libraries_that_a_plugin_opens_are_a_warning(tmp_path):
+    _, found = doctor(TENON_LAPACK=str(tmp_path / "absent.so"))
+    assert found["lapack"]["state"] == "ok"
+    assert found["lapack"]["warnings"] == [
+        f"it opens a library at run time, and none of {tmp_path}/absent.so is installed; its kernels "
+        "report errors until one is: correct or unset TENON_LAPACK"
+    ]
+    manifest = {
+        "opens": {"any_of": ["libabsent.so.7", "a/b.so"], "variable": "", "hint": "use apt"}
+    }
+    (tmp_path / "acme.tenon.json").write_text(json.dumps(manifest))
+    library = tmp_path / "libtenon_acme.so"
+    assert unopened_libraries(str(library)).endswith(
+        "none of libabsent.so.7, a/b.so is installed; its kernels report errors until one is: use apt"
+    )
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/b.so").touch()
+    assert unopened_libraries(str(library)) is None
+    assert unopened_libraries(str(tmp_path / "libtenon_other.so")) is None
 
 
 def test_a_path(library):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..arrays import Array
+from . import matrices
 
 _OPEN = 2**63 - 1
 
@@ -435,4 +436,5 @@ FUNCTIONS = {
     "log_softmax": softmax,
     "bitwise_left_shift": shift,
     "bitwise_right_shift": shift,
+    **matrices.FUNCTIONS,
 }

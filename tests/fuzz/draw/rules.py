@@ -218,4 +218,10 @@ TEMPLATES = {
         attributes=lambda d, _: {"count": d.integer(1, 2)},
     ),
     "diff": _template({"x": "*b i j"}),
+    "cross": _template({"x": "*b 3", "y": "*b 3"}, {"x": "*b 3", "y": "3"}),
+    "cdist": _template({"x": "*b m i", "y": "*b n i"}),
+    "vander": _template(
+        {"x": "*b i"},
+        attributes=lambda d, _: {"n": d.integer(0, 4), **_some(d, increasing=d.chance(0.5))},
+    ),
 }

@@ -9,7 +9,7 @@ import os
 
 from tenon.cli import output
 from tenon.cli.plugins.elf_lint import lint
-from tenon.cli.plugins.missing import missing_libraries
+from tenon.cli.plugins.missing import missing_libraries, unopened_libraries
 from tenon.cli.plugins.reasons import WANTED, exit_code, pip_hint
 
 HELP = "why plugins are refused, and what to do"
@@ -75,6 +75,7 @@ def diagnose(report, paths):
         is_plugin = bool(diagnosis["name"])
         diagnosis["warnings"] = lint(path) if is_plugin and os.path.isfile(path) else []
         diagnosis["warnings"] += remarks(note) if note else []
+        diagnosis["warnings"] += filter(None, [unopened_libraries(path)])
         diagnoses.append(diagnosis)
     return diagnoses if paths else diagnoses + _announced_problems()
 

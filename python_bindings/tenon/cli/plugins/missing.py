@@ -2,8 +2,10 @@
 """Which libraries a plugin lacks. The system names only the first, and so people install one after
 another; this names all. Asked only after loading failed: a guess that is wrong here refuses nothing."""
 
+import json
 import os
 import struct
+from pathlib import Path
 
 from tenon.cli.plugins.elf_lint import DT_NEEDED, DT_RPATH, DT_RUNPATH, Elf
 
@@ -14,9 +16,6 @@ _CACHE = "/etc/ld.so.cache"
 def missing_libraries(path):
     """Names that the library at `path` needs, and those that it finds beside itself need, and that are
     not found where the system looks."""
-    extra = os.environ.get("LD_LIBRARY_PATH", "").split(":")
-    folders = [*filter(None, extra), *_SYSTEM_FOLDERS]
-    cache = _read(_CACHE)
     missing, seen, pending = [], set(), [path]
     while pending:
         file = pending.pop()
@@ -27,10 +26,42 @@ def missing_libraries(path):
             seen.add(name)
             if found := _find(beside, name):
                 pending.append(found)  # it came with the plugin: what it needs matters too
-            # The cache holds names that end with NUL; its exact format need not be known.
-            elif name.encode() + b"\0" not in cache and not _find(folders, name):
+            elif not _is_installed(name):
                 missing.append(name if file == path else f"{name} (needed by {file})")
     return missing
+
+
+def unopened_libraries(path):
+    """A warning if the plugin at `path` opens a library at run time and the machine has none that will
+    do, or None. The manifest beside the plugin lists them."""
+    stem = os.path.basename(path).removeprefix("libtenon_").removesuffix(".so")
+    try:
+        opens = json.loads(_read(os.path.join(os.path.dirname(path), f"{stem}.tenon.json")))[
+            "opens"
+        ]
+        names, variable, hint = opens["any_of"], opens["variable"], opens["hint"]
+    except (KeyError, TypeError, ValueError):
+        return None
+    if variable and (wanted := os.environ.get(variable)):
+        names = [wanted]
+        hint = f"correct or unset {variable}"
+    elif variable:
+        hint += f", or set {variable} to the path of one"
+    above = Path(path).parents
+    if any(_find(above, name) if "/" in name else _is_installed(name) for name in names):
+        return None
+    return (
+        f"it opens a library at run time, and none of {', '.join(names)} is installed; its kernels "
+        f"report errors until one is: {hint}"
+    )
+
+
+def _is_installed(name):
+    extra = os.environ.get("LD_LIBRARY_PATH", "").split(":")
+    # The cache holds names that end with NUL; its exact format need not be known.
+    return name.encode() + b"\0" in _read(_CACHE) or bool(
+        _find([*filter(None, extra), *_SYSTEM_FOLDERS], name)
+    )
 
 
 def _needs(path):

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "library.hpp"
+
+#include <tenon/status.hpp>
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+#include <vector>
+
+namespace tenon::lapack {
+namespace {
+
+// Names without the letter of the element type; two names where complex routines have another.
+struct Name {
+  const char* real;
+  const char* complex;
+};
+constexpr Name kNames[] = {{"potrf", "potrf"}, {"getrf", "getrf"}, {"getri", "getri"},
+                           {"gesv", "gesv"},   {"trsm", "trsm"},   {"gemm", "gemm"},
+                           {"geqrf", "geqrf"}, {"orgqr", "ungqr"}, {"gesdd", "gesdd"},
+                           {"syevd", "heevd"}, {"geev", "geev"},   {"gelsd", "gelsd"}};
+static_assert(sizeof(Routines<float>) == sizeof kNames / sizeof *kNames * sizeof(void*));
+
+// How a library decorates names: scipy_dgetrf_64_ is that of a wheel of OpenBLAS with wide integers.
+struct Decoration {
+  const char *before, *after;
+  bool has_64_bits;
+};
+constexpr Decoration kDecorations[] = {{"", "_", false},
+                                       {"scipy_", "_", false},
+                                       {"scipy_", "_64_", true},
+                                       {"", "_64_", true},
+                                       {"", "_64", true}};
+
+void* find(void* file, const Decoration& decoration, const std::string& name) {
+  return ::dlsym(file, (decoration.before + name + decoration.after).c_str());
+}
+
+template <class T>
+bool fill(Routines<T>& routines, void* file, const Decoration& decoration, char letter) {
+  void** slot = reinterpret_cast<void**>(&routines);
+  for (const Name& name : kNames) {
+    *slot =
+        find(file, decoration, std::string(1, letter) + (kIsComplex<T> ? name.complex : name.real));
+    if (!*slot++) return false;
+  }
+  return true;
+}
+
+// OpenBLAS has threads of its own, which wait for work in loops on the cores that the host's threads
+// use, and which a batch in parallel would multiply. One thread also makes results independent of the
+// number of cores. Batches run in parallel on the host's threads.
+void limit_threads(void* file, const Decoration& decoration) {
+  const std::string name = std::string(decoration.before) + "openblas_set_num_threads";
+  void* found = ::dlsym(file, name.c_str());
+  if (!found) found = ::dlsym(file, (name + "64_").c_str());
+  if (!found) return;
+  const char* wanted = std::getenv("TENON_LAPACK_THREADS");
+  reinterpret_cast<void (*)(int)>(found)(wanted ? std::max(1, std::atoi(wanted)) : 1);
+}
+
+// The wheels scipy-openblas32 and -64, where they are installed beside the package of this plugin.
+void append_wheels(std::vector<std::string>& paths) {
+  Dl_info self;
+  if (!::dladdr(reinterpret_cast<void*>(&append_wheels), &self) || !self.dli_fname) return;
+  std::error_code ignored;
+  std::filesystem::path folder = std::filesystem::absolute(self.dli_fname, ignored).parent_path();
+  constexpr int kMaxDepth = 4;
+  for (int depth = 0; depth < kMaxDepth && folder.has_relative_path(); ++depth) {
+    for (const char* wheel : {"scipy_openblas32/lib/libscipy_openblas.so",
+                              "scipy_openblas64/lib/libscipy_openblas64_.so"})
+      if (std::filesystem::exists(folder / wheel, ignored)) paths.push_back(folder / wheel);
+    folder = folder.parent_path();
+  }
+}
+
+bool open(const std::string& path, Library& library) {
+  void* file = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!file) return false;
+  for (const Decoration& decoration : kDecorations) {
+    if (fill(library.s, file, decoration, 's') && fill(library.d, file, decoration, 'd') &&
+        fill(library.c, file, decoration, 'c') && fill(library.z, file, decoration, 'z')) {
+      library.has_64_bits = decoration.has_64_bits;
+      library.name = path;
+      limit_threads(file, decoration);
+      return true;
+    }
+  }
+  ::dlclose(file);
+  return false;
+}
+
+}  // namespace
+
+const Library* library(const char* op, tenon_err* err) {
+  static std::mutex mutex;
+  static Library found;
+  const std::lock_guard lock(mutex);
+  if (!found.name.empty()) return &found;
+  std::vector<std::string> paths;
+  if (const char* wanted = std::getenv("TENON_LAPACK"); wanted && *wanted) {
+    paths.push_back(wanted);
+  } else {
+    append_wheels(paths);
+    for (const char* name : {"libopenblas.so.0", "liblapack.so.3", "libmkl_rt.so.2"})
+      paths.push_back(name);
+  }
+  // A failure is not remembered: a later call may find what was installed or set in between.
+  std::string tried;
+  for (const std::string& path : paths) {
+    if (open(path, found)) return &found;
+    tried += (tried.empty() ? "" : ", ") + path;
+  }
+  fail_format(err, TENON_UNAVAILABLE,
+              "[%s] expected a LAPACK library, found none in %s; install one (pip install "
+              "scipy-openblas32, or apt-get install libopenblas0-pthread), or set TENON_LAPACK to "
+              "the path of one",
+              op, tried.c_str());
+  return nullptr;
+}
+
+}  // namespace tenon::lapack

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators made of factorizations.
+#include "composites/matrices.hpp"
+
+namespace tenon::standard_ops {
+namespace {
+
+// factor @ factor.mH @ x == b, for a lower triangular factor.
+Tensor solve_both(Scope& scope, const Tensor& factor, const Tensor& b, bool upper) {
+  Tensor other = adjoint(scope, factor);
+  Tensor half = ops::triangular_solve(scope, upper ? other : factor, b, false);
+  return ops::triangular_solve(scope, upper ? factor : other, half, true);
+}
+
+// The sign of the permutation, in the dtype of `like`.
+Tensor parity(Scope& scope, const Tensor& pivots, const Tensor& like) {
+  if (!scope.ok()) return {};
+  Tensor steps = ops::arange(scope, 0, columns_of(pivots), 1, TENON_DTYPE_I64, pivots->device);
+  Tensor signs = ops::where(scope, ops::equal(scope, pivots, steps), 1, -1);
+  return ops::cast(scope, ops::prod(scope, signs, {-1}), like->dtype);
+}
+
+// Where each row of lu @ ... came from, as a column of indices.
+Tensor row_indices(Scope& scope, const Tensor& pivots, int64_t rows) {
+  return as_column(scope, ops::lu_permutation(scope, pivots, rows));
+}
+
+// As many axes as `ndim`, with leading ones.
+Tensor with_axes(Scope& scope, const Tensor& x, int32_t ndim) {
+  if (!scope.ok()) return {};
+  Shape shape(static_cast<size_t>(ndim - x->ndim), 1);
+  for (int64_t extent : shape_of(*x.get())) shape.push_back(extent);
+  return ops::reshape(scope, x, shape);
+}
+
+Tensor unit_lower(Scope& scope, const Tensor& lu, int64_t k) {
+  if (!scope.ok()) return {};
+  Tensor below = first_columns(scope, ops::tril(scope, lu, -1), k);
+  return ops::add(scope, below, ops::eye(scope, rows_of(lu), k, 0, lu->dtype, lu->device));
+}
+
+}  // namespace
+
+TENON_DECOMPOSE(cholesky_solve) {
+  Scope scope(err);
+  Tensor b = operand(scope, args[0]), factor = operand(scope, args[1]);
+  if (!scope.ok()) return scope.status();
+  TENON_TRY(expect_matrices("cholesky_solve", factor, true, err));
+  return finish(scope, outs, solve_both(scope, factor, b, bool_of(args[2])));
+}
+
+TENON_DECOMPOSE(cholesky_inverse) {
+  Scope scope(err);
+  Tensor factor = operand(scope, args[0]);
+  if (!scope.ok()) return scope.status();
+  TENON_TRY(expect_matrices("cholesky_inverse", factor, true, err));
+  return finish(
+      scope, outs,
+      solve_both(scope, factor, eye_like(scope, factor, rows_of(factor)), bool_of(args[1])));
+}
+
+TENON_DECOMPOSE(lu) {
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]);
+  if (!scope.ok()) return scope.status();
+  TENON_TRY(expect_matrices("lu", x, false, err));
+  const int64_t m = rows_of(x), k = std::min(m, columns_of(x));
+  auto factors = ops::lu_factor(scope, x);
+  if (!scope.ok()) return scope.status();
+  Tensor origin = ops::lu_permutation(scope, factors.pivots, m);
+  Tensor rows = as_column(scope, ops::arange(scope, 0, m, 1, TENON_DTYPE_I64, x->device));
+  Tensor p = ops::cast(scope, ops::equal(scope, as_row(scope, origin), rows), factors.lu->dtype);
+  Tensor u = ops::triu(scope, first_rows(scope, factors.lu, k));
+  return finish(scope, outs, p, unit_lower(scope, factors.lu, k), u);
+}
+
+TENON_DECOMPOSE(lu_solve) {
+  Scope scope(err);
+  Tensor lu = operand(scope, args[0]), pivots = operand(scope, args[1]),
+         b = operand(scope, args[2]);
+  if (!scope.ok()) return scope.status();
+  TENON_TRY(expect_matrices("lu_solve", lu, true, err));
+  const bool vector = b->ndim == 1;
+  if (vector) b = as_column(scope, b);
+  const int64_t n = rows_of(lu);
+  if (scope.ok() && rows_of(b) != n)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "lu_solve",
+                        "expected b to have %lld rows, as lu has, got shapes %s and %s", ll(n),
+                        shape_text(*b.get()).c_str(), shape_text(*lu.get()).c_str());
+  Tensor rows = row_indices(scope, pivots, n);
+  if (!scope.ok()) return scope.status();
+  const int32_t ndim = std::max(b->ndim, rows->ndim);
+  Tensor moved =
+      ops::take_along_axis(scope, with_axes(scope, b, ndim), with_axes(scope, rows, ndim), -2);
+  Tensor half = ops::triangular_solve(scope, lu, moved, false, true, true);
+  Tensor x = ops::triangular_solve(scope, lu, half, true);
+  return finish(scope, outs, vector ? ops::squeeze(scope, x, {-1}) : x);
+}
+
+TENON_DECOMPOSE(det) {
+  Scope scope(err);
+  auto factors = ops::lu_factor(scope, args[0]);
+  Tensor pivot = ops::prod(scope, diagonal_of(scope, factors.lu), {-1});
+  return finish(scope, outs,
+                ops::multiply(scope, pivot, parity(scope, factors.pivots, factors.lu)));
+}
+
+TENON_DECOMPOSE(slogdet) {
+  Scope scope(err);
+  auto factors = ops::lu_factor(scope, args[0]);
+  if (!scope.ok()) return scope.status();
+  Tensor pivots = diagonal_of(scope, factors.lu), magnitudes = ops::abs(scope, pivots);
+  Tensor signs = is_complex(pivots)
+                     ? ops::multiply(scope, pivots, reciprocal_or_zero(scope, magnitudes))
+                     : ops::sign(scope, pivots);
+  Tensor sign = ops::multiply(scope, ops::prod(scope, signs, {-1}),
+                              parity(scope, factors.pivots, factors.lu));
+  return finish(scope, outs, sign, ops::sum(scope, ops::log(scope, magnitudes), {-1}));
+}
+
+TENON_DECOMPOSE(lstsq) {
+  Scope scope(err);
+  Tensor a = operand(scope, args[0]), b = operand(scope, args[1]);
+  if (!scope.ok()) return scope.status();
+  const bool vector = b->ndim == 1;
+  if (vector) b = as_column(scope, b);
+  std::optional<double> rcond;
+  if (!is_none(args[2])) rcond = float_of(args[2]);
+  auto found = ops::lstsq_solve(scope, a, b, rcond);
+  Tensor away = ops::subtract(scope, ops::matmul(scope, a, found.solution), b);
+  if (!scope.ok()) return scope.status();
+  if (is_complex(away)) away = ops::abs(scope, away);
+  Tensor residuals = ops::sum(scope, ops::square(scope, away), {-2});
+  Tensor solution = found.solution;
+  if (vector) {
+    solution = ops::squeeze(scope, solution, {-1});
+    residuals = ops::squeeze(scope, residuals, {-1});
+  }
+  return finish(scope, outs, solution, residuals, found.rank, found.singular_values);
+}
+
+TENON_DECOMPOSE(pinv) {
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]);
+  if (!scope.ok()) return scope.status();
+  TENON_TRY(expect_matrices("pinv", x, false, err));
+  auto factors = ops::svd(scope, x, false);
+  if (!scope.ok()) return scope.status();
+  Tensor s = factors.s;
+  if (columns_of(s) > 0) {
+    const double rtol = is_none(args[1]) ? default_rtol(x) : float_of(args[1]);
+    Tensor cutoff = ops::multiply(scope, ops::max(scope, s, {-1}, true), rtol);
+    Tensor counts = ops::greater(scope, s, cutoff);
+    s = ops::where(scope, counts, ops::reciprocal(scope, ops::where(scope, counts, s, 1)), 0);
+  }
+  Tensor v = ops::multiply(scope, adjoint(scope, factors.vh), as_row(scope, s));
+  return finish(scope, outs, product(scope, v, adjoint(scope, factors.u)));
+}
+
+}  // namespace tenon::standard_ops
