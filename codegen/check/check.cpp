@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "check/samples.hpp"
 #include "expression/operator_check.hpp"
 #include "expression/scalar.hpp"
 #include "support/text.hpp"
@@ -171,6 +172,7 @@ void check_package(Package& package, std::vector<std::string>& errors) {
     });
     for (const Example& example : op.examples)
       attempt([&] { check_example(op, example, package); });
+    for (const Sample& sample : op.samples) attempt([&] { check_sample(op, sample); });
   }
   for (const Operator* op : package.emitted)
     if (std::string circle = circle_from(*op, calls); !circle.empty())

@@ -55,6 +55,11 @@ std::string section(const Operator& op) {
               op.has_in_place_form() ? cat("; in place: `", op.name, "_`") : "", "\n");
   if (!op.is_composite()) text += cat("- Dtypes: ", dtype_text(op), "\n");
   text += cat("- Gradient: ", gradient_text(op), "\n");
+  if (!op.reference.empty()) text += cat("- In NumPy: `", op.reference, "`\n");
+  if (!op.samples.empty())
+    text += cat("- Tested with: ",
+                join(op.samples, ", ", [](const Sample& each) { return cat("`", each.text, "`"); }),
+                "\n");
   if (!op.names.empty())
     text += cat("- Elsewhere: ",
                 join(op.names, "; ",

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The model as JSON, for tests and tools that enumerate operators.
+#include <sstream>
+
 #include "emit/emit.hpp"
+#include "emit/python_text.hpp"
 #include "formats/json_writer.hpp"
 #include "support/text.hpp"
 
@@ -58,6 +61,51 @@ std::string shape_name(const Operator& op) {
   return json_quoted(names[op.shape->kind]);
 }
 
+std::string number_or_null(const std::optional<double>& number) {
+  if (!number) return "null";
+  std::ostringstream text;
+  text << *number;
+  return text.str();
+}
+
+// Arguments are Python: calls of the random generators, and array() of numbers.
+std::string sample(const Operator& op, const Sample& sample) {
+  std::vector<std::string> positional, named;
+  for (size_t i = 0; i < sample.call.children.size(); ++i) {
+    const std::string& keyword = sample.call.keywords[i];
+    const size_t index =
+        keyword.empty() ? i : static_cast<size_t>(op.signature.find_param(keyword));
+    std::string text = json_quoted(
+        python_sample_argument(sample.call.children[i], op.signature.params[index].kind));
+    if (keyword.empty())
+      positional.push_back(text);
+    else
+      named.push_back(cat(json_quoted(keyword), ": ", text));
+  }
+  const std::string& reference = sample.reference.empty() ? op.reference : sample.reference;
+  return cat("{\"call\": ", json_quoted(sample.text),
+             ", \"origin\": ", json_quoted(sample.where.origin()),
+             ", \"label\": ", json_quoted(sample.label), ", \"arguments\": [",
+             join(positional, ", "), "], \"keywords\": {", join(named, ", "),
+             "}, \"reference\": ", reference.empty() ? "null" : json_quoted(reference),
+             ", \"dtype\": ", sample.dtype.empty() ? "null" : json_quoted(sample.dtype),
+             ", \"grad\": ", sample.grad ? json_strings(*sample.grad) : "null",
+             ", \"why\": ", json_quoted(sample.why), ", \"rtol\": ", number_or_null(sample.rtol),
+             ", \"atol\": ", number_or_null(sample.atol),
+             ", \"made\": ", sample.is_made ? "true" : "false",
+             ", \"smooth\": ", sample.smooth < 0 ? "null" : std::to_string(sample.smooth), "}");
+}
+
+std::string domain(const Operator& op) {
+  return cat("{",
+             join(op.domain, ", ",
+                  [](const auto& each) {
+                    return cat(json_quoted(each.first), ": [", each.second.low_text, ", ",
+                               each.second.high_text, "]");
+                  }),
+             "}");
+}
+
 std::string entry(const Operator& op) {
   std::vector<std::string> gradients;
   for (const Gradient& gradient : op.gradients)
@@ -100,6 +148,12 @@ std::string entry(const Operator& op) {
                     "}")},
       {"examples",
        json_list(op.examples, [](const Example& example) { return json_quoted(example.text); })},
+      {"domain", domain(op)},
+      {"reference", op.reference.empty() ? "null" : json_quoted(op.reference)},
+      {"samples",
+       cat("[", op.samples.empty() ? "" : "\n     ",
+           join(op.samples, ",\n     ", [&](const Sample& each) { return sample(op, each); }),
+           "]")},
   };
   return cat("  {",
              join(fields, ",\n   ",

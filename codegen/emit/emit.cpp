@@ -25,6 +25,8 @@ const std::vector<EmitterRow>& emitters() {
       {"pyi", "python/_operators.pyi: type stubs", emit_pyi},
       {"docs", "docs/*.md: one page per file", emit_docs},
       {"tests", "python/test_operator_examples.py: every `example`", emit_tests},
+      {"conformance-samples", "conformance/samples.inc: `samples` in the notation of the kit",
+       emit_conformance_samples},
       {"dump", "operators.json: the typed model", emit_dump},
   };
   return table;

@@ -116,6 +116,28 @@ std::string python_value(const Node& node) {
   }
 }
 
+std::string python_sample_argument(const Node& node, ParamKind kind) {
+  if (kind == ParamKind::Tensors)
+    return cat(
+        "[",
+        join(node.children, ", ",
+             [](const Node& child) { return python_sample_argument(child, ParamKind::Tensor); }),
+        "]");
+  if (node.kind == NodeKind::List && kind == ParamKind::Tensor)
+    return cat("array(", python_value(node), ")");
+  if (node.kind == NodeKind::Call) {
+    std::vector<std::string> arguments;
+    for (size_t i = 0; i < node.children.size(); ++i) {
+      const bool named = !node.keywords[i].empty();
+      arguments.push_back(named ? cat(node.keywords[i], "=", python_string(node.children[i].text))
+                                : python_value(node.children[i]));
+    }
+    return cat(node.text, "(", join(arguments, ", "), ")");
+  }
+  if (node.kind == NodeKind::Name && !node.is_infinity_or_nan()) return python_string(node.text);
+  return python_value(node);
+}
+
 std::string python_call(const Node& node, const Package& package, const std::string& name_space) {
   return ExampleText(package, name_space).text(node);
 }

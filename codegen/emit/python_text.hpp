@@ -17,4 +17,7 @@ std::string python_value(const Node& node);
 // A call of an example, in which lists become tensors where parameters are tensors.
 std::string python_call(const Node& node, const Package& package, const std::string& name_space);
 
+// An argument of a sample: "normal(3, 4)", "array([1.0, 2.0])", "'float32'".
+std::string python_sample_argument(const Node& node, ParamKind kind);
+
 }  // namespace tenon::codegen

@@ -6,15 +6,16 @@
 
 #include "expression/parser.hpp"
 #include "load/rules.hpp"
+#include "load/samples.hpp"
 #include "load/yaml_entry.hpp"
 #include "support/text.hpp"
 
 namespace tenon::codegen {
 namespace {
 
-const std::vector<std::string> kOperatorKeys = {"op",    "doc",  "sig",    "kind",    "dtypes",
-                                                "shape", "expr", "reduce", "kernels", "decompose",
-                                                "grad",  "tags", "method", "names",   "example"};
+const std::vector<std::string> kOperatorKeys = {
+    "op",        "doc",  "sig",  "kind",   "dtypes", "shape",   "expr",      "reduce", "kernels",
+    "decompose", "grad", "tags", "method", "names",  "example", "reference", "domain", "samples"};
 const std::vector<std::string> kTags = {"random",      "data_dependent", "convert",
                                         "materialize", "elementwise",    "internal",
                                         "primitive",   "to_primitives",  "strided"};
@@ -259,6 +260,7 @@ std::unique_ptr<Operator> read_operator(const YAML::Node& node, const std::strin
       entry.flag_or("method", true) && !params.empty() && params[0].is_tensor() && op->is_public();
   read_names(entry, *op);
   read_examples(entry, *op);
+  read_samples(entry, *op);
   return op;
 }
 

@@ -76,6 +76,28 @@ struct Example {
   Location where;
 };
 
+// One call that tests make, `hypot(normal(3, 4), uniform(0.5, 2, 4))`: arguments that are tensors are
+// random numbers of a shape, or lists of numbers.
+struct Sample {
+  std::string text;
+  Node call;
+  std::string label;      // tells the samples of one operator apart
+  std::string reference;  // overrides the operator's
+  std::string dtype;      // of the result, where the usual rules do not say it
+  std::string why;        // the reason for `grad`
+  std::optional<std::vector<std::string>> grad;  // parameters to differentiate; none: all floats
+  std::optional<double> rtol, atol;              // in float64
+  int64_t smooth = -1;   // how many results, from the first, have gradients; -1: all
+  bool is_made = false;  // from `reference` and `domain`
+  Location where;
+};
+
+// Arguments for which an operator is tested.
+struct Range {
+  std::string low_text, high_text;  // as written
+  double low = 0, high = 0;
+};
+
 // A kernel that the package brings: one C++ function, `<op>_<device>`.
 struct WrittenKernel {
   std::string device;  // "cpu"
@@ -107,6 +129,9 @@ struct Operator {
   bool method = false;
   std::map<std::string, std::vector<std::string>> names;  // ecosystem -> spellings
   std::vector<Example> examples;
+  std::string reference;                // the result in NumPy, in the names of the signature
+  std::map<std::string, Range> domain;  // tensor parameter -> its numbers in samples
+  std::vector<Sample> samples;
 
   std::string qualified_name() const { return name_space + "::" + name; }
   std::string schema() const { return qualified_name() + signature.canonical(); }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operators/sample.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <cstdlib>
 #include <map>
 #include <set>
 #include <stdexcept>
+#include <tuple>
 
 #include "operators/sample_table.hpp"
 #include "operators/special.hpp"
@@ -207,6 +209,26 @@ const std::multimap<std::string, std::string>& table(SampleKind kind) {
   return lines;
 }
 
+// Do its tensors have different shapes, or is one a number?
+bool broadcasts(const Sample& sample, const tenon_op_def& def) {
+  const std::vector<int64_t>* shape = nullptr;
+  for (size_t i = 0; i < sample.arguments.size(); ++i) {
+    if (def.params[i].kind != TENON_PARAM_TENSOR) continue;
+    const auto* tensor = std::get_if<TensorSpec>(&sample.arguments[i]);
+    if (!tensor || (shape && tensor->shape != *shape)) return true;
+    shape = &tensor->shape;
+  }
+  return false;
+}
+
+bool is_empty(const Sample& sample) {
+  return std::any_of(
+      sample.arguments.begin(), sample.arguments.end(), [](const Argument& argument) {
+        const auto* tensor = std::get_if<TensorSpec>(&argument);
+        return tensor && std::count(tensor->shape.begin(), tensor->shape.end(), 0) > 0;
+      });
+}
+
 }  // namespace
 
 Sample parse_sample(const std::string& line) { return Parser(line).sample(); }
@@ -217,12 +239,25 @@ std::vector<Sample> samples_of(const tenon_op* op, SampleKind kind) {
   std::vector<std::string> lines;
   auto [first, last] = table(kind).equal_range(name);
   for (; first != last; ++first) lines.push_back(first->second);
+  if (kind == SampleKind::kEmpty) {
+    std::tie(first, last) = table(SampleKind::kGeneral).equal_range(name);
+    for (; first != last; ++first)
+      if (is_empty(parse_sample(first->second))) lines.push_back(first->second);
+  }
   for (std::string& line : primitive_lines(name, kind)) lines.push_back(line);
   // Masks of elementwise operators of a FIRST compute dtype are written out in the table.
-  if (is_elementwise(def) && (lines.empty() || kind != SampleKind::kGeneral))
+  if (is_elementwise(def) &&
+      (lines.empty() || kind != SampleKind::kGeneral || def.compute != TENON_COMPUTE_FIRST))
     for (std::string& line : elementwise_lines(name.c_str(), def, kind)) lines.push_back(line);
   std::vector<Sample> samples;
   for (const std::string& line : lines) samples.push_back(parse_sample(line));
+  // Samples that are empty or broadcast are for the checks of that alone, so that a fault there is
+  // reported as one.
+  if (kind == SampleKind::kGeneral) {
+    std::erase_if(samples, is_empty);
+    if (is_elementwise(def))
+      std::erase_if(samples, [&](const Sample& sample) { return broadcasts(sample, def); });
+  }
   return samples;
 }
 

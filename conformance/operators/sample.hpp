@@ -52,7 +52,7 @@ enum class SampleKind {
   kLarge     // around powers of two
 };
 
-// Samples of an operator: from the table, or, for elementwise operators, made from its definition.
+// Samples of an operator: from the table, and, for elementwise operators, made from its definition.
 // Empty: the kit cannot call it.
 std::vector<Sample> samples_of(const tenon_op* op, SampleKind);
 

@@ -13,7 +13,7 @@ namespace tenon::kit {
 
 std::vector<const char*> sample_lines(SampleKind);
 
-// Elementwise operators that do not like both "x" and "u".
+// Elementwise operators that do not like both "x" and "u", from `domain` in the operator files.
 extern const std::map<std::string, std::string> kDomains;
 // Elementwise operators whose answers to infinities and zeros IEEE 754 or C99 fixes.
 extern const std::set<std::string> kExact;

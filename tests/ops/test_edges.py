@@ -9,11 +9,40 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tenon
+from references.pooling import max_pool2d_with_indices
 from running import dtype_name, skip_unserved, to_tensor
-from samples import CASES
-from samples.arithmetic import ACTIVATIONS, BINARY, COMPARE, UNARY
-from samples.nn import max_pool2d
+from samples import CASES, OPERATORS, REFERENCES
 
+
+def is_activation(name):
+    return OPERATORS[name]["origin"].startswith("activation.yaml")
+
+
+def sampled_by_default(name):
+    """Their one argument is a tensor of any shape."""
+    samples = OPERATORS[name]["samples"]
+    return len(OPERATORS[name]["params"]) == 1 and samples and samples[0]["made"]
+
+
+def parameters(name):
+    return [p["name"] for p in OPERATORS[name]["params"]]
+
+
+# name: lowest and highest argument
+UNARY = {
+    name: operator["domain"].get("x", (-3, 3))
+    for name, operator in OPERATORS.items()
+    if sampled_by_default(name) and not is_activation(name) and name != "bitwise_invert"
+}
+BINARY = [
+    name
+    for name, operator in OPERATORS.items()
+    if operator["kind"] == "elementwise"
+    and parameters(name) == ["x", "y"]
+    and name in REFERENCES
+    and not name.startswith("bitwise")
+] + ["nextafter"]
+ACTIVATIONS = [case for case in CASES if is_activation(case.op)]
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e30, -1e-30])
 SHAPES = [(), (0,), (1,), (0, 3), (2, 0, 3), (1, 1, 1), (7,), (33, 5)]
 
@@ -21,12 +50,11 @@ SHAPES = [(), (0,), (1,), (0, 3), (2, 0, 3), (1, 1, 1), (7,), (33, 5)]
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", UNARY)
 def test_unary_keeps_any_shape(name, shape, device):
-    function, low, high = UNARY[name]
-    array = np.full(shape, (low + high) / 2)
+    array = np.full(shape, sum(UNARY[name]) / 2)
     result = getattr(tenon, name)(to_tensor(array, device))
     assert tuple(result.shape) == shape
     np.testing.assert_allclose(
-        result.to("cpu").numpy(), function(array) if array.size else array, rtol=1e-10
+        result.to("cpu").numpy(), REFERENCES[name](array) if array.size else array, rtol=1e-10
     )
 
 
@@ -42,12 +70,11 @@ BROADCASTS = [
 
 
 @pytest.mark.parametrize("shapes", BROADCASTS, ids=str)
-@pytest.mark.parametrize("name", [*BINARY, *COMPARE])
+@pytest.mark.parametrize("name", BINARY)
 def test_binary_broadcasts(name, shapes, device):
-    function = BINARY[name][0] if name in BINARY else COMPARE[name]
     x, y = (np.full(shape, value) for shape, value in zip(shapes, (1.25, 0.75)))
     result = getattr(tenon, name)(to_tensor(x, device), to_tensor(y, device))
-    want = np.asarray(function(x, y))
+    want = REFERENCES[name](x, y)
     assert tuple(result.shape) == want.shape
     np.testing.assert_allclose(result.to("cpu").numpy(), want, rtol=1e-10)
 
@@ -70,20 +97,17 @@ def safe(function):
 @pytest.mark.parametrize("name", [n for n in UNARY if n not in {"lgamma", "frac", "nan_to_num"}])
 def test_special_values(name, device):
     got = getattr(tenon, name)(to_tensor(SPECIAL, device)).to("cpu").numpy()
-    np.testing.assert_allclose(got, safe(UNARY[name][0])(SPECIAL), rtol=1e-10, equal_nan=True)
+    np.testing.assert_allclose(got, safe(REFERENCES[name])(SPECIAL), rtol=1e-10, equal_nan=True)
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in BINARY if n not in {"nextafter", "xlogy"}] + list(COMPARE)
-)
+@pytest.mark.parametrize("name", [n for n in BINARY if n not in {"nextafter", "xlogy"}])
 def test_special_pairs(name, device):
     x, y = (a.ravel() for a in np.meshgrid(SPECIAL, SPECIAL))
-    function = BINARY[name][0] if name in BINARY else COMPARE[name]
     got = getattr(tenon, name)(to_tensor(x, device), to_tensor(y, device)).to("cpu").numpy()
     if name in {"floor_divide", "remainder"}:
         ordinary = np.isfinite(x) & np.isfinite(y) & (y != 0)
         x, y, got = x[ordinary], y[ordinary], got[ordinary]
-    np.testing.assert_allclose(got, function(x, y), rtol=1e-10, equal_nan=True)
+    np.testing.assert_allclose(got, REFERENCES[name](x, y), rtol=1e-10, equal_nan=True)
 
 
 @pytest.mark.parametrize(
@@ -123,13 +147,8 @@ def test_integer_dtypes(name, dtype, device):
     skip_unserved(device, dtype)
     x = np.array([0, 1, 5, 100, 127], dtype)
     y = np.array([3, 1, 7, 2, 127], dtype)
-    function = {
-        "bitwise_and": np.bitwise_and,
-        "bitwise_or": np.bitwise_or,
-        "bitwise_xor": np.bitwise_xor,
-    }.get(name, BINARY.get(name, (COMPARE.get(name),))[0])
     result = getattr(tenon, name)(to_tensor(x, device), to_tensor(y, device))
-    want = function(x, y)
+    want = REFERENCES[name](x, y)
     assert dtype_name(result) == str(want.dtype)
     np.testing.assert_array_equal(result.to("cpu").numpy(), want)
 
@@ -164,11 +183,11 @@ def test_complex_numbers(dtype, device):
     tx, ty = to_tensor(x, device), to_tensor(y, device)
     rtol = 1e-5 if dtype == "complex64" else 1e-12
     for name in COMPLEX_UNARY:
-        got, want = getattr(tenon, name)(tx).to("cpu").numpy(), UNARY[name][0](x)
+        got, want = getattr(tenon, name)(tx).to("cpu").numpy(), REFERENCES[name](x)
         assert got.dtype == want.dtype, name
         np.testing.assert_allclose(got, want, rtol=rtol, err_msg=name)
     for name in ["add", "subtract", "multiply", "divide", "pow", "equal", "not_equal"]:
-        want = BINARY[name][0](x, y) if name in BINARY else COMPARE[name](x, y)
+        want = REFERENCES[name](x, y)
         np.testing.assert_allclose(
             getattr(tenon, name)(tx, ty).to("cpu").numpy(), want, rtol=rtol, err_msg=name
         )
@@ -285,7 +304,7 @@ def test_max_pool_over_ties_and_special_values(width, kernel, padding, stride, d
     x = rng.integers(-3, 3, (1, 2, 6, width)).astype(np.float64)  # the first of equals wins
     x[rng.random(x.shape) < 0.03] = np.nan
     x[rng.random(x.shape) < 0.2] = -np.inf
-    want, argmax = max_pool2d(x, kernel, stride, padding)
+    want, argmax = max_pool2d_with_indices(x, kernel, stride, padding)
     for dtype in ("float32", "float64"):
         skip_unserved(device, dtype)
         tensor = to_tensor(x.astype(dtype), device)

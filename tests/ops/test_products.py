@@ -7,8 +7,8 @@ Operands are small whole numbers, so that sums are exact in every order and in e
 import numpy as np
 import pytest
 import tenon
+from references.convolutions import conv2d
 from running import INSTRUCTION_SETS, run_with_instruction_set
-from samples.products import conv2d
 
 SHAPES = [
     (1, 1, 1),

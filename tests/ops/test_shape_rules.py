@@ -6,10 +6,10 @@ import re
 import numpy as np
 import pytest
 import tenon
-from case import Case
 from running import arguments, skip_unserved, to_tensor
-from samples.recurrent import arguments as lstm_arguments
-from samples.updates import CASES as UPDATES
+from samples import CASES
+
+UPDATES = [case for case in CASES if case.op.endswith("_update")]
 
 
 def test_sizes_of_zero(device):
@@ -78,7 +78,7 @@ def test_updates_take_tensors_of_one_shape_and_dtype(case, device):
 
 @pytest.mark.parametrize(("i", "name"), [(0, "x"), (1, "weight"), (2, "h"), (3, "c")])
 def test_recurrence_refuses_shapes_that_do_not_fit(i, name, device):
-    case = Case("lstm_recurrence", lstm_arguments(3, 2, 4))
+    case = next(case for case in CASES if case.op == "lstm_recurrence")
     args, kwargs = arguments(case, device)
     wrong = [list(a.shape) for a in args[:4]]
     wrong[i][-2 if name == "weight" else -1] += 1

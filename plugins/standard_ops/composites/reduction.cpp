@@ -105,6 +105,7 @@ TENON_DECOMPOSE(norm) {
     return finish(scope, outs,
                   ops::cast(scope, ops::count_nonzero(scope, x, axis, keepdim), x->dtype));
   if (shapes::bit(x->dtype) & shapes::kComplex) x = ops::abs(scope, x);
+  if (!scope.ok()) return scope.status();
   if (p == 2) return finish(scope, outs, ops::norm2(scope, x, axis, keepdim));
   Tensor magnitudes = ops::abs(scope, x);
   if (p == 1) return finish(scope, outs, ops::sum(scope, magnitudes, axis, keepdim));

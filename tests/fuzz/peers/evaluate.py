@@ -27,9 +27,9 @@ def numpy_names():
     folder = str(Path(__file__).parents[2] / "ops")
     sys.path.insert(0, folder)  # reference functions of the operator tests
     try:
-        from samples import nn, products, updates
+        from references import FUNCTIONS
 
-        names |= {"nn": nn, "products": products, "updates": updates}
+        names |= FUNCTIONS
     finally:
         sys.path.remove(folder)
     return names

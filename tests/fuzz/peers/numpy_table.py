@@ -133,25 +133,24 @@ NUMPY = {
     "stop_gradient": "x",
     "zeros_like": "np.zeros(x.shape)",
     "ones_like": "np.ones(x.shape)",
-    "conv2d": "products.conv2d(x, weight, bias, stride, padding, dilation, groups)",
+    "conv2d": "conv2d(x, weight, bias, stride, padding, dilation, groups)",
     "conv_transpose2d": (
-        "products.conv_transpose2d(x, weight, bias, stride, padding, output_padding, "
-        "dilation, groups)"
+        "conv_transpose2d(x, weight, bias, stride, padding, output_padding, dilation, groups)"
     ),
-    "layer_norm": "nn.layer_norm(x, weight, bias, normalized_ndim, eps)",
-    "rms_norm": "nn.rms_norm(x, weight, eps)",
-    "group_norm": "nn.group_norm(x, groups, weight, bias, eps)",
-    "batch_norm_inference": "nn.batch_norm_inference(x, mean, var, weight, bias, eps)",
-    "interpolate2d": "nn.resize(x, size, mode, align_corners)",
-    "sgd_update": "updates.sgd(param, grad, lr, weight_decay)",
+    "layer_norm": "layer_norm(x, weight, bias, normalized_ndim, eps)",
+    "rms_norm": "rms_norm(x, weight, eps)",
+    "group_norm": "group_norm(x, groups, weight, bias, eps)",
+    "batch_norm_inference": "batch_norm_inference(x, mean, var, weight, bias, eps)",
+    "interpolate2d": "interpolate2d(x, size, mode, align_corners)",
+    "sgd_update": "sgd_update(param, grad, lr, weight_decay)",
     "momentum_update": (
-        "updates.momentum(param, grad, velocity, lr, momentum, dampening, weight_decay, nesterov)"
+        "momentum_update(param, grad, velocity, lr, momentum, dampening, weight_decay, nesterov)"
     ),
-    "adam_update": "updates.adam(param, grad, m, v, step, lr, beta1, beta2, eps, weight_decay)",
-    "rmsprop_update": "updates.rmsprop(param, grad, v, lr, alpha, eps, weight_decay)",
-    "adagrad_update": "updates.adagrad(param, grad, v, lr, eps, weight_decay)",
-    "mse_loss": "nn.reduce_loss((x - target) ** 2, reduction)",
-    "l1_loss": "nn.reduce_loss(np.abs(x - target), reduction)",
+    "adam_update": "adam_update(param, grad, m, v, step, lr, beta1, beta2, eps, weight_decay)",
+    "rmsprop_update": "rmsprop_update(param, grad, v, lr, alpha, eps, weight_decay)",
+    "adagrad_update": "adagrad_update(param, grad, v, lr, eps, weight_decay)",
+    "mse_loss": "reduce_loss((x - target) ** 2, reduction)",
+    "l1_loss": "reduce_loss(np.abs(x - target), reduction)",
 }
 
 _BINARY = set(

@@ -30,7 +30,7 @@ tenon_status run_add(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, te
   return run_elementwise(kernel_add, ctx, args, nargs, outs, err);
 }
 
-// input.yaml:20: (x * y)
+// input.yaml:21: (x * y)
 template <class T>
 void loop_multiply(char* const* data, const int64_t* strides, int64_t n, const tenon_value*) {
   run_loop<T, T, T>(data, strides, n, [=](T x, T y) { return T(x * y); });
@@ -47,7 +47,7 @@ tenon_status run_multiply(tenon_ctx* ctx, const tenon_value* args, uint32_t narg
   return run_elementwise(kernel_multiply, ctx, args, nargs, outs, err);
 }
 
-// input.yaml:28: abs(x)
+// input.yaml:39: abs(x)
 template <class T>
 void loop_abs(char* const* data, const int64_t* strides, int64_t n, const tenon_value*) {
   using R = decltype(math::real(T()));
@@ -65,7 +65,7 @@ tenon_status run_abs(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, te
   return run_elementwise(kernel_abs, ctx, args, nargs, outs, err);
 }
 
-// input.yaml:35: (x < y)
+// input.yaml:46: (x < y)
 template <class T>
 void loop_less(char* const* data, const int64_t* strides, int64_t n, const tenon_value*) {
   run_loop<bool, T, T>(data, strides, n, [=](T x, T y) { return (x < y); });
@@ -82,7 +82,7 @@ tenon_status run_less(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, t
   return run_elementwise(kernel_less, ctx, args, nargs, outs, err);
 }
 
-// input.yaml:42: (condition ? x : y)
+// input.yaml:53: (condition ? x : y)
 template <class T>
 void loop_where(char* const* data, const int64_t* strides, int64_t n, const tenon_value*) {
   run_loop<T, bool, T, T>(data, strides, n, [=](bool condition, T x, T y) { return math::select(condition, x, y); });
@@ -99,7 +99,7 @@ tenon_status run_where(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, 
   return run_elementwise(kernel_where, ctx, args, nargs, outs, err);
 }
 
-// input.yaml:54: (((mode == 'plain') && (limit == none)) ? ((approximate ? ((0.5 * x) * (1 + tanh(x))) : ((0.5 * x) * (1 + erf((x * 0.5))))) * scale) : min(x, limit))
+// input.yaml:65: (((mode == 'plain') && (limit == none)) ? ((approximate ? ((0.5 * x) * (1 + tanh(x))) : ((0.5 * x) * (1 + erf((x * 0.5))))) * scale) : min(x, limit))
 template <class T>
 void loop_gelu(char* const* data, const int64_t* strides, int64_t n, const tenon_value* attributes) {
   const bool attribute3_is_none = attributes[3].tag == TENON_VALUE_NONE;

@@ -21,7 +21,7 @@ tenon_status run_add(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_va
   return run_elementwise(elementwise_add, ctx, args, outs, err);
 }
 
-// input.yaml:20: (x * y)
+// input.yaml:21: (x * y)
 constexpr ElementwiseCase cases_multiply[] = {
     {UINT64_C(0x79fe), "((T)(e_x * e_y))", 0, {}, nullptr},
 };
@@ -33,7 +33,7 @@ tenon_status run_multiply(tenon_ctx* ctx, const tenon_value* args, uint32_t, ten
   return run_elementwise(elementwise_multiply, ctx, args, outs, err);
 }
 
-// input.yaml:28: abs(x)
+// input.yaml:39: abs(x)
 constexpr ElementwiseCase cases_abs[] = {
     {UINT64_C(0x79fe), "k_abs(e_x)", 0, {}, nullptr},
 };
@@ -45,7 +45,7 @@ tenon_status run_abs(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_va
   return run_elementwise(elementwise_abs, ctx, args, outs, err);
 }
 
-// input.yaml:35: (x < y)
+// input.yaml:46: (x < y)
 constexpr ElementwiseCase cases_less[] = {
     {UINT64_C(0x79ff), "(e_x < e_y)", 0, {}, nullptr},
 };
@@ -57,7 +57,7 @@ tenon_status run_less(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_v
   return run_elementwise(elementwise_less, ctx, args, outs, err);
 }
 
-// input.yaml:42: (condition ? x : y)
+// input.yaml:53: (condition ? x : y)
 constexpr ElementwiseCase cases_where[] = {
     {UINT64_C(0x79ff), "(e_condition ? e_x : e_y)", 0, {}, nullptr},
 };
@@ -69,7 +69,7 @@ tenon_status run_where(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_
   return run_elementwise(elementwise_where, ctx, args, outs, err);
 }
 
-// input.yaml:54: (((mode == 'plain') && (limit == none)) ? ((approximate ? ((0.5 * x) * (1 + tanh(x))) : ((0.5 * x) * (1 + erf((x * 0.5))))) * scale) : min(x, limit))
+// input.yaml:65: (((mode == 'plain') && (limit == none)) ? ((approximate ? ((0.5 * x) * (1 + tanh(x))) : ((0.5 * x) * (1 + erf((x * 0.5))))) * scale) : min(x, limit))
 void values_gelu_0(const tenon_value* attributes, tenon_value* values) {
   const bool attribute3_is_none = attributes[3].tag == TENON_VALUE_NONE;
   const bool approximate = attribute_bool(attributes[0]);

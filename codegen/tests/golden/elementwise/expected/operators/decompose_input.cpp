@@ -26,7 +26,7 @@ tenon_status decompose_add(
   return run(definition, args, outs, err);
 }
 
-// input.yaml:15
+// input.yaml:16
 tenon_status decompose_multiply(
     tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t, tenon_err* err) {
   using namespace lowering;
@@ -42,7 +42,7 @@ tenon_status decompose_multiply(
   return run(definition, args, outs, err);
 }
 
-// input.yaml:23
+// input.yaml:34
 tenon_status decompose_abs(
     tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t, tenon_err* err) {
   using namespace lowering;
@@ -57,7 +57,7 @@ tenon_status decompose_abs(
   return run(definition, args, outs, err);
 }
 
-// input.yaml:30
+// input.yaml:41
 tenon_status decompose_less(
     tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t, tenon_err* err) {
   using namespace lowering;
@@ -73,7 +73,7 @@ tenon_status decompose_less(
   return run(definition, args, outs, err);
 }
 
-// input.yaml:37
+// input.yaml:48
 tenon_status decompose_where(
     tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t, tenon_err* err) {
   using namespace lowering;

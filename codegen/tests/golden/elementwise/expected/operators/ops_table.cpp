@@ -50,24 +50,24 @@ const tenon_param_def params_add[] = {
     {"y", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
 };
 const char* const outs_add[] = {"out"};
-// input.yaml:15
+// input.yaml:16
 const tenon_param_def params_multiply[] = {
     {"x", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
     {"y", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
 };
 const char* const outs_multiply[] = {"out"};
-// input.yaml:23
+// input.yaml:34
 const tenon_param_def params_abs[] = {
     {"x", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
 };
 const char* const outs_abs[] = {"out"};
-// input.yaml:30
+// input.yaml:41
 const tenon_param_def params_less[] = {
     {"x", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
     {"y", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
 };
 const char* const outs_less[] = {"out"};
-// input.yaml:37
+// input.yaml:48
 const tenon_param_def params_where[] = {
     {"condition", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_BROADCAST, {}},
     {"x", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
@@ -82,7 +82,7 @@ tenon_status rule_where([[maybe_unused]] const tenon_value* args, [[maybe_unused
   TENON_TRY(shapes::broadcast("where", {&args[0], &args[1], &args[2]}, outs[0], err));
   return TENON_OK;
 }
-// input.yaml:46
+// input.yaml:57
 const tenon_param_def params_gelu[] = {
     {"x", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
     {"approximate", TENON_PARAM_BOOL, TENON_PARAM_FLAG_HAS_DEFAULT | TENON_PARAM_FLAG_KEYWORD_ONLY, {TENON_VALUE_BOOL, 0, {.i = 0}}},
@@ -117,14 +117,14 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_add,
         .invoke = invoke_tensor_tensor_to_1,
     },
-    {  // input.yaml:15
+    {  // input.yaml:16
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES,
         .name = "tenon::multiply",
         .schema = "tenon::multiply(Tensor x, Tensor y) -> Tensor",
         .schema_hash = UINT64_C(0x812f708527caec0b),
         .doc = "Product of `x` and `y`.",
-        .origin = "input.yaml:15",
+        .origin = "input.yaml:16",
         .params = params_multiply,
         .nparams = 2,
         .param_size = sizeof(tenon_param_def),
@@ -139,14 +139,14 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_multiply,
         .invoke = invoke_tensor_tensor_to_1,
     },
-    {  // input.yaml:23
+    {  // input.yaml:34
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES,
         .name = "tenon::abs",
         .schema = "tenon::abs(Tensor x) -> Tensor",
         .schema_hash = UINT64_C(0x4ca2e9d8ac1985cb),
         .doc = "Magnitude of `x`.",
-        .origin = "input.yaml:23",
+        .origin = "input.yaml:34",
         .params = params_abs,
         .nparams = 1,
         .param_size = sizeof(tenon_param_def),
@@ -161,14 +161,14 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_abs,
         .invoke = invoke_tensor_to_1,
     },
-    {  // input.yaml:30
+    {  // input.yaml:41
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES | TENON_OP_NO_GRAD,
         .name = "tenon::less",
         .schema = "tenon::less(Tensor x, Tensor y) -> Tensor",
         .schema_hash = UINT64_C(0xf9ac568872d5770e),
         .doc = "Is `x` less than `y`?",
-        .origin = "input.yaml:30",
+        .origin = "input.yaml:41",
         .params = params_less,
         .nparams = 2,
         .param_size = sizeof(tenon_param_def),
@@ -183,14 +183,14 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_less,
         .invoke = invoke_tensor_tensor_to_1,
     },
-    {  // input.yaml:37
+    {  // input.yaml:48
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES,
         .name = "tenon::where",
         .schema = "tenon::where(Tensor condition, Tensor x, Tensor y) -> Tensor",
         .schema_hash = UINT64_C(0x726e10697803b7be),
         .doc = "`x` where `condition` is true, else `y`.",
-        .origin = "input.yaml:37",
+        .origin = "input.yaml:48",
         .params = params_where,
         .nparams = 3,
         .param_size = sizeof(tenon_param_def),
@@ -205,14 +205,14 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_where,
         .invoke = invoke_tensor_tensor_tensor_to_1,
     },
-    {  // input.yaml:46
+    {  // input.yaml:57
         .struct_size = sizeof(tenon_op_def),
         .flags = TENON_OP_ELEMENTWISE | TENON_OP_NO_METHOD,
         .name = "tenon::gelu",
         .schema = "tenon::gelu(Tensor x, *, bool approximate=false, float scale=1.0, str mode='plain', Scalar? limit=none) -> Tensor",
         .schema_hash = UINT64_C(0x65efe38a934e0b8),
         .doc = "`x * Phi(x)` with the normal distribution function.\n\n`approximate` uses the tanh form.",
-        .origin = "input.yaml:46",
+        .origin = "input.yaml:57",
         .params = params_gelu,
         .nparams = 5,
         .param_size = sizeof(tenon_param_def),

@@ -14,23 +14,23 @@ DeviceLike: TypeAlias = tenon.device | str
 def add(x: TensorLike, y: TensorLike, *, out: Tensor | None = None) -> Tensor:
     """Sum of `x` and `y`. Booleans add as logical or."""
 
-# input.yaml:15
+# input.yaml:16
 def multiply(x: TensorLike, y: TensorLike, *, out: Tensor | None = None) -> Tensor:
     """Product of `x` and `y`."""
 
-# input.yaml:23
+# input.yaml:34
 def abs(x: TensorLike, *, out: Tensor | None = None) -> Tensor:
     """Magnitude of `x`."""
 
-# input.yaml:30
+# input.yaml:41
 def less(x: TensorLike, y: TensorLike, *, out: Tensor | None = None) -> Tensor:
     """Is `x` less than `y`?"""
 
-# input.yaml:37
+# input.yaml:48
 def where(condition: TensorLike, x: TensorLike, y: TensorLike, *, out: Tensor | None = None) -> Tensor:
     """`x` where `condition` is true, else `y`."""
 
-# input.yaml:46
+# input.yaml:57
 def gelu(x: TensorLike, *, approximate: bool = False, scale: float = 1.0, mode: str = 'plain', limit: Number | None = None, out: Tensor | None = None) -> Tensor:
     """`x * Phi(x)` with the normal distribution function.
 

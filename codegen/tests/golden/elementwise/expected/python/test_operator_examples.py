@@ -44,7 +44,7 @@ EXAMPLES = [
     ("input.yaml:13 add([1., 2.], [3., 4.]) == [4., 6.]",
      "tenon.add(tensor([1.0, 2.0]), tensor([3.0, 4.0]))",
      [4.0, 6.0], False),
-    ("input.yaml:44 where([true, false], [1, 2], 0) == [1, 0]",
+    ("input.yaml:55 where([true, false], [1, 2], 0) == [1, 0]",
      "tenon.where(tensor([True, False]), tensor([1, 2]), 0)",
      [1, 0], False),
 ]

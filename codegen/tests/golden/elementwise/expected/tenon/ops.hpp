@@ -24,7 +24,7 @@ inline void add_(Scope& scope, const Tensor& x, TensorArg y) {
   call::into<1>(scope, operator_add, args, 2, {x.get()});
 }
 
-// input.yaml:15
+// input.yaml:16
 // Product of `x` and `y`.
 inline constinit call::Operator operator_multiply{"tenon::multiply"};
 inline Tensor multiply(Scope& scope, TensorArg x, TensorArg y) {
@@ -40,7 +40,7 @@ inline void multiply_(Scope& scope, const Tensor& x, TensorArg y) {
   call::into<1>(scope, operator_multiply, args, 2, {x.get()});
 }
 
-// input.yaml:23
+// input.yaml:34
 // Magnitude of `x`.
 inline constinit call::Operator operator_abs{"tenon::abs"};
 inline Tensor abs(Scope& scope, TensorArg x) {
@@ -56,7 +56,7 @@ inline void abs_(Scope& scope, const Tensor& x) {
   call::into<1>(scope, operator_abs, args, 1, {x.get()});
 }
 
-// input.yaml:30
+// input.yaml:41
 // Is `x` less than `y`?
 inline constinit call::Operator operator_less{"tenon::less"};
 inline Tensor less(Scope& scope, TensorArg x, TensorArg y) {
@@ -72,7 +72,7 @@ inline void less_(Scope& scope, const Tensor& x, TensorArg y) {
   call::into<1>(scope, operator_less, args, 2, {x.get()});
 }
 
-// input.yaml:37
+// input.yaml:48
 // `x` where `condition` is true, else `y`.
 inline constinit call::Operator operator_where{"tenon::where"};
 inline Tensor where(Scope& scope, TensorArg condition, TensorArg x, TensorArg y) {
@@ -84,7 +84,7 @@ inline void where_out(Scope& scope, const Tensor& out, TensorArg condition, Tens
   call::into<1>(scope, operator_where, args, 3, {out.get()});
 }
 
-// input.yaml:46
+// input.yaml:57
 // `x * Phi(x)` with the normal distribution function.
 // 
 // `approximate` uses the tanh form.

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""References longer than one expression: a function named like its operator, over NumPy arrays, with
+the operator's parameters in their order. A name that Python or NumPy has, too, ends in `_`."""
+
+from . import (
+    convolutions,
+    functions,
+    indexing,
+    losses,
+    normalization,
+    pooling,
+    recurrent,
+    reductions,
+    shapes,
+    updates,
+)
+
+_FAMILIES = (
+    convolutions,
+    functions,
+    indexing,
+    losses,
+    normalization,
+    pooling,
+    recurrent,
+    reductions,
+    shapes,
+    updates,
+)
+FUNCTIONS = {
+    name: function
+    for family in _FAMILIES
+    for name, function in vars(family).items()
+    if callable(function) and not name.startswith("_")
+}
+
+
+def find(operator):
+    """The function for an operator, or None."""
+    return FUNCTIONS.get(operator) or FUNCTIONS.get(operator + "_")
