@@ -72,7 +72,7 @@ tenon_status hook_add(tenon_tensor* tensor, tenon_grad_hook_fn call, void* user,
     if (!attachment) return fail_host_memory(err);
     attachment->hooks.reserve(attachment->hooks.size() + 1);
     uint64_t fresh = last_id.fetch_add(1, std::memory_order_relaxed) + 1;
-    auto hook = std::make_shared<Hook>(fresh, call, user, nullptr);
+    std::shared_ptr<Hook> hook(new Hook{fresh, call, user, nullptr});
     hook->drop = drop;  // from here on the hook owns `user`
     attachment->hooks.push_back(std::move(hook));
     *id = fresh;

@@ -6,7 +6,7 @@
 #define SIMULATED_MATH1(name)      \
   extern "C" double name(double);  \
   extern "C" float name##f(float); \
-  inline float name(float x) { return __builtin_##name##f(x); }
+  inline float name(float x) { return name##f(x); }
 SIMULATED_MATH1(exp)
 SIMULATED_MATH1(exp2)
 SIMULATED_MATH1(exp10)

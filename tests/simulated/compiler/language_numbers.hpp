@@ -78,7 +78,15 @@ template <class T>
 inline void __stcs(T* p, T value) {
   *p = value;
 }
-inline long long clock64() { return (long long)__builtin_ia32_rdtsc(); }
+inline long long clock64() {
+#if defined(__x86_64__)
+  return (long long)__builtin_ia32_rdtsc();
+#else
+  long long ticks;
+  __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+  return ticks;
+#endif
+}
 #undef assert
 #define assert(condition) ((condition) ? (void)0 : simulated_stop(710))
 

@@ -37,7 +37,7 @@ void depthwise_phases_row(const PhaseTaps& even, const PhaseTaps& odd, const T* 
   };
   for (int64_t b = 0; 2 * b < n; b += width) {
     const Vector a = sum_of(even, b), c = sum_of(odd, b);
-    const Vector low = Halves<T>::low(a, c), high = Halves<T>::high(a, c);
+    const Vector low = interleave_low(a, c), high = interleave_high(a, c);
     const int64_t left = n - 2 * b;
     if (left >= 2 * width) {
       *reinterpret_cast<Unaligned*>(to + 2 * b) = low;

@@ -5,8 +5,9 @@
 #pragma once
 
 #include "conv/shapes.hpp"
-#include "conv/shuffles.hpp"
 #include "gemm/blocked.hpp"
+#include "gemm/micro_kernel.hpp"
+#include "simd/shuffle.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
 
@@ -123,7 +124,7 @@ class ImagePanels {
       if constexpr (Step == 1) {
         return first.load(from);
       } else {
-        return Halves<T>::even(first.load(from), second.load(from + kWidth<T>));
+        return even_elements(first.load(from), second.load(from + kWidth<T>));
       }
     }
   };

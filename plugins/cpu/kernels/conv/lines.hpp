@@ -106,11 +106,11 @@ struct ChannelLines {
   void index(const BFloat16* from, int64_t step, int64_t y, int64_t end, BFloat16* to,
              F&& copy) const {
     for (int64_t p = 0; p < flat.parts(); ++p, to += length * kSide) {
-      const auto [first, last] = flat.indices(p);
+      const auto indices = flat.indices(p);
       flat.for_runs(p, y, end, [&](int64_t at, int64_t row, int64_t x, int64_t n) {
-        clear(to, at == first ? 0 : at - (flat.row() - n), at);
+        clear(to, at == indices.first ? 0 : at - (flat.row() - n), at);
         copy(from + ((row - y) * s.width + x) * step, n, reinterpret_cast<Line*>(to) + at);
-        if (at + n == last) clear(to, last, flat.image());
+        if (at + n == indices.last) clear(to, indices.last, flat.image());
       });
     }
   }

@@ -3,8 +3,9 @@
 // Images are NCHW or NHWC in any float dtype.
 #pragma once
 
-#include "conv/shuffles.hpp"
 #include "elementwise/low_precision.hpp"
+#include "gemm/micro_kernel.hpp"
+#include "simd/shuffle.hpp"
 
 #include <algorithm>
 #include <type_traits>
@@ -74,20 +75,16 @@ struct ChannelTile {
 #pragma GCC unroll 2
       for (int i = 0; i < kPixels / 2; ++i) {
         const Vector a = rows[i], b = rows[i + kPixels / 2];
-        next[2 * i] = __builtin_shuffle(a, b, interleaved(0));
-        next[2 * i + 1] = __builtin_shuffle(a, b, interleaved(kPixels / 2));
+        next[2 * i] = shuffle(a, b, [](int l) { return interleaved(l, 0); });
+        next[2 * i + 1] = shuffle(a, b, [](int l) { return interleaved(l, kPixels / 2); });
       }
 #pragma GCC unroll 4
       for (int i = 0; i < kPixels; ++i) rows[i] = next[i];
     }
   }
-  using Index = typename Halves<T>::Index;
-  static constexpr Index interleaved(int first) {
-    Index index{};
-    for (int i = 0; i < kWidth<T>; ++i) {
-      index[i] = i / kPixels * kPixels + first + i % kPixels / 2 + i % 2 * kWidth<T>;
-    }
-    return index;
+  // The index that interleaves two rows within each piece, from the piece's element `first` on.
+  static constexpr int interleaved(int l, int first) {
+    return l / kPixels * kPixels + first + l % kPixels / 2 + l % 2 * kWidth<T>;
   }
   template <class A>
   [[gnu::always_inline]] static auto join(A a, A b) {

@@ -3,12 +3,23 @@
 // adjacent, so that a vector of results reads a vector of pixels under each tap.
 #pragma once
 
-#include "conv/shuffles.hpp"
+#include "gemm/micro_kernel.hpp"
 #include "pool/window.hpp"
+#include "simd/shuffle.hpp"
 
 #include <algorithm>
 
 namespace tenon::cpu::TENON_CPU_ISA {
+
+// Loads from[0], from[2], ...; reads nothing beyond the last of them.
+template <class T>
+[[gnu::always_inline]] inline typename VectorOf<T>::type load_every_second(const T* from) {
+  using Unaligned = typename VectorOf<T>::unaligned;
+  static constexpr int width = kWidth<T>;
+  const typename VectorOf<T>::type low = *reinterpret_cast<const Unaligned*>(from);
+  const typename VectorOf<T>::type high = *reinterpret_cast<const Unaligned*>(from + width - 1);
+  return shuffle(low, high, [](int i) { return 2 * i < width ? 2 * i : 2 * i + 1; });
+}
 
 // to[i] = from[step * i]; reads and writes nothing beyond the last element.
 template <class T>
@@ -18,9 +29,9 @@ template <class T>
   if (step <= 2 && n >= width) {
     for (int64_t i = 0; i < n; i += width) {
       const int64_t at = std::min(i, n - width);  // The last vector overlaps the one before.
-      *reinterpret_cast<Unaligned*>(to + at) =
-          step == 1 ? *reinterpret_cast<const Unaligned*>(from + at)
-                    : Unaligned(Halves<T>::every_second(from + 2 * at));
+      *reinterpret_cast<Unaligned*>(to + at) = step == 1
+                                                   ? *reinterpret_cast<const Unaligned*>(from + at)
+                                                   : Unaligned(load_every_second(from + 2 * at));
     }
   } else if (step == 1) {
     if constexpr (VecMask<T>::kMasked) {
@@ -31,7 +42,7 @@ template <class T>
     }
   } else if (VecMask<T>::kMasked && step == 2) {
     const VecMask<T> low(2 * n - 1), high(2 * n - 1 - width);
-    VecMask<T>(n).store(to, Halves<T>::even(low.load(from), high.load(from + width)));
+    VecMask<T>(n).store(to, even_elements(low.load(from), high.load(from + width)));
   } else {
     for (int64_t i = 0; i < n; ++i) to[i] = from[i * step];
   }

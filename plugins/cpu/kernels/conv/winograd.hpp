@@ -6,9 +6,10 @@
 #pragma once
 
 #include "conv/shapes.hpp"
-#include "conv/shuffles.hpp"
 #include "gemm/blocked.hpp"
+#include "gemm/micro_kernel.hpp"
 #include "parallel_scratch.hpp"
+#include "simd/shuffle.hpp"
 #include "simd/transpose.hpp"
 
 namespace tenon::cpu::TENON_CPU_ISA {
@@ -161,10 +162,10 @@ void transform_run(const ConvShapes& s, const T* planes, int64_t channels, const
           }
           const auto a = low.load(from), b = high.load(from + width);
           const auto a2 = low2.load(from + 2), b2 = high2.load(from + width + 2);
-          d[0] = Halves<T>::even(a, b);
-          d[1] = Halves<T>::odd(a, b);
-          d[2] = Halves<T>::even(a2, b2);
-          d[3] = Halves<T>::odd(a2, b2);
+          d[0] = even_elements(a, b);
+          d[1] = odd_elements(a, b);
+          d[2] = even_elements(a2, b2);
+          d[3] = odd_elements(a2, b2);
         },
         [&](int q, VectorT<T> value) { tiles.store(to + q * position, value); });
   }
@@ -189,10 +190,10 @@ void load_tiles(const ConvShapes& s, const T* plane, const TileRun& run, T (*d)[
         return VecMask<T>(begin - first, end - first).load(from + first);
       };
       const auto low = part(0), high = part(width), low2 = part(2), high2 = part(width + 2);
-      tiles.store(to, Halves<T>::even(low, high));
-      tiles.store(to + kTilesTogether, Halves<T>::odd(low, high));
-      tiles.store(to + 2 * kTilesTogether, Halves<T>::even(low2, high2));
-      tiles.store(to + 3 * kTilesTogether, Halves<T>::odd(low2, high2));
+      tiles.store(to, even_elements(low, high));
+      tiles.store(to + kTilesTogether, odd_elements(low, high));
+      tiles.store(to + 2 * kTilesTogether, even_elements(low2, high2));
+      tiles.store(to + 3 * kTilesTogether, odd_elements(low2, high2));
       continue;
     }
     for (int64_t j = 0; j < 4; ++j) {
@@ -253,7 +254,7 @@ template <class T>
                                                  int64_t rows, int64_t columns, T* to) {
   constexpr int64_t width = kWidth<T>;
   for (int64_t i = 0; i < rows; ++i, to += s.columns) {
-    const auto low = Halves<T>::low(y[i][0], y[i][1]), high = Halves<T>::high(y[i][0], y[i][1]);
+    const auto low = interleave_low(y[i][0], y[i][1]), high = interleave_high(y[i][0], y[i][1]);
     if constexpr (VecMask<T>::kMasked) {
       VecMask<T>(columns).store(to, low);
       VecMask<T>(columns - width).store(to + width, high);
@@ -277,9 +278,11 @@ bool transform_results_of_run(const ConvShapes& s, int64_t filters, const TileRu
   const int64_t columns = std::min(2 * run.length, s.columns - 2 * run.column);
   T* to = out + 2 * run.row * s.columns + 2 * run.column;
   VectorT<T> doubt = {};
-  typename Halves<T>::Index index{};
+  using Index = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+  typedef Index Indices __attribute__((vector_size(kVectorBytes)));
+  Indices index{};
   for (int l = 0; l < width; ++l) index[l] = l;
-  const auto behind = index >= static_cast<typename Halves<T>::Bits>(run.length);
+  const auto behind = index >= static_cast<Index>(run.length);
   // Without masks, elements behind the run are not results and are ignored.
   const auto of_run = [&](VectorT<T> x) {
     return VecMask<T>::kMasked ? x : behind ? VectorT<T>{} : x;

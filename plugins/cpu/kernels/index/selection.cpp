@@ -3,6 +3,7 @@
 // sum gives where each segment writes, and the second pass writes. Flags are read as words of 64
 // bits; vectors of results are compressed by these.
 #include "kernel.hpp"
+#include "simd/shuffle.hpp"
 #include "simd/vec.hpp"
 
 #include <tenon/signatures/indexing.h>
@@ -279,7 +280,7 @@ class Rows {
         for (int i = 0; i < kWord; i += width) {
           const auto mask = static_cast<uint32_t>(bits >> i & ((uint64_t{1} << width) - 1));
           const auto columns = compressed(Vec<int64_t>::iota() + (column + i), mask);
-          store_in_turns(row, columns, std::make_integer_sequence<int, width>());
+          store_interleaved(row, columns);
           to_ += 2 * std::popcount(mask);
         }
         return;
@@ -291,13 +292,10 @@ class Rows {
       to_[1] = column + std::countr_zero(bits);
     }
   }
-  template <class Vector, int... I>
-  void store_in_turns(Vector even, Vector odd, std::integer_sequence<int, I...>) {
-    using Indices = typename Vec<int64_t>::Indices;
-    constexpr int width = sizeof...(I);
-    Vec<int64_t>::store(to_, __builtin_shuffle(even, odd, Indices{(I / 2 + I % 2 * width)...}));
-    Vec<int64_t>::store(
-        to_ + width, __builtin_shuffle(even, odd, Indices{((width + I) / 2 + I % 2 * width)...}));
+  template <class Vector>
+  void store_interleaved(Vector even, Vector odd) {
+    Vec<int64_t>::store(to_, interleave_low(even, odd));
+    Vec<int64_t>::store(to_ + Vec<int64_t>::count, interleave_high(even, odd));
   }
 
   const tenon_tensor* x_;

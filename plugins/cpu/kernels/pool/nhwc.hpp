@@ -82,18 +82,19 @@ class NhwcWindows {
         (w_.rows + w_.columns) * static_cast<int64_t>(sizeof(int64_t)), err,
         [&](int64_t item, void* memory) {
           auto *rows = static_cast<int64_t*>(memory), *columns = rows + w_.rows;
-          const auto [top, bottom] = windows_of(0, item % w_.height);
-          for (int64_t i = top; i < bottom; ++i) rows[i] = counted(w_, 0, i, count_padding);
+          const Windows down = windows_of(0, item % w_.height);
+          for (int64_t i = down.begin; i < down.end; ++i)
+            rows[i] = counted(w_, 0, i, count_padding);
           for (int64_t j = 0; j < w_.columns; ++j) columns[j] = counted(w_, 1, j, count_padding);
           const T* image = grad + item / w_.height * w_.rows * w_.columns * channels_;
           for (int64_t x = 0; x < w_.width; ++x) {
-            const auto [left, right] = windows_of(1, x);
+            const Windows across = windows_of(1, x);
             T* to = out + item * row + x * channels_;
             by_vectors<kWindowWidth<T>>(channels_, [&]<int Width>(int64_t c) {
               using Vectors = WindowVec<T, Width>;
               typename Vectors::Values sum = {};
-              for (int64_t i = top; i < bottom; ++i) {
-                for (int64_t j = left; j < right; ++j) {
+              for (int64_t i = down.begin; i < down.end; ++i) {
+                for (int64_t j = across.begin; j < across.end; ++j) {
                   const T inverse_count =
                       T(1) / static_cast<T>(std::max<int64_t>(1, rows[i] * columns[j]));
                   sum +=

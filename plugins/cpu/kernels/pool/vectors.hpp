@@ -3,6 +3,7 @@
 #pragma once
 
 #include "simd/isa.hpp"
+#include "simd/shuffle.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -35,9 +36,8 @@ struct WindowVec {
   template <int Step>
   static Values load_every(const T* from) {
     if constexpr (Step == 1) return load(from);
-    Indices even;
-    for (int l = 0; l < Width; ++l) even[l] = 2 * l < Width ? 2 * l : 2 * l + 1;
-    return __builtin_shuffle(load(from), load(from + Width - 1), even);
+    return shuffle(load(from), load(from + Width - 1),
+                   [](int l) { return 2 * l < Width ? 2 * l : 2 * l + 1; });
   }
   // Stores two vectors interleaved.
   static void store_zipped(T* to, Values even, Values odd) {
@@ -45,10 +45,8 @@ struct WindowVec {
       to[0] = even[0];
       to[1] = odd[0];
     } else {
-      Indices low, high;
-      for (int l = 0; l < Width; ++l) low[l] = l / 2 + l % 2 * Width, high[l] = low[l] + Width / 2;
-      store(to, __builtin_shuffle(even, odd, low));
-      store(to + Width, __builtin_shuffle(even, odd, high));
+      store(to, interleave_low(even, odd));
+      store(to + Width, interleave_high(even, odd));
     }
   }
   static Indices iota() {

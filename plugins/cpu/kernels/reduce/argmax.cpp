@@ -7,6 +7,7 @@
 #include "kernel.hpp"
 #include "math/arithmetic.hpp"
 #include "reduce/rows.hpp"
+#include "simd/shuffle.hpp"
 #include "simd/vec.hpp"
 
 #include <tenon/signatures/reduction.h>
@@ -60,11 +61,7 @@ inline Vector reduce_lanes(Vector values) {
   if constexpr (kDistance == 0) {
     return values;
   } else {
-    using L = Vec<std::remove_cvref_t<decltype(values[0])>>;
-    const Vector other = [values]<int... I>(std::integer_sequence<int, I...>) {
-      return __builtin_shuffle(values, typename L::Indices{(I ^ kDistance)...});
-    }
-    (std::make_integer_sequence<int, L::count>{});
+    const Vector other = shuffle(values, [](int i) { return i ^ kDistance; });
     return reduce_lanes<kIsMax, kDistance / 2>((kIsMax ? other > values : other < values) ? other
                                                                                           : values);
   }

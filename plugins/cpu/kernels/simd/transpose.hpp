@@ -3,6 +3,7 @@
 #pragma once
 
 #include "dtypes.hpp"
+#include "simd/shuffle.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -50,14 +51,14 @@ struct Tile {
 #pragma GCC unroll 16
     for (int i = 0; i < kColumns; ++i)
       rows[i] = load(from + i * from_stride, kColumns * from_stride);
-    const auto [low, high] = masks(std::make_integer_sequence<int, kRows>());
 #pragma GCC unroll 4
     for (int round = 1; round < kColumns; round *= 2) {
       Row next[kColumns];
 #pragma GCC unroll 8
       for (int i = 0; i < kColumns / 2; ++i) {
-        next[2 * i] = __builtin_shuffle(rows[i], rows[i + kColumns / 2], low);
-        next[2 * i + 1] = __builtin_shuffle(rows[i], rows[i + kColumns / 2], high);
+        const Row a = rows[i], b = rows[i + kColumns / 2];
+        next[2 * i] = shuffle(a, b, [](int l) { return interleaved(l, 0); });
+        next[2 * i + 1] = shuffle(a, b, [](int l) { return interleaved(l, kColumns / 2); });
       }
 #pragma GCC unroll 16
       for (int i = 0; i < kColumns; ++i) rows[i] = next[i];
@@ -104,14 +105,9 @@ struct Tile {
   }
 #endif
 
-  struct Masks {
-    Row low, high;
-  };
-  template <int... I>
-  static constexpr Masks masks(std::integer_sequence<int, I...>) {
-    constexpr int n = kColumns;
-    return {Row{static_cast<T>(I / n * n + I % n / 2 + I % 2 * kRows)...},
-            Row{static_cast<T>(I / n * n + n / 2 + I % n / 2 + I % 2 * kRows)...}};
+  // The index that interleaves two rows within each piece, from the piece's element `first` on.
+  static constexpr int interleaved(int l, int first) {
+    return l / kColumns * kColumns + first + l % kColumns / 2 + l % 2 * kRows;
   }
 };
 

@@ -5,6 +5,7 @@
 // and Kuehne, "Fast and Robust Vectorized In-Place Sorting of Primitive Types", 2021).
 #pragma once
 
+#include "simd/shuffle.hpp"
 #include "simd/vec.hpp"
 
 #include <array>
@@ -78,10 +79,7 @@ class SortBlock {
   // Element i of the result is element i ^ kDistance.
   template <int kDistance>
   [[gnu::always_inline]] static Vector partners(Vector x) {
-    return [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
-      return __builtin_shuffle(x, Indices{(I ^ kDistance)...});
-    }
-    (std::make_integer_sequence<int, kLanes>{});
+    return shuffle(x, [](int i) { return i ^ kDistance; });
   }
   // Takes elements of `a` where bit kBit of the index is 0, of `b` elsewhere.
   template <int kBit>
@@ -132,13 +130,9 @@ class SortBlock {
     unrolled<kLog<kRows>>([&](auto) __attribute__((always_inline)) {
       Vector next[kRows];
       unrolled<kRows / 2>([&](auto i) __attribute__((always_inline)) {
-        [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
-          next[2 * i] = __builtin_shuffle(rows_[i], rows_[i + kRows / 2],
-                                          Indices{(I / 2 + I % 2 * kLanes)...});
-          next[2 * i + 1] = __builtin_shuffle(rows_[i], rows_[i + kRows / 2],
-                                              Indices{(kLanes / 2 + I / 2 + I % 2 * kLanes)...});
-        }
-        (std::make_integer_sequence<int, kLanes>{});
+        const Vector a = rows_[i], b = rows_[i + kRows / 2];
+        next[2 * i] = interleave_low(a, b);
+        next[2 * i + 1] = interleave_high(a, b);
       });
       unrolled<kRows>([&](auto i) __attribute__((always_inline)) { rows_[i] = next[i]; });
     });
