@@ -128,7 +128,11 @@ std::string reads_tables(const Operator& op, const GradientRule& rule) {
 std::string row(const Operator& op, const GradientRule& rule) {
   const std::string& name = op.name;
   bool reads = rule.gradients.size() > 1;
-  return cat("    {sizeof(tenon_grad_rule), 0, ", quoted(op.qualified_name()), ", ",
+  const char* flags = op.complex_gradient == ComplexGradient::None ? "0"
+                      : op.complex_gradient == ComplexGradient::AsWritten
+                          ? "TENON_GRAD_RULE_COMPLEX"
+                          : "TENON_GRAD_RULE_HOLOMORPHIC";
+  return cat("    {sizeof(tenon_grad_rule), ", flags, ", ", quoted(op.qualified_name()), ", ",
              hex_mask(rule.diff_args), ", ", hex_mask(rule.saves_args), ", ",
              hex_mask(rule.shapes_args), ", ", hex_mask(rule.saves_outs), ", backward_", name, ", ",
              reads ? "arg_reads_" + name : "nullptr", ", ", reads ? "out_reads_" + name : "nullptr",

@@ -14,8 +14,9 @@ namespace tenon::codegen {
 namespace {
 
 const std::vector<std::string> kOperatorKeys = {
-    "op",        "doc",  "sig",  "kind",   "dtypes", "shape",   "expr",      "reduce", "kernels",
-    "decompose", "grad", "tags", "method", "names",  "example", "reference", "domain", "samples"};
+    "op",     "doc",     "sig",          "kind",      "dtypes", "shape", "expr",
+    "reduce", "kernels", "complex_grad", "decompose", "grad",   "tags",  "method",
+    "names",  "example", "reference",    "domain",    "samples"};
 const std::vector<std::string> kTags = {"random",      "data_dependent", "convert",
                                         "materialize", "elementwise",    "internal",
                                         "primitive",   "to_primitives",  "strided"};
@@ -174,6 +175,21 @@ void read_gradients(const YamlEntry& entry, Operator& op) {
   }
 }
 
+void read_complex_gradient(const YamlEntry& entry, Operator& op) {
+  if (!entry.find("complex_grad")) return;
+  const std::string text = entry.text("complex_grad");
+  const std::vector<std::string> known = {"as_written", "holomorphic"};
+  if (text != known[0] && text != known[1])
+    throw Error(entry.where("complex_grad"),
+                cat("`complex_grad`: expected one of ", join(known, " "), ", got `", text, "`",
+                    did_you_mean(text, known)));
+  if (op.gradients.empty())
+    throw Error(entry.where("complex_grad"),
+                "`complex_grad`: expected a `grad` of which it tells; remove it, or add one");
+  op.complex_gradient =
+      text == known[0] ? ComplexGradient::AsWritten : ComplexGradient::Holomorphic;
+}
+
 void read_tags(const YamlEntry& entry, Operator& op) {
   YAML::Node node = entry.find("tags");
   if (!node) return;
@@ -255,6 +271,7 @@ std::unique_ptr<Operator> read_operator(const YAML::Node& node, const std::strin
   read_kernels(entry, *op);
   read_decompose(entry, *op);
   read_gradients(entry, *op);
+  read_complex_gradient(entry, *op);
   const std::vector<Param>& params = op->signature.params;
   op->method =
       entry.flag_or("method", true) && !params.empty() && params[0].is_tensor() && op->is_public();

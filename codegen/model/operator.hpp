@@ -63,6 +63,9 @@ struct Reduction {
   Node map, combine, finish;
 };
 
+// Whether `grad` holds for complex tensors: tenon/services/autograd.h.
+enum class ComplexGradient { None, AsWritten, Holomorphic };
+
 struct Gradient {
   std::vector<std::string> params;  // more than one: the expression has as many results
   Steps steps;
@@ -124,6 +127,7 @@ struct Operator {
   Steps decompose;
   bool decompose_native = false;
   std::vector<Gradient> gradients;
+  ComplexGradient complex_gradient = ComplexGradient::None;
   bool never_differentiable = false;  // `grad: none`, or no result can carry a gradient
   std::set<std::string> tags;
   bool method = false;

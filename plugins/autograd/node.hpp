@@ -69,6 +69,7 @@ struct Node {
     kVisited = 4,        // by the search for such nodes
     kCleared = 8,        // kept tensors are gone
     kKeepsNothing = 16,  // there never were any
+    kHolomorphic = 32,   // a complex call whose rule is written as for real numbers
   };
   const NodeType* type;
   const void* detail;  // of the type

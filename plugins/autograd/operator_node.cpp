@@ -37,18 +37,9 @@ const char* argument_name(const Node& node, uint32_t index) {
 [[gnu::cold]] tenon_status fail_complex(const Node& node, tenon_err* err) {
   return fail_format(
       err, TENON_UNSUPPORTED,
-      "[%s] gradients do not pass through complex tensors; expected real operands and "
-      "results; compute on the real and imaginary parts, or detach() before",
+      "[%s] has no gradient for complex tensors; expected real operands and results; compute on "
+      "the real and imaginary parts, or detach() before",
       short_name(operator_name(node)));
-}
-
-// Rules are written for real numbers: with others they may fail, each in its own words.
-[[gnu::cold]] bool has_complex_input(Node& node) {
-  for (uint32_t i = 0; i < node.nedges; ++i) {
-    const Shape* shape = node.shape_of(node.edges()[i]);
-    if (shape && is_complex(shape->dtype)) return true;
-  }
-  return false;
 }
 
 // What the rule is called with. Temporaries live until it returns.
@@ -186,6 +177,19 @@ struct GradArguments {
   tenon_value values[kMaxArguments];
 };
 
+// A holomorphic function f has the gradient g * conj(f'). A rule for real numbers computes g * f' from
+// g, and so its conjugate from conj(g).
+[[gnu::cold]] tenon_status conjugate_arrived(tenon_tensor** grad_outs, uint32_t count, Unpacked& in,
+                                             tenon_err* err) {
+  for (uint32_t k = 0; k < count; ++k) {
+    if (!grad_outs[k] || !is_complex(grad_outs[k]->dtype)) continue;
+    Tensor conjugated;
+    TENON_TRY(conjugate(Tensor::borrow(grad_outs[k]), &conjugated, err));
+    grad_outs[k] = in.keep(std::move(conjugated));
+  }
+  return TENON_OK;
+}
+
 tenon_status backward(Node& node, Run& run, tenon_err* err) {
   uint64_t needs = 0;
   for (uint32_t i = 0; i < node.nedges; ++i)
@@ -198,6 +202,9 @@ tenon_status backward(Node& node, Run& run, tenon_err* err) {
   TENON_TRY(unpack_outputs(node, run.creates_graph(), in, err));
   tenon_tensor* grad_outs[kMaxResults];
   for (uint32_t k = 0; k < node.noutputs; ++k) grad_outs[k] = node.variables()[k].arriving;
+  const bool conjugates = node.flags & Node::kHolomorphic;
+  if (conjugates) [[unlikely]]
+    TENON_TRY(conjugate_arrived(grad_outs, node.noutputs, in, err));
   GradArguments gradients(info.nparams);
   tenon_status status;
   try {
@@ -209,10 +216,6 @@ tenon_status backward(Node& node, Run& run, tenon_err* err) {
     status = guarded(err, [] { throw; });
   }
   if (status != TENON_OK) [[unlikely]] {
-    if (has_complex_input(node)) {
-      host->err_clear(err);
-      return fail_complex(node, err);
-    }
     add_context(err, "gradient of [%s]", short_name(info.name));
     return status;
   }
@@ -221,8 +224,11 @@ tenon_status backward(Node& node, Run& run, tenon_err* err) {
     const Edge& edge = node.edges()[i];
     element = i > 0 && edge.argument == node.edges()[i - 1].argument ? element + 1 : 0;
     if (!run.wants(edge)) continue;
-    if (Tensor gradient = gradients.take(edge.argument, element))
-      TENON_TRY(run.deliver(node, edge, std::move(gradient), err));
+    Tensor gradient = gradients.take(edge.argument, element);
+    if (!gradient) continue;
+    if (conjugates && is_complex(gradient->dtype)) [[unlikely]]
+      TENON_TRY(conjugate(gradient, &gradient, err));
+    TENON_TRY(run.deliver(node, edge, std::move(gradient), err));
   }
   return TENON_OK;
 }
@@ -268,7 +274,7 @@ void clear_nothing(Node&) {}
 const NodeType kOperatorNode = {.name = operator_name, .backward = backward, .clear = clear};
 const NodeType kMissingRule = {
     .name = operator_name, .backward = backward_without_rule, .clear = clear_nothing};
-const NodeType kComplexResult = {
+const NodeType kComplexCall = {
     .name = operator_name, .backward = backward_of_complex, .clear = clear_nothing};
 
 void forget_stale(Node& node, const void* storage) {

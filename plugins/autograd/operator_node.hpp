@@ -13,7 +13,7 @@ namespace tenon::autograd {
 extern const NodeType kOperatorNode;
 extern const NodeType kMissingRule;  // of operators that cannot be differentiated
 extern const NodeType
-    kComplexResult;  // of calls with a complex result: rules are written for real numbers
+    kComplexCall;  // of calls with complex tensors whose rule is written for real numbers
 
 // Tags of kept values, besides those of the ABI. TENSOR: `aux` is the version. TENSORS: `v.p`
 // points at `aux` handles, followed by as many versions.

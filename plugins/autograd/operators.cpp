@@ -52,6 +52,7 @@ constinit LazyOperator add_operator("add");
 constinit LazyOperator sum_operator("sum");
 constinit LazyOperator reshape_operator("reshape");
 constinit LazyOperator full_operator("full");
+constinit LazyOperator conjugate_operator("conj");
 constinit LazyOperator convert_operator("cast", TENON_OP_CONVERT);
 constinit LazyOperator materialize_operator("clone", TENON_OP_MATERIALIZE);
 
@@ -113,6 +114,11 @@ tenon_status reshape(const Tensor& x, int32_t ndim, const int64_t* shape, Tensor
                      tenon_err* err) {
   tenon_value args[] = {boxed(x.get()), boxed(shape, static_cast<uint32_t>(ndim))};
   return reshape_operator.call_new(args, 2, out, err);
+}
+
+tenon_status conjugate(const Tensor& x, Tensor* out, tenon_err* err) {
+  tenon_value args[] = {boxed(x.get())};
+  return conjugate_operator.call_new(args, 1, out, err);
 }
 
 tenon_status convert(const Tensor& x, int32_t dtype, Tensor* out, tenon_err* err) {

@@ -13,6 +13,7 @@ tenon_status sum(const Tensor& x, const int64_t* axes, uint32_t count, bool keep
                  tenon_err* err);
 tenon_status reshape(const Tensor& x, int32_t ndim, const int64_t* shape, Tensor* out,
                      tenon_err* err);
+tenon_status conjugate(const Tensor& x, Tensor* out, tenon_err* err);
 tenon_status convert(const Tensor& x, int32_t dtype, Tensor* out, tenon_err* err);
 // Contiguous copy.
 tenon_status clone(const Tensor& x, Tensor* out, tenon_err* err);

@@ -288,14 +288,24 @@ Node* new_dead_end(const NodeType& type, const RecordedCall& call, tenon_err* er
   return node;
 }
 
-}  // namespace
+constexpr uint32_t kComplexRules = TENON_GRAD_RULE_COMPLEX | TENON_GRAD_RULE_HOLOMORPHIC;
 
-Node* record_call(const RecordedCall& call, tenon_err* err) {
-  if (!call.info.rule) [[unlikely]]
-    return new_dead_end(kMissingRule, call, err);
-  for (uint32_t k = 0; k < call.nouts; ++k)
-    if (is_complex(as_tensor(call.outs[k])->dtype)) [[unlikely]]
-      return new_dead_end(kComplexResult, call, err);
+// Is a complex tensor among those that get a gradient?
+bool has_complex_argument(const RecordedCall& call) {
+  for (uint64_t rest = call.needs; rest; rest &= rest - 1) {
+    const tenon_value& value = call.args[std::countr_zero(rest)];
+    if (const tenon_tensor* tensor = as_tensor(value)) {
+      if (is_complex(tensor->dtype)) return true;
+    } else if (value.tag == TENON_VALUE_TENSORS) {
+      auto* list = static_cast<tenon_tensor* const*>(value.v.p);
+      for (uint32_t k = 0; k < value.aux; ++k)
+        if (list[k] && is_complex(list[k]->dtype)) return true;
+    }
+  }
+  return false;
+}
+
+Node* record_with_rule(const RecordedCall& call, tenon_err* err) {
   uint64_t arguments = call.info.arguments_read(call.needs),
            outputs = call.info.outputs_read(call.needs);
   uint32_t nvalues = call.info.keeps_values ? call.nargs : 0;
@@ -303,7 +313,12 @@ Node* record_call(const RecordedCall& call, tenon_err* err) {
   for (uint64_t rest = outputs; rest; rest &= rest - 1) fixed += sizeof(Saved);
 
   Node* node = call.versions ? nullptr : record_plain(call, nvalues, arguments, fixed);
-  if (!node) node = record_measured(call, nvalues, arguments, fixed);
+  if (!node) {
+    // Arguments of a plain call have the dtype of its output.
+    if (!(call.info.rule->flags & kComplexRules) && has_complex_argument(call)) [[unlikely]]
+      return new_dead_end(kComplexCall, call, err);
+    node = record_measured(call, nvalues, arguments, fixed);
+  }
   if (!node) {
     fail_host_memory(err);
     return nullptr;
@@ -316,6 +331,25 @@ Node* record_call(const RecordedCall& call, tenon_err* err) {
     return nullptr;
   }
   return node;
+}
+
+[[gnu::cold, gnu::noinline]] Node* record_complex_call(const RecordedCall& call, tenon_err* err) {
+  const uint32_t flags = call.info.rule->flags;
+  if (!(flags & kComplexRules)) return new_dead_end(kComplexCall, call, err);
+  Node* node = record_with_rule(call, err);
+  if (node && flags & TENON_GRAD_RULE_HOLOMORPHIC) node->flags |= Node::kHolomorphic;
+  return node;
+}
+
+}  // namespace
+
+Node* record_call(const RecordedCall& call, tenon_err* err) {
+  if (!call.info.rule) [[unlikely]]
+    return new_dead_end(kMissingRule, call, err);
+  for (uint32_t k = 0; k < call.nouts; ++k)
+    if (is_complex(as_tensor(call.outs[k])->dtype)) [[unlikely]]
+      return record_complex_call(call, err);
+  return record_with_rule(call, err);
 }
 
 }  // namespace tenon::autograd

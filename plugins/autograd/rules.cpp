@@ -15,6 +15,9 @@
 namespace tenon::autograd {
 namespace {
 
+constexpr uint32_t kKnownFlags =
+    TENON_GRAD_RULE_REPLACE | TENON_GRAD_RULE_COMPLEX | TENON_GRAD_RULE_HOLOMORPHIC;
+
 struct Table {
   explicit Table(uint32_t count)
       : size(count), entries(new std::atomic<const OperatorInfo*>[count]()) {}
@@ -153,7 +156,7 @@ tenon_status run_rule(const tenon_grad_rule& rule, const tenon_value* args, uint
 
 tenon_status rule_register(const tenon_grad_rule* rule, tenon_err* err) {
   if (!rule || rule->struct_size < offsetof(tenon_grad_rule, backward) + sizeof(void*) ||
-      !rule->op || rule->flags & ~uint32_t{TENON_GRAD_RULE_REPLACE} ||
+      !rule->op || rule->flags & ~kKnownFlags ||
       !(has_backward(rule) || rule->flags & TENON_GRAD_RULE_REPLACE))
     return fail_format(
         err, TENON_INVALID_ARGUMENT,

@@ -40,13 +40,6 @@ tenon_status set_requires_grad(tenon_tensor* tensor, int32_t on, tenon_err* err)
     return fail_format(err, TENON_TYPE_MISMATCH,
                        "requires_grad: expected a floating dtype, got %s; convert the tensor first",
                        host->dtype_name(tensor->dtype));
-  if (on && is_complex(tensor->dtype))
-    return fail_format(
-        err, TENON_UNSUPPORTED,
-        "requires_grad: gradients of complex tensors are not supported, got %s; keep the "
-        "real and imaginary parts "
-        "in tensors of their own",
-        host->dtype_name(tensor->dtype));
   variable = leaf_of(tensor);
   if (!variable) return fail_host_memory(err);
   variable->attachment->takes_grad.store(on != 0, std::memory_order_relaxed);

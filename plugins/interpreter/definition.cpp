@@ -144,9 +144,14 @@ void Definition::fill_rule(const codegen::GradientRule& rule) {
   arg_reads_ = rule.arg_reads;
   out_reads_ = rule.out_reads;
   const bool reads = gradients.size() > 1;
+  uint32_t complex = 0;
+  if (op->complex_gradient == codegen::ComplexGradient::AsWritten)
+    complex = TENON_GRAD_RULE_COMPLEX;
+  if (op->complex_gradient == codegen::ComplexGradient::Holomorphic)
+    complex = TENON_GRAD_RULE_HOLOMORPHIC;
   rule_ = {
       .struct_size = sizeof(tenon_grad_rule),
-      .flags = TENON_GRAD_RULE_REPLACE,
+      .flags = TENON_GRAD_RULE_REPLACE | complex,
       .op = name_.c_str(),
       .diff_args = rule.diff_args,
       .saves_args = rule.saves_args,

@@ -142,7 +142,7 @@ TEST(MadeAtRunTime, RulesNeedABackwardFunctionAndKnownFlags) {
   const char* expected = "a gradient rule needs struct_size, op, known flags and a backward";
   tenon_grad_rule rule = {.struct_size = sizeof(tenon_grad_rule), .op = "made::scale"};
   EXPECT_TRUE(fails_with([&] { set_rule(rule); }, expected));
-  rule.flags = 2;
+  rule.flags = 8;
   rule.backward_self = differentiate;
   EXPECT_TRUE(fails_with([&] { set_rule(rule); }, expected));
 }

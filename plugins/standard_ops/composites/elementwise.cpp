@@ -93,6 +93,14 @@ TENON_DECOMPOSE(nan_to_num) {
   return finish(scope, outs, ops::add(scope, real, ops::multiply(scope, imag, i)));
 }
 
+TENON_DECOMPOSE(times_i) {
+  Scope scope(err);
+  Tensor x = ops::cast(scope, operand(scope, args[0]), static_cast<int32_t>(args[1].v.i));
+  double unit[2] = {0, 1};
+  const tenon_value i = boxed_complex(unit);
+  return finish(scope, outs, ops::multiply(scope, x, i));
+}
+
 TENON_DECOMPOSE(nextafter) {
   Scope scope(err);
   const int32_t dtype = shapes::promoted_dtype(args, {0, 1});

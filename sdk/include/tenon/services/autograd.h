@@ -59,7 +59,14 @@ typedef struct tenon_grad_rule {
 enum {
   /* Takes the place of a rule registered before, or, without a backward function, only takes that away. Calls
    * recorded before keep their rule. For operators that are defined anew. */
-  TENON_GRAD_RULE_REPLACE = 1
+  TENON_GRAD_RULE_REPLACE = 1,
+  /* The rule is right for complex tensors. The gradient of a complex tensor has the derivatives of the loss by the
+   * real part and by the imaginary part as its parts. Without this flag or the next one, a gradient that
+   * reaches a call with complex tensors is an error. */
+  TENON_GRAD_RULE_COMPLEX = 2,
+  /* The rule is that of a holomorphic function, written as for real numbers. For complex tensors the engine
+   * conjugates the gradients of the outputs before, and those of the arguments after. */
+  TENON_GRAD_RULE_HOLOMORPHIC = 4
 };
 
 /* Receives a gradient; may set `*replacement` to an owned tensor to be used instead. */
