@@ -21,7 +21,7 @@ FOLDERS = (
 )
 SUFFIXES = (".cpp", ".hpp", ".c", ".h", ".py", ".cmake", ".txt", ".sh")
 # Files that have to name the words.
-EXEMPT = ("scripts/words.py", "tests/abi/kept/")
+EXEMPT = ("scripts/words.py", "tests/abi/kept/", "plugins/fft/pocketfft/")
 
 # (regular expression, what to write instead). Only words that have no other use in this code:
 # "share", "region" and "window" also occur in their usual meaning and are left to review.

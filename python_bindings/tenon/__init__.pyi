@@ -2,6 +2,7 @@
 from tenon import autograd as autograd
 from tenon import collective as collective
 from tenon import data as data
+from tenon import fft as fft
 from tenon import io as io
 from tenon import ipc as ipc
 from tenon import linalg as linalg
@@ -12,6 +13,7 @@ from tenon import optim as optim
 from tenon import plugins as plugins
 from tenon import random as random
 from tenon import safetensors as safetensors
+from tenon import signal as signal
 from tenon import testing as testing
 from tenon import utils as utils
 from tenon._array_api import astype as astype

@@ -103,6 +103,11 @@ def lu_factor(x, /):
     return LUFactorResult(*_operator("lu_factor")(x))
 
 
+def lu_unpack(lu, pivots, /):
+    """The factors that lu() gives, of what lu_factor() gives."""
+    return LUResult(*_operator("lu_unpack")(lu, pivots))
+
+
 def svd(x, /, *, full_matrices=True):
     """Singular value decomposition."""
     return SVDResult(*_operator("svd")(x, full_matrices=full_matrices))
@@ -145,6 +150,11 @@ def eigvals(x, /):
 def solve(x1, x2, /):
     """The solution `x` of `x1 @ x == x2`."""
     return _operator("solve")(x1, x2)
+
+
+def solve_triangular(a, b, /, *, upper, left=True, unitriangular=False):
+    """The solution `x` of `a @ x == b`, or `x @ a == b` if `left` is false, for triangular `a`."""
+    return _operator("triangular_solve")(a, b, upper=upper, left=left, unitriangular=unitriangular)
 
 
 def lstsq(a, b, /, *, rcond=None):
@@ -295,8 +305,8 @@ def diagonal(x, /, *, offset=0):
 
 # Operators whose signature needs no translation.
 _SAME = frozenset(
-    "adjugate cdist cholesky_inverse cholesky_solve geqrf householder_product kron logdet lu_solve "
-    "matrix_exp multi_dot tensorinv tensorsolve triangular_solve vander".split()
+    "adjugate cdist cholesky_inverse cholesky_solve corrcoef cov geqrf householder_product inner kron "
+    "logdet lu_solve matrix_exp multi_dot ormqr tensorinv tensorsolve triangular_solve vander".split()
 )
 
 

@@ -16,6 +16,7 @@ TESTED = {
     "from_pytorch.md": "test_tutorial.py",
     "index.md": "test_tutorial.py",
     "isolated.md": "test_snippets.py",
+    "linalg.md": "test_snippets.py",
     "operator_files.md": "test_snippets.py",
     "operators.md": "test_operator_guide.py",
     "overrides.md": "test_snippets.py",

@@ -130,3 +130,8 @@ def test_a_custom_operator_for_paddle(tmp_path):
         'sources=["custom_relu.cc"]', 'sources=["custom_relu.cc"], build_directory="build"'
     )
     assert run(snippet + "print(x.grad.tolist())", tmp_path) == "[0.0, 1.0]\n"
+
+
+def test_linear_algebra():
+    (snippet,) = python_blocks("linalg.md", 1)
+    assert "(5,)" in run(snippet)

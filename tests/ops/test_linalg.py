@@ -248,6 +248,71 @@ def test_products_equal_numpy(dtype):
                 close(tenon.vander(T(x), n, increasing=increasing), np.vander(x, n, increasing))
 
 
+@pytest.mark.parametrize("dtype", ["int64", "float64", "complex128"])
+def test_sums_of_products_equal_numpy(dtype):
+    def some(*shape, seed=0):
+        x = random(*shape, dtype="complex128" if dtype == "complex128" else "float64", seed=seed)
+        return (x * 9).astype(dtype)
+
+    with np.errstate(all="ignore"):
+        x, y = some(2, 3, 4), some(5, 4, seed=1)
+        close(tenon.inner(T(x), T(y)), np.inner(x, y))
+        close(tenon.inner(T(y), 2), np.inner(y, 2))
+        a, b, c = some(2, 3), some(3, 4, seed=1), some(4, seed=2)
+        close(tenon.addmm(T(c), T(a), T(b), beta=2, alpha=3), 2 * c + 3 * (a @ b))
+        close(tenon.addmv(T(some(2)), T(a), T(b[:, 0]), alpha=2), some(2) + 2 * (a @ b[:, 0]))
+        close(tenon.addr(T(b), T(some(3)), T(c)), b + np.outer(some(3), c))
+        batch, other = some(5, 2, 3), some(5, 3, 4, seed=1)
+        close(tenon.baddbmm(T(c), T(batch), T(other)), c + batch @ other)
+        close(tenon.addbmm(T(c), T(batch), T(other), beta=2), 2 * c + (batch @ other).sum(0))
+        close(tenon.addcmul(T(b), T(c), T(c), value=2), b + 2 * c * c)
+        if dtype != "int64":
+            close(tenon.addcdiv(T(b), T(c), T(b), value=2), b + 2 * c / b)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_statistics_of_vectors_equal_numpy(dtype):
+    x = random(3, 7, dtype=dtype)
+    close(tenon.cov(T(x)), np.cov(x))
+    close(tenon.cov(T(x), correction=0), np.cov(x, ddof=0))
+    close(tenon.cov(T(x[0])), np.cov(x[0]))
+    close(tenon.corrcoef(T(x)), np.corrcoef(x))
+    assert tenon.corrcoef(T(x[0])).item() == 1
+    close(tenon.dist(T(x), T(x[0]), 3.0), np.linalg.norm((x - x[0]).reshape(-1), 3))
+    for axis in (0, 1, -1):
+        norms = np.linalg.norm(x, axis=1 - axis % 2, keepdims=True)
+        want = np.where(norms > 2, x * (2 / (norms + 1e-7)), x)
+        close(tenon.renorm(T(x), 2.0, axis, 2.0), want)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(5, 3), (3, 3), (2, 4, 2)], ids=str)
+def test_products_with_the_square_factor_of_qr(shape, dtype):
+    x = random(*shape, dtype=dtype)
+    a, tau = tenon.geqrf(T(x))
+    q = tenon.qr(T(x), mode="complete").q.numpy()
+    b, c = random(shape[-2], 2, dtype=dtype), random(2, shape[-2], dtype=dtype, seed=1)
+    close(tenon.ormqr(a, tau, T(b)), q @ b, dtype)
+    close(tenon.ormqr(a, tau, T(b), True, True), adjoint(q) @ b, dtype)
+    close(tenon.ormqr(a, tau, T(c), False), c @ q, dtype)
+    close(tenon.ormqr(a, tau, T(c), False, True), c @ adjoint(q), dtype)
+    with pytest.raises(ValueError, match=r"\[ormqr\] expected b.shape\[-2\] == a.shape\[-2\]"):
+        tenon.ormqr(a, tau, T(c))
+
+
+def test_unpacking_gives_the_factors():
+    for shape in ((4, 4), (2, 5, 3), (3, 5)):
+        x = T(random(*shape))
+        for got, want in zip(tenon.lu_unpack(*tenon.lu_factor(x)), tenon.lu(x)):
+            close(got, want.numpy())
+    assert tenon.linalg.lu_unpack(*tenon.linalg.lu_factor(x)).P.shape == (3, 3)
+    a, b = invertible(3, 3), random(3, 2)
+    close(
+        tenon.linalg.solve_triangular(T(a), T(b), upper=False),
+        scipy.linalg.solve_triangular(a, b, lower=True),
+    )
+
+
 def test_maps_between_tensors_equal_numpy():
     x = random(4, 6, 8, 3)
     close(tenon.tensorinv(T(x), 2), np.linalg.tensorinv(x, 2))

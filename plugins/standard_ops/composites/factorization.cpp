@@ -39,6 +39,17 @@ Tensor unit_lower(Scope& scope, const Tensor& lu, int64_t k) {
   return ops::add(scope, below, ops::eye(scope, rows_of(lu), k, 0, lu->dtype, lu->device));
 }
 
+// What lu() gives, of what lu_factor() gives.
+tenon_status unpack_lu(Scope& scope, const Tensor& lu, const Tensor& pivots, tenon_value* outs) {
+  if (!scope.ok()) return scope.status();
+  const int64_t m = rows_of(lu), k = std::min(m, columns_of(lu));
+  Tensor origin = ops::lu_permutation(scope, pivots, m);
+  Tensor rows = as_column(scope, ops::arange(scope, 0, m, 1, TENON_DTYPE_I64, lu->device));
+  Tensor p = ops::cast(scope, ops::equal(scope, as_row(scope, origin), rows), lu->dtype);
+  Tensor u = ops::triu(scope, first_rows(scope, lu, k));
+  return finish(scope, outs, p, unit_lower(scope, lu, k), u);
+}
+
 }  // namespace
 
 TENON_DECOMPOSE(cholesky_solve) {
@@ -64,14 +75,38 @@ TENON_DECOMPOSE(lu) {
   Tensor x = operand(scope, args[0]);
   if (!scope.ok()) return scope.status();
   TENON_TRY(expect_matrices("lu", x, false, err));
-  const int64_t m = rows_of(x), k = std::min(m, columns_of(x));
   auto factors = ops::lu_factor(scope, x);
+  return unpack_lu(scope, factors.lu, factors.pivots, outs);
+}
+
+TENON_DECOMPOSE(lu_unpack) {
+  Scope scope(err);
+  Tensor lu = operand(scope, args[0]), pivots = operand(scope, args[1]);
   if (!scope.ok()) return scope.status();
-  Tensor origin = ops::lu_permutation(scope, factors.pivots, m);
-  Tensor rows = as_column(scope, ops::arange(scope, 0, m, 1, TENON_DTYPE_I64, x->device));
-  Tensor p = ops::cast(scope, ops::equal(scope, as_row(scope, origin), rows), factors.lu->dtype);
-  Tensor u = ops::triu(scope, first_rows(scope, factors.lu, k));
-  return finish(scope, outs, p, unit_lower(scope, factors.lu, k), u);
+  TENON_TRY(expect_matrices("lu_unpack", lu, false, err));
+  return unpack_lu(scope, lu, pivots, outs);
+}
+
+TENON_DECOMPOSE(ormqr) {
+  Scope scope(err);
+  Tensor a = operand(scope, args[0]), tau = operand(scope, args[1]), b = operand(scope, args[2]);
+  if (!scope.ok()) return scope.status();
+  TENON_TRY(expect_matrices("ormqr", a, false, err));
+  TENON_TRY(expect_matrices("ormqr", b, false, err));
+  const bool left = bool_of(args[3]);
+  const int64_t m = rows_of(a), extent = left ? rows_of(b) : columns_of(b);
+  if (extent != m)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "ormqr",
+                        "expected b.shape[%s] == a.shape[-2], got %lld and %lld",
+                        left ? "-2" : "-1", ll(extent), ll(m));
+  if (columns_of(a) < m) {  // columns of zeros are the reflections that change nothing
+    Shape shape = sizes_of(a);
+    shape.back() = m - columns_of(a);
+    a = ops::concat(scope, {a, full_with(scope, a, shape, 0)}, -1);
+  }
+  Tensor q = ops::householder_product(scope, first_columns(scope, a, m), tau);
+  if (bool_of(args[4])) q = adjoint(scope, q);
+  return finish(scope, outs, left ? product(scope, q, b) : product(scope, b, q));
 }
 
 TENON_DECOMPOSE(lu_solve) {

@@ -180,7 +180,50 @@ def tensorsolve(d):
     return {"a": _array(d, a.reshape(2, m, 2 * m)), "b": _array(d, _numbers(d, (2, m)))}
 
 
+def ormqr(d):
+    a = _rectangle(d, tall=True)
+    b = _numbers(d, (a.shape[-2], 2))
+    left = d.chance(0.5)
+    tau = _numbers(d, (*a.shape[:-2], a.shape[-1]))
+    b = _array(d, b if left else b.T)
+    return {
+        "a": _array(d, a),
+        "tau": _array(d, tau),
+        "b": b,
+        "left": left,
+        "adjoint": d.chance(0.5),
+    }
+
+
+def lu_unpack(d):
+    n = d.integer(1, 5)
+    rows = n + d.integer(0, 2)
+    lu = _numbers(d, (rows, n))
+    return {"lu": _array(d, lu), "pivots": _pivots(d, n, rows)}
+
+
+def _axes(d, ndim):
+    axes = d.rng.permutation(ndim)[: d.integer(1, ndim)]
+    return [int(axis) - (ndim if d.chance(0.3) else 0) for axis in axes]
+
+
+def fft(d):
+    shape = tuple(d.integer(1, 6) for _ in range(d.integer(1, 3)))
+    return {"x": _array(d, _numbers(d, shape)), "axes": _axes(d, len(shape))}
+
+
+def fft_c2r(d):
+    given = fft(d)
+    length = given["x"].shape[given["axes"][-1]]
+    return {**given, "n": 2 * length - (1 if length == 1 else d.integer(1, 2))}
+
+
 FUNCTIONS = {
+    "fft_c2c": fft,
+    "fft_r2c": fft,
+    "fft_c2r": fft_c2r,
+    "lu_unpack": lu_unpack,
+    "ormqr": ormqr,
     **dict.fromkeys("adjugate det inv logdet slogdet eig eigvals matrix_exp".split(), square),
     **dict.fromkeys("eigh eigvalsh".split(), hermitian),
     **dict.fromkeys("lu lu_factor geqrf svdvals pinv matrix_rank".split(), rectangle),

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// One-dimensional transforms along one axis of a tensor, compiled for several instruction sets.
+#pragma once
+
+#include <cstdint>
+
+namespace tenon::fft {
+
+// `shape` is that of the longer side: for transforms between real and complex numbers the real one.
+// Strides are in bytes. The exponent of a transform of complex numbers is negative if `forward`.
+struct Pass {
+  const void* in;
+  void* out;
+  int32_t ndim;
+  const int64_t* shape;
+  const int64_t* in_strides;
+  const int64_t* out_strides;
+  int32_t axis;
+  bool forward;
+  double scale;
+};
+using PassFunction = void (*)(const Pass&);
+
+// Each for float32, then for float64.
+struct Passes {
+  PassFunction complex_to_complex[2];
+  PassFunction real_to_complex[2];
+  PassFunction complex_to_real[2];
+};
+
+namespace baseline {
+extern const Passes passes;
+}
+namespace avx2 {
+extern const Passes passes;
+}
+namespace avx512 {
+extern const Passes passes;
+}
+
+}  // namespace tenon::fft
