@@ -35,3 +35,25 @@ def test_large_logits_of_small_dtypes(device):
     x = tenon.tensor([[0.0, 60000.0, 0.0, 0.0]], dtype="float16", device=device)
     loss = tenon.cross_entropy(x, tenon.tensor([1], device=device), label_smoothing=0.5)
     assert loss.to("cpu").item() == 22496.0
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("function", ["cross_entropy", "nll_loss"])
+def test_gradient_where_no_target_counts(function, weighted, smoothing, device):
+    """The mean of no losses is NaN, as in PyTorch; its gradients of both orders are 0."""
+    if smoothing and function == "nll_loss":
+        return
+    x = tenon.tensor([[1.0, 2.0, 3.0], [1.0, 1.0, 1.0]], device=device).requires_grad_()
+    labels = tenon.tensor([-100, -100], device=device)
+    keywords = {"weight": tenon.tensor([1.0, 2.0, 3.0], device=device)} if weighted else {}
+    if smoothing:
+        keywords["label_smoothing"] = smoothing
+    for create_graph in (False, True):
+        loss = getattr(tenon, function)(x, labels, **keywords)
+        assert math.isnan(loss.detach().to("cpu").item())
+        (first,) = tenon.grad(loss, [x], create_graph=create_graph)
+        assert first.detach().to("cpu").tolist() == [[0.0] * 3] * 2
+    if first.requires_grad:  # the gradient of nll_loss is a constant
+        (second,) = tenon.grad((first * first).sum() + first.sum(), [x], allow_unused=True)
+        assert second is None or second.to("cpu").tolist() == [[0.0] * 3] * 2

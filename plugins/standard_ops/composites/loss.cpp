@@ -215,7 +215,9 @@ TENON_DECOMPOSE(softmax_cross_entropy_grad) {
   Tensor hit = ops::equal(scope, ops::unsqueeze(scope, target, {axis}), numbers);
   Tensor counts = counted(scope, target, int_of(args[3]));
   Tensor share = ops::multiply(scope, grad_out, counts);
-  if (reduction == Reduction::kMean) share = ops::divide(scope, share, ops::sum(scope, counts));
+  // Where no target counts, the gradient is 0 / 1, although the loss is 0 / 0.
+  if (reduction == Reduction::kMean)
+    share = ops::divide(scope, share, ops::maximum(scope, ops::sum(scope, counts), 1));
   Tensor away = ops::subtract(scope, ops::softmax(scope, x, axis), hit);
   return finish(scope, outs, ops::multiply(scope, away, ops::unsqueeze(scope, share, {axis})));
 }
