@@ -313,3 +313,27 @@ def test_huge_scores(keys, dtype, device):
     assert (
         numbers(tenon.scaled_dot_product_attention(query, key, value)).tolist() == [[3.0] * 4] * 3
     )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("keys", [3, 200])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("number", [-3e38, -1e9])
+def test_gradient_where_a_mask_is_huge_for_every_key(number, causal, keys, dtype, device):
+    """A row hidden by finite numbers has equal weights 1 / n. The logarithm of their sum is lost beside
+    the number, so that the gradient must not take the weights from the sum of the two."""
+    skip_unserved(device, dtype)
+    rng = np.random.default_rng(3)
+    rows, features = 130, 8
+    query, key = np.zeros((1, rows, features)), rng.standard_normal((1, keys, features))
+    value = rng.standard_normal((1, keys, 4))
+    mask = np.full((1, rows, keys), number)
+    tensors = [to_tensor(x, device, dtype=dtype).requires_grad_() for x in (query, key, value)]
+    added = to_tensor(mask, device, dtype=dtype)
+    out = tenon.scaled_dot_product_attention(*tensors, added, causal=causal)
+    _, _, dvalue = tenon.grad(out.sum(), tensors)
+    seen = np.tri(rows, keys) if causal else np.ones((rows, keys))
+    weights = (seen / seen.sum(-1, keepdims=True)).sum(0)
+    want = np.broadcast_to(weights[:, None], (keys, 4))
+    got = dvalue.to("cpu").to("float64").numpy()[0]
+    np.testing.assert_allclose(got, want, rtol=2e-2 if dtype == "bfloat16" else 1e-5)

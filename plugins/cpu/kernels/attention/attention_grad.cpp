@@ -11,6 +11,9 @@
 
 #include <tenon/signatures/attention.h>
 
+#include <algorithm>
+#include <cmath>
+
 namespace tenon::cpu::TENON_CPU_ISA {
 namespace {
 
@@ -49,6 +52,7 @@ class Backward {
     query_ = take_rows(layout, size.features);
     grad_ = take_rows(layout, size.values);
     logsumexp_ = layout.take<Sum>(size.rows);
+    row_factor_ = layout.take<Sum>(size.rows);
     delta_ = layout.take<Sum>(size.rows);
     keys_across_ = layout.take<Packed>(Blocks::panels_size(size.features, kKeys));
     values_across_ = layout.take<Packed>(Blocks::panels_size(size.values, kKeys));
@@ -71,6 +75,7 @@ class Backward {
     [[maybe_unused]] const ProcessorState<Format> state;
     std::fill_n(item.dquery, size_.rows * size_.features, Sum(0));
     lay_out_rows(item);
+    separate_large_rows(item);
     for (int64_t j = begin * kKeys; j < std::min(end * kKeys, size_.keys); j += kKeys) {
       run_keys(item, j, std::min(kKeys, size_.keys - j));
     }
@@ -118,6 +123,56 @@ class Backward {
       delta_[i] = sum_row<Sum>(size_.values, [=](int64_t j) {
         return Format::value(grad[j * grad_step]) * Format::value(out[j * out_step]);
       });
+    }
+  }
+
+  // Blocks of rows whose logsumexp is large, where its rounding error would change the weights: a
+  // mask of -1e30 for every key leaves nothing of the logarithm of the sum. For those rows the
+  // scores are computed once more, to take their maximum and the sum of exponentials separately.
+  void separate_large_rows(const Item<Format>& item) {
+    std::fill_n(row_factor_, size_.rows, Sum(1));
+    for (int64_t i = 0; i < size_.rows; i += kRows) {
+      const int64_t rows = std::min(kRows, size_.rows - i);
+      if (std::any_of(logsumexp_ + i, logsumexp_ + i + rows, is_large))
+        separate_rows(item, i, rows);
+    }
+  }
+
+  static bool is_large(Sum logsumexp) {
+    return std::abs(logsumexp) > Sum(512) && std::isfinite(logsumexp);
+  }
+
+  void separate_rows(const Item<Format>& item, int64_t i, int64_t rows) {
+    constexpr Sum minus_infinity = -std::numeric_limits<Sum>::infinity();
+    Sum top[kRows], sum[kRows];
+    std::fill_n(top, rows, minus_infinity);
+    std::fill_n(sum, rows, Sum(0));
+    const int64_t keys = size_.keys_until(i + rows);
+    for (int64_t j = 0; j < keys; j += kKeys) {
+      const int64_t columns = std::min(kKeys, keys - j);
+      const Matrix<Source> key = {item.key.data + j * item.key.row, item.key.row, item.key.column};
+      Blocks::pack_transposed(key, size_.features, columns, keys_across_);
+      const CausalMask causal_mask = {size_.causal ? i - j : CausalMask::kAll};
+      multiply_scores<Format>(rows, columns, Blocks::depth_of(size_.features), query_.left_at(i),
+                              across(keys_across_, size_.features), {probs_, kScoresRow},
+                              causal_mask);
+      const MaskBlock<Source> mask = mask_at(item.mask, i, j);
+      for (int64_t r = 0; r < rows; ++r) {
+        const int64_t visible = causal_mask.columns_of_row(r, columns);
+        if (visible == 0) continue;
+        Sum* x = probs_ + r * kScoresRow;
+        scale_and_mask<Format>(x, visible, scale_, mask, r);
+        const Sum before = top[r], largest = std::max(before, max_row(x, visible));
+        if (largest == minus_infinity) continue;
+        if (before != minus_infinity) sum[r] *= softmax_exp(before - largest);
+        for (int64_t k = 0; k < visible; ++k) sum[r] += softmax_exp(x[k] - largest);
+        top[r] = largest;
+      }
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      if (!is_large(logsumexp_[i + r]) || !(sum[r] > 0)) continue;
+      logsumexp_[i + r] = top[r];
+      row_factor_[i + r] = Sum(1) / sum[r];
     }
   }
 
@@ -172,9 +227,10 @@ class Backward {
     scale_and_mask<Format>(x, visible, scale_, mask, r);
     const Sum logsumexp = logsumexp_[i + r], delta = delta_[i + r];
     const int64_t whole = rounded_up<kWidth<Sum>>(visible);  // loops without a rest
+    const Sum factor = row_factor_[i + r];
 #pragma GCC ivdep
     for (int64_t k = 0; k < whole; ++k) {
-      x[k] = softmax_exp(x[k] - logsumexp);
+      x[k] = softmax_exp(x[k] - logsumexp) * factor;
       dscore[k] = x[k] * (dscore[k] - delta);
     }
     const int64_t end = Blocks::depth_of(keys) * Format::kDepth;
@@ -233,7 +289,9 @@ class Backward {
   Sum scale_;
   Rows query_, grad_;
   Packed *keys_across_, *values_across_, *keys_, *rounded_ = nullptr, *transposed_ = nullptr;
-  Sum *logsumexp_, *delta_, *probs_, *dscores_, *dkey_, *dvalue_;
+  // Weights are exp(score - logsumexp) * row_factor: the factor is 1, but for large rows the two are
+  // the maximum of the scores and the inverse of the sum.
+  Sum *logsumexp_, *row_factor_, *delta_, *probs_, *dscores_, *dkey_, *dvalue_;
   int64_t bytes_;
 };
 
