@@ -101,3 +101,15 @@ def test_layouts_and_in_place(device):
     out = tenon.zeros(4, 6, dtype="float64", device=device)
     tenon.polygamma(2, x, out=out)
     np.testing.assert_array_equal(out.to("cpu").numpy(), want)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("order", [2**31, 2**31 + 1, 2**62])
+def test_huge_orders_end(order, dtype, device):
+    """The series ends at its first term, which is the largest by far, instead of after half as many
+    terms as the order."""
+    sign = 1 if order % 2 else -1
+    for x in (0.125, 1.25, 2.5, -0.75):
+        got = polygamma(order, [x], device, dtype)[0]
+        assert np.isinf(got) and (x < 0 or np.sign(got) == sign)
+    assert polygamma(order, [1e30], device, dtype)[0] == 0

@@ -3,6 +3,7 @@
 // psi^(n)(x) = (-1)^(n + 1) n! zeta(n + 1, x).
 #include <tenon/zeta_series.hpp>
 
+#include <algorithm>
 #include <limits>
 
 #include "composites/compose.hpp"
@@ -12,13 +13,17 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+// Terms of the series that are added one by one. Where more are needed to reach the Euler-Maclaurin
+// formula (orders above 108), those after them are below exp(-120) of the first one.
+constexpr double kMaxSteps = 64;
+
 // unit^s * zeta(s, a): in units of the largest term nothing overflows.
 Tensor zeta(Scope& scope, const ZetaSeries& series, const Tensor& a, const Tensor& unit) {
   const auto power = [&](const Tensor& z) {
     return ops::pow(scope, ops::divide(scope, unit, z), series.s);
   };
   Tensor sum = power(a);
-  const double steps = std::ceil(series.reach);
+  const double steps = std::min(std::ceil(series.reach), kMaxSteps);
   for (double k = 1; k < steps; ++k) sum = ops::add(scope, sum, power(ops::add(scope, a, k)));
   Tensor z = ops::add(scope, a, steps), ratio = ops::divide(scope, series.scale, z);
   Tensor square = ops::multiply(scope, ratio, ratio), correction;
@@ -29,7 +34,10 @@ Tensor zeta(Scope& scope, const ZetaSeries& series, const Tensor& a, const Tenso
   }
   Tensor tail = ops::add(scope, ops::divide(scope, z, series.s - 1), 0.5);
   tail = ops::add(scope, tail, ops::multiply(scope, correction, ratio));
-  return ops::add(scope, sum, ops::multiply(scope, power(z), tail));
+  Tensor rest = ops::multiply(scope, power(z), tail);
+  if (series.reach > kMaxSteps)
+    rest = ops::where(scope, ops::less(scope, z, series.reach), 0.0, rest);
+  return ops::add(scope, sum, rest);
 }
 
 }  // namespace

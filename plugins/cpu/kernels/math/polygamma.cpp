@@ -22,7 +22,7 @@ class Polygamma {
     for (int64_t k = 2; k <= n && k <= kLastFactorial; ++k) product *= static_cast<long double>(k);
     factorial_ = static_cast<double>(product);
     int sign;
-    const auto s = static_cast<long double>(n + 1);
+    const auto s = static_cast<long double>(n) + 1;
     root_ = std::exp(::lgammal_r(s, &sign) / s);
   }
 
@@ -58,7 +58,8 @@ class Polygamma {
       const double term = power(unit, a, k);
       sum += term;
       // The terms that are left add up to less than this one times a + k + 1.
-      if (term * (a + k + 1) < 0x1p-60 * sum) return sum;
+      // All terms are 0 where the first one is too small for float64.
+      if (term * (a + k + 1) <= 0x1p-60 * sum) return sum;
     }
     const double z = a + k;
     const double tail = z / (series_.s - 1) + 0.5 + series_.correction(series_.scale / z);
