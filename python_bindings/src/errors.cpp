@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "errors.hpp"
 
+#include <tenon/integer_range.hpp>
+
 #include <cstdarg>
 
 namespace tenon::python {
@@ -49,16 +51,41 @@ struct ExceptionClass {
   PyObject* base;
 };
 
-}  // namespace
-
-Raised raise(tenon_status status, tenon_err* err) {
+Raised raise_as(PyObject* type, tenon_err* err) {
   if (!PyErr_Occurred()) {
     const char* text = host->err_text(err);
-    PyErr_SetString(exception_for(status),
-                    text && *text ? text : "the call failed without saying why");
+    PyErr_SetString(type, text && *text ? text : "the call failed without saying why");
   }
   host->err_clear(err);
   return {};
+}
+
+// Whether a dtype that the call names, or that one of its tensors has, does not hold `number`.
+bool is_beyond(int64_t number, const tenon_value* values, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if (values[i].tag == TENON_VALUE_DTYPE &&
+        !holds_integer(static_cast<int32_t>(values[i].v.i), number))
+      return true;
+    if (values[i].tag == TENON_VALUE_TENSOR &&
+        !holds_integer(static_cast<const tenon_tensor*>(values[i].v.p)->dtype, number))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Raised raise(tenon_status status, tenon_err* err) { return raise_as(exception_for(status), err); }
+
+Raised raise_call(tenon_status status, const tenon_op_def* def, const tenon_value* values,
+                  uint32_t count, tenon_err* err) {
+  for (uint32_t i = 0; i < count && status == TENON_INVALID_ARGUMENT; ++i) {
+    const bool is_element = !def || def->params[i].kind == TENON_PARAM_TENSOR ||
+                            def->params[i].kind == TENON_PARAM_SCALAR;
+    if (is_element && values[i].tag == TENON_VALUE_INT && is_beyond(values[i].v.i, values, count))
+      return raise_as(PyExc_OverflowError, err);
+  }
+  return raise(status, err);
 }
 
 Raised raise_error(PyObject* type, const char* format, ...) {

@@ -54,6 +54,11 @@ struct Raised {
 // the call ran) is kept instead.
 [[gnu::cold]] Raised raise(tenon_status status, tenon_err* err);
 
+// The same for a call of an operator: OverflowError where a whole number was given for elements whose
+// dtype does not hold it. Without `def`, all values are operands.
+[[gnu::cold]] Raised raise_call(tenon_status status, const tenon_op_def* def,
+                                const tenon_value* values, uint32_t count, tenon_err* err);
+
 // Raise `type` with printf-like text, in CPython's format language.
 [[gnu::cold]] Raised raise_error(PyObject* type, const char* format, ...);
 

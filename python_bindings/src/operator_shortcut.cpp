@@ -73,7 +73,7 @@ inline Answer run_parts(const tenon_op_def& def, const tenon_value* values, int6
     return wrap(tensor);
   host->tensor_release(tensor);
   name_whole(def, err);
-  return raise(status, err);
+  return raise_call(status, &def, values, def.nparams, err);
 }
 
 }  // namespace

@@ -111,7 +111,7 @@ PyObject* call_now(const OperatorObject& self, PyObject* const* objects, size_t 
   tenon_status status =
       call_host(self.op, call.values, call.count, results, self.result_count, call.arena.work, err);
   if (status != TENON_OK) [[unlikely]]
-    return raise(status, err);
+    return raise_call(status, self.def, call.values, call.count, err);
   if (given) [[unlikely]]
     return Py_NewRef(given);
   if (self.result_count == 1) [[likely]]

@@ -64,7 +64,7 @@ inline PyObject* call_binary(const tenon_op* op, const char* name, PyObject* lef
   ErrorSink err;
   tenon_status status = call_host(op, values, 2, &result, 1, work, err);
   if (status != TENON_OK) [[unlikely]]
-    return raise(status, err);
+    return raise_call(status, nullptr, values, 2, err);
   return out ? Py_NewRef(out) : wrap(static_cast<tenon_tensor*>(result.v.p));
 }
 

@@ -123,7 +123,9 @@ TENON_INFER(arange) {
 TENON_INFER(linspace) {
   int64_t count = int_of(args[2]);
   TENON_TRY(expect_size("linspace", "num", count, err));
-  set_new(outs[0], dtype_or(args[4], TENON_DTYPE_F32), {&count, 1});
+  const int32_t dtype = dtype_or(args[4], TENON_DTYPE_F32);
+  for (int i = 0; i < 2; ++i) TENON_TRY(expect_element("linspace", dtype, args[i], err));
+  set_new(outs[0], dtype, {&count, 1});
   return TENON_OK;
 }
 

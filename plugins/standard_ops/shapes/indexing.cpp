@@ -46,6 +46,8 @@ tenon_status expect_dtype_of(const char* op, const char* name, const tenon_tenso
     return tensor.dtype == TENON_DTYPE_C64 || tensor.dtype == TENON_DTYPE_C128;
   };
   const bool number = value.flags & TENON_TENSOR_HOST_SCALAR;
+  if (number && value.dtype == TENON_DTYPE_I64)
+    return expect_integer(op, x.dtype, *static_cast<const int64_t*>(value.data), err);
   if (value.dtype == x.dtype || (number && (is_complex(x) || !is_complex(value)))) return TENON_OK;
   return shapes::fail(err, TENON_TYPE_MISMATCH, op,
                       "expected %s of dtype %s, got %s; convert it with cast", name,
