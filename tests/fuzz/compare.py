@@ -134,6 +134,11 @@ def _normalised(call, *names):
     return _largest(call, "x", *names) * weight / np.sqrt(eps)
 
 
+def _coordinates(call):
+    """Rounding of the position between two elements, relative to their distance."""
+    return float(max(call.arguments["x"].shape[-2:], default=1))
+
+
 def _attended(call):
     """Rounding of the scores, which the exponential makes relative to the result."""
     scores = _largest(call, "query") * _largest(call, "key")
@@ -160,6 +165,9 @@ CANCELS = {
     "log_softmax": lambda call: 1.0,  # the sum next to its largest term, which is 1
     "cross_entropy": lambda call: max(1.0, _largest(call, "weight")),  # the same
     "scaled_dot_product_attention": _attended,
+    "momentum_update": lambda call: _largest(call, "param", "grad", "velocity"),
+    "lstm_recurrence": lambda call: 1.0 + _largest(call, "c"),  # two gated terms are added
+    "interpolate2d": lambda call: _coordinates(call) * _largest(call, "x"),
     "adam_update": lambda call: _largest(call, "param"),
     "adamw_update": lambda call: _largest(call, "param"),
     "rmsprop_update": lambda call: _largest(call, "param"),

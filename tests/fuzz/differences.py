@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from .draw.values import LIMITS
 
 
 @dataclass(frozen=True)
@@ -15,6 +19,8 @@ class Difference:
     dtypes: str = ".*"  # for all dtypes of the tensors, with commas between
     detail: str = ""  # occurs in what differs
     values: str = ""  # occurs in the program that shows it
+    within: float = math.inf  # how far the two numbers may be apart
+    when: Callable = lambda mismatch: True  # what else is true of the mismatch
 
     def explains(self, mismatch):
         return (
@@ -23,7 +29,64 @@ class Difference:
             and re.fullmatch(self.dtypes, ",".join(mismatch.dtypes)) is not None
             and re.search(self.detail, mismatch.detail) is not None
             and re.search(self.values, mismatch.script.partition("print")[2]) is not None
+            and (self.within == math.inf or _distance(mismatch) <= self.within)
+            and self.when(mismatch)
         )
+
+
+_NUMBER = r"-?(?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan)"
+
+
+def _pair(mismatch):
+    """The two numbers that differ: (got, expected)."""
+    found = re.search(r"(\S+) instead of ([^\s,]+)", mismatch.detail)
+    return [complex(number) for number in found.groups()] if found else [math.nan, math.nan]
+
+
+def _distance(mismatch):
+    got, expected = _pair(mismatch)
+    return abs(got - expected)
+
+
+def _is_subnormal(mismatch):
+    """The expected number is below the normal numbers of the narrowest dtype, or next to them."""
+    normals = [LIMITS[name][1] for name in mismatch.dtypes if name in LIMITS]
+    return abs(_pair(mismatch)[1]) < 2 * max(normals, default=0.0)
+
+
+def _numbers(mismatch):
+    """All numbers of the tensors of the program."""
+    literals = re.findall(r"tenon\.tensor\((.*?)dtype=", mismatch.script)
+    return [float(number) for text in literals for number in re.findall(_NUMBER, text)]
+
+
+def _has_equal_numbers(mismatch):
+    """A maximum or an order that more than one element could have."""
+    numbers = _numbers(mismatch)
+    return len(set(numbers)) < len(numbers) or "np.resize" in mismatch.script
+
+
+def _has_zero(mismatch):
+    return 0.0 in _numbers(mismatch)
+
+
+def _has_whole_quotient(mismatch):
+    """Division of the arguments gives a number next to a whole one."""
+    program = re.sub(r"tenon\.(floor_divide|remainder)\(", "tenon.divide(", mismatch.script)
+    names: dict = {}
+    exec(program.partition("; r = r[0]")[0], names)
+    quotients = names["r"].detach().numpy()
+    return bool((abs(quotients - quotients.round()) <= 1e-3 * (1 + abs(quotients))).any())
+
+
+def _is_outside_integer_dtype(mismatch):
+    """A number that the dtype to convert to does not hold."""
+    found = re.search(r"'(u?)int(\d+)'\)", mismatch.script)
+    if found is None:
+        return False
+    bits = int(found[2])
+    low, high = (0, 2**bits) if found[1] else (-(2 ** (bits - 1)), 2 ** (bits - 1))
+    return any(not low - 1 < number < high for number in _numbers(mismatch))
 
 
 DIFFERENCES = (
@@ -50,8 +113,11 @@ DIFFERENCES = (
     ),
     Difference(
         "digamma",
-        "wide|numpy|torch|device .*|isa .*",
+        "numpy|torch|device .*|isa .*",
         "differs on purpose, because digits are lost next to its negative zeros (docs/accuracy.md)",
+        dtypes="float64",
+        values=r"[\[ ]-\d",
+        within=1e-9,
     ),
     Difference(
         "scaled_dot_product_attention",
@@ -65,7 +131,7 @@ DIFFERENCES = (
         "torch",
         "differs on purpose, because Tenon keeps digits of small results that PyTorch loses "
         "(docs/accuracy.md)",
-        detail=r"e-[0-9]+ instead of|instead of -0\.|instead of -?0.0000|instead of -?0.0 ",
+        within=1e-14,
     ),
     Difference(
         "pow",
@@ -105,8 +171,10 @@ DIFFERENCES = (
     Difference(
         "binary_cross_entropy.*|.*_loss|cross_entropy|kl_div",
         "wide|numpy|torch|recording",
-        "differs on purpose, because the sum before a mean overflows in its dtype, as in PyTorch",
-        detail="inf instead of",
+        "differs on purpose, because the sum before a mean overflows in its accumulator, as in "
+        "PyTorch",
+        detail=r"inf instead of -?[0-9.]+e\+(3[3-8]|30\d)",
+        when=lambda mismatch: "'none'" not in mismatch.script,
     ),
     Difference(
         "copysign",
@@ -118,7 +186,7 @@ DIFFERENCES = (
         "sigmoid|silu",
         "numpy|torch",
         "differs on purpose, because Tenon keeps results below the normal numbers that peers flush",
-        detail=r"e-3[01][0-9] instead of -?0.0",
+        detail=r"e-3[0-2][0-9] instead of -?0.0",
     ),
     Difference(
         "hardswish",
@@ -154,8 +222,25 @@ DIFFERENCES = (
         "wide|numpy|torch",
         "differs on purpose, because squares leave the range of the accumulator, as in NumPy and "
         "PyTorch",
-        detail=r"^(result \d+: )?-?(inf|0\.0) instead of",
+        detail=r"^(result \d+: )?-?(inf|0\.0|0j) instead of",
         values=r"e[+-][2-9]\d|e[+-]\d{3}",
+    ),
+    Difference(
+        "norm|normalize|std|var",
+        "torch",
+        "differs on purpose, because squares of double numbers leave the range in PyTorch alone",
+        dtypes="float64|complex128",
+        detail=r"instead of -?(inf|0\.0|0j) at",
+        values=r"e[+-][123]\d\d",
+    ),
+    Difference(
+        "normalize",
+        "gradient|second_gradient",
+        "differs on purpose, because a norm of order 0 counts: where all numbers are 0 the gradient is "
+        "that of a division by eps, as in PyTorch, and differences see a division by 1",
+        detail="by differences",
+        values=r"\), 0\.0",
+        when=_has_zero,
     ),
     Difference(
         "softmax",
@@ -184,18 +269,25 @@ DIFFERENCES = (
         values="nan",
     ),
     Difference(
-        "cumprod",
-        "wide|device .*",
+        "cumprod|prod",
+        "wide|numpy|torch|device .*",
         "differs on purpose, because a product that overflows before a factor of 0 is NaN; the order "
         "of factors decides",
         detail=r"nan instead of -?0\.0",
         values=r"e\+(3[0-9]|30[0-9])",
     ),
     Difference(
+        "prod",
+        "validation|layout|recording|device .*|isa .*",
+        "differs on purpose, because the order of factors, which depends on the layout, decides "
+        "whether a part of the product overflows or is too small",
+        detail=r"(inf|nan|0\.0) instead of|instead of -?(inf|nan|0\.0)",
+    ),
+    Difference(
         ".*_loss|kl_div",
         "wide|torch",
         "differs on purpose, because sums below the normal numbers keep few digits",
-        detail=r"e-(3[89]|4\d|30[89]|3[12]\d) instead of",
+        when=_is_subnormal,
     ),
     Difference(
         "erfc",
@@ -205,17 +297,26 @@ DIFFERENCES = (
         detail=r"e-\d+ instead of",
     ),
     Difference(
-        "elu|max_pool.d|adaptive_max_pool2d",
+        "elu",
         "gradient|second_gradient",
-        "differs on purpose, because differences along a direction see both sides of a kink, at 0 or "
-        "between equal elements",
+        "differs on purpose, because differences along a direction see both sides of the kink at 0",
         detail="by differences",
+        when=_has_zero,
+    ),
+    Difference(
+        "max_pool.d|max_pool2d_with_indices|adaptive_max_pool2d|sort|sort_with_indices|topk",
+        "gradient|second_gradient",
+        "differs on purpose, because differences along a direction see both sides of a kink between "
+        "equal elements",
+        detail="by differences",
+        when=_has_equal_numbers,
     ),
     Difference(
         "floor_divide|remainder",
         "gradient",
         "differs on purpose, because differences see a step where the quotient is whole",
         detail="by differences",
+        when=_has_whole_quotient,
     ),
     Difference(
         "softmax|log_softmax|cross_entropy",
@@ -229,6 +330,75 @@ DIFFERENCES = (
         "device .*",
         "differs on purpose, because a number that an integer dtype does not hold has no defined "
         "conversion",
+        when=_is_outside_integer_dtype,
+    ),
+    Difference(
+        "silu|mish",
+        "wide|torch|numpy",
+        "differs on purpose, because results below the normal numbers keep few digits "
+        "(docs/accuracy.md)",
+        when=_is_subnormal,
+    ),
+    Difference(
+        "tanhshrink",
+        "torch",
+        "differs on purpose, because Tenon keeps digits of small results that PyTorch loses "
+        "(docs/accuracy.md)",
+        dtypes="float.*|bfloat16",
+        within=1e-15,
+    ),
+    Difference(
+        "tanhshrink",
+        "wide|torch|numpy|recording",
+        "differs on purpose, because small complex results are differences of larger numbers "
+        "(docs/accuracy.md)",
+        dtypes="complex.*",
+        within=1e-7,
+    ),
+    Difference(
+        "binary_cross_entropy_with_logits",
+        "torch",
+        "differs on purpose, because Tenon keeps digits of small losses that PyTorch loses",
+        within=1e-14,
+    ),
+    Difference(
+        "binary_cross_entropy_with_logits",
+        "torch",
+        "differs on purpose, because the other class's part of an infinite loss is 0; PyTorch "
+        "subtracts infinities",
+        detail="inf instead of nan",
+        values="inf",
+    ),
+    Difference(
+        "softmax",
+        "torch",
+        "differs on purpose, because PyTorch adds the numbers of a long axis one by one, Tenon in "
+        "blocks",
+        values=r"\d, .{2000}",
+        within=1e-15,
+    ),
+    Difference(
+        "lerp",
+        "wide|numpy|torch",
+        "differs on purpose, because the difference of the ends leaves the range, as in PyTorch "
+        "(docs/accuracy.md)",
+        detail="(nan|inf) instead of",
+        values=r"e\+(3[89]|30[78])",
+    ),
+    Difference(
+        "lerp",
+        "torch",
+        "differs on purpose, because an infinite end has the weight 1; PyTorch multiplies the "
+        "difference by 0",
+        detail="inf instead of nan",
+        values="inf",
+    ),
+    Difference(
+        "batch_norm",
+        "wide|torch|numpy",
+        "differs on purpose, because the difference of a number and a huge shift or scale leaves the range",
+        detail="nan instead of",
+        values=r"e\+(3[0-9]|30[0-9])",
     ),
     # Linear algebra.
     Difference(

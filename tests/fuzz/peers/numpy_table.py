@@ -53,7 +53,7 @@ NUMPY = {
     "log_sigmoid": "sp.log_expit(x)",
     "softmax": "sp.softmax(x, axis)",
     "log_softmax": "sp.log_softmax(x, axis)",
-    "logsumexp": "sp.logsumexp(x, axis, keepdims=keepdim) if x.ndim and axis != [] else x",
+    "logsumexp": "sp.logsumexp(x, axis, keepdims=keepdim) if x.ndim and axis not in ([], ()) else x",
     "xlogy": "sp.xlogy(x, y)",
     "sum": "np.sum(x, axis, keepdims=keepdim)",
     "mean": "np.mean(x, axis, keepdims=keepdim)",
