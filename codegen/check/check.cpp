@@ -80,6 +80,28 @@ void check_generated_kernel(const Operator& op) {
   if (op.reduction) check_reduction(op);
 }
 
+void check_element_steps_of(const Operator& op) {
+  if (op.element_steps.empty()) return;
+  if (op.kind != OperatorKind::Kernel || !op.has_tag("elementwise"))
+    refuse(op, "a list in `expr` is for `kind: kernel` with `tags: [elementwise]`");
+  if (op.dtypes.allow & ~floating_dtypes())
+    refuse(op, "a list in `expr` is for floating dtypes; say `allow: floating`");
+  bool is_first = true;
+  size_t tensors = 0;
+  for (const Param& param : op.signature.params) {
+    if (param.kind == ParamKind::Tensors || (param.is_tensor() && (param.optional || !is_first)))
+      refuse(op, cat("`", param.name,
+                     "`: generated kernels take plain Tensor parameters, before all others"));
+    is_first = param.is_tensor();
+    tensors += param.is_tensor();
+  }
+  constexpr size_t kMaxInputs = 4, kMaxResults = 3;  // of the engine for Kernel C
+  if (tensors == 0 || tensors > kMaxInputs || op.signature.results.size() > kMaxResults)
+    refuse(op, cat("a list in `expr` reads 1 to ", kMaxInputs, " tensors and writes at most ",
+                   kMaxResults));
+  check_element_steps(op);
+}
+
 void check_written_kernels(const Operator& op) {
   if (op.kernels.empty()) return;
   if (op.name_space == "tenon")
@@ -164,11 +186,14 @@ void check_package(Package& package, std::vector<std::string>& errors) {
     };
     attempt([&] { check_keys_of_kind(op); });
     attempt([&] { check_generated_kernel(op); });
+    const size_t errors_before = errors.size();
+    attempt([&] { check_element_steps_of(op); });
+    const bool good_steps = errors.size() == errors_before;
     attempt([&] { check_written_kernels(op); });
     attempt([&] { check_tags(op); });
     attempt([&] { check_gradients(op, package); });
     attempt([&] {
-      if (!op.decompose.empty()) add_calls(op, check_decompose(op, package), calls);
+      if (!op.decompose.empty() && good_steps) add_calls(op, check_decompose(op, package), calls);
     });
     for (const Example& example : op.examples)
       attempt([&] { check_example(op, example, package); });

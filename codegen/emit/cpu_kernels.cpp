@@ -87,6 +87,11 @@ bool is_low_precision_arithmetic(const ScalarValue& value) {
   return std::all_of(value.children.begin(), value.children.end(), is_low_precision_arithmetic);
 }
 
+static bool has_several(const std::vector<CpuKernel>& kernels) {
+  return std::any_of(kernels.begin(), kernels.end(),
+                     [](const CpuKernel& kernel) { return !kernel.op->element_steps.empty(); });
+}
+
 std::string cpu_file(const std::string& file, const std::string& kind,
                      const std::vector<CpuKernel>& kernels) {
   std::string text = generated_line({file});
@@ -106,9 +111,9 @@ std::string cpu_file(const std::string& file, const std::string& kind,
     rows +=
         cat("    ", kind, "_kernel(kernel_", kernel.op->name, ", run_", kernel.op->name, "),\n");
   }
-  return text +
-         fill(R"(#include "@header@.hpp"
+  return text + fill(R"(#include "@header@.hpp"
 
+#include <cmath>
 #include <limits>
 #include <string_view>
 #include <type_traits>
@@ -125,11 +130,13 @@ KernelList @kind@_@stem@_kernels() { return kKernels; }
 
 }  // namespace tenon::cpu::TENON_CPU_ISA
 )",
-              {{"kind", kind},
-               {"header", kind == "reduction" ? "reduce/low_precision" : "elementwise/elementwise"},
-               {"body", body},
-               {"rows", rows},
-               {"stem", stem(file)}});
+                     {{"kind", kind},
+                      {"header", kind == "reduction"    ? "reduce/low_precision"
+                                 : has_several(kernels) ? "elementwise/several_results"
+                                                        : "elementwise/elementwise"},
+                      {"body", body},
+                      {"rows", rows},
+                      {"stem", stem(file)}});
 }
 
 std::vector<OutputFile> emit_cpu_kernels(const Package& package, const EmitOptions&) {
@@ -141,7 +148,10 @@ std::vector<OutputFile> emit_cpu_kernels(const Package& package, const EmitOptio
       files.push_back({cat("cpu/", name, ".cpp"), cpu_file(file, kind, kernels)});
       if (!kernels.empty()) tables += cat("TENON_CPU_TABLE(", name, "_kernels)\n");
     };
-    add("elementwise", cpu_elementwise_kernels(package, file));
+    std::vector<CpuKernel> elementwise = cpu_elementwise_kernels(package, file);
+    for (CpuKernel& kernel : cpu_several_results_kernels(package, file))
+      elementwise.push_back(std::move(kernel));
+    add("elementwise", elementwise);
     add("reduction", cpu_reduction_kernels(package, file));
   }
   files.push_back({"cpu/tables.inc", tables});

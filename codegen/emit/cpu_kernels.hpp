@@ -44,6 +44,8 @@ struct CpuKernel {
 std::string cpu_file(const std::string& file, const std::string& kind,
                      const std::vector<CpuKernel>& kernels);
 
+// Of operators with several results, for elementwise/several_results.hpp.
+std::vector<CpuKernel> cpu_several_results_kernels(const Package& package, const std::string& file);
 std::vector<CpuKernel> cpu_elementwise_kernels(const Package& package, const std::string& file);
 std::vector<CpuKernel> cpu_reduction_kernels(const Package& package, const std::string& file);
 

@@ -83,6 +83,35 @@ tenon_status run_@op@(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_v
                       {"dtype_input", std::to_string(dtype_input)}});
 }
 
+std::string several_results(const Operator& op) {
+  const KernelCText scalar = scalar_kernel_c(op.signature, check_element_steps(op));
+  std::string text = cat("// ", op.where.origin(), "\n"), names;
+  const std::string values = values_function(cat("values_", op.name), scalar, text);
+  size_t inputs = 0;
+  for (const Param& param : op.signature.params)
+    if (param.is_tensor()) names += cat(inputs++ ? ", " : "", "{", quoted(param.name), ", 0}");
+  return text +
+         fill(R"(constexpr ElementwiseInput inputs_@op@[] = {@names@};
+constexpr const char* types_@op@[] = {@types@};
+constexpr SeveralResultsOp several_results_@op@ = {@name@, @inputs@, @results@, inputs_@op@, @count@, types_@op@, @values@,
+    @statements@};
+tenon_status run_@op@(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
+    tenon_err* err) {
+  return run_several_results(several_results_@op@, ctx, args, outs, err);
+}
+
+)",
+              {{"op", op.name},
+               {"name", quoted(op.qualified_name())},
+               {"names", names},
+               {"types", join(scalar.values, ", ", [](const auto& v) { return quoted(v.type); })},
+               {"inputs", std::to_string(inputs)},
+               {"results", std::to_string(op.signature.results.size())},
+               {"count", std::to_string(scalar.values.size())},
+               {"values", values},
+               {"statements", quoted(scalar.expression)}});
+}
+
 std::string reduction(const Operator& op) {
   CheckedReduction checked = check_reduction(op);
   bool integers = may_hold_integers(op.dtypes.allow);
@@ -124,15 +153,21 @@ std::string kernel_row(const Operator& op, const char* traits) {
 std::vector<OutputFile> emit_kernel_c(const Package& package, const EmitOptions&) {
   std::string body, rows;
   for (const Operator* op : package.emitted) {
-    std::string text = !op->cases.empty() ? elementwise(*op) : op->reduction ? reduction(*op) : "";
+    std::string text = !op->cases.empty()           ? elementwise(*op)
+                       : !op->element_steps.empty() ? several_results(*op)
+                       : op->reduction              ? reduction(*op)
+                                                    : "";
     if (text.empty()) continue;
     body += text;
-    rows += kernel_row(*op, op->reduction ? "kReductionTraits" : "kElementwiseTraits");
+    rows += kernel_row(*op, op->reduction                ? "kReductionTraits"
+                            : !op->element_steps.empty() ? "kAnyStrides"
+                                                         : "kElementwiseTraits");
   }
   std::string text = generated_line(package.files);
   if (rows.empty()) return {{"kernel_c/generated.cpp", text}};
   text += fill(R"(#include "expressions.hpp"
 
+#include <cmath>
 #include <iterator>
 #include <string_view>
 

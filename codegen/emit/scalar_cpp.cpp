@@ -122,6 +122,11 @@ class Translator {
   }
 
   std::string function(const ScalarValue& value) const {
+    if (value.type.kind == Kind::Float)
+      return cat("std::", value.text, "(",
+                 join(value.children, ", ",
+                      [&](const ScalarValue& child) { return cat("double(", text(child), ")"); }),
+                 ")");
     Kind kind = Kind::Element;
     bool real = true;
     for (const ScalarValue& child : value.children)

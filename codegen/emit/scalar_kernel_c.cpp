@@ -145,4 +145,14 @@ KernelCText scalar_kernel_c(const Signature& signature, const ScalarValue& value
   return translator.finish(std::move(expression));
 }
 
+KernelCText scalar_kernel_c(const Signature& signature, const ScalarSteps& steps) {
+  Translator translator(signature, false);
+  std::string statements;
+  for (const auto& [name, value] : steps)
+    statements += cat("T e_", name, " = ", translator.text(value), "; ");
+  for (size_t i = 0; i < signature.results.size(); ++i)
+    statements += cat("r", i, " = e_", signature.results[i].name, "; ");
+  return translator.finish(std::move(statements));
+}
+
 }  // namespace tenon::codegen

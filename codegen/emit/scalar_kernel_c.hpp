@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "expression/scalar.hpp"
@@ -25,5 +26,9 @@ struct KernelCText {
 
 // `integers`: elements may be integers, which C would widen to int.
 KernelCText scalar_kernel_c(const Signature& signature, const ScalarValue& value, bool integers);
+
+// Lines of several results, as statements: `T e_<name> = ...;`, and `r0 = e_<name>;` for results.
+using ScalarSteps = std::vector<std::pair<std::string, ScalarValue>>;
+KernelCText scalar_kernel_c(const Signature& signature, const ScalarSteps& steps);
 
 }  // namespace tenon::codegen

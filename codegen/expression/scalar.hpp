@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/operator.hpp"
@@ -45,6 +46,10 @@ struct ScalarValue {
 
 // The elementwise expression of one dtype class.
 ScalarValue check_case(const Operator& op, const ScalarCase& scalar_case);
+
+// The lines of an `expr` of several results that differ from element to element, in their order.
+// What depends on attributes alone is written into the lines that use it.
+std::vector<std::pair<std::string, ScalarValue>> check_element_steps(const Operator& op);
 
 // The four parts of a reduction.
 struct CheckedReduction {

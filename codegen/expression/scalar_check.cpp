@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <map>
 
 #include "expression/scalar.hpp"
@@ -48,6 +49,9 @@ class Checker {
     value.text = name;
     names_[name] = value;
   }
+
+  bool knows(const std::string& name) const { return names_.count(name) != 0; }
+  void bind_value(const std::string& name, ScalarValue value) { names_[name] = std::move(value); }
 
   ScalarValue check(const Node& node) {
     switch (node.kind) {
@@ -272,6 +276,11 @@ class Checker {
     for (const ScalarValue& child : value.children) type = common(node, value.children[0], child);
     if (type.kind == Type::Bool && only_bool()) type.kind = Type::Element;
     if (!is_number(type)) fail(node, cat("`", node.text, "` takes numbers, got ", name_of(type)));
+    if (function->on_host && !type.varying &&
+        (type.kind == Type::Int || type.kind == Type::Float)) {
+      value.type = {Type::Float, false};
+      return value;
+    }
     // A number for the element functions: there is one implementation of each, on elements.
     if (type.kind == Type::Int || type.kind == Type::Float) type.kind = Type::Element;
     check_domain(node, *function, type);
@@ -344,6 +353,33 @@ ScalarValue check_case(const Operator& op, const ScalarCase& scalar_case) {
     checker.fail(scalar_case.expression,
                  "the expression is a bool; say `out: bool`, or write `condition ? 1 : 0`");
   return value;
+}
+
+std::vector<std::pair<std::string, ScalarValue>> check_element_steps(const Operator& op) {
+  Checker checker(op, op.dtypes.allow, "expr");
+  for (const Param& param : op.signature.params)
+    if (param.is_tensor()) checker.bind(param.name, {Type::Element, true});
+  std::vector<std::pair<std::string, ScalarValue>> steps;
+  for (const Step& step : op.element_steps) {
+    if (checker.knows(step.name))
+      checker.fail(step.expression,
+                   cat("`", step.name, "` already has a meaning; choose another name"));
+    ScalarValue value = checker.check(step.expression);
+    if (!value.type.varying) {
+      checker.bind_value(step.name, std::move(value));
+      continue;
+    }
+    checker.bind(step.name, value.type);
+    steps.emplace_back(step.name, std::move(value));
+  }
+  for (const Result& result : op.signature.results) {
+    const auto found = std::find_if(steps.begin(), steps.end(),
+                                    [&](const auto& step) { return step.first == result.name; });
+    if (found == steps.end() || found->second.type.kind != Type::Element)
+      throw Error(op.where, cat("expr: expected a line `", result.name,
+                                " = ...` whose value is an element, for the result of that name"));
+  }
+  return steps;
 }
 
 CheckedReduction check_reduction(const Operator& op) {

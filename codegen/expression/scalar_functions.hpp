@@ -19,6 +19,7 @@ struct ScalarFunction {
   int arity;
   Domain domain;
   Answer answer = SameType;
+  bool on_host = false;  // of attributes alone it is a double, computed by the function of <cmath>
 };
 const std::vector<ScalarFunction>& scalar_functions();
 const ScalarFunction* find_scalar_function(const std::string& name);

@@ -76,9 +76,32 @@ Steps read_steps(const YamlEntry& entry, const YAML::Node& node, const std::stri
   return steps;
 }
 
+// `expr` as a list: each line names a result or a part of one. The same lines are the decomposition.
+void read_element_steps(const YamlEntry& entry, const YAML::Node& node, Operator& op) {
+  for (const auto& [text, where] : entry.scalars(node, "expr")) {
+    check_not_cut(text, where, "expr");
+    op.element_steps.push_back(parse_step(text, where, "expr"));
+    if (op.element_steps.back().name.empty())
+      throw Error(where, "expr: every line of a list is `name = expression`");
+  }
+  op.decompose = op.element_steps;
+  Node results;
+  results.kind = NodeKind::List;
+  results.where = op.decompose.front().expression.where;
+  for (const Result& result : op.signature.results) {
+    Node name;
+    name.kind = NodeKind::Name;
+    name.text = result.name;
+    name.where = results.where;
+    results.children.push_back(name);
+  }
+  op.decompose.push_back({"", results.children.size() == 1 ? results.children[0] : results});
+}
+
 void read_cases(const YamlEntry& entry, Operator& op) {
   YAML::Node node = entry.find("expr");
   if (!node) return;
+  if (node.IsSequence()) return read_element_steps(entry, node, op);
   if (!node.IsMap()) {
     op.cases.push_back(
         {op.dtypes.allow, parse_expression(entry.text("expr"), entry.where("expr"), "expr")});
@@ -145,6 +168,8 @@ void read_kernels(const YamlEntry& entry, Operator& op) {
 void read_decompose(const YamlEntry& entry, Operator& op) {
   YAML::Node node = entry.find("decompose");
   if (!node) return;
+  if (!op.element_steps.empty())
+    entry.fail(node, "`decompose`: the lines of `expr` are the decomposition, too; leave it out");
   if (node.IsScalar() && node.Scalar() == "native") {
     op.decompose_native = true;
     return;

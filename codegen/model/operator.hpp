@@ -121,7 +121,8 @@ struct Operator {
   DtypeRules dtypes;
   std::optional<ShapeRule> shape;  // composite: none
   Location shape_where;
-  std::vector<ScalarCase> cases;       // elementwise `expr`
+  std::vector<ScalarCase> cases;  // elementwise `expr`
+  Steps element_steps;            // `expr` of several results: one line for each, and for parts
   std::optional<Reduction> reduction;  // `reduce`
   std::vector<WrittenKernel> kernels;  // `kernels`
   Steps decompose;

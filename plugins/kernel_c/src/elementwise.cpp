@@ -229,4 +229,28 @@ tenon_status run_elementwise(const ElementwiseOp& op, tenon_ctx* ctx, const teno
                                  dtype, ctx, inputs, &out, values, err);
 }
 
+tenon_status run_several_results(const SeveralResultsOp& op, tenon_ctx* ctx,
+                                 const tenon_value* args, tenon_value* outs, tenon_err* err) {
+  constexpr uint32_t kMaxValues = 16;
+  const tenon_tensor* inputs[kMostInputs];
+  tenon_tensor* results[kMostOutputs];
+  tenon_value values[kMaxValues];
+  if (op.nvalues > kMaxValues)
+    return fail(err, TENON_INTERNAL,
+                "[" + std::string(op.op) + "] expected at most 16 numbers, got " +
+                    std::to_string(op.nvalues));
+  for (uint32_t i = 0; i < op.ninputs; ++i) inputs[i] = tenon_arg_tensor(&args[i]);
+  for (uint32_t i = 0; i < op.nouts; ++i) results[i] = tenon_out_tensor(&outs[i]);
+  if (op.values) op.values(args + op.ninputs, values);
+  return run_elementwise_program({.family = &op,
+                                  .name = op.op + sizeof "tenon::" - 1,
+                                  .inputs = op.inputs,
+                                  .ninputs = op.ninputs,
+                                  .nouts = op.nouts,
+                                  .nvalues = op.nvalues,
+                                  .types = op.types,
+                                  .statements = op.statements},
+                                 inputs[0]->dtype, ctx, inputs, results, values, err);
+}
+
 }  // namespace tenon::kernel_c

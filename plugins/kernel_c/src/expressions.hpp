@@ -41,6 +41,21 @@ struct ElementwiseOp {
 tenon_status run_elementwise(const ElementwiseOp& op, tenon_ctx* ctx, const tenon_value* args,
                              tenon_value* outs, tenon_err* err);
 
+// Several results, all of the dtype and the shape of the inputs. `statements` declare e_<name> and
+// assign r0, r1, ...
+struct SeveralResultsOp {
+  const char* op;
+  uint32_t ninputs, nouts;
+  const ElementwiseInput* inputs;
+  uint32_t nvalues;
+  const char* const* types;
+  void (*values)(const tenon_value* attributes, tenon_value* out);
+  const char* statements;
+};
+
+tenon_status run_several_results(const SeveralResultsOp& op, tenon_ctx* ctx,
+                                 const tenon_value* args, tenon_value* outs, tenon_err* err);
+
 // -- reductions over any axes
 // -------------------------------------------------------------------------
 inline constexpr uint32_t kReductionTraits = TENON_KERNEL_STRIDED;

@@ -24,12 +24,23 @@ tenon_status infer_update(const char* op, const tenon_value* args, uint32_t tens
   return TENON_OK;
 }
 
+// Steps count from 1: the correction of Adam's averages divides by zero at 0.
+tenon_status infer_adam(const char* op, const tenon_value* args, tenon_meta* outs, uint32_t nouts,
+                        tenon_err* err) {
+  constexpr uint32_t kTensors = 4;
+  if (args[kTensors].v.i < 1)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, op,
+                        "expected step of at least 1, got %lld; count steps from 1",
+                        ll(args[kTensors].v.i));
+  return infer_update(op, args, kTensors, outs, nouts, err);
+}
+
 }  // namespace
 
 TENON_INFER(sgd_update) { return infer_update("sgd_update", args, 2, outs, nouts, err); }
 TENON_INFER(momentum_update) { return infer_update("momentum_update", args, 3, outs, nouts, err); }
-TENON_INFER(adam_update) { return infer_update("adam_update", args, 4, outs, nouts, err); }
-TENON_INFER(adamw_update) { return infer_update("adamw_update", args, 4, outs, nouts, err); }
+TENON_INFER(adam_update) { return infer_adam("adam_update", args, outs, nouts, err); }
+TENON_INFER(adamw_update) { return infer_adam("adamw_update", args, outs, nouts, err); }
 TENON_INFER(rmsprop_update) { return infer_update("rmsprop_update", args, 3, outs, nouts, err); }
 TENON_INFER(adagrad_update) { return infer_update("adagrad_update", args, 3, outs, nouts, err); }
 

@@ -13,6 +13,8 @@ tenon_status decompose_multiply(tenon_ctx*, const tenon_value*, uint32_t, tenon_
 tenon_status decompose_abs(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);
 tenon_status decompose_less(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);
 tenon_status decompose_where(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);
+tenon_status infer_blend(const tenon_value*, uint32_t, tenon_meta*, uint32_t, tenon_err*);
+tenon_status decompose_blend(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);
 
 namespace {
 
@@ -21,6 +23,13 @@ tenon_status invoke_tensor_bool_float_string_value_to_1(
     [[maybe_unused]] tenon_value* outs, uint32_t, tenon_err* err) {
   using Fn = tenon_status (*)(tenon_ctx*, const tenon_tensor*, int32_t, double, const char*, uint64_t, const tenon_value*, tenon_tensor*, tenon_err*);
   return reinterpret_cast<Fn>(fn)(ctx, tenon_arg_tensor(&args[0]), tenon_arg_bool(&args[1]), tenon_arg_float(&args[2]), tenon_arg_string(&args[3]), tenon_arg_count(&args[3]), tenon_arg_value(&args[4]), tenon_out_tensor(&outs[0]), err);
+}
+
+tenon_status invoke_tensor_tensor_float_int_bool_to_2(
+    tenon_typed_fn fn, tenon_ctx* ctx, [[maybe_unused]] const tenon_value* args, uint32_t,
+    [[maybe_unused]] tenon_value* outs, uint32_t, tenon_err* err) {
+  using Fn = tenon_status (*)(tenon_ctx*, const tenon_tensor*, const tenon_tensor*, double, int64_t, int32_t, tenon_tensor*, tenon_tensor*, tenon_err*);
+  return reinterpret_cast<Fn>(fn)(ctx, tenon_arg_tensor(&args[0]), tenon_arg_tensor(&args[1]), tenon_arg_float(&args[2]), tenon_arg_int(&args[3]), tenon_arg_bool(&args[4]), tenon_out_tensor(&outs[0]), tenon_out_tensor(&outs[1]), err);
 }
 
 tenon_status invoke_tensor_tensor_tensor_to_1(
@@ -91,6 +100,25 @@ const tenon_param_def params_gelu[] = {
     {"limit", TENON_PARAM_SCALAR, TENON_PARAM_FLAG_OPTIONAL | TENON_PARAM_FLAG_HAS_DEFAULT | TENON_PARAM_FLAG_KEYWORD_ONLY, {}},
 };
 const char* const outs_gelu[] = {"out"};
+// input.yaml:68
+const tenon_param_def params_blend[] = {
+    {"x", TENON_PARAM_TENSOR, 0, {}},
+    {"state", TENON_PARAM_TENSOR, 0, {}},
+    {"rate", TENON_PARAM_FLOAT, TENON_PARAM_FLAG_KEYWORD_ONLY, {}},
+    {"step", TENON_PARAM_INT, TENON_PARAM_FLAG_KEYWORD_ONLY, {}},
+    {"keep_sign", TENON_PARAM_BOOL, TENON_PARAM_FLAG_HAS_DEFAULT | TENON_PARAM_FLAG_KEYWORD_ONLY, {TENON_VALUE_BOOL, 0, {.i = 0}}},
+};
+const char* const outs_blend[] = {"new_x", "new_state"};
+tenon_status rule_blend([[maybe_unused]] const tenon_value* args, [[maybe_unused]] uint32_t nargs,
+    tenon_meta* outs, [[maybe_unused]] uint32_t nouts, [[maybe_unused]] tenon_err* err) {
+  [[maybe_unused]] const int32_t compute = shapes::first_dtype(args, 5);
+  shapes::set_new(outs[0], compute);
+  shapes::set_new(outs[1], compute);
+  TENON_TRY(infer_blend(args, nargs, outs, nouts, err));
+  outs[0].dtype = static_cast<uint8_t>(compute);
+  outs[1].dtype = static_cast<uint8_t>(compute);
+  return TENON_OK;
+}
 
 }  // namespace
 
@@ -227,7 +255,29 @@ extern const tenon_op_def kOperators[] = {
         .decompose = nullptr,
         .invoke = invoke_tensor_bool_float_string_value_to_1,
     },
+    {  // input.yaml:68
+        .struct_size = sizeof(tenon_op_def),
+        .flags = TENON_OP_ELEMENTWISE | TENON_OP_NO_GRAD,
+        .name = "tenon::blend",
+        .schema = "tenon::blend(Tensor x, Tensor state, *, float rate, int step, bool keep_sign=false) -> (Tensor new_x, Tensor new_state)",
+        .schema_hash = UINT64_C(0x64bca2c4fbfba59d),
+        .doc = "Two results that share a part, and a number of the attributes.",
+        .origin = "input.yaml:68",
+        .params = params_blend,
+        .nparams = 5,
+        .param_size = sizeof(tenon_param_def),
+        .nouts = 2,
+        .compute = TENON_COMPUTE_FIRST,
+        .shape = TENON_SHAPE_INFER,
+        .out_dtype = TENON_OUT_COMPUTE,
+        .reserved = 0,
+        .dtype_mask = UINT64_C(0x7e00),
+        .out_names = outs_blend,
+        .infer = rule_blend,
+        .decompose = decompose_blend,
+        .invoke = invoke_tensor_tensor_float_int_bool_to_2,
+    },
 };
-extern const uint32_t kOperatorCount = 6;
+extern const uint32_t kOperatorCount = 7;
 
 }  // namespace tenon::operators

@@ -10,6 +10,10 @@ TensorLike: TypeAlias = Tensor | Number
 DtypeLike: TypeAlias = tenon.dtype | str
 DeviceLike: TypeAlias = tenon.device | str
 
+class BlendResult(NamedTuple):
+    new_x: Tensor
+    new_state: Tensor
+
 # input.yaml:5
 def add(x: TensorLike, y: TensorLike, *, out: Tensor | None = None) -> Tensor:
     """Sum of `x` and `y`. Booleans add as logical or."""
@@ -37,6 +41,10 @@ def gelu(x: TensorLike, *, approximate: bool = False, scale: float = 1.0, mode: 
     `approximate` uses the tanh form.
     """
 
+# input.yaml:68
+def blend(x: TensorLike, state: TensorLike, *, rate: float, step: int, keep_sign: bool = False, out: Sequence[Tensor] | None = None) -> BlendResult:
+    """Two results that share a part, and a number of the attributes."""
+
 class TensorMethods:
     """Operators as methods of Tensor."""
 
@@ -49,3 +57,4 @@ class TensorMethods:
     def less(self, y: TensorLike, *, out: Tensor | None = None) -> Tensor: ...
     def less_(self, y: TensorLike) -> Tensor: ...
     def where(self, x: TensorLike, y: TensorLike, *, out: Tensor | None = None) -> Tensor: ...
+    def blend(self, state: TensorLike, *, rate: float, step: int, keep_sign: bool = False, out: Sequence[Tensor] | None = None) -> BlendResult: ...

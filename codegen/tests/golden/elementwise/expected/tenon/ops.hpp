@@ -102,4 +102,20 @@ inline void gelu_(Scope& scope, const Tensor& x, bool approximate = false, doubl
   call::into<1>(scope, operator_gelu, args, 5, {x.get()});
 }
 
+// input.yaml:68
+// Two results that share a part, and a number of the attributes.
+inline constinit call::Operator operator_blend{"tenon::blend"};
+struct BlendResult {
+  Tensor new_x, new_state;
+};
+inline BlendResult blend(Scope& scope, TensorArg x, TensorArg state, double rate, int64_t step, bool keep_sign = false) {
+  tenon_value args[] = {x.value(), state.value(), call::boxed(rate), call::boxed(step), call::boxed(keep_sign)};
+  auto tensors = call::results<2>(scope, operator_blend, args, 5);
+  return {std::move(tensors[0]), std::move(tensors[1])};
+}
+inline void blend_out(Scope& scope, const Tensor& new_x, const Tensor& new_state, TensorArg x, TensorArg state, double rate, int64_t step, bool keep_sign = false) {
+  tenon_value args[] = {x.value(), state.value(), call::boxed(rate), call::boxed(step), call::boxed(keep_sign)};
+  call::into<2>(scope, operator_blend, args, 5, {new_x.get(), new_state.get()});
+}
+
 }  // namespace tenon::ops

@@ -89,4 +89,18 @@ typedef tenon_status (*tenon_fn_gelu)(tenon_ctx* ctx, const tenon_tensor* x, int
   {sizeof(tenon_kernel_def), (traits), "tenon::gelu", (device), TENON_HASH_gelu, (dtype_mask), \
    (score), 0, fn##_boxed, (tenon_typed_fn)(fn), 0}
 
+/* tenon::blend(Tensor x, Tensor state, *, float rate, int step, bool keep_sign=false) -> (Tensor new_x, Tensor new_state)
+ * Two results that share a part, and a number of the attributes. */
+typedef tenon_status (*tenon_fn_blend)(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* state, double rate, int64_t step, int32_t keep_sign, tenon_tensor* new_x, tenon_tensor* new_state, tenon_err* err);
+#define TENON_HASH_blend UINT64_C(0x64bca2c4fbfba59d)
+#define TENON_BOX_blend(boxed_name, fn) \
+  static tenon_status boxed_name(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, \
+                                 tenon_value* outs, uint32_t nouts, tenon_err* err) { \
+    (void)args, (void)nargs, (void)outs, (void)nouts; \
+    return fn(ctx, tenon_arg_tensor(&args[0]), tenon_arg_tensor(&args[1]), tenon_arg_float(&args[2]), tenon_arg_int(&args[3]), tenon_arg_bool(&args[4]), tenon_out_tensor(&outs[0]), tenon_out_tensor(&outs[1]), err); \
+  }
+#define TENON_KERNEL_blend(fn, device, dtype_mask, traits, score) \
+  {sizeof(tenon_kernel_def), (traits), "tenon::blend", (device), TENON_HASH_blend, (dtype_mask), \
+   (score), 0, fn##_boxed, (tenon_typed_fn)(fn), 0}
+
 #endif /* TENON_SIGNATURES_INPUT_H_ */
