@@ -18,36 +18,39 @@
 #include <complex>
 
 #include "passes.hpp"
+#include "staging.hpp"
 
 namespace tenon::fft {
 namespace {
 
-const Passes& passes() {
+const Passes& choose_passes() {
 #ifdef TENON_FFT_HAS_AVX512
-  static const Passes& best = __builtin_cpu_supports("x86-64-v4")   ? avx512::passes
-                              : __builtin_cpu_supports("x86-64-v3") ? avx2::passes
-                                                                    : baseline::passes;
-  return best;
-#else
-  return baseline::passes;
+  // The levels x86-64-v3 and v4, which not every compiler knows by name here.
+  const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                        __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+  if (has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl"))
+    return avx512::passes;
+  if (has_avx2) return avx2::passes;
 #endif
+  return baseline::passes;
 }
 
-// One side of a pass: memory and strides in bytes.
-struct Side {
-  void* data = nullptr;
-  int64_t strides[TENON_MAX_NDIM] = {};
-};
+const Passes& passes() {
+  static const Passes& best = choose_passes();
+  return best;
+}
 
 Side side_of(const tenon_tensor* x) {
-  Side side{.data = x->data};
   const auto bytes = static_cast<int64_t>(host->dtype_size(x->dtype));
+  Side side{.data = x->data, .element = bytes};
   for (int32_t i = 0; i < x->ndim; ++i) side.strides[i] = x->strides[i] * bytes;
   return side;
 }
 
 Side packed(void* data, int32_t ndim, const int64_t* shape, int64_t bytes) {
-  Side side{.data = data};
+  Side side{.data = data, .element = bytes};
   for (int32_t i = ndim; i-- > 0; bytes *= shape[i]) side.strides[i] = bytes;
   return side;
 }
@@ -82,30 +85,48 @@ double numel_of(int32_t ndim, const int64_t* shape) {
   return numel;
 }
 
-tenon_status run(PassFunction function, int32_t ndim, const int64_t* shape, const Side& in,
-                 const Side& out, int32_t axis, bool forward, double scale, bool wide,
-                 const char* op, tenon_err* err) {
-  const int32_t split = longest_other(ndim, shape, axis);
-  const auto length = static_cast<double>(shape[axis]);
-  const int64_t extent = split < 0 ? 1 : shape[split];
+// A pass of kernel `op` over a tensor of shape `shape`, the longer one of both sides.
+struct Job {
+  PassFunction function;
+  int32_t ndim;
+  const int64_t* shape;
+  Side in, out;
+  int32_t axis;
+  bool forward;
+  double scale;
+};
+
+// The part of indices [first, first + count) along axis `split`, all of it if that is negative.
+void run_part(const Job& job, int32_t split, int64_t first, int64_t count) {
+  int64_t shape[TENON_MAX_NDIM];
+  std::copy_n(job.shape, job.ndim, shape);
+  int64_t from = 0, to = 0;
+  if (split >= 0) {
+    shape[split] = count;
+    from = first * job.in.strides[split];
+    to = first * job.out.strides[split];
+  }
+  const Staging in(job.in, from, job.ndim, shape, job.axis);
+  const Staging out(job.out, to, job.ndim, shape, job.axis);
+  in.load();
+  job.function({in.data(), out.data(), job.ndim, shape, in.strides(), out.strides(), job.axis,
+                job.forward, job.scale});
+  out.store();
+}
+
+tenon_status run(const Job& job, bool wide, const char* op, tenon_err* err) {
+  const int32_t split = longest_other(job.ndim, job.shape, job.axis);
+  const auto length = static_cast<double>(job.shape[job.axis]);
+  const int64_t extent = split < 0 ? 1 : job.shape[split];
   const auto lines =
-      static_cast<int64_t>(numel_of(ndim, shape) / length / static_cast<double>(extent));
+      static_cast<int64_t>(numel_of(job.ndim, job.shape) / length / static_cast<double>(extent));
   const double work = 5 * length * std::log2(std::max(2.0, length)) * static_cast<double>(lines);
   const int64_t step = extent_of_part(extent, lines, work, wide);
   std::atomic<bool> failed = false;
   const auto run_parts = [&](int64_t begin, int64_t end) {
     for (int64_t part = begin; part < end; ++part) {
-      int64_t part_shape[TENON_MAX_NDIM];
-      std::copy_n(shape, ndim, part_shape);
-      int64_t from = 0, to = 0;
-      if (split >= 0) {
-        part_shape[split] = std::min(step, extent - part * step);
-        from = part * step * in.strides[split];
-        to = part * step * out.strides[split];
-      }
       try {
-        function({static_cast<const char*>(in.data) + from, static_cast<char*>(out.data) + to, ndim,
-                  part_shape, in.strides, out.strides, axis, forward, scale});
+        run_part(job, split, part * step, std::min(step, extent - part * step));
       } catch (...) {  // which only want of memory can cause
         failed = true;
       }
@@ -120,12 +141,22 @@ tenon_status run(PassFunction function, int32_t ndim, const int64_t* shape, cons
 tenon_status run_complex(int dtype, int32_t ndim, const int64_t* shape, const Side& in,
                          const Side& out, std::span<const int32_t> axes, bool forward, double scale,
                          const char* op, tenon_err* err) {
-  const PassFunction function = passes().complex_to_complex[is_double(dtype)];
-  for (size_t i = 0; i < axes.size(); ++i)
-    if (const tenon_status status = run(function, ndim, shape, i == 0 ? in : out, out, axes[i],
-                                        forward, i == 0 ? scale : 1.0, is_double(dtype), op, err);
-        status != TENON_OK)
+  Job job = {.function = passes().complex_to_complex[is_double(dtype)],
+             .ndim = ndim,
+             .shape = shape,
+             .in = in,
+             .out = out,
+             .axis = 0,
+             .forward = forward,
+             .scale = scale};
+  for (const int32_t axis : axes) {
+    job.axis = axis;
+    job.in.length = job.out.length = shape[axis];
+    if (const tenon_status status = run(job, is_double(dtype), op, err); status != TENON_OK)
       return status;
+    job.in = job.out;
+    job.scale = 1;
+  }
   return TENON_OK;
 }
 
@@ -173,10 +204,17 @@ tenon_status fft_r2c(tenon_ctx*, const tenon_tensor* x, const int64_t* axes, uin
   const Axes on(x, axes, axes_count);
   const bool wide = is_double(x->dtype);
   const Side to = side_of(out);
-  if (const tenon_status status = run(passes().real_to_complex[wide], x->ndim, x->shape, side_of(x),
-                                      to, on.last(), true, scale, wide, "fft_r2c", err);
-      status != TENON_OK)
-    return status;
+  Job job = {.function = passes().real_to_complex[wide],
+             .ndim = x->ndim,
+             .shape = x->shape,
+             .in = side_of(x),
+             .out = to,
+             .axis = on.last(),
+             .forward = true,
+             .scale = scale};
+  job.in.length = x->shape[on.last()];
+  job.out.length = job.in.length / 2 + 1;
+  if (const tenon_status status = run(job, wide, "fft_r2c", err); status != TENON_OK) return status;
   if (!onesided) {
     if (wide)
       mirror<double>(out, on.last());
@@ -209,8 +247,17 @@ tenon_status fft_c2r(tenon_ctx* ctx, const tenon_tensor* x, const int64_t* axes,
     from = between;
   }
   const bool wide = is_double(x->dtype);
-  return run(passes().complex_to_real[wide], out->ndim, out->shape, from, side_of(out), on.last(),
-             false, scale, wide, "fft_c2r", err);
+  Job job = {.function = passes().complex_to_real[wide],
+             .ndim = out->ndim,
+             .shape = out->shape,
+             .in = from,
+             .out = side_of(out),
+             .axis = on.last(),
+             .forward = false,
+             .scale = scale};
+  job.in.length = x->shape[on.last()];
+  job.out.length = out->shape[on.last()];
+  return run(job, wide, "fft_c2r", err);
 }
 TENON_BOX_fft_c2r(fft_c2r_boxed, fft_c2r);
 

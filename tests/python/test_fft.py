@@ -154,6 +154,18 @@ def test_large_batches_run_in_parallel_and_give_the_same():
         tenon.set_num_threads(threads)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("n", [256, 511, 512, 513])
+def test_lines_that_share_a_set_of_the_cache(n, dtype):
+    """Lines about a multiple of 4096 bytes apart are copied to where they are further apart."""
+    x = random(3, 21, n, dtype=dtype)
+    close(tenon.fft.fft(T(x)), np.fft.fft(x), dtype)
+    close(tenon.fft.irfft(T(x)), np.fft.irfft(x), dtype, REAL)
+    close(tenon.fft.rfft(T(x.real.copy())), np.fft.rfft(x.real.copy()), str(x.real.dtype))
+    flipped = T(x).flip([0, 1])
+    close(tenon.fft.fft(flipped), np.fft.fft(x[::-1, ::-1]), dtype)
+
+
 @pytest.mark.parametrize("shape", [(0, 4), (3, 0, 4)], ids=str)
 def test_empty_batches(shape):
     assert tenon.fft.fft(tenon.zeros(shape)).shape == shape
