@@ -35,11 +35,12 @@ struct Reply {
 // The other process: opens the handle, looks, writes, closes.
 [[noreturn]] void be_importer(Session& session, int from, int to) {
   try {
-    tenon_ipc_handle handle;
-    if (!receive(from, &handle, sizeof handle)) ::_exit(0);
+    // Opened at the same time as the exporter's, which may take long.
     Plugin plugin(session);
     const auto& api = plugin.need_group<tenon_ipc_api>(TENON_GROUP_IPC);
     Device device(plugin);
+    tenon_ipc_handle handle;
+    if (!receive(from, &handle, sizeof handle)) ::_exit(0);
     session.step("ipc_open in another process");
     void* memory = nullptr;
     uint64_t bytes = 0;

@@ -164,7 +164,8 @@ void cycles(Session& session) {
   one_cycle(session);  // what libraries below it set up once
   const double fits = kBudget / std::max(now() - start, 1e-3);
   const int rounds = std::clamp(static_cast<int>(fits), 2, kCycles);
-  for (int i = 0; i < std::min(kWarmup, rounds / 2); ++i) one_cycle(session);
+  // Few rounds: the cycle above was all that there is time for.
+  for (int i = 0; i < (rounds > 2 ? std::min(kWarmup, rounds / 2) : 0); ++i) one_cycle(session);
   Holdings before = holdings();
   for (int i = 0; i < rounds; ++i) one_cycle(session);
   int threads = settled_threads(before.threads);

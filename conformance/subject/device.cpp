@@ -12,7 +12,7 @@ namespace {
 struct SharedDevices {
   bool are_shared = false;
   const tenon_device_api* api = nullptr;
-  std::map<uint32_t, tenon_device> idle;  // open, and used by nothing now
+  std::multimap<uint32_t, tenon_device> idle;  // open, and used by nothing now
 };
 SharedDevices shared;
 
@@ -79,9 +79,9 @@ Device::Device(Plugin& plugin, uint32_t index)
 
 void Device::close() {
   if (!handle_) return;
-  if (shared.are_shared && shared.idle.emplace(index_, handle_).second) {
+  if (shared.are_shared) {
+    shared.idle.emplace(index_, std::exchange(handle_, nullptr));
     shared.api = &api_;
-    handle_ = nullptr;
     return;
   }
   session_.step("close");
