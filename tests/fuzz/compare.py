@@ -103,7 +103,7 @@ def is_exact(operator):
 
 # Sums of products: what they may err by follows from the same sums of absolute values.
 MULTILINEAR = set(
-    "sum mean prod matmul linear dot vecdot outer tensordot einsum trace conv1d conv2d "
+    "sum mean prod matmul addmm linear dot vecdot outer tensordot einsum trace conv1d conv2d "
     "conv_transpose2d conv2d_input_grad conv2d_weight_grad cumsum cumprod avg_pool1d avg_pool2d "
     "adaptive_avg_pool2d interpolate2d index_add scatter_add index_put diff subtract add".split()
 )
