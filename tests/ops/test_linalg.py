@@ -574,6 +574,9 @@ def test_shapes_and_dtypes_that_do_not_fit_are_refused():
         ValueError, match=r"\[matrix_norm\] expected ord 'fro', 'nuc', .* got 'spam'"
     ):
         tenon.matrix_norm(tenon.zeros([3, 3]), "spam")
+    for shapes in ([3], [1]), ([2, 3], []), ([2, 3], [3, 1]):
+        with pytest.raises(ValueError, match=r"\[vecdot\] expected as many elements of x along"):
+            tenon.vecdot(*(tenon.zeros(shape) for shape in shapes))
     with pytest.raises(ValueError, match=r"\[cross\] expected vectors of length 3 in axis -1"):
         tenon.cross(tenon.zeros([2]), tenon.zeros([2]))
     with pytest.raises(TypeError, match=r"float16"):

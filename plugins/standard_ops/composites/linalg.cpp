@@ -26,6 +26,20 @@ TENON_DECOMPOSE(vecdot) {
   Scope scope(err);
   Tensor x = operand(scope, args[0]), y = operand(scope, args[1]);
   if (!scope.ok()) return scope.status();
+  // The axis counts after broadcasting; an operand without it has one element there.
+  const int32_t ndim = std::max(x->ndim, y->ndim);
+  int32_t axis;
+  TENON_TRY(resolve_axis("vecdot", int_of(args[2]), ndim, &axis, err));
+  const auto extent = [&](const Tensor& v) {
+    const int32_t own = axis - (ndim - v->ndim);
+    return own < 0 ? int64_t{1} : v->shape[own];
+  };
+  if (extent(x) != extent(y))
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "vecdot",
+                        "expected as many elements of x along axis %lld as of y, got shapes %s and "
+                        "%s",
+                        ll(int_of(args[2])), shape_text(*x.get()).c_str(),
+                        shape_text(*y.get()).c_str());
   const int32_t dtype = host->dtype_promote(x->dtype, y->dtype);
   if (dtype == TENON_DTYPE_BOOL)
     return shapes::fail(err, TENON_TYPE_MISMATCH, "vecdot",
