@@ -149,3 +149,15 @@ def test_vecdot_conjugates_its_first_operand():
     assert tenon.vecdot(tenon.tensor([1j]), tenon.tensor([1j])).item() == 1
     np.testing.assert_allclose(tenon.vecdot(tenon.tensor(x), tenon.tensor(y)).item(), np.vdot(x, y))
     assert tenon.dot(tenon.tensor(x), tenon.tensor(y)).item() == np.dot(x, y)
+
+
+@pytest.mark.parametrize("function", ["softmax", "log_softmax"])
+def test_softmax_of_long_columns(function, device):
+    """Sums along another axis than the last have the error of short chains of additions."""
+    count = 16_384
+    numbers = np.repeat(np.resize([0.0, -0.7], count).astype("float32")[:, None], 2, 1)
+    x, exact = tenon.tensor(numbers, device=device), numbers.astype("float64")
+    sums = np.exp(exact).sum(0)
+    want = np.exp(exact) / sums if function == "softmax" else exact - np.log(sums)
+    got = getattr(tenon, function)(x, 0).to("cpu").numpy()
+    np.testing.assert_allclose(got, want, rtol=3e-6 if function == "softmax" else 5e-7)

@@ -90,13 +90,12 @@ struct ColumnSums {
 
   ColumnSums(const T* x, int64_t n, int64_t stride, int64_t columns) {
     std::copy_n(x, columns, top);
-    std::fill_n(sum, columns, T(0));
     for (int64_t i = 1; i < n; ++i) {
       for (int64_t j = 0; j < columns; ++j) top[j] = std::max(top[j], x[i * stride + j]);
     }
-    for (int64_t i = 0; i < n; ++i) {
-      for (int64_t j = 0; j < columns; ++j) sum[j] += math::exp(x[i * stride + j] - top[j]);
-    }
+    sum_columns<kColumns>(n, columns, sum, [&](int64_t i, int64_t j) {
+      return math::exp(x[i * stride + j] - top[j]);
+    });
   }
 };
 

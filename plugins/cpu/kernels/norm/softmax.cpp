@@ -96,14 +96,11 @@ void softmax_columns(const T* x, T* out, int64_t n, int64_t stride, int64_t colu
       max_value[j] = value > max_value[j] ? value : max_value[j];
     }
   }
-  std::fill_n(sum, columns, T(0));
-  for (int64_t i = 0; i < n; ++i) {
-    for (int64_t j = 0; j < columns; ++j) {
-      const T e = softmax_exp(x[i * stride + j] - max_value[j]);
-      if (!Log) out[i * stride + j] = e;
-      sum[j] += e;
-    }
-  }
+  sum_columns<kColumns>(n, columns, sum, [=, &max_value](int64_t i, int64_t j) {
+    const T e = softmax_exp(x[i * stride + j] - max_value[j]);
+    if (!Log) out[i * stride + j] = e;
+    return e;
+  });
   for (int64_t j = 0; j < columns; ++j) sum[j] = Log ? math::log(sum[j]) : T(1) / sum[j];
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = 0; j < columns; ++j) {
@@ -128,13 +125,10 @@ void grad_row(const T* grad, const T* y, T* out, int64_t n) {
 template <class T, bool Log>
 void grad_columns(const T* grad, const T* y, T* out, int64_t n, int64_t stride, int64_t columns) {
   T sum[kColumns];
-  std::fill_n(sum, columns, T(0));
-  for (int64_t i = 0; i < n; ++i) {
-    for (int64_t j = 0; j < columns; ++j) {
-      const int64_t at = i * stride + j;
-      sum[j] += Log ? grad[at] : grad[at] * y[at];
-    }
-  }
+  sum_columns<kColumns>(n, columns, sum, [=](int64_t i, int64_t j) {
+    const int64_t at = i * stride + j;
+    return Log ? grad[at] : grad[at] * y[at];
+  });
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = 0; j < columns; ++j) {
       const int64_t at = i * stride + j;

@@ -193,4 +193,22 @@ inline T max_row(const T* x, int64_t n) {
       n, [x](int64_t i) { return x[i]; }, [](T a, T b) { return a > b ? a : b; });
 }
 
+// sum[j] = the sum of term(i, j) over n rows. Blocks of about sqrt(n) rows have accumulators of their
+// own: the rounding error of one chain of additions grows with its length.
+template <int64_t MaxColumns, class T, class F>
+void sum_columns(int64_t n, int64_t columns, T* sum, F&& term) {
+  T block[MaxColumns];
+  int64_t rows = 32;
+  while (rows * rows < n) rows *= 2;
+  std::fill_n(sum, columns, T(0));
+  for (int64_t first = 0; first < n; first += rows) {
+    const int64_t end = std::min(first + rows, n);
+    std::fill_n(block, columns, T(0));
+    for (int64_t i = first; i < end; ++i) {
+      for (int64_t j = 0; j < columns; ++j) block[j] += term(i, j);
+    }
+    for (int64_t j = 0; j < columns; ++j) sum[j] += block[j];
+  }
+}
+
 }  // namespace tenon::cpu::TENON_CPU_ISA
