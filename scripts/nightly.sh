@@ -11,10 +11,11 @@
 #   asan, tsan  the tests under sanitizers
 #   gcc, clang  the tests of a build by g++ 13 or later and by clang
 #   aarch64     cross-built, the C++ tests run by qemu
+#   array_api   the test suite of the array API standard, at a pinned commit
 #   tidy        clang-tidy over the core and the plugins
 set -euo pipefail
 cd "$(dirname "$0")/.."
-all=(exhaustive large guard mutation fuzz asan tsan gcc clang aarch64 tidy)
+all=(exhaustive large guard mutation fuzz asan tsan gcc clang aarch64 array_api tidy)
 
 install() {
   local missing=() package sudo=""
@@ -74,6 +75,7 @@ stage_clang() {
   test_compiler clang clang clang++
 }
 stage_aarch64() { scripts/aarch64.sh; }
+stage_array_api() { make build; scripts/array_api.sh; }
 stage_tidy() {
   install clang-tidy
   make build

@@ -87,12 +87,28 @@ _LAZY = {
 
 _LAZY.update(
     dict.fromkeys(
-        "astype broadcast_arrays broadcast_shapes broadcast_to can_cast expand_dims finfo iinfo isdtype isin "
-        "matrix_transpose moveaxis permute_dims result_type take unique_all unique_counts "
+        "astype broadcast_arrays broadcast_shapes broadcast_to can_cast cumulative_prod cumulative_sum expand_dims "
+        "finfo iinfo isdtype isin matrix_transpose moveaxis permute_dims result_type take unique_all unique_counts "
         "unique_inverse unique_values unstack __array_namespace_info__".split(),
         "_array_api",
     )
 )
+_LAZY.update(
+    dict.fromkeys("argwhere array_equal hstack rand randn ravel vstack".split(), "_everyday")
+)
+
+# Spellings of NumPy and PyTorch. Each is the same object as Tenon's own name.
+_SPELLINGS = {
+    "absolute": "abs",
+    "array": "tensor",
+    "bmm": "matmul",
+    "cat": "concat",
+    "clamp": "clip",
+    "concatenate": "concat",
+    "mm": "matmul",
+    "power": "pow",
+    "swapaxes": "transpose",
+}
 
 
 def __getattr__(name):
@@ -103,6 +119,8 @@ def __getattr__(name):
     elif name in ("Tensor", "Operator"):
         _core.load()  # operators are methods from here on
         value = getattr(_core, name)
+    elif name in _SPELLINGS:
+        value = getattr(_importlib.import_module("tenon"), _SPELLINGS[name])
     elif name.startswith("__"):
         raise AttributeError(f"module 'tenon' has no attribute '{name}'")
     else:
@@ -119,4 +137,4 @@ def __getattr__(name):
 
 def __dir__():
     operators = (name[7:] for name in _core.operator_names() if name.startswith("tenon::"))
-    return sorted({*globals(), *_SUBMODULES, *_LAZY, "Tensor", *operators})
+    return sorted({*globals(), *_SUBMODULES, *_LAZY, *_SPELLINGS, "Tensor", *operators})

@@ -21,6 +21,8 @@ from tenon._array_api import broadcast_arrays as broadcast_arrays
 from tenon._array_api import broadcast_shapes as broadcast_shapes
 from tenon._array_api import broadcast_to as broadcast_to
 from tenon._array_api import can_cast as can_cast
+from tenon._array_api import cumulative_prod as cumulative_prod
+from tenon._array_api import cumulative_sum as cumulative_sum
 from tenon._array_api import expand_dims as expand_dims
 from tenon._array_api import finfo as finfo
 from tenon._array_api import iinfo as iinfo
@@ -77,6 +79,13 @@ from tenon._core import uint8 as uint8
 from tenon._core import uint16 as uint16
 from tenon._core import uint32 as uint32
 from tenon._core import uint64 as uint64
+from tenon._everyday import argwhere as argwhere
+from tenon._everyday import array_equal as array_equal
+from tenon._everyday import hstack as hstack
+from tenon._everyday import rand as rand
+from tenon._everyday import randn as randn
+from tenon._everyday import ravel as ravel
+from tenon._everyday import vstack as vstack
 from tenon._fallback import fallback as fallback
 from tenon._fallback import fallback_report as fallback_report
 from tenon._graph import Graph as Graph

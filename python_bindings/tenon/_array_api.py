@@ -150,7 +150,7 @@ def astype(x, dtype, /, *, copy=True, device=None):
 # -- shapes ----------------------------------------------------------------------------------------
 
 
-def expand_dims(x, /, *, axis=0):
+def expand_dims(x, /, axis=0):
     """`x` with a new axis of length 1 at `axis` of the result."""
     return _operator("unsqueeze")(x, axis)
 
@@ -182,7 +182,7 @@ def broadcast_to(x, /, shape):
 
 def broadcast_arrays(*arrays):
     """The arguments seen with the shape that they have together."""
-    return tuple(_operator("broadcast_tensors")(arrays))
+    return list(_operator("broadcast_tensors")(arrays))
 
 
 def broadcast_shapes(*shapes):
@@ -214,6 +214,39 @@ def take(x, indices, /, *, axis=None):
             raise ValueError(f"take(): expected an axis for a tensor of {x.ndim} axes, got none")
         axis = 0
     return _operator("index_select")(x, indices, axis)
+
+
+# -- scans -----------------------------------------------------------------------------------------
+
+
+def _cumulative(function, scan, neutral, x, axis, dtype, include_initial):
+    if axis is None:
+        if x.ndim != 1:
+            raise ValueError(
+                f"{function}(): expected an axis for a tensor of {x.ndim} axes, got none"
+            )
+        axis = 0
+    result = _operator(scan)(x if dtype is None else x.to(dtype=dtype), axis)
+    if dtype is not None:
+        result = result.to(dtype=dtype)  # small integers have added up in a wider dtype
+    if not include_initial:
+        return result
+    shape = list(x.shape)
+    shape[axis] = 1
+    initial = _operator("full")(shape, neutral, dtype=result.dtype, device=x.device)
+    return _operator("concat")([initial, result], axis)
+
+
+def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
+    """Sums of the first elements of `x` along an axis, which only a vector may leave out. With
+    `include_initial` the first result is 0, the sum of no elements."""
+    return _cumulative("cumulative_sum", "cumsum", 0, x, axis, dtype, include_initial)
+
+
+def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
+    """Products of the first elements of `x` along an axis, which only a vector may leave out. With
+    `include_initial` the first result is 1, the product of no elements."""
+    return _cumulative("cumulative_prod", "cumprod", 1, x, axis, dtype, include_initial)
 
 
 # -- sets ------------------------------------------------------------------------------------------
@@ -327,7 +360,7 @@ class _Info:
         return _core.tensor(0).device
 
     def devices(self):
-        return tuple(_core.devices())
+        return list(_core.devices())
 
     def default_dtypes(self, *, device=None):
         return {
@@ -359,6 +392,8 @@ __all__ = [
     "broadcast_shapes",
     "broadcast_to",
     "can_cast",
+    "cumulative_prod",
+    "cumulative_sum",
     "expand_dims",
     "finfo",
     "iinfo",

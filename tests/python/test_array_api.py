@@ -161,3 +161,23 @@ def test_what_the_namespace_says():
     assert tenon.ones(extents).shape == extents
     with pytest.raises(NotImplementedError):
         tenon.ones((*extents, 1))
+
+
+@pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "float32", "complex64"])
+def test_cumulative_functions(name, dtype):
+    array = np.arange(1, 7).reshape(2, 3).astype(dtype)
+    ours, numpys = getattr(tenon, name), getattr(np, name)
+    for options in (
+        {"axis": 0},
+        {"axis": -1, "include_initial": True},
+        {"axis": 1, "dtype": dtype, "include_initial": True},
+    ):
+        got, want = ours(T(array), **options), numpys(array, **options)
+        np.testing.assert_array_equal(got.numpy(), want)
+        assert got.dtype.name == want.dtype.name
+    np.testing.assert_array_equal(ours(T(array[0])).numpy(), numpys(array[0]))
+    with pytest.raises(ValueError, match=rf"{name}\(\): expected an axis for a tensor of 2 axes"):
+        ours(T(array))
+    with pytest.raises(IndexError):
+        ours(T(array), axis=2, include_initial=True)

@@ -228,7 +228,8 @@ def test_formats_of_numbers_are_for_numbers():
     ("owner", "name", "meant"),
     [
         (tenon, "sofmax", "softmax"),
-        (tenon, "cat", "concat"),
+        (tenon, "vstck", "vstack"),
+        (tenon.ops, "cat", "concat"),
         (tenon, "flaot32", "float32"),
         (tenon.ops, "sofmax", "softmax"),
         (tenon.ops.tenon, "sofmax", "softmax"),
