@@ -248,10 +248,10 @@ DIFFERENCES = (
         values=r"e[+-][123]\d\d",
     ),
     Difference(
-        "normalize",
+        "normalize|renorm",
         "gradient|second_gradient",
         "differs on purpose, because a norm of order 0 counts: where all numbers are 0 the gradient is "
-        "that of a division by eps, as in PyTorch, and differences see a division by 1",
+        "that of a count of 0, as in PyTorch, and differences see a count of 1",
         detail="by differences",
         values=r"\), 0\.0",
         when=_has_zero,
@@ -384,12 +384,13 @@ DIFFERENCES = (
         values="inf",
     ),
     Difference(
-        "softmax",
+        "softmax|norm",
         "torch",
         "differs on purpose, because PyTorch adds the numbers of a long axis one by one, Tenon in "
         "blocks",
         values=r"\d, .{2000}",
-        within=1e-15,
+        dtypes="float64",
+        when=lambda mismatch: _distance(mismatch) <= 1e-12 * abs(_pair(mismatch)[1]),
     ),
     Difference(
         "lerp",
