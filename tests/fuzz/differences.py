@@ -236,7 +236,7 @@ DIFFERENCES = (
         "wide|numpy|torch",
         "differs on purpose, because squares leave the range of the accumulator, as in NumPy and "
         "PyTorch",
-        detail=r"^(result \d+: )?-?(inf|0\.0|0j) instead of",
+        detail=r"^(result \d+: )?(-?(inf|0\.0|0j)|\(-?0[+-]0j\)) instead of",
         values=r"e[+-](1[89]|[2-9]\d)|e[+-]\d{3}",
     ),
     Difference(
