@@ -3,7 +3,16 @@
 
 from . import lr_scheduler
 from .algorithms import SGD, Adagrad, Adam, AdamW, Momentum, RMSprop
-from .clip import clip_grad_norm_, clip_grad_value_
+from .clip import (
+    ClipGradByGlobalNorm,
+    ClipGradByNorm,
+    ClipGradByValue,
+    clip_grad_norm_,
+    clip_grad_norm_per_parameter_,
+    clip_grad_value_,
+    clip_grads_with_norm_,
+    get_total_norm,
+)
 from .optimizer import Optimizer
 
 __all__ = [
@@ -14,7 +23,13 @@ __all__ = [
     "AdamW",
     "RMSprop",
     "Adagrad",
+    "ClipGradByGlobalNorm",
+    "ClipGradByNorm",
+    "ClipGradByValue",
     "clip_grad_norm_",
+    "clip_grad_norm_per_parameter_",
     "clip_grad_value_",
+    "clip_grads_with_norm_",
+    "get_total_norm",
     "lr_scheduler",
 ]
