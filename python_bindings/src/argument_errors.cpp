@@ -78,7 +78,7 @@ bool wrong_call(const OperatorObject& self, const char* problem, PyObject* name)
 
 // Spellings of other libraries, named in the error so that the fix is obvious.
 bool unknown_keyword(const OperatorObject& self, PyObject* name) {
-  static constexpr const char* kSpellings[][2] = {{"dim", "axis"},  {"dims", "axes"},
+  static constexpr const char* kSpellings[][2] = {{"dim", "axes"},  {"dims", "axes"},
                                                   {"dims", "axis"}, {"input", "x"},
                                                   {"other", "y"},   {"size", "shape"}};
   for (const auto& [foreign, own] : kSpellings) {

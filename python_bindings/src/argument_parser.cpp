@@ -295,11 +295,20 @@ int find_parameter(const OperatorObject& self, PyObject* name) {
   return -1;
 }
 
-// `keepdims` is what the array API calls keepdim.
+// Keywords of the array API standard, NumPy and PyTorch for parameters of Tenon's own names. They are
+// read only after no parameter had the name, so that Tenon's own keywords cost what they did.
 [[gnu::cold]] int find_other_spelling(const OperatorObject& self, PyObject* name) {
-  if (PyUnicode_CompareWithASCIIString(name, "keepdims") != 0) return -1;
-  static PyObject* const own = PyUnicode_InternFromString("keepdim");
-  return own ? find_parameter(self, own) : -1;
+  static constexpr const char* kSpellings[][2] = {
+      {"keepdims", "keepdim"}, {"dim", "axis"}, {"fill_value", "value"}, {"k", "offset"},
+      {"k", "diagonal"},       {"k", "count"},  {"ddof", "correction"},
+  };
+  for (const auto& [foreign, own] : kSpellings) {
+    if (PyUnicode_CompareWithASCIIString(name, foreign) != 0) continue;
+    for (uint32_t i = 0; i < self.parameter_count; ++i)
+      if (PyUnicode_CompareWithASCIIString(self.parameters[i].name, own) == 0)
+        return static_cast<int>(i);
+  }
+  return -1;
 }
 
 bool parse_keywords(const OperatorObject& self, PyObject* const* objects, PyObject* names,

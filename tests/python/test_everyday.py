@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that users of NumPy and PyTorch type first, against NumPy's results."""
+"""Names and keywords that users of NumPy and PyTorch type first, against NumPy's results."""
 
 import numpy as np
 import pytest
@@ -26,6 +26,33 @@ ARRAY = np.arange(6.0).reshape(2, 3)
 def test_spellings_are_the_same_objects(spelling, own):
     assert getattr(tenon, spelling) is getattr(tenon, own)
     assert spelling in dir(tenon)
+
+
+@pytest.mark.parametrize(
+    ("ours", "numpys"),
+    [
+        (lambda x: tenon.sum(x, dim=0), ARRAY.sum(0)),
+        (lambda x: x.mean(dim=1, keepdims=True), ARRAY.mean(1, keepdims=True)),
+        (lambda x: x.std(axis=1, ddof=1), ARRAY.std(axis=1, ddof=1)),
+        (lambda x: tenon.cumsum(x, dim=1), ARRAY.cumsum(1)),
+        (lambda x: tenon.cat([x, x], dim=1), np.concatenate([ARRAY, ARRAY], 1)),
+        (lambda x: tenon.full((2,), fill_value=3.0), np.full((2,), fill_value=3.0)),
+        (lambda x: tenon.full_like(x, fill_value=2), np.full_like(ARRAY, fill_value=2)),
+        (lambda x: tenon.eye(3, 4, k=-1), np.eye(3, 4, k=-1)),
+        (lambda x: tenon.tril(x, k=1), np.tril(ARRAY, k=1)),
+        (lambda x: tenon.triu(x, k=-1), np.triu(ARRAY, k=-1)),
+        (lambda x: tenon.topk(x, k=2, dim=1)[0], ARRAY[:, :0:-1]),
+    ],
+)
+def test_keywords_of_numpy_and_pytorch(ours, numpys):
+    np.testing.assert_array_equal(ours(T(ARRAY)).numpy(), numpys)
+
+
+def test_a_keyword_and_its_spelling_are_two_values():
+    with pytest.raises(TypeError, match="got two values for argument 'fill_value'"):
+        tenon.full((2,), value=1, fill_value=2)
+    with pytest.raises(TypeError, match=r"exp\(\): unknown keyword 'k'"):
+        tenon.exp(T(ARRAY), k=1)
 
 
 def test_stacks():

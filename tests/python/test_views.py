@@ -125,8 +125,10 @@ def test_methods_are_called_in_every_way():
         unbound(1.0, [1])
     with pytest.raises(TypeError, match=r"reshape\(\): missing argument 'shape'"):
         x.reshape()
-    with pytest.raises(TypeError, match=r"squeeze\(\): unknown keyword 'dim'; did you mean 'axis'"):
-        x.squeeze(dim=0)
+    with pytest.raises(
+        TypeError, match=r"squeeze\(\): unknown keyword 'dims'; did you mean 'axis'"
+    ):
+        x.squeeze(dims=0)
 
 
 def test_methods_say_what_they_take():
