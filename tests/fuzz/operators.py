@@ -44,6 +44,7 @@ class Operator:
     method: bool
     list_result: bool
     results: int
+    samples: tuple[dict, ...] = ()  # as written in the operator's entry
 
     @property
     def is_random(self):
@@ -122,5 +123,6 @@ def table():
             entry["method"],
             entry["list_result"],
             len(entry["results"]),
+            tuple(sample for sample in entry["samples"] if not sample["made"]),
         )
     return operators

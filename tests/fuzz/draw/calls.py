@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One call of an operator: its rule where it has one, else tensors that broadcast."""
+"""One call of an operator: its rule where it has one, else tensors that broadcast, or a sample's."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from .arguments import FUNCTIONS
 from .attributes import absent, draw_attribute
 from .drawer import Drawer
 from .rules import TEMPLATES
+from .samples import from_sample
 
 _DTYPE_WEIGHTS = {"float32": 6, "float64": 5, "float16": 3, "bfloat16": 3}
 _FEW = 0.6  # weight of every other dtype
@@ -24,6 +25,9 @@ def draw_call(rng, operator, dtype=None, kind=None, large=None, strided=True):
         return Call(operator, _ordered(operator, FUNCTIONS[operator.name](d)))
     if operator.name in TEMPLATES:
         return Call(operator, _from_template(d, TEMPLATES[operator.name]))
+    # Shapes that are related in a way that no rule says are those of the operator's own samples.
+    if operator.samples and operator.kind in ("composite", "kernel", "view") and d.chance(0.4):
+        return Call(operator, _ordered(operator, from_sample(d)))
     return Call(operator, _broadcasting(d))
 
 
