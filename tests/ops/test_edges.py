@@ -94,7 +94,10 @@ def safe(function):
     return call
 
 
-@pytest.mark.parametrize("name", [n for n in UNARY if n not in {"lgamma", "frac", "nan_to_num"}])
+# NumPy's sinc multiplies by pi before it reduces: at 1e30, where it is 0, it gives 3e-31.
+@pytest.mark.parametrize(
+    "name", [n for n in UNARY if n not in {"lgamma", "frac", "nan_to_num", "sinc"}]
+)
 def test_special_values(name, device):
     got = getattr(tenon, name)(to_tensor(SPECIAL, device)).to("cpu").numpy()
     np.testing.assert_allclose(got, safe(REFERENCES[name])(SPECIAL), rtol=1e-10, equal_nan=True)
