@@ -103,7 +103,7 @@ def is_exact(operator):
 
 # Sums of products: what they may err by follows from the same sums of absolute values.
 MULTILINEAR = set(
-    "sum mean prod matmul addmm linear dot vecdot outer tensordot einsum trace conv1d conv2d "
+    "sum nansum nanmean trapezoid mean prod matmul addmm linear dot vecdot outer tensordot einsum trace conv1d conv2d "
     "conv_transpose2d conv2d_input_grad conv2d_weight_grad cumsum cumprod avg_pool1d avg_pool2d "
     "adaptive_avg_pool2d interpolate2d index_add scatter_add index_put diff subtract add".split()
 )
@@ -161,6 +161,7 @@ CANCELS = {
     "lerp": lambda call: _largest(call, "x", "y") * max(1.0, _largest(call, "weight")),
     "lgamma": lambda call: 1.0,  # the logarithms of a reflection, next to negative zeros
     "logaddexp": lambda call: _largest(call, "x", "y"),
+    "logaddexp2": lambda call: _largest(call, "x", "y"),
     "logsumexp": lambda call: 1.0 + _largest(call, "x"),
     "log_softmax": lambda call: 1.0,  # the sum next to its largest term, which is 1
     "cross_entropy": lambda call: max(1.0, _largest(call, "weight")),  # the same
