@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host table, and the one symbol that the library exports.
 #include "kernel_core/abi/slots.hpp"
+#include "kernel_core/dispatch/calls.hpp"
 
 namespace tenon::core {
 namespace {
@@ -17,5 +18,6 @@ constexpr tenon_host kHost = {.struct_size = sizeof(tenon_host),
 }  // namespace tenon::core
 
 extern "C" __attribute__((visibility("default"))) const tenon_host* tenon_host_get(uint32_t epoch) {
+  tenon::core::register_calls_service();
   return epoch == TENON_ABI_EPOCH ? &tenon::core::kHost : nullptr;
 }

@@ -35,7 +35,8 @@ bool has_null(const tenon_value& value, int32_t kind) {
   return kind == TENON_PARAM_TENSOR ? !value.v.p : first_null(value) != value.aux;
 }
 
-bool is_plain(const tenon_value& value, const tenon_param_def& param) {
+[[gnu::always_inline]] inline bool is_plain(const tenon_value& value,
+                                            const tenon_param_def& param) {
   if (value.tag == kPlainTags[param.kind])
     return param.kind > TENON_PARAM_TENSORS || !has_null(value, param.kind);
   if (value.tag == TENON_VALUE_NONE) return param.flags & TENON_PARAM_FLAG_OPTIONAL;
@@ -44,6 +45,12 @@ bool is_plain(const tenon_value& value, const tenon_param_def& param) {
 }
 
 }  // namespace
+
+bool has_plain_defaults(const tenon_op_def& def) {
+  return std::none_of(def.params, def.params + def.nparams, [](const tenon_param_def& param) {
+    return param.flags & TENON_PARAM_FLAG_HAS_DEFAULT && !is_plain(param.default_value, param);
+  });
+}
 
 bool accept_value(const tenon_param_def& param, tenon_value& value, int64_t& integer) {
   if (value.tag == TENON_VALUE_NONE) return param.flags & TENON_PARAM_FLAG_OPTIONAL;

@@ -20,6 +20,9 @@ struct Arguments {
 tenon_status complete_arguments(const Operator& op, tenon_value* args, uint32_t nargs,
                                 Arguments& room, tenon_value** complete, tenon_err* err);
 
+// Do all defaults fit as they are, so that a complete argument list may hold them?
+bool has_plain_defaults(const tenon_op_def& def);
+
 // Does a value fit its parameter? Converted where the schema allows it; `integer` backs a list of
 // one.
 bool accept_value(const tenon_param_def& param, tenon_value& value, int64_t& integer);

@@ -121,14 +121,8 @@ bool call_view(const Operator& op, const tenon_value* args, tenon_value* outs, t
                tenon_status* status) {
   tenon_tensor* base = as_tensor(args[0]);
   if (!base || outs[0].tag != TENON_VALUE_NONE || !find_device(base->device)) return false;
-  tenon_meta meta;
-  *status = op.infer(args, &meta, err);
-  if (*status != TENON_OK) return true;
   tenon_tensor* view;
-  if (meta.kind != TENON_META_VIEW || meta.view_of != 0 ||
-      slots::tensor_view_of(base, meta.dtype, meta.ndim, meta.shape, meta.strides, meta.offset,
-                            &view, nullptr) != TENON_OK)
-    return false;
+  if (!view_by_rule(op, args, base, &view, err, status)) return *status != TENON_OK;
   outs[0] = boxed(view);
   return true;
 }
@@ -256,17 +250,27 @@ bool has_own_kernel(Operator& op, const tenon_value* args, tenon_value* outs) {
   return status;
 }
 
-// Composites are taken apart above the layers, which then see the parts.
-tenon_status call_composite(Operator& op, tenon_value* args, tenon_value* outs, tenon_err* err) {
-  uint8_t wanted = wanted_layers(args, op.def.nparams, outs, op.def.nouts, enabled_layers());
-  tenon_status status;
-  if (op.views_first && !wanted && call_view(op, args, outs, err, &status)) return status;
-  bool want_parts = wanted & ~layer_table.kernels.load(std::memory_order_relaxed);
-  if (!want_parts && op.can_infer() && has_own_kernel(op, args, outs))
-    return wanted ? enter_layer(wanted, op, args, op.def.nparams, outs, op.def.nouts, err)
-                  : call_general(op, args, outs, err);
+[[gnu::cold]] tenon_status fail_parts(const Operator& op, tenon_value* outs, tenon_status status,
+                                      tenon_err* err) {
+  drop_results(outs, op.def.nouts);
+  std::fill_n(outs, op.def.nouts, kNoValue);
+  return fail_part(op, status, err);
+}
+
+// The parts of a composite, where all results are new.
+[[gnu::always_inline]] inline tenon_status run_parts(Operator& op, const tenon_value* args,
+                                                     tenon_value* outs, tenon_err* err) {
+  tenon_status status = op.decompose(args, outs, err);
+  if (status == TENON_OK) [[likely]]
+    return TENON_OK;
+  return fail_parts(op, outs, status, err);
+}
+
+// The parts of a composite, where some results have to be written into tensors of the caller.
+[[gnu::noinline]] tenon_status decompose_into(Operator& op, tenon_value* args, tenon_value* outs,
+                                              tenon_err* err) {
   tenon_value results[kMaxOutputs] = {};
-  status = op.decompose(args, results, err);
+  tenon_status status = op.decompose(args, results, err);
   if (status != TENON_OK) {
     drop_results(results, op.def.nouts);
     return fail_part(op, status, err);
@@ -285,7 +289,71 @@ tenon_status call_composite(Operator& op, tenon_value* args, tenon_value* outs, 
   return TENON_OK;
 }
 
+// Composites are taken apart above the layers, which then see the parts.
+[[gnu::noinline]] tenon_status call_composite(Operator& op, tenon_value* args, tenon_value* outs,
+                                              tenon_err* err) {
+  tenon_status status;
+  if (op.can_infer()) {  // without a shape rule there is neither a view nor a kernel for the whole
+    uint8_t wanted = wanted_layers(args, op.def.nparams, outs, op.def.nouts, enabled_layers());
+    if (op.views_first && !wanted && call_view(op, args, outs, err, &status)) return status;
+    bool want_parts = wanted & ~layer_table.kernels.load(std::memory_order_relaxed);
+    if (!want_parts && has_own_kernel(op, args, outs))
+      return wanted ? enter_layer(wanted, op, args, op.def.nparams, outs, op.def.nouts, err)
+                    : call_general(op, args, outs, err);
+  }
+  const uint32_t nouts = op.def.nouts;
+  auto is_given = [](const tenon_value& out) { return out.tag != TENON_VALUE_NONE; };
+  if (std::none_of(outs, outs + nouts, is_given)) [[likely]]
+    return run_parts(op, args, outs, err);
+  return decompose_into(op, args, outs, err);
+}
+
+// An operator that takes nothing but tensors, which were looked at.
+[[gnu::always_inline]] inline tenon_status call_on_tensors(Operator& op, Operands& seen,
+                                                           tenon_value* args, tenon_value* outs,
+                                                           tenon_err* err) {
+  uint32_t nargs = op.def.nparams;
+  if (const tenon_tensor* out = as_tensor(outs[0])) seen.add(*out);
+  uint8_t wanted =
+      enabled_layers() & (seen.layers | layer_table.every_call.load(std::memory_order_relaxed));
+  if (seen.flags & TENON_TENSOR_FOLLOWS_BASE)
+    wanted = wanted_layers(args, nargs, outs, 1, enabled_layers());
+  if (wanted) return enter_layer(wanted, op, args, nargs, outs, 1, err);
+  tenon_status status;
+  if (call_fast(op, seen, args, outs, err, &status)) return status;
+  return call_general(op, args, outs, err);
+}
+
+// Any operator, with complete arguments.
+[[gnu::always_inline]] inline tenon_status call_any(Operator& op, tenon_value* args,
+                                                    tenon_value* outs, tenon_err* err) {
+  if (op.def.flags & TENON_OP_COMPOSITE) return call_composite(op, args, outs, err);
+  uint8_t wanted = wanted_layers(args, op.def.nparams, outs, op.def.nouts, enabled_layers());
+  if (wanted) return enter_layer(wanted, op, args, op.def.nparams, outs, op.def.nouts, err);
+  return call_general(op, args, outs, err);
+}
+
+// Of an operator with defaults that are still to be converted.
+[[gnu::noinline]] tenon_status convert_and_call(Operator& op, tenon_value* args, tenon_value* outs,
+                                                tenon_err* err) {
+  Arguments room;
+  TENON_TRY(complete_arguments(op, args, op.def.nparams, room, &args, err));
+  return call_any(op, args, outs, err);
+}
+
 }  // namespace
+
+tenon_status call_complete(const tenon_op* handle, tenon_value* args, tenon_value* outs,
+                           tenon_err* err) {
+  auto& op = *const_cast<Operator*>(handle);
+  if (op.is_its_parts && outs[0].tag == TENON_VALUE_NONE) return run_parts(op, args, outs, err);
+  Operands seen;
+  if (op.tensor_params_only && look_at(args, op.def.nparams, seen)) [[likely]]
+    return call_on_tensors(op, seen, args, outs, err);
+  if (!op.plain_defaults) [[unlikely]]
+    return convert_and_call(op, args, outs, err);
+  return call_any(op, args, outs, err);
+}
 
 tenon_status call_kernel(Operator& op, const tenon_value* args, tenon_value* outs, tenon_err* err) {
   Operands seen;
@@ -331,23 +399,11 @@ tenon_status op_call(const tenon_op* handle, tenon_value* args, uint32_t nargs, 
   // Simple operators have no defaults to fill in: one look says whether the arguments are what they
   // take.
   Operands seen;
-  if (op->tensor_params_only && nargs == op->def.nparams && look_at(args, nargs, seen)) [[likely]] {
-    if (const tenon_tensor* out = as_tensor(outs[0])) seen.add(*out);
-    uint8_t wanted =
-        enabled_layers() & (seen.layers | layer_table.every_call.load(std::memory_order_relaxed));
-    if (seen.flags & TENON_TENSOR_FOLLOWS_BASE)
-      wanted = wanted_layers(args, nargs, outs, nouts, enabled_layers());
-    if (wanted) return enter_layer(wanted, *op, args, nargs, outs, nouts, err);
-    tenon_status status;
-    if (call_fast(*op, seen, args, outs, err, &status)) return status;
-    return call_general(*op, args, outs, err);
-  }
+  if (op->tensor_params_only && nargs == op->def.nparams && look_at(args, nargs, seen)) [[likely]]
+    return call_on_tensors(*op, seen, args, outs, err);
   Arguments room;
   TENON_TRY(complete_arguments(*op, args, nargs, room, &args, err));
-  if (op->def.flags & TENON_OP_COMPOSITE) return call_composite(*op, args, outs, err);
-  uint8_t wanted = wanted_layers(args, op->def.nparams, outs, nouts, enabled_layers());
-  if (wanted) return enter_layer(wanted, *op, args, op->def.nparams, outs, nouts, err);
-  return call_general(*op, args, outs, err);
+  return call_any(*op, args, outs, err);
 }
 
 [[gnu::flatten]] tenon_status op_call_below(int32_t layer, const tenon_op* handle,

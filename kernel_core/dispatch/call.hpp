@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kernel_core/abi/slots.hpp"
 #include "kernel_core/dispatch/arguments.hpp"
 #include "kernel_core/dispatch/context.hpp"
 #include "kernel_core/dispatch/host_scalar.hpp"
@@ -14,6 +15,23 @@ namespace tenon::core {
 
 // Run with complete arguments. outs[i]: NONE, or a tensor to write into.
 tenon_status call_kernel(Operator& op, const tenon_value* args, tenon_value* outs, tenon_err* err);
+
+// op_call of a defined operator with complete arguments.
+tenon_status call_complete(const tenon_op* op, tenon_value* args, tenon_value* outs,
+                           tenon_err* err);
+
+// The view of `base`, the first argument, that the rule of an operator with `views_first` describes.
+// False, with no view made: the call needs a kernel, or the view cannot be (`*status` is OK then), or
+// the rule failed.
+[[gnu::always_inline]] inline bool view_by_rule(const Operator& op, const tenon_value* args,
+                                                tenon_tensor* base, tenon_tensor** view,
+                                                tenon_err* err, tenon_status* status) {
+  tenon_meta meta;
+  *status = op.infer(args, &meta, err);
+  return *status == TENON_OK && meta.kind == TENON_META_VIEW && meta.view_of == 0 &&
+         slots::tensor_view_of(base, meta.dtype, meta.ndim, meta.shape, meta.strides, meta.offset,
+                               view, nullptr) == TENON_OK;
+}
 
 // All that is decided about a call before a kernel sees it. Lives on the stack of call_general.
 struct Plan {

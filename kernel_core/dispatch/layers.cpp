@@ -16,6 +16,13 @@ namespace {
 std::mutex layer_mutex;
 }
 
+bool is_seen_by_enabled(const tenon_tensor& tensor) {
+  uint8_t bits = layer_table.every_call.load(std::memory_order_relaxed) | tensor.layers;
+  if (tensor.flags & TENON_TENSOR_FOLLOWS_BASE)
+    if (const TensorImpl* base = base_of(*impl(&tensor))) bits |= base->layers;
+  return bits & enabled_layers();
+}
+
 uint8_t base_layers(const tenon_value* values, uint32_t count) {
   uint8_t bits = 0;
   visit_tensors(values, count, [&](const tenon_tensor& tensor) {

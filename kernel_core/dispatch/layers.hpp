@@ -41,6 +41,15 @@ inline uint8_t enabled_layers() {
 // The layer bits of the bases of views that follow theirs.
 uint8_t base_layers(const tenon_value* values, uint32_t count);
 
+// Does an enabled layer want to see a call which takes the tensor alone?
+bool is_seen_by_enabled(const tenon_tensor& tensor);
+[[gnu::always_inline]] inline bool is_seen(const tenon_tensor& tensor) {
+  const uint8_t bits = layer_table.every_call.load(std::memory_order_relaxed) | tensor.layers;
+  if (bits == 0 && !(tensor.flags & TENON_TENSOR_FOLLOWS_BASE)) [[likely]]
+    return false;
+  return is_seen_by_enabled(tensor);
+}
+
 // Layers that want this call, out of `allowed`. Outputs count too: writing into a tensor that a
 // layer watches is its business.
 inline uint8_t wanted_layers(const tenon_value* args, uint32_t nargs, const tenon_value* outs,

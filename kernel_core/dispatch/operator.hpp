@@ -73,6 +73,10 @@ struct tenon_op {
   uint8_t tensor_params_only;  // every parameter is a plain Tensor that promotes and broadcasts
   uint8_t views_first;  // one result, which may be a view of the first parameter, the only Tensor,
                         // whatever its dtype: of a composite where its rule says so
+  uint8_t plain_defaults;  // the defaults are of their parameters' kinds
+  uint8_t is_its_parts;    // a composite of one result that no kernel computes as a whole
+  // TENON_CREATION_* << 8 | dtype of an operator that was declared as a creation, or 0
+  std::atomic<uint16_t> creation;
   std::string name;
   const void* owner;
   std::string definer;  // "acme 1.4.2 (/path/libtenon_acme.so)", for messages

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel_core/dispatch/registry.hpp"
+#include "kernel_core/dispatch/arguments.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -137,6 +138,10 @@ void define(Registry& self, Operator& op, const tenon_op_def& def, const void* o
   op.definer = definer;
   op.tensor_params_only = is_simple(def);
   op.views_first = may_be_plain_view(def);
+  op.plain_defaults = has_plain_defaults(def);
+  op.is_its_parts =
+      def.flags & TENON_OP_COMPOSITE && def.nouts == 1 && op.plain_defaults && !op.can_infer();
+  op.creation.store(0, std::memory_order_relaxed);
   op.is_defined = 1;
   for (auto& row : op.rows)
     if (CellRow* made = row.load(std::memory_order_acquire)) clear_row(*made);
@@ -323,6 +328,7 @@ void registry_remove(const void* owner) {
       if (self.materialize.load() == op) self.materialize.store(nullptr);
       op->is_defined = 0;
       op->def = {};
+      op->creation.store(0, std::memory_order_relaxed);
       op->owner = nullptr;
       auto spare = std::find_if(self.spares.begin(), self.spares.end(),
                                 [op = op](const Registry::Spare& one) { return one.op == op; });

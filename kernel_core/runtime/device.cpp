@@ -274,10 +274,8 @@ tenon_status add_device_kind(const tenon_device_api* api, const void* owner, uin
   return fail_host_memory(err);
 }
 
-tenon_device_id host_device() try {
-  tenon_device_id known = known_host.load(std::memory_order_acquire);
-  if (known != TENON_DEVICE_NONE) [[likely]]
-    return known;
+// Out of line, so that host_device needs no frame.
+[[gnu::noinline]] static tenon_device_id find_host_device() try {
   Lock lock(table_mutex());
   for (uint32_t number = 1; Kind* kind = kind_at(number); ++number) {
     if (!is_live(kind) || ensure_enumerated(*kind, nullptr) != TENON_OK) continue;
@@ -290,6 +288,11 @@ tenon_device_id host_device() try {
   return TENON_DEVICE_NONE;
 } catch (const std::bad_alloc&) {
   return TENON_DEVICE_NONE;
+}
+
+tenon_device_id host_device() {
+  tenon_device_id known = known_host.load(std::memory_order_acquire);
+  return known != TENON_DEVICE_NONE ? known : find_host_device();
 }
 
 KindView view_device_kind(uint32_t number) {

@@ -9,6 +9,7 @@
 #include <initializer_list>
 
 #include "errors.hpp"
+#include "runtime.hpp"
 #include "tensor_object.hpp"
 
 namespace tenon::python {
@@ -24,6 +25,24 @@ inline constexpr int64_t kReleaseGilElements = 50'000;
   PyEval_RestoreThread(thread);
   return status;
 }
+[[gnu::noinline]] inline tenon_status call_complete_unlocked(const tenon_op* op, tenon_value* args,
+                                                             tenon_value* results, tenon_err* err) {
+  PyThreadState* thread = PyEval_SaveThread();
+  tenon_status status = calls->call(op, args, results, err);
+  PyEval_RestoreThread(thread);
+  return status;
+}
+
+// A call whose arguments are complete and of the parameters' kinds, as the argument parser leaves
+// them.
+inline tenon_status call_complete(const tenon_op* op, tenon_value* args, tenon_value* results,
+                                  int64_t work, tenon_err* err) {
+  if (work < kReleaseGilElements) [[likely]]
+    return calls->call(op, args, results, err);
+  return call_complete_unlocked(op, args, results, err);
+}
+
+// A call whose arguments the host completes and checks.
 
 inline tenon_status call_host(const tenon_op* op, tenon_value* args, uint32_t nargs,
                               tenon_value* results, uint32_t nresults, int64_t work,

@@ -9,7 +9,6 @@
 #include "runtime.hpp"
 #include "tensor_type.hpp"
 #include "types.hpp"
-#include "watched.hpp"
 
 namespace tenon::python {
 namespace {
@@ -147,16 +146,14 @@ Tensor as_tensor(PyObject* data, int32_t dtype, tenon_device_id device) {
 // One element as often as `like` has elements.
 static Tensor repeat(tenon_tensor* element, const tenon_tensor* like) {
   size_t ndim = static_cast<size_t>(like->ndim);
-  if (is_watched(element))
-    return TENON_CALL(expand, value_of(element), value_of(like->shape, ndim));
   const int64_t strides[TENON_MAX_NDIM] = {};
   ErrorSink err;
   tenon_tensor* view;
   tenon_status status =
-      host->tensor_view(element, element->dtype, like->ndim, like->shape, strides, 0, &view, err);
-  if (status == TENON_OK) return Tensor::adopt(view);
-  raise(status, err);
-  return {};
+      calls->view_of(element, element->dtype, like->ndim, like->shape, strides, 0, &view, err);
+  if (status != TENON_OK) return raise(status, err);
+  if (view) return Tensor::adopt(view);
+  return TENON_CALL(expand, value_of(element), value_of(like->shape, ndim));
 }
 
 bool copy_into(tenon_tensor* destination, tenon_tensor* source) {

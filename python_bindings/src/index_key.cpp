@@ -259,16 +259,13 @@ bool parse_key(tenon_tensor* tensor, PyObject* object, Key& key) {
   return builder.finish();
 }
 
-Tensor apply_basic(tenon_tensor* tensor, const BasicIndex& index, bool watched) {
-  if (!watched) {
-    ErrorSink err;
-    tenon_tensor* view;
-    tenon_status status = host->tensor_view_of(tensor, tensor->dtype, index.ndim, index.shape,
-                                               index.strides, index.offset, &view, err);
-    if (status == TENON_OK) return Tensor::adopt(view);
-    raise(status, err);
-    return {};
-  }
+Tensor apply_basic(tenon_tensor* tensor, const BasicIndex& index) {
+  tenon_tensor* direct;
+  tenon_err* err = brief_sink();
+  tenon_status status = calls->view_of(tensor, tensor->dtype, index.ndim, index.shape,
+                                       index.strides, index.offset, &direct, err);
+  if (status != TENON_OK) return raise(status, err);
+  if (direct) return Tensor::adopt(direct);
   Tensor view = Tensor::borrow(tensor);
   if (index.slice_count > 0) {
     size_t count = static_cast<size_t>(index.slice_count);

@@ -15,7 +15,7 @@
 
 namespace tenon::python {
 
-// The part of a key that makes a view: both as a description, for host->tensor_view_of, and as
+// The part of a key that makes a view: both as a description, for calls->view_of, and as
 // steps, for operators that layers can watch.
 struct BasicIndex {
   int32_t ndim = 0;
@@ -42,8 +42,9 @@ struct Key {
 // False: IndexError, TypeError or what a conversion raised.
 bool parse_key(tenon_tensor* tensor, PyObject* object, Key& key);
 
-// The view that the basic part takes of `tensor`. With `watched`, through operators.
-Tensor apply_basic(tenon_tensor* tensor, const BasicIndex& index, bool watched);
+// The view that the basic part takes of `tensor`, by operators where a layer wants to see it. Empty:
+// Python error set.
+Tensor apply_basic(tenon_tensor* tensor, const BasicIndex& index);
 
 // False: IndexError.
 [[gnu::cold]] bool raise_index(int64_t index, int64_t length, int64_t axis);

@@ -20,6 +20,10 @@ NB_MODULE(_core, module) {
   if (!tenon::attach(tenon_host_get(TENON_ABI_EPOCH)))
     throw nb::import_error(
         "libtenon does not speak the ABI epoch that tenon._core was built for; reinstall tenon");
+  if (!tenon::python::find_calls())
+    throw nb::import_error(
+        "libtenon does not offer the service `calls` version 1, which tenon._core was built for; "
+        "reinstall tenon");
   if (!add_exceptions(module.ptr()) || !ready_tensor_type() || !ready_operator_type())
     throw nb::python_error();
   module.attr("Tensor") = nb::handle(reinterpret_cast<PyObject*>(&tensor_type));

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "operator_shortcut.hpp"
+#include "integer_call.hpp"
 #include "operator_text.hpp"
 #include "tensor_object.hpp"
 

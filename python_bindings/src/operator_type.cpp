@@ -11,12 +11,11 @@
 #include "argument_parser.hpp"
 #include "call.hpp"
 #include "errors.hpp"
+#include "integer_call.hpp"
 #include "method_table.hpp"
 #include "operator_method.hpp"
-#include "operator_shortcut.hpp"
 #include "operator_text.hpp"
 #include "runtime.hpp"
-#include "small_tensor.hpp"
 
 namespace tenon::python {
 namespace {
@@ -90,8 +89,10 @@ PyObject* call_now(const OperatorObject& self, PyObject* const* objects, size_t 
   ParsedCall call;
   if (!parse_arguments(self, objects, PyVectorcall_NARGS(flags), keyword_names, call))
     return nullptr;
-  if (self.shortcut != Shortcut::kNone && !call.out)
-    if (Answer answer = take_shortcut(self, call)) return *answer;
+  if (self.may_view && !call.out) {
+    tenon_tensor* view;
+    if (calls->view(self.op, call.values, &view)) return wrap(view);
+  }
 
   tenon_value results[kMaxResults];
   for (uint32_t i = 0; i < self.result_count; ++i) results[i].tag = TENON_VALUE_NONE;
@@ -108,8 +109,7 @@ PyObject* call_now(const OperatorObject& self, PyObject* const* objects, size_t 
   }
 
   ErrorSink err;
-  tenon_status status =
-      call_host(self.op, call.values, call.count, results, self.result_count, call.arena.work, err);
+  tenon_status status = call_complete(self.op, call.values, results, call.arena.work, err);
   if (status != TENON_OK) [[unlikely]]
     return raise_call(status, self.def, call.values, call.count, err);
   if (given) [[unlikely]]
@@ -148,13 +148,15 @@ PyObject* counted_call(PyObject* callable, PyObject* const* objects, size_t flag
   return result;
 }
 
-// The call of an operator that may make a small tensor.
-PyObject* making_call(PyObject* callable, PyObject* const* objects, size_t flags,
-                      PyObject* keyword_names) {
+// The call of an operator that the host knows as a creation.
+PyObject* creation_call(PyObject* callable, PyObject* const* objects, size_t flags,
+                        PyObject* keyword_names) {
   const OperatorObject& self = *as_operator(callable);
   if (!keyword_names && self.is_current()) {
-    PyObject* made = make_small(self.making, objects, PyVectorcall_NARGS(flags));
-    if (made || PyErr_Occurred()) return made;
+    int64_t shape[TENON_MAX_NDIM];
+    int32_t ndim = read_shape(objects, PyVectorcall_NARGS(flags), shape);
+    tenon_tensor* tensor;
+    if (ndim >= 0 && calls->create(self.op, ndim, shape, &tensor)) return wrap(tensor);
   }
   return operator_call(callable, objects, flags, keyword_names);
 }
@@ -243,10 +245,10 @@ PyObject* make_operator(const tenon_op* op, CallForm form) {
   self.name = PyUnicode_FromFormat("%s%s", colons ? colons + 2 : def->name,
                                    form == CallForm::kInPlace ? "_" : "");
   if (self.name && read_parameters(self)) {
-    self.shortcut = shortcut_of(self);
-    self.takes_integers = takes_integers(self);
-    self.making = making_of(self);
-    if (self.making != Making::kNone) self.vectorcall = making_call;
+    bool is_plain = form == CallForm::kFunction && def->nouts == 1 && !self.returns_list;
+    self.may_view = is_plain && calls->may_view(op);
+    self.takes_integers = is_plain && takes_integers(self);
+    if (is_plain && calls->is_creation(op)) self.vectorcall = creation_call;
     self.takes_tensor = def->nparams > 0 && self.parameters[0].kind == TENON_PARAM_TENSOR;
     if (def->nouts > 1) self.result_type = make_result_type(self);
     if (def->nouts <= 1 || self.result_type) return object;

@@ -23,12 +23,6 @@ struct Parameter {
 
 enum class CallForm : uint8_t { kFunction, kInPlace };
 
-// What may stand for a call through the host (operator_shortcut.hpp).
-enum class Shortcut : uint8_t { kNone, kViewRule, kParts };
-
-// Operators that do nothing but make a tensor of a shape.
-enum class Making : uint8_t { kNone, kEmpty, kZeros };
-
 struct OperatorObject {
   PyObject_HEAD vectorcallfunc vectorcall;
   const tenon_op* op;
@@ -41,9 +35,8 @@ struct OperatorObject {
   uint64_t required;  // bit per parameter without default
   uint32_t result_count;
   CallForm form;
-  Shortcut shortcut;
-  Making making;
-  bool takes_integers;  // by position, after a tensor if it takes_tensor (operator_shortcut.hpp)
+  bool may_view;        // the result may be a view, says the host
+  bool takes_integers;  // by position, after a tensor if it takes_tensor (integer_call.hpp)
   bool takes_tensor;    // first
   bool returns_list;
   bool gathers;         // f(x, 1, 2) means f(x, [1, 2]): the last positional parameter is a list

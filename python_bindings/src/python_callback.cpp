@@ -6,7 +6,6 @@
 
 #include "tensor_object.hpp"
 #include "types.hpp"
-#include "watched.hpp"
 
 namespace tenon::python {
 namespace {
@@ -23,10 +22,18 @@ PyObject* own_scalar(const tenon_tensor& scalar) {
   return wrap(made);
 }
 
+// Does the tensor, or the base of a view, carry bits of layers, whether these are enabled or not?
+static bool has_layers(const tenon_tensor* tensor) {
+  if (tensor->layers) return true;
+  const tenon_tensor* base =
+      tensor->flags & TENON_TENSOR_FOLLOWS_BASE ? host->tensor_base(tensor) : nullptr;
+  return base && base->layers;
+}
+
 PyObject* python_tensor(tenon_tensor* tensor, bool detaches) {
   if (!tensor) return Py_NewRef(Py_None);
   if (tensor->flags & TENON_TENSOR_HOST_SCALAR) return own_scalar(*tensor);
-  if (!detaches || !layers_of(tensor) || !autograd) return wrap_borrowed(tensor);
+  if (!detaches || !has_layers(tensor) || !autograd) return wrap_borrowed(tensor);
   tenon_tensor* view;
   ErrorSink err;
   tenon_status status = autograd->detach(tensor, &view, err);

@@ -6,6 +6,7 @@
 #include <Python.h>
 
 #include <tenon/services/autograd.h>
+#include <tenon/services/calls.h>
 #include <tenon/tensor.hpp>
 
 #include <string>
@@ -31,6 +32,14 @@ struct SyntaxOperators {
   const tenon_op* materialize = nullptr;  // the one with TENON_OP_MATERIALIZE
 };
 inline SyntaxOperators operators;
+
+// The host's service for calls whose arguments were checked here. False: the host has none.
+inline const tenon_calls_api* calls = nullptr;
+inline bool find_calls() {
+  calls = static_cast<const tenon_calls_api*>(
+      host->service_find(TENON_CALLS_SERVICE, TENON_CALLS_VERSION));
+  return calls;
+}
 
 // NULL if no autograd plugin is loaded.
 inline const tenon_autograd_api* autograd = nullptr;

@@ -74,13 +74,14 @@ PyObject* get_version(PyObject* self, void*) {
 
 PyObject* get_transposed(PyObject* self, void*) {
   tenon_tensor* tensor = handle_of(self);
-  if (is_watched(tensor)) return to_python(TENON_CALL(permute, value_of(tensor)));
   int64_t shape[TENON_MAX_NDIM], strides[TENON_MAX_NDIM];
   for (int32_t axis = 0, from = tensor->ndim; axis < tensor->ndim; ++axis) {
     shape[axis] = tensor->shape[--from];
     strides[axis] = tensor->strides[from];
   }
-  return make_view(tensor, tensor->ndim, shape, strides, 0);
+  PyObject* view = make_view(tensor, tensor->ndim, shape, strides, 0);
+  if (view || PyErr_Occurred()) return view;
+  return to_python(TENON_CALL(permute, value_of(tensor)));
 }
 
 PyObject* get_matrix_transposed(PyObject* self, void*) {

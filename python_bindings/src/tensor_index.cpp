@@ -17,7 +17,10 @@ namespace {
 
 // -- reading --------------------------------------------------------------------------------------
 
-// x[i], unless a layer watches.
+// The next three functions make views for keys that are as simple as most are. NULL without a
+// Python error: read_key has to do it.
+
+// x[i]
 PyObject* select_first(tenon_tensor* tensor, int64_t index) {
   if (!normalise_index(index, tensor->shape[0], 0)) return nullptr;
   return make_view(tensor, tensor->ndim - 1, tensor->shape + 1, tensor->strides + 1,
@@ -99,13 +102,13 @@ bool is_positions(const tenon_tensor* tensor, PyObject* object) {
   }
   Key key;
   if (!parse_key(tensor, object, key)) return nullptr;
-  Tensor view = apply_basic(tensor, key.basic, is_watched(tensor));
+  Tensor view = apply_basic(tensor, key.basic);
   if (!view) return nullptr;
   return to_python(key.is_basic() ? std::move(view) : read_positions(key, std::move(view)));
 }
 
-// x[a:b:c], likewise.
-PyObject* slice_first(tenon_tensor* tensor, PyObject* object) {
+// x[a:b:c]
+[[gnu::always_inline]] inline PyObject* slice_first(tenon_tensor* tensor, PyObject* object) {
   Slice slice;
   if (!read_slice(object, tensor->shape[0], slice)) return nullptr;
   int64_t shape[TENON_MAX_NDIM], strides[TENON_MAX_NDIM], stride = tensor->strides[0];
@@ -118,13 +121,13 @@ PyObject* slice_first(tenon_tensor* tensor, PyObject* object) {
   return make_view(tensor, tensor->ndim, shape, strides, slice.start * stride);
 }
 
-// x[a:b, i], likewise: integers and slices in front of axes that are taken whole.
+// x[a:b, i]: integers and slices in front of axes that are taken whole.
 PyObject* take_axes(tenon_tensor* tensor, PyObject* object) {
   PyObject* const* items = reinterpret_cast<PyTupleObject*>(object)->ob_item;
   Py_ssize_t count = PyTuple_GET_SIZE(object);
   int64_t shape[TENON_MAX_NDIM], strides[TENON_MAX_NDIM], offset = 0;
   int32_t ndim = 0;
-  if (count > tensor->ndim) return read_key(tensor, object);
+  if (count > tensor->ndim) return nullptr;
   for (int32_t axis = 0; axis < tensor->ndim; ++axis) {
     int64_t length = tensor->shape[axis], stride = tensor->strides[axis], index = 0;
     if (axis < count) {
@@ -135,7 +138,7 @@ PyObject* take_axes(tenon_tensor* tensor, PyObject* object) {
         length = slice.length;
         if (length > 1) stride *= slice.step;
       } else {
-        if (!small_int(items[axis], index)) return read_key(tensor, object);
+        if (!small_int(items[axis], index)) return nullptr;
         if (!normalise_index(index, length, axis)) return nullptr;
         offset += index * stride;
         continue;
@@ -147,13 +150,43 @@ PyObject* take_axes(tenon_tensor* tensor, PyObject* object) {
   return make_view(tensor, ndim, shape, strides, offset);
 }
 
+// What follows select_first and slice_first if these return NULL.
+[[gnu::noinline]] PyObject* select_by_operator(tenon_tensor* tensor, int64_t index) {
+  if (PyErr_Occurred()) return nullptr;
+  if (index < 0) index += tensor->shape[0];
+  return to_python(TENON_CALL(select, value_of(tensor), value_of(int64_t{0}), value_of(index)));
+}
+
+[[gnu::noinline]] PyObject* slice_by_operator(tenon_tensor* tensor, PyObject* object) {
+  Slice slice;
+  if (PyErr_Occurred() || !read_slice(object, tensor->shape[0], slice)) return nullptr;
+  if (slice.step == 1 && slice.length == tensor->shape[0])
+    return to_python(TENON_CALL(expand, value_of(tensor),
+                                value_of(tensor->shape, static_cast<size_t>(tensor->ndim))));
+  const bool is_simple = slice.step == 1 && slice.length > 0;
+  if (!is_simple) return read_key(tensor, object);
+  const int64_t axis = 0;
+  return to_python(TENON_CALL(slice, value_of(tensor), value_of(&axis, 1),
+                              value_of(&slice.start, 1), value_of(&slice.stop, 1),
+                              value_of(&slice.step, 1)));
+}
+
 PyObject* tensor_subscript(PyObject* self, PyObject* object) {
   tenon_tensor* tensor = handle_of(self);
-  if (tensor->ndim > 0 && !is_watched(tensor)) [[likely]] {
+  if (tensor->ndim > 0) [[likely]] {
     int64_t index;
-    if (small_int(object, index)) return select_first(tensor, index);
-    if (PySlice_Check(object)) return slice_first(tensor, object);
-    if (PyTuple_Check(object)) return take_axes(tensor, object);
+    if (small_int(object, index)) {
+      PyObject* view = select_first(tensor, index);
+      return view ? view : select_by_operator(tensor, index);
+    }
+    if (PySlice_Check(object)) {
+      PyObject* view = slice_first(tensor, object);
+      return view ? view : slice_by_operator(tensor, object);
+    }
+    if (PyTuple_Check(object)) {
+      PyObject* view = take_axes(tensor, object);
+      if (view || PyErr_Occurred()) return view;
+    }
   }
   return read_key(tensor, object);
 }
@@ -186,23 +219,21 @@ bool write_positions(const Key& key, Tensor view, const Tensor& value) {
 int assign_number(tenon_tensor* tensor, PyObject* object, PyObject* value) {
   bool number = PyFloat_CheckExact(value) || PyLong_CheckExact(value);
   int64_t index;
-  bool simple = number && small_int(object, index) && tensor->ndim == 1 && !is_watched(tensor) &&
-                !(tensor->flags & TENON_TENSOR_READONLY) && can_write(tensor->dtype) &&
-                tensor->device != TENON_DEVICE_META && is_host_memory(tensor->device);
+  bool simple = number && tensor->ndim == 1 && can_write(tensor->dtype) && small_int(object, index);
   if (!simple) return 0;
   if (!normalise_index(index, tensor->shape[0], 0)) return -1;
-  int64_t offset = index * tensor->strides[0] * host->dtype_size(tensor->dtype);
-  if (!write_element(static_cast<char*>(tensor->data) + offset, tensor->dtype, value)) return -1;
+  void* memory = calls->element(tensor, index);
+  if (!memory) return 0;
+  if (!write_element(memory, tensor->dtype, value)) return -1;
   host->tensor_bump_version(tensor);
   return 1;
 }
 
-// x[a:b:c] = value, where no layer watches. 1: done, 0: not that simple, -1: Python error set.
+// x[a:b:c] = value. 1: done, 0: the view needs operators, -1: Python error set.
 int assign_slice(tenon_tensor* tensor, PyObject* object, tenon_tensor* value) {
-  if (!PySlice_Check(object) || tensor->ndim == 0 || is_watched(tensor) || layers_of(value))
-    return 0;
+  if (!PySlice_Check(object) || tensor->ndim == 0) return 0;
   PyObject* view = slice_first(tensor, object);
-  if (!view) return -1;
+  if (!view) return PyErr_Occurred() ? -1 : 0;
   bool written = copy_into(handle_of(view), value);
   Py_DECREF(view);
   return written ? 1 : -1;
@@ -214,7 +245,7 @@ int assign_slice(tenon_tensor* tensor, PyObject* object, tenon_tensor* value) {
   if (int done = assign_slice(tensor, object, value.get())) return done > 0 ? 0 : -1;
   Key key;
   if (!parse_key(tensor, object, key)) return -1;
-  Tensor view = apply_basic(tensor, key.basic, is_watched(tensor) || layers_of(value.get()));
+  Tensor view = apply_basic(tensor, key.basic);
   if (!view) return -1;
   bool written = key.is_basic() ? copy_into(view.get(), value.get())
                                 : write_positions(key, std::move(view), value);
@@ -245,10 +276,8 @@ PyObject* tensor_get_item(PyObject* self, Py_ssize_t index) {
   tenon_tensor* tensor = handle_of(self);
   if (tensor->ndim == 0)
     return raise_error(PyExc_IndexError, "a 0-d tensor has no elements to index");
-  if (!is_watched(tensor)) return select_first(tensor, index);
-  int64_t position = index;
-  if (!normalise_index(position, tensor->shape[0], 0)) return nullptr;
-  return to_python(TENON_CALL(select, value_of(tensor), value_of(int64_t{0}), value_of(position)));
+  PyObject* view = select_first(tensor, index);
+  return view ? view : select_by_operator(tensor, index);
 }
 
 int tensor_contains(PyObject* self, PyObject* value) {

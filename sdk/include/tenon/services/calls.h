@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Service "calls", version 1: calls whose arguments the caller has checked already.
+ *
+ * The host itself offers it, to language bindings and to C++ programs alike. Every function gives what
+ * op_call gives, and does less to get there; the host alone decides whether that is possible. A
+ * function that answers "no" has done nothing, and the caller calls the operator. */
+#ifndef TENON_SERVICES_CALLS_H_
+#define TENON_SERVICES_CALLS_H_
+
+#include <tenon/abi.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TENON_CALLS_SERVICE "calls"
+#define TENON_CALLS_VERSION 1u
+
+/* What the elements of a created tensor hold. */
+enum {
+  TENON_CREATION_EMPTY = 1, /* anything */
+  TENON_CREATION_ZEROS = 2
+};
+
+typedef struct tenon_calls_api {
+  uint32_t struct_size;
+  uint32_t version;
+  /* op_call with complete arguments: `args` holds one value for each parameter, of the parameter's kind
+   * or its default or NONE where that is optional, and `outs` one for each result. The operator is
+   * defined. Nothing of this is checked. */
+  tenon_status (*call)(const tenon_op*, tenon_value* args, tenon_value* outs, tenon_err*);
+  /* Can the result of the operator be a view of its first argument? */
+  int32_t (*may_view)(const tenon_op*);
+  /* The result of an operator for which `may_view` holds, with complete arguments, if it is a view. 1: `*out` is the view.
+   * 0: the call has to compute, a layer wants to see it, or it is wrong; then use `call`. No kernel runs
+   * here, so a caller may hold a lock (Python's GIL). */
+  int32_t (*view)(const tenon_op*, const tenon_value* args, tenon_tensor** out);
+  /* tensor_view_of, where no layer wants to see a view of `base`. Otherwise `*out` is NULL, and the
+   * caller calls operators that make the view. */
+  tenon_status (*view_of)(tenon_tensor* base, int32_t dtype, int32_t ndim, const int64_t* shape,
+                          const int64_t* strides, int64_t offset, tenon_tensor** out, tenon_err*);
+  /* The address of element `index` (within the bounds) of a tensor of one axis, for a caller that writes
+   * it and then calls tensor_bump_version. NULL: the tensor is read-only, the host cannot write its
+   * memory, or a layer wants to see the write; then call an operator. */
+  void* (*element)(tenon_tensor*, int64_t index);
+  /* Was the operator declared as a creation? */
+  int32_t (*is_creation)(const tenon_op*);
+  /* A small tensor on the host device from an operator that was declared as a creation, with a shape and
+   * defaults otherwise. 1: `*out` is the tensor. 0: the shape is invalid or large, or a layer wants to
+   * see the call; then use `call`. */
+  int32_t (*create)(const tenon_op*, int32_t ndim, const int64_t* shape, tenon_tensor** out);
+  /* Declares an operator of the starting plugin as a creation: given only a shape, its result on the host
+   * device is a new tensor of this dtype and content (TENON_CREATION_*). [init] */
+  tenon_status (*declare_creation)(const tenon_op*, int32_t dtype, int32_t content, tenon_err*);
+} tenon_calls_api;
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+#endif /* TENON_SERVICES_CALLS_H_ */
