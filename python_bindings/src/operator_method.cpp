@@ -13,7 +13,8 @@
 namespace tenon::python {
 namespace {
 
-constexpr size_t kRow = 32;
+// More than there are operators of a tensor and integers; those beyond are called as any other.
+constexpr size_t kRow = 128;
 OperatorObject* row[kRow];  // never released: the type refers to them as long as there is one
 PyMethodDef definitions[kRow];
 size_t used = 0;

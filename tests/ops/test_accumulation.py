@@ -152,11 +152,12 @@ def test_vecdot_conjugates_its_first_operand():
 
 
 @pytest.mark.parametrize("function", ["softmax", "log_softmax"])
-def test_softmax_of_long_columns(function, device):
-    """Sums along another axis than the last have the error of short chains of additions."""
+def test_softmax_of_long_columns(function):
+    """Sums along another axis than the last have the error of short chains of additions. Only the
+    CPU's kernels promise that: the example of a vendor's adds in one chain."""
     count = 16_384
     numbers = np.repeat(np.resize([0.0, -0.7], count).astype("float32")[:, None], 2, 1)
-    x, exact = tenon.tensor(numbers, device=device), numbers.astype("float64")
+    x, exact = tenon.tensor(numbers), numbers.astype("float64")
     sums = np.exp(exact).sum(0)
     want = np.exp(exact) / sums if function == "softmax" else exact - np.log(sums)
     got = getattr(tenon, function)(x, 0).to("cpu").numpy()

@@ -47,7 +47,7 @@ def adjoint(x):
 
 
 def close(got, want, dtype="float64"):
-    got = got.numpy() if isinstance(got, tenon.Tensor) else got
+    got = got.to("cpu").numpy() if isinstance(got, tenon.Tensor) else got
     want = np.asarray(want)
     assert got.shape == want.shape
     np.testing.assert_allclose(got, want, rtol=tolerance(dtype), atol=tolerance(dtype))
@@ -72,6 +72,8 @@ UNARY = {
 @pytest.mark.parametrize("batch", BATCHES, ids=str)
 @pytest.mark.parametrize("name", UNARY)
 def test_equals_numpy(name, batch, dtype, device):
+    if device == "level1":
+        pytest.skip("factorizations have no decomposition, and this device may not use the host")
     make, oracle = UNARY[name]
     x = make(*batch, 4, 4, dtype=dtype)
     if x.size:
