@@ -72,8 +72,6 @@ UNARY = {
 @pytest.mark.parametrize("batch", BATCHES, ids=str)
 @pytest.mark.parametrize("name", UNARY)
 def test_equals_numpy(name, batch, dtype, device):
-    if device == "level1":
-        pytest.skip("factorizations have no decomposition, and this device may not use the host")
     make, oracle = UNARY[name]
     x = make(*batch, 4, 4, dtype=dtype)
     if x.size:
@@ -83,7 +81,11 @@ def test_equals_numpy(name, batch, dtype, device):
     else:
         want = {"svdvals": x.real[..., 0], "eigvalsh": x.real[..., 0]}.get(name, x)
         want = np.zeros(batch, "int64") if name == "matrix_rank" else want
-    got = getattr(tenon, name)(T(x, device=device))
+    try:
+        got = getattr(tenon, name)(T(x, device=device))
+    except tenon.PolicyError:
+        assert device != "cpu"
+        pytest.skip("factorizations have no decomposition, and this device may not use the host")
     assert str(got.device).startswith(device)
     if name != "matrix_rank" and not (name == "logdet" and "complex" in dtype):
         real = np.dtype(dtype).type(0).real.dtype.name
