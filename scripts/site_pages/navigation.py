@@ -20,6 +20,7 @@ WRITTEN = {
             "cpp_extension.md",
             "operator_files.md",
             "overrides.md",
+            "linalg.md",
             "autotuning.md",
             "paddle_compat.md",
         ],
