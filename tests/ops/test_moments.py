@@ -115,6 +115,14 @@ def test_equal_elements_are_normalised_to_zero(dtype, value, n):
         np.testing.assert_array_equal(var.numpy(), 0)
 
 
+def test_batch_norm_applies_the_weight_last(device):
+    """The product of a large weight and the inverse deviation overflows where the result does not."""
+    weight = tenon.tensor([-3e38, 3e38], device=device)
+    for shape in ([2, 2], [2, 2, 1], [2, 2, 1, 1]):
+        x = tenon.ones(shape, device=device)
+        assert not tenon.batch_norm(x, weight)[0].cpu().numpy().any()
+
+
 # Where squares, sums and distances overflow: inf if the variance does, never NaN of finite numbers.
 LARGE = {
     "the square": ([1.0, -1e-38, 1e-38], INF),

@@ -71,8 +71,8 @@ tenon_status batch_norm(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tenso
     }
     const T* from = data_of<T>(x);
     T* to = data_of<T>(out);
-    const auto scale_of = [&](int64_t c) {
-      return value_or<T>(weight, c, 1) / std::sqrt(data_of<T>(var)[c] + static_cast<T>(eps));
+    const auto inverse_deviation = [&](int64_t c) {
+      return 1 / std::sqrt(data_of<T>(var)[c] + static_cast<T>(eps));
     };
     for_channels(
         channels, 4,
@@ -85,28 +85,31 @@ tenon_status batch_norm(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tenso
           data_of<T>(mean)[c] = moments.mean;
           data_of<T>(var)[c] = moments.squares / moments.count;
           // The difference comes first: x * scale - mean * scale would cancel where the mean is
-          // large.
-          const T scale = scale_of(c), center = moments.mean, shift = value_or<T>(bias, c, 0);
+          // large. The weight comes last: its product with the inverse deviation can overflow where
+          // the result, which may be 0, does not.
+          const T scale = inverse_deviation(c), center = moments.mean;
+          const T factor = value_or<T>(weight, c, 1), shift = value_or<T>(bias, c, 0);
           for (int64_t n = 0; n < channels.batch; ++n) {
             const int64_t at = (n * channels.count + c) * channels.size;
             for (int64_t i = at; i < at + channels.size; ++i)
-              to[i] = (from[i] - center) * scale + shift;
+              to[i] = (from[i] - center) * scale * factor + shift;
           }
         },
         [&](int64_t first, int64_t count) {
           const ColumnMoments<T, kColumns> moments(from + first, channels.batch, channels.count,
                                                    count);
-          T scale[kColumns], shift[kColumns];
+          T scale[kColumns], factor[kColumns], shift[kColumns];
           for (int64_t j = 0; j < count; ++j) {
             data_of<T>(mean)[first + j] = moments.mean[j];
             data_of<T>(var)[first + j] = moments.squares[j] / static_cast<T>(channels.batch);
-            scale[j] = scale_of(first + j);
+            scale[j] = inverse_deviation(first + j);
+            factor[j] = value_or<T>(weight, first + j, 1);
             shift[j] = value_or<T>(bias, first + j, 0);
           }
           for (int64_t n = 0; n < channels.batch; ++n) {
             const int64_t at = n * channels.count + first;
             for (int64_t j = 0; j < count; ++j) {
-              to[at + j] = (from[at + j] - moments.mean[j]) * scale[j] + shift[j];
+              to[at + j] = (from[at + j] - moments.mean[j]) * scale[j] * factor[j] + shift[j];
             }
           }
         });
