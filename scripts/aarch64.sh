@@ -22,7 +22,9 @@ if [ ! -e "$sysroot/done" ]; then
   for package in "$sysroot"/*.deb; do dpkg -x "$package" "$sysroot"; done
   touch "$sysroot/done"
 fi
-libraries=$sysroot/usr/lib/aarch64-linux-gnu
+# The C library of the cross compiler comes first: its loader hangs in the first thread that it starts if the C library
+# is another one, such as that of a system with packages for arm64.
+libraries=/usr/aarch64-linux-gnu/lib:$sysroot/usr/lib/aarch64-linux-gnu
 
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DTENON_BUILD_PYTHON=OFF \
   -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \

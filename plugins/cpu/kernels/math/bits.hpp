@@ -147,7 +147,7 @@ TENON_INLINE T clamp(T x, T low, T high) {
 // would contract in one place and not in another.
 template <Float T>
 TENON_INLINE T multiply_add(T x, T y, T z) {
-#ifdef __FMA__
+#ifdef TENON_CPU_FMA
   if constexpr (std::same_as<T, float>)
     return __builtin_fmaf(x, y, z);
   else
@@ -160,7 +160,7 @@ TENON_INLINE T multiply_add(T x, T y, T z) {
 // The rounding error of x * y, exactly.
 template <Float T>
 TENON_INLINE T product_error(T x, T y, T product) {
-#ifdef __FMA__
+#ifdef TENON_CPU_FMA
   return multiply_add(x, y, -product);
 #else
   // Dekker, "A floating-point technique for extending the available precision" (1971).

@@ -21,7 +21,7 @@ TENON_INLINE T quarter_turns(T x) {  // rounded; the low bits are the quadrant
   return x * static_cast<T>(0.6366197723675814) + kRound<T>;
 }
 
-#ifdef __FMA__
+#ifdef TENON_CPU_FMA
 // Up to these, every step is rounded once, relative to its own result.
 template <Float T>
 inline constexpr T kAngleLimit = std::same_as<T, float> ? T(0x1p17) : T(0x1p30);

@@ -13,6 +13,12 @@
 // registers gain nothing there.
 #define TENON_CPU_ONCE TENON_CPU_ISA
 
+// A fused multiply-add is one instruction. The compiler then also contracts `x * y + z`, so that error-free transforms
+// have to be written with it.
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define TENON_CPU_FMA
+#endif
+
 namespace tenon::cpu::TENON_CPU_ISA {
 
 // Bytes of one vector register: what microkernels size their blocks by.
