@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from .arrays import COMPLEXES, FLOATS, Array, numpy_of
@@ -103,7 +105,8 @@ def is_exact(operator):
 
 # Sums of products: what they may err by follows from the same sums of absolute values.
 MULTILINEAR = set(
-    "sum nansum nanmean trapezoid mean prod matmul addmm linear dot vecdot outer tensordot einsum trace conv1d conv2d "
+    "sum nansum nanmean trapezoid mean prod matmul addmm addbmm addmv addr addcmul baddbmm inner linear dot vecdot outer "
+    "tensordot einsum trace conv1d conv2d "
     "conv_transpose2d conv2d_input_grad conv2d_weight_grad cumsum cumprod avg_pool1d avg_pool2d "
     "adaptive_avg_pool2d interpolate2d index_add scatter_add index_put diff subtract add".split()
 )
@@ -114,6 +117,29 @@ def _largest(call, *names):
     values = [call.arguments.get(name) for name in names]
     values = [np.abs(v.values if isinstance(v, Array) else v) for v in values if v is not None]
     return max((float(np.max(v, initial=0.0)) for v in values), default=0.0)
+
+
+def _terms(call, *names):
+    """The magnitudes of these tensors, element by element, with the factors that are above 1."""
+    arrays = [call.arguments[name] for name in names]
+    numbers = [abs(v) for v in call.arguments.values() if isinstance(v, float)]
+    return sum(np.abs(a.values) for a in arrays) * math.prod(max(1.0, n) for n in numbers)
+
+
+def _centered_products(call):
+    """Rounding of the means, which are subtracted before products are added."""
+    columns = call.arguments["x"].shape[-1]
+    return (
+        _largest(call, "x") ** 2 * columns / max(columns - call.arguments.get("correction", 1), 1)
+    )
+
+
+def _correlated(call):
+    """The same, in units of the deviations."""
+    x = call.arguments["x"].values
+    with np.errstate(all="ignore"):
+        deviation = np.min(np.std(x, axis=-1), initial=np.inf)
+        return 1.0 + np.float64(_largest(call, "x") / deviation) ** 2
 
 
 def _squares_overflow(call):
@@ -166,12 +192,15 @@ CANCELS = {
     "log_softmax": lambda call: 1.0,  # the sum next to its largest term, which is 1
     "cross_entropy": lambda call: max(1.0, _largest(call, "weight")),  # the same
     "scaled_dot_product_attention": _attended,
-    "momentum_update": lambda call: _largest(call, "param", "grad", "velocity"),
+    "cov": _centered_products,
+    "corrcoef": _correlated,
+    "sgd_update": lambda call: _terms(call, "param", "grad"),
+    "momentum_update": lambda call: _terms(call, "param", "grad", "velocity"),
     "lstm_recurrence": lambda call: 1.0 + _largest(call, "c"),  # two gated terms are added
     "interpolate2d": lambda call: _coordinates(call) * _largest(call, "x"),
-    "adam_update": lambda call: _largest(call, "param"),
-    "adamw_update": lambda call: _largest(call, "param"),
-    "rmsprop_update": lambda call: _largest(call, "param"),
+    "adam_update": lambda call: _terms(call, "param"),
+    "adamw_update": lambda call: _terms(call, "param"),
+    "rmsprop_update": lambda call: _terms(call, "param"),
     "arange": lambda call: _largest(call, "start", "stop"),
     "linspace": lambda call: _largest(call, "start", "stop"),
 }
@@ -245,7 +274,7 @@ def _moving(call, rng):
                         found[i] = np.maximum(found[i], np.where(same, 0, np.abs(b - m)))
     except Exception:
         return None
-    return found
+    return [f / 2 for f in found]
 
 
 def widened(call):
@@ -255,10 +284,13 @@ def widened(call):
 
 
 def _moved(array, call, rng):
-    """The array with every number moved by a rounding of the call's narrowest dtype."""
+    """The array with every number moved by twice a rounding of the call's narrowest dtype.
+
+    Half of it would be lost in float64, where 1 + epsilon / 2 is 1.
+    """
     if not is_inexact(array.dtype):
         return array
     epsilon = _epsilon(call)
     with np.errstate(all="ignore"):
         signs = rng.choice([-1.0, 1.0], array.values.shape)
-        return array.with_values(array.values * (1 + epsilon / 2 * signs))
+        return array.with_values(array.values * (1 + epsilon * signs))
