@@ -25,9 +25,9 @@ class With(nn.Module):
     def __init__(self, module, *tensors, **settings):
         self.module, self.tensors, self.settings = module, tensors, settings
 
-    def forward(self, x):
-        more = (tenon.tensor(array, device=x.device) for array in self.tensors)
-        return self.module(x, *more, **self.settings)
+    def forward(self, *x):
+        more = (tenon.tensor(array, device=x[0].device) for array in self.tensors)
+        return self.module(*x, *more, **self.settings)
 
 
 def check(module, expected, *inputs, differentiable=(0,)):

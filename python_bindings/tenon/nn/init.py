@@ -9,9 +9,9 @@ import tenon
 from tenon import Tensor
 
 
-def constant_(tensor: Tensor, value: float) -> Tensor:
+def constant_(tensor: Tensor, val: float) -> Tensor:
     with tenon.no_grad():
-        return tenon.full(tensor.shape, value, dtype=tensor.dtype, device=tensor.device, out=tensor)
+        return tenon.full(tensor.shape, val, dtype=tensor.dtype, device=tensor.device, out=tensor)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
@@ -22,10 +22,10 @@ def ones_(tensor: Tensor) -> Tensor:
     return constant_(tensor, 1.0)
 
 
-def uniform_(tensor: Tensor, low: float = 0.0, high: float = 1.0) -> Tensor:
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
     with tenon.no_grad():
         return tenon.uniform(
-            tensor.shape, low, high, dtype=tensor.dtype, device=tensor.device, out=tensor
+            tensor.shape, a, b, dtype=tensor.dtype, device=tensor.device, out=tensor
         )
 
 
@@ -50,22 +50,22 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
 
 def kaiming_uniform_(
     tensor: Tensor,
-    negative_slope: float = 0.0,
+    a: float = 0.0,
     mode: str = "fan_in",
     nonlinearity: str = "leaky_relu",
 ) -> Tensor:
-    """Keeps the variance of activations behind rectifiers (He et al., 2015)."""
-    bound = math.sqrt(3.0) * _kaiming_std(tensor, negative_slope, mode, nonlinearity)
+    """Keeps the variance of activations behind rectifiers whose slope below 0 is `a` (He et al., 2015)."""
+    bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound)
 
 
 def kaiming_normal_(
     tensor: Tensor,
-    negative_slope: float = 0.0,
+    a: float = 0.0,
     mode: str = "fan_in",
     nonlinearity: str = "leaky_relu",
 ) -> Tensor:
-    return normal_(tensor, 0.0, _kaiming_std(tensor, negative_slope, mode, nonlinearity))
+    return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity))
 
 
 def trunc_normal_(
@@ -171,8 +171,12 @@ def _normal_cdf(x: float) -> float:
     return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
 
 
-def calculate_gain(nonlinearity: str, negative_slope: float = 0.01) -> float:
-    """By how much weights should be scaled to make up for a nonlinearity."""
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """By how much weights should be scaled to make up for a nonlinearity.
+
+    `param` is the slope of 'leaky_relu' below 0, by default 0.01.
+    """
+    negative_slope = 0.01 if param is None else param
     linear = (f"conv{transposed}{axes}d" for transposed in ("", "_transpose") for axes in (1, 2, 3))
     gains = {
         **dict.fromkeys(linear, 1.0),

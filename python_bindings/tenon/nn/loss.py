@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tenon import Tensor
 
 from . import functional as F
@@ -129,14 +131,68 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """Kullback-Leibler divergence from log-probabilities x to the target's."""
+    """Kullback-Leibler divergence from log-probabilities x to the target's.
+
+    `reduction='batchmean'` divides the sum by the size of the batch.
+    """
 
     def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
-        super().__init__(reduction)
-        self.log_target = log_target
+        super().__init__("sum" if reduction == "batchmean" else reduction)
+        self.reduction, self.log_target = reduction, log_target
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
         return F.kl_div(x, target, self.reduction, self.log_target)
+
+
+class PoissonNLLLoss(_Loss):
+    """Negative log-likelihood of Poisson counts; x is the logarithm of the rate, or the rate."""
+
+    def __init__(
+        self,
+        log_input: bool = True,
+        full: bool = False,
+        eps: float = 1e-8,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(reduction)
+        self.log_input, self.full, self.eps = log_input, full, eps
+
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        return F.poisson_nll_loss(x, target, self.log_input, self.full, self.eps, self.reduction)
+
+
+class GaussianNLLLoss(_Loss):
+    """Negative log-likelihood of normal variables with mean x and variance var."""
+
+    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.full, self.eps = full, eps
+
+    def forward(self, x: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
+        return F.gaussian_nll_loss(x, target, var, self.full, self.eps, self.reduction)
+
+
+class CTCLoss(_Loss):
+    """Connectionist temporal classification of log-probabilities [T, N, C]."""
+
+    def __init__(
+        self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
+    ) -> None:
+        super().__init__(reduction)
+        self.blank, self.zero_infinity = blank, zero_infinity
+
+    def forward(
+        self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any
+    ) -> Tensor:
+        return F.ctc_loss(
+            log_probs,
+            targets,
+            input_lengths,
+            target_lengths,
+            self.blank,
+            self.reduction,
+            self.zero_infinity,
+        )
 
 
 def _constant(tensor: Tensor | None) -> Buffer | None:

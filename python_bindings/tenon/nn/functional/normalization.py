@@ -1,69 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers without state. Most are operators of `tenon` under the name that one looks for here."""
+"""Normalisation over features, batches, instances and neighbouring channels."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
 
 import tenon
-from tenon import (  # noqa: F401  (re-exported)
-    Tensor,
-    adaptive_avg_pool2d,
-    adaptive_max_pool2d,
-    avg_pool1d,
-    avg_pool2d,
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
-    celu,
-    conv1d,
-    conv2d,
-    conv_transpose2d,
-    cross_entropy,
-    dropout,
-    elu,
-    gelu,
-    glu,
-    group_norm,
-    hardshrink,
-    hardsigmoid,
-    hardswish,
-    hardtanh,
-    huber_loss,
-    kl_div,
-    l1_loss,
-    leaky_relu,
-    linear,
-    log_sigmoid,
-    log_softmax,
-    max_pool1d,
-    max_pool2d,
-    mish,
-    mse_loss,
-    nll_loss,
-    normalize,
-    one_hot,
-    prelu,
-    relu,
-    relu6,
-    rms_norm,
-    scaled_dot_product_attention,
-    selu,
-    sigmoid,
-    silu,
-    smooth_l1_loss,
-    softmax,
-    softplus,
-    softshrink,
-    softsign,
-    tanh,
-    tanhshrink,
-)
-
-
-def embedding(indices: Tensor, weight: Tensor, padding_index: int | None = None) -> Tensor:
-    """Rows of `weight` at `indices`. The row `padding_index` gets no gradient."""
-    return tenon.embedding(weight, indices, padding_index)
+from tenon import Tensor
 
 
 def layer_norm(
@@ -101,7 +45,7 @@ def batch_norm(
         return tenon.batch_norm_inference(x, running_mean, running_var, weight, bias, eps)
     out, mean, var = tenon.batch_norm(x, weight, bias, eps)
     if training and running_mean is not None and running_var is not None:
-        count = _numel(x.shape) // x.shape[1]
+        count = math.prod(x.shape) // x.shape[1]
         if count < 2:
             raise ValueError(
                 f"batch_norm: expected more than one value per channel in training, got "
@@ -114,13 +58,42 @@ def batch_norm(
     return out
 
 
-def flatten(x: Tensor, start: int = 1, stop: int = -1) -> Tensor:
-    """Join axes `start` to `stop`; by default all but the batch."""
-    return tenon.flatten(x, start, stop)
+def instance_norm(
+    x: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Bring every channel of every sample of `x` [N, C, ...] to mean 0 and variance 1.
+
+    With running statistics, their averages over the batch move by `momentum`; they are used
+    instead of those of the sample if `use_input_stats` is false.
+    """
+    if not use_input_stats:
+        if running_mean is None or running_var is None:
+            raise ValueError("instance_norm: expected running statistics if use_input_stats=False")
+        return tenon.batch_norm_inference(x, running_mean, running_var, weight, bias, eps)
+    if running_mean is not None and running_var is not None:
+        axes = tuple(range(2, x.ndim))
+        with tenon.no_grad():
+            mean = tenon.mean(x, axes).mean(axis=0)
+            var = tenon.var(x, axes, correction=1.0).mean(axis=0)
+            tenon.lerp(running_mean, mean, momentum, out=running_mean)
+            tenon.lerp(running_var, var, momentum, out=running_var)
+    return tenon.group_norm(x, x.shape[1], weight, bias, eps)
 
 
-def _numel(shape: Any) -> int:
-    count = 1
-    for extent in shape:
-        count *= extent
-    return count
+def local_response_norm(
+    x: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
+    """Divide by the mean square of `size` neighbouring channels (Krizhevsky et al., 2012)."""
+    if x.ndim < 3:
+        raise ValueError(f"local_response_norm: expected three axes or more, got {tuple(x.shape)}")
+    margins = [0, 0, size // 2, (size - 1) // 2, *([0, 0] * (x.ndim - 2))]
+    squares = tenon.pad(tenon.square(x), margins)
+    mean = tenon.sliding_window(squares, 1, size).mean(axis=-1)
+    return x / tenon.pow(mean * alpha + k, beta)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of a table by index, one by one or reduced in bags."""
+
+from __future__ import annotations
+
+import tenon
+from tenon import Tensor
+
+
+def embedding(indices: Tensor, weight: Tensor, padding_idx: int | None = None) -> Tensor:
+    """Rows of `weight` at `indices`. The row `padding_idx` gets no gradient."""
+    return tenon.embedding(weight, indices, padding_idx)
+
+
+def embedding_bag(
+    indices: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    mode: str = "mean",
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """Sum, mean or maximum of the rows of every bag; the result is [bags, features].
+
+    `indices` is [bags, length], or a vector in which `offsets` says where each bag begins. Entries
+    equal to `padding_idx` do not count; an empty bag gives zeros. `per_sample_weights` multiply the
+    rows (mode 'sum' only).
+    """
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError(f"embedding_bag: expected mode 'sum', 'mean' or 'max', got {mode!r}")
+    if per_sample_weights is not None and mode != "sum":
+        raise ValueError(f"embedding_bag: per_sample_weights need mode 'sum', got {mode!r}")
+    if indices.ndim == 2:
+        if offsets is not None:
+            raise ValueError("embedding_bag: expected no offsets with indices of two axes")
+        bags, length = indices.shape
+        bag_of = tenon.arange(bags, device=indices.device).repeat(length)
+        indices = indices.reshape([-1])
+        if per_sample_weights is not None:
+            per_sample_weights = per_sample_weights.reshape([-1])
+    else:
+        if offsets is None:
+            raise ValueError("embedding_bag: expected offsets with indices of one axis")
+        starts = offsets[:-1] if include_last_offset else offsets
+        bags = starts.shape[0]
+        order = tenon.arange(indices.shape[0], dtype=starts.dtype, device=indices.device)
+        bag_of = tenon.searchsorted(starts, order, right=True) - 1
+    rows = tenon.embedding(weight, indices, padding_idx)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.unsqueeze(-1)
+    counted = None
+    if padding_idx is not None:
+        counted = (indices != padding_idx).cast(rows.dtype).unsqueeze(-1)
+    shape = [bags, weight.shape[1]]
+    if mode == "max":
+        return _bag_max(rows, bag_of, counted, shape)
+    if counted is not None:
+        rows = rows * counted
+    total = tenon.index_add(
+        tenon.zeros(shape, dtype=rows.dtype, device=rows.device), bag_of, rows, 0
+    )
+    if mode == "sum":
+        return total
+    ones = counted if counted is not None else tenon.ones_like(rows[:, :1])
+    count = tenon.index_add(
+        tenon.zeros([bags, 1], dtype=rows.dtype, device=rows.device), bag_of, ones, 0
+    )
+    return total / tenon.maximum(count, 1.0)
+
+
+def _bag_max(rows: Tensor, bag_of: Tensor, counted: Tensor | None, shape: list[int]) -> Tensor:
+    """The largest row of each bag: rows are laid out as [bags, longest bag, features] first."""
+    member = tenon.one_hot(bag_of, shape[0]).cast(tenon.int64)  # [entries, bags]
+    rank = tenon.sum(member * (tenon.cumsum(member, 0) - 1), 1)
+    longest = max(int(tenon.max(tenon.sum(member, 0)).item()), 1)
+    lowest = tenon.full([shape[0] * longest, shape[1]], -float("inf"), dtype=rows.dtype)
+    if counted is not None:
+        rows = tenon.where(counted > 0, rows, -float("inf"))
+    laid_out = tenon.index_put(lowest.to(rows.device), [bag_of * longest + rank], rows)
+    best = laid_out.reshape([shape[0], longest, shape[1]]).max(axis=1)
+    return tenon.where(best == -float("inf"), 0.0, best)
