@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Neural networks: modules, layers, losses."""
 
-from . import functional, init
+from . import functional, init, utils
 from .activation import (
     CELU,
     ELU,
@@ -27,7 +27,7 @@ from .activation import (
 )
 from .adaptive_softmax import AdaptiveLogSoftmaxWithLoss
 from .attention import MultiheadAttention
-from .containers import ModuleList, Sequential
+from .containers import ModuleDict, ModuleList, Sequential
 from .conv import AdaptiveAvgPool2d, AvgPool2d, Conv2d, MaxPool2d
 from .distance import CosineSimilarity, PairwiseDistance
 from .hooks import HookHandle
@@ -60,17 +60,22 @@ from .margin_loss import (
 from .module import Module
 from .normalization import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RMSNorm
 from .parameter import Buffer, Parameter
+from .parameter_containers import ParameterDict, ParameterList
 from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from .state import LoadReport
 
 __all__ = [
     "functional",
     "init",
+    "utils",
     "Module",
     "Parameter",
     "Buffer",
     "Sequential",
     "ModuleList",
+    "ModuleDict",
+    "ParameterList",
+    "ParameterDict",
     "HookHandle",
     "LoadReport",
     "Linear",

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import tenon
 from tenon import Tensor
 
+from .backward_hooks import call_with_backward_hooks
 from .hooks import HookHandle
 from .parameter import Buffer, Parameter
 from .state import LoadReport, load_tensors
@@ -26,20 +27,29 @@ class Module:
 
     training: bool = True
     # Class-level defaults, so that a subclass may leave out super().__init__().
+    _has_hooks: bool = False  # any that __call__ must run
     _forward_hooks: dict[int, Callable] | None = None
     _forward_pre_hooks: dict[int, Callable] | None = None
+    _backward_hooks: dict[int, Callable] | None = None
+    _backward_pre_hooks: dict[int, Callable] | None = None
+    _load_pre_hooks: dict[int, Callable] | None = None
+    _load_post_hooks: dict[int, Callable] | None = None
+    _state_dict_hooks: dict[int, Callable] | None = None
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define forward()")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._forward_pre_hooks is None and self._forward_hooks is None:
+        if not self._has_hooks:
             return self.forward(*args, **kwargs)
         for hook in tuple((self._forward_pre_hooks or {}).values()):
             replaced = hook(self, args)
             if replaced is not None:
                 args = replaced if isinstance(replaced, tuple) else (replaced,)
-        result = self.forward(*args, **kwargs)
+        if self._backward_hooks is None and self._backward_pre_hooks is None:
+            result = self.forward(*args, **kwargs)
+        else:
+            result = call_with_backward_hooks(self, args, kwargs)
         for hook in tuple((self._forward_hooks or {}).values()):
             replaced = hook(self, args, result)
             if replaced is not None:
@@ -55,7 +65,7 @@ class Module:
                     f"trained; assign Parameter(tensor), or change the values with .copy_(tensor)"
                 )
             if isinstance(current, Buffer) and not isinstance(value, (Parameter, Buffer)):
-                value = Buffer(value, current.persistent)
+                value = Buffer(value, current.persistent, current.optional)
         object.__setattr__(self, name, value)
 
     # -- hooks -------------------------------------------------------------------------------------
@@ -63,15 +73,34 @@ class Module:
     def register_forward_hook(self, hook: Callable[[Module, tuple, Any], Any]) -> HookHandle:
         """Call `hook(module, args, result)` after forward; what it returns, unless None, replaces
         the result."""
-        if self._forward_hooks is None:
-            self._forward_hooks = {}
         return HookHandle(self, "_forward_hooks", hook)
 
     def register_forward_pre_hook(self, hook: Callable[[Module, tuple], Any]) -> HookHandle:
         """Call `hook(module, args)` before forward; what it returns, unless None, replaces args."""
-        if self._forward_pre_hooks is None:
-            self._forward_pre_hooks = {}
         return HookHandle(self, "_forward_pre_hooks", hook)
+
+    def register_full_backward_hook(self, hook: Callable[[Module, Any, Any], Any]) -> HookHandle:
+        """Call `hook(module, grad_input, grad_output)` when the gradients of the tensors among the
+        positional arguments are known; what it returns, unless None, replaces them."""
+        return HookHandle(self, "_backward_hooks", hook)
+
+    def register_full_backward_pre_hook(self, hook: Callable[[Module, Any], Any]) -> HookHandle:
+        """Call `hook(module, grad_output)` before the gradient passes through the module; what it
+        returns, unless None, replaces it."""
+        return HookHandle(self, "_backward_pre_hooks", hook)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> HookHandle:
+        """Call `hook(module, state, prefix)` on the tensors that state_dict found, to change them
+        in place."""
+        return HookHandle(self, "_state_dict_hooks", hook)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> HookHandle:
+        """Call `hook(module, state)` on a copy of the mapping before load_state_dict reads it."""
+        return HookHandle(self, "_load_pre_hooks", hook)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> HookHandle:
+        """Call `hook(module, report)` after load_state_dict."""
+        return HookHandle(self, "_load_post_hooks", hook)
 
     # -- parts -------------------------------------------------------------------------------------
 
@@ -79,17 +108,51 @@ class Module:
         """Same as `self.<name> = Buffer(tensor, persistent)`."""
         setattr(self, name, None if tensor is None else Buffer(tensor, persistent))
 
-    def register_parameter(self, name: str, parameter: Parameter | None) -> None:
-        """Same as `self.<name> = parameter`."""
-        setattr(self, name, parameter)
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Same as `self.<name> = param`."""
+        setattr(self, name, param)
 
-    def add_module(self, name: str, module: Module) -> None:
+    def add_module(self, name: str, module: Module | None) -> None:
         """Same as `self.<name> = module`, for names that are made at run time."""
-        if not isinstance(module, Module):
+        if module is not None and not isinstance(module, Module):
             raise TypeError(
                 f"add_module: expected a Module for {name!r}, got {type(module).__name__}"
             )
         setattr(self, name, module)
+
+    register_module = add_module
+
+    def get_submodule(self, target: str) -> Module:
+        """The module at a dotted path; an empty path is this module."""
+        module: Any = self
+        for i, name in enumerate(target.split(".") if target else ()):
+            child = getattr(module, name, None)
+            if not isinstance(child, Module):
+                where = ".".join(target.split(".")[:i]) or type(self).__name__
+                raise AttributeError(
+                    f"{type(self).__name__}: expected a module at {target!r}, but {where} has no "
+                    f"module {name!r}; it has {[n for n, _ in module.named_children()]}"
+                )
+            module = child
+        return module
+
+    def get_parameter(self, target: str) -> Parameter:
+        """The parameter at a dotted path."""
+        return self._get(target, Parameter)
+
+    def get_buffer(self, target: str) -> Buffer:
+        """The buffer at a dotted path."""
+        return self._get(target, Buffer)
+
+    def _get(self, target: str, kind: type) -> Any:
+        path, _, name = target.rpartition(".")
+        value = getattr(self.get_submodule(path), name, None)
+        if not isinstance(value, kind):
+            raise AttributeError(
+                f"{type(self).__name__}: expected a {kind.__name__} at {target!r}, got "
+                f"{type(value).__name__}"
+            )
+        return value
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         for name, value in vars(self).items():
@@ -100,13 +163,15 @@ class Module:
         for _, module in self.named_children():
             yield module
 
-    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """This module and all below it, each once."""
+    def named_modules(
+        self, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """This module and all below it, each once unless `remove_duplicate` is false."""
         seen: set[int] = set()
         stack = [(prefix, self)]
         while stack:
             name, module = stack.pop()
-            if id(module) in seen:
+            if remove_duplicate and id(module) in seen:
                 continue
             seen.add(id(module))
             yield name, module
@@ -116,26 +181,34 @@ class Module:
         for _, module in self.named_modules():
             yield module
 
-    def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Parameter]]:
-        """Every parameter once, with its dotted path; a shared one under its first name."""
-        return self._named_tensors(Parameter, prefix)
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """Every parameter once, with its dotted path; a shared one under its first name. Without
+        `recurse` those of this module alone."""
+        return self._named_tensors(Parameter, prefix, recurse, remove_duplicate)
 
-    def parameters(self) -> Iterator[Parameter]:
-        for _, parameter in self.named_parameters():
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        for _, parameter in self.named_parameters("", recurse):
             yield parameter
 
-    def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Buffer]]:
-        return self._named_tensors(Buffer, prefix)
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Buffer]]:
+        return self._named_tensors(Buffer, prefix, recurse, remove_duplicate)
 
-    def buffers(self) -> Iterator[Buffer]:
-        for _, buffer in self.named_buffers():
+    def buffers(self, recurse: bool = True) -> Iterator[Buffer]:
+        for _, buffer in self.named_buffers("", recurse):
             yield buffer
 
-    def _named_tensors(self, kind: type, prefix: str) -> Iterator[tuple[str, Any]]:
+    def _named_tensors(
+        self, kind: type, prefix: str, recurse: bool, remove_duplicate: bool
+    ) -> Iterator[tuple[str, Any]]:
         seen: set[int] = set()
-        for path, module in self.named_modules(prefix):
+        modules = self.named_modules(prefix, remove_duplicate) if recurse else [(prefix, self)]
+        for path, module in modules:
             for name, value in vars(module).items():
-                if isinstance(value, kind) and id(value) not in seen:
+                if isinstance(value, kind) and not (remove_duplicate and id(value) in seen):
                     seen.add(id(value))
                     yield _join(path, name), value
 
@@ -162,10 +235,13 @@ class Module:
             parameter.requires_grad = requires_grad
         return self
 
-    def zero_grad(self) -> None:
-        """Forget all gradients."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget all gradients, or set them to zero."""
         for parameter in self.parameters():
-            parameter.grad = None
+            if set_to_none or parameter.grad is None:
+                parameter.grad = None
+            else:
+                parameter.grad.zero_()
 
     def to(self: M, *args: Any, device: Any = None, dtype: Any = None) -> M:
         """Move parameters and buffers in place: `to("toy")`, `to(tenon.float64)`, `to(device=...)`.
@@ -188,6 +264,31 @@ class Module:
                     tensor.grad = _converted(tensor.grad, device, wanted)
         return self
 
+    def cpu(self: M) -> M:
+        return self.to(device="cpu")
+
+    def type(self: M, dtype: tenon.dtype) -> M:
+        """Convert floating-point parameters and buffers to `dtype`."""
+        return self.to(dtype=dtype)
+
+    def float(self: M) -> M:
+        return self.to(dtype=tenon.float32)
+
+    def double(self: M) -> M:
+        return self.to(dtype=tenon.float64)
+
+    def half(self: M) -> M:
+        return self.to(dtype=tenon.float16)
+
+    def bfloat16(self: M) -> M:
+        return self.to(dtype=tenon.bfloat16)
+
+    def to_empty(self: M, *, device: Any) -> M:
+        """Move to `device` without copying: parameters and buffers have undefined values."""
+        for tensor in (*self.parameters(), *self.buffers()):
+            tensor.data = tenon.empty(tensor.shape, dtype=tensor.dtype, device=device)
+        return self
+
     # -- state -------------------------------------------------------------------------------------
 
     def state_dict(self, prefix: str = "") -> dict[str, Tensor]:
@@ -197,17 +298,40 @@ class Module:
             for name, value in vars(module).items():
                 if isinstance(value, Parameter) or (isinstance(value, Buffer) and value.persistent):
                     state[_join(path, name)] = value.detach()
+            for hook in tuple((module._state_dict_hooks or {}).values()):
+                hook(module, state, path)
         return state
 
-    def load_state_dict(self, state: Mapping[str, Tensor], strict: bool = True) -> LoadReport:
+    def load_state_dict(
+        self,
+        state: Mapping[str, Tensor],
+        strict: bool = True,
+        mismatched: str = "refuse",
+    ) -> LoadReport:
         """Copy `state` into this module. Nothing is copied if anything does not fit.
 
-        With `strict=False` missing and unexpected names are reported instead of refused; a tensor
-        of the wrong shape is refused always.
+        With `strict=False` missing and unexpected names are reported instead of refused. A tensor
+        of the wrong shape is refused, unless `mismatched="skip"`.
         """
-        return load_tensors(
-            self.state_dict(), state, strict, f"{type(self).__name__}.load_state_dict"
+        loaders = [m for m in self.modules() if m._load_pre_hooks or m._load_post_hooks]
+        if loaders:
+            state = dict(state)
+            for module in loaders:
+                for hook in tuple((module._load_pre_hooks or {}).values()):
+                    hook(module, state)
+        optional = {name for name, buffer in self.named_buffers() if buffer.optional}
+        report = load_tensors(
+            self.state_dict(),
+            state,
+            strict,
+            f"{type(self).__name__}.load_state_dict",
+            optional,
+            mismatched,
         )
+        for module in loaders:
+            for hook in tuple((module._load_post_hooks or {}).values()):
+                hook(module, report)
+        return report
 
     def _named_paths(self, prefix: str) -> Iterator[tuple[str, Module]]:
         """Like named_modules, but a module that is used twice is seen under both names: a file that

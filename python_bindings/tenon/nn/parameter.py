@@ -27,15 +27,17 @@ class Parameter(Tensor):
 class Buffer(Tensor):
     """A tensor that belongs to a Module and is saved with it, but not trained (running statistics).
 
-    `persistent=False` leaves it out of the state dict.
+    `persistent=False` leaves it out of the state dict. An `optional` one may be missing in a state
+    dict that is loaded; it then keeps its value.
     """
 
     persistent: bool
+    optional: bool
 
-    def __new__(cls, data: Tensor, persistent: bool = True) -> Buffer:
+    def __new__(cls, data: Tensor, persistent: bool = True, optional: bool = False) -> Buffer:
         self = super().__new__(cls, data)
-        self.persistent = persistent
+        self.persistent, self.optional = persistent, optional
         return self
 
-    def __init__(self, data: Tensor, persistent: bool = True) -> None:
+    def __init__(self, data: Tensor, persistent: bool = True, optional: bool = False) -> None:
         pass

@@ -3,28 +3,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Collection, Iterator, Mapping
 
 import tenon
 from tenon import Tensor
 
 
 class LoadReport:
-    """What load_state_dict(strict=False) did not find a partner for."""
+    """What load_state_dict(strict=False) did not find a partner for, and what it skipped.
 
-    def __init__(self, missing: list[str], unexpected: list[str]) -> None:
+    Unpacks as `missing, unexpected = report`.
+    """
+
+    def __init__(
+        self, missing: list[str], unexpected: list[str], mismatched: list[str] | None = None
+    ) -> None:
         self.missing = missing
         self.unexpected = unexpected
+        self.mismatched = mismatched or []
+
+    @property
+    def missing_keys(self) -> list[str]:
+        return self.missing
+
+    @property
+    def unexpected_keys(self) -> list[str]:
+        return self.unexpected
+
+    def __iter__(self) -> Iterator[list[str]]:
+        return iter((self.missing, self.unexpected))
 
     def __repr__(self) -> str:
-        return f"LoadReport(missing={self.missing}, unexpected={self.unexpected})"
+        more = f", mismatched={self.mismatched}" if self.mismatched else ""
+        return f"LoadReport(missing={self.missing}, unexpected={self.unexpected}{more})"
 
 
 def load_tensors(
-    own: Mapping[str, Tensor], given: Mapping[str, Tensor], strict: bool, caller: str
+    own: Mapping[str, Tensor],
+    given: Mapping[str, Tensor],
+    strict: bool,
+    caller: str,
+    optional: Collection[str] = (),
+    mismatched: str = "refuse",
 ) -> LoadReport:
     """Copy the tensors of `given` into those of `own` of the same name; all of them, or none."""
-    report = LoadReport([n for n in own if n not in given], [n for n in given if n not in own])
+    if mismatched not in ("refuse", "skip"):
+        raise ValueError(f"{caller}: expected mismatched 'refuse' or 'skip', got {mismatched!r}")
+    report = LoadReport(
+        [n for n in own if n not in given and n not in optional],
+        [n for n in given if n not in own],
+    )
     problems = []
     if strict:
         for name in report.missing:
@@ -33,13 +62,38 @@ def load_tensors(
     for name, tensor in own.items():
         if name in given and tuple(tensor.shape) != tuple(given[name].shape):
             expected, got = tuple(tensor.shape), tuple(given[name].shape)
-            problems.append(f"{name}: expected shape {expected}, got {got}")
+            if mismatched == "skip":
+                report.mismatched.append(name)
+            else:
+                problems.append(f"{name}: expected shape {expected}, got {got}")
     if problems:
         hint = "; pass strict=False to load what fits" if strict else ""
-        lines = "\n  ".join(problems)
+        lines = "\n  ".join(problems + _suggestions(report))
         raise ValueError(f"{caller}: {len(problems)} tensors do not fit{hint}:\n  {lines}")
     with tenon.no_grad():
         for name, tensor in own.items():
-            if name in given:
+            if name in given and name not in report.mismatched:
                 tensor.copy_(given[name])
     return report
+
+
+def _suggestions(report: LoadReport) -> list[str]:
+    """What could explain names that differ: a common prefix, or names that are nearly the same."""
+    if not report.missing or not report.unexpected:
+        return []
+    first = report.unexpected[0]
+    for name in report.missing:
+        if first.endswith("." + name):
+            prefix = first[: -len(name)]
+            return [
+                f"the given names begin with {prefix!r}: pass "
+                f"{{k.removeprefix({prefix!r}): v for k, v in state.items()}}"
+            ]
+        if name.endswith("." + first):
+            return [f"the given names lack the prefix {name[: -len(first)]!r}"]
+    lines = []
+    for name in report.missing[:5]:
+        similar = difflib.get_close_matches(name, report.unexpected, 1, 0.8)
+        if similar:
+            lines.append(f"perhaps {similar[0]} is {name}")
+    return lines

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tools around modules: packing of sequences, parametrisations, parameters as one vector."""
+
+from tenon.optim.clip import (
+    clip_grad_norm_,
+    clip_grad_value_,
+    clip_grads_with_norm_,
+    get_total_norm,
+)
+
+from . import parametrizations, parametrize, rnn
+from .fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
+from .parametrizations import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
+from .stateless import functional_call
+from .vector import parameters_to_vector, vector_to_parameters
+
+__all__ = [
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "clip_grads_with_norm_",
+    "functional_call",
+    "fuse_conv_bn_eval",
+    "fuse_linear_bn_eval",
+    "get_total_norm",
+    "parameters_to_vector",
+    "parametrizations",
+    "parametrize",
+    "remove_spectral_norm",
+    "remove_weight_norm",
+    "rnn",
+    "spectral_norm",
+    "vector_to_parameters",
+    "weight_norm",
+]
