@@ -30,6 +30,16 @@ class With(nn.Module):
         return self.module(*x, *more, **self.settings)
 
 
+class First(nn.Module):
+    """The first result of a module with several."""
+
+    def __init__(self, module):
+        self.module = module
+
+    def forward(self, *args):
+        return self.module(*args)[0]
+
+
 def check(module, expected, *inputs, differentiable=(0,)):
     """Compare module(*inputs) and its gradients with expected(*inputs, *parameters) in NumPy."""
     modules = [module, *(copy.deepcopy(module) for _ in DEVICES[1:])]
@@ -83,7 +93,8 @@ def test_linear():
 )
 def test_conv2d(options):
     pairs = {
-        name: nn.conv.pair(value) if name != "groups" else value for name, value in options.items()
+        name: (value, value) if isinstance(value, int) and name != "groups" else value
+        for name, value in options.items()
     }
     check(
         nn.Conv2d(4, 6, (3, 2), **options),
@@ -211,25 +222,28 @@ def test_activation_refuses_unknown_settings():
 def test_embedding():
     indices = np.array([[1, 3], [3, 0]])
     check(nn.Embedding(5, 3), lambda i, w: w[i], indices, differentiable=())
-    padded = nn.Embedding(4, 2, padding_index=3)
+    padded = nn.Embedding(4, 2, padding_idx=3)
     assert padded.weight[3].tolist() == [0.0, 0.0]
     padded(tenon.tensor(indices)).sum().backward()
     assert padded.weight.grad.tolist() == [[1, 1], [1, 1], [0, 0], [0, 0]]
 
 
 def test_attention():
-    module, x = nn.MultiheadAttention(6, 2), random(2, 3, 6)
+    x = random(2, 3, 6)
 
-    def expected(x, qw, qb, kw, kb, vw, vb, ow, ob):
+    def expected(x, weight, bias, ow, ob):
         heads = [
             (x @ w.T + b).reshape(2, 3, 2, 3).transpose(0, 2, 1, 3)
-            for w, b in ((qw, qb), (kw, kb), (vw, vb))
+            for w, b in zip(np.split(weight, 3), np.split(bias, 3))
         ]
         causal = np.tril(np.ones((3, 3), bool))
         joined = reference.attention(*heads, causal).transpose(0, 2, 1, 3).reshape(2, 3, 6)
         return joined @ ow.T + ob
 
-    check(With(module, causal=True), expected, x)
+    for need_weights in (True, False):
+        module = nn.MultiheadAttention(6, 2, batch_first=True)
+        settings = {"is_causal": True, "need_weights": need_weights}
+        check(First(With(module, **settings)), expected, x)
 
 
 def test_dropout_scales_what_it_keeps_and_rests_in_evaluation():
@@ -376,6 +390,7 @@ def test_parameters_are_found_by_attribute():
         "scratch",
         "body.1.running_mean",
         "body.1.running_var",
+        "body.1.num_batches_tracked",
     ]
     assert [n for n, _ in net.named_children()] == ["body", "head"]
     assert [n for n, _ in net.named_modules()] == ["", "body", "body.0", "body.1", "body.2", "head"]
@@ -455,7 +470,9 @@ def test_state_dict_round_trip():
     a, b = Net(), Net()
     a(tenon.tensor(random(5, 3)))
     state = a.state_dict()
-    assert set(state) == {*NAMES, "body.1.running_mean", "body.1.running_var"}
+    buffers = ["running_mean", "running_var", "num_batches_tracked"]
+    assert set(state) == {*NAMES, *(f"body.1.{name}" for name in buffers)}
+    state.pop("body.1.num_batches_tracked")  # older files lack it
     report = b.load_state_dict(state)
     assert report.missing == report.unexpected == []
     x = tenon.tensor(random(5, 3))

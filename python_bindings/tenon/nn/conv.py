@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolution and pooling over [batch, channels, height, width]."""
+"""Convolutions over 1 to 3 spatial axes. Sizes are one number, or one for each axis."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tenon
@@ -11,14 +12,172 @@ from tenon import Tensor
 
 from . import functional as F
 from . import init
+from .functional._common import Size, spread
 from .module import Module
 from .parameter import Parameter
 
-Size = int | tuple[int, int]
+_PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
-class Conv2d(Module):
-    """Cross-correlation with `out_channels` filters. Sizes are one number, or (height, width)."""
+class _ConvBase(Module):
+    """What convolutions and transposed ones share: settings and parameters."""
+
+    axes = 2
+    transposed = False
+    function: Callable[..., Tensor]
+
+    def _setup(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Size,
+        stride: Size,
+        dilation: Size,
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        options: dict[str, Any],
+    ) -> None:
+        if in_channels % groups or out_channels % groups:
+            raise ValueError(
+                f"{type(self).__name__}: expected channels divisible by groups {groups}, got "
+                f"{in_channels} in and {out_channels} out"
+            )
+        if padding_mode not in _PADDING_MODES:
+            raise ValueError(
+                f"{type(self).__name__}: expected padding_mode one of "
+                f"{', '.join(_PADDING_MODES)}, got {padding_mode!r}"
+            )
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        self.kernel_size = spread(kernel_size, self.axes, "kernel_size")
+        self.stride = spread(stride, self.axes, "stride")
+        self.dilation = spread(dilation, self.axes, "dilation")
+        self.padding_mode = padding_mode
+        first, second = out_channels, in_channels // groups
+        if self.transposed:
+            first, second = in_channels, out_channels // groups
+        self.weight = Parameter(tenon.empty([first, second, *self.kernel_size], **options))
+        self.bias = Parameter(tenon.empty([out_channels], **options)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Uniform within 1 / sqrt(inputs of one output)."""
+        fan_in = init.fans(self.weight)[0]
+        bound = 1.0 / math.sqrt(fan_in) if fan_in else 0.0
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def extra_repr(self) -> str:
+        text = f"{self.in_channels}, {self.out_channels}, {self.kernel_size}, stride={self.stride}"
+        usual = {
+            "padding": (0,) * self.axes,
+            "output_padding": (0,) * self.axes,
+            "dilation": (1,) * self.axes,
+            "groups": 1,
+            "padding_mode": "zeros",
+        }
+        for name, value in usual.items():
+            if getattr(self, name, value) != value:
+                text += f", {name}={getattr(self, name)}"
+        return text if self.bias is not None else text + ", bias=False"
+
+
+class _Conv(_ConvBase):
+    """Cross-correlation with `out_channels` filters.
+
+    `padding` is a size, 'valid' (none) or 'same' (the output is as large as the input).
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Size,
+        stride: Size = 1,
+        padding: Size | str = 0,
+        dilation: Size = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        *,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        options = {"device": device, "dtype": dtype}
+        self._setup(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            dilation,
+            groups,
+            bias,
+            padding_mode,
+            options,
+        )
+        # Margins that are added by a call of their own: (before, after), last axis first.
+        self._margins: list[int] = []
+        if isinstance(padding, str):
+            if padding not in ("same", "valid"):
+                raise ValueError(
+                    f"{type(self).__name__}: expected padding to be sizes, 'same' or 'valid', got "
+                    f"{padding!r}"
+                )
+            if padding == "same" and any(s != 1 for s in self.stride):
+                raise ValueError(
+                    f"{type(self).__name__}: padding='same' needs stride 1, got {self.stride}"
+                )
+            totals = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size)]
+            totals = totals if padding == "same" else [0] * self.axes
+            both = [(total // 2, total - total // 2) for total in totals]
+        else:
+            both = [(p, p) for p in spread(padding, self.axes, "padding")]
+        self.padding = padding if isinstance(padding, str) else tuple(p for p, _ in both)
+        if padding_mode != "zeros" or any(p != q for p, q in both):
+            self._margins = [n for pair in reversed(both) for n in pair]
+            both = [(0, 0)] * self.axes
+        self._symmetric = tuple(p for p, _ in both)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.ndim == self.axes + 1:  # without a batch
+            return self.forward(x.unsqueeze(0)).squeeze(0)
+        if self._margins:
+            mode = "constant" if self.padding_mode == "zeros" else self.padding_mode
+            x = F.pad(x, self._margins, mode)
+        return type(self).function(
+            x, self.weight, self.bias, self.stride, self._symmetric, self.dilation, self.groups
+        )
+
+
+class Conv1d(_Conv):
+    """Cross-correlation of [N, C, L] with `out_channels` filters."""
+
+    axes = 1
+    function = staticmethod(F.conv1d)
+
+
+class Conv2d(_Conv):
+    """Cross-correlation of [N, C, H, W] with `out_channels` filters."""
+
+    axes = 2
+    function = staticmethod(F.conv2d)
+
+
+class Conv3d(_Conv):
+    """Cross-correlation of [N, C, D, H, W] with `out_channels` filters."""
+
+    axes = 3
+    function = staticmethod(F.conv3d)
+
+
+class _ConvTranspose(_ConvBase):
+    """The gradient of a convolution with respect to its input, as a layer.
+
+    `output_padding` adds to the extents of the output; `forward` takes `output_size` instead.
+    """
+
+    transposed = True
 
     def __init__(
         self,
@@ -27,112 +186,81 @@ class Conv2d(Module):
         kernel_size: Size,
         stride: Size = 1,
         padding: Size = 0,
-        dilation: Size = 1,
+        output_padding: Size = 0,
         groups: int = 1,
         bias: bool = True,
+        dilation: Size = 1,
+        padding_mode: str = "zeros",
         *,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        if in_channels % groups or out_channels % groups:
+        if padding_mode != "zeros":
             raise ValueError(
-                f"Conv2d: expected channels divisible by groups {groups}, got "
-                f"{in_channels} in and {out_channels} out"
+                f"{type(self).__name__}: expected padding_mode 'zeros', got {padding_mode!r}"
             )
-        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
-        self.kernel_size, self.stride = pair(kernel_size), pair(stride)
-        self.padding, self.dilation = pair(padding), pair(dilation)
-        shape = [out_channels, in_channels // groups, *self.kernel_size]
-        self.weight = Parameter(tenon.empty(shape, device=device, dtype=dtype))
-        self.bias = (
-            Parameter(tenon.empty([out_channels], device=device, dtype=dtype)) if bias else None
+        options = {"device": device, "dtype": dtype}
+        self._setup(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            dilation,
+            groups,
+            bias,
+            padding_mode,
+            options,
         )
-        self.reset_parameters()
+        self.padding = spread(padding, self.axes, "padding")
+        self.output_padding = spread(output_padding, self.axes, "output_padding")
 
-    def reset_parameters(self) -> None:
-        """Uniform within 1 / sqrt(inputs of one output)."""
-        bound = 1.0 / math.sqrt(init.fans(self.weight)[0])
-        init.uniform_(self.weight, -bound, bound)
-        if self.bias is not None:
-            init.uniform_(self.bias, -bound, bound)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.conv2d(
-            x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
-        )
-
-    def extra_repr(self) -> str:
-        text = f"{self.in_channels}, {self.out_channels}, {self.kernel_size}, stride={self.stride}"
-        for name, usual in (("padding", (0, 0)), ("dilation", (1, 1)), ("groups", 1)):
-            if getattr(self, name) != usual:
-                text += f", {name}={getattr(self, name)}"
-        return text if self.bias is not None else text + ", bias=False"
-
-
-class MaxPool2d(Module):
-    """Largest element of every window. The stride is the window's size unless given."""
-
-    def __init__(
-        self,
-        kernel_size: Size,
-        stride: Size | None = None,
-        padding: Size = 0,
-        dilation: Size = 1,
-        ceil_mode: bool = False,
-    ) -> None:
-        self.kernel_size = pair(kernel_size)
-        self.stride = self.kernel_size if stride is None else pair(stride)
-        self.padding, self.dilation, self.ceil_mode = pair(padding), pair(dilation), ceil_mode
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.max_pool2d(
-            x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
+    def forward(self, x: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        if x.ndim == self.axes + 1:  # without a batch
+            return self.forward(x.unsqueeze(0), output_size).squeeze(0)
+        extra = self.output_padding
+        if output_size is not None:
+            extra = self._extra(x, list(output_size)[-self.axes :])
+        return type(self).function(
+            x,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            extra,
+            groups=self.groups,
+            dilation=self.dilation,
         )
 
-    def extra_repr(self) -> str:
-        return f"{self.kernel_size}, stride={self.stride}, padding={self.padding}"
+    def _extra(self, x: Tensor, size: list[int]) -> tuple[int, ...]:
+        """The output_padding that yields `size`."""
+        settings = zip(x.shape[2:], self.stride, self.padding, self.dilation, self.kernel_size)
+        smallest = [(n - 1) * s - 2 * p + d * (k - 1) + 1 for n, s, p, d, k in settings]
+        extra = tuple(want - least for want, least in zip(size, smallest))
+        if any(not 0 <= e < max(s, d) for e, s, d in zip(extra, self.stride, self.dilation)):
+            largest = [n + s - 1 for n, s in zip(smallest, self.stride)]
+            raise ValueError(
+                f"{type(self).__name__}: expected output_size from {smallest} to {largest}, got "
+                f"{size}"
+            )
+        return extra
 
 
-class AvgPool2d(Module):
-    """Mean of every window. The stride is the window's size unless given."""
+class ConvTranspose1d(_ConvTranspose):
+    """Transposed convolution of [N, C, L]."""
 
-    def __init__(
-        self,
-        kernel_size: Size,
-        stride: Size | None = None,
-        padding: Size = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-    ) -> None:
-        self.kernel_size = pair(kernel_size)
-        self.stride = self.kernel_size if stride is None else pair(stride)
-        self.padding, self.ceil_mode = pair(padding), ceil_mode
-        self.count_include_pad = count_include_pad
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.avg_pool2d(
-            x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
-        )
-
-    def extra_repr(self) -> str:
-        return f"{self.kernel_size}, stride={self.stride}, padding={self.padding}"
+    axes = 1
+    function = staticmethod(F.conv_transpose1d)
 
 
-class AdaptiveAvgPool2d(Module):
-    """Means of as many windows as make an output of `output_size`."""
+class ConvTranspose2d(_ConvTranspose):
+    """Transposed convolution of [N, C, H, W]."""
 
-    def __init__(self, output_size: Size) -> None:
-        self.output_size = pair(output_size)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.adaptive_avg_pool2d(x, self.output_size)
-
-    def extra_repr(self) -> str:
-        return f"{self.output_size}"
+    axes = 2
+    function = staticmethod(F.conv_transpose2d)
 
 
-def pair(size: Size) -> tuple[int, int]:
-    if isinstance(size, int):
-        return (size, size)
-    height, width = size
-    return (height, width)
+class ConvTranspose3d(_ConvTranspose):
+    """Transposed convolution of [N, C, D, H, W]."""
+
+    axes = 3
+    function = staticmethod(F.conv_transpose3d)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linear, Embedding, and layers that only pass on or reshape."""
+"""Linear and bilinear maps, and the identity."""
 
 from __future__ import annotations
 
@@ -50,43 +50,6 @@ class Linear(Module):
         return f"{self.in_features}, {self.out_features}, bias={self.bias is not None}"
 
 
-class Embedding(Module):
-    """A table of `num_embeddings` vectors. The row `padding_index` is not trained."""
-
-    def __init__(
-        self,
-        num_embeddings: int,
-        embedding_dim: int,
-        padding_index: int | None = None,
-        *,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        if padding_index is not None and not 0 <= padding_index < num_embeddings:
-            raise ValueError(
-                f"Embedding: expected padding_index in [0, {num_embeddings}), got {padding_index}"
-            )
-        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
-        self.padding_index = padding_index
-        self.weight = Parameter(
-            tenon.empty([num_embeddings, embedding_dim], device=device, dtype=dtype)
-        )
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Normal; the padding row is zero."""
-        init.normal_(self.weight)
-        if self.padding_index is not None:
-            init.zeros_(self.weight.detach()[self.padding_index])
-
-    def forward(self, indices: Tensor) -> Tensor:
-        return F.embedding(indices, self.weight, self.padding_index)
-
-    def extra_repr(self) -> str:
-        padding = "" if self.padding_index is None else f", padding_index={self.padding_index}"
-        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
-
-
 class Identity(Module):
     """Returns its input; takes and ignores any settings, so that it can stand in for a layer."""
 
@@ -97,29 +60,38 @@ class Identity(Module):
         return x
 
 
-class Flatten(Module):
-    """Joins axes `start` to `stop`; by default all but the batch."""
+class Bilinear(Module):
+    """`x1 @ weight[o] @ x2 + bias[o]` for every output o."""
 
-    def __init__(self, start: int = 1, stop: int = -1) -> None:
-        self.start, self.stop = start, stop
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        *,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        self.in1_features, self.in2_features = in1_features, in2_features
+        self.out_features = out_features
+        options = {"device": device, "dtype": dtype}
+        self.weight = Parameter(tenon.empty([out_features, in1_features, in2_features], **options))
+        self.bias = Parameter(tenon.empty([out_features], **options)) if bias else None
+        self.reset_parameters()
 
-    def forward(self, x: Tensor) -> Tensor:
-        return F.flatten(x, self.start, self.stop)
+    def reset_parameters(self) -> None:
+        """Uniform within 1 / sqrt(in1_features)."""
+        bound = 1.0 / math.sqrt(self.in1_features)
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        return F.bilinear(x1, x2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        return f"{self.start}, {self.stop}"
-
-
-class Dropout(Module):
-    """In training, zeroes elements with probability `p` and scales the others by 1 / (1 - p)."""
-
-    def __init__(self, p: float = 0.5) -> None:
-        if not 0.0 <= p <= 1.0:
-            raise ValueError(f"Dropout: expected a probability, got {p}")
-        self.p = p
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.dropout(x, self.p, self.training)
-
-    def extra_repr(self) -> str:
-        return f"{self.p}"
+        return (
+            f"{self.in1_features}, {self.in2_features}, {self.out_features}, "
+            f"bias={self.bias is not None}"
+        )
