@@ -137,7 +137,9 @@ def test_without_bias_and_in_float64():
 def test_refusals():
     lstm = nn.LSTM(3, 4)
     with pytest.raises(ValueError, match=r"LSTM: expected x of shape \[length, batch, features\]"):
-        lstm(tenon.zeros(2, 3))
+        lstm(tenon.zeros(1, 5, 2, 3))
+    with pytest.raises(ValueError, match=r"with 3 features, got \(5, 1, 2\)"):
+        lstm(tenon.zeros(5, 2))
     with pytest.raises(ValueError, match="expected at least one step"):
         lstm(tenon.zeros(0, 2, 3))
     with pytest.raises(ValueError, match=r"expected a state of 2 tensors of shape \(1, 2, 4\)"):

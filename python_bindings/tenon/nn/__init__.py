@@ -179,12 +179,22 @@ from .recurrent import (
     GRU,
     LSTM,
     RNN,
+    BiRNN,
     GRUCell,
     LSTMCell,
+    RNNBase,
     RNNCell,
+    RNNCellBase,
 )
 from .state import (
     LoadReport,
+)
+from .transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
 )
 
 __all__ = [
@@ -326,11 +336,19 @@ __all__ = [
     "MaxUnpool1d",
     "MaxUnpool2d",
     "MaxUnpool3d",
+    "BiRNN",
     "GRU",
     "GRUCell",
     "LSTM",
     "LSTMCell",
     "RNN",
+    "RNNBase",
     "RNNCell",
+    "RNNCellBase",
     "LoadReport",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
 ]
