@@ -4,6 +4,8 @@
 #include <tenon/ops/expression.hpp>
 #include <tenon/ops/shapes.hpp>
 
+#include <limits>
+
 namespace tenon {
 namespace {
 
@@ -163,6 +165,17 @@ TEST_F(SupportHeaders, NumbersStayNumbers) {
   TensorArg divided = expression::fold_divide(scope, 3, 2, never);
   EXPECT_EQ(divided.value().tag, TENON_VALUE_FLOAT);
   EXPECT_EQ(divided.value().v.f, 1.5);
+}
+
+TEST_F(SupportHeaders, IntegersThatOverflowBecomeFloats) {
+  constexpr int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
+  const ScalarArg difference = expression::difference(int64_t{1}, least);
+  EXPECT_EQ(difference.value().tag, TENON_VALUE_FLOAT);
+  EXPECT_EQ(difference.value().v.f, 0x1p63);
+  EXPECT_EQ(expression::sum(most, int64_t{1}).value().v.f, 0x1p63);
+  EXPECT_EQ(expression::product(least, int64_t{2}).value().v.f, -0x1p64);
+  EXPECT_EQ(expression::negative(least).value().v.f, 0x1p63);
+  EXPECT_EQ(expression::sum(most, int64_t{-1}).value().v.i, most - 1);
 }
 
 TEST_F(SupportHeaders, OptionalListsKnowNone) {

@@ -76,9 +76,10 @@ tenon_status lstsq_solve(tenon_ctx* ctx, const tenon_tensor* a, const tenon_tens
     const Batch<T> matrices(a), right(b), to(solution);
     const int64_t m = matrices.rows(), n = matrices.columns(), k = std::min(m, n);
     if (k == 0 || solution->numel == 0) {
-      std::memset(solution->data, 0, static_cast<size_t>(solution->numel) * sizeof(T));
-      std::memset(rank->data, 0, static_cast<size_t>(rank->numel) * sizeof(int64_t));
-      std::memset(s->data, 0, static_cast<size_t>(s->numel) * sizeof(Real<T>));
+      // Tensors of no elements may have no memory, which memset() must not be given.
+      std::fill_n(static_cast<T*>(solution->data), solution->numel, T{});
+      std::fill_n(static_cast<int64_t*>(rank->data), rank->numel, int64_t{0});
+      std::fill_n(static_cast<Real<T>*>(s->data), s->numel, Real<T>{});
       if (k == 0 || to.count() == 0) return TENON_OK;
     }
     const LeastSquares<T> problem(*lapack, m, n, std::max<int64_t>(1, right.columns()), rcond);

@@ -129,9 +129,8 @@ def _terms(call, *names):
 def _centered_products(call):
     """Rounding of the means, which are subtracted before products are added."""
     columns = call.arguments["x"].shape[-1]
-    return (
-        _largest(call, "x") ** 2 * columns / max(columns - call.arguments.get("correction", 1), 1)
-    )
+    largest = np.float64(_largest(call, "x"))
+    return largest**2 * columns / max(columns - call.arguments.get("correction", 1), 1)
 
 
 def _correlated(call):

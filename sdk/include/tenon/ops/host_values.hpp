@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
+#include <functional>
 
 namespace tenon::expression {
 
@@ -194,19 +195,29 @@ using std::sin;
 using std::sqrt;
 using std::tanh;
 
-template <class Function>
-ScalarArg on_scalars(const ScalarArg& a, const ScalarArg& b, Function function) {
-  if (a.is_float() || b.is_float()) return function(a.number(), b.number());
-  return function(a.value().v.i, b.value().v.i);
+// Of integers whose result int64 does not hold, the result is a float.
+template <class Function, class Checked>
+ScalarArg on_scalars(const ScalarArg& a, const ScalarArg& b, Function function, Checked checked) {
+  int64_t result = 0;
+  if (!a.is_float() && !b.is_float() && !checked(a.value().v.i, b.value().v.i, &result)) {
+    return result;
+  }
+  return function(a.number(), b.number());
 }
 inline ScalarArg sum(const ScalarArg& a, const ScalarArg& b) {
-  return on_scalars(a, b, [](auto x, auto y) { return x + y; });
+  return on_scalars(a, b, std::plus<double>(), [](int64_t x, int64_t y, int64_t* result) {
+    return __builtin_add_overflow(x, y, result);
+  });
 }
 inline ScalarArg difference(const ScalarArg& a, const ScalarArg& b) {
-  return on_scalars(a, b, [](auto x, auto y) { return x - y; });
+  return on_scalars(a, b, std::minus<double>(), [](int64_t x, int64_t y, int64_t* result) {
+    return __builtin_sub_overflow(x, y, result);
+  });
 }
 inline ScalarArg product(const ScalarArg& a, const ScalarArg& b) {
-  return on_scalars(a, b, [](auto x, auto y) { return x * y; });
+  return on_scalars(a, b, std::multiplies<double>(), [](int64_t x, int64_t y, int64_t* result) {
+    return __builtin_mul_overflow(x, y, result);
+  });
 }
 inline ScalarArg negative(const ScalarArg& a) { return difference(int64_t{0}, a); }
 
