@@ -2,6 +2,8 @@
 """Optimizers and learning-rate schedules."""
 
 from . import lr_scheduler
+from .adam_variants import Adamax, NAdam, RAdam
+from .adaptive import ASGD, Adadelta, Adafactor, Rprop
 from .algorithms import SGD, Adagrad, Adam, AdamW, Momentum, RMSprop
 from .clip import (
     ClipGradByGlobalNorm,
@@ -13,6 +15,8 @@ from .clip import (
     clip_grads_with_norm_,
     get_total_norm,
 )
+from .layerwise import Lamb, Lars, Muon
+from .lbfgs import LBFGS
 from .optimizer import Optimizer
 
 __all__ = [
@@ -23,6 +27,17 @@ __all__ = [
     "AdamW",
     "RMSprop",
     "Adagrad",
+    "Adadelta",
+    "Adafactor",
+    "Adamax",
+    "NAdam",
+    "RAdam",
+    "ASGD",
+    "Rprop",
+    "Lamb",
+    "Lars",
+    "Muon",
+    "LBFGS",
     "ClipGradByGlobalNorm",
     "ClipGradByNorm",
     "ClipGradByValue",

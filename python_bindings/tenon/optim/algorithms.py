@@ -9,7 +9,7 @@ from typing import Any
 import tenon
 from tenon import Tensor
 
-from .optimizer import Optimizer
+from .optimizer import Optimizer, with_decay
 
 
 class SGD(Optimizer):
@@ -18,11 +18,13 @@ class SGD(Optimizer):
     def __init__(
         self,
         params: Iterable[Any],
-        lr: float,
+        lr: float = 1e-3,
         momentum: float = 0.0,
         dampening: float = 0.0,
         weight_decay: float = 0.0,
         nesterov: bool = False,
+        *,
+        maximize: bool = False,
     ) -> None:
         super().__init__(
             params,
@@ -32,6 +34,7 @@ class SGD(Optimizer):
                 "dampening": dampening,
                 "weight_decay": weight_decay,
                 "nesterov": nesterov,
+                "maximize": maximize,
             },
         )
 
@@ -82,7 +85,10 @@ class Momentum(SGD):
 
 
 class Adam(Optimizer):
-    """Steps scaled by running moments of the gradient (Kingma and Ba, 2015)."""
+    """Steps scaled by running moments of the gradient (Kingma and Ba, 2015).
+
+    With `amsgrad` the second moment is the largest so far (Reddi et al., 2018).
+    """
 
     fused_update: Callable[..., Any] = staticmethod(tenon.adam_update)
 
@@ -93,17 +99,25 @@ class Adam(Optimizer):
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0.0,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
     ) -> None:
         super().__init__(
-            params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+            params,
+            {
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "amsgrad": amsgrad,
+                "maximize": maximize,
+            },
         )
 
     def check_options(self, group: dict[str, Any]) -> None:
         super().check_options(group)
-        if not all(0.0 <= beta < 1.0 for beta in group["betas"]):
-            raise ValueError(
-                f"{type(self).__name__}: expected betas in [0, 1), got {group['betas']}"
-            )
+        self.check_betas(group)
 
     def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"step": 0, "m": tenon.zeros_like(param), "v": tenon.zeros_like(param)}
@@ -114,6 +128,9 @@ class Adam(Optimizer):
         state["step"] += 1
         m, v = state["m"], state["v"]
         beta1, beta2 = group["betas"]
+        if group["amsgrad"]:
+            self._update_amsgrad(param, grad, state, group)
+            return
         self.fused_update(
             param,
             grad,
@@ -128,11 +145,31 @@ class Adam(Optimizer):
             out=(param, m, v),
         )
 
+    decoupled = False  # whether weight decay acts on the parameter instead of the gradient
+
+    def _update_amsgrad(
+        self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
+    ) -> None:
+        (beta1, beta2), lr, step = group["betas"], group["lr"], state["step"]
+        if self.decoupled:
+            tenon.multiply(param, 1.0 - lr * group["weight_decay"], out=param)
+        else:
+            grad = with_decay(param, grad, group["weight_decay"])
+        if "max_v" not in state:
+            state["max_v"] = tenon.zeros_like(param)
+        m, v, max_v = state["m"], state["v"], state["max_v"]
+        tenon.lerp(m, grad, 1.0 - beta1, out=m)
+        tenon.lerp(v, grad * grad, 1.0 - beta2, out=v)
+        tenon.maximum(max_v, v, out=max_v)
+        scale = tenon.sqrt(max_v) * (1.0 - beta2**step) ** -0.5 + group["eps"]
+        tenon.subtract(param, m * (lr / (1.0 - beta1**step)) / scale, out=param)
+
 
 class AdamW(Adam):
     """Adam with weight decay taken from the parameter, not the gradient (Loshchilov and Hutter)."""
 
     fused_update = staticmethod(tenon.adamw_update)
+    decoupled = True
 
     def __init__(
         self,
@@ -141,12 +178,18 @@ class AdamW(Adam):
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0.01,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
     ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay)
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
 
 
 class RMSprop(Optimizer):
-    """Steps scaled by a running mean of squared gradients."""
+    """Steps scaled by a running mean of squared gradients.
+
+    `centered` subtracts the square of the mean gradient; `momentum` keeps a running direction.
+    """
 
     def __init__(
         self,
@@ -155,9 +198,22 @@ class RMSprop(Optimizer):
         alpha: float = 0.99,
         eps: float = 1e-8,
         weight_decay: float = 0.0,
+        momentum: float = 0.0,
+        centered: bool = False,
+        *,
+        maximize: bool = False,
     ) -> None:
         super().__init__(
-            params, {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay}
+            params,
+            {
+                "lr": lr,
+                "alpha": alpha,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "momentum": momentum,
+                "centered": centered,
+                "maximize": maximize,
+            },
         )
 
     def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
@@ -166,6 +222,9 @@ class RMSprop(Optimizer):
     def update(
         self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
     ) -> None:
+        if group["momentum"] or group["centered"]:
+            self._update_composed(param, grad, state, group)
+            return
         tenon.rmsprop_update(
             param,
             grad,
@@ -177,26 +236,67 @@ class RMSprop(Optimizer):
             out=(param, state["v"]),
         )
 
+    @staticmethod
+    def _update_composed(
+        param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
+    ) -> None:
+        grad = with_decay(param, grad, group["weight_decay"])
+        alpha, v = group["alpha"], state["v"]
+        tenon.lerp(v, grad * grad, 1.0 - alpha, out=v)
+        square = v
+        if group["centered"]:
+            mean = state.setdefault("mean", tenon.zeros_like(param))
+            tenon.lerp(mean, grad, 1.0 - alpha, out=mean)
+            square = v - mean * mean
+        direction = grad / (tenon.sqrt(square) + group["eps"])
+        if group["momentum"]:
+            velocity = state.setdefault("velocity", tenon.zeros_like(param))
+            tenon.add(velocity * group["momentum"], direction, out=velocity)
+            direction = velocity
+        tenon.subtract(param, direction * group["lr"], out=param)
+
 
 class Adagrad(Optimizer):
-    """Steps scaled by the sum of squared gradients so far."""
+    """Steps scaled by the sum of squared gradients so far (Duchi et al., 2011).
+
+    The rate of step t is `lr / (1 + (t - 1) * lr_decay)`.
+    """
 
     def __init__(
-        self, params: Iterable[Any], lr: float = 0.01, eps: float = 1e-10, weight_decay: float = 0.0
+        self,
+        params: Iterable[Any],
+        lr: float = 0.01,
+        eps: float = 1e-10,
+        weight_decay: float = 0.0,
+        lr_decay: float = 0.0,
+        initial_accumulator_value: float = 0.0,
+        *,
+        maximize: bool = False,
     ) -> None:
-        super().__init__(params, {"lr": lr, "eps": eps, "weight_decay": weight_decay})
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "lr_decay": lr_decay,
+                "initial_accumulator_value": initial_accumulator_value,
+                "maximize": maximize,
+            },
+        )
 
     def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return {"v": tenon.zeros_like(param)}
+        return {"step": 0, "v": tenon.full_like(param, group["initial_accumulator_value"])}
 
     def update(
         self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
     ) -> None:
+        step = state["step"] = state.get("step", 0) + 1
         tenon.adagrad_update(
             param,
             grad,
             state["v"],
-            lr=group["lr"],
+            lr=group["lr"] / (1.0 + (step - 1) * group["lr_decay"]),
             eps=group["eps"],
             weight_decay=group["weight_decay"],
             out=(param, state["v"]),

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import tenon
@@ -14,11 +14,15 @@ class Optimizer:
     """Updates parameters from their gradients.
 
     `params` is an iterable of parameters, or of dicts {"params": ..., "lr": ...} whose options
-    differ from the defaults. Options live in `param_groups` and may be changed between steps.
+    differ from the defaults. Options live in `param_groups` and may be changed between steps. Every
+    group has an option `maximize`, which follows the gradient up instead of down.
     """
 
+    # Whether every tensor of the state has the shape of its parameter; checked when it is loaded.
+    state_has_shape_of_parameter = True
+
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
-        self.defaults = defaults
+        self.defaults = {**defaults, "maximize": defaults.get("maximize", False)}
         self.param_groups: list[dict[str, Any]] = []
         self.state: dict[Tensor, dict[str, Any]] = {}
         groups = list(params)
@@ -60,23 +64,37 @@ class Optimizer:
             if name in group and not group[name] >= 0.0:
                 raise ValueError(f"{type(self).__name__}: expected {name} >= 0, got {group[name]}")
 
-    def zero_grad(self) -> None:
-        """Forget the gradients, so that the next backward starts afresh."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients, or set them to zero, so that the next backward starts afresh."""
         for group in self.param_groups:
             for param in group["params"]:
-                param.grad = None
+                if set_to_none or param.grad is None:
+                    param.grad = None
+                else:
+                    param.grad.zero_()
 
-    def step(self) -> None:
-        """Update every parameter that has a gradient."""
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update every parameter that has a gradient.
+
+        A `closure` is called first, with recording on: it computes the gradients and returns the
+        loss, which is the result of step().
+        """
+        loss = None
+        if closure is not None:
+            with tenon.enable_grad():
+                loss = closure()
         with tenon.no_grad():
             for group in self.param_groups:
                 for param in group["params"]:
                     grad = param.grad
                     if grad is not None:
+                        if group["maximize"]:
+                            grad = -grad
                         state = self.state.get(param)
                         if state is None:
                             state = self.state[param] = self.new_state(param, group)
                         self.update(param, grad, state, group)
+        return loss
 
     def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         """State of a parameter before its first update."""
@@ -91,12 +109,12 @@ class Optimizer:
     # -- saving ------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Options and state, with parameters replaced by their positions; no parameter data."""
-        position = {id(param): i for i, param in enumerate(self._all())}
+        """Options and state, with parameters replaced by their indices; no parameter data."""
+        index = {id(param): i for i, param in enumerate(self._all())}
         return {
-            "state": {position[id(param)]: dict(state) for param, state in self.state.items()},
+            "state": {index[id(param)]: dict(state) for param, state in self.state.items()},
             "param_groups": [
-                {**group, "params": [position[id(p)] for p in group["params"]]}
+                {**group, "params": [index[id(p)] for p in group["params"]]}
                 for group in self.param_groups
             ],
         }
@@ -120,7 +138,9 @@ class Optimizer:
                     f"but there are {len(params)}"
                 )
             for name, value in entries.items():
-                if isinstance(value, Tensor) and tuple(value.shape) != tuple(param.shape):
+                if not self.state_has_shape_of_parameter or not isinstance(value, Tensor):
+                    continue
+                if tuple(value.shape) != tuple(param.shape):
                     raise ValueError(
                         f"{type(self).__name__}.load_state_dict: {name} of parameter "
                         f"{index}: expected shape {tuple(param.shape)}, got "
@@ -137,10 +157,25 @@ class Optimizer:
     def _all(self) -> list[Tensor]:
         return [param for group in self.param_groups for param in group["params"]]
 
+    def check_betas(self, group: dict[str, Any]) -> None:
+        if not all(0.0 <= beta < 1.0 for beta in group["betas"]):
+            raise ValueError(
+                f"{type(self).__name__}: expected betas in [0, 1), got {group['betas']}"
+            )
+
     def __repr__(self) -> str:
         lines = [
-            ", ".join(f"{k}={v}" for k, v in group.items() if k != "params")
+            ", ".join(
+                f"{k}={v}"
+                for k, v in group.items()
+                if k != "params" and (k, v) != ("maximize", False)
+            )
             + f" ({len(group['params'])} parameters)"
             for group in self.param_groups
         ]
         return f"{type(self).__name__}(\n  " + "\n  ".join(lines) + "\n)"
+
+
+def with_decay(param: Tensor, grad: Tensor, weight_decay: float) -> Tensor:
+    """The gradient with that of `weight_decay / 2 * sum(param ** 2)` added."""
+    return grad + weight_decay * param if weight_decay else grad
