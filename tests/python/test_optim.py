@@ -194,7 +194,7 @@ def rates(make, steps):
 
 def test_schedules():
     assert rates(lambda o: lr_scheduler.StepLR(o, 2, 0.5), 6) == [2, 2, 1, 1, 0.5, 0.5]
-    cosine = [0.5 + 1.5 * (1 + math.cos(math.pi * min(t / 4, 1))) / 2 for t in range(6)]
+    cosine = [0.5 + 1.5 * (1 + math.cos(math.pi * t / 4)) / 2 for t in range(6)]
     assert rates(lambda o: lr_scheduler.CosineAnnealingLR(o, 4, 0.5), 6) == pytest.approx(cosine)
     assert rates(lambda o: lr_scheduler.LinearWarmup(o, 4), 6) == [0, 0.5, 1, 1.5, 2, 2]
     assert rates(lambda o: lr_scheduler.LambdaLR(o, lambda t: 1 / (t + 1)), 3) == [2, 1, 2 / 3]

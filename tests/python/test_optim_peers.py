@@ -11,40 +11,37 @@ from tenon import nn, optim
 
 torch = pytest.importorskip("torch", reason="needs torch, which is no dependency of Tenon")
 
-OPTIMIZERS = [
-    (name, {**options, **more})
-    for name, options in [
-        ("SGD", {"lr": 0.1}),
-        ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
-        ("Adam", {"weight_decay": 0.1}),
-        ("Adam", {"amsgrad": True, "weight_decay": 0.1, "lr": 0.1}),
-        ("AdamW", {"lr": 0.1}),
-        ("AdamW", {"amsgrad": True, "lr": 0.1}),
-        ("RMSprop", {}),
-        ("RMSprop", {"centered": True}),
-        ("RMSprop", {"centered": True, "momentum": 0.9, "weight_decay": 0.1}),
-        ("Adagrad", {"lr": 0.1}),
-        ("Adagrad", {"lr": 0.1, "lr_decay": 0.1, "initial_accumulator_value": 0.5}),
-        ("Adadelta", {"weight_decay": 0.1}),
-        ("Adadelta", {"rho": 0.5, "lr": 0.5}),
-        ("Adamax", {"weight_decay": 0.1}),
-        ("NAdam", {"lr": 0.1, "weight_decay": 0.1}),
-        ("NAdam", {"decoupled_weight_decay": True, "weight_decay": 0.1}),
-        ("RAdam", {"lr": 0.1, "weight_decay": 0.1}),
-        ("RAdam", {"decoupled_weight_decay": True, "weight_decay": 0.1, "betas": (0.9, 0.9)}),
-        ("ASGD", {"lr": 0.1, "weight_decay": 0.1, "t0": 4, "lambd": 0.01}),
-        ("Rprop", {}),
-        ("Adafactor", {"lr": 0.1}),
-        ("Adafactor", {"lr": 0.1, "weight_decay": 0.1, "d": 2.0}),
-    ]
-    for more in ({}, {"maximize": True})
+OPTIMIZERS: list[tuple[str, dict]] = [
+    ("SGD", {"lr": 0.1}),
+    ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
+    ("Adam", {"weight_decay": 0.1}),
+    ("Adam", {"amsgrad": True, "weight_decay": 0.1, "lr": 0.1}),
+    ("AdamW", {"lr": 0.1}),
+    ("AdamW", {"amsgrad": True, "lr": 0.1}),
+    ("RMSprop", {}),
+    ("RMSprop", {"centered": True}),
+    ("RMSprop", {"centered": True, "momentum": 0.9, "weight_decay": 0.1}),
+    ("Adagrad", {"lr": 0.1}),
+    ("Adagrad", {"lr": 0.1, "lr_decay": 0.1, "initial_accumulator_value": 0.5}),
+    ("Adadelta", {"weight_decay": 0.1}),
+    ("Adadelta", {"rho": 0.5, "lr": 0.5}),
+    ("Adamax", {"weight_decay": 0.1}),
+    ("NAdam", {"lr": 0.1, "weight_decay": 0.1}),
+    ("NAdam", {"decoupled_weight_decay": True, "weight_decay": 0.1}),
+    ("RAdam", {"lr": 0.1, "weight_decay": 0.1}),
+    ("RAdam", {"decoupled_weight_decay": True, "weight_decay": 0.1, "betas": (0.9, 0.9)}),
+    ("ASGD", {"lr": 0.1, "weight_decay": 0.1, "t0": 4, "lambd": 0.01}),
+    ("Rprop", {}),
+    ("Adafactor", {"lr": 0.1}),
+    ("Adafactor", {"lr": 0.1, "weight_decay": 0.1, "d": 2.0}),
 ]
 
 
+@pytest.mark.parametrize("maximize", [False, True])
 @pytest.mark.parametrize("case", OPTIMIZERS, ids=str)
-def test_same_trajectories(case):
+def test_same_trajectories(case, maximize):
     """20 steps in two groups on a function whose gradient depends on where the parameters are."""
-    name, options = case
+    name, options = case[0], {**case[1], "maximize": maximize}
     rng = np.random.default_rng(0)
     starts = [rng.normal(size=(3, 4)), rng.normal(size=(4,))]
     ours = [nn.Parameter(tenon.tensor(s)) for s in starts]
@@ -91,3 +88,117 @@ def test_same_trajectory_of_lbfgs(options):
         want = b.step(make(theirs, torch.tensor(scale), b))
         np.testing.assert_allclose(got.item(), want.item(), rtol=1e-9)
         np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol=1e-6)
+
+
+SCHEDULES = [
+    ("LambdaLR", (lambda t: 0.9**t,), {}),
+    ("MultiplicativeLR", (lambda t: 1.0 - t / 100,), {}),
+    ("StepLR", (3,), {"gamma": 0.5}),
+    ("MultiStepLR", ([2, 5, 5, 9],), {"gamma": 0.5}),
+    ("ConstantLR", (), {}),
+    ("ConstantLR", (0.5, 3), {}),
+    ("LinearLR", (), {}),
+    ("LinearLR", (0.1, 0.5, 8), {}),
+    ("LinearLR", (1.0, 0.0, 4), {}),
+    ("ExponentialLR", (0.9,), {}),
+    ("PolynomialLR", (8, 2.0), {}),
+    ("CosineAnnealingLR", (7,), {"eta_min": 0.05}),
+    ("CosineAnnealingWarmRestarts", (4,), {}),
+    ("CosineAnnealingWarmRestarts", (3, 2), {"eta_min": 0.01}),
+    ("CyclicLR", (0.1, 1.0), {"step_size_up": 4}),
+    (
+        "CyclicLR",
+        (0.1, [1.0, 2.0]),
+        {"step_size_up": 3, "step_size_down": 5, "mode": "triangular2"},
+    ),
+    ("CyclicLR", (0.1, 1.0), {"step_size_up": 4, "mode": "exp_range", "gamma": 0.95}),
+    ("OneCycleLR", (1.0,), {"total_steps": 31}),
+    ("OneCycleLR", ([1.0, 2.0], 31), {"three_phase": True, "anneal_strategy": "linear"}),
+    ("OneCycleLR", (1.0,), {"epochs": 8, "steps_per_epoch": 4, "pct_start": 0.4}),
+]
+CHAINS = [
+    [("ConstantLR", (0.1, 3)), ("ExponentialLR", (0.9,))],
+    [("LinearLR", (0.1, 1.0, 4)), ("StepLR", (5, 0.5)), ("PolynomialLR", (20, 1.5))],
+    [("CosineAnnealingLR", (40,)), ("LinearLR", (0.1, 1.0, 6))],
+    [("MultiplicativeLR", (lambda t: 0.95,)), ("MultiStepLR", ([3, 8], 0.5))],
+]
+
+
+def pair():
+    """An optimizer of each library with two groups."""
+    groups = [{"lr": 0.4}, {"lr": 0.2}]
+    ours = [{"params": [nn.Parameter(tenon.ones([1]))], **g} for g in groups]
+    theirs = [{"params": [torch.nn.Parameter(torch.ones(1))], **g} for g in groups]
+    return optim.SGD(ours, momentum=0.9), torch.optim.SGD(theirs, momentum=0.9)
+
+
+def same_sequences(optimizers, schedules, steps=30):
+    for step in range(steps):
+        got, want = ([dict(g) for g in o.param_groups] for o in optimizers)
+        for a, b in zip(got, want):
+            for name in ("lr", "momentum"):
+                assert a[name] == pytest.approx(b[name], rel=1e-12, abs=1e-15), (step, name)
+        assert schedules[0].get_last_lr() == [g["lr"] for g in got]
+        optimizers[1].step()
+        for schedule in schedules:
+            schedule.step()
+
+
+@pytest.mark.parametrize("case", SCHEDULES, ids=lambda case: f"{case[0]}-{case[1:]}"[:60])
+def test_same_schedules(case):
+    name, settings, named = case
+    optimizers = pair()
+    schedules = [
+        getattr(module, name)(optimizer, *settings, **named)
+        for module, optimizer in zip((optim.lr_scheduler, torch.optim.lr_scheduler), optimizers)
+    ]
+    same_sequences(optimizers, schedules)
+
+
+def chains(case):
+    optimizers = pair()
+    modules = (optim.lr_scheduler, torch.optim.lr_scheduler)
+    return optimizers, [
+        [getattr(module, name)(optimizer, *settings) for name, settings in case]
+        for module, optimizer in zip(modules, optimizers)
+    ]
+
+
+@pytest.mark.parametrize("case", CHAINS, ids=lambda case: "-".join(name for name, _ in case))
+def test_same_chains(case):
+    optimizers, parts = chains(case)
+    schedules = [
+        module.ChainedScheduler(each)
+        for module, each in zip((optim.lr_scheduler, torch.optim.lr_scheduler), parts)
+    ]
+    same_sequences(optimizers, schedules)
+
+
+@pytest.mark.parametrize("case", CHAINS[:3], ids=lambda case: "-".join(name for name, _ in case))
+def test_same_sequences_of_schedules(case):
+    optimizers, parts = chains(case)
+    milestones = [4, 11][: len(case) - 1]
+    schedules = [
+        module.SequentialLR(optimizer, each, milestones)
+        for module, optimizer, each in zip(
+            (optim.lr_scheduler, torch.optim.lr_scheduler), optimizers, parts
+        )
+    ]
+    same_sequences(optimizers, schedules)
+
+
+@pytest.mark.parametrize("mode", ["min", "max"])
+@pytest.mark.parametrize("threshold_mode", ["rel", "abs"])
+def test_same_plateaus(mode, threshold_mode):
+    optimizers = pair()
+    options = {"mode": mode, "threshold_mode": threshold_mode, "threshold": 0.1, "patience": 2}
+    options |= {"factor": 0.5, "cooldown": 2, "min_lr": 0.03}
+    schedules = [
+        module.ReduceLROnPlateau(optimizer, **options)
+        for module, optimizer in zip((optim.lr_scheduler, torch.optim.lr_scheduler), optimizers)
+    ]
+    for metric in np.random.default_rng(0).uniform(0.5, 2.0, size=60):
+        for schedule in schedules:
+            schedule.step(metric)
+        got, want = ([g["lr"] for g in o.param_groups] for o in optimizers)
+        assert got == pytest.approx(want, rel=1e-12)
