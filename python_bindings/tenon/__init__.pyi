@@ -7,6 +7,7 @@ from tenon import io as io
 from tenon import ipc as ipc
 from tenon import linalg as linalg
 from tenon import memory as memory
+from tenon import metrics as metrics
 from tenon import nn as nn
 from tenon import ops as ops
 from tenon import optim as optim

@@ -202,3 +202,18 @@ def test_same_plateaus(mode, threshold_mode):
             schedule.step(metric)
         got, want = ([g["lr"] for g in o.param_groups] for o in optimizers)
         assert got == pytest.approx(want, rel=1e-12)
+
+
+@pytest.mark.parametrize("strategy", ["cos", "linear"])
+def test_same_rates_after_another_schedule(strategy):
+    optimizers = pair()
+    modules = (optim, torch.optim)
+    first = [m.lr_scheduler.ExponentialLR(o, 0.9) for m, o in zip(modules, optimizers)]
+    for schedule in first:
+        schedule.optimizer.step()
+        schedule.step()
+    schedules = [
+        m.swa_utils.SWALR(o, 0.01, anneal_epochs=6, anneal_strategy=strategy)
+        for m, o in zip(modules, optimizers)
+    ]
+    same_sequences(optimizers, schedules, 12)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optimizers and learning-rate schedules."""
 
-from . import lr_scheduler
+from . import lr_scheduler, swa_utils
 from .adam_variants import Adamax, NAdam, RAdam
 from .adaptive import ASGD, Adadelta, Adafactor, Rprop
 from .algorithms import SGD, Adagrad, Adam, AdamW, Momentum, RMSprop
@@ -47,4 +47,5 @@ __all__ = [
     "clip_grads_with_norm_",
     "get_total_norm",
     "lr_scheduler",
+    "swa_utils",
 ]

@@ -62,7 +62,8 @@ class LRScheduler:
 
     def _formula(self) -> list[float]:
         rates = []
-        for self._group, base in enumerate(self.base_rates):
+        for i, base in enumerate(self.base_rates):
+            self._group = i
             rates.append(self.rate(base, self.last_step))
         return rates
 
