@@ -168,7 +168,8 @@ TEST_F(SupportHeaders, NumbersStayNumbers) {
 }
 
 TEST_F(SupportHeaders, IntegersThatOverflowBecomeFloats) {
-  constexpr int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
+  constexpr int64_t least = std::numeric_limits<int64_t>::min(),
+                    most = std::numeric_limits<int64_t>::max();
   const ScalarArg difference = expression::difference(int64_t{1}, least);
   EXPECT_EQ(difference.value().tag, TENON_VALUE_FLOAT);
   EXPECT_EQ(difference.value().v.f, 0x1p63);
