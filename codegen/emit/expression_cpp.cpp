@@ -98,6 +98,8 @@ std::string ExpressionCpp::arithmetic(const Value& value) const {
   std::string a = in_parentheses(text(left), left);
   if (value.children.size() == 1) {
     if (left.type.is(ValueType::Scalar)) return cat("expression::negative(", a, ")");
+    if (left.type.is(ValueType::Int) && left.form != Value::Constant)
+      return cat("expression::minus(0, ", a, ")");
     return cat(sign, sign == "-" && a.front() == '-' ? "(" + a + ")" : a);
   }
   const Value& right = value.children[1];
@@ -122,6 +124,12 @@ std::string ExpressionCpp::arithmetic(const Value& value) const {
     };
     return cat(number(left, a), " ", sign, " ", number(right, b));
   }
+  if (value.type.is(ValueType::Int))
+    return cat("expression::",
+               sign == "+"   ? "plus"
+               : sign == "-" ? "minus"
+                             : "times",
+               "(", a, ", ", b, ")");
   return cat(a, " ", sign, " ", b);
 }
 

@@ -167,6 +167,18 @@ TEST_F(SupportHeaders, NumbersStayNumbers) {
   EXPECT_EQ(divided.value().v.f, 1.5);
 }
 
+TEST_F(SupportHeaders, ExtentsSaturate) {
+  constexpr int64_t least = std::numeric_limits<int64_t>::min();
+  constexpr int64_t most = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(expression::plus(most, 1), most);
+  EXPECT_EQ(expression::plus(least, -1), least);
+  EXPECT_EQ(expression::minus(least, 1), least);
+  EXPECT_EQ(expression::minus(0, least), most);
+  EXPECT_EQ(expression::times(8, least), least);
+  EXPECT_EQ(expression::times(-8, least), most);
+  EXPECT_EQ(expression::times(-3, 4), -12);
+}
+
 TEST_F(SupportHeaders, IntegersThatOverflowBecomeFloats) {
   constexpr int64_t least = std::numeric_limits<int64_t>::min(),
                     most = std::numeric_limits<int64_t>::max();

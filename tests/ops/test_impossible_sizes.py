@@ -25,3 +25,11 @@ def test_images_of_impossible_size(name):
 @pytest.mark.parametrize("name", RESIZING)
 def test_images_that_grow(name):
     assert tuple(RESIZING[name](tenon.ones((1, 2, 9, 6)), [20, 13]).shape) == (1, 2, 20, 13)
+
+
+@pytest.mark.parametrize("factor", [0, 3, -(2**63), 2**63 - 1, 2**40])
+def test_factors_that_overflow_extents(factor):
+    """Arithmetic of extents saturates, so that no product of them fits by accident."""
+    for shuffle in (tenon.pixel_shuffle, tenon.pixel_unshuffle):
+        with pytest.raises(ValueError, match=r"\] > \[reshape\] expected a shape of 192 elements"):
+            shuffle(tenon.ones((2, 4, 4, 6)), factor)

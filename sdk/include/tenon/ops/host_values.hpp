@@ -159,6 +159,21 @@ inline std::vector<int64_t> extents(const TensorList& list, int64_t axis) {
 
 // -- numbers ----------------------------------------------------------------------------------
 
+// Integers saturate, as extents that wrapped around could fit by accident; operators refuse the limits.
+inline int64_t saturated(bool to_least) { return to_least ? INT64_MIN : INT64_MAX; }
+inline int64_t plus(int64_t a, int64_t b) {
+  int64_t result;
+  return __builtin_add_overflow(a, b, &result) ? saturated(a < 0) : result;
+}
+inline int64_t minus(int64_t a, int64_t b) {
+  int64_t result;
+  return __builtin_sub_overflow(a, b, &result) ? saturated(a < 0) : result;
+}
+inline int64_t times(int64_t a, int64_t b) {
+  int64_t result;
+  return __builtin_mul_overflow(a, b, &result) ? saturated((a < 0) != (b < 0)) : result;
+}
+
 inline double quotient(const ScalarArg& a, const ScalarArg& b) { return a.number() / b.number(); }
 inline int64_t floor_divide(int64_t a, int64_t b) {
   if (b == 0) return 0;
