@@ -10,7 +10,7 @@ import shutil
 
 import yaml
 
-from . import headers, navigation, operators, python_reference, sources
+from . import headers, navigation, operators, python_reference, sources, training_classes
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -26,6 +26,7 @@ def main() -> None:
         **sources.pages(ROOT),
         **operators.pages(ROOT, options.build),
         **python_reference.pages(),
+        **training_classes.pages(),
         **headers.pages(ROOT / "sdk" / "include" / "tenon"),
     }
     for path, text in generated.items():

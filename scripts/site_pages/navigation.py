@@ -14,6 +14,7 @@ WRITTEN = {
     ],
     "Guides": {
         "Coming from": ["from_pytorch.md", "from_paddle.md", "array_api.md"],
+        "Training": ["training.md"],
         "Operators": [
             "operators.md",
             "python_operators.md",
@@ -39,6 +40,7 @@ WRITTEN = {
         "Python": "reference/python/",
         "C ABI and C++": "reference/headers/",
         "Notation": ["reference/operator_definitions.md"],
+        "Training classes": ["reference/training_classes.md"],
     },
     "Performance": ["performance.md", "performance/", "accuracy.md", "support.md"],
     "Project": [

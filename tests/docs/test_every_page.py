@@ -23,6 +23,7 @@ TESTED = {
     "paddle_compat.md": "test_snippets.py",
     "python_operators.md": "test_python_operators.py",
     "runtime.md": "test_snippets.py",
+    "training.md": "test_snippets.py",
     "vendors.md": "test_vendor_guide.py",
 }
 NOT_RUN = {

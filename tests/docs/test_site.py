@@ -137,3 +137,17 @@ def test_dead_links_and_lost_pages_are_found(tmp_path):
         "c.html: no page links to it",
         "c.html: the search does not know it",
     ]
+
+
+def test_classes_of_pytorch_are_there_or_have_a_reason():
+    from site_pages import training_classes
+
+    (page,) = training_classes.pages().values()
+    assert "| `Conv3d` | there |" in page and "| `SparseAdam` | not there: there are no" in page
+    there = {
+        n
+        for _, module, names in training_classes.GROUPS
+        for n in names
+        if training_classes.find(module, n) is not None
+    }
+    assert not there & set(training_classes.REASONS), "what is there needs no reason"

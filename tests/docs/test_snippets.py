@@ -135,3 +135,8 @@ def test_a_custom_operator_for_paddle(tmp_path):
 def test_linear_algebra():
     (snippet,) = python_blocks("linalg.md", 1)
     assert "(5,)" in run(snippet)
+
+
+def test_training():
+    program = "\n".join(python_blocks("training.md", 5))
+    assert 0.0 < float(run(program)) <= 1.0

@@ -4,6 +4,8 @@
 Runs where torch is installed; it is no dependency of Tenon.
 """
 
+import pathlib
+
 import numpy as np
 import pytest
 import tenon
@@ -217,3 +219,21 @@ def test_same_rates_after_another_schedule(strategy):
         for m, o in zip(modules, optimizers)
     ]
     same_sequences(optimizers, schedules, 12)
+
+
+def test_the_table_of_classes_is_complete(monkeypatch):
+    """Every public class of the installed PyTorch is in the table of the site, or newer than it."""
+    monkeypatch.syspath_prepend(str(pathlib.Path(__file__).parents[2] / "scripts"))
+    from site_pages import training_classes
+
+    for module, kind, names in (
+        (torch.nn, torch.nn.Module, training_classes.LAYERS),
+        (torch.optim, torch.optim.Optimizer, training_classes.OPTIMIZERS),
+        (
+            torch.optim.lr_scheduler,
+            torch.optim.lr_scheduler.LRScheduler,
+            training_classes.SCHEDULES,
+        ),
+    ):
+        theirs = {n for n, c in vars(module).items() if isinstance(c, type) and issubclass(c, kind)}
+        assert {n for n in theirs if not n.startswith("_")} <= {*names, "Optimizer"}
