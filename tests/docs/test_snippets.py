@@ -138,5 +138,5 @@ def test_linear_algebra():
 
 
 def test_training():
-    program = "\n".join(python_blocks("training.md", 5))
+    program = "\n".join(python_blocks("training.md", 6))
     assert 0.0 < float(run(program)) <= 1.0

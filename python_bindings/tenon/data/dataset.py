@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tenon
@@ -26,6 +26,23 @@ class Dataset:
 
     def __getitem__(self, index: int) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define __getitem__()")
+
+
+class IterableDataset:
+    """Samples that come one after another, without a length or an index. Subclasses define __iter__."""
+
+    def __iter__(self) -> Iterator[Any]:
+        raise NotImplementedError(f"{type(self).__name__} must define __iter__()")
+
+
+class ChainDataset(IterableDataset):
+    """Iterable datasets one after another."""
+
+    def __init__(self, datasets: Iterable[Iterable[Any]]) -> None:
+        self.datasets = list(datasets)
+
+    def __iter__(self) -> Iterator[Any]:
+        return itertools.chain.from_iterable(self.datasets)
 
 
 class TensorDataset(Dataset):
@@ -64,6 +81,30 @@ class Subset(Dataset):
 
     def __getitem__(self, index: int) -> Any:
         return self.dataset[self.indices[index]]
+
+
+class StackDataset(Dataset):
+    """Datasets of equal length side by side: a sample is a tuple, or a dict if they have names."""
+
+    def __init__(self, *datasets: Any, **named: Any) -> None:
+        if bool(datasets) == bool(named):
+            raise ValueError("StackDataset: expected datasets, or named datasets, and not both")
+        self.datasets: Any = named or datasets
+        lengths = [len(each) for each in self._all()]
+        if len(set(lengths)) != 1:
+            raise ValueError(f"StackDataset: expected datasets of equal length, got {lengths}")
+
+    def _all(self) -> Iterable[Any]:
+        named = isinstance(self.datasets, Mapping)
+        return self.datasets.values() if named else self.datasets
+
+    def __len__(self) -> int:
+        return len(next(iter(self._all())))
+
+    def __getitem__(self, index: int) -> Any:
+        if isinstance(self.datasets, Mapping):
+            return {name: each[index] for name, each in self.datasets.items()}
+        return tuple(each[index] for each in self.datasets)
 
 
 class ConcatDataset(Dataset):

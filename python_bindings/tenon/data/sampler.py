@@ -19,6 +19,11 @@ def permutation(count: int, seed: int | None = None) -> list[int]:
     return order
 
 
+def pass_seed(seed: int | None, number: int) -> int | None:
+    """The seed of pass `number`."""
+    return None if seed is None else hash((seed, number))
+
+
 class Sampler:
     """Yields indices; has a length."""
 
@@ -54,7 +59,7 @@ class RandomSampler(Sampler):
         self.passes = 0
 
     def __iter__(self) -> Iterator[int]:
-        seed = None if self.seed is None else hash((self.seed, self.passes))
+        seed = pass_seed(self.seed, self.passes)
         self.passes += 1
         return iter(permutation(len(self.dataset), seed))
 
@@ -74,6 +79,92 @@ class SubsetRandomSampler(Sampler):
 
     def __len__(self) -> int:
         return len(self.indices)
+
+
+class WeightedRandomSampler(Sampler):
+    """`num_samples` indices, drawn with probabilities in proportion to `weights`.
+
+    Without `replacement` no index comes twice. With a seed, pass number n is the same in every run.
+    """
+
+    def __init__(
+        self,
+        weights: Sequence[float],
+        num_samples: int,
+        replacement: bool = True,
+        seed: int | None = None,
+    ) -> None:
+        self.weights = [float(weight) for weight in weights]
+        possible = sum(weight > 0 for weight in self.weights)
+        if not possible or min(self.weights) < 0:
+            raise ValueError(
+                "WeightedRandomSampler: expected weights of at least 0, and one above, got "
+                f"{self.weights}"
+            )
+        if num_samples < 1 or not (replacement or num_samples <= possible):
+            raise ValueError(
+                f"WeightedRandomSampler: expected num_samples from 1 to {possible} without "
+                f"replacement, got {num_samples}"
+            )
+        self.num_samples, self.replacement, self.seed = num_samples, replacement, seed
+        self.passes = 0
+
+    def __iter__(self) -> Iterator[int]:
+        seed = pass_seed(self.seed, self.passes)
+        self.passes += 1
+        draw = random.Random(tenon.randint(0, 2**31, [1]).item() if seed is None else seed)
+        indices = range(len(self.weights))
+        if self.replacement:
+            return iter(draw.choices(indices, self.weights, k=self.num_samples))
+        # The largest u ** (1 / weight) are a weighted sample (Efraimidis and Spirakis, 2006).
+        keys = [draw.random() ** (1.0 / w) if w else -1.0 for w in self.weights]
+        return iter(sorted(indices, key=lambda i: -keys[i])[: self.num_samples])
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class DistributedSampler(Sampler):
+    """The part of a dataset that the process `rank` of `num_replicas` reads.
+
+    All processes draw the same order from `seed` and the number of the pass, which set_epoch() sets,
+    and take every `num_replicas`-th index. Indices from the start make the parts equally long, or
+    `drop_last` leaves the last ones out.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        num_replicas: int,
+        rank: int,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ) -> None:
+        if not 0 <= rank < num_replicas:
+            raise ValueError(
+                f"DistributedSampler: expected rank from 0 to {num_replicas - 1}, got {rank}"
+            )
+        self.dataset, self.num_replicas, self.rank = dataset, num_replicas, rank
+        self.shuffle, self.seed, self.drop_last = shuffle, seed, drop_last
+        self.passes = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """The number of the next pass, from which its order follows."""
+        self.passes = epoch
+
+    def __iter__(self) -> Iterator[int]:
+        count, total = len(self.dataset), len(self) * self.num_replicas
+        order = list(range(count))
+        if self.shuffle:
+            order = permutation(count, pass_seed(self.seed, self.passes))
+        while order and len(order) < total:
+            order += order[: total - len(order)]
+        return iter(order[self.rank : total : self.num_replicas])
+
+    def __len__(self) -> int:
+        count, parts = len(self.dataset), self.num_replicas
+        return count // parts if self.drop_last else -(-count // parts)
 
 
 class BatchSampler(Sampler):
