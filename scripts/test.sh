@@ -28,6 +28,16 @@ export TENON_BUILD_DIR=$PWD/$build
 export PYTHONPATH=$PWD/$build/python
 .venv/bin/python -m pytest -q -n "$(nproc)" tests "$@"
 
+# On CUDA, with the libraries that stand in for the vendor's (tests/simulated).
+simulated=$PWD/$build/tests/simulated/lib
+if [ -e "$build/python/tenon/plugins/libtenon_cuda.so" ] && [ -e "$simulated/libsimulated_nvrtc.so" ]; then
+  TENON_CUDA_DRIVER=$simulated/libsimulated_cuda_driver.so TENON_CUDA_COMPILER=$simulated/libsimulated_nvrtc.so \
+    TENON_TEST_DEVICES=cuda TENON_FALLBACK=deny \
+    .venv/bin/python -m pytest -q -n "$(nproc)" tests/ops -k float32
+else
+  echo "test.sh: operators on CUDA skipped: the plugin or tests/simulated was not built"
+fi
+
 # On OpenCL, where there is a driver: one dtype, because every kernel is compiled first, and one process,
 # because PoCL has crashed where two compiled at the same time.
 if reason=$(.venv/bin/python -c 'import tenon; tenon.device("opencl")' 2>&1); then

@@ -31,6 +31,7 @@ WRITTEN = {
             "conformance.md",
             "kernel_c.md",
             "opencl.md",
+            "cuda.md",
             "isolated.md",
         ],
         "How it works": ["architecture.md", "plugins.md", "runtime.md", "autograd.md"],

@@ -57,6 +57,15 @@ def test_all_is_well():
     assert code == 0 and "0 refused" in out.splitlines()[-1]
 
 
+def test_an_absent_device_of_tenon_itself_is_no_failure_unless_it_is_named():
+    environment = {"TENON_CUDA_DRIVER": "libabsent_driver.so.1"}
+    code, found = doctor(**environment)
+    assert code == 0 and found["cuda"]["state"] == "absent"
+    assert "install NVIDIA's driver, or name the file in TENON_CUDA_DRIVER" in found["cuda"]["text"]
+    code, found = doctor(found["cuda"]["path"], **environment)
+    assert code == reasons.EXIT_CODES["NO_DEVICE"] and found["cuda"]["state"] == "refused"
+
+
 def test_absent_libraries_that_a_plugin_opens_are_a_warning(tmp_path):
     _, found = doctor(TENON_LAPACK=str(tmp_path / "absent.so"))
     assert found["lapack"]["state"] == "ok"

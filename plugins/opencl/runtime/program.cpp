@@ -6,21 +6,17 @@
 #include <cstring>
 #include <new>
 
+#include "kernel_source.hpp"
 #include "prelude.hpp"
 #include "program_cache.hpp"
 
 namespace opencl {
 namespace {
 
-using Program = std::unique_ptr<tenon_program_s>;
+// The folder of compiled programs.
+constexpr const char* kCacheFolder = "opencl";
 
-// So that the compiler's messages name the program and its own lines, not the prelude's.
-std::string line_directive(const std::string& name) {
-  std::string shown = name;
-  for (char& c : shown)
-    if (c == '"' || c == '\\' || static_cast<unsigned char>(c) < ' ') c = '_';
-  return "\n#line 1 \"" + shown + "\"\n";
-}
+using Program = std::unique_ptr<tenon_program_s>;
 
 cl_int build(tenon_device device, cl_program program) {
   return cl.BuildProgram(program, 1, &device->id, device->build_options.c_str(), nullptr, nullptr);
@@ -83,14 +79,14 @@ tenon_status program_create(tenon_device device, const tenon_program_request* re
                 request->name ? "no source" : "no name");
   auto result = std::make_unique<tenon_program_s>();
   result->name = request->name;
-  std::string source = prelude(device->has_float64) + line_directive(result->name);
+  std::string source = prelude(device->has_float64) + gpu_common::line_directive(result->name);
   source.append(request->source, request->source_bytes);
   std::string key = device->identity + "\n" + device->build_options + "\n" + source;
 
-  result->program = program_from_binary(device, read_cached_binary(key));
+  result->program = program_from_binary(device, gpu_common::read_cached_binary(kCacheFolder, key));
   if (!result->program) {
     TENON_TRY(program_from_source(device, source, request->name, &result->program, err));
-    write_cached_binary(key, binary_of(result->program));
+    gpu_common::write_cached_binary(kCacheFolder, key, binary_of(result->program));
   }
   *out = result.release();
   return TENON_OK;

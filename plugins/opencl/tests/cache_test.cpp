@@ -73,7 +73,7 @@ TEST_F(OpenclCache, HoldsOneWholeEntryForAProgram) {
   expect_runs();
   ASSERT_EQ(entries().size(), 1u);
   std::string entry = content(entries()[0]);
-  EXPECT_EQ(entry.substr(0, 8), "TENONCL1");
+  EXPECT_EQ(entry.substr(0, 8), "TENONPC1");
   EXPECT_NE(entry.find(kSource), std::string::npos);  // the key is stored in full
   struct stat about;
   ASSERT_EQ(stat(entries()[0].c_str(), &about), 0);
@@ -91,12 +91,12 @@ TEST_F(OpenclCache, DamagedEntriesAreBuiltAgain) {
   std::string flipped = good, shorter = good.substr(0, good.size() / 2), huge = good;
   flipped.back() ^= 1;
   huge[16] = huge[22] = '\x7f';  // binary_bytes
-  for (const std::string& bad : {flipped, shorter, huge, std::string("TENONCL1"), std::string()}) {
+  for (const std::string& bad : {flipped, shorter, huge, std::string("TENONPC1"), std::string()}) {
     replace(path, bad);
     expect_runs();
     // Replaced, by what the next run finds good. Two builds need not give equal binaries.
     const ino_t replaced = inode(path);
-    EXPECT_EQ(content(path).substr(0, 8), "TENONCL1");
+    EXPECT_EQ(content(path).substr(0, 8), "TENONPC1");
     EXPECT_NE(content(path), bad);
     expect_runs();
     EXPECT_EQ(inode(path), replaced);

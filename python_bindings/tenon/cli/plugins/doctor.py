@@ -3,7 +3,8 @@
 
 The exit code is 0 if nothing is, and else stands for the reason of the first refusal: 11 NOT_FOUND,
 12 NOT_ALLOWED_DIR, and so on in the order of docs/plugins.md; 60 CRASHED, 61 TIMED_OUT. Plugins that
-are switched off and warnings do not count."""
+are switched off, warnings, and absent devices of the plugins that Tenon brings do not count: a machine
+has few of the devices that Tenon supports. A plugin that PATH names counts always."""
 
 import os
 
@@ -14,7 +15,8 @@ from tenon.cli.plugins.reasons import WANTED, exit_code, pip_hint
 
 HELP = "why plugins are refused, and what to do"
 
-_COLOURS = {"ok": "green", "refused": "red", "off": "dim"}
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_COLOURS = {"ok": "green", "refused": "red", "off": "dim", "absent": "dim"}
 
 
 def add_arguments(parser):
@@ -40,8 +42,8 @@ def run(arguments):
 
 
 def diagnose(report, paths):
-    """One dict for every plugin: state ok, refused or off; of what was refused also stage, reason,
-    text, fix, pip; of all, warnings."""
+    """One dict for every plugin: state ok, refused, off, or absent (a device that this machine
+    lacks); of what is not ok also stage, reason, text, fix, pip; of all, warnings."""
     from tenon.plugins import remarks
 
     notes = {plugin["path"]: plugin for plugin in report["plugins"]}
@@ -62,7 +64,7 @@ def diagnose(report, paths):
             **{key: note[key] for key in ("epoch_min", "epoch_max") if key in note},
         }
         if attempt["reason"] != "NONE":
-            diagnosis["state"] = "off" if attempt["reason"] in WANTED else "refused"
+            diagnosis["state"] = _state(attempt["reason"], path, named=bool(paths))
             diagnosis |= {key: attempt[key] for key in ("stage", "reason", "text", "fix")}
             if attempt["reason"] == "MISSING_DEP" and (missing := missing_libraries(path)):
                 diagnosis["text"] = (
@@ -78,6 +80,13 @@ def diagnose(report, paths):
         diagnosis["warnings"] += filter(None, [unopened_libraries(path)])
         diagnoses.append(diagnosis)
     return diagnoses if paths else diagnoses + _announced_problems()
+
+
+def _state(reason, path, named):
+    if reason in WANTED:
+        return "off"
+    brought = os.path.dirname(path) == os.path.realpath(os.path.join(_PACKAGE, "plugins"))
+    return "absent" if reason == "NO_DEVICE" and brought and not named else "refused"
 
 
 def _announced_problems():

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace opencl {
+namespace gpu_common {
 namespace {
 
 struct Head {
@@ -20,8 +20,8 @@ struct Head {
   uint64_t binary_bytes;
   uint64_t checksum;  // of key and binary
 };
-constexpr char kMagic[8] = {'T', 'E', 'N', 'O', 'N', 'C', 'L', '1'};
-constexpr uint64_t kMostBytes = uint64_t{256} << 20;
+constexpr char kMagic[8] = {'T', 'E', 'N', 'O', 'N', 'P', 'C', '1'};
+constexpr uint64_t kMaxBytes = uint64_t{256} << 20;
 
 uint64_t hash_text(const std::string& text, uint64_t hash = 0xcbf29ce484222325u) {  // FNV-1a
   for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3u;
@@ -30,16 +30,16 @@ uint64_t hash_text(const std::string& text, uint64_t hash = 0xcbf29ce484222325u)
 
 // Empty: no cache. A program that runs with the rights of another user trusts no environment
 // variable.
-std::string folder() {
+std::string path_of_folder(const char* folder) {
   const char* cache = secure_getenv("XDG_CACHE_HOME");
-  if (cache && cache[0] == '/') return std::string(cache) + "/tenon/opencl";
+  if (cache && cache[0] == '/') return std::string(cache) + "/tenon/" + folder;
   const char* home = secure_getenv("HOME");
-  if (home && home[0] == '/') return std::string(home) + "/.cache/tenon/opencl";
+  if (home && home[0] == '/') return std::string(home) + "/.cache/tenon/" + folder;
   return "";
 }
 
-std::string path_for(const std::string& key) {
-  std::string path = folder();
+std::string path_for(const char* folder, const std::string& key) {
+  std::string path = path_of_folder(folder);
   if (path.empty()) return path;
   char name[32];
   std::snprintf(name, sizeof name, "/%016llx.bin", static_cast<unsigned long long>(hash_text(key)));
@@ -77,10 +77,9 @@ bool is_ours(int file, uint64_t* bytes) {
 std::string read_entry(int file, const std::string& key) {
   uint64_t bytes;
   Head head;
-  if (!is_ours(file, &bytes) || bytes > kMostBytes || !read_all(file, &head, sizeof head))
-    return "";
+  if (!is_ours(file, &bytes) || bytes > kMaxBytes || !read_all(file, &head, sizeof head)) return "";
   bool fits = std::memcmp(head.magic, kMagic, sizeof kMagic) == 0 && head.key_bytes == key.size() &&
-              head.binary_bytes <= kMostBytes &&
+              head.binary_bytes <= kMaxBytes &&
               bytes == sizeof head + head.key_bytes + head.binary_bytes;
   if (!fits) return "";
   std::string stored(head.key_bytes, '\0'), binary(head.binary_bytes, '\0');
@@ -96,8 +95,8 @@ void make_folders(const std::string& path) {
 
 }  // namespace
 
-std::string read_cached_binary(const std::string& key) {
-  std::string path = path_for(key);
+std::string read_cached_binary(const char* folder, const std::string& key) {
+  std::string path = path_for(folder, key);
   if (path.empty()) return "";
   int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (file < 0) return "";
@@ -106,9 +105,9 @@ std::string read_cached_binary(const std::string& key) {
   return binary;
 }
 
-void write_cached_binary(const std::string& key, const std::string& binary) {
-  std::string path = path_for(key);
-  if (path.empty() || binary.empty() || key.size() + binary.size() + sizeof(Head) > kMostBytes)
+void write_cached_binary(const char* folder, const std::string& key, const std::string& binary) {
+  std::string path = path_for(folder, key);
+  if (path.empty() || binary.empty() || key.size() + binary.size() + sizeof(Head) > kMaxBytes)
     return;
   make_folders(path);
   // Under a name of its own first: others see the whole entry or none.
@@ -124,4 +123,4 @@ void write_cached_binary(const std::string& key, const std::string& binary) {
   if (!written || rename(draft.c_str(), path.c_str())) unlink(draft.c_str());
 }
 
-}  // namespace opencl
+}  // namespace gpu_common

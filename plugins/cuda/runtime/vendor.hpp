@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What CUDA has in another form than HIP: names, contexts, texts of errors, the architecture. The
+// sources in plugins/gpu_common are compiled against this header.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "driver.hpp"
+
+// The name of a function in CUDA's library.
+#define TENON_GPU_NAME(cuda, hip) #cuda
+
+namespace gpu::vendor {
+
+inline constexpr const char* kKind = "cuda";
+inline constexpr const char* kDriverVariable = "TENON_CUDA_DRIVER";
+inline constexpr const char* kDriverNames = "libcuda.so.1 libcuda.so";
+inline constexpr const char* kInstallDriver =
+    "install NVIDIA's driver, or name the file in TENON_CUDA_DRIVER";
+inline constexpr const char* kOldestDriver = "the driver of CUDA 12.0";
+inline constexpr const char* kCompilerVariable = "TENON_CUDA_COMPILER";
+inline constexpr const char* kCompilerNames =
+    "libnvrtc.so.13 libnvrtc.so.12 libnvrtc.so /usr/local/cuda/lib64/libnvrtc.so";
+inline constexpr const char* kInstallCompiler =
+    "install NVRTC (pip install nvidia-cuda-nvrtc, or the CUDA toolkit), or name the file in "
+    "TENON_CUDA_COMPILER";
+inline constexpr const char* kOldestCompiler = "NVRTC 12.0";
+inline constexpr const char* kArchitectureOption = "--gpu-architecture=";
+inline constexpr const char* kBlockingVariable = "CUDA_LAUNCH_BLOCKING";
+inline constexpr int32_t kDlDeviceType = 2;  // kDLCUDA
+
+// Finds the functions that HIP lacks. Returns the name of the first one missing, or nullptr.
+const char* find_own_symbols(void* library);
+
+const char* error_name(Error error);
+const char* error_text(Error error);
+
+// The primary context of the device, which all libraries of the process share.
+Error open_context(int ordinal, void** out);
+void close_context(int ordinal, void* context);
+
+// Makes a context current on this thread and restores the one that was.
+class CurrentScope {
+ public:
+  CurrentScope(int ordinal, void* context);
+  ~CurrentScope();
+  CurrentScope(const CurrentScope&) = delete;
+  CurrentScope& operator=(const CurrentScope&) = delete;
+
+ private:
+  void* before_ = nullptr;
+  bool changed_ = false;
+};
+
+// CUdevice_attribute
+namespace attribute_number {
+inline constexpr int kMaxThreads = 1;
+inline constexpr int kSharedBytes = 8;
+inline constexpr int kWarpSize = 10;
+inline constexpr int kMultiprocessors = 16;
+}  // namespace attribute_number
+
+// The size of each parameter of a kernel. Returns false if the driver does not tell.
+bool parameter_sizes(Function function, std::vector<size_t>* out);
+
+std::string architecture(int ordinal);  // "sm_90"
+
+// The size of the allocation that `memory` begins.
+Error allocation_bytes(void* memory, uint64_t* out);
+
+}  // namespace gpu::vendor

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver.hpp"
+
+#include <atomic>
+#include <iterator>
+#include <mutex>
+
+#include "errors.hpp"
+#include "library.hpp"
+#include "vendor.hpp"
+
+namespace gpu {
+
+Driver driver = {};
+
+namespace {
+
+std::mutex mutex;
+std::atomic<bool> loaded{false};
+
+constexpr Symbol kSymbols[] = {
+#define TENON_GPU_SYMBOL(member, cuda, hip, parameters) \
+  {TENON_GPU_NAME(cuda, hip), offsetof(Driver, member)},
+    TENON_GPU_FUNCTIONS(TENON_GPU_SYMBOL)
+#undef TENON_GPU_SYMBOL
+};
+
+}  // namespace
+
+tenon_status load_driver(tenon_err* err) try {
+  if (loaded.load(std::memory_order_acquire)) return TENON_OK;
+  std::lock_guard lock(mutex);
+  if (loaded.load(std::memory_order_relaxed)) return TENON_OK;
+  std::string why;
+  void* library = open_library(vendor::kDriverVariable, vendor::kDriverNames, &why);
+  if (!library)
+    return fail(err, TENON_UNAVAILABLE, "the driver was not found (%s); %s", why.c_str(),
+                vendor::kInstallDriver);
+  Driver found = {};
+  const char* missing = find_symbols(library, kSymbols, std::size(kSymbols), &found);
+  if (!missing) missing = vendor::find_own_symbols(library);
+  if (missing)
+    return fail(err, TENON_UNAVAILABLE, "the driver lacks %s; expected %s or later, update it",
+                missing, vendor::kOldestDriver);
+  driver = found;
+  if (Error error = driver.init(0)) {
+    return fail_driver(err, error, "initialise the driver");
+  }
+  loaded.store(true, std::memory_order_release);
+  return TENON_OK;
+} catch (const std::bad_alloc&) {
+  return fail_host_memory(err);
+}
+
+}  // namespace gpu

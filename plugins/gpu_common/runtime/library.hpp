@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// A shared library that is opened at run time, and the functions found in it.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace gpu {
+
+struct Symbol {
+  const char* name;
+  size_t offset;  // of the function pointer in the table
+  bool optional = false;
+};
+
+// Opens `variable` (an environment variable that names a file, which wins) or the first of `names`
+// (separated by spaces) that is there. Returns nullptr, with the reason in `why`. The library stays
+// open: drivers keep threads and exit handlers that do not survive their own unmapping.
+void* open_library(const char* variable, const char* names, std::string* why);
+
+// Fills the pointers of `table`. Returns the name of the first symbol that is missing, or nullptr.
+const char* find_symbols(void* library, const Symbol* symbols, size_t count, void* table);
+
+}  // namespace gpu

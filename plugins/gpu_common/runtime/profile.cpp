@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profile.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+#include <new>
+
+#include "device.hpp"
+
+namespace gpu {
+namespace {
+
+// Events are turned into records when so many have gathered.
+constexpr size_t kCollectAt = 1024;
+constexpr unsigned kEventTiming = 0;
+
+uint64_t host_clock() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
+Profile::Scope::Scope(tenon_device device, tenon_stream_s& stream, uint32_t kind, uint64_t bytes)
+    : stream_(stream), kind_(kind), bytes_(bytes) {
+  if (!device->profile.enabled() || stream.capturing) return;
+  if (driver.event_create(&begin_, kEventTiming)) return;
+  if (driver.event_record(begin_, stream.stream)) return;
+  profile_ = &device->profile;
+}
+
+Profile::Scope::~Scope() {
+  if (begin_) driver.event_destroy(begin_);
+}
+
+void Profile::Scope::finish(const char* name) {
+  if (!profile_) return;
+  Pending pending = {begin_, nullptr, {}};
+  if (driver.event_create(&pending.end, kEventTiming)) return;
+  if (driver.event_record(pending.end, stream_.stream)) {
+    driver.event_destroy(pending.end);
+    return;
+  }
+  pending.record.struct_size = sizeof pending.record;
+  pending.record.kind = kind_;
+  pending.record.bytes = kind_ == TENON_PROFILE_KERNEL ? 0 : bytes_;
+  pending.record.stream = stream_.is_synchronous ? nullptr : &stream_;
+  std::strncpy(pending.record.name, name, sizeof pending.record.name - 1);
+  begin_ = nullptr;  // the profile owns it now
+  profile_->add(pending);
+}
+
+// Without memory of the host the record is dropped; the work is not affected.
+void Profile::add(const Pending& pending) try {
+  std::lock_guard lock(mutex_);
+  if (pending_.size() % kCollectAt == kCollectAt - 1) collect();
+  pending_.push_back(pending);
+} catch (const std::bad_alloc&) {
+  driver.event_destroy(pending.begin);
+  driver.event_destroy(pending.end);
+}
+
+bool Profile::time_between(Event from, Event to, uint64_t* out) {
+  float milliseconds = 0;
+  if (!from || driver.event_elapsed(&milliseconds, from, to)) return false;
+  *out = milliseconds > 0 ? static_cast<uint64_t>(double{milliseconds} * 1e6) : 0;
+  return true;
+}
+
+void Profile::collect() {
+  for (Pending& pending : pending_) {
+    if (driver.event_query(pending.end) == error::kNotReady) continue;
+    // The duration is measured by itself: a float holds it exactly enough, but not a time of day.
+    uint64_t duration = 0;
+    if (time_between(zero_, pending.begin, &pending.record.begin_ns) &&
+        time_between(pending.begin, pending.end, &duration)) {
+      pending.record.end_ns = pending.record.begin_ns + duration;
+      finished_.push_back(pending.record);
+    }
+    driver.event_destroy(pending.begin);
+    driver.event_destroy(pending.end);
+    pending.end = nullptr;
+  }
+  std::erase_if(pending_, [](const Pending& pending) { return !pending.end; });
+  std::stable_sort(finished_.begin(), finished_.end(),
+                   [](const auto& a, const auto& b) { return a.begin_ns < b.begin_ns; });
+}
+
+Error Profile::begin_clock(Stream stream) {
+  if (zero_) return error::kSuccess;
+  Error error = driver.event_create(&zero_, kEventTiming);
+  if (!error) error = driver.event_record(zero_, stream);
+  return error ? error : driver.event_sync(zero_);
+}
+
+Error Profile::start(Stream stream) {
+  std::lock_guard lock(mutex_);
+  Error error = begin_clock(stream);
+  if (!error) enabled_.store(true, std::memory_order_relaxed);
+  return error;
+}
+
+uint32_t Profile::drain(tenon_profile_record* out, uint32_t record_size, uint32_t capacity) {
+  std::lock_guard lock(mutex_);
+  collect();
+  auto count = static_cast<uint32_t>(std::min<size_t>(capacity, finished_.size()));
+  for (uint32_t i = 0; i < count; ++i) {
+    // The caller's records may be shorter than ours, or longer.
+    tenon_profile_record record = finished_[i];
+    record.struct_size = std::min<uint32_t>(record_size, sizeof record);
+    std::memcpy(reinterpret_cast<char*>(out) + uint64_t{i} * record_size, &record,
+                record.struct_size);
+  }
+  finished_.erase(finished_.begin(), finished_.begin() + count);
+  return count;
+}
+
+Error Profile::now(Stream stream, uint64_t* out) {
+  std::lock_guard lock(mutex_);
+  Event event = nullptr;
+  if (Error error = begin_clock(stream)) return error;
+  Error error = driver.event_create(&event, kEventTiming);
+  if (error) return error;
+  error = driver.event_record(event, stream);
+  if (!error) error = driver.event_sync(event);
+  if (!error && !time_between(zero_, event, out)) error = error::kInvalidValue;
+  driver.event_destroy(event);
+  return error;
+}
+
+void Profile::close() {
+  stop();
+  std::lock_guard lock(mutex_);
+  for (Pending& pending : pending_) {
+    driver.event_destroy(pending.begin);
+    driver.event_destroy(pending.end);
+  }
+  pending_.clear();
+  if (zero_) driver.event_destroy(zero_);
+  zero_ = nullptr;
+}
+
+// ---- the group ----
+
+namespace {
+
+tenon_status profile_start(tenon_device device, tenon_err* err) {
+  Current current(device);
+  tenon_stream_s& stream = device->synchronous;
+  Error error = device->profile.start(stream.stream);
+  return error ? fail_device(device, &stream, error, err, "profile_start") : TENON_OK;
+}
+
+tenon_status profile_stop(tenon_device device, tenon_err*) {
+  device->profile.stop();
+  return TENON_OK;
+}
+
+tenon_status profile_drain(tenon_device device, tenon_profile_record* out, uint32_t record_size,
+                           uint32_t capacity, uint32_t* count, tenon_err* err) try {
+  Current current(device);
+  *count = device->profile.drain(out, record_size, capacity);
+  return TENON_OK;
+} catch (const std::bad_alloc&) {
+  return fail_host_memory(err);
+}
+
+// An event's time lies between two readings of the host's clock; the closest of a few pairs is best.
+tenon_status clock_pair(tenon_device device, uint64_t* host_ns, uint64_t* device_ns,
+                        tenon_err* err) {
+  Current current(device);
+  tenon_stream_s& stream = device->synchronous;
+  uint64_t best = UINT64_MAX;
+  constexpr int kTries = 5;
+  for (int i = 0; i < kTries; ++i) {
+    uint64_t time = 0;
+    const uint64_t before = host_clock();
+    if (Error error = device->profile.now(stream.stream, &time))
+      return fail_device(device, &stream, error, err, "clock_pair");
+    const uint64_t after = host_clock();
+    if (after - before >= best) continue;
+    best = after - before;
+    *host_ns = before + best / 2;
+    *device_ns = time;
+  }
+  return TENON_OK;
+}
+
+}  // namespace
+
+const tenon_profile_api kProfile = {
+    .struct_size = sizeof(tenon_profile_api),
+    .reserved = 0,
+    .profile_start = profile_start,
+    .profile_stop = profile_stop,
+    .profile_drain = profile_drain,
+    .clock_pair = clock_pair,
+};
+
+}  // namespace gpu

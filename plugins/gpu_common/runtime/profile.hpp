@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records of finished work, from pairs of events around each piece of it. The driver tells only the
+// time between two events, as a float in milliseconds, so times are measured from an event that is
+// recorded when profiling starts or the clock is first read. That event is the zero of the device's clock.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "driver.hpp"
+
+struct tenon_stream_s;
+
+namespace gpu {
+
+class Profile {
+ public:
+  // Around the calls that queue one piece of work. Does nothing while profiling is off, and on a
+  // stream that is captured.
+  class Scope {
+   public:
+    Scope(tenon_device device, tenon_stream_s& stream, uint32_t kind, uint64_t bytes);
+    ~Scope();  // drops the record unless it was finished
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+    void finish(const char* name);
+
+   private:
+    Profile* profile_ = nullptr;  // nullptr: no record
+    tenon_stream_s& stream_;
+    Event begin_ = nullptr;
+    uint32_t kind_;
+    uint64_t bytes_;
+  };
+
+  bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
+
+  // The device is current in all of these.
+  Error start(Stream stream);
+  void stop() { enabled_.store(false, std::memory_order_relaxed); }
+  uint32_t drain(tenon_profile_record* out, uint32_t record_size, uint32_t capacity);
+  // Now, on the device's clock; waits for the stream.
+  Error now(Stream stream, uint64_t* out);
+  void close();
+
+ private:
+  struct Pending {
+    Event begin, end;
+    tenon_profile_record record;  // without its times
+  };
+  void add(const Pending& pending);
+  // With the lock held.
+  void collect();
+  Error begin_clock(Stream stream);
+  static bool time_between(Event from, Event to, uint64_t* out_ns);
+
+  std::atomic<bool> enabled_{false};
+  std::mutex mutex_;
+  Event zero_ = nullptr;
+  std::vector<Pending> pending_;
+  std::deque<tenon_profile_record> finished_;
+};
+
+}  // namespace gpu

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plugins of GPU vendors on the simulated libraries (tests/simulated)."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+LIBRARIES = Path(os.environ["TENON_BUILD_DIR"]) / "tests/simulated/lib"
+# Kind of the device: the variables that name its libraries.
+SIMULATED = {
+    "cuda": {
+        "TENON_CUDA_DRIVER": "libsimulated_cuda_driver.so",
+        "TENON_CUDA_COMPILER": "libsimulated_nvrtc.so",
+    },
+}
+
+
+@pytest.fixture(params=sorted(SIMULATED))
+def kind(request):
+    missing = [
+        name for name in SIMULATED[request.param].values() if not (LIBRARIES / name).exists()
+    ]
+    if missing:
+        pytest.skip(f"not built: {', '.join(missing)} (ninja simulated_cuda simulated_rocm)")
+    return request.param
+
+
+@pytest.fixture
+def run(kind, tmp_path):
+    """Runs Python code in a new process with the simulated libraries; KIND is the kind of the device."""
+
+    def run(code, **environment):
+        libraries = {name: str(LIBRARIES / file) for name, file in SIMULATED[kind].items()}
+        code = f"import tenon\nKIND = {kind!r}\n" + textwrap.dedent(code)
+        return subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env={**os.environ, **libraries, **environment},
+        )
+
+    return run
