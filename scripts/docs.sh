@@ -16,6 +16,11 @@ if [ "$(cat $environment/stamp 2>/dev/null)" != "$stamp" ]; then
   echo "$stamp" > $environment/stamp
 fi
 
+# The table of the page on primitives is what this test sees.
+mkdir -p build/docs
+TENON_BUILD_DIR=$build PYTHONPATH=$build/python TENON_PRIMITIVES_TABLE=$PWD/build/docs/primitives_table.md \
+  .venv/bin/python -m pytest -q tests/primitives/test_enumeration.py -k table_of_the_site
+
 PYTHONPATH=$build/python:scripts $environment/bin/python -m site_pages --build "$build" --out build/docs
 NO_MKDOCS_2_WARNING=1 $environment/bin/mkdocs build --quiet --strict --config-file build/docs/mkdocs.yml
 PYTHONPATH=scripts $environment/bin/python -m site_pages.check_site build/site

@@ -12,10 +12,12 @@ import sys
 FOLDERS = (
     "benchmarks",
     "cmake",
+    "codegen",
     "conformance",
     "examples",
     "kernel_core",
     "plugins",
+    "python_bindings",
     "scripts",
     "tests",
 )

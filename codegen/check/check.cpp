@@ -16,6 +16,16 @@ namespace {
   throw Error(op.where, cat("`", op.name, "` (", yaml_name(op.kind), "): ", text));
 }
 
+// A parameter hides the function of the same name in the C++ that is generated from both.
+void check_parameter_names(const Operator& op) {
+  for (const Param& param : op.signature.params)
+    if (param.name == op.name)
+      refuse(op,
+             cat("the parameter `", param.name,
+                 "` has the name of its operator, which it would hide in generated C++; give it "
+                 "another name"));
+}
+
 void check_keys_of_kind(const Operator& op) {
   bool has_expression = !op.cases.empty(), has_reduction = op.reduction.has_value();
   bool has_decompose = op.decompose_native || !op.decompose.empty();
@@ -184,6 +194,7 @@ void check_package(Package& package, std::vector<std::string>& errors) {
         errors.push_back(error.what());
       }
     };
+    attempt([&] { check_parameter_names(op); });
     attempt([&] { check_keys_of_kind(op); });
     attempt([&] { check_generated_kernel(op); });
     const size_t errors_before = errors.size();

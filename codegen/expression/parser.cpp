@@ -75,7 +75,7 @@ class Parser {
     return node;
   }
 
-  // `a + b + c + ...` is as deep as it is long, and whoever walks the tree takes stack for it.
+  // `a + b + c + ...` is as deep as it is long, and a walk over the tree needs stack for each link.
   void count_link() {
     if (++links_ > kMaxLinks)
       tokens_.fail(cat("more than ", kMaxLinks, " signs in one expression; split it into steps"));

@@ -7,7 +7,7 @@ namespace tenon::codegen {
 namespace {
 
 void collect_usage(const Value& value, Usage& usage) {
-  // What is asked for its shape is not read.
+  // A tensor of which only the shape or dtype is used is not read.
   bool meta = value.form == Value::Meta ||
               (value.form == Value::HostCall && (value.text == "extents" || value.text == "len"));
   if (meta && value.children[0].form == Value::Variable) {

@@ -90,7 +90,7 @@ bool box_bool(PyObject* object, int64_t& out) {
 
 // The items of a list or tuple that stay valid while the call runs. NULL: not a list, or an error.
 PyObject* const* list_items(PyObject* object, Py_ssize_t& count, ArgumentArena& arena) {
-  if (PyList_Check(object)) {  // somebody may change it while the GIL is released
+  if (PyList_Check(object)) {  // another thread may change it while the GIL is released
     object = PyList_AsTuple(object);
     if (!object || !arena.keep(object)) return nullptr;
   } else if (!PyTuple_Check(object)) {
@@ -348,7 +348,7 @@ bool complete(const OperatorObject& self, PyObject* const* keyword_objects, PyOb
 PyTypeObject* numpy_generic() {
   static PyTypeObject* type;
   if (type) return type;
-  // Looked up only if NumPy is imported already: without it, nobody has NumPy scalars.
+  // Looked up only if NumPy is imported already: without it, there are no NumPy scalars.
   PyObject* modules = PyImport_GetModuleDict();
   PyObject* numpy = PyDict_GetItemString(modules, "numpy");
   PyObject* generic = numpy ? PyObject_GetAttrString(numpy, "generic") : nullptr;

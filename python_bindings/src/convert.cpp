@@ -109,7 +109,7 @@ Tensor convert_tensor(tenon_tensor* tensor, int32_t dtype, tenon_device_id devic
   return result;
 }
 
-// One that was just made, and nobody else has.
+// Converts a tensor that was just made and has no other reference.
 static Tensor convert_made(Tensor made, int32_t dtype, tenon_device_id device) {
   if (!made || (dtype == kAnyDtype && device == TENON_DEVICE_NONE)) return made;
   return convert_tensor(made.get(), dtype, device);

@@ -67,7 +67,8 @@ Struct* make_managed(tenon_tensor* owned_view) {
   return managed;
 }
 
-// A capsule that nobody took is renamed by nobody either, and frees what it holds.
+// A consumer renames the capsule that it takes. One with its first name was not taken, and frees
+// what it holds.
 template <class Struct>
 void destroy_capsule(PyObject* capsule, const char* name) {
   if (!PyCapsule_IsValid(capsule, name)) return;

@@ -27,7 +27,7 @@ bool detach_table(const std::string& plugin_name) {
   PyThreadState* thread = PyEval_SaveThread();
   tenon_status status = host->plugin_unload(plugin_name.c_str(), err);
   PyEval_RestoreThread(thread);
-  if (status == TENON_NOT_FOUND) host->err_clear(err);  // somebody else has unloaded it
+  if (status == TENON_NOT_FOUND) host->err_clear(err);  // it was unloaded elsewhere
   return status == TENON_OK || status == TENON_NOT_FOUND || raise(status, err);
 }
 

@@ -75,7 +75,8 @@ tenon_status infer_in_python(const tenon_value* args, uint32_t nargs, tenon_meta
 tenon_status decompose_in_python(const tenon_value* args, uint32_t nargs, tenon_value* outs,
                                  uint32_t nouts, tenon_err* err, void* self);
 
-// What the shape rule said when the host last asked, on this thread, if it asked for this operator.
+// Takes the results that the shape rule computed when the host last called it on this thread, if
+// that call was for this operator.
 bool take_promise(const OperatorDefinition& definition, ExpectedResult* results, uint32_t count);
 
 // Register how the attached operator differentiates, in place of what was registered before. False:

@@ -39,9 +39,9 @@ PyObject* call_in_row(PyObject* self, PyObject* const* arguments, Py_ssize_t cou
   return call_operator_object(op, self, arguments, count, keyword_names);
 }
 
-template <size_t... places>
-constexpr auto functions_of(std::index_sequence<places...>) {
-  return std::array{&call_in_row<places>...};
+template <size_t... indices>
+constexpr auto functions_of(std::index_sequence<indices...>) {
+  return std::array{&call_in_row<indices>...};
 }
 constexpr auto functions = functions_of(std::make_index_sequence<kRow>());
 

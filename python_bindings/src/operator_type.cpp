@@ -231,7 +231,7 @@ PyObject* make_operator(const tenon_op* op, CallForm form) {
   PyObject* object = operator_type.tp_alloc(&operator_type, 0);
   if (!object) return nullptr;
   OperatorObject& self = *as_operator(object);
-  bool is_own = std::strncmp(def->name, "tenon::", 7) == 0;  // which nobody else may define
+  bool is_own = std::strncmp(def->name, "tenon::", 7) == 0;  // packages may not define it
   self.vectorcall = is_own ? operator_call : counted_call;
   self.op = op;
   self.def = def;

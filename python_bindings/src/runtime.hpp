@@ -44,7 +44,7 @@ inline bool find_calls() {
 // NULL if no autograd plugin is loaded.
 inline const tenon_autograd_api* autograd = nullptr;
 
-// Plugins are loaded when the first tensor is made or the first operator is asked for, so that
+// Plugins are loaded when the first tensor is made or the first operator is looked up, so that
 // `import tenon` costs nothing and cannot fail. A plugin that fails to load is recorded by the host
 // and reported where its device or operator is named. False: Python error set.
 inline bool is_loaded = false;

@@ -13,7 +13,7 @@ class Stream {
     ErrorSink err;
     check(host->stream_create(device, priority, &handle_, err), err);
   }
-  // One that somebody else owns.
+  // A stream that another object owns.
   static Stream borrowed(tenon_device_id device, tenon_stream handle) {
     return Stream(device, handle);
   }

@@ -131,8 +131,8 @@ void load_isolated_plugin(const char* path, const char* folders, double deadline
     throw std::runtime_error(
         "isolation needs the isolated plugin, which is not loaded; tenon.plugins.doctor() says "
         "why");
-  constexpr double kMost = 1e9;
-  if (!(deadline >= 0 && deadline <= kMost))
+  constexpr double kMaxSeconds = 1e9;
+  if (!(deadline >= 0 && deadline <= kMaxSeconds))
     throw nb::value_error("deadline: expected a number of seconds, or None for the default");
   tenon_isolated_request request = {};
   request.struct_size = sizeof request;

@@ -27,29 +27,29 @@ PyObject* new_tuple_of(const int64_t* numbers, int32_t count) {
   return tuple;
 }
 
-// Few shapes are asked for again and again: the last tuple of each place is kept, which to make and
-// drop takes as long as all else.
+// Programs read few shapes, many times: a hash table keeps the last tuple of each entry, because
+// making and freeing a tuple costs as much as the rest of the call.
 PyObject* tuple_of(const int64_t* numbers, int32_t count) {
   constexpr int32_t kFewAxes = 5;
   static constinit struct {
     PyObject* tuple;
     int64_t numbers[kFewAxes];
     int32_t count;
-  } places[64] = {};
+  } entries[64] = {};
   if (count > kFewAxes) return new_tuple_of(numbers, count);
   auto hash = static_cast<uint64_t>(count);
   for (int32_t i = 0; i < count; ++i)
     hash = (hash ^ static_cast<uint64_t>(numbers[i])) * 0x9e3779b97f4a7c15;
-  auto& place = places[hash >> 58];
-  if (!place.tuple || place.count != count ||
-      !std::equal(numbers, numbers + count, place.numbers)) {
+  auto& entry = entries[hash >> 58];
+  if (!entry.tuple || entry.count != count ||
+      !std::equal(numbers, numbers + count, entry.numbers)) {
     PyObject* tuple = new_tuple_of(numbers, count);
     if (!tuple) return nullptr;
-    std::copy(numbers, numbers + count, place.numbers);
-    place.count = count;
-    Py_XSETREF(place.tuple, tuple);
+    std::copy(numbers, numbers + count, entry.numbers);
+    entry.count = count;
+    Py_XSETREF(entry.tuple, tuple);
   }
-  return Py_NewRef(place.tuple);
+  return Py_NewRef(entry.tuple);
 }
 
 PyObject* get_shape(PyObject* self, void*) {

@@ -202,7 +202,7 @@ Tensor tensor_from_buffer(PyObject* exporter) {
 }
 
 Tensor copy_of_small_buffer(PyObject* exporter) {
-  constexpr Py_ssize_t kMost = 16 * 1024;  // more are worth the operator, which shares them out
+  constexpr Py_ssize_t kMaxBytes = 16 * 1024;  // more are worth the operator, which shares them out
   Py_buffer buffer;
   if (!PyObject_CheckBuffer(exporter)) return {};
   if (PyObject_GetBuffer(exporter, &buffer, PyBUF_ND | PyBUF_FORMAT) < 0) {
@@ -211,7 +211,7 @@ Tensor copy_of_small_buffer(PyObject* exporter) {
   }
   int32_t dtype = dtype_of_format(buffer.format, buffer.itemsize);
   Tensor copy;
-  if (dtype >= 0 && buffer.ndim <= TENON_MAX_NDIM && buffer.len <= kMost)
+  if (dtype >= 0 && buffer.ndim <= TENON_MAX_NDIM && buffer.len <= kMaxBytes)
     copy = make_host_tensor(dtype, buffer.ndim, reinterpret_cast<const int64_t*>(buffer.shape));
   if (copy && buffer.len > 0) std::memcpy(copy->data, buffer.buf, static_cast<size_t>(buffer.len));
   PyBuffer_Release(&buffer);

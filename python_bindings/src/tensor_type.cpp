@@ -12,7 +12,7 @@ namespace {
 
 TensorObject* as_object(PyObject* self) { return reinterpret_cast<TensorObject*>(self); }
 
-// Of a subclass, or one that somebody else keeps something for.
+// Of a subclass, or a tensor for which another part of the bindings keeps data.
 [[gnu::noinline]] void forget_others(TensorObject* self) {
   auto* object = reinterpret_cast<PyObject*>(self);
   if (!is_exact_tensor(object) || self->hooks) PyObject_GC_UnTrack(object);
@@ -38,8 +38,8 @@ void tensor_dealloc(PyObject* object) {
 }
 
 // Everything that a tensor refers to lives in the core, out of the collector's sight, except hooks:
-// a closure over the tensor itself is a common cycle. It is ours to report while nobody else holds
-// the tensor.
+// a closure over the tensor itself is a common cycle. It is ours to report while the tensor
+// has no other reference.
 int tensor_traverse(PyObject* object, visitproc visit, void* argument) {
   TensorObject* self = as_object(object);
   if (!self->hooks || host->tensor_use_count(self->tensor) != 1) return 0;

@@ -127,7 +127,7 @@ bool to_dtype(PyObject* object, int32_t& id) {
 namespace {
 
 // Plugins written for other frameworks lie in a folder of the environment. They can only be found out about
-// by running them, so that is left until a device is named that nobody knows; once.
+// by running them, so they are loaded when a program names a device that is not known, and only once.
 bool load_foreign_plugins() {
   static bool is_done = false;
   const char* folder = std::getenv("CUSTOM_DEVICE_ROOT");

@@ -2,7 +2,7 @@
 """Bytes between the processes of one machine: every rank is connected to every other.
 
 The meeting point is a private folder; rank r listens there under the name `r` and calls all ranks
-below it. Who may enter the folder may join: it belongs to the user and to nobody else.
+below it. Who may enter the folder may join: it belongs to the user alone.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Mesh:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def _meet(self):
-        """Nobody passes before all have come: from here on nobody needs the folder."""
+        """Wait until all ranks have come. Afterwards no rank needs the folder."""
         for peer in self._peers.values():
             peer.setblocking(False)
         self.barrier()
@@ -87,8 +87,8 @@ class Mesh:
         self._peers[rank] = peer
 
     def exchange(self, to, out, source, into):
-        """Send the buffer `out` to rank `to` and fill `into` from rank `source`, both at once: nobody
-        waits for somebody who waits. Either may be empty."""
+        """Send the buffer `out` to rank `to` and fill `into` from rank `source`, both at once, so that
+        ranks cannot wait for each other in a circle. Either may be empty."""
         out, into = memoryview(out).cast("B"), memoryview(into).cast("B")
         deadline = time.monotonic() + self._timeout
         while out or into:

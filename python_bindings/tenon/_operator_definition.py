@@ -338,7 +338,7 @@ def _best_score(operator, device, mask):
 
 
 def kernel(operator, device, *, dtypes=None, score=None, strided=False):
-    """Decorator that adds a Python kernel for an operator, whoever defined it, on one kind of device.
+    """Decorator that adds a Python kernel for an operator of any package, on one kind of device.
 
         @tenon.kernel("tenon::relu", "cpu", dtypes=["float32"])
         def relu(x):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tenon import _core
 
 _KINDS = ("kernel", "copy", "fill")
-_running: set[_core.device] = set()  # devices: their records go to whoever drains them
+_running: set[_core.device] = set()  # devices: their records go to the profiler that drains them
 
 
 class Record(NamedTuple):

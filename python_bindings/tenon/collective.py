@@ -242,7 +242,7 @@ class _Staged:
             parts[into] = combine(received, parts[into])
 
     def _gather_ring(self, parts):
-        """Rank r has parts[r]; afterwards everybody has all."""
+        """Rank r has parts[r]; afterwards each rank has all parts."""
         for step in range(self._size - 1):
             out, into = (self._rank - step) % self._size, (self._rank - step - 1) % self._size
             self._exchange(

@@ -5,7 +5,7 @@
     handle = tenon.ipc.share(x)                 x = tenon.ipc.open(handle)
     connection.send_bytes(handle)
 
-The process that shares keeps `x` alive until the others have dropped theirs. Nobody waits for anybody:
+The process that shares keeps `x` alive until the others have dropped theirs. Processes do not wait for each other:
 tell the other side when data are written (share() itself waits for work queued before).
 """
 

@@ -65,7 +65,7 @@ def _operator_files():
 
 
 def _load(namespace):
-    """Load what defines the namespace. False: nobody does."""
+    """Load the plugin that defines the namespace. False: there is none."""
     for plugin in _plugins():
         if namespace in plugin["namespaces"] and plugin["state"] != "loaded":
             _core.plugin_load(

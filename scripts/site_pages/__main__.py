@@ -23,7 +23,7 @@ def main() -> None:
     pages = options.out / "pages"
     shutil.rmtree(pages, ignore_errors=True)
     generated = {
-        **sources.pages(ROOT),
+        **sources.pages(ROOT, options.out / "primitives_table.md"),
         **operators.pages(ROOT, options.build),
         **python_reference.pages(),
         **training_classes.pages(),

@@ -74,7 +74,7 @@ def decisions(root: pathlib.Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def pages(root: pathlib.Path) -> dict[str, str]:
+def pages(root: pathlib.Path, primitives_table: pathlib.Path) -> dict[str, str]:
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=root,
@@ -91,5 +91,7 @@ def pages(root: pathlib.Path) -> dict[str, str]:
         text = (root / path).read_text(encoding="utf-8")
         if path == "docs/decisions/README.md":
             text += decisions(root)
+        if path == "docs/primitives.md":
+            text += "\n" + primitives_table.read_text(encoding="utf-8")
         result[page] = rewritten(text, path, known)
     return result

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How commands print: aligned columns, colour where somebody looks, JSON for programs."""
+"""How commands print: aligned columns, colour on a terminal, JSON for programs."""
 
 import json
 import os

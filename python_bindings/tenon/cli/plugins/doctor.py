@@ -52,7 +52,7 @@ def diagnose(report, paths):
     diagnoses = []
     for path in dict.fromkeys(wanted):
         note = notes.get(path, {})
-        # What was never tried is fine as far as anybody can tell.
+        # No fault is known of a plugin that was never tried.
         attempt = attempts.get(path, {"reason": "NONE"})
         if paths and path not in attempts:  # the path as it was given: nothing is there
             attempt = attempts.get(paths[wanted.index(path)], attempt)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What in a library will make trouble in somebody else's process. Read as data; nothing is run.
+"""What in a library will cause faults in the process that loads it. Read as data; nothing is run.
 
 None of it is a reason to refuse the plugin: it loads, and then cannot be unloaded, or binds to its
 neighbours' symbols, or is found only on the machine that built it.

@@ -134,10 +134,10 @@ def _child(descriptor, paths):
             pass
     plugins = json.loads(_core.plugin_describe(load_default=False))["plugins"]
     plugins.sort(key=lambda plugin: _KIND_ORDER.index(plugin["kind"]))
-    # TENON_PLUGIN_TRUST is for paths that somebody names, not for what lies in folders.
+    # TENON_PLUGIN_TRUST is for paths that the user names, not for files found in folders.
     trust = os.environ.pop("TENON_PLUGIN_TRUST", None)
     for plugin in plugins:
-        # A device is tried only if somebody asks for it, or for all.
+        # A device is tried only if the user names it, or requests all.
         is_wanted = not paths or plugin["kind"] != "device" or plugin["eager"]
         if plugin["state"] == "known" and is_wanted:
             load(plugin["path"], plugin["name"], plugin["version"])

@@ -11,7 +11,7 @@ EXIT_CODES = {name: code for code, name in enumerate(_HOST, 11)}
 # What only a process that looks on from outside can say.
 EXIT_CODES |= {"CRASHED": 60, "TIMED_OUT": 61, "RESIDENT": 62}
 
-# A reason that somebody asked for.
+# Reasons that the user requested.
 WANTED = frozenset({"DISABLED"})
 
 _REINSTALL = frozenset("BAD_ELF WRONG_ARCH CPU_FEATURE".split())

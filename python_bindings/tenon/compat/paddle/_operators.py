@@ -103,7 +103,7 @@ def _is_counted(op, output):
 
 def _grouped(outputs, given, results):
     """Flat results by outputs: a tensor, a list or None for each. What is written in place is copied
-    into the arguments, which take the results' places."""
+    into the arguments, which are returned instead of the results."""
     results, grouped = list(results), []
     rest = len(results) - sum(
         1 for o in outputs if not o["list"] and given.get(o["written"], o) is not None

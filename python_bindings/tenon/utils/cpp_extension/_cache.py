@@ -95,7 +95,7 @@ def locked(folder):
 
 
 def _make_folder(folder):
-    """With its parents, for nobody else to write to, whatever the umask: the host looks at each."""
+    """Make it and its parents writable by the user alone, whatever the umask: the host checks each."""
     if os.path.isdir(folder):
         return
     _make_folder(os.path.dirname(folder))

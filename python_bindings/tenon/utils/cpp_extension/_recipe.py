@@ -106,7 +106,7 @@ class Recipe:
             command.append(os.path.join(_toolchain.sdk_folders()["lib"], "libtenon_extension.a"))
             command += [f"-Wl,--version-script={version_script}", *flags["link"]]
             command += _toolchain.sanitizer_flags()
-        # Better an error here than at somebody's first call. Sanitizer runtimes are found later.
+        # An error here is better than one at the first call. Sanitizer runtimes are found later.
         if not any("-fsanitize=" in word for word in [*command, *self.cflags, *self.ldflags]):
             command += flags["link_unsanitized"]
         command += [f"-L{path}" for path in self.library_paths]

@@ -368,7 +368,7 @@ extern const tenon_op_def kOperators[] = {
         .name = "tenon::scatter",
         .schema = "tenon::scatter(Tensor x, Tensor index, Tensor source, int axis=-1) -> Tensor",
         .schema_hash = UINT64_C(0x87b0844c1c989d3d),
-        .doc = "`x` with `source` at the places `index`.",
+        .doc = "`x` with `source` at the indices `index`.",
         .origin = "input.yaml:56",
         .params = params_scatter,
         .nparams = 4,

@@ -81,7 +81,7 @@ inline void sort_out(Scope& scope, const Tensor& values, const Tensor& indices, 
 }
 
 // input.yaml:56
-// `x` with `source` at the places `index`.
+// `x` with `source` at the indices `index`.
 inline constinit call::Operator operator_scatter{"tenon::scatter"};
 inline Tensor scatter(Scope& scope, TensorArg x, TensorArg index, TensorArg source, int64_t axis = -1) {
   tenon_value args[] = {x.value(), index.value(), source.value(), call::boxed(axis)};

@@ -76,7 +76,7 @@ typedef tenon_status (*tenon_fn_sort)(tenon_ctx* ctx, const tenon_tensor* x, int
    (score), 0, fn##_boxed, (tenon_typed_fn)(fn), 0}
 
 /* tenon::scatter(Tensor x, Tensor index, Tensor source, int axis=-1) -> Tensor
- * `x` with `source` at the places `index`. */
+ * `x` with `source` at the indices `index`. */
 typedef tenon_status (*tenon_fn_scatter)(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index, const tenon_tensor* source, int64_t axis, tenon_tensor* out, tenon_err* err);
 #define TENON_HASH_scatter UINT64_C(0x87b0844c1c989d3d)
 #define TENON_BOX_scatter(boxed_name, fn) \
