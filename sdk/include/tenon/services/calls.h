@@ -4,7 +4,10 @@
  *
  * The host itself offers it, to language bindings and to C++ programs alike. Every function gives what
  * op_call gives, and does less to get there; the host alone decides whether that is possible. A
- * function that answers "no" has done nothing, and the caller calls the operator. */
+ * function that answers "no" has done nothing, and the caller calls the operator.
+ *
+ * The generated C++ functions (tenon/ops.hpp) use op_call instead: a package may be older than the operator
+ * that is loaded, and op_call is what checks the arguments against the operator's schema. */
 #ifndef TENON_SERVICES_CALLS_H_
 #define TENON_SERVICES_CALLS_H_
 
