@@ -28,14 +28,15 @@ export TENON_BUILD_DIR=$PWD/$build
 export PYTHONPATH=$PWD/$build/python
 .venv/bin/python -m pytest -q -n "$(nproc)" tests "$@"
 
-# On CUDA, with the libraries that stand in for the vendor's (tests/simulated).
+# On CUDA and ROCm, with the libraries that stand in for the vendors' (tests/simulated).
 simulated=$PWD/$build/tests/simulated/lib
-if [ -e "$build/python/tenon/plugins/libtenon_cuda.so" ] && [ -e "$simulated/libsimulated_nvrtc.so" ]; then
-  TENON_CUDA_DRIVER=$simulated/libsimulated_cuda_driver.so TENON_CUDA_COMPILER=$simulated/libsimulated_nvrtc.so \
-    TENON_TEST_DEVICES=cuda TENON_FALLBACK=deny \
-    .venv/bin/python -m pytest -q -n "$(nproc)" tests/ops -k float32
+if [ -e "$simulated/libsimulated_hiprtc.so" ]; then
+  export TENON_CUDA_DRIVER=$simulated/libsimulated_cuda_driver.so TENON_CUDA_COMPILER=$simulated/libsimulated_nvrtc.so
+  export TENON_ROCM_DRIVER=$simulated/libsimulated_hip_driver.so TENON_ROCM_COMPILER=$simulated/libsimulated_hiprtc.so
+  TENON_TEST_DEVICES=cuda,hip TENON_FALLBACK=deny .venv/bin/python -m pytest -q -n "$(nproc)" tests/ops -k float32
+  unset TENON_CUDA_DRIVER TENON_CUDA_COMPILER TENON_ROCM_DRIVER TENON_ROCM_COMPILER
 else
-  echo "test.sh: operators on CUDA skipped: the plugin or tests/simulated was not built"
+  echo "test.sh: operators on CUDA and ROCm skipped: tests/simulated was not built"
 fi
 
 # On OpenCL, where there is a driver: one dtype, because every kernel is compiled first, and one process,

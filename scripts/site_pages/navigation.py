@@ -32,6 +32,7 @@ WRITTEN = {
             "kernel_c.md",
             "opencl.md",
             "cuda.md",
+            "rocm.md",
             "isolated.md",
         ],
         "How it works": ["architecture.md", "plugins.md", "runtime.md", "autograd.md"],

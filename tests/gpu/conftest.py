@@ -16,6 +16,10 @@ SIMULATED = {
         "TENON_CUDA_DRIVER": "libsimulated_cuda_driver.so",
         "TENON_CUDA_COMPILER": "libsimulated_nvrtc.so",
     },
+    "hip": {
+        "TENON_ROCM_DRIVER": "libsimulated_hip_driver.so",
+        "TENON_ROCM_COMPILER": "libsimulated_hiprtc.so",
+    },
 }
 
 

@@ -147,7 +147,9 @@ tenon_status fail_device(tenon_device device, const tenon_stream_s* stream, Erro
   if (!is_sticky(error)) return fail_driver(err, error, "%s", what);
   Error none = 0;
   device->lost.compare_exchange_strong(none, error);
-  const char* kernel = stream ? stream->last_kernel.load(std::memory_order_relaxed) : nullptr;
+  // Calls without a stream report the failure of work on some stream, most often this one.
+  if (!stream) stream = &device->synchronous;
+  const char* kernel = stream->last_kernel.load(std::memory_order_relaxed);
   if (!kernel) kernel = "none on this stream";
   if (device->blocking)
     return fail_driver(err, error, "%s: device %d is lost, after the kernel %s", what,

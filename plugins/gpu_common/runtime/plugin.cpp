@@ -16,7 +16,7 @@ constexpr tenon_plugin plugin_with(const tenon_device_api* device) {
       .struct_size = sizeof(tenon_plugin),
       .revision = TENON_ABI_REVISION,
       .features = 0,
-      .name = gpu::vendor::kKind,
+      .name = TENON_PLUGIN_NAME,
       .version = TENON_PLUGIN_VERSION,
       .vendor = "Tenon",
       .device = device,

@@ -57,6 +57,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
  private:
   void work();
+  void start_worker();  // with the lock held
 
   std::mutex mutex_;
   std::condition_variable changed_;

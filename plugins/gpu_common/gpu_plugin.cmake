@@ -1,0 +1,18 @@
+# gpu_plugin(name device): a plugin from the shared runtime and the vendor's own sources, runtime/vendor.*
+set(GPU_COMMON_DIR "${CMAKE_CURRENT_LIST_DIR}")
+
+function(gpu_plugin name device)
+  set(sources)
+  foreach(file plugin device driver errors library memory copy staging stream event pool graph ipc profile
+      compiler prelude program launch)
+    list(APPEND sources "${GPU_COMMON_DIR}/runtime/${file}.cpp")
+  endforeach()
+  tenon_add_plugin(${name}
+    VERSION ${PROJECT_VERSION}
+    DEVICES ${device}
+    SOURCES ${sources} runtime/vendor.cpp "${GPU_COMMON_DIR}/program_cache.cpp" "${GPU_COMMON_DIR}/kernel_source.cpp"
+    LINK ${CMAKE_DL_LIBS})
+  target_include_directories(${name} PRIVATE "${GPU_COMMON_DIR}" "${GPU_COMMON_DIR}/runtime" runtime)
+  target_compile_definitions(${name} PRIVATE
+    TENON_PLUGIN_NAME="${name}" TENON_PLUGIN_VERSION="${PROJECT_VERSION}")
+endfunction()

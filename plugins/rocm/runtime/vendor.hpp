@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What HIP has in another form than CUDA: names, the current device, texts of errors, the
+// architecture. The sources in plugins/gpu_common are compiled against this header.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "driver.hpp"
+
+// The name of a function in HIP's library.
+#define TENON_GPU_NAME(cuda, hip) #hip
+
+namespace gpu::vendor {
+
+inline constexpr const char* kKind = "hip";
+inline constexpr const char* kDriverVariable = "TENON_ROCM_DRIVER";
+inline constexpr const char* kDriverNames =
+    "libamdhip64.so.7 libamdhip64.so.6 libamdhip64.so /opt/rocm/lib/libamdhip64.so";
+inline constexpr const char* kInstallDriver =
+    "install ROCm's HIP runtime, or name the file in TENON_ROCM_DRIVER";
+inline constexpr const char* kOldestDriver = "the HIP runtime of ROCm 6.0";
+inline constexpr const char* kCompilerVariable = "TENON_ROCM_COMPILER";
+inline constexpr const char* kCompilerNames =
+    "libhiprtc.so.7 libhiprtc.so.6 libhiprtc.so /opt/rocm/lib/libhiprtc.so";
+inline constexpr const char* kInstallCompiler =
+    "install ROCm's HIPRTC, or name the file in TENON_ROCM_COMPILER";
+inline constexpr const char* kOldestCompiler = "HIPRTC of ROCm 6.0";
+inline constexpr const char* kArchitectureOption = "--offload-arch=";
+inline constexpr const char* kBlockingVariable = "HIP_LAUNCH_BLOCKING";
+inline constexpr int32_t kDlDeviceType = 10;  // kDLROCM
+
+// Finds the functions that CUDA lacks. Returns the name of the first one missing, or nullptr.
+const char* find_own_symbols(void* library);
+
+const char* error_name(Error error);
+const char* error_text(Error error);
+
+// HIP has a current device instead of contexts, so `out` receives nullptr.
+Error open_context(int ordinal, void** out);
+void close_context(int ordinal, void* context);
+
+// Makes a device current on this thread and restores the one that was.
+class CurrentScope {
+ public:
+  CurrentScope(int ordinal, void* context);
+  ~CurrentScope();
+  CurrentScope(const CurrentScope&) = delete;
+  CurrentScope& operator=(const CurrentScope&) = delete;
+
+ private:
+  int before_ = -1;
+  bool changed_ = false;
+};
+
+// hipDeviceAttribute_t, in the numbering since ROCm 5
+namespace attribute_number {
+inline constexpr int kMaxThreads = 56;
+inline constexpr int kSharedBytes = 74;
+inline constexpr int kWarpSize = 87;
+inline constexpr int kMultiprocessors = 63;
+}  // namespace attribute_number
+
+// The size of each parameter of a kernel. Always false: HIP does not tell.
+bool parameter_sizes(Function function, std::vector<size_t>* out);
+
+std::string architecture(int ordinal);  // "gfx90a:sramecc+:xnack-"
+
+// The size of the allocation that `memory` begins.
+Error allocation_bytes(void* memory, uint64_t* out);
+
+}  // namespace gpu::vendor
