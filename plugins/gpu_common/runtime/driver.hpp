@@ -4,8 +4,7 @@
 // one table of function pointers serves both plugins, and neither needs the vendor's headers.
 //
 // Sources of the signatures: the CUDA Driver API reference (13.0) and the HIP runtime API reference
-// (6.4). tests/gpu/declarations_test.cpp compares them with the vendor's headers, where those are
-// installed.
+// (6.4). No test compares them with the vendors' headers yet.
 #pragma once
 
 #include <cstddef>
