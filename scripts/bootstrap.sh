@@ -9,6 +9,7 @@ packages=(g++ cmake ninja-build ccache git binutils libyaml-cpp-dev libboost-dev
           valgrind  # counts instructions, for tests of what a call costs
           patch  # tests of the vendors' guide apply its changes
           libopenblas0-pthread  # tests of linear algebra
+          libdnnl-dev  # tests of oneDNN: the library, and its headers to compare with
           abigail-tools  # abidiff, for a guard of the contract
           opencl-c-headers ocl-icd-libopencl1 pocl-opencl-icd)  # OpenCL: to build the plugin; a driver for tests
 missing=()

@@ -23,6 +23,7 @@ WRITTEN = {
             "overrides.md",
             "linalg.md",
             "autotuning.md",
+            "onednn.md",
             "paddle_compat.md",
         ],
         "Devices": [

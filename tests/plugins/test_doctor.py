@@ -71,7 +71,7 @@ def test_absent_libraries_that_a_plugin_opens_are_a_warning(tmp_path):
     assert found["lapack"]["state"] == "ok"
     assert found["lapack"]["warnings"] == [
         f"it opens a library at run time, and none of {tmp_path}/absent.so is installed; its kernels "
-        "report errors until one is: correct or unset TENON_LAPACK"
+        "do not run until one is: correct or unset TENON_LAPACK"
     ]
     manifest = {
         "opens": {"any_of": ["libabsent.so.7", "a/b.so"], "variable": "", "hint": "use apt"}
@@ -79,7 +79,7 @@ def test_absent_libraries_that_a_plugin_opens_are_a_warning(tmp_path):
     (tmp_path / "acme.tenon.json").write_text(json.dumps(manifest))
     library = tmp_path / "libtenon_acme.so"
     assert unopened_libraries(str(library)).endswith(
-        "none of libabsent.so.7, a/b.so is installed; its kernels report errors until one is: use apt"
+        "none of libabsent.so.7, a/b.so is installed; its kernels do not run until one is: use apt"
     )
     (tmp_path / "a").mkdir()
     (tmp_path / "a/b.so").touch()

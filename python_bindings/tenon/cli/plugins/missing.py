@@ -52,7 +52,7 @@ def unopened_libraries(path):
         return None
     return (
         f"it opens a library at run time, and none of {', '.join(names)} is installed; its kernels "
-        f"report errors until one is: {hint}"
+        f"do not run until one is: {hint}"
     )
 
 
