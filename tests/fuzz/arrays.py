@@ -73,6 +73,8 @@ class Array:
         return replace(self, values=values, layout=layout, period=None)
 
     def with_dtype(self, dtype):
+        if dtype == self.dtype:  # the largest integers do not survive a conversion through floats
+            return self
         values = representable(self.values, dtype)
         period = None if self.period is None else tuple(representable(self.period, dtype).tolist())
         return replace(self, values=values, dtype=dtype, period=period)

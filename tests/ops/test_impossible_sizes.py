@@ -33,3 +33,14 @@ def test_factors_that_overflow_extents(factor):
     for shuffle in (tenon.pixel_shuffle, tenon.pixel_unshuffle):
         with pytest.raises(ValueError, match=r"\] > \[reshape\] expected a shape of 192 elements"):
             shuffle(tenon.ones((2, 4, 4, 6)), factor)
+
+
+@pytest.mark.parametrize("count", [2**62, 2**63 - 1])
+def test_repetitions_that_overflow_extents(count):
+    for call in (
+        lambda: tenon.tile(tenon.ones((2, 4)), [count, 4]),
+        lambda: tenon.repeat(tenon.ones((2, 4)), count),
+        lambda: tenon.repeat(tenon.ones((2, 4)), count, axis=0),
+    ):
+        with pytest.raises(ValueError, match="has too many elements"):
+            call()

@@ -226,3 +226,21 @@ def test_lgamma_differentiates_to_any_order():
         (result,) = tenon.grad(result, x, create_graph=True)
         got.append(result.item())
     assert got == pytest.approx(want, rel=1e-14)
+
+
+def test_curvature_of_coefficients_of_equal_variables():
+    """The coefficient of two equal variables is the largest one, which clip must not make flat.
+
+    Where one moves by t times a centered unit vector that is orthogonal to it, the coefficient is
+    n / sqrt(n^2 + t^2), n being the norm of the centered variable.
+    """
+    x = np.array([-0.1650390625, -0.40234375, -0.0634765625])  # rounding makes it more than 1
+    centered = x - x.mean()
+    step = np.cross(centered, np.ones(3))
+    step /= np.linalg.norm(step)
+    x, step = tenon.tensor(x), tenon.tensor(step)
+    t = tenon.tensor(0.0, dtype="float64", requires_grad=True)
+    coefficient = tenon.corrcoef(tenon.stack([x, x + t * step]))[0, 1]
+    (grad,) = tenon.grad(coefficient, t, create_graph=True)
+    assert grad.item() == pytest.approx(0, abs=1e-14)
+    assert tenon.grad(grad, t)[0].item() == pytest.approx(-1 / (centered @ centered))

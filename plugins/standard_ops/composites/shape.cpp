@@ -2,6 +2,8 @@
 // Joining, repeating and padding.
 #include "composites/compose.hpp"
 
+#include <tenon/ops/host_values.hpp>
+
 namespace tenon::standard_ops {
 
 TENON_DECOMPOSE(concat) {
@@ -106,7 +108,7 @@ TENON_DECOMPOSE(tile) {
   for (size_t axis = 0; axis < ndim; ++axis) {
     apart.insert(apart.end(), {1, sizes[axis]});
     expanded.insert(expanded.end(), {repeats[axis], sizes[axis]});
-    joined.push_back(repeats[axis] * sizes[axis]);
+    joined.push_back(expression::times(repeats[axis], sizes[axis]));
   }
   Tensor copies = ops::expand(scope, ops::reshape(scope, x, apart), expanded);
   return finish(scope, outs, ops::reshape(scope, copies, joined));
@@ -125,7 +127,8 @@ TENON_DECOMPOSE(repeat) {
   if (!is_none(args[2])) TENON_TRY(resolve_axis("repeat", int_of(args[2]), x->ndim, &axis, err));
   Shape expanded = sizes_of(x), joined = expanded;
   expanded.insert(expanded.begin() + axis + 1, repeats);
-  joined[static_cast<size_t>(axis)] *= repeats;
+  int64_t& extent = joined[static_cast<size_t>(axis)];
+  extent = expression::times(extent, repeats);
   Tensor copies = ops::expand(scope, ops::unsqueeze(scope, x, {axis + 1}), expanded);
   return finish(scope, outs, ops::reshape(scope, copies, joined));
 }

@@ -30,9 +30,12 @@ def draw_shape(rng, large=False, least=0, most=4):
 
 
 def limited(shape):
-    """The shape with its longest extents shortened until it has few enough elements."""
+    """The shape with its longest extents shortened until it has few enough elements.
+
+    An extent of 0 counts as 1: what broadcasts against the shape may lack that axis.
+    """
     shape = list(shape)
-    while _count(shape) > _MAX_ELEMENTS:
+    while _count(max(extent, 1) for extent in shape) > _MAX_ELEMENTS:
         longest = shape.index(max(shape))
         shape[longest] = shape[longest] // 2 + 1
     return tuple(shape)
