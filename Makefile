@@ -1,11 +1,12 @@
 # make demo   builds Tenon, then trains on real data on two devices: the CPU and a vendor's plugin
 # make test   builds Tenon, then passes its tests
+# make test-gpu  builds Tenon, then tests the CUDA and ROCm plugins on simulated vendor libraries
 # make check  builds Tenon, then passes the tests that the changed files can break
 # make lint   checks the format and the types of every file; make format formats them
 # make docs   builds the site into build/site
 # make nightly  runs what takes hours, or the stages that STAGES names; scripts/nightly.sh lists them
 # All install what is missing first (Debian 12, Ubuntu 22.04 and 24.04).
-.PHONY: demo test check lint format docs nightly build wheel bench mutation asan tsan bootstrap clean help
+.PHONY: demo test test-gpu check lint format docs nightly build wheel bench mutation asan tsan bootstrap clean help
 
 BUILD  := build/release
 PYTHON := .venv/bin/python
@@ -25,6 +26,9 @@ demo: build
 
 test: build
 	@scripts/test.sh $(BUILD)
+
+test-gpu: build
+	@scripts/test_gpu.sh $(BUILD)
 
 check: bootstrap
 	@scripts/check.sh

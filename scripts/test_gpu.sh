@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# The CUDA and ROCm plugins on simulated vendor libraries, which need no GPU: the conformance kit, and the operators in
+# float32 without fallback to the host. A first run compiles every program for the processor; later ones find them in
+# the user's cache.
+#   scripts/test_gpu.sh [BUILD [ARGUMENTS OF PYTEST]]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=${1:-build/release}
+[ $# -eq 0 ] || shift  # the rest is for pytest
+
+simulated=$PWD/$build/tests/simulated/lib
+if [ ! -e "$simulated/libsimulated_hiprtc.so" ]; then
+  echo "test_gpu.sh: skipped: tests/simulated was not built"
+  exit
+fi
+ctest --test-dir "$build" --output-on-failure -j "$(nproc)" -L gpu
+
+export TENON_CUDA_DRIVER=$simulated/libsimulated_cuda_driver.so TENON_CUDA_COMPILER=$simulated/libsimulated_nvrtc.so
+export TENON_ROCM_DRIVER=$simulated/libsimulated_hip_driver.so TENON_ROCM_COMPILER=$simulated/libsimulated_hiprtc.so
+export TENON_BUILD_DIR=$PWD/$build PYTHONPATH=$PWD/$build/python
+TENON_TEST_DEVICES=cuda,hip TENON_FALLBACK=deny .venv/bin/python -m pytest -q -n "$(nproc)" tests/ops -k float32 "$@"
