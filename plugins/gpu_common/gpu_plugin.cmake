@@ -4,7 +4,7 @@ set(GPU_COMMON_DIR "${CMAKE_CURRENT_LIST_DIR}")
 function(gpu_plugin name device)
   set(sources)
   foreach(file plugin device driver errors library memory copy staging stream event pool graph ipc profile
-      compiler prelude program launch)
+      collective compiler prelude program launch)
     list(APPEND sources "${GPU_COMMON_DIR}/runtime/${file}.cpp")
   endforeach()
   tenon_add_plugin(${name}

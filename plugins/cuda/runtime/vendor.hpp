@@ -27,6 +27,13 @@ inline constexpr const char* kInstallCompiler =
     "install NVRTC (pip install nvidia-cuda-nvrtc, or the CUDA toolkit), or name the file in "
     "TENON_CUDA_COMPILER";
 inline constexpr const char* kOldestCompiler = "NVRTC 12.0";
+inline constexpr const char* kCollectiveVariable = "TENON_CUDA_COLLECTIVE";
+inline constexpr const char* kCollectiveNames = "libnccl.so.2 libnccl.so";
+inline constexpr const char* kInstallCollective =
+    "install NCCL (pip install nvidia-nccl-cu12, or NVIDIA's package libnccl2), or name the file "
+    "in "
+    "TENON_CUDA_COLLECTIVE";
+inline constexpr const char* kOldestCollective = "NCCL 2.10";
 inline constexpr const char* kArchitectureOption = "--gpu-architecture=";
 inline constexpr const char* kBlockingVariable = "CUDA_LAUNCH_BLOCKING";
 inline constexpr int32_t kDlDeviceType = 2;  // kDLCUDA

@@ -24,7 +24,7 @@ Error copy_host(tenon_device device, tenon_stream_s& stream, bool to_device, voi
     error = driver.copy_to_host(dst, src, bytes, stream.stream);
   }
   const bool may_run_later = pinned && (to_device || !stream.is_synchronous);
-  if (!error && !may_run_later) error = driver.stream_sync(stream.stream);
+  if (!error && !may_run_later) error = wait_for(stream);
   return error;
 }
 
@@ -54,7 +54,7 @@ uint32_t period(const unsigned char* pattern, uint32_t bytes) {
 // there is doubled.
 Error fill_by_doubling(tenon_device device, tenon_stream_s& stream, char* dst, uint64_t bytes,
                        const void* pattern, uint32_t pattern_bytes) {
-  char first[4096];
+  char first[4096] = {};  // g++ does not see that the loop fills what is copied
   const uint64_t head = std::min<uint64_t>(bytes, sizeof first);
   for (uint64_t at = 0; at < head; at += pattern_bytes)
     std::memcpy(first + at, pattern, std::min<uint64_t>(pattern_bytes, head - at));

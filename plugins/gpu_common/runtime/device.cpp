@@ -122,7 +122,7 @@ constexpr tenon_device_api device_table(const tenon_pool_api* pool) {
       .pool = pool,
       .graph = &kGraph,
       .profile = &kProfile,
-      .collective = nullptr,  // not written yet
+      .collective = &kCollective,
       .ipc = &kIpc,
       .quiesce = &kQuiesce,
       .compile = &kCompile,
@@ -144,6 +144,10 @@ tenon_status fail_device(tenon_device device, const tenon_stream_s* stream, Erro
   va_start(args, format);
   std::vsnprintf(what, sizeof what, format, args);
   va_end(args);
+  if (error == error::kAborted)
+    return fail(err, TENON_ABORTED,
+                "%s: a communicator was aborted while work was queued; its results are incomplete",
+                what);
   if (!is_sticky(error)) return fail_driver(err, error, "%s", what);
   Error none = 0;
   device->lost.compare_exchange_strong(none, error);

@@ -73,6 +73,9 @@ tenon_status sync(tenon_device, tenon_stream, tenon_err*);
 // Waits for all work queued so far, except on streams that are captured. The device is current.
 void wait_for_streams(tenon_device device);
 
+// The next wait for each stream that has unfinished work fails with TENON_ABORTED. The device is current.
+void mark_busy_streams(tenon_device device);
+
 extern const tenon_device_api kDevice;
 extern const tenon_device_api kDeviceWithPool;
 extern const tenon_async_api kAsync;

@@ -102,6 +102,7 @@ tenon_status load_driver(tenon_err* err);
 
 // Numbers that CUDA and HIP share.
 namespace error {
+inline constexpr Error kAborted = -1;  // ours: see wait_for in stream.hpp
 inline constexpr Error kSuccess = 0;
 inline constexpr Error kInvalidValue = 1;
 inline constexpr Error kOutOfMemory = 2;

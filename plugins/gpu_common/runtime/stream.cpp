@@ -22,6 +22,22 @@ Error follow_synchronous(tenon_stream_s& stream) {
   return error;
 }
 
+Error wait_for(tenon_stream_s& stream) {
+  Error error = driver.stream_sync(stream.stream);
+  if (!stream.aborted.load(std::memory_order_acquire)) return error;
+  return stream.aborted.exchange(false) && !error ? error::kAborted : error;
+}
+
+void mark_busy_streams(tenon_device device) {
+  auto mark = [](tenon_stream_s& stream) {
+    if (!stream.capturing && driver.stream_query(stream.stream) == error::kNotReady)
+      stream.aborted.store(true, std::memory_order_release);
+  };
+  mark(device->synchronous);
+  std::lock_guard lock(device->streams_mutex);
+  for (tenon_stream_s* stream : device->streams) mark(*stream);
+}
+
 tenon_status create_stream(tenon_device device, tenon_stream_s& stream, int priority,
                            tenon_err* err) {
   stream.device = device;
@@ -39,17 +55,17 @@ void destroy_stream(tenon_stream_s& stream) {
 tenon_status sync(tenon_device device, tenon_stream stream, tenon_err* err) {
   Current current(device);
   if (stream) {
-    Error error = driver.stream_sync(stream->stream);
+    Error error = wait_for(*stream);
     return error ? fail_device(device, stream, error, err, "sync") : TENON_OK;
   }
   // The first failure is reported; the other streams are waited for all the same.
   tenon_stream_s& synchronous = device->synchronous;
-  Error error = driver.stream_sync(synchronous.stream);
+  Error error = wait_for(synchronous);
   const tenon_stream_s* failed = error ? &synchronous : nullptr;
   std::lock_guard lock(device->streams_mutex);
   for (tenon_stream_s* each : device->streams) {
     if (each->capturing) continue;
-    Error one = driver.stream_sync(each->stream);
+    Error one = wait_for(*each);
     if (one && !error) {
       error = one;
       failed = each;

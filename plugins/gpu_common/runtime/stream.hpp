@@ -23,6 +23,7 @@ struct tenon_stream_s {
   std::mutex mutex;               // of the two words that follow
   uint64_t synchronous_seen = 0;  // work of the synchronous stream that ours comes after
   bool capturing = false;
+  std::atomic<bool> aborted{false};               // collective.cpp, Note [Aborted communicators]
   std::atomic<const char*> last_kernel{nullptr};  // a name that lives as long as the device
   // Synchronous stream only: work queued so far, and the event that follows all of it.
   std::atomic<uint64_t> submitted{0};
@@ -39,6 +40,9 @@ Error follow_synchronous(tenon_stream_s& stream);
 inline void submitted(tenon_stream_s& stream) {
   if (stream.is_synchronous) stream.submitted.fetch_add(1, std::memory_order_release);
 }
+
+// Waits for the stream. Returns error::kAborted, once, if a communicator was aborted meanwhile.
+Error wait_for(tenon_stream_s& stream);
 
 tenon_status create_stream(tenon_device device, tenon_stream_s& stream, int priority,
                            tenon_err* err);

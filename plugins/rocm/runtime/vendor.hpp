@@ -27,6 +27,12 @@ inline constexpr const char* kCompilerNames =
 inline constexpr const char* kInstallCompiler =
     "install ROCm's HIPRTC, or name the file in TENON_ROCM_COMPILER";
 inline constexpr const char* kOldestCompiler = "HIPRTC of ROCm 6.0";
+inline constexpr const char* kCollectiveVariable = "TENON_ROCM_COLLECTIVE";
+inline constexpr const char* kCollectiveNames =
+    "librccl.so.1 librccl.so /opt/rocm/lib/librccl.so.1";
+inline constexpr const char* kInstallCollective =
+    "install ROCm's RCCL, or name the file in TENON_ROCM_COLLECTIVE";
+inline constexpr const char* kOldestCollective = "RCCL of ROCm 6.0";
 inline constexpr const char* kArchitectureOption = "--offload-arch=";
 inline constexpr const char* kBlockingVariable = "HIP_LAUNCH_BLOCKING";
 inline constexpr int32_t kDlDeviceType = 10;  // kDLROCM

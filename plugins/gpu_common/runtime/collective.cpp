@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// The group `collective`: NCCL or RCCL, opened at run time when the first communicator is made. Both
+// libraries have the same functions under the same names.
+//
+// Sources of the signatures: the NCCL API reference (2.28) and the RCCL API reference (2.22).
+//
+// Note [Aborted communicators]
+// ncclCommAbort ends the work that waits for other ranks, and its stream goes on as if the work had
+// succeeded. What was queued behind it, directly or through events, reads memory that was not written.
+// So every stream of the device that is not idle at this moment is marked, and the next wait for a
+// marked stream fails with TENON_ABORTED.
+#include <atomic>
+#include <cstring>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <new>
+
+#include "device.hpp"
+#include "library.hpp"
+
+struct tenon_comm_s {
+  void* handle = nullptr;
+  int32_t size = 0;
+  std::atomic<bool> aborted{false};
+};
+
+namespace gpu {
+namespace {
+
+using Result = int;  // ncclResult_t: 0 is success
+using Comm = void*;
+struct UniqueId {
+  char bytes[128];
+};
+static_assert(sizeof(UniqueId) == sizeof(tenon_comm_id));
+
+struct Library {
+  const char* (*error_text)(Result);
+  const char* (*last_error)(Comm);  // since NCCL 2.13
+  Result (*unique_id)(UniqueId* out);
+  Result (*init_rank)(Comm* out, int size, UniqueId id, int rank);
+  Result (*destroy)(Comm);
+  Result (*abort)(Comm);
+  Result (*async_error)(Comm, Result* out);
+  Result (*all_reduce)(const void* src, void* dst, size_t count, int type, int reduction, Comm,
+                       Stream);
+  Result (*all_gather)(const void* src, void* dst, size_t count, int type, Comm, Stream);
+  Result (*reduce_scatter)(const void* src, void* dst, size_t count, int type, int reduction, Comm,
+                           Stream);
+  Result (*broadcast)(const void* src, void* dst, size_t count, int type, int root, Comm, Stream);
+  Result (*send)(const void* src, size_t count, int type, int to, Comm, Stream);
+  Result (*receive)(void* dst, size_t count, int type, int from, Comm, Stream);
+};
+Library nccl = {};
+
+constexpr Symbol kSymbols[] = {
+    {"ncclGetErrorString", offsetof(Library, error_text)},
+    {"ncclGetLastError", offsetof(Library, last_error), true},
+    {"ncclGetUniqueId", offsetof(Library, unique_id)},
+    {"ncclCommInitRank", offsetof(Library, init_rank)},
+    {"ncclCommDestroy", offsetof(Library, destroy)},
+    {"ncclCommAbort", offsetof(Library, abort)},
+    {"ncclCommGetAsyncError", offsetof(Library, async_error)},
+    {"ncclAllReduce", offsetof(Library, all_reduce)},
+    {"ncclAllGather", offsetof(Library, all_gather)},
+    {"ncclReduceScatter", offsetof(Library, reduce_scatter)},
+    {"ncclBroadcast", offsetof(Library, broadcast)},
+    {"ncclSend", offsetof(Library, send)},
+    {"ncclRecv", offsetof(Library, receive)},
+};
+
+std::mutex mutex;
+std::atomic<bool> loaded{false};
+
+tenon_status load_library(tenon_err* err) try {
+  if (loaded.load(std::memory_order_acquire)) return TENON_OK;
+  std::lock_guard lock(mutex);
+  if (loaded.load(std::memory_order_relaxed)) return TENON_OK;
+  std::string why;
+  void* library = open_library(vendor::kCollectiveVariable, vendor::kCollectiveNames, &why);
+  if (!library)
+    return fail(err, TENON_UNAVAILABLE, "the library of collectives was not found (%s); %s",
+                why.c_str(), vendor::kInstallCollective);
+  Library found = {};
+  if (const char* missing = find_symbols(library, kSymbols, std::size(kSymbols), &found))
+    return fail(err, TENON_UNAVAILABLE,
+                "the library of collectives lacks %s; expected %s or later, update it", missing,
+                vendor::kOldestCollective);
+  nccl = found;
+  loaded.store(true, std::memory_order_release);
+  return TENON_OK;
+} catch (const std::bad_alloc&) {
+  return fail_host_memory(err);
+}
+
+tenon_status fail_library(tenon_err* err, Result result, const char* name) {
+  const char* detail = nccl.last_error ? nccl.last_error(nullptr) : nullptr;
+  constexpr Result kInvalidArgument = 4;
+  return fail(err, result == kInvalidArgument ? TENON_INVALID_ARGUMENT : TENON_INTERNAL,
+              "%s: %s (%d)%s%s", name, nccl.error_text(result), result,
+              detail && *detail ? ", " : "", detail ? detail : "");
+}
+
+tenon_status fail_aborted(tenon_err* err, const char* name) {
+  return fail(err, TENON_ABORTED, "%s: the communicator was aborted; make a new one", name);
+}
+
+// ncclDataType_t
+constexpr int kUint8 = 1;
+
+// How the library reduces a dtype. `parts` is the number of its elements in one of ours.
+struct Reducible {
+  int type = -1;
+  uint64_t parts = 1;
+};
+
+Reducible reducible(int32_t dtype, int32_t reduction) {
+  const bool is_linear = reduction == TENON_REDUCE_SUM || reduction == TENON_REDUCE_MEAN;
+  switch (dtype) {
+    case TENON_DTYPE_I8:
+      return {0};
+    case TENON_DTYPE_U8:
+      return {kUint8};
+    case TENON_DTYPE_I32:
+      return {2};
+    case TENON_DTYPE_U32:
+      return {3};
+    case TENON_DTYPE_I64:
+      return {4};
+    case TENON_DTYPE_U64:
+      return {5};
+    case TENON_DTYPE_F16:
+      return {6};
+    case TENON_DTYPE_F32:
+      return {7};
+    case TENON_DTYPE_F64:
+      return {8};
+    case TENON_DTYPE_BF16:
+      return {9};
+    case TENON_DTYPE_C64:  // sums of real and imaginary parts
+      return {is_linear ? 7 : -1, 2};
+    case TENON_DTYPE_C128:
+      return {is_linear ? 8 : -1, 2};
+    default:
+      return {};
+  }
+}
+
+// ncclRedOp_t of TENON_REDUCE_*
+constexpr int kReductions[] = {0, 1, 3, 2, 4};
+
+// What all six have in common. `call(stream)` queues the work.
+template <class Call>
+tenon_status queue(tenon_device device, tenon_comm comm, const char* name, tenon_stream on,
+                   tenon_err* err, Call call) {
+  if (comm->aborted.load(std::memory_order_acquire)) return fail_aborted(err, name);
+  Current current(device);
+  Result failure = 0;
+  Result result = nccl.async_error(comm->handle, &failure);
+  if (result || failure) return fail_library(err, result ? result : failure, name);
+  tenon_stream_s& stream = stream_of(device, on);
+  Profile::Scope profile(device, stream, TENON_PROFILE_KERNEL, 0);
+  if (Error error = follow_synchronous(stream))
+    return fail_device(device, &stream, error, err, "%s", name);
+  result = call(stream.stream);
+  profile.finish(name);
+  submitted(stream);
+  // A first send or receive connects the ranks, so that it may have waited for one that never came.
+  if (comm->aborted.load(std::memory_order_acquire)) return fail_aborted(err, name);
+  return result ? fail_library(err, result, name) : TENON_OK;
+}
+
+template <class Call>
+tenon_status reduce(tenon_device device, tenon_comm comm, const char* name, int32_t dtype,
+                    int32_t reduction, tenon_stream stream, tenon_err* err, Call call) {
+  if (reduction < TENON_REDUCE_SUM || reduction > TENON_REDUCE_MEAN)
+    return fail(err, TENON_INVALID_ARGUMENT, "%s: expected a reduction from 0 to 4, got %d", name,
+                reduction);
+  const Reducible how = reducible(dtype, reduction);
+  if (how.type < 0)
+    return fail(err, TENON_UNSUPPORTED,
+                "%s: expected a dtype that the library of collectives reduces in this way, got "
+                "dtype %d; convert the tensor first",
+                name, dtype);
+  return queue(device, comm, name, stream, err,
+               [&](Stream on) { return call(how, kReductions[reduction], on); });
+}
+
+// Moves carry bytes, so that they serve every dtype.
+template <class Call>
+tenon_status move(tenon_device device, tenon_comm comm, const char* name, uint64_t count,
+                  int32_t dtype, int32_t rank, tenon_stream stream, tenon_err* err, Call call) {
+  const uint64_t size = host->dtype_size(dtype);
+  if (size == 0)
+    return fail(err, TENON_INVALID_ARGUMENT, "%s: expected a dtype, got %d", name, dtype);
+  if (rank < 0 || rank >= comm->size)
+    return fail(err, TENON_INVALID_ARGUMENT, "%s: expected a rank below %d, got %d", name,
+                comm->size, rank);
+  return queue(device, comm, name, stream, err, [&](Stream on) { return call(count * size, on); });
+}
+
+tenon_status comm_id_create(tenon_device device, tenon_comm_id* out, tenon_err* err) {
+  GPU_TRY(load_library(err));
+  Current current(device);
+  UniqueId id;
+  if (Result result = nccl.unique_id(&id)) return fail_library(err, result, "comm_id_create");
+  std::memcpy(out->bytes, id.bytes, sizeof id);
+  return TENON_OK;
+}
+
+tenon_status comm_create(tenon_device device, const tenon_comm_id* given, int32_t rank,
+                         int32_t size, tenon_comm* out, tenon_err* err) {
+  if (size < 1 || rank < 0 || rank >= size)
+    return fail(err, TENON_INVALID_ARGUMENT,
+                "comm_create: expected a rank below the number of ranks, got rank %d of %d", rank,
+                size);
+  GPU_TRY(load_library(err));
+  auto comm = std::unique_ptr<tenon_comm_s>(new (std::nothrow) tenon_comm_s);
+  if (!comm) return fail_host_memory(err);
+  Current current(device);
+  UniqueId id;
+  std::memcpy(id.bytes, given->bytes, sizeof id);
+  comm->size = size;
+  if (Result result = nccl.init_rank(&comm->handle, size, id, rank))
+    return fail_library(err, result, "comm_create");
+  *out = comm.release();
+  return TENON_OK;
+}
+
+void comm_destroy(tenon_device device, tenon_comm comm) {
+  Current current(device);
+  if (!comm->aborted.load(std::memory_order_acquire)) nccl.destroy(comm->handle);
+  delete comm;
+}
+
+// From any thread, and only once: the library frees its communicator.
+void comm_abort(tenon_device device, tenon_comm comm) {
+  if (comm->aborted.exchange(true)) return;
+  Current current(device);
+  mark_busy_streams(device);  // Note [Aborted communicators]; before the work ends
+  nccl.abort(comm->handle);
+}
+
+tenon_status all_reduce(tenon_device device, tenon_comm comm, const void* src, void* dst,
+                        uint64_t count, int32_t dtype, int32_t reduction, tenon_stream stream,
+                        tenon_err* err) {
+  return reduce(device, comm, "all_reduce", dtype, reduction, stream, err,
+                [&](Reducible how, int by, Stream on) {
+                  return nccl.all_reduce(src, dst, count * how.parts, how.type, by, comm->handle,
+                                         on);
+                });
+}
+
+tenon_status reduce_scatter(tenon_device device, tenon_comm comm, const void* src, void* dst,
+                            uint64_t count, int32_t dtype, int32_t reduction, tenon_stream stream,
+                            tenon_err* err) {
+  return reduce(device, comm, "reduce_scatter", dtype, reduction, stream, err,
+                [&](Reducible how, int by, Stream on) {
+                  return nccl.reduce_scatter(src, dst, count * how.parts, how.type, by,
+                                             comm->handle, on);
+                });
+}
+
+tenon_status all_gather(tenon_device device, tenon_comm comm, const void* src, void* dst,
+                        uint64_t count, int32_t dtype, tenon_stream stream, tenon_err* err) {
+  return move(device, comm, "all_gather", count, dtype, 0, stream, err,
+              [&](uint64_t bytes, Stream on) {
+                return nccl.all_gather(src, dst, bytes, kUint8, comm->handle, on);
+              });
+}
+
+tenon_status broadcast(tenon_device device, tenon_comm comm, void* buffer, uint64_t count,
+                       int32_t dtype, int32_t root, tenon_stream stream, tenon_err* err) {
+  return move(device, comm, "broadcast", count, dtype, root, stream, err,
+              [&](uint64_t bytes, Stream on) {
+                return nccl.broadcast(buffer, buffer, bytes, kUint8, root, comm->handle, on);
+              });
+}
+
+tenon_status send(tenon_device device, tenon_comm comm, const void* src, uint64_t count,
+                  int32_t dtype, int32_t to, tenon_stream stream, tenon_err* err) {
+  return move(device, comm, "send", count, dtype, to, stream, err, [&](uint64_t bytes, Stream on) {
+    return nccl.send(src, bytes, kUint8, to, comm->handle, on);
+  });
+}
+
+tenon_status recv(tenon_device device, tenon_comm comm, void* dst, uint64_t count, int32_t dtype,
+                  int32_t from, tenon_stream stream, tenon_err* err) {
+  return move(device, comm, "recv", count, dtype, from, stream, err,
+              [&](uint64_t bytes, Stream on) {
+                return nccl.receive(dst, bytes, kUint8, from, comm->handle, on);
+              });
+}
+
+}  // namespace
+
+const tenon_collective_api kCollective = {
+    .struct_size = sizeof(tenon_collective_api),
+    .reserved = 0,
+    .comm_id_create = comm_id_create,
+    .comm_create = comm_create,
+    .comm_destroy = comm_destroy,
+    .comm_abort = comm_abort,
+    .all_reduce = all_reduce,
+    .all_gather = all_gather,
+    .reduce_scatter = reduce_scatter,
+    .broadcast = broadcast,
+    .send = send,
+    .recv = recv,
+};
+
+}  // namespace gpu
