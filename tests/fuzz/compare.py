@@ -107,7 +107,7 @@ def is_exact(operator):
 MULTILINEAR = set(
     "sum nansum nanmean trapezoid mean prod matmul addmm addbmm addmv addr addcmul baddbmm inner linear dot vecdot outer "
     "tensordot einsum trace conv1d conv2d "
-    "conv_transpose2d conv2d_input_grad conv2d_weight_grad cumsum cumprod avg_pool1d avg_pool2d "
+    "conv_transpose2d conv2d_input_grad conv2d_weight_grad col2im cumsum cumprod avg_pool1d avg_pool2d "
     "adaptive_avg_pool2d interpolate2d index_add scatter_add index_put diff subtract add".split()
 )
 
@@ -193,6 +193,7 @@ CANCELS = {
     "scaled_dot_product_attention": _attended,
     "cov": _centered_products,
     "corrcoef": _correlated,
+    "cosine_similarity": lambda call: 1.0,  # a sum of products whose magnitudes add up to 1 at most
     "sgd_update": lambda call: _terms(call, "param", "grad"),
     "momentum_update": lambda call: _terms(call, "param", "grad", "velocity"),
     "lstm_recurrence": lambda call: 1.0 + _largest(call, "c"),  # two gated terms are added

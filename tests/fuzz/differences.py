@@ -256,7 +256,7 @@ DIFFERENCES = (
         values="inf|nan",
     ),
     Difference(
-        "norm|dist|normalize|renorm|rms_norm|std|var",
+        "norm|dist|normalize|renorm|rms_norm|std|var|cosine_similarity|pairwise_distance",
         "wide|numpy|torch",
         "differs on purpose, because squares leave the range of the accumulator, as in NumPy and "
         "PyTorch",
@@ -295,7 +295,7 @@ DIFFERENCES = (
         when=_has_zero,
     ),
     Difference(
-        "softmax",
+        "softmax|softmin",
         "wide|numpy|torch",
         "differs on purpose, because weights below the normal numbers are 0 (docs/accuracy.md)",
         detail=r"^0\.0 instead of [0-9.]+e-(3[89]|4\d|30[89]|3[12]\d)",
@@ -526,7 +526,7 @@ DIFFERENCES = (
     ),
     Difference(
         "addcdiv|cov|corrcoef|renorm",
-        "wide|numpy|layout|isa .*",
+        "wide|numpy|layout|threads|validation|recording|isa .*",
         "differs on purpose, because partial results overflow, and infinities of both signs cancel",
         detail="nan|inf",
     ),
@@ -536,6 +536,19 @@ DIFFERENCES = (
         "differs on purpose, because a product overflows before it is multiplied by alpha, as in NumPy",
         detail="(inf|nan) instead of",
         values="alpha=",
+    ),
+    Difference(
+        "addcmul",
+        "wide|numpy|torch",
+        "differs on purpose, because the product of value and a leaves the range, as in PyTorch",
+        when=_products_leave_range,
+    ),
+    Difference(
+        "cov|corrcoef",
+        "wide|numpy|torch",
+        "differs on purpose, because squares below the normal numbers keep few digits, as in NumPy and PyTorch",
+        dtypes="float32|complex64|float16|bfloat16",
+        values=r"e-(1[89]|[2-9]\d)",
     ),
     Difference(
         "multi_dot",

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shapes that may need a copy, lists of views, and the gradients of partial views.
 #include "composites/compose.hpp"
+
+#include <tenon/ops/host_values.hpp>
 #include "shapes/view_strides.hpp"
 
 namespace tenon::standard_ops {
@@ -110,6 +112,29 @@ TENON_DECOMPOSE(diagonal_grad) {
   Tensor place = ops::diagonal(scope, base, int_of(args[2]), int_of(args[3]), int_of(args[4]));
   ops::clone_out(scope, place, grad_out);
   return finish(scope, outs, base);
+}
+
+TENON_DECOMPOSE(diag_embed) {
+  Scope scope(err);
+  Tensor x = operand(scope, args[0]);
+  if (!scope.ok()) return scope.status();
+  if (x->ndim < 1)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "diag_embed",
+                        "expected at least one axis, got a tensor of shape []");
+  const int64_t offset = int_of(args[1]);
+  int32_t axis0, axis1;
+  TENON_TRY(resolve_axis("diag_embed", int_of(args[2]), x->ndim + 1, &axis0, err));
+  TENON_TRY(resolve_axis("diag_embed", int_of(args[3]), x->ndim + 1, &axis1, err));
+  if (axis0 == axis1)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "diag_embed",
+                        "expected two different axes, got %d twice", axis0);
+  const int64_t distance = offset < 0 ? expression::minus(0, offset) : offset;
+  Shape shape = sizes_of(x);
+  const int64_t extent = expression::plus(shape.back(), distance);
+  shape.pop_back();
+  shape.insert(shape.begin() + std::min(axis0, axis1), extent);
+  shape.insert(shape.begin() + std::max(axis0, axis1), extent);
+  return finish(scope, outs, ops::diagonal_grad(scope, x, shape, offset, axis0, axis1));
 }
 
 TENON_DECOMPOSE(sliding_window_grad) {

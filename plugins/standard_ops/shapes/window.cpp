@@ -36,6 +36,14 @@ tenon_status read_pooling(const char* op, const tenon_value* args, uint32_t firs
   return TENON_OK;
 }
 
+tenon_status read_im2col(const char* op, const tenon_value* args, uint32_t first, Window* window,
+                         tenon_err* err) {
+  TENON_TRY(read_pair(op, "kernel_size", ints_of(args[first]), 1, window->size, err));
+  TENON_TRY(read_pair(op, "stride", ints_of(args[first + 1]), 1, window->stride, err));
+  TENON_TRY(read_pair(op, "padding", ints_of(args[first + 2]), 0, window->padding, err));
+  return read_pair(op, "dilation", ints_of(args[first + 3]), 1, window->dilation, err);
+}
+
 tenon_status count_windows(const char* op, const Window& window, Ints image, int64_t counts[2],
                            tenon_err* err) {
   for (int side = 0; side < 2; ++side) {

@@ -40,6 +40,10 @@ tenon_status read_convolution(const char* op, Ints weight_shape, const tenon_val
 tenon_status read_pooling(const char* op, const tenon_value* args, uint32_t first, Window* window,
                           tenon_err* err);
 
+// im2col and col2im: kernel_size, stride, padding, dilation from args[first].
+tenon_status read_im2col(const char* op, const tenon_value* args, uint32_t first, Window* window,
+                         tenon_err* err);
+
 // [N, C, H, W] to the number of windows in each direction, at least one.
 tenon_status count_windows(const char* op, const Window& window, Ints image, int64_t counts[2],
                            tenon_err* err);
