@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "argument_errors.hpp"
+#include "call.hpp"
 #include "errors.hpp"
 #include "small_int.hpp"
 #include "types.hpp"
@@ -261,6 +262,8 @@ bool box_argument(const OperatorObject& self, const Parameter& parameter, PyObje
       value.tag = TENON_VALUE_DEVICE;
       ok = to_device_id(object, device);
       value.v.i = device;
+      // A copy between devices waits for the work that makes the tensor, whatever its size.
+      if (self.takes_tensor) arena.work += kReleaseGilElements;
       break;
     }
     default:

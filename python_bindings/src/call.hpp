@@ -74,18 +74,21 @@ inline tenon_value value_of(tenon_tensor* const* list, size_t count) {
       TENON_VALUE_TENSORS, static_cast<uint32_t>(count), {.p = const_cast<tenon_tensor**>(list)}};
 }
 
+// Whether a call releases the GIL: by its number of elements, or in any case.
+enum class Gil { kByWork, kReleased };
+
 // Call an operator of one result. Empty: Python error set. `name` is for the message if the
 // operator is absent. With `out`, the result is written there.
 inline Tensor call_operator(const tenon_op* op, const char* name,
-                            std::initializer_list<tenon_value> values,
-                            tenon_tensor* out = nullptr) {
+                            std::initializer_list<tenon_value> values, tenon_tensor* out = nullptr,
+                            Gil gil = Gil::kByWork) {
   if (!op) [[unlikely]] {
     raise_missing(name);
     return {};
   }
   tenon_value args[16];
   uint32_t nargs = 0;
-  int64_t work = 0;
+  int64_t work = gil == Gil::kReleased ? kReleaseGilElements : 0;
   for (const tenon_value& value : values) {
     args[nargs++] = value;
     if (value.tag == TENON_VALUE_TENSOR) work += static_cast<tenon_tensor*>(value.v.p)->numel;

@@ -101,8 +101,12 @@ Tensor convert_tensor(tenon_tensor* tensor, int32_t dtype, tenon_device_id devic
   Tensor result = Tensor::borrow(tensor);
   if (cast_first)
     result = call_operator(operators.convert, "cast", {value_of(tensor), value_of_dtype(dtype)});
-  if (move && result)
-    result = TENON_CALL(to_device, value_of(result.get()), value_of_device(device));
+  if (move && result) {
+    // The copy waits for the work that makes the tensor, whatever its size (see readable_on_host).
+    const Gil gil = is_host_memory(result->device) ? Gil::kByWork : Gil::kReleased;
+    result = call_operator(operators.to_device, "to_device",
+                           {value_of(result.get()), value_of_device(device)}, nullptr, gil);
+  }
   if (cast && !cast_first && result)
     result =
         call_operator(operators.convert, "cast", {value_of(result.get()), value_of_dtype(dtype)});

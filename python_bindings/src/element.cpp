@@ -204,6 +204,15 @@ bool write_element(void* memory, int32_t dtype, PyObject* number) {
   return store(memory, value);
 }
 
+// The copy waits for the work that makes `tensor`, which another thread may still have to queue, as with
+// collectives: that thread needs the GIL.
+static tenon_status copy_unlocked(tenon_tensor* to, tenon_tensor* from, tenon_err* err) {
+  PyThreadState* thread = PyEval_SaveThread();
+  const tenon_status status = host->tensor_copy(to, from, err);
+  PyEval_RestoreThread(thread);
+  return status;
+}
+
 Tensor readable_on_host(tenon_tensor* tensor) {
   if (tensor->device == TENON_DEVICE_META) {
     raise_error(PyExc_ValueError, "a meta tensor has a shape and a dtype but no values to read");
@@ -218,7 +227,7 @@ Tensor readable_on_host(tenon_tensor* tensor) {
       host->tensor_create(device, tensor->dtype, tensor->ndim, tensor->shape, &copy, err);
   if (status == TENON_OK) {
     Tensor result = Tensor::adopt(copy);
-    status = host->tensor_copy(copy, tensor, err);
+    status = copy_unlocked(copy, tensor, err);
     if (status == TENON_OK) return result;
   }
   raise(status, err);
