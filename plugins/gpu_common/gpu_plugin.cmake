@@ -7,6 +7,9 @@ function(gpu_plugin name device)
       collective compiler prelude program launch)
     list(APPEND sources "${GPU_COMMON_DIR}/runtime/${file}.cpp")
   endforeach()
+  foreach(file blas blas_plan gemm matmul)
+    list(APPEND sources "${GPU_COMMON_DIR}/libraries/${file}.cpp")
+  endforeach()
   tenon_add_plugin(${name}
     VERSION ${PROJECT_VERSION}
     DEVICES ${device}

@@ -16,11 +16,13 @@ SIMULATED = {
         "TENON_CUDA_DRIVER": "libsimulated_cuda_driver.so",
         "TENON_CUDA_COMPILER": "libsimulated_nvrtc.so",
         "TENON_CUDA_COLLECTIVE": "libsimulated_nccl.so",
+        "TENON_CUDA_BLAS": "libsimulated_cublaslt.so",
     },
     "hip": {
         "TENON_ROCM_DRIVER": "libsimulated_hip_driver.so",
         "TENON_ROCM_COMPILER": "libsimulated_hiprtc.so",
         "TENON_ROCM_COLLECTIVE": "libsimulated_rccl.so",
+        "TENON_ROCM_BLAS": "libsimulated_hipblaslt.so",
     },
 }
 

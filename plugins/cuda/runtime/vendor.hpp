@@ -34,6 +34,13 @@ inline constexpr const char* kInstallCollective =
     "in "
     "TENON_CUDA_COLLECTIVE";
 inline constexpr const char* kOldestCollective = "NCCL 2.10";
+inline constexpr const char* kBlasVariable = "TENON_CUDA_BLAS";
+inline constexpr const char* kBlasNames =
+    "libcublasLt.so.13 libcublasLt.so.12 /usr/local/cuda/lib64/libcublasLt.so";
+inline constexpr const char* kInstallBlas =
+    "install cuBLAS (pip install nvidia-cublas, or the CUDA toolkit), or name the file in "
+    "TENON_CUDA_BLAS";
+inline constexpr const char* kBlas = "cuBLASLt";
 inline constexpr const char* kArchitectureOption = "--gpu-architecture=";
 inline constexpr const char* kBlockingVariable = "CUDA_LAUNCH_BLOCKING";
 inline constexpr int32_t kDlDeviceType = 2;  // kDLCUDA
@@ -68,6 +75,24 @@ inline constexpr int kSharedBytes = 8;
 inline constexpr int kWarpSize = 10;
 inline constexpr int kMultiprocessors = 16;
 }  // namespace attribute_number
+
+// Numbers of cuBLASLt (cublasLt.h and cublas_api.h of CUDA 12 and 13).
+namespace blas_number {
+inline constexpr int kNotTransposed = 0;
+inline constexpr int kTransposed = 1;
+inline constexpr int kCompute32 = 68;
+inline constexpr int kCompute64 = 70;
+inline constexpr int kDescTransposeA = 3;
+inline constexpr int kDescTransposeB = 4;
+inline constexpr int kDescEpilogue = 7;
+inline constexpr int kDescBiasPointer = 8;
+inline constexpr int kLayoutBatchCount = 5;
+inline constexpr int kLayoutBatchStride = 6;
+inline constexpr int kPreferenceWorkspace = 1;
+// The first of four: of A, B, C and D.
+inline constexpr int kPreferenceAlignment = 5;
+inline constexpr uint64_t kAlgorithmWords = 8;
+}  // namespace blas_number
 
 // The size of each parameter of a kernel. Returns false if the driver does not tell.
 bool parameter_sizes(Function function, std::vector<size_t>* out);

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The group `collective`: NCCL or RCCL, opened at run time when the first communicator is made. Both
-// libraries have the same functions under the same names.
-//
-// Sources of the signatures: the NCCL API reference (2.28) and the RCCL API reference (2.22).
+// The group `collective`: NCCL or RCCL, opened at run time when the first communicator is made.
 //
 // Note [Aborted communicators]
 // ncclCommAbort ends the work that waits for other ranks, and its stream goes on as if the work had
@@ -16,6 +13,7 @@
 #include <mutex>
 #include <new>
 
+#include "collective_functions.hpp"
 #include "device.hpp"
 #include "library.hpp"
 
@@ -28,46 +26,15 @@ struct tenon_comm_s {
 namespace gpu {
 namespace {
 
-using Result = int;  // ncclResult_t: 0 is success
-using Comm = void*;
-struct UniqueId {
-  char bytes[128];
-};
-static_assert(sizeof(UniqueId) == sizeof(tenon_comm_id));
+using nccl::Result;
 
-struct Library {
-  const char* (*error_text)(Result);
-  const char* (*last_error)(Comm);  // since NCCL 2.13
-  Result (*unique_id)(UniqueId* out);
-  Result (*init_rank)(Comm* out, int size, UniqueId id, int rank);
-  Result (*destroy)(Comm);
-  Result (*abort)(Comm);
-  Result (*async_error)(Comm, Result* out);
-  Result (*all_reduce)(const void* src, void* dst, size_t count, int type, int reduction, Comm,
-                       Stream);
-  Result (*all_gather)(const void* src, void* dst, size_t count, int type, Comm, Stream);
-  Result (*reduce_scatter)(const void* src, void* dst, size_t count, int type, int reduction, Comm,
-                           Stream);
-  Result (*broadcast)(const void* src, void* dst, size_t count, int type, int root, Comm, Stream);
-  Result (*send)(const void* src, size_t count, int type, int to, Comm, Stream);
-  Result (*receive)(void* dst, size_t count, int type, int from, Comm, Stream);
-};
-Library nccl = {};
+nccl::Functions library = {};
 
 constexpr Symbol kSymbols[] = {
-    {"ncclGetErrorString", offsetof(Library, error_text)},
-    {"ncclGetLastError", offsetof(Library, last_error), true},
-    {"ncclGetUniqueId", offsetof(Library, unique_id)},
-    {"ncclCommInitRank", offsetof(Library, init_rank)},
-    {"ncclCommDestroy", offsetof(Library, destroy)},
-    {"ncclCommAbort", offsetof(Library, abort)},
-    {"ncclCommGetAsyncError", offsetof(Library, async_error)},
-    {"ncclAllReduce", offsetof(Library, all_reduce)},
-    {"ncclAllGather", offsetof(Library, all_gather)},
-    {"ncclReduceScatter", offsetof(Library, reduce_scatter)},
-    {"ncclBroadcast", offsetof(Library, broadcast)},
-    {"ncclSend", offsetof(Library, send)},
-    {"ncclRecv", offsetof(Library, receive)},
+#define TENON_GPU_SYMBOL(result, member, name, parameters, optional) \
+  {#name, offsetof(nccl::Functions, member), optional},
+    TENON_GPU_COLLECTIVE_FUNCTIONS(TENON_GPU_SYMBOL)
+#undef TENON_GPU_SYMBOL
 };
 
 std::mutex mutex;
@@ -78,16 +45,16 @@ tenon_status load_library(tenon_err* err) try {
   std::lock_guard lock(mutex);
   if (loaded.load(std::memory_order_relaxed)) return TENON_OK;
   std::string why;
-  void* library = open_library(vendor::kCollectiveVariable, vendor::kCollectiveNames, &why);
-  if (!library)
+  void* file = open_library(vendor::kCollectiveVariable, vendor::kCollectiveNames, &why);
+  if (!file)
     return fail(err, TENON_UNAVAILABLE, "the library of collectives was not found (%s); %s",
                 why.c_str(), vendor::kInstallCollective);
-  Library found = {};
-  if (const char* missing = find_symbols(library, kSymbols, std::size(kSymbols), &found))
+  nccl::Functions found = {};
+  if (const char* missing = find_symbols(file, kSymbols, std::size(kSymbols), &found))
     return fail(err, TENON_UNAVAILABLE,
                 "the library of collectives lacks %s; expected %s or later, update it", missing,
                 vendor::kOldestCollective);
-  nccl = found;
+  library = found;
   loaded.store(true, std::memory_order_release);
   return TENON_OK;
 } catch (const std::bad_alloc&) {
@@ -95,10 +62,10 @@ tenon_status load_library(tenon_err* err) try {
 }
 
 tenon_status fail_library(tenon_err* err, Result result, const char* name) {
-  const char* detail = nccl.last_error ? nccl.last_error(nullptr) : nullptr;
+  const char* detail = library.last_error ? library.last_error(nullptr) : nullptr;
   constexpr Result kInvalidArgument = 4;
   return fail(err, result == kInvalidArgument ? TENON_INVALID_ARGUMENT : TENON_INTERNAL,
-              "%s: %s (%d)%s%s", name, nccl.error_text(result), result,
+              "%s: %s (%d)%s%s", name, library.error_text(result), result,
               detail && *detail ? ", " : "", detail ? detail : "");
 }
 
@@ -157,7 +124,7 @@ tenon_status queue(tenon_device device, tenon_comm comm, const char* name, tenon
   if (comm->aborted.load(std::memory_order_acquire)) return fail_aborted(err, name);
   Current current(device);
   Result failure = 0;
-  Result result = nccl.async_error(comm->handle, &failure);
+  Result result = library.async_error(comm->handle, &failure);
   if (result || failure) return fail_library(err, result ? result : failure, name);
   tenon_stream_s& stream = stream_of(device, on);
   Profile::Scope profile(device, stream, TENON_PROFILE_KERNEL, 0);
@@ -203,8 +170,8 @@ tenon_status move(tenon_device device, tenon_comm comm, const char* name, uint64
 tenon_status comm_id_create(tenon_device device, tenon_comm_id* out, tenon_err* err) {
   GPU_TRY(load_library(err));
   Current current(device);
-  UniqueId id;
-  if (Result result = nccl.unique_id(&id)) return fail_library(err, result, "comm_id_create");
+  nccl::UniqueId id;
+  if (Result result = library.unique_id(&id)) return fail_library(err, result, "comm_id_create");
   std::memcpy(out->bytes, id.bytes, sizeof id);
   return TENON_OK;
 }
@@ -219,10 +186,10 @@ tenon_status comm_create(tenon_device device, const tenon_comm_id* given, int32_
   auto comm = std::unique_ptr<tenon_comm_s>(new (std::nothrow) tenon_comm_s);
   if (!comm) return fail_host_memory(err);
   Current current(device);
-  UniqueId id;
+  nccl::UniqueId id;
   std::memcpy(id.bytes, given->bytes, sizeof id);
   comm->size = size;
-  if (Result result = nccl.init_rank(&comm->handle, size, id, rank))
+  if (Result result = library.init_rank(&comm->handle, size, id, rank))
     return fail_library(err, result, "comm_create");
   *out = comm.release();
   return TENON_OK;
@@ -230,7 +197,7 @@ tenon_status comm_create(tenon_device device, const tenon_comm_id* given, int32_
 
 void comm_destroy(tenon_device device, tenon_comm comm) {
   Current current(device);
-  if (!comm->aborted.load(std::memory_order_acquire)) nccl.destroy(comm->handle);
+  if (!comm->aborted.load(std::memory_order_acquire)) library.destroy(comm->handle);
   delete comm;
 }
 
@@ -239,7 +206,7 @@ void comm_abort(tenon_device device, tenon_comm comm) {
   if (comm->aborted.exchange(true)) return;
   Current current(device);
   mark_busy_streams(device);  // Note [Aborted communicators]; before the work ends
-  nccl.abort(comm->handle);
+  library.abort(comm->handle);
 }
 
 tenon_status all_reduce(tenon_device device, tenon_comm comm, const void* src, void* dst,
@@ -247,8 +214,8 @@ tenon_status all_reduce(tenon_device device, tenon_comm comm, const void* src, v
                         tenon_err* err) {
   return reduce(device, comm, "all_reduce", dtype, reduction, stream, err,
                 [&](Reducible how, int by, Stream on) {
-                  return nccl.all_reduce(src, dst, count * how.parts, how.type, by, comm->handle,
-                                         on);
+                  return library.all_reduce(src, dst, count * how.parts, how.type, by, comm->handle,
+                                            on);
                 });
 }
 
@@ -257,8 +224,8 @@ tenon_status reduce_scatter(tenon_device device, tenon_comm comm, const void* sr
                             tenon_err* err) {
   return reduce(device, comm, "reduce_scatter", dtype, reduction, stream, err,
                 [&](Reducible how, int by, Stream on) {
-                  return nccl.reduce_scatter(src, dst, count * how.parts, how.type, by,
-                                             comm->handle, on);
+                  return library.reduce_scatter(src, dst, count * how.parts, how.type, by,
+                                                comm->handle, on);
                 });
 }
 
@@ -266,7 +233,7 @@ tenon_status all_gather(tenon_device device, tenon_comm comm, const void* src, v
                         uint64_t count, int32_t dtype, tenon_stream stream, tenon_err* err) {
   return move(device, comm, "all_gather", count, dtype, 0, stream, err,
               [&](uint64_t bytes, Stream on) {
-                return nccl.all_gather(src, dst, bytes, kUint8, comm->handle, on);
+                return library.all_gather(src, dst, bytes, kUint8, comm->handle, on);
               });
 }
 
@@ -274,14 +241,14 @@ tenon_status broadcast(tenon_device device, tenon_comm comm, void* buffer, uint6
                        int32_t dtype, int32_t root, tenon_stream stream, tenon_err* err) {
   return move(device, comm, "broadcast", count, dtype, root, stream, err,
               [&](uint64_t bytes, Stream on) {
-                return nccl.broadcast(buffer, buffer, bytes, kUint8, root, comm->handle, on);
+                return library.broadcast(buffer, buffer, bytes, kUint8, root, comm->handle, on);
               });
 }
 
 tenon_status send(tenon_device device, tenon_comm comm, const void* src, uint64_t count,
                   int32_t dtype, int32_t to, tenon_stream stream, tenon_err* err) {
   return move(device, comm, "send", count, dtype, to, stream, err, [&](uint64_t bytes, Stream on) {
-    return nccl.send(src, bytes, kUint8, to, comm->handle, on);
+    return library.send(src, bytes, kUint8, to, comm->handle, on);
   });
 }
 
@@ -289,7 +256,7 @@ tenon_status recv(tenon_device device, tenon_comm comm, void* dst, uint64_t coun
                   int32_t from, tenon_stream stream, tenon_err* err) {
   return move(device, comm, "recv", count, dtype, from, stream, err,
               [&](uint64_t bytes, Stream on) {
-                return nccl.receive(dst, bytes, kUint8, from, comm->handle, on);
+                return library.receive(dst, bytes, kUint8, from, comm->handle, on);
               });
 }
 

@@ -1,45 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources of the signatures: the NVRTC reference (13.0) and the HIPRTC reference (6.4).
 #include "compiler.hpp"
 
 #include <atomic>
 #include <iterator>
 #include <mutex>
 
+#include "compiler_functions.hpp"
 #include "library.hpp"
 #include "vendor.hpp"
 
 namespace gpu {
 namespace {
 
-using Result = int;  // nvrtcResult, hiprtcResult: 0 is success
-using Handle = void*;
-
-struct Compiler {
-  const char* (*error_text)(Result);
-  Result (*version)(int* major, int* minor);
-  Result (*create)(Handle* out, const char* source, const char* name, int headers,
-                   const char* const* texts, const char* const* names);
-  Result (*destroy)(Handle* program);
-  Result (*compile)(Handle program, int count, const char* const* options);
-  Result (*log_bytes)(Handle program, size_t* bytes);
-  Result (*log)(Handle program, char* out);
-  Result (*code_bytes)(Handle program, size_t* bytes);
-  Result (*code)(Handle program, char* out);
-};
-Compiler compiler = {};
+CompilerFunctions compiler = {};
 
 constexpr Symbol kSymbols[] = {
-    {TENON_GPU_NAME(nvrtcGetErrorString, hiprtcGetErrorString), offsetof(Compiler, error_text)},
-    {TENON_GPU_NAME(nvrtcVersion, hiprtcVersion), offsetof(Compiler, version)},
-    {TENON_GPU_NAME(nvrtcCreateProgram, hiprtcCreateProgram), offsetof(Compiler, create)},
-    {TENON_GPU_NAME(nvrtcDestroyProgram, hiprtcDestroyProgram), offsetof(Compiler, destroy)},
-    {TENON_GPU_NAME(nvrtcCompileProgram, hiprtcCompileProgram), offsetof(Compiler, compile)},
-    {TENON_GPU_NAME(nvrtcGetProgramLogSize, hiprtcGetProgramLogSize),
-     offsetof(Compiler, log_bytes)},
-    {TENON_GPU_NAME(nvrtcGetProgramLog, hiprtcGetProgramLog), offsetof(Compiler, log)},
-    {TENON_GPU_NAME(nvrtcGetCUBINSize, hiprtcGetCodeSize), offsetof(Compiler, code_bytes)},
-    {TENON_GPU_NAME(nvrtcGetCUBIN, hiprtcGetCode), offsetof(Compiler, code)},
+#define TENON_GPU_SYMBOL(result, member, cuda, hip, parameters) \
+  {TENON_GPU_NAME(cuda, hip), offsetof(CompilerFunctions, member)},
+    TENON_GPU_COMPILER_FUNCTIONS(TENON_GPU_SYMBOL)
+#undef TENON_GPU_SYMBOL
 };
 
 std::mutex mutex;
@@ -47,7 +26,7 @@ std::atomic<bool> loaded{false};
 
 // A program of the compiler, destroyed at the end of its scope.
 struct Program {
-  Handle handle = nullptr;
+  CompilerHandle handle = nullptr;
   ~Program() {
     if (handle) compiler.destroy(&handle);
   }
@@ -74,7 +53,7 @@ tenon_status load_compiler(tenon_err* err) try {
   if (!library)
     return fail(err, TENON_UNAVAILABLE, "the compiler was not found (%s); %s", why.c_str(),
                 vendor::kInstallCompiler);
-  Compiler found = {};
+  CompilerFunctions found = {};
   if (const char* missing = find_symbols(library, kSymbols, std::size(kSymbols), &found))
     return fail(err, TENON_UNAVAILABLE, "the compiler lacks %s; expected %s or later, update it",
                 missing, vendor::kOldestCompiler);
@@ -94,7 +73,7 @@ std::string compiler_version() {
 tenon_status compile(const std::string& name, const std::string& source,
                      const std::string& architecture, std::string* binary, tenon_err* err) {
   Program program;
-  Result result =
+  CompilerResult result =
       compiler.create(&program.handle, source.c_str(), name.c_str(), 0, nullptr, nullptr);
   if (result)
     return fail(err, TENON_INTERNAL, "program %s: %s", name.c_str(), compiler.error_text(result));

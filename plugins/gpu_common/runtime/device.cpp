@@ -8,10 +8,15 @@
 #include <cstring>
 #include <new>
 
+#include "libraries/blas_plan.hpp"
+
+tenon_device_s::tenon_device_s() = default;
+
 tenon_device_s::~tenon_device_s() {
   if (!context && !synchronous.stream) return;
   {
     gpu::Current current(this);
+    blas_plans_.reset();
     gpu::destroy_stream(synchronous);
     if (synchronous.marker) gpu::driver.event_destroy(synchronous.marker);
     staging.close();
@@ -20,8 +25,18 @@ tenon_device_s::~tenon_device_s() {
   gpu::vendor::close_context(ordinal, context);
 }
 
+gpu::blas::Plans* tenon_device_s::blas_plans() {
+  std::call_once(blas_once_, [this] {
+    blas_plans_ = std::make_unique<gpu::blas::Plans>(*gpu::blas::library());
+  });
+  return blas_plans_.get();
+}
+
 namespace gpu {
 namespace {
+
+constexpr uint32_t kMaxDevices = 256;  // indices of a kind have one byte
+std::atomic<tenon_device> open_devices[kMaxDevices];
 
 void put(char* to, size_t room, const std::string& text) {
   std::snprintf(to, room, "%s", text.c_str());
@@ -88,12 +103,19 @@ tenon_status open(uint32_t index, tenon_device* out, tenon_err* err) try {
   if (Error error = driver.event_create(&device->synchronous.marker, kEventDisableTiming))
     return fail_driver(err, error, "open device %u", index);
   *out = device.release();
+  open_devices[index % kMaxDevices].store(*out, std::memory_order_release);
   return TENON_OK;
 } catch (const std::bad_alloc&) {
   return fail_host_memory(err);
 }
 
-void close(tenon_device device) { delete device; }
+void close(tenon_device device) {
+  for (auto& each : open_devices) {
+    tenon_device expected = device;
+    each.compare_exchange_strong(expected, nullptr);
+  }
+  delete device;
+}
 
 // Closing a device has finished its work, and there are neither threads nor callbacks of ours.
 tenon_status quiesce(uint64_t, tenon_err*) { return TENON_OK; }
@@ -130,6 +152,10 @@ constexpr tenon_device_api device_table(const tenon_pool_api* pool) {
 }
 
 }  // namespace
+
+tenon_device open_device(uint32_t index) {
+  return open_devices[index % kMaxDevices].load(std::memory_order_acquire);
+}
 
 int attribute(int ordinal, int number) {
   int value = 0;

@@ -16,8 +16,16 @@
 #include "stream.hpp"
 #include "vendor.hpp"
 
+namespace gpu::blas {
+class Plans;
+}
+
 struct tenon_device_s {
+  tenon_device_s();
   ~tenon_device_s();
+
+  // Only where the BLAS library is present.
+  gpu::blas::Plans* blas_plans();
 
   int ordinal = 0;
   void* context = nullptr;  // CUDA's primary context, shared with every other library; HIP has none
@@ -37,6 +45,10 @@ struct tenon_device_s {
   gpu::KernelNames kernel_names;
   // The sticky error of this device, and the text of its first report.
   std::atomic<gpu::Error> lost{0};
+
+ private:
+  std::once_flag blas_once_;
+  std::unique_ptr<gpu::blas::Plans> blas_plans_;
 };
 
 namespace gpu {
@@ -62,6 +74,9 @@ inline tenon_stream_s& stream_of(tenon_device device, tenon_stream stream) {
                                                        tenon_err* err, const char* format, ...);
 
 int attribute(int ordinal, int number);
+
+// The device that the host has opened under this index; NULL: none.
+tenon_device open_device(uint32_t index);
 
 tenon_status alloc(tenon_device, const tenon_alloc_request*, void** out, tenon_err*);
 void release(tenon_device, void* memory, uint64_t bytes, tenon_stream);

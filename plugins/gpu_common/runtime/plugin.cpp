@@ -6,12 +6,20 @@
 #include <cstring>
 
 #include "device.hpp"
+#include "libraries/matmul.hpp"
 
 namespace {
 
+tenon_status start(const tenon_host*, tenon_err* err) {
+  return gpu::host->service_register(TENON_PLUGIN_NAME TENON_KERNEL_LIBRARY_SUFFIX,
+                                     TENON_KERNEL_LIBRARY_VERSION, &gpu::blas::kKernelLibrary, err);
+}
+
 tenon_status stop(tenon_err*) { return TENON_OK; }  // nothing runs once the devices are closed
 
-constexpr tenon_plugin plugin_with(const tenon_device_api* device) {
+tenon_plugin plugin_with(const tenon_device_api* device) {
+  // All else is served by the kernels for every device that compiles source.
+  const std::span<const tenon_kernel_def> kernels = gpu::blas::matmul_kernels();
   return {
       .struct_size = sizeof(tenon_plugin),
       .revision = TENON_ABI_REVISION,
@@ -21,12 +29,12 @@ constexpr tenon_plugin plugin_with(const tenon_device_api* device) {
       .vendor = "Tenon",
       .device = device,
       .ops = nullptr,
-      .kernels = nullptr,  // those for every device that compiles source serve this one
+      .kernels = kernels.data(),
       .nops = 0,
       .op_size = sizeof(tenon_op_def),
-      .nkernels = 0,
+      .nkernels = static_cast<uint32_t>(kernels.size()),
       .kernel_size = sizeof(tenon_kernel_def),
-      .start = nullptr,
+      .start = start,
       .stop = stop,
   };
 }

@@ -33,6 +33,12 @@ inline constexpr const char* kCollectiveNames =
 inline constexpr const char* kInstallCollective =
     "install ROCm's RCCL, or name the file in TENON_ROCM_COLLECTIVE";
 inline constexpr const char* kOldestCollective = "RCCL of ROCm 6.0";
+inline constexpr const char* kBlasVariable = "TENON_ROCM_BLAS";
+inline constexpr const char* kBlasNames =
+    "libhipblaslt.so.1 libhipblaslt.so.0 libhipblaslt.so /opt/rocm/lib/libhipblaslt.so";
+inline constexpr const char* kInstallBlas =
+    "install ROCm's hipBLASLt, or name the file in TENON_ROCM_BLAS";
+inline constexpr const char* kBlas = "hipBLASLt";
 inline constexpr const char* kArchitectureOption = "--offload-arch=";
 inline constexpr const char* kBlockingVariable = "HIP_LAUNCH_BLOCKING";
 inline constexpr int32_t kDlDeviceType = 10;  // kDLROCM
@@ -67,6 +73,23 @@ inline constexpr int kSharedBytes = 74;
 inline constexpr int kWarpSize = 87;
 inline constexpr int kMultiprocessors = 63;
 }  // namespace attribute_number
+
+// Numbers of hipBLASLt (hipblaslt.h and hipblas-common.h of ROCm 6).
+namespace blas_number {
+inline constexpr int kNotTransposed = 111;
+inline constexpr int kTransposed = 112;
+inline constexpr int kCompute32 = 2;
+inline constexpr int kCompute64 = 7;
+inline constexpr int kDescTransposeA = 0;
+inline constexpr int kDescTransposeB = 1;
+inline constexpr int kDescEpilogue = 2;
+inline constexpr int kDescBiasPointer = 3;
+inline constexpr int kLayoutBatchCount = 0;
+inline constexpr int kLayoutBatchStride = 1;
+inline constexpr int kPreferenceWorkspace = 1;
+inline constexpr int kPreferenceAlignment = -1;  // its algorithms accept every alignment
+inline constexpr uint64_t kAlgorithmWords = 3;
+}  // namespace blas_number
 
 // The size of each parameter of a kernel. Always false: HIP does not tell.
 bool parameter_sizes(Function function, std::vector<size_t>* out);

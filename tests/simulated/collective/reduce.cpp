@@ -1,51 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reduce.hpp"
 
-#include <bit>
 #include <type_traits>
+
+#include "../stored_float.hpp"
 
 namespace simulated {
 namespace {
-
-// 16-bit floating types are reduced in float32.
-struct Float16 {
-  uint16_t bits;
-  operator float() const {
-    const uint32_t sign = (bits & 0x8000u) << 16, size = bits & 0x7fffu;
-    if (size >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | (size & 0x3ffu) << 13);
-    if (size < 0x400u)
-      return std::bit_cast<float>(sign |
-                                  std::bit_cast<uint32_t>(static_cast<float>(size) * 0x1p-24f));
-    return std::bit_cast<float>(sign | ((size << 13) + 0x38000000u));
-  }
-  static Float16 from(float x) {  // to nearest even
-    const auto whole = std::bit_cast<uint32_t>(x);
-    const uint32_t sign = whole >> 16 & 0x8000u, size = whole & 0x7fffffffu;
-    uint32_t result;
-    if (size > 0x7f800000u)
-      result = 0x7e00u;
-    else if (size >= 0x477ff000u)
-      result = 0x7c00u;
-    else if (size < 0x38800000u)
-      result = std::bit_cast<uint32_t>(std::bit_cast<float>(size) + 0.5f) - 0x3f000000u;
-    else
-      result = (size - 0x38000000u + 0xfffu + (size >> 13 & 1u)) >> 13;
-    return {static_cast<uint16_t>(sign | result)};
-  }
-};
-
-struct Bfloat16 {
-  uint16_t bits;
-  operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
-  static Bfloat16 from(float x) {
-    const auto whole = std::bit_cast<uint32_t>(x);
-    if (x != x) return {static_cast<uint16_t>(whole >> 16 | 0x40u)};
-    return {static_cast<uint16_t>((whole + 0x7fffu + (whole >> 16 & 1u)) >> 16)};
-  }
-};
-
-template <class T>
-constexpr bool kIsStored = std::is_same_v<T, Float16> || std::is_same_v<T, Bfloat16>;
 
 template <class C>
 C combine(uint32_t reduction, C a, C b) {
@@ -67,6 +28,7 @@ C combine(uint32_t reduction, C a, C b) {
 template <class T>
 void reduce_as(void* dst, const void* const* sources, int ranks, uint64_t count,
                uint32_t reduction) {
+  // 16-bit floating types are reduced in float32.
   using Compute = std::conditional_t<kIsStored<T>, float, T>;
   for (uint64_t i = 0; i < count; ++i) {
     auto total = static_cast<Compute>(static_cast<const T*>(sources[0])[i]);
@@ -74,10 +36,7 @@ void reduce_as(void* dst, const void* const* sources, int ranks, uint64_t count,
       total =
           combine(reduction, total, static_cast<Compute>(static_cast<const T*>(sources[rank])[i]));
     if (reduction == kMean) total = static_cast<Compute>(total / static_cast<Compute>(ranks));
-    if constexpr (kIsStored<T>)
-      static_cast<T*>(dst)[i] = T::from(total);
-    else
-      static_cast<T*>(dst)[i] = total;
+    static_cast<T*>(dst)[i] = from_computed<T>(total);
   }
 }
 

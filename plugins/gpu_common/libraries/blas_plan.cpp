@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "blas_plan.hpp"
+
+#include <utility>
+
+#include "errors.hpp"
+
+namespace gpu::blas {
+namespace {
+
+namespace number = vendor::blas_number;
+
+// NVIDIA recommends 32 MiB for GPUs of compute capability 9.0, and less for others.
+constexpr uint64_t kMaxWorkspaceBytes = uint64_t{32} << 20;
+// Programs whose shapes change all the time would fill memory with plans otherwise.
+constexpr size_t kMaxPlans = 4096;
+
+template <class Set, class Object, class T>
+bool set(Set function, Object object, int attribute, const T& value) {
+  return function(object, attribute, &value, sizeof value) == 0;
+}
+
+bool make_layout(const Library& library, int type, const Matrix& matrix, int64_t rows,
+                 int64_t columns, int64_t batches, Layout* out) {
+  const auto [height, width] =
+      matrix.transposed ? std::pair(rows, columns) : std::pair(columns, rows);
+  return library.layout_create(out, type, static_cast<uint64_t>(height),
+                               static_cast<uint64_t>(width), matrix.ld) == 0 &&
+         (batches == 1 ||
+          (set(library.layout_set, *out, number::kLayoutBatchCount,
+               static_cast<int32_t>(batches)) &&
+           set(library.layout_set, *out, number::kLayoutBatchStride, matrix.batch_stride)));
+}
+
+}  // namespace
+
+std::unique_ptr<Plan> Plan::make(const Library& library, Handle handle, const Gemm& gemm) {
+  std::unique_ptr<Plan> plan(new Plan(library, handle));
+  return plan->build(gemm) ? std::move(plan) : nullptr;
+}
+
+Plan::~Plan() {
+  for (Layout layout : {x_, y_, out_})
+    if (layout) library_.layout_destroy(layout);
+  if (desc_) library_.desc_destroy(desc_);
+}
+
+bool Plan::build(const Gemm& gemm) {
+  const int type = data_type(static_cast<int>(gemm.dtype));
+  if (type < 0) return false;
+  is_double_ = gemm.dtype == TENON_DTYPE_F64;
+  const Matrix result = {.ld = gemm.n, .batch_stride = gemm.m * gemm.n};
+  return build_desc(gemm) &&
+         make_layout(library_, type, gemm.x, gemm.m, gemm.k, gemm.batches, &x_) &&
+         make_layout(library_, type, gemm.y, gemm.k, gemm.n, gemm.batches, &y_) &&
+         make_layout(library_, type, result, gemm.m, gemm.n, gemm.batches, &out_) &&
+         choose_algorithm(gemm);
+}
+
+bool Plan::build_desc(const Gemm& gemm) {
+  const int compute = is_double_ ? number::kCompute64 : number::kCompute32;
+  const int scale = data_type(is_double_ ? TENON_DTYPE_F64 : TENON_DTYPE_F32);
+  const auto operation = [](const Matrix& matrix) {
+    return static_cast<int32_t>(matrix.transposed ? number::kTransposed : number::kNotTransposed);
+  };
+  return library_.desc_create(&desc_, compute, scale) == 0 &&
+         set(library_.desc_set, desc_, number::kDescTransposeA, operation(gemm.y)) &&
+         set(library_.desc_set, desc_, number::kDescTransposeB, operation(gemm.x)) &&
+         (!gemm.has_bias || set(library_.desc_set, desc_, number::kDescEpilogue, kEpilogueBias));
+}
+
+bool Plan::choose_algorithm(const Gemm& gemm) {
+  Preference preference = nullptr;
+  if (library_.preference_create(&preference) != 0) return false;
+  bool is_set =
+      set(library_.preference_set, preference, number::kPreferenceWorkspace, kMaxWorkspaceBytes);
+  if constexpr (number::kPreferenceAlignment >= 0) {
+    const int64_t alignments[] = {gemm.y.alignment, gemm.x.alignment, gemm.result_alignment,
+                                  gemm.result_alignment};
+    for (int i = 0; i < 4; ++i)
+      is_set = is_set && set(library_.preference_set, preference, number::kPreferenceAlignment + i,
+                             static_cast<uint32_t>(alignments[i]));
+  }
+  HeuristicResult result = {};
+  int count = 0;
+  const Status status = is_set ? library_.heuristic(handle_, desc_, y_, x_, out_, out_, preference,
+                                                    1, &result, &count)
+                               : -1;
+  library_.preference_destroy(preference);
+  if (status != 0 || count < 1 || result.state != 0) return false;
+  algorithm_ = result.algorithm;
+  workspace_bytes_ = result.workspace_bytes;
+  return true;
+}
+
+Status Plan::run(const void* x, const void* y, const void* bias, void* out, void* workspace,
+                 Stream stream) const {
+  static constexpr double kOne64 = 1, kZero64 = 0;
+  static constexpr float kOne32 = 1, kZero32 = 0;
+  const void* one = is_double_ ? static_cast<const void*>(&kOne64) : &kOne32;
+  const void* zero = is_double_ ? static_cast<const void*>(&kZero64) : &kZero32;
+  std::unique_lock lock(bias_mutex_, std::defer_lock);
+  if (bias) {
+    lock.lock();
+    if (!set(library_.desc_set, desc_, number::kDescBiasPointer, bias)) return -1;
+  }
+  return library_.matmul(handle_, desc_, one, y, y_, x, x_, zero, out, out_, out, out_, &algorithm_,
+                         workspace, workspace_bytes_, stream);
+}
+
+Plans::~Plans() {
+  plans_.clear();
+  if (handle_) library_.destroy(handle_);
+}
+
+std::shared_ptr<const Plan> Plans::find(const Gemm& gemm) {
+  std::lock_guard lock(mutex_);
+  if (const auto found = plans_.find(gemm); found != plans_.end()) return found->second;
+  if (is_broken_) return nullptr;
+  if (!handle_) {
+    if (const Status status = library_.create(&handle_)) {
+      is_broken_ = true;
+      log(2, "%s does not start on this device (status %d); its products run by other kernels",
+          vendor::kBlas, status);
+      return nullptr;
+    }
+  }
+  if (plans_.size() >= kMaxPlans) plans_.clear();
+  return plans_[gemm] = Plan::make(library_, handle_, gemm);
+}
+
+}  // namespace gpu::blas
