@@ -116,7 +116,7 @@ struct MatmulKernel {
     return [args](const Api& api) -> std::unique_ptr<Program> {
       MatmulShapes shapes;
       const tenon_tensor *x = tenon_arg_tensor(&args[0]), *y = tenon_arg_tensor(&args[1]);
-      if (!read_shapes(x, y, bias_of(args), kIsLinear, kIsInteger ? TENON_DTYPE_I32 : x->dtype,
+      if (!read_shapes(x, y, bias_of(args), kIsLinear, kIsInteger ? int{TENON_DTYPE_I32} : x->dtype,
                        shapes))
         return nullptr;
       constexpr int64_t kInt32PerVector = 16;

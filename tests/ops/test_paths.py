@@ -82,3 +82,50 @@ def test_simple_powers_by_a_number(exponent, dtype):
         want = np.float_power(x.numpy().astype(np.float64), exponent).astype(dtype)
     tolerance = 4 * np.finfo(dtype).eps
     np.testing.assert_allclose((x**exponent).numpy(), want, rtol=tolerance)
+
+
+# Shapes of every algorithm (TENON_CPU_TRACE=1 names it), whose last tile on several threads has few rows or
+# columns, or would have another algorithm by itself.
+PRODUCTS = [
+    (130, 129, 130),
+    (64, 2000, 300),
+    (300, 1100, 514),
+    (20, 256, 4100),
+    (5, 700, 3000),
+    (3000, 700, 5),
+]
+PRODUCTS += [
+    (1, 900, 4001),
+    (4001, 900, 1),
+    (33, 300, 700),
+    (700, 40, 1030),
+    (12, 3000, 130),
+    (257, 1600, 97),
+]
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, "float16", "int8"])
+@pytest.mark.parametrize("layout", ["plain", "right transposed", "left transposed"])
+def test_products_do_not_depend_on_the_number_of_threads(dtype, layout):
+    before = tenon.get_num_threads()
+    try:
+        for m, k, n in PRODUCTS:
+            rng = np.random.default_rng(m)
+            x, y = (
+                tensor(rng.normal(size=(m, k)), "float32"),
+                tensor(rng.normal(size=(k, n)), "float32"),
+            )
+            if layout == "right transposed":
+                y = tensor(rng.normal(size=(n, k)), "float32").T
+            elif layout == "left transposed":
+                x = tensor(rng.normal(size=(k, m)), "float32").T
+            x, y = (tenon.clamp(20 * a, -100, 100) if dtype == "int8" else a for a in (x, y))
+            x, y = x.to(getattr(tenon, dtype)), y.to(getattr(tenon, dtype))
+            product = tenon.matmul_integer if dtype == "int8" else tenon.matmul
+            tenon.set_num_threads(1)
+            want = product(x, y)
+            for threads in (2, 3, 5):
+                tenon.set_num_threads(threads)
+                assert_same(product(x, y), want)
+    finally:
+        tenon.set_num_threads(before)

@@ -15,6 +15,8 @@ template <class T>
 struct Matrix {
   const T* data;
   int64_t row, column;
+
+  Matrix transposed() const { return {data, column, row}; }
 };
 
 // A batch of products; item i of A begins at a.data plus the offset that the index of i along the
@@ -24,6 +26,19 @@ struct BatchOffsets {
   int count = 0;
   int64_t extent[32];
   int64_t a[32], b[32], c[32];
+
+  // Those of the transposed product, C^T = B^T A^T.
+  BatchOffsets transposed() const {
+    BatchOffsets result;
+    result.count = count;
+    for (int i = 0; i < count; ++i) {
+      result.extent[i] = extent[i];
+      result.a[i] = b[i];
+      result.b[i] = a[i];
+      result.c[i] = c[i];
+    }
+    return result;
+  }
 };
 
 // C is m x n; its rows are dense and `c_row` elements apart. Instantiated for float, double and the

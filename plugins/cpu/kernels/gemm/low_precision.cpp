@@ -53,10 +53,12 @@ template <class Format, class Epilogue, class T16>
 tenon_status run(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<T16> a, Matrix<T16> b,
                  T16* c, int64_t c_row, bool accumulate, const BatchOffsets& batch,
                  tenon_err* err) {
+  if (is_column(m, n, c_row))
+    return run<typename Format::Swapped, Epilogue>(ctx, 1, m, k, b.transposed(), a.transposed(), c,
+                                                   m, accumulate, batch.transposed(), err);
   // True if accumulators are complete when they leave the registers.
   const Algorithm algorithm = choose_algorithm<Format>(m, n, k, a, b);
-  const bool at_once =
-      0 < k && k <= kKC * Format::kDepth && n > 1 && algorithm == Algorithm::kBlocked;
+  const bool at_once = 0 < k && k <= kKC * Format::kDepth && algorithm == Algorithm::kBlocked;
   trace("matmul", Format::kName, name_of(algorithm));
   // The accumulators of a tile stay in the L2 cache, unless multiplying takes less time than
   // packing.
@@ -67,7 +69,7 @@ tenon_status run(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<T16> a,
   const int64_t accumulators_bytes =
       at_once ? 0 : (tiles.rows() * tiles.columns() * 4 + 63) / 64 * 64;
   const int64_t bytes =
-      accumulators_bytes + scratch_bytes<Format>(tiles.rows(), tiles.columns(), k);
+      accumulators_bytes + scratch_bytes<Format>(algorithm, tiles.rows(), tiles.columns(), k);
   return parallel_for_with_scratch(
       ctx, tiles.count(), tiles.work(), bytes, err, [&](int64_t t, void* memory) {
         const OutputTile tile = tiles.at(t);
@@ -83,8 +85,8 @@ tenon_status run(tenon_ctx* ctx, int64_t m, int64_t n, int64_t k, Matrix<T16> a,
         for (int64_t i = 0; accumulate && i < tile.rows; ++i) {
           widen_row(to + i * c_row, 1, tile.columns, acc + i * tile.columns);
         }
-        multiply<Format>(tile.rows, tile.columns, k, left, right, acc, tile.columns, accumulate,
-                         static_cast<char*>(memory) + accumulators_bytes);
+        multiply<Format>(algorithm, tile.rows, tile.columns, k, left, right, acc, tile.columns,
+                         accumulate, static_cast<char*>(memory) + accumulators_bytes);
         for (int64_t i = 0; i < tile.rows; ++i) {
           store_run(Epilogue{to, c_row}, to + i * c_row, acc + i * tile.columns, tile.columns,
                     false);

@@ -180,24 +180,38 @@ void multiply_small_n(int64_t m, int64_t n, int64_t k, Matrix<typename Format::L
   }
 }
 
-// Bytes that multiply() needs for packing, for any product of at most m rows and n columns; the
-// last tile may use another algorithm.
+// A matrix times a column equals a row times the transposed matrix, whose algorithms are faster.
+inline bool is_column(int64_t m, int64_t n, int64_t c_row) { return n == 1 && m > 1 && c_row == 1; }
+
+// Bytes that multiply() needs for packing with this algorithm, for products of at most m rows and n
+// columns.
 template <class Format>
-int64_t scratch_bytes(int64_t m, int64_t n, int64_t k) {
+int64_t scratch_bytes(Algorithm algorithm, int64_t m, int64_t n, int64_t k) {
   using Packed = typename Format::Packed;
-  int64_t elements = 0;
-  if constexpr (reads_in_place<Format>) {
-    const int64_t narrow = (std::min(k, kSmallNKC) + kWidth<Packed>)*kNR<Packed>;
-    elements = k <= kSmallK ? std::max(narrow, small_k_columns<Packed>(n, k) * k) : narrow;
+  constexpr int64_t size = sizeof(Packed);
+  switch (algorithm) {
+    case Algorithm::kDots:
+    case Algorithm::kStreamB:
+      return 0;
+    case Algorithm::kTransposed:
+      return transposed_bytes<Format>(m, k);
+    case Algorithm::kSmallN:
+      return (std::min(k, kSmallNKC) + kWidth<Packed>)*kNR<Packed> * size;
+    case Algorithm::kDirect:
+      return k <= kSmallK ? small_k_columns<Packed>(n, k) * k * size : 0;
+    case Algorithm::kStreamBlocks:
+      return stream_blocks_bytes<Format>(std::min(m, kMaxStreamBlocksRows));
+    case Algorithm::kBlocked:
+      return blocked_bytes<Format>(m, n);
   }
-  return std::max({elements * int64_t{sizeof(Packed)}, blocked_bytes<Format>(m, n),
-                   stream_blocks_bytes<Format>(std::min(m, kMaxStreamBlocksRows)),
-                   transposed_bytes<Format>(m, k)});
+  return 0;
 }
 
-// Computes C = A B or C += A B. `memory` has scratch_bytes() bytes.
+// Computes C = A B or C += A B. `memory` has scratch_bytes() bytes. The algorithm is chosen for the
+// whole product of which this may be a tile, so that an element has the same result in every
+// partition for threads.
 template <class Format>
-void multiply(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
+void multiply(Algorithm algorithm, int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
               Matrix<typename Format::Right> b, typename Format::Accumulator* c, int64_t c_row,
               bool accumulate, void* memory) {
   using Accumulator = typename Format::Accumulator;
@@ -205,12 +219,7 @@ void multiply(int64_t m, int64_t n, int64_t k, Matrix<typename Format::Left> a,
     for (int64_t i = 0; i < m && !accumulate; ++i) std::fill_n(c + i * c_row, n, Accumulator(0));
     return;
   }
-  // A matrix times a column equals a row times the transposed matrix.
-  if (n == 1 && m > 1 && c_row == 1) {
-    return multiply<typename Format::Swapped>(1, m, k, {b.data, b.column, b.row},
-                                              {a.data, a.column, a.row}, c, m, accumulate, memory);
-  }
-  switch (choose_algorithm<Format>(m, n, k, a, b)) {
+  switch (algorithm) {
     case Algorithm::kTransposed:
       if constexpr (transposes<Format>) {
         multiply_transposed<Format>(m, n, k, a, b, c, c_row, accumulate, memory);
