@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 
 
@@ -15,6 +16,15 @@ def parts(library, work, values):
     return module, nn, model
 
 
+def region(library, module, work):
+    """What a forward pass runs in."""
+    if not work.autocast:
+        return contextlib.nullcontext()
+    if library == "torch":
+        return module.autocast("cpu", dtype=module.bfloat16)
+    return module.amp.autocast()
+
+
 def training_step(library, work, values, x, target):
     module, nn, model = parts(library, work, values)
     optim = importlib.import_module(f"{library}.optim")
@@ -23,7 +33,8 @@ def training_step(library, work, values, x, target):
     x, target = module.tensor(x), module.tensor(target)
 
     def step():
-        loss = loss_of(model(x), target)
+        with region(library, module, work):
+            loss = loss_of(model(x), target)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -42,6 +42,9 @@ std::vector<NamedBit> op_flags(const Operator& op, bool to_primitives) {
   if (!op.is_public()) flags.push_back(NAMED(TENON_OP_INTERNAL));
   bool takes_tensor = !op.signature.params.empty() && op.signature.params[0].is_tensor();
   if (takes_tensor && !op.method) flags.push_back(NAMED(TENON_OP_NO_METHOD));
+  if (op.amp == Amp::Low) flags.push_back(NAMED(TENON_OP_AMP_LOW));
+  if (op.amp == Amp::High) flags.push_back(NAMED(TENON_OP_AMP_HIGH));
+  if (op.amp == Amp::Widest) flags.push_back(NAMED(TENON_OP_AMP_WIDEST));
   return flags;
 }
 

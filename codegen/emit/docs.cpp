@@ -43,6 +43,19 @@ std::string gradient_text(const Operator& op) {
          });
 }
 
+std::string amp_text(const Operator& op) {
+  switch (op.amp) {
+    case Amp::Low:
+      return "float16 or bfloat16";
+    case Amp::High:
+      return op.is_composite() ? "its result is float32" : "float32";
+    case Amp::Widest:
+      return "the widest of its arguments' dtypes";
+    default:
+      return op.is_composite() ? "as its parts" : "its arguments' dtypes";
+  }
+}
+
 std::string section(const Operator& op) {
   std::string text = cat("## ", op.name, "\n\n```\n", op.name, op.signature.canonical(),
                          "\n```\n\n", op.doc, "\n\n");
@@ -55,6 +68,7 @@ std::string section(const Operator& op) {
               op.has_in_place_form() ? cat("; in place: `", op.name, "_`") : "", "\n");
   if (!op.is_composite()) text += cat("- Dtypes: ", dtype_text(op), "\n");
   text += cat("- Gradient: ", gradient_text(op), "\n");
+  text += cat("- In mixed precision: ", amp_text(op), "\n");
   if (!op.reference.empty()) text += cat("- In NumPy: `", op.reference, "`\n");
   if (!op.samples.empty())
     text += cat("- Tested with: ",

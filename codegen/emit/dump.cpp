@@ -132,6 +132,7 @@ std::string entry(const Operator& op) {
        json_list(op.dtypes.outs, [](const OutDtype& out) { return json_quoted(out_name(out)); })},
       {"shape", shape_name(op)},
       {"gradients", json_strings(gradients)},
+      {"amp", json_quoted(yaml_name(op.amp))},
       {"never_differentiable", json_bool(op.never_differentiable)},
       {"generated_kernel", json_bool(generated)},
       {"decomposes", json_bool(decomposes)},

@@ -95,7 +95,7 @@ std::string interior_function(const Operator& op) {
   return fill(
       R"(tenon_status decompose_@op@_in_float32(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs,
     tenon_value* outs, uint32_t nouts, tenon_err* err) {
-  static constexpr interior::Rule rule = {@tensors@, @rounded@, @first@};
+  static constexpr interior::Rule rule = {@tensors@, @rounded@, @first@@wide@};
   return interior::in_float32(rule, args, nargs, outs, nouts, err,
       [&](const tenon_value* wide) { return decompose_@op@(ctx, wide, nargs, outs, nouts, err); });
 }
@@ -103,7 +103,8 @@ std::string interior_function(const Operator& op) {
       {{"op", op.name},
        {"tensors", hex64(rule.tensors)},
        {"rounded", hex64(rule.rounded)},
-       {"first", rule.first ? "true" : "false"}});
+       {"first", rule.first ? "true" : "false"},
+       {"wide", op.is_composite() && op.amp == Amp::High ? ", true" : ""}});
 }
 
 std::string decompose_name(const Operator& op) {

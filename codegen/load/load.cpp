@@ -15,8 +15,8 @@ namespace {
 
 const std::vector<std::string> kOperatorKeys = {
     "op",     "doc",     "sig",          "kind",      "dtypes", "shape", "expr",
-    "reduce", "kernels", "complex_grad", "decompose", "grad",   "tags",  "method",
-    "names",  "example", "reference",    "domain",    "samples"};
+    "reduce", "kernels", "complex_grad", "decompose", "grad",   "amp",   "tags",
+    "method", "names",   "example",      "reference", "domain", "samples"};
 const std::vector<std::string> kTags = {"random",      "data_dependent", "convert",
                                         "materialize", "elementwise",    "internal",
                                         "primitive",   "to_primitives",  "strided"};
@@ -215,6 +215,31 @@ void read_complex_gradient(const YamlEntry& entry, Operator& op) {
       text == known[0] ? ComplexGradient::AsWritten : ComplexGradient::Holomorphic;
 }
 
+// Parts of composites are cast, not the whole. One that computes small floats in float32 may leave its
+// results there.
+void read_amp(const YamlEntry& entry, Operator& op) {
+  const bool promotes = op.is_elementwise() && !op.has_tag("primitive") &&
+                        op.dtypes.outs[0].rule != OutDtype::Bool;
+  op.amp = promotes ? Amp::Widest : Amp::Keep;
+  if (!entry.has("amp")) return;
+  const std::string text = entry.text("amp");
+  std::vector<std::string> known;
+  for (Amp amp : {Amp::Keep, Amp::Low, Amp::High, Amp::Widest}) {
+    if (text == yaml_name(amp)) op.amp = amp;
+    known.push_back(yaml_name(amp));
+  }
+  if (text != yaml_name(op.amp))
+    throw Error(entry.where("amp"), cat("`amp`: expected one of ", join(known, " "), ", got `",
+                                        text, "`", did_you_mean(text, known)));
+  if (op.is_view())
+    throw Error(entry.where("amp"), "`amp`: a view shares memory and cannot be cast; leave it out");
+  const bool stays_wide = op.amp == Amp::High && op.dtypes.float32_interior;
+  if (op.is_composite() && !stays_wide)
+    throw Error(entry.where("amp"),
+                "`amp`: the parts of a composite are cast one by one; leave it out, or write "
+                "`high` beside `dtypes: {interior: float32}` for results that stay float32");
+}
+
 void read_tags(const YamlEntry& entry, Operator& op) {
   YAML::Node node = entry.find("tags");
   if (!node) return;
@@ -297,6 +322,7 @@ std::unique_ptr<Operator> read_operator(const YAML::Node& node, const std::strin
   read_decompose(entry, *op);
   read_gradients(entry, *op);
   read_complex_gradient(entry, *op);
+  read_amp(entry, *op);
   const std::vector<Param>& params = op->signature.params;
   op->method =
       entry.flag_or("method", true) && !params.empty() && params[0].is_tensor() && op->is_public();

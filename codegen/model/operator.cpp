@@ -7,6 +7,11 @@
 
 namespace tenon::codegen {
 
+const char* yaml_name(Amp amp) {
+  constexpr const char* kNames[] = {"keep", "low", "high", "widest"};
+  return kNames[static_cast<int>(amp)];
+}
+
 const char* yaml_name(OperatorKind kind) {
   switch (kind) {
     case OperatorKind::Elementwise:

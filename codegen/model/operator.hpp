@@ -66,6 +66,10 @@ struct Reduction {
 // Whether `grad` holds for complex tensors: tenon/services/autograd.h.
 enum class ComplexGradient { None, AsWritten, Holomorphic };
 
+// What mixed precision does with the floats that an operator is given: tenon/services/amp.h.
+enum class Amp { Keep, Low, High, Widest };
+const char* yaml_name(Amp amp);
+
 struct Gradient {
   std::vector<std::string> params;  // more than one: the expression has as many results
   Steps steps;
@@ -129,6 +133,7 @@ struct Operator {
   bool decompose_native = false;
   std::vector<Gradient> gradients;
   ComplexGradient complex_gradient = ComplexGradient::None;
+  Amp amp = Amp::Keep;
   bool never_differentiable = false;  // `grad: none`, or no result can carry a gradient
   std::set<std::string> tags;
   bool method = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operators in a plugin's table.
 #include <algorithm>
+#include <bit>
 #include <cinttypes>
 #include <cstddef>
 #include <cstdio>
@@ -13,11 +14,12 @@
 namespace tenon::core {
 namespace {
 
+constexpr uint32_t kAmpFlags = TENON_OP_AMP_LOW | TENON_OP_AMP_HIGH | TENON_OP_AMP_WIDEST;
 constexpr uint32_t kKnownFlags = TENON_OP_VIEW | TENON_OP_DATA_DEPENDENT | TENON_OP_ELEMENTWISE |
                                  TENON_OP_COMPOSITE | TENON_OP_RANDOM | TENON_OP_CONVERT |
                                  TENON_OP_MATERIALIZE | TENON_OP_LIST_OUTPUT | TENON_OP_NO_GRAD |
                                  TENON_OP_INTERNAL | TENON_OP_NO_METHOD | TENON_OP_PRIMITIVE |
-                                 TENON_OP_TO_PRIMITIVES | TENON_OP_STRIDED;
+                                 TENON_OP_TO_PRIMITIVES | TENON_OP_STRIDED | kAmpFlags;
 constexpr uint32_t kKnownParamFlags = TENON_PARAM_FLAG_OPTIONAL | TENON_PARAM_FLAG_HAS_DEFAULT |
                                       TENON_PARAM_FLAG_KEYWORD_ONLY | TENON_PARAM_FLAG_PROMOTE |
                                       TENON_PARAM_FLAG_BROADCAST;
@@ -81,6 +83,9 @@ std::string find_fault(const Manifest& manifest, tenon_op_def& op, const Tables&
   if (is_reserved(manifest, space, op))
     return "the namespace tenon is reserved for the host's own plugins; use one of your own";
   if (op.flags & ~kKnownFlags) return "flags " + hex(op.flags) + " are unknown";
+  if (std::popcount(op.flags & kAmpFlags) > 1)
+    return "expected at most one of TENON_OP_AMP_LOW, _HIGH and _WIDEST, got flags " +
+           hex(op.flags);
   if (op.nparams > kMaxParams)
     return "expected at most " + std::to_string(kMaxParams) + " parameters, got " +
            std::to_string(op.nparams);

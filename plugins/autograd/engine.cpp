@@ -2,6 +2,7 @@
 #include "engine.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <new>
 
 #include "accumulate.hpp"
@@ -18,6 +19,8 @@ uint32_t next_run() {
   uint32_t id = last_run.fetch_add(1, std::memory_order_relaxed) + 1;
   return id ? id : next_run();  // 0 means none
 }
+
+std::atomic<uint8_t> forward_layers{0};  // that are off in a pass, a bit each
 
 constexpr size_t kSpareEntries = 4096;  // in a list that is kept for the next pass
 
@@ -317,6 +320,22 @@ tenon_status Run::finish_leaves(tenon_err* err) {
   return TENON_OK;
 }
 
+ForwardLayersOff::ForwardLayersOff() {
+  for (uint32_t rest = forward_layers.load(std::memory_order_relaxed); rest; rest &= rest - 1) {
+    const int32_t layer = std::countr_zero(rest);
+    if (host->layer_enable(layer, 0)) were_on_ |= static_cast<uint8_t>(1u << layer);
+  }
+}
+
+ForwardLayersOff::~ForwardLayersOff() {
+  for (uint32_t rest = were_on_; rest; rest &= rest - 1)
+    host->layer_enable(std::countr_zero(rest), 1);
+}
+
+void turn_off_in_backward(int32_t layer) {
+  forward_layers.fetch_or(static_cast<uint8_t>(1u << layer), std::memory_order_relaxed);
+}
+
 // -- service functions
 // -----------------------------------------------------------------------------------
 
@@ -339,6 +358,7 @@ tenon_status backward(tenon_tensor* const* outputs, tenon_tensor* const* grads, 
   TENON_TRY(check_tensors("backward", "outputs", outputs, n, err));
   try {
     RecordingScope recording(flags & TENON_BACKWARD_CREATE_GRAPH);
+    ForwardLayersOff off;
     Run run(flags);
     for (uint32_t i = 0; i < n; ++i)
       TENON_TRY(run.seed(outputs[i], grads ? grads[i] : nullptr, i, err));
@@ -355,6 +375,7 @@ tenon_status gradients(tenon_tensor* const* outputs, tenon_tensor* const* grads,
   TENON_TRY(check_tensors("gradients", "inputs", inputs, ninputs, err));
   try {
     RecordingScope recording(flags & TENON_BACKWARD_CREATE_GRAPH);
+    ForwardLayersOff off;
     Run run(flags);
     TENON_TRY(run.restrict_to(outputs, n, inputs, ninputs, err));
     for (uint32_t i = 0; i < n; ++i)

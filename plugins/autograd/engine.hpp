@@ -76,6 +76,18 @@ class Run {
   std::unordered_map<const Variable*, uint32_t> capture_index_;
 };
 
+// Forward layers are off on this thread while one lives: turn_off_in_backward.
+class ForwardLayersOff {
+ public:
+  ForwardLayersOff();
+  ~ForwardLayersOff();
+  ForwardLayersOff(const ForwardLayersOff&) = delete;
+  ForwardLayersOff& operator=(const ForwardLayersOff&) = delete;
+
+ private:
+  uint8_t were_on_ = 0;  // a bit each
+};
+
 // -- service functions
 // -----------------------------------------------------------------------------
 tenon_status backward(tenon_tensor* const* outputs, tenon_tensor* const* grads, uint32_t n,
@@ -83,5 +95,6 @@ tenon_status backward(tenon_tensor* const* outputs, tenon_tensor* const* grads, 
 tenon_status gradients(tenon_tensor* const* outputs, tenon_tensor* const* grads, uint32_t n,
                        tenon_tensor* const* inputs, uint32_t ninputs, tenon_tensor** results,
                        uint32_t flags, tenon_err* err);
+void turn_off_in_backward(int32_t layer);
 
 }  // namespace tenon::autograd

@@ -38,6 +38,7 @@ constexpr tenon_autograd_api kService = {
     .saved_create = saved_create,
     .saved_unpack = saved_unpack,
     .saved_destroy = saved_destroy,
+    .turn_off_in_backward = turn_off_in_backward,
 };
 
 constexpr tenon_layer_def kLayer = {

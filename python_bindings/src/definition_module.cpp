@@ -54,12 +54,13 @@ void require(bool done) {
 class Definition {
  public:
   Definition(const std::string& signature, std::string doc, std::string origin, bool elementwise,
-             bool differentiable)
+             bool differentiable, uint32_t amp_flags)
       : core_(*new OperatorDefinition(parse(signature))) {
     core_.doc = std::move(doc);
     core_.origin = std::move(origin);
     core_.is_elementwise = elementwise;
     core_.is_differentiable = differentiable;
+    core_.amp_flags = amp_flags;
   }
 
   void set_body(nb::handle function, const Plan& plan, const nb::tuple& names) {
@@ -108,7 +109,7 @@ class Kernel {
 void add_definition_types(nb::module_& module) {
   module.def("_schema", &describe_schema);
   nb::class_<Definition>(module, "_OperatorDefinition")
-      .def(nb::init<const std::string&, std::string, std::string, bool, bool>())
+      .def(nb::init<const std::string&, std::string, std::string, bool, bool, uint32_t>())
       .def("set_body", &Definition::set_body, nb::arg("function").none(), nb::arg("plan"),
            nb::arg("names"))
       .def("set_shape", &Definition::set_shape, nb::arg("function").none(), nb::arg("plan"),

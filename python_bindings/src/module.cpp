@@ -41,4 +41,6 @@ NB_MODULE(_core, module) {
   add_definition_types(module);
   add_validation_functions(module);
   add_autotune_functions(module);
+  add_amp_functions(module);
+  add_profiler_functions(module);
 }

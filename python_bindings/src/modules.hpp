@@ -17,5 +17,7 @@ void add_collective_type(nanobind::module_& module);        // collective_module
 void add_definition_types(nanobind::module_& module);       // definition_module.cpp
 void add_validation_functions(nanobind::module_& module);   // validation_module.cpp
 void add_autotune_functions(nanobind::module_& module);     // autotune_module.cpp
+void add_amp_functions(nanobind::module_& module);          // amp_module.cpp
+void add_profiler_functions(nanobind::module_& module);     // profiler_module.cpp
 
 }  // namespace tenon::python

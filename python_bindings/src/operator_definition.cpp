@@ -70,6 +70,7 @@ void fill(OperatorDefinition& self) {
   self.def.decompose_self = self.body ? decompose_in_python : nullptr;
   if (self.is_composite()) self.def.flags |= TENON_OP_COMPOSITE;
   if (!self.is_differentiable) self.def.flags |= TENON_OP_NO_GRAD;
+  if (!self.is_composite()) self.def.flags |= self.amp_flags;
   if (self.is_elementwise) {
     self.def.flags |= TENON_OP_ELEMENTWISE;
     self.params.assign(self.def.params, self.def.params + self.def.nparams);

@@ -58,6 +58,7 @@ struct OperatorDefinition {
   Callback body, shape;
   bool is_elementwise = false;
   bool is_differentiable = true;
+  uint32_t amp_flags = 0;  // TENON_OP_AMP_*
   GradientDefinition* gradient = nullptr;
   const tenon_op* op = nullptr;  // while attached
   int running = 0;

@@ -154,7 +154,11 @@ def _gradient_plan(function, signature):
     return function, sources, tuple(names)
 
 
-def op(signature, *, elementwise=False, differentiable=True):
+# What mixed precision makes of an operator's floats, and TENON_OP_AMP_* in the ABI.
+_AMP_FLAGS = {"keep": 0, "low": 16384, "high": 32768, "widest": 65536}
+
+
+def op(signature, *, elementwise=False, differentiable=True, amp=None):
     """Decorator that defines an operator in Python.
 
         @tenon.op("acme::swiglu(Tensor x, Tensor g, *, float limit=0.0) -> Tensor")
@@ -169,12 +173,20 @@ def op(signature, *, elementwise=False, differentiable=True):
     `elementwise`: element i of the result depends on elements i alone. Tensors are broadcast and
     promoted as by `add`, no shape rule is needed, and in-place and out= forms may write over arguments.
     `differentiable=False`: results never carry gradients.
+    `amp`: what mixed precision makes of the floats it is given: "low" (the region's dtype), "high" (float32),
+    "widest" (the widest among them; the default of elementwise operators) or "keep". An operator without
+    a shape rule is made of others, and those are cast.
 
     Returns a tenon.Operator, also found as tenon.ops.acme.swiglu. Defining a name again replaces it.
     """
     signature = _Signature(signature)
     if elementwise and (len(signature.results) != 1 or signature.returns_list):
         raise ValueError(f"{signature.name}: an elementwise operator has one Tensor as its result")
+    amp = amp or ("widest" if elementwise else "keep")
+    if amp not in _AMP_FLAGS:
+        raise ValueError(
+            f"{signature.name}: expected amp 'keep', 'low', 'high' or 'widest', got {amp!r}"
+        )
 
     def define(function):
         has_body = function is not None and not _is_empty(function)
@@ -184,6 +196,7 @@ def op(signature, *, elementwise=False, differentiable=True):
             _origin(function, 2),
             elementwise,
             differentiable,
+            _AMP_FLAGS[amp],
         )
         if function is not None:
             plan = _plan(function, signature, "a body")

@@ -10,6 +10,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 # Pages with commands or programs, and the test that runs them.
 TESTED = {
+    "amp.md": "test_snippets.py",
     "autotuning.md": "test_snippets.py",
     "cpp_extension.md": "test_cpp_extension_guide.py",
     "from_paddle.md": "test_tutorial.py",

@@ -137,6 +137,10 @@ def test_linear_algebra():
     assert "(5,)" in run(snippet)
 
 
+def test_mixed_precision():
+    run("\n".join(python_blocks("amp.md", 6)))
+
+
 def test_training():
     program = "\n".join(python_blocks("training.md", 6))
     assert 0.0 < float(run(program)) <= 1.0

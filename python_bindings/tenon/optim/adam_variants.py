@@ -52,9 +52,12 @@ class Adamax(_Moments):
         weight_decay: float = 0.0,
         *,
         maximize: bool = False,
+        multi_precision: bool = False,
     ) -> None:
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, {**options, "maximize": maximize})
+        super().__init__(
+            params, {**options, "maximize": maximize, "multi_precision": multi_precision}
+        )
 
     def update(
         self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
@@ -82,10 +85,13 @@ class NAdam(_Moments):
         decoupled_weight_decay: bool = False,
         *,
         maximize: bool = False,
+        multi_precision: bool = False,
     ) -> None:
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         more = {"momentum_decay": momentum_decay, "decoupled_weight_decay": decoupled_weight_decay}
-        super().__init__(params, {**options, **more, "maximize": maximize})
+        super().__init__(
+            params, {**options, **more, "maximize": maximize, "multi_precision": multi_precision}
+        )
 
     def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {**super().new_state(param, group), "mu_product": 1.0}
@@ -118,9 +124,14 @@ class RAdam(_Moments):
         decoupled_weight_decay: bool = False,
         *,
         maximize: bool = False,
+        multi_precision: bool = False,
     ) -> None:
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        more = {"decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize}
+        more = {
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "maximize": maximize,
+            "multi_precision": multi_precision,
+        }
         super().__init__(params, {**options, **more})
 
     def update(

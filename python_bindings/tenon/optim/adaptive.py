@@ -25,9 +25,12 @@ class Adadelta(Optimizer):
         weight_decay: float = 0.0,
         *,
         maximize: bool = False,
+        multi_precision: bool = False,
     ) -> None:
         options = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, {**options, "maximize": maximize})
+        super().__init__(
+            params, {**options, "maximize": maximize, "multi_precision": multi_precision}
+        )
 
     def check_options(self, group: dict[str, Any]) -> None:
         super().check_options(group)
@@ -60,8 +63,15 @@ class Rprop(Optimizer):
         step_sizes: tuple[float, float] = (1e-6, 50.0),
         *,
         maximize: bool = False,
+        multi_precision: bool = False,
     ) -> None:
-        options = {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize}
+        options = {
+            "lr": lr,
+            "etas": etas,
+            "step_sizes": step_sizes,
+            "maximize": maximize,
+            "multi_precision": multi_precision,
+        }
         super().__init__(params, options)
 
     def check_options(self, group: dict[str, Any]) -> None:
@@ -102,9 +112,18 @@ class ASGD(Optimizer):
         weight_decay: float = 0.0,
         *,
         maximize: bool = False,
+        multi_precision: bool = False,
     ) -> None:
         options = {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0}
-        super().__init__(params, {**options, "weight_decay": weight_decay, "maximize": maximize})
+        super().__init__(
+            params,
+            {
+                **options,
+                "weight_decay": weight_decay,
+                "maximize": maximize,
+                "multi_precision": multi_precision,
+            },
+        )
 
     def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"step": 0, "eta": group["lr"], "mu": 1.0, "ax": tenon.zeros_like(param)}
@@ -140,9 +159,18 @@ class Adafactor(Optimizer):
         weight_decay: float = 0.0,
         *,
         maximize: bool = False,
+        multi_precision: bool = False,
     ) -> None:
         options = {"lr": lr, "beta2_decay": beta2_decay, "eps": eps, "d": d}
-        super().__init__(params, {**options, "weight_decay": weight_decay, "maximize": maximize})
+        super().__init__(
+            params,
+            {
+                **options,
+                "weight_decay": weight_decay,
+                "maximize": maximize,
+                "multi_precision": multi_precision,
+            },
+        )
 
     def check_options(self, group: dict[str, Any]) -> None:
         super().check_options({**group, "eps": group["eps"][1]})

@@ -25,6 +25,7 @@ class SGD(Optimizer):
         nesterov: bool = False,
         *,
         maximize: bool = False,
+        multi_precision: bool = False,
     ) -> None:
         super().__init__(
             params,
@@ -35,6 +36,7 @@ class SGD(Optimizer):
                 "weight_decay": weight_decay,
                 "nesterov": nesterov,
                 "maximize": maximize,
+                "multi_precision": multi_precision,
             },
         )
 
@@ -102,6 +104,7 @@ class Adam(Optimizer):
         amsgrad: bool = False,
         *,
         maximize: bool = False,
+        multi_precision: bool = False,
     ) -> None:
         super().__init__(
             params,
@@ -112,6 +115,7 @@ class Adam(Optimizer):
                 "weight_decay": weight_decay,
                 "amsgrad": amsgrad,
                 "maximize": maximize,
+                "multi_precision": multi_precision,
             },
         )
 
@@ -181,8 +185,18 @@ class AdamW(Adam):
         amsgrad: bool = False,
         *,
         maximize: bool = False,
+        multi_precision: bool = False,
     ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+        super().__init__(
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            maximize=maximize,
+            multi_precision=multi_precision,
+        )
 
 
 class RMSprop(Optimizer):
@@ -202,6 +216,7 @@ class RMSprop(Optimizer):
         centered: bool = False,
         *,
         maximize: bool = False,
+        multi_precision: bool = False,
     ) -> None:
         super().__init__(
             params,
@@ -213,6 +228,7 @@ class RMSprop(Optimizer):
                 "momentum": momentum,
                 "centered": centered,
                 "maximize": maximize,
+                "multi_precision": multi_precision,
             },
         )
 
@@ -272,6 +288,7 @@ class Adagrad(Optimizer):
         initial_accumulator_value: float = 0.0,
         *,
         maximize: bool = False,
+        multi_precision: bool = False,
     ) -> None:
         super().__init__(
             params,
@@ -282,6 +299,7 @@ class Adagrad(Optimizer):
                 "lr_decay": lr_decay,
                 "initial_accumulator_value": initial_accumulator_value,
                 "maximize": maximize,
+                "multi_precision": multi_precision,
             },
         )
 

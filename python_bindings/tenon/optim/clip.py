@@ -20,10 +20,10 @@ def get_total_norm(
     with tenon.no_grad():
         device = tensors[0].device
         if norm_type == 2.0:
-            squares = [tenon.sum(tenon.square(tensor)).to(device) for tensor in tensors]
+            squares = [tenon.sum(tenon.square(_widened(t))).to(device) for t in tensors]
             norm = tenon.sqrt(tenon.sum(tenon.stack(squares)))
         else:
-            norms = [tenon.norm(tensor.reshape([-1]), norm_type).to(device) for tensor in tensors]
+            norms = [tenon.norm(_widened(t).reshape([-1]), norm_type).to(device) for t in tensors]
             norm = tenon.norm(tenon.stack(norms), norm_type)
         if error_if_nonfinite and not tenon.isfinite(norm).item():
             raise ValueError(
@@ -31,6 +31,11 @@ def get_total_norm(
                 "be finite; pass error_if_nonfinite=False to go on"
             )
     return norm
+
+
+def _widened(tensor: Tensor) -> Tensor:
+    """In float32 if it is narrower: squares of float16 are infinite from 256 on."""
+    return tensor.to(tenon.float32) if tensor.dtype.itemsize < 4 else tensor
 
 
 def clip_grads_with_norm_(params: Parameters, max_norm: float, total_norm: Tensor) -> None:

@@ -26,9 +26,13 @@ class Lars(Optimizer):
         eps: float = 0.0,
         *,
         maximize: bool = False,
+        multi_precision: bool = False,
     ) -> None:
         options = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "trust": trust}
-        super().__init__(params, {**options, "eps": eps, "maximize": maximize})
+        super().__init__(
+            params,
+            {**options, "eps": eps, "maximize": maximize, "multi_precision": multi_precision},
+        )
 
     def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {"velocity": tenon.zeros_like(param)}
@@ -58,9 +62,12 @@ class Lamb(Optimizer):
         weight_decay: float = 0.01,
         *,
         maximize: bool = False,
+        multi_precision: bool = False,
     ) -> None:
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, {**options, "maximize": maximize})
+        super().__init__(
+            params, {**options, "maximize": maximize, "multi_precision": multi_precision}
+        )
 
     def check_options(self, group: dict[str, Any]) -> None:
         super().check_options(group)
@@ -102,6 +109,7 @@ class Muon(Optimizer):
         ns_steps: int = 5,
         *,
         maximize: bool = False,
+        multi_precision: bool = False,
     ) -> None:
         options = {
             "lr": lr,
@@ -112,7 +120,9 @@ class Muon(Optimizer):
             "eps": eps,
             "ns_steps": ns_steps,
         }
-        super().__init__(params, {**options, "maximize": maximize})
+        super().__init__(
+            params, {**options, "maximize": maximize, "multi_precision": multi_precision}
+        )
 
     def check_options(self, group: dict[str, Any]) -> None:
         super().check_options(group)

@@ -51,8 +51,23 @@ class LBFGS(Optimizer):
         if len(self.param_groups) != 1:
             raise ValueError(f"LBFGS: expected one group, got {len(self.param_groups)}")
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+    def check_options(self, group: dict[str, Any]) -> None:
+        super().check_options(group)
+        if group["multi_precision"]:
+            raise ValueError(
+                "LBFGS: expected multi_precision=False: its history is in the dtype of the "
+                "parameters; keep those in float32, or use another optimizer"
+            )
+
+    def step(
+        self, closure: Callable[[], Any] | None = None, *, found_inf: tenon.Tensor | None = None
+    ) -> Any:
         """Minimise; the result is the loss at the start."""
+        if found_inf is not None:
+            raise TypeError(
+                "LBFGS.step: expected no found_inf: its closure computes many gradients; use another "
+                "optimizer with a GradScaler"
+            )
         if closure is None:
             raise TypeError("LBFGS.step: expected a closure that computes the loss and gradients")
         group = self.param_groups[0]

@@ -9,22 +9,28 @@ from typing import Any
 import tenon
 from tenon import Tensor
 
+from .conditional import ConditionalStep, runs_behind_host
+from .master_weights import is_low_precision, master_weight
+
 
 class Optimizer:
     """Updates parameters from their gradients.
 
     `params` is an iterable of parameters, or of dicts {"params": ..., "lr": ...} whose options
     differ from the defaults. Options live in `param_groups` and may be changed between steps. Every
-    group has an option `maximize`, which follows the gradient up instead of down.
+    group has two options more: `maximize` follows the gradient up instead of down; with
+    `multi_precision` a parameter in float16 or bfloat16 has a float32 copy among its state, its master
+    weight, which is updated, and the parameter becomes that, rounded.
     """
 
     # Whether every tensor of the state has the shape of its parameter; checked when it is loaded.
     state_has_shape_of_parameter = True
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
-        self.defaults = {**defaults, "maximize": defaults.get("maximize", False)}
+        self.defaults = {"maximize": False, "multi_precision": False, **defaults}
         self.param_groups: list[dict[str, Any]] = []
         self.state: dict[Tensor, dict[str, Any]] = {}
+        self._last_step: ConditionalStep | None = None
         groups = list(params)
         if not groups:
             raise ValueError(f"{type(self).__name__}: got no parameters; is the model empty?")
@@ -73,28 +79,73 @@ class Optimizer:
                 else:
                     param.grad.zero_()
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+    @property
+    def multi_precision(self) -> bool:
+        """Whether all groups keep master weights. May be set, also between steps."""
+        return all(group["multi_precision"] for group in self.param_groups)
+
+    @multi_precision.setter
+    def multi_precision(self, on: bool) -> None:
+        self.defaults["multi_precision"] = on
+        for group in self.param_groups:
+            group["multi_precision"] = on
+            self.check_options(group)
+
+    def step(
+        self, closure: Callable[[], Any] | None = None, *, found_inf: Tensor | None = None
+    ) -> Any:
         """Update every parameter that has a gradient.
 
         A `closure` is called first, with recording on: it computes the gradients and returns the
-        loss, which is the result of step().
+        loss, which is the result of step(). If `found_inf`, a tensor of one number, is not 0, nothing
+        changes; on devices that run behind the host, this does not wait for it.
         """
         loss = None
         if closure is not None:
             with tenon.enable_grad():
                 loss = closure()
+        self._settle()
         with tenon.no_grad():
+            if found_inf is not None:
+                if not runs_behind_host(found_inf.device):
+                    if found_inf.item():
+                        return loss
+                    found_inf = None
+                else:
+                    self._last_step = ConditionalStep(found_inf)
             for group in self.param_groups:
                 for param in group["params"]:
-                    grad = param.grad
-                    if grad is not None:
-                        if group["maximize"]:
-                            grad = -grad
-                        state = self.state.get(param)
-                        if state is None:
-                            state = self.state[param] = self.new_state(param, group)
-                        self.update(param, grad, state, group)
+                    if param.grad is not None:
+                        self._update_parameter(param, param.grad, group)
         return loss
+
+    def _update_parameter(self, param: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
+        if group["maximize"]:
+            grad = -grad
+        if group["multi_precision"] and is_low_precision(param):
+            grad = grad.to(tenon.float32)
+            state = self.state.setdefault(param, {})
+            target = master_weight(param, state)
+            if len(state) == 1:
+                state.update(self.new_state(target, group))
+        else:
+            target = param
+            known = self.state.get(param)
+            state = known if known is not None else self.new_state(param, group)
+            self.state[param] = state
+        if self._last_step is not None:
+            self._last_step.keep(param, state)
+        self.update(target, grad, state, group)
+        if target is not param:
+            tenon.cast(target, param.dtype, out=param)
+        if self._last_step is not None:
+            self._last_step.undo_if_bad(param, state)
+
+    def _settle(self) -> None:
+        """Take back what the host counted in a conditional step that did not happen."""
+        if self._last_step is not None:
+            self._last_step.settle()
+            self._last_step = None
 
     def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         """State of a parameter before its first update."""
@@ -110,6 +161,7 @@ class Optimizer:
 
     def state_dict(self) -> dict[str, Any]:
         """Options and state, with parameters replaced by their indices; no parameter data."""
+        self._settle()
         index = {id(param): i for i, param in enumerate(self._all())}
         return {
             "state": {index[id(param)]: dict(state) for param, state in self.state.items()},
@@ -121,6 +173,7 @@ class Optimizer:
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Continue from `saved`; state goes to the devices of the parameters."""
+        self._last_step = None
         sizes = [len(group["params"]) for group in self.param_groups]
         got = [len(group["params"]) for group in saved["param_groups"]]
         if sizes != got:
@@ -168,7 +221,7 @@ class Optimizer:
             ", ".join(
                 f"{k}={v}"
                 for k, v in group.items()
-                if k != "params" and (k, v) != ("maximize", False)
+                if k != "params" and (k, v) not in (("maximize", False), ("multi_precision", False))
             )
             + f" ({len(group['params'])} parameters)"
             for group in self.param_groups

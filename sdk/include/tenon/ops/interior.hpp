@@ -4,6 +4,7 @@
 // The decomposition then gives the result of a kernel for the whole operator, which rounds once.
 #pragma once
 
+#include <tenon/services/amp.h>
 #include <tenon/unbox.h>
 #include <tenon/ops/call.hpp>
 #include <tenon/ops/primitive_calls.hpp>
@@ -16,7 +17,15 @@ struct Rule {
   uint64_t tensors;  // bit of every tensor parameter that is computed with
   uint64_t rounded;  // bit of every result that has the operator's own dtype
   bool first;        // that is the first tensor's dtype, otherwise what all of them promote to
+  bool stays_wide = false;  // a composite of `amp: high`: float32 is kept where amp casts
 };
+
+// Are floats cast on this thread? Asked only where narrow ones arrive.
+inline bool is_in_amp_region() {
+  auto* amp = static_cast<const tenon_amp_api*>(
+      host->service_find(TENON_AMP_SERVICE, TENON_AMP_VERSION));
+  return amp && amp->dtype() >= 0;
+}
 
 using primitive::is_narrow_float;
 
@@ -62,6 +71,7 @@ tenon_status in_float32(const Rule& rule, const tenon_value* args, uint32_t narg
   }
   if (!scope.ok()) return scope.status();
   if (const tenon_status status = decompose(wide); status != TENON_OK) return status;
+  if (rule.stays_wide && is_in_amp_region()) return TENON_OK;
   for (uint32_t i = 0; i < nouts && is_narrow_float(dtype); ++i) {
     if (!(rule.rounded >> i & 1) || outs[i].tag != TENON_VALUE_TENSOR) continue;
     if (tenon_arg_tensor(&outs[i])->dtype != TENON_DTYPE_F32) continue;

@@ -128,6 +128,10 @@ typedef struct tenon_autograd_api {
   /* Fails if the tensor was modified in place since. `*out` owned. */
   tenon_status (*saved_unpack)(tenon_saved*, tenon_tensor** out, tenon_err*);
   void (*saved_destroy)(tenon_saved*);
+  /* (appended) A layer that changes how the forward pass computes, as mixed precision does, is off on a
+   * thread while a backward pass runs there: gradients are computed as their rules say. What a hook or a
+   * custom function enables by itself is on inside it. `layer` is an id of layer_register. */
+  void (*turn_off_in_backward)(int32_t layer);
 } tenon_autograd_api;
 
 #ifdef __cplusplus
