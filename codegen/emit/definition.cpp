@@ -2,6 +2,7 @@
 #include "emit/definition.hpp"
 
 #include <tenon/abi.h>
+#include <tenon/services/amp.h>
 
 namespace tenon::codegen {
 namespace {

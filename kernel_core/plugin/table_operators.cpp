@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operators in a plugin's table.
+#include <tenon/services/amp.h>
+
 #include <algorithm>
 #include <bit>
 #include <cinttypes>

@@ -68,7 +68,9 @@ const tenon_op* cast_operator() {
 // The arguments of one call, cast. The host and autograd keep what they need of the results.
 class CastArguments {
  public:
-  CastArguments(const tenon_value* args, uint32_t nargs, int32_t dtype) : dtype_(dtype) {
+  // Throws what `err` says.
+  CastArguments(const tenon_value* args, uint32_t nargs, int32_t dtype, tenon_err* err)
+      : dtype_(dtype), err_(err) {
     std::copy_n(args, nargs, values);
     for (uint32_t i = 0; i < nargs; ++i) {
       if (values[i].tag == TENON_VALUE_TENSOR) {
@@ -90,8 +92,8 @@ class CastArguments {
     if (!is_castable(tensor->dtype) || tensor->dtype == dtype_) return tensor;
     tenon_value args[2] = {boxed(tensor), {.tag = TENON_VALUE_DTYPE, .v = {.i = dtype_}}};
     tenon_value out = {};
-    ErrorSink err;
-    err.check(host->op_call(cast_operator(), args, 2, &out, 1, err));
+    const tenon_status status = host->op_call(cast_operator(), args, 2, &out, 1, err_);
+    if (status != TENON_OK) throw Error(status, "a cast failed");
     held_.push_back(Tensor::adopt(static_cast<tenon_tensor*>(out.v.p)));
     tenon_amp_casts& casts = thread_state().casts;
     ++(dtype_ == TENON_DTYPE_F32 ? casts.to_high : casts.to_low);
@@ -100,6 +102,7 @@ class CastArguments {
   }
 
   const int32_t dtype_;
+  tenon_err* const err_;
   std::vector<Tensor> held_;
   std::vector<std::vector<tenon_tensor*>> lists_;
 };
@@ -117,7 +120,7 @@ tenon_status layer_call(void*, const tenon_op* op, tenon_value* args, uint32_t n
   if (dtype < 0) return host->op_call_below(layer, op, args, nargs, outs, nouts, err);
   tenon_status status = TENON_OK;
   const tenon_status escaped = guarded(err, [&] {
-    CastArguments cast(args, nargs, dtype);
+    CastArguments cast(args, nargs, dtype, err);
     status = host->op_call_below(layer, op, cast.values, nargs, outs, nouts, err);
   });
   return escaped == TENON_OK ? status : escaped;

@@ -20,6 +20,19 @@ uint32_t next_run() {
   return id ? id : next_run();  // 0 means none
 }
 
+constinit thread_local const Node* running = nullptr;  // whose gradient this thread computes
+
+class RunningScope {
+ public:
+  explicit RunningScope(const Node& node) : outer_(std::exchange(running, &node)) {}
+  ~RunningScope() { running = outer_; }
+  RunningScope(const RunningScope&) = delete;
+  RunningScope& operator=(const RunningScope&) = delete;
+
+ private:
+  const Node* outer_;
+};
+
 std::atomic<uint8_t> forward_layers{0};  // that are off in a pass, a bit each
 
 constexpr size_t kSpareEntries = 4096;  // in a list that is kept for the next pass
@@ -286,7 +299,10 @@ tenon_status Run::visit(Node& node, tenon_err* err) {
         "first; pass "
         "retain_graph=true to every backward but the last",
         short_name(node.name()));
-  TENON_TRY(node.type->backward(node, *this, err));
+  {
+    RunningScope scope(node);
+    TENON_TRY(node.type->backward(node, *this, err));
+  }
   bool keeps = flags_ & (TENON_BACKWARD_RETAIN_GRAPH | TENON_BACKWARD_CREATE_GRAPH) ||
                node.flags & Node::kKeepsNothing;
   if (!keeps) node.type->clear(node);
@@ -331,6 +347,8 @@ ForwardLayersOff::~ForwardLayersOff() {
   for (uint32_t rest = were_on_; rest; rest &= rest - 1)
     host->layer_enable(std::countr_zero(rest), 1);
 }
+
+const void* running_node() { return running; }
 
 void turn_off_in_backward(int32_t layer) {
   forward_layers.fetch_or(static_cast<uint8_t>(1u << layer), std::memory_order_relaxed);

@@ -96,5 +96,6 @@ tenon_status gradients(tenon_tensor* const* outputs, tenon_tensor* const* grads,
                        tenon_tensor* const* inputs, uint32_t ninputs, tenon_tensor** results,
                        uint32_t flags, tenon_err* err);
 void turn_off_in_backward(int32_t layer);
+const void* running_node();
 
 }  // namespace tenon::autograd

@@ -39,6 +39,8 @@ constexpr tenon_autograd_api kService = {
     .saved_unpack = saved_unpack,
     .saved_destroy = saved_destroy,
     .turn_off_in_backward = turn_off_in_backward,
+    .node = node_of,
+    .running_node = running_node,
 };
 
 constexpr tenon_layer_def kLayer = {

@@ -89,6 +89,11 @@ const char* grad_fn(const tenon_tensor* tensor) {
   return variable && !variable->node().is_leaf() ? variable->node().name() : nullptr;
 }
 
+const void* node_of(const tenon_tensor* tensor) {
+  Variable* variable = variable_of(tensor);
+  return variable && !variable->node().is_leaf() ? &variable->node() : nullptr;
+}
+
 tenon_status retain_grad(tenon_tensor* tensor, tenon_err* err) {
   Variable* variable;
   TENON_TRY(current_variable(tensor, &variable, err));

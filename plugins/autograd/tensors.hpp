@@ -12,6 +12,7 @@ int32_t is_leaf(const tenon_tensor* tensor);
 tenon_tensor* grad(const tenon_tensor* tensor);
 tenon_status set_grad(tenon_tensor* tensor, tenon_tensor* grad, tenon_err* err);
 const char* grad_fn(const tenon_tensor* tensor);
+const void* node_of(const tenon_tensor* tensor);
 tenon_status retain_grad(tenon_tensor* tensor, tenon_err* err);
 tenon_status detach(tenon_tensor* tensor, tenon_tensor** out, tenon_err* err);
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "recorder.hpp"
+
 namespace tenon::profiler {
 
 int32_t layer = -1;
@@ -39,13 +41,23 @@ tenon_status call_observed(const tenon_op* op, tenon_value* args, uint32_t nargs
   return seen;
 }
 
+tenon_status call_below(const tenon_op* op, tenon_value* args, uint32_t nargs, tenon_value* outs,
+                        uint32_t nouts, tenon_err* err) {
+  if (state.observer.after) return call_observed(op, args, nargs, outs, nouts, err);
+  return host->op_call_below(layer, op, args, nargs, outs, nouts, err);
+}
+
 }  // namespace
 
 tenon_status layer_call(void*, const tenon_op* op, tenon_value* args, uint32_t nargs,
                         tenon_value* outs, uint32_t nouts, tenon_err* err) {
-  if (state.observer.after && !state.is_observing)
-    return call_observed(op, args, nargs, outs, nouts, err);
-  return host->op_call_below(layer, op, args, nargs, outs, nouts, err);
+  if (state.is_observing) return host->op_call_below(layer, op, args, nargs, outs, nouts, err);
+  if (!state.recorder) return call_below(op, args, nargs, outs, nouts, err);
+  const uint64_t begin = ticks();
+  const tenon_status status = call_below(op, args, nargs, outs, nouts, err);
+  if (state.recorder)  // what ran may have stopped it
+    state.recorder->add_call(begin, ticks(), op, args, nargs, outs, nouts, status);
+  return status;
 }
 
 }  // namespace tenon::profiler

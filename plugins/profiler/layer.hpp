@@ -8,9 +8,12 @@
 
 namespace tenon::profiler {
 
+class Recorder;
+
 extern int32_t layer;  // its number; -1: nothing was started yet
 
 struct ThreadState {
+  Recorder* recorder = nullptr;  // while this thread records
   tenon_observer observer = {};  // the innermost; `after` NULL: none
   bool is_observing = false;     // an observer of this thread runs: its own calls are not reported
 };

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compiled half of what watches operator calls.
+#include <nanobind/stl/string.h>
 #include <tenon/services/profiler.h>
 
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "host_call.hpp"
@@ -82,11 +85,132 @@ void observe_pop() {
   Py_DECREF(last);
 }
 
+// -- records
+
+// Python's own line numbers of one stack, innermost first, by the number that records hold.
+class Stacks {
+ public:
+  // 0 where no Python runs.
+  uint32_t current() {
+    key_.clear();
+    PyFrameObject* frame = PyEval_GetFrame();
+    Py_XINCREF(frame);
+    while (frame && key_.size() < kMaxFrames) {
+      key_.emplace_back(PyFrame_GetCode(frame), PyFrame_GetLineNumber(frame));
+      PyFrameObject* outer = PyFrame_GetBack(frame);
+      Py_DECREF(frame);
+      frame = outer;
+    }
+    Py_XDECREF(frame);
+    if (key_.empty()) return 0;
+    const auto [place, is_new] =
+        numbers_.try_emplace(key_, static_cast<uint32_t>(numbers_.size() + 1));
+    if (!is_new)  // a known stack holds its code already
+      for (const auto& [code, line] : key_) Py_DECREF(code);
+    return place->second;
+  }
+
+  // number -> [(file, line, function), ...]
+  nb::dict take() {
+    nb::dict result;
+    for (const auto& [frames, number] : numbers_) {
+      nb::list lines;
+      for (const auto& [code, line] : frames) {
+        lines.append(nb::make_tuple(nb::borrow(code->co_filename), line,
+                                    nb::borrow(code->co_name)));
+        Py_DECREF(code);
+      }
+      result[nb::int_(number)] = lines;
+    }
+    numbers_.clear();
+    return result;
+  }
+
+ private:
+  static constexpr size_t kMaxFrames = 64;
+  using Frames = std::vector<std::pair<PyCodeObject*, int>>;
+  Frames key_;
+  std::map<Frames, uint32_t> numbers_;
+};
+
+thread_local Stacks stacks;
+
+uint32_t current_stack(void*) {
+  PythonThread python;
+  return python.is_alive() ? stacks.current() : 0;
+}
+
+void record_start(uint64_t capacity, bool shapes, bool memory, bool stack) {
+  const tenon_record_options options = {
+      .struct_size = sizeof options,
+      .flags = (shapes ? TENON_RECORD_WITH_SHAPES : 0u) | (memory ? TENON_RECORD_WITH_MEMORY : 0u),
+      .capacity = capacity,
+      .stack = stack ? current_stack : nullptr,
+      .user = nullptr};
+  ErrorSink err;
+  check(profiler().record_start(&options, err), err);
+}
+
+// ([(begin, end, what, kind, flags, shapes, stack), ...], details, lost, stacks) since record_start.
+nb::tuple record_stop() {
+  const tenon_profiler_api& api = profiler();
+  api.record_stop();
+  constexpr uint64_t kBatch = 4096;
+  std::vector<tenon_call_record> batch(kBatch);
+  nb::list records;
+  while (const uint64_t count = api.drain(batch.data(), kBatch))
+    for (uint64_t i = 0; i < count; ++i) {
+      const tenon_call_record& each = batch[i];
+      records.append(nb::make_tuple(each.begin_ns, each.end_ns, each.what, each.kind, each.flags,
+                                    each.shapes, each.stack));
+    }
+  uint64_t count, lost;
+  const int64_t* details = api.details(&count, &lost);
+  nb::list numbers;
+  for (uint64_t i = 0; i < count; ++i) numbers.append(details[i]);
+  return nb::make_tuple(records, numbers, lost, stacks.take());
+}
+
+nb::object operator_name(uint32_t id) {
+  const tenon_op* op = id < host->op_count() ? host->op_at(id) : nullptr;
+  return op ? nb::cast(host->op_def(op)->name) : nb::none();
+}
+
+uintptr_t node_of(nb::handle tensor) {
+  const tenon_autograd_api* api = require_autograd();
+  if (!api) throw nb::python_error();
+  return reinterpret_cast<uintptr_t>(api->node(tensor_argument(tensor, "autograd_node")));
+}
+
+uintptr_t running_node() {
+  const tenon_autograd_api* api = require_autograd();
+  if (!api) throw nb::python_error();
+  return reinterpret_cast<uintptr_t>(api->running_node());
+}
+
 }  // namespace
 
 void add_profiler_functions(nb::module_& module) {
   module.def("observe_push", &observe_push, nb::arg("observer"));
   module.def("observe_pop", &observe_pop);
+  module.def("record_start", &record_start, nb::arg("capacity"), nb::arg("shapes"),
+             nb::arg("memory"), nb::arg("stack"));
+  module.def("record_stop", &record_stop);
+  module.def("is_recording", [] { return profiler().is_recording() != 0; });
+  module.def(
+      "scope_begin", [](uint32_t what) { profiler().scope_begin(what); }, nb::arg("what"));
+  module.def("scope_end", [] { profiler().scope_end(); });
+  module.def(
+      "device_name",
+      [](uint32_t id) {
+        return nb::str(device_value(static_cast<tenon_device_id>(id)));
+      },
+      nb::arg("id"));
+  module.def("operator_name", &operator_name, nb::arg("id"));
+  module.def("autograd_node", &node_of, nb::arg("tensor"),
+             "What tells the recorded call apart that made a tensor; 0 for none.");
+  module.def("autograd_running_node", &running_node,
+             "The recorded call whose gradient this thread computes; 0 outside of backward.");
 }
 
 }  // namespace tenon::python

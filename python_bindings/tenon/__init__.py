@@ -59,7 +59,7 @@ newaxis = None
 pi = 3.141592653589793
 
 _SUBMODULES = frozenset(
-    "amp autograd collective compat data fft io ipc linalg memory metrics nn ops optim plugins random safetensors signal testing utils".split()
+    "amp autograd collective compat data fft io ipc linalg memory metrics nn ops optim plugins profiler random safetensors signal testing utils".split()
 )
 
 # Names that live in submodules, imported when they are used.

@@ -12,6 +12,7 @@ Tensor = _core.Tensor
 __all__ = [
     "Function",
     "backward",
+    "detect_anomaly",
     "enable_grad",
     "grad",
     "gradcheck",
@@ -246,6 +247,14 @@ def _shapes_of(outputs, constant):
 def _zeros(description):
     shape, dtype, device = description
     return _core.operator("zeros")(shape, dtype=dtype, device=device)
+
+
+def detect_anomaly():
+    """Stop at the first operator of forward or backward passes in a block that makes NaN or an infinity
+    from finite arguments: tenon.utils.check_numerics, under PyTorch's name."""
+    from tenon.utils import check_numerics
+
+    return check_numerics()
 
 
 def gradcheck(function, inputs, *, step=1e-4, rtol=1e-3, atol=1e-5):

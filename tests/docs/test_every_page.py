@@ -22,6 +22,7 @@ TESTED = {
     "operators.md": "test_operator_guide.py",
     "overrides.md": "test_snippets.py",
     "paddle_compat.md": "test_snippets.py",
+    "profiler.md": "test_snippets.py",
     "python_operators.md": "test_python_operators.py",
     "runtime.md": "test_snippets.py",
     "training.md": "test_snippets.py",

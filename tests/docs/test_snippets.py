@@ -141,6 +141,10 @@ def test_mixed_precision():
     run("\n".join(python_blocks("amp.md", 6)))
 
 
+def test_the_profiler(tmp_path):
+    run("\n".join(python_blocks("profiler.md", 4)), tmp_path)
+
+
 def test_training():
     program = "\n".join(python_blocks("training.md", 6))
     assert 0.0 < float(run(program)) <= 1.0

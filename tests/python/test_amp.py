@@ -64,9 +64,10 @@ def test_what_must_not_be_cast_is_left_alone(pair):
         assert (x.to(tenon.float64) @ w).dtype == tenon.float64
         out = tenon.empty([4, 3])
         tenon.matmul(x, w, out=out)
-        assert out.tolist() == (x.to(tenon.float64) @ w.to(tenon.float64)).cast(
-            tenon.float32
-        ).tolist() or tenon.allclose(out, x.detach() @ w, rtol=1e-1).item()
+        assert (
+            out.tolist() == (x.to(tenon.float64) @ w.to(tenon.float64)).cast(tenon.float32).tolist()
+            or tenon.allclose(out, x.detach() @ w, rtol=1e-1).item()
+        )
         counts = tenon.tensor([1, 2, 3])
         assert tenon.sum(counts).dtype == tenon.int64
     assert tenon.allclose(out, x @ w, rtol=1e-6).item()  # out= computes in float32
@@ -120,7 +121,10 @@ def test_users_move_operators(pair):
             "got `tenon::cross_entropy`, which is made of others, and they are cast one by one: move "
             "those, or call it in a region of its own in which nothing is cast",
         ),
-        ({"custom_white_list": ["transpose"]}, "got `tenon::transpose`, a view, which shares memory"),
+        (
+            {"custom_white_list": ["transpose"]},
+            "got `tenon::transpose`, a view, which shares memory",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused(options, text):
@@ -251,7 +255,9 @@ def test_operators_in_python_say_what_they_are():
     with amp.autocast():
         assert product(x, x).dtype == tenon.bfloat16
     assert product(x, x).dtype == tenon.float32
-    with pytest.raises(ValueError, match="expected amp 'keep', 'low', 'high' or 'widest', got 'lo'"):
+    with pytest.raises(
+        ValueError, match="expected amp 'keep', 'low', 'high' or 'widest', got 'lo'"
+    ):
         tenon.op("amp_test::other(Tensor x) -> Tensor", amp="lo")
 
 
@@ -296,7 +302,9 @@ def test_decorate_refuses():
 # -- training
 
 
-@pytest.mark.parametrize("level, dtype", [("O1", "bfloat16"), ("O2", "bfloat16"), ("O1", "float16")])
+@pytest.mark.parametrize(
+    "level, dtype", [("O1", "bfloat16"), ("O2", "bfloat16"), ("O1", "float16")]
+)
 def test_training_goes_as_in_float32(level, dtype):
     tenon.manual_seed(0)
     x = tenon.normal([64, 8])

@@ -6,10 +6,10 @@ namespace tenon::standard_ops {
 namespace {
 
 tenon_status check_number(const char* name, const tenon_tensor& tensor, tenon_err* err) {
-  if (tensor.numel == 1 && tensor.dtype == TENON_DTYPE_F32) return TENON_OK;
+  if (tensor.numel == 1) return TENON_OK;
   return shapes::fail(err, TENON_INVALID_ARGUMENT, "check_finite_and_unscale",
-                      "expected %s to be one float32 number, got %s of shape %s", name,
-                      host->dtype_name(tensor.dtype), shape_text(tensor).c_str());
+                      "expected %s to be one number, got shape %s", name,
+                      shape_text(tensor).c_str());
 }
 
 }  // namespace

@@ -43,7 +43,9 @@ class OperatorReport:
         dtypes = sorted({dtype for _, dtype in self.calls})
         names = sorted({name for name, _ in self.calls})
         rows = [["operator", *dtypes]]
-        rows += [[name, *(str(self.calls[name, dtype] or "") for dtype in dtypes)] for name in names]
+        rows += [
+            [name, *(str(self.calls[name, dtype] or "") for dtype in dtypes)] for name in names
+        ]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [
             "  ".join(
@@ -213,4 +215,3 @@ def _relative(one: Call, other: Call) -> float:
         size = float(tenon.norm(one.values).item())
         distance = float(tenon.norm(one.values - other.values).item())
     return distance / size if size else distance
-

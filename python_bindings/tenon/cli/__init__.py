@@ -20,6 +20,7 @@ COMMANDS = {
     "new-device": "tenon.cli.new_device",
     "new-op": "tenon.cli.new_op",
     "plugins": "tenon.cli.plugins",
+    "report": "tenon.cli.report",
 }
 
 # Exit codes that every command shares; `tenon plugins doctor` has more, one for each reason.

@@ -3,26 +3,27 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
 import tenon
-from tenon import Tensor
+from tenon import Tensor, _core
 
 from .observation import Observer, tensors_in
+from .replay import save_call
 
-_PACKAGE = str(Path(__file__).resolve().parents[1]) + "/"
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
-def user_line(frame: FrameType | None = None) -> str:
+def user_line() -> str:
     """`file.py:12 in function`: the innermost line outside of Tenon that is running."""
-    frame = frame or sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         path = frame.f_code.co_filename
-        if not str(Path(path).resolve()).startswith(_PACKAGE):
+        if not path.startswith(_PACKAGE):
             return f"{path}:{frame.f_lineno} in {frame.f_code.co_name}"
         frame = frame.f_back
     return "an unknown line"
@@ -38,7 +39,7 @@ def is_finite(tensor: Tensor) -> bool:
 
 
 def first_bad(tensor: Tensor) -> str:
-    """"-inf at element 3 of float32 (4,)": the first element that is not finite."""
+    """`-inf at element 3 of float32 (4,)`: the first element that is not finite."""
     flat = tensor.detach().to("cpu").reshape([-1])
     index = int(tenon.argmax(tenon.logical_not(tenon.isfinite(flat)).cast(tenon.int32)).item())
     return f"{flat[index].item()} at element {index} of {tensor.dtype.name} {tuple(tensor.shape)}"
@@ -51,17 +52,23 @@ class check_numerics:
             loss = loss_of(model(x), target)
             loss.backward()
 
-    The error, a FloatingPointError, names the operator, the element and the line of the program. Calls
-    of this thread are checked, in forward and backward passes; each waits for the device. For an operator
-    in a backward pass the line is that which started the pass; `detect_anomaly` knows the forward
-    line, too. Operators made to show such values, as `full` with `inf` or `log` of 0 in a mask, are found
-    as well: leave them out of the block, or pass `action`, a function that is called with the text
-    instead of the error.
+    The error, a FloatingPointError, names the operator, the element and the line of the program; in a
+    backward pass also the operator whose gradient it belongs to and the line that called that one.
+    Calls of this thread are checked, and each waits for the device. `action`: a function that is called
+    with the text instead. `save`: a file for the call, which `tenon.utils.replay` runs again.
+    Functions may well return infinities, as the logarithm of 0 in a mask does; leave those out
+    of the block.
     """
 
-    def __init__(self, action: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        action: Callable[[str], None] | None = None,
+        save: str | os.PathLike[str] | None = None,
+    ) -> None:
         self._action = action
+        self._save = save
         self._observer = Observer(self._check)
+        self._forward: dict[int, tuple[str, str]] = {}  # recorded call: operator, line
 
     def __enter__(self) -> check_numerics:
         self._observer.__enter__()
@@ -74,26 +81,33 @@ class check_numerics:
         trace: TracebackType | None,
     ) -> None:
         self._observer.__exit__(kind, error, trace)
+        self._forward.clear()
 
     def _check(self, name: str, args: tuple[Any, ...], results: tuple[Any, ...]) -> None:
-        for index, result in enumerate(tensors_in(results)):
-            if is_finite(result):
-                continue
-            numbers = (value for value in args if isinstance(value, float))
-            if any(number - number != 0 for number in numbers):
-                return
-            if not all(is_finite(tensor) for tensor in tensors_in(args)):
-                return
-            text = (
-                f"[{name}] made {first_bad(result)} (result {index}) from finite arguments, at "
-                f"{self._where()}; keep its arguments within the function's domain and the range of "
-                "their dtype"
-            )
-            if self._action is None:
-                raise FloatingPointError(text)
-            self._action(text)
+        for result in tensors_in(results):
+            if result.requires_grad and (node := _core.autograd_node(result)):
+                self._forward[node] = (name, user_line())
+        bad = [result for result in tensors_in(results) if not is_finite(result)]
+        if not bad:
             return
+        numbers = (value for value in args if isinstance(value, float))
+        if any(number - number != 0 for number in numbers):
+            return
+        if not all(is_finite(tensor) for tensor in tensors_in(args)):
+            return
+        text = f"[{name}] made {first_bad(bad[0])} from finite arguments, at {self._where()}"
+        if self._save is not None:
+            save_call(self._save, name, args)
+            text += f"; tenon.utils.replay({os.fspath(self._save)!r}) makes the call again"
+        text += "; keep its arguments within the function's domain and the range of their dtype"
+        if self._action is None:
+            raise FloatingPointError(text)
+        self._action(text)
 
     def _where(self) -> str:
-        return user_line()
-
+        line = user_line()
+        node = _core.autograd_running_node()
+        if not node:
+            return line
+        operator, called_at = self._forward.get(node, ("an operator", "a line before this block"))
+        return f"{line}, in the gradient of [{operator}], which was called at {called_at}"

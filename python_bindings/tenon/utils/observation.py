@@ -33,9 +33,7 @@ class Observer:
     def __exit__(self, *exception: object) -> None:
         _core.observe_pop()
 
-    def _after(
-        self, name: str, args: tuple[Any, ...], results: tuple[Any, ...] | None
-    ) -> None:
+    def _after(self, name: str, args: tuple[Any, ...], results: tuple[Any, ...] | None) -> None:
         name = name.removeprefix("tenon::")
         with tenon.no_grad():
             _core.amp_push_off()

@@ -132,6 +132,10 @@ typedef struct tenon_autograd_api {
    * thread while a backward pass runs there: gradients are computed as their rules say. What a hook or a
    * custom function enables by itself is on inside it. `layer` is an id of layer_register. */
   void (*turn_off_in_backward)(int32_t layer);
+  /* What tells the recorded call apart that made a tensor, while it lives; NULL: none was recorded. */
+  const void* (*node)(const tenon_tensor*);
+  /* The recorded call whose gradient this thread computes; NULL outside of backward passes. */
+  const void* (*running_node)(void);
 } tenon_autograd_api;
 
 #ifdef __cplusplus
