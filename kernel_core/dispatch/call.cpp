@@ -139,10 +139,13 @@ tenon_status no_kernel(const Plan& plan) {
     if (!kernels_for(plan.op, kind, plan.compute).empty())
       others += (others.empty() ? "" : ", ") + std::string(slots::device_kind_name(kind));
   return fail(
-      plan.err, TENON_UNSUPPORTED, "[%s] no kernel for %s on %s, and no decomposition; %s%s",
+      plan.err, TENON_UNSUPPORTED, "[%s] no kernel for %s on %s, and no decomposition; %s%s%s",
       short_name(plan.op), dtype_name(plan.compute), plan.device->name,
       others.empty() ? "no loaded plugin has one for this dtype" : "devices that have one: ",
-      others.c_str());
+      others.c_str(),
+      is_deterministic() ? "; kernels that are not deterministic are held back: turn the "
+                           "deterministic mode off to use them"
+                         : "");
 }
 
 tenon_status make_views(Plan& plan, tenon_value* results) {

@@ -109,11 +109,16 @@ tenon_status call(int32_t layer, const tenon_op* handle, tenon_value* args, uint
   return slots::op_call_below(layer, handle, args, nargs, outs, nouts, err);
 }
 
+void hold_back_nondeterministic(int32_t on) { set_deterministic(on != 0); }
+int32_t holds_back_nondeterministic() { return is_deterministic(); }
+
 constexpr tenon_candidates_api kService = {.struct_size = sizeof(tenon_candidates_api),
                                            .version = TENON_CANDIDATES_VERSION,
                                            .generation = generation,
                                            .list = list,
-                                           .call = call};
+                                           .call = call,
+                                           .set_deterministic = hold_back_nondeterministic,
+                                           .deterministic = holds_back_nondeterministic};
 
 }  // namespace
 

@@ -46,10 +46,14 @@ struct Registry {
   std::vector<Spare> spares;
   std::map<std::string, bool> consents;  // by plugin; "*": the others
 
+  bool is_deterministic = false;  // kernels whose results may differ from run to run are held back
+
   std::atomic<uint64_t> generation{0};  // of what cells may hold
 
   // "*" is consent to overrides. It does not choose optional kernels: that takes the plugin's name.
   KernelState state_of(const Kernel& kernel) const {
+    if (is_deterministic && kernel.def.traits & TENON_KERNEL_NONDETERMINISTIC)
+      return KernelState::kHeldBack;
     auto consent = consents.find(kernel.plugin);
     if (kernel.is_optional && consent != consents.end() && consent->second)
       return KernelState::kUsed;
@@ -346,6 +350,19 @@ void allow_overrides(const std::string& plugin, bool allowed) {
   std::lock_guard lock(self.mutex);
   self.consents[plugin] = allowed;
   clear_all_rows(self);
+}
+
+void set_deterministic(bool on) {
+  Registry& self = registry();
+  std::lock_guard lock(self.mutex);
+  self.is_deterministic = on;
+  clear_all_rows(self);
+}
+
+bool is_deterministic() {
+  Registry& self = registry();
+  std::lock_guard lock(self.mutex);
+  return self.is_deterministic;
 }
 
 KernelReport report_kernels(const void* owner) {

@@ -36,6 +36,11 @@ void registry_remove(const void* owner);
 // Use or hold back the overrides of a plugin, loaded or not; "*": of every one that was not named.
 void allow_overrides(const std::string& plugin, bool allowed);
 
+// Hold back kernels whose results may differ from run to run (TENON_KERNEL_NONDETERMINISTIC): what they
+// would serve is lowered or run on the host.
+void set_deterministic(bool on);
+bool is_deterministic();
+
 // What there is to say about a plugin's kernels besides their number.
 struct KernelReport {
   uint32_t overrides = 0, held_back = 0;
@@ -53,7 +58,8 @@ Operator* convert_operator();
 Operator* materialize_operator();
 
 // Whether the dispatcher uses a kernel: an optional one waits until the user names its plugin, an
-// override of a plugin that is not Tenon's is held back until then.
+// override of a plugin that is not Tenon's is held back until then, one that is not deterministic
+// while the user wants results that are.
 enum class KernelState : uint8_t { kUsed, kOptional, kHeldBack };
 
 // The kernels of a cell that are in this state, best score first.

@@ -25,7 +25,7 @@ const tenon_amp_api& amp() {
   return *static_cast<const tenon_amp_api*>(service);
 }
 
-const tenon_op* find_operator(const std::string& name) {
+const tenon_op* operator_named(const std::string& name) {
   need_plugins();
   const tenon_op* op = host->op_find(name.c_str());
   if (!op || !host->op_def(op)) {
@@ -42,9 +42,9 @@ class Region {
   Region(int32_t dtype, uint32_t level, const std::vector<std::string>& low,
          const std::vector<std::string>& high) {
     for (const std::string& name : low)
-      moves_.push_back({find_operator(name), TENON_AMP_LOW, 0});
+      moves_.push_back({operator_named(name), TENON_AMP_LOW, 0});
     for (const std::string& name : high)
-      moves_.push_back({find_operator(name), TENON_AMP_HIGH, 0});
+      moves_.push_back({operator_named(name), TENON_AMP_HIGH, 0});
     options_ = {.struct_size = sizeof options_,
                 .dtype = dtype,
                 .level = level,
@@ -83,7 +83,7 @@ nb::tuple casts() {
 }
 
 const char* class_of(const std::string& name) {
-  const tenon_op* op = find_operator(name);
+  const tenon_op* op = operator_named(name);
   const uint32_t flags = host->op_def(op)->flags;
   constexpr const char* kNames[] = {"keep", "low", "high", "widest"};
   return flags & TENON_OP_COMPOSITE ? "parts" : kNames[amp().class_of(op)];

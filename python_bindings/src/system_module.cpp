@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <tenon/services/candidates.h>
 #include <tenon/services/isolated.h>
 
 #include <stdexcept>
@@ -79,6 +80,12 @@ nb::dict device_properties(nb::handle device) {
   result["memory_bytes"] = info.memory_bytes;
   result["host_memory"] = (info.flags & TENON_DEVICE_HOST_MEMORY) != 0;
   return result;
+}
+
+const tenon_candidates_api& kernel_choice() {
+  need_plugins();
+  return *static_cast<const tenon_candidates_api*>(  // the host's own
+      host->service_find(TENON_CANDIDATES_SERVICE, TENON_CANDIDATES_VERSION));
 }
 
 void synchronize(nb::handle device) {
@@ -197,6 +204,14 @@ void add_system_functions(nb::module_& module) {
              nb::arg("dtype").none() = none);
   module.def("load", &need_plugins);
   module.def("devices", &device_list, "All devices that loaded plugins provide.");
+  module.def(
+      "use_deterministic_algorithms", [](bool mode) { kernel_choice().set_deterministic(mode); },
+      nb::arg("mode"),
+      "Hold back kernels whose results may differ from run to run, on all threads. What they would "
+      "serve is lowered or run on the host; where neither is possible, the call is an error.");
+  module.def(
+      "is_deterministic", [] { return kernel_choice().deterministic() != 0; },
+      "Whether use_deterministic_algorithms(True) is in force.");
   module.def("device_properties", &device_properties, nb::arg("device").none() = none);
   module.def("synchronize", &synchronize, nb::arg("device").none() = none,
              "Wait until the device has nothing left to do.");

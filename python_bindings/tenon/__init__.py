@@ -50,6 +50,7 @@ from tenon._core import (
     uint16,
     uint32,
     uint64,
+    use_deterministic_algorithms,
 )
 
 e = 2.718281828459045

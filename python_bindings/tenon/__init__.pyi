@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+from tenon import amp as amp
 from tenon import autograd as autograd
 from tenon import collective as collective
 from tenon import data as data
@@ -12,6 +13,7 @@ from tenon import nn as nn
 from tenon import ops as ops
 from tenon import optim as optim
 from tenon import plugins as plugins
+from tenon import profiler as profiler
 from tenon import random as random
 from tenon import safetensors as safetensors
 from tenon import signal as signal
@@ -80,6 +82,7 @@ from tenon._core import uint8 as uint8
 from tenon._core import uint16 as uint16
 from tenon._core import uint32 as uint32
 from tenon._core import uint64 as uint64
+from tenon._core import use_deterministic_algorithms as use_deterministic_algorithms
 from tenon._everyday import argwhere as argwhere
 from tenon._everyday import array_equal as array_equal
 from tenon._everyday import hstack as hstack

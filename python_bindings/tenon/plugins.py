@@ -94,6 +94,12 @@ def _judge(report):
     last = None  # the kernel that nothing gets past
     for kernel in report.get("kernels", ()):
         name = kernel["plugin"]
+        if kernel["held_back"] and not kernel["deterministic"] and _core.is_deterministic():
+            kernel["state"] = (
+                "held back: its results may differ from run to run; "
+                "tenon.use_deterministic_algorithms(False)"
+            )
+            continue
         if kernel["held_back"]:
             kernel["state"] = (
                 f"held back: needs consent; tenon.plugins.allow_overrides('{name}') "

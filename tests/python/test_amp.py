@@ -224,7 +224,7 @@ def test_no_grad_leaves_nothing_behind(pair):
     with amp.autocast():
         first = (x @ w).tolist()
         with tenon.no_grad():
-            w.mul_(2.0)
+            w.multiply_(2.0)
         assert (x @ w).tolist() == [[2 * each for each in row] for row in first]
 
 

