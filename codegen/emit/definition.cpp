@@ -2,7 +2,6 @@
 #include "emit/definition.hpp"
 
 #include <tenon/abi.h>
-#include <tenon/services/amp.h>
 
 namespace tenon::codegen {
 namespace {

@@ -198,7 +198,6 @@ OutputFile table_file(const Package& package, const EmitOptions& options) {
   std::string text = generated_line(package.files);
   if (interiors) text += "#include <tenon/ops/interior.hpp>\n";
   text += fill(R"(#include <tenon/ops/shapes.hpp>
-#include <tenon/services/amp.h>
 #include <tenon/unbox.h>
 
 #include <cmath>

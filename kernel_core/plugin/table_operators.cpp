@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operators in a plugin's table.
-#include <tenon/services/amp.h>
-
 #include <algorithm>
 #include <bit>
 #include <cinttypes>

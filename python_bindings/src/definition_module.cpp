@@ -85,13 +85,14 @@ class Definition {
 class Kernel {
  public:
   Kernel(const std::string& signature, std::string device, uint64_t dtype_mask, int32_t score,
-         bool strided, std::string origin, nb::handle function, const Plan& plan,
+         bool strided, bool deterministic, std::string origin, nb::handle function, const Plan& plan,
          const nb::tuple& names)
       : core_(*new KernelDefinition(parse(signature), make_callback(function, plan, names))) {
     core_.device = std::move(device);
     core_.dtype_mask = dtype_mask;
     core_.score = score;
     core_.is_strided = strided;
+    core_.is_deterministic = deterministic;
     core_.origin = std::move(origin);
     require(python::attach(core_));
   }
@@ -121,7 +122,7 @@ void add_definition_types(nb::module_& module) {
       .def("clear", &Definition::clear)
       .def_prop_ro("is_composite", &Definition::is_composite);
   nb::class_<Kernel>(module, "_KernelDefinition")
-      .def(nb::init<const std::string&, std::string, uint64_t, int32_t, bool, std::string,
+      .def(nb::init<const std::string&, std::string, uint64_t, int32_t, bool, bool, std::string,
                     nb::handle, const Plan&, const nb::tuple&>())
       .def("detach", &Kernel::detach);
 }

@@ -139,7 +139,8 @@ bool attach(KernelDefinition& self) {
   auto slot = static_cast<size_t>(free_slot - slots);
   self.plugin_name = next_plugin_name(self.schema.name());
   self.def = {.struct_size = sizeof self.def,
-              .traits = self.is_strided ? TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT : 0u,
+              .traits = (self.is_strided ? TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT : 0u) |
+                        (self.is_deterministic ? 0u : TENON_KERNEL_NONDETERMINISTIC),
               .op = self.schema.name().c_str(),
               .device = self.device.c_str(),
               .dtype_mask = self.dtype_mask,

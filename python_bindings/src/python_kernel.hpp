@@ -18,6 +18,7 @@ struct KernelDefinition {
   std::string plugin_name, device, origin;
   uint64_t dtype_mask = 0;
   int32_t score = 0;
+  bool is_deterministic = true;
   bool is_strided =
       false;  // takes tensors of any strides; otherwise they are made contiguous first
   tenon_plugin table = {};

@@ -350,7 +350,7 @@ def _best_score(operator, device, mask):
     return best
 
 
-def kernel(operator, device, *, dtypes=None, score=None, strided=False):
+def kernel(operator, device, *, dtypes=None, score=None, strided=False, deterministic=True):
     """Decorator that adds a Python kernel for an operator of any package, on one kind of device.
 
         @tenon.kernel("tenon::relu", "cpu", dtypes=["float32"])
@@ -360,7 +360,8 @@ def kernel(operator, device, *, dtypes=None, score=None, strided=False):
     The function takes the operator's parameters and returns tensors or arrays of the shapes, dtypes and
     device that the operator's shape rule says, or takes a parameter `out` and writes into that. It runs
     below gradients. The kernel with the highest `score` is called; by default one more than the best
-    there is. Tensors arrive contiguous, unless `strided`. Returns a handle with `remove()`, also a
+    there is. Tensors arrive contiguous, unless `strided`. `deterministic=False`: results may differ from run
+    to run, and tenon.use_deterministic_algorithms(True) holds it back. Returns a handle with `remove()`, also a
     context manager.
     """
     if isinstance(operator, str):
@@ -383,7 +384,14 @@ def kernel(operator, device, *, dtypes=None, score=None, strided=False):
                 _needs_shape(definition, "its kernels")
             chosen = _best_score(operator, device, mask) + 1 if score is None else score
             core = _core._KernelDefinition(
-                signature.text, device, mask, chosen, strided, _origin(function, 2), *plan
+                signature.text,
+                device,
+                mask,
+                chosen,
+                strided,
+                deterministic,
+                _origin(function, 2),
+                *plan,
             )
             handle = KernelHandle(function, core)
             if definition:

@@ -160,7 +160,7 @@ def _describe(name: str, tensor: Tensor, keep: bool) -> Call:
 class Difference(NamedTuple):
     """One result in two recordings."""
 
-    index: int  # of the call in both
+    call: int  # its number in both
     operator: str
     shape: tuple[int, ...]
     dtypes: tuple[str, str]
@@ -194,7 +194,7 @@ def compare(first: Recording, second: Recording) -> list[Difference]:
         )
     return [
         Difference(
-            index,
+            number,
             one.operator,
             one.shape,
             (one.dtype, other.dtype),
@@ -202,7 +202,7 @@ def compare(first: Recording, second: Recording) -> list[Difference]:
             (one.infinite, other.infinite),
             (one.nan, other.nan),
         )
-        for index, (one, other) in enumerate(zip(first.calls, second.calls, strict=True))
+        for number, (one, other) in enumerate(zip(first.calls, second.calls, strict=True))
     ]
 
 

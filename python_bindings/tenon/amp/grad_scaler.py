@@ -146,7 +146,7 @@ class GradScaler:
             if self._scale is None:
                 self._start = (float(new_scale), self._start[1])
             else:
-                self._scale = tenon.full([], new_scale, device=self._scale.device)
+                self._scale = tenon.full([], float(new_scale), device=self._scale.device)
         else:
             states = [state for state in self._states.values() if state.found_inf]
             if not states or self._scale is None or self._tracker is None:

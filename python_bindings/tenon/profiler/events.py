@@ -152,6 +152,8 @@ def summary_of_shapes(event: Event) -> str:
 
 def as_dict(event: Event) -> dict[str, Any]:
     """What traces show when an event is clicked on."""
+    if not (event.shapes or event.stack or event.bytes or event.backward or event.failed):
+        return {} if event.memory is None else {"memory": event.memory}
     shown: dict[str, Any] = {}
     if event.shapes:
         shown["shapes"] = summary_of_shapes(event)

@@ -57,6 +57,7 @@ _TIMESTAMP, _SEQUENCE, _TRACK_EVENT, _INTERNED, _FLAGS, _DESCRIPTOR = 8, 10, 11,
 _STATE_CLEARED, _NEEDS_STATE = 1, 2
 _TYPE, _NAME_IID, _CATEGORY_IID, _TRACK_UUID, _COUNTER, _ANNOTATION = 9, 10, 3, 11, 30, 4
 _SLICE_BEGIN, _SLICE_END, _COUNTER_TYPE = 1, 2, 4
+_TIME_KEY = varint(_TIMESTAMP << 3)
 
 
 def write_perfetto(path: str | PathLike[str], events: list[Event], memory: list[Memory]) -> None:
@@ -78,9 +79,10 @@ class _PerfettoWriter:
         self._packets: list[bytes] = []
         self._names: dict[str, int] = {}
         self._categories: dict[str, int] = {}
+        self._begins: dict[tuple[int, str, str], bytes] = {}  # by track, name, category
         self._next_uuid = 1
         self._process = self._describe(field(3, field(1, os.getpid()) + field(6, "Tenon")))
-        self._is_first = True
+        self._packets.append(field(_SEQUENCE, 1) + field(_FLAGS, _STATE_CLEARED))
 
     def add_track(self, name: str, events: list[Event]) -> None:
         thread = field(1, os.getpid()) + field(2, threading.get_native_id()) + field(5, name)
@@ -88,26 +90,25 @@ class _PerfettoWriter:
             uuid = self._describe(field(5, self._process) + field(4, thread))
         else:
             uuid = self._describe(field(5, self._process) + field(2, name))
-        end = field(_TYPE, _SLICE_END) + field(_TRACK_UUID, uuid)
-        open_: list[Event] = []
+        end = self._after_time(field(_TYPE, _SLICE_END) + field(_TRACK_UUID, uuid))
+        add, open_ = self._add, list[int]()
         for event in events:
-            while open_ and open_[-1].end_ns <= event.begin_ns:
-                self._add(open_.pop().end_ns, end)
-            self._begin(event, uuid)
-            open_.append(event)
+            while open_ and open_[-1] <= event.begin_ns:
+                add(open_.pop(), end)
+            add(event.begin_ns, self._begin(event, uuid))
+            open_.append(event.end_ns)
         while open_:
-            self._add(open_.pop().end_ns, end)
+            add(open_.pop(), end)
 
     def add_counter(self, name: str, values: list[tuple[int, int]]) -> None:
         uuid = self._describe(field(5, self._process) + field(2, name) + field(8, b""))
         for time, value in values:
             fields = field(_TYPE, _COUNTER_TYPE) + field(_TRACK_UUID, uuid)
-            self._add(time, fields + field(_COUNTER, value))
+            self._add(time, self._after_time(fields + field(_COUNTER, value)))
 
     def trace(self) -> bytes:
-        return b"".join(
-            varint(_PACKET << 3 | 2) + varint(len(packet)) + packet for packet in self._packets
-        )
+        head = varint(_PACKET << 3 | 2)
+        return b"".join(head + varint(len(packet)) + packet for packet in self._packets)
 
     def _describe(self, fields: bytes) -> int:
         uuid = self._next_uuid
@@ -115,7 +116,12 @@ class _PerfettoWriter:
         self._packets.append(field(_DESCRIPTOR, field(1, uuid) + fields) + field(_SEQUENCE, 1))
         return uuid
 
-    def _begin(self, event: Event, uuid: int) -> None:
+    def _begin(self, event: Event, uuid: int) -> bytes:
+        """The packet without its time, which events of one name share if they have no details."""
+        key = uuid, event.name, event.kind
+        details = as_dict(event)
+        if not details and key in self._begins:
+            return self._begins[key]
         interned = b""
         name, is_new = _intern(self._names, event.name)
         if is_new:
@@ -125,20 +131,19 @@ class _PerfettoWriter:
             interned += field(1, field(1, category) + field(2, event.kind))
         fields = field(_TYPE, _SLICE_BEGIN) + field(_TRACK_UUID, uuid)
         fields += field(_NAME_IID, name) + field(_CATEGORY_IID, category)
-        for key, value in as_dict(event).items():
-            fields += field(_ANNOTATION, field(10, key) + field(6, str(value)))
-        self._add(event.begin_ns, fields, field(_INTERNED, interned) if interned else b"")
+        for label, value in details.items():
+            fields += field(_ANNOTATION, field(10, label) + field(6, str(value)))
+        packet = self._after_time(fields)
+        if not details:
+            self._begins[key] = packet
+        return packet + field(_INTERNED, interned) if interned else packet
 
-    def _add(self, time: int, track_event: bytes, more: bytes = b"") -> None:
-        flags = _NEEDS_STATE | (_STATE_CLEARED if self._is_first else 0)
-        self._is_first = False
-        self._packets.append(
-            field(_TIMESTAMP, time)
-            + field(_SEQUENCE, 1)
-            + field(_TRACK_EVENT, track_event)
-            + field(_FLAGS, flags)
-            + more
-        )
+    @staticmethod
+    def _after_time(track_event: bytes) -> bytes:
+        return field(_SEQUENCE, 1) + field(_TRACK_EVENT, track_event) + field(_FLAGS, _NEEDS_STATE)
+
+    def _add(self, time: int, rest: bytes) -> None:
+        self._packets.append(_TIME_KEY + varint(time) + rest)
 
 
 def _intern(known: dict[str, int], text: str) -> tuple[int, bool]:

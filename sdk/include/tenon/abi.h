@@ -50,7 +50,7 @@ extern "C" {
 /* ==== Section 1: version ======================================================================= */
 
 #define TENON_ABI_EPOCH 1u
-#define TENON_ABI_REVISION 3u
+#define TENON_ABI_REVISION 4u
 
 /* ==== Section 2: status ======================================================================== */
 
@@ -603,8 +603,14 @@ enum {
                                   * (tenon/primitives.h); it decomposes on the host device alone */
   TENON_OP_TO_PRIMITIVES = 4096, /* `decompose` calls primitives, on devices that have them for the
                                   * call's dtype; elsewhere it is as if there were none */
-  TENON_OP_STRIDED = 8192        /* as with MATERIALIZE, kernels must read and write any strides, and
+  TENON_OP_STRIDED = 8192,       /* as with MATERIALIZE, kernels must read and write any strides, and
                                   * `decompose` gets the caller's output to write into */
+  /* Mixed precision (tenon/services/amp.h), at most one. What carries none takes floats as they are.
+   * Since revision 4. */
+  TENON_OP_AMP_LOW = 16384,      /* worth float16 or bfloat16: products of matrices, convolutions */
+  TENON_OP_AMP_HIGH = 32768,     /* needs float32: sums, exponentials, losses. On a COMPOSITE: its
+                                  * results stay float32 */
+  TENON_OP_AMP_WIDEST = 65536    /* the widest float among its tensors */
 };
 
 typedef struct tenon_op_def {

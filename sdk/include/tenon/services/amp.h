@@ -17,14 +17,6 @@
 extern "C" {
 #endif
 
-/* BEGIN FLAGS */
-enum {
-  TENON_OP_AMP_LOW = 16384,
-  TENON_OP_AMP_HIGH = 32768,
-  TENON_OP_AMP_WIDEST = 65536
-};
-/* END FLAGS */
-
 #define TENON_AMP_SERVICE "amp"
 #define TENON_AMP_VERSION 1u
 
