@@ -33,7 +33,7 @@ class ConditionalStep:
         self._tensors = [(tensor, tensor.detach().clone()) for tensor in tensors]
         self._before.append((state, dict(state)))
 
-    def undo_if_bad(self, param: Tensor, state: dict[str, Any]) -> None:
+    def undo_if_bad(self, param: Tensor) -> None:
         """After the update."""
         is_bad = self._is_bad.to(param.device)
         for tensor, before in self._tensors:

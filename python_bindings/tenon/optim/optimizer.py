@@ -115,31 +115,27 @@ class Optimizer:
                     self._last_step = ConditionalStep(found_inf)
             for group in self.param_groups:
                 for param in group["params"]:
-                    if param.grad is not None:
-                        self._update_parameter(param, param.grad, group)
+                    grad = param.grad
+                    if grad is not None:
+                        if group["maximize"]:
+                            grad = -grad
+                        target = param
+                        if group["multi_precision"] and is_low_precision(param):
+                            grad = grad.to(tenon.float32)
+                            target = master_weight(param, self.state.setdefault(param, {}))
+                        state = self.state.get(param)
+                        if state is None:
+                            state = self.state[param] = self.new_state(param, group)
+                        elif target is not param and len(state) == 1:  # the master weight
+                            state.update(self.new_state(target, group))
+                        if self._last_step is not None:
+                            self._last_step.keep(param, state)
+                        self.update(target, grad, state, group)
+                        if target is not param:
+                            tenon.cast(target, param.dtype, out=param)
+                        if self._last_step is not None:
+                            self._last_step.undo_if_bad(param)
         return loss
-
-    def _update_parameter(self, param: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
-        if group["maximize"]:
-            grad = -grad
-        if group["multi_precision"] and is_low_precision(param):
-            grad = grad.to(tenon.float32)
-            state = self.state.setdefault(param, {})
-            target = master_weight(param, state)
-            if len(state) == 1:
-                state.update(self.new_state(target, group))
-        else:
-            target = param
-            known = self.state.get(param)
-            state = known if known is not None else self.new_state(param, group)
-            self.state[param] = state
-        if self._last_step is not None:
-            self._last_step.keep(param, state)
-        self.update(target, grad, state, group)
-        if target is not param:
-            tenon.cast(target, param.dtype, out=param)
-        if self._last_step is not None:
-            self._last_step.undo_if_bad(param, state)
 
     def _settle(self) -> None:
         """Take back what the host counted in a conditional step that did not happen."""

@@ -82,7 +82,7 @@ class profile:
     `activities` are "host" and devices, whose own records are shown beside the host's if their plugin
     keeps any. `record_shapes`: dtypes and shapes of tensor arguments. `with_stack`: Python's stacks.
     `with_modules`: calls of modules. `profile_memory`: the bytes in use on the device after every
-    operator. Each of them makes a call slower; without them it takes some 30 ns more. `capacity` is how
+    operator. Each of them makes a call slower; without them it takes some 50 ns more. `capacity` is how
     many calls are kept; `lost` counts those beyond it. One profile at a time on a thread.
     """
 

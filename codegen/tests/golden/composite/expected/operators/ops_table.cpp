@@ -233,7 +233,7 @@ tenon_status rule_embed([[maybe_unused]] const tenon_value* args, [[maybe_unused
 extern const tenon_op_def kOperators[] = {
     {  // input.yaml:6
         .struct_size = sizeof(tenon_op_def),
-        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES,
+        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES | TENON_OP_AMP_WIDEST,
         .name = "tenon::add",
         .schema = "tenon::add(Tensor x, Tensor y) -> Tensor",
         .schema_hash = UINT64_C(0x9ba4537f602d6732),
@@ -255,7 +255,7 @@ extern const tenon_op_def kOperators[] = {
     },
     {  // input.yaml:13
         .struct_size = sizeof(tenon_op_def),
-        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES,
+        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES | TENON_OP_AMP_WIDEST,
         .name = "tenon::subtract",
         .schema = "tenon::subtract(Tensor x, Tensor y) -> Tensor",
         .schema_hash = UINT64_C(0x9677c8d5e81866f),
@@ -277,7 +277,7 @@ extern const tenon_op_def kOperators[] = {
     },
     {  // input.yaml:21
         .struct_size = sizeof(tenon_op_def),
-        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES,
+        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES | TENON_OP_AMP_WIDEST,
         .name = "tenon::negative",
         .schema = "tenon::negative(Tensor x) -> Tensor",
         .schema_hash = UINT64_C(0xe41f58009b0c7926),
@@ -299,7 +299,7 @@ extern const tenon_op_def kOperators[] = {
     },
     {  // input.yaml:29
         .struct_size = sizeof(tenon_op_def),
-        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES,
+        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES | TENON_OP_AMP_WIDEST,
         .name = "tenon::multiply",
         .schema = "tenon::multiply(Tensor x, Tensor y) -> Tensor",
         .schema_hash = UINT64_C(0x812f708527caec0b),
@@ -321,7 +321,7 @@ extern const tenon_op_def kOperators[] = {
     },
     {  // input.yaml:37
         .struct_size = sizeof(tenon_op_def),
-        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES,
+        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES | TENON_OP_AMP_WIDEST,
         .name = "tenon::pow",
         .schema = "tenon::pow(Tensor x, Tensor y) -> Tensor",
         .schema_hash = UINT64_C(0x9888c7450d787b4b),

@@ -125,7 +125,7 @@ tenon_status rule_blend([[maybe_unused]] const tenon_value* args, [[maybe_unused
 extern const tenon_op_def kOperators[] = {
     {  // input.yaml:5
         .struct_size = sizeof(tenon_op_def),
-        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES,
+        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES | TENON_OP_AMP_WIDEST,
         .name = "tenon::add",
         .schema = "tenon::add(Tensor x, Tensor y) -> Tensor",
         .schema_hash = UINT64_C(0x9ba4537f602d6732),
@@ -147,7 +147,7 @@ extern const tenon_op_def kOperators[] = {
     },
     {  // input.yaml:16
         .struct_size = sizeof(tenon_op_def),
-        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES,
+        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES | TENON_OP_AMP_WIDEST,
         .name = "tenon::multiply",
         .schema = "tenon::multiply(Tensor x, Tensor y) -> Tensor",
         .schema_hash = UINT64_C(0x812f708527caec0b),
@@ -169,7 +169,7 @@ extern const tenon_op_def kOperators[] = {
     },
     {  // input.yaml:34
         .struct_size = sizeof(tenon_op_def),
-        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES,
+        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES | TENON_OP_AMP_WIDEST,
         .name = "tenon::abs",
         .schema = "tenon::abs(Tensor x) -> Tensor",
         .schema_hash = UINT64_C(0x4ca2e9d8ac1985cb),
@@ -213,7 +213,7 @@ extern const tenon_op_def kOperators[] = {
     },
     {  // input.yaml:48
         .struct_size = sizeof(tenon_op_def),
-        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES,
+        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES | TENON_OP_AMP_WIDEST,
         .name = "tenon::where",
         .schema = "tenon::where(Tensor condition, Tensor x, Tensor y) -> Tensor",
         .schema_hash = UINT64_C(0x726e10697803b7be),
@@ -235,7 +235,7 @@ extern const tenon_op_def kOperators[] = {
     },
     {  // input.yaml:57
         .struct_size = sizeof(tenon_op_def),
-        .flags = TENON_OP_ELEMENTWISE | TENON_OP_NO_METHOD,
+        .flags = TENON_OP_ELEMENTWISE | TENON_OP_NO_METHOD | TENON_OP_AMP_WIDEST,
         .name = "tenon::gelu",
         .schema = "tenon::gelu(Tensor x, *, bool approximate=false, float scale=1.0, str mode='plain', Scalar? limit=none) -> Tensor",
         .schema_hash = UINT64_C(0x65efe38a934e0b8),

@@ -148,7 +148,7 @@ extern const tenon_op_def kOperators[] = {
     },
     {  // input.yaml:21
         .struct_size = sizeof(tenon_op_def),
-        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES,
+        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES | TENON_OP_AMP_WIDEST,
         .name = "acme::relu6",
         .schema = "acme::relu6(Tensor x, *, Scalar top=6) -> Tensor",
         .schema_hash = UINT64_C(0x2d4b12dc7b5576f7),
