@@ -56,7 +56,8 @@ constinit LazyOperator conjugate_operator("conj");
 constinit LazyOperator convert_operator("cast", TENON_OP_CONVERT);
 constinit LazyOperator materialize_operator("clone", TENON_OP_MATERIALIZE);
 
-// Of a few elements on the host a call costs many times what it does: those are done here.
+// Of a few elements on the host a call costs many times what it does: those are done here, unless a
+// layer wants to see every call.
 constexpr uint64_t kFewBytes = 1024;
 
 // A dense copy, where that is no call; else `*out` stays empty.
@@ -64,7 +65,7 @@ tenon_status clone_few(const tenon_tensor& x, Tensor* out, tenon_err* err) {
   uint64_t bytes = static_cast<uint64_t>(x.numel) * host->dtype_size(x.dtype);
   bool is_seen = (x.layers || follows_base(x)) && is_recording();
   if (is_seen || bytes > kFewBytes || !(x.flags & TENON_TENSOR_CONTIGUOUS) ||
-      x.device != host->device_host())
+      x.device != host->device_host() || host->layers_every_call() != 0)
     return TENON_OK;
   tenon_tensor* copy;
   TENON_TRY(host->tensor_create(x.device, x.dtype, x.ndim, x.shape, &copy, err));
@@ -80,7 +81,8 @@ tenon_status full_few(int32_t ndim, const int64_t* shape, double value, int32_t 
   uint64_t room = kFewBytes / sizeof(double);  // elements
   for (int32_t axis = 0; axis < ndim; ++axis)
     room = shape[axis] > 1 ? room / static_cast<uint64_t>(shape[axis]) : room;
-  if (!is_known || room == 0 || device != host->device_host()) return TENON_OK;
+  if (!is_known || room == 0 || device != host->device_host() || host->layers_every_call() != 0)
+    return TENON_OK;
   tenon_tensor* made;
   TENON_TRY(host->tensor_create(device, dtype, ndim, shape, &made, err));
   if (dtype == TENON_DTYPE_F32)

@@ -7,6 +7,7 @@
 
 #include "errors.hpp"
 #include "python_thread.hpp"
+#include "recording.hpp"
 #include "runtime.hpp"
 #include "tensor_object.hpp"
 
@@ -70,13 +71,15 @@ nb::list gradients(nb::tuple outputs, nb::tuple grads, nb::tuple inputs, bool re
   auto outs = handles(outputs, "grad()"), seeds = handles(grads, "grad()"),
        ins = handles(inputs, "grad()");
   std::vector<tenon_tensor*> results(ins.size());
+  const uint32_t flags = engine_flags(retain_graph, create_graph, allow_unused);
+  note_backward(flags, false);
   ErrorSink err;
   tenon_status status;
   {
     nb::gil_scoped_release unlocked;
     status = api.gradients(outs.data(), seeds.data(), static_cast<uint32_t>(outs.size()),
                            ins.data(), static_cast<uint32_t>(ins.size()), results.data(),
-                           engine_flags(retain_graph, create_graph, allow_unused), err);
+                           flags, err);
   }
   check(status, err);
   return adopt_all(results);
@@ -162,6 +165,7 @@ bool run_backward(std::span<tenon_tensor* const> outputs, std::span<tenon_tensor
                   uint32_t flags) {
   const tenon_autograd_api* api = require_autograd();
   if (!api) return false;
+  note_backward(flags, true);
   ErrorSink err;
   PyThreadState* thread = PyEval_SaveThread();
   tenon_status status = api->backward(outputs.data(), grads.data(),

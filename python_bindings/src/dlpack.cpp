@@ -9,6 +9,7 @@
 #include "call.hpp"
 #include "convert.hpp"
 #include "python_thread.hpp"
+#include "recording.hpp"
 #include "runtime.hpp"
 
 namespace tenon::python {
@@ -288,6 +289,7 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* arguments, PyObject* keywords)
   tenon_tensor* tensor = handle_of(self);
   if (tensor->device == TENON_DEVICE_META)
     return raise_error(PyExc_BufferError, "a meta tensor has no memory to share");
+  if (!may_read("DLPack")) return nullptr;
   if (autograd && autograd->requires_grad(tensor))
     return raise_error(PyExc_BufferError,
                        "cannot share a tensor that requires grad; use .detach()");

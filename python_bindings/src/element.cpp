@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "errors.hpp"
+#include "recording.hpp"
 #include "runtime.hpp"
 #include "small_int.hpp"
 
@@ -214,6 +215,7 @@ static tenon_status copy_unlocked(tenon_tensor* to, tenon_tensor* from, tenon_er
 }
 
 Tensor readable_on_host(tenon_tensor* tensor) {
+  if (!may_read("a copy of the elements (tolist(), numpy(), print)")) return {};
   if (tensor->device == TENON_DEVICE_META) {
     raise_error(PyExc_ValueError, "a meta tensor has a shape and a dtype but no values to read");
     return {};
@@ -235,6 +237,8 @@ Tensor readable_on_host(tenon_tensor* tensor) {
 }
 
 PyObject* tensor_item(tenon_tensor* tensor) {
+  if (!may_read("item(), or bool(), int() or float()")) [[unlikely]]
+    return nullptr;
   if (tensor->numel != 1)
     return raise_error(PyExc_ValueError,
                        "expected a tensor of one element, got %lld; use .tolist()",

@@ -43,4 +43,6 @@ NB_MODULE(_core, module) {
   add_autotune_functions(module);
   add_amp_functions(module);
   add_profiler_functions(module);
+  add_program_type(module);
+  add_recording_functions(module);
 }

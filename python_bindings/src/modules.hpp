@@ -19,5 +19,7 @@ void add_validation_functions(nanobind::module_& module);   // validation_module
 void add_autotune_functions(nanobind::module_& module);     // autotune_module.cpp
 void add_amp_functions(nanobind::module_& module);          // amp_module.cpp
 void add_profiler_functions(nanobind::module_& module);     // profiler_module.cpp
+void add_recording_functions(nanobind::module_& module);    // recording_module.cpp
+void add_program_type(nanobind::module_& module);           // program_module.cpp
 
 }  // namespace tenon::python

@@ -6,6 +6,7 @@
 
 #include "call.hpp"
 #include "errors.hpp"
+#include "recording.hpp"
 #include "runtime.hpp"
 #include "tensor_type.hpp"
 #include "types.hpp"
@@ -150,6 +151,7 @@ int set_data(PyObject* self, PyObject* value, void*) {
   }
   tenon_tensor* source = require_tensor(value, "data");
   if (!source) return -1;
+  if (!may_read("assigning .data")) return -1;
   ErrorSink err;
   tenon_status status = host->tensor_assign(handle_of(self), source, err);
   if (status == TENON_OK) return 0;

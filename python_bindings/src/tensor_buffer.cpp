@@ -7,6 +7,7 @@
 #include "convert.hpp"
 #include "errors.hpp"
 #include "python_thread.hpp"
+#include "recording.hpp"
 #include "runtime.hpp"
 #include "tensor_object.hpp"
 #include "tensor_type.hpp"
@@ -51,6 +52,7 @@ const char* why_not_exported(const tenon_tensor* tensor, int flags) {
 int get_buffer(PyObject* self, Py_buffer* buffer, int flags) {
   tenon_tensor* tensor = handle_of(self);
   buffer->obj = nullptr;
+  if (!may_read("numpy(), or another user of the buffer protocol,")) return -1;
   if (const char* reason = why_not_exported(tensor, flags)) {
     PyErr_SetString(PyExc_BufferError, reason);
     return -1;

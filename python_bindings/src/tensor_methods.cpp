@@ -9,6 +9,7 @@
 #include "element.hpp"
 #include "errors.hpp"
 #include "method_table.hpp"
+#include "recording.hpp"
 #include "runtime.hpp"
 #include "tensor_type.hpp"
 #include "types.hpp"
@@ -19,7 +20,9 @@ namespace {
 PyObject* item(PyObject* self, PyObject*) { return tensor_item(handle_of(self)); }
 PyObject* tolist(PyObject* self, PyObject*) { return tensor_to_list(handle_of(self)); }
 PyObject* numel(PyObject* self, PyObject*) { return PyLong_FromLongLong(handle_of(self)->numel); }
-PyObject* data_ptr(PyObject* self, PyObject*) { return PyLong_FromVoidPtr(handle_of(self)->data); }
+PyObject* data_ptr(PyObject* self, PyObject*) {
+  return may_read("data_ptr()") ? PyLong_FromVoidPtr(handle_of(self)->data) : nullptr;
+}
 PyObject* is_contiguous(PyObject* self, PyObject*) {
   return PyBool_FromLong(handle_of(self)->flags & TENON_TENSOR_CONTIGUOUS);
 }

@@ -60,7 +60,7 @@ newaxis = None
 pi = 3.141592653589793
 
 _SUBMODULES = frozenset(
-    "amp autograd collective compat data fft io ipc linalg memory metrics nn ops optim plugins profiler random safetensors signal testing utils".split()
+    "amp autograd collective compat data fft io ipc jit linalg memory metrics nn ops optim plugins profiler random safetensors signal testing utils".split()
 )
 
 # Names that live in submodules, imported when they are used.
@@ -68,10 +68,12 @@ _LAZY = {
     "Function": "autograd",
     "Graph": "_graph",
     "autotune": "_autotune",
+    "cond": "control_flow",
     "enable_grad": "autograd",
     "fallback": "_fallback",
     "fallback_report": "_fallback",
     "explain": "plugins",
+    "export": "jit",
     "grad": "autograd",
     "kernel": "_operator_definition",
     "load": "io",
@@ -80,9 +82,11 @@ _LAZY = {
     "op": "_operator_definition",
     "profile": "_profile",
     "save": "io",
+    "scan": "control_flow",
     "sdk_path": "plugins",
     "set_grad_enabled": "autograd",
     "validation": "_validation",
+    "while_loop": "control_flow",
 }
 
 

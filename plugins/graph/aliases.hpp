@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which values share memory, and what happens to that memory.
+#pragma once
+
+#include "ir.hpp"
+
+namespace tenon::graph {
+
+// Values that may share memory have one group. Inputs and leaves from outside are one group together:
+// callers may give tensors that overlap.
+class Aliases {
+ public:
+  explicit Aliases(const Graph& graph);
+
+  ValueId group(ValueId value) const;
+  bool is_written(ValueId value) const { return written_[group(value)]; }
+  // Seen by others when the program has ended, or before: a result, an input, a leaf from outside.
+  bool is_outside(ValueId value) const { return outside_[group(value)]; }
+
+ private:
+  void join(ValueId a, ValueId b);
+
+  std::vector<ValueId> parents_;
+  std::vector<bool> written_, outside_;
+};
+
+// May the results of the step share memory with its arguments?
+bool makes_aliases(const Step& step);
+
+}  // namespace tenon::graph

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program: values in SSA form, and the steps that make them. An operation is an operator of the
+// host's table; a few structural steps stand beside it.
+//
+// Memory is explicit: a step may write into a value that exists (`out=`, in place), and values may
+// share memory as tensors do. Steps run in order, so that both mean what they meant when the program
+// was recorded.
+#pragma once
+
+#include <tenon/tensor.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tenon::graph {
+
+using ValueId = uint32_t;
+inline constexpr ValueId kNoValueId = ~ValueId{0};
+
+struct Type {
+  int32_t dtype = TENON_DTYPE_F32;
+  tenon_device_id device = TENON_DEVICE_META;
+  std::vector<int64_t> shape;
+  bool operator==(const Type&) const = default;
+};
+Type type_of(const tenon_tensor& tensor);
+std::string type_text(const Type& type);  // "float32[2, 3] cpu:0"
+std::string device_text(tenon_device_id device);
+
+// An owned copy of a tenon_value that holds no tensor.
+class Attribute {
+ public:
+  Attribute() = default;
+  // Throws Error for values that a program cannot hold.
+  explicit Attribute(const tenon_value& value);
+
+  int32_t tag() const { return value_.tag; }
+  tenon_value value() const;  // borrowed from this object
+  bool operator==(const Attribute& other) const;  // bit for bit, so that NaN equals NaN
+
+ private:
+  tenon_value value_ = kNoValue;     // of lists and texts: the tag alone
+  std::vector<int64_t> integers_;    // INTS
+  std::vector<double> numbers_;      // FLOATS, COMPLEX
+  std::string text_;                 // STRING
+};
+
+// What a step is given for one parameter.
+struct Operand {
+  enum Kind : uint8_t { kAttribute, kValue, kList };
+  Kind kind = kAttribute;
+  ValueId value = kNoValueId;   // kValue
+  std::vector<ValueId> list;    // kList
+  Attribute attribute;          // kAttribute; no value: the argument is absent
+  bool operator==(const Operand&) const = default;
+
+  static Operand of(ValueId value) { return {kValue, value, {}, {}}; }
+  static Operand of(Attribute attribute) { return {kAttribute, kNoValueId, {}, std::move(attribute)}; }
+};
+
+struct Location {
+  std::string file;
+  int32_t line = 0;  // 0: unknown
+};
+
+enum class StepKind : uint8_t {
+  kCall,    // an operator
+  kView,    // a window on the memory of a value, by strides
+  kDetach,  // the same elements without a history of gradients
+  kCond,    // operands: predicate, then what both regions get
+  kWhile,   // operands: the carried values, then the others; regions: condition, body
+  kScan,    // operands: the carried values, the scanned ones, then the others; region: body
+};
+
+struct Graph;
+
+struct Step {
+  StepKind kind = StepKind::kCall;
+  bool is_recorded = true;      // kCall: gradients were on
+  const tenon_op* op = nullptr; // kCall
+  uint64_t schema_hash = 0;     // kCall
+  std::string name;             // kCall: "tenon::add"; the operator may be unloaded, its name stays
+  std::vector<Operand> operands;
+  std::vector<ValueId> results;
+  uint32_t given = 0;           // bit i: results[i] existed, and the step writes into it
+  // kView: elements between the first one of the base and of the view, and the layouts of both.
+  int64_t offset = 0;
+  std::vector<int64_t> strides, base_strides;
+  uint32_t carried = 0, scanned = 0;  // kWhile, kScan
+  std::vector<Graph> regions;
+  Location location;
+};
+
+// A tensor from outside: a weight, or data that the recorded function made itself.
+struct Leaf {
+  ValueId value = kNoValueId;
+  Tensor tensor;
+  std::string name;          // "" if it has none
+  bool is_constant = false;  // the program's own data, the same at the begin of every run
+  Tensor original;           // what it held before the recorded function wrote into it, if that did
+  bool has_grad = false;     // accumulate: `grad` was its .grad when the program was recorded
+  tenon_tensor* grad = nullptr;  // compared, never read
+};
+
+// The program as a whole, or a region of a structural step. Regions see their inputs alone.
+struct Graph {
+  std::vector<Type> values;     // by ValueId
+  std::vector<ValueId> inputs;
+  std::vector<Leaf> leaves;     // of the whole program only
+  std::vector<Step> steps;
+  std::vector<ValueId> results;
+
+  ValueId add_value(Type type) {
+    values.push_back(std::move(type));
+    return static_cast<ValueId>(values.size() - 1);
+  }
+};
+
+// "tenon::add", "view", "cond".
+const char* step_name(const Step& step);
+// "`tenon::add` at train.py:12".
+std::string step_text(const Step& step);
+std::string location_text(const Location& location);  // "train.py:12", or ""
+
+template <class Visit>
+void for_each_operand(const Step& step, Visit&& visit) {
+  for (const Operand& operand : step.operands) {
+    if (operand.kind == Operand::kValue) visit(operand.value);
+    if (operand.kind == Operand::kList)
+      for (ValueId value : operand.list) visit(value);
+  }
+}
+
+inline bool is_given(const Step& step, size_t result) { return result < 32 && step.given >> result & 1; }
+
+}  // namespace tenon::graph

@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the text form. A text comes from anywhere: every size is checked before it is believed, and
+// what is read is verified before anybody sees it.
+#include <tenon/error.hpp>
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "text.hpp"
+#include "verify.hpp"
+
+namespace tenon::graph {
+namespace {
+
+constexpr int kMaxDepth = 32;            // of regions inside one another
+constexpr size_t kMaxValues = 1u << 24;  // of one graph
+
+bool is_name_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == ':' || c == '.';
+}
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : text_(text) {}
+
+  ProgramPtr run() {
+    expect_line("tenon.program 1", "the first line 'tenon.program 1'");
+    ProgramPtr program(new Program);
+    if (accept_word("detached")) program->is_detached = true, end_line();
+    if (accept_word("refuses_gradients")) program->refuses_gradients = quoted(), end_line();
+    while (accept_word("operator")) read_operator();
+    read_body(program->graph, 0);
+    skip_blanks();
+    if (at_ < text_.size()) fail("expected the end after 'return'");
+    verify(program->graph);
+    return program;
+  }
+
+ private:
+  // -- characters -----------------------------------------------------------------------------------
+  [[noreturn]] void fail(const std::string& problem) const {
+    throw Error(TENON_INVALID_ARGUMENT, "program, line " + std::to_string(line_) + ": " + problem);
+  }
+  char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
+  void skip_spaces() {
+    while (peek() == ' ') ++at_;
+  }
+  void skip_blanks() {
+    while (peek() == ' ' || peek() == '\n') line_ += text_[at_++] == '\n';
+  }
+  void end_line() {
+    skip_spaces();
+    if (peek() != '\n') fail("expected the end of the line, got '" + rest() + "'");
+    skip_blanks();
+  }
+  std::string rest() const {
+    std::string_view rest = text_.substr(at_, 20);
+    return std::string(rest.substr(0, rest.find('\n')));
+  }
+  bool accept(char c) {
+    skip_spaces();
+    if (peek() != c) return false;
+    ++at_;
+    return true;
+  }
+  void expect(char c) {
+    if (!accept(c)) fail(std::string("expected '") + c + "', got '" + rest() + "'");
+  }
+  void expect_line(std::string_view line, const char* what) {
+    if (text_.substr(0, line.size()) != line) fail(std::string("expected ") + what);
+    at_ += line.size();
+    end_line();
+  }
+  std::string_view word() {
+    skip_spaces();
+    const size_t begin = at_;
+    while (is_name_char(peek())) ++at_;
+    return text_.substr(begin, at_ - begin);
+  }
+  bool accept_word(std::string_view wanted) {
+    const size_t begin = at_;
+    if (word() == wanted) return true;
+    at_ = begin;
+    return false;
+  }
+  std::string quoted() {
+    expect('"');
+    std::string out;
+    while (peek() != '"') {
+      if (at_ >= text_.size() || peek() == '\n') fail("a text without its closing quote");
+      char c = text_[at_++];
+      if (c == '\\') c = escaped();
+      out += c;
+    }
+    ++at_;
+    return out;
+  }
+  char escaped() {
+    const char c = peek();
+    ++at_;
+    if (c == '"' || c == '\\') return c;
+    unsigned code = 0;
+    if (c == 'x' && at_ + 2 <= text_.size()) {
+      const char* begin = text_.data() + at_;
+      auto [end, error] = std::from_chars(begin, begin + 2, code, 16);
+      if (error == std::errc() && end == begin + 2) {
+        at_ += 2;
+        return static_cast<char>(code);
+      }
+    }
+    fail("an unknown escape in a text");
+  }
+  template <class Integer>
+  Integer integer() {
+    skip_spaces();
+    Integer value{};
+    const char* begin = text_.data() + at_;
+    auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
+    if (error != std::errc()) fail("expected an integer, got '" + rest() + "'");
+    at_ += static_cast<size_t>(end - begin);
+    return value;
+  }
+
+  // -- values -----------------------------------------------------------------------------------------
+  ValueId new_id(Graph& graph) {
+    expect('%');
+    const auto number = integer<uint32_t>();
+    if (number != graph.values.size() || number >= kMaxValues)
+      fail("expected values in order, %" + std::to_string(graph.values.size()) + " next, got %" +
+           std::to_string(number));
+    return number;
+  }
+  ValueId known_id(const Graph& graph) {
+    expect('%');
+    const auto number = integer<uint32_t>();
+    if (number >= graph.values.size())
+      fail("value %" + std::to_string(number) + " is used before a step makes it");
+    return number;
+  }
+  tenon_device_id device() {
+    const std::string name(word());
+    tenon_device_id id = TENON_DEVICE_NONE;
+    ErrorSink err;
+    if (host->device_find(name.c_str(), &id, err) != TENON_OK)
+      fail("device '" + name + "': " + host->err_text(err));
+    return id;
+  }
+  int32_t dtype(std::string_view name) const {
+    const int32_t id = host->dtype_find(std::string(name).c_str());
+    if (id < 0) fail("unknown dtype '" + std::string(name) + "'");
+    return id;
+  }
+  Type type() {
+    Type type;
+    type.dtype = dtype(word());
+    type.shape = integers();
+    if (type.shape.size() > TENON_MAX_NDIM) fail("a shape with too many axes");
+    skip_spaces();
+    type.device = device();
+    return type;
+  }
+  std::vector<int64_t> integers() {
+    std::vector<int64_t> list;
+    expect('[');
+    if (accept(']')) return list;
+    do list.push_back(integer<int64_t>());
+    while (accept(','));
+    expect(']');
+    return list;
+  }
+
+  // -- lines ------------------------------------------------------------------------------------------
+  void read_operator() {
+    const std::string name(word());
+    const std::string digits(word());
+    uint64_t hash = 0;
+    auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), hash, 16);
+    if (error != std::errc() || end != digits.data() + digits.size())
+      fail("expected the schema hash of '" + name + "', got '" + digits + "'");
+    const tenon_op* op = host->op_find(name.c_str());
+    if (!op || !host->op_def(op))
+      fail("operator '" + name + "' is unknown; load the plugin or operator file that defines it");
+    if (host->op_def(op)->schema_hash != hash)
+      fail("operator '" + name + "' has the signature " + host->op_def(op)->schema +
+           " here, and the program was made with another one; export it again with this version");
+    operators_[name] = op;
+    end_line();
+  }
+
+  void read_body(Graph& graph, int depth) {
+    if (depth > kMaxDepth) fail("too many regions inside one another");
+    for (;;) {
+      skip_blanks();
+      if (accept_word("return")) break;
+      if (accept_word("input")) {
+        read_typed(graph, graph.inputs);
+        end_line();
+      } else if (accept_word("leaf")) {
+        read_leaf(graph, false);
+      } else if (accept_word("constant")) {
+        read_leaf(graph, true);
+      } else {
+        read_step(graph, depth);
+      }
+    }
+    skip_spaces();
+    while (peek() == '%') {
+      graph.results.push_back(known_id(graph));
+      if (!accept(',')) break;
+      skip_spaces();
+    }
+    if (at_ < text_.size()) end_line();
+  }
+
+  void read_typed(Graph& graph, std::vector<ValueId>& list) {
+    const ValueId id = new_id(graph);
+    expect(':');
+    graph.add_value(type());
+    list.push_back(id);
+  }
+
+  void read_leaf(Graph& graph, bool is_constant) {
+    std::vector<ValueId> id;
+    read_typed(graph, id);
+    Leaf leaf;
+    leaf.value = id[0];
+    leaf.is_constant = is_constant;
+    skip_spaces();
+    if (peek() == '"') leaf.name = quoted();
+    graph.leaves.push_back(std::move(leaf));
+    end_line();
+  }
+
+  void read_step(Graph& graph, int depth) {
+    Step step;
+    // New results become values after the arguments were read: a step cannot take what it makes.
+    std::vector<Type> fresh;
+    do {
+      skip_spaces();
+      const size_t begin = at_;
+      expect('%');
+      const auto number = integer<uint32_t>();
+      if (accept(':')) {
+        if (number != graph.values.size() + fresh.size() || number >= kMaxValues) {
+          at_ = begin;
+          fail("expected values in order, %" + std::to_string(graph.values.size() + fresh.size()) +
+               " next");
+        }
+        fresh.push_back(type());
+      } else {
+        if (number >= graph.values.size() || step.results.size() >= 32)
+          fail("value %" + std::to_string(number) + " is written before a step makes it");
+        step.given |= 1u << step.results.size();
+      }
+      step.results.push_back(number);
+    } while (accept(','));
+    expect('=');
+    read_callee(graph, step);
+    if (accept_word("no_grad")) step.is_recorded = false;
+    if (accept_word("at")) {
+      step.location.file = quoted();
+      expect(':');
+      step.location.line = integer<int32_t>();
+    }
+    for (Type& each : fresh) graph.add_value(std::move(each));
+    if (accept('{')) {
+      do {
+        end_line();
+        step.regions.emplace_back();
+        read_body(step.regions.back(), depth + 1);
+        expect('}');
+      } while (step.regions.size() < 3 && accept('{'));
+    }
+    end_line();
+    graph.steps.push_back(std::move(step));
+  }
+
+  void read_callee(const Graph& graph, Step& step) {
+    const std::string name(word());
+    static const std::map<std::string, StepKind, std::less<>> kStructural = {
+        {"view", StepKind::kView},   {"detach", StepKind::kDetach}, {"cond", StepKind::kCond},
+        {"while", StepKind::kWhile}, {"scan", StepKind::kScan}};
+    if (auto known = kStructural.find(name); known != kStructural.end()) {
+      step.kind = known->second;
+    } else {
+      auto op = operators_.find(name);
+      if (op == operators_.end())
+        fail("'" + name + "' has no line 'operator " + name + " HASH' at the top");
+      step.op = op->second;
+      step.schema_hash = host->op_def(step.op)->schema_hash;
+      step.name = name;
+      const tenon_op_def& def = *host->op_def(step.op);
+      for (uint32_t i = 0; i < def.nparams; ++i)
+        step.operands.push_back(Operand::of(default_of(def.params[i])));
+    }
+    expect('(');
+    if (accept(')')) return;
+    uint32_t position = 0;
+    do read_argument(graph, step, position);
+    while (accept(','));
+    expect(')');
+  }
+
+  static Attribute default_of(const tenon_param_def& param) {
+    return param.flags & TENON_PARAM_FLAG_HAS_DEFAULT ? Attribute(param.default_value)
+                                                      : Attribute();
+  }
+
+  void read_argument(const Graph& graph, Step& step, uint32_t& position) {
+    const size_t begin = at_;
+    std::string name(word());
+    if (name.empty() || !accept('=')) {
+      at_ = begin;
+      name.clear();
+    }
+    if (step.kind != StepKind::kCall) return read_structural(graph, step, name);
+    const tenon_op_def& def = *host->op_def(step.op);
+    uint32_t index = position;
+    if (!name.empty()) {
+      index = 0;
+      while (index < def.nparams && name != def.params[index].name) ++index;
+    } else {
+      ++position;
+    }
+    if (index >= def.nparams)
+      fail("[" + std::string(def.name) + "] no parameter " +
+           (name.empty() ? std::to_string(index) : "`" + name + "`") + " in " + def.schema);
+    step.operands[index] = operand(graph, def.params[index].kind);
+  }
+
+  void read_structural(const Graph& graph, Step& step, const std::string& name) {
+    if (name.empty()) {
+      step.operands.push_back(Operand::of(known_id(graph)));
+    } else if (name == "strides") {
+      step.strides = integers();
+    } else if (name == "base_strides") {
+      step.base_strides = integers();
+    } else if (name == "offset") {
+      step.offset = integer<int64_t>();
+    } else if (name == "carried") {
+      step.carried = integer<uint32_t>();
+    } else if (name == "scanned") {
+      step.scanned = integer<uint32_t>();
+    } else {
+      fail("unknown attribute '" + name + "'");
+    }
+  }
+
+  Operand operand(const Graph& graph, int32_t kind) {
+    skip_spaces();
+    if (peek() == '%') return Operand::of(known_id(graph));
+    if (peek() == '[' && kind == TENON_PARAM_TENSORS) {
+      Operand list;
+      list.kind = Operand::kList;
+      expect('[');
+      if (accept(']')) return list;
+      do {
+        skip_spaces();
+        list.list.push_back(known_id(graph));
+      } while (accept(','));
+      expect(']');
+      return list;
+    }
+    return Operand::of(attribute(kind));
+  }
+
+  Attribute attribute(int32_t kind) {
+    if (peek() == '"') {
+      const std::string text = quoted();
+      return Attribute(boxed(std::string_view(text)));
+    }
+    if (accept('@')) return Attribute(boxed_device(device()));
+    if (peek() == '[') return list_attribute(kind);
+    const char c = peek();
+    if ((c >= '0' && c <= '9') || c == '-') return Attribute(number());
+    const std::string_view name = word();
+    if (name == "none") return Attribute();
+    if (name == "true" || name == "false") return Attribute(boxed(name == "true"));
+    if (name == "nan" || name == "inf") return Attribute(boxed(special(name)));
+    if (name == "complex") {
+      double parts[2];
+      expect('(');
+      parts[0] = real();
+      expect(',');
+      parts[1] = real();
+      expect(')');
+      return Attribute(boxed_complex(parts));
+    }
+    if (name.empty()) fail("expected an argument, got '" + rest() + "'");
+    return Attribute(boxed_dtype(dtype(name)));
+  }
+
+  Attribute list_attribute(int32_t kind) {
+    if (kind != TENON_PARAM_FLOATS) {
+      const std::vector<int64_t> list = integers();
+      return Attribute(boxed(list.data(), list.size()));
+    }
+    std::vector<double> list;
+    expect('[');
+    if (!accept(']')) {
+      do list.push_back(real());
+      while (accept(','));
+      expect(']');
+    }
+    return Attribute(boxed(list.data(), list.size()));
+  }
+
+  static double special(std::string_view name) {
+    return name == "nan" ? std::numeric_limits<double>::quiet_NaN()
+                         : std::numeric_limits<double>::infinity();
+  }
+
+  // An integer, or a float if it has a point, an exponent or a name.
+  tenon_value number() {
+    skip_spaces();
+    size_t end = at_ + (peek() == '-' ? 1 : 0);
+    auto is_part = [&](char c) {
+      return (c >= '0' && c <= '9') || c == '.' || c == 'e' || c == '+' || c == '-' ||
+             (c >= 'a' && c <= 'z');
+    };
+    while (end < text_.size() && is_part(text_[end])) ++end;
+    const std::string_view word = text_.substr(at_, end - at_);
+    if (word == "-nan" || word == "-inf") {
+      at_ = end;
+      return boxed(-special(word.substr(1)));
+    }
+    if (word.find_first_of(".e") == std::string_view::npos) return boxed(integer<int64_t>());
+    double value = 0;
+    auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (error != std::errc() || stop != word.data() + word.size())
+      fail("expected a number, got '" + rest() + "'");
+    at_ = end;
+    return boxed(value);
+  }
+  double real() {
+    skip_spaces();
+    if (accept_word("nan")) return special("nan");
+    if (accept_word("inf")) return special("inf");
+    const tenon_value value = number();
+    return value.tag == TENON_VALUE_FLOAT ? value.v.f : static_cast<double>(value.v.i);
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+  int line_ = 1;
+  std::map<std::string, const tenon_op*, std::less<>> operators_;
+};
+
+}  // namespace
+
+ProgramPtr parse_program(std::string_view text) { return Parser(text).run(); }
+
+}  // namespace tenon::graph

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes.hpp"
+
+#include <tenon/error.hpp>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "aliases.hpp"
+
+namespace tenon::graph {
+namespace {
+
+bool is_random(const Step& step) {
+  if (step.kind == StepKind::kCall && host->op_def(step.op)->flags & TENON_OP_RANDOM) return true;
+  return std::any_of(step.regions.begin(), step.regions.end(), [](const Graph& region) {
+    return std::any_of(region.steps.begin(), region.steps.end(), is_random);
+  });
+}
+
+// Which steps and values somebody needs. A write counts if anybody reads the memory, before or
+// after: that is more than needed, and never too little.
+class Liveness {
+ public:
+  explicit Liveness(const Graph& graph)
+      : aliases_(graph), live_(graph.values.size()), memory_(graph.values.size()),
+        steps_(graph.steps.size()) {
+    for (ValueId id : graph.results) need(id);
+    bool has_changed = true;
+    while (has_changed) {
+      has_changed = false;
+      for (size_t i = graph.steps.size(); i-- > 0;) {
+        if (steps_[i] || !is_needed(graph.steps[i])) continue;
+        steps_[i] = has_changed = true;
+        for_each_operand(graph.steps[i], [&](ValueId id) { need(id); });
+        for (ValueId id : graph.steps[i].results) need(id);
+      }
+    }
+  }
+  bool step(size_t index) const { return steps_[index]; }
+  bool value(ValueId id) const { return live_[id]; }
+
+ private:
+  void need(ValueId id) { live_[id] = memory_[aliases_.group(id)] = true; }
+  bool is_needed(const Step& step) const {
+    if (is_random(step)) return true;
+    for (size_t i = 0; i < step.results.size(); ++i) {
+      const ValueId id = step.results[i];
+      if (live_[id]) return true;
+      if (is_given(step, i) && (aliases_.is_outside(id) || memory_[aliases_.group(id)]))
+        return true;
+    }
+    return false;
+  }
+
+  Aliases aliases_;
+  std::vector<bool> live_, memory_, steps_;
+};
+
+void replace_operands(Step& step, const std::vector<ValueId>& by) {
+  for (Operand& operand : step.operands) {
+    if (operand.kind == Operand::kValue) operand.value = by[operand.value];
+    for (ValueId& id : operand.list) id = by[id];
+  }
+}
+
+// Bytes that are equal for steps that do the same.
+class Key {
+ public:
+  explicit Key(const Step& step) {
+    add(static_cast<int64_t>(step.kind));
+    add(step.is_recorded);
+    text_.append(reinterpret_cast<const char*>(&step.op), sizeof step.op);
+    for (const Operand& operand : step.operands) {
+      add(operand.kind);
+      add(operand.value);
+      add(static_cast<int64_t>(operand.list.size()));
+      for (ValueId id : operand.list) add(id);
+      add_attribute(operand.attribute.value());
+    }
+    add(step.offset);
+    for (int64_t stride : step.strides) add(stride);
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  void add(int64_t number) { text_.append(reinterpret_cast<const char*>(&number), sizeof number); }
+  void add_attribute(const tenon_value& value) {
+    add(value.tag);
+    add(value.aux);
+    switch (value.tag) {
+      case TENON_VALUE_INTS:
+      case TENON_VALUE_FLOATS:
+      case TENON_VALUE_COMPLEX: {
+        const uint64_t count = value.tag == TENON_VALUE_COMPLEX ? 2 : value.aux;
+        if (count) text_.append(static_cast<const char*>(value.v.p), count * 8);
+        break;
+      }
+      case TENON_VALUE_STRING:
+        if (value.aux) text_.append(static_cast<const char*>(value.v.p), value.aux);
+        break;
+      default:
+        add(value.v.i);
+    }
+  }
+  std::string text_;
+};
+
+}  // namespace
+
+void eliminate_dead_code(Graph& graph) {
+  const Liveness live(graph);
+  std::vector<Step> steps;
+  for (size_t i = 0; i < graph.steps.size(); ++i)
+    if (live.step(i)) steps.push_back(std::move(graph.steps[i]));
+  graph.steps = std::move(steps);
+  std::erase_if(graph.leaves, [&](const Leaf& leaf) { return !live.value(leaf.value); });
+  for (Step& step : graph.steps)
+    for (Graph& region : step.regions) eliminate_dead_code(region);
+}
+
+void eliminate_common_subexpressions(Graph& graph) {
+  const Aliases aliases(graph);
+  std::vector<bool> is_result(graph.values.size());
+  for (ValueId id : graph.results) is_result[id] = true;
+  std::vector<ValueId> by(graph.values.size());
+  for (ValueId id = 0; id < by.size(); ++id) by[id] = id;
+
+  std::vector<bool> is_outside(graph.values.size());  // by group, kept up as steps are merged
+  for (ValueId id = 0; id < by.size(); ++id) is_outside[aliases.group(id)] = aliases.is_outside(id);
+
+  // Two results of the program stay two tensors, which a caller may write into.
+  auto may_merge = [&](const Step& step, ValueId a, ValueId b) {
+    if (makes_aliases(step)) return !(is_result[a] && is_result[b]);
+    return !(is_outside[aliases.group(a)] && is_outside[aliases.group(b)]);
+  };
+  std::unordered_map<std::string, size_t> seen;
+  std::vector<bool> dropped(graph.steps.size());
+  for (size_t i = 0; i < graph.steps.size(); ++i) {
+    Step& step = graph.steps[i];
+    replace_operands(step, by);
+    for (Graph& region : step.regions) eliminate_common_subexpressions(region);
+    bool reads_written = step.given != 0;
+    for_each_operand(step, [&](ValueId id) { reads_written |= aliases.is_written(id); });
+    for (ValueId id : step.results) reads_written |= aliases.is_written(id);
+    if (reads_written || is_random(step) || !step.regions.empty()) continue;
+    auto [known, is_new] = seen.try_emplace(Key(step).take(), i);
+    if (is_new) continue;
+    const Step& same = graph.steps[known->second];
+    bool can_merge = true;
+    for (size_t k = 0; k < step.results.size(); ++k)
+      can_merge &= graph.values[step.results[k]] == graph.values[same.results[k]] &&
+                   may_merge(step, step.results[k], same.results[k]);
+    if (!can_merge) continue;
+    for (size_t k = 0; k < step.results.size(); ++k) {
+      by[step.results[k]] = same.results[k];
+      // What the dropped result was for, the kept one is for from here on.
+      if (is_result[step.results[k]]) is_result[same.results[k]] = true;
+      if (is_outside[aliases.group(step.results[k])])
+        is_outside[aliases.group(same.results[k])] = true;
+    }
+    dropped[i] = true;
+  }
+  for (ValueId& id : graph.results) id = by[id];
+  std::vector<Step> steps;
+  for (size_t i = 0; i < graph.steps.size(); ++i)
+    if (!dropped[i]) steps.push_back(std::move(graph.steps[i]));
+  graph.steps = std::move(steps);
+}
+
+void run_passes(std::string_view names, Graph& graph) {
+  while (!names.empty()) {
+    const size_t comma = names.find(',');
+    const std::string_view name = names.substr(0, comma);
+    names = comma == std::string_view::npos ? std::string_view() : names.substr(comma + 1);
+    if (name == "dce")
+      eliminate_dead_code(graph);
+    else if (name == "cse")
+      eliminate_common_subexpressions(graph);
+    else
+      throw Error(TENON_INVALID_ARGUMENT,
+                  "program: expected the passes dce and cse, got '" + std::string(name) + "'");
+  }
+}
+
+}  // namespace tenon::graph

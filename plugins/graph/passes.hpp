@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Passes: a program that does the same with less.
+#pragma once
+
+#include <string_view>
+
+#include "ir.hpp"
+
+namespace tenon::graph {
+
+// Drops steps whose results nobody reads. Random operators stay, so that all others draw what they
+// would have drawn.
+void eliminate_dead_code(Graph& graph);
+
+// Steps that do the same with the same values become one.
+void eliminate_common_subexpressions(Graph& graph);
+
+// "dce,cse": names of passes. Throws Error for one that is unknown.
+void run_passes(std::string_view names, Graph& graph);
+
+}  // namespace tenon::graph

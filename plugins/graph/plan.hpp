@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program made ready to run: what each step does, as flat tables, and when each value dies.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "ir.hpp"
+
+namespace tenon::graph {
+
+// Recording of gradients during a run.
+enum class Gradients : uint8_t {
+  kOff,     // no operator is recorded
+  kReplay,  // operators are recorded that were when the program was made
+};
+
+class Plan {
+ public:
+  // `graph` is verified, and stays where it is as long as the plan lives.
+  void build(const Graph& graph);
+  // Are the operators still what they were? A plugin may have been unloaded since.
+  tenon_status check_operators(tenon_err* err) const;
+  // `results` receives owned tensors; on failure it is untouched.
+  tenon_status run(tenon_tensor* const* inputs, tenon_tensor** results, Gradients gradients,
+                   tenon_err* err) const;
+
+ private:
+  struct Patch {
+    uint32_t argument;
+    ValueId value;        // of a tensor
+    const Operand* list;  // of a list; NULL: a tensor
+  };
+  struct Range {
+    uint32_t begin = 0, count = 0;
+  };
+  struct Instruction {
+    const Step* step;
+    const tenon_op* op;
+    StepKind kind;
+    bool is_recorded, is_result;
+    Range arguments, patches, dead;
+    std::vector<Plan> regions;
+  };
+  class Run;
+
+  void use_operator(const Step& step);
+
+  struct UsedOperator {
+    const tenon_op_def* def;  // where the host keeps it
+    const Step* step;         // the first that uses it
+  };
+
+  const Graph* graph_ = nullptr;
+  std::vector<UsedOperator> operators_;
+  std::vector<Instruction> instructions_;
+  std::vector<tenon_value> arguments_;  // attributes in place, tensors to be filled in
+  std::vector<Patch> patches_;
+  std::vector<ValueId> dead_;           // values that nobody reads after an instruction
+  std::vector<uint32_t> copied_leaves_; // constants that a run may change: each begins with a copy
+};
+
+}  // namespace tenon::graph

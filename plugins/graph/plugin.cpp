@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plugin: one service, and a layer from the first recording on.
+#include <tenon/plugin.hpp>
+
+#include <tenon/error.hpp>
+
+#include "layer.hpp"
+#include "passes.hpp"
+#include "load.hpp"
+#include "run.hpp"
+#include "settle.hpp"
+#include "support.hpp"
+#include "text.hpp"
+#include "verify.hpp"
+
+namespace tenon::graph {
+namespace {
+
+Recording& need_recording() {
+  if (Recording* recording = current_recording()) return *recording;
+  throw Error(TENON_FAILED_PRECONDITION, "export: this thread records nothing");
+}
+
+// -- recording --------------------------------------------------------------------------------------
+
+tenon_status record_begin(tenon_tensor* const* inputs, uint32_t ninputs,
+                          const tenon_graph_recording_options* options,
+                          tenon_graph_recording** out, tenon_err* err) {
+  return guarded(err, [&] {
+    if (state.recording)
+      throw Error(TENON_FAILED_PRECONDITION,
+                  "export: this thread records already; a function that is exported cannot export "
+                  "another one");
+    tenon_graph_recording_options given = {};
+    if (options) given = *options;
+    auto recording = std::make_unique<tenon_graph_recording>(inputs, ninputs, given);
+    ErrorSink own;
+    own.check(enable_layer(true, own));
+    state.recording = recording.get();
+    *out = recording.release();
+  });
+}
+
+void stop(Recording* recording) {
+  if (state.recording != recording) return;
+  state.recording = nullptr;
+  enable_layer(false, nullptr);
+}
+
+tenon_status record_end(tenon_graph_recording* recording, tenon_tensor* const* results,
+                        uint32_t nresults, tenon_graph_program** out, tenon_err* err) {
+  const std::unique_ptr<tenon_graph_recording> owned(recording);
+  const tenon_status status =
+      guarded(err, [&] { *out = recording->finish(results, nresults).release(); });
+  stop(recording);
+  return status;
+}
+
+void record_abandon(tenon_graph_recording* recording) {
+  stop(recording);
+  delete recording;
+}
+
+int32_t is_recording() { return current_recording() != nullptr; }
+
+tenon_status record_read(const char* what, tenon_err* err) {
+  Recording* recording = current_recording();
+  if (!recording || recording->is_suspended()) return TENON_OK;
+  return guarded(err, [&] {
+    const std::string text = "export: " + std::string(what) + recording->where() +
+                             " takes data past the program, which would keep what they are now; "
+                             "keep them a tensor (tenon.where, tenon.cond, tenon.while_loop), or read "
+                             "them outside of the exported function";
+    recording->poison(text);
+    throw Error(TENON_UNSUPPORTED, text);
+  });
+}
+
+void record_note(uint32_t notes) {
+  if (Recording* recording = current_recording()) recording->note(notes);
+}
+
+// -- structural steps -------------------------------------------------------------------------------
+
+// What fails here cannot be recorded at all.
+template <class F>
+tenon_status in_recording(tenon_err* err, F&& f) {
+  return guarded(err, [&] {
+    Recording& recording = need_recording();
+    try {
+      f(recording);
+    } catch (const std::exception& error) {
+      recording.poison(error.what());
+      throw;
+    }
+  });
+}
+
+tenon_status region_begin(tenon_tensor* const* inputs, uint32_t ninputs, tenon_err* err) {
+  return in_recording(err, [&](Recording& r) { r.begin_region(inputs, ninputs); });
+}
+tenon_status region_end(tenon_tensor* const* results, uint32_t nresults, tenon_graph_region** out,
+                        tenon_err* err) {
+  return in_recording(err, [&](Recording& r) { *out = r.end_region(results, nresults); });
+}
+void region_abandon() {
+  if (Recording* recording = current_recording()) recording->drop_frame();
+}
+tenon_status record_suspend(tenon_err* err) {
+  return in_recording(err, [&](Recording& r) { r.suspend(); });
+}
+
+Step structural(StepKind kind, Recording& recording, tenon_tensor* const* operands,
+                uint32_t count) {
+  Step step;
+  step.kind = kind;
+  for (uint32_t i = 0; i < count; ++i)
+    step.operands.push_back(Operand::of(recording.value_of(operands[i])));
+  return step;
+}
+
+tenon_status record_cond(tenon_tensor* predicate, tenon_tensor* const* operands,
+                         uint32_t noperands, tenon_graph_region* then_region,
+                         tenon_graph_region* else_region, tenon_tensor* const* results,
+                         uint32_t nresults, tenon_err* err) {
+  return in_recording(err, [&](Recording& recording) {
+    auto types = [](const tenon_graph_region& region) {
+      std::vector<Type> types;
+      for (ValueId id : region.graph.results) types.push_back(region.graph.values[id]);
+      return types;
+    };
+    const std::vector<Type> first = types(*then_region), second = types(*else_region);
+    for (size_t i = 0; i < first.size() && i < second.size(); ++i)
+      if (first[i] != second[i])
+        throw Error(TENON_INVALID_ARGUMENT,
+                    "cond: expected both functions to return the same shapes and dtypes, got " +
+                        type_text(first[i]) + " and " + type_text(second[i]) + " as result " +
+                        std::to_string(i));
+    if (first.size() != second.size())
+      throw Error(TENON_INVALID_ARGUMENT,
+                  "cond: expected both functions to return as many tensors, got " +
+                      std::to_string(first.size()) + " and " + std::to_string(second.size()));
+    Step step = structural(StepKind::kCond, recording, &predicate, 1);
+    for (uint32_t i = 0; i < noperands; ++i)
+      step.operands.push_back(Operand::of(recording.value_of(operands[i])));
+    recording.add_structural(std::move(step), {then_region, else_region}, results, nresults);
+  });
+}
+
+tenon_status record_while(tenon_tensor* const* carried, uint32_t ncarried,
+                          tenon_graph_region* condition, tenon_graph_region* body,
+                          tenon_tensor* const* results, tenon_err* err) {
+  return in_recording(err, [&](Recording& recording) {
+    Step step = structural(StepKind::kWhile, recording, carried, ncarried);
+    step.carried = ncarried;
+    recording.add_structural(std::move(step), {condition, body}, results, ncarried);
+  });
+}
+
+tenon_status record_scan(tenon_tensor* const* carried, uint32_t ncarried, tenon_tensor* const* xs,
+                         uint32_t nxs, tenon_graph_region* body, tenon_tensor* const* results,
+                         uint32_t nresults, tenon_err* err) {
+  return in_recording(err, [&](Recording& recording) {
+    Step step = structural(StepKind::kScan, recording, carried, ncarried);
+    for (uint32_t i = 0; i < nxs; ++i)
+      step.operands.push_back(Operand::of(recording.value_of(xs[i])));
+    step.carried = ncarried;
+    step.scanned = nxs;
+    recording.add_structural(std::move(step), {body}, results, nresults);
+  });
+}
+
+// -- programs ---------------------------------------------------------------------------------------
+
+void program_retain(tenon_graph_program* program) {
+  program->references.fetch_add(1, std::memory_order_relaxed);
+}
+void program_release(tenon_graph_program* program) { ProgramPtr(program).reset(); }
+
+tenon_status program_settle(const tenon_graph_program* first, const tenon_graph_program* second,
+                            tenon_graph_program** out, tenon_err* err) {
+  return guarded(err, [&] { *out = settle(*first, *second).release(); });
+}
+
+uint32_t program_inputs(const tenon_graph_program* program) {
+  return static_cast<uint32_t>(program->graph.inputs.size());
+}
+uint32_t program_results(const tenon_graph_program* program) {
+  return static_cast<uint32_t>(program->graph.results.size());
+}
+uint32_t program_steps(const tenon_graph_program* program) {
+  return static_cast<uint32_t>(program->graph.steps.size());
+}
+uint32_t program_leaves(const tenon_graph_program* program) {
+  return static_cast<uint32_t>(program->graph.leaves.size());
+}
+
+tenon_status program_leaf(const tenon_graph_program* program, uint32_t index, const char** name,
+                          tenon_tensor** tensor, int32_t* is_constant, tenon_err* err) {
+  return guarded(err, [&] {
+    const Leaf& leaf = program->graph.leaves.at(index);
+    *name = leaf.name.c_str();
+    *tensor = leaf.tensor.get();
+    *is_constant = leaf.is_constant;
+  });
+}
+
+tenon_status program_bind(const tenon_graph_program* program, tenon_tensor* const* leaves,
+                          const char* const* names, tenon_graph_program** out, tenon_err* err) {
+  return guarded(err, [&] {
+    ProgramPtr bound = copy_program(*program);
+    for (size_t i = 0; i < bound->graph.leaves.size(); ++i) {
+      Leaf& leaf = bound->graph.leaves[i];
+      if (names && names[i]) leaf.name = names[i];
+      if (!leaves || !leaves[i]) continue;
+      const Type& expected = bound->graph.values[leaf.value];
+      if (type_of(*leaves[i]) != expected)
+        throw Error(TENON_INVALID_ARGUMENT, "program: leaf " + std::to_string(i) + ": expected " +
+                                                type_text(expected) + ", got " +
+                                                type_text(type_of(*leaves[i])));
+      leaf.tensor = Tensor::borrow(leaves[i]);
+      leaf.has_grad = false;
+    }
+    *out = bound.release();
+  });
+}
+
+tenon_status program_optimize(const tenon_graph_program* program, const char* passes,
+                              tenon_graph_program** out, tenon_err* err) {
+  return guarded(err, [&] {
+    ProgramPtr changed(new Program);
+    changed->graph = program->graph;
+    changed->is_detached = program->is_detached;
+    changed->refuses_gradients = program->refuses_gradients;
+    run_passes(passes, changed->graph);
+    verify(changed->graph);
+    changed->plan.build(changed->graph);
+    *out = changed.release();
+  });
+}
+
+void program_print(const tenon_graph_program* program, tenon_sink_fn sink, void* user) {
+  const std::string text = program_text(*program);
+  sink(user, text.data(), text.size());
+}
+
+tenon_status program_parse(const char* text, uint64_t bytes, tenon_graph_program** out,
+                           tenon_err* err) {
+  return guarded(err, [&] {
+    ProgramPtr program = parse_program({text, bytes});
+    program->plan.build(program->graph);
+    *out = program.release();
+  });
+}
+
+tenon_status program_load(const char* path, tenon_graph_program** out, tenon_err* err) {
+  return guarded(err, [&] { *out = load_program(path).release(); });
+}
+
+tenon_status program_run(const tenon_graph_program* program, tenon_tensor* const* inputs,
+                         uint32_t ninputs, tenon_tensor** results, uint32_t nresults,
+                         tenon_err* err) {
+  return run_program(*program, inputs, ninputs, results, nresults, err);
+}
+
+constexpr tenon_graph_service_api kService = {
+    .struct_size = sizeof(tenon_graph_service_api),
+    .version = TENON_GRAPH_VERSION,
+    .record_begin = record_begin,
+    .record_end = record_end,
+    .record_abandon = record_abandon,
+    .is_recording = is_recording,
+    .record_read = record_read,
+    .record_note = record_note,
+    .region_begin = region_begin,
+    .region_end = region_end,
+    .region_abandon = region_abandon,
+    .record_suspend = record_suspend,
+    .record_resume = region_abandon,
+    .record_cond = record_cond,
+    .record_while = record_while,
+    .record_scan = record_scan,
+    .program_retain = program_retain,
+    .program_release = program_release,
+    .program_settle = program_settle,
+    .program_inputs = program_inputs,
+    .program_results = program_results,
+    .program_steps = program_steps,
+    .program_leaves = program_leaves,
+    .program_leaf = program_leaf,
+    .program_bind = program_bind,
+    .program_run = program_run,
+    .program_optimize = program_optimize,
+    .program_print = program_print,
+    .program_parse = program_parse,
+    .program_load = program_load,
+};
+
+tenon_status start(const tenon_host*, tenon_err* err) {
+  return host->service_register(TENON_GRAPH_SERVICE, TENON_GRAPH_VERSION, &kService, err);
+}
+
+// `stop` is absent: a layer stays until the process ends.
+constexpr tenon_plugin kPlugin = {
+    .struct_size = sizeof(tenon_plugin),
+    .revision = TENON_ABI_REVISION,
+    .name = "graph",
+    .version = TENON_PLUGIN_VERSION,
+    .vendor = "Tenon",
+    .start = start,
+};
+
+}  // namespace
+}  // namespace tenon::graph
+
+TENON_PLUGIN(tenon::graph::kPlugin)

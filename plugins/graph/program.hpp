@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program as its users hold it: the graph, what holds for the whole of it, and its plan.
+#pragma once
+
+#include <tenon/services/graph.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "ir.hpp"
+#include "plan.hpp"
+
+struct tenon_graph_program {
+  std::atomic<uint32_t> references{1};
+  tenon::graph::Graph graph;
+  // It made gradients itself and freed what they were made from: results carry no history.
+  bool is_detached = false;
+  // Why gradients cannot be recorded through it; "": they can.
+  std::string refuses_gradients;
+  tenon::graph::Plan plan;
+};
+
+namespace tenon::graph {
+
+using Program = tenon_graph_program;
+
+struct ReleaseProgram {
+  void operator()(Program* program) const {
+    if (program->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete program;
+  }
+};
+using ProgramPtr = std::unique_ptr<Program, ReleaseProgram>;
+
+}  // namespace tenon::graph

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording.hpp"
+
+#include <tenon/error.hpp>
+
+#include <algorithm>
+
+#include "support.hpp"
+#include "verify.hpp"
+
+namespace tenon::graph {
+
+Recording::Recording(tenon_tensor* const* inputs, uint32_t ninputs,
+                     const tenon_graph_recording_options& options)
+    : options_(options), device_(host->device_host()) {
+  frames_.push_back(std::make_unique<Frame>());
+  for (uint32_t i = 0; i < ninputs; ++i) {
+    if (frame().find(inputs[i]))
+      throw Error(TENON_INVALID_ARGUMENT,
+                  "export: expected each input once, got the same tensor as inputs " +
+                      std::to_string(i) + " and before; pass it once, or a clone");
+    frame().graph.inputs.push_back(frame().add(inputs[i]));
+    if (requires_grad(inputs[i])) input_grads_.emplace_back(inputs[i], autograd()->grad(inputs[i]));
+  }
+  host->random_get(device_, &seed_, &random_offset_);
+}
+
+// -- tensors ----------------------------------------------------------------------------------------
+
+ValueId Recording::resolve(size_t depth, tenon_tensor* tensor) {
+  Frame& frame = *frames_[depth];
+  if (auto known = frame.find(tensor)) {
+    if (depth == 0 && unrecorded_.contains(*known))
+      check_history(tensor, "a custom function");
+    return *known;
+  }
+  const Layout layout(*tensor);
+  if (layout.storage) {
+    if (auto same = frame.find_same(layout)) return resolve_shared(frame, tensor, layout, *same);
+    if (auto base = frame.find_sharing(layout))
+      return resolve_shared(frame, tensor, layout, *base);
+  }
+  if (depth == 0) return add_leaf(tensor, layout);
+  const ValueId outer = resolve(depth - 1, tensor);
+  const ValueId value = frame.add(tensor);
+  frame.graph.inputs.push_back(value);
+  frame.imports.push_back(outer);
+  return value;
+}
+
+// Another handle on memory that is known. It came by no operator: detach, or gradients at work.
+ValueId Recording::resolve_shared(Frame& frame, tenon_tensor* tensor, const Layout& layout,
+                                  ValueId base) {
+  const Layout& known = frame.layout(base);
+  const bool is_same = known == layout;
+  const bool has_history = requires_grad(tensor) && !autograd()->is_leaf(tensor);
+  if (is_same && has_history && requires_grad(frame.handle(base))) {
+    frame.bind(tensor, base);
+    return base;
+  }
+  if (known.type.dtype != layout.type.dtype || known.type.device != layout.type.device)
+    throw Error(TENON_UNSUPPORTED, "export: a tensor" + where() +
+                                       " shows the memory of another one in another dtype; only "
+                                       "operators may do that in a program");
+  if (has_history) check_history(tensor, "a view");
+  Step step;
+  step.kind = is_same ? StepKind::kDetach : StepKind::kView;
+  step.operands.push_back(Operand::of(base));
+  step.location = locate();
+  if (!is_same) {
+    step.offset = (layout.first - known.first) /
+                  static_cast<int64_t>(host->dtype_size(layout.type.dtype));
+    step.strides = layout.strides;
+    step.base_strides = known.strides;
+  }
+  const ValueId value = frame.add(tensor);
+  step.results.push_back(value);
+  frame.graph.steps.push_back(std::move(step));
+  return value;
+}
+
+ValueId Recording::add_leaf(tenon_tensor* tensor, const Layout& layout) {
+  if (foreign_.contains(layout.storage))
+    throw Error(TENON_UNSUPPORTED,
+                "export: a value that was made inside cond, while_loop or scan is used outside of "
+                "it" +
+                    where() +
+                    "; return it from the function there. Gradients through these are supported "
+                    "where the program is called, not inside the exported function");
+  Frame& outermost = *frames_[0];
+  Leaf leaf;
+  leaf.value = outermost.add(tensor);
+  leaf.tensor = Tensor::borrow(tensor);
+  if (requires_grad(tensor)) {
+    leaf.has_grad = true;
+    leaf.grad = autograd()->grad(tensor);
+  }
+  outermost.graph.leaves.push_back(std::move(leaf));
+  return outermost.graph.leaves.back().value;
+}
+
+// Results of custom functions get their history after their operators ran without one.
+void Recording::check_history(const tenon_tensor* tensor, const char* maker) {
+  if (!refuses_gradients_.empty() || !requires_grad(tensor) || autograd()->is_leaf(tensor)) return;
+  const char* name = autograd()->grad_fn(tensor);
+  refuses_gradients_ = std::string("the gradient of ") + maker + " (" + (name ? name : "?") + ")" +
+                       where() + " is no operator's";
+}
+
+void Recording::begin_write(tenon_tensor* tensor) {
+  const void* storage = host->tensor_storage(tensor);
+  for (size_t depth = 0; depth + 1 < frames_.size(); ++depth)
+    if (frames_[depth]->knows_storage(storage))
+      throw Error(TENON_UNSUPPORTED,
+                  "export: a function given to cond, while_loop or scan writes into a tensor from "
+                  "outside" +
+                      where() + "; return the new value instead");
+  if (frames_.size() > 1) return;
+  for (Leaf& leaf : frame().graph.leaves)
+    if (!leaf.original && host->tensor_storage(leaf.tensor.get()) == storage)
+      leaf.original = copy_of(leaf.tensor);
+}
+
+// -- calls ------------------------------------------------------------------------------------------
+
+Operand Recording::operand(const tenon_value& value) {
+  if (tenon_tensor* tensor = as_tensor(value)) return Operand::of(value_of(tensor));
+  if (value.tag != TENON_VALUE_TENSORS) return Operand::of(Attribute(value));
+  Operand list;
+  list.kind = Operand::kList;
+  auto* tensors = static_cast<tenon_tensor* const*>(value.v.p);
+  for (uint32_t i = 0; i < value.aux; ++i) list.list.push_back(value_of(tensors[i]));
+  return list;
+}
+
+Step Recording::begin_call(const tenon_op* op, const tenon_value* args, uint32_t nargs,
+                           const tenon_value* outs, uint32_t nouts) {
+  const tenon_op_def& def = *host->op_def(op);
+  if (def.flags & TENON_OP_DATA_DEPENDENT)
+    throw Error(TENON_UNSUPPORTED,
+                "export: the shape of the result of `" + std::string(def.name) + "`" + where() +
+                    " depends on data, and a program has fixed shapes; use an operator with a "
+                    "fixed shape, such as where(mask, x, 0), or call it outside");
+  if (def.flags & TENON_OP_LIST_OUTPUT || nargs > kMaxArguments || nouts > kMaxResults)
+    throw Error(TENON_UNSUPPORTED, "export: `" + std::string(def.name) + "`" + where() +
+                                       " has more results or arguments than a program can hold");
+  Step step;
+  step.op = op;
+  step.schema_hash = def.schema_hash;
+  step.name = def.name;
+  step.is_recorded = autograd() && autograd()->enabled();
+  step.location = locate();
+  for (uint32_t i = 0; i < nargs; ++i) step.operands.push_back(operand(args[i]));
+  step.results.resize(nouts, kNoValueId);
+  for (uint32_t i = 0; i < nouts; ++i) {
+    tenon_tensor* out = as_tensor(outs[i]);
+    if (!out) continue;
+    step.given |= 1u << i;
+    step.results[i] = value_of(out);
+    begin_write(out);
+  }
+  return step;
+}
+
+void Recording::end_call(Step step, const tenon_value* outs) {
+  const bool may_alias = host->op_def(step.op)->flags & TENON_OP_VIEW;
+  for (size_t i = 0; i < step.results.size(); ++i) {
+    if (is_given(step, i)) continue;
+    tenon_tensor* out = as_tensor(outs[i]);
+    const void* storage = host->tensor_storage(out);
+    if (!may_alias && storage && frame().knows_storage(storage))
+      throw Error(TENON_UNSUPPORTED, "export: the result of " + step_text(step) +
+                                         " shares memory with an argument, though the operator is "
+                                         "no view");
+    step.results[i] = frame().add(out);
+    if (frames_.size() == 1 && !step.is_recorded) unrecorded_.insert(step.results[i]);
+  }
+  frame().graph.steps.push_back(std::move(step));
+}
+
+void Recording::see_unrecorded(const tenon_value* outs, uint32_t nouts) {
+  for (uint32_t i = 0; i < nouts; ++i) {
+    tenon_tensor* out = as_tensor(outs[i]);
+    if (!out) continue;
+    const void* storage = host->tensor_storage(out);
+    const bool is_known = std::any_of(frames_.begin(), frames_.end(), [&](const auto& frame) {
+      return frame->knows_storage(storage);
+    });
+    if (is_known || !storage) continue;
+    foreign_.insert(storage);
+    kept_.push_back(Tensor::borrow(out));
+  }
+}
+
+// -- the rest ---------------------------------------------------------------------------------------
+
+void Recording::poison(const std::string& reason) {
+  if (poison_.empty()) poison_ = reason;
+}
+
+Location Recording::locate() const {
+  Location location;
+  if (!options_.locate) return location;
+  char file[1024] = "";
+  location.line = options_.locate(options_.user, file, sizeof file);
+  if (location.line > 0) location.file = file;
+  return location;
+}
+
+std::string Recording::where() const {
+  const std::string text = location_text(locate());
+  return text.empty() ? "" : " at " + text;
+}
+
+void Recording::check_grads(const Graph& graph) const {
+  auto check = [](const tenon_tensor* tensor, const tenon_tensor* before) {
+    if (autograd()->grad(tensor) == before) return;
+    throw Error(TENON_UNSUPPORTED,
+                "export: the function leaves another .grad in a tensor of shape " +
+                    shape_text(*tensor) +
+                    " than it found, and a program does not touch .grad; end the function with "
+                    "optimizer.zero_grad(), having called it before, or use tenon.grad(loss, "
+                    "parameters)");
+  };
+  for (const Leaf& leaf : graph.leaves)
+    if (leaf.has_grad) check(leaf.tensor.get(), leaf.grad);
+  for (const auto& [tensor, grad] : input_grads_) check(tensor, grad);
+}
+
+ProgramPtr Recording::finish(tenon_tensor* const* results, uint32_t nresults) {
+  if (!poison_.empty()) throw Error(TENON_UNSUPPORTED, poison_);
+  if (frames_.size() != 1)
+    throw Error(TENON_FAILED_PRECONDITION, "export: a region was begun and not ended");
+  ProgramPtr program(new Program);
+  for (uint32_t i = 0; i < nresults; ++i)
+    frame().graph.results.push_back(resolve(0, results[i]));
+  program->graph = std::move(frame().graph);
+  const bool accumulates = notes_ & TENON_GRAPH_NOTE_ACCUMULATE;
+  if (accumulates) check_grads(program->graph);
+  for (Leaf& leaf : program->graph.leaves) leaf.has_grad &= accumulates;
+  uint64_t seed = 0, offset = 0;
+  host->random_get(device_, &seed, &offset);
+  if (seed != seed_ || offset < random_offset_)
+    throw Error(TENON_UNSUPPORTED,
+                "export: the function sets the seed of random numbers, and a program does not; "
+                "call manual_seed outside of it");
+  program->is_detached = notes_ & TENON_GRAPH_NOTE_FREE_HISTORY;
+  program->refuses_gradients = refuses_gradients_;
+  verify(program->graph);
+  program->plan.build(program->graph);
+  return program;
+}
+
+}  // namespace tenon::graph

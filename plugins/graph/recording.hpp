@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// One recording: the layer hands it every call of its thread, and it makes a program of them.
+#pragma once
+
+#include <tenon/services/graph.h>
+
+#include <memory>
+#include <unordered_set>
+
+#include "frame.hpp"
+#include "program.hpp"
+
+struct tenon_graph_region {
+  tenon::graph::Graph graph;
+  std::vector<tenon::graph::ValueId> imports;  // of the frame around it
+};
+
+namespace tenon::graph {
+
+class Recording {
+ public:
+  Recording(tenon_tensor* const* inputs, uint32_t ninputs,
+            const tenon_graph_recording_options& options);
+
+  // -- calls, as the layer sees them ----------------------------------------------------------------
+  // Before the call runs: what it reads and writes. Throws Error for what no program can hold.
+  Step begin_call(const tenon_op* op, const tenon_value* args, uint32_t nargs,
+                  const tenon_value* outs, uint32_t nouts);
+  void end_call(Step step, const tenon_value* outs);
+  bool is_suspended() const { return frame().is_suspended; }
+  // Results of calls that are not recorded; nothing recorded may use them.
+  void see_unrecorded(const tenon_value* outs, uint32_t nouts);
+
+  // -- regions ----------------------------------------------------------------------------------------
+  void begin_region(tenon_tensor* const* inputs, uint32_t ninputs);
+  tenon_graph_region* end_region(tenon_tensor* const* results, uint32_t nresults);
+  void suspend();
+  void drop_frame();  // of a region that was not ended, or at the end of a suspension
+  // Adds the step; its results stand for new values. `own` inputs of the regions are not imports.
+  void add_structural(Step step, std::vector<tenon_graph_region*> regions,
+                      tenon_tensor* const* results, uint32_t nresults);
+  ValueId value_of(tenon_tensor* tensor) { return resolve(frames_.size() - 1, tensor); }
+
+  // -- the rest ---------------------------------------------------------------------------------------
+  // The recording cannot succeed any more; the first reason counts.
+  void poison(const std::string& reason);
+  void note(uint32_t notes) { notes_ |= notes; }
+  Location locate() const;
+  // " at train.py:12", or "".
+  std::string where() const;
+  ProgramPtr finish(tenon_tensor* const* results, uint32_t nresults);
+
+ private:
+  Frame& frame() { return *frames_.back(); }
+  const Frame& frame() const { return *frames_.back(); }
+  ValueId resolve(size_t depth, tenon_tensor* tensor);
+  ValueId resolve_shared(Frame& frame, tenon_tensor* tensor, const Layout& layout, ValueId base);
+  ValueId add_leaf(tenon_tensor* tensor, const Layout& layout);
+  void begin_write(tenon_tensor* tensor);
+  void check_history(const tenon_tensor* tensor, const char* maker);
+  void check_grads(const Graph& graph) const;
+  Operand operand(const tenon_value& value);
+
+  tenon_graph_recording_options options_;
+  std::vector<std::unique_ptr<Frame>> frames_;
+  std::vector<std::unique_ptr<tenon_graph_region>> regions_;
+  std::unordered_set<const void*> foreign_;  // storages of values that nothing recorded may use
+  std::unordered_set<ValueId> unrecorded_;   // values of the outermost frame made without gradients
+  std::vector<Tensor> kept_;
+  std::vector<std::pair<tenon_tensor*, tenon_tensor*>> input_grads_;
+  std::string poison_, refuses_gradients_;
+  uint32_t notes_ = 0;
+  tenon_device_id device_;
+  uint64_t seed_ = 0, random_offset_ = 0;  // of the host device's generator at the begin
+};
+
+}  // namespace tenon::graph
+
+// The handle of the service is the recording itself.
+struct tenon_graph_recording : tenon::graph::Recording {
+  using Recording::Recording;
+};

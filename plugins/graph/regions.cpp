@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recording of the regions of structural steps.
+#include <tenon/error.hpp>
+
+#include "recording.hpp"
+#include "support.hpp"
+
+namespace tenon::graph {
+
+void Recording::begin_region(tenon_tensor* const* inputs, uint32_t ninputs) {
+  auto region = std::make_unique<Frame>();
+  for (uint32_t i = 0; i < ninputs; ++i) region->graph.inputs.push_back(region->add(inputs[i]));
+  frames_.push_back(std::move(region));
+}
+
+tenon_graph_region* Recording::end_region(tenon_tensor* const* results, uint32_t nresults) {
+  if (frames_.size() < 2 || frame().is_suspended)
+    throw Error(TENON_FAILED_PRECONDITION, "export: no region was begun");
+  for (uint32_t i = 0; i < nresults; ++i)
+    frame().graph.results.push_back(value_of(results[i]));
+  auto region = std::make_unique<tenon_graph_region>();
+  region->graph = std::move(frame().graph);
+  region->imports = std::move(frame().imports);
+  drop_frame();
+  regions_.push_back(std::move(region));
+  return regions_.back().get();
+}
+
+void Recording::suspend() {
+  frames_.push_back(std::make_unique<Frame>());
+  frame().is_suspended = true;
+}
+
+void Recording::drop_frame() {
+  if (frames_.size() < 2) return;
+  const std::unique_ptr<Frame> dropped = std::move(frames_.back());
+  frames_.pop_back();
+  // Its values live on in Python's variables, and belong to no other frame.
+  dropped->for_each_storage([&](const void* storage) {
+    for (const auto& frame : frames_)
+      if (frame->knows_storage(storage)) return;
+    foreign_.insert(storage);
+  });
+  for (Tensor& tensor : dropped->kept()) kept_.push_back(std::move(tensor));
+}
+
+void Recording::add_structural(Step step, std::vector<tenon_graph_region*> regions,
+                               tenon_tensor* const* results, uint32_t nresults) {
+  step.location = locate();
+  // Every region gets what any of them uses from outside.
+  for (size_t own = 0; own < regions.size(); ++own) {
+    for (size_t i = 0; i < regions.size(); ++i) {
+      if (i == own) continue;
+      Graph& graph = regions[i]->graph;
+      std::vector<ValueId> unused;
+      for (ValueId import : regions[own]->imports)
+        unused.push_back(graph.add_value(frame().graph.values[import]));
+      // In the order of the step's arguments: a region's own imports stand where its turn is.
+      auto at = own < i ? graph.inputs.end() - static_cast<int64_t>(regions[i]->imports.size())
+                        : graph.inputs.end();
+      graph.inputs.insert(at, unused.begin(), unused.end());
+    }
+  }
+  for (tenon_graph_region* region : regions)
+    for (ValueId import : region->imports) step.operands.push_back(Operand::of(import));
+  for (tenon_graph_region* region : regions) step.regions.push_back(std::move(region->graph));
+  for (uint32_t i = 0; i < nresults; ++i) {
+    if (frame().find(results[i]))
+      throw Error(TENON_INVALID_ARGUMENT,
+                  "export: expected new tensors as results of " + step_text(step));
+    step.results.push_back(frame().add(results[i]));
+  }
+  frame().graph.steps.push_back(std::move(step));
+}
+
+}  // namespace tenon::graph

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files, read without Python.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+
+#include "support.hpp"
+
+namespace tenon::test {
+namespace {
+
+using Values = std::vector<float>;
+
+std::string json_text(const std::string& text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '"' || c == '\\')
+      out += {'\\', c};
+    else if (c == '\n')
+      out += "\\n";
+    else
+      out += c;
+  }
+  return out;
+}
+
+// A file with x * weight, weight = (10, 20).
+std::string sample_file(const std::string& offsets = "[0,8]", const std::string& shape = "[2]") {
+  Tensor x = tensor({2}, {1, 2}), weight = tensor({2}, {10, 20});
+  Program program = record({x}, [&] {
+    return std::vector{call("multiply", {boxed(x.get()), boxed(weight.get())})};
+  });
+  std::string header = R"({"__metadata__":{"tenon.program":")" + json_text(text_of(program)) +
+                       R"("},"leaf.0":{"dtype":"F32","shape":)" + shape + R"(,"data_offsets":)" +
+                       offsets + "}}";
+  header.resize((header.size() + 7) / 8 * 8, ' ');
+  const uint64_t length = header.size();
+  const float data[] = {10, 20};
+  std::string file(8, '\0');
+  std::memcpy(file.data(), &length, sizeof length);
+  file += header;
+  return file.append(reinterpret_cast<const char*>(data), sizeof data);
+}
+
+Program load(const std::string& contents) {
+  const std::string path = testing::TempDir() + "/tenon_graph_" + std::to_string(getpid());
+  std::ofstream(path, std::ios::binary) << contents;
+  ErrorSink err;
+  tenon_graph_program* program = nullptr;
+  const tenon_status status = graph->program_load(path.c_str(), &program, err);
+  std::remove(path.c_str());
+  err.check(status);
+  return Program(program);
+}
+
+TEST(File, LoadsAndRuns) {
+  Program program = load(sample_file());
+  EXPECT_EQ(values(run(program, {tensor({2}, {3, 4})})[0]), (Values{30, 80}));
+}
+
+TEST(File, SaysWhatIsWrong) {
+  auto error = [](const std::string& contents) { return error_of([&] { load(contents); }); };
+  EXPECT_NE(error("").find("is no file with a program"), std::string::npos);
+  EXPECT_NE(error("abc").find("cut short"), std::string::npos);
+  EXPECT_NE(error(sample_file().substr(0, 40)).find("cut short"), std::string::npos);
+  EXPECT_NE(error(sample_file("[0,80]")).find("does not lie inside the file"), std::string::npos);
+  EXPECT_NE(error(sample_file("[8,0]")).find("offsets that are no range"), std::string::npos);
+  EXPECT_NE(error(sample_file("[4,12]")).find("does not lie inside the file"), std::string::npos);
+  EXPECT_NE(error(sample_file("[0,8]", "[3]")).find("is not the float32[2]"), std::string::npos);
+}
+
+// A small generator, the same everywhere.
+struct Draw {
+  uint64_t state;
+  uint64_t below(uint64_t limit) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (state >> 33) % limit;
+  }
+};
+
+// Bytes are changed, repeated and cut out; what still loads also runs, or says why not.
+TEST(File, MutatedFilesAreRefusedOrRun) {
+  const std::string original = sample_file();
+  int refused = 0, ran = 0;
+  for (uint64_t seed = 0; seed < 4000; ++seed) {
+    Draw draw{seed};
+    std::string contents = original;
+    for (uint64_t changes = 1 + draw.below(4); changes > 0; --changes) {
+      const uint64_t at = draw.below(contents.size()), length = 1 + draw.below(12);
+      switch (draw.below(4)) {
+        case 0:
+          contents[at] = static_cast<char>(draw.below(256));
+          break;
+        case 1:
+          contents[at] = "0123456789%[](),=:\"\n"[draw.below(20)];
+          break;
+        case 2:
+          contents.erase(at, length);
+          break;
+        default:
+          contents.insert(at, contents.substr(draw.below(contents.size()), length));
+      }
+      if (contents.empty()) break;
+    }
+    const std::string text = error_of([&] {
+      Program program = load(contents);
+      if (graph->program_inputs(program.get()) == 1) run(program, {tensor({2}, {3, 4})});
+    });
+    ++(text.empty() ? ran : refused);
+  }
+  EXPECT_GT(refused, 2000);
+  EXPECT_GT(ran, 50);
+}
+
+}  // namespace
+}  // namespace tenon::test

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recording and running, as a C++ program does it.
+#include "support.hpp"
+
+namespace tenon::test {
+namespace {
+
+using Values = std::vector<float>;
+
+TEST(Program, RunsWhatWasRecordedOnOtherInputs) {
+  Tensor x = tensor({2}, {1, 2}), weight = tensor({2}, {10, 20});
+  Program program = record({x}, [&] {
+    Tensor product = call("multiply", {boxed(x.get()), boxed(weight.get())});
+    return std::vector{call("add", {boxed(product.get()), boxed(1.0)})};
+  });
+  EXPECT_EQ(graph->program_inputs(program.get()), 1u);
+  EXPECT_EQ(graph->program_leaves(program.get()), 1u);
+  EXPECT_EQ(graph->program_steps(program.get()), 2u);
+  EXPECT_EQ(values(run(program, {tensor({2}, {3, 4})})[0]), (Values{31, 81}));
+  call_into(weight, "multiply", {boxed(weight.get()), boxed(2.0)});  // by reference
+  EXPECT_EQ(values(run(program, {tensor({2}, {3, 4})})[0]), (Values{61, 161}));
+}
+
+TEST(Program, WritesInPlaceWhereTheFunctionDid) {
+  Tensor x = tensor({2}, {1, 2}), total = tensor({2}, {0, 0});
+  Program program = record({x}, [&] {
+    call_into(total, "add", {boxed(total.get()), boxed(x.get())});
+    return std::vector{call("negative", {boxed(total.get())})};
+  });
+  EXPECT_EQ(values(total), (Values{1, 2}));
+  EXPECT_EQ(values(run(program, {x})[0]), (Values{-2, -4}));
+  EXPECT_EQ(values(total), (Values{2, 4}));
+}
+
+TEST(Program, SharesMemoryWhereTheFunctionDid) {
+  Tensor x = tensor({2, 2}, {1, 2, 3, 4});
+  Program program = record({x}, [&] {
+    Tensor copy = call("clone", {boxed(x.get())});
+    Tensor row = call("select", {boxed(copy.get()), boxed(0), boxed(1)});
+    call_into(row, "multiply", {boxed(row.get()), boxed(10.0)});
+    return std::vector{copy};
+  });
+  EXPECT_EQ(values(run(program, {tensor({2, 2}, {5, 6, 7, 8})})[0]), (Values{5, 6, 70, 80}));
+}
+
+TEST(Program, FollowsMemoryThatNoOperatorShared) {
+  Tensor x = tensor({4}, {1, 2, 3, 4});
+  Program program = record({x}, [&] {
+    Tensor copy = call("clone", {boxed(x.get())});
+    const int64_t shape = 2, stride = 2;
+    tenon_tensor* view;
+    ErrorSink err;
+    err.check(host->tensor_view(copy.get(), TENON_DTYPE_F32, 1, &shape, &stride, 1, &view, err));
+    Tensor odd = Tensor::adopt(view);
+    call_into(odd, "multiply", {boxed(odd.get()), boxed(10.0)});
+    return std::vector{copy};
+  });
+  EXPECT_NE(text_of(program).find("view("), std::string::npos);
+  EXPECT_EQ(values(run(program, {tensor({4}, {1, 1, 1, 1})})[0]), (Values{1, 10, 1, 10}));
+}
+
+TEST(Program, RefusesOtherShapes) {
+  Tensor x = tensor({2}, {1, 2});
+  Program program =
+      record({x}, [&] { return std::vector{call("exp", {boxed(x.get())})}; });
+  EXPECT_EQ(error_of([&] { run(program, {tensor({3}, {1, 2, 3})}); }),
+            "program: input 0: expected float32[2] cpu:0, got float32[3] cpu:0; convert it, or "
+            "export the function for these inputs");
+}
+
+TEST(Program, NamesTheStepThatFails) {
+  Tensor x = tensor({2, 2}, {1, 1, 1, 1}), other = tensor({2, 2}, {1, 1, 1, 1});
+  Program program = record({x}, [&] {
+    return std::vector{call("cholesky", {boxed(x.get())})};
+  });
+  const std::string text =
+      error_of([&] { run(program, {tensor({2, 2}, {-1, 0, 0, -1})}); });
+  if (!text.empty()) EXPECT_EQ(text.find("program: tenon::"), 0u) << text;
+}
+
+TEST(Program, RefusesShapesThatDependOnData) {
+  Tensor x = tensor({2}, {1, 0});
+  const std::string text = error_of([&] {
+    record({x}, [&] { return std::vector{call("nonzero", {boxed(x.get())})}; });
+  });
+  EXPECT_NE(text.find("depends on data"), std::string::npos) << text;
+}
+
+TEST(Program, ReadingWhileRecordingFailsTheRecording) {
+  Tensor x = tensor({1}, {1});
+  const std::string text = error_of([&] {
+    record({x}, [&] {
+      EXPECT_NE(graph->record_read("item()", nullptr), TENON_OK);  // and nobody looks
+      return std::vector{x};
+    });
+  });
+  EXPECT_EQ(text.find("export: item() takes data past the program"), 0u) << text;
+  EXPECT_EQ(graph->record_read("item()", nullptr), TENON_OK);
+}
+
+TEST(Passes, DropWhatNobodyReads) {
+  Tensor x = tensor({2}, {1, 2});
+  Program program = record({x}, [&] {
+    call("exp", {boxed(x.get())});
+    Tensor a = call("sin", {boxed(x.get())}), b = call("sin", {boxed(x.get())});
+    return std::vector{call("add", {boxed(a.get()), boxed(b.get())})};
+  });
+  ErrorSink err;
+  tenon_graph_program* changed;
+  err.check(graph->program_optimize(program.get(), "dce,cse", &changed, err));
+  Program optimized(changed);
+  EXPECT_EQ(graph->program_steps(program.get()), 4u);
+  EXPECT_EQ(graph->program_steps(optimized.get()), 2u);
+  EXPECT_EQ(values(run(program, {x})[0]), values(run(optimized, {x})[0]));
+}
+
+TEST(Passes, KeepWritesAndWhatIsReadAcrossThem) {
+  Tensor x = tensor({2}, {1, 2}), total = tensor({2}, {1, 1});
+  Program program = record({x}, [&] {
+    Tensor before = call("multiply", {boxed(total.get()), boxed(2.0)});
+    call_into(total, "add", {boxed(total.get()), boxed(x.get())});
+    Tensor after = call("multiply", {boxed(total.get()), boxed(2.0)});
+    return std::vector{call("subtract", {boxed(after.get()), boxed(before.get())})};
+  });
+  ErrorSink err;
+  tenon_graph_program* changed;
+  err.check(graph->program_optimize(program.get(), "dce,cse", &changed, err));
+  Program optimized(changed);
+  EXPECT_EQ(graph->program_steps(optimized.get()), 4u);
+  EXPECT_EQ(values(run(optimized, {x})[0]), (Values{2, 4}));
+}
+
+TEST(Passes, TwoResultsStayTwoTensors) {
+  Tensor x = tensor({2}, {1, 2});
+  Program program = record({x}, [&] {
+    return std::vector{call("exp", {boxed(x.get())}), call("exp", {boxed(x.get())})};
+  });
+  ErrorSink err;
+  tenon_graph_program* changed;
+  err.check(graph->program_optimize(program.get(), "cse", &changed, err));
+  Program optimized(changed);
+  auto results = run(optimized, {x});
+  EXPECT_NE(results[0].get(), results[1].get());
+  EXPECT_EQ(error_of([&] {
+              ErrorSink failure;
+              tenon_graph_program* none;
+              failure.check(graph->program_optimize(program.get(), "fold", &none, failure));
+            }),
+            "program: expected the passes dce and cse, got 'fold'");
+}
+
+}  // namespace
+}  // namespace tenon::test

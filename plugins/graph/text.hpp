@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The text form. Printing what was parsed gives the same text, and parsing what was printed the same
+// program, but for the contents of leaves, which text does not hold.
+//
+//   tenon.program 1
+//   operator tenon::matmul 6b7c21f0a4e5d398        the schema hash of each operator that is used
+//   input %0: float32[4, 8] cpu:0
+//   leaf %1: float32[8, 2] cpu:0 "weight"          a tensor from outside
+//   constant %2: float32[] cpu:0                   data of the program
+//   %3: float32[4, 2] cpu:0 = tenon::matmul(%0, %1) at "train.py":12
+//   %3 = tenon::add(%3, %2)                        writes into %3
+//   return %3
+//
+// Tensor arguments stand first, others have their parameter's name; defaults are left out. A number of
+// type float has a point or an exponent. `no_grad` after the arguments: gradients were off.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "program.hpp"
+
+namespace tenon::graph {
+
+// `with_locations` false: what two recordings of one function have in common.
+std::string program_text(const Program& program, bool with_locations = true);
+// One step of the text, without its number; for messages.
+std::string call_text(const Graph& graph, const Step& step);
+
+// Throws Error with the number of the line. Leaves have no tensors yet. The program is verified.
+ProgramPtr parse_program(std::string_view text);
+
+}  // namespace tenon::graph

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the bindings tell a recording of this thread's operator calls (tenon.export).
+#pragma once
+
+namespace tenon::python {
+
+// Recordings under way in any thread; guarded by the GIL.
+inline int recordings = 0;
+
+// False, with the Python error set: this thread records, and may not read data.
+[[gnu::cold]] bool ask_whether_readable(const char* what);
+inline bool may_read(const char* what) {
+  return recordings == 0 || ask_whether_readable(what);  // one comparison where nothing is recorded
+}
+
+// A backward pass begins, with flags of TENON_BACKWARD_*; `accumulates`: into .grad.
+[[gnu::cold]] void tell_backward(unsigned flags, bool accumulates);
+inline void note_backward(unsigned flags, bool accumulates) {
+  if (recordings != 0) tell_backward(flags, accumulates);
+}
+
+}  // namespace tenon::python

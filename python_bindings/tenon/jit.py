@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs: what a function asks of operators, recorded once and run without it.
+
+    program = tenon.export(model, (x,))
+    y = program(x)
+    program.save("model.tenon")
+    y = tenon.jit.load("model.tenon")(x)
+
+Recording runs the function for real, and a layer below gradients writes down every operator call:
+forward passes, backward passes and optimizer updates alike. docs/graphs.md says what a program
+can hold.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tenon import _core, _structure, safetensors
+from tenon._core import Tensor
+
+__all__ = ["Program", "export", "load"]
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_TEXT, _STRUCTURE = "tenon.program", "tenon.structure"  # keys of the file's metadata
+
+
+class Program:
+    """A recorded program. Call it as the function that it was recorded from.
+
+    Arguments have the structure, shapes, dtypes and devices of those it was recorded with; arguments
+    that are no tensors are part of the program and have to be equal. Results have the function's
+    structure. Tensors from outside (weights) are used as they are at each call, by reference.
+    """
+
+    def __init__(self, native: _core.Program, inputs: list[Any], outputs: list[Any]) -> None:
+        self._native = native
+        self._run = native.run
+        self._inputs = inputs
+        self._outputs = outputs
+        self._is_flat = all(item == _structure.TENSOR for item in inputs[1])
+        self._returns_one = outputs == _structure.TENSOR
+
+    def __call__(self, *args: Any) -> Any:
+        """Run it. With gradients on, results carry the history that the function's would."""
+        tensors: Any = args
+        if not self._is_flat or len(args) != len(self._inputs[1]):
+            tensors = []
+            structure = _structure.flatten(args, tensors)
+            if not _structure.same(structure, self._inputs):
+                raise ValueError(
+                    f"program: expected arguments {_structure.describe(self._inputs)}, as when it was "
+                    f"recorded, got {_structure.describe(structure)}; export the function for these"
+                )
+        results = self._run(tensors)
+        if self._returns_one:
+            return results[0]
+        return _structure.unflatten(self._outputs, iter(results))
+
+    def __str__(self) -> str:
+        """The text form, with the line of the user's program for each step."""
+        return self._native.print()
+
+    def __repr__(self) -> str:
+        native = self._native
+        return (
+            f"<tenon.jit.Program: {native.nsteps} steps, {native.ninputs} inputs, "
+            f"{len(self.leaves)} leaves, {native.nresults} results>"
+        )
+
+    @property
+    def leaves(self) -> dict[str, Tensor]:
+        """Tensors from outside that the program reads or writes, and its own constants, by name."""
+        return {
+            name or f"leaf.{index}": tensor
+            for index, (name, tensor, _) in enumerate(self._native.leaves())
+        }
+
+    def optimize(self, passes: Sequence[str] = ("dce", "cse")) -> Program:
+        """A program that gives the same with less: without dead code (`dce`), without computing the
+        same twice (`cse`). `export` has done both."""
+        native = self._native.optimize(",".join(passes))
+        return Program(native, self._inputs, self._outputs)
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the program and its leaves to one file, which `load` and C++ programs read.
+
+        It is a safetensors file; its metadata hold the text form. The file appears whole or not at all.
+        """
+        try:
+            structure = json.dumps([self._inputs, self._outputs])
+        except TypeError as error:
+            raise TypeError(
+                f"save: expected arguments and results made of tensors and what JSON can hold: {error}"
+            ) from None
+        tensors = {
+            f"leaf.{index}": tensor.detach()
+            for index, (_, tensor, _) in enumerate(self._native.leaves())
+            if tensor.device.type != "meta"
+        }
+        safetensors.write(path, tensors, {_TEXT: str(self), _STRUCTURE: structure})
+
+    def to_dot(self) -> str:
+        """The picture of the program in Graphviz's language: operators and the values between them."""
+        from tenon._program_picture import to_dot
+
+        return to_dot(str(self))
+
+
+def _name_leaves(native: _core.Program, function: Any) -> _core.Program:
+    """Names of a module's parameters and buffers for the leaves that are these."""
+    if not hasattr(function, "state_dict"):
+        return native
+    known = {
+        (tensor.data_ptr(), tuple(tensor.shape)): name
+        for name, tensor in function.state_dict().items()
+        if isinstance(tensor, Tensor) and tensor.numel()
+    }
+    leaves = native.leaves()
+    names = [name or known.get((t.data_ptr(), tuple(t.shape)), "") for name, t, _ in leaves]
+    return native.bind([None] * len(leaves), names)
+
+
+def _record(
+    function: Callable[..., Any], inputs: tuple[Any, ...], tensors: list[Tensor]
+) -> tuple[_core.Program, list[Any]]:
+    recording = _core.Recording(tensors, _PACKAGE)
+    try:
+        outputs: list[Tensor] = []
+        structure = _structure.flatten(function(*inputs), outputs)
+        return recording.finish(outputs), structure
+    finally:
+        recording.abandon()
+
+
+def export(
+    function: Callable[..., Any],
+    inputs: Any = (),
+    *,
+    passes: Sequence[str] = ("dce", "cse"),
+) -> Program:
+    """Record `function(*inputs)` as a program.
+
+    `inputs` is a tuple of arguments; a lone tensor is a tuple of one. The function is called two or
+    three times, for real: what it writes (weights that an optimizer updates) stays written. The
+    recordings have to agree. Where they do not, something changes from call to call that is no
+    tensor, and the error names the step. Tensors that the function makes anew in each call from
+    Python's data become constants; all others from outside are used by reference.
+
+    Raises NotImplementedError where the function takes data out of the program (`item`, `bool`,
+    `numpy`, DLPack), calls an operator whose result's shape depends on data, or leaves other
+    gradients in `.grad` than it found; RuntimeError where its recordings differ. Messages name file
+    and line.
+    """
+    inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    tensors: list[Tensor] = []
+    structure = _structure.flatten(inputs, tensors)
+    first, _ = _record(function, inputs, tensors)
+    for attempt in range(2):
+        second, outputs = _record(function, inputs, tensors)
+        try:
+            settled = first.settle(second)
+            break
+        except RuntimeError:
+            if attempt == 1:  # the first call may set things up, as optimizers do
+                raise
+            first = second
+    named = _name_leaves(settled, function)
+    native = named.optimize(",".join(passes)) if passes else named
+    return Program(native, structure, outputs)
+
+
+def load(path: str | os.PathLike) -> Program:
+    """Read a program that `Program.save` wrote. No code of the file runs; a file that is not what it
+    claims to be raises ValueError. Weights are mapped, not copied: the file must stay as it is."""
+    path = os.fspath(path)
+    native = _core.program_load(path)
+    with open(path, "rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+    try:
+        inputs, outputs = json.loads(header["__metadata__"][_STRUCTURE])
+        counts = (_structure.count(inputs), _structure.count(outputs))
+        if inputs[0] != "tuple" or counts != (native.ninputs, native.nresults):
+            raise ValueError("its arguments and results are others than the program's")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"{path}: the structure of arguments is not valid: {error}") from None
+    return Program(native, inputs, outputs)
