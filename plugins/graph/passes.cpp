@@ -119,7 +119,7 @@ void eliminate_dead_code(Graph& graph) {
     for (Graph& region : step.regions) eliminate_dead_code(region);
 }
 
-void eliminate_common_subexpressions(Graph& graph) {
+void eliminate_common_subexpressions(Graph& graph, bool passes_gradients) {
   const Aliases aliases(graph);
   std::vector<bool> is_result(graph.values.size());
   for (ValueId id : graph.results) is_result[id] = true;
@@ -139,11 +139,13 @@ void eliminate_common_subexpressions(Graph& graph) {
   for (size_t i = 0; i < graph.steps.size(); ++i) {
     Step& step = graph.steps[i];
     replace_operands(step, by);
-    for (Graph& region : step.regions) eliminate_common_subexpressions(region);
+    for (Graph& region : step.regions)
+      eliminate_common_subexpressions(region, passes_gradients);
     bool reads_written = step.given != 0;
     for_each_operand(step, [&](ValueId id) { reads_written |= aliases.is_written(id); });
     for (ValueId id : step.results) reads_written |= aliases.is_written(id);
-    if (reads_written || is_random(step) || !step.regions.empty()) continue;
+    const bool may_have_gradient = passes_gradients && step.is_recorded;
+    if (reads_written || may_have_gradient || is_random(step) || !step.regions.empty()) continue;
     auto [known, is_new] = seen.try_emplace(Key(step).take(), i);
     if (is_new) continue;
     const Step& same = graph.steps[known->second];
@@ -168,7 +170,7 @@ void eliminate_common_subexpressions(Graph& graph) {
   graph.steps = std::move(steps);
 }
 
-void run_passes(std::string_view names, Graph& graph) {
+void run_passes(std::string_view names, Graph& graph, bool passes_gradients) {
   while (!names.empty()) {
     const size_t comma = names.find(',');
     const std::string_view name = names.substr(0, comma);
@@ -176,7 +178,7 @@ void run_passes(std::string_view names, Graph& graph) {
     if (name == "dce")
       eliminate_dead_code(graph);
     else if (name == "cse")
-      eliminate_common_subexpressions(graph);
+      eliminate_common_subexpressions(graph, passes_gradients);
     else
       throw Error(TENON_INVALID_ARGUMENT,
                   "program: expected the passes dce and cse, got '" + std::string(name) + "'");

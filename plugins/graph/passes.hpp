@@ -12,10 +12,11 @@ namespace tenon::graph {
 // would have drawn.
 void eliminate_dead_code(Graph& graph);
 
-// Steps that do the same with the same values become one.
-void eliminate_common_subexpressions(Graph& graph);
+// Steps that do the same with the same values become one. Where gradients may pass through the program,
+// only steps that are not recorded for them: their sums would be rounded in another order.
+void eliminate_common_subexpressions(Graph& graph, bool passes_gradients);
 
 // "dce,cse": names of passes. Throws Error for one that is unknown.
-void run_passes(std::string_view names, Graph& graph);
+void run_passes(std::string_view names, Graph& graph, bool passes_gradients);
 
 }  // namespace tenon::graph

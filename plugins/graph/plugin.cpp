@@ -61,7 +61,10 @@ void record_abandon(tenon_graph_recording* recording) {
   delete recording;
 }
 
-int32_t is_recording() { return current_recording() != nullptr; }
+int32_t is_recording() {
+  const Recording* recording = current_recording();
+  return recording && !recording->is_suspended();
+}
 
 tenon_status record_read(const char* what, tenon_err* err) {
   Recording* recording = current_recording();
@@ -232,7 +235,8 @@ tenon_status program_optimize(const tenon_graph_program* program, const char* pa
     changed->graph = program->graph;
     changed->is_detached = program->is_detached;
     changed->refuses_gradients = program->refuses_gradients;
-    run_passes(passes, changed->graph);
+    run_passes(passes, changed->graph,
+               !changed->is_detached && changed->refuses_gradients.empty());
     verify(changed->graph);
     changed->plan.build(changed->graph);
     *out = changed.release();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tenon/error.hpp>
 
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -30,12 +31,9 @@ std::string quoted(std::string_view text) {
 std::string number_text(double number) {
   if (std::isnan(number)) return std::signbit(number) ? "-nan" : "nan";
   if (std::isinf(number)) return number < 0 ? "-inf" : "inf";
-  char text[40];
-  for (int digits = 1; digits <= 17; ++digits) {  // the shortest that reads back the same
-    std::snprintf(text, sizeof text, "%.*g", digits, number);
-    if (std::strtod(text, nullptr) == number) break;
-  }
-  std::string result = text;
+  char text[40];  // the shortest that reads back the same
+  const auto end = std::to_chars(text, text + sizeof text, number).ptr;
+  const std::string result(text, end);
   return result.find_first_of(".e") == std::string::npos ? result + ".0" : result;
 }
 

@@ -42,7 +42,7 @@ def cond(
             f"{_structure.describe(structure)} and {_structure.describe(other)}"
         )
     with _Suspended():
-        results = [x.clone() for x in (then_results if predicate else else_results)]
+        results = _own(then_results if predicate else else_results, "cond")
     _core.record_cond(predicate, tensors, then_region, else_region, results)
     return _structure.unflatten(structure, iter(results))
 
@@ -68,7 +68,7 @@ def while_loop(
     with _Suspended():
         while condition(*carried):
             carried = _next(body, carried)
-        results = [x.clone() for x in _tensors(carried)]
+        results = _own(_tensors(carried), "while_loop")
     _core.record_while(tensors, condition_region, body_region, results)
     return _structure.unflatten(structure, iter(results))
 
@@ -96,7 +96,7 @@ def scan(body: Callable[..., Any], carried: Any, xs: Any) -> tuple[Any, Any]:
     region, _, _ = _record_region(lambda c, x: _step(body, c, x), (first, x), inputs)
     with _Suspended():
         last, ys = _run_scan(body, carried, xs, rows, length)
-        results = [t.clone() for t in [*_tensors(last), *_tensors(ys)]]
+        results = _own([*_tensors(last), *_tensors(ys)], "scan")
     _core.record_scan(initial, rows, region, results)
     made = iter(results)
     return _structure.unflatten(structure, made), _structure.unflatten(
@@ -170,6 +170,23 @@ def _record_region(
         _core.region_abandon()
         raise
     return _core.region_end(results), results, structure
+
+
+def _own(results: list[Tensor], name: str) -> list[Tensor]:
+    """Tensors of their own for the results of a structural step. Their history would be that of what
+    ran while recording: it ends here, with an error where a gradient has to pass."""
+    clones = [x.clone() for x in results]
+    owned = [x.detach() for x in clones]
+
+    def refuse(grads: list[Any]) -> list[Any]:
+        raise NotImplementedError(
+            f"{name}: gradients through it inside an exported function are not supported; export the "
+            "function without its backward pass, and differentiate where the program is called"
+        )
+
+    if any(x.requires_grad for x in clones):
+        _core._record(name, tuple(clones), tuple(owned), refuse)
+    return owned
 
 
 class _Suspended:

@@ -79,8 +79,9 @@ class Program:
         }
 
     def optimize(self, passes: Sequence[str] = ("dce", "cse")) -> Program:
-        """A program that gives the same with less: without dead code (`dce`), without computing the
-        same twice (`cse`). `export` has done both."""
+        """A program that gives the same bits with less: without dead code (`dce`), without computing the
+        same twice (`cse`, where no gradient can pass: that would sum in another order). `export` has
+        done both."""
         native = self._native.optimize(",".join(passes))
         return Program(native, self._inputs, self._outputs)
 

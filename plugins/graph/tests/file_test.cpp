@@ -80,38 +80,79 @@ struct Draw {
   }
 };
 
-// Bytes are changed, repeated and cut out; what still loads also runs, or says why not.
+// Changes a few bytes, repeats and cuts some out.
+std::string mutated(std::string contents, Draw& draw) {
+  for (uint64_t changes = 1 + draw.below(2); changes > 0 && !contents.empty(); --changes) {
+    const uint64_t at = draw.below(contents.size()), length = 1 + draw.below(12);
+    switch (draw.below(5)) {
+      case 0:
+        contents[at] = static_cast<char>(draw.below(256));
+        break;
+      case 1:
+      case 2:
+        contents[at] = "0123456789%[](),=:\"\n"[draw.below(20)];
+        break;
+      case 3:
+        contents.erase(at, length);
+        break;
+      default:
+        contents.insert(at, contents.substr(draw.below(contents.size()), length));
+    }
+  }
+  return contents;
+}
+
+// What still loads also runs, or says why not.
 TEST(File, MutatedFilesAreRefusedOrRun) {
   const std::string original = sample_file();
-  int refused = 0, ran = 0;
-  for (uint64_t seed = 0; seed < 4000; ++seed) {
+  int refused = 0;
+  for (uint64_t seed = 0; seed < 3000; ++seed) {
     Draw draw{seed};
-    std::string contents = original;
-    for (uint64_t changes = 1 + draw.below(4); changes > 0; --changes) {
-      const uint64_t at = draw.below(contents.size()), length = 1 + draw.below(12);
-      switch (draw.below(4)) {
-        case 0:
-          contents[at] = static_cast<char>(draw.below(256));
-          break;
-        case 1:
-          contents[at] = "0123456789%[](),=:\"\n"[draw.below(20)];
-          break;
-        case 2:
-          contents.erase(at, length);
-          break;
-        default:
-          contents.insert(at, contents.substr(draw.below(contents.size()), length));
-      }
-      if (contents.empty()) break;
-    }
-    const std::string text = error_of([&] {
-      Program program = load(contents);
-      if (graph->program_inputs(program.get()) == 1) run(program, {tensor({2}, {3, 4})});
-    });
-    ++(text.empty() ? ran : refused);
+    const std::string contents = mutated(original, draw);
+    refused += !error_of([&] {
+                  Program program = load(contents);
+                  if (graph->program_inputs(program.get()) == 1)
+                    run(program, {tensor({2}, {3, 4})});
+                }).empty();
   }
   EXPECT_GT(refused, 2000);
-  EXPECT_GT(ran, 50);
+  EXPECT_LT(refused, 3000);
+}
+
+// Of views, writes and branches.
+TEST(File, MutatedProgramsAreRefusedOrRun) {
+  Tensor x = tensor({2, 3}, {1, 2, 3, 4, 5, 6});
+  Program program = record({x}, [&] {
+    Tensor product = call("multiply", {boxed(x.get()), boxed(x.get())});
+    Tensor row = call("select", {boxed(product.get()), boxed(0), boxed(1)});
+    call_into(row, "add", {boxed(row.get()), boxed(1.5)});
+    const int64_t axis = 1;
+    Tensor sum = call("sum", {boxed(product.get()), boxed(&axis, 1), boxed(true)});
+    tenon_tensor* both[] = {sum.get(), sum.get()};
+    Tensor joined = call("concat", {boxed(both, 2), boxed(1)});
+    return std::vector{joined, call("less", {boxed(joined.get()), boxed(8.0)})};
+  });
+  std::string text = text_of(program);
+  const std::string end = text.substr(text.rfind("return"));
+  text.erase(text.rfind("return"));
+  text += "%6: float32[3] cpu:0 = view(%0, strides=[1], base_strides=[3, 1], offset=2)\n"
+          "%7: float32[2] cpu:0 = scan(%0, carried=0, scanned=1) {\n"
+          "  input %0: float32[3] cpu:0\n"
+          "  %1: float32[] cpu:0 = tenon::sum(%0)\n  return %1\n}\n" +
+          end;
+  run(parse(text), {x});
+  int refused = 0;
+  for (uint64_t seed = 0; seed < 4000; ++seed) {
+    Draw draw{seed};
+    const std::string changed = mutated(text, draw);
+    refused += !error_of([&] {
+                  Program other = parse(changed);
+                  std::vector<Tensor> inputs(graph->program_inputs(other.get()), x);
+                  if (graph->program_leaves(other.get()) == 0) run(other, inputs);
+                }).empty();
+  }
+  EXPECT_GT(refused, 2000);
+  EXPECT_LT(refused, 3950);
 }
 
 }  // namespace

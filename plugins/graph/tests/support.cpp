@@ -128,6 +128,8 @@ int main(int count, char** arguments) {
   tenon::host->err_destroy(err);
   tenon::test::graph = static_cast<const tenon_graph_service_api*>(
       tenon::host->service_find(TENON_GRAPH_SERVICE, TENON_GRAPH_VERSION));
-  if (!tenon::test::graph) return 1;
+  tenon::test::autograd = static_cast<const tenon_autograd_api*>(
+      tenon::host->service_find(TENON_AUTOGRAD_SERVICE, TENON_AUTOGRAD_VERSION));
+  if (!tenon::test::graph || !tenon::test::autograd) return 1;
   return RUN_ALL_TESTS();
 }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <tenon/error.hpp>
+#include <tenon/services/autograd.h>
 #include <tenon/services/graph.h>
 
 #include <functional>
@@ -14,6 +15,17 @@
 namespace tenon::test {
 
 inline const tenon_graph_service_api* graph = nullptr;
+
+inline const tenon_autograd_api* autograd = nullptr;
+
+class NoGradients {
+ public:
+  NoGradients() : before_(autograd->set_enabled(0)) {}
+  ~NoGradients() { autograd->set_enabled(before_); }
+
+ private:
+  int32_t before_;
+};
 
 struct Release {
   void operator()(tenon_graph_program* program) const { graph->program_release(program); }

@@ -59,7 +59,12 @@ TEST(Text, SaysWhatIsWrong) {
   };
   EXPECT_EQ(error("program 1", "program 2"),
             "program, line 1: expected the first line 'tenon.program 1'");
-  EXPECT_NE(error("operator tenon::sum ", "operator tenon::sum 1").find("another one"),
+  EXPECT_NE(error("operator tenon::sum ", "operator tenon::sum 1").find("expected the schema hash"),
+            std::string::npos);
+  const size_t hash = text.find("operator tenon::sum ") + 20;
+  std::string other = text;
+  other[hash] = other[hash] == 'f' ? 'e' : 'f';
+  EXPECT_NE(error_of([&] { parse(other); }).find("the program was made with another one"),
             std::string::npos);
   EXPECT_NE(error("operator tenon::sum", "operator tenon::summ").find("'tenon::summ' is unknown"),
             std::string::npos);

@@ -89,7 +89,8 @@ class Momentum(SGD):
 class Adam(Optimizer):
     """Steps scaled by running moments of the gradient (Kingma and Ba, 2015).
 
-    With `amsgrad` the second moment is the largest so far (Reddi et al., 2018).
+    With `amsgrad` the second moment is the largest so far (Reddi et al., 2018). With `capturable` the
+    number of steps is a tensor, so that a program can hold the update (tenon.export).
     """
 
     fused_update: Callable[..., Any] = staticmethod(tenon.adam_update)
@@ -105,6 +106,7 @@ class Adam(Optimizer):
         *,
         maximize: bool = False,
         multi_precision: bool = False,
+        capturable: bool = False,
     ) -> None:
         super().__init__(
             params,
@@ -116,19 +118,26 @@ class Adam(Optimizer):
                 "amsgrad": amsgrad,
                 "maximize": maximize,
                 "multi_precision": multi_precision,
+                "capturable": capturable,
             },
         )
 
     def check_options(self, group: dict[str, Any]) -> None:
         super().check_options(group)
         self.check_betas(group)
+        if group["capturable"] and group["amsgrad"]:
+            raise ValueError(f"{type(self).__name__}: expected capturable without amsgrad, got both")
 
     def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return {"step": 0, "m": tenon.zeros_like(param), "v": tenon.zeros_like(param)}
+        step = tenon.zeros([], device=param.device) if group["capturable"] else 0
+        return {"step": step, "m": tenon.zeros_like(param), "v": tenon.zeros_like(param)}
 
     def update(
         self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
     ) -> None:
+        if group["capturable"]:
+            self._update_capturable(param, grad, state, group)
+            return
         state["step"] += 1
         m, v = state["m"], state["v"]
         beta1, beta2 = group["betas"]
@@ -148,6 +157,23 @@ class Adam(Optimizer):
             weight_decay=group["weight_decay"],
             out=(param, m, v),
         )
+
+    def _update_capturable(
+        self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
+    ) -> None:
+        """The same by operators that read the number of steps from a tensor."""
+        (beta1, beta2), lr = group["betas"], group["lr"]
+        step, m, v = state["step"], state["m"], state["v"]
+        tenon.add(step, 1.0, out=step)
+        if self.decoupled:
+            tenon.multiply(param, 1.0 - lr * group["weight_decay"], out=param)
+        else:
+            grad = with_decay(param, grad, group["weight_decay"])
+        tenon.lerp(m, grad, 1.0 - beta1, out=m)
+        tenon.lerp(v, grad * grad, 1.0 - beta2, out=v)
+        rate = (lr / (1.0 - beta1**step)).to(param.dtype)
+        scale = tenon.rsqrt(1.0 - beta2**step).to(param.dtype)
+        tenon.subtract(param, m * rate / (tenon.sqrt(v) * scale + group["eps"]), out=param)
 
     decoupled = False  # whether weight decay acts on the parameter instead of the gradient
 
@@ -186,6 +212,7 @@ class AdamW(Adam):
         *,
         maximize: bool = False,
         multi_precision: bool = False,
+        capturable: bool = False,
     ) -> None:
         super().__init__(
             params,
@@ -196,6 +223,7 @@ class AdamW(Adam):
             amsgrad,
             maximize=maximize,
             multi_precision=multi_precision,
+            capturable=capturable,
         )
 
 

@@ -187,7 +187,8 @@ class Optimizer:
                     f"but there are {len(params)}"
                 )
             for name, value in entries.items():
-                if not self.state_has_shape_of_parameter or not isinstance(value, Tensor):
+                is_number = name == "step" or not isinstance(value, Tensor)
+                if is_number or not self.state_has_shape_of_parameter:
                     continue
                 if tuple(value.shape) != tuple(param.shape):
                     raise ValueError(

@@ -62,7 +62,7 @@ typedef struct tenon_graph_service_api {
   tenon_status (*record_end)(tenon_graph_recording*, tenon_tensor* const* results,
                              uint32_t nresults, tenon_graph_program** out, tenon_err*);
   void (*record_abandon)(tenon_graph_recording*);
-  /* Does this thread record, outside of any kernel? */
+  /* Does this thread record, outside of any kernel and not suspended? */
   int32_t (*is_recording)(void);
   /* The caller is about to read a tensor's data (`what`: "item()"). While this thread records, that
    * fails, and so does record_end: a program cannot hold what came of the data. */
