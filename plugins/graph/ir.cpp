@@ -78,7 +78,8 @@ bool Attribute::operator==(const Attribute& other) const {
            (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
   };
   return value_.tag == other.value_.tag && value_.v.i == other.value_.v.i &&
-         integers_ == other.integers_ && same_bits(numbers_, other.numbers_) && text_ == other.text_;
+         integers_ == other.integers_ && same_bits(numbers_, other.numbers_) &&
+         text_ == other.text_;
 }
 
 const char* step_name(const Step& step) {

@@ -36,27 +36,29 @@ class Attribute {
   explicit Attribute(const tenon_value& value);
 
   int32_t tag() const { return value_.tag; }
-  tenon_value value() const;  // borrowed from this object
+  tenon_value value() const;                      // borrowed from this object
   bool operator==(const Attribute& other) const;  // bit for bit, so that NaN equals NaN
 
  private:
-  tenon_value value_ = kNoValue;     // of lists and texts: the tag alone
-  std::vector<int64_t> integers_;    // INTS
-  std::vector<double> numbers_;      // FLOATS, COMPLEX
-  std::string text_;                 // STRING
+  tenon_value value_ = kNoValue;   // of lists and texts: the tag alone
+  std::vector<int64_t> integers_;  // INTS
+  std::vector<double> numbers_;    // FLOATS, COMPLEX
+  std::string text_;               // STRING
 };
 
 // What a step is given for one parameter.
 struct Operand {
   enum Kind : uint8_t { kAttribute, kValue, kList };
   Kind kind = kAttribute;
-  ValueId value = kNoValueId;   // kValue
-  std::vector<ValueId> list;    // kList
-  Attribute attribute;          // kAttribute; no value: the argument is absent
+  ValueId value = kNoValueId;  // kValue
+  std::vector<ValueId> list;   // kList
+  Attribute attribute;         // kAttribute; no value: the argument is absent
   bool operator==(const Operand&) const = default;
 
   static Operand of(ValueId value) { return {kValue, value, {}, {}}; }
-  static Operand of(Attribute attribute) { return {kAttribute, kNoValueId, {}, std::move(attribute)}; }
+  static Operand of(Attribute attribute) {
+    return {kAttribute, kNoValueId, {}, std::move(attribute)};
+  }
 };
 
 struct Location {
@@ -77,13 +79,13 @@ struct Graph;
 
 struct Step {
   StepKind kind = StepKind::kCall;
-  bool is_recorded = true;      // kCall: gradients were on
-  const tenon_op* op = nullptr; // kCall
-  uint64_t schema_hash = 0;     // kCall
-  std::string name;             // kCall: "tenon::add"; the operator may be unloaded, its name stays
+  bool is_recorded = true;       // kCall: gradients were on
+  const tenon_op* op = nullptr;  // kCall
+  uint64_t schema_hash = 0;      // kCall
+  std::string name;  // kCall: "tenon::add"; the operator may be unloaded, its name stays
   std::vector<Operand> operands;
   std::vector<ValueId> results;
-  uint32_t given = 0;           // bit i: results[i] existed, and the step writes into it
+  uint32_t given = 0;  // bit i: results[i] existed, and the step writes into it
   // kView: elements between the first one of the base and of the view, and the layouts of both.
   int64_t offset = 0;
   std::vector<int64_t> strides, base_strides;
@@ -105,9 +107,9 @@ struct Leaf {
 
 // The program as a whole, or a region of a structural step. Regions see their inputs alone.
 struct Graph {
-  std::vector<Type> values;     // by ValueId
+  std::vector<Type> values;  // by ValueId
   std::vector<ValueId> inputs;
-  std::vector<Leaf> leaves;     // of the whole program only
+  std::vector<Leaf> leaves;  // of the whole program only
   std::vector<Step> steps;
   std::vector<ValueId> results;
 
@@ -132,6 +134,8 @@ void for_each_operand(const Step& step, Visit&& visit) {
   }
 }
 
-inline bool is_given(const Step& step, size_t result) { return result < 32 && step.given >> result & 1; }
+inline bool is_given(const Step& step, size_t result) {
+  return result < 32 && step.given >> result & 1;
+}
 
 }  // namespace tenon::graph

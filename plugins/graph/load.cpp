@@ -28,13 +28,11 @@ class Mapping {
  public:
   explicit Mapping(const std::string& path) {
     const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-      throw Error(TENON_NOT_FOUND, "load: " + path + ": " + std::strerror(errno));
+    if (file < 0) throw Error(TENON_NOT_FOUND, "load: " + path + ": " + std::strerror(errno));
     struct stat status {};
     const bool is_file = fstat(file, &status) == 0 && S_ISREG(status.st_mode);
     size_ = is_file ? static_cast<uint64_t>(status.st_size) : 0;
-    if (size_ > 0)
-      data_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
+    if (size_ > 0) data_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
     close(file);
     if (size_ == 0 || data_ == MAP_FAILED)
       throw Error(TENON_INVALID_ARGUMENT, "load: " + path + " is no file with a program");
@@ -53,11 +51,11 @@ class Mapping {
 
 int32_t dtype_of(const std::string& name) {
   static const std::map<std::string, int32_t> kDtypes = {
-      {"BOOL", TENON_DTYPE_BOOL}, {"U8", TENON_DTYPE_U8},         {"I8", TENON_DTYPE_I8},
-      {"U16", TENON_DTYPE_U16},   {"I16", TENON_DTYPE_I16},       {"U32", TENON_DTYPE_U32},
-      {"I32", TENON_DTYPE_I32},   {"U64", TENON_DTYPE_U64},       {"I64", TENON_DTYPE_I64},
+      {"BOOL", TENON_DTYPE_BOOL}, {"U8", TENON_DTYPE_U8},          {"I8", TENON_DTYPE_I8},
+      {"U16", TENON_DTYPE_U16},   {"I16", TENON_DTYPE_I16},        {"U32", TENON_DTYPE_U32},
+      {"I32", TENON_DTYPE_I32},   {"U64", TENON_DTYPE_U64},        {"I64", TENON_DTYPE_I64},
       {"F16", TENON_DTYPE_F16},   {"F8_E4M3", TENON_DTYPE_F8E4M3}, {"F8_E5M2", TENON_DTYPE_F8E5M2},
-      {"BF16", TENON_DTYPE_BF16}, {"F32", TENON_DTYPE_F32},       {"F64", TENON_DTYPE_F64},
+      {"BF16", TENON_DTYPE_BF16}, {"F32", TENON_DTYPE_F32},        {"F64", TENON_DTYPE_F64},
       {"C64", TENON_DTYPE_C64}};
   auto found = kDtypes.find(name);
   return found == kDtypes.end() ? -1 : found->second;
@@ -77,8 +75,7 @@ Tensor wrap_stored(const SharedMapping& file, char* data, const Type& type) {
   if (reinterpret_cast<uintptr_t>(data) % (size > 8 ? 8 : size) != 0) {
     err.check(host->tensor_create(device, type.dtype, ndim, type.shape.data(), &tensor, err));
     Tensor copy = Tensor::adopt(tensor);
-    if (copy->numel)
-      std::memcpy(copy->data, data, static_cast<size_t>(copy->numel) * size);
+    if (copy->numel) std::memcpy(copy->data, data, static_cast<size_t>(copy->numel) * size);
     return copy;
   }
   auto owner = std::make_unique<SharedMapping>(file);
@@ -92,8 +89,7 @@ Tensor on_device(const Tensor& tensor, tenon_device_id device) {
   if (tensor->device == device) return tensor;
   ErrorSink err;
   tenon_tensor* moved;
-  err.check(
-      host->tensor_create(device, tensor->dtype, tensor->ndim, tensor->shape, &moved, err));
+  err.check(host->tensor_create(device, tensor->dtype, tensor->ndim, tensor->shape, &moved, err));
   Tensor result = Tensor::adopt(moved);
   err.check(host->tensor_copy(moved, tensor.get(), err));
   return result;
@@ -107,17 +103,16 @@ ProgramPtr load_program(const std::string& path) {
     throw Error(TENON_INVALID_ARGUMENT, "load: " + path + ": " + problem);
   };
   uint64_t length = 0;
-  if (file->size() < sizeof length) refuse("expected a safetensors file, got one that is cut short");
+  if (file->size() < sizeof length)
+    refuse("expected a safetensors file, got one that is cut short");
   std::memcpy(&length, file->data(), sizeof length);
   const uint64_t room = file->size() - sizeof length;
   if (length > room)
     refuse("expected a header of " + std::to_string(length) + " bytes, but the file has " +
            std::to_string(file->size()) + "; it is cut short or no safetensors file");
-  const SafetensorsHeader header =
-      parse_safetensors_header({file->data() + sizeof length, length});
+  const SafetensorsHeader header = parse_safetensors_header({file->data() + sizeof length, length});
   auto text = header.metadata.find("tenon.program");
-  if (text == header.metadata.end())
-    refuse("it holds tensors and no program; tenon.load reads it");
+  if (text == header.metadata.end()) refuse("it holds tensors and no program; tenon.load reads it");
   ProgramPtr program = parse_program(text->second);
   char* data = file->data() + sizeof length + length;
   const uint64_t bytes = room - length;

@@ -282,8 +282,11 @@ class Parser {
   void read_callee(const Graph& graph, Step& step) {
     const std::string name(word());
     static const std::map<std::string, StepKind, std::less<>> kStructural = {
-        {"view", StepKind::kView},   {"detach", StepKind::kDetach}, {"cond", StepKind::kCond},
-        {"while", StepKind::kWhile}, {"scan", StepKind::kScan}};
+        {"view", StepKind::kView},
+        {"detach", StepKind::kDetach},
+        {"cond", StepKind::kCond},
+        {"while", StepKind::kWhile},
+        {"scan", StepKind::kScan}};
     if (auto known = kStructural.find(name); known != kStructural.end()) {
       step.kind = known->second;
     } else {

@@ -23,7 +23,9 @@ bool is_random(const Step& step) {
 class Liveness {
  public:
   explicit Liveness(const Graph& graph)
-      : aliases_(graph), live_(graph.values.size()), memory_(graph.values.size()),
+      : aliases_(graph),
+        live_(graph.values.size()),
+        memory_(graph.values.size()),
         steps_(graph.steps.size()) {
     for (ValueId id : graph.results) need(id);
     bool has_changed = true;
@@ -139,8 +141,7 @@ void eliminate_common_subexpressions(Graph& graph, bool passes_gradients) {
   for (size_t i = 0; i < graph.steps.size(); ++i) {
     Step& step = graph.steps[i];
     replace_operands(step, by);
-    for (Graph& region : step.regions)
-      eliminate_common_subexpressions(region, passes_gradients);
+    for (Graph& region : step.regions) eliminate_common_subexpressions(region, passes_gradients);
     bool reads_written = step.given != 0;
     for_each_operand(step, [&](ValueId id) { reads_written |= aliases.is_written(id); });
     for (ValueId id : step.results) reads_written |= aliases.is_written(id);

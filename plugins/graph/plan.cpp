@@ -87,7 +87,10 @@ tenon_status Plan::check_operators(tenon_err* err) const {
 class Plan::Run {
  public:
   Run(const Plan& plan, Gradients gradients, tenon_err* err)
-      : plan_(plan), graph_(*plan.graph_), gradients_(gradients), err_(err),
+      : plan_(plan),
+        graph_(*plan.graph_),
+        gradients_(gradients),
+        err_(err),
         values_(graph_.values.size()) {}
   Run(const Run&) = delete;
   ~Run() {
@@ -204,8 +207,7 @@ class Plan::Run {
     };
     auto region = [&](size_t index) -> RegionFn {
       return [&, index](tenon_tensor* const* inputs, tenon_tensor** outs) {
-        const tenon_status status =
-            instruction.regions[index].run(inputs, outs, gradients_, err_);
+        const tenon_status status = instruction.regions[index].run(inputs, outs, gradients_, err_);
         resume_gradients();
         return status;
       };

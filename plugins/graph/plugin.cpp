@@ -5,8 +5,8 @@
 #include <tenon/error.hpp>
 
 #include "layer.hpp"
-#include "passes.hpp"
 #include "load.hpp"
+#include "passes.hpp"
 #include "run.hpp"
 #include "settle.hpp"
 #include "support.hpp"
@@ -24,8 +24,8 @@ Recording& need_recording() {
 // -- recording --------------------------------------------------------------------------------------
 
 tenon_status record_begin(tenon_tensor* const* inputs, uint32_t ninputs,
-                          const tenon_graph_recording_options* options,
-                          tenon_graph_recording** out, tenon_err* err) {
+                          const tenon_graph_recording_options* options, tenon_graph_recording** out,
+                          tenon_err* err) {
   return guarded(err, [&] {
     if (state.recording)
       throw Error(TENON_FAILED_PRECONDITION,
@@ -70,10 +70,11 @@ tenon_status record_read(const char* what, tenon_err* err) {
   Recording* recording = current_recording();
   if (!recording || recording->is_suspended()) return TENON_OK;
   return guarded(err, [&] {
-    const std::string text = "export: " + std::string(what) + recording->where() +
-                             " takes data past the program, which would keep what they are now; "
-                             "keep them a tensor (tenon.where, tenon.cond, tenon.while_loop), or read "
-                             "them outside of the exported function";
+    const std::string text =
+        "export: " + std::string(what) + recording->where() +
+        " takes data past the program, which would keep what they are now; "
+        "keep them a tensor (tenon.where, tenon.jit.cond, tenon.jit.while_loop), or read "
+        "them outside of the exported function";
     recording->poison(text);
     throw Error(TENON_UNSUPPORTED, text);
   });
@@ -122,10 +123,9 @@ Step structural(StepKind kind, Recording& recording, tenon_tensor* const* operan
   return step;
 }
 
-tenon_status record_cond(tenon_tensor* predicate, tenon_tensor* const* operands,
-                         uint32_t noperands, tenon_graph_region* then_region,
-                         tenon_graph_region* else_region, tenon_tensor* const* results,
-                         uint32_t nresults, tenon_err* err) {
+tenon_status record_cond(tenon_tensor* predicate, tenon_tensor* const* operands, uint32_t noperands,
+                         tenon_graph_region* then_region, tenon_graph_region* else_region,
+                         tenon_tensor* const* results, uint32_t nresults, tenon_err* err) {
   return in_recording(err, [&](Recording& recording) {
     auto types = [](const tenon_graph_region& region) {
       std::vector<Type> types;
@@ -235,8 +235,7 @@ tenon_status program_optimize(const tenon_graph_program* program, const char* pa
     changed->graph = program->graph;
     changed->is_detached = program->is_detached;
     changed->refuses_gradients = program->refuses_gradients;
-    run_passes(passes, changed->graph,
-               !changed->is_detached && changed->refuses_gradients.empty());
+    run_passes(passes, changed->graph, !changed->is_detached && changed->refuses_gradients.empty());
     verify(changed->graph);
     changed->plan.build(changed->graph);
     *out = changed.release();

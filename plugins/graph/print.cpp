@@ -141,8 +141,8 @@ class Printer {
   std::string operand_text(const Operand& operand) {
     if (operand.kind == Operand::kValue) return name(operand.value);
     if (operand.kind == Operand::kAttribute) return attribute_text(operand.attribute);
-    return "[" +
-           joined(operand.list, operand.list.size(), [&](ValueId id) { return name(id); }) + "]";
+    return "[" + joined(operand.list, operand.list.size(), [&](ValueId id) { return name(id); }) +
+           "]";
   }
   std::string argument_text(const Step& step) {
     std::string text;

@@ -30,15 +30,13 @@ Recording::Recording(tenon_tensor* const* inputs, uint32_t ninputs,
 ValueId Recording::resolve(size_t depth, tenon_tensor* tensor) {
   Frame& frame = *frames_[depth];
   if (auto known = frame.find(tensor)) {
-    if (depth == 0 && unrecorded_.contains(*known))
-      check_history(tensor, "a custom function");
+    if (depth == 0 && unrecorded_.contains(*known)) check_history(tensor, "a custom function");
     return *known;
   }
   const Layout layout(*tensor);
   if (layout.storage) {
     if (auto same = frame.find_same(layout)) return resolve_shared(frame, tensor, layout, *same);
-    if (auto base = frame.find_sharing(layout))
-      return resolve_shared(frame, tensor, layout, *base);
+    if (auto base = frame.find_sharing(layout)) return resolve_shared(frame, tensor, layout, *base);
   }
   if (depth == 0) return add_leaf(tensor, layout);
   const ValueId outer = resolve(depth - 1, tensor);
@@ -68,8 +66,8 @@ ValueId Recording::resolve_shared(Frame& frame, tenon_tensor* tensor, const Layo
   step.operands.push_back(Operand::of(base));
   step.location = locate();
   if (!is_same) {
-    step.offset = (layout.first - known.first) /
-                  static_cast<int64_t>(host->dtype_size(layout.type.dtype));
+    step.offset =
+        (layout.first - known.first) / static_cast<int64_t>(host->dtype_size(layout.type.dtype));
     step.strides = layout.strides;
     step.base_strides = known.strides;
   }
@@ -232,8 +230,7 @@ ProgramPtr Recording::finish(tenon_tensor* const* results, uint32_t nresults) {
   if (frames_.size() != 1)
     throw Error(TENON_FAILED_PRECONDITION, "export: a region was begun and not ended");
   ProgramPtr program(new Program);
-  for (uint32_t i = 0; i < nresults; ++i)
-    frame().graph.results.push_back(resolve(0, results[i]));
+  for (uint32_t i = 0; i < nresults; ++i) frame().graph.results.push_back(resolve(0, results[i]));
   program->graph = std::move(frame().graph);
   const bool accumulates = notes_ & TENON_GRAPH_NOTE_ACCUMULATE;
   if (accumulates) check_grads(program->graph);

@@ -16,8 +16,7 @@ void Recording::begin_region(tenon_tensor* const* inputs, uint32_t ninputs) {
 tenon_graph_region* Recording::end_region(tenon_tensor* const* results, uint32_t nresults) {
   if (frames_.size() < 2 || frame().is_suspended)
     throw Error(TENON_FAILED_PRECONDITION, "export: no region was begun");
-  for (uint32_t i = 0; i < nresults; ++i)
-    frame().graph.results.push_back(value_of(results[i]));
+  for (uint32_t i = 0; i < nresults; ++i) frame().graph.results.push_back(value_of(results[i]));
   auto region = std::make_unique<tenon_graph_region>();
   region->graph = std::move(frame().graph);
   region->imports = std::move(frame().imports);

@@ -19,8 +19,7 @@ const Api* found(std::atomic<const Api*>& known, const char* name, uint32_t vers
 Tensor copy_to(tenon_device_id device, const Tensor& tensor) {
   ErrorSink err;
   tenon_tensor* copy;
-  err.check(
-      host->tensor_create(device, tensor->dtype, tensor->ndim, tensor->shape, &copy, err));
+  err.check(host->tensor_create(device, tensor->dtype, tensor->ndim, tensor->shape, &copy, err));
   Tensor result = Tensor::adopt(copy);
   if (device != TENON_DEVICE_META) err.check(host->tensor_copy(copy, tensor.get(), err));
   return result;

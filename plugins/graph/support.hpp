@@ -2,9 +2,9 @@
 // What several files here need of the host.
 #pragma once
 
-#include <tenon/error.hpp>
 #include <tenon/services/autograd.h>
 #include <tenon/services/calls.h>
+#include <tenon/error.hpp>
 
 namespace tenon::graph {
 

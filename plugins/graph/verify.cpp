@@ -44,9 +44,8 @@ bool fits(const tenon_param_def& param, const Operand& operand) {
   if (operand.kind == Operand::kList) return param.kind == TENON_PARAM_TENSORS;
   const int32_t tag = operand.attribute.tag();
   if (tag == TENON_VALUE_NONE)
-    return param.flags & TENON_PARAM_FLAG_OPTIONAL ||
-           (param.flags & TENON_PARAM_FLAG_HAS_DEFAULT &&
-            param.default_value.tag == TENON_VALUE_NONE);
+    return param.flags & TENON_PARAM_FLAG_OPTIONAL || (param.flags & TENON_PARAM_FLAG_HAS_DEFAULT &&
+                                                       param.default_value.tag == TENON_VALUE_NONE);
   if (param.kind == TENON_PARAM_SCALAR || param.kind == TENON_PARAM_TENSOR)
     return is_number(tag) || tag == TENON_VALUE_COMPLEX;
   return tag == attribute_tag(param.kind);
@@ -67,8 +66,8 @@ class Verifier {
     for (const Leaf& leaf : graph_.leaves) define(leaf.value, "a leaf");
     for (index_ = 0; index_ < graph_.steps.size(); ++index_) check_step(graph_.steps[index_]);
     for (ValueId result : graph_.results)
-      if (!is_defined(result)) fail("the program returns value " + std::to_string(result) +
-                                    ", which no step makes");
+      if (!is_defined(result))
+        fail("the program returns value " + std::to_string(result) + ", which no step makes");
   }
 
  private:
@@ -86,8 +85,8 @@ class Verifier {
     defined_[id] = true;
   }
   void check_type(const Type& type) const {
-    bool is_valid = type.dtype >= 0 && type.dtype < TENON_DTYPE_COUNT &&
-                    type.shape.size() <= TENON_MAX_NDIM;
+    bool is_valid =
+        type.dtype >= 0 && type.dtype < TENON_DTYPE_COUNT && type.shape.size() <= TENON_MAX_NDIM;
     int64_t numel = 1;
     for (int64_t extent : type.shape)
       is_valid = is_valid && extent >= 0 && !__builtin_mul_overflow(numel, extent, &numel);
@@ -97,8 +96,8 @@ class Verifier {
   void check_step(const Step& step) {
     for_each_operand(step, [&](ValueId id) {
       if (!is_defined(id))
-        fail_step(step, "expected arguments that earlier steps made, got value " +
-                            std::to_string(id));
+        fail_step(step,
+                  "expected arguments that earlier steps made, got value " + std::to_string(id));
     });
     switch (step.kind) {
       case StepKind::kCall:
@@ -152,9 +151,10 @@ class Verifier {
            "one value and one result");
     const Type& base = graph_.values[step.operands[0].value];
     const Type& view = graph_.values[step.results[0]];
-    expect(step, step.strides.size() == view.shape.size() &&
-                     step.base_strides.size() == base.shape.size(),
-           "a stride for each axis");
+    expect(
+        step,
+        step.strides.size() == view.shape.size() && step.base_strides.size() == base.shape.size(),
+        "a stride for each axis");
     expect(step, view.dtype == base.dtype && view.device == base.device,
            "a view of its base's dtype and device");
     // So that no address in between overflows; the host checks the bounds.

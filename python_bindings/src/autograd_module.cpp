@@ -77,9 +77,9 @@ nb::list gradients(nb::tuple outputs, nb::tuple grads, nb::tuple inputs, bool re
   tenon_status status;
   {
     nb::gil_scoped_release unlocked;
-    status = api.gradients(outs.data(), seeds.data(), static_cast<uint32_t>(outs.size()),
-                           ins.data(), static_cast<uint32_t>(ins.size()), results.data(),
-                           flags, err);
+    status =
+        api.gradients(outs.data(), seeds.data(), static_cast<uint32_t>(outs.size()), ins.data(),
+                      static_cast<uint32_t>(ins.size()), results.data(), flags, err);
   }
   check(status, err);
   return adopt_all(results);

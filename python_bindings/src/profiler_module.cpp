@@ -196,7 +196,7 @@ void add_profiler_functions(nb::module_& module) {
   module.def("record_start", &record_start, nb::arg("capacity"), nb::arg("shapes"),
              nb::arg("memory"), nb::arg("stack"));
   module.def("record_stop", &record_stop);
-  module.def("is_recording", [] { return profiler().is_recording() != 0; });
+  module.def("is_profiling", [] { return profiler().is_recording() != 0; });
   module.def(
       "scope_begin", [](uint32_t what) { profiler().scope_begin(what); }, nb::arg("what"));
   module.def("scope_end", [] { profiler().scope_end(); });

@@ -123,9 +123,9 @@ Program bind(const Program& program, nb::handle tensors, nb::handle names) {
   }
   tenon_graph_program* bound;
   ErrorSink err;
-  check(graph_service().program_bind(program.handle(), handles.data(), pointers.data(), &bound,
-                                     err),
-        err);
+  check(
+      graph_service().program_bind(program.handle(), handles.data(), pointers.data(), &bound, err),
+      err);
   return Program(bound);
 }
 

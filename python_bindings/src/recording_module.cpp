@@ -21,8 +21,9 @@ const tenon_graph_service_api& graph_service() {
   service = static_cast<const tenon_graph_service_api*>(
       host->service_find(TENON_GRAPH_SERVICE, TENON_GRAPH_VERSION));
   if (service) return *service;
-  raise_error(PyExc_RuntimeError,
-              "programs need the graph plugin, which is not loaded; tenon.plugins.doctor() says why");
+  raise_error(
+      PyExc_RuntimeError,
+      "programs need the graph plugin, which is not loaded; tenon.plugins.doctor() says why");
   throw nb::python_error();
 }
 
@@ -172,8 +173,8 @@ void record_scan(nb::handle carried, nb::handle xs, const Region& body, nb::hand
              outs = tensor_handles(results, "scan");
   ErrorSink err;
   check(graph_service().record_scan(ins.data(), static_cast<uint32_t>(ins.size()), scanned.data(),
-                                    static_cast<uint32_t>(scanned.size()), body.handle,
-                                    outs.data(), static_cast<uint32_t>(outs.size()), err),
+                                    static_cast<uint32_t>(scanned.size()), body.handle, outs.data(),
+                                    static_cast<uint32_t>(outs.size()), err),
         err);
 }
 

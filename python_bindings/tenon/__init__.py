@@ -68,7 +68,6 @@ _LAZY = {
     "Function": "autograd",
     "Graph": "_graph",
     "autotune": "_autotune",
-    "cond": "control_flow",
     "enable_grad": "autograd",
     "fallback": "_fallback",
     "fallback_report": "_fallback",
@@ -82,11 +81,9 @@ _LAZY = {
     "op": "_operator_definition",
     "profile": "_profile",
     "save": "io",
-    "scan": "control_flow",
     "sdk_path": "plugins",
     "set_grad_enabled": "autograd",
     "validation": "_validation",
-    "while_loop": "control_flow",
 }
 
 

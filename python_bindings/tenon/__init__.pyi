@@ -6,6 +6,7 @@ from tenon import data as data
 from tenon import fft as fft
 from tenon import io as io
 from tenon import ipc as ipc
+from tenon import jit as jit
 from tenon import linalg as linalg
 from tenon import memory as memory
 from tenon import metrics as metrics
@@ -105,6 +106,7 @@ from tenon.autograd import no_grad as no_grad
 from tenon.autograd import set_grad_enabled as set_grad_enabled
 from tenon.io import load as load
 from tenon.io import save as save
+from tenon.jit import export as export
 from tenon.plugins import explain as explain
 from tenon.plugins import load_plugin as load_plugin
 from tenon.plugins import sdk_path as sdk_path

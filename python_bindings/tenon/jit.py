@@ -19,9 +19,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tenon import _core, _structure, safetensors
+from tenon._control_flow import cond, scan, while_loop
 from tenon._core import Tensor
 
-__all__ = ["Program", "export", "load"]
+__all__ = ["Program", "cond", "export", "load", "scan", "while_loop"]
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _TEXT, _STRUCTURE = "tenon.program", "tenon.structure"  # keys of the file's metadata

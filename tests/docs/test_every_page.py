@@ -15,6 +15,7 @@ TESTED = {
     "cpp_extension.md": "test_cpp_extension_guide.py",
     "from_paddle.md": "test_tutorial.py",
     "from_pytorch.md": "test_tutorial.py",
+    "graphs.md": "test_snippets.py",
     "index.md": "test_tutorial.py",
     "isolated.md": "test_snippets.py",
     "linalg.md": "test_snippets.py",

@@ -72,6 +72,23 @@ model, x = tenon.nn.ReLU(), tenon.ones(4, 2)
     assert decision["op"] == "tenon::relu"
 
 
+def test_programs():
+    first, step, loop = python_blocks("graphs.md", 3)
+    prelude = """
+import tenon
+tenon.manual_seed(0)
+model = tenon.nn.Linear(4, 2)
+x, target = tenon.ones(3, 4), tenon.zeros(3, 2)
+optimizer = tenon.optim.SGD(model.parameters(), lr=0.1)
+"""
+    check = """
+assert loss.item() < 0.1
+assert (halve(x * 4) == normalise(x * 4)).all()
+"""
+    printed = run(prelude + first + step + loop + check)
+    assert "= tenon::linear(%0, %1, %2)" in printed
+
+
 def test_validation():
     _, snippet = python_blocks("overrides.md", 2)
     run(f"import tenon\nmodel, x = tenon.nn.Linear(2, 3), tenon.ones(4, 2)\n{snippet}")

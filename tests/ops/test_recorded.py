@@ -83,7 +83,9 @@ def test_backwards(case, device):
         tenon.manual_seed(SEED) if forwards is not inner else None
         results = [r for r in forwards(args) if r.requires_grad]
         wanted = tensors_to_differentiate(case, args)
-        found = tenon.grad(results, wanted, [tenon.ones_like(r) for r in results], allow_unused=True)
+        found = tenon.grad(
+            results, wanted, [tenon.ones_like(r) for r in results], allow_unused=True
+        )
         return [g for g in found if g is not None]
 
     def inner(args):

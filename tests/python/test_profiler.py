@@ -32,7 +32,7 @@ def test_operators_in_order_and_off_means_off(x):
     assert operators(p) == ["matmul", "relu"]
     first, second = p.events
     assert first.begin_ns <= first.end_ns <= second.begin_ns <= second.end_ns
-    assert not tenon._core.is_recording()
+    assert not tenon._core.is_profiling()
 
 
 def test_times_are_those_of_the_monotonic_clock(x):

@@ -509,7 +509,9 @@ def test_a_saved_training_step_goes_on(tmp_path):
     loaded = tenon.jit.load(tmp_path / "step.tenon")
     first, second = loaded(x)["weight"], loaded(x)["weight"]
     assert same(first - second, tenon.full([2], 0.5))
-    assert same(tenon.jit.load(tmp_path / "step.tenon")(x)["weight"], first)  # the file is as it was
+    assert same(
+        tenon.jit.load(tmp_path / "step.tenon")(x)["weight"], first
+    )  # the file is as it was
 
 
 def test_files_that_are_no_programs(tmp_path):
@@ -547,7 +549,7 @@ def test_cond():
     weight = rand(3)
 
     def function(x):
-        return tenon.cond(x.sum() > 0, lambda x: x * weight, lambda x: {0: -x}[0], x)
+        return tenon.jit.cond(x.sum() > 0, lambda x: x * weight, lambda x: {0: -x}[0], x)
 
     x = tenon.ones(3)
     program = tenon.export(function, x)
@@ -561,7 +563,7 @@ def test_while_loop():
     step = tenon.tensor(3.0)
 
     def function(x):
-        return tenon.while_loop(
+        return tenon.jit.while_loop(
             lambda n, x: x.sum() < 100, lambda n, x: (n + 1, x * 2 + step), (tenon.tensor(0), x)
         )
 
@@ -573,7 +575,7 @@ def test_while_loop():
 
 def test_a_loop_that_starts_from_one_tensor_twice():
     def function(x):
-        return tenon.while_loop(lambda a, b: a.sum() < 9, lambda a, b: (a + b, b + x), (x, x))
+        return tenon.jit.while_loop(lambda a, b: a.sum() < 9, lambda a, b: (a + b, b + x), (x, x))
 
     program = tenon.export(function, tenon.ones(1))
     x = tenon.full([1], 2.0)
@@ -588,7 +590,7 @@ def test_scan():
             state = state * decay + x["a"]
             return state, {"s": state.sum(), "x": x["b"]}
 
-        return tenon.scan(body, start, xs)
+        return tenon.jit.scan(body, start, xs)
 
     start, xs = rand(2), {"a": rand(5, 2), "b": rand(5)}
     program = tenon.export(function, (start, xs))
@@ -601,10 +603,10 @@ def test_scan():
 
 def test_control_flow_nests_and_saves(tmp_path):
     def body(n, x):
-        return n + 1, tenon.cond(x.sum() > 10, lambda x: x / 2, lambda x: x * 3, x)
+        return n + 1, tenon.jit.cond(x.sum() > 10, lambda x: x / 2, lambda x: x * 3, x)
 
     def function(x):
-        return tenon.while_loop(lambda n, x: n < 6, body, (tenon.tensor(0), x))[1]
+        return tenon.jit.while_loop(lambda n, x: n < 6, body, (tenon.tensor(0), x))[1]
 
     program = tenon.export(function, tenon.ones(2))
     program.save(tmp_path / "loop.tenon")
@@ -615,11 +617,11 @@ def test_control_flow_nests_and_saves(tmp_path):
 
 def test_control_flow_without_recording():
     x = tenon.ones(2)
-    assert same(tenon.cond(x.sum() > 0, lambda x: x, lambda x: -x, x), x)
+    assert same(tenon.jit.cond(x.sum() > 0, lambda x: x, lambda x: -x, x), x)
     with pytest.raises(ValueError, match="first axis of at least one element"):
-        tenon.scan(lambda c, x: (c, x), x, tenon.zeros(0, 2))
+        tenon.jit.scan(lambda c, x: (c, x), x, tenon.zeros(0, 2))
     with pytest.raises(ValueError, match="keep the carried shapes"):
-        tenon.while_loop(lambda x: x.sum() < 9, lambda x: (tenon.concat([x, x]),), (x,))
+        tenon.jit.while_loop(lambda x: x.sum() < 9, lambda x: (tenon.concat([x, x]),), (x,))
 
 
 def refused(function, text, error=NotImplementedError):
@@ -636,7 +638,8 @@ def test_what_control_flow_cannot_do_is_refused():
         return x
 
     refused(
-        lambda x: tenon.cond(x.sum() > 0, write, lambda x: x, x), "writes into a tensor from outside"
+        lambda x: tenon.jit.cond(x.sum() > 0, write, lambda x: x, x),
+        "writes into a tensor from outside",
     )
 
     def keep(x):
@@ -644,19 +647,21 @@ def test_what_control_flow_cannot_do_is_refused():
         return x
 
     refused(
-        lambda x: (tenon.cond(x.sum() > 0, keep, keep, x), kept[-1] + 1)[1],
+        lambda x: (tenon.jit.cond(x.sum() > 0, keep, keep, x), kept[-1] + 1)[1],
         "used outside of it",
     )
-    refused(lambda x: tenon.cond(x.sum(), lambda x: x, lambda x: x, x), "bool tensor", ValueError)
+    refused(lambda x: tenon.jit.cond(x.sum(), lambda x: x, lambda x: x, x), "bool tensor", ValueError)
     refused(
-        lambda x: tenon.cond(x.sum() > 0, lambda x: x, lambda x: x.sum(), x),
+        lambda x: tenon.jit.cond(x.sum() > 0, lambda x: x, lambda x: x.sum(), x),
         "same shapes and dtypes",
         ValueError,
     )
     trained = rand(2).requires_grad_()
 
     def through(x):
-        loss = tenon.cond(x.sum() > 0, lambda x: (x * trained).sum(), lambda x: (x - trained).sum(), x)
+        loss = tenon.jit.cond(
+            x.sum() > 0, lambda x: (x * trained).sum(), lambda x: (x - trained).sum(), x
+        )
         return tenon.grad(loss, trained)[0]
 
     refused(through, "cond: gradients through it inside an exported function")

@@ -135,11 +135,12 @@ TEST(File, MutatedProgramsAreRefusedOrRun) {
   std::string text = text_of(program);
   const std::string end = text.substr(text.rfind("return"));
   text.erase(text.rfind("return"));
-  text += "%6: float32[3] cpu:0 = view(%0, strides=[1], base_strides=[3, 1], offset=2)\n"
-          "%7: float32[2] cpu:0 = scan(%0, carried=0, scanned=1) {\n"
-          "  input %0: float32[3] cpu:0\n"
-          "  %1: float32[] cpu:0 = tenon::sum(%0)\n  return %1\n}\n" +
-          end;
+  text +=
+      "%6: float32[3] cpu:0 = view(%0, strides=[1], base_strides=[3, 1], offset=2)\n"
+      "%7: float32[2] cpu:0 = scan(%0, carried=0, scanned=1) {\n"
+      "  input %0: float32[3] cpu:0\n"
+      "  %1: float32[] cpu:0 = tenon::sum(%0)\n  return %1\n}\n" +
+      end;
   run(parse(text), {x});
   int refused = 0;
   for (uint64_t seed = 0; seed < 4000; ++seed) {

@@ -61,15 +61,17 @@ TEST(Program, FollowsMemoryThatNoOperatorShared) {
 
 TEST(Program, RefusesOtherShapes) {
   Tensor x = tensor({2}, {1, 2});
-  Program program =
-      record({x}, [&] { return std::vector{call("exp", {boxed(x.get())})}; });
-  EXPECT_EQ(error_of([&] { run(program, {tensor({3}, {1, 2, 3})}); }),
+  Program program = record({x}, [&] { return std::vector{call("exp", {boxed(x.get())})}; });
+  EXPECT_EQ(error_of([&] {
+              run(program, {tensor({3}, {1, 2, 3})});
+            }),
             "program: input 0: expected float32[2] cpu:0, got float32[3] cpu:0; convert it, or "
             "export the function for these inputs");
 }
 
 TEST(Program, NamesTheStepThatFails) {
-  Tensor x = tensor({2}, {1, 2}), index = call("cast", {boxed(x.get()), boxed_dtype(TENON_DTYPE_I64)});
+  Tensor x = tensor({2}, {1, 2}),
+         index = call("cast", {boxed(x.get()), boxed_dtype(TENON_DTYPE_I64)});
   Tensor table = tensor({3}, {10, 20, 30});
   Program program = record({index}, [&] {
     return std::vector{call("index_select", {boxed(table.get()), boxed(index.get())})};
@@ -83,9 +85,8 @@ TEST(Program, NamesTheStepThatFails) {
 
 TEST(Program, RefusesShapesThatDependOnData) {
   Tensor x = tensor({2}, {1, 0});
-  const std::string text = error_of([&] {
-    record({x}, [&] { return std::vector{call("nonzero", {boxed(x.get())})}; });
-  });
+  const std::string text = error_of(
+      [&] { record({x}, [&] { return std::vector{call("nonzero", {boxed(x.get())})}; }); });
   EXPECT_NE(text.find("depends on data"), std::string::npos) << text;
 }
 

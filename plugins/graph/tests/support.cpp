@@ -61,8 +61,8 @@ Program record(const std::vector<Tensor>& inputs,
   }
   const auto made = handles(results);
   tenon_graph_program* program;
-  err.check(graph->record_end(recording, made.data(), static_cast<uint32_t>(made.size()), &program,
-                              err));
+  err.check(
+      graph->record_end(recording, made.data(), static_cast<uint32_t>(made.size()), &program, err));
   return Program(program);
 }
 

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <tenon/error.hpp>
 #include <tenon/services/autograd.h>
 #include <tenon/services/graph.h>
+#include <tenon/error.hpp>
 
 #include <functional>
 #include <memory>

@@ -41,9 +41,13 @@ TEST(Text, LooksLikeThis) {
 
 TEST(Text, LeavesNeedTensors) {
   Program again = parse(text_of(sample()));
-  EXPECT_EQ(error_of([&] { run(again, {tensor({2, 3}, {1, 2, 3, 4, 5, 6})}); }),
+  EXPECT_EQ(error_of([&] {
+              run(again, {tensor({2, 3}, {1, 2, 3, 4, 5, 6})});
+            }),
             "program: leaf 0 has no tensor; give one with bind");
-  EXPECT_EQ(error_of([&] { bind(again, {tensor({2}, {1, 2})}); }),
+  EXPECT_EQ(error_of([&] {
+              bind(again, {tensor({2}, {1, 2})});
+            }),
             "program: leaf 0: expected float32[3] cpu:0, got float32[2] cpu:0");
 }
 
@@ -87,8 +91,9 @@ TEST(Text, ViewsStayInsideTheirMemory) {
       "%1: float32[4] cpu:0 = view(%0, strides=[1], base_strides=[1], offset=1)\nreturn %1\n";
   Program program = parse(text);
   EXPECT_NE(error_of([&] { run(program, {tensor({4}, {1, 2, 3, 4})}); }), "");
-  EXPECT_NE(error_of([&] { parse(replaced(text, "strides=[1]", "strides=[1, 2]")); })
-                .find("expected a stride for each axis"),
+  EXPECT_NE(error_of([&] {
+              parse(replaced(text, "strides=[1]", "strides=[1, 2]"));
+            }).find("expected a stride for each axis"),
             std::string::npos);
 }
 

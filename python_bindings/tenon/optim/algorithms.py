@@ -126,7 +126,9 @@ class Adam(Optimizer):
         super().check_options(group)
         self.check_betas(group)
         if group["capturable"] and group["amsgrad"]:
-            raise ValueError(f"{type(self).__name__}: expected capturable without amsgrad, got both")
+            raise ValueError(
+                f"{type(self).__name__}: expected capturable without amsgrad, got both"
+            )
 
     def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         step = tenon.zeros([], device=param.device) if group["capturable"] else 0

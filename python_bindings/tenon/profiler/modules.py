@@ -44,7 +44,7 @@ def _recorded_call(original: Any) -> Any:
     calls = _Calls()
 
     def call(self: Module, *args: Any, **kwargs: Any) -> Any:
-        if not _core.is_recording():
+        if not _core.is_profiling():
             return original(self, *args, **kwargs)
         if calls.depth == 0:
             root = type(self).__name__

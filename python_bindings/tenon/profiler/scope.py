@@ -47,7 +47,7 @@ class record_function:
         self._begun: list[bool] = []
 
     def __enter__(self) -> record_function:
-        is_recorded = _core.is_recording()
+        is_recorded = _core.is_profiling()
         self._begun.append(is_recorded)
         if is_recorded:
             _core.scope_begin(self._number)

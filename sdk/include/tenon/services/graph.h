@@ -100,8 +100,9 @@ typedef struct tenon_graph_service_api {
   /* Of two recordings of the same function: `*out` is `second`, with those leaves as constants of the
    * program that the function made itself. TENON_FAILED_PRECONDITION: they differ, and the text says
    * where: something that is no tensor changes from call to call. */
-  tenon_status (*program_settle)(const tenon_graph_program* first, const tenon_graph_program* second,
-                                 tenon_graph_program** out, tenon_err*);
+  tenon_status (*program_settle)(const tenon_graph_program* first,
+                                 const tenon_graph_program* second, tenon_graph_program** out,
+                                 tenon_err*);
   uint32_t (*program_inputs)(const tenon_graph_program*);
   uint32_t (*program_results)(const tenon_graph_program*);
   uint32_t (*program_steps)(const tenon_graph_program*);
