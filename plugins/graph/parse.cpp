@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the text form. A text comes from anywhere: every size is checked before it is believed, and
-// what is read is verified before anybody sees it.
+// what is read is verified before a caller gets it.
 #include <tenon/error.hpp>
 
 #include <charconv>

@@ -18,7 +18,7 @@ bool is_random(const Step& step) {
   });
 }
 
-// Which steps and values somebody needs. A write counts if anybody reads the memory, before or
+// Which steps and values are needed. A write counts if any step reads the memory, before or
 // after: that is more than needed, and never too little.
 class Liveness {
  public:

@@ -8,7 +8,7 @@
 
 namespace tenon::graph {
 
-// Drops steps whose results nobody reads. Random operators stay, so that all others draw what they
+// Drops steps whose results are not read. Random operators stay, so that all others draw what they
 // would have drawn.
 void eliminate_dead_code(Graph& graph);
 

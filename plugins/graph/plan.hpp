@@ -56,7 +56,7 @@ class Plan {
   std::vector<Instruction> instructions_;
   std::vector<tenon_value> arguments_;  // attributes in place, tensors to be filled in
   std::vector<Patch> patches_;
-  std::vector<ValueId> dead_;            // values that nobody reads after an instruction
+  std::vector<ValueId> dead_;            // values that are not read after an instruction
   std::vector<uint32_t> copied_leaves_;  // constants that a run may change: each begins with a copy
 };
 

@@ -28,7 +28,7 @@ def flatten(tree: Any, tensors: list[Tensor]) -> list[Any]:
 
 
 def unflatten(structure: list[Any], tensors: Iterator[Tensor]) -> Any:
-    """The inverse: a tree with tensors in the places of tensors."""
+    """The inverse: a tree with tensors where the structure has them."""
     kind = structure[0]
     if kind == "tensor":
         return next(tensors)

@@ -57,8 +57,8 @@ def has_floats(value):
 
 
 def tensors_to_differentiate(case, args):
-    places = range(len(args)) if case.grad is None else case.grad
-    chosen = [args[i] for i in places if has_floats(case.args[i])]
+    indices = range(len(args)) if case.grad is None else case.grad
+    chosen = [args[i] for i in indices if has_floats(case.args[i])]
     return [t for each in chosen for t in (each if isinstance(each, list) else [each])]
 
 

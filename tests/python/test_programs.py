@@ -650,7 +650,9 @@ def test_what_control_flow_cannot_do_is_refused():
         lambda x: (tenon.jit.cond(x.sum() > 0, keep, keep, x), kept[-1] + 1)[1],
         "used outside of it",
     )
-    refused(lambda x: tenon.jit.cond(x.sum(), lambda x: x, lambda x: x, x), "bool tensor", ValueError)
+    refused(
+        lambda x: tenon.jit.cond(x.sum(), lambda x: x, lambda x: x, x), "bool tensor", ValueError
+    )
     refused(
         lambda x: tenon.jit.cond(x.sum() > 0, lambda x: x, lambda x: x.sum(), x),
         "same shapes and dtypes",

@@ -94,7 +94,7 @@ TEST(Program, ReadingWhileRecordingFailsTheRecording) {
   Tensor x = tensor({1}, {1});
   const std::string text = error_of([&] {
     record({x}, [&] {
-      EXPECT_NE(graph->record_read("item()", nullptr), TENON_OK);  // and nobody looks
+      EXPECT_NE(graph->record_read("item()", nullptr), TENON_OK);  // and its status is ignored
       return std::vector{x};
     });
   });
