@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Distributions of counts and of yes or no."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import tenon
+from tenon import Tensor
+
+from . import constraints
+from ._sampling import binomial, exponential_like, log_standard_gamma, poisson
+from ._special import betainc, gammainc
+from .constraints import Constraint
+from .distribution import Distribution, Number, broadcast_all
+
+
+class _ProbsOrLogits(Distribution):
+    """Distributions of one probability, given as itself or as its log-odds; the other follows."""
+
+    probs: Tensor
+    logits: Tensor
+
+    def _take(self, probs: Number | None, logits: Number | None, *others: Number) -> list[Tensor]:
+        """Keeps the one that was given, and returns the `others` broadcast to it."""
+        if (probs is None) == (logits is None):
+            raise ValueError(
+                f"{type(self).__name__}: expected one of probs and logits, got "
+                + ("neither" if probs is None else "both")
+            )
+        given = probs if probs is not None else logits
+        assert given is not None
+        value, *rest = broadcast_all(given, *others)
+        if probs is not None:
+            self.probs = value
+        else:
+            self.logits = value
+        return rest
+
+    def __getattr__(self, name: str) -> Any:
+        # The form that was not given is computed when it is read.
+        if name == "probs" and "logits" in vars(self):
+            return tenon.sigmoid(self.logits)
+        if name == "logits" and "probs" in vars(self):
+            eps = tenon.finfo(self.probs.dtype).eps  # keeps log-odds of 0 and 1 finite
+            return tenon.logit(tenon.clip(self.probs, eps, 1 - eps))
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    @property
+    def _given(self) -> Tensor:
+        return vars(self).get("probs", vars(self).get("logits"))
+
+    def _log_probs(self) -> tuple[Tensor, Tensor]:
+        """Logarithms of the probability and of its complement."""
+        if "logits" in vars(self):
+            return -tenon.softplus(-self.logits), -tenon.softplus(self.logits)
+        return tenon.log(self.probs), tenon.log1p(-self.probs)
+
+
+class Bernoulli(_ProbsOrLogits):
+    """1 with probability `probs`, else 0; `logits` are log-odds."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    _support = constraints.boolean
+    has_enumerate_support = True
+
+    def __init__(
+        self,
+        probs: Number | None = None,
+        logits: Number | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self._take(probs, logits)
+        super().__init__(self._given.shape, (), validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.probs
+
+    @property
+    def mode(self) -> Tensor:
+        """NaN where both values are equally probable."""
+        likely = (self.probs > 0.5).to(self.probs.dtype)
+        return tenon.where(self.probs == 0.5, math.nan, likely)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        with tenon.no_grad():
+            return tenon.bernoulli(tenon.expand(self.probs, self._extended(sample_shape)))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        if "logits" in vars(self):
+            return value * self.logits - tenon.softplus(self.logits)
+        return tenon.xlogy(value, self.probs) + tenon.xlog1py(1 - value, -self.probs)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        return tenon.where(value < 1, 1 - self.probs, tenon.ones_like(self.probs))
+
+    def entropy(self) -> Tensor:
+        p = self.probs
+        return tenon.entr(p) + tenon.entr(1 - p)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        given = self._given
+        values = tenon.arange(2, device=given.device).to(given.dtype)
+        values = values.reshape([2, *[1] * len(self.batch_shape)])
+        return tenon.expand(values, [2, *self.batch_shape]) if expand else values
+
+
+class Geometric(_ProbsOrLogits):
+    """Failures before the first success of probability `probs`."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    _support = constraints.nonnegative_integer
+
+    def __init__(
+        self,
+        probs: Number | None = None,
+        logits: Number | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self._take(probs, logits)
+        super().__init__(self._given.shape, (), validate_args)
+        if self._validates and probs is not None:
+            self._check("parameter probs", constraints.positive, self.probs)
+
+    @property
+    def mean(self) -> Tensor:
+        return (1 - self.probs) / self.probs
+
+    @property
+    def mode(self) -> Tensor:
+        return tenon.zeros_like(self.probs)
+
+    @property
+    def variance(self) -> Tensor:
+        return (1 - self.probs) / tenon.square(self.probs)
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        with tenon.no_grad():
+            _, log_failure = self._log_probs()
+            log_failure = tenon.expand(log_failure, self._extended(sample_shape))
+            return tenon.floor(-exponential_like(log_failure) / log_failure)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        log_success, log_failure = self._log_probs()
+        # 0 failures of probability 0 are certain.
+        failures = tenon.where(value == 0, tenon.zeros_like(log_failure), log_failure)
+        return value * failures + log_success
+
+    def cdf(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        _, log_failure = self._log_probs()
+        return -tenon.expm1((value + 1) * log_failure)
+
+    def entropy(self) -> Tensor:
+        p = self.probs
+        return (tenon.entr(p) + tenon.entr(1 - p)) / p
+
+
+class Poisson(Distribution):
+    """Counts of events that are independent of each other and number `rate` in the mean."""
+
+    arg_constraints = {"rate": constraints.nonnegative}
+    _support = constraints.nonnegative_integer
+
+    def __init__(self, rate: Number, validate_args: bool | None = None) -> None:
+        (self.rate,) = broadcast_all(rate)
+        super().__init__(self.rate.shape, (), validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.rate
+
+    @property
+    def mode(self) -> Tensor:
+        return tenon.floor(self.rate)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.rate
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        return poisson(tenon.expand(self.rate.detach(), self._extended(sample_shape)))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        return tenon.xlogy(value, self.rate) - self.rate - tenon.lgamma(value + 1)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        return 1 - gammainc(value + 1, self.rate)
+
+
+class Binomial(_ProbsOrLogits):
+    """Successes of probability `probs` in `total_count` trials."""
+
+    arg_constraints = {
+        "total_count": constraints.nonnegative_integer,
+        "probs": constraints.unit_interval,
+        "logits": constraints.real,
+    }
+
+    def __init__(
+        self,
+        total_count: Number = 1,
+        probs: Number | None = None,
+        logits: Number | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        (self.total_count,) = self._take(probs, logits, total_count)
+        super().__init__(self._given.shape, (), validate_args)
+
+    @property
+    def support(self) -> Constraint:
+        return constraints.IntegerInterval(0, self.total_count)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.total_count * self.probs
+
+    @property
+    def mode(self) -> Tensor:
+        return tenon.minimum(tenon.floor((self.total_count + 1) * self.probs), self.total_count)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.total_count * self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        shape = self._extended(sample_shape)
+        return binomial(tenon.expand(self.total_count, shape), tenon.expand(self.probs, shape))
+
+    def _log_choices(self, value: Tensor) -> Tensor:
+        n = self.total_count
+        return tenon.lgamma(n + 1) - tenon.lgamma(value + 1) - tenon.lgamma(n - value + 1)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        rest = self.total_count - value
+        if "logits" in vars(self):
+            chosen = value * self.logits - self.total_count * tenon.softplus(self.logits)
+        else:
+            chosen = tenon.xlogy(value, self.probs) + tenon.xlog1py(rest, -self.probs)
+        return self._log_choices(value) + chosen
+
+    def cdf(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        inside = value < self.total_count
+        rest = tenon.where(inside, self.total_count - value, tenon.ones_like(value))
+        return tenon.where(inside, betainc(rest, value + 1, 1 - self.probs), 1.0)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        counts = set(self.total_count.reshape([-1]).tolist())
+        if len(counts) != 1:
+            raise NotImplementedError(
+                f"Binomial: expected one total_count to enumerate, got {sorted(counts)}"
+            )
+        count = int(counts.pop()) + 1
+        values = tenon.arange(count, device=self.total_count.device).to(self.total_count.dtype)
+        values = values.reshape([count, *[1] * len(self.batch_shape)])
+        return tenon.expand(values, [count, *self.batch_shape]) if expand else values
+
+    def entropy(self) -> Tensor:
+        """By the sum over all counts; all elements need the same `total_count`."""
+        log_prob = self.log_prob(self.enumerate_support())
+        finite = tenon.where(log_prob == -math.inf, tenon.zeros_like(log_prob), log_prob)
+        return -(tenon.exp(log_prob) * finite).sum(axis=0)
+
+
+class NegativeBinomial(_ProbsOrLogits):
+    """Successes of probability `probs` before `total_count` failures."""
+
+    arg_constraints = {
+        "total_count": constraints.nonnegative,
+        "probs": constraints.unit_interval,
+        "logits": constraints.real,
+    }
+    _support = constraints.nonnegative_integer
+
+    def __init__(
+        self,
+        total_count: Number,
+        probs: Number | None = None,
+        logits: Number | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        (self.total_count,) = self._take(probs, logits, total_count)
+        super().__init__(self._given.shape, (), validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.total_count * self.probs / (1 - self.probs)
+
+    @property
+    def mode(self) -> Tensor:
+        scaled = (self.total_count - 1) * self.probs / (1 - self.probs)
+        return tenon.clip(tenon.floor(scaled), 0.0, None)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.mean / (1 - self.probs)
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        with tenon.no_grad():
+            shape = self._extended(sample_shape)
+            log_rate = log_standard_gamma(tenon.expand(self.total_count, shape)) + self.logits
+            return poisson(tenon.exp(log_rate))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        n = self.total_count
+        log_success, log_failure = self._log_probs()
+        choices = tenon.lgamma(n + value) - tenon.lgamma(value + 1) - tenon.lgamma(n)
+        successes = tenon.where(value == 0, tenon.zeros_like(log_success), log_success)
+        return choices + value * successes + n * log_failure
+
+    def cdf(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        return betainc(self.total_count, value + 1, 1 - self.probs)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Image classifiers, with untrained weights.
+
+The names of parameters are those of torchvision, so that its state dicts load:
+`model.load_state_dict(tenon.load("resnet18.safetensors"))`.
+"""
+
+from .alexnet import AlexNet, alexnet
+from .densenet import DenseNet, densenet121, densenet161, densenet169, densenet201
+from .efficientnet import EfficientNet, efficientnet_b0, efficientnet_b1, efficientnet_b2
+from .lenet import LeNet, lenet
+from .mobilenet_v2 import MobileNetV2, mobilenet_v2
+from .mobilenet_v3 import MobileNetV3, mobilenet_v3_large, mobilenet_v3_small
+from .resnet import (
+    ResNet,
+    resnet18,
+    resnet34,
+    resnet50,
+    resnet101,
+    resnet152,
+    resnext50_32x4d,
+    wide_resnet50_2,
+)
+from .vgg import VGG, vgg11, vgg11_bn, vgg13, vgg13_bn, vgg16, vgg16_bn, vgg19, vgg19_bn
+from .vision_transformer import VisionTransformer, vit_b_16, vit_b_32, vit_l_16
+
+__all__ = [
+    "AlexNet",
+    "DenseNet",
+    "EfficientNet",
+    "LeNet",
+    "MobileNetV2",
+    "MobileNetV3",
+    "ResNet",
+    "VGG",
+    "VisionTransformer",
+    "alexnet",
+    "densenet121",
+    "densenet161",
+    "densenet169",
+    "densenet201",
+    "efficientnet_b0",
+    "efficientnet_b1",
+    "efficientnet_b2",
+    "lenet",
+    "mobilenet_v2",
+    "mobilenet_v3_large",
+    "mobilenet_v3_small",
+    "resnet101",
+    "resnet152",
+    "resnet18",
+    "resnet34",
+    "resnet50",
+    "resnext50_32x4d",
+    "vgg11",
+    "vgg11_bn",
+    "vgg13",
+    "vgg13_bn",
+    "vgg16",
+    "vgg16_bn",
+    "vgg19",
+    "vgg19_bn",
+    "vit_b_16",
+    "vit_b_32",
+    "vit_l_16",
+    "wide_resnet50_2",
+]

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MobileNet V3 (Howard et al., 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import tenon
+from tenon import Tensor, nn
+
+from ._blocks import ConvNormActivation, SqueezeExcitation, init_convolutions, make_divisible
+
+# Kernel, channels inside, channels out, squeeze and excitation, hard swish, stride of each block.
+_Block = tuple[int, int, int, bool, bool, int]
+_LARGE: Sequence[_Block] = (
+    (3, 16, 16, False, False, 1),
+    (3, 64, 24, False, False, 2),
+    (3, 72, 24, False, False, 1),
+    (5, 72, 40, True, False, 2),
+    (5, 120, 40, True, False, 1),
+    (5, 120, 40, True, False, 1),
+    (3, 240, 80, False, True, 2),
+    (3, 200, 80, False, True, 1),
+    (3, 184, 80, False, True, 1),
+    (3, 184, 80, False, True, 1),
+    (3, 480, 112, True, True, 1),
+    (3, 672, 112, True, True, 1),
+    (5, 672, 160, True, True, 2),
+    (5, 960, 160, True, True, 1),
+    (5, 960, 160, True, True, 1),
+)
+_SMALL: Sequence[_Block] = (
+    (3, 16, 16, True, False, 2),
+    (3, 72, 24, False, False, 2),
+    (3, 88, 24, False, False, 1),
+    (5, 96, 40, True, True, 2),
+    (5, 240, 40, True, True, 1),
+    (5, 240, 40, True, True, 1),
+    (5, 120, 48, True, True, 1),
+    (5, 144, 48, True, True, 1),
+    (5, 288, 96, True, True, 2),
+    (5, 576, 96, True, True, 1),
+    (5, 576, 96, True, True, 1),
+)
+_norm = partial(nn.BatchNorm2d, eps=0.001, momentum=0.01)
+
+
+class InvertedResidual(nn.Module):
+    """Few channels, more of them inside, where every channel has a convolution of its own."""
+
+    def __init__(
+        self,
+        channels: int,
+        kernel: int,
+        expanded: int,
+        out_channels: int,
+        use_se: bool,
+        use_hs: bool,
+        stride: int,
+    ) -> None:
+        activation = nn.Hardswish if use_hs else nn.ReLU
+        layers: list[nn.Module] = []
+        if expanded != channels:
+            layers.append(
+                ConvNormActivation(channels, expanded, 1, norm=_norm, activation=activation)
+            )
+        layers.append(
+            ConvNormActivation(
+                expanded, expanded, kernel, stride, expanded, norm=_norm, activation=activation
+            )
+        )
+        if use_se:
+            squeezed = make_divisible(expanded // 4)
+            layers.append(
+                SqueezeExcitation(expanded, squeezed, scale_activation=nn.Hardsigmoid)
+            )
+        layers.append(ConvNormActivation(expanded, out_channels, 1, norm=_norm, activation=None))
+        self.block = nn.Sequential(*layers)
+        self.use_res_connect = stride == 1 and channels == out_channels
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.block(x) if self.use_res_connect else self.block(x)
+
+
+class MobileNetV3(nn.Module):
+    """Classifies images [N, 3, H, W]. `width_mult` scales the channels."""
+
+    def __init__(
+        self,
+        blocks: Sequence[_Block],
+        last_channel: int,
+        num_classes: int = 1000,
+        width_mult: float = 1.0,
+        dropout: float = 0.2,
+    ) -> None:
+        def scaled(width: int) -> int:
+            return make_divisible(width * width_mult)
+
+        channels = scaled(16)
+        features: list[nn.Module] = [
+            ConvNormActivation(3, channels, 3, 2, norm=_norm, activation=nn.Hardswish)
+        ]
+        for kernel, expanded, out, use_se, use_hs, stride in blocks:
+            features.append(
+                InvertedResidual(
+                    channels, kernel, scaled(expanded), scaled(out), use_se, use_hs, stride
+                )
+            )
+            channels = scaled(out)
+        last = 6 * channels
+        features.append(ConvNormActivation(channels, last, 1, norm=_norm, activation=nn.Hardswish))
+        self.features = nn.Sequential(*features)
+        self.classifier = nn.Sequential(
+            nn.Linear(last, scaled(last_channel)),
+            nn.Hardswish(),
+            nn.Dropout(dropout),
+            nn.Linear(scaled(last_channel), num_classes),
+        )
+        init_convolutions(self)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Scores [N, num_classes]."""
+        return self.classifier(tenon.mean(self.features(x), [2, 3]))
+
+
+def mobilenet_v3_large(**settings: Any) -> MobileNetV3:
+    """The large MobileNet V3."""
+    return MobileNetV3(_LARGE, 1280, **settings)
+
+
+def mobilenet_v3_small(**settings: Any) -> MobileNetV3:
+    """The small MobileNet V3."""
+    return MobileNetV3(_SMALL, 1024, **settings)

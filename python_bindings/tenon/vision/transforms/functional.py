@@ -1,0 +1,456 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of images: tensors [..., C, H, W], uint8 from 0 to 255 or floating from 0 to 1.
+
+Leading axes are batches, whose images are all changed alike. Results have the dtype of the image.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import tenon
+from tenon import Tensor
+from tenon.nn import functional as F
+
+Size = int | Sequence[int]
+
+
+def to_tensor(picture: Any) -> Tensor:
+    """An array or Pillow image [H, W] or [H, W, C] as a tensor [C, H, W]; bytes become float32 from 0 to 1."""
+    x = picture if isinstance(picture, Tensor) else tenon.tensor(_array(picture))
+    if x.ndim == 2:
+        x = x.unsqueeze(-1)
+    if x.ndim != 3:
+        raise ValueError(f"to_tensor: expected [H, W] or [H, W, C], got shape {tuple(x.shape)}")
+    x = x.permute([2, 0, 1]).contiguous()
+    return x.to(tenon.float32) / 255 if x.dtype == tenon.uint8 else x
+
+
+def _array(picture: Any) -> Any:
+    if hasattr(picture, "__array__") or hasattr(picture, "__array_interface__"):
+        import numpy
+
+        return numpy.array(picture)  # a copy, as memory of a Pillow image is read-only
+    raise TypeError(
+        f"to_tensor: expected an array, a Pillow image or a tensor, got {type(picture).__name__}"
+    )
+
+
+def convert_image_dtype(image: Tensor, dtype: tenon.dtype = tenon.float32) -> Tensor:
+    """The image in another dtype; the largest integer stands for 1.0."""
+    if image.dtype == dtype:
+        return image
+    if image.dtype.is_floating_point:
+        if dtype.is_floating_point:
+            return image.to(dtype)
+        top = tenon.iinfo(dtype).max
+        return tenon.clip(tenon.floor(image * (top + 1 - 1e-3)), 0, top).to(dtype)
+    top = tenon.iinfo(image.dtype).max
+    if dtype.is_floating_point:
+        return image.to(dtype) / top
+    return convert_image_dtype(image.to(tenon.float64) / top, dtype)
+
+
+def normalize(image: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
+    """`(image - mean) / std` of every channel."""
+    if not image.dtype.is_floating_point:
+        raise TypeError(
+            f"normalize: expected a floating image, got {image.dtype}; use ToTensor or "
+            "ConvertImageDtype first"
+        )
+    if min(map(abs, std)) == 0:
+        raise ValueError(f"normalize: expected std without 0, got {list(std)}")
+    options = {"dtype": image.dtype, "device": image.device}
+    shape = [-1, 1, 1]
+    offset, scale = (tenon.tensor(list(v), **options).reshape(shape) for v in (mean, std))
+    return (image - offset) / scale
+
+
+# -- geometry --------------------------------------------------------------------------------------
+
+
+def size_of(image: Tensor) -> tuple[int, int]:
+    """Height and width."""
+    if image.ndim < 3:
+        raise ValueError(f"expected an image [..., C, H, W], got shape {tuple(image.shape)}")
+    return image.shape[-2], image.shape[-1]
+
+
+def pair(size: Size) -> tuple[int, int]:
+    """Height and width from one number or from two."""
+    if isinstance(size, int):
+        return size, size
+    values = [int(each) for each in size]
+    if len(values) not in (1, 2):
+        raise ValueError(f"expected a size of one or two numbers, got {values}")
+    return values[0], values[-1]
+
+
+def crop(image: Tensor, top: int, left: int, height: int, width: int) -> Tensor:
+    """The rows and columns from `top` and `left` on; what lies beyond the image is 0."""
+    rows, columns = size_of(image)
+    margins = [-top, top + height - rows, -left, left + width - columns]
+    if max(margins) <= 0:
+        return image[..., top : top + height, left : left + width]
+    return tenon.pad(image, [*[0, 0] * (image.ndim - 2), *margins])  # negative margins crop
+
+
+def center_crop(image: Tensor, output_size: Size) -> Tensor:
+    """The middle of the image; what lies beyond it is 0."""
+    height, width = pair(output_size)
+    rows, columns = size_of(image)
+    top, left = round((rows - height) / 2), round((columns - width) / 2)
+    return crop(image, top, left, height, width)
+
+
+def pad(
+    image: Tensor, padding: Size, fill: float = 0, padding_mode: str = "constant"
+) -> Tensor:
+    """Margins around the image: one for all sides, (x, y), or (left, top, right, bottom).
+
+    `padding_mode` is 'constant', 'edge', 'reflect' or 'symmetric'.
+    """
+    values = [padding] if isinstance(padding, int) else list(padding)
+    if len(values) not in (1, 2, 4):
+        raise ValueError(f"pad: expected 1, 2 or 4 margins, got {values}")
+    left, top, right, bottom = (values * 4)[:4] if len(values) != 4 else values
+    margins = [*[0, 0] * (image.ndim - 2), top, bottom, left, right]
+    if padding_mode == "constant":
+        return tenon.pad(image, margins, "constant", fill)
+    if padding_mode == "symmetric":
+        rows, columns = size_of(image)
+        image = tenon.index_select(image, _mirrored(rows, top, bottom, image), image.ndim - 2)
+        return tenon.index_select(image, _mirrored(columns, left, right, image), image.ndim - 1)
+    modes = {"edge": "replicate", "reflect": "reflect"}
+    if padding_mode not in modes:
+        raise ValueError(
+            "pad: expected padding_mode 'constant', 'edge', 'reflect' or 'symmetric', got "
+            f"{padding_mode!r}"
+        )
+    return tenon.pad(image, margins, modes[padding_mode])
+
+
+def _mirrored(extent: int, before: int, after: int, like: Tensor) -> Tensor:
+    """Indices of an axis that goes on beyond its ends as in a mirror."""
+    index = [i % (2 * extent) for i in range(-before, extent + after)]
+    index = [i if i < extent else 2 * extent - 1 - i for i in index]
+    return tenon.tensor(index, dtype=tenon.int64, device=like.device)
+
+
+def hflip(image: Tensor) -> Tensor:
+    """Left and right exchanged."""
+    return tenon.flip(image, [-1])
+
+
+def vflip(image: Tensor) -> Tensor:
+    """Top and bottom exchanged."""
+    return tenon.flip(image, [-2])
+
+
+def resize(
+    image: Tensor,
+    size: Size,
+    interpolation: str = "bilinear",
+    max_size: int | None = None,
+    antialias: bool = True,
+) -> Tensor:
+    """The image with height and width `size`; one number is the length of the shorter side.
+
+    `interpolation` is 'nearest', 'bilinear' or 'bicubic'. With `antialias` the filters of the latter two
+    are stretched where the image shrinks, so that every pixel counts.
+    """
+    rows, columns = size_of(image)
+    if isinstance(size, int) or len(size) == 1:
+        short = pair(size)[0]
+        scale = short / min(rows, columns)
+        height = short if rows <= columns else int(short * rows / columns)
+        width = short if columns <= rows else int(short * columns / rows)
+        if max_size is not None and max(height, width) > max_size:
+            scale = max_size / max(height, width)
+            height, width = int(height * scale), int(width * scale)
+    elif max_size is not None:
+        raise ValueError("resize: expected max_size only where size is one number")
+    else:
+        height, width = pair(size)
+    if interpolation == "nearest":
+        for axis, extent, new in ((-2, rows, height), (-1, columns, width)):
+            index = [min(int(i * extent / new), extent - 1) for i in range(new)]
+            at = tenon.tensor(index, dtype=tenon.int64, device=image.device)
+            image = tenon.index_select(image, at, image.ndim + axis)
+        return image
+    if interpolation not in _FILTERS:
+        raise ValueError(
+            "resize: expected interpolation 'nearest', 'bilinear' or 'bicubic', got "
+            f"{interpolation!r}"
+        )
+    x = _as_float(image)
+    if width != columns:
+        x = x @ _resampling(columns, width, interpolation, antialias, x).mT
+    if height != rows:
+        x = _resampling(rows, height, interpolation, antialias, x) @ x
+    return _as_before(x, image)
+
+
+def _triangle(x: float) -> float:
+    return max(1.0 - abs(x), 0.0)
+
+
+def _cubic(a: float, x: float) -> float:
+    """Cubic convolution (Keys, 1981)."""
+    x = abs(x)
+    if x <= 1:
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+    return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a if x < 2 else 0.0
+
+
+_FILTERS = {"bilinear": 1, "bicubic": 2}  # and how far their filters reach
+
+
+def _resampling(extent: int, new: int, mode: str, antialias: bool, like: Tensor) -> Tensor:
+    """The matrix [new, extent] that resamples an axis."""
+    scale = extent / new
+    stretch = max(scale, 1.0) if antialias else 1.0
+    reach = _FILTERS[mode] * stretch
+    a = -0.5 if antialias else -0.75
+    matrix = []
+    for i in range(new):
+        center = (i + 0.5) * scale
+        row = [0.0] * extent
+        if antialias:
+            first, last = max(int(center - reach + 0.5), 0), min(int(center + reach + 0.5), extent)
+        else:
+            first, last = math.floor(center - 0.5 - reach) + 1, math.floor(center - 0.5 + reach) + 1
+        for j in range(first, last):
+            at = (j + 0.5 - center) / stretch
+            weight = _triangle(at) if mode == "bilinear" else _cubic(a, at)
+            row[min(max(j, 0), extent - 1)] += weight
+        total = sum(row)
+        matrix.append([weight / total for weight in row])
+    return tenon.tensor(matrix, dtype=like.dtype, device=like.device)
+
+
+def resized_crop(
+    image: Tensor,
+    top: int,
+    left: int,
+    height: int,
+    width: int,
+    size: Size,
+    interpolation: str = "bilinear",
+    antialias: bool = True,
+) -> Tensor:
+    """A part of the image, resized."""
+    part = crop(image, top, left, height, width)
+    return resize(part, pair(size), interpolation, antialias=antialias)
+
+
+def affine(
+    image: Tensor,
+    angle: float,
+    translate: Sequence[float] = (0, 0),
+    scale: float = 1.0,
+    shear: Sequence[float] = (0.0, 0.0),
+    interpolation: str = "nearest",
+    fill: float = 0,
+) -> Tensor:
+    """The image turned clockwise by `angle` degrees about its middle, sheared by angles in x and y, scaled
+    and moved by pixels in x and y; what was outside is `fill`."""
+    turn, shear_x, shear_y = (math.radians(each) for each in (angle, shear[0], shear[-1]))
+    # The matrix of what happens to a point, x first: rotation, shear, scale.
+    a = math.cos(turn - shear_y) / math.cos(shear_y)
+    b = -math.cos(turn - shear_y) * math.tan(shear_x) / math.cos(shear_y) - math.sin(turn)
+    c = math.sin(turn - shear_y) / math.cos(shear_y)
+    d = -math.sin(turn - shear_y) * math.tan(shear_x) / math.cos(shear_y) + math.cos(turn)
+    # Its inverse tells from where a pixel of the result comes; the determinant is scale ** 2.
+    inverse = [[d / scale, -b / scale], [-c / scale, a / scale]]
+    return _sampled(image, inverse, (translate[0], translate[1]), interpolation, fill)
+
+
+def rotate(
+    image: Tensor, angle: float, interpolation: str = "nearest", fill: float = 0
+) -> Tensor:
+    """The image turned counter-clockwise by `angle` degrees about its middle; what was outside is `fill`."""
+    return affine(image, -angle, interpolation=interpolation, fill=fill)
+
+
+def _sampled(
+    image: Tensor,
+    matrix: Sequence[Sequence[float]],
+    offset: Sequence[float],
+    interpolation: str,
+    fill: float,
+) -> Tensor:
+    """The image at `matrix @ (point - offset)` for every pixel, in pixels from the middle, x first."""
+    if interpolation not in ("nearest", "bilinear"):
+        raise ValueError(
+            f"expected interpolation 'nearest' or 'bilinear', got {interpolation!r}"
+        )
+    rows, columns = size_of(image)
+    options = {"dtype": tenon.float32, "device": image.device}
+    y, x = tenon.meshgrid(
+        [
+            tenon.arange(rows, **options) - ((rows - 1) / 2 + offset[1]),
+            tenon.arange(columns, **options) - ((columns - 1) / 2 + offset[0]),
+        ]
+    )
+    grid = tenon.stack(
+        [
+            (matrix[0][0] * x + matrix[0][1] * y) * (2 / columns),
+            (matrix[1][0] * x + matrix[1][1] * y) * (2 / rows),
+        ],
+        -1,
+    )
+    value = _as_float(image)
+    flat = value.reshape([1, -1, rows, columns]) - fill
+    result = F.grid_sample(flat, grid.unsqueeze(0).to(flat.dtype), interpolation)
+    return _as_before((result + fill).reshape(image.shape), image)
+
+
+# -- colours ---------------------------------------------------------------------------------------
+
+
+def _as_float(image: Tensor) -> Tensor:
+    return image if image.dtype.is_floating_point else image.to(tenon.float32)
+
+
+def _top(image: Tensor) -> float:
+    """What stands for full brightness."""
+    return 1.0 if image.dtype.is_floating_point else float(tenon.iinfo(image.dtype).max)
+
+
+def _as_before(value: Tensor, image: Tensor) -> Tensor:
+    """A result in the dtype of the image, rounded and limited for integers."""
+    if image.dtype.is_floating_point:
+        return value
+    return tenon.clip(tenon.round(value), 0, _top(image)).to(image.dtype)
+
+
+def _blend(image: Tensor, other: Tensor | float, ratio: float) -> Tensor:
+    mixed = ratio * _as_float(image) + (1.0 - ratio) * other
+    return _as_before(tenon.clip(mixed, 0.0, _top(image)), image)
+
+
+def _check_factor(function: str, factor: float) -> None:
+    if factor < 0:
+        raise ValueError(f"{function}: expected a factor of at least 0, got {factor}")
+
+
+def _channels(image: Tensor, function: str) -> list[Tensor]:
+    size_of(image)
+    if image.shape[-3] != 3:
+        raise ValueError(f"{function}: expected 3 channels, got shape {tuple(image.shape)}")
+    return list(tenon.unbind(_as_float(image), image.ndim - 3))
+
+
+def rgb_to_grayscale(image: Tensor, num_output_channels: int = 1) -> Tensor:
+    """Luma (ITU-R BT.601) in one channel, or in three that are equal. One channel stays as it is."""
+    if num_output_channels not in (1, 3):
+        raise ValueError(f"rgb_to_grayscale: expected 1 or 3 channels, got {num_output_channels}")
+    if image.shape[-3] == 1:
+        grey = image
+    else:
+        red, green, blue = _channels(image, "rgb_to_grayscale")
+        luma = (0.2989 * red + 0.587 * green + 0.114 * blue).unsqueeze(-3)
+        grey = luma if image.dtype.is_floating_point else tenon.floor(luma).to(image.dtype)
+    shape = list(grey.shape)
+    shape[-3] = num_output_channels
+    return tenon.expand(grey, shape)
+
+
+def adjust_brightness(image: Tensor, brightness_factor: float) -> Tensor:
+    """0 is black, 1 the image."""
+    _check_factor("adjust_brightness", brightness_factor)
+    return _blend(image, 0.0, brightness_factor)
+
+
+def adjust_contrast(image: Tensor, contrast_factor: float) -> Tensor:
+    """0 is grey of the mean brightness, 1 the image."""
+    _check_factor("adjust_contrast", contrast_factor)
+    grey = _as_float(rgb_to_grayscale(image))
+    return _blend(image, tenon.mean(grey, [-3, -2, -1], keepdim=True), contrast_factor)
+
+
+def adjust_saturation(image: Tensor, saturation_factor: float) -> Tensor:
+    """0 is shades of grey, 1 the image."""
+    _check_factor("adjust_saturation", saturation_factor)
+    return _blend(image, _as_float(rgb_to_grayscale(image)), saturation_factor)
+
+
+def adjust_hue(image: Tensor, hue_factor: float) -> Tensor:
+    """Hues moved by a share of the circle from -0.5 to 0.5."""
+    if not -0.5 <= hue_factor <= 0.5:
+        raise ValueError(f"adjust_hue: expected a factor from -0.5 to 0.5, got {hue_factor}")
+    if image.shape[-3] == 1:
+        return image
+    top = _top(image)
+    hue, saturation, value = _rgb_to_hsv(*(each / top for each in _channels(image, "adjust_hue")))
+    turned = tenon.remainder(hue + hue_factor, 1.0)
+    return _as_before(_hsv_to_rgb(turned, saturation, value) * top, image)
+
+
+def _rgb_to_hsv(red: Tensor, green: Tensor, blue: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    value = tenon.maximum(tenon.maximum(red, green), blue)
+    span = value - tenon.minimum(tenon.minimum(red, green), blue)
+    divisor = tenon.where(span == 0, tenon.ones_like(span), span)
+    saturation = span / tenon.where(value == 0, tenon.ones_like(value), value)
+    sixth = tenon.where(
+        value == red,
+        (green - blue) / divisor,
+        tenon.where(value == green, 2 + (blue - red) / divisor, 4 + (red - green) / divisor),
+    )
+    return tenon.remainder(sixth / 6, 1.0), saturation, value
+
+
+def _hsv_to_rgb(hue: Tensor, saturation: Tensor, value: Tensor) -> Tensor:
+    channels = []
+    for offset in (5, 3, 1):
+        k = tenon.remainder(offset + hue * 6, 6.0)
+        share = tenon.clip(tenon.minimum(k, 4 - k), 0.0, 1.0)
+        channels.append(value - value * saturation * share)
+    return tenon.stack(channels, -3)
+
+
+def adjust_gamma(image: Tensor, gamma: float, gain: float = 1.0) -> Tensor:
+    """`gain * image ** gamma`."""
+    _check_factor("adjust_gamma", gamma)
+    top = _top(image)
+    result = gain * tenon.pow(_as_float(image) / top, gamma)
+    return _as_before(tenon.clip(result, 0.0, 1.0) * top, image)
+
+
+def invert(image: Tensor) -> Tensor:
+    """The negative."""
+    return _as_before(_top(image) - _as_float(image), image)
+
+
+def gaussian_blur(
+    image: Tensor, kernel_size: Size, sigma: float | Sequence[float] | None = None
+) -> Tensor:
+    """The image under a normal filter of odd size; `sigma` is 0.3 ((size - 1) / 2 - 1) + 0.8 unless given."""
+    sizes = pair(kernel_size)
+    if any(size < 1 or size % 2 == 0 for size in sizes):
+        raise ValueError(f"gaussian_blur: expected odd kernel sizes, got {sizes}")
+    if sigma is None:
+        sigmas = [0.15 * size + 0.35 for size in sizes]
+    else:
+        sigmas = [float(sigma)] * 2 if isinstance(sigma, (int, float)) else [*map(float, sigma)]
+    rows, columns = size_of(image)
+    x = _as_float(image).reshape([-1, 1, rows, columns])
+    top, left = sizes[0] // 2, sizes[1] // 2
+    x = tenon.pad(x, [0, 0, 0, 0, top, top, left, left], "reflect")
+    for axis, (size, each) in enumerate(zip(sizes, sigmas)):
+        at = tenon.arange(size, dtype=x.dtype, device=x.device) - (size - 1) / 2
+        weights = F.softmax(-tenon.square(at / each) / 2, -1)
+        x = F.conv2d(x, weights.reshape([1, 1, size, 1] if axis == 0 else [1, 1, 1, size]))
+    return _as_before(x.reshape(image.shape), image)
+
+
+def erase(
+    image: Tensor, top: int, left: int, height: int, width: int, value: float | Tensor
+) -> Tensor:
+    """The image with a rectangle of `value`."""
+    result = image.clone()
+    result[..., top : top + height, left : left + width] = value
+    return result
