@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 from tenon import amp as amp
+from tenon import audio as audio
 from tenon import autograd as autograd
 from tenon import collective as collective
 from tenon import data as data
+from tenon import distributions as distributions
 from tenon import fft as fft
+from tenon import geometric as geometric
 from tenon import io as io
 from tenon import ipc as ipc
 from tenon import jit as jit
@@ -19,7 +22,9 @@ from tenon import random as random
 from tenon import safetensors as safetensors
 from tenon import signal as signal
 from tenon import testing as testing
+from tenon import text as text
 from tenon import utils as utils
+from tenon import vision as vision
 from tenon._array_api import astype as astype
 from tenon._array_api import broadcast_arrays as broadcast_arrays
 from tenon._array_api import broadcast_shapes as broadcast_shapes

@@ -92,7 +92,7 @@ def griffin_lim(
     settings = (n_fft, hop_length, win_length)
     size = tenon.pow(magnitudes, 1 / power)
     phase = tenon.uniform_like(size, 0.0, 2 * math.pi)
-    unit = tenon.cos(phase) + tenon.sin(phase) * 1j
+    unit = tenon.cos(phase) + tenon.sin(phase) * tenon.tensor(1j, device=phase.device)
     before = unit * 0
     for _ in range(n_iter):
         waveform = inverse_spectrogram(unit * size, length, window, *settings)
@@ -234,7 +234,7 @@ def compute_deltas(x: Tensor, win_length: int = 5) -> Tensor:
             f"compute_deltas: expected an odd win_length of at least 3, got {win_length}"
         )
     half = win_length // 2
-    padded = tenon.pad(x, [*[0, 0] * (x.ndim - 1), half, half], "replicate")
+    padded = tenon.pad(x, [*[0, 0] * (x.ndim - 1), half, half], "edge")
     weights = tenon.arange(-half, half + 1, dtype=x.dtype, device=x.device)
     weights = weights / (half * (half + 1) * (2 * half + 1) / 3)
     return tenon.sliding_window(padded, -1, win_length) @ weights

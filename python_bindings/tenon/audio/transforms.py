@@ -127,9 +127,7 @@ class AmplitudeToDB(nn.Module):
 
     def __init__(self, stype: str = "power", top_db: float | None = None) -> None:
         if stype not in ("power", "magnitude"):
-            raise ValueError(
-                f"AmplitudeToDB: expected stype 'power' or 'magnitude', got {stype!r}"
-            )
+            raise ValueError(f"AmplitudeToDB: expected stype 'power' or 'magnitude', got {stype!r}")
         if top_db is not None and top_db < 0:
             raise ValueError(f"AmplitudeToDB: expected top_db of at least 0, got {top_db}")
         self.multiplier, self.top_db = 10.0 if stype == "power" else 20.0, top_db

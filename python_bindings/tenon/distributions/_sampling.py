@@ -206,4 +206,3 @@ def _binomial_by_rejection(n: Tensor, p: Tensor) -> Tensor:
         return k, inside & (quick | (log_ratio <= bound))
 
     return _accept(p, propose)
-

@@ -241,6 +241,4 @@ class MixtureSameFamily(Distribution):
         return (parts * self.mixture_distribution.probs).sum(axis=-1)
 
     def __repr__(self) -> str:
-        return (
-            f"MixtureSameFamily({self.mixture_distribution!r}, {self.component_distribution!r})"
-        )
+        return f"MixtureSameFamily({self.mixture_distribution!r}, {self.component_distribution!r})"

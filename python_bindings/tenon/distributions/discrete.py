@@ -50,7 +50,7 @@ class _ProbsOrLogits(Distribution):
 
     @property
     def _given(self) -> Tensor:
-        return vars(self).get("probs", vars(self).get("logits"))
+        return vars(self)["probs" if "probs" in vars(self) else "logits"]
 
     def _log_probs(self) -> tuple[Tensor, Tensor]:
         """Logarithms of the probability and of its complement."""

@@ -133,7 +133,7 @@ class Distribution:
 
     def expand(self: D, batch_shape: Sequence[int]) -> D:
         """The same distribution with parameters expanded to `batch_shape`."""
-        parameters = {}
+        parameters: dict[str, Any] = {}
         for name, constraint in self.arg_constraints.items():
             value = vars(self).get(name)
             if isinstance(value, Tensor):

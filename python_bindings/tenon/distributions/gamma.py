@@ -193,9 +193,9 @@ class Beta(Distribution):
 
     @property
     def mode(self) -> Tensor:
-        """NaN where both concentrations are not above 1, as the density is not largest inside."""
-        a, b = self.concentration1, self.concentration0
-        return tenon.where((a > 1) & (b > 1), (a - 1) / (a + b - 2), math.nan)
+        """NaN where no concentration is above 1: the density is largest at both ends."""
+        above = tenon.clip(self.concentration1 - 1, 0.0, None)
+        return above / (above + tenon.clip(self.concentration0 - 1, 0.0, None))
 
     @property
     def variance(self) -> Tensor:
@@ -237,7 +237,9 @@ class Dirichlet(Distribution):
 
     def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
         if concentration.ndim < 1:
-            raise ValueError("Dirichlet: expected a concentration of one axis or more, got a number")
+            raise ValueError(
+                "Dirichlet: expected a concentration of one axis or more, got a number"
+            )
         (self.concentration,) = broadcast_all(concentration)
         super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args)
 
@@ -247,10 +249,9 @@ class Dirichlet(Distribution):
 
     @property
     def mode(self) -> Tensor:
-        """NaN where a concentration is not above 1."""
-        above = self.concentration - 1
-        inside = tenon.all(above > 0, -1, keepdim=True)
-        return tenon.where(inside, above / above.sum(axis=-1, keepdim=True), math.nan)
+        """NaN where no concentration is above 1: the density is largest at several corners."""
+        above = tenon.clip(self.concentration - 1, 0.0, None)
+        return above / above.sum(axis=-1, keepdim=True)
 
     @property
     def variance(self) -> Tensor:
@@ -323,9 +324,7 @@ class Weibull(Distribution):
         self._validate_sample(value)
         k = self.concentration
         ratio = value / self.scale
-        inside = (
-            tenon.log(k / self.scale) + tenon.xlogy(k - 1, ratio) - tenon.pow(ratio, k)
-        )
+        inside = tenon.log(k / self.scale) + tenon.xlogy(k - 1, ratio) - tenon.pow(ratio, k)
         return tenon.where(value >= 0, inside, -math.inf)
 
     def cdf(self, value: Tensor) -> Tensor:

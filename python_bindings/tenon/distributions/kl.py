@@ -80,9 +80,7 @@ def _multivariate_normal(p: MultivariateNormal, q: MultivariateNormal) -> Tensor
 def _laplace(p: Laplace, q: Laplace) -> Tensor:
     ratio = p.scale / q.scale
     distance = tenon.abs(p.loc - q.loc)
-    return (
-        -tenon.log(ratio) + ratio * tenon.exp(-distance / p.scale) + distance / q.scale - 1
-    )
+    return -tenon.log(ratio) + ratio * tenon.exp(-distance / p.scale) + distance / q.scale - 1
 
 
 @register_kl(Cauchy, Cauchy)

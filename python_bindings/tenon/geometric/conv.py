@@ -39,9 +39,7 @@ class GCNConv(MessagePassing):
         self._edges: tuple[Tensor, Tensor | None] | None = None
         init.xavier_uniform_(self.lin.weight)
 
-    def forward(
-        self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None
-    ) -> Tensor:
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
         """Features [n, out_channels] of `x` [n, in_channels]."""
         edges = self._edges
         if edges is None:
@@ -96,9 +94,7 @@ class SAGEConv(MessagePassing):
         self.lin_l = nn.Linear(sources, out_channels, bias=bias)
         self.lin_r = nn.Linear(targets, out_channels, bias=False) if root_weight else None
 
-    def forward(
-        self, x: Tensor | tuple[Tensor, Tensor], edge_index: Tensor
-    ) -> Tensor:
+    def forward(self, x: Tensor | tuple[Tensor, Tensor], edge_index: Tensor) -> Tensor:
         """Features [n, out_channels] of `x` [n, in_channels], or of a pair: of sources and of targets."""
         pair = x if isinstance(x, tuple) else (x, x)
         out = self.lin_l(self.propagate(edge_index, x=pair))

@@ -51,7 +51,9 @@ class NeighborSampler:
             sources.append(source)
             targets.append(target)
             found = tenon.unique_values(source)
-            frontier = tenon.compress(found, ~tenon.isin(found, known)) if found.size else found
+            frontier = (
+                tenon.masked_select(found, ~tenon.isin(found, known)) if found.size else found
+            )
             known = tenon.concat([known, frontier])
         edges = tenon.stack([tenon.concat(sources), tenon.concat(targets)])
         # Where each node of the whole graph is in the part.

@@ -31,9 +31,7 @@ class BytePairTokenizer:
                 )
             self._bytes.append(self._bytes[first] + self._bytes[second])
         self._rank = {pair: 256 + i for i, pair in enumerate(self.merges)}
-        self.special_tokens = {
-            name: len(self._bytes) + i for i, name in enumerate(special_tokens)
-        }
+        self.special_tokens = {name: len(self._bytes) + i for i, name in enumerate(special_tokens)}
         self._known: dict[str, list[int]] = {}  # pieces that were encoded before
 
     @classmethod

@@ -20,7 +20,9 @@ class Vocabulary:
             twice = next(t for t, count in Counter(self.tokens).items() if count > 1)
             raise ValueError(f"Vocabulary: expected different tokens, got {twice!r} more than once")
         if unknown is not None and unknown not in self._index:
-            raise ValueError(f"Vocabulary: expected the token {unknown!r} for unknown ones among all")
+            raise ValueError(
+                f"Vocabulary: expected the token {unknown!r} for unknown ones among all"
+            )
         self.unknown = unknown
 
     @classmethod

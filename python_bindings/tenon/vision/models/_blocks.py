@@ -81,14 +81,19 @@ def make_divisible(value: float, divisor: int = 8) -> int:
     return nearest + divisor if nearest < 0.9 * value else nearest
 
 
+def zero_(*tensors: Tensor | None) -> None:
+    """Sets the tensors that there are to 0."""
+    for tensor in tensors:
+        if tensor is not None:
+            init.zeros_(tensor)
+
+
 def init_convolutions(model: nn.Module, linear_std: float | None = 0.01) -> None:
     """He's normal weights for convolutions, normal ones for linear layers unless `linear_std` is None."""
     for module in model.modules():
         if isinstance(module, nn.Conv2d):
             init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
-            if module.bias is not None:
-                init.zeros_(module.bias)
+            zero_(module.bias)
         elif isinstance(module, nn.Linear) and linear_std is not None:
             init.normal_(module.weight, 0.0, linear_std)
-            if module.bias is not None:
-                init.zeros_(module.bias)
+            zero_(module.bias)

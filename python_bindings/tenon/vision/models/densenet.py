@@ -9,7 +9,7 @@ from typing import Any
 import tenon
 from tenon import Tensor, nn
 
-from ._blocks import init_convolutions
+from ._blocks import init_convolutions, zero_
 
 
 class _DenseLayer(nn.Module):
@@ -83,7 +83,7 @@ class DenseNet(nn.Module):
         self.features = nn.Sequential(parts)
         self.classifier = nn.Linear(channels, num_classes)
         init_convolutions(self, linear_std=None)
-        nn.init.zeros_(self.classifier.bias)
+        zero_(self.classifier.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """Scores [N, num_classes]."""

@@ -73,9 +73,7 @@ class InvertedResidual(nn.Module):
         )
         if use_se:
             squeezed = make_divisible(expanded // 4)
-            layers.append(
-                SqueezeExcitation(expanded, squeezed, scale_activation=nn.Hardsigmoid)
-            )
+            layers.append(SqueezeExcitation(expanded, squeezed, scale_activation=nn.Hardsigmoid))
         layers.append(ConvNormActivation(expanded, out_channels, 1, norm=_norm, activation=None))
         self.block = nn.Sequential(*layers)
         self.use_res_connect = stride == 1 and channels == out_channels

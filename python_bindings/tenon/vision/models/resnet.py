@@ -9,7 +9,7 @@ from typing import Any
 
 from tenon import Tensor, nn
 
-from ._blocks import init_convolutions
+from ._blocks import init_convolutions, zero_
 
 
 class BasicBlock(nn.Module):
@@ -79,6 +79,11 @@ class ResNet(nn.Module):
     """Classifies images [N, 3, H, W], usually of 224 x 224 pixels. `layers` counts the blocks of each of four
     stages; with `zero_init_residual` every block begins as the identity."""
 
+    layer1: nn.Sequential
+    layer2: nn.Sequential
+    layer3: nn.Sequential
+    layer4: nn.Sequential
+
     def __init__(
         self,
         block: type[BasicBlock] | type[Bottleneck],
@@ -113,7 +118,7 @@ class ResNet(nn.Module):
             for module in self.modules():
                 if isinstance(module, (BasicBlock, Bottleneck)):
                     last = module.bn2 if isinstance(module, BasicBlock) else module.bn3
-                    nn.init.zeros_(last.weight)
+                    zero_(last.weight)
 
     def forward(self, x: Tensor) -> Tensor:
         """Scores [N, num_classes]."""

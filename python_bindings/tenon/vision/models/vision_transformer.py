@@ -10,6 +10,8 @@ import tenon
 from tenon import Tensor, nn
 from tenon.nn import init
 
+from ._blocks import zero_
+
 
 class _Mlp(nn.Sequential):
     def __init__(self, width: int, hidden: int, dropout: float) -> None:
@@ -102,9 +104,8 @@ class VisionTransformer(nn.Module):
         self.heads = nn.Sequential({"head": nn.Linear(hidden_dim, num_classes)})
         fan_in = 3 * patch_size * patch_size
         init.trunc_normal_(self.conv_proj.weight, std=math.sqrt(1 / fan_in))
-        init.zeros_(self.conv_proj.bias)
-        init.zeros_(self.heads[0].weight)
-        init.zeros_(self.heads[0].bias)
+        head = self.heads[0]
+        zero_(self.conv_proj.bias, head.weight, head.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """Scores [N, num_classes]."""

@@ -62,9 +62,10 @@ def normalize(image: Tensor, mean: Sequence[float], std: Sequence[float]) -> Ten
         )
     if min(map(abs, std)) == 0:
         raise ValueError(f"normalize: expected std without 0, got {list(std)}")
-    options = {"dtype": image.dtype, "device": image.device}
-    shape = [-1, 1, 1]
-    offset, scale = (tenon.tensor(list(v), **options).reshape(shape) for v in (mean, std))
+    offset, scale = (
+        tenon.tensor(list(values), image.dtype, image.device).reshape([-1, 1, 1])
+        for values in (mean, std)
+    )
     return (image - offset) / scale
 
 
@@ -105,9 +106,7 @@ def center_crop(image: Tensor, output_size: Size) -> Tensor:
     return crop(image, top, left, height, width)
 
 
-def pad(
-    image: Tensor, padding: Size, fill: float = 0, padding_mode: str = "constant"
-) -> Tensor:
+def pad(image: Tensor, padding: Size, fill: float = 0, padding_mode: str = "constant") -> Tensor:
     """Margins around the image: one for all sides, (x, y), or (left, top, right, bottom).
 
     `padding_mode` is 'constant', 'edge', 'reflect' or 'symmetric'.
@@ -123,13 +122,12 @@ def pad(
         rows, columns = size_of(image)
         image = tenon.index_select(image, _mirrored(rows, top, bottom, image), image.ndim - 2)
         return tenon.index_select(image, _mirrored(columns, left, right, image), image.ndim - 1)
-    modes = {"edge": "replicate", "reflect": "reflect"}
-    if padding_mode not in modes:
+    if padding_mode not in ("edge", "reflect"):
         raise ValueError(
             "pad: expected padding_mode 'constant', 'edge', 'reflect' or 'symmetric', got "
             f"{padding_mode!r}"
         )
-    return tenon.pad(image, margins, modes[padding_mode])
+    return tenon.pad(image, margins, padding_mode)
 
 
 def _mirrored(extent: int, before: int, after: int, like: Tensor) -> Tensor:
@@ -255,8 +253,9 @@ def affine(
     interpolation: str = "nearest",
     fill: float = 0,
 ) -> Tensor:
-    """The image turned clockwise by `angle` degrees about its middle, sheared by angles in x and y, scaled
-    and moved by pixels in x and y; what was outside is `fill`."""
+    """The image turned clockwise by `angle` degrees about its middle, sheared by angles in x and y (a
+    positive one moves the top to the right), scaled and moved by pixels in x and y; what was outside is
+    `fill`."""
     turn, shear_x, shear_y = (math.radians(each) for each in (angle, shear[0], shear[-1]))
     # The matrix of what happens to a point, x first: rotation, shear, scale.
     a = math.cos(turn - shear_y) / math.cos(shear_y)
@@ -268,9 +267,7 @@ def affine(
     return _sampled(image, inverse, (translate[0], translate[1]), interpolation, fill)
 
 
-def rotate(
-    image: Tensor, angle: float, interpolation: str = "nearest", fill: float = 0
-) -> Tensor:
+def rotate(image: Tensor, angle: float, interpolation: str = "nearest", fill: float = 0) -> Tensor:
     """The image turned counter-clockwise by `angle` degrees about its middle; what was outside is `fill`."""
     return affine(image, -angle, interpolation=interpolation, fill=fill)
 
@@ -284,17 +281,13 @@ def _sampled(
 ) -> Tensor:
     """The image at `matrix @ (point - offset)` for every pixel, in pixels from the middle, x first."""
     if interpolation not in ("nearest", "bilinear"):
-        raise ValueError(
-            f"expected interpolation 'nearest' or 'bilinear', got {interpolation!r}"
-        )
+        raise ValueError(f"expected interpolation 'nearest' or 'bilinear', got {interpolation!r}")
     rows, columns = size_of(image)
-    options = {"dtype": tenon.float32, "device": image.device}
-    y, x = tenon.meshgrid(
-        [
-            tenon.arange(rows, **options) - ((rows - 1) / 2 + offset[1]),
-            tenon.arange(columns, **options) - ((columns - 1) / 2 + offset[0]),
-        ]
-    )
+    from_middle = [
+        tenon.arange(count, dtype=tenon.float32, device=image.device) - ((count - 1) / 2 + moved)
+        for count, moved in ((rows, offset[1]), (columns, offset[0]))
+    ]
+    y, x = tenon.meshgrid(from_middle)
     grid = tenon.stack(
         [
             (matrix[0][0] * x + matrix[0][1] * y) * (2 / columns),
