@@ -13,6 +13,8 @@ TESTED = {
     "amp.md": "test_snippets.py",
     "autotuning.md": "test_snippets.py",
     "cpp_extension.md": "test_cpp_extension_guide.py",
+    "distributions.md": "test_snippets.py",
+    "domains.md": "test_snippets.py",
     "from_paddle.md": "test_tutorial.py",
     "from_pytorch.md": "test_tutorial.py",
     "graphs.md": "test_snippets.py",

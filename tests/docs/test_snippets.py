@@ -165,3 +165,15 @@ def test_the_profiler(tmp_path):
 def test_training():
     program = "\n".join(python_blocks("training.md", 6))
     assert 0.0 < float(run(program)) <= 1.0
+
+
+def test_distributions():
+    printed = run("\n".join(python_blocks("distributions.md", 4)))
+    assert (
+        "Normal: expected parameter scale to be numbers above 0, got -1.0 at index [1]" in printed
+    )
+
+
+def test_domain_libraries():
+    printed = run("\n".join(python_blocks("domains.md", 4)))
+    assert printed.startswith("(1, 10)\n")
