@@ -3,7 +3,7 @@
 # Without a stage all of them run. Each stage installs what it needs, writes build/nightly/STAGE.log and
 # goes on to the next; a table at the end says which passed. The exit status is 1 if one failed.
 #
-#   exhaustive  make test with every case on every device
+#   exhaustive  make test with every case on every device, and a hundred killed workers of data loaders
 #   large       tensors of more than 2^31 elements (16 GiB of memory)
 #   guard       ratios between Tenon's own paths; wants a quiet machine
 #   mutation    counts how many small wrong changes the tests notice
@@ -50,7 +50,7 @@ test_compiler() {  # name of the build, C compiler, C++ compiler
     .venv/bin/python -m pytest -q -n "$(nproc)" tests/ops tests/python
 }
 
-stage_exhaustive() { TENON_TEST_EXHAUSTIVE=1 make test; }
+stage_exhaustive() { TENON_TEST_EXHAUSTIVE=1 TENON_TEST_KILLS=100 make test; }
 stage_large() {
   make build
   TENON_TEST_LARGE=1 PYTHONPATH=build/release/python .venv/bin/python -m pytest -q tests/python/test_huge_tensors.py

@@ -14,6 +14,7 @@ None if the library lacks the case; what the call returns is compared with Tenon
 from __future__ import annotations
 
 import argparse
+import atexit
 import contextlib
 import dataclasses
 import gc
@@ -148,8 +149,10 @@ class Library:
         self.name = name
         self.connection, theirs = context.Pipe()
         arguments = (theirs, name, build, options)
-        self.child = context.Process(target=serve, args=arguments, daemon=True)
+        # Not a daemon, which may have no processes of its own; loaders of data start some.
+        self.child = context.Process(target=serve, args=arguments)
         self.child.start()
+        atexit.register(self.child.terminate)
         theirs.close()
         self.process = self.child.pid
 

@@ -37,6 +37,7 @@ NB_MODULE(_core, module) {
   add_graph_type(module);
   add_profile_type(module);
   add_ipc_functions(module);
+  add_shared_memory(module);
   add_collective_type(module);
   add_definition_types(module);
   add_validation_functions(module);

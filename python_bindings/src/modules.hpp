@@ -13,6 +13,7 @@ void add_stream_types(nanobind::module_& module);           // stream_module.cpp
 void add_graph_type(nanobind::module_& module);             // graph_module.cpp
 void add_profile_type(nanobind::module_& module);           // profile_module.cpp
 void add_ipc_functions(nanobind::module_& module);          // ipc_module.cpp
+void add_shared_memory(nanobind::module_& module);          // shared_memory_module.cpp
 void add_collective_type(nanobind::module_& module);        // collective_module.cpp
 void add_definition_types(nanobind::module_& module);       // definition_module.cpp
 void add_validation_functions(nanobind::module_& module);   // validation_module.cpp

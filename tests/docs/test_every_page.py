@@ -12,6 +12,7 @@ DOCS = ROOT / "docs"
 TESTED = {
     "amp.md": "test_snippets.py",
     "autotuning.md": "test_snippets.py",
+    "data.md": "test_snippets.py",
     "cpp_extension.md": "test_cpp_extension_guide.py",
     "distributions.md": "test_snippets.py",
     "domains.md": "test_snippets.py",

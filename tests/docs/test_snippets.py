@@ -162,6 +162,12 @@ def test_the_profiler(tmp_path):
     run("\n".join(python_blocks("profiler.md", 4)), tmp_path)
 
 
+def test_data():
+    # A program on the command line has no file from which spawned workers could import its classes.
+    prelude = "import multiprocessing\nmultiprocessing.set_start_method('fork')\n"
+    run(prelude + "\n".join(python_blocks("data.md", 4)))
+
+
 def test_training():
     program = "\n".join(python_blocks("training.md", 6))
     assert 0.0 < float(run(program)) <= 1.0

@@ -153,7 +153,7 @@ def test_workers_run_ahead_but_not_without_bound():
             fetched.append(index)
             return threading.get_ident()
 
-    batches = iter(DataLoader(Slow(100), num_workers=2, prefetch=2))
+    batches = iter(DataLoader(Slow(100), num_workers=2, workers="thread", prefetch_factor=2))
     assert next(batches).item() != threading.get_ident()
     assert len(fetched) <= 5
     batches.close()

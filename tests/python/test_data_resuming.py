@@ -39,8 +39,6 @@ def test_iterable_datasets():
         len(data.DataLoader(both))
     with pytest.raises(ValueError, match="an iterable dataset decides the order"):
         data.DataLoader(both, shuffle=True)
-    with pytest.raises(ValueError, match="expected num_workers 0 with an iterable dataset"):
-        data.DataLoader(both, num_workers=2)
     with pytest.raises(NotImplementedError, match="IterableDataset must define __iter__"):
         iter(data.IterableDataset())
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Datasets, samplers and the DataLoader."""
 
+from .arrow import ArrowDataset, ParquetDataset
+from .collate import default_collate
 from .dataset import (
     ChainDataset,
     ConcatDataset,
@@ -11,7 +13,11 @@ from .dataset import (
     TensorDataset,
     random_split,
 )
-from .loader import DataLoader, default_collate
+from .frozen import FrozenList
+from .images import ImageFolder
+from .loader import DataLoader
+from .numpy_files import NumpyDataset
+from .reading import WorkerInfo, get_worker_info, pass_rng, sample_rng, sample_seed
 from .sampler import (
     BatchSampler,
     DistributedSampler,
@@ -21,15 +27,22 @@ from .sampler import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
+from .webdataset import WebDataset
+from .workers import WorkerError
 
 __all__ = [
+    "ArrowDataset",
     "BatchSampler",
     "ChainDataset",
     "ConcatDataset",
     "DataLoader",
     "Dataset",
     "DistributedSampler",
+    "FrozenList",
+    "ImageFolder",
     "IterableDataset",
+    "NumpyDataset",
+    "ParquetDataset",
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
@@ -37,7 +50,14 @@ __all__ = [
     "Subset",
     "SubsetRandomSampler",
     "TensorDataset",
+    "WebDataset",
     "WeightedRandomSampler",
+    "WorkerError",
+    "WorkerInfo",
     "default_collate",
+    "get_worker_info",
+    "pass_rng",
     "random_split",
+    "sample_rng",
+    "sample_seed",
 ]

@@ -1,63 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DataLoader: batches from a dataset, fetched ahead by threads.
-
-Workers are threads, not processes: tensors need no copy or shared memory to come back, and Tenon's
-operators, NumPy and file reads release the interpreter lock while they work.
-"""
+"""DataLoader: batches from a dataset, read ahead by worker processes or threads."""
 
 from __future__ import annotations
 
 import itertools
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tenon
-from tenon import Tensor
 
+from .device import copied_ahead
+from .reading import END, Pass, Reader, Task, generator_states, restore_generators
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
-
-
-def default_collate(samples: Sequence[Any]) -> Any:
-    """Stack samples.
-
-    Tensors, arrays and numbers become a tensor with one more axis; tuples, lists and dicts are
-    stacked element by element; strings become a list.
-    """
-    first = samples[0]
-    if isinstance(first, Tensor):
-        return tenon.stack(list(samples))
-    if isinstance(first, (bool, int, float)):
-        return tenon.tensor(list(samples))
-    if isinstance(first, (str, bytes)):
-        return list(samples)
-    if isinstance(first, Mapping):
-        return {key: default_collate([sample[key] for sample in samples]) for key in first}
-    if isinstance(first, tuple) and hasattr(first, "_fields"):
-        return type(first)(*(default_collate(column) for column in zip(*samples)))
-    if isinstance(first, (tuple, list)):
-        if any(len(sample) != len(first) for sample in samples):
-            raise ValueError(
-                "default_collate: samples of one batch differ in length; pass collate_fn"
-            )
-        return [default_collate(column) for column in zip(*samples)]
-    if hasattr(first, "__array__") or hasattr(first, "__array_interface__"):
-        return tenon.stack([tenon.tensor(sample) for sample in samples])
-    raise TypeError(
-        "default_collate: expected tensors, arrays, numbers, strings, or tuples, lists and "
-        f"dicts of them, got {type(first).__name__}; pass collate_fn"
-    )
+from .workers import ThreadWorker, Worker, WorkerError, in_order
 
 
 class DataLoader:
     """Iterate over batches of `dataset`; each `for` loop is one pass.
 
-    shuffle      a new random order for each pass; `seed` fixes it, else tenon.manual_seed decides
-    num_workers  threads that fetch batches ahead; 0 fetches in the calling thread
-    prefetch     batches that each worker keeps ready
+    batch_size, drop_last  samples of a batch; whether a smaller last batch is left out
+    shuffle, seed          a new random order for each pass; `seed` fixes it and what samples draw, else
+                           tenon.manual_seed decides
+    sampler, batch_sampler the indices in the order to read, or lists of them, instead of these
+    collate_fn             makes a batch of a list of samples; default_collate by default
+    num_workers            how many processes or threads read ahead; 0 reads in the calling thread
+    workers                "process": each has a copy of the dataset and an interpreter of its own, and
+                           batches come back in shared memory without a copy. "thread": all read the
+                           dataset itself, which suits samples that release the interpreter lock
+    prefetch_factor        batches that each worker keeps ready; 2 by default
+    timeout                seconds to wait for a batch of a worker; 0 waits without limit
+    worker_init_fn         called in each worker with its number before it reads
+    multiprocessing_context  "fork", "spawn", "forkserver" or a context; Python's default if None
+    persistent_workers     keep the processes from pass to pass; close() ends them
+    device                 copy the batches' tensors there, ahead and on a stream where it has these
 
-    An iterable dataset decides the order itself; it is read in the calling thread. A pass may be
-    resumed: see state_dict(). An exception of a sample has a note that names the sample.
+    An iterable dataset decides the order itself; with workers it yields to each its share, see
+    get_worker_info(). Batches are the same for any number of workers, in processes or threads, if samples
+    draw from sample_rng() or sample_seed(). A pass may be resumed: see state_dict(). An exception of a
+    sample has a note that names the sample. A worker that ends or takes longer than `timeout` raises
+    WorkerError, which names the worker and the samples.
     """
 
     def __init__(
@@ -66,28 +47,52 @@ class DataLoader:
         batch_size: int = 1,
         shuffle: bool = False,
         *,
-        sampler: Iterable[int] | None = None,
-        batch_sampler: Iterable[Sequence[int]] | None = None,
+        sampler: Iterable[Any] | None = None,
+        batch_sampler: Iterable[Sequence[Any]] | None = None,
         num_workers: int = 0,
-        prefetch: int = 2,
+        workers: str = "process",
+        prefetch_factor: int | None = None,
         drop_last: bool = False,
         collate_fn: Callable[[Sequence[Any]], Any] | None = None,
         seed: int | None = None,
+        timeout: float = 0.0,
+        worker_init_fn: Callable[[int], Any] | None = None,
+        multiprocessing_context: Any = None,
+        persistent_workers: bool = False,
+        device: Any = None,
     ) -> None:
-        if num_workers < 0 or prefetch < 1:
+        if num_workers < 0 or (prefetch_factor is not None and prefetch_factor < 1):
             raise ValueError(
-                f"DataLoader: expected num_workers >= 0 and prefetch >= 1, got "
-                f"{num_workers} and {prefetch}"
+                f"DataLoader: expected num_workers >= 0 and prefetch_factor >= 1, got "
+                f"{num_workers} and {prefetch_factor}"
             )
+        if workers not in ("process", "thread"):
+            raise ValueError(f"DataLoader: expected workers 'process' or 'thread', got {workers!r}")
+        if timeout < 0:
+            raise ValueError(f"DataLoader: expected timeout >= 0 seconds, got {timeout}")
+        processes = num_workers > 0 and workers == "process"
+        for name, given, serve in (
+            ("prefetch_factor", prefetch_factor is not None, num_workers > 0),
+            ("timeout", timeout > 0, num_workers > 0),
+            ("worker_init_fn", worker_init_fn is not None, num_workers > 0),
+            ("multiprocessing_context", multiprocessing_context is not None, processes),
+            ("persistent_workers", persistent_workers, processes),
+        ):
+            if given and not serve:
+                what = "processes" if num_workers else "workers"
+                raise ValueError(
+                    f"DataLoader: {name} is for {what}, got num_workers={num_workers} and "
+                    f"workers={workers!r}; leave it out or change these"
+                )
         self.is_iterable = not hasattr(dataset, "__getitem__")
         if self.is_iterable and (shuffle or sampler is not None or batch_sampler is not None):
             raise ValueError(
                 "DataLoader: an iterable dataset decides the order; leave out shuffle and samplers"
             )
-        if self.is_iterable and num_workers:
-            raise ValueError("DataLoader: expected num_workers 0 with an iterable dataset")
         if (sampler is not None or batch_sampler is not None) and shuffle:
             raise ValueError("DataLoader: a sampler decides the order; leave out shuffle=True")
+        if batch_size < 1:
+            raise ValueError(f"DataLoader: expected batch_size >= 1, got {batch_size}")
         if self.is_iterable:
             batch_sampler = []
         elif batch_sampler is None:
@@ -98,11 +103,20 @@ class DataLoader:
             raise ValueError("DataLoader: batch_sampler replaces sampler, batch_size and drop_last")
         self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
         self.batch_sampler = batch_sampler
-        self.num_workers = num_workers
-        self.prefetch = prefetch
-        self.collate_fn = collate_fn
+        self.num_workers, self.workers = num_workers, workers
+        self.prefetch_factor = prefetch_factor or 2
+        self.collate_fn, self.worker_init_fn = collate_fn, worker_init_fn
+        self.timeout, self.persistent_workers = timeout, persistent_workers
+        self.multiprocessing_context = multiprocessing_context
+        if processes:
+            from .processes import context_of  # imported only where it is needed
+
+            self.multiprocessing_context = context_of(multiprocessing_context)
+        self.device, self.seed = device, seed
         self._epoch = self._batches = 0  # the pass that runs, and how many of its batches are out
         self._resumed: tuple[int, int] | None = None
+        self._passes = 0  # begun, also of the same epoch
+        self._pool: list[Any] = []  # the processes that persist
 
     def __len__(self) -> int:
         if self.is_iterable:
@@ -121,7 +135,14 @@ class DataLoader:
         else:
             self._epoch = getattr(sampler, "passes", self._epoch)
         self._batches = skipped
-        return self._counted(self._batch_iterator(skipped))
+        self._passes += 1
+        seed = self.seed
+        if seed is None:
+            seed = int(tenon.randint(0, 2**62, [1], dtype=tenon.int64).item())
+        batches = self._batches_of(Pass(self._passes, self._epoch, seed), skipped)
+        if self.device is not None:
+            batches = copied_ahead(batches, self.device)
+        return self._counted(batches)
 
     def _counted(self, batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
@@ -129,23 +150,11 @@ class DataLoader:
             yield batch
         self._epoch, self._batches = self._epoch + 1, 0
 
-    def _batch_iterator(self, skipped: int) -> Iterator[Any]:
-        if self.is_iterable:
-            return itertools.islice(self._collected(), skipped, None)
-        order = itertools.islice(iter(self.batch_sampler), skipped, None)
-        return self._prefetched(order) if self.num_workers else map(self._fetch, order)
-
-    def _collected(self) -> Iterator[Any]:
-        samples = iter(self.dataset)
-        while batch := list(itertools.islice(samples, self.batch_size)):
-            if len(batch) == self.batch_size or not self.drop_last:
-                yield (self.collate_fn or default_collate)(batch)
-
     def state_dict(self) -> dict[str, int]:
         """The number of the pass and of the batches that it has given out.
 
         With a `seed` (or a sampler whose order follows from its pass) this is all that another run
-        needs to go on with the next batch.
+        needs to go on with the next batch. With an iterable dataset it needs as many workers, too.
         """
         if self._resumed is not None:
             return {"epoch": self._resumed[0], "batches": self._resumed[1]}
@@ -155,31 +164,93 @@ class DataLoader:
         """Let the next `for` loop go on after the batches of `state`."""
         self._resumed = (state["epoch"], state["batches"])
 
-    def _fetch(self, indices: Sequence[int]) -> Any:
-        if self.collate_fn is None and hasattr(self.dataset, "batch"):
-            return self.dataset.batch(indices)
-        return (self.collate_fn or default_collate)([self._sample(index) for index in indices])
+    def close(self) -> None:
+        """End the processes of persistent_workers."""
+        pool, self._pool = self._pool, []
+        _close(pool)
 
-    def _sample(self, index: int) -> Any:
-        try:
-            return self.dataset[index]
-        except Exception as error:
-            if hasattr(error, "add_note"):  # from Python 3.11 on
-                error.add_note(f"DataLoader: while reading sample {index} of the dataset")
-            raise
+    def __del__(self) -> None:
+        if getattr(self, "_pool", None):
+            self.close()
 
-    def _prefetched(self, order: Iterator[Sequence[int]]) -> Iterator[Any]:
-        from concurrent.futures import ThreadPoolExecutor  # imported only where it is needed
+    def _tasks(self, skipped: int) -> Iterator[Task]:
+        """What is to be read. Of an iterable dataset every sample is, those that are skipped too."""
+        if self.is_iterable:
+            return (Task(number, None) for number in itertools.count())
+        order = itertools.islice(iter(self.batch_sampler), skipped, None)  # type: ignore[arg-type]
+        return (Task(skipped + number, indices) for number, indices in enumerate(order))
 
-        with ThreadPoolExecutor(self.num_workers, "tenon-data") as pool:
-            pending: deque = deque()
+    def _batches_of(self, new: Pass, skipped: int) -> Iterator[Any]:
+        tasks = self._tasks(skipped)
+        batches = self._worked(new, tasks) if self.num_workers else self._read_here(new, tasks)
+        return itertools.islice(batches, skipped, None) if self.is_iterable else batches
+
+    def _read_here(self, new: Pass, tasks: Iterator[Task]) -> Iterator[Any]:
+        """Batches as they are requested. With a seed, the shared generators have the state that they
+        would have in a process, but only while a batch is read: the program goes on with its own."""
+        reader = self._reader()
+        reader.begin(new)
+        reader.seeds_generators = self.seed is not None and not self.is_iterable
+        for task in tasks:
+            states = generator_states() if reader.seeds_generators else None
             try:
-                for indices in order:
-                    pending.append(pool.submit(self._fetch, indices))
-                    if len(pending) > self.num_workers * self.prefetch:
-                        yield pending.popleft().result()
-                while pending:
-                    yield pending.popleft().result()
-            finally:  # the loop was left early, or a sample failed
-                for future in pending:
-                    future.cancel()
+                batch = reader.read(task)
+            finally:
+                if states is not None:
+                    restore_generators(states)
+            if batch is END:
+                return
+            yield batch
+
+    def _reader(self) -> Reader:
+        return Reader(
+            self.dataset, self.collate_fn, self.batch_size, self.drop_last, self.is_iterable
+        )
+
+    def _worked(self, new: Pass, tasks: Iterator[Task]) -> Iterator[Any]:
+        workers = self._pool or self._started(new.seed)
+        if self.persistent_workers:
+            self._pool = workers
+        try:
+            for worker in workers:
+                worker.begin(new)
+            for batch in in_order(workers, tasks, self.prefetch_factor):
+                yield batch
+                if self.persistent_workers and self._passes != new.number:
+                    raise RuntimeError(
+                        "DataLoader: another pass has begun, and persistent_workers serve one at a "
+                        "time; finish the first loop, or use another DataLoader for the inner one"
+                    )
+        except WorkerError:
+            self._pool = []  # the next pass starts others
+            raise
+        finally:
+            if workers is not self._pool:
+                _close(workers)
+            elif self._passes == new.number:
+                for worker in workers:
+                    worker.abandon()
+
+    def _started(self, seed: int) -> list[Any]:
+        started: list[Any] = []
+        try:
+            for worker in range(self.num_workers):
+                arguments = (worker, self.num_workers, seed, self.worker_init_fn, self.timeout)
+                if self.workers == "thread":
+                    started.append(ThreadWorker(self._reader(), *arguments))
+                    continue
+                from .processes import ProcessWorker
+
+                context = self.multiprocessing_context
+                started.append(ProcessWorker(self._reader(), *arguments, context))
+        except BaseException:
+            _close(started)
+            raise
+        return started
+
+
+def _close(workers: Sequence[Worker]) -> None:
+    for worker in workers:  # all of them end at the same time
+        worker.stop()
+    for worker in workers:
+        worker.close()

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Datasets of files: NumPy, tar, images, Arrow and Parquet."""
+
+import io
+import os
+import pickle
+import sys
+import tarfile
+
+import numpy as np
+import pytest
+import tenon
+from tenon import data
+
+FORK = {"num_workers": 2, "multiprocessing_context": "fork"}
+
+
+def values(loader):
+    return [[column.tolist() for column in batch] for batch in loader]
+
+
+# -- NumPy ----------------------------------------------------------------------------------------
+
+ROWS = np.arange(20, dtype=np.float32).reshape(10, 2)
+LABELS = np.arange(10) * 3
+
+
+@pytest.fixture
+def files(tmp_path):
+    np.save(tmp_path / "x.npy", ROWS)
+    np.save(tmp_path / "y.npy", LABELS)
+    np.savez(tmp_path / "both.npz", x=np.asfortranarray(ROWS), y=LABELS)
+    np.savez_compressed(tmp_path / "small.npz", x=ROWS)
+    return tmp_path
+
+
+def test_numpy_files_are_mapped(files):
+    expected = [[ROWS[i : i + 4].tolist(), LABELS[i : i + 4].tolist()] for i in (0, 4, 8)]
+    for dataset in (
+        data.NumpyDataset(files / "x.npy", files / "y.npy"),
+        data.NumpyDataset(files / "both.npz"),
+    ):
+        assert len(dataset) == 10
+        assert all(isinstance(array, np.memmap) for array in dataset.arrays)
+        x, y = dataset[-1]
+        assert x.tolist() == [18.0, 19.0] and y.tolist() == 27 and x.dtype == tenon.float32
+        for options in ({}, FORK):
+            assert values(data.DataLoader(dataset, 4, **options)) == expected
+        copy = pickle.loads(pickle.dumps(dataset))
+        assert len(pickle.dumps(dataset)) < 500 and copy[3][1].tolist() == 9
+    (only,) = data.NumpyDataset(files / "both.npz", names=["y"])[2]
+    assert only.tolist() == 6
+
+
+def test_numpy_files_that_cannot_be_mapped(files):
+    with pytest.raises(ValueError, match="which is compressed; write the file with numpy.savez"):
+        data.NumpyDataset(files / "small.npz")
+    with pytest.raises(KeyError, match=r"has no array 'z'; it has \['x', 'y'\]"):
+        data.NumpyDataset(files / "both.npz", names=["z"])
+    with pytest.raises(ValueError, match=r"expected arrays of equal length, got \[10, 3\]"):
+        np.save(files / "short.npy", np.zeros(3))
+        data.NumpyDataset(files / "x.npy", files / "short.npy")
+    np.savez(files / "objects.npz", x=np.array([{}, []], object))
+    with pytest.raises(ValueError, match="expected numbers, got objects in x.npy"):
+        data.NumpyDataset(files / "objects.npz")
+    with pytest.raises(ValueError, match="expected at least one file"):
+        data.NumpyDataset()
+
+
+# -- tar ------------------------------------------------------------------------------------------
+
+
+def write_tar(path, members):
+    with tarfile.open(path, "w") as archive:
+        for name, content in members:
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+
+
+@pytest.fixture
+def shards(tmp_path):
+    for shard in range(4):
+        write_tar(
+            tmp_path / f"part-{shard:02}.tar",
+            [
+                (f"dir/{shard}{number}.{field}", content)
+                for number in range(3)
+                for field, content in (
+                    ("cls", b"%d" % number),
+                    ("input.TXT", b"text"),
+                    ("json", b'{"a": [1, 2]}'),
+                    ("bin", b"\x01\x02"),
+                )
+            ],
+        )
+    return str(tmp_path / "part-{00..03}.tar")
+
+
+def test_samples_of_tar_files(shards):
+    dataset = data.WebDataset(shards)
+    samples = list(dataset)
+    assert [sample["__key__"] for sample in samples] == [
+        f"dir/{shard}{number}" for shard in range(4) for number in range(3)
+    ]
+    assert samples[1] == {
+        "__key__": "dir/01",
+        "cls": 1,
+        "input.txt": "text",
+        "json": {"a": [1, 2]},
+        "bin": b"\x01\x02",
+    }
+
+
+def key(sample):
+    return sample["__key__"]
+
+
+def test_tar_files_are_divided_and_shuffled(shards):
+    def keys(**options):
+        dataset = data.WebDataset([shards], transform=key, shuffle_shards=True)
+        loader = data.DataLoader(dataset, 3, seed=1, **options)
+        return [batch for _ in range(2) for batch in loader]
+
+    here = keys()
+    assert here[:4] != here[4:] and sorted(sum(here[:4], [])) == sorted(sum(here[4:], []))
+    assert len(set(sum(here[:4], []))) == 12
+    assert keys(**FORK) == here, "a batch is a file, and workers take files in turn"
+
+
+def test_tar_files_that_are_damaged(tmp_path):
+    (tmp_path / "a.tar").write_bytes(b"no tar file" * 100)
+    with pytest.raises(OSError, match="a.tar: "):
+        list(data.WebDataset(tmp_path / "a.tar"))
+    with pytest.raises(FileNotFoundError):
+        list(data.WebDataset(tmp_path / "b.tar"))
+    with pytest.raises(ValueError, match="expected at least one tar file"):
+        data.WebDataset([])
+
+
+# -- packages that may be absent ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "module, package, make",
+    [
+        ("numpy", "numpy", lambda: data.NumpyDataset("x.npy")),
+        ("PIL.Image", "pillow", lambda: data.ImageFolder(".")),
+        ("pyarrow", "pyarrow", lambda: data.ArrowDataset("x.arrow")),
+        ("pyarrow.parquet", "pyarrow", lambda: data.ParquetDataset("x.parquet")),
+    ],
+)
+def test_a_package_that_is_absent_is_named(monkeypatch, module, package, make):
+    monkeypatch.setitem(sys.modules, module, None)  # importing it fails
+    with pytest.raises(
+        ImportError, match=f"expected the package {package}, .*pip install {package}"
+    ):
+        make()
+
+
+def test_images_in_folders(tmp_path):
+    images = pytest.importorskip("PIL.Image", reason="Pillow is an optional package")
+    for name, colour in (("dog/a.png", (255, 0, 0)), ("cat/deep/b.PNG", (0, 0, 7))):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True)
+        images.new("RGB", (4, 2), colour).save(path)
+    (tmp_path / "cat" / "notes.txt").write_text("no image")
+    dataset = data.ImageFolder(tmp_path)
+    assert dataset.classes == ["cat", "dog"] and dataset.class_to_idx == {"cat": 0, "dog": 1}
+    image, label = dataset[0]
+    assert label == 0 and image.shape == (3, 2, 4) and image.dtype == tenon.uint8
+    assert image[:, 0, 0].tolist() == [0, 0, 7]
+    sizes = data.ImageFolder(tmp_path, lambda image: image.size[0], lambda number: number + 10)
+    assert sizes[1] == (4, 11)
+    ((batch, labels),) = data.DataLoader(dataset, 2, **FORK)
+    assert batch.shape == (2, 3, 2, 4) and labels.tolist() == [0, 1]
+    (tmp_path / "dog" / "a.png").write_bytes(b"cut off")
+    with pytest.raises(OSError, match="a.png: cannot identify"):
+        dataset[1]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="expected images at .*got none in 0 folders"):
+        data.ImageFolder(tmp_path / "empty")
+
+
+TABLE = {
+    "number": [1, 2, 3, 4, 5],
+    "part": [0.5, None, 1.5, 2.5, 3.5],
+    "row": [[i, i + 1] for i in range(5)],
+    "ragged": [[1], [], [1, 2], [3], [4]],
+    "name": list("abcde"),
+}
+
+
+def test_tables(tmp_path):
+    arrow = pytest.importorskip("pyarrow", reason="pyarrow is an optional package")
+    from pyarrow import parquet
+
+    table = arrow.table(TABLE)
+    with arrow.OSFile(os.fspath(tmp_path / "file.arrow"), "wb") as sink:
+        with arrow.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table, max_chunksize=2)
+    with arrow.OSFile(os.fspath(tmp_path / "stream.arrow"), "wb") as sink:
+        with arrow.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+    for name in ("file.arrow", "stream.arrow"):
+        dataset = data.ArrowDataset(tmp_path / name)
+        assert len(dataset) == 5
+        assert dataset[-1] == {column: rows[4] for column, rows in TABLE.items()}
+        for options in ({}, FORK):
+            first, _, _ = data.DataLoader(dataset, 2, **options)
+            assert first["number"].tolist() == [1, 2] and first["number"].dtype == tenon.int64
+            assert first["row"].tolist() == [[0, 1], [1, 2]]
+            assert first["part"] == [0.5, None] and first["name"] == ["a", "b"]
+            assert first["ragged"] == [[1], []]
+    assert data.ArrowDataset(tmp_path / "file.arrow", ["name"])[0] == {"name": "a"}
+    with pytest.raises(IndexError, match="out of range for 5 rows"):
+        dataset[5]
+    parquet.write_table(table, tmp_path / "t.parquet", row_group_size=1)
+    stream = data.ParquetDataset(tmp_path / "t.parquet", ["number"], shuffle_row_groups=True)
+
+    def numbers(**options):
+        loader = data.DataLoader(stream, 1, seed=2, **options)
+        return [[batch["number"].item() for batch in loader] for _ in range(2)]
+
+    assert numbers() == numbers(**FORK)
+    assert sorted(numbers()[0]) == [1, 2, 3, 4, 5] and numbers()[0] != numbers()[1]
+
+
+# -- frozen ---------------------------------------------------------------------------------------
+
+
+def test_frozen_lists():
+    items = [{"number": i, "name": f"item {i}"} for i in range(5)]
+    frozen = data.FrozenList(items)
+    assert len(frozen) == 5 and [frozen[i] for i in range(5)] == items and frozen[-1] == items[4]
+    assert len(data.FrozenList([])) == 0
+    with pytest.raises(IndexError, match="out of range for 5 items"):
+        frozen[5]
+    (batch,) = data.DataLoader(frozen, 5, num_workers=1, multiprocessing_context="spawn")
+    assert batch["number"].tolist() == [0, 1, 2, 3, 4]
