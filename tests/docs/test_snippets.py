@@ -165,7 +165,7 @@ def test_the_profiler(tmp_path):
 def test_data():
     # A program on the command line has no file from which spawned workers could import its classes.
     prelude = "import multiprocessing\nmultiprocessing.set_start_method('fork')\n"
-    run(prelude + "\n".join(python_blocks("data.md", 4)))
+    run(prelude + "\n".join(python_blocks("data.md", 5)))
 
 
 def test_training():

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import tenon
+import tenon.multiprocessing  # datasets that are spawned cross in shared memory
 from tenon._shared_memory import map_and_close, reserve
 
 from . import arena

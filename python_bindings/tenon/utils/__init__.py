@@ -2,6 +2,7 @@
 """Small helpers that training scripts need, and tools to find what is wrong with one."""
 
 from .environment import collect_env
+from .foreign_weights import load_torch_state_dict
 from .numerics import check_numerics
 from .observation import Observer
 from .progress import Progress, progress
@@ -13,6 +14,7 @@ __all__ = [
     "Progress",
     "check_numerics",
     "collect_env",
+    "load_torch_state_dict",
     "progress",
     "replay",
     "run_check",
