@@ -3,17 +3,26 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <vector>
 
 #include "engine.hpp"
 #include "operators.hpp"
+#include "saved_hooks.hpp"
 #include "views.hpp"
 
 struct tenon_saved {
   tenon::Tensor tensor;        // an output: a view without history, or it would hold its own node
   const tenon_tensor* output;  // which output it is; compared, never followed
   uint32_t version;
+  // Hooks took the tensor's place.
+  std::unique_ptr<tenon::autograd::Packed> packed;
+  tenon::autograd::Variable* history = nullptr;  // of a packed input; holds its node
+
+  ~tenon_saved() {
+    if (history) tenon::autograd::release(history->node());
+  }
 };
 
 namespace tenon::autograd {
@@ -196,14 +205,42 @@ tenon_status saved_create(tenon_tensor* tensor, int32_t is_output, tenon_saved**
                           tenon_err* err) {
   Tensor kept = Tensor::borrow(tensor);
   if (tensor && is_output) TENON_TRY(alias(tensor, &kept, err));
-  auto* saved = new (std::nothrow) tenon_saved{std::move(kept), is_output ? tensor : nullptr,
-                                               tensor ? host->tensor_version(tensor) : 0};
+  std::unique_ptr<tenon_saved> saved(
+      new (std::nothrow) tenon_saved{std::move(kept), is_output ? tensor : nullptr,
+                                     tensor ? host->tensor_version(tensor) : 0, nullptr});
   if (!saved) return fail_host_memory(err);
-  *out = saved;
+  if (tensor && saved_hooks) {
+    Packed* packed;
+    TENON_TRY(Packed::make(saved->tensor.get(), &packed, err));
+    saved->packed.reset(packed);
+    if (!is_output) TENON_TRY(current_variable(tensor, &saved->history, err));
+    if (saved->history) retain(saved->history->node());
+    saved->tensor = {};
+  }
+  *out = saved.release();
+  return TENON_OK;
+}
+
+// The variable of the running node that a saved output belongs to, while it matters.
+static Variable* history_of_output(const tenon_saved& saved) {
+  if (!saved.output || !running || !is_recording()) return nullptr;
+  const tenon_tensor** outputs = custom_of(*running).outputs();
+  auto k = static_cast<uint32_t>(std::find(outputs, outputs + running->noutputs, saved.output) -
+                                 outputs);
+  return k < running->noutputs ? &running->variables()[k] : nullptr;
+}
+
+static tenon_status unpack_packed(const tenon_saved& saved, tenon_tensor** out, tenon_err* err) {
+  Variable* history = saved.output ? history_of_output(saved) : saved.history;
+  Tensor result;
+  TENON_TRY(saved.packed->unpack(is_recording() ? history : nullptr,
+                                 running ? running->name() : "a custom function", &result, err));
+  *out = result.release();
   return TENON_OK;
 }
 
 tenon_status saved_unpack(tenon_saved* saved, tenon_tensor** out, tenon_err* err) {
+  if (saved->packed) return unpack_packed(*saved, out, err);
   if (!saved->tensor) {
     *out = nullptr;
     return TENON_OK;
@@ -217,15 +254,10 @@ tenon_status saved_unpack(tenon_saved* saved, tenon_tensor** out, tenon_err* err
         "%u; use the out-of-place form of the operator that modified it, or save a clone()",
         running ? running->name() : "a custom function", saved->version, found);
   Tensor result = saved->tensor;
-  if (saved->output && running && is_recording()) {
-    const tenon_tensor** outputs = custom_of(*running).outputs();
-    auto k = static_cast<uint32_t>(std::find(outputs, outputs + running->noutputs, saved->output) -
-                                   outputs);
-    if (k < running->noutputs) {
-      TENON_TRY(alias(saved->tensor.get(), &result, err));
-      retain(*running);
-      attach(result.get(), &running->variables()[k], kStandIn);
-    }
+  if (Variable* history = history_of_output(*saved)) {
+    TENON_TRY(alias(saved->tensor.get(), &result, err));
+    retain(*running);
+    attach(result.get(), history, kStandIn);
   }
   *out = result.release();
   return TENON_OK;

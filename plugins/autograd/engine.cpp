@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <new>
+#include <unordered_set>
 
 #include "accumulate.hpp"
 #include "hooks.hpp"
@@ -38,7 +39,13 @@ std::atomic<uint8_t> forward_layers{0};  // that are off in a pass, a bit each
 constexpr size_t kSpareEntries = 4096;  // in a list that is kept for the next pass
 
 bool has_hooks(const Variable& variable) {
-  return variable.attachment && !variable.attachment->hooks.empty();
+  return variable.attachment &&
+         !(variable.attachment->hooks.empty() && variable.attachment->after_accumulate.empty());
+}
+
+bool has_hooks_after_accumulate(Variable* variable) {
+  return variable && variable->node().is_leaf() && variable->attachment &&
+         !variable->attachment->after_accumulate.empty();
 }
 
 }  // namespace
@@ -309,30 +316,69 @@ tenon_status Run::visit(Node& node, tenon_err* err) {
   return TENON_OK;
 }
 
+// A leaf's gradient is whole when every node that read the leaf was visited. Only hooks that run
+// then need the count: an optimizer that steps there need not keep the gradients of all leaves.
+void Run::count_consumers() {
+  if (is_restricted_ || after_accumulate_hooks.load(std::memory_order_relaxed) == 0) return;
+  std::unordered_set<const Node*> seen;
+  std::vector<Node*> path;
+  auto enter = [&](Node& node) {
+    if (!node.is_leaf() && seen.insert(&node).second) path.push_back(&node);
+  };
+  for (Node* root : roots_) enter(*root);
+  while (!path.empty()) {
+    Node& node = *path.back();
+    path.pop_back();
+    for (uint32_t i = 0; i < node.nedges; ++i) {
+      Variable* to = node.edges()[i].to;
+      if (has_hooks_after_accumulate(to)) ++consumers_[to];
+      if (to) enter(to->node());
+    }
+  }
+}
+
+// The leaves to which `node`, which was visited, was the last to hand a gradient.
+tenon_status Run::finish_consumed_leaves(Node& node, tenon_err* err) {
+  for (uint32_t i = 0; i < node.nedges; ++i) {
+    auto found = consumers_.find(node.edges()[i].to);
+    if (found == consumers_.end() || --found->second != 0) continue;
+    if (Capture* capture = find_capture(*found->first)) TENON_TRY(finish_leaf(*capture, err));
+  }
+  return TENON_OK;
+}
+
 tenon_status Run::execute(tenon_err* err) {
+  count_consumers();
   while (!heap_.empty()) {
     std::pop_heap(heap_.begin(), heap_.end(), is_lower);
     Node& node = *heap_.back().node;
     heap_.pop_back();
     tenon_status status = visit(node, err);
+    if (status == TENON_OK && !consumers_.empty()) [[unlikely]]
+      status = finish_consumed_leaves(node, err);
     let_go(node);
     TENON_TRY(status);
   }
   return finish_leaves(err);
 }
 
+tenon_status Run::finish_leaf(Capture& capture, tenon_err* err) {
+  Variable& variable = *capture.variable;
+  if (!variable.node().is_leaf() || !capture.sum) return TENON_OK;
+  Tensor sum = Tensor::adopt(std::exchange(capture.sum, nullptr));
+  TENON_TRY(run_hooks(variable, sum, err));
+  if (is_restricted_) {
+    capture.sum = sum.release();
+    return TENON_OK;
+  }
+  if (!variable.attachment->takes_grad.load(std::memory_order_relaxed)) return TENON_OK;
+  TENON_TRY(accumulate_grad(variable.attachment->grad, std::move(sum), creates_graph(), err));
+  return run_hooks_after_accumulate(variable, err);
+}
+
 // Leaves with hooks, whose sums are complete now.
 tenon_status Run::finish_leaves(tenon_err* err) {
-  for (size_t i = 0; i < captures_.size(); ++i) {
-    Variable& variable = *captures_[i].variable;
-    if (!variable.node().is_leaf() || !captures_[i].sum) continue;
-    Tensor sum = Tensor::adopt(std::exchange(captures_[i].sum, nullptr));
-    TENON_TRY(run_hooks(variable, sum, err));
-    if (is_restricted_)
-      captures_[i].sum = sum.release();
-    else if (variable.attachment->takes_grad.load(std::memory_order_relaxed))
-      TENON_TRY(accumulate_grad(variable.attachment->grad, std::move(sum), creates_graph(), err));
-  }
+  for (Capture& capture : captures_) TENON_TRY(finish_leaf(capture, err));
   return TENON_OK;
 }
 

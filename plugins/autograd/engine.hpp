@@ -55,6 +55,9 @@ class Run {
   tenon_status arrive_at_leaf(Variable& variable, Tensor gradient, tenon_err* err);
   tenon_status visit(Node& node, tenon_err* err);
   tenon_status run_node(Node& node, tenon_err* err);
+  void count_consumers();
+  tenon_status finish_consumed_leaves(Node& node, tenon_err* err);
+  tenon_status finish_leaf(Capture& capture, tenon_err* err);
   tenon_status finish_leaves(tenon_err* err);
   void let_go(Node& node);
 
@@ -74,6 +77,8 @@ class Run {
   // Sums that are wanted whole: of the inputs of a restricted pass, and of leaves with hooks.
   std::vector<Capture> captures_;
   std::unordered_map<const Variable*, uint32_t> capture_index_;
+  // Edges that a gradient may still come by, to leaves with hooks that wait for the last one.
+  std::unordered_map<const Variable*, uint32_t> consumers_;
 };
 
 // Forward layers are off on this thread while one lives: turn_off_in_backward.

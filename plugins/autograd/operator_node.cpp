@@ -9,6 +9,7 @@
 
 #include "engine.hpp"
 #include "operators.hpp"
+#include "saved_hooks.hpp"
 
 namespace tenon::autograd {
 namespace {
@@ -93,7 +94,36 @@ tenon_status unpack_shapes(uint32_t index, const tenon_value& value, Unpacked& i
   return TENON_OK;
 }
 
-tenon_status unpack_arguments(Node& node, Unpacked& in, tenon_err* err) {
+// The history of element `element` of argument `index`, if the node has an edge to it.
+Variable* history_of(Node& node, uint32_t index, uint32_t element) {
+  for (uint32_t i = 0; i < node.nedges; ++i)
+    if (node.edges()[i].argument == index && i + element < node.nedges &&
+        node.edges()[i + element].argument == index)
+      return node.edges()[i + element].to;
+  return nullptr;
+}
+
+tenon_status unpack_packed(Node& node, uint32_t index, uint32_t element, const Packed& packed,
+                           bool with_history, Unpacked& in, tenon_tensor** out, tenon_err* err) {
+  Tensor tensor;
+  TENON_TRY(packed.unpack(with_history ? history_of(node, index, element) : nullptr,
+                          short_name(operator_name(node)), &tensor, err));
+  *out = in.keep(std::move(tensor));
+  return TENON_OK;
+}
+
+tenon_status unpack_packed_list(Node& node, uint32_t index, const tenon_value& value,
+                                bool with_history, Unpacked& in, tenon_err* err) {
+  auto& list = in.lists.emplace_back(value.aux, nullptr);
+  auto* packed = static_cast<Packed* const*>(value.v.p);
+  for (uint32_t k = 0; k < value.aux; ++k)
+    if (packed[k])
+      TENON_TRY(unpack_packed(node, index, k, *packed[k], with_history, in, &list[k], err));
+  in.args[index] = {TENON_VALUE_TENSORS, value.aux, {.p = list.data()}};
+  return TENON_OK;
+}
+
+tenon_status unpack_arguments(Node& node, bool with_history, Unpacked& in, tenon_err* err) {
   uint32_t nargs = info_of(node).nparams;
   for (uint32_t i = node.nvalues; i < nargs; ++i) in.args[i] = kNoValue;
   for (uint32_t i = 0; i < node.nvalues; ++i) {
@@ -121,6 +151,16 @@ tenon_status unpack_arguments(Node& node, Unpacked& in, tenon_err* err) {
       case kStale:
         return fail_stale(node, "argument", argument_name(node, i), value.aux,
                           static_cast<uint32_t>(value.v.i), err);
+      case kPacked: {
+        tenon_tensor* tensor;
+        TENON_TRY(unpack_packed(node, i, 0, *static_cast<const Packed*>(value.v.p), with_history,
+                                in, &tensor, err));
+        in.args[i] = boxed(tensor);
+        break;
+      }
+      case kPackedList:
+        TENON_TRY(unpack_packed_list(node, i, value, with_history, in, err));
+        break;
       default:
         in.args[i] = value;
         break;
@@ -134,6 +174,13 @@ tenon_status unpack_outputs(Node& node, bool with_history, Unpacked& in, tenon_e
   const Saved* saved = saved_outs_of(node);
   for (uint32_t rest = node.saved_outs; rest; rest &= rest - 1, ++saved) {
     auto k = static_cast<uint32_t>(std::countr_zero(rest));
+    if (!saved->tensor) [[unlikely]] {
+      Tensor tensor;
+      TENON_TRY(saved->packed->unpack(with_history ? &node.variables()[k] : nullptr,
+                                      short_name(operator_name(node)), &tensor, err));
+      in.outs[k] = in.keep(std::move(tensor));
+      continue;
+    }
     uint32_t found = host->tensor_version(saved->tensor);
     if (found != saved->version) [[unlikely]] {
       const tenon_op_def* def = host->op_def(info_of(node).op);
@@ -198,7 +245,7 @@ tenon_status backward(Node& node, Run& run, tenon_err* err) {
 
   const OperatorInfo& info = info_of(node);
   Unpacked in;
-  TENON_TRY(unpack_arguments(node, in, err));
+  TENON_TRY(unpack_arguments(node, run.creates_graph(), in, err));
   TENON_TRY(unpack_outputs(node, run.creates_graph(), in, err));
   tenon_tensor* grad_outs[kMaxResults];
   for (uint32_t k = 0; k < node.noutputs; ++k) grad_outs[k] = node.variables()[k].arriving;
@@ -242,6 +289,11 @@ void clear(Node& node) {
     } else if (value.tag == TENON_VALUE_TENSORS) {
       auto* list = static_cast<tenon_tensor* const*>(value.v.p);
       for (uint32_t k = 0; k < value.aux; ++k) host->tensor_release(list[k]);
+    } else if (value.tag == kPacked) {
+      delete static_cast<const Packed*>(value.v.p);
+    } else if (value.tag == kPackedList) {
+      auto* list = static_cast<Packed* const*>(value.v.p);
+      for (uint32_t k = 0; k < value.aux; ++k) delete list[k];
     } else {
       continue;
     }
@@ -249,8 +301,12 @@ void clear(Node& node) {
     had_any = true;
   }
   const Saved* saved = saved_outs_of(node);
-  for (uint32_t rest = node.saved_outs; rest; rest &= rest - 1, ++saved)
-    host->tensor_release(saved->tensor);
+  for (uint32_t rest = node.saved_outs; rest; rest &= rest - 1, ++saved) {
+    if (saved->tensor) [[likely]]
+      host->tensor_release(saved->tensor);
+    else
+      delete saved->packed;
+  }
   node.saved_outs = 0;
   // With nothing kept there is nothing to miss: such nodes run any number of times.
   if (had_any) node.flags |= Node::kCleared;

@@ -20,14 +20,21 @@ extern const NodeType
 enum : int32_t {
   kShapeOnly = -1,   // v.p: a Shape
   kShapesOnly = -2,  // v.p: `aux` Shapes one after another; ndim -1: no tensor
-  kStale = -3,  // a tensor that was let go of because it was overwritten; aux: the version it had
+  kStale = -3,   // a tensor that was let go of because it was overwritten; aux: the version it had
+  kPacked = -4,  // v.p: a Packed, owned
+  kPackedList = -5,  // v.p points at `aux` pointers to Packed, owned; NULL: no tensor
 };
 
+class Packed;  // saved_hooks.hpp
+
 struct Saved {
-  tenon_tensor* tensor;
-  uint32_t version;
-  uint32_t reserved;
+  tenon_tensor* tensor;  // NULL: `packed` stands for it
+  union {
+    uint32_t version;
+    Packed* packed;
+  };
 };
+static_assert(sizeof(Saved) == 16);
 
 inline tenon_value* values_of(Node& node) { return static_cast<tenon_value*>(node.payload()); }
 inline Saved* saved_outs_of(Node& node) {

@@ -7,6 +7,7 @@
 #include "hooks.hpp"
 #include "layer.hpp"
 #include "rules.hpp"
+#include "saved_hooks.hpp"
 #include "tensors.hpp"
 
 namespace tenon::autograd {
@@ -41,6 +42,8 @@ constexpr tenon_autograd_api kService = {
     .turn_off_in_backward = turn_off_in_backward,
     .node = node_of,
     .running_node = running_node,
+    .set_saved_hooks = set_saved_hooks,
+    .hook_add_after_accumulate = hook_add_after_accumulate,
 };
 
 constexpr tenon_layer_def kLayer = {

@@ -6,6 +6,7 @@
 
 #include "operator_node.hpp"
 #include "operators.hpp"
+#include "saved_hooks.hpp"
 
 namespace tenon::autograd {
 namespace {
@@ -266,7 +267,7 @@ tenon_status keep_outputs(const RecordedCall& call, uint64_t mask, Node& node, t
     tenon_tensor* out = as_tensor(call.outs[std::countr_zero(rest)]);
     Tensor view;
     TENON_TRY(alias(out, &view, err));
-    saved_outs_of(node)[count++] = {view.release(), host->tensor_version(out), 0};
+    saved_outs_of(node)[count++] = {view.release(), {.version = host->tensor_version(out)}};
     node.saved_outs |= static_cast<uint8_t>(rest & (~rest + 1));
   }
   return TENON_OK;
@@ -324,8 +325,14 @@ Node* record_with_rule(const RecordedCall& call, tenon_err* err) {
     return nullptr;
   }
   node->nvalues = static_cast<uint8_t>(nvalues);
-  if (!arguments && !outputs) node->flags |= Node::kKeepsNothing;
-  if (outputs && keep_outputs(call, outputs, *node, err) != TENON_OK) {
+  if (!arguments && !outputs) {
+    node->flags |= Node::kKeepsNothing;
+    return node;
+  }
+  bool failed = outputs && keep_outputs(call, outputs, *node, err) != TENON_OK;
+  if (saved_hooks && !failed) [[unlikely]]
+    failed = pack_saved(*node, err) != TENON_OK;
+  if (failed) [[unlikely]] {
     retain(*node);
     release(*node);
     return nullptr;

@@ -18,6 +18,7 @@ struct Hook {
   PyObject* callable;  // NULL once the core has dropped it
   uint64_t id;
   bool is_listed;
+  PyObject* leaf;  // of a hook after accumulation: the object that lists it, while it does
 };
 
 namespace {
@@ -57,6 +58,20 @@ tenon_status run_hook(void* user, tenon_tensor* grad, tenon_tensor** replacement
   return status;
 }
 
+// The hook sees the leaf, so that it can use and clear .grad. Without the object through which it was
+// registered nobody can reach .grad from Python.
+tenon_status run_hook_after_accumulate(void* user, tenon_tensor*, tenon_tensor**, tenon_err* err) {
+  PythonThread python;
+  auto* hook = static_cast<Hook*>(user);
+  if (!python.is_alive() || !hook->leaf) return TENON_OK;
+  PyObject* leaf = Py_NewRef(hook->leaf);
+  PyObject* result = PyObject_CallOneArg(hook->callable, leaf);
+  Py_DECREF(leaf);
+  if (!result) return fail_from_python(err);
+  Py_DECREF(result);
+  return TENON_OK;
+}
+
 void drop_hook(void* user) {
   PythonThread python;
   if (!python.is_alive()) return;
@@ -68,16 +83,21 @@ void drop_hook(void* user) {
 
 }  // namespace
 
-PyObject* add_hook(PyObject* tensor, PyObject* callable) {
+PyObject* add_hook(PyObject* tensor, PyObject* callable, HookTime time) {
+  const bool is_after = time == HookTime::kAfterAccumulate;
   if (!PyCallable_Check(callable))
-    return raise_error(PyExc_TypeError, "register_hook(): expected a function, got %s",
+    return raise_error(PyExc_TypeError, "%s(): expected a function, got %s",
+                       is_after ? "register_post_accumulate_grad_hook" : "register_hook",
                        type_name(callable));
   const tenon_autograd_api* api = require_autograd();
   if (!api) return nullptr;
   auto* object = reinterpret_cast<TensorObject*>(tensor);
-  auto* hook = new Hook{object->hooks, Py_NewRef(callable), 0, false};
+  auto* hook = new Hook{object->hooks, Py_NewRef(callable), 0, false, is_after ? tensor : nullptr};
   ErrorSink err;
-  tenon_status status = api->hook_add(object->tensor, run_hook, hook, drop_hook, &hook->id, err);
+  tenon_status status =
+      is_after ? api->hook_add_after_accumulate(object->tensor, run_hook_after_accumulate, hook,
+                                                drop_hook, &hook->id, err)
+               : api->hook_add(object->tensor, run_hook, hook, drop_hook, &hook->id, err);
   if (status != TENON_OK) {
     Py_DECREF(callable);
     delete hook;
@@ -95,6 +115,7 @@ void forget_hooks(TensorObject& tensor) {
   for (Hook* hook = std::exchange(tensor.hooks, nullptr); hook;) {
     Hook* next = hook->next;
     hook->is_listed = false;
+    hook->leaf = nullptr;
     if (!hook->callable) delete hook;
     hook = next;
   }
@@ -114,7 +135,8 @@ void remove_hooks(TensorObject& tensor) {
 }
 
 void add_hook_handle(nb::module_& module) {
-  nb::class_<HookHandle>(module, "HookHandle", "Returned by Tensor.register_hook.")
+  nb::class_<HookHandle>(module, "HookHandle",
+                         "Returned by the methods of Tensor that register hooks.")
       .def("remove", &HookHandle::remove, "Take the hook off again. Removing twice does nothing.")
       .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
       .def("__exit__", [](HookHandle& self, nb::args) { self.remove(); });

@@ -10,8 +10,11 @@
 
 namespace tenon::python {
 
+// When a hook runs: once the gradient is known, or once .grad of a leaf has it.
+enum class HookTime { kGradient, kAfterAccumulate };
+
 // A handle with remove(), or NULL.
-PyObject* add_hook(PyObject* tensor, PyObject* callable);
+PyObject* add_hook(PyObject* tensor, PyObject* callable, HookTime time);
 
 void forget_hooks(TensorObject& tensor);
 int visit_hooks(const TensorObject& tensor, visitproc visit, void* argument);

@@ -61,6 +61,12 @@ PyObject* tensor_backward(PyObject* self, PyObject* arguments, PyObject* keyword
   Py_RETURN_NONE;
 }
 
-PyObject* tensor_register_hook(PyObject* self, PyObject* hook) { return add_hook(self, hook); }
+PyObject* tensor_register_hook(PyObject* self, PyObject* hook) {
+  return add_hook(self, hook, HookTime::kGradient);
+}
+
+PyObject* tensor_register_post_accumulate_grad_hook(PyObject* self, PyObject* hook) {
+  return add_hook(self, hook, HookTime::kAfterAccumulate);
+}
 
 }  // namespace tenon::python

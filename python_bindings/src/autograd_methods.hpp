@@ -11,5 +11,6 @@ PyObject* tensor_requires_grad_(PyObject* self, PyObject* arguments, PyObject* k
 PyObject* tensor_retain_grad(PyObject* self, PyObject*);
 PyObject* tensor_backward(PyObject* self, PyObject* arguments, PyObject* keywords);
 PyObject* tensor_register_hook(PyObject* self, PyObject* hook);
+PyObject* tensor_register_post_accumulate_grad_hook(PyObject* self, PyObject* hook);
 
 }  // namespace tenon::python

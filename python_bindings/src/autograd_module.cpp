@@ -187,6 +187,7 @@ void add_autograd_functions(nb::module_& module) {
       .def(nb::init<nb::handle, bool>())
       .def("unpack", &SavedTensor::unpack);
   add_hook_handle(module);
+  add_saved_tensor_hooks(module);
 }
 
 }  // namespace tenon::python

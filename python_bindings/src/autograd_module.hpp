@@ -16,5 +16,6 @@ bool run_backward(std::span<tenon_tensor* const> outputs, std::span<tenon_tensor
 
 void add_autograd_functions(nanobind::module_& module);
 void add_hook_handle(nanobind::module_& module);
+void add_saved_tensor_hooks(nanobind::module_& module);
 
 }  // namespace tenon::python

@@ -305,6 +305,12 @@ PyMethodDef tensor_methods[] = {
      "register_hook($self, hook)\n--\n\nCall `hook(grad)` when the gradient of this tensor is "
      "known; what it returns "
      "replaces the gradient. Returns a handle with remove()."},
+    {"register_post_accumulate_grad_hook", tensor_register_post_accumulate_grad_hook, METH_O,
+     "register_post_accumulate_grad_hook($self, hook)\n--\n\nCall `hook(tensor)` when .grad of "
+     "this "
+     "leaf has its whole gradient of a backward, which goes on after it. The hook may use .grad "
+     "and "
+     "set it to None. Returns a handle with remove()."},
     {"__array__", with_keywords(array_protocol), METH_VARARGS | METH_KEYWORDS, nullptr},
     {"__dlpack__", with_keywords(tensor_dlpack), METH_VARARGS | METH_KEYWORDS,
      "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nShare "

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 
 from tenon import _core
+from tenon._saved_tensors import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
 
 Tensor = _core.Tensor
 
@@ -13,11 +14,14 @@ __all__ = [
     "Function",
     "backward",
     "detect_anomaly",
+    "disable_saved_tensors_hooks",
     "enable_grad",
     "grad",
     "gradcheck",
     "is_grad_enabled",
     "no_grad",
+    "save_on_cpu",
+    "saved_tensors_hooks",
     "set_grad_enabled",
 ]
 

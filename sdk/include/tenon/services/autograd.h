@@ -84,6 +84,20 @@ enum {
   TENON_BACKWARD_ALLOW_UNUSED = 4 /* grad(): NULL for inputs that the outputs do not depend on */
 };
 
+/* Functions that keep the tensors which recorded calls of a thread save for backward in another form.
+ * They are called with recording off, and without hooks of their own. */
+typedef struct tenon_saved_hooks {
+  uint32_t struct_size;
+  /* `tensor` is borrowed and has no history. The node owns `*packed` from TENON_OK on. */
+  tenon_status (*pack)(void* user, tenon_tensor* tensor, void** packed, tenon_err*);
+  /* `*tensor` is owned, of the shape and dtype and on the device that pack was given. Called once in every
+   * backward through the node, on its thread. No version is compared: a content that shares the memory of the
+   * tensor has to notice writes itself. */
+  tenon_status (*unpack)(void* packed, tenon_tensor** tensor, tenon_err*);
+  void (*drop)(void* packed);
+  void* user;
+} tenon_saved_hooks;
+
 typedef struct tenon_saved tenon_saved; /* a tensor kept for backward, with the version it had */
 
 typedef struct tenon_autograd_api {
@@ -128,7 +142,8 @@ typedef struct tenon_autograd_api {
   /* Fails if the tensor was modified in place since. `*out` owned. */
   tenon_status (*saved_unpack)(tenon_saved*, tenon_tensor** out, tenon_err*);
   void (*saved_destroy)(tenon_saved*);
-  /* (appended) A layer that changes how the forward pass computes, as mixed precision does, is off on a
+  /* -- appended to version 1: present if struct_size covers them -------------------------------- */
+  /* A layer that changes how the forward pass computes, as mixed precision does, is off on a
    * thread while a backward pass runs there: gradients are computed as their rules say. What a hook or a
    * custom function enables by itself is on inside it. `layer` is an id of layer_register. */
   void (*turn_off_in_backward)(int32_t layer);
@@ -136,6 +151,13 @@ typedef struct tenon_autograd_api {
   const void* (*node)(const tenon_tensor*);
   /* The recorded call whose gradient this thread computes; NULL outside of backward passes. */
   const void* (*running_node)(void);
+  /* Make `hooks` those of this thread, NULL: none; returns the hooks before. `hooks` and `user` must
+   * live until others are set. */
+  const tenon_saved_hooks* (*set_saved_hooks)(const tenon_saved_hooks* hooks);
+  /* Call the function with .grad when that has the whole gradient of a backward; no replacement is
+   * read. Leaves only. Taken off by hook_remove. */
+  tenon_status (*hook_add_after_accumulate)(tenon_tensor* leaf, tenon_grad_hook_fn, void* user,
+                                            tenon_drop_fn drop, uint64_t* id, tenon_err*);
 } tenon_autograd_api;
 
 #ifdef __cplusplus
