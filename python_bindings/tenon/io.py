@@ -3,7 +3,8 @@
 
 A file holds nothing that can run. A dict of tensors becomes a plain safetensors file that every
 other reader understands. Anything nested (an optimizer's state dict) is flattened, and its
-structure goes, as JSON, into the metadata.
+structure goes, as JSON, into the metadata. Files of PyTorch and Paddle are read, too, without
+running what they hold.
 """
 
 from __future__ import annotations
@@ -14,32 +15,68 @@ from collections.abc import Mapping
 from typing import Any
 
 from tenon import Tensor, safetensors
+from tenon import _sharded as sharded
+from tenon._foreign_files import kind_of, load_paddle, load_torch
 
 _STRUCTURE = "tenon.structure"  # the metadata key
 _TENSOR = "$tensor"  # {"$tensor": "name"} in the structure stands for a tensor
 
 
-def save(state: Any, path: str | os.PathLike, metadata: Mapping[str, str] | None = None) -> None:
+def save(
+    state: Any,
+    path: str | os.PathLike,
+    metadata: Mapping[str, str] | None = None,
+    *,
+    max_shard_size: int | str | None = None,
+) -> None:
     """Write tensors, or dicts and lists of tensors, numbers, strings and None, to `path`.
 
     The file appears whole or not at all. Tensors on other devices are copied to the host.
+
+    With `max_shard_size`, in bytes or as text ("5GB", "500MB"), more tensors than fit go into
+    several files, `name-00001-of-00003.safetensors` and so on, beside an index,
+    `name.safetensors.index.json`, as other tools write them. A tensor is never split.
     """
+    tensors, metadata = flattened(state, metadata)
+    if max_shard_size is None:
+        safetensors.write(path, tensors, metadata)
+    else:
+        sharded.write(path, tensors, metadata, sharded.byte_count(max_shard_size))
+
+
+def flattened(
+    state: Any, metadata: Mapping[str, str] | None = None
+) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Tensors by name, and metadata with the structure that they had."""
     metadata = dict(metadata or {})
     if isinstance(state, Mapping) and all(isinstance(value, Tensor) for value in state.values()):
-        tensors = {_checked_name(name): value for name, value in state.items()}
-    else:
-        tensors = {}
-        metadata[_STRUCTURE] = json.dumps(_flatten(state, "", tensors))
-    safetensors.write(path, tensors, metadata)
+        return {_checked_name(name): value for name, value in state.items()}, metadata
+    tensors: dict[str, Tensor] = {}
+    metadata[_STRUCTURE] = json.dumps(_flatten(state, "", tensors))
+    return tensors, metadata
 
 
 def load(path: str | os.PathLike, device: Any = None, *, memory_map: bool = False) -> Any:
-    """Read what `save` wrote, or any safetensors file.
+    """Read what `save` wrote, any safetensors file, the index of several (`.index.json`), or a file
+    of PyTorch (`.pt`, `.pth`) or Paddle (`.pdparams`, `.pdopt`).
 
     `memory_map=True` reads tensors from disk when they are first touched; changing one changes
-    memory only, not the file.
+    memory only, not the file. Of an index it gives a mapping that opens a file when one of its
+    tensors is asked for.
+
+    Pickles in files of PyTorch and Paddle are read by a reader of Tenon's that imports and calls
+    nothing: it knows tensors, containers, numbers and text, and refuses any other name with
+    `tenon.safetensors.FormatError`. Their tensors do not require grad.
     """
-    tensors, metadata = safetensors.read(path, memory_map=memory_map)
+    path = os.fspath(path)
+    if path.endswith(".json"):
+        tensors, metadata = sharded.read(path, memory_map=memory_map)
+    else:
+        kind = kind_of(path)
+        if kind != "safetensors":
+            state = load_torch(path, memory_map) if kind == "torch" else load_paddle(path)
+            return state if device is None else _moved(state, device)
+        tensors, metadata = safetensors.read(path, memory_map=memory_map)
     if device is not None:
         tensors = {name: tensor.to(device) for name, tensor in tensors.items()}
     if _STRUCTURE not in metadata:
@@ -48,9 +85,19 @@ def load(path: str | os.PathLike, device: Any = None, *, memory_map: bool = Fals
         return _unflatten(json.loads(metadata[_STRUCTURE]), tensors)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(
-            f"{os.fspath(path)}: the structure in its metadata does not match its "
-            f"tensors ({error}); was it edited by another program?"
+            f"{path}: the structure in its metadata does not match its tensors ({error}); was it "
+            "edited by another program?"
         ) from None
+
+
+def _moved(value: Any, device: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.to(device)
+    if isinstance(value, dict):
+        return {key: _moved(item, device) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_moved(item, device) for item in value)
+    return value
 
 
 def _checked_name(name: Any) -> str:
@@ -81,7 +128,7 @@ def _flatten(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
     )
 
 
-def _unflatten(node: Any, tensors: dict[str, Tensor]) -> Any:
+def _unflatten(node: Any, tensors: Mapping[str, Tensor]) -> Any:
     if isinstance(node, list):
         return [_unflatten(item, tensors) for item in node]
     if not isinstance(node, dict):

@@ -12,12 +12,13 @@ A file comes from anywhere, so the header is believed only after every figure in
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import math
 import mmap
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import tenon
@@ -56,7 +57,7 @@ def write(
     tensors: Mapping[str, Tensor],
     metadata: Mapping[str, str] | None = None,
 ) -> None:
-    """Write beside `path`, then rename: a reader sees the old file or the new one."""
+    """Write `path`: a reader sees the old file or the new one."""
     header: dict[str, Any] = {}
     if metadata:
         header["__metadata__"] = {str(key): str(value) for key, value in metadata.items()}
@@ -76,20 +77,36 @@ def write(
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
 
+    size = len(text).to_bytes(8, "little")
+    write_whole(path, itertools.chain((size, text), (_bytes_of(tensors[name]) for name in order)))
+
+
+def write_whole(path: str | os.PathLike, parts: Iterable[bytes | memoryview]) -> None:
+    """Write a file beside `path`, then rename it, so that the name never means half a file."""
     path = os.fspath(path)
     temporary = f"{path}.{os.getpid()}-{threading.get_ident()}.tmp"
     try:
         with open(temporary, "xb") as file:
-            file.write(len(text).to_bytes(8, "little"))
-            file.write(text)
-            for name in order:
-                file.write(_bytes_of(tensors[name]))
+            for part in parts:
+                file.write(part)
             file.flush()
             os.fsync(file.fileno())  # or a power cut could leave the name on an empty file
         os.replace(temporary, path)
+        sync_folder(os.path.dirname(path) or ".")
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
+
+
+def sync_folder(folder: str) -> None:
+    """Wait until names in `folder` are on the disk, where the system can say so."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def read(
@@ -120,7 +137,7 @@ def read(
     tensors = {}
     for name, (dtype, shape, begin) in entries.items():
         try:
-            tensors[name] = _tensor_over(data, getattr(tenon, dtype), shape, start + begin)
+            tensors[name] = tensor_over(data, getattr(tenon, dtype), shape, start + begin)
         except FormatError as error:
             raise FormatError(f"{path}: {_short(name)}: {error}") from None
     return tensors, metadata
@@ -231,7 +248,7 @@ def _bytes_of(tensor: Tensor) -> memoryview:
     return host._bytes()  # type: ignore[attr-defined]
 
 
-def _tensor_over(data: Any, dtype: Any, shape: tuple, offset: int) -> Tensor:
+def tensor_over(data: Any, dtype: Any, shape: tuple, offset: int) -> Tensor:
     content = memoryview(data)[offset : offset + math.prod(shape) * dtype.itemsize]
     if dtype == tenon.bool and bytes(content).translate(None, b"\x00\x01"):
         raise FormatError("expected bools to be the bytes 0 or 1")

@@ -13,15 +13,21 @@ from tenon import Tensor
 class LoadReport:
     """What load_state_dict(strict=False) did not find a partner for, and what it skipped.
 
-    Unpacks as `missing, unexpected = report`.
+    Unpacks as `missing, unexpected = report`. `str(report)` is a list for people, one line for
+    each name, with shapes.
     """
 
     def __init__(
-        self, missing: list[str], unexpected: list[str], mismatched: list[str] | None = None
+        self,
+        missing: list[str],
+        unexpected: list[str],
+        mismatched: list[str] | None = None,
     ) -> None:
         self.missing = missing
         self.unexpected = unexpected
         self.mismatched = mismatched or []
+        self.loaded: list[str] = []
+        self._shapes: dict[str, str] = {}
 
     @property
     def missing_keys(self) -> list[str]:
@@ -33,6 +39,13 @@ class LoadReport:
 
     def __iter__(self) -> Iterator[list[str]]:
         return iter((self.missing, self.unexpected))
+
+    def __str__(self) -> str:
+        lines = [f"{len(self.loaded)} tensors loaded"]
+        for kind in ("missing", "unexpected", "mismatched"):
+            names = getattr(self, kind)
+            lines += [f"  {kind}: {name} {self._shapes.get(name, '')}".rstrip() for name in names]
+        return "\n".join(lines + [f"  {line}" for line in _suggestions(self)])
 
     def __repr__(self) -> str:
         more = f", mismatched={self.mismatched}" if self.mismatched else ""
@@ -74,6 +87,15 @@ def load_tensors(
         for name, tensor in own.items():
             if name in given and name not in report.mismatched:
                 tensor.copy_(given[name])
+                report.loaded.append(name)
+    report._shapes = {
+        **{name: f"{tuple(own[name].shape)}" for name in report.missing},
+        **{name: f"{tuple(given[name].shape)}" for name in report.unexpected},
+        **{
+            name: f"expected {tuple(own[name].shape)}, got {tuple(given[name].shape)}"
+            for name in report.mismatched
+        },
+    }
     return report
 
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small helpers that training scripts need, and tools to find what is wrong with one."""
 
+import importlib as _importlib
+from typing import TYPE_CHECKING, Any
+
 from .environment import collect_env
 from .foreign_weights import load_torch_state_dict
 from .numerics import check_numerics
@@ -9,10 +12,16 @@ from .progress import Progress, progress
 from .replay import replay, save_failing
 from .run_check import run_check
 
+if TYPE_CHECKING:
+    from . import checkpoint as checkpoint
+    from .checkpoint_manager import CheckpointManager as CheckpointManager
+
 __all__ = [
+    "CheckpointManager",
     "Observer",
     "Progress",
     "check_numerics",
+    "checkpoint",
     "collect_env",
     "load_torch_state_dict",
     "progress",
@@ -20,3 +29,12 @@ __all__ = [
     "run_check",
     "save_failing",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # When they are named: these need operators, and so the plugins.
+    if name == "checkpoint":
+        return _importlib.import_module("tenon.utils.checkpoint")
+    if name == "CheckpointManager":
+        return _importlib.import_module("tenon.utils.checkpoint_manager").CheckpointManager
+    raise AttributeError(f"module 'tenon.utils' has no attribute {name!r}")
