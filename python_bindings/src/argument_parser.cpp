@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "argument_errors.hpp"
+#include "batched.hpp"
 #include "call.hpp"
 #include "errors.hpp"
 #include "small_int.hpp"
@@ -133,11 +134,12 @@ bool box_tensors(PyObject* const* items, Py_ssize_t count, tenon_value& value,
   if (!list) return false;
   for (Py_ssize_t i = 0; i < count; ++i) {
     if (!is_tensor(items[i])) return false;
+    arena.has_batched |= is_batched(items[i]);
     list[i] = handle_of(items[i]);
     arena.work += list[i]->numel;
   }
   value = {TENON_VALUE_TENSORS, static_cast<uint32_t>(count), {.p = list}};
-  return true;
+  return !arena.has_batched;
 }
 
 // One list parameter from `count` objects: the elements of a list, or the rest of the arguments.
@@ -220,6 +222,7 @@ bool box_argument(const OperatorObject& self, const Parameter& parameter, PyObje
   switch (parameter.kind) {
     case TENON_PARAM_TENSOR:
       if (is_tensor(object)) {
+        if (is_batched(object)) return arena.has_batched = true, false;
         value = {TENON_VALUE_TENSOR, 0, {.p = handle_of(object)}};
         arena.work += handle_of(object)->numel;
         return true;
@@ -269,7 +272,7 @@ bool box_argument(const OperatorObject& self, const Parameter& parameter, PyObje
     default:
       ok = box_list_argument(parameter.kind, object, self, value, arena);
   }
-  return ok || wrong_argument(self, parameter, object);
+  return ok || (!arena.has_batched && wrong_argument(self, parameter, object));
 }
 
 // An integer, or a lone one for a list, as most of what is no tensor. False: box_argument knows.
@@ -420,7 +423,8 @@ bool parse_arguments(const OperatorObject& self, PyObject* const* objects, Py_ss
     const Parameter& parameter = self.parameters[count];
     if (!box_list(parameter.kind, objects + count, positional - count, self, call.values[count],
                   call.arena))
-      return wrong_list(self, parameter, objects + count, positional - count, nullptr);
+      return !call.arena.has_batched &&
+             wrong_list(self, parameter, objects + count, positional - count, nullptr);
     call.count = count + 1;
   }
   bool all_positional = !keyword_names && !(self.required >> call.count);

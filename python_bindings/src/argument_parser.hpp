@@ -30,6 +30,7 @@ class ArgumentArena {
   bool keep(PyObject* owned);
 
   int64_t work = 0;  // elements that the call will touch, roughly
+  bool has_batched = false;  // an argument is batched: the call is Python's
 
  private:
   struct Block {
@@ -54,7 +55,7 @@ struct ParsedCall {
   ArgumentArena arena;
 };
 
-// False: TypeError (or what a conversion raised) is set.
+// False: TypeError (or what a conversion raised) is set, or call.arena.has_batched.
 bool parse_arguments(const OperatorObject& self, PyObject* const* objects, Py_ssize_t positional,
                      PyObject* keyword_names, ParsedCall& call);
 

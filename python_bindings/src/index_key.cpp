@@ -76,9 +76,10 @@ bool read_item(const tenon_tensor* indexed, PyObject* object, Item& item) {
   return true;
 }
 
+// An extent of 0 fits every axis, as in NumPy: such a mask takes nothing.
 bool check_mask(const tenon_tensor* indexed, const tenon_tensor* mask, int32_t axis) {
   for (int32_t i = 0; i < mask->ndim; ++i)
-    if (mask->shape[i] != indexed->shape[axis + i])
+    if (mask->shape[i] != 0 && mask->shape[i] != indexed->shape[axis + i])
       return raise_error(
           PyExc_IndexError,
           "expected a mask of length %lld along axis %d to match the tensor, got %lld",

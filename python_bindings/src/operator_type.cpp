@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "argument_parser.hpp"
+#include "batched.hpp"
 #include "call.hpp"
 #include "errors.hpp"
 #include "integer_call.hpp"
@@ -82,13 +83,23 @@ PyObject* raise_gone(const OperatorObject& self) {
                      self.name);
 }
 
+// Arguments are wrong, or of a batch.
+[[gnu::noinline]] PyObject* call_refused(const OperatorObject& self, const ParsedCall& call,
+                                         PyObject* const* objects, size_t flags,
+                                         PyObject* keyword_names) {
+  if (!call.arena.has_batched) return nullptr;
+  PyErr_Clear();
+  return call_batched(reinterpret_cast<PyObject*>(const_cast<OperatorObject*>(&self)), objects,
+                      flags, keyword_names);
+}
+
 PyObject* call_now(const OperatorObject& self, PyObject* const* objects, size_t flags,
                    PyObject* keyword_names) {
   if (!self.is_current()) [[unlikely]]
     return raise_gone(self);
   ParsedCall call;
-  if (!parse_arguments(self, objects, PyVectorcall_NARGS(flags), keyword_names, call))
-    return nullptr;
+  if (!parse_arguments(self, objects, PyVectorcall_NARGS(flags), keyword_names, call)) [[unlikely]]
+    return call_refused(self, call, objects, flags, keyword_names);
   if (self.may_view && !call.out) {
     tenon_tensor* view;
     if (calls->view(self.op, call.values, &view)) return wrap(view);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "batched.hpp"
 #include "call.hpp"
 #include "convert.hpp"
 #include "element.hpp"
@@ -187,6 +188,7 @@ PyObject* tensor_subscript(PyObject* self, PyObject* object) {
       PyObject* view = take_axes(tensor, object);
       if (view || PyErr_Occurred()) return view;
     }
+    if (is_batched(object)) return index_by_batched(self, object);
   }
   return read_key(tensor, object);
 }

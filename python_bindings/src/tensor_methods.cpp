@@ -122,6 +122,30 @@ PyObject* cpu(PyObject* self, PyObject*) {
   return to_python(convert_tensor(handle_of(self), kAnyDtype, device));
 }
 
+// The array API's spelling of to(). The copy is queued on the device's current stream, which a program
+// chooses by `with stream:`.
+PyObject* to_device(PyObject* self, PyObject* arguments, PyObject* keywords) {
+  static const char* names[] = {"", "stream", nullptr};
+  PyObject *device_argument, *stream = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|$O:to_device", const_cast<char**>(names),
+                                   &device_argument, &stream))
+    return nullptr;
+  if (stream != Py_None)
+    return raise_error(PyExc_ValueError,
+                       "to_device(): expected stream None, got %R; call it in a block `with stream:` "
+                       "of a tenon.Stream",
+                       stream);
+  tenon_device_id device;
+  if (!to_device_id(device_argument, device))
+    return PyErr_Occurred() ? nullptr
+                            : raise_error(PyExc_TypeError,
+                                          "to_device(): expected a device or its name, got %s",
+                                          type_name(device_argument));
+  Tensor result = convert_tensor(handle_of(self), kAnyDtype, device);
+  if (result && result.get() == handle_of(self)) return Py_NewRef(self);
+  return to_python(std::move(result));
+}
+
 PyObject* numpy_module() {
   static PyObject* module;
   if (!module) module = PyImport_ImportModule("numpy");
@@ -211,6 +235,14 @@ PyObject* zero_(PyObject* self, PyObject*) {
   return result;
 }
 
+// Revisions of the array API standard; each contains the ones before it.
+bool is_array_api_version(PyObject* version) {
+  if (!PyUnicode_Check(version)) return false;
+  for (const char* known : {"2021.12", "2022.12", "2023.12", "2024.12"})
+    if (PyUnicode_CompareWithASCIIString(version, known) == 0) return true;
+  return false;
+}
+
 // The array API's way from an array to its functions.
 PyObject* array_namespace(PyObject*, PyObject* arguments, PyObject* keywords) {
   static const char* names[] = {"api_version", nullptr};
@@ -218,15 +250,13 @@ PyObject* array_namespace(PyObject*, PyObject* arguments, PyObject* keywords) {
   if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|$O:__array_namespace__",
                                    const_cast<char**>(names), &version))
     return nullptr;
-  // docs/array_api.md says what is missing. A version may be named here once all of it is there.
-  if (version != Py_None)
+  if (version != Py_None && !is_array_api_version(version))
     return raise_error(
         PyExc_ValueError,
-        "expected no api_version, got %R: tenon follows the array API standard without "
-        "conforming to a version of it yet (docs/array_api.md says what is missing); "
-        "call __array_namespace__() for the functions that there are",
+        "__array_namespace__(): expected api_version None or one of '2021.12', '2022.12', "
+        "'2023.12' and '2024.12', got %R",
         version);
-  return PyImport_ImportModule("tenon");
+  return PyImport_ImportModule("tenon.array_api");
 }
 
 // -- copying and pickling -------------------------------------------------------------------------
@@ -282,6 +312,9 @@ PyMethodDef tensor_methods[] = {
      "The tensor in another dtype, on another device; itself if nothing changes. A target is a "
      "dtype, a device, "
      "the name of either, or a tensor to agree with."},
+    {"to_device", with_keywords(to_device), METH_VARARGS | METH_KEYWORDS,
+     "to_device($self, device, /, *, stream=None)\n--\n\nThe tensor on another device; itself if it is "
+     "there already."},
     {"cpu", cpu, METH_NOARGS, "cpu($self)\n--\n\nThe tensor in host memory."},
     {"numpy", to_numpy, METH_NOARGS, "numpy($self)\n--\n\nA NumPy array that shares the memory."},
     {"copy_", copy_, METH_O,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // x + y and its relatives: operators of the host reached without an argument parser.
 #include "argument_parser.hpp"
+#include "batched.hpp"
 #include "call.hpp"
 #include "element.hpp"
 #include "runtime.hpp"
@@ -15,6 +16,7 @@ enum { kRefused = 0, kAccepted = 1, kError = -1 };
 [[gnu::noinline]] int set_other_operand(PyObject* object, tenon_value& value, int64_t& work,
                                         ArgumentArena& arena) {
   if (is_tensor(object)) {
+    if (is_batched(object)) return kRefused;  // its own methods know
     value = value_of(handle_of(object));
     work += handle_of(object)->numel;
     return kAccepted;

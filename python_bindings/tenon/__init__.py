@@ -60,7 +60,9 @@ newaxis = None
 pi = 3.141592653589793
 
 _SUBMODULES = frozenset(
-    "amp audio autograd collective compat data distributions fft geometric io ipc jit linalg memory metrics multiprocessing nn ops optim plugins profiler random safetensors signal testing text utils vision".split()
+    """amp array_api audio autograd collective compat data distributions fft func geometric
+    io ipc jit linalg memory metrics multiprocessing nn ops optim plugins profiler random
+    safetensors signal testing text utils vision""".split()
 )
 
 # Names that live in submodules, imported when they are used.

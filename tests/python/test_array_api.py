@@ -181,3 +181,106 @@ def test_cumulative_functions(name, dtype):
         ours(T(array))
     with pytest.raises(IndexError):
         ours(T(array), axis=2, include_initial=True)
+
+
+# -- the namespace of the standard --------------------------------------------------------------------
+
+xp = tenon.array_api
+
+
+def test_every_name_of_the_namespace_exists():
+    for name in dir(xp):
+        assert getattr(xp, name) is not None or name == "newaxis"
+    assert xp.linalg is tenon.linalg and xp.sin is tenon.sin
+    with pytest.raises(AttributeError, match="no attribute 'sinn'; did you mean 'sin'?"):
+        xp.sinn  # noqa: B018
+
+
+def test_results_of_the_standard():
+    array = np.array([[3, 0, 1], [0, 2, 2]], dtype=np.int8)
+    x = T(array)
+    for got, want in zip(xp.nonzero(x), np.nonzero(array), strict=True):
+        np.testing.assert_array_equal(got.numpy(), want)
+    with pytest.raises(ValueError, match="at least one axis"):
+        xp.nonzero(T(1))
+    for indexing in ("xy", "ij"):
+        vectors = [np.arange(3), np.arange(2)]
+        got = xp.meshgrid(*map(T, vectors), indexing=indexing)
+        for ours, want in zip(got, np.meshgrid(*vectors, indexing=indexing), strict=True):
+            np.testing.assert_array_equal(ours.numpy(), want)
+    assert xp.meshgrid() == []
+    for name in ("sum", "prod"):
+        for dtype in (None, "int8", "float64"):
+            got = getattr(xp, name)(x, axis=1, dtype=dtype, keepdims=True)
+            want = getattr(np, name)(array, axis=1, dtype=dtype, keepdims=True)
+            np.testing.assert_array_equal(got.numpy(), want)
+            assert got.dtype.name == want.dtype.name
+    np.testing.assert_array_equal(xp.concat([x, x], axis=None).numpy(), np.concat([array] * 2, None))
+    np.testing.assert_array_equal(
+        xp.argsort(x, descending=True, stable=False).numpy(), np.argsort(-array, stable=True)
+    )
+
+
+def test_differences_and_repetitions():
+    array = np.array([[1.0, 4.0, 9.0], [2.0, 3.0, 5.0]])
+    x = T(array)
+    for options in (
+        {"n": 2},
+        {"n": 0, "axis": 0},
+        {"prepend": array[:, :1], "append": array},
+    ):
+        ours = {k: T(v) if isinstance(v, np.ndarray) else v for k, v in options.items()}
+        np.testing.assert_array_equal(xp.diff(x, **ours).numpy(), np.diff(array, **options))
+    with pytest.raises(ValueError, match="expected n of at least 0, got -1"):
+        xp.diff(x, n=-1)
+    for counts, axis in (([2, 0, 1], 1), ([3], 1), ([0, 0], 0), ([1, 0, 2, 0, 0, 1], None), (2, None)):
+        repeats = T(counts) if isinstance(counts, list) else counts
+        got = xp.repeat(x, repeats, axis=axis)
+        np.testing.assert_array_equal(got.numpy(), np.repeat(array, counts, axis=axis))
+
+
+def test_searching_through_a_sorter():
+    array = np.array([3.0, 1.0, 2.0, 2.0])
+    order = np.argsort(array)
+    for side in ("left", "right"):
+        got = xp.searchsorted(T(array), T([2.0, 0.0]), side=side, sorter=T(order))
+        want = np.searchsorted(array, [2.0, 0.0], side=side, sorter=order)
+        np.testing.assert_array_equal(got.numpy(), want)
+    with pytest.raises(ValueError, match="expected side 'left' or 'right', got 'middle'"):
+        xp.searchsorted(T(array), T([2.0]), side="middle")
+
+
+def test_reshaping_with_and_without_a_copy():
+    x = T([[1, 2, 3], [4, 5, 6]])
+    assert xp.reshape(x, (3, 2), copy=True).data_ptr() != x.data_ptr()
+    assert xp.reshape(x, (6,), copy=False).data_ptr() == x.data_ptr()
+    with pytest.raises(ValueError, match="with copy=False; leave copy out to allow a copy"):
+        xp.reshape(x.T, (6,), copy=False)
+
+
+def test_to_device():
+    x = T([1.0])
+    assert x.to_device("cpu") is x and x.to_device(x.device, stream=None) is x
+    assert x.to_device("meta").device == tenon.device("meta")
+    with pytest.raises(ValueError, match=r"to_device\(\): expected stream None, got 1"):
+        x.to_device("cpu", stream=1)
+    with pytest.raises(TypeError, match="expected a device or its name, got int"):
+        x.to_device(3)
+
+
+COMPLEX = ["acos", "acosh", "asin", "asinh", "atan", "atanh", "exp2", "expm1", "log10", "log1p", "log2"]
+
+
+@pytest.mark.parametrize("name", [*COMPLEX, "sign"])
+def test_complex_functions(name):
+    parts = [-np.inf, -2.5, -1.0, -0.0, 0.0, 1e-9, 0.5, 3.0, np.inf, np.nan]
+    array = np.array([complex(a, b) for a in parts for b in parts])
+    if name in ("sign", "exp2"):  # NumPy's infinities differ from C's here
+        array = array[np.isfinite(array)]
+    with np.errstate(all="ignore"):
+        want = getattr(np, name if name in ("exp2", "expm1", "log10", "log1p", "log2", "sign") else "arc" + name[1:])(array)
+    got = getattr(tenon, name)(T(array)).numpy()
+    finite = np.isfinite(array) & np.isfinite(want)
+    np.testing.assert_allclose(got[finite], want[finite], rtol=1e-12, atol=1e-15)
+    if name in COMPLEX[:6]:
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-15)

@@ -59,9 +59,12 @@ template <class T>
 inline Complex<T> log2(Complex<T> x) {
   return std::log(x) * static_cast<T>(1.4426950408889634);
 }
-// exp(a + ib) - 1 = expm1(a) cos(b) - 2 sin(b/2)^2 + i exp(a) sin(b)
+// exp(a + ib) - 1 = expm1(a) cos(b) - 2 sin(b/2)^2 + i exp(a) sin(b). Where a part is infinite or NaN,
+// nothing cancels, and exp knows what C's Annex G asks for.
 template <class T>
 inline Complex<T> expm1(Complex<T> x) {
+  if (x.imag() == 0) return {std::expm1(x.real()), x.imag()};
+  if (!std::isfinite(x.real()) || !std::isfinite(x.imag())) return std::exp(x) - T(1);
   const T half = std::sin(x.imag() / 2);
   return {std::expm1(x.real()) * std::cos(x.imag()) - 2 * half * half,
           std::exp(x.real()) * std::sin(x.imag())};
