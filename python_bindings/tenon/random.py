@@ -1,19 +1,144 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The random state: each device counts through a stream of numbers given by one seed."""
+"""Random numbers: each device counts through one stream of numbers, given by a seed.
+
+A Generator is a stream of its own, which takes the place of the device's stream in a `with` block. The
+samplers take their numbers from the stream that is in place; `tenon.uniform`, `tenon.normal` and
+`tenon.randint` are operators, and do so as well.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
 
 from tenon import _core
-
-__all__ = ["get_state", "manual_seed", "set_state"]
+from tenon._samplers import (
+    beta,
+    binomial,
+    cauchy,
+    chi_square,
+    dirichlet,
+    exponential,
+    gamma,
+    geometric,
+    log_normal,
+    poisson,
+    student_t,
+    truncated_normal,
+    von_mises,
+)
 
 manual_seed = _core.manual_seed
 
 
-def get_state(device=None):
+def get_state(device: Any = None) -> tuple[int, int]:
     """Seed and position of a device's stream."""
     return _core.random_state(device)
 
 
-def set_state(state, device=None):
+def set_state(state: tuple[int, int], device: Any = None) -> None:
     """Continue a device's stream from what get_state returned."""
     seed, offset = state
     _core.set_random_state(seed, offset, device)
+
+
+def seed() -> int:
+    """Start the streams of all devices from a number of the operating system, and return it."""
+    number = int.from_bytes(os.urandom(8), "little")
+    manual_seed(number)
+    return number
+
+
+def initial_seed(device: Any = None) -> int:
+    """The seed of a device's stream."""
+    return get_state(device)[0]
+
+
+class Generator:
+    """A stream of random numbers of its own.
+
+    In a block `with generator:` the device's random operators take their numbers from it, on every thread;
+    after the block the device goes on where it was.
+    """
+
+    def __init__(self, device: Any = None, seed: int | None = None) -> None:
+        self.device = _core.tensor(0, device=device).device
+        self._outer: list[tuple[int, int]] = []
+        self._seed = 0
+        self._offset = 0
+        self.manual_seed(int.from_bytes(os.urandom(8), "little") if seed is None else seed)
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start the stream from `seed`, a whole number, of which 64 bits count."""
+        self.set_state((seed % 2**64, 0))
+        return self
+
+    def seed(self) -> int:
+        """Start the stream from a number of the operating system, and return it."""
+        return self.manual_seed(int.from_bytes(os.urandom(8), "little")).initial_seed()
+
+    def initial_seed(self) -> int:
+        """The seed of the stream."""
+        return self.get_state()[0]
+
+    def get_state(self) -> tuple[int, int]:
+        """Seed and position."""
+        return get_state(self.device) if self._outer else (self._seed, self._offset)
+
+    def set_state(self, state: tuple[int, int]) -> None:
+        """Continue from what get_state returned."""
+        self._seed, self._offset = state
+        if self._outer:
+            set_state(state, self.device)
+
+    def __enter__(self) -> Generator:
+        state = self.get_state()
+        self._outer.append(get_state(self.device))
+        set_state(state, self.device)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._seed, self._offset = get_state(self.device)
+        set_state(self._outer.pop(), self.device)
+
+    def __repr__(self) -> str:
+        return f"Generator(device={str(self.device)!r}, seed={self.initial_seed()})"
+
+
+class fork_rng:
+    """A block after which the streams of `devices`, all by default, go on as if it had drawn nothing."""
+
+    def __init__(self, devices: Any = None) -> None:
+        self._devices = list(_core.devices() if devices is None else devices)
+
+    def __enter__(self) -> fork_rng:
+        self._states = [get_state(device) for device in self._devices]
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for device, state in zip(self._devices, self._states, strict=True):
+            set_state(state, device)
+
+
+__all__ = [
+    "Generator",
+    "beta",
+    "binomial",
+    "cauchy",
+    "chi_square",
+    "dirichlet",
+    "exponential",
+    "fork_rng",
+    "gamma",
+    "geometric",
+    "get_state",
+    "initial_seed",
+    "log_normal",
+    "manual_seed",
+    "poisson",
+    "seed",
+    "set_state",
+    "student_t",
+    "truncated_normal",
+    "von_mises",
+]
