@@ -66,11 +66,28 @@ PyMethodDef tensor_function = {
     "A new tensor with the values of `data`: a number, nested lists, an array or a tensor. Python "
     "floats become float32, ints int64; arrays keep their dtype."};
 
+// Whether `tensor`, made of `data`, lies in its memory: then anything else made of it does so, too.
+bool shares_memory(nb::handle data, const tenon_tensor* tensor) {
+  Tensor again = as_tensor(data.ptr(), kAnyDtype, TENON_DEVICE_NONE);
+  if (!again) throw nb::python_error();
+  return again->numel == 0 || again->data == tensor->data;
+}
+
+[[noreturn]] void refuse_copy(const char* function) {
+  raise_error(PyExc_ValueError,
+              "%s(): expected data that a tensor of this dtype and device can share, got some that "
+              "must be copied, with copy=False; leave copy out to allow a copy",
+              function);
+  throw nb::python_error();
+}
+
 nb::object asarray(nb::handle data, nb::handle dtype, nb::handle device, nb::handle copy) {
   Target target(dtype, device);
   if (copy.is(nb::bool_(true)))
     return give(tensor_from_data(data.ptr(), target.dtype, target.device));
   Tensor tensor = as_tensor(data.ptr(), target.dtype, target.device);
+  if (tensor && copy.is(nb::bool_(false)) && !shares_memory(data, tensor.get()))
+    refuse_copy("asarray");
   if (tensor && PyObject_TypeCheck(data.ptr(), &tensor_type) &&
       handle_of(data.ptr()) == tensor.get())
     return nb::borrow(data);
@@ -95,9 +112,12 @@ nb::object from_buffer(nb::handle buffer, nb::handle dtype, nb::handle shape, in
 
 nb::object from_dlpack(nb::handle producer, nb::handle device, nb::handle copy) {
   Target target(nb::none(), device);
-  Tensor tensor = tensor_from_dlpack(producer.ptr());
-  if (tensor)
-    tensor = convert_tensor(tensor.get(), kAnyDtype, target.device, copy.is(nb::bool_(true)));
+  Tensor shared = tensor_from_dlpack(producer.ptr());
+  Tensor tensor;
+  if (shared)
+    tensor = convert_tensor(shared.get(), kAnyDtype, target.device, copy.is(nb::bool_(true)));
+  if (tensor && copy.is(nb::bool_(false)) && tensor.get() != shared.get())
+    refuse_copy("from_dlpack");
   return give(std::move(tensor));
 }
 

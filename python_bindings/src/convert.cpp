@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "call.hpp"
+#include "creation_keywords.hpp"
 #include "element.hpp"
 #include "errors.hpp"
 #include "runtime.hpp"
@@ -214,7 +215,7 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords
   Tensor tensor;
   if (!data) {
     const int64_t empty[1] = {0};
-    tensor = make_host_tensor(dtype == kAnyDtype ? TENON_DTYPE_F32 : dtype, 1, empty);
+    tensor = make_host_tensor(dtype == kAnyDtype ? default_float : dtype, 1, empty);
     if (tensor) tensor = convert_tensor(tensor.get(), kAnyDtype, device);
   } else if (is_tensor(data)) {
     tensor = view_without_history(handle_of(data));

@@ -41,6 +41,7 @@ NB_MODULE(_core, module) {
   add_collective_type(module);
   add_definition_types(module);
   add_batched_functions(module);
+  add_default_dtype_functions(module);
   add_validation_functions(module);
   add_autotune_functions(module);
   add_amp_functions(module);

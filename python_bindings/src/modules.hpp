@@ -17,6 +17,7 @@ void add_shared_memory(nanobind::module_& module);          // shared_memory_mod
 void add_collective_type(nanobind::module_& module);        // collective_module.cpp
 void add_definition_types(nanobind::module_& module);       // definition_module.cpp
 void add_batched_functions(nanobind::module_& module);      // batched.cpp
+void add_default_dtype_functions(nanobind::module_& module);  // creation_keywords.cpp
 void add_validation_functions(nanobind::module_& module);   // validation_module.cpp
 void add_autotune_functions(nanobind::module_& module);     // autotune_module.cpp
 void add_amp_functions(nanobind::module_& module);          // amp_module.cpp

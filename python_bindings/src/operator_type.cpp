@@ -11,6 +11,7 @@
 #include "argument_parser.hpp"
 #include "batched.hpp"
 #include "call.hpp"
+#include "creation_keywords.hpp"
 #include "errors.hpp"
 #include "integer_call.hpp"
 #include "method_table.hpp"
@@ -172,6 +173,21 @@ PyObject* creation_call(PyObject* callable, PyObject* const* objects, size_t fla
   return operator_call(callable, objects, flags, keyword_names);
 }
 
+// The call of an operator that makes a tensor.
+PyObject* new_tensor_call(PyObject* callable, PyObject* const* objects, size_t flags,
+                          PyObject* keyword_names) {
+  if (default_float != TENON_DTYPE_F32 || keyword_names) [[unlikely]]
+    return call_creation(callable, objects, flags, keyword_names, operator_call);
+  return creation_call(callable, objects, flags, keyword_names);
+}
+
+PyObject* new_like_call(PyObject* callable, PyObject* const* objects, size_t flags,
+                        PyObject* keyword_names) {
+  if (default_float != TENON_DTYPE_F32 || keyword_names) [[unlikely]]
+    return call_creation(callable, objects, flags, keyword_names, operator_call);
+  return operator_call(callable, objects, flags, keyword_names);
+}
+
 // Found through an instance, the operator becomes a method of it.
 PyObject* operator_bind(PyObject* self, PyObject* instance, PyObject*) {
   if (!instance || instance == Py_None) return Py_NewRef(self);
@@ -260,6 +276,8 @@ PyObject* make_operator(const tenon_op* op, CallForm form) {
     self.may_view = is_plain && calls->may_view(op);
     self.takes_integers = is_plain && takes_integers(self);
     if (is_plain && calls->is_creation(op)) self.vectorcall = creation_call;
+    if (is_plain && is_own && takes_creation_keywords(def->name + 7))
+      self.vectorcall = self.vectorcall == creation_call ? new_tensor_call : new_like_call;
     self.takes_tensor = def->nparams > 0 && self.parameters[0].kind == TENON_PARAM_TENSOR;
     if (def->nouts > 1) self.result_type = make_result_type(self);
     if (def->nouts <= 1 || self.result_type) return object;

@@ -5,6 +5,7 @@
 
 #include "errors.hpp"
 #include "operator_type.hpp"
+#include "python_method.hpp"
 
 namespace tenon::python {
 namespace {
@@ -53,7 +54,7 @@ bool load_plugins_once() {
   find_syntax_operators();
   autograd = static_cast<const tenon_autograd_api*>(
       host->service_find(TENON_AUTOGRAD_SERVICE, TENON_AUTOGRAD_VERSION));
-  return add_tensor_methods();
+  return add_tensor_methods() && add_python_methods();
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "argument_parser.hpp"
 #include "call.hpp"
 #include "convert.hpp"
+#include "creation_keywords.hpp"
 #include "element.hpp"
 #include "errors.hpp"
 #include "runtime.hpp"
@@ -165,9 +166,9 @@ int32_t default_dtype(NumberKind kind) {
     case NumberKind::kInt:
       return TENON_DTYPE_I64;
     case NumberKind::kComplex:
-      return TENON_DTYPE_C64;
+      return default_complex();
     default:
-      return TENON_DTYPE_F32;  // an empty list too, as everywhere
+      return default_float;  // an empty list too, as everywhere
   }
 }
 

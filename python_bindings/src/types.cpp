@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "creation_keywords.hpp"
 #include "errors.hpp"
 #include "runtime.hpp"
 
@@ -119,8 +120,8 @@ bool to_dtype(PyObject* object, int32_t& id) {
   }
   if (object == reinterpret_cast<PyObject*>(&PyBool_Type)) return id = TENON_DTYPE_BOOL, true;
   if (object == reinterpret_cast<PyObject*>(&PyLong_Type)) return id = TENON_DTYPE_I64, true;
-  if (object == reinterpret_cast<PyObject*>(&PyFloat_Type)) return id = TENON_DTYPE_F32, true;
-  if (object == reinterpret_cast<PyObject*>(&PyComplex_Type)) return id = TENON_DTYPE_C64, true;
+  if (object == reinterpret_cast<PyObject*>(&PyFloat_Type)) return id = default_float, true;
+  if (object == reinterpret_cast<PyObject*>(&PyComplex_Type)) return id = default_complex(), true;
   return dtype_from_numpy(object, id);
 }
 

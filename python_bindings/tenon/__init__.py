@@ -36,6 +36,7 @@ from tenon._core import (
     from_dlpack,
     from_numpy,
     frombuffer,
+    get_default_dtype,
     get_num_threads,
     int8,
     int16,
@@ -43,6 +44,7 @@ from tenon._core import (
     int64,
     is_grad_enabled,
     manual_seed,
+    set_default_dtype,
     set_num_threads,
     synchronize,
     tensor,
@@ -68,9 +70,11 @@ _SUBMODULES = frozenset(
 # Names that live in submodules, imported when they are used.
 _LAZY = {
     "Function": "autograd",
+    "Generator": "random",
     "Graph": "_graph",
     "autotune": "_autotune",
     "enable_grad": "autograd",
+    "inference_mode": "autograd",
     "fallback": "_fallback",
     "fallback_report": "_fallback",
     "explain": "plugins",
@@ -98,7 +102,14 @@ _LAZY.update(
     )
 )
 _LAZY.update(
-    dict.fromkeys("argwhere array_equal hstack rand randn ravel vstack".split(), "_everyday")
+    dict.fromkeys(
+        "argwhere array_equal chunk hstack is_complex is_floating_point is_integer is_tensor numel promote_types rand "
+        "randn ravel shape unflatten vstack".split(),
+        "_everyday",
+    )
+)
+_LAZY.update(
+    dict.fromkeys("get_printoptions printoptions set_printoptions".split(), "_printing")
 )
 
 # Spellings of NumPy and PyTorch. Each is the same object as Tenon's own name.
@@ -106,11 +117,24 @@ _SPELLINGS = {
     "absolute": "abs",
     "array": "tensor",
     "bmm": "matmul",
+    "as_tensor": "asarray",
     "cat": "concat",
     "clamp": "clip",
     "concatenate": "concat",
     "mm": "matmul",
+    "div": "divide",
+    "eq": "equal",
+    "ge": "greater_equal",
+    "gt": "greater",
+    "le": "less_equal",
+    "lt": "less",
+    "mul": "multiply",
+    "mv": "matmul",
+    "ne": "not_equal",
+    "neg": "negative",
     "power": "pow",
+    "sub": "subtract",
+    "true_divide": "divide",
     "swapaxes": "transpose",
 }
 

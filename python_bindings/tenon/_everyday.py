@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that users of NumPy and PyTorch reach for, made of operators."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 from tenon import _core
+from tenon._core import Tensor
 
 
 def _operator(name):
@@ -13,14 +19,40 @@ def _shape(shape):
     return shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
 
 
-def rand(*shape, dtype=None, device=None):
-    """Uniform random numbers from 0 to 1, of the shape `rand(2, 3)` or `rand((2, 3))`."""
-    return _operator("uniform")(_shape(shape), dtype=dtype, device=device)
+def _random(
+    name: str, shape: Any, options: dict[str, Any], requires_grad: bool, generator: Any
+) -> Tensor:
+    if generator is None:
+        return _operator(name)(shape, requires_grad=requires_grad, **options)
+    options["device"] = generator.device if options["device"] is None else options["device"]
+    with generator:
+        return _operator(name)(shape, requires_grad=requires_grad, **options)
 
 
-def randn(*shape, dtype=None, device=None):
-    """Normal random numbers of mean 0 and variance 1, of the shape `randn(2, 3)` or `randn((2, 3))`."""
-    return _operator("normal")(_shape(shape), dtype=dtype, device=device)
+def rand(
+    *shape: Any,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    generator: Any = None,
+) -> Tensor:
+    """Uniform random numbers from 0 to 1, of the shape `rand(2, 3)` or `rand((2, 3))`; of `generator`, a
+    tenon.random.Generator, where one is given."""
+    options = {"dtype": dtype, "device": device}
+    return _random("uniform", _shape(shape), options, requires_grad, generator)
+
+
+def randn(
+    *shape: Any,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    generator: Any = None,
+) -> Tensor:
+    """Normal random numbers of mean 0 and variance 1, of the shape `randn(2, 3)` or `randn((2, 3))`; of
+    `generator`, a tenon.random.Generator, where one is given."""
+    options = {"dtype": dtype, "device": device}
+    return _random("normal", _shape(shape), options, requires_grad, generator)
 
 
 def argwhere(x, /):
@@ -51,4 +83,72 @@ def vstack(tensors, /):
     )
 
 
-__all__ = ["argwhere", "array_equal", "hstack", "rand", "randn", "ravel", "vstack"]
+# -- questions about tensors and dtypes ----------------------------------------------------------------
+
+
+def is_tensor(x: object, /) -> bool:
+    """Whether `x` is a tensor."""
+    return isinstance(x, Tensor)
+
+
+def is_floating_point(x: Tensor, /) -> bool:
+    """Whether the dtype of `x` is a floating one."""
+    return x.dtype.is_floating_point
+
+
+def is_complex(x: Tensor, /) -> bool:
+    """Whether the dtype of `x` is a complex one."""
+    return x.dtype.is_complex
+
+
+def is_integer(x: Tensor, /) -> bool:
+    """Whether the dtype of `x` is an integer one."""
+    return x.dtype.is_integer
+
+
+def numel(x: Tensor, /) -> int:
+    """The number of elements of `x`."""
+    return x.numel()
+
+
+def shape(x: Any, /) -> tuple[int, ...]:
+    """The extents of `x`, a tensor or what tenon.tensor() takes."""
+    return tuple((x if isinstance(x, Tensor) else _core.tensor(x)).shape)
+
+
+def promote_types(first: Any, second: Any, /) -> Any:
+    """The dtype of what tensors of these two dtypes give together."""
+    return _core._promote(_core.dtype(first), _core.dtype(second))
+
+
+# -- parts -----------------------------------------------------------------------------------------
+
+
+def chunk(x: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
+    """At most `chunks` parts along an axis, of one length but for the last, which may be shorter."""
+    return x.chunk(chunks, axis)
+
+
+def unflatten(x: Tensor, axis: int, sizes: Sequence[int]) -> Tensor:
+    """One axis split into several, of `sizes`, one of which may be -1."""
+    return x.unflatten(axis, sizes)
+
+
+__all__ = [
+    "argwhere",
+    "array_equal",
+    "chunk",
+    "hstack",
+    "is_complex",
+    "is_floating_point",
+    "is_integer",
+    "is_tensor",
+    "numel",
+    "promote_types",
+    "rand",
+    "randn",
+    "ravel",
+    "shape",
+    "unflatten",
+    "vstack",
+]

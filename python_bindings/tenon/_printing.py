@@ -1,15 +1,94 @@
 # SPDX-License-Identifier: Apache-2.0
 """How tensors print: like NumPy's arrays, without needing NumPy."""
 
+from __future__ import annotations
+
 import math
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any
 
 from tenon import _core
 
-_EDGE = 3  # elements shown at either end of a long axis
-_THRESHOLD = 1000  # elements from which on the middle is left out
-_PRECISION = 4
-_WIDTH = 88
 _DEFAULT_DTYPES = frozenset({"float32", "int64", "bool"})
+
+
+@dataclass(frozen=True)
+class PrintOptions:
+    """How tensors print."""
+
+    precision: int = 4  # decimals of floating numbers
+    threshold: int = 1000  # elements from which on the middle is left out
+    edgeitems: int = 3  # elements shown at either end of a long axis
+    linewidth: int = 88
+    sci_mode: bool | None = None  # exponents always, never, or (None) where the numbers need them
+
+
+_options = PrintOptions()
+
+
+def get_printoptions() -> PrintOptions:
+    """How tensors print now."""
+    return _options
+
+
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    sci_mode: bool | None = None,
+    *,
+    profile: str | None = None,
+) -> None:
+    """Change how tensors print: decimals, the size from which on the middle is left out and what stays then,
+    the width of a line, and whether numbers have exponents. What is None stays, except `sci_mode`, which
+    chooses by the numbers then. `profile` starts from 'default', 'short' (2 decimals, 2 items) or 'full' (all
+    items)."""
+    global _options
+    profiles = {
+        None: _options,
+        "default": PrintOptions(),
+        "short": PrintOptions(precision=2, edgeitems=2),
+        "full": PrintOptions(threshold=2**63 - 1),
+    }
+    if profile not in profiles:
+        raise ValueError(
+            f"set_printoptions(): expected profile 'default', 'short' or 'full', got {profile!r}"
+        )
+    limit = None if threshold is None else int(min(threshold, 2**63 - 1))
+    given: dict[str, Any] = {
+        "precision": precision,
+        "threshold": limit,
+        "edgeitems": edgeitems,
+        "linewidth": linewidth,
+    }
+    for name, value in given.items():
+        if value is not None and value < (1 if name == "linewidth" else 0):
+            raise ValueError(f"set_printoptions(): expected {name} of at least 0, got {value}")
+    given = {name: value for name, value in given.items() if value is not None}
+    _options = replace(profiles[profile], sci_mode=sci_mode, **given)
+
+
+class printoptions:
+    """A block in which set_printoptions() with these arguments holds."""
+
+    def __init__(self, **options: Any) -> None:
+        self._options = options
+
+    def __enter__(self) -> PrintOptions:
+        self._outer = _options
+        set_printoptions(**self._options)
+        return _options
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        global _options
+        _options = self._outer
 
 
 def format_tensor(tensor):
@@ -27,7 +106,7 @@ def format_tensor(tensor):
     text = prefix + body
     last_line = len(text) - (text.rfind("\n") + 1)
     for note in notes:
-        if last_line + len(note) + 3 > _WIDTH:
+        if last_line + len(note) + 3 > _options.linewidth:
             text += ",\n" + " " * len(prefix) + note
             last_line = len(prefix) + len(note)
         else:
@@ -54,7 +133,7 @@ def _notes(tensor):
 
 
 def _body(tensor, indent):
-    summarise = tensor.size > _THRESHOLD
+    summarise = tensor.size > _options.threshold
     values = _corners(tensor, summarise)
     formatter = _formatter(list(_leaves(values)))
     return _lines(values, tensor.ndim, formatter, indent + 1)
@@ -71,12 +150,13 @@ def _corners(tensor, summarise):
     """Nested lists of values; long axes keep their ends around a gap."""
     if tensor.ndim == 0:
         return tensor.item()
-    if not summarise or tensor.shape[0] <= 2 * _EDGE:
+    if not summarise or tensor.shape[0] <= 2 * _options.edgeitems:
         if not summarise or tensor.ndim == 1:
             return tensor.tolist()
         return [_corners(part, summarise) for part in tensor]
-    ends = [_corners(tensor[i], summarise) for i in (*range(_EDGE), *range(-_EDGE, 0))]
-    return [*ends[:_EDGE], _gap, *ends[_EDGE:]]
+    edge = _options.edgeitems
+    ends = [_corners(tensor[i], summarise) for i in (*range(edge), *range(-edge, 0))]
+    return [*ends[:edge], _gap, *ends[edge:]]
 
 
 def _leaves(values):
@@ -89,6 +169,8 @@ def _leaves(values):
 
 def _formatter(values):
     """A function from a value to text; all texts have one width."""
+    if not values:  # edgeitems 0 shows none
+        return str
     if isinstance(values[0], complex):
         texts = [_complex_text(value) for value in values]
         width = max(map(len, texts))
@@ -104,10 +186,13 @@ def _formatter(values):
 def _float_style(finite):
     magnitudes = [abs(value) for value in finite if value != 0]
     largest, smallest = max(magnitudes, default=1.0), min(magnitudes, default=1.0)
-    if largest >= 1e8 or smallest < 1e-4 or largest / smallest > 1e5:
-        return lambda value: _special(value) or f"{value:.{_PRECISION}e}"
+    precision, scientific = _options.precision, _options.sci_mode
+    if scientific is None:
+        scientific = largest >= 1e8 or smallest < 1e-4 or largest / smallest > 1e5
+    if scientific:
+        return lambda value: _special(value) or f"{value:.{precision}e}"
     # As few decimals as show every value: 1., 0.5, 0.3333
-    shown = [f"{value:.{_PRECISION}f}".rstrip("0") for value in finite]
+    shown = [f"{value:.{precision}f}".rstrip("0") for value in finite]
     decimals = max((len(text.partition(".")[2]) for text in shown), default=0)
     if decimals == 0:
         return lambda value: _special(value) or f"{value:.0f}."
@@ -121,8 +206,8 @@ def _special(value):
 
 
 def _complex_text(value):
-    real = _special(value.real) or f"{value.real:.{_PRECISION}g}"
-    imaginary = _special(abs(value.imag)) or f"{abs(value.imag):.{_PRECISION}g}"
+    real = _special(value.real) or f"{value.real:.{_options.precision}g}"
+    imaginary = _special(abs(value.imag)) or f"{abs(value.imag):.{_options.precision}g}"
     sign = "-" if math.copysign(1.0, value.imag) < 0 else "+"
     return f"{real}{sign}{imaginary}j"
 
@@ -144,7 +229,7 @@ def _row(values, formatter, indent):
     texts = ["..." if value is _gap else formatter(value) for value in values]
     lines, line = [], ""
     for text in texts:
-        if line and indent + len(line) + len(text) + 2 > _WIDTH:
+        if line and indent + len(line) + len(text) + 2 > _options.linewidth:
             lines.append(line)
             line = ""
         line += (", " if line else "") + text
