@@ -23,6 +23,7 @@ const std::vector<EmitterRow>& emitters() {
        emit_plugin},
       {"autograd-rules", "autograd/rules*.cpp: gradients from `grad`", emit_autograd_rules},
       {"pyi", "python/_operators.pyi: type stubs", emit_pyi},
+      {"spellings", "python/_spellings.py: names in other libraries", emit_spellings},
       {"docs", "docs/*.md: one page per file", emit_docs},
       {"tests", "python/test_operator_examples.py: every `example`", emit_tests},
       {"conformance-samples", "conformance/samples.inc: `samples` in the notation of the kit",

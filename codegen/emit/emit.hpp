@@ -39,6 +39,7 @@ std::vector<OutputFile> emit_kernels_hpp(const Package&, const EmitOptions&);
 std::vector<OutputFile> emit_plugin(const Package&, const EmitOptions&);
 std::vector<OutputFile> emit_autograd_rules(const Package&, const EmitOptions&);
 std::vector<OutputFile> emit_pyi(const Package&, const EmitOptions&);
+std::vector<OutputFile> emit_spellings(const Package&, const EmitOptions&);
 std::vector<OutputFile> emit_docs(const Package&, const EmitOptions&);
 std::vector<OutputFile> emit_tests(const Package&, const EmitOptions&);
 std::vector<OutputFile> emit_conformance_samples(const Package&, const EmitOptions&);

@@ -136,11 +136,11 @@ PyObject* to_device(PyObject* self, PyObject* arguments, PyObject* keywords) {
                        "of a tenon.Stream",
                        stream);
   tenon_device_id device;
-  if (!to_device_id(device_argument, device))
-    return PyErr_Occurred() ? nullptr
-                            : raise_error(PyExc_TypeError,
-                                          "to_device(): expected a device or its name, got %s",
-                                          type_name(device_argument));
+  if (!to_device_id(device_argument, device)) {
+    if (PyErr_Occurred()) return nullptr;
+    return raise_error(PyExc_TypeError, "to_device(): expected a device or its name, got %s",
+                       type_name(device_argument));
+  }
   Tensor result = convert_tensor(handle_of(self), kAnyDtype, device);
   if (result && result.get() == handle_of(self)) return Py_NewRef(self);
   return to_python(std::move(result));

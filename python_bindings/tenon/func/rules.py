@@ -9,8 +9,6 @@ each sample and the results are stacked: the same values, at the cost of as many
 
 from __future__ import annotations
 
-import functools
-import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ from typing import Any
 
 from tenon import _core
 from tenon._core import Tensor
+from tenon._schema import parameters
 from tenon.func.batched import Batched
 
 Rule = Callable[["Call"], Any]
@@ -67,47 +66,17 @@ class Call:
 # -- calling ---------------------------------------------------------------------------------------
 
 
-@functools.cache
-def _parameters(schema: str) -> list[tuple[str, str, Any]]:
-    """Kind, name and default of the parameters of "tenon::op(Tensor x, int axis=-1) -> Tensor"."""
-    inside = schema[schema.index("(") + 1 : schema.rindex(") -> ")]
-    result = []
-    depth, part, parts = 0, "", []
-    for letter in inside:
-        depth += (letter in "[(") - (letter in "])")
-        if letter == "," and depth == 0:
-            parts, part = [*parts, part], ""
-        else:
-            part += letter
-    for text in [*parts, part]:
-        if (text := text.strip()) and text != "*":
-            kind, _, rest = text.partition(" ")
-            name, _, default = rest.partition("=")
-            result.append((kind, name, _default(default)))
-    return result
-
-
-def _default(text: str) -> Any:
-    words = {"none": None, "true": True, "false": False, "inf": float("inf"), "": None}
-    if text in words:
-        return words[text]
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text.strip("'")
-
-
 _SPELLINGS = {"keepdims": "keepdim", "dim": "axis", "ddof": "correction"}
 
 
 def _bind(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
     """Arguments by parameter; None for a call that the operator itself has to judge."""
-    parameters = _parameters(op.schema)
-    names = [name for _, name, _ in parameters]
-    bound = {name: default for _, name, default in parameters}
+    known = parameters(op.schema)
+    names = [each.name for each in known]
+    bound = {each.name: each.default for each in known}
     if len(args) > len(names):  # f(x, 2, 3) for f(x, (2, 3))
-        kind, last = parameters[-1][0], len(names) - 1
-        if not kind.startswith("int["):
+        last = len(names) - 1
+        if not known[-1].kind.startswith("int["):
             return None
         args = (*args[:last], tuple(args[last:]))
     bound.update(zip(names, args))

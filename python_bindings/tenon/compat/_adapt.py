@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators under the names and keywords of another library.
+
+A namespace has three sources. Functions whose order of arguments or results differ are written out in its
+`_functions.py`. Names that the operator files give (`names:` in opdefs) come from the generated table
+tenon._spellings. The rest are operators and functions of the same name in both libraries. The last two are
+wrapped, so that they take the other library's keywords.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import tenon
+from tenon import _core
+from tenon._schema import parameters
+
+# What other libraries call a parameter, and what it may be called here; the first that there is counts.
+KEYWORDS: Mapping[str, tuple[str, ...]] = {
+    "input": ("x", "a", "weights", "sorted"),
+    "a": ("x",),
+    "arr": ("x",),
+    "other": ("y",),
+    "x1": ("x",),
+    "x2": ("y",),
+    "mat2": ("y",),
+    "vec2": ("y",),
+    "dim": ("axis", "axes"),
+    "dims": ("axes", "axis"),
+    "axes": ("axis",),
+    "axis": ("axes",),
+    "dim0": ("axis0",),
+    "dim1": ("axis1",),
+    "axis1": ("axis0",),
+    "axis2": ("axis1",),
+    "keepdims": ("keepdim",),
+    "size": ("shape",),
+    "shifts": ("shift",),
+    "k": ("diagonal", "offset"),
+    "src": ("source",),
+    "boundaries": ("boundaries",),
+}
+
+
+def _of_operator(op: Any) -> dict[str, str]:
+    """The other libraries' keywords of an operator, with its own."""
+    own = [each.name for each in parameters(op.schema)]
+    result = {}
+    for theirs, ours in KEYWORDS.items():
+        found = next((name for name in ours if name in own), None)
+        if found is not None and theirs not in own:
+            result[theirs] = found
+    return result
+
+
+def operator(name: str, convert: Callable[[Any], Any] | None = None) -> Callable[..., Any]:
+    """The operator `name`, which takes other libraries' keywords. With `convert`, arguments for tensors
+    that are neither tensors nor numbers are converted by it."""
+    op: Any = _core.operator(name)
+    keywords = _of_operator(op)
+    known = parameters(op.schema)
+    lists = {i for i, each in enumerate(known) if each.kind.startswith("Tensor[")}
+    singles = {i for i, each in enumerate(known) if each.kind in ("Tensor", "Tensor?")}
+    positions = {each.name: i for i, each in enumerate(known)}
+
+    def converted(i: int | None, value: Any) -> Any:
+        if convert is None:
+            return value
+        if i in singles and not isinstance(value, (tenon.Tensor, bool, int, float, complex)):
+            return value if value is None else convert(value)
+        if i in lists:
+            return [convert(each) for each in value]
+        return value
+
+    @functools.wraps(op, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            kwargs = {keywords.get(key, key): value for key, value in kwargs.items()}
+        if convert is not None:
+            args = tuple(converted(i, value) for i, value in enumerate(args))
+            kwargs = {key: converted(positions.get(key), value) for key, value in kwargs.items()}
+        return op(*args, **kwargs)
+
+    return call
+
+
+class Namespace:
+    """The names of a namespace, for its module's __getattr__ and __dir__."""
+
+    def __init__(
+        self,
+        library: str,
+        functions: str,
+        same: Iterable[str],
+        ours: Mapping[str, str],
+        convert: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.library = library  # "torch", a key of the generated table
+        self._functions = functions  # the module with functions of its own
+        self._same = frozenset(same)  # operators whose arguments and results agree
+        self._ours = ours  # their name -> "tenon's attribute.by path"
+        self._convert = convert
+
+    @functools.cached_property
+    def spellings(self) -> dict[str, str]:
+        """Names in the generated table that are not in a submodule."""
+        from tenon._spellings import SPELLINGS
+
+        table = SPELLINGS.get(self.library, {})
+        return {theirs: ours for theirs, ours in table.items() if "." not in theirs}
+
+    @functools.cached_property
+    def own(self) -> dict[str, Any]:
+        """Functions that are written out for this library."""
+        import importlib
+
+        module = importlib.import_module(self._functions)
+        return {name.rstrip("0"): getattr(module, name) for name in module.__all__}
+
+    def find(self, name: str) -> Any:
+        """What the library calls `name`; AttributeError if it is not covered."""
+        if name in self.own:
+            return self.own[name]
+        if name in self._ours:
+            value: Any = tenon
+            for part in self._ours[name].split("."):
+                value = getattr(value, part)
+            return value
+        if name in self._same:
+            return operator(name, self._convert)
+        if name in self.spellings:
+            return operator(self.spellings[name], self._convert)
+        if name.endswith("_") and name[:-1] in self._same:
+            try:
+                return operator(name)
+            except AttributeError:
+                pass
+        raise AttributeError(
+            f"tenon.compat.{self.library} does not cover {self.library}.{name}; "
+            f"docs/compat_namespaces.md says what it covers"
+        )
+
+    def names(self) -> list[str]:
+        """All names that are covered."""
+        return sorted({*self.own, *self._ours, *self._same, *self.spellings})
