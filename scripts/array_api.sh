@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${BUILD:-build/release}
-version=2024.12
+version=2025.12
 suite_commit=55fcc60179efa2680ddd6cd926ddf17b83530e2b
 work=$PWD/build/array_api
 mkdir -p "$work"
@@ -27,7 +27,7 @@ if ! cmp -s requirements/array_api.txt "$work/stamp"; then
 fi
 
 known=$PWD/tests/array_api/known_failures.txt
-export PYTHONPATH=$PWD/$build/python ARRAY_API_TESTS_MODULE=tenon ARRAY_API_TESTS_VERSION=$version
+export PYTHONPATH=$PWD/$build/python ARRAY_API_TESTS_MODULE=tenon.array_api ARRAY_API_TESTS_VERSION=$version
 cd "$suite"
 "$work/venv/bin/python" -m pytest array_api_tests -q -n "$(nproc)" --max-examples 20 --disable-deadline \
   -p no:cacheprovider --xfails-file "$known" "$@"

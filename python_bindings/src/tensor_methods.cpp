@@ -235,10 +235,11 @@ PyObject* zero_(PyObject* self, PyObject*) {
   return result;
 }
 
-// Revisions of the array API standard; each contains the ones before it.
+// Revisions of the array API standard; each contains the ones before it, but for lists that have become
+// tuples.
 bool is_array_api_version(PyObject* version) {
   if (!PyUnicode_Check(version)) return false;
-  for (const char* known : {"2021.12", "2022.12", "2023.12", "2024.12"})
+  for (const char* known : {"2021.12", "2022.12", "2023.12", "2024.12", "2025.12"})
     if (PyUnicode_CompareWithASCIIString(version, known) == 0) return true;
   return false;
 }
@@ -254,7 +255,7 @@ PyObject* array_namespace(PyObject*, PyObject* arguments, PyObject* keywords) {
     return raise_error(
         PyExc_ValueError,
         "__array_namespace__(): expected api_version None or one of '2021.12', '2022.12', "
-        "'2023.12' and '2024.12', got %R",
+        "'2023.12', '2024.12' and '2025.12', got %R",
         version);
   return PyImport_ImportModule("tenon.array_api");
 }

@@ -182,7 +182,7 @@ def broadcast_to(x, /, shape):
 
 def broadcast_arrays(*arrays):
     """The arguments seen with the shape that they have together."""
-    return list(_operator("broadcast_tensors")(arrays))
+    return tuple(_operator("broadcast_tensors")(arrays))
 
 
 def broadcast_shapes(*shapes):
@@ -360,7 +360,7 @@ class _Info:
         return _core.tensor(0).device
 
     def devices(self):
-        return list(_core.devices())
+        return tuple(_core.devices())
 
     def default_dtypes(self, *, device=None):
         return {

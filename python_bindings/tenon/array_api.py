@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The namespace of the Python array API standard, revision 2024.12.
+"""The namespace of the Python array API standard, revision 2025.12.
 
 `x.__array_namespace__()` gives this module. Names, parameters, defaults and results are those of the
 standard, also where Tenon's own function of the name differs: nonzero() gives a tuple, meshgrid() takes
@@ -59,7 +59,7 @@ from tenon._core import (
 )
 from tenon.linalg import tensordot, vecdot
 
-__array_api_version__ = "2024.12"
+__array_api_version__ = "2025.12"
 
 e = 2.718281828459045
 inf = float("inf")
@@ -79,7 +79,7 @@ _SAME = frozenset(
 )
 
 # The functions below hide Python's own of the same names.
-_max, _sum, _bool = max, sum, type(True)
+_max, _min, _bool = max, min, type(True)
 
 Axes = int | Sequence[int] | None
 
@@ -89,6 +89,11 @@ def _operator(name: str) -> Any:
 
 
 # -- creation --------------------------------------------------------------------------------------
+
+
+def _diagonal(k: int, rows: int, columns: int) -> int:
+    """The number of a diagonal, which may be any int: those outside of the matrix are all alike."""
+    return _max(-rows, _min(k, columns))
 
 
 def eye(
@@ -101,7 +106,8 @@ def eye(
     device: Any = None,
 ) -> Tensor:
     """A matrix [n_rows, n_cols], square without `n_cols`, with ones on diagonal `k`."""
-    return _operator("eye")(n_rows, n_cols, offset=k, dtype=dtype, device=device)
+    offset = _diagonal(k, n_rows, n_rows if n_cols is None else n_cols)
+    return _operator("eye")(n_rows, n_cols, offset=offset, dtype=dtype, device=device)
 
 
 def full(
@@ -116,19 +122,19 @@ def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any =
     return _operator("full_like")(x, fill_value, dtype=dtype, device=device)
 
 
-def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
+def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Coordinate grids of vectors; 'xy' exchanges the first two axes of what 'ij' gives."""
-    return list(_operator("meshgrid")(list(arrays), indexing)) if arrays else []
+    return tuple(_operator("meshgrid")(list(arrays), indexing)) if arrays else ()
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
     """The lower triangle of matrices, up to diagonal `k`; zeros elsewhere."""
-    return _operator("tril")(x, k)
+    return _operator("tril")(x, _diagonal(k, *x.shape[-2:]))
 
 
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
     """The upper triangle of matrices, from diagonal `k` on; zeros elsewhere."""
-    return _operator("triu")(x, k)
+    return _operator("triu")(x, _diagonal(k, *x.shape[-2:]))
 
 
 # -- manipulation ----------------------------------------------------------------------------------

@@ -208,7 +208,7 @@ def test_results_of_the_standard():
         got = xp.meshgrid(*map(T, vectors), indexing=indexing)
         for ours, want in zip(got, np.meshgrid(*vectors, indexing=indexing), strict=True):
             np.testing.assert_array_equal(ours.numpy(), want)
-    assert xp.meshgrid() == []
+    assert xp.meshgrid() == ()
     for name in ("sum", "prod"):
         for dtype in (None, "int8", "float64"):
             got = getattr(xp, name)(x, axis=1, dtype=dtype, keepdims=True)

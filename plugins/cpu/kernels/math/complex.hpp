@@ -29,12 +29,19 @@ TENON_COMPLEX_UNARY(acos)
 TENON_COMPLEX_UNARY(atan)
 TENON_COMPLEX_UNARY(sinh)
 TENON_COMPLEX_UNARY(cosh)
-TENON_COMPLEX_UNARY(tanh)
 TENON_COMPLEX_UNARY(asinh)
 TENON_COMPLEX_UNARY(acosh)
 TENON_COMPLEX_UNARY(atanh)
 #undef TENON_COMPLEX_UNARY
 
+// At infinity the imaginary part is a zero of the sign of y, as the array API standard has it; C's has that
+// of sin(2y).
+template <class T>
+inline Complex<T> tanh(Complex<T> x) {
+  if (std::isinf(x.real()) && std::isfinite(x.imag()))
+    return {std::copysign(T(1), x.real()), std::copysign(T(0), x.imag())};
+  return std::tanh(x);
+}
 template <class T>
 inline T abs(Complex<T> x) {
   return std::abs(x);
