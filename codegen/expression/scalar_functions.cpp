@@ -46,7 +46,7 @@ const std::vector<ScalarFunction>& scalar_functions() {
       {"nextafter", 2, F::Floating},
       {"floor", 1, F::RealNumber},
       {"ceil", 1, F::RealNumber},
-      {"round", 1, F::RealNumber},
+      {"round", 1, F::Any},
       {"trunc", 1, F::RealNumber},
       {"sign", 1, F::Any},
       {"min", 2, F::RealNumber},

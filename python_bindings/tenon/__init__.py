@@ -108,9 +108,7 @@ _LAZY.update(
         "_everyday",
     )
 )
-_LAZY.update(
-    dict.fromkeys("get_printoptions printoptions set_printoptions".split(), "_printing")
-)
+_LAZY.update(dict.fromkeys("get_printoptions printoptions set_printoptions".split(), "_printing"))
 
 # Spellings of NumPy and PyTorch. Each is the same object as Tenon's own name.
 _SPELLINGS = {

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 from tenon import amp as amp
 from tenon import audio as audio
+from tenon import array_api as array_api
 from tenon import autograd as autograd
 from tenon import collective as collective
 from tenon import data as data
 from tenon import distributions as distributions
 from tenon import fft as fft
 from tenon import geometric as geometric
+from tenon import func as func
 from tenon import io as io
 from tenon import ipc as ipc
 from tenon import jit as jit
@@ -74,6 +76,7 @@ from tenon._core import float64 as float64
 from tenon._core import from_dlpack as from_dlpack
 from tenon._core import from_numpy as from_numpy
 from tenon._core import frombuffer as frombuffer
+from tenon._core import get_default_dtype as get_default_dtype
 from tenon._core import get_num_threads as get_num_threads
 from tenon._core import int8 as int8
 from tenon._core import int16 as int16
@@ -81,6 +84,7 @@ from tenon._core import int32 as int32
 from tenon._core import int64 as int64
 from tenon._core import is_grad_enabled as is_grad_enabled
 from tenon._core import manual_seed as manual_seed
+from tenon._core import set_default_dtype as set_default_dtype
 from tenon._core import set_num_threads as set_num_threads
 from tenon._core import synchronize as synchronize
 from tenon._core import tensor as tensor
@@ -91,10 +95,19 @@ from tenon._core import uint64 as uint64
 from tenon._core import use_deterministic_algorithms as use_deterministic_algorithms
 from tenon._everyday import argwhere as argwhere
 from tenon._everyday import array_equal as array_equal
+from tenon._everyday import chunk as chunk
 from tenon._everyday import hstack as hstack
+from tenon._everyday import is_complex as is_complex
+from tenon._everyday import is_floating_point as is_floating_point
+from tenon._everyday import is_integer as is_integer
+from tenon._everyday import is_tensor as is_tensor
+from tenon._everyday import numel as numel
+from tenon._everyday import promote_types as promote_types
 from tenon._everyday import rand as rand
 from tenon._everyday import randn as randn
 from tenon._everyday import ravel as ravel
+from tenon._everyday import shape as shape
+from tenon._everyday import unflatten as unflatten
 from tenon._everyday import vstack as vstack
 from tenon._fallback import fallback as fallback
 from tenon._fallback import fallback_report as fallback_report
@@ -102,11 +115,15 @@ from tenon._graph import Graph as Graph
 from tenon._operator_definition import kernel as kernel
 from tenon._operator_definition import op as op
 from tenon._operators import *
+from tenon._printing import get_printoptions as get_printoptions
+from tenon._printing import printoptions as printoptions
+from tenon._printing import set_printoptions as set_printoptions
 from tenon._profile import profile as profile
 from tenon._validation import validation as validation
 from tenon.autograd import Function as Function
 from tenon.autograd import enable_grad as enable_grad
 from tenon.autograd import grad as grad
+from tenon.autograd import inference_mode as inference_mode
 from tenon.autograd import no_grad as no_grad
 from tenon.autograd import set_grad_enabled as set_grad_enabled
 from tenon.io import load as load
@@ -115,6 +132,7 @@ from tenon.jit import export as export
 from tenon.plugins import explain as explain
 from tenon.plugins import load_plugin as load_plugin
 from tenon.plugins import sdk_path as sdk_path
+from tenon.random import Generator as Generator
 
 __version__: str
 bool: dtype

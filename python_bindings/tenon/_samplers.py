@@ -58,11 +58,16 @@ def _parameters(
     from tenon._array_api import broadcast_shapes
 
     wanted = _shape_of(shape)
-    common = broadcast_shapes(*(tuple(x.shape) for x in made), *([] if wanted is None else [wanted]))
-    if wanted is not None and common != wanted:
+    shapes = [tuple(x.shape) for x in made]
+    goal = "each other" if wanted is None else f"shape {wanted}"
+    try:
+        common = broadcast_shapes(*shapes, *([] if wanted is None else [wanted]))
+    except ValueError:
+        common = None
+    if common is None or (wanted is not None and common != wanted):
         raise ValueError(
-            f"{name}(): expected parameters that broadcast to shape {wanted}, got shapes "
-            f"{', '.join(str(tuple(x.shape)) for x in made)}"
+            f"{name}(): expected parameters that broadcast to {goal}, got shapes "
+            f"{', '.join(map(str, shapes))}"
         )
     return [_operator("expand")(x, common) for x in made], result
 
@@ -302,7 +307,9 @@ def student_t(
     device: Any = None,
 ) -> Tensor:
     """Student's t of `df` degrees of freedom, which is positive, moved and scaled."""
-    (df, location, scale), result = _parameters("student_t", [df, location, scale], shape, dtype, device)
+    (df, location, scale), result = _parameters(
+        "student_t", [df, location, scale], shape, dtype, device
+    )
     _require("student_t", (df > 0) & (scale > 0), "positive degrees of freedom and scale")
     ratio = _operator("sqrt")(df / (2 * _standard_gamma(df / 2)))
     return (location + scale * _normal(df) * ratio).to(result)
@@ -319,7 +326,9 @@ def von_mises(
 ) -> Tensor:
     """Angles in [-pi, pi] around `location`, the more concentrated the larger `concentration`, which is
     positive (Best and Fisher, Efficient simulation of the von Mises distribution, 1979)."""
-    (location, kappa), result = _parameters("von_mises", [location, concentration], shape, dtype, device)
+    (location, kappa), result = _parameters(
+        "von_mises", [location, concentration], shape, dtype, device
+    )
     _require("von_mises", kappa > 0, "a positive concentration")
     k = kappa.to(_core.float64)  # r cancels for small and for large concentrations
     tau = 1 + _operator("sqrt")(1 + 4 * k * k)

@@ -9,6 +9,7 @@ docs/array_api.md says which special cases differ, and why.
 
 from __future__ import annotations
 
+from builtins import bool as _bool
 from collections.abc import Sequence
 from typing import Any
 
@@ -79,7 +80,7 @@ _SAME = frozenset(
 )
 
 # The functions below hide Python's own of the same names.
-_max, _min, _bool = max, min, type(True)
+_max, _min = max, min
 
 Axes = int | Sequence[int] | None
 

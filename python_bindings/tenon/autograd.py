@@ -18,10 +18,14 @@ __all__ = [
     "enable_grad",
     "grad",
     "gradcheck",
+    "hessian",
+    "inference_mode",
     "is_grad_enabled",
+    "jacobian",
     "no_grad",
     "save_on_cpu",
     "saved_tensors_hooks",
+    "once_differentiable",
     "set_grad_enabled",
 ]
 
@@ -88,6 +92,20 @@ class enable_grad(_Recording):
 
     __slots__ = ()
     _on = True
+
+
+class inference_mode(no_grad):
+    """no_grad() by the name that programs for inference use; `inference_mode(False)` changes nothing.
+
+    Tensors made inside are ordinary ones: they may be used in recorded operators later.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, mode=True):
+        if callable(mode):
+            return no_grad(mode)
+        return super().__new__(cls) if mode else set_grad_enabled(is_grad_enabled())
 
 
 def _as_tuple(value):
@@ -236,6 +254,66 @@ class Function:
                 f"got {len(result)}"
             )
         return [result[i] for i in positions]
+
+
+class _Once(Function):
+    """Passes gradients on, and refuses to be differentiated."""
+
+    @staticmethod
+    def forward(ctx, name, gradient, *dependencies):
+        ctx.name = name
+        return gradient.detach().clone()
+
+    @staticmethod
+    def backward(ctx, *grads):
+        raise RuntimeError(
+            f"{ctx.name} is differentiable once only (once_differentiable); write it with operators that "
+            f"are recorded, and leave the decorator out"
+        )
+
+
+def once_differentiable(backward):
+    """Decorator of a Function's `backward` that computes what autograd cannot follow, such as by NumPy: it
+    runs without recording, and differentiating its results is an error instead of a wrong number."""
+
+    @functools.wraps(backward)
+    def wrapper(ctx, *grads):
+        with no_grad():
+            results = backward(ctx, *grads)
+        dependencies = [
+            each
+            for each in (*grads, *ctx.saved_tensors)
+            if isinstance(each, Tensor) and each.requires_grad
+        ]
+        if not is_grad_enabled() or not dependencies:
+            return results
+        name = f"{backward.__qualname__}()"
+        marked = [
+            _Once.apply(name, each, *dependencies) if isinstance(each, Tensor) else each
+            for each in (results if isinstance(results, tuple | list) else (results,))
+        ]
+        return tuple(marked)
+
+    return wrapper
+
+
+def jacobian(function, inputs):
+    """Derivatives of `function(*inputs)` by every element of every input: for one tensor and one result, of
+    shapes A and R, a tensor of shape R + A; for tuples, tuples of such. tenon.func.jacrev with the arguments
+    in another order."""
+    from tenon.func import jacrev
+
+    argnums = 0 if isinstance(inputs, Tensor) else tuple(range(len(inputs)))
+    return jacrev(function, argnums)(*_as_tuple(inputs))
+
+
+def hessian(function, inputs):
+    """Second derivatives of `function(*inputs)`, one number: for one tensor of shape A a tensor of shape
+    A + A; for a tuple, tuples of tuples of such."""
+    from tenon.func import hessian as of
+
+    argnums = 0 if isinstance(inputs, Tensor) else tuple(range(len(inputs)))
+    return of(function, argnums)(*_as_tuple(inputs))
 
 
 def _shapes_of(outputs, constant):

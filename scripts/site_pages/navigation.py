@@ -14,7 +14,7 @@ WRITTEN = {
     ],
     "Guides": {
         "Coming from": ["from_pytorch.md", "from_paddle.md", "array_api.md"],
-        "Training": ["training.md", "amp.md", "profiler.md", "graphs.md", "distributions.md", "domains.md", "examples.md", "data.md"],
+        "Training": ["training.md", "amp.md", "profiler.md", "graphs.md", "distributions.md", "domains.md", "examples.md", "data.md", "func.md", "random.md"],
         "Operators": [
             "operators.md",
             "python_operators.md",

@@ -36,6 +36,12 @@ def run(program, folder="."):
     return done.stdout
 
 
+@pytest.mark.parametrize("page", ["array_api.md", "func.md", "random.md"])
+def test_pages_about_python(page):
+    """The programs of a page, one after the other in one process."""
+    run("\n".join(text for language, text in blocks(page) if language == "python"))
+
+
 def test_an_operator_file(tmp_path):
     page = blocks("operator_files.md", "yaml")
     (tmp_path / "acme.yaml").write_text(page[0][1])

@@ -16,8 +16,7 @@ TESTED = [
     for case in CASES
     if case.op not in RANDOM | OTHERS
     and not all(
-        isinstance(each, list)
-        or not isinstance(each, np.ndarray)
+        isinstance(each, list) or not isinstance(each, np.ndarray)
         for each in (*case.args, *case.kwargs.values())
     )
 ]

@@ -181,7 +181,9 @@ def _as_tensor(value: Any, like: Tensor) -> Tensor:
     if isinstance(value, Tensor):
         return value
     device = raw_of(like).device
-    return _core.tensor(value, dtype=like.dtype if isinstance(value, float) else None, device=device)
+    return _core.tensor(
+        value, dtype=like.dtype if isinstance(value, float) else None, device=device
+    )
 
 
 def _is_basic(key: Any) -> bool:

@@ -58,9 +58,7 @@ def _batch_size(leaves: list[Any], axes: list[Any]) -> int:
     if not sizes:
         raise ValueError("vmap: expected an input with a batch, got in_dims of None alone")
     if len(sizes) > 1:
-        raise ValueError(
-            f"vmap: expected one size of the batch in all inputs, got {sorted(sizes)}"
-        )
+        raise ValueError(f"vmap: expected one size of the batch in all inputs, got {sorted(sizes)}")
     return next(iter(sizes))
 
 

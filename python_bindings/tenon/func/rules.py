@@ -10,7 +10,7 @@ each sample and the results are stacked: the same values, at the cost of as many
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -465,8 +465,7 @@ def matmul(call: Call) -> Any:
         parts.append(part.unsqueeze([axis]) if rank == 1 else part)
     rank = max(part.ndim for part in parts)
     x, y = (
-        part.reshape((part.shape[0], *(1,) * (rank - part.ndim), *part.shape[1:]))
-        for part in parts
+        part.reshape((part.shape[0], *(1,) * (rank - part.ndim), *part.shape[1:])) for part in parts
     )
     result = call.changed(x=x, y=y)
     if rank_y == 1:

@@ -92,7 +92,9 @@ class _Call:
             self.inputs = [_tracked(leaf) for leaf in leaves]
             given = self.with_inputs(self.inputs)
             call = list(args)
-            for n, value in zip(numbers, (given,) if isinstance(argnums, int) else given, strict=True):
+            for n, value in zip(
+                numbers, (given,) if isinstance(argnums, int) else given, strict=True
+            ):
                 call[n] = value
             result = function(*call)
         self.aux: Any = None
@@ -108,7 +110,9 @@ class _Call:
         self.outputs, self.rebuild_result = flatten(result)
         for out in self.outputs:
             if not isinstance(out, Tensor):
-                raise TypeError(f"{name}: expected tensors from the function, got {type(out).__name__}")
+                raise TypeError(
+                    f"{name}: expected tensors from the function, got {type(out).__name__}"
+                )
 
     def with_inputs(self, values: Sequence[Any]) -> Any:
         """`values`, one for each input, nested as the arguments were."""
@@ -122,9 +126,7 @@ class _Call:
 
     def pull(self, seeds: Sequence[Tensor], *, retain: bool = True) -> list[Tensor]:
         """Products of `seeds` with the Jacobian, one for each input."""
-        return _derivatives(
-            self.outputs, self.inputs, seeds, retain=retain, create=self.create
-        )
+        return _derivatives(self.outputs, self.inputs, seeds, retain=retain, create=self.create)
 
     def pushed(self) -> Callable[[Sequence[Tensor]], list[Tensor]]:
         """The function from tangents of the inputs to tangents of the outputs."""
@@ -144,9 +146,7 @@ def _ones(x: Tensor) -> Tensor:
     return _core.operator("ones_like")(x)
 
 
-def value_and_grad(
-    function: Function, argnums: Argnums = 0, has_aux: bool = False
-) -> Function:
+def value_and_grad(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """A function that gives (gradient, value) of `function`, which gives a tensor of one element; with
     `has_aux`, `function` gives (value, aux), and the result is (gradient, (value, aux))."""
 
@@ -230,6 +230,14 @@ def _units(x: Tensor) -> list[Tensor]:
     return [rows[i].reshape(x.shape) for i in range(x.size)]
 
 
+def _require_real(name: str, call: _Call) -> None:
+    if any(x.dtype.is_complex for x in (*call.inputs, *call.outputs)):
+        raise TypeError(
+            f"{name}: expected real tensors, got complex ones, whose derivative is no matrix unless the "
+            f"function is holomorphic; use vjp or jvp, or the real and imaginary parts"
+        )
+
+
 def _stack(parts: list[Tensor], shape: tuple[int, ...], of: Tensor) -> Tensor:
     """Parts, one for each element of a tensor of `shape`, in an array of that shape in front."""
     if not parts:
@@ -246,6 +254,7 @@ def jacrev(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> F
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         call = _Call("jacrev", functools.partial(function, **kwargs), args, argnums, has_aux)
+        _require_real("jacrev", call)
         blocks = []
         for k, out in enumerate(call.outputs):
             rows = []
@@ -273,6 +282,7 @@ def jacfwd(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> F
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         call = _Call("jacfwd", functools.partial(function, **kwargs), args, argnums, has_aux)
+        _require_real("jacfwd", call)
         push = call.pushed()
         # columns[i][j][k]: the derivative of output k by element j of input i
         columns = []
@@ -305,7 +315,9 @@ def hessian(function: Function, argnums: Argnums = 0) -> Function:
 
 def _pair(name: str, function: Function, primals: Sequence[Any], vectors: Sequence[Any]) -> Any:
     if not isinstance(primals, (list, tuple)) or not isinstance(vectors, (list, tuple)):
-        raise TypeError(f"{name}: expected primals and vectors as tuples, with one item per argument")
+        raise TypeError(
+            f"{name}: expected primals and vectors as tuples, with one item per argument"
+        )
     numbers = tuple(range(len(primals)))
     with autograd.enable_grad():
         return _Call(name, value_and_grad(function, numbers), primals, numbers, False)

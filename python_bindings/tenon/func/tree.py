@@ -53,9 +53,7 @@ def spread(prefix: Any, tree: Any, what: str) -> list[Any]:
     is_pair = isinstance(prefix, (list, tuple)) and isinstance(tree, (list, tuple))
     if not is_pair or len(prefix) != len(tree):
         raise ValueError(f"{what}: expected a nest like {_shape(tree)}, got {prefix!r}")
-    return [
-        leaf for part, of in zip(prefix, tree, strict=True) for leaf in spread(part, of, what)
-    ]
+    return [leaf for part, of in zip(prefix, tree, strict=True) for leaf in spread(part, of, what)]
 
 
 def _shape(tree: Any) -> str:

@@ -51,6 +51,10 @@ inline Complex<T> conj(Complex<T> x) {
   return {x.real(), -x.imag()};
 }
 template <class T>
+inline Complex<T> round(Complex<T> x) {
+  return {std::nearbyint(x.real()), std::nearbyint(x.imag())};
+}
+template <class T>
 inline T real(Complex<T> x) {
   return x.real();
 }
@@ -70,7 +74,7 @@ inline Complex<T> log2(Complex<T> x) {
 // nothing cancels, and exp knows what C's Annex G asks for.
 template <class T>
 inline Complex<T> expm1(Complex<T> x) {
-  if (x.imag() == 0) return {std::expm1(x.real()), x.imag()};
+  if (x.imag() == 0) return {x.real() == 0 ? T(0) : std::expm1(x.real()), x.imag()};
   if (!std::isfinite(x.real()) || !std::isfinite(x.imag())) return std::exp(x) - T(1);
   const T half = std::sin(x.imag() / 2);
   return {std::expm1(x.real()) * std::cos(x.imag()) - 2 * half * half,
