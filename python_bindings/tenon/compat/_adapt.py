@@ -28,7 +28,7 @@ KEYWORDS: Mapping[str, tuple[str, ...]] = {
     "mat2": ("y",),
     "vec2": ("y",),
     "dim": ("axis", "axes"),
-    "dims": ("axes", "axis"),
+    "dims": ("axes", "axis", "repeats"),
     "axes": ("axis",),
     "axis": ("axes",),
     "dim0": ("axis0",),
@@ -40,7 +40,8 @@ KEYWORDS: Mapping[str, tuple[str, ...]] = {
     "shifts": ("shift",),
     "k": ("diagonal", "offset"),
     "src": ("source",),
-    "boundaries": ("boundaries",),
+    "num_samples": ("count",),
+    "N": ("n",),
 }
 
 
@@ -117,7 +118,7 @@ class Namespace:
         import importlib
 
         module = importlib.import_module(self._functions)
-        return {name.rstrip("0"): getattr(module, name) for name in module.__all__}
+        return {name: getattr(module, name) for name in module.__all__}
 
     def find(self, name: str) -> Any:
         """What the library calls `name`; AttributeError if it is not covered."""

@@ -1,0 +1,597 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's functions whose order of arguments, defaults or results are not those of Tenon's operators."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import tenon
+from tenon import _core
+from tenon._core import Tensor
+
+Axes = builtins.int | Sequence[builtins.int] | None
+
+
+def _operator(name: str) -> Any:
+    return _core.operator(name)
+
+
+class ValuesAndIndices(NamedTuple):
+    """Results of max, min, sort, topk and others along an axis."""
+
+    values: Tensor
+    indices: Tensor
+
+
+# -- creation --------------------------------------------------------------------------------------
+
+
+def _shape(size: tuple[Any, ...]) -> Any:
+    return size[0] if len(size) == 1 and not isinstance(size[0], builtins.int) else size
+
+
+def _filled(name: str) -> Callable[..., Tensor]:
+    def function(
+        *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    ) -> Tensor:
+        return _operator(name)(
+            _shape(size), dtype=dtype, device=device, requires_grad=requires_grad
+        )
+
+    function.__doc__ = f"tenon.{name}, of a shape or of extents."
+    return function
+
+
+zeros, ones, empty = _filled("zeros"), _filled("ones"), _filled("empty")
+
+
+def full(
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A tensor of one value."""
+    return _operator("full")(
+        size, fill_value, dtype=dtype, device=device, requires_grad=requires_grad
+    )
+
+
+def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """One value, in the shape of `input`."""
+    return _operator("full_like")(input, fill_value, dtype=dtype, device=device)
+
+
+def arange(
+    start: Any,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Numbers from `start` to before `end`; arange(end) starts from 0."""
+    return _operator("arange")(
+        start, end, step, dtype=dtype, device=device, requires_grad=requires_grad
+    )
+
+
+def linspace(
+    start: float, end: float, steps: builtins.int, *, dtype: Any = None, device: Any = None
+) -> Tensor:
+    """Evenly spaced numbers, both ends included."""
+    return _operator("linspace")(start, end, steps, dtype=dtype, device=device)
+
+
+def eye(
+    n: builtins.int, m: builtins.int | None = None, *, dtype: Any = None, device: Any = None
+) -> Tensor:
+    """A matrix with ones on its diagonal."""
+    return _operator("eye")(n, m, dtype=dtype, device=device)
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """`data` as a tensor, sharing memory where that is possible."""
+    return _core.asarray(data, dtype=dtype, device=device)
+
+
+asarray = as_tensor
+
+
+def _with(generator: Any, draw: Callable[[], Tensor]) -> Tensor:
+    if generator is None:
+        return draw()
+    with generator:
+        return draw()
+
+
+def randint(*args: Any, generator: Any = None, dtype: Any = None, device: Any = None) -> Tensor:
+    """randint(high, size) or randint(low, high, size)."""
+    low, high, size = args if len(args) == 3 else (0, *args)
+    return _with(
+        generator, lambda: _operator("randint")(low, high, size, dtype=dtype, device=device)
+    )
+
+
+def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None) -> Tensor:
+    """Normal numbers: of tensors of means and deviations, or of a size."""
+    if size is None:
+        likes = [each for each in (mean, std) if isinstance(each, Tensor)]
+        shape = tenon.broadcast_shapes(*(tuple(x.shape) for x in likes))
+        like = likes[0]
+        options = {"dtype": like.dtype, "device": like.device}
+    else:
+        shape, options = size, {}
+    return _with(generator, lambda: mean + std * _operator("normal")(shape, **options))
+
+
+def rand_like(input: Tensor, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Uniform numbers, in the shape of `input`."""
+    return _operator("uniform_like")(input, dtype=dtype, device=device)
+
+
+def randn_like(input: Tensor, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Normal numbers, in the shape of `input`."""
+    return _operator("normal_like")(input, dtype=dtype, device=device)
+
+
+def poisson(input: Tensor, generator: Any = None) -> Tensor:
+    """Counts of these rates."""
+    return _with(generator, lambda: tenon.random.poisson(input))
+
+
+def binomial(count: Tensor, prob: Tensor, generator: Any = None) -> Tensor:
+    """Successes of `count` trials of probability `prob`."""
+    return _with(generator, lambda: tenon.random.binomial(count, prob))
+
+
+# -- reductions ------------------------------------------------------------------------------------
+
+
+def _reduced(name: str, input: Tensor, dim: Axes, keepdim: bool, dtype: Any) -> Tensor:
+    if dtype is None:
+        return _operator(name)(input, dim, keepdim)
+    return _operator(name)(input.to(dtype=dtype), dim, keepdim).to(dtype=dtype)
+
+
+def sum(input: Tensor, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The sum over `dim`."""
+    return _reduced("sum", input, dim, keepdim, dtype)
+
+
+def mean(input: Tensor, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The mean over `dim`, of a floating tensor."""
+    return _reduced("mean", input, dim, keepdim, dtype)
+
+
+def prod(input: Tensor, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The product over `dim`."""
+    return _reduced("prod", input, dim, keepdim, dtype)
+
+
+def nansum(input: Tensor, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The sum over `dim` of what is not NaN."""
+    return _reduced("nansum", input, dim, keepdim, dtype)
+
+
+def all(input: Tensor, dim: Axes = None, keepdim: bool = False) -> Tensor:
+    """Whether all elements are not zero."""
+    return _operator("all")(input, dim, keepdim)
+
+
+def any(input: Tensor, dim: Axes = None, keepdim: bool = False) -> Tensor:
+    """Whether any element is not zero."""
+    return _operator("any")(input, dim, keepdim)
+
+
+def amax(input: Tensor, dim: Axes = None, keepdim: bool = False) -> Tensor:
+    """The largest elements; equal ones share the gradient."""
+    return _operator("max")(input, dim, keepdim)
+
+
+def amin(input: Tensor, dim: Axes = None, keepdim: bool = False) -> Tensor:
+    """The smallest elements; equal ones share the gradient."""
+    return _operator("min")(input, dim, keepdim)
+
+
+def argmax(input: Tensor, dim: builtins.int | None = None, keepdim: bool = False) -> Tensor:
+    """Where the largest element is."""
+    return _operator("argmax")(input, dim, keepdim)
+
+
+def argmin(input: Tensor, dim: builtins.int | None = None, keepdim: bool = False) -> Tensor:
+    """Where the smallest element is."""
+    return _operator("argmin")(input, dim, keepdim)
+
+
+def _extreme(
+    name: str, binary: str, input: Tensor, dim: Any, keepdim: bool, other: Tensor | None
+) -> Any:
+    if isinstance(dim, Tensor):
+        dim, other = None, dim
+    if other is not None:
+        return _operator(binary)(input, other)
+    if dim is None:
+        return _operator(name)(input)
+    indices = _operator(f"arg{name}")(input, dim, True)
+    values = _operator("take_along_axis")(input, indices, dim)
+    if keepdim:
+        return ValuesAndIndices(values, indices)
+    return ValuesAndIndices(values.squeeze([dim]), indices.squeeze([dim]))
+
+
+def max(
+    input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None
+) -> Any:
+    """The largest element; along `dim` (values, indices); of two tensors the larger elements."""
+    return _extreme("max", "maximum", input, dim, keepdim, other)
+
+
+def min(
+    input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None
+) -> Any:
+    """The smallest element; along `dim` (values, indices); of two tensors the smaller elements."""
+    return _extreme("min", "minimum", input, dim, keepdim, other)
+
+
+def _correction(correction: float | None, unbiased: bool | None) -> float:
+    if correction is not None:
+        return correction
+    return 0.0 if unbiased is False else 1.0
+
+
+def var(
+    input: Tensor,
+    dim: Axes = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Tensor:
+    """The variance, by default of a sample: of n - 1 degrees of freedom."""
+    return _operator("var")(input, dim, _correction(correction, unbiased), keepdim)
+
+
+def std(
+    input: Tensor,
+    dim: Axes = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Tensor:
+    """The standard deviation, by default of a sample: of n - 1 degrees of freedom."""
+    return _operator("std")(input, dim, _correction(correction, unbiased), keepdim)
+
+
+def var_mean(input: Tensor, dim: Axes = None, **options: Any) -> tuple[Tensor, Tensor]:
+    """var() and mean()."""
+    return var(input, dim, **options), mean(input, dim, options.get("keepdim", False))
+
+
+def std_mean(input: Tensor, dim: Axes = None, **options: Any) -> tuple[Tensor, Tensor]:
+    """std() and mean()."""
+    return std(input, dim, **options), mean(input, dim, options.get("keepdim", False))
+
+
+def norm(input: Tensor, p: Any = "fro", dim: Axes = None, keepdim: bool = False) -> Tensor:
+    """The vector norm of order `p` over `dim`; 'fro' is of order 2."""
+    if p == "nuc":
+        raise ValueError("norm(): expected a vector norm, got 'nuc'; use linalg.matrix_norm")
+    return _operator("norm")(input, 2.0 if p in ("fro", None) else p, dim, keepdim)
+
+
+def cumsum(input: Tensor, dim: builtins.int, *, dtype: Any = None) -> Tensor:
+    """Running sums along `dim`."""
+    result = _operator("cumsum")(input if dtype is None else input.to(dtype=dtype), dim)
+    return result if dtype is None else result.to(dtype=dtype)
+
+
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Whether both have the same shape and elements."""
+    return tenon.array_equal(input, other)
+
+
+def eq(input: Tensor, other: Any) -> Tensor:
+    """Which elements are equal."""
+    return _operator("equal")(input, other)
+
+
+# -- parts and joins -------------------------------------------------------------------------------
+
+
+def cat(tensors: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
+    """Tensors joined along `dim`."""
+    return _operator("concat")(list(tensors), dim)
+
+
+def split(tensor: Tensor, split_size_or_sections: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    """Parts of one size, of which the last may be smaller, or of the sizes of a list."""
+    sizes = split_size_or_sections
+    if isinstance(sizes, builtins.int):
+        extent = tensor.shape[dim]
+        sizes = [builtins.min(sizes, extent - i) for i in range(0, extent, sizes)] or [0]
+    return tuple(_operator("split")(tensor, list(sizes), dim))
+
+
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """Coordinate grids of vectors, one by one or in a list."""
+    given = tensors[0] if len(tensors) == 1 and not isinstance(tensors[0], Tensor) else tensors
+    return tuple(_operator("meshgrid")(list(given), indexing))
+
+
+def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """The tensors, expanded to their common shape."""
+    return tuple(_operator("broadcast_tensors")(list(tensors)))
+
+
+def broadcast_to(input: Tensor, size: Any) -> Tensor:
+    """`input`, expanded."""
+    return _operator("expand")(input, size)
+
+
+def repeat_interleave(
+    input: Tensor, repeats: Any, dim: builtins.int | None = None, *, output_size: Any = None
+) -> Tensor:
+    """Each element repeated."""
+    return tenon.array_api.repeat(input, repeats, axis=dim)
+
+
+def flatten(input: Tensor, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
+    """Several axes as one."""
+    return _operator("flatten")(input, start_dim, end_dim)
+
+
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: builtins.int | None = None,
+) -> Any:
+    """The different elements in ascending order, and what is asked for."""
+    if dim is not None:
+        raise NotImplementedError(
+            "unique(): expected dim None, got a number: rows are not compared"
+        )
+    found = tenon.unique_all(input)
+    results = [found.values]
+    if return_inverse:
+        results.append(found.inverse_indices)
+    if return_counts:
+        results.append(found.counts)
+    return tuple(results) if len(results) > 1 else results[0]
+
+
+# -- indices and order -----------------------------------------------------------------------------
+
+
+def gather(input: Tensor, dim: builtins.int, index: Tensor) -> Tensor:
+    """Elements at `index` along `dim`."""
+    return _operator("gather")(input, index, dim)
+
+
+def scatter(input: Tensor, dim: builtins.int, index: Tensor, src: Any) -> Tensor:
+    """`input` with the elements of `src` at `index` along `dim`."""
+    if not isinstance(src, Tensor):
+        src = _operator("full")([], src, dtype=input.dtype, device=input.device)
+    return _operator("scatter")(input, index, src, dim)
+
+
+def scatter_add(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
+    """`input` with the elements of `src` added at `index` along `dim`."""
+    return _operator("scatter_add")(input, index, src, dim)
+
+
+def index_select(input: Tensor, dim: builtins.int, index: Tensor) -> Tensor:
+    """Slices at `index` along `dim`."""
+    return _operator("index_select")(input, index, dim)
+
+
+def index_add(
+    input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Any = 1
+) -> Tensor:
+    """`input` with slices of `source`, times `alpha`, added at `index` along `dim`."""
+    return _operator("index_add")(input, index, source if alpha == 1 else source * alpha, dim)
+
+
+def take(input: Tensor, index: Tensor) -> Tensor:
+    """Elements of the flat tensor."""
+    return input.take(index)
+
+
+def take_along_dim(input: Tensor, indices: Tensor, dim: builtins.int | None = None) -> Tensor:
+    """Elements at `indices` along `dim`; of the flat tensor without one."""
+    if dim is None:
+        return input.take(indices)
+    return _operator("take_along_axis")(input, indices, dim)
+
+
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
+    """Indices of the elements that are not zero: rows of a matrix, or a vector for each axis."""
+    return tenon.array_api.nonzero(input) if as_tuple else _operator("nonzero")(input)
+
+
+def argwhere(input: Tensor) -> Tensor:
+    """Indices of the elements that are not zero, as rows of a matrix."""
+    return _operator("nonzero")(input)
+
+
+def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
+    """Elements of `input` or of `other`; with a condition alone, where it holds."""
+    if input is None and other is None:
+        return nonzero(condition, as_tuple=True)
+    return _operator("where")(condition, input, other)
+
+
+def sort(
+    input: Tensor, dim: builtins.int = -1, descending: bool = False, stable: bool = False
+) -> ValuesAndIndices:
+    """Elements in order, and where they were. Stable in any case."""
+    return ValuesAndIndices(*_operator("sort_with_indices")(input, dim, descending))
+
+
+def argsort(
+    input: Tensor, dim: builtins.int = -1, descending: bool = False, stable: bool = False
+) -> Tensor:
+    """Where the elements in order are. Stable in any case."""
+    return _operator("argsort")(input, dim, descending)
+
+
+def topk(
+    input: Tensor,
+    k: builtins.int,
+    dim: builtins.int = -1,
+    largest: bool = True,
+    sorted: bool = True,
+) -> ValuesAndIndices:
+    """The k largest or smallest elements along `dim`, in order, and where they are."""
+    return ValuesAndIndices(*_operator("topk")(input, k, dim, largest))
+
+
+def searchsorted(
+    sorted_sequence: Tensor, input: Any, *, right: bool = False, side: str | None = None
+) -> Tensor:
+    """Where elements would go in an ascending vector."""
+    if not isinstance(input, Tensor):
+        input = _core.tensor(input, dtype=sorted_sequence.dtype)
+    return _operator("searchsorted")(sorted_sequence, input, right or side == "right")
+
+
+# -- mathematics -----------------------------------------------------------------------------------
+
+
+def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """Elements moved into [min, max]."""
+    return _operator("clip")(input, min, max)
+
+
+clip = clamp
+
+
+def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """`input` + `alpha` * `other`."""
+    return _operator("add")(input, other if alpha == 1 else other * alpha)
+
+
+def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """`input` - `alpha` * `other`."""
+    return _operator("subtract")(input, other if alpha == 1 else other * alpha)
+
+
+subtract = sub
+
+
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """The quotient; whole for rounding_mode 'floor' or 'trunc'."""
+    if rounding_mode is None:
+        return _operator("divide")(input, other)
+    if rounding_mode == "floor":
+        return _operator("floor_divide")(input, other)
+    if rounding_mode != "trunc":
+        raise ValueError(
+            f"div(): expected rounding_mode None, 'trunc' or 'floor', got {rounding_mode!r}"
+        )
+    quotient = _operator("trunc")(_operator("divide")(input, other))
+    return quotient.to(tenon.result_type(input, other))
+
+
+divide = div
+
+
+def round(input: Tensor, *, decimals: builtins.int = 0) -> Tensor:
+    """Elements rounded to whole numbers, or to decimals."""
+    scale = 10.0**decimals
+    return _operator("round")(input) if decimals == 0 else _operator("round")(input * scale) / scale
+
+
+def mm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The product of two matrices."""
+    return _operator("matmul")(input, mat2)
+
+
+bmm = mm
+
+
+def mv(input: Tensor, vec: Tensor) -> Tensor:
+    """The product of a matrix and a vector."""
+    return _operator("matmul")(input, vec)
+
+
+def dot(input: Tensor, tensor: Tensor) -> Tensor:
+    """The inner product of two vectors."""
+    return _operator("dot")(input, tensor)
+
+
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
+    """The product summed over axes."""
+    return tenon.linalg.tensordot(a, b, axes=dims)
+
+
+def einsum(equation: str, *operands: Any) -> Tensor:
+    """Einstein's summation."""
+    given = operands[0] if len(operands) == 1 and not isinstance(operands[0], Tensor) else operands
+    return _operator("einsum")(equation, list(given))
+
+
+def cross(input: Tensor, other: Tensor, dim: builtins.int | None = None) -> Tensor:
+    """Cross products of vectors along `dim`; without one, along the first axis of length 3."""
+    if dim is None:
+        dim = next((i for i, extent in enumerate(input.shape) if extent == 3), -1)
+    return _operator("cross")(input, other, dim)
+
+
+def diff(
+    input: Tensor,
+    n: builtins.int = 1,
+    dim: builtins.int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+) -> Tensor:
+    """Differences of neighbours, `n` times."""
+    return tenon.array_api.diff(input, axis=dim, n=n, prepend=prepend, append=append)
+
+
+def allclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> bool:
+    """Whether all elements are close."""
+    return bool(_operator("allclose")(input, other, rtol, atol, equal_nan))
+
+
+def diagonal(
+    input: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1
+) -> Tensor:
+    """A diagonal, as a view."""
+    return _operator("diagonal")(input, offset, dim1, dim2)
+
+
+def diag_embed(
+    input: Tensor, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1
+) -> Tensor:
+    """Vectors on a diagonal of matrices of zeros."""
+    return _operator("diag_embed")(input, offset, dim1, dim2)
+
+
+def t(input: Tensor) -> Tensor:
+    """The transpose of a matrix."""
+    return input.t()
+
+
+def rot90(input: Tensor, k: builtins.int = 1, dims: Sequence[builtins.int] = (0, 1)) -> Tensor:
+    """Quarter turns in the plane of two axes."""
+    return _operator("rot90")(input, k, *dims)
+
+
+def is_nonzero(input: Tensor) -> bool:
+    """Whether the one element is not zero."""
+    return bool(input)
+
+
+_OTHER = set("annotations builtins tenon Axes Any Callable NamedTuple Sequence Tensor".split())
+__all__ = sorted(name for name in globals() if not name.startswith("_") and name not in _OTHER)
