@@ -10,7 +10,15 @@ import shutil
 
 import yaml
 
-from . import headers, navigation, operators, python_reference, sources, training_classes
+from . import (
+    compat_namespaces,
+    headers,
+    navigation,
+    operators,
+    python_reference,
+    sources,
+    training_classes,
+)
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -27,6 +35,7 @@ def main() -> None:
         **operators.pages(ROOT, options.build),
         **python_reference.pages(),
         **training_classes.pages(),
+        **compat_namespaces.pages(),
         **headers.pages(ROOT / "sdk" / "include" / "tenon"),
     }
     for path, text in generated.items():

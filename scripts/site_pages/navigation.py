@@ -13,8 +13,24 @@ WRITTEN = {
         "tutorial/device.md",
     ],
     "Guides": {
-        "Coming from": ["from_pytorch.md", "from_paddle.md", "array_api.md"],
-        "Training": ["training.md", "amp.md", "profiler.md", "graphs.md", "distributions.md", "domains.md", "examples.md", "data.md", "func.md", "random.md"],
+        "Coming from": [
+            "from_pytorch.md",
+            "from_paddle.md",
+            "compat_namespaces.md",
+            "array_api.md",
+        ],
+        "Training": [
+            "training.md",
+            "data.md",
+            "amp.md",
+            "profiler.md",
+            "graphs.md",
+            "func.md",
+            "random.md",
+            "distributions.md",
+            "domains.md",
+            "examples.md",
+        ],
         "Operators": [
             "operators.md",
             "python_operators.md",
@@ -44,6 +60,7 @@ WRITTEN = {
         "C ABI and C++": "reference/headers/",
         "Notation": ["reference/operator_definitions.md"],
         "Training classes": ["reference/training_classes.md"],
+        "Functions of other libraries": ["reference/compat_namespaces.md"],
     },
     "Performance": ["performance.md", "performance/", "accuracy.md", "support.md"],
     "Project": [

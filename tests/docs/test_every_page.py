@@ -14,6 +14,7 @@ TESTED = {
     "array_api.md": "test_snippets.py",
     "autotuning.md": "test_snippets.py",
     "data.md": "test_snippets.py",
+    "compat_namespaces.md": "test_snippets.py",
     "cpp_extension.md": "test_cpp_extension_guide.py",
     "distributions.md": "test_snippets.py",
     "domains.md": "test_snippets.py",

@@ -97,7 +97,9 @@ class Namespace:
         same: Iterable[str],
         ours: Mapping[str, str],
         convert: Callable[[Any], Any] | None = None,
+        methods: Iterable[str] = (),
     ) -> None:
+        self._methods = frozenset(methods)  # spellings that name a method there, no function
         self.library = library  # "torch", a key of the generated table
         self._functions = functions  # the module with functions of its own
         self._same = frozenset(same)  # operators whose arguments and results agree
@@ -110,7 +112,11 @@ class Namespace:
         from tenon._spellings import SPELLINGS
 
         table = SPELLINGS.get(self.library, {})
-        return {theirs: ours for theirs, ours in table.items() if "." not in theirs}
+        return {
+            theirs: ours
+            for theirs, ours in table.items()
+            if "." not in theirs and theirs not in self._methods
+        }
 
     @functools.cached_property
     def own(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 from tenon.compat._adapt import Namespace
 from tenon.compat.numpy._convert import as_tensor
 
-_SAME = """abs arctan2 bitwise_and bitwise_or bitwise_xor ceil clip conj copysign count_nonzero deg2rad
+_SAME = """abs bitwise_and bitwise_or bitwise_xor ceil clip conj copysign count_nonzero deg2rad
 diagonal equal floor floor_divide fmax fmin fmod greater greater_equal heaviside hypot imag inner isclose isfinite isinf
 isnan isneginf isposinf kron less less_equal logaddexp logaddexp2 logical_and logical_not logical_or logical_xor
 matmul maximum minimum multiply nan_to_num negative nextafter not_equal outer positive rad2deg real
@@ -34,7 +34,7 @@ _OURS = {
     "promote_types": "promote_types",
 }
 
-_namespace = Namespace("numpy", f"{__name__}._functions", _SAME, _OURS, as_tensor)
+_namespace = Namespace("numpy", f"{__name__}._functions", _SAME, _OURS, as_tensor, ["astype"])
 
 
 def __getattr__(name: str) -> Any:

@@ -24,7 +24,7 @@ def _operator(name: str) -> Any:
 
 def array(object: Any, dtype: Any = None, *, copy: bool = True, ndmin: builtins.int = 0) -> Tensor:
     """A tensor of the values."""
-    made = as_tensor(object, dtype)
+    made = as_tensor(object, _double(dtype))
     made = made.clone() if copy and (made is object or hasattr(object, "dtype")) else made
     return (
         made.reshape((1,) * (ndmin - made.ndim) + tuple(made.shape)) if made.ndim < ndmin else made
@@ -33,7 +33,7 @@ def array(object: Any, dtype: Any = None, *, copy: bool = True, ndmin: builtins.
 
 def asarray(a: Any, dtype: Any = None) -> Tensor:
     """The values as a tensor, sharing memory where that is possible."""
-    return as_tensor(a, dtype)
+    return as_tensor(a, _double(dtype))
 
 
 ascontiguousarray = asarray
@@ -130,7 +130,8 @@ def _floating(name: str) -> Callable[..., Tensor]:
 
 sin, cos, tan = _floating("sin"), _floating("cos"), _floating("tan")
 arcsin, arccos, arctan = _floating("asin"), _floating("acos"), _floating("atan")
-asin, acos, atan, atan2 = arcsin, arccos, arctan, _floating("atan2")
+asin, acos, atan = arcsin, arccos, arctan
+arctan2 = atan2 = _floating("atan2")
 sinh, cosh, tanh = _floating("sinh"), _floating("cosh"), _floating("tanh")
 arcsinh, arccosh, arctanh = _floating("asinh"), _floating("acosh"), _floating("atanh")
 asinh, acosh, atanh = arcsinh, arccosh, arctanh

@@ -45,6 +45,8 @@ _OURS = {
     "half": "float16",
     "int": "int32",
     "initial_seed": "random.initial_seed",
+    "inverse": "linalg.inv",
+    "pinverse": "linalg.pinv",
     "get_rng_state": "random.get_state",
     "set_rng_state": "random.set_state",
     "long": "int64",
@@ -54,7 +56,7 @@ _OURS = {
     "vmap": "func.vmap",
 }
 
-_namespace = Namespace("torch", f"{__name__}._functions", _SAME, _OURS)
+_namespace = Namespace("torch", f"{__name__}._functions", _SAME, _OURS, methods=["type", "unfold"])
 
 
 def __getattr__(name: str) -> Any:
