@@ -15,14 +15,14 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from tenon import _core
 from tenon._core import Tensor, dtype
 
-Parameter = bool | int | float | Tensor
-Shape = int | Sequence[int] | None
-Function = Callable[..., Tensor]
+Parameter: TypeAlias = bool | int | float | Tensor
+Shape: TypeAlias = int | Sequence[int] | None
+Function: TypeAlias = Callable[..., Tensor]
 
 
 def _operator(name: str) -> Any:

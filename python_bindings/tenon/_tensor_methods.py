@@ -167,7 +167,7 @@ swapdims = swapaxes
 
 
 def moveaxis(self: Tensor, source: Any, destination: Any) -> Tensor:
-    """A view with axes moved to new places; the others keep their order."""
+    """A view with axes moved to other axes; the others keep their order."""
     return self.movedim(source, destination)
 
 
@@ -305,7 +305,7 @@ def scatter_add_(self: Tensor, index: Any, source: Any, axis: Any = -1) -> Tenso
 def put_along_axis(
     self: Tensor, indices: Tensor, values: Any, axis: builtins.int, reduce: str = "assign"
 ) -> Tensor:
-    """A copy with `values` at the places of take_along_axis(); `reduce` 'add' adds them."""
+    """A copy with `values` at the elements that take_along_axis() reads; `reduce` 'add' adds them."""
     if reduce not in ("assign", "add"):
         raise ValueError(f"put_along_axis(): expected reduce 'assign' or 'add', got {reduce!r}")
     source = values if isinstance(values, Tensor) else self.new_full((), values)
@@ -410,7 +410,7 @@ def random_(
     if high is None:
         from tenon._array_api import finfo, iinfo
 
-        if self.dtype == _core.bool:
+        if self.dtype.name == "bool":
             high = 2
         elif self.dtype.is_integer:
             high = min(iinfo(self.dtype).max, 2**63 - 2) + 1

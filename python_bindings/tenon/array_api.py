@@ -43,7 +43,6 @@ from tenon._array_api import (
 from tenon._core import (
     Tensor,
     asarray,
-    bool,
     complex64,
     complex128,
     float32,
@@ -62,6 +61,7 @@ from tenon.linalg import tensordot, vecdot
 
 __array_api_version__ = "2025.12"
 
+bool = _core.dtype("bool")
 e = 2.718281828459045
 inf = float("inf")
 nan = float("nan")

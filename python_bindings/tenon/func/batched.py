@@ -69,19 +69,15 @@ class Batched(Tensor):
     def mT(self) -> Tensor:
         return _operator("transpose")(self, -2, -1)
 
-    @property
-    def data(self) -> Tensor:
-        return self.detach()
-
     def detach(self) -> Tensor:
         return self.like(self.physical.detach())
 
-    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+    def requires_grad_(self, requires_grad: bool = True) -> Batched:
         self.physical.requires_grad_(requires_grad)
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Tensor:
-        given = [each.physical if isinstance(each, Batched) else each for each in args]
+        given: Any = [each.physical if isinstance(each, Batched) else each for each in args]
         return self.like(self.physical.to(*given, **kwargs))
 
     def cpu(self) -> Tensor:
@@ -89,7 +85,7 @@ class Batched(Tensor):
 
     # -- writing ---------------------------------------------------------------------------------
 
-    def copy_(self, source: Any) -> Tensor:
+    def copy_(self, source: Any) -> Batched:
         value = _operator("expand")(_as_tensor(source, self), self.shape)
         if not isinstance(value, Batched) or value.level < self.level:
             value = _operator("unsqueeze")(value, [0])
@@ -103,10 +99,10 @@ class Batched(Tensor):
         self.physical.copy_(value)
         return self
 
-    def fill_(self, value: Any) -> Tensor:
+    def fill_(self, value: Any) -> Batched:
         return self.copy_(value)
 
-    def zero_(self) -> Tensor:
+    def zero_(self) -> Batched:
         return self.copy_(0)
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -286,4 +282,3 @@ for _short, _name in _COMPARISONS.items():
     setattr(Batched, f"__{_short}__", _binary(_name))
 for _short, _name in _UNARY.items():
     setattr(Batched, f"__{_short}__", _unary(_name))
-Batched.__hash__ = Tensor.__hash__  # type: ignore[method-assign]

@@ -73,8 +73,8 @@ def vmap(
     results.
 
     `in_dims`: for each argument the axis of its batch, or None where all samples share it; one number
-    for all; a nest like the arguments. Keyword arguments are shared by all samples. `out_dims` places the
-    batch in the results in the same way. With `chunk_size` the batch is processed in parts of that size.
+    for all; a nest like the arguments. Keyword arguments are shared by all samples. `out_dims` says in
+    the same way where the batch is in the results. With `chunk_size` the batch is processed in parts of that size.
 
     `function` sees tensors of one sample's shape. Each operator it calls is called once for the batch, by
     a rule, or, where there is no rule, once for each sample: results are the same, and

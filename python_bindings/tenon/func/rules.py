@@ -9,6 +9,7 @@ each sample and the results are stacked: the same values, at the cost of as many
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -142,6 +143,10 @@ def call_operator(op: Any, *args: Any, **kwargs: Any) -> Any:
     return _wrap(_loop(op, args, kwargs, level), level)
 
 
+def _sample(i: int, x: Batched) -> Tensor:
+    return x.physical[i]
+
+
 def _loop(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], level: int) -> Any:
     """The operator called for one sample after the other."""
     _loops[op.__name__] += 1
@@ -158,8 +163,9 @@ def _loop(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], level: int) ->
         )
     results = []
     for i in range(sizes[0]):
-        sample = [_of_level(each, level, lambda x, i=i: x.physical[i]) for each in args]
-        named = {k: _of_level(v, level, lambda x, i=i: x.physical[i]) for k, v in kwargs.items()}
+        get = functools.partial(_sample, i)
+        sample = [_of_level(each, level, get) for each in args]
+        named = {key: _of_level(value, level, get) for key, value in kwargs.items()}
         results.append(op(*sample, **named))
     stack = _operator("stack")
     if isinstance(results[0], Tensor):

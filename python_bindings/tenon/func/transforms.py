@@ -119,7 +119,7 @@ class _Call:
         return unflatten(self._rebuild, values)
 
     def finished(self, x: Any) -> Any:
-        """A result for the caller, who asked for a history or not."""
+        """A result for the caller, who records or does not."""
         if self.create or not isinstance(x, Tensor) or not raw_of(x).requires_grad:
             return x
         return nest_like(raw_of(x).detach(), x)

@@ -28,4 +28,4 @@ def as_tensor(data: Any, dtype: Any = None) -> Tensor:
 def as_float(data: Any) -> Tensor:
     """The same; whole numbers and booleans become float64."""
     x = as_tensor(data)
-    return x.to(_core.float64) if x.dtype.is_integer or x.dtype == _core.bool else x
+    return x.to(_core.float64) if x.dtype.is_integer or x.dtype.name == "bool" else x

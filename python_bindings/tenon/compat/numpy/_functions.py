@@ -281,7 +281,7 @@ def swapaxes(a: Any, axis1: builtins.int, axis2: builtins.int) -> Tensor:
 
 
 def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
-    """Axes moved to new places."""
+    """Axes moved elsewhere."""
     return _operator("movedim")(as_tensor(a), source, destination)
 
 
@@ -419,7 +419,7 @@ def take(a: Any, indices: Any, axis: builtins.int | None = None) -> Tensor:
 def unique(
     ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False
 ) -> Any:
-    """The different elements in ascending order, and what is asked for."""
+    """The different elements in ascending order, and what is wanted."""
     found = tenon.unique_all(as_tensor(ar))
     wanted = (True, return_index, return_inverse, return_counts)
     results = [part for part, is_wanted in zip(found, wanted, strict=True) if is_wanted]

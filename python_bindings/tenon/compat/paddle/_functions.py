@@ -382,7 +382,7 @@ def topk(
 def unique(
     x: Tensor, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False
 ) -> Any:
-    """The different elements in ascending order, and what is asked for."""
+    """The different elements in ascending order, and what is wanted."""
     found = tenon.unique_all(x)
     wanted = (True, return_index, return_inverse, return_counts)
     results = [part for part, is_wanted in zip(found, wanted, strict=True) if is_wanted]

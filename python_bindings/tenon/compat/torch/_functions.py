@@ -354,7 +354,7 @@ def unique(
     return_counts: bool = False,
     dim: builtins.int | None = None,
 ) -> Any:
-    """The different elements in ascending order, and what is asked for."""
+    """The different elements in ascending order, and what is wanted."""
     if dim is not None:
         raise NotImplementedError(
             "unique(): expected dim None, got a number: rows are not compared"
