@@ -29,7 +29,7 @@ class ArgumentArena {
   // Hold `owned` until the call is over. False: too many, `owned` dropped, Python error set.
   bool keep(PyObject* owned);
 
-  int64_t work = 0;  // elements that the call will touch, roughly
+  int64_t work = 0;          // elements that the call will touch, roughly
   bool has_batched = false;  // an argument is batched: the call is Python's
 
  private:

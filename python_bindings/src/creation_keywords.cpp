@@ -18,9 +18,9 @@ namespace {
 
 // How the dtype follows from a call that names none.
 enum class Dtype {
-  kDefault,  // the default floating dtype
+  kDefault,    // the default floating dtype
   kOfNumbers,  // that for floats, int64 or bool for others
-  kOfTensor,  // that of the argument
+  kOfTensor,   // that of the argument
 };
 
 struct Creation {
@@ -29,13 +29,13 @@ struct Creation {
 };
 
 constexpr Creation kCreations[] = {
-    {"zeros", Dtype::kDefault},         {"ones", Dtype::kDefault},
-    {"empty", Dtype::kDefault},         {"eye", Dtype::kDefault},
-    {"linspace", Dtype::kDefault},      {"uniform", Dtype::kDefault},
-    {"normal", Dtype::kDefault},        {"full", Dtype::kOfNumbers},
-    {"arange", Dtype::kOfNumbers},      {"zeros_like", Dtype::kOfTensor},
-    {"ones_like", Dtype::kOfTensor},    {"full_like", Dtype::kOfTensor},
-    {"empty_like", Dtype::kOfTensor},   {"uniform_like", Dtype::kOfTensor},
+    {"zeros", Dtype::kDefault},        {"ones", Dtype::kDefault},
+    {"empty", Dtype::kDefault},        {"eye", Dtype::kDefault},
+    {"linspace", Dtype::kDefault},     {"uniform", Dtype::kDefault},
+    {"normal", Dtype::kDefault},       {"full", Dtype::kOfNumbers},
+    {"arange", Dtype::kOfNumbers},     {"zeros_like", Dtype::kOfTensor},
+    {"ones_like", Dtype::kOfTensor},   {"full_like", Dtype::kOfTensor},
+    {"empty_like", Dtype::kOfTensor},  {"uniform_like", Dtype::kOfTensor},
     {"normal_like", Dtype::kOfTensor},
 };
 
@@ -76,7 +76,8 @@ struct Arguments {
   }
 
   bool has_float() const {
-    return std::any_of(objects.begin(), objects.end(), [](PyObject* o) { return PyFloat_Check(o); });
+    return std::any_of(objects.begin(), objects.end(),
+                       [](PyObject* o) { return PyFloat_Check(o); });
   }
 
   PyObject* call(PyObject* callable, vectorcallfunc function) const {
@@ -135,9 +136,8 @@ PyObject* call_creation(PyObject* callable, PyObject* const* objects, size_t fla
   if (is_wanted < 0) return nullptr;
   PyObject* dtype = arguments.take("dtype");
   PyObject* made = nullptr;
-  const bool is_default =
-      creation.dtype == Dtype::kDefault ||
-      (creation.dtype == Dtype::kOfNumbers && arguments.has_float());
+  const bool is_default = creation.dtype == Dtype::kDefault ||
+                          (creation.dtype == Dtype::kOfNumbers && arguments.has_float());
   if (!dtype && default_float != TENON_DTYPE_F32 && is_default)
     dtype = made = dtype_object(default_float);
   if (dtype) arguments.add(dtype_name, dtype);
@@ -147,10 +147,11 @@ PyObject* call_creation(PyObject* callable, PyObject* const* objects, size_t fla
 }
 
 void add_default_dtype_functions(nb::module_& module) {
-  module.def("set_default_dtype", &set_default_dtype, nb::arg("dtype"),
-             "Set the dtype of Python floats and of new tensors that no dtype is given for: float16, "
-             "bfloat16, float32, which it is at first, or float64. What operators compute from tensors "
-             "of integers stays float32.");
+  module.def(
+      "set_default_dtype", &set_default_dtype, nb::arg("dtype"),
+      "Set the dtype of Python floats and of new tensors that no dtype is given for: float16, "
+      "bfloat16, float32, which it is at first, or float64. What operators compute from tensors "
+      "of integers stays float32.");
   module.def(
       "get_default_dtype", [] { return nb::steal(dtype_object(default_float)); },
       "The dtype of Python floats and of new tensors that no dtype is given for.");

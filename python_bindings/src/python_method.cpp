@@ -10,23 +10,89 @@ namespace {
 
 // tests/python/test_tensor_methods.py holds this to the names in tenon/_tensor_methods.py.
 constexpr const char* kNames[] = {
-    "amax",          "amin",           "apply_",         "as_strided",    "astype",
-    "bernoulli_",    "bfloat16",       "bmm",            "bool",          "broadcast_to",
-    "byte",          "cauchy_",        "char",           "chunk",         "clamp",
-    "clamp_",        "clamp_max",      "clamp_min",      "clear_grad",    "copy",
-    "cuda",          "dim",            "div",            "div_",          "double",
-    "element_size",  "eq",             "expand_as",      "exponential_",  "fill_diagonal_",
-    "float",         "ge",             "geometric_",     "get_device",    "gt",
-    "half",          "int",            "is_complex",     "is_floating_point",
-    "is_integer",    "le",             "log_normal_",    "long",          "lt",
-    "masked_scatter_", "mm",           "moveaxis",       "mul",           "mul_",
-    "mv",            "ndimension",     "ne",             "neg",           "neg_",
-    "nelement",      "new_empty",      "new_full",       "new_ones",      "new_tensor",
-    "new_zeros",     "normal_",        "put_along_axis", "random_",       "ravel",
-    "reshape_as",    "scatter_",       "scatter_add_",   "set_value",     "short",
-    "stride",        "sub",            "sub_",           "swapaxes",      "swapdims",
-    "t",             "take",           "true_divide",    "type",          "type_as",
-    "unflatten",     "uniform_",       "view_as",        "where",
+    "amax",
+    "amin",
+    "apply_",
+    "as_strided",
+    "astype",
+    "bernoulli_",
+    "bfloat16",
+    "bmm",
+    "bool",
+    "broadcast_to",
+    "byte",
+    "cauchy_",
+    "char",
+    "chunk",
+    "clamp",
+    "clamp_",
+    "clamp_max",
+    "clamp_min",
+    "clear_grad",
+    "copy",
+    "cuda",
+    "dim",
+    "div",
+    "div_",
+    "double",
+    "element_size",
+    "eq",
+    "expand_as",
+    "exponential_",
+    "fill_diagonal_",
+    "float",
+    "ge",
+    "geometric_",
+    "get_device",
+    "gt",
+    "half",
+    "int",
+    "is_complex",
+    "is_floating_point",
+    "is_integer",
+    "le",
+    "log_normal_",
+    "long",
+    "lt",
+    "masked_scatter_",
+    "mm",
+    "moveaxis",
+    "mul",
+    "mul_",
+    "mv",
+    "ndimension",
+    "ne",
+    "neg",
+    "neg_",
+    "nelement",
+    "new_empty",
+    "new_full",
+    "new_ones",
+    "new_tensor",
+    "new_zeros",
+    "normal_",
+    "put_along_axis",
+    "random_",
+    "ravel",
+    "reshape_as",
+    "scatter_",
+    "scatter_add_",
+    "set_value",
+    "short",
+    "stride",
+    "sub",
+    "sub_",
+    "swapaxes",
+    "swapdims",
+    "t",
+    "take",
+    "true_divide",
+    "type",
+    "type_as",
+    "unflatten",
+    "uniform_",
+    "view_as",
+    "where",
 };
 
 // A descriptor that puts the function in its own place when it is first looked up.
@@ -43,7 +109,8 @@ PyObject* late_get(PyObject* self, PyObject* instance, PyObject*) {
   Py_INCREF(self);  // the type lets go of it
   PyObject* result = nullptr;
   if (add_tensor_attribute(PyUnicode_AsUTF8(name), function) == 0)
-    result = !instance || instance == Py_None ? Py_NewRef(function) : PyMethod_New(function, instance);
+    result =
+        !instance || instance == Py_None ? Py_NewRef(function) : PyMethod_New(function, instance);
   Py_DECREF(self);
   Py_DECREF(function);
   return result;
@@ -71,7 +138,8 @@ bool add_python_methods() {
     auto* method = PyObject_New(LateMethod, &late_type);
     if (!method) return false;
     method->name = PyUnicode_InternFromString(name);
-    int result = method->name ? add_tensor_attribute(name, reinterpret_cast<PyObject*>(method)) : -1;
+    int result =
+        method->name ? add_tensor_attribute(name, reinterpret_cast<PyObject*>(method)) : -1;
     Py_DECREF(method);
     if (result < 0) return false;
   }

@@ -131,10 +131,11 @@ PyObject* to_device(PyObject* self, PyObject* arguments, PyObject* keywords) {
                                    &device_argument, &stream))
     return nullptr;
   if (stream != Py_None)
-    return raise_error(PyExc_ValueError,
-                       "to_device(): expected stream None, got %R; call it in a block `with stream:` "
-                       "of a tenon.Stream",
-                       stream);
+    return raise_error(
+        PyExc_ValueError,
+        "to_device(): expected stream None, got %R; call it in a block `with stream:` "
+        "of a tenon.Stream",
+        stream);
   tenon_device_id device;
   if (!to_device_id(device_argument, device)) {
     if (PyErr_Occurred()) return nullptr;
@@ -314,7 +315,8 @@ PyMethodDef tensor_methods[] = {
      "dtype, a device, "
      "the name of either, or a tensor to agree with."},
     {"to_device", with_keywords(to_device), METH_VARARGS | METH_KEYWORDS,
-     "to_device($self, device, /, *, stream=None)\n--\n\nThe tensor on another device; itself if it is "
+     "to_device($self, device, /, *, stream=None)\n--\n\nThe tensor on another device; itself if "
+     "it is "
      "there already."},
     {"cpu", cpu, METH_NOARGS, "cpu($self)\n--\n\nThe tensor in host memory."},
     {"numpy", to_numpy, METH_NOARGS, "numpy($self)\n--\n\nA NumPy array that shares the memory."},
