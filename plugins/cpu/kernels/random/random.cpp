@@ -3,6 +3,8 @@
 // four float32 numbers or two of a wider type; element e uses block e / 4 or e / 2, so results do
 // not depend on how threads divide the work.
 #include "kernel.hpp"
+#include "math/exponential.hpp"
+#include "math/trigonometric.hpp"
 #include "random/philox.hpp"
 
 #include <tenon/signatures/random.h>
@@ -70,6 +72,31 @@ double normal_part(double u, double angle, bool second) {
   return radius * (second ? std::sin(turn) : std::cos(turn));
 }
 
+// The same in float32, for the blocks of 128 bits from `first_block` on: the functions run over arrays.
+constexpr int64_t kNormalBlocks = 64;
+void normal_floats(uint64_t seed, uint64_t first_block, int64_t blocks, float* out) {
+  constexpr int64_t kPairs = 2 * kNormalBlocks;
+  float radius[kPairs], turn[kPairs], sine[kPairs];
+  const int64_t pairs = 2 * blocks;
+  for (int64_t block = 0; block < blocks; ++block) {
+    const auto bits = philox(seed, first_block + static_cast<uint64_t>(block));
+    for (size_t i = 0; i < 2; ++i) {
+      radius[2 * block + static_cast<int64_t>(i)] = 1 - unit32(bits[2 * i]);
+      turn[2 * block + static_cast<int64_t>(i)] = 6.2831853f * unit32(bits[2 * i + 1]);
+    }
+  }
+#pragma GCC ivdep
+  for (int64_t i = 0; i < pairs; ++i) radius[i] = std::sqrt(-2 * math::plain_log(radius[i]));
+#pragma GCC ivdep
+  for (int64_t i = 0; i < pairs; ++i) sine[i] = math::plain_sin(turn[i]);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < pairs; ++i) turn[i] = math::plain_cos(turn[i]);
+  for (int64_t i = 0; i < pairs; ++i) {
+    out[2 * i] = radius[i] * turn[i];
+    out[2 * i + 1] = radius[i] * sine[i];
+  }
+}
+
 tenon_status normal(tenon_ctx* ctx, const int64_t*, uint64_t, double mean, double std, int32_t,
                     int32_t, tenon_tensor* out, tenon_err* err) {
   if (!(std >= 0))
@@ -79,13 +106,31 @@ tenon_status normal(tenon_ctx* ctx, const int64_t*, uint64_t, double mean, doubl
     fill<2, double>(ctx, out, 64, [=](const auto& bits, int i) {
       return mean + std * normal_part(unit64(bits[0], bits[1]), unit64(bits[2], bits[3]), i == 1);
     });
-  } else {
-    fill<4, float>(ctx, out, 64, [=](const auto& bits, int i) {
-      const size_t pair = static_cast<size_t>(i & ~1);
-      return static_cast<float>(
-          mean + std * normal_part(unit32(bits[pair]), unit32(bits[pair + 1]), i & 1));
-    });
+    return TENON_OK;
   }
+  constexpr int64_t kNumbers = 4 * kNormalBlocks;
+  const int64_t blocks = (out->numel + 3) / 4;
+  uint64_t seed, offset;
+  host->random_reserve(ctx, static_cast<uint64_t>(blocks), &seed, &offset);
+  const int64_t chunks = (blocks + kNormalBlocks - 1) / kNormalBlocks;
+  const float shift = static_cast<float>(mean), scale = static_cast<float>(std);
+  const int size = kDtypeSize[out->dtype];
+  parallel(chunks, 16 * kNumbers, [&](int64_t begin, int64_t end) {
+    for (int64_t chunk = begin; chunk < end; ++chunk) {
+      const int64_t first = chunk * kNormalBlocks, start = chunk * kNumbers;
+      const int64_t count = std::min(kNumbers, out->numel - start);
+      float numbers[kNumbers];
+      normal_floats(seed, offset + static_cast<uint64_t>(first),
+                    std::min(kNormalBlocks, blocks - first), numbers);
+      for (int64_t i = 0; i < count; ++i) {
+        const float value = shift + scale * numbers[i];
+        if (is_low_precision(out->dtype))
+          narrow_one(out->dtype, value, data_of<char>(out) + (start + i) * size);
+        else
+          data_of<float>(out)[start + i] = value;
+      }
+    }
+  });
   return TENON_OK;
 }
 TENON_BOX_normal(normal_boxed, normal);
