@@ -104,7 +104,7 @@ _LAZY.update(
 _LAZY.update(
     dict.fromkeys(
         "argwhere array_equal chunk hstack is_complex is_floating_point is_integer is_tensor numel promote_types rand "
-        "randn ravel shape unflatten vstack".split(),
+        "randn ravel shape vstack".split(),
         "_everyday",
     )
 )

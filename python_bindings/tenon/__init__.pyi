@@ -107,7 +107,6 @@ from tenon._everyday import rand as rand
 from tenon._everyday import randn as randn
 from tenon._everyday import ravel as ravel
 from tenon._everyday import shape as shape
-from tenon._everyday import unflatten as unflatten
 from tenon._everyday import vstack as vstack
 from tenon._fallback import fallback as fallback
 from tenon._fallback import fallback_report as fallback_report

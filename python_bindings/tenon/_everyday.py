@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from tenon import _core
@@ -129,11 +128,6 @@ def chunk(x: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     return x.chunk(chunks, axis)
 
 
-def unflatten(x: Tensor, axis: int, sizes: Sequence[int]) -> Tensor:
-    """One axis split into several, of `sizes`, one of which may be -1."""
-    return x.unflatten(axis, sizes)
-
-
 __all__ = [
     "argwhere",
     "array_equal",
@@ -149,6 +143,5 @@ __all__ = [
     "randn",
     "ravel",
     "shape",
-    "unflatten",
     "vstack",
 ]

@@ -8,7 +8,7 @@ The type looks them up here when they are first used (python_bindings/src/python
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from tenon import _core
@@ -143,14 +143,6 @@ def broadcast_to(self: Tensor, *shape: Any) -> Tensor:
     return self.expand(_extents(shape))
 
 
-def unflatten(self: Tensor, axis: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
-    """One axis split into several, of `sizes`, one of which may be -1."""
-    if not -self.ndim <= axis < self.ndim:
-        raise IndexError(f"unflatten(): expected an axis of a tensor of {self.ndim}, got {axis}")
-    axis %= self.ndim
-    return self.reshape((*self.shape[:axis], *sizes, *self.shape[axis + 1 :]))
-
-
 def t(self: Tensor) -> Tensor:
     """The transpose of a matrix; a vector or a number is itself."""
     if self.ndim > 2:
@@ -179,19 +171,6 @@ def chunk(self: Tensor, chunks: builtins.int, axis: builtins.int = 0) -> tuple[T
     length = max(1, -(-extent // chunks))
     sizes = [min(length, extent - start) for start in range(0, max(extent, 1), length)]
     return tuple(self.split(sizes, axis))
-
-
-def as_strided(
-    self: Tensor,
-    size: Sequence[builtins.int],
-    stride: Sequence[builtins.int],
-    storage_offset: builtins.int = 0,
-) -> Tensor:
-    """A tensor of elements picked by strides from the elements in row-major order; not a view."""
-    index = _core.tensor(storage_offset, device=self.device)
-    for extent, step in zip(size, stride, strict=True):
-        index = index.unsqueeze(-1) + _operator("arange")(extent, device=self.device) * step
-    return self.reshape(-1)[index]
 
 
 # -- new tensors -----------------------------------------------------------------------------------
@@ -302,18 +281,6 @@ def scatter_add_(self: Tensor, index: Any, source: Any, axis: Any = -1) -> Tenso
     return self.copy_(self.scatter_add(index, source, axis))
 
 
-def put_along_axis(
-    self: Tensor, indices: Tensor, values: Any, axis: builtins.int, reduce: str = "assign"
-) -> Tensor:
-    """A copy with `values` at the elements that take_along_axis() reads; `reduce` 'add' adds them."""
-    if reduce not in ("assign", "add"):
-        raise ValueError(f"put_along_axis(): expected reduce 'assign' or 'add', got {reduce!r}")
-    source = values if isinstance(values, Tensor) else self.new_full((), values)
-    source = source.to(self.dtype).expand(indices.shape)
-    method = self.scatter if reduce == "assign" else self.scatter_add
-    return method(indices, source, axis)
-
-
 def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """`masked_scatter()` in place."""
     return self.copy_(self.masked_scatter(mask, source))
@@ -335,21 +302,6 @@ def set_value(self: Tensor, value: Any) -> None:
 def clear_grad(self: Tensor) -> None:
     """Forget the gradient."""
     self.grad = None
-
-
-def fill_diagonal_(self: Tensor, value: Any, wrap: builtins.bool = False) -> Tensor:
-    """Set the main diagonal of a matrix, also of a tensor of equal extents; with `wrap`, again below the
-    square part of a tall matrix."""
-    if self.ndim < 2 or (self.ndim > 2 and len(set(self.shape)) != 1):
-        raise ValueError(
-            f"fill_diagonal_(): expected a matrix, or equal extents, got shape {tuple(self.shape)}"
-        )
-    step = sum(self.strides) if self.is_contiguous() else None
-    if step is None:
-        return self.copy_(fill_diagonal_(self.contiguous(), value, wrap))
-    stop = self.size if wrap or self.ndim > 2 else min(self.size, self.shape[1] ** 2)
-    self.view(-1)[0 : builtins.int(stop) : builtins.int(step)] = value
-    return self
 
 
 def apply_(self: Tensor, function: Callable[[Any], Any]) -> Tensor:
@@ -447,5 +399,5 @@ cauchy_ = _sampled("cauchy", "Cauchy numbers")
 log_normal_ = _sampled("log_normal", "log-normal numbers")
 
 
-_OTHER = {"annotations", "builtins", "Any", "Callable", "Sequence", "Tensor"}
+_OTHER = {"annotations", "builtins", "Any", "Callable", "Tensor"}
 __all__ = sorted(name for name in globals() if not name.startswith("_") and name not in _OTHER)

@@ -57,8 +57,7 @@ _OURS = {
     name: name
     for name in """Tensor bfloat16 bool broadcast_shapes complex64 complex128 enable_grad fft finfo float16 float32 float64
     get_default_dtype grad iinfo inf int8 int16 int32 int64 is_complex is_floating_point is_integer is_tensor linalg load
-    moveaxis nan newaxis nn no_grad pi save set_default_dtype set_grad_enabled set_printoptions signal uint8 unflatten
-    unstack""".split()
+    moveaxis nan newaxis nn no_grad pi save set_default_dtype set_grad_enabled set_printoptions signal uint8 unstack""".split()
 } | {
     "get_rng_state": "random.get_state",
     "set_rng_state": "random.set_state",

@@ -335,7 +335,11 @@ def put_along_axis(
     arr: Tensor, indices: Tensor, values: Any, axis: builtins.int, reduce: str = "assign"
 ) -> Tensor:
     """With `values` at `indices` along `axis`."""
-    return arr.put_along_axis(indices, values, axis, reduce)
+    if reduce not in ("assign", "add"):
+        raise ValueError(f"put_along_axis(): expected reduce 'assign' or 'add', got {reduce!r}")
+    source = _core.asarray(values, device=arr.device).to(arr.dtype)
+    source = _operator("expand")(source, indices.shape)
+    return _operator("scatter" if reduce == "assign" else "scatter_add")(arr, indices, source, axis)
 
 
 def scatter(x: Tensor, index: Tensor, updates: Tensor, overwrite: bool = True) -> Tensor:

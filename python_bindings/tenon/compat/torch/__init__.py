@@ -33,7 +33,7 @@ _OURS = {
     get_num_threads hstack iinfo inf inference_mode int8 int16 int32 int64 is_complex is_floating_point is_grad_enabled
     is_tensor isin linalg load manual_seed moveaxis nan newaxis nn no_grad numel optim pi promote_types rand randn random
     ravel result_type save set_default_dtype set_grad_enabled set_num_threads set_printoptions swapaxes tensor uint8
-    uint16 uint32 uint64 unflatten vstack""".split()
+    uint16 uint32 uint64 vstack""".split()
 } | {
     "autograd": "autograd",
     "concat": "concat",
