@@ -36,6 +36,7 @@ const Checks& pool_checks();
 const Checks& graph_checks();
 const Checks& profile_checks();
 const Checks& collective_checks();
+const Checks& exchange_checks();
 const Checks& ipc_checks();
 const Checks& quiesce_checks();
 const Checks& compile_checks();

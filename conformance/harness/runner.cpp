@@ -44,8 +44,8 @@ constexpr double kSlowOpen = 0.5;  // seconds
 // and those that call operators through the host. Others need a process without either.
 enum class Kind { kAlone, kTables, kOperators };
 Kind kind_of(std::string_view id) {
-  static const std::set<std::string_view> kTables = {"memory",  "async",   "pool",      "graph",
-                                                     "profile", "compile", "collective"};
+  static const std::set<std::string_view> kTables = {
+      "memory", "async", "pool", "graph", "profile", "compile", "collective", "exchange"};
   if (id == "ops.typed") return Kind::kAlone;  // its host has other tables
   if (kTables.count(family_of(id)) || id == "faults.oom" || id == "faults.error_text" ||
       id == "faults.zero_bytes" || id.substr(0, 16) == "skew.understand_")

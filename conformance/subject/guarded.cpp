@@ -114,6 +114,12 @@ void watch(tenon_compile_api& table) {
   WATCH(tenon_compile_api, program_kernel);
   WATCH(tenon_compile_api, kernel_launch);
 }
+void watch(tenon_exchange_api& table) {
+  WATCH(tenon_exchange_api, transfer);
+  WATCH(tenon_exchange_api, reduce);
+  WATCH(tenon_exchange_api, comm_split);
+  WATCH(tenon_exchange_api, comm_error);
+}
 
 }  // namespace
 

@@ -56,6 +56,7 @@ constexpr const char* kGroupFunctions[TENON_GROUP_COUNT] = {
     "ipc_export ipc_open ipc_close",
     "quiesce",
     "limits program_create program_destroy program_kernel kernel_launch",
+    "transfer reduce comm_split comm_error",
 };
 
 }  // namespace

@@ -3,7 +3,9 @@
 #include <nanobind/stl/string.h>
 
 #include <cstring>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "group.hpp"
 #include "modules.hpp"
@@ -14,6 +16,7 @@ namespace tenon::python {
 namespace {
 
 using CollectiveGroup = Group<tenon_collective_api, TENON_GROUP_COLLECTIVE>;
+using ExchangeGroup = Group<tenon_exchange_api, TENON_GROUP_EXCHANGE>;
 
 // Whether the device communicates by itself.
 bool has_collective(nb::handle device) {
@@ -66,6 +69,8 @@ class Communicator {
       return status;
     });
   }
+  // Takes over `comm`, a part of another communicator.
+  Communicator(tenon_device_id device, tenon_comm comm) : group_(device), comm_(comm) {}
   ~Communicator() { close(); }
   Communicator(const Communicator&) = delete;
 
@@ -122,14 +127,69 @@ class Communicator {
                           err);
     });
   }
+  void reduce(nb::handle source, nb::handle destination, int32_t reduce, int32_t root) {
+    tenon_tensor *from = use(source), *to = destination.is_none() ? nullptr : use(destination);
+    ExchangeGroup exchange(group_.device());
+    run("reduce", to, [&](tenon_stream stream, tenon_err* err) {
+      return exchange->reduce(group_.handle(), comm_, from->data, to ? to->data : nullptr,
+                              count(from), from->dtype, reduce, root, stream, err);
+    });
+  }
+  // Pairs of a tensor and a rank. All have the same dtype, says the package.
+  void transfer(nb::list sends, nb::list receives) {
+    std::vector<tenon_transfer> transfers;
+    std::vector<tenon_tensor*> written;
+    int32_t dtype = TENON_DTYPE_U8;
+    const auto add = [&](nb::list pairs, uint32_t kind) {
+      for (nb::handle pair : pairs) {
+        tenon_tensor* tensor = use(nb::cast<nb::object>(pair[0]));
+        dtype = tensor->dtype;
+        transfers.push_back({kind, nb::cast<int32_t>(pair[1]), tensor->data, count(tensor)});
+        if (kind == TENON_TRANSFER_RECV) written.push_back(tensor);
+      }
+    };
+    add(sends, TENON_TRANSFER_SEND);
+    add(receives, TENON_TRANSFER_RECV);
+    ExchangeGroup exchange(group_.device());
+    run("transfer", nullptr, [&](tenon_stream stream, tenon_err* err) {
+      return exchange->transfer(group_.handle(), comm_, transfers.data(),
+                                static_cast<uint32_t>(transfers.size()), dtype, stream, err);
+    });
+    for (tenon_tensor* tensor : written) host->tensor_bump_version(tensor);
+  }
+  // NULL: this rank takes part in none.
+  std::unique_ptr<Communicator> split(int32_t color, int32_t key) {
+    require_open();
+    ExchangeGroup exchange(group_.device());
+    tenon_comm part = nullptr;
+    group_.run("comm_split", [&](tenon_err* err) {
+      tenon_status status = exchange->comm_split(group_.handle(), comm_, color, key, &part, err);
+      if (status == TENON_OK && (part == nullptr) != (color < 0))
+        return tenon::fail(
+            err, TENON_INTERNAL,
+            "expected a communicator exactly if the color is not negative; this is a "
+            "bug in the plugin");
+      return status;
+    });
+    return part ? std::make_unique<Communicator>(group_.device(), part) : nullptr;
+  }
+  void check_error() {
+    require_open();
+    ExchangeGroup exchange(group_.device());
+    group_.run("comm_error",
+               [&](tenon_err* err) { return exchange->comm_error(group_.handle(), comm_, err); });
+  }
 
  private:
+  void require_open() const {
+    if (!comm_) throw nb::value_error("the communicator was closed");
+  }
   static uint64_t count(const tenon_tensor* tensor) { return static_cast<uint64_t>(tensor->numel); }
 
   // The package has seen to shapes; what would touch wrong memory is looked at here.
   tenon_tensor* use(nb::handle object) {
     tenon_tensor* tensor = tensor_argument(object, "collective");
-    if (!comm_) throw nb::value_error("the communicator was closed");
+    require_open();
     const char* wrong = nullptr;
     if (tensor->device != group_.device()) wrong = "is on another device than the communicator";
     if (!(tensor->flags & TENON_TENSOR_CONTIGUOUS)) wrong = "is not contiguous; use .contiguous()";
@@ -173,7 +233,11 @@ void add_collective_type(nb::module_& module) {
       .def("reduce_scatter", &Communicator::reduce_scatter)
       .def("broadcast", &Communicator::broadcast)
       .def("send", &Communicator::send)
-      .def("recv", &Communicator::recv);
+      .def("recv", &Communicator::recv)
+      .def("reduce", &Communicator::reduce, nb::arg(), nb::arg().none(), nb::arg(), nb::arg())
+      .def("transfer", &Communicator::transfer)
+      .def("split", &Communicator::split)
+      .def("check_error", &Communicator::check_error);
 }
 
 }  // namespace tenon::python

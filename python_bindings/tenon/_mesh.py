@@ -138,6 +138,14 @@ class Mesh:
             f"rank {rank} is gone: it ended, closed its communicator or aborted"
         )
 
+    def check(self):
+        """Raise if this rank or another has left; wait for nothing."""
+        if self._aborted:
+            raise RuntimeError("the communicator was aborted")
+        for rank, peer in self._peers.items():
+            if self._try(rank, lambda _, peer=peer: len(peer.recv(1, socket.MSG_PEEK)), None) == 0:
+                raise self._lost(rank)
+
     def abort(self):
         """From any thread: every call that waits fails, here and on the other ranks."""
         self._aborted = True

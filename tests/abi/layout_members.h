@@ -60,6 +60,13 @@
     M(tenon_collective_api, all_reduce) M(tenon_collective_api, all_gather) \
     M(tenon_collective_api, reduce_scatter) M(tenon_collective_api, broadcast) \
     M(tenon_collective_api, send) M(tenon_collective_api, recv) \
+  S(tenon_transfer) \
+    M(tenon_transfer, kind) M(tenon_transfer, peer) M(tenon_transfer, memory) \
+    M(tenon_transfer, count) \
+  S(tenon_exchange_api) \
+    M(tenon_exchange_api, struct_size) M(tenon_exchange_api, reserved) \
+    M(tenon_exchange_api, transfer) M(tenon_exchange_api, reduce) \
+    M(tenon_exchange_api, comm_split) M(tenon_exchange_api, comm_error) \
   S(tenon_ipc_handle) \
     M(tenon_ipc_handle, bytes) \
   S(tenon_ipc_api) \
@@ -96,6 +103,7 @@
     M(tenon_device_api, async) M(tenon_device_api, pool) M(tenon_device_api, graph) \
     M(tenon_device_api, profile) M(tenon_device_api, collective) M(tenon_device_api, ipc) \
     M(tenon_device_api, quiesce) M(tenon_device_api, compile) \
+    M(tenon_device_api, exchange) \
   S(tenon_param_def) \
     M(tenon_param_def, name) M(tenon_param_def, kind) M(tenon_param_def, flags) \
     M(tenon_param_def, default_value) \

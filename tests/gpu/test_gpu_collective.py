@@ -87,3 +87,29 @@ def test_data_parallel_training_equals_one_process(run):
             np.testing.assert_allclose(part, alone, rtol=1e-5, atol=1e-6)
     """
     passes(run(program(code), TENON_FALLBACK="deny", SIMULATED_DEVICES="4"))
+
+
+def test_exchanges_and_parts(run):
+    code = """
+        def work(comm, rank, device):
+            x = tenon.arange(8, device=device).to(tenon.float32) + 100 * rank
+            swapped = comm.all_to_all(x)
+            part = comm.split(color=rank % 2, key=-rank)
+            total = part.all_reduce(x)
+            place = part.rank
+            part.close()
+            root = comm.reduce(x, root=1)
+            comm.check()
+            return swapped.cpu().numpy(), total.cpu().numpy(), place, None if root is None else root.cpu().numpy()
+
+        base = np.arange(8, dtype="float32")
+        for rank, (swapped, total, place, root) in enumerate(in_ranks(work)):
+            own = base[2 * rank : 2 * rank + 2]
+            np.testing.assert_array_equal(swapped, np.concatenate([own + 100 * r for r in range(4)]))
+            np.testing.assert_array_equal(total, 2 * base + 100 * (rank + (rank + 2) % 4))
+            assert place == (1 if rank < 2 else 0)
+            assert (root is None) == (rank != 1)
+            if rank == 1:
+                np.testing.assert_array_equal(root, 4 * base + 600)
+    """
+    passes(run(program(code), TENON_FALLBACK="deny", SIMULATED_DEVICES="4"))

@@ -45,6 +45,7 @@ const tenon_plugin* make_tables() {
             .ipc = kIpc,
             .quiesce = kQuiesce,
             .compile = kCompile,
+            .exchange = kExchange,
             .kernels = {}};
   std::copy_n(kKernels, kKernelCount, tables.kernels);
 #define TABLE(number, NAME, member, type) tables.device.member = &tables.member;

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults of the groups pool, graph, profile, collective, ipc and compile.
+// Faults of the groups pool, graph, profile, collective, ipc, compile and exchange.
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <set>
+#include <vector>
 
+#include "../runtime/collective.hpp"
 #include "tables.hpp"
 
 namespace reference {
@@ -190,6 +194,42 @@ FAULT(missing_kernel_internal) {
     if (kCompile.program_kernel(device, program, name, out, nullptr) == TENON_OK)
       return tenon_status{TENON_OK};
     return tenon::fail(err, TENON_INTERNAL, "driver error 500");
+  };
+}
+
+// ---- exchange
+
+FAULT(transfer_skips_self) {
+  tables.exchange.transfer = [](tenon_device device, tenon_comm comm, const tenon_transfer* all,
+                                uint32_t count, int32_t dtype, tenon_stream stream,
+                                tenon_err* err) {
+    const int32_t self = comm->meeting->rank();
+    std::vector<tenon_transfer> others;
+    std::copy_if(all, all + count, std::back_inserter(others),
+                 [&](const tenon_transfer& each) { return each.peer != self; });
+    return kExchange.transfer(device, comm, others.data(), static_cast<uint32_t>(others.size()),
+                              dtype, stream, err);
+  };
+}
+
+FAULT(reduce_everywhere) {
+  tables.exchange.reduce = [](tenon_device device, tenon_comm comm, const void* src, void* dst,
+                              uint64_t count, int32_t dtype, int32_t reduce, int32_t,
+                              tenon_stream stream, tenon_err* err) {
+    return kCollective.all_reduce(device, comm, src, dst, count, dtype, reduce, stream, err);
+  };
+}
+
+FAULT(split_ignores_key) {
+  tables.exchange.comm_split = [](tenon_device device, tenon_comm comm, int32_t color, int32_t,
+                                  tenon_comm* out, tenon_err* err) {
+    return kExchange.comm_split(device, comm, color, 0, out, err);
+  };
+}
+
+FAULT(comm_error_silent) {
+  tables.exchange.comm_error = [](tenon_device, tenon_comm, tenon_err*) {
+    return tenon_status{TENON_OK};
   };
 }
 

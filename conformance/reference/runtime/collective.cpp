@@ -5,14 +5,68 @@
 #include <cstring>
 
 #include "../kernels/numbers.hpp"
-#include "device.hpp"
-#include "meeting.hpp"
-
-struct tenon_comm_s {
-  std::shared_ptr<reference::Meeting> meeting;  // queued work holds it too
-};
+#include "collective.hpp"
 
 namespace reference {
+namespace {
+
+template <class T>
+T combine(int32_t reduce, T a, T b) {
+  switch (reduce) {
+    case TENON_REDUCE_MIN:
+      return b < a || b != b ? b : a;
+    case TENON_REDUCE_MAX:
+      return b > a || b != b ? b : a;
+    case TENON_REDUCE_PROD:
+      if constexpr (std::is_integral_v<T>)
+        return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+      else
+        return a * b;
+    default:  // SUM, MEAN
+      if constexpr (std::is_integral_v<T>)
+        return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+      else
+        return a + b;
+  }
+}
+
+}  // namespace
+
+// The ranks' slots, combined in the order of ranks: every rank computes the same bits.
+void reduce_slots(const Meeting& meeting, void* dst, uint64_t count, int32_t dtype,
+                  int32_t reduce) {
+  with_type(dtype, [&]<class T>(Type<T>) {
+    for (uint64_t i = 0; i < count; ++i) {
+      auto total = static_cast<Compute<T>>(reinterpret_cast<const T*>(meeting.slot(0))[i]);
+      for (int32_t rank = 1; rank < meeting.size(); ++rank)
+        total = combine(reduce, total,
+                        static_cast<Compute<T>>(reinterpret_cast<const T*>(meeting.slot(rank))[i]));
+      if (reduce == TENON_REDUCE_MEAN)
+        total = static_cast<Compute<T>>(total / static_cast<Compute<T>>(meeting.size()));
+      static_cast<T*>(dst)[i] = static_cast<T>(total);
+    }
+  });
+}
+
+tenon_status check_reduction(const char* name, int32_t dtype, int32_t reduce, tenon_err* err) {
+  if (reduce < TENON_REDUCE_SUM || reduce > TENON_REDUCE_MEAN)
+    return tenon::fail(err, TENON_INVALID_ARGUMENT,
+                       std::string("reference: ") + name + ": unknown reduction");
+  if (dtype < 0 || dtype >= TENON_DTYPE_COUNT || !((kFloats | kIntegers) >> dtype & 1))
+    return tenon::fail(err, TENON_UNSUPPORTED,
+                       std::string("reference: ") + name +
+                           ": expected an integer or floating dtype other than float8; others can "
+                           "be gathered, not "
+                           "reduced");
+  return TENON_OK;
+}
+
+tenon_status check_rank(tenon_comm comm, const char* name, int32_t rank, tenon_err* err) {
+  if (rank >= 0 && rank < comm->meeting->size()) return TENON_OK;
+  return tenon::fail(err, TENON_INVALID_ARGUMENT,
+                     std::string("reference: ") + name + ": no such rank");
+}
+
 namespace {
 
 static_assert(sizeof(MemoryFile) <= sizeof(tenon_comm_id));
@@ -44,85 +98,6 @@ tenon_status comm_create(tenon_device, const tenon_comm_id* id, int32_t rank, in
 
 void comm_destroy(tenon_device, tenon_comm comm) { delete comm; }
 void comm_abort(tenon_device, tenon_comm comm) { comm->meeting->abort(); }
-
-template <class T>
-T combine(int32_t reduce, T a, T b) {
-  switch (reduce) {
-    case TENON_REDUCE_MIN:
-      return b < a || b != b ? b : a;
-    case TENON_REDUCE_MAX:
-      return b > a || b != b ? b : a;
-    case TENON_REDUCE_PROD:
-      if constexpr (std::is_integral_v<T>)
-        return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-      else
-        return a * b;
-    default:  // SUM, MEAN
-      if constexpr (std::is_integral_v<T>)
-        return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-      else
-        return a + b;
-  }
-}
-
-// The ranks' slots, combined in the order of ranks: every rank computes the same bits.
-void reduce_slots(const Meeting& meeting, void* dst, uint64_t count, int32_t dtype,
-                  int32_t reduce) {
-  with_type(dtype, [&]<class T>(Type<T>) {
-    for (uint64_t i = 0; i < count; ++i) {
-      auto total = static_cast<Compute<T>>(reinterpret_cast<const T*>(meeting.slot(0))[i]);
-      for (int32_t rank = 1; rank < meeting.size(); ++rank)
-        total = combine(reduce, total,
-                        static_cast<Compute<T>>(reinterpret_cast<const T*>(meeting.slot(rank))[i]));
-      if (reduce == TENON_REDUCE_MEAN)
-        total = static_cast<Compute<T>>(total / static_cast<Compute<T>>(meeting.size()));
-      static_cast<T*>(dst)[i] = static_cast<T>(total);
-    }
-  });
-}
-
-// What all six have in common. `step(meeting, begin, bytes)` moves one piece; false: aborted.
-template <class Step>
-tenon_status collective(tenon_device device, tenon_comm comm, const char* name, uint64_t count,
-                        int32_t dtype, tenon_stream stream, tenon_err* err, Step step) {
-  const uint64_t size = tenon::host->dtype_size(dtype);
-  if (size == 0)
-    return tenon::fail(err, TENON_INVALID_ARGUMENT,
-                       std::string("reference: ") + name + ": unknown dtype");
-  return enqueue(
-      device, stream,
-      {TENON_PROFILE_KERNEL, name, 0,
-       [=, meeting = comm->meeting] {
-         for (uint64_t begin = 0; begin < count * size; begin += Meeting::kSlotBytes)
-           if (!step(*meeting, begin, std::min(Meeting::kSlotBytes, count * size - begin)))
-             return Result{TENON_ABORTED,
-                           std::string("reference: ") + name + ": the communicator was aborted"};
-         return Result{};
-       }},
-      err);
-}
-
-tenon_status check_reduction(const char* name, int32_t dtype, int32_t reduce, tenon_err* err) {
-  if (reduce < TENON_REDUCE_SUM || reduce > TENON_REDUCE_MEAN)
-    return tenon::fail(err, TENON_INVALID_ARGUMENT,
-                       std::string("reference: ") + name + ": unknown reduction");
-  if (dtype < 0 || dtype >= TENON_DTYPE_COUNT || !((kFloats | kIntegers) >> dtype & 1))
-    return tenon::fail(err, TENON_UNSUPPORTED,
-                       std::string("reference: ") + name +
-                           ": expected an integer or floating dtype other than float8; others can "
-                           "be gathered, not "
-                           "reduced");
-  return TENON_OK;
-}
-
-tenon_status check_rank(tenon_comm comm, const char* name, int32_t rank, tenon_err* err) {
-  if (rank >= 0 && rank < comm->meeting->size()) return TENON_OK;
-  return tenon::fail(err, TENON_INVALID_ARGUMENT,
-                     std::string("reference: ") + name + ": no such rank");
-}
-
-char* bytes_of(void* memory) { return static_cast<char*>(memory); }
-const char* bytes_of(const void* memory) { return static_cast<const char*>(memory); }
 
 tenon_status all_reduce(tenon_device device, tenon_comm comm, const void* src, void* dst,
                         uint64_t count, int32_t dtype, int32_t reduce, tenon_stream stream,

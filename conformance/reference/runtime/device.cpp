@@ -84,6 +84,7 @@ const tenon_device_api kDevice = {
     .ipc = &kIpc,
     .quiesce = &kQuiesce,
     .compile = &kCompile,
+    .exchange = &kExchange,
 };
 
 }  // namespace reference

@@ -69,6 +69,7 @@ extern const tenon_pool_api kPool;
 extern const tenon_graph_api kGraph;
 extern const tenon_profile_api kProfile;
 extern const tenon_collective_api kCollective;
+extern const tenon_exchange_api kExchange;
 extern const tenon_ipc_api kIpc;
 extern const tenon_quiesce_api kQuiesce;
 extern const tenon_compile_api kCompile;

@@ -62,6 +62,8 @@ bool Meeting::create(MemoryFile* out) {
   return true;
 }
 
+void Meeting::drop(const MemoryFile& file) { close_if_ours(file); }
+
 std::shared_ptr<Meeting> Meeting::join(const MemoryFile& name, int32_t rank, int32_t size,
                                        const char** why) {
   *why = "expected an id from comm_id_create whose communicator is not complete yet";
@@ -99,17 +101,14 @@ Meeting::~Meeting() { munmap(shared_, kFileBytes); }
 
 void Meeting::abort() { shared_->aborted = 1; }
 
+bool Meeting::is_aborted() const { return shared_->aborted != 0; }
+
 // Short waits spin, long ones sleep: ranks are often threads of one machine with few processors.
-template <class Condition>
-bool Meeting::wait_until(Condition condition) const {
-  for (int turn = 0; !shared_->aborted; ++turn) {
-    if (condition()) return true;
-    if (turn < 64)
-      std::this_thread::yield();
-    else
-      std::this_thread::sleep_for(std::chrono::microseconds(turn < 1000 ? 20 : 500));
-  }
-  return false;
+void Meeting::pause(int turn) {
+  if (turn < 64)
+    std::this_thread::yield();
+  else
+    std::this_thread::sleep_for(std::chrono::microseconds(turn < 1000 ? 20 : 500));
 }
 
 bool Meeting::barrier() {
@@ -134,8 +133,12 @@ Meeting::Letter& Meeting::letter(int32_t from, int32_t to) const {
 }
 
 bool Meeting::put_letter(int32_t to, const char* data, uint64_t bytes, uint64_t total) {
+  return wait_until([&] { return try_put_letter(to, data, bytes, total); });
+}
+
+bool Meeting::try_put_letter(int32_t to, const char* data, uint64_t bytes, uint64_t total) {
   Letter& box = letter(rank_, to);
-  if (!wait_until([&] { return box.full == 0; })) return false;
+  if (box.full != 0) return false;
   box.total = total;
   std::memcpy(box.data, data, bytes);
   box.full = 1;
@@ -143,8 +146,12 @@ bool Meeting::put_letter(int32_t to, const char* data, uint64_t bytes, uint64_t 
 }
 
 bool Meeting::take_letter(int32_t from, char* data, uint64_t bytes, uint64_t* theirs) {
+  return wait_until([&] { return try_take_letter(from, data, bytes, theirs); });
+}
+
+bool Meeting::try_take_letter(int32_t from, char* data, uint64_t bytes, uint64_t* theirs) {
   Letter& box = letter(from, rank_);
-  if (!wait_until([&] { return box.full == 1; })) return false;
+  if (box.full != 1) return false;
   *theirs = box.total;
   std::memcpy(data, box.data, bytes);
   box.full = 0;

@@ -18,6 +18,8 @@ class Meeting {
 
   // A new meeting, and the comm id that names it. The file stays open until every rank has joined.
   static bool create(MemoryFile* out);
+  // Gives up a meeting of ours that no rank will join.
+  static void drop(const MemoryFile& file);
   // nullptr: `*why` says it. Returns when `size` ranks have joined.
   static std::shared_ptr<Meeting> join(const MemoryFile& file, int32_t rank, int32_t size,
                                        const char** why);
@@ -31,6 +33,19 @@ class Meeting {
   bool put_letter(int32_t to, const char* data, uint64_t bytes, uint64_t total);
   // `total` that the sender gave must be ours; if not, `*theirs` differs.
   bool take_letter(int32_t from, char* data, uint64_t bytes, uint64_t* theirs);
+  // Without waiting; false: the box is not free, or empty.
+  bool try_put_letter(int32_t to, const char* data, uint64_t bytes, uint64_t total);
+  bool try_take_letter(int32_t from, char* data, uint64_t bytes, uint64_t* theirs);
+  // Calls `condition` until it holds; false: aborted.
+  template <class Condition>
+  bool wait_until(Condition condition) const {
+    for (int turn = 0; !is_aborted(); ++turn) {
+      if (condition()) return true;
+      pause(turn);
+    }
+    return false;
+  }
+  bool is_aborted() const;
 
   char* slot(int32_t rank) const;
 
@@ -38,8 +53,7 @@ class Meeting {
   struct Shared;
   struct Letter;
   Meeting() = default;
-  template <class Condition>
-  bool wait_until(Condition condition) const;
+  static void pause(int turn);
   Letter& letter(int32_t from, int32_t to) const;
 
   Shared* shared_ = nullptr;

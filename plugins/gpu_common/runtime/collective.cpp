@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The group `collective`: NCCL or RCCL, opened at run time when the first communicator is made.
+// The groups `collective` and `exchange`: NCCL or RCCL, opened at run time when the first communicator is made.
 //
 // Note [Aborted communicators]
 // ncclCommAbort ends the work that waits for other ranks, and its stream goes on as if the work had
@@ -260,6 +260,85 @@ tenon_status recv(tenon_device device, tenon_comm comm, void* dst, uint64_t coun
               });
 }
 
+tenon_status check_transfers(tenon_comm comm, const tenon_transfer* transfers, uint32_t count,
+                             int32_t dtype, tenon_err* err) {
+  if (host->dtype_size(dtype) == 0)
+    return fail(err, TENON_INVALID_ARGUMENT, "transfer: expected a dtype, got %d", dtype);
+  for (uint32_t i = 0; i < count; ++i) {
+    const tenon_transfer& each = transfers[i];
+    if (each.kind > TENON_TRANSFER_RECV || each.peer < 0 || each.peer >= comm->size)
+      return fail(err, TENON_INVALID_ARGUMENT,
+                  "transfer %u: expected kind 0 or 1 and a rank below %d, got kind %u and rank %d",
+                  i, comm->size, each.kind, each.peer);
+  }
+  return TENON_OK;
+}
+
+tenon_status transfer(tenon_device device, tenon_comm comm, const tenon_transfer* transfers,
+                      uint32_t count, int32_t dtype, tenon_stream stream, tenon_err* err) {
+  GPU_TRY(check_transfers(comm, transfers, count, dtype, err));
+  const uint64_t size = host->dtype_size(dtype);
+  return queue(device, comm, "transfer", stream, err, [&](Stream on) {
+    Result result = library.group_start();
+    if (result) return result;
+    for (uint32_t i = 0; i < count && !result; ++i) {
+      const tenon_transfer& each = transfers[i];
+      const uint64_t bytes = each.count * size;
+      if (bytes == 0) continue;
+      result = each.kind == TENON_TRANSFER_SEND
+                   ? library.send(each.memory, bytes, kUint8, each.peer, comm->handle, on)
+                   : library.receive(each.memory, bytes, kUint8, each.peer, comm->handle, on);
+    }
+    const Result end = library.group_end();  // also after a failure, which it would carry on
+    return result ? result : end;
+  });
+}
+
+tenon_status reduce_to_root(tenon_device device, tenon_comm comm, const void* src, void* dst,
+                            uint64_t count, int32_t dtype, int32_t reduction, int32_t root,
+                            tenon_stream stream, tenon_err* err) {
+  if (root < 0 || root >= comm->size)
+    return fail(err, TENON_INVALID_ARGUMENT, "reduce: expected a rank below %d, got %d", comm->size,
+                root);
+  return reduce(
+      device, comm, "reduce", dtype, reduction, stream, err, [&](Reducible how, int by, Stream on) {
+        return library.reduce(src, dst, count * how.parts, how.type, by, root, comm->handle, on);
+      });
+}
+
+constexpr int kNoColor = -1;  // NCCL_SPLIT_NOCOLOR
+
+tenon_status comm_split(tenon_device device, tenon_comm comm, int32_t color, int32_t key,
+                        tenon_comm* out, tenon_err* err) {
+  if (!library.split)
+    return fail(err, TENON_UNSUPPORTED,
+                "comm_split: the library of collectives lacks ncclCommSplit; expected NCCL 2.18, "
+                "update it");
+  if (comm->aborted.load(std::memory_order_acquire)) return fail_aborted(err, "comm_split");
+  auto part = std::unique_ptr<tenon_comm_s>(new (std::nothrow) tenon_comm_s);
+  if (!part) return fail_host_memory(err);
+  Current current(device);
+  wait_for_streams(device);  // the ranks agree on the parts through the communicator itself
+  if (Result result =
+          library.split(comm->handle, color < 0 ? kNoColor : color, key, &part->handle, nullptr))
+    return fail_library(err, result, "comm_split");
+  if (color >= 0)
+    if (Result result = library.count(part->handle, &part->size)) {
+      library.destroy(part->handle);
+      return fail_library(err, result, "comm_split");
+    }
+  *out = color < 0 ? nullptr : part.release();
+  return TENON_OK;
+}
+
+tenon_status comm_error(tenon_device device, tenon_comm comm, tenon_err* err) {
+  if (comm->aborted.load(std::memory_order_acquire)) return fail_aborted(err, "comm_error");
+  Current current(device);
+  Result failure = 0;
+  const Result result = library.async_error(comm->handle, &failure);
+  return result || failure ? fail_library(err, result ? result : failure, "comm_error") : TENON_OK;
+}
+
 }  // namespace
 
 const tenon_collective_api kCollective = {
@@ -275,6 +354,15 @@ const tenon_collective_api kCollective = {
     .broadcast = broadcast,
     .send = send,
     .recv = recv,
+};
+
+const tenon_exchange_api kExchange = {
+    .struct_size = sizeof(tenon_exchange_api),
+    .reserved = 0,
+    .transfer = transfer,
+    .reduce = reduce_to_root,
+    .comm_split = comm_split,
+    .comm_error = comm_error,
 };
 
 }  // namespace gpu

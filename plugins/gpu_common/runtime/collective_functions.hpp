@@ -36,7 +36,13 @@ static_assert(sizeof(UniqueId) == sizeof(tenon_comm_id));
   X(Result, broadcast, ncclBroadcast,                                                                       \
     (const void* src, void* dst, size_t count, int type, int root, Comm, Stream), false)                    \
   X(Result, send, ncclSend, (const void* src, size_t count, int type, int to, Comm, Stream), false)         \
-  X(Result, receive, ncclRecv, (void* dst, size_t count, int type, int from, Comm, Stream), false)
+  X(Result, receive, ncclRecv, (void* dst, size_t count, int type, int from, Comm, Stream), false)         \
+  X(Result, reduce, ncclReduce,                                                                             \
+    (const void* src, void* dst, size_t count, int type, int reduction, int root, Comm, Stream), false)     \
+  X(Result, count, ncclCommCount, (Comm, int* out), false)                                                  \
+  X(Result, group_start, ncclGroupStart, (), false)                                                         \
+  X(Result, group_end, ncclGroupEnd, (), false)                                                             \
+  X(Result, split, ncclCommSplit, (Comm, int color, int key, Comm* out, void* config), true) /* since 2.18 */
 // clang-format on
 
 struct Functions {

@@ -148,6 +148,7 @@ constexpr tenon_device_api device_table(const tenon_pool_api* pool) {
       .ipc = &kIpc,
       .quiesce = &kQuiesce,
       .compile = &kCompile,
+      .exchange = &kExchange,
   };
 }
 
