@@ -341,7 +341,7 @@ class _Staged:
             self._from_host(out, _joined(parts))
 
     def transfer(self, sends, receives):
-        # In step s every rank sends to the one s places on: no two ranks wait for each other.
+        # In step s every rank sends to the one s ranks further on: no two ranks wait for each other.
         for step in range(self._size):
             to, source = (self._rank + step) % self._size, (self._rank - step) % self._size
             outgoing = [self._to_host("exchange", x) for x, rank in sends if rank == to]

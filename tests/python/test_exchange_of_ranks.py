@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import reference_plugin
 import tenon
-from test_collective import device, in_ranks, plugin, values  # noqa: F401  (fixtures)
+import test_collective
+from test_collective import in_ranks, values
 
 pytestmark = reference_plugin.needs_reference
+plugin, device = test_collective.plugin, test_collective.device  # fixtures
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
