@@ -43,6 +43,7 @@ NB_MODULE(_core, module) {
   add_batched_functions(module);
   add_default_dtype_functions(module);
   add_validation_functions(module);
+  add_call_observer(module);
   add_autotune_functions(module);
   add_amp_functions(module);
   add_profiler_functions(module);

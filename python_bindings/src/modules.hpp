@@ -19,6 +19,7 @@ void add_definition_types(nanobind::module_& module);       // definition_module
 void add_batched_functions(nanobind::module_& module);      // batched.cpp
 void add_default_dtype_functions(nanobind::module_& module);  // creation_keywords.cpp
 void add_validation_functions(nanobind::module_& module);   // validation_module.cpp
+void add_call_observer(nanobind::module_& module);          // call_observer.cpp
 void add_autotune_functions(nanobind::module_& module);     // autotune_module.cpp
 void add_amp_functions(nanobind::module_& module);          // amp_module.cpp
 void add_profiler_functions(nanobind::module_& module);     // profiler_module.cpp

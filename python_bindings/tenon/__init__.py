@@ -64,7 +64,7 @@ pi = 3.141592653589793
 _SUBMODULES = frozenset(
     """amp array_api audio autograd collective compat data distributions fft func geometric
     io ipc jit linalg memory metrics multiprocessing nn ops optim plugins profiler random
-    safetensors signal testing text utils vision""".split()
+    safetensors signal testing text training utils vision""".split()
 )
 
 # Names that live in submodules, imported when they are used.
@@ -72,6 +72,7 @@ _LAZY = {
     "Function": "autograd",
     "Generator": "random",
     "Graph": "_graph",
+    "Model": "training",
     "autotune": "_autotune",
     "enable_grad": "autograd",
     "inference_mode": "autograd",
@@ -79,6 +80,7 @@ _LAZY = {
     "fallback_report": "_fallback",
     "explain": "plugins",
     "export": "jit",
+    "flops": "training",
     "grad": "autograd",
     "kernel": "_operator_definition",
     "load": "io",
@@ -89,6 +91,7 @@ _LAZY = {
     "save": "io",
     "sdk_path": "plugins",
     "set_grad_enabled": "autograd",
+    "summary": "training",
     "validation": "_validation",
 }
 

@@ -25,6 +25,7 @@ from tenon import safetensors as safetensors
 from tenon import signal as signal
 from tenon import testing as testing
 from tenon import text as text
+from tenon import training as training
 from tenon import utils as utils
 from tenon import vision as vision
 from tenon._array_api import astype as astype
@@ -132,6 +133,9 @@ from tenon.plugins import explain as explain
 from tenon.plugins import load_plugin as load_plugin
 from tenon.plugins import sdk_path as sdk_path
 from tenon.random import Generator as Generator
+from tenon.training import Model as Model
+from tenon.training import flops as flops
+from tenon.training import summary as summary
 
 __version__: str
 bool: dtype

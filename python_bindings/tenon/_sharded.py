@@ -72,7 +72,7 @@ def read(path: str, *, memory_map: bool = False) -> tuple[Mapping[str, Tensor], 
 
 
 class Shards(Mapping[str, Tensor]):
-    """The tensors that an index names. A file is read when one of its tensors is needed."""
+    """The tensors that an index names. A file is read when one of its tensors is requested."""
 
     def __init__(self, path: str, memory_map: bool) -> None:
         self._path, self._memory_map = path, memory_map

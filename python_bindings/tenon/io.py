@@ -62,7 +62,7 @@ def load(path: str | os.PathLike, device: Any = None, *, memory_map: bool = Fals
 
     `memory_map=True` reads tensors from disk when they are first touched; changing one changes
     memory only, not the file. Of an index it gives a mapping that opens a file when one of its
-    tensors is needed.
+    tensors is requested.
 
     Pickles in files of PyTorch and Paddle are read by a reader of Tenon's that imports and calls
     nothing: it knows tensors, containers, numbers and text, and refuses any other name with

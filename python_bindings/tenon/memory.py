@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory of a device: how much is used, reserved and cached, and by which blocks."""
+"""Memory of a device: how much is used, reserved and cached, by which blocks, and since which call."""
 
 import json
 
 from tenon import _core
+from tenon._memory_timeline import timeline
 
-__all__ = ["reset_peak", "snapshot", "stats", "trim"]
+__all__ = ["reset_peak", "snapshot", "stats", "timeline", "trim"]
 
 
 def stats(device=None):

@@ -21,6 +21,7 @@ WRITTEN = {
         ],
         "Training": [
             "training.md",
+            "high_level.md",
             "data.md",
             "amp.md",
             "profiler.md",

@@ -22,6 +22,7 @@ TESTED = {
     "from_pytorch.md": "test_tutorial.py",
     "graphs.md": "test_snippets.py",
     "func.md": "test_snippets.py",
+    "high_level.md": "test_snippets.py",
     "index.md": "test_tutorial.py",
     "isolated.md": "test_snippets.py",
     "linalg.md": "test_snippets.py",

@@ -174,6 +174,14 @@ def test_data():
     run(prelude + "\n".join(python_blocks("data.md", 5)))
 
 
+def test_training_with_a_few_calls(tmp_path):
+    blocks_of_page = python_blocks("high_level.md", 9)
+    printed = run("\n".join(blocks_of_page), tmp_path)
+    (table,) = [text for language, text in blocks("high_level.md") if language == "text"]
+    assert table in printed
+    assert "4 tensors loaded" in printed
+
+
 def test_training():
     program = "\n".join(python_blocks("training.md", 6))
     assert 0.0 < float(run(program)) <= 1.0

@@ -22,12 +22,9 @@ def save_for_ever(folder: str, report: int, first: int, asynchronous: bool) -> N
     """Saves one step after the other; writes to `report` each that is on the disk."""
     manager = CheckpointManager(folder, keep=2)
     for step in range(first, first + 10**6):
-        state = {
-            "step": step,
-            "parts": [tenon.full((20_000,), float(step)), tenon.full((7,), float(step))],
-        }
-        manager.save(step, state, asynchronous=asynchronous)
-        for part in state["parts"]:
+        parts = [tenon.full((20_000,), float(step)), tenon.full((7,), float(step))]
+        manager.save(step, {"step": step, "parts": parts}, asynchronous=asynchronous)
+        for part in parts:
             part.fill_(-1.0)  # the copy must be of the moment of the call
         manager.wait()
         os.write(report, struct.pack("<q", step))

@@ -268,3 +268,24 @@ def test_memory_of_a_deep_model(block):
     plain = train(lambda block, y: block(y))
     plain()  # .grad exists from here on
     assert peak_of(train(checkpoint)) < 0.35 * peak_of(plain)
+
+
+def test_a_timeline_says_which_operators_took_memory():
+    x = tenon.ones(1000, dtype=tenon.float32)
+    with tenon.memory.timeline() as line:
+        y = x + 1.0
+        z = (y * 2.0).exp()
+        del y
+        z.sum()
+    assert [point.operator for point in line.points] == ["add", "multiply", "exp", "sum"]
+    assert line.points[0].change >= 4000 and line.points[1].change >= 4000
+    assert line.peak.current == max(point.current for point in line.points)
+    assert {name: calls for name, calls, _ in line.total()} == dict.fromkeys(
+        ("add", "multiply", "exp", "sum"), 1
+    )
+    assert str(line).splitlines()[-1].startswith(f"peak {line.peak.current:,} bytes after call ")
+    with tenon.memory.timeline() as line:
+        pass
+    assert str(line) == "no operator calls"
+    with pytest.raises(ValueError, match="expected operator calls in the block"):
+        line.peak

@@ -108,7 +108,7 @@ class _Frame:
         self.devices = _devices_of((*args, *kwargs.values())) if preserves else []
         self.random_states = [tenon.random.get_state(device) for device in self.devices]
         self.saved: list[tuple] = []  # what each saved tensor looked like
-        # Computed again and not needed yet, with their versions.
+        # Computed again and not unpacked yet, with their versions.
         self.ready: dict[int, tuple[Tensor, int]] = {}
 
     def pack(self, tensor: Tensor) -> tuple[_Frame, int]:

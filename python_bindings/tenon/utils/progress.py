@@ -67,6 +67,11 @@ class Progress:
             count, total = self._sums.get(name, (0, 0.0))
             self._sums[name] = (count + 1, total + value)
 
+    def show(self, **values: float) -> None:
+        """Show values as they are, in place of those that were shown under their names."""
+        for name, value in values.items():
+            self._sums[name] = (1, value)
+
     def _line(self) -> str:
         seconds = max(time.perf_counter() - self._begun_at, 1e-9)
         rate = self.done / seconds

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Python function that sees the operator calls of a thread, for counting what they cost.
+#include <nanobind/nanobind.h>
+
+#include <optional>
+#include <utility>
+
+#include "modules.hpp"
+#include "python_callback.hpp"
+
+namespace nb = nanobind;
+
+namespace tenon::python {
+namespace {
+
+// Before gradients, so that a call is seen as it was written.
+constexpr int32_t kOrder = 50;
+
+int32_t layer = -1;
+
+class CallObserver;
+constinit thread_local CallObserver* current = nullptr;
+
+// Lets the layer see calls of this thread in a scope, or not.
+class Seeing {
+ public:
+  explicit Seeing(bool on) : was_(host->layer_enable(layer, on)) {}
+  ~Seeing() { host->layer_enable(layer, was_); }
+  Seeing(const Seeing&) = delete;
+
+ private:
+  int32_t was_;
+};
+
+class CallObserver {
+ public:
+  // `function(name, arguments, results, has_parts)` is called after each call that computes or copies:
+  // views do neither. A call has parts if operators were called on the way. An exception of the
+  // function ends the observation, and exit() raises it.
+  explicit CallObserver(nb::callable function) : function_(function) {}
+  CallObserver(const CallObserver&) = delete;
+
+  void enter();
+  void exit() {
+    host->layer_enable(layer, before_ != nullptr);
+    current = before_;
+    if (!failure_) return;
+    nb::python_error error = std::move(*failure_);
+    failure_.reset();
+    throw error;
+  }
+  tenon_status call(const tenon_op* op, tenon_value* args, uint32_t nargs, tenon_value* outs,
+                    uint32_t nouts, tenon_err* err);
+
+ private:
+  bool report(const tenon_op_def& def, const tenon_value* args, uint32_t nargs,
+              const tenon_value* outs, uint32_t nouts, bool has_parts) const;
+
+  nb::object function_;
+  CallObserver* before_ = nullptr;
+  bool has_seen_ = false;  // a call ended since it was last set to false
+  std::optional<nb::python_error> failure_;
+};
+
+tenon_status layer_call(void*, const tenon_op* op, tenon_value* args, uint32_t nargs,
+                        tenon_value* outs, uint32_t nouts, tenon_err* err) {
+  return current->call(op, args, nargs, outs, nouts, err);
+}
+
+constexpr tenon_layer_def kLayer = {
+    .struct_size = sizeof(tenon_layer_def),
+    .flags = TENON_LAYER_EVERY_CALL,
+    .name = "python call observer",
+    .order = kOrder,
+    .call = layer_call,
+};
+
+void CallObserver::enter() {
+  if (!ensure_loaded()) throw nb::python_error();
+  if (layer < 0) {
+    ErrorSink err;
+    layer = host->layer_register(&kLayer, err);
+    if (layer < 0) {
+      raise(host->err_code(err), err);
+      throw nb::python_error();
+    }
+  }
+  before_ = std::exchange(current, this);
+  host->layer_enable(layer, 1);
+}
+
+tenon_status CallObserver::call(const tenon_op* op, tenon_value* args, uint32_t nargs,
+                                tenon_value* outs, uint32_t nouts, tenon_err* err) {
+  const tenon_op_def& def = *host->op_def(op);
+  has_seen_ = false;
+  TENON_TRY(host->op_call_below(layer, op, args, nargs, outs, nouts, err));
+  if (def.flags & TENON_OP_VIEW) return TENON_OK;
+  const bool has_parts = std::exchange(has_seen_, true);
+  PythonThread python;
+  if (failure_ || !python.is_alive()) return TENON_OK;
+  Seeing none(false);
+  // The call has succeeded, whatever the observer says: its error waits for the end.
+  if (!report(def, args, nargs, outs, nouts, has_parts)) failure_.emplace();
+  return TENON_OK;
+}
+
+bool CallObserver::report(const tenon_op_def& def, const tenon_value* args, uint32_t nargs,
+                          const tenon_value* outs, uint32_t nouts, bool has_parts) const {
+  nb::dict arguments;
+  for (uint32_t i = 0; i < nargs; ++i) {
+    PyObject* value = python_value(args[i], true);
+    if (!value) return false;
+    arguments[def.params[i].name] = nb::steal(value);
+  }
+  nb::list results;
+  for (uint32_t k = 0; k < nouts; ++k) {
+    PyObject* value = python_value(outs[k], true);
+    if (!value) return false;
+    results.append(nb::steal(value));
+  }
+  PyObject* done = PyObject_CallFunction(function_.ptr(), "sOOO", def.name, arguments.ptr(),
+                                         results.ptr(), has_parts ? Py_True : Py_False);
+  Py_XDECREF(done);
+  return done != nullptr;
+}
+
+}  // namespace
+
+void add_call_observer(nb::module_& module) {
+  nb::class_<CallObserver>(module, "_CallObserver")
+      .def(nb::init<nb::callable>())
+      .def("enter", &CallObserver::enter)
+      .def("exit", &CallObserver::exit);
+}
+
+}  // namespace tenon::python
