@@ -93,7 +93,9 @@ void check_generated_kernel(const Operator& op) {
 void check_element_steps_of(const Operator& op) {
   if (op.element_steps.empty()) return;
   if (op.kind != OperatorKind::Kernel || !op.has_tag("elementwise"))
-    refuse(op, "a list in `expr` is for `kind: kernel` with `tags: [elementwise]`");
+    refuse(op,
+           "a list in `expr` is for `kind: elementwise`, or for `kind: kernel` with `tags: "
+           "[elementwise]`");
   if (op.dtypes.allow & ~floating_dtypes())
     refuse(op, "a list in `expr` is for floating dtypes; say `allow: floating`");
   bool is_first = true;

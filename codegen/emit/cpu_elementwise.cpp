@@ -84,14 +84,31 @@ bool is_vectorized(const ScalarValue& value, bool& calls) {
 // Of one element, in additions. Of dearer operators the conversions are a small part.
 constexpr int kMaxLowPrecisionCost = 4;
 
+// `const T t = ...;` for each line with a name.
+std::string declared_parts(const ScalarSteps& parts, const ScalarNames& names, bool vectorized) {
+  std::string text;
+  for (const auto& [name, value] : parts) {
+    const bool is_bool = value.type.kind == ScalarType::Bool;
+    const bool is_real = value.type.kind == ScalarType::Real;
+    const std::string type = is_bool      ? "bool"
+                             : vectorized ? "auto"
+                             : is_real    ? names.real
+                                          : names.element;
+    text += cat("const ", type, " ", name, " = ", scalar_cpp_as_element(value, names), "; ");
+  }
+  return text;
+}
+
 // One pass over the elements. A choice that does not depend on them is made outside.
-std::string run_statement(const ScalarValue& value, const std::string& types,
+std::string run_statement(const ScalarLines& lines, const std::string& types,
                           const std::vector<Param>& params,
                           const std::vector<std::string>& param_types, const ScalarNames& names,
                           const std::string& indent) {
-  if (value.form == ScalarValue::Conditional) {
+  const ScalarValue& value = lines.result;
+  if (value.form == ScalarValue::Conditional && lines.parts.empty()) {
     auto branch = [&](size_t i) {
-      return run_statement(value.children[i], types, params, param_types, names, indent + "  ");
+      return run_statement({{}, value.children[i]}, types, params, param_types, names,
+                           indent + "  ");
     };
     return cat(indent, "if (", scalar_cpp(value.children[0], names), ") {\n", branch(1), indent,
                "} else {\n", branch(2), indent, "}\n");
@@ -100,29 +117,35 @@ std::string run_statement(const ScalarValue& value, const std::string& types,
     return cat(indent, "run_loop<", types, ">(data, strides, n, math::call::", value.text,
                "{});\n");
   bool calls = false;
-  const bool vectorized = !names.integers && is_vectorized(value, calls) && calls;
+  const ScalarValue all = all_lines(lines);
+  const auto is_vector_line = [&](const ScalarValue& line) { return is_vectorized(line, calls); };
+  const bool vectorized = !names.integers &&
+                          std::all_of(all.children.begin(), all.children.end(), is_vector_line) &&
+                          calls;
   std::vector<std::string> declared;
   for (size_t i = 0; i < param_types.size(); ++i)
     declared.push_back(cat(vectorized ? "const auto&" : param_types[i],
-                           scalar_reads(value, params[i].name) ? " " + params[i].name : ""));
+                           scalar_reads(all, params[i].name) ? " " + params[i].name : ""));
   const std::string function =
-      cat("[=](", join(declared, ", "), ") { return ", scalar_cpp_as_element(value, names), "; }");
+      cat("[=](", join(declared, ", "), ") { ", declared_parts(lines.parts, names, vectorized),
+          "return ", scalar_cpp_as_element(value, names), "; }");
   return cat(indent, "run_loop<", types, ">(data, strides, n, ",
              vectorized ? cat("math::vectorized(", function, ")") : function, ");\n");
 }
 
 std::string loop(const Operator& op, size_t index) {
   const ScalarCase& scalar_case = op.cases[index];
-  ScalarValue value = check_case(op, scalar_case);
+  const ScalarLines lines = check_case(op, scalar_case);
   ScalarNames names{"T", "R", (scalar_case.mask & (integer_dtypes() | bool_dtypes())) != 0,
                     "attributes"};
   std::vector<std::string> param_types;
   for (const Param& param : op.signature.params)
     if (param.is_tensor()) param_types.push_back(in_type(op, param));
   std::string types = cat(out_type(op), ", ", join(param_types, ", "));
-  std::string body = run_statement(value, types, op.signature.params, param_types, names, "  ");
-  bool real_parts = types[0] == 'R' || body.find("R(") != std::string::npos;
-  std::string attributes = declare_attributes(op.signature, value, names, "  ");
+  std::string body = run_statement(lines, types, op.signature.params, param_types, names, "  ");
+  bool real_parts = types[0] == 'R' || body.find("R(") != std::string::npos ||
+                    body.find("const R ") != std::string::npos;
+  std::string attributes = declare_attributes(op.signature, all_lines(lines), names, "  ");
   return fill(R"(// @origin@: @source@
 template <class T>
 void @name@(char* const* data, const int64_t* strides, int64_t n, const tenon_value*@argument@) {
@@ -138,8 +161,9 @@ void @name@(char* const* data, const int64_t* strides, int64_t n, const tenon_va
 }
 
 // Choices between elements as they are, which integers of their size go through as well.
-bool is_choice(const ScalarValue& value) {
-  return value.form == ScalarValue::Select &&
+bool is_choice(const ScalarLines& lines) {
+  const ScalarValue& value = lines.result;
+  return lines.parts.empty() && value.form == ScalarValue::Select &&
          std::all_of(value.children.begin(), value.children.end(),
                      [](const ScalarValue& child) { return child.form == ScalarValue::Variable; });
 }
@@ -153,8 +177,9 @@ DtypeMask reduced_loop_dtypes(const Operator& op) {
   if (out_type(op) != "T" && out_type(op) != "R") return 0;
   DtypeMask found = 0;
   for (const ScalarCase& scalar_case : op.cases) {
-    const ScalarValue value = check_case(op, scalar_case);
-    if (scalar_cost(value) <= kMaxLowPrecisionCost && is_low_precision_arithmetic(value))
+    const ScalarLines lines = check_case(op, scalar_case);
+    if (lines.parts.empty() && scalar_cost(lines.result) <= kMaxLowPrecisionCost &&
+        is_low_precision_arithmetic(lines.result))
       found |= scalar_case.mask;
   }
   return found & reduced & low_precision_dtypes();
@@ -172,7 +197,7 @@ std::string definition(const Operator& op) {
   int cost = 1;
   for (size_t i = 0; i < op.cases.size(); ++i) {
     text += loop(op, i);
-    cost = std::max(cost, scalar_cost(check_case(op, op.cases[i])));
+    cost = std::max(cost, scalar_cost(all_lines(check_case(op, op.cases[i]))));
   }
   size_t inputs = 0;
   for (const Param& param : op.signature.params) inputs += param.is_tensor();

@@ -41,14 +41,16 @@ std::string elementwise(const Operator& op) {
     const ScalarCase& scalar_case = op.cases[i];
     DtypeMask mask = scalar_case.mask & kernel_c_dtypes();
     if (!mask) continue;
-    ScalarCase narrowed{mask, scalar_case.expression};
-    ScalarValue value = check_case(op, narrowed);
-    KernelCText scalar = scalar_kernel_c(op.signature, value, may_hold_integers(mask));
+    ScalarCase narrowed = scalar_case;
+    narrowed.mask = mask;
+    KernelCText scalar =
+        scalar_kernel_c(op.signature, check_case(op, narrowed), may_hold_integers(mask));
     text += source_line(scalar_case.expression);
     std::string function = values_function(cat("values_", op.name, "_", i), scalar, text);
     std::string types = join(scalar.values, ", ", [](const auto& v) { return quoted(v.type); });
-    rows += cat("    {UINT64_C(", hex64(mask), "), ", quoted(scalar.expression), ", ",
-                scalar.values.size(), ", {", types, "}, ", function, "},\n");
+    rows += cat("    {UINT64_C(", hex64(mask), "), ", quoted(scalar.parts), ", ",
+                quoted(scalar.expression), ", ", scalar.values.size(), ", {", types, "}, ",
+                function, "},\n");
   }
   if (rows.empty()) return "";
   size_t inputs = 0, dtype_input = 0;

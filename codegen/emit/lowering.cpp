@@ -50,7 +50,8 @@ std::string row_of(const ScalarStep& step) {
              step.b);
 }
 
-std::string program(const Operator& op, const std::string& name, const ScalarValue& value) {
+template <class Value>
+std::string program(const Operator& op, const std::string& name, const Value& value) {
   const auto steps = scalar_program(op, value, Vocabulary::Primitives);
   if (!steps) throw NotPrimitive();
   std::string rows = join(
@@ -94,11 +95,13 @@ std::string elementwise(const Operator& op) {
   size_t count = 0;
   for (const ScalarCase& scalar_case : op.cases) {
     // What functions of complex numbers are is not said by their opcodes.
-    const DtypeMask dtypes = scalar_case.mask & ~complex_dtypes();
-    if (!dtypes) continue;
+    ScalarCase narrowed = scalar_case;
+    narrowed.mask &= ~complex_dtypes();
+    if (!narrowed.mask) continue;
     std::string name = cat("program", count);
-    programs += program(op, name, check_case(op, {dtypes, scalar_case.expression}));
-    cases += cat("      {UINT64_C(", hex64(dtypes), "), {", name, ", std::size(", name, ")}},\n");
+    programs += program(op, name, check_case(op, narrowed));
+    cases +=
+        cat("      {UINT64_C(", hex64(narrowed.mask), "), {", name, ", std::size(", name, ")}},\n");
     ++count;
   }
   if (count == 0) throw NotPrimitive();

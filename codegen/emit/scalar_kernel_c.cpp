@@ -72,7 +72,7 @@ class Translator {
 
   KernelCText finish(std::string expression) {
     std::string declarations = declare_attributes(signature_, hosted_, names_, "  ");
-    return {std::move(expression), std::move(values_), std::move(declarations)};
+    return {"", std::move(expression), std::move(values_), std::move(declarations)};
   }
 
  private:
@@ -140,9 +140,19 @@ class Translator {
 }  // namespace
 
 KernelCText scalar_kernel_c(const Signature& signature, const ScalarValue& value, bool integers) {
+  return scalar_kernel_c(signature, ScalarLines{{}, value}, integers);
+}
+
+KernelCText scalar_kernel_c(const Signature& signature, const ScalarLines& lines, bool integers) {
   Translator translator(signature, integers);
-  std::string expression = translator.as_element(value);
-  return translator.finish(std::move(expression));
+  std::string parts;
+  for (const auto& [name, value] : lines.parts)
+    parts += cat(value.type.kind == Kind::Bool ? "int" : "T", " e_", name, " = ",
+                 translator.text(value), "; ");
+  std::string expression = translator.as_element(lines.result);
+  KernelCText text = translator.finish(std::move(expression));
+  text.parts = std::move(parts);
+  return text;
 }
 
 KernelCText scalar_kernel_c(const Signature& signature, const ScalarSteps& steps) {

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "expression/scalar.hpp"
@@ -13,6 +12,7 @@
 namespace tenon::codegen {
 
 struct KernelCText {
+  std::string parts;  // statements before the expression
   std::string expression;
   // What the host computes: a C++ expression that reads attributes by name, or a Scalar attribute
   // handed on as it came.
@@ -27,8 +27,10 @@ struct KernelCText {
 // `integers`: elements may be integers, which C would widen to int.
 KernelCText scalar_kernel_c(const Signature& signature, const ScalarValue& value, bool integers);
 
+// The same of several lines: `parts` declares e_<name> of each part.
+KernelCText scalar_kernel_c(const Signature& signature, const ScalarLines& lines, bool integers);
+
 // Lines of several results, as statements: `T e_<name> = ...;`, and `r0 = e_<name>;` for results.
-using ScalarSteps = std::vector<std::pair<std::string, ScalarValue>>;
 KernelCText scalar_kernel_c(const Signature& signature, const ScalarSteps& steps);
 
 }  // namespace tenon::codegen

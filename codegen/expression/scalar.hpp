@@ -44,12 +44,22 @@ struct ScalarValue {
   std::vector<ScalarValue> children;
 };
 
-// The elementwise expression of one dtype class.
-ScalarValue check_case(const Operator& op, const ScalarCase& scalar_case);
+// Lines `name = ...` that differ from element to element, in their order. What depends on attributes
+// alone is written into the lines that use it.
+using ScalarSteps = std::vector<std::pair<std::string, ScalarValue>>;
 
-// The lines of an `expr` of several results that differ from element to element, in their order.
-// What depends on attributes alone is written into the lines that use it.
-std::vector<std::pair<std::string, ScalarValue>> check_element_steps(const Operator& op);
+// The elementwise expression of one dtype class, and the parts of it that have names.
+struct ScalarLines {
+  ScalarSteps parts;
+  ScalarValue result;
+};
+ScalarLines check_case(const Operator& op, const ScalarCase& scalar_case);
+
+// A value whose children are all lines: for what is asked of each of them.
+ScalarValue all_lines(const ScalarLines& lines);
+
+// The lines of an `expr` of several results.
+ScalarSteps check_element_steps(const Operator& op);
 
 // The four parts of a reduction.
 struct CheckedReduction {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "expression/scalar.hpp"
 #include "expression/scalar_functions.hpp"
@@ -50,8 +51,24 @@ class Checker {
     names_[name] = value;
   }
 
-  bool knows(const std::string& name) const { return names_.count(name) != 0; }
-  void bind_value(const std::string& name, ScalarValue value) { names_[name] = std::move(value); }
+  // Lines, each of which may read those before it.
+  ScalarSteps check_steps(const Steps& lines) {
+    ScalarSteps steps;
+    for (const Step& line : lines) {
+      if (names_.count(line.name))
+        fail(line.expression, cat("`", line.name, "` already has a meaning; choose another name"));
+      ScalarValue value = check(line.expression);
+      if (!value.type.varying) {
+        names_[line.name] = std::move(value);
+        continue;
+      }
+      bind(line.name, value.type);
+      steps.emplace_back(line.name, std::move(value));
+    }
+    return steps;
+  }
+
+  bool is_read(const std::string& name) const { return read_.count(name) != 0; }
 
   ScalarValue check(const Node& node) {
     switch (node.kind) {
@@ -135,7 +152,10 @@ class Checker {
 
   ScalarValue name(const Node& node) {
     auto found = names_.find(node.text);
-    if (found != names_.end()) return found->second;
+    if (found != names_.end()) {
+      read_.insert(node.text);
+      return found->second;
+    }
     if (node.is_infinity_or_nan()) return make(ScalarValue::Limit, {Type::Float, false}, node.text);
     if (node.text == "lowest" || node.text == "highest")
       return make(ScalarValue::Limit, {Type::Element, false}, node.text);
@@ -254,16 +274,41 @@ class Checker {
     return value;
   }
 
+  // polynomial(x, [c0, c1, c2]) is c0 + x * (c1 + x * c2), Horner's scheme.
+  ScalarValue polynomial(const Node& node) {
+    const bool is_plain = node.children.size() == 2 && node.children[0].kind == NodeKind::Name &&
+                          node.children[1].kind == NodeKind::List;
+    if (!is_plain || node.children[1].children.size() < 2)
+      fail(node,
+           "expected polynomial(x, [c0, c1, ...]) of a name and at least two coefficients; give an "
+           "expression a line of its own, `t = ...`");
+    const Node& x = node.children[0];
+    const std::vector<Node>& coefficients = node.children[1].children;
+    Node sum = coefficients.back();
+    for (size_t i = coefficients.size() - 1; i-- > 0;) {
+      Node product = node;
+      product.kind = NodeKind::Binary;
+      product.keywords.clear();
+      product.text = "*";
+      product.children = {x, std::move(sum)};
+      sum = product;
+      sum.text = "+";
+      sum.children = {coefficients[i], std::move(product)};
+    }
+    return check(sum);
+  }
+
   ScalarValue call(const Node& node) {
     for (const std::string& keyword : node.keywords)
       if (!keyword.empty()) fail(node, cat("`", node.text, "`: arguments are positional"));
+    if (node.text == "polynomial") return polynomial(node);
     if (node.text == "select") {
       if (node.children.size() != 3) fail(node, "expected select(condition, a, b)");
       return conditional(node, node.children);
     }
     const ScalarFunction* function = find_scalar_function(node.text);
     if (!function) {
-      std::vector<std::string> known = {"select"};
+      std::vector<std::string> known = {"select", "polynomial"};
       for (const ScalarFunction& entry : scalar_functions()) known.push_back(entry.name);
       fail(node, cat("unknown function `", node.text, "`", did_you_mean(node.text, known)));
     }
@@ -309,6 +354,7 @@ class Checker {
   DtypeMask mask_;
   std::string key_;
   std::map<std::string, ScalarValue> names_;
+  std::set<std::string> read_;  // of `names_`
 };
 
 Type element_of(const Operator& op, const Param& param, DtypeMask mask, const Location& where) {
@@ -337,13 +383,19 @@ std::vector<int> attribute_params(const Signature& signature) {
   return result;
 }
 
-ScalarValue check_case(const Operator& op, const ScalarCase& scalar_case) {
+ScalarLines check_case(const Operator& op, const ScalarCase& scalar_case) {
   Checker checker(op, scalar_case.mask, "expr");
   for (const Param& param : op.signature.params)
     if (param.is_tensor())
       checker.bind(param.name,
                    element_of(op, param, scalar_case.mask, scalar_case.expression.where));
-  ScalarValue value = checker.check(scalar_case.expression);
+  ScalarLines lines;
+  lines.parts = checker.check_steps(scalar_case.parts);
+  lines.result = checker.check(scalar_case.expression);
+  for (const Step& part : scalar_case.parts)
+    if (!checker.is_read(part.name))
+      checker.fail(part.expression, cat("the line `", part.name, "` is never read; remove it"));
+  const ScalarValue& value = lines.result;
   OutDtype::Rule out = op.dtypes.outs[0].rule;
   bool truth = value.type.kind == Type::Bool;
   if (value.type.kind == Type::String) checker.fail(scalar_case.expression, "the result is text");
@@ -352,26 +404,21 @@ ScalarValue check_case(const Operator& op, const ScalarCase& scalar_case) {
   if (truth && out != OutDtype::Bool && !checker.only_bool())
     checker.fail(scalar_case.expression,
                  "the expression is a bool; say `out: bool`, or write `condition ? 1 : 0`");
-  return value;
+  return lines;
 }
 
-std::vector<std::pair<std::string, ScalarValue>> check_element_steps(const Operator& op) {
+ScalarValue all_lines(const ScalarLines& lines) {
+  ScalarValue all;
+  for (const auto& part : lines.parts) all.children.push_back(part.second);
+  all.children.push_back(lines.result);
+  return all;
+}
+
+ScalarSteps check_element_steps(const Operator& op) {
   Checker checker(op, op.dtypes.allow, "expr");
   for (const Param& param : op.signature.params)
     if (param.is_tensor()) checker.bind(param.name, {Type::Element, true});
-  std::vector<std::pair<std::string, ScalarValue>> steps;
-  for (const Step& step : op.element_steps) {
-    if (checker.knows(step.name))
-      checker.fail(step.expression,
-                   cat("`", step.name, "` already has a meaning; choose another name"));
-    ScalarValue value = checker.check(step.expression);
-    if (!value.type.varying) {
-      checker.bind_value(step.name, std::move(value));
-      continue;
-    }
-    checker.bind(step.name, value.type);
-    steps.emplace_back(step.name, std::move(value));
-  }
+  ScalarSteps steps = checker.check_steps(op.element_steps);
   for (const Result& result : op.signature.results) {
     const auto found = std::find_if(steps.begin(), steps.end(),
                                     [&](const auto& step) { return step.first == result.name; });

@@ -52,6 +52,9 @@ class Builder {
     throw NotExpressible();
   }
 
+  // What later lines call `name`.
+  void add_part(const std::string& name, const ScalarValue& value) { parts_[name] = add(value); }
+
   ScalarProgram steps;
 
  private:
@@ -141,6 +144,7 @@ class Builder {
       if (primitives_ && value.type.kind == ScalarType::String) throw NotExpressible();
       return plain(ScalarStep::Attribute, attribute_params(op_.signature)[value.attribute]);
     }
+    if (const auto part = parts_.find(value.text); part != parts_.end()) return part->second;
     if (op_.reduction && value.text == "n") return plain(ScalarStep::Count, 0);
     if (op_.reduction) return plain(value.text == "x" ? ScalarStep::Input : ScalarStep::Partial, 0);
     return plain(ScalarStep::Input, op_.signature.find_param(value.text));
@@ -191,16 +195,23 @@ class Builder {
 
   const Operator& op_;
   const bool primitives_;
-  std::map<std::string, int> numbers_;
+  std::map<std::string, int> numbers_;  // of steps, by what they compute
+  std::map<std::string, int> parts_;    // of lines with a name
 };
 
 }  // namespace
 
 std::optional<ScalarProgram> scalar_program(const Operator& op, const ScalarValue& value,
                                             Vocabulary vocabulary) {
+  return scalar_program(op, ScalarLines{{}, value}, vocabulary);
+}
+
+std::optional<ScalarProgram> scalar_program(const Operator& op, const ScalarLines& lines,
+                                            Vocabulary vocabulary) {
   try {
     Builder builder(op, vocabulary);
-    const int last = builder.add(value);
+    for (const auto& [name, value] : lines.parts) builder.add_part(name, value);
+    const int last = builder.add(lines.result);
     // The last step, since it contains all others; unless the whole is a part of itself: real(x).
     if (static_cast<size_t>(last) + 1 != builder.steps.size()) return std::nullopt;
     return std::move(builder.steps);

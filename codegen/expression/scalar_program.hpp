@@ -43,7 +43,9 @@ enum class Vocabulary {
 };
 
 // Nothing: some part of it has no primitive, or it has more than `kMostSteps` parts.
-constexpr size_t kMostSteps = 255;
+constexpr size_t kMostSteps = 1000;
+std::optional<ScalarProgram> scalar_program(const Operator& op, const ScalarLines& lines,
+                                            Vocabulary vocabulary);
 std::optional<ScalarProgram> scalar_program(const Operator& op, const ScalarValue& value,
                                             Vocabulary vocabulary);
 

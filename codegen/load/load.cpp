@@ -101,12 +101,21 @@ void read_element_steps(const YamlEntry& entry, const YAML::Node& node, Operator
 void read_cases(const YamlEntry& entry, Operator& op) {
   YAML::Node node = entry.find("expr");
   if (!node) return;
-  if (node.IsSequence()) return read_element_steps(entry, node, op);
-  if (!node.IsMap()) {
-    op.cases.push_back(
-        {op.dtypes.allow, parse_expression(entry.text("expr"), entry.where("expr"), "expr")});
-    return;
-  }
+  if (node.IsSequence() && op.kind != OperatorKind::Elementwise)
+    return read_element_steps(entry, node, op);
+  const auto add_case = [&](const YamlEntry& in, const YAML::Node& lines, DtypeMask mask,
+                            const std::string& what) {
+    if (!lines.IsSequence()) {
+      op.cases.push_back(
+          {mask, {}, parse_expression(in.scalar(lines, what), in.location(lines), what)});
+      return;
+    }
+    Steps steps = read_steps(in, lines, what);
+    Node result = std::move(steps.back().expression);
+    steps.pop_back();
+    op.cases.push_back({mask, std::move(steps), std::move(result)});
+  };
+  if (!node.IsMap()) return add_case(entry, node, op.dtypes.allow, "expr");
   DtypeMask covered = 0;
   YamlEntry map(node, op.file, "expr");
   for (const auto& [key, value] : map.items()) {
@@ -117,8 +126,7 @@ void read_cases(const YamlEntry& entry, Operator& op) {
       map.fail(value,
                cat("expr.", key, ": none of it is in `allow: ", describe(op.dtypes.allow), "`"));
     covered |= mask;
-    op.cases.push_back(
-        {mask, parse_expression(map.scalar(value, key), map.location(value), "expr." + key)});
+    add_case(map, value, mask, cat("expr.", key));
   }
   if (DtypeMask missing = op.dtypes.allow & ~covered)
     map.fail(node,

@@ -55,6 +55,7 @@ struct ShapeRule {
 // A scalar expression and the compute dtypes it serves.
 struct ScalarCase {
   DtypeMask mask = 0;
+  Steps parts;  // the lines `name = ...` before the expression
   Node expression;
 };
 

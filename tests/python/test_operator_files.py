@@ -75,6 +75,28 @@ def test_out_in_place_meta_and_gradients(write):
     assert tuple(y.grad.shape) == (2, 1)
 
 
+def test_expressions_of_several_lines(write):
+    space = tenon.ops.load(
+        write("""
+        namespace: files_lines
+        ops:
+        - op: bump
+          doc: Lines with names, one of them a condition, and a polynomial.
+          sig: (Tensor x, float width=1.0) -> Tensor
+          kind: elementwise
+          dtypes: {compute: promote_float, allow: floating}
+          expr:
+          - scale = 2 / width
+          - t = x * scale
+          - "near = polynomial(t, [1, 0.5, 0.25])"
+          - is_near = abs(t) < 1
+          - "is_near ? near : exp(t)"
+        """)
+    )
+    got = space.bump(tenon.tensor([0.25, -0.25, 1.0]), 2.0)
+    assert got.tolist() == pytest.approx([1.140625, 0.890625, 2.718281828])
+
+
 def test_threads_call_and_others_load(write):
     path = write(SWIGLU.format(space="files_c"))
     space = tenon.ops.load(path)

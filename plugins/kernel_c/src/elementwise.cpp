@@ -72,6 +72,7 @@ struct Call {
     }
     for (uint32_t i = 0; i < program.nouts; ++i) text += "OUT_COMPUTE " + numbered("r", i) + "; ";
     text += "\n      ";
+    text += program.parts;
     if (program.is_expression) text += "r0 = OUT_CONVERT(";
     text += program.statements;
     text += program.is_expression ? ");\n      " : "\n      ";
@@ -225,7 +226,8 @@ tenon_status run_elementwise(const ElementwiseOp& op, tenon_ctx* ctx, const teno
                                   .nvalues = scalar->nvalues,
                                   .types = scalar->types,
                                   .statements = scalar->expression,
-                                  .is_expression = true},
+                                  .is_expression = true,
+                                  .parts = scalar->parts},
                                  dtype, ctx, inputs, &out, values, err);
 }
 

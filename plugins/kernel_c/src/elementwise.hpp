@@ -16,6 +16,7 @@ struct ElementwiseProgram {
   const char* const* types;  // of the values
   std::string_view statements;
   bool is_expression = false;  // `statements` is the value of r0
+  const char* parts = "";      // statements before it
   bool only_moves = false;     // elements are copied, so that any dtype will do
 };
 inline constexpr uint32_t kMostInputs = 4, kMostOutputs = 3;

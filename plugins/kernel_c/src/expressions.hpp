@@ -23,6 +23,7 @@ struct ElementwiseInput {
 
 struct ElementwiseCase {
   uint64_t dtype_mask;
+  const char* parts;  // statements before the expression, which declare e_<name>
   const char* expression;
   uint32_t nvalues;  // v0, v1, ... : numbers that depend on attributes alone
   const char* types[4];

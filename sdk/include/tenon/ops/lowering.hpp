@@ -35,7 +35,7 @@ enum class Do : uint8_t {
 struct Step {
   Do what;
   uint8_t opcode = 0;
-  uint8_t a = 0, b = 0, c = 0;
+  uint16_t a = 0, b = 0, c = 0;
   double number = 0;
 };
 struct Program {

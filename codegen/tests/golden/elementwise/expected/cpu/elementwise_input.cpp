@@ -126,6 +126,24 @@ tenon_status run_gelu(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, t
   return run_elementwise(kernel_gelu, ctx, args, nargs, outs, err);
 }
 
+// input.yaml:92: (is_near ? near : exp(t))
+template <class T>
+void loop_smooth(char* const* data, const int64_t* strides, int64_t n, const tenon_value* attributes) {
+  const double rate = attribute_float(attributes[0]);
+  run_loop<T, T>(data, strides, n, [=](T x) { const T t = ((x * x) * T(rate * 2)); const T near = (T(1) + (t * (T(0.5) + (t * T(0.25))))); const bool is_near = (t < T(1)); return math::select(is_near, near, math::exp(t)); });
+}
+const ElementwiseKernel kernel_smooth = {
+    .op = "tenon::smooth",
+    .inputs = 1,
+    .dtype_input = 0,
+    .cost = 24,
+    .dtype_mask = UINT64_C(0x7e00),  // floating
+    .loops = {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, loop_smooth<float>, loop_smooth<double>, nullptr, nullptr}};
+tenon_status run_smooth(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, tenon_value* outs,
+    uint32_t, tenon_err* err) {
+  return run_elementwise(kernel_smooth, ctx, args, nargs, outs, err);
+}
+
 // input.yaml:68
 template <class T>
 void loop_blend(char* const* data, int64_t n, const tenon_value* attributes) {
@@ -168,6 +186,7 @@ const tenon_kernel_def kKernels[] = {
     elementwise_kernel(kernel_less, run_less),
     elementwise_kernel(kernel_where, run_where),
     elementwise_kernel(kernel_gelu, run_gelu),
+    elementwise_kernel(kernel_smooth, run_smooth),
     elementwise_kernel(kernel_blend, run_blend),
 };
 

@@ -11,8 +11,8 @@ namespace {
 // input.yaml:10: (x || y)
 // input.yaml:10: (x + y)
 constexpr ElementwiseCase cases_add[] = {
-    {UINT64_C(0x1), "(e_x || e_y)", 0, {}, nullptr},
-    {UINT64_C(0x79fe), "((T)(e_x + e_y))", 0, {}, nullptr},
+    {UINT64_C(0x1), "", "(e_x || e_y)", 0, {}, nullptr},
+    {UINT64_C(0x79fe), "", "((T)(e_x + e_y))", 0, {}, nullptr},
 };
 constexpr ElementwiseInput inputs_add[] = {{"x", 0}, {"y", 0}};
 constexpr ElementwiseOp elementwise_add = {"tenon::add", 2, 0, inputs_add,
@@ -24,7 +24,7 @@ tenon_status run_add(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_va
 
 // input.yaml:21: (x * y)
 constexpr ElementwiseCase cases_multiply[] = {
-    {UINT64_C(0x79fe), "((T)(e_x * e_y))", 0, {}, nullptr},
+    {UINT64_C(0x79fe), "", "((T)(e_x * e_y))", 0, {}, nullptr},
 };
 constexpr ElementwiseInput inputs_multiply[] = {{"x", 0}, {"y", 0}};
 constexpr ElementwiseOp elementwise_multiply = {"tenon::multiply", 2, 0, inputs_multiply,
@@ -36,7 +36,7 @@ tenon_status run_multiply(tenon_ctx* ctx, const tenon_value* args, uint32_t, ten
 
 // input.yaml:39: abs(x)
 constexpr ElementwiseCase cases_abs[] = {
-    {UINT64_C(0x79fe), "k_abs(e_x)", 0, {}, nullptr},
+    {UINT64_C(0x79fe), "", "k_abs(e_x)", 0, {}, nullptr},
 };
 constexpr ElementwiseInput inputs_abs[] = {{"x", 0}};
 constexpr ElementwiseOp elementwise_abs = {"tenon::abs", 1, 0, inputs_abs,
@@ -48,7 +48,7 @@ tenon_status run_abs(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_va
 
 // input.yaml:46: (x < y)
 constexpr ElementwiseCase cases_less[] = {
-    {UINT64_C(0x79ff), "(e_x < e_y)", 0, {}, nullptr},
+    {UINT64_C(0x79ff), "", "(e_x < e_y)", 0, {}, nullptr},
 };
 constexpr ElementwiseInput inputs_less[] = {{"x", 0}, {"y", 0}};
 constexpr ElementwiseOp elementwise_less = {"tenon::less", 2, 0, inputs_less,
@@ -60,7 +60,7 @@ tenon_status run_less(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_v
 
 // input.yaml:53: (condition ? x : y)
 constexpr ElementwiseCase cases_where[] = {
-    {UINT64_C(0x79ff), "(e_condition ? e_x : e_y)", 0, {}, nullptr},
+    {UINT64_C(0x79ff), "", "(e_condition ? e_x : e_y)", 0, {}, nullptr},
 };
 constexpr ElementwiseInput inputs_where[] = {{"condition", 1}, {"x", 0}, {"y", 0}};
 constexpr ElementwiseOp elementwise_where = {"tenon::where", 3, 1, inputs_where,
@@ -82,7 +82,7 @@ void values_gelu_0(const tenon_value* attributes, tenon_value* values) {
   values[3] = number(((mode == std::string_view("plain")) && attribute3_is_none));
 }
 constexpr ElementwiseCase cases_gelu[] = {
-    {UINT64_C(0x7800), "(v3 ? ((v1 ? ((TK_NUMBER(0.5) * e_x) * (((T)1) + k_tanh(e_x))) : ((TK_NUMBER(0.5) * e_x) * (((T)1) + k_erf((e_x * TK_NUMBER(0.5)))))) * ((T)v2)) : k_min(e_x, v0))", 4, {"T", "tk_i32", "T", "tk_i32"}, values_gelu_0},
+    {UINT64_C(0x7800), "", "(v3 ? ((v1 ? ((TK_NUMBER(0.5) * e_x) * (((T)1) + k_tanh(e_x))) : ((TK_NUMBER(0.5) * e_x) * (((T)1) + k_erf((e_x * TK_NUMBER(0.5)))))) * ((T)v2)) : k_min(e_x, v0))", 4, {"T", "tk_i32", "T", "tk_i32"}, values_gelu_0},
 };
 constexpr ElementwiseInput inputs_gelu[] = {{"x", 0}};
 constexpr ElementwiseOp elementwise_gelu = {"tenon::gelu", 1, 0, inputs_gelu,
@@ -109,6 +109,22 @@ tenon_status run_blend(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_
   return run_several_results(several_results_blend, ctx, args, outs, err);
 }
 
+// input.yaml:92: (is_near ? near : exp(t))
+void values_smooth_0(const tenon_value* attributes, tenon_value* values) {
+  const double rate = attribute_float(attributes[0]);
+  values[0] = number((rate * 2));
+}
+constexpr ElementwiseCase cases_smooth[] = {
+    {UINT64_C(0x7800), "T e_t = ((e_x * e_x) * ((T)v0)); T e_near = (((T)1) + (e_t * (TK_NUMBER(0.5) + (e_t * TK_NUMBER(0.25))))); int e_is_near = (e_t < ((T)1)); ", "(e_is_near ? e_near : k_exp(e_t))", 1, {"T"}, values_smooth_0},
+};
+constexpr ElementwiseInput inputs_smooth[] = {{"x", 0}};
+constexpr ElementwiseOp elementwise_smooth = {"tenon::smooth", 1, 0, inputs_smooth,
+    std::size(cases_smooth), cases_smooth};
+tenon_status run_smooth(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
+    tenon_err* err) {
+  return run_elementwise(elementwise_smooth, ctx, args, outs, err);
+}
+
 const tenon_kernel_def kKernels[] = {
     kernel("tenon::add", UINT64_C(0x79ff), kElementwiseTraits, run_add),
     kernel("tenon::multiply", UINT64_C(0x79fe), kElementwiseTraits, run_multiply),
@@ -117,6 +133,7 @@ const tenon_kernel_def kKernels[] = {
     kernel("tenon::where", UINT64_C(0x79ff), kElementwiseTraits, run_where),
     kernel("tenon::gelu", UINT64_C(0x7800), kElementwiseTraits, run_gelu),
     kernel("tenon::blend", UINT64_C(0x7800), kAnyStrides, run_blend),
+    kernel("tenon::smooth", UINT64_C(0x7800), kElementwiseTraits, run_smooth),
 };
 
 }  // namespace

@@ -108,4 +108,33 @@ tenon_status decompose_where(
   return run(definition, args, outs, err);
 }
 
+// input.yaml:82
+tenon_status decompose_smooth(
+    tenon_ctx*, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t, tenon_err* err) {
+  using namespace lowering;
+  static constexpr Step program0[] = {
+    {Do::Input, 0, 0},
+    {Do::Binary, TENON_BINARY_MULTIPLY, 0, 0},
+    {Do::Attribute, 0, 1},
+    {Do::Int, 0, 0, 0, 0, 2},
+    {Do::Binary, TENON_BINARY_MULTIPLY, 2, 3},
+    {Do::Binary, TENON_BINARY_MULTIPLY, 1, 4},
+    {Do::Int, 0, 0, 0, 0, 1},
+    {Do::Float, 0, 0, 0, 0, 0.5},
+    {Do::Float, 0, 0, 0, 0, 0.25},
+    {Do::Binary, TENON_BINARY_MULTIPLY, 5, 8},
+    {Do::Binary, TENON_BINARY_ADD, 7, 9},
+    {Do::Binary, TENON_BINARY_MULTIPLY, 5, 10},
+    {Do::Binary, TENON_BINARY_ADD, 6, 11},
+    {Do::Compare, TENON_COMPARE_LESS, 5, 6},
+    {Do::Unary, TENON_UNARY_EXP, 5},
+    {Do::Select, 0, 13, 12, 14},
+  };
+  static constexpr Case cases[] = {
+      {UINT64_C(0x7e00), {program0, std::size(program0)}},
+  };
+  static constexpr Elementwise definition = {"smooth", 0x1, 0x1, TENON_COMPUTE_PROMOTE, Out::Same, 1, cases};
+  return run(definition, args, outs, err);
+}
+
 }  // namespace tenon::operators

@@ -15,6 +15,7 @@ tenon_status decompose_less(tenon_ctx*, const tenon_value*, uint32_t, tenon_valu
 tenon_status decompose_where(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);
 tenon_status infer_blend(const tenon_value*, uint32_t, tenon_meta*, uint32_t, tenon_err*);
 tenon_status decompose_blend(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);
+tenon_status decompose_smooth(tenon_ctx*, const tenon_value*, uint32_t, tenon_value*, uint32_t, tenon_err*);
 
 namespace {
 
@@ -23,6 +24,13 @@ tenon_status invoke_tensor_bool_float_string_value_to_1(
     [[maybe_unused]] tenon_value* outs, uint32_t, tenon_err* err) {
   using Fn = tenon_status (*)(tenon_ctx*, const tenon_tensor*, int32_t, double, const char*, uint64_t, const tenon_value*, tenon_tensor*, tenon_err*);
   return reinterpret_cast<Fn>(fn)(ctx, tenon_arg_tensor(&args[0]), tenon_arg_bool(&args[1]), tenon_arg_float(&args[2]), tenon_arg_string(&args[3]), tenon_arg_count(&args[3]), tenon_arg_value(&args[4]), tenon_out_tensor(&outs[0]), err);
+}
+
+tenon_status invoke_tensor_float_to_1(
+    tenon_typed_fn fn, tenon_ctx* ctx, [[maybe_unused]] const tenon_value* args, uint32_t,
+    [[maybe_unused]] tenon_value* outs, uint32_t, tenon_err* err) {
+  using Fn = tenon_status (*)(tenon_ctx*, const tenon_tensor*, double, tenon_tensor*, tenon_err*);
+  return reinterpret_cast<Fn>(fn)(ctx, tenon_arg_tensor(&args[0]), tenon_arg_float(&args[1]), tenon_out_tensor(&outs[0]), err);
 }
 
 tenon_status invoke_tensor_tensor_float_int_bool_to_2(
@@ -119,6 +127,12 @@ tenon_status rule_blend([[maybe_unused]] const tenon_value* args, [[maybe_unused
   outs[1].dtype = static_cast<uint8_t>(compute);
   return TENON_OK;
 }
+// input.yaml:82
+const tenon_param_def params_smooth[] = {
+    {"x", TENON_PARAM_TENSOR, TENON_PARAM_FLAG_PROMOTE | TENON_PARAM_FLAG_BROADCAST, {}},
+    {"rate", TENON_PARAM_FLOAT, TENON_PARAM_FLAG_HAS_DEFAULT, {TENON_VALUE_FLOAT, 0, {.f = 1.0}}},
+};
+const char* const outs_smooth[] = {"out"};
 
 }  // namespace
 
@@ -277,7 +291,29 @@ extern const tenon_op_def kOperators[] = {
         .decompose = decompose_blend,
         .invoke = invoke_tensor_tensor_float_int_bool_to_2,
     },
+    {  // input.yaml:82
+        .struct_size = sizeof(tenon_op_def),
+        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES | TENON_OP_NO_GRAD,
+        .name = "tenon::smooth",
+        .schema = "tenon::smooth(Tensor x, float rate=1.0) -> Tensor",
+        .schema_hash = UINT64_C(0xb1bf6675f1d98b33),
+        .doc = "Several lines, a polynomial, a condition with a name, and a number of the attributes.",
+        .origin = "input.yaml:82",
+        .params = params_smooth,
+        .nparams = 2,
+        .param_size = sizeof(tenon_param_def),
+        .nouts = 1,
+        .compute = TENON_COMPUTE_PROMOTE,
+        .shape = TENON_SHAPE_BROADCAST,
+        .out_dtype = TENON_OUT_COMPUTE,
+        .reserved = 0,
+        .dtype_mask = UINT64_C(0x7e00),
+        .out_names = outs_smooth,
+        .infer = nullptr,
+        .decompose = decompose_smooth,
+        .invoke = invoke_tensor_float_to_1,
+    },
 };
-extern const uint32_t kOperatorCount = 7;
+extern const uint32_t kOperatorCount = 8;
 
 }  // namespace tenon::operators

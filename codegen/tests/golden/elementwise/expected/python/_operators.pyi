@@ -45,6 +45,10 @@ def gelu(x: TensorLike, *, approximate: bool = False, scale: float = 1.0, mode: 
 def blend(x: TensorLike, state: TensorLike, *, rate: float, step: int, keep_sign: bool = False, out: Sequence[Tensor] | None = None) -> BlendResult:
     """Two results that share a part, and a number of the attributes."""
 
+# input.yaml:82
+def smooth(x: TensorLike, rate: float = 1.0, *, out: Tensor | None = None) -> Tensor:
+    """Several lines, a polynomial, a condition with a name, and a number of the attributes."""
+
 class TensorMethods:
     """Operators as methods of Tensor."""
 
@@ -58,3 +62,5 @@ class TensorMethods:
     def less_(self, y: TensorLike) -> Tensor: ...
     def where(self, x: TensorLike, y: TensorLike, *, out: Tensor | None = None) -> Tensor: ...
     def blend(self, state: TensorLike, *, rate: float, step: int, keep_sign: bool = False, out: Sequence[Tensor] | None = None) -> BlendResult: ...
+    def smooth(self, rate: float = 1.0, *, out: Tensor | None = None) -> Tensor: ...
+    def smooth_(self, rate: float = 1.0) -> Tensor: ...

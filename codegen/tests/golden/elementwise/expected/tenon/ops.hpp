@@ -118,4 +118,20 @@ inline void blend_out(Scope& scope, const Tensor& new_x, const Tensor& new_state
   call::into<2>(scope, operator_blend, args, 5, {new_x.get(), new_state.get()});
 }
 
+// input.yaml:82
+// Several lines, a polynomial, a condition with a name, and a number of the attributes.
+inline constinit call::Operator operator_smooth{"tenon::smooth"};
+inline Tensor smooth(Scope& scope, TensorArg x, double rate = 1.0) {
+  tenon_value args[] = {x.value(), call::boxed(rate)};
+  return call::result(scope, operator_smooth, args, 2);
+}
+inline void smooth_out(Scope& scope, const Tensor& out, TensorArg x, double rate = 1.0) {
+  tenon_value args[] = {x.value(), call::boxed(rate)};
+  call::into<1>(scope, operator_smooth, args, 2, {out.get()});
+}
+inline void smooth_(Scope& scope, const Tensor& x, double rate = 1.0) {
+  tenon_value args[] = {TensorArg(x).value(), call::boxed(rate)};
+  call::into<1>(scope, operator_smooth, args, 2, {x.get()});
+}
+
 }  // namespace tenon::ops

@@ -103,4 +103,18 @@ typedef tenon_status (*tenon_fn_blend)(tenon_ctx* ctx, const tenon_tensor* x, co
   {sizeof(tenon_kernel_def), (traits), "tenon::blend", (device), TENON_HASH_blend, (dtype_mask), \
    (score), 0, fn##_boxed, (tenon_typed_fn)(fn), 0}
 
+/* tenon::smooth(Tensor x, float rate=1.0) -> Tensor
+ * Several lines, a polynomial, a condition with a name, and a number of the attributes. */
+typedef tenon_status (*tenon_fn_smooth)(tenon_ctx* ctx, const tenon_tensor* x, double rate, tenon_tensor* out, tenon_err* err);
+#define TENON_HASH_smooth UINT64_C(0xb1bf6675f1d98b33)
+#define TENON_BOX_smooth(boxed_name, fn) \
+  static tenon_status boxed_name(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs, \
+                                 tenon_value* outs, uint32_t nouts, tenon_err* err) { \
+    (void)args, (void)nargs, (void)outs, (void)nouts; \
+    return fn(ctx, tenon_arg_tensor(&args[0]), tenon_arg_float(&args[1]), tenon_out_tensor(&outs[0]), err); \
+  }
+#define TENON_KERNEL_smooth(fn, device, dtype_mask, traits, score) \
+  {sizeof(tenon_kernel_def), (traits), "tenon::smooth", (device), TENON_HASH_smooth, (dtype_mask), \
+   (score), 0, fn##_boxed, (tenon_typed_fn)(fn), 0}
+
 #endif /* TENON_SIGNATURES_INPUT_H_ */
