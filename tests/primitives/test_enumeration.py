@@ -41,7 +41,10 @@ def operators():
 def needs_the_host(op):
     """Factorizations are computed by LAPACK and have no decomposition into primitives: an algorithm for
     each would have to choose pivots, or to iterate until values converge, with one primitive a step.
-    Neither have Fourier transforms, whose stages for each prime factor would be primitives each."""
+    Neither have Fourier transforms, whose stages for each prime factor would be primitives each.
+    Incomplete gamma functions iterate, too, and complex numbers are not decomposed at all."""
+    if op["name"] in ("tenon::incomplete_gamma", "tenon::join_complex"):
+        return True
     family = op["origin"].partition(":")[0]
     return family in ("factorization.yaml", "fft.yaml") and op["kind"] == "kernel"
 

@@ -93,6 +93,46 @@ TENON_DECOMPOSE(nan_to_num) {
   return finish(scope, outs, ops::add(scope, real, ops::multiply(scope, imag, i)));
 }
 
+namespace {
+
+tenon_status broadcast_incomplete_gamma(const char* op, const tenon_value* args, bool upper,
+                                        tenon_value* outs, tenon_err* err) {
+  Scope scope(err);
+  const int32_t dtype = shapes::promoted_dtype(args, {0, 1});
+  if (shapes::bit(dtype) & shapes::kComplex)
+    return shapes::fail(err, TENON_TYPE_MISMATCH, op, "expected real numbers, got %s",
+                        host->dtype_name(dtype));
+  tenon_device_id device = host->device_host();
+  for (uint32_t i = 0; i < 2; ++i)
+    if (const tenon_tensor* tensor = optional_tensor(args[i])) device = tensor->device;
+  // Numbers take the dtype of the tensor beside them.
+  const auto part = [&](const tenon_value& value) -> Tensor {
+    if (value.tag == TENON_VALUE_TENSOR) return Tensor::borrow(&tensor_of(value));
+    return ops::full(scope, IntList(), ScalarArg(value), shapes::float_dtype(dtype), device);
+  };
+  std::vector<Tensor> both = ops::broadcast_tensors(scope, {part(args[0]), part(args[1])});
+  if (!scope.ok()) return scope.status();
+  return finish(scope, outs, ops::incomplete_gamma(scope, both[0], both[1], upper));
+}
+
+}  // namespace
+
+TENON_DECOMPOSE(gammainc) { return broadcast_incomplete_gamma("gammainc", args, false, outs, err); }
+TENON_DECOMPOSE(gammaincc) {
+  return broadcast_incomplete_gamma("gammaincc", args, true, outs, err);
+}
+
+TENON_DECOMPOSE(no_gradient) {
+  const std::string_view op = text_of(args[1]), argument = text_of(args[2]);
+  if (tenon_tensor* grad_out = optional_tensor(args[0]); grad_out && grad_out->numel == 0) {
+    Scope scope(err);
+    return finish(scope, outs, ops::zeros_like(scope, grad_out));
+  }
+  return fail(err, TENON_UNSUPPORTED,
+              "[" + std::string(op) + "] has no gradient for `" + std::string(argument) +
+                  "`; call it on a tensor that was detach()ed");
+}
+
 TENON_DECOMPOSE(times_i) {
   Scope scope(err);
   Tensor x = ops::cast(scope, operand(scope, args[0]), static_cast<int32_t>(args[1].v.i));

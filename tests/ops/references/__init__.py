@@ -12,6 +12,7 @@ from . import (
     recurrent,
     reductions,
     shapes,
+    special,
     updates,
 )
 
@@ -25,6 +26,7 @@ _FAMILIES = (
     recurrent,
     reductions,
     shapes,
+    special,
     updates,
 )
 FUNCTIONS = {
