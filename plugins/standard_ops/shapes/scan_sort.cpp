@@ -35,17 +35,39 @@ TENON_INFER(cumprod) { return infer_scan("cumprod", args, outs, err); }
 TENON_INFER(softmax) { return infer_softmax("softmax", args, outs, err); }
 TENON_INFER(log_softmax) { return infer_softmax("log_softmax", args, outs, err); }
 
-TENON_INFER(sort_with_indices) {
-  TENON_TRY(infer_along("sort", args, outs, err));
+namespace {
+
+// Elements and where they came from.
+tenon_status infer_with_indices(const char* op, const tenon_value* args, tenon_meta* outs,
+                                tenon_err* err) {
+  TENON_TRY(infer_along(op, args, outs, err));
   set_new(outs[1], TENON_DTYPE_I64, shape_of(tensor_of(args[0])));
   return TENON_OK;
 }
+
+}  // namespace
+
+TENON_INFER(cummax) { return infer_with_indices("cummax", args, outs, err); }
+TENON_INFER(cummin) { return infer_with_indices("cummin", args, outs, err); }
+TENON_INFER(sort_with_indices) { return infer_with_indices("sort", args, outs, err); }
 
 TENON_INFER(sort) { return infer_along("sort", args, outs, err); }
 
 TENON_INFER(argsort) {
   TENON_TRY(infer_along("argsort", args, outs, err));
   outs[0].dtype = TENON_DTYPE_I64;
+  return TENON_OK;
+}
+
+TENON_INFER(linear_scan) {
+  const tenon_tensor &a = tensor_of(args[0]), &b = tensor_of(args[1]);
+  int32_t axis;
+  TENON_TRY(resolve_axis_along("linear_scan", int_of(args[2]), b.ndim, &axis, err));
+  if (!std::ranges::equal(shape_of(a), shape_of(b)))
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "linear_scan",
+                        "expected a and b of one shape, got %s and %s", shape_text(a).c_str(),
+                        shape_text(b).c_str());
+  set_like(outs[0], b);
   return TENON_OK;
 }
 
