@@ -142,6 +142,8 @@ TENON_INFER(gather) {
 TENON_INFER(scatter) { return infer_scatter_into("scatter", args, outs, err); }
 TENON_INFER(scatter_add) { return infer_scatter_into("scatter_add", args, outs, err); }
 
+TENON_INFER(scatter_extreme) { return infer_scatter_into("scatter_extreme", args, outs, err); }
+
 TENON_INFER(embedding) {
   const tenon_tensor &weight = tensor_of(args[0]), &indices = tensor_of(args[1]);
   if (weight.ndim < 1)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// gather, scatter and scatter_add: one element per index. gather runs in parallel over the elements
+// gather, scatter, scatter_add and scatter_extreme: one element per index. gather runs in parallel over the elements
 // of the index tensor; the scatters run on one thread and in order, since indices may repeat.
 #include "host_number.hpp"
 #include "index/indices.hpp"
 #include "kernel.hpp"
 
 #include <tenon/signatures/indexing.h>
+#include <tenon/signatures/scatter.h>
 
 #include <algorithm>
 #include <atomic>
@@ -126,11 +127,27 @@ tenon_status scatter_add(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tens
 }
 TENON_BOX_scatter_add(scatter_add_boxed, scatter_add);
 
+tenon_status scatter_extreme(tenon_ctx* ctx, const tenon_tensor* x, const tenon_tensor* index,
+                             const tenon_tensor* source, int64_t axis, int32_t largest,
+                             tenon_tensor* out, tenon_err* err) {
+  if (is_low_precision(x->dtype))
+    return run_as_float32(scatter_extreme, ctx, err, x, index, source, axis, largest, out);
+  return scatter_with(ctx, "scatter_reduce", x, index, source, axis, out, err,
+                      [largest]<class T>(T& to, const T& from) {
+                        if constexpr (std::is_arithmetic_v<T>) {
+                          const bool is_nan = from != from, wins = largest ? from > to : from < to;
+                          if (is_nan || wins) to = from;  // NaN stays, as it is not exceeded
+                        }
+                      });
+}
+TENON_BOX_scatter_extreme(scatter_extreme_boxed, scatter_extreme);
+
 const tenon_kernel_def kKernels[] = {
     TENON_KERNEL_gather(gather, nullptr, kAllDtypes, 0, 0),
     TENON_KERNEL_scatter(scatter, nullptr, kAllDtypes, TENON_KERNEL_HOST_SCALARS, 0),
     TENON_KERNEL_scatter_add(scatter_add, nullptr, kReals | kComplexes, TENON_KERNEL_HOST_SCALARS,
-                             0)};
+                             0),
+    TENON_KERNEL_scatter_extreme(scatter_extreme, nullptr, kReals, TENON_KERNEL_HOST_SCALARS, 0)};
 
 }  // namespace
 
