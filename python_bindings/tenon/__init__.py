@@ -112,6 +112,19 @@ _LAZY.update(
     )
 )
 _LAZY.update(dict.fromkeys("get_printoptions printoptions set_printoptions".split(), "_printing"))
+_LAZY.update(
+    dict.fromkeys(
+        "bincount histogram histogram_bin_edges histogramdd unique unique_consecutive".split(),
+        "_counting",
+    )
+)
+_LAZY.update(
+    dict.fromkeys(
+        "atleast_1d atleast_2d atleast_3d block_diag cartesian_prod column_stack combinations dsplit dstack fliplr flipud "
+        "hsplit row_stack tensor_split unravel_index vsplit".split(),
+        "_joining",
+    )
+)
 
 # Spellings of NumPy and PyTorch. Each is the same object as Tenon's own name.
 _SPELLINGS = {

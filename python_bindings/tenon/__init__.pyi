@@ -94,6 +94,12 @@ from tenon._core import uint16 as uint16
 from tenon._core import uint32 as uint32
 from tenon._core import uint64 as uint64
 from tenon._core import use_deterministic_algorithms as use_deterministic_algorithms
+from tenon._counting import bincount as bincount
+from tenon._counting import histogram as histogram
+from tenon._counting import histogram_bin_edges as histogram_bin_edges
+from tenon._counting import histogramdd as histogramdd
+from tenon._counting import unique as unique
+from tenon._counting import unique_consecutive as unique_consecutive
 from tenon._everyday import argwhere as argwhere
 from tenon._everyday import array_equal as array_equal
 from tenon._everyday import chunk as chunk
@@ -112,6 +118,22 @@ from tenon._everyday import vstack as vstack
 from tenon._fallback import fallback as fallback
 from tenon._fallback import fallback_report as fallback_report
 from tenon._graph import Graph as Graph
+from tenon._joining import atleast_1d as atleast_1d
+from tenon._joining import atleast_2d as atleast_2d
+from tenon._joining import atleast_3d as atleast_3d
+from tenon._joining import block_diag as block_diag
+from tenon._joining import cartesian_prod as cartesian_prod
+from tenon._joining import column_stack as column_stack
+from tenon._joining import combinations as combinations
+from tenon._joining import dsplit as dsplit
+from tenon._joining import dstack as dstack
+from tenon._joining import fliplr as fliplr
+from tenon._joining import flipud as flipud
+from tenon._joining import hsplit as hsplit
+from tenon._joining import row_stack as row_stack
+from tenon._joining import tensor_split as tensor_split
+from tenon._joining import unravel_index as unravel_index
+from tenon._joining import vsplit as vsplit
 from tenon._operator_definition import kernel as kernel
 from tenon._operator_definition import op as op
 from tenon._operators import *
