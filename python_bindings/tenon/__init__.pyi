@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 from tenon import amp as amp
-from tenon import audio as audio
 from tenon import array_api as array_api
+from tenon import audio as audio
 from tenon import autograd as autograd
 from tenon import collective as collective
 from tenon import data as data
 from tenon import distributions as distributions
 from tenon import fft as fft
-from tenon import geometric as geometric
 from tenon import func as func
+from tenon import geometric as geometric
 from tenon import io as io
 from tenon import ipc as ipc
 from tenon import jit as jit
