@@ -117,7 +117,7 @@ TENON_DECOMPOSE(as_strided) {
     Shape along(size.size(), 1);
     along[i] = size[i];
     elements = ops::add(scope, elements,
-                      ops::reshape(scope, numbers(scope, x, 0, size[i], stride[i]), along));
+                        ops::reshape(scope, numbers(scope, x, 0, size[i], stride[i]), along));
   }
   return finish(scope, outs, ops::index_select(scope, ops::reshape(scope, x, {-1}), elements, 0));
 }
