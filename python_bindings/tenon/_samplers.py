@@ -219,9 +219,10 @@ def _until_accepted(draw: Callable[[], tuple[Tensor, Tensor]]) -> Tensor:
 # -- gamma and its relatives -----------------------------------------------------------------------
 
 
-def _standard_gamma(alpha: Tensor) -> Tensor:
+def _gamma_factors(alpha: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Marsaglia and Tsang, A simple method for generating gamma variables (2000). Below 1, where their
-    method does not apply, gamma(alpha + 1) times a power of a uniform number."""
+    method does not apply, gamma(alpha + 1) times a power of a uniform number. A sample is the product of
+    the first two results and the exponential of the third, which underflows for tiny `alpha`."""
     small = alpha < 1
     d = _where(small, alpha + 1, alpha) - 1 / 3
     c = 1 / _operator("sqrt")(9 * d)
@@ -232,12 +233,22 @@ def _standard_gamma(alpha: Tensor) -> Tensor:
         positive = v > 0
         logarithm = _operator("log")(_where(positive, v, 1.0))
         bound = 0.5 * x * x + d * (1 - v + logarithm)
-        return d * v, positive & (_operator("log")(_open_uniform(alpha)) < bound)
+        return v, positive & (_operator("log")(_open_uniform(alpha)) < bound)
 
-    result = _until_accepted(draw)
-    # exp(log(u) / alpha) underflows for tiny alpha, as does the distribution itself.
-    boost = _operator("exp")(_operator("log")(_open_uniform(alpha)) / alpha)
-    return _where(small, result * boost, result)
+    v = _until_accepted(draw)
+    log_boost = _operator("log")(_open_uniform(alpha)) / alpha
+    return d, v, _where(small, log_boost, 0.0)
+
+
+def _standard_gamma(alpha: Tensor) -> Tensor:
+    d, v, log_boost = _gamma_factors(alpha)
+    return d * v * _operator("exp")(log_boost)
+
+
+def log_standard_gamma_sample(alpha: Tensor) -> Tensor:
+    """Logarithms of gamma samples, which are finite for every positive `alpha`."""
+    d, v, log_boost = _gamma_factors(alpha)
+    return _operator("log")(d) + _operator("log")(v) + log_boost
 
 
 @_without_history

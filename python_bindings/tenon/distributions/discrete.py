@@ -11,8 +11,8 @@ import tenon
 from tenon import Tensor
 
 from . import constraints
-from ._sampling import binomial, exponential_like, log_standard_gamma, poisson
-from ._special import betainc, gammainc
+from ._sampling import exponential_like, log_standard_gamma
+from ._special import betainc
 from .constraints import Constraint
 from .distribution import Distribution, Number, broadcast_all
 
@@ -189,7 +189,7 @@ class Poisson(Distribution):
         return self.rate
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return poisson(tenon.expand(self.rate.detach(), self._extended(sample_shape)))
+        return tenon.random.poisson(tenon.expand(self.rate.detach(), self._extended(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
@@ -197,7 +197,7 @@ class Poisson(Distribution):
 
     def cdf(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        return 1 - gammainc(value + 1, self.rate)
+        return tenon.gammaincc(value + 1, self.rate)
 
 
 class Binomial(_ProbsOrLogits):
@@ -237,7 +237,9 @@ class Binomial(_ProbsOrLogits):
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended(sample_shape)
-        return binomial(tenon.expand(self.total_count, shape), tenon.expand(self.probs, shape))
+        return tenon.random.binomial(
+            tenon.expand(self.total_count, shape), tenon.expand(self.probs, shape)
+        )
 
     def _log_choices(self, value: Tensor) -> Tensor:
         n = self.total_count
@@ -313,7 +315,7 @@ class NegativeBinomial(_ProbsOrLogits):
         with tenon.no_grad():
             shape = self._extended(sample_shape)
             log_rate = log_standard_gamma(tenon.expand(self.total_count, shape)) + self.logits
-            return poisson(tenon.exp(log_rate))
+            return tenon.random.poisson(tenon.exp(log_rate))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)

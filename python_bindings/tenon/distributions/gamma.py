@@ -12,7 +12,7 @@ from tenon.nn import functional as F
 
 from . import constraints
 from ._sampling import exponential_like, log_standard_gamma
-from ._special import betainc, betaln, gammainc
+from ._special import betainc, betaln
 from .distribution import Distribution, Number, broadcast_all
 
 _EULER = 0.5772156649015329
@@ -106,7 +106,7 @@ class Gamma(Distribution):
 
     def cdf(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        return gammainc(self.concentration, self.rate * value)
+        return tenon.gammainc(self.concentration, self.rate * value)
 
     def entropy(self) -> Tensor:
         a = self.concentration
@@ -164,7 +164,7 @@ class InverseGamma(Distribution):
 
     def cdf(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        return 1 - gammainc(self.concentration, self.rate / value)
+        return tenon.gammaincc(self.concentration, self.rate / value)
 
     def entropy(self) -> Tensor:
         a = self.concentration

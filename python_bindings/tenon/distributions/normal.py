@@ -11,7 +11,6 @@ import tenon
 from tenon import Tensor
 
 from . import constraints
-from ._special import erfinv
 from .composed import TransformedDistribution
 from .distribution import Distribution, Number, broadcast_all
 from .transforms import ExpTransform
@@ -61,7 +60,7 @@ class Normal(Distribution):
         return tenon.erfc(-z / math.sqrt(2.0)) / 2  # erfc keeps the digits of small probabilities
 
     def icdf(self, value: Tensor) -> Tensor:
-        return self.loc + self.scale * (math.sqrt(2.0) * erfinv(2 * value - 1))
+        return self.loc + self.scale * (math.sqrt(2.0) * tenon.erfinv(2 * value - 1))
 
     def entropy(self) -> Tensor:
         return tenon.log(self.scale) + (0.5 + _LOG_SQRT_2PI)
@@ -135,7 +134,7 @@ class HalfNormal(Distribution):
         return tenon.erf(value / (self.scale * math.sqrt(2.0)))
 
     def icdf(self, value: Tensor) -> Tensor:
-        return self.scale * (math.sqrt(2.0) * erfinv(value))
+        return self.scale * (math.sqrt(2.0) * tenon.erfinv(value))
 
     def entropy(self) -> Tensor:
         return tenon.log(self.scale) + (0.5 + _LOG_SQRT_2PI - math.log(2.0))
