@@ -26,6 +26,7 @@ Aliases::Aliases(const Graph& graph)
       for (ValueId result : step.results) join(operand, result);
     });
   }
+  for (ValueId id = 0; id < parents_.size(); ++id) parents_[id] = root(id);
   if (outside != kNoValueId) outside_[group(outside)] = true;
   for (ValueId id : graph.results) outside_[group(id)] = true;
   for (const Step& step : graph.steps)
@@ -33,14 +34,14 @@ Aliases::Aliases(const Graph& graph)
       if (is_given(step, i)) written_[group(step.results[i])] = true;
 }
 
-ValueId Aliases::group(ValueId value) const {
-  while (parents_[value] != value) value = parents_[value];
+ValueId Aliases::root(ValueId value) {
+  while (parents_[value] != value) value = parents_[value] = parents_[parents_[value]];
   return value;
 }
 
 void Aliases::join(ValueId a, ValueId b) {
-  a = group(a);
-  b = group(b);
+  a = root(a);
+  b = root(b);
   if (a != b) parents_[b < a ? a : b] = b < a ? b : a;
 }
 

@@ -12,15 +12,16 @@ class Aliases {
  public:
   explicit Aliases(const Graph& graph);
 
-  ValueId group(ValueId value) const;
+  ValueId group(ValueId value) const { return parents_[value]; }
   bool is_written(ValueId value) const { return written_[group(value)]; }
   // Seen by others when the program has ended, or before: a result, an input, a leaf from outside.
   bool is_outside(ValueId value) const { return outside_[group(value)]; }
 
  private:
+  ValueId root(ValueId value);
   void join(ValueId a, ValueId b);
 
-  std::vector<ValueId> parents_;
+  std::vector<ValueId> parents_;  // of each value: after construction, its group
   std::vector<bool> written_, outside_;
 };
 

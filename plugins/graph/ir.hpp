@@ -80,6 +80,7 @@ struct Graph;
 struct Step {
   StepKind kind = StepKind::kCall;
   bool is_recorded = true;       // kCall: gradients were on
+  bool copies_dense = false;     // kCall: a dense copy of a tensor that was dense already
   const tenon_op* op = nullptr;  // kCall
   uint64_t schema_hash = 0;      // kCall
   std::string name;  // kCall: "tenon::add"; the operator may be unloaded, its name stays

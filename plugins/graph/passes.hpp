@@ -16,7 +16,11 @@ void eliminate_dead_code(Graph& graph);
 // only steps that are not recorded for them: their sums would be rounded in another order.
 void eliminate_common_subexpressions(Graph& graph, bool passes_gradients);
 
-// "dce,cse": names of passes. Throws Error for one that is unknown.
+// Drops copies of values that are not used otherwise: the copy's users use the value itself.
+// Gradients copy so while they are recorded, as the recording holds what they would take over.
+void eliminate_copies(Graph& graph, bool passes_gradients);
+
+// "dce,cse,copies": names of passes. Throws Error for one that is unknown.
 void run_passes(std::string_view names, Graph& graph, bool passes_gradients);
 
 }  // namespace tenon::graph

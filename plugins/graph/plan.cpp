@@ -28,7 +28,10 @@ void Plan::build(const Graph& graph) {
   }
   std::vector<std::vector<ValueId>> dead(graph.steps.size());
   for (ValueId id = 0; id < graph.values.size(); ++id)
-    if (is_owned[id] && !is_result[id]) dead[last[id]].push_back(id);
+    if (is_owned[id]) {
+      owned_.push_back(id);
+      if (!is_result[id]) dead[last[id]].push_back(id);
+    }
 
   for (uint32_t i = 0; i < graph.steps.size(); ++i) {
     const Step& step = graph.steps[i];
@@ -39,7 +42,9 @@ void Plan::build(const Graph& graph) {
                             .is_result = false,
                             .arguments = {static_cast<uint32_t>(arguments_.size()), 0},
                             .patches = {static_cast<uint32_t>(patches_.size()), 0},
+                            .results = {static_cast<uint32_t>(results_.size()), 0},
                             .dead = {static_cast<uint32_t>(dead_.size()), 0},
+                            .given = step.given,
                             .regions = {}};
     for (uint32_t k = 0; k < step.operands.size(); ++k) {
       const Operand& operand = step.operands[k];
@@ -49,6 +54,8 @@ void Plan::build(const Graph& graph) {
     }
     dead_.insert(dead_.end(), dead[i].begin(), dead[i].end());
     for (ValueId id : step.results) instruction.is_result |= is_result[id];
+    results_.insert(results_.end(), step.results.begin(), step.results.end());
+    instruction.results.count = static_cast<uint32_t>(step.results.size());
     instruction.arguments.count = static_cast<uint32_t>(step.operands.size());
     instruction.patches.count = static_cast<uint32_t>(patches_.size()) - instruction.patches.begin;
     instruction.dead.count = static_cast<uint32_t>(dead[i].size());
@@ -88,17 +95,15 @@ class Plan::Run {
  public:
   Run(const Plan& plan, Gradients gradients, tenon_err* err)
       : plan_(plan),
+        calls_(calls()),
         graph_(*plan.graph_),
         gradients_(gradients),
         err_(err),
         values_(graph_.values.size()) {}
   Run(const Run&) = delete;
   ~Run() {
-    for (const Instruction& instruction : plan_.instructions_) {
-      const Step& step = *instruction.step;
-      for (size_t i = 0; i < step.results.size(); ++i)
-        if (!is_given(step, i)) host->tensor_release(values_[step.results[i]]);
-    }
+    for (ValueId id : plan_.owned_)
+      if (values_[id]) host->tensor_release(values_[id]);
   }
 
   tenon_status run(tenon_tensor* const* inputs, tenon_tensor** results) {
@@ -141,25 +146,22 @@ class Plan::Run {
   }
 
   tenon_status call(const Instruction& instruction) {
-    const Step& step = *instruction.step;
-    const uint32_t nargs = instruction.arguments.count;
-    const auto nouts = static_cast<uint32_t>(step.results.size());
-    tenon_value args[kMaxArguments];
+    const uint32_t nargs = instruction.arguments.count, nouts = instruction.results.count;
+    const ValueId* results = plan_.results_.data() + instruction.results.begin;
+    tenon_value args[kMaxArguments], outs[kMaxResults];
     std::copy_n(plan_.arguments_.data() + instruction.arguments.begin, nargs, args);
-    lists_.clear();
-    for (uint32_t i = 0; i < instruction.patches.count; ++i) {
-      const Patch& patch = plan_.patches_[instruction.patches.begin + i];
-      args[patch.argument] = patch.list ? gather(*patch.list) : boxed(values_[patch.value]);
-    }
-    tenon_value outs[kMaxResults] = {};
-    if (step.given)
-      for (uint32_t i = 0; i < nouts; ++i)
-        if (is_given(step, i)) outs[i] = boxed(values_[step.results[i]]);
-    if (gradients_ == Gradients::kReplay) autograd()->set_enabled(instruction.is_recorded);
-    TENON_TRY(calls() ? calls()->call(instruction.op, args, outs, err_)
-                      : host->op_call(instruction.op, args, nargs, outs, nouts, err_));
+    if (!lists_.empty()) lists_.clear();
+    const Patch* patch = plan_.patches_.data() + instruction.patches.begin;
+    for (const Patch* end = patch + instruction.patches.count; patch != end; ++patch)
+      args[patch->argument] = patch->list ? gather(*patch->list) : boxed(values_[patch->value]);
     for (uint32_t i = 0; i < nouts; ++i)
-      if (!is_given(step, i)) values_[step.results[i]] = static_cast<tenon_tensor*>(outs[i].v.p);
+      outs[i] = instruction.given >> i & 1 ? boxed(values_[results[i]]) : kNoValue;
+    if (gradients_ == Gradients::kReplay) autograd()->set_enabled(instruction.is_recorded);
+    TENON_TRY(calls_ ? calls_->call(instruction.op, args, outs, err_)
+                     : host->op_call(instruction.op, args, nargs, outs, nouts, err_));
+    for (uint32_t i = 0; i < nouts; ++i)
+      if (!(instruction.given >> i & 1))
+        values_[results[i]] = static_cast<tenon_tensor*>(outs[i].v.p);
     return TENON_OK;
   }
 
@@ -235,6 +237,7 @@ class Plan::Run {
   }
 
   const Plan& plan_;
+  const tenon_calls_api* const calls_;
   const Graph& graph_;
   const Gradients gradients_;
   tenon_err* err_;

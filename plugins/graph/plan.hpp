@@ -39,7 +39,8 @@ class Plan {
     const tenon_op* op;
     StepKind kind;
     bool is_recorded, is_result;
-    Range arguments, patches, dead;
+    Range arguments, patches, results, dead;
+    uint32_t given;  // bit i: result i is written into
     std::vector<Plan> regions;
   };
   class Run;
@@ -56,7 +57,9 @@ class Plan {
   std::vector<Instruction> instructions_;
   std::vector<tenon_value> arguments_;  // attributes in place, tensors to be filled in
   std::vector<Patch> patches_;
+  std::vector<ValueId> results_;         // of all instructions, one after another
   std::vector<ValueId> dead_;            // values that are not read after an instruction
+  std::vector<ValueId> owned_;           // values that a run makes
   std::vector<uint32_t> copied_leaves_;  // constants that a run may change: each begins with a copy
 };
 

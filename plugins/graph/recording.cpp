@@ -144,6 +144,9 @@ Step Recording::begin_call(const tenon_op* op, const tenon_value* args, uint32_t
                                        " has more results or arguments than a program can hold");
   Step step;
   step.op = op;
+  const tenon_tensor* first = nargs ? as_tensor(args[0]) : nullptr;
+  step.copies_dense =
+      def.flags & TENON_OP_MATERIALIZE && first && first->flags & TENON_TENSOR_CONTIGUOUS;
   step.schema_hash = def.schema_hash;
   step.name = def.name;
   step.is_recorded = autograd() && autograd()->enabled();

@@ -16,8 +16,9 @@ namespace {
 
 constexpr uint32_t kFew = 16;
 
-// `inputs` is a tuple or a list of tensors. A list of results.
-nb::object run(const Program& program, nb::handle inputs) {
+// Runs the program on `inputs`, a tuple or a list of tensors; take(results, count) owns the results.
+template <class Take>
+nb::object run_with(const Program& program, nb::handle inputs, Take&& take) {
   const tenon_graph_service_api& service = graph_service();
   PyObject* sequence = inputs.ptr();
   if (!PyTuple_Check(sequence) && !PyList_Check(sequence)) {
@@ -41,19 +42,34 @@ nb::object run(const Program& program, nb::handle inputs) {
     status = service.program_run(program.handle(), ins, ninputs, outs, nresults, err);
   }
   check(status, err);
-  PyObject* results = PyList_New(nresults);
-  for (uint32_t i = 0; i < nresults; ++i) {
-    PyObject* result = results ? wrap(outs[i]) : nullptr;
-    if (results && result) {
-      PyList_SET_ITEM(results, i, result);
-    } else if (!results) {
-      host->tensor_release(outs[i]);
-    } else {
-      Py_CLEAR(results);
+  return nb::steal(take(outs, nresults));
+}
+
+// A list of the results.
+nb::object run(const Program& program, nb::handle inputs) {
+  return run_with(program, inputs, [](tenon_tensor** owned, uint32_t count) {
+    PyObject* results = PyList_New(count);
+    for (uint32_t i = 0; i < count; ++i) {
+      PyObject* result = results ? wrap(owned[i]) : nullptr;
+      if (result)
+        PyList_SET_ITEM(results, i, result);
+      else if (results)
+        Py_CLEAR(results);
+      else
+        host->tensor_release(owned[i]);
     }
-  }
-  if (!results) throw nb::python_error();
-  return nb::steal(results);
+    if (!results) throw nb::python_error();
+    return results;
+  });
+}
+
+// The only result.
+nb::object run_one(const Program& program, nb::handle inputs) {
+  return run_with(program, inputs, [](tenon_tensor** owned, uint32_t) {
+    PyObject* result = wrap(owned[0]);
+    if (!result) throw nb::python_error();
+    return result;
+  });
 }
 
 std::string print(const Program& program) {
@@ -134,6 +150,7 @@ Program bind(const Program& program, nb::handle tensors, nb::handle names) {
 void add_program_type(nb::module_& module) {
   nb::class_<Program>(module, "Program", "A recorded program; tenon.jit.Program has its interface.")
       .def("run", &run, nb::arg("inputs"))
+      .def("run_one", &run_one, nb::arg("inputs"))
       .def("print", &print)
       .def("settle", &settle, nb::arg("second"))
       .def("optimize", &optimize, nb::arg("passes"))

@@ -25,6 +25,7 @@ from tenon._core import Tensor
 __all__ = ["Program", "cond", "export", "load", "scan", "while_loop"]
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_PASSES = ("dce", "cse", "copies")
 _TEXT, _STRUCTURE = "tenon.program", "tenon.structure"  # keys of the file's metadata
 
 
@@ -38,11 +39,11 @@ class Program:
 
     def __init__(self, native: _core.Program, inputs: list[Any], outputs: list[Any]) -> None:
         self._native = native
-        self._run = native.run
         self._inputs = inputs
         self._outputs = outputs
         self._is_flat = all(item == _structure.TENSOR for item in inputs[1])
         self._returns_one = outputs == _structure.TENSOR
+        self._run: Callable[[Any], Any] = native.run_one if self._returns_one else native.run
 
     def __call__(self, *args: Any) -> Any:
         """Run it. With gradients on, results carry the history that the function's would."""
@@ -56,9 +57,7 @@ class Program:
                     f"recorded, got {_structure.describe(structure)}; export the function for these"
                 )
         results = self._run(tensors)
-        if self._returns_one:
-            return results[0]
-        return _structure.unflatten(self._outputs, iter(results))
+        return results if self._returns_one else _structure.unflatten(self._outputs, iter(results))
 
     def __str__(self) -> str:
         """The text form, with the line of the user's program for each step."""
@@ -79,10 +78,10 @@ class Program:
             for index, (name, tensor, _) in enumerate(self._native.leaves())
         }
 
-    def optimize(self, passes: Sequence[str] = ("dce", "cse")) -> Program:
+    def optimize(self, passes: Sequence[str] = _PASSES) -> Program:
         """A program that gives the same bits with less: without dead code (`dce`), without computing the
-        same twice (`cse`, where no gradient can pass: that would sum in another order). `export` has
-        done both."""
+        same twice (`cse`, where no gradient can pass: that would sum in another order), without copies
+        of what is not used otherwise (`copies`). `export` has done all three."""
         native = self._native.optimize(",".join(passes))
         return Program(native, self._inputs, self._outputs)
 
@@ -141,7 +140,7 @@ def export(
     function: Callable[..., Any],
     inputs: Any = (),
     *,
-    passes: Sequence[str] = ("dce", "cse"),
+    passes: Sequence[str] = _PASSES,
 ) -> Program:
     """Record `function(*inputs)` as a program.
 

@@ -667,3 +667,109 @@ def test_what_control_flow_cannot_do_is_refused():
         return tenon.grad(loss, trained)[0]
 
     refused(through, "cond: gradients through it inside an exported function")
+
+
+# -- whole models ---------------------------------------------------------------------------------------
+
+
+def batch_norm():
+    return nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU()), rand(
+        2, 3, 6, 6
+    )
+
+
+def transformer():
+    layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+    return layer, rand(2, 5, 8)
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(4, 6, num_layers=2)
+
+    def forward(self, x):
+        return self.lstm(x)[0]
+
+
+MODELS = {
+    "batch norm": batch_norm,
+    "transformer": transformer,
+    "lstm": lambda: (Recurrent(), rand(5, 2, 4)),
+    "embedding": lambda: (nn.Embedding(5, 3), tenon.tensor([[1, 4], [0, 2]])),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_run_and_train_as_programs(name, tmp_path):
+    def setup():
+        tenon.manual_seed(3)
+        model, x = MODELS[name]()
+        optimizer = tenon.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+        def step(x):
+            loss = model(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            return loss
+
+        return model, x, step
+
+    (model, x, step), (other, _, eager) = setup(), setup()
+    calls = []
+
+    def counted(x):
+        calls.append(1)
+        return step(x)
+
+    program = tenon.export(counted, x)
+    for _ in calls:
+        eager(x)
+    for _ in range(3):
+        assert same(program(x), eager(x))
+    for (key, got), want in zip(model.state_dict().items(), other.state_dict().values()):
+        assert same(got, want), key
+    model.eval(), other.eval()
+    with tenon.no_grad():
+        forward = tenon.export(model, x)
+        assert same(forward(x), other(x))
+        forward.save(tmp_path / "model.tenon")
+        assert same(tenon.jit.load(tmp_path / "model.tenon")(x), other(x))
+
+
+OPTIMIZERS = [name for name in dir(tenon.optim) if name[0].isupper() and name != "Optimizer"]
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_every_optimizer_is_recorded_right_or_refused(name):
+    cls = getattr(tenon.optim, name)
+    if not (isinstance(cls, type) and issubclass(cls, tenon.optim.Optimizer)):
+        return
+
+    def setup():
+        model = mlp()
+        matrices = [p for p in model.parameters() if p.ndim == 2]  # what Muon takes
+        optimizer = cls(matrices, lr=0.01)
+
+        def step(x):
+            model(x).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            return x
+
+        return model, step
+
+    (model, step), (other, eager) = setup(), setup()
+    calls = []
+    x = rand(4, 4)
+    try:
+        program = tenon.export(lambda x: (calls.append(1), step(x))[1], x)
+    except (RuntimeError, NotImplementedError, TypeError) as error:
+        assert re.search("called again|past the program|depends on data|closure", str(error)), error
+        return
+    for _ in calls:
+        eager(x)
+    for _ in range(3):
+        program(x), eager(x)
+    assert all(map(same, model.parameters(), other.parameters()))

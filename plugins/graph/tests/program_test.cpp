@@ -147,6 +147,26 @@ TEST(Passes, KeepWhatGradientsSumSeparately) {
   EXPECT_EQ(graph->program_steps(Program(changed).get()), 3u);
 }
 
+TEST(Passes, DropCopiesOfWhatIsNotUsedOtherwise) {
+  NoGradients off;
+  Tensor x = tensor({2}, {1, 2});
+  Program program = record({x}, [&] {
+    Tensor a = call("exp", {boxed(x.get())}), b = call("sin", {boxed(x.get())});
+    Tensor copy = call("clone", {boxed(a.get())}), kept = call("clone", {boxed(b.get())});
+    Tensor given = call("clone", {boxed(x.get())});
+    for (Tensor* each : {&copy, &kept, &given})
+      call_into(*each, "add", {boxed(each->get()), boxed(1.0)});
+    return std::vector{copy, kept, b, given};
+  });
+  ErrorSink err;
+  tenon_graph_program* changed;
+  err.check(graph->program_optimize(program.get(), "copies", &changed, err));
+  Program optimized(changed);
+  EXPECT_EQ(graph->program_steps(optimized.get()), 7u);  // of the three copies two are needed
+  auto got = run(optimized, {x}), want = run(program, {x});
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_EQ(values(got[i]), values(want[i]));
+}
+
 TEST(Passes, TwoResultsStayTwoTensors) {
   NoGradients off;
   Tensor x = tensor({2}, {1, 2});
@@ -164,7 +184,7 @@ TEST(Passes, TwoResultsStayTwoTensors) {
               tenon_graph_program* none;
               failure.check(graph->program_optimize(program.get(), "fold", &none, failure));
             }),
-            "program: expected the passes dce and cse, got 'fold'");
+            "program: expected the passes dce, cse and copies, got 'fold'");
 }
 
 }  // namespace
