@@ -28,7 +28,7 @@ Aliases::Aliases(const Graph& graph)
   }
   for (ValueId id = 0; id < parents_.size(); ++id) parents_[id] = root(id);
   if (outside != kNoValueId) outside_[group(outside)] = true;
-  for (ValueId id : graph.results) outside_[group(id)] = true;
+  for_each_kept(graph, [&](ValueId id) { outside_[group(id)] = true; });
   for (const Step& step : graph.steps)
     for (size_t i = 0; i < step.results.size(); ++i)
       if (is_given(step, i)) written_[group(step.results[i])] = true;

@@ -102,8 +102,14 @@ struct Leaf {
   std::string name;          // "" if it has none
   bool is_constant = false;  // the program's own data, the same at the begin of every run
   Tensor original;           // what it held before the recorded function wrote into it, if that did
-  bool has_grad = false;     // accumulate: `grad` was its .grad when the program was recorded
-  tenon_tensor* grad = nullptr;  // compared, never read
+  Tensor grad;  // if set: its .grad has to be this tensor still, which the program adds to
+};
+
+// What a run does to .grad of an input or a leaf, when all steps have run.
+struct GradUpdate {
+  ValueId tensor = kNoValueId;
+  ValueId grad = kNoValueId;  // kNoValueId: none
+  bool from_none = false;     // it has to be none when the run begins: the program would add to it
 };
 
 // The program as a whole, or a region of a structural step. Regions see their inputs alone.
@@ -112,6 +118,7 @@ struct Graph {
   std::vector<ValueId> inputs;
   std::vector<Leaf> leaves;  // of the whole program only
   std::vector<Step> steps;
+  std::vector<GradUpdate> grads;  // of the whole program only
   std::vector<ValueId> results;
 
   ValueId add_value(Type type) {
@@ -132,6 +139,16 @@ void for_each_operand(const Step& step, Visit&& visit) {
     if (operand.kind == Operand::kValue) visit(operand.value);
     if (operand.kind == Operand::kList)
       for (ValueId value : operand.list) visit(value);
+  }
+}
+
+// Values that others see when all steps have run.
+template <class Visit>
+void for_each_kept(const Graph& graph, Visit&& visit) {
+  for (ValueId value : graph.results) visit(value);
+  for (const GradUpdate& update : graph.grads) {
+    visit(update.tensor);
+    if (update.grad != kNoValueId) visit(update.grad);
   }
 }
 

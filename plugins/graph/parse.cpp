@@ -201,6 +201,8 @@ class Parser {
         end_line();
       } else if (accept_word("leaf")) {
         read_leaf(graph, false);
+      } else if (accept_word("grad")) {
+        read_grad(graph);
       } else if (accept_word("constant")) {
         read_leaf(graph, true);
       } else {
@@ -221,6 +223,19 @@ class Parser {
     expect(':');
     graph.add_value(type());
     list.push_back(id);
+  }
+
+  void read_grad(Graph& graph) {
+    GradUpdate update;
+    update.tensor = known_id(graph);
+    expect('=');
+    if (!accept_word("none")) update.grad = known_id(graph);
+    if (accept_word("from")) {
+      if (!accept_word("none")) fail("expected 'from none'");
+      update.from_none = true;
+    }
+    graph.grads.push_back(update);
+    end_line();
   }
 
   void read_leaf(Graph& graph, bool is_constant) {

@@ -27,7 +27,7 @@ class Liveness {
         live_(graph.values.size()),
         memory_(graph.values.size()),
         steps_(graph.steps.size()) {
-    for (ValueId id : graph.results) need(id);
+    for_each_kept(graph, [&](ValueId id) { need(id); });
     bool has_changed = true;
     while (has_changed) {
       has_changed = false;
@@ -64,6 +64,12 @@ void replace_operands(Step& step, const std::vector<ValueId>& by) {
     if (operand.kind == Operand::kValue) operand.value = by[operand.value];
     for (ValueId& id : operand.list) id = by[id];
   }
+}
+
+void replace_kept(Graph& graph, const std::vector<ValueId>& by) {
+  for (ValueId& id : graph.results) id = by[id];
+  for (GradUpdate& update : graph.grads)
+    if (update.grad != kNoValueId) update.grad = by[update.grad];
 }
 
 // Bytes that are equal for steps that do the same.
@@ -124,7 +130,7 @@ void eliminate_dead_code(Graph& graph) {
 void eliminate_common_subexpressions(Graph& graph, bool passes_gradients) {
   const Aliases aliases(graph);
   std::vector<bool> is_result(graph.values.size());
-  for (ValueId id : graph.results) is_result[id] = true;
+  for_each_kept(graph, [&](ValueId id) { is_result[id] = true; });
   std::vector<ValueId> by(graph.values.size());
   for (ValueId id = 0; id < by.size(); ++id) by[id] = id;
 
@@ -164,7 +170,7 @@ void eliminate_common_subexpressions(Graph& graph, bool passes_gradients) {
     }
     dropped[i] = true;
   }
-  for (ValueId& id : graph.results) id = by[id];
+  replace_kept(graph, by);
   std::vector<Step> steps;
   for (size_t i = 0; i < graph.steps.size(); ++i)
     if (!dropped[i]) steps.push_back(std::move(graph.steps[i]));
@@ -174,7 +180,7 @@ void eliminate_common_subexpressions(Graph& graph, bool passes_gradients) {
 void eliminate_copies(Graph& graph, bool passes_gradients) {
   std::vector<uint32_t> uses(graph.values.size());
   std::vector<bool> is_fresh(graph.values.size());  // new memory, made by an operator
-  for (ValueId id : graph.results) ++uses[id];
+  for_each_kept(graph, [&](ValueId id) { ++uses[id]; });
   for (const Step& step : graph.steps) {
     for_each_operand(step, [&](ValueId id) { ++uses[id]; });
     for (size_t i = 0; i < step.results.size(); ++i) {
@@ -202,7 +208,7 @@ void eliminate_copies(Graph& graph, bool passes_gradients) {
     }
     steps.push_back(std::move(step));
   }
-  for (ValueId& id : graph.results) id = by[id];
+  replace_kept(graph, by);
   graph.steps = std::move(steps);
 }
 

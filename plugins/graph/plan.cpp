@@ -16,7 +16,7 @@ namespace tenon::graph {
 void Plan::build(const Graph& graph) {
   graph_ = &graph;
   std::vector<bool> is_result(graph.values.size()), is_owned(graph.values.size());
-  for (ValueId id : graph.results) is_result[id] = true;
+  for_each_kept(graph, [&](ValueId id) { is_result[id] = true; });
   // A value dies after the last step that reads it or writes it, or at once if there is none.
   std::vector<uint32_t> last(graph.values.size());
   for (uint32_t i = 0; i < graph.steps.size(); ++i) {
@@ -109,6 +109,7 @@ class Plan::Run {
   tenon_status run(tenon_tensor* const* inputs, tenon_tensor** results) {
     for (size_t i = 0; i < graph_.inputs.size(); ++i) values_[graph_.inputs[i]] = inputs[i];
     for (const Leaf& leaf : graph_.leaves) values_[leaf.value] = leaf.tensor.get();
+    TENON_TRY(check_grads());
     std::vector<Tensor> copies;
     for (uint32_t index : plan_.copied_leaves_) {
       const Leaf& leaf = graph_.leaves[index];
@@ -124,6 +125,10 @@ class Plan::Run {
         host->tensor_release(std::exchange(value, nullptr));
       }
     }
+    for (const GradUpdate& update : graph_.grads) {
+      tenon_tensor* grad = update.grad == kNoValueId ? nullptr : values_[update.grad];
+      TENON_TRY(autograd()->set_grad(values_[update.tensor], grad, err_));
+    }
     for (size_t i = 0; i < graph_.results.size(); ++i) {
       results[i] = values_[graph_.results[i]];
       host->tensor_retain(results[i]);
@@ -132,6 +137,22 @@ class Plan::Run {
   }
 
  private:
+  tenon_status check_grads() const {
+    if (graph_.grads.empty()) return TENON_OK;
+    if (!autograd())
+      return fail(err_, TENON_UNAVAILABLE, "program: it sets .grad; load the plugin autograd");
+    for (const GradUpdate& update : graph_.grads) {
+      const tenon_tensor* tensor = values_[update.tensor];
+      if (update.from_none && autograd()->grad(tensor))
+        return fail_format(err_, TENON_FAILED_PRECONDITION,
+                           "program: expected no .grad in the tensor %s, as when the function was "
+                           "recorded, got one; call optimizer.zero_grad() before the program, or "
+                           "first in the exported function",
+                           type_text(type_of(*tensor)).c_str());
+    }
+    return TENON_OK;
+  }
+
   tenon_status step(const Instruction& instruction) {
     switch (instruction.kind) {
       case StepKind::kCall:

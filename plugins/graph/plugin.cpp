@@ -80,6 +80,11 @@ tenon_status record_read(const char* what, tenon_err* err) {
   });
 }
 
+tenon_status record_grad(tenon_tensor* tensor, tenon_err* err) {
+  Recording* recording = current_recording();
+  return recording ? guarded(err, [&] { recording->begin_grad(tensor); }) : TENON_OK;
+}
+
 void record_note(uint32_t notes) {
   if (Recording* recording = current_recording()) recording->note(notes);
 }
@@ -222,7 +227,7 @@ tenon_status program_bind(const tenon_graph_program* program, tenon_tensor* cons
                                                 type_text(expected) + ", got " +
                                                 type_text(type_of(*leaves[i])));
       leaf.tensor = Tensor::borrow(leaves[i]);
-      leaf.has_grad = false;
+      leaf.grad = {};
     }
     *out = bound.release();
   });
@@ -274,6 +279,7 @@ constexpr tenon_graph_service_api kService = {
     .record_abandon = record_abandon,
     .is_recording = is_recording,
     .record_read = record_read,
+    .record_grad = record_grad,
     .record_note = record_note,
     .region_begin = region_begin,
     .region_end = region_end,

@@ -99,6 +99,10 @@ class Printer {
       line(indent + text);
     }
     for (const Step& step : graph.steps) print_step(graph, step, indent);
+    for (const GradUpdate& update : graph.grads)
+      line("grad " + name(update.tensor) + " = " +
+           (update.grad == kNoValueId ? "none" : name(update.grad)) +
+           (update.from_none ? " from none" : ""));
     line(indent + "return" + (graph.results.empty() ? "" : " ") +
          joined(graph.results, graph.results.size(), [&](ValueId id) { return name(id); }));
     names_ = std::move(outer);

@@ -20,7 +20,7 @@ Recording::Recording(tenon_tensor* const* inputs, uint32_t ninputs,
                   "export: expected each input once, got the same tensor as inputs " +
                       std::to_string(i) + " and before; pass it once, or a clone");
     frame().graph.inputs.push_back(frame().add(inputs[i]));
-    if (requires_grad(inputs[i])) input_grads_.emplace_back(inputs[i], autograd()->grad(inputs[i]));
+    if (requires_grad(inputs[i])) grad_state(inputs[i]);
   }
   host->random_get(device_, &seed_, &random_offset_);
 }
@@ -89,10 +89,7 @@ ValueId Recording::add_leaf(tenon_tensor* tensor, const Layout& layout) {
   Leaf leaf;
   leaf.value = outermost.add(tensor);
   leaf.tensor = Tensor::borrow(tensor);
-  if (requires_grad(tensor)) {
-    leaf.has_grad = true;
-    leaf.grad = autograd()->grad(tensor);
-  }
+  if (requires_grad(tensor)) grad_state(tensor);
   outermost.graph.leaves.push_back(std::move(leaf));
   return outermost.graph.leaves.back().value;
 }
@@ -213,19 +210,51 @@ std::string Recording::where() const {
   return text.empty() ? "" : " at " + text;
 }
 
-void Recording::check_grads(const Graph& graph) const {
-  auto check = [](const tenon_tensor* tensor, const tenon_tensor* before) {
-    if (autograd()->grad(tensor) == before) return;
-    throw Error(TENON_UNSUPPORTED,
-                "export: the function leaves another .grad in a tensor of shape " +
-                    shape_text(*tensor) +
-                    " than it found, and a program does not touch .grad; end the function with "
-                    "optimizer.zero_grad(), having called it before, or use tenon.grad(loss, "
-                    "parameters)");
-  };
-  for (const Leaf& leaf : graph.leaves)
-    if (leaf.has_grad) check(leaf.tensor.get(), leaf.grad);
-  for (const auto& [tensor, grad] : input_grads_) check(tensor, grad);
+// -- .grad ------------------------------------------------------------------------------------------
+
+Recording::GradState& Recording::grad_state(tenon_tensor* tensor) {
+  for (GradState& state : grads_)
+    if (state.tensor.get() == tensor) return state;
+  grads_.push_back({Tensor::borrow(tensor), Tensor::borrow(autograd()->grad(tensor))});
+  return grads_.back();
+}
+
+void Recording::begin_grad(tenon_tensor* tensor) {
+  if (!autograd()) return;
+  GradState& state = grad_state(tensor);
+  const tenon_tensor* now = autograd()->grad(tensor);
+  const bool was_read = now && frames_[0]->find(now);
+  state.is_overwritten |= now == state.first.get() && !was_read;
+}
+
+// Writes down what became of each .grad. Where a run begins with what it finds there, that has to be
+// what the recording found, which is put back.
+void Recording::end_grads() {
+  const bool accumulates = notes_ & TENON_GRAPH_NOTE_ACCUMULATE;
+  for (size_t i = 0; i < grads_.size(); ++i) {  // resolving a .grad may find another one
+    const GradState state = grads_[i];
+    const Tensor last = Tensor::borrow(autograd()->grad(state.tensor.get()));
+    const bool has_changed = last.get() != state.first.get();
+    if (!accumulates && !state.is_overwritten && !has_changed) continue;
+    GradUpdate update;
+    update.tensor = resolve(0, state.tensor.get());
+    if (last) update.grad = resolve(0, last.get());
+    if (!state.is_overwritten) {
+      update.from_none = !state.first;
+      const auto& inputs = frame().graph.inputs;
+      if (state.first && std::count(inputs.begin(), inputs.end(), update.tensor))
+        throw Error(TENON_UNSUPPORTED,
+                    "export: the function adds to .grad of an input, and at each run that is "
+                    "another tensor; set it to None before, or first in the function");
+      for (Leaf& leaf : frame().graph.leaves)
+        if (leaf.value == update.tensor) leaf.grad = state.first;
+      if (has_changed) {
+        ErrorSink err;
+        err.check(autograd()->set_grad(state.tensor.get(), state.first.get(), err));
+      }
+    }
+    frame().graph.grads.push_back(update);
+  }
 }
 
 ProgramPtr Recording::finish(tenon_tensor* const* results, uint32_t nresults) {
@@ -234,10 +263,8 @@ ProgramPtr Recording::finish(tenon_tensor* const* results, uint32_t nresults) {
     throw Error(TENON_FAILED_PRECONDITION, "export: a region was begun and not ended");
   ProgramPtr program(new Program);
   for (uint32_t i = 0; i < nresults; ++i) frame().graph.results.push_back(resolve(0, results[i]));
+  end_grads();
   program->graph = std::move(frame().graph);
-  const bool accumulates = notes_ & TENON_GRAPH_NOTE_ACCUMULATE;
-  if (accumulates) check_grads(program->graph);
-  for (Leaf& leaf : program->graph.leaves) leaf.has_grad &= accumulates;
   uint64_t seed = 0, offset = 0;
   host->random_get(device_, &seed, &offset);
   if (seed != seed_ || offset < random_offset_)

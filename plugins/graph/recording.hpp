@@ -45,6 +45,8 @@ class Recording {
   // The recording cannot succeed any more; the first reason counts.
   void poison(const std::string& reason);
   void note(uint32_t notes) { notes_ |= notes; }
+  // .grad of the tensor is about to be assigned.
+  void begin_grad(tenon_tensor* tensor);
   Location locate() const;
   // " at train.py:12", or "".
   std::string where() const;
@@ -58,7 +60,7 @@ class Recording {
   ValueId add_leaf(tenon_tensor* tensor, const Layout& layout);
   void begin_write(tenon_tensor* tensor);
   void check_history(const tenon_tensor* tensor, const char* maker);
-  void check_grads(const Graph& graph) const;
+  void end_grads();
   Operand operand(const tenon_value& value);
 
   tenon_graph_recording_options options_;
@@ -67,7 +69,14 @@ class Recording {
   std::unordered_set<const void*> foreign_;  // storages of values that nothing recorded may use
   std::unordered_set<ValueId> unrecorded_;   // values of the outermost frame made without gradients
   std::vector<Tensor> kept_;
-  std::vector<std::pair<tenon_tensor*, tenon_tensor*>> input_grads_;
+  // Of every input and leaf that requires a gradient.
+  struct GradState {
+    Tensor tensor;
+    Tensor first;                 // its .grad when it was seen
+    bool is_overwritten = false;  // what it was does not matter: it was assigned before it was read
+  };
+  std::vector<GradState> grads_;
+  GradState& grad_state(tenon_tensor* tensor);
   std::string poison_, refuses_gradients_;
   uint32_t notes_ = 0;
   tenon_device_id device_;

@@ -46,11 +46,10 @@ tenon_status check_leaves(const Graph& graph, tenon_err* err) {
     if (!has_type(*leaf.tensor.get(), type))
       return fail_type("leaf", i, type, *leaf.tensor.get(),
                        "it was given other memory since; export the function again", err);
-    if (leaf.has_grad && autograd()->grad(leaf.tensor.get()) != leaf.grad)
+    if (leaf.grad && autograd()->grad(leaf.tensor.get()) != leaf.grad.get())
       return fail_format(err, TENON_FAILED_PRECONDITION,
                          "program: leaf %zu, %s: its .grad is not what it was when the function "
-                         "was exported; call optimizer.zero_grad() before the program, or export "
-                         "again",
+                         "was exported, and the program adds to it; put it back, or export again",
                          i, type_text(type).c_str());
   }
   return TENON_OK;

@@ -80,7 +80,7 @@ ProgramPtr settle(const Program& first, const Program& second) {
         fail_different("it makes a tensor " + type_text(type_of(*leaf.tensor.get())) +
                        " with other elements");
       leaf.is_constant = true;
-      leaf.has_grad = false;
+      leaf.grad = {};
       leaf.tensor = copy_of(contents(leaf));
     }
     leaf.original = {};

@@ -9,6 +9,7 @@
 //   constant %2: float32[] cpu:0                   data of the program
 //   %3: float32[4, 2] cpu:0 = tenon::matmul(%0, %1) at "train.py":12
 //   %3 = tenon::add(%3, %2)                        writes into %3
+//   grad %1 = %4 from none                         sets %1.grad, which was none before the run
 //   return %3
 //
 // Tensor arguments stand first, others have their parameter's name; defaults are left out. A number of

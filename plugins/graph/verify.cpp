@@ -3,6 +3,8 @@
 
 #include <tenon/error.hpp>
 
+#include <algorithm>
+
 #include "aliases.hpp"
 
 namespace tenon::graph {
@@ -65,6 +67,7 @@ class Verifier {
     for (ValueId input : graph_.inputs) define(input, "an input");
     for (const Leaf& leaf : graph_.leaves) define(leaf.value, "a leaf");
     for (index_ = 0; index_ < graph_.steps.size(); ++index_) check_step(graph_.steps[index_]);
+    for (const GradUpdate& update : graph_.grads) check_grad(update);
     for (ValueId result : graph_.results)
       if (!is_defined(result))
         fail("the program returns value " + std::to_string(result) + ", which no step makes");
@@ -91,6 +94,18 @@ class Verifier {
     for (int64_t extent : type.shape)
       is_valid = is_valid && extent >= 0 && !__builtin_mul_overflow(numel, extent, &numel);
     if (!is_valid) fail("a value has a type that no tensor can have: " + type_text(type));
+  }
+
+  void check_grad(const GradUpdate& update) const {
+    auto is_leaf = [&](const Leaf& leaf) { return leaf.value == update.tensor; };
+    const bool is_outside =
+        std::count(graph_.inputs.begin(), graph_.inputs.end(), update.tensor) > 0 ||
+        std::any_of(graph_.leaves.begin(), graph_.leaves.end(), is_leaf);
+    if (depth_ > 0 || !is_outside) fail("it sets .grad of a value that is no input and no leaf");
+    if (update.grad == kNoValueId) return;
+    if (!is_defined(update.grad) || graph_.values[update.grad] != graph_.values[update.tensor])
+      fail("it sets .grad of value " + std::to_string(update.tensor) +
+           " to one of another type, or to none that a step makes");
   }
 
   void check_step(const Step& step) {

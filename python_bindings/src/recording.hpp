@@ -2,6 +2,8 @@
 // What the bindings tell a recording of this thread's operator calls (tenon.export).
 #pragma once
 
+#include <tenon/abi.h>
+
 namespace tenon::python {
 
 // Recordings under way in any thread; guarded by the GIL.
@@ -12,6 +14,9 @@ inline int recordings = 0;
 inline bool may_read(const char* what) {
   return recordings == 0 || ask_whether_readable(what);  // one comparison where nothing is recorded
 }
+
+// .grad of a tensor is about to be assigned. False: Python error set.
+[[gnu::cold]] bool tell_grad(tenon_tensor* tensor);
 
 // A backward pass begins, with flags of TENON_BACKWARD_*; `accumulates`: into .grad.
 [[gnu::cold]] void tell_backward(unsigned flags, bool accumulates);

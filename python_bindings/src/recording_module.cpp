@@ -33,6 +33,12 @@ bool ask_whether_readable(const char* what) {
   return status == TENON_OK || raise(status, err);
 }
 
+bool tell_grad(tenon_tensor* tensor) {
+  ErrorSink err;
+  const tenon_status status = graph_service().record_grad(tensor, err);
+  return status == TENON_OK || raise(status, err);
+}
+
 void tell_backward(unsigned flags, bool accumulates) {
   uint32_t notes = accumulates ? TENON_GRAPH_NOTE_ACCUMULATE : 0;
   if (!(flags & (TENON_BACKWARD_RETAIN_GRAPH | TENON_BACKWARD_CREATE_GRAPH)))

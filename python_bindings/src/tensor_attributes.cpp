@@ -129,6 +129,7 @@ int set_grad(PyObject* self, PyObject* value, void*) {
   if (value && value != Py_None && !(grad = require_tensor(value, "grad"))) return -1;
   const tenon_autograd_api* api = require_autograd();
   if (!api) return -1;
+  if (recordings != 0 && !tell_grad(handle_of(self))) return -1;
   ErrorSink err;
   tenon_status status = api->set_grad(handle_of(self), grad, err);
   if (status == TENON_OK) return 0;

@@ -316,33 +316,89 @@ def test_second_derivatives_inside():
     assert same(program(other), function(other))
 
 
-def test_left_gradients_are_refused():
+def training(order):
+    model = mlp()
+    optimizer = tenon.optim.SGD(model.parameters(), lr=0.1)
+
+    def step(x):
+        if order == "first":
+            optimizer.zero_grad()
+        model(x).square().sum().backward()
+        optimizer.step()
+        if order == "last":
+            optimizer.zero_grad()
+
+    return model, optimizer, step
+
+
+@pytest.mark.parametrize("order", ["first", "last"])
+def test_grad_is_what_it_is_after_the_function(order, tmp_path):
+    (model, _, step), (other, _, eager) = training(order), training(order)
+    x = rand(2, 4)
+    program = tenon.export(step, x)
+    eager(x), eager(x)
+    for _ in range(3):
+        program(x), eager(x)
+    for got, want in zip(model.parameters(), other.parameters()):
+        assert same(got, want)
+        if order == "last":
+            assert got.grad is None and want.grad is None
+        else:
+            assert same(got.grad, want.grad)
+    program.save(tmp_path / "step.tenon")
+    loaded = tenon.jit.load(tmp_path / "step.tenon")
+    loaded(x), eager(x)
+    for leaf, want in zip(loaded.leaves.values(), other.parameters()):
+        assert same(leaf, want) and (order == "last" or same(leaf.grad, want.grad))
+
+
+def test_gradients_that_a_function_leaves():
     weight = rand(3).requires_grad_()
 
     def function(x):
         (x * weight).sum().backward()
-        return x
 
-    with pytest.raises(NotImplementedError, match=r"leaves another \.grad .*zero_grad\(\)"):
-        tenon.export(function, rand(3))
-
-
-def test_found_gradients_must_be_those_of_the_recording():
-    model, x = mlp(), rand(2, 4)
-    optimizer = tenon.optim.SGD(model.parameters(), lr=0.1)
-
-    def step(x):
-        model(x).sum().backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        return x
-
-    program = tenon.export(step, x)
-    model(x).sum().backward()
-    with pytest.raises(RuntimeError, match=r"its \.grad is not what it was"):
-        program(x)
-    optimizer.zero_grad()
+    program = tenon.export(function, rand(3))
+    assert weight.grad is None  # as the recording found it
+    x = rand(3) + 1
     program(x)
+    assert same(weight.grad, x)
+    with pytest.raises(RuntimeError, match=r"expected no \.grad in the tensor float32\[3\]"):
+        program(x)
+    weight.grad = None
+    program(x)
+    assert same(weight.grad, x)
+
+
+def test_gradients_that_add_up_in_place():
+    weight = rand(3).requires_grad_()
+    weight.grad = tenon.zeros(3)
+
+    def function(x):
+        (x * weight).sum().backward()
+
+    program = tenon.export(function, tenon.ones(3))
+    weight.grad.zero_()
+    program(tenon.ones(3)), program(tenon.ones(3))
+    assert same(weight.grad, tenon.full([3], 2.0))
+    weight.grad = None
+    with pytest.raises(RuntimeError, match=r"its \.grad is not what it was"):
+        program(tenon.ones(3))
+
+
+def test_gradients_of_an_input():
+    def function(x):
+        x.grad = None
+        x.square().sum().backward()
+
+    program = tenon.export(function, rand(2).requires_grad_())
+    x = (rand(2) + 1).requires_grad_()
+    program(x), program(x)
+    assert same(x.grad, 2 * x)
+    x = rand(2).requires_grad_()
+    x.grad = tenon.ones(2)
+    with pytest.raises(NotImplementedError, match="adds to .grad of an input"):
+        tenon.export(lambda x: x.square().sum().backward(), x)
 
 
 def test_custom_functions_have_no_gradient_in_a_program():

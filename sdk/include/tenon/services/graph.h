@@ -41,7 +41,7 @@ typedef struct tenon_graph_recording_options {
   void* user;
 } tenon_graph_recording_options;
 
-/* What the caller of a recording does beside calling operators. */
+/* What the caller of a recording does beside calling operators; said before it does it. */
 enum {
   TENON_GRAPH_NOTE_ACCUMULATE = 1,  /* a backward pass adds to .grad of leaves */
   TENON_GRAPH_NOTE_FREE_HISTORY = 2 /* a backward pass frees what results were made from */
@@ -67,6 +67,8 @@ typedef struct tenon_graph_service_api {
   /* The caller is about to read a tensor's data (`what`: "item()"). While this thread records, that
    * fails, and so does record_end: a program cannot hold what came of the data. */
   tenon_status (*record_read)(const char* what, tenon_err*);
+  /* The caller is about to assign .grad of the tensor (autograd's set_grad). */
+  tenon_status (*record_grad)(tenon_tensor*, tenon_err*);
   void (*record_note)(uint32_t notes);
 
   /* -- structural steps -----------------------------------------------------------------------------
