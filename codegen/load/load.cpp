@@ -14,8 +14,8 @@ namespace tenon::codegen {
 namespace {
 
 const std::vector<std::string> kOperatorKeys = {
-    "op",     "doc",     "sig",          "kind",      "dtypes", "shape", "expr",
-    "reduce", "kernels", "complex_grad", "decompose", "grad",   "amp",   "tags",
+    "op",     "doc",     "sig",          "kind",      "dtypes", "shape",  "expr",
+    "reduce", "kernels", "complex_grad", "decompose", "grad",   "amp",    "tags",
     "method", "names",   "example",      "reference", "domain", "samples"};
 const std::vector<std::string> kTags = {"random",      "data_dependent", "convert",
                                         "materialize", "elementwise",    "internal",
@@ -226,8 +226,8 @@ void read_complex_gradient(const YamlEntry& entry, Operator& op) {
 // Parts of composites are cast, not the whole. One that computes small floats in float32 may leave its
 // results there.
 void read_amp(const YamlEntry& entry, Operator& op) {
-  const bool promotes = op.is_elementwise() && !op.has_tag("primitive") &&
-                        op.dtypes.outs[0].rule != OutDtype::Bool;
+  const bool promotes =
+      op.is_elementwise() && !op.has_tag("primitive") && op.dtypes.outs[0].rule != OutDtype::Bool;
   op.amp = promotes ? Amp::Widest : Amp::Keep;
   if (!entry.has("amp")) return;
   const std::string text = entry.text("amp");

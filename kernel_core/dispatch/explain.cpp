@@ -53,8 +53,7 @@ tenon_status op_explain(const tenon_op* handle, tenon_device_id device_id, int32
             json.boolean("typed",
                          kernel->def.typed && kernel->def.schema_hash == op->def.schema_hash);
             json.boolean("override", kernel->is_override);
-            json.boolean("deterministic",
-                         !(kernel->def.traits & TENON_KERNEL_NONDETERMINISTIC));
+            json.boolean("deterministic", !(kernel->def.traits & TENON_KERNEL_NONDETERMINISTIC));
             json.boolean("held_back", state == KernelState::kHeldBack);
             json.boolean("optional", state == KernelState::kOptional);
           });

@@ -41,12 +41,13 @@ tenon_status check_options(const tenon_amp_options& options, tenon_err* err) {
   for (uint32_t i = 0; i < options.nmoves; ++i) {
     const tenon_op_def* def = options.moves[i].op ? host->op_def(options.moves[i].op) : nullptr;
     if (!def) return fail(err, TENON_NOT_FOUND, "amp: an operator that was moved is not defined");
-    const std::string name = "amp: expected operators that can be moved, got `" +
-                             std::string(def->name) + "`, ";
+    const std::string name =
+        "amp: expected operators that can be moved, got `" + std::string(def->name) + "`, ";
     if (def->flags & TENON_OP_COMPOSITE)
       return fail(err, TENON_INVALID_ARGUMENT,
-                  name + "which is made of others, and they are cast one by one: move those, or "
-                         "call it in a region of its own in which nothing is cast");
+                  name +
+                      "which is made of others, and they are cast one by one: move those, or "
+                      "call it in a region of its own in which nothing is cast");
     if (def->flags & TENON_OP_VIEW)
       return fail(err, TENON_INVALID_ARGUMENT,
                   name + "a view, which shares memory and cannot be cast");

@@ -69,8 +69,7 @@ void Recorder::add_call(uint64_t begin, uint64_t end, const tenon_op* op, const 
   if (autograd_ && autograd_->running_node()) record->flags |= TENON_RECORD_BACKWARD;
   if (options_.flags & TENON_RECORD_WITH_SHAPES) record->shapes = add_shapes(args, nargs);
   if (options_.stack) record->stack = options_.stack(options_.user);
-  if (options_.flags & TENON_RECORD_WITH_MEMORY && status == TENON_OK)
-    add_memory(outs, nouts, end);
+  if (options_.flags & TENON_RECORD_WITH_MEMORY && status == TENON_OK) add_memory(outs, nouts, end);
 }
 
 uint32_t Recorder::add_shapes(const tenon_value* args, uint32_t nargs) {

@@ -41,8 +41,7 @@ class Region {
  public:
   Region(int32_t dtype, uint32_t level, const std::vector<std::string>& low,
          const std::vector<std::string>& high) {
-    for (const std::string& name : low)
-      moves_.push_back({operator_named(name), TENON_AMP_LOW, 0});
+    for (const std::string& name : low) moves_.push_back({operator_named(name), TENON_AMP_LOW, 0});
     for (const std::string& name : high)
       moves_.push_back({operator_named(name), TENON_AMP_HIGH, 0});
     options_ = {.struct_size = sizeof options_,

@@ -85,8 +85,8 @@ class Definition {
 class Kernel {
  public:
   Kernel(const std::string& signature, std::string device, uint64_t dtype_mask, int32_t score,
-         bool strided, bool deterministic, std::string origin, nb::handle function, const Plan& plan,
-         const nb::tuple& names)
+         bool strided, bool deterministic, std::string origin, nb::handle function,
+         const Plan& plan, const nb::tuple& names)
       : core_(*new KernelDefinition(parse(signature), make_callback(function, plan, names))) {
     core_.device = std::move(device);
     core_.dtype_mask = dtype_mask;

@@ -68,10 +68,8 @@ tenon_status after(void* user, const tenon_op* op, const tenon_value* args, uint
 }
 
 void observe_push(nb::handle function) {
-  const tenon_observer observer = {.struct_size = sizeof observer,
-                                   .reserved = 0,
-                                   .user = function.ptr(),
-                                   .after = after};
+  const tenon_observer observer = {
+      .struct_size = sizeof observer, .reserved = 0, .user = function.ptr(), .after = after};
   ErrorSink err;
   check(profiler().observe_push(&observer, err), err);
   observers.push_back(Py_NewRef(function.ptr()));
@@ -116,8 +114,8 @@ class Stacks {
     for (const auto& [frames, number] : numbers_) {
       nb::list lines;
       for (const auto& [code, line] : frames) {
-        lines.append(nb::make_tuple(nb::borrow(code->co_filename), line,
-                                    nb::borrow(code->co_name)));
+        lines.append(
+            nb::make_tuple(nb::borrow(code->co_filename), line, nb::borrow(code->co_name)));
         Py_DECREF(code);
       }
       result[nb::int_(number)] = lines;
@@ -202,9 +200,7 @@ void add_profiler_functions(nb::module_& module) {
   module.def("scope_end", [] { profiler().scope_end(); });
   module.def(
       "device_name",
-      [](uint32_t id) {
-        return nb::str(device_value(static_cast<tenon_device_id>(id)));
-      },
+      [](uint32_t id) { return nb::str(device_value(static_cast<tenon_device_id>(id))); },
       nb::arg("id"));
   module.def("operator_name", &operator_name, nb::arg("id"));
   module.def("autograd_node", &node_of, nb::arg("tensor"),

@@ -38,8 +38,18 @@ tenon_status check_finite_and_unscale(tenon_ctx* ctx, const tenon_tensor* grad,
 }
 TENON_BOX_check_finite_and_unscale(check_finite_and_unscale_boxed, check_finite_and_unscale);
 
-const tenon_kernel_def kKernels[] = {
-    TENON_KERNEL_check_finite_and_unscale(check_finite_and_unscale, nullptr, kFloats, 0, 0)};
+// Other numbers than float32 are left to the decomposition.
+int32_t has_float32_numbers(const tenon_value* args, uint32_t) {
+  for (int i = 1; i < 3; ++i) {
+    if (args[i].tag != TENON_VALUE_TENSOR) return 0;
+    if (static_cast<const tenon_tensor*>(args[i].v.p)->dtype != TENON_DTYPE_F32) return 0;
+  }
+  return 1;
+}
+
+const tenon_kernel_def kKernels[] = {with_can_run(
+    TENON_KERNEL_check_finite_and_unscale(check_finite_and_unscale, nullptr, kFloats, 0, 0),
+    has_float32_numbers)};
 
 }  // namespace
 

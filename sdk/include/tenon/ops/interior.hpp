@@ -22,8 +22,8 @@ struct Rule {
 
 // Are floats cast on this thread? Asked only where narrow ones arrive.
 inline bool is_in_amp_region() {
-  auto* amp = static_cast<const tenon_amp_api*>(
-      host->service_find(TENON_AMP_SERVICE, TENON_AMP_VERSION));
+  auto* amp =
+      static_cast<const tenon_amp_api*>(host->service_find(TENON_AMP_SERVICE, TENON_AMP_VERSION));
   return amp && amp->dtype() >= 0;
 }
 
