@@ -22,10 +22,10 @@ extern "C" {
 
 /* What an operator's floats become. */
 enum {
-  TENON_AMP_KEEP = 0,   /* nothing else */
-  TENON_AMP_LOW = 1,    /* the region's dtype */
-  TENON_AMP_HIGH = 2,   /* float32 */
-  TENON_AMP_WIDEST = 3  /* the widest among them; at level 2 the region's dtype */
+  TENON_AMP_KEEP = 0,  /* nothing else */
+  TENON_AMP_LOW = 1,   /* the region's dtype */
+  TENON_AMP_HIGH = 2,  /* float32 */
+  TENON_AMP_WIDEST = 3 /* the widest among them; at level 2 the region's dtype */
 };
 
 /* One operator that the user has moved: it is not treated as its definition says. */

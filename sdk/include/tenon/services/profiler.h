@@ -21,11 +21,13 @@ extern "C" {
 typedef struct tenon_call_record {
   uint64_t begin_ns;
   uint64_t end_ns; /* MEMORY: bytes in use */
-  uint32_t what;   /* OPERATOR: the operator's id; SCOPE: the number that scope_begin got; MEMORY: the device */
-  uint16_t kind;   /* TENON_RECORD_* */
-  uint16_t flags;  /* TENON_RECORD_FAILED, _BACKWARD */
-  uint32_t shapes; /* where the shapes of the arguments begin in the details, plus 1; 0: not recorded */
-  uint32_t stack;  /* what tenon_record_options.stack returned; 0: not recorded */
+  uint32_t
+      what; /* OPERATOR: the operator's id; SCOPE: the number that scope_begin got; MEMORY: the device */
+  uint16_t kind;  /* TENON_RECORD_* */
+  uint16_t flags; /* TENON_RECORD_FAILED, _BACKWARD */
+  uint32_t
+      shapes; /* where the shapes of the arguments begin in the details, plus 1; 0: not recorded */
+  uint32_t stack; /* what tenon_record_options.stack returned; 0: not recorded */
 } tenon_call_record;
 enum { TENON_RECORD_OPERATOR = 0, TENON_RECORD_SCOPE = 1, TENON_RECORD_MEMORY = 2 };
 enum {
@@ -43,7 +45,8 @@ typedef struct tenon_record_options {
 } tenon_record_options;
 enum {
   TENON_RECORD_WITH_SHAPES = 1,
-  TENON_RECORD_WITH_MEMORY = 2 /* after every call, the bytes in use on the device of its first result */
+  TENON_RECORD_WITH_MEMORY =
+      2 /* after every call, the bytes in use on the device of its first result */
 };
 
 /* A function that is told of every call of a thread, for debugging. Calls that it makes itself are not
