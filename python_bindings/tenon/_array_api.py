@@ -262,8 +262,19 @@ class _Groups:
     first: Tensor  # where it does
 
 
+def _sorted(flat):
+    """Elements in ascending order, complex numbers by their real and then their imaginary parts, and where
+    they were."""
+    if not flat.dtype.is_complex:
+        return _operator("sort_with_indices")(flat, 0)
+    argsort = _operator("argsort")  # stable
+    order = argsort(_operator("imag")(flat), 0)
+    order = order[argsort(_operator("real")(flat)[order], 0)]
+    return flat[order], order
+
+
 def _groups(x):
-    values, order = _operator("sort_with_indices")(x.reshape(-1), 0)
+    values, order = _sorted(x.reshape(-1))
     is_first = _operator("ones")(values.shape, dtype="bool", device=x.device)
     if values.size > 1:
         is_first[1:] = values[1:] != values[:-1]  # every NaN is different
@@ -340,6 +351,8 @@ def isin(x1, x2, /, *, invert=False):
     x1, x2 = (_core.asarray(each, dtype=dtype, device=device) for each in (x1, x2))
     if x2.size == 0:
         found = _operator("zeros")(x1.shape, dtype="bool", device=device)
+    elif dtype.is_complex:  # there is no order to search by
+        found = _operator("any")(x1.unsqueeze(-1) == x2.reshape(-1), -1)
     else:
         known = _operator("sort")(x2.reshape(-1), 0)
         at = _operator("clip")(_operator("searchsorted")(known, x1.reshape(-1)), 0, x2.size - 1)

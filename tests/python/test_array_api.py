@@ -121,6 +121,7 @@ ARRAYS = {
     "numbers": np.array([[3, 1, 3], [2, 1, 1]]),
     "floats": np.array([2.5, -0.0, np.inf, 2.5, 0.0]),
     "one": np.array(7),
+    "complex": np.array([1 + 2j, 1 - 1j, -2 + 0j, 1 + 2j, 1 - 1j]),
     "nothing": np.zeros((2, 0)),
 }
 
