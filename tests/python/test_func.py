@@ -292,6 +292,12 @@ def test_a_failing_function_leaves_no_batch_behind():
     assert func.grad(number)(random(4)).shape == (4,)
 
 
+def test_products_by_letters():
+    x, w = random(3, 2, 4), random(4, 5)
+    close(func.vmap(lambda x: tenon.einsum("ij,jk->ki", [x, w]))(x), (x @ w).mT)
+    close(func.vmap(lambda x: tenon.einsum("ij,ij", [x, x]))(x), (x * x).sum([1, 2]))
+
+
 def test_operators_without_a_rule_are_counted():
     before = func.rules.loops().get("kron", 0)
     x = random(3, 2, 2)

@@ -10,6 +10,7 @@ each sample and the results are stacked: the same values, at the cost of as many
 from __future__ import annotations
 
 import functools
+import string
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from tenon.func.batched import Batched
 
 Rule = Callable[["Call"], Any]
 RULES: dict[str, Rule] = {}
+# Operators as compositions of others, for what their rules do not cover.
+COMPOSED: dict[str, Callable[..., Any]] = {}
 _loops: Counter[str] = Counter()
 
 
@@ -140,6 +143,10 @@ def call_operator(op: Any, *args: Any, **kwargs: Any) -> Any:
             result = rule(call)
             if result is not NotImplemented:
                 return _wrap(result, level)
+        if name in COMPOSED:
+            result = COMPOSED[name](**bound)
+            if result is not NotImplemented:
+                return result
     return _wrap(_loop(op, args, kwargs, level), level)
 
 
@@ -362,11 +369,19 @@ def slice_(call: Call) -> Any:
     return call.changed(axes=_reduction_axes(_items(call.args["axes"]), call.rank("x")))
 
 
-@rule("tril", "triu", "trace")
+@rule("tril", "triu")
 def last_two(call: Call) -> Any:
-    if call.rank("x") < 2 or call.op.__name__ == "trace":
+    return call.changed() if call.rank("x") >= 2 else NotImplemented
+
+
+@rule("scaled_dot_product_attention")
+def attention(call: Call) -> Any:
+    """Axes in front of the last two are batches already."""
+    names = ("query", "key", "value")
+    ranks = {call.rank(name) for name in names}
+    if len(ranks) != 1 or not call.only(*names):
         return NotImplemented
-    return call.changed()
+    return call.changed(**{name: call.repeated(name) for name in names})
 
 
 @rule("tile")
@@ -385,7 +400,7 @@ def pad(call: Call) -> Any:
 
 
 # Operators of a list of tensors, and that parameter.
-_LISTS = {"concat": "tensors", "stack": "tensors", "index": "indices"}
+_LISTS = {"concat": "tensors", "stack": "tensors", "index": "indices", "einsum": "operands"}
 
 
 @rule("concat", "stack")
@@ -515,6 +530,58 @@ def linear(call: Call) -> Any:
     return product + bias
 
 
+@rule("einsum")
+def einsum(call: Call) -> Any:
+    """The batch is one more letter."""
+    is_batched, equation = call.args.pop("is_batched"), call.args["equation"].replace(" ", "")
+    if "..." in equation or "->" not in equation:
+        return NotImplemented
+    inputs, _, output = equation.partition("->")
+    letter = next(each for each in string.ascii_letters if each not in equation)
+    parts = zip(inputs.split(","), is_batched, strict=True)
+    batched = ",".join(letter + part if mine else part for part, mine in parts)
+    return call.op(f"{batched}->{letter}{output}", call.args["operands"])
+
+
+def composed(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator: these operators in terms of others, which have rules."""
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        COMPOSED.update(dict.fromkeys(names, function))
+        return function
+
+    return add
+
+
+@composed("addmm", "addmv", "baddbmm")
+def add_product(x: Any, beta: Any, alpha: Any, a: Any, b: Any = None, v: Any = None) -> Any:
+    return beta * x + alpha * _operator("matmul")(a, v if b is None else b)
+
+
+@composed("addr")
+def add_outer(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+    return beta * x + alpha * _operator("outer")(a, b)
+
+
+@composed("trace")
+def trace(x: Any, offset: int) -> Any:
+    if x.ndim != 2:
+        return NotImplemented
+    return _operator("sum")(_operator("diagonal")(x, offset, 0, 1), [0])
+
+
+@composed("layer_norm")
+def scaled_layer_norm(x: Any, weight: Any, bias: Any, normalized_ndim: int, eps: float) -> Any:
+    result = _operator("layer_norm")(x, None, None, normalized_ndim, eps)
+    result = result if weight is None else result * weight
+    return result if bias is None else result + bias
+
+
+@composed("rms_norm")
+def scaled_rms_norm(x: Any, weight: Any, eps: float) -> Any:
+    return _operator("rms_norm")(x, None, eps) * weight
+
+
 # -- rules of layers ---------------------------------------------------------------------------------
 
 
@@ -525,12 +592,13 @@ def norm_of_layer(call: Call) -> Any:
 
 @rule(
     *"max_pool2d avg_pool2d adaptive_avg_pool2d adaptive_max_pool2d max_pool1d avg_pool1d "
-    "pixel_shuffle pixel_unshuffle interpolate2d".split()
+    "pixel_shuffle pixel_unshuffle interpolate2d conv_transpose2d group_norm channel_shuffle "
+    "batch_norm_inference".split()
 )
 def of_images(call: Call) -> Any:
     """Operators of batches of images: the samples of vmap() become more of the batch."""
     x = call.args["x"]
-    if not call.only("x") or x.ndim < 4:
+    if not call.only("x") or x.ndim < 3 or x.size == 0:
         return NotImplemented
     result = call.changed(x=x.reshape((-1, *x.shape[2:])))
     return result.reshape((*x.shape[:2], *result.shape[1:]))
@@ -554,12 +622,16 @@ def conv(call: Call) -> Any:
     return _operator("movedim")(result, 1, 0)
 
 
-@rule("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
+@rule(
+    *"mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy "
+    "binary_cross_entropy_with_logits kl_div".split()
+)
 def loss(call: Call) -> Any:
     reduction_name = call.args["reduction"]
-    if call.rank("x") != call.rank("target"):
+    known = reduction_name in ("none", "mean", "sum")
+    if call.rank("x") != call.rank("target") or not call.only("x", "target") or not known:
         return NotImplemented
-    result = call.changed(reduction="none")
+    result = call.changed(x=call.repeated("x"), target=call.repeated("target"), reduction="none")
     if reduction_name == "none":
         return result
     if result.ndim == 1:
