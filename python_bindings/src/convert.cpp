@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "call.hpp"
-#include "creation_keywords.hpp"
+#include "added_keywords.hpp"
 #include "element.hpp"
 #include "errors.hpp"
 #include "runtime.hpp"

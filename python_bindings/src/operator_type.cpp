@@ -8,10 +8,10 @@
 #include <string>
 #include <unordered_map>
 
+#include "added_keywords.hpp"
 #include "argument_parser.hpp"
 #include "batched.hpp"
 #include "call.hpp"
-#include "creation_keywords.hpp"
 #include "errors.hpp"
 #include "integer_call.hpp"
 #include "method_table.hpp"
@@ -188,6 +188,13 @@ PyObject* new_like_call(PyObject* callable, PyObject* const* objects, size_t fla
   return operator_call(callable, objects, flags, keyword_names);
 }
 
+// The call of an operator that computes in another dtype on request.
+PyObject* in_dtype_call(PyObject* callable, PyObject* const* objects, size_t flags,
+                        PyObject* keyword_names) {
+  if (keyword_names) return call_in_dtype(callable, objects, flags, keyword_names, operator_call);
+  return operator_call(callable, objects, flags, nullptr);
+}
+
 // Found through an instance, the operator becomes a method of it.
 PyObject* operator_bind(PyObject* self, PyObject* instance, PyObject*) {
   if (!instance || instance == Py_None) return Py_NewRef(self);
@@ -278,6 +285,7 @@ PyObject* make_operator(const tenon_op* op, CallForm form) {
     if (is_plain && calls->is_creation(op)) self.vectorcall = creation_call;
     if (is_plain && is_own && takes_creation_keywords(def->name + 7))
       self.vectorcall = self.vectorcall == creation_call ? new_tensor_call : new_like_call;
+    if (is_plain && is_own && takes_dtype_keyword(def->name + 7)) self.vectorcall = in_dtype_call;
     self.takes_tensor = def->nparams > 0 && self.parameters[0].kind == TENON_PARAM_TENSOR;
     if (def->nouts > 1) self.result_type = make_result_type(self);
     if (def->nouts <= 1 || self.result_type) return object;

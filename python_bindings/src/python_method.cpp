@@ -10,6 +10,7 @@ namespace {
 
 // tests/python/test_tensor_methods.py holds this to the names in tenon/_tensor_methods.py.
 constexpr const char* kNames[] = {
+    "__round__",
     "amax",
     "amin",
     "apply_",

@@ -6,7 +6,7 @@
 #include "argument_parser.hpp"
 #include "call.hpp"
 #include "convert.hpp"
-#include "creation_keywords.hpp"
+#include "added_keywords.hpp"
 #include "element.hpp"
 #include "errors.hpp"
 #include "runtime.hpp"

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "creation_keywords.hpp"
+#include "added_keywords.hpp"
 #include "errors.hpp"
 #include "runtime.hpp"
 

@@ -250,6 +250,14 @@ def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
     return _operator("clip")(self, min, max, out=self)
 
 
+def __round__(self: Tensor, ndigits: builtins.int = 0) -> Tensor:
+    """round(x): elements rounded to whole numbers, halves to even ones; round(x, n): to n decimals."""
+    if ndigits == 0 or not (self.dtype.is_floating_point or self.dtype.is_complex):
+        return self.round()
+    scale = 10.0**ndigits
+    return (self * scale).round() / scale
+
+
 def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     """The tensor's elements where `condition` holds, and those of `other` elsewhere."""
     return _operator("where")(condition, self, other)
@@ -400,4 +408,6 @@ log_normal_ = _sampled("log_normal", "log-normal numbers")
 
 
 _OTHER = {"annotations", "builtins", "Any", "Callable", "Tensor"}
-__all__ = sorted(name for name in globals() if not name.startswith("_") and name not in _OTHER)
+__all__ = ["__round__"] + sorted(
+    name for name in globals() if not name.startswith("_") and name not in _OTHER
+)

@@ -117,6 +117,31 @@ def test_other_names():
     assert x.take(T([2]), 1).tolist() == [[3.0], [-6.0]]
 
 
+def test_rounding():
+    x = T([1.256, -2.5, 3.5])
+    assert round(x).tolist() == [1.0, -2.0, 4.0] and round(T(3.7)).item() == 4.0
+    np.testing.assert_allclose(round(x, 1).numpy(), [1.3, -2.5, 3.5], rtol=1e-6)
+    assert round(T([12]), 1).tolist() == [12]
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "cumsum", "cumprod"])
+def test_reductions_in_a_dtype(name):
+    array = np.array([[100, 100], [3, 4]], dtype=np.int8)
+    axis = {} if name == "mean" else {"axis": 0}
+    for dtype in ("float64", "float32") if name == "mean" else ("float64", "int8", "int64"):
+        want = getattr(np, name)(array, dtype=dtype, **axis)
+        got = getattr(tenon, name)(T(array), dtype=dtype, **axis)
+        np.testing.assert_array_equal(got.numpy(), want)
+        assert got.dtype.name == want.dtype.name
+        assert getattr(T(array), name)(dtype=dtype, **axis).tolist() == got.tolist()
+    assert (
+        getattr(tenon, name)(T(array), dtype=None, **axis).dtype
+        == getattr(tenon, name)(T(array), **axis).dtype
+    )
+    with pytest.raises(TypeError, match="unknown keyword 'dtypes'"):
+        getattr(tenon, name)(T(array), dtypes="int8")
+
+
 def test_writing():
     index, source = T([[0, 1, 0]]), T([[7.0, 8.0, 9.0]], dtype="float64")
     for method in ("scatter_", "scatter_add_"):

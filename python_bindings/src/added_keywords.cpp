@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "creation_keywords.hpp"
+#include "added_keywords.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -92,6 +92,17 @@ struct Arguments {
   }
 };
 
+constexpr std::string_view kInDtype[] = {"sum",    "prod",    "mean",    "nansum",     "nanmean",
+                                         "cumsum", "cumprod", "softmax", "log_softmax"};
+
+// object.to(dtype=dtype)
+PyObject* converted(PyObject* object, PyObject* dtype) {
+  static PyObject* name = PyUnicode_InternFromString("to");
+  static PyObject* keywords = Py_BuildValue("(s)", "dtype");
+  PyObject* const arguments[] = {object, dtype};
+  return PyObject_VectorcallMethod(name, arguments, 1, keywords);
+}
+
 // `tensor`, which requires grad from now on; consumed if that fails.
 PyObject* requiring_grad(PyObject* tensor) {
   const tenon_autograd_api* api = tensor ? require_autograd() : nullptr;
@@ -144,6 +155,27 @@ PyObject* call_creation(PyObject* callable, PyObject* const* objects, size_t fla
   PyObject* result = arguments.call(callable, call);
   Py_XDECREF(made);
   return is_wanted ? requiring_grad(result) : result;
+}
+
+bool takes_dtype_keyword(const char* name) {
+  return std::find(std::begin(kInDtype), std::end(kInDtype), name) != std::end(kInDtype);
+}
+
+PyObject* call_in_dtype(PyObject* callable, PyObject* const* objects, size_t flags,
+                        PyObject* keyword_names, vectorcallfunc call) {
+  Arguments arguments(objects, static_cast<size_t>(PyVectorcall_NARGS(flags)), keyword_names);
+  PyObject* dtype = arguments.take("dtype");
+  if (!dtype || arguments.objects.empty() || !is_tensor(arguments.objects[0]))
+    return arguments.call(callable, call);
+  PyObject* x = converted(arguments.objects[0], dtype);
+  if (!x) return nullptr;
+  arguments.objects[0] = x;
+  PyObject* result = arguments.call(callable, call);
+  Py_DECREF(x);
+  if (!result) return nullptr;
+  PyObject* answer = converted(result, dtype);  // small integers are accumulated in a wider dtype
+  Py_DECREF(result);
+  return answer;
 }
 
 void add_default_dtype_functions(nb::module_& module) {

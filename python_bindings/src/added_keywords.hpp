@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What calls that make tensors understand beside the operator's own parameters: the default floating dtype
-// of the program, and the keyword requires_grad.
+// Keywords that calls understand beside the operator's own parameters: `requires_grad` of calls that make
+// tensors, `dtype` of sums and their like; and the default floating dtype of the program.
 #pragma once
 
 #include "operator_type.hpp"
@@ -16,6 +16,13 @@ bool takes_creation_keywords(const char* name);
 
 // The call with what it left out filled in, by `call`, the operator's own.
 PyObject* call_creation(PyObject* callable, PyObject* const* objects, size_t flags,
+                        PyObject* keyword_names, vectorcallfunc call);
+
+// Whether the operator computes in another dtype on request: sum(x, dtype=float64).
+bool takes_dtype_keyword(const char* name);
+
+// The call with its first argument, and then its result, converted to the keyword `dtype`, if it is there.
+PyObject* call_in_dtype(PyObject* callable, PyObject* const* objects, size_t flags,
                         PyObject* keyword_names, vectorcallfunc call);
 
 }  // namespace tenon::python
