@@ -238,3 +238,31 @@ def test_frozen_lists():
         frozen[5]
     (batch,) = data.DataLoader(frozen, 5, num_workers=1, multiprocessing_context="spawn")
     assert batch["number"].tolist() == [0, 1, 2, 3, 4]
+
+
+def private_bytes():
+    """Memory of this process that it shares with no other."""
+    with open("/proc/self/smaps_rollup", encoding="ascii") as file:
+        return sum(int(line.split()[1]) for line in file if line.startswith("Private_Dirty")) * 1024
+
+
+class Growth(data.Dataset):
+    """How much the memory of a worker grows as it reads all of a list."""
+
+    def __init__(self, items):
+        self.items = items
+
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, index):
+        before = private_bytes()
+        for place in range(len(self.items)):
+            self.items[place]
+        return private_bytes() - before
+
+
+def test_reading_a_frozen_list_copies_no_pages():
+    frozen = data.FrozenList({"number": i, "text": "x" * 100} for i in range(40_000))
+    (growth,) = data.DataLoader(Growth(frozen), num_workers=1, multiprocessing_context="fork")
+    assert growth.item() < frozen.nbytes / 4 and frozen.nbytes > 4_000_000

@@ -183,6 +183,8 @@ def test_large_texts_and_long_batches_do_not_block():
     assert [len(batch[0]) for batch in loader] == [1_000_000] * 8
     many = data.DataLoader(range(200_000), 100_000, prefetch_factor=2, **FORK)
     assert [len(batch) for batch in many] == [100_000] * 2
+    far = data.DataLoader(range(8_000), 8, prefetch_factor=1_000, timeout=20, **FORK)
+    assert [batch[0].item() for batch in far] == list(range(0, 8_000, 8)), "both buffers are full"
 
 
 def test_tensors_on_other_devices_are_refused():
@@ -482,6 +484,19 @@ def test_persistent_workers_serve_every_pass():
             list(outer)
         assert pids(loader) == first
     assert not any(map(is_alive, first))
+
+
+def test_a_forked_child_leaves_the_workers_alone():
+    with data_loader(Facts(), 1, persistent_workers=True, **WAYS["3 forked"]) as loader:
+        batches = iter(loader)
+        next(batches)
+        child = os.fork()
+        if not child:
+            batches.close()
+            loader.close()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        assert len(list(batches)) == 7
 
 
 def fail_to_start(worker):

@@ -31,15 +31,24 @@ def copied_ahead(batches: Iterator[Any], device: Any) -> Iterator[Any]:
     except NotImplementedError:
         yield from (map_tensors(lambda tensor: tensor.to(device), batch) for batch in batches)
         return
-    before: tuple[Any, Any, Any] | None = None
-    for batch in batches:
-        with stream:
-            moved = map_tensors(lambda tensor: tensor.to(device), batch)
-            event = stream.record()
-        if before is not None:
-            before[2].wait()
-            yield before[1]
-        before = batch, moved, event  # the host's tensors live until their copies are done
-    if before is not None:
-        before[2].wait()
-        yield before[1]
+    ahead: tuple[Any, Any, Any] | None = None
+    try:
+        for batch in batches:
+            with stream:
+                moved = map_tensors(lambda tensor: tensor.to(device), batch)
+                event = stream.record()
+            if ahead is not None:
+                yield from _given(*ahead)
+            ahead = batch, moved, event
+        if ahead is not None:
+            yield from _given(*ahead)
+    finally:
+        stream.synchronize()
+
+
+def _given(batch: Any, moved: Any, copied: Any) -> Iterator[Any]:
+    """The batch on the device. The host's memory under it is kept until it has been copied: a worker writes
+    another batch there afterwards."""
+    copied.wait()
+    yield moved
+    copied.synchronize()

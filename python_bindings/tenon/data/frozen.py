@@ -32,6 +32,11 @@ class FrozenList(Dataset):
     def __len__(self) -> int:
         return self._count
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the block."""
+        return self._block.nbytes
+
     def __getitem__(self, index: int) -> Any:
         if not -self._count <= index < self._count:
             raise IndexError(f"FrozenList: index {index} is out of range for {self._count} items")

@@ -8,6 +8,7 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import pickle
+import select
 import signal
 import socket
 import struct
@@ -85,12 +86,16 @@ class ProcessWorker:
         context: Any,
     ) -> None:
         self._worker, self._timeout, self._is_late = worker, timeout, False
+        self._owner: int | None = os.getpid()  # a forked child inherits this object, not the worker
         self._pending: deque[tuple[int, Task]] = deque()
         self._freed: deque[int] = deque()
         self._slots: dict[int, tenon.Tensor] = {}
+        self._arrived: deque[tuple[bytes, list[Any]]] = deque()  # records that are to be taken
         self._kept: dict[int, weakref.ref[memoryview]] = {}
         self._connection, theirs = socket.socketpair()
         _connections.add(self._connection)
+        self._finalizer = weakref.finalize(self, _disconnect, self._connection)
+        self._finalizer.atexit = False
         descriptor = reserve(STATUS_BYTES)
         socket.send_fds(self._connection, [b"\0"], [descriptor])
         self._status = words(map_and_close(descriptor, STATUS_BYTES))
@@ -105,8 +110,6 @@ class ProcessWorker:
             self._process.start()
         finally:
             theirs.close()
-        self._finalizer = weakref.finalize(self, _disconnect, self._connection)
-        self._finalizer.atexit = False
 
     def begin(self, new: Pass) -> None:
         self._pending.clear()
@@ -120,15 +123,24 @@ class ProcessWorker:
 
     def _write(self, message: Any) -> None:
         text = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-        self._connection.settimeout(self._timeout or None)
-        try:
-            self._connection.sendall(LENGTH.pack(len(text)) + text)
-        except TimeoutError:
-            raise self._late() from None
-        except OSError:
-            pass  # the worker has ended; what it delivered before is still to be taken
-        finally:
-            self._connection.settimeout(None)
+        left = memoryview(LENGTH.pack(len(text)) + text)
+        while left:
+            try:
+                left = left[self._connection.send(left, socket.MSG_DONTWAIT) :]
+            except BlockingIOError:
+                self._make_room()
+            except OSError:
+                return  # the worker has ended; what it delivered before is still to be taken
+
+    def _make_room(self) -> None:
+        """Wait until the worker takes what was sent. It may be waiting itself for records to be taken."""
+        poll = select.poll()
+        poll.register(self._connection, select.POLLIN | select.POLLOUT)
+        if not poll.poll(self._timeout * 1000 or None):
+            raise self._late()
+        received = self._received()
+        if received is not None and received[0]:
+            self._arrived.append(received)
 
     def receive(self) -> Any:
         number, task = self._pending[0]
@@ -171,8 +183,10 @@ class ProcessWorker:
     def _record(self) -> tuple[Any, ...]:
         """The next record, and the descriptor that came with it."""
         until = time.monotonic() + self._timeout if self._timeout else None
-        while (received := self._received()) is None:
+        received = self._arrived.popleft() if self._arrived else self._received()
+        while received is None:
             self._wait(until)
+            received = self._received()
         record, attached = received
         if len(record) != RECORD.size:
             raise self._ended()
@@ -241,15 +255,22 @@ class ProcessWorker:
         )
 
     def abandon(self) -> None:
+        if self._owner != os.getpid():
+            return
         self._status[WANTED] = _NO_PASS
         self._pending.clear()
 
     def stop(self) -> None:
+        if self._owner != os.getpid():
+            return
         self.abandon()
         with contextlib.suppress(OSError):  # the worker has ended
             self._connection.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
+        if self._owner != os.getpid():
+            return
+        self._owner = None
         self._process.join(0 if self._is_late else CLOSE_SECONDS)
         if self._process.is_alive():
             self._process.kill()

@@ -104,7 +104,7 @@ class ThreadWorker:
     ) -> None:
         self._reader, self._worker, self._timeout = reader, worker, timeout
         self._tasks: queue.SimpleQueue[tuple[Pass, Task] | None] = queue.SimpleQueue()
-        self._batches: queue.SimpleQueue[tuple[Any, Exception | None]] = queue.SimpleQueue()
+        self._batches: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
         self._pending: deque[Task] = deque()
         self._pass = Pass(0, 0, 0)
         reader.is_wanted = lambda: not self._is_closed
@@ -116,10 +116,10 @@ class ThreadWorker:
         self._thread.start()
 
     def _serve(self, worker: int, workers: int, seed: int, init: Any) -> None:
-        failure: Exception | None = None
+        failure: BaseException | None = None
         try:
             self._reader.become_worker(worker, workers, seed, init)
-        except Exception as error:
+        except BaseException as error:
             failure = error
         begun = None
         while (message := self._tasks.get()) is not None:
@@ -133,7 +133,7 @@ class ThreadWorker:
                 self._batches.put((self._reader.read(task), None))
             except Abandoned:
                 continue
-            except Exception as error:
+            except BaseException as error:  # noqa: B036  the loop raises it, whatever it is
                 self._batches.put((None, error))
 
     def begin(self, new: Pass) -> None:
