@@ -58,8 +58,8 @@ tenon_status run_hook(void* user, tenon_tensor* grad, tenon_tensor** replacement
   return status;
 }
 
-// The hook sees the leaf, so that it can use and clear .grad. Without the object through which it was
-// registered, Python code cannot reach .grad.
+// The hook sees the leaf, so that it can use and clear .grad. Without the object through which it
+// was registered, Python code cannot reach .grad.
 tenon_status run_hook_after_accumulate(void* user, tenon_tensor*, tenon_tensor**, tenon_err* err) {
   PythonThread python;
   auto* hook = static_cast<Hook*>(user);

@@ -34,8 +34,8 @@ class Seeing {
 
 class CallObserver {
  public:
-  // `function(name, arguments, results, has_parts)` is called after each call that computes or copies:
-  // views do neither. A call has parts if operators were called on the way. An exception of the
+  // `function(name, arguments, results, has_parts)` is called after each call that computes or
+  // copies: views do neither. A call has parts if operators were called on the way. An exception of the
   // function ends the observation, and exit() raises it.
   explicit CallObserver(nb::callable function) : function_(function) {}
   CallObserver(const CallObserver&) = delete;

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers of the files of PyTorch (.pt, .pth) and Paddle (.pdparams, .pdopt). No code of a file runs.
+"""Readers of files of PyTorch (.pt, .pth) and Paddle (.pdparams, .pdopt). No code of a file runs.
 
-PyTorch's is a ZIP archive of a pickle, `data.pkl`, and one member per storage, `data/0` and so on, to
-which the pickle refers by persistent ids. Paddle's is a pickle of NumPy arrays.
+PyTorch's is a ZIP archive of a pickle, `data.pkl`, and one member per storage, `data/0` and so on,
+to which the pickle refers by persistent ids. Paddle's is a pickle of NumPy arrays.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def load_paddle(path: str) -> Any:
         content = file.read()
     if content.startswith(_MAGIC_OF_OLD_FILES):
         raise FormatError(
-            f"{path}: this is a file of PyTorch before 1.6; expected a ZIP archive: load it there and "
-            "save it again"
+            f"{path}: this is a file of PyTorch before 1.6; expected a ZIP archive: load it there "
+            "and save it again"
         )
     try:
         state = _plain(PickleReader(content, _PADDLE_FUNCTIONS).read())
@@ -352,7 +352,7 @@ _TORCH_FUNCTIONS.update({k: f for k, f in _PADDLE_FUNCTIONS.items() if k.startsw
 
 
 def _plain(value: Any) -> Any:
-    """Without the objects of this module: a tensor for an array. Containers are changed in place."""
+    """With a tensor for each array, in place; other objects of this module are refused."""
     seen: set[int] = set()
 
     def replaced(value: Any) -> Any:

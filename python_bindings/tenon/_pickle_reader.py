@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reader of pickles that holds no way to run code.
 
-Python's own unpickler imports what a file names and calls it. This one is a stack machine for the part
-of the format that data needs: numbers, text, bytes, lists, tuples, dicts, sets, and the few names
-that its caller gives it a meaning for. Every other name is refused, with the name in the message.
+Python's own unpickler imports what a file names and calls it. This one is a stack machine for the
+part of the format that data needs: numbers, text, bytes, lists, tuples, dicts, sets, and the few
+names that its caller gives it a meaning for. Every other name is refused, with the name in the message.
 """
 
 from __future__ import annotations
@@ -263,7 +263,7 @@ def _long_text(text: str) -> int:
 
 
 def _int_text(text: str) -> int | bool:
-    return {"00": False, "01": True}.get(text) if text in ("00", "01") else _long_text(text)  # type: ignore[return-value]
+    return text == "01" if text in ("00", "01") else _long_text(text)
 
 
 def _protocol(reader: PickleReader) -> None:

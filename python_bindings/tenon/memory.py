@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory of a device: how much is used, reserved and cached, by which blocks, and since which call."""
+"""Memory of a device: how much is used and cached, by which blocks, and since which call."""
 
 import json
 

@@ -177,7 +177,7 @@ def test_data():
 def test_training_with_a_few_calls(tmp_path):
     blocks_of_page = python_blocks("high_level.md", 9)
     printed = run("\n".join(blocks_of_page), tmp_path)
-    (table,) = [text for language, text in blocks("high_level.md") if language == "text"]
+    ((_, table),) = blocks("high_level.md", "text")
     assert table in printed
     assert "4 tensors loaded" in printed
 

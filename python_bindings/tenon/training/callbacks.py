@@ -180,8 +180,8 @@ class CSVLogger(Callback):
 
 
 class TensorBoard(Callback):
-    """Write events that TensorBoard shows: each epoch's row, and with `every_steps` the loss and the
-    learning rates in between."""
+    """Write events that TensorBoard shows: each epoch's row, and with `every_steps` the loss and
+    the learning rates in between."""
 
     def __init__(self, folder: str | os.PathLike, *, every_steps: int | None = None) -> None:
         self.folder, self.every_steps = folder, every_steps
@@ -253,7 +253,7 @@ class _Best:
 def _value(row: Row, name: str) -> float:
     if name not in row:
         raise KeyError(
-            f"expected {name!r} among the values of an epoch, got {list(row)}; names that begin with "
-            "'val_' need validation data"
+            f"expected {name!r} among the values of an epoch, got {list(row)}; names that begin "
+            "with 'val_' need validation data"
         )
     return row[name]

@@ -13,8 +13,7 @@ _TRAINING, _VALIDATION = "#1f77b4", "#d95f02"
 
 
 def draw_curves(history: Sequence[Mapping[str, float]]) -> str:
-    """The text of an SVG picture. Values that are no numbers are left out; of NaN and infinity there
-    is no point."""
+    """The text of an SVG picture. Values that are no numbers are left out, NaN and infinity too."""
     names = dict.fromkeys(name.removeprefix("val_") for row in history for name in row)
     panels: list[str] = []
     for name in names:

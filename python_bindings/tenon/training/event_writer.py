@@ -6,9 +6,9 @@ A file is a sequence of records (the framing of TFRecord):
     8 bytes  length N, little-endian    4 bytes  masked CRC32C of the length
     N bytes  an Event message           4 bytes  masked CRC32C of the message
 
-Of the protocol buffers, four fields are needed: Event {double wall_time = 1; int64 step = 2; string
-file_version = 3; Summary summary = 5}, Summary {repeated Value value = 1}, and Value {string tag = 1;
-float simple_value = 2}.
+Of the protocol buffers, these fields are needed: Event {double wall_time = 1; int64 step = 2;
+string file_version = 3; Summary summary = 5}, Summary {repeated Value value = 1}, and Value
+{string tag = 1; float simple_value = 2}.
 """
 
 from __future__ import annotations

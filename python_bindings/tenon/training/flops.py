@@ -54,8 +54,8 @@ def _per_input(operations: int) -> Formula:
     return lambda a, outs: operations * a["x"].size
 
 
-# Operators with products, and those that do several operations for each element. Composite operators
-# have none: the calls that they are made of count.
+# Operators with products, and those that do several operations for each element. Composite
+# operators have none: the calls that they are made of count.
 FORMULAS: Final[dict[str, Formula]] = {
     "matmul": _matmul,
     "matmul_integer": _matmul,
@@ -92,8 +92,8 @@ class FlopReport:
     """FLOPs: `total`, `by_operator`, and `by_module`, whose numbers include the modules inside.
 
     A multiplication and an addition count 2. An operator that has no formula counts one for each
-    element of its largest operand or result. `uncounted` has the calls of factorizations and Fourier
-    transforms, which the total leaves out.
+    element of its largest operand or result. `uncounted` has the calls of factorizations and
+    Fourier transforms, which the total leaves out.
     """
 
     def __init__(self) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import copy
 import os
 import re
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -27,9 +26,9 @@ class Model:
         model.prepare(optimizer, nn.CrossEntropyLoss(), metrics.Accuracy())
         model.fit(loader, validation=other_loader, epochs=10)
 
-    Of a batch, the first `inputs` elements are the network's arguments. The others follow its outputs
-    as arguments of the loss and of the metrics. Data is a DataLoader, a Dataset or a tuple of tensors
-    (batched by `batch_size`), or any iterable of batches.
+    Of a batch, the first `inputs` elements are the network's arguments. The others follow its
+    outputs as arguments of the loss and of the metrics. Data is a DataLoader, a Dataset or a tuple
+    of tensors (batched by `batch_size`), or any iterable of batches.
     """
 
     def __init__(self, network: nn.Module, inputs: int = 1) -> None:
@@ -46,7 +45,6 @@ class Model:
         self._mean = _Mean()
         self._callbacks: list[Callback] = []
         self._loader: Any = None
-        self._waiting = 0  # batches whose gradients wait for a step
         self._resumed = False  # within an epoch
 
     def prepare(
@@ -83,8 +81,8 @@ class Model:
 
         accumulate  batches whose gradients are averaged for one step of the optimizer
         clip_norm   the norm of all gradients together, at most
-        resume      a manager or folder of ModelCheckpoint: go on from its last checkpoint, if any, in
-                    the middle of an epoch as well
+        resume      a manager or folder of ModelCheckpoint: go on from its last checkpoint, if any,
+                    in the middle of an epoch as well
 
         `batch_size` and `shuffle` are for data that is no loader. The means of the loss and the
         metrics of an epoch are those of its batches as they were trained on; names that begin with
@@ -133,28 +131,31 @@ class Model:
         after_batch = [c for c in self._callbacks if _overrides(c, "on_batch_end")]
         after_step = [c for c in self._callbacks if _overrides(c, "on_step_end")]
         mean, metrics = self._mean, list(self.metrics.values())
-        bar = Progress(self._loader, f"epoch {self.epoch + 1}/{epochs}") if progress else None
+        forward = self._forward
+        batches: Iterable = self._loader
+        if progress:
+            label = f"epoch {self.epoch + 1}/{epochs}"
+            batches = Progress(batches, label, values=lambda: {"loss": mean.value()})
         self.optimizer.zero_grad()
-        self._waiting = 0
-        for batch in self._loader if bar is None else bar:
-            outputs, targets, loss = self._forward(batch)
+        waiting = 0  # batches whose gradients wait for a step
+        for batch in batches:
+            outputs, targets, loss = forward(batch)
             (loss if accumulate == 1 else loss / accumulate).backward()
-            self._waiting += 1
+            waiting += 1
             mean.add(loss)
             for metric in metrics:
                 metric.update(*outputs, *targets)
             for callback in after_batch:
                 callback.on_batch_end(self, loss)
-            if self._waiting == accumulate:
+            if waiting == accumulate:
+                waiting = 0
                 self._update(clip_norm, after_step)
-            if bar is not None:
-                mean.show(bar)
             if self.stop_training:
                 break
-        if self._waiting:  # the rest: fewer batches than one step takes
+        if waiting:  # the rest: fewer batches than one step takes
             for parameter in self.network.parameters():
                 if parameter.grad is not None:
-                    parameter.grad *= accumulate / self._waiting
+                    parameter.grad *= accumulate / waiting
             self._update(clip_norm, after_step)
         return self._values()
 
@@ -163,25 +164,25 @@ class Model:
             nn.utils.clip_grad_norm_(self.network.parameters(), clip_norm)
         self.optimizer.step()
         self.optimizer.zero_grad()
-        self._waiting = 0
         self.step += 1
         for callback in after_step:
             callback.on_step_end(self)
 
     def _forward(self, batch: Any) -> tuple[tuple, tuple, Tensor]:
-        assert self.loss is not None
         arguments, targets = self._split(batch)
         result = self.network(*arguments)
         outputs = result if type(result) is tuple else (result,)
-        return outputs, targets, self.loss(*outputs, *targets)
+        return outputs, targets, self.loss(*outputs, *targets)  # type: ignore[misc]
 
     def _split(self, batch: Any) -> tuple[tuple, tuple]:
+        if self.inputs == 1 and type(batch) in (list, tuple) and len(batch) == 2:  # nearly always
+            return (batch[0],), (batch[1],)
         if isinstance(batch, Tensor):
             batch = (batch,)
         if len(batch) < self.inputs:
             raise ValueError(
-                f"Model: expected batches of at least {self.inputs} elements, as many as the network "
-                f"has inputs, got {len(batch)}"
+                f"Model: expected batches of at least {self.inputs} elements, as many as the "
+                f"network has inputs, got {len(batch)}"
             )
         return tuple(batch[: self.inputs]), tuple(batch[self.inputs :])
 
@@ -232,8 +233,8 @@ class Model:
     # -- state -------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that a training needs to go on: network, optimizer, random state, callbacks, and
-        the place in the data, if the loader has a state_dict()."""
+        """Everything that a training needs to go on: network, optimizer, random state, callbacks,
+        and the place in the data, if the loader has a state_dict()."""
         devices = {str(parameter.device) for parameter in self.network.parameters()}
         return {
             "network": self.network.state_dict(),
@@ -286,17 +287,16 @@ class Model:
             self._resumed = place.get("batches", 0) > 0
         if len(state["callbacks"]) != len(self._callbacks):
             raise ValueError(
-                f"Model.fit: expected the {len(state['callbacks'])} callbacks of the checkpoint, got "
-                f"{len(self._callbacks)}; pass the same ones in the same order"
+                f"Model.fit: expected the {len(state['callbacks'])} callbacks of the checkpoint, "
+                f"got {len(self._callbacks)}; pass the same ones in the same order"
             )
         for callback, kept in zip(self._callbacks, state["callbacks"], strict=True):
             callback.load_state_dict(kept)
 
 
 class _Mean:
-    """The mean of losses that stay tensors until the mean is read, so that the loop waits for no device."""
+    """The mean of losses, which stay tensors until it is read: the loop waits for no device."""
 
-    show_seconds = 0.1
     most = 512  # tensors that wait
 
     def __init__(self) -> None:
@@ -305,7 +305,6 @@ class _Mean:
     def reset(self) -> None:
         self._total, self._count = 0.0, 0
         self._pending: list[Tensor] = []
-        self._shown_at = 0.0
 
     def add(self, loss: Tensor) -> None:
         self._pending.append(loss.detach())
@@ -317,12 +316,6 @@ class _Mean:
             self._total += loss.item()
         self._count += len(self._pending)
         self._pending.clear()
-
-    def show(self, bar: Progress) -> None:
-        now = time.perf_counter()
-        if now - self._shown_at >= self.show_seconds:
-            self._shown_at = now
-            bar.show(loss=self.value())
 
     def value(self) -> float:
         self._read()

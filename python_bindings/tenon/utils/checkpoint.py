@@ -2,8 +2,8 @@
 """Recomputation: trade time for memory by computing the inside of a function again in backward.
 
 A call under `checkpoint` keeps its arguments and, for each tensor that an operator inside saves, a
-number. The first of these that backward asks for runs the function again, up to the last tensor that
-was saved, and hands out what the operators save this time. Chen et al., 2016, "Training Deep Nets
+number. The first of these that backward unpacks runs the function again, up to the last tensor
+that was saved, and hands out what the operators save this time. Chen et al., 2016, "Training Deep Nets
 with Sublinear Memory Cost", arXiv:1604.06174.
 """
 

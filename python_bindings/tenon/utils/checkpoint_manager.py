@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A folder of checkpoints of which the newest whole one can always be loaded.
 
-A checkpoint is one file, `step-00000100.safetensors`, written beside its name, synchronised with the
-disk, then renamed: whenever the process or the machine ends, the folder holds whole files and, at
+A checkpoint is one file, `step-00000100.safetensors`, written beside its name, synchronised with
+the disk, then renamed: whenever the process or the machine ends, the folder holds whole files and, at
 worst, one that has another suffix.
 """
 
@@ -51,7 +51,8 @@ class CheckpointManager:
         if latest is not None and step < latest:
             raise ValueError(
                 f"CheckpointManager.save: expected a step of at least {latest}, the latest in "
-                f"{self.folder}, got {step}; discard_after({step}) removes those of an abandoned run"
+                f"{self.folder}, got {step}; discard_after({step}) removes those of an abandoned "
+                "run"
             )
         tensors, metadata = flattened(state)
         if not asynchronous:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TextIO
 
 
@@ -24,7 +24,10 @@ def progress(steps: Iterable, label: str = "", **options: Any) -> Progress:
 
 
 class Progress:
-    """Iterates over `steps` and shows how far it is. `total` is needed if `steps` has no length."""
+    """Iterates over `steps` and shows how far it is. `total` is needed if `steps` has no length.
+
+    `values` gives what else to show, by name; it is called when the line is drawn.
+    """
 
     redraw_seconds = 0.1
 
@@ -35,11 +38,13 @@ class Progress:
         *,
         total: int | None = None,
         file: TextIO | None = None,
+        values: Callable[[], dict[str, float]] | None = None,
     ) -> None:
         self.steps = steps
         self.label = label
         self.total = total if total is not None else getattr(steps, "__len__", lambda: None)()
         self.file = file or sys.stderr
+        self._values = values or dict
         self._sums: dict[str, tuple[int, float]] = {}
         self.done = 0
         self._is_terminal = self.file.isatty()
@@ -67,15 +72,11 @@ class Progress:
             count, total = self._sums.get(name, (0, 0.0))
             self._sums[name] = (count + 1, total + value)
 
-    def show(self, **values: float) -> None:
-        """Show values as they are, in place of those that were shown under their names."""
-        for name, value in values.items():
-            self._sums[name] = (1, value)
-
     def _line(self) -> str:
         seconds = max(time.perf_counter() - self._begun_at, 1e-9)
         rate = self.done / seconds
-        parts = [f"{name} {total / count:.4f}" for name, (count, total) in self._sums.items()]
+        means = {name: total / count for name, (count, total) in self._sums.items()}
+        parts = [f"{name} {value:.4f}" for name, value in (means | self._values()).items()]
         parts.append(f"{rate:.1f}/s")
         if self.total and 0 < self.done < self.total:
             parts.append(f"{_clock((self.total - self.done) / rate)} left")
