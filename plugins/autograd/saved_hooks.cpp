@@ -70,7 +70,7 @@ tenon_status Packed::unpack(Variable* history, const char* operation, Tensor* ou
 namespace {
 
 // A list is packed as a whole or not at all, as its tag says which it is.
-tenon_status pack_list(tenon_value& value, tenon_err* err) {
+tenon_status pack_list(tenon_value& value, tenon_err* err) try {
   auto* list = static_cast<tenon_tensor**>(const_cast<void*>(value.v.p));
   std::vector<std::unique_ptr<Packed>> packed(value.aux);
   for (uint32_t k = 0; k < value.aux; ++k) {
@@ -85,6 +85,8 @@ tenon_status pack_list(tenon_value& value, tenon_err* err) {
   }
   value.tag = kPackedList;
   return TENON_OK;
+} catch (const std::bad_alloc&) {
+  return fail_host_memory(err);
 }
 
 }  // namespace

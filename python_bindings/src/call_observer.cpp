@@ -40,15 +40,9 @@ class CallObserver {
   explicit CallObserver(nb::callable function) : function_(function) {}
   CallObserver(const CallObserver&) = delete;
 
-  void enter();
-  void exit() {
-    host->layer_enable(layer, before_ != nullptr);
-    current = before_;
-    if (!failure_) return;
-    nb::python_error error = std::move(*failure_);
-    failure_.reset();
-    throw error;
-  }
+  // The thread has a pointer to the observer until exit, and so a reference to the object.
+  void enter(nb::handle self);
+  void exit(nb::handle self);
   tenon_status call(const tenon_op* op, tenon_value* args, uint32_t nargs, tenon_value* outs,
                     uint32_t nouts, tenon_err* err);
 
@@ -58,6 +52,7 @@ class CallObserver {
 
   nb::object function_;
   CallObserver* before_ = nullptr;
+  bool is_entered_ = false;
   bool has_seen_ = false;  // a call ended since it was last set to false
   std::optional<nb::python_error> failure_;
 };
@@ -75,8 +70,12 @@ constexpr tenon_layer_def kLayer = {
     .call = layer_call,
 };
 
-void CallObserver::enter() {
+void CallObserver::enter(nb::handle self) {
   if (!ensure_loaded()) throw nb::python_error();
+  if (is_entered_) {
+    raise_error(PyExc_RuntimeError, "expected an observer of calls that is not in use already");
+    throw nb::python_error();
+  }
   if (layer < 0) {
     ErrorSink err;
     layer = host->layer_register(&kLayer, err);
@@ -85,8 +84,24 @@ void CallObserver::enter() {
       throw nb::python_error();
     }
   }
+  is_entered_ = true;
   before_ = std::exchange(current, this);
   host->layer_enable(layer, 1);
+  self.inc_ref();
+}
+
+void CallObserver::exit(nb::handle self) {
+  if (current != this) {
+    raise_error(PyExc_RuntimeError,
+                "expected the end of the block on the thread that entered it, innermost first");
+    throw nb::python_error();
+  }
+  host->layer_enable(layer, before_ != nullptr);
+  current = before_;
+  is_entered_ = false;
+  std::optional<nb::python_error> failure = std::exchange(failure_, std::nullopt);
+  self.dec_ref();  // the caller has one
+  if (failure) throw nb::python_error(std::move(*failure));
 }
 
 tenon_status CallObserver::call(const tenon_op* op, tenon_value* args, uint32_t nargs,
@@ -129,8 +144,8 @@ bool CallObserver::report(const tenon_op_def& def, const tenon_value* args, uint
 void add_call_observer(nb::module_& module) {
   nb::class_<CallObserver>(module, "_CallObserver")
       .def(nb::init<nb::callable>())
-      .def("enter", &CallObserver::enter)
-      .def("exit", &CallObserver::exit);
+      .def("enter", [](nb::handle self) { nb::cast<CallObserver&>(self).enter(self); })
+      .def("exit", [](nb::handle self) { nb::cast<CallObserver&>(self).exit(self); });
 }
 
 }  // namespace tenon::python

@@ -2,6 +2,7 @@
 // Pairs of Python functions that keep what nodes save: tenon.autograd.saved_tensors_hooks.
 #include <nanobind/nanobind.h>
 
+#include <thread>
 #include <vector>
 
 #include "autograd_module.hpp"
@@ -28,18 +29,23 @@ class SavedTensorHooks {
   SavedTensorHooks(nb::callable pack, nb::callable unpack) : pack_(pack), unpack_(unpack) {}
   SavedTensorHooks(const SavedTensorHooks&) = delete;
 
-  void enter() {
+  // The thread has a pointer to `hooks_` until exit, and so a reference to the object.
+  void enter(nb::handle self) {
     const tenon_autograd_api* api = require_autograd();
     if (!api) throw nb::python_error();
-    outer_.push_back(api->set_saved_hooks(&hooks_));
+    outer_.push_back({api->set_saved_hooks(&hooks_), std::this_thread::get_id()});
+    self.inc_ref();
   }
-  void exit() {
-    if (outer_.empty()) {
-      raise_error(PyExc_RuntimeError, "saved_tensors_hooks: left more often than entered");
+  void exit(nb::handle self) {
+    if (outer_.empty() || outer_.back().thread != std::this_thread::get_id()) {
+      raise_error(
+          PyExc_RuntimeError,
+          "saved_tensors_hooks: expected the end of the block on the thread that entered it");
       throw nb::python_error();
     }
-    autograd->set_saved_hooks(outer_.back());
+    autograd->set_saved_hooks(outer_.back().hooks);
     outer_.pop_back();
+    self.dec_ref();
   }
 
  private:
@@ -55,7 +61,11 @@ class SavedTensorHooks {
       .drop = drop,
       .user = this,
   };
-  std::vector<const tenon_saved_hooks*> outer_;
+  struct Outer {
+    const tenon_saved_hooks* hooks;
+    std::thread::id thread;
+  };
+  std::vector<Outer> outer_;
 };
 
 tenon_status SavedTensorHooks::pack(void* user, tenon_tensor* tensor, void** packed,
@@ -111,8 +121,8 @@ void SavedTensorHooks::drop(void* packed) {
 void add_saved_tensor_hooks(nb::module_& module) {
   nb::class_<SavedTensorHooks>(module, "_SavedTensorHooks")
       .def(nb::init<nb::callable, nb::callable>())
-      .def("enter", &SavedTensorHooks::enter)
-      .def("exit", &SavedTensorHooks::exit);
+      .def("enter", [](nb::handle self) { nb::cast<SavedTensorHooks&>(self).enter(self); })
+      .def("exit", [](nb::handle self) { nb::cast<SavedTensorHooks&>(self).exit(self); });
 }
 
 }  // namespace tenon::python

@@ -126,6 +126,9 @@ class _Storage:
             raise PickleError("a tensor whose shape, strides or offset are no numbers >= 0")
         if len(shape) != len(strides) or len(shape) > 32:
             raise PickleError(f"a tensor of {len(shape)} sizes and {len(strides)} strides")
+        # Strides are products of sizes even where one size is 0 and no byte is needed.
+        if math.prod(size for size in shape if size) >= 1 << 60:
+            raise PickleError(f"a tensor of shape {shape}, which is too large")
         count = math.prod(shape)
         reach = sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) + 1 if count else 0
         if (offset + reach) * dtype.itemsize > self.size:
@@ -299,7 +302,9 @@ class _NumpyArray(Built):
         _, shape, dtype, is_fortran, content = state
         if type(dtype) is not _NumpyDtype or type(content) is not bytes or not _is_counts(shape):
             raise PickleError("an array without shape, dtype or content")
-        if len(shape) > 32 or math.prod(shape) * dtype.dtype.itemsize != len(content):
+        if len(shape) > 32 or math.prod(size for size in shape if size) >= 1 << 60:
+            raise PickleError("an array with too many axes or elements")
+        if math.prod(shape) * dtype.dtype.itemsize != len(content):
             raise PickleError(f"an array of shape {shape} with {len(content)} bytes")
         dims = tuple(reversed(shape)) if is_fortran is True else shape
         self.tensor = _over_bytes(dtype.dtype, dims, content)

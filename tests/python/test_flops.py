@@ -120,3 +120,11 @@ def test_an_observer_that_fails_says_so_at_the_end():
     assert y.tolist() == [2.0, 2.0] and len(seen) == 1
     tenon.ones(2)
     assert len(seen) == 1
+    with pytest.raises(RuntimeError, match="expected the end of the block on the thread"):
+        observer.exit()
+    observer.enter()
+    with pytest.raises(RuntimeError, match="not in use already"):
+        observer.enter()
+    with pytest.raises(KeyError, match="observer"):
+        tenon.ones(2)
+        observer.exit()

@@ -194,6 +194,40 @@ def test_a_packed_tensor_that_changes_is_noticed():
         z.backward()
 
 
+def test_blocks_end_on_the_thread_that_entered_them():
+    store, errors = Store(), []
+    hooks = store.hooks()
+
+    def leave():
+        try:
+            hooks.__exit__()
+        except RuntimeError as error:
+            errors.append(str(error))
+
+    with hooks:
+        thread = threading.Thread(target=leave)
+        thread.start()
+        thread.join()
+        with hooks:  # the same object again
+            leaf(1.0).exp()
+    assert len(store.kept) == 1 and "on the thread that entered it" in errors[0]
+    leave()
+    assert len(errors) == 2
+    leaf(1.0).exp()
+    assert len(store.kept) == 1
+
+    def abandoned():
+        with store.hooks():
+            yield
+
+    generator = abandoned()
+    next(generator)
+    leaf(1.0).exp()
+    generator.close()
+    leaf(1.0).exp()
+    assert len(store.kept) == 2
+
+
 def test_save_on_cpu_and_disabling():
     x, w = inputs()
     expected = gradients_of(network(x, w), (x, w))
