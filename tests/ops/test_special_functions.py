@@ -263,11 +263,65 @@ def test_derivatives_of_bessel_functions_elsewhere(device):
     np.testing.assert_allclose(second, (1 + 2 / x**2) * i1 - i0 / x, rtol=2e-13)
 
 
-def test_too_many_derivatives_of_bessel_functions_are_an_error(device):
-    with pytest.raises(
-        ValueError, match=r"expected an order n from 0 to 12, got 13; derivatives of i0"
-    ):
-        derivatives(tenon.i0, [1.0], 14, device)
+# (order, argument): exp(-|x|) I_n(x)
+BESSEL = {
+    (0, 0.001): 0.9990007495835156,
+    (0, -0.7): 0.5593055265070683,
+    (0, 11.5): 0.1189895130094226,
+    (0, 21.9): 0.08574846553893038,
+    (0, -30.0): 0.0731459464822373,
+    (0, 90.0): 0.04211098388079412,
+    (0, 150.0): 0.03260074788391805,
+    (0, 10000.0): 0.003989472674604732,
+    (2, 0.001): 1.2487507288542742e-07,
+    (2, -0.7): 0.03167700432779025,
+    (2, 11.5): 0.09921696255234856,
+    (2, 21.9): 0.07809848486553167,
+    (2, -30.0): 0.06835152444232746,
+    (2, 90.0): 0.04118039773056158,
+    (2, 150.0): 0.0321675225987334,
+    (2, 10000.0): 0.003988674819965536,
+    (3, 0.001): 2.0812511713977248e-11,
+    (3, -0.7): -0.0036585294610887668,
+    (3, 11.5): 0.0791819172838806,
+    (3, 21.9): 0.06950272492795657,
+    (3, -30.0): -0.06280279400633723,
+    (3, 90.0): 0.040046136861328456,
+    (3, 150.0): 0.03163409578621605,
+    (3, 10000.0): 0.003987677726055676,
+    (12, 0.001): 5.091770279993888e-49,
+    (12, -0.7): 3.5364249425423972e-15,
+    (12, 11.5): 0.0002904390384984002,
+    (12, 21.9): 0.003225323731319314,
+    (12, -30.0): 0.00658419939201061,
+    (12, 90.0): 0.018859729194838824,
+    (12, 150.0): 0.020145566817740844,
+    (12, 10000.0): 0.003960850208110636,
+}
+
+
+@pytest.fixture(scope="module")
+def bessel_ie(tmp_path_factory):
+    """The internal operator that gradients call."""
+    path = tmp_path_factory.mktemp("bessel") / "bessel.yaml"
+    path.write_text(
+        "namespace: bessel_probe\nops:\n- op: bessel\n  doc: The internal operator.\n"
+        "  sig: (int n, Tensor x) -> Tensor\n  kind: composite\n  decompose: bessel_ie(n, x)\n"
+    )
+    return tenon.ops.load(path).bessel
+
+
+@pytest.mark.parametrize("dtype, ulp", [("float64", 2.2e-16), ("float32", 1.2e-7)])
+def test_bessel_functions_of_higher_order(bessel_ie, dtype, ulp, device):
+    for (order, x), want in BESSEL.items():
+        if dtype == "float64" or abs(want) > 1e-30:
+            got = bessel_ie(order, tenon.tensor([x], dtype=dtype, device=device)).item()
+            assert got == pytest.approx(want, rel=2 * close(device) * ulp, abs=0)
+
+
+def test_too_many_derivatives_of_bessel_functions_are_an_error(bessel_ie):
+    with pytest.raises(ValueError, match=r"an order n from 0 to 12, got 13; derivatives of i0 and"):
+        bessel_ie(13, tenon.tensor([1.0]))
 
 
 # d^2/dx^2 log(ndtr(x)) goes to -1, and erfcx'(x) to -1 / (sqrt(pi) x^2).
