@@ -12,10 +12,10 @@ nats per character (3.4 with --quick, which takes seconds; guessing evenly has a
 from __future__ import annotations
 
 import argparse
-import importlib
-import inspect
 import math
 import sys
+from importlib.util import find_spec
+from pathlib import Path
 
 import tenon
 from tenon import Tensor, nn
@@ -90,7 +90,8 @@ def loss_of(model: nn.Module, index: Tensor, target: Tensor) -> Tensor:
 
 
 def load_text(names: str) -> str:
-    return "\n".join(inspect.getsource(importlib.import_module(n)) for n in names.split())
+    paths = [Path(find_spec(name).origin) for name in names.split()]
+    return "\n".join(path.read_text(encoding="utf-8") for path in paths)
 
 
 def batch_of(data: Tensor, count: int, length: int) -> tuple[Tensor, Tensor]:
