@@ -77,8 +77,7 @@ class Ranks {
       rank.size = size;
       rank.device = devices_.back().get();
       rank.api = &api_;
-      rank.exchange =
-          static_cast<const tenon_exchange_api*>(plugin_.find_group(TENON_GROUP_EXCHANGE));
+      rank.exchange = plugin_.group<tenon_exchange_api>(TENON_GROUP_EXCHANGE);
       ranks_.push_back(rank);
     }
     tenon_comm_id id{};

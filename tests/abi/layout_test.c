@@ -191,7 +191,9 @@ static int same_text(const char* now, const char* then) {
 /* A table that carries its size may grow at its end. */
 static int is_growth(const char* key, const char* now, const char* then) {
   char member[96];
-  if (strcmp(key, "TENON_ABI_REVISION") == 0 || strcmp(key, "TENON_DTYPE_COUNT") == 0) return 1;
+  if (strcmp(key, "TENON_ABI_REVISION") == 0 || strcmp(key, "TENON_DTYPE_COUNT") == 0 ||
+      strcmp(key, "TENON_GROUP_COUNT") == 0)
+    return 1;
   if (strncmp(key, "sizeof ", 7) != 0 || atol(now) < atol(then)) return 0;
   snprintf(member, sizeof member, "%s.struct_size", key + 7);
   return find(&current, member) != NULL;

@@ -60,21 +60,21 @@ enum {
   TENON_OK = 0,
   TENON_CANCELLED = 1,
   TENON_UNKNOWN = 2,
-  TENON_INVALID_ARGUMENT = 3, /* the caller's values are wrong: Python's ValueError        */
+  TENON_INVALID_ARGUMENT = 3,    /* the caller's values are wrong: Python's ValueError        */
   TENON_DEADLINE_EXCEEDED = 4,
-  TENON_NOT_FOUND = 5, /* no such operator, device, plugin or service               */
+  TENON_NOT_FOUND = 5,           /* no such operator, device, plugin or service               */
   TENON_ALREADY_EXISTS = 6,
   TENON_PERMISSION_DENIED = 7,   /* a policy forbids it: fallback=deny, an untrusted plugin   */
   TENON_OUT_OF_MEMORY = 8,       /* device or host memory: Python's MemoryError               */
   TENON_FAILED_PRECONDITION = 9, /* right call, wrong moment: backward through a freed graph  */
   TENON_ABORTED = 10,
-  TENON_OUT_OF_RANGE = 11, /* an index or axis outside its bounds: Python's IndexError  */
-  TENON_UNSUPPORTED = 12,  /* a feature that is missing: Python's NotImplementedError   */
-  TENON_INTERNAL = 13,     /* a bug in Tenon or in a plugin, never the caller's fault   */
-  TENON_UNAVAILABLE = 14,  /* the device is lost or a driver library is absent          */
+  TENON_OUT_OF_RANGE = 11,       /* an index or axis outside its bounds: Python's IndexError  */
+  TENON_UNSUPPORTED = 12,        /* a feature that is missing: Python's NotImplementedError   */
+  TENON_INTERNAL = 13,           /* a bug in Tenon or in a plugin, never the caller's fault   */
+  TENON_UNAVAILABLE = 14,        /* the device is lost or a driver library is absent          */
   TENON_DATA_LOSS = 15,
   TENON_UNAUTHENTICATED = 16,
-  TENON_TYPE_MISMATCH = 17 /* an argument of the wrong kind or dtype: Python's TypeError */
+  TENON_TYPE_MISMATCH = 17       /* an argument of the wrong kind or dtype: Python's TypeError */
 };
 
 /* Host-owned error sink. Valid during the call that passed it; a plugin never creates or frees one
@@ -105,8 +105,7 @@ enum {
   TENON_DTYPE_C128 = 16, /* two float64 */
   TENON_DTYPE_COUNT = 17
 };
-#define TENON_DTYPE_SLOTS \
-  32 /* tables reserve this many columns, so that a new dtype moves nothing */
+#define TENON_DTYPE_SLOTS 32 /* tables reserve this many columns, so that a new dtype moves nothing */
 
 /* DLPack's DLDataType: {type code, bits, lanes}. */
 typedef struct tenon_dl_dtype {
@@ -121,7 +120,7 @@ typedef struct tenon_dl_dtype {
 typedef uint16_t tenon_device_id;
 #define TENON_DEVICE_ID(kind, index) ((tenon_device_id)(((kind) << 8) | (index)))
 #define TENON_DEVICE_KIND(id) ((uint32_t)(id) >> 8)
-#define TENON_DEVICE_INDEX(id) ((uint32_t)(id)&255u)
+#define TENON_DEVICE_INDEX(id) ((uint32_t)(id) & 255u)
 #define TENON_DEVICE_META TENON_DEVICE_ID(0, 0)
 #define TENON_DEVICE_NONE ((tenon_device_id)0xffff) /* "not given" where a device is optional */
 
@@ -140,20 +139,19 @@ typedef struct tenon_value {
 } tenon_value;
 enum {
   TENON_VALUE_NONE = 0,
-  TENON_VALUE_INT = 1,      /* v.i */
-  TENON_VALUE_BOOL = 2,     /* v.i, 0 or 1 */
-  TENON_VALUE_FLOAT = 3,    /* v.f */
-  TENON_VALUE_OPAQUE = 4,   /* v.p */
-  TENON_VALUE_DTYPE = 5,    /* v.i, a TENON_DTYPE_ id */
-  TENON_VALUE_DEVICE = 6,   /* v.i, a tenon_device_id */
-  TENON_VALUE_TENSOR = 7,   /* v.p, a tenon_tensor* */
-  TENON_VALUE_INTS = 100,   /* v.p, const int64_t*;       aux elements */
-  TENON_VALUE_STRING = 101, /* v.p, const char* UTF-8;  aux bytes, no NUL needed */
-  TENON_VALUE_TENSORS =
-      102, /* v.p, tenon_tensor* const*; aux elements. Gradients of a list may have NULL
+  TENON_VALUE_INT = 1,     /* v.i */
+  TENON_VALUE_BOOL = 2,    /* v.i, 0 or 1 */
+  TENON_VALUE_FLOAT = 3,   /* v.f */
+  TENON_VALUE_OPAQUE = 4,  /* v.p */
+  TENON_VALUE_DTYPE = 5,   /* v.i, a TENON_DTYPE_ id */
+  TENON_VALUE_DEVICE = 6,  /* v.i, a tenon_device_id */
+  TENON_VALUE_TENSOR = 7,  /* v.p, a tenon_tensor* */
+  TENON_VALUE_INTS = 100,  /* v.p, const int64_t*;       aux elements */
+  TENON_VALUE_STRING = 101,  /* v.p, const char* UTF-8;  aux bytes, no NUL needed */
+  TENON_VALUE_TENSORS = 102, /* v.p, tenon_tensor* const*; aux elements. Gradients of a list may have NULL
                               * elements; op_call refuses them in arguments */
-  TENON_VALUE_FLOATS = 103, /* v.p, const double*;      aux elements */
-  TENON_VALUE_COMPLEX = 104 /* v.p, const double[2] */
+  TENON_VALUE_FLOATS = 103,  /* v.p, const double*;      aux elements */
+  TENON_VALUE_COMPLEX = 104  /* v.p, const double[2] */
 };
 
 /* ==== Section 4: tensor ======================================================================== */
@@ -175,21 +173,20 @@ typedef struct tenon_tensor {
   int64_t* strides;
   uint64_t byte_offset;
   /* -- end of DLTensor -- */
-  uint16_t flags; /* TENON_TENSOR_* */
-  uint8_t dtype;  /* TENON_DTYPE_* */
-  uint8_t layers; /* bit i set: calls that take this tensor go through layer i (section 6) */
+  uint16_t flags;         /* TENON_TENSOR_* */
+  uint8_t dtype;          /* TENON_DTYPE_* */
+  uint8_t layers;         /* bit i set: calls that take this tensor go through layer i (section 6) */
   tenon_device_id device;
   uint16_t reserved;
   int64_t numel;
 } tenon_tensor;
 enum {
   TENON_TENSOR_READONLY = 1,
-  TENON_TENSOR_CONTIGUOUS = 2,  /* row-major and dense: strides need not be read */
+  TENON_TENSOR_CONTIGUOUS = 2, /* row-major and dense: strides need not be read */
   TENON_TENSOR_HOST_SCALAR = 4, /* 0-d; `data` is host memory whatever `device` says. Passed only to
                                  * kernels with TENON_KERNEL_HOST_SCALARS; for others the host writes
                                  * the value to the device first. */
-  TENON_TENSOR_FOLLOWS_BASE =
-      8 /* a view: layers that want to see its tensor_base see it, too. Not set
+  TENON_TENSOR_FOLLOWS_BASE = 8 /* a view: layers that want to see its tensor_base see it, too. Not set
                                  * if one of them was off when the view was taken, nor by NO_GRAD
                                  * operators. */
 };
@@ -198,9 +195,9 @@ enum {
 typedef struct tenon_meta {
   int32_t ndim;
   uint8_t dtype;
-  uint8_t kind;     /* TENON_META_NEW or TENON_META_VIEW */
-  uint16_t view_of; /* VIEW: index of the argument whose storage is shared */
-  int64_t offset;   /* VIEW: elements from that argument's first element to this one's */
+  uint8_t kind;         /* TENON_META_NEW or TENON_META_VIEW */
+  uint16_t view_of;     /* VIEW: index of the argument whose storage is shared */
+  int64_t offset;       /* VIEW: elements from that argument's first element to this one's */
   int64_t shape[TENON_MAX_NDIM];
   int64_t strides[TENON_MAX_NDIM]; /* VIEW only; the host lays NEW ones out */
 } tenon_meta;
@@ -215,19 +212,17 @@ typedef struct tenon_event_s* tenon_event;
 
 typedef struct tenon_device_info {
   uint32_t struct_size;
-  uint32_t flags; /* TENON_DEVICE_* */
-  char name[64];  /* "Acme X1" */
+  uint32_t flags;         /* TENON_DEVICE_* */
+  char name[64];          /* "Acme X1" */
   char arch[32];
   char bus_id[32];        /* empty if it has none */
   uint64_t memory_bytes;  /* 0: unknown */
   int32_t dl_device_type; /* DLPack's number for this kind; 12 (kDLExtDev) if it has none */
   int32_t reserved;
-  uint64_t
-      reserved_words[8]; /* 0: plugins fill an array of these, so its stride can never change */
+  uint64_t reserved_words[8]; /* 0: plugins fill an array of these, so its stride can never change */
 } tenon_device_info;
 enum {
-  TENON_DEVICE_HOST_MEMORY =
-      1, /* pointers are plain host pointers; kernels finish before returning */
+  TENON_DEVICE_HOST_MEMORY = 1,  /* pointers are plain host pointers; kernels finish before returning */
   TENON_DEVICE_OPAQUE_MEMORY = 2 /* `data` is a handle: no arithmetic, honour byte_offset */
 };
 
@@ -254,11 +249,7 @@ typedef struct tenon_copy_request {
   uint64_t src_offset;
   tenon_stream stream;
 } tenon_copy_request;
-enum {
-  TENON_COPY_HOST_TO_DEVICE = 0,
-  TENON_COPY_DEVICE_TO_HOST = 1,
-  TENON_COPY_DEVICE_TO_DEVICE = 2
-};
+enum { TENON_COPY_HOST_TO_DEVICE = 0, TENON_COPY_DEVICE_TO_HOST = 1, TENON_COPY_DEVICE_TO_DEVICE = 2 };
 
 /* -- optional groups ---------------------------------------------------------------------------
  * A group is a table of functions behind a head of two words. It is provided whole or not at all:
@@ -316,12 +307,12 @@ typedef struct tenon_graph_api {
 /* What ran when, on the device's own clock. */
 typedef struct tenon_profile_record {
   uint32_t struct_size;
-  uint32_t kind;     /* TENON_PROFILE_* */
-  uint64_t begin_ns; /* device clock */
+  uint32_t kind;          /* TENON_PROFILE_* */
+  uint64_t begin_ns;      /* device clock */
   uint64_t end_ns;
-  uint64_t bytes; /* moved by copies and fills; 0 for kernels */
+  uint64_t bytes;         /* moved by copies and fills; 0 for kernels */
   tenon_stream stream;
-  char name[88]; /* of the kernel; NUL-terminated, cut if too long */
+  char name[88];          /* of the kernel; NUL-terminated, cut if too long */
 } tenon_profile_record;
 enum { TENON_PROFILE_KERNEL = 0, TENON_PROFILE_COPY = 1, TENON_PROFILE_FILL = 2 };
 typedef struct tenon_profile_api {
@@ -368,9 +359,8 @@ typedef struct tenon_collective_api {
   tenon_status (*all_gather)(tenon_device, tenon_comm, const void* src, void* dst, uint64_t count,
                              int32_t dtype, tenon_stream, tenon_err*);
   /* src holds size * count elements; rank r receives the r-th part, reduced. */
-  tenon_status (*reduce_scatter)(tenon_device, tenon_comm, const void* src, void* dst,
-                                 uint64_t count, int32_t dtype, int32_t reduce, tenon_stream,
-                                 tenon_err*);
+  tenon_status (*reduce_scatter)(tenon_device, tenon_comm, const void* src, void* dst, uint64_t count,
+                                 int32_t dtype, int32_t reduce, tenon_stream, tenon_err*);
   tenon_status (*broadcast)(tenon_device, tenon_comm, void* buffer, uint64_t count, int32_t dtype,
                             int32_t root, tenon_stream, tenon_err*);
   tenon_status (*send)(tenon_device, tenon_comm, const void* src, uint64_t count, int32_t dtype,
@@ -379,13 +369,13 @@ typedef struct tenon_collective_api {
                        int32_t from, tenon_stream, tenon_err*);
 } tenon_collective_api;
 
-/* Beyond collective: what several ranks tell one another without all saying the same. Needs
- * `collective`, whose communicators these take, and its rules hold here. Since revision 4. */
+/* Beyond collective: what ranks send to one another without all sending the same. Needs `collective`,
+ * whose communicators these take, and its rules hold here. Since revision 4. */
 typedef struct tenon_transfer {
-  uint32_t kind;  /* TENON_TRANSFER_* */
-  int32_t peer;   /* a rank, this one included */
-  void* memory;   /* SEND: read; RECV: written. NULL if count is 0 */
-  uint64_t count; /* elements; what one rank sends is as much as the other receives */
+  uint32_t kind;   /* TENON_TRANSFER_* */
+  int32_t peer;    /* a rank, this one included */
+  void* memory;    /* SEND: read; RECV: written. NULL if count is 0 */
+  uint64_t count;  /* elements; what one rank sends is as much as the other receives */
 } tenon_transfer;
 enum { TENON_TRANSFER_SEND = 0, TENON_TRANSFER_RECV = 1 };
 typedef struct tenon_exchange_api {
@@ -394,8 +384,8 @@ typedef struct tenon_exchange_api {
   /* All transfers of one call make progress together, so that ranks which send to each other do not wait
    * for each other. Between two ranks messages keep their order. No memory that is written overlaps other
    * memory of the call. all_to_all, gather and scatter are lists of transfers. */
-  tenon_status (*transfer)(tenon_device, tenon_comm, const tenon_transfer* transfers,
-                           uint32_t ntransfers, int32_t dtype, tenon_stream, tenon_err*);
+  tenon_status (*transfer)(tenon_device, tenon_comm, const tenon_transfer* transfers, uint32_t ntransfers,
+                           int32_t dtype, tenon_stream, tenon_err*);
   /* As all_reduce, for rank `root` alone. Other ranks' dst is not touched and may be NULL. */
   tenon_status (*reduce)(tenon_device, tenon_comm, const void* src, void* dst, uint64_t count,
                          int32_t dtype, int32_t reduce, int32_t root, tenon_stream, tenon_err*);
@@ -418,10 +408,8 @@ typedef struct tenon_ipc_api {
   uint32_t reserved;
   /* `memory` is what alloc or pool_alloc returned, `bytes` its size, or with JOINED_MEMORY that of
    * several from there on. Valid while they live. */
-  tenon_status (*ipc_export)(tenon_device, void* memory, uint64_t bytes, tenon_ipc_handle* out,
-                             tenon_err*);
-  tenon_status (*ipc_open)(tenon_device, const tenon_ipc_handle*, void** out, uint64_t* bytes,
-                           tenon_err*);
+  tenon_status (*ipc_export)(tenon_device, void* memory, uint64_t bytes, tenon_ipc_handle* out, tenon_err*);
+  tenon_status (*ipc_open)(tenon_device, const tenon_ipc_handle*, void** out, uint64_t* bytes, tenon_err*);
   void (*ipc_close)(tenon_device, void* memory); /* what ipc_open returned */
 } tenon_ipc_api;
 
@@ -443,14 +431,14 @@ typedef struct tenon_program_request {
   uint32_t struct_size;
   uint32_t reserved;
   uint64_t must_understand;
-  const char* name;   /* for messages and caches: "tenon/add_f32" */
-  const char* source; /* Kernel C, without the prelude; source_bytes long, no NUL needed */
+  const char* name;      /* for messages and caches: "tenon/add_f32" */
+  const char* source;    /* Kernel C, without the prelude; source_bytes long, no NUL needed */
   uint64_t source_bytes;
 } tenon_program_request;
 typedef struct tenon_launch_arg {
-  uint32_t kind;   /* TENON_LAUNCH_* */
-  uint32_t bytes;  /* VALUE: size, at most 64 */
-  const void* p;   /* BUFFER: device memory, any address inside an allocation, or NULL;
+  uint32_t kind;  /* TENON_LAUNCH_* */
+  uint32_t bytes; /* VALUE: size, at most 64 */
+  const void* p;  /* BUFFER: device memory, any address inside an allocation, or NULL;
                    * VALUE: host address, read before the call returns */
   uint64_t offset; /* BUFFER: bytes; non-zero only with TENON_DEVICE_OPAQUE_MEMORY */
 } tenon_launch_arg;
@@ -473,7 +461,7 @@ typedef struct tenon_compile_limits {
   uint32_t local_bytes;    /* shared by one group; at least 16384 */
   uint32_t subgroup_size;  /* items that run in step; 1: none promised */
   uint32_t compute_units;
-  uint64_t dtype_mask; /* element types that kernels may read and write */
+  uint64_t dtype_mask;     /* element types that kernels may read and write */
 } tenon_compile_limits;
 enum {
   TENON_COMPILE_ATOMIC_F32 = 1, /* tk_atomic_add_f32 is one instruction, not a loop */
@@ -484,12 +472,10 @@ typedef struct tenon_compile_api {
   uint32_t reserved;
   tenon_status (*limits)(tenon_device, tenon_compile_limits* out, tenon_err*);
   /* A compiler's message goes to err, with `name` in front. Plugins should cache on disk. */
-  tenon_status (*program_create)(tenon_device, const tenon_program_request*, tenon_program* out,
-                                 tenon_err*);
+  tenon_status (*program_create)(tenon_device, const tenon_program_request*, tenon_program* out, tenon_err*);
   void (*program_destroy)(tenon_device, tenon_program); /* legal while launches are queued */
   /* TENON_NOT_FOUND: the source has no kernel of that name. */
-  tenon_status (*program_kernel)(tenon_device, tenon_program, const char* name, tenon_kernel* out,
-                                 tenon_err*);
+  tenon_status (*program_kernel)(tenon_device, tenon_program, const char* name, tenon_kernel* out, tenon_err*);
   /* Queue one launch; `request` is read before the call returns. */
   tenon_status (*kernel_launch)(tenon_device, const tenon_launch_request* request, tenon_err*);
 } tenon_compile_api;
@@ -509,7 +495,7 @@ enum {
 #define TENON_GROUP_NUMBER(number, NAME, member, type) TENON_GROUP_##NAME = number,
   TENON_DEVICE_GROUPS(TENON_GROUP_NUMBER)
 #undef TENON_GROUP_NUMBER
-      TENON_GROUP_COUNT = 9
+  TENON_GROUP_COUNT = 9
 };
 
 /* A device kind. Eight functions are required; groups are optional, each all or nothing.
@@ -537,8 +523,8 @@ typedef struct tenon_device_api {
    * device-to-device ranges behave as memmove. Zero bytes: OK with any pointers. */
   tenon_status (*copy)(tenon_device, const tenon_copy_request*, tenon_err*);
   /* Repeat a pattern of 1, 2, 4, 8 or 16 bytes; `bytes` is a multiple of it. */
-  tenon_status (*fill)(tenon_device, void* dst, uint64_t offset, uint64_t bytes,
-                       const void* pattern, uint32_t pattern_bytes, tenon_stream, tenon_err*);
+  tenon_status (*fill)(tenon_device, void* dst, uint64_t offset, uint64_t bytes, const void* pattern,
+                       uint32_t pattern_bytes, tenon_stream, tenon_err*);
   /* Wait for one stream; NULL: for every stream of the device. Errors of queued work surface here. */
   tenon_status (*sync)(tenon_device, tenon_stream, tenon_err*);
 
@@ -576,46 +562,43 @@ typedef tenon_status (*tenon_infer_fn)(const tenon_value* args, uint32_t nargs, 
 
 /* The two that an operator has beside kernels, for definitions made at run time (an interpreter's, a language
  * binding's): as tenon_infer_fn and the decomposing tenon_boxed_fn, with tenon_op_def.self last. */
-typedef tenon_status (*tenon_infer_self_fn)(const tenon_value* args, uint32_t nargs,
-                                            tenon_meta* outs, uint32_t nouts, tenon_err*,
-                                            void* self);
-typedef tenon_status (*tenon_decompose_self_fn)(const tenon_value* args, uint32_t nargs,
-                                                tenon_value* outs, uint32_t nouts, tenon_err*,
-                                                void* self);
+typedef tenon_status (*tenon_infer_self_fn)(const tenon_value* args, uint32_t nargs, tenon_meta* outs,
+                                            uint32_t nouts, tenon_err*, void* self);
+typedef tenon_status (*tenon_decompose_self_fn)(const tenon_value* args, uint32_t nargs, tenon_value* outs,
+                                                uint32_t nouts, tenon_err*, void* self);
 
 /* A kernel with its schema's own C signature, cast to this type for storage. */
 typedef void (*tenon_typed_fn)(void);
 
 /* Unbox `args` and call a typed kernel. Generated next to the schema, one per operator. */
 typedef tenon_status (*tenon_invoke_fn)(tenon_typed_fn, tenon_ctx*, const tenon_value* args,
-                                        uint32_t nargs, tenon_value* outs, uint32_t nouts,
-                                        tenon_err*);
+                                        uint32_t nargs, tenon_value* outs, uint32_t nouts, tenon_err*);
 
 typedef struct tenon_param_def {
   const char* name;
-  int32_t kind;              /* TENON_PARAM_* */
-  uint32_t flags;            /* TENON_PARAM_FLAG_* */
+  int32_t kind;   /* TENON_PARAM_* */
+  uint32_t flags; /* TENON_PARAM_FLAG_* */
   tenon_value default_value; /* with HAS_DEFAULT */
 } tenon_param_def;
 enum {
   TENON_PARAM_TENSOR = 1,
   TENON_PARAM_TENSORS = 2, /* Tensor[] */
   TENON_PARAM_INT = 3,
-  TENON_PARAM_FLOAT = 4, /* accepts INT */
+  TENON_PARAM_FLOAT = 4,   /* accepts INT */
   TENON_PARAM_BOOL = 5,
-  TENON_PARAM_SCALAR = 6, /* INT, FLOAT or BOOL, kept as it came */
+  TENON_PARAM_SCALAR = 6,  /* INT, FLOAT or BOOL, kept as it came */
   TENON_PARAM_STRING = 7,
   TENON_PARAM_DTYPE = 8,
   TENON_PARAM_DEVICE = 9,
-  TENON_PARAM_INTS = 10, /* int[]; a lone INT is accepted as a list of one */
+  TENON_PARAM_INTS = 10,   /* int[]; a lone INT is accepted as a list of one */
   TENON_PARAM_FLOATS = 11
 };
 enum {
-  TENON_PARAM_FLAG_OPTIONAL = 1, /* NONE is accepted */
+  TENON_PARAM_FLAG_OPTIONAL = 1,     /* NONE is accepted */
   TENON_PARAM_FLAG_HAS_DEFAULT = 2,
   TENON_PARAM_FLAG_KEYWORD_ONLY = 4,
-  TENON_PARAM_FLAG_PROMOTE = 8,   /* tensor: converted to the call's compute dtype */
-  TENON_PARAM_FLAG_BROADCAST = 16 /* tensor: takes part in broadcasting (TENON_SHAPE_BROADCAST) */
+  TENON_PARAM_FLAG_PROMOTE = 8,      /* tensor: converted to the call's compute dtype */
+  TENON_PARAM_FLAG_BROADCAST = 16    /* tensor: takes part in broadcasting (TENON_SHAPE_BROADCAST) */
 };
 
 /* How the compute dtype of a call is found from its PROMOTE parameters. */
@@ -631,22 +614,17 @@ enum {
   TENON_SHAPE_BROADCAST = 1 /* broadcast of all BROADCAST arguments; one output; `infer` unused */
 };
 /* Output dtype with TENON_SHAPE_BROADCAST. */
-enum {
-  TENON_OUT_COMPUTE = 0,
-  TENON_OUT_BOOL = 1,
-  TENON_OUT_REAL = 2 /* c64 -> f32, c128 -> f64 */
-};
+enum { TENON_OUT_COMPUTE = 0, TENON_OUT_BOOL = 1, TENON_OUT_REAL = 2 /* c64 -> f32, c128 -> f64 */ };
 
 enum {
-  TENON_OP_VIEW = 1,           /* outputs share storage with an argument; no kernel is needed */
-  TENON_OP_DATA_DEPENDENT = 2, /* output shapes depend on data; kernels call output_alloc */
-  TENON_OP_ELEMENTWISE = 4, /* out[i] depends on element i of the inputs alone: out may alias one */
-  TENON_OP_COMPOSITE = 8,   /* `decompose` runs above all layers, so gradients come from its parts;
+  TENON_OP_VIEW = 1,             /* outputs share storage with an argument; no kernel is needed */
+  TENON_OP_DATA_DEPENDENT = 2,   /* output shapes depend on data; kernels call output_alloc */
+  TENON_OP_ELEMENTWISE = 4,      /* out[i] depends on element i of the inputs alone: out may alias one */
+  TENON_OP_COMPOSITE = 8,        /* `decompose` runs above all layers, so gradients come from its parts;
                                   * a device kernel is used only when no layer wants the call */
-  TENON_OP_RANDOM = 16,     /* draws from the device's generator */
-  TENON_OP_CONVERT = 32, /* THE dtype conversion, (Tensor x, dtype dtype) -> Tensor; one per host */
-  TENON_OP_MATERIALIZE =
-      64, /* THE strided copy, (Tensor x) -> Tensor, output contiguous; one per host.
+  TENON_OP_RANDOM = 16,          /* draws from the device's generator */
+  TENON_OP_CONVERT = 32,         /* THE dtype conversion, (Tensor x, dtype dtype) -> Tensor; one per host */
+  TENON_OP_MATERIALIZE = 64,     /* THE strided copy, (Tensor x) -> Tensor, output contiguous; one per host.
                                   * With an output given it also serves as copy into a strided tensor. */
   TENON_OP_LIST_OUTPUT = 128,    /* the only output is a Tensor[]; COMPOSITE only */
   TENON_OP_NO_GRAD = 256,        /* outputs never carry gradients (argmax, comparison, ...) */
@@ -656,33 +634,33 @@ enum {
                                   * (tenon/primitives.h); it decomposes on the host device alone */
   TENON_OP_TO_PRIMITIVES = 4096, /* `decompose` calls primitives, on devices that have them for the
                                   * call's dtype; elsewhere it is as if there were none */
-  TENON_OP_STRIDED = 8192, /* as with MATERIALIZE, kernels must read and write any strides, and
+  TENON_OP_STRIDED = 8192,       /* as with MATERIALIZE, kernels must read and write any strides, and
                                   * `decompose` gets the caller's output to write into */
   /* Mixed precision (tenon/services/amp.h), at most one. What carries none takes floats as they are.
    * Since revision 4. */
-  TENON_OP_AMP_LOW = 16384,   /* worth float16 or bfloat16: products of matrices, convolutions */
-  TENON_OP_AMP_HIGH = 32768,  /* needs float32: sums, exponentials, losses. On a COMPOSITE: its
+  TENON_OP_AMP_LOW = 16384,      /* worth float16 or bfloat16: products of matrices, convolutions */
+  TENON_OP_AMP_HIGH = 32768,     /* needs float32: sums, exponentials, losses. On a COMPOSITE: its
                                   * results stay float32 */
-  TENON_OP_AMP_WIDEST = 65536 /* the widest float among its tensors */
+  TENON_OP_AMP_WIDEST = 65536    /* the widest float among its tensors */
 };
 
 typedef struct tenon_op_def {
   uint32_t struct_size;
-  uint32_t flags;       /* TENON_OP_* */
-  const char* name;     /* "tenon::add", "acme::swiglu" */
-  const char* schema;   /* canonical text */
-  uint64_t schema_hash; /* FNV-1a 64 of `schema` */
-  const char* doc;      /* markdown; first line is a summary */
-  const char* origin;   /* "elementwise.yaml:12": where errors point */
+  uint32_t flags;           /* TENON_OP_* */
+  const char* name;         /* "tenon::add", "acme::swiglu" */
+  const char* schema;       /* canonical text */
+  uint64_t schema_hash;     /* FNV-1a 64 of `schema` */
+  const char* doc;          /* markdown; first line is a summary */
+  const char* origin;       /* "elementwise.yaml:12": where errors point */
   const tenon_param_def* params;
   uint32_t nparams;
-  uint32_t param_size; /* sizeof(tenon_param_def) */
+  uint32_t param_size;      /* sizeof(tenon_param_def) */
   uint32_t nouts;
-  uint8_t compute;   /* TENON_COMPUTE_* */
-  uint8_t shape;     /* TENON_SHAPE_* */
-  uint8_t out_dtype; /* TENON_OUT_* */
+  uint8_t compute;          /* TENON_COMPUTE_* */
+  uint8_t shape;            /* TENON_SHAPE_* */
+  uint8_t out_dtype;        /* TENON_OUT_* */
   uint8_t reserved;
-  uint64_t dtype_mask; /* compute dtypes that make sense; others raise TENON_TYPE_MISMATCH */
+  uint64_t dtype_mask;      /* compute dtypes that make sense; others raise TENON_TYPE_MISMATCH */
   const char* const* out_names;
   tenon_infer_fn infer;     /* (optional) NULL with TENON_SHAPE_BROADCAST or DATA_DEPENDENT */
   tenon_boxed_fn decompose; /* (optional) the operator in terms of others; outs start as NONE or as
@@ -690,37 +668,34 @@ typedef struct tenon_op_def {
                              * with ctx == NULL above layers (COMPOSITE). */
   tenon_invoke_fn invoke;   /* (optional) NULL: typed kernels of this operator are never used */
   /* -- revision 2 -- */
-  void* self; /* (optional) the definer's own; kernels find it with host->op_def(ctx_op(ctx)) */
+  void* self;               /* (optional) the definer's own; kernels find it with host->op_def(ctx_op(ctx)) */
   tenon_infer_self_fn infer_self;         /* (optional) used if `infer` is NULL */
   tenon_decompose_self_fn decompose_self; /* (optional) used if `decompose` is NULL */
 } tenon_op_def;
 
 typedef struct tenon_kernel_def {
   uint32_t struct_size;
-  uint32_t traits; /* TENON_KERNEL_* */
-  const char* op;  /* "tenon::add" */
-  const char*
-      device; /* (optional) device kind; NULL: this plugin's own; TENON_DEVICE_COMPILED: every
+  uint32_t traits;        /* TENON_KERNEL_* */
+  const char* op;         /* "tenon::add" */
+  const char* device;     /* (optional) device kind; NULL: this plugin's own; TENON_DEVICE_COMPILED: every
                            * kind with a `compile` group, tried after kernels for the kind itself */
-  uint64_t schema_hash; /* guards `typed`; 0 if there is none */
-  uint64_t dtype_mask;  /* compute dtypes served: bit 1 << TENON_DTYPE_* */
-  int32_t score;        /* higher is tried first; 0 is the plain kernel */
+  uint64_t schema_hash;   /* guards `typed`; 0 if there is none */
+  uint64_t dtype_mask;    /* compute dtypes served: bit 1 << TENON_DTYPE_* */
+  int32_t score;          /* higher is tried first; 0 is the plain kernel */
   int32_t reserved;
-  tenon_boxed_fn boxed; /* required */
-  tenon_typed_fn typed; /* (optional) */
+  tenon_boxed_fn boxed;   /* required */
+  tenon_typed_fn typed;   /* (optional) */
   /* (optional) Return 0 to decline these arguments; the next kernel or lowering is tried. A kernel
    * with can_run is asked at every call; without one the choice is cached. */
   int32_t (*can_run)(const tenon_value* args, uint32_t nargs);
 } tenon_kernel_def;
 #define TENON_DEVICE_COMPILED "*compile"
 enum {
-  TENON_KERNEL_STRIDED = 1, /* reads any strides; otherwise inputs are made contiguous first */
-  TENON_KERNEL_STRIDED_OUT =
-      2, /* writes any strides, new results' too; otherwise rows, then copied out */
-  TENON_KERNEL_HOST_SCALARS = 4, /* takes TENON_TENSOR_HOST_SCALAR inputs */
-  TENON_KERNEL_BROADCAST = 8,    /* broadcasts by itself; otherwise inputs arrive expanded */
-  TENON_KERNEL_MIXED_DTYPES =
-      16, /* takes PROMOTE inputs as they are; otherwise they are converted */
+  TENON_KERNEL_STRIDED = 1,       /* reads any strides; otherwise inputs are made contiguous first */
+  TENON_KERNEL_STRIDED_OUT = 2,   /* writes any strides, new results' too; otherwise rows, then copied out */
+  TENON_KERNEL_HOST_SCALARS = 4,  /* takes TENON_TENSOR_HOST_SCALAR inputs */
+  TENON_KERNEL_BROADCAST = 8,     /* broadcasts by itself; otherwise inputs arrive expanded */
+  TENON_KERNEL_MIXED_DTYPES = 16, /* takes PROMOTE inputs as they are; otherwise they are converted */
   TENON_KERNEL_NONDETERMINISTIC = 32
 };
 
@@ -740,10 +715,9 @@ typedef struct tenon_layer_def {
                        tenon_value* outs, uint32_t nouts, tenon_err*);
 } tenon_layer_def;
 enum {
-  TENON_LAYER_EVERY_CALL = 1, /* not only calls whose arguments carry the layer's bit */
-  TENON_LAYER_ENABLED = 2,    /* enabled on every thread from the start */
-  TENON_LAYER_KERNELS =
-      4 /* (revision 2) watches kernels: sees also the calls by which the host lowers
+  TENON_LAYER_EVERY_CALL = 1,   /* not only calls whose arguments carry the layer's bit */
+  TENON_LAYER_ENABLED = 2,      /* enabled on every thread from the start */
+  TENON_LAYER_KERNELS = 4       /* (revision 2) watches kernels: sees also the calls by which the host lowers
                                  * an operator or runs it on the host, and composites whole where one kernel
                                  * serves the whole. Takes the last place in `order`. */
 };
@@ -754,9 +728,9 @@ typedef struct tenon_host tenon_host;
 
 typedef struct tenon_plugin {
   uint32_t struct_size;
-  uint32_t revision; /* TENON_ABI_REVISION the plugin was built with */
-  uint64_t features; /* reserved bits, 0 */
-  const char* name;  /* equals the name in the note */
+  uint32_t revision;  /* TENON_ABI_REVISION the plugin was built with */
+  uint64_t features;  /* reserved bits, 0 */
+  const char* name;   /* equals the name in the note */
   const char* version;
   const char* vendor;
   const tenon_device_api* device;  /* (optional) */
@@ -774,8 +748,7 @@ typedef struct tenon_plugin {
 /* The one symbol that a plugin exports; this signature is frozen for ever. Return the table for
  * TENON_ABI_EPOCH if host_min <= TENON_ABI_EPOCH <= host_max; otherwise host->fail and NULL. The
  * table, all it points to and `host` stay valid until the plugin is unloaded. [init] */
-typedef const tenon_plugin* (*tenon_plugin_query_fn)(uint32_t host_min_epoch,
-                                                     uint32_t host_max_epoch,
+typedef const tenon_plugin* (*tenon_plugin_query_fn)(uint32_t host_min_epoch, uint32_t host_max_epoch,
                                                      const tenon_host* host, tenon_err*);
 
 /* Pre-load note: section `.note.tenon`, type 1, owner "TENON". Read from the file before any code of
@@ -790,7 +763,7 @@ typedef struct tenon_note {
   uint32_t reserved;
   char name[32];
   char version[32];
-  char json[432]; /* {"kind":"device","devices":["acme"],"namespaces":[],"cpu":["avx2"]} */
+  char json[432];     /* {"kind":"device","devices":["acme"],"namespaces":[],"cpu":["avx2"]} */
 } tenon_note;
 enum { TENON_SANITIZER_NONE = 0, TENON_SANITIZER_ADDRESS = 1, TENON_SANITIZER_THREAD = 2 };
 
@@ -809,20 +782,10 @@ enum { TENON_SANITIZER_NONE = 0, TENON_SANITIZER_ADDRESS = 1, TENON_SANITIZER_TH
 #define TENON_SANITIZER_HERE TENON_SANITIZER_NONE
 #endif
 
-#define TENON_PLUGIN_NOTE(NAME, VERSION, JSON)                               \
-  __attribute__((section(".note.tenon"), used,                               \
-                 aligned(4))) static const tenon_note tenon_plugin_note_ = { \
-      6,                                                                     \
-      sizeof(tenon_note) - 20,                                               \
-      1,                                                                     \
-      "TENON",                                                               \
-      TENON_ABI_EPOCH,                                                       \
-      TENON_ABI_EPOCH,                                                       \
-      TENON_SANITIZER_HERE,                                                  \
-      0,                                                                     \
-      NAME,                                                                  \
-      VERSION,                                                               \
-      JSON}
+#define TENON_PLUGIN_NOTE(NAME, VERSION, JSON)                                                     \
+  __attribute__((section(".note.tenon"), used, aligned(4))) static const tenon_note               \
+      tenon_plugin_note_ = {6,    sizeof(tenon_note) - 20,     1, "TENON", TENON_ABI_EPOCH,        \
+                            TENON_ABI_EPOCH, TENON_SANITIZER_HERE, 0, NAME, VERSION, JSON}
 
 #define TENON_EXPORT __attribute__((visibility("default")))
 
@@ -835,219 +798,208 @@ typedef void (*tenon_drop_fn)(void* user);
 
 /* Every host service, once: struct, export table, slot count and documentation expand this list.
  * Slots are append-only within an epoch. X(return type, name, (parameters)) */
-#define TENON_HOST_SLOTS(X)                                                                                             \
-  /* -- errors ---------------------------------------------------------------------------------- */                    \
-  /* Record a failure: code, the vendor's own number (0 if none), text. No allocation by the caller. */                 \
-  X(void, fail,                                                                                                         \
-    (tenon_err*, tenon_status code, int64_t vendor_code, const char* text, uint64_t bytes))                             \
-  /* Put "text > " in front of the message recorded. */                                                                 \
-  X(void, err_context, (tenon_err*, const char* text, uint64_t bytes))                                                  \
-  /* For code that starts calls rather than being called: Python, tests, a plugin's own threads. */                     \
-  X(tenon_err*, err_create, (void))                                                                                     \
-  X(void, err_destroy, (tenon_err*))                                                                                    \
-  X(tenon_status, err_code, (const tenon_err*))                                                                         \
-  /* NUL-terminated; valid until the next call with this err. */                                                        \
-  X(const char*, err_text, (const tenon_err*))                                                                          \
-  X(void, err_clear, (tenon_err*))                                                                                      \
-  /* level: 0 debug, 1 info, 2 warning, 3 error. */                                                                     \
-  X(void, log, (int32_t level, const char* text, uint64_t bytes))                                                       \
-  /* -- tensors: handles are reference-counted; "owned" means the receiver must release it --------- */                 \
-  /* New contiguous tensor, uninitialised. `*out` owned. */                                                             \
-  X(tenon_status, tensor_create,                                                                                        \
-    (tenon_device_id, int32_t dtype, int32_t ndim, const int64_t* shape, tenon_tensor** out,                            \
-     tenon_err*))                                                                                                       \
+#define TENON_HOST_SLOTS(X)                                                                        \
+  /* -- errors ---------------------------------------------------------------------------------- */ \
+  /* Record a failure: code, the vendor's own number (0 if none), text. No allocation by the caller. */ \
+  X(void, fail, (tenon_err*, tenon_status code, int64_t vendor_code, const char* text, uint64_t bytes)) \
+  /* Put "text > " in front of the message recorded. */                                            \
+  X(void, err_context, (tenon_err*, const char* text, uint64_t bytes))                             \
+  /* For code that starts calls rather than being called: Python, tests, a plugin's own threads. */ \
+  X(tenon_err*, err_create, (void))                                                                \
+  X(void, err_destroy, (tenon_err*))                                                               \
+  X(tenon_status, err_code, (const tenon_err*))                                                    \
+  /* NUL-terminated; valid until the next call with this err. */                                   \
+  X(const char*, err_text, (const tenon_err*))                                                     \
+  X(void, err_clear, (tenon_err*))                                                                 \
+  /* level: 0 debug, 1 info, 2 warning, 3 error. */                                                \
+  X(void, log, (int32_t level, const char* text, uint64_t bytes))                                  \
+  /* -- tensors: handles are reference-counted; "owned" means the receiver must release it --------- */ \
+  /* New contiguous tensor, uninitialised. `*out` owned. */                                        \
+  X(tenon_status, tensor_create, (tenon_device_id, int32_t dtype, int32_t ndim, const int64_t* shape, \
+                                  tenon_tensor** out, tenon_err*))                                 \
   /* Tensor over foreign memory on `device`; strides NULL: contiguous. `drop(user)` runs when the last \
-   * view dies, on whatever thread that happens. flags: TENON_TENSOR_READONLY or 0. `*out` owned. */                \
-  X(tenon_status, tensor_wrap,                                                                                          \
-    (tenon_device_id, int32_t dtype, int32_t ndim, const int64_t* shape, const int64_t* strides,                        \
-     void* data, uint32_t flags, tenon_drop_fn drop, void* user, tenon_tensor** out, tenon_err*))                       \
+   * view dies, on whatever thread that happens. flags: TENON_TENSOR_READONLY or 0. `*out` owned. */ \
+  X(tenon_status, tensor_wrap, (tenon_device_id, int32_t dtype, int32_t ndim, const int64_t* shape, \
+                                const int64_t* strides, void* data, uint32_t flags, tenon_drop_fn drop, \
+                                void* user, tenon_tensor** out, tenon_err*))                       \
   /* View of `base`: shares storage and version counter. `offset` in elements of `dtype` from base's \
-   * first element. Bounds are checked against the storage. `*out` owned. */                  \
-  X(tenon_status, tensor_view,                                                                                          \
-    (tenon_tensor * base, int32_t dtype, int32_t ndim, const int64_t* shape,                                            \
-     const int64_t* strides, int64_t offset, tenon_tensor** out, tenon_err*))                                           \
-  X(void, tensor_retain, (tenon_tensor*))                                                                               \
-  X(void, tensor_release, (tenon_tensor*)) /* NULL is ignored */                                                        \
+   * first element. Bounds are checked against the storage. `*out` owned. */                       \
+  X(tenon_status, tensor_view, (tenon_tensor* base, int32_t dtype, int32_t ndim, const int64_t* shape, \
+                                const int64_t* strides, int64_t offset, tenon_tensor** out, tenon_err*)) \
+  X(void, tensor_retain, (tenon_tensor*))                                                          \
+  X(void, tensor_release, (tenon_tensor*)) /* NULL is ignored */                                   \
   /* The tensor that a VIEW operator's result was taken from, or what tensor_view_of was given, views of \
    * views collapsed to the root; borrowed, kept alive by the view. NULL for all others, also for results \
-   * of tensor_view, and once view or root was assigned other memory (tensor_assign).              */              \
-  X(tenon_tensor*, tensor_base, (const tenon_tensor*))                                                                  \
-  /* Handles alive on this tensor; 1 means the caller holds the only one. */                                            \
-  X(uint32_t, tensor_use_count, (const tenon_tensor*))                                                                  \
-  /* Address that is equal for two tensors exactly if they share storage. */                                            \
-  X(const void*, tensor_storage, (const tenon_tensor*))                                                                 \
-  X(uint64_t, tensor_storage_bytes, (const tenon_tensor*))                                                              \
-  /* Tensors alive on the storage, this one included. */                                                                \
-  X(uint32_t, tensor_storage_use_count, (const tenon_tensor*))                                                          \
-  /* Writes so far to the storage, shared by all its views. */                                                          \
-  X(uint32_t, tensor_version, (const tenon_tensor*))                                                                    \
-  X(void, tensor_bump_version, (tenon_tensor*))                                                                         \
-  /* Make `t` describe what `source` describes (shape, dtype, storage); views of either are unaffected. */              \
-  X(tenon_status, tensor_assign, (tenon_tensor * t, tenon_tensor * source, tenon_err*))                                 \
-  /* Copy all elements between tensors of equal shape and dtype on any two devices. */                                  \
-  X(tenon_status, tensor_copy, (tenon_tensor * dst, tenon_tensor * src, tenon_err*))                                    \
-  /* Give/take the layer bit of `layer` (an id from layer_register). */                                                 \
-  X(void, tensor_set_layer, (tenon_tensor*, int32_t layer, int32_t on))                                                 \
-  /* -- extension slots: one pointer per tensor for each registered service ------------------------ */                 \
-  /* `drop` runs on the stored pointer when its tensor dies. Returns a slot, or -1: all three taken. [init] */          \
-  X(int32_t, ext_register, (const char* name, tenon_drop_fn drop))                                                      \
-  X(void*, ext_get, (const tenon_tensor*, int32_t slot))                                                                \
-  /* Does not drop the previous value. Not synchronised: the owner of the tensor's history calls it. */                 \
-  X(void, ext_set, (tenon_tensor*, int32_t slot, void* value))                                                          \
-  /* -- operators ---------------------------------------------------------------------------------- */                 \
-  /* "add" is short for "tenon::add". NULL: unknown. */                                                                 \
-  X(const tenon_op*, op_find, (const char* name))                                                                       \
-  X(const tenon_op_def*, op_def, (const tenon_op*))                                                                     \
-  /* Dense id in [0, op_count). */                                                                                      \
-  X(uint32_t, op_id, (const tenon_op*))                                                                                 \
-  X(uint32_t, op_count, (void))                                                                                         \
-  X(const tenon_op*, op_at, (uint32_t id))                                                                              \
+   * of tensor_view, and once view or root was assigned other memory (tensor_assign).              */ \
+  X(tenon_tensor*, tensor_base, (const tenon_tensor*))                                             \
+  /* Handles alive on this tensor; 1 means the caller holds the only one. */                       \
+  X(uint32_t, tensor_use_count, (const tenon_tensor*))                                             \
+  /* Address that is equal for two tensors exactly if they share storage. */                       \
+  X(const void*, tensor_storage, (const tenon_tensor*))                                            \
+  X(uint64_t, tensor_storage_bytes, (const tenon_tensor*))                                         \
+  /* Tensors alive on the storage, this one included. */                                           \
+  X(uint32_t, tensor_storage_use_count, (const tenon_tensor*))                                     \
+  /* Writes so far to the storage, shared by all its views. */                                     \
+  X(uint32_t, tensor_version, (const tenon_tensor*))                                               \
+  X(void, tensor_bump_version, (tenon_tensor*))                                                    \
+  /* Make `t` describe what `source` describes (shape, dtype, storage); views of either are unaffected. */ \
+  X(tenon_status, tensor_assign, (tenon_tensor* t, tenon_tensor* source, tenon_err*))              \
+  /* Copy all elements between tensors of equal shape and dtype on any two devices. */             \
+  X(tenon_status, tensor_copy, (tenon_tensor* dst, tenon_tensor* src, tenon_err*))                 \
+  /* Give/take the layer bit of `layer` (an id from layer_register). */                            \
+  X(void, tensor_set_layer, (tenon_tensor*, int32_t layer, int32_t on))                            \
+  /* -- extension slots: one pointer per tensor for each registered service ------------------------ */ \
+  /* `drop` runs on the stored pointer when its tensor dies. Returns a slot, or -1: all three taken. [init] */ \
+  X(int32_t, ext_register, (const char* name, tenon_drop_fn drop))                                 \
+  X(void*, ext_get, (const tenon_tensor*, int32_t slot))                                           \
+  /* Does not drop the previous value. Not synchronised: the owner of the tensor's history calls it. */ \
+  X(void, ext_set, (tenon_tensor*, int32_t slot, void* value))                                     \
+  /* -- operators ---------------------------------------------------------------------------------- */ \
+  /* "add" is short for "tenon::add". NULL: unknown. */                                            \
+  X(const tenon_op*, op_find, (const char* name))                                                  \
+  X(const tenon_op_def*, op_def, (const tenon_op*))                                                \
+  /* Dense id in [0, op_count). */                                                                 \
+  X(uint32_t, op_id, (const tenon_op*))                                                            \
+  X(uint32_t, op_count, (void))                                                                    \
+  X(const tenon_op*, op_at, (uint32_t id))                                                         \
   /* Call an operator. `nargs` may be less than the schema's: the rest take their defaults. `outs[i]` is \
    * NONE (the host allocates; owned by the caller afterwards) or a tensor to write into (out= and     \
-   * in-place forms; ownership unchanged). `args` may be rewritten during the call. */              \
-  X(tenon_status, op_call,                                                                                              \
-    (const tenon_op*, tenon_value* args, uint32_t nargs, tenon_value* outs, uint32_t nouts,                             \
-     tenon_err*))                                                                                                       \
-  /* Continue a call under the layer that was entered last. */                                                          \
-  X(tenon_status, op_call_below,                                                                                        \
-    (int32_t layer, const tenon_op*, tenon_value* args, uint32_t nargs, tenon_value* outs,                              \
-     uint32_t nouts, tenon_err*))                                                                                       \
+   * in-place forms; ownership unchanged). `args` may be rewritten during the call. */             \
+  X(tenon_status, op_call, (const tenon_op*, tenon_value* args, uint32_t nargs, tenon_value* outs, \
+                            uint32_t nouts, tenon_err*))                                           \
+  /* Continue a call under the layer that was entered last. */                                     \
+  X(tenon_status, op_call_below, (int32_t layer, const tenon_op*, tenon_value* args, uint32_t nargs, \
+                                  tenon_value* outs, uint32_t nouts, tenon_err*))                  \
   /* Array for a LIST_OUTPUT result: `outs[0] = {TENSORS, n, array}`. Freed by list_release with its \
-   * tensors. */                  \
-  X(tenon_tensor**, list_create, (uint32_t count))                                                                      \
-  X(void, list_release, (tenon_tensor * *list, uint32_t count))                                                         \
-  /* What would run `op` on `device` for `dtype`: JSON to `sink`. */                                                    \
-  X(tenon_status, op_explain,                                                                                           \
-    (const tenon_op*, tenon_device_id, int32_t dtype, tenon_sink_fn sink, void* user, tenon_err*))                      \
-  /* -- layers ------------------------------------------------------------------------------------- */                 \
-  /* Returns an id in [0, 8), or -1. [init] */                                                                          \
-  X(int32_t, layer_register, (const tenon_layer_def*, tenon_err*))                                                      \
-  /* Enable or disable on the calling thread; returns the previous state. */                                            \
-  X(int32_t, layer_enable, (int32_t layer, int32_t on))                                                                 \
-  X(int32_t, layer_enabled, (int32_t layer))                                                                            \
+   * tensors. */                                                                                   \
+  X(tenon_tensor**, list_create, (uint32_t count))                                                 \
+  X(void, list_release, (tenon_tensor** list, uint32_t count))                                     \
+  /* What would run `op` on `device` for `dtype`: JSON to `sink`. */                               \
+  X(tenon_status, op_explain, (const tenon_op*, tenon_device_id, int32_t dtype, tenon_sink_fn sink, \
+                               void* user, tenon_err*))                                            \
+  /* -- layers ------------------------------------------------------------------------------------- */ \
+  /* Returns an id in [0, 8), or -1. [init] */                                                     \
+  X(int32_t, layer_register, (const tenon_layer_def*, tenon_err*))                                 \
+  /* Enable or disable on the calling thread; returns the previous state. */                       \
+  X(int32_t, layer_enable, (int32_t layer, int32_t on))                                            \
+  X(int32_t, layer_enabled, (int32_t layer))                                                       \
   /* Bits of the EVERY_CALL layers enabled on this thread: not zero means that even a view must be made \
-   * by op_call. */               \
-  X(uint32_t, layers_every_call, (void))                                                                                \
-  /* -- inside a kernel call ------------------------------------------------------------------------ */                \
-  X(tenon_stream, ctx_stream, (tenon_ctx*))                                                                             \
-  X(tenon_device, ctx_device, (tenon_ctx*))                                                                             \
-  X(const tenon_op*, ctx_op, (tenon_ctx*))                                                                              \
-  /* Device memory until the call ends, stream-ordered. */                                                              \
-  X(tenon_status, scratch, (tenon_ctx*, uint64_t bytes, void** out, tenon_err*))                                        \
-  /* Allocate output `index` of a data-dependent operator; `*out` borrowed. */                                          \
-  X(tenon_status, output_alloc,                                                                                         \
-    (tenon_ctx*, uint32_t index, int32_t dtype, int32_t ndim, const int64_t* shape,                                     \
-     tenon_tensor** out, tenon_err*))                                                                                   \
-  /* Reserve `count` 128-bit counters of the device's Philox4x32-10 stream. */                                          \
-  X(void, random_reserve, (tenon_ctx*, uint64_t count, uint64_t * seed, uint64_t * offset))                             \
-  /* -- threads: the process's one pool --------------------------------------------------------------- */              \
+   * by op_call. */                                                                                \
+  X(uint32_t, layers_every_call, (void))                                                           \
+  /* -- inside a kernel call ------------------------------------------------------------------------ */ \
+  X(tenon_stream, ctx_stream, (tenon_ctx*))                                                        \
+  X(tenon_device, ctx_device, (tenon_ctx*))                                                        \
+  X(const tenon_op*, ctx_op, (tenon_ctx*))                                                         \
+  /* Device memory until the call ends, stream-ordered. */                                         \
+  X(tenon_status, scratch, (tenon_ctx*, uint64_t bytes, void** out, tenon_err*))                   \
+  /* Allocate output `index` of a data-dependent operator; `*out` borrowed. */                     \
+  X(tenon_status, output_alloc, (tenon_ctx*, uint32_t index, int32_t dtype, int32_t ndim,          \
+                                 const int64_t* shape, tenon_tensor** out, tenon_err*))            \
+  /* Reserve `count` 128-bit counters of the device's Philox4x32-10 stream. */                     \
+  X(void, random_reserve, (tenon_ctx*, uint64_t count, uint64_t* seed, uint64_t* offset))          \
+  /* -- threads: the process's one pool --------------------------------------------------------------- */ \
   /* Run fn over [begin, end) in chunks of at least `grain`; returns when all are done. The caller   \
-   * works too; nested calls run serially. `fn` must not throw. */                  \
-  X(void, parallel_for,                                                                                                 \
-    (int64_t begin, int64_t end, int64_t grain, tenon_range_fn fn, void* user))                                         \
-  X(int32_t, thread_count, (void))                                                                                      \
-  X(void, set_thread_count, (int32_t))                                                                                  \
-  /* -- devices ---------------------------------------------------------------------------------------- */             \
-  /* "acme:1", "acme" (index 0), "meta". Loads a known plugin that provides it. */                                      \
-  X(tenon_status, device_find, (const char* name, tenon_device_id* out, tenon_err*))                                    \
-  X(tenon_status, device_info, (tenon_device_id, tenon_device_info * out, tenon_err*))                                  \
-  X(uint32_t, device_kind_count, (void))                                                                                \
-  X(const char*, device_kind_name, (uint32_t kind)) /* NULL: no such kind */                                            \
-  X(uint32_t, device_count, (uint32_t kind))                                                                            \
-  /* First device with TENON_DEVICE_HOST_MEMORY; TENON_DEVICE_NONE before one is loaded. */                             \
-  X(tenon_device_id, device_host, (void))                                                                               \
-  X(tenon_status, device_sync, (tenon_device_id, tenon_err*))                                                           \
-  /* JSON: current, peak, reserved, allocations, cache hits, fragmentation; with_blocks: every block. */                \
-  X(tenon_status, memory_stats,                                                                                         \
-    (tenon_device_id, int32_t with_blocks, tenon_sink_fn, void* user, tenon_err*))                                      \
-  X(tenon_status, memory_trim, (tenon_device_id, uint64_t * released, tenon_err*))                                      \
-  X(void, memory_reset_peak, (tenon_device_id))                                                                         \
-  /* Streams and events of the host: wrap the plugin's, remember the device. */                                         \
-  X(tenon_status, stream_create,                                                                                        \
-    (tenon_device_id, int32_t priority, tenon_stream * out, tenon_err*))                                                \
-  X(void, stream_destroy, (tenon_device_id, tenon_stream))                                                              \
-  X(tenon_status, stream_sync, (tenon_device_id, tenon_stream, tenon_err*))                                             \
-  /* The calling thread's stream for kernels on this device; returns the previous one. */                               \
-  X(tenon_stream, stream_set_current, (tenon_device_id, tenon_stream))                                                  \
-  X(tenon_status, event_create, (tenon_device_id, tenon_event * out, tenon_err*))                                       \
-  X(void, event_destroy, (tenon_device_id, tenon_event))                                                                \
-  X(tenon_status, event_record, (tenon_device_id, tenon_event, tenon_stream, tenon_err*))                               \
-  X(tenon_status, event_wait, (tenon_device_id, tenon_event, tenon_stream, tenon_err*))                                 \
-  X(tenon_status, event_query, (tenon_device_id, tenon_event, int32_t * done, tenon_err*))                              \
-  X(tenon_status, event_sync, (tenon_device_id, tenon_event, tenon_err*))                                               \
-  /* -- random numbers ------------------------------------------------------------------------------------ */          \
-  X(void, random_seed, (uint64_t seed)) /* every device; offset becomes 0 */                                            \
-  X(void, random_get, (tenon_device_id, uint64_t * seed, uint64_t * offset))                                            \
-  X(void, random_set, (tenon_device_id, uint64_t seed, uint64_t offset))                                                \
-  /* -- lowering and fallback -------------------------------------------------------------------------------- */       \
-  /* "deny,acme:sort=allow": deny | warn_once | allow, then exceptions device[:op]=policy. */                           \
-  X(tenon_status, fallback_set_policy, (const char* text, tenon_err*))                                                  \
-  X(void, fallback_get_policy, (tenon_sink_fn, void* user))                                                             \
-  /* JSON: per device and operator, calls run native, lowered, on the host, bytes copied. */                            \
-  X(void, fallback_report, (int32_t reset, tenon_sink_fn, void* user))                                                  \
-  /* -- plugins and services ------------------------------------------------------------------------------------ */    \
-  X(tenon_status, plugin_load, (const char* path, tenon_err*))                                                          \
+   * works too; nested calls run serially. `fn` must not throw. */                                 \
+  X(void, parallel_for, (int64_t begin, int64_t end, int64_t grain, tenon_range_fn fn, void* user)) \
+  X(int32_t, thread_count, (void))                                                                 \
+  X(void, set_thread_count, (int32_t))                                                             \
+  /* -- devices ---------------------------------------------------------------------------------------- */ \
+  /* "acme:1", "acme" (index 0), "meta". Loads a known plugin that provides it. */                 \
+  X(tenon_status, device_find, (const char* name, tenon_device_id* out, tenon_err*))               \
+  X(tenon_status, device_info, (tenon_device_id, tenon_device_info* out, tenon_err*))              \
+  X(uint32_t, device_kind_count, (void))                                                           \
+  X(const char*, device_kind_name, (uint32_t kind)) /* NULL: no such kind */                       \
+  X(uint32_t, device_count, (uint32_t kind))                                                       \
+  /* First device with TENON_DEVICE_HOST_MEMORY; TENON_DEVICE_NONE before one is loaded. */        \
+  X(tenon_device_id, device_host, (void))                                                          \
+  X(tenon_status, device_sync, (tenon_device_id, tenon_err*))                                      \
+  /* JSON: current, peak, reserved, allocations, cache hits, fragmentation; with_blocks: every block. */ \
+  X(tenon_status, memory_stats, (tenon_device_id, int32_t with_blocks, tenon_sink_fn, void* user, tenon_err*)) \
+  X(tenon_status, memory_trim, (tenon_device_id, uint64_t* released, tenon_err*))                  \
+  X(void, memory_reset_peak, (tenon_device_id))                                                    \
+  /* Streams and events of the host: wrap the plugin's, remember the device. */                    \
+  X(tenon_status, stream_create, (tenon_device_id, int32_t priority, tenon_stream* out, tenon_err*)) \
+  X(void, stream_destroy, (tenon_device_id, tenon_stream))                                         \
+  X(tenon_status, stream_sync, (tenon_device_id, tenon_stream, tenon_err*))                        \
+  /* The calling thread's stream for kernels on this device; returns the previous one. */          \
+  X(tenon_stream, stream_set_current, (tenon_device_id, tenon_stream))                             \
+  X(tenon_status, event_create, (tenon_device_id, tenon_event* out, tenon_err*))                   \
+  X(void, event_destroy, (tenon_device_id, tenon_event))                                           \
+  X(tenon_status, event_record, (tenon_device_id, tenon_event, tenon_stream, tenon_err*))          \
+  X(tenon_status, event_wait, (tenon_device_id, tenon_event, tenon_stream, tenon_err*))            \
+  X(tenon_status, event_query, (tenon_device_id, tenon_event, int32_t* done, tenon_err*))          \
+  X(tenon_status, event_sync, (tenon_device_id, tenon_event, tenon_err*))                          \
+  /* -- random numbers ------------------------------------------------------------------------------------ */ \
+  X(void, random_seed, (uint64_t seed)) /* every device; offset becomes 0 */                       \
+  X(void, random_get, (tenon_device_id, uint64_t* seed, uint64_t* offset))                         \
+  X(void, random_set, (tenon_device_id, uint64_t seed, uint64_t offset))                           \
+  /* -- lowering and fallback -------------------------------------------------------------------------------- */ \
+  /* "deny,acme:sort=allow": deny | warn_once | allow, then exceptions device[:op]=policy. */      \
+  X(tenon_status, fallback_set_policy, (const char* text, tenon_err*))                             \
+  X(void, fallback_get_policy, (tenon_sink_fn, void* user))                                        \
+  /* JSON: per device and operator, calls run native, lowered, on the host, bytes copied. */       \
+  X(void, fallback_report, (int32_t reset, tenon_sink_fn, void* user))                             \
+  /* -- plugins and services ------------------------------------------------------------------------------------ */ \
+  X(tenon_status, plugin_load, (const char* path, tenon_err*))                                     \
   /* Not while another thread calls operators (op_call) or uses what it found of the plugin: calls take no \
-   * lock, so nothing would hold the plugin's code and tables for them. The caller sees to it.     */            \
-  X(tenon_status, plugin_unload, (const char* name, tenon_err*))                                                        \
-  /* A folder of plugins that load at first use, or one library; they are read, not run. */                             \
-  X(tenon_status, plugin_add_folder, (const char* path, tenon_err*))                                                    \
-  /* Load what is known and wanted before the first operator call; idempotent. */                                       \
-  X(tenon_status, plugin_load_default, (tenon_err*))                                                                    \
-  /* JSON: every attempt with stage, reason, text, fix. */                                                              \
-  X(void, plugin_describe, (tenon_sink_fn, void* user))                                                                 \
-  /* Publish a versioned table under a name, e.g. "autograd/1". [init] */                                               \
-  X(tenon_status, service_register,                                                                                     \
-    (const char* name, uint32_t version, const void* table, tenon_err*))                                                \
-  /* NULL: absent or older than `min_version`. */                                                                       \
-  X(const void*, service_find, (const char* name, uint32_t min_version))                                                \
+   * lock, so nothing would hold the plugin's code and tables for them. The caller sees to it.     */ \
+  X(tenon_status, plugin_unload, (const char* name, tenon_err*))                                   \
+  /* A folder of plugins that load at first use, or one library; they are read, not run. */        \
+  X(tenon_status, plugin_add_folder, (const char* path, tenon_err*))                               \
+  /* Load what is known and wanted before the first operator call; idempotent. */                  \
+  X(tenon_status, plugin_load_default, (tenon_err*))                                               \
+  /* JSON: every attempt with stage, reason, text, fix. */                                         \
+  X(void, plugin_describe, (tenon_sink_fn, void* user))                                            \
+  /* Publish a versioned table under a name, e.g. "autograd/1". [init] */                          \
+  X(tenon_status, service_register, (const char* name, uint32_t version, const void* table, tenon_err*)) \
+  /* NULL: absent or older than `min_version`. */                                                  \
+  X(const void*, service_find, (const char* name, uint32_t min_version))                           \
   /* -- types ------------------------------------------------------------------------------------------------------ */ \
-  /* THE promotion rule for two tensor dtypes. */                                                                       \
-  X(int32_t, dtype_promote, (int32_t a, int32_t b))                                                                     \
-  X(const char*, dtype_name, (int32_t))      /* "float32" */                                                            \
-  X(uint32_t, dtype_size, (int32_t))         /* bytes */                                                                \
-  X(int32_t, dtype_find, (const char* name)) /* -1: unknown */                                                          \
-  /* -- revision 1: groups, attached plugins ------------------------------------------------------------ */            \
+  /* THE promotion rule for two tensor dtypes. */                                                  \
+  X(int32_t, dtype_promote, (int32_t a, int32_t b))                                                \
+  X(const char*, dtype_name, (int32_t)) /* "float32" */                                            \
+  X(uint32_t, dtype_size, (int32_t))    /* bytes */                                                \
+  X(int32_t, dtype_find, (const char* name)) /* -1: unknown */                                     \
+  /* -- revision 1: groups, attached plugins ------------------------------------------------------------ */ \
   /* Borrow an optional group of an open device, for services that use it directly. `group` is a        \
    * TENON_GROUP_ number; the table is complete and in this header's layout. TENON_UNSUPPORTED: the device \
    * has none. What is made through the table counts as alive until device_group_return, which the caller \
-   * owes once for each success: the device is not closed and its plugin not unloaded before.       */               \
-  X(tenon_status, device_group_borrow,                                                                                  \
-    (tenon_device_id, int32_t group, const void** table, tenon_device* handle, tenon_err*))                             \
-  X(void, device_group_return, (tenon_device_id, int32_t group))                                                        \
-  /* The calling thread's stream for this device; NULL: the synchronous one. */                                         \
-  X(tenon_stream, stream_current, (tenon_device_id))                                                                    \
+   * owes once for each success: the device is not closed and its plugin not unloaded before.       */ \
+  X(tenon_status, device_group_borrow, (tenon_device_id, int32_t group, const void** table,        \
+                                        tenon_device* handle, tenon_err*))                         \
+  X(void, device_group_return, (tenon_device_id, int32_t group))                                   \
+  /* The calling thread's stream for this device; NULL: the synchronous one. */                    \
+  X(tenon_stream, stream_current, (tenon_device_id))                                               \
   /* Accept a table that came from no file: a plugin linked into the program, or one made at run time.  \
    * Checked, published and started as one that was loaded. `origin` says in messages where it is from. \
-   * The table and all it points to stay valid until plugin_unload(table->name) has succeeded. */               \
-  X(tenon_status, plugin_attach, (const tenon_plugin* table, const char* origin, tenon_err*))                           \
-  /* -- revision 1: memory of work that was queued past op_call ----------------------------------------- */            \
+   * The table and all it points to stay valid until plugin_unload(table->name) has succeeded. */  \
+  X(tenon_status, plugin_attach, (const tenon_plugin* table, const char* origin, tenon_err*))      \
+  /* -- revision 1: memory of work that was queued past op_call ----------------------------------------- */ \
   /* Work on `stream` uses the tensor: its memory, once released, waits for that work. For kernels and   \
-   * out= of op_call the host does this itself. */              \
-  X(void, tensor_record_use, (tenon_tensor*, tenon_stream))                                                             \
+   * out= of op_call the host does this itself. */                                                 \
+  X(void, tensor_record_use, (tenon_tensor*, tenon_stream))                                        \
   /* The plugin's own allocation that holds the tensor's memory (several, end to end, if it reaches over \
    * where they meet): what alloc or pool_alloc returned, its size, and where the tensor's first element \
-   * lies in it. TENON_INVALID_ARGUMENT: it is foreign memory. */              \
-  X(tenon_status, memory_origin,                                                                                        \
-    (const tenon_tensor*, void** memory, uint64_t* bytes, uint64_t* offset, tenon_err*))                                \
+   * lies in it. TENON_INVALID_ARGUMENT: it is foreign memory. */                                  \
+  X(tenon_status, memory_origin, (const tenon_tensor*, void** memory, uint64_t* bytes, uint64_t* offset, \
+                                  tenon_err*))                                                     \
   /* Hold the memory of recorded work, which runs again and again (group `graph`). From begin to end,   \
    * whatever is allocated for or used by work on `stream` is noted; once released it is not used again \
-   * until memory_hold_release. `end` fails if not everything could be noted: drop the recording then. */               \
-  X(tenon_status, memory_hold_begin, (tenon_device_id, tenon_stream, uint64_t * hold, tenon_err*))                      \
-  X(tenon_status, memory_hold_end, (tenon_device_id, uint64_t hold, tenon_err*))                                        \
-  X(void, memory_hold_release, (tenon_device_id, uint64_t hold))                                                        \
-  /* -- revision 2: consent to overrides ---------------------------------------------------------------- */            \
+   * until memory_hold_release. `end` fails if not everything could be noted: drop the recording then. */ \
+  X(tenon_status, memory_hold_begin, (tenon_device_id, tenon_stream, uint64_t* hold, tenon_err*))  \
+  X(tenon_status, memory_hold_end, (tenon_device_id, uint64_t hold, tenon_err*))                   \
+  X(void, memory_hold_release, (tenon_device_id, uint64_t hold))                                   \
+  /* -- revision 2: consent to overrides ---------------------------------------------------------------- */ \
   /* A kernel for another plugin's operator on another plugin's device is an override: it is held back   \
    * unless the user has agreed. Use (allowed != 0) or hold back those of a plugin, loaded or not: its  \
    * name, a path to its library, or "*", every plugin that was not named. Calls under way go on as they \
-   * began.                                                                                           */              \
-  X(tenon_status, plugin_allow_overrides, (const char* plugin, int32_t allowed, tenon_err*))                            \
+   * began.                                                                                           */ \
+  X(tenon_status, plugin_allow_overrides, (const char* plugin, int32_t allowed, tenon_err*))         \
   /* As tensor_view, and tensor_base(*out) finds `base`, or the root that `base` was taken from: what a \
    * VIEW operator's result is, for callers that know the shape. Layers do not see it: where one wants  \
-   * to (`base`'s layer bits, or always-on layers), call the operator. */               \
-  X(tenon_status, tensor_view_of,                                                                                       \
-    (tenon_tensor * base, int32_t dtype, int32_t ndim, const int64_t* shape,                                            \
-     const int64_t* strides, int64_t offset, tenon_tensor** out, tenon_err*))
+   * to (`base`'s layer bits, or always-on layers), call the operator. */                              \
+  X(tenon_status, tensor_view_of, (tenon_tensor* base, int32_t dtype, int32_t ndim, const int64_t* shape, \
+                                   const int64_t* strides, int64_t offset, tenon_tensor** out, tenon_err*))
 
 struct tenon_host {
   uint32_t struct_size;
@@ -1063,14 +1015,13 @@ struct tenon_host {
 const tenon_host* tenon_host_get(uint32_t epoch);
 
 /* In every function that takes a request struct: refuse what you do not understand. */
-#define TENON_CHECK_UNDERSTOOD(host, request, known, err)                             \
-  do {                                                                                \
-    if ((request)->must_understand & ~(uint64_t)(known)) {                            \
-      static const char tenon_text_[] =                                               \
-          "the request needs a feature that this plugin does not know";               \
-      (host)->fail((err), TENON_UNSUPPORTED, 0, tenon_text_, sizeof tenon_text_ - 1); \
-      return TENON_UNSUPPORTED;                                                       \
-    }                                                                                 \
+#define TENON_CHECK_UNDERSTOOD(host, request, known, err)                                          \
+  do {                                                                                             \
+    if ((request)->must_understand & ~(uint64_t)(known)) {                                         \
+      static const char tenon_text_[] = "the request needs a feature that this plugin does not know"; \
+      (host)->fail((err), TENON_UNSUPPORTED, 0, tenon_text_, sizeof tenon_text_ - 1);              \
+      return TENON_UNSUPPORTED;                                                                    \
+    }                                                                                              \
   } while (0)
 
 #ifdef __cplusplus
