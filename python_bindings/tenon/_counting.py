@@ -184,7 +184,7 @@ def histogram(
     outside is left out. Counts are int64; with `weights`, of the shape of `x`, sums of those. With
     `density` they are divided by their sum and by the lengths of the bins."""
     edges = bins if isinstance(bins, Tensor) else histogram_bin_edges(x, bins, range)
-    counts, all_edges = histogramdd(x.reshape(-1, 1), [edges], weights=weights, density=density)
+    counts, all_edges = histogramdd(x.reshape([-1, 1]), [edges], weights=weights, density=density)
     return counts, all_edges[0]
 
 

@@ -56,7 +56,7 @@ def dstack(tensors: Sequence[Tensor], /) -> Tensor:
 def column_stack(tensors: Sequence[Tensor], /) -> Tensor:
     """Tensors one after the other along axis 1; a vector or a number is one column."""
     return _operator("concat")(
-        [each.reshape(-1, 1) if each.ndim < 2 else each for each in tensors], 1
+        [each.reshape([-1, 1]) if each.ndim < 2 else each for each in tensors], 1
     )
 
 
@@ -107,7 +107,7 @@ def combinations(x: Tensor, /, r: int = 2, with_replacement: bool = False) -> Te
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = list(choose(range(x.shape[0]), r))
     flat = [index for row in rows for index in row]
-    indices = _core.tensor(flat, dtype="int64", device=x.device).reshape(len(rows), r)
+    indices = _core.tensor(flat, dtype="int64", device=x.device).reshape([len(rows), r])
     return _operator("index_select")(x, indices, 0)
 
 
