@@ -63,7 +63,7 @@ def unique(
     """The different elements of `x` in ascending order, or with `axis` the different slices along it in
     lexicographic order.
 
-    After them, in this order, if requested: where each is first, which of them each element or slice of `x` is,
+    After them, as far as requested: where each is first, which of them each element or slice of `x` is,
     and how many there are of each, as int64. Every NaN is different."""
     if axis is None:
         groups = _groups(x)
@@ -99,7 +99,7 @@ def unique_consecutive(
     """The elements of `x`, in row-major order, that differ from the one before, or with `axis` the slices
     along it that do.
 
-    After them, in this order, if requested: which of them each element or slice is, and how many there are of
+    After them, as far as requested: which of them each element or slice is, and how many there are of
     each, as int64."""
     rows = x.reshape(-1) if axis is None else _operator("movedim")(x, axis, 0)
     is_first = _starts(rows)

@@ -87,6 +87,14 @@ def test_second_derivatives_of_products_at_zeros(device):
     assert second.tolist() == [0, 6, 0]
 
 
+def test_gradients_of_products_beside_infinities(device):
+    source = tenon.tensor([INF, 2.0, 3.0, 5.0], device=device, requires_grad=True)
+    x = tenon.tensor([1.0, 7.0], device=device, requires_grad=True)
+    index = tenon.tensor([0, 1, 1, 0], device=device)
+    tenon.scatter_reduce(x, index, source, reduce="prod").sum().backward()
+    assert source.grad.tolist() == [5, 21, 14, INF] and x.grad.tolist() == [INF, 6]
+
+
 def test_gradient_of_ties_is_shared(device):
     x = tenon.tensor([2.0, 1.0], device=device, requires_grad=True)
     source = tenon.tensor([2.0, 2.0, 5.0], device=device, requires_grad=True)

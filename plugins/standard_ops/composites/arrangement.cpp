@@ -112,14 +112,14 @@ TENON_DECOMPOSE(as_strided) {
     return shapes::fail(err, TENON_OUT_OF_RANGE, "as_strided",
                         "expected elements 0 to %lld of shape %s, got %lld to %lld",
                         ll(x->numel - 1), shape_text(*x.get()).c_str(), ll(low), ll(high));
-  Tensor elements = ops::full(scope, IntList(), int_of(args[3]), TENON_DTYPE_I64, x->device);
+  Tensor indices = ops::full(scope, IntList(), int_of(args[3]), TENON_DTYPE_I64, x->device);
   for (size_t i = 0; i < size.size(); ++i) {
     Shape along(size.size(), 1);
     along[i] = size[i];
-    elements = ops::add(scope, elements,
-                        ops::reshape(scope, numbers(scope, x, 0, size[i], stride[i]), along));
+    indices = ops::add(scope, indices,
+                       ops::reshape(scope, numbers(scope, x, 0, size[i], stride[i]), along));
   }
-  return finish(scope, outs, ops::index_select(scope, ops::reshape(scope, x, {-1}), elements, 0));
+  return finish(scope, outs, ops::index_select(scope, ops::reshape(scope, x, {-1}), indices, 0));
 }
 
 TENON_DECOMPOSE(fill_diagonal) {

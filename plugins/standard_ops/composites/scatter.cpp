@@ -43,7 +43,7 @@ Tensor numbers_along(Scope& scope, const Shape& shape, size_t axis, tenon_device
 }
 
 // For each of `index`, the flat index of the element of x that gather would read.
-Tensor flat_indices(Scope& scope, const Tensor& x, const Tensor& index, int64_t axis) {
+Tensor flat_targets(Scope& scope, const Tensor& x, const Tensor& index, int64_t axis) {
   Tensor at = ops::cast(scope, index, TENON_DTYPE_I64), flat;
   if (!scope.ok()) return {};
   const int64_t length = x->ndim > 0 ? x->shape[axis] : 1;
@@ -56,35 +56,36 @@ Tensor flat_indices(Scope& scope, const Tensor& x, const Tensor& index, int64_t 
   return ops::reshape(scope, ops::expand(scope, flat ? flat : at, shape), {-1});
 }
 
-// x with `source` merged into the elements at `index`: sorted by place, the elements for one place
+// x with `source` merged into the elements at `index`: sorted by target, the elements for one target
 // are neighbours, and steps over 1, 2, 4, ... of them merge them all into the last one.
 // `combine_if(same, later, earlier)` is `later` where `same` is false.
 template <class Combine, class CombineIf>
 Tensor merged_by_sorting(Scope& scope, const Tensor& x, const Tensor& index, const Tensor& source,
                          int64_t axis, Combine combine, CombineIf combine_if) {
-  Tensor elements = flat_indices(scope, x, index, axis);
-  if (!scope.ok() || elements->numel == 0) return ops::clone(scope, x);
-  auto sorted = ops::sort_with_indices(scope, elements, 0);
-  elements = sorted.values;
+  Tensor targets = flat_targets(scope, x, index, axis);
+  if (!scope.ok() || targets->numel == 0) return ops::clone(scope, x);
+  auto sorted = ops::sort_with_indices(scope, targets, 0);
+  targets = sorted.values;
   Tensor values = ops::index_select(scope, ops::reshape(scope, source, {-1}), sorted.indices, 0);
   if (!scope.ok()) return {};
-  const int64_t n = elements->numel;
+  const int64_t n = targets->numel;
   for (int64_t d = 1; d < n && scope.ok(); d *= 2) {
-    Tensor same = ops::equal(scope, ops::narrow(scope, elements, 0, d, n - d),
-                             ops::narrow(scope, elements, 0, 0, n - d));
+    Tensor same = ops::equal(scope, ops::narrow(scope, targets, 0, d, n - d),
+                             ops::narrow(scope, targets, 0, 0, n - d));
     Tensor later = combine_if(same, ops::narrow(scope, values, 0, d, n - d),
                               ops::narrow(scope, values, 0, 0, n - d));
     values = ops::concat(scope, {ops::narrow(scope, values, 0, 0, d), later}, 0);
   }
-  // Those that are not the last for their place go to an element behind all others.
-  Tensor ends = ops::not_equal(scope, ops::narrow(scope, elements, 0, 0, n - 1),
-                               ops::narrow(scope, elements, 0, 1, n - 1));
+  // Those that are not the last for their element go to a 1 behind all others, whose gradient of
+  // zero stays zero when it is multiplied.
+  Tensor ends = ops::not_equal(scope, ops::narrow(scope, targets, 0, 0, n - 1),
+                               ops::narrow(scope, targets, 0, 1, n - 1));
   Tensor last = ops::ones(scope, {1}, TENON_DTYPE_BOOL, x->device);
-  elements = ops::where(scope, ops::concat(scope, {ends, last}, 0), elements, x->numel);
-  Tensor all =
-      ops::concat(scope, {ops::reshape(scope, x, {-1}), ops::narrow(scope, values, 0, 0, 1)}, 0);
-  all = ops::index_put(scope, all, {elements},
-                       combine(ops::index_select(scope, all, elements, 0), values));
+  targets = ops::where(scope, ops::concat(scope, {ends, last}, 0), targets, x->numel);
+  Tensor one = ops::full(scope, {1}, 1, x->dtype, x->device);
+  Tensor all = ops::concat(scope, {ops::reshape(scope, x, {-1}), one}, 0);
+  all = ops::index_put(scope, all, {targets},
+                       combine(ops::index_select(scope, all, targets, 0), values));
   return ops::reshape(scope, ops::narrow(scope, all, 0, 0, x->numel), sizes_of(x));
 }
 
