@@ -209,6 +209,7 @@ TEMPLATES = {
     "rmsprop_update": _UPDATE,
     "adagrad_update": _UPDATE,
     "trace": _template({"x": "*b i j"}),
+    "diagflat": _template({"x": "i"}),
     "tril": _template({"x": "*b i j"}),
     "triu": _template({"x": "*b i j"}),
     "bernoulli": _template({"p": "*b i"}, domains={"p": "unit"}),
