@@ -49,11 +49,14 @@ void stop(Recording* recording) {
 
 tenon_status record_end(tenon_graph_recording* recording, tenon_tensor* const* results,
                         uint32_t nresults, tenon_graph_program** out, tenon_err* err) {
-  const std::unique_ptr<tenon_graph_recording> owned(recording);
-  const tenon_status status =
-      guarded(err, [&] { *out = recording->finish(results, nresults).release(); });
+  std::unique_ptr<tenon_graph_recording> owned(recording);
   stop(recording);
-  return status;
+  return guarded(err, [&] {
+    ProgramPtr program = owned->finish(results, nresults);
+    owned.reset();
+    Recording::keep_what_is_held(*program);
+    *out = program.release();
+  });
 }
 
 void record_abandon(tenon_graph_recording* recording) {

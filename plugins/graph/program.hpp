@@ -19,6 +19,9 @@ struct tenon_graph_program {
   // Why gradients cannot be recorded through it; "": they can.
   std::string refuses_gradients;
   tenon::graph::Plan plan;
+  // Of a recording, until it is settled: what its steps made and somewhere is still held, so that the
+  // next recording can be asked whether it uses that.
+  std::vector<tenon::Tensor> made;
 };
 
 namespace tenon::graph {

@@ -171,6 +171,7 @@ void Recording::end_call(Step step, const tenon_value* outs) {
                                          " shares memory with an argument, though the operator is "
                                          "no view");
     step.results[i] = frame().add(out);
+    if (!may_alias) made_.push_back(Tensor::borrow(out));
     if (frames_.size() == 1 && !step.is_recorded) unrecorded_.insert(step.results[i]);
   }
   frame().graph.steps.push_back(std::move(step));
@@ -273,9 +274,21 @@ ProgramPtr Recording::finish(tenon_tensor* const* results, uint32_t nresults) {
                 "call manual_seed outside of it");
   program->is_detached = notes_ & TENON_GRAPH_NOTE_FREE_HISTORY;
   program->refuses_gradients = refuses_gradients_;
+  program->made = std::move(made_);
   verify(program->graph);
   program->plan.build(program->graph);
   return program;
+}
+
+void Recording::keep_what_is_held(Program& program) {
+  std::unordered_map<const void*, uint32_t> own;
+  for (const Tensor& tensor : program.made) ++own[host->tensor_storage(tensor.get())];
+  std::erase_if(program.made, [&](const Tensor& tensor) {
+    const bool is_alone =
+        host->tensor_use_count(tensor.get()) == 1 &&
+        host->tensor_storage_use_count(tensor.get()) == own[host->tensor_storage(tensor.get())];
+    return is_alone;
+  });
 }
 
 }  // namespace tenon::graph

@@ -51,6 +51,8 @@ class Recording {
   // " at train.py:12", or "".
   std::string where() const;
   ProgramPtr finish(tenon_tensor* const* results, uint32_t nresults);
+  // Drops what nothing but the program holds. Call it when the recording is gone.
+  static void keep_what_is_held(Program& program);
 
  private:
   Frame& frame() { return *frames_.back(); }
@@ -69,6 +71,7 @@ class Recording {
   std::unordered_set<const void*> foreign_;  // storages of values that nothing recorded may use
   std::unordered_set<ValueId> unrecorded_;   // values of the outermost frame made without gradients
   std::vector<Tensor> kept_;
+  std::vector<Tensor> made_;  // new memory, by steps
   // Of every input and leaf that requires a gradient.
   struct GradState {
     Tensor tensor;

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <string_view>
+#include <unordered_set>
 
 #include "support.hpp"
 #include "text.hpp"
@@ -71,10 +72,20 @@ ProgramPtr settle(const Program& first, const Program& second) {
   settled->graph = second.graph;
   settled->is_detached = second.is_detached;
   settled->refuses_gradients = second.refuses_gradients;
+  std::unordered_set<const void*> made;
+  for (const Tensor& tensor : first.made)
+    if (tensor->numel) made.insert(host->tensor_storage(tensor.get()));
   for (size_t i = 0; i < settled->graph.leaves.size(); ++i) {
     Leaf& leaf = settled->graph.leaves[i];
     const Leaf& before = first.graph.leaves[i];
     if (!is_same_memory(*leaf.tensor.get(), *before.tensor.get())) {
+      if (made.contains(host->tensor_storage(leaf.tensor.get())))
+        throw Error(TENON_FAILED_PRECONDITION,
+                    "export: the function keeps a tensor " +
+                        type_text(type_of(*leaf.tensor.get())) +
+                        " that it made, and uses it when it is called again; a program cannot "
+                        "assign Python's variables: write into a tensor, as in "
+                        "tenon.add(state, x, out=state)");
       // Made anew in each call: data that the function holds, or that Python computed.
       if (!has_same_bytes(contents(leaf), contents(before)))
         fail_different("it makes a tensor " + type_text(type_of(*leaf.tensor.get())) +

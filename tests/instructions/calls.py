@@ -33,7 +33,14 @@ STATEMENTS = [
     "empty(1)",
     "tensor([1.0])",
     "w + y",
+    "program(x)",
 ]
+
+
+def ten_additions(x):
+    for _ in range(10):
+        x = x + 1.0
+    return x
 
 
 def main() -> None:
@@ -44,6 +51,7 @@ def main() -> None:
         "y": tenon.tensor([2.0]),
         "w": tenon.tensor([1.0], requires_grad=True),
         "m": tenon.ones((2, 2)),
+        "program": tenon.export(ten_additions, tenon.tensor([1.0])),
         **{name: getattr(tenon, name) for name in ("exp", "zeros", "empty", "tensor")},
     }
     gc.disable()  # it comes when it likes

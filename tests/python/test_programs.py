@@ -108,6 +108,18 @@ def test_in_place_writes_and_views():
     assert same(row, tenon.zeros(3))
 
 
+def test_single_elements():
+    def function(x):
+        y = x * 1.0
+        y[0] = 5.0
+        y[1] += y[2]
+        return y, y[2]
+
+    program = tenon.export(function, rand(3))
+    x = tenon.tensor([1.0, 2.0, 3.0])
+    assert program(x)[0].tolist() == [5.0, 5.0, 3.0] and program(x)[1].item() == 3.0
+
+
 def test_writes_into_an_input_reach_the_caller():
     def function(x):
         tenon.add(x, 1.0, out=x)
@@ -200,6 +212,34 @@ def test_errors_of_a_run_name_the_step():
     line = program(index) is None or str(program).split('":')[-1].split("\n")[0]
     with pytest.raises(IndexError, match=rf"program: tenon::\w+\(.*test_programs.py:{line} > "):
         program(tenon.tensor([0, 9]))
+
+
+def test_a_program_inside_a_function_is_recorded_with_it():
+    inner = tenon.export(lambda x: x * 2, rand(2))
+    outer = tenon.export(lambda x: inner(x) + 1, rand(2))
+    assert "tenon::multiply" in str(outer) and same(outer(tenon.ones(2)), tenon.full([2], 3.0))
+
+
+def test_an_operator_of_ones_own():
+    @tenon.op("mine::twice_for_programs(Tensor x) -> Tensor")
+    def twice_for_programs(x):
+        return x + x
+
+    program = tenon.export(lambda x: tenon.ops.mine.twice_for_programs(x), rand(2))
+    assert same(program(tenon.ones(2)), tenon.full([2], 2.0))
+
+
+def test_watchers_see_a_run():
+    program = tenon.export(lambda x: x.exp().sin(), rand(4))
+    before = tenon._core.validation_calls()
+    with tenon.validation():
+        program(rand(4))
+    assert tenon._core.validation_calls() == before + 2
+    with (
+        tenon.validation(nan="error"),
+        pytest.raises(tenon.InternalError, match="program: tenon::"),
+    ):
+        tenon.export(lambda x: x.log(), tenon.ones(2))(-tenon.ones(2))
 
 
 def test_programs_run_in_threads():
@@ -495,6 +535,18 @@ def test_state_that_the_first_call_sets_up():
     program = tenon.export(function, x)
     before = state["sum"].clone()
     assert same(program(x), before + 1) and same(state["sum"], before + 1)
+
+
+def test_state_in_variables_is_refused():
+    state = {"last": tenon.zeros(2)}
+
+    def function(x):
+        y = x + state["last"]
+        state["last"] = x * 2
+        return y
+
+    with pytest.raises(RuntimeError, match="keeps a tensor float32.*write into a tensor"):
+        tenon.export(function, rand(2))
 
 
 def test_shapes_that_depend_on_data_are_refused():
@@ -804,9 +856,9 @@ def test_every_optimizer_is_recorded_right_or_refused(name):
         return
 
     def setup():
-        model = mlp()
-        matrices = [p for p in model.parameters() if p.ndim == 2]  # what Muon takes
-        optimizer = cls(matrices, lr=0.01)
+        tenon.manual_seed(1)
+        model = nn.Sequential(nn.Linear(4, 4, bias=False), nn.ReLU(), nn.Linear(4, 3, bias=False))
+        optimizer = cls(model.parameters(), lr=0.01)
 
         def step(x):
             model(x).square().mean().backward()
