@@ -3,10 +3,11 @@
 
     python training_steps.py [--threads 1] [--quick] [--only mlp] [--memory]
 
-Each library is in a process of its own and starts from the same weights; the losses of the first steps
-are compared before anything is timed. Steps with "autocast" are in mixed precision, bfloat16. JAX runs a step that it has compiled whole, ONNX Runtime forward
-passes only. With `--memory`, the figures are how many MiB the resident size of a fresh process grows at
-most during three steps, model and data not counted.
+Each library is in a process of its own and starts from the same weights; the losses of the first
+steps are compared before anything is timed. Steps with "autocast" are in mixed precision,
+bfloat16. JAX runs a step that it has compiled whole, ONNX Runtime forward passes only. With
+`--memory`, the figures are how many MiB the resident size of a fresh process grows at most during
+three steps, model and data not counted.
 """
 
 from __future__ import annotations

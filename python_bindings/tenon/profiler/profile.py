@@ -231,7 +231,7 @@ class profile:
     # -- results -----------------------------------------------------------------------------------
 
     def _decode(self) -> tuple[list[Event], list[Memory]]:
-        if self._raw is not None:  # records are kept as they are until a caller needs the events
+        if self._raw is not None:  # records stay as they are until they are looked at
             records, details, _, stacks = self._raw
             self._decoded, self._raw = decode(records, details, stacks), None
         return self._decoded
