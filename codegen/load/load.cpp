@@ -223,8 +223,8 @@ void read_complex_gradient(const YamlEntry& entry, Operator& op) {
       text == known[0] ? ComplexGradient::AsWritten : ComplexGradient::Holomorphic;
 }
 
-// Parts of composites are cast, not the whole. One that computes small floats in float32 may leave its
-// results there.
+// Parts of composites are cast, not the whole. One that computes small floats in float32 may leave
+// its results there.
 void read_amp(const YamlEntry& entry, Operator& op) {
   const bool promotes =
       op.is_elementwise() && !op.has_tag("primitive") && op.dtypes.outs[0].rule != OutDtype::Bool;
