@@ -10,6 +10,7 @@ from typing import Any
 
 from tenon import _core
 from tenon._core import Tensor
+from tenon.func import layer_rules, shape_rules  # noqa: F401  they register their rules
 from tenon.func.batched import Batched, levels_of, nest_like, raw_of, with_levels
 from tenon.func.rules import call_operator
 from tenon.func.tree import flatten, spread, unflatten
