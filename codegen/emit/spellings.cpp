@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operators are called elsewhere: the entries `names`, as a table for the namespaces in tenon.compat.
+// What operators are called elsewhere: the entries `names`, as a table for the namespaces in
+// tenon.compat.
 #include "emit/emit.hpp"
 #include "support/text.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keywords that calls understand beside the operator's own parameters: `requires_grad` of calls that make
-// tensors, `dtype` of sums and their like; and the default floating dtype of the program.
+// Keywords that calls understand beside the operator's own parameters: `requires_grad` of calls
+// that make tensors, `dtype` of sums and their like; and the default floating dtype of the
+// program.
 #pragma once
 
 #include "operator_type.hpp"
@@ -21,7 +22,8 @@ PyObject* call_creation(PyObject* callable, PyObject* const* objects, size_t fla
 // Whether the operator computes in another dtype on request: sum(x, dtype=float64).
 bool takes_dtype_keyword(const char* name);
 
-// The call with its first argument, and then its result, converted to the keyword `dtype`, if it is there.
+// The call with its first argument, and then its result, converted to the keyword `dtype`, if it
+// is there.
 PyObject* call_in_dtype(PyObject* callable, PyObject* const* objects, size_t flags,
                         PyObject* keyword_names, vectorcallfunc call);
 

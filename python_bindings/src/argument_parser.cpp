@@ -301,8 +301,8 @@ int find_parameter(const OperatorObject& self, PyObject* name) {
   return -1;
 }
 
-// Keywords of the array API standard, NumPy and PyTorch for parameters of Tenon's own names. They are
-// read only after no parameter had the name, so that Tenon's own keywords cost what they did.
+// Keywords of the array API standard, NumPy and PyTorch for parameters of Tenon's own names. They
+// are read only after no parameter had the name, so that Tenon's own keywords cost what they did.
 [[gnu::cold]] int find_other_spelling(const OperatorObject& self, PyObject* name) {
   static constexpr const char* kSpellings[][2] = {
       {"keepdims", "keepdim"}, {"dim", "axis"}, {"fill_value", "value"}, {"k", "offset"},

@@ -122,8 +122,8 @@ PyObject* cpu(PyObject* self, PyObject*) {
   return to_python(convert_tensor(handle_of(self), kAnyDtype, device));
 }
 
-// The array API's spelling of to(). The copy is queued on the device's current stream, which a program
-// chooses by `with stream:`.
+// The array API's spelling of to(). The copy is queued on the device's current stream, which a
+// program chooses by `with stream:`.
 PyObject* to_device(PyObject* self, PyObject* arguments, PyObject* keywords) {
   static const char* names[] = {"", "stream", nullptr};
   PyObject *device_argument, *stream = Py_None;
@@ -236,8 +236,8 @@ PyObject* zero_(PyObject* self, PyObject*) {
   return result;
 }
 
-// Revisions of the array API standard; each contains the ones before it, but for lists that have become
-// tuples.
+// Revisions of the array API standard; each contains the ones before it, but for lists that have
+// become tuples.
 bool is_array_api_version(PyObject* version) {
   if (!PyUnicode_Check(version)) return false;
   for (const char* known : {"2021.12", "2022.12", "2023.12", "2024.12", "2025.12"})

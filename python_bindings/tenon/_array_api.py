@@ -263,8 +263,8 @@ class _Groups:
 
 
 def _sorted(flat):
-    """Elements in ascending order, complex numbers by their real and then their imaginary parts, and where
-    they were."""
+    """Elements in ascending order, complex numbers by their real and then their imaginary parts,
+    and where they were."""
     if not flat.dtype.is_complex:
         return _operator("sort_with_indices")(flat, 0)
     argsort = _operator("argsort")  # stable
@@ -315,8 +315,8 @@ class UniqueInverse(NamedTuple):
 
 
 def unique_all(x, /):
-    """The different elements of `x` in ascending order, where each is first in the flat tensor, which
-    of them each element is, and how many there are of each."""
+    """The different elements of `x` in ascending order, where each is first in the flat tensor,
+    which of them each element is, and how many there are of each."""
     groups = _groups(x)
     return UniqueAll(
         groups.values[groups.first],

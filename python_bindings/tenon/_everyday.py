@@ -35,8 +35,8 @@ def rand(
     requires_grad: bool = False,
     generator: Any = None,
 ) -> Tensor:
-    """Uniform random numbers from 0 to 1, of the shape `rand(2, 3)` or `rand((2, 3))`; of `generator`, a
-    tenon.random.Generator, where one is given."""
+    """Uniform random numbers from 0 to 1, of the shape `rand(2, 3)` or `rand((2, 3))`; of
+    `generator`, a tenon.random.Generator, where one is given."""
     options = {"dtype": dtype, "device": device}
     return _random("uniform", _shape(shape), options, requires_grad, generator)
 
@@ -48,8 +48,8 @@ def randn(
     requires_grad: bool = False,
     generator: Any = None,
 ) -> Tensor:
-    """Normal random numbers of mean 0 and variance 1, of the shape `randn(2, 3)` or `randn((2, 3))`; of
-    `generator`, a tenon.random.Generator, where one is given."""
+    """Normal random numbers of mean 0 and variance 1, of the shape `randn(2, 3)` or `randn((2,
+    3))`; of `generator`, a tenon.random.Generator, where one is given."""
     options = {"dtype": dtype, "device": device}
     return _random("normal", _shape(shape), options, requires_grad, generator)
 
@@ -124,7 +124,8 @@ def promote_types(first: Any, second: Any, /) -> Any:
 
 
 def chunk(x: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
-    """At most `chunks` parts along an axis, of one length but for the last, which may be shorter."""
+    """At most `chunks` parts along an axis, of one length but for the last, which may be
+    shorter."""
     return x.chunk(chunks, axis)
 
 

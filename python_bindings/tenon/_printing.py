@@ -41,10 +41,10 @@ def set_printoptions(
     *,
     profile: str | None = None,
 ) -> None:
-    """Change how tensors print: decimals, the size from which on the middle is left out and what stays then,
-    the width of a line, and whether numbers have exponents. What is None stays, except `sci_mode`, which
-    chooses by the numbers then. `profile` starts from 'default', 'short' (2 decimals, 2 items) or 'full' (all
-    items)."""
+    """Change how tensors print: decimals, the size from which on the middle is left out and what
+    stays then, the width of a line, and whether numbers have exponents. What is None stays, except
+    `sci_mode`, which chooses by the numbers then. `profile` starts from 'default', 'short' (2
+    decimals, 2 items) or 'full' (all items)."""
     global _options
     profiles = {
         None: _options,

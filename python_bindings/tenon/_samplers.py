@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Samples of distributions, made of the operators uniform and normal.
 
-All take their numbers from the device's one stream (tenon.random), so that a seed fixes them, on any device
-that runs operators. Parameters are numbers or tensors, which broadcast with each other and with `shape`;
-results have the parameters' dtype, float32 for numbers. Samples are constants: no gradient flows into the
-parameters.
+All take their numbers from the device's one stream (tenon.random), so that a seed fixes them, on
+any device that runs operators. Parameters are numbers or tensors, which broadcast with each other
+and with `shape`; results have the parameters' dtype, float32 for numbers. Samples are constants:
+no gradient flows into the parameters.
 
-gamma(), and what is made of it, and poisson() and binomial() with large means, draw and reject: they read from
-the device how many samples are still missing, a few times a call.
+gamma(), and what is made of it, and poisson() and binomial() with large means, draw and reject:
+they read from the device how many samples are still missing, a few times a call.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def _shape_of(shape: Shape) -> tuple[int, ...] | None:
 def _parameters(
     name: str, values: Sequence[Parameter], shape: Shape, wanted_dtype: Any, device: Any
 ) -> tuple[list[Tensor], dtype]:
-    """The parameters as tensors of the shape and device of the result, in its dtype, but in float32 at
-    least: a uniform number near 1 must not round to it. And the result's dtype."""
+    """The parameters as tensors of the shape and device of the result, in its dtype, but in
+    float32 at least: a uniform number near 1 must not round to it. And the result's dtype."""
     tensors = [each for each in values if isinstance(each, Tensor)]
     if device is None and tensors:
         device = tensors[0].device
@@ -140,7 +140,8 @@ def cauchy(
     dtype: Any = None,
     device: Any = None,
 ) -> Tensor:
-    """The Cauchy distribution around `location`; half of it is within `scale`, which is positive."""
+    """The Cauchy distribution around `location`; half of it is within `scale`, which is
+    positive."""
     (location, scale), result = _parameters("cauchy", [location, scale], shape, dtype, device)
     _require("cauchy", scale > 0, "a positive scale")
     angle = math.pi * (_uniform(location) - 0.5)
@@ -181,8 +182,9 @@ def truncated_normal(
     a, b = (low - mean) / std, (high - mean) / std
 
     def draw() -> tuple[Tensor, Tensor]:
-        # From the interval's point of the largest density on: exponential in a tail (Robert, Simulation of
-        # truncated normal variables, 1995), uniform in a short interval, normal otherwise.
+        # From the interval's point of the largest density on: exponential in a tail (Robert,
+        # Simulation of truncated normal variables, 1995), uniform in a short interval, normal
+        # otherwise.
         tail = _operator("maximum")(a, -b)  # the distance of an interval on one side
         rate = (tail + _operator("sqrt")(tail * tail + 4)) / 2
         steps = tail - _operator("log")(_open_uniform(a)) / _where(tail > 0, rate, 1.0)
@@ -260,8 +262,8 @@ def gamma(
     dtype: Any = None,
     device: Any = None,
 ) -> Tensor:
-    """The gamma distribution of mean concentration / rate; both are positive. (NumPy has 1 / rate, the
-    scale.)"""
+    """The gamma distribution of mean concentration / rate; both are positive. (NumPy has 1 / rate,
+    the scale.)"""
     (alpha, beta_), result = _parameters("gamma", [concentration, rate], shape, dtype, device)
     _require("gamma", (alpha > 0) & (beta_ > 0), "a positive concentration and rate")
     return (_standard_gamma(alpha) / beta_).to(result)
@@ -335,8 +337,9 @@ def von_mises(
     dtype: Any = None,
     device: Any = None,
 ) -> Tensor:
-    """Angles in [-pi, pi] around `location`, the more concentrated the larger `concentration`, which is
-    positive (Best and Fisher, Efficient simulation of the von Mises distribution, 1979)."""
+    """Angles in [-pi, pi] around `location`, the more concentrated the larger `concentration`,
+    which is positive (Best and Fisher, Efficient simulation of the von Mises distribution,
+    1979)."""
     (location, kappa), result = _parameters(
         "von_mises", [location, concentration], shape, dtype, device
     )
@@ -376,7 +379,8 @@ def _counted_poisson(rate: Tensor) -> Tensor:
 
 
 def _rejected_poisson(rate: Tensor) -> Tensor:
-    """Hormann, The transformed rejection method for generating Poisson random variables (1993): PTRS."""
+    """Hormann, The transformed rejection method for generating Poisson random variables (1993):
+    PTRS."""
     log_rate = _operator("log")(rate)
     b = 0.931 + 2.53 * _operator("sqrt")(rate)
     a = -0.059 + 0.02483 * b
@@ -417,7 +421,8 @@ def poisson(
 
 
 def _counted_binomial(n: Tensor, p: Tensor) -> Tensor:
-    """Gaps between successes are geometric (Devroye, Non-uniform random variate generation, X.4)."""
+    """Gaps between successes are geometric (Devroye, Non-uniform random variate generation,
+    X.4)."""
     gap = _operator("log1p")(-_where(p > 0, p, 0.5))
 
     def step() -> Tensor:
@@ -432,7 +437,8 @@ def _counted_binomial(n: Tensor, p: Tensor) -> Tensor:
 
 
 def _rejected_binomial(n: Tensor, p: Tensor) -> Tensor:
-    """Hormann, The generation of binomial random variates (1993): BTRS, for n p >= 10 and p <= 1/2."""
+    """Hormann, The generation of binomial random variates (1993): BTRS, for n p >= 10 and p <=
+    1/2."""
     lgamma = _operator("lgamma")
     spread = _operator("sqrt")(n * p * (1 - p))
     b = 1.15 + 2.53 * spread

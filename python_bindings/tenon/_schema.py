@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator's schema says, read from its text: "tenon::op(Tensor x, int axis=-1) -> Tensor"."""
+"""What an operator's schema says, read from its text: "tenon::op(Tensor x, int axis=-1) ->
+Tensor"."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods of Tensor that are made of operators: spellings of NumPy, PyTorch and Paddle, conversions by the
-name of the dtype, new tensors like a tensor, and fills by random numbers.
+"""Methods of Tensor that are made of operators: spellings of NumPy, PyTorch and Paddle,
+conversions by the name of the dtype, new tensors like a tensor, and fills by random numbers.
 
 The type looks them up here when they are first used (python_bindings/src/python_method.cpp).
 """
@@ -164,7 +164,8 @@ def moveaxis(self: Tensor, source: Any, destination: Any) -> Tensor:
 
 
 def chunk(self: Tensor, chunks: builtins.int, axis: builtins.int = 0) -> tuple[Tensor, ...]:
-    """At most `chunks` parts along an axis, of one length but for the last, which may be shorter."""
+    """At most `chunks` parts along an axis, of one length but for the last, which may be
+    shorter."""
     if chunks < 1:
         raise ValueError(f"chunk(): expected at least 1 chunk, got {chunks}")
     extent = self.shape[axis]
@@ -251,7 +252,8 @@ def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 
 def __round__(self: Tensor, ndigits: builtins.int = 0) -> Tensor:
-    """round(x): elements rounded to whole numbers, halves to even ones; round(x, n): to n decimals."""
+    """round(x): elements rounded to whole numbers, halves to even ones; round(x, n): to n
+    decimals."""
     if ndigits == 0 or not (self.dtype.is_floating_point or self.dtype.is_complex):
         return self.round()
     scale = 10.0**ndigits
@@ -363,8 +365,8 @@ def random_(
     *,
     generator: Any = None,
 ) -> Tensor:
-    """Overwrite with whole numbers from `low` to `high` - 1: random_(high) or random_(low, high). Without
-    limits, all that the dtype holds from 0 on without gaps."""
+    """Overwrite with whole numbers from `low` to `high` - 1: random_(high) or random_(low, high).
+    Without limits, all that the dtype holds from 0 on without gaps."""
     if high is None and low:
         low, high = 0, low
     if high is None:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The namespace of the Python array API standard, revision 2025.12.
 
-`x.__array_namespace__()` gives this module. Names, parameters, defaults and results are those of the
-standard, also where Tenon's own function of the name differs: nonzero() gives a tuple, meshgrid() takes
-its vectors one by one, sum() and prod() have `dtype`. What agrees with the standard is the operator itself.
-docs/array_api.md says which special cases differ, and why.
+`x.__array_namespace__()` gives this module. Names, parameters, defaults and results are those of
+the standard, also where Tenon's own function of the name differs: nonzero() gives a tuple,
+meshgrid() takes its vectors one by one, sum() and prod() have `dtype`. What agrees with the
+standard is the operator itself. docs/array_api.md says which special cases differ, and why.
 """
 
 from __future__ import annotations
@@ -149,8 +149,8 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
 
 
 def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> Tensor:
-    """Each element along `axis` repeated; of the flat tensor without one. `repeats` is a number, or a
-    vector with one for each element."""
+    """Each element along `axis` repeated; of the flat tensor without one. `repeats` is a number,
+    or a vector with one for each element."""
     if not isinstance(repeats, Tensor):
         return _operator("repeat")(x, repeats, axis)
     if axis is None:
@@ -163,8 +163,8 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
 
 
 def reshape(x: Tensor, /, shape: int | Sequence[int], *, copy: _bool | None = None) -> Tensor:
-    """The elements of `x` in another shape. `copy` true: in new memory; false: in the same memory, or
-    ValueError; None: in the same where that is possible."""
+    """The elements of `x` in another shape. `copy` true: in new memory; false: in the same memory,
+    or ValueError; None: in the same where that is possible."""
     if copy:
         return _operator("reshape")(_operator("clone")(x), shape)
     result = _operator("reshape")(x, shape)
@@ -218,8 +218,8 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 def searchsorted(
     x1: Tensor, x2: Tensor, /, *, side: str = "left", sorter: Tensor | None = None
 ) -> Tensor:
-    """Where each element of `x2` would go in the ascending vector `x1`, or in `x1[sorter]`: before equal
-    elements, or after them with side 'right'."""
+    """Where each element of `x2` would go in the ascending vector `x1`, or in `x1[sorter]`: before
+    equal elements, or after them with side 'right'."""
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted(): expected side 'left' or 'right', got {side!r}")
     known = x1 if sorter is None else _operator("index_select")(x1, sorter, 0)
@@ -276,7 +276,8 @@ def _accumulated(name: str, x: Tensor, axis: Axes, dtype: Any, keepdims: _bool) 
 
 
 def sum(x: Tensor, /, *, axis: Axes = None, dtype: Any = None, keepdims: _bool = False) -> Tensor:
-    """The sum over `axis`, of the elements in `dtype`; without it integers add up in int64 or uint64."""
+    """The sum over `axis`, of the elements in `dtype`; without it integers add up in int64 or
+    uint64."""
     return _accumulated("sum", x, axis, dtype, keepdims)
 
 
@@ -295,7 +296,8 @@ def diff(
     prepend: Tensor | None = None,
     append: Tensor | None = None,
 ) -> Tensor:
-    """Differences of neighbours along `axis`, `n` times, after `prepend` and `append` were joined."""
+    """Differences of neighbours along `axis`, `n` times, after `prepend` and `append` were
+    joined."""
     if n < 0:
         raise ValueError(f"diff(): expected n of at least 0, got {n}")
     parts = [part for part in (prepend, x, append) if part is not None]

@@ -95,7 +95,8 @@ class enable_grad(_Recording):
 
 
 class inference_mode(no_grad):
-    """no_grad() by the name that programs for inference use; `inference_mode(False)` changes nothing.
+    """no_grad() by the name that programs for inference use; `inference_mode(False)` changes
+    nothing.
 
     Tensors made inside are ordinary ones: they may be used in recorded operators later.
     """
@@ -273,8 +274,9 @@ class _Once(Function):
 
 
 def once_differentiable(backward):
-    """Decorator of a Function's `backward` that computes what autograd cannot follow, such as by NumPy: it
-    runs without recording, and differentiating its results is an error instead of a wrong number."""
+    """Decorator of a Function's `backward` that computes what autograd cannot follow, such as by
+    NumPy: it runs without recording, and differentiating its results is an error instead of a
+    wrong number."""
 
     @functools.wraps(backward)
     def wrapper(ctx, *grads):
@@ -298,9 +300,9 @@ def once_differentiable(backward):
 
 
 def jacobian(function, inputs):
-    """Derivatives of `function(*inputs)` by every element of every input: for one tensor and one result, of
-    shapes A and R, a tensor of shape R + A; for tuples, tuples of such. tenon.func.jacrev with the arguments
-    in another order."""
+    """Derivatives of `function(*inputs)` by every element of every input: for one tensor and one
+    result, of shapes A and R, a tensor of shape R + A; for tuples, tuples of such.
+    tenon.func.jacrev with the arguments in another order."""
     from tenon.func import jacrev
 
     argnums = 0 if isinstance(inputs, Tensor) else tuple(range(len(inputs)))
@@ -308,8 +310,8 @@ def jacobian(function, inputs):
 
 
 def hessian(function, inputs):
-    """Second derivatives of `function(*inputs)`, one number: for one tensor of shape A a tensor of shape
-    A + A; for a tuple, tuples of tuples of such."""
+    """Second derivatives of `function(*inputs)`, one number: for one tensor of shape A a tensor of
+    shape A + A; for a tuple, tuples of tuples of such."""
     from tenon.func import hessian as of
 
     argnums = 0 if isinstance(inputs, Tensor) else tuple(range(len(inputs)))

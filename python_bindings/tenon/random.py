@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random numbers: each device counts through one stream of numbers, given by a seed.
 
-A Generator is a stream of its own, which takes the place of the device's stream in a `with` block. The
-samplers take their numbers from the stream that is in place; `tenon.uniform`, `tenon.normal` and
-`tenon.randint` are operators, and do so as well.
+A Generator is a stream of its own, which takes the place of the device's stream in a `with` block.
+The samplers take their numbers from the stream that is in place; `tenon.uniform`, `tenon.normal`
+and `tenon.randint` are operators, and do so as well.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def initial_seed(device: Any = None) -> int:
 class Generator:
     """A stream of random numbers of its own.
 
-    In a block `with generator:` the device's random operators take their numbers from it, on every thread;
-    after the block the device goes on where it was.
+    In a block `with generator:` the device's random operators take their numbers from it, on every
+    thread; after the block the device goes on where it was.
     """
 
     def __init__(self, device: Any = None, seed: int | None = None) -> None:
@@ -106,7 +106,8 @@ class Generator:
 
 
 class fork_rng:
-    """A block after which the streams of `devices`, all by default, go on as if it had drawn nothing."""
+    """A block after which the streams of `devices`, all by default, go on as if it had drawn
+    nothing."""
 
     def __init__(self, devices: Any = None) -> None:
         self._devices = list(_core.devices() if devices is None else devices)

@@ -15,7 +15,8 @@ LIBRARIES = [
 
 
 def rows(library: str, names: list[str]) -> list[tuple[str, str]]:
-    """Each function, and what answers to its name: an operator, a function of the namespace, or nothing."""
+    """Each function, and what answers to its name: an operator, a function of the namespace, or
+    nothing."""
     module = importlib.import_module(f"tenon.compat.{library}")
     namespace = module._namespace
     result = []

@@ -9,10 +9,13 @@ import types
 import tenon
 
 MODULES = """tenon tenon.nn tenon.nn.functional tenon.nn.init tenon.nn.utils tenon.nn.utils.rnn
-tenon.nn.utils.parametrize tenon.optim tenon.optim.lr_scheduler tenon.optim.swa_utils tenon.metrics
-tenon.amp tenon.amp.debug tenon.profiler tenon.autograd tenon.data tenon.io tenon.safetensors tenon.random tenon.memory tenon.plugins tenon.distributions tenon.vision.transforms tenon.vision.transforms.functional tenon.vision.models tenon.vision.datasets tenon.audio tenon.audio.functional tenon.audio.transforms tenon.text tenon.geometric tenon.func tenon.array_api
-tenon.collective tenon.ipc tenon.testing tenon.utils tenon.utils.cpp_extension
-tenon.compat.paddle""".split()
+tenon.nn.utils.parametrize tenon.optim tenon.optim.lr_scheduler tenon.optim.swa_utils
+tenon.metrics tenon.amp tenon.amp.debug tenon.profiler tenon.autograd tenon.data tenon.io
+tenon.safetensors tenon.random tenon.memory tenon.plugins tenon.distributions
+tenon.vision.transforms tenon.vision.transforms.functional tenon.vision.models
+tenon.vision.datasets tenon.audio tenon.audio.functional tenon.audio.transforms tenon.text
+tenon.geometric tenon.func tenon.array_api tenon.collective tenon.ipc tenon.testing tenon.utils
+tenon.utils.cpp_extension tenon.compat.paddle""".split()
 Operator = type(tenon.ops.add)
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators under the names and keywords of another library.
 
-A namespace has three sources. Functions whose order of arguments or results differ are written out in its
-`_functions.py`. Names that the operator files give (`names:` in opdefs) come from the generated table
-tenon._spellings. The rest are operators and functions of the same name in both libraries. The last two are
-wrapped, so that they take the other library's keywords.
+A namespace has three sources. Functions whose order of arguments or results differ are written out
+in its `_functions.py`. Names that the operator files give (`names:` in opdefs) come from the
+generated table tenon._spellings. The rest are operators and functions of the same name in both
+libraries. The last two are wrapped, so that they take the other library's keywords.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import tenon
 from tenon import _core
 from tenon._schema import parameters
 
-# What other libraries call a parameter, and what it may be called here; the first that there is counts.
+# What other libraries call a parameter, and what it may be called here; the first that there is
+# counts.
 KEYWORDS: Mapping[str, tuple[str, ...]] = {
     "input": ("x", "a", "weights", "sorted"),
     "a": ("x",),
@@ -57,8 +58,8 @@ def _of_operator(op: Any) -> dict[str, str]:
 
 
 def operator(name: str, convert: Callable[[Any], Any] | None = None) -> Callable[..., Any]:
-    """The operator `name`, which takes other libraries' keywords. With `convert`, arguments for tensors
-    that are neither tensors nor numbers are converted by it."""
+    """The operator `name`, which takes other libraries' keywords. With `convert`, arguments for
+    tensors that are neither tensors nor numbers are converted by it."""
     op: Any = _core.operator(name)
     keywords = _of_operator(op)
     known = parameters(op.schema)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A tensor that stands for one sample of a batch.
 
-To the function that vmap() calls, a Batched is a tensor of one sample's shape; its `physical` tensor has
-all samples, along axis 0. Levels of nested vmap()s nest: `physical` may be a Batched of an outer level.
-The tensor that Batched inherits has the sample's shape and dtype, and no memory. Operators that meet one
-are called by tenon/func/rules.py; what is no operator is below.
+To the function that vmap() calls, a Batched is a tensor of one sample's shape; its `physical`
+tensor has all samples, along axis 0. Levels of nested vmap()s nest: `physical` may be a Batched of
+an outer level. The tensor that Batched inherits has the sample's shape and dtype, and no memory.
+Operators that meet one are called by tenon/func/rules.py; what is no operator is below.
 """
 
 from __future__ import annotations

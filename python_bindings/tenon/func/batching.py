@@ -31,8 +31,8 @@ _running = _Running()
 
 
 def lift(x: Tensor, like: Tensor | None = None) -> Tensor:
-    """`x` with all batches of the vmap()s that are running, or with those of `like`: what each sample
-    has a derivative of its own by."""
+    """`x` with all batches of the vmap()s that are running, or with those of `like`: what each
+    sample has a derivative of its own by."""
     levels = list(reversed(_running.levels)) if like is None else levels_of(like)
     return with_levels(x, levels)
 
@@ -73,15 +73,16 @@ def vmap(
     """A function that calls `function` for every sample of its arguments at once, and stacks the
     results.
 
-    `in_dims`: for each argument the axis of its batch, or None where all samples share it; one number
-    for all; a nest like the arguments. Keyword arguments are shared by all samples. `out_dims` says in
-    the same way where the batch is in the results. With `chunk_size` the batch is processed in parts of that size.
+    `in_dims`: for each argument the axis of its batch, or None where all samples share it; one
+    number for all; a nest like the arguments. Keyword arguments are shared by all samples.
+    `out_dims` says in the same way where the batch is in the results. With `chunk_size` the batch
+    is processed in parts of that size.
 
-    `function` sees tensors of one sample's shape. Each operator it calls is called once for the batch, by
-    a rule, or, where there is no rule, once for each sample: results are the same, and
-    `tenon.func.rules.loops()` lists which operators took that way. Random operators without batched
-    arguments give all samples the same numbers. A function that reads values (`if x > 0`, `.item()`) is an
-    error: there are several.
+    `function` sees tensors of one sample's shape. Each operator it calls is called once for the
+    batch, by a rule, or, where there is no rule, once for each sample: results are the same, and
+    `tenon.func.rules.loops()` lists which operators took that way. Random operators without
+    batched arguments give all samples the same numbers. A function that reads values (`if x > 0`,
+    `.item()`) is an error: there are several.
     """
 
     @functools.wraps(function)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """How operators are called for a whole batch.
 
-A rule gets the arguments by the operator's own names. Those in `call.batched` have the batch as axis 0, the
-others are shared by all samples. It returns the result, or results, with the batch as axis 0; NotImplemented
-where it does not cover the call. Then, and for operators without a rule, the operator is called once for
-each sample and the results are stacked: the same values, at the cost of as many calls.
+A rule gets the arguments by the operator's own names. Those in `call.batched` have the batch as
+axis 0, the others are shared by all samples. It returns the result, or results, with the batch as
+axis 0; NotImplemented where it does not cover the call. Then, and for operators without a rule,
+the operator is called once for each sample and the results are stacked: the same values, at the
+cost of as many calls.
 """
 
 from __future__ import annotations
@@ -117,7 +118,8 @@ def _wrap(result: Any, level: int) -> Any:
 
 
 def call_operator(op: Any, *args: Any, **kwargs: Any) -> Any:
-    """`op(*args, **kwargs)`, where some tensors are batched: called for every operator that meets one."""
+    """`op(*args, **kwargs)`, where some tensors are batched: called for every operator that meets
+    one."""
     name = op.__name__
     if name.endswith("_"):
         target = args[0]

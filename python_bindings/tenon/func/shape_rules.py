@@ -11,16 +11,17 @@ from tenon.func.rules import Call, aligned, items, operator, reduction_axes, rul
 
 @rule(
     *"""abs acos acosh add angle asin asinh atan atan2 atanh bernoulli bitwise_and bitwise_invert
-    bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor cast cbrt ceil celu clip clone conj
-    contiguous copysign cos cosh deg2rad digamma divide dropout elu entr equal erf erfc exp exp2 expm1
-    floor floor_divide fmax fmin fmod frac gelu greater greater_equal hardshrink hardsigmoid hardswish
-    hardtanh heaviside hypot imag isclose isfinite isinf isnan isneginf isposinf leaky_relu lerp less
-    less_equal lgamma log log10 log1p log2 log_sigmoid logaddexp logaddexp2 logical_and logical_not
-    logical_or logical_xor logit masked_fill maximum minimum mish multiply nan_to_num negative nextafter
-    normal_like not_equal ones_like positive pow rad2deg real reciprocal relu relu6 remainder round rsqrt
-    selu sigmoid sign signbit silu sin sinc sinh softplus softshrink softsign sqrt square stop_gradient
-    subtract tan tanh tanhshrink threshold trunc uniform_like where xlog1py xlogy zeros_like full_like
-    empty_like addcmul addcdiv""".split()
+    bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor cast cbrt ceil celu clip clone
+    conj contiguous copysign cos cosh deg2rad digamma divide dropout elu entr equal erf erfc exp
+    exp2 expm1 floor floor_divide fmax fmin fmod frac gelu greater greater_equal hardshrink
+    hardsigmoid hardswish hardtanh heaviside hypot imag isclose isfinite isinf isnan isneginf
+    isposinf leaky_relu lerp less less_equal lgamma log log10 log1p log2 log_sigmoid logaddexp
+    logaddexp2 logical_and logical_not logical_or logical_xor logit masked_fill maximum minimum
+    mish multiply nan_to_num negative nextafter normal_like not_equal ones_like positive pow
+    rad2deg real reciprocal relu relu6 remainder round rsqrt selu sigmoid sign signbit silu sin
+    sinc sinh softplus softshrink softsign sqrt square stop_gradient subtract tan tanh tanhshrink
+    threshold trunc uniform_like where xlog1py xlogy zeros_like full_like empty_like addcmul
+    addcdiv""".split()
 )
 def elementwise(call: Call) -> Any:
     tensors = [name for name, value in call.args.items() if isinstance(value, Tensor)]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Derivatives of functions, by reverse mode and by its own derivative.
 
-A product with the Jacobian from the right, forward mode's question, is the derivative of the product
-from the left by its vector, in which it is linear: two backward passes give it exactly (Townsend, A new
-trick for calculating Jacobian vector products, 2017).
+A product with the Jacobian from the right, forward mode's question, is the derivative of the
+product from the left by its vector, in which it is linear: two backward passes give it exactly
+(Townsend, A new trick for calculating Jacobian vector products, 2017).
 
 Results have a history while recording is on, as those of every operator: they can be differentiated
 again, by other transformations and by backward(). Inside `tenon.no_grad()` they have none.
@@ -147,8 +147,8 @@ def _ones(x: Tensor) -> Tensor:
 
 
 def value_and_grad(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
-    """A function that gives (gradient, value) of `function`, which gives a tensor of one element; with
-    `has_aux`, `function` gives (value, aux), and the result is (gradient, (value, aux))."""
+    """A function that gives (gradient, value) of `function`, which gives a tensor of one element;
+    with `has_aux`, `function` gives (value, aux), and the result is (gradient, (value, aux))."""
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -211,7 +211,8 @@ def _check_like(name: str, given: Sequence[Any], wanted: Sequence[Tensor], what:
 def jvp(
     function: Function, primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: bool = False
 ) -> Any:
-    """`function(*primals)`, and the product of its Jacobian with `tangents`, which are like `primals`."""
+    """`function(*primals)`, and the product of its Jacobian with `tangents`, which are like
+    `primals`."""
     if not isinstance(primals, (list, tuple)) or not isinstance(tangents, (list, tuple)):
         raise TypeError("jvp: expected primals and tangents as tuples, with one item per argument")
     call = _Call("jvp", function, primals, tuple(range(len(primals))), has_aux)
@@ -247,9 +248,9 @@ def _stack(parts: list[Tensor], shape: tuple[int, ...], of: Tensor) -> Tensor:
 
 def jacrev(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """A function that gives the Jacobian of `function`, one backward pass for each element of the
-    result: for few results of many arguments. For a result of shape R and an argument of shape A the
-    Jacobian has shape R + A; nests of results and arguments give a nest of the arguments in each
-    result's place."""
+    result: for few results of many arguments. For a result of shape R and an argument of shape A
+    the Jacobian has shape R + A; nests of results and arguments give a nest of the arguments in
+    each result's place."""
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -276,8 +277,8 @@ def jacrev(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> F
 
 
 def jacfwd(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
-    """The function of jacrev(), with one product from the right for each element of the arguments: for
-    few arguments of many results."""
+    """The function of jacrev(), with one product from the right for each element of the arguments:
+    for few arguments of many results."""
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -336,6 +337,6 @@ def vhp(function: Function, primals: Sequence[Any], vectors: Sequence[Any]) -> A
 
 
 def hvp(function: Function, primals: Sequence[Any], vectors: Sequence[Any]) -> Any:
-    """`function(*primals)`, a tensor of one element, and the product of its Hessian with `vectors`. The
-    Hessian of real functions is symmetric, so that this is vhp()."""
+    """`function(*primals)`, a tensor of one element, and the product of its Hessian with
+    `vectors`. The Hessian of real functions is symmetric, so that this is vhp()."""
     return vhp(function, primals, vectors)

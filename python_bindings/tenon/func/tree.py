@@ -14,7 +14,8 @@ def _is_named(tree: Any) -> bool:
 
 
 def flatten(tree: Any) -> tuple[list[Any], Rebuild]:
-    """The leaves from left to right, and a function that builds the same nest around other leaves."""
+    """The leaves from left to right, and a function that builds the same nest around other
+    leaves."""
     if isinstance(tree, dict):
         keys = list(tree)
         leaves, rebuild = flatten([tree[key] for key in keys])

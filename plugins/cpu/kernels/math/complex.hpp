@@ -34,8 +34,8 @@ TENON_COMPLEX_UNARY(acosh)
 TENON_COMPLEX_UNARY(atanh)
 #undef TENON_COMPLEX_UNARY
 
-// At infinity the imaginary part is a zero of the sign of y, as the array API standard has it; C's has that
-// of sin(2y).
+// At infinity the imaginary part is a zero of the sign of y, as the array API standard has it; C's
+// has that of sin(2y).
 template <class T>
 inline Complex<T> tanh(Complex<T> x) {
   if (std::isinf(x.real()) && std::isfinite(x.imag()))
@@ -70,8 +70,8 @@ template <class T>
 inline Complex<T> log2(Complex<T> x) {
   return std::log(x) * static_cast<T>(1.4426950408889634);
 }
-// exp(a + ib) - 1 = expm1(a) cos(b) - 2 sin(b/2)^2 + i exp(a) sin(b). Where a part is infinite or NaN,
-// nothing cancels, and exp knows what C's Annex G asks for.
+// exp(a + ib) - 1 = expm1(a) cos(b) - 2 sin(b/2)^2 + i exp(a) sin(b). Where a part is infinite or
+// NaN, nothing cancels, and exp knows what C's Annex G asks for.
 template <class T>
 inline Complex<T> expm1(Complex<T> x) {
   if (x.imag() == 0) return {x.real() == 0 ? T(0) : std::expm1(x.real()), x.imag()};

@@ -72,7 +72,8 @@ double normal_part(double u, double angle, bool second) {
   return radius * (second ? std::sin(turn) : std::cos(turn));
 }
 
-// The same in float32, for the blocks of 128 bits from `first_block` on: the functions run over arrays.
+// The same in float32, for the blocks of 128 bits from `first_block` on: the functions run over
+// arrays.
 constexpr int64_t kNormalBlocks = 64;
 void normal_floats(uint64_t seed, uint64_t first_block, int64_t blocks, float* out) {
   constexpr int64_t kPairs = 2 * kNormalBlocks;

@@ -4,8 +4,8 @@
     from tenon.compat import numpy as np
     np.mean(np.array([[1.0, 2.0], [3.0, 4.0]]), axis=0, keepdims=True)
 
-Numbers are float64 unless a dtype is given, functions take lists and arrays for tensors, and results are
-tensors: float(...) or .item() gives a number (docs/compat_namespaces.md).
+Numbers are float64 unless a dtype is given, functions take lists and arrays for tensors, and
+results are tensors: float(...) or .item() gives a number (docs/compat_namespaces.md).
 """
 
 from typing import Any
@@ -14,11 +14,11 @@ from tenon.compat._adapt import Namespace
 from tenon.compat.numpy._convert import as_tensor
 
 _SAME = """abs bitwise_and bitwise_or bitwise_xor ceil clip conj copysign count_nonzero deg2rad
-diagonal equal floor floor_divide fmax fmin fmod greater greater_equal heaviside hypot imag inner isclose isfinite isinf
-isnan isneginf isposinf kron less less_equal logaddexp logaddexp2 logical_and logical_not logical_or logical_xor
-matmul maximum minimum multiply nan_to_num negative nextafter not_equal outer positive rad2deg real
-reciprocal remainder rot90 sign signbit sinc square squeeze subtract take_along_axis tril triu trunc add
-vecdot""".split()
+diagonal equal floor floor_divide fmax fmin fmod greater greater_equal heaviside hypot imag inner
+isclose isfinite isinf isnan isneginf isposinf kron less less_equal logaddexp logaddexp2
+logical_and logical_not logical_or logical_xor matmul maximum minimum multiply nan_to_num negative
+nextafter not_equal outer positive rad2deg real reciprocal remainder rot90 sign signbit sinc square
+squeeze subtract take_along_axis tril triu trunc add vecdot""".split()
 
 _OURS = {
     name: name

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NumPy's functions whose arguments, defaults, dtypes or results are not those of Tenon's operators."""
+"""NumPy's functions whose arguments, defaults, dtypes or results are not those of Tenon's
+operators."""
 
 from __future__ import annotations
 

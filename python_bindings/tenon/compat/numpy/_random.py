@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""numpy.random: functions of the one stream, and generators of their own. The numbers are Tenon's, not
-NumPy's, for the same seed."""
+"""numpy.random: functions of the one stream, and generators of their own. The numbers are Tenon's,
+not NumPy's, for the same seed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paddle's functions whose order of arguments, defaults or results are not those of Tenon's operators."""
+"""Paddle's functions whose order of arguments, defaults or results are not those of Tenon's
+operators."""
 
 from __future__ import annotations
 
