@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "call.hpp"
 #include "added_keywords.hpp"
+#include "call.hpp"
 #include "element.hpp"
 #include "errors.hpp"
 #include "runtime.hpp"

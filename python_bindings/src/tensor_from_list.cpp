@@ -3,10 +3,10 @@
 #include <cstring>
 #include <utility>
 
+#include "added_keywords.hpp"
 #include "argument_parser.hpp"
 #include "call.hpp"
 #include "convert.hpp"
-#include "added_keywords.hpp"
 #include "element.hpp"
 #include "errors.hpp"
 #include "runtime.hpp"
