@@ -15,7 +15,7 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import tenon
 from tenon import Tensor
@@ -79,20 +79,29 @@ _DAMAGE: Final = (
 def load_torch(path: str, memory_map: bool = False) -> Any:
     """What a file of torch.save holds, with tensors of Tenon on the host."""
     with open(path, "rb") as file:
-        try:
-            return _TorchArchive(file, path, memory_map).load()
-        except FormatError:
-            raise
-        except PickleError as error:
-            raise FormatError(f"{path}: {error}") from None
-        except _DAMAGE as error:
-            raise FormatError(f"{path}: the archive is damaged ({error})") from None
+        return read_torch(file, path, memory_map)
+
+
+def read_torch(file: BinaryIO, path: str, memory_map: bool = False) -> Any:
+    """The same for an open file; `path` is for messages."""
+    try:
+        return _TorchArchive(file, path, memory_map).load()
+    except FormatError:
+        raise
+    except PickleError as error:
+        raise FormatError(f"{path}: {error}") from None
+    except _DAMAGE as error:
+        raise FormatError(f"{path}: the archive is damaged ({error})") from None
 
 
 def load_paddle(path: str) -> Any:
     """What a file of paddle.save holds, with tensors of Tenon on the host."""
     with open(path, "rb") as file:
-        content = file.read()
+        return read_paddle(file.read(), path)
+
+
+def read_paddle(content: bytes, path: str) -> Any:
+    """The same for the content of a file; `path` is for messages."""
     if content.startswith(_MAGIC_OF_OLD_FILES):
         raise FormatError(
             f"{path}: this is a file of PyTorch before 1.6; expected a ZIP archive: load it there "

@@ -6,6 +6,7 @@ import threading
 import weakref
 
 import pytest
+import reference_plugin
 import tenon
 from tenon.autograd import Function, disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
 
@@ -240,6 +241,29 @@ def test_save_on_cpu_and_disabling():
         x.exp()
     with save_on_cpu():
         pass
+
+
+@reference_plugin.needs_reference
+def test_save_on_cpu_moves_to_the_host_and_back():
+    reference_plugin.load()
+    x, w = (tensor.detach().to("reference").requires_grad_() for tensor in inputs())
+
+    def in_use(function):
+        before = tenon.memory.stats("reference")["current"]
+        result = function()
+        return result, tenon.memory.stats("reference")["current"] - before
+
+    def compute():
+        return (x @ w).exp().sum()
+
+    plain, kept = in_use(compute)
+    expected = gradients_of(plain, (x, w))
+    del plain
+    with save_on_cpu():
+        result, kept_with_hooks = in_use(compute)
+    assert kept_with_hooks < kept
+    assert gradients_of(result, (x, w)) == expected
+    assert tenon.grad(compute(), [x])[0].device.kind == "reference"
 
 
 # -- hooks after accumulation ----------------------------------------------------------------------
