@@ -151,6 +151,46 @@ def test_divergences_survive_bijections():
 
 
 @pytest.mark.parametrize(
+    "constraint, shape",
+    [
+        (constraints.real, [3]),
+        (constraints.positive, [3]),
+        (constraints.greater_than(2.0), [3]),
+        (constraints.greater_than_eq(-2.0), [3]),
+        (constraints.less_than(2.0), [3]),
+        (constraints.unit_interval, [3]),
+        (constraints.interval(-1.0, 5.0), [3]),
+        (constraints.simplex, [3]),
+        (constraints.lower_cholesky, [3, 3]),
+        (constraints.independent(constraints.positive, 1), [2, 3]),
+    ],
+    ids=str,
+)
+def test_transforms_to_constraints(constraint, shape):
+    tenon.manual_seed(0)
+    x = tenon.normal(shape, dtype=tenon.float64)
+    y = D.biject_to(constraint)(x)
+    assert tenon.all(constraint.check(y)).item()
+    back = D.biject_to(constraint).inv(y)
+    if constraint is constraints.lower_cholesky:
+        x = tenon.tril(x)
+        rows, columns = np.tril_indices(3)
+        derivatives = jacobian(D.LowerCholeskyTransform(), x)
+        kept = derivatives[np.ix_(rows * 3 + columns, rows * 3 + columns)]
+        got = D.LowerCholeskyTransform().log_abs_det_jacobian(x, y).item()
+        np.testing.assert_allclose(got, np.linalg.slogdet(kept)[1])
+    np.testing.assert_allclose(back.numpy(), x.numpy(), rtol=1e-9)
+    assert tenon.all(constraint.check(D.transform_to(constraint)(x))).item()
+
+
+def test_constraints_without_a_transform():
+    with pytest.raises(NotImplementedError, match="no smooth map leads there"):
+        D.biject_to(constraints.boolean)
+    with pytest.raises(NotImplementedError, match="got symmetric positive definite matrices"):
+        D.transform_to(constraints.positive_definite)
+
+
+@pytest.mark.parametrize(
     "constraint, inside, outside",
     [
         (constraints.real, 1.0, math.nan),

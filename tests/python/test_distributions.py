@@ -37,6 +37,7 @@ CONTINUOUS = [
     ("InverseGamma", (3.5, 2.0), stats.invgamma(3.5, scale=2), [0.1, 1.0, 5.0]),
     ("Beta", (2.0, 0.7), stats.beta(2, 0.7), [0.01, 0.4, 0.99]),
     ("Weibull", (2.0, 1.5), stats.weibull_min(1.5, scale=2), [0.01, 1.0, 5.0]),
+    ("FisherSnedecor", (3.0, 9.0), stats.f(3, 9), [0.01, 1.0, 5.0]),
     ("Pareto", (2.0, 3.5), stats.pareto(3.5, scale=2), [2.01, 3.0, 9.0]),
 ]
 DISCRETE = [
@@ -76,7 +77,7 @@ def test_moments_and_entropy_equal_scipy(case):
         np.testing.assert_allclose(ours.mean.numpy(), oracle.mean(), rtol=1e-12)
         np.testing.assert_allclose(ours.variance.numpy(), oracle.var(), rtol=1e-12)
         np.testing.assert_allclose(ours.stddev.numpy(), oracle.std(), rtol=1e-12)
-    if name in ("Poisson", "NegativeBinomial"):
+    if name in ("Poisson", "NegativeBinomial", "FisherSnedecor"):
         with pytest.raises(NotImplementedError, match=f"{name} has no entropy"):
             ours.entropy()
     else:
@@ -89,7 +90,7 @@ def test_moments_and_entropy_equal_scipy(case):
 def test_quantiles_equal_scipy(case):
     name, parameters, oracle, _ = case
     ours, p = made(name, parameters), np.array([1e-6, 0.1, 0.5, 0.93])
-    if name in ("StudentT", "Gamma", "Chi2", "InverseGamma", "Beta"):
+    if name in ("StudentT", "Gamma", "Chi2", "InverseGamma", "Beta", "FisherSnedecor"):
         with pytest.raises(NotImplementedError, match="has no icdf: expected a distribution"):
             ours.icdf(T(p))
     else:
@@ -123,6 +124,31 @@ def test_counts_are_of_the_distribution(case):
     if expected[-1] < 1e-3:
         expected, observed = expected[:-1], observed[:-1]
     assert stats.chisquare(observed, expected, sum_check=False).pvalue > 1e-3
+
+
+def test_kumaraswamy():
+    """SciPy lacks it; x ** concentration1 is of Beta(1, concentration0)."""
+    a, b = 2.0, 3.5
+    ours, oracle = D.Kumaraswamy(T(a), T(b)), stats.beta(1, b)
+    x = np.array([0.1, 0.5, 0.9])
+    np.testing.assert_allclose(ours.cdf(T(x)).numpy(), oracle.cdf(x**a))
+    density = oracle.pdf(x**a) * a * x ** (a - 1)
+    np.testing.assert_allclose(ours.log_prob(T(x)).numpy(), np.log(density))
+    np.testing.assert_allclose(ours.icdf(ours.cdf(T(x))).numpy(), x)
+
+    def expected(function):
+        return oracle.expect(lambda power: function(power ** (1 / a)))
+
+    mean = expected(lambda v: v)
+    np.testing.assert_allclose(ours.mean.item(), mean, rtol=1e-8)
+    np.testing.assert_allclose(ours.variance.item(), expected(lambda v: (v - mean) ** 2), rtol=1e-7)
+    entropy = -expected(lambda v: ours.log_prob(T(v)).item())
+    np.testing.assert_allclose(ours.entropy().item(), entropy, rtol=1e-7)
+    at = ours.mode.item()
+    assert ours.log_prob(T(at)).item() > ours.log_prob(T([at - 0.01, at + 0.01])).max().item()
+    tenon.manual_seed(SEED)
+    samples = ours.rsample([4000]).numpy()
+    assert stats.kstest(samples, lambda v: oracle.cdf(v**a)).pvalue > 1e-3
 
 
 def test_large_and_small_parameters():

@@ -5,6 +5,7 @@ Names, parameters and shapes are those of `torch.distributions`.
 """
 
 from . import constraints, transforms
+from .bounded import FisherSnedecor, Kumaraswamy
 from .categorical import (
     Categorical,
     Multinomial,
@@ -14,6 +15,7 @@ from .categorical import (
     RelaxedOneHotCategorical,
 )
 from .composed import Independent, MixtureSameFamily, TransformedDistribution
+from .constraint_registry import biject_to, transform_to
 from .discrete import Bernoulli, Binomial, Geometric, NegativeBinomial, Poisson
 from .distribution import Distribution
 from .gamma import (
@@ -35,6 +37,7 @@ from .transforms import (
     ComposeTransform,
     ExpTransform,
     IndependentTransform,
+    LowerCholeskyTransform,
     PowerTransform,
     ReshapeTransform,
     SigmoidTransform,
@@ -60,6 +63,7 @@ __all__ = [
     "Distribution",
     "ExpTransform",
     "Exponential",
+    "FisherSnedecor",
     "Gamma",
     "Geometric",
     "Gumbel",
@@ -68,9 +72,11 @@ __all__ = [
     "Independent",
     "IndependentTransform",
     "InverseGamma",
+    "Kumaraswamy",
     "Laplace",
     "LogNormal",
     "Logistic",
+    "LowerCholeskyTransform",
     "MixtureSameFamily",
     "Multinomial",
     "MultivariateNormal",
@@ -94,9 +100,11 @@ __all__ = [
     "TransformedDistribution",
     "Uniform",
     "Weibull",
+    "biject_to",
     "constraints",
     "identity_transform",
     "kl_divergence",
     "register_kl",
+    "transform_to",
     "transforms",
 ]

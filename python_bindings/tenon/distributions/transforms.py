@@ -296,6 +296,24 @@ class StickBreakingTransform(Transform):
         return (*shape[:-1], shape[-1] - 1)
 
 
+class LowerCholeskyTransform(Transform):
+    """Square matrices to lower triangular ones: exp of the diagonal, and what is below it as it is."""
+
+    domain = constraints.Independent(constraints.real, 2)
+    codomain = constraints.lower_cholesky
+
+    def _call(self, x: Tensor) -> Tensor:
+        diagonal = tenon.exp(tenon.diagonal(x, 0, -2, -1))
+        return tenon.tril(x, -1) + tenon.diag_embed(diagonal)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        diagonal = tenon.log(tenon.diagonal(y, 0, -2, -1))
+        return tenon.tril(y, -1) + tenon.diag_embed(diagonal)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return tenon.diagonal(x, 0, -2, -1).sum(axis=-1)
+
+
 class IndependentTransform(Transform):
     """`base` on each element of an event: the determinants of the last axes are summed."""
 

@@ -41,12 +41,15 @@ def _row_of_maximum(x: Tensor, index: Tensor, num_segments: int) -> Tensor:
     segment has seen all others.
     """
     segments, order = tenon.sort_with_indices(index, 0)
-    count = x.shape[0]
-    columns = x.reshape([count, -1])
+    numbers = tenon.arange(num_segments + 1, device=x.device)
+    start = tenon.searchsorted(segments, numbers)
+    size = start[1:] - start[:-1]
+    longest = int(size.max().item())
+    columns = x.reshape([x.shape[0], -1])
     best = tenon.index_select(columns, order, 0)
     row = tenon.expand(order.unsqueeze(-1), best.shape).contiguous()
     distance = 1
-    while distance < count:
+    while distance < longest:
         same = (segments[distance:] == segments[:-distance]).unsqueeze(-1)
         better = same & (best[:-distance] > best[distance:])
         best = tenon.concat(
@@ -54,11 +57,8 @@ def _row_of_maximum(x: Tensor, index: Tensor, num_segments: int) -> Tensor:
         )
         row = tenon.concat([row[:distance], tenon.where(better, row[:-distance], row[distance:])])
         distance *= 2
-    numbers = tenon.arange(num_segments, device=x.device)
-    last = tenon.searchsorted(segments, numbers, right=True) - 1
-    is_empty = tenon.searchsorted(segments, numbers) > last
-    found = tenon.index_select(row, tenon.clip(last, 0, None), 0)
-    return tenon.where(is_empty.unsqueeze(-1), -1, found)
+    found = tenon.index_select(row, tenon.clip(start[1:] - 1, 0, None), 0)
+    return tenon.where((size == 0).unsqueeze(-1), -1, found)
 
 
 def segment_softmax(x: Tensor, index: Tensor, num_segments: int) -> Tensor:
