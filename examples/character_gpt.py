@@ -5,8 +5,8 @@
     python character_gpt.py --quick
 
 The text are modules that every Python contains, so that nothing is downloaded. At the end the model
-writes some code of its own. The exit status is 1 if the loss on code it has not seen stays above 1.6
-nats per character (3.4 with --quick, which takes seconds; guessing evenly has about 4.6).
+writes some code of its own. The exit status is 1 if the loss on code it has not seen stays above
+1.6 nats per character (3.4 with --quick, which takes seconds; guessing evenly has about 4.6).
 """
 
 from __future__ import annotations

@@ -61,8 +61,8 @@ def loss_of(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
 
 
 def augmented(images: Tensor) -> Tensor:
-    """Each image [n, 1, 8, 8] turned by up to 12 degrees, scaled by up to a tenth, and moved by up to one
-    pixel."""
+    """Each image [n, 1, 8, 8] turned by up to 12 degrees, scaled by up to a tenth, and moved by up
+    to one pixel."""
     n = images.shape[0]
 
     def draw(limit: float) -> Tensor:

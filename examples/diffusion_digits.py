@@ -4,11 +4,11 @@
     python diffusion_digits.py
     python diffusion_digits.py --quick
 
-A small U-net learns to tell the noise in images of 8 x 8 pixels from what is under it, for every amount
-of noise, given which digit it is. Drawing begins with noise alone and takes a little of it away in each
-of 100 steps. A linear classifier, fitted to the real images, reads what was drawn: the exit status is 1
-if it finds fewer than 80 % of the digits that were ordered (with --quick, which takes seconds: if the
-loss stays above 0.6).
+A small U-net learns to tell the noise in images of 8 x 8 pixels from what is under it, for every
+amount of noise, given which digit it is. Drawing begins with noise alone and takes a little of it
+away in each of 100 steps. A linear classifier, fitted to the real images, reads what was drawn: the
+exit status is 1 if it finds fewer than 80 % of the digits that were ordered (with --quick, which
+takes seconds: if the loss stays above 0.6).
 """
 
 from __future__ import annotations
@@ -114,7 +114,8 @@ def draw(model: nn.Module, digit: Tensor, steps: int) -> Tensor:
 
 
 def read(images: Tensor, labels: Tensor, drawn: Tensor) -> Tensor:
-    """Which digits a linear classifier, fitted to images and labels by least squares, sees in others."""
+    """Which digits a linear classifier, fitted to images and labels by least squares, sees in
+    others."""
 
     def rows(x: Tensor) -> Tensor:
         return tenon.pad(x.flatten(1), [0, 0, 0, 1], "constant", 1.0)  # and a constant

@@ -4,12 +4,12 @@
     python graph_network.py
     python graph_network.py --quick
 
-The karate club (Zachary, 1977) split in two after a quarrel. A graph convolutional network knows of two
-of its 34 members on which side they were, the leaders, and infers the others from who met whom. The
-larger graph is drawn in the script: nodes of six groups, more often connected within a group, with noisy
-features; GraphSAGE with attention learns the groups from a tenth of the nodes, and a step sees the
-neighbourhood of 64 nodes alone. The exit status is 1 if fewer than 90 % of the members, or of the nodes
-that were not seen, are found (85 % with --quick, which takes seconds).
+The karate club (Zachary, 1977) split in two after a quarrel. A graph convolutional network knows of
+two of its 34 members on which side they were, the leaders, and infers the others from who met whom.
+The larger graph is drawn in the script: nodes of six groups, more often connected within a group,
+with noisy features; GraphSAGE with attention learns the groups from a tenth of the nodes, and a
+step sees the neighbourhood of 64 nodes alone. The exit status is 1 if fewer than 90 % of the
+members, or of the nodes that were not seen, are found (85 % with --quick, which takes seconds).
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ def train_on_the_club(options: argparse.Namespace) -> float:
 
 
 def planted_partition(nodes: int, groups: int, degree: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Edges, noisy features [nodes, 16] and groups [nodes]; four of five edges stay within a group."""
+    """Edges, noisy features [nodes, 16] and groups [nodes]; four of five edges stay within a
+    group."""
     label = tenon.randint(0, groups, [nodes])
     order = tenon.argsort(label, 0)  # nodes of a group are neighbours in this order
     start = tenon.searchsorted(label[order], tenon.arange(groups))

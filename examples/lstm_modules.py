@@ -4,9 +4,9 @@
     python lstm_modules.py
     python lstm_modules.py --quick
 
-Pieces of the sources that every Python contains are cut into words, numbered by a vocabulary and padded
-to one length; a bidirectional LSTM reads them as a packed sequence. The exit status is 1 if accuracy on
-pieces that were not seen stays below 85 % (50 % with --quick, which takes seconds).
+Pieces of the sources that every Python contains are cut into words, numbered by a vocabulary and
+padded to one length; a bidirectional LSTM reads them as a packed sequence. The exit status is 1 if
+accuracy on pieces that were not seen stays below 85 % (50 % with --quick, which takes seconds).
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ LINES, WORDS = 3, 48
 
 
 class Classifier(nn.Module):
-    """Scores of classes for sequences [batch, length] of which the first `lengths` [batch] tokens count."""
+    """Scores of classes for sequences [batch, length] of which the first `lengths` [batch] tokens
+    count."""
 
     def __init__(self, tokens: int, classes: int, width: int = 64) -> None:
         super().__init__()

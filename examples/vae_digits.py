@@ -4,11 +4,11 @@
     python vae_digits.py
     python vae_digits.py --quick
 
-The encoder yields a normal distribution over 8 numbers for each image of 8 x 8 pixels, the decoder the
-probability of ink for each pixel. Training maximises the evidence lower bound: the expected logarithm of
-the likelihood less the divergence from the standard normal distribution. At the end digits are drawn
-from that, and printed. The exit status is 1 if the bound on images that were not seen stays below -25
-nats (-45 with --quick, which takes seconds).
+The encoder yields a normal distribution over 8 numbers for each image of 8 x 8 pixels, the decoder
+the probability of ink for each pixel. Training maximises the evidence lower bound: the expected
+logarithm of the likelihood less the divergence from the standard normal distribution. At the end
+digits are drawn from that, and printed. The exit status is 1 if the bound on images that were not
+seen stays below -25 nats (-45 with --quick, which takes seconds).
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ SHADES = " .:-=+*#%@"
 
 
 class VAE(nn.Module):
-    """Images [n, 64] to distributions of codes [n, latent], and codes to distributions of images."""
+    """Images [n, 64] to distributions of codes [n, latent], and codes to distributions of
+    images."""
 
     def __init__(self, latent: int = 8, width: int = 256) -> None:
         super().__init__()
@@ -60,8 +61,8 @@ class VAE(nn.Module):
 
 
 def loss_of(model: VAE, images: Tensor, noise: Tensor) -> Tensor:
-    """The mean over images of the negative evidence lower bound, in nats. `noise` [n, latent] is of the
-    standard normal distribution; scaled and moved it is a code of each image."""
+    """The mean over images of the negative evidence lower bound, in nats. `noise` [n, latent] is of
+    the standard normal distribution; scaled and moved it is a code of each image."""
     posterior = model.posterior(images)
     code = posterior.loc + posterior.scale * noise
     prior = D.Normal(tenon.zeros_like(posterior.loc), 1.0)

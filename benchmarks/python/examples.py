@@ -3,9 +3,9 @@
 
     python examples.py [--threads 1] [--quick] [--only gpt] [--curves]
 
-Each library starts from the same weights and sees the same batches. Before anything is timed, the losses
-of the first steps of both are compared; `--curves` prints them. Batches are made here and repeat after
-some steps, so that losses fall as they do in the examples.
+Each library starts from the same weights and sees the same batches. Before anything is timed, the
+losses of the first steps of both are compared; `--curves` prints them. Batches are made here and
+repeat after some steps, so that losses fall as they do in the examples.
 """
 
 from __future__ import annotations

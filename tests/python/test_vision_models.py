@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tenon.vision.models: sizes and names of parameters, which are those of torchvision, and training."""
+"""tenon.vision.models: sizes and names of parameters, which are those of torchvision, and
+training."""
 
 import numpy as np
 import pytest

@@ -24,12 +24,12 @@ def spectrogram(
     pad_mode: str = "reflect",
     onesided: bool = True,
 ) -> Tensor:
-    """Magnitudes to the power `power` of short-time transforms, [..., n_fft / 2 + 1, frames]; complex numbers
-    if `power` is None.
+    """Magnitudes to the power `power` of short-time transforms, [..., n_fft / 2 + 1, frames];
+    complex numbers if `power` is None.
 
-    `pad` zeros are added at both ends, the window is a periodic Hann window of `win_length` (n_fft by
-    default) unless given, and frames are `hop_length` (win_length / 2 by default) apart. `normalized`
-    divides by the norm of the window.
+    `pad` zeros are added at both ends, the window is a periodic Hann window of `win_length` (n_fft
+    by default) unless given, and frames are `hop_length` (win_length / 2 by default) apart.
+    `normalized` divides by the norm of the window.
     """
     win_length = n_fft if win_length is None else win_length
     hop_length = win_length // 2 if hop_length is None else hop_length
@@ -85,8 +85,8 @@ def griffin_lim(
     momentum: float = 0.99,
     length: int | None = None,
 ) -> Tensor:
-    """A waveform with about the spectrogram `magnitudes` of power `power` (Griffin and Lim, 1984; Perraudin
-    et al., 2013). Phases begin at random."""
+    """A waveform with about the spectrogram `magnitudes` of power `power` (Griffin and Lim, 1984;
+    Perraudin et al., 2013). Phases begin at random."""
     if not 0 <= momentum < 1:
         raise ValueError(f"griffin_lim: expected momentum from 0 to below 1, got {momentum}")
     settings = (n_fft, hop_length, win_length)
@@ -107,8 +107,8 @@ def griffin_lim(
 
 
 def hz_to_mel(frequency: float, mel_scale: str = "htk") -> float:
-    """Frequencies in hertz on the mel scale: O'Shaughnessy's formula ('htk'), or Slaney's, which is linear
-    below 1000 Hz ('slaney')."""
+    """Frequencies in hertz on the mel scale: O'Shaughnessy's formula ('htk'), or Slaney's, which is
+    linear below 1000 Hz ('slaney')."""
     if mel_scale == "htk":
         return 2595.0 * math.log10(1.0 + frequency / 700.0)
     if mel_scale != "slaney":
@@ -138,10 +138,11 @@ def melscale_fbanks(
     norm: str | None = None,
     mel_scale: str = "htk",
 ) -> Tensor:
-    """Triangular filters [n_freqs, n_mels] that are evenly spaced on the mel scale from `f_min` to `f_max`.
+    """Triangular filters [n_freqs, n_mels] that are evenly spaced on the mel scale from `f_min` to
+    `f_max`.
 
-    `norm='slaney'` gives all filters the same area. A filter that is narrower than the distance of two
-    frequencies may be zero everywhere, which is an error: use fewer filters or a larger n_fft.
+    `norm='slaney'` gives all filters the same area. A filter that is narrower than the distance of
+    two frequencies may be zero everywhere, which is an error: use fewer filters or a larger n_fft.
     """
     if norm not in (None, "slaney"):
         raise ValueError(f"melscale_fbanks: expected norm None or 'slaney', got {norm!r}")
@@ -170,7 +171,8 @@ def melscale_fbanks(
 
 
 def create_dct(n_mfcc: int, n_mels: int, norm: str | None = "ortho") -> Tensor:
-    """The matrix [n_mels, n_mfcc] of the discrete cosine transform of type 2; orthonormal for 'ortho'."""
+    """The matrix [n_mels, n_mfcc] of the discrete cosine transform of type 2; orthonormal for
+    'ortho'."""
     if norm not in (None, "ortho"):
         raise ValueError(f"create_dct: expected norm None or 'ortho', got {norm!r}")
     n = tenon.arange(n_mels).to(tenon.float64).unsqueeze(-1)
@@ -192,9 +194,9 @@ def amplitude_to_db(
     ref: float = 1.0,
     top_db: float | None = None,
 ) -> Tensor:
-    """Decibels: `multiplier * log10(max(x, amin) / ref)`; the multiplier is 10 for powers and 20 for
-    amplitudes. `top_db` limits how far values of a spectrogram lie below its maximum, over its last
-    three axes together."""
+    """Decibels: `multiplier * log10(max(x, amin) / ref)`; the multiplier is 10 for powers and 20
+    for amplitudes. `top_db` limits how far values of a spectrogram lie below its maximum, over its
+    last three axes together."""
     level = multiplier * (tenon.log10(tenon.clip(x, amin, None)) - math.log10(max(amin, ref)))
     if top_db is None:
         return level
@@ -228,7 +230,8 @@ def preemphasis(waveform: Tensor, coeff: float = 0.97) -> Tensor:
 
 
 def compute_deltas(x: Tensor, win_length: int = 5) -> Tensor:
-    """Slopes along the last axis by least squares over `win_length` values; the ends are repeated."""
+    """Slopes along the last axis by least squares over `win_length` values; the ends are
+    repeated."""
     if win_length < 3 or win_length % 2 == 0:
         raise ValueError(
             f"compute_deltas: expected an odd win_length of at least 3, got {win_length}"
@@ -252,11 +255,12 @@ def resample(
     resampling_method: str = "sinc_interp_hann",
     beta: float = 14.769656459379492,
 ) -> Tensor:
-    """The waveform at `new_freq` instead of `orig_freq` samples per second, [..., ceil(time new / orig)].
+    """The waveform at `new_freq` instead of `orig_freq` samples per second, [..., ceil(time new /
+    orig)].
 
-    Samples are weighted by a sinc function of `lowpass_filter_width` zero crossings on each side, under
-    a Hann window, or a Kaiser window of `beta` for 'sinc_interp_kaiser'. `rolloff` is the highest
-    frequency that passes, as a share of half the lower rate.
+    Samples are weighted by a sinc function of `lowpass_filter_width` zero crossings on each side,
+    under a Hann window, or a Kaiser window of `beta` for 'sinc_interp_kaiser'. `rolloff` is the
+    highest frequency that passes, as a share of half the lower rate.
     """
     if orig_freq < 1 or new_freq < 1 or orig_freq != int(orig_freq) or new_freq != int(new_freq):
         raise ValueError(

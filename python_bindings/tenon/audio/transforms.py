@@ -137,7 +137,8 @@ class AmplitudeToDB(nn.Module):
 
 
 class MFCC(nn.Module):
-    """Waveforms [..., time] to cepstral coefficients [..., n_mfcc, frames] of the mel spectrogram."""
+    """Waveforms [..., time] to cepstral coefficients [..., n_mfcc, frames] of the mel
+    spectrogram."""
 
     def __init__(
         self,

@@ -13,7 +13,8 @@ from tenon import Tensor
 
 
 def load(path: str | Path) -> tuple[Tensor, int]:
-    """The waveform [channels, time] of a WAV file, float32 from -1 to 1, and its sample rate in hertz."""
+    """The waveform [channels, time] of a WAV file, float32 from -1 to 1, and its sample rate in
+    hertz."""
     with wave.open(str(path), "rb") as file:
         channels, width = file.getnchannels(), file.getsampwidth()
         rate, content = file.getframerate(), file.readframes(file.getnframes())
@@ -31,7 +32,8 @@ def load(path: str | Path) -> tuple[Tensor, int]:
 
 
 def save(path: str | Path, waveform: Tensor, sample_rate: int) -> None:
-    """Writes a waveform [channels, time] or [time] from -1 to 1 as 16-bit PCM; values beyond are limited."""
+    """Writes a waveform [channels, time] or [time] from -1 to 1 as 16-bit PCM; values beyond are
+    limited."""
     if waveform.ndim not in (1, 2) or not waveform.dtype.is_floating_point:
         raise ValueError(
             "save: expected a floating waveform [channels, time] or [time], got "

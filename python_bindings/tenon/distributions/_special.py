@@ -15,8 +15,8 @@ def betaln(a: Tensor, b: Tensor) -> Tensor:
 
 
 def betainc(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
-    """The regularised incomplete beta function: the integral of t**(a - 1) (1 - t)**(b - 1) from 0 to
-    `x`, divided by beta(a, b). Its continued fraction (Lentz, 1976) in float64."""
+    """The regularised incomplete beta function: the integral of t**(a - 1) (1 - t)**(b - 1) from 0
+    to `x`, divided by beta(a, b). Its continued fraction (Lentz, 1976) in float64."""
     dtype = x.dtype
     a, b, x = tenon.broadcast_tensors([each.to(tenon.float64) for each in (a, b, x)])
     # The fraction converges fast below the mean; beyond, I(a, b, x) = 1 - I(b, a, 1 - x).

@@ -81,7 +81,8 @@ class Kumaraswamy(Distribution):
 
 
 class FisherSnedecor(Distribution):
-    """The ratio of two chi-squared variates of `df1` and `df2` degrees of freedom, each divided by these."""
+    """The ratio of two chi-squared variates of `df1` and `df2` degrees of freedom, each divided by
+    these."""
 
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
     _support = constraints.nonnegative

@@ -18,7 +18,8 @@ from .distribution import Distribution, Number, broadcast_all
 
 
 class Categorical(Distribution):
-    """Indices 0 to n - 1 with `probs` [..., n], which are normalised, or with logarithms `logits`."""
+    """Indices 0 to n - 1 with `probs` [..., n], which are normalised, or with logarithms
+    `logits`."""
 
     arg_constraints = {
         "probs": constraints.Independent(constraints.nonnegative, 1),
@@ -289,8 +290,8 @@ class RelaxedBernoulli(Distribution):
 
 
 class RelaxedOneHotCategorical(Distribution):
-    """softmax of Gumbel variates around `logits`, divided by `temperature`: a differentiable sample near
-    a vector with one 1 (Jang et al., 2017; Maddison et al., 2017)."""
+    """softmax of Gumbel variates around `logits`, divided by `temperature`: a differentiable sample
+    near a vector with one 1 (Jang et al., 2017; Maddison et al., 2017)."""
 
     arg_constraints = Categorical.arg_constraints
     _support = constraints.simplex

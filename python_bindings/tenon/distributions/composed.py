@@ -161,8 +161,8 @@ class TransformedDistribution(Distribution):
 
 
 class MixtureSameFamily(Distribution):
-    """A mixture: `mixture_distribution` chooses one of the components, which are the last batch axis
-    of `component_distribution`."""
+    """A mixture: `mixture_distribution` chooses one of the components, which are the last batch
+    axis of `component_distribution`."""
 
     def __init__(
         self,

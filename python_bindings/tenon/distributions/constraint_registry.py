@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transforms of numbers without bounds to the values that a constraint allows, so that an optimizer may
-train what is constrained."""
+"""Transforms of numbers without bounds to the values that a constraint allows, so that an optimizer
+may train what is constrained."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def biject_to(constraint: Constraint) -> Transform:
 
 
 def transform_to(constraint: Constraint) -> Transform:
-    """A map, maybe no bijection, from real numbers to the values of `constraint` that is easy to optimise:
-    softmax for shares, and otherwise that of biject_to()."""
+    """A map, maybe no bijection, from real numbers to the values of `constraint` that is easy to
+    optimise: softmax for shares, and otherwise that of biject_to()."""
     if constraint is constraints.simplex:
         return transforms.SoftmaxTransform()
     return _transform(constraint, transform_to)

@@ -96,8 +96,8 @@ class Distribution:
         return tenon.sqrt(self.variance)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Values [*sample_shape, *batch_shape, *event_shape] that are differentiable functions of the
-        parameters."""
+        """Values [*sample_shape, *batch_shape, *event_shape] that are differentiable functions of
+        the parameters."""
         return self._absent("rsample")
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -63,8 +63,8 @@ class Exponential(Distribution):
 class Gamma(Distribution):
     """Density in proportion to x ** (concentration - 1) exp(-rate x).
 
-    The gradient of rsample() with respect to the concentration is implicit, and costs a series whose
-    length grows with the square root of the concentration.
+    The gradient of rsample() with respect to the concentration is implicit, and costs a series
+    whose length grows with the square root of the concentration.
     """
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}

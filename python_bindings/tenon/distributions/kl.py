@@ -26,7 +26,8 @@ _rules: dict[tuple[type, type], Callable[..., Tensor]] = {}
 
 
 def register_kl(type_p: type[Distribution], type_q: type[Distribution]) -> Callable[[Rule], Rule]:
-    """Decorator: the function computes kl_divergence(p, q) of these classes and their subclasses."""
+    """Decorator: the function computes kl_divergence(p, q) of these classes and their
+    subclasses."""
 
     def register(rule: Rule) -> Rule:
         _rules[type_p, type_q] = rule
@@ -36,8 +37,8 @@ def register_kl(type_p: type[Distribution], type_q: type[Distribution]) -> Calla
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
-    """The divergence KL(p || q) in nats, [*batch_shape]: by the rule registered for the classes nearest to
-    those of `p` and `q`."""
+    """The divergence KL(p || q) in nats, [*batch_shape]: by the rule registered for the classes
+    nearest to those of `p` and `q`."""
     # Classes are tried from the own one to its bases, those of p first.
     for type_p in type(p).__mro__:
         for type_q in type(q).__mro__:

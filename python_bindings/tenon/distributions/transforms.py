@@ -259,8 +259,8 @@ class SoftmaxTransform(Transform):
 
 
 class StickBreakingTransform(Transform):
-    """Vectors of n numbers to n + 1 that are positive and sum to 1: each takes the sigmoid's share of
-    what those before it left."""
+    """Vectors of n numbers to n + 1 that are positive and sum to 1: each takes the sigmoid's share
+    of what those before it left."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -297,7 +297,8 @@ class StickBreakingTransform(Transform):
 
 
 class LowerCholeskyTransform(Transform):
-    """Square matrices to lower triangular ones: exp of the diagonal, and what is below it as it is."""
+    """Square matrices to lower triangular ones: exp of the diagonal, and what is below it as it
+    is."""
 
     domain = constraints.Independent(constraints.real, 2)
     codomain = constraints.lower_cholesky

@@ -18,8 +18,8 @@ from .utils import add_self_loops, remove_self_loops
 class GCNConv(MessagePassing):
     """Sums over neighbours, divided by the roots of both degrees (Kipf and Welling, 2017).
 
-    Every node is its own neighbour if `add_self_loops`. `cached` keeps the normalised edges of the first
-    call for all others, where the graph never changes.
+    Every node is its own neighbour if `add_self_loops`. `cached` keeps the normalised edges of the
+    first call for all others, where the graph never changes.
     """
 
     def __init__(
@@ -95,7 +95,8 @@ class SAGEConv(MessagePassing):
         self.lin_r = nn.Linear(targets, out_channels, bias=False) if root_weight else None
 
     def forward(self, x: Tensor | tuple[Tensor, Tensor], edge_index: Tensor) -> Tensor:
-        """Features [n, out_channels] of `x` [n, in_channels], or of a pair: of sources and of targets."""
+        """Features [n, out_channels] of `x` [n, in_channels], or of a pair: of sources and of
+        targets."""
         pair = x if isinstance(x, tuple) else (x, x)
         out = self.lin_l(self.propagate(edge_index, x=pair))
         if self.lin_r is not None:
@@ -160,7 +161,8 @@ class GATConv(MessagePassing):
 
 
 class GINConv(MessagePassing):
-    """`nn((1 + eps) x + sum of neighbours)` (Xu et al., 2019); `eps` is trained with `train_eps`."""
+    """`nn((1 + eps) x + sum of neighbours)` (Xu et al., 2019); `eps` is trained with
+    `train_eps`."""
 
     def __init__(self, nn: Any, eps: float = 0.0, train_eps: bool = False) -> None:
         super().__init__("sum")

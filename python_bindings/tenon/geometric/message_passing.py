@@ -13,11 +13,12 @@ from .segment import aggregate
 
 
 class MessagePassing(nn.Module):
-    """Every edge carries a message from its source to its target, which reduces what it gets by `aggr`: 'sum',
-    'mean' or 'max'. `flow='target_to_source'` exchanges both ends.
+    """Every edge carries a message from its source to its target, which reduces what it gets by
+    `aggr`: 'sum', 'mean' or 'max'. `flow='target_to_source'` exchanges both ends.
 
-    Subclasses define message(), whose parameters are arguments of propagate(): those that end in `_j`
-    are rows at the sources of edges, those in `_i` rows at their targets, others are passed as they are.
+    Subclasses define message(), whose parameters are arguments of propagate(): those that end in
+    `_j` are rows at the sources of edges, those in `_i` rows at their targets, others are passed as
+    they are.
     """
 
     def __init__(self, aggr: str = "sum", flow: str = "source_to_target") -> None:

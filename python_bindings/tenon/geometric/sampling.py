@@ -16,8 +16,8 @@ from .message_passing import check_edges
 class SampledNeighbors:
     """A part of a graph around some nodes.
 
-    `nodes` [m] are the nodes of the part in the whole graph; the first ones are those that were given.
-    `edge_index` [2, count] are its edges, numbered within the part.
+    `nodes` [m] are the nodes of the part in the whole graph; the first ones are those that were
+    given. `edge_index` [2, count] are its edges, numbered within the part.
     """
 
     nodes: Tensor
@@ -26,8 +26,8 @@ class SampledNeighbors:
 
 
 class NeighborSampler:
-    """For nodes up to `sizes[0]` of those that send to them, for these up to `sizes[1]`, and so on, without
-    repetition; -1 takes all. Draws from Tenon's generator."""
+    """For nodes up to `sizes[0]` of those that send to them, for these up to `sizes[1]`, and so on,
+    without repetition; -1 takes all. Draws from Tenon's generator."""
 
     def __init__(self, edge_index: Tensor, num_nodes: int, sizes: Sequence[int]) -> None:
         check_edges(edge_index, "NeighborSampler")

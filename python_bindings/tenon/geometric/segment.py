@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions over the rows that belong together: `index` [count] says to which of `num_segments` results
-each row of `x` [count, ...] belongs, in any order. Segments without rows give 0."""
+"""Reductions over the rows that belong together: `index` [count] says to which of `num_segments`
+results each row of `x` [count, ...] belongs, in any order. Segments without rows give 0."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def segment_max(x: Tensor, index: Tensor, num_segments: int) -> Tensor:
 def _row_of_maximum(x: Tensor, index: Tensor, num_segments: int) -> Tensor:
     """In which row each segment has its maximum; -1 for segments without rows.
 
-    Rows in the order of their segments are compared at distances 1, 2, 4, ...: then the last row of a
-    segment has seen all others.
+    Rows in the order of their segments are compared at distances 1, 2, 4, ...: then the last row of
+    a segment has seen all others.
     """
     segments, order = tenon.sort_with_indices(index, 0)
     numbers = tenon.arange(num_segments + 1, device=x.device)

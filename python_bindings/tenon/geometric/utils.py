@@ -61,8 +61,8 @@ def to_undirected(edge_index: Tensor, num_nodes: int | None = None) -> Tensor:
 
 
 def batch_graphs(graphs: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
-    """Graphs (x, edge_index) as one graph of separate parts: features, edges, and the number of the graph
-    that each node is of."""
+    """Graphs (x, edge_index) as one graph of separate parts: features, edges, and the number of the
+    graph that each node is of."""
     features, edges, batch = [], [], []
     start = 0
     for number, (x, edge_index) in enumerate(graphs):

@@ -17,8 +17,8 @@ _PIECES = re.compile(r" ?\w+| ?[^\w\s]+|\s+(?!\S)|\s+")
 
 
 class BytePairTokenizer:
-    """Tokens 0 to 255 are bytes; each further one joins two others, in the order in which training found
-    them; special tokens come last and are never made from text."""
+    """Tokens 0 to 255 are bytes; each further one joins two others, in the order in which training
+    found them; special tokens come last and are never made from text."""
 
     def __init__(self, merges: Iterable[Pair], special_tokens: Iterable[str] = ()) -> None:
         self.merges = [(int(first), int(second)) for first, second in merges]
@@ -42,8 +42,9 @@ class BytePairTokenizer:
         special_tokens: Iterable[str] = (),
         min_count: int = 2,
     ) -> BytePairTokenizer:
-        """A tokenizer of up to `vocab_size` tokens: joins the pair that is most frequent in `texts`, again and
-        again, as long as one occurs `min_count` times. Of equally frequent pairs the smaller one is first.
+        """A tokenizer of up to `vocab_size` tokens: joins the pair that is most frequent in
+        `texts`, again and again, as long as one occurs `min_count` times. Of equally frequent pairs
+        the smaller one is first.
         """
         special_tokens = list(special_tokens)
         count = vocab_size - 256 - len(special_tokens)

@@ -17,8 +17,8 @@ def truncate(sequence: Sequence[int], max_length: int) -> list[int]:
 def pad_sequences(
     sequences: Sequence[Sequence[int]], padding_value: int = 0, length: int | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The sequences as a tensor [count, length], int64, filled up with `padding_value`, and their lengths
-    [count]. `length` is that of the longest one unless given."""
+    """The sequences as a tensor [count, length], int64, filled up with `padding_value`, and their
+    lengths [count]. `length` is that of the longest one unless given."""
     longest = max(map(len, sequences), default=0)
     length = longest if length is None else length
     if longest > length:

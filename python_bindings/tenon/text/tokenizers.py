@@ -32,8 +32,8 @@ class CharacterTokenizer:
 
 
 class WordTokenizer:
-    """Words and numbers, with apostrophes inside, and every other character that is no space; in lower case
-    unless `lowercase` is false."""
+    """Words and numbers, with apostrophes inside, and every other character that is no space; in
+    lower case unless `lowercase` is false."""
 
     _pattern = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 

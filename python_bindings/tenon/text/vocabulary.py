@@ -10,8 +10,8 @@ from pathlib import Path
 
 
 class Vocabulary:
-    """Tokens numbered from 0. A token that is not among them has the number of `unknown`, or is an error
-    where that is None."""
+    """Tokens numbered from 0. A token that is not among them has the number of `unknown`, or is an
+    error where that is None."""
 
     def __init__(self, tokens: Iterable[str], unknown: str | None = None) -> None:
         self.tokens = list(tokens)
@@ -34,8 +34,9 @@ class Vocabulary:
         special_tokens: Sequence[str] = (),
         unknown: str | None = None,
     ) -> Vocabulary:
-        """The tokens of `sequences` that occur `min_count` times or more, the most frequent first and equally
-        frequent ones in alphabetic order, behind the special ones; at most `max_size` of all."""
+        """The tokens of `sequences` that occur `min_count` times or more, the most frequent first
+        and equally frequent ones in alphabetic order, behind the special ones; at most `max_size`
+        of all."""
         counts: Counter[str] = Counter()
         for sequence in sequences:
             counts.update(sequence)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Image data sets that lie in local files or come with installed packages. Nothing is downloaded."""
+"""Image data sets that lie in local files or come with installed packages. Nothing is
+downloaded."""
 
 from .arrays import ImageArrays
 from .cifar import CIFAR10, CIFAR100

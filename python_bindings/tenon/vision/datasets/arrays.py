@@ -12,7 +12,8 @@ from tenon.data import Dataset
 
 
 class ImageArrays(Dataset):
-    """Images [n, C, H, W] and labels [n]; a sample is `(transform(image), target_transform(label))`."""
+    """Images [n, C, H, W] and labels [n]; a sample is `(transform(image),
+    target_transform(label))`."""
 
     classes: Sequence[str] = ()
 

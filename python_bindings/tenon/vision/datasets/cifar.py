@@ -16,8 +16,9 @@ _PIXELS = 3 * 32 * 32
 
 
 class CIFAR10(ImageArrays):
-    """32 x 32 pixels in ten classes, uint8 [n, 3, 32, 32], from the files of the binary version in `root` or
-    `root`/cifar-10-batches-bin. (The version for Python consists of pickles, which may run code.)"""
+    """32 x 32 pixels in ten classes, uint8 [n, 3, 32, 32], from the files of the binary version in
+    `root` or `root`/cifar-10-batches-bin. (The version for Python consists of pickles, which may
+    run code.)"""
 
     folder = "cifar-10-batches-bin"
     files: dict[bool, Sequence[str]] = {

@@ -13,7 +13,8 @@ from .arrays import ImageArrays
 
 
 class Digits(ImageArrays):
-    """1,797 handwritten digits of 8 x 8 pixels, float32 from 0 to 1, [1797, 1, 8, 8]. Needs scikit-learn."""
+    """1,797 handwritten digits of 8 x 8 pixels, float32 from 0 to 1, [1797, 1, 8, 8]. Needs
+    scikit-learn."""
 
     classes = tuple("0123456789")
 

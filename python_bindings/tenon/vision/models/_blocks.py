@@ -11,7 +11,8 @@ from tenon.nn import init
 
 
 class ConvNormActivation(nn.Sequential):
-    """A convolution that keeps the size at stride 1, a norm, and an activation unless it is None."""
+    """A convolution that keeps the size at stride 1, a norm, and an activation unless it is
+    None."""
 
     def __init__(
         self,
@@ -59,8 +60,8 @@ class SqueezeExcitation(nn.Module):
 
 
 class StochasticDepth(nn.Module):
-    """In training, leaves out the whole sample with probability `p` and scales the others by 1 / (1 - p)
-    (Huang et al., 2016)."""
+    """In training, leaves out the whole sample with probability `p` and scales the others by 1 / (1
+    - p) (Huang et al., 2016)."""
 
     def __init__(self, p: float) -> None:
         self.p = p
@@ -89,7 +90,8 @@ def zero_(*tensors: Tensor | None) -> None:
 
 
 def init_convolutions(model: nn.Module, linear_std: float | None = 0.01) -> None:
-    """He's normal weights for convolutions, normal ones for linear layers unless `linear_std` is None."""
+    """He's normal weights for convolutions, normal ones for linear layers unless `linear_std` is
+    None."""
     for module in model.modules():
         if isinstance(module, nn.Conv2d):
             init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")

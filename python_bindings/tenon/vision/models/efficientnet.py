@@ -54,7 +54,8 @@ class MBConv(nn.Module):
 
 
 class EfficientNet(nn.Module):
-    """Classifies images [N, 3, H, W]. `width_mult` scales channels and `depth_mult` the number of blocks."""
+    """Classifies images [N, 3, H, W]. `width_mult` scales channels and `depth_mult` the number of
+    blocks."""
 
     def __init__(
         self,

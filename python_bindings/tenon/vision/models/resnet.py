@@ -44,8 +44,8 @@ class BasicBlock(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """A convolution of few channels between two of size 1, beside a shortcut. The stride is that of the
-    middle one, which is the better place (ResNet 1.5)."""
+    """A convolution of few channels between two of size 1, beside a shortcut. The stride is that of
+    the middle one, which is the better place (ResNet 1.5)."""
 
     expansion = 4
 
@@ -76,8 +76,8 @@ class Bottleneck(nn.Module):
 
 
 class ResNet(nn.Module):
-    """Classifies images [N, 3, H, W], usually of 224 x 224 pixels. `layers` counts the blocks of each of four
-    stages; with `zero_init_residual` every block begins as the identity."""
+    """Classifies images [N, 3, H, W], usually of 224 x 224 pixels. `layers` counts the blocks of
+    each of four stages; with `zero_init_residual` every block begins as the identity."""
 
     layer1: nn.Sequential
     layer2: nn.Sequential

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Transforms of images, to be composed. Names and settings are those of torchvision.
 
-Images are tensors [..., C, H, W]. Random transforms draw from Tenon's generator, which tenon.manual_seed
-sets, and change all images of a batch alike.
+Images are tensors [..., C, H, W]. Random transforms draw from Tenon's generator, which
+tenon.manual_seed sets, and change all images of a batch alike.
 """
 
 from . import functional

@@ -110,7 +110,8 @@ class ColorJitter:
 
 
 class RandomErasing:
-    """Fills a random rectangle with `value`, or with normal noise if it is 'random', with probability `p`.
+    """Fills a random rectangle with `value`, or with normal noise if it is 'random', with
+    probability `p`.
 
     Its area is a share of the image from `scale`, the quotient of height and width is from `ratio`.
     """

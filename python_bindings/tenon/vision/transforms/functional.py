@@ -18,7 +18,8 @@ Size = int | Sequence[int]
 
 
 def to_tensor(picture: Any) -> Tensor:
-    """An array or Pillow image [H, W] or [H, W, C] as a tensor [C, H, W]; bytes become float32 from 0 to 1."""
+    """An array or Pillow image [H, W] or [H, W, C] as a tensor [C, H, W]; bytes become float32 from
+    0 to 1."""
     x = picture if isinstance(picture, Tensor) else tenon.tensor(_array(picture))
     if x.ndim == 2:
         x = x.unsqueeze(-1)
@@ -156,8 +157,8 @@ def resize(
 ) -> Tensor:
     """The image with height and width `size`; one number is the length of the shorter side.
 
-    `interpolation` is 'nearest', 'bilinear' or 'bicubic'. With `antialias` the filters of the latter two
-    are stretched where the image shrinks, so that every pixel counts.
+    `interpolation` is 'nearest', 'bilinear' or 'bicubic'. With `antialias` the filters of the
+    latter two are stretched where the image shrinks, so that every pixel counts.
     """
     rows, columns = size_of(image)
     if isinstance(size, int) or len(size) == 1:
@@ -253,9 +254,9 @@ def affine(
     interpolation: str = "nearest",
     fill: float = 0,
 ) -> Tensor:
-    """The image turned clockwise by `angle` degrees about its middle, sheared by angles in x and y (a
-    positive one moves the top to the right), scaled and moved by pixels in x and y; what was outside is
-    `fill`."""
+    """The image turned clockwise by `angle` degrees about its middle, sheared by angles in x and y
+    (a positive one moves the top to the right), scaled and moved by pixels in x and y; what was
+    outside is `fill`."""
     turn, shear_x, shear_y = (math.radians(each) for each in (angle, shear[0], shear[-1]))
     # The matrix of what happens to a point, x first: rotation, shear, scale.
     a = math.cos(turn - shear_y) / math.cos(shear_y)
@@ -268,7 +269,8 @@ def affine(
 
 
 def rotate(image: Tensor, angle: float, interpolation: str = "nearest", fill: float = 0) -> Tensor:
-    """The image turned counter-clockwise by `angle` degrees about its middle; what was outside is `fill`."""
+    """The image turned counter-clockwise by `angle` degrees about its middle; what was outside is
+    `fill`."""
     return affine(image, -angle, interpolation=interpolation, fill=fill)
 
 
@@ -279,7 +281,8 @@ def _sampled(
     interpolation: str,
     fill: float,
 ) -> Tensor:
-    """The image at `matrix @ (point - offset)` for every pixel, in pixels from the middle, x first."""
+    """The image at `matrix @ (point - offset)` for every pixel, in pixels from the middle, x
+    first."""
     if interpolation not in ("nearest", "bilinear"):
         raise ValueError(f"expected interpolation 'nearest' or 'bilinear', got {interpolation!r}")
     rows, columns = size_of(image)
@@ -338,7 +341,8 @@ def _channels(image: Tensor, function: str) -> list[Tensor]:
 
 
 def rgb_to_grayscale(image: Tensor, num_output_channels: int = 1) -> Tensor:
-    """Luma (ITU-R BT.601) in one channel, or in three that are equal. One channel stays as it is."""
+    """Luma (ITU-R BT.601) in one channel, or in three that are equal. One channel stays as it
+    is."""
     if num_output_channels not in (1, 3):
         raise ValueError(f"rgb_to_grayscale: expected 1 or 3 channels, got {num_output_channels}")
     if image.shape[-3] == 1:
@@ -421,7 +425,8 @@ def invert(image: Tensor) -> Tensor:
 def gaussian_blur(
     image: Tensor, kernel_size: Size, sigma: float | Sequence[float] | None = None
 ) -> Tensor:
-    """The image under a normal filter of odd size; `sigma` is 0.3 ((size - 1) / 2 - 1) + 0.8 unless given."""
+    """The image under a normal filter of odd size; `sigma` is 0.3 ((size - 1) / 2 - 1) + 0.8 unless
+    given."""
     sizes = pair(kernel_size)
     if any(size < 1 or size % 2 == 0 for size in sizes):
         raise ValueError(f"gaussian_blur: expected odd kernel sizes, got {sizes}")

@@ -168,8 +168,9 @@ class RandomRotation:
 
 
 class RandomAffine:
-    """Turns images by `degrees`, moves them by shares `translate` of width and height, scales them by a
-    factor from `scale` and shears them by angles from `shear` in x and, if it has four numbers, in y."""
+    """Turns images by `degrees`, moves them by shares `translate` of width and height, scales them
+    by a factor from `scale` and shears them by angles from `shear` in x and, if it has four
+    numbers, in y."""
 
     def __init__(
         self,
