@@ -66,30 +66,13 @@ def bartlett_window(length, periodic=True, *, dtype=None, device=None):
     )
 
 
-def _bessel_i0(x, largest):
-    """The modified Bessel function of order 0 of numbers up to `largest`, by its power series, all of
-    whose terms are positive."""
-    square = x * x / 4
-    term = total = x * 0 + 1
-    bound, k = 1.0, 0
-    sum_of_bounds = 1.0
-    while bound > 1e-17 * sum_of_bounds:
-        k += 1
-        bound *= largest * largest / 4 / (k * k)
-        sum_of_bounds += bound
-        term = term * square / (k * k)
-        total = total + term
-    return total
-
-
 def kaiser_window(length, periodic=True, beta=12.0, *, dtype=None, device=None):
     """`I0(beta sqrt(1 - (2 x - 1)^2)) / I0(beta)` with the modified Bessel function `I0`."""
 
     def values(positions):
         at = positions * 2 - 1
         inside = _operator("sqrt")(_operator("clip")(1 - at * at, 0, None)) * beta
-        peak = _bessel_i0(inside[:1] * 0 + beta, beta)
-        return _bessel_i0(inside, beta) / peak
+        return _operator("i0")(inside) / _operator("i0")(inside[:1] * 0 + beta)
 
     return _window(length, periodic, dtype, device, "kaiser_window", values)
 

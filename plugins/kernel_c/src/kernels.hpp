@@ -9,7 +9,7 @@ namespace tenon::kernel_c {
 // The formatter gives this list another layout at every run.
 // clang-format off
 #define TENON_KERNEL_C_LISTS(X) \
-  X(generated) X(copy) X(creation) X(reduction) X(matmul) X(scan) X(indexing) \
+  X(generated) X(copy) X(creation) X(reduction) X(matmul) X(scan) X(running) X(indexing) \
   X(random) X(nonzero) X(sort) X(slices) X(pooling)
 // clang-format on
 

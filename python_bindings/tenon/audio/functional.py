@@ -8,7 +8,6 @@ import math
 import tenon
 from tenon import Tensor, signal
 from tenon.nn import functional as F
-from tenon.signal import _bessel_i0
 
 
 def spectrogram(
@@ -287,8 +286,8 @@ def resample(
         window = tenon.square(tenon.cos(t * (math.pi / 2 / lowpass_filter_width)))
     else:
         inside = tenon.clip(1 - tenon.square(t / lowpass_filter_width), 0.0, None)
-        peak = _bessel_i0(tenon.full([], beta, dtype=tenon.float64), beta)
-        window = _bessel_i0(beta * tenon.sqrt(inside), beta) / peak
+        peak = tenon.i0(tenon.full([], beta, dtype=tenon.float64))
+        window = tenon.i0(beta * tenon.sqrt(inside)) / peak
     filters = (tenon.sinc(t) * window * (cutoff / old)).to(waveform.dtype).to(waveform.device)
     length = waveform.shape[-1]
     x = waveform.reshape([-1, 1, length])

@@ -60,7 +60,7 @@ class Normal(Distribution):
         return tenon.erfc(-z / math.sqrt(2.0)) / 2  # erfc keeps the digits of small probabilities
 
     def icdf(self, value: Tensor) -> Tensor:
-        return self.loc + self.scale * (math.sqrt(2.0) * tenon.erfinv(2 * value - 1))
+        return self.loc + self.scale * tenon.ndtri(value)
 
     def entropy(self) -> Tensor:
         return tenon.log(self.scale) + (0.5 + _LOG_SQRT_2PI)
