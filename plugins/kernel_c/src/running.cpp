@@ -77,8 +77,8 @@ tenon_status linear_scan(tenon_ctx* ctx, const tenon_value* args, uint32_t, teno
   return launch.run(kernel, view.lanes(), view.length);
 }
 
-const tenon_kernel_def kKernels[] = {kernel("tenon::cummax", kBool | kReals, 0, cummax),
-                                     kernel("tenon::cummin", kBool | kReals, 0, cummin),
+const tenon_kernel_def kKernels[] = {kernel("tenon::cummax", kBool | kNumbers, 0, cummax),
+                                     kernel("tenon::cummin", kBool | kNumbers, 0, cummin),
                                      kernel("tenon::linear_scan", kFloats, 0, linear_scan)};
 
 }  // namespace
