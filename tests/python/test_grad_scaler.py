@@ -4,6 +4,7 @@
 import math
 
 import pytest
+import reference_plugin
 import tenon
 from devices import DEVICES
 from tenon import amp, nn, optim
@@ -251,6 +252,22 @@ def test_a_scaler_on_every_device(device):
         scaler.step(optimizer)
         scaler.update()
     assert w.tolist() == [0.0, 1.0] and scaler.get_scale() == 2.0
+
+
+@reference_plugin.needs_reference
+def test_a_step_of_a_device_with_streams_is_left_out():
+    reference_plugin.load()
+    assert optim.optimizer.runs_behind_host(tenon.device("reference"))
+    w = parameter([1.0, 2.0], device="reference")
+    optimizer = optim.Adam([w], lr=0.1)
+    scaler = amp.GradScaler(init_scale=4.0)
+    for grad in ([math.inf, 1.0], [4.0, 4.0], [1.0, math.nan]):
+        scaler.scale(tenon.sum(w))
+        set_grad(w, grad)
+        scaler.step(optimizer)
+        scaler.update()
+    assert w.tolist() == pytest.approx([0.9, 1.9]) and scaler.get_scale() == 1.0
+    assert optimizer.state_dict()["state"][0]["step"] == 1
 
 
 # -- master weights

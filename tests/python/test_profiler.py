@@ -7,6 +7,7 @@ import threading
 import time
 
 import pytest
+import reference_plugin
 import tenon
 from tenon import nn, profiler
 
@@ -179,6 +180,26 @@ def test_an_error_ends_the_profile(x):
             profiler.profile().start()
         tenon.exp(x)
     assert operators(p) == ["relu", "exp"]
+
+
+@reference_plugin.needs_reference
+def test_a_device_is_shown_beside_the_host(tmp_path):
+    reference_plugin.load()
+    x = tenon.ones([10_000]).to("reference")
+    with profiler.profile(["host", "reference"]) as p:
+        x + x
+        tenon.synchronize("reference")
+    add = next(event for event in p.events if event.track == "host" and event.name == "add")
+    kernel = next(event for event in p.events if event.kind == "kernel")
+    assert kernel.name == "add" and kernel.track.startswith("reference:0 stream")
+    slack = 5_000_000
+    assert add.begin_ns - slack <= kernel.begin_ns <= kernel.end_ns <= time.monotonic_ns() + slack
+    assert {(row.key, row.kind) for row in p.table()} >= {("add", "operator"), ("add", "kernel")}
+    p.export_perfetto(tmp_path / "trace.pftrace")
+    p.export_html(tmp_path / "report.html")
+    with pytest.raises(NotImplementedError, match="cpu:0 has no `profile` group"):
+        profiler.profile(["host", "cpu"]).start()
+    assert not tenon._core.is_recording()
 
 
 # -- schedules
