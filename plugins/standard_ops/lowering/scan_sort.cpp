@@ -113,68 +113,6 @@ Entries sorted(Scope& scope, const Tensor& x, bool descending) {
 TENON_DECOMPOSE(cumsum) { return scan_along(TENON_BINARY_ADD, args, bool_of(args[2]), outs, err); }
 TENON_DECOMPOSE(cumprod) { return scan_along(TENON_BINARY_MULTIPLY, args, false, outs, err); }
 
-namespace {
-
-// The running maximum, and the index of the last element that has it: a running maximum of the
-// indices of elements that are the maximum so far.
-tenon_status running_extreme(int64_t opcode, const tenon_value* args, tenon_value* outs,
-                             tenon_err* err) {
-  Scope scope(err);
-  Tensor x = operand(scope, args[0]);
-  if (!scope.ok()) return scope.status();
-  const Around around(x, from_front(int_of(args[1]), x));
-  Tensor work = primitive::to_dtype(scope, x, primitive::work_dtype(x->dtype));
-  work = primitive::reshape(scope, work, {around.outer, around.length, around.inner});
-  Tensor extreme = scan(scope, opcode, work, false);
-  Tensor reached = primitive::compare(scope, TENON_COMPARE_EQUAL, work, extreme);
-  if (is_floating(x->dtype)) reached = either(scope, reached, is_nan(scope, work));
-  Tensor numbers = primitive::iota(scope, around.length, 0, 1, TENON_DTYPE_I64, x->device);
-  numbers = primitive::reshape(scope, numbers, {1, around.length, 1});
-  Tensor indices =
-      scan(scope, TENON_BINARY_MAXIMUM, primitive::select(scope, reached, numbers, 0), false);
-  extreme = primitive::to_dtype(scope, extreme, x->dtype);
-  return finish(scope, outs, primitive::reshape(scope, extreme, sizes_of(x)),
-                primitive::reshape(scope, indices, sizes_of(x)));
-}
-
-}  // namespace
-
-TENON_DECOMPOSE(cummax) { return running_extreme(TENON_BINARY_MAXIMUM, args, outs, err); }
-TENON_DECOMPOSE(cummin) { return running_extreme(TENON_BINARY_MINIMUM, args, outs, err); }
-
-// Steps of d elements at once: out = factor * (out d elements before) + sum.
-TENON_DECOMPOSE(linear_scan) {
-  Scope scope(err);
-  Tensor b = operand(scope, args[1]);
-  if (!scope.ok()) return scope.status();
-  const Around around(b, from_front(int_of(args[2]), b));
-  const bool reverse = bool_of(args[3]);
-  const auto view = [&](const Tensor& x) {
-    Tensor work = primitive::to_dtype(scope, x, primitive::work_dtype(b->dtype));
-    return primitive::reshape(scope, work, {around.outer, around.length, around.inner});
-  };
-  Tensor factor = view(operand(scope, args[0])), sum = view(b);
-  const int64_t n = around.length;
-  for (int64_t d = 1; d < n && scope.ok(); d *= 2) {
-    const auto later = [&](const Tensor& x) { return part(scope, x, 1, reverse ? 0 : d, n - d); };
-    const auto earlier = [&](const Tensor& x) { return part(scope, x, 1, reverse ? d : 0, n - d); };
-    const auto replaced = [&](const Tensor& x, const Tensor& part_of_it) {
-      Tensor next = empty(scope, sizes_of(x), x->dtype, x->device);
-      write(scope, part(scope, x, 1, reverse ? n - d : 0, d),
-            part(scope, next, 1, reverse ? n - d : 0, d));
-      write(scope, part_of_it, later(next));
-      return next;
-    };
-    Tensor next = add(scope, multiply(scope, later(factor), earlier(sum)), later(sum));
-    Tensor product = multiply(scope, later(factor), earlier(factor));
-    if (!scope.ok()) break;
-    sum = replaced(sum, next);
-    factor = replaced(factor, product);
-  }
-  sum = primitive::to_dtype(scope, sum, b->dtype);
-  return finish(scope, outs, primitive::reshape(scope, sum, sizes_of(b)));
-}
-
 TENON_DECOMPOSE(sort_with_indices) {
   Scope scope(err);
   Tensor x = operand(scope, args[0]);
