@@ -49,8 +49,6 @@ NUMPY = {
     "erfc": "sp.erfc(x)",
     "i0": "np.where(np.isinf(x), np.inf, sp.i0(x))",
     "i1": "np.where(np.isinf(x), x, sp.i1(x))",
-    "gammainc": "sp.gammainc(a, x)",
-    "gammaincc": "sp.gammaincc(a, x)",
     "lgamma": "sp.gammaln(x)",
     "digamma": "sp.digamma(x)",
     "sigmoid": "sp.expit(x)",
