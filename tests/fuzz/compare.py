@@ -108,7 +108,7 @@ MULTILINEAR = set(
     "sum nansum nanmean trapezoid mean prod matmul addmm addbmm addmv addr addcmul baddbmm inner linear dot vecdot outer "
     "tensordot einsum trace conv1d conv2d "
     "conv_transpose2d conv2d_input_grad conv2d_weight_grad col2im cumsum cumprod avg_pool1d avg_pool2d "
-    "adaptive_avg_pool2d interpolate2d index_add scatter_add index_put diff subtract add".split()
+    "adaptive_avg_pool2d interpolate2d segment_sum send_u_recv index_add scatter_add index_put diff subtract add".split()
 )
 
 
@@ -166,14 +166,14 @@ def _coordinates(call):
 
 def _attended(call):
     """Rounding of the scores, which the exponential makes relative to the result."""
-    scores = _largest(call, "query") * _largest(call, "key")
+    scores = _largest(call, "query") * _largest(call, "key", "keys")
     query, mask = call.arguments["query"], call.arguments.get("mask")
     scores *= max(1.0, float(query.values.shape[-1])) if query.values.ndim else 1.0
     scores *= 1.0 if call.arguments.get("scale") is None else abs(call.arguments["scale"])
     if mask is not None and mask.dtype != "bool":
         added = np.abs(mask.values[np.isfinite(mask.values)])
         scores += float(np.max(added[added < 1e4], initial=0.0))
-    return (1.0 + scores) * _largest(call, "value")
+    return (1.0 + scores) * _largest(call, "value", "values")
 
 
 # Operators whose definition cancels: the absolute size of what their steps round.
@@ -191,6 +191,15 @@ CANCELS = {
     "log_softmax": lambda call: 1.0,  # the sum next to its largest term, which is 1
     "cross_entropy": lambda call: max(1.0, _largest(call, "weight")),  # the same
     "scaled_dot_product_attention": _attended,
+    "varlen_attention": _attended,
+    "cached_attention": _attended,
+    "paged_attention": _attended,
+    "generalized_box_iou": lambda call: 2.0,  # two ratios up to 1 are subtracted
+    "rotary_embedding": lambda call: (
+        _terms(call, "x") * (_largest(call, "cos") + _largest(call, "sin"))
+    ),
+    "add_layer_norm": lambda call: _normalised(call, "residual"),
+    "add_rms_norm": lambda call: _normalised(call, "residual"),
     "cov": _centered_products,
     "corrcoef": _correlated,
     "cosine_similarity": lambda call: 1.0,  # a sum of products whose magnitudes add up to 1 at most
@@ -198,6 +207,10 @@ CANCELS = {
     "momentum_update": lambda call: _terms(call, "param", "grad", "velocity"),
     "lstm_recurrence": lambda call: 1.0 + _largest(call, "c"),  # two gated terms are added
     "interpolate2d": lambda call: _coordinates(call) * _largest(call, "x"),
+    "interpolate": lambda call: 4 * _coordinates(call) * _largest(call, "x"),
+    "grid_sample": lambda call: (
+        4 * _coordinates(call) * _largest(call, "x") * (1 + _largest(call, "grid"))
+    ),
     "adam_update": lambda call: _terms(call, "param"),
     "adamw_update": lambda call: _terms(call, "param"),
     "rmsprop_update": lambda call: _terms(call, "param"),

@@ -60,6 +60,7 @@ RANDOM_COMPOSITES = {
     "randperm",
     "bernoulli",
     "dropout",
+    "dropout_add",
     "uniform_like",
     "normal_like",
     "multinomial",

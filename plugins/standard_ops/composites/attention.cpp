@@ -67,10 +67,6 @@ Tensor through_softmax(Scope& scope, const Tensor& grad_out, const Tensor& value
   return ops::softmax_grad(scope, grad, weights, -1);
 }
 
-bool is_real_floating(int32_t dtype) {
-  return dtype >= TENON_DTYPE_F8E4M3 && dtype <= TENON_DTYPE_F64;
-}
-
 // Extends `batch` to broadcast with the axes of `tensor` before the last two.
 bool broadcast_batch(int64_t* batch, int32_t* ndim, const Tensor& tensor) {
   const Ints shape = shape_of(*tensor.get());
@@ -100,6 +96,27 @@ bool fits_attention(const Tensor& query, const Tensor& key, const Tensor& value,
   return true;
 }
 
+// Heads of the key or value, [..., kv_heads, length, features], repeated to as many as the query has.
+tenon_status repeat_heads(Scope& scope, const Tensor& query, const char* name, Tensor* x,
+                          tenon_err* err) {
+  const Tensor& from = *x;
+  const bool fits = query->ndim >= 3 && from->ndim >= 3 && from->shape[from->ndim - 3] > 0 &&
+                    query->shape[query->ndim - 3] % from->shape[from->ndim - 3] == 0;
+  if (!fits)
+    return shapes::fail(err, TENON_INVALID_ARGUMENT, "scaled_dot_product_attention",
+                        "expected heads of query, [..., heads, length, features], that are a "
+                        "multiple of those of %s, got shapes %s and %s",
+                        name, shape_text(*query.get()).c_str(), shape_text(*from.get()).c_str());
+  const int64_t heads = query->shape[query->ndim - 3], own = from->shape[from->ndim - 3];
+  if (heads == own) return TENON_OK;
+  Shape shape = sizes_of(from), flat = shape;
+  shape.insert(shape.end() - 2, heads / own);
+  flat[flat.size() - 3] = heads;
+  Tensor groups = ops::expand(scope, ops::unsqueeze(scope, from, {-3}), shape);
+  *x = ops::reshape(scope, groups, flat);
+  return scope.status();
+}
+
 Tensor with_batch(Scope& scope, const Tensor& tensor, const Shape& batch) {
   Shape shape = batch;
   shape.insert(shape.end(), tensor->shape + tensor->ndim - 2, tensor->shape + tensor->ndim);
@@ -122,6 +139,10 @@ TENON_DECOMPOSE(scaled_dot_product_attention) {
         "expected query, key and value [..., length, features], got shapes %s, %s and %s",
         shape_text(*query.get()).c_str(), shape_text(*key.get()).c_str(),
         shape_text(*value.get()).c_str());
+  if (bool_of(args[7])) {
+    TENON_TRY(repeat_heads(scope, query, "key", &key, err));
+    TENON_TRY(repeat_heads(scope, query, "value", &value, err));
+  }
   double dropout = float_of(args[4]);
   if (!(dropout >= 0 && dropout <= 1))
     return shapes::fail(err, TENON_INVALID_ARGUMENT, op, "expected dropout from 0 to 1, got %g",

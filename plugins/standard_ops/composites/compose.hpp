@@ -29,6 +29,9 @@ using Shape = std::vector<int64_t>;
 
 inline Shape to_vector(Ints values) { return {values.begin(), values.end()}; }
 inline Shape sizes_of(const Tensor& tensor) { return to_vector(shape_of(*tensor.get())); }
+inline bool is_real_floating(int32_t dtype) {
+  return dtype >= TENON_DTYPE_F8E4M3 && dtype <= TENON_DTYPE_F64;
+}
 inline IntList list_of(Ints values) { return {values.data(), values.size()}; }
 
 // An optional int[] passed on as it came.
@@ -47,6 +50,17 @@ inline Tensor operand(Scope& scope, const tenon_value& value) {
 inline Tensor full_with(Scope& scope, const Tensor& like, Ints shape, ScalarArg value) {
   if (!scope.ok()) return {};
   return ops::full(scope, list_of(shape), value, like->dtype, like->device);
+}
+
+// The int64 numbers 0, 1, ..., count - 1 on the device of `like`.
+inline Tensor numbers_to(Scope& scope, int64_t count, const Tensor& like) {
+  if (!scope.ok()) return {};
+  return ops::arange(scope, count, std::nullopt, 1, TENON_DTYPE_I64, like->device);
+}
+
+inline Tensor as_int64(Scope& scope, const Tensor& x) {
+  if (!scope.ok() || x->dtype == TENON_DTYPE_I64) return x;
+  return ops::cast(scope, x, TENON_DTYPE_I64);
 }
 
 // Results: owned by the caller from now on. Nothing is handed over if the scope failed.
@@ -69,5 +83,8 @@ inline tenon_status finish_list(const Scope& scope, tenon_value* outs,
 
 // int64 numbers known here, as a vector on `device`.
 Tensor int_tensor(Scope& scope, const std::vector<int64_t>& numbers, tenon_device_id device);
+// The same of floating numbers, rounded to `dtype`.
+Tensor float_tensor(Scope& scope, const std::vector<double>& numbers, int32_t dtype,
+                    tenon_device_id device);
 
 }  // namespace tenon::standard_ops

@@ -6,14 +6,31 @@
 
 namespace tenon::standard_ops {
 
-Tensor int_tensor(Scope& scope, const std::vector<int64_t>& numbers, tenon_device_id device) {
-  int64_t count = static_cast<int64_t>(numbers.size());
+namespace {
+
+// A vector of `numbers` in the host's memory; null after a failure.
+template <class Number>
+Tensor on_host(Scope& scope, const std::vector<Number>& numbers, int32_t dtype) {
+  const int64_t count = static_cast<int64_t>(numbers.size());
   tenon_tensor* created;
-  if (!scope.ok() || !scope.check(host->tensor_create(host->device_host(), TENON_DTYPE_I64, 1,
-                                                      &count, &created, scope.err())))
+  if (!scope.ok() || !scope.check(host->tensor_create(host->device_host(), dtype, 1, &count,
+                                                      &created, scope.err())))
     return {};
   Tensor tensor = Tensor::adopt(created);
-  if (count > 0) std::memcpy(tensor->data, numbers.data(), numbers.size() * sizeof(int64_t));
+  if (count > 0) std::memcpy(tensor->data, numbers.data(), numbers.size() * sizeof(Number));
+  return tensor;
+}
+
+}  // namespace
+
+Tensor int_tensor(Scope& scope, const std::vector<int64_t>& numbers, tenon_device_id device) {
+  return ops::to_device(scope, on_host(scope, numbers, TENON_DTYPE_I64), device);
+}
+
+Tensor float_tensor(Scope& scope, const std::vector<double>& numbers, int32_t dtype,
+                    tenon_device_id device) {
+  Tensor tensor = on_host(scope, numbers, TENON_DTYPE_F64);
+  if (dtype != TENON_DTYPE_F64) tensor = ops::cast(scope, tensor, dtype);
   return ops::to_device(scope, tensor, device);
 }
 

@@ -75,6 +75,27 @@ def _pool1d(d, letters):
     return {"kernel_size": d.integer(2, 3), **named}
 
 
+def _resized(d, letters):
+    spatial = sum(letter in letters for letter in "dhw")
+    modes = (["linear"], ["bilinear", "bicubic"], ["trilinear"])[spatial - 1]
+    mode = d.choice(["nearest", "area", *modes])
+    named = {"size": [d.integer(1, 9) for _ in range(spatial)], "mode": mode}
+    if mode in modes:
+        named |= _some(d, align_corners=d.chance(0.5))
+    if mode in ("bilinear", "bicubic"):
+        named |= _some(d, antialias=d.chance(0.5))
+    return named
+
+
+def _sampled(d, letters):
+    return _some(
+        d,
+        mode=d.choice(["bilinear", "nearest", "bicubic"]),
+        padding_mode=d.choice(["zeros", "border", "reflection"]),
+        align_corners=d.chance(0.5),
+    )
+
+
 def _classes(d, letters):
     return _some(d, reduction=d.choice(["none", "mean", "sum"]), ignore_index=d.choice([-100, 0]))
 
@@ -146,6 +167,15 @@ TEMPLATES = {
             **_some(d, mode=d.choice(["nearest", "bilinear"]), align_corners=d.chance(0.5)),
         },
     ),
+    "interpolate": _template(
+        {"x": "n c w+1"}, {"x": "n c h+1 w+1"}, {"x": "n c d+1 h+1 w+1"}, attributes=_resized
+    ),
+    "grid_sample": _template(
+        {"x": "n c h+1 w+1", "grid": "n i j p"},
+        domains={"grid": "ordinary"},
+        attributes=_sampled,
+        fixed=lambda d: {"p": 2},
+    ),
     "batch_norm": _template({"x": "n+1 c *d", "weight": "c", "bias": "c"}, attributes=_normalised),
     "batch_norm_inference": _template(
         {"x": "n c *d", "mean": "c", "var": "c", "weight": "c", "bias": "c"},
@@ -159,6 +189,13 @@ TEMPLATES = {
         fixed=lambda d: {"g": d.integer(1, 3)},
     ),
     "rms_norm": _template({"x": "*b h", "weight": "h"}, attributes=_normalised),
+    "add_rms_norm": _template(
+        {"x": "*b h", "residual": "*b h", "weight": "h"}, attributes=_normalised
+    ),
+    "add_layer_norm": _template(
+        {"x": "*b h", "residual": "*b h", "weight": "h", "bias": "h"}, attributes=_normalised
+    ),
+    "affine_channel": _template({"x": "n c *d", "scale": "c", "bias": "c"}),
     "normalize": _template(
         {"x": "*b h i"},
         attributes=lambda d, _: {

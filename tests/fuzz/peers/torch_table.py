@@ -51,6 +51,11 @@ TORCH = {
         "F.interpolate(x, size, mode=mode, align_corners=align_corners if mode != 'nearest' "
         "else None)"
     ),
+    "interpolate": (
+        "F.interpolate(x, size, mode=mode, align_corners=align_corners if 'linear' in mode or "
+        "mode == 'bicubic' else None, antialias=antialias)"
+    ),
+    "grid_sample": "F.grid_sample(x, grid, mode, padding_mode, align_corners)",
     "layer_norm": "F.layer_norm(x, x.shape[x.ndim - normalized_ndim:], weight, bias, eps)",
     "rms_norm": "F.rms_norm(x, x.shape[-1:], weight, eps)",
     "group_norm": "F.group_norm(x, groups, weight, bias, eps)",

@@ -5,6 +5,7 @@ from tenon import (  # noqa: F401  (re-exported)
     Tensor,
     adaptive_avg_pool2d,
     adaptive_max_pool2d,
+    affine_grid,
     avg_pool2d,
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -16,6 +17,7 @@ from tenon import (  # noqa: F401  (re-exported)
     elu,
     gelu,
     glu,
+    grid_sample,
     group_norm,
     hardshrink,
     hardsigmoid,
@@ -117,7 +119,7 @@ from .pooling import (  # noqa: F401
     max_pool3d,
     max_pool3d_with_indices,
 )
-from .resampling import affine_grid, grid_sample, interpolate, upsample  # noqa: F401
+from .resampling import interpolate, upsample  # noqa: F401
 from .sequence import sequence_mask  # noqa: F401
 from .unpooling import (  # noqa: F401
     fractional_max_pool2d,
