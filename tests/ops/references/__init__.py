@@ -4,6 +4,7 @@ the operator's parameters in their order. A name that Python or NumPy has, too, 
 
 from . import (
     convolutions,
+    detection,
     functions,
     indexing,
     losses,
@@ -19,6 +20,7 @@ from . import (
 
 _FAMILIES = (
     convolutions,
+    detection,
     functions,
     indexing,
     losses,
