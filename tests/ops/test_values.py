@@ -22,7 +22,9 @@ from running import (
 from samples import CASES
 
 REFERENCED = [case for case in CASES if case.reference is not None]
-DATA_DEPENDENT = set("nonzero masked_select masked_scatter tril_indices triu_indices nms".split())
+DATA_DEPENDENT = set(
+    "nonzero masked_select masked_scatter tril_indices triu_indices nms reindex_graph".split()
+)
 UNWRITABLE = {"expand", "sliding_window", "broadcast_tensors", "meshgrid"}
 
 
