@@ -178,7 +178,28 @@ def test_ctc_without_an_alignment():
     assert nn.CTCLoss()(log_probs, *settings).item() == math.inf
     assert nn.CTCLoss(zero_infinity=True)(log_probs, *settings).item() == 0.0
     with pytest.raises(ValueError, match="expected 1 lengths of at most 2 steps"):
+        nn.CTCLoss()(log_probs, tenon.tensor([[1]]), [2, 2], [1])
+    with pytest.raises(ValueError, match="expected input_lengths from 0 to 2, got 3"):
         nn.CTCLoss()(log_probs, tenon.tensor([[1]]), [3], [1])
+
+
+def test_ctc_of_one_sequence():
+    log_probs = tenon.log_softmax(tenon.tensor(random(5, 3)), -1)
+    got = F.ctc_loss(log_probs, tenon.tensor([1, 2]), [5], [2], reduction="none")
+    want = ctc_of_all_alignments(log_probs.numpy(), [1, 2])
+    assert got.shape == () and got.item() == pytest.approx(want, rel=1e-5)
+
+
+def test_rnnt_of_one_label():
+    """The label comes before the blank of the first, or of the second step."""
+    logits = random(1, 2, 2, 3)
+    p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    first = p[0, 0, 0, 2] * p[0, 0, 1, 0] * p[0, 1, 1, 0]
+    second = p[0, 0, 0, 0] * p[0, 1, 0, 2] * p[0, 1, 1, 0]
+    want = -math.log(first + second)
+    arguments = (tenon.tensor(logits), tenon.tensor([[2]]), [2], [1])
+    assert F.rnnt_loss(*arguments).item() == pytest.approx(want, rel=1e-5)
+    assert nn.RNNTLoss(reduction="sum")(*arguments).item() == pytest.approx(want, rel=1e-5)
 
 
 def test_adaptive_softmax_is_a_distribution():

@@ -100,6 +100,7 @@ from .loss import (
     MSELoss,
     NLLLoss,
     PoissonNLLLoss,
+    RNNTLoss,
     SmoothL1Loss,
 )
 from .margin_loss import (
@@ -345,6 +346,7 @@ __all__ = [
     "RNNBase",
     "RNNCell",
     "RNNCellBase",
+    "RNNTLoss",
     "LoadReport",
     "Transformer",
     "TransformerDecoder",

@@ -195,6 +195,21 @@ class CTCLoss(_Loss):
         )
 
 
+class RNNTLoss(_Loss):
+    """Transducer loss of logits [N, T, S + 1, C]."""
+
+    def __init__(self, blank: int = 0, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.blank = blank
+
+    def forward(
+        self, logits: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any
+    ) -> Tensor:
+        return F.rnnt_loss(
+            logits, targets, input_lengths, target_lengths, self.blank, self.reduction
+        )
+
+
 def _constant(tensor: Tensor | None) -> Buffer | None:
     """Moves with the module, but is a setting rather than state."""
     return None if tensor is None else Buffer(tensor, persistent=False)

@@ -15,6 +15,7 @@ from tenon import (  # noqa: F401  (re-exported)
     cross_entropy,
     dropout,
     elu,
+    gather_tree,
     gelu,
     glu,
     grid_sample,
@@ -62,7 +63,7 @@ from .channel_dropout import (  # noqa: F401
     feature_alpha_dropout,
 )
 from .convolution import conv1d, conv3d, conv_transpose1d, conv_transpose3d  # noqa: F401
-from .ctc import ctc_loss  # noqa: F401
+from .ctc import ctc_loss, rnnt_loss  # noqa: F401
 from .distance import bilinear, cosine_similarity, pairwise_distance, pdist  # noqa: F401
 from .layout import (  # noqa: F401
     channel_shuffle,

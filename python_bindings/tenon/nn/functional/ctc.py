@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connectionist temporal classification (Graves et al., 2006)."""
+"""Losses over alignments: reductions, and targets one after another, around the operators."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import tenon
 from tenon import Tensor
 
-# Stands for log(0). It is finite, so that gradients of logsumexp are zero rather than NaN.
-_IMPOSSIBLE = -1e30
+from ._common import reduced
 
 
 def ctc_loss(
@@ -21,70 +20,61 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:
-    """Negative log-probability of the target sequences under all alignments.
+    """Negative log-probability of the target sequences under all alignments (tenon.ctc_loss).
 
-    `log_probs` is [T, N, C]. `targets` is [N, S], or a vector of all targets one after another.
-    'mean' divides each loss by the length of its target first. A target that needs more steps than
-    the input has costs infinity; `zero_infinity` makes that 0.
+    `log_probs` is [T, N, C], or [T, C] for one sequence. `targets` is [N, S], or a vector of all
+    targets one after another. 'mean' divides each loss by the length of its target first. A target
+    that needs more steps than the input has costs infinity; `zero_infinity` makes that 0.
     """
+    if log_probs.ndim == 2:
+        loss = ctc_loss(
+            log_probs.unsqueeze(1),
+            targets.reshape([1, -1]),
+            _lengths(input_lengths, log_probs).reshape([1]),
+            _lengths(target_lengths, log_probs).reshape([1]),
+            blank,
+            reduction,
+            zero_infinity,
+        )
+        return loss.squeeze(0) if reduction == "none" else loss
     steps, batch, _ = log_probs.shape
-    device = log_probs.device
-    inputs = _lengths(input_lengths)
-    lengths = _lengths(target_lengths)
-    if len(inputs) != batch or len(lengths) != batch or max(inputs) > steps:
+    inputs, lengths = _lengths(input_lengths, log_probs), _lengths(target_lengths, log_probs)
+    if inputs.shape != (batch,) or lengths.shape != (batch,):
         raise ValueError(
             f"ctc_loss: expected {batch} lengths of at most {steps} steps, got input_lengths "
-            f"{inputs} and target_lengths {lengths}"
+            f"{inputs.tolist()} and target_lengths {lengths.tolist()}"
         )
-    longest = max(max(lengths), 1)
-    labels = _extended(targets, lengths, longest, blank).to(device)  # [N, 2 * longest + 1]
-    states = labels.shape[1]
-    # A label may follow the one before it directly unless they are equal or it is a blank.
-    two_before = tenon.pad(labels, [0, 0, 2, 0], value=blank)[:, :states]
-    skip = (labels != blank) & (labels != two_before)
-    emitted = tenon.gather(
-        log_probs, labels.unsqueeze(0).expand([steps, batch, states]), 2
-    )  # [T, N, states]
-    first = (tenon.arange(states, device=device) < 2).unsqueeze(0)
-    alpha = tenon.where(first, emitted[0], _IMPOSSIBLE)
-    active = tenon.tensor(inputs, device=device).unsqueeze(1)
-    for step in range(1, steps):
-        one = tenon.pad(alpha, [0, 0, 1, 0], value=_IMPOSSIBLE)[:, :states]
-        two = tenon.pad(alpha, [0, 0, 2, 0], value=_IMPOSSIBLE)[:, :states]
-        ways = tenon.stack([alpha, one, tenon.where(skip, two, _IMPOSSIBLE)])
-        moved = tenon.logsumexp(ways, 0) + emitted[step]
-        alpha = tenon.where(active > step, moved, alpha)
-    last = tenon.tensor([[2 * n, max(2 * n - 1, 0)] for n in lengths], device=device)
-    ends = tenon.gather(alpha, last, 1)
-    only_blank = tenon.tensor([[False, n == 0] for n in lengths], device=device)
-    loss = -tenon.logsumexp(tenon.where(only_blank, _IMPOSSIBLE, ends), 1)
-    impossible = loss > -_IMPOSSIBLE / 2
-    loss = tenon.where(impossible, 0.0 if zero_infinity else float("inf"), loss)
+    if targets.ndim == 1:
+        targets = tenon.sequence_pad(targets, lengths)
+    loss = tenon.ctc_loss(log_probs, targets, inputs, lengths, blank, zero_infinity)
     if reduction == "mean":
-        scale = tenon.tensor([float(max(n, 1)) for n in lengths], dtype=loss.dtype, device=device)
-        return (loss / scale).mean()
-    if reduction == "sum":
-        return loss.sum()
-    if reduction == "none":
-        return loss
-    raise ValueError(f"ctc_loss: expected reduction 'mean', 'sum' or 'none', got {reduction!r}")
+        loss = loss / tenon.clip(lengths, 1).cast(loss.dtype)
+    return reduced(loss, reduction, "ctc_loss")
 
 
-def _lengths(lengths: Tensor | Sequence[int]) -> list[int]:
-    return lengths.tolist() if isinstance(lengths, Tensor) else [int(n) for n in lengths]
+def rnnt_loss(
+    logits: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor | Sequence[int],
+    target_lengths: Tensor | Sequence[int],
+    blank: int = 0,
+    reduction: str = "mean",
+) -> Tensor:
+    """Negative log-probability of the target sequences under a transducer (tenon.rnnt_loss).
+
+    `logits` is [N, T, S + 1, C], not normalised; `targets` is [N, S].
+    """
+    loss = tenon.rnnt_loss(
+        tenon.log_softmax(logits, -1),
+        targets,
+        _lengths(input_lengths, logits),
+        _lengths(target_lengths, logits),
+        blank,
+    )
+    return reduced(loss, reduction, "rnnt_loss")
 
 
-def _extended(targets: Tensor, lengths: list[int], longest: int, blank: int) -> Tensor:
-    """The labels of each target with blanks before, between and after them."""
-    listed = targets.tolist()
-    rows = []
-    start = 0
-    for i, length in enumerate(lengths):
-        if targets.ndim == 2:
-            labels = listed[i][:length]
-        else:
-            labels, start = listed[start : start + length], start + length
-        row = [blank] * (2 * longest + 1)
-        row[1 : 2 * length : 2] = labels
-        rows.append(row)
-    return tenon.tensor(rows, dtype=tenon.int64)
+def _lengths(lengths: Tensor | Sequence[int], like: Tensor) -> Tensor:
+    if isinstance(lengths, Tensor):
+        return lengths.to(like.device)
+    return tenon.tensor(lengths, dtype=tenon.int64, device=like.device)
