@@ -165,3 +165,36 @@ def test_two_cells_run_in_both_directions():
     for part in random(5, 2, 3)[::-1]:
         h = rnn_step(part, h, weights)
     np.testing.assert_allclose(out[0, :, 4:].detach().numpy(), h[0], rtol=1e-4, atol=1e-5)
+
+
+def test_a_step_of_decoding_writes_the_caches():
+    heads, shared, features, length = 4, 2, 6, 5
+    query, key, value = (
+        tenon.tensor(random(2, h, length, features)) for h in (heads, shared, shared)
+    )
+    whole = tenon.scaled_dot_product_attention(query, key, value, causal=True, enable_gqa=True)
+    dense = [tenon.zeros((2, shared, length, features)) for _ in range(2)]
+    paged = [tenon.zeros((7, shared, 2, features)) for _ in range(2)]
+    table = tenon.tensor([[6, 0, 3], [1, 5, 2]])
+    for t in range(length):
+        step = query[:, :, t], key[:, :, t], value[:, :, t]
+        used = tenon.tensor([t, t])
+        close(nn.functional.masked_multihead_attention(*step, *dense, used), whole[:, :, t])
+        got = nn.functional.paged_multihead_attention(*step, *paged, table, used)
+        close(got, whole[:, :, t])
+    close(dense[0], key)
+
+
+def test_experts_are_weighed():
+    tenon.manual_seed(0)
+    x, logits = tenon.tensor(random(6, 3)), tenon.tensor(random(6, 4), requires_grad=True)
+    experts = [nn.Linear(3, 2) for _ in range(4)]
+    got = nn.functional.mixture_of_experts(x, logits, experts, 2)
+    weights, chosen = tenon.moe_gate(logits, 2)
+    made = tenon.stack([expert(x) for expert in experts], 1)
+    index = chosen.unsqueeze(-1).expand([6, 2, 2])
+    close(got, (tenon.gather(made, index, 1) * weights.unsqueeze(-1)).sum(axis=1))
+    got.sum().backward()
+    assert np.abs(logits.grad.numpy()).max() > 0
+    with pytest.raises(ValueError, match=r"expected logits of shape \(6, 3\), got \(6, 4\)"):
+        nn.functional.mixture_of_experts(x, logits, experts[:3])

@@ -45,8 +45,10 @@ def rms_norm(x, weight=None, eps=1e-6):
 
 
 def scaled_dot_product_attention(
-    query, key, value, mask=None, dropout=0.0, causal=False, scale=None
+    query, key, value, mask=None, dropout=0.0, causal=False, scale=None, enable_gqa=False
 ):
+    if enable_gqa:
+        key, value = (np.repeat(a, query.shape[-3] // a.shape[-3], -3) for a in (key, value))
     scale = 1 / np.sqrt(query.shape[-1]) if scale is None else scale
     scores = query @ np.swapaxes(key, -1, -2) * scale
     if causal:

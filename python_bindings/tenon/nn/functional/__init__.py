@@ -41,6 +41,7 @@ from tenon import (  # noqa: F401  (re-exported)
     relu,
     relu6,
     rms_norm,
+    rotary_embedding,
     scaled_dot_product_attention,
     selu,
     sigmoid,
@@ -52,6 +53,7 @@ from tenon import (  # noqa: F401  (re-exported)
     softsign,
     tanh,
     tanhshrink,
+    varlen_attention,
 )
 
 from .activation import gumbel_softmax, maxout, rrelu, softmin, swiglu, threshold  # noqa: F401
@@ -64,6 +66,11 @@ from .channel_dropout import (  # noqa: F401
 )
 from .convolution import conv1d, conv3d, conv_transpose1d, conv_transpose3d  # noqa: F401
 from .ctc import ctc_loss, rnnt_loss  # noqa: F401
+from .decoding import (  # noqa: F401
+    masked_multihead_attention,
+    mixture_of_experts,
+    paged_multihead_attention,
+)
 from .distance import bilinear, cosine_similarity, pairwise_distance, pdist  # noqa: F401
 from .layout import (  # noqa: F401
     channel_shuffle,
