@@ -39,6 +39,7 @@ WRITTEN = {
             "operator_files.md",
             "overrides.md",
             "linalg.md",
+            "model_operators.md",
             "autotuning.md",
             "onednn.md",
             "paddle_compat.md",

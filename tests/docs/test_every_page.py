@@ -26,6 +26,7 @@ TESTED = {
     "index.md": "test_tutorial.py",
     "isolated.md": "test_snippets.py",
     "linalg.md": "test_snippets.py",
+    "model_operators.md": "test_snippets.py",
     "operator_files.md": "test_snippets.py",
     "operators.md": "test_operator_guide.py",
     "overrides.md": "test_snippets.py",

@@ -197,3 +197,7 @@ def test_distributions():
 def test_domain_libraries():
     printed = run("\n".join(python_blocks("domains.md", 4)))
     assert printed.startswith("(1, 10)\n")
+
+
+def test_operators_of_models():
+    assert run("\n".join(python_blocks("model_operators.md", 6))) == ""

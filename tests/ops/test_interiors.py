@@ -54,7 +54,10 @@ NOT_SCALED = {
 # Those that round once more on the way, in proportion to the largest of their results.
 ROUND_TWICE = {
     "conv_transpose2d": "kernels of its products add no bias",
-    "scaled_dot_product_attention": "kernels keep the weights of smaller floats in their dtype",
+    **dict.fromkeys(
+        "scaled_dot_product_attention varlen_attention cached_attention paged_attention".split(),
+        "kernels keep the weights of smaller floats in their dtype",
+    ),
 }
 
 

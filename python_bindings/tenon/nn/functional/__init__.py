@@ -15,6 +15,7 @@ from tenon import (  # noqa: F401  (re-exported)
     cross_entropy,
     dropout,
     elu,
+    fake_quantize,
     gather_tree,
     gelu,
     glu,
@@ -54,6 +55,7 @@ from tenon import (  # noqa: F401  (re-exported)
     tanh,
     tanhshrink,
     varlen_attention,
+    weight_only_linear,
 )
 
 from .activation import gumbel_softmax, maxout, rrelu, softmin, swiglu, threshold  # noqa: F401
