@@ -79,6 +79,18 @@ def test_a_region_too_large_to_sample_one_by_one_is_quick():
     assert got == pytest.approx(30 / 4e18, rel=0.5)
 
 
+def test_windows_that_are_not_moved_are_those_of_a_convolution(device):
+    rng = np.random.default_rng(5)
+    x, weight = (to_tensor(rng.standard_normal(s), device) for s in ((2, 4, 6, 7), (6, 2, 3, 2)))
+    geometry = {"stride": [2, 1], "padding": [1, 2], "dilation": [1, 2]}
+    want = tenon.conv2d(x, weight, None, *geometry.values(), 2)
+    offset = to_tensor(np.zeros((2, 24, *want.shape[2:])), device)
+    got = tenon.deform_conv2d(x, offset, weight, **geometry)
+    np.testing.assert_allclose(got.to("cpu").numpy(), want.to("cpu").numpy(), atol=1e-10)
+    far = to_tensor(np.full(tuple(offset.shape), INF), device)
+    assert not tenon.deform_conv2d(x, far, weight, **geometry).to("cpu").numpy().any()
+
+
 BOXES = tenon.tensor([[0.0, 0.0, 1.0, 1.0]])
 IMAGE, FIRST = tenon.ones((1, 1, 4, 5)), tenon.tensor([0])
 REFUSED = {
@@ -118,6 +130,14 @@ REFUSED = {
     "roi_pool without images": (
         lambda: tenon.roi_pool(IMAGE, BOXES, tenon.tensor([0, 0]), 2),
         r"\[roi_pool\] expected boxes \[K, 4\] and image_index \[K\], got shapes",
+    ),
+    "offsets": (
+        lambda: tenon.deform_conv2d(IMAGE, IMAGE, tenon.ones((1, 1, 1, 1))),
+        r"expected offset \[N, 2 \* parts \* 1, 4, 5\], with a number of parts that divides 1",
+    ),
+    "filters": (
+        lambda: tenon.deform_conv2d(IMAGE, IMAGE, tenon.ones((1, 2, 1, 1))),
+        r"expected a weight \[filters, channels / groups, height, width\] for x of shape",
     ),
     "bins": (
         lambda: tenon.roi_align(IMAGE, BOXES, FIRST, 0),

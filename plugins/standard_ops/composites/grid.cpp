@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Images sampled at points: from coordinates to elements and weights, which are gathered and added.
-#include "composites/compose.hpp"
+#include "composites/neighbours.hpp"
 
 namespace tenon::standard_ops {
 namespace {
@@ -103,25 +103,6 @@ struct Axis {
   }
 };
 
-// An element along one axis for every point: where, whether that is inside, and its weight, which
-// is null if it is 1.
-struct Neighbour {
-  Tensor index, inside, weight;
-};
-
-// `at` holds whole numbers.
-Neighbour neighbour(Scope& scope, const Axis& axis, const Tensor& at, Tensor weight) {
-  const double last = static_cast<double>(axis.extent - 1);
-  Neighbour result;
-  Tensor still = ops::stop_gradient(scope, at);
-  if (axis.padding == Padding::kZeros)
-    result.inside = ops::logical_and(scope, ops::greater_equal(scope, still, 0),
-                                     ops::less_equal(scope, still, last));
-  result.index = ops::cast(scope, ops::clip(scope, still, 0.0, last), TENON_DTYPE_I64);
-  result.weight = std::move(weight);
-  return result;
-}
-
 // Cubic convolution (Keys, 1981) with a = -0.75, at a distance from 0 to 1 (near) or from 1 to 2.
 Tensor cubic_weight(Scope& scope, const Tensor& distance, bool is_near) {
   const auto times = [&](const Tensor& x) { return ops::multiply(scope, x, distance); };
@@ -137,6 +118,7 @@ Tensor cubic_weight(Scope& scope, const Tensor& distance, bool is_near) {
 std::vector<Neighbour> neighbours(Scope& scope, const Axis& axis, const Tensor& coordinate,
                                   std::string_view mode) {
   Tensor at = axis.position(scope, coordinate);
+  const bool is_bounded = axis.padding == Padding::kZeros;
   if (mode == "bicubic") {
     // Far outside there are zeros; a finite distance keeps the weights finite.
     if (axis.padding != Padding::kReflection)
@@ -147,47 +129,15 @@ std::vector<Neighbour> neighbours(Scope& scope, const Axis& axis, const Tensor& 
       Tensor place = ops::add(scope, base, k);
       if (axis.padding == Padding::kReflection) place = axis.padded(scope, place);
       Tensor distance = k <= 0 ? ops::subtract(scope, rest, k) : ops::subtract(scope, k, rest);
-      four.push_back(
-          neighbour(scope, axis, place, cubic_weight(scope, distance, k == 0 || k == 1)));
+      four.push_back(neighbour(scope, axis.extent, is_bounded, place,
+                               cubic_weight(scope, distance, k == 0 || k == 1)));
     }
     return four;
   }
   at = axis.padded(scope, at);
-  if (mode == "nearest") return {neighbour(scope, axis, ops::round(scope, at), {})};
-  Tensor low = ops::floor(scope, at), high_weight = ops::subtract(scope, at, low);
-  return {neighbour(scope, axis, low, ops::subtract(scope, 1, high_weight)),
-          neighbour(scope, axis, ops::add(scope, low, 1), high_weight)};
-}
-
-Tensor multiplied(Scope& scope, const Tensor& a, const Tensor& b) {
-  if (!a || !b) return a ? a : b;
-  return ops::multiply(scope, a, b);
-}
-
-// The sum of all products of one neighbour per axis, [points, C]. `rows` are the elements of all
-// images, [N * elements, C], and the neighbours are [points], of images that `first` says.
-Tensor add_neighbours(Scope& scope, const Tensor& rows, const Tensor& first,
-                      const std::vector<std::vector<Neighbour>>& axes, Ints extents) {
-  Tensor total;
-  size_t combinations = 1;
-  for (const auto& axis : axes) combinations *= axis.size();
-  for (size_t i = 0; i < combinations && scope.ok(); ++i) {
-    Tensor index, inside, weight;
-    size_t rest = i;
-    for (size_t k = 0; k < axes.size(); ++k) {
-      const Neighbour& one = axes[k][rest % axes[k].size()];
-      rest /= axes[k].size();
-      index =
-          index ? ops::add(scope, ops::multiply(scope, index, extents[k]), one.index) : one.index;
-      if (one.inside) inside = inside ? ops::logical_and(scope, inside, one.inside) : one.inside;
-      weight = multiplied(scope, weight, one.weight);
-    }
-    Tensor picked = ops::index_select(scope, rows, ops::add(scope, index, first), 0);
-    if (inside) picked = ops::where(scope, ops::unsqueeze(scope, inside, {1}), picked, 0);
-    if (weight) picked = ops::multiply(scope, picked, ops::unsqueeze(scope, weight, {1}));
-    total = total ? ops::add(scope, total, picked) : picked;
-  }
-  return total;
+  if (mode == "nearest")
+    return {neighbour(scope, axis.extent, is_bounded, ops::round(scope, at), {})};
+  return linear_neighbours(scope, axis.extent, is_bounded, at);
 }
 
 tenon_status check_sample(const Tensor& x, const Tensor& grid, std::string_view mode,

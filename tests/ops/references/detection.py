@@ -107,3 +107,35 @@ def roi_pool(x, boxes, image_index, output_size, scale=1.0):
         inside = x[(image_index[k], c, *window)]
         out[k, c, i, j] = inside.max() if inside.size else 0
     return out
+
+
+def deform_conv2d(
+    x, offset, weight, bias=None, mask=None, stride=(1, 1), padding=(0, 0), dilation=(1, 1)
+):
+    filters, own, kh, kw = weight.shape
+    taps = kh * kw
+    parts, groups = offset.shape[1] // (2 * taps), x.shape[1] // own
+    out = np.zeros((len(x), filters, *offset.shape[2:]))
+    for n, f, i, j in np.ndindex(*out.shape):
+        for c, tap in np.ndindex(own, taps):
+            channel = f // (filters // groups) * own + c
+            k = channel // (x.shape[1] // parts) * taps + tap
+            row = i * stride[0] - padding[0] + tap // kw * dilation[0] + offset[n, 2 * k, i, j]
+            column = (
+                j * stride[1] - padding[1] + tap % kw * dilation[1] + offset[n, 2 * k + 1, i, j]
+            )
+            value = _surrounded(x[n, channel], row, column)
+            value *= 1 if mask is None else mask[n, k, i, j]
+            out[n, f, i, j] += weight[f, c, tap // kw, tap % kw] * value
+        out[n, f, i, j] += 0 if bias is None else bias[f]
+    return out.astype(x.dtype)
+
+
+def _surrounded(plane, y, x):
+    """The bilinear value of a plane in the middle of zeros."""
+    total = 0.0
+    for a, b in np.ndindex(2, 2):
+        row, column = math.floor(y) + a, math.floor(x) + b
+        if 0 <= row < plane.shape[0] and 0 <= column < plane.shape[1]:
+            total += plane[row, column] * (1 - abs(y - row)) * (1 - abs(x - column))
+    return total
