@@ -338,7 +338,7 @@ TENON_DECOMPOSE(sample_neighbors) {
     Tensor order = ops::argsort(scope, key, 0);
     Tensor of_node = ops::index_select(scope, node, order, 0);
     order = ops::index_select(scope, order, ops::argsort(scope, of_node, 0), 0);
-    // The edges of a node are still at the same places, in another order.
+    // The edges of a node are still at the same indices, in another order.
     Tensor rank = ops::subtract(scope, numbers_to(scope, total, row), in_node(first, node));
     Tensor taken = true_indices(scope, ops::less(scope, rank, size));
     edges = ops::index_select(scope, edges, ops::index_select(scope, order, taken, 0), 0);
