@@ -88,14 +88,15 @@ std::string out_names_row(const Operator& op) {
   return join(op.signature.results, ", ", [](const Result& r) { return quoted(r.name); });
 }
 
-// Around a decomposition that computes smaller floats in float32.
+// Around a decomposition that computes smaller floats, and numbers that the operator takes as floats, in
+// float32.
 std::string interior_function(const Operator& op) {
   if (!op.dtypes.float32_interior) return "";
   const InteriorRule rule = op.interior_rule();
   return fill(
       R"(tenon_status decompose_@op@_in_float32(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs,
     tenon_value* outs, uint32_t nouts, tenon_err* err) {
-  static constexpr interior::Rule rule = {@tensors@, @rounded@, @first@@wide@};
+  static constexpr interior::Rule rule = {@tensors@, @rounded@, @first@, @wide@, @floats@};
   return interior::in_float32(rule, args, nargs, outs, nouts, err,
       [&](const tenon_value* wide) { return decompose_@op@(ctx, wide, nargs, outs, nouts, err); });
 }
@@ -104,7 +105,8 @@ std::string interior_function(const Operator& op) {
        {"tensors", hex64(rule.tensors)},
        {"rounded", hex64(rule.rounded)},
        {"first", rule.first ? "true" : "false"},
-       {"wide", op.is_composite() && op.amp == Amp::High ? ", true" : ""}});
+       {"wide", op.is_composite() && op.amp == Amp::High ? "true" : "false"},
+       {"floats", op.dtypes.compute == Compute::PromoteFloat ? "true" : "false"}});
 }
 
 std::string decompose_name(const Operator& op) {

@@ -408,3 +408,15 @@ def test_nan_to_num_of_complex_numbers(dtype):
     np.testing.assert_array_equal(tenon.nan_to_num(T(array)).numpy(), np.nan_to_num(array))
     got = tenon.nan_to_num(T(array), 7.0, 8.0, -8.0).numpy()
     np.testing.assert_array_equal(got, np.nan_to_num(array, nan=7.0, posinf=8.0, neginf=-8.0))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "log_ndtr", "moe_gate"])
+def test_integers_do_not_wrap_around_in_the_steps(name, dtype, device):
+    numbers = np.array([[100, -100, 3, 90], [-128, 127, 0, 7]]).astype(dtype)
+    arguments = (2,) if name == "moe_gate" else ()
+    function = getattr(tenon, name)
+    got = function(tenon.tensor(numbers).to(device), *arguments)
+    want = function(tenon.tensor(numbers.astype("float32")), *arguments)
+    for a, b in zip(*((x if isinstance(x, tuple) else (x,)) for x in (got, want)), strict=True):
+        np.testing.assert_allclose(a.cpu().numpy(), b.numpy(), rtol=1e-5, atol=1e-6)

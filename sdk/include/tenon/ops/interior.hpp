@@ -18,6 +18,7 @@ struct Rule {
   uint64_t rounded;  // bit of every result that has the operator's own dtype
   bool first;        // that is the first tensor's dtype, otherwise what all of them promote to
   bool stays_wide = false;  // a composite of `amp: high`: float32 is kept where amp casts
+  bool takes_floats = false;  // integers and bool count as float32 (or float64 beside it)
 };
 
 // Are floats cast on this thread? Asked only where narrow ones arrive.
@@ -42,17 +43,21 @@ inline Tensor widened(Scope& scope, const Tensor& x) {
   return cast(scope, x, TENON_DTYPE_F32);
 }
 
-// `decompose(args)` with narrow floats in `args` converted. It sets `outs`.
+inline bool is_whole(int32_t dtype) { return dtype < TENON_DTYPE_F8E4M3; }  // an integer or bool
+
+// `decompose(args)` with narrow floats in `args` converted, and integers if the rule says so: they would
+// wrap around in the steps. It sets `outs`.
 template <class Decompose>
 tenon_status in_float32(const Rule& rule, const tenon_value* args, uint32_t nargs,
                         tenon_value* outs, uint32_t nouts, tenon_err* err, Decompose&& decompose) {
   constexpr uint32_t kMostParams = 32;
-  int32_t dtype = -1;
+  int32_t dtype = -1, widened_to = TENON_DTYPE_F32;
   uint64_t narrow = 0;
   for (uint32_t i = 0; i < nargs; ++i) {
     if (!(rule.tensors >> i & 1) || args[i].tag != TENON_VALUE_TENSOR) continue;
     const int32_t own = tenon_arg_tensor(&args[i])->dtype;
-    if (is_narrow_float(own)) narrow |= uint64_t{1} << i;
+    if (is_narrow_float(own) || (rule.takes_floats && is_whole(own))) narrow |= uint64_t{1} << i;
+    if (rule.takes_floats && own == TENON_DTYPE_F64) widened_to = own;
     if (dtype < 0)
       dtype = own;
     else if (!rule.first && own != dtype)
@@ -66,7 +71,7 @@ tenon_status in_float32(const Rule& rule, const tenon_value* args, uint32_t narg
   std::copy_n(args, nargs, wide);
   for (uint32_t i = 0; i < nargs; ++i) {
     if (!(narrow >> i & 1)) continue;
-    held[i] = cast(scope, args[i], TENON_DTYPE_F32);
+    held[i] = cast(scope, args[i], widened_to);
     wide[i] = TensorArg(held[i]).value();
   }
   if (!scope.ok()) return scope.status();

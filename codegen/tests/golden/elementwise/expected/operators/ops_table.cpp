@@ -293,7 +293,7 @@ extern const tenon_op_def kOperators[] = {
     },
     {  // input.yaml:82
         .struct_size = sizeof(tenon_op_def),
-        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES | TENON_OP_NO_GRAD,
+        .flags = TENON_OP_ELEMENTWISE | TENON_OP_TO_PRIMITIVES | TENON_OP_NO_GRAD | TENON_OP_AMP_WIDEST,
         .name = "tenon::smooth",
         .schema = "tenon::smooth(Tensor x, float rate=1.0) -> Tensor",
         .schema_hash = UINT64_C(0xb1bf6675f1d98b33),
