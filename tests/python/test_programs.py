@@ -5,6 +5,7 @@ refused with a reason."""
 import gc
 import json
 import os
+import pathlib
 import random
 import re
 import subprocess
@@ -642,6 +643,22 @@ def test_files_that_are_no_programs(tmp_path):
         path.write_bytes(len(text).to_bytes(8, "little") + text + contents[8 + length :])
         with pytest.raises(ValueError, match="structure of arguments is not valid"):
             tenon.jit.load(path)
+
+
+KEPT_Y = [[0.54822654, 0.45177346], [0.5794228, 0.4205772]]
+KEPT_ROW = [0.22115947, 0.02765176]
+
+
+def test_kept_programs_run():
+    """Files of every version, which tests/python/kept/make_program.py wrote."""
+    folder = pathlib.Path(__file__).parent / "kept"
+    files = sorted(folder.glob("*.tenon"))
+    assert files
+    x, n = tenon.tensor([[1.0, -2.0, 0.5], [0.0, 3.0, -1.0]]), tenon.tensor(3)
+    for file in files:
+        got = tenon.jit.load(file)(x, n)
+        np.testing.assert_allclose(got["y"].numpy(), KEPT_Y, 1e-5)
+        np.testing.assert_allclose(got["row"].numpy(), KEPT_ROW, 1e-5)
 
 
 def test_what_json_cannot_hold_is_not_saved(tmp_path):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the program that tests/python/test_programs.py keeps: python make_program.py program_1.tenon
+"""Writes the program that tests/python/test_programs.py keeps. So that the file names no folder, run it as
+
+    python -c "exec(compile(open('make_program.py').read(), 'make_program.py', 'exec'))" program_1.tenon
 
 A file that a release wrote stays as it is; later versions have to read it.
 """
