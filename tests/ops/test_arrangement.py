@@ -98,6 +98,8 @@ def test_errors():
         tenon.shard_index(tenon.tensor([1]), 9, 2, 2)
     with pytest.raises(IndexError, match="expected indices from 0 to 8, got 9"):
         tenon.shard_index(tenon.tensor([9]), 9, 2, 1)
+    with pytest.raises(TypeError, match="expected integers, got float32; convert with"):
+        tenon.shard_index(tenon.tensor([1.0]), 9, 2, 1)
     with pytest.raises(ValueError, match="an index for each row"):
         tenon.multiplex([x, x], tenon.tensor([0]))
     with pytest.raises(ValueError, match=r"a last axis of length 2, .* got shape \(3,\)"):

@@ -202,6 +202,10 @@ TENON_DECOMPOSE(shard_index) {
   Scope scope(err);
   Tensor x = operand(scope, args[0]);
   if (!scope.ok()) return scope.status();
+  if (!is_integer_dtype(x->dtype))
+    return shapes::fail(err, TENON_TYPE_MISMATCH, "shard_index",
+                        "expected integers, got %s; convert with .to(dtype)",
+                        host->dtype_name(x->dtype));
   const int64_t count = int_of(args[1]), shards = int_of(args[2]), shard = int_of(args[3]);
   if (count < 1 || shards < 1 || shard < 0 || shard >= shards)
     return shapes::fail(err, TENON_INVALID_ARGUMENT, "shard_index",
