@@ -137,6 +137,8 @@ def test_logcumsumexp_at_infinities(device):
     got = host(tenon.logcumsumexp(on(device, rows, "float64"), 1))
     np.testing.assert_allclose(got, want, rtol=1e-14)
     assert tenon.logcumsumexp(on(device, 2.0)).item() == 2
+    small = tenon.logcumsumexp(on(device, [-7.5, 0.0], "float64"))[1].item()
+    assert small == pytest.approx(math.log1p(math.exp(-7.5)), rel=1e-14)
     assert tenon.logcumsumexp(on(device, np.zeros((0, 3))), 0).shape == (0, 3)
     np.testing.assert_allclose(
         host(tenon.logcumsumexp(on(device, [1, 2]))), [1.0, 2.3132617], rtol=1e-6

@@ -34,6 +34,7 @@ TENON_INFER(cumsum) { return infer_scan("cumsum", args, outs, err); }
 TENON_INFER(cumprod) { return infer_scan("cumprod", args, outs, err); }
 TENON_INFER(softmax) { return infer_softmax("softmax", args, outs, err); }
 TENON_INFER(log_softmax) { return infer_softmax("log_softmax", args, outs, err); }
+TENON_INFER(logcumsumexp) { return infer_softmax("logcumsumexp", args, outs, err); }
 
 namespace {
 

@@ -121,7 +121,6 @@ TORCH = {
     "diagonal_scatter": "torch.diagonal_scatter(x, source, offset, axis0, axis1)",
     "select_scatter": "torch.select_scatter(x, source, axis, index)",
     "slice_scatter": "torch.slice_scatter(x, source, axis, start, stop, step)",
-    "logspace": "torch.logspace(start, stop, num, base, dtype=torch.float64) if endpoint else None",
     "frexp": "tuple(torch.frexp(x))",
     "ldexp": "torch.ldexp(x, exponent)",
 }
