@@ -73,7 +73,7 @@ def _reserve(tensor: Tensor) -> tuple[int, int]:
         ) from None
 
 
-def _reduce(tensor: Tensor) -> tuple[Any, ...]:
+def _reduce(tensor: Tensor) -> Any:
     """How a tensor crosses. Called while an object is pickled for another process."""
     if tensor.device.type != "cpu":
         return tensor.__reduce__()
@@ -84,7 +84,7 @@ def _reduce(tensor: Tensor) -> tuple[Any, ...]:
     if tensor.nbytes < _LEAST_BYTES:
         return tensor.__reduce__()
     descriptor, bytes = _reserve(tensor)
-    memory = map_and_close(os.dup(descriptor), bytes)
+    memory = memoryview(map_and_close(os.dup(descriptor), bytes))  # type: ignore[arg-type]
     tenon.frombuffer(memory, tensor.dtype, tensor.shape).copy_(tensor.detach())
     duplicate = reduction.DupFd(descriptor)
     if (process := context.get_spawning_popen()) is None:
