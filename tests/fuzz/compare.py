@@ -194,6 +194,7 @@ CANCELS = {
     "varlen_attention": _attended,
     "cached_attention": _attended,
     "paged_attention": _attended,
+    "roi_align": lambda call: (_coordinates(call) + _largest(call, "boxes")) * _largest(call, "x"),
     "generalized_box_iou": lambda call: 2.0,  # two ratios up to 1 are subtracted
     "rotary_embedding": lambda call: (
         _terms(call, "x") * (_largest(call, "cos") + _largest(call, "sin"))

@@ -52,7 +52,7 @@ tenon_status read_deformed(const char* op, const Tensor& x, const Tensor& offset
 }
 
 // Where the elements of all windows are along one axis before they are moved, [taps, windows].
-Tensor indices(Scope& scope, const Deformed& call, int side, const Tensor& like) {
+Tensor coordinates(Scope& scope, const Deformed& call, int side, const Tensor& like) {
   std::vector<double> numbers;
   for (int64_t tap = 0; tap < call.taps(); ++tap) {
     const int64_t inside = side == 0 ? tap / call.window.size[1] : tap % call.window.size[1];
@@ -92,7 +92,8 @@ TENON_DECOMPOSE(deform_conv2d) {
   std::vector<std::vector<Neighbour>> axes;
   for (int side = 0; side < 2 && scope.ok(); ++side) {
     const int64_t extent = x->shape[2 + side];
-    Tensor at = ops::add(scope, ops::select(scope, moves, 2, side), indices(scope, call, side, x));
+    Tensor at =
+        ops::add(scope, ops::select(scope, moves, 2, side), coordinates(scope, call, side, x));
     // Zeros begin one element beyond the image; a finite position keeps weights finite.
     at = ops::clip(scope, ops::where(scope, ops::isnan(scope, at), -2, at), -2.0,
                    static_cast<double>(extent) + 1);
