@@ -105,8 +105,8 @@ std::string interior_function(const Operator& op) {
        {"tensors", hex64(rule.tensors)},
        {"rounded", hex64(rule.rounded)},
        {"first", rule.first ? "true" : "false"},
-       {"wide", op.is_composite() && op.amp == Amp::High ? "true" : "false"},
-       {"floats", op.dtypes.compute == Compute::PromoteFloat ? "true" : "false"}});
+       {"wide", rule.stays_wide ? "true" : "false"},
+       {"floats", rule.takes_floats ? "true" : "false"}});
 }
 
 std::string decompose_name(const Operator& op) {

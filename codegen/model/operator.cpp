@@ -58,6 +58,8 @@ InteriorRule Operator::interior_rule() const {
     if (dtypes.outs[i].rule == OutDtype::Same) rule.rounded |= uint64_t{1} << i;
   // Without a shape rule there is no kernel, and the parts decide on the dtype: they promote.
   rule.first = shape.has_value() && dtypes.compute == Compute::First;
+  rule.stays_wide = is_composite() && amp == Amp::High;
+  rule.takes_floats = dtypes.compute == Compute::PromoteFloat;
   return rule;
 }
 

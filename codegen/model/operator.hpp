@@ -43,6 +43,7 @@ struct DtypeRules {
 struct InteriorRule {
   uint64_t tensors = 0, rounded = 0;
   bool first = false;
+  bool stays_wide = false, takes_floats = false;
 };
 
 struct ShapeRule {

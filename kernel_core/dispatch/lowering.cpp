@@ -101,6 +101,30 @@ struct RandomOrigin {
 
 }  // namespace
 
+namespace {
+
+// A decomposition may give an argument back, such as the real part of a real tensor; a new result has
+// memory of its own, so that a write into it leaves the argument alone.
+tenon_status unshare(const Plan& plan, const tenon_value* args, tenon_value* results) {
+  for (uint32_t i = 0; i < plan.op.def.nouts; ++i) {
+    tenon_tensor* result = as_tensor(results[i]);
+    if (!result || as_tensor(plan.outs[i])) continue;
+    for (uint32_t k = 0; k < plan.op.def.nparams; ++k) {
+      const tenon_tensor* arg = as_tensor(args[k]);
+      const bool shares = arg && impl(arg)->storage && impl(arg)->storage == impl(result)->storage;
+      if (!shares) continue;
+      TensorRef copy;
+      TENON_TRY(materialize(result, &copy, plan.err));
+      slots::tensor_release(result);
+      results[i] = boxed(copy.take());
+      break;
+    }
+  }
+  return TENON_OK;
+}
+
+}  // namespace
+
 tenon_status run_lowered(Plan& plan) {
   LayersOff below;
   tenon_value results[kMaxOutputs] = {}, args[kMaxParams];
@@ -115,6 +139,11 @@ tenon_status run_lowered(Plan& plan) {
   tenon_status status = plan.op.decompose(args, results, plan.err);
   if (status != TENON_OK) {
     add_context(plan.err, "[%s] decomposed on %s", short_name(plan.op), plan.device->name);
+    drop_results(results, plan.op.def.nouts, plan.outs);
+    return status;
+  }
+  status = unshare(plan, args, results);
+  if (status != TENON_OK) {
     drop_results(results, plan.op.def.nouts, plan.outs);
     return status;
   }

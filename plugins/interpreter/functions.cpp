@@ -156,8 +156,9 @@ tenon_status decompose(const tenon_value* args, uint32_t nargs, tenon_value* out
     };
     if (!definition.op->dtypes.float32_interior) return run_parts(args);
     const codegen::InteriorRule rule = definition.op->interior_rule();
-    return interior::in_float32({rule.tensors, rule.rounded, rule.first}, args, nargs, outs, nouts,
-                                err, run_parts);
+    return interior::in_float32(
+        {rule.tensors, rule.rounded, rule.first, rule.stays_wide, rule.takes_floats}, args, nargs,
+        outs, nouts, err, run_parts);
   });
 }
 

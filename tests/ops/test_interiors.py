@@ -177,6 +177,17 @@ WHOLE = {
     ],
     "softmax_grad": [(tenon.softmax, _rows)],
     "log_softmax_grad": [(tenon.log_softmax, _rows)],
+    "ctc_loss_grad": [
+        (
+            lambda x: tenon.ctc_loss(
+                tenon.log_softmax(x),
+                tenon.tensor([[1, 2], [2, 2]]),
+                tenon.tensor([6, 5]),
+                tenon.tensor([2, 1]),
+            ),
+            normal(6, 2, 4),
+        )
+    ],
     "softmax_cross_entropy_grad": [
         (cross_entropy("mean"), _rows),
         (cross_entropy("sum"), _rows),

@@ -10,7 +10,7 @@ from samples import CASES
 BATCH = 3
 RANDOM = {"dropout", "bernoulli", "multinomial", "uniform_like", "normal_like"}
 # Whose results have shapes that depend on the data, or are no tensors of the samples.
-OTHERS = {"nonzero", "masked_select", "empty_like", "to_device", "allclose"}
+OTHERS = {"nonzero", "masked_select", "nms", "reindex_graph", "empty_like", "to_device", "allclose"}
 TESTED = [
     case
     for case in CASES

@@ -366,6 +366,17 @@ def randint(d):
     return {"low": low, "high": low + d.integer(1, 9), "shape": list(d.shape())}
 
 
+def sample_neighbors(d):
+    """A graph whose nodes have no neighbours, so that every array of starts fits."""
+    nodes = d.integer(1, 5)
+    return {
+        "row": d.indices((d.integer(0, 6),), nodes),
+        "start": d.indices((nodes + 1,), 1),
+        "nodes": d.indices((d.integer(0, 4),), nodes),
+        "size": d.integer(-1, 3),
+    }
+
+
 def randperm(d):
     return {"count": d.integer(0, 9)}
 
@@ -428,7 +439,7 @@ FUNCTIONS = {
             "transpose permute movedim squeeze unsqueeze expand narrow select diagonal split "
             "unbind sliding_window topk searchsorted index index_put index_select index_add "
             "gather take_along_axis scatter scatter_add masked_select masked_scatter tensordot "
-            "einsum clip arange linspace full eye randint randperm to_device conv2d_input_grad "
+            "einsum clip arange linspace full eye randint randperm sample_neighbors to_device conv2d_input_grad "
             "conv2d_weight_grad softmax cast"
         ).split()
     },

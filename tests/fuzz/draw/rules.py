@@ -255,6 +255,12 @@ TEMPLATES = {
         domains={"weights": "positive"},
         attributes=lambda d, _: {"count": d.integer(1, 2)},
     ),
+    "top_p_sampling": _template(
+        {"probabilities": "*b i+2", "p": "*b"}, domains={"probabilities": "positive", "p": "unit"}
+    ),
+    "check_finite_and_unscale": _template(
+        {"grad": "*b i", "inverse_scale": "1", "found_inf": "1"}, domains={"found_inf": "unit"}
+    ),
     "diff": _template({"x": "*b i j"}),
     "cross": _template({"x": "*b 3", "y": "*b 3"}, {"x": "*b 3", "y": "3"}),
     "cdist": _template({"x": "*b m i", "y": "*b n i"}),

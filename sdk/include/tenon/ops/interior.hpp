@@ -17,7 +17,7 @@ struct Rule {
   uint64_t tensors;  // bit of every tensor parameter that is computed with
   uint64_t rounded;  // bit of every result that has the operator's own dtype
   bool first;        // that is the first tensor's dtype, otherwise what all of them promote to
-  bool stays_wide = false;  // a composite of `amp: high`: float32 is kept where amp casts
+  bool stays_wide = false;    // a composite of `amp: high`: float32 is kept where amp casts
   bool takes_floats = false;  // integers and bool count as float32 (or float64 beside it)
 };
 

@@ -184,7 +184,7 @@ const tenon_param_def params_steps[] = {
 const char* const outs_steps[] = {"out"};
 tenon_status decompose_steps_in_float32(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs,
     tenon_value* outs, uint32_t nouts, tenon_err* err) {
-  static constexpr interior::Rule rule = {0x5, 0x1, false};
+  static constexpr interior::Rule rule = {0x5, 0x1, false, false, false};
   return interior::in_float32(rule, args, nargs, outs, nouts, err,
       [&](const tenon_value* wide) { return decompose_steps(ctx, wide, nargs, outs, nouts, err); });
 }
@@ -205,7 +205,7 @@ tenon_status rule_statistics([[maybe_unused]] const tenon_value* args, [[maybe_u
 }
 tenon_status decompose_statistics_in_float32(tenon_ctx* ctx, const tenon_value* args, uint32_t nargs,
     tenon_value* outs, uint32_t nouts, tenon_err* err) {
-  static constexpr interior::Rule rule = {0x3, 0x1, true};
+  static constexpr interior::Rule rule = {0x3, 0x1, true, false, false};
   return interior::in_float32(rule, args, nargs, outs, nouts, err,
       [&](const tenon_value* wide) { return decompose_statistics(ctx, wide, nargs, outs, nouts, err); });
 }
