@@ -37,9 +37,9 @@ const tenon_op* operator_named(const std::string& name) {
 }
 
 // A region whose options are known before it is entered.
-class Region {
+class AmpRegion {
  public:
-  Region(int32_t dtype, uint32_t level, const std::vector<std::string>& low,
+  AmpRegion(int32_t dtype, uint32_t level, const std::vector<std::string>& low,
          const std::vector<std::string>& high) {
     for (const std::string& name : low) moves_.push_back({operator_named(name), TENON_AMP_LOW, 0});
     for (const std::string& name : high)
@@ -52,7 +52,7 @@ class Region {
     push();  // so that an error shows where the region is made
     amp().pop();
   }
-  Region(const Region&) = delete;
+  AmpRegion(const AmpRegion&) = delete;
 
   void push() const {
     ErrorSink err;
@@ -91,17 +91,17 @@ const char* class_of(const std::string& name) {
 }  // namespace
 
 void add_amp_functions(nb::module_& module) {
-  nb::class_<Region>(module, "AmpRegion")
+  nb::class_<AmpRegion>(module, "AmpRegion")
       .def(
           "__init__",
-          [](Region* self, nb::handle dtype, uint32_t level, const std::vector<std::string>& low,
+          [](AmpRegion* self, nb::handle dtype, uint32_t level, const std::vector<std::string>& low,
              const std::vector<std::string>& high) {
             int32_t id;
             if (!to_dtype(dtype.ptr(), id)) throw nb::python_error();
-            new (self) Region(id, level, low, high);
+            new (self) AmpRegion(id, level, low, high);
           },
           nb::arg("dtype"), nb::arg("level"), nb::arg("low"), nb::arg("high"))
-      .def("push", &Region::push);
+      .def("push", &AmpRegion::push);
   module.def("amp_push_off", &push_off);
   module.def("amp_pop", [] { amp().pop(); });
   module.def("amp_dtype", &current_dtype, "The dtype of the region of this thread, or None.");

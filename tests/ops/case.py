@@ -47,6 +47,17 @@ def is_floating(value):
     return isinstance(value, np.ndarray) and value.dtype.kind == "f"
 
 
+def differentiable(case):
+    """Positions of arguments to differentiate; a list of tensors counts as one position."""
+    if case.grad is not None:
+        return case.grad
+    return tuple(
+        i
+        for i, value in enumerate(case.args)
+        if is_floating(value) or (isinstance(value, list) and value and is_floating(value[0]))
+    )
+
+
 def map_arrays(function, value):
     """`value` with `function` applied to every array in it."""
     if isinstance(value, np.ndarray):

@@ -4,22 +4,11 @@
 import numpy as np
 import pytest
 import tenon
-from case import differentiable_results, is_floating
+from case import differentiable, differentiable_results
 from running import arguments
 from samples import CASES
 
 STEP = 1e-6
-
-
-def differentiable(case):
-    """Positions of arguments to differentiate; a list of tensors counts as one position."""
-    if case.grad is not None:
-        return case.grad
-    return tuple(
-        i
-        for i, value in enumerate(case.args)
-        if is_floating(value) or (isinstance(value, list) and value and is_floating(value[0]))
-    )
 
 
 CASES_WITH_GRADIENTS = [case for case in CASES if differentiable(case)]
