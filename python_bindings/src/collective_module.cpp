@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compiled half of tenon.collective where the device has the group: checks, and one call each.
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 
 #include <cstring>
 #include <memory>

@@ -23,9 +23,8 @@ from samples import CASES
 
 REFERENCED = [case for case in CASES if case.reference is not None]
 DATA_DEPENDENT = set(
-    DATA_DEPENDENT=set(
-        "nonzero masked_select masked_scatter tril_indices triu_indices nms reindex_graph sequence_unpad".split()
-    )
+    "nonzero masked_select masked_scatter tril_indices triu_indices nms reindex_graph"
+    " sequence_unpad".split()
 )
 UNWRITABLE = {"expand", "sliding_window", "broadcast_tensors", "meshgrid"}
 
