@@ -51,7 +51,8 @@ class AtOnce(Samples):
 
 
 class AtOnceForTorch(Samples):
-    def __getitem__(self, indices: list[int]) -> list:
+    # PyTorch hands a whole batch of indices to the one method there is.
+    def __getitem__(self, indices: list[int]) -> list:  # type: ignore[override]
         import torch
 
         chosen = np.asarray(indices)

@@ -40,7 +40,7 @@ const tenon_op* operator_named(const std::string& name) {
 class AmpRegion {
  public:
   AmpRegion(int32_t dtype, uint32_t level, const std::vector<std::string>& low,
-         const std::vector<std::string>& high) {
+            const std::vector<std::string>& high) {
     for (const std::string& name : low) moves_.push_back({operator_named(name), TENON_AMP_LOW, 0});
     for (const std::string& name : high)
       moves_.push_back({operator_named(name), TENON_AMP_HIGH, 0});

@@ -151,9 +151,9 @@ class Communicator:
         in shape; `out` is then needed, because only the sender knows the shapes.
         """
         if isinstance(x, tenon.Tensor):
-            x = self._input(x)
-            parts = self._equal_parts(x, "all_to_all")
-            whole = self._output(out, x.shape, x)
+            source = self._input(x)
+            parts: Sequence[Tensor] = self._equal_parts(source, "all_to_all")
+            whole: Tensor | Sequence[Tensor] = self._output(out, source.shape, source)
             into: Sequence[Tensor] = self._equal_parts(whole, "all_to_all")
         else:
             if out is None or len(x) != self.size or len(out) != self.size:
@@ -161,7 +161,7 @@ class Communicator:
                     f"all_to_all: expected lists of {self.size} tensors, to send and to write into, "
                     f"got {len(x)} and {'none' if out is None else len(out)}"
                 )
-            parts, whole, into = x, out, out
+            parts, whole, into = list(x), out, list(out)
         self.exchange(
             [(part, rank) for rank, part in enumerate(parts)],
             [(part, rank) for rank, part in enumerate(into)],

@@ -40,7 +40,9 @@ def test_a_step_that_is_denied_is_an_error(step, device):
         for case in CASES:
             try:
                 args, kwargs = arguments(case, device)
-                tensors = [args[i] for i in differentiable(case) if isinstance(args[i], tenon.Tensor)]
+                tensors = [
+                    args[i] for i in differentiable(case) if isinstance(args[i], tenon.Tensor)
+                ]
                 for tensor in tensors:
                     tensor.requires_grad = True
                 results = getattr(tenon, case.op)(*args, **kwargs)

@@ -25,8 +25,9 @@ TK_KERNEL void KERNEL(TK_BUFFER(IN_STORAGE, x), TK_BUFFER(OUT_STORAGE, values),
   }
 }
 #else
-TK_KERNEL void KERNEL(TK_BUFFER(IN_STORAGE, a), TK_BUFFER(IN_STORAGE, b), TK_BUFFER(OUT_STORAGE, out),
-                      tk_i64 length, tk_i64 inner, tk_i32 reverse, tk_i64 lanes) {
+TK_KERNEL void KERNEL(TK_BUFFER(IN_STORAGE, a), TK_BUFFER(IN_STORAGE, b),
+                      TK_BUFFER(OUT_STORAGE, out), tk_i64 length, tk_i64 inner, tk_i32 reverse,
+                      tk_i64 lanes) {
   TK_BIND(IN_STORAGE, a);
   TK_BIND(IN_STORAGE, b);
   TK_BIND(OUT_STORAGE, out);
