@@ -77,6 +77,7 @@ def _build_folder():
 # The classes of dtypes that opdefs/README.md lists, as far as parameters use them.
 CLASSES = {
     "bool": ("bool",),
+    "floating": ("float32", "float64", "float16", "bfloat16"),
     "integer": ("int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64"),
 }
 
