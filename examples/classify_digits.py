@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Train a residual network on handwritten digits that are moved and turned at random.
+"""Train a residual network on handwritten digits that are shifted and rotated at random.
 
     python classify_digits.py
     python classify_digits.py --quick
@@ -61,7 +61,7 @@ def loss_of(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
 
 
 def augmented(images: Tensor) -> Tensor:
-    """Each image [n, 1, 8, 8] turned by up to 12 degrees, scaled by up to a tenth, and moved by up
+    """Each image [n, 1, 8, 8] rotated by up to 12 degrees, scaled by up to a tenth, and moved by up
     to one pixel."""
     n = images.shape[0]
 

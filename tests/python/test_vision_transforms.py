@@ -122,7 +122,7 @@ def test_affine_maps():
     moved = F.affine(T(x), 0, (2, -3)).numpy()
     np.testing.assert_array_equal(moved[0, :9, 2:], x[0, 3:, :-2])
     assert not moved[0, 9:].any() and not moved[0, :, :2].any()
-    # From where a pixel comes, counted from the middle, rows first; scaled by 2 and turned.
+    # From where a pixel comes, counted from the middle, rows first; scaled by 2 and rotated.
     angle, middle = math.radians(20), np.array([5.5, 7.0])
     inverse = (
         np.array([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]]) / 2

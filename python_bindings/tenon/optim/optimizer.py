@@ -138,7 +138,7 @@ class Optimizer:
         return loss
 
     def _settle(self) -> None:
-        """Take back what the host counted in a conditional step that did not happen."""
+        """Roll back what the host counted in a conditional step that did not happen."""
         if self._last_step is not None:
             self._last_step.settle()
             self._last_step = None

@@ -254,7 +254,7 @@ def affine(
     interpolation: str = "nearest",
     fill: float = 0,
 ) -> Tensor:
-    """The image turned clockwise by `angle` degrees about its middle, sheared by angles in x and y
+    """The image rotated clockwise by `angle` degrees about its middle, sheared by angles in x and y
     (a positive one moves the top to the right), scaled and moved by pixels in x and y; what was
     outside is `fill`."""
     turn, shear_x, shear_y = (math.radians(each) for each in (angle, shear[0], shear[-1]))
@@ -269,7 +269,7 @@ def affine(
 
 
 def rotate(image: Tensor, angle: float, interpolation: str = "nearest", fill: float = 0) -> Tensor:
-    """The image turned counter-clockwise by `angle` degrees about its middle; what was outside is
+    """The image rotated counter-clockwise by `angle` degrees about its middle; what was outside is
     `fill`."""
     return affine(image, -angle, interpolation=interpolation, fill=fill)
 
