@@ -76,6 +76,7 @@ def test_a_region_too_large_to_sample_one_by_one_is_quick():
     x = tenon.ones((1, 1, 4, 5), dtype="float64")
     boxes = tenon.tensor([[-1e9, -1e9, 1e9, 1e9]], dtype="float64")
     got = tenon.roi_align(x, boxes, tenon.tensor([0]), 1).item()
+    # A row and a column of samples at the border may round to either side of it.
     assert got == pytest.approx(30 / 4e18, rel=0.5)
 
 

@@ -55,6 +55,7 @@ def test_a_stored_weight_is_within_half_a_step(bits, group, dtype, device):
     got = tenon.weight_only_linear(x, stored, scale, None, bits, group)
     # The weight is not rounded on the way.
     wide = tenon.weight_dequantize(stored, scale.to("float32"), bits, group)
+    # The tolerance: both are rounded to the dtype, and bfloat16 has steps of 2**-8.
     want = tenon.linear(x.to("float32"), wide).to(dtype)
     np.testing.assert_allclose(
         got.to("cpu").to("float64").numpy(), want.to("cpu").to("float64").numpy(), rtol=1e-2

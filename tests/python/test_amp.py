@@ -90,6 +90,7 @@ def test_recurrent_layers_run(make):
     plain = layer(x)[0]
     with amp.autocast():
         out = layer(x)[0]
+    # bfloat16 rounds to 8 bits, at every step of the sequence.
     assert tenon.allclose(out.to(tenon.float32), plain, atol=0.05).item()
 
 
@@ -236,6 +237,7 @@ def test_second_derivatives(pair):
         (grad,) = tenon.grad(value, x, create_graph=True)
         assert grad.dtype == tenon.float32
     (second,) = tenon.grad(tenon.sum(grad), x)
+    # The products are of bfloat16, which rounds to 8 bits.
     assert tenon.allclose(second, tenon.sum(2 * w @ w.T, [0]).expand([4, 5]), rtol=0.05).item()
 
 
