@@ -48,10 +48,10 @@ int64_t transposed_steps(int64_t k) {
   return (k + passes - 1) / passes;
 }
 
-// Bytes that multiply_transposed() needs for packing.
+// Bytes that multiply_transposed() needs for packing. Tiles for threads have fewer rows than a product for
+// which the algorithm is chosen.
 template <class Format>
 int64_t transposed_bytes(int64_t m, int64_t k) {
-  if (!transposes<Format> || m < kMinTransposed<Format>) return 0;
   using Packed = typename Format::Packed;
   return rounded_up<kNR<Packed>>(std::min(m, kMaxTransposed)) * transposed_steps<Format>(k) *
          static_cast<int64_t>(sizeof(Packed));
