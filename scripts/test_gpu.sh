@@ -19,5 +19,6 @@ export TENON_CUDA_DRIVER=$simulated/libsimulated_cuda_driver.so TENON_CUDA_COMPI
 export TENON_ROCM_DRIVER=$simulated/libsimulated_hip_driver.so TENON_ROCM_COMPILER=$simulated/libsimulated_hiprtc.so
 export TENON_CUDA_COLLECTIVE=$simulated/libsimulated_nccl.so TENON_ROCM_COLLECTIVE=$simulated/libsimulated_rccl.so
 export TENON_CUDA_BLAS=$simulated/libsimulated_cublaslt.so TENON_ROCM_BLAS=$simulated/libsimulated_hipblaslt.so
+export TENON_CUDA_DNN=$simulated/libsimulated_cudnn.so
 export TENON_BUILD_DIR=$PWD/$build PYTHONPATH=$PWD/$build/python
 TENON_TEST_DEVICES=cuda,hip TENON_FALLBACK=deny .venv/bin/python -m pytest -q -n "$(nproc)" tests/ops -k float32 "$@"

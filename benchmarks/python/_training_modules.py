@@ -7,33 +7,34 @@ import contextlib
 import importlib
 
 
-def parts(library, work, values):
-    """The library, its layers, and the model, which starts from those values."""
+def parts(library, work, values, device="cpu"):
+    """The library, its layers, and the model, which starts from those values on the device."""
     module, nn = importlib.import_module(library), importlib.import_module(f"{library}.nn")
     model = work.model(nn)
     for name, parameter in model.named_parameters():
         parameter.data = module.tensor(values[name])
+    model.to(device)
     return module, nn, model
 
 
-def region(library, module, work):
+def region(library, module, work, device="cpu"):
     """What a forward pass runs in."""
     if not work.autocast:
         return contextlib.nullcontext()
     if library == "torch":
-        return module.autocast("cpu", dtype=module.bfloat16)
+        return module.autocast(device, dtype=module.bfloat16)
     return module.amp.autocast()
 
 
-def training_step(library, work, values, x, target):
-    module, nn, model = parts(library, work, values)
+def training_step(library, work, values, x, target, device="cpu"):
+    module, nn, model = parts(library, work, values, device)
     optim = importlib.import_module(f"{library}.optim")
     optimizer = getattr(optim, work.optimizer)(model.parameters(), **work.options)
     loss_of = nn.CrossEntropyLoss() if isinstance(work.target, int) else nn.MSELoss()
-    x, target = module.tensor(x), module.tensor(target)
+    x, target = module.tensor(x).to(device), module.tensor(target).to(device)
 
     def step():
-        with region(library, module, work):
+        with region(library, module, work, device):
             loss = loss_of(model(x), target)
         optimizer.zero_grad()
         loss.backward()

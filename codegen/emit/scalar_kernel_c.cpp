@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emit/scalar_kernel_c.hpp"
 
+#include <cmath>
+#include <cstdlib>
+
 #include "emit/scalar_cpp.hpp"
 #include "support/text.hpp"
 
@@ -18,6 +21,15 @@ bool reads_attribute(const ScalarValue& value) {
   return false;
 }
 
+// A number that float32 has not is written with what float32 has nearest: compilers refuse such literals.
+std::string float_literal(const std::string& text) {
+  const double number = std::strtod(text.c_str(), nullptr);
+  const auto nearest = static_cast<float>(number);
+  if (number != 0 && nearest == 0) return cat("TK_NUMBER_BEYOND_F32(", text, ", TK_NUMBER(0.0))");
+  if (std::isinf(nearest)) return cat("TK_NUMBER_BEYOND_F32(", text, ", TK_INFINITY)");
+  return cat("TK_NUMBER(", text, ")");
+}
+
 class Translator {
  public:
   Translator(const Signature& signature, bool integers)
@@ -28,7 +40,7 @@ class Translator {
     switch (value.form) {
       case ScalarValue::Literal:
         if (value.type.kind == Kind::Bool) return value.text == "true" ? "1" : "0";
-        return value.type.kind == Kind::Float ? cat("TK_NUMBER(", value.text, ")") : value.text;
+        return value.type.kind == Kind::Float ? float_literal(value.text) : value.text;
       case ScalarValue::Limit:
         return value.text == "inf"      ? "TK_INFINITY"
                : value.text == "nan"    ? "TK_NAN"

@@ -1,7 +1,9 @@
-# gpu_plugin(name device): a plugin from the shared runtime and the vendor's own sources, runtime/vendor.*
+# gpu_plugin(name device [SOURCES ...]): a plugin from the shared runtime and the vendor's own sources, runtime/vendor.*
+# and SOURCES
 set(GPU_COMMON_DIR "${CMAKE_CURRENT_LIST_DIR}")
 
 function(gpu_plugin name device)
+  cmake_parse_arguments(arg "" "" "SOURCES" ${ARGN})
   set(sources)
   foreach(file plugin device driver errors library memory copy staging stream event pool graph ipc profile
       collective compiler prelude program launch)
@@ -13,9 +15,9 @@ function(gpu_plugin name device)
   tenon_add_plugin(${name}
     VERSION ${PROJECT_VERSION}
     DEVICES ${device}
-    SOURCES ${sources} runtime/vendor.cpp "${GPU_COMMON_DIR}/program_cache.cpp" "${GPU_COMMON_DIR}/kernel_source.cpp"
+    SOURCES ${sources} ${arg_SOURCES} runtime/vendor.cpp "${GPU_COMMON_DIR}/program_cache.cpp" "${GPU_COMMON_DIR}/kernel_source.cpp"
     LINK ${CMAKE_DL_LIBS})
-  target_include_directories(${name} PRIVATE "${GPU_COMMON_DIR}" "${GPU_COMMON_DIR}/runtime" runtime)
+  target_include_directories(${name} PRIVATE "${GPU_COMMON_DIR}" "${GPU_COMMON_DIR}/runtime" . runtime)
   target_compile_definitions(${name} PRIVATE
     TENON_PLUGIN_NAME="${name}" TENON_PLUGIN_VERSION="${PROJECT_VERSION}")
 endfunction()

@@ -17,6 +17,7 @@ SIMULATED = {
         "TENON_CUDA_COMPILER": "libsimulated_nvrtc.so",
         "TENON_CUDA_COLLECTIVE": "libsimulated_nccl.so",
         "TENON_CUDA_BLAS": "libsimulated_cublaslt.so",
+        "TENON_CUDA_DNN": "libsimulated_cudnn.so",
     },
     "hip": {
         "TENON_ROCM_DRIVER": "libsimulated_hip_driver.so",

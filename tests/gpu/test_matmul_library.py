@@ -61,12 +61,27 @@ def test_layouts_batches_and_dtypes(run):
     passes(run(program(code), TENON_FALLBACK="deny"))
 
 
+def test_batches_that_no_stride_joins_are_several_products(run):
+    code = """
+        x, y = tensor(2, 5, 3, 4).transpose(1, 2), tensor(2, 6, 3, 4).transpose(1, 2)
+        for a, b in [(x, y.transpose(2, 3)), (x[:, ::2], y.transpose(2, 3)[:, ::2]), (x, tensor(4, 7))]:
+            before = calls()
+            check(a @ b, host(a) @ host(b))
+            assert calls() == before + 2, calls() - before
+        z = tensor(70, 5, 3, 4).transpose(1, 2)  # more launches than one kernel that reads any strides
+        before = calls()
+        check(z @ z.transpose(2, 3), host(z) @ host(z.transpose(2, 3)), 1e-4)
+        assert calls() == before
+    """
+    passes(run(program(code), TENON_FALLBACK="deny"))
+
+
 def test_what_the_library_does_not_multiply_runs_by_other_kernels(run):
     code = """
         x, y = tensor(4, 3), tensor(3, 5)
         pairs = {
             "reversed": (x.flip(0), x[::-1], y), "integers": None, "no elements": None,
-            "batches without a common stride": (None, tensor(2, 1, 4, 3), tensor(1, 3, 3, 5)),
+            "reversed batches": (None, tensor(3, 4, 3)[::-1], tensor(3, 3, 5)),
             "columns apart": (None, tensor(4, 6)[:, ::2], y),
             "repeated rows": (None, tensor(1, 3).expand([4, 3]), y),
         }

@@ -4,6 +4,9 @@
 #include <iterator>
 
 #include "device.hpp"
+#include "kernels/attention.hpp"
+#include "libraries/convolution.hpp"
+#include "libraries/matmul.hpp"
 #include "library.hpp"
 
 namespace gpu::vendor {
@@ -87,6 +90,14 @@ Error allocation_bytes(void* memory, uint64_t* out) {
   Error error = own.address_range(&base, &bytes, memory);
   *out = bytes;
   return error;
+}
+
+std::vector<tenon_kernel_def> library_kernels() {
+  std::vector<tenon_kernel_def> kernels;
+  for (const auto& list :
+       {blas::matmul_kernels(), dnn::convolution_kernels(), kernels::attention_kernels()})
+    kernels.insert(kernels.end(), list.begin(), list.end());
+  return kernels;
 }
 
 }  // namespace gpu::vendor

@@ -99,6 +99,9 @@ bool parameter_sizes(Function function, std::vector<size_t>* out);
 
 std::string architecture(int ordinal);  // "sm_90"
 
+// The kernels that stand on libraries of the vendor.
+std::vector<tenon_kernel_def> library_kernels();
+
 // The size of the allocation that `memory` begins.
 Error allocation_bytes(void* memory, uint64_t* out);
 

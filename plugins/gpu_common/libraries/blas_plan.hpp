@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "blas.hpp"
+#include "device.hpp"
 #include "gemm.hpp"
 
 namespace gpu::blas {
@@ -42,10 +43,10 @@ class Plan {
 };
 
 // The plans of one device. Every function is called with the device current, from any thread.
-class Plans {
+class Plans : public LibraryState {
  public:
   explicit Plans(const Library& library) : library_(library) {}
-  ~Plans();
+  ~Plans() override;
   Plans(const Plans&) = delete;
   Plans& operator=(const Plans&) = delete;
 

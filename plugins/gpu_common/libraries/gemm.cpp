@@ -54,22 +54,33 @@ int64_t batch_extent(const tenon_tensor& tensor, int batch_axes, int i) {
   return i < batch_axes ? tensor.shape[batch_axes - 1 - i] : 1;
 }
 
-// False: no single stride leads from each batch to the next.
+// More launches than this take longer than one kernel that reads any strides.
+constexpr int64_t kMaxRepeats = 64;
+
+// Innermost axes that one stride joins become batches of the GEMM, the others repeat it. `elements` is the
+// size of one matrix of the result. False: too many repetitions.
 bool join_batches(const tenon_tensor& x, int x_axes, const tenon_tensor& y, int y_axes,
-                  Batches* out) {
+                  int64_t elements, Batches* joined, Product* product) {
   for (int i = 0; i < std::max(x_axes, y_axes); ++i) {
     const int64_t extent = std::max(batch_extent(x, x_axes, i), batch_extent(y, y_axes, i));
     if (extent == 1) continue;
     const int64_t x_stride = batch_stride(x, x_axes, i), y_stride = batch_stride(y, y_axes, i);
-    if (out->count == 1) {
-      *out = {extent, x_stride, y_stride};
-      continue;
+    const bool is_first = joined->count == 1;
+    const bool joins = product->outer_count == 0 &&
+                       (is_first || (x_stride == joined->x_stride * joined->count &&
+                                     y_stride == joined->y_stride * joined->count));
+    if (joins) {
+      if (is_first) *joined = {1, x_stride, y_stride};
+      joined->count *= extent;
+    } else {
+      if (product->outer_count == Product::kMaxAxes) return false;
+      product->outer[static_cast<size_t>(product->outer_count++)] = {extent, x_stride, y_stride,
+                                                                    elements};
+      product->repeats *= extent;
     }
-    if (x_stride != out->x_stride * out->count || y_stride != out->y_stride * out->count)
-      return false;
-    out->count *= extent;
+    elements *= extent;
   }
-  return out->x_stride >= 0 && out->y_stride >= 0;
+  return joined->x_stride >= 0 && joined->y_stride >= 0 && product->repeats <= kMaxRepeats;
 }
 
 int64_t alignment_of(const void* address, int64_t stride_bytes) {
@@ -78,8 +89,9 @@ int64_t alignment_of(const void* address, int64_t stride_bytes) {
   return bits & -bits;
 }
 
-int64_t alignment_of(const tenon_tensor& tensor, int64_t batch_stride) {
-  return alignment_of(tensor.data, batch_stride * (tensor.dl_dtype.bits / 8));
+// `strides` has bits of every distance between matrices, in elements.
+int64_t alignment_of(const tenon_tensor& tensor, int64_t strides) {
+  return alignment_of(tensor.data, strides * (tensor.dl_dtype.bits / 8));
 }
 
 bool has_elements(const tenon_tensor* tensor) {
@@ -97,8 +109,8 @@ size_t GemmHash::operator()(const Gemm& gemm) const {
   return hash ^ hash >> 32;
 }
 
-std::optional<Gemm> describe(const tenon_tensor* x, const tenon_tensor* y, const tenon_tensor* bias,
-                             bool is_linear, const tenon_tensor* out) {
+std::optional<Product> describe(const tenon_tensor* x, const tenon_tensor* y,
+                                const tenon_tensor* bias, bool is_linear, const tenon_tensor* out) {
   if (!has_elements(x) || !has_elements(y) || x->dtype != y->dtype) return std::nullopt;
   if (is_linear && y->ndim != 2) return std::nullopt;
   const Axes left = axes_of(*x, true);
@@ -107,14 +119,15 @@ std::optional<Gemm> describe(const tenon_tensor* x, const tenon_tensor* y, const
     std::swap(right.rows, right.columns);
     std::swap(right.row_stride, right.column_stride);
   }
-  Gemm gemm = {.dtype = x->dtype,
-               .m = left.rows,
-               .n = right.columns,
-               .k = left.columns,
-               .has_bias = bias != nullptr};
+  Product product = {.gemm = {.dtype = x->dtype,
+                              .m = left.rows,
+                              .n = right.columns,
+                              .k = left.columns,
+                              .has_bias = bias != nullptr}};
+  Gemm& gemm = product.gemm;
   Batches batches;
   if (!read_matrix(left, &gemm.x) || !read_matrix(right, &gemm.y) ||
-      !join_batches(*x, left.batch_axes, *y, right.batch_axes, &batches))
+      !join_batches(*x, left.batch_axes, *y, right.batch_axes, gemm.m * gemm.n, &batches, &product))
     return std::nullopt;
   // Many rows times one matrix are one large product, if a single stride leads from row to row.
   const bool shares_right = batches.y_stride == 0 && !gemm.x.transposed;
@@ -131,12 +144,19 @@ std::optional<Gemm> describe(const tenon_tensor* x, const tenon_tensor* y, const
   if (bias && (bias->ndim != 1 || bias->numel != gemm.n || bias->dtype != x->dtype ||
                (bias->numel > 1 && bias->strides[0] != 1)))
     return std::nullopt;
-  gemm.x.alignment = alignment_of(*x, gemm.x.batch_stride);
-  gemm.y.alignment = alignment_of(*y, gemm.y.batch_stride);
-  const int64_t result_stride =
-      gemm.batches > 1 ? gemm.m * gemm.n * (x->dl_dtype.bits / 8) : int64_t{0};
-  gemm.result_alignment = alignment_of(out ? out->data : nullptr, result_stride);
-  return gemm;
+  int64_t x_strides = gemm.x.batch_stride, y_strides = gemm.y.batch_stride;
+  int64_t out_strides = gemm.batches > 1 ? gemm.m * gemm.n : 0;
+  for (int i = 0; i < product.outer_count; ++i) {
+    const Product::Axis& axis = product.outer[static_cast<size_t>(i)];
+    x_strides |= axis.x_stride;
+    y_strides |= axis.y_stride;
+    out_strides |= axis.out_stride;
+  }
+  gemm.x.alignment = alignment_of(*x, x_strides);
+  gemm.y.alignment = alignment_of(*y, y_strides);
+  gemm.result_alignment =
+      alignment_of(out ? out->data : nullptr, out_strides * (x->dl_dtype.bits / 8));
+  return product;
 }
 
 }  // namespace gpu::blas

@@ -40,10 +40,39 @@ struct GemmHash {
   size_t operator()(const Gemm& gemm) const;
 };
 
+// A product of tensors: one GEMM, which is repeated along axes of the batch that no single stride joins to the
+// others, as the heads of a query that lie behind its rows.
+struct Product {
+  struct Axis {  // strides in elements; the result is contiguous
+    int64_t extent, x_stride, y_stride, out_stride;
+  };
+  static constexpr int kMaxAxes = 4;
+
+  Gemm gemm;
+  std::array<Axis, kMaxAxes> outer = {};
+  int outer_count = 0;
+  int64_t repeats = 1;
+
+  // Calls f(offset of x, of y, of the result), in elements, for each repetition.
+  template <class F>
+  void each(const F& f) const {
+    for (int64_t repeat = 0; repeat < repeats; ++repeat) {
+      int64_t x = 0, y = 0, out = 0, index = repeat;
+      for (int i = 0; i < outer_count; index /= outer[static_cast<size_t>(i++)].extent) {
+        const Axis& axis = outer[static_cast<size_t>(i)];
+        x += index % axis.extent * axis.x_stride;
+        y += index % axis.extent * axis.y_stride;
+        out += index % axis.extent * axis.out_stride;
+      }
+      f(x, y, out);
+    }
+  }
+};
+
 // The product x @ y, or with `is_linear` x @ y^T + bias, into a contiguous `out` (NULL: one that is not
-// allocated yet). None: the library does not multiply these layouts, as strides that are negative or
-// batches without a common stride, or there is nothing to multiply.
-std::optional<Gemm> describe(const tenon_tensor* x, const tenon_tensor* y, const tenon_tensor* bias,
-                             bool is_linear, const tenon_tensor* out);
+// allocated yet). None: the library does not multiply these layouts, as strides that are negative, or they
+// need too many repetitions, or there is nothing to multiply.
+std::optional<Product> describe(const tenon_tensor* x, const tenon_tensor* y,
+                                const tenon_tensor* bias, bool is_linear, const tenon_tensor* out);
 
 }  // namespace gpu::blas

@@ -27,12 +27,16 @@ Operands operands_of(const tenon_value* args) {
 }
 
 template <bool IsLinear>
-std::shared_ptr<const Plan> find_plan(tenon_device device, const Operands& operands,
-                                      const tenon_tensor* out) {
-  const std::optional<Gemm> gemm = describe(operands.x, operands.y, operands.bias, IsLinear, out);
-  if (!gemm) return nullptr;
+std::optional<Product> describe_call(const Operands& operands, const tenon_tensor* out) {
+  return describe(operands.x, operands.y, operands.bias, IsLinear, out);
+}
+
+std::shared_ptr<const Plan> find_plan(tenon_device device, const std::optional<Product>& product) {
+  if (!product) return nullptr;
   Current current(device);
-  return device->blas_plans()->find(*gemm);
+  Plans* plans = device->library_state<Plans>(kBlasLibrary,
+                                              [] { return std::make_unique<Plans>(*library()); });
+  return plans->find(product->gemm);
 }
 
 template <bool IsLinear>
@@ -40,7 +44,7 @@ int32_t can_run(const tenon_value* args, uint32_t) try {
   const Operands operands = operands_of<IsLinear>(args);
   if (!library() || !operands.x) return 0;
   const tenon_device device = open_device(TENON_DEVICE_INDEX(operands.x->device));
-  return device && find_plan<IsLinear>(device, operands, nullptr) != nullptr;
+  return device && find_plan(device, describe_call<IsLinear>(operands, nullptr)) != nullptr;
 } catch (const std::bad_alloc&) {
   return 0;
 }
@@ -53,7 +57,8 @@ tenon_status run(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value*
   const Operands operands = operands_of<IsLinear>(args);
   const tenon_tensor* out = tenon_out_tensor(&outs[0]);
   if (!library()) return fail(err, TENON_UNAVAILABLE, "%s: %s", kName, library_problem());
-  const std::shared_ptr<const Plan> plan = find_plan<IsLinear>(device, operands, out);
+  const std::optional<Product> product = describe_call<IsLinear>(operands, out);
+  const std::shared_ptr<const Plan> plan = find_plan(device, product);
   if (!plan)
     return fail(
         err, TENON_UNSUPPORTED,
@@ -69,9 +74,17 @@ tenon_status run(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value*
   Error error = follow_synchronous(stream);
   if (error) return fail_device(device, &stream, error, err, "%s", kName);
   stream.last_kernel.store(kName, std::memory_order_relaxed);
-  const Status status =
-      plan->run(operands.x->data, operands.y->data, operands.bias ? operands.bias->data : nullptr,
-                out->data, workspace, stream.stream);
+  const int64_t bytes = operands.x->dl_dtype.bits / 8;
+  const auto at = [&](const tenon_tensor* tensor, int64_t offset) {
+    return static_cast<char*>(tensor->data) + offset * bytes;
+  };
+  Status status = 0;
+  product->each([&](int64_t x, int64_t y, int64_t to) {
+    if (status) return;
+    status = plan->run(at(operands.x, x), at(operands.y, y),
+                       operands.bias ? operands.bias->data : nullptr, at(out, to), workspace,
+                       stream.stream);
+  });
   profile.finish(kName);
   submitted(stream);
   if (status)

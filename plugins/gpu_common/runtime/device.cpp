@@ -8,28 +8,19 @@
 #include <cstring>
 #include <new>
 
-#include "libraries/blas_plan.hpp"
-
 tenon_device_s::tenon_device_s() = default;
 
 tenon_device_s::~tenon_device_s() {
   if (!context && !synchronous.stream) return;
   {
     gpu::Current current(this);
-    blas_plans_.reset();
+    for (auto& library : libraries_) library.reset();
     gpu::destroy_stream(synchronous);
     if (synchronous.marker) gpu::driver.event_destroy(synchronous.marker);
     staging.close();
     profile.close();
   }
   gpu::vendor::close_context(ordinal, context);
-}
-
-gpu::blas::Plans* tenon_device_s::blas_plans() {
-  std::call_once(blas_once_, [this] {
-    blas_plans_ = std::make_unique<gpu::blas::Plans>(*gpu::blas::library());
-  });
-  return blas_plans_.get();
 }
 
 namespace gpu {

@@ -16,16 +16,27 @@
 #include "stream.hpp"
 #include "vendor.hpp"
 
-namespace gpu::blas {
-class Plans;
-}
+namespace gpu {
+
+// What a library of kernels keeps for one device: handles, plans, programs. Destroyed with the device current.
+class LibraryState {
+ public:
+  virtual ~LibraryState() = default;
+};
+enum LibraryKind { kBlasLibrary, kDnnLibrary, kOwnKernels, kLibraryCount };
+
+}  // namespace gpu
 
 struct tenon_device_s {
   tenon_device_s();
   ~tenon_device_s();
 
-  // Only where the BLAS library is present.
-  gpu::blas::Plans* blas_plans();
+  // The state of a library on this device, which `make` makes at the first call.
+  template <class State, class Make>
+  State* library_state(gpu::LibraryKind kind, const Make& make) {
+    std::call_once(library_once_[kind], [&] { libraries_[kind] = make(); });
+    return static_cast<State*>(libraries_[kind].get());
+  }
 
   int ordinal = 0;
   void* context = nullptr;  // CUDA's primary context, shared with every other library; HIP has none
@@ -47,8 +58,8 @@ struct tenon_device_s {
   std::atomic<gpu::Error> lost{0};
 
  private:
-  std::once_flag blas_once_;
-  std::unique_ptr<gpu::blas::Plans> blas_plans_;
+  std::once_flag library_once_[gpu::kLibraryCount];
+  std::unique_ptr<gpu::LibraryState> libraries_[gpu::kLibraryCount];
 };
 
 namespace gpu {

@@ -2,9 +2,14 @@
 #include "library.hpp"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <sstream>
+#include <vector>
+
+#include "errors.hpp"
 
 namespace gpu {
 namespace {
@@ -17,6 +22,30 @@ void* try_open(const std::string& name, std::string* why) {
   return nullptr;
 }
 
+// site-packages/nvidia/*/lib, where this plugin is site-packages/tenon/plugins/libtenon_*.so.
+std::vector<std::filesystem::path> package_folders() {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> folders;
+  Dl_info plugin;
+  if (!dladdr(reinterpret_cast<const void*>(&package_folders), &plugin)) return folders;
+  std::error_code problem;
+  const fs::path file = fs::canonical(plugin.dli_fname, problem);
+  const fs::path packages = file.parent_path().parent_path().parent_path() / "nvidia";
+  for (fs::directory_iterator at(packages, problem), end; !problem && at != end;
+       at.increment(problem))
+    folders.push_back(at->path() / "lib");
+  return folders;
+}
+
+// The file's own name carries the version: libcublasLt.so.13 is a link to libcublasLt.so.13.1.0.3.
+std::string file_name(void* library) {
+  const link_map* map = nullptr;
+  if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || !map->l_name) return "unknown file";
+  std::error_code problem;
+  const std::filesystem::path path = std::filesystem::canonical(map->l_name, problem);
+  return (problem ? std::filesystem::path(map->l_name) : path).filename();
+}
+
 }  // namespace
 
 void* open_library(const char* variable, const char* names, std::string* why) {
@@ -26,6 +55,14 @@ void* open_library(const char* variable, const char* names, std::string* why) {
   std::istringstream words(names);
   for (std::string name; words >> name;)
     if (void* library = try_open(name, why)) return library;
+  std::error_code problem;
+  std::string unused;
+  for (const std::filesystem::path& folder : package_folders()) {
+    std::istringstream again(names);
+    for (std::string name; again >> name;)
+      if (name[0] != '/' && std::filesystem::exists(folder / name, problem))
+        if (void* library = try_open(folder / name, &unused)) return library;
+  }
   return nullptr;
 }
 
@@ -36,6 +73,23 @@ const char* find_symbols(void* library, const Symbol* symbols, size_t count, voi
     *reinterpret_cast<void**>(static_cast<char*>(table) + symbol->offset) = function;
   }
   return nullptr;
+}
+
+KernelLibrary open_kernel_library(const char* title, const char* variable, const char* names,
+                                  const char* how_to_install, const Symbol* symbols, size_t count,
+                                  void* table) {
+  KernelLibrary opened;
+  std::string why;
+  void* library = open_library(variable, names, &why);
+  const char* missing = library ? find_symbols(library, symbols, count, table) : nullptr;
+  if (!library)
+    opened.problem = std::string(title) + " was not found (" + why + "); " + how_to_install;
+  else if (missing)
+    opened.problem = std::string(title) + " lacks " + missing + "; " + how_to_install;
+  else
+    opened.name = std::string(title) + " (" + file_name(library) + ")";
+  log(opened ? 0 : 2, "%s", (opened ? opened.name : opened.problem).c_str());
+  return opened;
 }
 
 }  // namespace gpu

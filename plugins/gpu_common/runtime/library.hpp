@@ -14,11 +14,25 @@ struct Symbol {
 };
 
 // Opens `variable` (an environment variable that names a file, which wins) or the first of `names`
-// (separated by spaces) that is there. Returns nullptr, with the reason in `why`. The library stays
-// open: drivers keep threads and exit handlers that do not survive their own unmapping.
+// (separated by spaces) that is there: where the loader looks, or in a package of the vendor that pip
+// installed beside Tenon (site-packages/nvidia/*/lib). Returns nullptr, with the reason in `why`. The
+// library stays open: drivers keep threads and exit handlers that do not survive their own unmapping.
 void* open_library(const char* variable, const char* names, std::string* why);
 
 // Fills the pointers of `table`. Returns the name of the first symbol that is missing, or nullptr.
 const char* find_symbols(void* library, const Symbol* symbols, size_t count, void* table);
+
+// A library of kernels, which a device can do without. Exactly one of the texts is empty.
+struct KernelLibrary {
+  std::string name;     // "cuBLASLt (libcublasLt.so.13.1.0)"
+  std::string problem;  // what is missing, and how to install it
+
+  explicit operator bool() const { return problem.empty(); }
+};
+
+// Opens it as open_library does and fills `table`. `title` names it in texts.
+KernelLibrary open_kernel_library(const char* title, const char* variable, const char* names,
+                                  const char* how_to_install, const Symbol* symbols, size_t count,
+                                  void* table);
 
 }  // namespace gpu

@@ -4,9 +4,11 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "device.hpp"
 #include "libraries/matmul.hpp"
+#include "vendor.hpp"
 
 namespace {
 
@@ -19,7 +21,7 @@ tenon_status stop(tenon_err*) { return TENON_OK; }  // nothing runs once the dev
 
 tenon_plugin plugin_with(const tenon_device_api* device) {
   // All else is served by the kernels for every device that compiles source.
-  const std::span<const tenon_kernel_def> kernels = gpu::blas::matmul_kernels();
+  static const std::vector<tenon_kernel_def> kernels = gpu::vendor::library_kernels();
   return {
       .struct_size = sizeof(tenon_plugin),
       .revision = TENON_ABI_REVISION,

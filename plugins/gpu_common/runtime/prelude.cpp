@@ -17,6 +17,7 @@ typedef float tk_f32; typedef double tk_f64;
 #define TK_GLOBAL
 #define TK_LOCAL __shared__
 #define TK_CONSTANT static __constant__
+#define TK_ALIGNED(bytes) alignas(bytes)
 #define TK_BUFFER(type, name) void *tk_start_##name
 #define TK_BIND(type, name) type *name = (type *)tk_start_##name
 
@@ -52,6 +53,26 @@ TK_SAME_BITS(tk_f32_bits, tk_f32, tk_u32)
 TK_SAME_BITS(tk_bits_f64, tk_u64, tk_f64)
 TK_SAME_BITS(tk_f64_bits, tk_f64, tk_u64)
 
+#if defined(__CUDA_ARCH__) && defined(__EDG__) /* NVIDIA's own compiler, which takes PTX */
+static __device__ inline tk_f32 tk_f16_to_f32(tk_u16 half_bits) {
+  tk_f32 value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(half_bits));
+  return value;
+}
+static __device__ inline tk_u16 tk_f32_to_f16(tk_f32 value) {
+  tk_u16 half_bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half_bits) : "f"(value));
+  return half_bits;
+}
+#if __CUDA_ARCH__ >= 800
+static __device__ inline tk_u16 tk_f32_to_bf16(tk_f32 value) {
+  tk_u16 bits;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+  return bits;
+}
+#define TK_F32_TO_BF16(value) tk_f32_to_bf16(value)
+#endif
+#else
 static __device__ inline tk_f32 tk_f16_to_f32(tk_u16 half_bits) {
   tk_u32 sign = (tk_u32)(half_bits & 0x8000u) << 16, rest = half_bits & 0x7fffu;
   if (rest >= 0x7c00u) return tk_bits_f32(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
@@ -69,6 +90,7 @@ static __device__ inline tk_u16 tk_f32_to_f16(tk_f32 value) {
   rest += 0xfffu + (rest >> 13 & 1u);  // to nearest even
   return (tk_u16)(sign | (rest - 0x38000000u) >> 13);
 }
+#endif
 
 static __device__ inline tk_i32 tk_atomic_add_i32(tk_i32 *p, tk_i32 v) { return atomicAdd(p, v); }
 static __device__ inline tk_u32 tk_atomic_add_u32(tk_u32 *p, tk_u32 v) { return atomicAdd(p, v); }

@@ -7,10 +7,19 @@ TK_FUNCTION tk_f32 load_f16(tk_u16 x) { return tk_f16_to_f32(x); }
 TK_FUNCTION tk_u16 store_f16(tk_f32 x) { return tk_f32_to_f16(x); }
 TK_FUNCTION tk_f32 load_bf16(tk_u16 x) { return tk_bits_f32((tk_u32)x << 16); }
 TK_FUNCTION tk_u16 store_bf16(tk_f32 x) {
+#ifdef TK_F32_TO_BF16
+  return TK_F32_TO_BF16(x);
+#else
   tk_u32 bits = tk_f32_bits(x);
   if (x != x) return (tk_u16)(bits >> 16 | 0x40u);
   return (tk_u16)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16); /* to nearest even */
+#endif
 }
+
+/* -- alignment of a struct, for accesses of several elements; only a hint ---------------------- */
+#ifndef TK_ALIGNED
+#define TK_ALIGNED(bytes)
+#endif
 
 /* -- sharing `count` elements. On a processor each item takes a stretch of neighbours; elsewhere
  *    neighbouring items take neighbouring elements, so that their accesses join. -------------- */

@@ -5,10 +5,12 @@
 #if defined(T_FLOAT)
 #if T_FLOAT == 64
 #define TK_NUMBER(x) (x)
+#define TK_NUMBER_BEYOND_F32(x, nearest) (x)
 #define TK_INFINITY tk_bits_f64((tk_u64)0x7ff << 52)
 #define TK_NAN tk_bits_f64((tk_u64)0xfff << 51)
 #else
 #define TK_NUMBER(x) (x##f)
+#define TK_NUMBER_BEYOND_F32(x, nearest) (nearest)
 #define TK_INFINITY tk_bits_f32(0x7f800000u)
 #define TK_NAN tk_bits_f32(0x7fc00000u)
 #endif

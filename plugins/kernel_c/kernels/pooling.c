@@ -7,7 +7,7 @@ typedef struct {
   tk_i32 extent[2], stride[2], padding[2], dilation[2];
 } pool_window;
 
-#if !defined(MAX_GRAD)
+#if !defined(MAX_GRAD) && !defined(MAX_GRAD_ATOMIC) && !defined(ZEROS)
 /* The share of one element in the average of window `i` along one axis, as a count of elements. */
 TK_FUNCTION tk_i64 pool_extent(tk_i64 i, tk_i32 extent, tk_i32 stride, tk_i32 padding,
                                tk_i64 length) {
@@ -49,6 +49,24 @@ TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(STORAGE, values), TK_BUFF
     }
     values[e] = STORE((COMPUTE)best);
     indices[e] = place < 0 ? 0 : place; /* nothing but padding */
+  }
+}
+
+#elif defined(ZEROS) /* what MAX_GRAD_ATOMIC adds to */
+TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, out), tk_i64 count) {
+  TK_BIND(STORAGE, out);
+  FOR_EACH(i, count) out[i] = 0;
+}
+
+#elif defined(MAX_GRAD_ATOMIC)
+TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, grad), TK_BUFFER(tk_i64, indices), TK_BUFFER(STORAGE, out),
+                      tk_i64 size, tk_i64 windows, tk_i64 planes) {
+  TK_BIND(STORAGE, grad);
+  TK_BIND(tk_i64, indices);
+  TK_BIND(STORAGE, out);
+  FOR_EACH(i, planes * windows) {
+    const tk_i64 place = indices[i];
+    if (place >= 0 && place < size) ATOMIC(&out[i / windows * size + place], grad[i]);
   }
 }
 

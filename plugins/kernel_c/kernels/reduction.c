@@ -3,19 +3,54 @@
  * combine(a, b), finish(a, count), and initial() with HAS_INIT; KEPT_RANK and REDUCED_RANK. Without
  * HAS_INIT, combining with an element twice changes nothing.
  *
- * A job is a range of the elements of one output: range s of output o is job o * splits + s. With
- * PARTIAL, jobs write their A to be combined by a second launch (COMBINE_PARTIALS). */
+ * A job is a range of the elements of one output: range s of output o is job s * outputs + o, so that
+ * neighbouring items read neighbouring outputs' elements. With PARTIAL, jobs write their A to be
+ * combined by a second launch (COMBINE_PARTIALS). */
+
+#ifdef GROUP
+/* Leaves the combination of all items' totals in lanes[0], in the order of a tree. */
+#define COMBINE_LANES(total)                                               \
+  lanes[lane] = total;                                                     \
+  tk_barrier();                                                            \
+  for (int width = GROUP / 2; width > 0; width /= 2) {                     \
+    if (lane < width) lanes[lane] = combine(lanes[lane], lanes[lane + width]); \
+    tk_barrier();                                                          \
+  }
+#endif
 
 #ifdef COMBINE_PARTIALS
 TK_KERNEL void KERNEL(TK_BUFFER(A, partials), TK_BUFFER(OUT_STORAGE, out), tk_i64 splits,
                       tk_i64 count, tk_i64 outputs) {
+#ifdef GROUP
+  TK_LOCAL A lanes[GROUP];
+#endif
   TK_BIND(A, partials);
   TK_BIND(OUT_STORAGE, out);
+#ifdef GROUP /* many ranges: one work group for each output */
+  const tk_i64 lane = tk_local_id(0);
+  for (tk_i64 o = tk_group_id(0); o < outputs; o += tk_group_count(0)) {
+    tk_i64 s = lane;
+#ifdef HAS_INIT
+    A total = initial();
+#else
+    A total = partials[(s < splits ? s : 0) * outputs + o];
+    s += GROUP;
+#endif
+    for (; s < splits; s += GROUP) total = combine(total, partials[s * outputs + o]);
+    COMBINE_LANES(total)
+    if (lane == 0) {
+      total = lanes[0];
+      out[o] = OUT_STORE(OUT_CONVERT(finish(total, count)));
+    }
+    tk_barrier();
+  }
+#else
   FOR_EACH(o, outputs) {
-    A total = partials[o * splits];
-    for (tk_i64 s = 1; s < splits; ++s) total = combine(total, partials[o * splits + s]);
+    A total = partials[o];
+    for (tk_i64 s = 1; s < splits; ++s) total = combine(total, partials[s * outputs + o]);
     out[o] = OUT_STORE(OUT_CONVERT(finish(total, count)));
   }
+#endif
 }
 #else
 
@@ -57,7 +92,7 @@ TK_KERNEL void KERNEL(TK_BUFFER(IN_STORAGE, x),
 #if defined(GROUP)
   const tk_i64 lane = tk_local_id(0);
   for (tk_i64 job = tk_group_id(0); job < outputs * splits; job += tk_group_count(0)) {
-    const tk_i64 o = job / splits, begin = job % splits * share;
+    const tk_i64 o = job % outputs, begin = job / outputs * share;
     const tk_i64 end = begin + share < count ? begin + share : count;
     const tk_i64 base = KEPT_PLACE(o);
     tk_i64 r = begin + lane;
@@ -70,12 +105,7 @@ TK_KERNEL void KERNEL(TK_BUFFER(IN_STORAGE, x),
 #endif
     for (; r < end; r += GROUP)
       total = combine(total, map_element(ELEMENT(base + REDUCED_PLACE(r)), r));
-    lanes[lane] = total;
-    tk_barrier();
-    for (int width = GROUP / 2; width > 0; width /= 2) {
-      if (lane < width) lanes[lane] = combine(lanes[lane], lanes[lane + width]);
-      tk_barrier();
-    }
+    COMBINE_LANES(total)
     if (lane == 0) {
       total = lanes[0];
       RESULT(o, job, total);
@@ -110,12 +140,12 @@ TK_KERNEL void KERNEL(TK_BUFFER(IN_STORAGE, x),
         for (int c = 0; c < columns; ++c)
           total[c] = combine(total[c], map_element(ELEMENT(at + c), r));
     }
-    for (int c = 0; c < columns; ++c) RESULT(o + c, (o + c) * splits + job % splits, total[c]);
+    for (int c = 0; c < columns; ++c) RESULT(o + c, job % splits * outputs + o + c, total[c]);
   }
 
 #else /* one work item for each job */
   FOR_EACH(job, outputs * splits) {
-    const tk_i64 o = job / splits, begin = job % splits * share;
+    const tk_i64 o = job % outputs, begin = job / outputs * share;
     const tk_i64 end = begin + share < count ? begin + share : count;
     const tk_i64 base = KEPT_PLACE(o);
     tk_i64 r = begin;

@@ -4,34 +4,47 @@
 #define JOIN(a, b) ((A)((a)OPERATION(b)))
 TK_KERNEL void KERNEL(TK_BUFFER(IN_STORAGE, x), TK_BUFFER(OUT_STORAGE, out), tk_i64 length,
                       tk_i64 inner, tk_i32 reverse, tk_i64 lanes) {
-#ifdef GROUP /* one for each lane: its items scan a part each, then add what is before it */
+#ifdef GROUP /* one for each lane: its items scan EACH elements, then add what is before them */
   TK_LOCAL A totals[GROUP];
+  TK_LOCAL A elements[GROUP * (EACH + 1)];
 #endif
   TK_BIND(IN_STORAGE, x);
   TK_BIND(OUT_STORAGE, out);
 #ifdef GROUP
-  const tk_i64 item = tk_local_id(0), share = (length + GROUP - 1) / GROUP;
+  /* GROUP * EACH elements at a time; neighbouring items read neighbouring elements. */
+  const int item = (int)tk_local_id(0);
   for (tk_i64 lane = tk_group_id(0); lane < lanes; lane += tk_group_count(0)) {
     const tk_i64 base = lane / inner * length * inner + lane % inner;
-    const tk_i64 begin = item * share, end = begin + share < length ? begin + share : length;
-    A total = START;
-    for (tk_i64 k = begin; k < end; ++k)
-      total = JOIN(total, (A)IN_LOAD(x[base + (reverse ? length - 1 - k : k) * inner]));
-    totals[item] = total;
-    tk_barrier();
-    for (int step = 1; step < GROUP; step *= 2) {
-      const A before = item >= step ? totals[item - step] : START;
+    A carried = START;
+    for (tk_i64 begin = 0; begin < length; begin += GROUP * EACH) {
+      for (int at = item; at < GROUP * EACH; at += GROUP) {
+        const tk_i64 k = begin + at;
+        const tk_i64 place = base + (reverse ? length - 1 - k : k) * inner;
+        elements[at + at / EACH] = k < length ? (A)IN_LOAD(x[place]) : START;
+      }
       tk_barrier();
-      if (item >= step) totals[item] = JOIN(before, totals[item]);
+      A own[EACH], total = START;
+      for (int i = 0; i < EACH; ++i)
+        own[i] = total = JOIN(total, elements[item * (EACH + 1) + i]);
+      totals[item] = total;
+      tk_barrier();
+      for (int step = 1; step < GROUP; step *= 2) {
+        const A before = item >= step ? totals[item - step] : START;
+        tk_barrier();
+        if (item >= step) totals[item] = JOIN(before, totals[item]);
+        tk_barrier();
+      }
+      const A before = item > 0 ? JOIN(carried, totals[item - 1]) : carried;
+      for (int i = 0; i < EACH; ++i) elements[item * (EACH + 1) + i] = JOIN(before, own[i]);
+      carried = JOIN(carried, totals[GROUP - 1]);
+      tk_barrier();
+      for (int at = item; at < GROUP * EACH; at += GROUP) {
+        const tk_i64 k = begin + at;
+        const tk_i64 place = base + (reverse ? length - 1 - k : k) * inner;
+        if (k < length) out[place] = OUT_STORE(OUT_CONVERT(elements[at + at / EACH]));
+      }
       tk_barrier();
     }
-    total = item > 0 ? totals[item - 1] : START;
-    for (tk_i64 k = begin; k < end; ++k) {
-      const tk_i64 place = base + (reverse ? length - 1 - k : k) * inner;
-      total = JOIN(total, (A)IN_LOAD(x[place]));
-      out[place] = OUT_STORE(OUT_CONVERT(total));
-    }
-    tk_barrier();
   }
 #else
   FOR_EACH(lane, lanes) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* out[.., i, .., j] = x[.., i, .., j] where x is dense along i and out along j: by square tiles, so
- * that both are read and written in whole cache lines. RANK other axes. */
+ * that both are read and written in whole cache lines. RANK other axes. A group has SIDE * HEIGHT items. */
 TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(STORAGE, out), tk_i64 rows, tk_i64 columns,
                       tk_i64 x_column, tk_i64 out_row, tk_layout shape, tk_layout s_x,
                       tk_layout s_out, tk_i64 count) {
@@ -28,10 +28,11 @@ TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(STORAGE, out), tk_i64 row
                  j0 = job % across * SIDE;
     const tk_i64 from = layout_offset(other, RANK, shape, s_x) + i0 + j0 * x_column;
     const tk_i64 to = layout_offset(other, RANK, shape, s_out) + i0 * out_row + j0;
-    if (i0 + fast < rows && j0 + slow < columns)
-      tile[slow][fast] = x[from + fast + slow * x_column];
+    for (int j = slow; j < SIDE; j += HEIGHT)
+      if (i0 + fast < rows && j0 + j < columns) tile[j][fast] = x[from + fast + j * x_column];
     tk_barrier();
-    if (i0 + slow < rows && j0 + fast < columns) out[to + slow * out_row + fast] = tile[fast][slow];
+    for (int i = slow; i < SIDE; i += HEIGHT)
+      if (i0 + i < rows && j0 + fast < columns) out[to + i * out_row + fast] = tile[fast][i];
     tk_barrier();
   }
 #endif

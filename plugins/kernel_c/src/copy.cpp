@@ -90,14 +90,17 @@ tenon_status transpose(tenon_ctx* ctx, const tenon_tensor* from, tenon_tensor* t
   Device* device;
   TRY(device_of(to, &device, err));
   const bool host_like = device->host_like();
-  const int64_t side = host_like ? 32 : device->limits.max_group_size >= 256 ? 16 : 8;
   const uint64_t bytes = dtype_text(to->dtype).bytes;
+  const bool is_wide = bytes > 8;  // whose square tile does not fit local memory everywhere
+  const int64_t side = host_like || !is_wide ? 32 : 16;
+  const int64_t height = std::min<int64_t>(device->limits.max_group_size, 256) / side;
   tenon_kernel kernel;
   TRY(device->kernel(
       {&family, bytes << 4 | static_cast<uint64_t>(rank)},
       [&] {
         SourceText text(*device, "transpose_" + std::to_string(bytes * 8));
         text.add(piece::move).moved("", to->dtype).define("RANK", rank).define("SIDE", side);
+        text.define("HEIGHT", height);
         return std::move(text.add(piece::transpose)).finish();
       },
       &kernel, err));
@@ -112,7 +115,7 @@ tenon_status transpose(tenon_ctx* ctx, const tenon_tensor* from, tenon_tensor* t
   launch.value(count);
   const int64_t tiles = count * ((rows + side - 1) / side) * ((columns + side - 1) / side);
   return host_like ? launch.run(kernel, tiles, side * side)
-                   : launch.run_groups(kernel, tiles, static_cast<uint32_t>(side * side));
+                   : launch.run_groups(kernel, tiles, static_cast<uint32_t>(side * height));
 }
 
 }  // namespace

@@ -18,21 +18,25 @@ struct Call {
   int dtype;
   const tenon_tensor* const* inputs;
   tenon_tensor* const* outs;
-  bool strided;
-  int rank;  // of a strided one
+  bool strided = false;
+  int rank = 0;      // of a strided one
+  int width = 1;     // elements of one access to memory; dense only
+  bool narrow = false;  // 32 bits count the elements; strided only
 
   ProgramKey key() const {
     uint64_t variant = static_cast<uint64_t>(dtype) << 5 | outs[0]->dtype;
     for (uint32_t i = 0; i < program.ninputs; ++i)
       variant =
           variant << 6 | static_cast<uint64_t>(inputs[i]->dtype) << 1 | is_host_scalar(inputs[i]);
-    return {program.family, variant << 5 | static_cast<uint64_t>(rank) << 1 | strided};
+    const auto shape = static_cast<uint64_t>(strided ? rank << 1 | narrow : width);
+    return {program.family, variant << 6 | shape << 1 | strided};
   }
 
   static std::string numbered(const char* stem, uint32_t i) { return stem + std::to_string(i); }
 
-  // Where in memory element i of the loop lies.
+  // Where element i of the loop lies: in memory, or in a vector that was or will be there.
   std::string place(const char* base, uint32_t i) const {
+    if (width > 1) return "v_" + numbered(base, i) + ".v[l]";
     return numbered(base, i) + (strided ? "[p_" + numbered(base, i) + "]" : "[i]");
   }
 
@@ -52,6 +56,13 @@ struct Call {
       each_pointer([&](const std::string& name) { text += "tk_layout s_" + name + ", "; });
     }
     return text + "tk_i64 count";
+  }
+
+  template <class F>
+  void each_tensor(F&& f) const {
+    for (uint32_t i = 0; i < program.ninputs; ++i)
+      if (!is_host_scalar(inputs[i])) f(inputs[i]);
+    for (uint32_t i = 0; i < program.nouts; ++i) f(outs[i]);
   }
 
   template <class F>
@@ -81,7 +92,41 @@ struct Call {
     return text;
   }
 
+  // Types of `width` elements, which are read and written at once.
+  std::string vector_types() const {
+    std::string text;
+    const auto add = [&](const std::string& prefix, int dtype) {
+      text += "typedef struct TK_ALIGNED(" + std::to_string(width * dtype_text(dtype).bytes) +
+              ") { " + prefix + "STORAGE v[" + std::to_string(width) + "]; } " + prefix +
+              "VECTOR;\n";
+    };
+    for (uint32_t i = 0; i < program.ninputs; ++i)
+      if (!is_host_scalar(inputs[i])) add(numbered("IN", i) + "_", inputs[i]->dtype);
+    add("OUT_", outs[0]->dtype);
+    return text;
+  }
+
+  std::string vector_loop() const {
+    std::string read, written;
+    for (uint32_t i = 0; i < program.ninputs; ++i) {
+      if (is_host_scalar(inputs[i])) continue;
+      const std::string type = numbered("IN", i) + "_VECTOR", name = numbered("x", i);
+      read += "    const " + type + " v_" + name + " = ((TK_GLOBAL const " + type + " *)" + name +
+              ")[i];\n";
+    }
+    for (uint32_t i = 0; i < program.nouts; ++i) {
+      const std::string name = numbered("y", i);
+      read += "    OUT_VECTOR v_" + name + ";\n";
+      written += "    ((TK_GLOBAL OUT_VECTOR *)" + name + ")[i] = v_" + name + ";\n";
+    }
+    const std::string elements = std::to_string(width);
+    return "  FOR_EACH(i, count / " + elements + ") {\n" + read +
+           "#pragma unroll\n    for (int l = 0; l < " + elements + "; ++l) {\n      " + body() +
+           "\n    }\n" + written + "  }\n";
+  }
+
   std::string loop() const {
+    if (width > 1) return vector_loop();
     if (!strided) return "  FOR_EACH(i, count) {\n      " + body() + "\n  }\n";
     std::string start, step, last, next;
     each_pointer([&](const std::string& name) {
@@ -91,12 +136,12 @@ struct Call {
       next += ", p_" + name + " += s_" + name + ".v[RANK - 1]";
     });
     return R"(  STRETCHES(i, count) {
-    tk_i64 rest = i;
+    INDEX rest = (INDEX)i;
 )" + start +
            R"(    STRETCH_BEGIN
     for (int d = RANK - 1; d > 0; --d) {
-      tk_i64 at = rest % shape.v[d];
-      rest /= shape.v[d];
+      INDEX at = rest % (INDEX)shape.v[d];
+      rest /= (INDEX)shape.v[d];
 )" + step + R"(    }
 )" + last + R"(    for (tk_i64 k = 0; k < stretch; ++k)" +
            next + R"() {
@@ -123,7 +168,11 @@ struct Call {
       else
         text.memory(prefix.c_str(), inputs[i]->dtype);
     }
-    if (strided) text.define("RANK", rank).add(piece::stretches);
+    if (strided)
+      text.define("RANK", rank)
+          .define("INDEX", narrow ? "tk_u32" : "tk_i64")
+          .add(piece::stretches);
+    if (width > 1) text.add(vector_types());
     text.add("TK_KERNEL void KERNEL(" + parameters() + ") {\n");
     for (uint32_t i = 0; i < program.ninputs; ++i)
       if (!is_host_scalar(inputs[i]))
@@ -146,6 +195,24 @@ bool all_dense(const Call& call) {
   return true;
 }
 
+// As many elements as 16 bytes hold, where all that the loop reads and writes begins and ends at a
+// multiple of them. Processors' compilers make vectors of the plain loop.
+int vector_width(const Device& device, const Call& call) {
+  constexpr uint32_t kAccessBytes = 16, kMaxWidth = 8;
+  if (device.host_like() || device.opaque_memory) return 1;
+  uint32_t largest = 1;
+  uint64_t misaligned = 0;
+  call.each_tensor([&](const tenon_tensor* tensor) {
+    largest = std::max(largest, dtype_text(tensor->dtype).bytes);
+  });
+  const uint32_t width = std::clamp(kAccessBytes / largest, 1u, kMaxWidth);
+  call.each_tensor([&](const tenon_tensor* tensor) {
+    const uint64_t bytes = uint64_t{width} * dtype_text(tensor->dtype).bytes;
+    misaligned |= reinterpret_cast<uintptr_t>(tensor->data) & (bytes - 1);
+  });
+  return misaligned || call.outs[0]->numel % width ? 1 : static_cast<int>(width);
+}
+
 }  // namespace
 
 tenon_status run_elementwise_program(const ElementwiseProgram& program, int dtype, tenon_ctx* ctx,
@@ -159,7 +226,7 @@ tenon_status run_elementwise_program(const ElementwiseProgram& program, int dtyp
     TRY(require_dtype(*device, program.name, dtype, err));
     TRY(require_dtype(*device, program.name, out->dtype, err));
   }
-  Call call{program, dtype, inputs, outs, false, 0};
+  Call call{program, dtype, inputs, outs};
   tenon_kernel kernel;
   const auto make = [&] { return call.source(*device); };
   const auto put = [&](Launch& launch, const Layout* layout, int64_t index) {
@@ -181,11 +248,12 @@ tenon_status run_elementwise_program(const ElementwiseProgram& program, int dtyp
     }
   };
   if (all_dense(call)) {
+    call.width = vector_width(*device, call);
     TRY(device->kernel(call.key(), make, &kernel, err));
     Launch launch(ctx, *device, err);
     put(launch, nullptr, 0);
     launch.value(out->numel);
-    return launch.run(kernel, out->numel);
+    return launch.run(kernel, out->numel / call.width);
   }
 
   Layout layout(out->ndim, out->shape);
@@ -196,6 +264,7 @@ tenon_status run_elementwise_program(const ElementwiseProgram& program, int dtyp
   layout.collapse();
   call.strided = true;
   call.rank = layout.launch_rank();
+  call.narrow = !device->host_like() && layout.launch_count() <= INT32_MAX;
   TRY(device->kernel(call.key(), make, &kernel, err));
   for (int64_t index = 0; index < layout.launches(); ++index) {
     Launch launch(ctx, *device, err);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elements and blocks picked and placed by positions.
+#include "atomics.hpp"
 #include "axis_view.hpp"
 #include "copy.hpp"
 #include "element.hpp"
@@ -18,21 +19,6 @@ constexpr uint64_t kMoved = kAllDtypes;
 
 bool is_host_scalar(const tenon_tensor* tensor) { return tensor->flags & TENON_TENSOR_HOST_SCALAR; }
 
-// "tk_atomic_add_f32" where adding in any order at once is what the device does best.
-const char* atomic_add(const Device& device, int dtype, int64_t lanes) {
-  if (device.host_like() || lanes >= 4096) return nullptr;
-  switch (dtype) {
-    case TENON_DTYPE_F32:
-      return "tk_atomic_add_f32";
-    case TENON_DTYPE_I32:
-      return "tk_atomic_add_i32";
-    case TENON_DTYPE_U32:
-      return "tk_atomic_add_u32";
-    default:
-      return nullptr;
-  }
-}
-
 // What one kernel of kernels/indexing.c is made of.
 struct Choice {
   const char* which;
@@ -40,17 +26,21 @@ struct Choice {
   int rank = 1;
   bool add = false, number = false;
   const char* atomic = nullptr;
+  bool wide = false;  // moves 16 bytes at once
 
   ProgramKey key() const {
-    return {which, static_cast<uint64_t>(dtype) << 8 | static_cast<uint64_t>(rank) << 3 |
+    return {which, uint64_t{wide} << 32 | static_cast<uint64_t>(dtype) << 8 |
+                       static_cast<uint64_t>(rank) << 3 |
                        uint64_t{add} << 2 | uint64_t{number} << 1 | uint64_t{atomic != nullptr}};
   }
   Source source(const Device& device) const {
     std::string name = which;
     std::transform(name.begin(), name.end(), name.begin(), [](char c) { return c | 0x20; });
-    SourceText text(device, name + (add ? "_add_" : "_") + suffix(dtype));
+    SourceText text(device, name + (add ? "_add_" : "_") + (wide ? "wide" : suffix(dtype)));
     text.add(piece::move);
-    if (add)
+    if (wide)
+      text.define("STORAGE", "tk_vector128");
+    else if (add)
       text.memory("", dtype);
     else
       text.moved("", dtype);
@@ -68,6 +58,17 @@ struct Choice {
 // Their addresses are keys.
 constexpr char kPick[] = "PICK", kPut[] = "PUT", kGather[] = "GATHER", kScatter[] = "SCATTER";
 
+// Elements that 16 bytes hold, if blocks of `inner` elements consist of whole such vectors; or 1.
+int64_t elements_together(const Device& device, const tenon_tensor* x, const tenon_tensor* out,
+                          int64_t inner) {
+  constexpr uint64_t kBytes = 16;
+  if (device.host_like() || device.opaque_memory) return 1;
+  const auto elements = static_cast<int64_t>(kBytes / dtype_text(x->dtype).bytes);
+  const auto addresses =
+      reinterpret_cast<uintptr_t>(x->data) | reinterpret_cast<uintptr_t>(out->data);
+  return inner % elements == 0 && addresses % kBytes == 0 ? elements : 1;
+}
+
 // out[o, n, i] = x[o, linear[n], i]
 tenon_status pick(const char* op, tenon_ctx* ctx, const tenon_tensor* x,
                   const tenon_tensor* const* indices, uint64_t count, int64_t axis,
@@ -79,16 +80,21 @@ tenon_status pick(const char* op, tenon_ctx* ctx, const tenon_tensor* x,
   TRY(linear_indices(ctx, *device, op, x, indices, count, axis, &linear, err));
   if (out->numel == 0) return TENON_OK;
   const AxisView view(x, axis, static_cast<int64_t>(count));
+  const int64_t together = elements_together(*device, x, out, view.inner);
+  const bool wide = together > 1;
   tenon_kernel kernel;
-  TRY((Choice{kPick, x->dtype}.kernel(*device, &kernel, err)));
+  TRY((Choice{.which = kPick, .dtype = x->dtype, .wide = wide}.kernel(*device, &kernel, err)));
   Launch launch(ctx, *device, err);
   launch.buffer(x);
   launch.buffer(linear.linear);
   launch.buffer(out);
-  launch.value(element_of(kZero, x->dtype).bytes, dtype_text(x->dtype).bytes);
-  for (int64_t value : {view.length, view.inner, linear.count, view.outer}) launch.value(value);
+  constexpr unsigned char kZeros[16] = {};
+  launch.value(wide ? kZeros : element_of(kZero, x->dtype).bytes,
+               wide ? sizeof kZeros : dtype_text(x->dtype).bytes);
+  for (int64_t value : {view.length, view.inner / together, linear.count, view.outer})
+    launch.value(value);
   return device->host_like() ? launch.run(kernel, view.outer * linear.count, view.inner)
-                             : launch.run(kernel, out->numel);
+                             : launch.run(kernel, out->numel / together);
 }
 
 // out = x, then out[o, linear[n], i] = or += value[o, n, i]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // max_pool2d and avg_pool2d with their gradients.
+#include "atomics.hpp"
 #include "kernel.hpp"
 #include "launch.hpp"
 #include "source.hpp"
@@ -40,7 +41,8 @@ Sizes sizes_of(const tenon_tensor* image, const tenon_tensor* result) {
 }
 
 constexpr char kMax[] = "MAX", kMaxGrad[] = "MAX_GRAD", kAverage[] = "AVERAGE",
-               kAverageGrad[] = "AVERAGE_GRAD";
+               kAverageGrad[] = "AVERAGE_GRAD", kMaxGradAtomic[] = "MAX_GRAD_ATOMIC",
+               kZeros[] = "ZEROS";
 
 tenon_status kernel_of(Device& device, const char* which, const char* name, int dtype,
                        bool count_padding, tenon_kernel* out, tenon_err* err) {
@@ -54,6 +56,7 @@ tenon_status kernel_of(Device& device, const char* which, const char* name, int 
                                      : is_floating(dtype)     ? "(-tk_bits_f32(0x7f7fffffu))"
                                                               : "TK_LOWEST");
         if (count_padding) text.define("COUNT_PADDING", 1);
+        if (const char* atomic = atomic_add(device, dtype, 0)) text.define("ATOMIC", atomic);
         return std::move(text.add(piece::pooling)).finish();
       },
       out, err);
@@ -89,16 +92,26 @@ tenon_status max_pool_grad(tenon_ctx* ctx, const tenon_value* args, uint32_t, te
   Device* device;
   TRY(device_of(out, &device, err));
   TRY(require_dtype(*device, "max_pool2d_grad", out->dtype, err));
-  tenon_kernel kernel;
-  TRY(kernel_of(*device, kMaxGrad, "max_pool2d_grad", out->dtype, false, &kernel, err));
   const int64_t size = out->shape[2] * out->shape[3], windows = grad->shape[2] * grad->shape[3];
   const int64_t planes = out->shape[0] * out->shape[1];
+  const bool atomic = atomic_add(*device, out->dtype, planes) != nullptr;
+  tenon_kernel kernel, zeros;
+  TRY(kernel_of(*device, atomic ? kMaxGradAtomic : kMaxGrad, "max_pool2d_grad", out->dtype, false,
+                &kernel, err));
+  if (atomic) {
+    TRY(kernel_of(*device, kZeros, "max_pool2d_zeros", out->dtype, false, &zeros, err));
+    Launch first(ctx, *device, err);
+    first.buffer(out);
+    first.value(out->numel);
+    TRY(first.run(zeros, out->numel));
+  }
   Launch launch(ctx, *device, err);
   launch.buffer(grad);
   launch.buffer(tenon_arg_tensor(&args[1]));
   launch.buffer(out);
   for (int64_t value : {size, windows, planes}) launch.value(value);
-  return launch.run(kernel, planes, size + 4 * windows);
+  return atomic ? launch.run(kernel, planes * windows)
+                : launch.run(kernel, planes, size + 4 * windows);
 }
 
 // Its indices are those that max_pool2d_with_indices gave.

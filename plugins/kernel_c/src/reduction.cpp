@@ -53,8 +53,10 @@ struct Plan {
       least = 16384;
     } else {
       if (count >= 128 && !(columns && outputs >= 4096)) mode = kGroups;
-      wanted = units * 8;
-      least = mode == kGroups ? 4096 : 256;
+      // Items: as many as the device holds, with some memory to read for each.
+      constexpr int64_t kItemsOfUnit = 1024;
+      wanted = units * (mode == kGroups ? 8 : kItemsOfUnit);
+      least = mode == kGroups ? 4096 : 64;
     }
     splits = std::clamp<int64_t>(wanted / std::max<int64_t>(jobs, 1), 1,
                                  std::max<int64_t>(count / least, 1));
@@ -82,15 +84,19 @@ struct Call {
   const tenon_tensor* x;
   const tenon_tensor* out;
   const Plan& plan;
+  bool host_like;
   uint32_t group;
 
   ProgramKey key(bool partial, bool combine) const {
     uint64_t variant = static_cast<uint64_t>(x->dtype) << 8 | out->dtype;
     variant = variant << 8 | static_cast<uint64_t>(plan.kept.launch_rank());
     variant = variant << 8 | static_cast<uint64_t>(plan.reduced.launch_rank());
-    variant = variant << 8 | static_cast<uint64_t>(plan.mode);
+    variant = variant << 8 | (combine ? groups_combine() : static_cast<uint64_t>(plan.mode));
     return {&op, variant << 3 | uint64_t{plan.unit_step} << 2 | uint64_t{partial} << 1 | combine};
   }
+
+  // Whether the partial results of one output are many, so that a work group combines them.
+  bool groups_combine() const { return !host_like && plan.splits >= 64; }
 
   // The type of partial results: wide integers where the results are, and for a floating result of
   // integers a type that holds their digits, if the device has one.
@@ -123,7 +129,7 @@ struct Call {
     }
     text.define("KEPT_RANK", plan.kept.launch_rank());
     text.define("REDUCED_RANK", plan.reduced.launch_rank());
-    if (plan.mode == kGroups) text.define("GROUP", group);
+    if (combine ? groups_combine() : plan.mode == kGroups) text.define("GROUP", group);
     if (plan.mode == kColumnBlocks) text.define("COLUMNS", kColumns);
     if (plan.unit_step) text.define("UNIT_STEP", 1);
     if (partial) text.define("PARTIAL", 1);
@@ -150,7 +156,7 @@ tenon_status run_reduction(const ReductionOp& op, tenon_ctx* ctx, const tenon_va
         "[" + std::string(op.op + sizeof "tenon::" - 1) +
             "] expected at most 8 separate runs of axes to reduce or to keep; reduce in two steps");
   plan.divide(*device);
-  const Call call{op, x, out, plan, std::min(device->limits.max_group_size, 256u) & ~63u};
+  const Call call{op, x, out, plan, device->host_like(), std::min(device->limits.max_group_size, 256u) & ~63u};
 
   const bool partial = plan.splits > 1;
   tenon_kernel kernel, last = nullptr;
@@ -187,7 +193,8 @@ tenon_status run_reduction(const ReductionOp& op, tenon_ctx* ctx, const tenon_va
   ending.value(plan.splits);
   ending.value(plan.count);
   ending.value(plan.outputs);
-  return ending.run(last, plan.outputs, plan.splits);
+  return call.groups_combine() ? ending.run_groups(last, plan.outputs, call.group)
+                               : ending.run(last, plan.outputs, plan.splits);
 }
 
 namespace {

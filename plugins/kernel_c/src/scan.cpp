@@ -22,8 +22,9 @@ tenon_status scan(const Operation& operation, tenon_ctx* ctx, const tenon_tensor
   TRY(device_of(out, &device, err));
   TRY(require_dtype(*device, operation.name, x->dtype, err));
   const AxisView view(x, axis);
-  // Long lanes of which there are few are shared by the items of a group.
-  const bool groups = !device->host_like() && view.length >= 1024 && view.lanes() < 4096;
+  // Items of a group share a lane where its elements are neighbours, and where there are few long lanes.
+  const bool groups = !device->host_like() && view.length >= 128 &&
+                      (view.inner == 1 || (view.length >= 1024 && view.lanes() < 4096));
   const uint32_t group = std::min(device->limits.max_group_size, 256u) & ~63u;
   tenon_kernel kernel;
   const uint64_t variant = static_cast<uint64_t>(x->dtype) << 16 |
@@ -35,7 +36,7 @@ tenon_status scan(const Operation& operation, tenon_ctx* ctx, const tenon_tensor
         text.memory("IN_", x->dtype).memory("OUT_", out->dtype);
         text.define("A", dtype_text(out->dtype).compute);
         text.define("OPERATION", operation.sign).define("START", operation.start);
-        if (groups) text.define("GROUP", group);
+        if (groups) text.define("GROUP", group).define("EACH", 4);
         return std::move(text.add(piece::scan)).finish();
       },
       &kernel, err));

@@ -2,19 +2,10 @@
 // softmax, log_softmax, layer_norm, batch_norm: each element depends on a whole slice.
 #include "axis_view.hpp"
 #include "kernel.hpp"
-#include "launch.hpp"
-#include "source.hpp"
-
-#include <algorithm>
+#include "slices.hpp"
 
 namespace tenon::kernel_c {
 namespace {
-
-// How the slices lie in memory; see kernels/slices.c.
-struct Slices {
-  int64_t stretches, stretch_step, length, step, inner, slice_step, inner_step, count;
-  int64_t elements() const { return stretches * length; }
-};
 
 enum Kind { kSoftmax, kLogSoftmax, kLayerNorm, kBatchNorm };
 constexpr const char* kNames[] = {"softmax", "log_softmax", "layer_norm", "batch_norm"};
@@ -31,13 +22,10 @@ tenon_status run_slices(Kind kind, const Slices& slices, const Norm* norm, tenon
   Device* device;
   TRY(device_of(out, &device, err));
   TRY(require_dtype(*device, kNames[kind], x->dtype, err));
-  const bool groups = !device->host_like() && slices.elements() >= 64;
-  const uint32_t group = std::min(device->limits.max_group_size, 256u) & ~63u;
-  const bool unit = slices.step == 1;
   const bool weight = norm && norm->weight, bias = norm && norm->bias;
   tenon_kernel kernel;
-  const uint64_t variant = static_cast<uint64_t>(x->dtype) << 4 | uint64_t{groups} << 3 |
-                           uint64_t{unit} << 2 | uint64_t{weight} << 1 | uint64_t{bias};
+  const uint64_t variant = static_cast<uint64_t>(x->dtype) << 16 |
+                           slices.variant(*device) << 2 | uint64_t{weight} << 1 | uint64_t{bias};
   TRY(device->kernel(
       {&kNames[kind], variant},
       [&] {
@@ -50,8 +38,7 @@ tenon_status run_slices(Kind kind, const Slices& slices, const Norm* norm, tenon
           text.define("BIAS(i)", bias ? "((T)LOAD(bias[i]))" : "0");
         }
         if (kind == kBatchNorm) text.define("PER_SLICE", 1);
-        if (unit) text.define("UNIT_STEP", 1);
-        if (groups) text.define("GROUP", group);
+        slices.define(text, *device);
         return std::move(text.add(piece::slices)).finish();
       },
       &kernel, err));
@@ -63,11 +50,7 @@ tenon_status run_slices(Kind kind, const Slices& slices, const Norm* norm, tenon
       launch.buffer(tensor ? tensor : out);  // what is absent is not touched
     launch.number(x->dtype, boxed(norm->eps));
   }
-  for (int64_t value : {slices.stretches, slices.stretch_step, slices.length, slices.step,
-                        slices.inner, slices.slice_step, slices.inner_step, slices.count})
-    launch.value(value);
-  return groups ? launch.run_groups(kernel, slices.count, group)
-                : launch.run(kernel, slices.count, 8 * slices.elements() + 1);
+  return slices.launch(launch, *device, kernel);
 }
 
 tenon_status along_axis(Kind kind, tenon_ctx* ctx, const tenon_value* args, tenon_value* outs,
@@ -110,18 +93,10 @@ tenon_status layer_norm(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon
 tenon_status batch_norm(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs,
                         uint32_t, tenon_err* err) {
   const tenon_tensor* x = tenon_arg_tensor(&args[0]);
-  const int64_t batch = x->shape[0], channels = x->shape[1];
-  int64_t size = 1;
-  for (int i = 2; i < x->ndim; ++i) size *= x->shape[i];
-  // A slice is a channel. Where channels are innermost, the batch is its one stretch.
-  const Slices slices =
-      size == 1 ? Slices{1, 0, batch, channels, std::max<int64_t>(channels, 1), 0, 1, channels}
-                : Slices{batch, channels * size, size, 1, std::max<int64_t>(channels, 1), 0,
-                         size,  channels};
   const Norm norm = {tenon_arg_tensor(&args[1]), tenon_arg_tensor(&args[2]),
                      tenon_arg_float(&args[3]), tenon_out_tensor(&outs[1]),
                      tenon_out_tensor(&outs[2])};
-  return run_slices(kBatchNorm, slices, &norm, ctx, x, tenon_out_tensor(&outs[0]), err);
+  return run_slices(kBatchNorm, channel_slices(x), &norm, ctx, x, tenon_out_tensor(&outs[0]), err);
 }
 
 // The host has not converted weight and bias to the dtype of x.

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "device.hpp"
+#include "libraries/matmul.hpp"
 #include "library.hpp"
 
 namespace gpu::vendor {
@@ -75,6 +76,11 @@ Error allocation_bytes(void* memory, uint64_t* out) {
   Error error = own.address_range(&base, &bytes, memory);
   *out = bytes;
   return error;
+}
+
+std::vector<tenon_kernel_def> library_kernels() {
+  const auto matmul = blas::matmul_kernels();
+  return {matmul.begin(), matmul.end()};
 }
 
 }  // namespace gpu::vendor

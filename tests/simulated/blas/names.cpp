@@ -5,12 +5,12 @@
 //
 // Sources: the cuBLAS reference (13.1), section cuBLASLt, and the hipBLASLt API reference.
 #include <cstring>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "../failures.hpp"
+#include "../objects.hpp"
 #include "gemm.hpp"
 
 #define EXPORT extern "C" [[gnu::visibility("default")]]
@@ -100,38 +100,14 @@ struct Chosen {
   uint64_t workspace;
 };
 
-std::mutex mutex;
-std::map<const void*, std::unique_ptr<Handle>> handles;
-std::map<const void*, std::unique_ptr<Desc>> descs;
-std::map<const void*, std::unique_ptr<Layout>> layouts;
-std::map<const void*, std::unique_ptr<Preference>> preferences;
+Objects<Handle> handles;
+Objects<Desc> descs;
+Objects<Layout> layouts;
+Objects<Preference> preferences;
+std::mutex choosing;
 std::vector<Chosen> chosen;
 
-template <class T>
-int add(std::map<const void*, std::unique_ptr<T>>& all, void** out, T value) {
-  if (!out) return kInvalidValue;
-  auto object = std::make_unique<T>(value);
-  std::lock_guard lock(mutex);
-  *out = object.get();
-  all[*out] = std::move(object);
-  return kSuccess;
-}
-
-template <class T>
-int drop(std::map<const void*, std::unique_ptr<T>>& all, void* object) {
-  std::lock_guard lock(mutex);
-  return all.erase(object) ? kSuccess : kInvalidValue;
-}
-
-// A copy, so that later changes by other threads do not matter.
-template <class T>
-bool find(const std::map<const void*, std::unique_ptr<T>>& all, const void* object, T* out) {
-  std::lock_guard lock(mutex);
-  const auto found = all.find(object);
-  if (found == all.end()) return false;
-  *out = *found->second;
-  return true;
-}
+int status_of(bool success) { return success ? kSuccess : kInvalidValue; }
 
 template <class T>
 int read(T* member, const void* value, size_t bytes) {
@@ -224,66 +200,53 @@ struct Queued {
 EXPORT int NAME(Create)(void** out) {
   COUNT(BlasLtCreate);
   const int device = current_device();
-  return device < 0 ? int{kNotInitialized} : add(handles, out, Handle{device});
+  return device < 0 ? int{kNotInitialized} : status_of(handles.add(out, {device}));
 }
-EXPORT int NAME(Destroy)(void* handle) { return drop(handles, handle); }
+EXPORT int NAME(Destroy)(void* handle) { return status_of(handles.drop(handle)); }
 
 EXPORT int NAME(MatmulDescCreate)(void** out, int compute, int scale) {
-  return add(descs, out, Desc{.compute = compute, .scale = scale});
+  return status_of(descs.add(out, {.compute = compute, .scale = scale}));
 }
-EXPORT int NAME(MatmulDescDestroy)(void* desc) { return drop(descs, desc); }
+EXPORT int NAME(MatmulDescDestroy)(void* desc) { return status_of(descs.drop(desc)); }
 EXPORT int NAME(MatmulDescSetAttribute)(void* handle, int attribute, const void* value,
                                         size_t bytes) {
-  std::lock_guard lock(mutex);
-  const auto found = descs.find(handle);
-  if (found == descs.end()) return kInvalidValue;
-  Desc& desc = *found->second;
-  switch (attribute) {
-    case kTransposeA:
-      return read(&desc.a, value, bytes);
-    case kTransposeB:
-      return read(&desc.b, value, bytes);
-    case kEpilogue:
-      return read(&desc.epilogue, value, bytes);
-    case kBiasPointer:
-      return read(&desc.bias, value, bytes);
-    default:
-      return kNotSupported;
-  }
+  int status = kNotSupported;
+  const bool known = descs.change(handle, [&](Desc& desc) {
+    if (attribute == kTransposeA) status = read(&desc.a, value, bytes);
+    if (attribute == kTransposeB) status = read(&desc.b, value, bytes);
+    if (attribute == kEpilogue) status = read(&desc.epilogue, value, bytes);
+    if (attribute == kBiasPointer) status = read(&desc.bias, value, bytes);
+  });
+  return known ? status : kInvalidValue;
 }
 
 EXPORT int NAME(MatrixLayoutCreate)(void** out, int type, uint64_t rows, uint64_t columns,
                                     int64_t ld) {
   if (!blas_type_bytes(type)) return kInvalidValue;
-  return add(layouts, out, Layout{.type = type, .rows = rows, .columns = columns, .ld = ld});
+  return status_of(layouts.add(out, {.type = type, .rows = rows, .columns = columns, .ld = ld}));
 }
-EXPORT int NAME(MatrixLayoutDestroy)(void* layout) { return drop(layouts, layout); }
+EXPORT int NAME(MatrixLayoutDestroy)(void* layout) { return status_of(layouts.drop(layout)); }
 EXPORT int NAME(MatrixLayoutSetAttribute)(void* handle, int attribute, const void* value,
                                           size_t bytes) {
-  std::lock_guard lock(mutex);
-  const auto found = layouts.find(handle);
-  if (found == layouts.end()) return kInvalidValue;
-  switch (attribute) {
-    case kBatchCount:
-      return read(&found->second->batches, value, bytes);
-    case kBatchStride:
-      return read(&found->second->batch_stride, value, bytes);
-    default:
-      return kNotSupported;
-  }
+  int status = kNotSupported;
+  const bool known = layouts.change(handle, [&](Layout& layout) {
+    if (attribute == kBatchCount) status = read(&layout.batches, value, bytes);
+    if (attribute == kBatchStride) status = read(&layout.batch_stride, value, bytes);
+  });
+  return known ? status : kInvalidValue;
 }
 
-EXPORT int NAME(MatmulPreferenceCreate)(void** out) { return add(preferences, out, Preference{}); }
-EXPORT int NAME(MatmulPreferenceDestroy)(void* handle) { return drop(preferences, handle); }
+EXPORT int NAME(MatmulPreferenceCreate)(void** out) { return status_of(preferences.add(out)); }
+EXPORT int NAME(MatmulPreferenceDestroy)(void* handle) { return status_of(preferences.drop(handle)); }
 EXPORT int NAME(MatmulPreferenceSetAttribute)(void* handle, int attribute, const void* value,
                                               size_t bytes) {
-  std::lock_guard lock(mutex);
-  const auto found = preferences.find(handle);
-  if (found == preferences.end()) return kInvalidValue;
-  if (attribute == kWorkspace) return read(&found->second->workspace, value, bytes);
-  if (attribute >= kAlignmentA && attribute < kAlignmentA + 4)
-    return read(&found->second->alignments[attribute - kAlignmentA], value, bytes);
-  return kNotSupported;
+  int status = kNotSupported;
+  const bool known = preferences.change(handle, [&](Preference& preference) {
+    if (attribute == kWorkspace) status = read(&preference.workspace, value, bytes);
+    if (attribute >= kAlignmentA && attribute < kAlignmentA + 4)
+      status = read(&preference.alignments[attribute - kAlignmentA], value, bytes);
+  });
+  return known ? status : kInvalidValue;
 }
 
 // The one algorithm wants memory to work in, and exactly the alignment that it was chosen for.
@@ -296,10 +259,10 @@ EXPORT int NAME(MatmulAlgoGetHeuristic)(void* handle, void* desc_handle, void* a
   Desc desc;
   Layout a, b, c, d;
   Preference preference;
-  if (!find(handles, handle, &owner)) return kNotInitialized;
-  if (!find(descs, desc_handle, &desc) || !find(layouts, a_handle, &a) ||
-      !find(layouts, b_handle, &b) || !find(layouts, c_handle, &c) ||
-      !find(layouts, d_handle, &d) || !find(preferences, preference_handle, &preference) ||
+  if (!handles.find(handle, &owner)) return kNotInitialized;
+  if (!descs.find(desc_handle, &desc) || !layouts.find(a_handle, &a) ||
+      !layouts.find(b_handle, &b) || !layouts.find(c_handle, &c) ||
+      !layouts.find(d_handle, &d) || !preferences.find(preference_handle, &preference) ||
       wanted < 1 || !results || !count)
     return kInvalidValue;
   Gemm gemm;
@@ -309,7 +272,7 @@ EXPORT int NAME(MatmulAlgoGetHeuristic)(void* handle, void* desc_handle, void* a
                    .alignments = {},
                    .workspace = preference.workspace < kWorkspaceBytes ? 0 : kWorkspaceBytes};
   std::memcpy(algorithm.alignments, preference.alignments, sizeof algorithm.alignments);
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(choosing);
   chosen.push_back(algorithm);
   *results = {.workspace_bytes = algorithm.workspace, .state = kSuccess, .waves = 1};
   results->algorithm.words[0] = chosen.size();
@@ -326,10 +289,10 @@ EXPORT int NAME(Matmul)(void* handle, void* desc_handle, const void* alpha, cons
   Handle owner;
   Desc desc;
   Layout a, b, c, d;
-  if (!find(handles, handle, &owner) || owner.device != current_device()) return kNotInitialized;
-  if (!find(descs, desc_handle, &desc) || !find(layouts, a_handle, &a) ||
-      !find(layouts, b_handle, &b) || !find(layouts, c_handle, &c) ||
-      !find(layouts, d_handle, &d) || !alpha || !beta || !algorithm)
+  if (!handles.find(handle, &owner) || owner.device != current_device()) return kNotInitialized;
+  if (!descs.find(desc_handle, &desc) || !layouts.find(a_handle, &a) ||
+      !layouts.find(b_handle, &b) || !layouts.find(c_handle, &c) ||
+      !layouts.find(d_handle, &d) || !alpha || !beta || !algorithm)
     return kInvalidValue;
   auto queued = std::make_unique<Queued>();
   Gemm& gemm = queued->gemm;
@@ -345,7 +308,7 @@ EXPORT int NAME(Matmul)(void* handle, void* desc_handle, const void* alpha, cons
   gemm.d.data = d_data;
   Chosen own;
   {
-    std::lock_guard lock(mutex);
+    std::lock_guard lock(choosing);
     if (algorithm->words[0] == 0 || algorithm->words[0] > chosen.size()) return kInvalidValue;
     own = chosen[algorithm->words[0] - 1];
   }

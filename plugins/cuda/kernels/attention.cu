@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention whose scores stay in registers: FlashAttention-2 (Dao, 2023, arXiv:2307.08691), forward.
+//
+// A block has 8 warps and 128 rows of the query, 16 of each warp; it goes through the keys KEYS at a time, with
+// the next ones under way in shared memory. FEATURES is 64 or 128. CAUSAL: row i sees keys up to i.
+#define WARPS 8
+#define ROWS (16 * WARPS)
+#define THREADS (32 * WARPS)
+#define PITCH (FEATURES + 8)  // rows of shared memory begin in different banks
+#define MINUS_INFINITY __int_as_float(0xff800000)
+
+struct Rows {  // elements from one batch, head and row to the next
+  tk_i64 batch, head, row;
+};
+
+// `count` rows from `first` on of a matrix with `length` rows; zeros behind its end.
+template <int Count>
+static __device__ inline void fetch(Half (*to)[PITCH], const Half *from, tk_i64 row_stride, int first, int length) {
+  constexpr int kPieces = FEATURES / 8;  // of 16 bytes in a row
+#pragma unroll
+  for (int at = threadIdx.x; at < Count * kPieces; at += THREADS) {
+    const int row = at / kPieces, piece = at % kPieces * 8;
+    const bool inside = first + row < length;
+    copy_async(&to[row][piece], from + (inside ? (first + row) * row_stride : 0) + piece, inside ? 16 : 0);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, FEATURES == 64 ? 2 : 1) tenon_attention(
+    const Half *query, const Half *key, const Half *value, Half *out, float *logsumexp, Rows q, Rows k, Rows v,
+    int heads, int rows, int keys, float scale) {
+  __shared__ __align__(16) Half shared[4][KEYS][PITCH];  // two stages of keys and values; first the query
+  static_assert(4 * KEYS >= ROWS, "the query fits where the keys come later");
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int first_row = blockIdx.x * ROWS, batch = blockIdx.y / heads, head = blockIdx.y % heads;
+  query += batch * q.batch + head * q.head;
+  key += batch * k.batch + head * k.head;
+  value += batch * v.batch + head * v.head;
+
+  Half(*staged)[PITCH] = shared[0];
+  fetch<ROWS>(staged, query, q.row, first_row, rows);
+  commit_copies();
+  wait_for_copies<0>();
+  __syncthreads();
+  tk_u32 q_part[FEATURES / 16][4];
+#pragma unroll
+  for (int f = 0; f < FEATURES / 16; ++f)
+    load_matrices(q_part[f], &staged[16 * warp + lane % 16][16 * f + lane / 16 * 8]);
+  __syncthreads();
+
+  float sums[FEATURES / 8][4] = {}, top[2] = {MINUS_INFINITY, MINUS_INFINITY}, total[2] = {0, 0};
+  const float scale2 = scale * 1.4426950408889634f;  // exponentials are powers of 2
+  const int row0 = first_row + 16 * warp + lane / 4, pair = lane % 4 * 2;
+#ifdef CAUSAL
+  const int visible = min(keys, first_row + ROWS);
+#else
+  const int visible = keys;
+#endif
+  const int steps = (visible + KEYS - 1) / KEYS;
+  fetch<KEYS>(shared[0], key, k.row, 0, keys);
+  fetch<KEYS>(shared[1], value, v.row, 0, keys);
+  commit_copies();
+  for (int step = 0; step < steps; ++step) {
+    const int first_key = step * KEYS, stage = step % 2 * 2;
+    if (step + 1 < steps) {
+      fetch<KEYS>(shared[2 - stage], key, k.row, first_key + KEYS, keys);
+      fetch<KEYS>(shared[3 - stage], value, v.row, first_key + KEYS, keys);
+      commit_copies();
+      wait_for_copies<1>();
+    } else {
+      wait_for_copies<0>();
+    }
+    __syncthreads();
+
+    float scores[KEYS / 8][4] = {};
+#pragma unroll
+    for (int f = 0; f < FEATURES / 16; ++f)
+#pragma unroll
+      for (int j = 0; j < KEYS / 8; j += 2) {
+        tk_u32 b[4];
+        load_matrices(b, &shared[stage][8 * (j + lane / 16) + lane % 8][16 * f + lane / 8 % 2 * 8]);
+        mma_16x8x16(scores[j], q_part[f], b[0], b[1]);
+        mma_16x8x16(scores[j + 1], q_part[f], b[2], b[3]);
+      }
+
+#ifdef CAUSAL
+    const bool masks = first_key + KEYS > min(keys, first_row + 16 * warp);
+#else
+    const bool masks = first_key + KEYS > keys;
+#endif
+    if (masks) {
+#pragma unroll
+      for (int j = 0; j < KEYS / 8; ++j)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int column = first_key + 8 * j + pair + i % 2;
+#ifdef CAUSAL
+          if (column >= keys || column > row0 + i / 2 * 8) scores[j][i] = MINUS_INFINITY;
+#else
+          if (column >= keys) scores[j][i] = MINUS_INFINITY;
+#endif
+        }
+    }
+
+    // The softmax so far: results are scaled down when a larger score appears.
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float highest = top[half];
+#pragma unroll
+      for (int j = 0; j < KEYS / 8; ++j)
+        highest = fmaxf(highest, fmaxf(scores[j][2 * half], scores[j][2 * half + 1]));
+      highest = fmaxf(highest, __shfl_xor_sync(~0u, highest, 1));
+      highest = fmaxf(highest, __shfl_xor_sync(~0u, highest, 2));
+      const float shift = highest == MINUS_INFINITY ? 0 : highest * scale2;
+      const float shrink = exp2_approximate(top[half] * scale2 - shift);
+      top[half] = highest;
+      float sum = 0;
+#pragma unroll
+      for (int j = 0; j < KEYS / 8; ++j)
+#pragma unroll
+        for (int i = 2 * half; i < 2 * half + 2; ++i) {
+          scores[j][i] = exp2_approximate(scores[j][i] * scale2 - shift);
+          sum += scores[j][i];
+        }
+      total[half] = total[half] * shrink + sum;
+#pragma unroll
+      for (int j = 0; j < FEATURES / 8; ++j) {
+        sums[j][2 * half] *= shrink;
+        sums[j][2 * half + 1] *= shrink;
+      }
+    }
+
+#pragma unroll
+    for (int s = 0; s < KEYS / 16; ++s) {
+      const tk_u32 weights[4] = {
+          pack(scores[2 * s][0], scores[2 * s][1]), pack(scores[2 * s][2], scores[2 * s][3]),
+          pack(scores[2 * s + 1][0], scores[2 * s + 1][1]), pack(scores[2 * s + 1][2], scores[2 * s + 1][3])};
+#pragma unroll
+      for (int j = 0; j < FEATURES / 8; j += 2) {
+        tk_u32 b[4];
+        load_matrices_transposed(b, &shared[stage + 1][16 * s + lane % 16][8 * (j + lane / 16)]);
+        mma_16x8x16(sums[j], weights, b[0], b[1]);
+        mma_16x8x16(sums[j + 1], weights, b[2], b[3]);
+      }
+    }
+    __syncthreads();
+  }
+
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float sum = total[half];
+    sum += __shfl_xor_sync(~0u, sum, 1);
+    sum += __shfl_xor_sync(~0u, sum, 2);
+    const int row = row0 + 8 * half;
+    if (row >= rows) continue;
+    const tk_i64 at = (tk_i64)blockIdx.y * rows + row;
+    if (pair == 0) logsumexp[at] = top[half] * scale + logf(sum);
+    const float share = 1 / sum;
+#pragma unroll
+    for (int j = 0; j < FEATURES / 8; ++j)
+      *(tk_u32 *)&out[at * FEATURES + 8 * j + pair] = pack(sums[j][2 * half] * share, sums[j][2 * half + 1] * share);
+  }
+}

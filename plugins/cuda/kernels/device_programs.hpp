@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The programs in *.cu that a device has compiled, and how their kernels are launched. The compiler of the group
+// `compile` makes them and keeps them on disk, as it does for every other program.
+#pragma once
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "device.hpp"
+#include "program.hpp"
+
+namespace gpu::kernels {
+
+// The files kernels/*.cu, embedded by the build.
+namespace text {
+extern const char mma[];
+extern const char attention[];
+}  // namespace text
+
+class DevicePrograms : public LibraryState {
+ public:
+  explicit DevicePrograms(tenon_device device) : device_(device) {}
+  ~DevicePrograms() override {
+    for (auto& [variant, program] : programs_) kCompile.program_destroy(device_, program.handle);
+  }
+
+  // The kernel `name` of the program `variant`, whose source `make` returns at the first use. NULL: it does
+  // not compile here, which the log says once, and other kernels have to do.
+  template <class Make>
+  tenon_kernel kernel(int variant, const char* name, const Make& make) {
+    std::lock_guard lock(mutex_);
+    const auto [entry, is_new] = programs_.try_emplace(variant);
+    Program& program = entry->second;
+    if (is_new) {
+      const std::string source = make();
+      const tenon_program_request request = {.struct_size = sizeof request,
+                                             .reserved = 0,
+                                             .must_understand = 0,
+                                             .name = name,
+                                             .source = source.data(),
+                                             .source_bytes = source.size()};
+      tenon_err* err = host->err_create();
+      if (kCompile.program_create(device_, &request, &program.handle, err) != TENON_OK ||
+          kCompile.program_kernel(device_, program.handle, name, &program.kernel, err) != TENON_OK)
+        log(2, "the kernel %s is not used: %.600s", name, host->err_text(err));
+      host->err_destroy(err);
+    }
+    return program.kernel;
+  }
+
+ private:
+  struct Program {
+    tenon_program handle = nullptr;
+    tenon_kernel kernel = nullptr;
+  };
+  const tenon_device device_;
+  std::mutex mutex_;
+  std::map<int, Program> programs_;
+};
+
+inline DevicePrograms& programs_of(tenon_device device) {
+  return *device->library_state<DevicePrograms>(
+      kOwnKernels, [&] { return std::make_unique<DevicePrograms>(device); });
+}
+
+// Whether the device has the instructions of mma.cu: compute capability 8.0 or later.
+inline bool has_tensor_cores(tenon_device device) {
+  return std::atoi(device->architecture.c_str() + std::strlen("sm_")) >= 80;
+}
+
+// The arguments of one launch, in order.
+class Arguments {
+ public:
+  void buffer(void* memory) { args_[count_++] = {TENON_LAUNCH_BUFFER, 0, memory, 0}; }
+
+  template <class T>
+  void value(const T& value) {
+    static_assert(sizeof(T) <= kSlotBytes);
+    std::memcpy(values_[count_], &value, sizeof value);
+    args_[count_] = {TENON_LAUNCH_VALUE, sizeof value, values_[count_], 0};
+    ++count_;
+  }
+
+  tenon_status launch(tenon_device device, tenon_kernel kernel, const uint32_t (&groups)[3],
+                      const uint32_t (&size)[3], tenon_stream stream, tenon_err* err) const {
+    const tenon_launch_request request = {.struct_size = sizeof request,
+                                          .nargs = count_,
+                                          .must_understand = 0,
+                                          .kernel = kernel,
+                                          .args = args_,
+                                          .groups = {groups[0], groups[1], groups[2]},
+                                          .group_size = {size[0], size[1], size[2]},
+                                          .stream = stream};
+    return kernel_launch(device, &request, err);
+  }
+
+ private:
+  static constexpr uint32_t kMax = 24, kSlotBytes = 32;
+  tenon_launch_arg args_[kMax];
+  alignas(8) char values_[kMax][kSlotBytes];
+  uint32_t count_ = 0;
+};
+
+}  // namespace gpu::kernels

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions by cuDNN: which calls it gets, and their results."""
+
+import textwrap
+
+import pytest
+
+COMMON = """
+import ctypes, os
+import numpy as np
+folder = os.path.dirname(os.environ["TENON_CUDA_DRIVER"])
+failures = ctypes.CDLL(os.path.join(folder, "libsimulated_failures.so"))
+failures.simulated_calls.restype = ctypes.c_uint64
+calls = lambda: failures.simulated_calls(b"DnnConvolution")
+rng = np.random.default_rng(0)
+
+def pair(*shape, dtype="float32"):
+    host = tenon.tensor(rng.standard_normal(shape).astype("float32")).to(getattr(tenon, dtype))
+    return host, host.to(KIND)
+
+def check(got, expected, tolerance):
+    got, expected = (each.cpu().to(tenon.float64).numpy() for each in (got, expected))
+    np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance)
+"""
+
+
+@pytest.fixture
+def kind():
+    return "cuda"  # ROCm's library of convolutions is not used yet
+
+
+def program(code):
+    return COMMON + textwrap.dedent(code)
+
+
+def passes(result):
+    assert result.returncode == 0, result.stderr
+
+
+def test_convolutions_and_their_gradients_are_those_of_the_cpu(run):
+    code = """
+        tolerances = {"float32": 1e-4, "float64": 1e-10, "float16": 3e-2, "bfloat16": 2e-1}
+        calls_of = [
+            dict(x=(2, 3, 7, 6), w=(4, 3, 3, 2)),
+            dict(x=(2, 3, 7, 6), w=(4, 3, 3, 3), bias=4, args=([2, 1], [1, 2])),
+            dict(x=(2, 3, 9, 8), w=(4, 3, 3, 3), args=(1, 1, [2, 3])),
+            dict(x=(2, 4, 5, 6), w=(6, 2, 3, 3), bias=6, args=(2, 1, 1, 2)),
+            dict(x=(1, 3, 5, 5), w=(3, 1, 3, 3), args=(1, 1, 1, 3)),
+            dict(x=(2, 3, 4, 4), w=(5, 3, 1, 1)),
+        ]
+        for dtype, tolerance in tolerances.items():
+            for call in calls_of:
+                x, w = pair(*call["x"], dtype=dtype), pair(*call["w"], dtype=dtype)
+                bias = pair(call["bias"], dtype=dtype) if "bias" in call else (None, None)
+                results = []
+                before = calls()
+                for i in range(2):
+                    operands = [t for t in (x[i], w[i], bias[i]) if t is not None]
+                    for operand in operands:
+                        operand.requires_grad = True
+                    y = tenon.conv2d(x[i], w[i], bias[i], *call.get("args", ()))
+                    y.sum().backward() if dtype == "bfloat16" else (y * y).sum().backward()
+                    results.append([y.detach(), *(operand.grad for operand in operands)])
+                assert calls() == before + 3, (dtype, call, calls() - before)
+                for got, expected in zip(results[1], results[0]):
+                    check(got, expected, tolerance * max(1, float(expected.abs().max().item())))
+    """
+    passes(run(program(code), TENON_FALLBACK="deny"))
+
+
+def test_the_algorithm_is_a_deterministic_one_and_chosen_once_for_each_shape(run):
+    code = """
+        failures.simulated_calls.restype = ctypes.c_uint64
+        x, w = pair(2, 3, 8, 8)[1], pair(4, 3, 3, 3)[1]
+        tenon.conv2d(x, w)
+        before = failures.simulated_calls(b"DnnFindAlgorithm")
+        for _ in range(3):
+            tenon.conv2d(x, w)
+        assert failures.simulated_calls(b"DnnFindAlgorithm") == before
+        tenon.conv2d(x[:1], w)
+        assert failures.simulated_calls(b"DnnFindAlgorithm") == before + 1
+    """
+    passes(run(program(code), TENON_FALLBACK="deny"))
+
+
+def test_what_the_operator_refuses_is_refused_in_its_own_words(run):
+    code = """
+        x, w = pair(2, 3, 4, 4)[1], pair(4, 2, 3, 3)[1]
+        try:
+            tenon.conv2d(x, w)
+        except Exception as error:
+            print(error)
+    """
+    result = run(program(code))
+    passes(result)
+    assert "conv2d" in result.stdout and "channels" in result.stdout
+
+
+def test_without_the_library_convolutions_are_matrix_products(run):
+    code = """
+        x, w = pair(2, 3, 7, 6), pair(4, 3, 3, 2)
+        check(tenon.conv2d(x[1], w[1]), tenon.conv2d(x[0], w[0]), 1e-4)
+        assert calls() == 0
+    """
+    result = run(program(code), TENON_CUDA_DNN="libabsent_cudnn.so", TENON_FALLBACK="deny")
+    passes(result)
+    assert "cuDNN was not found (libabsent_cudnn.so: cannot open" in result.stderr
+    assert "name the file in TENON_CUDA_DNN" in result.stderr
+
+
+def test_a_library_that_does_not_start_is_named_and_left_out(run):
+    code = """
+        x, w = pair(2, 3, 7, 6), pair(4, 3, 3, 2)
+        check(tenon.conv2d(x[1], w[1]), tenon.conv2d(x[0], w[0]), 1e-4)
+        assert calls() == 0
+    """
+    result = run(program(code), SIMULATED_FAIL="DnnCreate:1:1001", TENON_FALLBACK="deny")
+    passes(result)
+    assert "cuDNN does not start on this device (CUDNN_STATUS_NOT_INITIALIZED)" in result.stderr
+
+
+def test_a_failed_convolution_is_an_error_that_names_it(run):
+    code = """
+        x, w = pair(2, 3, 7, 6)[1], pair(4, 3, 3, 2)[1]
+        try:
+            tenon.conv2d(x, w)
+        except RuntimeError as error:
+            print(error)
+        tenon.conv2d(x, w).cpu()
+    """
+    result = run(program(code), SIMULATED_FAIL="DnnConvolution:1:5000")
+    passes(result)
+    assert "conv2d: cuDNN: CUDNN_STATUS_EXECUTION_FAILED (5000)" in result.stdout

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What only a real GPU can show: tensor cores, and other libraries' tensors on the same device. Skipped where there
+is no GPU; tests/gpu/run runs it where there is one."""
+
+import os
+
+import numpy as np
+import pytest
+import tenon
+
+
+@pytest.fixture(scope="module", autouse=True)
+def gpu():
+    try:
+        tenon.device("cuda")
+    except tenon.DeviceError as error:
+        pytest.skip(f"needs an NVIDIA GPU: {str(error)[:200]}")
+    if "simulated" in os.environ.get("TENON_CUDA_DRIVER", ""):
+        pytest.skip("needs a GPU; the simulated device has no tensor cores")
+
+
+def reference(query, key, value, causal, scale):
+    scores = query @ key.swapaxes(-1, -2) * scale
+    if causal:
+        rows, keys = scores.shape[-2:]
+        scores = np.where(np.arange(keys) <= np.arange(rows)[:, None], scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ value
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("features", [64, 128])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("rows, keys", [(1, 1), (1, 300), (17, 64), (128, 128), (129, 63), (300, 300)])
+def test_attention_on_tensor_cores(dtype, features, causal, rows, keys, monkeypatch):
+    rng = np.random.default_rng(rows * keys + features)
+    # Heads behind the rows, as a projection leaves them: the kernel reads through strides.
+    shapes = [(2, rows, 3, features), (2, keys, 3, features), (2, keys, 3, features)]
+    tensors = [
+        tenon.tensor(rng.standard_normal(shape).astype("float32"))
+        .to(getattr(tenon, dtype))
+        .to("cuda")
+        for shape in shapes
+    ]
+    expected = reference(
+        *(each.cpu().to(tenon.float64).numpy().swapaxes(1, 2) for each in tensors), causal, 0.125
+    )
+    out = tenon.nn.functional.scaled_dot_product_attention(
+        *(each.transpose(1, 2) for each in tensors), causal=causal, scale=0.125
+    )
+    # Weights are rounded to the dtype before they are multiplied.
+    tolerance = {"float16": 4e-3, "bfloat16": 3e-2}[dtype]
+    np.testing.assert_allclose(
+        out.cpu().to(tenon.float64).numpy(), expected, rtol=tolerance, atol=tolerance
+    )
+
+
+def test_attention_in_training_is_that_of_the_cpu():
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal((2, 2, 96, 64)).astype("float32") for _ in range(3)]
+    results = []
+    for device in ("cpu", "cuda"):
+        tensors = [tenon.tensor(a).to(tenon.bfloat16).to(device) for a in arrays]
+        for tensor in tensors:
+            tensor.requires_grad = True
+        out = tenon.nn.functional.scaled_dot_product_attention(*tensors, causal=True)
+        (out * out).sum().backward()
+        results.append([t.grad.cpu().to(tenon.float64).numpy() for t in tensors])
+    for got, expected in zip(*reversed(results)):
+        scale = np.abs(expected).max()
+        # bfloat16 has eight bits, and the sums go over 96 products of them.
+        assert np.abs(got - expected).max() < 0.04 * scale
+
+
+def test_tensors_of_pytorch_are_shared_in_both_directions():
+    torch = pytest.importorskip("torch")
+    theirs = torch.arange(12.0, device="cuda").reshape(3, 4)
+    ours = tenon.from_dlpack(theirs)
+    assert ours.device.type == "cuda"
+    tenon.add(ours, 1.0, out=ours)
+    tenon.synchronize("cuda")
+    assert theirs.cpu().tolist() == (np.arange(12.0).reshape(3, 4) + 1).tolist()
+    back = torch.from_dlpack(ours * 2)
+    assert back.device.type == "cuda"
+    assert (back + 0).cpu().tolist() == ((np.arange(12.0).reshape(3, 4) + 1) * 2).tolist()
+
+
+def test_work_on_a_stream_runs_in_order():
+    stream = tenon.Stream("cuda")
+    x = tenon.ones([1000], device="cuda")
+    with stream:
+        y = x * 2 + 1
+        for _ in range(20):
+            y = y + x
+        total = y.sum()
+    stream.synchronize()
+    assert total.item() == 1000 * 23
+
+
+def test_large_tensors_are_indexed_beyond_31_bits():
+    count = 2**31 + 64
+    x = tenon.zeros([count], dtype=tenon.uint8, device="cuda")
+    x[count - 3 :] = 7
+    assert x[count - 4 :].cpu().numpy().tolist() == [0, 7, 7, 7]
+    assert int((x > 0).sum().item()) == 3
+    assert int(x.argmax().item()) == count - 3
