@@ -120,8 +120,8 @@ std::string source_of(const Attention& attention) {
 }
 
 tenon_kernel kernel_of(tenon_device device, const Attention& attention) {
-  const int variant = attention.features | int{attention.is_bfloat16} << 8 |
-                      int{attention.causal} << 9;
+  const int variant =
+      attention.features | int{attention.is_bfloat16} << 8 | int{attention.causal} << 9;
   return programs_of(device).kernel(variant, "tenon_attention",
                                     [&] { return source_of(attention); });
 }

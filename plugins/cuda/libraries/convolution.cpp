@@ -89,9 +89,9 @@ constexpr tenon_kernel_def definition(const char* op) {
           .can_run = can_run<Kind>};
 }
 
-constexpr tenon_kernel_def kKernels[] = {
-    definition<kForward>("tenon::conv2d"), definition<kInputGrad>("tenon::conv2d_input_grad"),
-    definition<kWeightGrad>("tenon::conv2d_weight_grad")};
+constexpr tenon_kernel_def kKernels[] = {definition<kForward>("tenon::conv2d"),
+                                         definition<kInputGrad>("tenon::conv2d_input_grad"),
+                                         definition<kWeightGrad>("tenon::conv2d_weight_grad")};
 
 }  // namespace
 

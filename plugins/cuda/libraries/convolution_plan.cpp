@@ -90,7 +90,8 @@ bool ConvolutionPlan::choose_algorithm(Handle handle) {
       status = library_.find_input_grad(handle, w_, y_, convolution_, x_, kWanted, &found, results);
       break;
     default:
-      status = library_.find_weight_grad(handle, x_, y_, convolution_, w_, kWanted, &found, results);
+      status =
+          library_.find_weight_grad(handle, x_, y_, convolution_, w_, kWanted, &found, results);
   }
   for (int i = 0; status == 0 && i < found; ++i) {
     const AlgorithmResult& result = results[i];

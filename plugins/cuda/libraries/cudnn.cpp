@@ -16,11 +16,11 @@ constexpr Symbol kSymbols[] = {
 
 struct Opened {
   Library functions = {};
-  KernelLibrary library = open_kernel_library(
-      "cuDNN", "TENON_CUDA_DNN", "libcudnn.so.9",
-      "install cuDNN 9 (pip install nvidia-cudnn-cu13, or NVIDIA's package cudnn9), or name the file "
-      "in TENON_CUDA_DNN",
-      kSymbols, std::size(kSymbols), &functions);
+  KernelLibrary library = open_kernel_library("cuDNN", "TENON_CUDA_DNN", "libcudnn.so.9",
+                                              "install cuDNN 9 (pip install nvidia-cudnn-cu13, or "
+                                              "NVIDIA's package cudnn9), or name the file "
+                                              "in TENON_CUDA_DNN",
+                                              kSymbols, std::size(kSymbols), &functions);
 };
 
 const Opened& opened() {

@@ -66,16 +66,16 @@ bool join_batches(const tenon_tensor& x, int x_axes, const tenon_tensor& y, int 
     if (extent == 1) continue;
     const int64_t x_stride = batch_stride(x, x_axes, i), y_stride = batch_stride(y, y_axes, i);
     const bool is_first = joined->count == 1;
-    const bool joins = product->outer_count == 0 &&
-                       (is_first || (x_stride == joined->x_stride * joined->count &&
-                                     y_stride == joined->y_stride * joined->count));
+    const bool joins =
+        product->outer_count == 0 && (is_first || (x_stride == joined->x_stride * joined->count &&
+                                                   y_stride == joined->y_stride * joined->count));
     if (joins) {
       if (is_first) *joined = {1, x_stride, y_stride};
       joined->count *= extent;
     } else {
       if (product->outer_count == Product::kMaxAxes) return false;
       product->outer[static_cast<size_t>(product->outer_count++)] = {extent, x_stride, y_stride,
-                                                                    elements};
+                                                                     elements};
       product->repeats *= extent;
     }
     elements *= extent;

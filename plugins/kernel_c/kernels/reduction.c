@@ -9,12 +9,12 @@
 
 #ifdef GROUP
 /* Leaves the combination of all items' totals in lanes[0], in the order of a tree. */
-#define COMBINE_LANES(total)                                               \
-  lanes[lane] = total;                                                     \
-  tk_barrier();                                                            \
-  for (int width = GROUP / 2; width > 0; width /= 2) {                     \
+#define COMBINE_LANES(total)                                                   \
+  lanes[lane] = total;                                                         \
+  tk_barrier();                                                                \
+  for (int width = GROUP / 2; width > 0; width /= 2) {                         \
     if (lane < width) lanes[lane] = combine(lanes[lane], lanes[lane + width]); \
-    tk_barrier();                                                          \
+    tk_barrier();                                                              \
   }
 #endif
 

@@ -24,8 +24,7 @@ TK_KERNEL void KERNEL(TK_BUFFER(IN_STORAGE, x), TK_BUFFER(OUT_STORAGE, out), tk_
       }
       tk_barrier();
       A own[EACH], total = START;
-      for (int i = 0; i < EACH; ++i)
-        own[i] = total = JOIN(total, elements[item * (EACH + 1) + i]);
+      for (int i = 0; i < EACH; ++i) own[i] = total = JOIN(total, elements[item * (EACH + 1) + i]);
       totals[item] = total;
       tk_barrier();
       for (int step = 1; step < GROUP; step *= 2) {

@@ -19,8 +19,8 @@ struct Call {
   const tenon_tensor* const* inputs;
   tenon_tensor* const* outs;
   bool strided = false;
-  int rank = 0;      // of a strided one
-  int width = 1;     // elements of one access to memory; dense only
+  int rank = 0;         // of a strided one
+  int width = 1;        // elements of one access to memory; dense only
   bool narrow = false;  // 32 bits count the elements; strided only
 
   ProgramKey key() const {
@@ -169,9 +169,7 @@ struct Call {
         text.memory(prefix.c_str(), inputs[i]->dtype);
     }
     if (strided)
-      text.define("RANK", rank)
-          .define("INDEX", narrow ? "tk_u32" : "tk_i64")
-          .add(piece::stretches);
+      text.define("RANK", rank).define("INDEX", narrow ? "tk_u32" : "tk_i64").add(piece::stretches);
     if (width > 1) text.add(vector_types());
     text.add("TK_KERNEL void KERNEL(" + parameters() + ") {\n");
     for (uint32_t i = 0; i < program.ninputs; ++i)

@@ -30,8 +30,8 @@ struct Choice {
 
   ProgramKey key() const {
     return {which, uint64_t{wide} << 32 | static_cast<uint64_t>(dtype) << 8 |
-                       static_cast<uint64_t>(rank) << 3 |
-                       uint64_t{add} << 2 | uint64_t{number} << 1 | uint64_t{atomic != nullptr}};
+                       static_cast<uint64_t>(rank) << 3 | uint64_t{add} << 2 |
+                       uint64_t{number} << 1 | uint64_t{atomic != nullptr}};
   }
   Source source(const Device& device) const {
     std::string name = which;

@@ -156,7 +156,8 @@ tenon_status run_reduction(const ReductionOp& op, tenon_ctx* ctx, const tenon_va
         "[" + std::string(op.op + sizeof "tenon::" - 1) +
             "] expected at most 8 separate runs of axes to reduce or to keep; reduce in two steps");
   plan.divide(*device);
-  const Call call{op, x, out, plan, device->host_like(), std::min(device->limits.max_group_size, 256u) & ~63u};
+  const Call call{
+      op, x, out, plan, device->host_like(), std::min(device->limits.max_group_size, 256u) & ~63u};
 
   const bool partial = plan.splits > 1;
   tenon_kernel kernel, last = nullptr;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // softmax, log_softmax, layer_norm, batch_norm: each element depends on a whole slice.
+#include "slices.hpp"
 #include "axis_view.hpp"
 #include "kernel.hpp"
-#include "slices.hpp"
 
 namespace tenon::kernel_c {
 namespace {
@@ -24,8 +24,8 @@ tenon_status run_slices(Kind kind, const Slices& slices, const Norm* norm, tenon
   TRY(require_dtype(*device, kNames[kind], x->dtype, err));
   const bool weight = norm && norm->weight, bias = norm && norm->bias;
   tenon_kernel kernel;
-  const uint64_t variant = static_cast<uint64_t>(x->dtype) << 16 |
-                           slices.variant(*device) << 2 | uint64_t{weight} << 1 | uint64_t{bias};
+  const uint64_t variant = static_cast<uint64_t>(x->dtype) << 16 | slices.variant(*device) << 2 |
+                           uint64_t{weight} << 1 | uint64_t{bias};
   TRY(device->kernel(
       {&kNames[kind], variant},
       [&] {

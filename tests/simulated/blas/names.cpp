@@ -237,7 +237,9 @@ EXPORT int NAME(MatrixLayoutSetAttribute)(void* handle, int attribute, const voi
 }
 
 EXPORT int NAME(MatmulPreferenceCreate)(void** out) { return status_of(preferences.add(out)); }
-EXPORT int NAME(MatmulPreferenceDestroy)(void* handle) { return status_of(preferences.drop(handle)); }
+EXPORT int NAME(MatmulPreferenceDestroy)(void* handle) {
+  return status_of(preferences.drop(handle));
+}
 EXPORT int NAME(MatmulPreferenceSetAttribute)(void* handle, int attribute, const void* value,
                                               size_t bytes) {
   int status = kNotSupported;
@@ -261,9 +263,8 @@ EXPORT int NAME(MatmulAlgoGetHeuristic)(void* handle, void* desc_handle, void* a
   Preference preference;
   if (!handles.find(handle, &owner)) return kNotInitialized;
   if (!descs.find(desc_handle, &desc) || !layouts.find(a_handle, &a) ||
-      !layouts.find(b_handle, &b) || !layouts.find(c_handle, &c) ||
-      !layouts.find(d_handle, &d) || !preferences.find(preference_handle, &preference) ||
-      wanted < 1 || !results || !count)
+      !layouts.find(b_handle, &b) || !layouts.find(c_handle, &c) || !layouts.find(d_handle, &d) ||
+      !preferences.find(preference_handle, &preference) || wanted < 1 || !results || !count)
     return kInvalidValue;
   Gemm gemm;
   if (int status = check(desc, a, b, c, d, &gemm)) return status;
@@ -291,8 +292,8 @@ EXPORT int NAME(Matmul)(void* handle, void* desc_handle, const void* alpha, cons
   Layout a, b, c, d;
   if (!handles.find(handle, &owner) || owner.device != current_device()) return kNotInitialized;
   if (!descs.find(desc_handle, &desc) || !layouts.find(a_handle, &a) ||
-      !layouts.find(b_handle, &b) || !layouts.find(c_handle, &c) ||
-      !layouts.find(d_handle, &d) || !alpha || !beta || !algorithm)
+      !layouts.find(b_handle, &b) || !layouts.find(c_handle, &c) || !layouts.find(d_handle, &d) ||
+      !alpha || !beta || !algorithm)
     return kInvalidValue;
   auto queued = std::make_unique<Queued>();
   Gemm& gemm = queued->gemm;

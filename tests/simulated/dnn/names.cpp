@@ -164,9 +164,8 @@ int convolve(Pass pass, void* handle, const void* alpha, void* x, const void* x_
       !is_device_memory(y_data, convolution.y, convolution.type))
     return kBadParam;
   return enqueue(owner.stream, convolution, [](void* user) {
-    run_convolution(*static_cast<const DnnConvolution*>(user), [](const void* at, uint64_t size) {
-      return simulated_access(at, size);
-    });
+    run_convolution(*static_cast<const DnnConvolution*>(user),
+                    [](const void* at, uint64_t size) { return simulated_access(at, size); });
   });
 }
 
