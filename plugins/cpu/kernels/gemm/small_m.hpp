@@ -141,15 +141,13 @@ void stream_tile(int64_t columns, Matrix<typename Format::Left> a, const typenam
   if constexpr (VecMask<Accumulator>::kMasked) {
     if (j < columns) step(VecMask<Accumulator>(columns - j), columns - j);
   } else {
-    // In the order of the vectors, so that an element does not depend on where its block ends.
     for (; j < columns; ++j) {
       for (int i = 0; i < M; ++i) {
-        Accumulator acc = c[i * c_row + j], next = 0;
+        Accumulator acc = c[i * c_row + j];
         for (int p = 0; p < K; ++p) {
-          Accumulator& to = p % 2 ? next : acc;
-          to = static_cast<Accumulator>(to + x[i][p] * Format::value(b[p * b_row + j]));
+          acc = static_cast<Accumulator>(acc + x[i][p] * Format::value(b[p * b_row + j]));
         }
-        c[i * c_row + j] = static_cast<Accumulator>(acc + next);
+        c[i * c_row + j] = acc;
       }
     }
   }
@@ -164,7 +162,8 @@ void multiply_stream_b(int64_t m, int64_t n, int64_t k, Matrix<typename Format::
   using Accumulator = typename Format::Accumulator;
   constexpr int together = kRowsTogether;
   // Length of a block of the rows of C. The block stays in the L1 cache, while rows of B remain
-  // long enough for the hardware prefetcher.
+  // long enough for the hardware prefetcher. Whole vectors, so that the columns which are added one by one, in
+  // another order, are the last ones of the product in every partition.
   const int64_t block = rounded_up<kWidth<Accumulator>>(
       std::max<int64_t>(1024 / sizeof(Accumulator), 16384 / sizeof(Accumulator) / m));
   for (int64_t jb = 0; jb < n; jb += block) {
