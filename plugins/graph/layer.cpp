@@ -33,9 +33,12 @@ void drop_new(tenon_value* outs, uint32_t nouts, uint32_t given) {
   }
 }
 
-tenon_status poisoned(Recording& recording, tenon_status status, tenon_err* err) {
+// Returns whether the call goes on although it cannot be recorded.
+bool gives_up(Recording& recording, tenon_err* err) {
   if (err) recording.poison(host->err_text(err));
-  return status;
+  if (!recording.is_over()) return false;
+  if (err) host->err_clear(err);
+  return true;
 }
 
 tenon_status layer_call(void*, const tenon_op* op, tenon_value* args, uint32_t nargs,
@@ -49,13 +52,15 @@ tenon_status layer_call(void*, const tenon_op* op, tenon_value* args, uint32_t n
   Step step;
   tenon_status status =
       guarded(err, [&] { step = recording->begin_call(op, args, nargs, outs, nouts); });
-  if (status != TENON_OK) return poisoned(*recording, status, err);
+  if (status != TENON_OK)
+    return gives_up(*recording, err) ? host->op_call_below(layer, op, args, nargs, outs, nouts, err)
+                                     : status;
   TENON_TRY(call_below(op, args, nargs, outs, nouts, err));
   const uint32_t given = step.given;
   status = guarded(err, [&] { recording->end_call(std::move(step), outs); });
-  if (status == TENON_OK) return TENON_OK;
+  if (status == TENON_OK || gives_up(*recording, err)) return TENON_OK;
   drop_new(outs, nouts, given);
-  return poisoned(*recording, status, err);
+  return status;
 }
 
 // Below gradients, so that what they call is seen; above the layers that watch kernels. As one of

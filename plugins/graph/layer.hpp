@@ -13,7 +13,9 @@ struct ThreadState {
 extern constinit thread_local ThreadState state;
 
 // Does this thread record, outside of any kernel?
-inline Recording* current_recording() { return state.depth ? nullptr : state.recording; }
+inline Recording* current_recording() {
+  return state.depth || !state.recording || state.recording->is_over() ? nullptr : state.recording;
+}
 
 // Registers the layer at its first use, and switches it for this thread.
 tenon_status enable_layer(bool on, tenon_err* err);

@@ -79,7 +79,7 @@ tenon_status record_read(const char* what, tenon_err* err) {
         "keep them a tensor (tenon.where, tenon.jit.cond, tenon.jit.while_loop), or read "
         "them outside of the exported function";
     recording->poison(text);
-    throw Error(TENON_UNSUPPORTED, text);
+    if (!recording->is_over()) throw Error(TENON_UNSUPPORTED, text);
   });
 }
 

@@ -241,6 +241,10 @@ void Recording::end_grads() {
     update.tensor = resolve(0, state.tensor.get());
     if (last) update.grad = resolve(0, last.get());
     if (!state.is_overwritten) {
+      if (options_.flags & TENON_GRAPH_RECORDING_GIVES_UP && (has_changed || state.first))
+        throw Error(TENON_UNSUPPORTED,
+                    "export: the function adds to a .grad that it has not assigned; set it to None "
+                    "first in the function, as optimizer.zero_grad() does");
       update.from_none = !state.first;
       const auto& inputs = frame().graph.inputs;
       if (state.first && std::count(inputs.begin(), inputs.end(), update.tensor))
@@ -272,6 +276,8 @@ ProgramPtr Recording::finish(tenon_tensor* const* results, uint32_t nresults) {
     throw Error(TENON_UNSUPPORTED,
                 "export: the function sets the seed of random numbers, and a program does not; "
                 "call manual_seed outside of it");
+  if (options_.flags & TENON_GRAPH_RECORDING_GIVES_UP && !refuses_gradients_.empty())
+    throw Error(TENON_UNSUPPORTED, "export: gradients cannot be replayed: " + refuses_gradients_);
   program->is_detached = notes_ & TENON_GRAPH_NOTE_FREE_HISTORY;
   program->refuses_gradients = refuses_gradients_;
   program->made = std::move(made_);

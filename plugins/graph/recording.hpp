@@ -44,6 +44,11 @@ class Recording {
   // -- the rest ---------------------------------------------------------------------------------------
   // The recording cannot succeed any more; the first reason counts.
   void poison(const std::string& reason);
+  // It has given up: what is called is not recorded any more, and does not fail for it.
+  bool is_over() const {
+    return options_.flags & TENON_GRAPH_RECORDING_GIVES_UP && !poison_.empty() &&
+           frames_.size() == 1;
+  }
   void note(uint32_t notes) { notes_ |= notes; }
   // .grad of the tensor is about to be assigned.
   void begin_grad(tenon_tensor* tensor);

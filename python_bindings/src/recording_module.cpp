@@ -87,10 +87,11 @@ int32_t locate(void* user, char* file, uint32_t room) {
 // Operator calls of this thread, from start to finish.
 class Recording {
  public:
-  Recording(nb::handle inputs, nb::str package) : package_(package) {
+  Recording(nb::handle inputs, nb::str package, bool gives_up) : package_(package) {
     const auto handles = tensor_handles(inputs, "export");
     tenon_graph_recording_options options = {};
     options.struct_size = sizeof options;
+    options.flags = gives_up ? TENON_GRAPH_RECORDING_GIVES_UP : 0;
     options.locate = locate;
     options.user = package_.ptr();
     ErrorSink err;
@@ -188,7 +189,8 @@ void record_scan(nb::handle carried, nb::handle xs, const Region& body, nb::hand
 
 void add_recording_functions(nb::module_& module) {
   nb::class_<Recording>(module, "Recording", "Operator calls of this thread, being recorded.")
-      .def(nb::init<nb::handle, nb::str>(), nb::arg("inputs"), nb::arg("package"))
+      .def(nb::init<nb::handle, nb::str, bool>(), nb::arg("inputs"), nb::arg("package"),
+           nb::arg("gives_up") = false)
       .def("finish", &Recording::finish, nb::arg("results"))
       .def("abandon", &Recording::abandon);
   nb::class_<Region>(module, "Region", "A part of a program that control flow runs.");

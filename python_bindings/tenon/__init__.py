@@ -74,6 +74,7 @@ _LAZY = {
     "Graph": "_graph",
     "Model": "training",
     "autotune": "_autotune",
+    "compile": "_compile",
     "enable_grad": "autograd",
     "inference_mode": "autograd",
     "fallback": "_fallback",

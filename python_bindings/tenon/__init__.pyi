@@ -51,6 +51,7 @@ from tenon._array_api import unique_inverse as unique_inverse
 from tenon._array_api import unique_values as unique_values
 from tenon._array_api import unstack as unstack
 from tenon._autotune import autotune as autotune
+from tenon._compile import compile as compile
 from tenon._core import DeviceError as DeviceError
 from tenon._core import Event as Event
 from tenon._core import InternalError as InternalError

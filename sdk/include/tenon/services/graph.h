@@ -36,10 +36,17 @@ typedef int32_t (*tenon_graph_locate_fn)(void* user, char* file, uint32_t room);
 
 typedef struct tenon_graph_recording_options {
   uint32_t struct_size;
-  uint32_t reserved;
+  uint32_t flags;               /* TENON_GRAPH_RECORDING_* */
   tenon_graph_locate_fn locate; /* (optional) called for each operator that is recorded */
   void* user;
 } tenon_graph_recording_options;
+
+enum {
+  /* What no program can hold ends the recording and not the call: the caller goes on as if nobody recorded,
+   * and record_end fails with the reason. Inside of regions calls fail as without the flag. A function that
+   * adds to a .grad that it has not assigned is refused, because recording it would put the .grad back. */
+  TENON_GRAPH_RECORDING_GIVES_UP = 1
+};
 
 /* What the caller of a recording does beside calling operators; said before it does it. */
 enum {

@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tenon.compile: functions that become programs as they are called."""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tenon import _core, _structure
+from tenon._core import Tensor
+from tenon._outside import PLAIN, Outside
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_MODES = ("", "check", "off")
+_WRITE = re.compile(r"^ *%\d+ = ", re.MULTILINE)  # in the text form: a result that is there already
+
+
+class _Entry:
+    """One signature: what it was recorded as so far."""
+
+    def __init__(self, signature: str, outside: Outside) -> None:
+        self.signature, self.outside = signature, outside
+        self.first: _core.Program | None = None
+        self.returned: Any = None  # the structure of the result
+        self.program: Any = None
+        self.reason = ""  # why it stays without a program
+        self.recordings = self.calls = 0
+        self.seconds = 0.0
+        # Of the memory that the program reads or writes beside its arguments; empty if it writes nothing.
+        self.starts: list[int] = []
+        self.ends: list[int] = []  # the last end of these and of all before
+
+    def become(self, program: Any) -> None:
+        if _WRITE.search(str(program)):
+            spans = sorted(_span(t) for _, t, _ in program._native.leaves() if t.numel())
+            self.starts = [start for start, _ in spans] or [0]
+            for _, end in spans or [(0, 0)]:
+                self.ends.append(max(end, self.ends[-1] if self.ends else 0))
+        self.program, self.first = program, None
+
+    def may_overlap(self, tensors: Sequence[Tensor]) -> bool:
+        """Whether a write of the program may be seen in another argument or weight than was recorded."""
+        if not self.starts:
+            return False
+        spans = [_span(t) for t in tensors if t.numel()]
+        for start, end in spans:
+            before = bisect.bisect_left(self.starts, end) - 1
+            if before >= 0 and self.ends[before] > start:
+                return True
+        return _overlap(spans)
+
+    def run(self, tensors: Sequence[Tensor]) -> Any:
+        self.calls += 1
+        results = self.program._run(tensors)
+        if self.program._returns_one:
+            return results
+        return _structure.unflatten(self.program._outputs, iter(results))
+
+
+class Compiled:
+    """What `tenon.compile` returns; call it as the function."""
+
+    def __init__(self, function: Callable[..., Any], limit: int) -> None:
+        functools.update_wrapper(self, function, updated=())
+        self._mode = os.environ.get("TENON_GRAPH", "")
+        if self._mode not in _MODES:
+            raise ValueError(
+                f"TENON_GRAPH: expected 'check', 'off' or nothing, got {self._mode!r}; unset it"
+            )
+        self._function, self._limit = function, limit
+        self._entries: dict[Any, _Entry] = {}
+        self._last: tuple[Any, Any, _Entry] | None = None  # of flat arguments, with a program
+        self._outside: Outside | None = None
+        self._lock = threading.Lock()
+        self._eager: dict[str, int] = {}  # calls that have no signature, by reason
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._mode == "off" or _core.is_recording():  # the function around this one is recorded
+            return self._function(*args, **kwargs)
+        last = self._last
+        if last is not None and not kwargs:
+            described, modes, entry = last
+            if (
+                all(type(arg) is Tensor for arg in args)
+                and _described(args) == described
+                and _modes() == modes
+                and entry.outside.is_unchanged()
+                and not entry.may_overlap(args)
+            ):
+                return entry.run(args)
+        tensors: list[Tensor] = []
+        structure = _structure.flatten((args, kwargs), tensors)
+        try:
+            key = self._key(structure, tensors)
+        except _Refused as refusal:
+            return self._run_eagerly(str(refusal), args, kwargs)
+        entry = self._entries.get(key)
+        if entry is None:
+            if len(self._entries) >= self._limit:
+                return self._run_eagerly(
+                    f"there are {self._limit} signatures already, which is the limit", args, kwargs
+                )
+            assert self._outside is not None
+            entry = _Entry(_describe(structure, tensors), self._outside)
+            entry = self._entries.setdefault(key, entry)
+        if entry.program is not None and self._mode != "check":
+            if not kwargs and all(type(arg) is Tensor for arg in args):
+                self._last = (_described(args), _modes(), entry)
+            return entry.run(tensors)
+        entry.calls += 1
+        if entry.reason or not self._lock.acquire(blocking=False):
+            return self._function(*args, **kwargs)
+        try:
+            return self._record(entry, structure, tensors, args, kwargs)
+        finally:
+            self._lock.release()
+
+    def _run_eagerly(self, reason: str, args: Any, kwargs: Any) -> Any:
+        self._eager[reason] = self._eager.get(reason, 0) + 1
+        return self._function(*args, **kwargs)
+
+    def _key(self, structure: list[Any], tensors: list[Tensor]) -> Any:
+        if _core.amp_dtype() is not None:
+            raise _Refused("it is called in an autocast region; enter the region in the function")
+        spans = [_span(t) for t in tensors if t.numel()]
+        if _overlap(spans):
+            raise _Refused("two arguments share memory")
+        outside = self._outside
+        if outside is None or not outside.is_unchanged():
+            outside = self._outside = Outside(self._function)
+        known = [_span(t) for t in outside.tensors() if t.numel()] if tensors else []
+        if any(a < d and c < b for a, b in spans for c, d in known):
+            raise _Refused("an argument is also reached in another way")
+        return _hashable(structure), tuple(_described(tensors)), _modes(), outside.value
+
+    def _record(
+        self,
+        entry: _Entry,
+        structure: list[Any],
+        tensors: list[Tensor],
+        args: Any,
+        kwargs: Any,
+    ) -> Any:
+        """One call of the function, for real, that is written down."""
+        checks = self._mode == "check"
+        begin = time.perf_counter()
+        try:
+            recording = _core.Recording(tensors, _PACKAGE, gives_up=True)
+        except (NotImplementedError, RuntimeError, ValueError) as error:
+            entry.reason = str(error)
+            return self._function(*args, **kwargs)
+        try:
+            result = self._function(*args, **kwargs)
+            outputs: list[Tensor] = []
+            returned = _structure.flatten(result, outputs)
+            try:
+                kept = _hashable(returned)
+                if entry.returned not in (None, kept):
+                    raise _Refused("the result has another structure, or other values, each time")
+                entry.returned = kept
+                native = recording.finish(outputs)
+                self._compare(entry, native, structure, returned)
+            except (NotImplementedError, RuntimeError, ValueError, _Refused) as error:
+                if checks and entry.program is not None:
+                    raise RuntimeError(
+                        f"TENON_GRAPH=check: {self.__name__}{entry.signature} no longer does what "
+                        f"its program does: {error}"
+                    ) from None
+                entry.reason = str(error)
+            return result
+        finally:
+            recording.abandon()
+            entry.seconds += time.perf_counter() - begin
+
+    def _compare(
+        self,
+        entry: _Entry,
+        native: _core.Program,
+        structure: list[Any],
+        returned: list[Any],
+    ) -> None:
+        from tenon.jit import _PASSES, Program, _name_leaves
+
+        entry.recordings += 1
+        before, entry.first = entry.first, native
+        if before is None:
+            return
+        checks = self._mode == "check"
+        try:
+            settled = before.settle(native)
+        except RuntimeError:
+            # The first call may have set something up, as optimizers do.
+            if entry.recordings < 3 and entry.program is None:
+                return
+            raise
+        if checks and entry.program is not None:
+            return
+        named = _name_leaves(settled, self._function)
+        entry.become(Program(named.optimize(",".join(_PASSES)), structure, returned))
+        if checks:
+            entry.first = native
+
+    @property
+    def programs(self) -> list[Any]:
+        """The programs that calls run by now (tenon.jit.Program)."""
+        return [entry.program for entry in self._entries.values() if entry.program is not None]
+
+    def explain(self) -> str:
+        """A text: each signature, whether it runs as a program, and why not."""
+        lines = [f"{getattr(self, '__name__', 'function')}: {len(self._entries)} signatures"]
+        for entry in self._entries.values():
+            head = f"{entry.signature}: {entry.calls} calls, "
+            if entry.program is not None:
+                head += f"a program of {entry.program._native.nsteps} steps, "
+                head += f"recorded in {entry.seconds * 1e3:.1f} ms"
+            elif entry.reason:
+                head += f"without a program: {entry.reason}"
+            else:
+                head += f"{entry.recordings} of 2 recordings made"
+            lines.append("  " + head)
+        for reason, calls in self._eager.items():
+            lines.append(f"  {calls} calls without a program: {reason}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<tenon.compile of {self._function!r}, {len(self.programs)} programs>"
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        bound = Compiled(self._function.__get__(instance, owner), self._limit)
+        try:
+            setattr(instance, self.__name__, bound)  # found there from now on
+        except AttributeError:
+            pass
+        return bound
+
+
+def compile(function: Any = None, *, limit: int = 8) -> Any:
+    """`function`, a function, method or module, that runs as a program once it was called often enough.
+
+        step = tenon.compile(step)
+        for x, target in loader:
+            loss = step(x, target)
+        print(step.explain())
+
+    The first two calls of each signature run the function as it is and write down what it asks of
+    operators. If both agree, later calls run the program and not the Python code. A signature is the
+    structure of the arguments; shape, strides, dtype, device and requires_grad of tensors; the values of
+    all others; whether gradients are on; and what the function can be seen to read from outside (the
+    numbers, texts and objects that it closes over or names, and the attributes of modules). A new
+    signature is recorded anew; beyond `limit` of them calls run the function.
+
+    Calls run the function also where no program can be made: it reads data (`item`, `if x > 0`), calls
+    operators whose shapes depend on data, adds to a `.grad` that it has not assigned, returns or takes
+    objects that are neither tensors nor plain values, or does something else each time. `explain()` says
+    why. What Python code does beside calling operators (printing, appending to lists) happens in calls
+    that run the function only. Not seen are changes inside objects that are reached in deeper ways, as
+    attributes of attributes or arrays of NumPy: TENON_GRAPH=check runs the function on every call and
+    raises where it differs from its program; TENON_GRAPH=off runs the function alone. The variable is read
+    by `compile`.
+    """
+    if function is None:
+        return functools.partial(compile, limit=limit)
+    if not callable(function):
+        raise TypeError(f"compile: expected a function or a module, got {function!r}")
+    if limit < 1:
+        raise ValueError(f"compile: expected limit of at least 1, got {limit}")
+    return Compiled(function, limit)
+
+
+class _Refused(Exception):
+    pass
+
+
+def _hashable(structure: list[Any]) -> Any:
+    """The structure as a key. Values in it are plain, or the call is refused."""
+    kind = structure[0]
+    if kind == "tensor":
+        return kind
+    if kind == "value":
+        value = structure[1]
+        if not isinstance(value, (*PLAIN, slice, _core.dtype, _core.device)):
+            raise _Refused(
+                f"expected arguments and results made of tensors and plain values, got "
+                f"{type(value).__name__}"
+            )
+        return type(value), repr(value)
+    if kind == "dict":
+        return kind, tuple((key, _hashable(item)) for key, item in structure[1])
+    return kind, tuple(_hashable(item) for item in structure[1])
+
+
+def _span(tensor: Tensor) -> tuple[int, int]:
+    """Addresses of the first and behind the last element."""
+    start, size = tensor.data_ptr(), tensor.element_size()
+    if tensor.is_contiguous():
+        return start, start + tensor.numel() * size
+    ends = [(n - 1) * s for n, s in zip(tensor.shape, tensor.strides)]
+    low, high = sum(min(e, 0) for e in ends), sum(max(e, 0) for e in ends)
+    return start + low * size, start + (high + 1) * size
+
+
+def _overlap(spans: list[tuple[int, int]]) -> bool:
+    spans = sorted(spans)
+    return any(a[1] > b[0] for a, b in zip(spans, spans[1:]))
+
+
+def _described(tensors: Sequence[Tensor]) -> Any:
+    return [(t.shape, t.strides, t.dtype, t.device, t.requires_grad, t.is_leaf) for t in tensors]
+
+
+def _modes() -> Any:
+    return (
+        _core.amp_dtype(),
+        _core.is_grad_enabled(),
+        _core.is_deterministic(),
+        _core.get_default_dtype(),
+    )
+
+
+def _describe(structure: list[Any], tensors: list[Tensor]) -> str:
+    shapes = iter(tensors)
+
+    def text(part: list[Any]) -> str:
+        if part[0] == "tensor":
+            tensor = next(shapes)
+            return f"{tensor.dtype.name}{list(tensor.shape)}"
+        if part[0] == "value":
+            return repr(part[1])
+        if part[0] == "dict":
+            return "{" + ", ".join(f"{key}: {text(item)}" for key, item in part[1]) + "}"
+        return "(" + ", ".join(text(item) for item in part[1]) + ")"
+
+    args, kwargs = structure[1]
+    named = [f"{key}={text(item)}" for key, item in kwargs[1]] if kwargs[1] else []
+    return "(" + ", ".join([text(item) for item in args[1]] + named) + ")"
