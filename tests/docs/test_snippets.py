@@ -79,7 +79,7 @@ model, x = tenon.nn.ReLU(), tenon.ones(4, 2)
 
 
 def test_programs():
-    first, step, loop = python_blocks("graphs.md", 3)
+    first, compiled, step, loop = python_blocks("graphs.md", 4)
     prelude = """
 import tenon
 tenon.manual_seed(0)
@@ -93,6 +93,7 @@ assert (halve(x * 4) == normalise(x * 4)).all()
 """
     printed = run(prelude + first + step + loop + check)
     assert "= tenon::linear(%0, %1, %2)" in printed
+    assert "(float32[3, 4]): 3 calls, a program of" in run(compiled)
 
 
 def test_validation():
