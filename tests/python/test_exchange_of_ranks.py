@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ranks tell one another without all saying the same: by the device's group `exchange`, and through the host."""
 
+import threading
 import time
 
 import numpy as np
@@ -100,9 +101,12 @@ def test_split(device):
 
 
 def test_check_tells_of_an_abort(device):
+    ready = threading.Barrier(2)  # an abort may reach a rank that has not returned from comm.barrier()
+
     def work(comm, rank):
         comm.check()
         comm.barrier()
+        ready.wait(10)
         if rank == 0:
             comm.abort()
         with pytest.raises(RuntimeError):
