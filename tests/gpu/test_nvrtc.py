@@ -8,6 +8,7 @@ architecture gets every sixteenth."""
 import ctypes
 import os
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -85,3 +86,23 @@ def test_programs_compile_for_every_architecture(compiler, run, kind, tmp_path):
         for source in programs[first::STEP]:
             message = compile_program(compiler, source, architecture)
             assert message is None, f"{architecture}: {message}\n{source.decode()}"
+
+
+KERNELS = Path(__file__).parents[2] / "plugins/cuda/kernels"
+TYPES = "typedef unsigned short tk_u16; typedef unsigned tk_u32; typedef long long tk_i64;\n"
+
+
+# A program takes two seconds: each variant is compiled for one architecture.
+@pytest.mark.parametrize(
+    "architecture, defines, features, keys",
+    [
+        ("sm_80", "#define CAUSAL 1\n", 64, 64),
+        ("sm_90", "#define BFLOAT16 1\n", 128, 32),
+        ("sm_100", "#define BFLOAT16 1\n#define CAUSAL 1\n", 64, 64),
+    ],
+)
+def test_attention_on_tensor_cores_compiles(compiler, architecture, defines, features, keys):
+    text = "".join((KERNELS / name).read_text() for name in ("mma.cu", "attention.cu"))
+    sizes = f"#define FEATURES {features}\n#define KEYS {keys}\n"
+    message = compile_program(compiler, (TYPES + defines + sizes + text).encode(), architecture)
+    assert message is None, message
