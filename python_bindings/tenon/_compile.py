@@ -68,6 +68,7 @@ class Compiled:
 
     def __init__(self, function: Callable[..., Any], limit: int) -> None:
         functools.update_wrapper(self, function, updated=())
+        self._name = getattr(function, "__name__", type(function).__name__)
         self._mode = os.environ.get("TENON_GRAPH", "")
         if self._mode not in _MODES:
             raise ValueError(
@@ -100,15 +101,15 @@ class Compiled:
             key = self._key(structure, tensors)
         except _Refused as refusal:
             return self._run_eagerly(str(refusal), args, kwargs)
-        entry = self._entries.get(key)
-        if entry is None:
+        found = self._entries.get(key)
+        if found is None:
             if len(self._entries) >= self._limit:
                 return self._run_eagerly(
                     f"there are {self._limit} signatures already, which is the limit", args, kwargs
                 )
             assert self._outside is not None
-            entry = _Entry(_describe(structure, tensors), self._outside)
-            entry = self._entries.setdefault(key, entry)
+            found = _Entry(_describe(structure, tensors), self._outside)
+        entry = self._entries.setdefault(key, found)
         if entry.program is not None and self._mode != "check":
             if not kwargs and all(type(arg) is Tensor for arg in args):
                 self._last = (_described(args), _modes(), entry)
@@ -169,7 +170,7 @@ class Compiled:
             except (NotImplementedError, RuntimeError, ValueError, _Refused) as error:
                 if checks and entry.program is not None:
                     raise RuntimeError(
-                        f"TENON_GRAPH=check: {self.__name__}{entry.signature} no longer does what "
+                        f"TENON_GRAPH=check: {self._name}{entry.signature} no longer does what "
                         f"its program does: {error}"
                     ) from None
                 entry.reason = str(error)
@@ -213,7 +214,7 @@ class Compiled:
 
     def explain(self) -> str:
         """A text: each signature, whether it runs as a program, and why not."""
-        lines = [f"{getattr(self, '__name__', 'function')}: {len(self._entries)} signatures"]
+        lines = [f"{self._name}: {len(self._entries)} signatures"]
         for entry in self._entries.values():
             head = f"{entry.signature}: {entry.calls} calls, "
             if entry.program is not None:
@@ -236,7 +237,7 @@ class Compiled:
             return self
         bound = Compiled(self._function.__get__(instance, owner), self._limit)
         try:
-            setattr(instance, self.__name__, bound)  # found there from now on
+            setattr(instance, self._name, bound)  # found there from now on
         except AttributeError:
             pass
         return bound

@@ -101,7 +101,9 @@ def test_split(device):
 
 
 def test_check_tells_of_an_abort(device):
-    ready = threading.Barrier(2)  # an abort may reach a rank that has not returned from comm.barrier()
+    ready = threading.Barrier(
+        2
+    )  # an abort may reach a rank that has not returned from comm.barrier()
 
     def work(comm, rank):
         comm.check()
