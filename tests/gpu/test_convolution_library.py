@@ -39,6 +39,7 @@ def passes(result):
 
 def test_convolutions_and_their_gradients_are_those_of_the_cpu(run):
     code = """
+        # A few roundings of the dtype; the gradients are products of results that were rounded before.
         tolerances = {"float32": 1e-4, "float64": 1e-10, "float16": 3e-2, "bfloat16": 2e-1}
         calls_of = [
             dict(x=(2, 3, 7, 6), w=(4, 3, 3, 2)),

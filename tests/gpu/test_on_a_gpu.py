@@ -75,7 +75,7 @@ def test_attention_in_training_is_that_of_the_cpu():
 
 
 def test_tensors_of_pytorch_are_shared_in_both_directions():
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="PyTorch's tensors are what is exchanged")
     theirs = torch.arange(12.0, device="cuda").reshape(3, 4)
     ours = tenon.from_dlpack(theirs)
     assert ours.device.type == "cuda"

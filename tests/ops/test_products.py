@@ -4,15 +4,11 @@
 Operands are small whole numbers, so that sums are exact in every order and in every dtype.
 """
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import tenon
 from references.convolutions import conv2d
-from running import INSTRUCTION_SETS, run_with_instruction_set
+from running import INSTRUCTION_SETS, assert_equal_sums, run_with_instruction_set
 
 SHAPES = [
     (1, 1, 1),
@@ -422,16 +418,6 @@ CONVOLUTIONS = {
 }
 
 
-def assert_equal_sums(got, want, device, scale=None):
-    """cuDNN may transform images and filters (Winograd, FFT), which rounds in float32 as other sums of so many
-    products do; other kernels add whole numbers exactly."""
-    if device.startswith("cuda"):
-        largest = np.abs(want).max(initial=1) if scale is None else scale
-        np.testing.assert_allclose(got, want, rtol=0, atol=1e-5 * largest)
-    else:
-        np.testing.assert_array_equal(got, want)
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_convolution_and_gradients_are_exact(name, dtype, device):
@@ -604,23 +590,6 @@ def test_convolution_and_gradients_of_permuted_images(name, dtype, device):
     for expected, got in pairs:
         expected, got = (each.to("cpu").to(tenon.float64).numpy() for each in (expected, got))
         np.testing.assert_array_equal(got, expected)
-
-
-@pytest.mark.parametrize("threads", [16, 64])
-def test_more_threads_than_the_rows_of_a_product(threads):
-    """Rows are cut as well as columns, so that a tile has fewer rows than the algorithm was chosen for."""
-    code = """
-import numpy as np, tenon
-rng = np.random.default_rng(0)
-for m, n, k in [(17, 60, 784), (25, 50, 400), (32, 130, 1600), (33, 70, 400), (64, 256, 784)]:
-    a, b = (rng.integers(-4, 5, shape).astype("float32") for shape in ((m, k), (n, k)))
-    np.testing.assert_array_equal((tenon.tensor(a) @ tenon.tensor(b).T).numpy(), a @ b.T)
-"""
-    environment = {**os.environ, "TENON_NUM_THREADS": str(threads)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, (done.returncode, done.stderr)
 
 
 @pytest.mark.parametrize("isa", INSTRUCTION_SETS)

@@ -47,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEATURES == 64 ? 2 : 1) te
     load_matrices(q_part[f], &staged[16 * warp + lane % 16][16 * f + lane / 16 * 8]);
   __syncthreads();
 
-  float sums[FEATURES / 8][4] = {}, top[2] = {MINUS_INFINITY, MINUS_INFINITY}, total[2] = {0, 0};
+  float accumulators[FEATURES / 8][4] = {}, top[2] = {MINUS_INFINITY, MINUS_INFINITY}, total[2] = {0, 0};
   const float scale2 = scale * 1.4426950408889634f;  // exponentials are powers of 2
   const int row0 = first_row + 16 * warp + lane / 4, pair = lane % 4 * 2;
 #ifdef CAUSAL
@@ -124,8 +124,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEATURES == 64 ? 2 : 1) te
       total[half] = total[half] * shrink + sum;
 #pragma unroll
       for (int j = 0; j < FEATURES / 8; ++j) {
-        sums[j][2 * half] *= shrink;
-        sums[j][2 * half + 1] *= shrink;
+        accumulators[j][2 * half] *= shrink;
+        accumulators[j][2 * half + 1] *= shrink;
       }
     }
 
@@ -138,8 +138,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEATURES == 64 ? 2 : 1) te
       for (int j = 0; j < FEATURES / 8; j += 2) {
         tk_u32 b[4];
         load_matrices_transposed(b, &shared[stage + 1][16 * s + lane % 16][8 * (j + lane / 16)]);
-        mma_16x8x16(sums[j], weights, b[0], b[1]);
-        mma_16x8x16(sums[j + 1], weights, b[2], b[3]);
+        mma_16x8x16(accumulators[j], weights, b[0], b[1]);
+        mma_16x8x16(accumulators[j + 1], weights, b[2], b[3]);
       }
     }
     __syncthreads();
@@ -154,9 +154,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, FEATURES == 64 ? 2 : 1) te
     if (row >= rows) continue;
     const tk_i64 at = (tk_i64)blockIdx.y * rows + row;
     if (pair == 0) logsumexp[at] = top[half] * scale + logf(sum);
-    const float share = 1 / sum;
+    const float inverse = 1 / sum;
 #pragma unroll
     for (int j = 0; j < FEATURES / 8; ++j)
-      *(tk_u32 *)&out[at * FEATURES + 8 * j + pair] = pack(sums[j][2 * half] * share, sums[j][2 * half + 1] * share);
+      *(tk_u32 *)&out[at * FEATURES + 8 * j + pair] =
+          pack(accumulators[j][2 * half] * inverse, accumulators[j][2 * half + 1] * inverse);
   }
 }
