@@ -6,7 +6,7 @@ function(gpu_plugin name device)
   cmake_parse_arguments(arg "" "" "SOURCES" ${ARGN})
   set(sources)
   foreach(file plugin device driver errors library memory copy staging stream event pool graph ipc profile
-      collective compiler prelude program launch)
+      collective compiler precompiled prelude program launch)
     list(APPEND sources "${GPU_COMMON_DIR}/runtime/${file}.cpp")
   endforeach()
   foreach(file blas blas_plan gemm matmul)

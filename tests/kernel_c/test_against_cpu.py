@@ -169,6 +169,23 @@ def test_sorting_is_stable(shape, descending, device):
     assert_equal(device, lambda t: tuple(tenon.topk(t, 1, -1, descending)), x)
 
 
+# So many elements in lanes that long are sorted by digits where groups share memory, by merging elsewhere.
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize(
+    "dtype", ["float32", "bfloat16", "float64", "int8", "int32", "int64", "uint8", "bool"]
+)
+def test_many_elements_are_sorted_stably(dtype, descending, device):
+    x = rng.standard_normal((2, 20000, 2)) * 50
+    if dtype in ("float32", "bfloat16", "float64"):
+        x = np.round(x, 1)  # so that some are equal
+        x.flat[::7], x.flat[1::7], x.flat[2::7] = np.nan, 0.0, -0.0
+        x.flat[3::7], x.flat[4::7] = np.inf, -np.inf
+    x = x.astype({"bfloat16": "float32"}.get(dtype, dtype))
+    given = "bfloat16" if dtype == "bfloat16" else None
+    assert_equal(device, lambda t: tuple(tenon.sort_with_indices(t, 1, descending)), x, dtype=given)
+    assert_equal(device, lambda t: tuple(tenon.topk(t, 3, 1, descending)), x, dtype=given)
+
+
 @pytest.mark.parametrize("shape", [(5000,), (3, 2000, 2), (7, 1)], ids=str)
 def test_scans(shape, device):
     x = rng.integers(-3, 4, shape)

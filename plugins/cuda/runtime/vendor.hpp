@@ -27,6 +27,8 @@ inline constexpr const char* kInstallCompiler =
     "install NVRTC (pip install nvidia-cuda-nvrtc, or the CUDA toolkit), or name the file in "
     "TENON_CUDA_COMPILER";
 inline constexpr const char* kOldestCompiler = "NVRTC 12.0";
+inline constexpr const char* kProgramsVariable = "TENON_CUDA_PROGRAMS";
+inline constexpr const char* kProgramsFile = "tenon_cuda/cuda.programs";  // in site-packages
 inline constexpr const char* kCollectiveVariable = "TENON_CUDA_COLLECTIVE";
 inline constexpr const char* kCollectiveNames = "libnccl.so.2 libnccl.so";
 inline constexpr const char* kInstallCollective =

@@ -22,15 +22,12 @@ void* try_open(const std::string& name, std::string* why) {
   return nullptr;
 }
 
-// site-packages/nvidia/*/lib, where this plugin is site-packages/tenon/plugins/libtenon_*.so.
+// site-packages/nvidia/*/lib
 std::vector<std::filesystem::path> package_folders() {
   namespace fs = std::filesystem;
   std::vector<fs::path> folders;
-  Dl_info plugin;
-  if (!dladdr(reinterpret_cast<const void*>(&package_folders), &plugin)) return folders;
   std::error_code problem;
-  const fs::path file = fs::canonical(plugin.dli_fname, problem);
-  const fs::path packages = file.parent_path().parent_path().parent_path() / "nvidia";
+  const fs::path packages = site_packages() / "nvidia";
   for (fs::directory_iterator at(packages, problem), end; !problem && at != end;
        at.increment(problem))
     folders.push_back(at->path() / "lib");
@@ -47,6 +44,15 @@ std::string file_name(void* library) {
 }
 
 }  // namespace
+
+std::filesystem::path site_packages() {
+  namespace fs = std::filesystem;
+  Dl_info plugin;
+  if (!dladdr(reinterpret_cast<const void*>(&site_packages), &plugin)) return {};
+  std::error_code problem;
+  const fs::path file = fs::canonical(plugin.dli_fname, problem);
+  return file.parent_path().parent_path().parent_path();
+}
 
 void* open_library(const char* variable, const char* names, std::string* why) {
   why->clear();

@@ -3,9 +3,13 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <string>
 
 namespace gpu {
+
+// The folder of Python's packages, where this plugin is in one: it then is site-packages/tenon/plugins/libtenon_*.so.
+std::filesystem::path site_packages();
 
 struct Symbol {
   const char* name;

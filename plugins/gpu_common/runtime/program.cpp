@@ -7,11 +7,29 @@
 #include <new>
 
 #include "compiler.hpp"
+#include "precompiled.hpp"
 #include "prelude.hpp"
 #include "program_cache.hpp"
 
 namespace gpu {
 namespace {
+
+// From the programs that were compiled ahead of time, else from the user's cache, else by the compiler, which then is
+// opened. The device is current.
+tenon_status load_module(tenon_device device, const std::string& name, const std::string& source,
+                         Module* out, tenon_err* err) {
+  if (const void* image = precompiled_image(source))
+    if (driver.module_load(out, image) == error::kSuccess) return TENON_OK;
+  GPU_TRY(load_compiler(err));
+  const std::string key = device->identity + "\ncompiler " + compiler_version() + "\n" + source;
+  std::string binary = gpu_common::read_cached_binary(vendor::kKind, key);
+  if (!binary.empty() && driver.module_load(out, binary.data()) == error::kSuccess) return TENON_OK;
+  GPU_TRY(compile(name, source, device->architecture, &binary, err));
+  gpu_common::write_cached_binary(vendor::kKind, key, binary);
+  const Error error = driver.module_load(out, binary.data());
+  return error ? fail_device(device, nullptr, error, err, "load the program %s", name.c_str())
+               : TENON_OK;
+}
 
 tenon_status program_create(tenon_device device, const tenon_program_request* request,
                             tenon_program* out, tenon_err* err) try {
@@ -19,23 +37,14 @@ tenon_status program_create(tenon_device device, const tenon_program_request* re
   if (!request->name || !request->source || request->source_bytes == 0)
     return fail(err, TENON_INVALID_ARGUMENT, "program: expected a name and a source, got %s",
                 request->name ? "no source" : "no name");
-  GPU_TRY(load_compiler(err));
   const std::string_view own(request->source, request->source_bytes);
   auto program = std::make_unique<tenon_program_s>();
   program->name = request->name;
   program->signatures = gpu_common::find_kernels(own);
   std::string source = prelude() + gpu_common::line_directive(program->name);
   source += own;
-  const std::string key = device->identity + "\ncompiler " + compiler_version() + "\n" + source;
-
   Current current(device);
-  std::string binary = gpu_common::read_cached_binary(vendor::kKind, key);
-  if (binary.empty() || driver.module_load(&program->module, binary.data())) {
-    GPU_TRY(compile(program->name, source, device->architecture, &binary, err));
-    gpu_common::write_cached_binary(vendor::kKind, key, binary);
-    if (Error error = driver.module_load(&program->module, binary.data()))
-      return fail_device(device, nullptr, error, err, "load the program %s", request->name);
-  }
+  GPU_TRY(load_module(device, program->name, source, &program->module, err));
   *out = program.release();
   return TENON_OK;
 } catch (const std::bad_alloc&) {

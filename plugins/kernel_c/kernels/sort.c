@@ -89,12 +89,17 @@ TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(tk_i64, from), TK_BUFFER(
 #endif
 }
 
-#else /* the `keep` first of each lane, in the layout of the results */
-TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(tk_i64, linear), TK_BUFFER(STORAGE, values),
+#else              /* the `keep` first of each lane, in the layout of the results */
+#ifdef PICK_PLACED /* by kernels/radix_sort.c */
+#define INDEX tk_u32
+#else
+#define INDEX tk_i64
+#endif
+TK_KERNEL void KERNEL(TK_BUFFER(STORAGE, x), TK_BUFFER(INDEX, linear), TK_BUFFER(STORAGE, values),
                       TK_BUFFER(tk_i64, indices), tk_i64 length, tk_i64 inner, tk_i64 keep,
                       tk_i64 count) {
   TK_BIND(STORAGE, x);
-  TK_BIND(tk_i64, linear);
+  TK_BIND(INDEX, linear);
   TK_BIND(STORAGE, values);
   TK_BIND(tk_i64, indices);
   FOR_EACH(e, count) {

@@ -3,6 +3,7 @@
 #include "axis_view.hpp"
 #include "kernel.hpp"
 #include "launch.hpp"
+#include "radix_sort.hpp"
 #include "source.hpp"
 
 #include <algorithm>
@@ -13,6 +14,7 @@ namespace {
 
 constexpr int64_t kRun = 16;
 constexpr char kRuns[] = "RUNS", kMerge[] = "MERGE", kPickSorted[] = "PICK_SORTED";
+constexpr char kPickPlaced[] = "PICK_PLACED";
 
 tenon_status step(Device& device, const char* which, int dtype, bool descending, tenon_kernel* out,
                   tenon_err* err) {
@@ -28,6 +30,38 @@ tenon_status step(Device& device, const char* which, int dtype, bool descending,
       out, err);
 }
 
+// `*linear` receives scratch memory of int64: for each lane, the positions of its elements in order.
+tenon_status merge_sort(tenon_ctx* ctx, Device& device, const tenon_tensor* x, const AxisView& view,
+                        bool descending, void** linear, tenon_err* err) {
+  tenon_kernel runs, merge;
+  TRY(step(device, kRuns, x->dtype, descending, &runs, err));
+  TRY(step(device, kMerge, x->dtype, descending, &merge, err));
+  const uint64_t bytes = static_cast<uint64_t>(x->numel) * sizeof(int64_t);
+  void *from, *to = nullptr;
+  TRY(host->scratch(ctx, bytes, &from, err));
+  const int64_t count = (view.length + kRun - 1) / kRun;
+  if (count > 1) TRY(host->scratch(ctx, bytes, &to, err));
+
+  Launch first(ctx, device, err);
+  first.buffer(x);
+  first.buffer(from);
+  for (int64_t value : {view.length, view.inner, count, view.lanes()}) first.value(value);
+  TRY(first.run(runs, view.lanes() * count, kRun * kRun / 2));
+  for (int64_t run = kRun; run < view.length; run *= 2) {
+    Launch merging(ctx, device, err);
+    merging.buffer(x);
+    merging.buffer(from);
+    merging.buffer(to);
+    for (int64_t value : {view.length, view.inner, run, view.lanes()}) merging.value(value);
+    const int64_t pairs = (view.length + 2 * run - 1) / (2 * run);
+    TRY(device.host_like() ? merging.run(merge, view.lanes() * pairs, 4 * run)
+                           : merging.run(merge, x->numel));
+    std::swap(from, to);
+  }
+  *linear = from;
+  return TENON_OK;
+}
+
 tenon_status order(const char* op, tenon_ctx* ctx, const tenon_tensor* x, int64_t axis,
                    int64_t keep, bool descending, tenon_tensor* values, tenon_tensor* indices,
                    tenon_err* err) {
@@ -36,35 +70,14 @@ tenon_status order(const char* op, tenon_ctx* ctx, const tenon_tensor* x, int64_
   TRY(device_of(values, &device, err));
   TRY(require_dtype(*device, op, x->dtype, err));
   const AxisView view(x, axis);
-  tenon_kernel runs, merge, pick;
-  TRY(step(*device, kRuns, x->dtype, descending, &runs, err));
-  TRY(step(*device, kMerge, x->dtype, descending, &merge, err));
-  TRY(step(*device, kPickSorted, x->dtype, descending, &pick, err));
-  const uint64_t bytes = static_cast<uint64_t>(x->numel) * sizeof(int64_t);
-  void *from, *to = nullptr;
-  TRY(host->scratch(ctx, bytes, &from, err));
-  const int64_t count = (view.length + kRun - 1) / kRun;
-  if (count > 1) TRY(host->scratch(ctx, bytes, &to, err));
-
-  Launch first(ctx, *device, err);
-  first.buffer(x);
-  first.buffer(from);
-  for (int64_t value : {view.length, view.inner, count, view.lanes()}) first.value(value);
-  TRY(first.run(runs, view.lanes() * count, kRun * kRun / 2));
-  for (int64_t run = kRun; run < view.length; run *= 2) {
-    Launch merging(ctx, *device, err);
-    merging.buffer(x);
-    merging.buffer(from);
-    merging.buffer(to);
-    for (int64_t value : {view.length, view.inner, run, view.lanes()}) merging.value(value);
-    const int64_t pairs = (view.length + 2 * run - 1) / (2 * run);
-    TRY(device->host_like() ? merging.run(merge, view.lanes() * pairs, 4 * run)
-                            : merging.run(merge, x->numel));
-    std::swap(from, to);
-  }
+  const bool radix = radix_sort_pays(*device, view);
+  tenon_kernel pick;
+  TRY(step(*device, radix ? kPickPlaced : kPickSorted, x->dtype, descending, &pick, err));
+  void* linear;
+  TRY((radix ? radix_sort : merge_sort)(ctx, *device, x, view, descending, &linear, err));
   Launch picking(ctx, *device, err);
   picking.buffer(x);
-  picking.buffer(from);
+  picking.buffer(linear);
   picking.buffer(values);
   picking.buffer(indices);
   for (int64_t value : {view.length, view.inner, keep, values->numel}) picking.value(value);

@@ -27,6 +27,8 @@ inline constexpr const char* kCompilerNames =
 inline constexpr const char* kInstallCompiler =
     "install ROCm's HIPRTC, or name the file in TENON_ROCM_COMPILER";
 inline constexpr const char* kOldestCompiler = "HIPRTC of ROCm 6.0";
+inline constexpr const char* kProgramsVariable = "TENON_ROCM_PROGRAMS";
+inline constexpr const char* kProgramsFile = "tenon_rocm/rocm.programs";  // in site-packages
 inline constexpr const char* kCollectiveVariable = "TENON_ROCM_COLLECTIVE";
 inline constexpr const char* kCollectiveNames =
     "librccl.so.1 librccl.so /opt/rocm/lib/librccl.so.1";

@@ -56,22 +56,19 @@ TENON_DECOMPOSE(lstm_recurrence) {
                 sequence(scope, gates, start, 4 * features));
 }
 
-// The chain rule from the last step to the first. The results of lstm_recurrence are arguments
-// here, so that a second derivative goes through them.
-TENON_DECOMPOSE(lstm_recurrence_grad) {
+// The chain rule from the last step to the first.
+TENON_DECOMPOSE(lstm_recurrence_input_grad) {
   Scope scope(err);
   Tensor grad_out = operand(scope, args[0]), grad_cells = operand(scope, args[1]),
          grad_gates = operand(scope, args[2]);
-  Tensor weight = operand(scope, args[3]), h = operand(scope, args[4]), c = operand(scope, args[5]);
-  Tensor out = operand(scope, args[6]), cells = operand(scope, args[7]),
-         gates = operand(scope, args[8]);
+  Tensor weight = operand(scope, args[3]), c = operand(scope, args[4]);
+  Tensor cells = operand(scope, args[5]), gates = operand(scope, args[6]);
   if (!scope.ok()) return scope.status();
-  const int64_t steps = out->shape[0], features = weight->shape[1];
+  const int64_t steps = cells->shape[0], features = weight->shape[1];
   const auto at = [&](const Tensor& x, int64_t t) { return ops::select(scope, x, 0, t); };
 
   std::vector<Tensor> dx;
-  Tensor dweight = full_with(scope, weight, shape_of(*weight.get()), 0);
-  Tensor dh = full_with(scope, h, shape_of(*h.get()), 0), dc = dh;
+  Tensor dh = full_with(scope, c, shape_of(*c.get()), 0), dc = dh;
   for (int64_t t = steps - 1; t >= 0 && scope.ok(); --t) {
     Tensor all = at(gates, t), direct = at(grad_gates, t);
     Tensor input = gate(scope, all, 0, features), forget = gate(scope, all, 1, features);
@@ -94,12 +91,35 @@ TENON_DECOMPOSE(lstm_recurrence_grad) {
                     -1);
     dc = ops::multiply(scope, dc, forget);
     dh = ops::matmul(scope, dsum, weight);
-    Tensor shared = ops::matmul(scope, ops::transpose(scope, dsum), t > 0 ? at(out, t - 1) : h);
-    dweight = ops::add(scope, dweight, shared);
     dx.push_back(dsum);
   }
   std::reverse(dx.begin(), dx.end());
-  return finish(scope, outs, sequence(scope, dx, h, 4 * features), dweight, dh, dc);
+  return finish(scope, outs, sequence(scope, dx, c, 4 * features), dh, dc);
+}
+
+// The results of lstm_recurrence are arguments here, so that a second derivative goes through them.
+TENON_DECOMPOSE(lstm_recurrence_grad) {
+  Scope scope(err);
+  Tensor grad_out = operand(scope, args[0]), grad_cells = operand(scope, args[1]),
+         grad_gates = operand(scope, args[2]);
+  Tensor weight = operand(scope, args[3]), h = operand(scope, args[4]), c = operand(scope, args[5]);
+  Tensor out = operand(scope, args[6]), cells = operand(scope, args[7]),
+         gates = operand(scope, args[8]);
+  if (!scope.ok()) return scope.status();
+  const int64_t steps = out->shape[0], items = steps * out->shape[1], features = weight->shape[1];
+  auto [dx, dh, dc] = ops::lstm_recurrence_input_grad(scope, grad_out, grad_cells, grad_gates,
+                                                      weight, c, cells, gates);
+  if (steps == 0) {
+    Tensor none = full_with(scope, weight, shape_of(*weight.get()), 0);
+    return finish(scope, outs, dx, none, dh, dc);
+  }
+  // What each step's sums were multiplied with: the state before it.
+  Tensor before = ops::unsqueeze(scope, h, {0});
+  if (steps > 1) before = ops::concat(scope, {before, ops::narrow(scope, out, 0, 0, steps - 1)}, 0);
+  Tensor sums = ops::reshape(scope, dx, {items, 4 * features});
+  Tensor dweight = ops::matmul(scope, ops::transpose(scope, sums),
+                               ops::reshape(scope, before, {items, features}));
+  return finish(scope, outs, dx, dweight, dh, dc);
 }
 
 }  // namespace tenon::standard_ops

@@ -51,4 +51,25 @@ TENON_INFER(lstm_recurrence_grad) {
   return TENON_OK;
 }
 
+TENON_INFER(lstm_recurrence_input_grad) {
+  const char* op = "lstm_recurrence_input_grad";
+  const tenon_tensor &weight = tensor_of(args[3]), &gates = tensor_of(args[6]);
+  TENON_TRY(expect_ndim(op, "weight", weight, 2, "[4 * features, features]", err));
+  TENON_TRY(expect_ndim(op, "gates", gates, 3, "[steps, batch, 4 * features]", err));
+  const int64_t steps = gates.shape[0], batch = gates.shape[1], features = weight.shape[1];
+  const int64_t quarters[] = {steps, batch, 4 * features}, sequence[] = {steps, batch, features};
+  const int64_t matrix[] = {4 * features, features}, state[] = {batch, features};
+  TENON_TRY(expect_shape(op, "weight", weight, gates, matrix, err));
+  TENON_TRY(expect_shape(op, "gates", gates, gates, quarters, err));
+  TENON_TRY(expect_shape(op, "grad_out", tensor_of(args[0]), gates, sequence, err));
+  TENON_TRY(expect_shape(op, "grad_cells", tensor_of(args[1]), gates, sequence, err));
+  TENON_TRY(expect_shape(op, "grad_gates", tensor_of(args[2]), gates, quarters, err));
+  TENON_TRY(expect_shape(op, "c", tensor_of(args[4]), gates, state, err));
+  TENON_TRY(expect_shape(op, "cells", tensor_of(args[5]), gates, sequence, err));
+  set_like(outs[0], gates);
+  set_like(outs[1], tensor_of(args[4]));
+  set_like(outs[2], tensor_of(args[4]));
+  return TENON_OK;
+}
+
 }  // namespace tenon::standard_ops
