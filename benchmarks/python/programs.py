@@ -4,19 +4,32 @@
     python programs.py [--only train] [--threads 1] [--rounds 11] [--json results.json]
 
 A ratio below 1 is faster than the function. The rows `recording` are the time for one recording beside one
-call of the function.
+call of the function. Chains of elementwise operators are also compiled by JAX and run by PyTorch, where these are
+installed; those results have to be equal to 1e-5.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Callable, Iterable
+from typing import Any
 
+import numpy as np
 import tenon
 from _protocol import Times, interleave
 from tenon import nn
 from tenon.nn import functional as F
+
+try:
+    import jax
+except ImportError:
+    jax = None
+try:
+    import torch
+except ImportError:
+    torch = None
 
 
 def chain(count: int) -> Callable:
@@ -26,6 +39,66 @@ def chain(count: int) -> Callable:
         return x
 
     return function
+
+
+# Chains of elementwise operators. Each takes a namespace of functions, so that every library runs the same text.
+def gelu(m: Any, x: Any, y: Any) -> Any:
+    return x * 0.5 * (1 + m.tanh(0.7978845608 * (x + 0.044715 * x * x * x))) * y
+
+
+def polynomial(m: Any, x: Any, y: Any) -> Any:
+    return ((((x * 2 + 1) * x + 3) * x + 4) * x + 5) * x + y
+
+
+def two_steps(m: Any, x: Any, y: Any) -> Any:
+    return m.sqrt(x + y)
+
+
+ELEMENTWISE = {"gelu of 9 steps": gelu, "polynomial of 10 steps": polynomial, "2 steps": two_steps}
+SIZES = (20_000, 1_000_000, 10_000_000)
+
+
+def compare_chain(chain: Callable, size: int, rounds: int) -> tuple[dict[str, Callable], Times]:
+    """Turns of every library, each of about 2 ms."""
+    x, y = tenon.rand([size]) + 0.5, tenon.rand([size]) + 0.5
+    program = tenon.export(lambda x, y: chain(tenon, x, y), (x, y))
+    turns = {"program": lambda: program(x, y), "function": lambda: chain(tenon, x, y)}
+    if jax is not None:
+        operands = [jax.numpy.asarray(t.numpy()) for t in (x, y)]
+        compiled = jax.jit(lambda x, y: chain(jax.numpy, x, y))
+        turns["jax"] = lambda: compiled(*operands).block_until_ready()
+    if torch is not None:
+        tensors = [torch.from_numpy(t.numpy()) for t in (x, y)]
+        turns["torch"] = lambda: chain(torch, *tensors)
+    expected = turns["function"]().numpy()
+    for name, turn in turns.items():
+        np.testing.assert_allclose(np.asarray(turn()), expected, rtol=1e-5, err_msg=name)
+    return turns, interleave(turns, rounds)
+
+
+def compare_chains(options: argparse.Namespace) -> list[dict[str, Any]]:
+    print(
+        "\n| chain | elements | program | program / function | program / JAX | program / PyTorch |"
+    )
+    print("| --- | --- | --- | --- | --- | --- |")
+    results = []
+    for name, chain in ELEMENTWISE.items():
+        for size in SIZES:
+            if options.only not in name:
+                continue
+            with tenon.no_grad():
+                turns, times = compare_chain(chain, size, options.rounds)
+            ratios = {who: times.ratio(who) for who in turns if who != "program"}
+            results.append({"case": name, "size": size, "ratios": ratios})
+            shown = [
+                f"{ratios[who]:.2f}" if who in ratios else ""
+                for who in ("function", "jax", "torch")
+            ]
+            print(
+                f"| {name} | {size} | {times.median() * 1e6:.1f} us | {' | '.join(shown)} |",
+                flush=True,
+            )
+    return results
 
 
 def mlp(width: int) -> nn.Module:
@@ -75,7 +148,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--json", default="")
     options = parser.parse_args()
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-options.threads :])  # JAX counts these
     tenon.set_num_threads(options.threads)
+    if torch is not None:
+        torch.set_num_threads(options.threads)
     results = []
     print("| case | function | program | program / function | recording / function |")
     print("| --- | --- | --- | --- | --- |")
@@ -93,6 +169,7 @@ def main() -> None:
             f"| {ratio:.2f} | {recording:.1f} |{'' if times.clean else ' *'}",
             flush=True,
         )
+    results += compare_chains(options)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump({"threads": options.threads, "results": results}, file, indent=1)

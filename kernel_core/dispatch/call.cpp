@@ -133,6 +133,23 @@ const Resolution* resolution(const Plan& plan) {
   return known ? known : resolve(plan.op, kind, plan.compute);
 }
 
+// Of several kernels the first that accepts the arguments; `*cell` is the list of them.
+tenon_status choose_candidate(const Plan& plan, const Resolution** cell, Route* route) {
+  *route = (*cell)->otherwise;
+  for (auto* candidate = (*cell)->candidates; *candidate; ++candidate) {
+    try {
+      auto can_run = (*candidate)->kernel->def.can_run;
+      if (can_run && !can_run(plan.values, plan.op.def.nparams)) continue;
+    } catch (...) {
+      return fail_escaped(plan.err, describe(*(*candidate)->kernel) + ", its can_run");
+    }
+    *route = Route::kNative;
+    *cell = *candidate;
+    break;
+  }
+  return TENON_OK;
+}
+
 tenon_status no_kernel(const Plan& plan) {
   std::string others;
   for (uint32_t kind = 0; kind < slots::device_kind_count(); ++kind)
@@ -210,20 +227,7 @@ tenon_status run_without_kernel(Plan& plan) {
 
   const Resolution* cell = resolution(plan);
   Route route = cell->route;
-  if (route == Route::kChoose) {
-    route = cell->otherwise;
-    for (auto* candidate = cell->candidates; *candidate; ++candidate) {
-      try {
-        auto can_run = (*candidate)->kernel->def.can_run;
-        if (can_run && !can_run(plan.values, op.def.nparams)) continue;
-      } catch (...) {
-        return fail_escaped(err, describe(*(*candidate)->kernel) + ", its can_run");
-      }
-      route = Route::kNative;
-      cell = *candidate;
-      break;
-    }
-  }
+  if (route == Route::kChoose) TENON_TRY(choose_candidate(plan, &cell, &route));
   switch (route) {
     case Route::kNative:
       return run_native(plan, *cell);
@@ -356,6 +360,13 @@ tenon_status call_complete(const tenon_op* handle, tenon_value* args, tenon_valu
   if (!op.plain_defaults) [[unlikely]]
     return convert_and_call(op, args, outs, err);
   return call_any(op, args, outs, err);
+}
+
+const Resolution* choose_native(const Plan& plan) {
+  const Resolution* cell = resolution(plan);
+  Route route = cell->route;
+  if (route == Route::kChoose && choose_candidate(plan, &cell, &route) != TENON_OK) return nullptr;
+  return route == Route::kNative ? cell : nullptr;
 }
 
 tenon_status call_kernel(Operator& op, const tenon_value* args, tenon_value* outs, tenon_err* err) {

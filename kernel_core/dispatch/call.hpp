@@ -68,6 +68,8 @@ tenon_status check_given_outputs(const Plan& plan);
 tenon_status check_output_fits(const Plan& plan, const tenon_tensor& out, int32_t ndim,
                                const int64_t* shape, int32_t dtype);
 
+// The native kernel that serves the call, or nullptr.
+const Resolution* choose_native(const Plan& plan);
 // Run one native kernel: inputs and outputs brought into the form that its traits ask for.
 tenon_status run_native(Plan& plan, const Resolution& kernel);
 // Run the operator's decomposition / on the host device.

@@ -9,6 +9,7 @@
 #include "kernel_core/abi/slots.hpp"
 #include "kernel_core/dispatch/call.hpp"
 #include "kernel_core/dispatch/layers.hpp"
+#include "kernel_core/dispatch/piecewise.hpp"
 #include "kernel_core/types/owner.hpp"
 
 namespace tenon::core {
@@ -94,7 +95,10 @@ constexpr tenon_calls_api kService = {.struct_size = sizeof(tenon_calls_api),
                                       .element = element,
                                       .is_creation = is_creation,
                                       .create = create,
-                                      .declare_creation = declare_creation};
+                                      .declare_creation = declare_creation,
+                                      .piecewise = prepare_piecewise,
+                                      .piecewise_run = run_piece,
+                                      .piecewise_release = release_piecewise};
 
 }  // namespace
 

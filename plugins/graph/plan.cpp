@@ -63,12 +63,26 @@ void Plan::build(const Graph& graph) {
     for (const Graph& region : step.regions) instruction.regions.emplace_back().build(region);
     instructions_.push_back(std::move(instruction));
   }
+  for (uint32_t i = 0; i < graph.steps.size();) {
+    auto group = BlockGroup::find(
+        graph, i, [&](ValueId id, uint32_t step) { return is_result[id] || last[id] > step; });
+    i = group ? group->end() : i + 1;
+    if (group) groups_.push_back(std::move(*group));
+  }
   const Aliases aliases(graph);
   for (uint32_t i = 0; i < graph.leaves.size(); ++i) {
     const Leaf& leaf = graph.leaves[i];
     if (leaf.is_constant && (aliases.is_written(leaf.value) || aliases.is_outside(leaf.value)))
       copied_leaves_.push_back(i);
   }
+}
+
+std::string Plan::text() const {
+  std::string text;
+  for (const BlockGroup& group : groups_) text += group.text() + "\n";
+  for (const Instruction& instruction : instructions_)
+    for (const Plan& region : instruction.regions) text += region.text();
+  return text;
 }
 
 void Plan::use_operator(const Step& step) {
@@ -116,14 +130,21 @@ class Plan::Run {
       TENON_TRY(guarded(err_, [&] { copies.push_back(copy_of(leaf.tensor)); }));
       values_[leaf.value] = copies.back().get();
     }
-    for (const Instruction& instruction : plan_.instructions_) {
+    auto group = plan_.groups_.begin();
+    for (uint32_t i = 0; i < plan_.instructions_.size(); ++i) {
+      if (group != plan_.groups_.end() && group->begin() == i) {
+        const BlockGroup& blocks = *group++;
+        if (gradients_ == Gradients::kOff && blocks.run(values_)) {
+          for (; i < blocks.end(); ++i) release_dead(plan_.instructions_[i]);
+          --i;
+          continue;
+        }
+      }
+      const Instruction& instruction = plan_.instructions_[i];
       const tenon_status status = step(instruction);
       if (status != TENON_OK) [[unlikely]]
         return describe(*instruction.step, status);
-      for (uint32_t i = 0; i < instruction.dead.count; ++i) {
-        tenon_tensor*& value = values_[plan_.dead_[instruction.dead.begin + i]];
-        host->tensor_release(std::exchange(value, nullptr));
-      }
+      release_dead(instruction);
     }
     for (const GradUpdate& update : graph_.grads) {
       tenon_tensor* grad = update.grad == kNoValueId ? nullptr : values_[update.grad];
@@ -137,6 +158,13 @@ class Plan::Run {
   }
 
  private:
+  void release_dead(const Instruction& instruction) {
+    for (uint32_t i = 0; i < instruction.dead.count; ++i) {
+      tenon_tensor*& value = values_[plan_.dead_[instruction.dead.begin + i]];
+      host->tensor_release(std::exchange(value, nullptr));
+    }
+  }
+
   tenon_status check_grads() const {
     if (graph_.grads.empty()) return TENON_OK;
     if (!autograd())

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 
+#include "blocks.hpp"
 #include "ir.hpp"
 
 namespace tenon::graph {
@@ -22,6 +23,8 @@ class Plan {
   // Are the operators still what they were? A plugin may have been unloaded since.
   tenon_status check_operators(tenon_err* err) const;
   // `results` receives owned tensors; on failure it is untouched.
+  // What is run together, a line for each; regions follow their step.
+  std::string text() const;
   tenon_status run(tenon_tensor* const* inputs, tenon_tensor** results, Gradients gradients,
                    tenon_err* err) const;
 
@@ -55,6 +58,7 @@ class Plan {
   const Graph* graph_ = nullptr;
   std::vector<UsedOperator> operators_;
   std::vector<Instruction> instructions_;
+  std::vector<BlockGroup> groups_;      // in the order of their steps
   std::vector<tenon_value> arguments_;  // attributes in place, tensors to be filled in
   std::vector<Patch> patches_;
   std::vector<ValueId> results_;         // of all instructions, one after another

@@ -255,6 +255,11 @@ void program_print(const tenon_graph_program* program, tenon_sink_fn sink, void*
   sink(user, text.data(), text.size());
 }
 
+void program_plan(const tenon_graph_program* program, tenon_sink_fn sink, void* user) {
+  const std::string text = program->plan.text();
+  sink(user, text.data(), text.size());
+}
+
 tenon_status program_parse(const char* text, uint64_t bytes, tenon_graph_program** out,
                            tenon_err* err) {
   return guarded(err, [&] {
@@ -306,6 +311,7 @@ constexpr tenon_graph_service_api kService = {
     .program_print = program_print,
     .program_parse = program_parse,
     .program_load = program_load,
+    .program_plan = program_plan,
 };
 
 tenon_status start(const tenon_host*, tenon_err* err) {

@@ -78,6 +78,12 @@ std::string print(const Program& program) {
   return text;
 }
 
+std::string plan(const Program& program) {
+  std::string text;
+  graph_service().program_plan(program.handle(), append_to_string, &text);
+  return text;
+}
+
 Program settle(const Program& first, const Program& second) {
   tenon_graph_program* settled;
   ErrorSink err;
@@ -152,6 +158,7 @@ void add_program_type(nb::module_& module) {
       .def("run", &run, nb::arg("inputs"))
       .def("run_one", &run_one, nb::arg("inputs"))
       .def("print", &print)
+      .def("plan", &plan)
       .def("settle", &settle, nb::arg("second"))
       .def("optimize", &optimize, nb::arg("passes"))
       .def("leaves", &leaves)

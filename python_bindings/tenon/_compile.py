@@ -220,6 +220,7 @@ class Compiled:
             if entry.program is not None:
                 head += f"a program of {entry.program._native.nsteps} steps, "
                 head += f"recorded in {entry.seconds * 1e3:.1f} ms"
+                head += "".join(f"\n    {line}" for line in entry.program.plan().splitlines())
             elif entry.reason:
                 head += f"without a program: {entry.reason}"
             else:

@@ -103,6 +103,13 @@ class Program:
         }
         safetensors.write(path, tensors, {_TEXT: str(self), _STRUCTURE: structure})
 
+    def plan(self) -> str:
+        """What runs together: a line for each group of elementwise steps that pass over memory once.
+
+        Steps are numbered from 0, in the order of the text form. Without a line a step runs alone.
+        """
+        return self._native.plan()
+
     def to_dot(self) -> str:
         """The picture of the program in Graphviz's language: operators and the values between them."""
         from tenon._program_picture import to_dot

@@ -69,6 +69,15 @@ TEST_F(Calls, CallsReportErrors) {
   EXPECT_EQ(err.text, expected.text);
 }
 
+TEST_F(Calls, PiecesAreRefusedWhereACallIsAWhole) {
+  auto x = tensor({2}, {1, 2});
+  tenon_value args[2] = {value(x), value(x)};
+  // The kernel of fake::add does not broadcast; the others are not elementwise.
+  for (const char* name : {"fake::add", "fake::copy", "fake::reversed", "fake::twice"})
+    EXPECT_EQ(calls->piecewise(find_operator(name), args), nullptr) << name;
+  calls->piecewise_release(nullptr);
+}
+
 TEST_F(Calls, ViewsAreThoseOfTheOperator) {
   const tenon_op* op = find_operator("fake::reversed");
   EXPECT_TRUE(calls->may_view(op));

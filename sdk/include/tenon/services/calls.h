@@ -26,6 +26,10 @@ enum {
   TENON_CREATION_ZEROS = 2
 };
 
+/* A call that was decided once, to be run on pieces of its tensors. Belongs to the thread that prepared it until that
+ * thread releases it, but `piecewise_run` may be called from any thread meanwhile. */
+typedef struct tenon_piecewise tenon_piecewise;
+
 typedef struct tenon_calls_api {
   uint32_t struct_size;
   uint32_t version;
@@ -56,6 +60,17 @@ typedef struct tenon_calls_api {
   /* Declares an operator of the starting plugin as a creation: given only a shape, its result on the host
    * device is a new tensor of this dtype and content (TENON_CREATION_*). [init] */
   tenon_status (*declare_creation)(const tenon_op*, int32_t dtype, int32_t content, tenon_err*);
+  /* (appended) For callers that run a chain of operators block by block, so that what passes between them stays in a
+   * cache. `args` are the complete arguments of the whole call, which outlive the result. NULL where a piece could
+   * not be run alone: the operator is not elementwise, a layer wants to see the call, the tensors are not all in
+   * memory of the host, one would have to be converted, or no single kernel serves the call. */
+  tenon_piecewise* (*piecewise)(const tenon_op*, const tenon_value* args);
+  /* Runs the kernel once. `tensors` take the place of the call's tensors, in their order, `results` those of its
+   * results; they need not be tensors of the host, only valid as such: of the dtypes of the whole call, and of
+   * shapes that broadcast to that of the results, which share no memory with the tensors unless one is the same. */
+  tenon_status (*piecewise_run)(const tenon_piecewise*, tenon_tensor* const* tensors,
+                                tenon_tensor* const* results, tenon_err*);
+  void (*piecewise_release)(tenon_piecewise*);
 } tenon_calls_api;
 
 #ifdef __cplusplus

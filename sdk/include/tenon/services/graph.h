@@ -138,6 +138,8 @@ typedef struct tenon_graph_service_api {
   /* A file that tenon.jit wrote, with its leaves. The file is mapped: it
    * must not be changed while the program lives. */
   tenon_status (*program_load)(const char* path, tenon_graph_program** out, tenon_err*);
+  /* (appended) What is run together, a line for each group of steps; no text: every step runs alone. */
+  void (*program_plan)(const tenon_graph_program*, tenon_sink_fn, void* user);
 } tenon_graph_service_api;
 
 #ifdef __cplusplus

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// A group of elementwise steps that runs block by block: each step's kernel is called on one block before any is called
+// on the next, so that what passes between the steps stays in a cache and never becomes a tensor. No code is generated;
+// the kernels, and so the bits of the results, are those that run step by step.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "ir.hpp"
+
+namespace tenon::graph {
+
+// How an operand lies beside the results, which have the shape [outer, inner].
+enum class Extent : uint8_t {
+  kFull,    // [outer, inner]
+  kRow,     // [inner], the same for every row
+  kColumn,  // [outer, 1]
+  kOne,     // a single element
+};
+
+class BlockGroup {
+ public:
+  // The steps from `first` to before `end`, as long as they fit into one group. `is_needed_after(value, step)` says
+  // whether a value is read after a step, or when all have run. None: there are no two steps that gain by it.
+  template <class IsNeededAfter>
+  static std::optional<BlockGroup> find(const Graph& graph, uint32_t first,
+                                        const IsNeededAfter& is_needed_after) {
+    BlockGroup group(graph, first);
+    while (group.add_step()) continue;
+    return group.finish([&](ValueId value) { return is_needed_after(value, group.end_ - 1); })
+               ? std::optional<BlockGroup>(std::move(group))
+               : std::nullopt;
+  }
+
+  uint32_t begin() const { return begin_; }
+  uint32_t end() const { return end_; }
+
+  // Runs all steps: `values` receives owned tensors for the results that others need. False, with nothing done, where
+  // the steps have to run one by one: tensors that are not dense, a layer that wants to see the calls, a failure, which
+  // a run step by step then reports.
+  bool run(std::vector<tenon_tensor*>& values) const;
+
+  // "steps 3 to 7: one pass over float32[64, 128] in blocks of 32 rows; 3 results of 4 stay in the cache (96.0 KiB)"
+  std::string text() const;
+
+ private:
+  struct Place {
+    Extent extent = Extent::kFull;
+    ValueId value = kNoValueId;
+    int32_t buffer = -1;  // where the block of a value is that only the group knows
+  };
+  struct BlockStep {
+    uint32_t step;
+    uint32_t operands, results;  // the first of each in places_
+    uint32_t noperands;
+  };
+  class Worker;
+
+  BlockGroup(const Graph& graph, uint32_t first) : graph_(&graph), begin_(first), end_(first) {}
+  bool add_step();
+  bool place(const Type& type, Extent* extent, int64_t* inner) const;
+  template <class IsNeeded>
+  bool finish(const IsNeeded& is_needed) {
+    std::vector<bool> needed;
+    for (ValueId value : results_) needed.push_back(is_needed(value));
+    return finish_with(needed);
+  }
+  bool finish_with(const std::vector<bool>& is_needed);
+  bool is_made_here(ValueId value) const;
+  int64_t block_bytes() const { return rows_ * inner_ * element_bytes_; }
+
+  const Graph* graph_;
+  uint32_t begin_, end_;
+  std::vector<ValueId> results_;   // of all steps
+  std::vector<ValueId> external_;  // operands from outside the group, and results that others need
+  std::vector<bool> is_written_;   // external_: a result
+  std::vector<BlockStep> steps_;
+  std::vector<Place> places_;
+  int64_t numel_ = 0, inner_ = 0;  // inner_ 0: not known yet; no operand is broadcast
+  int64_t rows_ = 0;               // of a block
+  int64_t element_bytes_ = 0;      // of the widest value in a buffer
+  int32_t buffers_ = 0;
+};
+
+}  // namespace tenon::graph
