@@ -36,14 +36,14 @@ def open_compiler() -> ctypes.CDLL | None:
     return None
 
 
-def sources(folder: Path) -> Iterator[bytes]:
-    """The programs in a cache: an entry is a head of 32 bytes, the key, and the binary; the key ends in the compiler's
-    version and the source (plugins/gpu_common/program_cache.cpp)."""
+def entries(folder: Path) -> Iterator[tuple[bytes, bytes]]:
+    """The programs in a cache, source and binary: a file is a head of 32 bytes, the key, and the binary; the key ends
+    in the compiler's version and the source (plugins/gpu_common/program_cache.cpp)."""
     for path in sorted(folder.glob("*.bin")):
         entry = path.read_bytes()
         (bytes_of_key,) = struct.unpack_from("<Q", entry, 8)
-        key = entry[32 : 32 + bytes_of_key]
-        yield key.split(b"\ncompiler ", 1)[1].split(b"\n", 1)[1]
+        key, binary = entry[32 : 32 + bytes_of_key], entry[32 + bytes_of_key :]
+        yield key.split(b"\ncompiler ", 1)[1].split(b"\n", 1)[1], binary
 
 
 class CompilationError(Exception):
@@ -126,7 +126,7 @@ def main() -> int:
     architectures = options.architectures.split(",") + ([options.ptx] if options.ptx else [])
     if open_compiler() is None:
         raise SystemExit(f"precompile.py: expected NVRTC as one of {', '.join(NVRTC)}, got none")
-    programs = sorted(set(sources(options.folder)))
+    programs = sorted({source for source, _ in entries(options.folder)})
     if not programs:
         raise SystemExit(f"precompile.py: expected programs in {options.folder}, got none")
     images, start, shown = {}, time.monotonic(), 0.0

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))  # precompile
+
 LIBRARIES = Path(os.environ["TENON_BUILD_DIR"]) / "tests/simulated/lib"
 # Kind of the device: the variables that name its libraries.
 SIMULATED = {

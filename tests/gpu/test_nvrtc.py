@@ -5,15 +5,13 @@ The programs are those that operators of every family leave in a cache on the si
 TENON_TEST_EXHAUSTIVE=1 compiles all of them for each architecture, which takes minutes; otherwise each
 architecture gets every sixteenth."""
 
-import ctypes
 import os
-import struct
 from pathlib import Path
 
+import precompile
 import pytest
 
 ARCHITECTURES = ["sm_80", "sm_90", "sm_100"]
-NAMES = ["libnvrtc.so.13", "libnvrtc.so.12", "/usr/local/cuda/lib64/libnvrtc.so"]
 STEP = 1 if os.environ.get("TENON_TEST_EXHAUSTIVE") == "1" else 16
 
 # One operator of each family of kernels, for the dtypes that differ in their arithmetic.
@@ -31,60 +29,31 @@ RUN_OPERATORS = """
 """
 
 
-def open_compiler():
-    for name in NAMES:
-        try:
-            return ctypes.CDLL(name)
-        except OSError:
-            continue
-    return None
-
-
 @pytest.fixture(scope="module")
 def compiler():
-    if (library := open_compiler()) is None:
-        pytest.skip(f"needs NVRTC, and none of {', '.join(NAMES)} is there")
+    if (library := precompile.open_compiler()) is None:
+        pytest.skip(f"needs NVRTC, and none of {', '.join(precompile.NVRTC)} is there")
     return library
 
 
-def sources(folder):
-    """The programs in a cache: an entry is a head of 32 bytes, the key, and the binary; the key ends in
-    the compiler's version and the source."""
-    for path in sorted(folder.glob("*.bin")):
-        entry = path.read_bytes()
-        (bytes_of_key,) = struct.unpack_from("<Q", entry, 8)
-        key = entry[32 : 32 + bytes_of_key]
-        yield key.split(b"\ncompiler ", 1)[1].split(b"\n", 1)[1]
-
-
-def compile_program(compiler, source, architecture):
-    """The compiler's message, or None after a success."""
-    program = ctypes.c_void_p()
-    assert compiler.nvrtcCreateProgram(ctypes.byref(program), source, b"t", 0, None, None) == 0
+def message_of(compiler, source, architecture):
+    """What the compiler says against a program, or None."""
     try:
-        options = (ctypes.c_char_p * 2)(
-            f"--gpu-architecture={architecture}".encode(), b"-std=c++17"
-        )
-        if compiler.nvrtcCompileProgram(program, 2, options) == 0:
-            return None
-        size = ctypes.c_size_t()
-        compiler.nvrtcGetProgramLogSize(program, ctypes.byref(size))
-        log = ctypes.create_string_buffer(size.value)
-        compiler.nvrtcGetProgramLog(program, log)
-        return log.value.decode()
-    finally:
-        compiler.nvrtcDestroyProgram(ctypes.byref(program))
+        precompile.compile_program(compiler, source, architecture)
+    except precompile.CompilationError as error:
+        return str(error)
+    return None
 
 
 @pytest.mark.parametrize("kind", ["cuda"], indirect=True)
 def test_programs_compile_for_every_architecture(compiler, run, kind, tmp_path):
     result = run(RUN_OPERATORS, XDG_CACHE_HOME=str(tmp_path), TENON_FALLBACK="deny")
     assert result.returncode == 0, result.stderr
-    programs = list(sources(tmp_path / "tenon/cuda"))
+    programs = [source for source, _ in precompile.entries(tmp_path / "tenon/cuda")]
     assert len(programs) > 150
     for first, architecture in enumerate(ARCHITECTURES):
         for source in programs[first::STEP]:
-            message = compile_program(compiler, source, architecture)
+            message = message_of(compiler, source, architecture)
             assert message is None, f"{architecture}: {message}\n{source.decode()}"
 
 
@@ -104,5 +73,5 @@ TYPES = "typedef unsigned short tk_u16; typedef unsigned tk_u32; typedef long lo
 def test_attention_on_tensor_cores_compiles(compiler, architecture, defines, features, keys):
     text = "".join((KERNELS / name).read_text() for name in ("mma.cu", "attention.cu"))
     sizes = f"#define FEATURES {features}\n#define KEYS {keys}\n"
-    message = compile_program(compiler, (TYPES + defines + sizes + text).encode(), architecture)
+    message = message_of(compiler, (TYPES + defines + sizes + text).encode(), architecture)
     assert message is None, message
