@@ -21,4 +21,7 @@ export TENON_CUDA_COLLECTIVE=$simulated/libsimulated_nccl.so TENON_ROCM_COLLECTI
 export TENON_CUDA_BLAS=$simulated/libsimulated_cublaslt.so TENON_ROCM_BLAS=$simulated/libsimulated_hipblaslt.so
 export TENON_CUDA_DNN=$simulated/libsimulated_cudnn.so
 export TENON_BUILD_DIR=$PWD/$build PYTHONPATH=$PWD/$build/python
+for device in cuda hip; do
+  TENON_TEST_COMPILING=$device .venv/bin/python -m pytest -q -n "$(nproc)" tests/kernel_c/test_fusion.py
+done
 TENON_TEST_DEVICES=cuda,hip TENON_FALLBACK=deny .venv/bin/python -m pytest -q -n "$(nproc)" tests/ops -k float32 "$@"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tenon on a GPU beside PyTorch on the same GPU: memory, matrix products, calls, training steps.
+"""Tenon on a GPU beside PyTorch on the same GPU: memory, matrix products, calls, compiled chains, training steps.
 
     python gpu.py [--device cuda] [--only memory] [--quick] [--json results.json]
 
@@ -12,6 +12,7 @@ plain copies. PyTorch may not use TF32, which Tenon does not.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import sys
 import time
@@ -21,6 +22,7 @@ import numpy as np
 import tenon
 from _protocol import Turns, interleave
 from _report import Report, parser
+from programs import gelu, polynomial
 from training_steps import LARGE, SMALL, Workload, data, starts
 
 try:
@@ -193,6 +195,12 @@ MATMUL = {
         tolerance=3e-2,
     ),
 }
+# Chains that both libraries compile; PyTorch also runs them as they are.
+CHAINS = {
+    "gelu of 9 steps": (gelu, MATRIX),
+    "polynomial of 10 steps": (polynomial, MATRIX),
+    "polynomial of 10 steps, 1000 elements": (polynomial, (1000,)),
+}
 ONE = {"x": (1,), "y": (1,), "z": (2, 2)}
 CALLS = {
     code: Case(code, theirs, shapes=ONE)
@@ -285,6 +293,30 @@ class Bench:
         if name == "copy":
             self.copy = work[0] / min(times.best(each) for each in times.rounds)
 
+    def chains(self) -> None:
+        for name, (chain, shape) in CHAINS.items():
+            for theirs in ("as it is", "torch.compile"):
+                if self.wanted("compiled", name):
+                    self.attempt(f"compiled: {name}", self.chain, name, chain, shape, theirs)
+
+    def chain(self, name: str, chain: Callable, shape: tuple[int, ...], theirs: str) -> None:
+        """tenon.compile beside PyTorch's function, as it is or compiled."""
+        calls = []
+        for peer in self.peers:
+            tensors = operands(Case("", shapes={"x": shape, "y": shape}), peer).values()
+            function = functools.partial(chain, peer.module)
+            if peer.name == "tenon":
+                function = tenon.compile(lambda x, y: chain(tenon, x, y))
+            elif theirs == "torch.compile":
+                function = torch.compile(lambda x, y: chain(torch, x, y))
+            calls.append(functools.partial(function, *tensors))
+        for _ in range(3):
+            results = [peer.numpy(call()) for peer, call in zip(self.peers, calls)]
+        agree(name, Case("", tolerance=1e-5), results)
+        factor = 3 * BYTES["float32"] * int(np.prod(shape))
+        limit = ("copy", self.copy) if self.copy else None
+        self.time("compiled", f"{name}, PyTorch {theirs}", calls, (factor, "B"), limit)
+
     def steps(self) -> None:
         for name, work in STEPS.items():
             if self.wanted("steps", name):
@@ -319,6 +351,8 @@ def main() -> None:
     bench.cases("memory", MEMORY)
     bench.cases("matmul", MATMUL)
     bench.cases("calls", CALLS)
+    with tenon.no_grad(), torch.no_grad():
+        bench.chains()
     bench.steps()
     bench.report.close()
     if bench.failures:

@@ -153,7 +153,7 @@ std::string kernel_row(const Operator& op, const char* traits) {
 }  // namespace
 
 std::vector<OutputFile> emit_kernel_c(const Package& package, const EmitOptions&) {
-  std::string body, rows;
+  std::string body, rows, elementwise_ops;
   for (const Operator* op : package.emitted) {
     std::string text = !op->cases.empty()           ? elementwise(*op)
                        : !op->element_steps.empty() ? several_results(*op)
@@ -161,6 +161,7 @@ std::vector<OutputFile> emit_kernel_c(const Package& package, const EmitOptions&
                                                     : "";
     if (text.empty()) continue;
     body += text;
+    if (!op->cases.empty()) elementwise_ops += cat("    &elementwise_", op->name, ",\n");
     rows += kernel_row(*op, op->reduction                ? "kReductionTraits"
                             : !op->element_steps.empty() ? "kAnyStrides"
                                                          : "kElementwiseTraits");
@@ -179,13 +180,17 @@ namespace {
 @body@const tenon_kernel_def kKernels[] = {
 @rows@};
 
+constexpr const ElementwiseOp* kElementwise[] = {
+@elementwise@};
+
 }  // namespace
 
 KernelList generated_kernels() { return kKernels; }
+std::span<const ElementwiseOp* const> elementwise_ops() { return kElementwise; }
 
 }  // namespace tenon::kernel_c
 )",
-               {{"body", body}, {"rows", rows}});
+               {{"body", body}, {"rows", rows}, {"elementwise", elementwise_ops}});
   return {{"kernel_c/generated.cpp", text}};
 }
 

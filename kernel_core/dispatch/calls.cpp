@@ -97,6 +97,7 @@ constexpr tenon_calls_api kService = {.struct_size = sizeof(tenon_calls_api),
                                       .create = create,
                                       .declare_creation = declare_creation,
                                       .piecewise = prepare_piecewise,
+                                      .piecewise_kernel = piecewise_kernel,
                                       .piecewise_run = run_piece,
                                       .piecewise_release = release_piecewise};
 

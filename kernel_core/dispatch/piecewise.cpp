@@ -38,10 +38,8 @@ bool takes_pieces(const Plan& plan, uint32_t traits) {
 
 bool prepare(tenon_piecewise& call) {
   Plan& plan = call.plan;
-  if (find_call_device(plan) != TENON_OK || !plan.device->host_memory ||
-      plan.device->has_streams.load(std::memory_order_relaxed) ||
-      find_compute_dtype(plan) != TENON_OK || find_output_shapes(plan) != TENON_OK ||
-      !plan.has_metas)
+  if (find_call_device(plan) != TENON_OK || find_compute_dtype(plan) != TENON_OK ||
+      find_output_shapes(plan) != TENON_OK || !plan.has_metas)
     return false;
   call.kernel = choose_native(plan);
   return call.kernel && takes_pieces(plan, call.kernel->traits);
@@ -64,9 +62,18 @@ tenon_piecewise* prepare_piecewise(const tenon_op* handle, const tenon_value* ar
   return call && prepare(*call) ? call.release() : nullptr;
 }
 
+const tenon_kernel_def* piecewise_kernel(const tenon_piecewise* call, const tenon_value** args) {
+  *args = call->plan.values;
+  return &call->kernel->kernel->def;
+}
+
 tenon_status run_piece(const tenon_piecewise* call, tenon_tensor* const* tensors,
                        tenon_tensor* const* results, tenon_err* err) {
   const Plan& plan = call->plan;
+  if (!plan.device->host_memory)
+    return fail(err, TENON_UNSUPPORTED,
+                "[%s] pieces run on devices whose memory is the host's, got %s",
+                short_name(plan.op), plan.device->name);
   tenon_value args[tenon_piecewise::kMaxArguments], outs[kMaxOutputs];
   for (uint32_t i = 0; i < plan.op.def.nparams; ++i)
     // A number is a tensor of the plan by now, and stays.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "blocks.hpp"
 
-#include <tenon/services/calls.h>
 #include <tenon/parallel.hpp>
 
 #include <algorithm>
@@ -12,7 +11,7 @@
 #include <numeric>
 #include <utility>
 
-#include "support.hpp"
+#include "elementwise.hpp"
 
 namespace tenon::graph {
 namespace {
@@ -30,29 +29,6 @@ constexpr size_t kAlignment = 64;
 int64_t product(const int64_t* begin, const int64_t* end) {
   return std::accumulate(begin, end, int64_t{1}, std::multiplies<>());
 }
-
-bool is_elementwise(const Step& step) {
-  constexpr uint32_t kPieces = TENON_OP_ELEMENTWISE | TENON_OP_CONVERT;
-  constexpr uint32_t kWholes = TENON_OP_COMPOSITE | TENON_OP_RANDOM | TENON_OP_VIEW;
-  if (step.kind != StepKind::kCall || step.given || step.results.empty()) return false;
-  const uint32_t flags = host->op_def(step.op)->flags;
-  return flags & kPieces && !(flags & kWholes);
-}
-
-const tenon_calls_api* calls_with_pieces() {
-  const tenon_calls_api* api = calls();
-  return api && api->struct_size > offsetof(tenon_calls_api, piecewise_release) ? api : nullptr;
-}
-
-struct ReleasePiecewise {
-  void operator()(tenon_piecewise* call) const { calls()->piecewise_release(call); }
-};
-using Piecewise = std::unique_ptr<tenon_piecewise, ReleasePiecewise>;
-
-struct ReleaseTensor {
-  void operator()(tenon_tensor* tensor) const { host->tensor_release(tensor); }
-};
-using OwnedTensor = std::unique_ptr<tenon_tensor, ReleaseTensor>;
 
 // Memory of this thread for the values that only a group knows. It is kept from run to run.
 class Scratch {
@@ -121,13 +97,8 @@ bool BlockGroup::add_step() {
   const bool is_first = results_.empty();
   const Type& type = is_first ? graph_->values[step.results[0]] : graph_->values[results_[0]];
   if (is_first) {
-    tenon_device_info device = {};
-    device.struct_size = sizeof device;
-    const int64_t numel = product(type.shape.data(), type.shape.data() + type.shape.size());
-    if (numel < kMinElements || host->device_info(type.device, &device, nullptr) != TENON_OK ||
-        !(device.flags & TENON_DEVICE_HOST_MEMORY))
-      return false;
-    numel_ = numel;
+    numel_ = element_count(type);
+    if (numel_ < kMinElements || !is_host_memory(type.device)) return false;
     results_.push_back(step.results[0]);  // so that place() knows the shape
   }
   int64_t inner = inner_;

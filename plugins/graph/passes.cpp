@@ -212,6 +212,39 @@ void eliminate_copies(Graph& graph, bool passes_gradients) {
   graph.steps = std::move(steps);
 }
 
+void hoist_views(Graph& graph) {
+  // Where a step belongs: a view behind the step that made its base, or at the begin.
+  struct Position {
+    int64_t after;
+    bool is_view;
+    size_t index;
+    auto operator<=>(const Position&) const = default;
+  };
+  std::vector<int64_t> made_at(graph.values.size(), -1);
+  std::vector<Position> order;
+  int64_t last_write = -1;  // views stay behind it, as gradients see the order of both
+  for (size_t i = 0; i < graph.steps.size(); ++i) {
+    const Step& step = graph.steps[i];
+    const bool is_view = step.kind == StepKind::kView ||
+                         (step.kind == StepKind::kCall && makes_aliases(step) && !step.given);
+    auto after = static_cast<int64_t>(i);
+    if (is_view) {
+      after = last_write;
+      for_each_operand(step, [&](ValueId id) { after = std::max(after, made_at[id]); });
+    }
+    order.push_back({after, is_view, i});
+    for (size_t k = 0; k < step.results.size(); ++k)
+      if (!is_given(step, k)) made_at[step.results[k]] = after;
+    if (step.given || !step.regions.empty()) last_write = static_cast<int64_t>(i);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<Step> steps;
+  for (const Position& at : order) steps.push_back(std::move(graph.steps[at.index]));
+  graph.steps = std::move(steps);
+  for (Step& step : graph.steps)
+    for (Graph& region : step.regions) hoist_views(region);
+}
+
 void run_passes(std::string_view names, Graph& graph, bool passes_gradients) {
   while (!names.empty()) {
     const size_t comma = names.find(',');
@@ -223,10 +256,12 @@ void run_passes(std::string_view names, Graph& graph, bool passes_gradients) {
       eliminate_common_subexpressions(graph, passes_gradients);
     else if (name == "copies")
       eliminate_copies(graph, passes_gradients);
+    else if (name == "views")
+      hoist_views(graph);
     else
-      throw Error(
-          TENON_INVALID_ARGUMENT,
-          "program: expected the passes dce, cse and copies, got '" + std::string(name) + "'");
+      throw Error(TENON_INVALID_ARGUMENT,
+                  "program: expected the passes dce, cse, copies and views, got '" +
+                      std::string(name) + "'");
   }
 }
 

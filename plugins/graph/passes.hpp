@@ -20,7 +20,10 @@ void eliminate_common_subexpressions(Graph& graph, bool passes_gradients);
 // Gradients copy so while they are recorded, as the recording holds what they would take over.
 void eliminate_copies(Graph& graph, bool passes_gradients);
 
-// "dce,cse,copies": names of passes. Throws Error for one that is unknown.
+// Makes views as soon as what they look at is there. They compute nothing, and would divide steps that can run together.
+void hoist_views(Graph& graph);
+
+// "dce,cse,copies,views": names of passes. Throws Error for one that is unknown.
 void run_passes(std::string_view names, Graph& graph, bool passes_gradients);
 
 }  // namespace tenon::graph

@@ -64,10 +64,18 @@ void Plan::build(const Graph& graph) {
     instructions_.push_back(std::move(instruction));
   }
   for (uint32_t i = 0; i < graph.steps.size();) {
-    auto group = BlockGroup::find(
-        graph, i, [&](ValueId id, uint32_t step) { return is_result[id] || last[id] > step; });
-    i = group ? group->end() : i + 1;
-    if (group) groups_.push_back(std::move(*group));
+    auto is_needed_after = [&](ValueId id, uint32_t step) {
+      return is_result[id] || last[id] > step;
+    };
+    auto keep = [&](auto group) {
+      if (!group) return false;
+      i = group->end();
+      groups_.emplace_back(std::move(*group));
+      return true;
+    };
+    if (!keep(BlockGroup::find(graph, i, is_needed_after)) &&
+        !keep(FusedGroup::find(graph, i, is_needed_after)))
+      ++i;
   }
   const Aliases aliases(graph);
   for (uint32_t i = 0; i < graph.leaves.size(); ++i) {
@@ -79,7 +87,8 @@ void Plan::build(const Graph& graph) {
 
 std::string Plan::text() const {
   std::string text;
-  for (const BlockGroup& group : groups_) text += group.text() + "\n";
+  for (const auto& group : groups_)
+    text += std::visit([](const auto& each) { return each.text(); }, group) + "\n";
   for (const Instruction& instruction : instructions_)
     for (const Plan& region : instruction.regions) text += region.text();
   return text;
@@ -132,10 +141,11 @@ class Plan::Run {
     }
     auto group = plan_.groups_.begin();
     for (uint32_t i = 0; i < plan_.instructions_.size(); ++i) {
-      if (group != plan_.groups_.end() && group->begin() == i) {
-        const BlockGroup& blocks = *group++;
-        if (gradients_ == Gradients::kOff && blocks.run(values_)) {
-          for (; i < blocks.end(); ++i) release_dead(plan_.instructions_[i]);
+      if (group != plan_.groups_.end() && i == begin_of(*group)) {
+        const auto& steps = *group++;
+        const uint32_t end = run_group(steps);
+        if (end > i) {
+          for (; i < end; ++i) release_dead(plan_.instructions_[i]);
           --i;
           continue;
         }
@@ -158,6 +168,17 @@ class Plan::Run {
   }
 
  private:
+  template <class Group>
+  static uint32_t begin_of(const Group& group) {
+    return std::visit([](const auto& each) { return each.begin(); }, group);
+  }
+  // Where the group ends; 0: its steps have to run one by one.
+  template <class Group>
+  uint32_t run_group(const Group& group) {
+    if (gradients_ != Gradients::kOff) return 0;
+    return std::visit([&](const auto& each) { return each.run(values_) ? each.end() : 0; }, group);
+  }
+
   void release_dead(const Instruction& instruction) {
     for (uint32_t i = 0; i < instruction.dead.count; ++i) {
       tenon_tensor*& value = values_[plan_.dead_[instruction.dead.begin + i]];

@@ -4,8 +4,10 @@
 
 #include <atomic>
 #include <memory>
+#include <variant>
 
 #include "blocks.hpp"
+#include "fused.hpp"
 #include "ir.hpp"
 
 namespace tenon::graph {
@@ -58,7 +60,8 @@ class Plan {
   const Graph* graph_ = nullptr;
   std::vector<UsedOperator> operators_;
   std::vector<Instruction> instructions_;
-  std::vector<BlockGroup> groups_;      // in the order of their steps
+  // In the order of their steps.
+  std::vector<std::variant<BlockGroup, FusedGroup>> groups_;
   std::vector<tenon_value> arguments_;  // attributes in place, tensors to be filled in
   std::vector<Patch> patches_;
   std::vector<ValueId> results_;         // of all instructions, one after another

@@ -25,7 +25,7 @@ from tenon._core import Tensor
 __all__ = ["Program", "cond", "export", "load", "scan", "while_loop"]
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_PASSES = ("dce", "cse", "copies")
+_PASSES = ("dce", "cse", "copies", "views")
 _TEXT, _STRUCTURE = "tenon.program", "tenon.structure"  # keys of the file's metadata
 
 
@@ -81,7 +81,8 @@ class Program:
     def optimize(self, passes: Sequence[str] = _PASSES) -> Program:
         """A program that gives the same bits with less: without dead code (`dce`), without computing the
         same twice (`cse`, where no gradient can pass: that would sum in another order), without copies
-        of what is not used otherwise (`copies`). `export` has done all three."""
+        of what is not used otherwise (`copies`), with views made early, so that more steps run together
+        (`views`). `export` has done all four."""
         native = self._native.optimize(",".join(passes))
         return Program(native, self._inputs, self._outputs)
 

@@ -41,6 +41,21 @@ static __device__ inline tk_i64 tk_global_size(int d) {
 }
 #define tk_barrier() __syncthreads()
 
+// An instruction that computes nothing, and that no multiplication and addition are fused across.
+template <class T>
+static __device__ inline T tk_separate(T x) { return x; }
+#if defined(__CUDACC_RTC__)
+static __device__ inline tk_f32 tk_separate(tk_f32 x) { asm("" : "+f"(x)); return x; }
+static __device__ inline tk_f64 tk_separate(tk_f64 x) { asm("" : "+d"(x)); return x; }
+#elif defined(__AMDGCN__)
+static __device__ inline tk_f32 tk_separate(tk_f32 x) { asm("" : "+v"(x)); return x; }
+static __device__ inline tk_f64 tk_separate(tk_f64 x) { asm("" : "+v"(x)); return x; }
+#elif defined(__x86_64__)
+static __device__ inline tk_f32 tk_separate(tk_f32 x) { asm("" : "+x"(x)); return x; }
+static __device__ inline tk_f64 tk_separate(tk_f64 x) { asm("" : "+x"(x)); return x; }
+#endif
+#define TK_SEPARATE(x) tk_separate(x)
+
 // A union of two types has the bits of both in these compilers.
 #define TK_SAME_BITS(name, from, to)                 \
   static __device__ inline to name(from value) {     \

@@ -135,6 +135,36 @@ TEST(Passes, KeepWritesAndWhatIsReadAcrossThem) {
   EXPECT_EQ(values(run(optimized, {x})[0]), (Values{2, 4}));
 }
 
+TEST(Passes, ViewsAreMadeWithWhatTheyLookAt) {
+  NoGradients off;
+  Tensor x = tensor({2}, {1, 2});
+  const auto step_of = [](const Program& program, const char* name) {
+    std::string text;
+    graph->program_print(
+        program.get(),
+        [](void* user, const char* part, uint64_t bytes) {
+          static_cast<std::string*>(user)->append(part, bytes);
+        },
+        &text);
+    return text.find(std::string("= tenon::") + name + "(");
+  };
+  Program program = record({x}, [&] {
+    Tensor a = call("exp", {boxed(x.get())}), b = call("sin", {boxed(a.get())});
+    call_into(b, "add", {boxed(b.get()), boxed(1.0)});
+    Tensor view = call("unsqueeze", {boxed(a.get()), boxed(int64_t{0})});
+    Tensor c = call("cos", {boxed(x.get())}),
+           late = call("unsqueeze", {boxed(x.get()), boxed(int64_t{0})});
+    return std::vector{call("add", {boxed(view.get()), boxed(late.get())}), b, c};
+  });
+  ErrorSink err;
+  tenon_graph_program* changed;
+  err.check(graph->program_optimize(program.get(), "views", &changed, err));
+  Program optimized(changed);
+  EXPECT_GT(step_of(optimized, "unsqueeze"), step_of(optimized, "sin"));  // not before the write
+  EXPECT_LT(step_of(optimized, "unsqueeze"), step_of(optimized, "cos"));
+  EXPECT_EQ(values(run(program, {x})[0]), values(run(optimized, {x})[0]));
+}
+
 TEST(Passes, KeepWhatGradientsSumSeparately) {
   Tensor x = tensor({2}, {1, 2});
   Program program = record({x}, [&] {
@@ -184,7 +214,7 @@ TEST(Passes, TwoResultsStayTwoTensors) {
               tenon_graph_program* none;
               failure.check(graph->program_optimize(program.get(), "fold", &none, failure));
             }),
-            "program: expected the passes dce, cse and copies, got 'fold'");
+            "program: expected the passes dce, cse, copies and views, got 'fold'");
 }
 
 }  // namespace

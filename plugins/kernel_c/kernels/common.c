@@ -21,6 +21,11 @@ TK_FUNCTION tk_u16 store_bf16(tk_f32 x) {
 #define TK_ALIGNED(bytes)
 #endif
 
+/* -- a value that compilers may not fuse with what is made of it, where the prelude can say so --- */
+#ifndef TK_SEPARATE
+#define TK_SEPARATE(x) (x)
+#endif
+
 /* -- sharing `count` elements. On a processor each item takes a stretch of neighbours; elsewhere
  *    neighbouring items take neighbouring elements, so that their accesses join. -------------- */
 #ifdef HOST_LIKE

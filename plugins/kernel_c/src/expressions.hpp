@@ -39,6 +39,9 @@ struct ElementwiseOp {
   const ElementwiseCase* cases;
 };
 
+// Every one of them, as generated.
+std::span<const ElementwiseOp* const> elementwise_ops();
+
 tenon_status run_elementwise(const ElementwiseOp& op, tenon_ctx* ctx, const tenon_value* args,
                              tenon_value* outs, tenon_err* err);
 

@@ -11,7 +11,7 @@ namespace tenon::kernel_c {
 #define TENON_KERNEL_C_LISTS(X) \
   X(generated) X(copy) X(creation) X(reduction) X(matmul) X(scan) X(running) X(indexing) \
   X(random) X(nonzero) X(sort) X(slices) X(batch_norm_grad) X(pooling) \
-  X(lstm)
+  X(lstm) X(fusion)
 // clang-format on
 
 #define TENON_KERNEL_C_DECLARE(name) KernelList name##_kernels();

@@ -37,8 +37,8 @@ class Launch {
                            const uint32_t (&size)[3]);
 
  private:
-  static constexpr uint32_t kMax = 40;
-  static constexpr uint32_t kValueBytes = 1024;
+  static constexpr uint32_t kMax = 64;
+  static constexpr uint32_t kValueBytes = 1536;
 
   tenon_ctx* ctx_;
   Device& device_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels from source, for every device that can compile it. No device of its own, no operator.
+// Kernels from source, for every device that can compile it. No device of its own; its
+// operators run groups of calls (fusion.hpp).
 #include "device.hpp"
+#include "fusion.hpp"
 #include "kernels.hpp"
 
 #include <tenon/plugin.hpp>
@@ -37,8 +39,10 @@ const tenon_plugin& complete() {
                                 .op_size = sizeof(tenon_op_def),
                                 .nkernels = 0,
                                 .kernel_size = sizeof(tenon_kernel_def),
-                                .start = nullptr,
+                                .start = offer_fusion,
                                 .stop = stop};
+  plugin.ops = fusion_ops().data();
+  plugin.nops = static_cast<uint32_t>(fusion_ops().size());
   plugin.nkernels = 0;
   for (auto list : kLists)
     for (const tenon_kernel_def& kernel : list()) kernels.at(plugin.nkernels++) = kernel;

@@ -26,8 +26,7 @@ enum {
   TENON_CREATION_ZEROS = 2
 };
 
-/* A call that was decided once, to be run on pieces of its tensors. Belongs to the thread that prepared it until that
- * thread releases it, but `piecewise_run` may be called from any thread meanwhile. */
+/* A call that was decided once, to be run on pieces of its tensors. It may be used by several threads. */
 typedef struct tenon_piecewise tenon_piecewise;
 
 typedef struct tenon_calls_api {
@@ -62,10 +61,13 @@ typedef struct tenon_calls_api {
   tenon_status (*declare_creation)(const tenon_op*, int32_t dtype, int32_t content, tenon_err*);
   /* (appended) For callers that run a chain of operators block by block, so that what passes between them stays in a
    * cache. `args` are the complete arguments of the whole call, which outlive the result. NULL where a piece could
-   * not be run alone: the operator is not elementwise, a layer wants to see the call, the tensors are not all in
-   * memory of the host, one would have to be converted, or no single kernel serves the call. */
+   * not be run alone: the operator is not elementwise, a layer wants to see the call, a tensor would have to be
+   * converted, or no single kernel serves the call. */
   tenon_piecewise* (*piecewise)(const tenon_op*, const tenon_value* args);
-  /* Runs the kernel once. `tensors` take the place of the call's tensors, in their order, `results` those of its
+  /* What was decided: the kernel, and in `*args` the arguments as it gets them, numbers for tensors as 0-d host
+   * scalars; borrowed. For plugins that make one kernel of several calls. */
+  const tenon_kernel_def* (*piecewise_kernel)(const tenon_piecewise*, const tenon_value** args);
+  /* Runs the kernel once, on a device whose memory is the host's. `tensors` take the place of the call's tensors, in their order, `results` those of its
    * results; they need not be tensors of the host, only valid as such: of the dtypes of the whole call, and of
    * shapes that broadcast to that of the results, which share no memory with the tensors unless one is the same. */
   tenon_status (*piecewise_run)(const tenon_piecewise*, tenon_tensor* const* tensors,

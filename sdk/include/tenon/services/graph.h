@@ -128,7 +128,7 @@ typedef struct tenon_graph_service_api {
   tenon_status (*program_run)(const tenon_graph_program*, tenon_tensor* const* inputs,
                               uint32_t ninputs, tenon_tensor** results, uint32_t nresults,
                               tenon_err*);
-  /* "dce,cse,copies": names of passes, run in this order. */
+  /* "dce,cse,copies,views": names of passes, run in this order. */
   tenon_status (*program_optimize)(const tenon_graph_program*, const char* passes,
                                    tenon_graph_program** out, tenon_err*);
   void (*program_print)(const tenon_graph_program*, tenon_sink_fn, void* user);

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What groups of elementwise steps share, however they run (blocks.hpp, fused.hpp).
+#pragma once
+
+#include <tenon/services/calls.h>
+
+#include <cstddef>
+#include <memory>
+
+#include "ir.hpp"
+#include "support.hpp"
+
+namespace tenon::graph {
+
+// Whether element i of the results depends on element i of the operands alone, and the results are new.
+bool is_elementwise(const Step& step);
+
+int64_t element_count(const Type& type);
+bool is_host_memory(tenon_device_id device);
+
+// The host's service, if it prepares calls that run on pieces.
+inline const tenon_calls_api* calls_with_pieces() {
+  const tenon_calls_api* api = calls();
+  return api && api->struct_size > offsetof(tenon_calls_api, piecewise_release) ? api : nullptr;
+}
+
+struct ReleasePiecewise {
+  void operator()(tenon_piecewise* call) const { calls()->piecewise_release(call); }
+};
+using Piecewise = std::unique_ptr<tenon_piecewise, ReleasePiecewise>;
+
+struct ReleaseTensor {
+  void operator()(tenon_tensor* tensor) const { host->tensor_release(tensor); }
+};
+using OwnedTensor = std::unique_ptr<tenon_tensor, ReleaseTensor>;
+
+}  // namespace tenon::graph

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fused.hpp"
+
+#include <tenon/services/candidates.h>
+#include <tenon/services/fusion.h>
+
+#include <algorithm>
+
+#include "elementwise.hpp"
+#include "support.hpp"
+
+namespace tenon::graph {
+namespace {
+
+// What one launch walks together (plugins/kernel_c), and the results that its operators have.
+constexpr size_t kMaxTensors = 8, kMaxFusedResults = 4;
+// Longer kernels gain little more, and finding out what they read takes time that grows with the square.
+constexpr uint32_t kMaxSteps = 32;
+
+template <class Api>
+const Api* find_service(const char* name, uint32_t version) {
+  return static_cast<const Api*>(host->service_find(name, version));
+}
+const tenon_fusion_api* fusion() {
+  return find_service<tenon_fusion_api>(TENON_FUSION_SERVICE, TENON_FUSION_VERSION);
+}
+const tenon_candidates_api* candidates() {
+  return find_service<tenon_candidates_api>(TENON_CANDIDATES_SERVICE, TENON_CANDIDATES_VERSION);
+}
+
+bool contains(const std::vector<ValueId>& values, ValueId value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+// Types of arithmetic that one kernel has: float32 and what is computed as float32, or one other dtype. -1: any.
+int32_t arithmetic_of(const Graph& graph, const Step& step) {
+  int32_t dtype = -1;
+  if (host->op_def(step.op)->flags & TENON_OP_CONVERT) return -1;
+  for_each_operand(step, [&](ValueId id) { dtype = graph.values[id].dtype; });
+  const bool is_float32 = dtype == TENON_DTYPE_F16 || dtype == TENON_DTYPE_BF16;
+  return is_float32 ? int32_t{TENON_DTYPE_F32} : dtype;
+}
+
+}  // namespace
+
+bool FusedGroup::may_add(uint32_t index) {
+  if (index >= graph_->steps.size() || index - begin_ == kMaxSteps) return false;
+  const Step& step = graph_->steps[index];
+  if (!is_elementwise(step) || step.results.size() != 1) return false;
+  const Type& type = graph_->values[step.results[0]];
+  const Type& first = graph_->values[graph_->steps[begin_].results[0]];
+  if (type.shape != first.shape || type.device != first.device) return false;
+  if (index == begin_ &&
+      (element_count(type) == 0 || type.device == TENON_DEVICE_META || is_host_memory(type.device)))
+    return false;
+  for (const Operand& operand : step.operands)
+    if (operand.kind == Operand::kList ||
+        (operand.kind == Operand::kValue && graph_->values[operand.value].device != type.device))
+      return false;
+  const int32_t kind = arithmetic_of(*graph_, step);
+  if (kind >= 0 && kind_ >= 0 && kind != kind_) return false;
+  if (kind >= 0) kind_ = kind;
+  return read_by(index + 1).size() < kMaxTensors;
+}
+
+std::vector<ValueId> FusedGroup::made_by(uint32_t end) const {
+  std::vector<ValueId> made;
+  for (uint32_t i = begin_; i < end; ++i) made.push_back(graph_->steps[i].results[0]);
+  return made;
+}
+
+std::vector<ValueId> FusedGroup::read_by(uint32_t end) const {
+  const std::vector<ValueId> made = made_by(end);
+  std::vector<ValueId> read;
+  for (uint32_t i = begin_; i < end; ++i)
+    for_each_operand(graph_->steps[i], [&](ValueId value) {
+      if (!contains(made, value) && !contains(read, value)) read.push_back(value);
+    });
+  return read;
+}
+
+bool FusedGroup::fits(const Interface& seen) const {
+  if (seen.operands.empty() || seen.results.empty() || seen.results.size() > kMaxFusedResults ||
+      seen.operands.size() + seen.results.size() > kMaxTensors)
+    return false;
+  return std::all_of(seen.results.begin(), seen.results.end(), [&](ValueId value) {
+    return graph_->values[value].dtype == graph_->values[seen.results[0]].dtype;
+  });
+}
+
+std::string FusedGroup::text() const {
+  const Type& type = graph_->values[graph_->steps[begin_].results[0]];
+  int64_t bytes = 0;
+  for (ValueId value : made_by(end_))
+    if (!contains(best_.results, value))
+      bytes += element_count(type) * int64_t{host->dtype_size(graph_->values[value].dtype)};
+  const size_t made = end_ - begin_;
+  return "steps " + std::to_string(begin_) + " to " + std::to_string(end_ - 1) +
+         ": one kernel over " + type_text(type) + "; " +
+         std::to_string(made - best_.results.size()) + " of " + std::to_string(made) +
+         " results stay in registers (" + std::to_string(bytes >> 10) + " KiB)";
+}
+
+void FusedGroup::prepare(const std::vector<tenon_tensor*>& values, Prepared& out) const {
+  const tenon_calls_api* api = calls_with_pieces();
+  std::vector<OwnedTensor> stand_ins;
+  std::vector<tenon_tensor*> known = values;
+  std::vector<Piecewise> decided;
+  std::vector<std::vector<tenon_value>> arguments;
+  std::vector<std::vector<int32_t>> sources;
+  std::vector<tenon_fusion_step> steps;
+  const std::vector<ValueId> made = made_by(end_);
+  auto index_in = [](const std::vector<ValueId>& list, ValueId value) {
+    return static_cast<int32_t>(std::find(list.begin(), list.end(), value) - list.begin());
+  };
+  for (uint32_t i = begin_; i < end_; ++i) {
+    const Step& step = graph_->steps[i];
+    const ValueId result = step.results[0];
+    auto& args = arguments.emplace_back();
+    auto& from = sources.emplace_back();
+    for (const Operand& operand : step.operands) {
+      args.push_back(operand.kind == Operand::kValue ? boxed(known[operand.value])
+                                                     : operand.attribute.value());
+      if (operand.kind != Operand::kValue) continue;
+      from.push_back(contains(made, operand.value) ? -1 - index_in(made, operand.value)
+                                                   : index_in(best_.operands, operand.value));
+    }
+    decided.emplace_back(api->piecewise(step.op, args.data()));
+    if (!decided.back()) return;
+    tenon_fusion_step fused = {
+        .args = nullptr,
+        .sources = from.data(),
+        .nargs = static_cast<uint32_t>(args.size()),
+        .dtype = graph_->values[result].dtype,
+        .result = contains(best_.results, result) ? index_in(best_.results, result) : -1};
+    fused.kernel = api->piecewise_kernel(decided.back().get(), &fused.args);
+    steps.push_back(fused);
+    tenon_tensor* stand_in = nullptr;
+    const Type& type = graph_->values[result];
+    if (host->tensor_create(type.device, type.dtype, 0, nullptr, &stand_in, nullptr) != TENON_OK)
+      return;
+    stand_ins.emplace_back(stand_in);
+    known[result] = stand_in;
+  }
+  const auto nresults = static_cast<uint32_t>(best_.results.size());
+  int64_t program = 0;
+  if (fusion()->prepare(steps.data(), static_cast<uint32_t>(steps.size()),
+                        static_cast<uint32_t>(best_.operands.size()), nresults, &program,
+                        nullptr) != TENON_OK)
+    return;
+  out.op = fusion()->fused(nresults);
+  out.program = out.op ? program : 0;
+}
+
+bool FusedGroup::run(std::vector<tenon_tensor*>& values) const {
+  const tenon_calls_api* api = calls_with_pieces();
+  if (!api || !fusion() || !candidates()) return false;
+  std::vector<tenon_tensor*> operands;
+  for (ValueId value : best_.operands) {
+    tenon_tensor* tensor = values[value];
+    if (!(tensor->flags & TENON_TENSOR_CONTIGUOUS) || tensor->layers) return false;
+    operands.push_back(tensor);
+  }
+  // A layer that wants every call wants the first one.
+  const Step& first = graph_->steps[begin_];
+  std::vector<tenon_value> args;
+  for (const Operand& operand : first.operands)
+    args.push_back(operand.kind == Operand::kValue ? boxed(values[operand.value])
+                                                   : operand.attribute.value());
+  if (!Piecewise(api->piecewise(first.op, args.data()))) return false;
+  int64_t program;
+  const tenon_op* op;
+  {
+    std::lock_guard lock(prepared_->mutex);
+    const uint64_t generation = candidates()->generation();
+    if (!prepared_->is_known || prepared_->generation != generation) {
+      prepared_->program = 0;
+      prepare(values, *prepared_);
+      prepared_->generation = generation;
+      prepared_->is_known = true;
+    }
+    program = prepared_->program;
+    op = prepared_->op;
+  }
+  if (program == 0) return false;
+  tenon_value given[] = {boxed(operands.data(), operands.size()), boxed(program)};
+  tenon_value outs[kMaxFusedResults] = {};
+  if (host->op_call(op, given, 2, outs, static_cast<uint32_t>(best_.results.size()), nullptr) !=
+      TENON_OK)
+    return false;
+  for (size_t i = 0; i < best_.results.size(); ++i)
+    values[best_.results[i]] = static_cast<tenon_tensor*>(outs[i].v.p);
+  return true;
+}
+
+}  // namespace tenon::graph
