@@ -41,21 +41,6 @@ static __device__ inline tk_i64 tk_global_size(int d) {
 }
 #define tk_barrier() __syncthreads()
 
-// An instruction that computes nothing, and that no multiplication and addition are fused across.
-template <class T>
-static __device__ inline T tk_separate(T x) { return x; }
-#if defined(__CUDACC_RTC__)
-static __device__ inline tk_f32 tk_separate(tk_f32 x) { asm("" : "+f"(x)); return x; }
-static __device__ inline tk_f64 tk_separate(tk_f64 x) { asm("" : "+d"(x)); return x; }
-#elif defined(__AMDGCN__)
-static __device__ inline tk_f32 tk_separate(tk_f32 x) { asm("" : "+v"(x)); return x; }
-static __device__ inline tk_f64 tk_separate(tk_f64 x) { asm("" : "+v"(x)); return x; }
-#elif defined(__x86_64__)
-static __device__ inline tk_f32 tk_separate(tk_f32 x) { asm("" : "+x"(x)); return x; }
-static __device__ inline tk_f64 tk_separate(tk_f64 x) { asm("" : "+x"(x)); return x; }
-#endif
-#define TK_SEPARATE(x) tk_separate(x)
-
 // A union of two types has the bits of both in these compilers.
 #define TK_SAME_BITS(name, from, to)                 \
   static __device__ inline to name(from value) {     \
@@ -67,6 +52,27 @@ TK_SAME_BITS(tk_bits_f32, tk_u32, tk_f32)
 TK_SAME_BITS(tk_f32_bits, tk_f32, tk_u32)
 TK_SAME_BITS(tk_bits_f64, tk_u64, tk_f64)
 TK_SAME_BITS(tk_f64_bits, tk_f64, tk_u64)
+
+// The same number by an operation that no multiplication and addition are fused across. NVIDIA's assembler fuses them
+// wherever it sees through what lies between, so there the bits are combined with a zero that is known at run time
+// alone: launches of kernels that use this have a grid of one layer.
+template <class T>
+static __device__ inline T tk_separate(T x) { return x; }
+#if defined(__CUDACC_RTC__)
+static __device__ inline tk_f32 tk_separate(tk_f32 x) {
+  return tk_bits_f32(tk_f32_bits(x) ^ (gridDim.z - 1));
+}
+static __device__ inline tk_f64 tk_separate(tk_f64 x) {
+  return tk_bits_f64(tk_f64_bits(x) ^ (tk_u64)(gridDim.z - 1));
+}
+#elif defined(__AMDGCN__)
+static __device__ inline tk_f32 tk_separate(tk_f32 x) { asm("" : "+v"(x)); return x; }
+static __device__ inline tk_f64 tk_separate(tk_f64 x) { asm("" : "+v"(x)); return x; }
+#elif defined(__x86_64__)
+static __device__ inline tk_f32 tk_separate(tk_f32 x) { asm("" : "+x"(x)); return x; }
+static __device__ inline tk_f64 tk_separate(tk_f64 x) { asm("" : "+x"(x)); return x; }
+#endif
+#define TK_SEPARATE(x) tk_separate(x)
 
 #if defined(__CUDA_ARCH__) && defined(__EDG__) /* NVIDIA's own compiler, which takes PTX */
 static __device__ inline tk_f32 tk_f16_to_f32(tk_u16 half_bits) {
