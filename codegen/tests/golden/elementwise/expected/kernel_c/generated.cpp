@@ -136,8 +136,19 @@ const tenon_kernel_def kKernels[] = {
     kernel("tenon::smooth", UINT64_C(0x7800), kElementwiseTraits, run_smooth),
 };
 
+constexpr const ElementwiseOp* kElementwise[] = {
+    &elementwise_add,
+    &elementwise_multiply,
+    &elementwise_abs,
+    &elementwise_less,
+    &elementwise_where,
+    &elementwise_gelu,
+    &elementwise_smooth,
+};
+
 }  // namespace
 
 KernelList generated_kernels() { return kKernels; }
+std::span<const ElementwiseOp* const> elementwise_ops() { return kElementwise; }
 
 }  // namespace tenon::kernel_c
