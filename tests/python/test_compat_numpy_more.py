@@ -235,9 +235,13 @@ def test_call(call):
     compare(call)
 
 
-@pytest.mark.parametrize("coefficients", [[1.0, -6.0, 11.0, -6.0], [0.0, 2.0, 0.0, 2.0, 0.0], [3.0], [1.0, 0.0]])
+@pytest.mark.parametrize(
+    "coefficients", [[1.0, -6.0, 11.0, -6.0], [0.0, 2.0, 0.0, 2.0, 0.0], [3.0], [1.0, 0.0]]
+)
 def test_roots(coefficients):
-    order = lambda values: sorted(np.asarray(values).tolist(), key=lambda z: (round(np.real(z), 6), np.imag(z)))  # noqa: E731
+    order = lambda values: sorted(
+        np.asarray(values).tolist(), key=lambda z: (round(np.real(z), 6), np.imag(z))
+    )
     np.testing.assert_allclose(
         order(tnp.roots(coefficients).numpy()), order(np.roots(coefficients)), rtol=1e-8, atol=1e-9
     )

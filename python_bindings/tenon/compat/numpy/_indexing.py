@@ -45,7 +45,7 @@ def ix_(*args: Any) -> tuple[Tensor, ...]:
     results = []
     for i, each in enumerate(args):
         x = as_tensor(each)
-        x = flatnonzero(x) if x.dtype == _core.bool else x
+        x = flatnonzero(x) if x.dtype == tenon.bool else x
         results.append(x.reshape((1,) * i + (-1,) + (1,) * (len(args) - i - 1)))
     return tuple(results)
 
@@ -124,7 +124,9 @@ def choose(a: Any, choices: Sequence[Any]) -> Tensor:
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Tensor:
     """Each element from the first choice whose condition holds."""
     if len(condlist) != len(choicelist):
-        raise ValueError(f"expected as many choices as conditions, got {len(choicelist)} and {len(condlist)}")
+        raise ValueError(
+            f"expected as many choices as conditions, got {len(choicelist)} and {len(condlist)}"
+        )
     result = as_tensor(default)
     dtype = tenon.result_type(*(as_tensor(each).dtype for each in (*choicelist, default)))
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):

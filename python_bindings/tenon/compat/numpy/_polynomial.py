@@ -126,6 +126,8 @@ def poly(seq_of_zeros: Any) -> Tensor:
         # Roots in conjugate pairs have a real product.
         values = sorted(x.tolist(), key=lambda z: (z.real, z.imag))
         pairs = sorted((z.conjugate() for z in values), key=lambda z: (z.real, z.imag))
-        if builtins.all(abs(a - b) < 1e-12 * (1 + abs(a)) for a, b in zip(values, pairs, strict=True)):
+        if builtins.all(
+            abs(a - b) < 1e-12 * (1 + abs(a)) for a, b in zip(values, pairs, strict=True)
+        ):
             result = _core.operator("real")(result)
     return result

@@ -108,7 +108,7 @@ def iscomplex(x: Any) -> Tensor:
     """Where the imaginary part is not zero."""
     value = as_tensor(x)
     if not iscomplexobj(value):
-        return _core.operator("zeros_like")(value, dtype=_core.bool)
+        return _core.operator("zeros_like")(value, dtype=tenon.bool)
     return _core.operator("imag")(value) != 0
 
 
@@ -158,7 +158,7 @@ def _positions(obj: Any, extent: builtins.int) -> list[builtins.int]:
     if isinstance(obj, builtins.int):
         obj = [obj]
     x = as_tensor(obj)
-    if x.dtype == _core.bool:
+    if x.dtype == tenon.bool:
         return [i for i, each in enumerate(x.tolist()) if each]
     positions = [builtins.int(each) for each in x.reshape(-1).tolist()]
     for each in positions:
@@ -230,7 +230,9 @@ def trim_zeros(filt: Any, trim: str = "fb") -> Tensor:
     return x[first if "f" in trim.lower() else 0 : last if "b" in trim.lower() else len(found)]
 
 
-def tri(N: builtins.int, M: builtins.int | None = None, k: builtins.int = 0, dtype: Any = float) -> Tensor:
+def tri(
+    N: builtins.int, M: builtins.int | None = None, k: builtins.int = 0, dtype: Any = float
+) -> Tensor:
     """Ones at and below a diagonal."""
     return _core.operator("tril")(base.ones((N, N if M is None else M), dtype), k)
 
@@ -242,7 +244,9 @@ def block(arrays: Any) -> Tensor:
         return 1 + builtins.max(map(depth_of, value)) if isinstance(value, list) else 0
 
     def widest(value: Any) -> builtins.int:
-        return builtins.max(map(widest, value)) if isinstance(value, list) else as_tensor(value).ndim
+        return (
+            builtins.max(map(widest, value)) if isinstance(value, list) else as_tensor(value).ndim
+        )
 
     depth = depth_of(arrays)
     axes = builtins.max(depth, widest(arrays))

@@ -42,7 +42,9 @@ def modf(x: Any) -> tuple[Tensor, Tensor]:
     value = as_float(x)
     whole = _core.operator("trunc")(value)
     fraction = _core.operator("where")(_core.operator("isinf")(value), value * 0, value - whole)
-    fraction = _core.operator("where")(_core.operator("isinf")(value), as_tensor(0.0).to(dtype=value.dtype), fraction)
+    fraction = _core.operator("where")(
+        _core.operator("isinf")(value), as_tensor(0.0).to(dtype=value.dtype), fraction
+    )
     return _core.operator("copysign")(fraction, value), whole
 
 
@@ -87,7 +89,9 @@ def array_equiv(a1: Any, a2: Any) -> bool:
         return False
 
 
-def unwrap(p: Any, discont: float | None = None, axis: builtins.int = -1, *, period: float = 2 * math.pi) -> Tensor:
+def unwrap(
+    p: Any, discont: float | None = None, axis: builtins.int = -1, *, period: float = 2 * math.pi
+) -> Tensor:
     """Angles without jumps of more than half a period."""
     given = as_tensor(p)
     is_whole = isinstance(period, builtins.int) and given.dtype.is_integer
@@ -141,8 +145,8 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
     if n == 0 or m == 0:
         raise ValueError("correlate(): expected vectors with elements, got an empty one")
     padded = base.pad(x.to(dtype=dtype), (m - 1, m - 1))
-    windows = base.arange(n + m - 1).reshape(-1, 1) + base.arange(m).reshape(1, -1)
-    full = base.take(padded, windows.reshape(-1)).reshape(n + m - 1, m) @ y.to(dtype=dtype)
+    windows = base.arange(n + m - 1).reshape((-1, 1)) + base.arange(m).reshape((1, -1))
+    full = base.take(padded, windows.reshape(-1)).reshape((n + m - 1, m)) @ y.to(dtype=dtype)
     if mode == "full":
         return full
     longer, shorter = builtins.max(n, m), builtins.min(n, m)
@@ -162,7 +166,10 @@ def _cosines(*weights: float) -> Callable[[builtins.int], Tensor]:
         if M <= 1:
             return base.ones((builtins.max(M, 0),))
         angle = base.arange(M, dtype=float) * (2 * math.pi / (M - 1))
-        return builtins.sum(w * base.cos(k * angle) for k, w in enumerate(weights))
+        total = base.zeros((M,))
+        for k, weight in enumerate(weights):
+            total = total + weight * base.cos(k * angle)
+        return total
 
     function.__doc__ = "A window of cosines."
     return function
@@ -185,14 +192,20 @@ def kaiser(M: builtins.int, beta: float) -> Tensor:
         return base.ones((builtins.max(M, 0),))
     ratio = base.arange(M, dtype=float) * (2 / (M - 1)) - 1
     bessel = _core.operator("i0")
-    return bessel(beta * base.sqrt(_core.operator("maximum")(1 - ratio * ratio, 0.0))) / bessel(as_tensor(float(beta)))
+    return bessel(beta * base.sqrt(_core.operator("maximum")(1 - ratio * ratio, 0.0))) / bessel(
+        as_tensor(float(beta))
+    )
 
 
 # -- what is left out -------------------------------------------------------------------------------
 
 
 def _without_nan(value: Tensor, instead: float) -> Tensor:
-    return base.where(_core.operator("isnan")(value), instead, value) if value.dtype.is_floating_point else value
+    return (
+        base.where(_core.operator("isnan")(value), instead, value)
+        if value.dtype.is_floating_point
+        else value
+    )
 
 
 def _nan_reduction(function: Callable[..., Tensor], instead: float) -> Callable[..., Tensor]:
@@ -244,7 +257,9 @@ def nanvar(a: Any, axis: Axes = None, ddof: float = 0, keepdims: bool = False) -
     square = base.where(known, (filled - mean) ** 2, 0.0)
     count = base.sum(known, axis, keepdims=keepdims)
     total = base.sum(square, axis, keepdims=keepdims)
-    return base.where(count > ddof, total / _core.operator("maximum")(count - ddof, 1e-300), math.nan)
+    return base.where(
+        count > ddof, total / _core.operator("maximum")(count - ddof, 1e-300), math.nan
+    )
 
 
 def nanstd(a: Any, axis: Axes = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
@@ -252,12 +267,14 @@ def nanstd(a: Any, axis: Axes = None, ddof: float = 0, keepdims: bool = False) -
     return base.sqrt(nanvar(a, axis, ddof, keepdims))
 
 
-def percentile(a: Any, q: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:
+def percentile(a: Any, q: Any, axis: builtins.int | None = None, keepdims: bool = False) -> Tensor:
     """quantile() of hundredths."""
     return tenon.quantile(as_float(a), as_float(q) / 100, axis, keepdim=keepdims)
 
 
-def nanpercentile(a: Any, q: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:
+def nanpercentile(
+    a: Any, q: Any, axis: builtins.int | None = None, keepdims: bool = False
+) -> Tensor:
     """percentile() of the elements that are numbers."""
     return tenon.nanquantile(as_float(a), as_float(q) / 100, axis, keepdim=keepdims)
 
@@ -277,7 +294,9 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None) -> Tensor:
         return as_tensor(bins)
     x = as_float(a)
     empty = 0 in tuple(x.shape)
-    low, high = range if range is not None else (0.0, 1.0) if empty else (float(x.min()), float(x.max()))
+    low, high = (
+        range if range is not None else (0.0, 1.0) if empty else (float(x.min()), float(x.max()))
+    )
     if low == high:
         low, high = low - 0.5, high + 0.5
     return base.linspace(low, high, bins + 1)
@@ -310,7 +329,10 @@ def histogramdd(
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """The histogram of points [n, d]; (counts, edges of each axis)."""
     # A list holds the coordinates of each axis; an array, a point in each row.
-    points = as_tensor(sample) if hasattr(sample, "shape") else tenon.atleast_2d(as_tensor(sample)).T
+    points = as_tensor(sample)
+    if not hasattr(sample, "shape"):
+        points = points.reshape((1, -1)) if points.ndim < 2 else points
+        points = points.T
     d = points.shape[1]
     each = [bins] * d if isinstance(bins, builtins.int) else list(bins)
     limits = [None] * d if range is None else list(range)
@@ -350,7 +372,9 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Ten
     if last == 0:
         inside = at * 0 + values[0]
     else:
-        low = _core.operator("clip")(base.searchsorted(knots, base.ravel(at), "right") - 1, 0, last - 1)
+        low = _core.operator("clip")(
+            base.searchsorted(knots, base.ravel(at), "right") - 1, 0, last - 1
+        )
         x0, y0 = base.take(knots, low), base.take(values, low)
         slope = (base.take(values, low + 1) - y0) / (base.take(knots, low + 1) - x0)
         inside = (y0 + slope * (base.ravel(at) - x0)).reshape(tuple(at.shape))
@@ -364,11 +388,19 @@ def gradient(f: Any, *varargs: Any, axis: Axes = None, edge_order: builtins.int 
     x = as_float(f)
     if edge_order != 1:
         raise NotImplementedError(f"gradient(): expected edge_order=1, got {edge_order}")
-    axes = list(range(x.ndim)) if axis is None else [axis] if isinstance(axis, builtins.int) else list(axis)
+    axes = (
+        list(range(x.ndim))
+        if axis is None
+        else [axis]
+        if isinstance(axis, builtins.int)
+        else list(axis)
+    )
     steps = list(varargs) or [1.0] * len(axes)
     steps = steps * len(axes) if len(steps) == 1 else steps
     if len(steps) != len(axes):
-        raise TypeError(f"gradient(): expected a distance for each of {len(axes)} axes, got {len(steps)}")
+        raise TypeError(
+            f"gradient(): expected a distance for each of {len(axes)} axes, got {len(steps)}"
+        )
     results = []
     for each, step in zip(axes, steps, strict=True):
         y = base.moveaxis(x, each, -1)
