@@ -195,3 +195,171 @@ def test_paddle(name):
 
 def test_importing_paddle_loads_no_device_plugin():
     assert paddle.device_plugins() is not None and callable(paddle.load_device_plugin)
+
+
+# -- names that are rarely typed --------------------------------------------------------------------------
+
+S = torch.tensor([[2.0, 0.0, 1.0], [1.0, 3.0, 0.0], [0.0, 1.0, 4.0]])
+N = torch.tensor([[1.0, float("nan"), 3.0, 2.0], [float("nan"), -2.0, 0.5, 9.0]])
+C = torch.tensor([1 + 2j, 3 - 1j])
+W = torch.ones(2, 1, 3, 3)
+I = torch.tensor([3, 1, 1, 2])  # noqa: E741
+
+MORE_TORCH = {
+    "adjoint": (lambda: torch.adjoint(C.reshape(1, 2)), [[1 - 2j], [3 + 1j]]),
+    "as_strided_scatter": (
+        lambda: torch.as_strided_scatter(torch.zeros(3, 3), torch.ones(2, 2), (2, 2), (1, 2), 1),
+        [[0.0, 1.0, 1.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0]],
+    ),
+    "atleast_2d": (lambda: torch.atleast_2d([V, torch.tensor(3)]), [[[3, 1, 2]], [[3]]]),
+    "bincount": (lambda: torch.bincount(I, minlength=5), [0, 2, 1, 1, 0]),
+    "block_diag": (
+        lambda: torch.block_diag(torch.ones(1, 2), torch.ones(1, 1)),
+        [[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+    ),
+    "cartesian_prod": (lambda: torch.cartesian_prod(V[:2], V[2:]), [[3, 2], [1, 2]]),
+    "chain_matmul": (
+        lambda: torch.chain_matmul(X, S, torch.eye(3)),
+        [[7.0, 17.0, 9.0], [11.0, 15.0, 28.0]],
+    ),
+    "column_stack": (lambda: torch.column_stack((V, V)), [[3, 3], [1, 1], [2, 2]]),
+    "combinations": (
+        lambda: torch.combinations(V, 2, True),
+        [[3, 3], [3, 1], [3, 2], [1, 1], [1, 2], [2, 2]],
+    ),
+    "fliplr": (lambda: torch.fliplr(X), [[2.0, 5.0, 1.0], [6.0, 3.0, 4.0]]),
+    "gradient": (
+        lambda: torch.gradient(X, spacing=2.0, dim=1),
+        [[[2.0, 0.25, -1.5], [-0.5, 0.5, 1.5]]],
+    ),
+    "histc": (lambda: torch.histc(X, 5, 0, 5), [0.0, 1.0, 1.0, 1.0, 2.0]),
+    "histogram": (lambda: torch.histogram(X, 2), [[3.0, 3.0], [1.0, 3.5, 6.0]]),
+    "hsplit": (lambda: torch.hsplit(V, [2]), [[3, 1], [2]]),
+    "igamma": (lambda: torch.igamma(torch.ones(1), torch.zeros(1)), [0.0]),
+    "median": (lambda: torch.median(torch.tensor([4.0, 1.0, 3.0, 2.0])), 2.0),
+    "median with dim": (lambda: torch.median(X, 1), [[2.0, 4.0], [2, 0]]),
+    "median keepdim": (lambda: torch.median(X, 0, keepdim=True).values, [[1.0, 3.0, 2.0]]),
+    "nanmedian": (lambda: torch.nanmedian(N, 1), [[2.0, 0.5], [3, 2]]),
+    "nonzero_static": (lambda: torch.nonzero_static(V > 1, size=3), [[0], [2], [-1]]),
+    "range": (lambda: torch.range(1, 2, 0.5), [1.0, 1.5, 2.0]),
+    "svd": (lambda: torch.svd(X).V.shape, (3, 2)),
+    "tensor_split": (lambda: torch.tensor_split(V, 2), [[3, 1], [2]]),
+    "trapz": (lambda: torch.trapz(X, torch.tensor([0.0, 1.0, 3.0])), [10.0, 12.5]),
+    "triangular_solve": (
+        lambda: (
+            torch.triangular_solve(
+                torch.ones(2, 1), torch.tensor([[2.0, 1.0], [0.0, 4.0]])
+            ).solution
+        ),
+        [[0.375], [0.25]],
+    ),
+    "unique_consecutive": (
+        lambda: torch.unique_consecutive(I, False, True),
+        [[3, 1, 2], [1, 2, 1]],
+    ),
+    "vdot": (lambda: torch.vdot(C, C), 15 + 0j),
+    "conv2d": (lambda: torch.conv2d(torch.ones(1, 1, 3, 3), W, padding=0), [[[[9.0]], [[9.0]]]]),
+    "conv_transpose2d": (
+        lambda: torch.conv_transpose2d(torch.ones(1, 2, 1, 1), W[:, :, :1], None, 2, 0, 0, 2).shape,
+        (1, 2, 1, 3),
+    ),
+    "avg_pool1d": (lambda: torch.avg_pool1d(X.reshape(1, 2, 3), 3), [[[8.0 / 3], [13.0 / 3]]]),
+    "hardshrink": (lambda: torch.hardshrink(torch.tensor([0.4, 0.6])), [0.0, 0.6]),
+    "hann_window": (lambda: torch.hann_window(4), [0.0, 0.5, 1.0, 0.5]),
+    "cond": (lambda: torch.cond(True, lambda x: x + 1, lambda x: x, (V,)), [4, 2, 3]),
+    "compile": (lambda: torch.compile(lambda x: x * 2, mode="max-autotune")(V), [6, 2, 4]),
+}
+
+
+def close(a, b):
+    if isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(map(close, a, b))
+    return a == b or abs(a - b) < 1e-5
+
+
+@pytest.mark.parametrize("name", MORE_TORCH)
+def test_more_of_torch(name):
+    call, expected = MORE_TORCH[name]
+    assert close(values(call()), expected)
+
+
+def test_what_pytorch_allows_and_tenon_does_not():
+    with pytest.raises(NotImplementedError, match="fullgraph=False, got True"):
+        torch.compile(fullgraph=True)
+    with pytest.raises(NotImplementedError, match="return_complex=True, got None"):
+        torch.stft(X, 2)
+    with pytest.raises(ValueError, match=r"mvlgamma\(\): expected numbers above .* = 1.0"):
+        torch.mvlgamma(torch.ones(1), 3)
+    assert torch.isnan(torch.median(N)) and torch.nanmedian(N).item() == 1.0
+
+
+A = torch.tensor([-8, 7])
+MORE_PADDLE = {
+    "add_n": (lambda: paddle.add_n([X, X, X]), (X * 3).tolist()),
+    "allclose": (lambda: paddle.allclose(X, X), True),
+    "amax": (lambda: paddle.amax(X, 1, True), [[5.0], [6.0]]),
+    "assign": (lambda: paddle.assign([1, 2]), [1, 2]),
+    "bitwise_right_shift": (lambda: paddle.bitwise_right_shift(A, V[1:2]), [-4, 3]),
+    "logical shift": (
+        lambda: paddle.bitwise_right_shift(A.to(tenon.int8), V[1:2].to(tenon.int8), False),
+        [124, 3],
+    ),
+    "logical shift of int64": (
+        lambda: paddle.bitwise_right_shift(A, V[1:2], False),
+        [2**63 - 4, 3],
+    ),
+    "broadcast_shape": (lambda: list(paddle.broadcast_shape([2, 1], [3])), [2, 3]),
+    "cat": (lambda: paddle.cat([X, X], 1).shape, (2, 6)),
+    "cumprod": (lambda: paddle.cumprod(X), [1.0, 5.0, 10.0, 40.0, 120.0, 720.0]),
+    "floor_mod": (lambda: paddle.floor_mod(A, V[:1]), [1, 1]),
+    "histogram": (lambda: paddle.histogram(X, 5, 0, 5), [0, 1, 1, 1, 2]),
+    "histogram_bin_edges": (lambda: paddle.histogram_bin_edges(X, 2), [1.0, 3.5, 6.0]),
+    "hsplit": (lambda: paddle.hsplit(X, [1])[1], [[5.0, 2.0], [3.0, 6.0]]),
+    "increment": (lambda: paddle.increment(torch.tensor([1.0]), 2.0), [3.0]),
+    "index_sample": (
+        lambda: paddle.index_sample(X, torch.tensor([[2, 0], [1, 1]])),
+        [[2.0, 1.0], [3.0, 3.0]],
+    ),
+    "isin": (lambda: paddle.isin(V, V[:1], invert=True), [False, True, True]),
+    "is_empty": (lambda: paddle.is_empty(X), False),
+    "mv": (lambda: paddle.mv(X, torch.ones(3)), [8.0, 13.0]),
+    "permute": (lambda: paddle.permute(X, 1, 0).shape, (3, 2)),
+    "polygamma": (lambda: paddle.polygamma(torch.ones(1), 1), [1.6449341]),
+    "reverse": (lambda: paddle.reverse(V, [0]), [2, 1, 3]),
+    "searchsorted": (
+        lambda: paddle.searchsorted(torch.tensor([1, 3]), V, True, True).dtype.name,
+        "int32",
+    ),
+    "slice": (lambda: paddle.slice(X, [1], [-2], [100]), [[5.0, 2.0], [3.0, 6.0]]),
+    "strided_slice": (
+        lambda: paddle.strided_slice(X, [1], [2], [-10], [-1]),
+        [[2.0, 5.0, 1.0], [6.0, 3.0, 4.0]],
+    ),
+    "take": (lambda: paddle.take(X, torch.tensor([[7, -1]]), "wrap"), [[5.0, 6.0]]),
+    "take and clip": (lambda: paddle.take(X, torch.tensor([9, -9]), "clip"), [6.0, 1.0]),
+    "tensor_split": (lambda: paddle.tensor_split(V, 2), [[3, 1], [2]]),
+    "unfold": (lambda: paddle.unfold(V, 0, 2, 1), [[3, 1], [1, 2]]),
+    "unique_consecutive": (lambda: paddle.unique_consecutive(I), [3, 1, 2]),
+    "view_as": (lambda: paddle.view_as(X, torch.zeros(6)).shape, (6,)),
+    "standard_gamma": (lambda: paddle.standard_gamma(X).shape, (2, 3)),
+    "log_normal": (lambda: paddle.log_normal(shape=[4]).shape, (4,)),
+    "randint_like": (lambda: paddle.randint_like(V, 1), [0, 0, 0]),
+    "create_parameter": (lambda: paddle.create_parameter([2], "float32", is_bias=True), [0.0, 0.0]),
+}
+
+
+@pytest.mark.parametrize("name", MORE_PADDLE)
+def test_more_of_paddle(name):
+    call, expected = MORE_PADDLE[name]
+    assert close(values(call()), expected)
+
+
+def test_what_paddle_allows_and_tenon_does_not():
+    with pytest.raises(ValueError, match=r"one element, got shape \(2, 3\)"):
+        paddle.increment(X)
+    with pytest.raises(ValueError, match="'raise', 'wrap' or 'clip', got 'other'"):
+        paddle.take(X, V, "other")
+    with pytest.raises(ValueError, match="size from 1 to 3 and a step from 1, got 4 and 1"):
+        paddle.unfold(V, 0, 4, 1)
+    with pytest.raises(NotImplementedError, match="attr=None, got 'w'"):
+        paddle.create_parameter([2], "float32", attr="w")

@@ -102,7 +102,7 @@ class Namespace:
     ) -> None:
         self._methods = frozenset(methods)  # spellings that name a method there, no function
         self.library = library  # "torch", a key of the generated table
-        self._functions = functions  # the module with functions of its own
+        self._functions = functions.split()  # the modules with functions of its own
         self._same = frozenset(same)  # operators whose arguments and results agree
         self._ours = ours  # their name -> "tenon's attribute.by path"
         self._convert = convert
@@ -124,8 +124,8 @@ class Namespace:
         """Functions that are written out for this library."""
         import importlib
 
-        module = importlib.import_module(self._functions)
-        return {name: getattr(module, name) for name in module.__all__}
+        modules = [importlib.import_module(name) for name in self._functions]
+        return {name: getattr(module, name) for module in modules for name in module.__all__}
 
     def find(self, name: str) -> Any:
         """What the library calls `name`; AttributeError if it is not covered."""

@@ -34,7 +34,11 @@ _OURS = {
     "promote_types": "promote_types",
 }
 
-_namespace = Namespace("numpy", f"{__name__}._functions", _SAME, _OURS, as_tensor, ["astype"])
+_FUNCTIONS = " ".join(
+    f"{__name__}.{each}"
+    for each in ("_functions", "_shapes", "_indexing", "_statistics", "_polynomial")
+)
+_namespace = Namespace("numpy", _FUNCTIONS, _SAME, _OURS, as_tensor, ["astype"])
 
 
 def __getattr__(name: str) -> Any:

@@ -66,7 +66,8 @@ _OURS = {
     "is_grad_enabled": "is_grad_enabled",
 }
 
-_namespace = _Namespace("paddle", f"{__name__}._functions", _SAME, _OURS)
+_FUNCTIONS = f"{__name__}._functions {__name__}._arrays"
+_namespace = _Namespace("paddle", _FUNCTIONS, _SAME, _OURS)
 
 
 def __getattr__(name: str) -> _Any:

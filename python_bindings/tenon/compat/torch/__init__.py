@@ -60,7 +60,8 @@ _OURS = {
     "vmap": "func.vmap",
 }
 
-_namespace = Namespace("torch", f"{__name__}._functions", _SAME, _OURS, methods=["type", "unfold"])
+_FUNCTIONS = " ".join(f"{__name__}.{each}" for each in ("_functions", "_layers", "_arrays"))
+_namespace = Namespace("torch", _FUNCTIONS, _SAME, _OURS, methods=["type", "unfold"])
 
 
 def __getattr__(name: str) -> Any:

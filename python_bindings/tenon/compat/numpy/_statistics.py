@@ -1,0 +1,479 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NumPy's statistics, sets and numbers: what is left out of NaN, histograms, windows, convolutions."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tenon
+from tenon import _core
+from tenon._core import Tensor
+from tenon.compat.numpy import _functions as base
+from tenon.compat.numpy._convert import as_float, as_tensor
+
+Axes = builtins.int | Sequence[builtins.int] | None
+
+__all__ = """array_equiv bartlett bincount bitwise_count bitwise_invert bitwise_left_shift bitwise_right_shift blackman
+convolve correlate cumulative_prod cumulative_sum divmod fabs geomspace gradient hamming hanning
+histogram histogram2d histogram_bin_edges histogramdd interp intersect1d kaiser matvec modf
+nanargmax nanargmin nancumprod nancumsum nanmax nanmin nanpercentile nanprod nanstd nanvar
+percentile setdiff1d setxor1d union1d unique_all unique_counts unique_inverse unique_values unwrap
+vdot vecmat""".split()
+
+# -- numbers ----------------------------------------------------------------------------------------
+
+
+def fabs(x: Any) -> Tensor:
+    """Absolute values, as floats."""
+    return as_float(x).abs()
+
+
+def divmod(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
+    """Floor division and its remainder."""
+    x, y = as_tensor(x1), as_tensor(x2)
+    return x // y, x % y
+
+
+def modf(x: Any) -> tuple[Tensor, Tensor]:
+    """Fraction and whole part, both with the sign of the number."""
+    value = as_float(x)
+    whole = _core.operator("trunc")(value)
+    fraction = _core.operator("where")(_core.operator("isinf")(value), value * 0, value - whole)
+    fraction = _core.operator("where")(
+        _core.operator("isinf")(value), as_tensor(0.0).to(dtype=value.dtype), fraction
+    )
+    return _core.operator("copysign")(fraction, value), whole
+
+
+def bitwise_count(x: Any) -> Tensor:
+    """The number of ones in the absolute value."""
+    value = as_tensor(x)
+    rest = value.abs() if value.dtype.name.startswith("int") else value
+    count = _core.operator("zeros_like")(rest)
+    for _ in range(8 * value.dtype.itemsize):
+        count = count + (rest & 1)
+        rest = rest >> 1
+    return count.to(dtype=_core.uint8)
+
+
+bitwise_left_shift = tenon.bitwise_left_shift
+bitwise_right_shift = tenon.bitwise_right_shift
+
+
+def bitwise_invert(x: Any) -> Tensor:
+    """Every bit inverted."""
+    return tenon.bitwise_invert(as_tensor(x))
+
+
+def geomspace(start: Any, stop: Any, num: builtins.int = 50, endpoint: bool = True) -> Tensor:
+    """Numbers whose quotients are equal, from `start` to `stop` exactly."""
+    sign = -1.0 if float(start) < 0 else 1.0
+    exponents = base.linspace(math.log10(abs(start)), math.log10(abs(stop)), num, endpoint)
+    result = sign * 10.0**exponents
+    if num > 0:
+        result[0] = float(start)
+        if num > 1 and endpoint:
+            result[-1] = float(stop)
+    return result
+
+
+def array_equiv(a1: Any, a2: Any) -> bool:
+    """Whether both have the same elements, broadcast."""
+    x, y = as_tensor(a1), as_tensor(a2)
+    try:
+        return bool((x == y).all())
+    except (ValueError, RuntimeError):
+        return False
+
+
+def unwrap(
+    p: Any, discont: float | None = None, axis: builtins.int = -1, *, period: float = 2 * math.pi
+) -> Tensor:
+    """Angles without jumps of more than half a period."""
+    given = as_tensor(p)
+    is_whole = isinstance(period, builtins.int) and given.dtype.is_integer
+    x = base.moveaxis(given if is_whole else as_float(given), axis, -1)
+    limit = period / 2 if discont is None else discont
+    step = base.diff(x)
+    half = period // 2 if is_whole else period / 2
+    wrapped = (step + half) % period - half
+    if not is_whole or period % 2 == 0:  # both ends of the interval are the same angle
+        wrapped = base.where((wrapped == -half) & (step > 0), half, wrapped)
+    correction = base.where(step.abs() < limit, 0, wrapped - step)
+    moved = base.concatenate([x[..., :1], x[..., 1:] + base.cumsum(correction, -1)], -1)
+    return base.moveaxis(moved, -1, axis)
+
+
+# -- products ---------------------------------------------------------------------------------------
+
+
+def vdot(a: Any, b: Any) -> Tensor:
+    """The product of two flat arrays, the first one conjugated."""
+    x, y = base.ravel(a), base.ravel(b)
+    return base.sum((x.conj() if tenon.is_complex(x) else x) * y)
+
+
+def matvec(x1: Any, x2: Any) -> Tensor:
+    """Matrices times vectors."""
+    return (as_tensor(x1) @ base.expand_dims(x2, -1))[..., 0]
+
+
+def vecmat(x1: Any, x2: Any) -> Tensor:
+    """Vectors, conjugated, times matrices."""
+    x = as_tensor(x1)
+    row = base.expand_dims(x.conj() if tenon.is_complex(x) else x, -2)
+    return (row @ as_tensor(x2))[..., 0, :]
+
+
+def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
+    """The convolution of two vectors."""
+    x, y = as_tensor(a), as_tensor(v)
+    if y.shape[0] > x.shape[0]:
+        x, y = y, x
+    return correlate(x, base.flip(y).conj() if tenon.is_complex(y) else base.flip(y), mode)
+
+
+def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
+    """The correlation of two vectors, the second one conjugated."""
+    x, y = as_tensor(a), as_tensor(v)
+    y = y.conj() if tenon.is_complex(y) else y
+    dtype = tenon.result_type(x.dtype, y.dtype)
+    n, m = x.shape[0], y.shape[0]
+    if n == 0 or m == 0:
+        raise ValueError("correlate(): expected vectors with elements, got an empty one")
+    padded = base.pad(x.to(dtype=dtype), (m - 1, m - 1))
+    windows = base.arange(n + m - 1).reshape((-1, 1)) + base.arange(m).reshape((1, -1))
+    full = base.take(padded, windows.reshape(-1)).reshape((n + m - 1, m)) @ y.to(dtype=dtype)
+    if mode == "full":
+        return full
+    longer, shorter = builtins.max(n, m), builtins.min(n, m)
+    if mode == "valid":
+        return full[shorter - 1 : longer]
+    if mode == "same":
+        first = (shorter - 1) // 2 if n >= m else shorter // 2
+        return full[first : first + longer]
+    raise ValueError(f"expected mode 'full', 'same' or 'valid', got {mode!r}")
+
+
+# -- windows ----------------------------------------------------------------------------------------
+
+
+def _cosines(*weights: float) -> Callable[[builtins.int], Tensor]:
+    def function(M: builtins.int) -> Tensor:
+        if M <= 1:
+            return base.ones((builtins.max(M, 0),))
+        angle = base.arange(M, dtype=float) * (2 * math.pi / (M - 1))
+        total = base.zeros((M,))
+        for k, weight in enumerate(weights):
+            total = total + weight * base.cos(k * angle)
+        return total
+
+    function.__doc__ = "A window of cosines."
+    return function
+
+
+hanning, hamming = _cosines(0.5, -0.5), _cosines(0.54, -0.46)
+blackman = _cosines(0.42, -0.5, 0.08)
+
+
+def bartlett(M: builtins.int) -> Tensor:
+    """A triangular window."""
+    if M <= 1:
+        return base.ones((builtins.max(M, 0),))
+    return 1 - (base.arange(M, dtype=float) * (2 / (M - 1)) - 1).abs()
+
+
+def kaiser(M: builtins.int, beta: float) -> Tensor:
+    """Kaiser's window."""
+    if M <= 1:
+        return base.ones((builtins.max(M, 0),))
+    ratio = base.arange(M, dtype=float) * (2 / (M - 1)) - 1
+    bessel = _core.operator("i0")
+    return bessel(beta * base.sqrt(_core.operator("maximum")(1 - ratio * ratio, 0.0))) / bessel(
+        as_tensor(float(beta))
+    )
+
+
+# -- what is left out -------------------------------------------------------------------------------
+
+
+def _without_nan(value: Tensor, instead: float) -> Tensor:
+    return (
+        base.where(_core.operator("isnan")(value), instead, value)
+        if value.dtype.is_floating_point
+        else value
+    )
+
+
+def _nan_reduction(function: Callable[..., Tensor], instead: float) -> Callable[..., Tensor]:
+    def reduce(a: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:
+        x = as_tensor(a)
+        result = function(_without_nan(x, instead), axis, keepdims=keepdims)
+        if not x.dtype.is_floating_point or instead in (0.0, 1.0):
+            return result
+        return base.where(base.all(_core.operator("isnan")(x), axis, keepdims), math.nan, result)
+
+    reduce.__doc__ = f"{function.__name__}() of the elements that are numbers."
+    return reduce
+
+
+nanmax, nanmin = _nan_reduction(base.max, -math.inf), _nan_reduction(base.min, math.inf)
+nanprod = _nan_reduction(base.prod, 1.0)
+
+
+def _nan_index(function: Callable[..., Tensor], instead: float) -> Callable[..., Tensor]:
+    def reduce(a: Any, axis: builtins.int | None = None, keepdims: bool = False) -> Tensor:
+        x = as_tensor(a)
+        if x.dtype.is_floating_point and bool(base.all(_core.operator("isnan")(x), axis).any()):
+            raise ValueError("expected a number in each slice, got one of NaN alone")
+        return function(_without_nan(x, instead), axis, keepdims)
+
+    return reduce
+
+
+nanargmax, nanargmin = _nan_index(base.argmax, -math.inf), _nan_index(base.argmin, math.inf)
+
+
+def nancumsum(a: Any, axis: builtins.int | None = None) -> Tensor:
+    """Running sums, NaN counted as 0."""
+    return base.cumsum(_without_nan(as_tensor(a), 0.0), axis)
+
+
+def nancumprod(a: Any, axis: builtins.int | None = None) -> Tensor:
+    """Running products, NaN counted as 1."""
+    return base.cumprod(_without_nan(as_tensor(a), 1.0), axis)
+
+
+def nanvar(a: Any, axis: Axes = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
+    """The variance of the elements that are numbers."""
+    x = as_float(a)
+    known = ~_core.operator("isnan")(x)
+    count = base.sum(known, axis, keepdims=True)
+    filled = _without_nan(x, 0.0)
+    mean = base.sum(filled, axis, keepdims=True) / count
+    square = base.where(known, (filled - mean) ** 2, 0.0)
+    count = base.sum(known, axis, keepdims=keepdims)
+    total = base.sum(square, axis, keepdims=keepdims)
+    return base.where(
+        count > ddof, total / _core.operator("maximum")(count - ddof, 1e-300), math.nan
+    )
+
+
+def nanstd(a: Any, axis: Axes = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
+    """The standard deviation of the elements that are numbers."""
+    return base.sqrt(nanvar(a, axis, ddof, keepdims))
+
+
+def percentile(a: Any, q: Any, axis: builtins.int | None = None, keepdims: bool = False) -> Tensor:
+    """quantile() of hundredths."""
+    return tenon.quantile(as_float(a), as_float(q) / 100, axis, keepdim=keepdims)
+
+
+def nanpercentile(
+    a: Any, q: Any, axis: builtins.int | None = None, keepdims: bool = False
+) -> Tensor:
+    """percentile() of the elements that are numbers."""
+    return tenon.nanquantile(as_float(a), as_float(q) / 100, axis, keepdim=keepdims)
+
+
+# -- counting ---------------------------------------------------------------------------------------
+
+
+def bincount(x: Any, weights: Any = None, minlength: builtins.int = 0) -> Tensor:
+    """How often each number occurs, or the sum of its weights."""
+    wanted = None if weights is None else as_float(weights)
+    return tenon.bincount(as_tensor(x), wanted, minlength)
+
+
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None) -> Tensor:
+    """The edges of histogram()."""
+    if not isinstance(bins, builtins.int):
+        return as_tensor(bins)
+    x = as_float(a)
+    empty = 0 in tuple(x.shape)
+    low, high = (
+        range if range is not None else (0.0, 1.0) if empty else (float(x.min()), float(x.max()))
+    )
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    return base.linspace(low, high, bins + 1)
+
+
+def _counts(values: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
+    """The bin of each value and whether it is in one; the last bin holds its right edge."""
+    bins = base.searchsorted(edges, values, "right") - 1
+    bins = base.where(values == edges[-1], edges.shape[0] - 2, bins)
+    return bins, (bins >= 0) & (bins < edges.shape[0] - 1)
+
+
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
+) -> tuple[Tensor, Tensor]:
+    """How many elements are between each two edges; (counts, edges)."""
+    x = base.ravel(a)
+    edges = histogram_bin_edges(x, bins, range)
+    chosen, is_inside = _counts(x, edges)
+    selected = base.take(chosen, base.nonzero(is_inside)[0])
+    weight = None if weights is None else base.take(base.ravel(weights), base.nonzero(is_inside)[0])
+    counts = bincount(selected, weight, edges.shape[0] - 1)
+    if density:
+        counts = counts / base.diff(edges) / base.sum(counts)
+    return counts, edges
+
+
+def histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The histogram of points [n, d]; (counts, edges of each axis)."""
+    # A list holds the coordinates of each axis; an array, a point in each row.
+    points = as_tensor(sample)
+    if not hasattr(sample, "shape"):
+        points = points.reshape((1, -1)) if points.ndim < 2 else points
+        points = points.T
+    d = points.shape[1]
+    each = [bins] * d if isinstance(bins, builtins.int) else list(bins)
+    limits = [None] * d if range is None else list(range)
+    edges = tuple(histogram_bin_edges(points[:, i], each[i], limits[i]) for i in builtins.range(d))
+    flat, inside = as_tensor(0), as_tensor(True)
+    lengths = [edge.shape[0] - 1 for edge in edges]
+    for i, edge in enumerate(edges):
+        chosen, is_inside = _counts(points[:, i], edge)
+        flat, inside = flat * lengths[i] + chosen, inside & is_inside
+    where = base.nonzero(inside)[0]
+    weight = None if weights is None else base.take(base.ravel(weights), where)
+    counts = bincount(base.take(flat, where), weight, math.prod(lengths)).reshape(lengths)
+    counts = counts.to(dtype=_core.float64)
+    if density:
+        volume = as_tensor(1.0)
+        for i, edge in enumerate(edges):
+            volume = volume * base.diff(edge).reshape((1,) * i + (-1,) + (1,) * (d - i - 1))
+        counts = counts / volume / base.sum(counts)
+    return counts, edges
+
+
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The histogram of points; (counts, edges of x, edges of y)."""
+    points = base.stack([base.ravel(x), base.ravel(y)], 1)
+    if not isinstance(bins, builtins.int) and len(bins) != 2:
+        bins = [bins, bins]
+    counts, edges = histogramdd(points, bins, range, density, weights)
+    return counts, edges[0], edges[1]
+
+
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Tensor:
+    """Values between points with ascending `xp`, on straight lines."""
+    at, knots, values = as_float(x), as_float(xp), as_float(fp)
+    last = knots.shape[0] - 1
+    if last == 0:
+        inside = at * 0 + values[0]
+    else:
+        low = _core.operator("clip")(
+            base.searchsorted(knots, base.ravel(at), "right") - 1, 0, last - 1
+        )
+        x0, y0 = base.take(knots, low), base.take(values, low)
+        slope = (base.take(values, low + 1) - y0) / (base.take(knots, low + 1) - x0)
+        inside = (y0 + slope * (base.ravel(at) - x0)).reshape(tuple(at.shape))
+    inside = base.where(at >= knots[last], values[last], inside)
+    inside = base.where(at < knots[0], values[0] if left is None else float(left), inside)
+    return base.where(at > knots[last], values[last] if right is None else float(right), inside)
+
+
+def gradient(f: Any, *varargs: Any, axis: Axes = None, edge_order: builtins.int = 1) -> Any:
+    """Slopes by central differences, one-sided at the ends: a tensor for each axis."""
+    x = as_float(f)
+    if edge_order != 1:
+        raise NotImplementedError(f"gradient(): expected edge_order=1, got {edge_order}")
+    axes = (
+        list(range(x.ndim))
+        if axis is None
+        else [axis]
+        if isinstance(axis, builtins.int)
+        else list(axis)
+    )
+    steps = list(varargs) or [1.0] * len(axes)
+    steps = steps * len(axes) if len(steps) == 1 else steps
+    if len(steps) != len(axes):
+        raise TypeError(
+            f"gradient(): expected a distance for each of {len(axes)} axes, got {len(steps)}"
+        )
+    results = []
+    for each, step in zip(axes, steps, strict=True):
+        y = base.moveaxis(x, each, -1)
+        spacing = as_float(step)
+        if spacing.ndim == 0:
+            inner = (y[..., 2:] - y[..., :-2]) / (2 * spacing)
+            first = (y[..., 1:2] - y[..., :1]) / spacing
+            last = (y[..., -1:] - y[..., -2:-1]) / spacing
+        else:
+            h = base.diff(spacing)
+            before, after = h[:-1], h[1:]
+            inner = (
+                -after / (before * (before + after)) * y[..., :-2]
+                + (after - before) / (before * after) * y[..., 1:-1]
+                + before / (after * (before + after)) * y[..., 2:]
+            )
+            first = (y[..., 1:2] - y[..., :1]) / h[0]
+            last = (y[..., -1:] - y[..., -2:-1]) / h[-1]
+        results.append(base.moveaxis(base.concatenate([first, inner, last], -1), -1, each))
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _cumulative(name: str) -> Callable[..., Tensor]:
+    def function(x: Any, axis: builtins.int | None = None, include_initial: bool = False) -> Tensor:
+        value = as_tensor(x)
+        if axis is None:
+            if value.ndim != 1:
+                raise ValueError(f"{name}(): expected an axis for an array of {value.ndim} axes")
+            axis = 0
+        return getattr(tenon, name)(value, axis=axis, include_initial=include_initial)
+
+    function.__doc__ = f"tenon.{name}."
+    return function
+
+
+cumulative_sum, cumulative_prod = _cumulative("cumulative_sum"), _cumulative("cumulative_prod")
+
+# -- sets -------------------------------------------------------------------------------------------
+
+
+def _of_one(name: str) -> Callable[[Any], Any]:
+    def function(x: Any) -> Any:
+        return getattr(tenon, name)(as_tensor(x))
+
+    function.__doc__ = f"tenon.{name}."
+    return function
+
+
+unique_all, unique_counts = _of_one("unique_all"), _of_one("unique_counts")
+unique_inverse, unique_values = _of_one("unique_inverse"), _of_one("unique_values")
+
+
+def union1d(ar1: Any, ar2: Any) -> Tensor:
+    """The different elements of both."""
+    return base.unique(base.concatenate([base.ravel(ar1), base.ravel(ar2)]))
+
+
+def _kept(values: Tensor, mask: Tensor) -> Tensor:
+    return base.take(values, base.nonzero(mask)[0])
+
+
+def intersect1d(ar1: Any, ar2: Any) -> Tensor:
+    """The different elements that are in both."""
+    values = base.unique(ar1)
+    return _kept(values, base.isin(values, ar2))
+
+
+def setdiff1d(ar1: Any, ar2: Any) -> Tensor:
+    """The different elements that are in the first one alone."""
+    values = base.unique(ar1)
+    return _kept(values, base.isin(values, ar2, invert=True))
+
+
+def setxor1d(ar1: Any, ar2: Any) -> Tensor:
+    """The different elements that are in one of both."""
+    return union1d(setdiff1d(ar1, ar2), setdiff1d(ar2, ar1))

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's functions of layers, windows and programs."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tenon
+from tenon import _core
+from tenon._core import Tensor
+from tenon.nn import functional as F
+
+Size = builtins.int | Sequence[builtins.int]
+
+__all__ = """adaptive_avg_pool1d avg_pool1d bartlett_window bilinear blackman_window channel_shuffle compile cond
+conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d hamming_window hann_window
+hardshrink istft kaiser_window pdist stft""".split()
+
+
+def _convolution(name: str) -> Callable[..., Tensor]:
+    def function(
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Size = 1,
+        padding: Any = 0,
+        dilation: Size = 1,
+        groups: builtins.int = 1,
+    ) -> Tensor:
+        return getattr(F, name)(input, weight, bias, stride, padding, dilation, groups)
+
+    function.__doc__ = f"tenon.nn.functional.{name}."
+    return function
+
+
+def _transposed(name: str) -> Callable[..., Tensor]:
+    def function(
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Size = 1,
+        padding: Size = 0,
+        output_padding: Size = 0,
+        groups: builtins.int = 1,
+        dilation: Size = 1,
+    ) -> Tensor:
+        return getattr(F, name)(
+            input,
+            weight,
+            bias,
+            stride=stride,
+            padding=padding,
+            output_padding=output_padding,
+            groups=groups,
+            dilation=dilation,
+        )
+
+    function.__doc__ = f"tenon.nn.functional.{name}."
+    return function
+
+
+conv1d, conv2d, conv3d = map(_convolution, ("conv1d", "conv2d", "conv3d"))
+conv_transpose1d, conv_transpose2d = (
+    _transposed("conv_transpose1d"),
+    _transposed("conv_transpose2d"),
+)
+conv_transpose3d = _transposed("conv_transpose3d")
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x1 weight x2, for each output."""
+    return F.bilinear(input1, input2, weight, bias)
+
+
+def avg_pool1d(
+    input: Tensor,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """Means of windows."""
+    return F.avg_pool1d(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
+
+
+def adaptive_avg_pool1d(input: Tensor, output_size: Size) -> Tensor:
+    """Means of as many windows."""
+    return F.adaptive_avg_pool1d(input, output_size)
+
+
+def channel_shuffle(input: Tensor, groups: builtins.int) -> Tensor:
+    """Channels of groups, interleaved."""
+    return F.channel_shuffle(input, groups)
+
+
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """0 within `lambd` of 0."""
+    return F.hardshrink(input, lambd)
+
+
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """Distances of every two rows."""
+    return F.pdist(input, p)
+
+
+# -- windows ----------------------------------------------------------------------------------------
+
+
+def _window(name: str) -> Callable[..., Tensor]:
+    def function(
+        window_length: builtins.int,
+        periodic: bool = True,
+        *args: Any,
+        dtype: Any = None,
+        device: Any = None,
+    ) -> Tensor:
+        return getattr(tenon.signal, name)(
+            window_length, periodic, *args, dtype=dtype, device=device
+        )
+
+    function.__doc__ = f"tenon.signal.{name}."
+    return function
+
+
+bartlett_window, blackman_window = _window("bartlett_window"), _window("blackman_window")
+hamming_window, hann_window = _window("hamming_window"), _window("hann_window")
+
+
+def kaiser_window(
+    window_length: builtins.int,
+    periodic: bool = True,
+    beta: float = 12.0,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+) -> Tensor:
+    """tenon.signal.kaiser_window."""
+    return tenon.signal.kaiser_window(window_length, periodic, beta, dtype=dtype, device=device)
+
+
+def stft(
+    input: Tensor,
+    n_fft: builtins.int,
+    hop_length: builtins.int | None = None,
+    win_length: builtins.int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    pad_mode: str = "reflect",
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
+) -> Tensor:
+    """tenon.signal.stft, which is complex."""
+    if not return_complex:
+        raise NotImplementedError(
+            f"stft(): expected return_complex=True, got {return_complex}; tenon.as_real() gives pairs"
+        )
+    return tenon.signal.stft(
+        input, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided
+    )
+
+
+istft = tenon.signal.istft
+
+# -- programs ---------------------------------------------------------------------------------------
+
+
+def compile(
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: Any = "inductor",
+    mode: str | None = None,
+    options: Any = None,
+    disable: bool = False,
+) -> Any:
+    """tenon.compile. Hints to PyTorch's compiler mean nothing here; `fullgraph` is refused, as a function that cannot
+    be compiled runs as it is."""
+    if fullgraph:
+        raise NotImplementedError(
+            "compile(): expected fullgraph=False, got True; explain() says what runs as a program"
+        )
+    if model is None:
+        return lambda function: function if disable else tenon.compile(function)
+    return model if disable else tenon.compile(model)
+
+
+def cond(
+    pred: Any,
+    true_fn: Callable[..., Any],
+    false_fn: Callable[..., Any],
+    operands: Sequence[Any] = (),
+) -> Any:
+    """tenon.jit.cond."""
+    predicate = pred if isinstance(pred, Tensor) else _core.tensor(bool(pred))
+    return tenon.jit.cond(predicate, true_fn, false_fn, *operands)
