@@ -180,17 +180,20 @@ namespace {
 @body@const tenon_kernel_def kKernels[] = {
 @rows@};
 
-constexpr const ElementwiseOp* kElementwise[] = {
-@elementwise@};
-
-}  // namespace
+@elementwise@}  // namespace
 
 KernelList generated_kernels() { return kKernels; }
-std::span<const ElementwiseOp* const> elementwise_ops() { return kElementwise; }
+std::span<const ElementwiseOp* const> elementwise_ops() { return @elementwise_list@; }
 
 }  // namespace tenon::kernel_c
 )",
-               {{"body", body}, {"rows", rows}, {"elementwise", elementwise_ops}});
+               {{"body", body},
+                {"rows", rows},
+                {"elementwise", elementwise_ops.empty()
+                                    ? ""
+                                    : cat("constexpr const ElementwiseOp* kElementwise[] = {\n",
+                                          elementwise_ops, "};\n\n")},
+                {"elementwise_list", elementwise_ops.empty() ? "{}" : "kElementwise"}});
   return {{"kernel_c/generated.cpp", text}};
 }
 

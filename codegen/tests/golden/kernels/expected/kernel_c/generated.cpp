@@ -43,12 +43,9 @@ const tenon_kernel_def kKernels[] = {
     kernel("tenon::any", UINT64_C(0x79ff), kReductionTraits, run_any),
 };
 
-constexpr const ElementwiseOp* kElementwise[] = {
-};
-
 }  // namespace
 
 KernelList generated_kernels() { return kKernels; }
-std::span<const ElementwiseOp* const> elementwise_ops() { return kElementwise; }
+std::span<const ElementwiseOp* const> elementwise_ops() { return {}; }
 
 }  // namespace tenon::kernel_c
