@@ -5,12 +5,15 @@
 
 A ratio below 1 is faster than the function. The rows `recording` are the time for one recording beside one
 call of the function. Chains of elementwise operators are also compiled by JAX and run by PyTorch, where these are
-installed; those results have to be equal to 1e-5.
+installed; those results have to be equal to 1e-5. Whole training steps are compiled by tenon.compile and by JAX, and
+run as they are by Tenon and PyTorch; the losses of the first steps have to agree.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import importlib
 import json
 import os
 from collections.abc import Callable, Iterable
@@ -18,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import tenon
+import training_steps
 from _protocol import Times, interleave
 from tenon import nn
 from tenon.nn import functional as F
@@ -101,6 +105,54 @@ def compare_chains(options: argparse.Namespace) -> list[dict[str, Any]]:
     return results
 
 
+STEPS = ("mlp b64 train SGD", "lenet b64 train SGD", "gpt2 block t256 b4 train AdamW")
+COMPARED = 4  # steps: the third call of a compiled function is the first that runs a program
+
+
+def training_turns(name: str) -> tuple[dict[str, Callable], Any]:
+    """A step of each library, from the same weights; and the compiled function of Tenon."""
+    work = (training_steps.SMALL | training_steps.LARGE)[name]
+    start, data = training_steps.starts(work), training_steps.data(work)
+
+    def step_of(library: str, **options: Any) -> Callable:
+        own = dataclasses.replace(work, options=work.options | options)
+        module = importlib.import_module(training_steps.STEPS[library])
+        return module.training_step(library, own, start, *data)
+
+    # A step count in Python would be another number in each recording.
+    counts = {"capturable": True} if work.optimizer.startswith("Adam") else {}
+    compiled = tenon.compile(step_of("tenon", **counts))
+    turns = {"program": compiled, "function": step_of("tenon")}
+    turns |= {peer: step_of(peer) for peer in ("jax", "torch") if globals()[peer] is not None}
+    losses = {who: [float(turn()) for _ in range(COMPARED)] for who, turn in turns.items()}
+    for who, values in losses.items():
+        np.testing.assert_allclose(values, losses["function"], rtol=1e-3, err_msg=who)
+    if not compiled.programs:
+        raise RuntimeError(f"{name}: {compiled.explain()}")
+    return turns, compiled.programs[0]
+
+
+def compare_steps(options: argparse.Namespace) -> list[dict[str, Any]]:
+    print(
+        "\n| step | program | program / function | program / JAX | program / PyTorch "
+        "| results at most at once | step by step | none freed |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    results = []
+    for name in STEPS:
+        if options.only not in name:
+            continue
+        turns, program = training_turns(name)
+        times = interleave(turns, options.rounds)
+        ratios = {who: times.ratio(who) for who in turns if who != "program"}
+        memory = program.memory()
+        results.append({"case": name, "ratios": ratios, "memory": memory})
+        shown = [f"{ratios[who]:.2f}" if who in ratios else "" for who in ("function", "jax", "torch")]
+        shown += [f"{memory[key] / 2**20:.1f} MiB" for key in ("planned", "stepwise", "kept")]
+        print(f"| {name} | {times.median() * 1e6:.0f} us | {' | '.join(shown)} |", flush=True)
+    return results
+
+
 def mlp(width: int) -> nn.Module:
     return nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
 
@@ -170,6 +222,7 @@ def main() -> None:
             flush=True,
         )
     results += compare_chains(options)
+    results += compare_steps(options)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump({"threads": options.threads, "results": results}, file, indent=1)

@@ -63,6 +63,10 @@ bool BlockGroup::is_made_here(ValueId value) const {
   return std::find(results_.begin(), results_.end(), value) != results_.end();
 }
 
+bool BlockGroup::makes_tensor(ValueId value) const {
+  return std::find(external_.begin(), external_.end(), value) != external_.end();
+}
+
 // How a type lies beside the results. `*inner` is what it asks of the last axis, if it asks.
 bool BlockGroup::place(const Type& type, Extent* extent, int64_t* inner) const {
   const std::vector<int64_t>& full = graph_->values[results_[0]].shape;

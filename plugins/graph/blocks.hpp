@@ -36,6 +36,8 @@ class BlockGroup {
 
   uint32_t begin() const { return begin_; }
   uint32_t end() const { return end_; }
+  // Is the result of one of its steps a tensor that others need?
+  bool makes_tensor(ValueId value) const;
 
   // Runs all steps: `values` receives owned tensors for the results that others need. False, with nothing done, where
   // the steps have to run one by one: tensors that are not dense, a layer that wants to see the calls, a failure, which

@@ -88,6 +88,8 @@ bool FusedGroup::fits(const Interface& seen) const {
   });
 }
 
+bool FusedGroup::makes_tensor(ValueId value) const { return contains(best_.results, value); }
+
 std::string FusedGroup::text() const {
   const Type& type = graph_->values[graph_->steps[begin_].results[0]];
   int64_t bytes = 0;

@@ -168,12 +168,7 @@ class Plan::Run {
   }
 
  private:
-  template <class Group>
-  static uint32_t begin_of(const Group& group) {
-    return std::visit([](const auto& each) { return each.begin(); }, group);
-  }
   // Where the group ends; 0: its steps have to run one by one.
-  template <class Group>
   uint32_t run_group(const Group& group) {
     if (gradients_ != Gradients::kOff) return 0;
     return std::visit([&](const auto& each) { return each.run(values_) ? each.end() : 0; }, group);

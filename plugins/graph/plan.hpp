@@ -9,6 +9,7 @@
 #include "blocks.hpp"
 #include "fused.hpp"
 #include "ir.hpp"
+#include "memory.hpp"
 
 namespace tenon::graph {
 
@@ -24,9 +25,10 @@ class Plan {
   void build(const Graph& graph);
   // Are the operators still what they were? A plugin may have been unloaded since.
   tenon_status check_operators(tenon_err* err) const;
-  // `results` receives owned tensors; on failure it is untouched.
   // What is run together, a line for each; regions follow their step.
   std::string text() const;
+  MemoryUse memory() const;
+  // `results` receives owned tensors; on failure it is untouched.
   tenon_status run(tenon_tensor* const* inputs, tenon_tensor** results, Gradients gradients,
                    tenon_err* err) const;
 
@@ -49,7 +51,18 @@ class Plan {
     std::vector<Plan> regions;
   };
   class Run;
+  using Group = std::variant<BlockGroup, FusedGroup>;
 
+  static uint32_t begin_of(const Group& group) {
+    return std::visit([](const auto& each) { return each.begin(); }, group);
+  }
+  static uint32_t end_of(const Group& group) {
+    return std::visit([](const auto& each) { return each.end(); }, group);
+  }
+  // Do the step's results have memory of their own?
+  static bool makes_storage(const Step& step);
+  // Bytes of results that live at once.
+  int64_t peak(bool frees, bool has_groups) const;
   void use_operator(const Step& step);
 
   struct UsedOperator {
@@ -61,7 +74,7 @@ class Plan {
   std::vector<UsedOperator> operators_;
   std::vector<Instruction> instructions_;
   // In the order of their steps.
-  std::vector<std::variant<BlockGroup, FusedGroup>> groups_;
+  std::vector<Group> groups_;
   std::vector<tenon_value> arguments_;  // attributes in place, tensors to be filled in
   std::vector<Patch> patches_;
   std::vector<ValueId> results_;         // of all instructions, one after another

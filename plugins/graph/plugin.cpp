@@ -4,6 +4,9 @@
 
 #include <tenon/error.hpp>
 
+#include <algorithm>
+#include <cstring>
+
 #include "layer.hpp"
 #include "load.hpp"
 #include "passes.hpp"
@@ -260,6 +263,16 @@ void program_plan(const tenon_graph_program* program, tenon_sink_fn sink, void* 
   sink(user, text.data(), text.size());
 }
 
+void program_memory(const tenon_graph_program* program, tenon_graph_memory* out) {
+  const MemoryUse use = program->plan.memory();
+  const tenon_graph_memory all = {.struct_size = out->struct_size,
+                                  .reserved = 0,
+                                  .kept = static_cast<uint64_t>(use.kept),
+                                  .stepwise = static_cast<uint64_t>(use.stepwise),
+                                  .planned = static_cast<uint64_t>(use.planned)};
+  std::memcpy(out, &all, std::min<size_t>(out->struct_size, sizeof all));
+}
+
 tenon_status program_parse(const char* text, uint64_t bytes, tenon_graph_program** out,
                            tenon_err* err) {
   return guarded(err, [&] {
@@ -312,6 +325,7 @@ constexpr tenon_graph_service_api kService = {
     .program_parse = program_parse,
     .program_load = program_load,
     .program_plan = program_plan,
+    .program_memory = program_memory,
 };
 
 tenon_status start(const tenon_host*, tenon_err* err) {

@@ -84,6 +84,14 @@ std::string plan(const Program& program) {
   return text;
 }
 
+// (kept, stepwise, planned)
+nb::tuple memory(const Program& program) {
+  tenon_graph_memory use = {};
+  use.struct_size = sizeof use;
+  graph_service().program_memory(program.handle(), &use);
+  return nb::make_tuple(use.kept, use.stepwise, use.planned);
+}
+
 Program settle(const Program& first, const Program& second) {
   tenon_graph_program* settled;
   ErrorSink err;
@@ -159,6 +167,7 @@ void add_program_type(nb::module_& module) {
       .def("run_one", &run_one, nb::arg("inputs"))
       .def("print", &print)
       .def("plan", &plan)
+      .def("memory", &memory)
       .def("settle", &settle, nb::arg("second"))
       .def("optimize", &optimize, nb::arg("passes"))
       .def("leaves", &leaves)

@@ -221,6 +221,9 @@ class Compiled:
                 head += f"a program of {entry.program._native.nsteps} steps, "
                 head += f"recorded in {entry.seconds * 1e3:.1f} ms"
                 head += "".join(f"\n    {line}" for line in entry.program.plan().splitlines())
+                use = {name: f"{n / 1024:.0f} KiB" for name, n in entry.program.memory().items()}
+                head += f"\n    results take at most {use['planned']} at once; {use['stepwise']} "
+                head += f"step by step, {use['kept']} if none were freed"
             elif entry.reason:
                 head += f"without a program: {entry.reason}"
             else:

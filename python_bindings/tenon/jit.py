@@ -111,6 +111,15 @@ class Program:
         """
         return self._native.plan()
 
+    def memory(self) -> dict[str, int]:
+        """How many bytes the results of steps take at most at once, known from their shapes.
+
+        `kept`: if nothing were freed before the end. `stepwise`: if each is freed after its last use, and
+        steps run one by one. `planned`: as the program runs. Inputs, leaves, and what kernels need besides
+        are not counted.
+        """
+        return dict(zip(("kept", "stepwise", "planned"), self._native.memory(), strict=True))
+
     def to_dot(self) -> str:
         """The picture of the program in Graphviz's language: operators and the values between them."""
         from tenon._program_picture import to_dot

@@ -54,6 +54,16 @@ enum {
   TENON_GRAPH_NOTE_FREE_HISTORY = 2 /* a backward pass frees what results were made from */
 };
 
+/* Bytes that the results of a program's steps take at most at once, while no gradients are replayed. Inputs,
+ * leaves, and what kernels need besides are not counted. */
+typedef struct tenon_graph_memory {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t kept;     /* if nothing were freed before the end */
+  uint64_t stepwise; /* if each is freed after its last use, and steps run one by one */
+  uint64_t planned;  /* as the program runs: steps of a group make no tensors for each other */
+} tenon_graph_memory;
+
 typedef struct tenon_graph_service_api {
   uint32_t struct_size;
   uint32_t version;
@@ -140,6 +150,8 @@ typedef struct tenon_graph_service_api {
   tenon_status (*program_load)(const char* path, tenon_graph_program** out, tenon_err*);
   /* (appended) What is run together, a line for each group of steps; no text: every step runs alone. */
   void (*program_plan)(const tenon_graph_program*, tenon_sink_fn, void* user);
+  /* (appended) How much memory the results of its steps take; the caller sets struct_size. */
+  void (*program_memory)(const tenon_graph_program*, tenon_graph_memory*);
 } tenon_graph_service_api;
 
 #ifdef __cplusplus
