@@ -69,7 +69,7 @@ bool BlockGroup::makes_tensor(ValueId value) const {
 
 // How a type lies beside the results. `*inner` is what it asks of the last axis, if it asks.
 bool BlockGroup::place(const Type& type, Extent* extent, int64_t* inner) const {
-  const std::vector<int64_t>& full = graph_->values[results_[0]].shape;
+  const std::vector<int64_t>& full = graph_->values[shape_of_].shape;
   const std::vector<int64_t>& own = type.shape;
   if (own == full) return *extent = Extent::kFull, true;
   if (product(own.data(), own.data() + own.size()) == 1) return *extent = Extent::kOne, true;
@@ -97,13 +97,14 @@ bool BlockGroup::place(const Type& type, Extent* extent, int64_t* inner) const {
 bool BlockGroup::add_step() {
   if (end_ == graph_->steps.size()) return false;
   const Step& step = graph_->steps[end_];
-  if (!is_elementwise(step)) return false;
-  const bool is_first = results_.empty();
-  const Type& type = is_first ? graph_->values[step.results[0]] : graph_->values[results_[0]];
-  if (is_first) {
+  const bool is_in_place = is_elementwise_in_place(*graph_, step);
+  if (!is_in_place && !is_elementwise(step)) return false;
+  if (is_in_place && is_made_here(step.results[0])) return false;
+  if (shape_of_ == kNoValueId) shape_of_ = step.results[0];
+  const Type& type = graph_->values[shape_of_];
+  if (steps_.empty()) {
     numel_ = element_count(type);
     if (numel_ < kMinElements || !is_host_memory(type.device)) return false;
-    results_.push_back(step.results[0]);  // so that place() knows the shape
   }
   int64_t inner = inner_;
   std::vector<Place> operands;
@@ -124,7 +125,6 @@ bool BlockGroup::add_step() {
     inner = wanted;
     operands.push_back(known);
   }
-  if (is_first) results_.clear();
   if (!fits || operands.empty()) return false;
   inner_ = inner;
   BlockStep added{.step = end_,
@@ -134,7 +134,7 @@ bool BlockGroup::add_step() {
   places_.insert(places_.end(), operands.begin(), operands.end());
   for (ValueId result : step.results) {
     places_.push_back({.value = result});
-    results_.push_back(result);
+    (is_in_place ? in_place_ : results_).push_back(result);
   }
   steps_.push_back(added);
   ++end_;
@@ -182,6 +182,10 @@ bool BlockGroup::finish_with(const std::vector<bool>& is_needed) {
     release(true);
     for (size_t k = 0; k < nresults; ++k) {
       Place& result = places_[step.results + k];
+      if (!is_made_here(result.value)) {
+        add_external(result.value, false);
+        continue;
+      }
       if (needed(result.value)) {
         add_external(result.value, true);
         continue;
@@ -203,7 +207,7 @@ bool BlockGroup::finish_with(const std::vector<bool>& is_needed) {
 }
 
 std::string BlockGroup::text() const {
-  const Type& type = graph_->values[results_[0]];
+  const Type& type = graph_->values[shape_of_];
   int64_t kept = 0, bytes = 0;
   for (ValueId value : results_) {
     if (std::find(external_.begin(), external_.end(), value) != external_.end()) continue;
@@ -213,7 +217,8 @@ std::string BlockGroup::text() const {
   return "steps " + std::to_string(begin_) + " to " + std::to_string(end_ - 1) +
          ": one pass over " + type_text(type) + " in blocks of " + std::to_string(rows_ * inner_) +
          "; " + std::to_string(kept) + " of " + std::to_string(results_.size()) +
-         " results stay in the cache (" + std::to_string(bytes >> 10) + " KiB)";
+         " results stay in the cache (" + std::to_string(bytes >> 10) + " KiB)" +
+         (in_place_.empty() ? "" : "; " + std::to_string(in_place_.size()) + " write in place");
 }
 
 // -- running ------------------------------------------------------------------------------------------
@@ -310,11 +315,34 @@ class BlockGroup::Worker {
   bool is_ready_ = true;
 };
 
-bool BlockGroup::run(std::vector<tenon_tensor*>& values) const {
+// Whether no tensor that is written in place shares memory with another one of the group: a block would read what
+// belongs to another block.
+bool BlockGroup::is_written_alone(const std::vector<tenon_tensor*>& values) const {
+  auto begin_of = [&](ValueId value) {
+    return static_cast<const char*>(values[value]->data) + values[value]->byte_offset;
+  };
+  auto end_of = [&](ValueId value) {
+    return begin_of(value) + values[value]->numel * int64_t{host->dtype_size(values[value]->dtype)};
+  };
+  for (ValueId written : in_place_) {
+    if (values[written]->flags & TENON_TENSOR_READONLY) return false;
+    for (size_t i = 0; i < external_.size(); ++i) {
+      const ValueId other = external_[i];
+      if (other != written && !is_written_[i] && begin_of(written) < end_of(other) &&
+          begin_of(other) < end_of(written))
+        return false;
+    }
+  }
+  return true;
+}
+
+bool BlockGroup::run(std::vector<tenon_tensor*>& values, bool* is_broken) const {
   const tenon_calls_api* api = calls_with_pieces();
   if (!api) return false;
   for (size_t i = 0; i < external_.size(); ++i)
     if (!is_written_[i] && !(values[external_[i]]->flags & TENON_TENSOR_CONTIGUOUS)) return false;
+
+  if (!is_written_alone(values)) return false;
 
   // The whole calls, as the dispatcher decides them; what the group makes itself stands in as a tensor of its type.
   std::vector<OwnedTensor> results;
@@ -362,7 +390,11 @@ bool BlockGroup::run(std::vector<tenon_tensor*>& values) const {
     }
     if (!is_fine) has_failed.store(true, std::memory_order_relaxed);
   });
-  if (has_failed.load(std::memory_order_relaxed)) return false;
+  for (ValueId value : in_place_) host->tensor_bump_version(values[value]);
+  if (has_failed.load(std::memory_order_relaxed)) {
+    *is_broken = !in_place_.empty();
+    return false;
+  }
   for (size_t i = 0; i < results_.size(); ++i)
     if (std::find(external_.begin(), external_.end(), results_[i]) != external_.end())
       values[results_[i]] = results[i].release();

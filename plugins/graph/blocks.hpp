@@ -39,10 +39,10 @@ class BlockGroup {
   // Is the result of one of its steps a tensor that others need?
   bool makes_tensor(ValueId value) const;
 
-  // Runs all steps: `values` receives owned tensors for the results that others need. False, with nothing done, where
-  // the steps have to run one by one: tensors that are not dense, a layer that wants to see the calls, a failure, which
-  // a run step by step then reports.
-  bool run(std::vector<tenon_tensor*>& values) const;
+  // Runs all steps: `values` receives owned tensors for the results that others need. False where the steps have to
+  // run one by one: tensors that are not dense or overlap, a layer that wants to see the calls, a failure, which a run
+  // step by step then reports. Nothing is done then, or `*is_broken`: a step failed behind one that wrote in place.
+  bool run(std::vector<tenon_tensor*>& values, bool* is_broken) const;
 
   // "steps 3 to 7: one pass over float32[64, 128] in blocks of 32 rows; 3 results of 4 stay in the cache (96.0 KiB)"
   std::string text() const;
@@ -71,11 +71,14 @@ class BlockGroup {
   }
   bool finish_with(const std::vector<bool>& is_needed);
   bool is_made_here(ValueId value) const;
+  bool is_written_alone(const std::vector<tenon_tensor*>& values) const;
   int64_t block_bytes() const { return rows_ * inner_ * element_bytes_; }
 
   const Graph* graph_;
   uint32_t begin_, end_;
-  std::vector<ValueId> results_;   // of all steps
+  ValueId shape_of_ = kNoValueId;  // a value with the shape and device of all results
+  std::vector<ValueId> results_;   // that steps make
+  std::vector<ValueId> in_place_;  // values from outside that steps write into, for each write
   std::vector<ValueId> external_;  // operands from outside the group, and results that others need
   std::vector<bool> is_written_;   // external_: a result
   std::vector<BlockStep> steps_;

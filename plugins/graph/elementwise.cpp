@@ -14,6 +14,26 @@ bool is_elementwise(const Step& step) {
   return flags & kPieces && !(flags & kWholes);
 }
 
+bool is_elementwise_in_place(const Graph& graph, const Step& step) {
+  if (step.kind != StepKind::kCall || step.results.size() != 1 || step.given != 1) return false;
+  const tenon_op_def* def = host->op_def(step.op);
+  constexpr uint32_t kOthers =
+      TENON_OP_CONVERT | TENON_OP_COMPOSITE | TENON_OP_RANDOM | TENON_OP_VIEW;
+  if (!(def->flags & TENON_OP_ELEMENTWISE) || def->flags & kOthers ||
+      def->out_dtype != TENON_OUT_COMPUTE)
+    return false;
+  const Type& type = graph.values[step.results[0]];
+  const bool is_float = type.dtype == TENON_DTYPE_F32 || type.dtype == TENON_DTYPE_F64 ||
+                        type.dtype == TENON_DTYPE_F16 || type.dtype == TENON_DTYPE_BF16;
+  int count = 0;
+  bool fits = is_float;
+  for_each_operand(step, [&](ValueId id) {
+    count += id == step.results[0];
+    fits = fits && graph.values[id].dtype == type.dtype;
+  });
+  return fits && count == 1;
+}
+
 int64_t element_count(const Type& type) {
   return std::accumulate(type.shape.begin(), type.shape.end(), int64_t{1}, std::multiplies<>());
 }

@@ -15,6 +15,9 @@ namespace tenon::graph {
 // Whether element i of the results depends on element i of the operands alone, and the results are new.
 bool is_elementwise(const Step& step);
 
+// The same of a step that writes its only result into one of its operands, which has the result's dtype.
+bool is_elementwise_in_place(const Graph& graph, const Step& step);
+
 int64_t element_count(const Type& type);
 bool is_host_memory(tenon_device_id device);
 

@@ -154,7 +154,7 @@ void FusedGroup::prepare(const std::vector<tenon_tensor*>& values, Prepared& out
   out.program = out.op ? program : 0;
 }
 
-bool FusedGroup::run(std::vector<tenon_tensor*>& values) const {
+bool FusedGroup::run(std::vector<tenon_tensor*>& values, bool* /*is_broken*/) const {
   const tenon_calls_api* api = calls_with_pieces();
   if (!api || !fusion() || !candidates()) return false;
   std::vector<tenon_tensor*> operands;

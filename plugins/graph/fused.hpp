@@ -37,7 +37,7 @@ class FusedGroup {
   // Runs all steps: `values` receives owned tensors for the results that others need. False, with nothing done, where
   // the steps have to run one by one: the device compiles nothing, a layer wants to see the calls, a tensor is not
   // dense, a step's kernel is not one of those that can be joined.
-  bool run(std::vector<tenon_tensor*>& values) const;
+  bool run(std::vector<tenon_tensor*>& values, bool* is_broken) const;
 
   // "steps 3 to 7: one kernel over float32[64, 128] cuda:0; 3 results of 4 stay in registers (96 KiB)"
   std::string text() const;

@@ -143,7 +143,8 @@ class Plan::Run {
     for (uint32_t i = 0; i < plan_.instructions_.size(); ++i) {
       if (group != plan_.groups_.end() && i == begin_of(*group)) {
         const auto& steps = *group++;
-        const uint32_t end = run_group(steps);
+        uint32_t end = 0;
+        TENON_TRY(run_group(steps, &end));
         if (end > i) {
           for (; i < end; ++i) release_dead(plan_.instructions_[i]);
           --i;
@@ -168,10 +169,20 @@ class Plan::Run {
   }
 
  private:
-  // Where the group ends; 0: its steps have to run one by one.
-  uint32_t run_group(const Group& group) {
-    if (gradients_ != Gradients::kOff) return 0;
-    return std::visit([&](const auto& each) { return each.run(values_) ? each.end() : 0; }, group);
+  // `*end`: where the group ends; untouched where its steps have to run one by one.
+  tenon_status run_group(const Group& group, uint32_t* end) {
+    if (gradients_ != Gradients::kOff) return TENON_OK;
+    bool is_broken = false;
+    if (std::visit([&](const auto& each) { return each.run(values_, &is_broken); }, group))
+      *end = end_of(group);
+    return is_broken ? describe_broken(group) : TENON_OK;
+  }
+
+  [[gnu::cold]] tenon_status describe_broken(const Group& group) const {
+    return fail_format(err_, TENON_INTERNAL,
+                       "program: steps %u to %u: a kernel failed while another one of the group "
+                       "wrote in place; the tensors that they write hold parts of the results",
+                       begin_of(group), end_of(group) - 1);
   }
 
   void release_dead(const Instruction& instruction) {
