@@ -150,7 +150,9 @@ def compare_steps(options: argparse.Namespace) -> list[dict[str, Any]]:
         ratios["function"] = own.ratio("function")
         memory = program.memory()
         results.append({"case": name, "ratios": ratios, "memory": memory})
-        shown = [f"{ratios[who]:.2f}" if who in ratios else "" for who in ("function", "jax", "torch")]
+        shown = [
+            f"{ratios[who]:.2f}" if who in ratios else "" for who in ("function", "jax", "torch")
+        ]
         shown += [f"{memory[key] / 2**20:.1f} MiB" for key in ("planned", "stepwise", "kept")]
         print(f"| {name} | {own.median() * 1e6:.0f} us | {' | '.join(shown)} |", flush=True)
     return results

@@ -20,6 +20,9 @@ namespace {
 // written at the speed of memory, where longer runs of one kind of access pay.
 constexpr int64_t kCachedBlock = 2048, kStreamedBlock = 16384;
 constexpr int64_t kCachedElements = int64_t{1} << 22;
+// Steps that write in place read what they write: there are few results to save, and more tensors for the cache to hold
+// at once. Both pay where all of them come from memory, and not for two steps (decision 77).
+constexpr size_t kMinStepsInPlace = 3;
 // A row that is longer is no block.
 constexpr int64_t kMaxRow = 16384;
 // Below, a step costs more to decide than its memory traffic.
@@ -106,6 +109,7 @@ bool BlockGroup::add_step() {
     numel_ = element_count(type);
     if (numel_ < kMinElements || !is_host_memory(type.device)) return false;
   }
+  if (is_in_place && numel_ < kCachedElements) return false;
   int64_t inner = inner_;
   std::vector<Place> operands;
   bool fits = true;
@@ -144,6 +148,7 @@ bool BlockGroup::add_step() {
 bool BlockGroup::finish_with(const std::vector<bool>& is_needed) {
   if (steps_.size() < 2 || std::find(is_needed.begin(), is_needed.end(), false) == is_needed.end())
     return false;
+  if (!in_place_.empty() && steps_.size() < kMinStepsInPlace) return false;
   if (inner_ == 0) inner_ = 1;
   rows_ = std::max<int64_t>(1, (numel_ < kCachedElements ? kCachedBlock : kStreamedBlock) / inner_);
   std::vector<int32_t> buffer(graph_->values.size(), -1);

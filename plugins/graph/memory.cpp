@@ -101,8 +101,6 @@ MemoryUse Plan::memory() const {
   return {.kept = peak(false, false), .stepwise = peak(true, false), .planned = peak(true, true)};
 }
 
-bool Plan::makes_storage(const Step& step) {
-  return !step.regions.empty() || !makes_aliases(step);
-}
+bool Plan::makes_storage(const Step& step) { return !step.regions.empty() || !makes_aliases(step); }
 
 }  // namespace tenon::graph

@@ -7,7 +7,9 @@ import tenon
 from tenon.nn import functional as F
 
 rng = np.random.default_rng(5)
-SIZE = 40_000
+# From 4,194,304 elements on, which no cache holds, these steps join a group.
+SHAPE = (2100, 2000)
+SIZE = 2100 * 2000
 
 
 def rand(*shape, dtype="float32"):
@@ -42,7 +44,7 @@ def update(p, m, g):
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
-@pytest.mark.parametrize("size", [16384, 2048 * 9 - 1, 100_003])
+@pytest.mark.parametrize("size", [1 << 22, SIZE + 3])
 def test_updates(size, dtype, threads):
     before = tenon.get_num_threads()
     tenon.set_num_threads(threads)
@@ -53,6 +55,17 @@ def test_updates(size, dtype, threads):
     assert "steps 0 to 5: one pass" in program.plan()
     assert "2 of 3 results stay in the cache" in program.plan()
     assert program.plan().endswith("3 write in place\n")
+
+
+def test_tensors_that_a_cache_holds_and_pairs_of_steps_are_written_alone():
+    program = run_both(update, *(rand((1 << 22) - 1) for _ in range(3)))
+    assert "write in place" not in program.plan()
+
+    def pair(v, g):
+        tenon.lerp(v, g * g, 0.1, out=v)
+        return v.sum()
+
+    assert run_both(pair, rand(SIZE), rand(SIZE)).plan() == ""
 
 
 def test_a_group_ends_before_its_own_results_are_written():
@@ -107,12 +120,12 @@ def test_rows_of_what_is_written():
         tenon.add(x, row * 0.5, out=x)
         return (x * 2 + row).exp()  # the row has changed
 
-    run_both(function, rand(100, 400) * 0.1)
+    run_both(function, rand(*SHAPE) * 0.1)
 
 
 def test_views_of_what_is_written():
     def function(x):
-        same = x.view(200, 200)
+        same = x.view(*SHAPE)
         flat = x.view(SIZE)
         tenon.multiply(flat, 0.5, out=flat)
         y = same * 2 + 1
@@ -147,7 +160,7 @@ def test_training_steps(name):
     """Weights after steps of a compiled and of a plain function are the same bits."""
     options = {"SGD": {"lr": 0.1, "momentum": 0.9, "weight_decay": 1e-3}}
     adam = {"lr": 1e-2, "weight_decay": 1e-2, "capturable": True}
-    start = [rand(300, 200), rand(300)]
+    start = [rand(*SHAPE), rand(2100)]
 
     def train(wrap):
         weights = [w.clone() for w in start]
@@ -167,7 +180,7 @@ def test_training_steps(name):
             compiled(x, target)
         return weights, compiled
 
-    data = [(rand(8, 200), rand(8, 300)) for _ in range(6)]
+    data = [(rand(8, 2000), rand(8, 2100)) for _ in range(4)]
     plain, _ = train(lambda step: step)
     weights, compiled = train(tenon.compile)
     # Momentum writes in place alone, which saves no tensor.
