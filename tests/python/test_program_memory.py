@@ -35,7 +35,11 @@ def test_memory_of_a_chain_is_what_it_takes():
     x, y = rand(BIG), rand(BIG)
     with tenon.no_grad():
         program = tenon.export(chain, (x, y))
-        assert program.memory() == {"kept": 6 * 4 * BIG, "stepwise": 2 * 4 * BIG, "planned": 4 * BIG}
+        assert program.memory() == {
+            "kept": 6 * 4 * BIG,
+            "stepwise": 2 * 4 * BIG,
+            "planned": 4 * BIG,
+        }
         assert abs(peak_of(lambda: program(x, y)) - 4 * BIG) <= SLACK
         assert abs(peak_of(lambda: chain(x, y)) - 2 * 4 * BIG) <= SLACK
 
@@ -54,7 +58,9 @@ def test_memory_lives_as_long_as_its_views():
         program = tenon.export(function, (x,), passes=())
         memory = program.memory()
         assert memory["planned"] == 3 * size + 4  # a, c and the result; the sum is a number
-        assert memory["stepwise"] == 3 * size + 4  # a, c, c + row; a is gone before the last is made
+        assert (
+            memory["stepwise"] == 3 * size + 4
+        )  # a, c, c + row; a is gone before the last is made
         assert memory["kept"] == 4 * size + 4
         assert abs(peak_of(lambda: program(x)) - memory["planned"]) <= SLACK
 
@@ -79,5 +85,7 @@ def test_compiled_functions_explain_their_memory():
     with tenon.no_grad():
         for _ in range(3):
             function(x, y)
-    expected = "results take at most 4096 KiB at once; 8192 KiB step by step, 24576 KiB if none were freed"
+    expected = (
+        "results take at most 4096 KiB at once; 8192 KiB step by step, 24576 KiB if none were freed"
+    )
     assert expected in function.explain()
