@@ -2,9 +2,15 @@
 """Groups of elementwise steps of a program run as one kernel on devices that compile source, with the bits of single
 steps."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import tenon
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
+from random_programs import assert_same_bits, random_program  # noqa: E402
 
 rng = np.random.default_rng(11)
 
@@ -161,3 +167,11 @@ def test_numbers_belong_to_their_group(device):
     x, y = rand(device, 100), rand(device, 100)
     for number in (2.0, 3.0, 2):
         run_both(lambda x, y, number=number: (x * number + y) * number, x, y)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_programs_give_the_same_bits(seed, device):
+    function, arguments = random_program(seed, (6, 30), device)
+    with tenon.no_grad():
+        program = tenon.export(function, arguments)
+        assert_same_bits(function(*arguments), program(*arguments))
