@@ -10,7 +10,7 @@ import pytest
 import tenon
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
-from random_programs import assert_same_bits, random_program  # noqa: E402
+from random_programs import assert_same_bits, random_program
 
 rng = np.random.default_rng(11)
 

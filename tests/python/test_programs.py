@@ -330,6 +330,19 @@ def test_adam_with_a_tensor_as_step_is_adam():
         train(capturable=True, amsgrad=True)
 
 
+def test_an_optimizer_that_counts_in_python_is_named():
+    model = mlp()
+    optimizer = tenon.optim.AdamW(model.parameters())
+
+    def step(x):
+        model(x).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    with pytest.raises(RuntimeError, match="AdamW count their steps in one with capturable=True"):
+        tenon.export(step, (rand(8, 4),))
+
+
 def test_a_step_by_tenon_grad():
     model, x = mlp(), rand(4, 4)
     parameters = list(model.parameters())
