@@ -153,6 +153,27 @@ def test_layers_see_every_call(device):
     assert "multiply" in str(profile.table()) and "fused" not in str(profile.table())
 
 
+def test_a_profile_does_not_end_fusion(device):
+    x, y = rand(device, 100), rand(device, 100)
+    with tenon.no_grad():
+        program = tenon.export(chain, (x, y))
+        with tenon.profiler.profile():
+            program(x, y)  # decided step by step while the profile watches
+        before = calls_of_fused_kernels()
+        assert_same([program(x, y)], [chain(x, y)])
+    assert calls_of_fused_kernels() == before + 1
+
+
+def test_parameters_take_part_where_no_gradient_is_recorded(device):
+    weight = tenon.nn.Parameter(rand(device, 100))
+    with tenon.no_grad():
+        program = tenon.export(lambda x: (x * weight + weight).tanh(), (rand(device, 100),))
+        x = rand(device, 100)
+        before = calls_of_fused_kernels()
+        assert_same([program(x)], [(x * weight + weight).tanh()])
+    assert calls_of_fused_kernels() == before + 1
+
+
 def test_gradients_pass_through_the_steps(device):
     x, y = rand(device, 100).requires_grad_(), rand(device, 100)
     program = tenon.export(chain, (x, y))
