@@ -22,7 +22,8 @@ struct tenon_piecewise {
 namespace tenon::core {
 namespace {
 
-// Whether the kernel takes pieces of the tensors as they are.
+// Whether the kernel takes pieces of the tensors as they are. One that takes host scalars takes tensors that are not
+// counted by the host, and so retains none of its arguments.
 bool takes_pieces(const Plan& plan, uint32_t traits) {
   const bool keeps_shape = plan.op.def.flags & TENON_OP_CONVERT;
   if (!(traits & TENON_KERNEL_HOST_SCALARS)) return false;

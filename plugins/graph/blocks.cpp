@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <functional>
+#include <new>
 #include <numeric>
 #include <utility>
 
@@ -387,11 +388,16 @@ bool BlockGroup::run(std::vector<tenon_tensor*>& values, bool* is_broken) const 
   const int64_t work = rows_ * inner_ * static_cast<int64_t>(steps_.size());
   std::atomic<bool> has_failed{false};
   parallel(blocks, work, [&](int64_t begin, int64_t end) {
-    Worker worker(*this, known, buffer_types);
-    bool is_fine = worker.is_ready();
-    for (int64_t block = begin; block < end && is_fine; ++block) {
-      const int64_t first = block * rows_;
-      is_fine = worker.run(prepared, *api, first, std::min(rows_, outer - first));
+    bool is_fine = false;
+    try {
+      Worker worker(*this, known, buffer_types);
+      is_fine = worker.is_ready();
+      for (int64_t block = begin; block < end && is_fine; ++block) {
+        const int64_t first = block * rows_;
+        is_fine = worker.run(prepared, *api, first, std::min(rows_, outer - first));
+      }
+    } catch (const std::bad_alloc&) {  // nothing may be thrown into the pool
+      is_fine = false;
     }
     if (!is_fine) has_failed.store(true, std::memory_order_relaxed);
   });

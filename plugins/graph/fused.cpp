@@ -103,9 +103,8 @@ std::string FusedGroup::text() const {
          " results stay in registers (" + std::to_string(bytes >> 10) + " KiB)";
 }
 
-void FusedGroup::prepare(const std::vector<tenon_tensor*>& values, Prepared& out) const {
+bool FusedGroup::prepare(const std::vector<tenon_tensor*>& values, Decision& out) const {
   const tenon_calls_api* api = calls_with_pieces();
-  std::vector<OwnedTensor> stand_ins;
   std::vector<tenon_tensor*> known = values;
   std::vector<Piecewise> decided;
   std::vector<std::vector<tenon_value>> arguments;
@@ -128,7 +127,7 @@ void FusedGroup::prepare(const std::vector<tenon_tensor*>& values, Prepared& out
                                                    : index_in(best_.operands, operand.value));
     }
     decided.emplace_back(api->piecewise(step.op, args.data()));
-    if (!decided.back()) return;
+    if (!decided.back()) return false;
     tenon_fusion_step fused = {
         .args = nullptr,
         .sources = from.data(),
@@ -140,8 +139,8 @@ void FusedGroup::prepare(const std::vector<tenon_tensor*>& values, Prepared& out
     tenon_tensor* stand_in = nullptr;
     const Type& type = graph_->values[result];
     if (host->tensor_create(type.device, type.dtype, 0, nullptr, &stand_in, nullptr) != TENON_OK)
-      return;
-    stand_ins.emplace_back(stand_in);
+      return false;
+    out.stand_ins.push_back(Tensor::adopt(stand_in));
     known[result] = stand_in;
   }
   const auto nresults = static_cast<uint32_t>(best_.results.size());
@@ -149,42 +148,60 @@ void FusedGroup::prepare(const std::vector<tenon_tensor*>& values, Prepared& out
   if (fusion()->prepare(steps.data(), static_cast<uint32_t>(steps.size()),
                         static_cast<uint32_t>(best_.operands.size()), nresults, &program,
                         nullptr) != TENON_OK)
-    return;
+    return false;
   out.op = fusion()->fused(nresults);
   out.program = out.op ? program : 0;
+  return true;
+}
+
+std::shared_ptr<const FusedGroup::Decision> FusedGroup::decide(
+    const std::vector<tenon_tensor*>& values) const {
+  std::lock_guard lock(prepared_->mutex);
+  const uint64_t generation = candidates()->generation();
+  if (!prepared_->decision || prepared_->decision->generation != generation) {
+    auto decision = std::make_shared<Decision>();
+    decision->generation = generation;
+    if (!prepare(values, *decision)) return std::make_shared<Decision>();
+    prepared_->decision = std::move(decision);
+  }
+  return prepared_->decision;
+}
+
+bool FusedGroup::is_watched(const std::vector<tenon_tensor*>& values,
+                            const Decision& decision) const {
+  const bool has_bits = std::any_of(best_.operands.begin(), best_.operands.end(),
+                                    [&](ValueId value) { return values[value]->layers != 0; });
+  const uint32_t end = has_bits ? end_ : begin_ + 1;
+  std::vector<tenon_tensor*> known = values;
+  for (uint32_t i = begin_; i < end; ++i) {
+    const Step& step = graph_->steps[i];
+    bool is_asked = i == begin_;  // a layer that wants every call wants this one
+    std::vector<tenon_value> args;
+    for (const Operand& operand : step.operands) {
+      if (operand.kind != Operand::kValue) {
+        args.push_back(operand.attribute.value());
+        continue;
+      }
+      args.push_back(boxed(known[operand.value]));
+      is_asked |= known[operand.value]->layers != 0;
+    }
+    if (is_asked && !Piecewise(calls_with_pieces()->piecewise(step.op, args.data()))) return true;
+    known[step.results[0]] = decision.stand_ins[i - begin_].get();
+  }
+  return false;
 }
 
 bool FusedGroup::run(std::vector<tenon_tensor*>& values, bool* /*is_broken*/) const {
-  const tenon_calls_api* api = calls_with_pieces();
-  if (!api || !fusion() || !candidates()) return false;
+  if (!calls_with_pieces() || !fusion() || !candidates()) return false;
   std::vector<tenon_tensor*> operands;
   for (ValueId value : best_.operands) {
-    tenon_tensor* tensor = values[value];
-    if (!(tensor->flags & TENON_TENSOR_CONTIGUOUS) || tensor->layers) return false;
-    operands.push_back(tensor);
+    if (!(values[value]->flags & TENON_TENSOR_CONTIGUOUS)) return false;
+    operands.push_back(values[value]);
   }
-  // A layer that wants every call wants the first one.
-  const Step& first = graph_->steps[begin_];
-  std::vector<tenon_value> args;
-  for (const Operand& operand : first.operands)
-    args.push_back(operand.kind == Operand::kValue ? boxed(values[operand.value])
-                                                   : operand.attribute.value());
-  if (!Piecewise(api->piecewise(first.op, args.data()))) return false;
-  int64_t program;
-  const tenon_op* op;
-  {
-    std::lock_guard lock(prepared_->mutex);
-    const uint64_t generation = candidates()->generation();
-    if (!prepared_->is_known || prepared_->generation != generation) {
-      prepared_->program = 0;
-      prepare(values, *prepared_);
-      prepared_->generation = generation;
-      prepared_->is_known = true;
-    }
-    program = prepared_->program;
-    op = prepared_->op;
-  }
-  if (program == 0) return false;
+  const std::shared_ptr<const Decision> decision = decide(values);
+  if (decision->program == 0 || is_watched(values, *decision)) return false;
+  const int64_t program = decision->program;
+  const tenon_op* op = decision->op;
   tenon_value given[] = {boxed(operands.data(), operands.size()), boxed(program)};
   tenon_value outs[kMaxFusedResults] = {};
   if (host->op_call(op, given, 2, outs, static_cast<uint32_t>(best_.results.size()), nullptr) !=

@@ -48,12 +48,15 @@ class FusedGroup {
     std::vector<ValueId> operands, results;
   };
   // Decided at the first run, and anew when plugins came or went.
-  struct Prepared {
-    std::mutex mutex;
+  struct Decision {
     uint64_t generation = 0;
-    bool is_known = false;
     int64_t program = 0;  // 0: the steps run one by one
     const tenon_op* op = nullptr;
+    std::vector<Tensor> stand_ins;  // 0-d tensors of the dtypes of the steps' results
+  };
+  struct Prepared {
+    std::mutex mutex;
+    std::shared_ptr<const Decision> decision;
   };
 
   FusedGroup(const Graph& graph, uint32_t first)
@@ -72,7 +75,11 @@ class FusedGroup {
   bool fits(const Interface& seen) const;
   std::vector<ValueId> made_by(uint32_t end) const;
   std::vector<ValueId> read_by(uint32_t end) const;
-  void prepare(const std::vector<tenon_tensor*>& values, Prepared& out) const;
+  // False: a call cannot be decided now, as while a layer watches it.
+  bool prepare(const std::vector<tenon_tensor*>& values, Decision& out) const;
+  std::shared_ptr<const Decision> decide(const std::vector<tenon_tensor*>& values) const;
+  // Does an enabled layer want to see a call that takes a tensor with its bit, or the first call?
+  bool is_watched(const std::vector<tenon_tensor*>& values, const Decision& decision) const;
 
   const Graph* graph_;
   uint32_t begin_, end_, best_end_ = 0;

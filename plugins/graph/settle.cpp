@@ -13,11 +13,19 @@
 namespace tenon::graph {
 namespace {
 
+// "tenon::adam_update(..., step=2)"
+bool is_optimizer_step(const std::string& what) {
+  return what.find("_update(") != what.npos && what.find("step=") != what.npos;
+}
+
 [[noreturn]] void fail_different(const std::string& what) {
   throw Error(TENON_FAILED_PRECONDITION,
               "export: the function does something else when it is called again: " + what +
                   ". What changes from call to call has to be a tensor: an input, or one that the "
-                  "function writes into");
+                  "function writes into" +
+                  (is_optimizer_step(what) ? "; Adam and AdamW count their steps in one with "
+                                             "capturable=True"
+                                           : ""));
 }
 
 std::string_view take_line(std::string_view& text) {

@@ -2,9 +2,15 @@
 """Groups of elementwise steps of a program run as one kernel on devices that compile source, with the bits of single
 steps."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import tenon
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
+from random_programs import assert_same_bits, random_program
 
 rng = np.random.default_rng(11)
 
@@ -147,6 +153,27 @@ def test_layers_see_every_call(device):
     assert "multiply" in str(profile.table()) and "fused" not in str(profile.table())
 
 
+def test_a_profile_does_not_end_fusion(device):
+    x, y = rand(device, 100), rand(device, 100)
+    with tenon.no_grad():
+        program = tenon.export(chain, (x, y))
+        with tenon.profiler.profile():
+            program(x, y)  # decided step by step while the profile watches
+        before = calls_of_fused_kernels()
+        assert_same([program(x, y)], [chain(x, y)])
+    assert calls_of_fused_kernels() == before + 1
+
+
+def test_parameters_take_part_where_no_gradient_is_recorded(device):
+    weight = tenon.nn.Parameter(rand(device, 100))
+    with tenon.no_grad():
+        program = tenon.export(lambda x: (x * weight + weight).tanh(), (rand(device, 100),))
+        x = rand(device, 100)
+        before = calls_of_fused_kernels()
+        assert_same([program(x)], [(x * weight + weight).tanh()])
+    assert calls_of_fused_kernels() == before + 1
+
+
 def test_gradients_pass_through_the_steps(device):
     x, y = rand(device, 100).requires_grad_(), rand(device, 100)
     program = tenon.export(chain, (x, y))
@@ -161,3 +188,11 @@ def test_numbers_belong_to_their_group(device):
     x, y = rand(device, 100), rand(device, 100)
     for number in (2.0, 3.0, 2):
         run_both(lambda x, y, number=number: (x * number + y) * number, x, y)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_programs_give_the_same_bits(seed, device):
+    function, arguments = random_program(seed, (6, 30), device)
+    with tenon.no_grad():
+        program = tenon.export(function, arguments)
+        assert_same_bits(function(*arguments), program(*arguments))

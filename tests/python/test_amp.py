@@ -64,10 +64,6 @@ def test_what_must_not_be_cast_is_left_alone(pair):
         assert (x.to(tenon.float64) @ w).dtype == tenon.float64
         out = tenon.empty([4, 3])
         tenon.matmul(x, w, out=out)
-        assert (
-            out.tolist() == (x.to(tenon.float64) @ w.to(tenon.float64)).cast(tenon.float32).tolist()
-            or tenon.allclose(out, x.detach() @ w, rtol=1e-1).item()
-        )
         counts = tenon.tensor([1, 2, 3])
         assert tenon.sum(counts).dtype == tenon.int64
     assert tenon.allclose(out, x @ w, rtol=1e-6).item()  # out= computes in float32

@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 import tenon
+from random_programs import assert_same_bits, random_program
 
 rng = np.random.default_rng(3)
 
@@ -208,3 +209,11 @@ def test_compiled_functions_explain_their_groups():
     assert (
         "steps 0 to 5: one pass over float32[20000] cpu:0 in blocks of 2048" in function.explain()
     )
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_programs_give_the_same_bits(seed):
+    function, arguments = random_program(seed, (60, 300), "cpu")
+    with tenon.no_grad():
+        program = tenon.export(function, arguments)
+        assert_same_bits(function(*arguments), program(*arguments))

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "convolution_plan.hpp"
+#include "libraries/library_call.hpp"
 
 namespace gpu::dnn {
 namespace {
@@ -52,22 +53,16 @@ tenon_status run(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value*
   if (plan->workspace_bytes())
     GPU_TRY(host->scratch(ctx, plan->workspace_bytes(), &workspace, err));
   const tenon_tensor* bias = Kind == kForward ? tenon_arg_tensor(&args[2]) : nullptr;
-  Current current(device);
-  tenon_stream_s& stream = stream_of(device, host->ctx_stream(ctx));
-  Profile::Scope profile(device, stream, TENON_PROFILE_KERNEL, 0);
-  Error error = follow_synchronous(stream);
-  if (error) return fail_device(device, &stream, error, err, "%s", kName);
-  stream.last_kernel.store(kName, std::memory_order_relaxed);
-  const Status status = plans.run(*plan, tenon_arg_tensor(&args[0])->data,
-                                  tenon_arg_tensor(&args[1])->data, bias ? bias->data : nullptr,
-                                  tenon_out_tensor(&outs[0])->data, workspace, stream.stream);
-  profile.finish(kName);
-  submitted(stream);
-  if (status)
+  const auto queue = [&](Stream stream) {
+    return plans.run(*plan, tenon_arg_tensor(&args[0])->data, tenon_arg_tensor(&args[1])->data,
+                     bias ? bias->data : nullptr, tenon_out_tensor(&outs[0])->data, workspace,
+                     stream);
+  };
+  const auto failed = [&](Status status) {
     return fail(err, TENON_INTERNAL, "%s: cuDNN: %s (%d)", kName, library()->error_text(status),
                 status);
-  if (device->blocking && !stream.capturing) error = driver.stream_sync(stream.stream);
-  return error ? fail_device(device, &stream, error, err, "%s", kName) : TENON_OK;
+  };
+  return queue_library_call(ctx, device, kName, queue, failed, err);
 } catch (const std::bad_alloc&) {
   return fail_host_memory(err);
 }

@@ -60,7 +60,7 @@ constexpr int64_t kMaxRepeats = 64;
 // Innermost axes that one stride joins become batches of the GEMM, the others repeat it. `elements` is the
 // size of one matrix of the result. False: too many repetitions.
 bool join_batches(const tenon_tensor& x, int x_axes, const tenon_tensor& y, int y_axes,
-                  int64_t elements, Batches* joined, Product* product) {
+                  int64_t elements, Batches* joined, BatchedGemm* product) {
   for (int i = 0; i < std::max(x_axes, y_axes); ++i) {
     const int64_t extent = std::max(batch_extent(x, x_axes, i), batch_extent(y, y_axes, i));
     if (extent == 1) continue;
@@ -73,7 +73,7 @@ bool join_batches(const tenon_tensor& x, int x_axes, const tenon_tensor& y, int 
       if (is_first) *joined = {1, x_stride, y_stride};
       joined->count *= extent;
     } else {
-      if (product->outer_count == Product::kMaxAxes) return false;
+      if (product->outer_count == BatchedGemm::kMaxAxes) return false;
       product->outer[static_cast<size_t>(product->outer_count++)] = {extent, x_stride, y_stride,
                                                                      elements};
       product->repeats *= extent;
@@ -109,8 +109,9 @@ size_t GemmHash::operator()(const Gemm& gemm) const {
   return hash ^ hash >> 32;
 }
 
-std::optional<Product> describe(const tenon_tensor* x, const tenon_tensor* y,
-                                const tenon_tensor* bias, bool is_linear, const tenon_tensor* out) {
+std::optional<BatchedGemm> describe(const tenon_tensor* x, const tenon_tensor* y,
+                                    const tenon_tensor* bias, bool is_linear,
+                                    const tenon_tensor* out) {
   if (!has_elements(x) || !has_elements(y) || x->dtype != y->dtype) return std::nullopt;
   if (is_linear && y->ndim != 2) return std::nullopt;
   const Axes left = axes_of(*x, true);
@@ -119,11 +120,11 @@ std::optional<Product> describe(const tenon_tensor* x, const tenon_tensor* y,
     std::swap(right.rows, right.columns);
     std::swap(right.row_stride, right.column_stride);
   }
-  Product product = {.gemm = {.dtype = x->dtype,
-                              .m = left.rows,
-                              .n = right.columns,
-                              .k = left.columns,
-                              .has_bias = bias != nullptr}};
+  BatchedGemm product = {.gemm = {.dtype = x->dtype,
+                                  .m = left.rows,
+                                  .n = right.columns,
+                                  .k = left.columns,
+                                  .has_bias = bias != nullptr}};
   Gemm& gemm = product.gemm;
   Batches batches;
   if (!read_matrix(left, &gemm.x) || !read_matrix(right, &gemm.y) ||
@@ -147,7 +148,7 @@ std::optional<Product> describe(const tenon_tensor* x, const tenon_tensor* y,
   int64_t x_strides = gemm.x.batch_stride, y_strides = gemm.y.batch_stride;
   int64_t out_strides = gemm.batches > 1 ? gemm.m * gemm.n : 0;
   for (int i = 0; i < product.outer_count; ++i) {
-    const Product::Axis& axis = product.outer[static_cast<size_t>(i)];
+    const BatchedGemm::Axis& axis = product.outer[static_cast<size_t>(i)];
     x_strides |= axis.x_stride;
     y_strides |= axis.y_stride;
     out_strides |= axis.out_stride;

@@ -40,9 +40,9 @@ struct GemmHash {
   size_t operator()(const Gemm& gemm) const;
 };
 
-// A product of tensors: one GEMM, which is repeated along axes of the batch that no single stride joins to the
+// A batched GEMM: one GEMM with a stride from batch to batch, which is repeated along axes of the batch that no single stride joins to the
 // others, as the heads of a query that lie behind its rows.
-struct Product {
+struct BatchedGemm {
   struct Axis {  // strides in elements; the result is contiguous
     int64_t extent, x_stride, y_stride, out_stride;
   };
@@ -72,7 +72,8 @@ struct Product {
 // The product x @ y, or with `is_linear` x @ y^T + bias, into a contiguous `out` (NULL: one that is not
 // allocated yet). None: the library does not multiply these layouts, as strides that are negative, or they
 // need too many repetitions, or there is nothing to multiply.
-std::optional<Product> describe(const tenon_tensor* x, const tenon_tensor* y,
-                                const tenon_tensor* bias, bool is_linear, const tenon_tensor* out);
+std::optional<BatchedGemm> describe(const tenon_tensor* x, const tenon_tensor* y,
+                                    const tenon_tensor* bias, bool is_linear,
+                                    const tenon_tensor* out);
 
 }  // namespace gpu::blas

@@ -9,6 +9,7 @@
 
 #include "blas_plan.hpp"
 #include "device.hpp"
+#include "library_call.hpp"
 
 namespace gpu::blas {
 namespace {
@@ -27,11 +28,12 @@ Operands operands_of(const tenon_value* args) {
 }
 
 template <bool IsLinear>
-std::optional<Product> describe_call(const Operands& operands, const tenon_tensor* out) {
+std::optional<BatchedGemm> describe_call(const Operands& operands, const tenon_tensor* out) {
   return describe(operands.x, operands.y, operands.bias, IsLinear, out);
 }
 
-std::shared_ptr<const Plan> find_plan(tenon_device device, const std::optional<Product>& product) {
+std::shared_ptr<const Plan> find_plan(tenon_device device,
+                                      const std::optional<BatchedGemm>& product) {
   if (!product) return nullptr;
   Current current(device);
   Plans* plans = device->library_state<Plans>(kBlasLibrary,
@@ -57,7 +59,7 @@ tenon_status run(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value*
   const Operands operands = operands_of<IsLinear>(args);
   const tenon_tensor* out = tenon_out_tensor(&outs[0]);
   if (!library()) return fail(err, TENON_UNAVAILABLE, "%s: %s", kName, library_problem());
-  const std::optional<Product> product = describe_call<IsLinear>(operands, out);
+  const std::optional<BatchedGemm> product = describe_call<IsLinear>(operands, out);
   const std::shared_ptr<const Plan> plan = find_plan(device, product);
   if (!plan)
     return fail(
@@ -68,29 +70,24 @@ tenon_status run(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value*
   void* workspace = nullptr;
   if (plan->workspace_bytes())
     GPU_TRY(host->scratch(ctx, plan->workspace_bytes(), &workspace, err));
-  Current current(device);
-  tenon_stream_s& stream = stream_of(device, host->ctx_stream(ctx));
-  Profile::Scope profile(device, stream, TENON_PROFILE_KERNEL, 0);
-  Error error = follow_synchronous(stream);
-  if (error) return fail_device(device, &stream, error, err, "%s", kName);
-  stream.last_kernel.store(kName, std::memory_order_relaxed);
   const int64_t bytes = operands.x->dl_dtype.bits / 8;
   const auto at = [&](const tenon_tensor* tensor, int64_t offset) {
     return static_cast<char*>(tensor->data) + offset * bytes;
   };
-  Status status = 0;
-  product->each([&](int64_t x, int64_t y, int64_t to) {
-    if (status) return;
-    status = plan->run(at(operands.x, x), at(operands.y, y),
-                       operands.bias ? operands.bias->data : nullptr, at(out, to), workspace,
-                       stream.stream);
-  });
-  profile.finish(kName);
-  submitted(stream);
-  if (status)
+  const auto queue = [&](Stream stream) {
+    Status status = 0;
+    product->each([&](int64_t x, int64_t y, int64_t to) {
+      if (status) return;
+      status =
+          plan->run(at(operands.x, x), at(operands.y, y),
+                    operands.bias ? operands.bias->data : nullptr, at(out, to), workspace, stream);
+    });
+    return status;
+  };
+  const auto failed = [&](Status status) {
     return fail(err, TENON_INTERNAL, "%s: %s returned status %d", kName, vendor::kBlas, status);
-  if (device->blocking && !stream.capturing) error = driver.stream_sync(stream.stream);
-  return error ? fail_device(device, &stream, error, err, "%s", kName) : TENON_OK;
+  };
+  return queue_library_call(ctx, device, kName, queue, failed, err);
 } catch (const std::bad_alloc&) {
   return fail_host_memory(err);
 }

@@ -30,6 +30,8 @@ struct Constant {
 
 // A group as one program of the elementwise engine.
 struct Fused {
+  const void* family =
+      nullptr;  // the same for groups that differ in numbers alone: one program serves them
   uint32_t noperands = 0, nresults = 0;
   int dtype = 0, result_dtype = 0;  // of arithmetic, of the results
   std::string statements;
@@ -194,6 +196,7 @@ class Builder {
 struct Registry {
   std::mutex mutex;
   std::map<std::string, int64_t> known;
+  std::map<std::string, char> families;                // their addresses
   std::vector<std::unique_ptr<const Fused>> programs;  // number n is at n - 1
 
   const Fused* find(int64_t number) {
@@ -208,8 +211,8 @@ Registry& registry() {
   return own;
 }
 
-// Equal for groups whose programs and numbers are the same.
-std::string key_of(const Fused& fused, const tenon_fusion_step* steps, uint32_t nsteps) {
+// Equal for groups that one program serves.
+std::string source_key(const Fused& fused, const tenon_fusion_step* steps, uint32_t nsteps) {
   std::string key = fused.statements;
   const auto add = [&](int64_t number) { key += "," + std::to_string(number); };
   for (int64_t number : {int64_t{fused.noperands}, int64_t{fused.nresults}, int64_t{fused.dtype}})
@@ -217,10 +220,17 @@ std::string key_of(const Fused& fused, const tenon_fusion_step* steps, uint32_t 
   for (uint32_t i = 0; i < nsteps; ++i)
     for (uint32_t k = 0; k < steps[i].nargs; ++k)
       if (const tenon_tensor* tensor = tenon_arg_tensor(&steps[i].args[k])) add(tensor->dtype);
+  for (const char* type : fused.types) key += std::string(",") + type;
+  return key;
+}
+
+// The numbers of a group, to be added to that.
+std::string number_key(const Fused& fused) {
+  std::string key;
   for (const auto& constant : fused.constants)
     key.append(reinterpret_cast<const char*>(constant->bytes), sizeof constant->bytes);
   for (const tenon_value& value : fused.values) {
-    add(value.tag);
+    key.append(reinterpret_cast<const char*>(&value.tag), sizeof value.tag);
     key.append(reinterpret_cast<const char*>(&value.v), sizeof value.v);
   }
   return key;
@@ -234,8 +244,10 @@ tenon_status prepare(const tenon_fusion_step* steps, uint32_t nsteps, uint32_t n
   if (!fused) return TENON_OK;
   Registry& known = registry();
   std::lock_guard lock(known.mutex);
+  const std::string source = source_key(*fused, steps, nsteps);
+  fused->family = &known.families.try_emplace(source).first->second;
   const auto [at, is_new] = known.known.try_emplace(
-      key_of(*fused, steps, nsteps), static_cast<int64_t>(known.programs.size()) + 1);
+      source + number_key(*fused), static_cast<int64_t>(known.programs.size()) + 1);
   if (is_new) known.programs.push_back(std::move(fused));
   *program = at->second;
   return TENON_OK;
@@ -297,7 +309,7 @@ tenon_status run(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value*
   for (size_t i = 0; i < fused->constants.size(); ++i)
     inputs[fused->noperands + i] = &fused->constants[i]->tensor;
   for (uint32_t i = 0; i < nouts; ++i) results[i] = tenon_out_tensor(&outs[i]);
-  return run_elementwise_program({.family = fused,
+  return run_elementwise_program({.family = fused->family,
                                   .name = "fused",
                                   .inputs = fused->inputs.data(),
                                   .ninputs = static_cast<uint32_t>(fused->inputs.size()),

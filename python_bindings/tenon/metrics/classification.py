@@ -124,7 +124,7 @@ class _OfClasses(ConfusionMatrix):
 
     @staticmethod
     def value(right: int, wrong: int, missed: int) -> float:
-        raise NotImplementedError
+        raise NotImplementedError("a metric of counts defines value(right, wrong, missed)")
 
     def compute(self) -> Any:
         matrix = self.matrix

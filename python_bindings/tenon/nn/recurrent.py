@@ -65,7 +65,7 @@ class RNNCellBase(Module):
 
     def _step(self, x: Tensor, hidden: Tensor, before: Tensor) -> Tensor:
         """The next state from what the input and the state before it add."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} defines _step(x, hidden, before)")
 
     def _read_state(self, state: Any, lead: list[int], like: Tensor) -> State:
         """The initial states, zeros if none are given; the first has the size of the result."""

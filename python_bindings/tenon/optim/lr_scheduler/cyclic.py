@@ -17,7 +17,7 @@ class _WithMomentum(LRScheduler):
     cycle_momentum = False
 
     def momentum(self, step: int) -> float:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} defines momentum(step) to cycle it")
 
     def _check_momentum(self, optimizer: Optimizer) -> None:
         if not all("momentum" in group or "betas" in group for group in optimizer.param_groups):
