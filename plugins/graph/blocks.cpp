@@ -22,7 +22,7 @@ namespace {
 constexpr int64_t kCachedBlock = 2048, kStreamedBlock = 16384;
 constexpr int64_t kCachedElements = int64_t{1} << 22;
 // Steps that write in place read what they write: there are few results to save, and more tensors for the cache to hold
-// at once. Both pay where all of them come from memory, and not for two steps (decision 77).
+// at once. Both pay where all of them come from memory, and not for two steps (decision 81).
 constexpr size_t kMinStepsInPlace = 3;
 // A row that is longer is no block.
 constexpr int64_t kMaxRow = 16384;

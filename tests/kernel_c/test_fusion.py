@@ -59,6 +59,8 @@ def test_a_chain_is_one_kernel(size, dtype, device):
     program = run_both(chain, rand(device, size, dtype=dtype), rand(device, size, dtype=dtype))
     assert "steps 0 to 5: one kernel over" in program.plan()
     assert "5 of 6 results stay in registers" in program.plan()
+    memory = program.memory()
+    assert memory["stepwise"] == 2 * memory["planned"] and memory["kept"] == 6 * memory["planned"]
 
 
 def test_no_step_is_fused_into_another_by_the_compiler(device):
