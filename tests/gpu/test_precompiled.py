@@ -71,7 +71,7 @@ def test_an_image_that_the_driver_refuses_is_compiled(programs, run_with, tmp_pa
 
 DAMAGES = {
     "it is too short": lambda data: data[:9],
-    "it is of another kind": lambda data: b"SOMEBODY" + data[8:],
+    "it is of another kind": lambda data: b"NOTTENON" + data[8:],
     "it is cut off": lambda data: data[:8] + struct.pack("<Q", 2**60) + data[16:],
     "an image lies outside of it": lambda data: data[:-1],
     "its entries are not in order": lambda data: data[:16] + data[48:80] + data[16:48] + data[80:],

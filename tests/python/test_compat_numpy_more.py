@@ -204,6 +204,7 @@ polyval([3.0, 0.0, 1.0], M)
 """.strip().splitlines()
 
 
+# Both compute in float64, but sum up in another order and have other functions of angles and powers.
 def compare(call, rtol=1e-10):
     names = {"N": N, "K": K, "C": C, "slice": slice}
 
@@ -242,12 +243,14 @@ def test_roots(coefficients):
     order = lambda values: sorted(
         np.asarray(values).tolist(), key=lambda z: (round(np.real(z), 6), np.imag(z))
     )
+    # Eigenvalues of a companion matrix, as NumPy's; double roots have half the digits.
     np.testing.assert_allclose(
         order(tnp.roots(coefficients).numpy()), order(np.roots(coefficients)), rtol=1e-8, atol=1e-9
     )
 
 
 def test_polyfit():
+    # Least squares by another routine of LAPACK: half the digits of the condition number are lost.
     x = np.linspace(-1, 2, 12)
     y = 3 * x**2 - x + 0.5 + np.sin(5 * x) / 10
     weights = np.linspace(1, 2, 12)
