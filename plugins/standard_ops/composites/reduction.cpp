@@ -103,7 +103,8 @@ TENON_DECOMPOSE(norm) {
   const bool keepdim = bool_of(args[3]);
   if (p == 0)
     return finish(scope, outs,
-                  ops::cast(scope, ops::count_nonzero(scope, x, axis, keepdim), x->dtype));
+                  ops::cast(scope, ops::count_nonzero(scope, x, axis, keepdim),
+                            shapes::real_dtype(x->dtype)));
   if (shapes::bit(x->dtype) & shapes::kComplex) x = ops::abs(scope, x);
   if (!scope.ok()) return scope.status();
   if (p == 2) return finish(scope, outs, ops::norm2(scope, x, axis, keepdim));

@@ -11,35 +11,42 @@ Functions alone: tensors are tenon.Tensor, whose methods keep Tenon's defaults
 from typing import Any
 
 from tenon.compat._adapt import Namespace
+from tenon.compat.torch import fft as fft
+from tenon.compat.torch import linalg as linalg
+from tenon.compat.torch import nn as nn
+from tenon.compat.torch import special as special
 
 # Operators whose positional arguments, defaults and results agree.
-_SAME = """abs acos acosh add addbmm addcdiv addcmul addmm addmv addr angle asin asinh atan atan2
-atanh baddbmm bernoulli bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor
-bucketize cdist ceil celu cholesky_inverse cholesky_solve clone conj copysign corrcoef cos cosh
-cosine_similarity count_nonzero cov cumprod deg2rad det diag digamma dist dropout empty_like erf
-erfc exp exp2 expm1 flatten flip floor floor_divide fmax fmin fmod frac greater greater_equal
-heaviside hypot imag index_copy index_fill inner isclose isfinite isinf isnan isneginf isposinf
-kron lerp less less_equal lgamma log log10 log1p log2 log_softmax logaddexp logaddexp2 logdet
-logical_and logical_not logical_or logical_xor logit logsumexp masked_fill masked_scatter
-masked_select matmul matrix_exp matrix_power maximum minimum movedim multinomial multiply
-nan_to_num nanmean narrow negative nextafter not_equal ones_like outer pairwise_distance permute
-pixel_shuffle pixel_unshuffle polygamma positive pow prelu rad2deg randperm real reciprocal relu
-remainder renorm reshape roll round rsqrt select selu sigmoid sign signbit sin sinc sinh slogdet
-softmax sqrt square squeeze stack subtract tan tanh threshold tile trace transpose trapezoid tril
-triu trunc unbind unsqueeze vander where xlogy zeros_like""".split()
+_SAME = """abs acos acosh add addcdiv addcmul angle asin asinh atan atan2 atanh bernoulli
+bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor cdist ceil celu
+cholesky_inverse cholesky_solve clone conj copysign cos cosh cosine_similarity count_nonzero cov
+cumprod deg2rad det diag digamma dist dropout empty_like erf erfc exp exp2 expm1 flatten flip floor
+floor_divide fmax fmin fmod frac greater greater_equal heaviside hypot imag index_copy index_fill
+inner isclose isfinite isinf isnan isneginf isposinf kron lerp less less_equal lgamma log log10
+log1p log2 log_softmax logaddexp logaddexp2 logdet logical_and logical_not logical_or logical_xor
+logsumexp masked_fill masked_select matmul matrix_exp matrix_power maximum minimum movedim
+multinomial multiply nan_to_num nanmean narrow negative nextafter not_equal ones_like outer
+pairwise_distance permute pixel_shuffle pixel_unshuffle polygamma positive pow prelu rad2deg
+randperm real reciprocal relu remainder renorm reshape roll round rsqrt select selu sigmoid sign
+signbit sin sinc sinh slogdet softmax sqrt square stack subtract tan tanh threshold tile trace
+transpose tril triu trunc unbind unsqueeze vander where xlogy zeros_like""".split()
 
 # Attributes of Tenon that are the thing itself.
 _OURS = {
     name: name
     for name in """Generator Tensor bfloat16 bool broadcast_shapes can_cast chunk complex64
-    complex128 device dtype e enable_grad fft finfo float8_e4m3 float8_e5m2 float16 float32 float64
+    complex128 device dtype e enable_grad finfo float8_e4m3 float8_e5m2 float16 float32 float64
     from_dlpack from_numpy frombuffer func get_default_dtype get_num_threads hstack iinfo inf
     inference_mode int8 int16 int32 int64 is_complex is_floating_point is_grad_enabled is_tensor
-    isin linalg load manual_seed moveaxis nan newaxis nn no_grad numel optim pi promote_types rand
+    isin load manual_seed moveaxis nan newaxis no_grad numel optim pi promote_types rand
     randn random ravel result_type save set_default_dtype set_grad_enabled set_num_threads
     set_printoptions swapaxes tensor uint8 uint16 uint32 uint64 vstack""".split()
 } | {
     "autograd": "autograd",
+    "fft": "compat.torch.fft",
+    "linalg": "compat.torch.linalg",
+    "nn": "compat.torch.nn",
+    "special": "compat.torch.special",
     "concat": "concat",
     "concatenate": "concat",
     "double": "float64",
@@ -60,7 +67,9 @@ _OURS = {
     "vmap": "func.vmap",
 }
 
-_FUNCTIONS = " ".join(f"{__name__}.{each}" for each in ("_functions", "_layers", "_arrays"))
+_FUNCTIONS = " ".join(
+    f"{__name__}.{each}" for each in ("_functions", "_layers", "_arrays", "_operands")
+)
 _namespace = Namespace("torch", _FUNCTIONS, _SAME, _OURS, methods=["type", "unfold"])
 
 

@@ -16,7 +16,7 @@ from tenon.compat.torch._functions import ValuesAndIndices
 __all__ = """adjoint as_strided_scatter atleast_1d atleast_2d atleast_3d bincount block_diag cartesian_prod
 chain_matmul column_stack combinations dsplit dstack fliplr flipud gradient histc
 histogram histogramdd hsplit i0 igamma igammac lu_solve median mvlgamma nanmedian nonzero_static
-randint_like range resolve_neg row_stack svd tensor_split trapz triangular_solve
+randint_like range resolve_neg row_stack svd tensor_split trapezoid trapz triangular_solve
 unique_consecutive vdot vsplit""".split()
 
 
@@ -243,6 +243,8 @@ def histogramdd(
 
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
     """How often each number occurs, or the sum of its weights."""
+    if weights is not None and not weights.dtype.is_floating_point:
+        weights = weights.to(tenon.float64)
     return tenon.bincount(input, weights, minlength)
 
 
@@ -267,6 +269,9 @@ def trapz(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: builtins.
     return ((x[..., 1:] - x[..., :-1]) * (y[..., 1:] + y[..., :-1])).sum(-1) / 2
 
 
+trapezoid = trapz
+
+
 def gradient(
     input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: builtins.int = 1
 ) -> tuple[Tensor, ...]:
@@ -275,6 +280,7 @@ def gradient(
 
     axes = list(builtins.range(input.ndim)) if dim is None else dim
     axes = [axes] if isinstance(axes, builtins.int) else list(axes)
+    spacing = 1 if spacing is None else spacing
     steps = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(axes)
     result = numpy.gradient(input, *steps, axis=axes, edge_order=edge_order)
     parts = result if isinstance(result, tuple) else (result,)

@@ -255,6 +255,8 @@ def var(
     correction: float | None = None,
 ) -> Tensor:
     """The variance, by default of a sample: of n - 1 degrees of freedom."""
+    if isinstance(dim, bool):  # var(input, unbiased)
+        dim, unbiased = None, dim
     return _operator("var")(input, dim, _correction(correction, unbiased), keepdim)
 
 
@@ -267,16 +269,22 @@ def std(
     correction: float | None = None,
 ) -> Tensor:
     """The standard deviation, by default of a sample: of n - 1 degrees of freedom."""
+    if isinstance(dim, bool):  # std(input, unbiased)
+        dim, unbiased = None, dim
     return _operator("std")(input, dim, _correction(correction, unbiased), keepdim)
 
 
 def var_mean(input: Tensor, dim: Axes = None, **options: Any) -> tuple[Tensor, Tensor]:
     """var() and mean()."""
+    if isinstance(dim, bool):  # var_mean(input, unbiased)
+        dim, options = None, options | {"unbiased": dim}
     return var(input, dim, **options), mean(input, dim, options.get("keepdim", False))
 
 
 def std_mean(input: Tensor, dim: Axes = None, **options: Any) -> tuple[Tensor, Tensor]:
     """std() and mean()."""
+    if isinstance(dim, bool):  # std_mean(input, unbiased)
+        dim, options = None, options | {"unbiased": dim}
     return std(input, dim, **options), mean(input, dim, options.get("keepdim", False))
 
 
@@ -323,7 +331,8 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: builtins.int = 0) ->
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Coordinate grids of vectors, one by one or in a list."""
     given = tensors[0] if len(tensors) == 1 and not isinstance(tensors[0], Tensor) else tensors
-    return tuple(_operator("meshgrid")(list(given), indexing))
+    vectors = [each.reshape(1) if each.ndim == 0 else each for each in given]
+    return tuple(_operator("meshgrid")(vectors, indexing))
 
 
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.linalg: tenon.linalg with PyTorch's parameters, which call an axis `dim`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tenon
+from tenon import linalg as _linalg
+from tenon._core import Tensor
+
+_SAME = """cholesky cond det eig eigvals householder_product inv matrix_exp
+matrix_power multi_dot slogdet svdvals tensorinv""".split()
+
+__all__ = (
+    """cross diagonal eigh eigvalsh lstsq lu lu_factor lu_solve matmul matrix_norm matrix_rank norm
+pinv qr solve solve_triangular svd tensorsolve vander vecdot vector_norm""".split()
+    + _SAME
+)
+
+globals().update({name: getattr(_linalg, name) for name in _SAME})
+
+
+def _adjoint(x: Tensor) -> Tensor:
+    transposed = x.swapaxes(-2, -1)
+    return transposed.conj() if x.dtype.is_complex else transposed
+
+
+def _hermitian(x: Tensor) -> Tensor:
+    """The Hermitian matrix that the lower triangle gives."""
+    return tenon.tril(x) + _adjoint(tenon.tril(x, -1))
+
+
+def _cast(x: Tensor, dtype: Any) -> Tensor:
+    return x if dtype is None else x.to(dtype)
+
+
+def _no_pivot(function: str, pivot: bool) -> None:
+    if not pivot:
+        raise NotImplementedError(f"linalg.{function}(): expected pivot=True, got False")
+
+
+def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
+    """The cross product of vectors of three elements along `dim`."""
+    return _linalg.cross(input, other, axis=dim)
+
+
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
+    """The dot product along `dim`; the first factor is conjugated."""
+    return _linalg.vecdot(x, y, axis=dim)
+
+
+def matmul(input: Tensor, other: Tensor) -> Tensor:
+    """The product of matrices."""
+    return _linalg.matmul(input, other)
+
+
+def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """The diagonal of the matrices of the axes `dim1` and `dim2`."""
+    return tenon.diagonal(A, offset, dim1, dim2)
+
+
+def vector_norm(
+    x: Tensor,
+    ord: float = 2,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+) -> Tensor:
+    """The norm of order `ord` of vectors along `dim`, of all elements without it."""
+    axis = tuple(dim) if isinstance(dim, (list, tuple)) else dim
+    return _linalg.vector_norm(_cast(x, dtype), axis=axis, keepdims=keepdim, ord=ord)
+
+
+def matrix_norm(
+    A: Tensor,
+    ord: float | str = "fro",
+    dim: Sequence[int] = (-2, -1),
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+) -> Tensor:
+    """The norm of order `ord` of the matrices of the two axes `dim`."""
+    first, second = (axis % A.ndim for axis in dim)
+    result = _linalg.matrix_norm(
+        tenon.moveaxis(_cast(A, dtype), (first, second), (-2, -1)), ord=ord
+    )
+    if keepdim:
+        for axis in sorted((first, second)):
+            result = result.unsqueeze(axis)
+    return result
+
+
+def norm(
+    A: Tensor,
+    ord: float | str | None = None,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+) -> Tensor:
+    """A norm of vectors, or of matrices if `dim` names two axes and `ord` is given."""
+    if isinstance(dim, (list, tuple)) and len(dim) == 1:
+        dim = dim[0]
+    if dim is None and ord is not None and A.ndim == 2:
+        dim = (0, 1)
+    if ord is not None and isinstance(dim, (list, tuple)):
+        return matrix_norm(A, ord, dim, keepdim, dtype=dtype)
+    return vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype=dtype)  # type: ignore[arg-type]
+
+
+def vander(x: Tensor, *, N: int | None = None) -> Tensor:
+    """Rows of powers 0 to N - 1 of each element."""
+    x = x.reshape(1) if x.ndim == 0 else x
+    powers = tenon.arange(x.shape[-1] if N is None else N, device=x.device)
+    return x.unsqueeze(-1) ** powers.to(x.dtype)
+
+
+def eigh(A: Tensor, UPLO: str = "L") -> Any:
+    """Eigenvalues and eigenvectors of Hermitian matrices."""
+    return _linalg.eigh(A, UPLO=UPLO)
+
+
+def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
+    """Eigenvalues of Hermitian matrices."""
+    return _linalg.eigvalsh(A, UPLO=UPLO)
+
+
+def qr(A: Tensor, mode: str = "reduced") -> Any:
+    """Q and R of A = QR."""
+    return _linalg.qr(A, mode=mode)
+
+
+def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> Any:
+    """U, S and Vh. The `driver` is PyTorch's hint for CUDA, and changes nothing here."""
+    return _linalg.svd(A, full_matrices=full_matrices)
+
+
+def lu(A: Tensor, *, pivot: bool = True) -> Any:
+    """P, L and U of A = PLU."""
+    _no_pivot("lu", pivot)
+    return _linalg.lu(A)
+
+
+def lu_factor(A: Tensor, *, pivot: bool = True) -> Any:
+    """L and U in one matrix, and LAPACK's pivots, which count from 1, in int32."""
+    _no_pivot("lu_factor", pivot)
+    factors, pivots = _linalg.lu_factor(A)
+    return _linalg.LUFactorResult(factors, (pivots + 1).to(tenon.int32))
+
+
+def lu_solve(
+    LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False
+) -> Tensor:
+    """The solution of AX = B, or of XA = B without `left`, from the factors of A or its adjoint."""
+    if not left:
+        return _adjoint(lu_solve(LU, pivots, _adjoint(B), adjoint=not adjoint))
+    pivots = pivots.to(tenon.int64) - 1  # Tenon's count from 0
+    if not adjoint:
+        return _linalg.lu_solve(LU, pivots, B)
+    permutation, lower, upper = _linalg.lu_unpack(LU, pivots)
+    first = _linalg.solve_triangular(_adjoint(upper), B, upper=False)
+    return permutation @ _linalg.solve_triangular(
+        _adjoint(lower), first, upper=True, unitriangular=True
+    )
+
+
+def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
+    """The solution of AX = B, or of XA = B without `left`. B holds vectors if it has one axis, or
+    A's shape without the last axis."""
+    vectors = B.ndim == 1 or (B.ndim == A.ndim - 1 and B.shape == A.shape[:-1])
+    right = B.unsqueeze(-1) if vectors else B
+    if left or vectors:
+        solved = _linalg.solve(A, right)
+    else:
+        solved = _linalg.solve(A.swapaxes(-2, -1), right.swapaxes(-2, -1)).swapaxes(-2, -1)
+    return solved.squeeze(-1) if vectors else solved
+
+
+def solve_triangular(
+    A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Tensor:
+    """The solution of AX = B, or of XA = B without `left`, for triangular A."""
+    return _linalg.solve_triangular(A, B, upper=upper, left=left, unitriangular=unitriangular)
+
+
+def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Any:
+    """The solution of least squares. The `driver` names a routine of LAPACK in PyTorch; here one
+    serves them all, and gives rank and singular values always."""
+    return _linalg.lstsq(A, B, rcond=rcond)
+
+
+def _relative_tolerance(singular: Tensor, atol: Any, rtol: Any) -> Any:
+    """What `atol` and `rtol` come to as one relative tolerance, for singular values."""
+    if atol is None:
+        return rtol
+    largest = tenon.max(singular, -1)
+    relative = atol / tenon.where(largest == 0, tenon.ones_like(largest), largest)
+    return relative if rtol is None else tenon.maximum(relative, rtol)
+
+
+def matrix_rank(
+    A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
+) -> Tensor:
+    """How many singular values are above max(atol, rtol * the largest one)."""
+    atol = tol if atol is None else atol
+    if hermitian:
+        A = _hermitian(A)
+    if atol is not None:
+        rtol = _relative_tolerance(_linalg.svdvals(A), atol, rtol)
+    return _linalg.matrix_rank(A, rtol=rtol)
+
+
+def pinv(
+    A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
+) -> Tensor:
+    """The pseudoinverse; singular values up to max(atol, rtol * the largest one) count as 0."""
+    rtol = rcond if rtol is None else rtol
+    if hermitian:
+        A = _hermitian(A)
+    if atol is not None:
+        rtol = _relative_tolerance(_linalg.svdvals(A), atol, rtol)
+    return _linalg.pinv(A, rtol=rtol)
+
+
+def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
+    """The solution X of tensordot(A, X, X.ndim) = B."""
+    return _linalg.tensorsolve(A, B, axes=None if dims is None else tuple(dims))

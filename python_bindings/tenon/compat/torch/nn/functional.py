@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.nn.functional: functions with PyTorch's parameters, and tenon.nn.functional's for the others,
+which take `input` and `dim` for what Tenon calls `x` and `axis`."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tenon
+from tenon import _core
+from tenon._core import Tensor
+from tenon.compat import _adapt
+from tenon.compat.torch import _layers
+from tenon.nn import functional as _functional
+
+__all__ = """conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d gelu hardshrink hardtanh
+log_softmax max_pool1d max_pool2d max_pool3d one_hot rms_norm scaled_dot_product_attention softmax
+softmin softplus softshrink""".split()
+
+
+def _convolution(name: str, axes: int) -> Callable[..., Tensor]:
+    batched = getattr(_layers, name)
+
+    @functools.wraps(batched)
+    def function(input: Tensor, weight: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if input.ndim == axes + 1:  # channels and lengths, without a batch
+            return batched(input.unsqueeze(0), weight, *args, **kwargs).squeeze(0)
+        return batched(input, weight, *args, **kwargs)
+
+    return function
+
+
+conv1d, conv2d, conv3d = (_convolution(f"conv{n}d", n) for n in (1, 2, 3))
+conv_transpose1d, conv_transpose2d, conv_transpose3d = (
+    _convolution(f"conv_transpose{n}d", n) for n in (1, 2, 3)
+)
+
+
+def _max_pool(name: str, axes: int) -> Callable[..., Any]:
+    def function(
+        input: Tensor,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
+        stride = None if isinstance(stride, (list, tuple)) and not stride else stride
+        pool = getattr(_functional, f"{name}_with_indices" if return_indices else name)
+        x = input.unsqueeze(0) if input.ndim == axes + 1 else input
+        result = pool(x, kernel_size, stride, padding, dilation, ceil_mode)
+        if x is input:
+            return tuple(result) if return_indices else result
+        return tuple(each.squeeze(0) for each in result) if return_indices else result.squeeze(0)
+
+    function.__name__ = name
+    function.__doc__ = "The largest element of each window; with `return_indices` also where it is."
+    return function
+
+
+max_pool1d, max_pool2d, max_pool3d = (_max_pool(f"max_pool{n}d", n) for n in (1, 2, 3))
+
+
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """x times the normal distribution's share below x; 'tanh' approximates it."""
+    if approximate not in ("none", "tanh"):
+        raise ValueError(f"gelu(): expected approximate 'none' or 'tanh', got {approximate!r}")
+    return tenon.gelu(input, approximate == "tanh")
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """x between `min_val` and `max_val`."""
+    return tenon.hardtanh(input, min_val, max_val)
+
+
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """x, or 0 where its magnitude is at most `lambd`."""
+    return tenon.hardshrink(input, lambd)
+
+
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """x moved towards 0 by `lambd`."""
+    return tenon.softshrink(input, lambd)
+
+
+def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
+    """log(1 + exp(beta x)) / beta, and x itself where beta x exceeds `threshold`."""
+    return tenon.where(input * beta > threshold, input, tenon.softplus(input, beta))
+
+
+def _of_rows(name: str) -> Callable[..., Tensor]:
+    function = getattr(_functional, name)
+
+    def of_rows(
+        input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+    ) -> Tensor:
+        if dim is None:
+            raise TypeError(f"{name}(): expected dim, got none; give the axis, such as dim=-1")
+        return function(input if dtype is None else input.to(dtype), dim)
+
+    of_rows.__name__ = name
+    of_rows.__doc__ = f"tenon.{name} along `dim`, computed in `dtype`."
+    return of_rows
+
+
+softmax, log_softmax, softmin = map(_of_rows, ("softmax", "log_softmax", "softmin"))
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """Rows of 0 with 1 at each index, in int64; without `num_classes` up to the largest index."""
+    if num_classes < 0:
+        if tensor.numel() == 0:
+            raise ValueError(
+                "one_hot(): expected num_classes for a tensor without elements, got -1"
+            )
+        num_classes = int(tensor.max().item()) + 1
+    return tenon.one_hot(tensor, num_classes).to(tenon.int64)
+
+
+def rms_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    eps: float | None = None,
+) -> Tensor:
+    """x divided by its root mean square over the last axes, those of `normalized_shape`."""
+    axes = tuple(normalized_shape)
+    if tuple(input.shape[input.ndim - len(axes) :]) != axes:
+        raise ValueError(
+            f"rms_norm(): expected input whose last axes are {axes}, got shape {tuple(input.shape)}"
+        )
+    eps = tenon.finfo(input.dtype).eps if eps is None else eps
+    joined = input.reshape([*input.shape[: input.ndim - len(axes)], -1])
+    flat = None if weight is None else weight.reshape(-1)
+    return tenon.rms_norm(joined, flat, eps).reshape(input.shape)
+
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """softmax(query @ key^T * scale + attn_mask) @ value."""
+    return tenon.scaled_dot_product_attention(
+        query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa
+    )
+
+
+def _with_keywords(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of Tenon's that also takes `input` for `x`, and `dim` for `axis`."""
+    own = inspect.signature(function).parameters
+    names = {
+        theirs: ours
+        for theirs, ours in (("input", "x"), ("dim", "axis"))
+        if ours in own and theirs not in own
+    }
+    if not names:
+        return function
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **{names.get(key, key): each for key, each in kwargs.items()})
+
+    return call
+
+
+def __getattr__(name: str) -> Any:
+    function = getattr(_functional, name)
+    if name.startswith("_") or not callable(function):
+        return function
+    if isinstance(function, type(_core.operator("add"))):
+        function = _adapt.operator(name)
+    elif inspect.isfunction(function):
+        function = _with_keywords(function)
+    globals()[name] = function
+    return function
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *dir(_functional)})

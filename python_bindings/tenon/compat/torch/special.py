@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.special: functions that Tenon keeps among its operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tenon
+from tenon.compat._adapt import operator
+
+_SAME = """digamma entr erf erfc erfcx erfinv exp2 expm1 gammainc gammaincc i0 i0e i1 i1e log1p
+log_ndtr log_softmax logsumexp multigammaln ndtr ndtri round sinc softmax xlog1py xlogy
+zeta""".split()
+
+_BY_ANOTHER_NAME = {
+    "expit": "sigmoid",
+    "gammaln": "lgamma",
+    "modified_bessel_i0": "i0",
+    "modified_bessel_i1": "i1",
+    "psi": "digamma",
+}
+
+__all__ = [*_SAME, *_BY_ANOTHER_NAME, "logit", "polygamma"]
+
+globals().update({name: operator(name) for name in _SAME})
+globals().update({theirs: operator(ours) for theirs, ours in _BY_ANOTHER_NAME.items()})
+
+
+def logit(input: Any, eps: float | None = None) -> tenon.Tensor:
+    """log(x / (1 - x)); with `eps`, of x clamped to [eps, 1 - eps]."""
+    if eps is not None:
+        # The lower bound counts where the bounds cross, as in PyTorch.
+        input = tenon.where(input < eps, eps, tenon.minimum(input, max(eps, 1.0 - eps)))
+    return tenon.logit(input)
+
+
+def polygamma(n: int, input: Any) -> tenon.Tensor:
+    """The derivative of order `n` of digamma."""
+    return tenon.polygamma(n, input)
