@@ -47,6 +47,16 @@ def test_dim_and_dtype():
         F.softmax(V)
 
 
+def test_cosines_of_what_broadcasts():
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(size=(1, 2, 3)), rng.normal(size=(2, 1, 3))
+    both = np.broadcast_arrays(x, y)
+    want = (x * y).sum(1) / np.prod([np.linalg.norm(each, axis=1) for each in both], axis=0)
+    for axis in (1, -2):
+        result = tenon.nn.functional.cosine_similarity(tenon.tensor(x), tenon.tensor(y), axis)
+        np.testing.assert_allclose(result.numpy(), want, rtol=1e-12)
+
+
 @pytest.mark.parametrize("axes", [1, 2, 3])
 def test_convolutions_and_pools_without_a_batch(axes):
     x = tenon.rand(1, 2, *[4] * axes)

@@ -112,6 +112,8 @@ def test_special_functions():
     x = np.array([0.1, 0.5, 0.9])
     close(torch.special.expit(T(x)), 1 / (1 + np.exp(-x)))
     close(torch.special.logit(T(x), 0.2), np.log(np.clip(x, 0.2, 0.8) / (1 - np.clip(x, 0.2, 0.8))))
+    crossing = torch.special.logit(T(x), 0.6)  # the bounds are 0.6 and 0.4
+    close(crossing, np.log([1.5, 1.5, 1 / 1.5]))
     close(torch.special.softmax(T(x), dim=0), np.exp(x) / np.exp(x).sum())
     close(torch.special.polygamma(1, T([1.0])), [np.pi**2 / 6])
     assert all(hasattr(torch.special, name) for name in torch.special.__all__)
@@ -185,3 +187,8 @@ def test_operands_in_other_forms():
     )
     assert [each.shape for each in torch.meshgrid(tenon.tensor(1.0), T([1.0, 2.0]))] == [(1, 2)] * 2
     assert torch.bincount(T([0, 1, 1]), T([1, 2, 3])).dtype == tenon.float64
+    assert torch.take_along_dim(T([[1.0, 2.0]]), T([[1, 0]])).tolist() == [2, 1]
+    z = tenon.tensor([1 + 2j])
+    assert torch.resolve_conj(z).tolist() == [1 + 2j] and torch.resolve_conj(z.conj()).tolist() == [
+        1 - 2j
+    ]

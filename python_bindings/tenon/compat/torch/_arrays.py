@@ -16,7 +16,7 @@ from tenon.compat.torch._functions import ValuesAndIndices
 __all__ = """adjoint as_strided_scatter atleast_1d atleast_2d atleast_3d bincount block_diag cartesian_prod
 chain_matmul column_stack combinations dsplit dstack fliplr flipud gradient histc
 histogram histogramdd hsplit i0 igamma igammac lu_solve median mvlgamma nanmedian nonzero_static
-randint_like range resolve_neg row_stack svd tensor_split trapezoid trapz triangular_solve
+randint_like range resolve_conj resolve_neg row_stack svd tensor_split trapezoid trapz triangular_solve
 unique_consecutive vdot vsplit""".split()
 
 
@@ -96,6 +96,11 @@ def adjoint(input: Tensor) -> Tensor:
     """Matrices transposed and conjugated."""
     transposed = _operator("transpose")(input, -2, -1)
     return _operator("conj")(transposed) if tenon.is_complex(input) else transposed
+
+
+def resolve_conj(input: Tensor) -> Tensor:
+    """`input`: conjugates are computed at once."""
+    return input
 
 
 def resolve_neg(input: Tensor) -> Tensor:

@@ -418,7 +418,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
 def take_along_dim(input: Tensor, indices: Tensor, dim: builtins.int | None = None) -> Tensor:
     """Elements at `indices` along `dim`; of the flat tensor without one."""
     if dim is None:
-        return input.take(indices)
+        return input.take(indices.reshape(-1))
     return _operator("take_along_axis")(input, indices, dim)
 
 

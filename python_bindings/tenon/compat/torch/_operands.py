@@ -8,6 +8,7 @@ from typing import Any
 
 import tenon
 from tenon._core import Tensor
+from tenon.compat.torch.special import logit as logit
 
 __all__ = """addbmm addmm addmv addr as_strided baddbmm broadcast_shapes bucketize corrcoef einsum
 index_reduce logit masked_scatter nanquantile quantile scatter_reduce searchsorted squeeze

@@ -29,8 +29,8 @@ globals().update({theirs: operator(ours) for theirs, ours in _BY_ANOTHER_NAME.it
 def logit(input: Any, eps: float | None = None) -> tenon.Tensor:
     """log(x / (1 - x)); with `eps`, of x clamped to [eps, 1 - eps]."""
     if eps is not None:
-        # The lower bound counts where the bounds cross, as in PyTorch.
-        input = tenon.where(input < eps, eps, tenon.minimum(input, max(eps, 1.0 - eps)))
+        # Where the bounds cross, the lower one counts for what is below it, as in PyTorch.
+        input = tenon.where(input < eps, eps, tenon.minimum(input, 1.0 - eps))
     return tenon.logit(input)
 
 

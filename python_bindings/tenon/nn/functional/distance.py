@@ -8,7 +8,10 @@ from tenon import Tensor
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, axis: int = 1, eps: float = 1e-8) -> Tensor:
-    """Cosine of the angle between vectors along `axis`; norms are at least `eps`."""
+    """Cosine of the angle between vectors along `axis` of what `x1` and `x2` broadcast to; norms are at
+    least `eps`."""
+    if x1.shape != x2.shape:  # an axis of length 1 counts in a norm as often as it repeats
+        x1, x2 = tenon.broadcast_tensors([x1, x2])
     norm1 = tenon.maximum(tenon.norm(x1, 2.0, axis), eps)
     norm2 = tenon.maximum(tenon.norm(x2, 2.0, axis), eps)
     return tenon.sum(x1 * x2, axis) / (norm1 * norm2)
