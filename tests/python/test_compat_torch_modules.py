@@ -95,6 +95,8 @@ def test_ranks_and_pseudoinverses():
     symmetric = A[0] + A[0].T
     lower = np.tril(symmetric) + 5 * np.triu(np.ones((4, 4)), 1)
     close(torch.linalg.pinv(T(lower), hermitian=True), np.linalg.inv(symmetric))
+    real_diagonal = torch.linalg.pinv(T(lower + 1j * np.eye(4)), hermitian=True)
+    close(real_diagonal, np.linalg.inv(symmetric).astype(complex))
 
 
 def test_other_keywords_of_linalg():

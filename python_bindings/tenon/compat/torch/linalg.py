@@ -28,8 +28,11 @@ def _adjoint(x: Tensor) -> Tensor:
 
 
 def _hermitian(x: Tensor) -> Tensor:
-    """The Hermitian matrix that the lower triangle gives."""
-    return tenon.tril(x) + _adjoint(tenon.tril(x, -1))
+    """The Hermitian matrix that the lower triangle gives; its diagonal is real."""
+    below, diagonal = tenon.tril(x, -1), tenon.diagonal(x, 0, -2, -1)
+    if x.dtype.is_complex:
+        diagonal = tenon.real(diagonal).to(x.dtype)
+    return below + _adjoint(below) + tenon.diag_embed(diagonal)
 
 
 def _cast(x: Tensor, dtype: Any) -> Tensor:
