@@ -15,8 +15,8 @@ from tenon.compat.torch._functions import ValuesAndIndices
 
 __all__ = """adjoint as_strided_scatter atleast_1d atleast_2d atleast_3d bincount block_diag cartesian_prod
 chain_matmul column_stack combinations dsplit dstack fliplr flipud gradient histc
-histogram histogramdd hsplit i0 igamma igammac lu_solve median mvlgamma nanmedian nonzero_static
-randint_like range resolve_conj resolve_neg row_stack svd tensor_split trapezoid trapz triangular_solve
+histogram histogramdd hsplit i0 igamma igammac is_nonzero lu_solve median mvlgamma nanmedian nonzero_static
+randint_like range resolve_conj resolve_neg row_stack svd t tensor_split trapezoid trapz triangular_solve
 unique_consecutive vdot vsplit""".split()
 
 
@@ -96,6 +96,16 @@ def adjoint(input: Tensor) -> Tensor:
     """Matrices transposed and conjugated."""
     transposed = _operator("transpose")(input, -2, -1)
     return _operator("conj")(transposed) if tenon.is_complex(input) else transposed
+
+
+def is_nonzero(input: Tensor) -> bool:
+    """Whether the one element is not zero."""
+    return bool(input)
+
+
+def t(input: Tensor) -> Tensor:
+    """The transpose of a matrix."""
+    return input.t()
 
 
 def resolve_conj(input: Tensor) -> Tensor:

@@ -588,19 +588,9 @@ def diag_embed(
     return _operator("diag_embed")(input, offset, dim1, dim2)
 
 
-def t(input: Tensor) -> Tensor:
-    """The transpose of a matrix."""
-    return input.t()
-
-
 def rot90(input: Tensor, k: builtins.int = 1, dims: Sequence[builtins.int] = (0, 1)) -> Tensor:
     """Quarter turns in the plane of two axes."""
     return _operator("rot90")(input, k, *dims)
-
-
-def is_nonzero(input: Tensor) -> bool:
-    """Whether the one element is not zero."""
-    return bool(input)
 
 
 _OTHER = set("annotations builtins tenon Axes Any Callable NamedTuple Sequence Tensor".split())
