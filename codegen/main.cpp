@@ -7,6 +7,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "binding/binding.hpp"
 #include "check/check.hpp"
 #include "emit/emit.hpp"
 #include "load/load.hpp"
@@ -19,18 +20,20 @@ struct Options {
   std::vector<std::string> files, imports, emit;
   std::string out = ".";
   EmitOptions emit_options;
-  bool check_only = false, list = false, help = false;
+  bool bindings = false, check_only = false, list = false, help = false;
 };
 
 void print_help() {
   std::cout
       << "tenon-codegen: generate code from operator files\n\n"
-         "  tenon-codegen --emit NAME[,NAME...] --out FOLDER FILE.yaml...\n\n"
+         "  tenon-codegen --emit NAME[,NAME...] --out FOLDER FILE.yaml...\n"
+         "  tenon-codegen --bindings --out FOLDER --import FILE.yaml... BINDINGS.yaml...\n\n"
          "  --emit NAMES         what to write, below\n"
          "  --out FOLDER         where; files that would not change are not touched\n"
          "  --import FILE.yaml   operators that expressions may use, not emitted; repeatable\n"
          "  --namespace NAME     C++ namespace of operator tables; default: <ns>::operators\n"
          "  --folder NAME        subfolder of operator tables; default: operators\n"
+         "  --bindings           the files bind operators of a library: write bindings.hpp and .cpp\n"
          "  --list               print the files that would be written, one per line\n"
          "  --check              only check the operator files\n\nwhat may be emitted:\n";
   for (const EmitterRow& row : emitters())
@@ -64,6 +67,8 @@ Options parse_options(int argc, char** argv) {
       options.emit_options.cpp_namespace = value(i);
     } else if (word == "--folder") {
       options.emit_options.folder = value(i);
+    } else if (word == "--bindings") {
+      options.bindings = true;
     } else if (word == "--check") {
       options.check_only = true;
     } else if (word == "--list") {
@@ -74,7 +79,7 @@ Options parse_options(int argc, char** argv) {
       throw std::runtime_error(
           cat("unknown option ", word,
               did_you_mean(word, {"--emit", "--out", "--import", "--namespace", "--folder",
-                                  "--check", "--list", "--help"})));
+                                  "--bindings", "--check", "--list", "--help"})));
     } else {
       options.files.push_back(word);
     }
@@ -116,25 +121,31 @@ int run(const Options& options) {
   if (options.files.empty()) throw std::runtime_error("expected operator files; see --help");
   Package package;
   std::vector<std::string> errors;
-  for (const std::string& file : options.files) load_file(file, true, package, errors);
+  if (!options.bindings)
+    for (const std::string& file : options.files) load_file(file, true, package, errors);
   for (const std::string& file : options.imports) load_file(file, false, package, errors);
   if (errors.empty()) check_package(package, errors);
+  BindingSet set;
+  if (options.bindings && errors.empty())
+    for (const std::string& file : options.files) load_bindings(file, package, set, errors);
   for (const std::string& error : errors) std::cerr << error << "\n";
   if (!errors.empty()) return 1;
   if (options.check_only) return 0;
+  const auto write = [&](const OutputFile& file) {
+    if (options.list)
+      std::cout << file.path << "\n";
+    else
+      write_if_changed(std::filesystem::path(options.out) / file.path, file.text);
+  };
+  if (options.bindings)
+    for (const OutputFile& file : emit_bindings(set)) write(file);
 
   EmitOptions emit_options = options.emit_options;
   if (emit_options.folder.empty()) emit_options.folder = "operators";
   if (emit_options.cpp_namespace.empty())
     emit_options.cpp_namespace = cat(package.name_space, "::", emit_options.folder);
-  for (const EmitterRow* row : chosen_emitters(options)) {
-    for (const OutputFile& file : row->emit(package, emit_options)) {
-      if (options.list)
-        std::cout << file.path << "\n";
-      else
-        write_if_changed(std::filesystem::path(options.out) / file.path, file.text);
-    }
-  }
+  for (const EmitterRow* row : chosen_emitters(options))
+    for (const OutputFile& file : row->emit(package, emit_options)) write(file);
   return 0;
 }
 

@@ -101,3 +101,24 @@ function(tenon_generate target)
     set(${arg_CPU_SOURCES} ${cpu_sources} PARENT_SCOPE)
   endif()
 endfunction()
+
+# tenon_generate_bindings(<target> OUT <folder> FILES <binding files> IMPORT <operator files>)
+#
+# Writes <folder>/bindings.hpp and bindings.cpp: kernels that call a vendor's library. See docs/bindings.md.
+function(tenon_generate_bindings target)
+  cmake_parse_arguments(arg "" "OUT" "FILES;IMPORT" ${ARGN})
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_OUT OR NOT arg_FILES OR NOT arg_IMPORT)
+    message(FATAL_ERROR "tenon_generate_bindings(${target}): expected OUT, FILES and IMPORT; got ${ARGN}")
+  endif()
+  set(options --bindings --out "${arg_OUT}")
+  foreach(file IN LISTS arg_IMPORT)
+    list(APPEND options --import "${file}")
+  endforeach()
+  set(stamp "${CMAKE_CURRENT_BINARY_DIR}/${target}.stamp")
+  add_custom_command(OUTPUT "${stamp}" BYPRODUCTS "${arg_OUT}/bindings.hpp" "${arg_OUT}/bindings.cpp"
+    COMMAND Tenon::codegen ${options} ${arg_FILES}
+    COMMAND "${CMAKE_COMMAND}" -E touch "${stamp}"
+    DEPENDS Tenon::codegen ${arg_FILES} ${arg_IMPORT}
+    COMMENT "Generating ${target}" VERBATIM)
+  add_custom_target(${target} DEPENDS "${stamp}")
+endfunction()

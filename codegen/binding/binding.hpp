@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Binding files: operators of a vendor's library as kernels. An entry names the vendor's function, how each
+// of its parameters is made, the dtypes it serves and where its signature is documented:
+//
+//   - op: add
+//     call: aclnnAdd(Tensor x, Tensor y, Scalar 1, Tensor out)
+//     dtypes: float16|float32
+//     source: math/add/docs/aclnnAdd&aclnnInplaceAdd.md
+//
+// From it come a kernel and, where the call has conditions, its can_run. What a parameter of a kind is made
+// of, and how the library is called, is C++ of the plugin's own: the class Call in `header`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "emit/emit.hpp"
+#include "model/operator.hpp"
+
+namespace tenon::codegen {
+
+// One parameter of the vendor's function as C++ that makes it.
+struct BoundParameter {
+  std::string kind;  // "Tensor"
+  std::string text;  // as written: "x", "1", "axis of x"
+  std::string code;  // "call.tensor(args[0])"
+};
+
+// The call is made only for this value of a parameter that the vendor's function does not have.
+struct BoundCondition {
+  std::string param;
+  std::string code;  // "tenon_arg_bool(&args[1]) == 0"
+};
+
+struct Binding {
+  const Operator* op = nullptr;
+  std::string function;
+  std::vector<BoundParameter> parameters;
+  std::vector<BoundCondition> conditions;
+  DtypeMask dtypes = 0;
+  std::string source;
+  Location where;
+};
+
+struct BindingSet {
+  std::string name_space;  // C++ namespace of Call, and of what is generated
+  std::string header;      // of Call
+  std::vector<std::string> files;
+  std::vector<Binding> bindings;
+};
+
+// Reads `path` into `set`. `package` holds the operators that may be bound. One message per refused entry goes
+// to `errors`; the others are kept.
+void load_bindings(const std::string& path, const Package& package, BindingSet& set,
+                   std::vector<std::string>& errors);
+
+// bindings.hpp, bindings.cpp
+std::vector<OutputFile> emit_bindings(const BindingSet& set);
+
+}  // namespace tenon::codegen

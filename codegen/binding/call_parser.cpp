@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "binding/call_parser.hpp"
+
+#include <functional>
+#include <optional>
+
+#include "support/text.hpp"
+
+namespace tenon::codegen {
+namespace {
+
+// What a parameter is made of: a parameter or a result of the operator, or a constant.
+struct Source {
+  std::string word;
+  const Param* param = nullptr;
+  std::string value;  // C++: "args[0]", "outs[0]"; empty for a constant
+  bool is_integer = false, is_number = false;
+};
+
+struct KindRow {
+  const char* name;
+  const char* takes;
+  // C++ that makes the parameter, or nothing if it cannot be made of this.
+  std::optional<std::string> (*code)(const Source&, const Source& of);
+};
+
+bool is_kind(const Source& source, std::initializer_list<ParamKind> kinds) {
+  for (ParamKind kind : kinds)
+    if (source.param && source.param->kind == kind) return true;
+  return false;
+}
+bool is_tensor(const Source& source) {
+  return !source.value.empty() && (!source.param || source.param->is_tensor());
+}
+
+std::optional<std::string> integer(const Source& source, const char* type) {
+  if (source.is_integer) return cat(type, "{", source.word, "}");
+  if (!is_kind(source, {ParamKind::Int}) || source.param->optional) return std::nullopt;
+  return cat("static_cast<", type, ">(tenon_arg_int(&", source.value, "))");
+}
+
+const KindRow kKinds[] = {
+    {"Tensor", "a tensor parameter or a result",
+     [](const Source& s, const Source&) -> std::optional<std::string> {
+       if (!is_tensor(s)) return std::nullopt;
+       return cat("call.tensor(", s.value, ")");
+     }},
+    {"Scalar", "a number, or a parameter of type Scalar, float, int or bool that is never none",
+     [](const Source& s, const Source&) -> std::optional<std::string> {
+       if (s.is_integer) return cat("call.scalar(int64_t{", s.word, "})");
+       if (s.is_number) return cat("call.scalar(double{", s.word, "})");
+       if (!is_kind(s, {ParamKind::Scalar, ParamKind::Float, ParamKind::Int, ParamKind::Bool}) ||
+           s.param->optional)
+         return std::nullopt;
+       return cat("call.scalar(", s.value, ")");
+     }},
+    {"int64", "an integer, or a parameter of type int that is never none",
+     [](const Source& s, const Source&) { return integer(s, "int64_t"); }},
+    {"int8", "an integer, or a parameter of type int that is never none",
+     [](const Source& s, const Source&) { return integer(s, "int8_t"); }},
+    {"int", "an integer, or a parameter of type int that is never none",
+     [](const Source& s, const Source&) { return integer(s, "int"); }},
+    {"bool", "true, false, or a parameter of type bool",
+     [](const Source& s, const Source&) -> std::optional<std::string> {
+       if (s.word == "true" || s.word == "false") return s.word;
+       if (!is_kind(s, {ParamKind::Bool})) return std::nullopt;
+       return cat("tenon_arg_bool(&", s.value, ") != 0");
+     }},
+    {"double", "a number, or a parameter of type float that is never none",
+     [](const Source& s, const Source&) -> std::optional<std::string> {
+       if (s.is_integer || s.is_number) return cat("double{", s.word, "}");
+       if (!is_kind(s, {ParamKind::Float}) || s.param->optional) return std::nullopt;
+       return cat("tenon_arg_float(&", s.value, ")");
+     }},
+    {"ints", "a parameter of type int[] that is never none",
+     [](const Source& s, const Source&) -> std::optional<std::string> {
+       if (!is_kind(s, {ParamKind::Ints}) || s.param->optional) return std::nullopt;
+       return cat("call.ints(", s.value, ")");
+     }},
+    {"axes", "`axis of x`, a parameter of type int[] and the tensor whose axes it names",
+     [](const Source& s, const Source& of) -> std::optional<std::string> {
+       if (!is_kind(s, {ParamKind::Ints}) || !is_tensor(of)) return std::nullopt;
+       return cat("call.axes(", s.value, ", ", of.value, ")");
+     }},
+    {"dtype", "a parameter of type dtype that is never none, or a tensor or result, whose dtype it is",
+     [](const Source& s, const Source&) -> std::optional<std::string> {
+       const bool is_dtype = is_kind(s, {ParamKind::Dtype}) && !s.param->optional;
+       if (!is_tensor(s) && !is_dtype) return std::nullopt;
+       return cat("call.dtype(", s.value, ")");
+     }},
+};
+
+Source source_of(const std::string& word, const Operator& op, std::set<int>& used) {
+  Source source;
+  source.word = word;
+  if (const int i = op.signature.find_param(word); i >= 0) {
+    source.param = &op.signature.params[static_cast<size_t>(i)];
+    source.value = cat("args[", i, "]");
+    used.insert(i);
+  } else if (const int result = op.signature.find_result(word); result >= 0) {
+    source.value = cat("outs[", result, "]");
+  }
+  const std::string digits = word.substr(word.rfind("-", 0) == 0 ? 1 : 0);
+  source.is_number = !digits.empty() && digits.find_first_not_of("0123456789.") == std::string::npos;
+  source.is_integer = source.is_number && digits.find('.') == std::string::npos;
+  return source;
+}
+
+BoundParameter parse_parameter(const std::string& text, const Location& where, const Operator& op,
+                               std::set<int>& used) {
+  const std::vector<std::string> words = [&] {
+    std::vector<std::string> list;
+    std::istringstream stream(text);
+    for (std::string word; stream >> word;) list.push_back(word);
+    return list;
+  }();
+  if (words.size() != 2 && !(words.size() == 4 && words[2] == "of"))
+    throw Error(where, cat("`call`: expected parameters like `Tensor x` or `axes axis of x`, got `",
+                           text, "`"));
+  std::vector<std::string> known;
+  for (const KindRow& row : kKinds) known.push_back(row.name);
+  for (const KindRow& row : kKinds) {
+    if (words[0] != row.name) continue;
+    const Source source = source_of(words[1], op, used);
+    const Source of = words.size() == 4 ? source_of(words[3], op, used) : Source{};
+    const std::optional<std::string> code = row.code(source, of);
+    if (!code)
+      throw Error(where, cat("`call`: ", row.name, " is made of ", row.takes, "; got `", text,
+                             "` for ", op.name, op.signature.canonical()));
+    return {words[0], text.substr(text.find(' ') + 1), *code};
+  }
+  throw Error(where, cat("`call`: unknown kind of parameter `", words[0], "`",
+                         did_you_mean(words[0], known), "; known: ", join(known, " ")));
+}
+
+}  // namespace
+
+void parse_call(std::string_view text, const Location& where, Binding& binding,
+                std::set<int>& used) {
+  const size_t open = text.find('('), close = text.rfind(')');
+  if (open == std::string_view::npos || close != text.size() - 1 || open == 0)
+    throw Error(where, cat("`call`: expected `function(Kind name, ...)`, got `", text, "`"));
+  binding.function = trimmed(text.substr(0, open));
+  std::istringstream list(std::string(text.substr(open + 1, close - open - 1)));
+  for (std::string part; std::getline(list, part, ',');)
+    binding.parameters.push_back(parse_parameter(trimmed(part), where, *binding.op, used));
+  if (binding.parameters.empty())
+    throw Error(where, cat("`call`: expected parameters, got `", text, "`"));
+}
+
+}  // namespace tenon::codegen

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// `aclnnAdd(Tensor x, Tensor y, Scalar 1, Tensor out)`: the vendor's function and its parameters.
+#pragma once
+
+#include <string_view>
+
+#include "binding/binding.hpp"
+
+namespace tenon::codegen {
+
+// Fills function and parameters of `binding`, whose operator is known. Adds the positions of the operator's
+// parameters that the call uses to `used`.
+void parse_call(std::string_view text, const Location& where, Binding& binding, std::set<int>& used);
+
+}  // namespace tenon::codegen

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <map>
+
+#include "binding/binding.hpp"
+#include "support/text.hpp"
+
+namespace tenon::codegen {
+namespace {
+
+constexpr const char* kHeader = R"(@generated@
+// Kernels that call a vendor's library.
+#pragma once
+
+#include <span>
+
+#include "@header@"
+
+namespace @namespace@ {
+
+struct Binding {
+  Function* function;
+  tenon_kernel_def kernel;
+};
+std::span<Binding> bindings();
+
+}  // namespace @namespace@
+)";
+
+constexpr const char* kKernel = R"(
+// @origin@: @source@
+Function function_@name@{.name = "@function@"};
+tenon_status run_@name@(tenon_ctx* ctx, [[maybe_unused]] const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
+                        tenon_err* err) try {
+  Call call(ctx, "@op@", function_@name@, err);
+  return call.run(@parameters@);
+} catch (const std::bad_alloc&) {
+  return tenon::fail_host_memory(err);
+}
+int32_t can_run_@name@(const tenon_value* args, uint32_t nargs) {
+  return takes_shapes(args, nargs)@conditions@;
+}
+)";
+
+constexpr const char* kRow = R"(    {&function_@name@,
+     {.struct_size = sizeof(tenon_kernel_def), .traits = 0, .op = "@op@", .device = nullptr, .schema_hash = 0,
+      .dtype_mask = @mask@u, .score = 0, .reserved = 0, .boxed = run_@name@, .typed = nullptr,
+      .can_run = can_run_@name@}},
+)";
+
+}  // namespace
+
+std::vector<OutputFile> emit_bindings(const BindingSet& set) {
+  std::map<std::string, int> counts;  // an operator may be bound more than once
+  std::string kernels, rows;
+  for (const Binding& binding : set.bindings) {
+    const int count = counts[binding.op->name]++;
+    const std::string name = count ? cat(binding.op->name, "_", count) : binding.op->name;
+    kernels += fill(
+        kKernel, {{"origin", binding.where.origin()},
+                  {"source", binding.source},
+                  {"name", name},
+                  {"function", binding.function},
+                  {"op", binding.op->qualified_name()},
+                  {"parameters", join(binding.parameters, ", ",
+                                      [](const BoundParameter& one) { return one.code; })},
+                  {"conditions", join(binding.conditions, "", [](const BoundCondition& one) {
+                     return cat(" && ", one.code);
+                   })}});
+    rows += fill(kRow, {{"name", name},
+                        {"op", binding.op->qualified_name()},
+                        {"mask", hex64(binding.dtypes)}});
+  }
+  const std::string generated = generated_line(set.files);
+  return {{"bindings.hpp", fill(kHeader, {{"generated", generated},
+                                          {"header", set.header},
+                                          {"namespace", set.name_space}})},
+          {"bindings.cpp", cat(generated, "\n#include \"bindings.hpp\"\n\n#include <new>\n\nnamespace ",
+                               set.name_space, " {\nnamespace {\n", kernels,
+                               "\nBinding kBindings[] = {\n", rows,
+                               "};\n\n}  // namespace\n\nstd::span<Binding> bindings() { return kBindings; }\n\n}  // namespace ",
+                               set.name_space, "\n")}};
+}
+
+}  // namespace tenon::codegen

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "binding/binding.hpp"
+#include "binding/call_parser.hpp"
+#include "load/yaml_entry.hpp"
+#include "support/text.hpp"
+
+namespace tenon::codegen {
+namespace {
+
+DtypeMask read_dtypes(const YamlEntry& entry) {
+  DtypeMask mask = 0;
+  std::istringstream list(entry.text("dtypes"));
+  for (std::string name; std::getline(list, name, '|');) {
+    const std::optional<DtypeMask> one = find_dtype_class(trimmed(name));
+    if (!one)
+      throw Error(entry.where("dtypes"), cat("`dtypes`: unknown dtype `", trimmed(name), "`",
+                                             did_you_mean(trimmed(name), dtype_class_names())));
+    mask |= *one;
+  }
+  return mask;
+}
+
+// `index.ndim: 1`, of a tensor that the call takes.
+std::optional<BoundCondition> read_ndim_condition(const Operator& op, const std::string& name,
+                                                  const std::string& value) {
+  constexpr std::string_view kEnd = ".ndim";
+  if (name.size() <= kEnd.size() || name.compare(name.size() - kEnd.size(), kEnd.size(), kEnd) != 0)
+    return std::nullopt;
+  const int i = op.signature.find_param(name.substr(0, name.size() - kEnd.size()));
+  if (i < 0 || !op.signature.params[static_cast<size_t>(i)].is_tensor() ||
+      value.find_first_not_of("0123456789") != std::string::npos)
+    return std::nullopt;
+  return BoundCondition{name, cat("tenon_arg_tensor(&args[", i, "])->ndim == ", value)};
+}
+
+// `approximate: false`
+BoundCondition read_condition(const Location& where, const Operator& op, const std::string& name,
+                              const std::string& value, std::set<int>& used) {
+  if (const std::optional<BoundCondition> found = read_ndim_condition(op, name, value))
+    return *found;
+  const int i = op.signature.find_param(name);
+  if (i < 0)
+    throw Error(where, cat("`only`: ", op.name, " has no parameter `", name, "`; it is ",
+                           op.signature.canonical()));
+  used.insert(i);
+  const Param& param = op.signature.params[static_cast<size_t>(i)];
+  const std::string arg = cat("args[", i, "]");
+  const bool is_flag = value == "true" || value == "false";
+  if (value == "none" && param.optional) return {name, cat(arg, ".tag == TENON_VALUE_NONE")};
+  if (param.kind == ParamKind::Bool && is_flag)
+    return {name, cat("(tenon_arg_bool(&", arg, ") != 0) == ", value)};
+  if (param.kind == ParamKind::Int && !param.optional) return {name, cat("tenon_arg_int(&", arg, ") == ", value)};
+  if (param.kind == ParamKind::Float && !param.optional)
+    return {name, cat("tenon_arg_float(&", arg, ") == ", value)};
+  throw Error(where, cat("`only`: expected a value of `", yaml_name(param.kind), " ", name, "`, got `",
+                         value, "`"));
+}
+
+Binding read_binding(const YAML::Node& node, const std::string& path, const Package& package) {
+  YamlEntry entry(node, path, "a binding");
+  entry.check_keys({"op", "call", "dtypes", "only", "source"});
+  Binding binding;
+  binding.where = entry.where();
+  const std::string name = entry.text("op");
+  binding.op = package.find(name, "tenon");
+  if (!binding.op)
+    throw Error(entry.where("op"), cat("`op`: unknown operator `", name, "`",
+                                       did_you_mean(name, package.operator_names())));
+  std::set<int> used;
+  parse_call(entry.text("call"), entry.where("call"), binding, used);
+  if (const YAML::Node only = entry.find("only"))
+    for (const auto& [key, value] : YamlEntry(only, path, "`only`").items())
+      binding.conditions.push_back(
+          read_condition(entry.where("only"), *binding.op, key, value.Scalar(), used));
+  // An argument that the vendor's function never sees would be a silent wrong answer.
+  for (size_t i = 0; i < binding.op->signature.params.size(); ++i)
+    if (!used.count(static_cast<int>(i)))
+      throw Error(entry.where("call"),
+                  cat("the call does not use the parameter `", binding.op->signature.params[i].name,
+                      "` of ", binding.op->name,
+                      "; pass it on, or write the value that the function assumes in `only`"));
+  binding.dtypes = read_dtypes(entry);
+  if (const DtypeMask more = binding.dtypes & ~binding.op->dtypes.allow)
+    throw Error(entry.where("dtypes"), cat("`dtypes`: ", binding.op->name, " does not take ", describe(more)));
+  binding.source = entry.text("source");
+  return binding;
+}
+
+}  // namespace
+
+void load_bindings(const std::string& path, const Package& package, BindingSet& set,
+                   std::vector<std::string>& errors) {
+  try {
+    YamlEntry file(YAML::LoadFile(path), path, "a binding file");
+    file.check_keys({"namespace", "header", "library", "bindings"});
+    set.name_space = file.text("namespace");
+    set.header = file.text("header");
+    file.require("library");
+    set.files.push_back(path);
+    for (const YAML::Node& node : file.require("bindings")) {
+      try {
+        set.bindings.push_back(read_binding(node, path, package));
+      } catch (const Error& error) {
+        errors.push_back(error.what());
+      }
+    }
+  } catch (const YAML::BadFile&) {
+    errors.push_back(cat(path, ":1: cannot read this file"));
+  } catch (const YAML::Exception& error) {
+    errors.push_back(cat(path, ":", error.mark.line + 1, ": not valid YAML: ", error.msg));
+  } catch (const Error& error) {
+    errors.push_back(error.what());
+  }
+}
+
+}  // namespace tenon::codegen

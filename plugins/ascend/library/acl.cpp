@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "acl.hpp"
+
+#include <tenon/abi.h>
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <sstream>
+#include <vector>
+
+namespace ascend {
+
+Functions acl;
+
+namespace {
+
+constexpr const char* kInstall =
+    "install CANN's toolkit and kernels for your chip and source its set_env.sh, or set ";
+
+// Paths of the environment variable, separated by colons, or else the names that the loader looks for.
+std::vector<std::string> candidates(const char* variable,
+                                    std::initializer_list<const char*> names) {
+  const char* chosen = secure_getenv(variable);
+  if (!chosen || !*chosen) return {names.begin(), names.end()};
+  std::vector<std::string> paths;
+  std::istringstream list(chosen);
+  for (std::string path; std::getline(list, path, ':');) paths.push_back(path);
+  return paths;
+}
+
+// The libraries stay open: their threads and exit handlers do not survive an unmapping.
+std::vector<void*> open_all(const std::vector<std::string>& paths, std::string* why) {
+  std::vector<void*> libraries;
+  for (const std::string& path : paths) {
+    if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) {
+      libraries.push_back(library);
+    } else {
+      const char* reason = dlerror();
+      *why += (why->empty() ? "" : "; ") + std::string(reason ? reason : path.c_str());
+    }
+  }
+  return libraries;
+}
+
+void* find(const std::vector<void*>& libraries, const char* name) {
+  for (void* library : libraries)
+    if (void* function = dlsym(library, name)) return function;
+  return nullptr;
+}
+
+std::string open_runtime() {
+  std::string why;
+  const std::vector<void*> libraries =
+      open_all(candidates("TENON_ASCEND_RUNTIME", {"libascendcl.so"}), &why);
+  if (libraries.empty())
+    return "AscendCL was not found (" + why + "); " + kInstall +
+           "TENON_ASCEND_RUNTIME to the path of libascendcl.so";
+#define ASCEND_FIND(result, name, parameters)                                            \
+  acl.name = reinterpret_cast<result(*) parameters>(find(libraries, #name));             \
+  if (!acl.name) return std::string("AscendCL lacks " #name "; ") + kInstall + "another version";
+  ASCEND_RUNTIME_FUNCTIONS(ASCEND_FIND)
+  const int error = acl.aclInit(nullptr);
+  if (error && error != kRepeatInitialize) return describe_failure("aclInit", error);
+  return "";
+}
+
+// Since CANN 8.3 the operators are in several libraries; before, in one.
+const std::vector<void*>& operator_libraries(std::string* why) {
+  static std::string reason;
+  static const std::vector<void*> libraries =
+      open_all(candidates("TENON_ASCEND_OPERATORS",
+                          {"libopapi.so", "libopapi_math.so", "libopapi_nn.so", "libnnopbase.so"}),
+               &reason);
+  if (why) *why = reason;
+  return libraries;
+}
+
+std::string open_operators() {
+  std::string why;
+  const std::vector<void*>& libraries = operator_libraries(&why);
+  if (libraries.empty())
+    return "the operators of CANN were not found (" + why + "); " + kInstall +
+           "TENON_ASCEND_OPERATORS to the paths of libopapi.so and libnnopbase.so";
+  ASCEND_OPERATOR_FUNCTIONS(ASCEND_FIND)
+#undef ASCEND_FIND
+  return "";
+}
+
+}  // namespace
+
+const std::string& runtime_problem() {
+  static const std::string problem = open_runtime();
+  return problem;
+}
+
+const std::string& operators_problem() {
+  static const std::string problem = open_operators();
+  return problem;
+}
+
+void* find_operator_function(const std::string& name) {
+  return find(operator_libraries(nullptr), name.c_str());
+}
+
+std::string describe_failure(const char* function, int error) {
+  std::string text = std::string(function) + " returned " + std::to_string(error);
+  const char* detail = acl.aclGetRecentErrMsg ? acl.aclGetRecentErrMsg() : nullptr;
+  if (detail && *detail) text += std::string(" (") + detail + ")";
+  return text;
+}
+
+int acl_dtype(int dtype) {
+  switch (dtype) {
+    case TENON_DTYPE_F32: return 0;
+    case TENON_DTYPE_F16: return 1;
+    case TENON_DTYPE_I8: return 2;
+    case TENON_DTYPE_I32: return 3;
+    case TENON_DTYPE_U8: return 4;
+    case TENON_DTYPE_I16: return 6;
+    case TENON_DTYPE_U16: return 7;
+    case TENON_DTYPE_U32: return 8;
+    case TENON_DTYPE_I64: return 9;
+    case TENON_DTYPE_U64: return 10;
+    case TENON_DTYPE_F64: return 11;
+    case TENON_DTYPE_BOOL: return 12;
+    case TENON_DTYPE_C64: return 16;
+    case TENON_DTYPE_C128: return 17;
+    case TENON_DTYPE_BF16: return 27;
+    case TENON_DTYPE_F8E5M2: return 35;
+    case TENON_DTYPE_F8E4M3: return 36;
+    default: return -1;
+  }
+}
+
+}  // namespace ascend

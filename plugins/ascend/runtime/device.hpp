@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// One Ascend chip, and what the files of the runtime share.
+#pragma once
+
+#include <tenon/plugin.hpp>
+
+#include <mutex>
+#include <unordered_map>
+
+#include "library/acl.hpp"
+
+namespace ascend {
+
+// What AscendCL returned for an allocation whose address is another one, or which is on the host.
+struct Origin {
+  void* memory;
+  bool is_pinned;
+};
+
+}  // namespace ascend
+
+// All work is queued on one stream, and a call waits for it: the synchronous stream of the ABI.
+struct tenon_device_s {
+  int32_t index = 0;
+  ascend::Stream stream = nullptr;
+  std::mutex mutex;  // held from the first command of a call to the wait for the last one
+  std::mutex origins_mutex;
+  std::unordered_map<void*, ascend::Origin> origins;
+};
+
+namespace ascend {
+
+using tenon::host;
+
+extern const tenon_device_api kDevice;
+
+// CANN has a current device for each thread. Every entry makes the one that it was given current.
+tenon_status make_current(tenon_device device, tenon_err* err);
+
+// Records "<function> returned <error> (<CANN's own message>)" under the status that fits.
+tenon_status fail_acl(tenon_err* err, const char* function, int error);
+
+// memory.cpp
+tenon_status alloc(tenon_device, const tenon_alloc_request*, void** out, tenon_err*);
+void release(tenon_device, void* memory, uint64_t bytes, tenon_stream);
+tenon_status copy(tenon_device, const tenon_copy_request*, tenon_err*);
+tenon_status fill(tenon_device, void* dst, uint64_t offset, uint64_t bytes, const void* pattern,
+                  uint32_t pattern_bytes, tenon_stream, tenon_err*);
+
+}  // namespace ascend

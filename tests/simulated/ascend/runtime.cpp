@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stand-in for libascendcl.so: one chip, its memory, streams that run their work on a thread of their own.
+// Prototypes and numbers are those of hicann/runtime, include/external/acl. It is stricter than the real one
+// where that would corrupt memory: sizes, handles, addresses and the current device are checked.
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "../failures.hpp"
+#include "device_memory.hpp"
+
+namespace {
+
+using namespace simulated;
+using namespace simulated::ascend;
+
+constexpr int kInvalidParameter = 100000, kUninitialized = 100001, kRepeated = 100002;
+constexpr int kInvalidHandle = 200005, kInvalidDevice = 200002;
+constexpr int kNoContext = 107002, kOutOfMemory = 207001;
+constexpr int32_t kDevices = 1;
+
+std::mutex mutex;
+bool initialized = false;
+std::set<void*> pinned;
+thread_local int32_t current = -1;
+thread_local std::string message;
+
+int fail(int error, const char* text) {
+  message = text;
+  return error;
+}
+
+struct Work {
+  int (*run)(void*);
+  void (*drop)(void*);
+  void* user;
+};
+
+struct Stream {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Work> queue;
+  bool busy = false, is_closed = false;
+  int error = 0;
+  std::thread thread{[this] { loop(); }};
+
+  void loop() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      changed.wait(lock, [&] { return is_closed || !queue.empty(); });
+      if (queue.empty()) return;
+      const Work work = queue.front();
+      queue.pop_front();
+      busy = true;
+      lock.unlock();
+      const int result = work.run(work.user);
+      work.drop(work.user);
+      lock.lock();
+      if (result && !error) error = result;
+      busy = false;
+      changed.notify_all();
+    }
+  }
+  int wait() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return queue.empty() && !busy; });
+    return error;
+  }
+  ~Stream() {
+    {
+      const std::lock_guard lock(mutex);
+      is_closed = true;
+    }
+    changed.notify_all();
+    thread.join();
+  }
+};
+std::set<Stream*> streams;
+
+bool is_stream(void* stream) {
+  const std::lock_guard lock(mutex);
+  return streams.count(static_cast<Stream*>(stream)) != 0;
+}
+
+// What every call checks first, and the failures that a test asked for.
+int enter(const char* name, bool needs_device = true) {
+  if (const int error = count_call(name)) return fail(error, "a failure that a test asked for");
+  const std::lock_guard lock(mutex);
+  if (!initialized) return fail(kUninitialized, "aclInit was not called");
+  if (needs_device && current < 0) return fail(kNoContext, "no device is current on this thread");
+  return 0;
+}
+
+}  // namespace
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+#define ENTER() \
+  if (const int error = enter(__func__)) return error
+#define ENTER_WITHOUT_DEVICE() \
+  if (const int error = enter(__func__, false)) return error
+
+EXPORT int aclInit(const char*) {
+  const std::lock_guard lock(mutex);
+  if (initialized) return kRepeated;
+  initialized = true;
+  return 0;
+}
+EXPORT const char* aclGetRecentErrMsg() { return message.c_str(); }
+EXPORT const char* aclrtGetSocName() { return "Ascend910B3"; }
+EXPORT int aclrtGetDeviceCount(uint32_t* count) {
+  ENTER_WITHOUT_DEVICE();
+  *count = kDevices;
+  return 0;
+}
+EXPORT int aclrtSetDevice(int32_t device) {
+  ENTER_WITHOUT_DEVICE();
+  if (device < 0 || device >= kDevices) return fail(kInvalidDevice, "there is no such device");
+  current = device;
+  return 0;
+}
+EXPORT int aclrtResetDevice(int32_t device) {
+  ENTER_WITHOUT_DEVICE();
+  if (device < 0 || device >= kDevices) return fail(kInvalidDevice, "there is no such device");
+  current = -1;
+  return 0;
+}
+EXPORT int aclrtGetMemInfo(int, size_t* free, size_t* total) {
+  ENTER();
+  *free = device_free();
+  *total = device_total();
+  return 0;
+}
+EXPORT int aclrtMalloc(void** memory, size_t bytes, int policy) {
+  ENTER();
+  if (!memory || bytes == 0 || policy < 0 || policy > 5)
+    return fail(kInvalidParameter, "aclrtMalloc: expected a size above 0 and a policy");
+  void* found = device_allocate(bytes);
+  if (!found) return fail(kOutOfMemory, "EL0004: the device is out of memory");
+  *memory = found;
+  return 0;
+}
+EXPORT int aclrtFree(void* memory) {
+  ENTER();
+  return device_release(memory) ? 0 : fail(kInvalidParameter, "aclrtFree: not device memory");
+}
+EXPORT int aclrtMallocHost(void** memory, size_t bytes) {
+  ENTER();
+  void* found = bytes ? std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096) : nullptr;
+  if (!found) return fail(kOutOfMemory, "aclrtMallocHost: no memory");
+  const std::lock_guard lock(mutex);
+  pinned.insert(found);
+  *memory = found;
+  return 0;
+}
+EXPORT int aclrtFreeHost(void* memory) {
+  ENTER();
+  const std::lock_guard lock(mutex);
+  if (pinned.erase(memory) == 0) return fail(kInvalidParameter, "aclrtFreeHost: not pinned memory");
+  std::free(memory);
+  return 0;
+}
+EXPORT int aclrtMemcpy(void* dst, size_t room, const void* src, size_t bytes, int kind) {
+  ENTER();
+  if (bytes > room || bytes == 0 || kind < 1 || kind > 3)
+    return fail(kInvalidParameter, "aclrtMemcpy: expected 0 < count <= destMax and a kind");
+  const bool to_device = kind != 2, from_device = kind != 1;
+  void* to = to_device ? simulated_ascend_translate(dst, bytes) : dst;
+  const void* from = from_device ? simulated_ascend_translate(src, bytes) : src;
+  if (!to || !from) return fail(kInvalidParameter, "aclrtMemcpy: an address is not of the device");
+  if (kind == 3 && static_cast<char*>(to) < static_cast<const char*>(from) + bytes &&
+      static_cast<const char*>(from) < static_cast<char*>(to) + bytes)
+    return fail(kInvalidParameter, "aclrtMemcpy: ranges overlap");
+  std::memcpy(to, from, bytes);
+  return 0;
+}
+EXPORT int aclrtMemset(void* dst, size_t room, int32_t value, size_t bytes) {
+  ENTER();
+  void* to = simulated_ascend_translate(dst, bytes);
+  if (!to || bytes > room) return fail(kInvalidParameter, "aclrtMemset: not device memory");
+  std::memset(to, value, bytes);
+  return 0;
+}
+EXPORT int aclrtCreateStream(void** stream) {
+  ENTER();
+  auto* made = new Stream;
+  const std::lock_guard lock(mutex);
+  streams.insert(made);
+  *stream = made;
+  return 0;
+}
+EXPORT int aclrtDestroyStream(void* stream) {
+  ENTER();
+  if (!is_stream(stream)) return fail(kInvalidHandle, "aclrtDestroyStream: not a stream");
+  {
+    const std::lock_guard lock(mutex);
+    streams.erase(static_cast<Stream*>(stream));
+  }
+  delete static_cast<Stream*>(stream);
+  return 0;
+}
+EXPORT int aclrtSynchronizeStream(void* stream) {
+  ENTER();
+  if (!is_stream(stream)) return fail(kInvalidHandle, "aclrtSynchronizeStream: not a stream");
+  const int error = static_cast<Stream*>(stream)->wait();
+  return error ? fail(error, "EZ9999: a kernel of this stream failed") : 0;
+}
+
+EXPORT int simulated_ascend_queue(void* stream, int (*work)(void*), void (*drop)(void*), void* user) {
+  if (current < 0 || !is_stream(stream)) {
+    drop(user);
+    return fail(kInvalidHandle, "expected a stream of the current device");
+  }
+  auto* to = static_cast<Stream*>(stream);
+  const std::lock_guard lock(to->mutex);
+  to->queue.push_back({work, drop, user});
+  to->changed.notify_all();
+  return 0;
+}
