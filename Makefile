@@ -1,6 +1,6 @@
 # make demo   builds Tenon, then trains on real data on two devices: the CPU and a vendor's plugin
 # make test   builds Tenon, then passes its tests
-# make test-gpu  builds Tenon, then tests the CUDA and ROCm plugins on simulated vendor libraries
+# make test-gpu  builds Tenon, then tests the CUDA, ROCm and Ascend plugins on simulated vendor libraries
 # make check  builds Tenon, then passes the tests that the changed files can break
 # make lint   checks the format and the types of every file; make format formats them
 # make docs   builds the site into build/site

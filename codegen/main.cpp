@@ -33,7 +33,8 @@ void print_help() {
          "  --import FILE.yaml   operators that expressions may use, not emitted; repeatable\n"
          "  --namespace NAME     C++ namespace of operator tables; default: <ns>::operators\n"
          "  --folder NAME        subfolder of operator tables; default: operators\n"
-         "  --bindings           the files bind operators of a library: write bindings.hpp and .cpp\n"
+         "  --bindings           the files bind operators of a library: write bindings.hpp and "
+         ".cpp\n"
          "  --list               print the files that would be written, one per line\n"
          "  --check              only check the operator files\n\nwhat may be emitted:\n";
   for (const EmitterRow& row : emitters())

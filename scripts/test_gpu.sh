@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The CUDA and ROCm plugins on simulated vendor libraries, which need no GPU: the conformance kit, and the operators in
-# float32 without fallback to the host. A first run compiles every program for the processor; later ones find them in
-# the user's cache.
+# The CUDA, ROCm and Ascend plugins on simulated vendor libraries, which need no such chip: the conformance kit, and the
+# operators in float32, on CUDA and ROCm without fallback to the host. A first run compiles every program for the
+# processor; later ones find them in the user's cache.
 #   scripts/test_gpu.sh [BUILD [ARGUMENTS OF PYTEST]]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -25,3 +25,7 @@ for device in cuda hip; do
   TENON_TEST_COMPILING=$device .venv/bin/python -m pytest -q -n "$(nproc)" tests/kernel_c/test_fusion.py
 done
 TENON_TEST_DEVICES=cuda,hip TENON_FALLBACK=deny .venv/bin/python -m pytest -q -n "$(nproc)" tests/ops -k float32 "$@"
+
+export TENON_ASCEND_RUNTIME=$simulated/libsimulated_ascendcl.so TENON_ASCEND_OPERATORS=$simulated/libsimulated_opapi.so
+.venv/bin/python -m pytest -q -n "$(nproc)" tests/ascend
+TENON_TEST_DEVICES=ascend .venv/bin/python -m pytest -q -n "$(nproc)" tests/ops -k "float32 or float16" "$@"

@@ -45,6 +45,7 @@ struct Binding {
 struct BindingSet {
   std::string name_space;  // C++ namespace of Call, and of what is generated
   std::string header;      // of Call
+  std::string library;     // whose signatures these are, and of which version
   std::vector<std::string> files;
   std::vector<Binding> bindings;
 };

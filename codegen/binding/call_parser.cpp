@@ -82,7 +82,8 @@ const KindRow kKinds[] = {
        if (!is_kind(s, {ParamKind::Ints}) || !is_tensor(of)) return std::nullopt;
        return cat("call.axes(", s.value, ", ", of.value, ")");
      }},
-    {"dtype", "a parameter of type dtype that is never none, or a tensor or result, whose dtype it is",
+    {"dtype",
+     "a parameter of type dtype that is never none, or a tensor or result, whose dtype it is",
      [](const Source& s, const Source&) -> std::optional<std::string> {
        const bool is_dtype = is_kind(s, {ParamKind::Dtype}) && !s.param->optional;
        if (!is_tensor(s) && !is_dtype) return std::nullopt;
@@ -101,7 +102,8 @@ Source source_of(const std::string& word, const Operator& op, std::set<int>& use
     source.value = cat("outs[", result, "]");
   }
   const std::string digits = word.substr(word.rfind("-", 0) == 0 ? 1 : 0);
-  source.is_number = !digits.empty() && digits.find_first_not_of("0123456789.") == std::string::npos;
+  source.is_number =
+      !digits.empty() && digits.find_first_not_of("0123456789.") == std::string::npos;
   source.is_integer = source.is_number && digits.find('.') == std::string::npos;
   return source;
 }

@@ -10,6 +10,7 @@ namespace tenon::codegen {
 
 // Fills function and parameters of `binding`, whose operator is known. Adds the positions of the operator's
 // parameters that the call uses to `used`.
-void parse_call(std::string_view text, const Location& where, Binding& binding, std::set<int>& used);
+void parse_call(std::string_view text, const Location& where, Binding& binding,
+                std::set<int>& used);
 
 }  // namespace tenon::codegen

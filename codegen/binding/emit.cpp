@@ -8,7 +8,7 @@ namespace tenon::codegen {
 namespace {
 
 constexpr const char* kHeader = R"(@generated@
-// Kernels that call a vendor's library.
+// Kernels that call a vendor's library, with the signatures of @library@.
 #pragma once
 
 #include <span>
@@ -55,30 +55,32 @@ std::vector<OutputFile> emit_bindings(const BindingSet& set) {
   for (const Binding& binding : set.bindings) {
     const int count = counts[binding.op->name]++;
     const std::string name = count ? cat(binding.op->name, "_", count) : binding.op->name;
-    kernels += fill(
-        kKernel, {{"origin", binding.where.origin()},
-                  {"source", binding.source},
-                  {"name", name},
-                  {"function", binding.function},
-                  {"op", binding.op->qualified_name()},
-                  {"parameters", join(binding.parameters, ", ",
-                                      [](const BoundParameter& one) { return one.code; })},
-                  {"conditions", join(binding.conditions, "", [](const BoundCondition& one) {
-                     return cat(" && ", one.code);
-                   })}});
-    rows += fill(kRow, {{"name", name},
-                        {"op", binding.op->qualified_name()},
-                        {"mask", hex64(binding.dtypes)}});
+    kernels +=
+        fill(kKernel, {{"origin", binding.where.origin()},
+                       {"source", binding.source},
+                       {"name", name},
+                       {"function", binding.function},
+                       {"op", binding.op->qualified_name()},
+                       {"parameters", join(binding.parameters, ", ",
+                                           [](const BoundParameter& one) { return one.code; })},
+                       {"conditions", join(binding.conditions, "", [](const BoundCondition& one) {
+                          return cat(" && ", one.code);
+                        })}});
+    rows += fill(
+        kRow,
+        {{"name", name}, {"op", binding.op->qualified_name()}, {"mask", hex64(binding.dtypes)}});
   }
   const std::string generated = generated_line(set.files);
   return {{"bindings.hpp", fill(kHeader, {{"generated", generated},
                                           {"header", set.header},
+                                          {"library", set.library},
                                           {"namespace", set.name_space}})},
-          {"bindings.cpp", cat(generated, "\n#include \"bindings.hpp\"\n\n#include <new>\n\nnamespace ",
-                               set.name_space, " {\nnamespace {\n", kernels,
-                               "\nBinding kBindings[] = {\n", rows,
-                               "};\n\n}  // namespace\n\nstd::span<Binding> bindings() { return kBindings; }\n\n}  // namespace ",
-                               set.name_space, "\n")}};
+          {"bindings.cpp",
+           cat(generated, "\n#include \"bindings.hpp\"\n\n#include <new>\n\nnamespace ",
+               set.name_space, " {\nnamespace {\n", kernels, "\nBinding kBindings[] = {\n", rows,
+               "};\n\n}  // namespace\n\nstd::span<Binding> bindings() { return kBindings; }\n\n}  "
+               "// namespace ",
+               set.name_space, "\n")}};
 }
 
 }  // namespace tenon::codegen

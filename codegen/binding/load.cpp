@@ -9,14 +9,15 @@
 namespace tenon::codegen {
 namespace {
 
-DtypeMask read_dtypes(const YamlEntry& entry) {
+// "float16|float32"
+DtypeMask read_dtypes(const std::string& text, const Location& where, const std::string& key) {
   DtypeMask mask = 0;
-  std::istringstream list(entry.text("dtypes"));
+  std::istringstream list(text);
   for (std::string name; std::getline(list, name, '|');) {
     const std::optional<DtypeMask> one = find_dtype_class(trimmed(name));
     if (!one)
-      throw Error(entry.where("dtypes"), cat("`dtypes`: unknown dtype `", trimmed(name), "`",
-                                             did_you_mean(trimmed(name), dtype_class_names())));
+      throw Error(where, cat("`", key, "`: unknown dtype `", trimmed(name), "`",
+                             did_you_mean(trimmed(name), dtype_class_names())));
     mask |= *one;
   }
   return mask;
@@ -51,11 +52,15 @@ BoundCondition read_condition(const Location& where, const Operator& op, const s
   if (value == "none" && param.optional) return {name, cat(arg, ".tag == TENON_VALUE_NONE")};
   if (param.kind == ParamKind::Bool && is_flag)
     return {name, cat("(tenon_arg_bool(&", arg, ") != 0) == ", value)};
-  if (param.kind == ParamKind::Int && !param.optional) return {name, cat("tenon_arg_int(&", arg, ") == ", value)};
+  if (param.kind == ParamKind::Dtype && !param.optional)
+    return {name, cat("(uint64_t{", hex64(read_dtypes(value, where, "only")), "} >> ", arg,
+                      ".v.i & 1) != 0")};
+  if (param.kind == ParamKind::Int && !param.optional)
+    return {name, cat("tenon_arg_int(&", arg, ") == ", value)};
   if (param.kind == ParamKind::Float && !param.optional)
     return {name, cat("tenon_arg_float(&", arg, ") == ", value)};
-  throw Error(where, cat("`only`: expected a value of `", yaml_name(param.kind), " ", name, "`, got `",
-                         value, "`"));
+  throw Error(where, cat("`only`: expected a value of `", yaml_name(param.kind), " ", name,
+                         "`, got `", value, "`"));
 }
 
 Binding read_binding(const YAML::Node& node, const std::string& path, const Package& package) {
@@ -81,9 +86,10 @@ Binding read_binding(const YAML::Node& node, const std::string& path, const Pack
                   cat("the call does not use the parameter `", binding.op->signature.params[i].name,
                       "` of ", binding.op->name,
                       "; pass it on, or write the value that the function assumes in `only`"));
-  binding.dtypes = read_dtypes(entry);
+  binding.dtypes = read_dtypes(entry.text("dtypes"), entry.where("dtypes"), "dtypes");
   if (const DtypeMask more = binding.dtypes & ~binding.op->dtypes.allow)
-    throw Error(entry.where("dtypes"), cat("`dtypes`: ", binding.op->name, " does not take ", describe(more)));
+    throw Error(entry.where("dtypes"),
+                cat("`dtypes`: ", binding.op->name, " does not take ", describe(more)));
   binding.source = entry.text("source");
   return binding;
 }
@@ -97,7 +103,7 @@ void load_bindings(const std::string& path, const Package& package, BindingSet& 
     file.check_keys({"namespace", "header", "library", "bindings"});
     set.name_space = file.text("namespace");
     set.header = file.text("header");
-    file.require("library");
+    set.library = file.text("library");
     set.files.push_back(path);
     for (const YAML::Node& node : file.require("bindings")) {
       try {

@@ -52,6 +52,8 @@ WRITTEN = {
             "opencl.md",
             "cuda.md",
             "rocm.md",
+            "ascend.md",
+            "bindings.md",
             "isolated.md",
         ],
         "How it works": ["architecture.md", "plugins.md", "runtime.md", "autograd.md"],

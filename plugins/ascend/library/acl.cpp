@@ -56,8 +56,8 @@ std::string open_runtime() {
   if (libraries.empty())
     return "AscendCL was not found (" + why + "); " + kInstall +
            "TENON_ASCEND_RUNTIME to the path of libascendcl.so";
-#define ASCEND_FIND(result, name, parameters)                                            \
-  acl.name = reinterpret_cast<result(*) parameters>(find(libraries, #name));             \
+#define ASCEND_FIND(result, name, parameters)                                \
+  acl.name = reinterpret_cast<result(*) parameters>(find(libraries, #name)); \
   if (!acl.name) return std::string("AscendCL lacks " #name "; ") + kInstall + "another version";
   ASCEND_RUNTIME_FUNCTIONS(ASCEND_FIND)
   const int error = acl.aclInit(nullptr);
@@ -112,24 +112,42 @@ std::string describe_failure(const char* function, int error) {
 
 int acl_dtype(int dtype) {
   switch (dtype) {
-    case TENON_DTYPE_F32: return 0;
-    case TENON_DTYPE_F16: return 1;
-    case TENON_DTYPE_I8: return 2;
-    case TENON_DTYPE_I32: return 3;
-    case TENON_DTYPE_U8: return 4;
-    case TENON_DTYPE_I16: return 6;
-    case TENON_DTYPE_U16: return 7;
-    case TENON_DTYPE_U32: return 8;
-    case TENON_DTYPE_I64: return 9;
-    case TENON_DTYPE_U64: return 10;
-    case TENON_DTYPE_F64: return 11;
-    case TENON_DTYPE_BOOL: return 12;
-    case TENON_DTYPE_C64: return 16;
-    case TENON_DTYPE_C128: return 17;
-    case TENON_DTYPE_BF16: return 27;
-    case TENON_DTYPE_F8E5M2: return 35;
-    case TENON_DTYPE_F8E4M3: return 36;
-    default: return -1;
+    case TENON_DTYPE_F32:
+      return 0;
+    case TENON_DTYPE_F16:
+      return 1;
+    case TENON_DTYPE_I8:
+      return 2;
+    case TENON_DTYPE_I32:
+      return 3;
+    case TENON_DTYPE_U8:
+      return 4;
+    case TENON_DTYPE_I16:
+      return 6;
+    case TENON_DTYPE_U16:
+      return 7;
+    case TENON_DTYPE_U32:
+      return 8;
+    case TENON_DTYPE_I64:
+      return 9;
+    case TENON_DTYPE_U64:
+      return 10;
+    case TENON_DTYPE_F64:
+      return 11;
+    case TENON_DTYPE_BOOL:
+      return 12;
+    case TENON_DTYPE_C64:
+      return 16;
+    case TENON_DTYPE_C128:
+      return 17;
+    case TENON_DTYPE_BF16:
+      return 27;
+    case TENON_DTYPE_F8E5M2:
+      return 35;
+    case TENON_DTYPE_F8E4M3:
+      return 36;
+    default:
+      return -1;
   }
 }
 

@@ -28,32 +28,33 @@ constexpr int kHbm = 1;        // aclrtMemAttr
 enum CopyKind { kHostToHost = 0, kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3 };
 
 // X(result, name, (parameters)). All of them are in every version since CANN 6.
-#define ASCEND_RUNTIME_FUNCTIONS(X)                                          \
-  X(int, aclInit, (const char*))                                             \
-  X(const char*, aclGetRecentErrMsg, (void))                                 \
-  X(const char*, aclrtGetSocName, (void))                                    \
-  X(int, aclrtGetDeviceCount, (uint32_t*))                                   \
-  X(int, aclrtSetDevice, (int32_t))                                          \
-  X(int, aclrtResetDevice, (int32_t))                                        \
-  X(int, aclrtGetMemInfo, (int, size_t*, size_t*))                           \
-  X(int, aclrtMalloc, (void**, size_t, int))                                 \
-  X(int, aclrtFree, (void*))                                                 \
-  X(int, aclrtMallocHost, (void**, size_t))                                  \
-  X(int, aclrtFreeHost, (void*))                                             \
-  X(int, aclrtMemcpy, (void*, size_t, const void*, size_t, int))             \
-  X(int, aclrtMemset, (void*, size_t, int32_t, size_t))                      \
-  X(int, aclrtCreateStream, (Stream*))                                       \
-  X(int, aclrtDestroyStream, (Stream))                                       \
+#define ASCEND_RUNTIME_FUNCTIONS(X)                              \
+  X(int, aclInit, (const char*))                                 \
+  X(const char*, aclGetRecentErrMsg, (void))                     \
+  X(const char*, aclrtGetSocName, (void))                        \
+  X(int, aclrtGetDeviceCount, (uint32_t*))                       \
+  X(int, aclrtSetDevice, (int32_t))                              \
+  X(int, aclrtResetDevice, (int32_t))                            \
+  X(int, aclrtGetMemInfo, (int, size_t*, size_t*))               \
+  X(int, aclrtMalloc, (void**, size_t, int))                     \
+  X(int, aclrtFree, (void*))                                     \
+  X(int, aclrtMallocHost, (void**, size_t))                      \
+  X(int, aclrtFreeHost, (void*))                                 \
+  X(int, aclrtMemcpy, (void*, size_t, const void*, size_t, int)) \
+  X(int, aclrtMemset, (void*, size_t, int32_t, size_t))          \
+  X(int, aclrtCreateStream, (Stream*))                           \
+  X(int, aclrtDestroyStream, (Stream))                           \
   X(int, aclrtSynchronizeStream, (Stream))
 
 // Parameters of aclnn functions.
-#define ASCEND_OPERATOR_FUNCTIONS(X)                                                             \
-  X(aclTensor*, aclCreateTensor, (const int64_t*, uint64_t, int, const int64_t*, int64_t, int,   \
-                                  const int64_t*, uint64_t, void*))                              \
-  X(aclScalar*, aclCreateScalar, (void*, int))                                                   \
-  X(aclIntArray*, aclCreateIntArray, (const int64_t*, uint64_t))                                 \
-  X(int, aclDestroyTensor, (const aclTensor*))                                                   \
-  X(int, aclDestroyScalar, (const aclScalar*))                                                   \
+#define ASCEND_OPERATOR_FUNCTIONS(X)                                                        \
+  X(aclTensor*, aclCreateTensor,                                                            \
+    (const int64_t*, uint64_t, int, const int64_t*, int64_t, int, const int64_t*, uint64_t, \
+     void*))                                                                                \
+  X(aclScalar*, aclCreateScalar, (void*, int))                                              \
+  X(aclIntArray*, aclCreateIntArray, (const int64_t*, uint64_t))                            \
+  X(int, aclDestroyTensor, (const aclTensor*))                                              \
+  X(int, aclDestroyScalar, (const aclScalar*))                                              \
   X(int, aclDestroyIntArray, (const aclIntArray*))
 
 struct Functions {

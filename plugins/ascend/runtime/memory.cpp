@@ -39,20 +39,22 @@ tenon_status alloc(tenon_device device, const tenon_alloc_request* request, void
   TENON_CHECK_UNDERSTOOD(host, request, 0, err);
   if (const tenon_status status = make_current(device, err)) return status;
   if (request->kind == TENON_ALLOC_MANAGED)
-    return tenon::fail(err, TENON_UNSUPPORTED,
-                       "ascend: expected device or pinned memory, got a request for managed memory, "
-                       "which AscendCL does not have");
+    return tenon::fail(
+        err, TENON_UNSUPPORTED,
+        "ascend: expected device or pinned memory, got a request for managed memory, "
+        "which AscendCL does not have");
   const bool is_pinned = request->kind == TENON_ALLOC_PINNED;
   const uint64_t room = request->bytes + (request->align > kAlignment ? request->align : 0);
   if (room < request->bytes)
     return tenon::fail(err, TENON_OUT_OF_MEMORY, "ascend: the size overflows 64 bits");
   void* memory = nullptr;
-  const int error = is_pinned ? acl.aclrtMallocHost(&memory, room)
-                              : acl.aclrtMalloc(&memory, room, kHugeFirst);
+  const int error =
+      is_pinned ? acl.aclrtMallocHost(&memory, room) : acl.aclrtMalloc(&memory, room, kHugeFirst);
   if (error) return fail_acl(err, is_pinned ? "aclrtMallocHost" : "aclrtMalloc", error);
   const auto address = reinterpret_cast<uintptr_t>(memory);
   char* const aligned =
-      static_cast<char*>(memory) + ((address + request->align - 1) / request->align * request->align - address);
+      static_cast<char*>(memory) +
+      ((address + request->align - 1) / request->align * request->align - address);
   if (is_pinned || aligned != memory) try {
       const std::lock_guard lock(device->origins_mutex);
       device->origins[aligned] = {memory, is_pinned};

@@ -14,7 +14,8 @@ std::vector<tenon_kernel_def> available_kernels() {
   std::vector<tenon_kernel_def> kernels;
   if (!ascend::runtime_problem().empty()) return kernels;  // enumerate() says it
   if (!ascend::operators_problem().empty()) {
-    const std::string text = "ascend: every operator runs on the host: " + ascend::operators_problem();
+    const std::string text =
+        "ascend: every operator runs on the host: " + ascend::operators_problem();
     tenon::host->log(2, text.data(), text.size());
     return kernels;
   }

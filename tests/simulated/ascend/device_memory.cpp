@@ -14,7 +14,7 @@ namespace simulated::ascend {
 namespace {
 
 constexpr size_t kAlignment = 512;  // of aclrtMalloc
-constexpr size_t kPadding = 32;     // which aclrtMalloc adds behind what was asked for
+constexpr size_t kPadding = 32;     // which aclrtMalloc adds behind the request
 
 struct Arena {
   size_t total = environment("SIMULATED_ASCEND_MEMORY_MB", 4096) << 20;
@@ -27,8 +27,10 @@ struct Arena {
   Arena() {
     const int file = memfd_create("simulated_ascend", MFD_CLOEXEC);
     if (file < 0 || ftruncate(file, static_cast<off_t>(total)) != 0) return;
-    void* shown = mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    void* hidden = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+    void* shown =
+        mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* hidden =
+        mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
     ::close(file);
     if (shown == MAP_FAILED || hidden == MAP_FAILED) return;
     device = static_cast<char*>(shown);

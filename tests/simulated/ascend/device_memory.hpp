@@ -17,7 +17,9 @@ size_t device_free();
 
 extern "C" {
 // Where the bytes are; nullptr if [address, address + bytes) is not in one allocation.
-__attribute__((visibility("default"))) void* simulated_ascend_translate(const void* address, size_t bytes);
+__attribute__((visibility("default"))) void* simulated_ascend_translate(const void* address,
+                                                                        size_t bytes);
 // Work that a stream does in its order; returns an AscendCL error. An error of `work` appears at the next wait.
-__attribute__((visibility("default"))) int simulated_ascend_queue(void* stream, int (*work)(void*), void (*drop)(void*), void* user);
+__attribute__((visibility("default"))) int simulated_ascend_queue(void* stream, int (*work)(void*),
+                                                                  void (*drop)(void*), void* user);
 }

@@ -11,11 +11,13 @@ namespace {
 
 // f(double...) for floats, g(int64_t...) for others; the result is stored as it comes.
 template <class F, class G, size_t... I>
-int plan_map(const char* name, std::vector<const aclTensor*> operands, const aclTensor* out, bool same_dtype,
-             F f, G g, std::index_sequence<I...>, uint64_t* bytes, aclOpExecutor** executor) {
+int plan_map(const char* name, std::vector<const aclTensor*> operands, const aclTensor* out,
+             bool same_dtype, F f, G g, std::index_sequence<I...>, uint64_t* bytes,
+             aclOpExecutor** executor) {
   for (const aclTensor* operand : operands) {
     if (!operand || !out) return refuse(name, kNullPointer, "a tensor is nullptr");
-    if (!is_alive(operand) || !is_alive(out)) return refuse(name, kInvalid, "a tensor was destroyed");
+    if (!is_alive(operand) || !is_alive(out))
+      return refuse(name, kInvalid, "a tensor was destroyed");
     if (!broadcasts(operand->shape, out->shape))
       return refuse(name, kInvalid, "an operand does not broadcast to the result");
     if (operand->dtype != operands.back()->dtype) return refuse(name, kInvalid, "dtypes differ");
@@ -51,10 +53,10 @@ int plan_map(const char* name, std::vector<const aclTensor*> operands, const acl
 struct None {};  // no function for these dtypes
 
 template <size_t N, class F, class G>
-int map_to(const char* name, std::vector<const aclTensor*> operands, const aclTensor* out, bool same_dtype, F f,
-           G g, uint64_t* bytes, aclOpExecutor** executor) {
-  return plan_map(name, std::move(operands), out, same_dtype, f, g, std::make_index_sequence<N>(), bytes,
-                  executor);
+int map_to(const char* name, std::vector<const aclTensor*> operands, const aclTensor* out,
+           bool same_dtype, F f, G g, uint64_t* bytes, aclOpExecutor** executor) {
+  return plan_map(name, std::move(operands), out, same_dtype, f, g, std::make_index_sequence<N>(),
+                  bytes, executor);
 }
 
 double gelu(double x) { return 0.5 * x * std::erfc(-x * M_SQRT1_2); }
@@ -85,27 +87,29 @@ double python_remainder(double x, double y) {
   const double r = std::fmod(x, y);
   return r != 0 && (r < 0) != (y < 0) ? r + y : r;
 }
-double floor_divide(double x, double y) { return y == 0 ? x / y : std::floor((x - python_remainder(x, y)) / y + 0.5); }
+double floor_divide(double x, double y) {
+  return y == 0 ? x / y : std::floor((x - python_remainder(x, y)) / y + 0.5);
+}
 double nan_or(double x, double y, double otherwise) { return x != x ? x : y != y ? y : otherwise; }
 
-#define UNARY(NAME, FLOATS, INTEGERS)                                                              \
-  ACLNN_EXPORT int NAME##GetWorkspaceSize(const aclTensor* self, aclTensor* out, uint64_t* bytes,  \
-                                          aclOpExecutor** executor) {                              \
-    return map_to<1>(#NAME, {self}, out, true, FLOATS, INTEGERS, bytes, executor);                 \
-  }                                                                                                \
+#define UNARY(NAME, FLOATS, INTEGERS)                                                             \
+  ACLNN_EXPORT int NAME##GetWorkspaceSize(const aclTensor* self, aclTensor* out, uint64_t* bytes, \
+                                          aclOpExecutor** executor) {                             \
+    return map_to<1>(#NAME, {self}, out, true, FLOATS, INTEGERS, bytes, executor);                \
+  }                                                                                               \
   ACLNN_EXECUTE(NAME)
-#define TEST(NAME, FLOATS, INTEGERS)                                                               \
-  ACLNN_EXPORT int NAME##GetWorkspaceSize(const aclTensor* self, aclTensor* out, uint64_t* bytes,  \
-                                          aclOpExecutor** executor) {                              \
-    return map_to<1>(#NAME, {self}, out, false, FLOATS, INTEGERS, bytes, executor);                \
-  }                                                                                                \
+#define TEST(NAME, FLOATS, INTEGERS)                                                              \
+  ACLNN_EXPORT int NAME##GetWorkspaceSize(const aclTensor* self, aclTensor* out, uint64_t* bytes, \
+                                          aclOpExecutor** executor) {                             \
+    return map_to<1>(#NAME, {self}, out, false, FLOATS, INTEGERS, bytes, executor);               \
+  }                                                                                               \
   ACLNN_EXECUTE(NAME)
-#define BINARY(NAME, SAME, FLOATS, INTEGERS)                                                       \
-  ACLNN_EXPORT int NAME##GetWorkspaceSize(const aclTensor* self, const aclTensor* other,           \
-                                          aclTensor* out, uint64_t* bytes,                         \
-                                          aclOpExecutor** executor) {                              \
-    return map_to<2>(#NAME, {self, other}, out, SAME, FLOATS, INTEGERS, bytes, executor);          \
-  }                                                                                                \
+#define BINARY(NAME, SAME, FLOATS, INTEGERS)                                              \
+  ACLNN_EXPORT int NAME##GetWorkspaceSize(const aclTensor* self, const aclTensor* other,  \
+                                          aclTensor* out, uint64_t* bytes,                \
+                                          aclOpExecutor** executor) {                     \
+    return map_to<2>(#NAME, {self, other}, out, SAME, FLOATS, INTEGERS, bytes, executor); \
+  }                                                                                       \
   ACLNN_EXECUTE(NAME)
 #define OF_X(...) [=](double x) { return __VA_ARGS__; }
 #define OF_I(...) [=](int64_t x) { return __VA_ARGS__; }
@@ -149,17 +153,19 @@ UNARY(aclnnFrac, OF_X(x - std::trunc(x)), None{})
 UNARY(aclnnSigmoid, OF_X(sigmoid(x)), None{})
 UNARY(aclnnSilu, OF_X(x* sigmoid(x)), None{})
 UNARY(aclnnMish, OF_X(x* std::tanh(std::log1p(std::exp(x)))), None{})
-UNARY(aclnnSelu, OF_X(1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * std::expm1(x))), None{})
+UNARY(aclnnSelu, OF_X(1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * std::expm1(x))),
+      None{})
 UNARY(aclnnHardswish, OF_X(x* relu6(x + 3) / 6), None{})
 UNARY(aclnnHardsigmoid, OF_X(relu6(x + 3) / 6), None{})
 UNARY(aclnnLogSigmoid, OF_X(std::fmin(x, 0) - std::log1p(std::exp(-std::fabs(x)))), None{})
 UNARY(aclnnErfinv, OF_X(erfinv(x)), None{})
 UNARY(aclnnLgamma, OF_X(std::lgamma(x)), None{})
 UNARY(aclnnDigamma, OF_X(digamma(x)), None{})
-ACLNN_EXPORT int aclnnBitwiseNotGetWorkspaceSize(const aclTensor* self, aclTensor* out, uint64_t* bytes,
-                                                 aclOpExecutor** executor) {
+ACLNN_EXPORT int aclnnBitwiseNotGetWorkspaceSize(const aclTensor* self, aclTensor* out,
+                                                 uint64_t* bytes, aclOpExecutor** executor) {
   const bool is_bool = is_alive(self) && self->dtype == kBool;
-  return map_to<1>("aclnnBitwiseNot", {self}, out, true, None{}, OF_I(is_bool ? !x : ~x), bytes, executor);
+  return map_to<1>("aclnnBitwiseNot", {self}, out, true, None{}, OF_I(is_bool ? !x : ~x), bytes,
+                   executor);
 }
 ACLNN_EXECUTE(aclnnBitwiseNot)
 TEST(aclnnIsFinite, OF_X(std::isfinite(x)), None{})
@@ -169,7 +175,8 @@ TEST(aclnnIsNegInf, OF_X(x == -INFINITY), None{})
 TEST(aclnnSignbit, OF_X(std::signbit(x)), None{})
 TEST(aclnnLogicalNot, OF_X(x == 0), OF_I(x == 0))
 
-BINARY(aclnnMul, true, OF_XY(x* y), OF_IJ(static_cast<int64_t>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y))))
+BINARY(aclnnMul, true, OF_XY(x* y),
+       OF_IJ(static_cast<int64_t>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y))))
 BINARY(aclnnDiv, true, OF_XY(x / y), None{})
 BINARY(aclnnMaximum, true, OF_XY(nan_or(x, y, x > y ? x : y)), OF_IJ(x > y ? x : y))
 BINARY(aclnnMinimum, true, OF_XY(nan_or(x, y, x < y ? x : y)), OF_IJ(x < y ? x : y))
@@ -178,8 +185,15 @@ BINARY(aclnnAtan2, true, OF_XY(std::atan2(x, y)), None{})
 BINARY(aclnnFmodTensor, true, OF_XY(std::fmod(x, y)), None{})
 BINARY(aclnnRemainderTensorTensor, true, OF_XY(python_remainder(x, y)), None{})
 BINARY(aclnnFloorDivide, true, OF_XY(floor_divide(x, y)), None{})
-BINARY(aclnnLogAddExp, true, OF_XY(x == y ? x + M_LN2 : nan_or(x, y, std::fmax(x, y) + std::log1p(std::exp(-std::fabs(x - y))))), None{})
-BINARY(aclnnLogAddExp2, true, OF_XY(x == y ? x + 1 : nan_or(x, y, std::fmax(x, y) + std::log1p(std::exp2(-std::fabs(x - y))) / M_LN2)), None{})
+BINARY(aclnnLogAddExp, true,
+       OF_XY(x == y ? x + M_LN2
+                    : nan_or(x, y, std::fmax(x, y) + std::log1p(std::exp(-std::fabs(x - y))))),
+       None{})
+BINARY(aclnnLogAddExp2, true,
+       OF_XY(x == y ? x + 1
+                    : nan_or(x, y,
+                             std::fmax(x, y) + std::log1p(std::exp2(-std::fabs(x - y))) / M_LN2)),
+       None{})
 BINARY(aclnnXLogYTensor, true, OF_XY(y != y ? y : x == 0 ? 0 : x * std::log(y)), None{})
 BINARY(aclnnBitwiseAndTensor, true, None{}, OF_IJ(x& y))
 BINARY(aclnnBitwiseOrTensor, true, None{}, OF_IJ(x | y))
@@ -190,7 +204,7 @@ BINARY(aclnnLtTensor, false, OF_XY(x < y), OF_IJ(x < y))
 BINARY(aclnnLeTensor, false, OF_XY(x <= y), OF_IJ(x <= y))
 BINARY(aclnnGtTensor, false, OF_XY(x > y), OF_IJ(x > y))
 BINARY(aclnnGeTensor, false, OF_XY(x >= y), OF_IJ(x >= y))
-BINARY(aclnnLogicalAnd, false, OF_XY(x && y), OF_IJ(x && y))
+BINARY(aclnnLogicalAnd, false, OF_XY(x&& y), OF_IJ(x&& y))
 BINARY(aclnnLogicalOr, false, OF_XY(x || y), OF_IJ(x || y))
 BINARY(aclnnLogicalXor, false, OF_XY((x != 0) != (y != 0)), OF_IJ((x != 0) != (y != 0)))
 BINARY(aclnnSigmoidBackward, true, OF_XY(x* y*(1 - y)), None{})
@@ -198,9 +212,10 @@ BINARY(aclnnTanhBackward, true, OF_XY(x*(1 - y * y)), None{})
 BINARY(aclnnSiluBackward, true, OF_XY(x* sigmoid(y) * (1 + y * (1 - sigmoid(y)))), None{})
 
 // Functions with further parameters. A scalar that is nullptr or was destroyed is refused.
-#define NEEDS(...)                                                                                 \
-  for (const aclScalar* scalar : {__VA_ARGS__})                                                    \
-    if (!is_alive(scalar)) return refuse(__func__, kNullPointer, "a scalar is nullptr or was destroyed")
+#define NEEDS(...)                              \
+  for (const aclScalar* scalar : {__VA_ARGS__}) \
+    if (!is_alive(scalar))                      \
+  return refuse(__func__, kNullPointer, "a scalar is nullptr or was destroyed")
 
 #define SCALED(NAME, SIGN)                                                                         \
   ACLNN_EXPORT int NAME##GetWorkspaceSize(const aclTensor* self, const aclTensor* other,           \
@@ -209,71 +224,77 @@ BINARY(aclnnSiluBackward, true, OF_XY(x* sigmoid(y) * (1 + y * (1 - sigmoid(y)))
     NEEDS(alpha);                                                                                  \
     const double a = alpha->number;                                                                \
     const int64_t b = alpha->integer;                                                              \
-    return map_to<2>(#NAME, {self, other}, out, true, OF_XY(x SIGN a* y), OF_IJ(x SIGN b* y),      \
+    return map_to<2>(#NAME, {self, other}, out, true, OF_XY(x SIGN a * y), OF_IJ(x SIGN b * y),    \
                      bytes, executor);                                                             \
   }                                                                                                \
   ACLNN_EXECUTE(NAME)
 SCALED(aclnnAdd, +)
 SCALED(aclnnSub, -)
 
-#define WITH_ONE(NAME, EXPRESSION)                                                                 \
-  ACLNN_EXPORT int NAME##GetWorkspaceSize(const aclTensor* self, const aclScalar* first,           \
-                                          aclTensor* out, uint64_t* bytes,                         \
-                                          aclOpExecutor** executor) {                              \
-    NEEDS(first);                                                                                  \
-    const double a = first->number;                                                                \
-    return map_to<1>(#NAME, {self}, out, true, OF_X(EXPRESSION), None{}, bytes, executor);         \
-  }                                                                                                \
+#define WITH_ONE(NAME, EXPRESSION)                                                         \
+  ACLNN_EXPORT int NAME##GetWorkspaceSize(const aclTensor* self, const aclScalar* first,   \
+                                          aclTensor* out, uint64_t* bytes,                 \
+                                          aclOpExecutor** executor) {                      \
+    NEEDS(first);                                                                          \
+    const double a = first->number;                                                        \
+    return map_to<1>(#NAME, {self}, out, true, OF_X(EXPRESSION), None{}, bytes, executor); \
+  }                                                                                        \
   ACLNN_EXECUTE(NAME)
-#define WITH_TWO(NAME, EXPRESSION)                                                                 \
-  ACLNN_EXPORT int NAME##GetWorkspaceSize(const aclTensor* self, const aclScalar* first,           \
-                                          const aclScalar* second, aclTensor* out,                 \
-                                          uint64_t* bytes, aclOpExecutor** executor) {             \
-    NEEDS(first, second);                                                                          \
-    const double a = first->number, b = second->number;                                            \
-    return map_to<1>(#NAME, {self}, out, true, OF_X(EXPRESSION), None{}, bytes, executor);         \
-  }                                                                                                \
+#define WITH_TWO(NAME, EXPRESSION)                                                         \
+  ACLNN_EXPORT int NAME##GetWorkspaceSize(const aclTensor* self, const aclScalar* first,   \
+                                          const aclScalar* second, aclTensor* out,         \
+                                          uint64_t* bytes, aclOpExecutor** executor) {     \
+    NEEDS(first, second);                                                                  \
+    const double a = first->number, b = second->number;                                    \
+    return map_to<1>(#NAME, {self}, out, true, OF_X(EXPRESSION), None{}, bytes, executor); \
+  }                                                                                        \
   ACLNN_EXECUTE(NAME)
-WITH_ONE(aclnnCelu, x > 0 ? x : a* std::expm1(x / a))
-WITH_ONE(aclnnLeakyRelu, x > 0 ? x : a* x)
+WITH_ONE(aclnnCelu, x > 0 ? x : a * std::expm1(x / a))
+WITH_ONE(aclnnLeakyRelu, x > 0 ? x : a * x)
 WITH_ONE(aclnnHardshrink, x != x || x > a || x < -a ? x : 0)
 WITH_ONE(aclnnSoftshrink, x > a ? x - a : x < -a ? x + a : x != x ? x : 0)
-WITH_TWO(aclnnHardtanh, x < a ? a : x > b ? b : x)
+WITH_TWO(aclnnHardtanh, x<a ? a : x> b ? b : x)
 WITH_TWO(aclnnThreshold, x <= a ? b : x)
 WITH_TWO(aclnnSoftplus, a* x > b ? x : std::log1p(std::exp(a * x)) / a)
 
-ACLNN_EXPORT int aclnnEluGetWorkspaceSize(const aclTensor* self, const aclScalar* alpha, const aclScalar* scale,
-                                          const aclScalar* input_scale, aclTensor* out, uint64_t* bytes,
+ACLNN_EXPORT int aclnnEluGetWorkspaceSize(const aclTensor* self, const aclScalar* alpha,
+                                          const aclScalar* scale, const aclScalar* input_scale,
+                                          aclTensor* out, uint64_t* bytes,
                                           aclOpExecutor** executor) {
   NEEDS(alpha, scale, input_scale);
   const double a = alpha->number, b = scale->number, c = input_scale->number;
-  return map_to<1>("aclnnElu", {self}, out, true, OF_X(b * (x > 0 ? x : a * std::expm1(c * x))), None{}, bytes,
-                   executor);
+  return map_to<1>("aclnnElu", {self}, out, true, OF_X(b * (x > 0 ? x : a * std::expm1(c * x))),
+                   None{}, bytes, executor);
 }
 ACLNN_EXECUTE(aclnnElu)
 
-ACLNN_EXPORT int aclnnGeluV2GetWorkspaceSize(const aclTensor* self, int64_t approximate, aclTensor* out,
-                                             uint64_t* bytes, aclOpExecutor** executor) {
-  if (approximate != 0 && approximate != 1) return refuse("aclnnGeluV2", kInvalid, "approximate is 0 or 1");
-  return map_to<1>("aclnnGeluV2", {self}, out, true, OF_X(approximate ? gelu_tanh(x) : gelu(x)), None{}, bytes,
-                   executor);
+ACLNN_EXPORT int aclnnGeluV2GetWorkspaceSize(const aclTensor* self, int64_t approximate,
+                                             aclTensor* out, uint64_t* bytes,
+                                             aclOpExecutor** executor) {
+  if (approximate != 0 && approximate != 1)
+    return refuse("aclnnGeluV2", kInvalid, "approximate is 0 or 1");
+  return map_to<1>("aclnnGeluV2", {self}, out, true, OF_X(approximate ? gelu_tanh(x) : gelu(x)),
+                   None{}, bytes, executor);
 }
 ACLNN_EXECUTE(aclnnGeluV2)
 
-ACLNN_EXPORT int aclnnThresholdBackwardGetWorkspaceSize(const aclTensor* grad, const aclTensor* self,
+ACLNN_EXPORT int aclnnThresholdBackwardGetWorkspaceSize(const aclTensor* grad,
+                                                        const aclTensor* self,
                                                         const aclScalar* threshold, aclTensor* out,
                                                         uint64_t* bytes, aclOpExecutor** executor) {
   NEEDS(threshold);
   const double a = threshold->number;
-  return map_to<2>("aclnnThresholdBackward", {grad, self}, out, true, OF_XY(y <= a ? 0 : x), OF_IJ(y <= a ? 0 : x),
-                   bytes, executor);
+  return map_to<2>("aclnnThresholdBackward", {grad, self}, out, true, OF_XY(y <= a ? 0 : x),
+                   OF_IJ(y <= a ? 0 : x), bytes, executor);
 }
 ACLNN_EXECUTE(aclnnThresholdBackward)
 
-ACLNN_EXPORT int aclnnLerpGetWorkspaceSize(const aclTensor* self, const aclTensor* end, const aclTensor* weight,
-                                           aclTensor* out, uint64_t* bytes, aclOpExecutor** executor) {
-  return map_to<3>("aclnnLerp", {self, end, weight}, out, true,
-                   [](double x, double y, double w) { return x + w * (y - x); }, None{}, bytes, executor);
+ACLNN_EXPORT int aclnnLerpGetWorkspaceSize(const aclTensor* self, const aclTensor* end,
+                                           const aclTensor* weight, aclTensor* out, uint64_t* bytes,
+                                           aclOpExecutor** executor) {
+  return map_to<3>(
+      "aclnnLerp", {self, end, weight}, out, true,
+      [](double x, double y, double w) { return x + w * (y - x); }, None{}, bytes, executor);
 }
 ACLNN_EXECUTE(aclnnLerp)
 

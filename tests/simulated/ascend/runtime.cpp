@@ -86,9 +86,9 @@ bool is_stream(void* stream) {
   return streams.count(static_cast<Stream*>(stream)) != 0;
 }
 
-// What every call checks first, and the failures that a test asked for.
+// What every call checks first, and the failures that a test wants.
 int enter(const char* name, bool needs_device = true) {
-  if (const int error = count_call(name)) return fail(error, "a failure that a test asked for");
+  if (const int error = count_call(name)) return fail(error, "a failure that a test wants");
   const std::lock_guard lock(mutex);
   if (!initialized) return fail(kUninitialized, "aclInit was not called");
   if (needs_device && current < 0) return fail(kNoContext, "no device is current on this thread");
@@ -209,7 +209,8 @@ EXPORT int aclrtSynchronizeStream(void* stream) {
   return error ? fail(error, "EZ9999: a kernel of this stream failed") : 0;
 }
 
-EXPORT int simulated_ascend_queue(void* stream, int (*work)(void*), void (*drop)(void*), void* user) {
+EXPORT int simulated_ascend_queue(void* stream, int (*work)(void*), void (*drop)(void*),
+                                  void* user) {
   if (current < 0 || !is_stream(stream)) {
     drop(user);
     return fail(kInvalidHandle, "expected a stream of the current device");

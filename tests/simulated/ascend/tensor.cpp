@@ -55,32 +55,51 @@ void write(char* bytes, int64_t offset, T value) {
 template <class Result>
 Result load(const View& view, int64_t at) {
   switch (view.of.dtype) {
-    case kF32: return static_cast<Result>(read<float>(view.bytes, at));
-    case kF64: return static_cast<Result>(read<double>(view.bytes, at));
-    case kF16: return static_cast<Result>(static_cast<float>(read<Float16>(view.bytes, at)));
-    case kBf16: return static_cast<Result>(static_cast<float>(read<Bfloat16>(view.bytes, at)));
-    case kI8: return static_cast<Result>(read<int8_t>(view.bytes, at));
+    case kF32:
+      return static_cast<Result>(read<float>(view.bytes, at));
+    case kF64:
+      return static_cast<Result>(read<double>(view.bytes, at));
+    case kF16:
+      return static_cast<Result>(static_cast<float>(read<Float16>(view.bytes, at)));
+    case kBf16:
+      return static_cast<Result>(static_cast<float>(read<Bfloat16>(view.bytes, at)));
+    case kI8:
+      return static_cast<Result>(read<int8_t>(view.bytes, at));
     case kU8:
-    case kBool: return static_cast<Result>(read<uint8_t>(view.bytes, at));
-    case kI16: return static_cast<Result>(read<int16_t>(view.bytes, at));
-    case kI32: return static_cast<Result>(read<int32_t>(view.bytes, at));
-    default: return static_cast<Result>(read<int64_t>(view.bytes, at));
+    case kBool:
+      return static_cast<Result>(read<uint8_t>(view.bytes, at));
+    case kI16:
+      return static_cast<Result>(read<int16_t>(view.bytes, at));
+    case kI32:
+      return static_cast<Result>(read<int32_t>(view.bytes, at));
+    default:
+      return static_cast<Result>(read<int64_t>(view.bytes, at));
   }
 }
 
 template <class Value>
 void keep(View& view, int64_t at, Value value) {
   switch (view.of.dtype) {
-    case kF32: return write(view.bytes, at, static_cast<float>(value));
-    case kF64: return write(view.bytes, at, static_cast<double>(value));
-    case kF16: return write(view.bytes, at, Float16::from(static_cast<float>(value)));
-    case kBf16: return write(view.bytes, at, Bfloat16::from(static_cast<float>(value)));
-    case kBool: return write(view.bytes, at, static_cast<uint8_t>(value != 0));
-    case kI8: return write(view.bytes, at, static_cast<int8_t>(static_cast<int64_t>(value)));
-    case kU8: return write(view.bytes, at, static_cast<uint8_t>(static_cast<int64_t>(value)));
-    case kI16: return write(view.bytes, at, static_cast<int16_t>(static_cast<int64_t>(value)));
-    case kI32: return write(view.bytes, at, static_cast<int32_t>(static_cast<int64_t>(value)));
-    default: return write(view.bytes, at, static_cast<int64_t>(value));
+    case kF32:
+      return write(view.bytes, at, static_cast<float>(value));
+    case kF64:
+      return write(view.bytes, at, static_cast<double>(value));
+    case kF16:
+      return write(view.bytes, at, Float16::from(static_cast<float>(value)));
+    case kBf16:
+      return write(view.bytes, at, Bfloat16::from(static_cast<float>(value)));
+    case kBool:
+      return write(view.bytes, at, static_cast<uint8_t>(value != 0));
+    case kI8:
+      return write(view.bytes, at, static_cast<int8_t>(static_cast<int64_t>(value)));
+    case kU8:
+      return write(view.bytes, at, static_cast<uint8_t>(static_cast<int64_t>(value)));
+    case kI16:
+      return write(view.bytes, at, static_cast<int16_t>(static_cast<int64_t>(value)));
+    case kI32:
+      return write(view.bytes, at, static_cast<int32_t>(static_cast<int64_t>(value)));
+    default:
+      return write(view.bytes, at, static_cast<int64_t>(value));
   }
 }
 
@@ -89,13 +108,17 @@ void keep(View& view, int64_t at, Value value) {
 size_t size_of(int dtype) {
   switch (dtype) {
     case kF64:
-    case kI64: return 8;
+    case kI64:
+      return 8;
     case kF32:
-    case kI32: return 4;
+    case kI32:
+      return 4;
     case kF16:
     case kBf16:
-    case kI16: return 2;
-    default: return 1;
+    case kI16:
+      return 2;
+    default:
+      return 1;
   }
 }
 
@@ -160,7 +183,8 @@ int plan(const char* function, std::vector<const aclTensor*> tensors,
     if (!tensor) return refuse(function, kNullPointer, "a tensor is nullptr");
     if (!is_alive(tensor)) return refuse(function, kInvalid, "a tensor was destroyed");
     if (!is_known(tensor->dtype)) return refuse(function, kInvalid, "a dtype is not served");
-    if (tensor->shape.size() > 8) return refuse(function, kInvalid, "a tensor has more than 8 axes");
+    if (tensor->shape.size() > 8)
+      return refuse(function, kInvalid, "a tensor has more than 8 axes");
     views.emplace_back(*tensor);
   }
   *workspace_bytes = kWorkspace;
@@ -205,7 +229,8 @@ ACLNN_EXPORT aclTensor* aclCreateTensor(const int64_t* shape, uint64_t ndim, int
     return nullptr;
   for (uint64_t i = 0; i < ndim; ++i)
     if (shape[i] < 0 || strides[i] < 0) return nullptr;
-  return remember(new aclTensor{{shape, shape + ndim}, {strides, strides + ndim}, dtype, data, offset});
+  return remember(
+      new aclTensor{{shape, shape + ndim}, {strides, strides + ndim}, dtype, data, offset});
 }
 ACLNN_EXPORT aclScalar* aclCreateScalar(void* value, int dtype) {
   if (!value) return nullptr;

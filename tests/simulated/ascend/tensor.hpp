@@ -30,7 +30,18 @@ struct aclOpExecutor {
 namespace simulated::aclnn {
 
 // aclDataType
-enum Dtype { kF32 = 0, kF16 = 1, kI8 = 2, kI32 = 3, kU8 = 4, kI16 = 6, kI64 = 9, kF64 = 11, kBool = 12, kBf16 = 27 };
+enum Dtype {
+  kF32 = 0,
+  kF16 = 1,
+  kI8 = 2,
+  kI32 = 3,
+  kU8 = 4,
+  kI16 = 6,
+  kI64 = 9,
+  kF64 = 11,
+  kBool = 12,
+  kBf16 = 27
+};
 constexpr bool is_float(int dtype) {
   return dtype == kF32 || dtype == kF16 || dtype == kF64 || dtype == kBf16;
 }
@@ -65,9 +76,11 @@ struct View {
 };
 
 // Checks the tensors and makes the executor of `work`, whose views are open when it runs.
-int plan(const char* function, std::vector<const aclTensor*> tensors, std::function<void(std::vector<View>&)> work,
-         uint64_t* workspace_bytes, aclOpExecutor** executor);
-int execute(const char* function, void* workspace, uint64_t bytes, aclOpExecutor* executor, void* stream);
+int plan(const char* function, std::vector<const aclTensor*> tensors,
+         std::function<void(std::vector<View>&)> work, uint64_t* workspace_bytes,
+         aclOpExecutor** executor);
+int execute(const char* function, void* workspace, uint64_t bytes, aclOpExecutor* executor,
+            void* stream);
 // Records the text that aclGetRecentErrMsg of the real library would give, and returns the error.
 int refuse(const char* function, int error, const std::string& text);
 
@@ -77,7 +90,7 @@ bool broadcasts(const std::vector<int64_t>& from, const std::vector<int64_t>& to
 
 #define ACLNN_EXPORT extern "C" __attribute__((visibility("default")))
 // The second phase, which is the same for every function.
-#define ACLNN_EXECUTE(NAME)                                                                        \
-  ACLNN_EXPORT int NAME(void* workspace, uint64_t bytes, aclOpExecutor* executor, void* stream) {  \
-    return simulated::aclnn::execute(#NAME, workspace, bytes, executor, stream);                   \
+#define ACLNN_EXECUTE(NAME)                                                                       \
+  ACLNN_EXPORT int NAME(void* workspace, uint64_t bytes, aclOpExecutor* executor, void* stream) { \
+    return simulated::aclnn::execute(#NAME, workspace, bytes, executor, stream);                  \
   }

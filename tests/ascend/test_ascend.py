@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The device ascend on simulated libraries: what is missing, what fails, what the bindings say."""
+
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LIBRARIES = Path(os.environ["TENON_BUILD_DIR"]) / "tests/simulated/lib"
+SIMULATED = {
+    "TENON_ASCEND_RUNTIME": LIBRARIES / "libsimulated_ascendcl.so",
+    "TENON_ASCEND_OPERATORS": LIBRARIES / "libsimulated_opapi.so",
+}
+if not all(path.exists() for path in SIMULATED.values()):
+    pytest.skip("not built: ninja simulated_ascend", allow_module_level=True)
+
+
+def run(code, **environment):
+    """The output of a new process, errors of Tenon included."""
+    code = "import tenon\ntry:\n" + textwrap.indent(textwrap.dedent(code), "    ")
+    code += (
+        "\nexcept (RuntimeError, MemoryError) as error:\n    print(type(error).__name__, error)\n"
+    )
+    environment = {name: str(value) for name, value in (SIMULATED | environment).items()}
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **environment},
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+def bindings():
+    """(operator, function) of each entry."""
+    text = "".join(
+        path.read_text() for path in sorted((ROOT / "plugins/ascend/bindings").glob("*.yaml"))
+    )
+    return re.findall(r"- op: (\w+)\n  call: (\w+)\(", text)
+
+
+def test_bound_operators_run_on_the_device():
+    output = run(
+        """
+        x = tenon.tensor([[1., -2.], [3., 4.]]).to("ascend")
+        with tenon.fallback("deny"):
+            print((x @ x).relu().sum().item(), tenon.gelu(x, approximate=True).device)
+        print(tenon.plugins.explain("exp", device="ascend")["route"])
+        """
+    )
+    assert output.split() == ["25.0", "ascend:0", "native"]
+
+
+def test_each_binding_names_a_page_and_a_function_once():
+    pairs = bindings()
+    assert len(pairs) > 100
+    text = "".join(p.read_text() for p in (ROOT / "plugins/ascend/bindings").glob("*.yaml"))
+    assert len(re.findall(r"  source: ops-(?:math|nn)/\S+/aclnn\S+\.md\n", text)) == len(pairs)
+
+
+@pytest.mark.parametrize("variable", sorted(SIMULATED))
+def test_a_library_that_is_missing_is_named(variable):
+    code = 'print(tenon.ones(3).to("ascend").exp().sum().item())'
+    output = run(code, **{variable: "/nowhere/lib.so"})
+    if variable == "TENON_ASCEND_RUNTIME":
+        assert "AscendCL was not found (/nowhere/lib.so" in output
+        assert "source its set_env.sh, or set TENON_ASCEND_RUNTIME" in output
+    else:  # operators run on the host
+        assert float(output) == pytest.approx(3 * 2.718281828, rel=1e-6)
+
+
+def test_a_function_that_is_missing_turns_its_operator_off(tmp_path):
+    """A library that has none of the functions of aclnn, only what makes parameters."""
+    source = tmp_path / "old.c"
+    names = "aclCreateTensor aclCreateScalar aclCreateIntArray aclDestroyTensor aclDestroyScalar aclDestroyIntArray"
+    source.write_text("".join(f"void* {name}(void) {{ return 0; }}\n" for name in names.split()))
+    library = tmp_path / "libold.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    output = run(
+        """
+        x = tenon.ones(3).to("ascend")
+        print(x.exp().sum().item(), tenon.plugins.explain("exp", device="ascend")["route"])
+        """,
+        TENON_ASCEND_OPERATORS=library,
+    )
+    value, route = output.split()
+    assert float(value) == pytest.approx(3 * 2.718281828, rel=1e-6)
+    assert route != "native"
+
+
+@pytest.mark.parametrize(
+    ("failure", "text"),
+    [
+        ("aclnnExp:1:161002", "[tenon::exp] > ascend: aclnnExpGetWorkspaceSize returned 161002"),
+        ("aclrtMemcpy:2:507899", "ascend: aclrtMemcpy returned 507899"),
+        ("aclrtSynchronizeStream:1:507015", "ascend: "),
+    ],
+)
+def test_failures_are_errors_that_name_the_function(failure, text):
+    output = run(
+        """
+        x = tenon.ones(3).to("ascend")
+        print(x.exp().tolist())
+        """,
+        SIMULATED_FAIL=failure,
+    )
+    assert "InternalError" in output
+    assert text in output
+
+
+def test_memory_that_runs_out_is_a_memory_error():
+    output = run(
+        """
+        try:
+            tenon.zeros(100_000_000, device="ascend")
+        except MemoryError as error:
+            print("MemoryError", error)
+        print(tenon.ones(3, device="ascend").sum().item())
+        """,
+        SIMULATED_ASCEND_MEMORY_MB=64,
+    )
+    assert output.startswith("MemoryError")
+    assert "aclrtMalloc returned 207001 (EL0004: the device is out of memory)" in output
+    assert output.split()[-1] == "3.0"
+
+
+def test_the_host_cannot_read_the_memory_of_the_device():
+    code = """
+        import ctypes
+        x = tenon.ones(3).to("ascend")
+        ctypes.string_at(x.data_ptr(), 4)
+    """
+    program = "import tenon\n" + textwrap.dedent(code)
+    environment = {name: str(value) for name, value in SIMULATED.items()}
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, env={**os.environ, **environment}
+    )
+    assert result.returncode < 0  # a signal
