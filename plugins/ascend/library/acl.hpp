@@ -17,6 +17,7 @@ struct aclOpExecutor;
 namespace ascend {
 
 using Stream = void*;
+using Event = void*;
 
 constexpr int kRepeatInitialize = 100002;
 constexpr int kBadAlloc = 200000;
@@ -25,9 +26,11 @@ constexpr int kDeviceOutOfMemory = 207001;  // ACL_ERROR_RT_MEMORY_ALLOCATION
 constexpr int kFormatNd = 2;
 constexpr int kHugeFirst = 0;  // aclrtMemMallocPolicy
 constexpr int kHbm = 1;        // aclrtMemAttr
+constexpr uint32_t kEventSync = 1;     // ACL_EVENT_SYNC
+constexpr int kRecordedComplete = 1;  // aclrtEventRecordedStatus
 enum CopyKind { kHostToHost = 0, kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3 };
 
-// X(result, name, (parameters)). All of them are in every version since CANN 6.
+// X(result, name, (parameters)). All of them are in CANN 8.
 #define ASCEND_RUNTIME_FUNCTIONS(X)                              \
   X(int, aclInit, (const char*))                                 \
   X(const char*, aclGetRecentErrMsg, (void))                     \
@@ -44,7 +47,16 @@ enum CopyKind { kHostToHost = 0, kHostToDevice = 1, kDeviceToHost = 2, kDeviceTo
   X(int, aclrtMemset, (void*, size_t, int32_t, size_t))          \
   X(int, aclrtCreateStream, (Stream*))                           \
   X(int, aclrtDestroyStream, (Stream))                           \
-  X(int, aclrtSynchronizeStream, (Stream))
+  X(int, aclrtSynchronizeStream, (Stream)) \
+  X(int, aclrtSynchronizeDevice, (void)) \
+  X(int, aclrtMemcpyAsync, (void*, size_t, const void*, size_t, int, Stream)) \
+  X(int, aclrtMemsetAsync, (void*, size_t, int32_t, size_t, Stream)) \
+  X(int, aclrtCreateEventExWithFlag, (Event*, uint32_t)) \
+  X(int, aclrtDestroyEvent, (Event)) \
+  X(int, aclrtRecordEvent, (Event, Stream)) \
+  X(int, aclrtStreamWaitEvent, (Stream, Event)) \
+  X(int, aclrtQueryEventStatus, (Event, int*)) \
+  X(int, aclrtSynchronizeEvent, (Event))
 
 // Parameters of aclnn functions.
 #define ASCEND_OPERATOR_FUNCTIONS(X)                                                        \

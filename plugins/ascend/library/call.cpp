@@ -99,11 +99,18 @@ tenon_status Call::execute(uint64_t workspace_bytes, aclOpExecutor* executor) {
     if (const tenon_status status = host->scratch(ctx_, workspace_bytes, &workspace, err_))
       return status;
   using Execute = int (*)(void*, uint64_t, aclOpExecutor*, Stream);
+  const auto queue = [&](Stream stream) {
+    return reinterpret_cast<Execute>(function_.execute)(workspace, workspace_bytes, executor,
+                                                        stream);
+  };
+  if (const tenon_stream stream = host->ctx_stream(ctx_)) {
+    const int error = queue(stream->stream);
+    return error ? fail("", error) : TENON_OK;
+  }
+  // Several threads may be on the synchronous stream; each waits for its own work.
   const std::lock_guard lock(device_->mutex);
-  int error = reinterpret_cast<Execute>(function_.execute)(workspace, workspace_bytes, executor,
-                                                           device_->stream);
+  int error = queue(device_->stream);
   if (error) return fail("", error);
-  // Kernels run on the synchronous stream: a call has finished when it returns.
   error = acl.aclrtSynchronizeStream(device_->stream);
   return error ? fail(": aclrtSynchronizeStream", error) : TENON_OK;
 }

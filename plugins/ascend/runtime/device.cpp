@@ -59,10 +59,12 @@ void close(tenon_device device) {
   delete device;
 }
 
-tenon_status sync(tenon_device device, tenon_stream, tenon_err* err) {
+tenon_status sync(tenon_device device, tenon_stream stream, tenon_err* err) {
   if (const tenon_status status = make_current(device, err)) return status;
-  const int error = acl.aclrtSynchronizeStream(device->stream);
-  return error ? fail_acl(err, "aclrtSynchronizeStream", error) : TENON_OK;
+  const int error =
+      stream ? acl.aclrtSynchronizeStream(stream->stream) : acl.aclrtSynchronizeDevice();
+  if (!error) return TENON_OK;
+  return fail_acl(err, stream ? "aclrtSynchronizeStream" : "aclrtSynchronizeDevice", error);
 }
 
 }  // namespace
@@ -80,6 +82,7 @@ const tenon_device_api kDevice = {
     .copy = copy,
     .fill = fill,
     .sync = sync,
+    .async = &kAsync,
 };
 
 }  // namespace ascend

@@ -19,7 +19,7 @@ struct Origin {
 
 }  // namespace ascend
 
-// All work is queued on one stream, and a call waits for it: the synchronous stream of the ABI.
+// `stream` is the synchronous stream of the ABI: what is queued there is waited for before the call returns.
 struct tenon_device_s {
   int32_t index = 0;
   ascend::Stream stream = nullptr;
@@ -28,11 +28,22 @@ struct tenon_device_s {
   std::unordered_map<void*, ascend::Origin> origins;
 };
 
+struct tenon_stream_s {
+  ascend::Stream stream = nullptr;
+};
+
 namespace ascend {
 
 using tenon::host;
 
 extern const tenon_device_api kDevice;
+
+extern const tenon_async_api kAsync;
+
+// Where work of `stream` is queued; NULL is the synchronous one.
+inline Stream stream_of(tenon_device device, tenon_stream stream) {
+  return stream ? stream->stream : device->stream;
+}
 
 // CANN has a current device for each thread. Every entry makes the one that it was given current.
 tenon_status make_current(tenon_device device, tenon_err* err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of a device: raw allocations, copies, fills. Every call has finished when it returns.
+// Memory of a device: raw allocations, copies, fills.
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -16,21 +16,41 @@ constexpr uint64_t kAlignment = 512;
 // A pattern is written on the host up to this size, and doubled on the device from there.
 constexpr uint64_t kFirstFill = 4096;
 
-tenon_status copy_range(void* dst, const void* src, uint64_t bytes, CopyKind kind, tenon_err* err) {
-  const int error = acl.aclrtMemcpy(dst, bytes, src, bytes, kind);
-  return error ? fail_acl(err, "aclrtMemcpy", error) : TENON_OK;
-}
+// Copies on one stream. Without a stream each copy has finished when it returns.
+class Copies {
+ public:
+  Copies(tenon_stream stream, tenon_err* err) : stream_(stream), err_(err) {}
 
-// AscendCL does not say what a copy of overlapping ranges does, so one goes through other memory.
-tenon_status copy_overlapping(void* dst, const void* src, uint64_t bytes, tenon_err* err) {
-  void* between = nullptr;
-  if (const int error = acl.aclrtMalloc(&between, bytes, kHugeFirst))
-    return fail_acl(err, "aclrtMalloc", error);
-  tenon_status status = copy_range(between, src, bytes, kDeviceToDevice, err);
-  if (!status) status = copy_range(dst, between, bytes, kDeviceToDevice, err);
-  acl.aclrtFree(between);
-  return status;
-}
+  tenon_status copy(void* dst, const void* src, uint64_t bytes, CopyKind kind) const {
+    const int error =
+        stream_ ? acl.aclrtMemcpyAsync(dst, bytes, src, bytes, kind, stream_->stream)
+                : acl.aclrtMemcpy(dst, bytes, src, bytes, kind);
+    if (error) return fail_acl(err_, stream_ ? "aclrtMemcpyAsync" : "aclrtMemcpy", error);
+    // The ABI lets a caller change pageable memory once the call has returned.
+    return kind == kDeviceToDevice ? TENON_OK : wait();
+  }
+
+  tenon_status wait() const {
+    const int error = stream_ ? acl.aclrtSynchronizeStream(stream_->stream) : 0;
+    return error ? fail_acl(err_, "aclrtSynchronizeStream", error) : TENON_OK;
+  }
+
+  // AscendCL does not say what a copy of overlapping ranges does, so one goes through other memory.
+  tenon_status copy_overlapping(void* dst, const void* src, uint64_t bytes) const {
+    void* between = nullptr;
+    if (const int error = acl.aclrtMalloc(&between, bytes, kHugeFirst))
+      return fail_acl(err_, "aclrtMalloc", error);
+    tenon_status status = copy(between, src, bytes, kDeviceToDevice);
+    if (!status) status = copy(dst, between, bytes, kDeviceToDevice);
+    if (!status) status = wait();
+    acl.aclrtFree(between);
+    return status;
+  }
+
+ private:
+  tenon_stream stream_;
+  tenon_err* err_;
+};
 
 }  // namespace
 
@@ -66,8 +86,9 @@ tenon_status alloc(tenon_device device, const tenon_alloc_request* request, void
   return TENON_OK;
 }
 
-void release(tenon_device device, void* memory, uint64_t, tenon_stream) {
+void release(tenon_device device, void* memory, uint64_t, tenon_stream stream) {
   acl.aclrtSetDevice(device->index);
+  if (stream) acl.aclrtSynchronizeStream(stream->stream);  // its work may use the memory
   Origin origin = {memory, false};
   {
     const std::lock_guard lock(device->origins_mutex);
@@ -83,38 +104,41 @@ tenon_status copy(tenon_device device, const tenon_copy_request* request, tenon_
   TENON_CHECK_UNDERSTOOD(host, request, 0, err);
   if (request->bytes == 0) return TENON_OK;
   if (const tenon_status status = make_current(device, err)) return status;
+  const Copies copies(request->stream, err);
   const auto dst = reinterpret_cast<uintptr_t>(request->dst);
   const auto src = reinterpret_cast<uintptr_t>(request->src);
   switch (request->direction) {
     case TENON_COPY_HOST_TO_DEVICE:
-      return copy_range(request->dst, request->src, request->bytes, kHostToDevice, err);
+      return copies.copy(request->dst, request->src, request->bytes, kHostToDevice);
     case TENON_COPY_DEVICE_TO_HOST:
-      return copy_range(request->dst, request->src, request->bytes, kDeviceToHost, err);
+      return copies.copy(request->dst, request->src, request->bytes, kDeviceToHost);
     default:
       if (dst == src) return TENON_OK;
       if (dst < src + request->bytes && src < dst + request->bytes)
-        return copy_overlapping(request->dst, request->src, request->bytes, err);
-      return copy_range(request->dst, request->src, request->bytes, kDeviceToDevice, err);
+        return copies.copy_overlapping(request->dst, request->src, request->bytes);
+      return copies.copy(request->dst, request->src, request->bytes, kDeviceToDevice);
   }
 }
 
 tenon_status fill(tenon_device device, void* dst, uint64_t offset, uint64_t bytes,
-                  const void* pattern, uint32_t pattern_bytes, tenon_stream, tenon_err* err) {
+                  const void* pattern, uint32_t pattern_bytes, tenon_stream stream, tenon_err* err) {
   if (bytes == 0) return TENON_OK;
   if (const tenon_status status = make_current(device, err)) return status;
   char* const to = static_cast<char*>(dst) + offset;
   if (pattern_bytes == 1) {
-    const int error =
-        acl.aclrtMemset(to, bytes, *static_cast<const unsigned char*>(pattern), bytes);
-    return error ? fail_acl(err, "aclrtMemset", error) : TENON_OK;
+    const int value = *static_cast<const unsigned char*>(pattern);
+    const int error = stream ? acl.aclrtMemsetAsync(to, bytes, value, bytes, stream->stream)
+                             : acl.aclrtMemset(to, bytes, value, bytes);
+    return error ? fail_acl(err, stream ? "aclrtMemsetAsync" : "aclrtMemset", error) : TENON_OK;
   }
+  const Copies copies(stream, err);
   char first[kFirstFill];  // a multiple of every size of a pattern
   uint64_t done = std::min(bytes, kFirstFill);
   for (uint64_t at = 0; at < done; at += pattern_bytes)
     std::memcpy(first + at, pattern, pattern_bytes);
-  tenon_status status = copy_range(to, first, done, kHostToDevice, err);
+  tenon_status status = copies.copy(to, first, done, kHostToDevice);
   for (; !status && done < bytes; done = std::min(bytes, done * 2))
-    status = copy_range(to + done, to, std::min(done, bytes - done), kDeviceToDevice, err);
+    status = copies.copy(to + done, to, std::min(done, bytes - done), kDeviceToDevice);
   return status;
 }
 

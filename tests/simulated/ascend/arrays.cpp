@@ -262,44 +262,6 @@ ACLNN_EXPORT int aclnnTrilGetWorkspaceSize(const aclTensor* self, int64_t diagon
 }
 ACLNN_EXECUTE(aclnnTril)
 
-ACLNN_EXPORT int aclnnIndexSelectGetWorkspaceSize(const aclTensor* self, int64_t dim,
-                                                  const aclTensor* index, aclTensor* out,
-                                                  uint64_t* bytes, aclOpExecutor** executor) {
-  NEEDS(self, index, out);
-  const auto ndim = static_cast<int64_t>(self->shape.size());
-  const int64_t axis = dim < 0 ? dim + ndim : dim;
-  if (axis < 0 || axis >= ndim || (index->dtype != kI32 && index->dtype != kI64) ||
-      index->shape.size() > 1 || self->dtype != out->dtype)
-    return refuse("aclnnIndexSelect", kInvalid,
-                  "expected an axis, indices of one axis in int32 or int64, one dtype");
-  std::vector<int64_t> expected = self->shape;
-  expected[static_cast<size_t>(axis)] = index->shape.empty() ? 1 : index->shape[0];
-  if (expected != out->shape)
-    return refuse("aclnnIndexSelect", kInvalid, "the result has an unexpected shape");
-  return plan(
-      "aclnnIndexSelect", {self, index, out},
-      [=](std::vector<View>& views) {
-        View& to = views[2];
-        const std::vector<int64_t>& shape = to.of.shape;
-        int64_t step = 1;
-        for (size_t i = static_cast<size_t>(axis) + 1; i < shape.size(); ++i) step *= shape[i];
-        const int64_t extent = shape[static_cast<size_t>(axis)],
-                      all = views[0].of.shape[static_cast<size_t>(axis)];
-        for (int64_t i = 0, n = to.count(); i < n; ++i) {
-          int64_t chosen = views[1].integer(views[1].offset(i / step % extent, views[1].of.shape));
-          if (chosen < 0) chosen += all;
-          const int64_t source = (i / (step * extent) * all + chosen) * step + i % step;
-          const int64_t from = views[0].offset(source, views[0].of.shape);
-          if (is_float(to.of.dtype))
-            to.store(to.offset(i, shape), views[0].number(from));
-          else
-            to.store(to.offset(i, shape), views[0].integer(from));
-        }
-      },
-      bytes, executor);
-}
-ACLNN_EXECUTE(aclnnIndexSelect)
-
 // Shapes follow torch.matmul: a vector becomes a row or a column, leading axes broadcast.
 ACLNN_EXPORT int aclnnMatmulGetWorkspaceSize(const aclTensor* self, const aclTensor* other,
                                              aclTensor* out, int8_t cube_math_type, uint64_t* bytes,

@@ -83,13 +83,6 @@ double erfinv(double x) {
   for (int i = 0; i < 4; ++i) y -= (std::erf(y) - x) / (2 / std::sqrt(M_PI) * std::exp(-y * y));
   return y;
 }
-double python_remainder(double x, double y) {
-  const double r = std::fmod(x, y);
-  return r != 0 && (r < 0) != (y < 0) ? r + y : r;
-}
-double floor_divide(double x, double y) {
-  return y == 0 ? x / y : std::floor((x - python_remainder(x, y)) / y + 0.5);
-}
 double nan_or(double x, double y, double otherwise) { return x != x ? x : y != y ? y : otherwise; }
 
 #define UNARY(NAME, FLOATS, INTEGERS)                                                             \
@@ -172,7 +165,6 @@ TEST(aclnnIsFinite, OF_X(std::isfinite(x)), None{})
 TEST(aclnnIsInf, OF_X(std::isinf(x)), None{})
 TEST(aclnnIsPosInf, OF_X(x == INFINITY), None{})
 TEST(aclnnIsNegInf, OF_X(x == -INFINITY), None{})
-TEST(aclnnSignbit, OF_X(std::signbit(x)), None{})
 TEST(aclnnLogicalNot, OF_X(x == 0), OF_I(x == 0))
 
 BINARY(aclnnMul, true, OF_XY(x* y),
@@ -182,9 +174,6 @@ BINARY(aclnnMaximum, true, OF_XY(nan_or(x, y, x > y ? x : y)), OF_IJ(x > y ? x :
 BINARY(aclnnMinimum, true, OF_XY(nan_or(x, y, x < y ? x : y)), OF_IJ(x < y ? x : y))
 BINARY(aclnnPowTensorTensor, true, OF_XY(std::pow(x, y)), None{})
 BINARY(aclnnAtan2, true, OF_XY(std::atan2(x, y)), None{})
-BINARY(aclnnFmodTensor, true, OF_XY(std::fmod(x, y)), None{})
-BINARY(aclnnRemainderTensorTensor, true, OF_XY(python_remainder(x, y)), None{})
-BINARY(aclnnFloorDivide, true, OF_XY(floor_divide(x, y)), None{})
 BINARY(aclnnLogAddExp, true,
        OF_XY(x == y ? x + M_LN2
                     : nan_or(x, y, std::fmax(x, y) + std::log1p(std::exp(-std::fabs(x - y))))),
@@ -194,7 +183,6 @@ BINARY(aclnnLogAddExp2, true,
                     : nan_or(x, y,
                              std::fmax(x, y) + std::log1p(std::exp2(-std::fabs(x - y))) / M_LN2)),
        None{})
-BINARY(aclnnXLogYTensor, true, OF_XY(y != y ? y : x == 0 ? 0 : x * std::log(y)), None{})
 BINARY(aclnnBitwiseAndTensor, true, None{}, OF_IJ(x& y))
 BINARY(aclnnBitwiseOrTensor, true, None{}, OF_IJ(x | y))
 BINARY(aclnnBitwiseXorTensor, true, None{}, OF_IJ(x ^ y))
@@ -251,10 +239,7 @@ SCALED(aclnnSub, -)
   ACLNN_EXECUTE(NAME)
 WITH_ONE(aclnnCelu, x > 0 ? x : a * std::expm1(x / a))
 WITH_ONE(aclnnLeakyRelu, x > 0 ? x : a * x)
-WITH_ONE(aclnnHardshrink, x != x || x > a || x < -a ? x : 0)
-WITH_ONE(aclnnSoftshrink, x > a ? x - a : x < -a ? x + a : x != x ? x : 0)
 WITH_TWO(aclnnHardtanh, x<a ? a : x> b ? b : x)
-WITH_TWO(aclnnThreshold, x <= a ? b : x)
 WITH_TWO(aclnnSoftplus, a* x > b ? x : std::log1p(std::exp(a * x)) / a)
 
 ACLNN_EXPORT int aclnnEluGetWorkspaceSize(const aclTensor* self, const aclScalar* alpha,

@@ -2,10 +2,15 @@
 // A stand-in for libascendcl.so: one chip, its memory, streams that run their work on a thread of their own.
 // Prototypes and numbers are those of hicann/runtime, include/external/acl. It is stricter than the real one
 // where that would corrupt memory: sizes, handles, addresses and the current device are checked.
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
+#include <random>
 #include <set>
 #include <string>
 #include <thread>
@@ -21,6 +26,7 @@ using namespace simulated::ascend;
 constexpr int kInvalidParameter = 100000, kUninitialized = 100001, kRepeated = 100002;
 constexpr int kInvalidHandle = 200005, kInvalidDevice = 200002;
 constexpr int kNoContext = 107002, kOutOfMemory = 207001;
+constexpr int kFaultyAddress = 507015;
 constexpr int32_t kDevices = 1;
 
 std::mutex mutex;
@@ -41,6 +47,8 @@ struct Work {
 };
 
 struct Stream {
+  const uint64_t delay = environment("SIMULATED_DELAY_US", 0);
+  std::minstd_rand random;
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<Work> queue;
@@ -57,6 +65,8 @@ struct Stream {
       queue.pop_front();
       busy = true;
       lock.unlock();
+      // Late work shows who does not wait for it.
+      if (delay) std::this_thread::sleep_for(std::chrono::microseconds(random() % delay));
       const int result = work.run(work.user);
       work.drop(work.user);
       lock.lock();
@@ -80,6 +90,25 @@ struct Stream {
   }
 };
 std::set<Stream*> streams;
+
+// The versions of an event: how often it was recorded, and which of them have passed.
+struct Event {
+  std::mutex mutex;
+  std::condition_variable changed;
+  uint64_t recorded = 0, passed = 0;
+
+  void wait(uint64_t version) {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return passed >= version; });
+  }
+};
+std::map<void*, std::shared_ptr<Event>> events;
+
+std::shared_ptr<Event> find_event(void* event) {
+  const std::lock_guard lock(mutex);
+  const auto found = events.find(event);
+  return found == events.end() ? nullptr : found->second;
+}
 
 bool is_stream(void* stream) {
   const std::lock_guard lock(mutex);
@@ -207,6 +236,116 @@ EXPORT int aclrtSynchronizeStream(void* stream) {
   if (!is_stream(stream)) return fail(kInvalidHandle, "aclrtSynchronizeStream: not a stream");
   const int error = static_cast<Stream*>(stream)->wait();
   return error ? fail(error, "EZ9999: a kernel of this stream failed") : 0;
+}
+
+// Work in the order of the stream.
+static int enqueue(void* stream, std::function<int()> work) {
+  if (!is_stream(stream)) return fail(kInvalidHandle, "expected a stream");
+  return simulated_ascend_queue(
+      stream, [](void* user) { return (*static_cast<std::function<int()>*>(user))(); },
+      [](void* user) { delete static_cast<std::function<int()>*>(user); },
+      new std::function<int()>(std::move(work)));
+}
+
+// Addresses are looked up when the copy runs: until then the memory has to live.
+EXPORT int aclrtMemcpyAsync(void* dst, size_t room, const void* src, size_t bytes, int kind,
+                            void* stream) {
+  ENTER();
+  if (bytes > room || bytes == 0 || kind < 1 || kind > 3)
+    return fail(kInvalidParameter, "aclrtMemcpyAsync: expected 0 < count <= destMax and a kind");
+  return enqueue(stream, [=] {
+    void* to = kind != 2 ? simulated_ascend_translate(dst, bytes) : dst;
+    const void* from = kind != 1 ? simulated_ascend_translate(src, bytes) : src;
+    if (!to || !from) return kFaultyAddress;
+    std::memcpy(to, from, bytes);
+    return 0;
+  });
+}
+EXPORT int aclrtMemsetAsync(void* dst, size_t room, int32_t value, size_t bytes, void* stream) {
+  ENTER();
+  if (bytes > room) return fail(kInvalidParameter, "aclrtMemsetAsync: expected count <= maxCount");
+  return enqueue(stream, [=] {
+    void* to = simulated_ascend_translate(dst, bytes);
+    if (!to) return kFaultyAddress;
+    std::memset(to, value, bytes);
+    return 0;
+  });
+}
+EXPORT int aclrtSynchronizeDevice() {
+  ENTER();
+  std::set<Stream*> all;
+  {
+    const std::lock_guard lock(mutex);
+    all = streams;
+  }
+  int first = 0;
+  for (Stream* stream : all)
+    if (const int error = stream->wait(); error && !first) first = error;
+  return first ? fail(first, "EZ9999: a kernel of this device failed") : 0;
+}
+EXPORT int aclrtCreateEventExWithFlag(void** event, uint32_t flag) {
+  ENTER();
+  if (flag == 0) return fail(kInvalidParameter, "aclrtCreateEventExWithFlag: expected a flag");
+  auto made = std::make_shared<Event>();
+  const std::lock_guard lock(mutex);
+  *event = made.get();
+  events[made.get()] = std::move(made);
+  return 0;
+}
+EXPORT int aclrtDestroyEvent(void* event) {
+  ENTER();
+  const std::lock_guard lock(mutex);
+  return events.erase(event) ? 0 : fail(kInvalidHandle, "aclrtDestroyEvent: not an event");
+}
+EXPORT int aclrtRecordEvent(void* event, void* stream) {
+  ENTER();
+  const std::shared_ptr<Event> found = find_event(event);
+  if (!found) return fail(kInvalidHandle, "aclrtRecordEvent: not an event");
+  uint64_t version = 0;
+  {
+    const std::lock_guard lock(found->mutex);
+    version = ++found->recorded;
+  }
+  return enqueue(stream, [found, version] {
+    const std::lock_guard lock(found->mutex);
+    if (found->passed < version) found->passed = version;
+    found->changed.notify_all();
+    return 0;
+  });
+}
+EXPORT int aclrtStreamWaitEvent(void* stream, void* event) {
+  ENTER();
+  const std::shared_ptr<Event> found = find_event(event);
+  if (!found) return fail(kInvalidHandle, "aclrtStreamWaitEvent: not an event");
+  uint64_t version = 0;
+  {
+    const std::lock_guard lock(found->mutex);
+    version = found->recorded;
+  }
+  return enqueue(stream, [found, version] {
+    found->wait(version);
+    return 0;
+  });
+}
+EXPORT int aclrtQueryEventStatus(void* event, int* status) {
+  ENTER();
+  const std::shared_ptr<Event> found = find_event(event);
+  if (!found) return fail(kInvalidHandle, "aclrtQueryEventStatus: not an event");
+  const std::lock_guard lock(found->mutex);
+  *status = found->passed == found->recorded;
+  return 0;
+}
+EXPORT int aclrtSynchronizeEvent(void* event) {
+  ENTER();
+  const std::shared_ptr<Event> found = find_event(event);
+  if (!found) return fail(kInvalidHandle, "aclrtSynchronizeEvent: not an event");
+  uint64_t version = 0;
+  {
+    const std::lock_guard lock(found->mutex);
+    version = found->recorded;
+  }
+  found->wait(version);
+  return 0;
 }
 
 EXPORT int simulated_ascend_queue(void* stream, int (*work)(void*), void (*drop)(void*),
