@@ -24,38 +24,38 @@ constexpr int kBadAlloc = 200000;
 constexpr int kStorageOverLimit = 300000;
 constexpr int kDeviceOutOfMemory = 207001;  // ACL_ERROR_RT_MEMORY_ALLOCATION
 constexpr int kFormatNd = 2;
-constexpr int kHugeFirst = 0;  // aclrtMemMallocPolicy
-constexpr int kHbm = 1;        // aclrtMemAttr
-constexpr uint32_t kEventSync = 1;     // ACL_EVENT_SYNC
+constexpr int kHugeFirst = 0;         // aclrtMemMallocPolicy
+constexpr int kHbm = 1;               // aclrtMemAttr
+constexpr uint32_t kEventSync = 1;    // ACL_EVENT_SYNC
 constexpr int kRecordedComplete = 1;  // aclrtEventRecordedStatus
 enum CopyKind { kHostToHost = 0, kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3 };
 
 // X(result, name, (parameters)). All of them are in CANN 8.
-#define ASCEND_RUNTIME_FUNCTIONS(X)                              \
-  X(int, aclInit, (const char*))                                 \
-  X(const char*, aclGetRecentErrMsg, (void))                     \
-  X(const char*, aclrtGetSocName, (void))                        \
-  X(int, aclrtGetDeviceCount, (uint32_t*))                       \
-  X(int, aclrtSetDevice, (int32_t))                              \
-  X(int, aclrtResetDevice, (int32_t))                            \
-  X(int, aclrtGetMemInfo, (int, size_t*, size_t*))               \
-  X(int, aclrtMalloc, (void**, size_t, int))                     \
-  X(int, aclrtFree, (void*))                                     \
-  X(int, aclrtMallocHost, (void**, size_t))                      \
-  X(int, aclrtFreeHost, (void*))                                 \
-  X(int, aclrtMemcpy, (void*, size_t, const void*, size_t, int)) \
-  X(int, aclrtMemset, (void*, size_t, int32_t, size_t))          \
-  X(int, aclrtCreateStream, (Stream*))                           \
-  X(int, aclrtDestroyStream, (Stream))                           \
-  X(int, aclrtSynchronizeStream, (Stream)) \
-  X(int, aclrtSynchronizeDevice, (void)) \
+#define ASCEND_RUNTIME_FUNCTIONS(X)                                           \
+  X(int, aclInit, (const char*))                                              \
+  X(const char*, aclGetRecentErrMsg, (void))                                  \
+  X(const char*, aclrtGetSocName, (void))                                     \
+  X(int, aclrtGetDeviceCount, (uint32_t*))                                    \
+  X(int, aclrtSetDevice, (int32_t))                                           \
+  X(int, aclrtResetDevice, (int32_t))                                         \
+  X(int, aclrtGetMemInfo, (int, size_t*, size_t*))                            \
+  X(int, aclrtMalloc, (void**, size_t, int))                                  \
+  X(int, aclrtFree, (void*))                                                  \
+  X(int, aclrtMallocHost, (void**, size_t))                                   \
+  X(int, aclrtFreeHost, (void*))                                              \
+  X(int, aclrtMemcpy, (void*, size_t, const void*, size_t, int))              \
+  X(int, aclrtMemset, (void*, size_t, int32_t, size_t))                       \
+  X(int, aclrtCreateStream, (Stream*))                                        \
+  X(int, aclrtDestroyStream, (Stream))                                        \
+  X(int, aclrtSynchronizeStream, (Stream))                                    \
+  X(int, aclrtSynchronizeDevice, (void))                                      \
   X(int, aclrtMemcpyAsync, (void*, size_t, const void*, size_t, int, Stream)) \
-  X(int, aclrtMemsetAsync, (void*, size_t, int32_t, size_t, Stream)) \
-  X(int, aclrtCreateEventExWithFlag, (Event*, uint32_t)) \
-  X(int, aclrtDestroyEvent, (Event)) \
-  X(int, aclrtRecordEvent, (Event, Stream)) \
-  X(int, aclrtStreamWaitEvent, (Stream, Event)) \
-  X(int, aclrtQueryEventStatus, (Event, int*)) \
+  X(int, aclrtMemsetAsync, (void*, size_t, int32_t, size_t, Stream))          \
+  X(int, aclrtCreateEventExWithFlag, (Event*, uint32_t))                      \
+  X(int, aclrtDestroyEvent, (Event))                                          \
+  X(int, aclrtRecordEvent, (Event, Stream))                                   \
+  X(int, aclrtStreamWaitEvent, (Stream, Event))                               \
+  X(int, aclrtQueryEventStatus, (Event, int*))                                \
   X(int, aclrtSynchronizeEvent, (Event))
 
 // Parameters of aclnn functions.

@@ -22,9 +22,8 @@ class Copies {
   Copies(tenon_stream stream, tenon_err* err) : stream_(stream), err_(err) {}
 
   tenon_status copy(void* dst, const void* src, uint64_t bytes, CopyKind kind) const {
-    const int error =
-        stream_ ? acl.aclrtMemcpyAsync(dst, bytes, src, bytes, kind, stream_->stream)
-                : acl.aclrtMemcpy(dst, bytes, src, bytes, kind);
+    const int error = stream_ ? acl.aclrtMemcpyAsync(dst, bytes, src, bytes, kind, stream_->stream)
+                              : acl.aclrtMemcpy(dst, bytes, src, bytes, kind);
     if (error) return fail_acl(err_, stream_ ? "aclrtMemcpyAsync" : "aclrtMemcpy", error);
     // The ABI lets a caller change pageable memory once the call has returned.
     return kind == kDeviceToDevice ? TENON_OK : wait();
@@ -121,7 +120,8 @@ tenon_status copy(tenon_device device, const tenon_copy_request* request, tenon_
 }
 
 tenon_status fill(tenon_device device, void* dst, uint64_t offset, uint64_t bytes,
-                  const void* pattern, uint32_t pattern_bytes, tenon_stream stream, tenon_err* err) {
+                  const void* pattern, uint32_t pattern_bytes, tenon_stream stream,
+                  tenon_err* err) {
   if (bytes == 0) return TENON_OK;
   if (const tenon_status status = make_current(device, err)) return status;
   char* const to = static_cast<char*>(dst) + offset;
