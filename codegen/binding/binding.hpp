@@ -19,24 +19,11 @@
 
 namespace tenon::codegen {
 
-// One parameter of the vendor's function as C++ that makes it.
-struct BoundParameter {
-  std::string kind;  // "Tensor"
-  std::string text;  // as written: "x", "1", "axis of x"
-  std::string code;  // "call.tensor(args[0])"
-};
-
-// The call is made only for this value of a parameter that the vendor's function does not have.
-struct BoundCondition {
-  std::string param;
-  std::string code;  // "tenon_arg_bool(&args[1]) == 0"
-};
-
 struct Binding {
   const Operator* op = nullptr;
   std::string function;
-  std::vector<BoundParameter> parameters;
-  std::vector<BoundCondition> conditions;
+  std::vector<std::string> parameters;  // C++ that makes each: "call.tensor(args[0])"
+  std::vector<std::string> conditions;  // C++ that is true for the calls that are served
   DtypeMask dtypes = 0;
   std::string source;
   Location where;

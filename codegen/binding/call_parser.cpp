@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "binding/call_parser.hpp"
 
-#include <functional>
+#include <charconv>
 #include <optional>
 
 #include "support/text.hpp"
@@ -101,22 +101,20 @@ Source source_of(const std::string& word, const Operator& op, std::set<int>& use
   } else if (const int result = op.signature.find_result(word); result >= 0) {
     source.value = cat("outs[", result, "]");
   }
-  const std::string digits = word.substr(word.rfind("-", 0) == 0 ? 1 : 0);
-  source.is_number =
-      !digits.empty() && digits.find_first_not_of("0123456789.") == std::string::npos;
-  source.is_integer = source.is_number && digits.find('.') == std::string::npos;
+  source.is_integer = is_integer(word);
+  source.is_number = is_number(word);
   return source;
 }
 
-BoundParameter parse_parameter(const std::string& text, const Location& where, const Operator& op,
-                               std::set<int>& used) {
+std::string parse_parameter(const std::string& text, const Location& where, const Operator& op,
+                            std::set<int>& used) {
   const std::vector<std::string> words = [&] {
     std::vector<std::string> list;
     std::istringstream stream(text);
     for (std::string word; stream >> word;) list.push_back(word);
     return list;
   }();
-  if (words.size() != 2 && !(words.size() == 4 && words[2] == "of"))
+  if (words.size() != 2 && !(words.size() == 4 && words[0] == "axes" && words[2] == "of"))
     throw Error(where, cat("`call`: expected parameters like `Tensor x` or `axes axis of x`, got `",
                            text, "`"));
   std::vector<std::string> known;
@@ -129,13 +127,27 @@ BoundParameter parse_parameter(const std::string& text, const Location& where, c
     if (!code)
       throw Error(where, cat("`call`: ", row.name, " is made of ", row.takes, "; got `", text,
                              "` for ", op.name, op.signature.canonical()));
-    return {words[0], text.substr(text.find(' ') + 1), *code};
+    return *code;
   }
   throw Error(where, cat("`call`: unknown kind of parameter `", words[0], "`",
                          did_you_mean(words[0], known), "; known: ", join(known, " ")));
 }
 
 }  // namespace
+
+bool is_integer(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+bool is_number(std::string_view text) {
+  double value = 0;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  return error == std::errc() && end == text.data() + text.size() &&
+         text.find_first_of("0123456789") != std::string_view::npos;
+}
 
 void parse_call(std::string_view text, const Location& where, Binding& binding,
                 std::set<int>& used) {

@@ -8,6 +8,10 @@
 
 namespace tenon::codegen {
 
+// "-1", "20"; "0.5" is a number only.
+bool is_integer(std::string_view text);
+bool is_number(std::string_view text);
+
 // Fills function and parameters of `binding`, whose operator is known. Adds the positions of the operator's
 // parameters that the call uses to `used`.
 void parse_call(std::string_view text, const Location& where, Binding& binding,

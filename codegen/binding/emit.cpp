@@ -55,17 +55,15 @@ std::vector<OutputFile> emit_bindings(const BindingSet& set) {
   for (const Binding& binding : set.bindings) {
     const int count = counts[binding.op->name]++;
     const std::string name = count ? cat(binding.op->name, "_", count) : binding.op->name;
-    kernels +=
-        fill(kKernel, {{"origin", binding.where.origin()},
-                       {"source", binding.source},
-                       {"name", name},
-                       {"function", binding.function},
-                       {"op", binding.op->qualified_name()},
-                       {"parameters", join(binding.parameters, ", ",
-                                           [](const BoundParameter& one) { return one.code; })},
-                       {"conditions", join(binding.conditions, "", [](const BoundCondition& one) {
-                          return cat(" && ", one.code);
-                        })}});
+    kernels += fill(
+        kKernel, {{"origin", binding.where.origin()},
+                  {"source", binding.source},
+                  {"name", name},
+                  {"function", binding.function},
+                  {"op", binding.op->qualified_name()},
+                  {"parameters", join(binding.parameters, ", ")},
+                  {"conditions", join(binding.conditions, "",
+                                      [](const std::string& one) { return cat(" && ", one); })}});
     rows += fill(
         kRow,
         {{"name", name}, {"op", binding.op->qualified_name()}, {"mask", hex64(binding.dtypes)}});

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "binding/binding.hpp"
 #include "binding/call_parser.hpp"
 #include "load/yaml_entry.hpp"
@@ -24,8 +22,8 @@ DtypeMask read_dtypes(const std::string& text, const Location& where, const std:
 }
 
 // `index.ndim: 1`, of a tensor that the call takes.
-std::optional<BoundCondition> read_ndim_condition(const Operator& op, const std::string& name,
-                                                  const std::string& value) {
+std::optional<std::string> read_ndim_condition(const Operator& op, const std::string& name,
+                                               const std::string& value) {
   constexpr std::string_view kEnd = ".ndim";
   if (name.size() <= kEnd.size() || name.compare(name.size() - kEnd.size(), kEnd.size(), kEnd) != 0)
     return std::nullopt;
@@ -33,14 +31,13 @@ std::optional<BoundCondition> read_ndim_condition(const Operator& op, const std:
   if (i < 0 || !op.signature.params[static_cast<size_t>(i)].is_tensor() ||
       value.find_first_not_of("0123456789") != std::string::npos)
     return std::nullopt;
-  return BoundCondition{name, cat("tenon_arg_tensor(&args[", i, "])->ndim == ", value)};
+  return cat("tenon_arg_tensor(&args[", i, "])->ndim == ", value);
 }
 
 // `approximate: false`
-BoundCondition read_condition(const Location& where, const Operator& op, const std::string& name,
-                              const std::string& value, std::set<int>& used) {
-  if (const std::optional<BoundCondition> found = read_ndim_condition(op, name, value))
-    return *found;
+std::string read_condition(const Location& where, const Operator& op, const std::string& name,
+                           const std::string& value, std::set<int>& used) {
+  if (const std::optional<std::string> found = read_ndim_condition(op, name, value)) return *found;
   const int i = op.signature.find_param(name);
   if (i < 0)
     throw Error(where, cat("`only`: ", op.name, " has no parameter `", name, "`; it is ",
@@ -49,16 +46,16 @@ BoundCondition read_condition(const Location& where, const Operator& op, const s
   const Param& param = op.signature.params[static_cast<size_t>(i)];
   const std::string arg = cat("args[", i, "]");
   const bool is_flag = value == "true" || value == "false";
-  if (value == "none" && param.optional) return {name, cat(arg, ".tag == TENON_VALUE_NONE")};
+  if (value == "none" && param.optional) return cat(arg, ".tag == TENON_VALUE_NONE");
   if (param.kind == ParamKind::Bool && is_flag)
-    return {name, cat("(tenon_arg_bool(&", arg, ") != 0) == ", value)};
+    return cat("(tenon_arg_bool(&", arg, ") != 0) == ", value);
   if (param.kind == ParamKind::Dtype && !param.optional)
-    return {name, cat("(uint64_t{", hex64(read_dtypes(value, where, "only")), "} >> ", arg,
-                      ".v.i & 1) != 0")};
-  if (param.kind == ParamKind::Int && !param.optional)
-    return {name, cat("tenon_arg_int(&", arg, ") == ", value)};
-  if (param.kind == ParamKind::Float && !param.optional)
-    return {name, cat("tenon_arg_float(&", arg, ") == ", value)};
+    return cat("(uint64_t{", hex64(read_dtypes(value, where, "only")), "} >> ", arg,
+               ".v.i & 1) != 0");
+  if (param.kind == ParamKind::Int && !param.optional && is_integer(value))
+    return cat("tenon_arg_int(&", arg, ") == ", value);
+  if (param.kind == ParamKind::Float && !param.optional && is_number(value))
+    return cat("tenon_arg_float(&", arg, ") == ", value);
   throw Error(where, cat("`only`: expected a value of `", yaml_name(param.kind), " ", name,
                          "`, got `", value, "`"));
 }
@@ -101,9 +98,17 @@ void load_bindings(const std::string& path, const Package& package, BindingSet& 
   try {
     YamlEntry file(YAML::LoadFile(path), path, "a binding file");
     file.check_keys({"namespace", "header", "library", "bindings"});
-    set.name_space = file.text("namespace");
-    set.header = file.text("header");
-    set.library = file.text("library");
+    // One table comes from all files of a run.
+    const auto read_common = [&](const char* key, std::string& common) {
+      const std::string text = file.text(key);
+      if (!common.empty() && common != text)
+        throw Error(file.where(key), cat("files of one run share `", key, "`: expected `", common,
+                                         "`, got `", text, "`"));
+      common = text;
+    };
+    read_common("namespace", set.name_space);
+    read_common("header", set.header);
+    read_common("library", set.library);
     set.files.push_back(path);
     for (const YAML::Node& node : file.require("bindings")) {
       try {

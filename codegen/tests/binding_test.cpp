@@ -116,6 +116,9 @@ TEST(Binding, RefusesWhatAParameterCannotBeMadeOf) {
   EXPECT_EQ(
       "6: `call`: expected parameters like `Tensor x` or `axes axis of x`, got `x`",
       refusal("  call: acmeShift(x, Tensor y, Scalar by, Tensor out)\n" + std::string(kRest)));
+  EXPECT_EQ(
+      "6: `call`: expected parameters like `Tensor x` or `axes axis of x`, got `Tensor x of y`",
+      refusal("  call: acmeShift(Tensor x of y, Scalar by, Tensor out)\n" + std::string(kRest)));
   EXPECT_EQ("6: `call`: expected `function(Kind name, ...)`, got `acmeShift`",
             refusal("  call: acmeShift\n" + std::string(kRest)));
 }

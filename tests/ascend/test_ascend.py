@@ -16,6 +16,7 @@ SIMULATED = {
     "TENON_ASCEND_RUNTIME": LIBRARIES / "libsimulated_ascendcl.so",
     "TENON_ASCEND_OPERATORS": LIBRARIES / "libsimulated_opapi.so",
 }
+# A build without tests/simulated, as under sanitizers, has nothing to run the device on.
 if not all(path.exists() for path in SIMULATED.values()):
     pytest.skip("not built: ninja simulated_ascend", allow_module_level=True)
 

@@ -19,7 +19,7 @@ struct Function {
   void* execute = nullptr;
 };
 
-// Looks both phases up. False: this version of the library lacks one.
+// find_function looks both phases up, and returns false if this version of the library lacks one.
 bool find_function(Function& function);
 
 class Call {
@@ -73,8 +73,8 @@ class Call {
   std::vector<aclIntArray*> arrays_;
 };
 
-// aclnn takes tensors of up to eight axes. What its functions make of an empty tensor differs from page to page:
-// those calls go another way.
+// aclnn takes tensors of up to eight axes. What its functions make of an empty tensor differs from page to page,
+// so that those calls are lowered or run on the host.
 bool takes_shapes(const tenon_value* args, uint32_t nargs);
 
 }  // namespace ascend

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
-#include <vector>
 
 #include "device.hpp"
 
@@ -41,9 +40,9 @@ class Copies {
       return fail_acl(err_, "aclrtMalloc", error);
     tenon_status status = copy(between, src, bytes, kDeviceToDevice);
     if (!status) status = copy(dst, between, bytes, kDeviceToDevice);
-    if (!status) status = wait();
+    const tenon_status waited = wait();  // also after a failure: a copy may be under way
     acl.aclrtFree(between);
-    return status;
+    return status ? status : waited;
   }
 
  private:

@@ -28,7 +28,7 @@ std::vector<tenon_kernel_def> available_kernels() {
   }
   if (!missing.empty()) {
     const std::string text = "ascend: this version of CANN lacks " + missing +
-                             "; the operators that need them run in other ways";
+                             "; the operators that need them are lowered or run on the host";
     tenon::host->log(1, text.data(), text.size());
   }
   return kernels;
