@@ -8,9 +8,15 @@
 //     source: math/add/docs/aclnnAdd&aclnnInplaceAdd.md
 //
 // From it come a kernel and, where the call has conditions, its can_run. What a parameter of a kind is made
-// of, and how the library is called, is C++ of the plugin's own: the class Call in `header`.
+// of, and how the library is called, is C++ of the plugin's own: the class Call in `header`. Where functions take
+// pointers, sizes and vectors, a file has `types`, and a call reads as the function's prototype:
+//
+//   - op: add
+//     call: broadcast_add<T>(Context*, const T* x, const T* y, T* out, const std::vector<int64_t>& shape of x,
+//       const std::vector<int64_t>& shape of y)
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,12 +27,23 @@ namespace tenon::codegen {
 
 struct Binding {
   const Operator* op = nullptr;
-  std::string function;
+  std::string function;  // as people write it
+  std::string symbol;    // of a function of C++, in the library's symbol table; empty otherwise
+  std::string suffix;    // of the kernel's name, where each dtype has a kernel of its own
   std::vector<std::string> parameters;  // C++ that makes each: "call.tensor(args[0])"
   std::vector<std::string> conditions;  // C++ that is true for the calls that are served
   DtypeMask dtypes = 0;
   std::string source;
+  std::string assumes;  // what the source does not say, and has to be seen on a device
   Location where;
+};
+
+// How the prototypes of a library are written: of C, or of C++ with a scope.
+struct Language {
+  std::string scope;                       // "baidu::xpu::api"; empty: C
+  std::map<int, std::string> types;        // dtype to the name of its type
+  std::map<int, std::string> letters;      // dtype to what `?` is in the name of a function
+  std::vector<std::string> global_types;   // classes that are not in the scope
 };
 
 struct BindingSet {

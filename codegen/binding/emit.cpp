@@ -26,9 +26,20 @@ std::span<Binding> bindings();
 }  // namespace @namespace@
 )";
 
+// What conditions are made of.
+constexpr const char* kConditions = R"(
+[[maybe_unused]] bool has_dtype(const tenon_value& value, int dtype) {
+  return value.tag != TENON_VALUE_TENSOR || tenon_arg_tensor(&value)->dtype == dtype;
+}
+[[maybe_unused]] bool same_shape(const tenon_value& x, const tenon_value& y) {
+  const tenon_tensor *a = tenon_arg_tensor(&x), *b = tenon_arg_tensor(&y);
+  return std::equal(a->shape, a->shape + a->ndim, b->shape, b->shape + b->ndim);
+}
+)";
+
 constexpr const char* kKernel = R"(
 // @origin@: @source@
-Function function_@name@{.name = "@function@"};
+Function function_@name@{.name = "@function@"@symbol@};
 tenon_status run_@name@(tenon_ctx* ctx, [[maybe_unused]] const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
                         tenon_err* err) try {
   Call call(ctx, "@op@", function_@name@, err);
@@ -53,13 +64,15 @@ std::vector<OutputFile> emit_bindings(const BindingSet& set) {
   std::map<std::string, int> counts;  // an operator may be bound more than once
   std::string kernels, rows;
   for (const Binding& binding : set.bindings) {
-    const int count = counts[binding.op->name]++;
-    const std::string name = count ? cat(binding.op->name, "_", count) : binding.op->name;
+    const std::string base = cat(binding.op->name, binding.suffix);
+    const int count = counts[base]++;
+    const std::string name = count ? cat(base, "_", count) : base;
     kernels += fill(
         kKernel, {{"origin", binding.where.origin()},
                   {"source", binding.source},
                   {"name", name},
                   {"function", binding.function},
+                  {"symbol", binding.symbol.empty() ? "" : cat(", .symbol = \"", binding.symbol, "\"")},
                   {"op", binding.op->qualified_name()},
                   {"parameters", join(binding.parameters, ", ")},
                   {"conditions", join(binding.conditions, "",
@@ -74,8 +87,8 @@ std::vector<OutputFile> emit_bindings(const BindingSet& set) {
                                           {"library", set.library},
                                           {"namespace", set.name_space}})},
           {"bindings.cpp",
-           cat(generated, "\n#include \"bindings.hpp\"\n\n#include <new>\n\nnamespace ",
-               set.name_space, " {\nnamespace {\n", kernels, "\nBinding kBindings[] = {\n", rows,
+           cat(generated, "\n#include \"bindings.hpp\"\n\n#include <algorithm>\n#include <new>\n\nnamespace ",
+               set.name_space, " {\nnamespace {\n", kConditions, kernels, "\nBinding kBindings[] = {\n", rows,
                "};\n\n}  // namespace\n\nstd::span<Binding> bindings() { return kBindings; }\n\n}  "
                "// namespace ",
                set.name_space, "\n")}};

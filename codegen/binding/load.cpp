@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "binding/binding.hpp"
 #include "binding/call_parser.hpp"
+#include "binding/prototype.hpp"
 #include "load/yaml_entry.hpp"
 #include "support/text.hpp"
 
@@ -34,10 +35,27 @@ std::optional<std::string> read_ndim_condition(const Operator& op, const std::st
   return cat("tenon_arg_tensor(&args[", i, "])->ndim == ", value);
 }
 
-// `approximate: false`
+// `x.shape: y.shape`, of two tensors.
+std::optional<std::string> read_shape_condition(const Operator& op, const std::string& name,
+                                                const std::string& value) {
+  constexpr std::string_view kEnd = ".shape";
+  std::string compared;
+  for (const std::string& one : {name, value}) {
+    if (one.size() <= kEnd.size() ||
+        one.compare(one.size() - kEnd.size(), kEnd.size(), kEnd) != 0)
+      return std::nullopt;
+    const int i = op.signature.find_param(one.substr(0, one.size() - kEnd.size()));
+    if (i < 0 || !op.signature.params[static_cast<size_t>(i)].is_tensor()) return std::nullopt;
+    compared += cat(compared.empty() ? "" : ", ", "args[", i, "]");
+  }
+  return cat("same_shape(", compared, ")");
+}
+
+// `approximate: false`. Empty: the parameter may be anything.
 std::string read_condition(const Location& where, const Operator& op, const std::string& name,
                            const std::string& value, std::set<int>& used) {
   if (const std::optional<std::string> found = read_ndim_condition(op, name, value)) return *found;
+  if (const std::optional<std::string> found = read_shape_condition(op, name, value)) return *found;
   const int i = op.signature.find_param(name);
   if (i < 0)
     throw Error(where, cat("`only`: ", op.name, " has no parameter `", name, "`; it is ",
@@ -46,6 +64,8 @@ std::string read_condition(const Location& where, const Operator& op, const std:
   const Param& param = op.signature.params[static_cast<size_t>(i)];
   const std::string arg = cat("args[", i, "]");
   const bool is_flag = value == "true" || value == "false";
+  if (value == "any") return "";
+  if (value == "given" && param.optional) return cat(arg, ".tag != TENON_VALUE_NONE");
   if (value == "none" && param.optional) return cat(arg, ".tag == TENON_VALUE_NONE");
   if (param.kind == ParamKind::Bool && is_flag)
     return cat("(tenon_arg_bool(&", arg, ") != 0) == ", value);
@@ -60,35 +80,81 @@ std::string read_condition(const Location& where, const Operator& op, const std:
                          "`, got `", value, "`"));
 }
 
-Binding read_binding(const YAML::Node& node, const std::string& path, const Package& package) {
+// An entry, and the binding of each dtype where the language has types.
+std::vector<Binding> read_binding(const YAML::Node& node, const std::string& path,
+                                  const Package& package, const Language& language) {
   YamlEntry entry(node, path, "a binding");
-  entry.check_keys({"op", "call", "dtypes", "only", "source"});
-  Binding binding;
-  binding.where = entry.where();
+  entry.check_keys({"op", "call", "dtypes", "only", "assumes", "source"});
+  Binding common;
+  common.where = entry.where();
   const std::string name = entry.text("op");
-  binding.op = package.find(name, "tenon");
-  if (!binding.op)
+  common.op = package.find(name, "tenon");
+  if (!common.op)
     throw Error(entry.where("op"), cat("`op`: unknown operator `", name, "`",
                                        did_you_mean(name, package.operator_names())));
+  common.dtypes = read_dtypes(entry.text("dtypes"), entry.where("dtypes"), "dtypes");
+  if (const DtypeMask more = common.dtypes & ~common.op->dtypes.allow)
+    throw Error(entry.where("dtypes"),
+                cat("`dtypes`: ", common.op->name, " does not take ", describe(more)));
   std::set<int> used;
-  parse_call(entry.text("call"), entry.where("call"), binding, used);
   if (const YAML::Node only = entry.find("only"))
     for (const auto& [key, value] : YamlEntry(only, path, "`only`").items())
-      binding.conditions.push_back(
-          read_condition(entry.where("only"), *binding.op, key, value.Scalar(), used));
+      if (const std::string condition =
+              read_condition(entry.where("only"), *common.op, key, value.Scalar(), used);
+          !condition.empty())
+        common.conditions.push_back(condition);
+  std::vector<Binding> bindings;
+  if (language.types.empty()) {
+    parse_call(entry.text("call"), entry.where("call"), common, used);
+    bindings.push_back(common);
+  }
+  for (int dtype = 0; !language.types.empty() && dtype < 64; ++dtype) {
+    const DtypeMask bit = DtypeMask{1} << dtype;
+    if (!(common.dtypes & bit)) continue;
+    if (!language.types.count(dtype))
+      throw Error(entry.where("dtypes"), cat("`dtypes`: `types` of the file has none for ", describe(bit)));
+    bindings.push_back(common);
+    bindings.back().dtypes = bit;
+    parse_prototype(entry.text("call"), entry.where("call"), language, dtype, bindings.back(), used);
+  }
   // An argument that the vendor's function never sees would be a silent wrong answer.
-  for (size_t i = 0; i < binding.op->signature.params.size(); ++i)
+  for (size_t i = 0; i < common.op->signature.params.size(); ++i)
     if (!used.count(static_cast<int>(i)))
       throw Error(entry.where("call"),
-                  cat("the call does not use the parameter `", binding.op->signature.params[i].name,
-                      "` of ", binding.op->name,
+                  cat("the call does not use the parameter `", common.op->signature.params[i].name,
+                      "` of ", common.op->name,
                       "; pass it on, or write the value that the function assumes in `only`"));
-  binding.dtypes = read_dtypes(entry.text("dtypes"), entry.where("dtypes"), "dtypes");
-  if (const DtypeMask more = binding.dtypes & ~binding.op->dtypes.allow)
-    throw Error(entry.where("dtypes"),
-                cat("`dtypes`: ", binding.op->name, " does not take ", describe(more)));
-  binding.source = entry.text("source");
-  return binding;
+  const std::string source = entry.text("source");
+  const std::string assumes = entry.text_or("assumes", "");
+  for (Binding& binding : bindings) {
+    binding.source = source;
+    binding.assumes = assumes;
+  }
+  return bindings;
+}
+
+// `types: {float32: float}`
+void read_dtype_map(YamlEntry& file, const std::string& path, const std::string& key,
+                    std::map<int, std::string>& map) {
+  const YAML::Node node = file.find(key);
+  if (!node) return;
+  for (const auto& [name, value] : YamlEntry(node, path, cat("`", key, "`")).items()) {
+    const std::optional<int> dtype = find_dtype(name);
+    if (!dtype)
+      throw Error(file.where(key), cat("`", key, "`: unknown dtype `", name, "`",
+                                       did_you_mean(name, dtype_class_names())));
+    map[*dtype] = value.Scalar();
+  }
+}
+
+Language read_language(YamlEntry& file, const std::string& path) {
+  Language language;
+  read_dtype_map(file, path, "types", language.types);
+  read_dtype_map(file, path, "letters", language.letters);
+  language.scope = file.text_or("scope", "");
+  if (const YAML::Node global = file.find("global_types"))
+    for (const YAML::Node& name : global) language.global_types.push_back(name.Scalar());
+  return language;
 }
 
 }  // namespace
@@ -97,7 +163,7 @@ void load_bindings(const std::string& path, const Package& package, BindingSet& 
                    std::vector<std::string>& errors) {
   try {
     YamlEntry file(YAML::LoadFile(path), path, "a binding file");
-    file.check_keys({"namespace", "header", "library", "bindings"});
+    file.check_keys({"namespace", "header", "library", "types", "letters", "scope", "global_types", "bindings"});
     // One table comes from all files of a run.
     const auto read_common = [&](const char* key, std::string& common) {
       const std::string text = file.text(key);
@@ -110,9 +176,11 @@ void load_bindings(const std::string& path, const Package& package, BindingSet& 
     read_common("header", set.header);
     read_common("library", set.library);
     set.files.push_back(path);
+    const Language language = read_language(file, path);
     for (const YAML::Node& node : file.require("bindings")) {
       try {
-        set.bindings.push_back(read_binding(node, path, package));
+        for (Binding& binding : read_binding(node, path, package, language))
+          set.bindings.push_back(std::move(binding));
       } catch (const Error& error) {
         errors.push_back(error.what());
       }

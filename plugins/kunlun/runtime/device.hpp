@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// One Kunlun chip, and what the files of the runtime share.
+#pragma once
+
+#include <tenon/plugin.hpp>
+
+#include <mutex>
+#include <unordered_map>
+
+#include "library/xpu.hpp"
+
+namespace kunlun {
+
+// What XRE returned for an allocation whose address is another one, or which is on the host.
+struct Origin {
+  void* memory;
+  bool is_pinned;
+};
+
+}  // namespace kunlun
+
+struct tenon_device_s {
+  int index = 0;
+  kunlun::Context* context = nullptr;  // of XDNN; made by the first call
+  std::mutex mutex;                    // held while an operator runs
+  std::mutex origins_mutex;
+  std::unordered_map<void*, kunlun::Origin> origins;
+};
+
+namespace kunlun {
+
+using tenon::host;
+
+extern const tenon_device_api kDevice;
+
+// XRE has a current device for each thread. Every entry makes the one that it was given current.
+tenon_status make_current(tenon_device device, tenon_err* err);
+
+// Records "<function> returned <error> (<meaning>)" under the status that fits.
+tenon_status fail_xpu(tenon_err* err, const char* function, int error);
+
+// memory.cpp
+tenon_status alloc(tenon_device, const tenon_alloc_request*, void** out, tenon_err*);
+void release(tenon_device, void* memory, uint64_t bytes, tenon_stream);
+tenon_status copy(tenon_device, const tenon_copy_request*, tenon_err*);
+tenon_status fill(tenon_device, void* dst, uint64_t offset, uint64_t bytes, const void* pattern,
+                  uint32_t pattern_bytes, tenon_stream, tenon_err*);
+
+}  // namespace kunlun

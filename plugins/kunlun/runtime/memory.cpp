@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of a device: raw allocations, copies, fills. Each call has finished when it returns.
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "device.hpp"
+
+namespace kunlun {
+namespace {
+
+// A pattern is written on the host up to this size, and doubled on the device from there.
+constexpr uint64_t kFirstFill = 4096;
+
+// Device to device copies may be queued, as kernels are.
+tenon_status copy_now(void* dst, const void* src, uint64_t bytes, CopyKind kind, tenon_err* err) {
+  if (const int error = xpu.copy(dst, src, bytes, kind)) return fail_xpu(err, "xpu_memcpy", error);
+  const int error = kind == kDeviceToDevice ? xpu.wait(nullptr) : 0;
+  return error ? fail_xpu(err, "xpu_wait", error) : TENON_OK;
+}
+
+// XRE does not say what a copy of overlapping ranges does, so one goes through other memory.
+tenon_status copy_overlapping(void* dst, const void* src, uint64_t bytes, tenon_err* err) {
+  void* between = nullptr;
+  if (const int error = xpu.allocate(&between, bytes, kMainMemory))
+    return fail_xpu(err, "xpu_malloc", error);
+  tenon_status status = copy_now(between, src, bytes, kDeviceToDevice, err);
+  if (!status) status = copy_now(dst, between, bytes, kDeviceToDevice, err);
+  xpu.release(between);
+  return status;
+}
+
+}  // namespace
+
+tenon_status alloc(tenon_device device, const tenon_alloc_request* request, void** out,
+                   tenon_err* err) {
+  TENON_CHECK_UNDERSTOOD(host, request, 0, err);
+  if (const tenon_status status = make_current(device, err)) return status;
+  if (request->kind == TENON_ALLOC_MANAGED)
+    return tenon::fail(err, TENON_UNSUPPORTED,
+                       "kunlun: expected device or pinned memory, got a request for managed memory, "
+                       "which XRE does not have");
+  const bool is_pinned = request->kind == TENON_ALLOC_PINNED;
+  // No header says what the addresses are aligned to: an aligned one is found inside a larger allocation.
+  const uint64_t room = request->bytes + request->align;
+  if (room < request->bytes)
+    return tenon::fail(err, TENON_OUT_OF_MEMORY, "kunlun: the size overflows 64 bits");
+  void* memory = nullptr;
+  const int error =
+      is_pinned ? xpu.allocate_host(&memory, room, 0) : xpu.allocate(&memory, room, kMainMemory);
+  if (error) return fail_xpu(err, is_pinned ? "xpu_host_alloc" : "xpu_malloc", error);
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  char* const aligned =
+      static_cast<char*>(memory) +
+      ((address + request->align - 1) / request->align * request->align - address);
+  if (is_pinned || aligned != memory) try {
+      const std::lock_guard lock(device->origins_mutex);
+      device->origins[aligned] = {memory, is_pinned};
+    } catch (const std::bad_alloc&) {
+      is_pinned ? xpu.release_host(memory) : xpu.release(memory);
+      return tenon::fail_host_memory(err);
+    }
+  *out = aligned;
+  return TENON_OK;
+}
+
+void release(tenon_device device, void* memory, uint64_t, tenon_stream) {
+  xpu.set_device(device->index);
+  Origin origin = {memory, false};
+  {
+    const std::lock_guard lock(device->origins_mutex);
+    if (const auto found = device->origins.find(memory); found != device->origins.end()) {
+      origin = found->second;
+      device->origins.erase(found);
+    }
+  }
+  origin.is_pinned ? xpu.release_host(origin.memory) : xpu.release(origin.memory);
+}
+
+tenon_status copy(tenon_device device, const tenon_copy_request* request, tenon_err* err) {
+  TENON_CHECK_UNDERSTOOD(host, request, 0, err);
+  if (request->bytes == 0) return TENON_OK;
+  if (const tenon_status status = make_current(device, err)) return status;
+  const auto dst = reinterpret_cast<uintptr_t>(request->dst);
+  const auto src = reinterpret_cast<uintptr_t>(request->src);
+  switch (request->direction) {
+    case TENON_COPY_HOST_TO_DEVICE:
+      return copy_now(request->dst, request->src, request->bytes, kHostToDevice, err);
+    case TENON_COPY_DEVICE_TO_HOST:
+      return copy_now(request->dst, request->src, request->bytes, kDeviceToHost, err);
+    default:
+      if (dst == src) return TENON_OK;
+      if (dst < src + request->bytes && src < dst + request->bytes)
+        return copy_overlapping(request->dst, request->src, request->bytes, err);
+      return copy_now(request->dst, request->src, request->bytes, kDeviceToDevice, err);
+  }
+}
+
+tenon_status fill(tenon_device device, void* dst, uint64_t offset, uint64_t bytes,
+                  const void* pattern, uint32_t pattern_bytes, tenon_stream, tenon_err* err) {
+  if (bytes == 0) return TENON_OK;
+  if (const tenon_status status = make_current(device, err)) return status;
+  char* const to = static_cast<char*>(dst) + offset;
+  char first[kFirstFill];  // a multiple of every size of a pattern
+  uint64_t done = std::min(bytes, kFirstFill);
+  for (uint64_t at = 0; at < done; at += pattern_bytes)
+    std::memcpy(first + at, pattern, pattern_bytes);
+  tenon_status status = copy_now(to, first, done, kHostToDevice, err);
+  for (; !status && done < bytes; done = std::min(bytes, done * 2))
+    status = copy_now(to + done, to, std::min(done, bytes - done), kDeviceToDevice, err);
+  return status;
+}
+
+}  // namespace kunlun

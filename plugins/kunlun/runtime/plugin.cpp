@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the plugin is, and the one function that it exports.
+#include <string>
+#include <vector>
+
+#include "bindings.hpp"
+#include "device.hpp"
+
+namespace {
+
+// A function that this version of XDNN lacks turns its operator off, never the plugin: the operator is
+// then lowered, or runs on the host.
+std::vector<tenon_kernel_def> available_kernels() {
+  std::vector<tenon_kernel_def> kernels;
+  if (!kunlun::runtime_problem().empty()) return kernels;  // enumerate() says it
+  if (!kunlun::operators_problem().empty()) {
+    const std::string text =
+        "kunlun: every operator runs on the host: " + kunlun::operators_problem();
+    tenon::host->log(2, text.data(), text.size());
+    return kernels;
+  }
+  std::string missing;
+  for (kunlun::Binding& binding : kunlun::bindings()) {
+    if (kunlun::find_function(*binding.function))
+      kernels.push_back(binding.kernel);
+    else
+      missing += (missing.empty() ? "" : ", ") + std::string(binding.function->name);
+  }
+  if (!missing.empty()) {
+    const std::string text = "kunlun: this version of XDNN lacks " + missing +
+                             "; the operators that need them are lowered or run on the host";
+    tenon::host->log(1, text.data(), text.size());
+  }
+  return kernels;
+}
+
+tenon_plugin make_plugin() {
+  static const std::vector<tenon_kernel_def> kernels = available_kernels();
+  return {
+      .struct_size = sizeof(tenon_plugin),
+      .revision = TENON_ABI_REVISION,
+      .features = 0,
+      .name = "kunlun",
+      .version = TENON_PLUGIN_VERSION,
+      .vendor = "Tenon",
+      .device = &kunlun::kDevice,
+      .ops = nullptr,
+      .kernels = kernels.data(),
+      .nops = 0,
+      .op_size = sizeof(tenon_op_def),
+      .nkernels = static_cast<uint32_t>(kernels.size()),
+      .kernel_size = sizeof(tenon_kernel_def),
+      .start = nullptr,
+      .stop = [](tenon_err*) -> tenon_status { return TENON_OK; },
+  };
+}
+
+// Made at the query, when the host can be called.
+const tenon_plugin& plugin() {
+  static const tenon_plugin table = make_plugin();
+  return table;
+}
+
+}  // namespace
+
+TENON_PLUGIN(plugin())
