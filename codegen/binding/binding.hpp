@@ -33,6 +33,7 @@ struct Binding {
   std::vector<std::string> parameters;  // C++ that makes each: "call.tensor(args[0])"
   std::vector<std::string> conditions;  // C++ that is true for the calls that are served
   DtypeMask dtypes = 0;
+  std::string traits = "0";  // of the kernel: "TENON_KERNEL_BROADCAST"
   std::string source;
   std::string assumes;  // what the source does not say, and has to be seen on a device
   Location where;

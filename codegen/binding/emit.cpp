@@ -53,7 +53,7 @@ int32_t can_run_@name@(const tenon_value* args, uint32_t nargs) {
 )";
 
 constexpr const char* kRow = R"(    {&function_@name@,
-     {.struct_size = sizeof(tenon_kernel_def), .traits = 0, .op = "@op@", .device = nullptr, .schema_hash = 0,
+     {.struct_size = sizeof(tenon_kernel_def), .traits = @traits@, .op = "@op@", .device = nullptr, .schema_hash = 0,
       .dtype_mask = @mask@u, .score = 0, .reserved = 0, .boxed = run_@name@, .typed = nullptr,
       .can_run = can_run_@name@}},
 )";
@@ -79,7 +79,10 @@ std::vector<OutputFile> emit_bindings(const BindingSet& set) {
                                       [](const std::string& one) { return cat(" && ", one); })}});
     rows += fill(
         kRow,
-        {{"name", name}, {"op", binding.op->qualified_name()}, {"mask", hex64(binding.dtypes)}});
+        {{"name", name},
+         {"traits", binding.traits},
+         {"op", binding.op->qualified_name()},
+         {"mask", hex64(binding.dtypes)}});
   }
   const std::string generated = generated_line(set.files);
   return {{"bindings.hpp", fill(kHeader, {{"generated", generated},

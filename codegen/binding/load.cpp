@@ -84,7 +84,7 @@ std::string read_condition(const Location& where, const Operator& op, const std:
 std::vector<Binding> read_binding(const YAML::Node& node, const std::string& path,
                                   const Package& package, const Language& language) {
   YamlEntry entry(node, path, "a binding");
-  entry.check_keys({"op", "call", "dtypes", "only", "assumes", "source"});
+  entry.check_keys({"op", "call", "dtypes", "only", "broadcast", "assumes", "source"});
   Binding common;
   common.where = entry.where();
   const std::string name = entry.text("op");
@@ -124,10 +124,12 @@ std::vector<Binding> read_binding(const YAML::Node& node, const std::string& pat
                   cat("the call does not use the parameter `", common.op->signature.params[i].name,
                       "` of ", common.op->name,
                       "; pass it on, or write the value that the function assumes in `only`"));
+  const char* const traits = entry.flag_or("broadcast", false) ? "TENON_KERNEL_BROADCAST" : "0";
   const std::string source = entry.text("source");
   const std::string assumes = entry.text_or("assumes", "");
   for (Binding& binding : bindings) {
     binding.source = source;
+    binding.traits = traits;
     binding.assumes = assumes;
   }
   return bindings;

@@ -100,6 +100,12 @@ class PrototypeParser {
     if (words.empty())
       return cpp == "Context*" ? std::optional<std::string>("call.context()") : std::nullopt;
     if (words.size() == 1) return code_of_word(type, cpp, words[0]);
+    if (words.size() == 5 && words[0] == "shape" && words[1] == "of" && words[3] == "like") {
+      const Source of = source(words[2]), like = source(words[4]);
+      return cpp == "const std::vector<int64_t>&" && of.is_tensor() && like.is_tensor()
+                 ? std::optional(cat("call.shape(", of.value, ", ", like.value, ")"))
+                 : std::nullopt;
+    }
     const bool is_dim = words.size() == 4 && words[0] == "dim" && words[2] == "of";
     if (!is_dim && (words.size() != 3 || words[1] != "of")) return std::nullopt;
     const Source of = source(words.back());
@@ -107,6 +113,8 @@ class PrototypeParser {
       return words[0] == "shapes" && of.is_kind({ParamKind::Tensors})
                  ? std::optional(cat("call.shapes(", of.value, ")"))
                  : std::nullopt;
+    if (cpp == "const std::vector<int64_t>&" && is_integer(words[0]) && is_given(of, {ParamKind::Ints}))
+      return cat("call.ints(", of.value, ", ", words[0], ")");
     if (!of.is_tensor()) return std::nullopt;
     if (cpp == "const std::vector<int64_t>&") {
       if (words[0] == "shape") return cat("call.shape(", of.value, ")");

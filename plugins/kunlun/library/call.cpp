@@ -46,6 +46,15 @@ const std::vector<int64_t>& Call::shape(const tenon_value& tensor) {
   return shape;
 }
 
+const std::vector<int64_t>& Call::shape(const tenon_value& tensor, const tenon_value& like) {
+  const tenon_tensor* t = tenon_arg_tensor(&tensor);
+  const int32_t ndim = std::max(tenon_arg_tensor(&like)->ndim, 1);
+  std::vector<int64_t>& shape = vector();
+  shape.assign(static_cast<size_t>(ndim - t->ndim), 1);
+  shape.insert(shape.end(), t->shape, t->shape + t->ndim);
+  return shape;
+}
+
 const std::vector<int64_t>& Call::window(const tenon_value& weight) {
   const tenon_tensor* t = tenon_arg_tensor(&weight);
   std::vector<int64_t>& window = vector();
@@ -62,9 +71,14 @@ const std::vector<std::vector<int64_t>>& Call::shapes(const tenon_value& tensors
 }
 
 const std::vector<int64_t>& Call::ints(const tenon_value& value) {
+  return ints(value, tenon_arg_count(&value));
+}
+
+const std::vector<int64_t>& Call::ints(const tenon_value& value, size_t count) {
   const int64_t* values = tenon_arg_ints(&value);
   std::vector<int64_t>& copy = vector();
   copy.assign(values, values + tenon_arg_count(&value));
+  if (copy.size() == 1) copy.assign(count, copy[0]);
   return copy;
 }
 

@@ -47,9 +47,13 @@ class Call {
   template <class T>
   const std::vector<T*>& pointers(const tenon_value& tensors);
   const std::vector<int64_t>& shape(const tenon_value& tensor);
+  // With as many axes as `like`: functions that broadcast take shapes of equal length.
+  const std::vector<int64_t>& shape(const tenon_value& tensor, const tenon_value& like);
   const std::vector<int64_t>& window(const tenon_value& weight);  // the shape after the first two axes
   const std::vector<std::vector<int64_t>>& shapes(const tenon_value& tensors);
   const std::vector<int64_t>& ints(const tenon_value& value);
+  // One integer stands for `count` of them.
+  const std::vector<int64_t>& ints(const tenon_value& value, size_t count);
   const std::vector<int64_t>& axes(const tenon_value& value, const tenon_value& tensor);  // NONE: all
   int64_t axis(const tenon_value& value, const tenon_value& tensor) const;
   int64_t dim(const tenon_value& tensor, int axis) const;

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stand-in for libxpurt.so: one chip, its memory, and the default stream, which runs its work on a thread.
+// Prototypes and numbers are those of xpu/runtime.h and xpu/defs.h. It is stricter than the real one where that
+// would corrupt memory: sizes, addresses and the current device are checked.
+#include "runtime.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "../ascend/device_memory.hpp"
+#include "../failures.hpp"
+
+namespace {
+
+using namespace simulated;
+using namespace simulated::ascend;
+
+constexpr int kNoDevice = -701, kNoMemory = -705, kNoHostMemory = -706, kInvalid = -707;
+constexpr int kDevices = 1;
+constexpr uint64_t kModel = 300;  // KL3
+
+thread_local int current = 0;
+std::mutex pinned_mutex;
+std::set<void*> pinned;
+
+struct Work {
+  int (*run)(void*);
+  void (*drop)(void*);
+  void* user;
+};
+
+class DefaultStream {
+ public:
+  void queue(Work work) {
+    const std::lock_guard lock(mutex_);
+    if (!thread_.joinable()) thread_ = std::thread([this] { loop(); });
+    works_.push_back(work);
+    changed_.notify_all();
+  }
+  int wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return works_.empty() && !busy_; });
+    return error_;
+  }
+
+ private:
+  void loop() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [&] { return !works_.empty(); });
+      const Work work = works_.front();
+      works_.pop_front();
+      busy_ = true;
+      lock.unlock();
+      // Late work shows who does not wait for it.
+      if (delay_) std::this_thread::sleep_for(std::chrono::microseconds(random_() % delay_));
+      const int result = work.run(work.user);
+      work.drop(work.user);
+      lock.lock();
+      if (result && !error_) error_ = result;
+      busy_ = false;
+      changed_.notify_all();
+    }
+  }
+
+  const uint64_t delay_ = environment("SIMULATED_DELAY_US", 0);
+  std::minstd_rand random_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Work> works_;
+  bool busy_ = false;
+  int error_ = 0;  // stays: a chip is in a bad state after a failed kernel
+  std::thread thread_;
+};
+
+DefaultStream& stream() {
+  static DefaultStream* const one = new DefaultStream;  // outlives every exit handler
+  return *one;
+}
+
+}  // namespace
+
+void* simulated_xpu_translate(const void* address, size_t bytes) {
+  return simulated_ascend_translate(address, bytes);
+}
+void simulated_xpu_queue(int (*work)(void*), void (*drop)(void*), void* user) {
+  stream().queue({work, drop, user});
+}
+int simulated_xpu_current_device() { return current; }
+
+#define XRE_EXPORT extern "C" __attribute__((visibility("default")))
+#define XRE_ENTER(name) \
+  if (const int error = count_call(#name)) return error
+
+XRE_EXPORT int xpu_device_count(int* count) {
+  XRE_ENTER(xpu_device_count);
+  if (!count) return kInvalid;
+  *count = kDevices;
+  return 0;
+}
+
+XRE_EXPORT int xpu_device_get_attr(uint64_t* value, int attribute, int device) {
+  XRE_ENTER(xpu_device_get_attr);
+  if (!value || device < 0 || device >= kDevices) return kInvalid;
+  if (attribute == 4)
+    *value = kModel;
+  else if (attribute == 5)
+    *value = device_total();
+  else
+    return kInvalid;
+  return 0;
+}
+
+XRE_EXPORT int xpu_set_device(int device) {
+  XRE_ENTER(xpu_set_device);
+  if (device < 0 || device >= kDevices) return kNoDevice;
+  current = device;
+  return 0;
+}
+
+XRE_EXPORT int xpu_current_device(int* device) {
+  XRE_ENTER(xpu_current_device);
+  if (!device) return kInvalid;
+  *device = current;
+  return 0;
+}
+
+XRE_EXPORT int xpu_malloc(void** memory, uint64_t bytes, int kind) {
+  XRE_ENTER(xpu_malloc);
+  if (!memory || bytes == 0 || kind != 0) return kInvalid;  // release notes 3.8: size 0 is invalid
+  *memory = device_allocate(bytes);
+  return *memory ? 0 : kNoMemory;
+}
+
+XRE_EXPORT int xpu_free(void* memory) {
+  XRE_ENTER(xpu_free);
+  stream().wait();
+  return device_release(memory) ? 0 : kInvalid;
+}
+
+XRE_EXPORT int xpu_host_alloc(void** memory, uint64_t bytes, unsigned flags) {
+  XRE_ENTER(xpu_host_alloc);
+  if (!memory || bytes == 0 || flags != 0) return kInvalid;
+  *memory = ::malloc(bytes);
+  if (!*memory) return kNoHostMemory;
+  const std::lock_guard lock(pinned_mutex);
+  pinned.insert(*memory);
+  return 0;
+}
+
+XRE_EXPORT int xpu_host_free(void* memory) {
+  XRE_ENTER(xpu_host_free);
+  const std::lock_guard lock(pinned_mutex);
+  if (!pinned.erase(memory)) return kInvalid;
+  ::free(memory);
+  return 0;
+}
+
+// A copy does not wait for kernels of the default stream: who needs that calls xpu_wait first.
+XRE_EXPORT int xpu_memcpy(void* dst, const void* src, uint64_t bytes, int kind) {
+  XRE_ENTER(xpu_memcpy);
+  if (!dst || !src || kind < 0 || kind > 2) return kInvalid;
+  void* to = kind == 0 ? dst : simulated_xpu_translate(dst, bytes);
+  const void* from = kind == 1 ? src : simulated_xpu_translate(src, bytes);
+  if (!to || !from) return kInvalid;
+  const auto* a = static_cast<const char*>(to);
+  const auto* b = static_cast<const char*>(from);
+  if (kind == 2 && a < b + bytes && b < a + bytes) return kInvalid;
+  std::memcpy(to, from, bytes);
+  return 0;
+}
+
+XRE_EXPORT int xpu_wait(void* of) {
+  XRE_ENTER(xpu_wait);
+  return of ? kInvalid : stream().wait();
+}
