@@ -1,37 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the plugin is, and the one function that it exports.
-#include <string>
-#include <vector>
+#include <tenon/bound_kernels.hpp>
 
 #include "bindings.hpp"
 #include "device.hpp"
+#include "kernels/clone.hpp"
 
 namespace {
 
-// A function that this version of XDNN lacks turns its operator off, never the plugin: the operator is
-// then lowered, or runs on the host.
 std::vector<tenon_kernel_def> available_kernels() {
-  std::vector<tenon_kernel_def> kernels;
-  if (!kunlun::runtime_problem().empty()) return kernels;  // enumerate() says it
-  if (!kunlun::operators_problem().empty()) {
-    const std::string text =
-        "kunlun: every operator runs on the host: " + kunlun::operators_problem();
-    tenon::host->log(2, text.data(), text.size());
-    return kernels;
-  }
-  std::string missing;
-  for (kunlun::Binding& binding : kunlun::bindings()) {
-    if (kunlun::find_function(*binding.function))
-      kernels.push_back(binding.kernel);
-    else
-      missing += (missing.empty() ? "" : ", ") + std::string(binding.function->name);
-  }
-  if (!missing.empty()) {
-    const std::string text = "kunlun: this version of XDNN lacks " + missing +
-                             "; the operators that need them are lowered or run on the host";
-    tenon::host->log(1, text.data(), text.size());
-  }
-  return kernels;
+  if (!kunlun::runtime_problem().empty()) return {};  // enumerate() says it
+  if (tenon::warn_of_library("kunlun", kunlun::operators_problem())) return {};
+  tenon::BoundKernels kernels("kunlun", "XDNN");
+  for (kunlun::Binding& binding : kunlun::bindings())
+    kernels.add(kunlun::find_function(*binding.function), binding.function->name, binding.kernel);
+  for (kunlun::CloneKernel& clone : kunlun::clone_kernels())
+    kernels.add(kunlun::find_function(clone.function), clone.function.name, clone.kernel);
+  return kernels.take();
 }
 
 tenon_plugin make_plugin() {

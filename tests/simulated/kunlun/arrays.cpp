@@ -437,6 +437,36 @@ XDNN_EXPORT int roll(Context* ctx, const T* x, T* y, const Shape& xshape,
     }
   });
 }
+// Strides count elements.
+template <typename T>
+XDNN_EXPORT int strided_copy(Context* ctx, const T* x, T* y, const Shape& xshape, const Shape& yshape,
+                             const Shape& xstrides, const Shape& ystrides) {
+  XDNN_REQUIRE(is_shape(xshape) && xshape == yshape);
+  XDNN_REQUIRE(xstrides.size() == xshape.size() && ystrides.size() == xshape.size());
+  int64_t last_x = 0, last_y = 0;
+  for (size_t axis = 0; axis < xshape.size(); ++axis) {
+    XDNN_REQUIRE(xstrides[axis] >= 0 && ystrides[axis] >= 0);
+    last_x += (xshape[axis] - 1) * xstrides[axis];
+    last_y += (xshape[axis] - 1) * ystrides[axis];
+  }
+  return queue(ctx, "strided_copy", {range(x, last_x + 1), range(y, last_y + 1)}, [=](char* const* bytes) {
+    for (int64_t i = 0; i < numel(xshape); ++i) {
+      int64_t rest = i, from = 0, to = 0;
+      for (size_t axis = xshape.size(); axis-- > 0; rest /= xshape[axis]) {
+        from += rest % xshape[axis] * xstrides[axis];
+        to += rest % xshape[axis] * ystrides[axis];
+      }
+      reinterpret_cast<T*>(bytes[1])[to] = reinterpret_cast<const T*>(bytes[0])[from];
+    }
+  });
+}
+#define XDNN_STRIDED_COPY(T)                                                                    \
+  template XDNN_EXPORT int strided_copy<T>(Context*, const T*, T*, const Shape&, const Shape&,  \
+                                           const Shape&, const Shape&);
+XDNN_NUMBERS(XDNN_STRIDED_COPY)
+XDNN_STRIDED_COPY(int8_t)
+XDNN_STRIDED_COPY(int16_t)
+
 #define XDNN_MOVES(T)                                                                           \
   template XDNN_EXPORT int concat<T>(Context*, const std::vector<const T*>&, T*,                \
                                      const std::vector<Shape>&, int64_t);                       \
