@@ -65,6 +65,8 @@ std::string read_condition(const Location& where, const Operator& op, const std:
   const std::string arg = cat("args[", i, "]");
   const bool is_flag = value == "true" || value == "false";
   if (value == "any") return "";
+  if (value == "integer" && param.kind == ParamKind::Scalar)
+    return cat(arg, ".tag != TENON_VALUE_FLOAT");
   if (value == "given" && param.optional) return cat(arg, ".tag != TENON_VALUE_NONE");
   if (value == "none" && param.optional) return cat(arg, ".tag == TENON_VALUE_NONE");
   if (param.kind == ParamKind::Bool && is_flag)

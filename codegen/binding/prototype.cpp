@@ -118,7 +118,8 @@ class PrototypeParser {
     if (!of.is_tensor()) return std::nullopt;
     if (cpp == "const std::vector<int64_t>&") {
       if (words[0] == "shape") return cat("call.shape(", of.value, ")");
-      if (words[0] == "window") return cat("call.window(", of.value, ")");
+      for (const char* kind : {"window", "column"})
+        if (words[0] == kind) return cat("call.", kind, "(", of.value, ")");
       const Source axis = source(words[0]);
       return axis.is_kind({ParamKind::Ints})
                  ? std::optional(cat("call.axes(", axis.value, ", ", of.value, ")"))
@@ -128,6 +129,7 @@ class PrototypeParser {
     if (is_dim)
       return is_integer(words[1]) ? std::optional(size(cpp, cat("call.dim(", of.value, ", ", words[1], ")")))
                                   : std::nullopt;
+    if (words[0] == "matrix") return size(cpp, cat("call.matrix(", of.value, ")"));
     if (words[0] == "numel") return size(cpp, cat("call.numel(", of.value, ")"));
     const Source axis = source(words[0]);
     if (!is_given(axis, {ParamKind::Int})) return std::nullopt;
@@ -144,6 +146,10 @@ class PrototypeParser {
       return cat("call.data<", pointee, ">(", made.value, ")");
     }
     if (type.kind == CType::Kind::Reference) {
+      // `[1]`: a list with one integer.
+      if (cpp == "const std::vector<int64_t>&" && word.size() > 2 && word.front() == '[' &&
+          word.back() == ']' && is_integer(word.substr(1, word.size() - 2)))
+        return cat("call.list({", word.substr(1, word.size() - 2), "})");
       if (cpp == "const std::vector<int64_t>&" && is_given(made, {ParamKind::Ints}))
         return cat("call.ints(", made.value, ")");
       const CType& vector = type.inner().kind == CType::Kind::Const ? type.inner().inner() : type.inner();

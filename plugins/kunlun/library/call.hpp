@@ -49,16 +49,25 @@ class Call {
   const std::vector<int64_t>& shape(const tenon_value& tensor);
   // With as many axes as `like`: functions that broadcast take shapes of equal length.
   const std::vector<int64_t>& shape(const tenon_value& tensor, const tenon_value& like);
+  // {numel, 1}: the shape of a list of indices of one axis.
+  const std::vector<int64_t>& column(const tenon_value& tensor) { return list({numel(tensor), 1}); }
   const std::vector<int64_t>& window(const tenon_value& weight);  // the shape after the first two axes
   const std::vector<std::vector<int64_t>>& shapes(const tenon_value& tensors);
   const std::vector<int64_t>& ints(const tenon_value& value);
   // One integer stands for `count` of them.
   const std::vector<int64_t>& ints(const tenon_value& value, size_t count);
   const std::vector<int64_t>& axes(const tenon_value& value, const tenon_value& tensor);  // NONE: all
+  const std::vector<int64_t>& list(std::initializer_list<int64_t> values) {
+    return vectors_.emplace_back(values);
+  }
   int64_t axis(const tenon_value& value, const tenon_value& tensor) const;
   int64_t dim(const tenon_value& tensor, int axis) const;
+  int64_t matrix(const tenon_value& tensor) const {  // elements of the last two axes
+    return dim(tensor, -2) * dim(tensor, -1);
+  }
   int64_t numel(const tenon_value& tensor) const { return tenon_arg_tensor(&tensor)->numel; }
   int64_t integer(const tenon_value& value) const { return value.v.i; }
+  int narrow(int64_t value);  // for a parameter of 32 bits
   double number(const tenon_value& value) const {
     return value.tag == TENON_VALUE_FLOAT ? value.v.f : static_cast<double>(value.v.i);
   }
@@ -66,7 +75,7 @@ class Call {
   // Calls the function and waits: its work is on the default stream.
   template <class... Parameters>
   tenon_status run(Parameters&&... parameters) {
-    if (status_) return status_;
+    if (status_ || !has_work_) return status_;
     using Pointer = int (*)(Parameters...);
     const int error = reinterpret_cast<Pointer>(function_.address)(parameters...);
     return error ? fail(error) : wait();
@@ -84,6 +93,7 @@ class Call {
   tenon_device device_;
   std::lock_guard<std::mutex> lock_;  // a Context serves one thread at a time
   tenon_status status_ = TENON_OK;
+  bool has_work_ = true;  // the result has elements
   std::deque<std::vector<int64_t>> vectors_;
   std::vector<std::vector<int64_t>> shapes_;
   std::deque<std::vector<const void*>> pointers_;
@@ -104,6 +114,7 @@ template <> inline constexpr int kDtype<bool> = TENON_DTYPE_BOOL;
 template <class T>
 T* Call::data(const tenon_value& value) {
   if (status_ || value.tag == TENON_VALUE_NONE) return nullptr;
+  if (!std::is_const_v<T> && tenon_arg_tensor(&value)->numel == 0) has_work_ = false;
   const int dtype = kDtype<std::remove_const_t<T>>;
   return static_cast<T*>(const_cast<void*>(typed(tenon_arg_tensor(&value), dtype)));
 }

@@ -179,6 +179,7 @@ XDNN_EXPORT int select(Context* ctx, const bool* condition, const T* x, const T*
   template XDNN_EXPORT int select<T>(Context*, const bool*, const T*, const T*, T*, const Shape&, \
                                      const Shape&);
 XDNN_NUMBERS(XDNN_SELECT)
+XDNN_SELECT(bool)
 
 #define XDNN_REDUCE(NAME, TYPES, START, NEXT, FINISH)                                             \
   template <typename T>                                                                           \
@@ -437,6 +438,77 @@ XDNN_EXPORT int roll(Context* ctx, const T* x, T* y, const Shape& xshape,
     }
   });
 }
+// Positions outside of the axis are refused, which a real chip may not do.
+template <typename T, typename TID>
+XDNN_EXPORT int gather(Context* ctx, const T* x, const TID* index, T* y, const Shape& xshape,
+                       int64_t index_len, int64_t axis) {
+  Split s;
+  XDNN_REQUIRE(split(xshape, axis, &s) && index_len > 0);
+  return queue(ctx, "gather",
+               {range(x, numel(xshape)), range(index, index_len), range(y, s.outer * index_len * s.inner)},
+               [=](char* const* bytes) {
+                 const auto* at = reinterpret_cast<const TID*>(bytes[1]);
+                 for (int64_t o = 0; o < s.outer; ++o)
+                   for (int64_t k = 0; k < index_len; ++k) {
+                     if (at[k] < 0 || at[k] >= s.length) continue;
+                     std::copy_n(reinterpret_cast<const T*>(bytes[0]) + (o * s.length + at[k]) * s.inner,
+                                 s.inner, reinterpret_cast<T*>(bytes[2]) + (o * index_len + k) * s.inner);
+                   }
+               });
+}
+template <typename T, typename TID>
+XDNN_EXPORT int index_add(Context* ctx, const T* x, const T* src, T* y, const TID* index, const Shape& xshape,
+                          int64_t idx_len, int64_t axis, T alpha) {
+  Split s;
+  XDNN_REQUIRE(split(xshape, axis, &s) && idx_len > 0);
+  return queue(ctx, "index_add",
+               {range(x, numel(xshape)), range(src, s.outer * idx_len * s.inner), range(y, numel(xshape)),
+                range(index, idx_len)},
+               [=](char* const* bytes) {
+                 const auto* source = reinterpret_cast<const T*>(bytes[1]);
+                 const auto* at = reinterpret_cast<const TID*>(bytes[3]);
+                 auto* to = reinterpret_cast<T*>(bytes[2]);
+                 if (bytes[0] != bytes[2]) std::copy_n(reinterpret_cast<const T*>(bytes[0]), numel(xshape), to);
+                 for (int64_t o = 0; o < s.outer; ++o)
+                   for (int64_t k = 0; k < idx_len; ++k)
+                     for (int64_t i = 0; i < s.inner; ++i)
+                       if (at[k] >= 0 && at[k] < s.length)
+                         to[(o * s.length + at[k]) * s.inner + i] += alpha * source[(o * idx_len + k) * s.inner + i];
+               });
+}
+// Rows of x that `index`, of shape [m, 1], names are replaced.
+template <typename T, typename TID>
+XDNN_EXPORT int index_put(Context* ctx, const T* x, const T* updates, const TID* index, T* y, const Shape& xshape,
+                          const Shape& index_shape, bool accumulate) {
+  XDNN_REQUIRE(is_shape(xshape) && is_shape(index_shape) && index_shape.size() == 2 && index_shape[1] == 1);
+  XDNN_REQUIRE(!accumulate);
+  const int64_t n = numel(xshape), rows = index_shape[0], row = n / xshape[0];
+  return queue(ctx, "index_put",
+               {range(x, n), range(updates, rows * row), range(index, rows), range(y, n)},
+               [=](char* const* bytes) {
+                 auto* to = reinterpret_cast<T*>(bytes[3]);
+                 if (bytes[0] != bytes[3]) std::copy_n(reinterpret_cast<const T*>(bytes[0]), n, to);
+                 for (int64_t k = 0; k < rows; ++k) {
+                   const int64_t at = reinterpret_cast<const TID*>(bytes[2])[k];
+                   if (at >= 0 && at < xshape[0])
+                     std::copy_n(reinterpret_cast<const T*>(bytes[1]) + k * row, row, to + at * row);
+                 }
+               });
+}
+#define XDNN_INDEX_PUT(T)                                                                          \
+  template XDNN_EXPORT int index_put<T, int64_t>(Context*, const T*, const T*, const int64_t*, T*, \
+                                                 const Shape&, const Shape&, bool);
+XDNN_NUMBERS(XDNN_INDEX_PUT)
+XDNN_INDEX_PUT(bool)
+
+#define XDNN_GATHER(T)                                                                             \
+  template XDNN_EXPORT int gather<T, int64_t>(Context*, const T*, const int64_t*, T*, const Shape&, \
+                                              int64_t, int64_t);
+XDNN_NUMBERS(XDNN_GATHER)
+XDNN_GATHER(bool)
+template XDNN_EXPORT int index_add<float, int64_t>(Context*, const float*, const float*, float*, const int64_t*,
+                                                   const Shape&, int64_t, int64_t, float);
+
 // Strides count elements.
 template <typename T>
 XDNN_EXPORT int strided_copy(Context* ctx, const T* x, T* y, const Shape& xshape, const Shape& yshape,

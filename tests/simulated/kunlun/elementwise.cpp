@@ -224,7 +224,22 @@ XDNN_EXPORT int cast(Context* ctx, const TX* x, TY* y, int64_t len) {
 }
 #define XDNN_CAST(TX, TY) \
   template XDNN_EXPORT int cast<TX, TY>(Context*, const TX*, TY*, int64_t);
-#define XDNN_CASTS(TX) XDNN_CAST(TX, float) XDNN_CAST(TX, float16) XDNN_CAST(TX, int) XDNN_CAST(TX, int64_t)
-XDNN_CASTS(float) XDNN_CASTS(float16) XDNN_CASTS(int) XDNN_CASTS(int64_t) XDNN_CASTS(bool)
+#define XDNN_CASTS(TX)                                                                       \
+  XDNN_CAST(TX, float) XDNN_CAST(TX, float16) XDNN_CAST(TX, bfloat16) XDNN_CAST(TX, int8_t)  \
+  XDNN_CAST(TX, uint8_t) XDNN_CAST(TX, int16_t) XDNN_CAST(TX, int) XDNN_CAST(TX, int64_t)    \
+  XDNN_CAST(TX, bool)
+XDNN_ALL(XDNN_CASTS)
+
+// Number i is begin + i * step.
+template <typename T>
+XDNN_EXPORT int range(Context* ctx, T* y, T begin, T step, int64_t len) {
+  return queue(ctx, "range", {range(y, len)}, [=](char* const* bytes) {
+    for (int64_t i = 0; i < len; ++i)
+      store(reinterpret_cast<T*>(bytes[0])[i], load(begin) + static_cast<Wide<T>>(i) * load(step));
+  });
+}
+template XDNN_EXPORT int range<float>(Context*, float*, float, float, int64_t);
+template XDNN_EXPORT int range<int>(Context*, int*, int, int, int64_t);
+template XDNN_EXPORT int range<int64_t>(Context*, int64_t*, int64_t, int64_t, int64_t);
 
 }  // namespace baidu::xpu::api

@@ -24,6 +24,31 @@ XDNN_EXPORT int fc(Context* ctx, const TX* x, const TW* w, TY* y, int64_t m, int
   });
 }
 
+template <typename TX, typename TW, typename TY, typename TGEMM, int MAX_PTR_TYPE>
+XDNN_EXPORT int fc_batched(Context* ctx, int64_t batch_size, bool x_trans, bool w_trans, int64_t m, int64_t n,
+                           int64_t k, float alpha, const TX* x, int64_t stride_a, const TW* w, int64_t stride_b,
+                           float beta, TY* y, int64_t stride_c, const float* x_maxptr, const float* w_maxptr) {
+  XDNN_REQUIRE(batch_size > 0 && m > 0 && n > 0 && k > 0 && !x_trans && !w_trans);
+  XDNN_REQUIRE(alpha == 1 && beta == 0 && !x_maxptr && !w_maxptr);
+  XDNN_REQUIRE(stride_a >= m * k && stride_b >= k * n && stride_c >= m * n);
+  return queue(ctx, "fc_batched",
+               {range(x, (batch_size - 1) * stride_a + m * k), range(w, (batch_size - 1) * stride_b + k * n),
+                range(y, (batch_size - 1) * stride_c + m * n)},
+               [=](char* const* bytes) {
+                 for (int64_t i = 0; i < batch_size * m * n; ++i) {
+                   const int64_t column = i % n, row = i / n % m, of = i / (n * m);
+                   double sum = 0;
+                   for (int64_t l = 0; l < k; ++l)
+                     sum += load(reinterpret_cast<const TX*>(bytes[0])[of * stride_a + row * k + l]) *
+                            load(reinterpret_cast<const TW*>(bytes[1])[of * stride_b + l * n + column]);
+                   store(reinterpret_cast<TY*>(bytes[2])[of * stride_c + row * n + column], sum);
+                 }
+               });
+}
+template XDNN_EXPORT int fc_batched<float, float, float, float, 0>(
+    Context*, int64_t, bool, bool, int64_t, int64_t, int64_t, float, const float*, int64_t, const float*, int64_t,
+    float, float*, int64_t, const float*, const float*);
+
 template <typename TX, typename TW, typename TY, typename TGEMM>
 XDNN_EXPORT int conv2d(Context* ctx, const TX* x, const TW* weight, TY* y, int64_t n, int64_t c,
                        int64_t h, int64_t w, int64_t f, const Shape& ksize, const Shape& stride,
