@@ -159,6 +159,7 @@ class PrototypeParser {
     }
     if (cpp == "bool") {
       if (word == "true" || word == "false") return word;
+      if (is_given(made, {ParamKind::Scalar})) return cat("call.number(", made.value, ") != 0");
       if (!made.is_kind({ParamKind::Bool})) return std::nullopt;
       return cat("tenon_arg_bool(&", made.value, ") != 0");
     }

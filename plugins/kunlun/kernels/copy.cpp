@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// primitive_copy: copies between any strides by XDNN's strided_copy, conversions by its cast (both
-// of xpu/refactor/math.h). It is written by hand because it takes up to three calls, and because its results have
-// strides of their own, negative ones too, which no header says XDNN takes: an axis whose result runs backwards is
-// walked from its other end.
+// primitive_copy: copies between any strides by XDNN's strided_copy, conversions by its cast (xpu/refactor/math.h). It
+// is written by hand because it takes several calls, and because tensors may run backwards along an axis, which
+// no header says strided_copy takes: such a tensor is read forwards, and turned round by flip.
 #include <initializer_list>
 #include <new>
 
@@ -13,14 +12,25 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
-// `int strided_copy<T>(Context*, const T*, T*, four of const std::vector<int64_t>&)` of integers of 1, 2, 4, 8 bytes.
-#define KUNLUN_STRIDED_COPY(T)                         \
-  "_ZN5baidu3xpu3api12strided_copyI" T                 \
+// Elements are bits: one function for each of 1, 2, 4 and 8 bytes.
+struct BySize {
+  Function functions[4];
+  const Function& of(int64_t element) const {
+    return functions[element == 1 ? 0 : element == 2 ? 1 : element == 4 ? 2 : 3];
+  }
+};
+#define KUNLUN_BY_SIZE(NAME, SYMBOL)                                                      \
+  {{{NAME "<int8_t>", SYMBOL("a")}, {NAME "<int16_t>", SYMBOL("s")}, {NAME "<int>", SYMBOL("i")}, \
+    {NAME "<int64_t>", SYMBOL("l")}}}
+// `int strided_copy<T>(Context*, const T*, T*, four of const std::vector<int64_t>&)`
+#define KUNLUN_STRIDED_COPY(T)         \
+  "_ZN5baidu3xpu3api12strided_copyI" T \
   "EEiPNS1_7ContextEPKT_PS5_RKSt6vectorIlSaIlEESD_SD_SD_"
-Function strided_copies[] = {{"strided_copy<int8_t>", KUNLUN_STRIDED_COPY("a")},
-                             {"strided_copy<int16_t>", KUNLUN_STRIDED_COPY("s")},
-                             {"strided_copy<int>", KUNLUN_STRIDED_COPY("i")},
-                             {"strided_copy<int64_t>", KUNLUN_STRIDED_COPY("l")}};
+BySize strided_copies = KUNLUN_BY_SIZE("strided_copy", KUNLUN_STRIDED_COPY);
+// `int flip<T>(Context*, const T*, T*, two of const std::vector<int64_t>&)`
+#define KUNLUN_FLIP(T) \
+  "_ZN5baidu3xpu3api4flipI" T "EEiPNS1_7ContextEPKT_PS5_RKSt6vectorIlSaIlEESD_"
+BySize flips = KUNLUN_BY_SIZE("flip", KUNLUN_FLIP);
 
 // `int cast<TX, TY>(Context*, const TX*, TY*, int64_t)`
 #define KUNLUN_CAST(TX, TY) "_ZN5baidu3xpu3api4castI" TX TY "EEiPNS1_7ContextEPKT_PT0_l"
@@ -73,19 +83,29 @@ class Copier {
   Copier(tenon_ctx* ctx, tenon_err* err) : ctx_(ctx), err_(err) {}
 
   tenon_status copy(int64_t element, Sizes shape, Layout x, Layout y) {
-    for (size_t axis = 0; axis < shape.size(); ++axis) {
-      if (y.strides[axis] >= 0) continue;
-      x.data += (shape[axis] - 1) * x.strides[axis] * element;
-      y.data += (shape[axis] - 1) * y.strides[axis] * element;
-      x.strides[axis] = -x.strides[axis];
-      y.strides[axis] = -y.strides[axis];
-    }
     if (shape.empty()) {  // XDNN has no tensors without axes
       shape.push_back(1);
       x.strides.push_back(1);
       y.strides.push_back(1);
     }
-    return copy_rows(element, shape, x, y);
+    Sizes flipped;
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+      const bool is_x = x.strides[axis] < 0, is_y = y.strides[axis] < 0;
+      if (is_x) run_forwards(x, element, shape, axis);
+      if (is_y) run_forwards(y, element, shape, axis);
+      if (is_x != is_y) flipped.push_back(static_cast<int64_t>(axis));
+    }
+    if (flipped.empty()) return strided_copy(element, shape, x, y);
+    void *forwards = nullptr, *backwards = nullptr;
+    int64_t bytes = element;
+    for (int64_t extent : shape) bytes *= extent;
+    for (void** memory : {&forwards, &backwards})
+      if (const tenon_status status = host->scratch(ctx_, static_cast<uint64_t>(bytes), memory, err_))
+        return status;
+    if (const tenon_status status = strided_copy(element, shape, x, dense(forwards, shape)))
+      return status;
+    if (const tenon_status status = flip(element, shape, forwards, backwards, flipped)) return status;
+    return strided_copy(element, shape, dense(backwards, shape), y);
   }
 
   tenon_status cast(const Function& function, const void* x, void* y, int64_t count) {
@@ -96,25 +116,21 @@ class Copier {
  private:
   static constexpr const char* kOp = "tenon::primitive_copy";
 
-  // The first axis that x walks backwards is left to a loop.
-  tenon_status copy_rows(int64_t element, const Sizes& shape, const Layout& x, const Layout& y) {
-    for (size_t axis = 0; axis < shape.size(); ++axis) {
-      if (x.strides[axis] >= 0) continue;
-      Sizes row = shape;
-      row[axis] = 1;
-      for (int64_t i = 0; i < shape[axis]; ++i) {
-        Layout from = x, to = y;
-        from.data += i * x.strides[axis] * element;
-        to.data += i * y.strides[axis] * element;
-        from.strides[axis] = to.strides[axis] = 1;
-        if (const tenon_status status = copy_rows(element, row, from, to)) return status;
-      }
-      return TENON_OK;
-    }
-    const Function& function = strided_copies[element == 1 ? 0 : element == 2 ? 1 : element == 4 ? 2 : 3];
-    Call call(ctx_, kOp, function, err_);
+  // The same elements, beginning at the other end of the axis.
+  static void run_forwards(Layout& layout, int64_t element, const Sizes& shape, size_t axis) {
+    layout.data += (shape[axis] - 1) * layout.strides[axis] * element;
+    layout.strides[axis] = -layout.strides[axis];
+  }
+
+  tenon_status strided_copy(int64_t element, const Sizes& shape, const Layout& x, const Layout& y) {
+    Call call(ctx_, kOp, strided_copies.of(element), err_);
     return call.run(call.context(), static_cast<const void*>(x.data), static_cast<void*>(y.data), shape,
                     shape, x.strides, y.strides);
+  }
+
+  tenon_status flip(int64_t element, const Sizes& shape, const void* x, void* y, const Sizes& axes) {
+    Call call(ctx_, kOp, flips.of(element), err_);
+    return call.run(call.context(), static_cast<const void*>(x), static_cast<void*>(y), shape, axes);
   }
 
   tenon_ctx* ctx_;
@@ -165,23 +181,20 @@ constexpr uint64_t kDtypes =
     mask({TENON_DTYPE_BOOL, TENON_DTYPE_I8, TENON_DTYPE_U8, TENON_DTYPE_I16, TENON_DTYPE_I32,
           TENON_DTYPE_I64, TENON_DTYPE_F16, TENON_DTYPE_BF16, TENON_DTYPE_F32});
 
-// A tensor that runs backwards along an axis would take a call for each of its positions.
 int32_t can_copy(const tenon_value* args, uint32_t) {
-  const tenon_tensor* x = tenon_arg_tensor(&args[0]);
-  for (int32_t axis = 0; axis < x->ndim; ++axis)
-    if (x->strides[axis] < 0) return 0;
-  const int to = static_cast<int>(args[1].v.i);
-  return x->dtype == to || find_cast(x->dtype, to);
+  const int from = tenon_arg_tensor(&args[0])->dtype, to = static_cast<int>(args[1].v.i);
+  return from == to || find_cast(from, to);
 }
 
 }  // namespace
 
 std::vector<WrittenKernel> copy_kernels() {
   bool is_found = true;
-  for (Function& function : strided_copies) is_found &= find_function(function);
+  for (BySize* functions : {&strided_copies, &flips})
+    for (Function& function : functions->functions) is_found &= find_function(function);
   for (Cast& cast : casts) find_function(cast.function);  // a missing one is declined
   return {{is_found,
-           "strided_copy of integers",
+           "strided_copy or flip of integers",
            {.struct_size = sizeof(tenon_kernel_def),
             .traits = TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT,
             .op = "tenon::primitive_copy",

@@ -66,7 +66,9 @@ class Call {
     return dim(tensor, -2) * dim(tensor, -1);
   }
   int64_t numel(const tenon_value& tensor) const { return tenon_arg_tensor(&tensor)->numel; }
-  int64_t integer(const tenon_value& value) const { return value.v.i; }
+  int64_t integer(const tenon_value& value) const {
+    return value.tag == TENON_VALUE_FLOAT ? static_cast<int64_t>(value.v.f) : value.v.i;
+  }
   int narrow(int64_t value);  // for a parameter of 32 bits
   double number(const tenon_value& value) const {
     return value.tag == TENON_VALUE_FLOAT ? value.v.f : static_cast<double>(value.v.i);

@@ -125,19 +125,20 @@ XDNN_BROADCAST(broadcast_max, XDNN_NUMBERS, T, larger(a, b))
 #define XDNN_INSTANCE_broadcast_min(T) XDNN_BROADCAST_INSTANCE(broadcast_min, T, T)
 XDNN_BROADCAST(broadcast_min, XDNN_NUMBERS, T, smaller(a, b))
 #define XDNN_INSTANCE_broadcast_equal(T) XDNN_BROADCAST_INSTANCE(broadcast_equal, T, bool)
-XDNN_BROADCAST(broadcast_equal, XDNN_NUMBERS, bool, (a == b))
+#define XDNN_COMPARED(X) XDNN_NUMBERS(X) X(bool) X(int8_t) X(uint8_t) X(int16_t)
+XDNN_BROADCAST(broadcast_equal, XDNN_COMPARED, bool, (a == b))
 #define XDNN_INSTANCE_broadcast_not_equal(T) XDNN_BROADCAST_INSTANCE(broadcast_not_equal, T, bool)
-XDNN_BROADCAST(broadcast_not_equal, XDNN_NUMBERS, bool, (a != b))
+XDNN_BROADCAST(broadcast_not_equal, XDNN_COMPARED, bool, (a != b))
 #define XDNN_INSTANCE_broadcast_less_than(T) XDNN_BROADCAST_INSTANCE(broadcast_less_than, T, bool)
-XDNN_BROADCAST(broadcast_less_than, XDNN_NUMBERS, bool, (a < b))
+XDNN_BROADCAST(broadcast_less_than, XDNN_COMPARED, bool, (a < b))
 #define XDNN_INSTANCE_broadcast_less_equal(T) XDNN_BROADCAST_INSTANCE(broadcast_less_equal, T, bool)
-XDNN_BROADCAST(broadcast_less_equal, XDNN_NUMBERS, bool, (a <= b))
+XDNN_BROADCAST(broadcast_less_equal, XDNN_COMPARED, bool, (a <= b))
 #define XDNN_INSTANCE_broadcast_greater_than(T) \
   XDNN_BROADCAST_INSTANCE(broadcast_greater_than, T, bool)
-XDNN_BROADCAST(broadcast_greater_than, XDNN_NUMBERS, bool, (a > b))
+XDNN_BROADCAST(broadcast_greater_than, XDNN_COMPARED, bool, (a > b))
 #define XDNN_INSTANCE_broadcast_greater_equal(T) \
   XDNN_BROADCAST_INSTANCE(broadcast_greater_equal, T, bool)
-XDNN_BROADCAST(broadcast_greater_equal, XDNN_NUMBERS, bool, (a >= b))
+XDNN_BROADCAST(broadcast_greater_equal, XDNN_COMPARED, bool, (a >= b))
 
 template <typename T>
 XDNN_EXPORT int lerp(Context* ctx, const T* x, const T* y, const T* w, T* z, const Shape& xshape,
@@ -191,7 +192,7 @@ XDNN_SELECT(bool)
   template XDNN_EXPORT int NAME<T>(Context*, const T*, T*, const Shape&, const Shape&);
 #define XDNN_BOOL(X) X(bool)
 #define XDNN_INSTANCE_reduce_sum(T) XDNN_REDUCE_INSTANCE(reduce_sum, T)
-XDNN_REDUCE(reduce_sum, XDNN_FLOATS, same, add2, plain)
+XDNN_REDUCE(reduce_sum, XDNN_NUMBERS, same, add2, plain)
 #define XDNN_INSTANCE_reduce_mean(T) XDNN_REDUCE_INSTANCE(reduce_mean, T)
 XDNN_REDUCE(reduce_mean, XDNN_FLOATS, same, add2, ([](auto v, int64_t n) { return v / n; }))
 #define XDNN_INSTANCE_reduce_max(T) XDNN_REDUCE_INSTANCE(reduce_max, T)
@@ -199,7 +200,8 @@ XDNN_REDUCE(reduce_max, XDNN_NUMBERS, same, ([](auto a, auto b) { return larger(
 #define XDNN_INSTANCE_reduce_min(T) XDNN_REDUCE_INSTANCE(reduce_min, T)
 XDNN_REDUCE(reduce_min, XDNN_NUMBERS, same, ([](auto a, auto b) { return smaller(a, b); }), plain)
 #define XDNN_INSTANCE_reduce_prod(T) XDNN_REDUCE_INSTANCE(reduce_prod, T)
-XDNN_REDUCE(reduce_prod, XDNN_FLOAT, same, ([](auto a, auto b) { return a * b; }), plain)
+#define XDNN_PRODUCTS(X) X(float) X(int) X(int64_t)
+XDNN_REDUCE(reduce_prod, XDNN_PRODUCTS, same, ([](auto a, auto b) { return a * b; }), plain)
 #define XDNN_INSTANCE_reduce_all(T) XDNN_REDUCE_INSTANCE(reduce_all, T)
 XDNN_REDUCE(reduce_all, XDNN_BOOL, same, ([](auto a, auto b) { return a && b; }), plain)
 #define XDNN_INSTANCE_reduce_any(T) XDNN_REDUCE_INSTANCE(reduce_any, T)
@@ -509,6 +511,28 @@ XDNN_GATHER(bool)
 template XDNN_EXPORT int index_add<float, int64_t>(Context*, const float*, const float*, float*, const int64_t*,
                                                    const Shape&, int64_t, int64_t, float);
 
+template <typename T>
+XDNN_EXPORT int flip(Context* ctx, const T* x, T* y, const Shape& xshape, const std::vector<int64_t>& axis) {
+  XDNN_REQUIRE(is_shape(xshape) && !axis.empty());
+  std::vector<char> turned(xshape.size());
+  for (int64_t a : axis) {
+    XDNN_REQUIRE(a >= 0 && a < static_cast<int64_t>(xshape.size()) && !turned[a]);
+    turned[a] = 1;
+  }
+  const int64_t n = numel(xshape);
+  return queue(ctx, "flip", {range(x, n), range(y, n)}, [=](char* const* bytes) {
+    for (int64_t i = 0; i < n; ++i) {
+      int64_t rest = i, to = 0, step = 1;
+      for (size_t a = xshape.size(); a-- > 0; rest /= xshape[a]) {
+        const int64_t at = rest % xshape[a];
+        to += (turned[a] ? xshape[a] - 1 - at : at) * step;
+        step *= xshape[a];
+      }
+      reinterpret_cast<T*>(bytes[1])[to] = reinterpret_cast<const T*>(bytes[0])[i];
+    }
+  });
+}
+
 // Strides count elements.
 template <typename T>
 XDNN_EXPORT int strided_copy(Context* ctx, const T* x, T* y, const Shape& xshape, const Shape& yshape,
@@ -534,7 +558,8 @@ XDNN_EXPORT int strided_copy(Context* ctx, const T* x, T* y, const Shape& xshape
 }
 #define XDNN_STRIDED_COPY(T)                                                                    \
   template XDNN_EXPORT int strided_copy<T>(Context*, const T*, T*, const Shape&, const Shape&,  \
-                                           const Shape&, const Shape&);
+                                           const Shape&, const Shape&);                         \
+  template XDNN_EXPORT int flip<T>(Context*, const T*, T*, const Shape&, const std::vector<int64_t>&);
 XDNN_NUMBERS(XDNN_STRIDED_COPY)
 XDNN_STRIDED_COPY(int8_t)
 XDNN_STRIDED_COPY(int16_t)

@@ -242,4 +242,13 @@ template XDNN_EXPORT int range<float>(Context*, float*, float, float, int64_t);
 template XDNN_EXPORT int range<int>(Context*, int*, int, int, int64_t);
 template XDNN_EXPORT int range<int64_t>(Context*, int64_t*, int64_t, int64_t, int64_t);
 
+template <typename T>
+XDNN_EXPORT int constant(Context* ctx, T* x, int64_t len, T val) {
+  return queue(ctx, "constant", {range(x, len)}, [=](char* const* bytes) {
+    for (int64_t i = 0; i < len; ++i) reinterpret_cast<T*>(bytes[0])[i] = val;
+  });
+}
+#define XDNN_CONSTANT(T) template XDNN_EXPORT int constant<T>(Context*, T*, int64_t, T);
+XDNN_CONSTANT(float) XDNN_CONSTANT(int) XDNN_CONSTANT(int64_t) XDNN_CONSTANT(bool)
+
 }  // namespace baidu::xpu::api
