@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "binding/call_parser.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -106,19 +107,46 @@ Source source_of(const std::string& word, const Operator& op, std::set<int>& use
   return source;
 }
 
+// A parameter of a kind that the plugin declares: a method of Call that takes parameters and results as they
+// are, numbers, and words in quotes.
+std::string method_call(const std::vector<std::string>& words, const std::string& text,
+                        const Location& where, const Operator& op, std::set<int>& used) {
+  std::vector<std::string> values;
+  for (size_t i = 1; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    const Source source = source_of(word, op, used);
+    if (!source.value.empty()) {
+      values.push_back(source.value);
+    } else if (source.is_integer) {
+      values.push_back(cat("int64_t{", word, "}"));
+    } else if (source.is_number) {
+      values.push_back(cat("double{", word, "}"));
+    } else if (word.size() > 2 && word.front() == '\'' && word.back() == '\'') {
+      values.push_back(cat("\"", word.substr(1, word.size() - 2), "\""));
+    } else {
+      throw Error(where, cat("`call`: `", text, "`: ", op.name, " has no parameter or result `",
+                             word, "`; text is written in single quotes"));
+    }
+  }
+  return cat("call.", words[0], "(", join(values, ", "), ")");
+}
+
 std::string parse_parameter(const std::string& text, const Location& where, const Operator& op,
-                            std::set<int>& used) {
+                            const std::vector<std::string>& methods, std::set<int>& used) {
   const std::vector<std::string> words = [&] {
     std::vector<std::string> list;
     std::istringstream stream(text);
     for (std::string word; stream >> word;) list.push_back(word);
     return list;
   }();
+  if (!words.empty() && std::count(methods.begin(), methods.end(), words[0]))
+    return method_call(words, text, where, op, used);
   if (words.size() != 2 && !(words.size() == 4 && words[0] == "axes" && words[2] == "of"))
     throw Error(where, cat("`call`: expected parameters like `Tensor x` or `axes axis of x`, got `",
                            text, "`"));
   std::vector<std::string> known;
   for (const KindRow& row : kKinds) known.push_back(row.name);
+  known.insert(known.end(), methods.begin(), methods.end());
   for (const KindRow& row : kKinds) {
     if (words[0] != row.name) continue;
     const Source source = source_of(words[1], op, used);
@@ -149,15 +177,16 @@ bool is_number(std::string_view text) {
          text.find_first_of("0123456789") != std::string_view::npos;
 }
 
-void parse_call(std::string_view text, const Location& where, Binding& binding,
-                std::set<int>& used) {
+void parse_call(std::string_view text, const Location& where,
+                const std::vector<std::string>& methods, Binding& binding, std::set<int>& used) {
   const size_t open = text.find('('), close = text.rfind(')');
   if (open == std::string_view::npos || close != text.size() - 1 || open == 0)
     throw Error(where, cat("`call`: expected `function(Kind name, ...)`, got `", text, "`"));
   binding.function = trimmed(text.substr(0, open));
   std::istringstream list(std::string(text.substr(open + 1, close - open - 1)));
   for (std::string part; std::getline(list, part, ',');)
-    binding.parameters.push_back(parse_parameter(trimmed(part), where, *binding.op, used));
+    binding.parameters.push_back(
+        parse_parameter(trimmed(part), where, *binding.op, methods, used));
   if (binding.parameters.empty())
     throw Error(where, cat("`call`: expected parameters, got `", text, "`"));
 }

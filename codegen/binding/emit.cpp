@@ -41,6 +41,13 @@ int32_t can_run_@name@(const tenon_value* args, uint32_t nargs) {
 }
 )";
 
+constexpr const char* kAllAre = R"(
+[[maybe_unused]] bool all_are(const tenon_value& list, int64_t value) {
+  const int64_t* first = tenon_arg_ints(&list);
+  return std::all_of(first, first + tenon_arg_count(&list), [&](int64_t one) { return one == value; });
+}
+)";
+
 constexpr const char* kRow = R"(    {&function_@name@,
      {.struct_size = sizeof(tenon_kernel_def), .traits = 0, .op = "@op@", .device = nullptr, .schema_hash = 0,
       .dtype_mask = @mask@u, .score = 0, .reserved = 0, .boxed = run_@name@, .typed = nullptr,
@@ -74,8 +81,8 @@ std::vector<OutputFile> emit_bindings(const BindingSet& set) {
                                           {"library", set.library},
                                           {"namespace", set.name_space}})},
           {"bindings.cpp",
-           cat(generated, "\n#include \"bindings.hpp\"\n\n#include <new>\n\nnamespace ",
-               set.name_space, " {\nnamespace {\n", kernels, "\nBinding kBindings[] = {\n", rows,
+           cat(generated, "\n#include \"bindings.hpp\"\n\n#include <algorithm>\n#include <new>\n\nnamespace ",
+               set.name_space, " {\nnamespace {\n", kAllAre, kernels, "\nBinding kBindings[] = {\n", rows,
                "};\n\n}  // namespace\n\nstd::span<Binding> bindings() { return kBindings; }\n\n}  "
                "// namespace ",
                set.name_space, "\n")}};

@@ -1,43 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "binding/binding.hpp"
 #include "binding/call_parser.hpp"
+#include "binding/property.hpp"
 #include "load/yaml_entry.hpp"
 #include "support/text.hpp"
 
 namespace tenon::codegen {
 namespace {
 
-// "float16|float32"
-DtypeMask read_dtypes(const std::string& text, const Location& where, const std::string& key) {
-  DtypeMask mask = 0;
-  std::istringstream list(text);
-  for (std::string name; std::getline(list, name, '|');) {
-    const std::optional<DtypeMask> one = find_dtype_class(trimmed(name));
-    if (!one)
-      throw Error(where, cat("`", key, "`: unknown dtype `", trimmed(name), "`",
-                             did_you_mean(trimmed(name), dtype_class_names())));
-    mask |= *one;
-  }
-  return mask;
-}
-
-// `index.ndim: 1`, of a tensor that the call takes.
-std::optional<std::string> read_ndim_condition(const Operator& op, const std::string& name,
-                                               const std::string& value) {
-  constexpr std::string_view kEnd = ".ndim";
-  if (name.size() <= kEnd.size() || name.compare(name.size() - kEnd.size(), kEnd.size(), kEnd) != 0)
-    return std::nullopt;
-  const int i = op.signature.find_param(name.substr(0, name.size() - kEnd.size()));
-  if (i < 0 || !op.signature.params[static_cast<size_t>(i)].is_tensor() ||
-      value.find_first_not_of("0123456789") != std::string::npos)
-    return std::nullopt;
-  return cat("tenon_arg_tensor(&args[", i, "])->ndim == ", value);
-}
-
 // `approximate: false`
 std::string read_condition(const Location& where, const Operator& op, const std::string& name,
                            const std::string& value, std::set<int>& used) {
-  if (const std::optional<std::string> found = read_ndim_condition(op, name, value)) return *found;
+  if (name.find('.') != std::string::npos) return read_property(where, op, name, value);
   const int i = op.signature.find_param(name);
   if (i < 0)
     throw Error(where, cat("`only`: ", op.name, " has no parameter `", name, "`; it is ",
@@ -47,22 +21,28 @@ std::string read_condition(const Location& where, const Operator& op, const std:
   const std::string arg = cat("args[", i, "]");
   const bool is_flag = value == "true" || value == "false";
   if (value == "none" && param.optional) return cat(arg, ".tag == TENON_VALUE_NONE");
+  if (value == "given" && param.optional) return cat(arg, ".tag != TENON_VALUE_NONE");
   if (param.kind == ParamKind::Bool && is_flag)
     return cat("(tenon_arg_bool(&", arg, ") != 0) == ", value);
   if (param.kind == ParamKind::Dtype && !param.optional)
     return cat("(uint64_t{", hex64(read_dtypes(value, where, "only")), "} >> ", arg,
                ".v.i & 1) != 0");
-  if (param.kind == ParamKind::Int && !param.optional && is_integer(value))
-    return cat("tenon_arg_int(&", arg, ") == ", value);
+  if (param.kind == ParamKind::Int && !param.optional)
+    if (const std::optional<std::string> test = comparison(value))
+      return cat("tenon_arg_int(&", arg, ")", *test);
+  if (param.kind == ParamKind::Ints && is_integer(value))
+    return cat("all_are(", arg, ", ", value, ")");
+  if (param.kind == ParamKind::Scalar && value == "int") return cat(arg, ".tag == TENON_VALUE_INT");
   if (param.kind == ParamKind::Float && !param.optional && is_number(value))
     return cat("tenon_arg_float(&", arg, ") == ", value);
   throw Error(where, cat("`only`: expected a value of `", yaml_name(param.kind), " ", name,
                          "`, got `", value, "`"));
 }
 
-Binding read_binding(const YAML::Node& node, const std::string& path, const Package& package) {
+Binding read_binding(const YAML::Node& node, const std::string& path, const Package& package,
+                     const std::vector<std::string>& methods) {
   YamlEntry entry(node, path, "a binding");
-  entry.check_keys({"op", "call", "dtypes", "only", "source"});
+  entry.check_keys({"op", "call", "dtypes", "only", "unneeded", "source"});
   Binding binding;
   binding.where = entry.where();
   const std::string name = entry.text("op");
@@ -71,11 +51,21 @@ Binding read_binding(const YAML::Node& node, const std::string& path, const Pack
     throw Error(entry.where("op"), cat("`op`: unknown operator `", name, "`",
                                        did_you_mean(name, package.operator_names())));
   std::set<int> used;
-  parse_call(entry.text("call"), entry.where("call"), binding, used);
+  parse_call(entry.text("call"), entry.where("call"), methods, binding, used);
   if (const YAML::Node only = entry.find("only"))
     for (const auto& [key, value] : YamlEntry(only, path, "`only`").items())
       binding.conditions.push_back(
           read_condition(entry.where("only"), *binding.op, key, value.Scalar(), used));
+  // The shape, dtype and device of a result say what some parameters do; others are for gradients alone.
+  if (const YAML::Node unneeded = entry.find("unneeded")) {
+    for (const YAML::Node& one : unneeded) {
+      const int i = binding.op->signature.find_param(one.Scalar());
+      if (i < 0 || !used.insert(i).second)
+        throw Error(entry.where("unneeded"),
+                    cat("`unneeded`: expected a parameter of ", binding.op->name,
+                        " that the entry does not use, got `", one.Scalar(), "`"));
+    }
+  }
   // An argument that the vendor's function never sees would be a silent wrong answer.
   for (size_t i = 0; i < binding.op->signature.params.size(); ++i)
     if (!used.count(static_cast<int>(i)))
@@ -97,7 +87,7 @@ void load_bindings(const std::string& path, const Package& package, BindingSet& 
                    std::vector<std::string>& errors) {
   try {
     YamlEntry file(YAML::LoadFile(path), path, "a binding file");
-    file.check_keys({"namespace", "header", "library", "bindings"});
+    file.check_keys({"namespace", "header", "library", "kinds", "bindings"});
     // One table comes from all files of a run.
     const auto read_common = [&](const char* key, std::string& common) {
       const std::string text = file.text(key);
@@ -110,9 +100,12 @@ void load_bindings(const std::string& path, const Package& package, BindingSet& 
     read_common("header", set.header);
     read_common("library", set.library);
     set.files.push_back(path);
+    std::vector<std::string> methods;
+    if (const YAML::Node kinds = file.find("kinds"))
+      for (const YAML::Node& kind : kinds) methods.push_back(kind.Scalar());
     for (const YAML::Node& node : file.require("bindings")) {
       try {
-        set.bindings.push_back(read_binding(node, path, package));
+        set.bindings.push_back(read_binding(node, path, package, methods));
       } catch (const Error& error) {
         errors.push_back(error.what());
       }
