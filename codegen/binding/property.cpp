@@ -53,7 +53,7 @@ std::string read_property(const Location& where, const Operator& op, const std::
     const std::string absent =
         param->optional ? cat(arg, ".tag == TENON_VALUE_NONE || ") : std::string();
     std::string found;
-    if ((property == "ndim" || property == "numel") && test && !is_list)
+    if ((property == "ndim" || property == "numel") && test)
       found = cat(absent, tensor, "->", property, *test);
     if (property == "dtype" && is_tensor(op, value))
       found = cat(absent, tensor, "->dtype == tenon_arg_tensor(&args[",

@@ -111,6 +111,14 @@ aclTensor* Parameters::matrix(const tenon_value& value) {
   return create(d);
 }
 
+aclTensor* Parameters::vector(const tenon_value& value) {
+  const tenon_tensor& tensor = *tenon_arg_tensor(&value);
+  Description d = describe(tensor);
+  d.shape = {tensor.numel};
+  d.strides = {1};
+  return create(d);
+}
+
 aclTensor* Parameters::coordinates(const tenon_value& value) {
   const tenon_tensor* one = value.tag == TENON_VALUE_TENSORS ? tenon_arg_tensors(&value)[0]
                                                              : tenon_arg_tensor(&value);
@@ -160,6 +168,10 @@ aclTensor* Parameters::scratch_rows(const tenon_value& like) {
   std::vector<int64_t> shape(tensor.shape, tensor.shape + tensor.ndim);
   shape.back() = 1;
   return scratch_of(std::move(shape), TENON_DTYPE_F32);
+}
+
+aclTensor* Parameters::scratch_vector(const tenon_value& like, const tenon_value& dtype) {
+  return scratch_of({tenon_arg_tensor(&like)->numel}, tenon_arg_tensor(&dtype)->dtype);
 }
 
 aclTensor* Parameters::scratch_channels(const tenon_value& image) {
