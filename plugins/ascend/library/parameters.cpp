@@ -224,10 +224,6 @@ aclIntArray* Parameters::axes(const tenon_value& value, const tenon_value& tenso
   return int_array(all);
 }
 
-aclIntArray* Parameters::zeros(const tenon_value& like) {
-  return int_array(std::vector<int64_t>(list_of(like).size()));
-}
-
 aclIntArray* Parameters::extent(const tenon_value& tensor, int64_t axis) {
   return int_array(std::span(tenon_arg_tensor(&tensor)->shape + axis, 1));
 }

@@ -60,10 +60,14 @@ class Parameters {
   aclBoolArray* flags(int64_t first, int64_t second, int64_t third);
 
   // ---- lists of numbers ----
-  aclIntArray* sizes(const tenon_value& value, const tenon_value& otherwise) {
-    return ints(value.tag == TENON_VALUE_NONE ? otherwise : value);
+  // One number for each of two axes; a list of one is for both.
+  aclIntArray* pair(int64_t both) { return int_array(std::vector{both, both}); }
+  aclIntArray* pair(const tenon_value& value) {
+    return list_of(value).size() == 1 ? pair(list_of(value)[0]) : ints(value);
   }
-  aclIntArray* zeros(const tenon_value& like);  // as many as another list has
+  aclIntArray* pair(const tenon_value& value, const tenon_value& otherwise) {
+    return pair(value.tag == TENON_VALUE_NONE ? otherwise : value);
+  }
   aclIntArray* extent(const tenon_value& tensor, int64_t axis);
   aclIntArray* last_extents(const tenon_value& count, const tenon_value& tensor);
   aclIntArray* margins(const tenon_value& padding);  // the pairs of the last axis first
