@@ -25,6 +25,7 @@ struct Binding {
   std::vector<std::string> parameters;  // C++ that makes each: "call.tensor(args[0])"
   std::vector<std::string> conditions;  // C++ that is true for the calls that are served
   DtypeMask dtypes = 0;
+  bool deterministic = true;  // the same arguments give the same bits
   std::string source;
   Location where;
 };

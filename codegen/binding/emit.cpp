@@ -49,7 +49,7 @@ constexpr const char* kAllAre = R"(
 )";
 
 constexpr const char* kRow = R"(    {&function_@name@,
-     {.struct_size = sizeof(tenon_kernel_def), .traits = 0, .op = "@op@", .device = nullptr, .schema_hash = 0,
+     {.struct_size = sizeof(tenon_kernel_def), .traits = @traits@, .op = "@op@", .device = nullptr, .schema_hash = 0,
       .dtype_mask = @mask@u, .score = 0, .reserved = 0, .boxed = run_@name@, .typed = nullptr,
       .can_run = can_run_@name@}},
 )";
@@ -73,7 +73,10 @@ std::vector<OutputFile> emit_bindings(const BindingSet& set) {
                                       [](const std::string& one) { return cat(" && ", one); })}});
     rows += fill(
         kRow,
-        {{"name", name}, {"op", binding.op->qualified_name()}, {"mask", hex64(binding.dtypes)}});
+        {{"name", name},
+         {"traits", binding.deterministic ? "0" : "TENON_KERNEL_NONDETERMINISTIC"},
+         {"op", binding.op->qualified_name()},
+         {"mask", hex64(binding.dtypes)}});
   }
   const std::string generated = generated_line(set.files);
   return {{"bindings.hpp", fill(kHeader, {{"generated", generated},
@@ -81,7 +84,7 @@ std::vector<OutputFile> emit_bindings(const BindingSet& set) {
                                           {"library", set.library},
                                           {"namespace", set.name_space}})},
           {"bindings.cpp",
-           cat(generated, "\n#include \"bindings.hpp\"\n\n#include <algorithm>\n#include <new>\n\nnamespace ",
+           cat(generated, "\n#include \"bindings.hpp\"\n\n#include <algorithm>\n#include <new>\n#include <string_view>\n\nnamespace ",
                set.name_space, " {\nnamespace {\n", kAllAre, kernels, "\nBinding kBindings[] = {\n", rows,
                "};\n\n}  // namespace\n\nstd::span<Binding> bindings() { return kBindings; }\n\n}  "
                "// namespace ",

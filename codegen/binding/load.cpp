@@ -32,6 +32,8 @@ std::string read_condition(const Location& where, const Operator& op, const std:
       return cat("tenon_arg_int(&", arg, ")", *test);
   if (param.kind == ParamKind::Ints && is_integer(value))
     return cat("all_are(", arg, ", ", value, ")");
+  if (param.kind == ParamKind::String && !value.empty())
+    return cat("std::string_view(tenon_arg_string(&", arg, ")) == \"", value, "\"");
   if (param.kind == ParamKind::Scalar && value == "int") return cat(arg, ".tag == TENON_VALUE_INT");
   if (param.kind == ParamKind::Float && !param.optional && is_number(value))
     return cat("tenon_arg_float(&", arg, ") == ", value);
@@ -42,7 +44,7 @@ std::string read_condition(const Location& where, const Operator& op, const std:
 Binding read_binding(const YAML::Node& node, const std::string& path, const Package& package,
                      const std::vector<std::string>& methods) {
   YamlEntry entry(node, path, "a binding");
-  entry.check_keys({"op", "call", "dtypes", "only", "unneeded", "source"});
+  entry.check_keys({"op", "call", "dtypes", "only", "unneeded", "deterministic", "source"});
   Binding binding;
   binding.where = entry.where();
   const std::string name = entry.text("op");
@@ -77,6 +79,11 @@ Binding read_binding(const YAML::Node& node, const std::string& path, const Pack
   if (const DtypeMask more = binding.dtypes & ~binding.op->dtypes.allow)
     throw Error(entry.where("dtypes"),
                 cat("`dtypes`: ", binding.op->name, " does not take ", describe(more)));
+  if (const YAML::Node value = entry.find("deterministic")) {
+    if (value.Scalar() != "false")
+      throw Error(entry.where("deterministic"), "`deterministic`: expected false, or no such key");
+    binding.deterministic = false;
+  }
   binding.source = entry.text("source");
   return binding;
 }

@@ -6,16 +6,6 @@
 #include <utility>
 
 namespace ascend {
-namespace {
-
-std::vector<int64_t> dense_strides(const std::vector<int64_t>& shape) {
-  std::vector<int64_t> strides(shape.size());
-  int64_t step = 1;
-  for (size_t axis = shape.size(); axis-- > 0; step *= shape[axis]) strides[axis] = step;
-  return strides;
-}
-
-}  // namespace
 
 Parameters::~Parameters() {
   for (aclTensorList* list : lists_) acl.aclDestroyTensorList(list);  // with its tensors
@@ -35,19 +25,25 @@ T* Parameters::made(T* parameter, std::vector<T*>& owner, const char* function) 
   return parameter;
 }
 
+Parameters::Description Parameters::dense(Description d) {
+  d.storage = d.shape;
+  d.strides.resize(d.shape.size());
+  int64_t step = 1;
+  for (size_t axis = d.shape.size(); axis-- > 0; step *= d.shape[axis]) d.strides[axis] = step;
+  return d;
+}
+
 // Kernels get dense tensors, whose strides along axes of one element may be anything, negative too.
 Parameters::Description Parameters::describe(const tenon_tensor& tensor) {
   has_empty_ |= tensor.numel == 0;
-  std::vector<int64_t> shape(tensor.shape, tensor.shape + tensor.ndim);
-  std::vector<int64_t> strides = dense_strides(shape);
-  return {tensor.dtype, kFormatNd, std::move(shape), std::move(strides), tensor.data};
+  return dense({tensor.dtype, kFormatNd, {tensor.shape, tensor.shape + tensor.ndim}, {}, tensor.data});
 }
 
 aclTensor* Parameters::create(const Description& d) {
   if (status_) return nullptr;
   return made(
       acl.aclCreateTensor(d.shape.data(), d.shape.size(), acl_dtype(d.dtype), d.strides.data(), 0,
-                          d.format, d.shape.data(), d.shape.size(), d.data),
+                          d.format, d.storage.data(), d.storage.size(), d.data),
       tensors_, "aclCreateTensor");
 }
 
@@ -56,18 +52,11 @@ aclTensor* Parameters::tensor(const tenon_value& value) {
   return create(describe(*tenon_arg_tensor(&value)));
 }
 
-aclTensor* Parameters::strided(const tenon_value& value) {
-  const tenon_tensor& tensor = *tenon_arg_tensor(&value);
-  if (status_) return nullptr;
-  has_empty_ |= tensor.numel == 0;
-  // The storage is what the view spans, as one axis.
+aclTensor* Parameters::view(int dtype, std::vector<int64_t> shape, std::vector<int64_t> strides,
+                            void* data) {
   int64_t span = 1;
-  for (int32_t axis = 0; axis < tensor.ndim; ++axis)
-    span += (tensor.shape[axis] - 1) * tensor.strides[axis];
-  const auto ndim = static_cast<uint64_t>(tensor.ndim);
-  return made(acl.aclCreateTensor(tensor.shape, ndim, acl_dtype(tensor.dtype), tensor.strides, 0,
-                                  kFormatNd, &span, 1, tensor.data),
-              tensors_, "aclCreateTensor");
+  for (size_t axis = 0; axis < shape.size(); ++axis) span += (shape[axis] - 1) * strides[axis];
+  return create({dtype, kFormatNd, std::move(shape), std::move(strides), data, {span}});
 }
 
 aclTensor* Parameters::image(const tenon_value& value) {
@@ -90,16 +79,10 @@ aclTensor* Parameters::image(const tenon_value& value) {
 }
 
 aclTensor* Parameters::transposed(const tenon_value& value) {
-  const tenon_tensor& tensor = *tenon_arg_tensor(&value);
-  Description d = describe(tensor);
-  if (status_) return nullptr;
-  const std::vector<int64_t> storage = d.shape;
+  Description d = describe(*tenon_arg_tensor(&value));
   std::iter_swap(d.shape.end() - 1, d.shape.end() - 2);
   std::iter_swap(d.strides.end() - 1, d.strides.end() - 2);
-  return made(
-      acl.aclCreateTensor(d.shape.data(), d.shape.size(), acl_dtype(d.dtype), d.strides.data(), 0,
-                          kFormatNd, storage.data(), storage.size(), d.data),
-      tensors_, "aclCreateTensor");
+  return create(d);
 }
 
 aclTensor* Parameters::matrix(const tenon_value& value) {
@@ -107,16 +90,14 @@ aclTensor* Parameters::matrix(const tenon_value& value) {
   Description d = describe(tensor);
   const int64_t columns = d.shape.back();
   d.shape = {columns ? tensor.numel / columns : 0, columns};
-  d.strides = dense_strides(d.shape);
-  return create(d);
+  return create(dense(d));
 }
 
 aclTensor* Parameters::vector(const tenon_value& value) {
   const tenon_tensor& tensor = *tenon_arg_tensor(&value);
   Description d = describe(tensor);
   d.shape = {tensor.numel};
-  d.strides = {1};
-  return create(d);
+  return create(dense(d));
 }
 
 aclTensor* Parameters::coordinates(const tenon_value& value) {
@@ -124,8 +105,7 @@ aclTensor* Parameters::coordinates(const tenon_value& value) {
                                                              : tenon_arg_tensor(&value);
   Description d = describe(*one);
   d.shape.push_back(1);
-  d.strides = dense_strides(d.shape);
-  return create(d);
+  return create(dense(d));
 }
 
 aclTensorList* Parameters::tensors(const tenon_value& list) {
@@ -149,8 +129,7 @@ aclTensor* Parameters::scratch_of(std::vector<int64_t> shape, int dtype) {
   if ((status_ = host->scratch(ctx_, static_cast<uint64_t>(std::max<int64_t>(bytes, 1)), &memory,
                                err_)))
     return nullptr;
-  std::vector<int64_t> strides = dense_strides(shape);
-  return create({dtype, kFormatNd, std::move(shape), std::move(strides), memory});
+  return create(dense({dtype, kFormatNd, std::move(shape), {}, memory}));
 }
 
 aclTensor* Parameters::scratch(const tenon_value& like) {

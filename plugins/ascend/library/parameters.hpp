@@ -32,7 +32,8 @@ class Parameters {
 
   // ---- tensors seen otherwise ----
   aclTensor* no_tensor() { return nullptr; }
-  aclTensor* strided(const tenon_value& value);      // with the strides that it has
+  // Any view; strides are not negative.
+  aclTensor* view(int dtype, std::vector<int64_t> shape, std::vector<int64_t> strides, void* data);
   aclTensor* image(const tenon_value& value);        // in the format that names its axes: NC, NCL, NCHW, NCDHW
   aclTensor* transposed(const tenon_value& value);   // last two axes exchanged
   aclTensor* matrix(const tenon_value& value);       // all axes but the last as one
@@ -88,8 +89,10 @@ class Parameters {
     int format;
     std::vector<int64_t> shape, strides;
     void* data;
+    std::vector<int64_t> storage = shape;  // the axes of the memory that a view is of
   };
   static std::span<const int64_t> list_of(const tenon_value& value);
+  static Description dense(Description description);  // with the strides and storage of its shape
   Description describe(const tenon_tensor& tensor);
   aclTensor* create(const Description& description);
   aclTensor* scratch_of(std::vector<int64_t> shape, int dtype);

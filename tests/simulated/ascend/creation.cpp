@@ -31,6 +31,7 @@ ACLNN_EXPORT int aclnnInplaceCopyGetWorkspaceSize(aclTensor* self, const aclTens
                                                   uint64_t* bytes, aclOpExecutor** executor) {
   NEEDS(self, source);
   REQUIRE(broadcasts(source->shape, self->shape), "the source does not broadcast");
+  REQUIRE(!self->shape.empty() && !source->shape.empty(), "expected one axis or more");
   return plan(
       "aclnnInplaceCopy", {self, source},
       [](std::vector<View>& views) {
@@ -41,6 +42,41 @@ ACLNN_EXPORT int aclnnInplaceCopyGetWorkspaceSize(aclTensor* self, const aclTens
       bytes, executor);
 }
 ACLNN_EXECUTE(aclnnInplaceCopy)
+
+bool is_dense(const aclTensor* tensor) {
+  int64_t step = 1;
+  for (size_t axis = tensor->shape.size(); axis-- > 0; step *= tensor->shape[axis])
+    if (tensor->shape[axis] > 1 && tensor->strides[axis] != step) return false;
+  return true;
+}
+
+ACLNN_EXPORT int aclnnFlipGetWorkspaceSize(const aclTensor* self, const aclIntArray* dims,
+                                           aclTensor* out, uint64_t* bytes,
+                                           aclOpExecutor** executor) {
+  NEEDS(self, out);
+  if (!is_alive(dims)) return refuse(__func__, kNullPointer, "dims is nullptr or was destroyed");
+  REQUIRE(self->dtype == out->dtype && self->shape == out->shape && !self->shape.empty(),
+          "dtypes or shapes do not agree");
+  REQUIRE(is_dense(out), "the result is not contiguous");
+  std::vector<int64_t> axes = dims->values;
+  for (int64_t& axis : axes)
+    REQUIRE(resolve_axis(axis, self->shape.size()), "the axis is out of range");
+  return plan(
+      "aclnnFlip", {self, out},
+      [=](std::vector<View>& views) {
+        for (int64_t i = 0, n = views[1].count(); i < n; ++i) {
+          Place place = place_of(i, views[1].of.shape);
+          const int64_t to = offset_of(views[1], place);
+          for (int64_t axis : axes) {
+            const auto at = static_cast<size_t>(axis);
+            place[at] = views[0].of.shape[at] - 1 - place[at];
+          }
+          copy_element(views[0], offset_of(views[0], place), views[1], to);
+        }
+      },
+      bytes, executor);
+}
+ACLNN_EXECUTE(aclnnFlip)
 
 // The numbers are those of ints; a recurrence in floats is not simulated.
 ACLNN_EXPORT int aclnnArangeGetWorkspaceSize(const aclScalar* start, const aclScalar* end,
