@@ -35,6 +35,8 @@ std::string read_condition(const Location& where, const Operator& op, const std:
   if (param.kind == ParamKind::String && !value.empty())
     return cat("std::string_view(tenon_arg_string(&", arg, ")) == \"", value, "\"");
   if (param.kind == ParamKind::Scalar && value == "int") return cat(arg, ".tag == TENON_VALUE_INT");
+  if (param.kind == ParamKind::Scalar && value == "int|bool")
+    return cat("(", arg, ".tag == TENON_VALUE_INT || ", arg, ".tag == TENON_VALUE_BOOL)");
   if (param.kind == ParamKind::Float && !param.optional && is_number(value))
     return cat("tenon_arg_float(&", arg, ") == ", value);
   throw Error(where, cat("`only`: expected a value of `", yaml_name(param.kind), " ", name,

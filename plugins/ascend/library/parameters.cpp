@@ -100,11 +100,31 @@ aclTensor* Parameters::vector(const tenon_value& value) {
   return create(dense(d));
 }
 
+const tenon_tensor& Parameters::first_of(const tenon_value& value) {
+  return value.tag == TENON_VALUE_TENSORS ? *tenon_arg_tensors(&value)[0]
+                                          : *tenon_arg_tensor(&value);
+}
+
 aclTensor* Parameters::coordinates(const tenon_value& value) {
-  const tenon_tensor* one = value.tag == TENON_VALUE_TENSORS ? tenon_arg_tensors(&value)[0]
-                                                             : tenon_arg_tensor(&value);
-  Description d = describe(*one);
+  Description d = describe(first_of(value));
   d.shape.push_back(1);
+  return create(dense(d));
+}
+
+aclTensor* Parameters::along(const tenon_value& positions, const tenon_value& axis,
+                             const tenon_value& like) {
+  Description d = describe(first_of(positions));
+  const tenon_tensor& target = *tenon_arg_tensor(&like);
+  d.shape.assign(target.shape, target.shape + target.ndim);
+  d.strides.assign(d.shape.size(), 0);
+  d.strides[static_cast<size_t>(axis_of(axis, like))] = 1;
+  return create(d);
+}
+
+aclTensor* Parameters::with_axis(const tenon_value& value, const tenon_value& axis,
+                                 const tenon_value& like) {
+  Description d = describe(*tenon_arg_tensor(&value));
+  d.shape.insert(d.shape.begin() + axis_of(axis, like), 1);
   return create(dense(d));
 }
 
@@ -203,6 +223,11 @@ aclIntArray* Parameters::axes(const tenon_value& value, const tenon_value& tenso
   return int_array(all);
 }
 
+int64_t Parameters::axis_of(const tenon_value& axis, const tenon_value& tensor) {
+  const int64_t given = list_of(axis)[0];
+  return given < 0 ? given + tenon_arg_tensor(&tensor)->ndim : given;
+}
+
 aclIntArray* Parameters::extent(const tenon_value& tensor, int64_t axis) {
   return int_array(std::span(tenon_arg_tensor(&tensor)->shape + axis, 1));
 }
@@ -217,6 +242,36 @@ aclIntArray* Parameters::margins(const tenon_value& padding) {
   std::vector<int64_t> reversed;
   for (size_t i = pairs.size(); i >= 2; i -= 2)
     reversed.insert(reversed.end(), {pairs[i - 2], pairs[i - 1]});
+  return int_array(reversed);
+}
+
+aclIntArray* Parameters::margins_of_slice(const tenon_value& slice, const tenon_value& axes,
+                                          const tenon_value& starts, const tenon_value& whole) {
+  const tenon_tensor &part = *tenon_arg_tensor(&slice), &all = *tenon_arg_tensor(&whole);
+  const std::span<const int64_t> named = list_of(axes), first = list_of(starts);
+  std::vector<int64_t> reversed(2 * static_cast<size_t>(all.ndim));
+  for (size_t i = 0; i < named.size(); ++i) {
+    const int64_t axis = named[i] < 0 ? named[i] + all.ndim : named[i];
+    const int64_t extent = all.shape[axis];
+    // As in Python: from the end if negative, and never outside.
+    const int64_t before =
+        std::clamp<int64_t>(first[i] < 0 ? first[i] + extent : first[i], 0, extent);
+    const auto pair = 2 * static_cast<size_t>(all.ndim - 1 - axis);
+    reversed[pair] = before;
+    reversed[pair + 1] = extent - before - part.shape[axis];
+  }
+  return int_array(reversed);
+}
+
+aclIntArray* Parameters::margins_of_place(const tenon_value& axis, const tenon_value& index,
+                                          const tenon_value& whole) {
+  const tenon_tensor& all = *tenon_arg_tensor(&whole);
+  const int64_t at = axis_of(axis, whole), extent = all.shape[at];
+  const int64_t before = index.v.i < 0 ? index.v.i + extent : index.v.i;
+  std::vector<int64_t> reversed(2 * static_cast<size_t>(all.ndim));
+  const auto pair = 2 * static_cast<size_t>(all.ndim - 1 - at);
+  reversed[pair] = before;
+  reversed[pair + 1] = extent - before - 1;
   return int_array(reversed);
 }
 

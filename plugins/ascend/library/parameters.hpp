@@ -39,6 +39,9 @@ class Parameters {
   aclTensor* matrix(const tenon_value& value);       // all axes but the last as one
   aclTensor* vector(const tenon_value& value);       // all axes as one
   aclTensor* coordinates(const tenon_value& value);  // a last axis of length 1; of a list, the first
+  // One axis of positions repeated along all others of `like`.
+  aclTensor* along(const tenon_value& positions, const tenon_value& axis, const tenon_value& like);
+  aclTensor* with_axis(const tenon_value& value, const tenon_value& axis, const tenon_value& like);
   aclTensorList* tensors(const tenon_value& list);
 
   // ---- results that the operator does not have, in memory that lives until the call ends ----
@@ -55,6 +58,7 @@ class Parameters {
   const char* chars(const char* text) { return text; }
   const char* chars(const tenon_value& value) { return tenon_arg_string(&value); }
   int64_t integer(const tenon_value& value) { return *list_of(value).data(); }  // or flag, or list of one
+  int64_t axis_of(const tenon_value& axis, const tenon_value& tensor);  // counted from the first
   int64_t either(const tenon_value& value, const tenon_value& otherwise) {
     return value.tag == TENON_VALUE_NONE ? otherwise.v.i : value.v.i;
   }
@@ -72,6 +76,11 @@ class Parameters {
   aclIntArray* extent(const tenon_value& tensor, int64_t axis);
   aclIntArray* last_extents(const tenon_value& count, const tenon_value& tensor);
   aclIntArray* margins(const tenon_value& padding);  // the pairs of the last axis first
+  // What lies before and behind a slice of `whole`, or a place on one of its axes.
+  aclIntArray* margins_of_slice(const tenon_value& slice, const tenon_value& axes,
+                                const tenon_value& starts, const tenon_value& whole);
+  aclIntArray* margins_of_place(const tenon_value& axis, const tenon_value& index,
+                                const tenon_value& whole);
 
  protected:
   tenon_status status() const { return status_; }
@@ -92,6 +101,7 @@ class Parameters {
     std::vector<int64_t> storage = shape;  // the axes of the memory that a view is of
   };
   static std::span<const int64_t> list_of(const tenon_value& value);
+  static const tenon_tensor& first_of(const tenon_value& value);  // a tensor, or that of a list
   static Description dense(Description description);  // with the strides and storage of its shape
   Description describe(const tenon_tensor& tensor);
   aclTensor* create(const Description& description);

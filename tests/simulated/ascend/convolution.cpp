@@ -315,5 +315,44 @@ ACLNN_EXPORT int aclnnAvgPool2dBackwardGetWorkspaceSize(
 }
 ACLNN_EXECUTE(aclnnAvgPool2dBackward)
 
+// Windows along one of the last two axes.
+ACLNN_EXPORT int aclnnUnfoldGradGetWorkspaceSize(const aclTensor* grad_out,
+                                                 const aclIntArray* sizes, int64_t dim,
+                                                 int64_t size, int64_t step,
+                                                 const aclTensor* grad_in, uint64_t* bytes,
+                                                 aclOpExecutor** executor) {
+  NEEDS(grad_out, grad_in);
+  if (!is_alive(sizes)) return refuse(__func__, kNullPointer, "an array is nullptr or was destroyed");
+  const auto ndim = static_cast<int64_t>(grad_in->shape.size());
+  REQUIRE(sizes->values == grad_in->shape, "inputSizes is the shape of the result");
+  REQUIRE(dim >= 0 && (dim == ndim - 1 || dim == ndim - 2), "dim is one of the last two axes");
+  REQUIRE(is_one_of(grad_in->dtype, {kF32, kF16, kBf16}) && grad_out->dtype == grad_in->dtype,
+          "a dtype is not served");
+  const int64_t extent = grad_in->shape[static_cast<size_t>(dim)];
+  REQUIRE(size > 0 && size <= extent && step > 0 && size <= 72 && step <= 72,
+          "size or step is not served");
+  std::vector<int64_t> expected = grad_in->shape;
+  expected[static_cast<size_t>(dim)] = (extent - size) / step + 1;
+  expected.push_back(size);
+  REQUIRE(grad_out->shape == expected, "the gradient has an unexpected shape");
+  return plan(
+      "aclnnUnfoldGrad", {grad_out, grad_in},
+      [=](std::vector<View>& views) {
+        Sums sums(views[1]);
+        for (int64_t i = 0, n = views[0].count(); i < n; ++i) {
+          Place place = place_of(i, views[0].of.shape);
+          const double gradient = views[0].number(offset_of(views[0], place));
+          const int64_t inside = place.back();
+          place.pop_back();
+          int64_t& window = place[static_cast<size_t>(dim)];
+          window = window * step + inside;
+          sums.at(place) += gradient;
+        }
+        sums.store(views[1]);
+      },
+      bytes, executor);
+}
+ACLNN_EXECUTE(aclnnUnfoldGrad)
+
 }  // namespace
 }  // namespace simulated::aclnn

@@ -277,25 +277,13 @@ ACLNN_EXPORT int aclnnLogitGetWorkspaceSize(const aclTensor* self, double eps, a
 }
 ACLNN_EXECUTE(aclnnLogit)
 
-// One weight; one for each channel is not simulated.
-ACLNN_EXPORT int aclnnPreluGetWorkspaceSize(const aclTensor* self, const aclTensor* weight,
-                                            aclTensor* out, uint64_t* bytes,
-                                            aclOpExecutor** executor) {
-  if (!is_alive(self) || !is_alive(weight) || !is_alive(out))
-    return refuse("aclnnPrelu", kNullPointer, "a tensor is nullptr or was destroyed");
-  if (View(*weight).count() != 1 || self->shape != out->shape)
-    return refuse("aclnnPrelu", kInvalid, "expected one weight and a result like self");
-  return map_to<2>("aclnnPrelu", {self, weight}, out, true, OF_XY(x > 0 ? x : y * x), None{}, bytes,
-                   executor);
-}
-ACLNN_EXECUTE(aclnnPrelu)
-
 double gelu_slope(double x) {
   return 0.5 * std::erfc(-x * M_SQRT1_2) + x * std::exp(-x * x / 2) / std::sqrt(2 * M_PI);
 }
+// (1 + tanh(u)) / 2 is sigmoid(2 u), which keeps its digits where it is small.
 double gelu_tanh_slope(double x) {
-  const double c = std::sqrt(2 / M_PI), t = std::tanh(c * (x + 0.044715 * x * x * x));
-  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * c * (1 + 3 * 0.044715 * x * x);
+  const double c = 2 * std::sqrt(2 / M_PI), u = c * (x + 0.044715 * x * x * x);
+  return sigmoid(u) * (1 + x * sigmoid(-u) * c * (1 + 3 * 0.044715 * x * x));
 }
 ACLNN_EXPORT int aclnnGeluBackwardV2GetWorkspaceSize(const aclTensor* grad, const aclTensor* self,
                                                      char* approximate, aclTensor* out,
