@@ -33,7 +33,8 @@ struct Binding {
   std::vector<std::string> parameters;  // C++ that makes each: "call.tensor(args[0])"
   std::vector<std::string> conditions;  // C++ that is true for the calls that are served
   DtypeMask dtypes = 0;
-  std::string traits = "0";  // of the kernel: "TENON_KERNEL_BROADCAST"
+  bool deterministic = true;  // the same arguments give the same bits
+  bool broadcasts = false;    // the function does; otherwise its operands arrive expanded
   std::string source;
   std::string assumes;  // what the source does not say, and has to be seen on a device
   Location where;
@@ -41,10 +42,10 @@ struct Binding {
 
 // How the prototypes of a library are written: of C, or of C++ with a scope.
 struct Language {
-  std::string scope;                       // "baidu::xpu::api"; empty: C
-  std::map<int, std::string> types;        // dtype to the name of its type
-  std::map<int, std::string> letters;      // dtype to what `?` is in the name of a function
-  std::vector<std::string> global_types;   // classes that are not in the scope
+  std::string scope;                      // "baidu::xpu::api"; empty: C
+  std::map<int, std::string> types;       // dtype to the name of its type
+  std::map<int, std::string> letters;     // dtype to what `?` is in the name of a function
+  std::vector<std::string> global_types;  // classes that are not in the scope
 };
 
 struct BindingSet {

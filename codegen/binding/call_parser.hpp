@@ -8,13 +8,9 @@
 
 namespace tenon::codegen {
 
-// "-1", "20"; "0.5" is a number only.
-bool is_integer(std::string_view text);
-bool is_number(std::string_view text);
-
-// Fills function and parameters of `binding`, whose operator is known. Adds the positions of the operator's
-// parameters that the call uses to `used`.
-void parse_call(std::string_view text, const Location& where, Binding& binding,
-                std::set<int>& used);
+// Fills function and parameters of `binding`, whose operator is known. `methods` are the kinds that the plugin
+// adds. Adds the positions of the operator's parameters that the call uses to `used`.
+void parse_call(std::string_view text, const Location& where,
+                const std::vector<std::string>& methods, Binding& binding, std::set<int>& used);
 
 }  // namespace tenon::codegen

@@ -26,17 +26,6 @@ std::span<Binding> bindings();
 }  // namespace @namespace@
 )";
 
-// What conditions are made of.
-constexpr const char* kConditions = R"(
-[[maybe_unused]] bool has_dtype(const tenon_value& value, int dtype) {
-  return value.tag != TENON_VALUE_TENSOR || tenon_arg_tensor(&value)->dtype == dtype;
-}
-[[maybe_unused]] bool same_shape(const tenon_value& x, const tenon_value& y) {
-  const tenon_tensor *a = tenon_arg_tensor(&x), *b = tenon_arg_tensor(&y);
-  return std::equal(a->shape, a->shape + a->ndim, b->shape, b->shape + b->ndim);
-}
-)";
-
 constexpr const char* kKernel = R"(
 // @origin@: @source@
 Function function_@name@{.name = "@function@"@symbol@};
@@ -52,11 +41,33 @@ int32_t can_run_@name@(const tenon_value* args, uint32_t nargs) {
 }
 )";
 
+// What conditions are made of.
+constexpr const char* kConditions = R"(
+[[maybe_unused]] bool all_are(const tenon_value& list, int64_t value) {
+  const int64_t* first = tenon_arg_ints(&list);
+  return std::all_of(first, first + tenon_arg_count(&list), [&](int64_t one) { return one == value; });
+}
+[[maybe_unused]] bool has_dtype(const tenon_value& value, int dtype) {
+  return value.tag != TENON_VALUE_TENSOR || tenon_arg_tensor(&value)->dtype == dtype;
+}
+[[maybe_unused]] bool same_shape(const tenon_value& x, const tenon_value& y) {
+  const tenon_tensor *a = tenon_arg_tensor(&x), *b = tenon_arg_tensor(&y);
+  return std::equal(a->shape, a->shape + a->ndim, b->shape, b->shape + b->ndim);
+}
+)";
+
 constexpr const char* kRow = R"(    {&function_@name@,
      {.struct_size = sizeof(tenon_kernel_def), .traits = @traits@, .op = "@op@", .device = nullptr, .schema_hash = 0,
       .dtype_mask = @mask@u, .score = 0, .reserved = 0, .boxed = run_@name@, .typed = nullptr,
       .can_run = can_run_@name@}},
 )";
+
+std::string traits_of(const Binding& binding) {
+  std::vector<std::string> traits;
+  if (!binding.deterministic) traits.push_back("TENON_KERNEL_NONDETERMINISTIC");
+  if (binding.broadcasts) traits.push_back("TENON_KERNEL_BROADCAST");
+  return traits.empty() ? "0" : join(traits, " | ");
+}
 
 }  // namespace
 
@@ -80,7 +91,7 @@ std::vector<OutputFile> emit_bindings(const BindingSet& set) {
     rows += fill(
         kRow,
         {{"name", name},
-         {"traits", binding.traits},
+         {"traits", traits_of(binding)},
          {"op", binding.op->qualified_name()},
          {"mask", hex64(binding.dtypes)}});
   }
@@ -90,7 +101,7 @@ std::vector<OutputFile> emit_bindings(const BindingSet& set) {
                                           {"library", set.library},
                                           {"namespace", set.name_space}})},
           {"bindings.cpp",
-           cat(generated, "\n#include \"bindings.hpp\"\n\n#include <algorithm>\n#include <new>\n\nnamespace ",
+           cat(generated, "\n#include \"bindings.hpp\"\n\n#include <algorithm>\n#include <new>\n#include <string_view>\n\nnamespace ",
                set.name_space, " {\nnamespace {\n", kConditions, kernels, "\nBinding kBindings[] = {\n", rows,
                "};\n\n}  // namespace\n\nstd::span<Binding> bindings() { return kBindings; }\n\n}  "
                "// namespace ",

@@ -1,61 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "binding/binding.hpp"
 #include "binding/call_parser.hpp"
+#include "binding/property.hpp"
 #include "binding/prototype.hpp"
+#include "binding/source.hpp"
 #include "load/yaml_entry.hpp"
 #include "support/text.hpp"
 
 namespace tenon::codegen {
 namespace {
 
-// "float16|float32"
-DtypeMask read_dtypes(const std::string& text, const Location& where, const std::string& key) {
-  DtypeMask mask = 0;
-  std::istringstream list(text);
-  for (std::string name; std::getline(list, name, '|');) {
-    const std::optional<DtypeMask> one = find_dtype_class(trimmed(name));
-    if (!one)
-      throw Error(where, cat("`", key, "`: unknown dtype `", trimmed(name), "`",
-                             did_you_mean(trimmed(name), dtype_class_names())));
-    mask |= *one;
-  }
-  return mask;
-}
-
-// `index.ndim: 1`, of a tensor that the call takes.
-std::optional<std::string> read_ndim_condition(const Operator& op, const std::string& name,
-                                               const std::string& value) {
-  constexpr std::string_view kEnd = ".ndim";
-  if (name.size() <= kEnd.size() || name.compare(name.size() - kEnd.size(), kEnd.size(), kEnd) != 0)
-    return std::nullopt;
-  const int i = op.signature.find_param(name.substr(0, name.size() - kEnd.size()));
-  if (i < 0 || !op.signature.params[static_cast<size_t>(i)].is_tensor() ||
-      value.find_first_not_of("0123456789") != std::string::npos)
-    return std::nullopt;
-  return cat("tenon_arg_tensor(&args[", i, "])->ndim == ", value);
-}
-
-// `x.shape: y.shape`, of two tensors.
-std::optional<std::string> read_shape_condition(const Operator& op, const std::string& name,
-                                                const std::string& value) {
-  constexpr std::string_view kEnd = ".shape";
-  std::string compared;
-  for (const std::string& one : {name, value}) {
-    if (one.size() <= kEnd.size() ||
-        one.compare(one.size() - kEnd.size(), kEnd.size(), kEnd) != 0)
-      return std::nullopt;
-    const int i = op.signature.find_param(one.substr(0, one.size() - kEnd.size()));
-    if (i < 0 || !op.signature.params[static_cast<size_t>(i)].is_tensor()) return std::nullopt;
-    compared += cat(compared.empty() ? "" : ", ", "args[", i, "]");
-  }
-  return cat("same_shape(", compared, ")");
-}
-
-// `approximate: false`. Empty: the parameter may be anything.
+// `approximate: false`
 std::string read_condition(const Location& where, const Operator& op, const std::string& name,
                            const std::string& value, std::set<int>& used) {
-  if (const std::optional<std::string> found = read_ndim_condition(op, name, value)) return *found;
-  if (const std::optional<std::string> found = read_shape_condition(op, name, value)) return *found;
+  if (name.find('.') != std::string::npos) return read_property(where, op, name, value);
   const int i = op.signature.find_param(name);
   if (i < 0)
     throw Error(where, cat("`only`: ", op.name, " has no parameter `", name, "`; it is ",
@@ -64,29 +22,41 @@ std::string read_condition(const Location& where, const Operator& op, const std:
   const Param& param = op.signature.params[static_cast<size_t>(i)];
   const std::string arg = cat("args[", i, "]");
   const bool is_flag = value == "true" || value == "false";
-  if (value == "any") return "";
-  if (value == "integer" && param.kind == ParamKind::Scalar)
-    return cat(arg, ".tag != TENON_VALUE_FLOAT");
-  if (value == "given" && param.optional) return cat(arg, ".tag != TENON_VALUE_NONE");
   if (value == "none" && param.optional) return cat(arg, ".tag == TENON_VALUE_NONE");
+  if (value == "given" && param.optional) return cat(arg, ".tag != TENON_VALUE_NONE");
   if (param.kind == ParamKind::Bool && is_flag)
     return cat("(tenon_arg_bool(&", arg, ") != 0) == ", value);
   if (param.kind == ParamKind::Dtype && !param.optional)
     return cat("(uint64_t{", hex64(read_dtypes(value, where, "only")), "} >> ", arg,
                ".v.i & 1) != 0");
-  if (param.kind == ParamKind::Int && !param.optional && is_integer(value))
-    return cat("tenon_arg_int(&", arg, ") == ", value);
+  if (param.kind == ParamKind::Int && !param.optional)
+    if (const std::optional<std::string> test = comparison(value))
+      return cat("tenon_arg_int(&", arg, ")", *test);
+  if (param.kind == ParamKind::Ints && is_integer(value))
+    return cat("all_are(", arg, ", ", value, ")");
+  if (param.kind == ParamKind::String && !value.empty())
+    return cat("std::string_view(tenon_arg_string(&", arg, ")) == \"", value, "\"");
+  if (param.kind == ParamKind::Scalar && value == "int") return cat(arg, ".tag == TENON_VALUE_INT");
+  if (param.kind == ParamKind::Scalar && value == "int|bool")
+    return cat("(", arg, ".tag == TENON_VALUE_INT || ", arg, ".tag == TENON_VALUE_BOOL)");
   if (param.kind == ParamKind::Float && !param.optional && is_number(value))
     return cat("tenon_arg_float(&", arg, ") == ", value);
   throw Error(where, cat("`only`: expected a value of `", yaml_name(param.kind), " ", name,
                          "`, got `", value, "`"));
 }
 
-// An entry, and the binding of each dtype where the language has types.
+// What a file says of all its entries.
+struct FileRules {
+  std::vector<std::string> methods;  // kinds of parameters that the plugin adds
+  Language language;
+};
+
+// An entry: one binding, or one for each dtype where the language has types.
 std::vector<Binding> read_binding(const YAML::Node& node, const std::string& path,
-                                  const Package& package, const Language& language) {
+                                  const Package& package, const FileRules& rules) {
   YamlEntry entry(node, path, "a binding");
-  entry.check_keys({"op", "call", "dtypes", "only", "broadcast", "assumes", "source"});
+  entry.check_keys({"op", "call", "dtypes", "only", "unneeded", "deterministic", "broadcast",
+                    "assumes", "source"});
   Binding common;
   common.where = entry.where();
   const std::string name = entry.text("op");
@@ -98,26 +68,44 @@ std::vector<Binding> read_binding(const YAML::Node& node, const std::string& pat
   if (const DtypeMask more = common.dtypes & ~common.op->dtypes.allow)
     throw Error(entry.where("dtypes"),
                 cat("`dtypes`: ", common.op->name, " does not take ", describe(more)));
+  if (const YAML::Node value = entry.find("deterministic")) {
+    if (value.Scalar() != "false")
+      throw Error(entry.where("deterministic"), "`deterministic`: expected false, or no such key");
+    common.deterministic = false;
+  }
+  common.broadcasts = entry.flag_or("broadcast", false);
+  common.assumes = entry.text_or("assumes", "");
   std::set<int> used;
   if (const YAML::Node only = entry.find("only"))
     for (const auto& [key, value] : YamlEntry(only, path, "`only`").items())
-      if (const std::string condition =
-              read_condition(entry.where("only"), *common.op, key, value.Scalar(), used);
-          !condition.empty())
-        common.conditions.push_back(condition);
+      common.conditions.push_back(
+          read_condition(entry.where("only"), *common.op, key, value.Scalar(), used));
   std::vector<Binding> bindings;
-  if (language.types.empty()) {
-    parse_call(entry.text("call"), entry.where("call"), common, used);
+  const std::string call = entry.text("call");
+  const std::map<int, std::string>& types = rules.language.types;
+  if (types.empty()) {
+    parse_call(call, entry.where("call"), rules.methods, common, used);
     bindings.push_back(common);
   }
-  for (int dtype = 0; !language.types.empty() && dtype < 64; ++dtype) {
+  for (int dtype = 0; !types.empty() && dtype < TENON_DTYPE_COUNT; ++dtype) {
     const DtypeMask bit = DtypeMask{1} << dtype;
     if (!(common.dtypes & bit)) continue;
-    if (!language.types.count(dtype))
-      throw Error(entry.where("dtypes"), cat("`dtypes`: `types` of the file has none for ", describe(bit)));
+    if (!types.count(dtype))
+      throw Error(entry.where("dtypes"),
+                  cat("`dtypes`: `types` of the file has none for ", describe(bit)));
     bindings.push_back(common);
     bindings.back().dtypes = bit;
-    parse_prototype(entry.text("call"), entry.where("call"), language, dtype, bindings.back(), used);
+    parse_prototype(call, entry.where("call"), rules.language, dtype, bindings.back(), used);
+  }
+  // The shape, dtype and device of a result say what some parameters do; others are for gradients alone.
+  if (const YAML::Node unneeded = entry.find("unneeded")) {
+    for (const YAML::Node& one : unneeded) {
+      const int i = common.op->signature.find_param(one.Scalar());
+      if (i < 0 || !used.insert(i).second)
+        throw Error(entry.where("unneeded"),
+                    cat("`unneeded`: expected a parameter of ", common.op->name,
+                        " that the entry does not use, got `", one.Scalar(), "`"));
+    }
   }
   // An argument that the vendor's function never sees would be a silent wrong answer.
   for (size_t i = 0; i < common.op->signature.params.size(); ++i)
@@ -126,19 +114,13 @@ std::vector<Binding> read_binding(const YAML::Node& node, const std::string& pat
                   cat("the call does not use the parameter `", common.op->signature.params[i].name,
                       "` of ", common.op->name,
                       "; pass it on, or write the value that the function assumes in `only`"));
-  const char* const traits = entry.flag_or("broadcast", false) ? "TENON_KERNEL_BROADCAST" : "0";
   const std::string source = entry.text("source");
-  const std::string assumes = entry.text_or("assumes", "");
-  for (Binding& binding : bindings) {
-    binding.source = source;
-    binding.traits = traits;
-    binding.assumes = assumes;
-  }
+  for (Binding& binding : bindings) binding.source = source;
   return bindings;
 }
 
 // `types: {float32: float}`
-void read_dtype_map(YamlEntry& file, const std::string& path, const std::string& key,
+void read_dtype_map(const YamlEntry& file, const std::string& path, const std::string& key,
                     std::map<int, std::string>& map) {
   const YAML::Node node = file.find(key);
   if (!node) return;
@@ -151,14 +133,16 @@ void read_dtype_map(YamlEntry& file, const std::string& path, const std::string&
   }
 }
 
-Language read_language(YamlEntry& file, const std::string& path) {
-  Language language;
-  read_dtype_map(file, path, "types", language.types);
-  read_dtype_map(file, path, "letters", language.letters);
-  language.scope = file.text_or("scope", "");
+FileRules read_rules(const YamlEntry& file, const std::string& path) {
+  FileRules rules;
+  if (const YAML::Node kinds = file.find("kinds"))
+    for (const YAML::Node& kind : kinds) rules.methods.push_back(kind.Scalar());
+  read_dtype_map(file, path, "types", rules.language.types);
+  read_dtype_map(file, path, "letters", rules.language.letters);
+  rules.language.scope = file.text_or("scope", "");
   if (const YAML::Node global = file.find("global_types"))
-    for (const YAML::Node& name : global) language.global_types.push_back(name.Scalar());
-  return language;
+    for (const YAML::Node& name : global) rules.language.global_types.push_back(name.Scalar());
+  return rules;
 }
 
 }  // namespace
@@ -167,7 +151,8 @@ void load_bindings(const std::string& path, const Package& package, BindingSet& 
                    std::vector<std::string>& errors) {
   try {
     YamlEntry file(YAML::LoadFile(path), path, "a binding file");
-    file.check_keys({"namespace", "header", "library", "types", "letters", "scope", "global_types", "bindings"});
+    file.check_keys({"namespace", "header", "library", "kinds", "types", "letters", "scope",
+                     "global_types", "bindings"});
     // One table comes from all files of a run.
     const auto read_common = [&](const char* key, std::string& common) {
       const std::string text = file.text(key);
@@ -180,10 +165,10 @@ void load_bindings(const std::string& path, const Package& package, BindingSet& 
     read_common("header", set.header);
     read_common("library", set.library);
     set.files.push_back(path);
-    const Language language = read_language(file, path);
+    const FileRules rules = read_rules(file, path);
     for (const YAML::Node& node : file.require("bindings")) {
       try {
-        for (Binding& binding : read_binding(node, path, package, language))
+        for (Binding& binding : read_binding(node, path, package, rules))
           set.bindings.push_back(std::move(binding));
       } catch (const Error& error) {
         errors.push_back(error.what());

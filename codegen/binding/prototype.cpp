@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "binding/c_type.hpp"
-#include "binding/call_parser.hpp"
 #include "binding/mangle.hpp"
 #include "binding/source.hpp"
 #include "support/text.hpp"

@@ -1,10 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "binding/source.hpp"
 
-#include "binding/call_parser.hpp"
+#include <charconv>
+
 #include "support/text.hpp"
 
 namespace tenon::codegen {
+
+bool is_integer(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+bool is_number(std::string_view text) {
+  double value = 0;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  return error == std::errc() && end == text.data() + text.size() &&
+         text.find_first_of("0123456789") != std::string_view::npos;
+}
 
 bool Source::is_kind(std::initializer_list<ParamKind> kinds) const {
   for (ParamKind kind : kinds)

@@ -5,10 +5,15 @@
 #include <initializer_list>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "model/operator.hpp"
 
 namespace tenon::codegen {
+
+// "-1", "20"; "0.5" is a number only.
+bool is_integer(std::string_view text);
+bool is_number(std::string_view text);
 
 struct Source {
   std::string word;

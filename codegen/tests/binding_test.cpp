@@ -22,6 +22,13 @@ ops:
   kind: kernel
   dtypes: {allow: floating}
   shape: same(x)
+- op: join
+  doc: "Joins."
+  sig: (Tensor[] parts, Tensor? mask=none, int count=2, int? axis=none, Scalar value=0, str mode='end', int[] steps=[1]) -> Tensor
+  kind: kernel
+  dtypes: {allow: floating}
+  shape: native
+  decompose: native
 )";
 
 struct Bound {
@@ -29,14 +36,15 @@ struct Bound {
   std::vector<std::string> errors;
 };
 
-// Binds `shift` by the lines of an entry after `- op: acme::shift`.
-Bound binding_of(const std::string& lines) {
+// Binds an operator by the lines of an entry after `- op:`.
+Bound binding_of(const std::string& lines, const std::string& op = "shift",
+                 const std::string& kinds = "") {
   const fs::path folder = fs::path(::testing::TempDir()) / ("binding_" + std::to_string(getpid()));
   fs::create_directories(folder);
   const std::string operators = folder / "operators.yaml", bindings = folder / "bindings.yaml";
   std::ofstream(operators) << kOperators;
   std::ofstream(bindings)
-      << "namespace: acme\nheader: call.hpp\nlibrary: acme 1.0\nbindings:\n- op: acme::shift\n"
+      << "namespace: acme\nheader: call.hpp\nlibrary: acme 1.0\n" << kinds << "bindings:\n- op: acme::" << op << "\n"
       << lines;
   Loaded loaded;
   load({}, {operators}, loaded);
@@ -91,6 +99,61 @@ TEST(Binding, TakesAxesAndNumbersOfAxes) {
   EXPECT_NE(code.find("tenon_arg_float(&args[2]), call.axes(args[4], args[0])"), std::string::npos)
       << code;
   EXPECT_NE(code.find("tenon_arg_tensor(&args[0])->ndim == 2"), std::string::npos) << code;
+}
+
+constexpr const char* kUnneeded =
+    "  unneeded: [mask, count, axis, value, mode, steps]\n  source: page\n";
+
+TEST(Binding, CallsTheMethodsThatThePluginAddsAsKinds) {
+  const std::string kinds = "kinds: [list, either]\n";
+  const std::string code =
+      binding_of(
+          "  call: acmeJoin(list parts 'ordered', either axis count -1 0.5, Tensor out)\n"
+          "  dtypes: float32\n  unneeded: [mask, value, mode, steps]\n  source: page\n",
+          "join", kinds)
+          .errors.at(1);
+  EXPECT_NE(code.find("call.run(call.list(args[0], \"ordered\")"), std::string::npos) << code;
+  EXPECT_NE(code.find("call.either(args[3], args[2], int64_t{-1}, double{0.5})"), std::string::npos)
+      << code;
+  EXPECT_EQ(
+      "7: `call`: `either axes count`: join has no parameter or result `axes`; text is written in "
+      "single quotes",
+      binding_of("  call: acmeJoin(list parts, either axes count, Tensor out)\n  dtypes: float32\n" +
+                     std::string(kUnneeded),
+                 "join", kinds)
+          .errors.at(0));
+}
+
+TEST(Binding, ComparesPropertiesListsAndText) {
+  const std::string code =
+      binding_of(
+          "  call: acmeJoin(Tensor out)\n  dtypes: float32\n"
+          "  only: {parts.count: 1, parts.dtype: float16|float32, mask.numel: \">= 2\", mask.dtype: float32,\n"
+          "    count: \"< 8\", axis: given, value: int, mode: end, steps: 1}\n"
+          "  unneeded: [parts, mask]\n  source: page\n",
+          "join")
+          .errors.at(1);
+  for (const char* condition :
+       {"tenon_arg_count(&args[0]) == 1", "tenon_arg_tensors(&args[0])[0]->dtype & 1) != 0",
+        "(args[1].tag == TENON_VALUE_NONE || tenon_arg_tensor(&args[1])->numel >= 2)",
+        "tenon_arg_int(&args[2]) < 8", "args[3].tag != TENON_VALUE_NONE",
+        "args[4].tag == TENON_VALUE_INT", "std::string_view(tenon_arg_string(&args[5])) == \"end\"",
+        "all_are(args[6], 1)"})
+    EXPECT_NE(code.find(condition), std::string::npos) << condition << "\n" << code;
+}
+
+TEST(Binding, RefusesPropertiesAndUnneededParametersThatAreNot) {
+  const auto refused = [](const std::string& lines) {
+    return binding_of("  call: acmeJoin(Tensor out)\n  dtypes: float32\n" + lines, "join").errors.at(0);
+  };
+  EXPECT_EQ(
+      "8: `only`: expected `ndim`, `numel` or `dtype` of a tensor or `count` of a list, with a "
+      "number or dtypes, or `x.shape: y.shape`, got `mask.count: 1`; join is (Tensor[] parts, Tensor? mask=none, int "
+      "count=2, int? axis=none, Scalar value=0, str mode='end', int[] steps=[1]) -> Tensor",
+      refused("  only: {mask.count: 1}\n" + std::string(kUnneeded)));
+  EXPECT_EQ(
+      "8: `unneeded`: expected a parameter of join that the entry does not use, got `out`",
+      refused("  unneeded: [out]\n  source: page\n"));
 }
 
 TEST(Binding, RefusesACallThatDropsAParameter) {

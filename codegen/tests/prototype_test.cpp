@@ -130,7 +130,7 @@ TEST(Prototype, MakesAKernelOfEachDtype) {
   const std::string code = generated(
       "shift",
       "  call: add<T>(Context*, const T* x, const T* y, T* out, int64_t numel of out, float by, bool true)\n"
-      "  dtypes: float16|float32\n  only: {twice: any, axis: none}\n  broadcast: true\n");
+      "  dtypes: float16|float32\n  only: {axis: none}\n  unneeded: [twice]\n  broadcast: true\n");
   expect_in(code, "Function function_shift_float32{.name = \"add<float>\", .symbol = \"_ZN4acme2nn3addIf");
   expect_in(code, "Function function_shift_float16{.name = \"add<half>\"");
   expect_in(code,

@@ -10,8 +10,10 @@
 #include <string>
 
 struct aclTensor;
+struct aclTensorList;
 struct aclScalar;
 struct aclIntArray;
+struct aclBoolArray;
 struct aclOpExecutor;
 
 namespace ascend {
@@ -23,7 +25,8 @@ constexpr int kRepeatInitialize = 100002;
 constexpr int kBadAlloc = 200000;
 constexpr int kStorageOverLimit = 300000;
 constexpr int kDeviceOutOfMemory = 207001;  // ACL_ERROR_RT_MEMORY_ALLOCATION
-constexpr int kFormatNd = 2;
+// aclFormat; functions of images ask for the one that names their axes.
+constexpr int kFormatNchw = 0, kFormatNd = 2, kFormatNcdhw = 30, kFormatNc = 35, kFormatNcl = 47;
 constexpr int kHugeFirst = 0;         // aclrtMemMallocPolicy
 constexpr int kHbm = 1;               // aclrtMemAttr
 constexpr uint32_t kEventSync = 1;    // ACL_EVENT_SYNC
@@ -64,10 +67,14 @@ enum CopyKind { kHostToHost = 0, kHostToDevice = 1, kDeviceToHost = 2, kDeviceTo
     (const int64_t*, uint64_t, int, const int64_t*, int64_t, int, const int64_t*, uint64_t, \
      void*))                                                                                \
   X(aclScalar*, aclCreateScalar, (void*, int))                                              \
+  X(aclTensorList*, aclCreateTensorList, (const aclTensor* const*, uint64_t))               \
   X(aclIntArray*, aclCreateIntArray, (const int64_t*, uint64_t))                            \
+  X(aclBoolArray*, aclCreateBoolArray, (const bool*, uint64_t))                             \
   X(int, aclDestroyTensor, (const aclTensor*))                                              \
+  X(int, aclDestroyTensorList, (const aclTensorList*))                                      \
   X(int, aclDestroyScalar, (const aclScalar*))                                              \
-  X(int, aclDestroyIntArray, (const aclIntArray*))
+  X(int, aclDestroyIntArray, (const aclIntArray*))                                          \
+  X(int, aclDestroyBoolArray, (const aclBoolArray*))
 
 struct Functions {
 #define ASCEND_MEMBER(result, name, parameters) result(*name) parameters = nullptr;

@@ -5,6 +5,7 @@
 
 #include "bindings.hpp"
 #include "device.hpp"
+#include "library/copy.hpp"
 
 namespace {
 
@@ -26,6 +27,10 @@ std::vector<tenon_kernel_def> available_kernels() {
     else
       missing += (missing.empty() ? "" : ", ") + std::string(binding.function->name);
   }
+  if (tenon_kernel_def copy; ascend::find_copy(copy))
+    kernels.push_back(copy);
+  else
+    missing += (missing.empty() ? "" : ", ") + std::string("aclnnInplaceCopy or aclnnFlip");
   if (!missing.empty()) {
     const std::string text = "ascend: this version of CANN lacks " + missing +
                              "; the operators that need them are lowered or run on the host";

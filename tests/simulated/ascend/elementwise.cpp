@@ -154,6 +154,7 @@ UNARY(aclnnLogSigmoid, OF_X(std::fmin(x, 0) - std::log1p(std::exp(-std::fabs(x))
 UNARY(aclnnErfinv, OF_X(erfinv(x)), None{})
 UNARY(aclnnLgamma, OF_X(std::lgamma(x)), None{})
 UNARY(aclnnDigamma, OF_X(digamma(x)), None{})
+UNARY(aclnnSign, OF_X(x > 0 ? 1 : x < 0 ? -1 : x), OF_I((x > 0) - (x < 0)))
 ACLNN_EXPORT int aclnnBitwiseNotGetWorkspaceSize(const aclTensor* self, aclTensor* out,
                                                  uint64_t* bytes, aclOpExecutor** executor) {
   const bool is_bool = is_alive(self) && self->dtype == kBool;
@@ -195,6 +196,7 @@ BINARY(aclnnGeTensor, false, OF_XY(x >= y), OF_IJ(x >= y))
 BINARY(aclnnLogicalAnd, false, OF_XY(x&& y), OF_IJ(x&& y))
 BINARY(aclnnLogicalOr, false, OF_XY(x || y), OF_IJ(x || y))
 BINARY(aclnnLogicalXor, false, OF_XY((x != 0) != (y != 0)), OF_IJ((x != 0) != (y != 0)))
+BINARY(aclnnHeaviside, true, OF_XY(x == 0 ? y : x < 0 ? 0 : x > 0 ? 1 : x), None{})
 BINARY(aclnnSigmoidBackward, true, OF_XY(x* y*(1 - y)), None{})
 BINARY(aclnnTanhBackward, true, OF_XY(x*(1 - y * y)), None{})
 BINARY(aclnnSiluBackward, true, OF_XY(x* sigmoid(y) * (1 + y * (1 - sigmoid(y)))), None{})
@@ -239,6 +241,8 @@ SCALED(aclnnSub, -)
   ACLNN_EXECUTE(NAME)
 WITH_ONE(aclnnCelu, x > 0 ? x : a * std::expm1(x / a))
 WITH_ONE(aclnnLeakyRelu, x > 0 ? x : a * x)
+WITH_ONE(aclnnMuls, x* a)
+WITH_ONE(aclnnPowTensorScalar, std::pow(x, a))
 WITH_TWO(aclnnHardtanh, x<a ? a : x> b ? b : x)
 WITH_TWO(aclnnSoftplus, a* x > b ? x : std::log1p(std::exp(a * x)) / a)
 
@@ -262,6 +266,38 @@ ACLNN_EXPORT int aclnnGeluV2GetWorkspaceSize(const aclTensor* self, int64_t appr
                    None{}, bytes, executor);
 }
 ACLNN_EXECUTE(aclnnGeluV2)
+
+// Outside [0, 1] the result is NaN, whatever eps; without a positive one nothing is limited.
+ACLNN_EXPORT int aclnnLogitGetWorkspaceSize(const aclTensor* self, double eps, aclTensor* out,
+                                            uint64_t* bytes, aclOpExecutor** executor) {
+  return map_to<1>("aclnnLogit", {self}, out, true, [=](double x) {
+        const double z = eps <= 0 ? x : std::fmin(std::fmax(x, eps), 1 - eps);
+        return x < 0 || x > 1 ? NAN : std::log(z / (1 - z));
+      }, None{}, bytes, executor);
+}
+ACLNN_EXECUTE(aclnnLogit)
+
+double gelu_slope(double x) {
+  return 0.5 * std::erfc(-x * M_SQRT1_2) + x * std::exp(-x * x / 2) / std::sqrt(2 * M_PI);
+}
+// (1 + tanh(u)) / 2 is sigmoid(2 u), which keeps its digits where it is small.
+double gelu_tanh_slope(double x) {
+  const double c = 2 * std::sqrt(2 / M_PI), u = c * (x + 0.044715 * x * x * x);
+  return sigmoid(u) * (1 + x * sigmoid(-u) * c * (1 + 3 * 0.044715 * x * x));
+}
+ACLNN_EXPORT int aclnnGeluBackwardV2GetWorkspaceSize(const aclTensor* grad, const aclTensor* self,
+                                                     char* approximate, aclTensor* out,
+                                                     uint64_t* bytes, aclOpExecutor** executor) {
+  if (!approximate) return refuse("aclnnGeluBackwardV2", kNullPointer, "approximate is nullptr");
+  const std::string mode = approximate;
+  if (mode != "none" && mode != "tanh")
+    return refuse("aclnnGeluBackwardV2", kInvalid, "approximate is none or tanh");
+  const bool is_tanh = mode == "tanh";
+  return map_to<2>("aclnnGeluBackwardV2", {grad, self}, out, true,
+                   OF_XY(x*(is_tanh ? gelu_tanh_slope(y) : gelu_slope(y))), None{}, bytes,
+                   executor);
+}
+ACLNN_EXECUTE(aclnnGeluBackwardV2)
 
 ACLNN_EXPORT int aclnnThresholdBackwardGetWorkspaceSize(const aclTensor* grad,
                                                         const aclTensor* self,

@@ -125,6 +125,8 @@ size_t size_of(int dtype) {
 bool is_alive(const aclTensor* tensor) { return is_remembered(tensor); }
 bool is_alive(const aclScalar* scalar) { return is_remembered(scalar); }
 bool is_alive(const aclIntArray* array) { return is_remembered(array); }
+bool is_alive(const aclBoolArray* array) { return is_remembered(array); }
+bool is_alive(const aclTensorList* list) { return is_remembered(list); }
 
 bool View::open() {
   int64_t last = of.offset;
@@ -224,13 +226,16 @@ using namespace simulated::aclnn;
 ACLNN_EXPORT aclTensor* aclCreateTensor(const int64_t* shape, uint64_t ndim, int dtype,
                                         const int64_t* strides, int64_t offset, int format,
                                         const int64_t* storage, uint64_t storage_ndim, void* data) {
-  constexpr int kNd = 2;
-  if ((ndim && (!shape || !strides)) || (storage_ndim && !storage) || format != kNd || offset < 0)
-    return nullptr;
+  if ((ndim && (!shape || !strides)) || (storage_ndim && !storage) || offset < 0) return nullptr;
+  // A format that names axes has as many of them.
+  const bool has_its_axes = format == kNd || (format == kNc && ndim == 2) ||
+                            (format == kNcl && ndim == 3) || (format == kNchw && ndim == 4) ||
+                            (format == kNcdhw && ndim == 5);
+  if (!has_its_axes) return nullptr;
   for (uint64_t i = 0; i < ndim; ++i)
     if (shape[i] < 0 || strides[i] < 0) return nullptr;
   return remember(
-      new aclTensor{{shape, shape + ndim}, {strides, strides + ndim}, dtype, data, offset});
+      new aclTensor{{shape, shape + ndim}, {strides, strides + ndim}, dtype, data, offset, format});
 }
 ACLNN_EXPORT aclScalar* aclCreateScalar(void* value, int dtype) {
   if (!value) return nullptr;
@@ -238,14 +243,33 @@ ACLNN_EXPORT aclScalar* aclCreateScalar(void* value, int dtype) {
     const double number = *static_cast<double*>(value);
     return remember(new aclScalar{dtype, number, static_cast<int64_t>(number)});
   }
-  if (dtype != kI64) return nullptr;  // others are not simulated
-  const int64_t integer = *static_cast<int64_t*>(value);
+  if (dtype == kF32) {
+    const double number = *static_cast<float*>(value);
+    return remember(new aclScalar{dtype, number, static_cast<int64_t>(number)});
+  }
+  if (dtype != kI64 && dtype != kI32) return nullptr;  // others are not simulated
+  const int64_t integer =
+      dtype == kI64 ? *static_cast<int64_t*>(value) : *static_cast<int32_t*>(value);
   return remember(new aclScalar{dtype, static_cast<double>(integer), integer});
 }
 ACLNN_EXPORT aclIntArray* aclCreateIntArray(const int64_t* values, uint64_t count) {
   if (count && !values) return nullptr;
   return remember(new aclIntArray{{values, values + count}});
 }
+ACLNN_EXPORT aclBoolArray* aclCreateBoolArray(const bool* values, uint64_t count) {
+  if (count && !values) return nullptr;
+  return remember(new aclBoolArray{std::vector<bool>(values, values + count)});
+}
+ACLNN_EXPORT aclTensorList* aclCreateTensorList(const aclTensor* const* tensors, uint64_t count) {
+  if (count && !tensors) return nullptr;
+  return remember(new aclTensorList{{tensors, tensors + count}});
+}
+ACLNN_EXPORT int aclDestroyTensorList(const aclTensorList* list) {
+  if (!is_alive(list)) return kInvalid;
+  for (const aclTensor* tensor : list->tensors) forget(tensor);
+  return forget(list);
+}
+ACLNN_EXPORT int aclDestroyBoolArray(const aclBoolArray* array) { return forget(array); }
 ACLNN_EXPORT int aclDestroyTensor(const aclTensor* tensor) { return forget(tensor); }
 ACLNN_EXPORT int aclDestroyScalar(const aclScalar* scalar) { return forget(scalar); }
 ACLNN_EXPORT int aclDestroyIntArray(const aclIntArray* array) { return forget(array); }

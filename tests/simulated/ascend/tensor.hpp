@@ -12,6 +12,10 @@ struct aclTensor {
   int dtype;
   void* address;  // of the chip
   int64_t offset;
+  int format = 2;  // aclFormat: ND
+};
+struct aclTensorList {
+  std::vector<const aclTensor*> tensors;
 };
 struct aclScalar {
   int dtype;
@@ -21,6 +25,9 @@ struct aclScalar {
 struct aclIntArray {
   std::vector<int64_t> values;
 };
+struct aclBoolArray {
+  std::vector<bool> values;
+};
 struct aclOpExecutor {
   const char* function;
   uint64_t workspace_bytes;
@@ -28,6 +35,9 @@ struct aclOpExecutor {
 };
 
 namespace simulated::aclnn {
+
+// aclFormat
+enum Format { kNchw = 0, kNd = 2, kNcdhw = 30, kNc = 35, kNcl = 47 };
 
 // aclDataType
 enum Dtype {
@@ -58,6 +68,8 @@ constexpr int kNullPointer = 161001, kInvalid = 161002, kRuntime = 361001;
 bool is_alive(const aclTensor* tensor);
 bool is_alive(const aclScalar* scalar);
 bool is_alive(const aclIntArray* array);
+bool is_alive(const aclBoolArray* array);
+bool is_alive(const aclTensorList* list);
 
 // A tensor as the work sees it: a copy of its description, and the bytes behind its address.
 struct View {

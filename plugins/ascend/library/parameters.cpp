@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parameters.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace ascend {
+
+Parameters::~Parameters() {
+  for (aclTensorList* list : lists_) acl.aclDestroyTensorList(list);  // with its tensors
+  for (aclTensor* tensor : tensors_) acl.aclDestroyTensor(tensor);
+  for (aclScalar* scalar : scalars_) acl.aclDestroyScalar(scalar);
+  for (aclIntArray* array : int_arrays_) acl.aclDestroyIntArray(array);
+  for (aclBoolArray* array : bool_arrays_) acl.aclDestroyBoolArray(array);
+}
+
+template <class T>
+T* Parameters::made(T* parameter, std::vector<T*>& owner, const char* function) {
+  if (parameter)
+    owner.push_back(parameter);
+  else if (!status_)
+    status_ = tenon::fail_format(err_, TENON_INTERNAL, "[%s] ascend: %s returned no object", op_,
+                                 function);
+  return parameter;
+}
+
+Parameters::Description Parameters::dense(Description d) {
+  d.storage = d.shape;
+  d.strides.resize(d.shape.size());
+  int64_t step = 1;
+  for (size_t axis = d.shape.size(); axis-- > 0; step *= d.shape[axis]) d.strides[axis] = step;
+  return d;
+}
+
+// Kernels get dense tensors, whose strides along axes of one element may be anything, negative too.
+Parameters::Description Parameters::describe(const tenon_tensor& tensor) {
+  has_empty_ |= tensor.numel == 0;
+  return dense({tensor.dtype, kFormatNd, {tensor.shape, tensor.shape + tensor.ndim}, {}, tensor.data});
+}
+
+aclTensor* Parameters::create(const Description& d) {
+  if (status_) return nullptr;
+  return made(
+      acl.aclCreateTensor(d.shape.data(), d.shape.size(), acl_dtype(d.dtype), d.strides.data(), 0,
+                          d.format, d.storage.data(), d.storage.size(), d.data),
+      tensors_, "aclCreateTensor");
+}
+
+aclTensor* Parameters::tensor(const tenon_value& value) {
+  if (value.tag == TENON_VALUE_NONE) return nullptr;
+  return create(describe(*tenon_arg_tensor(&value)));
+}
+
+aclTensor* Parameters::view(int dtype, std::vector<int64_t> shape, std::vector<int64_t> strides,
+                            void* data) {
+  int64_t span = 1;
+  for (size_t axis = 0; axis < shape.size(); ++axis) span += (shape[axis] - 1) * strides[axis];
+  return create({dtype, kFormatNd, std::move(shape), std::move(strides), data, {span}});
+}
+
+aclTensor* Parameters::image(const tenon_value& value) {
+  Description d = describe(*tenon_arg_tensor(&value));
+  switch (d.shape.size()) {
+    case 2:
+      d.format = kFormatNc;
+      break;
+    case 3:
+      d.format = kFormatNcl;
+      break;
+    case 4:
+      d.format = kFormatNchw;
+      break;
+    case 5:
+      d.format = kFormatNcdhw;
+      break;
+  }
+  return create(d);
+}
+
+aclTensor* Parameters::transposed(const tenon_value& value) {
+  Description d = describe(*tenon_arg_tensor(&value));
+  std::iter_swap(d.shape.end() - 1, d.shape.end() - 2);
+  std::iter_swap(d.strides.end() - 1, d.strides.end() - 2);
+  return create(d);
+}
+
+aclTensor* Parameters::matrix(const tenon_value& value) {
+  const tenon_tensor& tensor = *tenon_arg_tensor(&value);
+  Description d = describe(tensor);
+  const int64_t columns = d.shape.back();
+  d.shape = {columns ? tensor.numel / columns : 0, columns};
+  return create(dense(d));
+}
+
+aclTensor* Parameters::vector(const tenon_value& value) {
+  const tenon_tensor& tensor = *tenon_arg_tensor(&value);
+  Description d = describe(tensor);
+  d.shape = {tensor.numel};
+  return create(dense(d));
+}
+
+const tenon_tensor& Parameters::first_of(const tenon_value& value) {
+  return value.tag == TENON_VALUE_TENSORS ? *tenon_arg_tensors(&value)[0]
+                                          : *tenon_arg_tensor(&value);
+}
+
+aclTensor* Parameters::coordinates(const tenon_value& value) {
+  Description d = describe(first_of(value));
+  d.shape.push_back(1);
+  return create(dense(d));
+}
+
+aclTensor* Parameters::along(const tenon_value& positions, const tenon_value& axis,
+                             const tenon_value& like) {
+  Description d = describe(first_of(positions));
+  const tenon_tensor& target = *tenon_arg_tensor(&like);
+  d.shape.assign(target.shape, target.shape + target.ndim);
+  d.strides.assign(d.shape.size(), 0);
+  d.strides[static_cast<size_t>(axis_of(axis, like))] = 1;
+  return create(d);
+}
+
+aclTensor* Parameters::with_axis(const tenon_value& value, const tenon_value& axis,
+                                 const tenon_value& like) {
+  Description d = describe(*tenon_arg_tensor(&value));
+  d.shape.insert(d.shape.begin() + axis_of(axis, like), 1);
+  return create(dense(d));
+}
+
+aclTensorList* Parameters::tensors(const tenon_value& list) {
+  const tenon_tensor* const* const first = tenon_arg_tensors(&list);
+  std::vector<aclTensor*> parts;
+  for (uint64_t i = 0; i < tenon_arg_count(&list); ++i) {
+    if (!create(describe(*first[i]))) return nullptr;
+    parts.push_back(tensors_.back());
+  }
+  aclTensorList* made_list =
+      made(acl.aclCreateTensorList(parts.data(), parts.size()), lists_, "aclCreateTensorList");
+  if (made_list) tensors_.resize(tensors_.size() - parts.size());  // the list owns them
+  return made_list;
+}
+
+aclTensor* Parameters::scratch_of(std::vector<int64_t> shape, int dtype) {
+  if (status_) return nullptr;
+  int64_t bytes = host->dtype_size(dtype);
+  for (int64_t extent : shape) bytes *= extent;
+  void* memory = nullptr;
+  if ((status_ = host->scratch(ctx_, static_cast<uint64_t>(std::max<int64_t>(bytes, 1)), &memory,
+                               err_)))
+    return nullptr;
+  return create(dense({dtype, kFormatNd, std::move(shape), {}, memory}));
+}
+
+aclTensor* Parameters::scratch(const tenon_value& like) {
+  const tenon_tensor& tensor = *tenon_arg_tensor(&like);
+  return scratch_of({tensor.shape, tensor.shape + tensor.ndim}, tensor.dtype);
+}
+
+aclTensor* Parameters::scratch_positions(const tenon_value& like) {
+  const tenon_tensor& tensor = *tenon_arg_tensor(&like);
+  return scratch_of({tensor.shape, tensor.shape + tensor.ndim}, TENON_DTYPE_I64);
+}
+
+aclTensor* Parameters::scratch_rows(const tenon_value& like) {
+  const tenon_tensor& tensor = *tenon_arg_tensor(&like);
+  std::vector<int64_t> shape(tensor.shape, tensor.shape + tensor.ndim);
+  shape.back() = 1;
+  return scratch_of(std::move(shape), TENON_DTYPE_F32);
+}
+
+aclTensor* Parameters::scratch_vector(const tenon_value& like, const tenon_value& dtype) {
+  return scratch_of({tenon_arg_tensor(&like)->numel}, tenon_arg_tensor(&dtype)->dtype);
+}
+
+aclTensor* Parameters::scratch_channels(const tenon_value& image) {
+  return scratch_of({tenon_arg_tensor(&image)->shape[1]}, TENON_DTYPE_F32);
+}
+
+aclScalar* Parameters::scalar_of(const void* value, int dtype) {
+  if (status_) return nullptr;
+  // The parameter is not const in CANN's header; the function copies the value.
+  return made(acl.aclCreateScalar(const_cast<void*>(value), acl_dtype(dtype)), scalars_,
+              "aclCreateScalar");
+}
+
+aclScalar* Parameters::scalar(const tenon_value& value) {
+  if (value.tag == TENON_VALUE_FLOAT) return scalar(value.v.f);
+  return scalar(value.v.i);
+}
+
+aclScalar* Parameters::float_scalar(double value) {
+  const auto number = static_cast<float>(value);
+  return scalar_of(&number, TENON_DTYPE_F32);
+}
+
+aclScalar* Parameters::int32_scalar(const tenon_value& value) {
+  const auto number = static_cast<int32_t>(value.v.i);
+  return scalar_of(&number, TENON_DTYPE_I32);
+}
+
+aclBoolArray* Parameters::flags(int64_t first, int64_t second, int64_t third) {
+  if (status_) return nullptr;
+  const bool values[] = {first != 0, second != 0, third != 0};
+  return made(acl.aclCreateBoolArray(values, 3), bool_arrays_, "aclCreateBoolArray");
+}
+
+std::span<const int64_t> Parameters::list_of(const tenon_value& value) {
+  if (value.tag == TENON_VALUE_INTS) return {tenon_arg_ints(&value), tenon_arg_count(&value)};
+  return {&value.v.i, 1};
+}
+
+aclIntArray* Parameters::int_array(std::span<const int64_t> values) {
+  if (status_) return nullptr;
+  return made(acl.aclCreateIntArray(values.data(), values.size()), int_arrays_,
+              "aclCreateIntArray");
+}
+
+aclIntArray* Parameters::axes(const tenon_value& value, const tenon_value& tensor) {
+  if (value.tag != TENON_VALUE_NONE) return ints(value);
+  std::vector<int64_t> all(static_cast<size_t>(tenon_arg_tensor(&tensor)->ndim));
+  std::iota(all.begin(), all.end(), int64_t{0});
+  return int_array(all);
+}
+
+int64_t Parameters::axis_of(const tenon_value& axis, const tenon_value& tensor) {
+  const int64_t given = list_of(axis)[0];
+  return given < 0 ? given + tenon_arg_tensor(&tensor)->ndim : given;
+}
+
+aclIntArray* Parameters::extent(const tenon_value& tensor, int64_t axis) {
+  return int_array(std::span(tenon_arg_tensor(&tensor)->shape + axis, 1));
+}
+
+aclIntArray* Parameters::last_extents(const tenon_value& count, const tenon_value& tensor) {
+  const tenon_tensor& t = *tenon_arg_tensor(&tensor);
+  return int_array(std::span(t.shape + t.ndim - count.v.i, static_cast<size_t>(count.v.i)));
+}
+
+aclIntArray* Parameters::margins(const tenon_value& padding) {
+  const std::span<const int64_t> pairs = list_of(padding);
+  std::vector<int64_t> reversed;
+  for (size_t i = pairs.size(); i >= 2; i -= 2)
+    reversed.insert(reversed.end(), {pairs[i - 2], pairs[i - 1]});
+  return int_array(reversed);
+}
+
+aclIntArray* Parameters::margins_of_slice(const tenon_value& slice, const tenon_value& axes,
+                                          const tenon_value& starts, const tenon_value& whole) {
+  const tenon_tensor &part = *tenon_arg_tensor(&slice), &all = *tenon_arg_tensor(&whole);
+  const std::span<const int64_t> named = list_of(axes), first = list_of(starts);
+  std::vector<int64_t> reversed(2 * static_cast<size_t>(all.ndim));
+  for (size_t i = 0; i < named.size(); ++i) {
+    const int64_t axis = named[i] < 0 ? named[i] + all.ndim : named[i];
+    const int64_t extent = all.shape[axis];
+    // As in Python: from the end if negative, and never outside.
+    const int64_t before =
+        std::clamp<int64_t>(first[i] < 0 ? first[i] + extent : first[i], 0, extent);
+    const auto pair = 2 * static_cast<size_t>(all.ndim - 1 - axis);
+    reversed[pair] = before;
+    reversed[pair + 1] = extent - before - part.shape[axis];
+  }
+  return int_array(reversed);
+}
+
+aclIntArray* Parameters::margins_of_place(const tenon_value& axis, const tenon_value& index,
+                                          const tenon_value& whole) {
+  const tenon_tensor& all = *tenon_arg_tensor(&whole);
+  const int64_t at = axis_of(axis, whole), extent = all.shape[at];
+  const int64_t before = index.v.i < 0 ? index.v.i + extent : index.v.i;
+  std::vector<int64_t> reversed(2 * static_cast<size_t>(all.ndim));
+  const auto pair = 2 * static_cast<size_t>(all.ndim - 1 - at);
+  reversed[pair] = before;
+  reversed[pair + 1] = extent - before - 1;
+  return int_array(reversed);
+}
+
+}  // namespace ascend

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of aclnn that take elements by positions or in order. Prototypes are those of the pages aclnn*.md of
+// hicann/ops-math and ops-nn.
+#include <cmath>
+#include <numeric>
+
+#include "checks.hpp"
+
+namespace simulated::aclnn {
+namespace {
+
+ACLNN_EXPORT int aclnnGatherGetWorkspaceSize(const aclTensor* self, const int64_t dim,
+                                             const aclTensor* index, aclTensor* out,
+                                             uint64_t* bytes, aclOpExecutor** executor) {
+  NEEDS(self, index, out);
+  int64_t axis = dim;
+  REQUIRE(resolve_axis(axis, self->shape.size()), "the axis is out of range");
+  REQUIRE(is_one_of(index->dtype, {kI32, kI64}), "positions are int32 or int64");
+  REQUIRE(out->dtype == self->dtype && out->shape == index->shape &&
+              index->shape.size() == self->shape.size(),
+          "dtypes or shapes do not agree");
+  for (size_t i = 0; i < self->shape.size(); ++i)
+    REQUIRE(static_cast<int64_t>(i) == axis || index->shape[i] <= self->shape[i],
+            "the positions are longer than the tensor");
+  return plan(
+      "aclnnGather", {self, index, out},
+      [=](std::vector<View>& views) {
+        const std::vector<int64_t>& shape = views[2].of.shape;
+        const int64_t extent = views[0].of.shape.empty() ? 1 : views[0].of.shape[static_cast<size_t>(axis)];
+        for (int64_t i = 0, n = views[2].count(); i < n; ++i) {
+          Place place = place_of(i, shape);
+          int64_t position = views[1].integer(offset_of(views[1], place));
+          if (position < 0) position += extent;
+          if (position < 0 || position >= extent) continue;  // undefined
+          const int64_t to = offset_of(views[2], place);
+          if (!place.empty()) place[static_cast<size_t>(axis)] = position;
+          copy_element(views[0], offset_of(views[0], place), views[2], to);
+        }
+      },
+      bytes, executor);
+}
+ACLNN_EXECUTE(aclnnGather)
+
+ACLNN_EXPORT int aclnnGatherNdGetWorkspaceSize(const aclTensor* self, const aclTensor* indices,
+                                               bool negative, aclTensor* out, uint64_t* bytes,
+                                               aclOpExecutor** executor) {
+  NEEDS(self, indices, out);
+  REQUIRE(is_one_of(self->dtype, {kI64, kI32, kI8, kU8, kBool, kF32, kF16, kBf16}) &&
+              out->dtype == self->dtype,
+          "a dtype is not served");
+  REQUIRE(is_one_of(indices->dtype, {kI32, kI64}), "positions are int32 or int64");
+  REQUIRE(!self->shape.empty() && !indices->shape.empty(), "expected one axis or more");
+  const int64_t depth = indices->shape.back();
+  REQUIRE(depth <= static_cast<int64_t>(self->shape.size()), "too many coordinates");
+  std::vector<int64_t> expected(indices->shape.begin(), indices->shape.end() - 1);
+  expected.insert(expected.end(), self->shape.begin() + depth, self->shape.end());
+  REQUIRE(out->shape == expected, "the result has an unexpected shape");
+  return plan(
+      "aclnnGatherNd", {self, indices, out},
+      [=](std::vector<View>& views) {
+        const auto leading = static_cast<int64_t>(views[1].of.shape.size()) - 1;
+        for (int64_t i = 0, n = views[2].count(); i < n; ++i) {
+          const Place to = place_of(i, views[2].of.shape);
+          Place coordinate(to.begin(), to.begin() + leading), from;
+          bool is_inside = true;
+          for (int64_t axis = 0; axis < depth; ++axis) {
+            coordinate.push_back(axis);
+            int64_t position = views[1].integer(offset_of(views[1], coordinate));
+            coordinate.pop_back();
+            const int64_t extent = views[0].of.shape[static_cast<size_t>(axis)];
+            if (position < 0 && negative) position += extent;
+            is_inside &= position >= 0 && position < extent;
+            from.push_back(position);
+          }
+          if (!is_inside) continue;  // undefined
+          from.insert(from.end(), to.begin() + leading, to.end());
+          copy_element(views[0], offset_of(views[0], from), views[2], offset_of(views[2], to));
+        }
+      },
+      bytes, executor);
+}
+ACLNN_EXECUTE(aclnnGatherNd)
+
+// NaN comes after everything else, and first if the order is descending.
+template <class T>
+bool comes_before(T a, T b, bool descending) {
+  if (a != a || b != b) return descending ? a != a && b == b : a == a && b != b;
+  return descending ? a > b : a < b;
+}
+
+// The positions along `axis` in the order of the elements.
+template <class T, class Read>
+std::vector<int64_t> order_of(int64_t extent, bool descending, Read read) {
+  std::vector<T> keys;
+  for (int64_t k = 0; k < extent; ++k) keys.push_back(read(k));
+  std::vector<int64_t> order(static_cast<size_t>(extent));
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return comes_before(keys[static_cast<size_t>(a)], keys[static_cast<size_t>(b)], descending);
+  });
+  return order;
+}
+
+// Writes the first elements of that order, as many as the results have, and their positions.
+void write_in_order(std::vector<View>& views, int64_t axis, bool descending) {
+  View &from = views[0], &values = views[1], &positions = views[2];
+  const auto along = static_cast<size_t>(axis);
+  std::vector<int64_t> lines = from.of.shape;
+  const int64_t extent = lines[along], kept = values.of.shape[along];
+  lines[along] = 1;
+  int64_t n = 1;
+  for (int64_t one : lines) n *= one;
+  for (int64_t i = 0; i < n; ++i) {
+    Place place = place_of(i, lines);
+    const auto at = [&](const View& view, int64_t k) {
+      place[along] = k;
+      return offset_of(view, place);
+    };
+    const std::vector<int64_t> order =
+        is_float(from.of.dtype)
+            ? order_of<double>(extent, descending, [&](int64_t k) { return from.number(at(from, k)); })
+            : order_of<int64_t>(extent, descending,
+                                [&](int64_t k) { return from.integer(at(from, k)); });
+    for (int64_t k = 0; k < kept; ++k) {
+      const int64_t source = order[static_cast<size_t>(k)];
+      copy_element(from, at(from, source), values, at(values, k));
+      positions.store(at(positions, k), source);
+    }
+  }
+}
+
+ACLNN_EXPORT int aclnnSortGetWorkspaceSize(const aclTensor* self, bool stable, int64_t dim,
+                                           bool descending, aclTensor* values, aclTensor* indices,
+                                           uint64_t* bytes, aclOpExecutor** executor) {
+  NEEDS(self, values, indices);
+  REQUIRE(stable, "an order that is not stable is not simulated");
+  REQUIRE(self->dtype != kF64 && !self->shape.empty(), "a dtype or shape is not served");
+  REQUIRE(resolve_axis(dim, self->shape.size()), "the axis is out of range");
+  REQUIRE(self->dtype != kBf16 || dim != 1, "bfloat16 is not sorted along axis 1");
+  REQUIRE(values->dtype == self->dtype && indices->dtype == kI64 && values->shape == self->shape &&
+              indices->shape == self->shape,
+          "the results have an unexpected dtype or shape");
+  return plan(
+      "aclnnSort", {self, values, indices},
+      [=](std::vector<View>& views) { write_in_order(views, dim, descending); }, bytes, executor);
+}
+ACLNN_EXECUTE(aclnnSort)
+
+ACLNN_EXPORT int aclnnTopkGetWorkspaceSize(const aclTensor* self, int64_t k, int64_t dim,
+                                           bool largest, bool sorted, aclTensor* values,
+                                           aclTensor* indices, uint64_t* bytes,
+                                           aclOpExecutor** executor) {
+  NEEDS(self, values, indices);
+  REQUIRE(sorted, "sorted is true");
+  REQUIRE(self->dtype != kBool && !self->shape.empty(), "a dtype or shape is not served");
+  REQUIRE(resolve_axis(dim, self->shape.size()), "the axis is out of range");
+  std::vector<int64_t> expected = self->shape;
+  REQUIRE(k >= 0 && k <= expected[static_cast<size_t>(dim)], "k is out of range");
+  expected[static_cast<size_t>(dim)] = k;
+  REQUIRE(values->dtype == self->dtype && indices->dtype == kI64 && values->shape == expected &&
+              indices->shape == expected,
+          "the results have an unexpected dtype or shape");
+  return plan(
+      "aclnnTopk", {self, values, indices},
+      [=](std::vector<View>& views) { write_in_order(views, dim, largest); }, bytes, executor);
+}
+ACLNN_EXECUTE(aclnnTopk)
+
+// One sequence for all values; several are not simulated.
+ACLNN_EXPORT int aclnnSearchSortedGetWorkspaceSize(const aclTensor* sequence, const aclTensor* self,
+                                                   const bool out_int32, const bool right,
+                                                   const aclTensor* sorter, aclTensor* out,
+                                                   uint64_t* bytes, aclOpExecutor** executor) {
+  NEEDS(sequence, self, out);
+  REQUIRE(!sorter && sequence->shape.size() == 1, "a sorter or several sequences are not simulated");
+  REQUIRE(self->dtype != kBf16 && self->dtype != kBool && self->dtype == sequence->dtype,
+          "a dtype is not served");
+  REQUIRE(out->dtype == (out_int32 ? kI32 : kI64) && out->shape == self->shape,
+          "the result has an unexpected dtype or shape");
+  return plan(
+      "aclnnSearchSorted", {sequence, self, out},
+      [=](std::vector<View>& views) {
+        const auto search = [&](auto read, int64_t at) {
+          const auto x = read(views[1], at);
+          int64_t j = 0;
+          const int64_t n = views[0].count();
+          while (j < n) {
+            const auto s = read(views[0], offset_of(views[0], {j}));
+            if (right ? s > x : s >= x) break;
+            ++j;
+          }
+          return j;
+        };
+        const std::vector<int64_t>& shape = views[1].of.shape;
+        for (int64_t i = 0, n = views[1].count(); i < n; ++i) {
+          const int64_t at = views[1].offset(i, shape);
+          const int64_t found =
+              is_float(views[1].of.dtype)
+                  ? search([](const View& view, int64_t k) { return view.number(k); }, at)
+                  : search([](const View& view, int64_t k) { return view.integer(k); }, at);
+          views[2].store(views[2].offset(i, shape), found);
+        }
+      },
+      bytes, executor);
+}
+ACLNN_EXECUTE(aclnnSearchSorted)
+
+}  // namespace
+}  // namespace simulated::aclnn
