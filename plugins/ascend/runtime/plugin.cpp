@@ -5,6 +5,7 @@
 
 #include "bindings.hpp"
 #include "device.hpp"
+#include "root_info.hpp"
 
 namespace {
 
@@ -51,7 +52,10 @@ tenon_plugin make_plugin() {
       .nkernels = static_cast<uint32_t>(kernels.size()),
       .kernel_size = sizeof(tenon_kernel_def),
       .start = nullptr,
-      .stop = [](tenon_err*) -> tenon_status { return TENON_OK; },
+      .stop = [](tenon_err*) -> tenon_status {
+        ascend::withdraw_all();
+        return TENON_OK;
+      },
   };
 }
 
