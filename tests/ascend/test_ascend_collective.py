@@ -204,7 +204,7 @@ def test_abort_frees_who_waits(tmp_path):
                 event.record(first)
             with second:
                 second.wait(event)
-                y = x + 1
+                y = x.relu()
             for wait in (second.synchronize, first.synchronize, event.synchronize, comm.check):
                 try:
                     wait()
@@ -298,7 +298,7 @@ def test_a_missing_function_turns_collectives_off_and_nothing_else(tmp_path):
     ("failure", "error", "text"),
     [
         ("HcclGetRootInfo:1:4", "InternalError", "comm_id_create: internal error (4)"),
-        ("HcclCommInitRootInfo:1:3", "MemoryError", "comm_create: memory error (3)"),
+        ("HcclCommInitRootInfo:1:3", "OutOfMemoryError", "comm_create: memory error (3)"),
         ("HcclAllReduce:1:1", "ValueError", "all_reduce: parameter error (1)"),
         ("HcclAllReduce:1:5", "NotImplementedError", "all_reduce: not support feature (5)"),
         ("HcclAsyncError:1:21", "InternalError", "all_reduce: "),
@@ -315,6 +315,25 @@ def test_failures_are_errors_that_name_the_call(failure, error, text):
     output = in_one(code, SIMULATED_FAIL=failure)
     assert output.startswith(error)
     assert text in output
+
+
+def test_strangers_get_no_root_info():
+    output = in_one(
+        """
+        import socket, struct
+        id = collective.create_id("ascend")
+        port, addresses = struct.unpack(">H", id[24:26])[0], struct.unpack("=H", id[26:28])[0]
+        host = socket.inet_ntoa(id[28:32])
+        for secret in (b"\0" * 16, id[8:24]):
+            with socket.create_connection((host, port), timeout=10) as connection:
+                connection.sendall(secret)
+                received = b""
+                while len(received) < 4108 and (more := connection.recv(4108)):
+                    received += more
+                print(len(received))
+        """
+    )
+    assert output.split() == ["0", "4108"]
 
 
 def test_ids():
@@ -337,5 +356,5 @@ def test_ids():
     strange, joined, again = output.splitlines()
     assert "expected an id that comm_id_create of this plugin made" in strange
     assert joined == "joined"
-    assert "nobody answers for this id on" in again
+    assert "no process answers for this id on" in again
     assert "an id serves one communicator" in again

@@ -42,7 +42,9 @@ def kind(request):
         name for name in SIMULATED[request.param].values() if not (LIBRARIES / name).exists()
     ]
     if missing:
-        pytest.skip(f"not built: {', '.join(missing)} (ninja simulated_cuda simulated_rocm simulated_ascend)")
+        pytest.skip(
+            f"not built: {', '.join(missing)} (ninja simulated_cuda simulated_rocm simulated_ascend)"
+        )
     return request.param
 
 

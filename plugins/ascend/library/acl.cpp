@@ -61,7 +61,7 @@ std::string open_runtime() {
   if (libraries.empty())
     return "AscendCL was not found (" + why + "); " + kInstall +
            "TENON_ASCEND_RUNTIME to the path of libascendcl.so";
-#define ASCEND_FIND(result, name, parameters)                                \
+#define ASCEND_FIND(result, name, parameters)                                       \
   acl.name = reinterpret_cast<result(*) parameters>(find_symbol(libraries, #name)); \
   if (!acl.name) return std::string("AscendCL lacks " #name "; ") + kInstall + "another version";
   ASCEND_RUNTIME_FUNCTIONS(ASCEND_FIND)
@@ -77,10 +77,9 @@ std::string open_runtime() {
 // Since CANN 8.3 the operators are in several libraries; before, in one.
 const std::vector<void*>& operator_libraries(std::string* why) {
   static std::string reason;
-  static const std::vector<void*> libraries =
-      open_libraries("TENON_ASCEND_OPERATORS",
-                     {"libopapi.so", "libopapi_math.so", "libopapi_nn.so", "libnnopbase.so"},
-                     &reason);
+  static const std::vector<void*> libraries = open_libraries(
+      "TENON_ASCEND_OPERATORS",
+      {"libopapi.so", "libopapi_math.so", "libopapi_nn.so", "libnnopbase.so"}, &reason);
   if (why) *why = reason;
   return libraries;
 }

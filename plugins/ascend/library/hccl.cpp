@@ -22,11 +22,11 @@ std::string open() {
       open_libraries("TENON_ASCEND_COLLECTIVE", {"libhccl.so", "libhcomm.so"}, &why);
   if (libraries.empty())
     return "the library of collectives was not found (" + why + "); " + kInstall;
-#define ASCEND_FIND(result, member, name, parameters, optional)               \
-  library.member =                                                            \
-      reinterpret_cast<result(*) parameters>(find_symbol(libraries, #name));  \
-  if (!library.member && !(optional))                                         \
-    return std::string("the library of collectives lacks " #name "; expected the one of CANN 8 or " \
+#define ASCEND_FIND(result, member, name, parameters, optional)                           \
+  library.member = reinterpret_cast<result(*) parameters>(find_symbol(libraries, #name)); \
+  if (!library.member && !(optional))                                                     \
+    return std::string("the library of collectives lacks " #name                          \
+                       "; expected the one of CANN 8 or "                                 \
                        "later, update it");
   ASCEND_COLLECTIVE_FUNCTIONS(ASCEND_FIND)
 #undef ASCEND_FIND

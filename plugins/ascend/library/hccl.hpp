@@ -41,32 +41,33 @@ struct Item {
 static_assert(sizeof(Item) == 32);
 
 // X(result, member, name, (parameters), whether a version may lack it)
-#define ASCEND_COLLECTIVE_FUNCTIONS(X)                                                            \
-  X(Result, root_info, HcclGetRootInfo, (RootInfo*), false)                                       \
-  X(Result, join, HcclCommInitRootInfo, (uint32_t size, const RootInfo*, uint32_t rank, Comm*),   \
-    false)                                                                                        \
-  X(Result, destroy, HcclCommDestroy, (Comm), false)                                              \
-  X(Result, all_reduce, HcclAllReduce,                                                            \
-    (void* src, void* dst, uint64_t count, int type, int reduction, Comm, Stream), false)         \
-  X(Result, all_gather, HcclAllGather,                                                            \
-    (void* src, void* dst, uint64_t count, int type, Comm, Stream), false)                        \
-  X(Result, reduce_scatter, HcclReduceScatter,                                                    \
-    (void* src, void* dst, uint64_t count, int type, int reduction, Comm, Stream), false)         \
-  X(Result, broadcast, HcclBroadcast,                                                             \
-    (void* memory, uint64_t count, int type, uint32_t root, Comm, Stream), false)                 \
-  X(Result, send, HcclSend, (void* src, uint64_t count, int type, uint32_t to, Comm, Stream),     \
-    false)                                                                                        \
-  X(Result, receive, HcclRecv,                                                                    \
-    (void* dst, uint64_t count, int type, uint32_t from, Comm, Stream), false)                    \
-  X(Result, reduce, HcclReduce,                                                                   \
-    (void* src, void* dst, uint64_t count, int type, int reduction, uint32_t root, Comm, Stream), \
-    false)                                                                                        \
-  X(Result, batch, HcclBatchSendRecv, (Item*, uint32_t count, Comm, Stream), false)               \
-  X(Result, async_error, HcclGetCommAsyncError, (Comm, Result*), true)                            \
+#define ASCEND_COLLECTIVE_FUNCTIONS(X)                                                             \
+  X(Result, root_info, HcclGetRootInfo, (RootInfo*), false)                                        \
+  X(Result, join, HcclCommInitRootInfo, (uint32_t size, const RootInfo*, uint32_t rank, Comm*),    \
+    false)                                                                                         \
+  X(Result, destroy, HcclCommDestroy, (Comm), false)                                               \
+  X(Result, all_reduce, HcclAllReduce,                                                             \
+    (void* src, void* dst, uint64_t count, int type, int reduction, Comm, Stream), false)          \
+  X(Result, all_gather, HcclAllGather,                                                             \
+    (void* src, void* dst, uint64_t count, int type, Comm, Stream), false)                         \
+  X(Result, reduce_scatter, HcclReduceScatter,                                                     \
+    (void* src, void* dst, uint64_t count, int type, int reduction, Comm, Stream), false)          \
+  X(Result, broadcast, HcclBroadcast,                                                              \
+    (void* memory, uint64_t count, int type, uint32_t root, Comm, Stream), false)                  \
+  X(Result, send, HcclSend, (void* src, uint64_t count, int type, uint32_t to, Comm, Stream),      \
+    false)                                                                                         \
+  X(Result, receive, HcclRecv, (void* dst, uint64_t count, int type, uint32_t from, Comm, Stream), \
+    false)                                                                                         \
+  X(Result, reduce, HcclReduce,                                                                    \
+    (void* src, void* dst, uint64_t count, int type, int reduction, uint32_t root, Comm, Stream),  \
+    false)                                                                                         \
+  X(Result, batch, HcclBatchSendRecv, (Item*, uint32_t count, Comm, Stream), false)                \
+  X(Result, async_error, HcclGetCommAsyncError, (Comm, Result*), true)                             \
   X(const char*, error_text, HcclGetErrorString, (Result), true)
 
 struct Functions {
-#define ASCEND_MEMBER(result, member, name, parameters, optional) result(*member) parameters = nullptr;
+#define ASCEND_MEMBER(result, member, name, parameters, optional) \
+  result(*member) parameters = nullptr;
   ASCEND_COLLECTIVE_FUNCTIONS(ASCEND_MEMBER)
 #undef ASCEND_MEMBER
 };

@@ -12,7 +12,7 @@ struct tenon_comm_s {
   ascend::hccl::Comm handle = nullptr;
   int32_t rank = 0, size = 0;
   std::atomic<bool> aborted{false};
-  std::timed_mutex mutex;  // held while a call is inside HCCL; guards what follows
+  std::timed_mutex mutex;                // held while a call is inside HCCL; guards what follows
   bool is_destroyed = false;             // the handle
   ascend::Event last = nullptr;          // behind the last call
   ascend::Stream last_stream = nullptr;  // where that was queued; NULL: there was none

@@ -58,9 +58,9 @@ struct Batches {
 tenon_status copy_to_self(const Batches& batches, uint64_t size, Stream stream, tenon_err* err) {
   for (size_t i = 0; i < batches.sent_to_self.size(); ++i) {
     const uint64_t bytes = batches.sent_to_self[i]->count * size;
-    if (const int error = acl.aclrtMemcpyAsync(batches.received_from_self[i]->memory, bytes,
-                                               batches.sent_to_self[i]->memory, bytes,
-                                               kDeviceToDevice, stream))
+    if (const int error =
+            acl.aclrtMemcpyAsync(batches.received_from_self[i]->memory, bytes,
+                                 batches.sent_to_self[i]->memory, bytes, kDeviceToDevice, stream))
       return fail_acl(err, "aclrtMemcpyAsync", error);
   }
   return TENON_OK;
@@ -81,9 +81,9 @@ tenon_status transfer(tenon_device device, tenon_comm comm, const tenon_transfer
   const uint64_t size = host->dtype_size(dtype);
   Batches batches(comm, transfers, count, size);
   if (!match(batches))
-    return tenon::fail_format(err, TENON_INVALID_ARGUMENT,
-                              "ascend: transfer: rank %d does not receive from itself what it sends",
-                              comm->rank);
+    return tenon::fail_format(
+        err, TENON_INVALID_ARGUMENT,
+        "ascend: transfer: rank %d does not receive from itself what it sends", comm->rank);
   tenon_status copied = TENON_OK;
   const tenon_status status = queue(device, comm, "transfer", stream, err, [&](Stream on) {
     copied = copy_to_self(batches, size, on, err);

@@ -18,7 +18,8 @@ Division find_division() {
   if (!found.problem.empty()) return found;
   found.plan = reinterpret_cast<decltype(found.plan)>(
       find_operator_function("aclnnInplaceDivsGetWorkspaceSize"));
-  found.execute = reinterpret_cast<decltype(found.execute)>(find_operator_function("aclnnInplaceDivs"));
+  found.execute =
+      reinterpret_cast<decltype(found.execute)>(find_operator_function("aclnnInplaceDivs"));
   if (!found.plan || !found.execute)
     found.problem = "this version of CANN lacks aclnnInplaceDivs, which a mean needs";
   return found;

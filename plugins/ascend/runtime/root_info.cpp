@@ -83,7 +83,8 @@ class Socket {
 class Server {
  public:
   Server(const hccl::RootInfo& info, const Secret& secret) : info_(info), secret_(secret) {
-    const sockaddr_in any = {.sin_family = AF_INET, .sin_port = 0, .sin_addr = {INADDR_ANY}, .sin_zero = {}};
+    const sockaddr_in any = {
+        .sin_family = AF_INET, .sin_port = 0, .sin_addr = {INADDR_ANY}, .sin_zero = {}};
     sockaddr_in got = {};
     socklen_t length = sizeof got;
     if (!listener_ || !wake_ ||
@@ -96,8 +97,10 @@ class Server {
   }
   ~Server() {
     const uint64_t one = 1;
-    if (write(wake_.get(), &one, sizeof one) == sizeof one) thread_.join();
-    else thread_.detach();  // cannot happen: a counter of 0 takes a 1
+    if (write(wake_.get(), &one, sizeof one) == sizeof one)
+      thread_.join();
+    else
+      thread_.detach();  // cannot happen: a counter of 0 takes a 1
   }
 
   const hccl::RootInfo& info() const { return info_; }
@@ -205,8 +208,9 @@ tenon_status publish(const hccl::RootInfo& info, tenon_comm_id* out, tenon_err* 
 tenon_status look_up(const tenon_comm_id& id, hccl::RootInfo* out, tenon_err* err) {
   Content content;
   if (!read(id, &content))
-    return tenon::fail(err, TENON_INVALID_ARGUMENT,
-                       "ascend: comm_create: expected an id that comm_id_create of this plugin made");
+    return tenon::fail(
+        err, TENON_INVALID_ARGUMENT,
+        "ascend: comm_create: expected an id that comm_id_create of this plugin made");
   {
     const std::lock_guard lock(mutex);
     if (const auto found = servers().find(content.secret); found != servers().end()) {
@@ -216,10 +220,11 @@ tenon_status look_up(const tenon_comm_id& id, hccl::RootInfo* out, tenon_err* er
   }
   for (uint16_t i = 0; i < content.addresses; ++i)
     if (ask(content.address[i], content, out)) return TENON_OK;
-  return tenon::fail(err, TENON_INVALID_ARGUMENT,
-                     "ascend: comm_create: nobody answers for this id on " + text_of(content) +
-                         "; the process that made it has to run, and to be reached from here, until "
-                         "every rank has joined, and an id serves one communicator");
+  return tenon::fail(
+      err, TENON_INVALID_ARGUMENT,
+      "ascend: comm_create: no process answers for this id on " + text_of(content) +
+          "; the process that made it has to run, and to be reached from here, until "
+          "every rank has joined, and an id serves one communicator");
 }
 
 void withdraw(const tenon_comm_id& id) {

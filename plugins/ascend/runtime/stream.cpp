@@ -46,7 +46,7 @@ void stream_destroy(tenon_device device, tenon_stream stream) {
   delete stream;
 }
 
-// Work that was dropped records no event, so that nobody may wait for this one.
+// Work that was dropped records no event, so that a wait for this one would never end.
 tenon_status check_dropped(tenon_device device, tenon_event event, tenon_err* err) {
   if (device->aborts == event->aborts_before) return TENON_OK;
   int recorded = 0;

@@ -57,9 +57,9 @@ struct Item {  // HcclSendRecvItem
 
 struct Comm {
   Communicator of;
-  std::atomic<int> queued{0};          // and not done
+  std::atomic<int> queued{0};           // and not done
   std::atomic<bool> connecting{false};  // a call waits for the other ranks
-  bool is_connected = false;           // guarded by `calls`
+  bool is_connected = false;            // guarded by `calls`
   std::mutex calls;
 };
 
@@ -266,8 +266,7 @@ EXPORT int HcclCommInitRootInfo(uint32_t size, const RootInfo* info, uint32_t ra
   const std::shared_ptr<Meeting> meeting =
       Meeting::join(name, static_cast<int>(rank), static_cast<int>(size),
                     environment("HCCL_CONNECT_TIMEOUT", 120));
-  if (!meeting)
-    return refuse(__func__, kTimeout, "not every rank came, or one of them came twice");
+  if (!meeting) return refuse(__func__, kTimeout, "not every rank came, or one of them came twice");
   if (!differ(*meeting, device))
     return refuse(__func__, kParameter, "expected every rank on a chip of its own");
   meeting->limit_waits(environment("HCCL_EXEC_TIMEOUT", 1836));

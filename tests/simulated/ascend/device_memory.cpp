@@ -40,7 +40,8 @@ struct Arena {
 };
 
 Arena& arena(int device) {
-  static auto* const all = new Arena[static_cast<size_t>(device_count())];  // outlives exit handlers
+  static auto* const all =
+      new Arena[static_cast<size_t>(device_count())];  // outlives exit handlers
   return all[device];
 }
 

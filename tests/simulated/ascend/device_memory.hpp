@@ -30,9 +30,6 @@ __attribute__((visibility("default"))) int simulated_ascend_current_device();  /
 __attribute__((visibility("default"))) int simulated_ascend_queue(void* stream, int (*work)(void*),
                                                                   void (*drop)(void*), void* user);
 // The same; aclrtStreamAbort calls abort(user) while the work runs, which has to end soon.
-__attribute__((visibility("default"))) int simulated_ascend_queue_abortable(void* stream,
-                                                                            int (*work)(void*),
-                                                                            void (*abort)(void*),
-                                                                            void (*drop)(void*),
-                                                                            void* user);
+__attribute__((visibility("default"))) int simulated_ascend_queue_abortable(
+    void* stream, int (*work)(void*), void (*abort)(void*), void (*drop)(void*), void* user);
 }

@@ -177,13 +177,15 @@ EXPORT int aclrtGetDeviceCount(uint32_t* count) {
 }
 EXPORT int aclrtSetDevice(int32_t device) {
   ENTER_WITHOUT_DEVICE();
-  if (device < 0 || device >= device_count()) return fail(kInvalidDevice, "there is no such device");
+  if (device < 0 || device >= device_count())
+    return fail(kInvalidDevice, "there is no such device");
   current = device;
   return 0;
 }
 EXPORT int aclrtResetDevice(int32_t device) {
   ENTER_WITHOUT_DEVICE();
-  if (device < 0 || device >= device_count()) return fail(kInvalidDevice, "there is no such device");
+  if (device < 0 || device >= device_count())
+    return fail(kInvalidDevice, "there is no such device");
   current = -1;
   return 0;
 }
