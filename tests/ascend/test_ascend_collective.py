@@ -324,7 +324,7 @@ def test_strangers_get_no_root_info():
         id = collective.create_id("ascend")
         port, addresses = struct.unpack(">H", id[24:26])[0], struct.unpack("=H", id[26:28])[0]
         host = socket.inet_ntoa(id[28:32])
-        for secret in (b"\0" * 16, id[8:24]):
+        for secret in (bytes(16), id[8:24]):
             with socket.create_connection((host, port), timeout=10) as connection:
                 connection.sendall(secret)
                 received = b""

@@ -18,6 +18,7 @@ constexpr Result kInvalidParameter = 1;  // HCCL_E_PARA
 constexpr Result kNoMemory = 3;          // HCCL_E_MEMORY
 constexpr Result kNotSupported = 5;      // HCCL_E_NOT_SUPPORT
 constexpr Result kInUse = 20;            // HCCL_E_AGAIN
+constexpr Result kOutOfMemory = 24;      // HCCL_E_OOM, which older headers lack
 
 // HcclDataType
 constexpr int kUint8 = 7;

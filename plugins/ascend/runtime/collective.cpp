@@ -32,7 +32,7 @@ tenon_status fail_hccl(tenon_err* err, Result result, const char* name) {
   tenon_status status = TENON_INTERNAL;
   if (result == hccl::kInvalidParameter) status = TENON_INVALID_ARGUMENT;
   if (result == hccl::kNotSupported) status = TENON_UNSUPPORTED;
-  if (result == hccl::kNoMemory) status = TENON_OUT_OF_MEMORY;
+  if (result == hccl::kNoMemory || result == hccl::kOutOfMemory) status = TENON_OUT_OF_MEMORY;
   const char* text = library.error_text ? library.error_text(result) : nullptr;
   const char* detail = acl.aclGetRecentErrMsg();
   return tenon::fail_format(err, status, "ascend: %s: %s (%d)%s%s", name,
