@@ -15,6 +15,9 @@ constexpr const char* kInstall =
     "install CANN's toolkit, to which HCCL belongs, and source its set_env.sh, or name the file in "
     "TENON_ASCEND_COLLECTIVE";
 
+// A function may be missing because only one of the libraries could be opened.
+std::string unopened(const std::string& why) { return why.empty() ? "" : " (" + why + ")"; }
+
 // Since HCCL is two packages, libhcomm.so has what makes and destroys communicators; before, libhccl.so had all.
 std::string open() {
   std::string why;
@@ -25,9 +28,8 @@ std::string open() {
 #define ASCEND_FIND(result, member, name, parameters, optional)                           \
   library.member = reinterpret_cast<result(*) parameters>(find_symbol(libraries, #name)); \
   if (!library.member && !(optional))                                                     \
-    return std::string("the library of collectives lacks " #name                          \
-                       "; expected the one of CANN 8 or "                                 \
-                       "later, update it");
+    return std::string("the library of collectives lacks " #name) + unopened(why) +       \
+           "; expected the one of CANN 8 or later, update it";
   ASCEND_COLLECTIVE_FUNCTIONS(ASCEND_FIND)
 #undef ASCEND_FIND
   return "";
