@@ -272,6 +272,8 @@ tenon_status recv(tenon_device device, tenon_comm comm, void* dst, uint64_t coun
 
 }  // namespace
 
+void stop_collectives() { withdraw_all(); }
+
 const tenon_collective_api kCollective = {
     .struct_size = sizeof(tenon_collective_api),
     .reserved = 0,

@@ -47,6 +47,7 @@ extern const tenon_device_api kDevice;
 extern const tenon_async_api kAsync;
 extern const tenon_collective_api kCollective;
 extern const tenon_exchange_api kExchange;
+void stop_collectives();  // once the devices are closed
 
 // Where work of `stream` is queued; NULL is the synchronous one.
 inline Stream stream_of(tenon_device device, tenon_stream stream) {

@@ -5,7 +5,6 @@
 
 #include "bindings.hpp"
 #include "device.hpp"
-#include "root_info.hpp"
 
 namespace {
 
@@ -53,7 +52,7 @@ tenon_plugin make_plugin() {
       .kernel_size = sizeof(tenon_kernel_def),
       .start = nullptr,
       .stop = [](tenon_err*) -> tenon_status {
-        ascend::withdraw_all();
+        ascend::stop_collectives();
         return TENON_OK;
       },
   };
