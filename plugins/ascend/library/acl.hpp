@@ -26,13 +26,14 @@ constexpr int kBadAlloc = 200000;
 constexpr int kStorageOverLimit = 300000;
 constexpr int kDeviceOutOfMemory = 207001;  // ACL_ERROR_RT_MEMORY_ALLOCATION
 constexpr int kFormatNd = 2;
-constexpr int kHugeFirst = 0;           // aclrtMemMallocPolicy
-constexpr int kHbm = 1;                 // aclrtMemAttr
-constexpr uint32_t kEventSync = 1;      // ACL_EVENT_SYNC
+constexpr int kHugeFirst = 0;         // aclrtMemMallocPolicy
+constexpr int kHbm = 1;               // aclrtMemAttr
+constexpr uint32_t kEventSync = 1;    // ACL_EVENT_SYNC
+constexpr int kRecordedComplete = 1;  // aclrtEventRecordedStatus
+enum CopyKind { kHostToHost = 0, kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3 };
+
 constexpr int kStreamAborted = 107023;  // ACL_ERROR_RT_STREAM_ABORT
 constexpr int kNotReady = 1;            // aclrtStreamStatus
-constexpr int kRecordedComplete = 1;    // aclrtEventRecordedStatus
-enum CopyKind { kHostToHost = 0, kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3 };
 
 // X(result, name, (parameters)). All of them are in CANN 8.
 #define ASCEND_RUNTIME_FUNCTIONS(X)                                           \

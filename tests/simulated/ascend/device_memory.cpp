@@ -63,7 +63,7 @@ int device_count() {
   return count;
 }
 
-void* device_allocate(int device, size_t bytes) {
+void* device_allocate(size_t bytes, int device) {
   Arena& a = arena(device);
   const std::lock_guard lock(a.mutex);
   if (!a.device || bytes > a.total) return nullptr;

@@ -11,10 +11,10 @@ constexpr int kMaxDevices = 16;
 int device_count();  // SIMULATED_ASCEND_DEVICES
 
 // nullptr: there is not so much left on the chip.
-void* device_allocate(int device, size_t bytes);
+void* device_allocate(size_t bytes, int device = 0);
 bool device_release(void* memory);  // false: `memory` is not what device_allocate returned
-size_t device_total(int device);
-size_t device_free(int device);
+size_t device_total(int device = 0);
+size_t device_free(int device = 0);
 
 }  // namespace simulated::ascend
 

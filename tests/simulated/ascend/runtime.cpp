@@ -199,7 +199,7 @@ EXPORT int aclrtMalloc(void** memory, size_t bytes, int policy) {
   ENTER();
   if (!memory || bytes == 0 || policy < 0 || policy > 5)
     return fail(kInvalidParameter, "aclrtMalloc: expected a size above 0 and a policy");
-  void* found = device_allocate(current, bytes);
+  void* found = device_allocate(bytes, current);
   if (!found) return fail(kOutOfMemory, "EL0004: the device is out of memory");
   *memory = found;
   return 0;
