@@ -97,10 +97,11 @@ class Server {
   }
   ~Server() {
     const uint64_t one = 1;
-    if (write(wake_.get(), &one, sizeof one) == sizeof one)
+    // A process that was forked has no thread, and its files are those of the other one.
+    if (getpid() == process_ && write(wake_.get(), &one, sizeof one) == sizeof one)
       thread_.join();
     else
-      thread_.detach();  // cannot happen: a counter of 0 takes a 1
+      thread_.detach();
   }
 
   const hccl::RootInfo& info() const { return info_; }
@@ -125,6 +126,7 @@ class Server {
   const Secret secret_;
   const Socket listener_{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   const Socket wake_{eventfd(0, EFD_CLOEXEC)};
+  const pid_t process_ = getpid();
   uint16_t port_ = 0;
   std::thread thread_;
 };
