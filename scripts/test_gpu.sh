@@ -27,5 +27,6 @@ done
 TENON_TEST_DEVICES=cuda,hip TENON_FALLBACK=deny .venv/bin/python -m pytest -q -n "$(nproc)" tests/ops -k float32 "$@"
 
 export TENON_ASCEND_RUNTIME=$simulated/libsimulated_ascendcl.so TENON_ASCEND_OPERATORS=$simulated/libsimulated_opapi.so
+export TENON_ASCEND_COLLECTIVE=$simulated/libsimulated_hccl.so
 .venv/bin/python -m pytest -q -n "$(nproc)" tests/ascend
 TENON_TEST_DEVICES=ascend .venv/bin/python -m pytest -q -n "$(nproc)" tests/ops -k "float32 or float16" "$@"

@@ -27,16 +27,24 @@ SIMULATED = {
         "TENON_ROCM_COLLECTIVE": "libsimulated_rccl.so",
         "TENON_ROCM_BLAS": "libsimulated_hipblaslt.so",
     },
+    "ascend": {
+        "TENON_ASCEND_RUNTIME": "libsimulated_ascendcl.so",
+        "TENON_ASCEND_OPERATORS": "libsimulated_opapi.so",
+        "TENON_ASCEND_COLLECTIVE": "libsimulated_hccl.so",
+    },
 }
 
 
-@pytest.fixture(params=sorted(SIMULATED))
+# Tests that set another parameter run on those kinds instead.
+@pytest.fixture(params=["cuda", "hip"])
 def kind(request):
     missing = [
         name for name in SIMULATED[request.param].values() if not (LIBRARIES / name).exists()
     ]
     if missing:
-        pytest.skip(f"not built: {', '.join(missing)} (ninja simulated_cuda simulated_rocm)")
+        pytest.skip(
+            f"not built: {', '.join(missing)} (ninja simulated_cuda simulated_rocm simulated_ascend)"
+        )
     return request.param
 
 

@@ -3,6 +3,10 @@
 
 import textwrap
 
+import pytest
+
+pytestmark = pytest.mark.parametrize("kind", ["ascend", "cuda", "hip"], indirect=True)
+
 COMMON = """
 import threading
 import numpy as np
@@ -34,11 +38,20 @@ def program(code):
     return COMMON + textwrap.dedent(code)
 
 
-def passes(result):
-    assert result.returncode == 0, result.stderr
+@pytest.fixture
+def passes(run, kind):
+    """Runs the code. Where every operator of training is on the device, none may run on the host."""
+
+    def check(code):
+        fallback = "allow" if kind == "ascend" else "deny"
+        devices = {"SIMULATED_DEVICES": "4", "SIMULATED_ASCEND_DEVICES": "4"}
+        result = run(program(code), TENON_FALLBACK=fallback, **devices)
+        assert result.returncode == 0, result.stderr
+
+    return check
 
 
-def test_every_collective(run):
+def test_every_collective(passes):
     code = """
         def work(comm, rank, device):
             x = tenon.arange(8, device=device).to(tenon.float32) * (rank + 1)
@@ -56,10 +69,10 @@ def test_every_collective(run):
             np.testing.assert_array_equal(part, base[2 * rank : 2 * rank + 2] * 10)
             np.testing.assert_array_equal(copied, base * 3)
     """
-    passes(run(program(code), TENON_FALLBACK="deny", SIMULATED_DEVICES="4"))
+    passes(code)
 
 
-def test_data_parallel_training_equals_one_process(run):
+def test_data_parallel_training_equals_one_process(passes):
     code = """
         rng = np.random.default_rng(0)
         data = rng.standard_normal((16, 6)).astype("float32")
@@ -86,10 +99,10 @@ def test_data_parallel_training_equals_one_process(run):
             np.testing.assert_array_equal(part, parts[0])
             np.testing.assert_allclose(part, alone, rtol=1e-5, atol=1e-6)
     """
-    passes(run(program(code), TENON_FALLBACK="deny", SIMULATED_DEVICES="4"))
+    passes(code)
 
 
-def test_exchanges_and_parts(run):
+def test_exchanges_and_parts(passes):
     code = """
         def work(comm, rank, device):
             x = tenon.arange(8, device=device).to(tenon.float32) + 100 * rank
@@ -112,4 +125,4 @@ def test_exchanges_and_parts(run):
             if rank == 1:
                 np.testing.assert_array_equal(root, 4 * base + 600)
     """
-    passes(run(program(code), TENON_FALLBACK="deny", SIMULATED_DEVICES="4"))
+    passes(code)

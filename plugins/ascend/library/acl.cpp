@@ -29,10 +29,13 @@ std::vector<std::string> candidates(const char* variable,
   return paths;
 }
 
+}  // namespace
+
 // The libraries stay open: their threads and exit handlers do not survive an unmapping.
-std::vector<void*> open_all(const std::vector<std::string>& paths, std::string* why) {
+std::vector<void*> open_libraries(const char* variable, std::initializer_list<const char*> names,
+                                  std::string* why) {
   std::vector<void*> libraries;
-  for (const std::string& path : paths) {
+  for (const std::string& path : candidates(variable, names)) {
     if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) {
       libraries.push_back(library);
     } else {
@@ -43,23 +46,29 @@ std::vector<void*> open_all(const std::vector<std::string>& paths, std::string* 
   return libraries;
 }
 
-void* find(const std::vector<void*>& libraries, const char* name) {
+void* find_symbol(const std::vector<void*>& libraries, const char* name) {
   for (void* library : libraries)
     if (void* function = dlsym(library, name)) return function;
   return nullptr;
 }
 
+namespace {
+
 std::string open_runtime() {
   std::string why;
   const std::vector<void*> libraries =
-      open_all(candidates("TENON_ASCEND_RUNTIME", {"libascendcl.so"}), &why);
+      open_libraries("TENON_ASCEND_RUNTIME", {"libascendcl.so"}, &why);
   if (libraries.empty())
     return "AscendCL was not found (" + why + "); " + kInstall +
            "TENON_ASCEND_RUNTIME to the path of libascendcl.so";
-#define ASCEND_FIND(result, name, parameters)                                \
-  acl.name = reinterpret_cast<result(*) parameters>(find(libraries, #name)); \
+#define ASCEND_FIND(result, name, parameters)                                       \
+  acl.name = reinterpret_cast<result(*) parameters>(find_symbol(libraries, #name)); \
   if (!acl.name) return std::string("AscendCL lacks " #name "; ") + kInstall + "another version";
   ASCEND_RUNTIME_FUNCTIONS(ASCEND_FIND)
+  acl.aclrtStreamAbort =
+      reinterpret_cast<int (*)(Stream)>(find_symbol(libraries, "aclrtStreamAbort"));
+  acl.aclrtStreamQuery =
+      reinterpret_cast<int (*)(Stream, int*)>(find_symbol(libraries, "aclrtStreamQuery"));
   const int error = acl.aclInit(nullptr);
   if (error && error != kRepeatInitialize) return describe_failure("aclInit", error);
   return "";
@@ -68,10 +77,9 @@ std::string open_runtime() {
 // Since CANN 8.3 the operators are in several libraries; before, in one.
 const std::vector<void*>& operator_libraries(std::string* why) {
   static std::string reason;
-  static const std::vector<void*> libraries =
-      open_all(candidates("TENON_ASCEND_OPERATORS",
-                          {"libopapi.so", "libopapi_math.so", "libopapi_nn.so", "libnnopbase.so"}),
-               &reason);
+  static const std::vector<void*> libraries = open_libraries(
+      "TENON_ASCEND_OPERATORS",
+      {"libopapi.so", "libopapi_math.so", "libopapi_nn.so", "libnnopbase.so"}, &reason);
   if (why) *why = reason;
   return libraries;
 }
@@ -100,7 +108,7 @@ const std::string& operators_problem() {
 }
 
 void* find_operator_function(const std::string& name) {
-  return find(operator_libraries(nullptr), name.c_str());
+  return find_symbol(operator_libraries(nullptr), name.c_str());
 }
 
 std::string describe_failure(const char* function, int error) {

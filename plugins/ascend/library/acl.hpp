@@ -7,7 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
+#include <vector>
 
 struct aclTensor;
 struct aclTensorList;
@@ -32,6 +34,9 @@ constexpr int kHbm = 1;               // aclrtMemAttr
 constexpr uint32_t kEventSync = 1;    // ACL_EVENT_SYNC
 constexpr int kRecordedComplete = 1;  // aclrtEventRecordedStatus
 enum CopyKind { kHostToHost = 0, kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3 };
+
+constexpr int kStreamAborted = 107023;  // ACL_ERROR_RT_STREAM_ABORT
+constexpr int kNotReady = 1;            // aclrtStreamStatus
 
 // X(result, name, (parameters)). All of them are in CANN 8.
 #define ASCEND_RUNTIME_FUNCTIONS(X)                                           \
@@ -81,6 +86,9 @@ struct Functions {
   ASCEND_RUNTIME_FUNCTIONS(ASCEND_MEMBER)
   ASCEND_OPERATOR_FUNCTIONS(ASCEND_MEMBER)
 #undef ASCEND_MEMBER
+  // NULL: this version of CANN has none.
+  int (*aclrtStreamAbort)(Stream) = nullptr;
+  int (*aclrtStreamQuery)(Stream, int*) = nullptr;
 };
 extern Functions acl;
 
@@ -90,6 +98,11 @@ const std::string& runtime_problem();
 const std::string& operators_problem();
 // A function of one of the libraries of operators; nullptr: this version of CANN has none.
 void* find_operator_function(const std::string& name);
+
+// Those of the paths in the environment variable, or else of `names`, that can be opened; `why` says why not.
+std::vector<void*> open_libraries(const char* variable, std::initializer_list<const char*> names,
+                                  std::string* why);
+void* find_symbol(const std::vector<void*>& libraries, const char* name);  // nullptr: none has it
 
 // "aclrtMalloc returned 207001 (EL0004: ...)"
 std::string describe_failure(const char* function, int error);

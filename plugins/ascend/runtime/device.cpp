@@ -11,8 +11,9 @@ namespace ascend {
 tenon_status fail_acl(tenon_err* err, const char* function, int error) {
   const bool no_memory =
       error == kBadAlloc || error == kStorageOverLimit || error == kDeviceOutOfMemory;
-  return tenon::fail(err, no_memory ? TENON_OUT_OF_MEMORY : TENON_INTERNAL,
-                     "ascend: " + describe_failure(function, error));
+  tenon_status status = no_memory ? TENON_OUT_OF_MEMORY : TENON_INTERNAL;
+  if (error == kStreamAborted) status = TENON_ABORTED;
+  return tenon::fail(err, status, "ascend: " + describe_failure(function, error));
 }
 
 tenon_status make_current(tenon_device device, tenon_err* err) {
@@ -63,6 +64,15 @@ tenon_status sync(tenon_device device, tenon_stream stream, tenon_err* err) {
   if (const tenon_status status = make_current(device, err)) return status;
   const int error =
       stream ? acl.aclrtSynchronizeStream(stream->stream) : acl.aclrtSynchronizeDevice();
+  if (stream) {
+    if (const tenon_status status = check_aborted(stream, err)) return status;
+  } else {
+    tenon_status status = TENON_OK;
+    const std::lock_guard lock(device->streams_mutex);
+    for (const tenon_stream each : device->streams)
+      if (!status) status = check_aborted(each, err);
+    if (status) return status;
+  }
   if (!error) return TENON_OK;
   return fail_acl(err, stream ? "aclrtSynchronizeStream" : "aclrtSynchronizeDevice", error);
 }
@@ -83,6 +93,8 @@ const tenon_device_api kDevice = {
     .fill = fill,
     .sync = sync,
     .async = &kAsync,
+    .collective = &kCollective,
+    .exchange = &kExchange,
 };
 
 }  // namespace ascend

@@ -4,8 +4,10 @@
 
 #include <tenon/plugin.hpp>
 
+#include <atomic>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "library/acl.hpp"
 
@@ -26,10 +28,14 @@ struct tenon_device_s {
   std::mutex mutex;  // held from the first command of a call to the wait for the last one
   std::mutex origins_mutex;
   std::unordered_map<void*, ascend::Origin> origins;
+  std::mutex streams_mutex;
+  std::unordered_set<tenon_stream> streams;  // all but the synchronous one
+  std::atomic<uint32_t> aborts{0};           // grows when work of streams is dropped
 };
 
 struct tenon_stream_s {
   ascend::Stream stream = nullptr;
+  std::atomic<bool> aborted{false};  // Note [Aborted communicators]; no wait has told it yet
 };
 
 namespace ascend {
@@ -39,6 +45,9 @@ using tenon::host;
 extern const tenon_device_api kDevice;
 
 extern const tenon_async_api kAsync;
+extern const tenon_collective_api kCollective;
+extern const tenon_exchange_api kExchange;
+void stop_collectives();  // once the devices are closed
 
 // Where work of `stream` is queued; NULL is the synchronous one.
 inline Stream stream_of(tenon_device device, tenon_stream stream) {
@@ -50,6 +59,11 @@ tenon_status make_current(tenon_device device, tenon_err* err);
 
 // Records "<function> returned <error> (<CANN's own message>)" under the status that fits.
 tenon_status fail_acl(tenon_err* err, const char* function, int error);
+
+// Drops the work of every stream of the device.
+void abort_streams(tenon_device device);
+// Fails if the stream was aborted since the last call of this.
+tenon_status check_aborted(tenon_stream stream, tenon_err* err);
 
 // memory.cpp
 tenon_status alloc(tenon_device, const tenon_alloc_request*, void** out, tenon_err*);

@@ -56,7 +56,10 @@ tenon_plugin make_plugin() {
       .nkernels = static_cast<uint32_t>(kernels.size()),
       .kernel_size = sizeof(tenon_kernel_def),
       .start = nullptr,
-      .stop = [](tenon_err*) -> tenon_status { return TENON_OK; },
+      .stop = [](tenon_err*) -> tenon_status {
+        ascend::stop_collectives();
+        return TENON_OK;
+      },
   };
 }
 

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -38,15 +39,32 @@ struct Arena {
   }
 };
 
-Arena& arena() {
-  static Arena* const one = new Arena;  // outlives every exit handler
-  return *one;
+Arena& arena(int device) {
+  static auto* const all =
+      new Arena[static_cast<size_t>(device_count())];  // outlives exit handlers
+  return all[device];
+}
+
+// nullptr: it is no chip's.
+Arena* arena_of(const void* address) {
+  const auto* at = static_cast<const char*>(address);
+  for (int device = 0; device < device_count(); ++device) {
+    Arena& a = arena(device);
+    if (a.device && at >= a.device && at < a.device + a.total) return &a;
+  }
+  return nullptr;
 }
 
 }  // namespace
 
-void* device_allocate(size_t bytes) {
-  Arena& a = arena();
+int device_count() {
+  static const auto count = static_cast<int>(
+      std::clamp<uint64_t>(environment("SIMULATED_ASCEND_DEVICES", 1), 1, kMaxDevices));
+  return count;
+}
+
+void* device_allocate(size_t bytes, int device) {
+  Arena& a = arena(device);
   const std::lock_guard lock(a.mutex);
   if (!a.device || bytes > a.total) return nullptr;
   const size_t size = (bytes + kPadding + kAlignment - 1) / kAlignment * kAlignment;
@@ -62,7 +80,9 @@ void* device_allocate(size_t bytes) {
 }
 
 bool device_release(void* memory) {
-  Arena& a = arena();
+  Arena* const found_arena = arena_of(memory);
+  if (!found_arena) return false;
+  Arena& a = *found_arena;
   const std::lock_guard lock(a.mutex);
   const auto found = a.used.find(static_cast<size_t>(static_cast<char*>(memory) - a.device));
   if (found == a.used.end()) return false;
@@ -71,9 +91,9 @@ bool device_release(void* memory) {
   return true;
 }
 
-size_t device_total() { return arena().total; }
-size_t device_free() {
-  Arena& a = arena();
+size_t device_total(int device) { return arena(device).total; }
+size_t device_free(int device) {
+  Arena& a = arena(device);
   const std::lock_guard lock(a.mutex);
   return a.total - a.in_use;
 }
@@ -81,13 +101,19 @@ size_t device_free() {
 }  // namespace simulated::ascend
 
 void* simulated_ascend_translate(const void* address, size_t bytes) {
-  auto& a = simulated::ascend::arena();
-  const std::lock_guard lock(a.mutex);
+  simulated::ascend::Arena* const found = simulated::ascend::arena_of(address);
+  if (!found) return nullptr;
+  const auto& a = *found;
+  const std::lock_guard lock(found->mutex);
   const auto* at = static_cast<const char*>(address);
-  if (!a.device || at < a.device || at >= a.device + a.total) return nullptr;
   const auto offset = static_cast<size_t>(at - a.device);
   auto next = a.used.upper_bound(offset);
   if (next == a.used.begin()) return nullptr;
   const auto [begin, size] = *--next;
   return offset + bytes <= begin + size ? a.bytes + offset : nullptr;
+}
+
+int simulated_ascend_device_of(const void* address) {
+  const auto* const found = simulated::ascend::arena_of(address);
+  return found ? static_cast<int>(found - &simulated::ascend::arena(0)) : -1;
 }

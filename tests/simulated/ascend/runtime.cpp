@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stand-in for libascendcl.so: one chip, its memory, streams that run their work on a thread of their own.
+// A stand-in for libascendcl.so: chips, their memory, streams that run their work on a thread of their own.
 // Prototypes and numbers are those of hicann/runtime, include/external/acl. It is stricter than the real one
 // where that would corrupt memory: sizes, handles, addresses and the current device are checked.
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
@@ -14,6 +16,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "../failures.hpp"
 #include "device_memory.hpp"
@@ -27,7 +30,7 @@ constexpr int kInvalidParameter = 100000, kUninitialized = 100001, kRepeated = 1
 constexpr int kInvalidHandle = 200005, kInvalidDevice = 200002;
 constexpr int kNoContext = 107002, kOutOfMemory = 207001;
 constexpr int kFaultyAddress = 507015;
-constexpr int32_t kDevices = 1;
+constexpr int kStreamAborted = 107023;
 
 std::mutex mutex;
 bool initialized = false;
@@ -42,16 +45,19 @@ int fail(int error, const char* text) {
 
 struct Work {
   int (*run)(void*);
+  void (*abort)(void*);  // nullptr: the work ends soon by itself
   void (*drop)(void*);
   void* user;
 };
 
 struct Stream {
+  const int device = current;
   const uint64_t delay = environment("SIMULATED_DELAY_US", 0);
   std::minstd_rand random;
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<Work> queue;
+  Work running = {};
   bool busy = false, is_closed = false;
   int error = 0;
   std::thread thread{[this] { loop(); }};
@@ -61,13 +67,16 @@ struct Stream {
     for (;;) {
       changed.wait(lock, [&] { return is_closed || !queue.empty(); });
       if (queue.empty()) return;
-      const Work work = queue.front();
+      const Work work = running = queue.front();
       queue.pop_front();
       busy = true;
       lock.unlock();
       // Late work shows who does not wait for it.
       if (delay) std::this_thread::sleep_for(std::chrono::microseconds(random() % delay));
       const int result = work.run(work.user);
+      lock.lock();
+      running.abort = nullptr;
+      lock.unlock();
       work.drop(work.user);
       lock.lock();
       if (result && !error) error = result;
@@ -78,7 +87,23 @@ struct Stream {
   int wait() {
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return queue.empty() && !busy; });
-    return error;
+    // Work that was dropped is told once; after all other errors the stream is of no use any more.
+    return error == kStreamAborted ? std::exchange(error, 0) : error;
+  }
+  bool is_idle() {
+    const std::lock_guard lock(mutex);
+    return queue.empty() && !busy;
+  }
+  void abort() {
+    std::unique_lock lock(mutex);
+    std::deque<Work> dropped;
+    dropped.swap(queue);
+    if (busy && running.abort) running.abort(running.user);
+    if ((busy || !dropped.empty()) && !error) error = kStreamAborted;
+    changed.wait(lock, [&] { return !busy; });
+    changed.notify_all();
+    lock.unlock();
+    for (const Work& work : dropped) work.drop(work.user);
   }
   ~Stream() {
     {
@@ -96,10 +121,15 @@ struct Event {
   std::mutex mutex;
   std::condition_variable changed;
   uint64_t recorded = 0, passed = 0;
+  uint64_t dropped = 0;  // the last version whose record an abort dropped
 
-  void wait(uint64_t version) {
+  // False: the record was dropped, or `given_up` is set, and then `changed` is notified.
+  bool wait(uint64_t version, const std::atomic<bool>* given_up = nullptr) {
     std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return passed >= version; });
+    changed.wait(lock, [&] {
+      return passed >= version || (given_up ? given_up->load() : dropped >= version);
+    });
+    return passed >= version;
   }
 };
 std::map<void*, std::shared_ptr<Event>> events;
@@ -142,32 +172,34 @@ EXPORT const char* aclGetRecentErrMsg() { return message.c_str(); }
 EXPORT const char* aclrtGetSocName() { return "Ascend910B3"; }
 EXPORT int aclrtGetDeviceCount(uint32_t* count) {
   ENTER_WITHOUT_DEVICE();
-  *count = kDevices;
+  *count = static_cast<uint32_t>(device_count());
   return 0;
 }
 EXPORT int aclrtSetDevice(int32_t device) {
   ENTER_WITHOUT_DEVICE();
-  if (device < 0 || device >= kDevices) return fail(kInvalidDevice, "there is no such device");
+  if (device < 0 || device >= device_count())
+    return fail(kInvalidDevice, "there is no such device");
   current = device;
   return 0;
 }
 EXPORT int aclrtResetDevice(int32_t device) {
   ENTER_WITHOUT_DEVICE();
-  if (device < 0 || device >= kDevices) return fail(kInvalidDevice, "there is no such device");
+  if (device < 0 || device >= device_count())
+    return fail(kInvalidDevice, "there is no such device");
   current = -1;
   return 0;
 }
 EXPORT int aclrtGetMemInfo(int, size_t* free, size_t* total) {
   ENTER();
-  *free = device_free();
-  *total = device_total();
+  *free = device_free(current);
+  *total = device_total(current);
   return 0;
 }
 EXPORT int aclrtMalloc(void** memory, size_t bytes, int policy) {
   ENTER();
   if (!memory || bytes == 0 || policy < 0 || policy > 5)
     return fail(kInvalidParameter, "aclrtMalloc: expected a size above 0 and a policy");
-  void* found = device_allocate(bytes);
+  void* found = device_allocate(bytes, current);
   if (!found) return fail(kOutOfMemory, "EL0004: the device is out of memory");
   *memory = found;
   return 0;
@@ -238,6 +270,20 @@ EXPORT int aclrtSynchronizeStream(void* stream) {
   return error ? fail(error, "EZ9999: a kernel of this stream failed") : 0;
 }
 
+EXPORT int aclrtStreamQuery(void* stream, int* status) {
+  ENTER();
+  if (!is_stream(stream)) return fail(kInvalidHandle, "aclrtStreamQuery: not a stream");
+  *status = static_cast<Stream*>(stream)->is_idle() ? 0 : 1;
+  return 0;
+}
+// Drops what is queued and ends what runs. A stream that waits for an event whose record was dropped goes on waiting.
+EXPORT int aclrtStreamAbort(void* stream) {
+  ENTER();
+  if (!is_stream(stream)) return fail(kInvalidHandle, "aclrtStreamAbort: not a stream");
+  static_cast<Stream*>(stream)->abort();
+  return 0;
+}
+
 // Work in the order of the stream.
 static int enqueue(void* stream, std::function<int()> work) {
   if (!is_stream(stream)) return fail(kInvalidHandle, "expected a stream");
@@ -276,7 +322,8 @@ EXPORT int aclrtSynchronizeDevice() {
   std::set<Stream*> all;
   {
     const std::lock_guard lock(mutex);
-    all = streams;
+    for (Stream* stream : streams)
+      if (stream->device == current) all.insert(stream);
   }
   int first = 0;
   for (Stream* stream : all)
@@ -299,33 +346,64 @@ EXPORT int aclrtDestroyEvent(void* event) {
 }
 EXPORT int aclrtRecordEvent(void* event, void* stream) {
   ENTER();
+  struct Record {
+    std::shared_ptr<Event> event;
+    uint64_t version = 0;
+    bool has_run = false;
+  };
   const std::shared_ptr<Event> found = find_event(event);
   if (!found) return fail(kInvalidHandle, "aclrtRecordEvent: not an event");
-  uint64_t version = 0;
+  auto* const record = new Record{found};
   {
     const std::lock_guard lock(found->mutex);
-    version = ++found->recorded;
+    record->version = ++found->recorded;
   }
-  return enqueue(stream, [found, version] {
-    const std::lock_guard lock(found->mutex);
-    if (found->passed < version) found->passed = version;
-    found->changed.notify_all();
-    return 0;
-  });
+  return simulated_ascend_queue(
+      stream,
+      [](void* user) {
+        auto& self = *static_cast<Record*>(user);
+        const std::lock_guard lock(self.event->mutex);
+        self.event->passed = std::max(self.event->passed, self.version);
+        self.has_run = true;
+        self.event->changed.notify_all();
+        return 0;
+      },
+      [](void* user) {
+        const std::unique_ptr<Record> self(static_cast<Record*>(user));
+        const std::lock_guard lock(self->event->mutex);
+        if (!self->has_run) self->event->dropped = std::max(self->event->dropped, self->version);
+        self->event->changed.notify_all();
+      },
+      record);
 }
 EXPORT int aclrtStreamWaitEvent(void* stream, void* event) {
   ENTER();
+  struct Wait {
+    std::shared_ptr<Event> event;
+    uint64_t version = 0;
+    std::atomic<bool> given_up{false};
+  };
   const std::shared_ptr<Event> found = find_event(event);
   if (!found) return fail(kInvalidHandle, "aclrtStreamWaitEvent: not an event");
-  uint64_t version = 0;
+  auto* const wait = new Wait{found};
   {
     const std::lock_guard lock(found->mutex);
-    version = found->recorded;
+    wait->version = found->recorded;
   }
-  return enqueue(stream, [found, version] {
-    found->wait(version);
-    return 0;
-  });
+  return simulated_ascend_queue_abortable(
+      stream,
+      [](void* user) {
+        const auto& self = *static_cast<Wait*>(user);
+        self.event->wait(self.version, &self.given_up);
+        return 0;
+      },
+      [](void* user) {
+        auto& self = *static_cast<Wait*>(user);
+        const std::lock_guard lock(self.event->mutex);
+        self.given_up = true;
+        self.event->changed.notify_all();
+      },
+      [](void* user) { delete static_cast<Wait*>(user); }, wait);
 }
 EXPORT int aclrtQueryEventStatus(void* event, int* status) {
   ENTER();
@@ -344,19 +422,25 @@ EXPORT int aclrtSynchronizeEvent(void* event) {
     const std::lock_guard lock(found->mutex);
     version = found->recorded;
   }
-  found->wait(version);
-  return 0;
+  return found->wait(version) ? 0 : fail(kStreamAborted, "the record of the event was dropped");
 }
 
-EXPORT int simulated_ascend_queue(void* stream, int (*work)(void*), void (*drop)(void*),
-                                  void* user) {
-  if (current < 0 || !is_stream(stream)) {
+EXPORT int simulated_ascend_current_device() { return current; }
+
+EXPORT int simulated_ascend_queue_abortable(void* stream, int (*work)(void*), void (*abort)(void*),
+                                            void (*drop)(void*), void* user) {
+  if (current < 0 || !is_stream(stream) || static_cast<Stream*>(stream)->device != current) {
     drop(user);
     return fail(kInvalidHandle, "expected a stream of the current device");
   }
   auto* to = static_cast<Stream*>(stream);
   const std::lock_guard lock(to->mutex);
-  to->queue.push_back({work, drop, user});
+  to->queue.push_back({work, abort, drop, user});
   to->changed.notify_all();
   return 0;
+}
+
+EXPORT int simulated_ascend_queue(void* stream, int (*work)(void*), void (*drop)(void*),
+                                  void* user) {
+  return simulated_ascend_queue_abortable(stream, work, nullptr, drop, user);
 }

@@ -8,8 +8,6 @@
 
 // Of the driver's stand-in.
 extern "C" void* simulated_access(const void* memory, size_t bytes);
-extern "C" int simulated_enqueue(void* stream, void (*call)(void*), void* user,
-                                 void (*destroy)(void*));
 
 namespace simulated {
 namespace {
@@ -23,28 +21,11 @@ struct Ranges {
   char *src, *dst;
 };
 
-// How many counts of elements each rank has in src and dst.
-Ranges find(const Operation& operation, const Meeting& meeting, uint64_t bytes) {
-  const auto ranks = static_cast<uint64_t>(meeting.size());
-  const bool is_root = operation.root == meeting.rank();
-  uint64_t src = bytes, dst = bytes;
-  switch (operation.kind) {
-    case Kind::kAllGather:
-      dst = bytes * ranks;
-      break;
-    case Kind::kReduceScatter:
-      src = bytes * ranks;
-      break;
-    case Kind::kBroadcast:
-      if (!is_root) src = 0;
-      break;
-    case Kind::kReduce:
-      if (!is_root) dst = 0;
-      break;
-    default:
-      break;
-  }
-  return {src ? at(operation.src, src) : nullptr, dst ? at(operation.dst, dst) : nullptr};
+Ranges find(const Operation& operation, const Meeting& meeting) {
+  const Counts elements = counts(operation, meeting);
+  const uint64_t size = type_bytes(operation.type);
+  return {elements.src ? at(operation.src, elements.src * size) : nullptr,
+          elements.dst ? at(operation.dst, elements.dst * size) : nullptr};
 }
 
 // Every rank puts a piece into its slot; then each takes from the slots what it needs.
@@ -105,7 +86,7 @@ bool run_collective(const Operation& operation, Meeting& meeting) {
                           operation.count};
   if (!meeting.agree(mine)) return false;
   // In place, the part of this rank in the source or result may be the other one.
-  const Ranges ranges = find(operation, meeting, bytes);
+  const Ranges ranges = find(operation, meeting);
   for (uint64_t begin = 0; begin < bytes; begin += Meeting::kSlotBytes)
     if (!run_piece(operation, meeting, ranges, begin, std::min(Meeting::kSlotBytes, bytes - begin),
                    bytes))
@@ -149,36 +130,45 @@ bool run_mail(const Operation* first, const Operation* last, Meeting& meeting) {
   });
 }
 
-struct Group {
-  std::shared_ptr<Communicator> communicator;
-  std::vector<Operation> operations;
-
-  void run() const {
-    Meeting& meeting = *communicator->meeting;
-    const Operation* end = operations.data() + operations.size();
-    for (const Operation* each = operations.data(); each != end;) {
-      const Operation* next = each + 1;
-      bool done;
-      if (each->is_point_to_point()) {
-        while (next != end && next->is_point_to_point()) ++next;
-        done = run_mail(each, next, meeting);
-      } else {
-        done = run_collective(*each, meeting);
-      }
-      if (!done) return;  // aborted; the stream goes on without the result
-      each = next;
-    }
-  }
-};
-
 }  // namespace
 
-int enqueue(std::shared_ptr<Communicator> communicator, std::vector<Operation> operations,
-            void* stream) {
-  auto* group = new Group{std::move(communicator), std::move(operations)};
-  return simulated_enqueue(
-      stream, [](void* user) { static_cast<const Group*>(user)->run(); }, group,
-      [](void* user) { delete static_cast<Group*>(user); });
+Counts counts(const Operation& operation, const Meeting& meeting) {
+  const auto ranks = static_cast<uint64_t>(meeting.size());
+  const bool is_root = operation.root == meeting.rank();
+  const uint64_t count = operation.count;
+  switch (operation.kind) {
+    case Kind::kAllGather:
+      return {count, count * ranks};
+    case Kind::kReduceScatter:
+      return {count * ranks, count};
+    case Kind::kBroadcast:
+      return {is_root ? count : 0, count};
+    case Kind::kReduce:
+      return {count, is_root ? count : 0};
+    case Kind::kSend:
+      return {count, 0};
+    case Kind::kReceive:
+      return {0, count};
+    default:
+      return {count, count};
+  }
+}
+
+bool run(const std::vector<Operation>& operations, Meeting& meeting) {
+  const Operation* end = operations.data() + operations.size();
+  for (const Operation* each = operations.data(); each != end;) {
+    const Operation* next = each + 1;
+    bool done;
+    if (each->is_point_to_point()) {
+      while (next != end && next->is_point_to_point()) ++next;
+      done = run_mail(each, next, meeting);
+    } else {
+      done = run_collective(*each, meeting);
+    }
+    if (!done) return false;
+    each = next;
+  }
+  return true;
 }
 
 }  // namespace simulated

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Communicators and what they carry out, in the order of streams.
+// Communicators and what they carry out. simulated_access() of the program says where memory of a device is.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +35,13 @@ struct Operation {
   bool is_point_to_point() const { return kind == Kind::kSend || kind == Kind::kReceive; }
 };
 
-// Queues them on the stream, as one piece of work. Returns an error of the driver.
-int enqueue(std::shared_ptr<Communicator> communicator, std::vector<Operation> operations,
-            void* stream);
+// How many elements each rank reads from src and writes to dst.
+struct Counts {
+  uint64_t src, dst;
+};
+Counts counts(const Operation& operation, const Meeting& meeting);
+
+// Carries them out with the other ranks. False: the meeting was aborted or is in trouble.
+bool run(const std::vector<Operation>& operations, Meeting& meeting);
 
 }  // namespace simulated

@@ -51,7 +51,8 @@ bool Meeting::create(MeetingName* out) {
   return true;
 }
 
-std::shared_ptr<Meeting> Meeting::join(const MeetingName& name, int rank, int size) {
+std::shared_ptr<Meeting> Meeting::join(const MeetingName& name, int rank, int size,
+                                       uint64_t limit) {
   static_assert(sizeof(Shared) <= kHeadBytes && sizeof(Mail) <= kMailStride);
   if (std::memcmp(name.magic, kMagic, sizeof kMagic) != 0) return nullptr;
   if (size < 1 || size > kMaxRanks || rank < 0 || rank >= size) return nullptr;
@@ -74,6 +75,7 @@ std::shared_ptr<Meeting> Meeting::join(const MeetingName& name, int rank, int si
   meeting->shared_ = static_cast<Shared*>(memory);
   meeting->rank_ = rank;
   meeting->size_ = size;
+  meeting->limit_ = limit;
   Shared& shared = *meeting->shared_;
   int32_t agreed = 0;
   if (!shared.size.compare_exchange_strong(agreed, size) && agreed != size) return nullptr;
@@ -97,6 +99,7 @@ Meeting::Mail& Meeting::mail(int from, int to) const {
 
 // Ranks are often threads of one machine with few processors: short waits yield, long ones sleep.
 bool Meeting::wait_until(const std::function<bool()>& condition) {
+  const auto begin = std::chrono::steady_clock::now();
   for (int turn = 0; !aborted_; ++turn) {
     if (condition()) return true;
     if (turn < 50) {
@@ -104,6 +107,10 @@ bool Meeting::wait_until(const std::function<bool()>& condition) {
       continue;
     }
     std::this_thread::sleep_for(std::chrono::microseconds(turn < 1000 ? 20 : 500));
+    if (limit_ && std::chrono::steady_clock::now() - begin > std::chrono::seconds(limit_)) {
+      trouble_ = kTimeout;
+      return false;
+    }
     if (turn % 500 != 0) continue;
     for (int rank = 0; rank < size_; ++rank) {
       const int32_t process = shared_->process[rank];
@@ -154,5 +161,7 @@ bool Meeting::take_mail(int from, char* data, uint64_t bytes) {
   box.full = 0;
   return true;
 }
+
+bool Meeting::is_taken(int to) const { return !mail(rank_, to).full; }
 
 }  // namespace simulated

@@ -32,7 +32,8 @@ class Meeting {
 
   static bool create(MeetingName* out);
   // Returns when all `size` ranks have joined; nullptr: wrong id, size or rank, or aborted.
-  static std::shared_ptr<Meeting> join(const MeetingName& name, int rank, int size);
+  static std::shared_ptr<Meeting> join(const MeetingName& name, int rank, int size,
+                                       uint64_t limit = 0);
   ~Meeting();
 
   int rank() const { return rank_; }
@@ -42,8 +43,10 @@ class Meeting {
   // What waits returns false from then on, in this process; other ranks go on waiting.
   void abort() { aborted_ = true; }
   bool aborted() const { return aborted_; }
-  // Set while waiting for a rank whose process has ended, or by ranks that disagree.
-  enum Trouble { kNone, kRemote, kDisagreement };
+  // What waits longer than so many seconds returns false, too. 0: there is no limit.
+  void limit_waits(uint64_t seconds) { limit_ = seconds; }
+  // Set while waiting for a rank whose process has ended, by ranks that disagree, and at the limit.
+  enum Trouble { kNone, kRemote, kDisagreement, kTimeout };
   Trouble trouble() const { return trouble_; }
 
   bool barrier();
@@ -53,6 +56,7 @@ class Meeting {
   // Without waiting: false if the mailbox is not empty (full).
   bool put_mail(int to, const char* data, uint64_t bytes);
   bool take_mail(int from, char* data, uint64_t bytes);
+  bool is_taken(int to) const;  // whether the mailbox is empty
   bool wait_until(const std::function<bool()>& condition);
 
  private:
@@ -64,6 +68,7 @@ class Meeting {
   Shared* shared_ = nullptr;
   int rank_ = 0, size_ = 0;
   std::atomic<bool> aborted_{false};
+  std::atomic<uint64_t> limit_{0};
   std::atomic<Trouble> trouble_{kNone};
 };
 

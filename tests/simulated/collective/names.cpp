@@ -21,8 +21,10 @@ extern "C" int hipSetDevice(int);
 #else
 extern "C" int cuCtxGetDevice(int*);
 #endif
-// Of the driver's stand-in: where memory of a device is.
+// Of the driver's stand-in: where memory of a device is, and work of a stream.
 extern "C" void* simulated_access(const void* memory, size_t bytes);
+extern "C" int simulated_enqueue(void* stream, void (*call)(void*), void* user,
+                                 void (*destroy)(void*));
 
 using namespace simulated;
 
@@ -88,6 +90,23 @@ thread_local int depth = 0;
 thread_local std::vector<Pending> pending;
 thread_local std::vector<std::function<int()>> joining;
 
+// Queues them on the stream, as one piece of work. Returns an error of the driver.
+int enqueue(std::shared_ptr<Communicator> communicator, std::vector<Operation> operations,
+            void* stream) {
+  struct Group {
+    std::shared_ptr<Communicator> communicator;
+    std::vector<Operation> operations;
+  };
+  return simulated_enqueue(
+      stream,
+      [](void* user) {  // after an abort, the stream goes on without the result
+        const auto& group = *static_cast<const Group*>(user);
+        run(group.operations, *group.communicator->meeting);
+      },
+      new Group{std::move(communicator), std::move(operations)},
+      [](void* user) { delete static_cast<Group*>(user); });
+}
+
 int submit(Comm handle, const Operation& operation, void* stream) {
   std::shared_ptr<Communicator> communicator = find(handle);
   if (!communicator) return fail(kInvalidArgument, "the communicator is not valid");
@@ -95,7 +114,7 @@ int submit(Comm handle, const Operation& operation, void* stream) {
   const uint64_t bytes = operation.count * type_bytes(operation.type);
   const bool reduces = operation.kind == Kind::kAllReduce ||
                        operation.kind == Kind::kReduceScatter || operation.kind == Kind::kReduce;
-  if (type_bytes(operation.type) == 0 || (reduces && !can_reduce(operation.type)))
+  if (operation.type >= kTypes || (reduces && !can_reduce(operation.type)))
     return fail(kInvalidArgument, "the data type is not supported");
   if (operation.reduction >= kReductions) return fail(kInvalidArgument, "unknown reduction");
   if (operation.root < 0 || operation.root >= meeting.size())

@@ -45,6 +45,7 @@ void reduce_as(void* dst, const void* const* sources, int ranks, uint64_t count,
 uint64_t type_bytes(uint32_t type) {
   constexpr uint64_t kBytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
   static_assert(sizeof kBytes / sizeof *kBytes == kTypes);
+  if (type == kInt16 || type == kUint16) return 2;
   return type < kTypes ? kBytes[type] : 0;
 }
 
@@ -58,6 +59,8 @@ void reduce(void* dst, const void* const* sources, int ranks, uint64_t count, ui
       return as(int8_t());
     case kUint8:
       return as(uint8_t());
+    case kInt16:
+      return as(int16_t());
     case kInt32:
       return as(int32_t());
     case kUint32:

@@ -21,7 +21,10 @@ enum Type : uint32_t {
   kBfloat16,
   kFloat8E4M3,
   kFloat8E5M2,
-  kTypes
+  kTypes,
+  // Of HCCL, which numbers all types otherwise.
+  kInt16 = 100,
+  kUint16
 };
 enum Reduction : uint32_t { kSum, kProduct, kMax, kMin, kMean, kReductions };
 
