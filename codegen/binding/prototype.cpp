@@ -188,11 +188,12 @@ class PrototypeParser {
   const char* dtype_name() const { return dtypes()[static_cast<size_t>(dtype_)].name; }
 
   static bool is_integer_type(const std::string& cpp) {
-    return cpp == "int64_t" || cpp == "int" || cpp == "int32_t";
+    return cpp == "int64_t" || cpp == "int" || cpp == "int32_t" || cpp == "int16_t" || cpp == "int8_t" ||
+           cpp == "uint8_t";
   }
-  // A size that 32 bits do not hold is a failure of the call.
+  // A number that the type does not hold is a failure of the call.
   static std::string size(const std::string& cpp, const std::string& code) {
-    return cpp == "int64_t" ? code : cat("call.narrow(", code, ")");
+    return cpp == "int64_t" ? code : cat("call.narrow<", cpp, ">(", code, ")");
   }
 
   // A tensor of another dtype than the prototype's is not served. The first tensor's dtype chose the kernel.

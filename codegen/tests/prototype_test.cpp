@@ -152,7 +152,7 @@ TEST(Prototype, TakesShapesAxesAndPointers) {
   expect_in(code, "\"norm<float, int64_t>\"");
   expect_in(code,
             "call.data<const bool>(args[1]), call.data<int64_t>(outs[0]), call.shape(args[0], outs[0]), "
-            "call.axes(args[4], args[0]), call.narrow(call.dim(args[0], -1)), "
+            "call.axes(args[4], args[0]), call.narrow<int>(call.dim(args[0], -1)), "
             "static_cast<const float*>(nullptr), static_cast<double>(call.number(args[2]))");
   expect_in(code, "same_shape(args[0], args[1])");
   expect_in(code, "has_dtype(args[1], TENON_DTYPE_BOOL)");
@@ -176,7 +176,7 @@ TEST(Prototype, OfCHasALetterForEachDtype) {
   expect_in(code, "Function function_shift_float64{.name = \"acme_dadd\"};");
   expect_in(code, "call.run(int{3}, call.data<const double>(args[0]), call.data<const double>(args[1]), "
                   "static_cast<double>(call.number(args[2])), call.data<double>(outs[0]), "
-                  "call.narrow(call.numel(args[0])))");
+                  "call.narrow<int>(call.numel(args[0])))");
 }
 
 TEST(Prototype, RefusesWhatItCannotMake) {

@@ -5,7 +5,7 @@
 #include <initializer_list>
 #include <new>
 
-#include "kernels/primitives.hpp"
+#include "kernels/copy.hpp"
 
 namespace kunlun {
 namespace {
@@ -188,14 +188,14 @@ int32_t can_copy(const tenon_value* args, uint32_t) {
 
 }  // namespace
 
-std::vector<WrittenKernel> copy_kernels() {
+WrittenKernel copy_kernel() {
   bool is_found = true;
   for (BySize* functions : {&strided_copies, &flips})
     for (Function& function : functions->functions) is_found &= find_function(function);
   for (Cast& cast : casts) find_function(cast.function);  // a missing one is declined
-  return {{is_found,
-           "strided_copy or flip of integers",
-           {.struct_size = sizeof(tenon_kernel_def),
+  return {is_found,
+          "strided_copy or flip of integers",
+          {.struct_size = sizeof(tenon_kernel_def),
             .traits = TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT,
             .op = "tenon::primitive_copy",
             .device = nullptr,
@@ -205,7 +205,7 @@ std::vector<WrittenKernel> copy_kernels() {
             .reserved = 0,
             .boxed = primitive_copy,
             .typed = nullptr,
-            .can_run = can_copy}}};
+            .can_run = can_copy}};
 }
 
 }  // namespace kunlun

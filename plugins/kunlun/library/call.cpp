@@ -101,12 +101,11 @@ int64_t Call::axis(const tenon_value& value, const tenon_value& tensor) const {
   return value.v.i < 0 ? value.v.i + ndim : value.v.i;
 }
 
-int Call::narrow(int64_t value) {
-  const int narrow = static_cast<int>(value);
-  if (narrow != value && !status_)
-    status_ = tenon::fail_format(err_, TENON_UNSUPPORTED, "[%s] kunlun: %s takes 32 bits, got %lld",
-                                 op_, function_.name, static_cast<long long>(value));
-  return narrow;
+void Call::refuse(int64_t value, size_t bytes) {
+  if (!status_)
+    status_ = tenon::fail_format(err_, TENON_UNSUPPORTED, "[%s] kunlun: %s takes %d bits, got %lld",
+                                 op_, function_.name, static_cast<int>(bytes * 8),
+                                 static_cast<long long>(value));
 }
 
 int64_t Call::dim(const tenon_value& tensor, int axis) const {

@@ -69,7 +69,11 @@ class Call {
   int64_t integer(const tenon_value& value) const {
     return value.tag == TENON_VALUE_FLOAT ? static_cast<int64_t>(value.v.f) : value.v.i;
   }
-  int narrow(int64_t value);  // for a parameter of 32 bits
+  template <class T>
+  T narrow(int64_t value) {  // for a parameter of fewer bits
+    if (static_cast<T>(value) != value) refuse(value, sizeof(T));
+    return static_cast<T>(value);
+  }
   double number(const tenon_value& value) const {
     return value.tag == TENON_VALUE_FLOAT ? value.v.f : static_cast<double>(value.v.i);
   }
@@ -86,6 +90,7 @@ class Call {
  private:
   const void* typed(const tenon_tensor* tensor, int dtype);
   std::vector<int64_t>& vector() { return vectors_.emplace_back(); }
+  void refuse(int64_t value, size_t bytes);
   tenon_status fail(int error);
   tenon_status wait();
 

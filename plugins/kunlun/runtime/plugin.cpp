@@ -4,7 +4,7 @@
 
 #include "bindings.hpp"
 #include "device.hpp"
-#include "kernels/primitives.hpp"
+#include "kernels/copy.hpp"
 
 namespace {
 
@@ -14,8 +14,8 @@ std::vector<tenon_kernel_def> available_kernels() {
   tenon::BoundKernels kernels("kunlun", "XDNN");
   for (kunlun::Binding& binding : kunlun::bindings())
     kernels.add(kunlun::find_function(*binding.function), binding.function->name, binding.kernel);
-  for (const auto& written : {kunlun::copy_kernels(), kunlun::random_kernels()})
-    for (const kunlun::WrittenKernel& one : written) kernels.add(one.is_found, one.needs, one.kernel);
+  const kunlun::WrittenKernel copy = kunlun::copy_kernel();
+  kernels.add(copy.is_found, copy.needs, copy.kernel);
   return kernels.take();
 }
 

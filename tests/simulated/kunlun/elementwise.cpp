@@ -250,5 +250,6 @@ XDNN_EXPORT int constant(Context* ctx, T* x, int64_t len, T val) {
 }
 #define XDNN_CONSTANT(T) template XDNN_EXPORT int constant<T>(Context*, T*, int64_t, T);
 XDNN_CONSTANT(float) XDNN_CONSTANT(int) XDNN_CONSTANT(int64_t) XDNN_CONSTANT(bool)
+XDNN_CONSTANT(int8_t) XDNN_CONSTANT(uint8_t) XDNN_CONSTANT(int16_t)
 
 }  // namespace baidu::xpu::api

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The device kunlun on simulated libraries: what is missing, what fails, copies of any strides, what the bindings say."""
+
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LIBRARIES = Path(os.environ["TENON_BUILD_DIR"]) / "tests/simulated/lib"
+SIMULATED = {
+    "TENON_KUNLUN_RUNTIME": LIBRARIES / "libsimulated_xpurt.so",
+    "TENON_KUNLUN_OPERATORS": LIBRARIES / "libsimulated_xpuapi.so",
+}
+# A build without tests/simulated, as under sanitizers, has nothing to run the device on.
+if not all(path.exists() for path in SIMULATED.values()):
+    pytest.skip("not built: ninja simulated_kunlun", allow_module_level=True)
+
+
+def run(code, **environment):
+    """The output of a new process, errors of Tenon included."""
+    code = "import tenon\nimport numpy as np\ntry:\n" + textwrap.indent(textwrap.dedent(code), "    ")
+    code += (
+        "\nexcept (RuntimeError, MemoryError) as error:\n    print(type(error).__name__, error)\n"
+    )
+    environment = {name: str(value) for name, value in (SIMULATED | environment).items()}
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **environment},
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+def test_operators_run_on_the_device():
+    output = run(
+        """
+        x = tenon.tensor([[1., -2.], [3., 4.]]).to("kunlun")
+        with tenon.fallback("deny"):
+            print((x @ x).relu().sum().item(), tenon.gelu(x, approximate=True).device)
+            # Neither function exists in XDNN: both are made of primitives that do.
+            print(tenon.sort(x, axis=1).tolist(), tenon.prelu(x, x[0]).device)
+        print(tenon.plugins.explain("exp", device="kunlun")["route"])
+        """
+    )
+    assert output.split("\n") == [
+        "25.0 kunlun:0",
+        "[[-2.0, 1.0], [3.0, 4.0]] kunlun:0",
+        "native",
+        "",
+    ]
+
+
+def test_copies_keep_any_strides_on_the_device():
+    output = run(
+        """
+        x = np.arange(2 * 3 * 4).reshape(2, 3, 4)
+        wrong = []
+        for dtype in ("float32", "float16", "bfloat16", "int8", "uint8", "int16", "int32", "int64", "bool"):
+            t = tenon.tensor(x % 2 if dtype == "bool" else x).astype(dtype).to("kunlun")
+            with tenon.fallback("deny"):
+                for view in (t, t[:, ::-1], t[::-1, :, ::-2], t.permute((2, 0, 1)), t[:1].expand((5, 3, 4)), t[0, 1, 2]):
+                    copy = view.contiguous()
+                    into = tenon.zeros_like(view)[..., ::-1] if view.ndim else tenon.zeros_like(view)
+                    into.copy_(view)
+                    wide = view.astype("float32")
+                    if not (copy.tolist() == view.cpu().tolist() == into.tolist() and wide.tolist() == view.cpu().astype("float32").tolist()):
+                        wrong.append((dtype, view.shape))
+        print(wrong)
+        """
+    )
+    assert output == "[]\n"
+
+
+@pytest.mark.parametrize("variable", sorted(SIMULATED))
+def test_a_library_that_is_missing_is_named(variable):
+    code = 'print(tenon.ones(3).to("kunlun").exp().sum().item())'
+    output = run(code, **{variable: "/nowhere/lib.so"})
+    if variable == "TENON_KUNLUN_RUNTIME":
+        assert "XRE was not found (/nowhere/lib.so" in output
+        assert "install XRE and XDNN of Kunlun, or set TENON_KUNLUN_RUNTIME" in output
+    else:  # operators run on the host
+        assert float(output) == pytest.approx(3 * 2.718281828, rel=1e-6)
+
+
+def test_a_function_of_another_type_is_off_and_never_called(tmp_path):
+    """A version of XDNN whose sizes have 32 bits: exp<float> has the same name in C++, but another one in the library."""
+    source = tmp_path / "old.cpp"
+    source.write_text(
+        """
+        namespace baidu::xpu::api {
+        struct Context {};
+        Context* create_context() { return new Context; }
+        void destroy_context(Context* ctx) { delete ctx; }
+        template <typename T> int exp(Context*, const T*, T*, int) { __builtin_trap(); }
+        template int exp<float>(Context*, const float*, float*, int);
+        }
+        """
+    )
+    library = tmp_path / "libold.so"
+    subprocess.run(["c++", "-shared", "-fPIC", "-o", library, source], check=True)
+    output = run(
+        """
+        x = tenon.ones(3).to("kunlun")
+        print(x.exp().sum().item(), tenon.plugins.explain("exp", device="kunlun")["route"])
+        """,
+        TENON_KUNLUN_OPERATORS=library,
+    )
+    value, route = output.split()
+    assert float(value) == pytest.approx(3 * 2.718281828, rel=1e-6)
+    assert route != "native"
+
+
+@pytest.mark.parametrize(
+    ("failure", "text"),
+    [
+        ("exp:1:4", "[tenon::exp] > kunlun: exp<float> returned 4 (not implemented)"),
+        ("xpu_memcpy:2:-708", "kunlun: xpu_memcpy returned -708 (see xpu/defs.h)"),
+        ("kernel:1:-714", "kunlun: xpu_wait returned -714 (a kernel failed)"),
+        ("create_context:1:1", "kunlun: create_context returned nothing"),
+    ],
+)
+def test_failures_are_errors_that_name_the_function(failure, text):
+    output = run(
+        """
+        x = tenon.ones(3).to("kunlun")
+        print(x.exp().tolist())
+        """,
+        SIMULATED_FAIL=failure,
+    )
+    assert "InternalError" in output
+    assert text in output
+
+
+def test_a_chip_that_died_leaves_the_process_and_other_devices_alive():
+    output = run(
+        """
+        x = tenon.ones(3).to("kunlun")
+        for _ in range(2):
+            try:
+                print(x.exp().tolist())
+            except tenon.InternalError as error:
+                print("-714" in str(error))
+        print(tenon.ones(3).exp().sum().item() > 8)
+        """,
+        SIMULATED_FAIL="kernel:1:-714",
+    )
+    assert output.split() == ["True", "True", "True"]
+
+
+def test_memory_that_runs_out_is_a_memory_error():
+    output = run(
+        """
+        try:
+            tenon.zeros(100_000_000, device="kunlun")
+        except MemoryError as error:
+            print("MemoryError", error)
+        print(tenon.ones(3, device="kunlun").sum().item())
+        """,
+        SIMULATED_ASCEND_MEMORY_MB=64,
+    )
+    assert output.startswith("MemoryError")
+    assert "xpu_malloc returned -705 (device memory not enough)" in output
+    assert output.split()[-1] == "3.0"
+
+
+def test_each_binding_names_a_header_and_says_what_it_assumes():
+    text = "".join(p.read_text() for p in (ROOT / "plugins/kunlun/bindings").glob("*.yaml"))
+    entries = text.count("\n- op: ")
+    assert entries > 130
+    assert len(re.findall(r"\n  source: xpu/refactor/\w+\.h\n", text)) == entries
+    # No header says what NaN gives where a maximum is taken.
+    for entry in re.split(r"\n- op: ", text)[1:]:
+        if re.search(r"(broadcast|reduce)_(max|min)<", entry):
+            assert "assumes: \"NaN where" in entry, entry
