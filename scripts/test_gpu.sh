@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The CUDA, ROCm and Ascend plugins on simulated vendor libraries, which need no such chip: the conformance kit, and the
+# The CUDA, ROCm, Ascend and Kunlun plugins on simulated vendor libraries, which need no such chip: the conformance kit, and the
 # operators in float32, on CUDA and ROCm without fallback to the host. A first run compiles every program for the
 # processor; later ones find them in the user's cache.
 #   scripts/test_gpu.sh [BUILD [ARGUMENTS OF PYTEST]]
@@ -30,3 +30,7 @@ export TENON_ASCEND_RUNTIME=$simulated/libsimulated_ascendcl.so TENON_ASCEND_OPE
 export TENON_ASCEND_COLLECTIVE=$simulated/libsimulated_hccl.so
 .venv/bin/python -m pytest -q -n "$(nproc)" tests/ascend
 TENON_TEST_DEVICES=ascend .venv/bin/python -m pytest -q -n "$(nproc)" tests/ops -k "float32 or float16" "$@"
+
+export TENON_KUNLUN_RUNTIME=$simulated/libsimulated_xpurt.so TENON_KUNLUN_OPERATORS=$simulated/libsimulated_xpuapi.so
+.venv/bin/python -m pytest -q -n "$(nproc)" tests/kunlun
+TENON_TEST_DEVICES=kunlun .venv/bin/python -m pytest -q -n "$(nproc)" tests/ops -k "float32 or float16" "$@"

@@ -11,6 +11,7 @@ import shutil
 import yaml
 
 from . import (
+    bound_operators,
     compat_namespaces,
     headers,
     navigation,
@@ -35,6 +36,7 @@ def main() -> None:
         **operators.pages(ROOT, options.build),
         **python_reference.pages(),
         **training_classes.pages(),
+        **bound_operators.pages(ROOT),
         **compat_namespaces.pages(),
         **headers.pages(ROOT / "sdk" / "include" / "tenon"),
     }
