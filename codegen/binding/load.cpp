@@ -28,7 +28,7 @@ std::string read_condition(const Location& where, const Operator& op, const std:
     return cat("(uint64_t{", hex64(read_dtypes(value, where, "only")), "} >> ", arg,
                ".v.i & 1) != 0");
   if (param.kind == ParamKind::Int && !param.optional)
-    if (const std::optional<std::string> test = comparison(value))
+    if (const std::optional<std::string> test = comparison(value, true))
       return cat("tenon_arg_int(&", arg, ")", *test);
   if (param.kind == ParamKind::Ints && is_integer(value))
     return cat("all_are(", arg, ", ", value, ")");
@@ -37,8 +37,9 @@ std::string read_condition(const Location& where, const Operator& op, const std:
   if (param.kind == ParamKind::Scalar && value == "int") return cat(arg, ".tag == TENON_VALUE_INT");
   if (param.kind == ParamKind::Scalar && value == "int|bool")
     return cat("(", arg, ".tag == TENON_VALUE_INT || ", arg, ".tag == TENON_VALUE_BOOL)");
-  if (param.kind == ParamKind::Float && !param.optional && is_number(value))
-    return cat("tenon_arg_float(&", arg, ") == ", value);
+  if (param.kind == ParamKind::Float && !param.optional)
+    if (const std::optional<std::string> test = comparison(value, false))
+      return cat("tenon_arg_float(&", arg, ")", *test);
   throw Error(where, cat("`only`: expected a value of `", yaml_name(param.kind), " ", name,
                          "`, got `", value, "`"));
 }
@@ -54,6 +55,10 @@ Binding read_binding(const YAML::Node& node, const std::string& path, const Pack
   if (!binding.op)
     throw Error(entry.where("op"), cat("`op`: unknown operator `", name, "`",
                                        did_you_mean(name, package.operator_names())));
+  if (binding.op->is_composite() && !binding.op->shape)
+    throw Error(entry.where("op"),
+                cat("`op`: ", name, " is a composite without a shape rule, which always runs as its "
+                    "parts; give it a `shape` in its operator file"));
   std::set<int> used;
   parse_call(entry.text("call"), entry.where("call"), methods, binding, used);
   if (const YAML::Node only = entry.find("only"))

@@ -29,6 +29,11 @@ ops:
   dtypes: {allow: floating}
   shape: native
   decompose: native
+- op: twice
+  doc: "Doubles."
+  sig: (Tensor x) -> Tensor
+  kind: composite
+  decompose: shift(x, x)
 )";
 
 struct Bound {
@@ -140,6 +145,26 @@ TEST(Binding, ComparesPropertiesListsAndText) {
         "args[4].tag == TENON_VALUE_INT", "std::string_view(tenon_arg_string(&args[5])) == \"end\"",
         "all_are(args[6], 1)"})
     EXPECT_NE(code.find(condition), std::string::npos) << condition << "\n" << code;
+}
+
+TEST(Binding, RefusesACompositeThatAlwaysRunsAsItsParts) {
+  EXPECT_EQ(
+      "5: `op`: acme::twice is a composite without a shape rule, which always runs as its parts; "
+      "give it a `shape` in its operator file",
+      binding_of("  call: acmeTwice(Tensor x, Tensor out)\n  dtypes: float32\n  source: page\n",
+                 "twice")
+          .errors.at(0));
+}
+
+TEST(Binding, SaysWhichKernelsAreNotDeterministic) {
+  const std::string lines =
+      "  call: acmeJoin(Tensor out)\n  dtypes: float32\n  unneeded: [parts, mask, count, axis, value, "
+      "mode, steps]\n  source: page\n";
+  EXPECT_EQ(std::string::npos,
+            binding_of(lines, "join").errors.at(1).find("TENON_KERNEL_NONDETERMINISTIC"));
+  EXPECT_NE(std::string::npos, binding_of(lines + "  deterministic: false\n", "join")
+                                   .errors.at(1)
+                                   .find(".traits = TENON_KERNEL_NONDETERMINISTIC"));
 }
 
 TEST(Binding, RefusesPropertiesAndUnneededParametersThatAreNot) {

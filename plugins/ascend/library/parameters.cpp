@@ -2,6 +2,7 @@
 #include "parameters.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -173,6 +174,11 @@ aclTensor* Parameters::scratch_vector(const tenon_value& like, const tenon_value
   return scratch_of({tenon_arg_tensor(&like)->numel}, tenon_arg_tensor(&dtype)->dtype);
 }
 
+aclTensor* Parameters::scratch_groups(const tenon_value& image, const tenon_value& groups) {
+  const tenon_tensor& tensor = *tenon_arg_tensor(&image);
+  return scratch_of({tensor.shape[0], groups.v.i}, tensor.dtype);
+}
+
 aclTensor* Parameters::scratch_channels(const tenon_value& image) {
   return scratch_of({tenon_arg_tensor(&image)->shape[1]}, TENON_DTYPE_F32);
 }
@@ -221,6 +227,11 @@ aclIntArray* Parameters::axes(const tenon_value& value, const tenon_value& tenso
   std::vector<int64_t> all(static_cast<size_t>(tenon_arg_tensor(&tensor)->ndim));
   std::iota(all.begin(), all.end(), int64_t{0});
   return int_array(all);
+}
+
+int64_t Parameters::extent_behind(const tenon_value& tensor, int64_t axis) {
+  const tenon_tensor& t = *tenon_arg_tensor(&tensor);
+  return std::accumulate(t.shape + axis + 1, t.shape + t.ndim, int64_t{1}, std::multiplies<>());
 }
 
 int64_t Parameters::axis_of(const tenon_value& axis, const tenon_value& tensor) {

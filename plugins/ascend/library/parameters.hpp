@@ -49,6 +49,7 @@ class Parameters {
   aclTensor* scratch_positions(const tenon_value& like);  // its shape, in int64
   aclTensor* scratch_rows(const tenon_value& like);       // one float32 for each row
   aclTensor* scratch_vector(const tenon_value& like, const tenon_value& dtype);  // as many as another has
+  aclTensor* scratch_groups(const tenon_value& image, const tenon_value& groups);  // one for each, for each sample
   aclTensor* scratch_channels(const tenon_value& image);  // one float32 for each channel
 
   // ---- numbers ----
@@ -58,6 +59,10 @@ class Parameters {
   const char* chars(const char* text) { return text; }
   const char* chars(const tenon_value& value) { return tenon_arg_string(&value); }
   int64_t integer(const tenon_value& value) { return *list_of(value).data(); }  // or flag, or list of one
+  int64_t extent_of(const tenon_value& tensor, int64_t axis) {
+    return tenon_arg_tensor(&tensor)->shape[axis];
+  }
+  int64_t extent_behind(const tenon_value& tensor, int64_t axis);  // the product of those of later axes
   int64_t axis_of(const tenon_value& axis, const tenon_value& tensor);  // counted from the first
   int64_t either(const tenon_value& value, const tenon_value& otherwise) {
     return value.tag == TENON_VALUE_NONE ? otherwise.v.i : value.v.i;

@@ -110,6 +110,7 @@ ACLNN_EXPORT int aclnnConvolutionGetWorkspaceSize(
   NEEDS(input, weight, output);
   REQUIRE(!transposed, "the transposed convolution is not simulated");
   REQUIRE(cube_math_type >= 0 && cube_math_type <= 3, "cubeMathType is 0 to 3");
+  REQUIRE(input->dtype != kF32 || cube_math_type != 0, "float32 is not computed as such");
   REQUIRE(may_be(bias), "a tensor was destroyed");
   Windows w;
   if (const int error = check_convolution(__func__, input, weight, output, stride, padding,
