@@ -71,12 +71,10 @@ std::vector<OutputFile> emit_bindings(const BindingSet& set) {
                   {"parameters", join(binding.parameters, ", ")},
                   {"conditions", join(binding.conditions, "",
                                       [](const std::string& one) { return cat(" && ", one); })}});
-    rows += fill(
-        kRow,
-        {{"name", name},
-         {"traits", binding.deterministic ? "0" : "TENON_KERNEL_NONDETERMINISTIC"},
-         {"op", binding.op->qualified_name()},
-         {"mask", hex64(binding.dtypes)}});
+    rows += fill(kRow, {{"name", name},
+                        {"traits", binding.deterministic ? "0" : "TENON_KERNEL_NONDETERMINISTIC"},
+                        {"op", binding.op->qualified_name()},
+                        {"mask", hex64(binding.dtypes)}});
   }
   const std::string generated = generated_line(set.files);
   return {{"bindings.hpp", fill(kHeader, {{"generated", generated},
@@ -84,8 +82,11 @@ std::vector<OutputFile> emit_bindings(const BindingSet& set) {
                                           {"library", set.library},
                                           {"namespace", set.name_space}})},
           {"bindings.cpp",
-           cat(generated, "\n#include \"bindings.hpp\"\n\n#include <algorithm>\n#include <new>\n#include <string_view>\n\nnamespace ",
-               set.name_space, " {\nnamespace {\n", kAllAre, kernels, "\nBinding kBindings[] = {\n", rows,
+           cat(generated,
+               "\n#include \"bindings.hpp\"\n\n#include <algorithm>\n#include <new>\n#include "
+               "<string_view>\n\nnamespace ",
+               set.name_space, " {\nnamespace {\n", kAllAre, kernels, "\nBinding kBindings[] = {\n",
+               rows,
                "};\n\n}  // namespace\n\nstd::span<Binding> bindings() { return kBindings; }\n\n}  "
                "// namespace ",
                set.name_space, "\n")}};

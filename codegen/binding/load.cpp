@@ -57,7 +57,8 @@ Binding read_binding(const YAML::Node& node, const std::string& path, const Pack
                                        did_you_mean(name, package.operator_names())));
   if (binding.op->is_composite() && !binding.op->shape)
     throw Error(entry.where("op"),
-                cat("`op`: ", name, " is a composite without a shape rule, which always runs as its "
+                cat("`op`: ", name,
+                    " is a composite without a shape rule, which always runs as its "
                     "parts; give it a `shape` in its operator file"));
   std::set<int> used;
   parse_call(entry.text("call"), entry.where("call"), methods, binding, used);

@@ -11,9 +11,9 @@ import numpy as np
 import tenon
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "ops"))
-from case import differentiable  # noqa: E402
-from running import arguments, results_of  # noqa: E402
-from samples import CASES  # noqa: E402
+from case import differentiable
+from running import arguments, results_of
+from samples import CASES
 
 
 def with_gradients(case, array, device, **options):

@@ -69,7 +69,9 @@ def test_each_binding_names_a_page_and_serves_other_calls_than_the_rest():
 
 def test_each_function_is_called_by_samples():
     """An entry that no call reaches would say more than is true."""
-    functions = sorted({function for _, function, _ in bindings()} | {"aclnnInplaceCopy", "aclnnFlip"})
+    functions = sorted(
+        {function for _, function, _ in bindings()} | {"aclnnInplaceCopy", "aclnnFlip"}
+    )
     environment = {name: str(value) for name, value in SIMULATED.items()}
     result = subprocess.run(
         [sys.executable, Path(__file__).with_name("run_samples.py"), *functions],

@@ -134,17 +134,17 @@ double variance(const Values& values, int64_t correction) {
   return sum / std::fmax(0, n - static_cast<double>(correction));
 }
 
-#define SPREAD(NAME, EXPRESSION)                                                                 \
-  ACLNN_EXPORT int NAME##GetWorkspaceSize(const aclTensor* self, const aclIntArray* dim,         \
-                                          int64_t correction, bool keep, aclTensor* out,         \
-                                          uint64_t* bytes, aclOpExecutor** executor) {           \
-    NEEDS(self, out);                                                                            \
-    REQUIRE(is_one_of(self->dtype, {kF32, kF16, kBf16}) && out->dtype == self->dtype,            \
-            "expected float32, float16 or bfloat16");                                            \
-    return reduce(                                                                               \
-        #NAME, self, dim, keep, out, [=](const Values& v) { return EXPRESSION; }, bytes,         \
-        executor);                                                                               \
-  }                                                                                              \
+#define SPREAD(NAME, EXPRESSION)                                                         \
+  ACLNN_EXPORT int NAME##GetWorkspaceSize(const aclTensor* self, const aclIntArray* dim, \
+                                          int64_t correction, bool keep, aclTensor* out, \
+                                          uint64_t* bytes, aclOpExecutor** executor) {   \
+    NEEDS(self, out);                                                                    \
+    REQUIRE(is_one_of(self->dtype, {kF32, kF16, kBf16}) && out->dtype == self->dtype,    \
+            "expected float32, float16 or bfloat16");                                    \
+    return reduce(                                                                       \
+        #NAME, self, dim, keep, out, [=](const Values& v) { return EXPRESSION; }, bytes, \
+        executor);                                                                       \
+  }                                                                                      \
   ACLNN_EXECUTE(NAME)
 SPREAD(aclnnVarCorrection, variance(v, correction))
 SPREAD(aclnnStd, std::sqrt(variance(v, correction)))
@@ -321,9 +321,9 @@ int backward_along_axis(const char* name, const aclTensor* grad, const aclTensor
             sum_g += g, sum_gy += g * views[1].number(offset_of(views[1], place));
           }
           const int64_t at = views[0].offset(i, shape);
-          views[2].store(views[2].offset(i, shape),
-                         f(views[0].number(at), views[1].number(views[1].offset(i, shape)), sum_g,
-                           sum_gy));
+          views[2].store(
+              views[2].offset(i, shape),
+              f(views[0].number(at), views[1].number(views[1].offset(i, shape)), sum_g, sum_gy));
         }
       },
       bytes, executor);
