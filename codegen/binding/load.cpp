@@ -30,7 +30,7 @@ std::string read_condition(const Location& where, const Operator& op, const std:
     return cat("(uint64_t{", hex64(read_dtypes(value, where, "only")), "} >> ", arg,
                ".v.i & 1) != 0");
   if (param.kind == ParamKind::Int && !param.optional)
-    if (const std::optional<std::string> test = comparison(value))
+    if (const std::optional<std::string> test = comparison(value, true))
       return cat("tenon_arg_int(&", arg, ")", *test);
   if (param.kind == ParamKind::Ints && is_integer(value))
     return cat("all_are(", arg, ", ", value, ")");
@@ -39,8 +39,9 @@ std::string read_condition(const Location& where, const Operator& op, const std:
   if (param.kind == ParamKind::Scalar && value == "int") return cat(arg, ".tag == TENON_VALUE_INT");
   if (param.kind == ParamKind::Scalar && value == "int|bool")
     return cat("(", arg, ".tag == TENON_VALUE_INT || ", arg, ".tag == TENON_VALUE_BOOL)");
-  if (param.kind == ParamKind::Float && !param.optional && is_number(value))
-    return cat("tenon_arg_float(&", arg, ") == ", value);
+  if (param.kind == ParamKind::Float && !param.optional)
+    if (const std::optional<std::string> test = comparison(value, false))
+      return cat("tenon_arg_float(&", arg, ")", *test);
   throw Error(where, cat("`only`: expected a value of `", yaml_name(param.kind), " ", name,
                          "`, got `", value, "`"));
 }
@@ -75,6 +76,11 @@ std::vector<Binding> read_binding(const YAML::Node& node, const std::string& pat
   }
   common.broadcasts = entry.flag_or("broadcast", false);
   common.assumes = entry.text_or("assumes", "");
+  if (common.op->is_composite() && !common.op->shape)
+    throw Error(entry.where("op"),
+                cat("`op`: ", name,
+                    " is a composite without a shape rule, which always runs as its "
+                    "parts; give it a `shape` in its operator file"));
   std::set<int> used;
   if (const YAML::Node only = entry.find("only"))
     for (const auto& [key, value] : YamlEntry(only, path, "`only`").items())

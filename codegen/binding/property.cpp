@@ -37,12 +37,12 @@ DtypeMask read_dtypes(const std::string& text, const Location& where, const std:
   return mask;
 }
 
-std::optional<std::string> comparison(const std::string& text) {
+std::optional<std::string> comparison(const std::string& text, bool of_integers) {
   const size_t start = text.find_first_not_of("<>=");
   if (start == std::string::npos) return std::nullopt;
   const std::string sign = text.substr(0, start), number = trimmed(text.substr(start));
   const bool is_known = sign.empty() || sign == "<" || sign == "<=" || sign == ">" || sign == ">=";
-  if (!is_known || !is_integer(number)) return std::nullopt;
+  if (!is_known || !(of_integers ? is_integer(number) : is_number(number))) return std::nullopt;
   return cat(" ", sign.empty() ? "==" : sign, " ", number);
 }
 
@@ -53,7 +53,7 @@ std::string read_property(const Location& where, const Operator& op, const std::
   const int i = op.signature.find_param(owner);
   const Param* param = i < 0 ? nullptr : &op.signature.params[static_cast<size_t>(i)];
   const std::string arg = cat("args[", i, "]");
-  const std::optional<std::string> test = comparison(value);
+  const std::optional<std::string> test = comparison(value, true);
   if (param && param->holds_tensors()) {
     const bool is_list = param->kind == ParamKind::Tensors;
     const std::string tensor =

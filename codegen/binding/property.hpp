@@ -13,7 +13,7 @@ namespace tenon::codegen {
 DtypeMask read_dtypes(const std::string& text, const Location& where, const std::string& key);
 
 // C++ that compares a number on its left: " == 2" of "2", " >= 1" of ">= 1".
-std::optional<std::string> comparison(const std::string& text);
+std::optional<std::string> comparison(const std::string& text, bool of_integers);
 
 // C++ that is true where the property named by `name` is as `value` says.
 std::string read_property(const Location& where, const Operator& op, const std::string& name,

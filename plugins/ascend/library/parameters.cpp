@@ -2,6 +2,7 @@
 #include "parameters.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -36,7 +37,8 @@ Parameters::Description Parameters::dense(Description d) {
 // Kernels get dense tensors, whose strides along axes of one element may be anything, negative too.
 Parameters::Description Parameters::describe(const tenon_tensor& tensor) {
   has_empty_ |= tensor.numel == 0;
-  return dense({tensor.dtype, kFormatNd, {tensor.shape, tensor.shape + tensor.ndim}, {}, tensor.data});
+  return dense(
+      {tensor.dtype, kFormatNd, {tensor.shape, tensor.shape + tensor.ndim}, {}, tensor.data});
 }
 
 aclTensor* Parameters::create(const Description& d) {
@@ -146,8 +148,8 @@ aclTensor* Parameters::scratch_of(std::vector<int64_t> shape, int dtype) {
   int64_t bytes = host->dtype_size(dtype);
   for (int64_t extent : shape) bytes *= extent;
   void* memory = nullptr;
-  if ((status_ = host->scratch(ctx_, static_cast<uint64_t>(std::max<int64_t>(bytes, 1)), &memory,
-                               err_)))
+  if ((status_ =
+           host->scratch(ctx_, static_cast<uint64_t>(std::max<int64_t>(bytes, 1)), &memory, err_)))
     return nullptr;
   return create(dense({dtype, kFormatNd, std::move(shape), {}, memory}));
 }
@@ -171,6 +173,11 @@ aclTensor* Parameters::scratch_rows(const tenon_value& like) {
 
 aclTensor* Parameters::scratch_vector(const tenon_value& like, const tenon_value& dtype) {
   return scratch_of({tenon_arg_tensor(&like)->numel}, tenon_arg_tensor(&dtype)->dtype);
+}
+
+aclTensor* Parameters::scratch_groups(const tenon_value& image, const tenon_value& groups) {
+  const tenon_tensor& tensor = *tenon_arg_tensor(&image);
+  return scratch_of({tensor.shape[0], groups.v.i}, tensor.dtype);
 }
 
 aclTensor* Parameters::scratch_channels(const tenon_value& image) {
@@ -221,6 +228,11 @@ aclIntArray* Parameters::axes(const tenon_value& value, const tenon_value& tenso
   std::vector<int64_t> all(static_cast<size_t>(tenon_arg_tensor(&tensor)->ndim));
   std::iota(all.begin(), all.end(), int64_t{0});
   return int_array(all);
+}
+
+int64_t Parameters::extent_behind(const tenon_value& tensor, int64_t axis) {
+  const tenon_tensor& t = *tenon_arg_tensor(&tensor);
+  return std::accumulate(t.shape + axis + 1, t.shape + t.ndim, int64_t{1}, std::multiplies<>());
 }
 
 int64_t Parameters::axis_of(const tenon_value& axis, const tenon_value& tensor) {

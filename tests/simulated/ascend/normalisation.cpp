@@ -51,7 +51,9 @@ ACLNN_EXPORT int aclnnLayerNormGetWorkspaceSize(const aclTensor* x, const aclInt
         const View& from = views[0];
         for (int64_t start = 0, n = from.count(); start < n; start += length) {
           double sum = 0, squares = 0;
-          const auto at = [&](int64_t k) { return from.number(from.offset(start + k, from.of.shape)); };
+          const auto at = [&](int64_t k) {
+            return from.number(from.offset(start + k, from.of.shape));
+          };
           for (int64_t k = 0; k < length; ++k) sum += at(k);
           const double average = sum / static_cast<double>(length);
           for (int64_t k = 0; k < length; ++k) squares += (at(k) - average) * (at(k) - average);
@@ -88,7 +90,9 @@ ACLNN_EXPORT int aclnnRmsNormGetWorkspaceSize(const aclTensor* x, const aclTenso
         const int64_t length = views[1].count();
         for (int64_t start = 0, n = views[0].count(); start < n; start += length) {
           double squares = 0;
-          const auto at = [&](int64_t k) { return views[0].number(views[0].offset(start + k, shape)); };
+          const auto at = [&](int64_t k) {
+            return views[0].number(views[0].offset(start + k, shape));
+          };
           for (int64_t k = 0; k < length; ++k) squares += at(k) * at(k);
           const double scale = 1 / std::sqrt(squares / static_cast<double>(length) + eps);
           views[3].store(views[3].offset(start / length, views[3].of.shape), scale);
@@ -100,6 +104,55 @@ ACLNN_EXPORT int aclnnRmsNormGetWorkspaceSize(const aclTensor* x, const aclTenso
       bytes, executor);
 }
 ACLNN_EXECUTE(aclnnRmsNorm)
+
+ACLNN_EXPORT int aclnnGroupNormGetWorkspaceSize(const aclTensor* self, const aclTensor* gamma,
+                                                const aclTensor* beta, int64_t n, int64_t c,
+                                                int64_t hxw, int64_t groups, double eps,
+                                                aclTensor* out, aclTensor* mean, aclTensor* rstd,
+                                                uint64_t* bytes, aclOpExecutor** executor) {
+  NEEDS(self, gamma, beta, out, mean, rstd);
+  REQUIRE(is_served(self) && self->shape.size() >= 2 && self->shape[0] == n && self->shape[1] == c,
+          "a dtype, shape, N or C is not as it has to be");
+  REQUIRE(groups > 0 && c % groups == 0 && eps > 0, "group or eps is not served");
+  int64_t behind = 1;
+  for (size_t axis = 2; axis < self->shape.size(); ++axis) behind *= self->shape[axis];
+  REQUIRE(behind == hxw, "HxW is not the product of the other extents");
+  for (const aclTensor* one : {gamma, beta})
+    REQUIRE(one->shape == std::vector<int64_t>{c} && one->dtype == self->dtype,
+            "expected one number for each channel");
+  for (const aclTensor* one : {mean, rstd})
+    REQUIRE(one->shape == (std::vector<int64_t>{n, groups}) && one->dtype == self->dtype,
+            "expected one number for each group");
+  REQUIRE(out->shape == self->shape && out->dtype == self->dtype, "the result differs");
+  return plan(
+      "aclnnGroupNorm", {self, gamma, beta, out, mean, rstd},
+      [=](std::vector<View>& views) {
+        const std::vector<int64_t>& shape = views[0].of.shape;
+        const int64_t length = c / groups * hxw;
+        for (int64_t group = 0; group < n * groups; ++group) {
+          const auto at = [&](int64_t k) {
+            return views[0].number(views[0].offset(group * length + k, shape));
+          };
+          double sum = 0, squares = 0;
+          for (int64_t k = 0; k < length; ++k) sum += at(k);
+          const double average = sum / static_cast<double>(length);
+          for (int64_t k = 0; k < length; ++k) squares += (at(k) - average) * (at(k) - average);
+          const double scale = 1 / std::sqrt(squares / static_cast<double>(length) + eps);
+          for (int64_t k = 0; k < length; ++k) {
+            const int64_t i = group * length + k, channel = i / hxw % c;
+            views[3].store(
+                views[3].offset(i, shape),
+                (at(k) - average) * scale * views[1].number(offset_of(views[1], {channel})) +
+                    views[2].number(offset_of(views[2], {channel})));
+          }
+          const Place place = {group / groups, group % groups};
+          views[4].store(offset_of(views[4], place), average);
+          views[5].store(offset_of(views[5], place), scale);
+        }
+      },
+      bytes, executor);
+}
+ACLNN_EXECUTE(aclnnGroupNorm)
 
 // Inference; training is not simulated.
 ACLNN_EXPORT int aclnnBatchNormGetWorkspaceSize(const aclTensor* x, const aclTensor* weight,
@@ -113,10 +166,14 @@ ACLNN_EXPORT int aclnnBatchNormGetWorkspaceSize(const aclTensor* x, const aclTen
   REQUIRE(x->shape.size() >= 2 && out->shape == x->shape && out->dtype == x->dtype && is_served(x),
           "a dtype or shape is not served");
   const size_t ndim = x->shape.size();
-  const int format = ndim == 2 ? kNc : ndim == 3 ? kNcl : ndim == 4 ? kNchw : ndim == 5 ? kNcdhw : kNd;
+  const int format = ndim == 2   ? kNc
+                     : ndim == 3 ? kNcl
+                     : ndim == 4 ? kNchw
+                     : ndim == 5 ? kNcdhw
+                                 : kNd;
   REQUIRE(x->format == format && out->format == format, "a format does not name the axes");
-  for (const aclTensor* one : {weight, bias, static_cast<const aclTensor*>(mean),
-                               static_cast<const aclTensor*>(var)}) {
+  for (const aclTensor* one :
+       {weight, bias, static_cast<const aclTensor*>(mean), static_cast<const aclTensor*>(var)}) {
     REQUIRE(may_be(one), "a tensor was destroyed");
     REQUIRE(!one || (one->shape == std::vector<int64_t>{x->shape[1]} && is_served(one)),
             "expected one number for each channel");
@@ -181,8 +238,7 @@ ACLNN_EXPORT int aclnnCrossEntropyLossGetWorkspaceSize(
           if (how == "none") views[2].store(offset_of(views[2], {i}), one);
           sum += one, counted += counts;
         }
-        if (how != "none")
-          views[2].store(views[2].of.offset, how == "mean" ? sum / counted : sum);
+        if (how != "none") views[2].store(views[2].of.offset, how == "mean" ? sum / counted : sum);
       },
       bytes, executor);
 }

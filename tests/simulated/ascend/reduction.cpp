@@ -126,24 +126,28 @@ REDUCE_TO(aclnnMean, total(v) / static_cast<double>(v.size()))
 
 REDUCE_TO(aclnnReduceNansum, total(without_nan(v)))
 
-ACLNN_EXPORT int aclnnVarCorrectionGetWorkspaceSize(const aclTensor* self, const aclIntArray* dim,
-                                                    int64_t correction, bool keep, aclTensor* out,
-                                                    uint64_t* bytes, aclOpExecutor** executor) {
-  NEEDS(self, out);
-  REQUIRE(is_one_of(self->dtype, {kF32, kF16, kBf16}) && out->dtype == self->dtype,
-          "expected float32, float16 or bfloat16");
-  return reduce(
-      "aclnnVarCorrection", self, dim, keep, out,
-      [=](const Values& v) {
-        const auto n = static_cast<double>(v.size());
-        const double mean = total(v) / n;
-        double sum = 0;
-        for (double x : v) sum += (x - mean) * (x - mean);
-        return sum / std::fmax(0, n - static_cast<double>(correction));
-      },
-      bytes, executor);
+double variance(const Values& values, int64_t correction) {
+  const auto n = static_cast<double>(values.size());
+  const double mean = total(values) / n;
+  double sum = 0;
+  for (double x : values) sum += (x - mean) * (x - mean);
+  return sum / std::fmax(0, n - static_cast<double>(correction));
 }
-ACLNN_EXECUTE(aclnnVarCorrection)
+
+#define SPREAD(NAME, EXPRESSION)                                                         \
+  ACLNN_EXPORT int NAME##GetWorkspaceSize(const aclTensor* self, const aclIntArray* dim, \
+                                          int64_t correction, bool keep, aclTensor* out, \
+                                          uint64_t* bytes, aclOpExecutor** executor) {   \
+    NEEDS(self, out);                                                                    \
+    REQUIRE(is_one_of(self->dtype, {kF32, kF16, kBf16}) && out->dtype == self->dtype,    \
+            "expected float32, float16 or bfloat16");                                    \
+    return reduce(                                                                       \
+        #NAME, self, dim, keep, out, [=](const Values& v) { return EXPRESSION; }, bytes, \
+        executor);                                                                       \
+  }                                                                                      \
+  ACLNN_EXECUTE(NAME)
+SPREAD(aclnnVarCorrection, variance(v, correction))
+SPREAD(aclnnStd, std::sqrt(variance(v, correction)))
 
 ACLNN_EXPORT int aclnnNormGetWorkspaceSize(const aclTensor* self, const aclScalar* p,
                                            const aclIntArray* dim, bool keep, aclTensor* out,
@@ -317,9 +321,9 @@ int backward_along_axis(const char* name, const aclTensor* grad, const aclTensor
             sum_g += g, sum_gy += g * views[1].number(offset_of(views[1], place));
           }
           const int64_t at = views[0].offset(i, shape);
-          views[2].store(views[2].offset(i, shape),
-                         f(views[0].number(at), views[1].number(views[1].offset(i, shape)), sum_g,
-                           sum_gy));
+          views[2].store(
+              views[2].offset(i, shape),
+              f(views[0].number(at), views[1].number(views[1].offset(i, shape)), sum_g, sum_gy));
         }
       },
       bytes, executor);

@@ -342,24 +342,13 @@ XDNN_EXPORT int log_softmax_grad(Context* ctx, const T* y, const T* dy, T* dx, c
                                  int64_t axis) {
   return softmax_gradient(ctx, "log_softmax_grad", y, dy, dx, xshape, axis, true);
 }
-template <typename T>
-XDNN_EXPORT int glu(Context* ctx, const T* x, T* y, const Shape& xshape, int64_t axis,
-                    const float* max_x, float* max_y) {
-  Split s;
-  XDNN_REQUIRE(!max_x && !max_y && split(xshape, axis, &s) && s.length % 2 == 0);
-  return along(ctx, "glu", x, y, xshape, axis, s.length / 2, [](const auto& line, auto& result) {
-    for (size_t k = 0; k < result.size(); ++k)
-      result[k] = line[k] / (1 + std::exp(-line[k + result.size()]));
-  });
-}
 #define XDNN_SOFTMAX(T)                                                                            \
   template XDNN_EXPORT int softmax<T>(Context*, const T*, T*, const Shape&, int64_t);              \
   template XDNN_EXPORT int log_softmax<T>(Context*, const T*, T*, const Shape&, int64_t);          \
   template XDNN_EXPORT int softmax_grad<T>(Context*, const T*, const T*, T*, const Shape&,         \
                                            int64_t, float);                                        \
   template XDNN_EXPORT int log_softmax_grad<T>(Context*, const T*, const T*, T*, const Shape&,     \
-                                               int64_t);                                           \
-  template XDNN_EXPORT int glu<T>(Context*, const T*, T*, const Shape&, int64_t, const float*, float*);
+                                               int64_t);
 XDNN_FLOATS(XDNN_SOFTMAX)
 
 template <typename T>
@@ -418,28 +407,6 @@ XDNN_EXPORT int triu(Context* ctx, const T* x, T* y, const Shape& xshape, int64_
   return triangle(ctx, "triu", x, y, xshape, diagonal, false);
 }
 
-template <typename T>
-XDNN_EXPORT int roll(Context* ctx, const T* x, T* y, const Shape& xshape,
-                     const std::vector<int64_t>& shifts, const std::vector<int64_t>& axis) {
-  XDNN_REQUIRE(is_shape(xshape) && !axis.empty() && shifts.size() == axis.size());
-  Shape shift(xshape.size());
-  for (size_t i = 0; i < axis.size(); ++i) {
-    XDNN_REQUIRE(axis[i] >= 0 && axis[i] < static_cast<int64_t>(xshape.size()));
-    shift[axis[i]] += shifts[i];
-  }
-  const int64_t n = numel(xshape);
-  return queue(ctx, "roll", {range(x, n), range(y, n)}, [=](char* const* bytes) {
-    for (int64_t i = 0; i < n; ++i) {
-      int64_t rest = i, to = 0, step = 1;
-      for (size_t a = xshape.size(); a-- > 0; rest /= xshape[a]) {
-        const int64_t moved = (rest % xshape[a] + shift[a] % xshape[a] + xshape[a]) % xshape[a];
-        to += moved * step;
-        step *= xshape[a];
-      }
-      reinterpret_cast<T*>(bytes[1])[to] = reinterpret_cast<const T*>(bytes[0])[i];
-    }
-  });
-}
 // Positions outside of the axis are refused, which a real chip may not do.
 template <typename T, typename TID>
 XDNN_EXPORT int gather(Context* ctx, const T* x, const TID* index, T* y, const Shape& xshape,
@@ -568,9 +535,7 @@ XDNN_STRIDED_COPY(int16_t)
   template XDNN_EXPORT int concat<T>(Context*, const std::vector<const T*>&, T*,                \
                                      const std::vector<Shape>&, int64_t);                       \
   template XDNN_EXPORT int tril<T>(Context*, const T*, T*, const Shape&, int64_t);              \
-  template XDNN_EXPORT int triu<T>(Context*, const T*, T*, const Shape&, int64_t);              \
-  template XDNN_EXPORT int roll<T>(Context*, const T*, T*, const Shape&, const std::vector<int64_t>&, \
-                                   const std::vector<int64_t>&);
+  template XDNN_EXPORT int triu<T>(Context*, const T*, T*, const Shape&, int64_t);
 XDNN_NUMBERS(XDNN_MOVES)
 
 }  // namespace baidu::xpu::api

@@ -124,7 +124,6 @@ XDNN_UNARY(copy, XDNN_ALL, v)
   template XDNN_EXPORT int NAME<float16>(Context*, const float16*, float16*, int64_t,         \
                                          const float*, float*);
 XDNN_ACTIVATION(relu, (v < 0 ? 0 : v))
-XDNN_ACTIVATION(relu6, (v < 0 ? 0 : v > 6 ? 6 : v))
 XDNN_ACTIVATION(sigmoid, sigmoid_of(v))
 XDNN_ACTIVATION(tanh, std::tanh(v))
 XDNN_ACTIVATION(swish, (v * sigmoid_of(v)))

@@ -137,60 +137,6 @@ XDNN_EXPORT int avg_pool2d(Context* ctx, const T* x, T* y, int64_t n, int64_t c,
 }
 
 template <typename T>
-XDNN_EXPORT int adaptive_avg_pool2d(Context* ctx, const T* x, T* y, int64_t n, int64_t c, int64_t xh,
-                                    int64_t xw, int64_t yh, int64_t yw, bool is_nchw,
-                                    const float* x_maxptr, float* y_maxptr) {
-  XDNN_REQUIRE(is_nchw && !x_maxptr && !y_maxptr && is_shape({n, c, xh, xw, yh, yw}));
-  return average(ctx, "adaptive_avg_pool2d", x, y, n * c, xh, xw, yh, yw,
-                 [=](int64_t oy, int64_t ox, int64_t* y0, int64_t* y1, int64_t* x0, int64_t* x1, double* count) {
-                   *y0 = oy * xh / yh, *y1 = ((oy + 1) * xh + yh - 1) / yh;
-                   *x0 = ox * xw / yw, *x1 = ((ox + 1) * xw + yw - 1) / yw;
-                   *count = static_cast<double>((*y1 - *y0) * (*x1 - *x0));
-                 });
-}
-
-namespace {
-// Copies each element of y from `source(image, channel, row, column)`, an index into one image of x.
-template <class T, class Source>
-int shuffle(Context* ctx, const char* name, const T* x, T* y, int64_t n, int64_t yc, int64_t yh,
-            int64_t yw, Source source) {
-  const int64_t count = n * yc * yh * yw;
-  return queue(ctx, name, {range(x, count), range(y, count)}, [=](char* const* bytes) {
-    for (int64_t i = 0; i < count; ++i)
-      reinterpret_cast<T*>(bytes[1])[i] = reinterpret_cast<const T*>(
-          bytes[0])[i / (yc * yh * yw) * yc * yh * yw + source(i / (yh * yw) % yc, i / yw % yh, i % yw)];
-  });
-}
-}  // namespace
-
-template <typename T>
-XDNN_EXPORT int pixel_shuffle(Context* ctx, const T* x, T* y, int64_t n, int64_t xc, int64_t xh,
-                              int64_t xw, int64_t r, bool is_nchw) {
-  XDNN_REQUIRE(is_nchw && is_shape({n, xc, xh, xw, r}) && xc % (r * r) == 0);
-  return shuffle(ctx, "pixel_shuffle", x, y, n, xc / (r * r), xh * r, xw * r,
-                 [=](int64_t c, int64_t a, int64_t b) {
-                   return (((c * r + a % r) * r + b % r) * xh + a / r) * xw + b / r;
-                 });
-}
-template <typename T>
-XDNN_EXPORT int pixel_unshuffle(Context* ctx, const T* x, T* y, int64_t n, int64_t xc, int64_t xh,
-                                int64_t xw, int64_t r, bool is_nchw) {
-  XDNN_REQUIRE(is_nchw && is_shape({n, xc, xh, xw, r}) && xh % r == 0 && xw % r == 0);
-  return shuffle(ctx, "pixel_unshuffle", x, y, n, xc * r * r, xh / r, xw / r,
-                 [=](int64_t c, int64_t a, int64_t b) {
-                   return (c / (r * r) * xh + a * r + c / r % r) * xw + b * r + c % r;
-                 });
-}
-template <typename T>
-XDNN_EXPORT int channel_shuffle(Context* ctx, const T* x, T* y, int64_t n, int64_t xc, int64_t xh,
-                                int64_t xw, int64_t group, bool is_nchw) {
-  XDNN_REQUIRE(is_nchw && is_shape({n, xc, xh, xw, group}) && xc % group == 0);
-  return shuffle(ctx, "channel_shuffle", x, y, n, xc, xh, xw, [=](int64_t c, int64_t a, int64_t b) {
-    return ((c % group * (xc / group) + c / group) * xh + a) * xw + b;
-  });
-}
-
-template <typename T>
 XDNN_EXPORT int batch_norm_infer(Context* ctx, const T* x, T* y, int64_t n, int64_t c, int64_t h,
                                  int64_t w, float eps, const float* scale, const float* bias,
                                  const float* batch_mean, const float* batch_var, bool is_nchw) {
@@ -217,16 +163,7 @@ template XDNN_EXPORT int batch_norm_infer<float>(Context*, const float*, float*,
 #define XDNN_IMAGES(T)                                                                              \
   template XDNN_EXPORT int avg_pool2d<T>(Context*, const T*, T*, int64_t, int64_t, int64_t, int64_t, \
                                          const Shape&, const Shape&, const Shape&, bool, bool,      \
-                                         const float*, float*);                                     \
-  template XDNN_EXPORT int adaptive_avg_pool2d<T>(Context*, const T*, T*, int64_t, int64_t, int64_t, \
-                                                  int64_t, int64_t, int64_t, bool, const float*,    \
-                                                  float*);                                          \
-  template XDNN_EXPORT int pixel_shuffle<T>(Context*, const T*, T*, int64_t, int64_t, int64_t,      \
-                                            int64_t, int64_t, bool);                                \
-  template XDNN_EXPORT int pixel_unshuffle<T>(Context*, const T*, T*, int64_t, int64_t, int64_t,    \
-                                              int64_t, int64_t, bool);                              \
-  template XDNN_EXPORT int channel_shuffle<T>(Context*, const T*, T*, int64_t, int64_t, int64_t,    \
-                                              int64_t, int64_t, bool);
+                                         const float*, float*);
 XDNN_IMAGES(float)
 XDNN_IMAGES(float16)
 

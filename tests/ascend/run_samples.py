@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples of all operators on the device ascend, forward and backward: prints the functions of the arguments that none called."""
+
+import contextlib
+import ctypes
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import tenon
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "ops"))
+from case import differentiable
+from running import arguments, results_of
+from samples import CASES
+
+
+def with_gradients(case, array, device, **options):
+    return tenon.tensor(
+        np.ascontiguousarray(array).reshape(array.shape),
+        device=device,
+        requires_grad=array.dtype.kind == "f",
+        **options,
+    )
+
+
+def run(case):
+    for dtype in ("float32", "float16"):
+        args, kwargs = arguments(case, "ascend", dtype)
+        try:
+            results_of(getattr(tenon, case.op)(*args, **kwargs))
+        except (TypeError, ValueError):  # the operator does not take this dtype
+            continue
+    if not differentiable(case):
+        return
+    args, kwargs = arguments(
+        case, "ascend", "float32", lambda *a, **options: with_gradients(case, *a, **options)
+    )
+    for result in results_of(getattr(tenon, case.op)(*args, **kwargs)):
+        if not result.requires_grad:
+            continue
+        with contextlib.suppress(NotImplementedError):  # one of the gradients is not defined
+            result.sum().backward()
+        return
+
+
+for case in CASES:
+    run(case)
+matrix = tenon.tensor([[2.0, 1.0], [0.0, 4.0]]).to("ascend")
+tenon.triangular_solve(matrix, matrix)
+tenon.layer_norm(matrix)
+
+calls = ctypes.CDLL(os.environ["TENON_ASCEND_OPERATORS"]).simulated_calls
+calls.restype = ctypes.c_uint64
+print("never called:", *(name for name in sys.argv[1:] if not calls(name.encode())))
