@@ -176,7 +176,8 @@ TEST(Binding, RefusesPropertiesAndUnneededParametersThatAreNot) {
   };
   EXPECT_EQ(
       "8: `only`: expected `ndim`, `numel` or `dtype` of a tensor or `count` of a list, with a "
-      "number or dtypes, or `x.shape: y.shape`, got `mask.count: 1`; join is (Tensor[] parts, Tensor? mask=none, int "
+      "number or dtypes, or `x.shape: y.shape`, got `mask.count: 1`; join is (Tensor[] parts, "
+      "Tensor? mask=none, int "
       "count=2, int? axis=none, Scalar value=0, str mode='end', int[] steps=[1]) -> Tensor",
       refused("  only: {mask.count: 1}\n" + std::string(kUnneeded)));
   EXPECT_EQ("8: `unneeded`: expected a parameter of join that the entry does not use, got `out`",

@@ -23,7 +23,9 @@ if not all(path.exists() for path in SIMULATED.values()):
 
 def run(code, **environment):
     """The output of a new process, errors of Tenon included."""
-    code = "import tenon\nimport numpy as np\ntry:\n" + textwrap.indent(textwrap.dedent(code), "    ")
+    code = "import tenon\nimport numpy as np\ntry:\n" + textwrap.indent(
+        textwrap.dedent(code), "    "
+    )
     code += (
         "\nexcept (RuntimeError, MemoryError) as error:\n    print(type(error).__name__, error)\n"
     )
@@ -179,4 +181,4 @@ def test_each_binding_names_a_header_and_says_what_it_assumes():
     # No header says what NaN gives where a maximum is taken.
     for entry in re.split(r"\n- op: ", text)[1:]:
         if re.search(r"(broadcast|reduce)_(max|min)<", entry):
-            assert "assumes: \"NaN where" in entry, entry
+            assert 'assumes: "NaN where' in entry, entry
