@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tenon::clone, which makes tensors contiguous: a kernel of two functions, as aclTensor has no negative strides.
+// clone, which makes tensors contiguous, and primitive_copy, which also converts them: kernels of up to three functions, as
+// aclTensor has no negative strides.
 #include "copy.hpp"
 
 #include "call.hpp"
@@ -9,6 +10,7 @@ namespace {
 
 Function copy_function{.name = "aclnnInplaceCopy"};
 Function flip_function{.name = "aclnnFlip"};
+Function cast_function{.name = "aclnnCast"};
 
 // A tensor whose strides may be negative; one without axes has one of one element, as aclnn wants.
 struct Layout {
@@ -42,73 +44,118 @@ struct Layout {
   }
 };
 
-tenon_status copy(tenon_ctx* ctx, const Layout& from, const Layout& to, tenon_err* err) {
-  Call call(ctx, "tenon::clone", copy_function, err);
-  aclTensor* const target = to.in(call);
-  return call.run(target, from.in(call));
-}
+class Copier {
+ public:
+  Copier(tenon_ctx* ctx, const char* op, tenon_err* err) : ctx_(ctx), op_(op), err_(err) {}
 
-tenon_status flip(tenon_ctx* ctx, const Layout& from, const std::vector<int64_t>& axes,
-                  const Layout& to, tenon_err* err) {
-  Call call(ctx, "tenon::clone", flip_function, err);
-  const tenon_value list = {.tag = TENON_VALUE_INTS,
-                            .aux = static_cast<uint32_t>(axes.size()),
-                            .v = {.p = const_cast<int64_t*>(axes.data())}};
-  aclTensor* const source = from.in(call);
-  aclIntArray* const flipped = call.ints(list);
-  return call.run(source, flipped, to.in(call));
-}
-
-tenon_status run_clone(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs,
-                       uint32_t, tenon_err* err) try {
-  Layout from(*tenon_arg_tensor(&args[0])), to(*tenon_out_tensor(&outs[0]));
-  std::vector<int64_t> axes;  // along which one of the two runs back
-  for (size_t axis = 0; axis < from.shape.size(); ++axis) {
-    if (to.runs_back(axis)) to.flip(axis), from.flip(axis);
-    if (!from.runs_back(axis)) continue;
-    from.flip(axis);
-    axes.push_back(static_cast<int64_t>(axis));
+  tenon_status run(Layout from, Layout to) {
+    std::vector<int64_t> axes;  // along which one of the two runs back
+    for (size_t axis = 0; axis < from.shape.size(); ++axis) {
+      if (to.runs_back(axis)) to.flip(axis), from.flip(axis);
+      if (!from.runs_back(axis)) continue;
+      from.flip(axis);
+      axes.push_back(static_cast<int64_t>(axis));
+    }
+    if (from.dtype == to.dtype && axes.empty()) return copy(from, to);
+    // aclnnFlip and aclnnCast write dense tensors here.
+    if (!axes.empty() && from.dtype == to.dtype && to.is_dense()) return flip(from, axes, to);
+    if (!axes.empty()) {
+      Layout turned = from;
+      if (const tenon_status status = between(turned)) return status;
+      if (const tenon_status status = flip(from, axes, turned)) return status;
+      from = turned;
+    }
+    if (from.dtype == to.dtype) return copy(from, to);
+    if (to.is_dense()) return cast(from, to);
+    Layout converted = to;
+    if (const tenon_status status = between(converted)) return status;
+    if (const tenon_status status = cast(from, converted)) return status;
+    return copy(converted, to);
   }
-  if (axes.empty()) return copy(ctx, from, to, err);
-  if (to.is_dense()) return flip(ctx, from, axes, to, err);
-  // aclnnFlip writes dense tensors alone.
-  Layout between = to;
-  int64_t step = 1;
-  for (size_t axis = to.shape.size(); axis-- > 0; step *= to.shape[axis])
-    between.strides[axis] = step;
-  void* memory = nullptr;
-  const uint64_t bytes = static_cast<uint64_t>(step) * host->dtype_size(to.dtype);
-  if (const tenon_status status = host->scratch(ctx, bytes, &memory, err)) return status;
-  between.data = static_cast<char*>(memory);
-  if (const tenon_status status = flip(ctx, from, axes, between, err)) return status;
-  return copy(ctx, between, to, err);
+
+ private:
+  // The same tensor, dense, in memory that lives until the call ends.
+  tenon_status between(Layout& layout) {
+    int64_t step = 1;
+    for (size_t axis = layout.shape.size(); axis-- > 0; step *= layout.shape[axis])
+      layout.strides[axis] = step;
+    void* memory = nullptr;
+    const uint64_t bytes = static_cast<uint64_t>(step) * host->dtype_size(layout.dtype);
+    const tenon_status status = host->scratch(ctx_, bytes, &memory, err_);
+    layout.data = static_cast<char*>(memory);
+    return status;
+  }
+
+  tenon_status copy(const Layout& from, const Layout& to) {
+    Call call(ctx_, op_, copy_function, err_);
+    aclTensor* const target = to.in(call);
+    return call.run(target, from.in(call));
+  }
+
+  tenon_status cast(const Layout& from, const Layout& to) {
+    Call call(ctx_, op_, cast_function, err_);
+    aclTensor* const source = from.in(call);
+    return call.run(source, acl_dtype(to.dtype), to.in(call));
+  }
+
+  tenon_status flip(const Layout& from, const std::vector<int64_t>& axes, const Layout& to) {
+    Call call(ctx_, op_, flip_function, err_);
+    const tenon_value list = {.tag = TENON_VALUE_INTS,
+                              .aux = static_cast<uint32_t>(axes.size()),
+                              .v = {.p = const_cast<int64_t*>(axes.data())}};
+    aclTensor* const source = from.in(call);
+    aclIntArray* const flipped = call.ints(list);
+    return call.run(source, flipped, to.in(call));
+  }
+
+  tenon_ctx* ctx_;
+  const char* op_;
+  tenon_err* err_;
+};
+
+template <const char* kOp>
+tenon_status run_copy(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
+                      tenon_err* err) try {
+  const tenon_tensor& x = *tenon_arg_tensor(&args[0]);
+  if (x.numel == 0) return TENON_OK;
+  return Copier(ctx, kOp, err).run(Layout(x), Layout(*tenon_out_tensor(&outs[0])));
 } catch (const std::bad_alloc&) {
   return tenon::fail_host_memory(err);
 }
 
-int32_t can_run_clone(const tenon_value* args, uint32_t nargs) { return takes_shapes(args, nargs); }
-
 constexpr uint64_t bit(int dtype) { return uint64_t{1} << dtype; }
+constexpr uint64_t kDtypes = bit(TENON_DTYPE_BOOL) | bit(TENON_DTYPE_U8) | bit(TENON_DTYPE_I8) |
+                             bit(TENON_DTYPE_I16) | bit(TENON_DTYPE_I32) | bit(TENON_DTYPE_I64) |
+                             bit(TENON_DTYPE_F16) | bit(TENON_DTYPE_BF16) | bit(TENON_DTYPE_F32) |
+                             bit(TENON_DTYPE_F64);
+
+// args[1] of primitive_copy is the dtype of the result.
+int32_t can_run_copy(const tenon_value* args, uint32_t nargs) {
+  return tenon_arg_tensor(&args[0])->ndim <= 8 && (nargs < 2 || (kDtypes >> args[1].v.i & 1) != 0);
+}
+
+constexpr char kClone[] = "tenon::clone", kPrimitiveCopy[] = "tenon::primitive_copy";
 
 }  // namespace
 
-bool find_copy(tenon_kernel_def& kernel) {
-  if (!find_function(copy_function) || !find_function(flip_function)) return false;
-  kernel = {.struct_size = sizeof(tenon_kernel_def),
-            .traits = TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT,
-            .op = "tenon::clone",
-            .device = nullptr,
-            .schema_hash = 0,
-            .dtype_mask = bit(TENON_DTYPE_BOOL) | bit(TENON_DTYPE_U8) | bit(TENON_DTYPE_I8) |
-                          bit(TENON_DTYPE_I16) | bit(TENON_DTYPE_I32) | bit(TENON_DTYPE_I64) |
-                          bit(TENON_DTYPE_F16) | bit(TENON_DTYPE_BF16) | bit(TENON_DTYPE_F32) |
-                          bit(TENON_DTYPE_F64),
-            .score = 0,
-            .reserved = 0,
-            .boxed = run_clone,
-            .typed = nullptr,
-            .can_run = can_run_clone};
-  return true;
+std::vector<tenon_kernel_def> copy_kernels() {
+  for (Function* function : {&copy_function, &flip_function, &cast_function})
+    if (!find_function(*function)) return {};
+  tenon_kernel_def clone = {.struct_size = sizeof(tenon_kernel_def),
+                            .traits = TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT,
+                            .op = kClone,
+                            .device = nullptr,
+                            .schema_hash = 0,
+                            .dtype_mask = kDtypes,
+                            .score = 0,
+                            .reserved = 0,
+                            .boxed = run_copy<kClone>,
+                            .typed = nullptr,
+                            .can_run = can_run_copy};
+  tenon_kernel_def primitive = clone;
+  primitive.op = kPrimitiveCopy;
+  primitive.boxed = run_copy<kPrimitiveCopy>;
+  return {clone, primitive};
 }
 
 }  // namespace ascend

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel of tenon::clone.
+// The kernels of clone and of primitive_copy.
 #pragma once
 
 #include <tenon/abi.h>
 
+#include <vector>
+
 namespace ascend {
 
-// Fills `kernel`; false: this version of CANN lacks what it needs.
-bool find_copy(tenon_kernel_def& kernel);
+// Empty: this version of CANN lacks what they need.
+std::vector<tenon_kernel_def> copy_kernels();
 
 }  // namespace ascend

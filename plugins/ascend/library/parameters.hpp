@@ -77,6 +77,7 @@ class Parameters {
   aclBoolArray* flags(int64_t first, int64_t second, int64_t third);
 
   // ---- lists of numbers ----
+  aclIntArray* int_list(int64_t one) { return int_array(std::vector{one}); }
   // One number for each of two axes; a list of one is for both.
   aclIntArray* pair(int64_t both) { return int_array(std::vector{both, both}); }
   aclIntArray* pair(const tenon_value& value) {

@@ -1,42 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the plugin is, and the one function that it exports.
-#include <string>
-#include <vector>
+#include <tenon/bound_kernels.hpp>
 
 #include "bindings.hpp"
 #include "device.hpp"
 #include "library/copy.hpp"
+#include "library/iota.hpp"
 
 namespace {
 
-// A function that this version of CANN lacks turns its operator off, never the plugin: the operator is
-// then lowered, or runs on the host.
 std::vector<tenon_kernel_def> available_kernels() {
-  std::vector<tenon_kernel_def> kernels;
-  if (!ascend::runtime_problem().empty()) return kernels;  // enumerate() says it
-  if (!ascend::operators_problem().empty()) {
-    const std::string text =
-        "ascend: every operator runs on the host: " + ascend::operators_problem();
-    tenon::host->log(2, text.data(), text.size());
-    return kernels;
-  }
-  std::string missing;
-  for (ascend::Binding& binding : ascend::bindings()) {
-    if (ascend::find_function(*binding.function))
-      kernels.push_back(binding.kernel);
-    else
-      missing += (missing.empty() ? "" : ", ") + std::string(binding.function->name);
-  }
-  if (tenon_kernel_def copy; ascend::find_copy(copy))
-    kernels.push_back(copy);
-  else
-    missing += (missing.empty() ? "" : ", ") + std::string("aclnnInplaceCopy or aclnnFlip");
-  if (!missing.empty()) {
-    const std::string text = "ascend: this version of CANN lacks " + missing +
-                             "; the operators that need them are lowered or run on the host";
-    tenon::host->log(1, text.data(), text.size());
-  }
-  return kernels;
+  if (!ascend::runtime_problem().empty()) return {};  // enumerate() says it
+  if (tenon::warn_of_library("ascend", ascend::operators_problem())) return {};
+  tenon::BoundKernels kernels("ascend", "CANN");
+  for (ascend::Binding& binding : ascend::bindings())
+    kernels.add(ascend::find_function(*binding.function), binding.function->name, binding.kernel);
+  const std::vector<tenon_kernel_def> copies = ascend::copy_kernels();
+  for (const tenon_kernel_def& copy : copies) kernels.add(true, "", copy);
+  if (copies.empty()) kernels.add(false, "aclnnInplaceCopy, aclnnFlip or aclnnCast", {});
+  kernels.add(true, "", ascend::iota_kernel());
+  return kernels.take();
 }
 
 tenon_plugin make_plugin() {

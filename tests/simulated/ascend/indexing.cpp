@@ -42,6 +42,67 @@ ACLNN_EXPORT int aclnnGatherGetWorkspaceSize(const aclTensor* self, const int64_
 }
 ACLNN_EXECUTE(aclnnGather)
 
+// What aclnnIndexAdd and aclnnIndexCopy check, and their work: out is self, with the elements of source put or added.
+int write_at(const char* name, const aclTensor* self, int64_t dim, const aclTensor* index,
+             const aclTensor* source, double alpha, bool adds, aclTensor* out, uint64_t* bytes,
+             aclOpExecutor** executor) {
+  if (!all_alive({self, index, source, out}))
+    return refuse(name, kNullPointer, "a tensor is nullptr or was destroyed");
+  int64_t axis = dim;
+  if (!resolve_axis(axis, self->shape.size())) return refuse(name, kInvalid, "the axis is out of range");
+  const auto at = static_cast<size_t>(axis);
+  std::vector<int64_t> expected = self->shape;
+  if (!is_one_of(index->dtype, {kI32, kI64}) || index->shape.size() != 1 || expected.empty())
+    return refuse(name, kInvalid, "positions are a list of int32 or int64");
+  expected[at] = index->shape[0];
+  if (source->shape != expected || out->shape != self->shape || source->dtype != self->dtype ||
+      out->dtype != self->dtype)
+    return refuse(name, kInvalid, "dtypes or shapes do not agree");
+  return plan(
+      name, {self, index, source, out},
+      [=](std::vector<View>& views) {
+        const std::vector<int64_t> shape = views[3].of.shape;
+        for (int64_t i = 0, n = views[3].count(); i < n; ++i) {
+          const Place place = place_of(i, shape);
+          copy_element(views[0], offset_of(views[0], place), views[3], offset_of(views[3], place));
+        }
+        for (int64_t i = 0, n = views[2].count(); i < n; ++i) {
+          Place place = place_of(i, views[2].of.shape);
+          const int64_t from = offset_of(views[2], place);
+          const int64_t position = views[1].integer(offset_of(views[1], {place[at]}));
+          if (position < 0 || position >= shape[at]) continue;  // undefined
+          place[at] = position;
+          const int64_t to = offset_of(views[3], place);
+          if (!adds)
+            copy_element(views[2], from, views[3], to);
+          else if (is_float(views[3].of.dtype))
+            views[3].store(to, views[3].number(to) + alpha * views[2].number(from));
+          else
+            views[3].store(to, views[3].integer(to) +
+                                   static_cast<int64_t>(alpha) * views[2].integer(from));
+        }
+      },
+      bytes, executor);
+}
+
+ACLNN_EXPORT int aclnnIndexCopyGetWorkspaceSize(aclTensor* self, int64_t dim, const aclTensor* index,
+                                                const aclTensor* source, aclTensor* out,
+                                                uint64_t* bytes, aclOpExecutor** executor) {
+  return write_at("aclnnIndexCopy", self, dim, index, source, 1, false, out, bytes, executor);
+}
+ACLNN_EXECUTE(aclnnIndexCopy)
+
+ACLNN_EXPORT int aclnnIndexAddGetWorkspaceSize(const aclTensor* self, const int64_t dim,
+                                               const aclTensor* index, const aclTensor* source,
+                                               const aclScalar* alpha, aclTensor* out,
+                                               uint64_t* bytes, aclOpExecutor** executor) {
+  if (!alpha || !is_alive(alpha))
+    return refuse("aclnnIndexAdd", kNullPointer, "alpha is nullptr or was destroyed");
+  return write_at("aclnnIndexAdd", self, dim, index, source, alpha->number, true, out, bytes,
+                  executor);
+}
+ACLNN_EXECUTE(aclnnIndexAdd)
+
 ACLNN_EXPORT int aclnnGatherNdGetWorkspaceSize(const aclTensor* self, const aclTensor* indices,
                                                bool negative, aclTensor* out, uint64_t* bytes,
                                                aclOpExecutor** executor) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <type_traits>
 
 #include "checks.hpp"
 
@@ -22,6 +23,9 @@ std::vector<bool> reduced_axes(const aclIntArray* axes, size_t ndim) {
   return is_reduced;
 }
 
+using Values = std::vector<long double>;  // which holds every int64_t
+using Integers = std::vector<uint64_t>;   // for folds that wrap around
+
 // fold(values of one result) -> result
 template <class Fold>
 int reduce_axes(const char* name, const aclTensor* self, const std::vector<bool>& is_reduced,
@@ -39,7 +43,8 @@ int reduce_axes(const char* name, const aclTensor* self, const std::vector<bool>
         View& from = views[0];
         View& to = views[1];
         const std::vector<int64_t>& shape = from.of.shape;
-        std::vector<std::vector<double>> parts(static_cast<size_t>(to.count()));
+        std::vector<Values> parts(static_cast<size_t>(to.count()));
+        std::vector<Integers> integers(parts.size());
         for (int64_t i = 0, n = from.count(); i < n; ++i) {
           int64_t rest = i, at = 0, step = 1;
           for (size_t axis = shape.size(); axis-- > 0;) {
@@ -49,11 +54,28 @@ int reduce_axes(const char* name, const aclTensor* self, const std::vector<bool>
             at += index * step;
             step *= shape[axis];
           }
-          parts[static_cast<size_t>(at)].push_back(from.number(from.offset(i, shape)));
+          const int64_t element = from.offset(i, shape);
+          const auto part = static_cast<size_t>(at);
+          if (is_float(from.of.dtype)) {
+            parts[part].push_back(from.number(element));
+          } else {
+            parts[part].push_back(static_cast<long double>(from.integer(element)));
+            integers[part].push_back(static_cast<uint64_t>(from.integer(element)));
+          }
         }
-        for (size_t i = 0; i < parts.size(); ++i)
-          to.store(to.offset(static_cast<int64_t>(i), to.of.shape),
-                   static_cast<double>(fold(parts[i])));
+        for (size_t i = 0; i < parts.size(); ++i) {
+          const int64_t at = to.offset(static_cast<int64_t>(i), to.of.shape);
+          if constexpr (std::is_invocable_v<Fold, const Integers&>)
+            if (!is_float(to.of.dtype)) {
+              to.store(at, static_cast<int64_t>(fold(integers[i])));
+              continue;
+            }
+          const auto result = fold(parts[i]);
+          if (is_float(to.of.dtype))
+            to.store(at, static_cast<double>(result));
+          else
+            to.store(at, static_cast<int64_t>(result));
+        }
       },
       bytes, executor);
 }
@@ -77,15 +99,16 @@ int reduce_one(const char* name, const aclTensor* self, int64_t axis, bool keep,
   return reduce_axes(name, self, is_reduced, keep, out, fold, bytes, executor);
 }
 
-using Values = std::vector<double>;
-double total(const Values& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+long double total(const Values& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0L);
+}
 Values without_nan(Values values) {
-  std::erase_if(values, [](double x) { return x != x; });
+  std::erase_if(values, [](long double x) { return x != x; });
   return values;
 }
-double extreme(const Values& values, bool largest) {
-  double best = values.at(0);
-  for (double value : values)
+long double extreme(const Values& values, bool largest) {
+  long double best = values.at(0);
+  for (long double value : values)
     if (value != value || (best == best && (largest ? value > best : value < best))) best = value;
   return best;
 }
@@ -111,20 +134,34 @@ REDUCE(aclnnAll, std::all_of(v.begin(), v.end(), [](double x) { return x != 0; }
 REDUCE(aclnnAny, std::any_of(v.begin(), v.end(), [](double x) { return x != 0; }))
 REDUCE(aclnnLogSumExp, log_sum_exp(v))
 
-#define REDUCE_TO(NAME, EXPRESSION)                                                                \
-  ACLNN_EXPORT int NAME##GetWorkspaceSize(const aclTensor* self, const aclIntArray* dim,           \
-                                          bool keep, int dtype, aclTensor* out, uint64_t* bytes,   \
-                                          aclOpExecutor** executor) {                              \
-    NEEDS(out);                                                                                    \
-    if (dtype != out->dtype) return refuse(#NAME, kInvalid, "dtype is not that of the result");    \
-    return reduce(                                                                                 \
-        #NAME, self, dim, keep, out, [](const Values& v) { return EXPRESSION; }, bytes, executor); \
-  }                                                                                                \
-  ACLNN_EXECUTE(NAME)
-REDUCE_TO(aclnnReduceSum, total(v))
-REDUCE_TO(aclnnMean, total(v) / static_cast<double>(v.size()))
+struct Sum {
+  long double operator()(const Values& values) const { return total(values); }
+  uint64_t operator()(const Integers& values) const {
+    return std::accumulate(values.begin(), values.end(), uint64_t{0});
+  }
+};
+struct NanSum : Sum {
+  using Sum::operator();
+  long double operator()(const Values& values) const { return total(without_nan(values)); }
+};
+struct Mean {
+  long double operator()(const Values& values) const {
+    return total(values) / static_cast<long double>(values.size());
+  }
+};
 
-REDUCE_TO(aclnnReduceNansum, total(without_nan(v)))
+#define REDUCE_TO(NAME, FOLD)                                                                    \
+  ACLNN_EXPORT int NAME##GetWorkspaceSize(const aclTensor* self, const aclIntArray* dim,         \
+                                          bool keep, int dtype, aclTensor* out, uint64_t* bytes, \
+                                          aclOpExecutor** executor) {                            \
+    NEEDS(out);                                                                                  \
+    if (dtype != out->dtype) return refuse(#NAME, kInvalid, "dtype is not that of the result");  \
+    return reduce(#NAME, self, dim, keep, out, FOLD{}, bytes, executor);                         \
+  }                                                                                              \
+  ACLNN_EXECUTE(NAME)
+REDUCE_TO(aclnnReduceSum, Sum)
+REDUCE_TO(aclnnMean, Mean)
+REDUCE_TO(aclnnReduceNansum, NanSum)
 
 double variance(const Values& values, int64_t correction) {
   const auto n = static_cast<double>(values.size());
@@ -168,7 +205,7 @@ ACLNN_EXPORT int aclnnNormGetWorkspaceSize(const aclTensor* self, const aclScala
 }
 ACLNN_EXECUTE(aclnnNorm)
 
-double product(const Values& values) {
+long double product(const Values& values) {
   return std::accumulate(values.begin(), values.end(), 1.0, std::multiplies<>());
 }
 
@@ -193,7 +230,7 @@ ACLNN_EXPORT int aclnnProdGetWorkspaceSize(const aclTensor* self, int dtype, acl
         Values values;
         for (int64_t i = 0, n = views[0].count(); i < n; ++i)
           values.push_back(views[0].number(views[0].offset(i, views[0].of.shape)));
-        views[1].store(views[1].of.offset, product(values));
+        views[1].store(views[1].of.offset, static_cast<double>(product(values)));
       },
       bytes, executor);
 }
@@ -247,7 +284,8 @@ int along_axis(const char* name, const aclTensor* self, int64_t axis, aclTensor*
             values.push_back(from.number(from.offset(i + k * step, shape)));
           line(values);
           for (int64_t k = 0; k < extent; ++k)
-            to.store(to.offset(i + k * step, shape), values[static_cast<size_t>(k)]);
+            to.store(to.offset(i + k * step, shape),
+                     static_cast<double>(values[static_cast<size_t>(k)]));
         }
       },
       bytes, executor);
@@ -262,15 +300,15 @@ int along_axis(const char* name, const aclTensor* self, int64_t axis, aclTensor*
   ACLNN_EXECUTE(NAME)
 ALONG(aclnnSoftmax, {
   const double most = extreme(v, true);
-  double sum = 0;
-  for (double& x : v) sum += x = std::exp(x - most);
-  for (double& x : v) x /= sum;
+  long double sum = 0;
+  for (auto& x : v) sum += x = std::exp(x - most);
+  for (auto& x : v) x /= sum;
 })
 ALONG(aclnnLogSoftmax, {
   const double most = extreme(v, true);
   double sum = 0;
   for (double x : v) sum += std::exp(x - most);
-  for (double& x : v) x = x - most - std::log(sum);
+  for (auto& x : v) x = x - most - std::log(sum);
 })
 ACLNN_EXPORT int aclnnCumsumGetWorkspaceSize(const aclTensor* self, int64_t dim, int dtype,
                                              aclTensor* out, uint64_t* bytes,

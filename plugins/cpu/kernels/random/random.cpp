@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// uniform, normal and randint from Philox4x32-10 (tenon/philox.hpp). A block of 128 bits gives
+// uniform, normal and randint from Philox4x32-10 (random/philox.hpp). A block of 128 bits gives
 // four float32 numbers or two of a wider type; element e uses block e / 4 or e / 2, so results do
 // not depend on how threads divide the work.
-#include <tenon/philox.hpp>
 #include "kernel.hpp"
 #include "math/exponential.hpp"
 #include "math/trigonometric.hpp"
+#include "random/philox.hpp"
 
 #include <tenon/signatures/random.h>
 

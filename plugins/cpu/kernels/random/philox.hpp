@@ -6,11 +6,8 @@
 
 #include <array>
 #include <cstdint>
-#include <vector>
 
-#include "plugin.hpp"
-
-namespace tenon {
+namespace tenon::cpu {
 
 inline std::array<uint32_t, 4> philox(uint64_t seed, uint64_t block) {
   uint32_t c0 = static_cast<uint32_t>(block), c1 = static_cast<uint32_t>(block >> 32), c2 = 0,
@@ -28,16 +25,4 @@ inline std::array<uint32_t, 4> philox(uint64_t seed, uint64_t block) {
   return {c0, c1, c2, c3};
 }
 
-// The result of primitive_random, drawn on the host, for a device whose libraries do not have this generator.
-inline std::vector<int64_t> random_words(tenon_ctx* ctx, int64_t count) {
-  uint64_t seed = 0, offset = 0;
-  host->random_reserve(ctx, static_cast<uint64_t>(count + 3) / 4, &seed, &offset);
-  std::vector<int64_t> words;
-  words.reserve(static_cast<size_t>(count + 3));
-  for (int64_t i = 0; i < count; i += 4)
-    for (uint32_t word : philox(seed, offset + static_cast<uint64_t>(i / 4))) words.push_back(word);
-  words.resize(static_cast<size_t>(count));
-  return words;
-}
-
-}  // namespace tenon
+}  // namespace tenon::cpu
