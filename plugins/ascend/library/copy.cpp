@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon::clone, which makes tensors contiguous: a kernel of two functions, as aclTensor has no negative strides.
-#include "copy.hpp"
-
-#include "call.hpp"
+#include "handwritten.hpp"
 
 namespace ascend {
 namespace {
@@ -86,29 +84,14 @@ tenon_status run_clone(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_
   return tenon::fail_host_memory(err);
 }
 
-int32_t can_run_clone(const tenon_value* args, uint32_t nargs) { return takes_shapes(args, nargs); }
-
-constexpr uint64_t bit(int dtype) { return uint64_t{1} << dtype; }
-
 }  // namespace
 
-bool find_copy(tenon_kernel_def& kernel) {
-  if (!find_function(copy_function) || !find_function(flip_function)) return false;
-  kernel = {.struct_size = sizeof(tenon_kernel_def),
-            .traits = TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT,
-            .op = "tenon::clone",
-            .device = nullptr,
-            .schema_hash = 0,
-            .dtype_mask = bit(TENON_DTYPE_BOOL) | bit(TENON_DTYPE_U8) | bit(TENON_DTYPE_I8) |
-                          bit(TENON_DTYPE_I16) | bit(TENON_DTYPE_I32) | bit(TENON_DTYPE_I64) |
-                          bit(TENON_DTYPE_F16) | bit(TENON_DTYPE_BF16) | bit(TENON_DTYPE_F32) |
-                          bit(TENON_DTYPE_F64),
-            .score = 0,
-            .reserved = 0,
-            .boxed = run_clone,
-            .typed = nullptr,
-            .can_run = can_run_clone};
-  return true;
-}
+const HandwrittenKernel kClone = {
+    .op = "tenon::clone",
+    .traits = TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT,
+    .dtype_mask = kReal | bit(TENON_DTYPE_BOOL),
+    .run = run_clone,
+    .functions = {&copy_function, &flip_function},
+};
 
 }  // namespace ascend

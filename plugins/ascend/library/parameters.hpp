@@ -57,6 +57,8 @@ class Parameters {
   aclTensor* scratch_channels(const tenon_value& image);  // one float32 for each channel
 
   // ---- numbers ----
+  // A number as a tensor's dtype holds it: integers are cut off, booleans are whether it is zero.
+  aclScalar* scalar_as(const tenon_value& value, const tenon_value& tensor);
   aclScalar* given_scalar(const tenon_value& value) { return scalar(value); }
   aclScalar* float_scalar(double value);
   aclScalar* int32_scalar(const tenon_value& value);

@@ -5,7 +5,7 @@
 
 #include "bindings.hpp"
 #include "device.hpp"
-#include "library/copy.hpp"
+#include "library/handwritten.hpp"
 
 namespace {
 
@@ -21,16 +21,29 @@ std::vector<tenon_kernel_def> available_kernels() {
     return kernels;
   }
   std::string missing;
-  for (ascend::Binding& binding : ascend::bindings()) {
-    if (ascend::find_function(*binding.function))
-      kernels.push_back(binding.kernel);
-    else
-      missing += (missing.empty() ? "" : ", ") + std::string(binding.function->name);
+  const auto is_found = [&](ascend::Function& function) {
+    if (ascend::find_function(function)) return true;
+    missing += (missing.empty() ? "" : ", ") + std::string(function.name);
+    return false;
+  };
+  for (ascend::Binding& binding : ascend::bindings())
+    if (is_found(*binding.function)) kernels.push_back(binding.kernel);
+  for (const ascend::HandwrittenKernel* one : {&ascend::kClone, &ascend::kClipRange}) {
+    if (!is_found(*one->functions[0]) || !is_found(*one->functions[1])) continue;
+    kernels.push_back({.struct_size = sizeof(tenon_kernel_def),
+                       .traits = one->traits,
+                       .op = one->op,
+                       .device = nullptr,
+                       .schema_hash = 0,
+                       .dtype_mask = one->dtype_mask,
+                       .score = 0,
+                       .reserved = 0,
+                       .boxed = one->run,
+                       .typed = nullptr,
+                       .can_run = [](const tenon_value* args, uint32_t nargs) -> int32_t {
+                         return ascend::takes_shapes(args, nargs);
+                       }});
   }
-  if (tenon_kernel_def copy; ascend::find_copy(copy))
-    kernels.push_back(copy);
-  else
-    missing += (missing.empty() ? "" : ", ") + std::string("aclnnInplaceCopy or aclnnFlip");
   if (!missing.empty()) {
     const std::string text = "ascend: this version of CANN lacks " + missing +
                              "; the operators that need them are lowered or run on the host";
