@@ -206,7 +206,8 @@ aclScalar* Parameters::scalar_as(const tenon_value& value, const tenon_value& te
     case TENON_DTYPE_BOOL:
       return scalar(int64_t{tenon_arg_float(&value) != 0});
     default:
-      return value.tag == TENON_VALUE_FLOAT ? scalar(static_cast<int64_t>(value.v.f)) : scalar(value);
+      return value.tag == TENON_VALUE_FLOAT ? scalar(static_cast<int64_t>(value.v.f))
+                                            : scalar(value);
   }
 }
 
