@@ -37,8 +37,6 @@ std::string read_condition(const Location& where, const Operator& op, const std:
   if (param.kind == ParamKind::String && !value.empty())
     return cat("std::string_view(tenon_arg_string(&", arg, ")) == \"", value, "\"");
   if (param.kind == ParamKind::Scalar && value == "int") return cat(arg, ".tag == TENON_VALUE_INT");
-  if (param.kind == ParamKind::Scalar && value == "int|bool")
-    return cat("(", arg, ".tag == TENON_VALUE_INT || ", arg, ".tag == TENON_VALUE_BOOL)");
   if (param.kind == ParamKind::Float && !param.optional)
     if (const std::optional<std::string> test = comparison(value, false))
       return cat("tenon_arg_float(&", arg, ")", *test);

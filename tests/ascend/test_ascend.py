@@ -59,6 +59,36 @@ def test_bound_operators_run_on_the_device():
     assert output.split() == ["25.0", "ascend:0", "native"]
 
 
+def test_views_and_positions_stay_on_the_device():
+    output = run(
+        """
+        x = tenon.tensor([[1., 2., 3.], [4., 5., 6.]]).to("ascend")
+        last = tenon.tensor([-1, 0]).to("ascend")
+        with tenon.fallback("deny"):
+            print((tenon.flip(x)[:, ::2] + x.transpose()[::2].transpose()).tolist())
+            x.transpose()[::-1] = x.transpose() + 0
+            print(x.tolist(), tenon.index_select(x, last, 1).tolist(), x[last].tolist())
+            print(tenon.zeros((0, 3), device="ascend").shape, tenon.arange(3, 0, -2, device="ascend").tolist())
+        """
+    )
+    assert output.splitlines() == [
+        "[[7.0, 7.0], [7.0, 7.0]]",
+        "[[3.0, 2.0, 1.0], [6.0, 5.0, 4.0]] [[1.0, 3.0], [4.0, 6.0]] [[6.0, 5.0, 4.0], [3.0, 2.0, 1.0]]",
+        "(0, 3) [3, 1]",
+    ]
+
+
+def test_functions_that_are_not_deterministic_are_held_back():
+    output = run(
+        """
+        for wanted in (True, False):
+            tenon.use_deterministic_algorithms(wanted)
+            print(tenon.explain("conv2d_weight_grad", "ascend", "float32")["route"])
+        """
+    )
+    assert output.split() == ["lowered", "native"]
+
+
 def test_each_binding_names_a_page_and_serves_other_calls_than_the_rest():
     entries = bindings()
     assert len(entries) == len(set(entries))

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // clone, which makes tensors contiguous, and primitive_copy, which also converts them: kernels of up to three functions, as
 // aclTensor has no negative strides.
-#include "copy.hpp"
-
-#include "call.hpp"
+#include "handwritten.hpp"
 
 namespace ascend {
 namespace {
@@ -123,39 +121,33 @@ tenon_status run_copy(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_v
   return tenon::fail_host_memory(err);
 }
 
-constexpr uint64_t bit(int dtype) { return uint64_t{1} << dtype; }
-constexpr uint64_t kDtypes = bit(TENON_DTYPE_BOOL) | bit(TENON_DTYPE_U8) | bit(TENON_DTYPE_I8) |
-                             bit(TENON_DTYPE_I16) | bit(TENON_DTYPE_I32) | bit(TENON_DTYPE_I64) |
-                             bit(TENON_DTYPE_F16) | bit(TENON_DTYPE_BF16) | bit(TENON_DTYPE_F32) |
-                             bit(TENON_DTYPE_F64);
+constexpr uint64_t kDtypes = kReal | bit(TENON_DTYPE_BOOL);
 
 // args[1] of primitive_copy is the dtype of the result.
 int32_t can_run_copy(const tenon_value* args, uint32_t nargs) {
   return tenon_arg_tensor(&args[0])->ndim <= 8 && (nargs < 2 || (kDtypes >> args[1].v.i & 1) != 0);
 }
 
-constexpr char kClone[] = "tenon::clone", kPrimitiveCopy[] = "tenon::primitive_copy";
+constexpr char kCloneName[] = "tenon::clone", kCopyName[] = "tenon::primitive_copy";
 
 }  // namespace
 
-std::vector<tenon_kernel_def> copy_kernels() {
-  for (Function* function : {&copy_function, &flip_function, &cast_function})
-    if (!find_function(*function)) return {};
-  tenon_kernel_def clone = {.struct_size = sizeof(tenon_kernel_def),
-                            .traits = TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT,
-                            .op = kClone,
-                            .device = nullptr,
-                            .schema_hash = 0,
-                            .dtype_mask = kDtypes,
-                            .score = 0,
-                            .reserved = 0,
-                            .boxed = run_copy<kClone>,
-                            .typed = nullptr,
-                            .can_run = can_run_copy};
-  tenon_kernel_def primitive = clone;
-  primitive.op = kPrimitiveCopy;
-  primitive.boxed = run_copy<kPrimitiveCopy>;
-  return {clone, primitive};
-}
+const HandwrittenKernel kClone = {
+    .op = kCloneName,
+    .traits = TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT,
+    .dtype_mask = kDtypes,
+    .run = run_copy<kCloneName>,
+    .can_run = can_run_copy,
+    .functions = {&copy_function, &flip_function},
+};
+
+const HandwrittenKernel kPrimitiveCopy = {
+    .op = kCopyName,
+    .traits = TENON_KERNEL_STRIDED | TENON_KERNEL_STRIDED_OUT,
+    .dtype_mask = kDtypes,
+    .run = run_copy<kCopyName>,
+    .can_run = can_run_copy,
+    .functions = {&copy_function, &flip_function, &cast_function},
+};
 
 }  // namespace ascend

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // primitive_iota, which also fills: aclnnArange takes an end instead of a count, and no step of 0. So a step of 0 is a
 // fill of the runtime, and other numbers are made on the host and copied.
-#include "iota.hpp"
-
-#include <tenon/unbox.h>
-
 #include <new>
 #include <type_traits>
 #include <vector>
 
+#include "handwritten.hpp"
 #include "runtime/device.hpp"
 
 namespace ascend {
@@ -78,24 +75,14 @@ tenon_status run_iota(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_v
   return tenon::fail_host_memory(err);
 }
 
-constexpr uint64_t bit(int dtype) { return uint64_t{1} << dtype; }
-
 }  // namespace
 
-tenon_kernel_def iota_kernel() {
-  return {.struct_size = sizeof(tenon_kernel_def),
-          .traits = 0,
-          .op = "tenon::primitive_iota",
-          .device = nullptr,
-          .schema_hash = 0,
-          .dtype_mask = bit(TENON_DTYPE_BOOL) | bit(TENON_DTYPE_U8) | bit(TENON_DTYPE_I8) |
-                        bit(TENON_DTYPE_I16) | bit(TENON_DTYPE_I32) | bit(TENON_DTYPE_I64) |
-                        bit(TENON_DTYPE_F32) | bit(TENON_DTYPE_F64),
-          .score = 0,
-          .reserved = 0,
-          .boxed = run_iota,
-          .typed = nullptr,
-          .can_run = nullptr};
-}
+const HandwrittenKernel kPrimitiveIota = {
+    .op = "tenon::primitive_iota",
+    .traits = 0,
+    .dtype_mask = (kReal | bit(TENON_DTYPE_BOOL)) & ~bit(TENON_DTYPE_F16) & ~bit(TENON_DTYPE_BF16),
+    .run = run_iota,
+    .can_run = nullptr,
+};
 
 }  // namespace ascend

@@ -196,6 +196,21 @@ aclScalar* Parameters::scalar(const tenon_value& value) {
   return scalar(value.v.i);
 }
 
+aclScalar* Parameters::scalar_as(const tenon_value& value, const tenon_value& tensor) {
+  switch (tenon_arg_tensor(&tensor)->dtype) {
+    case TENON_DTYPE_F16:
+    case TENON_DTYPE_BF16:
+    case TENON_DTYPE_F32:
+    case TENON_DTYPE_F64:
+      return scalar(value);
+    case TENON_DTYPE_BOOL:
+      return scalar(int64_t{tenon_arg_float(&value) != 0});
+    default:
+      return value.tag == TENON_VALUE_FLOAT ? scalar(static_cast<int64_t>(value.v.f))
+                                            : scalar(value);
+  }
+}
+
 aclScalar* Parameters::float_scalar(double value) {
   const auto number = static_cast<float>(value);
   return scalar_of(&number, TENON_DTYPE_F32);

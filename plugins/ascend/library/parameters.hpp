@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parameters of aclnn functions, made from the arguments and results of a kernel. Each method is a kind of
-// parameter in bindings/*.yaml: the first four blocks are docs/bindings.md's, the rest is declared there.
+// parameter in bindings/*.yaml: those before the first heading are docs/bindings.md's, the files declare the others.
 #pragma once
 
 #include <tenon/unbox.h>
@@ -34,15 +34,16 @@ class Parameters {
   aclTensor* no_tensor() { return nullptr; }
   // Any view; strides are not negative.
   aclTensor* view(int dtype, std::vector<int64_t> shape, std::vector<int64_t> strides, void* data);
-  aclTensor* image(
-      const tenon_value& value);  // in the format that names its axes: NC, NCL, NCHW, NCDHW
+  // In the format that names its axes: NC, NCL, NCHW or NCDHW.
+  aclTensor* image(const tenon_value& value);
   aclTensor* transposed(const tenon_value& value);  // last two axes exchanged
   aclTensor* matrix(const tenon_value& value);      // all axes but the last as one
   aclTensor* vector(const tenon_value& value);      // all axes as one
-  aclTensor* coordinates(
-      const tenon_value& value);  // a last axis of length 1; of a list, the first
+  // With a last axis of length 1; of a list, the first.
+  aclTensor* coordinates(const tenon_value& value);
   // One axis of positions repeated along all others of `like`.
   aclTensor* along(const tenon_value& positions, const tenon_value& axis, const tenon_value& like);
+  // With an axis of length 1 where `like` has that axis.
   aclTensor* with_axis(const tenon_value& value, const tenon_value& axis, const tenon_value& like);
   aclTensorList* tensors(const tenon_value& list);
 
@@ -50,26 +51,27 @@ class Parameters {
   aclTensor* scratch(const tenon_value& like);            // shape and dtype of another
   aclTensor* scratch_positions(const tenon_value& like);  // its shape, in int64
   aclTensor* scratch_rows(const tenon_value& like);       // one float32 for each row
-  aclTensor* scratch_vector(const tenon_value& like,
-                            const tenon_value& dtype);  // as many as another has
-  aclTensor* scratch_groups(const tenon_value& image,
-                            const tenon_value& groups);   // one for each, for each sample
   aclTensor* scratch_channels(const tenon_value& image);  // one float32 for each channel
+  // As many elements as `like` has, along one axis.
+  aclTensor* scratch_vector(const tenon_value& like, const tenon_value& dtype);
+  // One element for each group of channels of each sample.
+  aclTensor* scratch_groups(const tenon_value& image, const tenon_value& groups);
 
   // ---- numbers ----
+  // A number as a tensor's dtype holds it: integers are cut off, booleans are whether it is zero.
+  aclScalar* scalar_as(const tenon_value& value, const tenon_value& tensor);
   aclScalar* given_scalar(const tenon_value& value) { return scalar(value); }
   aclScalar* float_scalar(double value);
   aclScalar* int32_scalar(const tenon_value& value);
   const char* chars(const char* text) { return text; }
   const char* chars(const tenon_value& value) { return tenon_arg_string(&value); }
-  int64_t integer(const tenon_value& value) {
-    return *list_of(value).data();
-  }  // or flag, or list of one
+  // Of an integer, a flag or a list of one.
+  int64_t integer(const tenon_value& value) { return list_of(value)[0]; }
   int64_t extent_of(const tenon_value& tensor, int64_t axis) {
     return tenon_arg_tensor(&tensor)->shape[axis];
   }
-  int64_t extent_behind(const tenon_value& tensor,
-                        int64_t axis);  // the product of those of later axes
+  // The product of those of later axes.
+  int64_t extent_behind(const tenon_value& tensor, int64_t axis);
   int64_t axis_of(const tenon_value& axis, const tenon_value& tensor);  // counted from the first
   int64_t either(const tenon_value& value, const tenon_value& otherwise) {
     return value.tag == TENON_VALUE_NONE ? otherwise.v.i : value.v.i;

@@ -4,8 +4,7 @@
 
 #include "bindings.hpp"
 #include "device.hpp"
-#include "library/copy.hpp"
-#include "library/iota.hpp"
+#include "library/handwritten.hpp"
 
 namespace {
 
@@ -15,10 +14,24 @@ std::vector<tenon_kernel_def> available_kernels() {
   tenon::BoundKernels kernels("ascend", "CANN");
   for (ascend::Binding& binding : ascend::bindings())
     kernels.add(ascend::find_function(*binding.function), binding.function->name, binding.kernel);
-  const std::vector<tenon_kernel_def> copies = ascend::copy_kernels();
-  for (const tenon_kernel_def& copy : copies) kernels.add(true, "", copy);
-  if (copies.empty()) kernels.add(false, "aclnnInplaceCopy, aclnnFlip or aclnnCast", {});
-  kernels.add(true, "", ascend::iota_kernel());
+  for (const ascend::HandwrittenKernel* one :
+       {&ascend::kClone, &ascend::kPrimitiveCopy, &ascend::kPrimitiveIota, &ascend::kClipRange}) {
+    const char* missing = nullptr;
+    for (ascend::Function* function : one->functions)
+      if (function && !ascend::find_function(*function)) missing = function->name;
+    kernels.add(!missing, missing,
+                {.struct_size = sizeof(tenon_kernel_def),
+                 .traits = one->traits,
+                 .op = one->op,
+                 .device = nullptr,
+                 .schema_hash = 0,
+                 .dtype_mask = one->dtype_mask,
+                 .score = 0,
+                 .reserved = 0,
+                 .boxed = one->run,
+                 .typed = nullptr,
+                 .can_run = one->can_run});
+  }
   return kernels.take();
 }
 
