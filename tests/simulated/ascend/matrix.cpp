@@ -83,39 +83,6 @@ ACLNN_EXPORT int aclnnTrilGetWorkspaceSize(const aclTensor* self, int64_t diagon
 }
 ACLNN_EXECUTE(aclnnTril)
 
-// Batches of the same size, or of one that serves all of the other's.
-ACLNN_EXPORT int aclnnBatchMatMulGetWorkspaceSize(const aclTensor* self, const aclTensor* mat2,
-                                                  aclTensor* out, int8_t cube_math_type,
-                                                  uint64_t* bytes, aclOpExecutor** executor) {
-  NEEDS(self, mat2, out);
-  REQUIRE(cube_math_type >= 0 && cube_math_type <= 3, "cubeMathType is 0 to 3");
-  REQUIRE(self->dtype == mat2->dtype && self->dtype == out->dtype &&
-              is_one_of(self->dtype, {kF32, kF16, kBf16}),
-          "expected one dtype: float32, float16 or bfloat16");
-  REQUIRE(self->shape.size() == 3 && mat2->shape.size() == 3 && out->shape.size() == 3,
-          "expected three axes");
-  const int64_t batch = std::max(self->shape[0], mat2->shape[0]);
-  REQUIRE((self->shape[0] == batch || self->shape[0] == 1) &&
-              (mat2->shape[0] == batch || mat2->shape[0] == 1) && self->shape[2] == mat2->shape[1] &&
-              out->shape == (std::vector{batch, self->shape[1], mat2->shape[2]}),
-          "shapes do not agree");
-  return plan(
-      "aclnnBatchMatMul", {self, mat2, out},
-      [inner = self->shape[2]](std::vector<View>& views) {
-        for (int64_t i = 0, n = views[2].count(); i < n; ++i) {
-          const Place to = place_of(i, views[2].of.shape);
-          const auto batch_of = [&](int k) { return views[k].of.shape[0] == 1 ? 0 : to[0]; };
-          double sum = 0;
-          for (int64_t l = 0; l < inner; ++l)
-            sum += views[0].number(offset_of(views[0], {batch_of(0), to[1], l})) *
-                   views[1].number(offset_of(views[1], {batch_of(1), l, to[2]}));
-          views[2].store(offset_of(views[2], to), sum);
-        }
-      },
-      bytes, executor);
-}
-ACLNN_EXECUTE(aclnnBatchMatMul)
-
 // Shapes follow torch.matmul: a vector becomes a row or a column, leading axes broadcast.
 ACLNN_EXPORT int aclnnMatmulGetWorkspaceSize(const aclTensor* self, const aclTensor* other,
                                              aclTensor* out, int8_t cube_math_type, uint64_t* bytes,
