@@ -130,17 +130,31 @@ aclTensor* Parameters::with_axis(const tenon_value& value, const tenon_value& ax
   return create(dense(d));
 }
 
+aclTensor* Parameters::merged(const tenon_value& value, const tenon_value& axis,
+                              const tenon_value& like) {
+  const tenon_tensor &whole = *tenon_arg_tensor(&value), &target = *tenon_arg_tensor(&like);
+  const auto at = static_cast<size_t>(axis_of(axis, like));
+  Description d = describe(whole);
+  d.shape.assign(target.shape, target.shape + target.ndim);
+  d.shape[at] = whole.numel / (target.numel / target.shape[at]);
+  return create(dense(d));
+}
+
+aclTensorList* Parameters::list_of_last(size_t count) {
+  if (status_) return nullptr;
+  aclTensorList* list =
+      made(acl.aclCreateTensorList(tensors_.data() + tensors_.size() - count, count), lists_,
+           "aclCreateTensorList");
+  if (list) tensors_.resize(tensors_.size() - count);  // the list owns them
+  return list;
+}
+
 aclTensorList* Parameters::tensors(const tenon_value& list) {
   const tenon_tensor* const* const first = tenon_arg_tensors(&list);
-  std::vector<aclTensor*> parts;
-  for (uint64_t i = 0; i < tenon_arg_count(&list); ++i) {
+  const uint64_t count = tenon_arg_count(&list);
+  for (uint64_t i = 0; i < count; ++i)
     if (!create(describe(*first[i]))) return nullptr;
-    parts.push_back(tensors_.back());
-  }
-  aclTensorList* made_list =
-      made(acl.aclCreateTensorList(parts.data(), parts.size()), lists_, "aclCreateTensorList");
-  if (made_list) tensors_.resize(tensors_.size() - parts.size());  // the list owns them
-  return made_list;
+  return list_of_last(count);
 }
 
 aclTensor* Parameters::scratch_of(std::vector<int64_t> shape, int dtype) {
