@@ -113,16 +113,6 @@ aclTensor* Parameters::coordinates(const tenon_value& value) {
   return create(dense(d));
 }
 
-aclTensor* Parameters::along(const tenon_value& positions, const tenon_value& axis,
-                             const tenon_value& like) {
-  Description d = describe(first_of(positions));
-  const tenon_tensor& target = *tenon_arg_tensor(&like);
-  d.shape.assign(target.shape, target.shape + target.ndim);
-  d.strides.assign(d.shape.size(), 0);
-  d.strides[static_cast<size_t>(axis_of(axis, like))] = 1;
-  return create(d);
-}
-
 aclTensor* Parameters::with_axis(const tenon_value& value, const tenon_value& axis,
                                  const tenon_value& like) {
   Description d = describe(*tenon_arg_tensor(&value));

@@ -41,8 +41,6 @@ class Parameters {
   aclTensor* vector(const tenon_value& value);      // all axes as one
   // With a last axis of length 1; of a list, the first.
   aclTensor* coordinates(const tenon_value& value);
-  // One axis of positions repeated along all others of `like`.
-  aclTensor* along(const tenon_value& positions, const tenon_value& axis, const tenon_value& like);
   // With an axis of length 1 where `like` has that axis.
   aclTensor* with_axis(const tenon_value& value, const tenon_value& axis, const tenon_value& like);
   // With all axes in the place of one axis of `like` merged, whose other axes it has.
@@ -135,7 +133,8 @@ class Parameters {
   aclTensor* scratch_of(std::vector<int64_t> shape, int dtype);
   aclTensorList* list_of_last(size_t count);  // of the tensors made
   bool can_prepare();
-  aclTensor* count(const Description& positions, const tenon_value& axis, const tenon_value& tensor);
+  aclTensor* count(const Description& positions, const tenon_value& axis,
+                   const tenon_value& tensor);
   aclScalar* scalar_of(const void* value, int dtype);
   aclIntArray* int_array(std::span<const int64_t> values);
   template <class T>

@@ -22,10 +22,11 @@ bool find_all() {
 bool Parameters::can_prepare() {
   static const bool has_all = find_all();
   if (!has_all && !status_)
-    status_ = tenon::fail_format(err_, TENON_UNSUPPORTED,
-                                 "[%s] ascend: this version of CANN lacks aclnnLtScalar, aclnnAdds, "
-                                 "aclnnSWhere or aclnnInplaceCopy",
-                                 op_);
+    status_ =
+        tenon::fail_format(err_, TENON_UNSUPPORTED,
+                           "[%s] ascend: this version of CANN lacks aclnnLtScalar, aclnnAdds, "
+                           "aclnnSWhere or aclnnInplaceCopy",
+                           op_);
   return !status_;
 }
 

@@ -42,6 +42,36 @@ ACLNN_EXPORT int aclnnGatherGetWorkspaceSize(const aclTensor* self, const int64_
 }
 ACLNN_EXECUTE(aclnnGather)
 
+ACLNN_EXPORT int aclnnIndexSelectGetWorkspaceSize(const aclTensor* self, int64_t dim,
+                                                  const aclTensor* index, aclTensor* out,
+                                                  uint64_t* bytes, aclOpExecutor** executor) {
+  NEEDS(self, index, out);
+  REQUIRE(!self->shape.empty() && resolve_axis(dim, self->shape.size()),
+          "the axis is out of range");
+  REQUIRE(index->shape.size() <= 1 && is_one_of(index->dtype, {kI32, kI64}),
+          "positions are integers along one axis");
+  const auto along = static_cast<size_t>(dim);
+  std::vector<int64_t> expected = self->shape;
+  expected[along] = View(*index).count();
+  REQUIRE(out->shape == expected && out->dtype == self->dtype,
+          "the result has an unexpected dtype or shape");
+  return plan(
+      "aclnnIndexSelect", {self, index, out},
+      [=](std::vector<View>& views) {
+        for (int64_t i = 0, n = views[2].count(); i < n; ++i) {
+          Place place = place_of(i, views[2].of.shape);
+          const int64_t to = offset_of(views[2], place);
+          const int64_t position =
+              views[1].integer(views[1].offset(place[along], {expected[along]}));
+          if (position < 0 || position >= views[0].of.shape[along]) continue;  // undefined
+          place[along] = position;
+          copy_element(views[0], offset_of(views[0], place), views[2], to);
+        }
+      },
+      bytes, executor);
+}
+ACLNN_EXECUTE(aclnnIndexSelect)
+
 ACLNN_EXPORT int aclnnGatherNdGetWorkspaceSize(const aclTensor* self, const aclTensor* indices,
                                                bool negative, aclTensor* out, uint64_t* bytes,
                                                aclOpExecutor** executor) {
@@ -248,7 +278,8 @@ int scatter(const char* name, const aclTensor* self, int64_t dim, const aclTenso
           Place place = place_of(i, views[1].of.shape);
           const int64_t from = offset_of(views[2], place);
           const int64_t position = views[1].integer(offset_of(views[1], place));
-          if (position < 0 || position >= (place.empty() ? 1 : views[3].of.shape[static_cast<size_t>(dim)]))
+          if (position < 0 ||
+              position >= (place.empty() ? 1 : views[3].of.shape[static_cast<size_t>(dim)]))
             continue;  // undefined
           if (!place.empty()) place[static_cast<size_t>(dim)] = position;
           write_element(views[2], from, views[3], offset_of(views[3], place), how);
@@ -282,7 +313,8 @@ ACLNN_EXPORT int aclnnIndexAddGetWorkspaceSize(const aclTensor* self, const int6
   NEEDS(self, index, source, out);
   int64_t axis = dim;
   REQUIRE(is_alive(alpha) && alpha->number == 1, "other factors than 1 are not simulated");
-  REQUIRE(!self->shape.empty() && resolve_axis(axis, self->shape.size()), "the axis is out of range");
+  REQUIRE(!self->shape.empty() && resolve_axis(axis, self->shape.size()),
+          "the axis is out of range");
   REQUIRE(index->shape.size() <= 1 && is_one_of(index->dtype, {kI32, kI64}),
           "positions are integers along one axis");
   const auto along = static_cast<size_t>(axis);
@@ -315,7 +347,8 @@ ACLNN_EXPORT int aclnnIndexPutImplGetWorkspaceSize(aclTensor* self, const aclTen
                                                    const bool unsafe, uint64_t* bytes,
                                                    aclOpExecutor** executor) {
   NEEDS(self, values);
-  if (!is_alive(indices)) return refuse(__func__, kNullPointer, "the list is nullptr or was destroyed");
+  if (!is_alive(indices))
+    return refuse(__func__, kNullPointer, "the list is nullptr or was destroyed");
   REQUIRE(unsafe && indices->tensors.size() == 1 && !self->shape.empty(),
           "several tensors of positions are not simulated");
   const aclTensor* index = indices->tensors[0];
@@ -333,8 +366,9 @@ ACLNN_EXPORT int aclnnIndexPutImplGetWorkspaceSize(aclTensor* self, const aclTen
         for (int64_t extent : shape) n *= extent;
         for (int64_t i = 0; i < n; ++i) {
           const Place place = place_of(i, shape);
-          const int64_t position =
-              views[1].integer(offset_of(views[1], Place(place.begin(), place.begin() + static_cast<std::ptrdiff_t>(leading))));
+          const int64_t position = views[1].integer(offset_of(
+              views[1],
+              Place(place.begin(), place.begin() + static_cast<std::ptrdiff_t>(leading))));
           if (position < 0 || position >= views[0].of.shape[0]) continue;  // an error on the chip
           Place to = {position};
           to.insert(to.end(), place.begin() + static_cast<std::ptrdiff_t>(leading), place.end());
