@@ -113,16 +113,6 @@ aclTensor* Parameters::coordinates(const tenon_value& value) {
   return create(dense(d));
 }
 
-aclTensor* Parameters::along(const tenon_value& positions, const tenon_value& axis,
-                             const tenon_value& like) {
-  Description d = describe(first_of(positions));
-  const tenon_tensor& target = *tenon_arg_tensor(&like);
-  d.shape.assign(target.shape, target.shape + target.ndim);
-  d.strides.assign(d.shape.size(), 0);
-  d.strides[static_cast<size_t>(axis_of(axis, like))] = 1;
-  return create(d);
-}
-
 aclTensor* Parameters::with_axis(const tenon_value& value, const tenon_value& axis,
                                  const tenon_value& like) {
   Description d = describe(*tenon_arg_tensor(&value));
@@ -130,17 +120,31 @@ aclTensor* Parameters::with_axis(const tenon_value& value, const tenon_value& ax
   return create(dense(d));
 }
 
+aclTensor* Parameters::merged(const tenon_value& value, const tenon_value& axis,
+                              const tenon_value& like) {
+  const tenon_tensor &whole = *tenon_arg_tensor(&value), &target = *tenon_arg_tensor(&like);
+  const auto at = static_cast<size_t>(axis_of(axis, like));
+  Description d = describe(whole);
+  d.shape.assign(target.shape, target.shape + target.ndim);
+  d.shape[at] = whole.numel / (target.numel / target.shape[at]);
+  return create(dense(d));
+}
+
+aclTensorList* Parameters::list_of_last(size_t count) {
+  if (status_) return nullptr;
+  aclTensorList* list =
+      made(acl.aclCreateTensorList(tensors_.data() + tensors_.size() - count, count), lists_,
+           "aclCreateTensorList");
+  if (list) tensors_.resize(tensors_.size() - count);  // the list owns them
+  return list;
+}
+
 aclTensorList* Parameters::tensors(const tenon_value& list) {
   const tenon_tensor* const* const first = tenon_arg_tensors(&list);
-  std::vector<aclTensor*> parts;
-  for (uint64_t i = 0; i < tenon_arg_count(&list); ++i) {
+  const uint64_t count = tenon_arg_count(&list);
+  for (uint64_t i = 0; i < count; ++i)
     if (!create(describe(*first[i]))) return nullptr;
-    parts.push_back(tensors_.back());
-  }
-  aclTensorList* made_list =
-      made(acl.aclCreateTensorList(parts.data(), parts.size()), lists_, "aclCreateTensorList");
-  if (made_list) tensors_.resize(tensors_.size() - parts.size());  // the list owns them
-  return made_list;
+  return list_of_last(count);
 }
 
 aclTensor* Parameters::scratch_of(std::vector<int64_t> shape, int dtype) {

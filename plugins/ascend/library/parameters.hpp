@@ -41,11 +41,22 @@ class Parameters {
   aclTensor* vector(const tenon_value& value);      // all axes as one
   // With a last axis of length 1; of a list, the first.
   aclTensor* coordinates(const tenon_value& value);
-  // One axis of positions repeated along all others of `like`.
-  aclTensor* along(const tenon_value& positions, const tenon_value& axis, const tenon_value& like);
   // With an axis of length 1 where `like` has that axis.
   aclTensor* with_axis(const tenon_value& value, const tenon_value& axis, const tenon_value& like);
+  // With all axes in the place of one axis of `like` merged, whose other axes it has.
+  aclTensor* merged(const tenon_value& value, const tenon_value& axis, const tenon_value& like);
   aclTensorList* tensors(const tenon_value& list);
+
+  // ---- tensors that other functions prepare (positions.cpp) ----
+  // Positions along an axis of `tensor`, none of which counts from the end.
+  aclTensor* counted(const tenon_value& positions, const tenon_value& axis,
+                     const tenon_value& tensor);
+  aclTensor* counted_vector(const tenon_value& positions, const tenon_value& axis,
+                            const tenon_value& tensor);
+  aclTensorList* counted_list(const tenon_value& positions, const tenon_value& axis,
+                              const tenon_value& tensor);
+  // `to` with the elements of `from`, for functions that change their argument.
+  aclTensor* copied(const tenon_value& from, const tenon_value& to);
 
   // ---- results that the operator does not have, in memory that lives until the call ends ----
   aclTensor* scratch(const tenon_value& like);            // shape and dtype of another
@@ -121,6 +132,10 @@ class Parameters {
   Description describe(const tenon_tensor& tensor);
   aclTensor* create(const Description& description);
   aclTensor* scratch_of(std::vector<int64_t> shape, int dtype);
+  aclTensorList* list_of_last(size_t count);  // of the tensors made
+  bool can_prepare();
+  aclTensor* count(const Description& positions, const tenon_value& axis,
+                   const tenon_value& tensor);
   aclScalar* scalar_of(const void* value, int dtype);
   aclIntArray* int_array(std::span<const int64_t> values);
   template <class T>

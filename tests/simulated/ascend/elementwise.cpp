@@ -221,6 +221,26 @@ BINARY(aclnnSiluBackward, true, OF_XY(x* sigmoid(y) * (1 + y * (1 - sigmoid(y)))
 SCALED(aclnnAdd, +)
 SCALED(aclnnSub, -)
 
+ACLNN_EXPORT int aclnnAddsGetWorkspaceSize(const aclTensor* self, const aclScalar* other,
+                                           const aclScalar* alpha, aclTensor* out, uint64_t* bytes,
+                                           aclOpExecutor** executor) {
+  NEEDS(other, alpha);
+  const double a = alpha->number * other->number;
+  const int64_t b = alpha->integer * other->integer;
+  return map_to<1>("aclnnAdds", {self}, out, true, OF_X(x + a), OF_I(x + b), bytes, executor);
+}
+ACLNN_EXECUTE(aclnnAdds)
+
+ACLNN_EXPORT int aclnnLtScalarGetWorkspaceSize(const aclTensor* self, const aclScalar* other,
+                                               aclTensor* out, uint64_t* bytes,
+                                               aclOpExecutor** executor) {
+  NEEDS(other);
+  const double a = other->number;
+  const int64_t b = other->integer;
+  return map_to<1>("aclnnLtScalar", {self}, out, false, OF_X(x < a), OF_I(x < b), bytes, executor);
+}
+ACLNN_EXECUTE(aclnnLtScalar)
+
 #define WITH_ONE(NAME, EXPRESSION)                                                         \
   ACLNN_EXPORT int NAME##GetWorkspaceSize(const aclTensor* self, const aclScalar* first,   \
                                           aclTensor* out, uint64_t* bytes,                 \

@@ -42,48 +42,35 @@ ACLNN_EXPORT int aclnnGatherGetWorkspaceSize(const aclTensor* self, const int64_
 }
 ACLNN_EXECUTE(aclnnGather)
 
-// What aclnnIndexAdd and aclnnIndexCopy check, and their work: out is self, with the elements of source put or added.
-int write_at(const char* name, const aclTensor* self, int64_t dim, const aclTensor* index,
-             const aclTensor* source, double alpha, bool adds, aclTensor* out, uint64_t* bytes,
-             aclOpExecutor** executor) {
-  if (!all_alive({self, index, source, out}))
-    return refuse(name, kNullPointer, "a tensor is nullptr or was destroyed");
-  int64_t axis = dim;
-  if (!resolve_axis(axis, self->shape.size())) return refuse(name, kInvalid, "the axis is out of range");
-  const auto at = static_cast<size_t>(axis);
+ACLNN_EXPORT int aclnnIndexSelectGetWorkspaceSize(const aclTensor* self, int64_t dim,
+                                                  const aclTensor* index, aclTensor* out,
+                                                  uint64_t* bytes, aclOpExecutor** executor) {
+  NEEDS(self, index, out);
+  REQUIRE(!self->shape.empty() && resolve_axis(dim, self->shape.size()),
+          "the axis is out of range");
+  REQUIRE(index->shape.size() <= 1 && is_one_of(index->dtype, {kI32, kI64}),
+          "positions are integers along one axis");
+  const auto along = static_cast<size_t>(dim);
   std::vector<int64_t> expected = self->shape;
-  if (!is_one_of(index->dtype, {kI32, kI64}) || index->shape.size() != 1 || expected.empty())
-    return refuse(name, kInvalid, "positions are a list of int32 or int64");
-  expected[at] = index->shape[0];
-  if (source->shape != expected || out->shape != self->shape || source->dtype != self->dtype ||
-      out->dtype != self->dtype)
-    return refuse(name, kInvalid, "dtypes or shapes do not agree");
+  expected[along] = View(*index).count();
+  REQUIRE(out->shape == expected && out->dtype == self->dtype,
+          "the result has an unexpected dtype or shape");
   return plan(
-      name, {self, index, source, out},
+      "aclnnIndexSelect", {self, index, out},
       [=](std::vector<View>& views) {
-        const std::vector<int64_t> shape = views[3].of.shape;
-        for (int64_t i = 0, n = views[3].count(); i < n; ++i) {
-          const Place place = place_of(i, shape);
-          copy_element(views[0], offset_of(views[0], place), views[3], offset_of(views[3], place));
-        }
         for (int64_t i = 0, n = views[2].count(); i < n; ++i) {
           Place place = place_of(i, views[2].of.shape);
-          const int64_t from = offset_of(views[2], place);
-          const int64_t position = views[1].integer(offset_of(views[1], {place[at]}));
-          if (position < 0 || position >= shape[at]) continue;  // undefined
-          place[at] = position;
-          const int64_t to = offset_of(views[3], place);
-          if (!adds)
-            copy_element(views[2], from, views[3], to);
-          else if (is_float(views[3].of.dtype))
-            views[3].store(to, views[3].number(to) + alpha * views[2].number(from));
-          else
-            views[3].store(to, views[3].integer(to) +
-                                   static_cast<int64_t>(alpha) * views[2].integer(from));
+          const int64_t to = offset_of(views[2], place);
+          const int64_t position =
+              views[1].integer(views[1].offset(place[along], {expected[along]}));
+          if (position < 0 || position >= views[0].of.shape[along]) continue;  // undefined
+          place[along] = position;
+          copy_element(views[0], offset_of(views[0], place), views[2], to);
         }
       },
       bytes, executor);
 }
+<<<<<<< HEAD
 
 ACLNN_EXPORT int aclnnIndexCopyGetWorkspaceSize(aclTensor* self, int64_t dim, const aclTensor* index,
                                                 const aclTensor* source, aclTensor* out,
@@ -102,6 +89,44 @@ ACLNN_EXPORT int aclnnIndexAddGetWorkspaceSize(const aclTensor* self, const int6
                   executor);
 }
 ACLNN_EXECUTE(aclnnIndexAdd)
+=======
+ACLNN_EXECUTE(aclnnIndexSelect)
+>// out is self, with rows of `source` in place of those that `index` names.
+ACLNN_EXPORT int aclnnIndexCopyGetWorkspaceSize(aclTensor* self, int64_t dim, const aclTensor* index,
+                                                const aclTensor* source, aclTensor* out,
+                                                uint64_t* bytes, aclOpExecutor** executor) {
+  NEEDS(self, index, source, out);
+  REQUIRE(!self->shape.empty() && resolve_axis(dim, self->shape.size()),
+          "the axis is out of range");
+  REQUIRE(index->shape.size() == 1 && is_one_of(index->dtype, {kI32, kI64}),
+          "positions are integers along one axis");
+  const auto along = static_cast<size_t>(dim);
+  std::vector<int64_t> expected = self->shape;
+  expected[along] = index->shape[0];
+  REQUIRE(source->shape == expected && out->shape == self->shape && source->dtype == self->dtype &&
+              out->dtype == self->dtype,
+          "dtypes or shapes do not agree");
+  return plan(
+      "aclnnIndexCopy", {self, index, source, out},
+      [=](std::vector<View>& views) {
+        const std::vector<int64_t> shape = views[3].of.shape;
+        for (int64_t i = 0, n = views[3].count(); i < n; ++i) {
+          const Place place = place_of(i, shape);
+          copy_element(views[0], offset_of(views[0], place), views[3], offset_of(views[3], place));
+        }
+        for (int64_t i = 0, n = views[2].count(); i < n; ++i) {
+          Place place = place_of(i, views[2].of.shape);
+          const int64_t from = offset_of(views[2], place);
+          place[along] = views[1].integer(offset_of(views[1], {place[along]}));
+          if (place[along] < 0 || place[along] >= shape[along]) continue;  // undefined
+          copy_element(views[2], from, views[3], offset_of(views[3], place));
+        }
+      },
+      bytes, executor);
+}
+ACLNN_EXECUTE(aclnnIndexCopy)
+
+>>>>>> ascend-ops
 
 ACLNN_EXPORT int aclnnGatherNdGetWorkspaceSize(const aclTensor* self, const aclTensor* indices,
                                                bool negative, aclTensor* out, uint64_t* bytes,
@@ -268,6 +293,148 @@ ACLNN_EXPORT int aclnnSearchSortedGetWorkspaceSize(const aclTensor* sequence, co
       bytes, executor);
 }
 ACLNN_EXECUTE(aclnnSearchSorted)
+
+enum class Write { kReplace, kAdd };
+
+void write_element(const View& from, int64_t at, View& to, int64_t to_at, Write how) {
+  if (how == Write::kReplace)
+    copy_element(from, at, to, to_at);
+  else if (is_float(to.of.dtype))
+    to.store(to_at, to.number(to_at) + from.number(at));
+  else
+    to.store(to_at, to.integer(to_at) + from.integer(at));
+}
+
+void copy_all(const View& from, View& to) {
+  for (int64_t i = 0, n = to.count(); i < n; ++i)
+    copy_element(from, from.offset(i, to.of.shape), to, to.offset(i, to.of.shape));
+}
+
+// Writes at positions along an axis; those that count from the end are outside.
+int scatter(const char* name, const aclTensor* self, int64_t dim, const aclTensor* index,
+            const aclTensor* source, aclTensor* out, Write how, uint64_t* bytes,
+            aclOpExecutor** executor) {
+  if (!all_alive({self, index, source, out}))
+    return refuse(name, kNullPointer, "a tensor is nullptr or was destroyed");
+  const size_t ndim = self->shape.size();
+  if (!resolve_axis(dim, ndim) || !is_one_of(index->dtype, {kI32, kI64}))
+    return refuse(name, kInvalid, "the axis is out of range, or positions are no integers");
+  if (source->dtype != self->dtype || out->dtype != self->dtype || out->shape != self->shape ||
+      index->shape.size() != ndim || source->shape.size() != ndim)
+    return refuse(name, kInvalid, "dtypes or shapes do not agree");
+  for (size_t i = 0; i < ndim; ++i)
+    if (index->shape[i] > source->shape[i] ||
+        (static_cast<int64_t>(i) != dim && index->shape[i] > self->shape[i]))
+      return refuse(name, kInvalid, "there are more positions than elements");
+  return plan(
+      name, {self, index, source, out},
+      [=](std::vector<View>& views) {
+        copy_all(views[0], views[3]);
+        for (int64_t i = 0, n = views[1].count(); i < n; ++i) {
+          Place place = place_of(i, views[1].of.shape);
+          const int64_t from = offset_of(views[2], place);
+          const int64_t position = views[1].integer(offset_of(views[1], place));
+          if (position < 0 ||
+              position >= (place.empty() ? 1 : views[3].of.shape[static_cast<size_t>(dim)]))
+            continue;  // undefined
+          if (!place.empty()) place[static_cast<size_t>(dim)] = position;
+          write_element(views[2], from, views[3], offset_of(views[3], place), how);
+        }
+      },
+      bytes, executor);
+}
+
+ACLNN_EXPORT int aclnnScatterAddGetWorkspaceSize(const aclTensor* self, int64_t dim,
+                                                 const aclTensor* index, const aclTensor* source,
+                                                 aclTensor* out, uint64_t* bytes,
+                                                 aclOpExecutor** executor) {
+  return scatter("aclnnScatterAdd", self, dim, index, source, out, Write::kAdd, bytes, executor);
+}
+ACLNN_EXECUTE(aclnnScatterAdd)
+
+ACLNN_EXPORT int aclnnScatterGetWorkspaceSize(const aclTensor* self, int64_t dim,
+                                              const aclTensor* index, const aclTensor* source,
+                                              int64_t reduce, aclTensor* out, uint64_t* bytes,
+                                              aclOpExecutor** executor) {
+  REQUIRE(reduce == 0 || reduce == 1, "this reduction is not simulated");
+  return scatter("aclnnScatter", self, dim, index, source, out,
+                 reduce ? Write::kAdd : Write::kReplace, bytes, executor);
+}
+ACLNN_EXECUTE(aclnnScatter)
+
+ACLNN_EXPORT int aclnnIndexAddGetWorkspaceSize(const aclTensor* self, const int64_t dim,
+                                               const aclTensor* index, const aclTensor* source,
+                                               const aclScalar* alpha, aclTensor* out,
+                                               uint64_t* bytes, aclOpExecutor** executor) {
+  NEEDS(self, index, source, out);
+  int64_t axis = dim;
+  REQUIRE(is_alive(alpha) && alpha->number == 1, "other factors than 1 are not simulated");
+  REQUIRE(!self->shape.empty() && resolve_axis(axis, self->shape.size()),
+          "the axis is out of range");
+  REQUIRE(index->shape.size() <= 1 && is_one_of(index->dtype, {kI32, kI64}),
+          "positions are integers along one axis");
+  const auto along = static_cast<size_t>(axis);
+  std::vector<int64_t> expected = self->shape;
+  expected[along] = View(*index).count();
+  REQUIRE(source->shape == expected && source->dtype == self->dtype && out->dtype == self->dtype &&
+              out->shape == self->shape,
+          "dtypes or shapes do not agree");
+  return plan(
+      "aclnnIndexAdd", {self, index, source, out},
+      [=](std::vector<View>& views) {
+        copy_all(views[0], views[3]);
+        for (int64_t i = 0, n = views[2].count(); i < n; ++i) {
+          Place place = place_of(i, views[2].of.shape);
+          const int64_t from = offset_of(views[2], place);
+          const int64_t position =
+              views[1].integer(views[1].offset(place[along], {views[2].of.shape[along]}));
+          if (position < 0 || position >= views[3].of.shape[along]) continue;  // undefined
+          place[along] = position;
+          write_element(views[2], from, views[3], offset_of(views[3], place), Write::kAdd);
+        }
+      },
+      bytes, executor);
+}
+ACLNN_EXECUTE(aclnnIndexAdd)
+
+// One tensor of positions, along the first axis.
+ACLNN_EXPORT int aclnnIndexPutImplGetWorkspaceSize(aclTensor* self, const aclTensorList* indices,
+                                                   const aclTensor* values, const bool accumulate,
+                                                   const bool unsafe, uint64_t* bytes,
+                                                   aclOpExecutor** executor) {
+  NEEDS(self, values);
+  if (!is_alive(indices))
+    return refuse(__func__, kNullPointer, "the list is nullptr or was destroyed");
+  REQUIRE(unsafe && indices->tensors.size() == 1 && !self->shape.empty(),
+          "several tensors of positions are not simulated");
+  const aclTensor* index = indices->tensors[0];
+  NEEDS(index);
+  REQUIRE(is_one_of(index->dtype, {kI32, kI64}) && !index->shape.empty(), "positions are integers");
+  std::vector<int64_t> shape = index->shape;
+  shape.insert(shape.end(), self->shape.begin() + 1, self->shape.end());
+  REQUIRE(values->dtype == self->dtype && broadcasts(values->shape, shape),
+          "the values have an unexpected dtype or shape");
+  return plan(
+      "aclnnIndexPutImpl", {self, index, values},
+      [=](std::vector<View>& views) {
+        const size_t leading = views[1].of.shape.size();
+        int64_t n = 1;
+        for (int64_t extent : shape) n *= extent;
+        for (int64_t i = 0; i < n; ++i) {
+          const Place place = place_of(i, shape);
+          const int64_t position = views[1].integer(offset_of(
+              views[1],
+              Place(place.begin(), place.begin() + static_cast<std::ptrdiff_t>(leading))));
+          if (position < 0 || position >= views[0].of.shape[0]) continue;  // an error on the chip
+          Place to = {position};
+          to.insert(to.end(), place.begin() + static_cast<std::ptrdiff_t>(leading), place.end());
+          write_element(views[2], views[2].offset(i, shape), views[0], offset_of(views[0], to),
+                        accumulate ? Write::kAdd : Write::kReplace);
+        }
+      },
+      bytes, executor);
+}
+ACLNN_EXECUTE(aclnnIndexPutImpl)
 
 }  // namespace
 }  // namespace simulated::aclnn
