@@ -70,28 +70,9 @@ ACLNN_EXPORT int aclnnIndexSelectGetWorkspaceSize(const aclTensor* self, int64_t
       },
       bytes, executor);
 }
-<<<<<<< HEAD
-
-ACLNN_EXPORT int aclnnIndexCopyGetWorkspaceSize(aclTensor* self, int64_t dim, const aclTensor* index,
-                                                const aclTensor* source, aclTensor* out,
-                                                uint64_t* bytes, aclOpExecutor** executor) {
-  return write_at("aclnnIndexCopy", self, dim, index, source, 1, false, out, bytes, executor);
-}
-ACLNN_EXECUTE(aclnnIndexCopy)
-
-ACLNN_EXPORT int aclnnIndexAddGetWorkspaceSize(const aclTensor* self, const int64_t dim,
-                                               const aclTensor* index, const aclTensor* source,
-                                               const aclScalar* alpha, aclTensor* out,
-                                               uint64_t* bytes, aclOpExecutor** executor) {
-  if (!alpha || !is_alive(alpha))
-    return refuse("aclnnIndexAdd", kNullPointer, "alpha is nullptr or was destroyed");
-  return write_at("aclnnIndexAdd", self, dim, index, source, alpha->number, true, out, bytes,
-                  executor);
-}
-ACLNN_EXECUTE(aclnnIndexAdd)
-=======
 ACLNN_EXECUTE(aclnnIndexSelect)
->// out is self, with rows of `source` in place of those that `index` names.
+
+// out is self, with rows of `source` in place of those that `index` names.
 ACLNN_EXPORT int aclnnIndexCopyGetWorkspaceSize(aclTensor* self, int64_t dim, const aclTensor* index,
                                                 const aclTensor* source, aclTensor* out,
                                                 uint64_t* bytes, aclOpExecutor** executor) {
@@ -125,8 +106,6 @@ ACLNN_EXPORT int aclnnIndexCopyGetWorkspaceSize(aclTensor* self, int64_t dim, co
       bytes, executor);
 }
 ACLNN_EXECUTE(aclnnIndexCopy)
-
->>>>>> ascend-ops
 
 ACLNN_EXPORT int aclnnGatherNdGetWorkspaceSize(const aclTensor* self, const aclTensor* indices,
                                                bool negative, aclTensor* out, uint64_t* bytes,
