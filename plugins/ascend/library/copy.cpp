@@ -112,8 +112,8 @@ class Copier {
 };
 
 template <const char* kOp>
-tenon_status run_copy(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
-                      tenon_err* err) try {
+tenon_status run_copy(tenon_ctx* ctx, const tenon_value* args, uint32_t, tenon_value* outs,
+                      uint32_t, tenon_err* err) try {
   const tenon_tensor& x = *tenon_arg_tensor(&args[0]);
   if (x.numel == 0) return TENON_OK;
   return Copier(ctx, kOp, err).run(Layout(x), Layout(*tenon_out_tensor(&outs[0])));

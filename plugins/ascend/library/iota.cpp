@@ -20,9 +20,9 @@ tenon_status iota(tenon_device device, tenon_stream stream, const tenon_value& s
       return static_cast<T>(tenon_arg_float(&start) +
                             static_cast<double>(i) * tenon_arg_float(&step));
     // Unsigned integers wrap around.
-    return static_cast<T>(static_cast<int64_t>(static_cast<uint64_t>(start.v.i) +
-                                               static_cast<uint64_t>(i) *
-                                                   static_cast<uint64_t>(step.v.i)));
+    return static_cast<T>(
+        static_cast<int64_t>(static_cast<uint64_t>(start.v.i) +
+                             static_cast<uint64_t>(i) * static_cast<uint64_t>(step.v.i)));
   };
   const uint64_t bytes = static_cast<uint64_t>(out.numel) * sizeof(T);
   if (tenon_arg_float(&step) == 0) {

@@ -73,9 +73,10 @@ ACLNN_EXPORT int aclnnIndexSelectGetWorkspaceSize(const aclTensor* self, int64_t
 ACLNN_EXECUTE(aclnnIndexSelect)
 
 // out is self, with rows of `source` in place of those that `index` names.
-ACLNN_EXPORT int aclnnIndexCopyGetWorkspaceSize(aclTensor* self, int64_t dim, const aclTensor* index,
-                                                const aclTensor* source, aclTensor* out,
-                                                uint64_t* bytes, aclOpExecutor** executor) {
+ACLNN_EXPORT int aclnnIndexCopyGetWorkspaceSize(aclTensor* self, int64_t dim,
+                                                const aclTensor* index, const aclTensor* source,
+                                                aclTensor* out, uint64_t* bytes,
+                                                aclOpExecutor** executor) {
   NEEDS(self, index, source, out);
   REQUIRE(!self->shape.empty() && resolve_axis(dim, self->shape.size()),
           "the axis is out of range");

@@ -223,11 +223,16 @@ XDNN_EXPORT int cast(Context* ctx, const TX* x, TY* y, int64_t len) {
   return map(ctx, "cast", x, y, len, [](auto v) { return v; });
 }
 #define XDNN_CAST(TX, TY) template XDNN_EXPORT int cast<TX, TY>(Context*, const TX*, TY*, int64_t);
-#define XDNN_CASTS(TX)                                                                        \
-  XDNN_CAST(TX, float)                                                                        \
-  XDNN_CAST(TX, float16)                                                                      \
-  XDNN_CAST(TX, bfloat16) XDNN_CAST(TX, int8_t) XDNN_CAST(TX, uint8_t) XDNN_CAST(TX, int16_t) \
-      XDNN_CAST(TX, int) XDNN_CAST(TX, int64_t) XDNN_CAST(TX, bool)
+#define XDNN_CASTS(TX)    \
+  XDNN_CAST(TX, float)    \
+  XDNN_CAST(TX, float16)  \
+  XDNN_CAST(TX, bfloat16) \
+  XDNN_CAST(TX, int8_t)   \
+  XDNN_CAST(TX, uint8_t)  \
+  XDNN_CAST(TX, int16_t)  \
+  XDNN_CAST(TX, int)      \
+  XDNN_CAST(TX, int64_t)  \
+  XDNN_CAST(TX, bool)
 XDNN_ALL(XDNN_CASTS)
 
 // Number i is begin + i * step.
@@ -249,9 +254,7 @@ XDNN_EXPORT int constant(Context* ctx, T* x, int64_t len, T val) {
   });
 }
 #define XDNN_CONSTANT(T) template XDNN_EXPORT int constant<T>(Context*, T*, int64_t, T);
-XDNN_CONSTANT(float)
-XDNN_CONSTANT(int)
-XDNN_CONSTANT(int64_t) XDNN_CONSTANT(bool) XDNN_CONSTANT(int8_t) XDNN_CONSTANT(uint8_t)
-    XDNN_CONSTANT(int16_t)
+#define XDNN_FILLED(X) X(float) X(int) X(int64_t) X(bool) X(int8_t) X(uint8_t) X(int16_t)
+XDNN_FILLED(XDNN_CONSTANT)
 
 }  // namespace baidu::xpu::api
