@@ -2,12 +2,8 @@
 #include "acl.hpp"
 
 #include <tenon/abi.h>
+#include <tenon/shared_libraries.hpp>
 
-#include <dlfcn.h>
-
-#include <cstdlib>
-#include <sstream>
-#include <vector>
 
 namespace ascend {
 
@@ -18,77 +14,36 @@ namespace {
 constexpr const char* kInstall =
     "install CANN's toolkit and kernels for your chip and source its set_env.sh, or set ";
 
-// Paths of the environment variable, separated by colons, or else the names that the loader looks for.
-std::vector<std::string> candidates(const char* variable,
-                                    std::initializer_list<const char*> names) {
-  const char* chosen = secure_getenv(variable);
-  if (!chosen || !*chosen) return {names.begin(), names.end()};
-  std::vector<std::string> paths;
-  std::istringstream list(chosen);
-  for (std::string path; std::getline(list, path, ':');) paths.push_back(path);
-  return paths;
-}
-
-}  // namespace
-
-// The libraries stay open: their threads and exit handlers do not survive an unmapping.
-std::vector<void*> open_libraries(const char* variable, std::initializer_list<const char*> names,
-                                  std::string* why) {
-  std::vector<void*> libraries;
-  for (const std::string& path : candidates(variable, names)) {
-    if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) {
-      libraries.push_back(library);
-    } else {
-      const char* reason = dlerror();
-      *why += (why->empty() ? "" : "; ") + std::string(reason ? reason : path.c_str());
-    }
-  }
-  return libraries;
-}
-
-void* find_symbol(const std::vector<void*>& libraries, const char* name) {
-  for (void* library : libraries)
-    if (void* function = dlsym(library, name)) return function;
-  return nullptr;
-}
-
-namespace {
-
 std::string open_runtime() {
-  std::string why;
-  const std::vector<void*> libraries =
-      open_libraries("TENON_ASCEND_RUNTIME", {"libascendcl.so"}, &why);
+  const tenon::SharedLibraries libraries("TENON_ASCEND_RUNTIME", {"libascendcl.so"});
   if (libraries.empty())
-    return "AscendCL was not found (" + why + "); " + kInstall +
+    return "AscendCL was not found (" + libraries.problem() + "); " + kInstall +
            "TENON_ASCEND_RUNTIME to the path of libascendcl.so";
 #define ASCEND_FIND(result, name, parameters)                                       \
-  acl.name = reinterpret_cast<result(*) parameters>(find_symbol(libraries, #name)); \
+  acl.name = reinterpret_cast<result(*) parameters>(libraries.find(#name)); \
   if (!acl.name) return std::string("AscendCL lacks " #name "; ") + kInstall + "another version";
   ASCEND_RUNTIME_FUNCTIONS(ASCEND_FIND)
   acl.aclrtStreamAbort =
-      reinterpret_cast<int (*)(Stream)>(find_symbol(libraries, "aclrtStreamAbort"));
+      reinterpret_cast<int (*)(Stream)>(libraries.find("aclrtStreamAbort"));
   acl.aclrtStreamQuery =
-      reinterpret_cast<int (*)(Stream, int*)>(find_symbol(libraries, "aclrtStreamQuery"));
+      reinterpret_cast<int (*)(Stream, int*)>(libraries.find("aclrtStreamQuery"));
   const int error = acl.aclInit(nullptr);
   if (error && error != kRepeatInitialize) return describe_failure("aclInit", error);
   return "";
 }
 
 // Since CANN 8.3 the operators are in several libraries; before, in one.
-const std::vector<void*>& operator_libraries(std::string* why) {
-  static std::string reason;
-  static const std::vector<void*> libraries = open_libraries(
+const tenon::SharedLibraries& operator_libraries() {
+  static const tenon::SharedLibraries libraries(
       "TENON_ASCEND_OPERATORS",
-      {"libopapi.so", "libopapi_math.so", "libopapi_nn.so", "libnnopbase.so"}, &reason);
-  if (why) *why = reason;
+      {"libopapi.so", "libopapi_math.so", "libopapi_nn.so", "libnnopbase.so"});
   return libraries;
 }
 
 std::string open_operators() {
-  std::string why;
-  const std::vector<void*>& libraries = operator_libraries(&why);
+  const tenon::SharedLibraries& libraries = operator_libraries();
   if (libraries.empty())
-    return "the operators of CANN were not found (" + why + "); " + kInstall +
+    return "the operators of CANN were not found (" + libraries.problem() + "); " + kInstall +
            "TENON_ASCEND_OPERATORS to the paths of libopapi.so and libnnopbase.so";
   ASCEND_OPERATOR_FUNCTIONS(ASCEND_FIND)
 #undef ASCEND_FIND
@@ -108,7 +63,7 @@ const std::string& operators_problem() {
 }
 
 void* find_operator_function(const std::string& name) {
-  return find_symbol(operator_libraries(nullptr), name.c_str());
+  return operator_libraries().find(name.c_str());
 }
 
 std::string describe_failure(const char* function, int error) {

@@ -99,11 +99,6 @@ const std::string& operators_problem();
 // A function of one of the libraries of operators; nullptr: this version of CANN has none.
 void* find_operator_function(const std::string& name);
 
-// Those of the paths in the environment variable, or else of `names`, that can be opened; `why` says why not.
-std::vector<void*> open_libraries(const char* variable, std::initializer_list<const char*> names,
-                                  std::string* why);
-void* find_symbol(const std::vector<void*>& libraries, const char* name);  // nullptr: none has it
-
 // "aclrtMalloc returned 207001 (EL0004: ...)"
 std::string describe_failure(const char* function, int error);
 

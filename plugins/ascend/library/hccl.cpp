@@ -2,8 +2,7 @@
 #include "hccl.hpp"
 
 #include <tenon/abi.h>
-
-#include <vector>
+#include <tenon/shared_libraries.hpp>
 
 namespace ascend::hccl {
 
@@ -20,13 +19,12 @@ std::string unopened(const std::string& why) { return why.empty() ? "" : " (" + 
 
 // Since HCCL is two packages, libhcomm.so has what makes and destroys communicators; before, libhccl.so had all.
 std::string open() {
-  std::string why;
-  const std::vector<void*> libraries =
-      open_libraries("TENON_ASCEND_COLLECTIVE", {"libhccl.so", "libhcomm.so"}, &why);
+  const tenon::SharedLibraries libraries("TENON_ASCEND_COLLECTIVE", {"libhccl.so", "libhcomm.so"});
+  const std::string& why = libraries.problem();
   if (libraries.empty())
     return "the library of collectives was not found (" + why + "); " + kInstall;
 #define ASCEND_FIND(result, member, name, parameters, optional)                           \
-  library.member = reinterpret_cast<result(*) parameters>(find_symbol(libraries, #name)); \
+  library.member = reinterpret_cast<result(*) parameters>(libraries.find(#name)); \
   if (!library.member && !(optional))                                                     \
     return std::string("the library of collectives lacks " #name) + unopened(why) +       \
            "; expected the one of CANN 8 or later, update it";
