@@ -32,7 +32,7 @@ Function function_@name@{.name = "@function@"@symbol@};
 tenon_status run_@name@(tenon_ctx* ctx, [[maybe_unused]] const tenon_value* args, uint32_t, tenon_value* outs, uint32_t,
                         tenon_err* err) try {
   Call call(ctx, "@op@", function_@name@, err);
-  return call.run(@parameters@);
+  return call.@run@@parameters@);
 } catch (const std::bad_alloc&) {
   return tenon::fail_host_memory(err);
 }
@@ -86,7 +86,8 @@ std::vector<OutputFile> emit_bindings(const BindingSet& set) {
          {"function", binding.function},
          {"symbol", binding.symbol.empty() ? "" : cat(", .symbol = \"", binding.symbol, "\"")},
          {"op", binding.op->qualified_name()},
-         {"parameters", join(binding.parameters, ", ")},
+         {"run", binding.run},
+              {"parameters", join(binding.parameters, ", ")},
          {"conditions",
           join(binding.conditions, "", [](const std::string& one) { return cat(" && ", one); })}});
     rows += fill(kRow, {{"name", name},

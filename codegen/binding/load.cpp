@@ -55,7 +55,7 @@ std::vector<Binding> read_binding(const YAML::Node& node, const std::string& pat
                                   const Package& package, const FileRules& rules) {
   YamlEntry entry(node, path, "a binding");
   entry.check_keys({"op", "call", "dtypes", "only", "unneeded", "deterministic", "broadcast",
-                    "assumes", "source"});
+                    "returns", "assumes", "source"});
   Binding common;
   common.where = entry.where();
   const std::string name = entry.text("op");
@@ -100,6 +100,13 @@ std::vector<Binding> read_binding(const YAML::Node& node, const std::string& pat
     bindings.push_back(common);
     bindings.back().dtypes = bit;
     parse_prototype(call, entry.where("call"), rules.language, dtype, bindings.back(), used);
+    if (entry.has("returns")) {
+      const int result = common.op->signature.find_result(entry.text("returns"));
+      if (result < 0)
+        throw Error(entry.where("returns"), cat("`returns`: ", common.op->name, " has no result `",
+                                                entry.text("returns"), "`"));
+      bindings.back().run = cat("run_into<", types.at(dtype), ">(outs[", result, "], ");
+    }
   }
   // The shape, dtype and device of a result say what some parameters do; others are for gradients alone.
   if (const YAML::Node unneeded = entry.find("unneeded")) {

@@ -109,6 +109,13 @@ class PrototypeParser {
                  ? std::optional(cat("call.shape(", of.value, ", ", like.value, ")"))
                  : std::nullopt;
     }
+    if (words.size() == 3 && words[1] == "from" && type.is_pointer()) {
+      const Source out = source(words[0]), from = source(words[2]);
+      if (out.param || !out.is_tensor() || !from.is_tensor()) return std::nullopt;
+      const std::string pointee = spelled(type.inner(), names_);
+      check_dtype(from, pointee);
+      return cat("call.copied<", pointee, ">(", out.value, ", ", from.value, ")");
+    }
     const bool is_dim = words.size() == 4 && words[0] == "dim" && words[2] == "of";
     if (!is_dim && (words.size() != 3 || words[1] != "of")) return std::nullopt;
     const Source of = source(words.back());
