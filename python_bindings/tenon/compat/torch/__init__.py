@@ -13,7 +13,9 @@ from typing import Any
 from tenon.compat._adapt import Namespace
 from tenon.compat.torch import fft as fft
 from tenon.compat.torch import linalg as linalg
+from tenon.compat.torch import masked as masked
 from tenon.compat.torch import nn as nn
+from tenon.compat.torch import signal as signal
 from tenon.compat.torch import special as special
 
 # Operators whose positional arguments, defaults and results agree.
@@ -45,7 +47,9 @@ _OURS = {
     "autograd": "autograd",
     "fft": "compat.torch.fft",
     "linalg": "compat.torch.linalg",
+    "masked": "compat.torch.masked",
     "nn": "compat.torch.nn",
+    "signal": "compat.torch.signal",
     "special": "compat.torch.special",
     "concat": "concat",
     "concatenate": "concat",
