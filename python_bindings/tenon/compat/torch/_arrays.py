@@ -68,6 +68,8 @@ def tensor_split(
     input: Tensor, indices_or_sections: Any, dim: builtins.int = 0
 ) -> tuple[Tensor, ...]:
     """Parts of about one length, or between indices."""
+    if isinstance(indices_or_sections, Tensor):
+        indices_or_sections = indices_or_sections.tolist()
     return tenon.tensor_split(input, indices_or_sections, axis=dim)
 
 
@@ -291,6 +293,10 @@ def gradient(
     input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: builtins.int = 1
 ) -> tuple[Tensor, ...]:
     """Slopes along each axis by central differences, one-sided at the ends."""
+    if input.dtype.is_complex:
+        options = {"spacing": spacing, "dim": dim, "edge_order": edge_order}
+        parts = [gradient(_operator(part)(input), **options) for part in ("real", "imag")]
+        return tuple(real + imag * 1j for real, imag in zip(*parts, strict=True))
     from tenon.compat import numpy
 
     axes = list(builtins.range(input.ndim)) if dim is None else dim
@@ -299,7 +305,8 @@ def gradient(
     steps = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(axes)
     result = numpy.gradient(input, *steps, axis=axes, edge_order=edge_order)
     parts = result if isinstance(result, tuple) else (result,)
-    dtype = input.dtype if input.dtype.is_floating_point else _core.get_default_dtype()
+    inexact = input.dtype.is_floating_point or input.dtype.is_complex
+    dtype = input.dtype if inexact else _core.get_default_dtype()
     return tuple(each.to(dtype=dtype) for each in parts)
 
 

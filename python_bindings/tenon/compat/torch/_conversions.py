@@ -13,10 +13,12 @@ __all__ = """constant_pad_nd empty_permuted empty_strided fill native_group_norm
 pca_lowrank rsub scalar_tensor svd_lowrank unravel_index""".split()
 
 
-def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def scalar_tensor(
+    s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """A 0-d tensor of one number, in the default floating dtype unless one is given."""
     dtype = tenon.get_default_dtype() if dtype is None and not isinstance(s, complex) else dtype
-    return tenon.tensor(s, dtype=dtype, device=device)
+    return tenon.tensor(s, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def fill(input: Tensor, value: Any) -> Tensor:
@@ -37,6 +39,7 @@ def empty_strided(
     *,
     dtype: Any = None,
     device: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """An uninitialised tensor of this shape and these strides, in elements."""
     size, stride = list(size), list(stride)
@@ -46,7 +49,8 @@ def empty_strided(
         )
     reach = sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
     memory = tenon.empty([0 if 0 in size else reach], dtype=dtype, device=device)
-    return tenon.as_strided(memory, size, stride, 0)
+    result = tenon.as_strided(memory, size, stride, 0)
+    return result.requires_grad_() if requires_grad else result
 
 
 def empty_permuted(
@@ -55,6 +59,7 @@ def empty_permuted(
     *,
     dtype: Any = None,
     device: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """An uninitialised tensor whose axes lie in memory in the order `physical_layout`, the outermost
     first."""
@@ -65,7 +70,8 @@ def empty_permuted(
             f"got {layout}"
         )
     memory = tenon.empty([size[axis] for axis in layout], dtype=dtype, device=device)
-    return tenon.permute(memory, [layout.index(axis) for axis in range(len(layout))])
+    result = tenon.permute(memory, [layout.index(axis) for axis in range(len(layout))])
+    return result.requires_grad_() if requires_grad else result
 
 
 def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
@@ -81,7 +87,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
 def constant_pad_nd(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
     """`input` between margins of `value`; two numbers for each axis, the last axis first. Negative
     margins cut."""
-    return tenon.pad(input, list(pad), "constant", value)
+    return tenon.nn.functional.pad(input, list(pad), "constant", value)
 
 
 def native_layer_norm(

@@ -156,13 +156,13 @@ def index_put(
             positions.extend(found[:, axis] for axis in range(each.ndim))
         else:
             positions.append(each)
-    return _operator("index_put")(input, positions, values, accumulate)
+    return _operator("index_put")(input, positions, values, accumulate=accumulate)
 
 
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """`input` with the elements of `source` at positions in the flat tensor, or added there."""
     flat, at = input.reshape(-1), _positions(index).reshape(-1)
-    result = _operator("index_put")(flat, [at], source.reshape(-1), accumulate)
+    result = _operator("index_put")(flat, [at], source.reshape(-1), accumulate=accumulate)
     return result.reshape(list(input.shape))
 
 

@@ -14,7 +14,8 @@ from tenon._core import Tensor
 
 Axes = builtins.int | Sequence[builtins.int] | None
 
-__all__ = """allclose cov cumulative_trapezoid isclose logsumexp sigmoid std std_mean var var_mean""".split()
+__all__ = """allclose cov cumulative_trapezoid isclose lerp
+logaddexp logsumexp sigmoid signbit std std_mean var var_mean""".split()
 
 
 def _operator(name: str) -> Any:
@@ -104,13 +105,32 @@ def logsumexp(input: Tensor, dim: Axes = None, keepdim: bool = False) -> Tensor:
     if not input.dtype.is_complex:
         return _operator("logsumexp")(input, axes, keepdim)
     if input.ndim == 0:
-        return _operator("log")(_operator("exp")(input))
+        return logsumexp(input.reshape(1), 0)
     largest = _operator("max")(_operator("real")(input.detach()), axes, True)
     # Infinities are no offset: inf - inf is NaN.
     largest = _operator("where")(tenon.isfinite(largest), largest, _operator("zeros_like")(largest))
     total = _operator("sum")(_operator("exp")(input - largest), axes, keepdim)
     kept = largest if keepdim else largest.reshape(list(total.shape))
     return _operator("log")(total) + kept
+
+
+def logaddexp(input: Tensor, other: Tensor) -> Tensor:
+    """log(exp(input) + exp(other)), also of complex numbers."""
+    if not (input.dtype.is_complex or other.dtype.is_complex):
+        return _operator("logaddexp")(input, other)
+    return logsumexp(_operator("stack")(list(_operator("broadcast_tensors")([input, other])), 0), 0)
+
+
+def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
+    """input + weight (end - input), also of complex numbers."""
+    if not input.dtype.is_complex:
+        return _operator("lerp")(input, end, weight)
+    return input + weight * (end - input)
+
+
+def signbit(input: Tensor) -> Tensor:
+    """Where a number is below 0 or is the negative zero."""
+    return _operator("signbit")(input) if input.dtype.is_floating_point else input < 0
 
 
 def isclose(
@@ -143,7 +163,7 @@ def cov(
     numbers, and with the importance `aweights` (as numpy.cov). A single row gives a number."""
     if fweights is None and aweights is None:
         result = _operator("cov")(input, correction=correction)
-        return result.reshape([]) if input.ndim < 2 else result
+        return result.reshape([]) if result.numel() == 1 else result
     rows = input.reshape([1, -1]) if input.ndim < 2 else input
     if not (rows.dtype.is_floating_point or rows.dtype.is_complex):
         rows = rows.to(dtype=_core.get_default_dtype())
@@ -172,7 +192,7 @@ def cov(
     other = (away * weights).T
     other = _operator("conj")(other) if rows.dtype.is_complex else other
     result = (away @ other) / _operator("clip")(divisor, 0, None)
-    return result.reshape([]) if input.ndim < 2 else result
+    return result.reshape([]) if result.numel() == 1 else result
 
 
 def cumulative_trapezoid(

@@ -231,7 +231,8 @@ def var(
     squares = tenon.real(away * tenon.conj(away)) if x.dtype.is_complex else away * away
     total = tenon.sum(squares, _axes(dim), bool(keepdim))
     real_count = _count(counted, dim, bool(keepdim), total)
-    return total / tenon.clip(real_count - less, 0, None)
+    # PyTorch gives the variance of complex numbers their dtype, though it is real.
+    return (total / tenon.clip(real_count - less, 0, None)).to(x.dtype)
 
 
 def std(

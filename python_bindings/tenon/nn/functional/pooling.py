@@ -158,7 +158,8 @@ def _adaptive3d(x: Tensor, output_size: Size, pool) -> Tensor:
     size = spread(output_size, 3)
     n, c, depth, h, w = x.shape
     x = pool(x.reshape([n * c, depth, h, w]), size[1:])
-    flat = pool(x.reshape([n * c, 1, depth, -1]), [size[0], size[1] * size[2]])
+    # The product of the extents, as -1 says nothing in an empty batch.
+    flat = pool(x.reshape([n * c, 1, depth, size[1] * size[2]]), [size[0], size[1] * size[2]])
     return flat.reshape([n, c, *size])
 
 
