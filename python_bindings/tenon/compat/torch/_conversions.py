@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import tenon
 from tenon._core import Tensor
 
-__all__ = """constant_pad_nd empty_permuted empty_strided fill native_group_norm native_layer_norm
-pca_lowrank rsub scalar_tensor svd_lowrank unravel_index""".split()
+__all__ = """constant_pad_nd empty_permuted empty_strided fill grid_sampler_2d grid_sampler_3d
+native_group_norm native_layer_norm ormqr pca_lowrank prelu rsub scalar_tensor svd_lowrank
+unravel_index""".split()
 
 
 def scalar_tensor(
@@ -41,16 +42,22 @@ def empty_strided(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """An uninitialised tensor of this shape and these strides, in elements."""
+    """An uninitialised tensor of this shape and these strides, in elements, which must be those of a
+    dense tensor with its axes in some order."""
     size, stride = list(size), list(stride)
-    if len(size) != len(stride) or any(each < 0 for each in stride):
-        raise ValueError(
-            f"empty_strided(): expected a stride of at least 0 for each of {len(size)} axes, got {stride}"
+    layout = sorted(range(len(size)), key=lambda axis: (-stride[axis], -size[axis]))
+    expected, dense = 1, len(size) == len(stride)
+    for axis in reversed(layout):
+        dense = dense and (size[axis] <= 1 or stride[axis] == expected)
+        expected *= size[axis]
+    if not dense:
+        raise NotImplementedError(
+            f"empty_strided(): expected strides of a dense tensor of shape {tuple(size)} with its axes in "
+            f"some order, got {tuple(stride)}; index a larger tensor for others"
         )
-    reach = sum((n - 1) * step for n, step in zip(size, stride, strict=True)) + 1
-    memory = tenon.empty([0 if 0 in size else reach], dtype=dtype, device=device)
-    result = tenon.as_strided(memory, size, stride, 0)
-    return result.requires_grad_() if requires_grad else result
+    return empty_permuted(
+        size, layout, dtype=dtype, device=device, requires_grad=requires_grad
+    )
 
 
 def empty_permuted(
@@ -135,6 +142,44 @@ def native_group_norm(
     result = result if weight is None else result * weight.reshape([C, 1])
     result = result if bias is None else result + bias.reshape([C, 1])
     return result.reshape(list(input.shape)), mean, deviation
+
+
+def _grid_sampler(axes: int) -> Any:
+    def function(
+        input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+    ) -> Tensor:
+        modes, paddings = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
+        if interpolation_mode not in range(3) or padding_mode not in range(3):
+            raise ValueError(
+                f"grid_sampler_{axes}d(): expected interpolation_mode and padding_mode from 0 to 2, got "
+                f"{interpolation_mode} and {padding_mode}"
+            )
+        return tenon.grid_sample(
+            input, grid, modes[interpolation_mode], paddings[padding_mode], align_corners
+        )
+
+    function.__name__ = function.__qualname__ = f"grid_sampler_{axes}d"
+    function.__doc__ = (
+        "nn.functional.grid_sample() with numbers for modes: bilinear, nearest, bicubic; and for padding: "
+        "zeros, border, reflection."
+    )
+    return function
+
+
+grid_sampler_2d, grid_sampler_3d = _grid_sampler(2), _grid_sampler(3)
+
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """x, times `weight` where it is negative; a weight for each channel or one for all."""
+    return tenon.prelu(input, weight.reshape([]) if input.ndim == 0 else weight)
+
+
+def ormqr(
+    input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False
+) -> Tensor:
+    """Q other, or other Q without `left`, where `input` and `tau` hold the reflections of Q; with
+    `transpose` Q is its adjoint."""
+    return tenon.ormqr(input, tau, other, left, transpose)
 
 
 class LowRank(NamedTuple):

@@ -227,9 +227,13 @@ def min(
 
 
 def norm(input: Tensor, p: Any = "fro", dim: Axes = None, keepdim: bool = False) -> Tensor:
-    """The vector norm of order `p` over `dim`; 'fro' is of order 2."""
+    """The vector norm of order `p` over `dim`; 'fro' is of order 2, and 'nuc' the sum of the singular
+    values of matrices."""
     if p == "nuc":
-        raise ValueError("norm(): expected a vector norm, got 'nuc'; use linalg.matrix_norm")
+        axes = tuple(builtins.range(input.ndim)) if dim is None else dim
+        if isinstance(axes, builtins.int) or len(axes) != 2:
+            raise ValueError(f"norm(): expected two axes of matrices for p='nuc', got {axes}")
+        return tenon.compat.torch.linalg.matrix_norm(input, "nuc", axes, keepdim)
     return _operator("norm")(input, 2.0 if p in ("fro", None) else p, dim, keepdim)
 
 

@@ -19,6 +19,20 @@ conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d hamming_
 hardshrink istft kaiser_window pdist stft""".split()
 
 
+def _of_complex(
+    x: Tensor, weight: Tensor, bias: Tensor | None, run: Callable[..., Tensor]
+) -> Tensor:
+    """The convolution of complex numbers by three of real ones (Gauss's product)."""
+    real, imag = _core.operator("real"), _core.operator("imag")
+    a, b, c, d = real(x), imag(x), real(weight), imag(weight)
+    first, second = run(a, c, None), run(b, d, None)
+    both = run(a + b, c + d, None)
+    result = _core.operator("complex")(first - second, both - first - second)
+    if bias is None:
+        return result
+    return result + bias.reshape([-1] + [1] * (result.ndim - 2))
+
+
 def _of_batch(
     input: Tensor, weight: Tensor, bias: Tensor | None, run: Callable[..., Tensor]
 ) -> Tensor:
@@ -26,8 +40,10 @@ def _of_batch(
     exact while sums are below 2^53."""
     alone = input.ndim == weight.ndim - 1
     x = input.unsqueeze(0) if alone else input
-    if input.dtype.is_floating_point or input.dtype.is_complex:
+    if input.dtype.is_floating_point:
         result = run(x, weight, bias)
+    elif input.dtype.is_complex:
+        result = _of_complex(x, weight, bias, run)
     else:
         wide = [each if each is None else each.to(dtype=_core.float64) for each in (x, weight, bias)]
         result = _core.operator("round")(run(*wide)).to(dtype=input.dtype)

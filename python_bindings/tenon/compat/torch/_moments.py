@@ -118,7 +118,10 @@ def logaddexp(input: Tensor, other: Tensor) -> Tensor:
     """log(exp(input) + exp(other)), also of complex numbers."""
     if not (input.dtype.is_complex or other.dtype.is_complex):
         return _operator("logaddexp")(input, other)
-    return logsumexp(_operator("stack")(list(_operator("broadcast_tensors")([input, other])), 0), 0)
+    x, y = _operator("broadcast_tensors")([input, other])
+    ahead = _operator("real")(x) >= _operator("real")(y)
+    high, low = _operator("where")(ahead, x, y), _operator("where")(ahead, y, x)
+    return high + _operator("log1p")(_operator("exp")(low - high))
 
 
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:

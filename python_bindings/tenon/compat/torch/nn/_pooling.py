@@ -107,7 +107,10 @@ def _avg_pool(name: str, axes: int) -> Callable[..., Tensor]:
         else:
             means = pool(x, kernel_size, stride, padding, ceil_mode, False)
             result = _sums(x, means, kernel_size, stride, padding, axes) / divisor_override
-        return _unbatched(tenon.trunc(result).to(input.dtype) if whole else result, alone)
+        if whole:
+            # A quotient that rounding left just below a whole number is that number.
+            result = tenon.trunc(result * (1 + 1e-12)).to(input.dtype)
+        return _unbatched(result, alone)
 
     if axes == 1:
 

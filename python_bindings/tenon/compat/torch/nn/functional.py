@@ -14,7 +14,7 @@ import tenon
 from tenon import _core
 from tenon._core import Tensor
 from tenon.compat import _adapt
-from tenon.compat.torch import _layers, _moments
+from tenon.compat.torch import _conversions, _layers, _moments
 from tenon.compat.torch.nn import _pooling
 from tenon.nn import functional as _functional
 
@@ -22,7 +22,7 @@ _CONVOLUTIONS = """conv1d conv2d conv3d conv_transpose1d conv_transpose2d
 conv_transpose3d""".split()
 
 __all__ = (
-    """gelu hardshrink hardtanh log_softmax logsigmoid one_hot rms_norm
+    """gelu hardshrink hardtanh log_softmax logsigmoid one_hot prelu rms_norm
 scaled_dot_product_attention silu softmax softmin softplus softshrink softsign upsample_bilinear
 upsample_nearest""".split()
     + _CONVOLUTIONS
@@ -31,6 +31,7 @@ upsample_nearest""".split()
 
 globals().update({name: getattr(_layers, name) for name in _CONVOLUTIONS})
 globals().update({name: getattr(_pooling, name) for name in _pooling.__all__})
+prelu = _conversions.prelu
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
