@@ -300,7 +300,9 @@ def test_errors():
         tnp.nanargmax([[np.nan, np.nan]], axis=1)
     with pytest.raises(ValueError, match="edge_order 1 or 2, got 3"):
         tnp.gradient(V, edge_order=3)
-    with pytest.raises(ValueError, match="at least 3 elements along axis 0 for edge_order=2, got 2"):
+    with pytest.raises(
+        ValueError, match="at least 3 elements along axis 0 for edge_order=2, got 2"
+    ):
         tnp.gradient(V[:2], edge_order=2)
     with pytest.raises(ValueError, match=r"two axes of one length, got shape \(2, 3\)"):
         tnp.diag_indices_from(tnp.array(M))

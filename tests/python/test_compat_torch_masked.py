@@ -67,7 +67,10 @@ def test_running():
 @pytest.mark.parametrize("order", [0.0, 1.0, 2.0, 3.0, np.inf, -np.inf])
 def test_norms(order):
     got = masked.norm(T(X[1:]), order, -1, mask=T(MASK[1:]))
-    rows = [[np.linalg.norm(x[m], order) for x, m in zip(*pair, strict=True)] for pair in zip(X[1:], MASK[1:], strict=True)]
+    rows = [
+        [np.linalg.norm(x[m], order) for x, m in zip(*pair, strict=True)]
+        for pair in zip(X[1:], MASK[1:], strict=True)
+    ]
     if MASK[1:].any(-1).all():
         close(got, rows)
 
@@ -94,9 +97,7 @@ def test_normalize_median_and_logaddexp():
     row = T([3.0, 1.0, 2.0, 9.0])
     assert masked.median(row, 0, mask=T([True, True, True, False])).item() == 2.0
     both = masked.logaddexp(row, row, other_mask=T([True, False, True, False]))
-    np.testing.assert_allclose(
-        both.numpy(), [3 + np.log(2), 1.0, 2 + np.log(2), 9.0], rtol=1e-6
-    )
+    np.testing.assert_allclose(both.numpy(), [3 + np.log(2), 1.0, 2 + np.log(2), 9.0], rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["sum", "mean", "amax", "var", "logsumexp", "norm"])
@@ -109,9 +110,13 @@ def test_gradients_of_elements_that_do_not_count_are_zero(name):
 
 
 def test_refusals():
-    with pytest.raises(TypeError, match=r"masked.sum\(\): expected a mask of dtype bool, got int64"):
+    with pytest.raises(
+        TypeError, match=r"masked.sum\(\): expected a mask of dtype bool, got int64"
+    ):
         masked.sum(T([1.0]), mask=T([1]))
-    with pytest.raises(ValueError, match=r"broadcasts to the shape \(2,\) of input, got shape \(3, 2\)"):
+    with pytest.raises(
+        ValueError, match=r"broadcasts to the shape \(2,\) of input, got shape \(3, 2\)"
+    ):
         masked.sum(T([1.0, 2.0]), mask=tenon.ones(3, 2, dtype="bool"))
     with pytest.raises(TypeError, match=r"masked.mean.*got int64; pass dtype=float32"):
         masked.mean(T([1, 2]))

@@ -31,9 +31,9 @@ def test_adjoints_as_attributes():
     real = T(z.real[0])
     assert real.H.data_ptr() == real.data_ptr() == real.mH.data_ptr()  # views
     with pytest.raises(AttributeError, match=r"H: expected a matrix of 2 axes, got 3; mH takes"):
-        T(z).H  # noqa: B018
+        T(z).H
     with pytest.raises(AttributeError, match="mH: expected at least 2 axes, got 1"):
-        T([1.0]).mH  # noqa: B018
+        T([1.0]).mH
     x = T(z, requires_grad=True)
     (x.mH * T(z).mH).abs().sum().backward()
     assert x.grad.shape == x.shape
@@ -123,10 +123,14 @@ def test_functions_that_report():
     assert torch.linalg.lu_factor_ex(T(singular)).info.item() == 2
     assert torch.linalg.inv_ex(T(good)).inverse.shape == (2, 2)
     for name in ("inv_ex", "cholesky_ex"):
-        with pytest.raises(ValueError, match=rf"{name}\(\): expected .* got info 2; pass check_errors"):
-            getattr(torch.linalg, name)(T(-singular if name == "cholesky_ex" else singular) * (
-                1 if name == "inv_ex" else -1
-            ), check_errors=True)
+        with pytest.raises(
+            ValueError, match=rf"{name}\(\): expected .* got info 2; pass check_errors"
+        ):
+            getattr(torch.linalg, name)(
+                T(-singular if name == "cholesky_ex" else singular)
+                * (1 if name == "inv_ex" else -1),
+                check_errors=True,
+            )
     with pytest.raises(ValueError, match=r"square matrices in the last two axes, got shape \(2,\)"):
         torch.linalg.inv_ex(T([1.0, 2.0]))
 
@@ -142,8 +146,8 @@ def test_lu():
     b = RANDOM.normal(size=(2, 4, 3))
     factors, pivots = torch.lu(T(a))
     assert pivots.dtype == tenon.int32 and pivots.min().item() >= 1
-    p, l, u = torch.lu_unpack(factors, pivots)
-    close(p @ l @ u, a)
+    p, lower, upper = torch.lu_unpack(factors, pivots)
+    close(p @ lower @ upper, a)
     assert torch.lu_unpack(factors, pivots, unpack_data=False).L.shape == (0,)
     assert torch.lu_unpack(factors, pivots, unpack_pivots=False).P.shape == (0,)
     close(torch.lu_solve(T(b), factors, pivots), np.linalg.solve(a, b), 1e-9)
@@ -228,7 +232,10 @@ def test_complex_moments():
         close(got, want)
     close(torch.sigmoid(T(Z * 30)), 1 / (1 + np.exp(-Z * 30)), 1e-9)
     close(torch.logsumexp(T(Z), 1), np.log(np.exp(Z).sum(1)))
-    close(torch.logsumexp(T(Z + 1000), 1, keepdim=True).real(), np.log(np.exp(Z).sum(1, keepdims=True)).real + 1000)
+    close(
+        torch.logsumexp(T(Z + 1000), 1, keepdim=True).real(),
+        np.log(np.exp(Z).sum(1, keepdims=True)).real + 1000,
+    )
     close(torch.logaddexp(T(Z), T(Z[0])), np.log(np.exp(Z) + np.exp(Z[0])))
     close(torch.lerp(T(Z), T(Z[0]), 0.25), Z + 0.25 * (Z[0] - Z))
     close(F.silu(T(Z)), Z / (1 + np.exp(-Z)))
@@ -289,7 +296,12 @@ def test_integrals_and_slopes():
     with pytest.raises(ValueError, match="x of length 5 along dim"):
         torch.cumulative_trapezoid(T(y), T(x[:3]))
     for spacing, given in ((2.0, 2.0), (T(x), x)):
-        (got,) = torch.gradient(T(y), spacing=[spacing] if isinstance(given, np.ndarray) else spacing, dim=1, edge_order=2)
+        (got,) = torch.gradient(
+            T(y),
+            spacing=[spacing] if isinstance(given, np.ndarray) else spacing,
+            dim=1,
+            edge_order=2,
+        )
         close(got, np.gradient(y, given, axis=1, edge_order=2), 1e-10)
     (got,) = torch.gradient(T(Z), dim=0)
     close(got, np.gradient(Z, axis=0))
@@ -397,7 +409,10 @@ def test_reflections_samplers_and_slopes():
     close(torch.ormqr(reflections, tau, T(a), transpose=True), q.T @ a, 1e-9)
     x = T(RANDOM.normal(size=(1, 1, 4, 4)))
     grid = T(RANDOM.uniform(-1, 1, (1, 3, 3, 2)))
-    close(torch.grid_sampler_2d(x, grid, 1, 1, True), F.grid_sample(x, grid, "nearest", "border", True).numpy())
+    close(
+        torch.grid_sampler_2d(x, grid, 1, 1, True),
+        F.grid_sample(x, grid, "nearest", "border", True).numpy(),
+    )
     with pytest.raises(ValueError, match="padding_mode from 0 to 2, got 0 and 5"):
         torch.grid_sampler_2d(x, grid, 0, 5, True)
     assert F.prelu(T(-2.0), T([0.5])).tolist() == -1.0

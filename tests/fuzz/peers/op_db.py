@@ -83,7 +83,9 @@ ORDER: dict[str, Callable[..., Any]] = {
 }
 
 # Entries that call a method, or read an attribute, of their first argument.
-METHODS = set("T H mT mH unfold bfloat16 bool double float half int long short".split())
+METHODS = set(
+    "T H mT mH unfold bfloat16 bool double float half int long short cfloat cdouble".split()
+)
 
 
 class NotHeld(Exception):

@@ -295,8 +295,8 @@ def gradient(
     """Slopes along each axis by central differences, one-sided at the ends."""
     if input.dtype.is_complex:
         options = {"spacing": spacing, "dim": dim, "edge_order": edge_order}
-        parts = [gradient(_operator(part)(input), **options) for part in ("real", "imag")]
-        return tuple(real + imag * 1j for real, imag in zip(*parts, strict=True))
+        real, imag = (gradient(_operator(part)(input), **options) for part in ("real", "imag"))
+        return tuple(_operator("complex")(*each) for each in zip(real, imag, strict=True))
     from tenon.compat import numpy
 
     axes = list(builtins.range(input.ndim)) if dim is None else dim
@@ -374,7 +374,7 @@ class LUFactors(NamedTuple):
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> LUFactors:
-    """P, L and U of what lu() or linalg.lu_factor() gives; what is not asked for is an empty tensor."""
+    """P, L and U of what lu() or linalg.lu_factor() gives; what is not requested is an empty tensor."""
     pivots = LU_pivots.to(dtype=_core.int64) - 1  # Tenon's count from 0
     result = LUFactors(*_operator("lu_unpack")(LU_data, pivots))
     nothing = _operator("zeros")([0], dtype=LU_data.dtype, device=LU_data.device)

@@ -19,6 +19,8 @@ from tenon.autograd import Function
 __all__ = """bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_k0 modified_bessel_k1
 scaled_modified_bessel_k0 scaled_modified_bessel_k1 spherical_bessel_j0""".split()
 
+Elementwise = Callable[[Any], Tensor]
+
 EULER = 0.5772156649015329
 SMALL, LARGE = 2.0, 25.0  # where the power series end, and where Hankel's expansion starts
 TERMS = 18  # of a power series: the last one is below 1e-30 at SMALL
@@ -165,7 +167,7 @@ def _function(
     value: Callable[[Tensor], Tensor],
     slope: Callable[[Tensor, Tensor], Tensor],
     doc: str,
-) -> Callable[[Any], Tensor]:
+) -> Elementwise:
     """An elementwise function by its values in float64, and its slope by argument and value."""
 
     class Computed(Function):
@@ -193,49 +195,49 @@ def _function(
     return function
 
 
-bessel_j0 = _function(
+bessel_j0: Elementwise = _function(
     "bessel_j0",
     lambda x: _first_kind(x, 0),
     lambda x, y: -bessel_j1(x),
     "The Bessel function of the first kind of order 0.",
 )
-bessel_j1 = _function(
+bessel_j1: Elementwise = _function(
     "bessel_j1",
     lambda x: _first_kind(x, 1),
     lambda x, y: bessel_j0(x) - _divided(y, x, 0.5),
     "The Bessel function of the first kind of order 1.",
 )
-bessel_y0 = _function(
+bessel_y0: Elementwise = _function(
     "bessel_y0",
     lambda x: _second_kind(x, 0),
     lambda x, y: -bessel_y1(x),
     "The Bessel function of the second kind of order 0; NaN of negative numbers.",
 )
-bessel_y1 = _function(
+bessel_y1: Elementwise = _function(
     "bessel_y1",
     lambda x: _second_kind(x, 1),
     lambda x, y: bessel_y0(x) - y / x,
     "The Bessel function of the second kind of order 1; NaN of negative numbers.",
 )
-modified_bessel_k0 = _function(
+modified_bessel_k0: Elementwise = _function(
     "modified_bessel_k0",
     lambda x: _modified(x, 0, False),
     lambda x, y: -modified_bessel_k1(x),
     "The modified Bessel function of the second kind of order 0; NaN of negative numbers.",
 )
-modified_bessel_k1 = _function(
+modified_bessel_k1: Elementwise = _function(
     "modified_bessel_k1",
     lambda x: _modified(x, 1, False),
     lambda x, y: -modified_bessel_k0(x) - y / x,
     "The modified Bessel function of the second kind of order 1; NaN of negative numbers.",
 )
-scaled_modified_bessel_k0 = _function(
+scaled_modified_bessel_k0: Elementwise = _function(
     "scaled_modified_bessel_k0",
     lambda x: _modified(x, 0, True),
     lambda x, y: y - scaled_modified_bessel_k1(x),
     "exp(x) times modified_bessel_k0, without underflow.",
 )
-scaled_modified_bessel_k1 = _function(
+scaled_modified_bessel_k1: Elementwise = _function(
     "scaled_modified_bessel_k1",
     lambda x: _modified(x, 1, True),
     lambda x, y: y - scaled_modified_bessel_k0(x) - y / x,
@@ -248,7 +250,7 @@ def _spherical(x: Tensor) -> Tensor:
     return tenon.where(tenon.isinf(x), tenon.zeros_like(x), quotient)
 
 
-spherical_bessel_j0 = _function(
+spherical_bessel_j0: Elementwise = _function(
     "spherical_bessel_j0",
     _spherical,
     lambda x, y: _divided(tenon.cos(x) - y, x, 0.0),

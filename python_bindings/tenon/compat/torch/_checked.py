@@ -97,7 +97,7 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -
     try:
         return CholeskyEx(_linalg.cholesky(A, upper=upper), info)
     except ValueError:
-        # The operator names the first matrix that fails at most, so each is asked for itself.
+        # The operator names the first matrix that fails at most, so each is tried by itself.
         given = A.detach().reshape([-1, *A.shape[-2:]])
         orders = [_first_bad_minor(given[i], upper) for i in range(given.shape[0])]
         info = tenon.tensor(orders, dtype=tenon.int32).reshape(list(A.shape[:-2])).to(A.device)
@@ -131,9 +131,7 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
     return LUFactorEx(factors, pivots, info)
 
 
-def solve_ex(
-    A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False
-) -> SolveEx:
+def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> SolveEx:
     """The solution of AX = B, or of XA = B without `left`, and info [...]."""
     from tenon.compat.torch import linalg
 

@@ -55,9 +55,7 @@ def empty_strided(
             f"empty_strided(): expected strides of a dense tensor of shape {tuple(size)} with its axes in "
             f"some order, got {tuple(stride)}; index a larger tensor for others"
         )
-    return empty_permuted(
-        size, layout, dtype=dtype, device=device, requires_grad=requires_grad
-    )
+    return empty_permuted(size, layout, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def empty_permuted(
@@ -215,9 +213,7 @@ def _real(dtype: Any) -> Any:
     return {tenon.complex64: tenon.float32, tenon.complex128: tenon.float64}.get(dtype, dtype)
 
 
-def pca_lowrank(
-    A: Tensor, q: int | None = None, center: bool = True, niter: int = 2
-) -> LowRank:
+def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> LowRank:
     """`q` principal components of the rows of `A` by svd_lowrank(): the columns of V, and the scores
     U diag(S). With `center` the mean of each column is taken off first."""
     if A.ndim < 2:

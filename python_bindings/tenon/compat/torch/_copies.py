@@ -73,7 +73,9 @@ def split_copy(tensor: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, .
     return tuple(each.clone() for each in _split(tensor, split_size, dim))
 
 
-def split_with_sizes(tensor: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+def split_with_sizes(
+    tensor: Tensor, split_sizes: Sequence[int], dim: int = 0
+) -> tuple[Tensor, ...]:
     """Parts of these sizes along `dim`, as views."""
     return _split(tensor, list(split_sizes), dim)
 
@@ -119,12 +121,7 @@ def unbind_copy(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 
 def unfold_copy(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """A copy of windows of `size` elements along `dimension`, `step` apart, in a new last axis."""
-    if input.ndim == 0:  # one element counts as an axis
-        input = input.reshape(1)
-        if size == 0:
-            return input[:0].clone()
-        return tenon.sliding_window(input, 0, size, step).reshape(-1).clone()
-    return tenon.sliding_window(input, dimension, size, step).clone()
+    return input.unfold(dimension, size, step).clone()
 
 
 def unsqueeze_copy(input: Tensor, dim: int) -> Tensor:

@@ -233,7 +233,9 @@ def norm(input: Tensor, p: Any = "fro", dim: Axes = None, keepdim: bool = False)
         axes = tuple(builtins.range(input.ndim)) if dim is None else dim
         if isinstance(axes, builtins.int) or len(axes) != 2:
             raise ValueError(f"norm(): expected two axes of matrices for p='nuc', got {axes}")
-        return tenon.compat.torch.linalg.matrix_norm(input, "nuc", axes, keepdim)
+        from tenon.compat.torch import linalg
+
+        return linalg.matrix_norm(input, "nuc", axes, keepdim)
     return _operator("norm")(input, 2.0 if p in ("fro", None) else p, dim, keepdim)
 
 

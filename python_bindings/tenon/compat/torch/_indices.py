@@ -95,9 +95,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     return _of_vectors("index_select", input, _vector(index), dim)
 
 
-def index_add(
-    input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1
-) -> Tensor:
+def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
     """`input` with slices of `source`, times `alpha`, added at `index` along `dim`."""
     source = source if alpha == 1 else source * alpha
     return _of_vectors("index_add", input, _vector(index), _source(input, source), dim)
@@ -151,7 +149,7 @@ def index_put(
     """`input` with `values` at `indices`, of which a boolean one stands for where it is True."""
     positions: list[Tensor] = []
     for each in indices:
-        if each.dtype == _core.bool:
+        if each.dtype == tenon.bool:
             found = _operator("nonzero")(each)
             positions.extend(found[:, axis] for axis in range(each.ndim))
         else:
@@ -177,7 +175,9 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     if input.ndim == 0:
         for dim in (dim0, dim1):
             if dim not in (-1, 0):
-                raise IndexError(f"transpose(): expected dim in [-1, 1) for a 0-d tensor, got {dim}")
+                raise IndexError(
+                    f"transpose(): expected dim in [-1, 1) for a 0-d tensor, got {dim}"
+                )
         return input
     return _operator("transpose")(input, dim0, dim1)
 
@@ -221,13 +221,9 @@ def _number(value: Any) -> Any:
     return value.item() if isinstance(value, Tensor) else value
 
 
-def linspace(
-    start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None
-) -> Tensor:
+def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Evenly spaced numbers, both ends included; ends may be 0-d tensors."""
-    return _operator("linspace")(
-        _number(start), _number(end), steps, dtype=dtype, device=device
-    )
+    return _operator("linspace")(_number(start), _number(end), steps, dtype=dtype, device=device)
 
 
 def logspace(

@@ -45,7 +45,9 @@ def _of_batch(
     elif input.dtype.is_complex:
         result = _of_complex(x, weight, bias, run)
     else:
-        wide = [each if each is None else each.to(dtype=_core.float64) for each in (x, weight, bias)]
+        wide = [
+            each if each is None else each.to(dtype=_core.float64) for each in (x, weight, bias)
+        ]
         result = _core.operator("round")(run(*wide)).to(dtype=input.dtype)
     return result.squeeze(0) if alone else result
 
@@ -112,7 +114,12 @@ def _transposed(name: str) -> Callable[..., Tensor]:
 
 
 def _same_conv2d(
-    x: Tensor, weight: Tensor, bias: Tensor | None, stride: Size, dilation: Size, groups: builtins.int
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Size,
+    dilation: Size,
+    groups: builtins.int,
 ) -> Tensor:
     """conv2d whose result has the extents of `x`; the odd margin is at the end."""
     strides = (stride, stride) if isinstance(stride, builtins.int) else tuple(stride)

@@ -48,7 +48,8 @@ def var(
     less, axes = _correction(correction, unbiased), _axes(dim)
     if input.dtype.is_complex:
         of_parts = [
-            _operator("var")(_operator(part)(input), axes, less, keepdim) for part in ("real", "imag")
+            _operator("var")(_operator(part)(input), axes, less, keepdim)
+            for part in ("real", "imag")
         ]
         return of_parts[0] + of_parts[1]
     return _operator("var")(input, axes, less, keepdim)

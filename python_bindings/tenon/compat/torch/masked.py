@@ -64,7 +64,7 @@ def _highest(dtype: Any) -> Any:
 
 
 def _widened(input: Tensor, dtype: Any) -> Tensor:
-    """Sums and products of whole numbers are int64 unless a dtype is asked for."""
+    """Sums and products of whole numbers are int64 unless a dtype is requested."""
     if dtype is None and not (input.dtype.is_floating_point or input.dtype.is_complex):
         return input.to(tenon.int64)
     return _cast(input, dtype)
@@ -247,9 +247,7 @@ def std(
 ) -> Tensor:
     """The square root of var()."""
     return tenon.sqrt(
-        var(
-            input, dim, unbiased, correction=correction, keepdim=keepdim, dtype=dtype, mask=mask
-        )
+        var(input, dim, unbiased, correction=correction, keepdim=keepdim, dtype=dtype, mask=mask)
     )
 
 
@@ -290,9 +288,7 @@ def logsumexp(
 def _normalised(name: str, sign: int) -> Callable[..., Tensor]:
     function = getattr(tenon, name.replace("softmin", "softmax"))
 
-    def masked(
-        input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None
-    ) -> Tensor:
+    def masked(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
         x = _inexact(name, input, dtype) * sign if sign < 0 else _inexact(name, input, dtype)
         counted = _mask_of(name, x, mask)
         return function(_filled(x, counted, -float("inf")), dim)

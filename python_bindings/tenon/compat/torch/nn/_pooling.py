@@ -122,9 +122,7 @@ def _avg_pool(name: str, axes: int) -> Callable[..., Tensor]:
             ceil_mode: bool = False,
             count_include_pad: bool = True,
         ) -> Tensor:
-            return averaged(
-                input, kernel_size, stride, padding, ceil_mode, count_include_pad, None
-            )
+            return averaged(input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
         of_lengths.__name__ = of_lengths.__qualname__ = name
         of_lengths.__doc__ = "The mean of each window."
@@ -172,7 +170,9 @@ def _adaptive_avg(name: str, axes: int) -> Callable[..., Tensor]:
         return _unbatched(pool(x, size), alone)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = "Means of as many windows as `output_size` says; None keeps an axis as it is."
+    function.__doc__ = (
+        "Means of as many windows as `output_size` says; None keeps an axis as it is."
+    )
     return function
 
 
@@ -183,9 +183,7 @@ adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = (
 
 def _windows(extent: int, count: int) -> list[list[int]]:
     """The positions in each of `count` windows along an axis; shorter ones repeat their last."""
-    rows = [
-        list(range(i * extent // count, -((i + 1) * extent // -count))) for i in range(count)
-    ]
+    rows = [list(range(i * extent // count, -((i + 1) * extent // -count))) for i in range(count)]
     longest = max((len(row) for row in rows), default=0)
     return [row + row[-1:] * (longest - len(row)) for row in rows]
 
@@ -195,19 +193,19 @@ def _largest_of_windows(x: Tensor, sizes: Sequence[int]) -> tuple[Tensor, Tensor
     axes, extents = len(sizes), x.shape[2:]
     of_axes = [_windows(extent, size) for extent, size in zip(extents, sizes, strict=True)]
     strides = [math.prod(extents[i + 1 :]) for i in range(axes)]
-    places = tenon.zeros([1] * (2 * axes), dtype=tenon.int64, device=x.device)
+    indices = tenon.zeros([1] * (2 * axes), dtype=tenon.int64, device=x.device)
     for axis, (rows, stride) in enumerate(zip(of_axes, strides, strict=True)):
         shape = [1] * (2 * axes)
         shape[axis], shape[axes + axis] = len(rows), len(rows[0])
         at = tenon.tensor(list(itertools.chain(*rows)), dtype=tenon.int64).to(x.device)
-        places = places + at.reshape(shape) * stride
-    places = places.reshape([*sizes, -1])
+        indices = indices + at.reshape(shape) * stride
+    indices = indices.reshape([*sizes, -1])
     flat = x.reshape([*x.shape[:2], math.prod(extents)])
-    inside = tenon.index_select(flat, places.reshape(-1), -1)
-    inside = inside.reshape([*x.shape[:2], *places.shape])
+    inside = tenon.index_select(flat, indices.reshape(-1), -1)
+    inside = inside.reshape([*x.shape[:2], *indices.shape])
     largest = tenon.argmax(inside, -1, True)
     values = tenon.take_along_axis(inside, largest, -1).squeeze(-1)
-    everywhere = tenon.broadcast_to(places, list(inside.shape))
+    everywhere = tenon.broadcast_to(indices, list(inside.shape))
     return values, tenon.take_along_axis(everywhere, largest, -1).squeeze(-1)
 
 

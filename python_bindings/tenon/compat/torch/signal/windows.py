@@ -71,9 +71,7 @@ def general_cosine(
     coefficients = [float(each) for each in a]
     if not coefficients:
         raise ValueError("general_cosine(): expected at least one coefficient in a, got none")
-    return _window(
-        "general_cosine", M, sym, dtype, device, requires_grad, _cosines(coefficients)
-    )
+    return _window("general_cosine", M, sym, dtype, device, requires_grad, _cosines(coefficients))
 
 
 def general_hamming(
@@ -87,9 +85,7 @@ def general_hamming(
 ) -> Tensor:
     """`alpha - (1 - alpha) cos(2 pi n / N)`."""
     coefficients = [alpha, 1.0 - alpha]
-    return _window(
-        "general_hamming", M, sym, dtype, device, requires_grad, _cosines(coefficients)
-    )
+    return _window("general_hamming", M, sym, dtype, device, requires_grad, _cosines(coefficients))
 
 
 def _of_cosines(name: str, coefficients: Sequence[float], formula: str) -> Callable[..., Tensor]:
@@ -196,9 +192,7 @@ def gaussian(
         dtype,
         device,
         requires_grad,
-        lambda indices, intervals: tenon.exp(
-            tenon.square((indices - intervals / 2) / std) * -0.5
-        ),
+        lambda indices, intervals: tenon.exp(tenon.square((indices - intervals / 2) / std) * -0.5),
     )
 
 
