@@ -71,8 +71,7 @@ std::string spelled(const CType& type, const TypeNames& names) {
   const auto found = names.find(type.name);
   std::string text = found == names.end() ? type.name : found->second;
   if (!type.args.empty())
-    text +=
-        cat("<", join(type.args, ", ", [&](const CType& one) { return spelled(one, names); }), ">");
+    text += cat("<", join(type.args, ", ", [&](const CType& one) { return spelled(one, names); }), ">");
   return text;
 }
 

@@ -15,9 +15,8 @@ namespace tenon::codegen {
 struct CType {
   enum class Kind { Name, Const, Pointer, Reference };
   Kind kind = Kind::Name;
-  std::string name;  // of Name: "float", "TX", "std::vector"
-  std::vector<CType>
-      args;  // of Name: those of a template; otherwise the one type that this one is made of
+  std::string name;         // of Name: "float", "TX", "std::vector"
+  std::vector<CType> args;  // of Name: those of a template; otherwise the one type that this one is made of
 
   const CType& inner() const { return args.front(); }
   bool is_pointer() const { return kind == Kind::Pointer; }

@@ -139,7 +139,8 @@ void parse_call(std::string_view text, const Location& where,
   binding.function = trimmed(text.substr(0, open));
   std::istringstream list(std::string(text.substr(open + 1, close - open - 1)));
   for (std::string part; std::getline(list, part, ',');)
-    binding.parameters.push_back(parse_parameter(trimmed(part), where, *binding.op, methods, used));
+    binding.parameters.push_back(
+        parse_parameter(trimmed(part), where, *binding.op, methods, used));
   if (binding.parameters.empty())
     throw Error(where, cat("`call`: expected parameters, got `", text, "`"));
 }

@@ -79,20 +79,21 @@ std::vector<OutputFile> emit_bindings(const BindingSet& set) {
     const int count = counts[base]++;
     const std::string name = count ? cat(base, "_", count) : base;
     kernels += fill(
-        kKernel,
-        {{"origin", binding.where.origin()},
-         {"source", binding.source},
-         {"name", name},
-         {"function", binding.function},
-         {"symbol", binding.symbol.empty() ? "" : cat(", .symbol = \"", binding.symbol, "\"")},
+        kKernel, {{"origin", binding.where.origin()},
+                  {"source", binding.source},
+                  {"name", name},
+                  {"function", binding.function},
+                  {"symbol", binding.symbol.empty() ? "" : cat(", .symbol = \"", binding.symbol, "\"")},
+                  {"op", binding.op->qualified_name()},
+                  {"parameters", join(binding.parameters, ", ")},
+                  {"conditions", join(binding.conditions, "",
+                                      [](const std::string& one) { return cat(" && ", one); })}});
+    rows += fill(
+        kRow,
+        {{"name", name},
+         {"traits", traits_of(binding)},
          {"op", binding.op->qualified_name()},
-         {"parameters", join(binding.parameters, ", ")},
-         {"conditions",
-          join(binding.conditions, "", [](const std::string& one) { return cat(" && ", one); })}});
-    rows += fill(kRow, {{"name", name},
-                        {"traits", traits_of(binding)},
-                        {"op", binding.op->qualified_name()},
-                        {"mask", hex64(binding.dtypes)}});
+         {"mask", hex64(binding.dtypes)}});
   }
   const std::string generated = generated_line(set.files);
   return {{"bindings.hpp", fill(kHeader, {{"generated", generated},
@@ -100,11 +101,8 @@ std::vector<OutputFile> emit_bindings(const BindingSet& set) {
                                           {"library", set.library},
                                           {"namespace", set.name_space}})},
           {"bindings.cpp",
-           cat(generated,
-               "\n#include \"bindings.hpp\"\n\n#include <algorithm>\n#include <new>\n#include "
-               "<string_view>\n\nnamespace ",
-               set.name_space, " {\nnamespace {\n", kConditions, kernels,
-               "\nBinding kBindings[] = {\n", rows,
+           cat(generated, "\n#include \"bindings.hpp\"\n\n#include <algorithm>\n#include <new>\n#include <string_view>\n\nnamespace ",
+               set.name_space, " {\nnamespace {\n", kConditions, kernels, "\nBinding kBindings[] = {\n", rows,
                "};\n\n}  // namespace\n\nstd::span<Binding> bindings() { return kBindings; }\n\n}  "
                "// namespace ",
                set.name_space, "\n")}};

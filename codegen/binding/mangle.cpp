@@ -11,9 +11,9 @@ namespace {
 
 // On Linux with 64 bits int64_t is long and size_t is unsigned long.
 const std::map<std::string, const char*> kBuiltin = {
-    {"void", "v"},    {"bool", "b"},     {"char", "c"},     {"int8_t", "a"},  {"uint8_t", "h"},
-    {"int16_t", "s"}, {"uint16_t", "t"}, {"int", "i"},      {"int32_t", "i"}, {"uint32_t", "j"},
-    {"int64_t", "l"}, {"size_t", "m"},   {"uint64_t", "m"}, {"float", "f"},   {"double", "d"}};
+    {"void", "v"},    {"bool", "b"},    {"char", "c"},    {"int8_t", "a"},   {"uint8_t", "h"},
+    {"int16_t", "s"}, {"uint16_t", "t"}, {"int", "i"},    {"int32_t", "i"},  {"uint32_t", "j"},
+    {"int64_t", "l"}, {"size_t", "m"},  {"uint64_t", "m"}, {"float", "f"},   {"double", "d"}};
 
 class Mangler {
  public:
@@ -27,8 +27,7 @@ class Mangler {
       remember(cat(scope_key(), source_name(function_.name)));
       text += "I";
       for (const auto& [parameter, value] : function_.template_args)
-        text +=
-            is_number(value) ? cat("Li", value, "E") : type({CType::Kind::Name, value, {}}, false);
+        text += is_number(value) ? cat("Li", value, "E") : type({CType::Kind::Name, value, {}}, false);
       text += "E";
     }
     text += "E";
@@ -112,9 +111,8 @@ class Mangler {
         break;
     }
     if (t.name == "std::vector") {
-      const std::string name = substitutes_
-                                   ? component("St6vector", [] { return std::string("St6vector"); })
-                                   : "St6vector";
+      const std::string name = substitutes_ ? component("St6vector", [] { return std::string("St6vector"); })
+                                            : "St6vector";
       const std::string element = type(t.args[0], in_parameters);
       const CType allocator{CType::Kind::Name, "std::allocator", {t.args[0]}};
       return cat(name, "I", element, type(allocator, in_parameters), "E");

@@ -69,21 +69,17 @@ class PrototypeParser {
       return;
     }
     if (language_.scope.empty() || text.back() != '>')
-      throw Error(where_, cat("`call`: expected a template of C++ in the file's `scope`, got `",
-                              text, "`"));
-    for (const std::string& part :
-         split_parameters(text.substr(open + 1, text.size() - open - 2))) {
+      throw Error(where_, cat("`call`: expected a template of C++ in the file's `scope`, got `", text, "`"));
+    for (const std::string& part : split_parameters(text.substr(open + 1, text.size() - open - 2))) {
       const size_t equals = part.find('=');
       const std::string parameter = trimmed(part.substr(0, equals));
-      std::string value =
-          equals == std::string::npos ? parameter : trimmed(part.substr(equals + 1));
+      std::string value = equals == std::string::npos ? parameter : trimmed(part.substr(equals + 1));
       if (value == "T") value = names_["T"];
       names_[parameter] = value;
       function_.template_args.emplace_back(parameter, value);
     }
-    binding_.function =
-        cat(function_.name, "<",
-            join(function_.template_args, ", ", [](const auto& one) { return one.second; }), ">");
+    binding_.function = cat(function_.name, "<",
+                            join(function_.template_args, ", ", [](const auto& one) { return one.second; }), ">");
   }
 
   void read_parameter(const std::string& text) {
@@ -116,8 +112,7 @@ class PrototypeParser {
       return words[0] == "shapes" && of.is_kind({ParamKind::Tensors})
                  ? std::optional(cat("call.shapes(", of.value, ")"))
                  : std::nullopt;
-    if (cpp == "const std::vector<int64_t>&" && is_integer(words[0]) &&
-        is_given(of, {ParamKind::Ints}))
+    if (cpp == "const std::vector<int64_t>&" && is_integer(words[0]) && is_given(of, {ParamKind::Ints}))
       return cat("call.ints(", of.value, ", ", words[0], ")");
     if (!of.is_tensor()) return std::nullopt;
     if (cpp == "const std::vector<int64_t>&") {
@@ -131,9 +126,8 @@ class PrototypeParser {
     }
     if (!is_integer_type(cpp)) return std::nullopt;
     if (is_dim)
-      return is_integer(words[1])
-                 ? std::optional(size(cpp, cat("call.dim(", of.value, ", ", words[1], ")")))
-                 : std::nullopt;
+      return is_integer(words[1]) ? std::optional(size(cpp, cat("call.dim(", of.value, ", ", words[1], ")")))
+                                  : std::nullopt;
     if (words[0] == "matrix") return size(cpp, cat("call.matrix(", of.value, ")"));
     if (words[0] == "numel") return size(cpp, cat("call.numel(", of.value, ")"));
     const Source axis = source(words[0]);
@@ -157,12 +151,9 @@ class PrototypeParser {
         return cat("call.list({", word.substr(1, word.size() - 2), "})");
       if (cpp == "const std::vector<int64_t>&" && is_given(made, {ParamKind::Ints}))
         return cat("call.ints(", made.value, ")");
-      const CType& vector =
-          type.inner().kind == CType::Kind::Const ? type.inner().inner() : type.inner();
-      if (vector.is_name("std::vector") && vector.args[0].is_pointer() &&
-          made.is_kind({ParamKind::Tensors}))
-        return cat("call.pointers<", spelled(vector.args[0].inner(), names_), ">(", made.value,
-                   ")");
+      const CType& vector = type.inner().kind == CType::Kind::Const ? type.inner().inner() : type.inner();
+      if (vector.is_name("std::vector") && vector.args[0].is_pointer() && made.is_kind({ParamKind::Tensors}))
+        return cat("call.pointers<", spelled(vector.args[0].inner(), names_), ">(", made.value, ")");
       return std::nullopt;
     }
     if (cpp == "bool") {
@@ -178,8 +169,7 @@ class PrototypeParser {
     }
     if (cpp == "float" || cpp == "double") {
       if (made.is_integer || made.is_number) return cat(cpp, "(", word, ")");
-      if (!is_given(made, {ParamKind::Float, ParamKind::Scalar, ParamKind::Int}))
-        return std::nullopt;
+      if (!is_given(made, {ParamKind::Float, ParamKind::Scalar, ParamKind::Int})) return std::nullopt;
       return cat("static_cast<", cpp, ">(call.number(", made.value, "))");
     }
     return std::nullopt;
@@ -212,8 +202,8 @@ class PrototypeParser {
     if (tensor.value == "args[0]" && pointee == names_["T"]) return;
     for (const auto& [dtype, name] : language_.types)
       if (name == pointee) {
-        const std::string condition =
-            cat("has_dtype(", tensor.value, ", ", dtypes()[static_cast<size_t>(dtype)].macro, ")");
+        const std::string condition = cat("has_dtype(", tensor.value, ", ",
+                                          dtypes()[static_cast<size_t>(dtype)].macro, ")");
         for (const std::string& known : binding_.conditions)
           if (known == condition) return;
         binding_.conditions.push_back(condition);

@@ -43,9 +43,9 @@ Bound binding_of(const std::string& lines, const std::string& op = "shift",
   fs::create_directories(folder);
   const std::string operators = folder / "operators.yaml", bindings = folder / "bindings.yaml";
   std::ofstream(operators) << kOperators;
-  std::ofstream(bindings) << "namespace: acme\nheader: call.hpp\nlibrary: acme 1.0\n"
-                          << kinds << "bindings:\n- op: acme::" << op << "\n"
-                          << lines;
+  std::ofstream(bindings)
+      << "namespace: acme\nheader: call.hpp\nlibrary: acme 1.0\n" << kinds << "bindings:\n- op: acme::" << op << "\n"
+      << lines;
   Loaded loaded;
   load({}, {operators}, loaded);
   EXPECT_EQ(std::vector<std::string>{}, loaded.errors);
@@ -118,22 +118,21 @@ TEST(Binding, CallsTheMethodsThatThePluginAddsAsKinds) {
   EXPECT_EQ(
       "7: `call`: `either axes count`: join has no parameter or result `axes`; text is written in "
       "single quotes",
-      binding_of(
-          "  call: acmeJoin(list parts, either axes count, Tensor out)\n  dtypes: float32\n" +
-              std::string(kUnneeded),
-          "join", kinds)
+      binding_of("  call: acmeJoin(list parts, either axes count, Tensor out)\n  dtypes: float32\n" +
+                     std::string(kUnneeded),
+                 "join", kinds)
           .errors.at(0));
 }
 
 TEST(Binding, ComparesPropertiesListsAndText) {
-  const std::string code = binding_of(
-                               "  call: acmeJoin(Tensor out)\n  dtypes: float32\n"
-                               "  only: {parts.count: 1, parts.dtype: float16|float32, mask.numel: "
-                               "\">= 2\", mask.dtype: float32,\n"
-                               "    count: \"< 8\", axis: given, value: int, mode: end, steps: 1}\n"
-                               "  unneeded: [parts, mask]\n  source: page\n",
-                               "join")
-                               .errors.at(1);
+  const std::string code =
+      binding_of(
+          "  call: acmeJoin(Tensor out)\n  dtypes: float32\n"
+          "  only: {parts.count: 1, parts.dtype: float16|float32, mask.numel: \">= 2\", mask.dtype: float32,\n"
+          "    count: \"< 8\", axis: given, value: int, mode: end, steps: 1}\n"
+          "  unneeded: [parts, mask]\n  source: page\n",
+          "join")
+          .errors.at(1);
   for (const char* condition :
        {"tenon_arg_count(&args[0]) == 1", "tenon_arg_tensors(&args[0])[0]->dtype & 1) != 0",
         "(args[1].tag == TENON_VALUE_NONE || tenon_arg_tensor(&args[1])->numel >= 2)",
@@ -145,17 +144,16 @@ TEST(Binding, ComparesPropertiesListsAndText) {
 
 TEST(Binding, RefusesPropertiesAndUnneededParametersThatAreNot) {
   const auto refused = [](const std::string& lines) {
-    return binding_of("  call: acmeJoin(Tensor out)\n  dtypes: float32\n" + lines, "join")
-        .errors.at(0);
+    return binding_of("  call: acmeJoin(Tensor out)\n  dtypes: float32\n" + lines, "join").errors.at(0);
   };
   EXPECT_EQ(
       "8: `only`: expected `ndim`, `numel` or `dtype` of a tensor or `count` of a list, with a "
-      "number or dtypes, or `x.shape: y.shape`, got `mask.count: 1`; join is (Tensor[] parts, "
-      "Tensor? mask=none, int "
+      "number or dtypes, or `x.shape: y.shape`, got `mask.count: 1`; join is (Tensor[] parts, Tensor? mask=none, int "
       "count=2, int? axis=none, Scalar value=0, str mode='end', int[] steps=[1]) -> Tensor",
       refused("  only: {mask.count: 1}\n" + std::string(kUnneeded)));
-  EXPECT_EQ("8: `unneeded`: expected a parameter of join that the entry does not use, got `out`",
-            refused("  unneeded: [out]\n  source: page\n"));
+  EXPECT_EQ(
+      "8: `unneeded`: expected a parameter of join that the entry does not use, got `out`",
+      refused("  unneeded: [out]\n  source: page\n"));
 }
 
 TEST(Binding, RefusesACallThatDropsAParameter) {

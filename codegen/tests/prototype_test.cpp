@@ -25,34 +25,22 @@ using Sizes = std::vector<int64_t>;
 EXPORTED int reset() { return 1; }
 EXPORTED int close(Context*) { return 2; }
 template <typename T>
-EXPORTED int add(Context*, const T*, const T*, T*, int64_t) {
-  return 3;
-}
+EXPORTED int add(Context*, const T*, const T*, T*, int64_t) { return 3; }
 template <typename T>
-EXPORTED int broadcast(Context*, const T*, T*, const Sizes&, const Sizes&) {
-  return 4;
-}
+EXPORTED int broadcast(Context*, const T*, T*, const Sizes&, const Sizes&) { return 4; }
 template <typename TX, typename TW, typename TY, typename TGEMM>
-EXPORTED int fc(Context*, const TX*, const TW*, TY*, bool, const float*, float*) {
-  return 5;
-}
+EXPORTED int fc(Context*, const TX*, const TW*, TY*, bool, const float*, float*) { return 5; }
 template <typename T, int MODE>
-EXPORTED int batched(Context*, const T*, double) {
-  return 6;
-}
+EXPORTED int batched(Context*, const T*, double) { return 6; }
 template <typename T>
-EXPORTED int concat(Context*, const std::vector<const T*>&, T*, const std::vector<Sizes>&, int) {
-  return 7;
-}
+EXPORTED int concat(Context*, const std::vector<const T*>&, T*, const std::vector<Sizes>&, int) { return 7; }
 template int add<float>(Context*, const float*, const float*, float*, int64_t);
 template int add<half>(Context*, const half*, const half*, half*, int64_t);
 template int add<bool>(Context*, const bool*, const bool*, bool*, int64_t);
 template int broadcast<int8_t>(Context*, const int8_t*, int8_t*, const Sizes&, const Sizes&);
-template int fc<half, half, half, int16_t>(Context*, const half*, const half*, half*, bool,
-                                           const float*, float*);
+template int fc<half, half, half, int16_t>(Context*, const half*, const half*, half*, bool, const float*, float*);
 template int batched<float, 0>(Context*, const float*, double);
-template int concat<half>(Context*, const std::vector<const half*>&, half*,
-                          const std::vector<Sizes>&, int);
+template int concat<half>(Context*, const std::vector<const half*>&, half*, const std::vector<Sizes>&, int);
 }  // namespace acme::nn
 
 namespace tenon::codegen::testing {
@@ -74,17 +62,14 @@ TEST(Mangle, IsWhatTheCompilerMakes) {
   EXPECT_EQ(found("reset", {}, {}), 1);
   EXPECT_EQ(found("close", {}, {"Context*"}), 2);
   for (const char* type : {"float", "half", "bool"})
-    EXPECT_EQ(found("add", {{"T", type}}, {"Context*", "const T*", "const T*", "T*", "int64_t"}), 3)
-        << type;
+    EXPECT_EQ(found("add", {{"T", type}}, {"Context*", "const T*", "const T*", "T*", "int64_t"}), 3) << type;
   EXPECT_EQ(found("broadcast", {{"T", "int8_t"}},
-                  {"Context*", "const T*", "T*", "const std::vector<int64_t>&",
-                   "const std::vector<int64_t>&"}),
+                  {"Context*", "const T*", "T*", "const std::vector<int64_t>&", "const std::vector<int64_t>&"}),
             4);
   EXPECT_EQ(found("fc", {{"TX", "half"}, {"TW", "half"}, {"TY", "half"}, {"TGEMM", "int16_t"}},
                   {"Context*", "const TX*", "const TW*", "TY*", "bool", "const float*", "float*"}),
             5);
-  EXPECT_EQ(found("batched", {{"T", "float"}, {"MODE", "0"}}, {"Context*", "const T*", "double"}),
-            6);
+  EXPECT_EQ(found("batched", {{"T", "float"}, {"MODE", "0"}}, {"Context*", "const T*", "double"}), 6);
   EXPECT_EQ(found("concat", {{"T", "half"}},
                   {"Context*", "const std::vector<const T*>&", "T*",
                    "const std::vector<std::vector<int64_t>>&", "int"}),
@@ -93,8 +78,7 @@ TEST(Mangle, IsWhatTheCompilerMakes) {
 
 TEST(Mangle, OfOtherParametersIsAnotherName) {
   EXPECT_EQ(found("add", {{"T", "float"}}, {"Context*", "const T*", "const T*", "T*", "int"}), -1);
-  EXPECT_EQ(found("add", {{"T", "double"}}, {"Context*", "const T*", "const T*", "T*", "int64_t"}),
-            -1);
+  EXPECT_EQ(found("add", {{"T", "double"}}, {"Context*", "const T*", "const T*", "T*", "int64_t"}), -1);
 }
 
 constexpr const char* kOperators = R"(namespace: acme
@@ -117,20 +101,16 @@ constexpr const char* kLibrary =
     "namespace: acme\nheader: call.hpp\nlibrary: acme 1.0\nscope: acme::nn\nglobal_types: [half]\n"
     "types: {float32: float, float16: half, int64: int64_t, bool: bool}\n";
 constexpr const char* kLibraryOfC =
-    "namespace: acme\nheader: call.hpp\nlibrary: acme 1.0\ntypes: {float32: float, float64: "
-    "double}\n"
+    "namespace: acme\nheader: call.hpp\nlibrary: acme 1.0\ntypes: {float32: float, float64: double}\n"
     "letters: {float32: s, float64: d}\n";
 
 // The generated source of an entry for `op`, or the first error.
-std::string generated(const std::string& op, const std::string& lines,
-                      const char* head = kLibrary) {
-  const fs::path folder =
-      fs::path(::testing::TempDir()) / ("prototype_" + std::to_string(getpid()));
+std::string generated(const std::string& op, const std::string& lines, const char* head = kLibrary) {
+  const fs::path folder = fs::path(::testing::TempDir()) / ("prototype_" + std::to_string(getpid()));
   fs::create_directories(folder);
   const std::string operators = folder / "operators.yaml", bindings = folder / "bindings.yaml";
   std::ofstream(operators) << kOperators;
-  std::ofstream(bindings) << head << "bindings:\n- op: acme::" << op << "\n"
-                          << lines << "  source: page\n";
+  std::ofstream(bindings) << head << "bindings:\n- op: acme::" << op << "\n" << lines << "  source: page\n";
   Loaded loaded;
   load({}, {operators}, loaded);
   EXPECT_EQ(std::vector<std::string>{}, loaded.errors);
@@ -149,22 +129,16 @@ void expect_in(const std::string& text, const std::string& part) {
 TEST(Prototype, MakesAKernelOfEachDtype) {
   const std::string code = generated(
       "shift",
-      "  call: add<T>(Context*, const T* x, const T* y, T* out, int64_t numel of out, float by, "
-      "bool true)\n"
+      "  call: add<T>(Context*, const T* x, const T* y, T* out, int64_t numel of out, float by, bool true)\n"
       "  dtypes: float16|float32\n  only: {axis: none}\n  unneeded: [twice]\n  broadcast: true\n");
-  expect_in(
-      code,
-      "Function function_shift_float32{.name = \"add<float>\", .symbol = \"_ZN4acme2nn3addIf");
+  expect_in(code, "Function function_shift_float32{.name = \"add<float>\", .symbol = \"_ZN4acme2nn3addIf");
   expect_in(code, "Function function_shift_float16{.name = \"add<half>\"");
-  expect_in(
-      code,
-      "call.run(call.context(), call.data<const float>(args[0]), call.data<const float>(args[1]), "
-      "call.data<float>(outs[0]), call.numel(outs[0]), static_cast<float>(call.number(args[2])), "
-      "true)");
-  // The first tensor chose the kernel; the dtype of others is asked.
   expect_in(code,
-            "return takes_shapes(args, nargs) && args[4].tag == TENON_VALUE_NONE && "
-            "has_dtype(args[1], TENON_DTYPE_F32);");
+            "call.run(call.context(), call.data<const float>(args[0]), call.data<const float>(args[1]), "
+            "call.data<float>(outs[0]), call.numel(outs[0]), static_cast<float>(call.number(args[2])), true)");
+  // The first tensor chose the kernel; the dtype of others is asked.
+  expect_in(code, "return takes_shapes(args, nargs) && args[4].tag == TENON_VALUE_NONE && "
+                  "has_dtype(args[1], TENON_DTYPE_F32);");
   expect_in(code, ".traits = TENON_KERNEL_BROADCAST");
 }
 
@@ -172,70 +146,56 @@ TEST(Prototype, TakesShapesAxesAndPointers) {
   const std::string code = generated(
       "shift",
       "  call: norm<TX = T, TY = int64_t>(Context*, const TX* x, const bool* y, TY* out, const\n"
-      "    std::vector<int64_t>& shape of x like out, const std::vector<int64_t>& axis of x, int "
-      "dim -1 of x,\n"
+      "    std::vector<int64_t>& shape of x like out, const std::vector<int64_t>& axis of x, int dim -1 of x,\n"
       "    const float* null, double by)\n"
       "  dtypes: float32\n  only: {twice: false, x.shape: y.shape}\n");
   expect_in(code, "\"norm<float, int64_t>\"");
-  expect_in(
-      code,
-      "call.data<const bool>(args[1]), call.data<int64_t>(outs[0]), call.shape(args[0], outs[0]), "
-      "call.axes(args[4], args[0]), call.narrow(call.dim(args[0], -1)), "
-      "static_cast<const float*>(nullptr), static_cast<double>(call.number(args[2]))");
+  expect_in(code,
+            "call.data<const bool>(args[1]), call.data<int64_t>(outs[0]), call.shape(args[0], outs[0]), "
+            "call.axes(args[4], args[0]), call.narrow(call.dim(args[0], -1)), "
+            "static_cast<const float*>(nullptr), static_cast<double>(call.number(args[2]))");
   expect_in(code, "same_shape(args[0], args[1])");
   expect_in(code, "has_dtype(args[1], TENON_DTYPE_BOOL)");
 }
 
 TEST(Prototype, TakesListsOfTensorsAndOfIntegers) {
-  expect_in(
-      generated(
-          "join",
-          "  call: concat<T>(Context*, const std::vector<const T*>& tensors, T* out, const\n"
-          "    std::vector<std::vector<int64_t>>& shapes of tensors, int64_t axis of out, const\n"
-          "    std::vector<int64_t>& 2 of sizes)\n  dtypes: float32\n"),
-      "call.pointers<const float>(args[0]), call.data<float>(outs[0]), call.shapes(args[0]), "
-      "call.axis(args[1], outs[0]), call.ints(args[2], 2)");
+  expect_in(generated("join",
+                      "  call: concat<T>(Context*, const std::vector<const T*>& tensors, T* out, const\n"
+                      "    std::vector<std::vector<int64_t>>& shapes of tensors, int64_t axis of out, const\n"
+                      "    std::vector<int64_t>& 2 of sizes)\n  dtypes: float32\n"),
+            "call.pointers<const float>(args[0]), call.data<float>(outs[0]), call.shapes(args[0]), "
+            "call.axis(args[1], outs[0]), call.ints(args[2], 2)");
 }
 
 TEST(Prototype, OfCHasALetterForEachDtype) {
-  const std::string code =
-      generated("shift",
-                "  call: acme_?add(int 3, const T* x, const T* y, T by, T* out, int numel of x)\n"
-                "  dtypes: float32|float64\n  only: {twice: false, axis: none}\n",
-                kLibraryOfC);
+  const std::string code = generated(
+      "shift", "  call: acme_?add(int 3, const T* x, const T* y, T by, T* out, int numel of x)\n"
+               "  dtypes: float32|float64\n  only: {twice: false, axis: none}\n",
+      kLibraryOfC);
   expect_in(code, "Function function_shift_float32{.name = \"acme_sadd\"};");
   expect_in(code, "Function function_shift_float64{.name = \"acme_dadd\"};");
-  expect_in(code,
-            "call.run(int{3}, call.data<const double>(args[0]), call.data<const double>(args[1]), "
-            "static_cast<double>(call.number(args[2])), call.data<double>(outs[0]), "
-            "call.narrow(call.numel(args[0])))");
+  expect_in(code, "call.run(int{3}, call.data<const double>(args[0]), call.data<const double>(args[1]), "
+                  "static_cast<double>(call.number(args[2])), call.data<double>(outs[0]), "
+                  "call.narrow(call.numel(args[0])))");
 }
 
 TEST(Prototype, RefusesWhatItCannotMake) {
   const std::string rest = "  dtypes: float32\n  only: {twice: false, axis: none}\n";
-  EXPECT_EQ(
-      generated("shift",
-                "  call: add<T>(Context*, const T* x, const T* y, int64_t by, T* out)\n" + rest),
-      "9: `call`: `int64_t by` cannot be made for shift(Tensor x, Tensor y, float by=1.0, bool "
-      "twice=false, int[]? axis=none) -> Tensor; docs/bindings.md lists what a parameter of this "
-      "type is "
-      "made of");
+  EXPECT_EQ(generated("shift", "  call: add<T>(Context*, const T* x, const T* y, int64_t by, T* out)\n" + rest),
+            "9: `call`: `int64_t by` cannot be made for shift(Tensor x, Tensor y, float by=1.0, bool "
+            "twice=false, int[]? axis=none) -> Tensor; docs/bindings.md lists what a parameter of this type is "
+            "made of");
   EXPECT_EQ(generated("shift", "  call: add<T>(Context*, const T* x, T* out, float by)\n" + rest),
-            "9: the call does not use the parameter `y` of shift; pass it on, or write the value "
-            "that the "
+            "9: the call does not use the parameter `y` of shift; pass it on, or write the value that the "
             "function assumes in `only`");
-  EXPECT_EQ(
-      generated("shift", "  call: add<T>(const double* x, const T* y, float by, T* out)\n" + rest),
-      "9: `call`: `types` has no dtype for double");
-  EXPECT_EQ(
-      generated("shift",
-                "  call: add<T>(const T* x, const T* y, float by, T* out)\n  dtypes: bfloat16\n"
-                "  only: {twice: false, axis: none}\n"),
-      "10: `dtypes`: `types` of the file has none for bfloat16");
+  EXPECT_EQ(generated("shift", "  call: add<T>(const double* x, const T* y, float by, T* out)\n" + rest),
+            "9: `call`: `types` has no dtype for double");
+  EXPECT_EQ(generated("shift", "  call: add<T>(const T* x, const T* y, float by, T* out)\n  dtypes: bfloat16\n"
+                               "  only: {twice: false, axis: none}\n"),
+            "10: `dtypes`: `types` of the file has none for bfloat16");
   EXPECT_EQ(generated("shift", "  call: ?add(const T* x, const T* y, float by, T* out)\n" + rest),
             "9: `call`: `letters` has none for float32");
-  EXPECT_EQ(generated("shift", "  call: add<T>(const T* x, const T* y, float by, T* out)\n" + rest,
-                      kLibraryOfC),
+  EXPECT_EQ(generated("shift", "  call: add<T>(const T* x, const T* y, float by, T* out)\n" + rest, kLibraryOfC),
             "8: `call`: expected a template of C++ in the file's `scope`, got `add<T>`");
 }
 

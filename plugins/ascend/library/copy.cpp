@@ -51,9 +51,7 @@ tenon_status copy(tenon_ctx* ctx, const Layout& from, const Layout& to, tenon_er
 tenon_status flip(tenon_ctx* ctx, const Layout& from, const std::vector<int64_t>& axes,
                   const Layout& to, tenon_err* err) {
   Call call(ctx, "tenon::clone", flip_function, err);
-  const tenon_value list = {.tag = TENON_VALUE_INTS,
-                            .aux = static_cast<uint32_t>(axes.size()),
-                            .v = {.p = const_cast<int64_t*>(axes.data())}};
+  const tenon_value list = {.tag = TENON_VALUE_INTS, .aux = static_cast<uint32_t>(axes.size()), .v = {.p = const_cast<int64_t*>(axes.data())}};
   aclTensor* const source = from.in(call);
   aclIntArray* const flipped = call.ints(list);
   return call.run(source, flipped, to.in(call));

@@ -36,8 +36,7 @@ Parameters::Description Parameters::dense(Description d) {
 // Kernels get dense tensors, whose strides along axes of one element may be anything, negative too.
 Parameters::Description Parameters::describe(const tenon_tensor& tensor) {
   has_empty_ |= tensor.numel == 0;
-  return dense(
-      {tensor.dtype, kFormatNd, {tensor.shape, tensor.shape + tensor.ndim}, {}, tensor.data});
+  return dense({tensor.dtype, kFormatNd, {tensor.shape, tensor.shape + tensor.ndim}, {}, tensor.data});
 }
 
 aclTensor* Parameters::create(const Description& d) {
@@ -147,8 +146,8 @@ aclTensor* Parameters::scratch_of(std::vector<int64_t> shape, int dtype) {
   int64_t bytes = host->dtype_size(dtype);
   for (int64_t extent : shape) bytes *= extent;
   void* memory = nullptr;
-  if ((status_ =
-           host->scratch(ctx_, static_cast<uint64_t>(std::max<int64_t>(bytes, 1)), &memory, err_)))
+  if ((status_ = host->scratch(ctx_, static_cast<uint64_t>(std::max<int64_t>(bytes, 1)), &memory,
+                               err_)))
     return nullptr;
   return create(dense({dtype, kFormatNd, std::move(shape), {}, memory}));
 }

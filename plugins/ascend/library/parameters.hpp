@@ -34,24 +34,21 @@ class Parameters {
   aclTensor* no_tensor() { return nullptr; }
   // Any view; strides are not negative.
   aclTensor* view(int dtype, std::vector<int64_t> shape, std::vector<int64_t> strides, void* data);
-  aclTensor* image(
-      const tenon_value& value);  // in the format that names its axes: NC, NCL, NCHW, NCDHW
-  aclTensor* transposed(const tenon_value& value);  // last two axes exchanged
-  aclTensor* matrix(const tenon_value& value);      // all axes but the last as one
-  aclTensor* vector(const tenon_value& value);      // all axes as one
-  aclTensor* coordinates(
-      const tenon_value& value);  // a last axis of length 1; of a list, the first
+  aclTensor* image(const tenon_value& value);        // in the format that names its axes: NC, NCL, NCHW, NCDHW
+  aclTensor* transposed(const tenon_value& value);   // last two axes exchanged
+  aclTensor* matrix(const tenon_value& value);       // all axes but the last as one
+  aclTensor* vector(const tenon_value& value);       // all axes as one
+  aclTensor* coordinates(const tenon_value& value);  // a last axis of length 1; of a list, the first
   // One axis of positions repeated along all others of `like`.
   aclTensor* along(const tenon_value& positions, const tenon_value& axis, const tenon_value& like);
   aclTensor* with_axis(const tenon_value& value, const tenon_value& axis, const tenon_value& like);
   aclTensorList* tensors(const tenon_value& list);
 
   // ---- results that the operator does not have, in memory that lives until the call ends ----
-  aclTensor* scratch(const tenon_value& like);            // shape and dtype of another
+  aclTensor* scratch(const tenon_value& like);           // shape and dtype of another
   aclTensor* scratch_positions(const tenon_value& like);  // its shape, in int64
   aclTensor* scratch_rows(const tenon_value& like);       // one float32 for each row
-  aclTensor* scratch_vector(const tenon_value& like,
-                            const tenon_value& dtype);    // as many as another has
+  aclTensor* scratch_vector(const tenon_value& like, const tenon_value& dtype);  // as many as another has
   aclTensor* scratch_channels(const tenon_value& image);  // one float32 for each channel
 
   // ---- numbers ----
@@ -60,9 +57,7 @@ class Parameters {
   aclScalar* int32_scalar(const tenon_value& value);
   const char* chars(const char* text) { return text; }
   const char* chars(const tenon_value& value) { return tenon_arg_string(&value); }
-  int64_t integer(const tenon_value& value) {
-    return *list_of(value).data();
-  }                                                                     // or flag, or list of one
+  int64_t integer(const tenon_value& value) { return *list_of(value).data(); }  // or flag, or list of one
   int64_t axis_of(const tenon_value& axis, const tenon_value& tensor);  // counted from the first
   int64_t either(const tenon_value& value, const tenon_value& otherwise) {
     return value.tag == TENON_VALUE_NONE ? otherwise.v.i : value.v.i;

@@ -19,21 +19,17 @@ struct BySize {
     return functions[element == 1 ? 0 : element == 2 ? 1 : element == 4 ? 2 : 3];
   }
 };
-#define KUNLUN_BY_SIZE(NAME, SYMBOL)                                   \
-  {                                                                    \
-    {                                                                  \
-      {NAME "<int8_t>", SYMBOL("a")}, {NAME "<int16_t>", SYMBOL("s")}, \
-          {NAME "<int>", SYMBOL("i")}, {                               \
-        NAME "<int64_t>", SYMBOL("l")                                  \
-      }                                                                \
-    }                                                                  \
-  }
+#define KUNLUN_BY_SIZE(NAME, SYMBOL)                                                      \
+  {{{NAME "<int8_t>", SYMBOL("a")}, {NAME "<int16_t>", SYMBOL("s")}, {NAME "<int>", SYMBOL("i")}, \
+    {NAME "<int64_t>", SYMBOL("l")}}}
 // `int strided_copy<T>(Context*, const T*, T*, four of const std::vector<int64_t>&)`
-#define KUNLUN_STRIDED_COPY(T) \
-  "_ZN5baidu3xpu3api12strided_copyI" T "EEiPNS1_7ContextEPKT_PS5_RKSt6vectorIlSaIlEESD_SD_SD_"
+#define KUNLUN_STRIDED_COPY(T)         \
+  "_ZN5baidu3xpu3api12strided_copyI" T \
+  "EEiPNS1_7ContextEPKT_PS5_RKSt6vectorIlSaIlEESD_SD_SD_"
 BySize strided_copies = KUNLUN_BY_SIZE("strided_copy", KUNLUN_STRIDED_COPY);
 // `int flip<T>(Context*, const T*, T*, two of const std::vector<int64_t>&)`
-#define KUNLUN_FLIP(T) "_ZN5baidu3xpu3api4flipI" T "EEiPNS1_7ContextEPKT_PS5_RKSt6vectorIlSaIlEESD_"
+#define KUNLUN_FLIP(T) \
+  "_ZN5baidu3xpu3api4flipI" T "EEiPNS1_7ContextEPKT_PS5_RKSt6vectorIlSaIlEESD_"
 BySize flips = KUNLUN_BY_SIZE("flip", KUNLUN_FLIP);
 
 // `int cast<TX, TY>(Context*, const TX*, TY*, int64_t)`
@@ -42,23 +38,21 @@ struct Cast {
   int from, to;
   Function function;
 };
-#define KUNLUN_CASTS(DTYPE, T)                                                      \
-  {DTYPE, TENON_DTYPE_F32, {"cast to float", KUNLUN_CAST(T, "f")}},                 \
-      {DTYPE, TENON_DTYPE_F16, {"cast to float16", KUNLUN_CAST(T, "7float16")}},    \
-      {DTYPE, TENON_DTYPE_BF16, {"cast to bfloat16", KUNLUN_CAST(T, "8bfloat16")}}, \
-      {DTYPE, TENON_DTYPE_I8, {"cast to int8_t", KUNLUN_CAST(T, "a")}},             \
-      {DTYPE, TENON_DTYPE_U8, {"cast to uint8_t", KUNLUN_CAST(T, "h")}},            \
-      {DTYPE, TENON_DTYPE_I16, {"cast to int16_t", KUNLUN_CAST(T, "s")}},           \
-      {DTYPE, TENON_DTYPE_I32, {"cast to int", KUNLUN_CAST(T, "i")}},               \
-      {DTYPE, TENON_DTYPE_I64, {"cast to int64_t", KUNLUN_CAST(T, "l")}}, {         \
-    DTYPE, TENON_DTYPE_BOOL, { "cast to bool", KUNLUN_CAST(T, "b") }                \
-  }
-Cast casts[] = {
-    KUNLUN_CASTS(TENON_DTYPE_F32, "f"),          KUNLUN_CASTS(TENON_DTYPE_F16, "7float16"),
-    KUNLUN_CASTS(TENON_DTYPE_BF16, "8bfloat16"), KUNLUN_CASTS(TENON_DTYPE_I8, "a"),
-    KUNLUN_CASTS(TENON_DTYPE_U8, "h"),           KUNLUN_CASTS(TENON_DTYPE_I16, "s"),
-    KUNLUN_CASTS(TENON_DTYPE_I32, "i"),          KUNLUN_CASTS(TENON_DTYPE_I64, "l"),
-    KUNLUN_CASTS(TENON_DTYPE_BOOL, "b")};
+#define KUNLUN_CASTS(DTYPE, T)                                         \
+  {DTYPE, TENON_DTYPE_F32, {"cast to float", KUNLUN_CAST(T, "f")}},      \
+  {DTYPE, TENON_DTYPE_F16, {"cast to float16", KUNLUN_CAST(T, "7float16")}},  \
+  {DTYPE, TENON_DTYPE_BF16, {"cast to bfloat16", KUNLUN_CAST(T, "8bfloat16")}}, \
+  {DTYPE, TENON_DTYPE_I8, {"cast to int8_t", KUNLUN_CAST(T, "a")}},      \
+  {DTYPE, TENON_DTYPE_U8, {"cast to uint8_t", KUNLUN_CAST(T, "h")}},     \
+  {DTYPE, TENON_DTYPE_I16, {"cast to int16_t", KUNLUN_CAST(T, "s")}},    \
+  {DTYPE, TENON_DTYPE_I32, {"cast to int", KUNLUN_CAST(T, "i")}},        \
+  {DTYPE, TENON_DTYPE_I64, {"cast to int64_t", KUNLUN_CAST(T, "l")}},    \
+  {DTYPE, TENON_DTYPE_BOOL, {"cast to bool", KUNLUN_CAST(T, "b")}}
+Cast casts[] = {KUNLUN_CASTS(TENON_DTYPE_F32, "f"),        KUNLUN_CASTS(TENON_DTYPE_F16, "7float16"),
+                KUNLUN_CASTS(TENON_DTYPE_BF16, "8bfloat16"), KUNLUN_CASTS(TENON_DTYPE_I8, "a"),
+                KUNLUN_CASTS(TENON_DTYPE_U8, "h"),         KUNLUN_CASTS(TENON_DTYPE_I16, "s"),
+                KUNLUN_CASTS(TENON_DTYPE_I32, "i"),        KUNLUN_CASTS(TENON_DTYPE_I64, "l"),
+                KUNLUN_CASTS(TENON_DTYPE_BOOL, "b")};
 
 const Function* find_cast(int from, int to) {
   for (const Cast& cast : casts)
@@ -106,20 +100,17 @@ class Copier {
     int64_t bytes = element;
     for (int64_t extent : shape) bytes *= extent;
     for (void** memory : {&forwards, &backwards})
-      if (const tenon_status status =
-              host->scratch(ctx_, static_cast<uint64_t>(bytes), memory, err_))
+      if (const tenon_status status = host->scratch(ctx_, static_cast<uint64_t>(bytes), memory, err_))
         return status;
     if (const tenon_status status = strided_copy(element, shape, x, dense(forwards, shape)))
       return status;
-    if (const tenon_status status = flip(element, shape, forwards, backwards, flipped))
-      return status;
+    if (const tenon_status status = flip(element, shape, forwards, backwards, flipped)) return status;
     return strided_copy(element, shape, dense(backwards, shape), y);
   }
 
   tenon_status cast(const Function& function, const void* x, void* y, int64_t count) {
     Call call(ctx_, kOp, function, err_);
-    return call.run(call.context(), static_cast<const void*>(x), static_cast<void*>(y),
-                    int64_t{count});
+    return call.run(call.context(), static_cast<const void*>(x), static_cast<void*>(y), int64_t{count});
   }
 
  private:
@@ -133,15 +124,13 @@ class Copier {
 
   tenon_status strided_copy(int64_t element, const Sizes& shape, const Layout& x, const Layout& y) {
     Call call(ctx_, kOp, strided_copies.of(element), err_);
-    return call.run(call.context(), static_cast<const void*>(x.data), static_cast<void*>(y.data),
-                    shape, shape, x.strides, y.strides);
+    return call.run(call.context(), static_cast<const void*>(x.data), static_cast<void*>(y.data), shape,
+                    shape, x.strides, y.strides);
   }
 
-  tenon_status flip(int64_t element, const Sizes& shape, const void* x, void* y,
-                    const Sizes& axes) {
+  tenon_status flip(int64_t element, const Sizes& shape, const void* x, void* y, const Sizes& axes) {
     Call call(ctx_, kOp, flips.of(element), err_);
-    return call.run(call.context(), static_cast<const void*>(x), static_cast<void*>(y), shape,
-                    axes);
+    return call.run(call.context(), static_cast<const void*>(x), static_cast<void*>(y), shape, axes);
   }
 
   tenon_ctx* ctx_;
@@ -175,8 +164,7 @@ tenon_status primitive_copy(tenon_ctx* ctx, const tenon_value* args, uint32_t, t
   void* converted = nullptr;
   const auto bytes = static_cast<uint64_t>(x->numel * size_of(y->dtype));
   if (const tenon_status status = host->scratch(ctx, bytes, &converted, err)) return status;
-  if (const tenon_status status = copier.cast(*function, source, converted, x->numel))
-    return status;
+  if (const tenon_status status = copier.cast(*function, source, converted, x->numel)) return status;
   return copier.copy(size_of(y->dtype), shape, dense(converted, shape), to);
 } catch (const std::bad_alloc&) {
   return tenon::fail_host_memory(err);

@@ -9,8 +9,8 @@
 namespace kunlun {
 
 struct WrittenKernel {
-  bool is_found = false;  // this version of XDNN has what the kernel needs
-  const char* needs;      // said where it has not
+  bool is_found = false;     // this version of XDNN has what the kernel needs
+  const char* needs;         // said where it has not
   tenon_kernel_def kernel;
 };
 

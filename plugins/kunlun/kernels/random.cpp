@@ -15,8 +15,7 @@ tenon_status primitive_random(tenon_ctx* ctx, const tenon_value*, uint32_t, teno
   if (out->numel == 0) return TENON_OK;
   const std::vector<int64_t> words = tenon::random_words(ctx, out->numel);
   if (const tenon_status status = make_current(host->ctx_device(ctx), err)) return status;
-  const int error =
-      xpu.copy(out->data, words.data(), words.size() * sizeof(int64_t), kHostToDevice);
+  const int error = xpu.copy(out->data, words.data(), words.size() * sizeof(int64_t), kHostToDevice);
   return error ? fail_xpu(err, "xpu_memcpy", error) : TENON_OK;
 } catch (const std::bad_alloc&) {
   return tenon::fail_host_memory(err);

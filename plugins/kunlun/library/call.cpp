@@ -25,8 +25,7 @@ Context* Call::context() {
   if (status_ || device_->context) return device_->context;
   device_->context = xpu.create_context();
   if (!device_->context)
-    status_ = tenon::fail_format(err_, TENON_INTERNAL,
-                                 "[%s] kunlun: create_context returned nothing", op_);
+    status_ = tenon::fail_format(err_, TENON_INTERNAL, "[%s] kunlun: create_context returned nothing", op_);
   return device_->context;
 }
 

@@ -34,10 +34,7 @@ bool find_function(Function& function);
 class Call {
  public:
   Call(tenon_ctx* ctx, const char* op, const Function& function, tenon_err* err)
-      : op_(op),
-        function_(function),
-        err_(err),
-        device_(host->ctx_device(ctx)),
+      : op_(op), function_(function), err_(err), device_(host->ctx_device(ctx)),
         lock_(device_->mutex) {
     status_ = make_current(device_, err);
   }
@@ -54,14 +51,12 @@ class Call {
   const std::vector<int64_t>& shape(const tenon_value& tensor, const tenon_value& like);
   // {numel, 1}: the shape of a list of indices of one axis.
   const std::vector<int64_t>& column(const tenon_value& tensor) { return list({numel(tensor), 1}); }
-  const std::vector<int64_t>& window(
-      const tenon_value& weight);  // the shape after the first two axes
+  const std::vector<int64_t>& window(const tenon_value& weight);  // the shape after the first two axes
   const std::vector<std::vector<int64_t>>& shapes(const tenon_value& tensors);
   const std::vector<int64_t>& ints(const tenon_value& value);
   // One integer stands for `count` of them.
   const std::vector<int64_t>& ints(const tenon_value& value, size_t count);
-  const std::vector<int64_t>& axes(const tenon_value& value,
-                                   const tenon_value& tensor);  // NONE: all
+  const std::vector<int64_t>& axes(const tenon_value& value, const tenon_value& tensor);  // NONE: all
   const std::vector<int64_t>& list(std::initializer_list<int64_t> values) {
     return vectors_.emplace_back(values);
   }
@@ -107,26 +102,16 @@ class Call {
 };
 
 // The dtype of a type of the prototypes.
-template <class T>
-inline constexpr int kDtype = -1;
-template <>
-inline constexpr int kDtype<float> = TENON_DTYPE_F32;
-template <>
-inline constexpr int kDtype<float16> = TENON_DTYPE_F16;
-template <>
-inline constexpr int kDtype<bfloat16> = TENON_DTYPE_BF16;
-template <>
-inline constexpr int kDtype<int8_t> = TENON_DTYPE_I8;
-template <>
-inline constexpr int kDtype<uint8_t> = TENON_DTYPE_U8;
-template <>
-inline constexpr int kDtype<int16_t> = TENON_DTYPE_I16;
-template <>
-inline constexpr int kDtype<int> = TENON_DTYPE_I32;
-template <>
-inline constexpr int kDtype<int64_t> = TENON_DTYPE_I64;
-template <>
-inline constexpr int kDtype<bool> = TENON_DTYPE_BOOL;
+template <class T> inline constexpr int kDtype = -1;
+template <> inline constexpr int kDtype<float> = TENON_DTYPE_F32;
+template <> inline constexpr int kDtype<float16> = TENON_DTYPE_F16;
+template <> inline constexpr int kDtype<bfloat16> = TENON_DTYPE_BF16;
+template <> inline constexpr int kDtype<int8_t> = TENON_DTYPE_I8;
+template <> inline constexpr int kDtype<uint8_t> = TENON_DTYPE_U8;
+template <> inline constexpr int kDtype<int16_t> = TENON_DTYPE_I16;
+template <> inline constexpr int kDtype<int> = TENON_DTYPE_I32;
+template <> inline constexpr int kDtype<int64_t> = TENON_DTYPE_I64;
+template <> inline constexpr int kDtype<bool> = TENON_DTYPE_BOOL;
 
 template <class T>
 T* Call::data(const tenon_value& value) {

@@ -18,11 +18,9 @@ std::string open_runtime() {
   if (libraries.empty())
     return "XRE was not found (" + libraries.problem() + "); " + kInstall +
            "TENON_KUNLUN_RUNTIME to the path of libxpurt.so";
-#define KUNLUN_FIND(member, symbol, parameters)                              \
+#define KUNLUN_FIND(member, symbol, parameters)                             \
   xpu.member = reinterpret_cast<int(*) parameters>(libraries.find(#symbol)); \
-  if (!xpu.member)                                                           \
-    return std::string("XRE lacks " #symbol "; ") + kInstall +               \
-           "TENON_KUNLUN_RUNTIME to another version";
+  if (!xpu.member) return std::string("XRE lacks " #symbol "; ") + kInstall + "TENON_KUNLUN_RUNTIME to another version";
   KUNLUN_RUNTIME_FUNCTIONS(KUNLUN_FIND)
 #undef KUNLUN_FIND
   return "";
@@ -38,8 +36,8 @@ std::string open_operators() {
   if (libraries.empty())
     return "XDNN was not found (" + libraries.problem() + "); " + kInstall +
            "TENON_KUNLUN_OPERATORS to the path of libxpuapi.so";
-  xpu.create_context =
-      reinterpret_cast<Context* (*)()>(libraries.find("_ZN5baidu3xpu3api14create_contextEv"));
+  xpu.create_context = reinterpret_cast<Context* (*)()>(
+      libraries.find("_ZN5baidu3xpu3api14create_contextEv"));
   xpu.destroy_context = reinterpret_cast<void (*)(Context*)>(
       libraries.find("_ZN5baidu3xpu3api15destroy_contextEPNS1_7ContextE"));
   if (xpu.create_context && xpu.destroy_context) return "";
@@ -50,30 +48,18 @@ std::string open_operators() {
 // The numbers of xpu/defs.h that a user meets.
 const char* meaning(int error) {
   switch (std::abs(error)) {
-    case 701:
-      return "no such device";
-    case 702:
-      return "the runtime is not initialised";
-    case 703:
-      return "there is no device";
-    case 704:
-      return "driver and runtime have versions that do not fit";
-    case kNoDeviceMemory:
-      return "device memory not enough";
-    case kNoHostMemory:
-      return "host memory not enough";
-    case 707:
-      return "invalid parameter";
-    case 712:
-      return "not supported";
-    case 713:
-      return "the device is in a bad state after an earlier error";
-    case 714:
-      return "a kernel failed";
-    case 715:
-      return "a kernel did not end in time";
-    default:
-      return "see xpu/defs.h";
+    case 701: return "no such device";
+    case 702: return "the runtime is not initialised";
+    case 703: return "there is no device";
+    case 704: return "driver and runtime have versions that do not fit";
+    case kNoDeviceMemory: return "device memory not enough";
+    case kNoHostMemory: return "host memory not enough";
+    case 707: return "invalid parameter";
+    case 712: return "not supported";
+    case 713: return "the device is in a bad state after an earlier error";
+    case 714: return "a kernel failed";
+    case 715: return "a kernel did not end in time";
+    default: return "see xpu/defs.h";
   }
 }
 

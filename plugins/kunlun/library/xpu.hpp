@@ -22,15 +22,15 @@ enum CopyKind { kDeviceToHost = 0, kHostToDevice = 1, kDeviceToDevice = 2 };
 enum Attribute { kModel = 4, kMemoryBytes = 5 };
 
 // X(member, symbol, (parameters)). All return int.
-#define KUNLUN_RUNTIME_FUNCTIONS(X)                               \
-  X(device_count, xpu_device_count, (int*))                       \
+#define KUNLUN_RUNTIME_FUNCTIONS(X)                          \
+  X(device_count, xpu_device_count, (int*))                  \
   X(device_attribute, xpu_device_get_attr, (uint64_t*, int, int)) \
-  X(set_device, xpu_set_device, (int))                            \
-  X(allocate, xpu_malloc, (void**, uint64_t, int))                \
-  X(release, xpu_free, (void*))                                   \
-  X(allocate_host, xpu_host_alloc, (void**, uint64_t, unsigned))  \
-  X(release_host, xpu_host_free, (void*))                         \
-  X(copy, xpu_memcpy, (void*, const void*, uint64_t, int))        \
+  X(set_device, xpu_set_device, (int))                       \
+  X(allocate, xpu_malloc, (void**, uint64_t, int))           \
+  X(release, xpu_free, (void*))                              \
+  X(allocate_host, xpu_host_alloc, (void**, uint64_t, unsigned)) \
+  X(release_host, xpu_host_free, (void*))                    \
+  X(copy, xpu_memcpy, (void*, const void*, uint64_t, int))   \
   X(wait, xpu_wait, (void*))
 
 struct Functions {

@@ -37,10 +37,9 @@ tenon_status alloc(tenon_device device, const tenon_alloc_request* request, void
   TENON_CHECK_UNDERSTOOD(host, request, 0, err);
   if (const tenon_status status = make_current(device, err)) return status;
   if (request->kind == TENON_ALLOC_MANAGED)
-    return tenon::fail(
-        err, TENON_UNSUPPORTED,
-        "kunlun: expected device or pinned memory, got a request for managed memory, "
-        "which XRE does not have");
+    return tenon::fail(err, TENON_UNSUPPORTED,
+                       "kunlun: expected device or pinned memory, got a request for managed memory, "
+                       "which XRE does not have");
   const bool is_pinned = request->kind == TENON_ALLOC_PINNED;
   // No header says what the addresses are aligned to: an aligned one is found inside a larger allocation.
   const uint64_t room = request->bytes + request->align;

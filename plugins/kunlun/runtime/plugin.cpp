@@ -15,8 +15,7 @@ std::vector<tenon_kernel_def> available_kernels() {
   for (kunlun::Binding& binding : kunlun::bindings())
     kernels.add(kunlun::find_function(*binding.function), binding.function->name, binding.kernel);
   for (const auto& written : {kunlun::copy_kernels(), kunlun::random_kernels()})
-    for (const kunlun::WrittenKernel& one : written)
-      kernels.add(one.is_found, one.needs, one.kernel);
+    for (const kunlun::WrittenKernel& one : written) kernels.add(one.is_found, one.needs, one.kernel);
   return kernels.take();
 }
 

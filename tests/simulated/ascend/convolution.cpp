@@ -48,8 +48,7 @@ int check_convolution(const char* name, const aclTensor* x, const aclTensor* wei
   for (const aclIntArray* array : {stride, padding, dilation, output_padding})
     if (!is_alive(array)) return refuse(name, kNullPointer, "an array is nullptr or was destroyed");
   if (!is_image(x) || !is_image(weight) || !is_image(y))
-    return refuse(name, kInvalid,
-                  "expected float images in the format NCHW; others are not simulated");
+    return refuse(name, kInvalid, "expected float images in the format NCHW; others are not simulated");
   if (x->dtype != weight->dtype || x->dtype != y->dtype)
     return refuse(name, kInvalid, "several dtypes are not simulated");
   if (!are_two(stride, 1) || !are_two(padding, 0) || !are_two(dilation, 1) ||
@@ -93,7 +92,8 @@ struct Sums {
   explicit Sums(const View& to) : view(to), values(static_cast<size_t>(to.count()), 0.0) {}
   double& at(const Place& place) {
     int64_t i = 0;
-    for (size_t axis = 0; axis < place.size(); ++axis) i = i * view.of.shape[axis] + place[axis];
+    for (size_t axis = 0; axis < place.size(); ++axis)
+      i = i * view.of.shape[axis] + place[axis];
     return values[static_cast<size_t>(i)];
   }
   void store(View& to) const {
@@ -130,8 +130,8 @@ ACLNN_EXPORT int aclnnConvolutionGetWorkspaceSize(
                      });
         if (has_bias)
           for (size_t i = 0; i < sums.values.size(); ++i)
-            sums.values[i] += views[3].number(
-                offset_of(views[3], {place_of(static_cast<int64_t>(i), views[2].of.shape)[1]}));
+            sums.values[i] += views[3].number(offset_of(
+                views[3], {place_of(static_cast<int64_t>(i), views[2].of.shape)[1]}));
         sums.store(views[2]);
       },
       bytes, executor);
@@ -221,7 +221,8 @@ ACLNN_EXPORT int aclnnMaxPoolGetWorkspaceSize(const aclTensor* self, const aclIn
                                              [](int64_t one) { return one == 1; }),
           "dilations are 1");
   Windows w;
-  if (const int error = check_pooling(__func__, self, out, kernel, stride, pads, ceil != 0, w))
+  if (const int error =
+          check_pooling(__func__, self, out, kernel, stride, pads, ceil != 0, w))
     return error;
   return plan(
       "aclnnMaxPool", {self, out},
@@ -229,12 +230,12 @@ ACLNN_EXPORT int aclnnMaxPoolGetWorkspaceSize(const aclTensor* self, const aclIn
         for (int64_t i = 0, n = views[1].count(); i < n; ++i) {
           const Place to = place_of(i, views[1].of.shape);
           double most = -INFINITY;
-          for_window(
-              w, views[0].of.shape, to[2], to[3],
-              [&](int64_t row, int64_t column, int64_t, int64_t) {
-                const double x = views[0].number(offset_of(views[0], {to[0], to[1], row, column}));
-                if (x != x || x > most) most = x;
-              });
+          for_window(w, views[0].of.shape, to[2], to[3],
+                     [&](int64_t row, int64_t column, int64_t, int64_t) {
+                       const double x =
+                           views[0].number(offset_of(views[0], {to[0], to[1], row, column}));
+                       if (x != x || x > most) most = x;
+                     });
           views[1].store(offset_of(views[1], to), most);
         }
       },
@@ -251,13 +252,11 @@ double divisor(const Windows& w, const std::vector<int64_t>& image, int64_t i, i
   return static_cast<double>(inside);
 }
 
-ACLNN_EXPORT int aclnnAvgPool2dGetWorkspaceSize(const aclTensor* self, const aclIntArray* kernel,
-                                                const aclIntArray* stride,
-                                                const aclIntArray* padding, const bool ceil,
-                                                const bool count_padding,
-                                                const int64_t divisor_override,
-                                                const int8_t cube_math_type, aclTensor* out,
-                                                uint64_t* bytes, aclOpExecutor** executor) {
+ACLNN_EXPORT int aclnnAvgPool2dGetWorkspaceSize(
+    const aclTensor* self, const aclIntArray* kernel, const aclIntArray* stride,
+    const aclIntArray* padding, const bool ceil, const bool count_padding,
+    const int64_t divisor_override, const int8_t cube_math_type, aclTensor* out, uint64_t* bytes,
+    aclOpExecutor** executor) {
   NEEDS(self, out);
   REQUIRE(!ceil && divisor_override == 0 && cube_math_type == 0, "this is not simulated");
   REQUIRE(is_image(self) && is_image(out), "expected float images in the format NCHW");
@@ -323,8 +322,7 @@ ACLNN_EXPORT int aclnnUnfoldGradGetWorkspaceSize(const aclTensor* grad_out,
                                                  const aclTensor* grad_in, uint64_t* bytes,
                                                  aclOpExecutor** executor) {
   NEEDS(grad_out, grad_in);
-  if (!is_alive(sizes))
-    return refuse(__func__, kNullPointer, "an array is nullptr or was destroyed");
+  if (!is_alive(sizes)) return refuse(__func__, kNullPointer, "an array is nullptr or was destroyed");
   const auto ndim = static_cast<int64_t>(grad_in->shape.size());
   REQUIRE(sizes->values == grad_in->shape, "inputSizes is the shape of the result");
   REQUIRE(dim >= 0 && (dim == ndim - 1 || dim == ndim - 2), "dim is one of the last two axes");

@@ -270,13 +270,10 @@ ACLNN_EXECUTE(aclnnGeluV2)
 // Outside [0, 1] the result is NaN, whatever eps; without a positive one nothing is limited.
 ACLNN_EXPORT int aclnnLogitGetWorkspaceSize(const aclTensor* self, double eps, aclTensor* out,
                                             uint64_t* bytes, aclOpExecutor** executor) {
-  return map_to<1>(
-      "aclnnLogit", {self}, out, true,
-      [=](double x) {
+  return map_to<1>("aclnnLogit", {self}, out, true, [=](double x) {
         const double z = eps <= 0 ? x : std::fmin(std::fmax(x, eps), 1 - eps);
         return x < 0 || x > 1 ? NAN : std::log(z / (1 - z));
-      },
-      None{}, bytes, executor);
+      }, None{}, bytes, executor);
 }
 ACLNN_EXECUTE(aclnnLogit)
 
@@ -297,7 +294,7 @@ ACLNN_EXPORT int aclnnGeluBackwardV2GetWorkspaceSize(const aclTensor* grad, cons
     return refuse("aclnnGeluBackwardV2", kInvalid, "approximate is none or tanh");
   const bool is_tanh = mode == "tanh";
   return map_to<2>("aclnnGeluBackwardV2", {grad, self}, out, true,
-                   OF_XY(x * (is_tanh ? gelu_tanh_slope(y) : gelu_slope(y))), None{}, bytes,
+                   OF_XY(x*(is_tanh ? gelu_tanh_slope(y) : gelu_slope(y))), None{}, bytes,
                    executor);
 }
 ACLNN_EXECUTE(aclnnGeluBackwardV2)

@@ -26,8 +26,7 @@ ACLNN_EXPORT int aclnnGatherGetWorkspaceSize(const aclTensor* self, const int64_
       "aclnnGather", {self, index, out},
       [=](std::vector<View>& views) {
         const std::vector<int64_t>& shape = views[2].of.shape;
-        const int64_t extent =
-            views[0].of.shape.empty() ? 1 : views[0].of.shape[static_cast<size_t>(axis)];
+        const int64_t extent = views[0].of.shape.empty() ? 1 : views[0].of.shape[static_cast<size_t>(axis)];
         for (int64_t i = 0, n = views[2].count(); i < n; ++i) {
           Place place = place_of(i, shape);
           int64_t position = views[1].integer(offset_of(views[1], place));
@@ -119,8 +118,7 @@ void write_in_order(std::vector<View>& views, int64_t axis, bool descending) {
     };
     const std::vector<int64_t> order =
         is_float(from.of.dtype)
-            ? order_of<double>(extent, descending,
-                               [&](int64_t k) { return from.number(at(from, k)); })
+            ? order_of<double>(extent, descending, [&](int64_t k) { return from.number(at(from, k)); })
             : order_of<int64_t>(extent, descending,
                                 [&](int64_t k) { return from.integer(at(from, k)); });
     for (int64_t k = 0; k < kept; ++k) {
@@ -174,8 +172,7 @@ ACLNN_EXPORT int aclnnSearchSortedGetWorkspaceSize(const aclTensor* sequence, co
                                                    const aclTensor* sorter, aclTensor* out,
                                                    uint64_t* bytes, aclOpExecutor** executor) {
   NEEDS(sequence, self, out);
-  REQUIRE(!sorter && sequence->shape.size() == 1,
-          "a sorter or several sequences are not simulated");
+  REQUIRE(!sorter && sequence->shape.size() == 1, "a sorter or several sequences are not simulated");
   REQUIRE(self->dtype != kBf16 && self->dtype != kBool && self->dtype == sequence->dtype,
           "a dtype is not served");
   REQUIRE(out->dtype == (out_int32 ? kI32 : kI64) && out->shape == self->shape,

@@ -51,9 +51,7 @@ ACLNN_EXPORT int aclnnLayerNormGetWorkspaceSize(const aclTensor* x, const aclInt
         const View& from = views[0];
         for (int64_t start = 0, n = from.count(); start < n; start += length) {
           double sum = 0, squares = 0;
-          const auto at = [&](int64_t k) {
-            return from.number(from.offset(start + k, from.of.shape));
-          };
+          const auto at = [&](int64_t k) { return from.number(from.offset(start + k, from.of.shape)); };
           for (int64_t k = 0; k < length; ++k) sum += at(k);
           const double average = sum / static_cast<double>(length);
           for (int64_t k = 0; k < length; ++k) squares += (at(k) - average) * (at(k) - average);
@@ -90,9 +88,7 @@ ACLNN_EXPORT int aclnnRmsNormGetWorkspaceSize(const aclTensor* x, const aclTenso
         const int64_t length = views[1].count();
         for (int64_t start = 0, n = views[0].count(); start < n; start += length) {
           double squares = 0;
-          const auto at = [&](int64_t k) {
-            return views[0].number(views[0].offset(start + k, shape));
-          };
+          const auto at = [&](int64_t k) { return views[0].number(views[0].offset(start + k, shape)); };
           for (int64_t k = 0; k < length; ++k) squares += at(k) * at(k);
           const double scale = 1 / std::sqrt(squares / static_cast<double>(length) + eps);
           views[3].store(views[3].offset(start / length, views[3].of.shape), scale);
@@ -117,14 +113,10 @@ ACLNN_EXPORT int aclnnBatchNormGetWorkspaceSize(const aclTensor* x, const aclTen
   REQUIRE(x->shape.size() >= 2 && out->shape == x->shape && out->dtype == x->dtype && is_served(x),
           "a dtype or shape is not served");
   const size_t ndim = x->shape.size();
-  const int format = ndim == 2   ? kNc
-                     : ndim == 3 ? kNcl
-                     : ndim == 4 ? kNchw
-                     : ndim == 5 ? kNcdhw
-                                 : kNd;
+  const int format = ndim == 2 ? kNc : ndim == 3 ? kNcl : ndim == 4 ? kNchw : ndim == 5 ? kNcdhw : kNd;
   REQUIRE(x->format == format && out->format == format, "a format does not name the axes");
-  for (const aclTensor* one :
-       {weight, bias, static_cast<const aclTensor*>(mean), static_cast<const aclTensor*>(var)}) {
+  for (const aclTensor* one : {weight, bias, static_cast<const aclTensor*>(mean),
+                               static_cast<const aclTensor*>(var)}) {
     REQUIRE(may_be(one), "a tensor was destroyed");
     REQUIRE(!one || (one->shape == std::vector<int64_t>{x->shape[1]} && is_served(one)),
             "expected one number for each channel");
@@ -189,7 +181,8 @@ ACLNN_EXPORT int aclnnCrossEntropyLossGetWorkspaceSize(
           if (how == "none") views[2].store(offset_of(views[2], {i}), one);
           sum += one, counted += counts;
         }
-        if (how != "none") views[2].store(views[2].of.offset, how == "mean" ? sum / counted : sum);
+        if (how != "none")
+          views[2].store(views[2].of.offset, how == "mean" ? sum / counted : sum);
       },
       bytes, executor);
 }

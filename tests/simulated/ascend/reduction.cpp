@@ -317,9 +317,9 @@ int backward_along_axis(const char* name, const aclTensor* grad, const aclTensor
             sum_g += g, sum_gy += g * views[1].number(offset_of(views[1], place));
           }
           const int64_t at = views[0].offset(i, shape);
-          views[2].store(
-              views[2].offset(i, shape),
-              f(views[0].number(at), views[1].number(views[1].offset(i, shape)), sum_g, sum_gy));
+          views[2].store(views[2].offset(i, shape),
+                         f(views[0].number(at), views[1].number(views[1].offset(i, shape)), sum_g,
+                           sum_gy));
         }
       },
       bytes, executor);

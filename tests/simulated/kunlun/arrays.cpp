@@ -90,13 +90,9 @@ const auto same = [](auto v) { return v; };
 const auto plain = [](auto v, int64_t) { return v; };
 const auto add2 = [](auto a, auto b) { return a + b; };
 template <class V>
-V larger(V a, V b) {
-  return a != a ? a : b != b ? b : std::max(a, b);
-}
+V larger(V a, V b) { return a != a ? a : b != b ? b : std::max(a, b); }
 template <class V>
-V smaller(V a, V b) {
-  return a != a ? a : b != b ? b : std::min(a, b);
-}
+V smaller(V a, V b) { return a != a ? a : b != b ? b : std::min(a, b); }
 
 }  // namespace
 
@@ -104,13 +100,13 @@ V smaller(V a, V b) {
 #define XDNN_FLOATS(X) X(float) X(float16)
 #define XDNN_FLOAT(X) X(float)
 
-#define XDNN_BROADCAST(NAME, TYPES, TZ, EXPRESSION)                                      \
-  template <typename T>                                                                  \
-  XDNN_EXPORT int NAME(Context* ctx, const T* x, const T* y, TZ* z, const Shape& xshape, \
-                       const Shape& yshape) {                                            \
-    return broadcast2(ctx, #NAME, x, y, z, xshape, yshape,                               \
-                      [](auto a, auto b) { return EXPRESSION; });                        \
-  }                                                                                      \
+#define XDNN_BROADCAST(NAME, TYPES, TZ, EXPRESSION)                                             \
+  template <typename T>                                                                         \
+  XDNN_EXPORT int NAME(Context* ctx, const T* x, const T* y, TZ* z, const Shape& xshape,        \
+                       const Shape& yshape) {                                                   \
+    return broadcast2(ctx, #NAME, x, y, z, xshape, yshape,                                      \
+                      [](auto a, auto b) { return EXPRESSION; });                               \
+  }                                                                                             \
   TYPES(XDNN_INSTANCE_##NAME)
 #define XDNN_BROADCAST_INSTANCE(NAME, T, TZ) \
   template XDNN_EXPORT int NAME<T>(Context*, const T*, const T*, TZ*, const Shape&, const Shape&);
@@ -151,21 +147,19 @@ XDNN_EXPORT int lerp(Context* ctx, const T* x, const T* y, const T* w, T* z, con
   const Shape shape = broadcast_shape(two, wshape);
   XDNN_REQUIRE(!two.empty() && !shape.empty());
   const int64_t n = numel(shape);
-  return queue(
-      ctx, "lerp",
-      {range(x, numel(xshape)), range(y, numel(yshape)), range(w, numel(wshape)), range(z, n)},
-      [=](char* const* bytes) {
-        for (int64_t i = 0; i < n; ++i) {
-          const auto at = [&](int k, const Shape& of) {
-            return load(reinterpret_cast<const T*>(bytes[k])[broadcast_index(i, of, shape)]);
-          };
-          const double a = at(0, xshape), b = at(1, yshape), c = at(2, wshape);
-          store(reinterpret_cast<T*>(bytes[3])[i],
-                c < 0.5 ? a + c * (b - a) : b - (b - a) * (1 - c));
-        }
-      });
+  return queue(ctx, "lerp",
+               {range(x, numel(xshape)), range(y, numel(yshape)), range(w, numel(wshape)), range(z, n)},
+               [=](char* const* bytes) {
+                 for (int64_t i = 0; i < n; ++i) {
+                   const auto at = [&](int k, const Shape& of) {
+                     return load(reinterpret_cast<const T*>(bytes[k])[broadcast_index(i, of, shape)]);
+                   };
+                   const double a = at(0, xshape), b = at(1, yshape), c = at(2, wshape);
+                   store(reinterpret_cast<T*>(bytes[3])[i], c < 0.5 ? a + c * (b - a) : b - (b - a) * (1 - c));
+                 }
+               });
 }
-#define XDNN_LERP(T)                                                                         \
+#define XDNN_LERP(T)                                                                        \
   template XDNN_EXPORT int lerp<T>(Context*, const T*, const T*, const T*, T*, const Shape&, \
                                    const Shape&, const Shape&);
 XDNN_FLOATS(XDNN_LERP)
@@ -175,8 +169,7 @@ XDNN_EXPORT int select(Context* ctx, const bool* condition, const T* x, const T*
                        const Shape& condition_shape, const Shape& xshape) {
   XDNN_REQUIRE(is_shape(xshape) && broadcast_shape(condition_shape, xshape) == xshape);
   const int64_t n = numel(xshape);
-  return queue(ctx, "select",
-               {range(condition, numel(condition_shape)), range(x, n), range(y, n), range(z, n)},
+  return queue(ctx, "select", {range(condition, numel(condition_shape)), range(x, n), range(y, n), range(z, n)},
                [=](char* const* bytes) {
                  for (int64_t i = 0; i < n; ++i)
                    reinterpret_cast<T*>(bytes[3])[i] = reinterpret_cast<const T*>(
@@ -224,15 +217,13 @@ double log_add(double a, double b) {
 XDNN_REDUCE(logsumexp, XDNN_FLOAT, same, ([](double a, double b) { return log_add(a, b); }), plain)
 
 template <typename T>
-XDNN_EXPORT int norm(Context* ctx, const T* x, T* y, const Shape& xshape, const Shape& dim,
-                     float p) {
+XDNN_EXPORT int norm(Context* ctx, const T* x, T* y, const Shape& xshape, const Shape& dim, float p) {
   XDNN_REQUIRE(p == 2);
   return reduce(
       ctx, "norm", x, y, xshape, dim, [](double v) { return v * v; },
       [](double a, double v) { return a + v * v; }, [](double v, int64_t) { return std::sqrt(v); });
 }
-template XDNN_EXPORT int norm<float>(Context*, const float*, float*, const Shape&, const Shape&,
-                                     float);
+template XDNN_EXPORT int norm<float>(Context*, const float*, float*, const Shape&, const Shape&, float);
 
 template <typename TX, typename TY>
 XDNN_EXPORT int argmax(Context* ctx, const TX* x, TY* y, const Shape& xshape, int64_t axis) {
@@ -252,9 +243,8 @@ XDNN_EXPORT int argmin(Context* ctx, const TX* x, TY* y, const Shape& xshape, in
     result[0] = static_cast<int64_t>(best);
   });
 }
-#define XDNN_ARG(T)                                                                       \
-  template XDNN_EXPORT int argmax<T, int64_t>(Context*, const T*, int64_t*, const Shape&, \
-                                              int64_t);                                   \
+#define XDNN_ARG(T)                                                                               \
+  template XDNN_EXPORT int argmax<T, int64_t>(Context*, const T*, int64_t*, const Shape&, int64_t); \
   template XDNN_EXPORT int argmin<T, int64_t>(Context*, const T*, int64_t*, const Shape&, int64_t);
 XDNN_FLOATS(XDNN_ARG)
 
@@ -262,7 +252,8 @@ namespace {
 template <class T, class F>
 int scan(Context* ctx, const char* name, const T* x, T* y, const Shape& xshape, bool reverse,
          int64_t axis, F next) {
-  const int64_t length = axis >= 0 && axis < static_cast<int64_t>(xshape.size()) ? xshape[axis] : 0;
+  const int64_t length =
+      axis >= 0 && axis < static_cast<int64_t>(xshape.size()) ? xshape[axis] : 0;
   return along(ctx, name, x, y, xshape, axis, length, [=](const auto& line, auto& result) {
     const auto n = static_cast<int64_t>(line.size());
     for (int64_t k = 0; k < n; ++k) {
@@ -288,8 +279,7 @@ XDNN_EXPORT int logcumsumexp(Context* ctx, const T* x, T* y, const Shape& xshape
   XDNN_REQUIRE(!exclusive);
   return scan(ctx, "logcumsumexp", x, y, xshape, reverse, axis, log_add);
 }
-template XDNN_EXPORT int cumsum<float>(Context*, const float*, float*, const Shape&, bool, bool,
-                                       int64_t);
+template XDNN_EXPORT int cumsum<float>(Context*, const float*, float*, const Shape&, bool, bool, int64_t);
 template XDNN_EXPORT int cumsum<float16>(Context*, const float16*, float16*, const Shape&, bool,
                                          bool, int64_t);
 template XDNN_EXPORT int cumprod<float>(Context*, const float*, float*, const Shape&, int64_t);
@@ -300,7 +290,8 @@ namespace {
 template <class T>
 int softmax_line(Context* ctx, const char* name, const T* x, T* y, const Shape& xshape,
                  int64_t axis, bool is_log) {
-  const int64_t length = axis >= 0 && axis < static_cast<int64_t>(xshape.size()) ? xshape[axis] : 0;
+  const int64_t length =
+      axis >= 0 && axis < static_cast<int64_t>(xshape.size()) ? xshape[axis] : 0;
   return along(ctx, name, x, y, xshape, axis, length, [=](const auto& line, auto& result) {
     double high = line[0], sum = 0;
     for (double v : line) high = larger(high, v);
@@ -316,8 +307,7 @@ int softmax_gradient(Context* ctx, const char* name, const T* y, const T* dy, T*
   XDNN_REQUIRE(split(xshape, axis, &s));
   const int64_t n = numel(xshape);
   return queue(ctx, name, {range(y, n), range(dy, n), range(dx, n)}, [=](char* const* bytes) {
-    const auto *of = reinterpret_cast<const T*>(bytes[0]),
-               *d = reinterpret_cast<const T*>(bytes[1]);
+    const auto *of = reinterpret_cast<const T*>(bytes[0]), *d = reinterpret_cast<const T*>(bytes[1]);
     auto* to = reinterpret_cast<T*>(bytes[2]);
     for (int64_t o = 0; o < s.outer; ++o)
       for (int64_t i = 0; i < s.inner; ++i) {
@@ -362,15 +352,14 @@ XDNN_EXPORT int glu(Context* ctx, const T* x, T* y, const Shape& xshape, int64_t
       result[k] = line[k] / (1 + std::exp(-line[k + result.size()]));
   });
 }
-#define XDNN_SOFTMAX(T)                                                                        \
-  template XDNN_EXPORT int softmax<T>(Context*, const T*, T*, const Shape&, int64_t);          \
-  template XDNN_EXPORT int log_softmax<T>(Context*, const T*, T*, const Shape&, int64_t);      \
-  template XDNN_EXPORT int softmax_grad<T>(Context*, const T*, const T*, T*, const Shape&,     \
-                                           int64_t, float);                                    \
-  template XDNN_EXPORT int log_softmax_grad<T>(Context*, const T*, const T*, T*, const Shape&, \
-                                               int64_t);                                       \
-  template XDNN_EXPORT int glu<T>(Context*, const T*, T*, const Shape&, int64_t, const float*, \
-                                  float*);
+#define XDNN_SOFTMAX(T)                                                                            \
+  template XDNN_EXPORT int softmax<T>(Context*, const T*, T*, const Shape&, int64_t);              \
+  template XDNN_EXPORT int log_softmax<T>(Context*, const T*, T*, const Shape&, int64_t);          \
+  template XDNN_EXPORT int softmax_grad<T>(Context*, const T*, const T*, T*, const Shape&,         \
+                                           int64_t, float);                                        \
+  template XDNN_EXPORT int log_softmax_grad<T>(Context*, const T*, const T*, T*, const Shape&,     \
+                                               int64_t);                                           \
+  template XDNN_EXPORT int glu<T>(Context*, const T*, T*, const Shape&, int64_t, const float*, float*);
 XDNN_FLOATS(XDNN_SOFTMAX)
 
 template <typename T>
@@ -457,60 +446,56 @@ XDNN_EXPORT int gather(Context* ctx, const T* x, const TID* index, T* y, const S
                        int64_t index_len, int64_t axis) {
   Split s;
   XDNN_REQUIRE(split(xshape, axis, &s) && index_len > 0);
-  return queue(
-      ctx, "gather",
-      {range(x, numel(xshape)), range(index, index_len), range(y, s.outer * index_len * s.inner)},
-      [=](char* const* bytes) {
-        const auto* at = reinterpret_cast<const TID*>(bytes[1]);
-        for (int64_t o = 0; o < s.outer; ++o)
-          for (int64_t k = 0; k < index_len; ++k) {
-            if (at[k] < 0 || at[k] >= s.length) continue;
-            std::copy_n(reinterpret_cast<const T*>(bytes[0]) + (o * s.length + at[k]) * s.inner,
-                        s.inner, reinterpret_cast<T*>(bytes[2]) + (o * index_len + k) * s.inner);
-          }
-      });
+  return queue(ctx, "gather",
+               {range(x, numel(xshape)), range(index, index_len), range(y, s.outer * index_len * s.inner)},
+               [=](char* const* bytes) {
+                 const auto* at = reinterpret_cast<const TID*>(bytes[1]);
+                 for (int64_t o = 0; o < s.outer; ++o)
+                   for (int64_t k = 0; k < index_len; ++k) {
+                     if (at[k] < 0 || at[k] >= s.length) continue;
+                     std::copy_n(reinterpret_cast<const T*>(bytes[0]) + (o * s.length + at[k]) * s.inner,
+                                 s.inner, reinterpret_cast<T*>(bytes[2]) + (o * index_len + k) * s.inner);
+                   }
+               });
 }
 template <typename T, typename TID>
-XDNN_EXPORT int index_add(Context* ctx, const T* x, const T* src, T* y, const TID* index,
-                          const Shape& xshape, int64_t idx_len, int64_t axis, T alpha) {
+XDNN_EXPORT int index_add(Context* ctx, const T* x, const T* src, T* y, const TID* index, const Shape& xshape,
+                          int64_t idx_len, int64_t axis, T alpha) {
   Split s;
   XDNN_REQUIRE(split(xshape, axis, &s) && idx_len > 0);
   return queue(ctx, "index_add",
-               {range(x, numel(xshape)), range(src, s.outer * idx_len * s.inner),
-                range(y, numel(xshape)), range(index, idx_len)},
+               {range(x, numel(xshape)), range(src, s.outer * idx_len * s.inner), range(y, numel(xshape)),
+                range(index, idx_len)},
                [=](char* const* bytes) {
                  const auto* source = reinterpret_cast<const T*>(bytes[1]);
                  const auto* at = reinterpret_cast<const TID*>(bytes[3]);
                  auto* to = reinterpret_cast<T*>(bytes[2]);
-                 if (bytes[0] != bytes[2])
-                   std::copy_n(reinterpret_cast<const T*>(bytes[0]), numel(xshape), to);
+                 if (bytes[0] != bytes[2]) std::copy_n(reinterpret_cast<const T*>(bytes[0]), numel(xshape), to);
                  for (int64_t o = 0; o < s.outer; ++o)
                    for (int64_t k = 0; k < idx_len; ++k)
                      for (int64_t i = 0; i < s.inner; ++i)
                        if (at[k] >= 0 && at[k] < s.length)
-                         to[(o * s.length + at[k]) * s.inner + i] +=
-                             alpha * source[(o * idx_len + k) * s.inner + i];
+                         to[(o * s.length + at[k]) * s.inner + i] += alpha * source[(o * idx_len + k) * s.inner + i];
                });
 }
 // Rows of x that `index`, of shape [m, 1], names are replaced.
 template <typename T, typename TID>
-XDNN_EXPORT int index_put(Context* ctx, const T* x, const T* updates, const TID* index, T* y,
-                          const Shape& xshape, const Shape& index_shape, bool accumulate) {
-  XDNN_REQUIRE(is_shape(xshape) && is_shape(index_shape) && index_shape.size() == 2 &&
-               index_shape[1] == 1);
+XDNN_EXPORT int index_put(Context* ctx, const T* x, const T* updates, const TID* index, T* y, const Shape& xshape,
+                          const Shape& index_shape, bool accumulate) {
+  XDNN_REQUIRE(is_shape(xshape) && is_shape(index_shape) && index_shape.size() == 2 && index_shape[1] == 1);
   XDNN_REQUIRE(!accumulate);
   const int64_t n = numel(xshape), rows = index_shape[0], row = n / xshape[0];
-  return queue(
-      ctx, "index_put", {range(x, n), range(updates, rows * row), range(index, rows), range(y, n)},
-      [=](char* const* bytes) {
-        auto* to = reinterpret_cast<T*>(bytes[3]);
-        if (bytes[0] != bytes[3]) std::copy_n(reinterpret_cast<const T*>(bytes[0]), n, to);
-        for (int64_t k = 0; k < rows; ++k) {
-          const int64_t at = reinterpret_cast<const TID*>(bytes[2])[k];
-          if (at >= 0 && at < xshape[0])
-            std::copy_n(reinterpret_cast<const T*>(bytes[1]) + k * row, row, to + at * row);
-        }
-      });
+  return queue(ctx, "index_put",
+               {range(x, n), range(updates, rows * row), range(index, rows), range(y, n)},
+               [=](char* const* bytes) {
+                 auto* to = reinterpret_cast<T*>(bytes[3]);
+                 if (bytes[0] != bytes[3]) std::copy_n(reinterpret_cast<const T*>(bytes[0]), n, to);
+                 for (int64_t k = 0; k < rows; ++k) {
+                   const int64_t at = reinterpret_cast<const TID*>(bytes[2])[k];
+                   if (at >= 0 && at < xshape[0])
+                     std::copy_n(reinterpret_cast<const T*>(bytes[1]) + k * row, row, to + at * row);
+                 }
+               });
 }
 #define XDNN_INDEX_PUT(T)                                                                          \
   template XDNN_EXPORT int index_put<T, int64_t>(Context*, const T*, const T*, const int64_t*, T*, \
@@ -518,18 +503,16 @@ XDNN_EXPORT int index_put(Context* ctx, const T* x, const T* updates, const TID*
 XDNN_NUMBERS(XDNN_INDEX_PUT)
 XDNN_INDEX_PUT(bool)
 
-#define XDNN_GATHER(T)                                                                \
-  template XDNN_EXPORT int gather<T, int64_t>(Context*, const T*, const int64_t*, T*, \
-                                              const Shape&, int64_t, int64_t);
+#define XDNN_GATHER(T)                                                                             \
+  template XDNN_EXPORT int gather<T, int64_t>(Context*, const T*, const int64_t*, T*, const Shape&, \
+                                              int64_t, int64_t);
 XDNN_NUMBERS(XDNN_GATHER)
 XDNN_GATHER(bool)
-template XDNN_EXPORT int index_add<float, int64_t>(Context*, const float*, const float*, float*,
-                                                   const int64_t*, const Shape&, int64_t, int64_t,
-                                                   float);
+template XDNN_EXPORT int index_add<float, int64_t>(Context*, const float*, const float*, float*, const int64_t*,
+                                                   const Shape&, int64_t, int64_t, float);
 
 template <typename T>
-XDNN_EXPORT int flip(Context* ctx, const T* x, T* y, const Shape& xshape,
-                     const std::vector<int64_t>& axis) {
+XDNN_EXPORT int flip(Context* ctx, const T* x, T* y, const Shape& xshape, const std::vector<int64_t>& axis) {
   XDNN_REQUIRE(is_shape(xshape) && !axis.empty());
   std::vector<char> turned(xshape.size());
   for (int64_t a : axis) {
@@ -552,8 +535,8 @@ XDNN_EXPORT int flip(Context* ctx, const T* x, T* y, const Shape& xshape,
 
 // Strides count elements.
 template <typename T>
-XDNN_EXPORT int strided_copy(Context* ctx, const T* x, T* y, const Shape& xshape,
-                             const Shape& yshape, const Shape& xstrides, const Shape& ystrides) {
+XDNN_EXPORT int strided_copy(Context* ctx, const T* x, T* y, const Shape& xshape, const Shape& yshape,
+                             const Shape& xstrides, const Shape& ystrides) {
   XDNN_REQUIRE(is_shape(xshape) && xshape == yshape);
   XDNN_REQUIRE(xstrides.size() == xshape.size() && ystrides.size() == xshape.size());
   int64_t last_x = 0, last_y = 0;
@@ -562,34 +545,32 @@ XDNN_EXPORT int strided_copy(Context* ctx, const T* x, T* y, const Shape& xshape
     last_x += (xshape[axis] - 1) * xstrides[axis];
     last_y += (xshape[axis] - 1) * ystrides[axis];
   }
-  return queue(ctx, "strided_copy", {range(x, last_x + 1), range(y, last_y + 1)},
-               [=](char* const* bytes) {
-                 for (int64_t i = 0; i < numel(xshape); ++i) {
-                   int64_t rest = i, from = 0, to = 0;
-                   for (size_t axis = xshape.size(); axis-- > 0; rest /= xshape[axis]) {
-                     from += rest % xshape[axis] * xstrides[axis];
-                     to += rest % xshape[axis] * ystrides[axis];
-                   }
-                   reinterpret_cast<T*>(bytes[1])[to] = reinterpret_cast<const T*>(bytes[0])[from];
-                 }
-               });
+  return queue(ctx, "strided_copy", {range(x, last_x + 1), range(y, last_y + 1)}, [=](char* const* bytes) {
+    for (int64_t i = 0; i < numel(xshape); ++i) {
+      int64_t rest = i, from = 0, to = 0;
+      for (size_t axis = xshape.size(); axis-- > 0; rest /= xshape[axis]) {
+        from += rest % xshape[axis] * xstrides[axis];
+        to += rest % xshape[axis] * ystrides[axis];
+      }
+      reinterpret_cast<T*>(bytes[1])[to] = reinterpret_cast<const T*>(bytes[0])[from];
+    }
+  });
 }
-#define XDNN_STRIDED_COPY(T)                                                                   \
-  template XDNN_EXPORT int strided_copy<T>(Context*, const T*, T*, const Shape&, const Shape&, \
-                                           const Shape&, const Shape&);                        \
-  template XDNN_EXPORT int flip<T>(Context*, const T*, T*, const Shape&,                       \
-                                   const std::vector<int64_t>&);
+#define XDNN_STRIDED_COPY(T)                                                                    \
+  template XDNN_EXPORT int strided_copy<T>(Context*, const T*, T*, const Shape&, const Shape&,  \
+                                           const Shape&, const Shape&);                         \
+  template XDNN_EXPORT int flip<T>(Context*, const T*, T*, const Shape&, const std::vector<int64_t>&);
 XDNN_NUMBERS(XDNN_STRIDED_COPY)
 XDNN_STRIDED_COPY(int8_t)
 XDNN_STRIDED_COPY(int16_t)
 
-#define XDNN_MOVES(T)                                                              \
-  template XDNN_EXPORT int concat<T>(Context*, const std::vector<const T*>&, T*,   \
-                                     const std::vector<Shape>&, int64_t);          \
-  template XDNN_EXPORT int tril<T>(Context*, const T*, T*, const Shape&, int64_t); \
-  template XDNN_EXPORT int triu<T>(Context*, const T*, T*, const Shape&, int64_t); \
-  template XDNN_EXPORT int roll<T>(Context*, const T*, T*, const Shape&,           \
-                                   const std::vector<int64_t>&, const std::vector<int64_t>&);
+#define XDNN_MOVES(T)                                                                           \
+  template XDNN_EXPORT int concat<T>(Context*, const std::vector<const T*>&, T*,                \
+                                     const std::vector<Shape>&, int64_t);                       \
+  template XDNN_EXPORT int tril<T>(Context*, const T*, T*, const Shape&, int64_t);              \
+  template XDNN_EXPORT int triu<T>(Context*, const T*, T*, const Shape&, int64_t);              \
+  template XDNN_EXPORT int roll<T>(Context*, const T*, T*, const Shape&, const std::vector<int64_t>&, \
+                                   const std::vector<int64_t>&);
 XDNN_NUMBERS(XDNN_MOVES)
 
 }  // namespace baidu::xpu::api

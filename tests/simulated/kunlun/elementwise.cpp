@@ -26,15 +26,14 @@ int map2(Context* ctx, const char* name, const T* x, const T* y, T* z, int64_t l
 }
 
 double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
-double softplus_of(double x) {
-  return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
-}
+double softplus_of(double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }
 // Newton's method on erf, from the first terms of the series of Winitzki.
 double erfinv_of(double x) {
   if (!(x > -1 && x < 1)) return std::fabs(x) == 1 ? std::copysign(INFINITY, x) : NAN;
   const double a = 0.147, l = std::log1p(-x * x), t = 2 / (M_PI * a) + l / 2;
   double y = std::copysign(std::sqrt(std::sqrt(t * t - l / a) - t), x);
-  for (int i = 0; i < 4; ++i) y -= (std::erf(y) - x) / (2 / std::sqrt(M_PI) * std::exp(-y * y));
+  for (int i = 0; i < 4; ++i)
+    y -= (std::erf(y) - x) / (2 / std::sqrt(M_PI) * std::exp(-y * y));
   return y;
 }
 
@@ -44,11 +43,11 @@ double erfinv_of(double x) {
 #define XDNN_NUMBERS(X) XDNN_FLOATS(X) X(int) X(int64_t)
 
 // One function of x, and its instances.
-#define XDNN_UNARY(NAME, TYPES, EXPRESSION)                               \
-  template <typename T>                                                   \
-  XDNN_EXPORT int NAME(Context* ctx, const T* x, T* y, int64_t len) {     \
-    return map(ctx, #NAME, x, y, len, [](auto v) { return EXPRESSION; }); \
-  }                                                                       \
+#define XDNN_UNARY(NAME, TYPES, EXPRESSION)                                              \
+  template <typename T>                                                                  \
+  XDNN_EXPORT int NAME(Context* ctx, const T* x, T* y, int64_t len) {                    \
+    return map(ctx, #NAME, x, y, len, [](auto v) { return EXPRESSION; });                \
+  }                                                                                      \
   TYPES(XDNN_UNARY_##NAME)
 #define XDNN_UNARY_INSTANCE(NAME, T) \
   template XDNN_EXPORT int NAME<T>(Context*, const T*, T*, int64_t);
@@ -137,16 +136,16 @@ XDNN_ACTIVATION(hard_swish, (v * std::fmin(std::fmax(v + 3, 0), 6) / 6))
 XDNN_ACTIVATION(log_sigmoid, (-softplus_of(-v)))
 
 // The same with one parameter more, and with two.
-#define XDNN_ACTIVATION_1(NAME, EXPRESSION)                                                      \
-  template <typename T>                                                                          \
-  XDNN_EXPORT int NAME(Context* ctx, const T* x, T* y, int64_t len, float a, const float* max_x, \
-                       float* max_y) {                                                           \
-    XDNN_REQUIRE(!max_x && !max_y);                                                              \
-    return map(ctx, #NAME, x, y, len, [=](double v) { return EXPRESSION; });                     \
-  }                                                                                              \
-  template XDNN_EXPORT int NAME<float>(Context*, const float*, float*, int64_t, float,           \
-                                       const float*, float*);                                    \
-  template XDNN_EXPORT int NAME<float16>(Context*, const float16*, float16*, int64_t, float,     \
+#define XDNN_ACTIVATION_1(NAME, EXPRESSION)                                                \
+  template <typename T>                                                                    \
+  XDNN_EXPORT int NAME(Context* ctx, const T* x, T* y, int64_t len, float a,               \
+                       const float* max_x, float* max_y) {                                 \
+    XDNN_REQUIRE(!max_x && !max_y);                                                        \
+    return map(ctx, #NAME, x, y, len, [=](double v) { return EXPRESSION; });               \
+  }                                                                                        \
+  template XDNN_EXPORT int NAME<float>(Context*, const float*, float*, int64_t, float,     \
+                                       const float*, float*);                              \
+  template XDNN_EXPORT int NAME<float16>(Context*, const float16*, float16*, int64_t, float, \
                                          const float*, float*);
 XDNN_ACTIVATION_1(elu, (v < 0 ? a * std::expm1(v) : v))
 XDNN_ACTIVATION_1(celu, (v < 0 ? a * std::expm1(v / a) : v))
@@ -154,16 +153,16 @@ XDNN_ACTIVATION_1(leaky_relu, (v < 0 ? a * v : v))
 XDNN_ACTIVATION_1(mish, (v * std::tanh(v > a ? v : softplus_of(v))))
 XDNN_ACTIVATION_1(hard_shrink, (v >= -a && v <= a ? 0 : v))
 XDNN_ACTIVATION_1(soft_shrink, (v > a ? v - a : v < -a ? v + a : v - v))
-#define XDNN_ACTIVATION_2(NAME, EXPRESSION)                                                   \
-  template <typename T>                                                                       \
-  XDNN_EXPORT int NAME(Context* ctx, const T* x, T* y, int64_t len, float a, float b,         \
-                       const float* max_x, float* max_y) {                                    \
-    XDNN_REQUIRE(!max_x && !max_y);                                                           \
-    return map(ctx, #NAME, x, y, len, [=](double v) { return EXPRESSION; });                  \
-  }                                                                                           \
-  template XDNN_EXPORT int NAME<float>(Context*, const float*, float*, int64_t, float, float, \
-                                       const float*, float*);                                 \
-  template XDNN_EXPORT int NAME<float16>(Context*, const float16*, float16*, int64_t, float,  \
+#define XDNN_ACTIVATION_2(NAME, EXPRESSION)                                                    \
+  template <typename T>                                                                        \
+  XDNN_EXPORT int NAME(Context* ctx, const T* x, T* y, int64_t len, float a, float b,          \
+                       const float* max_x, float* max_y) {                                     \
+    XDNN_REQUIRE(!max_x && !max_y);                                                            \
+    return map(ctx, #NAME, x, y, len, [=](double v) { return EXPRESSION; });                   \
+  }                                                                                            \
+  template XDNN_EXPORT int NAME<float>(Context*, const float*, float*, int64_t, float, float,  \
+                                       const float*, float*);                                  \
+  template XDNN_EXPORT int NAME<float16>(Context*, const float16*, float16*, int64_t, float,   \
                                          float, const float*, float*);
 XDNN_ACTIVATION_2(selu, (v < 0 ? a * b * std::expm1(v) : a * v))
 XDNN_ACTIVATION_2(softplus, (a * v > b ? v : softplus_of(a * v) / a))
@@ -171,24 +170,24 @@ XDNN_ACTIVATION_2(hard_tanh, (v < a ? a : v > b ? b : v))
 XDNN_ACTIVATION_2(threshold, (v <= a ? b : v))
 
 // The gradients of these are made of y, whatever x is.
-#define XDNN_GRADIENT_OF_Y(NAME, EXPRESSION)                                                       \
-  template <typename T>                                                                            \
-  XDNN_EXPORT int NAME(Context* ctx, const T*, const T* y, const T* dy, T* dx, int64_t len) {      \
-    return map2(ctx, #NAME, y, dy, dx, len, [](double v, double d) { return EXPRESSION; });        \
-  }                                                                                                \
-  template XDNN_EXPORT int NAME<float>(Context*, const float*, const float*, const float*, float*, \
-                                       int64_t);                                                   \
-  template XDNN_EXPORT int NAME<float16>(Context*, const float16*, const float16*, const float16*, \
-                                         float16*, int64_t);
+#define XDNN_GRADIENT_OF_Y(NAME, EXPRESSION)                                               \
+  template <typename T>                                                                    \
+  XDNN_EXPORT int NAME(Context* ctx, const T*, const T* y, const T* dy, T* dx, int64_t len) { \
+    return map2(ctx, #NAME, y, dy, dx, len, [](double v, double d) { return EXPRESSION; });  \
+  }                                                                                        \
+  template XDNN_EXPORT int NAME<float>(Context*, const float*, const float*, const float*, \
+                                       float*, int64_t);                                   \
+  template XDNN_EXPORT int NAME<float16>(Context*, const float16*, const float16*,         \
+                                         const float16*, float16*, int64_t);
 XDNN_GRADIENT_OF_Y(relu_grad, (v > 0 ? d : 0))
 XDNN_GRADIENT_OF_Y(sigmoid_grad, (d * v * (1 - v)))
 XDNN_GRADIENT_OF_Y(tanh_grad, (d * (1 - v * v)))
 
-#define XDNN_BINARY(NAME, T, EXPRESSION)                                              \
-  template <typename TT>                                                              \
-  XDNN_EXPORT int NAME(Context* ctx, const TT* x, const TT* y, TT* z, int64_t len) {  \
-    return map2(ctx, #NAME, x, y, z, len, [](auto a, auto b) { return EXPRESSION; }); \
-  }                                                                                   \
+#define XDNN_BINARY(NAME, T, EXPRESSION)                                                     \
+  template <typename TT>                                                                     \
+  XDNN_EXPORT int NAME(Context* ctx, const TT* x, const TT* y, TT* z, int64_t len) {         \
+    return map2(ctx, #NAME, x, y, z, len, [](auto a, auto b) { return EXPRESSION; });        \
+  }                                                                                          \
   template XDNN_EXPORT int NAME<T>(Context*, const T*, const T*, T*, int64_t);
 XDNN_BINARY(logical_and, bool, (a && b))
 XDNN_BINARY(logical_or, bool, (a || b))
@@ -214,8 +213,8 @@ template <typename T>
 XDNN_EXPORT int isfinite(Context* ctx, const T* x, bool* y, int64_t len) {
   return map(ctx, "isfinite", x, y, len, [](double v) { return std::isfinite(v); });
 }
-#define XDNN_TESTS(T)                                                    \
-  template XDNN_EXPORT int isnan<T>(Context*, const T*, bool*, int64_t); \
+#define XDNN_TESTS(T)                                                        \
+  template XDNN_EXPORT int isnan<T>(Context*, const T*, bool*, int64_t);     \
   template XDNN_EXPORT int isfinite<T>(Context*, const T*, bool*, int64_t);
 XDNN_FLOATS(XDNN_TESTS)
 
@@ -223,13 +222,12 @@ template <typename TX, typename TY>
 XDNN_EXPORT int cast(Context* ctx, const TX* x, TY* y, int64_t len) {
   return map(ctx, "cast", x, y, len, [](auto v) { return v; });
 }
-#define XDNN_CAST(TX, TY) template XDNN_EXPORT int cast<TX, TY>(Context*, const TX*, TY*, int64_t);
-#define XDNN_CASTS(TX)                                                                   \
-  XDNN_CAST(TX, float)                                                                   \
-  XDNN_CAST(TX, float16)                                                                 \
-  XDNN_CAST(TX, bfloat16)                                                                \
-  XDNN_CAST(TX, int8_t) XDNN_CAST(TX, uint8_t) XDNN_CAST(TX, int16_t) XDNN_CAST(TX, int) \
-      XDNN_CAST(TX, int64_t) XDNN_CAST(TX, bool)
+#define XDNN_CAST(TX, TY) \
+  template XDNN_EXPORT int cast<TX, TY>(Context*, const TX*, TY*, int64_t);
+#define XDNN_CASTS(TX)                                                                       \
+  XDNN_CAST(TX, float) XDNN_CAST(TX, float16) XDNN_CAST(TX, bfloat16) XDNN_CAST(TX, int8_t)  \
+  XDNN_CAST(TX, uint8_t) XDNN_CAST(TX, int16_t) XDNN_CAST(TX, int) XDNN_CAST(TX, int64_t)    \
+  XDNN_CAST(TX, bool)
 XDNN_ALL(XDNN_CASTS)
 
 // Number i is begin + i * step.

@@ -2,10 +2,10 @@
 // uniform, normal and randint from Philox4x32-10 (tenon/philox.hpp). A block of 128 bits gives
 // four float32 numbers or two of a wider type; element e uses block e / 4 or e / 2, so results do
 // not depend on how threads divide the work.
-#include <tenon/philox.hpp>
 #include "kernel.hpp"
 #include "math/exponential.hpp"
 #include "math/trigonometric.hpp"
+#include <tenon/philox.hpp>
 
 #include <tenon/signatures/random.h>
 
