@@ -72,6 +72,23 @@ def test_gradients_of_bessel_functions(name):
     np.testing.assert_allclose(second.numpy(), bend.numpy(), rtol=1e-4, atol=1e-7)
 
 
+def test_airy():
+    # Each of the four regions and their borders; below 0 the amplitude is about 1.
+    x = np.concatenate([np.linspace(-60, 20, 2001), [-2.0, 2.0, 0.0]])
+    want, slope = scipy_special.airy(x)[:2]
+    given = tenon.tensor(x, requires_grad=True)
+    got = torch.special.airy_ai(given)
+    (first,) = tenon.grad(got.sum(), [given], create_graph=True)
+    (second,) = tenon.grad(first.sum(), [given])
+    np.testing.assert_allclose(got.detach().numpy(), want, rtol=1e-12, atol=2e-14)
+    np.testing.assert_allclose(first.detach().numpy(), slope, rtol=1e-12, atol=5e-14)
+    np.testing.assert_allclose(second.numpy(), x * want, rtol=1e-12, atol=2e-12)
+    tail = x > 2  # where the function itself is below any absolute tolerance
+    np.testing.assert_allclose(got.detach().numpy()[tail], want[tail], rtol=1e-12)
+    ends = torch.special.airy_ai(tenon.tensor([np.inf, -np.inf, np.nan])).numpy()
+    np.testing.assert_array_equal(ends, [0.0, 0.0, np.nan])
+
+
 @pytest.mark.parametrize("name, slope", [("bessel_j0", 0.0), ("bessel_j1", 0.5)])
 def test_gradients_at_zero(name, slope):
     x = tenon.zeros(1, dtype="float64").requires_grad_()
