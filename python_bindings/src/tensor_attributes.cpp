@@ -85,16 +85,41 @@ PyObject* get_transposed(PyObject* self, void*) {
   return to_python(TENON_CALL(permute, value_of(tensor)));
 }
 
-PyObject* get_matrix_transposed(PyObject* self, void*) {
+PyObject* matrix_transposed(PyObject* self, const char* name) {
   tenon_tensor* tensor = handle_of(self);
   if (tensor->ndim < 2)
     // An AttributeError, so that hasattr() answers that a vector has none.
-    return raise_error(PyExc_AttributeError, "mT: expected at least 2 axes, got %d", tensor->ndim);
+    return raise_error(PyExc_AttributeError, "%s: expected at least 2 axes, got %d", name,
+                       tensor->ndim);
   int64_t axes[TENON_MAX_NDIM];
   for (int32_t axis = 0; axis < tensor->ndim; ++axis) axes[axis] = axis;
   std::swap(axes[tensor->ndim - 1], axes[tensor->ndim - 2]);
   return to_python(
       TENON_CALL(permute, value_of(tensor), value_of(axes, static_cast<size_t>(tensor->ndim))));
+}
+
+PyObject* get_matrix_transposed(PyObject* self, void*) { return matrix_transposed(self, "mT"); }
+
+PyObject* adjoint(PyObject* self, const char* name) {
+  PyObject* transposed = matrix_transposed(self, name);
+  if (!transposed) return nullptr;
+  // conj() of real numbers would copy them, or at least record a step.
+  const uint8_t dtype = handle_of(self)->dtype;
+  if (dtype != TENON_DTYPE_C64 && dtype != TENON_DTYPE_C128) return transposed;
+  PyObject* result = PyObject_CallMethod(transposed, "conj", nullptr);
+  Py_DECREF(transposed);
+  return result;
+}
+
+PyObject* get_matrix_adjoint(PyObject* self, void*) { return adjoint(self, "mH"); }
+
+PyObject* get_adjoint(PyObject* self, void*) {
+  tenon_tensor* tensor = handle_of(self);
+  if (tensor->ndim != 2)
+    return raise_error(PyExc_AttributeError,
+                       "H: expected a matrix of 2 axes, got %d; mH takes batches of matrices",
+                       tensor->ndim);
+  return adjoint(self, "H");
 }
 
 // -- autograd -------------------------------------------------------------------------------------
@@ -174,6 +199,8 @@ PyGetSetDef tensor_attributes[] = {
     {"device", get_device, nullptr, "Where the memory is.", nullptr},
     {"T", get_transposed, nullptr, "A view with the axes reversed.", nullptr},
     {"mT", get_matrix_transposed, nullptr, "A view with the last two axes exchanged.", nullptr},
+    {"H", get_adjoint, nullptr, "The conjugate transpose of a matrix.", nullptr},
+    {"mH", get_matrix_adjoint, nullptr, "mT with the elements conjugated.", nullptr},
     {"requires_grad", get_requires_grad, set_requires_grad, "Whether gradients are recorded.",
      nullptr},
     {"is_leaf", get_is_leaf, nullptr,

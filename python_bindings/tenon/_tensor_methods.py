@@ -45,6 +45,8 @@ short = _to("int16")
 int = _to("int32")
 long = _to("int64")
 bool = _to("bool")
+cfloat = _to("complex64")
+cdouble = _to("complex128")
 
 
 def astype(self: Tensor, dtype: Any, *, copy: builtins.bool = True) -> Tensor:
@@ -126,6 +128,18 @@ def ravel(self: Tensor) -> Tensor:
 def reshape_as(self: Tensor, other: Tensor) -> Tensor:
     """The elements in the shape of `other`."""
     return self.reshape(other.shape)
+
+
+def unfold(self: Tensor, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
+    """Windows of `size` elements along `dimension`, `step` apart, in a new last axis, as a view."""
+    if self.ndim:
+        return _operator("sliding_window")(self, dimension, size, step)
+    # One number is a vector of one element, of which there is one window.
+    if size not in (0, 1) or dimension not in (-1, 0):
+        raise ValueError(
+            f"unfold(): expected dimension 0 and size 0 or 1 of a 0-d tensor, got {dimension} and {size}"
+        )
+    return self.reshape(1)[:size]
 
 
 def view_as(self: Tensor, other: Tensor) -> Tensor:

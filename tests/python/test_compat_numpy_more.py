@@ -298,8 +298,12 @@ def test_errors():
         tnp.convolve([1.0], [1.0], "other")
     with pytest.raises(ValueError, match="a number in each slice, got one of NaN alone"):
         tnp.nanargmax([[np.nan, np.nan]], axis=1)
-    with pytest.raises(NotImplementedError, match="edge_order=1, got 2"):
-        tnp.gradient(V, edge_order=2)
+    with pytest.raises(ValueError, match="edge_order 1 or 2, got 3"):
+        tnp.gradient(V, edge_order=3)
+    with pytest.raises(
+        ValueError, match="at least 3 elements along axis 0 for edge_order=2, got 2"
+    ):
+        tnp.gradient(V[:2], edge_order=2)
     with pytest.raises(ValueError, match=r"two axes of one length, got shape \(2, 3\)"):
         tnp.diag_indices_from(tnp.array(M))
     with pytest.raises(ValueError, match="cumulative_sum.*expected an axis for an array of 2 axes"):

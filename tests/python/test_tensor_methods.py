@@ -35,11 +35,25 @@ def test_every_method_is_on_the_type():
         ("int", "int32"),
         ("long", "int64"),
         ("bool", "bool"),
+        ("cfloat", "complex64"),
+        ("cdouble", "complex128"),
     ],
 )
 def test_conversions(method, dtype):
     x = getattr(T([0.0, 1.0, 2.0]), method)()
     assert x.dtype.name == dtype and x.type() == dtype and getattr(x, method)() is x
+
+
+def test_unfold():
+    x = T([1.0, 2.0, 3.0, 4.0, 5.0], requires_grad=True)
+    windows = x.unfold(0, 3, 2)
+    assert windows.tolist() == [[1.0, 2.0, 3.0], [3.0, 4.0, 5.0]]
+    windows.sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0, 2.0, 1.0, 1.0]
+    assert T(X).unfold(1, 2, 1).shape == (2, 2, 2)
+    assert T(7.0).unfold(0, 1, 1).tolist() == [7.0] and T(7.0).unfold(-1, 0, 1).shape == (0,)
+    with pytest.raises(ValueError, match="size 0 or 1 of a 0-d tensor, got 0 and 2"):
+        T(7.0).unfold(0, 2, 1)
 
 
 def test_dtypes():

@@ -383,11 +383,19 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Ten
     return base.where(at > knots[last], values[last] if right is None else float(right), inside)
 
 
+def _end_slope(end: Tensor, second: Tensor, third: Tensor, h: Any, k: Any) -> Tensor:
+    """The slope at `end` of the parabola through three points, `h` and then `k` apart."""
+    return (
+        -(2 * h + k) / (h * (h + k)) * end + (h + k) / (h * k) * second - h / (k * (h + k)) * third
+    )
+
+
 def gradient(f: Any, *varargs: Any, axis: Axes = None, edge_order: builtins.int = 1) -> Any:
-    """Slopes by central differences, one-sided at the ends: a tensor for each axis."""
+    """Slopes by central differences, one-sided at the ends: a tensor for each axis. With `edge_order` 2
+    the ends are those of a parabola through three points."""
     x = as_float(f)
-    if edge_order != 1:
-        raise NotImplementedError(f"gradient(): expected edge_order=1, got {edge_order}")
+    if edge_order not in (1, 2):
+        raise ValueError(f"gradient(): expected edge_order 1 or 2, got {edge_order}")
     axes = (
         list(range(x.ndim))
         if axis is None
@@ -419,6 +427,16 @@ def gradient(f: Any, *varargs: Any, axis: Axes = None, edge_order: builtins.int 
             )
             first = (y[..., 1:2] - y[..., :1]) / h[0]
             last = (y[..., -1:] - y[..., -2:-1]) / h[-1]
+        if edge_order == 2:
+            if y.shape[-1] < 3:
+                raise ValueError(
+                    f"gradient(): expected at least 3 elements along axis {each} for edge_order=2, got "
+                    f"{y.shape[-1]}"
+                )
+            steps_of = (spacing, spacing) if spacing.ndim == 0 else (h[0], h[1])
+            first = _end_slope(y[..., :1], y[..., 1:2], y[..., 2:3], *steps_of)
+            steps_of = (spacing, spacing) if spacing.ndim == 0 else (h[-1], h[-2])
+            last = -_end_slope(y[..., -1:], y[..., -2:-1], y[..., -3:-2], *steps_of)
         results.append(base.moveaxis(base.concatenate([first, inner, last], -1), -1, each))
     return results[0] if len(results) == 1 else tuple(results)
 

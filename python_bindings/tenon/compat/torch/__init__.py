@@ -13,23 +13,24 @@ from typing import Any
 from tenon.compat._adapt import Namespace
 from tenon.compat.torch import fft as fft
 from tenon.compat.torch import linalg as linalg
+from tenon.compat.torch import masked as masked
 from tenon.compat.torch import nn as nn
+from tenon.compat.torch import signal as signal
 from tenon.compat.torch import special as special
 
 # Operators whose positional arguments, defaults and results agree.
 _SAME = """abs acos acosh add addcdiv addcmul angle asin asinh atan atan2 atanh bernoulli
 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor cdist ceil celu
-cholesky_inverse cholesky_solve clone conj copysign cos cosh cosine_similarity count_nonzero cov
-cumprod deg2rad det diag digamma dist dropout empty_like erf erfc exp exp2 expm1 flatten flip floor
-floor_divide fmax fmin fmod frac greater greater_equal heaviside hypot imag index_copy index_fill
-inner isclose isfinite isinf isnan isneginf isposinf kron lerp less less_equal lgamma log log10
-log1p log2 log_softmax logaddexp logaddexp2 logdet logical_and logical_not logical_or logical_xor
-logsumexp masked_fill masked_select matmul matrix_exp matrix_power maximum minimum movedim
-multinomial multiply nan_to_num nanmean narrow negative nextafter not_equal ones_like outer
-pairwise_distance permute pixel_shuffle pixel_unshuffle polygamma positive pow prelu rad2deg
-randperm real reciprocal relu remainder renorm reshape roll round rsqrt select selu sigmoid sign
-signbit sin sinc sinh slogdet softmax sqrt square stack subtract tan tanh threshold tile trace
-transpose tril triu trunc unbind unsqueeze vander where xlogy zeros_like""".split()
+cholesky_inverse cholesky_solve clone conj copysign cos cosh cosine_similarity count_nonzero
+cumprod deg2rad det diag digamma dist dropout empty_like erf erfc exp exp2 expm1 flatten flip
+floor floor_divide fmax fmin fmod frac greater greater_equal heaviside hypot imag inner isfinite
+isinf isnan isneginf isposinf kron less less_equal lgamma log log10 log1p log2 log_softmax
+logaddexp2 logdet logical_and logical_not logical_or logical_xor masked_fill masked_select matmul
+matrix_exp matrix_power maximum minimum movedim multinomial multiply nan_to_num nanmean negative
+nextafter not_equal ones_like outer pairwise_distance permute pixel_shuffle pixel_unshuffle
+polygamma positive pow prelu rad2deg randperm real reciprocal relu remainder renorm reshape roll
+round rsqrt select selu sign sin sinc sinh slogdet softmax sqrt square stack subtract tan tanh
+threshold tile trace tril triu trunc unbind unsqueeze vander where xlogy zeros_like""".split()
 
 # Attributes of Tenon that are the thing itself.
 _OURS = {
@@ -45,7 +46,9 @@ _OURS = {
     "autograd": "autograd",
     "fft": "compat.torch.fft",
     "linalg": "compat.torch.linalg",
+    "masked": "compat.torch.masked",
     "nn": "compat.torch.nn",
+    "signal": "compat.torch.signal",
     "special": "compat.torch.special",
     "concat": "concat",
     "concatenate": "concat",
@@ -68,7 +71,9 @@ _OURS = {
 }
 
 _FUNCTIONS = " ".join(
-    f"{__name__}.{each}" for each in ("_functions", "_layers", "_arrays", "_operands")
+    f"{__name__}.{each}"
+    for each in """_functions _layers _arrays _operands _copies _conversions _indices
+    _moments""".split()
 )
 _namespace = Namespace("torch", _FUNCTIONS, _SAME, _OURS, methods=["type", "unfold"])
 

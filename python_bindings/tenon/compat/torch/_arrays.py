@@ -15,7 +15,7 @@ from tenon.compat.torch._functions import ValuesAndIndices
 
 __all__ = """adjoint as_strided_scatter atleast_1d atleast_2d atleast_3d bincount block_diag cartesian_prod
 chain_matmul column_stack combinations dsplit dstack fliplr flipud gradient histc
-histogram histogramdd hsplit i0 igamma igammac is_nonzero lu_solve median mvlgamma nanmedian nonzero_static
+histogram histogramdd hsplit i0 igamma igammac is_nonzero lu lu_solve lu_unpack median mvlgamma nanmedian nonzero_static
 randint_like range resolve_conj resolve_neg row_stack svd t tensor_split trapezoid trapz triangular_solve
 unique_consecutive vdot vsplit""".split()
 
@@ -68,6 +68,8 @@ def tensor_split(
     input: Tensor, indices_or_sections: Any, dim: builtins.int = 0
 ) -> tuple[Tensor, ...]:
     """Parts of about one length, or between indices."""
+    if isinstance(indices_or_sections, Tensor):
+        indices_or_sections = indices_or_sections.tolist()
     return tenon.tensor_split(input, indices_or_sections, axis=dim)
 
 
@@ -291,6 +293,10 @@ def gradient(
     input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: builtins.int = 1
 ) -> tuple[Tensor, ...]:
     """Slopes along each axis by central differences, one-sided at the ends."""
+    if input.dtype.is_complex:
+        options = {"spacing": spacing, "dim": dim, "edge_order": edge_order}
+        real, imag = (gradient(_operator(part)(input), **options) for part in ("real", "imag"))
+        return tuple(_operator("complex")(*each) for each in zip(real, imag, strict=True))
     from tenon.compat import numpy
 
     axes = list(builtins.range(input.ndim)) if dim is None else dim
@@ -299,7 +305,8 @@ def gradient(
     steps = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(axes)
     result = numpy.gradient(input, *steps, axis=axes, edge_order=edge_order)
     parts = result if isinstance(result, tuple) else (result,)
-    dtype = input.dtype if input.dtype.is_floating_point else _core.get_default_dtype()
+    inexact = input.dtype.is_floating_point or input.dtype.is_complex
+    dtype = input.dtype if inexact else _core.get_default_dtype()
     return tuple(each.to(dtype=dtype) for each in parts)
 
 
@@ -342,9 +349,38 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
     return tenon.linalg.multi_dot(list(_list_of(matrices)))
 
 
+def lu(
+    A: Tensor, pivot: bool = True, get_infos: bool = False
+) -> tuple[Tensor, Tensor] | tuple[Tensor, Tensor, Tensor]:
+    """L and U in one matrix and LAPACK's pivots, which count from 1, in int32; with `get_infos` also
+    which pivot was the first to be 0, or 0."""
+    factors, pivots, info = tenon.compat.torch.linalg.lu_factor_ex(A, pivot=pivot)
+    return (factors, pivots, info) if get_infos else (factors, pivots)
+
+
 def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
-    """Solves by a factorisation."""
-    return _operator("lu_solve")(LU_data, LU_pivots, b)
+    """Solves by the factors and pivots of lu() or linalg.lu_factor()."""
+    return tenon.compat.torch.linalg.lu_solve(LU_data, LU_pivots, b)
+
+
+class LUFactors(NamedTuple):
+    """A = P L U."""
+
+    P: Tensor
+    L: Tensor
+    U: Tensor
+
+
+def lu_unpack(
+    LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
+) -> LUFactors:
+    """P, L and U of what lu() or linalg.lu_factor() gives; what is not requested is an empty tensor."""
+    pivots = LU_pivots.to(dtype=_core.int64) - 1  # Tenon's count from 0
+    result = LUFactors(*_operator("lu_unpack")(LU_data, pivots))
+    nothing = _operator("zeros")([0], dtype=LU_data.dtype, device=LU_data.device)
+    if not unpack_data:
+        result = result._replace(L=nothing, U=nothing)
+    return result if unpack_pivots else result._replace(P=nothing)
 
 
 class Solution(NamedTuple):

@@ -82,20 +82,6 @@ def arange(
     )
 
 
-def linspace(
-    start: float, end: float, steps: builtins.int, *, dtype: Any = None, device: Any = None
-) -> Tensor:
-    """Evenly spaced numbers, both ends included."""
-    return _operator("linspace")(start, end, steps, dtype=dtype, device=device)
-
-
-def eye(
-    n: builtins.int, m: builtins.int | None = None, *, dtype: Any = None, device: Any = None
-) -> Tensor:
-    """A matrix with ones on its diagonal."""
-    return _operator("eye")(n, m, dtype=dtype, device=device)
-
-
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """`data` as a tensor, sharing memory where that is possible."""
     return _core.asarray(data, dtype=dtype, device=device)
@@ -240,58 +226,16 @@ def min(
     return _extreme("min", "minimum", input, dim, keepdim, other)
 
 
-def _correction(correction: float | None, unbiased: bool | None) -> float:
-    if correction is not None:
-        return correction
-    return 0.0 if unbiased is False else 1.0
-
-
-def var(
-    input: Tensor,
-    dim: Axes = None,
-    unbiased: bool | None = None,
-    keepdim: bool = False,
-    *,
-    correction: float | None = None,
-) -> Tensor:
-    """The variance, by default of a sample: of n - 1 degrees of freedom."""
-    if isinstance(dim, bool):  # var(input, unbiased)
-        dim, unbiased = None, dim
-    return _operator("var")(input, dim, _correction(correction, unbiased), keepdim)
-
-
-def std(
-    input: Tensor,
-    dim: Axes = None,
-    unbiased: bool | None = None,
-    keepdim: bool = False,
-    *,
-    correction: float | None = None,
-) -> Tensor:
-    """The standard deviation, by default of a sample: of n - 1 degrees of freedom."""
-    if isinstance(dim, bool):  # std(input, unbiased)
-        dim, unbiased = None, dim
-    return _operator("std")(input, dim, _correction(correction, unbiased), keepdim)
-
-
-def var_mean(input: Tensor, dim: Axes = None, **options: Any) -> tuple[Tensor, Tensor]:
-    """var() and mean()."""
-    if isinstance(dim, bool):  # var_mean(input, unbiased)
-        dim, options = None, options | {"unbiased": dim}
-    return var(input, dim, **options), mean(input, dim, options.get("keepdim", False))
-
-
-def std_mean(input: Tensor, dim: Axes = None, **options: Any) -> tuple[Tensor, Tensor]:
-    """std() and mean()."""
-    if isinstance(dim, bool):  # std_mean(input, unbiased)
-        dim, options = None, options | {"unbiased": dim}
-    return std(input, dim, **options), mean(input, dim, options.get("keepdim", False))
-
-
 def norm(input: Tensor, p: Any = "fro", dim: Axes = None, keepdim: bool = False) -> Tensor:
-    """The vector norm of order `p` over `dim`; 'fro' is of order 2."""
+    """The vector norm of order `p` over `dim`; 'fro' is of order 2, and 'nuc' the sum of the singular
+    values of matrices."""
     if p == "nuc":
-        raise ValueError("norm(): expected a vector norm, got 'nuc'; use linalg.matrix_norm")
+        axes = tuple(builtins.range(input.ndim)) if dim is None else dim
+        if isinstance(axes, builtins.int) or len(axes) != 2:
+            raise ValueError(f"norm(): expected two axes of matrices for p='nuc', got {axes}")
+        from tenon.compat.torch import linalg
+
+        return linalg.matrix_norm(input, "nuc", axes, keepdim)
     return _operator("norm")(input, 2.0 if p in ("fro", None) else p, dim, keepdim)
 
 
@@ -312,11 +256,6 @@ def eq(input: Tensor, other: Any) -> Tensor:
 
 
 # -- parts and joins -------------------------------------------------------------------------------
-
-
-def cat(tensors: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
-    """Tensors joined along `dim`."""
-    return _operator("concat")(list(tensors), dim)
 
 
 def split(tensor: Tensor, split_size_or_sections: Any, dim: builtins.int = 0) -> tuple[Tensor, ...]:
@@ -381,35 +320,6 @@ def unique(
 # -- indices and order -----------------------------------------------------------------------------
 
 
-def gather(input: Tensor, dim: builtins.int, index: Tensor) -> Tensor:
-    """Elements at `index` along `dim`."""
-    return _operator("gather")(input, index, dim)
-
-
-def scatter(input: Tensor, dim: builtins.int, index: Tensor, src: Any) -> Tensor:
-    """`input` with the elements of `src` at `index` along `dim`."""
-    if not isinstance(src, Tensor):
-        src = _operator("full")([], src, dtype=input.dtype, device=input.device)
-    return _operator("scatter")(input, index, src, dim)
-
-
-def scatter_add(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
-    """`input` with the elements of `src` added at `index` along `dim`."""
-    return _operator("scatter_add")(input, index, src, dim)
-
-
-def index_select(input: Tensor, dim: builtins.int, index: Tensor) -> Tensor:
-    """Slices at `index` along `dim`."""
-    return _operator("index_select")(input, index, dim)
-
-
-def index_add(
-    input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Any = 1
-) -> Tensor:
-    """`input` with slices of `source`, times `alpha`, added at `index` along `dim`."""
-    return _operator("index_add")(input, index, source if alpha == 1 else source * alpha, dim)
-
-
 def take(input: Tensor, index: Tensor) -> Tensor:
     """Elements of the flat tensor."""
     return input.take(index)
@@ -422,11 +332,6 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: builtins.int | None = No
     return _operator("take_along_axis")(input, indices, dim)
 
 
-def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
-    """Indices of the elements that are not zero: rows of a matrix, or a vector for each axis."""
-    return tenon.array_api.nonzero(input) if as_tuple else _operator("nonzero")(input)
-
-
 def argwhere(input: Tensor) -> Tensor:
     """Indices of the elements that are not zero, as rows of a matrix."""
     return _operator("nonzero")(input)
@@ -435,6 +340,8 @@ def argwhere(input: Tensor) -> Tensor:
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """Elements of `input` or of `other`; with a condition alone, where it holds."""
     if input is None and other is None:
+        from tenon.compat.torch._indices import nonzero
+
         return nonzero(condition, as_tuple=True)
     return _operator("where")(condition, input, other)
 
@@ -462,15 +369,6 @@ def topk(
 ) -> ValuesAndIndices:
     """The k largest or smallest elements along `dim`, in order, and where they are."""
     return ValuesAndIndices(*_operator("topk")(input, k, dim, largest))
-
-
-def searchsorted(
-    sorted_sequence: Tensor, input: Any, *, right: bool = False, side: str | None = None
-) -> Tensor:
-    """Where elements would go in an ascending vector."""
-    if not isinstance(input, Tensor):
-        input = _core.tensor(input, dtype=sorted_sequence.dtype)
-    return _operator("searchsorted")(sorted_sequence, input, right or side == "right")
 
 
 # -- mathematics -----------------------------------------------------------------------------------
@@ -543,12 +441,6 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     return tenon.linalg.tensordot(a, b, axes=dims)
 
 
-def einsum(equation: str, *operands: Any) -> Tensor:
-    """Einstein's summation."""
-    given = operands[0] if len(operands) == 1 and not isinstance(operands[0], Tensor) else operands
-    return _operator("einsum")(equation, list(given))
-
-
 def cross(input: Tensor, other: Tensor, dim: builtins.int | None = None) -> Tensor:
     """Cross products of vectors along `dim`; without one, along the first axis of length 3."""
     if dim is None:
@@ -565,13 +457,6 @@ def diff(
 ) -> Tensor:
     """Differences of neighbours, `n` times."""
     return tenon.array_api.diff(input, axis=dim, n=n, prepend=prepend, append=append)
-
-
-def allclose(
-    input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
-) -> bool:
-    """Whether all elements are close."""
-    return bool(_operator("allclose")(input, other, rtol, atol, equal_nan))
 
 
 def diagonal(

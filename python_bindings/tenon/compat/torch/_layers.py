@@ -14,9 +14,42 @@ from tenon.nn import functional as F
 
 Size = builtins.int | Sequence[builtins.int]
 
-__all__ = """adaptive_avg_pool1d avg_pool1d bartlett_window bilinear blackman_window channel_shuffle compile cond
+__all__ = """adaptive_avg_pool1d adaptive_max_pool1d avg_pool1d bartlett_window bilinear blackman_window channel_shuffle compile cond
 conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d hamming_window hann_window
 hardshrink istft kaiser_window pdist stft""".split()
+
+
+def _of_complex(
+    x: Tensor, weight: Tensor, bias: Tensor | None, run: Callable[..., Tensor]
+) -> Tensor:
+    """The convolution of complex numbers by three of real ones (Gauss's product)."""
+    real, imag = _core.operator("real"), _core.operator("imag")
+    a, b, c, d = real(x), imag(x), real(weight), imag(weight)
+    first, second = run(a, c, None), run(b, d, None)
+    both = run(a + b, c + d, None)
+    result = _core.operator("complex")(first - second, both - first - second)
+    if bias is None:
+        return result
+    return result + bias.reshape([-1] + [1] * (result.ndim - 2))
+
+
+def _of_batch(
+    input: Tensor, weight: Tensor, bias: Tensor | None, run: Callable[..., Tensor]
+) -> Tensor:
+    """`run` with a batch, which `input` may lack. Whole numbers are convolved in float64, which is
+    exact while sums are below 2^53."""
+    alone = input.ndim == weight.ndim - 1
+    x = input.unsqueeze(0) if alone else input
+    if input.dtype.is_floating_point:
+        result = run(x, weight, bias)
+    elif input.dtype.is_complex:
+        result = _of_complex(x, weight, bias, run)
+    else:
+        wide = [
+            each if each is None else each.to(dtype=_core.float64) for each in (x, weight, bias)
+        ]
+        result = _core.operator("round")(run(*wide)).to(dtype=input.dtype)
+    return result.squeeze(0) if alone else result
 
 
 def _convolution(name: str) -> Callable[..., Tensor]:
@@ -29,7 +62,21 @@ def _convolution(name: str) -> Callable[..., Tensor]:
         dilation: Size = 1,
         groups: builtins.int = 1,
     ) -> Tensor:
-        return getattr(F, name)(input, weight, bias, stride, padding, dilation, groups)
+        if padding == "valid":
+            padding = 0
+        if padding == "same" and name == "conv2d":
+            return _of_batch(
+                input,
+                weight,
+                bias,
+                lambda x, w, b: _same_conv2d(x, w, b, stride, dilation, groups),
+            )
+        return _of_batch(
+            input,
+            weight,
+            bias,
+            lambda x, w, b: getattr(F, name)(x, w, b, stride, padding, dilation, groups),
+        )
 
     function.__doc__ = f"tenon.nn.functional.{name}."
     return function
@@ -46,19 +93,43 @@ def _transposed(name: str) -> Callable[..., Tensor]:
         groups: builtins.int = 1,
         dilation: Size = 1,
     ) -> Tensor:
-        return getattr(F, name)(
+        return _of_batch(
             input,
             weight,
             bias,
-            stride=stride,
-            padding=padding,
-            output_padding=output_padding,
-            groups=groups,
-            dilation=dilation,
+            lambda x, w, b: getattr(F, name)(
+                x,
+                w,
+                b,
+                stride=stride,
+                padding=padding,
+                output_padding=output_padding,
+                groups=groups,
+                dilation=dilation,
+            ),
         )
 
     function.__doc__ = f"tenon.nn.functional.{name}."
     return function
+
+
+def _same_conv2d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Size,
+    dilation: Size,
+    groups: builtins.int,
+) -> Tensor:
+    """conv2d whose result has the extents of `x`; the odd margin is at the end."""
+    strides = (stride, stride) if isinstance(stride, builtins.int) else tuple(stride)
+    dilations = (dilation, dilation) if isinstance(dilation, builtins.int) else tuple(dilation)
+    if set(strides) != {1}:
+        raise ValueError(f"conv2d(): expected stride 1 for padding='same', got {stride}")
+    margins = [d * (k - 1) for d, k in zip(dilations * 2, weight.shape[2:], strict=False)]
+    pads = [each for m in margins for each in (m // 2, m - m // 2)]
+    padded = _core.operator("pad")(x, [0, 0, 0, 0, *pads])
+    return F.conv2d(padded, weight, bias, 1, 0, list(dilations), groups)
 
 
 conv1d, conv2d, conv3d = map(_convolution, ("conv1d", "conv2d", "conv3d"))
@@ -74,21 +145,23 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     return F.bilinear(input1, input2, weight, bias)
 
 
-def avg_pool1d(
-    input: Tensor,
-    kernel_size: Size,
-    stride: Size | None = None,
-    padding: Size = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-) -> Tensor:
-    """Means of windows."""
-    return F.avg_pool1d(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
+def _pool(name: str) -> Callable[..., Any]:
+    def function(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+        from tenon.compat.torch.nn import _pooling
+
+        return getattr(_pooling, name)(input, *args, **kwargs)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"torch.nn.functional.{name}."
+    return function
 
 
-def adaptive_avg_pool1d(input: Tensor, output_size: Size) -> Tensor:
-    """Means of as many windows."""
-    return F.adaptive_avg_pool1d(input, output_size)
+adaptive_avg_pool1d, avg_pool1d = _pool("adaptive_avg_pool1d"), _pool("avg_pool1d")
+
+
+def adaptive_max_pool1d(input: Tensor, output_size: Size) -> tuple[Tensor, Tensor]:
+    """Maxima of as many windows as `output_size` says, and where they are."""
+    return _pool("adaptive_max_pool1d_with_indices")(input, output_size)
 
 
 def channel_shuffle(input: Tensor, groups: builtins.int) -> Tensor:

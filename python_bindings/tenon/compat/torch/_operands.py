@@ -11,7 +11,7 @@ from tenon._core import Tensor
 from tenon.compat.torch.special import logit as logit
 
 __all__ = """addbmm addmm addmv addr as_strided baddbmm broadcast_shapes bucketize corrcoef einsum
-index_reduce logit masked_scatter nanquantile quantile scatter_reduce searchsorted squeeze
+logit masked_scatter nanquantile quantile scatter_reduce searchsorted squeeze
 tril_indices triu_indices""".split()
 
 
@@ -119,19 +119,6 @@ def scatter_reduce(
 ) -> Tensor:
     """Reduces the elements of `src` that `index` sends to one element."""
     return tenon.scatter_reduce(input, index, src, dim, reduce=reduce, include_self=include_self)
-
-
-def index_reduce(
-    input: Tensor,
-    dim: int,
-    index: Tensor,
-    source: Tensor,
-    reduce: str,
-    *,
-    include_self: bool = True,
-) -> Tensor:
-    """Reduces the slices of `source` that `index` sends to one element."""
-    return tenon.index_reduce(input, dim, index, source, reduce=reduce, include_self=include_self)
 
 
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:

@@ -9,6 +9,11 @@ from typing import Any
 import tenon
 from tenon import linalg as _linalg
 from tenon._core import Tensor
+from tenon.compat.torch import _checked
+from tenon.compat.torch._checked import cholesky_ex as cholesky_ex
+from tenon.compat.torch._checked import inv_ex as inv_ex
+from tenon.compat.torch._checked import lu_factor_ex as lu_factor_ex
+from tenon.compat.torch._checked import solve_ex as solve_ex
 
 _SAME = """cholesky cond det eig eigvals householder_product inv matrix_exp
 matrix_power multi_dot slogdet svdvals tensorinv""".split()
@@ -17,6 +22,7 @@ __all__ = (
     """cross diagonal eigh eigvalsh lstsq lu lu_factor lu_solve matmul matrix_norm matrix_rank norm
 pinv qr solve solve_triangular svd tensorsolve vander vecdot vector_norm""".split()
     + _SAME
+    + _checked.__all__
 )
 
 globals().update({name: getattr(_linalg, name) for name in _SAME})

@@ -7,6 +7,7 @@ from typing import Any
 
 import tenon
 from tenon.compat._adapt import operator
+from tenon.compat.torch import _airy, _bessel, _polynomials
 
 _SAME = """digamma entr erf erfc erfcx erfinv exp2 expm1 gammainc gammaincc i0 i0e i1 i1e log1p
 log_ndtr log_softmax logsumexp multigammaln ndtr ndtri round sinc softmax xlog1py xlogy
@@ -20,10 +21,20 @@ _BY_ANOTHER_NAME = {
     "psi": "digamma",
 }
 
-__all__ = [*_SAME, *_BY_ANOTHER_NAME, "logit", "polygamma"]
+__all__ = [
+    *_SAME,
+    *_BY_ANOTHER_NAME,
+    *_airy.__all__,
+    *_bessel.__all__,
+    *_polynomials.__all__,
+    "logit",
+    "polygamma",
+]
 
 globals().update({name: operator(name) for name in _SAME})
 globals().update({theirs: operator(ours) for theirs, ours in _BY_ANOTHER_NAME.items()})
+for _module in (_airy, _bessel, _polynomials):
+    globals().update({name: getattr(_module, name) for name in _module.__all__})
 
 
 def logit(input: Any, eps: float | None = None) -> tenon.Tensor:

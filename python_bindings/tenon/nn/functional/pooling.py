@@ -58,7 +58,7 @@ def max_pool3d(
     n, c, depth, h, w = x.shape
     x = x.reshape([n * c, depth, h, w])
     x = tenon.max_pool2d(x, k[1:], s[1:], p[1:], d[1:], ceil_mode)
-    flat = x.reshape([n * c, 1, depth, -1])
+    flat = x.reshape([n * c, 1, depth, math.prod(x.shape[2:])])
     flat = tenon.max_pool2d(flat, [k[0], 1], [s[0], 1], [p[0], 0], [d[0], 1], ceil_mode)
     return flat.reshape([n, c, flat.shape[2], *x.shape[2:]])
 
@@ -128,7 +128,7 @@ def avg_pool3d(
     n, c, depth, h, w = x.shape
     x = x.reshape([n * c, depth, h, w])
     x = tenon.avg_pool2d(x, k[1:], s[1:], p[1:], ceil_mode, count_include_pad)
-    flat = x.reshape([n * c, 1, depth, -1])
+    flat = x.reshape([n * c, 1, depth, math.prod(x.shape[2:])])
     flat = tenon.avg_pool2d(flat, [k[0], 1], [s[0], 1], [p[0], 0], ceil_mode, count_include_pad)
     return flat.reshape([n, c, flat.shape[2], *x.shape[2:]])
 
@@ -158,7 +158,8 @@ def _adaptive3d(x: Tensor, output_size: Size, pool) -> Tensor:
     size = spread(output_size, 3)
     n, c, depth, h, w = x.shape
     x = pool(x.reshape([n * c, depth, h, w]), size[1:])
-    flat = pool(x.reshape([n * c, 1, depth, -1]), [size[0], size[1] * size[2]])
+    # The product of the extents, as -1 says nothing in an empty batch.
+    flat = pool(x.reshape([n * c, 1, depth, size[1] * size[2]]), [size[0], size[1] * size[2]])
     return flat.reshape([n, c, *size])
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,56 +14,24 @@ import tenon
 from tenon import _core
 from tenon._core import Tensor
 from tenon.compat import _adapt
-from tenon.compat.torch import _layers
+from tenon.compat.torch import _conversions, _layers, _moments
+from tenon.compat.torch.nn import _pooling
 from tenon.nn import functional as _functional
 
-__all__ = """conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d gelu hardshrink hardtanh
-log_softmax max_pool1d max_pool2d max_pool3d one_hot rms_norm scaled_dot_product_attention softmax
-softmin softplus softshrink""".split()
+_CONVOLUTIONS = """conv1d conv2d conv3d conv_transpose1d conv_transpose2d
+conv_transpose3d""".split()
 
-
-def _convolution(name: str, axes: int) -> Callable[..., Tensor]:
-    batched = getattr(_layers, name)
-
-    @functools.wraps(batched)
-    def function(input: Tensor, weight: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if input.ndim == axes + 1:  # channels and lengths, without a batch
-            return batched(input.unsqueeze(0), weight, *args, **kwargs).squeeze(0)
-        return batched(input, weight, *args, **kwargs)
-
-    return function
-
-
-conv1d, conv2d, conv3d = (_convolution(f"conv{n}d", n) for n in (1, 2, 3))
-conv_transpose1d, conv_transpose2d, conv_transpose3d = (
-    _convolution(f"conv_transpose{n}d", n) for n in (1, 2, 3)
+__all__ = (
+    """gelu hardshrink hardtanh log_softmax logsigmoid one_hot prelu rms_norm
+scaled_dot_product_attention silu softmax softmin softplus softshrink softsign upsample_bilinear
+upsample_nearest""".split()
+    + _CONVOLUTIONS
+    + _pooling.__all__
 )
 
-
-def _max_pool(name: str, axes: int) -> Callable[..., Any]:
-    def function(
-        input: Tensor,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
-        ceil_mode: bool = False,
-        return_indices: bool = False,
-    ) -> Any:
-        stride = None if isinstance(stride, (list, tuple)) and not stride else stride
-        pool = getattr(_functional, f"{name}_with_indices" if return_indices else name)
-        x = input.unsqueeze(0) if input.ndim == axes + 1 else input
-        result = pool(x, kernel_size, stride, padding, dilation, ceil_mode)
-        if x is input:
-            return tuple(result) if return_indices else result
-        return tuple(each.squeeze(0) for each in result) if return_indices else result.squeeze(0)
-
-    function.__name__ = name
-    function.__doc__ = "The largest element of each window; with `return_indices` also where it is."
-    return function
-
-
-max_pool1d, max_pool2d, max_pool3d = (_max_pool(f"max_pool{n}d", n) for n in (1, 2, 3))
+globals().update({name: getattr(_layers, name) for name in _CONVOLUTIONS})
+globals().update({name: getattr(_pooling, name) for name in _pooling.__all__})
+prelu = _conversions.prelu
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -70,6 +39,31 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     if approximate not in ("none", "tanh"):
         raise ValueError(f"gelu(): expected approximate 'none' or 'tanh', got {approximate!r}")
     return tenon.gelu(input, approximate == "tanh")
+
+
+def logsigmoid(input: Tensor) -> Tensor:
+    """The logarithm of sigmoid(x), without underflow."""
+    return tenon.log_sigmoid(input)
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """x sigmoid(x), also of complex numbers. The result is new memory even if `inplace`."""
+    return input * _moments.sigmoid(input) if input.dtype.is_complex else tenon.silu(input)
+
+
+def softsign(input: Tensor) -> Tensor:
+    """x / (1 + abs(x)), also of complex numbers."""
+    return input / (1 + abs(input)) if input.dtype.is_complex else tenon.softsign(input)
+
+
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """`input` [N, C, ...] resized to `size` or by `scale_factor`, each element the nearest one."""
+    return _functional.interpolate(input, size, scale_factor, "nearest")
+
+
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """`input` [N, C, H, W] resized bilinearly; the corners stay corners, as align_corners says."""
+    return _functional.interpolate(input, size, scale_factor, "bilinear", align_corners=True)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
@@ -134,7 +128,7 @@ def rms_norm(
             f"rms_norm(): expected input whose last axes are {axes}, got shape {tuple(input.shape)}"
         )
     eps = tenon.finfo(input.dtype).eps if eps is None else eps
-    joined = input.reshape([*input.shape[: input.ndim - len(axes)], -1])
+    joined = input.reshape([*input.shape[: input.ndim - len(axes)], math.prod(axes)])
     flat = None if weight is None else weight.reshape(-1)
     return tenon.rms_norm(joined, flat, eps).reshape(input.shape)
 
