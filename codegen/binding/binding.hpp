@@ -30,7 +30,8 @@ struct Binding {
   std::string function;  // as people write it
   std::string symbol;    // of a function of C++, in the library's symbol table; empty otherwise
   std::string suffix;    // of the kernel's name, where each dtype has a kernel of its own
-  std::string run = "run(";  // the method of Call that calls the function, up to its first parameter
+  std::string run =
+      "run(";  // the method of Call that calls the function, up to its first parameter
   std::vector<std::string> parameters;  // C++ that makes each: "call.tensor(args[0])"
   std::vector<std::string> conditions;  // C++ that is true for the calls that are served
   DtypeMask dtypes = 0;

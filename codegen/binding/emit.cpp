@@ -87,7 +87,7 @@ std::vector<OutputFile> emit_bindings(const BindingSet& set) {
          {"symbol", binding.symbol.empty() ? "" : cat(", .symbol = \"", binding.symbol, "\"")},
          {"op", binding.op->qualified_name()},
          {"run", binding.run},
-              {"parameters", join(binding.parameters, ", ")},
+         {"parameters", join(binding.parameters, ", ")},
          {"conditions",
           join(binding.conditions, "", [](const std::string& one) { return cat(" && ", one); })}});
     rows += fill(kRow, {{"name", name},

@@ -212,10 +212,11 @@ TEST(Prototype, OfCHasALetterForEachDtype) {
 }
 
 TEST(Prototype, WorksInPlaceAndReturns) {
-  const std::string code = generated(
-      "shift", "  call: ?axpy(int numel of x, T by, const T* y, int 1, T* out from x, int 1)\n"
-               "  dtypes: float32\n  only: {twice: false, axis: none}\n  returns: out\n",
-      kLibraryOfC);
+  const std::string code =
+      generated("shift",
+                "  call: ?axpy(int numel of x, T by, const T* y, int 1, T* out from x, int 1)\n"
+                "  dtypes: float32\n  only: {twice: false, axis: none}\n  returns: out\n",
+                kLibraryOfC);
   expect_in(code, "call.run_into<float>(outs[0], call.narrow<int>(call.numel(args[0])), ");
   expect_in(code, "int{1}, call.copied<float>(outs[0], args[0]), int{1})");
 }
@@ -241,9 +242,10 @@ TEST(Prototype, RefusesWhatItCannotMake) {
                 "  call: add<T>(const T* x, const T* y, float by, T* out)\n  dtypes: bfloat16\n"
                 "  only: {twice: false, axis: none}\n"),
       "10: `dtypes`: `types` of the file has none for bfloat16");
-  EXPECT_EQ(generated("shift", "  call: ?dot(const T* x, const T* y, T by)\n" + rest + "  returns: sum\n",
-                      kLibraryOfC),
-            "11: `returns`: shift has no result `sum`");
+  EXPECT_EQ(
+      generated("shift", "  call: ?dot(const T* x, const T* y, T by)\n" + rest + "  returns: sum\n",
+                kLibraryOfC),
+      "11: `returns`: shift has no result `sum`");
   EXPECT_EQ(generated("shift", "  call: ?add(const T* x, const T* y, float by, T* out)\n" + rest),
             "9: `call`: `letters` has none for float32");
   EXPECT_EQ(generated("shift", "  call: add<T>(const T* x, const T* y, float by, T* out)\n" + rest,

@@ -2,8 +2,8 @@
 // One call of a CBLAS function by a kernel: what the kernels that are generated from blas.yaml make their parameters with.
 #pragma once
 
-#include <tenon/plugin.hpp>
 #include <tenon/unbox.h>
+#include <tenon/plugin.hpp>
 
 #include <climits>
 #include <cstring>

@@ -4,7 +4,6 @@
 #include <tenon/abi.h>
 #include <tenon/shared_libraries.hpp>
 
-
 namespace ascend {
 
 Functions acl;
@@ -19,12 +18,11 @@ std::string open_runtime() {
   if (libraries.empty())
     return "AscendCL was not found (" + libraries.problem() + "); " + kInstall +
            "TENON_ASCEND_RUNTIME to the path of libascendcl.so";
-#define ASCEND_FIND(result, name, parameters)                                       \
+#define ASCEND_FIND(result, name, parameters)                               \
   acl.name = reinterpret_cast<result(*) parameters>(libraries.find(#name)); \
   if (!acl.name) return std::string("AscendCL lacks " #name "; ") + kInstall + "another version";
   ASCEND_RUNTIME_FUNCTIONS(ASCEND_FIND)
-  acl.aclrtStreamAbort =
-      reinterpret_cast<int (*)(Stream)>(libraries.find("aclrtStreamAbort"));
+  acl.aclrtStreamAbort = reinterpret_cast<int (*)(Stream)>(libraries.find("aclrtStreamAbort"));
   acl.aclrtStreamQuery =
       reinterpret_cast<int (*)(Stream, int*)>(libraries.find("aclrtStreamQuery"));
   const int error = acl.aclInit(nullptr);

@@ -23,10 +23,10 @@ std::string open() {
   const std::string& why = libraries.problem();
   if (libraries.empty())
     return "the library of collectives was not found (" + why + "); " + kInstall;
-#define ASCEND_FIND(result, member, name, parameters, optional)                           \
-  library.member = reinterpret_cast<result(*) parameters>(libraries.find(#name)); \
-  if (!library.member && !(optional))                                                     \
-    return std::string("the library of collectives lacks " #name) + unopened(why) +       \
+#define ASCEND_FIND(result, member, name, parameters, optional)                     \
+  library.member = reinterpret_cast<result(*) parameters>(libraries.find(#name));   \
+  if (!library.member && !(optional))                                               \
+    return std::string("the library of collectives lacks " #name) + unopened(why) + \
            "; expected the one of CANN 8 or later, update it";
   ASCEND_COLLECTIVE_FUNCTIONS(ASCEND_FIND)
 #undef ASCEND_FIND
