@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The device kunlun on simulated libraries: what is missing, what fails, copies of any strides, what the bindings say."""
 
-import os
 import re
 import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import pytest
+from vendor import programs
 
 ROOT = Path(__file__).parents[2]
-LIBRARIES = Path(os.environ["TENON_BUILD_DIR"]) / "tests/simulated/lib"
 SIMULATED = {
-    "TENON_KUNLUN_RUNTIME": LIBRARIES / "libsimulated_xpurt.so",
-    "TENON_KUNLUN_OPERATORS": LIBRARIES / "libsimulated_xpuapi.so",
+    "TENON_KUNLUN_RUNTIME": programs.LIBRARIES / "libsimulated_xpurt.so",
+    "TENON_KUNLUN_OPERATORS": programs.LIBRARIES / "libsimulated_xpuapi.so",
 }
 # A build without tests/simulated, as under sanitizers, has nothing to run the device on.
 if not all(path.exists() for path in SIMULATED.values()):
@@ -22,23 +19,7 @@ if not all(path.exists() for path in SIMULATED.values()):
 
 
 def run(code, **environment):
-    """The output of a new process, errors of Tenon included."""
-    code = "import tenon\nimport numpy as np\ntry:\n" + textwrap.indent(
-        textwrap.dedent(code), "    "
-    )
-    code += (
-        "\nexcept (RuntimeError, MemoryError) as error:\n    print(type(error).__name__, error)\n"
-    )
-    environment = {name: str(value) for name, value in (SIMULATED | environment).items()}
-    result = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, **environment},
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout
+    return programs.run(SIMULATED, code, **environment)
 
 
 def test_operators_run_on_the_device():

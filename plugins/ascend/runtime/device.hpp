@@ -2,32 +2,21 @@
 // One Ascend chip, and what the files of the runtime share.
 #pragma once
 
+#include <tenon/aligned_memory.hpp>
 #include <tenon/plugin.hpp>
 
 #include <atomic>
 #include <mutex>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "library/acl.hpp"
-
-namespace ascend {
-
-// What AscendCL returned for an allocation whose address is another one, or which is on the host.
-struct Origin {
-  void* memory;
-  bool is_pinned;
-};
-
-}  // namespace ascend
 
 // `stream` is the synchronous stream of the ABI: what is queued there is waited for before the call returns.
 struct tenon_device_s {
   int32_t index = 0;
   ascend::Stream stream = nullptr;
   std::mutex mutex;  // held from the first command of a call to the wait for the last one
-  std::mutex origins_mutex;
-  std::unordered_map<void*, ascend::Origin> origins;
+  tenon::AlignedMemory memory;
   std::mutex streams_mutex;
   std::unordered_set<tenon_stream> streams;  // all but the synchronous one
   std::atomic<uint32_t> aborts{0};           // grows when work of streams is dropped

@@ -2,29 +2,18 @@
 // One Kunlun chip, and what the files of the runtime share.
 #pragma once
 
+#include <tenon/aligned_memory.hpp>
 #include <tenon/plugin.hpp>
 
 #include <mutex>
-#include <unordered_map>
 
 #include "library/xpu.hpp"
-
-namespace kunlun {
-
-// What XRE returned for an allocation whose address is another one, or which is on the host.
-struct Origin {
-  void* memory;
-  bool is_pinned;
-};
-
-}  // namespace kunlun
 
 struct tenon_device_s {
   int index = 0;
   kunlun::Context* context = nullptr;  // of XDNN; made by the first call
   std::mutex mutex;                    // held while an operator runs
-  std::mutex origins_mutex;
-  std::unordered_map<void*, kunlun::Origin> origins;
+  tenon::AlignedMemory memory;
 };
 
 namespace kunlun {

@@ -50,31 +50,18 @@ tenon_status alloc(tenon_device device, const tenon_alloc_request* request, void
   const int error =
       is_pinned ? xpu.allocate_host(&memory, room, 0) : xpu.allocate(&memory, room, kMainMemory);
   if (error) return fail_xpu(err, is_pinned ? "xpu_host_alloc" : "xpu_malloc", error);
-  const auto address = reinterpret_cast<uintptr_t>(memory);
-  char* const aligned =
-      static_cast<char*>(memory) +
-      ((address + request->align - 1) / request->align * request->align - address);
-  if (is_pinned || aligned != memory) try {
-      const std::lock_guard lock(device->origins_mutex);
-      device->origins[aligned] = {memory, is_pinned};
-    } catch (const std::bad_alloc&) {
-      is_pinned ? xpu.release_host(memory) : xpu.release(memory);
-      return tenon::fail_host_memory(err);
-    }
-  *out = aligned;
+  try {
+    *out = device->memory.align(memory, request->align, is_pinned);
+  } catch (const std::bad_alloc&) {
+    is_pinned ? xpu.release_host(memory) : xpu.release(memory);
+    return tenon::fail_host_memory(err);
+  }
   return TENON_OK;
 }
 
 void release(tenon_device device, void* memory, uint64_t, tenon_stream) {
   xpu.set_device(device->index);
-  Origin origin = {memory, false};
-  {
-    const std::lock_guard lock(device->origins_mutex);
-    if (const auto found = device->origins.find(memory); found != device->origins.end()) {
-      origin = found->second;
-      device->origins.erase(found);
-    }
-  }
+  const tenon::AlignedMemory::Origin origin = device->memory.take(memory);
   origin.is_pinned ? xpu.release_host(origin.memory) : xpu.release(origin.memory);
 }
 
