@@ -10,7 +10,8 @@ namespace {
 std::vector<tenon_kernel_def> available_kernels() {
   static const tenon::SharedLibraries libraries("BOUND_BLAS_LIBRARY",
                                                 {"libopenblas.so.0", "libblas.so.3"});
-  if (tenon::warn_of_library("bound_blas", libraries.problem())) return {};
+  // One of several is enough.
+  if (libraries.empty() && tenon::warn_of_library("bound_blas", libraries.problem())) return {};
   tenon::BoundKernels kernels("bound_blas", "CBLAS");
   for (bound_blas::Binding& binding : bound_blas::bindings()) {
     binding.function->address = libraries.find(binding.function->name);

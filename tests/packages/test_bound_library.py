@@ -77,3 +77,13 @@ print((x @ x).sum().item(), [k["plugin"] for k in tenon.plugins.explain("matmul"
     output = building.python(program, BOUND_BLAS_LIBRARY="/nowhere/libblas.so")
     assert output.startswith("27.0 ")
     assert "bound_blas" not in output
+
+
+def test_one_library_of_several_is_enough(plugin):
+    program = f"""
+import tenon
+tenon.plugins.load({plugin!r})
+print([k["plugin"] for k in tenon.plugins.explain("matmul", device="cpu")["kernels"]])
+"""
+    output = building.python(program, BOUND_BLAS_LIBRARY="/nowhere/libblas.so:libopenblas.so.0")
+    assert "bound_blas" in output
