@@ -58,10 +58,10 @@ class Copier {
     // aclnnFlip and aclnnCast write dense tensors here.
     if (!axes.empty() && from.dtype == to.dtype && to.is_dense()) return flip(from, axes, to);
     if (!axes.empty()) {
-      Layout turned = from;
-      if (const tenon_status status = between(turned)) return status;
-      if (const tenon_status status = flip(from, axes, turned)) return status;
-      from = turned;
+      Layout reversed = from;
+      if (const tenon_status status = between(reversed)) return status;
+      if (const tenon_status status = flip(from, axes, reversed)) return status;
+      from = reversed;
     }
     if (from.dtype == to.dtype) return copy(from, to);
     if (to.is_dense()) return cast(from, to);

@@ -163,7 +163,7 @@ aclTensor* Parameters::scratch(const tenon_value& like) {
   return scratch_of({tensor.shape, tensor.shape + tensor.ndim}, tensor.dtype);
 }
 
-aclTensor* Parameters::scratch_positions(const tenon_value& like) {
+aclTensor* Parameters::scratch_indices(const tenon_value& like) {
   const tenon_tensor& tensor = *tenon_arg_tensor(&like);
   return scratch_of({tensor.shape, tensor.shape + tensor.ndim}, TENON_DTYPE_I64);
 }
@@ -294,7 +294,7 @@ aclIntArray* Parameters::margins_of_slice(const tenon_value& slice, const tenon_
   return int_array(reversed);
 }
 
-aclIntArray* Parameters::margins_of_place(const tenon_value& axis, const tenon_value& index,
+aclIntArray* Parameters::margins_of_index(const tenon_value& axis, const tenon_value& index,
                                           const tenon_value& whole) {
   const tenon_tensor& all = *tenon_arg_tensor(&whole);
   const int64_t at = axis_of(axis, whole), extent = all.shape[at];

@@ -47,20 +47,20 @@ class Parameters {
   aclTensor* merged(const tenon_value& value, const tenon_value& axis, const tenon_value& like);
   aclTensorList* tensors(const tenon_value& list);
 
-  // ---- tensors that other functions prepare (positions.cpp) ----
-  // Positions along an axis of `tensor`, none of which counts from the end.
-  aclTensor* counted(const tenon_value& positions, const tenon_value& axis,
+  // ---- tensors that other functions prepare (indices.cpp) ----
+  // Indices along an axis of `tensor`, none of which counts from the end.
+  aclTensor* counted(const tenon_value& indices, const tenon_value& axis,
                      const tenon_value& tensor);
-  aclTensor* counted_vector(const tenon_value& positions, const tenon_value& axis,
+  aclTensor* counted_vector(const tenon_value& indices, const tenon_value& axis,
                             const tenon_value& tensor);
-  aclTensorList* counted_list(const tenon_value& positions, const tenon_value& axis,
+  aclTensorList* counted_list(const tenon_value& indices, const tenon_value& axis,
                               const tenon_value& tensor);
   // `to` with the elements of `from`, for functions that change their argument.
   aclTensor* copied(const tenon_value& from, const tenon_value& to);
 
   // ---- results that the operator does not have, in memory that lives until the call ends ----
   aclTensor* scratch(const tenon_value& like);            // shape and dtype of another
-  aclTensor* scratch_positions(const tenon_value& like);  // its shape, in int64
+  aclTensor* scratch_indices(const tenon_value& like);    // its shape, in int64
   aclTensor* scratch_rows(const tenon_value& like);       // one float32 for each row
   aclTensor* scratch_channels(const tenon_value& image);  // one float32 for each channel
   // As many elements as `like` has, along one axis.
@@ -105,7 +105,7 @@ class Parameters {
   // What lies before and behind a slice of `whole`, or a place on one of its axes.
   aclIntArray* margins_of_slice(const tenon_value& slice, const tenon_value& axes,
                                 const tenon_value& starts, const tenon_value& whole);
-  aclIntArray* margins_of_place(const tenon_value& axis, const tenon_value& index,
+  aclIntArray* margins_of_index(const tenon_value& axis, const tenon_value& index,
                                 const tenon_value& whole);
 
  protected:
@@ -134,8 +134,7 @@ class Parameters {
   aclTensor* scratch_of(std::vector<int64_t> shape, int dtype);
   aclTensorList* list_of_last(size_t count);  // of the tensors made
   bool can_prepare();
-  aclTensor* count(const Description& positions, const tenon_value& axis,
-                   const tenon_value& tensor);
+  aclTensor* count(const Description& indices, const tenon_value& axis, const tenon_value& tensor);
   aclScalar* scalar_of(const void* value, int dtype);
   aclIntArray* int_array(std::span<const int64_t> values);
   template <class T>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // primitive_copy: copies between any strides by XDNN's strided_copy, conversions by its cast (xpu/refactor/math.h). It
 // is written by hand because it takes several calls, and because tensors may run backwards along an axis, which
-// no header says strided_copy takes: such a tensor is read forwards, and turned round by flip.
+// no header says strided_copy takes: such a tensor is read forwards, and reversed by flip.
 #include <initializer_list>
 #include <new>
 

@@ -36,18 +36,20 @@ inline void copy_element(const View& from, int64_t at, View& to, int64_t to_at) 
     to.store(to_at, from.integer(at));
 }
 
-using Place = std::vector<int64_t>;
+using Coordinates = std::vector<int64_t>;
 
 // Coordinates of the i-th element of `shape` in row-major order.
-inline Place place_of(int64_t i, const std::vector<int64_t>& shape) {
-  Place place(shape.size());
-  for (size_t axis = shape.size(); axis-- > 0; i /= shape[axis]) place[axis] = i % shape[axis];
-  return place;
+inline Coordinates coordinates_of(int64_t i, const std::vector<int64_t>& shape) {
+  Coordinates coordinates(shape.size());
+  for (size_t axis = shape.size(); axis-- > 0; i /= shape[axis])
+    coordinates[axis] = i % shape[axis];
+  return coordinates;
 }
 
-inline int64_t offset_of(const View& view, const Place& place) {
+inline int64_t offset_of(const View& view, const Coordinates& coordinates) {
   int64_t at = view.of.offset;
-  for (size_t axis = 0; axis < place.size(); ++axis) at += place[axis] * view.of.strides[axis];
+  for (size_t axis = 0; axis < coordinates.size(); ++axis)
+    at += coordinates[axis] * view.of.strides[axis];
   return at;
 }
 

@@ -69,7 +69,7 @@ int check_convolution(const char* name, const aclTensor* x, const aclTensor* wei
   return 0;
 }
 
-// f(place in x, place in the weight, place in y) for every product of a convolution.
+// f(coordinates in x, coordinates in the weight, coordinates in y) for every product of a convolution.
 template <class F>
 void for_products(const Windows& w, int64_t groups, const std::vector<int64_t>& x,
                   const std::vector<int64_t>& weight, const std::vector<int64_t>& y, F f) {
@@ -80,8 +80,8 @@ void for_products(const Windows& w, int64_t groups, const std::vector<int64_t>& 
         for (int64_t j = 0; j < y[3]; ++j)
           for (int64_t c = 0; c < inner; ++c)
             for_window(w, x, i, j, [&](int64_t row, int64_t column, int64_t a, int64_t b) {
-              f(Place{n, o / filters * inner + c, row, column}, Place{o, c, a, b},
-                Place{n, o, i, j});
+              f(Coordinates{n, o / filters * inner + c, row, column}, Coordinates{o, c, a, b},
+                Coordinates{n, o, i, j});
             });
 }
 
@@ -91,9 +91,10 @@ struct Sums {
   std::vector<double> values;
 
   explicit Sums(const View& to) : view(to), values(static_cast<size_t>(to.count()), 0.0) {}
-  double& at(const Place& place) {
+  double& at(const Coordinates& coordinates) {
     int64_t i = 0;
-    for (size_t axis = 0; axis < place.size(); ++axis) i = i * view.of.shape[axis] + place[axis];
+    for (size_t axis = 0; axis < coordinates.size(); ++axis)
+      i = i * view.of.shape[axis] + coordinates[axis];
     return values[static_cast<size_t>(i)];
   }
   void store(View& to) const {
@@ -125,14 +126,14 @@ ACLNN_EXPORT int aclnnConvolutionGetWorkspaceSize(
       [=, has_bias = bias != nullptr](std::vector<View>& views) {
         Sums sums(views[2]);
         for_products(w, groups, views[0].of.shape, views[1].of.shape, views[2].of.shape,
-                     [&](const Place& x, const Place& k, const Place& y) {
+                     [&](const Coordinates& x, const Coordinates& k, const Coordinates& y) {
                        sums.at(y) += views[0].number(offset_of(views[0], x)) *
                                      views[1].number(offset_of(views[1], k));
                      });
         if (has_bias)
           for (size_t i = 0; i < sums.values.size(); ++i)
-            sums.values[i] += views[3].number(
-                offset_of(views[3], {place_of(static_cast<int64_t>(i), views[2].of.shape)[1]}));
+            sums.values[i] += views[3].number(offset_of(
+                views[3], {coordinates_of(static_cast<int64_t>(i), views[2].of.shape)[1]}));
         sums.store(views[2]);
       },
       bytes, executor);
@@ -172,7 +173,7 @@ ACLNN_EXPORT int aclnnConvolutionBackwardGetWorkspaceSize(
       [=](std::vector<View>& views) {
         Sums sums(views[2]);
         for_products(w, groups, x_shape, weight_shape, views[0].of.shape,
-                     [&](const Place& x, const Place& k, const Place& y) {
+                     [&](const Coordinates& x, const Coordinates& k, const Coordinates& y) {
                        sums.at(of_input ? x : k) +=
                            views[0].number(offset_of(views[0], y)) *
                            views[1].number(offset_of(views[1], of_input ? k : x));
@@ -228,7 +229,7 @@ ACLNN_EXPORT int aclnnMaxPoolGetWorkspaceSize(const aclTensor* self, const aclIn
       "aclnnMaxPool", {self, out},
       [=](std::vector<View>& views) {
         for (int64_t i = 0, n = views[1].count(); i < n; ++i) {
-          const Place to = place_of(i, views[1].of.shape);
+          const Coordinates to = coordinates_of(i, views[1].of.shape);
           double most = -INFINITY;
           for_window(
               w, views[0].of.shape, to[2], to[3],
@@ -270,7 +271,7 @@ ACLNN_EXPORT int aclnnAvgPool2dGetWorkspaceSize(const aclTensor* self, const acl
       [=](std::vector<View>& views) {
         const std::vector<int64_t>& image = views[0].of.shape;
         for (int64_t i = 0, n = views[1].count(); i < n; ++i) {
-          const Place to = place_of(i, views[1].of.shape);
+          const Coordinates to = coordinates_of(i, views[1].of.shape);
           double sum = 0;
           for_window(w, image, to[2], to[3], [&](int64_t row, int64_t column, int64_t, int64_t) {
             sum += views[0].number(offset_of(views[0], {to[0], to[1], row, column}));
@@ -303,7 +304,7 @@ ACLNN_EXPORT int aclnnAvgPool2dBackwardGetWorkspaceSize(
       [=](std::vector<View>& views) {
         Sums sums(views[1]);
         for (int64_t i = 0, n = views[0].count(); i < n; ++i) {
-          const Place from = place_of(i, views[0].of.shape);
+          const Coordinates from = coordinates_of(i, views[0].of.shape);
           const double share = views[0].number(offset_of(views[0], from)) /
                                divisor(w, views[1].of.shape, from[2], from[3], count_padding);
           for_window(w, views[1].of.shape, from[2], from[3],
@@ -343,13 +344,13 @@ ACLNN_EXPORT int aclnnUnfoldGradGetWorkspaceSize(const aclTensor* grad_out,
       [=](std::vector<View>& views) {
         Sums sums(views[1]);
         for (int64_t i = 0, n = views[0].count(); i < n; ++i) {
-          Place place = place_of(i, views[0].of.shape);
-          const double gradient = views[0].number(offset_of(views[0], place));
-          const int64_t inside = place.back();
-          place.pop_back();
-          int64_t& window = place[static_cast<size_t>(dim)];
+          Coordinates coordinates = coordinates_of(i, views[0].of.shape);
+          const double gradient = views[0].number(offset_of(views[0], coordinates));
+          const int64_t inside = coordinates.back();
+          coordinates.pop_back();
+          int64_t& window = coordinates[static_cast<size_t>(dim)];
           window = window * step + inside;
-          sums.at(place) += gradient;
+          sums.at(coordinates) += gradient;
         }
         sums.store(views[1]);
       },

@@ -65,13 +65,13 @@ ACLNN_EXPORT int aclnnFlipGetWorkspaceSize(const aclTensor* self, const aclIntAr
       "aclnnFlip", {self, out},
       [=](std::vector<View>& views) {
         for (int64_t i = 0, n = views[1].count(); i < n; ++i) {
-          Place place = place_of(i, views[1].of.shape);
-          const int64_t to = offset_of(views[1], place);
+          Coordinates coordinates = coordinates_of(i, views[1].of.shape);
+          const int64_t to = offset_of(views[1], coordinates);
           for (int64_t axis : axes) {
             const auto at = static_cast<size_t>(axis);
-            place[at] = views[0].of.shape[at] - 1 - place[at];
+            coordinates[at] = views[0].of.shape[at] - 1 - coordinates[at];
           }
-          copy_element(views[0], offset_of(views[0], place), views[1], to);
+          copy_element(views[0], offset_of(views[0], coordinates), views[1], to);
         }
       },
       bytes, executor);
@@ -133,8 +133,9 @@ ACLNN_EXPORT int aclnnEyeGetWorkspaceSize(int64_t n, int64_t m, aclTensor* out, 
       "aclnnEye", {out},
       [](std::vector<View>& views) {
         for (int64_t i = 0, count = views[0].count(); i < count; ++i) {
-          const Place place = place_of(i, views[0].of.shape);
-          views[0].store(offset_of(views[0], place), int64_t{place[0] == place[1]});
+          const Coordinates coordinates = coordinates_of(i, views[0].of.shape);
+          views[0].store(offset_of(views[0], coordinates),
+                         int64_t{coordinates[0] == coordinates[1]});
         }
       },
       bytes, executor);
@@ -168,10 +169,10 @@ ACLNN_EXPORT int aclnnCatGetWorkspaceSize(const aclTensorList* list, int64_t dim
         for (size_t part = 0; part + 1 < views.size(); ++part) {
           const View& from = views[part];
           for (int64_t i = 0, n = from.count(); i < n; ++i) {
-            Place place = place_of(i, from.of.shape);
-            const int64_t at = offset_of(from, place);
-            place[along] += start;
-            copy_element(from, at, to, offset_of(to, place));
+            Coordinates coordinates = coordinates_of(i, from.of.shape);
+            const int64_t at = offset_of(from, coordinates);
+            coordinates[along] += start;
+            copy_element(from, at, to, offset_of(to, coordinates));
           }
           start += from.of.shape[along];
         }
@@ -206,15 +207,15 @@ ACLNN_EXPORT int aclnnConstantPadNdGetWorkspaceSize(const aclTensor* self, const
       "aclnnConstantPadNd", {self, out},
       [=, number = value->number, integer = value->integer](std::vector<View>& views) {
         for (int64_t i = 0, n = views[1].count(); i < n; ++i) {
-          Place place = place_of(i, views[1].of.shape);
-          const int64_t to = offset_of(views[1], place);
+          Coordinates coordinates = coordinates_of(i, views[1].of.shape);
+          const int64_t to = offset_of(views[1], coordinates);
           bool is_inside = true;
           for (size_t axis = 0; axis < ndim; ++axis) {
-            place[axis] -= before[axis];
-            is_inside &= place[axis] >= 0 && place[axis] < views[0].of.shape[axis];
+            coordinates[axis] -= before[axis];
+            is_inside &= coordinates[axis] >= 0 && coordinates[axis] < views[0].of.shape[axis];
           }
           if (is_inside)
-            copy_element(views[0], offset_of(views[0], place), views[1], to);
+            copy_element(views[0], offset_of(views[0], coordinates), views[1], to);
           else if (is_float(views[1].of.dtype))
             views[1].store(to, number);
           else

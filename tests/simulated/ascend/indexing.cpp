@@ -29,13 +29,13 @@ ACLNN_EXPORT int aclnnGatherGetWorkspaceSize(const aclTensor* self, const int64_
         const int64_t extent =
             views[0].of.shape.empty() ? 1 : views[0].of.shape[static_cast<size_t>(axis)];
         for (int64_t i = 0, n = views[2].count(); i < n; ++i) {
-          Place place = place_of(i, shape);
-          int64_t position = views[1].integer(offset_of(views[1], place));
+          Coordinates coordinates = coordinates_of(i, shape);
+          int64_t position = views[1].integer(offset_of(views[1], coordinates));
           if (position < 0) position += extent;
           if (position < 0 || position >= extent) continue;  // undefined
-          const int64_t to = offset_of(views[2], place);
-          if (!place.empty()) place[static_cast<size_t>(axis)] = position;
-          copy_element(views[0], offset_of(views[0], place), views[2], to);
+          const int64_t to = offset_of(views[2], coordinates);
+          if (!coordinates.empty()) coordinates[static_cast<size_t>(axis)] = position;
+          copy_element(views[0], offset_of(views[0], coordinates), views[2], to);
         }
       },
       bytes, executor);
@@ -59,20 +59,20 @@ ACLNN_EXPORT int aclnnIndexSelectGetWorkspaceSize(const aclTensor* self, int64_t
       "aclnnIndexSelect", {self, index, out},
       [=](std::vector<View>& views) {
         for (int64_t i = 0, n = views[2].count(); i < n; ++i) {
-          Place place = place_of(i, views[2].of.shape);
-          const int64_t to = offset_of(views[2], place);
+          Coordinates coordinates = coordinates_of(i, views[2].of.shape);
+          const int64_t to = offset_of(views[2], coordinates);
           const int64_t position =
-              views[1].integer(views[1].offset(place[along], {expected[along]}));
+              views[1].integer(views[1].offset(coordinates[along], {expected[along]}));
           if (position < 0 || position >= views[0].of.shape[along]) continue;  // undefined
-          place[along] = position;
-          copy_element(views[0], offset_of(views[0], place), views[2], to);
+          coordinates[along] = position;
+          copy_element(views[0], offset_of(views[0], coordinates), views[2], to);
         }
       },
       bytes, executor);
 }
 ACLNN_EXECUTE(aclnnIndexSelect)
 
-// out is self, with rows of `source` in place of those that `index` names.
+// out is self, with rows of `source` in coordinates of those that `index` names.
 ACLNN_EXPORT int aclnnIndexCopyGetWorkspaceSize(aclTensor* self, int64_t dim,
                                                 const aclTensor* index, const aclTensor* source,
                                                 aclTensor* out, uint64_t* bytes,
@@ -93,15 +93,16 @@ ACLNN_EXPORT int aclnnIndexCopyGetWorkspaceSize(aclTensor* self, int64_t dim,
       [=](std::vector<View>& views) {
         const std::vector<int64_t> shape = views[3].of.shape;
         for (int64_t i = 0, n = views[3].count(); i < n; ++i) {
-          const Place place = place_of(i, shape);
-          copy_element(views[0], offset_of(views[0], place), views[3], offset_of(views[3], place));
+          const Coordinates coordinates = coordinates_of(i, shape);
+          copy_element(views[0], offset_of(views[0], coordinates), views[3],
+                       offset_of(views[3], coordinates));
         }
         for (int64_t i = 0, n = views[2].count(); i < n; ++i) {
-          Place place = place_of(i, views[2].of.shape);
-          const int64_t from = offset_of(views[2], place);
-          place[along] = views[1].integer(offset_of(views[1], {place[along]}));
-          if (place[along] < 0 || place[along] >= shape[along]) continue;  // undefined
-          copy_element(views[2], from, views[3], offset_of(views[3], place));
+          Coordinates coordinates = coordinates_of(i, views[2].of.shape);
+          const int64_t from = offset_of(views[2], coordinates);
+          coordinates[along] = views[1].integer(offset_of(views[1], {coordinates[along]}));
+          if (coordinates[along] < 0 || coordinates[along] >= shape[along]) continue;  // undefined
+          copy_element(views[2], from, views[3], offset_of(views[3], coordinates));
         }
       },
       bytes, executor);
@@ -127,8 +128,8 @@ ACLNN_EXPORT int aclnnGatherNdGetWorkspaceSize(const aclTensor* self, const aclT
       [=](std::vector<View>& views) {
         const auto leading = static_cast<int64_t>(views[1].of.shape.size()) - 1;
         for (int64_t i = 0, n = views[2].count(); i < n; ++i) {
-          const Place to = place_of(i, views[2].of.shape);
-          Place coordinate(to.begin(), to.begin() + leading), from;
+          const Coordinates to = coordinates_of(i, views[2].of.shape);
+          Coordinates coordinate(to.begin(), to.begin() + leading), from;
           bool is_inside = true;
           for (int64_t axis = 0; axis < depth; ++axis) {
             coordinate.push_back(axis);
@@ -178,10 +179,10 @@ void write_in_order(std::vector<View>& views, int64_t axis, bool descending) {
   int64_t n = 1;
   for (int64_t one : lines) n *= one;
   for (int64_t i = 0; i < n; ++i) {
-    Place place = place_of(i, lines);
+    Coordinates coordinates = coordinates_of(i, lines);
     const auto at = [&](const View& view, int64_t k) {
-      place[along] = k;
-      return offset_of(view, place);
+      coordinates[along] = k;
+      return offset_of(view, coordinates);
     };
     const std::vector<int64_t> order =
         is_float(from.of.dtype)
@@ -311,14 +312,14 @@ int scatter(const char* name, const aclTensor* self, int64_t dim, const aclTenso
       [=](std::vector<View>& views) {
         copy_all(views[0], views[3]);
         for (int64_t i = 0, n = views[1].count(); i < n; ++i) {
-          Place place = place_of(i, views[1].of.shape);
-          const int64_t from = offset_of(views[2], place);
-          const int64_t position = views[1].integer(offset_of(views[1], place));
+          Coordinates coordinates = coordinates_of(i, views[1].of.shape);
+          const int64_t from = offset_of(views[2], coordinates);
+          const int64_t position = views[1].integer(offset_of(views[1], coordinates));
           if (position < 0 ||
-              position >= (place.empty() ? 1 : views[3].of.shape[static_cast<size_t>(dim)]))
+              position >= (coordinates.empty() ? 1 : views[3].of.shape[static_cast<size_t>(dim)]))
             continue;  // undefined
-          if (!place.empty()) place[static_cast<size_t>(dim)] = position;
-          write_element(views[2], from, views[3], offset_of(views[3], place), how);
+          if (!coordinates.empty()) coordinates[static_cast<size_t>(dim)] = position;
+          write_element(views[2], from, views[3], offset_of(views[3], coordinates), how);
         }
       },
       bytes, executor);
@@ -364,13 +365,13 @@ ACLNN_EXPORT int aclnnIndexAddGetWorkspaceSize(const aclTensor* self, const int6
       [=](std::vector<View>& views) {
         copy_all(views[0], views[3]);
         for (int64_t i = 0, n = views[2].count(); i < n; ++i) {
-          Place place = place_of(i, views[2].of.shape);
-          const int64_t from = offset_of(views[2], place);
+          Coordinates coordinates = coordinates_of(i, views[2].of.shape);
+          const int64_t from = offset_of(views[2], coordinates);
           const int64_t position =
-              views[1].integer(views[1].offset(place[along], {views[2].of.shape[along]}));
+              views[1].integer(views[1].offset(coordinates[along], {views[2].of.shape[along]}));
           if (position < 0 || position >= views[3].of.shape[along]) continue;  // undefined
-          place[along] = position;
-          write_element(views[2], from, views[3], offset_of(views[3], place), Write::kAdd);
+          coordinates[along] = position;
+          write_element(views[2], from, views[3], offset_of(views[3], coordinates), Write::kAdd);
         }
       },
       bytes, executor);
@@ -401,13 +402,14 @@ ACLNN_EXPORT int aclnnIndexPutImplGetWorkspaceSize(aclTensor* self, const aclTen
         int64_t n = 1;
         for (int64_t extent : shape) n *= extent;
         for (int64_t i = 0; i < n; ++i) {
-          const Place place = place_of(i, shape);
+          const Coordinates coordinates = coordinates_of(i, shape);
           const int64_t position = views[1].integer(offset_of(
-              views[1],
-              Place(place.begin(), place.begin() + static_cast<std::ptrdiff_t>(leading))));
+              views[1], Coordinates(coordinates.begin(),
+                                    coordinates.begin() + static_cast<std::ptrdiff_t>(leading))));
           if (position < 0 || position >= views[0].of.shape[0]) continue;  // an error on the chip
-          Place to = {position};
-          to.insert(to.end(), place.begin() + static_cast<std::ptrdiff_t>(leading), place.end());
+          Coordinates to = {position};
+          to.insert(to.end(), coordinates.begin() + static_cast<std::ptrdiff_t>(leading),
+                    coordinates.end());
           write_element(views[2], views[2].offset(i, shape), views[0], offset_of(views[0], to),
                         accumulate ? Write::kAdd : Write::kReplace);
         }

@@ -145,9 +145,9 @@ ACLNN_EXPORT int aclnnGroupNormGetWorkspaceSize(const aclTensor* self, const acl
                 (at(k) - average) * scale * views[1].number(offset_of(views[1], {channel})) +
                     views[2].number(offset_of(views[2], {channel})));
           }
-          const Place place = {group / groups, group % groups};
-          views[4].store(offset_of(views[4], place), average);
-          views[5].store(offset_of(views[5], place), scale);
+          const Coordinates coordinates = {group / groups, group % groups};
+          views[4].store(offset_of(views[4], coordinates), average);
+          views[5].store(offset_of(views[5], coordinates), scale);
         }
       },
       bytes, executor);
@@ -186,7 +186,7 @@ ACLNN_EXPORT int aclnnBatchNormGetWorkspaceSize(const aclTensor* x, const aclTen
       [=, has_weight = weight != nullptr, has_bias = bias != nullptr](std::vector<View>& views) {
         const std::vector<int64_t>& shape = views[0].of.shape;
         for (int64_t i = 0, n = views[0].count(); i < n; ++i) {
-          const int64_t channel = place_of(i, shape)[1];
+          const int64_t channel = coordinates_of(i, shape)[1];
           const auto of = [&](const View& view) { return view.number(offset_of(view, {channel})); };
           double y = (views[0].number(views[0].offset(i, shape)) - of(views[2])) /
                      std::sqrt(of(views[3]) + eps);

@@ -106,14 +106,14 @@ Values without_nan(Values values) {
   std::erase_if(values, [](long double x) { return x != x; });
   return values;
 }
-long double extreme(const Values& values, bool largest) {
+long double maximum_or_minimum(const Values& values, bool largest) {
   long double best = values.at(0);
   for (long double value : values)
     if (value != value || (best == best && (largest ? value > best : value < best))) best = value;
   return best;
 }
 double log_sum_exp(const Values& values) {
-  const double most = extreme(values, true);
+  const double most = maximum_or_minimum(values, true);
   if (!std::isfinite(most)) return most;
   double sum = 0;
   for (double value : values) sum += std::exp(value - most);
@@ -128,8 +128,8 @@ double log_sum_exp(const Values& values) {
         #NAME, self, dim, keep, out, [](const Values& v) { return EXPRESSION; }, bytes, executor); \
   }                                                                                                \
   ACLNN_EXECUTE(NAME)
-REDUCE(aclnnAmax, extreme(v, true))
-REDUCE(aclnnAmin, extreme(v, false))
+REDUCE(aclnnAmax, maximum_or_minimum(v, true))
+REDUCE(aclnnAmin, maximum_or_minimum(v, false))
 REDUCE(aclnnAll, std::all_of(v.begin(), v.end(), [](double x) { return x != 0; }))
 REDUCE(aclnnAny, std::any_of(v.begin(), v.end(), [](double x) { return x != 0; }))
 REDUCE(aclnnLogSumExp, log_sum_exp(v))
@@ -237,7 +237,7 @@ ACLNN_EXPORT int aclnnProdGetWorkspaceSize(const aclTensor* self, int dtype, acl
 ACLNN_EXECUTE(aclnnProd)
 
 double position_of_extreme(const Values& values, bool largest) {
-  const double best = extreme(values, largest);
+  const double best = maximum_or_minimum(values, largest);
   const auto is_best = [&](double x) { return x == best || (x != x && best != best); };
   return static_cast<double>(std::find_if(values.begin(), values.end(), is_best) - values.begin());
 }
@@ -299,13 +299,13 @@ int along_axis(const char* name, const aclTensor* self, int64_t axis, aclTensor*
   }                                                                                           \
   ACLNN_EXECUTE(NAME)
 ALONG(aclnnSoftmax, {
-  const double most = extreme(v, true);
+  const double most = maximum_or_minimum(v, true);
   long double sum = 0;
   for (auto& x : v) sum += x = std::exp(x - most);
   for (auto& x : v) x /= sum;
 })
 ALONG(aclnnLogSoftmax, {
-  const double most = extreme(v, true);
+  const double most = maximum_or_minimum(v, true);
   double sum = 0;
   for (double x : v) sum += std::exp(x - most);
   for (auto& x : v) x = x - most - std::log(sum);
@@ -351,12 +351,12 @@ int backward_along_axis(const char* name, const aclTensor* grad, const aclTensor
         const std::vector<int64_t>& shape = views[0].of.shape;
         const int64_t extent = shape.empty() ? 1 : shape[static_cast<size_t>(axis)];
         for (int64_t i = 0, n = views[0].count(); i < n; ++i) {
-          Place place = place_of(i, shape);
+          Coordinates coordinates = coordinates_of(i, shape);
           double sum_g = 0, sum_gy = 0;
           for (int64_t k = 0; k < extent; ++k) {
-            if (!place.empty()) place[static_cast<size_t>(axis)] = k;
-            const double g = views[0].number(offset_of(views[0], place));
-            sum_g += g, sum_gy += g * views[1].number(offset_of(views[1], place));
+            if (!coordinates.empty()) coordinates[static_cast<size_t>(axis)] = k;
+            const double g = views[0].number(offset_of(views[0], coordinates));
+            sum_g += g, sum_gy += g * views[1].number(offset_of(views[1], coordinates));
           }
           const int64_t at = views[0].offset(i, shape);
           views[2].store(

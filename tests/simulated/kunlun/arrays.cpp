@@ -497,10 +497,10 @@ template <typename T>
 XDNN_EXPORT int flip(Context* ctx, const T* x, T* y, const Shape& xshape,
                      const std::vector<int64_t>& axis) {
   XDNN_REQUIRE(is_shape(xshape) && !axis.empty());
-  std::vector<char> turned(xshape.size());
+  std::vector<char> reversed(xshape.size());
   for (int64_t a : axis) {
-    XDNN_REQUIRE(a >= 0 && a < static_cast<int64_t>(xshape.size()) && !turned[a]);
-    turned[a] = 1;
+    XDNN_REQUIRE(a >= 0 && a < static_cast<int64_t>(xshape.size()) && !reversed[a]);
+    reversed[a] = 1;
   }
   const int64_t n = numel(xshape);
   return queue(ctx, "flip", {range(x, n), range(y, n)}, [=](char* const* bytes) {
@@ -508,7 +508,7 @@ XDNN_EXPORT int flip(Context* ctx, const T* x, T* y, const Shape& xshape,
       int64_t rest = i, to = 0, step = 1;
       for (size_t a = xshape.size(); a-- > 0; rest /= xshape[a]) {
         const int64_t at = rest % xshape[a];
-        to += (turned[a] ? xshape[a] - 1 - at : at) * step;
+        to += (reversed[a] ? xshape[a] - 1 - at : at) * step;
         step *= xshape[a];
       }
       reinterpret_cast<T*>(bytes[1])[to] = reinterpret_cast<const T*>(bytes[0])[i];

@@ -30,26 +30,26 @@ bool Parameters::can_prepare() {
   return !status_;
 }
 
-aclTensor* Parameters::counted(const tenon_value& positions, const tenon_value& axis,
+aclTensor* Parameters::counted(const tenon_value& indices, const tenon_value& axis,
                                const tenon_value& tensor) {
-  return count(describe(first_of(positions)), axis, tensor);
+  return count(describe(first_of(indices)), axis, tensor);
 }
 
-aclTensor* Parameters::counted_vector(const tenon_value& positions, const tenon_value& axis,
+aclTensor* Parameters::counted_vector(const tenon_value& indices, const tenon_value& axis,
                                       const tenon_value& tensor) {
-  Description d = describe(first_of(positions));
-  d.shape = {first_of(positions).numel};
+  Description d = describe(first_of(indices));
+  d.shape = {first_of(indices).numel};
   return count(dense(d), axis, tensor);
 }
 
-// positions < 0 ? positions + extent : positions
-aclTensor* Parameters::count(const Description& positions, const tenon_value& axis,
+// indices < 0 ? indices + extent : indices
+aclTensor* Parameters::count(const Description& indices, const tenon_value& axis,
                              const tenon_value& tensor) {
   if (!can_prepare()) return nullptr;
-  aclTensor* const given = create(positions);
-  aclTensor* const is_back = scratch_of(positions.shape, TENON_DTYPE_BOOL);
-  aclTensor* const moved = scratch_of(positions.shape, positions.dtype);
-  aclTensor* const result = scratch_of(positions.shape, positions.dtype);
+  aclTensor* const given = create(indices);
+  aclTensor* const is_back = scratch_of(indices.shape, TENON_DTYPE_BOOL);
+  aclTensor* const moved = scratch_of(indices.shape, indices.dtype);
+  aclTensor* const result = scratch_of(indices.shape, indices.dtype);
   if (status_) return nullptr;
   const int64_t extent = tenon_arg_tensor(&tensor)->shape[axis_of(axis, tensor)];
   Call compare(ctx_, op_, less_function, err_);
@@ -64,9 +64,9 @@ aclTensor* Parameters::count(const Description& positions, const tenon_value& ax
   return status_ ? nullptr : result;
 }
 
-aclTensorList* Parameters::counted_list(const tenon_value& positions, const tenon_value& axis,
+aclTensorList* Parameters::counted_list(const tenon_value& indices, const tenon_value& axis,
                                         const tenon_value& tensor) {
-  aclTensor* const one = counted(positions, axis, tensor);
+  aclTensor* const one = counted(indices, axis, tensor);
   return one ? list_of_last(1) : nullptr;
 }
 
