@@ -11,6 +11,7 @@
 #include "check/check.hpp"
 #include "emit/emit.hpp"
 #include "load/load.hpp"
+#include "rewrite/rewrite.hpp"
 #include "support/text.hpp"
 
 namespace tenon::codegen {
@@ -20,14 +21,15 @@ struct Options {
   std::vector<std::string> files, imports, emit;
   std::string out = ".";
   EmitOptions emit_options;
-  bool bindings = false, check_only = false, list = false, help = false;
+  bool bindings = false, rewrites = false, check_only = false, list = false, help = false;
 };
 
 void print_help() {
   std::cout
       << "tenon-codegen: generate code from operator files\n\n"
          "  tenon-codegen --emit NAME[,NAME...] --out FOLDER FILE.yaml...\n"
-         "  tenon-codegen --bindings --out FOLDER --import FILE.yaml... BINDINGS.yaml...\n\n"
+         "  tenon-codegen --bindings --out FOLDER --import FILE.yaml... BINDINGS.yaml...\n"
+         "  tenon-codegen --rewrites --out FOLDER REWRITES.yaml...\n\n"
          "  --emit NAMES         what to write, below\n"
          "  --out FOLDER         where; files that would not change are not touched\n"
          "  --import FILE.yaml   operators that expressions may use, not emitted; repeatable\n"
@@ -35,6 +37,7 @@ void print_help() {
          "  --folder NAME        subfolder of operator tables; default: operators\n"
          "  --bindings           the files bind operators of a library: write bindings.hpp and "
          ".cpp\n"
+         "  --rewrites           the files hold rewrites of programs: write rewrites.hpp\n"
          "  --list               print the files that would be written, one per line\n"
          "  --check              only check the operator files\n\nwhat may be emitted:\n";
   for (const EmitterRow& row : emitters())
@@ -70,6 +73,8 @@ Options parse_options(int argc, char** argv) {
       options.emit_options.folder = value(i);
     } else if (word == "--bindings") {
       options.bindings = true;
+    } else if (word == "--rewrites") {
+      options.rewrites = true;
     } else if (word == "--check") {
       options.check_only = true;
     } else if (word == "--list") {
@@ -122,13 +127,16 @@ int run(const Options& options) {
   if (options.files.empty()) throw std::runtime_error("expected operator files; see --help");
   Package package;
   std::vector<std::string> errors;
-  if (!options.bindings)
+  if (!options.bindings && !options.rewrites)
     for (const std::string& file : options.files) load_file(file, true, package, errors);
   for (const std::string& file : options.imports) load_file(file, false, package, errors);
   if (errors.empty()) check_package(package, errors);
   BindingSet set;
   if (options.bindings && errors.empty())
     for (const std::string& file : options.files) load_bindings(file, package, set, errors);
+  std::vector<Rewrite> rewrites;
+  if (options.rewrites)
+    for (const std::string& file : options.files) load_rewrites(file, rewrites, errors);
   for (const std::string& error : errors) std::cerr << error << "\n";
   if (!errors.empty()) return 1;
   if (options.check_only) return 0;
@@ -140,6 +148,7 @@ int run(const Options& options) {
   };
   if (options.bindings)
     for (const OutputFile& file : emit_bindings(set)) write(file);
+  if (options.rewrites) write(emit_rewrites(rewrites));
 
   EmitOptions emit_options = options.emit_options;
   if (emit_options.folder.empty()) emit_options.folder = "operators";

@@ -111,4 +111,21 @@ std::string step_text(const Step& step) {
   return text;
 }
 
+void replace_value(Graph& graph, ValueId value, ValueId by) {
+  auto exchange = [&](ValueId& id) {
+    if (id == value) id = by;
+  };
+  for (Step& step : graph.steps) {
+    for (Operand& operand : step.operands) {
+      if (operand.kind == Operand::kValue) exchange(operand.value);
+      for (ValueId& id : operand.list) exchange(id);
+    }
+    for (size_t i = 0; i < step.results.size(); ++i)
+      if (is_given(step, i)) exchange(step.results[i]);
+  }
+  for (ValueId& id : graph.results) exchange(id);
+  for (GradUpdate& update : graph.grads)
+    if (update.grad != kNoValueId) exchange(update.grad);
+}
+
 }  // namespace tenon::graph

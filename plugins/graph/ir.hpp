@@ -152,6 +152,9 @@ void for_each_kept(const Graph& graph, Visit&& visit) {
   }
 }
 
+// Steps that read or write `value` do so with `by`, and the program returns it.
+void replace_value(Graph& graph, ValueId value, ValueId by);
+
 inline bool is_given(const Step& step, size_t result) {
   return result < 32 && step.given >> result & 1;
 }

@@ -7,6 +7,9 @@
 #include <unordered_map>
 
 #include "aliases.hpp"
+#include "passes/registry.hpp"
+#include "rewrite/apply.hpp"
+#include "rewrite/registry.hpp"
 
 namespace tenon::graph {
 namespace {
@@ -245,7 +248,28 @@ void hoist_views(Graph& graph) {
     for (Graph& region : step.regions) hoist_views(region);
 }
 
-void run_passes(std::string_view names, Graph& graph, bool passes_gradients) {
+namespace {
+
+// Whoever lets results differ lets gradients differ, too.
+void run_rewrites(std::string_view choice, Graph& graph, bool passes_gradients,
+                  std::vector<std::string>& changes) {
+  const RuleChoice chosen = choose_rules(choice);
+  const bool is_exact = chosen.numerics == TENON_GRAPH_EXACT;
+  apply_rewrites(chosen.rules, graph, passes_gradients && is_exact, changes);
+}
+
+void run_plugin_pass(std::string_view name, Graph& graph, std::vector<std::string>& changes) {
+  const size_t before = graph.steps.size();
+  run_pass(name, graph);
+  changes.push_back("pass " + std::string(name) + ": of " + std::to_string(before) + " steps " +
+                    std::to_string(graph.steps.size()) + " are left");
+}
+
+}  // namespace
+
+void run_passes(std::string_view names, Graph& graph, bool passes_gradients,
+                std::vector<std::string>& changes) {
+  constexpr std::string_view kRewritesName = "rewrites";
   while (!names.empty()) {
     const size_t comma = names.find(',');
     const std::string_view name = names.substr(0, comma);
@@ -258,10 +282,13 @@ void run_passes(std::string_view names, Graph& graph, bool passes_gradients) {
       eliminate_copies(graph, passes_gradients);
     else if (name == "views")
       hoist_views(graph);
+    else if (const size_t end = name.find_first_of("=!"); name.substr(0, end) == kRewritesName)
+      run_rewrites(name.substr(kRewritesName.size()), graph, passes_gradients, changes);
+    else if (has_pass(name))
+      run_plugin_pass(name, graph, changes);
     else
-      throw Error(TENON_INVALID_ARGUMENT,
-                  "program: expected the passes dce, cse, copies and views, got '" +
-                      std::string(name) + "'");
+      throw Error(TENON_INVALID_ARGUMENT, "program: expected passes among " + pass_names() +
+                                              ", got '" + std::string(name) + "'");
   }
 }
 

@@ -23,7 +23,9 @@ void eliminate_copies(Graph& graph, bool passes_gradients);
 // Makes views as soon as what they look at is there. They compute nothing, and would divide steps that can run together.
 void hoist_views(Graph& graph);
 
-// "dce,cse,copies,views": names of passes. Throws Error for one that is unknown.
-void run_passes(std::string_view names, Graph& graph, bool passes_gradients);
+// "dce,cse,rewrites=ulp,copies,views": names of passes, also of plugins' ones. Throws Error for one that is
+// unknown. A line for each change of a rewrite or of a plugin's pass goes to `changes`.
+void run_passes(std::string_view names, Graph& graph, bool passes_gradients,
+                std::vector<std::string>& changes);
 
 }  // namespace tenon::graph

@@ -10,6 +10,9 @@
 #include "layer.hpp"
 #include "load.hpp"
 #include "passes.hpp"
+#include "passes/registry.hpp"
+#include "rewrite/check.hpp"
+#include "rewrite/registry.hpp"
 #include "run.hpp"
 #include "settle.hpp"
 #include "support.hpp"
@@ -246,7 +249,9 @@ tenon_status program_optimize(const tenon_graph_program* program, const char* pa
     changed->graph = program->graph;
     changed->is_detached = program->is_detached;
     changed->refuses_gradients = program->refuses_gradients;
-    run_passes(passes, changed->graph, !changed->is_detached && changed->refuses_gradients.empty());
+    changed->changes = program->changes;
+    run_passes(passes, changed->graph, !changed->is_detached && changed->refuses_gradients.empty(),
+               changed->changes);
     verify(changed->graph);
     changed->plan.build(changed->graph);
     *out = changed.release();
@@ -271,6 +276,42 @@ void program_memory(const tenon_graph_program* program, tenon_graph_memory* out)
                                   .stepwise = static_cast<uint64_t>(use.stepwise),
                                   .planned = static_cast<uint64_t>(use.planned)};
   std::memcpy(out, &all, std::min<size_t>(out->struct_size, sizeof all));
+}
+
+void program_changes(const tenon_graph_program* program, tenon_sink_fn sink, void* user) {
+  for (const std::string& change : program->changes) {
+    const std::string line = change + "\n";
+    sink(user, line.data(), line.size());
+  }
+}
+
+tenon_status rewrite_add(const tenon_graph_rewrite* rewrite, tenon_err* err) {
+  return guarded(err, [&] { add_rule(*rewrite); });
+}
+
+tenon_status rewrite_remove(const char* name, tenon_err* err) {
+  return guarded(err, [&] { remove_rule(name); });
+}
+
+tenon_status rewrite_check(const char* name, uint64_t seed, tenon_err* err) {
+  return guarded(err, [&] { check_rule(*rule_named(name), seed); });
+}
+
+void rewrite_list(void (*visit)(void* user, const tenon_graph_rewrite*), void* user) {
+  guarded(nullptr, [&] {
+    for (const std::shared_ptr<const Rule>& rule : all_rules()) {
+      const tenon_graph_rewrite text = rule->text();
+      visit(user, &text);
+    }
+  });
+}
+
+tenon_status pass_add(const tenon_graph_pass* pass, tenon_err* err) {
+  return guarded(err, [&] { add_pass(*pass); });
+}
+
+tenon_status pass_remove(const char* name, tenon_err* err) {
+  return guarded(err, [&] { remove_pass(name); });
 }
 
 tenon_status program_parse(const char* text, uint64_t bytes, tenon_graph_program** out,
@@ -326,6 +367,13 @@ constexpr tenon_graph_service_api kService = {
     .program_load = program_load,
     .program_plan = program_plan,
     .program_memory = program_memory,
+    .rewrite_add = rewrite_add,
+    .rewrite_remove = rewrite_remove,
+    .rewrite_check = rewrite_check,
+    .rewrite_list = rewrite_list,
+    .pass_add = pass_add,
+    .pass_remove = pass_remove,
+    .program_changes = program_changes,
 };
 
 tenon_status start(const tenon_host*, tenon_err* err) {

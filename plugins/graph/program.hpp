@@ -19,6 +19,7 @@ struct tenon_graph_program {
   // Why gradients cannot be recorded through it; "": they can.
   std::string refuses_gradients;
   tenon::graph::Plan plan;
+  std::vector<std::string> changes;  // what rewrites and plugins' passes did to it, a line each
   // Of a recording, until it is settled: what its steps made and somewhere is still held, so that the
   // next recording can be asked whether it uses that.
   std::vector<tenon::Tensor> made;

@@ -70,6 +70,7 @@ ProgramPtr copy_program(const Program& program) {
   copy->graph = program.graph;
   copy->is_detached = program.is_detached;
   copy->refuses_gradients = program.refuses_gradients;
+  copy->changes = program.changes;
   copy->plan.build(copy->graph);
   return copy;
 }

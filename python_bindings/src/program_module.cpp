@@ -84,6 +84,12 @@ std::string plan(const Program& program) {
   return text;
 }
 
+std::string changes(const Program& program) {
+  std::string text;
+  graph_service().program_changes(program.handle(), append_to_string, &text);
+  return text;
+}
+
 // (kept, stepwise, planned)
 nb::tuple memory(const Program& program) {
   tenon_graph_memory use = {};
@@ -167,6 +173,7 @@ void add_program_type(nb::module_& module) {
       .def("run_one", &run_one, nb::arg("inputs"))
       .def("print", &print)
       .def("plan", &plan)
+      .def("changes", &changes)
       .def("memory", &memory)
       .def("settle", &settle, nb::arg("second"))
       .def("optimize", &optimize, nb::arg("passes"))

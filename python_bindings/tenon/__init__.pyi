@@ -9,6 +9,7 @@ from tenon import distributions as distributions
 from tenon import fft as fft
 from tenon import func as func
 from tenon import geometric as geometric
+from tenon import graph as graph
 from tenon import io as io
 from tenon import ipc as ipc
 from tenon import jit as jit

@@ -66,7 +66,7 @@ class _Entry:
 class Compiled:
     """What `tenon.compile` returns; call it as the function."""
 
-    def __init__(self, function: Callable[..., Any], limit: int) -> None:
+    def __init__(self, function: Callable[..., Any], limit: int, passes: str) -> None:
         functools.update_wrapper(self, function, updated=())
         self._name = getattr(function, "__name__", type(function).__name__)
         self._mode = os.environ.get("TENON_GRAPH", "")
@@ -75,6 +75,7 @@ class Compiled:
                 f"TENON_GRAPH: expected 'check', 'off' or nothing, got {self._mode!r}; unset it"
             )
         self._function, self._limit = function, limit
+        self._passes = passes
         self._entries: dict[Any, _Entry] = {}
         self._last: tuple[Any, Any, _Entry] | None = None  # of flat arguments, with a program
         self._outside: Outside | None = None
@@ -186,7 +187,7 @@ class Compiled:
         structure: list[Any],
         returned: list[Any],
     ) -> None:
-        from tenon.jit import _PASSES, Program, _name_leaves
+        from tenon.jit import Program, _name_leaves
 
         entry.recordings += 1
         before, entry.first = entry.first, native
@@ -203,7 +204,7 @@ class Compiled:
         if checks and entry.program is not None:
             return
         named = _name_leaves(settled, self._function)
-        entry.become(Program(named.optimize(",".join(_PASSES)), structure, returned))
+        entry.become(Program(named.optimize(self._passes), structure, returned))
         if checks:
             entry.first = native
 
@@ -221,6 +222,8 @@ class Compiled:
                 head += f"a program of {entry.program._native.nsteps} steps, "
                 head += f"recorded in {entry.seconds * 1e3:.1f} ms"
                 head += "".join(f"\n    {line}" for line in entry.program.plan().splitlines())
+                changes = entry.program.changes().splitlines()
+                head += "".join(f"\n    {line}" for line in changes)
                 use = {name: f"{n / 1024:.0f} KiB" for name, n in entry.program.memory().items()}
                 head += f"\n    results take at most {use['planned']} at once; {use['stepwise']} "
                 head += f"step by step, {use['kept']} if none were freed"
@@ -239,7 +242,7 @@ class Compiled:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
-        bound = Compiled(self._function.__get__(instance, owner), self._limit)
+        bound = Compiled(self._function.__get__(instance, owner), self._limit, self._passes)
         try:
             setattr(instance, self._name, bound)  # found there from now on
         except AttributeError:
@@ -247,7 +250,13 @@ class Compiled:
         return bound
 
 
-def compile(function: Any = None, *, limit: int = 8) -> Any:
+def compile(
+    function: Any = None,
+    *,
+    limit: int = 8,
+    numerics: str = "exact",
+    without: Sequence[str] = (),
+) -> Any:
     """`function`, a function, method or module, that runs as a program once it was called often enough.
 
         step = tenon.compile(step)
@@ -270,14 +279,20 @@ def compile(function: Any = None, *, limit: int = 8) -> Any:
     attributes of attributes or arrays of NumPy: TENON_GRAPH=check runs the function on every call and
     raises where it differs from its program; TENON_GRAPH=off runs the function alone. The variable is read
     by `compile`.
+
+    `numerics` and `without` are those of `Program.optimize`: with "ulp" or "fast", functions that are written
+    by hand and have an operator of their own (softmax, gelu, attention) become that, where no backward pass
+    reads what is between.
     """
     if function is None:
-        return functools.partial(compile, limit=limit)
+        return functools.partial(compile, limit=limit, numerics=numerics, without=without)
     if not callable(function):
         raise TypeError(f"compile: expected a function or a module, got {function!r}")
+    from tenon.jit import _PASSES, _pass_list
+
     if limit < 1:
         raise ValueError(f"compile: expected limit of at least 1, got {limit}")
-    return Compiled(function, limit)
+    return Compiled(function, limit, _pass_list(_PASSES, numerics, without))
 
 
 class _Refused(Exception):

@@ -25,7 +25,8 @@ from tenon._core import Tensor
 __all__ = ["Program", "cond", "export", "load", "scan", "while_loop"]
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_PASSES = ("dce", "cse", "copies", "views")
+_PASSES = ("dce", "cse", "rewrites", "copies", "views")
+_NUMERICS = ("exact", "ulp", "fast")  # in the order of TENON_GRAPH_EXACT, ...
 _TEXT, _STRUCTURE = "tenon.program", "tenon.structure"  # keys of the file's metadata
 
 
@@ -78,13 +79,30 @@ class Program:
             for index, (name, tensor, _) in enumerate(self._native.leaves())
         }
 
-    def optimize(self, passes: Sequence[str] = _PASSES) -> Program:
-        """A program that gives the same bits with less: without dead code (`dce`), without computing the
-        same twice (`cse`, where no gradient can pass: that would sum in another order), without copies
-        of what is not used otherwise (`copies`), with views made early, so that more steps run together
-        (`views`). `export` has done all four."""
-        native = self._native.optimize(",".join(passes))
+    def optimize(
+        self,
+        passes: Sequence[str] = _PASSES,
+        *,
+        numerics: str = "exact",
+        without: Sequence[str] = (),
+    ) -> Program:
+        """A program that does the same with less: without dead code (`dce`), without computing the
+        same twice (`cse`, where no gradient can pass: that would sum in another order), with expressions
+        in the place of others (`rewrites`, see `tenon.graph`), without copies of what is not used
+        otherwise (`copies`), with views made early, so that more steps run together (`views`); and passes
+        of plugins, by their names. `export` has done those five.
+
+        `numerics` says how far results may be from those of the function: "exact", the same bits; "ulp", some
+        units in the last place of each element; "fast", some units of max(1, |element|), and infinities and
+        NaN may be others. Rewrites named in `without` are left out.
+        """
+        native = self._native.optimize(_pass_list(passes, numerics, without))
         return Program(native, self._inputs, self._outputs)
+
+    def changes(self) -> str:
+        """What rewrites and passes of plugins did: a line for each change, with the line of the
+        user's program."""
+        return self._native.changes()
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the program and its leaves to one file, which `load` and C++ programs read.
@@ -127,6 +145,18 @@ class Program:
         return to_dot(str(self))
 
 
+def _pass_list(passes: Sequence[str], numerics: str, without: Sequence[str]) -> str:
+    """The passes as the graph service takes them."""
+    if numerics not in _NUMERICS:
+        raise ValueError(f"expected numerics 'exact', 'ulp' or 'fast', got {numerics!r}")
+    if (numerics != "exact" or without) and "rewrites" not in passes:
+        raise ValueError(
+            "`numerics` and `without` are for the pass 'rewrites', which is not among the passes"
+        )
+    rewrites = "!".join([f"rewrites={numerics}", *without])
+    return ",".join(rewrites if name == "rewrites" else name for name in passes)
+
+
 def _name_leaves(native: _core.Program, function: Any) -> _core.Program:
     """Names of a module's parameters and buffers for the leaves that are these."""
     if not hasattr(function, "state_dict"):
@@ -158,13 +188,16 @@ def export(
     inputs: Any = (),
     *,
     passes: Sequence[str] = _PASSES,
+    numerics: str = "exact",
+    without: Sequence[str] = (),
 ) -> Program:
     """Record `function(*inputs)` as a program.
 
     `inputs` is a tuple of arguments; a lone tensor is a tuple of one. The function is called two or
     three times, for real: what it writes (weights that an optimizer updates) stays written. The
     recordings have to agree. Where they do not, something changes from call to call that is no
-    tensor, and the error names the step. Tensors that the function makes anew in each call from
+    tensor, and the error names the step. `passes`, `numerics` and `without` are those of
+    `Program.optimize`. Tensors that the function makes anew in each call from
     Python's data become constants; all others from outside are used by reference.
 
     Raises NotImplementedError where the function takes data out of the program (`item`, `bool`,
@@ -186,7 +219,8 @@ def export(
                 raise
             first = second
     named = _name_leaves(settled, function)
-    native = named.optimize(",".join(passes)) if passes else named
+    wanted = _pass_list(passes, numerics, without) if passes or numerics != "exact" or without else ""
+    native = named.optimize(wanted) if wanted else named
     return Program(native, structure, outputs)
 
 

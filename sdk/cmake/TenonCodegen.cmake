@@ -122,3 +122,19 @@ function(tenon_generate_bindings target)
     COMMENT "Generating ${target}" VERBATIM)
   add_custom_target(${target} DEPENDS "${stamp}")
 endfunction()
+
+# tenon_generate_rewrites(<target> OUT <folder> FILES <files of rewrites>)
+#
+# Writes <folder>/rewrites.hpp: the rewrites as a table. See docs/graphs.md.
+function(tenon_generate_rewrites target)
+  cmake_parse_arguments(arg "" "OUT" "FILES" ${ARGN})
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_OUT OR NOT arg_FILES)
+    message(FATAL_ERROR "tenon_generate_rewrites(${target}): expected OUT and FILES; got ${ARGN}")
+  endif()
+  add_custom_command(OUTPUT "${arg_OUT}/rewrites.hpp"
+    COMMAND Tenon::codegen --rewrites --out "${arg_OUT}" ${arg_FILES}
+    COMMAND "${CMAKE_COMMAND}" -E touch "${arg_OUT}/rewrites.hpp"
+    DEPENDS Tenon::codegen ${arg_FILES}
+    COMMENT "Generating ${target}" VERBATIM)
+  add_custom_target(${target} DEPENDS "${arg_OUT}/rewrites.hpp")
+endfunction()

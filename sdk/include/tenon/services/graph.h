@@ -64,6 +64,111 @@ typedef struct tenon_graph_memory {
   uint64_t planned;  /* as the program runs: steps of a group make no tensors for each other */
 } tenon_graph_memory;
 
+/* -- rewrites ------------------------------------------------------------------------------------------
+ * Data: an expression of operators, and one that may stand for it. */
+
+/* How far results may be from those of the program as it was recorded. */
+enum {
+  TENON_GRAPH_EXACT = 0, /* not at all: the same bits, but for the payload of NaN */
+  TENON_GRAPH_ULP = 1,   /* `units` in the last place of each element, for all numbers and NaN */
+  TENON_GRAPH_FAST = 2   /* `units` in the last place of max(1, |element|), for arguments of ordinary size;
+                          * elements that were infinite or NaN may become others */
+};
+
+typedef struct tenon_graph_rewrite {
+  uint32_t struct_size;
+  int32_t numerics; /* TENON_GRAPH_EXACT, ... */
+  double units;     /* 0 where exact */
+  uint64_t dtypes;  /* of the tensors that variables stand for: bit 1 << TENON_DTYPE_*; 0: all */
+  const char* name; /* without , ! and = */
+  const char* from; /* "x * sigmoid(x)", in the grammar of gradients; lines `name = expression`, the */
+  const char* to;   /* result last. `to` uses the variables of `from` */
+} tenon_graph_rewrite;
+
+/* -- passes of plugins ----------------------------------------------------------------------------------
+ * A pass changes a program through its editor, while it runs. It sees the steps of the program, and those
+ * inside of cond, while and scan not. Steps are numbered from 0, in the order in which they run; values
+ * have ids, which stay. What is borrowed is good until the next change. */
+typedef struct tenon_graph_editor tenon_graph_editor;
+
+enum {
+  TENON_GRAPH_STEP_CALL = 0,
+  TENON_GRAPH_STEP_VIEW = 1, /* a window on the memory of its operand */
+  TENON_GRAPH_STEP_DETACH = 2,
+  TENON_GRAPH_STEP_COND = 3,
+  TENON_GRAPH_STEP_WHILE = 4,
+  TENON_GRAPH_STEP_SCAN = 5
+};
+
+typedef struct tenon_graph_step {
+  uint32_t struct_size; /* set by the caller */
+  int32_t kind;         /* TENON_GRAPH_STEP_* */
+  const tenon_op* op;   /* of a CALL; else NULL */
+  const char* name;     /* "tenon::add", "view" */
+  const char* file;     /* where the recorded program called it; "" if that is unknown */
+  int32_t line;
+  uint32_t noperands;
+  uint32_t nresults;
+  uint32_t given;       /* bit i: result i existed, and the step writes into it */
+  int32_t is_recorded;  /* gradients were on */
+} tenon_graph_step;
+
+enum { TENON_GRAPH_VALUES = 0, TENON_GRAPH_ATTRIBUTE = 1 };
+
+/* What a step is given for one parameter. */
+typedef struct tenon_graph_operand {
+  int32_t kind;          /* TENON_GRAPH_VALUES: `ids`; TENON_GRAPH_ATTRIBUTE: `attribute` */
+  uint32_t count;        /* of ids: 1 for a tensor, more or less for a list of tensors */
+  const uint32_t* ids;
+  tenon_value attribute; /* no tensor; NONE: the argument is absent */
+} tenon_graph_operand;
+
+typedef struct tenon_graph_value {
+  uint32_t struct_size;  /* set by the caller */
+  int32_t dtype;
+  tenon_device_id device;
+  int32_t ndim;
+  const int64_t* shape;
+  uint32_t uses;         /* how often steps read it, and the program returns or assigns it */
+  int32_t is_written;    /* a step writes into memory that it shares */
+  int32_t is_outside;    /* callers see its memory: an input, a leaf, a result, or a view of these */
+  tenon_tensor* constant; /* the program's own data; NULL: no such */
+} tenon_graph_value;
+
+typedef struct tenon_graph_editor_api {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint32_t (*steps)(const tenon_graph_editor*);
+  tenon_status (*step)(const tenon_graph_editor*, uint32_t step, tenon_graph_step*, tenon_err*);
+  tenon_status (*operand)(const tenon_graph_editor*, uint32_t step, uint32_t index,
+                          tenon_graph_operand*, tenon_err*);
+  tenon_status (*result)(const tenon_graph_editor*, uint32_t step, uint32_t index, uint32_t* id,
+                         tenon_err*);
+  tenon_status (*value)(const tenon_graph_editor*, uint32_t id, tenon_graph_value*, tenon_err*);
+  /* A call in front of step `before`; `before` == steps: at the end. Operands that are left out take their defaults;
+   * `ids` receives one id for each result. The operator's own rule gives the results' shapes. */
+  tenon_status (*insert_call)(tenon_graph_editor*, uint32_t before, const tenon_op*,
+                              const tenon_graph_operand* operands, uint32_t noperands, uint32_t* ids,
+                              tenon_err*);
+  /* A copy of the tensor becomes data of the program. */
+  tenon_status (*insert_constant)(tenon_graph_editor*, tenon_tensor*, uint32_t* id, tenon_err*);
+  /* All that read value `id` read `by`, which has its type. TENON_FAILED_PRECONDITION: it is written into, or
+   * a caller would get memory that is not the result's own. */
+  tenon_status (*replace)(tenon_graph_editor*, uint32_t id, uint32_t by, tenon_err*);
+  /* TENON_FAILED_PRECONDITION: a result is read, or the step writes into what is read. */
+  tenon_status (*remove)(tenon_graph_editor*, uint32_t step, tenon_err*);
+} tenon_graph_editor_api;
+
+typedef struct tenon_graph_pass {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const char* name; /* of letters, digits and _ */
+  /* Called once for each program that the pass is named for, on any thread. What it leaves is verified. On failure
+   * the program stays as it was. */
+  tenon_status (*run)(void* user, tenon_graph_editor*, const tenon_graph_editor_api*, tenon_err*);
+  void* user;
+} tenon_graph_pass;
+
 typedef struct tenon_graph_service_api {
   uint32_t struct_size;
   uint32_t version;
@@ -138,7 +243,8 @@ typedef struct tenon_graph_service_api {
   tenon_status (*program_run)(const tenon_graph_program*, tenon_tensor* const* inputs,
                               uint32_t ninputs, tenon_tensor** results, uint32_t nresults,
                               tenon_err*);
-  /* "dce,cse,copies,views": names of passes, run in this order. */
+  /* "dce,cse,rewrites,copies,views": names of passes, run in this order. "rewrites" applies exact rewrites;
+   * "rewrites=ulp" and "rewrites=fast" those too that promise less; "rewrites=fast!silu" all but one. */
   tenon_status (*program_optimize)(const tenon_graph_program*, const char* passes,
                                    tenon_graph_program** out, tenon_err*);
   void (*program_print)(const tenon_graph_program*, tenon_sink_fn, void* user);
@@ -152,6 +258,21 @@ typedef struct tenon_graph_service_api {
   void (*program_plan)(const tenon_graph_program*, tenon_sink_fn, void* user);
   /* (appended) How much memory the results of its steps take; the caller sets struct_size. */
   void (*program_memory)(const tenon_graph_program*, tenon_graph_memory*);
+
+  /* -- rewrites and passes (appended) ---------------------------------------------------------------
+   * Tries the rewrite on arguments that it draws, and keeps it. TENON_FAILED_PRECONDITION: the sides differ
+   * by more than it says, and the text is a counterexample. Names are copied. */
+  tenon_status (*rewrite_add)(const tenon_graph_rewrite*, tenon_err*);
+  tenon_status (*rewrite_remove)(const char* name, tenon_err*);
+  /* Tries one that is known, with other arguments for each seed. */
+  tenon_status (*rewrite_check)(const char* name, uint64_t seed, tenon_err*);
+  /* `visit` for each, in the order in which they are tried. */
+  void (*rewrite_list)(void (*visit)(void* user, const tenon_graph_rewrite*), void* user);
+  /* The pass can be named in program_optimize. The caller removes it before its code goes. */
+  tenon_status (*pass_add)(const tenon_graph_pass*, tenon_err*);
+  tenon_status (*pass_remove)(const char* name, tenon_err*);
+  /* What passes did, a line for each change: "silu: 2 steps became tenon::silu at train.py:12". */
+  void (*program_changes)(const tenon_graph_program*, tenon_sink_fn, void* user);
 } tenon_graph_service_api;
 
 #ifdef __cplusplus
