@@ -29,8 +29,8 @@ namespace tenon::graph {
 namespace {
 
 [[noreturn]] void fail_range(const char* what, uint32_t index, size_t count) {
-  throw Error(TENON_OUT_OF_RANGE, std::string("editor: expected a ") + what + " below " +
-                                      std::to_string(count) + ", got " + std::to_string(index));
+  throw Error(TENON_OUT_OF_RANGE, std::string("editor: ") + what + " " + std::to_string(index) +
+                                      " is out of range, there are " + std::to_string(count));
 }
 
 const Step& step_at(const tenon_graph_editor& editor, uint32_t index) {
@@ -136,7 +136,7 @@ tenon_status insert_call(tenon_graph_editor* editor, uint32_t before, const teno
                          tenon_err* err) {
   return guarded(err, [&] {
     Graph& graph = editor->graph;
-    if (before > graph.steps.size()) fail_range("step", before, graph.steps.size() + 1);
+    if (before > graph.steps.size()) fail_range("step", before, graph.steps.size());
     const tenon_op_def& def = *host->op_def(op);
     if (noperands > def.nparams)
       throw Error(TENON_INVALID_ARGUMENT, "editor: expected at most " + std::to_string(def.nparams) +

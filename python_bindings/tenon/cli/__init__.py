@@ -19,6 +19,7 @@ import sys
 COMMANDS = {
     "new-device": "tenon.cli.new_device",
     "new-op": "tenon.cli.new_op",
+    "new-pass": "tenon.cli.new_pass",
     "plugins": "tenon.cli.plugins",
     "report": "tenon.cli.report",
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Projects from templates: what `tenon new-device` and `tenon new-op` share."""
+"""Projects from templates: what `tenon new-device`, `new-op` and `new-pass` share."""
 
 import os
 import re
