@@ -19,6 +19,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import _blocks_by_hand
 import numpy as np
 import tenon
 import training_steps
@@ -103,6 +104,52 @@ def compare_chains(options: argparse.Namespace) -> list[dict[str, Any]]:
                 flush=True,
             )
     return results
+
+
+def compare_blocks(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Blocks written by hand, with numerics="fast": the operator behind them is found (tenon.graph)."""
+    print(
+        "\n| block | program | program / exact | program / function | program / JAX | program / PyTorch |"
+    )
+    print("| --- | --- | --- | --- | --- | --- |")
+    results = []
+    for name, (block, arrays) in _blocks_by_hand.cases().items():
+        if options.only not in name:
+            continue
+        with tenon.no_grad():
+            turns, changes = block_turns(block, arrays)
+            times = interleave(turns, options.rounds)
+        ratios = {who: times.ratio(who) for who in turns if who != "program"}
+        results.append({"case": name, "ratios": ratios, "changes": changes})
+        shown = [
+            f"{ratios[who]:.2f}" if who in ratios else ""
+            for who in ("exact", "function", "jax", "torch")
+        ]
+        print(f"| {name} | {times.median() * 1e6:.0f} us | {' | '.join(shown)} |", flush=True)
+    return results
+
+
+def block_turns(block: Callable, arrays: list[np.ndarray]) -> tuple[dict[str, Callable], str]:
+    own, tensors = _blocks_by_hand.namespace(tenon), [tenon.tensor(each) for each in arrays]
+    fast = tenon.export(lambda *args: block(own, *args), tensors, numerics="fast")
+    exact = tenon.export(lambda *args: block(own, *args), tensors)
+    turns = {
+        "program": lambda: fast(*tensors),
+        "exact": lambda: exact(*tensors),
+        "function": lambda: block(own, *tensors),
+    }
+    if jax is not None:
+        jnp, operands = _blocks_by_hand.namespace(jax.numpy), [jax.numpy.asarray(a) for a in arrays]
+        compiled = jax.jit(lambda *args: block(jnp, *args))
+        turns["jax"] = lambda: compiled(*operands).block_until_ready()
+    if torch is not None:
+        theirs, copies = _blocks_by_hand.namespace(torch), [torch.from_numpy(a) for a in arrays]
+        turns["torch"] = lambda: block(theirs, *copies)
+    expected = turns["function"]().numpy()
+    for name, turn in turns.items():
+        # Attention sums and rounds in another order in each library.
+        np.testing.assert_allclose(np.asarray(turn()), expected, rtol=1e-3, atol=1e-5, err_msg=name)
+    return turns, fast.changes()
 
 
 STEPS = ("mlp b64 train SGD", "lenet b64 train SGD", "gpt2 block t256 b4 train AdamW")
@@ -228,6 +275,7 @@ def main() -> None:
             flush=True,
         )
     results += compare_chains(options)
+    results += compare_blocks(options)
     results += compare_steps(options)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:

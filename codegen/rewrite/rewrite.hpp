@@ -5,7 +5,8 @@
 //     - rewrite: silu
 //       from: x * sigmoid(x)
 //       to: silu(x)
-//       numerics: ulp 2
+//       also: ["x / (1 + exp(-x))"]      other ways to write it; each is a rewrite, silu.2
+//       numerics: ulp 8
 //       dtypes: floating
 //
 // The texts are carried into plugins/graph as they are, where operators are known and rules are tried.

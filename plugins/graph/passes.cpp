@@ -250,7 +250,7 @@ void hoist_views(Graph& graph) {
 
 namespace {
 
-// Whoever lets results differ lets gradients differ, too.
+// A level that lets results differ lets gradients differ, too.
 void run_rewrites(std::string_view choice, Graph& graph, bool passes_gradients,
                   std::vector<std::string>& changes) {
   const RuleChoice chosen = choose_rules(choice);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
 from typing_extensions import Buffer, Self
@@ -407,7 +407,12 @@ class Region: ...
 def program_load(path: str) -> Program: ...
 def program_parse(text: str) -> Program: ...
 def rewrite_add(
-    name: str, from_: str, to: str, numerics: int, units: float, dtypes: Iterable[dtype | str] | None
+    name: str,
+    from_: str,
+    to: str,
+    numerics: int,
+    units: float,
+    dtypes: Iterable[dtype | str] | None,
 ) -> None: ...
 def rewrite_remove(name: str) -> None: ...
 def rewrite_check(name: str, seed: int) -> None: ...

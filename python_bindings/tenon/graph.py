@@ -59,7 +59,7 @@ def rewrite(
     if numerics not in jit._NUMERICS:
         raise ValueError(f"rewrite: expected numerics 'exact', 'ulp' or 'fast', got {numerics!r}")
     texts = [side if isinstance(side, str) else "\n".join(side) for side in (source, target)]
-    _core.rewrite_add(name, *texts, jit._NUMERICS.index(numerics), units, dtypes)
+    _core.rewrite_add(name, texts[0], texts[1], jit._NUMERICS.index(numerics), units, dtypes)
 
 
 def remove(name: str) -> None:
@@ -87,11 +87,15 @@ class Bisection:
 
     culprit: str | None  # a pass, or "rewrites: " and a rewrite; None: results stay right
     program: jit.Program  # the last one whose results are right
-    steps: tuple[tuple[str, bool], ...]  # what was added one after another, and whether results were right
+    steps: tuple[
+        tuple[str, bool], ...
+    ]  # what was added one after another, and whether results were right
 
     def __str__(self) -> str:
         lines = [f"{'right' if is_right else 'WRONG'}  {name}" for name, is_right in self.steps]
-        end = f"{self.culprit} changes the results" if self.culprit else "no pass changes the results"
+        end = (
+            f"{self.culprit} changes the results" if self.culprit else "no pass changes the results"
+        )
         return "\n".join([*lines, end])
 
 

@@ -219,7 +219,9 @@ def export(
                 raise
             first = second
     named = _name_leaves(settled, function)
-    wanted = _pass_list(passes, numerics, without) if passes or numerics != "exact" or without else ""
+    wanted = (
+        _pass_list(passes, numerics, without) if passes or numerics != "exact" or without else ""
+    )
     native = named.optimize(wanted) if wanted else named
     return Program(native, structure, outputs)
 

@@ -139,9 +139,9 @@ tenon_status insert_call(tenon_graph_editor* editor, uint32_t before, const teno
     if (before > graph.steps.size()) fail_range("step", before, graph.steps.size());
     const tenon_op_def& def = *host->op_def(op);
     if (noperands > def.nparams)
-      throw Error(TENON_INVALID_ARGUMENT, "editor: expected at most " + std::to_string(def.nparams) +
-                                              " operands for " + def.schema + ", got " +
-                                              std::to_string(noperands));
+      throw Error(TENON_INVALID_ARGUMENT, "editor: expected at most " +
+                                              std::to_string(def.nparams) + " operands for " +
+                                              def.schema + ", got " + std::to_string(noperands));
     Step step;
     step.op = op;
     step.name = def.name;
@@ -203,14 +203,15 @@ tenon_status replace(tenon_graph_editor* editor, uint32_t id, uint32_t by, tenon
     check_value(*editor, by);
     Graph& graph = editor->graph;
     if (graph.values[id] != graph.values[by])
-      throw Error(TENON_INVALID_ARGUMENT, "editor: expected a value " + type_text(graph.values[id]) +
-                                              " in the place of another one, got " +
-                                              type_text(graph.values[by]));
+      throw Error(TENON_INVALID_ARGUMENT,
+                  "editor: expected a value " + type_text(graph.values[id]) +
+                      " in the place of another one, got " + type_text(graph.values[by]));
     const Aliases& memory = editor->memory();
     if (memory.is_written(id) || memory.is_written(by))
-      throw Error(TENON_FAILED_PRECONDITION,
-                  "editor: a step writes into the memory of one of the values, so that they are the same "
-                  "for a part of the program only");
+      throw Error(
+          TENON_FAILED_PRECONDITION,
+          "editor: a step writes into the memory of one of the values, so that they are the same "
+          "for a part of the program only");
     const Step* maker = maker_of(graph, by);
     const bool is_own = maker && !makes_aliases(*maker) && !memory.is_outside(by);
     if (memory.is_outside(id) && !is_own)

@@ -36,11 +36,13 @@ bool is_name(std::string_view name) {
 void add_pass(const tenon_graph_pass& pass) {
   const std::string name = pass.name ? pass.name : "";
   if (!is_name(name) || !pass.run)
-    throw Error(TENON_INVALID_ARGUMENT,
-                "pass: expected a name of letters, digits and _, and a function, got '" + name + "'");
+    throw Error(
+        TENON_INVALID_ARGUMENT,
+        "pass: expected a name of letters, digits and _, and a function, got '" + name + "'");
   Passes& known = passes();
   const std::lock_guard lock(known.mutex);
-  const bool is_built_in = std::find(std::begin(kBuiltIn), std::end(kBuiltIn), name) != std::end(kBuiltIn);
+  const bool is_built_in =
+      std::find(std::begin(kBuiltIn), std::end(kBuiltIn), name) != std::end(kBuiltIn);
   if (is_built_in || !known.by_name.try_emplace(name, pass).second)
     throw Error(TENON_ALREADY_EXISTS, "pass `" + name + "` exists already; choose another name");
 }

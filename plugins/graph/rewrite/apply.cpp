@@ -58,14 +58,15 @@ class Rewriter {
     const std::string what = is_new ? fragment.steps.back().name : "nothing";
     const std::string where = location_text(last.location);
     changes_.push_back(rule.name + ": " + std::to_string(match.steps.size()) +
-                     (match.steps.size() == 1 ? " step became " : " steps became ") + what +
-                     (where.empty() ? "" : " at " + where));
+                       (match.steps.size() == 1 ? " step became " : " steps became ") + what +
+                       (where.empty() ? "" : " at " + where));
     for (Type& type : types) graph_.values.push_back(std::move(type));
     put_in_place(std::move(fragment), match, root, result, by);
     return true;
   }
 
-  void put_in_place(Fragment fragment, const Match& match, uint32_t root, ValueId result, ValueId by) {
+  void put_in_place(Fragment fragment, const Match& match, uint32_t root, ValueId result,
+                    ValueId by) {
     std::vector<bool> dropped(graph_.steps.size());
     for (uint32_t index : match.steps) dropped[index] = true;
     std::vector<Step> steps;

@@ -20,9 +20,9 @@ constexpr int kDraws = 600;   // of arguments
 constexpr int kEnough = 200;  // of these have to be ones that both sides take, ...
 constexpr int kNeeded = 12;   // ... or as many as this, where few are
 
-constexpr int32_t kDtypes[] = {TENON_DTYPE_F32, TENON_DTYPE_F64, TENON_DTYPE_F32, TENON_DTYPE_F16,
+constexpr int32_t kDtypes[] = {TENON_DTYPE_F32, TENON_DTYPE_F64,  TENON_DTYPE_F32, TENON_DTYPE_F16,
                                TENON_DTYPE_F32, TENON_DTYPE_BF16, TENON_DTYPE_I64, TENON_DTYPE_I32,
-                               TENON_DTYPE_U8, TENON_DTYPE_BOOL};
+                               TENON_DTYPE_U8,  TENON_DTYPE_BOOL};
 
 bool is_float(int32_t dtype) {
   return dtype == TENON_DTYPE_F16 || dtype == TENON_DTYPE_BF16 || dtype == TENON_DTYPE_F32 ||
@@ -109,7 +109,8 @@ class Draw {
     const Format format = format_of(dtype_);
     const int64_t kind = integer(0, has_special_ ? 15 : 39);
     if (has_special_) {
-      const double largest = std::ldexp(2 - std::ldexp(1.0, 1 - format.digits), format.max_exponent - 1);
+      const double largest =
+          std::ldexp(2 - std::ldexp(1.0, 1 - format.digits), format.max_exponent - 1);
       const double specials[] = {std::numeric_limits<double>::quiet_NaN(),
                                  std::numeric_limits<double>::infinity(),
                                  -std::numeric_limits<double>::infinity(),
@@ -131,14 +132,15 @@ class Draw {
     const ErrorSink err;
     tenon_tensor* created;
     const bool is_real = is_float(dtype_);
-    err.check(host->tensor_create(host->device_host(), is_real ? int32_t{TENON_DTYPE_F64} : int32_t{TENON_DTYPE_I64},
-                                  static_cast<int32_t>(extents.size()), extents.data(), &created, err));
+    err.check(host->tensor_create(
+        host->device_host(), is_real ? int32_t{TENON_DTYPE_F64} : int32_t{TENON_DTYPE_I64},
+        static_cast<int32_t>(extents.size()), extents.data(), &created, err));
     Tensor wide = Tensor::adopt(created);
     for (int64_t i = 0; i < wide->numel; ++i) {
       if (is_real)
         static_cast<double*>(wide->data)[i] = number();
       else
-        static_cast<int64_t*>(wide->data)[i] = dtype_ == TENON_DTYPE_BOOL  ? integer(0, 1)
+        static_cast<int64_t*>(wide->data)[i] = dtype_ == TENON_DTYPE_BOOL ? integer(0, 1)
                                                : dtype_ == TENON_DTYPE_U8 ? integer(0, 255)
                                                : has_special_ && integer(0, 7) == 0
                                                    ? limit()
@@ -208,7 +210,8 @@ std::vector<double> elements(const Tensor& tensor) {
 bool has_same_bytes(const Tensor& a, const Tensor& b, int64_t index) {
   const uint64_t size = host->dtype_size(a->dtype);
   return std::memcmp(static_cast<const char*>(a->data) + static_cast<uint64_t>(index) * size,
-                     static_cast<const char*>(b->data) + static_cast<uint64_t>(index) * size, size) == 0;
+                     static_cast<const char*>(b->data) + static_cast<uint64_t>(index) * size,
+                     size) == 0;
 }
 
 // The difference in units of what the rule counts; infinity: no number of units.
@@ -259,7 +262,8 @@ std::string counterexample(const Rule& rule, const std::vector<Operand>& variabl
                      number_text(from) + " and `" + rule.to_text + "` gives " + number_text(to) +
                      " at index " + std::to_string(index);
   if (std::isfinite(units))
-    text += ", which is " + number_text(units) + " units, expected at most " + number_text(rule.units);
+    text +=
+        ", which is " + number_text(units) + " units, expected at most " + number_text(rule.units);
   for (size_t i = 0; i < variables.size(); ++i)
     text += (i ? "; " : ", where ") + argument_text(rule.variables[i], variables[i], tensors);
   return text;

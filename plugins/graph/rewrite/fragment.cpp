@@ -95,7 +95,8 @@ class Builder {
       return Operand::of(Attribute());
     }
     const Operand& given = made_[node];
-    if (given.kind != Operand::kAttribute || given.attribute.tag() == TENON_VALUE_NONE) return given;
+    if (given.kind != Operand::kAttribute || given.attribute.tag() == TENON_VALUE_NONE)
+      return given;
     Attribute fitting = attribute_as(given.attribute, param.kind);
     if (fitting.tag() == TENON_VALUE_NONE)
       throw Error(TENON_INVALID_ARGUMENT,

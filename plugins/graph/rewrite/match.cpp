@@ -2,6 +2,7 @@
 #include "match.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "../support.hpp"
@@ -13,9 +14,9 @@ namespace {
 // Both orders of their operands give the same bits.
 bool is_commutative(const tenon_op* op) {
   static constexpr const char* kNames[] = {
-      "tenon::add",         "tenon::multiply",   "tenon::maximum",    "tenon::minimum",
-      "tenon::equal",       "tenon::not_equal",  "tenon::logical_and", "tenon::logical_or",
-      "tenon::logical_xor", "tenon::bitwise_and", "tenon::bitwise_or", "tenon::bitwise_xor"};
+      "tenon::add",         "tenon::multiply",    "tenon::maximum",     "tenon::minimum",
+      "tenon::equal",       "tenon::not_equal",   "tenon::logical_and", "tenon::logical_or",
+      "tenon::logical_xor", "tenon::bitwise_and", "tenon::bitwise_or",  "tenon::bitwise_xor"};
   const char* name = host->op_def(op)->name;
   return std::any_of(std::begin(kNames), std::end(kNames),
                      [&](const char* known) { return std::strcmp(known, name) == 0; });
@@ -26,21 +27,20 @@ bool is_axis(const tenon_param_def& param) { return std::strncmp(param.name, "ax
 // Counted from the first axis. `ndim` < 0: as it is.
 int64_t counted(int64_t axis, int ndim) { return axis < 0 && ndim >= 0 ? axis + ndim : axis; }
 
-// 2 is 2.0, and where the argument is an axis, -1 is the last one.
-bool is_same(const Attribute& a, const Attribute& b, int ndim) {
+// 2 is 2.0, and where the argument is an axis, -1 is the last one. `tolerance` is relative.
+bool is_same(const Attribute& a, const Attribute& b, int ndim, double tolerance = 0) {
   double x = 0, y = 0;
-  if (number_of(a, x) && number_of(b, y))
-    return (a.tag() == TENON_VALUE_BOOL) == (b.tag() == TENON_VALUE_BOOL) &&
-           (ndim < 0 ? x == y
-                     : counted(static_cast<int64_t>(x), ndim) ==
-                           counted(static_cast<int64_t>(y), ndim));
+  if (number_of(a, x) && number_of(b, y)) {
+    if ((a.tag() == TENON_VALUE_BOOL) != (b.tag() == TENON_VALUE_BOOL)) return false;
+    if (ndim < 0) return x == y || std::abs(x - y) <= tolerance * std::abs(x);
+    return counted(static_cast<int64_t>(x), ndim) == counted(static_cast<int64_t>(y), ndim);
+  }
   if (a.tag() == TENON_VALUE_INTS && b.tag() == TENON_VALUE_INTS) {
     const tenon_value left = a.value(), right = b.value();
     auto* p = static_cast<const int64_t*>(left.v.p);
     auto* q = static_cast<const int64_t*>(right.v.p);
-    return std::equal(p, p + left.aux, q, q + right.aux, [&](int64_t i, int64_t k) {
-      return counted(i, ndim) == counted(k, ndim);
-    });
+    return std::equal(p, p + left.aux, q, q + right.aux,
+                      [&](int64_t i, int64_t k) { return counted(i, ndim) == counted(k, ndim); });
   }
   return a == b;
 }
@@ -60,7 +60,10 @@ class Search {
     std::vector<uint32_t> steps, views;
   };
 
-  Search(const Matcher& matcher, const Rule& rule) : matcher_(matcher), rule_(rule) {}
+  Search(const Matcher& matcher, const Rule& rule, int32_t dtype)
+      : matcher_(matcher),
+        rule_(rule),
+        tolerance_(rule.numerics == TENON_GRAPH_FAST && dtype != TENON_DTYPE_F64 ? kSmall : 0) {}
 
   // Do the goals hold together? Then `state` is how.
   bool solve(State& state, std::vector<Goal> goals) const {
@@ -75,7 +78,7 @@ class Search {
       }
       if (node.kind != Expression::kCall) {
         if (goal.operand.kind != Operand::kAttribute ||
-            !is_same(node.number, goal.operand.attribute, goal.ndim))
+            !is_same(node.number, goal.operand.attribute, goal.ndim, tolerance_))
           return false;
         continue;
       }
@@ -242,12 +245,18 @@ class Search {
   static bool is_same_window(const tenon_tensor& a, const tenon_tensor& b) {
     if (a.dtype != b.dtype || a.ndim != b.ndim || a.byte_offset != b.byte_offset) return false;
     for (int32_t i = 0; i < a.ndim; ++i)
-      if (a.shape[i] != b.shape[i] || (a.shape[i] > 1 && a.strides[i] != b.strides[i])) return false;
+      if (a.shape[i] != b.shape[i] || (a.shape[i] > 1 && a.strides[i] != b.strides[i]))
+        return false;
     return true;
   }
 
+  // Of numbers in rules that are fast: people write 0.79788456 for the root of 2 / pi. It is half a unit of
+  // float32; float64 would see it.
+  static constexpr double kSmall = 0x1p-25;
+
   const Matcher& matcher_;
   const Rule& rule_;
+  const double tolerance_;
 };
 
 Matcher::Matcher(const Graph& graph)
@@ -267,10 +276,9 @@ Matcher::Matcher(const Graph& graph)
 
 std::optional<Match> Matcher::find(const Rule& rule, uint32_t root) const {
   const Step& last = graph_.steps[root];
-  if (last.kind != StepKind::kCall || last.given ||
-      last.op != rule.from.nodes[rule.from.root].op)
+  if (last.kind != StepKind::kCall || last.given || last.op != rule.from.nodes[rule.from.root].op)
     return std::nullopt;
-  const Search search(*this, rule);
+  const Search search(*this, rule, graph_.values[last.results[0]].dtype);
   Search::State state;
   state.variables.resize(rule.variables.size());
   state.nodes.resize(rule.from.nodes.size());

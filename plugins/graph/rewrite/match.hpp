@@ -11,7 +11,8 @@ namespace tenon::graph {
 
 struct Match {
   std::vector<Operand> variables;  // what each stands for
-  std::vector<uint32_t> steps;     // that compute it and nothing else, the root last; views are left out
+  std::vector<uint32_t>
+      steps;  // that compute it and nothing else, the root last; views are left out
 };
 
 // What matching asks about a program; made once for each state of it.

@@ -46,8 +46,8 @@ int32_t numerics_of(std::string_view name) {
   if (name == "exact") return TENON_GRAPH_EXACT;
   if (name == "ulp") return TENON_GRAPH_ULP;
   if (name == "fast") return TENON_GRAPH_FAST;
-  throw Error(TENON_INVALID_ARGUMENT,
-              "program: expected numerics 'exact', 'ulp' or 'fast', got '" + std::string(name) + "'");
+  throw Error(TENON_INVALID_ARGUMENT, "program: expected numerics 'exact', 'ulp' or 'fast', got '" +
+                                          std::string(name) + "'");
 }
 
 std::string_view take_until(std::string_view& text, char end) {
@@ -67,8 +67,9 @@ void add_rule(const tenon_graph_rewrite& text) {
   const std::lock_guard lock(known.mutex);
   add_built_in(known);
   if (find(known.rules, rule->name) != known.rules.end())
-    throw Error(TENON_ALREADY_EXISTS,
-                "rewrite `" + rule->name + "` exists already; choose another name, or remove it first");
+    throw Error(
+        TENON_ALREADY_EXISTS,
+        "rewrite `" + rule->name + "` exists already; choose another name, or remove it first");
   known.rules.push_back(std::move(rule));
 }
 
@@ -99,9 +100,8 @@ RuleChoice choose_rules(std::string_view choice) {
   while (!choice.empty()) {
     rules.erase(need(rules, take_until(choice, '!')));
   }
-  std::erase_if(rules, [&](const std::shared_ptr<const Rule>& rule) {
-    return rule->numerics > numerics;
-  });
+  std::erase_if(rules,
+                [&](const std::shared_ptr<const Rule>& rule) { return rule->numerics > numerics; });
   return {std::move(rules), numerics};
 }
 

@@ -90,8 +90,7 @@ class Reader {
     uint32_t index = 0;
     while (index < rule_.variables.size() && rule_.variables[index].name != name) ++index;
     if (index == rule_.variables.size()) {
-      if (!may_introduce_)
-        fail("expected names that `from` has, got `" + name + "`");
+      if (!may_introduce_) fail("expected names that `from` has, got `" + name + "`");
       rule_.variables.push_back({name, TENON_PARAM_TENSOR});
     }
     narrow(rule_.variables[index], kind);
@@ -164,8 +163,7 @@ class Reader {
     if (node.kind == NodeKind::Unary) return -real(node.children[0]);
     if (node.kind == NodeKind::Integer) return static_cast<double>(node.integer);
     if (node.kind == NodeKind::Float) return node.number;
-    if (node.is_infinity_or_nan())
-      return node.text == "inf" ? __builtin_inf() : __builtin_nan("");
+    if (node.is_infinity_or_nan()) return node.text == "inf" ? __builtin_inf() : __builtin_nan("");
     fail("expected a number, got `" + text_of(node) + "`");
   }
   static bool is_integer(const codegen::Node& node) {
@@ -197,8 +195,8 @@ class Reader {
     if (kind == TENON_PARAM_DTYPE && node.kind == NodeKind::Name)
       return Attribute(boxed_dtype(host->dtype_find(node.text.c_str())));
     const double value = real(node);
-    const Attribute plain = is_integer(node) ? Attribute(boxed(static_cast<int64_t>(value)))
-                                             : Attribute(boxed(value));
+    const Attribute plain =
+        is_integer(node) ? Attribute(boxed(static_cast<int64_t>(value))) : Attribute(boxed(value));
     const Attribute fitting = attribute_as(plain, kind);
     if (fitting.tag() == TENON_VALUE_NONE)
       fail("`" + text_of(node) + "` is of another kind than its parameter");
@@ -225,7 +223,8 @@ class Reader {
     if (def.flags & (TENON_OP_LIST_OUTPUT | TENON_OP_DATA_DEPENDENT | TENON_OP_RANDOM) ||
         def.nouts == 0)
       fail("`" + callee +
-           "`: operators that draw random numbers, whose shapes depend on data or that have a list of "
+           "`: operators that draw random numbers, whose shapes depend on data or that have a list "
+           "of "
            "results are not supported");
     node.operands.assign(def.nparams, Expression::kNoNode);
     for (size_t i = 0; i < arguments.size(); ++i) {
@@ -294,14 +293,15 @@ Rule Rule::parse(const tenon_graph_rewrite& text) {
   Rule rule;
   rule.name = text.name ? text.name : "";
   if (rule.name.empty() || rule.name.find_first_of(",!=") != std::string::npos)
-    throw Error(TENON_INVALID_ARGUMENT, "rewrite: expected a name without , ! and =, got '" + rule.name + "'");
+    throw Error(TENON_INVALID_ARGUMENT,
+                "rewrite: expected a name without , ! and =, got '" + rule.name + "'");
   rule.from_text = text.from ? text.from : "";
   rule.to_text = text.to ? text.to : "";
   rule.numerics = text.numerics;
   rule.units = text.units;
   if (text.dtypes) rule.dtypes = text.dtypes;
-  if (rule.numerics < TENON_GRAPH_EXACT || rule.numerics > TENON_GRAPH_FAST ||
-      !(rule.units >= 0) || (rule.numerics == TENON_GRAPH_EXACT) != (rule.units == 0))
+  if (rule.numerics < TENON_GRAPH_EXACT || rule.numerics > TENON_GRAPH_FAST || !(rule.units >= 0) ||
+      (rule.numerics == TENON_GRAPH_EXACT) != (rule.units == 0))
     throw Error(TENON_INVALID_ARGUMENT,
                 "rewrite `" + rule.name +
                     "`: expected numerics exact with 0 units, or ulp or fast with more, got " +
@@ -313,13 +313,13 @@ Rule Rule::parse(const tenon_graph_rewrite& text) {
                                             rule.from_text + "`");
   Reader(rule, rule.to, "to", false).run(rule.to_text);
   const Expression::Kind kind = rule.to.nodes[rule.to.root].kind;
-  const bool is_tensor =
-      kind == Expression::kCall || (kind == Expression::kVariable &&
-                                    rule.variables[rule.to.nodes[rule.to.root].variable].is_tensor());
+  const bool is_tensor = kind == Expression::kCall ||
+                         (kind == Expression::kVariable &&
+                          rule.variables[rule.to.nodes[rule.to.root].variable].is_tensor());
   if (!is_tensor)
-    throw Error(TENON_INVALID_ARGUMENT, "rewrite `" + rule.name +
-                                            "`: to: expected an expression that is a tensor, got `" +
-                                            rule.to_text + "`");
+    throw Error(TENON_INVALID_ARGUMENT,
+                "rewrite `" + rule.name + "`: to: expected an expression that is a tensor, got `" +
+                    rule.to_text + "`");
   return rule;
 }
 

@@ -110,8 +110,7 @@ TEST(Pass, SeesAndChangesSteps) {
 
 TEST(Pass, InsertsCallsAndConstants) {
   Tensor x = tensor({2}, {1, 2});
-  const Program program =
-      record({x}, [&] { return std::vector{call("exp", {boxed(x.get())})}; });
+  const Program program = record({x}, [&] { return std::vector{call("exp", {boxed(x.get())})}; });
   const Pass pass("add_ten", [](auto* editor, const auto& api, tenon_err* err) {
     Tensor ten = tensor({2}, {10, 20});
     uint32_t constant = 0, sum = 0;
@@ -128,7 +127,7 @@ TEST(Pass, InsertsCallsAndConstants) {
   });
   const Program changed = optimized(program, "add_ten");
   EXPECT_NE(text_of(changed).find("tenon::add("), std::string::npos);
-  EXPECT_EQ(graph->program_steps(optimized(changed, "dce").get()), 1u);  // nobody reads the sum
+  EXPECT_EQ(graph->program_steps(optimized(changed, "dce").get()), 1u);  // no step reads the sum
 }
 
 TEST(Pass, MayNotShareOrLoseMemory) {
@@ -190,9 +189,10 @@ TEST(Pass, WhatItLeavesIsVerified) {
     const tenon_graph_operand operand = {TENON_GRAPH_VALUES, 1, &last, kNoValue};
     ASSERT_EQ(api.insert_call(editor, 0, host->op_find("exp"), &operand, 1, &id, err), TENON_OK);
   });
-  EXPECT_EQ(error_of([&] { optimized(program, "reads_the_future"); }),
-            "pass `reads_the_future`: it left a program that cannot run: program: step 0, `tenon::exp`: "
-            "expected arguments that earlier steps made, got value 3");
+  EXPECT_EQ(
+      error_of([&] { optimized(program, "reads_the_future"); }),
+      "pass `reads_the_future`: it left a program that cannot run: program: step 0, `tenon::exp`: "
+      "expected arguments that earlier steps made, got value 3");
 }
 
 TEST(Pass, NamesAreChecked) {
@@ -213,9 +213,9 @@ TEST(Pass, NamesAreChecked) {
             "pass: expected a name of letters, digits and _, and a function, got 'a,b'");
   EXPECT_EQ(error_of([] {
               const ErrorSink err;
-              err.check(graph->pass_remove("nobody", err));
+              err.check(graph->pass_remove("unknown", err));
             }),
-            "there is no pass `nobody` of a plugin");
+            "there is no pass `unknown` of a plugin");
 }
 
 }  // namespace

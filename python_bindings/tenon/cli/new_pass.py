@@ -12,9 +12,7 @@ HELP = "write a package with a pass over programs"
 
 def add_arguments(parser):
     parser.add_argument("name", help="the pass's name: lower case, at most 32 characters")
-    parser.add_argument(
-        "--package", help="users import tenon_<package>; default: the pass's name"
-    )
+    parser.add_argument("--package", help="users import tenon_<package>; default: the pass's name")
     parser.add_argument("--folder", help="where to write it; default: tenon_<package>")
     parser.add_argument(
         "--vendor", help="the vendor's name in texts; default: the package, capitalised"

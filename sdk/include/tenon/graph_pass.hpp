@@ -93,12 +93,13 @@ class GraphEditor {
   // A call in front of step `before`. Returns its first result.
   uint32_t insert_call(uint32_t before, const char* op, const std::vector<Argument>& arguments) {
     const tenon_op* found = host->op_find(op);
-    if (!found) throw Error(TENON_NOT_FOUND, "editor: operator `" + std::string(op) + "` is unknown");
+    if (!found)
+      throw Error(TENON_NOT_FOUND, "editor: operator `" + std::string(op) + "` is unknown");
     std::vector<tenon_graph_operand> operands;
     for (const Argument& each : arguments)
-      operands.push_back(each.is_value
-                             ? tenon_graph_operand{TENON_GRAPH_VALUES, 1, &each.id, kNoValue}
-                             : tenon_graph_operand{TENON_GRAPH_ATTRIBUTE, 0, nullptr, each.attribute});
+      operands.push_back(
+          each.is_value ? tenon_graph_operand{TENON_GRAPH_VALUES, 1, &each.id, kNoValue}
+                        : tenon_graph_operand{TENON_GRAPH_ATTRIBUTE, 0, nullptr, each.attribute});
     std::vector<uint32_t> ids(host->op_def(found)->nouts);
     err_.check(api_.insert_call(editor_, before, found, operands.data(),
                                 static_cast<uint32_t>(operands.size()), ids.data(), err_));
@@ -126,15 +127,18 @@ using GraphPass = void (*)(GraphEditor&);
 inline tenon_status find_graph_service(const tenon_graph_service_api** out, tenon_err* err) {
   *out = static_cast<const tenon_graph_service_api*>(
       host->service_find(TENON_GRAPH_SERVICE, TENON_GRAPH_VERSION));
-  if (*out && (*out)->struct_size >= offsetof(tenon_graph_service_api, program_changes)) return TENON_OK;
-  return fail(err, TENON_FAILED_PRECONDITION,
-              "passes need the plugin graph of this version of Tenon or a later one; load it first");
+  if (*out && (*out)->struct_size >= offsetof(tenon_graph_service_api, program_changes))
+    return TENON_OK;
+  return fail(
+      err, TENON_FAILED_PRECONDITION,
+      "passes need the plugin graph of this version of Tenon or a later one; load it first");
 }
 
 // Makes a pass known, until remove_graph_pass. A plugin whose `stop` removes its passes can be unloaded.
 inline tenon_status add_graph_pass(const char* name, GraphPass pass, tenon_err* err) {
   const tenon_graph_service_api* graph = nullptr;
-  if (const tenon_status status = find_graph_service(&graph, err); status != TENON_OK) return status;
+  if (const tenon_status status = find_graph_service(&graph, err); status != TENON_OK)
+    return status;
   tenon_graph_pass added = {};
   added.struct_size = sizeof added;
   added.name = name;
@@ -151,7 +155,8 @@ inline tenon_status add_graph_pass(const char* name, GraphPass pass, tenon_err* 
 
 inline tenon_status remove_graph_pass(const char* name, tenon_err* err) {
   const tenon_graph_service_api* graph = nullptr;
-  if (const tenon_status status = find_graph_service(&graph, err); status != TENON_OK) return status;
+  if (const tenon_status status = find_graph_service(&graph, err); status != TENON_OK)
+    return status;
   return graph->pass_remove(name, err);
 }
 

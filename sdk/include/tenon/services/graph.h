@@ -71,7 +71,8 @@ typedef struct tenon_graph_memory {
 enum {
   TENON_GRAPH_EXACT = 0, /* not at all: the same bits, but for the payload of NaN */
   TENON_GRAPH_ULP = 1,   /* `units` in the last place of each element, for all numbers and NaN */
-  TENON_GRAPH_FAST = 2   /* `units` in the last place of max(1, |element|), for arguments of ordinary size;
+  TENON_GRAPH_FAST =
+      2 /* `units` in the last place of max(1, |element|), for arguments of ordinary size;
                           * elements that were infinite or NaN may become others */
 };
 
@@ -81,8 +82,9 @@ typedef struct tenon_graph_rewrite {
   double units;     /* 0 where exact */
   uint64_t dtypes;  /* of the tensors that variables stand for: bit 1 << TENON_DTYPE_*; 0: all */
   const char* name; /* without , ! and = */
-  const char* from; /* "x * sigmoid(x)", in the grammar of gradients; lines `name = expression`, the */
-  const char* to;   /* result last. `to` uses the variables of `from` */
+  const char*
+      from; /* "x * sigmoid(x)", in the grammar of gradients; lines `name = expression`, the */
+  const char* to; /* result last. `to` uses the variables of `from` */
 } tenon_graph_rewrite;
 
 /* -- passes of plugins ----------------------------------------------------------------------------------
@@ -109,29 +111,29 @@ typedef struct tenon_graph_step {
   int32_t line;
   uint32_t noperands;
   uint32_t nresults;
-  uint32_t given;       /* bit i: result i existed, and the step writes into it */
-  int32_t is_recorded;  /* gradients were on */
+  uint32_t given;      /* bit i: result i existed, and the step writes into it */
+  int32_t is_recorded; /* gradients were on */
 } tenon_graph_step;
 
 enum { TENON_GRAPH_VALUES = 0, TENON_GRAPH_ATTRIBUTE = 1 };
 
 /* What a step is given for one parameter. */
 typedef struct tenon_graph_operand {
-  int32_t kind;          /* TENON_GRAPH_VALUES: `ids`; TENON_GRAPH_ATTRIBUTE: `attribute` */
-  uint32_t count;        /* of ids: 1 for a tensor, more or less for a list of tensors */
+  int32_t kind;   /* TENON_GRAPH_VALUES: `ids`; TENON_GRAPH_ATTRIBUTE: `attribute` */
+  uint32_t count; /* of ids: 1 for a tensor, more or less for a list of tensors */
   const uint32_t* ids;
   tenon_value attribute; /* no tensor; NONE: the argument is absent */
 } tenon_graph_operand;
 
 typedef struct tenon_graph_value {
-  uint32_t struct_size;  /* set by the caller */
+  uint32_t struct_size; /* set by the caller */
   int32_t dtype;
   tenon_device_id device;
   int32_t ndim;
   const int64_t* shape;
-  uint32_t uses;         /* how often steps read it, and the program returns or assigns it */
-  int32_t is_written;    /* a step writes into memory that it shares */
-  int32_t is_outside;    /* callers see its memory: an input, a leaf, a result, or a view of these */
+  uint32_t uses;      /* how often steps read it, and the program returns or assigns it */
+  int32_t is_written; /* a step writes into memory that it shares */
+  int32_t is_outside; /* callers see its memory: an input, a leaf, a result, or a view of these */
   tenon_tensor* constant; /* the program's own data; NULL: no such */
 } tenon_graph_value;
 
@@ -148,8 +150,8 @@ typedef struct tenon_graph_editor_api {
   /* A call in front of step `before`; `before` == steps: at the end. Operands that are left out take their defaults;
    * `ids` receives one id for each result. The operator's own rule gives the results' shapes. */
   tenon_status (*insert_call)(tenon_graph_editor*, uint32_t before, const tenon_op*,
-                              const tenon_graph_operand* operands, uint32_t noperands, uint32_t* ids,
-                              tenon_err*);
+                              const tenon_graph_operand* operands, uint32_t noperands,
+                              uint32_t* ids, tenon_err*);
   /* A copy of the tensor becomes data of the program. */
   tenon_status (*insert_constant)(tenon_graph_editor*, tenon_tensor*, uint32_t* id, tenon_err*);
   /* All that read value `id` read `by`, which has its type. TENON_FAILED_PRECONDITION: it is written into, or
