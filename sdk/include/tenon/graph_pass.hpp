@@ -24,8 +24,8 @@ class GraphEditor {
   static constexpr uint32_t kNoStep = ~uint32_t{0};
   // An argument of a call that is inserted: a value of the program, or anything but tensors.
   struct Argument {
-    Argument(uint32_t id) : id(id), is_value(true) {}
-    Argument(const tenon_value& attribute) : attribute(attribute) {}
+    Argument(uint32_t value) : id(value), is_value(true) {}
+    Argument(const tenon_value& given) : attribute(given) {}
     uint32_t id = 0;
     bool is_value = false;
     tenon_value attribute = kNoValue;
