@@ -9,6 +9,7 @@
 
 #include "host_call.hpp"
 #include "modules.hpp"
+#include "perfetto.hpp"
 #include "python_callback.hpp"
 
 namespace nb = nanobind;
@@ -141,7 +142,8 @@ uint32_t current_stack(void*) {
 void record_start(uint64_t capacity, bool shapes, bool memory, bool stack) {
   const tenon_record_options options = {
       .struct_size = sizeof options,
-      .flags = (shapes ? TENON_RECORD_WITH_SHAPES : 0u) | (memory ? TENON_RECORD_WITH_MEMORY : 0u),
+      .flags = (shapes ? uint32_t{TENON_RECORD_WITH_SHAPES} : 0u) |
+               (memory ? uint32_t{TENON_RECORD_WITH_MEMORY} : 0u),
       .capacity = capacity,
       .stack = stack ? current_stack : nullptr,
       .user = nullptr};
@@ -149,24 +151,61 @@ void record_start(uint64_t capacity, bool shapes, bool memory, bool stack) {
   check(profiler().record_start(&options, err), err);
 }
 
-// ([(begin, end, what, kind, flags, shapes, stack), ...], details, lost, stacks) since record_start.
-nb::tuple record_stop() {
+// What one recording has left: as it is in memory until it is looked at.
+struct Records {
+  CallRecords calls;
+  uint64_t lost = 0;
+  nb::dict stacks;  // number -> [(file, line, function), ...]
+};
+
+Records record_stop() {
   const tenon_profiler_api& api = profiler();
   api.record_stop();
-  constexpr uint64_t kBatch = 4096;
-  std::vector<tenon_call_record> batch(kBatch);
-  nb::list records;
-  while (const uint64_t count = api.drain(batch.data(), kBatch))
-    for (uint64_t i = 0; i < count; ++i) {
-      const tenon_call_record& each = batch[i];
-      records.append(nb::make_tuple(each.begin_ns, each.end_ns, each.what, each.kind, each.flags,
-                                    each.shapes, each.stack));
-    }
-  uint64_t count, lost;
-  const int64_t* details = api.details(&count, &lost);
+  constexpr uint64_t kBatch = 65536;
+  Records result;
+  std::vector<tenon_call_record>& records = result.calls.records;
+  for (uint64_t count = kBatch; count == kBatch;) {
+    const size_t before = records.size();
+    records.resize(before + kBatch);
+    count = api.drain(records.data() + before, kBatch);
+    records.resize(before + count);
+  }
+  uint64_t count;
+  const int64_t* details = api.details(&count, &result.lost);
+  result.calls.details.assign(details, details + count);
+  result.stacks = stacks.take();
+  return result;
+}
+
+// [(begin, end, what, kind, flags, shapes, stack), ...]
+nb::list tuples_of(const Records& records) {
+  nb::list result;
+  for (const tenon_call_record& each : records.calls.records)
+    result.append(nb::make_tuple(each.begin_ns, each.end_ns, each.what, each.kind, each.flags,
+                                 each.shapes, each.stack));
+  return result;
+}
+
+nb::list details_of(const Records& records) {
   nb::list numbers;
-  for (uint64_t i = 0; i < count; ++i) numbers.append(details[i]);
-  return nb::make_tuple(records, numbers, lost, stacks.take());
+  for (int64_t number : records.calls.details) numbers.append(number);
+  return numbers;
+}
+
+// `scopes`: (kind, name) by number; `stacks`: their text, by number.
+nb::bytes perfetto_of(const Records& records, nb::handle scopes, nb::handle stacks, int64_t process,
+                      int64_t thread) {
+  PerfettoOptions options = {.process = process, .thread = thread, .scopes = {}, .stacks = {}};
+  for (nb::handle scope : nb::iter(scopes))
+    options.scopes.emplace_back(nb::cast<std::string>(scope[0]), nb::cast<std::string>(scope[1]));
+  for (auto [number, text] : nb::cast<nb::dict>(stacks))
+    options.stacks.emplace(nb::cast<uint32_t>(number), nb::cast<std::string>(text));
+  std::string trace;
+  {
+    nb::gil_scoped_release unlocked;
+    trace = perfetto_trace(records.calls, options);
+  }
+  return nb::bytes(trace.data(), trace.size());
 }
 
 nb::object operator_name(uint32_t id) {
@@ -193,6 +232,14 @@ void add_profiler_functions(nb::module_& module) {
   module.def("observe_pop", &observe_pop);
   module.def("record_start", &record_start, nb::arg("capacity"), nb::arg("shapes"),
              nb::arg("memory"), nb::arg("stack"));
+  nb::class_<Records>(module, "CallRecords", "What one recording of a thread's calls has left.")
+      .def("__len__", [](const Records& records) { return records.calls.records.size(); })
+      .def_prop_ro("lost", [](const Records& records) { return records.lost; })
+      .def_prop_ro("stacks", [](const Records& records) { return records.stacks; })
+      .def("tuples", &tuples_of)
+      .def("details", &details_of)
+      .def("perfetto", &perfetto_of, nb::arg("scopes"), nb::arg("stacks"), nb::arg("process"),
+           nb::arg("thread"));
   module.def("record_stop", &record_stop);
   module.def("is_profiling", [] { return profiler().is_recording() != 0; });
   module.def(

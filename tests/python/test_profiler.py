@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Profiles: what is recorded, schedules, tables, and files that other programs read."""
 
+import gzip
 import json
 import re
 import threading
@@ -341,6 +342,68 @@ def test_a_perfetto_trace(recorded, tmp_path):
     uuids = [dict(fields(p[60]))[1] for p in packets if 60 in p]
     assert len(uuids) == len(set(uuids)) == 3  # the process, the thread, the memory
     assert any(dict(fields(p.get(11, b""))).get(9) == 4 for p in packets)
+
+
+def test_a_perfetto_trace_has_the_details(tmp_path):
+    with profiler.profile(record_shapes=True, with_stack=True) as p:
+        x = tenon.ones([2, 3], requires_grad=True)
+        tenon.exp(x).sum().backward()
+        with pytest.raises(ValueError, match="matmul"):
+            x @ x
+    p.export_perfetto(tmp_path / "trace.pftrace")
+    packets = [dict(fields(p)) for n, p in fields((tmp_path / "trace.pftrace").read_bytes())]
+    shown = []
+    for packet in packets:
+        values = [value for number, value in fields(packet.get(11, b"")) if number == 4]
+        notes = [dict(fields(value)) for value in values]
+        shown.append({note[10].decode(): note[6].decode() for note in notes})
+    assert any(n.get("shapes") == "float32[2, 3]" for n in shown)
+    assert any(n.get("backward") == "True" for n in shown)
+    assert any(n.get("failed") == "True" for n in shown)
+    assert any("test_profiler.py" in n.get("stack", "") for n in shown)
+    # What was exported is what the events say.
+    from tenon.profiler.events import as_dict
+
+    wanted = [{k: str(v) for k, v in as_dict(e).items()} for e in p.events]
+    assert [n for n in shown if n] == [n for n in wanted if n]
+
+
+def test_a_tensorboard_trace(tmp_path):
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    with profiler.profile(
+        record_shapes=True,
+        with_modules=True,
+        with_stack=True,
+        schedule=profiler.schedule(wait=0, warmup=1, active=2),
+        on_trace_ready=lambda p: p.export_tensorboard(tmp_path / "log", worker="w-1"),
+    ) as p:
+        for _ in range(3):
+            model(tenon.ones([2, 4]))
+            p.step()
+    [path] = (tmp_path / "log").iterdir()
+    assert re.fullmatch(r"w-1\.\d+\.pt\.trace\.json\.gz", path.name)
+    trace = json.loads(gzip.decompress(path.read_bytes()))
+    assert trace["schemaVersion"] == 1
+    by_kind = {}
+    for entry in trace["traceEvents"]:
+        by_kind.setdefault(entry["cat"], []).append(entry)
+    assert [e["name"] for e in by_kind["user_annotation"]] == ["ProfilerStep#1", "ProfilerStep#2"]
+    linear = next(e for e in by_kind["cpu_op"] if e["name"] == "linear")
+    assert linear["args"]["Input Dims"] == [[2, 4], [4, 4], [4]]
+    assert linear["args"]["Input type"] == ["float32"] * 3
+    assert "test_profiler.py(" in linear["args"]["Call stack"]
+    modules = [e for e in by_kind["python_function"]]
+    assert all(e["name"].startswith("nn.Module: ") for e in modules)
+    ids = {e["args"]["Python id"]: e for e in modules}
+    inner = next(e for e in modules if "Python parent id" in e["args"])
+    outer = ids[inner["args"]["Python parent id"]]
+    assert outer["ts"] <= inner["ts"] <= outer["ts"] + outer["dur"]
+    # Two calls of one module have one number.
+    assert len({e["args"]["Python module id"] for e in modules}) * 2 == len(modules)
+    with pytest.raises(
+        ValueError, match="expected a worker of letters, digits, _ and -, got 'a/b'"
+    ):
+        p.export_tensorboard(tmp_path, worker="a/b")
 
 
 def test_what_cannot_be_meant_is_refused():

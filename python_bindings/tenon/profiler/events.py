@@ -75,18 +75,13 @@ class Memory:
 def decode(
     records: list[tuple[int, int, int, int, int, int, int]],
     details: list[int],
-    stacks: dict[int, list[Frame]],
-    step_kind: str = "step",
+    frames: dict[int, tuple[Frame, ...]],
 ) -> tuple[list[Event], list[Memory]]:
     """Events in the order in which they began, and what memory was in use when."""
     events: list[Event] = []
     memory: list[Memory] = []
     names: dict[int, str] = {}
     in_use: dict[int, int] = {}
-    frames = {
-        number: tuple(frame for frame in lines if not frame[0].startswith(_PACKAGE))
-        for number, lines in stacks.items()
-    }
     for begin, end, what, kind, flags, shapes, stack in records:
         if kind == _MEMORY:
             memory.append(Memory(begin, _device_name(what), end))
@@ -114,6 +109,14 @@ def decode(
             )
         )
     return nest(events), memory
+
+
+def outside_of_tenon(stacks: dict[int, list[Frame]]) -> dict[int, tuple[Frame, ...]]:
+    """The lines of the program in each stack."""
+    return {
+        number: tuple(frame for frame in lines if not frame[0].startswith(_PACKAGE))
+        for number, lines in stacks.items()
+    }
 
 
 def nest(events: list[Event]) -> list[Event]:

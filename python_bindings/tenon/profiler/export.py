@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import threading
+import time
 from collections import Counter
 from os import PathLike
 from typing import Any
 
-from .events import Event, Memory, as_dict
-from .protobuf import field, varint
+from tenon import _core
+
+from .events import Event, Frame, Memory, as_dict
+from .protobuf import field
+from .scope import all_scopes
 
 
 def write_chrome_trace(
@@ -55,73 +60,65 @@ def write_chrome_trace(
 _PACKET = 1
 _TIMESTAMP, _SEQUENCE, _TRACK_EVENT, _INTERNED, _FLAGS, _DESCRIPTOR = 8, 10, 11, 12, 13, 60
 _STATE_CLEARED, _NEEDS_STATE = 1, 2
-_TYPE, _NAME_IID, _CATEGORY_IID, _TRACK_UUID, _COUNTER, _ANNOTATION = 9, 10, 3, 11, 30, 4
-_SLICE_BEGIN, _SLICE_END, _COUNTER_TYPE = 1, 2, 4
-_TIME_KEY = varint(_TIMESTAMP << 3)
+_TYPE, _NAME_IID, _CATEGORY_IID, _TRACK_UUID, _ANNOTATION = 9, 10, 3, 11, 4
+_SLICE_BEGIN, _SLICE_END = 1, 2
+# What the compiled half, which writes the host's track and the counters of memory, leaves to others.
+_DEVICE_SEQUENCE, _PROCESS_UUID, _FIRST_UUID = 2, 1, 1 << 20
 
 
-def write_perfetto(path: str | PathLike[str], events: list[Event], memory: list[Memory]) -> None:
+def write_perfetto(
+    path: str | PathLike[str],
+    records: _core.CallRecords | None,
+    frames: dict[int, tuple[Frame, ...]],
+    device_events: list[Event],
+) -> None:
     """Perfetto's protobuf: names are written once and referred to by number."""
-    writer = _PerfettoWriter()
-    for track in _tracks(events):
-        writer.add_track(track, [event for event in events if event.track == track])
-    for device in sorted({moment.device for moment in memory}):
-        writer.add_counter(
-            f"memory {device}",
-            [(moment.time_ns, moment.bytes) for moment in memory if moment.device == device],
-        )
+    stacks = {
+        number: "\n".join(f"{file}:{line} {name}" for file, line, name in stack)
+        for number, stack in frames.items()
+        if stack
+    }
     with open(path, "wb") as file:
-        file.write(writer.trace())
+        if records is not None:
+            file.write(
+                records.perfetto(all_scopes(), stacks, os.getpid(), threading.get_native_id())
+            )
+        if device_events:
+            writer = _DeviceTracks()
+            for track in _tracks(device_events):
+                writer.add_track(track, [event for event in device_events if event.track == track])
+            file.write(writer.trace())
 
 
-class _PerfettoWriter:
+class _DeviceTracks:
+    """Packets of the tracks of devices, which have thousands of events and not millions."""
+
     def __init__(self) -> None:
-        self._packets: list[bytes] = []
+        self._packets = [field(_SEQUENCE, _DEVICE_SEQUENCE) + field(_FLAGS, _STATE_CLEARED)]
         self._names: dict[str, int] = {}
         self._categories: dict[str, int] = {}
-        self._begins: dict[tuple[int, str, str], bytes] = {}  # by track, name, category
-        self._next_uuid = 1
-        self._process = self._describe(field(3, field(1, os.getpid()) + field(6, "Tenon")))
-        self._packets.append(field(_SEQUENCE, 1) + field(_FLAGS, _STATE_CLEARED))
+        self._next_uuid = _FIRST_UUID
 
     def add_track(self, name: str, events: list[Event]) -> None:
-        thread = field(1, os.getpid()) + field(2, threading.get_native_id()) + field(5, name)
-        if name == "host":
-            uuid = self._describe(field(5, self._process) + field(4, thread))
-        else:
-            uuid = self._describe(field(5, self._process) + field(2, name))
-        end = self._after_time(field(_TYPE, _SLICE_END) + field(_TRACK_UUID, uuid))
-        add, open_ = self._add, list[int]()
-        for event in events:
-            while open_ and open_[-1] <= event.begin_ns:
-                add(open_.pop(), end)
-            add(event.begin_ns, self._begin(event, uuid))
-            open_.append(event.end_ns)
-        while open_:
-            add(open_.pop(), end)
-
-    def add_counter(self, name: str, values: list[tuple[int, int]]) -> None:
-        uuid = self._describe(field(5, self._process) + field(2, name) + field(8, b""))
-        for time, value in values:
-            fields = field(_TYPE, _COUNTER_TYPE) + field(_TRACK_UUID, uuid)
-            self._add(time, self._after_time(fields + field(_COUNTER, value)))
-
-    def trace(self) -> bytes:
-        head = varint(_PACKET << 3 | 2)
-        return b"".join(head + varint(len(packet)) + packet for packet in self._packets)
-
-    def _describe(self, fields: bytes) -> int:
         uuid = self._next_uuid
         self._next_uuid += 1
-        self._packets.append(field(_DESCRIPTOR, field(1, uuid) + fields) + field(_SEQUENCE, 1))
-        return uuid
+        track = field(1, uuid) + field(5, _PROCESS_UUID) + field(2, name)
+        self._packets.append(field(_DESCRIPTOR, track) + field(_SEQUENCE, _DEVICE_SEQUENCE))
+        end = self._after_time(field(_TYPE, _SLICE_END) + field(_TRACK_UUID, uuid))
+        open_ = list[int]()
+        for event in events:
+            while open_ and open_[-1] <= event.begin_ns:
+                self._add(open_.pop(), end)
+            self._add(event.begin_ns, self._begin(event, uuid))
+            open_.append(event.end_ns)
+        while open_:
+            self._add(open_.pop(), end)
+
+    def trace(self) -> bytes:
+        return b"".join(field(_PACKET, packet) for packet in self._packets)
 
     def _begin(self, event: Event, uuid: int) -> bytes:
-        """The packet without its time, which events of one name share if they have no details."""
-        key = uuid, event.name, event.kind
-        details = as_dict(event)
-        if not details and key in self._begins:
-            return self._begins[key]
+        """The packet without its time."""
         interned = b""
         name, is_new = _intern(self._names, event.name)
         if is_new:
@@ -131,19 +128,18 @@ class _PerfettoWriter:
             interned += field(1, field(1, category) + field(2, event.kind))
         fields = field(_TYPE, _SLICE_BEGIN) + field(_TRACK_UUID, uuid)
         fields += field(_NAME_IID, name) + field(_CATEGORY_IID, category)
-        for label, value in details.items():
+        for label, value in as_dict(event).items():
             fields += field(_ANNOTATION, field(10, label) + field(6, str(value)))
         packet = self._after_time(fields)
-        if not details:
-            self._begins[key] = packet
         return packet + field(_INTERNED, interned) if interned else packet
 
     @staticmethod
     def _after_time(track_event: bytes) -> bytes:
-        return field(_SEQUENCE, 1) + field(_TRACK_EVENT, track_event) + field(_FLAGS, _NEEDS_STATE)
+        fields = field(_SEQUENCE, _DEVICE_SEQUENCE) + field(_TRACK_EVENT, track_event)
+        return fields + field(_FLAGS, _NEEDS_STATE)
 
     def _add(self, time: int, rest: bytes) -> None:
-        self._packets.append(_TIME_KEY + varint(time) + rest)
+        self._packets.append(field(_TIMESTAMP, time) + rest)
 
 
 def _intern(known: dict[str, int], text: str) -> tuple[int, bool]:
@@ -153,6 +149,67 @@ def _intern(known: dict[str, int], text: str) -> tuple[int, bool]:
         return number, False
     known[text] = len(known) + 1
     return known[text], True
+
+
+# Categories of PyTorch's traces, by kind.
+_TORCH_KINDS = {
+    "operator": "cpu_op",
+    "scope": "user_annotation",
+    "step": "user_annotation",
+    "module": "python_function",
+    "kernel": "kernel",
+    "copy": "gpu_memcpy",
+    "fill": "gpu_memset",
+}
+
+
+def write_tensorboard(folder: str | PathLike[str], worker: str, events: list[Event]) -> str:
+    """A trace as torch-tb-profiler reads it: `<worker>.<milliseconds>.pt.trace.json.gz`. Returns its path."""
+    process = os.getpid()
+    tracks = {track: number for number, track in enumerate(_tracks(events))}
+    shown: list[dict[str, Any]] = []
+    calls: dict[Event, int] = {}  # of modules
+    modules: dict[str, int] = {}
+    for event in events:
+        arguments: dict[str, Any] = {}
+        if event.shapes:
+            arguments["Input Dims"] = [list(shape) for _, shape in event.shapes]
+            arguments["Input type"] = [dtype for dtype, _ in event.shapes]
+        if event.stack:
+            arguments["Call stack"] = ";".join(
+                f"{file}({line}): {name}" for file, line, name in event.stack
+            )
+        name = event.name
+        if event.kind == "step":
+            name = "ProfilerStep#" + name.removeprefix("step ")
+        elif event.kind == "module":
+            name = "nn.Module: " + (name or "model")
+            calls[event] = arguments["Python id"] = len(calls)
+            arguments["Python module id"] = modules.setdefault(name, len(modules))
+            parent = event.parent
+            while parent is not None and parent.kind != "module":
+                parent = parent.parent
+            if parent is not None:
+                arguments["Python parent id"] = calls[parent]
+        elif event.track != "host":
+            arguments |= {"device": 0, "stream": tracks[event.track], "bytes": event.bytes}
+        shown.append(
+            {
+                "ph": "X",
+                "cat": _TORCH_KINDS.get(event.kind, event.kind),
+                "name": name,
+                "pid": process if event.track == "host" else 0,
+                "tid": tracks[event.track],
+                "ts": event.begin_ns / 1000,
+                "dur": event.duration_ns / 1000,
+                "args": arguments,
+            }
+        )
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, f"{worker}.{time.time_ns() // 1_000_000}.pt.trace.json.gz")
+    with gzip.open(path, "wt", encoding="utf-8", compresslevel=3) as file:
+        json.dump({"schemaVersion": 1, "deviceProperties": [], "traceEvents": shown}, file)
+    return path
 
 
 def write_stacks(path: str | PathLike[str], events: list[Event]) -> None:

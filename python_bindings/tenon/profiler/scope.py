@@ -26,6 +26,12 @@ def number_of(kind: str, name: str) -> int:
         return number
 
 
+def all_scopes() -> list[tuple[str, str]]:
+    """Kinds and names, by number."""
+    with _lock:
+        return list(_names)
+
+
 def name_of(number: int) -> tuple[str, str]:
     return _names[number]
 
