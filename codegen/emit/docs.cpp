@@ -69,6 +69,7 @@ std::string section(const Operator& op) {
   if (!op.is_composite()) text += cat("- Dtypes: ", dtype_text(op), "\n");
   text += cat("- Gradient: ", gradient_text(op), "\n");
   text += cat("- In mixed precision: ", amp_text(op), "\n");
+  if (!op.flops.empty()) text += cat("- FLOPs of a call: `", op.flops, "`\n");
   if (!op.reference.empty()) text += cat("- In NumPy: `", op.reference, "`\n");
   if (!op.samples.empty())
     text += cat("- Tested with: ",

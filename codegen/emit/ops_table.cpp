@@ -8,6 +8,7 @@
 #include "emit/emit.hpp"
 #include "emit/lowering.hpp"
 #include "emit/shape_rules.hpp"
+#include "load/flops.hpp"
 #include "support/text.hpp"
 
 namespace tenon::codegen {
@@ -115,6 +116,7 @@ std::string decompose_name(const Operator& op) {
 }
 
 std::string row(const Operator& op) {
+  const std::string traits = traits_text(op);
   return fill(R"(    {  // @origin@
         .struct_size = sizeof(tenon_op_def),
         .flags = @flags@,
@@ -135,7 +137,7 @@ std::string row(const Operator& op) {
         .out_names = outs_@op@,
         .infer = @infer@,
         .decompose = @decompose@,
-        .invoke = @invoke@,
+        .invoke = @invoke@,@traits@
     },
 )",
               {{"origin", op.where.origin()},
@@ -155,7 +157,8 @@ std::string row(const Operator& op) {
                {"op", op.name},
                {"infer", infer_function_name(op)},
                {"decompose", decompose_name(op)},
-               {"invoke", op.has_typed_form() ? invoke_name(op) : "nullptr"}});
+               {"invoke", op.has_typed_form() ? invoke_name(op) : "nullptr"},
+               {"traits", traits.empty() ? "" : cat("\n        .traits = ", quoted(traits), ",")}});
 }
 
 std::string declarations(const Package& package) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "load/flops.hpp"
 #include "load/load.hpp"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ namespace {
 
 const std::vector<std::string> kOperatorKeys = {
     "op",     "doc",     "sig",          "kind",      "dtypes", "shape",  "expr",
-    "reduce", "kernels", "complex_grad", "decompose", "grad",   "amp",    "tags",
+    "reduce", "kernels", "complex_grad", "decompose", "grad",   "amp",    "flops",  "tags",
     "method", "names",   "example",      "reference", "domain", "samples"};
 const std::vector<std::string> kTags = {"random",      "data_dependent", "convert",
                                         "materialize", "elementwise",    "internal",
@@ -331,6 +332,7 @@ std::unique_ptr<Operator> read_operator(const YAML::Node& node, const std::strin
   read_gradients(entry, *op);
   read_complex_gradient(entry, *op);
   read_amp(entry, *op);
+  read_flops(entry, *op);
   const std::vector<Param>& params = op->signature.params;
   op->method =
       entry.flag_or("method", true) && !params.empty() && params[0].is_tensor() && op->is_public();

@@ -136,6 +136,7 @@ struct Operator {
   std::vector<Gradient> gradients;
   ComplexGradient complex_gradient = ComplexGradient::None;
   Amp amp = Amp::Keep;
+  std::string flops;  // of one call, as written; "unknown"; empty: one for each element
   bool never_differentiable = false;  // `grad: none`, or no result can carry a gradient
   std::set<std::string> tags;
   bool method = false;

@@ -288,6 +288,8 @@ void DeviceMemory::list_leases(std::string& text) {
   if (totals.allocations != totals.frees)
     text += separator() + std::to_string(totals.allocations - totals.frees) +
             " memory block(s) of together " + byte_text(static_cast<uint64_t>(totals.current));
+  if (const int64_t pinned = pinned_.load(std::memory_order_relaxed))
+    text += separator() + std::to_string(pinned) + " tensor(s) in pinned memory of the host";
   std::lock_guard lock(mutex_);
   if (!holds_.empty())
     text += separator() + std::to_string(holds_.size()) + " hold(s) of memory for recorded work";

@@ -6,6 +6,7 @@
 // a segment and none is kept.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -95,6 +96,8 @@ class DeviceMemory final : public DeviceResource {
   // Wait for pending blocks and give every unused segment back. Returns the bytes released.
   uint64_t trim() noexcept;
 
+  // Tensors in pinned memory of the host that live.
+  void count_pinned(int64_t change) { pinned_.fetch_add(change, std::memory_order_relaxed); }
   void list_leases(std::string& text) override;
   void release_all() override;
   void forget_stream(tenon_stream stream) override;
@@ -167,6 +170,7 @@ class DeviceMemory final : public DeviceResource {
   DeviceMemory* next_ = nullptr;
   Device& device_;
   Usage usage_;
+  std::atomic<int64_t> pinned_{0};
   std::mutex mutex_;
   int8_t cache_slot_ = 0;     // kept for ever once it was given
   uint64_t granule_ = 0;      // block sizes are multiples of this

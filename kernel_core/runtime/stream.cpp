@@ -153,6 +153,15 @@ tenon_stream find_current_stream(const Device& device) {
   return nullptr;
 }
 
+void synchronize_streams(Device& device) noexcept {
+  device.api->sync(device.handle, nullptr, nullptr);
+  if (!device.async) return;
+  LiveHandles& live = live_handles(device);
+  std::lock_guard lock(live.mutex);  // none of them is destroyed meanwhile
+  for (const void* stream : live.streams)
+    device.api->sync(device.handle, static_cast<tenon_stream>(const_cast<void*>(stream)), nullptr);
+}
+
 namespace slots {
 
 tenon_status stream_create(tenon_device_id id, int32_t priority, tenon_stream* out,

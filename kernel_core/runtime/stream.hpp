@@ -19,4 +19,8 @@ inline tenon_stream current_stream(const Device& device) {
 // TENON_INVALID_ARGUMENT unless it is NULL or a stream of the device that is alive.
 tenon_status require_stream(Device& device, tenon_stream stream, tenon_err* err);
 
+// Waits until all work queued on the device so far is done. Failures are those of the work, and are reported
+// where that is waited for.
+void synchronize_streams(Device& device) noexcept;
+
 }  // namespace tenon::core

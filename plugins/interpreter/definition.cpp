@@ -3,6 +3,7 @@
 
 #include <emit/definition.hpp>
 #include <expression/operator_check.hpp>
+#include <load/flops.hpp>
 #include <support/text.hpp>
 
 namespace tenon::interpreter {
@@ -78,6 +79,7 @@ void Definition::fill_table() {
   name_ = op->qualified_name();
   schema_ = op->schema();
   origin_ = op->where.origin();
+  traits_ = codegen::traits_text(*op);
   for (const codegen::Param& param : op->signature.params)
     params_.push_back({param.name.c_str(), static_cast<int32_t>(param.kind),
                        codegen::bits_of(codegen::param_flags(*op, param)), default_of(param)});
@@ -109,6 +111,7 @@ void Definition::fill_table() {
       .self = this,
       .infer_self = infers ? infer : nullptr,
       .decompose_self = interpreter::decompose,
+      .traits = traits_.empty() ? nullptr : traits_.c_str(),
   };
 }
 

@@ -46,7 +46,7 @@ struct Definition {
   void fill_table();
   void fill_rule(const codegen::GradientRule& rule);
 
-  std::string name_, schema_, origin_;
+  std::string name_, schema_, origin_, traits_;
   std::vector<tenon_param_def> params_;
   std::vector<const char*> out_names_;
   std::vector<uint64_t> arg_reads_, out_reads_;

@@ -8,6 +8,7 @@
 #include "call.hpp"
 #include "convert.hpp"
 #include "errors.hpp"
+#include "host_call.hpp"
 #include "runtime.hpp"
 #include "types.hpp"
 
@@ -149,6 +150,24 @@ nb::object rebuild(nb::handle type, nb::bytes bytes, nb::handle dtype, nb::tuple
 
 }  // namespace
 
+namespace {
+
+// The shape is given as a list of sizes.
+nb::object pinned_empty(nb::handle device, nb::handle dtype, const std::vector<int64_t>& shape) {
+  need_plugins();
+  tenon_device_id id = TENON_DEVICE_NONE;
+  int32_t type = TENON_DTYPE_F32;
+  if (!optional_device(device.ptr(), TENON_DEVICE_NONE, id) ||
+      !optional_dtype(dtype.ptr(), TENON_DTYPE_F32, type))
+    throw nb::python_error();
+  tenon_tensor* made;
+  ErrorSink err;
+  check(host->tensor_create_pinned(id, type, static_cast<int32_t>(shape.size()), shape.data(), &made, err), err);
+  return nb::steal(wrap(made));
+}
+
+}  // namespace
+
 void add_conversion_functions(nb::module_& module) {
   general_tensor =
       nb::cpp_function(&make_tensor, nb::name("tensor"), nb::arg("data"),
@@ -171,6 +190,7 @@ void add_conversion_functions(nb::module_& module) {
   module.def("from_dlpack", &from_dlpack, nb::arg("x"), nb::kw_only(),
              nb::arg("device").none() = nb::none(), nb::arg("copy").none() = nb::none(),
              "A tensor that shares the memory of an object with __dlpack__.");
+  module.def("pinned_empty", &pinned_empty, nb::arg("device"), nb::arg("dtype"), nb::arg("shape"));
   module.def("_rebuild", &rebuild);
 }
 

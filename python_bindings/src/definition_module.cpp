@@ -54,13 +54,14 @@ void require(bool done) {
 class Definition {
  public:
   Definition(const std::string& signature, std::string doc, std::string origin, bool elementwise,
-             bool differentiable, uint32_t amp_flags)
+             bool differentiable, uint32_t amp_flags, std::string traits)
       : core_(*new OperatorDefinition(parse(signature))) {
     core_.doc = std::move(doc);
     core_.origin = std::move(origin);
     core_.is_elementwise = elementwise;
     core_.is_differentiable = differentiable;
     core_.amp_flags = amp_flags;
+    core_.traits = std::move(traits);
   }
 
   void set_body(nb::handle function, const Plan& plan, const nb::tuple& names) {
@@ -110,7 +111,8 @@ class Kernel {
 void add_definition_types(nb::module_& module) {
   module.def("_schema", &describe_schema);
   nb::class_<Definition>(module, "_OperatorDefinition")
-      .def(nb::init<const std::string&, std::string, std::string, bool, bool, uint32_t>())
+      .def(nb::init<const std::string&, std::string, std::string, bool, bool, uint32_t,
+                    std::string>())
       .def("set_body", &Definition::set_body, nb::arg("function").none(), nb::arg("plan"),
            nb::arg("names"))
       .def("set_shape", &Definition::set_shape, nb::arg("function").none(), nb::arg("plan"),

@@ -63,6 +63,7 @@ void fill(OperatorDefinition& self) {
   self.schema.fill(self.def);
   self.def.doc = self.doc.c_str();
   self.def.origin = self.origin.c_str();
+  self.def.traits = self.traits.empty() ? nullptr : self.traits.c_str();
   self.def.dtype_mask = (uint64_t{1} << TENON_DTYPE_COUNT) - 1;
   self.def.self = &self;
   self.def.compute = takes_tensors(self.schema) ? TENON_COMPUTE_FIRST : TENON_COMPUTE_OUTPUT;

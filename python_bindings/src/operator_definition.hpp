@@ -51,7 +51,7 @@ struct OperatorDefinition {
   explicit OperatorDefinition(const Schema& parsed) : schema(parsed) {}
 
   const Schema& schema;
-  std::string plugin_name, doc, origin;
+  std::string plugin_name, doc, origin, traits;
   tenon_plugin table = {};
   tenon_op_def def = {};
   std::vector<tenon_param_def> params;  // the schema's, with the flags of an elementwise operator

@@ -213,6 +213,24 @@ nb::object operator_name(uint32_t id) {
   return op ? nb::cast(host->op_def(op)->name) : nb::none();
 }
 
+// What the operator says of itself, lines of "key: value"; "" for none.
+std::string operator_traits(const std::string& name) {
+  need_plugins();
+  const tenon_op* op = host->op_find(name.c_str());
+  const tenon_op_def* def = op ? host->op_def(op) : nullptr;
+  return def && def->traits ? def->traits : "";
+}
+
+// Names of its results; none if there is no such operator.
+nb::list operator_results(const std::string& name) {
+  need_plugins();
+  const tenon_op* op = host->op_find(name.c_str());
+  const tenon_op_def* def = op ? host->op_def(op) : nullptr;
+  nb::list names;
+  for (uint32_t i = 0; def && i < def->nouts; ++i) names.append(def->out_names[i]);
+  return names;
+}
+
 uintptr_t node_of(nb::handle tensor) {
   const tenon_autograd_api* api = require_autograd();
   if (!api) throw nb::python_error();
@@ -250,6 +268,8 @@ void add_profiler_functions(nb::module_& module) {
       [](uint32_t id) { return nb::str(device_value(static_cast<tenon_device_id>(id))); },
       nb::arg("id"));
   module.def("operator_name", &operator_name, nb::arg("id"));
+  module.def("operator_traits", &operator_traits, nb::arg("name"));
+  module.def("operator_results", &operator_results, nb::arg("name"));
   module.def("autograd_node", &node_of, nb::arg("tensor"),
              "What tells the recorded call apart that made a tensor; 0 for none.");
   module.def("autograd_running_node", &running_node,

@@ -158,7 +158,7 @@ def _gradient_plan(function, signature):
 _AMP_FLAGS = {"keep": 0, "low": 16384, "high": 32768, "widest": 65536}
 
 
-def op(signature, *, elementwise=False, differentiable=True, amp=None):
+def op(signature, *, elementwise=False, differentiable=True, amp=None, flops=None):
     """Decorator that defines an operator in Python.
 
         @tenon.op("acme::swiglu(Tensor x, Tensor g, *, float limit=0.0) -> Tensor")
@@ -176,6 +176,9 @@ def op(signature, *, elementwise=False, differentiable=True, amp=None):
     `amp`: what mixed precision makes of the floats it is given: "low" (the region's dtype), "high" (float32),
     "widest" (the widest among them; the default of elementwise operators) or "keep". An operator without
     a shape rule is made of others, and those are cast.
+    `flops`: the arithmetic of one call, for `tenon.flops`: "2 * numel(out) * size(x, -1)", 0 for an operator that
+    moves elements, "unknown" where it depends on more than sizes. Without it, one for each element of the largest
+    tensor; an operator without a shape rule is made of others, and those are counted.
 
     Returns a tenon.Operator, also found as tenon.ops.acme.swiglu. Defining a name again replaces it.
     """
@@ -187,6 +190,15 @@ def op(signature, *, elementwise=False, differentiable=True, amp=None):
         raise ValueError(
             f"{signature.name}: expected amp 'keep', 'low', 'high' or 'widest', got {amp!r}"
         )
+    traits = ""
+    if flops is not None:
+        from tenon.training import formulas
+
+        try:
+            formulas.check(str(flops), {*signature.params, *signature.results})
+        except ValueError as error:
+            raise ValueError(f"{signature.name}: {error}") from None
+        traits = f"flops: {flops}\n"
 
     def define(function):
         has_body = function is not None and not _is_empty(function)
@@ -197,6 +209,7 @@ def op(signature, *, elementwise=False, differentiable=True, amp=None):
             elementwise,
             differentiable,
             _AMP_FLAGS[amp],
+            traits,
         )
         if function is not None:
             plan = _plan(function, signature, "a body")

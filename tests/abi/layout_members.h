@@ -116,6 +116,7 @@
     M(tenon_op_def, dtype_mask) M(tenon_op_def, out_names) M(tenon_op_def, infer) \
     M(tenon_op_def, decompose) M(tenon_op_def, invoke) \
     M(tenon_op_def, self) M(tenon_op_def, infer_self) M(tenon_op_def, decompose_self) \
+    M(tenon_op_def, traits) \
   S(tenon_kernel_def) \
     M(tenon_kernel_def, struct_size) M(tenon_kernel_def, traits) M(tenon_kernel_def, op) \
     M(tenon_kernel_def, device) M(tenon_kernel_def, schema_hash) M(tenon_kernel_def, dtype_mask) \

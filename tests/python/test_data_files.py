@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Datasets of files: NumPy, tar, images, Arrow and Parquet."""
+"""Datasets of files: NumPy and tar; and packages that are absent."""
 
 import io
 import os
@@ -138,6 +138,50 @@ def test_tar_files_that_are_damaged(tmp_path):
         data.WebDataset([])
 
 
+@pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT])
+@pytest.mark.parametrize("compression", ["", "gz", "bz2", "xz"])
+def test_long_names_and_compression(tmp_path, form, compression):
+    stem = "folder/" * 30 + "ä" * 60
+    path = tmp_path / "a.tar"
+    with tarfile.open(path, f"w:{compression}", format=form) as archive:
+        archive.addfile(tarfile.TarInfo("empty_folder/"))
+        for name, content in ((f"{stem}.txt", b"text"), (f"{stem}.bin", b"x" * 70_000)):
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    samples = [s for s in data.WebDataset(path) if "txt" in s]
+    assert samples == [{"__key__": stem, "txt": "text", "bin": b"x" * 70_000}]
+
+
+@pytest.mark.parametrize("compression", ["", "gz", "bz2", "xz"])
+def test_tar_files_that_are_cut_off_or_changed(tmp_path, compression):
+    path = tmp_path / "a.tar"
+    content = np.random.default_rng(0).bytes(50_000)
+    with tarfile.open(path, f"w:{compression}") as archive:
+        for number in range(3):
+            info = tarfile.TarInfo(f"{number}.bin")
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(OSError, match="a.tar: "):
+        list(data.WebDataset(path))
+    if compression:  # which has checksums
+        at = len(whole) // 2
+        path.write_bytes(whole[:at] + bytes(64) + whole[at + 64 :])
+        with pytest.raises(OSError, match="a.tar: "):
+            list(data.WebDataset(path))
+
+
+def test_a_class_that_is_no_number(tmp_path):
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        info = tarfile.TarInfo("x.cls")
+        info.size = 3
+        archive.addfile(info, io.BytesIO(b"cat"))
+    with pytest.raises(OSError, match="a.tar: x.cls: invalid literal for int"):
+        list(data.WebDataset(tmp_path / "a.tar"))
+
+
 # -- packages that may be absent ------------------------------------------------------------------
 
 
@@ -156,74 +200,6 @@ def test_a_package_that_is_absent_is_named(monkeypatch, module, package, make):
         ImportError, match=f"expected the package {package}, .*pip install {package}"
     ):
         make()
-
-
-def test_images_in_folders(tmp_path):
-    images = pytest.importorskip("PIL.Image", reason="Pillow is an optional package")
-    for name, colour in (("dog/a.png", (255, 0, 0)), ("cat/deep/b.PNG", (0, 0, 7))):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True)
-        images.new("RGB", (4, 2), colour).save(path)
-    (tmp_path / "cat" / "notes.txt").write_text("no image")
-    dataset = data.ImageFolder(tmp_path)
-    assert dataset.classes == ["cat", "dog"] and dataset.class_to_idx == {"cat": 0, "dog": 1}
-    image, label = dataset[0]
-    assert label == 0 and image.shape == (3, 2, 4) and image.dtype == tenon.uint8
-    assert image[:, 0, 0].tolist() == [0, 0, 7]
-    sizes = data.ImageFolder(tmp_path, lambda image: image.size[0], lambda number: number + 10)
-    assert sizes[1] == (4, 11)
-    ((batch, labels),) = data.DataLoader(dataset, 2, **FORK)
-    assert batch.shape == (2, 3, 2, 4) and labels.tolist() == [0, 1]
-    (tmp_path / "dog" / "a.png").write_bytes(b"cut off")
-    with pytest.raises(OSError, match="a.png: cannot identify"):
-        dataset[1]
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match="expected images at .*got none in 0 folders"):
-        data.ImageFolder(tmp_path / "empty")
-
-
-TABLE = {
-    "number": [1, 2, 3, 4, 5],
-    "part": [0.5, None, 1.5, 2.5, 3.5],
-    "row": [[i, i + 1] for i in range(5)],
-    "ragged": [[1], [], [1, 2], [3], [4]],
-    "name": list("abcde"),
-}
-
-
-def test_tables(tmp_path):
-    arrow = pytest.importorskip("pyarrow", reason="pyarrow is an optional package")
-    from pyarrow import parquet
-
-    table = arrow.table(TABLE)
-    with arrow.OSFile(os.fspath(tmp_path / "file.arrow"), "wb") as sink:
-        with arrow.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table, max_chunksize=2)
-    with arrow.OSFile(os.fspath(tmp_path / "stream.arrow"), "wb") as sink:
-        with arrow.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-    for name in ("file.arrow", "stream.arrow"):
-        dataset = data.ArrowDataset(tmp_path / name)
-        assert len(dataset) == 5
-        assert dataset[-1] == {column: rows[4] for column, rows in TABLE.items()}
-        for options in ({}, FORK):
-            first, _, _ = data.DataLoader(dataset, 2, **options)
-            assert first["number"].tolist() == [1, 2] and first["number"].dtype == tenon.int64
-            assert first["row"].tolist() == [[0, 1], [1, 2]]
-            assert first["part"] == [0.5, None] and first["name"] == ["a", "b"]
-            assert first["ragged"] == [[1], []]
-    assert data.ArrowDataset(tmp_path / "file.arrow", ["name"])[0] == {"name": "a"}
-    with pytest.raises(IndexError, match="out of range for 5 rows"):
-        dataset[5]
-    parquet.write_table(table, tmp_path / "t.parquet", row_group_size=1)
-    stream = data.ParquetDataset(tmp_path / "t.parquet", ["number"], shuffle_row_groups=True)
-
-    def numbers(**options):
-        loader = data.DataLoader(stream, 1, seed=2, **options)
-        return [[batch["number"].item() for batch in loader] for _ in range(2)]
-
-    assert numbers() == numbers(**FORK)
-    assert sorted(numbers()[0]) == [1, 2, 3, 4, 5] and numbers()[0] != numbers()[1]
 
 
 # -- frozen ---------------------------------------------------------------------------------------

@@ -23,32 +23,72 @@ def map_tensors(function: Callable[[Tensor], Any], batch: Any) -> Any:
     return batch
 
 
-def copied_ahead(batches: Iterator[Any], device: Any) -> Iterator[Any]:
+class PinnedPool:
+    """Pinned memory of the host for one device, kept from batch to batch."""
+
+    _SMALLEST = 4096
+
+    def __init__(self, device: Any) -> None:
+        self._device = device
+        self._free: dict[int, list[Tensor]] = {}  # by size, a power of two
+
+    def staged(self, tensor: Tensor, taken: list[Tensor]) -> Tensor:
+        """A copy of the tensor in pinned memory; `taken` receives that memory, for `give_back`."""
+        if tensor.device.type != "cpu" or not tensor.numel():
+            return tensor
+        size = 1 << (max(self._SMALLEST, tensor.nbytes) - 1).bit_length()
+        free = self._free.get(size)
+        memory = free.pop() if free else tenon.memory.pinned([size], tenon.uint8, self._device)
+        taken.append(memory)
+        copy = tenon.frombuffer(memory, tensor.dtype, tuple(tensor.shape))
+        copy.copy_(tensor)
+        return copy
+
+    def give_back(self, taken: list[Tensor]) -> None:
+        """The device has read them."""
+        for memory in taken:
+            self._free.setdefault(memory.numel(), []).append(memory)
+
+
+def copied_ahead(batches: Iterator[Any], device: Any, pin_memory: bool = False) -> Iterator[Any]:
     """The batches with their tensors on `device`. Where it has streams, the next batch is copied on one
-    of its own while the program computes; elsewhere each is copied as it is taken."""
+    of its own while the program computes; elsewhere each is copied as it is taken. `pin_memory`: by way of
+    pinned memory, from which a device copies without holding up the thread."""
     try:
         stream = tenon.Stream(device)
     except NotImplementedError:
         yield from (map_tensors(lambda tensor: tensor.to(device), batch) for batch in batches)
         return
-    ahead: tuple[Any, Any, Any] | None = None
+    pool = PinnedPool(device) if pin_memory else None
+    ahead: _Ahead | None = None
     try:
         for batch in batches:
+            source, taken = batch, list[Tensor]()
+            if pool is not None:  # then the batch's own memory is free again
+                source = map_tensors(lambda tensor: pool.staged(tensor, taken), batch)
             with stream:
-                moved = map_tensors(lambda tensor: tensor.to(device), batch)
+                moved = map_tensors(lambda tensor: tensor.to(device), source)
                 event = stream.record()
             if ahead is not None:
-                yield from _given(*ahead)
-            ahead = batch, moved, event
+                yield from ahead.given(pool)
+            ahead = _Ahead(source, moved, event, taken)
         if ahead is not None:
-            yield from _given(*ahead)
+            yield from ahead.given(pool)
     finally:
         stream.synchronize()
 
 
-def _given(batch: Any, moved: Any, copied: Any) -> Iterator[Any]:
-    """The batch on the device. The host's memory under it is kept until it has been copied: a worker writes
-    another batch there afterwards."""
-    copied.wait()
-    yield moved
-    copied.synchronize()
+class _Ahead:
+    """A batch that is being copied."""
+
+    def __init__(self, source: Any, moved: Any, copied: Any, taken: list[Tensor]) -> None:
+        self._source, self._moved, self._copied, self._taken = source, moved, copied, taken
+
+    def given(self, pool: PinnedPool | None) -> Iterator[Any]:
+        """The batch on the device. The host's memory under it is kept until it has been copied: another
+        batch is written there afterwards."""
+        self._copied.wait()
+        yield self._moved
+        self._copied.synchronize()
+        if pool is not None:
+            pool.give_back(self._taken)

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
 import json
+import lzma
 import os
 import re
 import tarfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -70,7 +74,7 @@ def _expanded(pattern: str) -> list[str]:
 def _samples(path: str) -> Iterator[dict[str, Any]]:
     sample: dict[str, Any] = {}
     try:
-        with tarfile.open(path, "r|*") as archive:  # a stream: nothing is read twice
+        with _archive(path) as archive:
             for member in archive:
                 if not member.isfile():
                     continue
@@ -83,17 +87,40 @@ def _samples(path: str) -> Iterator[dict[str, Any]]:
                 sample["__key__"] = key
                 file = archive.extractfile(member)
                 assert file is not None  # it is a regular file
-                sample[field.lower()] = _decoded(field.lower(), file.read())
-    except (tarfile.TarError, EOFError, ValueError) as error:
+                sample[field.lower()] = _decoded(member.name, field.lower(), file.read())
+    except (tarfile.TarError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:
+        raise OSError(f"WebDataset: {path}: {error}") from error
+    except OSError as error:
+        if error.filename is not None:  # the system's own, which names the file
+            raise
         raise OSError(f"WebDataset: {path}: {error}") from error
     if sample:
         yield sample
 
 
-def _decoded(field: str, content: bytes) -> Any:
+@contextlib.contextmanager
+def _archive(path: str) -> Iterator[tarfile.TarFile]:
+    """The file as a stream: nothing is read twice. tarfile does not look at the checksum of gzip."""
+    with open(path, "rb") as file:
+        is_gzip = file.read(2) == b"\x1f\x8b"
+    if not is_gzip:
+        with tarfile.open(path, "r|*") as archive:
+            yield archive
+        return
+    with gzip.open(path) as content:
+        with tarfile.open(fileobj=content, mode="r|") as archive:
+            yield archive
+        while content.read(1 << 20):  # the checksum stands at the end
+            pass
+
+
+def _decoded(name: str, field: str, content: bytes) -> Any:
     kind = field.rpartition(".")[2]
-    if kind == "cls":
-        return int(content)
-    if kind == "txt":
-        return content.decode()
-    return json.loads(content) if kind == "json" else content
+    try:
+        if kind == "cls":
+            return int(content)
+        if kind == "txt":
+            return content.decode()
+        return json.loads(content) if kind == "json" else content
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error

@@ -4,95 +4,25 @@
 from __future__ import annotations
 
 import contextlib
-import math
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import tenon
 from tenon import Tensor, _core, nn
 
+from .formulas import UNKNOWN, evaluate, formula_of
+
 Arguments = Mapping[str, Any]
-Formula = Callable[[Arguments, Sequence[Any]], int]
-
-
-def _matmul(a: Arguments, outs: Sequence[Any]) -> int:
-    return 2 * outs[0].size * a["x"].shape[-1]
-
-
-def _linear(a: Arguments, outs: Sequence[Any]) -> int:
-    bias = outs[0].size if a["bias"] is not None else 0
-    return 2 * outs[0].size * a["x"].shape[-1] + bias
-
-
-def _conv(a: Arguments, outs: Sequence[Any]) -> int:
-    # The weight is [out, in / groups, ...]: every result is a product over all but its first axis.
-    bias = outs[0].size if a["bias"] is not None else 0
-    return 2 * outs[0].size * math.prod(a["weight"].shape[1:]) + bias
-
-
-def _conv_input_grad(a: Arguments, outs: Sequence[Any]) -> int:
-    return 2 * a["grad_out"].size * math.prod(a["weight"].shape[1:])
-
-
-def _conv_weight_grad(a: Arguments, outs: Sequence[Any]) -> int:
-    return 2 * a["grad_out"].size * math.prod(outs[0].shape[1:])
-
-
-def _attention(a: Arguments, outs: Sequence[Any]) -> int:
-    # Two products and a softmax, for which 5 operations are usual; a causal kernel may do half.
-    query, key, value = a["query"].shape, a["key"].shape, a["value"].shape
-    return math.prod(query[:-1]) * key[-2] * (2 * query[-1] + 2 * value[-1] + 5)
-
-
-def _lstm(a: Arguments, outs: Sequence[Any]) -> int:
-    # `x` holds the products with the inputs; what remains per step is the product with the state.
-    return 2 * a["x"].size * a["h"].shape[-1] + 9 * outs[0].size
-
-
-def _per_input(operations: int) -> Formula:
-    return lambda a, outs: operations * a["x"].size
-
-
-# Operators with products, and those that do several operations for each element. Composite
-# operators have none: the calls that they are made of count.
-FORMULAS: Final[dict[str, Formula]] = {
-    "matmul": _matmul,
-    "matmul_integer": _matmul,
-    "linear": _linear,
-    "conv2d": _conv,
-    "conv2d_input_grad": _conv_input_grad,
-    "conv2d_weight_grad": _conv_weight_grad,
-    "attention": _attention,
-    "lstm_recurrence": _lstm,
-    "softmax": _per_input(5),
-    "log_softmax": _per_input(5),
-    "layer_norm": _per_input(8),
-    "batch_norm": _per_input(8),
-}
-# Operators that move numbers and compute none; views are not seen at all.
-FREE: Final = frozenset(
-    """
-    arange cast clone compress concat copy_to_device diagonal_grad embedding eye full gather index
-    index_put index_select linspace nonzero pad_constant primitive_copy primitive_gather
-    primitive_iota scatter select_grad slice_grad
-    """.split()
-)
-# Operators that do more than some work for each element, and for which no formula stands above.
-UNCOUNTED: Final = frozenset(
-    """
-    adjugate cholesky det eig eigh eigvals eigvalsh fft_c2c fft_c2r fft_r2c geqrf
-    householder_product inv lstsq_solve lu_factor matrix_exp pinv qr slogdet solve svd svdvals
-    triangular_solve
-    """.split()
-)
 
 
 class FlopReport:
     """FLOPs: `total`, `by_operator`, and `by_module`, whose numbers include the modules inside.
 
-    A multiplication and an addition count 2. An operator that has no formula counts one for each
-    element of its largest operand or result. `uncounted` has the calls of factorizations and
+    A multiplication and an addition count 2. The operator's definition says how many a call has (`flops` in
+    opdefs/README.md, `flops=` of `tenon.op`); where it says nothing, one for each element of its largest
+    operand or result. `uncounted` has the calls whose definition says "unknown", such as factorizations and
     Fourier transforms, which the total leaves out.
     """
 
@@ -125,10 +55,10 @@ def flops(function: Callable[..., Any], *inputs: Any) -> FlopReport:
     path: list[str] = []
 
     def see(name: str, arguments: Arguments, results: Sequence[Any], has_parts: bool) -> None:
-        name = name.removeprefix("tenon::")
-        if name in UNCOUNTED:
-            report.uncounted[name] += 1
         count = _count(name, arguments, results, has_parts)
+        name = name.removeprefix("tenon::")
+        if count is None:
+            report.uncounted[name] += 1
         if not count:
             return
         report.by_operator[name] += count
@@ -147,13 +77,24 @@ def flops(function: Callable[..., Any], *inputs: Any) -> FlopReport:
     return report
 
 
-def _count(name: str, arguments: Arguments, results: Sequence[Any], has_parts: bool) -> int:
-    if name in FORMULAS:
-        return FORMULAS[name](arguments, results)
-    if has_parts or name in FREE or name in UNCOUNTED:
+def _count(
+    name: str, arguments: Arguments, results: Sequence[Any], has_parts: bool
+) -> int | None:
+    """None: the definition says that it cannot be known."""
+    formula = formula_of(name)
+    if formula == UNKNOWN:
+        return None
+    if formula is not None:
+        return evaluate(formula, {**arguments, **dict(zip(_result_names(name), results, strict=False))})
+    if has_parts:
         return 0
     tensors = [value for value in (*arguments.values(), *results) if isinstance(value, Tensor)]
     return max((tensor.size for tensor in tensors), default=0)
+
+
+@functools.cache
+def _result_names(name: str) -> tuple[str, ...]:
+    return tuple(_core.operator_results(name))
 
 
 def tensors_of(inputs: Sequence[Any], network: nn.Module) -> tuple:

@@ -50,7 +50,7 @@ extern "C" {
 /* ==== Section 1: version ======================================================================= */
 
 #define TENON_ABI_EPOCH 1u
-#define TENON_ABI_REVISION 4u
+#define TENON_ABI_REVISION 5u
 
 /* ==== Section 2: status ======================================================================== */
 
@@ -671,6 +671,13 @@ typedef struct tenon_op_def {
   void* self;               /* (optional) the definer's own; kernels find it with host->op_def(ctx_op(ctx)) */
   tenon_infer_self_fn infer_self;         /* (optional) used if `infer` is NULL */
   tenon_decompose_self_fn decompose_self; /* (optional) used if `decompose` is NULL */
+  /* -- revision 5 -- */
+  /* (optional) What the operator says of itself to tools: lines of "key: value". Keys that a reader does not
+   * know are skipped, so that new ones need no revision.
+   *   flops: the arithmetic of one call, where that is not one for each element of its largest tensor: whole
+   *          numbers, + - * //, numel(tensor), size(tensor, axis), given(tensor) of parameters and results;
+   *          0: it moves elements; "unknown": it depends on their values, or on an algorithm. */
+  const char* traits;
 } tenon_op_def;
 
 typedef struct tenon_kernel_def {
@@ -999,7 +1006,15 @@ typedef void (*tenon_drop_fn)(void* user);
    * VIEW operator's result is, for callers that know the shape. Layers do not see it: where one wants  \
    * to (`base`'s layer bits, or always-on layers), call the operator. */                              \
   X(tenon_status, tensor_view_of, (tenon_tensor* base, int32_t dtype, int32_t ndim, const int64_t* shape, \
-                                   const int64_t* strides, int64_t offset, tenon_tensor** out, tenon_err*))
+                                   const int64_t* strides, int64_t offset, tenon_tensor** out, tenon_err*)) \
+  /* -- revision 5: pinned memory ---------------------------------------------------------------------- */ \
+  /* A contiguous tensor of the host device in memory that `device` copies from and to without a detour     \
+   * (TENON_ALLOC_PINNED), uninitialised. Such copies may run after the call that queued them; the release of  \
+   * the memory waits for all streams of the device. A recording of them (group `graph`) does not hold it. On a \
+   * device with TENON_DEVICE_HOST_MEMORY it is an ordinary tensor. `*out` owned. Fails with what the plugin's  \
+   * `alloc` says if it has no such memory. */                                                           \
+  X(tenon_status, tensor_create_pinned, (tenon_device_id device, int32_t dtype, int32_t ndim,           \
+                                         const int64_t* shape, tenon_tensor** out, tenon_err*))
 
 struct tenon_host {
   uint32_t struct_size;
