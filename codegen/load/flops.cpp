@@ -52,8 +52,9 @@ void read_flops(const YamlEntry& entry, Operator& op) {
   if (!entry.has("flops")) return;
   const Location where = entry.where("flops");
   if (op.is_composite() || op.is_view())
-    throw Error(where, op.is_view() ? "`flops`: a view computes nothing; leave it out"
-                                    : "`flops`: the parts of a composite are counted; leave it out");
+    throw Error(where, op.is_view()
+                           ? "`flops`: a view computes nothing; leave it out"
+                           : "`flops`: the parts of a composite are counted; leave it out");
   op.flops = entry.text("flops");
   if (op.flops != "unknown") check(op, where, parse_expression(op.flops, where, "flops"));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "load/flops.hpp"
 #include "load/load.hpp"
+#include "load/flops.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -15,9 +15,9 @@ namespace tenon::codegen {
 namespace {
 
 const std::vector<std::string> kOperatorKeys = {
-    "op",     "doc",     "sig",          "kind",      "dtypes", "shape",  "expr",
-    "reduce", "kernels", "complex_grad", "decompose", "grad",   "amp",    "flops",  "tags",
-    "method", "names",   "example",      "reference", "domain", "samples"};
+    "op",     "doc",     "sig",          "kind",      "dtypes",    "shape",  "expr",
+    "reduce", "kernels", "complex_grad", "decompose", "grad",      "amp",    "flops",
+    "tags",   "method",  "names",        "example",   "reference", "domain", "samples"};
 const std::vector<std::string> kTags = {"random",      "data_dependent", "convert",
                                         "materialize", "elementwise",    "internal",
                                         "primitive",   "to_primitives",  "strided"};

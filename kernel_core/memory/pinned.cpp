@@ -37,10 +37,11 @@ tenon_status allocate(Device& device, uint64_t bytes, void** out, tenon_err* err
                                        .align = kAlign,
                                        .stream = nullptr};
   *out = nullptr;
-  TENON_TRY(device_result(device, "alloc", device.api->alloc(device.handle, &request, out, err), err));
+  TENON_TRY(
+      device_result(device, "alloc", device.api->alloc(device.handle, &request, out, err), err));
   if (*out) return TENON_OK;
-  return fail(err, TENON_INTERNAL, "%s > alloc: returned OK and no memory; this is a bug in the plugin",
-              device.name);
+  return fail(err, TENON_INTERNAL,
+              "%s > alloc: returned OK and no memory; this is a bug in the plugin", device.name);
 }
 
 }  // namespace

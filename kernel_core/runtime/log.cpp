@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "formats/json_writer.hpp"
 #include "kernel_core/abi/slots.hpp"
 
 namespace tenon::core {
@@ -30,6 +31,33 @@ bool is_wanted(LogLevel level) {
   return static_cast<int32_t>(level) >= least;
 }
 
+bool wants_json() {
+  const char* wanted = std::getenv("TENON_LOG_FORMAT");
+  return wanted && std::string_view(wanted) == "json";
+}
+
+// {"time": "2026-11-27T03:49:28.125Z", "level": "warning", "thread": 4711, "message": "text"}. False: there is
+// no memory for it.
+bool write_json(LogLevel level, const timespec& now, std::string_view text) noexcept try {
+  tm universal;
+  gmtime_r(&now.tv_sec, &universal);
+  char seconds[32], time[48];
+  std::strftime(seconds, sizeof seconds, "%Y-%m-%dT%H:%M:%S", &universal);
+  std::snprintf(time, sizeof time, "%s.%03ldZ", seconds, now.tv_nsec / 1000000);
+  JsonWriter json;
+  json.object("", [&] {
+    json.string("time", time);
+    json.string("level", kLevelNames[static_cast<int32_t>(level)]);
+    json.number("process", getpid());
+    json.number("thread", syscall(SYS_gettid));
+    json.string("message", text);
+  });
+  const std::string line = json.text() + "\n";
+  return write(STDERR_FILENO, line.data(), line.size()) >= 0;
+} catch (...) {
+  return false;
+}
+
 }  // namespace
 
 // [tenon warning 03:49:28.125 4711] text
@@ -37,6 +65,8 @@ void log_text(LogLevel level, std::string_view text) noexcept {
   if (!is_wanted(level)) return;
   timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
+  static const bool is_json = wants_json();
+  if (is_json && write_json(level, now, text)) return;
   tm local;
   localtime_r(&now.tv_sec, &local);
   // Written whole in one call, so that lines of different threads do not mix.

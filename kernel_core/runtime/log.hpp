@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One line per message on stderr. TENON_LOG=debug|info|warning|error sets the least level; default
-// warning.
+// warning. TENON_LOG_FORMAT=json writes each as an object of JSON.
 #pragma once
 
 #include <cstdint>

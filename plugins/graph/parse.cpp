@@ -31,6 +31,7 @@ class Parser {
     expect_line("tenon.program 1", "the first line 'tenon.program 1'");
     ProgramPtr program(new Program);
     if (accept_word("detached")) program->is_detached = true, end_line();
+    if (accept_word("inputs_apart")) program->needs_inputs_apart = true, end_line();
     if (accept_word("refuses_gradients")) program->refuses_gradients = quoted(), end_line();
     while (accept_word("operator")) read_operator();
     read_body(program->graph, 0);

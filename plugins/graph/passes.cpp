@@ -4,10 +4,12 @@
 #include <tenon/error.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <unordered_map>
 
 #include "aliases.hpp"
 #include "passes/registry.hpp"
+#include "recompute.hpp"
 #include "rewrite/apply.hpp"
 #include "rewrite/registry.hpp"
 
@@ -258,6 +260,25 @@ void run_rewrites(std::string_view choice, Graph& graph, bool passes_gradients,
   apply_rewrites(chosen.rules, graph, passes_gradients && is_exact, changes);
 }
 
+bool run_recompute(std::string_view bytes, Graph& graph, bool passes_gradients,
+                   std::vector<std::string>& changes) {
+  int64_t budget = 0;
+  const auto [end, error] = std::from_chars(bytes.data(), bytes.data() + bytes.size(), budget);
+  if (error != std::errc() || end != bytes.data() + bytes.size() || budget < 1)
+    throw Error(TENON_INVALID_ARGUMENT,
+                "program: expected recompute=BYTES with a number of at least 1, got '" +
+                    std::string(bytes) + "'");
+  const bool may_have_gradient =
+      passes_gradients && std::any_of(graph.steps.begin(), graph.steps.end(),
+                                      [](const Step& step) { return step.is_recorded; });
+  if (!may_have_gradient) return recompute(graph, budget, changes);
+  changes.push_back(
+      "recompute: gradients may pass through the program, whose history would keep all results; "
+      "nothing is "
+      "made again");
+  return false;
+}
+
 void run_plugin_pass(std::string_view name, Graph& graph, std::vector<std::string>& changes) {
   const size_t before = graph.steps.size();
   run_pass(name, graph);
@@ -267,9 +288,10 @@ void run_plugin_pass(std::string_view name, Graph& graph, std::vector<std::strin
 
 }  // namespace
 
-void run_passes(std::string_view names, Graph& graph, bool passes_gradients,
+bool run_passes(std::string_view names, Graph& graph, bool passes_gradients,
                 std::vector<std::string>& changes) {
-  constexpr std::string_view kRewritesName = "rewrites";
+  constexpr std::string_view kRewritesName = "rewrites", kRecompute = "recompute=";
+  bool needs_apart = false;
   while (!names.empty()) {
     const size_t comma = names.find(',');
     const std::string_view name = names.substr(0, comma);
@@ -284,12 +306,16 @@ void run_passes(std::string_view names, Graph& graph, bool passes_gradients,
       hoist_views(graph);
     else if (const size_t end = name.find_first_of("=!"); name.substr(0, end) == kRewritesName)
       run_rewrites(name.substr(kRewritesName.size()), graph, passes_gradients, changes);
+    else if (name.starts_with(kRecompute))
+      needs_apart |=
+          run_recompute(name.substr(kRecompute.size()), graph, passes_gradients, changes);
     else if (has_pass(name))
       run_plugin_pass(name, graph, changes);
     else
       throw Error(TENON_INVALID_ARGUMENT, "program: expected passes among " + pass_names() +
                                               ", got '" + std::string(name) + "'");
   }
+  return needs_apart;
 }
 
 }  // namespace tenon::graph

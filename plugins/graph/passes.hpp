@@ -24,8 +24,9 @@ void eliminate_copies(Graph& graph, bool passes_gradients);
 void hoist_views(Graph& graph);
 
 // "dce,cse,rewrites=ulp,copies,views": names of passes, also of plugins' ones. Throws Error for one that is
-// unknown. A line for each change of a rewrite or of a plugin's pass goes to `changes`.
-void run_passes(std::string_view names, Graph& graph, bool passes_gradients,
+// unknown. A line for each change of a rewrite or of a plugin's pass goes to `changes`. True: inputs may not lie in
+// memory that the program writes (outside.hpp).
+bool run_passes(std::string_view names, Graph& graph, bool passes_gradients,
                 std::vector<std::string>& changes);
 
 }  // namespace tenon::graph

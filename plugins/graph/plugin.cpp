@@ -9,6 +9,7 @@
 
 #include "layer.hpp"
 #include "load.hpp"
+#include "outside.hpp"
 #include "passes.hpp"
 #include "passes/registry.hpp"
 #include "rewrite/check.hpp"
@@ -238,6 +239,7 @@ tenon_status program_bind(const tenon_graph_program* program, tenon_tensor* cons
       leaf.tensor = Tensor::borrow(leaves[i]);
       leaf.grad = {};
     }
+    if (bound->needs_inputs_apart) check_leaves_apart(program->graph, bound->graph);
     *out = bound.release();
   });
 }
@@ -250,8 +252,10 @@ tenon_status program_optimize(const tenon_graph_program* program, const char* pa
     changed->is_detached = program->is_detached;
     changed->refuses_gradients = program->refuses_gradients;
     changed->changes = program->changes;
-    run_passes(passes, changed->graph, !changed->is_detached && changed->refuses_gradients.empty(),
-               changed->changes);
+    const bool passes_gradients = !changed->is_detached && changed->refuses_gradients.empty();
+    changed->needs_inputs_apart =
+        run_passes(passes, changed->graph, passes_gradients, changed->changes) ||
+        program->needs_inputs_apart;
     verify(changed->graph);
     changed->plan.build(changed->graph);
     *out = changed.release();

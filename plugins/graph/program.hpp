@@ -18,6 +18,8 @@ struct tenon_graph_program {
   bool is_detached = false;
   // Why gradients cannot be recorded through it; "": they can.
   std::string refuses_gradients;
+  // Inputs may not lie in memory that the program writes: every run checks it.
+  bool needs_inputs_apart = false;
   tenon::graph::Plan plan;
   std::vector<std::string> changes;  // what rewrites and plugins' passes did to it, a line each
   // Of a recording, until it is settled: what its steps made and somewhere is still held, so that the

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "outside.hpp"
 #include "run.hpp"
 #include "support.hpp"
 
@@ -85,6 +86,8 @@ tenon_status run_program(const Program& program, tenon_tensor* const* inputs, ui
   TENON_TRY(check_inputs(program.graph, inputs, ninputs, nresults, err));
   TENON_TRY(check_leaves(program.graph, err));
   TENON_TRY(program.plan.check_operators(err));
+  if (program.needs_inputs_apart) [[unlikely]]
+    TENON_TRY(guarded(err, [&] { check_inputs_apart(program.graph, inputs); }));
   const bool records = wants_gradients(program, inputs);
   if (records && !program.refuses_gradients.empty())
     return fail_format(err, TENON_UNSUPPORTED,

@@ -71,6 +71,7 @@ ProgramPtr copy_program(const Program& program) {
   copy->is_detached = program.is_detached;
   copy->refuses_gradients = program.refuses_gradients;
   copy->changes = program.changes;
+  copy->needs_inputs_apart = program.needs_inputs_apart;
   copy->plan.build(copy->graph);
   return copy;
 }

@@ -3,6 +3,8 @@
 // program, but for the contents of leaves, which text does not hold.
 //
 //   tenon.program 1
+//   detached                                       it has made and freed its history of gradients
+//   inputs_apart                                   inputs may not lie in memory that it writes
 //   operator tenon::matmul 6b7c21f0a4e5d398        the schema hash of each operator that is used
 //   input %0: float32[4, 8] cpu:0
 //   leaf %1: float32[8, 2] cpu:0 "weight"          a tensor from outside

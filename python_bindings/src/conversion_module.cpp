@@ -153,16 +153,20 @@ nb::object rebuild(nb::handle type, nb::bytes bytes, nb::handle dtype, nb::tuple
 namespace {
 
 // The shape is given as a list of sizes.
-nb::object pinned_empty(nb::handle device, nb::handle dtype, const std::vector<int64_t>& shape) {
+nb::object pinned_empty(nb::handle device, nb::handle dtype, nb::handle sizes) {
   need_plugins();
   tenon_device_id id = TENON_DEVICE_NONE;
   int32_t type = TENON_DTYPE_F32;
   if (!optional_device(device.ptr(), TENON_DEVICE_NONE, id) ||
       !optional_dtype(dtype.ptr(), TENON_DTYPE_F32, type))
     throw nb::python_error();
+  std::vector<int64_t> shape;
+  for (nb::handle size : nb::iter(sizes)) shape.push_back(nb::cast<int64_t>(size));
   tenon_tensor* made;
   ErrorSink err;
-  check(host->tensor_create_pinned(id, type, static_cast<int32_t>(shape.size()), shape.data(), &made, err), err);
+  check(host->tensor_create_pinned(id, type, static_cast<int32_t>(shape.size()), shape.data(),
+                                   &made, err),
+        err);
   return nb::steal(wrap(made));
 }
 

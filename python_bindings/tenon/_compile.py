@@ -256,6 +256,7 @@ def compile(
     limit: int = 8,
     numerics: str = "exact",
     without: Sequence[str] = (),
+    memory_budget: int | None = None,
 ) -> Any:
     """`function`, a function, method or module, that runs as a program once it was called often enough.
 
@@ -280,19 +281,25 @@ def compile(
     raises where it differs from its program; TENON_GRAPH=off runs the function alone. The variable is read
     by `compile`.
 
-    `numerics` and `without` are those of `Program.optimize`: with "ulp" or "fast", functions that are written
+    `numerics`, `without` and `memory_budget` are those of `Program.optimize`: with "ulp" or "fast", functions that are written
     by hand and have an operator of their own (softmax, gelu, attention) become that, where no backward pass
     reads what is between.
     """
     if function is None:
-        return functools.partial(compile, limit=limit, numerics=numerics, without=without)
+        return functools.partial(
+            compile,
+            limit=limit,
+            numerics=numerics,
+            without=without,
+            memory_budget=memory_budget,
+        )
     if not callable(function):
         raise TypeError(f"compile: expected a function or a module, got {function!r}")
     from tenon.jit import _PASSES, _pass_list
 
     if limit < 1:
         raise ValueError(f"compile: expected limit of at least 1, got {limit}")
-    return Compiled(function, limit, _pass_list(_PASSES, numerics, without))
+    return Compiled(function, limit, _pass_list(_PASSES, numerics, without, memory_budget))
 
 
 class _Refused(Exception):

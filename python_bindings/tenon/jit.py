@@ -85,6 +85,7 @@ class Program:
         *,
         numerics: str = "exact",
         without: Sequence[str] = (),
+        memory_budget: int | None = None,
     ) -> Program:
         """A program that does the same with less: without dead code (`dce`), without computing the
         same twice (`cse`, where no gradient can pass: that would sum in another order), with expressions
@@ -95,8 +96,12 @@ class Program:
         `numerics` says how far results may be from those of the function: "exact", the same bits; "ulp", some
         units in the last place of each element; "fast", some units of max(1, |element|), and infinities and
         NaN may be others. Rewrites named in `without` are left out.
+
+        `memory_budget`: bytes that the results of steps (`memory()["stepwise"]`) may take at once. Where they take more,
+        some are dropped and made again before they are read, with the same bits. Where that does not suffice,
+        `changes()` says why. For programs that hold their backward pass.
         """
-        native = self._native.optimize(_pass_list(passes, numerics, without))
+        native = self._native.optimize(_pass_list(passes, numerics, without, memory_budget))
         return Program(native, self._inputs, self._outputs)
 
     def changes(self) -> str:
@@ -145,7 +150,12 @@ class Program:
         return to_dot(str(self))
 
 
-def _pass_list(passes: Sequence[str], numerics: str, without: Sequence[str]) -> str:
+def _pass_list(
+    passes: Sequence[str],
+    numerics: str,
+    without: Sequence[str],
+    memory_budget: int | None = None,
+) -> str:
     """The passes as the graph service takes them."""
     if numerics not in _NUMERICS:
         raise ValueError(f"expected numerics 'exact', 'ulp' or 'fast', got {numerics!r}")
@@ -154,7 +164,12 @@ def _pass_list(passes: Sequence[str], numerics: str, without: Sequence[str]) -> 
             "`numerics` and `without` are for the pass 'rewrites', which is not among the passes"
         )
     rewrites = "!".join([f"rewrites={numerics}", *without])
-    return ",".join(rewrites if name == "rewrites" else name for name in passes)
+    names = [rewrites if name == "rewrites" else name for name in passes]
+    if memory_budget is not None:
+        if memory_budget < 1:
+            raise ValueError(f"expected a memory_budget of at least 1 byte, got {memory_budget}")
+        names.append(f"recompute={int(memory_budget)}")
+    return ",".join(names)
 
 
 def _name_leaves(native: _core.Program, function: Any) -> _core.Program:
@@ -190,14 +205,15 @@ def export(
     passes: Sequence[str] = _PASSES,
     numerics: str = "exact",
     without: Sequence[str] = (),
+    memory_budget: int | None = None,
 ) -> Program:
     """Record `function(*inputs)` as a program.
 
     `inputs` is a tuple of arguments; a lone tensor is a tuple of one. The function is called two or
     three times, for real: what it writes (weights that an optimizer updates) stays written. The
     recordings have to agree. Where they do not, something changes from call to call that is no
-    tensor, and the error names the step. `passes`, `numerics` and `without` are those of
-    `Program.optimize`. Tensors that the function makes anew in each call from
+    tensor, and the error names the step. `passes`, `numerics`, `without` and `memory_budget`
+    are those of `Program.optimize`. Tensors that the function makes anew in each call from
     Python's data become constants; all others from outside are used by reference.
 
     Raises NotImplementedError where the function takes data out of the program (`item`, `bool`,
@@ -219,9 +235,7 @@ def export(
                 raise
             first = second
     named = _name_leaves(settled, function)
-    wanted = (
-        _pass_list(passes, numerics, without) if passes or numerics != "exact" or without else ""
-    )
+    wanted = _pass_list(passes, numerics, without, memory_budget)
     native = named.optimize(wanted) if wanted else named
     return Program(native, structure, outputs)
 

@@ -4,9 +4,10 @@
 import json
 
 from tenon import _core
+from tenon._memory_holders import holders
 from tenon._memory_timeline import timeline
 
-__all__ = ["pinned", "reset_peak", "snapshot", "stats", "timeline", "trim"]
+__all__ = ["holders", "pinned", "reset_peak", "snapshot", "stats", "timeline", "trim"]
 
 
 def stats(device=None):
@@ -27,7 +28,9 @@ def pinned(shape, dtype=None, device=None):
     tensor; one that has no pinned memory raises an error. Such memory is scarce and slow to get: keep it.
     """
     if device is None:
-        raise ValueError("pinned: expected the device that copies from it, as in pinned([4], device='cuda')")
+        raise ValueError(
+            "pinned: expected the device that copies from it, as in pinned([4], device='cuda')"
+        )
     return _core.pinned_empty(device, dtype or "float32", list(shape))
 
 

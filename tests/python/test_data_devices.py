@@ -45,7 +45,9 @@ def test_batches_are_copied_ahead(device, workers, pin_memory):
 
 
 def test_pinned_memory_needs_a_device():
-    with pytest.raises(ValueError, match="pin_memory is for batches that are copied to a device; pass"):
+    with pytest.raises(
+        ValueError, match="pin_memory is for batches that are copied to a device; pass"
+    ):
         data.DataLoader(Pairs(), 2, pin_memory=True)
     with pytest.raises(ValueError, match="pinned: expected the device that copies from it"):
         tenon.memory.pinned([4])

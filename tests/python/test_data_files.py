@@ -2,7 +2,6 @@
 """Datasets of files: NumPy and tar; and packages that are absent."""
 
 import io
-import os
 import pickle
 import sys
 import tarfile

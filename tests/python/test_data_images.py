@@ -81,11 +81,16 @@ def test_grey_by_request(folder):
 def test_wider_elements_are_not_cut_to_8_bits(folder, dtype, name):
     numbers = np.array([[0, 255, 256], [1000, 40000, 65535]], dtype)
     Image.fromarray(numbers).save(folder / name)
-    with pytest.raises(OSError, match=r"a\.(png|tif): expected 8 bits for each element to convert to RGB"):
+    with pytest.raises(
+        OSError, match=r"a\.(png|tif): expected 8 bits for each element to convert to RGB"
+    ):
         only(folder)
     got = only(folder, mode=None)
     assert got.shape == (1, 2, 3) and got.numpy()[0].tolist() == numbers.tolist()
-    assert got.dtype == {np.uint16: tenon.uint16, np.int32: tenon.int32, np.float32: tenon.float32}[dtype]
+    assert (
+        got.dtype
+        == {np.uint16: tenon.uint16, np.int32: tenon.int32, np.float32: tenon.float32}[dtype]
+    )
 
 
 def test_a_photograph_upright(folder):

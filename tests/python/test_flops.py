@@ -126,7 +126,9 @@ def test_an_operator_of_python_says_its_own():
     report = flops(lambda: product(tenon.ones(M, K), tenon.ones(K, N)))
     # The operator is one of its own; what its body calls is not seen beside it.
     assert report.by_operator["costly::product"] == 3 * M * N * K
-    with pytest.raises(ValueError, match=r"costly::wrong: flops: expected whole numbers, .* got '2 / numel\(x\)'"):
+    with pytest.raises(
+        ValueError, match=r"costly::wrong: flops: expected whole numbers, .* got '2 / numel\(x\)'"
+    ):
         tenon.op("costly::wrong(Tensor x) -> Tensor", flops="2 / numel(x)")
     with pytest.raises(ValueError, match="of out, x, or 'unknown'; got 'numel\\(z\\)'"):
         tenon.op("costly::wrong(Tensor x) -> Tensor", flops="numel(z)")

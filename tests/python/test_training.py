@@ -15,11 +15,13 @@ from tenon.training import (
     CSVLogger,
     EarlyStopping,
     EventWriter,
+    GradientNorm,
     LearningCurve,
     LRScheduler,
     Model,
     ModelCheckpoint,
     TensorBoard,
+    Throughput,
 )
 from tenon.training.curves import draw_curves
 from tenon.training.event_writer import crc32c, masked_crc32c
@@ -177,6 +179,31 @@ def test_progress_is_shown(capsys):
     ]
     for line, row in zip(lines, model.history, strict=True):
         assert f"loss {row['loss']:.4f}" in line
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_norms_and_samples_are_measured(capsys, accumulate):
+    seen = []
+
+    class Look(Callback):
+        def on_gradients(self, model):
+            grads = [p.grad.numpy().astype("float64") for p in model.network.parameters()]
+            seen.append(np.sqrt(sum((g**2).sum() for g in grads)))
+
+    model = prepared()
+    callbacks = [Throughput(), GradientNorm(), Look()]
+    rows = model.fit(loader(), epochs=2, callbacks=callbacks, clip_norm=1e-3, accumulate=accumulate)
+    steps = len(seen) // 2
+    assert steps == -(-6 // accumulate)
+    for epoch, row in enumerate(rows):
+        norms = seen[epoch * steps : (epoch + 1) * steps]
+        np.testing.assert_allclose(row["grad_norm"], np.mean(norms), rtol=1e-5)
+        np.testing.assert_allclose(row["max_grad_norm"], np.max(norms), rtol=1e-5)
+        assert row["grad_norm"] > 1e-3, "before they are clipped"
+        assert 0 < row["samples_per_second"] < 1e9
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert f"grad_norm {rows[-1]['grad_norm']:.4f}" in line and "samples_per_second" in line
+    assert model.batch is None
 
 
 class Interrupt(Callback):

@@ -23,7 +23,7 @@ Passes& passes() {
   return passes;
 }
 
-constexpr std::string_view kBuiltIn[] = {"dce", "cse", "copies", "views", "rewrites"};
+constexpr std::string_view kBuiltIn[] = {"dce", "cse", "copies", "views", "rewrites", "recompute"};
 
 bool is_name(std::string_view name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {

@@ -32,8 +32,12 @@ class PinnedPool:
         self._device = device
         self._free: dict[int, list[Tensor]] = {}  # by size, a power of two
 
-    def staged(self, tensor: Tensor, taken: list[Tensor]) -> Tensor:
-        """A copy of the tensor in pinned memory; `taken` receives that memory, for `give_back`."""
+    def staged(self, batch: Any) -> tuple[Any, list[Tensor]]:
+        """The batch with its tensors in pinned memory, and that memory, for `give_back`."""
+        taken: list[Tensor] = []
+        return map_tensors(lambda tensor: self._copy(tensor, taken), batch), taken
+
+    def _copy(self, tensor: Tensor, taken: list[Tensor]) -> Tensor:
         if tensor.device.type != "cpu" or not tensor.numel():
             return tensor
         size = 1 << (max(self._SMALLEST, tensor.nbytes) - 1).bit_length()
@@ -63,9 +67,8 @@ def copied_ahead(batches: Iterator[Any], device: Any, pin_memory: bool = False) 
     ahead: _Ahead | None = None
     try:
         for batch in batches:
-            source, taken = batch, list[Tensor]()
-            if pool is not None:  # then the batch's own memory is free again
-                source = map_tensors(lambda tensor: pool.staged(tensor, taken), batch)
+            # A batch that was staged needs its own memory no more.
+            source, taken = (batch, []) if pool is None else pool.staged(batch)
             with stream:
                 moved = map_tensors(lambda tensor: tensor.to(device), source)
                 event = stream.record()

@@ -119,7 +119,9 @@ def image_tensor(image: Any) -> Tensor:
     if image.mode in ("1", "P", "PA"):
         image = image.convert("L" if image.mode == "1" else "RGBA" if image.mode == "PA" else "RGB")
     if image.mode == "I;16B":
-        raise ValueError("image_tensor: expected elements in this machine's byte order, got mode I;16B")
+        raise ValueError(
+            "image_tensor: expected elements in this machine's byte order, got mode I;16B"
+        )
     dtype = _WIDE.get(image.mode, tenon.uint8)
     channels = len(image.getbands())
     pixels = tenon.frombuffer(

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 import tenon
 from tenon import Tensor
 
-Parameters = Tensor | Iterable[Tensor]
+Parameters: TypeAlias = "Tensor | Iterable[Tensor]"
 
 
 def get_total_norm(

@@ -5,10 +5,12 @@ from .callbacks import (
     Callback,
     CSVLogger,
     EarlyStopping,
+    GradientNorm,
     LearningCurve,
     LRScheduler,
     ModelCheckpoint,
     TensorBoard,
+    Throughput,
 )
 from .event_writer import EventWriter
 from .flops import FlopReport, flops
@@ -21,12 +23,14 @@ __all__ = [
     "EarlyStopping",
     "EventWriter",
     "FlopReport",
+    "GradientNorm",
     "LRScheduler",
     "LearningCurve",
     "Model",
     "ModelCheckpoint",
     "Summary",
     "TensorBoard",
+    "Throughput",
     "flops",
     "summary",
 ]

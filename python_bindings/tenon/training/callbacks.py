@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import csv
 import os
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import tenon
+from tenon.optim.clip import get_total_norm
 from tenon.utils import CheckpointManager
 
 from .curves import draw_curves
@@ -34,12 +36,62 @@ class Callback:
     def on_epoch_begin(self, model: Model) -> None: ...
     def on_epoch_end(self, model: Model, row: Row) -> None: ...
     def on_batch_end(self, model: Model, loss: Any) -> None: ...
+    def on_gradients(
+        self, model: Model
+    ) -> None: ...  # whole, before they are clipped and the step is made
     def on_step_end(self, model: Model) -> None: ...
+
+    def values(self, model: Model) -> dict[str, float]:
+        """What it has measured of the epoch, for its row in the history and for the progress bar."""
+        return {}
 
     def state_dict(self) -> dict[str, Any]:
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
+
+
+class Throughput(Callback):
+    """`samples_per_second` in the history and beside the bar: samples of the epoch that were trained on, by the
+    time that this took. Reading data counts; validation and callbacks between epochs do not."""
+
+    def __init__(self) -> None:
+        self._samples, self._begun = 0, 0.0
+
+    def on_epoch_begin(self, model: Model) -> None:
+        self._samples, self._begun = 0, time.perf_counter()
+
+    def on_batch_end(self, model: Model, loss: Any) -> None:
+        first = model.batch if isinstance(model.batch, tenon.Tensor) else model.batch[0]
+        self._samples += first.shape[0] if first.ndim else 1
+
+    def values(self, model: Model) -> dict[str, float]:
+        seconds = max(time.perf_counter() - self._begun, 1e-9)
+        return {"samples_per_second": self._samples / seconds}
+
+
+class GradientNorm(Callback):
+    """`grad_norm` and `max_grad_norm` in the history, and the mean beside the bar: the norm of all gradients
+    together at each step of the optimizer, before `clip_norm` changes them. Norms stay on the device
+    until they are shown."""
+
+    def __init__(self, norm_type: float = 2.0) -> None:
+        self.norm_type = norm_type
+        self._norms: list[tenon.Tensor] = []
+
+    def on_epoch_begin(self, model: Model) -> None:
+        self._norms = []
+
+    def on_gradients(self, model: Model) -> None:
+        gradients = [p.grad for p in model.network.parameters() if p.grad is not None]
+        with tenon.no_grad():
+            self._norms.append(get_total_norm(gradients, self.norm_type))
+
+    def values(self, model: Model) -> dict[str, float]:
+        if not self._norms:
+            return {}
+        norms = tenon.stack(self._norms)
+        return {"grad_norm": float(norms.mean()), "max_grad_norm": float(norms.max())}
 
 
 class ModelCheckpoint(Callback):

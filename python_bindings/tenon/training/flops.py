@@ -77,15 +77,15 @@ def flops(function: Callable[..., Any], *inputs: Any) -> FlopReport:
     return report
 
 
-def _count(
-    name: str, arguments: Arguments, results: Sequence[Any], has_parts: bool
-) -> int | None:
+def _count(name: str, arguments: Arguments, results: Sequence[Any], has_parts: bool) -> int | None:
     """None: the definition says that it cannot be known."""
     formula = formula_of(name)
     if formula == UNKNOWN:
         return None
     if formula is not None:
-        return evaluate(formula, {**arguments, **dict(zip(_result_names(name), results, strict=False))})
+        return evaluate(
+            formula, {**arguments, **dict(zip(_result_names(name), results, strict=False))}
+        )
     if has_parts:
         return 0
     tensors = [value for value in (*arguments.values(), *results) if isinstance(value, Tensor)]

@@ -83,7 +83,9 @@ def _value(node: ast.expr, tensors: Mapping[str, Any]) -> int:
             if function == "numel" and len(arguments) == 1:
                 return 0 if tensor is None else int(getattr(tensor, "size", 1))
             if function == "size" and len(arguments) == 2:
-                if tensor is None or not hasattr(tensor, "shape"):  # a number in the place of a tensor
+                if tensor is None or not hasattr(
+                    tensor, "shape"
+                ):  # a number in the place of a tensor
                     return int(tensor is not None)
                 return int(tensor.shape[ast.literal_eval(arguments[1])])
     raise ValueError(f"{ast.unparse(node)} is not one of these")

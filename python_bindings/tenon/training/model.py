@@ -42,6 +42,7 @@ class Model:
         self.step = 0  # of the optimizer
         self.history: list[dict[str, float]] = []  # one row for each epoch
         self.stop_training = False  # a callback may set it
+        self.batch: Any = None  # that is trained on, for callbacks
         self._mean = _Mean()
         self._callbacks: list[Callback] = []
         self._loader: Any = None
@@ -104,6 +105,8 @@ class Model:
         try:
             while self.epoch < epochs and not self.stop_training:
                 row = self._train_epoch(epochs, accumulate, clip_norm, progress)
+                for callback in self._callbacks:
+                    row |= callback.values(self)
                 if validation is not None:
                     values = self.evaluate(validation, batch_size=batch_size)
                     row |= {f"val_{name}": value for name, value in values.items()}
@@ -130,15 +133,17 @@ class Model:
         # Only those that do something are called for each batch.
         after_batch = [c for c in self._callbacks if _overrides(c, "on_batch_end")]
         after_step = [c for c in self._callbacks if _overrides(c, "on_step_end")]
+        before_step = [c for c in self._callbacks if _overrides(c, "on_gradients")]
         mean, metrics = self._mean, list(self.metrics.values())
         forward = self._forward
         batches: Iterable = self._loader
         if progress:
             label = f"epoch {self.epoch + 1}/{epochs}"
-            batches = Progress(batches, label, values=lambda: {"loss": mean.value()})
+            batches = Progress(batches, label, values=self._shown_values)
         self.optimizer.zero_grad()
         waiting = 0  # batches whose gradients wait for a step
         for batch in batches:
+            self.batch = batch
             outputs, targets, loss = forward(batch)
             (loss if accumulate == 1 else loss / accumulate).backward()
             waiting += 1
@@ -149,17 +154,31 @@ class Model:
                 callback.on_batch_end(self, loss)
             if waiting == accumulate:
                 waiting = 0
-                self._update(clip_norm, after_step)
+                self._update(clip_norm, before_step, after_step)
             if self.stop_training:
                 break
         if waiting:  # the rest: fewer batches than one step takes
             for parameter in self.network.parameters():
                 if parameter.grad is not None:
                     parameter.grad *= accumulate / waiting
-            self._update(clip_norm, after_step)
+            self._update(clip_norm, before_step, after_step)
+        self.batch = None
         return self._values()
 
-    def _update(self, clip_norm: float | None, after_step: Sequence[Callback]) -> None:
+    def _shown_values(self) -> dict[str, float]:
+        shown = {"loss": self._mean.value()}
+        for callback in self._callbacks:
+            shown |= callback.values(self)
+        return shown
+
+    def _update(
+        self,
+        clip_norm: float | None,
+        before_step: Sequence[Callback],
+        after_step: Sequence[Callback],
+    ) -> None:
+        for callback in before_step:
+            callback.on_gradients(self)
         if clip_norm is not None:
             nn.utils.clip_grad_norm_(self.network.parameters(), clip_norm)
         self.optimizer.step()

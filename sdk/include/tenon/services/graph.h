@@ -246,7 +246,8 @@ typedef struct tenon_graph_service_api {
                               uint32_t ninputs, tenon_tensor** results, uint32_t nresults,
                               tenon_err*);
   /* "dce,cse,rewrites,copies,views": names of passes, run in this order. "rewrites" applies exact rewrites;
-   * "rewrites=ulp" and "rewrites=fast" those too that promise less; "rewrites=fast!silu" all but one. */
+   * "rewrites=ulp" and "rewrites=fast" those too that promise less; "rewrites=fast!silu" all but one.
+   * "recompute=BYTES" makes results again where those that live at once take more. */
   tenon_status (*program_optimize)(const tenon_graph_program*, const char* passes,
                                    tenon_graph_program** out, tenon_err*);
   void (*program_print)(const tenon_graph_program*, tenon_sink_fn, void* user);
