@@ -189,8 +189,9 @@ def istft(
         if not return_complex:
             frames = _operator("real")(frames)
     count = x.shape[-1]
-    total = overlap_add(_operator("transpose")(frames * window), hop_length)
-    weights = (window * _operator("conj")(window)).unsqueeze(-1)
+    conjugate = _operator("conj")(window)  # the adjoint of what stft() multiplies by
+    total = overlap_add(_operator("transpose")(frames * conjugate), hop_length)
+    weights = (window * conjugate).unsqueeze(-1)
     weights = overlap_add(_operator("expand")(weights, [n_fft, count]), hop_length)
     start = n_fft // 2 if center else 0
     extent = total.shape[-1]
@@ -198,7 +199,7 @@ def istft(
     if length is not None:
         end = min(start + length, extent)
     total, weights = total[..., start:end], weights[start:end]
-    if weights.numel and float(abs(weights).min()) < 1e-11:
+    if weights.numel() and float(abs(weights).min()) < 1e-11:
         raise ValueError(
             "istft(): expected windows that overlap without gaps, got a sum of squares of 0; use a "
             "smaller hop_length, center=True, or a window without zeros"

@@ -437,8 +437,74 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
 
 
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
-    """The product summed over axes."""
+    """The product summed over axes. Of a pair of axes one may have length 1, and counts for all of the other."""
+    if not isinstance(dims, builtins.int):
+        first, second = ([each] if isinstance(each, builtins.int) else each for each in dims)
+        for i, k in zip(first, second, strict=True):
+            if a.shape[i] == 1 != b.shape[k]:
+                b = _operator("sum")(b, [k], True)
+            elif b.shape[k] == 1 != a.shape[i]:
+                a = _operator("sum")(a, [i], True)
     return tenon.linalg.tensordot(a, b, axes=dims)
+
+
+def cdist(
+    x1: Tensor,
+    x2: Tensor,
+    p: builtins.float = 2.0,
+    compute_mode: str = "use_mm_for_euclid_dist_if_necessary",
+) -> Tensor:
+    """Distances of all pairs of rows. `compute_mode` chooses an algorithm of PyTorch's, and changes nothing."""
+    modes = [
+        "use_mm_for_euclid_dist_if_necessary",
+        "use_mm_for_euclid_dist",
+        "donot_use_mm_for_euclid_dist",
+    ]
+    if compute_mode not in modes:
+        raise ValueError(
+            f"cdist(): expected compute_mode among {', '.join(modes)}, got {compute_mode!r}"
+        )
+    return _operator("cdist")(x1, x2, p)
+
+
+def ldexp(input: Tensor, other: Tensor) -> Tensor:
+    """input * 2**other, also of complex numbers."""
+    if input.dtype.is_complex or other.dtype.is_complex:
+        return input * _operator("pow")(2.0, other)
+    return _operator("ldexp")(input, other)
+
+
+def slice(
+    input: Tensor,
+    dim: builtins.int = 0,
+    start: builtins.int | None = None,
+    end: builtins.int | None = None,
+    step: builtins.int = 1,
+) -> Tensor:
+    """Every `step`-th element along `dim` from `start` to before `end`, as a view."""
+    key: list[Any] = [builtins.slice(None)] * input.ndim
+    key[dim] = builtins.slice(start, end, step)
+    return input[tuple(key)]
+
+
+def sum_to_size(input: Tensor, *size: Any) -> Tensor:
+    """The sum over the axes along which `size` was broadcast to the shape of `input`."""
+    wanted = (
+        list(size[0]) if len(size) == 1 and not isinstance(size[0], builtins.int) else list(size)
+    )
+    extra = input.ndim - len(wanted)
+    fits = extra >= 0 and builtins.all(
+        n in (1, m) for n, m in zip(wanted, input.shape[builtins.max(extra, 0) :], strict=False)
+    )
+    if not fits:
+        raise ValueError(
+            f"sum_to_size(): expected a shape that broadcasts to {tuple(input.shape)}, got {tuple(wanted)}"
+        )
+    axes = [
+        *range(extra),
+        *(extra + i for i, n in enumerate(wanted) if n != input.shape[extra + i]),
+    ]
+    return (_operator("sum")(input, axes, True) if axes else input).reshape(wanted)
 
 
 def cross(input: Tensor, other: Tensor, dim: builtins.int | None = None) -> Tensor:

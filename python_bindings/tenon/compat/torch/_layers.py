@@ -226,17 +226,47 @@ def stft(
     onesided: bool | None = None,
     return_complex: bool | None = None,
 ) -> Tensor:
-    """tenon.signal.stft, which is complex."""
-    if not return_complex:
-        raise NotImplementedError(
-            f"stft(): expected return_complex=True, got {return_complex}; tenon.as_real() gives pairs"
-        )
-    return tenon.signal.stft(
+    """tenon.signal.stft, complex or as pairs of real numbers."""
+    is_complex = input.dtype.is_complex or (window is not None and window.dtype.is_complex)
+    if return_complex is None and not is_complex:
+        raise ValueError("stft(): expected return_complex=True or False for real numbers, got None")
+    spectra = tenon.signal.stft(
         input, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided
     )
+    return tenon.as_real(spectra) if return_complex is False else spectra
 
 
-istft = tenon.signal.istft
+def istft(
+    input: Tensor,
+    n_fft: builtins.int,
+    hop_length: builtins.int | None = None,
+    win_length: builtins.int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    length: builtins.int | None = None,
+    return_complex: bool = False,
+) -> Tensor:
+    """tenon.signal.istft; the number of frequencies says whether they are one side. For a real result of both
+    sides the first half counts, as PyTorch takes it."""
+    if onesided is None:
+        onesided = not return_complex and input.ndim > 1 and input.shape[-2] != n_fft
+    if not onesided and not return_complex and input.ndim > 1 and input.shape[-2] == n_fft:
+        input, onesided = input.narrow(-2, 0, n_fft // 2 + 1), True
+    return tenon.signal.istft(
+        input,
+        n_fft,
+        hop_length,
+        win_length,
+        window,
+        center,
+        normalized,
+        onesided,
+        length,
+        return_complex,
+    )
+
 
 # -- programs ---------------------------------------------------------------------------------------
 

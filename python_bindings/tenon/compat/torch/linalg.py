@@ -19,8 +19,8 @@ _SAME = """cholesky cond det eig eigvals householder_product inv matrix_exp
 matrix_power multi_dot slogdet svdvals tensorinv""".split()
 
 __all__ = (
-    """cross diagonal eigh eigvalsh lstsq lu lu_factor lu_solve matmul matrix_norm matrix_rank norm
-pinv qr solve solve_triangular svd tensorsolve vander vecdot vector_norm""".split()
+    """cross diagonal eigh eigvalsh lstsq lu lu_factor lu_solve matmul matrix_norm matrix_rank matrix_sqrth norm
+pinv polar qr solve solve_triangular svd tensorsolve vander vecdot vector_norm""".split()
     + _SAME
     + _checked.__all__
 )
@@ -237,3 +237,23 @@ def pinv(
 def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
     """The solution X of tensordot(A, X, X.ndim) = B."""
     return _linalg.tensorsolve(A, B, axes=None if dims is None else tuple(dims))
+
+
+def polar(A: Tensor) -> tuple[Tensor, Tensor]:
+    """U with orthonormal columns and a positive-semidefinite H whose product is A, which has at least as many rows
+    as columns; from the singular vectors (Higham, 1986)."""
+    if A.ndim < 2 or A.shape[-2] < A.shape[-1]:
+        raise ValueError(
+            f"polar(): expected matrices with at least as many rows as columns, got shape {tuple(A.shape)}"
+        )
+    left, singular, right = _linalg.svd(A, full_matrices=False)
+    scaled = _adjoint(right) * singular.unsqueeze(-2).to(A.dtype)
+    return left @ right, scaled @ right
+
+
+def matrix_sqrth(A: Tensor) -> Tensor:
+    """The positive-definite square root of Hermitian positive-definite matrices, of which the lower triangle is
+    read; from their eigenvectors. NaN where an eigenvalue is negative."""
+    values, vectors = _linalg.eigh(A)
+    roots = tenon.sqrt(values).unsqueeze(-2).to(A.dtype)
+    return (vectors * roots) @ _adjoint(vectors)

@@ -104,14 +104,16 @@ def multi_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """`sum over i != target of max(0, margin - x[target] + x[i])^p / C` for `x` [N, C]."""
-    if x.ndim == 1:
-        x, target = x.unsqueeze(0), target.reshape([1])
+    alone = x.ndim < 2
+    if alone:
+        x, target = x.reshape([1, -1]), target.reshape([1])
     right = tenon.gather(x, target.unsqueeze(1), 1)
     loss = tenon.pow(tenon.relu(margin - right + x), float(p))
     if weight is not None:
         loss = loss * tenon.index_select(weight, target, 0).unsqueeze(1)
     others = 1.0 - tenon.one_hot(target, x.shape[1]).cast(x.dtype)
-    return reduced((loss * others).sum(axis=1) / x.shape[1], reduction, "multi_margin_loss")
+    loss = (loss * others).sum(axis=1) / x.shape[1]
+    return reduced(loss.squeeze(0) if alone else loss, reduction, "multi_margin_loss")
 
 
 def multilabel_margin_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
@@ -119,8 +121,9 @@ def multilabel_margin_loss(x: Tensor, target: Tensor, reduction: str = "mean") -
 
     `target` [N, C] lists the right classes of each row, followed by -1.
     """
-    if x.ndim == 1:
-        x, target = x.unsqueeze(0), target.unsqueeze(0)
+    alone = x.ndim < 2
+    if alone:
+        x, target = x.reshape([1, -1]), target.reshape([1, -1])
     classes = x.shape[1]
     # Entries after the first -1 do not count.
     counts = tenon.cumprod((target >= 0).cast(tenon.int64), 1)
@@ -132,4 +135,5 @@ def multilabel_margin_loss(x: Tensor, target: Tensor, reduction: str = "mean") -
     listed = tenon.gather(x, index, 1)  # [N, C], valid where counts is 1
     margins = tenon.relu(1.0 - listed.unsqueeze(2) + x.unsqueeze(1))
     masked = margins * counts.cast(x.dtype).unsqueeze(2) * wrong.unsqueeze(1)
-    return reduced(masked.sum(axis=(1, 2)) / classes, reduction, "multilabel_margin_loss")
+    loss = masked.sum(axis=(1, 2)) / classes
+    return reduced(loss.squeeze(0) if alone else loss, reduction, "multilabel_margin_loss")

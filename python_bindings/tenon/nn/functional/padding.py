@@ -26,6 +26,13 @@ def pad(x: Tensor, pad: Sequence[int], mode: str = "constant", value: float = 0.
         )
     pairs = [margins[i : i + 2] for i in range(0, len(margins), 2)]
     pairs += [[0, 0]] * (x.ndim - len(pairs))
+    if mode == "replicate" and any(n < 0 for pair in pairs for n in pair):
+        for axis, (before, after) in enumerate(reversed(pairs)):
+            if before or after:  # the nearest element, also where all were cropped
+                extent = x.shape[axis]
+                index = tenon.arange(extent + before + after, device=x.device) - before
+                x = tenon.index_select(x, tenon.clip(index, 0, extent - 1), axis)
+        return x
     if mode != "constant" and any(n < 0 for pair in pairs for n in pair):
         for axis, (before, after) in enumerate(reversed(pairs)):
             start, stop = max(-before, 0), x.shape[axis] - max(-after, 0)

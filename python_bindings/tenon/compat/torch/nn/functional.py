@@ -16,13 +16,16 @@ from tenon._core import Tensor
 from tenon.compat import _adapt
 from tenon.compat.torch import _conversions, _layers, _moments
 from tenon.compat.torch.nn import _pooling
+from tenon.compat.torch.nn._attention import (
+    multi_head_attention_forward as multi_head_attention_forward,
+)
 from tenon.nn import functional as _functional
 
 _CONVOLUTIONS = """conv1d conv2d conv3d conv_transpose1d conv_transpose2d
 conv_transpose3d""".split()
 
 __all__ = (
-    """gelu hardshrink hardtanh log_softmax logsigmoid one_hot prelu rms_norm
+    """embedding gelu linear_cross_entropy multi_head_attention_forward hardshrink hardtanh log_softmax logsigmoid one_hot prelu rms_norm
 scaled_dot_product_attention silu softmax softmin softplus softshrink softsign upsample_bilinear
 upsample_nearest""".split()
     + _CONVOLUTIONS
@@ -32,6 +35,55 @@ upsample_nearest""".split()
 globals().update({name: getattr(_layers, name) for name in _CONVOLUTIONS})
 globals().update({name: getattr(_pooling, name) for name in _pooling.__all__})
 prelu = _conversions.prelu
+
+
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """Rows of `weight` at the indices `input`. With `max_norm`, rows of a larger norm are scaled to it first, in `weight`
+    itself."""
+    if scale_grad_by_freq or sparse:
+        raise NotImplementedError(
+            "embedding(): expected scale_grad_by_freq=False and sparse=False; gradients are dense and not scaled"
+        )
+    if max_norm is not None:
+        with tenon.no_grad():
+            rows = tenon.unique_values(input)
+            chosen = tenon.index_select(weight, rows, 0)
+            norms = tenon.norm(chosen, norm_type, [1], True)
+            scale = tenon.where(norms > max_norm, max_norm / (norms + 1e-7), tenon.ones_like(norms))
+            weight.copy_(tenon.index_put(weight, [rows], chosen * scale))
+    return _functional.embedding(input, weight, padding_idx)
+
+
+def linear_cross_entropy(
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    *,
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options: Any = None,
+) -> Tensor:
+    """cross_entropy(linear(input, linear_weight, linear_bias), target, ...). `options` are PyTorch's for computing it in
+    parts, and change no result."""
+    classes, *inner, features = linear_weight.shape
+    bias = None if linear_bias is None else linear_bias.reshape(-1)
+    logits = tenon.linear(input, linear_weight.reshape(-1, features), bias)
+    logits = logits.reshape(*input.shape[:-1], classes, *inner)
+    named = {} if ignore_index is None else {"ignore_index": ignore_index}
+    return _functional.cross_entropy(
+        logits, target, weight, reduction=reduction, label_smoothing=label_smoothing, **named
+    )
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
