@@ -78,9 +78,9 @@ def linear_cross_entropy(
     parts, and change no result."""
     classes, *inner, features = linear_weight.shape
     bias = None if linear_bias is None else linear_bias.reshape(-1)
-    logits = tenon.linear(input, linear_weight.reshape(-1, features), bias)
-    logits = logits.reshape(*input.shape[:-1], classes, *inner)
-    named = {} if ignore_index is None else {"ignore_index": ignore_index}
+    logits = tenon.linear(input, linear_weight.reshape([-1, features]), bias)
+    logits = logits.reshape([*input.shape[:-1], classes, *inner])
+    named: dict[str, Any] = {} if ignore_index is None else {"ignore_index": ignore_index}
     return _functional.cross_entropy(
         logits, target, weight, reduction=reduction, label_smoothing=label_smoothing, **named
     )
