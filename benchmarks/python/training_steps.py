@@ -70,6 +70,9 @@ LARGE = {
     "resnet18 b8 train momentum": Workload(
         models.resnet18, (8, 3, 224, 224), 1000, "SGD", _MOMENTUM
     ),
+    "resnet18 b8 train momentum autocast": Workload(
+        models.resnet18, (8, 3, 224, 224), 1000, "SGD", _MOMENTUM, autocast=True
+    ),
 }
 LARGE_ROUNDS = 7
 

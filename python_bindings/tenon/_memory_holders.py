@@ -99,7 +99,9 @@ def _tensors() -> list[Tensor]:
     for tensor in list(known.values()):
         if tensor.requires_grad and tensor.is_leaf and tensor.grad is not None:
             known[id(tensor.grad)] = tensor.grad
-    return list(known.values())
+    tensors = list(known.values())
+    known.clear()  # it would be found as a holder for as long as something keeps this frame
+    return tensors
 
 
 def _frames() -> list[types.FrameType]:

@@ -79,7 +79,7 @@ model, x = tenon.nn.ReLU(), tenon.ones(4, 2)
 
 
 def test_programs():
-    first, compiled, step, loop = python_blocks("graphs.md", 4)
+    first, compiled, step, loop, attention, rewrite = python_blocks("graphs.md", 6)
     prelude = """
 import tenon
 tenon.manual_seed(0)
@@ -94,6 +94,11 @@ assert (halve(x * 4) == normalise(x * 4)).all()
     printed = run(prelude + first + step + loop + check)
     assert "= tenon::linear(%0, %1, %2)" in printed
     assert "(float32[3, 4]): 3 calls, a program of" in run(compiled)
+    printed = run("import tenon\n" + attention).strip()
+    changes = [line.split(" at ")[0] for line in printed.splitlines()]
+    shown = [text for _, text in blocks("graphs.md", "text") if text.startswith("softmax: ")]
+    assert changes == [line.split(" at ")[0] for line in shown[0].splitlines()]
+    run("import tenon\n" + rewrite)
 
 
 def test_validation():
@@ -178,7 +183,7 @@ def test_data():
 def test_training_with_a_few_calls(tmp_path):
     blocks_of_page = python_blocks("high_level.md", 9)
     printed = run("\n".join(blocks_of_page), tmp_path)
-    ((_, table),) = blocks("high_level.md", "text")
+    table = blocks("high_level.md", "text")[0][1]
     assert table in printed
     assert "4 tensors loaded" in printed
 

@@ -199,3 +199,14 @@ def test_torch_both_ways():
     assert back.dtype == torch.bfloat16 and back.data_ptr() == y.data_ptr()
     back[0, 0] = 5
     assert y[0, 0].item() == 5.0
+
+
+def test_arrow_gives_its_memory():
+    pyarrow = pytest.importorskip("pyarrow", reason="an optional package")
+    array = pyarrow.array([1.0, 2.0, 3.0])
+    x = tenon.from_dlpack(array)
+    assert x.tolist() == [1.0, 2.0, 3.0] and x.dtype == tenon.float64
+    assert x.data_ptr() == array.buffers()[1].address
+    assert pyarrow.array(tenon.ones(3).numpy()).to_pylist() == [1.0] * 3
+    with pytest.raises(TypeError, match="arrays with no nulls"):
+        tenon.from_dlpack(pyarrow.array([1, None]))

@@ -31,7 +31,8 @@ def test_holders_are_named():
     part = big[:10]
     net(tenon.rand(4, 303)).sum().backward()
     report = memory.holders(top=1000)
-    assert holders_of(report, "float32[1000, 999]") == ("global `KEPT` of test_memory_holders",)
+    # Others, such as a test that looked for all tensors, may hold what a module keeps.
+    assert "global `KEPT` of test_memory_holders" in holders_of(report, "float32[1000, 999]")
     assert holders_of(report, "float32[501, 500]") == (
         "an element of a list: attribute `items` of Cache",
     )
