@@ -303,7 +303,7 @@ bool has_own_kernel(Operator& op, const tenon_value* args, tenon_value* outs) {
   if (op.can_infer()) {  // without a shape rule there is neither a view nor a kernel for the whole
     uint8_t wanted = wanted_layers(args, op.def.nparams, outs, op.def.nouts, enabled_layers());
     if (op.views_first && !wanted && call_view(op, args, outs, err, &status)) return status;
-    bool want_parts = wanted & ~layer_table.kernels.load(std::memory_order_relaxed);
+    bool want_parts = wanted & ~layer_table.wholes.load(std::memory_order_relaxed);
     if (!want_parts && has_own_kernel(op, args, outs))
       return wanted ? enter_layer(wanted, op, args, op.def.nparams, outs, op.def.nouts, err)
                     : call_general(op, args, outs, err);

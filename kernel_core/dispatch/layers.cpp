@@ -69,6 +69,7 @@ int32_t layer_register(const tenon_layer_def* def, tenon_err* err) {
   }
   if (def->flags & TENON_LAYER_EVERY_CALL) layer_table.every_call.fetch_or(bit);
   if (def->flags & TENON_LAYER_KERNELS) layer_table.kernels.fetch_or(bit);
+  if (def->flags & (TENON_LAYER_KERNELS | TENON_LAYER_WHOLE)) layer_table.wholes.fetch_or(bit);
   if (def->flags & TENON_LAYER_ENABLED) layer_table.default_enabled.fetch_or(bit);
   return id;
 }

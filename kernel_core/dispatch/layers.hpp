@@ -21,6 +21,7 @@ struct LayerTable {
   uint8_t after[kMaxLayers];           // bits of the layers that come later than layer i
   std::atomic<uint8_t> every_call{0};  // want calls whatever the arguments carry
   std::atomic<uint8_t> default_enabled{0};
+  std::atomic<uint8_t> wholes{0};   // see composites whole where one kernel serves the whole
   std::atomic<uint8_t> kernels{0};  // watch kernels: see what lowering and host runs call as well
   std::atomic<int32_t> count{0};
 };

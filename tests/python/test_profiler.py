@@ -245,6 +245,16 @@ def test_a_loop_that_ends_early_still_saves(x):
 # -- tables and files
 
 
+def test_what_is_shown_is_what_runs_without_a_profile():
+    norm, x = nn.BatchNorm2d(3), tenon.rand(4, 3, 5, 5)
+    norm(x).sum().backward()
+    with profiler.profile() as p:
+        norm(x).sum().backward()
+    names = [event.name for event in p.events]
+    # One kernel for the gradient, which is made of others where there is none.
+    assert "batch_norm_grad" in names and "mean" not in names
+
+
 def test_tables(x):
     with profiler.profile() as p:
         for _ in range(3):

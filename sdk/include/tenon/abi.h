@@ -724,9 +724,11 @@ typedef struct tenon_layer_def {
 enum {
   TENON_LAYER_EVERY_CALL = 1,   /* not only calls whose arguments carry the layer's bit */
   TENON_LAYER_ENABLED = 2,      /* enabled on every thread from the start */
-  TENON_LAYER_KERNELS = 4       /* (revision 2) watches kernels: sees also the calls by which the host lowers
+  TENON_LAYER_KERNELS = 4,      /* (revision 2) watches kernels: sees also the calls by which the host lowers
                                  * an operator or runs it on the host, and composites whole where one kernel
                                  * serves the whole. Takes the last place in `order`. */
+  TENON_LAYER_WHOLE = 8         /* (revision 5) sees composites whole where one kernel serves the whole, as they run
+                                 * without the layer. Other layers that want the call take them apart. */
 };
 
 /* ==== Section 7: plugin ======================================================================== */

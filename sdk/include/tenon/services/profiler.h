@@ -3,8 +3,8 @@
  * Service "profiler", version 1: the operator calls of a thread, seen from outside.
  *
  * Off until a program starts it; plugins/profiler implements it by a layer between mixed precision and
- * autograd. It sees operators with the dtypes they compute in, the parts of composites, casts, and what
- * backward passes call. What lowering calls is not seen: the call that is lowered is. */
+ * autograd. It sees operators with the dtypes they compute in, composites whole where one kernel
+ * serves them and their parts elsewhere, casts, and what backward passes call. What lowering calls is not seen: the call that is lowered is. */
 #ifndef TENON_SERVICES_PROFILER_H_
 #define TENON_SERVICES_PROFILER_H_
 
