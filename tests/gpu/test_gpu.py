@@ -73,6 +73,30 @@ def test_work_in_another_order_and_with_delays_gives_the_same_result(run):
     assert result.returncode == 0, result.stderr
 
 
+def test_pinned_memory_is_kept_until_copies_have_read_it(run):
+    code = """
+        stream = tenon.Stream(KIND)
+        copies = []
+        for number in range(20):
+            x = tenon.memory.pinned([1 << 15], device=KIND)
+            assert x.device.type == "cpu"
+            x.fill_(float(number))
+            with stream:
+                copies.append(x.to(KIND))
+            del x
+        stream.synchronize()
+        assert [copy.min().item() for copy in copies] == list(range(20))
+        assert [copy.max().item() for copy in copies] == list(range(20))
+        from tenon import data
+        loader = data.DataLoader(
+            data.TensorDataset(tenon.arange(100), tenon.rand([100, 64])), 8, device=KIND, pin_memory=True
+        )
+        assert [n for rows, _ in loader for n in rows.tolist()] == list(range(100))
+    """
+    result = run(code, SIMULATED_DELAY_US="2000", SIMULATED_SEED="3")
+    assert result.returncode == 0, result.stderr
+
+
 def test_a_fault_in_a_kernel_names_it_and_leaves_other_devices_usable(run):
     code = """
         x = tenon.ones([8], device=KIND)

@@ -191,6 +191,19 @@ def test_check_finds_what_the_signature_does_not_show(monkeypatch):
         compiled(rand(2))
 
 
+def test_many_shapes_make_few_programs_and_no_other_results():
+    tenon.manual_seed(0)
+    model = tenon.nn.LSTM(8, 8, batch_first=True)
+    compiled = tenon.compile(lambda x: model(x)[0])
+    shapes = np.random.default_rng(0).integers(1, 9, (150, 2))
+    with tenon.no_grad():
+        for batch, length in shapes.tolist():
+            x = tenon.randn([batch, length, 8])
+            assert compiled(x).numpy().tobytes() == model(x)[0].numpy().tobytes()
+    assert 0 < len(compiled.programs) <= 8
+    assert "there are 8 signatures already" in compiled.explain()
+
+
 def test_modes(monkeypatch):
     calls = []
     monkeypatch.setenv("TENON_GRAPH", "off")

@@ -54,6 +54,18 @@ double unit_at(double magnitude, const Format& format) {
   return std::ldexp(1.0, std::max(exponent - format.digits, format.min_exponent));
 }
 
+Tensor cast(const Tensor& tensor, int32_t dtype) {
+  Fragment call;
+  Step step;
+  step.op = host->op_find("tenon::cast");
+  step.operands = {Operand::of(ValueId{0}), Operand::of(Attribute(boxed_dtype(dtype)))};
+  step.results = {1};
+  call.steps.push_back(std::move(step));
+  std::vector<Tensor> tensors = {tensor};
+  call.run(tensors);
+  return tensors[1];
+}
+
 class Draw {
  public:
   Draw(const Rule& rule, uint64_t seed) : rule_(rule), random_(seed) {}
@@ -146,15 +158,7 @@ class Draw {
                                                    ? limit()
                                                    : integer(-6, 6);
     }
-    Fragment cast;
-    Step step;
-    step.op = host->op_find("tenon::cast");
-    step.operands = {Operand::of(ValueId{0}), Operand::of(Attribute(boxed_dtype(dtype_)))};
-    step.results = {1};
-    cast.steps.push_back(std::move(step));
-    std::vector<Tensor> tensors = {std::move(wide)};
-    cast.run(tensors);
-    return tensors[1];
+    return cast(wide, dtype_);
   }
   int64_t limit() {
     const int64_t smallest = dtype_ == TENON_DTYPE_I64 ? std::numeric_limits<int64_t>::min()
@@ -194,15 +198,7 @@ class Draw {
 
 // Elements as double; integers beyond 2^53 are compared as bytes before.
 std::vector<double> elements(const Tensor& tensor) {
-  Fragment cast;
-  Step step;
-  step.op = host->op_find("tenon::cast");
-  step.operands = {Operand::of(ValueId{0}), Operand::of(Attribute(boxed_dtype(TENON_DTYPE_F64)))};
-  step.results = {1};
-  cast.steps.push_back(std::move(step));
-  std::vector<Tensor> tensors = {tensor};
-  cast.run(tensors);
-  const Tensor here = on_host(tensors[1]);
+  const Tensor here = on_host(cast(tensor, TENON_DTYPE_F64));
   const auto* data = static_cast<const double*>(here->data);
   return {data, data + here->numel};
 }
