@@ -107,12 +107,16 @@ def _tensors() -> list[Tensor]:
 def _frames() -> list[types.FrameType]:
     """Of functions of the program that run, in all threads."""
     frames = []
-    for frame in sys._current_frames().values():
-        here: types.FrameType | None = frame
+    innermost = list(sys._current_frames().values())
+    here: types.FrameType | None = None
+    while innermost:
+        here = innermost.pop()
         while here is not None:
-            if here.f_code.co_filename != __file__:
+            if here.f_globals is not globals():
                 frames.append(here)
             here = here.f_back
+    # No variable is left that refers to this function's own frame: such a cycle keeps its callers' variables, which
+    # hold tensors, until the next collection.
     return frames
 
 
