@@ -236,6 +236,19 @@ class Communicator:
         """Leave the group, once queued work is done."""
         self._impl.close()
 
+    def __copy__(self) -> Communicator:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Communicator:
+        """Itself: a copy of a module talks to the same ranks."""
+        return self
+
+    def __reduce__(self) -> str:
+        raise TypeError(
+            "a Communicator cannot be pickled, because it is one rank's end of its connections; save "
+            "state_dict() of what holds it"
+        )
+
     def __enter__(self) -> Communicator:
         return self
 

@@ -64,7 +64,10 @@ WRITTEN = {
         "Python": "reference/python/",
         "C ABI and C++": "reference/headers/",
         "Notation": ["reference/operator_definitions.md"],
-        "Training classes": ["reference/training_classes.md"],
+        "Training classes": [
+            "reference/training_classes.md",
+            "reference/training_classes_paddle.md",
+        ],
         "Bound operators": ["reference/bound_operators.md"],
         "Functions of other libraries": ["reference/compat_namespaces.md"],
     },

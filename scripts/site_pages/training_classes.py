@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table of PyTorch's layers, functions, optimizers and schedules: here, or why not."""
+"""Tables of the layers, optimizers and schedules of PyTorch and Paddle: here, or why not."""
+
+import re
 
 import tenon
 
@@ -39,9 +41,87 @@ REASONS = {
     "LinearCrossEntropyLoss": "write Linear and CrossEntropyLoss; there is no fused kernel yet",
     "NLLLoss2d": "NLLLoss takes images",
     "SparseAdam": "there are no sparse gradients",
-    "SyncBatchNorm": "not written yet: statistics over processes",
     **{name: LAZY for name in LAYERS if name.startswith("Lazy")},
 }
+
+PADDLE_LAYERS = """AdaptiveAvgPool1D AdaptiveAvgPool2D AdaptiveAvgPool3D AdaptiveLogSoftmaxWithLoss
+AdaptiveMaxPool1D AdaptiveMaxPool2D AdaptiveMaxPool3D AlphaDropout AvgPool1D AvgPool2D AvgPool3D
+BCELoss BCEWithLogitsLoss BatchNorm BatchNorm1D BatchNorm2D BatchNorm3D BeamSearchDecoder BiRNN
+Bilinear CELU CTCLoss ChannelShuffle Conv1D Conv1DTranspose Conv2D Conv2DTranspose Conv3D
+Conv3DTranspose CosineEmbeddingLoss CosineSimilarity CrossEntropyLoss Dropout Dropout2D Dropout3D ELU
+Embedding FeatureAlphaDropout Flatten Fold FractionalMaxPool2D FractionalMaxPool3D GELU GLU GRU
+GRUCell GaussianNLLLoss GroupNorm HSigmoidLoss Hardshrink Hardsigmoid Hardswish Hardtanh
+HingeEmbeddingLoss Identity InstanceNorm1D InstanceNorm2D InstanceNorm3D KLDivLoss L1Loss LPPool1D
+LPPool2D LSTM LSTMCell Layer LayerDict LayerList LayerNorm LeakyReLU Linear LocalResponseNorm
+LogSigmoid LogSoftmax MSELoss MarginRankingLoss MaxPool1D MaxPool2D MaxPool3D MaxUnPool1D MaxUnPool2D
+MaxUnPool3D Maxout Mish MultiHeadAttention MultiLabelMarginLoss MultiLabelSoftMarginLoss
+MultiMarginLoss NLLLoss PReLU Pad1D Pad2D Pad3D PairwiseDistance ParameterDict ParameterList
+PixelShuffle PixelUnshuffle PoissonNLLLoss RNN RNNCellBase RNNTLoss RReLU ReLU ReLU6 SELU Sequential
+Sigmoid Silu SimpleRNN SimpleRNNCell SmoothL1Loss SoftMarginLoss Softmax Softmax2D Softplus
+Softshrink Softsign SpectralNorm Swish SyncBatchNorm Tanh Tanhshrink ThresholdedReLU Transformer
+TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer
+TripletMarginLoss TripletMarginWithDistanceLoss Unflatten Unfold Upsample UpsamplingBilinear2D
+UpsamplingNearest2D ZeroPad1D ZeroPad2D ZeroPad3D""".split()
+PADDLE_INITIALIZERS = """Assign Bilinear Constant Dirac KaimingNormal KaimingUniform Normal Orthogonal
+TruncatedNormal Uniform XavierNormal XavierUniform calculate_gain set_global_initializer""".split()
+PADDLE_OPTIMIZERS = """ASGD Adadelta Adagrad Adam AdamW Adamax ClipGradByGlobalNorm ClipGradByNorm
+ClipGradByValue DGCMomentum DecayedAdagrad ExponentialMovingAverage Ftrl LBFGS Lamb LarsMomentum
+LookAhead ModelAverage Momentum NAdam Optimizer RAdam RMSProp Rprop SGD""".split()
+PADDLE_SCHEDULES = """CosineAnnealingDecay CosineAnnealingWarmRestarts CyclicLR ExponentialDecay
+InverseTimeDecay LRScheduler LambdaDecay LinearLR LinearWarmup MultiStepDecay MultiplicativeDecay
+NaturalExpDecay NoamDecay OneCycleLR PiecewiseDecay PolynomialDecay ReduceOnPlateau StepDecay""".split()
+PADDLE_METRICS = "Accuracy Auc Metric Precision Recall".split()
+
+# What a name of Paddle is called here where it is neither the same nor follows from a rule.
+OURS = {
+    "Auc": "AUC",
+    "Constant": "constant_",
+    "Dirac": "dirac_",
+    "ExponentialMovingAverage": "swa_utils.AveragedModel",
+    "KaimingNormal": "kaiming_normal_",
+    "KaimingUniform": "kaiming_uniform_",
+    "LarsMomentum": "Lars",
+    "Layer": "Module",
+    "LayerDict": "ModuleDict",
+    "LayerList": "ModuleList",
+    "MultiHeadAttention": "MultiheadAttention",
+    "Normal": "normal_",
+    "Orthogonal": "orthogonal_",
+    "RMSProp": "RMSprop",
+    "RNN": "RNNBase",
+    "ReduceOnPlateau": "ReduceLROnPlateau",
+    "Silu": "SiLU",
+    "SimpleRNN": "RNN",
+    "SimpleRNNCell": "RNNCell",
+    "SpectralNorm": "utils.parametrizations.spectral_norm",
+    "Swish": "SiLU",
+    "ThresholdedReLU": "Threshold",
+    "TruncatedNormal": "trunc_normal_",
+    "Uniform": "uniform_",
+    "XavierNormal": "xavier_normal_",
+    "XavierUniform": "xavier_uniform_",
+}
+PADDLE_REASONS = {
+    "Assign": "write `parameter.copy_(value)`",
+    "BatchNorm": "BatchNorm1d, 2d or 3d, which check the axes",
+    "BeamSearchDecoder": "not written yet; `nn.functional.gather_tree` walks back the beams",
+    "Bilinear initializer": "interpolate resizes without a kernel of weights",
+    "DGCMomentum": "not written yet: gradients that ranks exchange in part",
+    "DecayedAdagrad": "`RMSprop(alpha=decay)` computes the same",
+    "ModelAverage": "`swa_utils.AveragedModel`, whose mean has no window",
+    "Pad1D": "ConstantPad1d, ReflectionPad1d, ReplicationPad1d or CircularPad1d",
+    "Pad2D": "ConstantPad2d, ReflectionPad2d, ReplicationPad2d or CircularPad2d",
+    "Pad3D": "ConstantPad3d, ReflectionPad3d, ReplicationPad3d or CircularPad3d",
+    "set_global_initializer": "a default of the whole process changes models that do not expect it; "
+    "write `model.apply(function)`",
+}
+PADDLE_GROUPS = [
+    ("Layers, losses and containers", "tenon.nn", PADDLE_LAYERS),
+    ("Initializers", "tenon.nn.init", PADDLE_INITIALIZERS),
+    ("Optimizers, averages and clipping", "tenon.optim", PADDLE_OPTIMIZERS),
+    ("Schedules", "tenon.optim.lr_scheduler", PADDLE_SCHEDULES),
+    ("Metrics", "tenon.metrics", PADDLE_METRICS),
+]
 GROUPS = [
     ("Layers, losses and containers", "tenon.nn", LAYERS),
     ("Optimizers", "tenon.optim", OPTIMIZERS),
@@ -49,34 +129,55 @@ GROUPS = [
 ]
 
 
-def find(module: str, name: str):
+def find(path: str):
+    """What lies at a path such as tenon.nn.Linear, or None."""
     thing = tenon
-    for part in module.split(".")[1:]:
-        thing = getattr(thing, part)
-    return getattr(thing, name, None)
+    for part in path.split(".")[1:]:
+        thing = getattr(thing, part, None)
+    return thing
 
 
-def rows(module: str, names: list[str]) -> list[tuple[str, str]]:
-    """Each name with `there`, or with the reason why it is not."""
+def our_name(name: str) -> str:
+    """The name here of a class of Paddle: Conv2DTranspose is ConvTranspose2d, StepDecay is StepLR."""
+    name = OURS.get(name, name)
+    name = re.sub(r"^Conv(\d)DTranspose$", r"ConvTranspose\1d", name)
+    name = re.sub(r"^MaxUnPool", "MaxUnpool", name)
+    name = re.sub(r"(\d)D$", r"\1d", name)
+    return re.sub(r"Decay$", "LR", name)
+
+
+def rows(
+    module: str, names: list[str], reasons: dict[str, str], translate
+) -> list[tuple[str, str]]:
+    """Each name with what it is here, or with the reason why it is not."""
     result = []
     for name in names:
-        if find(module, name) is not None:
-            result.append((name, "there"))
-        elif name in REASONS:
-            result.append((name, f"not there: {REASONS[name]}"))
+        path = f"{module}.{translate(name)}"
+        reason = reasons.get(name) or reasons.get(f"{name} initializer")
+        if find(path) is not None:
+            result.append((name, f"`{path}`"))
+        elif reason:
+            result.append((name, f"not there: {reason}"))
         else:
-            raise SystemExit(
-                f"training_classes: {module}.{name} is not there; give a reason in REASONS"
-            )
+            raise SystemExit(f"training_classes: {path} is not there; give {name} a reason")
     return result
 
 
-def pages() -> dict[str, str]:
-    out = ["# Layers, optimizers and schedules of PyTorch", ""]
-    for title, module, names in GROUPS:
-        table = rows(module, names)
-        count = sum(status == "there" for _, status in table)
+def tables(library: str, groups, reasons: dict[str, str], translate) -> list[str]:
+    out = [f"# Training library beside {library}", ""]
+    for title, module, names in groups:
+        table = rows(module, names, reasons, translate)
+        count = sum(not status.startswith("not there") for _, status in table)
         out += [f"## {title}", "", f"`{module}` has {count} of {len(table)}.", ""]
-        out += ["| PyTorch | Tenon |", "|---|---|"]
+        out += [f"| {library} | Tenon |", "|---|---|"]
         out += [f"| `{name}` | {status} |" for name, status in table] + [""]
-    return {"reference/training_classes.md": "\n".join(out)}
+    return out
+
+
+def pages() -> dict[str, str]:
+    torch = tables("PyTorch", GROUPS, REASONS, lambda name: name)
+    paddle = tables("Paddle", PADDLE_GROUPS, PADDLE_REASONS, our_name)
+    return {
+        "reference/training_classes.md": "\n".join(torch),
+        "reference/training_classes_paddle.md": "\n".join(paddle),
+    }

@@ -139,15 +139,24 @@ def test_dead_links_and_lost_pages_are_found(tmp_path):
     ]
 
 
-def test_classes_of_pytorch_are_there_or_have_a_reason():
-    from site_pages import training_classes
+def test_training_classes_are_there_or_have_a_reason():
+    from site_pages import training_classes as classes
 
-    (page,) = training_classes.pages().values()
-    assert "| `Conv3d` | there |" in page and "| `SparseAdam` | not there: there are no" in page
-    there = {
-        n
-        for _, module, names in training_classes.GROUPS
-        for n in names
-        if training_classes.find(module, n) is not None
-    }
-    assert not there & set(training_classes.REASONS), "what is there needs no reason"
+    torch, paddle = classes.pages().values()
+    assert "| `Conv3d` | `tenon.nn.Conv3d` |" in torch
+    assert "| `SparseAdam` | not there: there are no" in torch
+    assert "| `Conv2DTranspose` | `tenon.nn.ConvTranspose2d` |" in paddle
+    assert "| `StepDecay` | `tenon.optim.lr_scheduler.StepLR` |" in paddle
+    for groups, reasons, translate in (
+        (classes.GROUPS, classes.REASONS, str),
+        (classes.PADDLE_GROUPS, classes.PADDLE_REASONS, classes.our_name),
+    ):
+        there = {
+            name
+            for _, module, names in groups
+            for name in names
+            if classes.find(f"{module}.{translate(name)}") is not None
+        }
+        assert not there & set(reasons), "what is there needs no reason"
+    with pytest.raises(SystemExit, match="tenon.nn.Nothing is not there; give Nothing a reason"):
+        classes.rows("tenon.nn", ["Nothing"], {}, str)

@@ -68,6 +68,9 @@ from .embedding import (
     Embedding,
     EmbeddingBag,
 )
+from .hierarchical import (
+    HSigmoidLoss,
+)
 from .hooks import (
     HookHandle,
 )
@@ -189,6 +192,9 @@ from .recurrent import (
 )
 from .state import (
     LoadReport,
+)
+from .sync_batch_norm import (
+    SyncBatchNorm,
 )
 from .transformer import (
     Transformer,
@@ -347,6 +353,8 @@ __all__ = [
     "RNNCell",
     "RNNCellBase",
     "RNNTLoss",
+    "HSigmoidLoss",
+    "SyncBatchNorm",
     "LoadReport",
     "Transformer",
     "TransformerDecoder",

@@ -75,13 +75,17 @@ class _BatchNorm(Module):
             return 1.0 / self.num_batches_tracked.item()
         return self.momentum
 
-    def forward(self, x: Tensor) -> Tensor:
+    def check_input(self, x: Tensor) -> None:
+        """Refuse shapes that this layer does not take."""
         if len(x.shape) not in self.ndims or x.shape[1] != self.num_features:
             raise ValueError(
                 f"{type(self).__name__}: expected {' or '.join(map(str, self.ndims))} axes "
                 f"with {self.num_features} channels in the second, got shape "
                 f"{tuple(x.shape)}"
             )
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.check_input(x)
         return F.batch_norm(
             x,
             self.running_mean,

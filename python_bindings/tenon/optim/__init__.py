@@ -3,7 +3,7 @@
 
 from . import lr_scheduler, swa_utils
 from .adam_variants import Adamax, NAdam, RAdam
-from .adaptive import ASGD, Adadelta, Adafactor, Rprop
+from .adaptive import ASGD, Adadelta, Adafactor, Ftrl, Rprop
 from .algorithms import SGD, Adagrad, Adam, AdamW, Momentum, RMSprop
 from .clip import (
     ClipGradByGlobalNorm,
@@ -17,6 +17,7 @@ from .clip import (
 )
 from .layerwise import Lamb, Lars, Muon
 from .lbfgs import LBFGS
+from .lookahead import LookAhead
 from .optimizer import Optimizer
 
 __all__ = [
@@ -38,6 +39,8 @@ __all__ = [
     "Lars",
     "Muon",
     "LBFGS",
+    "Ftrl",
+    "LookAhead",
     "ClipGradByGlobalNorm",
     "ClipGradByNorm",
     "ClipGradByValue",

@@ -212,3 +212,54 @@ class Adafactor(Optimizer):
 
 def _root_mean_square(x: Tensor) -> Tensor:
     return tenon.sqrt(tenon.mean(x * x))
+
+
+class Ftrl(Optimizer):
+    """Follow the regularised leader (McMahan et al., 2013): weights that `l1` makes exactly 0.
+
+    The regularisation is `l1 * sum(abs(param)) + l2 * sum(param ** 2)`; the rate of an element falls with
+    the sum of its squared gradients to the power `lr_power`.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        lr_power: float = -0.5,
+        *,
+        maximize: bool = False,
+        multi_precision: bool = False,
+    ) -> None:
+        options = {"lr": lr, "l1": l1, "l2": l2, "lr_power": lr_power}
+        super().__init__(
+            params, {**options, "maximize": maximize, "multi_precision": multi_precision}
+        )
+
+    def check_options(self, group: dict[str, Any]) -> None:
+        super().check_options(group)
+        for name, allowed in (("l1", group["l1"] >= 0.0), ("l2", group["l2"] >= 0.0)):
+            if not allowed:
+                raise ValueError(f"Ftrl: expected {name} >= 0, got {group[name]}")
+        if not group["lr"] > 0.0:
+            raise ValueError(f"Ftrl: expected lr > 0, got {group['lr']}")
+        if not group["lr_power"] <= 0.0:
+            raise ValueError(f"Ftrl: expected lr_power <= 0, got {group['lr_power']}")
+
+    def new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        return {"squares": tenon.zeros_like(param), "linear": tenon.zeros_like(param)}
+
+    def update(
+        self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]
+    ) -> None:
+        lr, l1, power = group["lr"], group["l1"], -group["lr_power"]
+        squares, linear = state["squares"], state["linear"]
+        before = squares**power
+        tenon.add(squares, grad * grad, out=squares)
+        after = squares**power
+        tenon.add(linear, grad - (after - before) / lr * param, out=linear)
+        curvature = after / lr + 2.0 * group["l2"]
+        moved = (tenon.clip(linear, -l1, l1) - linear) / curvature
+        # No gradient has come yet, and there is no regularisation: the element stays.
+        tenon.where(curvature > 0, moved, param, out=param)

@@ -96,6 +96,11 @@ from .loss import (  # noqa: F401
     softmax_with_cross_entropy,
     square_error_cost,
 )
+from .many_classes import (  # noqa: F401
+    class_center_sample,
+    hsigmoid_loss,
+    margin_cross_entropy,
+)
 from .margin_loss import (  # noqa: F401
     cosine_embedding_loss,
     hinge_embedding_loss,
