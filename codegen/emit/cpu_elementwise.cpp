@@ -44,9 +44,9 @@ std::string loop_name(const Operator& op, size_t index) {
 
 // Functions with loops of their own (math/arrays.hpp), if they are the whole expression.
 bool is_array_call(const ScalarValue& value, const std::vector<Param>& params) {
-  static const std::set<std::string> functions = {"exp",   "exp2",  "log",  "log2",   "log10",
-                                                  "log1p", "atanh", "cbrt", "sqrt",   "sin",
-                                                  "cos",   "tan",   "pow",  "lgamma", "digamma"};
+  static const std::set<std::string> functions = {
+      "exp", "exp2", "log", "log2", "log10",  "log1p",   "atanh", "cbrt",     "sqrt",
+      "sin", "cos",  "tan", "pow",  "lgamma", "digamma", "fmod",  "floormod", "floordiv"};
   if (value.form != ScalarValue::Function || !functions.count(value.text)) return false;
   if (value.children.size() != params.size()) return false;
   for (size_t i = 0; i < params.size(); ++i) {

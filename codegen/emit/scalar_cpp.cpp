@@ -100,6 +100,9 @@ class Translator {
     if (element && sign == ">>") return cat("math::shift_right(", a, ", ", b, ")");
     if (!element && kind == Kind::Int && sign == "/")
       return cat("(double(", a, ") / double(", b, "))");
+    // Of elements both sides are computed: a jump around the second one keeps loops from being vectorised.
+    if (value.type.varying && kind == Kind::Bool && (sign == "&&" || sign == "||"))
+      return cat("(", a, sign == "&&" ? " & " : " | ", b, ")");
     return narrowed(value, cat("(", a, " ", sign, " ", b, ")"));
   }
 

@@ -188,6 +188,8 @@ def test_lookahead_with_master_weights_schedules_and_bad_steps():
     assert ahead.steps == 2
     with pytest.raises(ValueError, match="LookAhead: expected k >= 1, got 0"):
         optim.LookAhead(inner, k=0)
+    with pytest.raises(RuntimeError, match="LookAhead.step: expected a call that is not recorded"):
+        tenon.export(lambda x: (ahead.step(), x)[1], tenon.zeros([1]))
     with pytest.raises(TypeError, match="expected an optimizer, got list"):
         optim.LookAhead([param])
 

@@ -290,7 +290,10 @@ def test_every_optimizer_is_recorded_right_or_refused(name):
     def setup():
         tenon.manual_seed(1)
         model = nn.Sequential(nn.Linear(4, 4, bias=False), nn.ReLU(), nn.Linear(4, 3, bias=False))
-        optimizer = cls(model.parameters(), lr=0.01)
+        if cls is tenon.optim.LookAhead:
+            optimizer = cls(tenon.optim.SGD(model.parameters(), lr=0.01))
+        else:
+            optimizer = cls(model.parameters(), lr=0.01)
 
         def step(x):
             model(x).square().mean().backward()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tenon
-from tenon import Tensor
+from tenon import Tensor, _core
 
 from .master_weights import is_low_precision, master_weight
 from .optimizer import Optimizer
@@ -18,7 +18,7 @@ class LookAhead(Optimizer):
     ended, and let it continue there (Zhang et al., 2019).
 
     Groups and options are those of `optimizer`. On devices that run behind the host, a step with
-    `found_inf` waits for it.
+    `found_inf` waits for it. Programs refuse it, because they do not count steps.
     """
 
     def __init__(self, optimizer: Optimizer, alpha: float = 0.5, k: int = 5) -> None:
@@ -42,6 +42,11 @@ class LookAhead(Optimizer):
     def step(
         self, closure: Callable[[], Any] | None = None, *, found_inf: Tensor | None = None
     ) -> Any:
+        if _core.is_recording():
+            raise RuntimeError(
+                "LookAhead.step: expected a call that is not recorded: every k-th step does more, and the "
+                "count goes past the program. Record the steps of its optimizer alone, or do not compile"
+            )
         for param, trained in self._trained():
             if param not in self.state:
                 self.state[param] = {"slow": trained.detach().clone()}

@@ -100,6 +100,16 @@ template <class F, class X>
 inline auto with_first(F f, X x) {
   return [f, x](auto y) { return f(x, y); };
 }
+#ifdef TENON_HAS_FMA
+template <math::Division F, math::Float T>
+inline math::DivisionBy<F, T> with_second(F, T y) {
+  return {y};
+}
+template <math::Division F, math::Float T>
+inline math::DivisionOf<F, T> with_first(F, T x) {
+  return {x};
+}
+#endif
 template <math::Float T>
 inline math::PowerBy<T> with_second(math::call::pow, T y) {
   return {y};

@@ -3,7 +3,9 @@
 #pragma once
 
 #include "math/bits.hpp"
+#include "math/remainder.hpp"
 
+#include <bit>
 #include <cmath>
 #include <complex>
 #include <concepts>
@@ -40,7 +42,7 @@ inline T fmod(T x, T y) {
     }
     return static_cast<T>(x % y);
   } else {
-    return std::fmod(x, y);
+    return float_fmod(x, y);
   }
 }
 template <Number T>
@@ -53,8 +55,7 @@ template <Number T>
 inline T floormod(T x, T y) {
   const T r = fmod(x, y);
   if constexpr (std::floating_point<T>) {
-    if (r == T(0)) return std::copysign(T(0), y);
-    return (r < T(0)) != (y < T(0)) ? r + y : r;
+    return floormod_from(r, y);
   } else if constexpr (std::unsigned_integral<T>) {
     return r;
   } else {
@@ -65,12 +66,7 @@ template <Number T>
 inline T floordiv(T x, T y) {
   if constexpr (std::floating_point<T>) {
     if (y == T(0)) return x / y;
-    const T r = std::fmod(x, y);
-    T quotient = (x - r) / y;
-    if (r != T(0) && (r < T(0)) != (y < T(0))) quotient -= T(1);
-    if (quotient == T(0)) return std::copysign(T(0), x / y);
-    const T whole = std::floor(quotient);
-    return quotient - whole > T(0.5) ? whole + T(1) : whole;
+    return floordiv_from(float_fmod(x, y), x, y);
   } else if constexpr (std::unsigned_integral<T>) {
     return div(x, y);
   } else {
@@ -118,9 +114,17 @@ template <Real T>
 inline T copysign(T x, T y) {
   return std::copysign(x, y);
 }
+// The bits of a number, as an integer, grow with its magnitude. The chain of choices is one that
+// compilers vectorise.
 template <Real T>
 inline T nextafter(T x, T y) {
-  return std::nextafter(x, y);
+  using Bits = detail::Bits<T>;
+  const bool grows = (x < y) == (x > T(0));
+  const T next = std::bit_cast<T>(std::bit_cast<Bits>(x) + (grows ? Bits(1) : ~Bits(0)));
+  const T from_zero = std::copysign(std::numeric_limits<T>::denorm_min(), y);
+  const T moved = x == T(0) ? from_zero : next;
+  const T number = x == y ? y : moved;
+  return (x != x) | (y != y) ? x + y : number;
 }
 
 // -- rounding; integers are whole already ------------------------------------------------------------------

@@ -45,6 +45,9 @@ TENON_CALL(tan)
 TENON_CALL(pow)
 TENON_CALL(lgamma)
 TENON_CALL(digamma)
+TENON_CALL(fmod)
+TENON_CALL(floormod)
+TENON_CALL(floordiv)
 #undef TENON_CALL
 }  // namespace call
 
@@ -225,6 +228,62 @@ inline void run_half_power(T* out, int64_t n, const T* x) {
 }
 #endif
 #undef TENON_ARRAY
+
+#ifdef TENON_HAS_FMA
+// Functions that follow from the remainder. `small` is the function where the quotient is small.
+template <class F>
+concept Division = std::same_as<F, call::fmod> || std::same_as<F, call::floormod> ||
+    std::same_as<F, call::floordiv>;
+template <Division F, Float T>
+TENON_INLINE T small_division(F, T x, T y) {
+  const T r = small_fmod(x, y);
+  if constexpr (std::same_as<F, call::fmod>) return r;
+  if constexpr (std::same_as<F, call::floormod>) return floormod_from(r, y);
+  if constexpr (std::same_as<F, call::floordiv>) return floordiv_from(r, x, y);
+}
+template <Division F, Float T>
+inline void run_division(F f, T* out, int64_t n, const T* x, const T* y) {
+  for (int64_t begin = 0; begin < n; begin += detail::kArrayBlock) {
+    const int64_t end = std::min(n, begin + detail::kArrayBlock);
+    detail::Bits<T> large = 0;
+    for (int64_t i = begin; i < end; ++i)
+      large |= static_cast<detail::Bits<T>>(!has_small_quotient(x[i], y[i]));
+    if (large == 0) {
+#pragma GCC ivdep
+      for (int64_t i = begin; i < end; ++i) out[i] = small_division(f, x[i], y[i]);
+    } else {
+      for (int64_t i = begin; i < end; ++i) out[i] = f(x[i], y[i]);
+    }
+  }
+}
+template <Division F, Float T>
+inline void run_array(F f, T* out, int64_t n, const T* x, const T* y) {
+  run_division(f, out, n, x, y);
+}
+// One operand is the same for all elements. One loop for all forms keeps the code small.
+template <Division F, Float T>
+struct DivisionBy {
+  T divisor;
+};
+template <Division F, Float T>
+inline void run_array(DivisionBy<F, T> by, T* out, int64_t n, const T* x) {
+  alignas(64) T y[detail::kArrayBlock];
+  std::fill_n(y, detail::kArrayBlock, by.divisor);
+  for (int64_t begin = 0; begin < n; begin += detail::kArrayBlock)
+    run_division(F(), out + begin, std::min(n - begin, detail::kArrayBlock), x + begin, y);
+}
+template <Division F, Float T>
+struct DivisionOf {
+  T dividend;
+};
+template <Division F, Float T>
+inline void run_array(DivisionOf<F, T> of, T* out, int64_t n, const T* y) {
+  alignas(64) T x[detail::kArrayBlock];
+  std::fill_n(x, detail::kArrayBlock, of.dividend);
+  for (int64_t begin = 0; begin < n; begin += detail::kArrayBlock)
+    run_division(F(), out + begin, std::min(n - begin, detail::kArrayBlock), x, y + begin);
+}
+#endif
 
 // x to a constant power. Small integer powers and the square root are as exact as pow and cost next
 // to nothing.

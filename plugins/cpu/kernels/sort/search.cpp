@@ -13,9 +13,25 @@ bool is_nan(T x) {
   return false;
 }
 
+// How many elements at the start of a range, all of them before the others, `before` is true of. Each
+// step halves what is left without a jump, which for random values would be mispredicted half the time.
+template <class T, class Before>
+int64_t count_before(const T* first, int64_t n, Before before) {
+  const T* base = first;
+  while (n > 1) {
+    const int64_t half = n / 2;
+    base += half & -static_cast<int64_t>(before(base[half - 1]));
+    n -= half;
+  }
+  return base - first + (n == 1 && before(*base));
+}
+
 template <class T>
-bool precedes(T a, T b) {
-  return a < b || (is_nan(b) && !is_nan(a));
+int64_t place_of(const T* first, int64_t count, T value, bool right) {
+  if (is_nan(value))
+    return right ? count : count_before(first, count, [](T x) { return !is_nan(x); });
+  return right ? count_before(first, count, [=](T x) { return x <= value; })
+               : count_before(first, count, [=](T x) { return x < value; });
 }
 
 tenon_status searchsorted(tenon_ctx* ctx, const tenon_tensor* sorted, const tenon_tensor* values,
@@ -25,13 +41,11 @@ tenon_status searchsorted(tenon_ctx* ctx, const tenon_tensor* sorted, const teno
   with_type(sorted->dtype, [&]<class T>(Type<T>) {
     if constexpr (std::is_arithmetic_v<T>) {
       const T* first = data_of<T>(sorted);
-      const T* last = first + sorted->numel;
+      const int64_t count = sorted->numel;
       parallel(values->numel, 32, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           const T value = data_of<T>(values)[i];
-          const T* place = right ? std::upper_bound(first, last, value, precedes<T>)
-                                 : std::lower_bound(first, last, value, precedes<T>);
-          data_of<int64_t>(out)[i] = place - first;
+          data_of<int64_t>(out)[i] = place_of(first, count, value, right != 0);
         }
       });
     }

@@ -12,7 +12,7 @@ namespace {
 // input.yaml:10: (x || y)
 template <class T>
 void loop_add_0(char* const* data, const int64_t* strides, int64_t n, const tenon_value*) {
-  run_loop<T, T, T>(data, strides, n, [=](T x, T y) { return (x || y); });
+  run_loop<T, T, T>(data, strides, n, [=](T x, T y) { return (x | y); });
 }
 // input.yaml:10: (x + y)
 template <class T>

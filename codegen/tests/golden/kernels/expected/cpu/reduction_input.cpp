@@ -87,7 +87,7 @@ struct Any {
   explicit Any(const tenon_value*) {}
   Acc init() const { return false; }
   Acc map(T x) const { return (x != T(0)); }
-  Acc combine(Acc a, Acc b) const { return (a || b); }
+  Acc combine(Acc a, Acc b) const { return (a | b); }
   Out finish(Acc a, int64_t) const { return a; }
 };
 const ReductionKernel kernel_any = {
