@@ -80,7 +80,6 @@ ELEMENTWISE = {
     **same("add subtract multiply divide maximum minimum fmax fmin hypot atan2 copysign", "x, y"),
     **same("nextafter logaddexp logaddexp2 remainder floor_divide fmod heaviside", "x, y"),
     "pow": Call("lib.pow(p, y)"),
-    **same("equal not_equal less less_equal greater greater_equal", "x, y", torch=None),
     **same("logical_and logical_or logical_xor", "b, b"),
     **same("bitwise_and bitwise_or bitwise_xor gcd lcm", "i, j"),
     "integer add": Call("i + j"),

@@ -230,7 +230,7 @@ inline void run_half_power(T* out, int64_t n, const T* x) {
 #undef TENON_ARRAY
 
 #ifdef TENON_HAS_FMA
-// Functions that follow from the remainder. `small` is the function where the quotient is small.
+// Functions that follow from the remainder. A block without large quotients takes a vectorised loop.
 template <class F>
 concept Division = std::same_as<F, call::fmod> || std::same_as<F, call::floormod> ||
     std::same_as<F, call::floordiv>;
@@ -260,7 +260,7 @@ template <Division F, Float T>
 inline void run_array(F f, T* out, int64_t n, const T* x, const T* y) {
   run_division(f, out, n, x, y);
 }
-// One operand is the same for all elements. One loop for all forms keeps the code small.
+// One operand is the same for all elements: it is repeated, so that one loop serves all forms.
 template <Division F, Float T>
 struct DivisionBy {
   T divisor;
